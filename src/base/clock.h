@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Two clocks. Deadlines use the one that nobody sets (it counts suspended time too); what people
+ * read and what the database keeps uses the wall clock.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#define CLOCK_TEXT_LEN 25 /* "2026-01-02T03:04:05.678Z" and its NUL */
+
+uint64_t clock_steady_us(void);
+uint64_t clock_steady_ms(void);
+int64_t clock_wall_ms(void);
+
+/* RFC 3339 in UTC with milliseconds. */
+void clock_format(int64_t wall_ms, char text[CLOCK_TEXT_LEN]);

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The log: one line an event on standard error, as JSON, or as plain text when that is a terminal.
+ * Values are escaped, so nothing a tenant names can forge a line. The only mutable global there is.
+ */
+#pragma once
+
+enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR };
+
+/* Called once, before there are threads. */
+void log_open(const char *program, enum log_level least);
+
+void log_write(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+#define log_debug(...)	 log_write(LOG_DEBUG, __VA_ARGS__)
+#define log_info(...)	 log_write(LOG_INFO, __VA_ARGS__)
+#define log_warning(...) log_write(LOG_WARNING, __VA_ARGS__)
+#define log_error(...)	 log_write(LOG_ERROR, __VA_ARGS__)

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The HTTP server: libmicrohttpd with an epoll thread pool in front, worker threads behind.
+ *
+ * libmicrohttpd parses and writes HTTP. This file decides what a connection does next: reject it
+ * (Host, Origin, token, size, type: before any body is read), gather a JSON body, run the handler on a
+ * worker, pump a stream. Worker threads are made on demand up to a maximum and leave after a quiet
+ * while; when all are busy requests wait in a bounded queue, and past that get 503 with Retry-After.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "http/request.h"
+
+#include <stdint.h>
+
+struct server;
+
+#define ROUTE_OPEN     1u /* no token needed */
+#define ROUTE_RAW_BODY 2u /* the body is not JSON; the handler takes it */
+#define ROUTE_BODY     4u /* has a JSON body (on other routes any body is 400) */
+
+typedef int (*route_handler)(struct request *req, void *context, struct err *err);
+
+/* What the server needs to know of a route; src/api/routes.c has the table. */
+struct route {
+	const char *method; /* GET also serves HEAD unless a HEAD route exists */
+	const char *path;   /* "/v1/sandboxes/{id}/exec" */
+	route_handler handle;
+	unsigned flags;
+	const void *doc; /* what api/openapi.c says about it; opaque here */
+};
+
+struct server_config {
+	const char *bind; /* "127.0.0.1:9090", "[::1]:9090"; port 0 picks one */
+	const struct route *routes;
+	size_t route_count;
+	void *context; /* passed to every handler and to authenticate */
+
+	/* Finds out who a token belongs to; -EACCES with err set if nobody. */
+	int (*authenticate)(void *context, const char *token, struct principal *ret, struct err *err);
+
+	/* Host values that are served besides the bound address, localhost and 127.0.0.1 with its
+	 * port; NULL-terminated, may be NULL. */
+	const char *const *hosts;
+
+	unsigned max_workers;	  /* 0: 64 */
+	unsigned max_connections; /* 0: 4096 */
+};
+
+int server_open(const struct server_config *config, struct server **ret_server, struct err *err)
+	must_check;
+
+/* The port it listens on. */
+uint16_t server_port(const struct server *server);
+
+/* Takes no new connection, lets running requests finish for up to grace_ms, then frees all. */
+void server_close(struct server *server, unsigned grace_ms);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Bytes that one side produces while another sends them to a client: bounded, with back-pressure.
+ *
+ * The producer offers bytes from any thread and learns at once how much of them was taken; when the
+ * buffer has room again, `room` is called. The consumer is the connection's thread: when there is
+ * nothing to send, the connection sleeps, and an offer wakes it. A stream is counted: the request and
+ * the producer hold a reference each, and either may let go first.
+ */
+#pragma once
+
+#include "base/mem.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct stream;
+
+struct stream_events {
+	/* There is room again after an offer was refused; any thread, no lock of the stream held. */
+	void (*room)(void *arg);
+	/* The client went away, or the request ended; nothing more will be taken. Called once. */
+	void (*gone)(void *arg);
+};
+
+struct stream *stream_new(size_t capacity, const struct stream_events *events, void *arg);
+struct stream *stream_ref(struct stream *stream);
+void stream_unref(struct stream *stream);
+
+/* All or nothing: 0 if len bytes were taken, -EAGAIN if they did not fit now, -EPIPE if the client
+ * is gone. An empty buffer takes any len. */
+int stream_offer(struct stream *stream, const void *data, size_t len) must_check;
+
+/* The end: the client gets what is left, and then a clean end of the answer. */
+void stream_finish(struct stream *stream);
+
+/* Sends `: ping` comments on an otherwise quiet event stream, this often; 0 for never. */
+void stream_set_heartbeat(struct stream *stream, unsigned interval_ms);

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What sandlotd and the agent say to each other.
+ *
+ * Three sockets, all unix stream or seqpacket sockets:
+ *
+ *   lifeline  keeper <-> agent, SOCK_SEQPACKET, descriptor AGENT_LIFELINE_FD. The keeper sends one
+ *             byte AGENT_LINK with one descriptor: the agent's end of a new link, which replaces the
+ *             link it had. An end of file on the lifeline means that the keeper is gone: exit.
+ *   link      daemon <-> agent, SOCK_STREAM, frames of the kinds below. An end of file means that
+ *             the daemon is gone: go on, keep what was not acknowledged, wait for the next link.
+ *   channel   daemon <-> one helper process of the agent, SOCK_STREAM, one for each file request;
+ *             its agent end comes as a descriptor with the first byte of an AGENT_FILE frame.
+ *
+ * A link that sends a frame that cannot be parsed is closed by whoever notices.
+ *
+ * Processes are named by 32-bit ids that the daemon chooses and never uses twice for one sandbox.
+ * Every output byte of a process has an offset, counted over stdout and stderr together in the order
+ * in which the agent read them. The agent sends at most AGENT_OUTPUT_WINDOW bytes beyond what was
+ * acknowledged and then stops reading the command's pipes, so a slow reader slows the command
+ * instead of growing anybody's memory. Standard input has the same window in the other direction.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#define AGENT_VERSION	     1
+#define AGENT_LIFELINE_FD    3
+#define AGENT_LINK	     'L'
+#define AGENT_DOWN_MAX	     (1280u * 1024) /* payload of a frame to the agent */
+#define AGENT_UP_MAX	     (128u * 1024)  /* payload of a frame from the agent */
+#define AGENT_OUTPUT_WINDOW  (256u * 1024)
+#define AGENT_OUTPUT_CHUNK   (32u * 1024) /* most bytes in one AGENT_OUTPUT */
+#define AGENT_STDIN_WINDOW   (64u * 1024)
+#define AGENT_ARGS_MAX	     4096 /* arguments, and environment strings, of one command */
+#define AGENT_PATH_MAX	     4096 /* with its NUL */
+#define AGENT_PROCESSES_MAX  4096 /* alive or not yet forgotten, in one sandbox */
+
+enum agent_msg {
+	/* daemon -> agent */
+	AGENT_ATTACH = 1,   /* first frame of each link: u32 version. Answered by AGENT_HELLO */
+	AGENT_EXEC,	    /* id: struct of agent_exec fields, see below */
+	AGENT_STDIN,	    /* id: bytes */
+	AGENT_STDIN_CLOSE,  /* id: empty; end of file for the command once all bytes are written */
+	AGENT_SIGNAL,	    /* id: u32 signal, u8 whole tree (else the main process only) */
+	AGENT_ACK,	    /* id: u64 offset up to which output was taken */
+	AGENT_FORGET,	    /* id: empty; its exit was recorded, drop everything about it */
+	AGENT_FILE,	    /* id 0: u8 enum agent_file_op, then its arguments; one descriptor */
+	AGENT_SHUTDOWN,	    /* u32 grace in ms: SIGTERM to all, wait, exit (the kernel kills the rest) */
+
+	/* agent -> daemon */
+	AGENT_HELLO = 64,   /* u32 version, u32 count, count times u32 id: processes it still has */
+	AGENT_STARTED,	    /* id: u32 pid as seen in the sandbox */
+	AGENT_FAILED,	    /* id: u8 enum agent_stage, u32 errno: it never ran; no other frame follows */
+	AGENT_OUTPUT,	    /* id: u64 offset of its first byte, u8 1 stdout or 2 stderr, bytes */
+	AGENT_STDIN_ACK,    /* id: u64 bytes of standard input the command's pipe has taken */
+	AGENT_EXITED,	    /* id: u32 wait status, u64 end offset, u64 cpu us, u64 peak memory bytes,
+			       u64 duration us. After all AGENT_OUTPUT of the id; repeated on each new
+			       link until AGENT_FORGET */
+};
+
+/*
+ * AGENT_EXEC: u32 flags (AGENT_EXEC_*), u32 uid, u32 gid, u16 columns, u16 rows, str cwd,
+ * u32 argc, str * argc, u32 envc, str * envc ("NAME=value"). The command gets just this environment,
+ * its own session and process group, no descriptor but 0-2, default signal handling. argv[0]
+ * without a slash is looked up in the PATH of that environment.
+ * Standard input is /dev/null unless AGENT_EXEC_STDIN. The exit of the main process is the exit:
+ * what its pipes hold at that moment is still sent, a child that keeps them open is not waited for.
+ */
+#define AGENT_EXEC_STDIN 1u
+
+enum agent_stage { AGENT_STAGE_SETUP = 1, AGENT_STAGE_CWD, AGENT_STAGE_EXEC };
+
+/*
+ * File requests. Each runs in a child process of its own, so that a slow disk, a FIFO or a hostile
+ * tree never holds up PID 1. It runs as root of the sandbox. Paths are absolute, resolved with
+ * openat2(RESOLVE_NO_MAGICLINKS) from "/". What it creates belongs to the owner of the nearest
+ * parent directory that existed.
+ *
+ * Every answer on the channel is a struct agent_file_answer, packed in the order of its fields as
+ * little-endian numbers, followed by target_len bytes of a symbolic link's target.
+ *
+ *  op       arguments after the op                      conversation on the channel
+ *  STAT     str path                                    answer (of the link itself, not its target)
+ *  READ     str path                                    answer; daemon: u64 offset, u64 length (or just
+ *                                                       closes); then exactly length bytes. Only regular
+ *                                                       files: others are EISDIR or EINVAL. A file that
+ *                                                       shrank meanwhile ends the channel early.
+ *  WRITE    str path, u32 mode (or AGENT_MODE_KEEP),    answer of the file that is there now (ENOENT is
+ *           u64 size (or AGENT_SIZE_UNKNOWN)            no failure: errnum 0, kind AGENT_FILE_NONE);
+ *                                                       daemon: chunks (u32 length, bytes), the last of
+ *                                                       length 0; then a second answer, once the new
+ *                                                       content has replaced the old at a single instant.
+ *                                                       An end of file before the last chunk changes
+ *                                                       nothing. Parents are created. A symbolic link at
+ *                                                       the path is followed. A replaced file keeps owner
+ *                                                       and mode unless a mode is given (new: 0644).
+ *  LIST     str path, u32 depth (>= 1), u32 limit,      answer of the directory; then up to limit entries
+ *           str after (relative path of the last entry  in byte order of the components of their relative
+ *           of the page before, or "")                  path: u8 1, str relative path, answer; then u8 0,
+ *                                                       u8 whether more entries exist. Memory is bounded by
+ *                                                       limit, never by the directory. Symbolic links are
+ *                                                       listed, not followed.
+ *  MKDIR    str path, u32 mode                          answer; parents are created, an existing directory
+ *                                                       is fine (flag EXISTED), anything else is EEXIST
+ *  MOVE     str from, str to, u8 replace                answer of the moved thing; without replace an
+ *                                                       existing `to` is EEXIST
+ *  REMOVE   str path, u8 recursive                      answer; a directory without recursive is EISDIR if it
+ *                                                       has entries. Never follows a link, never leaves a
+ *                                                       mount, iterative however deep the tree is. "/" and
+ *                                                       mount points are EBUSY.
+ *  PACK     str path                                    answer; then the tree below it (or the one file) as
+ *                                                       items, each directory before what is in it, names
+ *                                                       relative; then item kind AGENT_ITEM_END. An item:
+ *                                                       u8 enum agent_item, u32 mode, u32 uid, u32 gid,
+ *                                                       u64 mtime in ns, u64 size, str name, str target;
+ *                                                       then for a file exactly size bytes (padded with
+ *                                                       zeros if it shrank). Other kinds are left out.
+ *  UNPACK   str path                                    answer of the directory, which is created if need be;
+ *                                                       daemon: items as above (uid, gid ignored); after
+ *                                                       AGENT_ITEM_END a second answer. Names are relative,
+ *                                                       without "..", resolved with RESOLVE_BENEATH and no
+ *                                                       symbolic link below the directory; a name that meets
+ *                                                       one is refused (ELOOP). Existing files are replaced.
+ *                                                       setuid, setgid and sticky bits are dropped. On the
+ *                                                       first failure: the second answer with errnum set and
+ *                                                       the offending name as target; what was written stays.
+ */
+enum agent_file_op {
+	AGENT_FILE_STAT = 1,
+	AGENT_FILE_READ,
+	AGENT_FILE_WRITE,
+	AGENT_FILE_LIST,
+	AGENT_FILE_MKDIR,
+	AGENT_FILE_MOVE,
+	AGENT_FILE_REMOVE,
+	AGENT_FILE_PACK,
+	AGENT_FILE_UNPACK,
+};
+
+enum agent_file_kind {
+	AGENT_FILE_NONE,
+	AGENT_FILE_REGULAR,
+	AGENT_FILE_DIRECTORY,
+	AGENT_FILE_SYMLINK,
+	AGENT_FILE_OTHER,
+};
+
+enum agent_item {
+	AGENT_ITEM_END,
+	AGENT_ITEM_FILE,
+	AGENT_ITEM_DIRECTORY,
+	AGENT_ITEM_SYMLINK,
+	AGENT_ITEM_HARDLINK, /* target: name of an earlier item */
+};
+
+#define AGENT_MODE_KEEP	   UINT32_MAX
+#define AGENT_SIZE_UNKNOWN UINT64_MAX
+#define AGENT_FILE_EXISTED 1u /* flag: it was there before */
+
+struct agent_file_answer {
+	uint32_t errnum; /* 0, or why it failed; then all else but the target is 0 */
+	uint8_t kind;	 /* enum agent_file_kind */
+	uint8_t flags;	 /* AGENT_FILE_EXISTED */
+	uint16_t target_len;
+	uint32_t mode; /* permission bits */
+	uint32_t uid;
+	uint32_t gid;
+	uint64_t size;
+	uint64_t mtime_ns;
+	uint64_t inode;
+};
+
+#define AGENT_FILE_ANSWER_LEN 44

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What sandlotd asks of the keeper: fixed structs over SOCK_SEQPACKET, one request at a time on each
+ * connection, answered in order; the descriptors named below travel beside the answer.
+ *
+ * The keeper believes nothing but the peer's uid: every field is checked against its range, and no
+ * field is a path. A sandbox is named by its id, which the keeper only ever uses as the name of one
+ * directory entry or cgroup.
+ */
+#pragma once
+
+#include "base/err.h"
+
+#include <stdint.h>
+
+#define KEEPER_VERSION	   1
+#define KEEPER_ID_LEN	   26 /* a lower-case ULID */
+#define KEEPER_HOSTNAME_MAX 64
+#define KEEPER_LIST_MAX	   64
+#define KEEPER_SLOT_COUNT  32000 /* uid ranges of 65536, the first at KEEPER_UID_FIRST */
+#define KEEPER_UID_FIRST   1000000u
+#define KEEPER_UID_COUNT   65536u
+
+enum keeper_kind {
+	KEEPER_HELLO = 1, /* who are you? */
+	KEEPER_PREPARE,	  /* make the directories of a sandbox, owned by its uid range */
+	KEEPER_BUILD,	  /* start it; the answer carries the daemon's end of a link to its agent */
+	KEEPER_ADOPT,	  /* a new link to a running agent */
+	KEEPER_KILL,	  /* kill everything in it, wait until it is gone, remove its cgroups */
+	KEEPER_FREEZE,
+	KEEPER_THAW,
+	KEEPER_STATS,
+	KEEPER_USAGE,	  /* bytes and files on disk; answered by a child, then the connection ends */
+	KEEPER_LIST,	  /* ids of what it holds, from `after` on */
+	KEEPER_STORED,	  /* ids that have directories on disk, from `after` on */
+	KEEPER_CLEAN,	  /* empty parts of a stopped sandbox: KEEPER_PART_* */
+	KEEPER_SHUTDOWN,  /* kill all sandboxes and exit */
+};
+
+#define KEEPER_PART_SYSTEM    1u /* the writable system layer: emptied */
+#define KEEPER_PART_SCRATCH   2u /* agent_workspace and outputs: emptied */
+#define KEEPER_PART_WORKSPACE 4u /* the whole workspace: removed */
+#define KEEPER_PART_LAYER_DIR 8u /* the directory of the system layer: removed */
+
+struct keeper_limits {
+	uint64_t memory_bytes;
+	uint64_t cpu_millis; /* thousandths of a core */
+	uint64_t pids;
+};
+
+struct keeper_request {
+	uint32_t kind; /* enum keeper_kind */
+	uint32_t slot; /* PREPARE, BUILD: which uid range */
+	uint32_t parts;
+	char id[KEEPER_ID_LEN + 1]; /* for LIST and STORED: list what sorts after it */
+	char hostname[KEEPER_HOSTNAME_MAX];
+	struct keeper_limits limits;
+};
+
+struct keeper_stats {
+	uint64_t memory_bytes;
+	uint64_t memory_peak_bytes;
+	uint64_t memory_limit_bytes;
+	uint64_t cpu_us;
+	uint64_t pids;
+	uint64_t pids_limit;
+	uint64_t oom_kills;
+	uint64_t disk_bytes;
+	uint64_t disk_files;
+};
+
+struct keeper_answer {
+	int32_t result; /* 0, or -errno with err filled in */
+	uint32_t version;
+	uint32_t count;	      /* LIST, STORED: how many of ids */
+	int32_t wait_status;  /* KILL: how PID 1 had ended, if it had before; else -1 */
+	struct keeper_stats stats;
+	struct err err;
+	char ids[KEEPER_LIST_MAX][KEEPER_ID_LEN + 1];
+};
