@@ -23,10 +23,12 @@
 
 enum keeper_kind {
 	KEEPER_HELLO = 1, /* who are you? */
-	KEEPER_PREPARE,	  /* make the directories of a sandbox, owned by its uid range */
-	KEEPER_BUILD,	  /* start it; the answer carries the daemon's end of a link to its agent */
+	KEEPER_BUILD,	  /* start it, with its directories; the answer carries the daemon's end of a link.
+			     It comes before the agent is ready: AGENT_HELLO on the link says that, and
+			     an end of file that it failed, for which KILL then gives the reason */
 	KEEPER_ADOPT,	  /* a new link to a running agent */
-	KEEPER_KILL,	  /* kill everything in it, wait until it is gone, remove its cgroups */
+	KEEPER_KILL,	  /* kill everything in it, wait until it is gone, remove its cgroups; an
+			     unknown id is fine. wait_status and err tell how it had ended before */
 	KEEPER_FREEZE,
 	KEEPER_THAW,
 	KEEPER_STATS,
@@ -50,7 +52,7 @@ struct keeper_limits {
 
 struct keeper_request {
 	uint32_t kind; /* enum keeper_kind */
-	uint32_t slot; /* PREPARE, BUILD: which uid range */
+	uint32_t slot; /* BUILD, CLEAN: which uid range */
 	uint32_t parts;
 	char id[KEEPER_ID_LEN + 1]; /* for LIST and STORED: list what sorts after it */
 	char hostname[KEEPER_HOSTNAME_MAX];

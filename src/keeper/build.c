@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keeper/build.h"
+
+#include "base/fd.h"
+#include "keeper/confine.h"
+#include "keeper/userns.h"
+#include "wire/agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <linux/sched.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/sendfile.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int build_open_agent(const char *path, int *ret_fd, struct err *err)
+{
+	auto_fd int file = open(path, O_RDONLY | O_CLOEXEC);
+	auto_fd int memory = -1;
+	struct stat st;
+
+	if (file < 0 || fstat(file, &st) < 0)
+		return err_sys(err, "open the agent %s", path);
+	memory = memfd_create("sandlot-agent", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (memory < 0 || fchmod(memory, 0555) < 0)
+		return err_sys(err, "make memory for the agent");
+	while (st.st_size > 0) {
+		ssize_t n = sendfile(memory, file, NULL, (size_t)st.st_size);
+
+		if (n <= 0)
+			return err_sys(err, "read the agent %s", path);
+		st.st_size -= n;
+	}
+	if (fcntl(memory, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+		return err_sys(err, "seal the agent");
+	*ret_fd = take_fd(&memory);
+	return 0;
+}
+
+static int raise_loopback(struct err *err)
+{
+	struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP};
+	auto_fd int sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (sock < 0 || ioctl(sock, SIOCSIFFLAGS, &request) < 0)
+		return err_sys(err, "bring up lo");
+	return 0;
+}
+
+/* Leaves just 0-2 on the sandbox's null device and 3, the lifeline. */
+static int arrange_descriptors(int lifeline, struct err *err)
+{
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null < 0)
+		return err_sys(err, "open /dev/null");
+	for (int fd = 0; fd <= 2; fd++) {
+		if (dup2(null, fd) < 0)
+			return err_sys(err, "set descriptor %d", fd);
+	}
+	if (lifeline == AGENT_LIFELINE_FD) {
+		if (fcntl(lifeline, F_SETFD, 0) < 0)
+			return err_sys(err, "keep the lifeline");
+	} else if (dup2(lifeline, AGENT_LIFELINE_FD) < 0) {
+		return err_sys(err, "place the lifeline");
+	}
+	if (syscall(SYS_close_range, AGENT_LIFELINE_FD + 1, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
+		return err_sys(err, "mark descriptors");
+	return 0;
+}
+
+/* The whole life of the child before the agent takes over, in order. */
+static int become_sandbox(const struct build_context *context, const struct keeper_request *request,
+	int userns_fd, int lifeline, struct err *err)
+{
+	char *const argv[] = {(char *)"sandlot-agent", NULL};
+	char *const environment[] = {NULL};
+	uint32_t base_uid = userns_base(request->slot);
+	struct storage_dirs dirs;
+	int agent_fd, r;
+
+	if ((r = cgroup_join_v1(&context->cgroups, request->id, &request->limits, err)) < 0)
+		return r;
+	/* After joining, so that the groups it is in are the root of what it sees. */
+	if (unshare(CLONE_NEWCGROUP) < 0)
+		return err_sys(err, "make a cgroup namespace");
+	if (sethostname(request->hostname, strlen(request->hostname)) < 0)
+		return err_sys(err, "set the host name");
+	if ((r = raise_loopback(err)) < 0 ||
+		(r = storage_prepare(&context->storage, request->id, base_uid, &dirs, err)) < 0 ||
+		(r = rootfs_enter(&context->sources, &dirs, userns_fd, base_uid, err)) < 0)
+		return r;
+	/* Out of the way of the lifeline's place. */
+	agent_fd = fcntl(context->agent_fd, F_DUPFD_CLOEXEC, AGENT_LIFELINE_FD + 1);
+	userns_fd = fcntl(userns_fd, F_DUPFD_CLOEXEC, AGENT_LIFELINE_FD + 1);
+	if (agent_fd < 0 || userns_fd < 0)
+		return err_sys(err, "place the agent");
+	if ((r = arrange_descriptors(lifeline, err)) < 0)
+		return r;
+	setsid();
+	if ((r = confine(userns_fd, err)) < 0)
+		return r;
+	syscall(SYS_execveat, agent_fd, "", argv, environment, AT_EMPTY_PATH);
+	return err_sys(err, "run the agent");
+}
+
+static pid_t clone_into(int cgroup_fd, int *ret_pidfd)
+{
+	struct clone_args args = {
+		.flags = CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_PIDFD |
+			 CLONE_INTO_CGROUP | CLONE_CLEAR_SIGHAND,
+		.pidfd = (uint64_t)(uintptr_t)ret_pidfd,
+		.exit_signal = SIGCHLD,
+		.cgroup = (uint64_t)cgroup_fd,
+	};
+
+	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+}
+
+static void run_child(const struct build_context *context, const struct keeper_request *request,
+	int userns_fd, int lifeline)
+{
+	struct err err = {0};
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	become_sandbox(context, request, userns_fd, lifeline, &err);
+	/* On failure the descriptor may have moved to its final place already. */
+	if (send(lifeline, &err, sizeof(err), MSG_NOSIGNAL) < 0)
+		(void)!send(AGENT_LIFELINE_FD, &err, sizeof(err), MSG_NOSIGNAL);
+	_exit(1);
+}
+
+int build_start(const struct build_context *context, const struct keeper_request *request,
+	pid_t *ret_pid, int *ret_pidfd, int *ret_lifeline, struct err *err)
+{
+	auto_fd int cgroup_fd = -1, userns_fd = -1, ours = -1, theirs = -1;
+	int pair[2], pidfd = -1, r;
+	pid_t pid;
+
+	r = cgroup_make(&context->cgroups, request->id, &request->limits, &cgroup_fd, err);
+	if (r < 0)
+		return r;
+	r = userns_make(request->slot, &userns_fd, err);
+	if (r < 0)
+		return r;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return err_sys(err, "make the lifeline");
+	ours = pair[0];
+	theirs = pair[1];
+	pid = clone_into(cgroup_fd, &pidfd);
+	if (pid < 0)
+		return err_sys(err, "clone the sandbox");
+	if (pid == 0)
+		run_child(context, request, userns_fd, theirs);
+	*ret_pid = pid;
+	*ret_pidfd = pidfd;
+	*ret_lifeline = take_fd(&ours);
+	return 0;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starts the first process of a sandbox: everything between clone3 and the agent's first step. */
+#pragma once
+
+#include "base/err.h"
+#include "keeper/cgroup.h"
+#include "keeper/rootfs.h"
+#include "keeper/storage.h"
+#include "wire/keeper.h"
+
+#include <sys/types.h>
+
+/* What every build uses; made once. */
+struct build_context {
+	struct cgroup_tree cgroups;
+	struct storage storage;
+	struct rootfs_sources sources;
+	int agent_fd; /* the agent as a sealed memfd: no file on the host that anybody could write */
+};
+
+int build_open_agent(const char *path, int *ret_fd, struct err *err) must_check;
+
+/*
+ * Clones the first process. It builds its own surroundings in parallel with us; if that fails it
+ * sends a struct err on the lifeline and exits. The caller owns pidfd and lifeline.
+ */
+int build_start(const struct build_context *context, const struct keeper_request *request,
+	pid_t *ret_pid, int *ret_pidfd, int *ret_lifeline, struct err *err) must_check;

@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keeper/cgroup.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <mntent.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define CPU_PERIOD_US	  100000
+#define FREEZE_TIMEOUT_MS 2000
+
+static const char *const controller_names[CGROUP_COUNT] = {"memory", "cpu", "pids"};
+
+/* Opens the mount point of a hierarchy: v2 (controller NULL) or the v1 one with a controller. */
+static int open_hierarchy(const char *controller)
+{
+	FILE *mounts = setmntent("/proc/self/mounts", "re");
+	struct mntent *entry;
+	int fd = -1;
+
+	if (!mounts)
+		return -1;
+	while (fd < 0 && (entry = getmntent(mounts))) {
+		bool v2 = strcmp(entry->mnt_type, "cgroup2") == 0;
+		bool v1 = strcmp(entry->mnt_type, "cgroup") == 0;
+
+		if (controller ? (v1 && hasmntopt(entry, controller)) : v2)
+			fd = open(entry->mnt_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	}
+	endmntent(mounts);
+	return fd;
+}
+
+/* Opens the v2 group this process is in: what a service manager delegated to us. */
+static int open_own_unified(struct err *err)
+{
+	auto_fd int root = open_hierarchy(NULL);
+	char text[4096], *path, *end;
+	int fd;
+
+	if (root < 0)
+		return err_explain(err, ERR_UNAVAILABLE, "no_cgroup2",
+			"mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified",
+			"no cgroup2 tree is mounted; it is needed to freeze and kill sandboxes");
+	if (fd_read_file(AT_FDCWD, "/proc/self/cgroup", text, sizeof(text)) < 0)
+		return err_sys(err, "read /proc/self/cgroup");
+	path = strstr(text, "0::/");
+	if (!path)
+		return err_set(err, ERR_UNAVAILABLE, "/proc/self/cgroup has no v2 entry");
+	path += strlen("0::/");
+	end = strchr(path, '\n');
+	if (end)
+		*end = '\0';
+	fd = openat(root, *path ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(err, "open own cgroup %s", path);
+	return fd;
+}
+
+static bool has_word(const char *text, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (const char *at = text; (at = strstr(at, word)); at += len) {
+		bool starts = at == text || at[-1] == ' ';
+		bool ends = at[len] == ' ' || at[len] == '\n' || !at[len];
+
+		if (starts && ends)
+			return true;
+	}
+	return false;
+}
+
+static int open_dir(int parent, const char *name, struct err *err)
+{
+	int fd;
+
+	if (mkdirat(parent, name, 0755) < 0 && errno != EEXIST)
+		return err_sys(err, "make cgroup %s", name);
+	fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(err, "open cgroup %s", name);
+	return fd;
+}
+
+/*
+ * Lets a v2 controller reach the children of `parent`. A group with processes in it cannot do that
+ * (except the root), so on EBUSY the two of us, keeper and daemon, step into a leaf first.
+ */
+static int enable_v2(int parent, const char *controller)
+{
+	char word[32], pid[16];
+	int r;
+
+	snprintf(word, sizeof(word), "+%s", controller);
+	r = fd_write_file(parent, "cgroup.subtree_control", word);
+	if (r != -EBUSY)
+		return r;
+	if (mkdirat(parent, "sandlot-main", 0755) < 0 && errno != EEXIST)
+		return -errno;
+	snprintf(pid, sizeof(pid), "%d", getppid());
+	r = fd_write_file(parent, "sandlot-main/cgroup.procs", pid);
+	if (r == 0)
+		r = fd_write_file(parent, "sandlot-main/cgroup.procs", "0");
+	return r < 0 ? r : fd_write_file(parent, "cgroup.subtree_control", word);
+}
+
+/* A controller that the unified tree offers is used there; else it must have a v1 hierarchy. */
+static int find_controller(struct cgroup_tree *tree, enum cgroup_controller c, int own_fd,
+	const char *offered, struct err *err)
+{
+	const char *name = controller_names[c];
+	auto_fd int root = -1;
+
+	if (has_word(offered, name)) {
+		int r = enable_v2(own_fd, name);
+
+		if (r == 0)
+			r = enable_v2(tree->unified_fd, name);
+		if (r < 0)
+			return err_from(err, r, "enable the %s controller for our cgroup", name);
+		return 0;
+	}
+	root = open_hierarchy(name);
+	if (root < 0)
+		return err_explain(err, ERR_UNAVAILABLE, "no_cgroup_controller",
+			"boot with cgroup v2, or mount the controller's v1 hierarchy",
+			"the %s cgroup controller is on neither v2 nor v1", name);
+	tree->v1_fd[c] = open_dir(root, tree->name, err);
+	return tree->v1_fd[c] < 0 ? tree->v1_fd[c] : 0;
+}
+
+int cgroup_open(struct cgroup_tree *tree, const char *tag, struct err *err)
+{
+	char offered[256] = "";
+	auto_fd int own_fd = open_own_unified(err);
+
+	*tree = (struct cgroup_tree){.unified_fd = -1, .v1_fd = {-1, -1, -1}};
+	if (own_fd < 0)
+		return own_fd;
+	snprintf(tree->name, sizeof(tree->name), "sandlot-%s", tag);
+	tree->unified_fd = open_dir(own_fd, tree->name, err);
+	if (tree->unified_fd < 0)
+		return tree->unified_fd;
+	if (fd_read_file(own_fd, "cgroup.controllers", offered, sizeof(offered)) < 0)
+		return err_sys(err, "read cgroup.controllers");
+	for (int c = 0; c < CGROUP_COUNT; c++) {
+		int r = find_controller(tree, c, own_fd, offered, err);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+void cgroup_close(struct cgroup_tree *tree)
+{
+	char up[48];
+
+	snprintf(up, sizeof(up), "../%s", tree->name);
+	for (int c = -1; c < CGROUP_COUNT; c++) {
+		int fd = c < 0 ? tree->unified_fd : tree->v1_fd[c];
+
+		if (fd < 0)
+			continue;
+		if (unlinkat(fd, up, AT_REMOVEDIR) < 0)
+			log_warning("cgroup %s stays: %s", tree->name, strerror(errno));
+		fd_close(fd);
+	}
+}
+
+static int write_number(int dirfd, const char *file, uint64_t value)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)value);
+	return fd_write_file(dirfd, file, text);
+}
+
+static int limit_v2(const struct cgroup_tree *tree, int fd, const struct keeper_limits *limits)
+{
+	char cpu_max[48];
+	int r = 0;
+
+	snprintf(cpu_max, sizeof(cpu_max), "%llu %d",
+		(unsigned long long)(limits->cpu_millis * CPU_PERIOD_US / 1000), CPU_PERIOD_US);
+	if (tree->v1_fd[CGROUP_MEMORY] < 0) {
+		r = write_number(fd, "memory.max", limits->memory_bytes);
+		/* A kernel without swap accounting has no such file, and then no swap to limit. */
+		if (r == 0 && (r = write_number(fd, "memory.swap.max", 0)) == -ENOENT)
+			r = 0;
+	}
+	if (r == 0 && tree->v1_fd[CGROUP_CPU] < 0)
+		r = fd_write_file(fd, "cpu.max", cpu_max);
+	if (r == 0 && tree->v1_fd[CGROUP_PIDS] < 0)
+		r = write_number(fd, "pids.max", limits->pids);
+	return r;
+}
+
+int cgroup_make(const struct cgroup_tree *tree, const char *id, const struct keeper_limits *limits,
+	int *ret_fd, struct err *err)
+{
+	auto_fd int fd = open_dir(tree->unified_fd, id, err);
+	int r;
+
+	if (fd < 0)
+		return fd;
+	r = limit_v2(tree, fd, limits);
+	if (r < 0)
+		return err_from(err, r, "limit cgroup %s", id);
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+static int limit_v1(enum cgroup_controller c, int fd, const struct keeper_limits *limits)
+{
+	int r = 0;
+
+	switch (c) {
+	case CGROUP_MEMORY:
+		r = write_number(fd, "memory.limit_in_bytes", limits->memory_bytes);
+		if (r == 0 && (r = write_number(fd, "memory.memsw.limit_in_bytes",
+				       limits->memory_bytes)) == -ENOENT)
+			r = 0;
+		break;
+	case CGROUP_CPU:
+		r = write_number(fd, "cpu.cfs_quota_us", limits->cpu_millis * CPU_PERIOD_US / 1000);
+		break;
+	case CGROUP_PIDS:
+		r = write_number(fd, "pids.max", limits->pids);
+		break;
+	case CGROUP_COUNT:
+		break;
+	}
+	return r;
+}
+
+int cgroup_join_v1(const struct cgroup_tree *tree, const char *id,
+	const struct keeper_limits *limits, struct err *err)
+{
+	for (int c = 0; c < CGROUP_COUNT; c++) {
+		auto_fd int fd = -1;
+		int r;
+
+		if (tree->v1_fd[c] < 0)
+			continue;
+		fd = open_dir(tree->v1_fd[c], id, err);
+		if (fd < 0)
+			return fd;
+		r = limit_v1(c, fd, limits);
+		if (r < 0)
+			return err_from(err, r, "set the %s limit", controller_names[c]);
+		r = fd_write_file(fd, "tasks", "0");
+		if (r < 0)
+			return err_from(err, r, "join the %s cgroup", controller_names[c]);
+	}
+	return 0;
+}
+
+int cgroup_remove(const struct cgroup_tree *tree, const char *id)
+{
+	int result = 0;
+
+	for (int c = -1; c < CGROUP_COUNT; c++) {
+		int fd = c < 0 ? tree->unified_fd : tree->v1_fd[c];
+
+		if (fd >= 0 && unlinkat(fd, id, AT_REMOVEDIR) < 0 && errno != ENOENT)
+			result = -errno;
+	}
+	return result;
+}
+
+int cgroup_freeze(const struct cgroup_tree *tree, const char *id, bool freeze, struct err *err)
+{
+	auto_fd int fd = openat(tree->unified_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	uint64_t deadline = clock_steady_ms() + FREEZE_TIMEOUT_MS;
+	const char *wanted = freeze ? "frozen 1" : "frozen 0";
+	char events[128];
+	int r;
+
+	if (fd < 0)
+		return err_sys(err, "open cgroup %s", id);
+	r = fd_write_file(fd, "cgroup.freeze", freeze ? "1" : "0");
+	if (r < 0)
+		return err_from(err, r, "freeze cgroup %s", id);
+	/* Read, not poll: it takes 25 us, and the kernel sends notifications only every 10 ms. */
+	do {
+		ssize_t n = fd_read_file(fd, "cgroup.events", events, sizeof(events));
+
+		if (n < 0)
+			return err_from(err, (int)n, "read cgroup.events of %s", id);
+		if (strstr(events, wanted))
+			return 0;
+		usleep(20);
+	} while (clock_steady_ms() < deadline);
+	if (freeze)
+		(void)!fd_write_file(fd, "cgroup.freeze", "0");
+	return err_set(err, ERR_TIMEOUT, "sandbox %s did not freeze within %d ms", id,
+		FREEZE_TIMEOUT_MS);
+}
+
+static uint64_t read_number(int dirfd, const char *file)
+{
+	char text[64];
+
+	if (dirfd < 0 || fd_read_file(dirfd, file, text, sizeof(text)) <= 0)
+		return 0;
+	return strtoull(text, NULL, 10); /* "max" reads as 0: no limit */
+}
+
+/* The number after `key ` at the start of a line. */
+static uint64_t read_keyed(int dirfd, const char *file, const char *key)
+{
+	char text[2048], *at = text;
+	size_t len = strlen(key);
+
+	if (dirfd < 0 || fd_read_file(dirfd, file, text, sizeof(text)) <= 0)
+		return 0;
+	while (at) {
+		if (strncmp(at, key, len) == 0 && at[len] == ' ')
+			return strtoull(at + len, NULL, 10);
+		at = strchr(at, '\n');
+		at = at ? at + 1 : NULL;
+	}
+	return 0;
+}
+
+static void read_memory(int fd, bool v1, struct keeper_stats *stats)
+{
+	stats->memory_bytes = read_number(fd, v1 ? "memory.usage_in_bytes" : "memory.current");
+	stats->memory_peak_bytes = read_number(fd, v1 ? "memory.max_usage_in_bytes" : "memory.peak");
+	stats->memory_limit_bytes = read_number(fd, v1 ? "memory.limit_in_bytes" : "memory.max");
+	stats->oom_kills = read_keyed(fd, v1 ? "memory.oom_control" : "memory.events", "oom_kill");
+	if (stats->memory_peak_bytes < stats->memory_bytes)
+		stats->memory_peak_bytes = stats->memory_bytes; /* memory.peak is newer than 5.19 */
+}
+
+int cgroup_stats(const struct cgroup_tree *tree, const char *id, struct keeper_stats *ret_stats,
+	struct err *err)
+{
+	auto_fd int unified = openat(tree->unified_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct keeper_stats stats = {0};
+
+	if (unified < 0)
+		return err_sys(err, "open cgroup %s", id);
+	stats.cpu_us = read_keyed(unified, "cpu.stat", "usage_usec");
+	for (int c = 0; c < CGROUP_COUNT; c++) {
+		bool v1 = tree->v1_fd[c] >= 0;
+		auto_fd int own = v1 ? openat(tree->v1_fd[c], id, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+				     : -1;
+		int fd = v1 ? own : unified;
+
+		if (c == CGROUP_MEMORY)
+			read_memory(fd, v1, &stats);
+		if (c == CGROUP_PIDS) {
+			stats.pids = read_number(fd, "pids.current");
+			stats.pids_limit = read_number(fd, "pids.max");
+		}
+	}
+	*ret_stats = stats;
+	return 0;
+}
+
+void cgroup_sweep(const struct cgroup_tree *tree)
+{
+	int copy = openat(tree->unified_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
+	struct dirent *entry;
+
+	if (!dir) {
+		fd_close(copy);
+		return;
+	}
+	while ((entry = readdir(dir))) {
+		char file[NAME_MAX + 16];
+		int r;
+
+		if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
+			continue;
+		snprintf(file, sizeof(file), "%s/cgroup.kill", entry->d_name);
+		r = fd_write_file(tree->unified_fd, file, "1");
+		for (int i = 0; i < 200 && (r = cgroup_remove(tree, entry->d_name)) == -EBUSY; i++)
+			usleep(5000);
+		log_info("removed the cgroup of lost sandbox %s: %s", entry->d_name, strerror(-r));
+	}
+	closedir(dir);
+}

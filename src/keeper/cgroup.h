@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Limits and groups, wherever the host keeps its controllers.
+ *
+ * memory, cpu and pids are each looked for on the unified (v2) tree and then on a v1 hierarchy of
+ * their own. The unified tree, even one without controllers, gives every sandbox a group that can be
+ * frozen and into which its first process is born. All groups of one keeper live below one directory
+ * `sandlot-<tag>` in each hierarchy, so that two keepers on a machine do not meet.
+ *
+ * Joining: a process written into cgroup.procs waits for an RCU grace period (11 ms measured). A
+ * process born into a v2 group, or a thread that writes "0" into a v1 `tasks` file itself, does not.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "wire/keeper.h"
+
+enum cgroup_controller { CGROUP_MEMORY, CGROUP_CPU, CGROUP_PIDS, CGROUP_COUNT };
+
+struct cgroup_tree {
+	int unified_fd;		  /* our directory on v2 */
+	int v1_fd[CGROUP_COUNT];  /* our directory on the controller's v1 hierarchy, or -1: it is on v2 */
+	char name[32];
+};
+
+/* Finds the hierarchies and makes our directory in each. */
+int cgroup_open(struct cgroup_tree *tree, const char *tag, struct err *err) must_check;
+
+/* Removes our directories; those that are not empty stay. */
+void cgroup_close(struct cgroup_tree *tree);
+
+/* Makes the v2 group of a sandbox with the limits that live there; its directory descriptor. */
+int cgroup_make(const struct cgroup_tree *tree, const char *id, const struct keeper_limits *limits,
+	int *ret_fd, struct err *err) must_check;
+
+/* In the child: makes the v1 groups with their limits and moves the calling thread into them. */
+int cgroup_join_v1(const struct cgroup_tree *tree, const char *id,
+	const struct keeper_limits *limits, struct err *err) must_check;
+
+/* Removes all groups of a sandbox. -EBUSY while something in them still dies. */
+int cgroup_remove(const struct cgroup_tree *tree, const char *id) must_check;
+
+/* Freezes or thaws, and returns when it has happened. */
+int cgroup_freeze(const struct cgroup_tree *tree, const char *id, bool freeze, struct err *err)
+	must_check;
+
+int cgroup_stats(const struct cgroup_tree *tree, const char *id, struct keeper_stats *ret_stats,
+	struct err *err) must_check;
+
+/* Kills and removes whatever groups a keeper before us left behind. */
+void cgroup_sweep(const struct cgroup_tree *tree);

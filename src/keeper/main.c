@@ -1,0 +1,660 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sandlot-keeper: the only privileged program. It builds sandboxes, holds their handles, and outlives
+ * the daemon, so that a restart or crash of sandlotd stops no sandbox.
+ *
+ * Theory of operation. One thread, one epoll loop. It listens on a unix socket that sandlotd made and
+ * handed over as descriptor 3; only root and the daemon's uid may talk. Requests are fixed structs
+ * (wire/keeper.h), dispatched through the table below, and nothing in them is a path. A build clones a
+ * child that does the work in parallel (build.c), so the loop never waits for a mount. The death of a
+ * sandbox's first process arrives as SIGCHLD. Removing files is left to one child, the janitor.
+ *
+ * It parses no text from outside, opens no network socket, and starts no other program than the agent,
+ * which it holds as a sealed copy. If it dies its sandboxes die with it (PR_SET_PDEATHSIG); the next
+ * keeper sweeps up their cgroups.
+ *
+ * Usage: sandlot-keeper DATA_DIR DAEMON_UID AGENT_PATH   (started by sandlotd, not by hand)
+ */
+#include "base/fd.h"
+#include "base/log.h"
+#include "base/number.h"
+#include "keeper/build.h"
+#include "keeper/host_template.h"
+#include "keeper/roster.h"
+#include "keeper/userns.h"
+#include "wire/agent.h"
+#include "wire/fdpass.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/file.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define LISTEN_FD	 3
+#define RETRY_MS	 5
+#define MEMORY_MIN_BYTES (4ull << 20)
+#define MEMORY_MAX_BYTES (1ull << 50)
+#define CPU_MAX_MILLIS	 (4096ull * 1000)
+#define PIDS_MAX	 (4ull << 20)
+
+struct keeper {
+	struct build_context context;
+	struct roster roster;
+	int epoll_fd;
+	int signal_fd;
+	int lock_fd;
+	int janitor_fd; /* a byte here makes the janitor look into the trash */
+	pid_t janitor_pid;
+	uid_t daemon_uid;
+	bool unclean;	    /* some cgroup could not be removed yet */
+	bool stopping;	    /* no more sandboxes; exit when the roster is empty */
+	int stop_waiter;    /* connection that asked for it, or -1 */
+};
+
+/* --- answers --- */
+
+static void answer(int conn, const struct keeper_answer *reply, const int *fds, size_t count)
+{
+	ssize_t n = fdpass_send(conn, reply, sizeof(*reply), fds, count, MSG_DONTWAIT);
+
+	/* A daemon that went away or does not listen has no use for the answer. */
+	if (n < 0)
+		log_debug("answer not delivered: %s", strerror((int)-n));
+}
+
+static void answer_result(int conn, int result, const struct err *err)
+{
+	struct keeper_answer reply = {.result = result, .version = KEEPER_VERSION, .wait_status = -1};
+
+	if (result < 0)
+		reply.err = *err;
+	answer(conn, &reply, NULL, 0);
+}
+
+/* --- the end of a sandbox --- */
+
+static void answer_killed(int conn, const struct held *held)
+{
+	struct keeper_answer reply = {.version = KEEPER_VERSION, .wait_status = -1};
+
+	if (held) {
+		reply.wait_status = held->wait_status;
+		reply.err = held->err;
+	}
+	answer(conn, &reply, NULL, 0);
+}
+
+/* Removes the groups of one that was reaped; then whoever waits for its end hears of it. */
+static void finish(struct keeper *keeper, struct held *held)
+{
+	if (cgroup_remove(&keeper->context.cgroups, held->id) < 0) {
+		keeper->unclean = true;
+		return;
+	}
+	if (held->kill_waiter >= 0) {
+		answer_killed(held->kill_waiter, held);
+		roster_remove(&keeper->roster, held);
+	} else if (keeper->stopping) {
+		roster_remove(&keeper->roster, held);
+	}
+}
+
+static void finish_unclean(struct keeper *keeper)
+{
+	keeper->unclean = false;
+	for (size_t i = keeper->roster.count; i-- > 0;) {
+		struct held *held = keeper->roster.sorted[i];
+
+		if (held->pid == 0)
+			finish(keeper, held);
+	}
+}
+
+/* A child whose build failed has left the reason on its lifeline. It is only ever shown as text. */
+static void read_build_error(struct held *held)
+{
+	struct err err;
+	ssize_t n = recv(held->lifeline, &err, sizeof(err), MSG_DONTWAIT);
+
+	if (n != (ssize_t)sizeof(err) || err.kind <= ERR_NONE || err.kind >= ERR_KIND_COUNT)
+		return;
+	err.code[sizeof(err.code) - 1] = '\0';
+	err.message[sizeof(err.message) - 1] = '\0';
+	err.remedy[sizeof(err.remedy) - 1] = '\0';
+	held->err = err;
+}
+
+static void start_janitor(struct keeper *keeper);
+
+static void reap_children(struct keeper *keeper)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
+		struct held *held = roster_find_pid(&keeper->roster, pid);
+
+		if (held) {
+			held->pid = 0;
+			held->wait_status = status;
+			read_build_error(held);
+			fd_close(take_fd(&held->lifeline));
+			fd_close(take_fd(&held->pidfd));
+			finish(keeper, held);
+		} else if (pid == keeper->janitor_pid && !keeper->stopping) {
+			log_warning("the janitor ended with status %d; starting another", status);
+			fd_close(take_fd(&keeper->janitor_fd));
+			start_janitor(keeper);
+		}
+	}
+}
+
+static void kill_held(const struct held *held)
+{
+	if (held->pid && syscall(SYS_pidfd_send_signal, held->pidfd, SIGKILL, NULL, 0) < 0 &&
+		errno != ESRCH)
+		log_error("kill sandbox %s: %s", held->id, strerror(errno));
+}
+
+/* --- the janitor --- */
+
+static void run_janitor(const struct storage *storage, int pokes)
+{
+	char bytes[64];
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGTERM, SIG_DFL);
+	do {
+		storage_empty_trash(storage);
+	} while (read(pokes, bytes, sizeof(bytes)) > 0);
+	_exit(0);
+}
+
+static void start_janitor(struct keeper *keeper)
+{
+	int pipe_fds[2];
+
+	keeper->janitor_fd = -1;
+	if (pipe2(pipe_fds, O_CLOEXEC) < 0) {
+		log_error("no janitor: %s", strerror(errno));
+		return;
+	}
+	keeper->janitor_pid = fork();
+	if (keeper->janitor_pid == 0) {
+		close(pipe_fds[1]);
+		run_janitor(&keeper->context.storage, pipe_fds[0]);
+	}
+	close(pipe_fds[0]);
+	keeper->janitor_fd = pipe_fds[1];
+	if (fd_set_nonblocking(keeper->janitor_fd) < 0)
+		log_warning("janitor pipe stays blocking");
+}
+
+static void poke_janitor(const struct keeper *keeper)
+{
+	/* A full pipe means that it has been poked already. */
+	(void)!write(keeper->janitor_fd, "", 1);
+}
+
+/* --- requests --- */
+
+static int send_link(const struct held *held, int *ret_fd, struct err *err)
+{
+	auto_fd int ours = -1, theirs = -1;
+	int pair[2];
+	ssize_t n;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return err_sys(err, "make a link");
+	ours = pair[0];
+	theirs = pair[1];
+	n = fdpass_send(held->lifeline, &(char){AGENT_LINK}, 1, &theirs, 1, MSG_DONTWAIT);
+	if (n < 0)
+		return err_from(err, (int)n, "hand the agent of %s a link", held->id);
+	*ret_fd = take_fd(&ours);
+	return 0;
+}
+
+static void answer_link(int conn, const struct held *held, struct err *err)
+{
+	struct keeper_answer reply = {.version = KEEPER_VERSION, .wait_status = -1};
+	auto_fd int link = -1;
+
+	reply.result = send_link(held, &link, err);
+	if (reply.result < 0)
+		answer_result(conn, reply.result, err);
+	else
+		answer(conn, &reply, &link, 1);
+}
+
+static void on_hello(struct keeper *keeper, const struct keeper_request *request, int conn)
+{
+	(void)keeper;
+	(void)request;
+	answer_result(conn, 0, NULL);
+}
+
+static void on_build(struct keeper *keeper, const struct keeper_request *request, int conn)
+{
+	struct err err = {0};
+	struct held *held = roster_find(&keeper->roster, request->id);
+	int r, pidfd, lifeline;
+	pid_t pid;
+
+	if (keeper->stopping) {
+		answer_result(conn, err_set(&err, ERR_UNAVAILABLE, "the keeper is shutting down"), &err);
+		return;
+	}
+	if (held && held->pid == 0) {
+		roster_remove(&keeper->roster, held);
+		held = NULL;
+	}
+	if (held) {
+		r = err_set(&err, ERR_CONFLICT, "sandbox %s runs already", request->id);
+		answer_result(conn, r, &err);
+		return;
+	}
+	r = build_start(&keeper->context, request, &pid, &pidfd, &lifeline, &err);
+	if (r < 0) {
+		(void)!cgroup_remove(&keeper->context.cgroups, request->id);
+		answer_result(conn, r, &err);
+		return;
+	}
+	held = roster_add(&keeper->roster, request->id);
+	held->pid = pid;
+	held->pidfd = pidfd;
+	held->lifeline = lifeline;
+	answer_link(conn, held, &err);
+}
+
+/* The entry of a running sandbox, or an answer that there is none. */
+static struct held *find_running(struct keeper *keeper, const struct keeper_request *request,
+	int conn)
+{
+	struct held *held = roster_find(&keeper->roster, request->id);
+	struct err err;
+
+	if (held && held->pid)
+		return held;
+	answer_result(conn, err_set(&err, ERR_NOT_FOUND, "sandbox %s does not run", request->id), &err);
+	return NULL;
+}
+
+static void on_adopt(struct keeper *keeper, const struct keeper_request *request, int conn)
+{
+	struct held *held = find_running(keeper, request, conn);
+	struct err err = {0};
+
+	if (held)
+		answer_link(conn, held, &err);
+}
+
+static void on_kill(struct keeper *keeper, const struct keeper_request *request, int conn)
+{
+	struct held *held = roster_find(&keeper->roster, request->id);
+	struct err err = {0};
+
+	if (!held) {
+		answer_killed(conn, NULL);
+	} else if (held->kill_waiter >= 0) {
+		answer_result(conn,
+			err_set(&err, ERR_CONFLICT, "sandbox %s is being killed", request->id), &err);
+	} else {
+		held->kill_waiter = conn;
+		kill_held(held);
+		if (held->pid == 0)
+			finish(keeper, held);
+	}
+}
+
+static void set_frozen(struct keeper *keeper, const struct keeper_request *request, int conn,
+	bool frozen)
+{
+	struct held *held = find_running(keeper, request, conn);
+	struct err err = {0};
+	int r;
+
+	if (!held)
+		return;
+	r = cgroup_freeze(&keeper->context.cgroups, held->id, frozen, &err);
+	if (r == 0)
+		held->frozen = frozen;
+	answer_result(conn, r, &err);
+}
+
+static void on_freeze(struct keeper *keeper, const struct keeper_request *request, int conn)
+{
+	set_frozen(keeper, request, conn, true);
+}
+
+static void on_thaw(struct keeper *keeper, const struct keeper_request *request, int conn)
+{
+	set_frozen(keeper, request, conn, false);
+}
+
+static void on_stats(struct keeper *keeper, const struct keeper_request *request, int conn)
+{
+	struct keeper_answer reply = {.version = KEEPER_VERSION, .wait_status = -1};
+	struct err err = {0};
+
+	if (!find_running(keeper, request, conn))
+		return;
+	reply.result = cgroup_stats(&keeper->context.cgroups, request->id, &reply.stats, &err);
+	reply.err = err;
+	answer(conn, &reply, NULL, 0);
+}
+
+/* Takes as long as the trees are large, so a child does it and answers; the connection is its own. */
+static void on_usage(struct keeper *keeper, const struct keeper_request *request, int conn)
+{
+	struct keeper_answer reply = {.version = KEEPER_VERSION, .wait_status = -1};
+	struct err err;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		storage_usage(&keeper->context.storage, request->id, &reply.stats);
+		answer(conn, &reply, NULL, 0);
+		_exit(0);
+	}
+	if (pid < 0)
+		answer_result(conn, err_sys(&err, "fork"), &err);
+	close(conn);
+}
+
+static void on_list(struct keeper *keeper, const struct keeper_request *request, int conn)
+{
+	struct keeper_answer reply = {.version = KEEPER_VERSION, .wait_status = -1};
+
+	reply.count = roster_list(&keeper->roster, request->id, reply.ids, KEEPER_LIST_MAX);
+	answer(conn, &reply, NULL, 0);
+}
+
+static void on_stored(struct keeper *keeper, const struct keeper_request *request, int conn)
+{
+	struct keeper_answer reply = {.version = KEEPER_VERSION, .wait_status = -1};
+
+	reply.count =
+		storage_list(&keeper->context.storage, request->id, reply.ids, KEEPER_LIST_MAX);
+	answer(conn, &reply, NULL, 0);
+}
+
+static void on_clean(struct keeper *keeper, const struct keeper_request *request, int conn)
+{
+	struct held *held = roster_find(&keeper->roster, request->id);
+	struct err err = {0};
+	int r;
+
+	if (held && held->pid)
+		r = err_set(&err, ERR_CONFLICT, "sandbox %s runs", request->id);
+	else
+		r = storage_clean(&keeper->context.storage, request->id, userns_base(request->slot),
+			request->parts, &err);
+	answer_result(conn, r, &err);
+	poke_janitor(keeper);
+}
+
+static void on_shutdown(struct keeper *keeper, const struct keeper_request *request, int conn)
+{
+	(void)request;
+	keeper->stopping = true;
+	keeper->stop_waiter = conn;
+	for (size_t i = keeper->roster.count; i-- > 0;) {
+		struct held *held = keeper->roster.sorted[i];
+
+		kill_held(held);
+		if (held->pid == 0)
+			finish(keeper, held);
+	}
+}
+
+#define NAMES_A_SANDBOX 1u
+#define HAS_SLOT	2u
+#define HAS_LIMITS	4u
+
+/* Every kind, and what of its request must be checked before its function sees it. */
+static const struct {
+	void (*handle)(struct keeper *keeper, const struct keeper_request *request, int conn);
+	unsigned checks;
+} kinds[] = {
+	[KEEPER_HELLO] = {on_hello, 0},
+	[KEEPER_BUILD] = {on_build, NAMES_A_SANDBOX | HAS_SLOT | HAS_LIMITS},
+	[KEEPER_ADOPT] = {on_adopt, NAMES_A_SANDBOX},
+	[KEEPER_KILL] = {on_kill, NAMES_A_SANDBOX},
+	[KEEPER_FREEZE] = {on_freeze, NAMES_A_SANDBOX},
+	[KEEPER_THAW] = {on_thaw, NAMES_A_SANDBOX},
+	[KEEPER_STATS] = {on_stats, NAMES_A_SANDBOX},
+	[KEEPER_USAGE] = {on_usage, NAMES_A_SANDBOX},
+	[KEEPER_LIST] = {on_list, 0},
+	[KEEPER_STORED] = {on_stored, 0},
+	[KEEPER_CLEAN] = {on_clean, NAMES_A_SANDBOX | HAS_SLOT},
+	[KEEPER_SHUTDOWN] = {on_shutdown, 0},
+};
+
+/* Exactly len characters of the set, or 1 to len if it may be shorter. */
+static bool is_name(const char *text, size_t len, bool may_be_shorter)
+{
+	size_t n = strspn(text, may_be_shorter ? "0123456789abcdefghijklmnopqrstuvwxyz-"
+					       : "0123456789abcdefghijklmnopqrstuvwxyz");
+
+	return text[n] == '\0' && (may_be_shorter ? n >= 1 && n <= len : n == len);
+}
+
+static int check_request(struct keeper_request *request, struct err *err)
+{
+	unsigned checks;
+
+	if (request->kind >= array_len(kinds) || !kinds[request->kind].handle)
+		return err_set(err, ERR_INVALID, "unknown kind of request %u", request->kind);
+	request->id[KEEPER_ID_LEN] = '\0';
+	request->hostname[KEEPER_HOSTNAME_MAX - 1] = '\0';
+	checks = kinds[request->kind].checks;
+	if ((checks & NAMES_A_SANDBOX) && !is_name(request->id, KEEPER_ID_LEN, false))
+		return err_set(err, ERR_INVALID, "the id of a sandbox has %d characters of 0-9a-z",
+			KEEPER_ID_LEN);
+	if ((checks & HAS_SLOT) && request->slot >= KEEPER_SLOT_COUNT)
+		return err_set(err, ERR_INVALID, "uid range %u does not exist", request->slot);
+	if (checks & HAS_LIMITS) {
+		const struct keeper_limits *limits = &request->limits;
+
+		if (!is_name(request->hostname, KEEPER_HOSTNAME_MAX - 1, true))
+			return err_set(err, ERR_INVALID, "the host name is not one label");
+		if (limits->memory_bytes < MEMORY_MIN_BYTES || limits->memory_bytes > MEMORY_MAX_BYTES ||
+			limits->cpu_millis < 10 || limits->cpu_millis > CPU_MAX_MILLIS ||
+			limits->pids < 2 || limits->pids > PIDS_MAX)
+			return err_set(err, ERR_INVALID, "a limit is out of range");
+	}
+	return 0;
+}
+
+static void forget_waiter(struct keeper *keeper, int conn)
+{
+	for (size_t i = 0; i < keeper->roster.count; i++) {
+		if (keeper->roster.sorted[i]->kill_waiter == conn)
+			keeper->roster.sorted[i]->kill_waiter = -1;
+	}
+	if (keeper->stop_waiter == conn)
+		keeper->stop_waiter = -1;
+	close(conn);
+}
+
+static void serve(struct keeper *keeper, int conn)
+{
+	struct keeper_request request;
+	struct err err = {0};
+	ssize_t n = recv(conn, &request, sizeof(request), MSG_DONTWAIT);
+	int r;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n != (ssize_t)sizeof(request)) {
+		forget_waiter(keeper, conn);
+		return;
+	}
+	r = check_request(&request, &err);
+	if (r < 0)
+		answer_result(conn, r, &err);
+	else
+		kinds[request.kind].handle(keeper, &request, conn);
+}
+
+static void watch(struct keeper *keeper, int fd)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.fd = fd};
+
+	if (epoll_ctl(keeper->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
+		log_error("watch descriptor %d: %s", fd, strerror(errno));
+}
+
+static void accept_peer(struct keeper *keeper)
+{
+	auto_fd int conn = accept4(LISTEN_FD, NULL, NULL, SOCK_CLOEXEC);
+	struct ucred peer;
+	socklen_t len = sizeof(peer);
+
+	if (conn < 0 || getsockopt(conn, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return;
+	if (peer.uid != 0 && peer.uid != keeper->daemon_uid) {
+		log_warning("uid %u is not the daemon; connection refused", peer.uid);
+		return;
+	}
+	watch(keeper, take_fd(&conn));
+}
+
+static void read_signal(struct keeper *keeper)
+{
+	struct signalfd_siginfo info;
+
+	if (read(keeper->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+		return;
+	if (info.ssi_signo == SIGCHLD)
+		reap_children(keeper);
+	else
+		on_shutdown(keeper, NULL, -1);
+}
+
+static void run(struct keeper *keeper)
+{
+	struct epoll_event events[32];
+
+	while (!keeper->stopping || keeper->roster.count > 0) {
+		int n = epoll_wait(keeper->epoll_fd, events, array_len(events),
+			keeper->unclean ? RETRY_MS : -1);
+
+		for (int i = 0; i < n; i++) {
+			int fd = events[i].data.fd;
+
+			if (fd == LISTEN_FD)
+				accept_peer(keeper);
+			else if (fd == keeper->signal_fd)
+				read_signal(keeper);
+			else
+				serve(keeper, fd);
+		}
+		if (keeper->unclean)
+			finish_unclean(keeper);
+	}
+}
+
+static int open_signals(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+/* Names our cgroups after the data directory, so that the next keeper finds what we left. */
+static void make_tag(const char *data_dir, char tag[16])
+{
+	uint64_t hash = 14695981039346656037ull;
+
+	for (const char *c = data_dir; *c; c++)
+		hash = (hash ^ (unsigned char)*c) * 1099511628211ull;
+	snprintf(tag, 16, "%08x", (unsigned)(hash ^ hash >> 32));
+}
+
+static int lock_data(const char *data_dir, int *ret_fd, struct err *err)
+{
+	auto_fd int dir = open(data_dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_fd int fd = -1;
+
+	if (dir < 0)
+		return err_sys(err, "open data directory %s", data_dir);
+	fd = openat(dir, "run/keeper.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return err_sys(err, "lock %s/run/keeper.lock (another keeper?)", data_dir);
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+static int open_all(struct keeper *keeper, char *argv[], struct err *err)
+{
+	struct build_context *context = &keeper->context;
+	int template_fd = -1, r;
+	uint64_t uid;
+	char tag[16];
+
+	if (number_parse(argv[2], 0, UINT32_MAX - 1, &uid) < 0)
+		return err_set(err, ERR_INVALID, "%s is not a uid", argv[2]);
+	keeper->daemon_uid = (uid_t)uid;
+	make_tag(argv[1], tag);
+	if ((r = lock_data(argv[1], &keeper->lock_fd, err)) < 0 ||
+		(r = cgroup_open(&context->cgroups, tag, err)) < 0 ||
+		(r = storage_open(&context->storage, argv[1], err)) < 0 ||
+		(r = host_template_make(&context->storage, &template_fd, err)) < 0 ||
+		(r = rootfs_open_sources(&context->sources, template_fd, err)) < 0 ||
+		(r = build_open_agent(argv[3], &context->agent_fd, err)) < 0)
+		return r;
+	cgroup_sweep(&context->cgroups);
+	keeper->signal_fd = open_signals();
+	keeper->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (keeper->signal_fd < 0 || keeper->epoll_fd < 0)
+		return err_sys(err, "open the event loop");
+	watch(keeper, LISTEN_FD);
+	watch(keeper, keeper->signal_fd);
+	start_janitor(keeper);
+	return 0;
+}
+
+int main(int argc, char *argv[])
+{
+	struct keeper keeper = {.stop_waiter = -1, .janitor_fd = -1};
+	struct err err = {0};
+
+	log_open("sandlot-keeper", LOG_INFO);
+	if (argc != 4) {
+		log_error("usage: sandlot-keeper DATA_DIR DAEMON_UID AGENT_PATH (started by sandlotd)");
+		return 2;
+	}
+	umask(022);
+	if (chdir("/") < 0 || fcntl(LISTEN_FD, F_SETFD, FD_CLOEXEC) < 0 ||
+		open_all(&keeper, argv, &err) < 0) {
+		log_error("cannot start: %s%s%s", err.message, err.remedy[0] ? "; try: " : "", err.remedy);
+		return 1;
+	}
+	log_info("ready; %zu names of /proc are masked", keeper.context.sources.mask_count);
+	run(&keeper);
+	kill(keeper.janitor_pid, SIGKILL);
+	cgroup_close(&keeper.context.cgroups);
+	if (keeper.stop_waiter >= 0)
+		answer_result(keeper.stop_waiter, 0, NULL);
+	log_info("all sandboxes are stopped; leaving");
+	return 0;
+}

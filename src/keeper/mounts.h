@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The mount system calls that work by descriptor, which musl has no wrappers for. Each returns a
+ * descriptor or 0, or -1 with errno.
+ */
+#pragma once
+
+#include <fcntl.h>
+#include <linux/mount.h>
+#include <linux/openat2.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#ifndef AT_RECURSIVE
+#define AT_RECURSIVE 0x8000
+#endif
+
+static inline int mounts_open_tree(int dirfd, const char *path, unsigned flags)
+{
+	return (int)syscall(
+		SYS_open_tree, dirfd, path, flags | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+}
+
+static inline int mounts_set_attr(int fd, uint64_t set, int userns_fd, unsigned flags)
+{
+	struct mount_attr attr = {
+		.attr_set = set, .userns_fd = (set & MOUNT_ATTR_IDMAP) ? (uint64_t)userns_fd : 0};
+
+	return (int)syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH | flags, &attr, sizeof(attr));
+}
+
+static inline int mounts_fsopen(const char *type)
+{
+	return (int)syscall(SYS_fsopen, type, FSOPEN_CLOEXEC);
+}
+
+static inline int mounts_set_string(int fs, const char *key, const char *value)
+{
+	return (int)syscall(SYS_fsconfig, fs, FSCONFIG_SET_STRING, key, value, 0);
+}
+
+static inline int mounts_set_flag(int fs, const char *key)
+{
+	return (int)syscall(SYS_fsconfig, fs, FSCONFIG_SET_FLAG, key, NULL, 0);
+}
+
+/* Creates the file system and gives it a detached mount. */
+static inline int mounts_fsmount(int fs, unsigned attrs)
+{
+	if (syscall(SYS_fsconfig, fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return -1;
+	return (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, attrs);
+}
+
+static inline int mounts_attach(int mount_fd, int target_fd)
+{
+	return (int)syscall(SYS_move_mount, mount_fd, "", target_fd, "",
+		MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH);
+}
+
+/* Opens a place below dirfd without following any symbolic link: the layer may be hostile. */
+static inline int mounts_open_beneath(int dirfd, const char *path, int flags)
+{
+	struct open_how how = {.flags = (uint64_t)(flags | O_CLOEXEC | O_NOFOLLOW),
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS};
+
+	return (int)syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
+}

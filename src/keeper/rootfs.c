@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keeper/rootfs.h"
+
+#include "base/fd.h"
+#include "keeper/mounts.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mount.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+
+#define SAFE	  (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+#define SHM_SIZE  "67108864"
+#define TTY_GID	  5
+#define PTYS_MAX  "64"
+
+/*
+ * What /proc tells about the host. Only names that everybody may read are masked: this procfs belongs
+ * to the host's root, who is not mapped inside, so a file with mode 0400 is closed already.
+ */
+static const char *const telling[] = {"acpi", "asound", "config.gz", "interrupts", "iomem", "ioports",
+	"kallsyms", "kcore", "key-users", "keys", "kpagecgroup", "kpagecount", "kpageflags",
+	"latency_stats", "pagetypeinfo", "sched_debug", "scsi", "slabinfo", "softirqs", "timer_list",
+	"timer_stats", "vmallocinfo"};
+
+static const struct {
+	const char *name;
+	unsigned major, minor;
+} devices[] = {
+	{"null", 1, 3},
+	{"zero", 1, 5},
+	{"full", 1, 7},
+	{"random", 1, 8},
+	{"urandom", 1, 9},
+	{"tty", 5, 0},
+};
+
+static const struct {
+	const char *name;
+	const char *target;
+} dev_links[] = {
+	{"fd", "/proc/self/fd"},
+	{"stdin", "/proc/self/fd/0"},
+	{"stdout", "/proc/self/fd/1"},
+	{"stderr", "/proc/self/fd/2"},
+	{"ptmx", "pts/ptmx"},
+};
+
+/* One /dev for all sandboxes: it is mounted read-only, so they cannot meet in it. */
+static int make_dev(int *ret_fd, struct err *err)
+{
+	auto_fd int fs = mounts_fsopen("tmpfs");
+	auto_fd int dev = -1;
+
+	if (fs < 0 || mounts_set_string(fs, "size", "65536") < 0 ||
+		mounts_set_string(fs, "nr_inodes", "64") < 0 || mounts_set_string(fs, "mode", "0755") < 0)
+		return err_sys(err, "configure tmpfs for /dev");
+	dev = mounts_fsmount(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
+	if (dev < 0)
+		return err_sys(err, "make tmpfs for /dev");
+	for (size_t i = 0; i < array_len(devices); i++) {
+		const char *name = devices[i].name;
+
+		if (mknodat(dev, name, S_IFCHR | 0666, makedev(devices[i].major, devices[i].minor)) < 0 ||
+			fchmodat(dev, name, 0666, 0) < 0)
+			return err_sys(err, "make device node %s", name);
+	}
+	for (size_t i = 0; i < array_len(dev_links); i++) {
+		if (symlinkat(dev_links[i].target, dev, dev_links[i].name) < 0)
+			return err_sys(err, "make /dev/%s", dev_links[i].name);
+	}
+	if (mkdirat(dev, "pts", 0755) < 0 || mkdirat(dev, "shm", 01777) < 0)
+		return err_sys(err, "make directories of /dev");
+	*ret_fd = take_fd(&dev);
+	return 0;
+}
+
+/* In a short-lived child: a mount namespace with nothing but an empty read-only tmpfs. */
+static void hold_void(int sock)
+{
+	char done;
+
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+		mount("sandlot", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4096,mode=0555") < 0 ||
+		chdir("/tmp") < 0 || syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 ||
+		mount(NULL, "/", NULL, MS_REMOUNT | MS_RDONLY | MS_BIND | MS_NOSUID | MS_NODEV | MS_NOEXEC,
+			NULL) < 0)
+		_exit(errno);
+	if (write(sock, "", 1) != 1 || read(sock, &done, 1) < 0)
+		_exit(EIO);
+	_exit(0);
+}
+
+static int make_void(int *ret_fd, struct err *err)
+{
+	auto_fd int ours = -1, theirs = -1;
+	int pair[2], status = 0, fd = -1;
+	char path[48], ready;
+	pid_t pid;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return err_sys(err, "make a socket pair");
+	ours = pair[0];
+	theirs = pair[1];
+	pid = fork();
+	if (pid < 0)
+		return err_sys(err, "fork");
+	if (pid == 0)
+		hold_void(theirs);
+	fd_close(take_fd(&theirs));
+	if (read(ours, &ready, 1) == 1) {
+		snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+	}
+	fd_close(take_fd(&ours));
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (fd < 0) {
+		errno = WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : errno;
+		return err_sys(err, "make an empty mount namespace");
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+static void find_masks(struct rootfs_sources *sources)
+{
+	for (size_t i = 0; i < array_len(telling); i++) {
+		char path[64];
+		struct stat st;
+
+		snprintf(path, sizeof(path), "/proc/%s", telling[i]);
+		if (lstat(path, &st) < 0 || !(st.st_mode & 0004))
+			continue;
+		sources->masks[sources->mask_count] = telling[i];
+		sources->mask_is_dir[sources->mask_count++] = S_ISDIR(st.st_mode);
+	}
+}
+
+int rootfs_open_sources(struct rootfs_sources *sources, int template_fd, struct err *err)
+{
+	int r;
+
+	*sources = (struct rootfs_sources){
+		.template_fd = template_fd, .usr_fd = -1, .dev_fd = -1, .void_ns_fd = -1};
+	sources->usr_fd = open("/usr", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (sources->usr_fd < 0)
+		return err_sys(err, "open /usr");
+	if ((r = make_dev(&sources->dev_fd, err)) < 0 || (r = make_void(&sources->void_ns_fd, err)) < 0)
+		return r;
+	find_masks(sources);
+	return 0;
+}
+
+/* The mounts that are cloned or made before the child leaves the host's mount namespace. */
+struct parts {
+	int overlay, usr, dev, workspace, project;
+};
+
+static int clone_part(int dirfd, const char *path, uint64_t attrs, int userns_fd, int *ret_fd,
+	struct err *err)
+{
+	unsigned recursive = (attrs & MOUNT_ATTR_IDMAP) ? AT_RECURSIVE : 0;
+	auto_fd int fd = mounts_open_tree(dirfd, path, recursive);
+
+	if (fd < 0)
+		return err_sys(err, "clone mount %s", path);
+	if (mounts_set_attr(fd, attrs, userns_fd, recursive) < 0) {
+		/* A file system that cannot map ids shows its files as nobody's; no wall depends on it. */
+		attrs &= ~(uint64_t)MOUNT_ATTR_IDMAP;
+		if (mounts_set_attr(fd, attrs, -1, recursive) < 0)
+			return err_sys(err, "set attributes of mount %s", path);
+	}
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+static int make_overlay(int lower, const struct storage_dirs *dirs, int *ret_fd, struct err *err)
+{
+	const struct {
+		const char *key;
+		int fd;
+	} layers[] = {{"lowerdir", lower}, {"upperdir", dirs->upper_fd}, {"workdir", dirs->work_fd}};
+	auto_fd int fs = mounts_fsopen("overlay");
+
+	if (fs < 0)
+		return err_sys(err, "open overlay");
+	for (size_t i = 0; i < array_len(layers); i++) {
+		char path[32];
+
+		snprintf(path, sizeof(path), "/proc/self/fd/%d", layers[i].fd);
+		if (mounts_set_string(fs, layers[i].key, path) < 0)
+			return err_sys(err, "set overlay %s", layers[i].key);
+	}
+	/* Without `volatile`, the end of each sandbox would sync the host's whole file system. */
+	if (mounts_set_string(fs, "source", "sandlot") < 0 || mounts_set_flag(fs, "volatile") < 0)
+		return err_sys(err, "configure overlay");
+	*ret_fd = mounts_fsmount(fs, SAFE);
+	return *ret_fd < 0 ? err_sys(err, "mount overlay") : 0;
+}
+
+static int clone_parts(const struct rootfs_sources *sources, const struct storage_dirs *dirs,
+	int userns_fd, struct parts *parts, struct err *err)
+{
+	auto_fd int lower = -1;
+	int r;
+
+	if ((r = clone_part(sources->template_fd, "", SAFE | MOUNT_ATTR_RDONLY | MOUNT_ATTR_IDMAP,
+		     userns_fd, &lower, err)) < 0 ||
+		(r = make_overlay(lower, dirs, &parts->overlay, err)) < 0 ||
+		(r = clone_part(sources->usr_fd, "", SAFE | MOUNT_ATTR_RDONLY | MOUNT_ATTR_IDMAP, userns_fd,
+			 &parts->usr, err)) < 0 ||
+		(r = clone_part(sources->dev_fd, "",
+			 MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, -1, &parts->dev,
+			 err)) < 0 ||
+		(r = clone_part(dirs->workspace_fd, "", SAFE, -1, &parts->workspace, err)) < 0)
+		return r;
+	return clone_part(dirs->workspace_fd, "project_files", SAFE | MOUNT_ATTR_RDONLY, -1,
+		&parts->project, err);
+}
+
+/* Attaches a mount at a place below the new root and closes it. */
+static int attach(int mount_fd, const char *place, struct err *err)
+{
+	auto_fd int mount = mount_fd;
+	auto_fd int target = mounts_open_beneath(AT_FDCWD, place, O_PATH);
+
+	if (target < 0)
+		return err_sys(err, "open mount point /%s", place);
+	if (mounts_attach(mount, target) < 0)
+		return err_sys(err, "mount /%s", place);
+	return 0;
+}
+
+struct option {
+	const char *key;
+	const char *value;
+};
+
+/* Makes a kernel file system with options (ended by a NULL key) and attaches it. */
+static int attach_new(const char *type, const struct option *options, unsigned attrs,
+	const char *place, struct err *err)
+{
+	auto_fd int fs = mounts_fsopen(type);
+	int mount;
+
+	if (fs < 0)
+		return err_sys(err, "open file system %s", type);
+	for (; options->key; options++) {
+		if (mounts_set_string(fs, options->key, options->value) < 0)
+			return err_sys(err, "set %s of %s", options->key, type);
+	}
+	mount = mounts_fsmount(fs, attrs);
+	return mount < 0 ? err_sys(err, "make file system %s", type) : attach(mount, place, err);
+}
+
+static int attach_kernel_files(uint32_t base_uid, struct err *err)
+{
+	char gid[16];
+	const struct option none[] = {{NULL, NULL}};
+	const struct option pts[] = {{"gid", gid}, {"mode", "0620"}, {"ptmxmode", "0666"},
+		{"max", PTYS_MAX}, {NULL, NULL}};
+	const struct option shm[] = {{"size", SHM_SIZE}, {"nr_inodes", "16384"}, {"mode", "1777"},
+		{NULL, NULL}};
+	const unsigned quiet = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
+	int r;
+
+	snprintf(gid, sizeof(gid), "%u", base_uid + TTY_GID);
+	if ((r = attach_new("proc", none, SAFE | MOUNT_ATTR_NOEXEC, "proc", err)) < 0 ||
+		(r = attach_new("devpts", pts, quiet, "dev/pts", err)) < 0)
+		return r;
+	return attach_new("tmpfs", shm, SAFE, "dev/shm", err);
+}
+
+/* Covers a telling name of /proc with the null device, or with an empty directory. */
+static int mask(const char *name, bool is_dir, struct err *err)
+{
+	int cover = mounts_open_tree(AT_FDCWD, is_dir ? "var/empty" : "dev/null", 0);
+	char place[64];
+
+	if (cover < 0)
+		return err_sys(err, "clone the mask for /proc/%s", name);
+	if (is_dir && mounts_set_attr(cover, SAFE | MOUNT_ATTR_RDONLY, -1, 0) < 0)
+		return err_sys(err, "set attributes of the mask for /proc/%s", name);
+	snprintf(place, sizeof(place), "proc/%s", name);
+	return attach(cover, place, err);
+}
+
+static int attach_sys(struct err *err)
+{
+	int sys = mounts_open_tree(AT_FDCWD, "sys", 0);
+
+	if (sys < 0 || mounts_set_attr(sys, SAFE | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC, -1, 0) < 0)
+		return err_sys(err, "clone /sys");
+	return attach(sys, "sys", err);
+}
+
+static int enter_void(const struct rootfs_sources *sources, int overlay, struct err *err)
+{
+	auto_fd int top = -1;
+
+	if (setns(sources->void_ns_fd, CLONE_NEWNS) < 0 || unshare(CLONE_NEWNS) < 0)
+		return err_sys(err, "enter an empty mount namespace");
+	top = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (top < 0 || mounts_attach(overlay, top) < 0)
+		return err_sys(err, "attach the root");
+	if (fchdir(overlay) < 0 || chroot(".") < 0)
+		return err_sys(err, "enter the root");
+	return 0;
+}
+
+int rootfs_enter(const struct rootfs_sources *sources, const struct storage_dirs *dirs,
+	int userns_fd, uint32_t base_uid, struct err *err)
+{
+	struct parts parts;
+	int r;
+
+	if ((r = clone_parts(sources, dirs, userns_fd, &parts, err)) < 0 ||
+		(r = enter_void(sources, parts.overlay, err)) < 0 ||
+		(r = attach(parts.usr, "usr", err)) < 0 || (r = attach(parts.dev, "dev", err)) < 0 ||
+		(r = attach_sys(err)) < 0 || (r = attach(parts.workspace, "workspace", err)) < 0 ||
+		(r = attach(parts.project, "workspace/project_files", err)) < 0 ||
+		(r = attach_kernel_files(base_uid, err)) < 0)
+		return r;
+	for (size_t i = 0; i < sources->mask_count; i++) {
+		r = mask(sources->masks[i], sources->mask_is_dir[i], err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a sandbox sees as "/": an overlay of its template and its own writable layer, with the host's
+ * /usr, a private /dev, /proc with its telling files masked, a synthetic /sys and the workspace.
+ *
+ * All of it is built from descriptors. Sources are cloned while the child still stands in the host's
+ * mount namespace (the kernel clones only what belongs to the caller's); then it steps into a
+ * namespace whose only mount is an empty read-only tmpfs, copies that, and attaches the new root over
+ * it. So nothing of the host's mount table ever exists in a sandbox, not even for an instant, and the
+ * copy costs the same on a host with two mounts or two thousand. There is no pivot_root: the place
+ * below the new root is empty, and the unmount would wait for an RCU grace period.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "keeper/storage.h"
+
+#define ROOTFS_MASKS_MAX 32
+
+/* Made once, when the keeper starts. */
+struct rootfs_sources {
+	int template_fd; /* directory of the template */
+	int usr_fd;	 /* the host's /usr */
+	int dev_fd;	 /* a detached tmpfs with the device nodes */
+	int void_ns_fd;	 /* mount namespace with one empty mount */
+	const char *masks[ROOTFS_MASKS_MAX]; /* names in /proc that exist here and that all may read */
+	bool mask_is_dir[ROOTFS_MASKS_MAX];
+	size_t mask_count;
+};
+
+int rootfs_open_sources(struct rootfs_sources *sources, int template_fd, struct err *err) must_check;
+
+/* In the child: builds the root and makes it the child's "/". */
+int rootfs_enter(const struct rootfs_sources *sources, const struct storage_dirs *dirs,
+	int userns_fd, uint32_t base_uid, struct err *err) must_check;

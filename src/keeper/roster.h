@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the keeper holds of each sandbox that runs, or that ended and was not asked about yet. */
+#pragma once
+
+#include "base/err.h"
+#include "wire/keeper.h"
+
+#include <sys/types.h>
+
+struct held {
+	char id[KEEPER_ID_LEN + 1];
+	pid_t pid;	 /* 0 once it was reaped */
+	int pidfd;
+	int lifeline;
+	int wait_status; /* once it was reaped */
+	struct err err;	 /* what its build failed with, if it did */
+	int kill_waiter; /* connection that asked to kill it and waits, or -1 */
+	bool frozen;
+};
+
+struct roster {
+	struct held **sorted; /* by id */
+	size_t count;
+	size_t cap;
+};
+
+struct held *roster_find(const struct roster *roster, const char *id);
+struct held *roster_find_pid(const struct roster *roster, pid_t pid);
+
+/* Adds an entry; the id must be new. */
+struct held *roster_add(struct roster *roster, const char *id);
+void roster_remove(struct roster *roster, struct held *held);
+
+/* Ids from the one after `after` on; how many. */
+uint32_t roster_list(
+	const struct roster *roster, const char *after, char ids[][KEEPER_ID_LEN + 1], uint32_t max);

@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The directories of sandboxes on disk, all below the data directory and all reached by descriptor:
+ *
+ *   sandboxes/<id>/{upper,work}                                  the writable system layer
+ *   workspaces/<id>/{project_files,agent_workspace,outputs}      what outlives it
+ *   templates/host                                               what sandboxes start from
+ *   trash/                                                       what the janitor removes
+ *
+ * They belong to root with mode 0700, so nobody but the keeper walks in. Removing means renaming into
+ * trash/, which takes no time however large a tree is; a child of the keeper empties it.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "wire/keeper.h"
+
+struct storage {
+	int sandboxes_fd;
+	int workspaces_fd;
+	int templates_fd;
+	int trash_fd;
+};
+
+/* The directories of one sandbox, opened. */
+struct storage_dirs {
+	int upper_fd;
+	int work_fd;
+	int workspace_fd;
+};
+
+int storage_open(struct storage *storage, const char *data_dir, struct err *err) must_check;
+
+/* Opens the directories of a sandbox; those that are missing are made, owned by its uid range. */
+int storage_prepare(const struct storage *storage, const char *id, uint32_t base_uid,
+	struct storage_dirs *ret_dirs, struct err *err) must_check;
+
+/* Empties or removes parts (KEEPER_PART_*) of a sandbox that does not run. */
+int storage_clean(const struct storage *storage, const char *id, uint32_t base_uid, uint32_t parts,
+	struct err *err) must_check;
+
+/* Moves dirfd/name into the trash; a name that does not exist is fine. */
+int storage_discard(const struct storage *storage, int dirfd, const char *name, struct err *err)
+	must_check;
+
+/* The ids that have directories, in order, from the one after `after` on; how many. */
+uint32_t storage_list(
+	const struct storage *storage, const char *after, char ids[][KEEPER_ID_LEN + 1], uint32_t max);
+
+/* Bytes and files that a sandbox has on disk. Takes as long as its trees are large. */
+void storage_usage(const struct storage *storage, const char *id, struct keeper_stats *stats);
+
+/* Removes all there is in the trash, however deep. */
+void storage_empty_trash(const struct storage *storage);
