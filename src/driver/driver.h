@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How sandboxes are made to run. A driver knows nothing of owners, HTTP or the database; it gets ids
+ * and limits, and gives back a link to the agent inside. All functions block, none takes long, and
+ * they may be called from any thread (for one sandbox, from one at a time).
+ */
+#pragma once
+
+#include "base/err.h"
+#include "model/sandbox.h"
+
+struct driver;
+
+struct driver_spec {
+	const char *id;
+	const char *hostname;
+	uint32_t slot; /* uid range */
+	struct resources resources;
+};
+
+struct driver_stats {
+	uint64_t cpu_us;
+	uint64_t memory_bytes;
+	uint64_t memory_peak_bytes;
+	uint64_t memory_limit_bytes;
+	uint64_t pids;
+	uint64_t pids_limit;
+	uint64_t oom_kills;
+};
+
+/* How a sandbox had ended before it was stopped. */
+struct driver_end {
+	bool ended;	  /* it was dead already */
+	int wait_status;  /* of its first process */
+	struct err cause; /* why it could not be built; kind ERR_NONE if it could */
+};
+
+#define DRIVER_PART_SYSTEM  1u /* the writable system layer */
+#define DRIVER_PART_SCRATCH 2u /* agent_workspace and outputs */
+#define DRIVER_PART_ALL	    4u /* every directory but the workspace */
+#define DRIVER_PART_WORKSPACE 8u
+
+#define DRIVER_PAGE 64
+
+struct driver_ops {
+	const char *name;
+
+	/* Starts it and returns a link (wire/agent.h) at once; the agent's hello says when it is up. */
+	int (*start)(struct driver *driver, const struct driver_spec *spec, int *ret_link,
+		struct err *err);
+
+	/* A new link to one that runs; ERR_NOT_FOUND if it does not. */
+	int (*adopt)(struct driver *driver, const char *id, int *ret_link, struct err *err);
+
+	/* Ends it, whatever state it is in, and returns when nothing of it is left running. */
+	int (*stop)(struct driver *driver, const char *id, struct driver_end *ret_end, struct err *err);
+
+	int (*freeze)(struct driver *driver, const char *id, bool freeze, struct err *err);
+	int (*stats)(struct driver *driver, const char *id, struct driver_stats *ret_stats,
+		struct err *err);
+	int (*usage)(struct driver *driver, const char *id, uint64_t *ret_bytes, uint64_t *ret_files,
+		struct err *err);
+
+	/* Empties or removes parts (DRIVER_PART_*) of one that does not run. */
+	int (*clean)(struct driver *driver, const char *id, uint32_t slot, unsigned parts,
+		struct err *err);
+
+	/* Ids in order after `after`, at most DRIVER_PAGE: what it runs, or what it has on disk. */
+	int (*list)(struct driver *driver, bool stored, const char *after,
+		char ids[DRIVER_PAGE][ID_LEN + 1], struct err *err);
+
+	/* Ends all sandboxes and the driver's own helpers. */
+	int (*shutdown)(struct driver *driver, struct err *err);
+
+	void (*close)(struct driver *driver);
+};
+
+/* Embedded first in each driver's own struct. */
+struct driver {
+	const struct driver_ops *ops;
+};

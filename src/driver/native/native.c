@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One request at a time on each connection to the keeper: a caller takes an idle connection or opens
+ * another, so calls of several threads run side by side and each reads as a plain function call.
+ */
+#include "driver/native/native.h"
+
+#include "base/fd.h"
+#include "wire/fdpass.h"
+#include "wire/keeper.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#define IDLE_MAX	16
+#define CALL_TIMEOUT_MS 30000
+
+static_assert(DRIVER_PAGE == KEEPER_LIST_MAX, "pages are passed on as they are");
+static_assert(ID_LEN == KEEPER_ID_LEN, "ids are passed on as they are");
+
+struct native {
+	struct driver base;
+	pthread_mutex_t lock;
+	int idle[IDLE_MAX];
+	size_t idle_count;
+	struct sockaddr_un address;
+};
+
+static struct native *native_from(struct driver *driver)
+{
+	return (struct native *)driver;
+}
+
+static int make_address(const char *path, struct sockaddr_un *ret_address)
+{
+	*ret_address = (struct sockaddr_un){.sun_family = AF_UNIX};
+	if (strlen(path) >= sizeof(ret_address->sun_path))
+		return -ENAMETOOLONG;
+	memcpy(ret_address->sun_path, path, strlen(path) + 1);
+	return 0;
+}
+
+static int connect_to(const struct sockaddr_un *address)
+{
+	auto_fd int sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	int r;
+
+	if (sock < 0 || connect(sock, (const struct sockaddr *)address, sizeof(*address)) < 0)
+		return -errno;
+	r = fd_set_timeout(sock, CALL_TIMEOUT_MS);
+	return r < 0 ? r : take_fd(&sock);
+}
+
+static int take_connection(struct native *native)
+{
+	int sock = -1;
+
+	pthread_mutex_lock(&native->lock);
+	if (native->idle_count > 0)
+		sock = native->idle[--native->idle_count];
+	pthread_mutex_unlock(&native->lock);
+	return sock >= 0 ? sock : connect_to(&native->address);
+}
+
+static void return_connection(struct native *native, int sock)
+{
+	pthread_mutex_lock(&native->lock);
+	if (native->idle_count < IDLE_MAX)
+		native->idle[native->idle_count++] = take_fd(&sock);
+	pthread_mutex_unlock(&native->lock);
+	fd_close(sock);
+}
+
+/* Sends a request, waits for the answer; ret_fd gets the descriptor that came with it, if wanted. */
+static int call(struct native *native, const struct keeper_request *request,
+	struct keeper_answer *answer, int *ret_fd, struct err *err)
+{
+	auto_fd int sock = take_connection(native);
+	int fds[FDPASS_MAX] = {-1, -1, -1, -1};
+	ssize_t n;
+
+	if (sock < 0)
+		return err_explain(err, ERR_UNAVAILABLE, "keeper_unavailable", "restart sandlotd",
+			"cannot reach the keeper: %s", strerror(-sock));
+	n = send(sock, request, sizeof(*request), MSG_NOSIGNAL);
+	if (n == (ssize_t)sizeof(*request))
+		n = fdpass_recv(sock, answer, sizeof(*answer), fds, 0);
+	else
+		n = -errno;
+	for (int i = ret_fd ? 1 : 0; i < FDPASS_MAX; i++)
+		fd_close(fds[i]);
+	if (n != (ssize_t)sizeof(*answer)) {
+		if (ret_fd)
+			fd_close(fds[0]);
+		return err_explain(err, ERR_UNAVAILABLE, "keeper_unavailable", "restart sandlotd",
+			"the keeper did not answer: %s", n < 0 ? strerror((int)-n) : "it hung up");
+	}
+	/* The keeper gave this connection to a child, which ends it. */
+	if (request->kind != KEEPER_USAGE)
+		return_connection(native, take_fd(&sock));
+	if (answer->result < 0) {
+		*err = answer->err;
+		if (ret_fd)
+			fd_close(fds[0]);
+		return answer->result;
+	}
+	if (ret_fd)
+		*ret_fd = fds[0];
+	return 0;
+}
+
+static struct keeper_request request_for(enum keeper_kind kind, const char *id)
+{
+	struct keeper_request request = {.kind = kind};
+
+	snprintf(request.id, sizeof(request.id), "%s", id);
+	return request;
+}
+
+static int native_start(struct driver *driver, const struct driver_spec *spec, int *ret_link,
+	struct err *err)
+{
+	struct keeper_request request = request_for(KEEPER_BUILD, spec->id);
+	struct keeper_answer answer;
+
+	request.slot = spec->slot;
+	request.limits = (struct keeper_limits){.memory_bytes = spec->resources.memory_bytes,
+		.cpu_millis = spec->resources.cpu_millis,
+		.pids = spec->resources.pids};
+	snprintf(request.hostname, sizeof(request.hostname), "%s", spec->hostname);
+	return call(native_from(driver), &request, &answer, ret_link, err);
+}
+
+static int native_adopt(struct driver *driver, const char *id, int *ret_link, struct err *err)
+{
+	struct keeper_request request = request_for(KEEPER_ADOPT, id);
+	struct keeper_answer answer;
+
+	return call(native_from(driver), &request, &answer, ret_link, err);
+}
+
+static int native_stop(struct driver *driver, const char *id, struct driver_end *ret_end,
+	struct err *err)
+{
+	struct keeper_request request = request_for(KEEPER_KILL, id);
+	struct keeper_answer answer;
+	int r = call(native_from(driver), &request, &answer, NULL, err);
+
+	if (r == 0 && ret_end)
+		*ret_end = (struct driver_end){.ended = answer.wait_status >= 0,
+			.wait_status = answer.wait_status,
+			.cause = answer.err};
+	return r;
+}
+
+static int native_freeze(struct driver *driver, const char *id, bool freeze, struct err *err)
+{
+	struct keeper_request request = request_for(freeze ? KEEPER_FREEZE : KEEPER_THAW, id);
+	struct keeper_answer answer;
+
+	return call(native_from(driver), &request, &answer, NULL, err);
+}
+
+static int native_stats(struct driver *driver, const char *id, struct driver_stats *ret_stats,
+	struct err *err)
+{
+	struct keeper_request request = request_for(KEEPER_STATS, id);
+	struct keeper_answer answer;
+	int r = call(native_from(driver), &request, &answer, NULL, err);
+
+	if (r == 0)
+		*ret_stats = (struct driver_stats){.cpu_us = answer.stats.cpu_us,
+			.memory_bytes = answer.stats.memory_bytes,
+			.memory_peak_bytes = answer.stats.memory_peak_bytes,
+			.memory_limit_bytes = answer.stats.memory_limit_bytes,
+			.pids = answer.stats.pids,
+			.pids_limit = answer.stats.pids_limit,
+			.oom_kills = answer.stats.oom_kills};
+	return r;
+}
+
+static int native_usage(struct driver *driver, const char *id, uint64_t *ret_bytes,
+	uint64_t *ret_files, struct err *err)
+{
+	struct keeper_request request = request_for(KEEPER_USAGE, id);
+	struct keeper_answer answer;
+	int r = call(native_from(driver), &request, &answer, NULL, err);
+
+	if (r == 0) {
+		*ret_bytes = answer.stats.disk_bytes;
+		*ret_files = answer.stats.disk_files;
+	}
+	return r;
+}
+
+static int native_clean(struct driver *driver, const char *id, uint32_t slot, unsigned parts,
+	struct err *err)
+{
+	struct keeper_request request = request_for(KEEPER_CLEAN, id);
+	struct keeper_answer answer;
+
+	request.slot = slot;
+	request.parts = ((parts & DRIVER_PART_SYSTEM) ? KEEPER_PART_SYSTEM : 0) |
+			((parts & DRIVER_PART_SCRATCH) ? KEEPER_PART_SCRATCH : 0) |
+			((parts & DRIVER_PART_ALL) ? KEEPER_PART_LAYER_DIR : 0) |
+			((parts & DRIVER_PART_WORKSPACE) ? KEEPER_PART_WORKSPACE : 0);
+	return call(native_from(driver), &request, &answer, NULL, err);
+}
+
+static int native_list(struct driver *driver, bool stored, const char *after,
+	char ids[DRIVER_PAGE][ID_LEN + 1], struct err *err)
+{
+	struct keeper_request request = request_for(stored ? KEEPER_STORED : KEEPER_LIST, after);
+	struct keeper_answer answer;
+	int r = call(native_from(driver), &request, &answer, NULL, err);
+
+	if (r < 0)
+		return r;
+	memcpy(ids, answer.ids, sizeof(answer.ids));
+	return (int)answer.count;
+}
+
+static int native_shutdown(struct driver *driver, struct err *err)
+{
+	struct keeper_request request = {.kind = KEEPER_SHUTDOWN};
+	struct keeper_answer answer;
+
+	return call(native_from(driver), &request, &answer, NULL, err);
+}
+
+static void native_close(struct driver *driver)
+{
+	struct native *native = native_from(driver);
+
+	while (native->idle_count > 0)
+		close(native->idle[--native->idle_count]);
+	pthread_mutex_destroy(&native->lock);
+	free(native);
+}
+
+static const struct driver_ops native_ops = {
+	.name = "native",
+	.start = native_start,
+	.adopt = native_adopt,
+	.stop = native_stop,
+	.freeze = native_freeze,
+	.stats = native_stats,
+	.usage = native_usage,
+	.clean = native_clean,
+	.list = native_list,
+	.shutdown = native_shutdown,
+	.close = native_close,
+};
+
+int native_probe(const char *socket_path)
+{
+	struct sockaddr_un address;
+	int r = make_address(socket_path, &address);
+
+	if (r == 0)
+		r = connect_to(&address);
+	fd_close(r);
+	return r < 0 ? r : 0;
+}
+
+int native_open(const char *socket_path, struct driver **ret_driver, struct err *err)
+{
+	struct native *native = mem_new(sizeof(*native));
+	struct keeper_request request = {.kind = KEEPER_HELLO};
+	struct keeper_answer answer;
+	int r;
+
+	native->base.ops = &native_ops;
+	pthread_mutex_init(&native->lock, NULL);
+	r = make_address(socket_path, &native->address);
+	if (r < 0)
+		r = err_from(err, r, "keeper socket %s", socket_path);
+	else
+		r = call(native, &request, &answer, NULL, err);
+	if (r == 0 && answer.version != KEEPER_VERSION)
+		r = err_explain(err, ERR_UNAVAILABLE, "keeper_version",
+			"end the old one with `sandlot shutdown`, then start again",
+			"the running keeper speaks version %u, not %u", answer.version, KEEPER_VERSION);
+	if (r < 0) {
+		native_close(&native->base);
+		return r;
+	}
+	*ret_driver = &native->base;
+	return 0;
+}

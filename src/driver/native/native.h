@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The native driver: asks the keeper. */
+#pragma once
+
+#include "driver/driver.h"
+
+/* Connects to the keeper's socket; the directory descriptor is borrowed. */
+int native_open(const char *socket_path, struct driver **ret_driver, struct err *err) must_check;
+
+/* Whether a keeper answers there: 0, or -errno (-ECONNREFUSED, -ENOENT: there is none). */
+int native_probe(const char *socket_path) must_check;

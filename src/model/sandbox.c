@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/sandbox.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+static const char *const status_names[SANDBOX_STATUS_COUNT] = {
+	"creating", "running", "paused", "stopped", "error"};
+
+static const char *const reason_names[END_REASON_COUNT] = {"", "exited", "signal", "oom", "timeout",
+	"killed", "idle", "lifetime", "agent_lost", "operator"};
+
+void sandbox_record_init(struct sandbox_record *record)
+{
+	*record = (struct sandbox_record){
+		.env = json_object(), .ports = json_array(), .labels = json_object(), .network = json_object()};
+}
+
+void sandbox_record_fini(struct sandbox_record *record)
+{
+	json_decref(record->env);
+	json_decref(record->ports);
+	json_decref(record->labels);
+	json_decref(record->network);
+	record->env = record->ports = record->labels = record->network = NULL;
+}
+
+void sandbox_record_copy(struct sandbox_record *to, const struct sandbox_record *from)
+{
+	*to = *from;
+	json_incref(to->env);
+	json_incref(to->ports);
+	json_incref(to->labels);
+	json_incref(to->network);
+}
+
+static int find_name(const char *const *names, int count, const char *name)
+{
+	for (int i = 0; i < count; i++) {
+		if (strcmp(names[i], name) == 0)
+			return i;
+	}
+	return -EINVAL;
+}
+
+const char *sandbox_status_name(enum sandbox_status status)
+{
+	return status_names[status];
+}
+
+int sandbox_status_parse(const char *name, enum sandbox_status *ret_status)
+{
+	int i = find_name(status_names, SANDBOX_STATUS_COUNT, name);
+
+	if (i < 0)
+		return i;
+	*ret_status = i;
+	return 0;
+}
+
+const char *end_reason_name(enum end_reason reason)
+{
+	return reason_names[reason];
+}
+
+int end_reason_parse(const char *name, enum end_reason *ret_reason)
+{
+	int i = find_name(reason_names, END_REASON_COUNT, name);
+
+	if (i < 0)
+		return i;
+	*ret_reason = i;
+	return 0;
+}
+
+enum verdict { NO, DO, NOOP };
+
+/* The state machine. A sandbox in error can be started again, stopped and reset. */
+static const unsigned char transitions[SANDBOX_VERB_COUNT][SANDBOX_STATUS_COUNT] = {
+	/*                  creating running paused stopped error */
+	[SANDBOX_START] = {NO, NOOP, NO, DO, DO},
+	[SANDBOX_STOP] = {DO, DO, DO, NOOP, DO},
+	[SANDBOX_PAUSE] = {NO, DO, NOOP, NO, NO},
+	[SANDBOX_RESUME] = {NO, NOOP, DO, NO, NO},
+	[SANDBOX_RESET] = {NO, DO, DO, DO, DO},
+	[SANDBOX_USE] = {NO, NOOP, NO, DO, DO},
+};
+
+static const char *const verb_phrases[SANDBOX_VERB_COUNT] = {
+	"started", "stopped", "paused", "resumed", "reset", "used"};
+
+static const char *const remedies[SANDBOX_STATUS_COUNT] = {
+	[SANDBOX_CREATING] = "wait until it is running",
+	[SANDBOX_PAUSED] = "resume it first: POST /v1/sandboxes/{id}/resume",
+	[SANDBOX_STOPPED] = "start it first: POST /v1/sandboxes/{id}/start",
+	[SANDBOX_ERROR] = "start it first: POST /v1/sandboxes/{id}/start",
+};
+
+int sandbox_verb_check(const struct sandbox_record *record, enum sandbox_verb verb, struct err *err)
+{
+	switch (transitions[verb][record->status]) {
+	case DO:
+		return 0;
+	case NOOP:
+		return 1;
+	default:
+		return err_explain(err, ERR_CONFLICT, "wrong_state", remedies[record->status],
+			"sandbox %s is %s and cannot be %s now", record->id,
+			status_names[record->status], verb_phrases[verb]);
+	}
+}
+
+bool model_name_is_valid(const char *name)
+{
+	size_t len = strlen(name);
+
+	if (len < 1 || len >= MODEL_NAME_MAX || !isalnum((unsigned char)name[0]))
+		return false;
+	for (const char *c = name; *c; c++) {
+		if (!isalnum((unsigned char)*c) && !strchr("._-", *c))
+			return false;
+	}
+	return true;
+}

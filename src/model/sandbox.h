@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a sandbox is, apart from anything that runs: the row in the database, the states it can be in
+ * and which verb leads from which to which.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "model/id.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define MODEL_NAME_MAX 64 /* organization, user, project, template: with NUL */
+
+enum sandbox_status {
+	SANDBOX_CREATING,
+	SANDBOX_RUNNING,
+	SANDBOX_PAUSED,
+	SANDBOX_STOPPED,
+	SANDBOX_ERROR,
+	SANDBOX_STATUS_COUNT,
+};
+
+enum sandbox_verb {
+	SANDBOX_START,
+	SANDBOX_STOP,
+	SANDBOX_PAUSE,
+	SANDBOX_RESUME,
+	SANDBOX_RESET,
+	SANDBOX_USE, /* exec, files: needs it running, wakes it if it is stopped */
+	SANDBOX_VERB_COUNT,
+};
+
+struct owner {
+	char organization[MODEL_NAME_MAX];
+	char user[MODEL_NAME_MAX];
+};
+
+struct resources {
+	uint64_t cpu_millis;
+	uint64_t memory_bytes;
+	uint64_t disk_bytes;
+	uint64_t pids;
+};
+
+#define SANDBOX_NO_LIMIT (-1) /* idle_timeout_s, lifetime_s: never */
+
+/* Why something ended. Names in termination_reasons. */
+enum end_reason {
+	END_NONE,
+	END_EXITED,
+	END_SIGNAL,
+	END_OOM,
+	END_TIMEOUT,
+	END_KILLED,
+	END_IDLE,
+	END_LIFETIME,
+	END_AGENT_LOST,
+	END_OPERATOR,
+	END_REASON_COUNT,
+};
+
+/* A row of the table `sandboxes`. The JSON members are owned and never NULL. */
+struct sandbox_record {
+	char id[ID_LEN + 1];
+	enum sandbox_status status;
+	struct owner owner;
+	char project[MODEL_NAME_MAX]; /* empty: none */
+	char template_name[MODEL_NAME_MAX];
+	char driver[16];
+	struct resources resources;
+	uint32_t slot; /* uid range, from the table `workspaces` */
+	json_t *env;	 /* object of strings */
+	json_t *ports;	 /* array of integers */
+	json_t *labels;	 /* object of strings */
+	json_t *network; /* {"mode": ..., "allow": [...]} */
+	int64_t idle_timeout_s;
+	int64_t lifetime_s;
+	bool is_private;
+	int64_t created_at_ms;
+	int64_t started_at_ms; /* 0: never */
+	int64_t last_active_at_ms;
+	int64_t expires_at_ms; /* 0: never */
+	enum end_reason end_reason;
+	int end_signal;
+	char end_detail[160];
+	char error_message[320];
+};
+
+/* Sets the JSON members to empty values; everything else is zero. */
+void sandbox_record_init(struct sandbox_record *record);
+void sandbox_record_fini(struct sandbox_record *record);
+
+/* A copy with references of its own. */
+void sandbox_record_copy(struct sandbox_record *to, const struct sandbox_record *from);
+
+const char *sandbox_status_name(enum sandbox_status status);
+int sandbox_status_parse(const char *name, enum sandbox_status *ret_status) must_check;
+const char *end_reason_name(enum end_reason reason);
+int end_reason_parse(const char *name, enum end_reason *ret_reason) must_check;
+
+/* Whether a verb may be applied in a state: 0 (do it), 1 (nothing to do), or -EEXIST with err set. */
+int sandbox_verb_check(const struct sandbox_record *record, enum sandbox_verb verb, struct err *err)
+	must_check;
+
+/* Names: organization, user, project, template. 1-63 characters of a-z A-Z 0-9 . _ -, first a letter or
+ * digit. */
+bool model_name_is_valid(const char *name);

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/schema.h"
+
+#include "base/err.h"
+
+#include <sqlite3.h>
+#include <stdio.h>
+
+static const char *const migrations[] = {
+	/* 1: sandboxes, the workspaces that outlive them, and tokens. */
+	"CREATE TABLE workspaces ("
+	" id TEXT PRIMARY KEY,"
+	" organization TEXT NOT NULL,"
+	" user TEXT NOT NULL,"
+	" slot INTEGER NOT NULL UNIQUE,"
+	" created_at INTEGER NOT NULL"
+	") WITHOUT ROWID;"
+	"CREATE TABLE sandboxes ("
+	" id TEXT PRIMARY KEY REFERENCES workspaces(id),"
+	" organization TEXT NOT NULL,"
+	" user TEXT NOT NULL,"
+	" project TEXT,"
+	" status TEXT NOT NULL,"
+	" template TEXT NOT NULL,"
+	" driver TEXT NOT NULL,"
+	" cpu_millis INTEGER NOT NULL,"
+	" memory_bytes INTEGER NOT NULL,"
+	" disk_bytes INTEGER NOT NULL,"
+	" pids INTEGER NOT NULL,"
+	" env TEXT NOT NULL,"
+	" ports TEXT NOT NULL,"
+	" labels TEXT NOT NULL,"
+	" network TEXT NOT NULL,"
+	" idle_timeout_s INTEGER NOT NULL,"
+	" lifetime_s INTEGER NOT NULL,"
+	" private INTEGER NOT NULL,"
+	" created_at INTEGER NOT NULL,"
+	" started_at INTEGER NOT NULL,"
+	" last_active_at INTEGER NOT NULL,"
+	" expires_at INTEGER NOT NULL,"
+	" end_reason TEXT NOT NULL,"
+	" end_signal INTEGER NOT NULL,"
+	" end_detail TEXT NOT NULL,"
+	" error_message TEXT NOT NULL"
+	") WITHOUT ROWID;"
+	"CREATE UNIQUE INDEX sandboxes_tuple ON sandboxes(organization, user, project)"
+	" WHERE project IS NOT NULL;"
+	"CREATE TABLE tokens ("
+	" hash BLOB PRIMARY KEY,"
+	" id TEXT NOT NULL UNIQUE,"
+	" organization TEXT NOT NULL,"
+	" user TEXT NOT NULL,"
+	" admin INTEGER NOT NULL,"
+	" created_at INTEGER NOT NULL"
+	") WITHOUT ROWID;",
+};
+
+size_t schema_version(void)
+{
+	return sizeof(migrations) / sizeof(migrations[0]);
+}
+
+static int read_version(sqlite3 *db, size_t *ret_version, struct err *err)
+{
+	sqlite3_stmt *stmt = NULL;
+
+	if (sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &stmt, NULL) != SQLITE_OK ||
+		sqlite3_step(stmt) != SQLITE_ROW) {
+		sqlite3_finalize(stmt);
+		return err_set(err, ERR_INTERNAL, "read the schema version: %s", sqlite3_errmsg(db));
+	}
+	*ret_version = (size_t)sqlite3_column_int64(stmt, 0);
+	sqlite3_finalize(stmt);
+	return 0;
+}
+
+int schema_migrate(sqlite3 *db, struct err *err)
+{
+	size_t version = 0;
+	int r = read_version(db, &version, err);
+
+	if (r < 0)
+		return r;
+	if (version > schema_version())
+		return err_explain(err, ERR_INTERNAL, "database_too_new",
+			"run the version of sandlotd that wrote it, or a newer one",
+			"the database has schema %zu, this program knows %zu", version, schema_version());
+	for (; version < schema_version(); version++) {
+		char done[64];
+
+		snprintf(done, sizeof(done), "PRAGMA user_version = %zu; COMMIT", version + 1);
+		if (sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK ||
+			sqlite3_exec(db, migrations[version], NULL, NULL, NULL) != SQLITE_OK ||
+			sqlite3_exec(db, done, NULL, NULL, NULL) != SQLITE_OK) {
+			r = err_set(err, ERR_INTERNAL, "migrate the database to schema %zu: %s",
+				version + 1, sqlite3_errmsg(db));
+			sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
+			return r;
+		}
+	}
+	return 0;
+}

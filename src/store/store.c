@@ -1,0 +1,631 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "store/store.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "store/schema.h"
+#include "wire/keeper.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BUSY_MS 5000
+
+/* Every statement of the program: prepared once, used under the mutex. */
+enum query {
+	Q_BEGIN,
+	Q_COMMIT,
+	Q_ROLLBACK,
+	Q_SANDBOX_INSERT,
+	Q_SANDBOX_UPDATE,
+	Q_SANDBOX_GET,
+	Q_SANDBOX_FIND,
+	Q_SANDBOX_DELETE,
+	Q_SANDBOX_LIST,
+	Q_SANDBOX_TOUCH,
+	Q_WORKSPACE_INSERT,
+	Q_WORKSPACE_GET,
+	Q_WORKSPACE_DELETE,
+	Q_WORKSPACE_SLOTS,
+	Q_TOKEN_PUT,
+	Q_TOKEN_GET,
+	Q_COUNT,
+};
+
+/* The columns of a sandbox, in the order of bind_record and read_record. */
+#define COLUMNS                                                                                    \
+	"id, organization, user, project, status, template, driver, cpu_millis, memory_bytes,"         \
+	" disk_bytes, pids, env, ports, labels, network, idle_timeout_s, lifetime_s, private,"         \
+	" created_at, started_at, last_active_at, expires_at, end_reason, end_signal, end_detail,"     \
+	" error_message"
+#define COLUMN_COUNT 26
+#define S_COLUMNS                                                                                  \
+	"s.id, s.organization, s.user, s.project, s.status, s.template, s.driver, s.cpu_millis,"       \
+	" s.memory_bytes, s.disk_bytes, s.pids, s.env, s.ports, s.labels, s.network,"                  \
+	" s.idle_timeout_s, s.lifetime_s, s.private, s.created_at, s.started_at, s.last_active_at,"    \
+	" s.expires_at, s.end_reason, s.end_signal, s.end_detail, s.error_message, w.slot"             \
+	" FROM sandboxes s JOIN workspaces w ON w.id = s.id "
+/* ?31 and ?32 are the owner; NULL stands for the daemon, who owns all. */
+#define OWNED(t) "(?31 IS NULL OR (" t "organization = ?31 AND " t "user = ?32))"
+
+static const char *const queries[Q_COUNT] = {
+	[Q_BEGIN] = "BEGIN IMMEDIATE",
+	[Q_COMMIT] = "COMMIT",
+	[Q_ROLLBACK] = "ROLLBACK",
+	[Q_SANDBOX_INSERT] = "INSERT INTO sandboxes (" COLUMNS
+			     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,"
+			     " ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26)",
+	[Q_SANDBOX_UPDATE] = "UPDATE sandboxes SET (" COLUMNS
+			     ") = (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,"
+			     " ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26) WHERE id = ?1",
+	[Q_SANDBOX_GET] = "SELECT " S_COLUMNS "WHERE s.id = ?1 AND " OWNED("s."),
+	[Q_SANDBOX_FIND] = "SELECT " S_COLUMNS "WHERE s.project = ?1 AND " OWNED("s."),
+	[Q_SANDBOX_DELETE] = "DELETE FROM sandboxes WHERE id = ?1",
+	[Q_SANDBOX_LIST] =
+		"SELECT " S_COLUMNS "WHERE s.id > ?1 AND " OWNED(
+			"s.") " AND (?2 IS NULL OR s.status = ?2) AND (?3 IS NULL OR s.template = ?3)"
+			      " AND (?4 IS NULL OR s.project = ?4)"
+			      " AND (?5 IS NULL OR EXISTS (SELECT 1 FROM json_each(s.labels) AS l"
+			      " WHERE l.key = ?5 AND l.value = ?6))"
+			      " ORDER BY s.id LIMIT ?7",
+	[Q_SANDBOX_TOUCH] = "UPDATE sandboxes SET last_active_at = ?2 WHERE id = ?1",
+	[Q_WORKSPACE_INSERT] =
+		"INSERT INTO workspaces (id, organization, user, slot, created_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+	[Q_WORKSPACE_GET] =
+		"SELECT id, organization, user, slot FROM workspaces WHERE id = ?1 AND " OWNED(""),
+	[Q_WORKSPACE_DELETE] = "DELETE FROM workspaces WHERE id = ?1",
+	[Q_WORKSPACE_SLOTS] = "SELECT slot FROM workspaces",
+	[Q_TOKEN_PUT] = "INSERT OR REPLACE INTO tokens (hash, id, organization, user, admin, created_at)"
+			" VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+	[Q_TOKEN_GET] = "SELECT id, organization, user, admin FROM tokens WHERE hash = ?1",
+};
+
+struct store {
+	pthread_mutex_t lock;
+	sqlite3 *db;
+	sqlite3_stmt *stmts[Q_COUNT];
+	uint32_t next_slot;
+	uint8_t slots[KEEPER_SLOT_COUNT / 8]; /* which uid ranges are taken */
+};
+
+/* --- small helpers --- */
+
+static int db_error(struct store *store, const char *what, struct err *err)
+{
+	int code = sqlite3_extended_errcode(store->db);
+
+	if ((code & 0xff) == SQLITE_FULL || code == SQLITE_IOERR_WRITE)
+		return err_explain(err, ERR_NO_SPACE, NULL, "free space below the data directory",
+			"%s: the disk that holds the state is full", what);
+	return err_set(err, ERR_INTERNAL, "%s: %s", what, sqlite3_errmsg(store->db));
+}
+
+/* A statement, ready to be bound; the caller holds the lock and ends with sqlite3_reset. */
+static sqlite3_stmt *use(struct store *store, enum query query)
+{
+	sqlite3_stmt *stmt = store->stmts[query];
+
+	sqlite3_reset(stmt);
+	sqlite3_clear_bindings(stmt);
+	return stmt;
+}
+
+static int run(struct store *store, sqlite3_stmt *stmt, const char *what, struct err *err)
+{
+	int code = sqlite3_step(stmt);
+
+	sqlite3_reset(stmt);
+	return code == SQLITE_DONE ? 0 : db_error(store, what, err);
+}
+
+static void bind_text(sqlite3_stmt *stmt, int at, const char *text)
+{
+	sqlite3_bind_text(stmt, at, text, -1, SQLITE_TRANSIENT);
+}
+
+/* An empty string is NULL in the database. */
+static void bind_optional(sqlite3_stmt *stmt, int at, const char *text)
+{
+	if (text && text[0])
+		bind_text(stmt, at, text);
+}
+
+static void bind_owner(sqlite3_stmt *stmt, const struct owner *owner)
+{
+	if (!owner)
+		return;
+	bind_text(stmt, 31, owner->organization);
+	bind_text(stmt, 32, owner->user);
+}
+
+static void bind_json(sqlite3_stmt *stmt, int at, const json_t *value)
+{
+	char *text = json_dumps(value, JSON_COMPACT);
+
+	assert(text);
+	sqlite3_bind_text(stmt, at, text, -1, free);
+}
+
+static void bind_record(sqlite3_stmt *stmt, const struct sandbox_record *record)
+{
+	bind_text(stmt, 1, record->id);
+	bind_text(stmt, 2, record->owner.organization);
+	bind_text(stmt, 3, record->owner.user);
+	bind_optional(stmt, 4, record->project);
+	bind_text(stmt, 5, sandbox_status_name(record->status));
+	bind_text(stmt, 6, record->template_name);
+	bind_text(stmt, 7, record->driver);
+	sqlite3_bind_int64(stmt, 8, (int64_t)record->resources.cpu_millis);
+	sqlite3_bind_int64(stmt, 9, (int64_t)record->resources.memory_bytes);
+	sqlite3_bind_int64(stmt, 10, (int64_t)record->resources.disk_bytes);
+	sqlite3_bind_int64(stmt, 11, (int64_t)record->resources.pids);
+	bind_json(stmt, 12, record->env);
+	bind_json(stmt, 13, record->ports);
+	bind_json(stmt, 14, record->labels);
+	bind_json(stmt, 15, record->network);
+	sqlite3_bind_int64(stmt, 16, record->idle_timeout_s);
+	sqlite3_bind_int64(stmt, 17, record->lifetime_s);
+	sqlite3_bind_int(stmt, 18, record->is_private);
+	sqlite3_bind_int64(stmt, 19, record->created_at_ms);
+	sqlite3_bind_int64(stmt, 20, record->started_at_ms);
+	sqlite3_bind_int64(stmt, 21, record->last_active_at_ms);
+	sqlite3_bind_int64(stmt, 22, record->expires_at_ms);
+	bind_text(stmt, 23, end_reason_name(record->end_reason));
+	sqlite3_bind_int(stmt, 24, record->end_signal);
+	bind_text(stmt, 25, record->end_detail);
+	bind_text(stmt, 26, record->error_message);
+}
+
+static void read_text(sqlite3_stmt *stmt, int column, char *text, size_t size)
+{
+	const unsigned char *value = sqlite3_column_text(stmt, column);
+
+	snprintf(text, size, "%s", value ? (const char *)value : "");
+}
+
+static json_t *read_json(sqlite3_stmt *stmt, int column)
+{
+	const char *text = (const char *)sqlite3_column_text(stmt, column);
+	json_t *value = text ? json_loads(text, 0, NULL) : NULL;
+
+	return value ? value : json_null();
+}
+
+static void read_record(sqlite3_stmt *stmt, struct sandbox_record *record)
+{
+	char name[32];
+
+	*record = (struct sandbox_record){0};
+	read_text(stmt, 0, record->id, sizeof(record->id));
+	read_text(stmt, 1, record->owner.organization, MODEL_NAME_MAX);
+	read_text(stmt, 2, record->owner.user, MODEL_NAME_MAX);
+	read_text(stmt, 3, record->project, MODEL_NAME_MAX);
+	read_text(stmt, 4, name, sizeof(name));
+	if (sandbox_status_parse(name, &record->status) < 0)
+		record->status = SANDBOX_ERROR;
+	read_text(stmt, 5, record->template_name, MODEL_NAME_MAX);
+	read_text(stmt, 6, record->driver, sizeof(record->driver));
+	record->resources = (struct resources){.cpu_millis = (uint64_t)sqlite3_column_int64(stmt, 7),
+		.memory_bytes = (uint64_t)sqlite3_column_int64(stmt, 8),
+		.disk_bytes = (uint64_t)sqlite3_column_int64(stmt, 9),
+		.pids = (uint64_t)sqlite3_column_int64(stmt, 10)};
+	record->env = read_json(stmt, 11);
+	record->ports = read_json(stmt, 12);
+	record->labels = read_json(stmt, 13);
+	record->network = read_json(stmt, 14);
+	record->idle_timeout_s = sqlite3_column_int64(stmt, 15);
+	record->lifetime_s = sqlite3_column_int64(stmt, 16);
+	record->is_private = sqlite3_column_int(stmt, 17);
+	record->created_at_ms = sqlite3_column_int64(stmt, 18);
+	record->started_at_ms = sqlite3_column_int64(stmt, 19);
+	record->last_active_at_ms = sqlite3_column_int64(stmt, 20);
+	record->expires_at_ms = sqlite3_column_int64(stmt, 21);
+	read_text(stmt, 22, name, sizeof(name));
+	if (end_reason_parse(name, &record->end_reason) < 0)
+		record->end_reason = END_NONE;
+	record->end_signal = sqlite3_column_int(stmt, 23);
+	read_text(stmt, 24, record->end_detail, sizeof(record->end_detail));
+	read_text(stmt, 25, record->error_message, sizeof(record->error_message));
+	record->slot = (uint32_t)sqlite3_column_int64(stmt, 26);
+}
+
+/* --- opening --- */
+
+static int prepare_all(struct store *store, struct err *err)
+{
+	for (int q = 0; q < Q_COUNT; q++) {
+		if (sqlite3_prepare_v3(store->db, queries[q], -1, SQLITE_PREPARE_PERSISTENT,
+			    &store->stmts[q], NULL) != SQLITE_OK)
+			return db_error(store, queries[q], err);
+	}
+	return 0;
+}
+
+static int load_slots(struct store *store, struct err *err)
+{
+	sqlite3_stmt *stmt = use(store, Q_WORKSPACE_SLOTS);
+	int code;
+
+	while ((code = sqlite3_step(stmt)) == SQLITE_ROW) {
+		uint32_t slot = (uint32_t)sqlite3_column_int64(stmt, 0);
+
+		if (slot < KEEPER_SLOT_COUNT)
+			store->slots[slot / 8] |= (uint8_t)(1u << slot % 8);
+	}
+	sqlite3_reset(stmt);
+	return code == SQLITE_DONE ? 0 : db_error(store, "read uid ranges", err);
+}
+
+int store_open(const char *path, struct store **ret_store, struct err *err)
+{
+	struct store *store = mem_new(sizeof(*store));
+	int r = 0;
+
+	pthread_mutex_init(&store->lock, NULL);
+	if (sqlite3_open_v2(path, &store->db,
+		    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
+		r = err_set(err, ERR_INTERNAL, "open the database %s: %s", path,
+			store->db ? sqlite3_errmsg(store->db) : "out of memory");
+		store_close(store);
+		return r;
+	}
+	sqlite3_busy_timeout(store->db, BUSY_MS);
+	/* NORMAL: no fsync at each commit; the log is synced before it is folded into the database. */
+	if (sqlite3_exec(store->db,
+		    "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;"
+		    "PRAGMA cache_size = -2048; PRAGMA journal_size_limit = 8388608;",
+		    NULL, NULL, NULL) != SQLITE_OK)
+		r = db_error(store, "configure the database", err);
+	if (r == 0)
+		r = schema_migrate(store->db, err);
+	if (r == 0)
+		r = prepare_all(store, err);
+	if (r == 0)
+		r = load_slots(store, err);
+	if (r < 0) {
+		store_close(store);
+		return r;
+	}
+	*ret_store = store;
+	return 0;
+}
+
+void store_close(struct store *store)
+{
+	if (!store)
+		return;
+	for (int q = 0; q < Q_COUNT; q++)
+		sqlite3_finalize(store->stmts[q]);
+	sqlite3_close(store->db);
+	pthread_mutex_destroy(&store->lock);
+	free(store);
+}
+
+/* --- sandboxes --- */
+
+/* The next free uid range after the last one given: one that was just freed rests for a while. */
+static int take_slot(struct store *store, uint32_t *ret_slot, struct err *err)
+{
+	for (uint32_t i = 0; i < KEEPER_SLOT_COUNT; i++) {
+		uint32_t slot = (store->next_slot + i) % KEEPER_SLOT_COUNT;
+		uint8_t bit = (uint8_t)(1u << slot % 8);
+
+		if (store->slots[slot / 8] & bit)
+			continue;
+		store->slots[slot / 8] |= bit;
+		store->next_slot = slot + 1;
+		*ret_slot = slot;
+		return 0;
+	}
+	return err_explain(err, ERR_UNAVAILABLE, "no_uid_range", "purge sandboxes that are not needed",
+		"all %d uid ranges are taken by sandboxes and kept workspaces", KEEPER_SLOT_COUNT);
+}
+
+static void free_slot(struct store *store, uint32_t slot)
+{
+	store->slots[slot / 8] &= (uint8_t) ~(1u << slot % 8);
+}
+
+static int read_workspace(struct store *store, const struct owner *owner, const char *id,
+	struct workspace_record *record)
+{
+	sqlite3_stmt *stmt = use(store, Q_WORKSPACE_GET);
+	int code;
+
+	bind_text(stmt, 1, id);
+	bind_owner(stmt, owner);
+	code = sqlite3_step(stmt);
+	if (code == SQLITE_ROW) {
+		read_text(stmt, 0, record->id, sizeof(record->id));
+		read_text(stmt, 1, record->owner.organization, MODEL_NAME_MAX);
+		read_text(stmt, 2, record->owner.user, MODEL_NAME_MAX);
+		record->slot = (uint32_t)sqlite3_column_int64(stmt, 3);
+	}
+	sqlite3_reset(stmt);
+	return code == SQLITE_ROW ? 0 : -ENOENT;
+}
+
+/* The workspace of a new sandbox: the owner's own one of that id, or a fresh row with a uid range. */
+static int claim_workspace(struct store *store, struct sandbox_record *record, bool *ret_fresh,
+	struct err *err)
+{
+	struct workspace_record kept;
+	sqlite3_stmt *stmt;
+	int r;
+
+	*ret_fresh = false;
+	if (read_workspace(store, NULL, record->id, &kept) == 0) {
+		if (strcmp(kept.owner.organization, record->owner.organization) != 0 ||
+			strcmp(kept.owner.user, record->owner.user) != 0)
+			return err_explain(err, ERR_CONFLICT, "id_taken", "choose another id, or none",
+				"the id %s is taken", record->id);
+		record->slot = kept.slot;
+		return 0;
+	}
+	r = take_slot(store, &record->slot, err);
+	if (r < 0)
+		return r;
+	*ret_fresh = true;
+	stmt = use(store, Q_WORKSPACE_INSERT);
+	bind_text(stmt, 1, record->id);
+	bind_text(stmt, 2, record->owner.organization);
+	bind_text(stmt, 3, record->owner.user);
+	sqlite3_bind_int64(stmt, 4, record->slot);
+	sqlite3_bind_int64(stmt, 5, record->created_at_ms);
+	return run(store, stmt, "add a workspace", err);
+}
+
+static int insert_row(struct store *store, struct sandbox_record *record, struct err *err)
+{
+	sqlite3_stmt *stmt = use(store, Q_SANDBOX_INSERT);
+	int code;
+
+	bind_record(stmt, record);
+	code = sqlite3_step(stmt);
+	sqlite3_reset(stmt);
+	if (code == SQLITE_DONE)
+		return 0;
+	switch (sqlite3_extended_errcode(store->db)) {
+	case SQLITE_CONSTRAINT_PRIMARYKEY:
+		return err_explain(err, ERR_CONFLICT, "sandbox_exists",
+			"use it, or choose another id; ensure returns an existing one",
+			"sandbox %s exists already", record->id);
+	case SQLITE_CONSTRAINT_UNIQUE:
+		return err_explain(err, ERR_CONFLICT, "project_has_sandbox",
+			"use POST /v1/sandboxes/ensure to get it, or delete it first",
+			"project %s has a sandbox already", record->project);
+	default:
+		return db_error(store, "add a sandbox", err);
+	}
+}
+
+int store_sandbox_insert(struct store *store, struct sandbox_record *record, struct err *err)
+{
+	bool fresh = false;
+	int r;
+
+	pthread_mutex_lock(&store->lock);
+	r = run(store, use(store, Q_BEGIN), "begin", err);
+	if (r == 0) {
+		r = claim_workspace(store, record, &fresh, err);
+		if (r == 0)
+			r = insert_row(store, record, err);
+		if (r == 0)
+			r = run(store, use(store, Q_COMMIT), "commit", err);
+		if (r < 0) {
+			(void)!run(store, use(store, Q_ROLLBACK), "roll back", NULL);
+			if (fresh)
+				free_slot(store, record->slot);
+		}
+	}
+	pthread_mutex_unlock(&store->lock);
+	return r;
+}
+
+static int not_found(struct err *err, const char *id)
+{
+	return err_explain(err, ERR_NOT_FOUND, "sandbox_not_found",
+		"list yours with GET /v1/sandboxes", "there is no sandbox %s", id);
+}
+
+int store_sandbox_update(struct store *store, const struct sandbox_record *record, struct err *err)
+{
+	sqlite3_stmt *stmt;
+	int r;
+
+	pthread_mutex_lock(&store->lock);
+	stmt = use(store, Q_SANDBOX_UPDATE);
+	bind_record(stmt, record);
+	r = run(store, stmt, "update a sandbox", err);
+	if (r == 0 && sqlite3_changes(store->db) == 0)
+		r = not_found(err, record->id);
+	pthread_mutex_unlock(&store->lock);
+	return r;
+}
+
+static int get_one(struct store *store, enum query query, const struct owner *owner,
+	const char *key, struct sandbox_record *ret_record, struct err *err)
+{
+	sqlite3_stmt *stmt;
+	int code, r = 0;
+
+	pthread_mutex_lock(&store->lock);
+	stmt = use(store, query);
+	bind_text(stmt, 1, key);
+	bind_owner(stmt, owner);
+	code = sqlite3_step(stmt);
+	if (code == SQLITE_ROW)
+		read_record(stmt, ret_record);
+	else
+		r = code == SQLITE_DONE ? not_found(err, key) : db_error(store, "read a sandbox", err);
+	sqlite3_reset(stmt);
+	pthread_mutex_unlock(&store->lock);
+	return r;
+}
+
+int store_sandbox_get(struct store *store, const struct owner *owner, const char *id,
+	struct sandbox_record *ret_record, struct err *err)
+{
+	return get_one(store, Q_SANDBOX_GET, owner, id, ret_record, err);
+}
+
+int store_sandbox_find(struct store *store, const struct owner *owner, const char *project,
+	struct sandbox_record *ret_record, struct err *err)
+{
+	return get_one(store, Q_SANDBOX_FIND, owner, project, ret_record, err);
+}
+
+int store_sandbox_delete(struct store *store, const char *id, struct err *err)
+{
+	sqlite3_stmt *stmt;
+	int r;
+
+	pthread_mutex_lock(&store->lock);
+	stmt = use(store, Q_SANDBOX_DELETE);
+	bind_text(stmt, 1, id);
+	r = run(store, stmt, "delete a sandbox", err);
+	pthread_mutex_unlock(&store->lock);
+	return r;
+}
+
+int store_sandbox_list(struct store *store, const struct store_filter *filter,
+	void (*each)(const struct sandbox_record *record, void *arg), void *arg, struct err *err)
+{
+	sqlite3_stmt *stmt;
+	int code, r = 0;
+
+	pthread_mutex_lock(&store->lock);
+	stmt = use(store, Q_SANDBOX_LIST);
+	bind_text(stmt, 1, filter->after ? filter->after : "");
+	bind_optional(stmt, 2, filter->status);
+	bind_optional(stmt, 3, filter->template_name);
+	bind_optional(stmt, 4, filter->project);
+	if (filter->label_key) {
+		bind_text(stmt, 5, filter->label_key);
+		bind_text(stmt, 6, filter->label_value);
+	}
+	sqlite3_bind_int64(stmt, 7, filter->limit);
+	bind_owner(stmt, filter->owner);
+	while ((code = sqlite3_step(stmt)) == SQLITE_ROW) {
+		struct sandbox_record record;
+
+		read_record(stmt, &record);
+		each(&record, arg);
+		sandbox_record_fini(&record);
+	}
+	if (code != SQLITE_DONE)
+		r = db_error(store, "list sandboxes", err);
+	sqlite3_reset(stmt);
+	pthread_mutex_unlock(&store->lock);
+	return r;
+}
+
+int store_sandbox_touch(struct store *store, const char *id, int64_t last_active_at_ms,
+	struct err *err)
+{
+	sqlite3_stmt *stmt;
+	int r;
+
+	pthread_mutex_lock(&store->lock);
+	stmt = use(store, Q_SANDBOX_TOUCH);
+	bind_text(stmt, 1, id);
+	sqlite3_bind_int64(stmt, 2, last_active_at_ms);
+	r = run(store, stmt, "note a use", err);
+	pthread_mutex_unlock(&store->lock);
+	return r;
+}
+
+/* --- workspaces --- */
+
+int store_workspace_get(struct store *store, const struct owner *owner, const char *id,
+	struct workspace_record *ret_record, struct err *err)
+{
+	int r;
+
+	pthread_mutex_lock(&store->lock);
+	r = read_workspace(store, owner, id, ret_record);
+	pthread_mutex_unlock(&store->lock);
+	return r < 0 ? not_found(err, id) : 0;
+}
+
+static int delete_by_id(struct store *store, enum query query, const char *id, struct err *err)
+{
+	sqlite3_stmt *stmt = use(store, query);
+
+	bind_text(stmt, 1, id);
+	return run(store, stmt, "delete a workspace", err);
+}
+
+int store_workspace_delete(struct store *store, const char *id, struct err *err)
+{
+	struct workspace_record workspace;
+	int r;
+
+	pthread_mutex_lock(&store->lock);
+	if (read_workspace(store, NULL, id, &workspace) < 0) {
+		pthread_mutex_unlock(&store->lock);
+		return 0;
+	}
+	r = run(store, use(store, Q_BEGIN), "begin", err);
+	if (r == 0) {
+		r = delete_by_id(store, Q_SANDBOX_DELETE, id, err);
+		if (r == 0)
+			r = delete_by_id(store, Q_WORKSPACE_DELETE, id, err);
+		if (r == 0)
+			r = run(store, use(store, Q_COMMIT), "commit", err);
+		if (r < 0)
+			(void)!run(store, use(store, Q_ROLLBACK), "roll back", NULL);
+		else
+			free_slot(store, workspace.slot);
+	}
+	pthread_mutex_unlock(&store->lock);
+	return r;
+}
+
+/* --- tokens --- */
+
+int store_token_put(struct store *store, const struct token_record *token,
+	const unsigned char hash[32], struct err *err)
+{
+	sqlite3_stmt *stmt;
+	int r;
+
+	pthread_mutex_lock(&store->lock);
+	stmt = use(store, Q_TOKEN_PUT);
+	sqlite3_bind_blob(stmt, 1, hash, 32, SQLITE_TRANSIENT);
+	bind_text(stmt, 2, token->id);
+	bind_text(stmt, 3, token->owner.organization);
+	bind_text(stmt, 4, token->owner.user);
+	sqlite3_bind_int(stmt, 5, token->is_admin);
+	sqlite3_bind_int64(stmt, 6, clock_wall_ms());
+	r = run(store, stmt, "add a token", err);
+	pthread_mutex_unlock(&store->lock);
+	return r;
+}
+
+int store_token_get(struct store *store, const unsigned char hash[32],
+	struct token_record *ret_token, struct err *err)
+{
+	sqlite3_stmt *stmt;
+	int code, r = 0;
+
+	pthread_mutex_lock(&store->lock);
+	stmt = use(store, Q_TOKEN_GET);
+	sqlite3_bind_blob(stmt, 1, hash, 32, SQLITE_TRANSIENT);
+	code = sqlite3_step(stmt);
+	if (code == SQLITE_ROW) {
+		read_text(stmt, 0, ret_token->id, sizeof(ret_token->id));
+		read_text(stmt, 1, ret_token->owner.organization, MODEL_NAME_MAX);
+		read_text(stmt, 2, ret_token->owner.user, MODEL_NAME_MAX);
+		ret_token->is_admin = sqlite3_column_int(stmt, 3);
+	} else {
+		r = err_set(err, ERR_UNAUTHENTICATED, "the token is not known here");
+	}
+	sqlite3_reset(stmt);
+	pthread_mutex_unlock(&store->lock);
+	return r;
+}

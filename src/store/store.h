@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The state of the system: what is written here has happened, and what was acknowledged is written.
+ *
+ * SQLite in WAL mode, one connection, one mutex: a statement takes some ten microseconds, and a single
+ * writer needs no retries. A committed change survives the death of any process at any point; a
+ * failure of power may take the last moments, but never leaves half a change.
+ *
+ * Every reader names the owner, and the owner is part of the SQL: an object of somebody else is not
+ * found. An owner of NULL is the daemon itself.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "model/sandbox.h"
+
+struct store;
+
+int store_open(const char *path, struct store **ret_store, struct err *err) must_check;
+void store_close(struct store *store);
+
+/*
+ * Adds a sandbox, and its workspace unless the owner still has one of that id from before. Sets
+ * record->slot. ERR_CONFLICT if the id, or the full tuple of owner and project, is taken.
+ */
+int store_sandbox_insert(struct store *store, struct sandbox_record *record, struct err *err)
+	must_check;
+
+/* Writes the whole row. ERR_NOT_FOUND if it is gone. */
+int store_sandbox_update(struct store *store, const struct sandbox_record *record, struct err *err)
+	must_check;
+
+int store_sandbox_get(struct store *store, const struct owner *owner, const char *id,
+	struct sandbox_record *ret_record, struct err *err) must_check;
+
+/* The sandbox of owner and project; ERR_NOT_FOUND if there is none. */
+int store_sandbox_find(struct store *store, const struct owner *owner, const char *project,
+	struct sandbox_record *ret_record, struct err *err) must_check;
+
+/* Removes the row; the workspace's row stays. */
+int store_sandbox_delete(struct store *store, const char *id, struct err *err) must_check;
+
+struct store_filter {
+	const struct owner *owner; /* NULL: all */
+	const char *status;
+	const char *template_name;
+	const char *project;
+	const char *label_key; /* both or none */
+	const char *label_value;
+	const char *after; /* id of the last one of the page before, or "" */
+	unsigned limit;
+};
+
+/* Calls each for up to limit rows in order of id; the record is borrowed. */
+int store_sandbox_list(struct store *store, const struct store_filter *filter,
+	void (*each)(const struct sandbox_record *record, void *arg), void *arg, struct err *err)
+	must_check;
+
+/* Writes when a running sandbox was last used; not a change of state, so errors are not fatal. */
+int store_sandbox_touch(struct store *store, const char *id, int64_t last_active_at_ms,
+	struct err *err) must_check;
+
+struct workspace_record {
+	char id[ID_LEN + 1];
+	struct owner owner;
+	uint32_t slot;
+};
+
+int store_workspace_get(struct store *store, const struct owner *owner, const char *id,
+	struct workspace_record *ret_record, struct err *err) must_check;
+
+/* Removes a workspace and its sandbox, if any, and frees its uid range. */
+int store_workspace_delete(struct store *store, const char *id, struct err *err) must_check;
+
+struct token_record {
+	char id[32];
+	struct owner owner;
+	bool is_admin;
+};
+
+/* A token is known by the SHA-256 of its text. */
+int store_token_put(struct store *store, const struct token_record *token,
+	const unsigned char hash[32], struct err *err) must_check;
+int store_token_get(struct store *store, const unsigned char hash[32],
+	struct token_record *ret_token, struct err *err) must_check;
