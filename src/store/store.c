@@ -26,6 +26,7 @@ enum query {
 	Q_SANDBOX_FIND,
 	Q_SANDBOX_DELETE,
 	Q_SANDBOX_LIST,
+	Q_SANDBOX_DUE,
 	Q_SANDBOX_TOUCH,
 	Q_WORKSPACE_INSERT,
 	Q_WORKSPACE_GET,
@@ -72,6 +73,9 @@ static const char *const queries[Q_COUNT] = {
 			      " AND (?5 IS NULL OR EXISTS (SELECT 1 FROM json_each(s.labels) AS l"
 			      " WHERE l.key = ?5 AND l.value = ?6))"
 			      " ORDER BY s.id LIMIT ?7",
+	[Q_SANDBOX_DUE] = "SELECT id FROM sandboxes WHERE (expires_at > 0 AND expires_at <= ?1)"
+			  " OR (status = 'running' AND idle_timeout_s >= 0"
+			  " AND last_active_at + idle_timeout_s * 1000 <= ?1) LIMIT ?2",
 	[Q_SANDBOX_TOUCH] = "UPDATE sandboxes SET last_active_at = ?2 WHERE id = ?1",
 	[Q_WORKSPACE_INSERT] =
 		"INSERT INTO workspaces (id, organization, user, slot, created_at) VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -522,6 +526,25 @@ int store_sandbox_list(struct store *store, const struct store_filter *filter,
 	sqlite3_reset(stmt);
 	pthread_mutex_unlock(&store->lock);
 	return r;
+}
+
+int store_sandbox_due(struct store *store, int64_t now_ms, char ids[][ID_LEN + 1], unsigned max,
+	struct err *err)
+{
+	sqlite3_stmt *stmt;
+	int code, count = 0;
+
+	pthread_mutex_lock(&store->lock);
+	stmt = use(store, Q_SANDBOX_DUE);
+	sqlite3_bind_int64(stmt, 1, now_ms);
+	sqlite3_bind_int64(stmt, 2, max);
+	while ((code = sqlite3_step(stmt)) == SQLITE_ROW)
+		read_text(stmt, 0, ids[count++], ID_LEN + 1);
+	if (code != SQLITE_DONE)
+		count = db_error(store, "look for sandboxes that are due", err);
+	sqlite3_reset(stmt);
+	pthread_mutex_unlock(&store->lock);
+	return count;
 }
 
 int store_sandbox_touch(struct store *store, const char *id, int64_t last_active_at_ms,

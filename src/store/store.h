@@ -56,6 +56,10 @@ int store_sandbox_list(struct store *store, const struct store_filter *filter,
 	void (*each)(const struct sandbox_record *record, void *arg), void *arg, struct err *err)
 	must_check;
 
+/* Ids of sandboxes whose row says that they are idle for too long, or past their end; how many. */
+int store_sandbox_due(struct store *store, int64_t now_ms, char ids[][ID_LEN + 1], unsigned max,
+	struct err *err) must_check;
+
 /* Writes when a running sandbox was last used; not a change of state, so errors are not fatal. */
 int store_sandbox_touch(struct store *store, const char *id, int64_t last_active_at_ms,
 	struct err *err) must_check;

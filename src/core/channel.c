@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/channel.h"
+
+#include "base/fd.h"
+#include "core/link.h"
+#include "wire/pack.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define CHANNEL_TIMEOUT_MS 60000
+#define CHANNEL_BUFFER	   (1 << 20)
+
+int channel_open(struct sandbox *sandbox, enum agent_file_op op, const struct buf *arguments,
+	int *ret_fd, struct err *err)
+{
+	auto_fd int ours = -1, theirs = -1;
+	struct buf payload = BUF_INIT(AGENT_DOWN_MAX);
+	struct link *link;
+	int pair[2], size = CHANNEL_BUFFER, r;
+
+	r = sandbox_use(sandbox, &link, err);
+	if (r < 0)
+		return r;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0) {
+		link_unref(link);
+		return err_sys(err, "make a channel");
+	}
+	ours = pair[0];
+	theirs = pair[1];
+	/* Best effort: the host's maximum may be lower. */
+	setsockopt(ours, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+	setsockopt(theirs, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size));
+	pack_u8(&payload, op);
+	buf_append(&payload, arguments->data, arguments->len);
+	if (payload.failed)
+		r = -EMSGSIZE;
+	else
+		r = link_send(link, AGENT_FILE, 0, payload.data, payload.len, theirs);
+	buf_fini(&payload);
+	link_unref(link);
+	if (r == -EPIPE)
+		return err_set(err, ERR_CONFLICT, "sandbox %s ended meanwhile", sandbox_id(sandbox));
+	if (r < 0)
+		return err_from(err, r, "ask the agent of sandbox %s", sandbox_id(sandbox));
+	r = fd_set_timeout(ours, CHANNEL_TIMEOUT_MS);
+	if (r < 0)
+		return err_from(err, r, "limit the channel");
+	*ret_fd = take_fd(&ours);
+	return 0;
+}
+
+/* The kinds of failure a client can do something about. */
+static const struct {
+	int errnum;
+	enum err_kind kind;
+	const char *code;
+	const char *text;
+} failures[] = {
+	{ENOENT, ERR_NOT_FOUND, "file_not_found", "does not exist"},
+	{ENOTDIR, ERR_INVALID, "not_a_directory", "is not a directory, or leads through something that is not"},
+	{EISDIR, ERR_INVALID, "is_a_directory", "is a directory"},
+	{EINVAL, ERR_INVALID, "not_a_regular_file", "is not something that this can be done with"},
+	{ENOTEMPTY, ERR_CONFLICT, "directory_not_empty", "is a directory that is not empty"},
+	{EEXIST, ERR_CONFLICT, "file_exists", "exists already"},
+	{ELOOP, ERR_INVALID, "symbolic_link", "leads through a symbolic link that is not followed here"},
+	{EXDEV, ERR_INVALID, "crosses_mounts", "lies on another mount"},
+	{ENAMETOOLONG, ERR_INVALID, "path_too_long", "is too long"},
+	{EBUSY, ERR_CONFLICT, "mount_point", "is a mount point"},
+	{EROFS, ERR_DENIED, "read_only", "is on a read-only file system"},
+	{EACCES, ERR_DENIED, "permission_denied", "may not be accessed"},
+	{EPERM, ERR_DENIED, "permission_denied", "may not be changed"},
+	{ETXTBSY, ERR_CONFLICT, "file_busy", "is being executed"},
+	{ENOSPC, ERR_NO_SPACE, "out_of_disk", "does not fit: the disk is full"},
+	{EDQUOT, ERR_NO_SPACE, "out_of_disk", "does not fit: the sandbox's disk is full"},
+	{EFBIG, ERR_TOO_LARGE, "file_too_large", "would be too large"},
+	{EAGAIN, ERR_RATE, "too_many_file_requests", "waits: too many file requests in this sandbox"},
+};
+
+int channel_describe(int errnum, const char *path, struct err *err)
+{
+	for (size_t i = 0; i < array_len(failures); i++) {
+		if (failures[i].errnum == errnum)
+			return err_explain(err, failures[i].kind, failures[i].code, NULL, "%s %s", path,
+				failures[i].text);
+	}
+	return err_set(err, ERR_CONFLICT, "%s: %s", path, strerror(errnum));
+}
+
+static int broken(int r, struct err *err)
+{
+	if (r == -EAGAIN)
+		return err_set(err, ERR_TIMEOUT, "the sandbox did not answer in time");
+	return err_explain(err, ERR_CONFLICT, "sandbox_ended", "try again",
+		"the sandbox ended, or gave up, during the request");
+}
+
+int channel_read_answer(int fd, const char *path, struct channel_answer *ret_answer, struct err *err)
+{
+	uint8_t raw[AGENT_FILE_ANSWER_LEN];
+	struct unpack in = UNPACK_INIT(raw, sizeof(raw));
+	struct channel_answer answer = {0};
+	int r = fd_read_full(fd, raw, sizeof(raw));
+
+	if (r < 0)
+		return broken(r, err);
+	answer.file.errnum = unpack_u32(&in);
+	answer.file.kind = unpack_u8(&in);
+	answer.file.flags = unpack_u8(&in);
+	answer.file.target_len = unpack_u16(&in);
+	answer.file.mode = unpack_u32(&in);
+	answer.file.uid = unpack_u32(&in);
+	answer.file.gid = unpack_u32(&in);
+	answer.file.size = unpack_u64(&in);
+	answer.file.mtime_ns = unpack_u64(&in);
+	answer.file.inode = unpack_u64(&in);
+	if (!unpack_done(&in) || answer.file.kind > AGENT_FILE_OTHER ||
+		answer.file.target_len >= CHANNEL_TARGET_MAX)
+		return err_set(err, ERR_INTERNAL, "the sandbox gave a malformed answer");
+	if (answer.file.target_len > 0) {
+		r = fd_read_full(fd, answer.target, answer.file.target_len);
+		if (r < 0)
+			return broken(r, err);
+	}
+	if (answer.file.errnum)
+		return channel_describe((int)answer.file.errnum, answer.target[0] ? answer.target : path, err);
+	*ret_answer = answer;
+	return 0;
+}

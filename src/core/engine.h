@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Everything that is alive in the daemon: the sandboxes it works with, the store, the driver, the
+ * reactor and the reaper. One of it exists; it is passed around, not global.
+ *
+ * Lock order, everywhere: sandbox.life, then engine.lock, then sandbox.state, then the locks of link,
+ * store and stream, which call nobody back while held.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "core/reactor.h"
+#include "driver/driver.h"
+#include "model/sandbox.h"
+#include "store/store.h"
+
+struct engine;
+struct sandbox;
+
+struct engine_config {
+	struct store *store;   /* borrowed */
+	struct driver *driver; /* borrowed */
+	unsigned stop_grace_ms; /* what processes get between SIGTERM and SIGKILL */
+};
+
+/* Makes rows and reality equal (reconcile.c), then starts the reaper. */
+int engine_open(const struct engine_config *config, struct engine **ret_engine, struct err *err)
+	must_check;
+
+/* Lets go of all sandboxes without stopping them. */
+void engine_close(struct engine *engine);
+
+struct store *engine_store(struct engine *engine);
+struct driver *engine_driver(struct engine *engine);
+
+/* An event of a sandbox: its type ("sandbox.running") and a JSON object as text. */
+typedef void (*engine_event_fn)(void *arg, uint64_t sequence, const char *type, const char *json);
+
+/* Calls event for what happens to a sandbox from now on, on any thread, which must not block. */
+struct subscription *engine_subscribe(
+	struct engine *engine, const char *sandbox_id, engine_event_fn event, void *arg);
+
+/* After it returned, event is not called again. */
+void engine_unsubscribe(struct engine *engine, struct subscription *subscription);

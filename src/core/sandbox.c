@@ -1,0 +1,841 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The life of a sandbox.
+ *
+ * A verb takes the life lock, settles what happened meanwhile, asks the state machine whether it may
+ * do what it is for, does it through the driver, writes the new state, and only then returns. Between
+ * "done" and "written" the daemon may die: reconcile.c makes rows and reality equal on the next start.
+ */
+#include "core/sandbox.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "core/link.h"
+#include "core/process.h"
+#include "core/sandbox_state.h"
+#include "wire/pack.h"
+
+#include <errno.h>
+#include <search.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <time.h>
+
+#define HELLO_TIMEOUT_MS 20000
+
+/* --- handles --- */
+
+const char *sandbox_id(const struct sandbox *sandbox)
+{
+	return sandbox->id;
+}
+
+struct engine *sandbox_engine(const struct sandbox *sandbox)
+{
+	return sandbox->engine;
+}
+
+static int compare(const void *a, const void *b)
+{
+	return strcmp(((const struct sandbox *)a)->id, ((const struct sandbox *)b)->id);
+}
+
+struct sandbox *sandbox_ref(struct sandbox *sandbox)
+{
+	atomic_fetch_add(&sandbox->refs, 1);
+	return sandbox;
+}
+
+static void free_sandbox(struct sandbox *sandbox)
+{
+	sandbox_record_fini(&sandbox->record);
+	pthread_mutex_destroy(&sandbox->life);
+	pthread_mutex_destroy(&sandbox->state);
+	pthread_cond_destroy(&sandbox->changed);
+	free(sandbox);
+}
+
+/* The last reference goes under the engine's lock, where a look-up could still find it. */
+void sandbox_unref(struct sandbox *sandbox)
+{
+	struct engine *engine;
+	int refs;
+
+	if (!sandbox)
+		return;
+	refs = atomic_load(&sandbox->refs);
+	while (refs > 1) {
+		if (atomic_compare_exchange_weak(&sandbox->refs, &refs, refs - 1))
+			return;
+	}
+	engine = sandbox->engine;
+	pthread_mutex_lock(&engine->lock);
+	if (atomic_fetch_sub(&sandbox->refs, 1) > 1) {
+		pthread_mutex_unlock(&engine->lock);
+		return;
+	}
+	if (!sandbox->gone)
+		tdelete(sandbox, &engine->sandboxes, compare);
+	pthread_mutex_unlock(&engine->lock);
+	free_sandbox(sandbox);
+}
+
+/* Looks one up that is in memory; the engine's lock is held. */
+static struct sandbox *find(struct engine *engine, const char *id)
+{
+	struct sandbox key = {0}, **found;
+
+	snprintf(key.id, sizeof(key.id), "%s", id);
+	found = tfind(&key, &engine->sandboxes, compare);
+	return found ? sandbox_ref(*found) : NULL;
+}
+
+struct sandbox *sandbox_attach(struct engine *engine, struct sandbox_record *record)
+{
+	struct sandbox *sandbox;
+
+	pthread_mutex_lock(&engine->lock);
+	sandbox = find(engine, record->id);
+	if (sandbox) {
+		sandbox_record_fini(record);
+	} else {
+		pthread_condattr_t attr;
+
+		sandbox = mem_new(sizeof(*sandbox));
+		sandbox->refs = 1;
+		sandbox->engine = engine;
+		memcpy(sandbox->id, record->id, sizeof(sandbox->id));
+		pthread_mutex_init(&sandbox->life, NULL);
+		pthread_mutex_init(&sandbox->state, NULL);
+		pthread_condattr_init(&attr);
+		pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+		pthread_cond_init(&sandbox->changed, &attr);
+		pthread_condattr_destroy(&attr);
+		sandbox->record = *record;
+		atomic_init(&sandbox->last_active_ms, record->last_active_at_ms);
+		if (!tsearch(sandbox, &engine->sandboxes, compare))
+			abort();
+	}
+	pthread_mutex_unlock(&engine->lock);
+	return sandbox;
+}
+
+/* Takes a deleted one out of the tree, so that its id can be used again. */
+static void detach(struct sandbox *sandbox)
+{
+	struct engine *engine = sandbox->engine;
+
+	pthread_mutex_lock(&engine->lock);
+	if (!sandbox->gone)
+		tdelete(sandbox, &engine->sandboxes, compare);
+	pthread_mutex_lock(&sandbox->state);
+	sandbox->gone = true;
+	pthread_mutex_unlock(&sandbox->state);
+	pthread_mutex_unlock(&engine->lock);
+}
+
+static int not_found(struct err *err, const char *id)
+{
+	return err_explain(err, ERR_NOT_FOUND, "sandbox_not_found",
+		"list yours with GET /v1/sandboxes", "there is no sandbox %s", id);
+}
+
+static bool owns(const struct owner *owner, const struct sandbox_record *record)
+{
+	return !owner || (strcmp(owner->organization, record->owner.organization) == 0 &&
+				 strcmp(owner->user, record->owner.user) == 0);
+}
+
+int sandbox_get(struct engine *engine, const struct owner *owner, const char *id,
+	struct sandbox **ret_sandbox, struct err *err)
+{
+	struct sandbox_record record;
+	struct sandbox *sandbox;
+	int r;
+
+	if (!id_is_valid(id))
+		return not_found(err, id);
+	pthread_mutex_lock(&engine->lock);
+	sandbox = find(engine, id);
+	pthread_mutex_unlock(&engine->lock);
+	if (!sandbox) {
+		r = store_sandbox_get(engine->config.store, owner, id, &record, err);
+		if (r < 0)
+			return r;
+		sandbox = sandbox_attach(engine, &record);
+	}
+	/* The owner of a record never changes, so it can be read without the lock. */
+	if (!owns(owner, &sandbox->record)) {
+		sandbox_unref(sandbox);
+		return not_found(err, id);
+	}
+	*ret_sandbox = sandbox;
+	return 0;
+}
+
+void sandbox_read(struct sandbox *sandbox, struct sandbox_record *ret_record)
+{
+	pthread_mutex_lock(&sandbox->state);
+	sandbox_record_copy(ret_record, &sandbox->record);
+	pthread_mutex_unlock(&sandbox->state);
+	ret_record->last_active_at_ms = atomic_load(&sandbox->last_active_ms);
+}
+
+/* --- writing down --- */
+
+/* Makes a changed copy, writes it, and then makes it the record. life is held. */
+static int write_record(struct sandbox *sandbox, const struct sandbox_record *changed,
+	struct err *err)
+{
+	struct sandbox_record old;
+	int r = store_sandbox_update(sandbox->engine->config.store, changed, err);
+
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&sandbox->state);
+	old = sandbox->record;
+	sandbox_record_copy(&sandbox->record, changed);
+	pthread_mutex_unlock(&sandbox->state);
+	sandbox_record_fini(&old);
+	return 0;
+}
+
+static int write_status(struct sandbox *sandbox, enum sandbox_status status,
+	enum end_reason reason, int signal_number, const char *detail, struct err *err)
+{
+	struct sandbox_record changed;
+	int r;
+
+	sandbox_read(sandbox, &changed);
+	changed.status = status;
+	changed.end_reason = reason;
+	changed.end_signal = signal_number;
+	snprintf(changed.end_detail, sizeof(changed.end_detail), "%s", detail ? detail : "");
+	if (status == SANDBOX_RUNNING && reason == END_NONE) {
+		changed.error_message[0] = '\0';
+	}
+	r = write_record(sandbox, &changed, err);
+	sandbox_record_fini(&changed);
+	if (r == 0)
+		sandbox_announce(sandbox);
+	return r;
+}
+
+int sandbox_change(struct sandbox *sandbox, void (*apply)(struct sandbox_record *record, void *arg),
+	void *arg, struct err *err)
+{
+	struct sandbox_record changed;
+	int r;
+
+	pthread_mutex_lock(&sandbox->life);
+	sandbox_read(sandbox, &changed);
+	apply(&changed, arg);
+	r = sandbox->gone ? not_found(err, sandbox->id) : write_record(sandbox, &changed, err);
+	sandbox_record_fini(&changed);
+	pthread_mutex_unlock(&sandbox->life);
+	return r;
+}
+
+/* --- the link --- */
+
+/* Processes of a daemon before us that nobody waits for: their client went with it. */
+static void end_strangers(struct sandbox *sandbox, struct link *link, struct unpack *in,
+	uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		static const uint8_t kill_tree[] = {SIGKILL, 0, 0, 0, 1};
+		uint32_t id = unpack_u32(in);
+
+		if (in->bad)
+			return;
+		if (id > sandbox->next_process)
+			sandbox->next_process = id;
+		if (link_send(link, AGENT_SIGNAL, id, kill_tree, sizeof(kill_tree), -1) < 0 ||
+			link_send(link, AGENT_FORGET, id, NULL, 0, -1) < 0)
+			return;
+	}
+}
+
+static int on_hello(struct sandbox *sandbox, const struct frame *frame)
+{
+	struct unpack in = UNPACK_INIT(frame->payload, frame->len);
+	uint32_t version = unpack_u32(&in), count = unpack_u32(&in);
+
+	if (in.bad || version != AGENT_VERSION || count > AGENT_PROCESSES_MAX)
+		return -EPROTO;
+	pthread_mutex_lock(&sandbox->state);
+	if (sandbox->link)
+		end_strangers(sandbox, sandbox->link, &in, count);
+	sandbox->greeted = true;
+	pthread_cond_broadcast(&sandbox->changed);
+	pthread_mutex_unlock(&sandbox->state);
+	return unpack_done(&in) ? 0 : -EPROTO;
+}
+
+static int on_frame(void *arg, const struct frame *frame)
+{
+	struct sandbox *sandbox = arg;
+
+	return frame->kind == AGENT_HELLO ? on_hello(sandbox, frame) : process_frame(sandbox, frame);
+}
+
+/* The agent is gone. A verb that ends it knows; else the reaper finds out what happened. */
+static void on_lost(void *arg)
+{
+	struct sandbox *sandbox = arg;
+	struct engine *engine = sandbox->engine;
+	struct link *link;
+	bool ending;
+
+	pthread_mutex_lock(&sandbox->state);
+	link = take_ptr(&sandbox->link);
+	ending = sandbox->ending;
+	pthread_cond_broadcast(&sandbox->changed);
+	pthread_mutex_unlock(&sandbox->state);
+	process_end_all(sandbox, ending ? END_OPERATOR : END_AGENT_LOST);
+	link_unref(link);
+	if (!ending) {
+		pthread_mutex_lock(&engine->lock);
+		if (engine->lost_count == engine->lost_cap) {
+			engine->lost_cap = engine->lost_cap ? engine->lost_cap * 2 : 16;
+			engine->lost = realloc(engine->lost, engine->lost_cap * sizeof(*engine->lost));
+			if (!engine->lost)
+				abort();
+		}
+		engine->lost[engine->lost_count++] = sandbox_ref(sandbox);
+		pthread_cond_signal(&engine->work);
+		pthread_mutex_unlock(&engine->lock);
+	}
+	sandbox_unref(sandbox);
+}
+
+static const struct link_events link_events = {.frame = on_frame, .lost = on_lost};
+
+static struct timespec deadline_after(unsigned ms)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	ts.tv_sec += ms / 1000;
+	ts.tv_nsec += (long)(ms % 1000) * 1000000;
+	if (ts.tv_nsec >= 1000000000) {
+		ts.tv_sec++;
+		ts.tv_nsec -= 1000000000;
+	}
+	return ts;
+}
+
+/* Greets the agent behind a new link and waits until it answers. life is held. */
+static int connect_agent(struct sandbox *sandbox, int link_fd, struct err *err)
+{
+	struct timespec deadline = deadline_after(HELLO_TIMEOUT_MS);
+	struct buf version = BUF_INIT(8);
+	struct link *link = NULL;
+	int r, waited = 0;
+
+	pthread_mutex_lock(&sandbox->state);
+	sandbox->greeted = sandbox->ending = false;
+	r = link_open(sandbox->engine->reactor, link_fd, &link_events, sandbox_ref(sandbox),
+		&sandbox->link, err);
+	if (r < 0) {
+		pthread_mutex_unlock(&sandbox->state);
+		sandbox_unref(sandbox);
+		return r;
+	}
+	link = link_ref(sandbox->link);
+	pthread_mutex_unlock(&sandbox->state);
+	pack_u32(&version, AGENT_VERSION);
+	r = link_send(link, AGENT_ATTACH, 0, version.data, version.len, -1);
+	buf_fini(&version);
+	pthread_mutex_lock(&sandbox->state);
+	while (sandbox->link && !sandbox->greeted && waited == 0)
+		waited = pthread_cond_timedwait(&sandbox->changed, &sandbox->state, &deadline);
+	if (!sandbox->link)
+		r = err_set(err, ERR_INTERNAL, "sandbox %s ended while starting", sandbox->id);
+	else if (!sandbox->greeted)
+		r = err_set(err, ERR_TIMEOUT, "the agent of sandbox %s did not answer within %d s",
+			sandbox->id, HELLO_TIMEOUT_MS / 1000);
+	else
+		r = 0;
+	/* Until the verb that called us is done, a loss is for it to handle. */
+	if (r < 0)
+		sandbox->ending = true;
+	pthread_mutex_unlock(&sandbox->state);
+	if (r < 0)
+		link_close(link);
+	link_unref(link);
+	return r;
+}
+
+/* Closes the link, if any, and waits until its last event is through. life is held. */
+static void disconnect_agent(struct sandbox *sandbox)
+{
+	struct link *link;
+
+	pthread_mutex_lock(&sandbox->state);
+	sandbox->ending = true;
+	link = sandbox->link ? link_ref(sandbox->link) : NULL;
+	pthread_mutex_unlock(&sandbox->state);
+	if (!link)
+		return;
+	link_close(link);
+	link_unref(link);
+	pthread_mutex_lock(&sandbox->state);
+	while (sandbox->link)
+		pthread_cond_wait(&sandbox->changed, &sandbox->state);
+	pthread_mutex_unlock(&sandbox->state);
+}
+
+int sandbox_adopt(struct sandbox *sandbox, int link_fd, struct err *err)
+{
+	return connect_agent(sandbox, link_fd, err);
+}
+
+/* --- starting and ending, life held --- */
+
+static int bring_up(struct sandbox *sandbox, struct err *err)
+{
+	struct driver *driver = sandbox->engine->config.driver;
+	struct driver_spec spec = {.id = sandbox->id,
+		.hostname = sandbox->id,
+		.slot = sandbox->record.slot,
+		.resources = sandbox->record.resources};
+	struct driver_end how = {0};
+	int link_fd = -1, r;
+
+	sandbox->oom_kills = 0;
+	r = driver->ops->start(driver, &spec, &link_fd, err);
+	if (r < 0)
+		return r;
+	r = connect_agent(sandbox, link_fd, err);
+	if (r < 0) {
+		struct err ignored;
+
+		/* The driver knows why: its own words replace "ended while starting". */
+		if (driver->ops->stop(driver, sandbox->id, &how, &ignored) == 0 &&
+			how.cause.kind != ERR_NONE) {
+			*err = how.cause;
+			r = -err_class((enum err_kind)err->kind)->errnum;
+		}
+	}
+	return r;
+}
+
+/* Gives processes a moment to end by themselves. Not worth it if there are none. */
+static void ask_to_end(struct sandbox *sandbox)
+{
+	unsigned grace_ms = sandbox->engine->config.stop_grace_ms;
+	struct timespec deadline = deadline_after(grace_ms + 500);
+	struct buf grace = BUF_INIT(8);
+	struct link *link;
+
+	pthread_mutex_lock(&sandbox->state);
+	sandbox->ending = true;
+	link = sandbox->link ? link_ref(sandbox->link) : NULL;
+	pthread_mutex_unlock(&sandbox->state);
+	if (!link)
+		return;
+	pack_u32(&grace, grace_ms);
+	if (link_send(link, AGENT_SHUTDOWN, 0, grace.data, grace.len, -1) == 0) {
+		int waited = 0;
+
+		pthread_mutex_lock(&sandbox->state);
+		while (sandbox->link && waited == 0)
+			waited = pthread_cond_timedwait(&sandbox->changed, &sandbox->state, &deadline);
+		pthread_mutex_unlock(&sandbox->state);
+	}
+	buf_fini(&grace);
+	link_unref(link);
+}
+
+static int take_down(struct sandbox *sandbox, bool gently, struct err *err)
+{
+	struct driver *driver = sandbox->engine->config.driver;
+	bool paused = sandbox->record.status == SANDBOX_PAUSED;
+	int r;
+
+	if (gently && !paused)
+		ask_to_end(sandbox);
+	pthread_mutex_lock(&sandbox->state);
+	sandbox->ending = true;
+	pthread_mutex_unlock(&sandbox->state);
+	r = driver->ops->stop(driver, sandbox->id, NULL, err);
+	if (r == 0)
+		disconnect_agent(sandbox);
+	return r;
+}
+
+static bool seems_up(const struct sandbox *sandbox)
+{
+	return sandbox->record.status == SANDBOX_RUNNING || sandbox->record.status == SANDBOX_PAUSED;
+}
+
+static void describe_end(const struct driver_end *how, enum end_reason *reason, int *signal_number,
+	char detail[160])
+{
+	*reason = END_AGENT_LOST;
+	*signal_number = 0;
+	snprintf(detail, 160, "the sandbox ended by itself");
+	if (!how->ended)
+		return;
+	if (WIFSIGNALED(how->wait_status)) {
+		*signal_number = WTERMSIG(how->wait_status);
+		snprintf(detail, 160, "its first process was killed by signal %d", *signal_number);
+	} else {
+		snprintf(detail, 160, "its first process exited with status %d",
+			WEXITSTATUS(how->wait_status));
+	}
+}
+
+/* life is held. */
+static void settle(struct sandbox *sandbox)
+{
+	struct driver *driver = sandbox->engine->config.driver;
+	struct driver_end how = {0};
+	enum end_reason reason;
+	int signal_number;
+	char detail[160];
+	struct err err;
+	bool lost;
+
+	pthread_mutex_lock(&sandbox->state);
+	lost = seems_up(sandbox) && !sandbox->link && !sandbox->gone;
+	pthread_mutex_unlock(&sandbox->state);
+	if (!lost)
+		return;
+	if (driver->ops->stop(driver, sandbox->id, &how, &err) < 0) {
+		log_error("sandbox %s lost its agent and cannot be ended: %s", sandbox->id, err.message);
+		return;
+	}
+	describe_end(&how, &reason, &signal_number, detail);
+	log_warning("sandbox %s ended unexpectedly: %s", sandbox->id, detail);
+	if (write_status(sandbox, SANDBOX_STOPPED, reason, signal_number, detail, &err) < 0)
+		log_error("sandbox %s: %s", sandbox->id, err.message);
+}
+
+void sandbox_settle(struct sandbox *sandbox)
+{
+	pthread_mutex_lock(&sandbox->life);
+	settle(sandbox);
+	pthread_mutex_unlock(&sandbox->life);
+}
+
+/* Begins a verb: takes the life lock and asks whether it may. On 1 or an error nothing is to be done. */
+static int begin(struct sandbox *sandbox, enum sandbox_verb verb, struct err *err)
+{
+	pthread_mutex_lock(&sandbox->life);
+	if (sandbox->gone)
+		return not_found(err, sandbox->id);
+	settle(sandbox);
+	return sandbox_verb_check(&sandbox->record, verb, err);
+}
+
+static int finish(struct sandbox *sandbox, int r)
+{
+	pthread_mutex_unlock(&sandbox->life);
+	return r < 0 ? r : 0;
+}
+
+/* --- verbs --- */
+
+static int write_running(struct sandbox *sandbox, struct err *err)
+{
+	struct sandbox_record changed;
+	int64_t now = clock_wall_ms();
+	int r;
+
+	sandbox_read(sandbox, &changed);
+	changed.status = SANDBOX_RUNNING;
+	changed.started_at_ms = changed.last_active_at_ms = now;
+	changed.end_reason = END_NONE;
+	changed.end_signal = 0;
+	changed.end_detail[0] = changed.error_message[0] = '\0';
+	atomic_store(&sandbox->last_active_ms, now);
+	r = write_record(sandbox, &changed, err);
+	sandbox_record_fini(&changed);
+	if (r == 0)
+		sandbox_announce(sandbox);
+	return r;
+}
+
+/* Starts one that is stopped or in error; a failure is its new state. life is held. */
+static int wake(struct sandbox *sandbox, struct err *err)
+{
+	struct sandbox_record changed;
+	struct err ignored;
+	int r = bring_up(sandbox, err);
+
+	if (r == 0) {
+		r = write_running(sandbox, err);
+		if (r < 0 && take_down(sandbox, false, &ignored) < 0)
+			log_error("sandbox %s: %s", sandbox->id, ignored.message);
+		return r;
+	}
+	sandbox_read(sandbox, &changed);
+	changed.status = SANDBOX_ERROR;
+	snprintf(changed.error_message, sizeof(changed.error_message), "%s", err->message);
+	if (write_record(sandbox, &changed, &ignored) < 0)
+		log_error("sandbox %s: %s", sandbox->id, ignored.message);
+	sandbox_record_fini(&changed);
+	sandbox_announce(sandbox);
+	err_prefix(err, "sandbox %s cannot be started", sandbox->id);
+	return r;
+}
+
+int sandbox_start(struct sandbox *sandbox, struct err *err)
+{
+	int r = begin(sandbox, SANDBOX_START, err);
+
+	if (r == 0)
+		r = wake(sandbox, err);
+	return finish(sandbox, r);
+}
+
+int sandbox_stop(struct sandbox *sandbox, enum end_reason reason, struct err *err)
+{
+	int r = begin(sandbox, SANDBOX_STOP, err);
+
+	if (r == 0)
+		r = take_down(sandbox, true, err);
+	else if (r == 1)
+		return finish(sandbox, r);
+	if (r == 0)
+		r = write_status(sandbox, SANDBOX_STOPPED, reason, 0, NULL, err);
+	return finish(sandbox, r);
+}
+
+static int set_frozen(struct sandbox *sandbox, bool frozen, struct err *err)
+{
+	struct driver *driver = sandbox->engine->config.driver;
+	int r = begin(sandbox, frozen ? SANDBOX_PAUSE : SANDBOX_RESUME, err);
+
+	if (r != 0)
+		return finish(sandbox, r);
+	r = driver->ops->freeze(driver, sandbox->id, frozen, err);
+	if (r == 0)
+		r = write_status(
+			sandbox, frozen ? SANDBOX_PAUSED : SANDBOX_RUNNING, END_NONE, 0, NULL, err);
+	return finish(sandbox, r);
+}
+
+int sandbox_pause(struct sandbox *sandbox, struct err *err)
+{
+	return set_frozen(sandbox, true, err);
+}
+
+int sandbox_resume(struct sandbox *sandbox, struct err *err)
+{
+	return set_frozen(sandbox, false, err);
+}
+
+int sandbox_reset(struct sandbox *sandbox, struct err *err)
+{
+	struct driver *driver = sandbox->engine->config.driver;
+	int r = begin(sandbox, SANDBOX_RESET, err);
+	bool ran = seems_up(sandbox);
+
+	if (r == 0)
+		r = take_down(sandbox, false, err);
+	/* Written first: a crash from here on leaves a stopped sandbox, emptied or not, never half of
+	 * one that claims to run. */
+	if (r == 0)
+		r = write_status(sandbox, SANDBOX_STOPPED, END_OPERATOR, 0, "reset", err);
+	if (r == 0)
+		r = driver->ops->clean(driver, sandbox->id, sandbox->record.slot,
+			DRIVER_PART_SYSTEM | DRIVER_PART_SCRATCH, err);
+	if (r == 0 && ran)
+		r = wake(sandbox, err);
+	return finish(sandbox, r);
+}
+
+static int remove_one(struct sandbox *sandbox, struct err *err)
+{
+	struct driver *driver = sandbox->engine->config.driver;
+	int r = take_down(sandbox, false, err);
+
+	if (r == 0)
+		r = store_sandbox_delete(sandbox->engine->config.store, sandbox->id, err);
+	if (r < 0)
+		return r;
+	detach(sandbox);
+	sandbox_announce(sandbox);
+	/* The row is gone, so this cannot fail the call; what stays is removed on the next start. */
+	if (driver->ops->clean(driver, sandbox->id, sandbox->record.slot, DRIVER_PART_ALL, err) < 0)
+		log_error("sandbox %s: %s", sandbox->id, err->message);
+	return 0;
+}
+
+int sandbox_delete(struct sandbox *sandbox, struct err *err)
+{
+	int r;
+
+	pthread_mutex_lock(&sandbox->life);
+	r = sandbox->gone ? not_found(err, sandbox->id) : remove_one(sandbox, err);
+	return finish(sandbox, r);
+}
+
+int sandbox_purge(struct engine *engine, const struct owner *owner, const char *id, struct err *err)
+{
+	struct driver *driver = engine->config.driver;
+	auto_(sandbox_unrefp) struct sandbox *sandbox = NULL;
+	struct workspace_record workspace;
+	int r;
+
+	if (!id_is_valid(id))
+		return not_found(err, id);
+	r = store_workspace_get(engine->config.store, owner, id, &workspace, err);
+	if (r < 0)
+		return r;
+	if (sandbox_get(engine, owner, id, &sandbox, err) == 0) {
+		r = sandbox_delete(sandbox, err);
+		if (r < 0 && r != -ENOENT)
+			return r;
+	}
+	r = driver->ops->clean(driver, id, workspace.slot, DRIVER_PART_ALL | DRIVER_PART_WORKSPACE, err);
+	return r < 0 ? r : store_workspace_delete(engine->config.store, id, err);
+}
+
+/* Undoes a create that failed: nothing of it may stay, but a workspace from before does. */
+static void undo_create(struct sandbox *sandbox, bool kept_workspace)
+{
+	struct driver *driver = sandbox->engine->config.driver;
+	struct store *store = sandbox->engine->config.store;
+	unsigned parts = DRIVER_PART_ALL | (kept_workspace ? 0 : DRIVER_PART_WORKSPACE);
+	struct err err;
+	int r = driver->ops->stop(driver, sandbox->id, NULL, &err);
+
+	disconnect_agent(sandbox);
+	if (r == 0)
+		r = driver->ops->clean(driver, sandbox->id, sandbox->record.slot, parts, &err);
+	if (r == 0)
+		r = kept_workspace ? store_sandbox_delete(store, sandbox->id, &err)
+				   : store_workspace_delete(store, sandbox->id, &err);
+	if (r < 0)
+		log_error("undo the creation of sandbox %s: %s", sandbox->id, err.message);
+	detach(sandbox);
+}
+
+int sandbox_create(struct engine *engine, const struct sandbox_record *draft,
+	struct sandbox **ret_sandbox, struct err *err)
+{
+	struct workspace_record workspace;
+	struct sandbox_record record;
+	struct sandbox *sandbox;
+	struct err ignored;
+	bool kept;
+	int r;
+
+	sandbox_record_copy(&record, draft);
+	record.status = SANDBOX_CREATING;
+	record.created_at_ms = record.last_active_at_ms = clock_wall_ms();
+	if (record.lifetime_s != SANDBOX_NO_LIMIT)
+		record.expires_at_ms = record.created_at_ms + record.lifetime_s * 1000;
+	if (!record.id[0])
+		id_new(record.created_at_ms, record.id);
+	kept = draft->id[0] &&
+	       store_workspace_get(engine->config.store, &record.owner, record.id, &workspace, &ignored) == 0;
+	r = store_sandbox_insert(engine->config.store, &record, err);
+	if (r < 0) {
+		sandbox_record_fini(&record);
+		return r;
+	}
+	sandbox = sandbox_attach(engine, &record);
+	pthread_mutex_lock(&sandbox->life);
+	r = bring_up(sandbox, err);
+	if (r == 0)
+		r = write_running(sandbox, err);
+	if (r < 0)
+		undo_create(sandbox, kept);
+	pthread_mutex_unlock(&sandbox->life);
+	if (r < 0) {
+		sandbox_unref(sandbox);
+		return r;
+	}
+	*ret_sandbox = sandbox;
+	return 0;
+}
+
+static int find_existing(struct engine *engine, const struct sandbox_record *draft,
+	struct sandbox **ret_sandbox, struct err *err)
+{
+	struct sandbox_record record;
+	int r;
+
+	if (draft->id[0])
+		return sandbox_get(engine, &draft->owner, draft->id, ret_sandbox, err);
+	if (!draft->project[0])
+		return -ENOENT;
+	r = store_sandbox_find(engine->config.store, &draft->owner, draft->project, &record, err);
+	if (r == 0)
+		*ret_sandbox = sandbox_attach(engine, &record);
+	return r;
+}
+
+int sandbox_ensure(struct engine *engine, const struct sandbox_record *draft,
+	struct sandbox **ret_sandbox, bool *ret_created, struct err *err)
+{
+	auto_(sandbox_unrefp) struct sandbox *sandbox = NULL;
+	int r;
+
+	*ret_created = false;
+	/* Somebody may create it between our look and our try; then the second look finds it. */
+	for (int attempt = 0; attempt < 3; attempt++) {
+		r = find_existing(engine, draft, &sandbox, err);
+		if (r == 0) {
+			r = begin(sandbox, SANDBOX_USE, err);
+			if (r == 0)
+				r = wake(sandbox, err);
+			r = finish(sandbox, r);
+			if (r == -ENOENT) { /* deleted under us */
+				sandbox_unref(take_ptr(&sandbox));
+				continue;
+			}
+			if (r == 0)
+				*ret_sandbox = take_ptr(&sandbox);
+			return r;
+		}
+		if (r != -ENOENT)
+			return r;
+		r = sandbox_create(engine, draft, ret_sandbox, err);
+		if (r == 0)
+			*ret_created = true;
+		if (r != -EEXIST)
+			return r;
+	}
+	return r;
+}
+
+/* --- use --- */
+
+int sandbox_use(struct sandbox *sandbox, struct link **ret_link, struct err *err)
+{
+	struct link *link = NULL;
+	int r;
+
+	atomic_store(&sandbox->last_active_ms, clock_wall_ms());
+	pthread_mutex_lock(&sandbox->state);
+	if (sandbox->record.status == SANDBOX_RUNNING && sandbox->link && !sandbox->ending)
+		link = link_ref(sandbox->link);
+	pthread_mutex_unlock(&sandbox->state);
+	if (!link) {
+		r = begin(sandbox, SANDBOX_USE, err);
+		if (r == 0)
+			r = wake(sandbox, err);
+		if (r >= 0) {
+			pthread_mutex_lock(&sandbox->state);
+			link = sandbox->link ? link_ref(sandbox->link) : NULL;
+			pthread_mutex_unlock(&sandbox->state);
+			if (!link)
+				r = err_set(err, ERR_CONFLICT, "sandbox %s ended meanwhile", sandbox->id);
+		}
+		r = finish(sandbox, r);
+		if (r < 0)
+			return r;
+	}
+	*ret_link = link;
+	return 0;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The insides of a sandbox and of the engine; for the files of src/core only. */
+#pragma once
+
+#include "core/engine.h"
+#include "core/link.h"
+#include "core/process.h"
+#include "core/sandbox.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct sandbox {
+	atomic_int refs;
+	struct engine *engine;
+	char id[ID_LEN + 1];
+	pthread_mutex_t life;	     /* held through a whole verb; serialises them */
+	atomic_llong last_active_ms; /* newer than the record's; the reaper writes it down */
+
+	pthread_mutex_t state; /* what follows; never held while anything blocks */
+	pthread_cond_t changed;
+	struct sandbox_record record;
+	struct link *link;	 /* while it runs */
+	bool greeted;		 /* the agent said hello on this link */
+	bool ending;		 /* a verb is ending it, so the loss of the link is no surprise */
+	bool gone;		 /* deleted */
+	struct process *processes;
+	uint32_t next_process;
+	uint64_t oom_kills; /* seen so far */
+};
+
+struct engine {
+	struct engine_config config;
+	struct reactor *reactor;
+
+	pthread_mutex_t lock; /* what follows */
+	pthread_cond_t work;
+	void *sandboxes; /* a tsearch tree by id */
+	struct sandbox **lost; /* sandboxes whose agent vanished: the reaper settles them */
+	size_t lost_count, lost_cap;
+	bool closing;
+	struct subscription *subscriptions;
+	uint64_t event_sequence;
+
+	pthread_t reaper;
+	bool reaper_runs;
+};
+
+/* The handle of a record that is in the database; takes over the record. */
+struct sandbox *sandbox_attach(struct engine *engine, struct sandbox_record *record);
+
+/* Takes up the link of one that a previous daemon started. life must be held. */
+int sandbox_adopt(struct sandbox *sandbox, int link_fd, struct err *err) must_check;
+
+/* If its agent vanished: ends what is left of it and writes down how it ended. */
+void sandbox_settle(struct sandbox *sandbox);
+
+/* Tells subscribers what it is now. */
+void sandbox_announce(struct sandbox *sandbox);
+
+int reconcile(struct engine *engine, struct err *err) must_check;
+
+/* The reaper's thread: settles the lost, stops the idle, ends what outlived its time. */
+void *reaper_run(void *engine);
