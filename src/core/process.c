@@ -44,7 +44,7 @@ struct process {
 	pthread_mutex_t lock; /* what follows */
 	uint64_t consumed, acked;
 	struct watch *timer;
-	bool ended, killed;
+	bool running, ended, killed;
 };
 
 static struct process *process_ref(struct process *process)
@@ -86,13 +86,13 @@ static void send_signal(struct process *process, uint32_t signal_number)
 
 void process_kill(struct process *process)
 {
-	bool first;
+	bool now;
 
 	pthread_mutex_lock(&process->lock);
-	first = !process->killed && !process->ended;
+	now = process->running && !process->killed && !process->ended;
 	process->killed = true;
 	pthread_mutex_unlock(&process->lock);
-	if (first)
+	if (now)
 		send_signal(process, SIGKILL);
 }
 
@@ -437,12 +437,11 @@ static struct process *make_process(struct sandbox *sandbox, struct link *link,
 {
 	struct process *process = mem_new(sizeof(*process));
 
-	process->refs = 2; /* the caller's and the list's */
+	process->refs = 1;
 	process->sandbox = sandbox_ref(sandbox);
 	process->link = link;
 	process->sink = sink;
 	process->arg = arg;
-	process->started_us = clock_steady_us();
 	process->timer_fd = -1;
 	pthread_mutex_init(&process->lock, NULL);
 	return process;
@@ -460,43 +459,58 @@ static int list(struct process *process, struct err *err)
 	} else {
 		process->id = ++sandbox->next_process;
 		process->next = sandbox->processes;
-		sandbox->processes = process;
+		sandbox->processes = process_ref(process);
 	}
 	pthread_mutex_unlock(&sandbox->state);
 	return r;
 }
 
-int process_start(struct sandbox *sandbox, const struct process_spec *spec,
-	const struct process_sink *sink, void *arg, struct process **ret_process, struct err *err)
+int process_new(struct sandbox *sandbox, const struct process_sink *sink, void *arg,
+	struct process **ret_process, struct err *err)
 {
-	struct process *process;
 	struct link *link;
 	int r = sandbox_use(sandbox, &link, err);
 
-	if (r < 0)
-		return r;
-	process = make_process(sandbox, link, sink, arg);
+	if (r == 0)
+		*ret_process = make_process(sandbox, link, sink, arg);
+	return r;
+}
+
+/* The command was sent: from now on it can be killed, and that may have been asked for already. */
+static void note_running(struct process *process)
+{
+	bool killed;
+
+	pthread_mutex_lock(&process->lock);
+	process->running = true;
+	killed = process->killed;
+	pthread_mutex_unlock(&process->lock);
+	if (killed)
+		send_signal(process, SIGKILL);
+}
+
+int process_run(struct process *process, const struct process_spec *spec, struct err *err)
+{
+	int r;
+
 	process->input = BUF_INIT(spec->input_len + 1);
 	process->input_open = spec->input != NULL;
 	if (spec->input)
 		buf_append(&process->input, spec->input, spec->input_len);
-	/* The sink may be called as soon as the command is sent, so everything else comes before. */
-	*ret_process = process;
+	process->started_us = clock_steady_us();
 	r = list(process, err);
-	if (r < 0) {
-		process_unref(process);
-		process_unref(process);
+	if (r < 0)
 		return r;
-	}
 	r = send_exec(process, spec, err);
-	if (r == 0 && spec->timeout_ms > 0) {
-		r = start_timer(process, spec->timeout_ms, err);
+	if (r == 0) {
+		note_running(process);
+		if (spec->timeout_ms > 0)
+			r = start_timer(process, spec->timeout_ms, err);
 		if (r < 0)
 			process_kill(process);
 	}
 	/* If somebody took it off the list before us, the sink has heard of its end already. */
 	if (r < 0 && unlist(process)) {
-		process_unref(process);
 		process_unref(process);
 		return r;
 	}

@@ -50,17 +50,24 @@ struct process_sink {
 	void (*ended)(void *arg, const struct process_end *end);
 };
 
-/* Starts a command; the sink is called on the reactor's thread and must not block. The caller gets a
- * reference of its own. */
-int process_start(struct sandbox *sandbox, const struct process_spec *spec,
-	const struct process_sink *sink, void *arg, struct process **ret_process, struct err *err)
+/*
+ * Makes a process that does not run yet; the sandbox is woken if need be. The sink is called on the
+ * reactor's thread and must not block. The caller gets a reference.
+ */
+int process_new(struct sandbox *sandbox, const struct process_sink *sink, void *arg,
+	struct process **ret_process, struct err *err) must_check;
+
+/* Starts it. From here on the sink may be called, also before this returns. If it fails, the sink is
+ * not called at all. */
+int process_run(struct process *process, const struct process_spec *spec, struct err *err)
 	must_check;
+
 void process_unref(struct process *process);
 
 /* The sink has dealt with len bytes. Any thread. */
 void process_consumed(struct process *process, size_t len);
 
-/* Kills it with all its children. */
+/* Kills it with all its children; before process_run, as soon as it runs. */
 void process_kill(struct process *process);
 
 /* For link events (sandbox.c): hands a frame to the process it names. */

@@ -29,6 +29,7 @@ struct native {
 	pthread_mutex_t lock;
 	int idle[IDLE_MAX];
 	size_t idle_count;
+	int watch_fd;
 	struct sockaddr_un address;
 };
 
@@ -240,6 +241,7 @@ static void native_close(struct driver *driver)
 
 	while (native->idle_count > 0)
 		close(native->idle[--native->idle_count]);
+	fd_close(native->watch_fd);
 	pthread_mutex_destroy(&native->lock);
 	free(native);
 }
@@ -269,6 +271,15 @@ int native_probe(const char *socket_path)
 	return r < 0 ? r : 0;
 }
 
+int native_watch_fd(struct driver *driver)
+{
+	struct native *native = native_from(driver);
+
+	if (native->watch_fd < 0)
+		native->watch_fd = connect_to(&native->address);
+	return native->watch_fd;
+}
+
 int native_open(const char *socket_path, struct driver **ret_driver, struct err *err)
 {
 	struct native *native = mem_new(sizeof(*native));
@@ -277,6 +288,7 @@ int native_open(const char *socket_path, struct driver **ret_driver, struct err 
 	int r;
 
 	native->base.ops = &native_ops;
+	native->watch_fd = -1;
 	pthread_mutex_init(&native->lock, NULL);
 	r = make_address(socket_path, &native->address);
 	if (r < 0)

@@ -4,8 +4,11 @@
 
 #include "driver/driver.h"
 
-/* Connects to the keeper's socket; the directory descriptor is borrowed. */
+/* Connects to the keeper. */
 int native_open(const char *socket_path, struct driver **ret_driver, struct err *err) must_check;
 
 /* Whether a keeper answers there: 0, or -errno (-ECONNREFUSED, -ENOENT: there is none). */
 int native_probe(const char *socket_path) must_check;
+
+/* A connection that is only good for noticing that the keeper hung up. */
+int native_watch_fd(struct driver *driver);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/api.h"
+
+#include "base/number.h"
+#include "core/sandbox.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int api_check_ready(const struct api *api, struct err *err)
+{
+	if (api->engine)
+		return 0;
+	return err_explain(err, ERR_UNAVAILABLE, "not_ready", "see GET /readyz, and `sandlot doctor`",
+		"sandboxes cannot be served: %s", api->unready);
+}
+
+static void release_sandbox(void *sandbox)
+{
+	sandbox_unref(sandbox);
+}
+
+int api_sandbox(struct request *req, struct api *api, struct sandbox **ret_sandbox, struct err *err)
+{
+	struct owner owner = api_owner(req);
+	int r = api_check_ready(api, err);
+
+	if (r < 0)
+		return r;
+	r = sandbox_get(api->engine, &owner, request_param(req, "id"), ret_sandbox, err);
+	if (r == 0)
+		request_keep(req, *ret_sandbox, release_sandbox);
+	return r;
+}
+
+int api_query_number(const struct request *req, const char *name, uint64_t min, uint64_t max,
+	uint64_t default_value, uint64_t *ret_value, struct err *err)
+{
+	const char *text = request_query(req, name);
+
+	if (!text) {
+		*ret_value = default_value;
+		return 0;
+	}
+	if (number_parse(text, min, max, ret_value) < 0)
+		return err_explain(err, ERR_INVALID, "invalid_parameter", NULL,
+			"parameter %s must be a whole number from %llu to %llu", name,
+			(unsigned long long)min, (unsigned long long)max);
+	return 0;
+}
+
+int api_query_boolean(const struct request *req, const char *name, bool *ret_value, struct err *err)
+{
+	const char *text = request_query(req, name);
+
+	if (text && strcmp(text, "true") != 0 && strcmp(text, "false") != 0)
+		return err_explain(err, ERR_INVALID, "invalid_parameter", NULL,
+			"parameter %s must be true or false", name);
+	*ret_value = text && strcmp(text, "true") == 0;
+	return 0;
+}
+
+json_t *api_signal_to_json(int signal_number)
+{
+	const char *name = signal_number ? sigabbrev_np(signal_number) : NULL;
+	char text[24];
+
+	if (!signal_number)
+		return json_null();
+	if (name)
+		snprintf(text, sizeof(text), "SIG%s", name);
+	else
+		snprintf(text, sizeof(text), "%d", signal_number);
+	return json_string(text);
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What every handler is given: the engine and the few settings that answers depend on. */
+#pragma once
+
+#include "api/fields.h"
+#include "core/engine.h"
+#include "http/server.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+struct api {
+	struct engine *_Atomic engine; /* NULL until sandboxes can be served */
+	char unready[320];     /* why it is NULL */
+	struct resources default_resources;
+	int64_t default_idle_timeout_s;
+	const char *preview_domain;
+	unsigned preview_port;
+	uint64_t exec_output_max; /* bytes kept of each stream of a buffered exec */
+	atomic_int packers;	  /* archive downloads under way */
+	json_t *openapi;	  /* the document, made once */
+	void (*shutdown)(void *arg); /* ends daemon, keeper and sandboxes */
+	void *shutdown_arg;
+};
+
+/* A query parameter or variable part of a path, for the OpenAPI document. */
+struct api_parameter {
+	const char *name;
+	const char *schema; /* JSON */
+	const char *doc;
+	bool required;
+};
+
+/* What the OpenAPI document says of a route; the `doc` member of struct route. */
+struct api_doc {
+	const char *summary;
+	const char *tag;
+	const struct api_parameter *query;
+	size_t query_count;
+	const struct fields *body; /* JSON body, or NULL */
+	const char *raw_body;	   /* type of a raw body, or NULL */
+	int status;		   /* of success */
+	const char *answer;	   /* schema name, media type, or NULL for an empty answer */
+	const char *also;	   /* further statuses of success: "206 304", or NULL */
+};
+
+/* The owner that a request acts for. */
+static inline struct owner api_owner(const struct request *req)
+{
+	const struct principal *principal = request_principal(req);
+	struct owner owner;
+
+	memcpy(owner.organization, principal->organization, sizeof(owner.organization));
+	memcpy(owner.user, principal->user, sizeof(owner.user));
+	return owner;
+}
+
+/* The sandbox that the path names; kept until the request is over. */
+int api_sandbox(struct request *req, struct api *api, struct sandbox **ret_sandbox, struct err *err)
+	must_check;
+
+/* Whether the daemon can serve sandboxes yet; ERR_UNAVAILABLE with the reason if not. */
+int api_check_ready(const struct api *api, struct err *err) must_check;
+
+/* A whole number from the query; the default if it is absent. */
+int api_query_number(const struct request *req, const char *name, uint64_t min, uint64_t max,
+	uint64_t default_value, uint64_t *ret_value, struct err *err) must_check;
+int api_query_boolean(const struct request *req, const char *name, bool *ret_value, struct err *err)
+	must_check;
+
+/* "SIGKILL", or null for 0. */
+json_t *api_signal_to_json(int signal_number);

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/fields.h"
+
+#include "model/size.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PREFIX_MAX 64
+
+static int bad(struct err *err, const char *prefix, const struct field *field, const char *what)
+{
+	return err_explain(err, ERR_INVALID, "invalid_field", NULL, "field %s%s %s", prefix, field->name,
+		what);
+}
+
+static int bad_bounds(struct err *err, const char *prefix, const struct field *field, const char *unit)
+{
+	char what[96];
+
+	snprintf(what, sizeof(what), "must be from %lld to %lld%s", (long long)field->min,
+		(long long)field->max, unit);
+	return bad(err, prefix, field, what);
+}
+
+static bool in_bounds(const struct field *field, int64_t value)
+{
+	return value >= field->min && value <= field->max;
+}
+
+static void *place(const struct field *field, void *out)
+{
+	return (char *)out + field->offset;
+}
+
+static int decode_string(const struct field *field, const char *prefix, const json_t *value,
+	void *out, struct err *err)
+{
+	const char *text = json_string_value(value);
+
+	if (!text)
+		return bad(err, prefix, field, "must be a string");
+	if (!in_bounds(field, (int64_t)json_string_length(value)))
+		return bad_bounds(err, prefix, field, " bytes long");
+	if (field->choices) {
+		const char *const *choice = field->choices;
+
+		while (*choice && strcmp(*choice, text) != 0)
+			choice++;
+		if (!*choice)
+			return bad(err, prefix, field, "has a value that is not one of the known ones");
+	}
+	*(const char **)place(field, out) = text;
+	return 0;
+}
+
+static int decode_integer(const struct field *field, const char *prefix, const json_t *value,
+	void *out, struct err *err)
+{
+	if (!json_is_integer(value))
+		return bad(err, prefix, field, "must be a whole number");
+	if (!in_bounds(field, json_integer_value(value)))
+		return bad_bounds(err, prefix, field, "");
+	*(int64_t *)place(field, out) = json_integer_value(value);
+	return 0;
+}
+
+static int decode_number(const struct field *field, const char *prefix, const json_t *value,
+	void *out, struct err *err)
+{
+	double number = json_number_value(value);
+
+	if (!json_is_number(value))
+		return bad(err, prefix, field, "must be a number");
+	if (!isfinite(number) || number < (double)field->min || number > (double)field->max)
+		return bad_bounds(err, prefix, field, "");
+	*(double *)place(field, out) = number;
+	return 0;
+}
+
+static int decode_boolean(const struct field *field, const char *prefix, const json_t *value,
+	void *out, struct err *err)
+{
+	if (!json_is_boolean(value))
+		return bad(err, prefix, field, "must be true or false");
+	*(enum field_boolean *)place(field, out) = json_is_true(value) ? FIELD_TRUE : FIELD_FALSE;
+	return 0;
+}
+
+static int decode_size(const struct field *field, const char *prefix, const json_t *value, void *out,
+	struct err *err)
+{
+	uint64_t bytes = 0;
+
+	if (json_is_integer(value) && json_integer_value(value) >= 0)
+		bytes = (uint64_t)json_integer_value(value);
+	else if (!json_is_string(value) || size_parse(json_string_value(value), &bytes) < 0)
+		return bad(err, prefix, field, "must be a number of bytes, or one with Ki, Mi, Gi or Ti");
+	if (!in_bounds(field, (int64_t)bytes))
+		return bad_bounds(err, prefix, field, " bytes");
+	*(int64_t *)place(field, out) = (int64_t)bytes;
+	return 0;
+}
+
+static int decode_map(const struct field *field, const char *prefix, const json_t *value, void *out,
+	struct err *err)
+{
+	const char *key;
+	json_t *entry;
+
+	if (!json_is_object(value))
+		return bad(err, prefix, field, "must be an object of strings");
+	if (!in_bounds(field, (int64_t)json_object_size(value)))
+		return bad_bounds(err, prefix, field, " entries");
+	json_object_foreach((json_t *)value, key, entry)
+	{
+		if (!json_is_string(entry))
+			return bad(err, prefix, field, "must be an object of strings");
+	}
+	*(const json_t **)place(field, out) = value;
+	return 0;
+}
+
+static int decode_list(const struct field *field, const char *prefix, const json_t *value, void *out,
+	struct err *err)
+{
+	size_t i;
+	json_t *entry;
+
+	if (!json_is_array(value))
+		return bad(err, prefix, field, "must be an array of strings");
+	if (!in_bounds(field, (int64_t)json_array_size(value)))
+		return bad_bounds(err, prefix, field, " entries");
+	json_array_foreach((json_t *)value, i, entry)
+	{
+		if (!json_is_string(entry))
+			return bad(err, prefix, field, "must be an array of strings");
+	}
+	*(const json_t **)place(field, out) = value;
+	return 0;
+}
+
+static int decode_ports(const struct field *field, const char *prefix, const json_t *value, void *out,
+	struct err *err)
+{
+	size_t i, j;
+	json_t *entry, *other;
+
+	if (!json_is_array(value))
+		return bad(err, prefix, field, "must be an array of ports");
+	if (!in_bounds(field, (int64_t)json_array_size(value)))
+		return bad_bounds(err, prefix, field, " entries");
+	json_array_foreach((json_t *)value, i, entry)
+	{
+		if (!json_is_integer(entry) || json_integer_value(entry) < 1 ||
+			json_integer_value(entry) > 65535)
+			return bad(err, prefix, field, "must hold ports, whole numbers from 1 to 65535");
+		json_array_foreach((json_t *)value, j, other)
+		{
+			if (i != j && json_equal(entry, other))
+				return bad(err, prefix, field, "has a port twice");
+		}
+	}
+	*(const json_t **)place(field, out) = value;
+	return 0;
+}
+
+static int decode_empty(const struct field *field, const char *prefix, const json_t *value, void *out,
+	struct err *err)
+{
+	if (!json_is_array(value))
+		return bad(err, prefix, field, "must be an array");
+	if (json_array_size(value) > 0)
+		return bad(err, prefix, field, "is not supported by this driver yet; leave it empty");
+	*(const json_t **)place(field, out) = value;
+	return 0;
+}
+
+static int decode(const struct fields *fields, const char *prefix, const json_t *object, void *out,
+	struct err *err);
+
+static int decode_object(const struct field *field, const char *prefix, const json_t *value,
+	void *out, struct err *err)
+{
+	struct fields sub = {field->sub, field->sub_count};
+	char below[PREFIX_MAX];
+
+	if (!json_is_object(value))
+		return bad(err, prefix, field, "must be an object");
+	snprintf(below, sizeof(below), "%s%s.", prefix, field->name);
+	return decode(&sub, below, value, place(field, out), err);
+}
+
+/* One row a type: how it is read, and what its schema says. */
+static const struct {
+	int (*decode)(const struct field *field, const char *prefix, const json_t *value, void *out,
+		struct err *err);
+	const char *schema;
+	const char *min, *max; /* keywords for the bounds; NULL: none */
+} types[] = {
+	[FIELD_STRING] = {decode_string, "{\"type\":\"string\"}", "minLength", "maxLength"},
+	[FIELD_INTEGER] = {decode_integer, "{\"type\":\"integer\"}", "minimum", "maximum"},
+	[FIELD_NUMBER] = {decode_number, "{\"type\":\"number\"}", "minimum", "maximum"},
+	[FIELD_BOOLEAN] = {decode_boolean, "{\"type\":\"boolean\"}", NULL, NULL},
+	[FIELD_SIZE] = {decode_size,
+		"{\"oneOf\":[{\"type\":\"integer\",\"minimum\":0},"
+		"{\"type\":\"string\",\"pattern\":\"^[0-9]+(Ki|Mi|Gi|Ti)?$\"}]}",
+		NULL, NULL},
+	[FIELD_STRING_MAP] = {decode_map,
+		"{\"type\":\"object\",\"additionalProperties\":{\"type\":\"string\"}}", "minProperties",
+		"maxProperties"},
+	[FIELD_STRING_LIST] = {decode_list, "{\"type\":\"array\",\"items\":{\"type\":\"string\"}}",
+		"minItems", "maxItems"},
+	[FIELD_PORT_LIST] = {decode_ports,
+		"{\"type\":\"array\",\"uniqueItems\":true,"
+		"\"items\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":65535}}",
+		"minItems", "maxItems"},
+	[FIELD_EMPTY_LIST] = {decode_empty, "{\"type\":\"array\",\"maxItems\":0}", NULL, NULL},
+	[FIELD_OBJECT] = {decode_object, "{\"type\":\"object\",\"additionalProperties\":false}", NULL, NULL},
+};
+
+static int decode_field(const struct field *field, const char *prefix, const json_t *value,
+	void *out, struct err *err)
+{
+	const char *wrong;
+	int r;
+
+	if (json_is_null(value)) {
+		if (!(field->flags & FIELD_NULLABLE))
+			return bad(err, prefix, field, "must not be null");
+		if (field->type == FIELD_INTEGER || field->type == FIELD_SIZE)
+			*(int64_t *)place(field, out) = FIELD_NULL;
+		return 0;
+	}
+	r = types[field->type].decode(field, prefix, value, out, err);
+	if (r < 0)
+		return r;
+	wrong = field->check ? field->check(value) : NULL;
+	return wrong ? bad(err, prefix, field, wrong) : 0;
+}
+
+static int decode(const struct fields *fields, const char *prefix, const json_t *object, void *out,
+	struct err *err)
+{
+	size_t known = 0;
+	const char *key;
+	json_t *value;
+
+	for (size_t i = 0; i < fields->count; i++) {
+		const struct field *field = &fields->rows[i];
+		int r;
+
+		value = json_object_get(object, field->name);
+		if (!value && (field->flags & FIELD_REQUIRED))
+			return bad(err, prefix, field, "is missing");
+		if (!value)
+			continue;
+		known++;
+		r = decode_field(field, prefix, value, out, err);
+		if (r < 0)
+			return r;
+	}
+	if (known == json_object_size(object))
+		return 0;
+	json_object_foreach((json_t *)object, key, value)
+	{
+		size_t i = 0;
+
+		while (i < fields->count && strcmp(fields->rows[i].name, key) != 0)
+			i++;
+		if (i == fields->count)
+			return err_explain(err, ERR_INVALID, "unknown_field",
+				"the fields are listed in /openapi.json", "unknown field %s%.64s", prefix, key);
+	}
+	return 0;
+}
+
+int fields_decode(const struct fields *fields, const json_t *object, void *out, struct err *err)
+{
+	return decode(fields, "", object, out, err);
+}
+
+void fields_clear(const struct fields *fields, void *out)
+{
+	for (size_t i = 0; i < fields->count; i++) {
+		const struct field *field = &fields->rows[i];
+		struct fields sub = {field->sub, field->sub_count};
+
+		if (field->type == FIELD_INTEGER || field->type == FIELD_SIZE)
+			*(int64_t *)place(field, out) = FIELD_ABSENT;
+		else if (field->type == FIELD_NUMBER)
+			*(double *)place(field, out) = NAN;
+		else if (field->type == FIELD_OBJECT)
+			fields_clear(&sub, place(field, out));
+	}
+}
+
+static json_t *field_schema(const struct field *field)
+{
+	json_t *schema = json_loads(types[field->type].schema, 0, NULL);
+	struct fields sub = {field->sub, field->sub_count};
+
+	assert(schema);
+	json_object_set_new(schema, "description", json_string(field->doc));
+	if (types[field->type].min) {
+		json_object_set_new(schema, types[field->type].min, json_integer(field->min));
+		json_object_set_new(schema, types[field->type].max, json_integer(field->max));
+	}
+	if (field->choices) {
+		json_t *values = json_array();
+
+		for (const char *const *choice = field->choices; *choice; choice++)
+			json_array_append_new(values, json_string(*choice));
+		json_object_set_new(schema, "enum", values);
+	}
+	if (field->type == FIELD_OBJECT) {
+		json_t *below = fields_schema(&sub);
+
+		json_object_update(schema, below);
+		json_object_set_new(schema, "description", json_string(field->doc));
+		json_decref(below);
+	}
+	if ((field->flags & FIELD_NULLABLE) && json_object_get(schema, "type"))
+		json_object_set_new(schema, "type",
+			json_pack("[O, s]", json_object_get(schema, "type"), "null"));
+	return schema;
+}
+
+json_t *fields_schema(const struct fields *fields)
+{
+	json_t *properties = json_object(), *required = json_array();
+	json_t *schema;
+
+	for (size_t i = 0; i < fields->count; i++) {
+		json_object_set_new(
+			properties, fields->rows[i].name, field_schema(&fields->rows[i]));
+		if (fields->rows[i].flags & FIELD_REQUIRED)
+			json_array_append_new(required, json_string(fields->rows[i].name));
+	}
+	schema = json_pack("{s:s, s:b, s:o}", "type", "object", "additionalProperties", 0, "properties",
+		properties);
+	if (json_array_size(required) > 0)
+		json_object_set(schema, "required", required);
+	json_decref(required);
+	return schema;
+}

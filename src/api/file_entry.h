@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A file as JSON, and the tag that changes with its content. */
+#pragma once
+
+#include "core/channel.h"
+
+#include <jansson.h>
+
+#define FILE_ENTRY_TAG_LEN 64
+
+/* name, path, type, size, mode, modified_at, target. */
+json_t *file_entry_to_json(const char *path, const struct channel_answer *answer);
+
+void file_entry_tag(const struct agent_file_answer *file, char tag[FILE_ENTRY_TAG_LEN]);
+
+/* Whether a list of tags as in If-Match, or `*`, has this one. */
+bool file_entry_tag_matches(const char *list, const char *tag);

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every handler; the table in routes.c says which route each serves. */
+#pragma once
+
+#include "api/api.h"
+
+#define HANDLER(name) int name(struct request *req, void *context, struct err *err)
+
+/* service.c */
+HANDLER(service_health);
+HANDLER(service_ready);
+HANDLER(service_version);
+HANDLER(service_openapi);
+HANDLER(service_shutdown);
+
+/* sandboxes.c */
+HANDLER(sandboxes_create);
+HANDLER(sandboxes_ensure);
+HANDLER(sandboxes_list);
+HANDLER(sandboxes_get);
+HANDLER(sandboxes_patch);
+HANDLER(sandboxes_delete);
+HANDLER(sandboxes_start);
+HANDLER(sandboxes_stop);
+HANDLER(sandboxes_pause);
+HANDLER(sandboxes_resume);
+HANDLER(sandboxes_reset);
+HANDLER(sandboxes_purge);
+HANDLER(sandboxes_stats);
+HANDLER(sandboxes_events);
+
+/* exec.c */
+HANDLER(exec_run);
+
+/* files.c */
+HANDLER(files_read);
+HANDLER(files_head);
+HANDLER(files_write);
+HANDLER(files_delete);
+HANDLER(files_list);
+HANDLER(files_stat);
+HANDLER(files_mkdir);
+HANDLER(files_move);
+
+/* archives.c */
+HANDLER(archives_unpack);
+HANDLER(archives_pack);
+
+/* The bodies they take. */
+extern const struct fields exec_fields;
+extern const struct fields files_mkdir_fields;
+extern const struct fields files_move_fields;

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Parameters and bodies come from the tables that also decode them, so the document cannot promise
+ * what the server does not take. The shapes of answers are in schemas.json, built in by the linker.
+ */
+#include "api/openapi.h"
+
+#include "api/handlers.h"
+#include "api/routes.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+extern const char schemas_json[];
+extern const char schemas_json_end[];
+
+static json_t *parse(const char *text)
+{
+	json_t *value = json_loads(text, 0, NULL);
+
+	assert(value);
+	return value;
+}
+
+/* A media type as it is; a schema's name as a reference in JSON. */
+static json_t *content(const char *answer)
+{
+	char ref[96];
+
+	if (strcmp(answer, "application/json") == 0)
+		return json_pack("{s:{}}", answer);
+	if (strchr(answer, '/'))
+		return json_pack("{s:{s:{s:s}}}", answer, "schema", "type", "string");
+	snprintf(ref, sizeof(ref), "#/components/schemas/%s", answer);
+	return json_pack("{s:{s:{s:s}}}", "application/json", "schema", "$ref", ref);
+}
+
+static void add_response(json_t *responses, int status, const char *answer)
+{
+	char key[8];
+	json_t *response = json_pack("{s:s}", "description", status == 304 ? "Not changed" : "Done");
+
+	snprintf(key, sizeof(key), "%d", status);
+	if (answer && status != 304)
+		json_object_set_new(response, "content", content(answer));
+	json_object_set_new(responses, key, response);
+}
+
+static json_t *responses_of(const struct api_doc *doc)
+{
+	json_t *responses = json_object();
+	json_t *error = json_pack("{s:s, s:o}", "description", "What went wrong, and what to do", "content",
+		content("Error"));
+
+	add_response(responses, doc->status, doc->answer);
+	for (const char *at = doc->also; at && *at; at += strcspn(at, " "), at += strspn(at, " "))
+		add_response(responses, (int)strtol(at, NULL, 10), doc->answer);
+	json_object_set_new(responses, "default", error);
+	return responses;
+}
+
+static void add_parameter(json_t *parameters, const char *name, const char *in, const char *doc,
+	bool required, json_t *schema)
+{
+	json_array_append_new(parameters,
+		json_pack("{s:s, s:s, s:s, s:b, s:o}", "name", name, "in", in, "description", doc, "required",
+			required, "schema", schema));
+}
+
+static json_t *parameters_of(const struct route *route, const struct api_doc *doc)
+{
+	json_t *parameters = json_array();
+
+	if (strstr(route->path, "{id}"))
+		add_parameter(parameters, "id", "path", "The sandbox.", true,
+			parse("{\"type\":\"string\",\"pattern\":\"^[0-9a-z]{26}$\"}"));
+	for (size_t i = 0; i < doc->query_count; i++) {
+		const struct api_parameter *p = &doc->query[i];
+
+		add_parameter(parameters, p->name, "query", p->doc, p->required, parse(p->schema));
+	}
+	return parameters;
+}
+
+/* "GET", "/v1/sandboxes/{id}/files" -> "getV1SandboxesIdFiles": unique, as the pair is. */
+static json_t *operation_id(const struct route *route)
+{
+	char id[128];
+	size_t len = 0;
+	bool upper = false;
+
+	for (const char *c = route->method; *c; c++)
+		id[len++] = (char)tolower((unsigned char)*c);
+	for (const char *c = route->path; *c && len < sizeof(id) - 1; c++) {
+		if (!isalnum((unsigned char)*c)) {
+			upper = true;
+			continue;
+		}
+		id[len++] = (char)(upper ? toupper((unsigned char)*c) : *c);
+		upper = false;
+	}
+	id[len] = '\0';
+	return json_string(id);
+}
+
+static json_t *operation_of(const struct route *route)
+{
+	const struct api_doc *doc = route->doc;
+	json_t *operation = json_pack("{s:o, s:s, s:[s], s:o, s:o}", "operationId", operation_id(route),
+		"summary", doc->summary, "tags", doc->tag, "parameters", parameters_of(route, doc),
+		"responses", responses_of(doc));
+
+	if (doc->body)
+		json_object_set_new(operation, "requestBody",
+			json_pack("{s:{s:{s:o}}}", "content", "application/json", "schema",
+				fields_schema(doc->body)));
+	if (doc->raw_body)
+		json_object_set_new(operation, "requestBody",
+			json_pack("{s:b, s:{s:{}}}", "required", 1, "content", doc->raw_body));
+	if (route->flags & ROUTE_OPEN)
+		json_object_set_new(operation, "security", json_array());
+	return operation;
+}
+
+static json_t *paths(void)
+{
+	json_t *all = json_object();
+	size_t count;
+	const struct route *routes = routes_table(&count);
+
+	for (size_t i = 0; i < count; i++) {
+		json_t *path = json_object_get(all, routes[i].path);
+		char method[16] = "";
+
+		for (size_t c = 0; routes[i].method[c] && c < sizeof(method) - 1; c++)
+			method[c] = (char)tolower((unsigned char)routes[i].method[c]);
+		if (!path) {
+			path = json_object();
+			json_object_set_new(all, routes[i].path, path);
+		}
+		json_object_set_new(path, method, operation_of(&routes[i]));
+	}
+	return all;
+}
+
+json_t *openapi_make(void)
+{
+	json_t *schemas = json_loadb(schemas_json, (size_t)(schemas_json_end - schemas_json), 0, NULL);
+	json_t *schemes = parse("{\"bearer\":{\"type\":\"http\",\"scheme\":\"bearer\"},"
+				"\"key\":{\"type\":\"apiKey\",\"in\":\"header\",\"name\":\"X-API-Key\"}}");
+
+	assert(schemas);
+	return json_pack("{s:s, s:{s:s, s:s, s:s, s:{s:s, s:s}}, s:[{s:[]}, {s:[]}], s:o, s:{s:o, s:o}}",
+		"openapi", "3.1.0", "info", "title", "Sandlot", "version", SANDLOT_VERSION, "description",
+		"Isolated Linux environments for AI agents, generated projects and untrusted code.",
+		"license", "name", "Apache-2.0", "identifier", "Apache-2.0", "security", "bearer", "key",
+		"paths", paths(), "components", "schemas", schemas, "securitySchemes", schemes);
+}

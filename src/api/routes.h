@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table of all routes: what is served, by whom, and what the OpenAPI document says of it. */
+#pragma once
+
+#include "http/server.h"
+
+#include <stddef.h>
+
+const struct route *routes_table(size_t *ret_count);

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/text.h"
+
+#include "base/mem.h"
+
+#include <openssl/evp.h>
+#include <stdio.h>
+
+/* The length of the character that a byte begins; 0 if it begins none. */
+static size_t character_len(uint8_t first)
+{
+	if (first < 0x80)
+		return 1;
+	if (first >= 0xc2 && first < 0xe0)
+		return 2;
+	if (first >= 0xe0 && first < 0xf0)
+		return 3;
+	return first >= 0xf0 && first < 0xf5 ? 4 : 0;
+}
+
+size_t text_unfinished(const uint8_t *data, size_t len)
+{
+	for (size_t back = 1; back <= 3 && back <= len; back++) {
+		uint8_t byte = data[len - back];
+
+		if ((byte & 0xc0) == 0x80)
+			continue; /* inside a character: look further back */
+		return character_len(byte) > back ? back : 0;
+	}
+	return 0;
+}
+
+void text_set(json_t *object, const char *name, const uint8_t *data, size_t len)
+{
+	json_t *text = json_stringn(len ? (const char *)data : "", len);
+	auto_free char *encoded = NULL;
+	char key[64];
+
+	if (text) {
+		json_object_set_new(object, name, text);
+		return;
+	}
+	encoded = mem_new((len + 2) / 3 * 4 + 1);
+	EVP_EncodeBlock((unsigned char *)encoded, data, (int)len);
+	snprintf(key, sizeof(key), "%s_base64", name);
+	json_object_set_new(object, key, json_string(encoded));
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sandlotd: wires everything together, in the order in which privileges and promises allow. As root it
+ * prepares directories and the keeper (premises.c); then it becomes an ordinary user, opens the
+ * database, serves HTTP, and takes up the sandboxes that a daemon before it left running.
+ */
+#include "api/api.h"
+#include "api/openapi.h"
+#include "api/routes.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "core/engine.h"
+#include "daemon/premises.h"
+#include "daemon/settings.h"
+#include "driver/native/native.h"
+#include "http/server.h"
+#include "store/store.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <openssl/sha.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#define CLOSE_GRACE_MS 5000
+#define HOSTS_MAX      16
+
+struct daemon {
+	struct settings settings;
+	struct premises premises;
+	struct api api;
+	struct store *store;
+	struct driver *driver;
+	struct engine *engine;
+	struct server *server;
+	int signal_fd;
+	int shutdown_fd;
+	const char *hosts[HOSTS_MAX + 1];
+};
+
+static int read_log_level(const char *name, enum log_level *ret_level)
+{
+	static const char *const names[] = {"debug", "info", "warning", "error"};
+
+	for (size_t i = 0; i < array_len(names); i++) {
+		if (strcmp(names[i], name) == 0) {
+			*ret_level = (enum log_level)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+/* Each sandbox costs a descriptor, each client another. */
+static void raise_descriptor_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+static int authenticate(void *context, const char *token, struct principal *ret, struct err *err)
+{
+	struct api *api = context;
+	struct daemon *daemon = api->shutdown_arg;
+	struct token_record record;
+	unsigned char hash[32];
+	int r;
+
+	SHA256((const unsigned char *)token, strlen(token), hash);
+	r = store_token_get(daemon->store, hash, &record, err);
+	if (r < 0)
+		return r;
+	*ret = (struct principal){.is_admin = record.is_admin};
+	memcpy(ret->token_id, record.id, sizeof(ret->token_id));
+	memcpy(ret->organization, record.owner.organization, sizeof(ret->organization));
+	memcpy(ret->user, record.owner.user, sizeof(ret->user));
+	return 0;
+}
+
+static int open_store(struct daemon *daemon, struct err *err)
+{
+	struct token_record admin = {
+		.id = "admin", .owner = {.organization = "default", .user = "admin"}, .is_admin = true};
+	unsigned char hash[32];
+	char path[PATH_MAX];
+	int r;
+
+	snprintf(path, sizeof(path), "%s/state/sandlot.db", daemon->settings.data_dir);
+	r = store_open(path, &daemon->store, err);
+	if (r < 0)
+		return r;
+	SHA256((const unsigned char *)daemon->premises.token, strlen(daemon->premises.token), hash);
+	explicit_bzero(daemon->premises.token, sizeof(daemon->premises.token));
+	return store_token_put(daemon->store, &admin, hash, err);
+}
+
+static void request_shutdown(void *arg)
+{
+	struct daemon *daemon = arg;
+
+	(void)!write(daemon->shutdown_fd, &(uint64_t){1}, sizeof(uint64_t));
+}
+
+static void split_hosts(struct daemon *daemon)
+{
+	char *rest = mem_strdup(daemon->settings.api_hosts), *host;
+	size_t count = 0;
+
+	while (count < HOSTS_MAX && (host = strsep(&rest, ","))) {
+		if (host[0])
+			daemon->hosts[count++] = host;
+	}
+}
+
+static int open_server(struct daemon *daemon, struct err *err)
+{
+	struct server_config config = {.bind = daemon->settings.api_bind,
+		.context = &daemon->api,
+		.authenticate = authenticate,
+		.hosts = daemon->hosts,
+		.max_workers = (unsigned)daemon->settings.workers};
+	const char *colon = strrchr(daemon->settings.preview_bind, ':');
+
+	daemon->api.default_resources = daemon->settings.resources;
+	daemon->api.default_idle_timeout_s = (int64_t)daemon->settings.idle_timeout_s;
+	daemon->api.preview_domain = daemon->settings.preview_domain;
+	daemon->api.preview_port = colon ? (unsigned)strtoul(colon + 1, NULL, 10) : 0;
+	daemon->api.exec_output_max = daemon->settings.exec_output_max;
+	daemon->api.openapi = openapi_make();
+	daemon->api.shutdown = request_shutdown;
+	daemon->api.shutdown_arg = daemon;
+	snprintf(daemon->api.unready, sizeof(daemon->api.unready), "starting\n");
+	split_hosts(daemon);
+	config.routes = routes_table(&config.route_count);
+	return server_open(&config, &daemon->server, err);
+}
+
+static int open_engine(struct daemon *daemon, struct err *err)
+{
+	struct engine_config config = {.store = daemon->store,
+		.stop_grace_ms = (unsigned)daemon->settings.stop_grace_ms};
+	int r = native_open(daemon->premises.keeper_socket, &daemon->driver, err);
+
+	if (r < 0)
+		return r;
+	config.driver = daemon->driver;
+	return engine_open(&config, &daemon->engine, err);
+}
+
+static void print_welcome(const struct daemon *daemon)
+{
+	char self[PATH_MAX], cli[PATH_MAX + 16] = "sandlot";
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (len > 0) {
+		self[len] = '\0';
+		snprintf(cli, sizeof(cli), "%s/sandlot", dirname(self));
+	}
+	/* Installed: it is in the path. */
+	if (strcmp(cli, "/usr/bin/sandlot") == 0 || strcmp(cli, "/usr/local/bin/sandlot") == 0)
+		snprintf(cli, sizeof(cli), "sandlot");
+	printf("\nSandlot %s serves http://127.0.0.1:%u\n"
+	       "The token is in %s/token (the command line finds it by itself).\n\nTry:\n"
+	       "  %s run -- python3 -c 'print(6*7)'\n"
+	       "  %s create\n"
+	       "  %s ls\n\n",
+		SANDLOT_VERSION, server_port(daemon->server), daemon->settings.data_dir, cli, cli, cli);
+	fflush(stdout);
+}
+
+/* Until a signal, a request to shut down, or the loss of the keeper. Whether sandboxes end with us. */
+static bool wait_for_end(struct daemon *daemon, int *exit_code)
+{
+	int keeper_fd = daemon->driver ? native_watch_fd(daemon->driver) : -1;
+	struct pollfd fds[] = {{.fd = daemon->signal_fd, .events = POLLIN},
+		{.fd = daemon->shutdown_fd, .events = POLLIN}, {.fd = keeper_fd, .events = POLLRDHUP}};
+
+	while (poll(fds, array_len(fds), -1) < 0 && errno == EINTR)
+		;
+	if (fds[1].revents)
+		return true;
+	if (fds[2].revents) {
+		/* Its sandboxes ended with it, and only root can start another. */
+		log_error("the keeper is gone; leaving, so that sandlotd can be started again");
+		*exit_code = 1;
+		return false;
+	}
+	return daemon->settings.stop_all;
+}
+
+static int open_all(struct daemon *daemon, struct err *err)
+{
+	char address[160];
+	sigset_t set;
+	int r;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	raise_descriptor_limit();
+	if ((r = premises_open(&daemon->settings, &daemon->premises, err)) < 0 ||
+		(r = premises_start_keeper(&daemon->settings, &daemon->premises, err)) < 0 ||
+		(r = premises_drop_privileges(&daemon->premises, err)) < 0 ||
+		(r = open_store(daemon, err)) < 0)
+		return r;
+	daemon->signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
+	daemon->shutdown_fd = eventfd(0, EFD_CLOEXEC);
+	if (daemon->signal_fd < 0 || daemon->shutdown_fd < 0)
+		return err_sys(err, "open the main loop");
+	r = open_server(daemon, err);
+	if (r < 0)
+		return r;
+	snprintf(address, sizeof(address), "127.0.0.1:%u", server_port(daemon->server));
+	if (open_engine(daemon, err) < 0) {
+		/* It stays up to say why: /readyz, and every call that needs a sandbox. */
+		log_error("sandboxes cannot be served: %s", err->message);
+		snprintf(daemon->api.unready, sizeof(daemon->api.unready), "%s\n", err->message);
+	} else {
+		atomic_store(&daemon->api.engine, daemon->engine);
+	}
+	premises_write_address(&daemon->premises, address);
+	return 0;
+}
+
+static void close_all(struct daemon *daemon, bool stop_all)
+{
+	struct err err;
+
+	if (daemon->server)
+		server_close(daemon->server, CLOSE_GRACE_MS);
+	engine_close(daemon->engine);
+	if (stop_all && daemon->driver && daemon->driver->ops->shutdown(daemon->driver, &err) < 0)
+		log_error("end the sandboxes: %s", err.message);
+	if (daemon->driver)
+		daemon->driver->ops->close(daemon->driver);
+	store_close(daemon->store);
+	json_decref(daemon->api.openapi);
+}
+
+int main(int argc, char *argv[])
+{
+	static struct daemon daemon = {.signal_fd = -1, .shutdown_fd = -1};
+	enum log_level level;
+	struct err err = {0};
+	int exit_code = 0, r;
+	bool stop_all;
+
+	log_open("sandlotd", LOG_INFO);
+	r = settings_read(argc, argv, &daemon.settings, &err);
+	if (r == 0 && read_log_level(daemon.settings.log_level, &level) < 0)
+		r = err_set(&err, ERR_INVALID, "log-level must be debug, info, warning or error");
+	if (r == 0 && daemon.settings.help) {
+		settings_print_help();
+		return 0;
+	}
+	if (r == 0 && daemon.settings.version) {
+		printf("sandlotd %s\n", SANDLOT_VERSION);
+		return 0;
+	}
+	if (r == 0) {
+		log_open("sandlotd", level);
+		r = open_all(&daemon, &err);
+	}
+	if (r < 0) {
+		fprintf(stderr, "sandlotd: %s\n", err.message);
+		if (err.remedy[0])
+			fprintf(stderr, "  try: %s\n", err.remedy);
+		close_all(&daemon, false);
+		return err_class((enum err_kind)err.kind)->exit_code;
+	}
+	print_welcome(&daemon);
+	stop_all = wait_for_end(&daemon, &exit_code);
+	log_info("leaving");
+	close_all(&daemon, stop_all);
+	return exit_code;
+}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the daemon does while it is still root: directories, the lock, the first token, the keeper. And
+ * the step that ends it, after which it is an ordinary user for good.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "daemon/settings.h"
+
+#include <sys/types.h>
+
+#define PREMISES_TOKEN_MAX 128
+
+struct premises {
+	uid_t uid;
+	gid_t gid;
+	int lock_fd;	/* held as long as the process lives */
+	int address_fd; /* run/api.addr, for writing where we listen */
+	char keeper_socket[108];
+	char token[PREMISES_TOKEN_MAX]; /* the first administrator's token, as in the file */
+};
+
+/* Directories, lock and token. */
+int premises_open(const struct settings *settings, struct premises *ret_premises, struct err *err)
+	must_check;
+
+/* Makes sure that a keeper runs for this data directory. */
+int premises_start_keeper(const struct settings *settings, const struct premises *premises,
+	struct err *err) must_check;
+
+/* Becomes the unprivileged user. There is no way back. */
+int premises_drop_privileges(const struct premises *premises, struct err *err) must_check;
+
+/* Writes the address for whoever looks for us. */
+void premises_write_address(const struct premises *premises, const char *address);

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/settings.h"
+
+#include "base/fd.h"
+#include "base/number.h"
+#include "model/size.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CONFIG_DEFAULT "/etc/sandlot/sandlot.conf"
+#define CONFIG_MAX     65536
+
+enum type { TEXT, NUMBER, SIZE, CORES, SWITCH };
+
+static const struct row {
+	const char *name;
+	enum type type;
+	size_t offset;
+	const char *value; /* the default */
+	uint64_t min, max;
+	const char *help;
+} rows[] = {
+	{"config", TEXT, offsetof(struct settings, config), CONFIG_DEFAULT, 0, 0,
+		"configuration file, lines of name = value"},
+	{"data-dir", TEXT, offsetof(struct settings, data_dir), "/var/lib/sandlot", 0, 0,
+		"where state, workspaces and the first token live"},
+	{"api-bind", TEXT, offsetof(struct settings, api_bind), "127.0.0.1:9090", 0, 0,
+		"address of the API"},
+	{"api-hosts", TEXT, offsetof(struct settings, api_hosts), "", 0, 0,
+		"further Host values that are served, separated by commas"},
+	{"preview-bind", TEXT, offsetof(struct settings, preview_bind), "127.0.0.1:9091", 0, 0,
+		"address of previews"},
+	{"preview-domain", TEXT, offsetof(struct settings, preview_domain), "preview.localhost", 0, 0,
+		"domain below which previews have their names"},
+	{"user", TEXT, offsetof(struct settings, user), "sandlot", 0, 0,
+		"unprivileged user that the daemon becomes"},
+	{"log-level", TEXT, offsetof(struct settings, log_level), "info", 0, 0,
+		"debug, info, warning or error"},
+	{"idle-timeout", NUMBER, offsetof(struct settings, idle_timeout_s), "2100", 1, 366 * 86400,
+		"seconds without use after which a sandbox is stopped"},
+	{"stop-grace-ms", NUMBER, offsetof(struct settings, stop_grace_ms), "2000", 0, 600000,
+		"what processes get between SIGTERM and SIGKILL"},
+	{"exec-output-max", SIZE, offsetof(struct settings, exec_output_max), "1Mi", 1024, 64 << 20,
+		"bytes kept of each stream of a buffered exec"},
+	{"workers", NUMBER, offsetof(struct settings, workers), "64", 4, 1024,
+		"most requests that are worked on at a time"},
+	{"cpu", CORES, offsetof(struct settings, resources.cpu_millis), "1", 10, 1024000,
+		"cores of a sandbox that asks for none"},
+	{"memory", SIZE, offsetof(struct settings, resources.memory_bytes), "1Gi", 16 << 20, 1ull << 50,
+		"memory of a sandbox that asks for none"},
+	{"disk", SIZE, offsetof(struct settings, resources.disk_bytes), "2Gi", 1 << 20, 1ull << 60,
+		"disk of a sandbox that asks for none"},
+	{"pids", NUMBER, offsetof(struct settings, resources.pids), "1024", 4, 4 << 20,
+		"processes of a sandbox that asks for none"},
+	{"stop-all", SWITCH, offsetof(struct settings, stop_all), "false", 0, 0,
+		"end all sandboxes when the daemon ends"},
+	{"help", SWITCH, offsetof(struct settings, help), "false", 0, 0, "print this and exit"},
+	{"version", SWITCH, offsetof(struct settings, version), "false", 0, 0,
+		"print the version and exit"},
+};
+
+static const struct row *find(const char *name, size_t len)
+{
+	for (size_t i = 0; i < array_len(rows); i++) {
+		if (strlen(rows[i].name) == len && strncmp(rows[i].name, name, len) == 0)
+			return &rows[i];
+	}
+	return NULL;
+}
+
+/* "0.5" as thousandths. */
+static int parse_cores(const char *text, uint64_t *ret_millis)
+{
+	char *end;
+	double cores = strtod(text, &end);
+
+	if (end == text || *end || !(cores >= 0.01 && cores <= 1024))
+		return -EINVAL;
+	*ret_millis = (uint64_t)(cores * 1000 + 0.5);
+	return 0;
+}
+
+static int parse(const struct row *row, const char *value, void *place)
+{
+	uint64_t number;
+	int r = 0;
+
+	switch (row->type) {
+	case TEXT:
+		*(const char **)place = value;
+		return 0;
+	case SWITCH:
+		if (strcmp(value, "true") != 0 && strcmp(value, "false") != 0)
+			return -EINVAL;
+		*(bool *)place = strcmp(value, "true") == 0;
+		return 0;
+	case NUMBER:
+		r = number_parse(value, row->min, row->max, &number);
+		break;
+	case SIZE:
+		r = size_parse(value, &number);
+		break;
+	case CORES:
+		r = parse_cores(value, &number);
+		break;
+	}
+	if (r == 0 && (number < row->min || number > row->max))
+		r = -ERANGE;
+	if (r == 0)
+		*(uint64_t *)place = number;
+	return r;
+}
+
+static int set(struct settings *settings, const struct row *row, const char *value,
+	const char *origin, struct err *err)
+{
+	if (parse(row, value, (char *)settings + row->offset) < 0)
+		return err_explain(err, ERR_INVALID, "invalid_setting", "sandlotd --help lists them",
+			"%s: \"%s\" is not a value for %s (%s)", origin, value, row->name, row->help);
+	return 0;
+}
+
+static void variable_name(const struct row *row, char name[64])
+{
+	size_t len = (size_t)snprintf(name, 64, "SANDLOT_%s", row->name);
+
+	for (size_t i = 0; i < len; i++)
+		name[i] = (char)(name[i] == '-' ? '_' : toupper((unsigned char)name[i]));
+}
+
+static int read_environment(struct settings *settings, struct err *err)
+{
+	for (size_t i = 0; i < array_len(rows); i++) {
+		char name[64];
+		const char *value;
+		int r;
+
+		variable_name(&rows[i], name);
+		value = getenv(name);
+		r = value ? set(settings, &rows[i], value, name, err) : 0;
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static char *trim(char *text)
+{
+	char *end = text + strlen(text);
+
+	while (end > text && isspace((unsigned char)end[-1]))
+		*--end = '\0';
+	return text + strspn(text, " \t");
+}
+
+static int read_line(struct settings *settings, const char *file, int number, char *line,
+	struct err *err)
+{
+	char origin[160], *equals, *name;
+	const struct row *row;
+
+	line[strcspn(line, "#")] = '\0';
+	line = trim(line);
+	if (!line[0])
+		return 0;
+	snprintf(origin, sizeof(origin), "%s:%d", file, number);
+	equals = strchr(line, '=');
+	if (!equals)
+		return err_set(err, ERR_INVALID, "%s: a line is name = value", origin);
+	*equals = '\0';
+	name = trim(line);
+	row = find(name, strlen(name));
+	if (!row)
+		return err_set(err, ERR_INVALID, "%s: there is no setting %s", origin, name);
+	return set(settings, row, mem_strdup(trim(equals + 1)), origin, err);
+}
+
+static int read_file(struct settings *settings, struct err *err)
+{
+	auto_free char *text = mem_new(CONFIG_MAX);
+	ssize_t n = fd_read_file(AT_FDCWD, settings->config, text, CONFIG_MAX);
+	char *rest = text, *line;
+	int number = 0, r = 0;
+
+	if (n == -ENOENT && strcmp(settings->config, CONFIG_DEFAULT) == 0)
+		return 0;
+	if (n < 0)
+		return err_from(err, (int)n, "read the configuration file %s", settings->config);
+	while (r == 0 && (line = strsep(&rest, "\n")))
+		r = read_line(settings, settings->config, ++number, line, err);
+	return r;
+}
+
+/* --name value, --name=value, and --name alone for a switch. With only: that one setting. */
+static int read_flags(struct settings *settings, int argc, char *argv[], const char *only,
+	struct err *err)
+{
+	for (int i = 1; i < argc; i++) {
+		const char *name = argv[i] + 2, *equals, *value = NULL;
+		const struct row *row = NULL;
+		int r;
+
+		if (strncmp(argv[i], "--", 2) == 0) {
+			equals = strchr(name, '=');
+			row = find(name, equals ? (size_t)(equals - name) : strlen(name));
+			value = equals ? equals + 1 : NULL;
+		}
+		if (!row)
+			return err_explain(err, ERR_INVALID, "unknown_flag", "sandlotd --help lists them",
+				"unknown flag %s", argv[i]);
+		if (!value && row->type == SWITCH)
+			value = "true";
+		else if (!value && ++i < argc)
+			value = argv[i];
+		if (!value)
+			return err_set(err, ERR_INVALID, "flag --%s needs a value", row->name);
+		r = only && strcmp(only, row->name) != 0 ? 0 : set(settings, row, value, "flag", err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+int settings_read(int argc, char *argv[], struct settings *ret_settings, struct err *err)
+{
+	struct settings settings = {0};
+	int r = 0;
+
+	for (size_t i = 0; i < array_len(rows) && r == 0; i++)
+		r = set(&settings, &rows[i], rows[i].value, "default", err);
+	/* Which file to read is itself a setting, so it is looked for first. */
+	if (r == 0 && getenv("SANDLOT_CONFIG"))
+		settings.config = getenv("SANDLOT_CONFIG");
+	if (r == 0)
+		r = read_flags(&settings, argc, argv, "config", err);
+	if (r == 0)
+		r = read_file(&settings, err);
+	if (r == 0)
+		r = read_environment(&settings, err);
+	if (r == 0)
+		r = read_flags(&settings, argc, argv, NULL, err);
+	if (r == 0)
+		*ret_settings = settings;
+	return r;
+}
+
+void settings_print_help(void)
+{
+	printf("sandlotd serves sandboxes over HTTP. Start it as root; it gives up its privileges.\n\n"
+	       "Usage: sandlotd [--name value]...\n\n"
+	       "Each setting can also be the line `name = value` of the configuration file, or an\n"
+	       "environment variable: --data-dir is SANDLOT_DATA_DIR.\n\n");
+	for (size_t i = 0; i < array_len(rows); i++) {
+		printf("  --%-16s %s", rows[i].name, rows[i].help);
+		if (rows[i].type != SWITCH && rows[i].value[0])
+			printf(" (%s)", rows[i].value);
+		printf("\n");
+	}
+}

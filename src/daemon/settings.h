@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The settings, one row each in settings.c. A setting `name` comes from, in rising order of weight,
+ * its default, the line `name = value` of the configuration file, the environment variable
+ * SANDLOT_NAME, and the flag --name.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "model/sandbox.h"
+
+#include <stdint.h>
+
+struct settings {
+	const char *config;
+	const char *data_dir;
+	const char *api_bind;
+	const char *api_hosts;
+	const char *preview_bind;
+	const char *preview_domain;
+	const char *user;
+	const char *log_level;
+	uint64_t idle_timeout_s;
+	uint64_t stop_grace_ms;
+	uint64_t exec_output_max;
+	uint64_t workers;
+	struct resources resources; /* of a sandbox that asks for none */
+	bool stop_all;
+	bool help, version;
+};
+
+/* Reads them all. Strings live as long as the process. */
+int settings_read(int argc, char *argv[], struct settings *ret_settings, struct err *err) must_check;
+
+void settings_print_help(void);
