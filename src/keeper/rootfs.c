@@ -3,17 +3,15 @@
 
 #include "base/fd.h"
 #include "keeper/mounts.h"
+#include "keeper/namespace.h"
 
 #include <errno.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <sys/wait.h>
 
 #define SAFE	  (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 #define SHM_SIZE  "67108864"
@@ -82,51 +80,24 @@ static int make_dev(int *ret_fd, struct err *err)
 }
 
 /* In a short-lived child: a mount namespace with nothing but an empty read-only tmpfs. */
-static void hold_void(int sock)
+static int enter_empty(void *arg)
 {
-	char done;
+	const unsigned long safe = MS_NOSUID | MS_NODEV | MS_NOEXEC;
 
+	(void)arg;
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-		mount("sandlot", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, "size=4096,mode=0555") < 0 ||
-		chdir("/tmp") < 0 || syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 ||
-		mount(NULL, "/", NULL, MS_REMOUNT | MS_RDONLY | MS_BIND | MS_NOSUID | MS_NODEV | MS_NOEXEC,
-			NULL) < 0)
-		_exit(errno);
-	if (write(sock, "", 1) != 1 || read(sock, &done, 1) < 0)
-		_exit(EIO);
-	_exit(0);
+		mount("sandlot", "/tmp", "tmpfs", safe, "size=4096,mode=0555") < 0 || chdir("/tmp") < 0 ||
+		syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 ||
+		mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | safe, NULL) < 0)
+		return -errno;
+	return 0;
 }
 
 static int make_void(int *ret_fd, struct err *err)
 {
-	auto_fd int ours = -1, theirs = -1;
-	int pair[2], status = 0, fd = -1;
-	char path[48], ready;
-	pid_t pid;
+	static const struct namespace_job job = {.file = "mnt", .enter = enter_empty};
 
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-		return err_sys(err, "make a socket pair");
-	ours = pair[0];
-	theirs = pair[1];
-	pid = fork();
-	if (pid < 0)
-		return err_sys(err, "fork");
-	if (pid == 0)
-		hold_void(theirs);
-	fd_close(take_fd(&theirs));
-	if (read(ours, &ready, 1) == 1) {
-		snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
-		fd = open(path, O_RDONLY | O_CLOEXEC);
-	}
-	fd_close(take_fd(&ours));
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
-	if (fd < 0) {
-		errno = WIFEXITED(status) && WEXITSTATUS(status) ? WEXITSTATUS(status) : errno;
-		return err_sys(err, "make an empty mount namespace");
-	}
-	*ret_fd = fd;
-	return 0;
+	return namespace_make(&job, NULL, ret_fd, err);
 }
 
 static void find_masks(struct rootfs_sources *sources)
