@@ -3,7 +3,7 @@
 #pragma once
 
 #include "api/api.h"
-#include "model/sandbox.h"
+#include "model/sandbox_record.h"
 
 extern const struct fields sandbox_body_fields;
 extern const struct fields sandbox_patch_fields;

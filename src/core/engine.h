@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "core/reactor.h"
 #include "driver/driver.h"
-#include "model/sandbox.h"
+#include "model/sandbox_record.h"
 #include "store/store.h"
 
 struct engine;

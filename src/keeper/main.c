@@ -81,6 +81,12 @@ static void answer_result(int conn, int result, const struct err *err)
 	answer(conn, &reply, NULL, 0);
 }
 
+static void poke_janitor(const struct keeper *keeper)
+{
+	/* A full pipe means that it has been poked already. */
+	(void)!write(keeper->janitor_fd, "", 1);
+}
+
 /* --- the end of a sandbox --- */
 
 static void answer_killed(int conn, const struct held *held)
@@ -101,6 +107,7 @@ static void finish(struct keeper *keeper, struct held *held)
 		keeper->unclean = true;
 		return;
 	}
+	poke_janitor(keeper); /* its build may have thrown something away */
 	if (held->kill_waiter >= 0) {
 		answer_killed(held->kill_waiter, held);
 		roster_remove(&keeper->roster, held);
@@ -126,6 +133,9 @@ static void read_build_error(struct held *held)
 	struct err err;
 	ssize_t n = recv(held->lifeline, &err, sizeof(err), MSG_DONTWAIT);
 
+	/* It never read the link we sent, which the kernel reports first, as a reset. */
+	if (n < 0 && errno == ECONNRESET)
+		n = recv(held->lifeline, &err, sizeof(err), MSG_DONTWAIT);
 	if (n != (ssize_t)sizeof(err) || err.kind <= ERR_NONE || err.kind >= ERR_KIND_COUNT)
 		return;
 	err.code[sizeof(err.code) - 1] = '\0';
@@ -198,12 +208,6 @@ static void start_janitor(struct keeper *keeper)
 	keeper->janitor_fd = pipe_fds[1];
 	if (fd_set_nonblocking(keeper->janitor_fd) < 0)
 		log_warning("janitor pipe stays blocking");
-}
-
-static void poke_janitor(const struct keeper *keeper)
-{
-	/* A full pipe means that it has been poked already. */
-	(void)!write(keeper->janitor_fd, "", 1);
 }
 
 /* --- requests --- */

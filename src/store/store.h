@@ -12,7 +12,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "model/sandbox.h"
+#include "model/sandbox_record.h"
 
 struct store;
 

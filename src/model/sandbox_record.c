@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "model/sandbox.h"
+#include "model/sandbox_record.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,0 +1,67 @@
+# Everything a person needs; the build itself is described in meson.build.
+# `make` builds, `make run` starts, `make test` proves, `make help` lists the rest.
+
+BUILD ?= build
+export DEBIAN_FRONTEND = noninteractive
+
+.PHONY: all run test unit e2e bench asan tsan fuzz lint fmt install clean deps help
+
+all: $(BUILD)/build.ninja  ## build the four programs into build/
+	@ninja -C $(BUILD)
+
+$(BUILD)/build.ninja: | deps
+	@meson setup $(BUILD) $(MESON_FLAGS) >/dev/null
+
+deps:  ## install the Debian packages that building needs
+	@scripts/deps.sh build
+
+run: all  ## build and start the daemon in the foreground
+	@scripts/user.sh
+	@exec $(BUILD)/sandlotd
+
+test: all  ## install what tests need and run all of them
+	@scripts/deps.sh test
+	@scripts/user.sh
+	@scripts/test.sh $(BUILD)
+
+unit: all  ## the unit tests alone
+	@scripts/deps.sh test
+	@meson test -C $(BUILD) --print-errorlogs
+
+e2e: all  ## the end-to-end tests alone
+	@scripts/deps.sh test
+	@scripts/user.sh
+	@BUILD_DIR=$(BUILD) scripts/e2e.sh
+
+bench: all  ## measure beside Docker, crun and bubblewrap
+	@scripts/deps.sh bench
+	@scripts/user.sh
+	@bench/run.sh $(BUILD)
+
+asan:  ## unit and end-to-end tests under AddressSanitizer and UBSan
+	@$(MAKE) --no-print-directory test BUILD=build-asan MESON_FLAGS="-Db_sanitize=address,undefined -Db_lundef=false"
+
+tsan:  ## unit and end-to-end tests under ThreadSanitizer
+	@$(MAKE) --no-print-directory test BUILD=build-tsan MESON_FLAGS="-Db_sanitize=thread -Db_lundef=false"
+
+fuzz:  ## 60 seconds of each fuzz harness
+	@scripts/deps.sh fuzz
+	@scripts/fuzz.sh
+
+lint: all  ## format, layers, clang and static analysis
+	@scripts/deps.sh lint
+	@scripts/lint.sh $(BUILD)
+
+fmt:  ## format all C sources
+	@scripts/deps.sh lint
+	@git ls-files -z '*.c' '*.h' | xargs -0 clang-format -i
+
+install: all  ## programs, systemd unit, man page, shell completion
+	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild
+	@[ -n "$(DESTDIR)" ] || scripts/user.sh
+
+clean:  ## remove what was built
+	rm -rf build build-asan build-tsan build-fuzz
+
+help:  ## this list
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12

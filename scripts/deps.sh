@@ -1,0 +1,47 @@
+#!/bin/sh
+# Installs the Debian packages for a purpose (build, test, bench, lint, fuzz), if any is missing.
+# Usage: deps.sh PURPOSE
+set -eu
+
+build="gcc libc6-dev make meson ninja-build pkg-config musl-tools linux-libc-dev libmicrohttpd-dev
+ libjansson-dev libseccomp-dev libsqlite3-dev libarchive-dev libcurl4-openssl-dev libssl-dev libcmocka-dev"
+runtime="python3 procps iproute2"
+
+case "$1" in
+  build) packages="$build" ;;
+  test) packages="$build $runtime nodejs sqlite3 curl e2fsprogs util-linux" ;;
+  bench) packages="$build $runtime nodejs curl docker.io crun bubblewrap nginx-light wrk jq busybox-static" ;;
+  lint) packages="$build clang clang-format clang-tidy" ;;
+  fuzz) packages="$build clang libclang-rt-14-dev" ;;
+  *) echo "deps.sh: unknown purpose $1" >&2; exit 2 ;;
+esac
+
+# A package counts as there if dpkg has it installed; node and python may come from elsewhere.
+missing=""
+for package in $packages; do
+  case "$package" in
+    nodejs) command -v node >/dev/null && continue ;;
+    docker.io) command -v dockerd >/dev/null && continue ;;
+  esac
+  dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing="$missing $package"
+done
+[ -n "$missing" ] || exit 0
+
+if [ "$(id -u)" != 0 ]; then
+  echo "missing packages:$missing" >&2
+  echo "install them with: sudo apt-get install$missing" >&2
+  exit 1
+fi
+echo "installing:$missing"
+log=$(mktemp)
+# Services that packages bring are not wanted, only their programs.
+printf '#!/bin/sh\nexit 101\n' > "$log.policy"; chmod +x "$log.policy"
+[ -e /usr/sbin/policy-rc.d ] || { cp "$log.policy" /usr/sbin/policy-rc.d; trap 'rm -f /usr/sbin/policy-rc.d' EXIT; }
+rm -f "$log.policy"
+# shellcheck disable=SC2086
+{ apt-get update && apt-get install -y --no-install-recommends $missing; } >"$log" 2>&1 || {
+  tail -20 "$log" >&2
+  echo "installing packages failed; the whole log is $log" >&2
+  exit 1
+}
+rm -f "$log"

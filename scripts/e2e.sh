@@ -1,0 +1,48 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Runs the end-to-end tests against the real daemon, as root, and checks that the machine holds
+# afterwards what it held before. BUILD_DIR chooses the build (default: build), E2E_JOBS how many
+# files run at once (default: 2); arguments are test files (default: all). The last lines are node's
+# counters: "# pass N", "# fail N".
+set -eu
+cd "$(dirname "$0")/.."
+
+if [ "$(id -u)" -ne 0 ]; then
+  echo "e2e: not proven: these tests need root" >&2
+  exit 1
+fi
+if [ $# -eq 0 ]; then
+  set -- tests/e2e/*.test.mjs
+fi
+
+# Processes, cgroups and mounts that are ours, by name, one a line.
+remains() {
+  for stat in /proc/[0-9]*/comm; do
+    read -r name <"$stat" 2>/dev/null || continue
+    case "$name" in sandlot*) echo "process ${stat%/comm} $name" ;; esac
+  done
+  find /sys/fs/cgroup -type d -name '*sandlot*' 2>/dev/null | sed 's/^/cgroup /'
+  grep sandlot-e2e /proc/self/mountinfo | sed 's/^/mount /' || true
+}
+
+before=$(mktemp)
+after=$(mktemp)
+tap=$(mktemp)
+trap 'rm -f "$before" "$after" "$tap"' EXIT
+remains | sort >"$before"
+
+status=0
+node --test --test-concurrency="${E2E_JOBS:-2}" --test-timeout="${E2E_TIMEOUT_MS:-400000}" \
+  --test-reporter=spec --test-reporter-destination=stdout \
+  --test-reporter=tap --test-reporter-destination="$tap" "$@" || status=$?
+
+remains | sort >"$after"
+left=$(comm -13 "$before" "$after")
+if [ -n "$left" ]; then
+  echo "e2e: left behind on the machine:" >&2
+  echo "$left" >&2
+  status=1
+fi
+# The counters in the form of node's TAP, for whoever reads this with a program.
+grep -E '^# (tests|pass|fail|cancelled|skipped|todo|duration_ms) ' "$tap" || status=1
+exit "$status"

@@ -1,0 +1,34 @@
+#!/bin/sh
+# Runs every test of a build directory and ends with one line: N passed, N failed.
+# Usage: test.sh BUILD_DIR
+set -u
+build=$1
+failed=0
+passed=0
+
+count() { # count NAME PASSED FAILED
+  echo "== $1: $2 passed, $3 failed"
+  passed=$((passed + $2))
+  failed=$((failed + $3))
+}
+
+scripts/layers.sh && count layers 1 0 || count layers 0 1
+
+log=$(mktemp)
+meson test -C "$build" --print-errorlogs >"$log" 2>&1
+grep -vE '^(ninja|[0-9]+/[0-9]+ .* OK )' "$log" | tail -60
+ok=$(sed -n 's/^Ok: *\([0-9]*\).*/\1/p' "$log")
+bad=$(awk '/^(Fail|Timeout|Unexpected Pass):/ {n += $NF} END {print n + 0}' "$log")
+[ -n "$ok" ] || { ok=0; bad=1; cat "$log"; }
+count "unit test programs" "$ok" "$bad"
+
+BUILD_DIR=$build scripts/e2e.sh 2>&1 | tee "$log"
+ok=$(sed -n 's/^[#ℹ] pass \([0-9]*\)/\1/p' "$log" | tail -1)
+bad=$(sed -n 's/^[#ℹ] fail \([0-9]*\)/\1/p' "$log" | tail -1)
+cancelled=$(sed -n 's/^[#ℹ] cancelled \([0-9]*\)/\1/p' "$log" | tail -1)
+[ -n "$ok" ] && [ -n "$bad" ] || { ok=0; bad=1; }
+count "end-to-end tests" "$ok" "$((bad + ${cancelled:-0}))"
+rm -f "$log"
+
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
