@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What every command gets: the global options and, when it asks for it, the connection.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "cli/client.h"
+#include "cli/option.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+struct cli {
+	const char *output; /* "table", "json" or NULL for the command's own choice */
+	const char *url;
+	const char *token;
+	bool help;
+	bool version;
+	struct client *client; /* made by the first cli_connect */
+};
+
+/* The options that every command takes; offsets into struct cli. */
+extern const struct option cli_options[];
+
+void cli_fini(struct cli *cli);
+
+bool cli_wants_json(const struct cli *cli);
+
+/* Lends the client; the first call makes it. Nothing is sent yet. */
+int cli_connect(struct cli *cli, struct client **ret, struct err *err) must_check;
+
+/* To standard output, indented, at once. */
+void cli_print_json(const json_t *document);
+
+/* To standard error: what went wrong and what to do about it; a prefix (an id) may be NULL. */
+void cli_complain(const struct err *err, const char *prefix);
+
+/* To standard error: a sentence that is no failure. */
+void cli_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* Writes to a descriptor that may be a pipe nobody reads any more, or be non-blocking. */
+int cli_write(int fd, const void *data, size_t len, struct err *err) must_check;
+
+/* The exit code for a failure. */
+int cli_exit_code(const struct err *err);

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/buf.h"
+#include "cli/command.h"
+#include "cli/resolve.h"
+#include "cli/table.h"
+
+/* One line for each value, with a dotted name for what lies deeper: easy to read and to grep. */
+static void add_value(struct table *table, const char *name, const json_t *value)
+{
+	auto_free char *text = NULL;
+	const char *key;
+	json_t *member;
+
+	if (json_is_object(value) && json_object_size(value) > 0) {
+		json_object_foreach((json_t *)value, key, member)
+		{
+			auto_free char *path = mem_printf("%s%s%s", name, name[0] ? "." : "", key);
+
+			add_value(table, path, member);
+		}
+		return;
+	}
+	table_add(table, "%s", name);
+	if (json_is_string(value)) {
+		table_add(table, "%s", json_string_value(value));
+		return;
+	}
+	text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+	table_add(table, "%s", json_is_null(value) || json_is_object(value) || !text ? "" : text);
+}
+
+static int show(struct cli *cli, const char *text, struct err *err)
+{
+	auto_(table_fini) struct table table = TABLE_INIT(2);
+	char id[RESOLVE_ID_LEN + 1];
+	json_auto_t *document = NULL;
+	auto_free char *path = NULL;
+	struct client *client;
+	int r = cli_connect(cli, &client, err);
+
+	if (r == 0)
+		r = resolve_id(client, text, id, err);
+	if (r < 0)
+		return r;
+	path = mem_printf("/v1/sandboxes/%s", id);
+	r = client_json(
+		client, &(struct client_call){.method = "GET", .path = path}, &document, err);
+	if (r < 0)
+		return r;
+	if (cli_wants_json(cli)) {
+		cli_print_json(document);
+		return 0;
+	}
+	add_value(&table, "", document);
+	table_print(&table, stdout);
+	return 0;
+}
+
+static int run(struct cli *cli, const void *values, int argc, char **argv, struct err *err)
+{
+	(void)values;
+	for (int i = 0; i < argc; i++) {
+		int r;
+
+		if (i > 0 && !cli_wants_json(cli))
+			putchar('\n');
+		r = show(cli, argv[i], err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+const struct command cmd_inspect = {
+	.name = "inspect",
+	.operands = "ID...",
+	.summary = "show everything about sandboxes",
+	.details = "  sandlot inspect 01k9\n"
+		   "  sandlot inspect -o json 01k9 | jq .termination\n",
+	.min_operands = 1,
+	.max_operands = -1,
+	.verbatim_after = OPTION_ANYWHERE,
+	.takes = COMMAND_TAKES_IDS,
+	.run = run,
+};

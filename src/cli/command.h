@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The table of commands. A command is one row, defined in its own cmd_*.c; help, completions and a
+ * test walk the table. To add one: write the file, name the row in command.c, in its alphabetical
+ * place.
+ */
+#pragma once
+
+#include "cli/cli.h"
+#include "cli/option.h"
+
+#include <stdio.h>
+
+/* What the shell offers for an operand. */
+enum command_operand {
+	COMMAND_TAKES_NOTHING,
+	COMMAND_TAKES_A_PROGRAM,
+	COMMAND_TAKES_IDS,
+	COMMAND_TAKES_FILES, /* and ids */
+	COMMAND_TAKES_SHELLS,
+	COMMAND_TAKES_COMMANDS,
+};
+
+/* A table of options and where in the command's own values its offsets begin. */
+struct command_options {
+	const struct option *options;
+	size_t base;
+};
+
+#define COMMAND_TABLES_MAX 3
+
+struct command {
+	const char *name;
+	const char *operands; /* "ID [--] COMMAND [ARG...]" */
+	const char *summary;  /* one line, no full stop */
+	const char *details;  /* paragraphs and examples */
+	struct command_options tables[COMMAND_TABLES_MAX];
+	size_t values_size; /* of the struct that the tables fill, which starts zeroed */
+	int min_operands;
+	int max_operands;   /* -1: any number */
+	int verbatim_after; /* see option_parse */
+	enum command_operand takes;
+
+	/* The exit code, or -errno with *err set. Operands are argv[0..argc). */
+	int (*run)(struct cli *cli, const void *values, int argc, char **argv, struct err *err);
+};
+
+/* Sorted by name, ended by NULL. */
+extern const struct command *const command_table[];
+
+const struct command *command_find(const char *name);
+
+/* Parses the command's arguments (without its name) and runs it. */
+int command_run(const struct command *command, struct cli *cli, int argc, char **argv,
+	struct err *err) must_check;
+
+/* The help of one command; of the whole program. */
+void command_help(const struct command *command, FILE *out);
+void command_help_all(FILE *out);
+
+/* The rows, each in its own file. */
+extern const struct command cmd_bench;
+extern const struct command cmd_completion;
+extern const struct command cmd_cp;
+extern const struct command cmd_create;
+extern const struct command cmd_doctor;
+extern const struct command cmd_exec;
+extern const struct command cmd_help;
+extern const struct command cmd_inspect;
+extern const struct command cmd_ls;
+extern const struct command cmd_pause;
+extern const struct command cmd_purge;
+extern const struct command cmd_reset;
+extern const struct command cmd_resume;
+extern const struct command cmd_rm;
+extern const struct command cmd_run;
+extern const struct command cmd_shutdown;
+extern const struct command cmd_start;
+extern const struct command cmd_stats;
+extern const struct command cmd_stop;
+extern const struct command cmd_version;

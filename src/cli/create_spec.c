@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/create_spec.h"
+
+#include "base/number.h"
+#include "cli/human.h"
+
+#include <string.h>
+
+#define AT(field) offsetof(struct create_spec, field)
+
+const struct option create_spec_options[] = {
+	{OPTION_TEXT, 0, "id", "ID", "use this id: 26 digits and small letters", AT(id)},
+	{OPTION_TEXT, 0, "template", "NAME", "what the sandbox starts from", AT(template)},
+	{OPTION_TEXT, 0, "project", "NAME", "the project it belongs to", AT(project)},
+	{OPTION_TEXT, 0, "cpu", "CORES", "processor limit, such as 0.5 or 2", AT(cpu)},
+	{OPTION_TEXT, 0, "memory", "SIZE", "memory limit, such as 512Mi", AT(memory)},
+	{OPTION_TEXT, 0, "disk", "SIZE", "disk limit, such as 2Gi", AT(disk)},
+	{OPTION_NUMBER, 0, "pids", "N", "limit of processes and threads", AT(pids)},
+	{OPTION_LIST, 'e', "env", "K=V", "set an environment variable; may be repeated", AT(env)},
+	{OPTION_LIST, 'p', "port", "N", "preview this port; may be repeated", AT(ports)},
+	{OPTION_LIST, 'l', "label", "K=V", "set a label; may be repeated", AT(labels)},
+	{OPTION_CHOICE, 0, "network", "MODE", "none, allowlist or internet", AT(network),
+		"none allowlist internet"},
+	{OPTION_LIST, 0, "allow", "NAME", "a name the allowlist permits; may be repeated",
+		AT(allow)},
+	{OPTION_SECONDS, 0, "idle-timeout", "TIME",
+		"stop after so long without use: seconds, or 30m", AT(idle_timeout)},
+	{OPTION_SECONDS, 0, "lifetime", "TIME", "end after so long in any case: seconds, or 8h",
+		AT(lifetime)},
+	{OPTION_FLAG, 0, "public", NULL, "let anyone open the previews", AT(is_public)},
+	{OPTION_END},
+};
+
+int create_spec_pairs(
+	const struct option_list *list, const char *what, json_t **ret, struct err *err)
+{
+	json_auto_t *object = json_object();
+
+	for (size_t i = 0; i < list->count; i++) {
+		const char *equals = strchr(list->items[i], '=');
+		auto_free char *name = NULL;
+		json_t *value;
+
+		if (!equals || equals == list->items[i])
+			return err_set(err, ERR_INVALID, "%s: \"%s\" is not of the form NAME=VALUE",
+				what, list->items[i]);
+		name = mem_printf("%.*s", (int)(equals - list->items[i]), list->items[i]);
+		value = json_string(equals + 1);
+		if (!value || json_object_set_new(object, name, value) < 0)
+			return err_set(err, ERR_INVALID, "%s: the value of %s is not UTF-8 text",
+				what, name);
+	}
+	*ret = json_incref(object);
+	return 0;
+}
+
+static int add_pairs(json_t *body, const char *field, const struct option_list *list,
+	const char *what, struct err *err)
+{
+	json_t *pairs;
+	int r;
+
+	if (list->count == 0)
+		return 0;
+	r = create_spec_pairs(list, what, &pairs, err);
+	if (r < 0)
+		return r;
+	json_object_set_new(body, field, pairs);
+	return 0;
+}
+
+static int add_text(json_t *body, const char *field, const char *text, struct err *err)
+{
+	json_t *value = text ? json_string(text) : NULL;
+
+	if (!text)
+		return 0;
+	if (!value)
+		return err_set(err, ERR_INVALID, "--%s is not UTF-8 text", field);
+	json_object_set_new(body, field, value);
+	return 0;
+}
+
+static int add_size(json_t *resources, const char *field, const char *text, struct err *err)
+{
+	uint64_t bytes;
+
+	if (!text)
+		return 0;
+	if (human_parse_bytes(text, &bytes) < 0)
+		return err_explain(err, ERR_INVALID, NULL, "write 512Mi, 2Gi, or a number of bytes",
+			"--%s: \"%s\" is not a size", field, text);
+	/* Ki, Mi, Gi go as they are, so that the answer shows what was asked for. */
+	if (text[strlen(text) - 1] == 'i')
+		return add_text(resources, field, text, err);
+	json_object_set_new(resources, field, json_integer((json_int_t)bytes));
+	return 0;
+}
+
+static int add_cpu(json_t *resources, const char *text, struct err *err)
+{
+	char *end;
+	double cores;
+
+	if (!text)
+		return 0;
+	cores = strtod(text, &end);
+	/* The set of characters keeps "inf", "nan" and hexadecimal out. */
+	if (text[strspn(text, "0123456789.")] || *end || end == text || cores <= 0)
+		return err_explain(err, ERR_INVALID, NULL,
+			"write a number of cores, such as 0.5 or 2",
+			"--cpu: \"%s\" is not a number of cores", text);
+	json_object_set_new(resources, "cpu",
+		cores == (double)(int)cores ? json_integer((int)cores) : json_real(cores));
+	return 0;
+}
+
+static int add_resources(json_t *body, const struct create_spec *spec, struct err *err)
+{
+	json_auto_t *resources = json_object();
+	int r = add_cpu(resources, spec->cpu, err);
+
+	if (r == 0)
+		r = add_size(resources, "memory", spec->memory, err);
+	if (r == 0)
+		r = add_size(resources, "disk", spec->disk, err);
+	if (r < 0)
+		return r;
+	if (spec->pids.is_set)
+		json_object_set_new(resources, "pids", json_integer((json_int_t)spec->pids.value));
+	if (json_object_size(resources) > 0)
+		json_object_set(body, "resources", resources);
+	return 0;
+}
+
+static int add_ports(json_t *body, const struct option_list *ports, struct err *err)
+{
+	json_auto_t *list = json_array();
+
+	for (size_t i = 0; i < ports->count; i++) {
+		uint64_t port;
+
+		if (number_parse(ports->items[i], 1, 65535, &port) < 0)
+			return err_set(
+				err, ERR_INVALID, "--port: \"%s\" is not a port", ports->items[i]);
+		json_array_append_new(list, json_integer((json_int_t)port));
+	}
+	if (ports->count > 0)
+		json_object_set(body, "ports", list);
+	return 0;
+}
+
+static int add_network(json_t *body, const struct create_spec *spec, struct err *err)
+{
+	const char *mode = spec->network;
+	json_auto_t *network = json_object();
+	json_auto_t *allow = json_array();
+
+	if (spec->allow.count > 0 && mode && strcmp(mode, "allowlist") != 0)
+		return err_set(err, ERR_INVALID, "--allow does not go with --network %s", mode);
+	if (!mode && spec->allow.count > 0)
+		mode = "allowlist";
+	if (!mode)
+		return 0;
+	json_object_set_new(network, "mode", json_string(mode));
+	for (size_t i = 0; i < spec->allow.count; i++) {
+		if (json_array_append_new(allow, json_string(spec->allow.items[i])) < 0)
+			return err_set(err, ERR_INVALID, "--allow is not UTF-8 text");
+	}
+	if (spec->allow.count > 0)
+		json_object_set(network, "allow", allow);
+	json_object_set(body, "network", network);
+	return 0;
+}
+
+/* The API counts these in whole seconds; less than one would silently become none. */
+static int add_seconds(
+	json_t *body, const char *field, const struct option_number *number, struct err *err)
+{
+	if (!number->is_set)
+		return 0;
+	if (number->value % 1000 != 0)
+		return err_set(err, ERR_INVALID, "%s is counted in whole seconds", field);
+	json_object_set_new(body, field, json_integer((json_int_t)(number->value / 1000)));
+	return 0;
+}
+
+int create_spec_body(const struct create_spec *spec, json_t **ret, struct err *err)
+{
+	json_auto_t *body = json_object();
+	int r;
+
+	if (spec->id && !resolve_is_whole(spec->id))
+		return err_set(err, ERR_INVALID,
+			"--id: \"%s\" is not an id of 26 digits and small letters", spec->id);
+	r = add_text(body, "id", spec->id, err);
+	if (r == 0)
+		r = add_text(body, "template", spec->template, err);
+	if (r == 0)
+		r = add_text(body, "project", spec->project, err);
+	if (r == 0)
+		r = add_resources(body, spec, err);
+	if (r == 0)
+		r = add_pairs(body, "env", &spec->env, "--env", err);
+	if (r == 0)
+		r = add_ports(body, &spec->ports, err);
+	if (r == 0)
+		r = add_pairs(body, "labels", &spec->labels, "--label", err);
+	if (r == 0)
+		r = add_network(body, spec, err);
+	if (r == 0)
+		r = add_seconds(body, "idle_timeout_s", &spec->idle_timeout, err);
+	if (r == 0)
+		r = add_seconds(body, "lifetime_s", &spec->lifetime, err);
+	if (r < 0)
+		return r;
+	if (spec->is_public)
+		json_object_set_new(body, "private", json_false());
+	*ret = json_incref(body);
+	return 0;
+}
+
+int create_spec_send(struct client *client, const struct create_spec *spec,
+	char ret_id[RESOLVE_ID_LEN + 1], json_t **ret_document, struct err *err)
+{
+	json_auto_t *body = NULL;
+	json_auto_t *document = NULL;
+	const char *id;
+	int r = create_spec_body(spec, &body, err);
+
+	if (r < 0)
+		return r;
+	r = client_json(client,
+		&(struct client_call){
+			.method = "POST", .path = "/v1/sandboxes", .body = body, .is_create = true},
+		&document, err);
+	if (r < 0)
+		return r;
+	id = json_string_value(json_object_get(document, "id"));
+	if (!id || !resolve_is_whole(id))
+		return err_set(err, ERR_INTERNAL, "%s created a sandbox and did not name it",
+			client_url(client));
+	memcpy(ret_id, id, RESOLVE_ID_LEN + 1);
+	if (ret_document)
+		*ret_document = json_incref(document);
+	return 0;
+}

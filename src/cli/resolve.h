@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Ids as people type them: a whole id is taken as it is, anything shorter is looked up and must be
+ * the beginning of exactly one.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "cli/client.h"
+
+#include <jansson.h>
+#include <stdbool.h>
+
+#define RESOLVE_ID_LEN 26
+
+bool resolve_is_whole(const char *text);
+
+/* Looks text up among sandboxes (a JSON array of objects with an id). */
+int resolve_among(const json_t *sandboxes, const char *text, char ret_id[RESOLVE_ID_LEN + 1],
+	struct err *err) must_check;
+
+/* Asks the daemon if it must. */
+int resolve_id(struct client *client, const char *text, char ret_id[RESOLVE_ID_LEN + 1],
+	struct err *err) must_check;

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Text in columns, two spaces apart, each as wide as its widest cell.
+ *
+ * Cells carry what servers and tenants chose (labels, messages), so control characters are
+ * replaced: a label must not be able to move the reader's cursor.
+ */
+#pragma once
+
+#include "base/mem.h"
+
+#include <stdio.h>
+
+struct table {
+	size_t columns;
+	char **cells; /* row by row; the first row is the heading */
+	size_t count;
+};
+
+#define TABLE_INIT(column_count) ((struct table){.columns = (column_count)})
+
+void table_fini(struct table *table);
+
+/* Cells are added from left to right; an empty one is shown as "-". */
+void table_add(struct table *table, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void table_print(const struct table *table, FILE *out);
+
+/* Replaces control characters (C0, DEL and C1 in UTF-8) by '?', in place. */
+void table_tame(char *text);

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Directories as tar streams, both ways, with bounded memory.
+ *
+ * Sending: the client pulls bytes and each pull moves the walk through the directory on by one
+ * entry or block. Receiving: the archive comes from a sandbox, that is from an attacker. It is
+ * unpacked below one directory and nowhere else: no absolute name, no "..", nothing through a
+ * symbolic link, no device, no owner, no set-user-id bit.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "cli/client.h"
+#include "cli/progress.h"
+
+#include <stdbool.h>
+
+struct tree_sender;
+
+/* Begins a walk through the directory; entries are named relative to it. */
+int tree_sender_new(const char *dir, struct tree_sender **ret, struct err *err) must_check;
+void tree_sender_free(struct tree_sender *sender);
+
+/* The read function of a client_source; arg is the sender. */
+ssize_t tree_sender_read(void *arg, void *data, size_t size, struct err *err);
+
+/* Where a tar stream comes from: like client_read. */
+struct tree_input {
+	ssize_t (*read)(void *arg, void *data, size_t size, struct err *err);
+	void *arg;
+};
+
+/*
+ * Unpacks the stream below dir_fd, which becomes the working directory of the process (libarchive
+ * knows no other way to stay below a place).
+ */
+int tree_receive(int dir_fd, const struct tree_input *input, struct err *err) must_check;

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Walks the table of commands: each row is whole, sorted, free of clashes, and in the completions.
+ */
+#include "cli/command.h"
+#include "cli/completion.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void each_option(void (*visit)(const struct command *command, const struct option *option))
+{
+	for (size_t i = 0; command_table[i]; i++) {
+		const struct command *c = command_table[i];
+
+		for (size_t t = 0; t < COMMAND_TABLES_MAX && c->tables[t].options; t++) {
+			for (const struct option *o = c->tables[t].options; o->kind != OPTION_END;
+				o++)
+				visit(c, o);
+		}
+	}
+}
+
+static void the_table_is_sorted_and_its_rows_are_whole(void **state)
+{
+	(void)state;
+	for (size_t i = 0; command_table[i]; i++) {
+		const struct command *c = command_table[i];
+
+		assert_non_null(c->name);
+		assert_non_null(c->operands);
+		assert_non_null(c->run);
+		assert_true(c->summary[0] && c->summary[strlen(c->summary) - 1] != '.');
+		assert_true(c->max_operands < 0 || c->max_operands >= c->min_operands);
+		if (i > 0)
+			assert_true(strcmp(command_table[i - 1]->name, c->name) < 0);
+		assert_ptr_equal(command_find(c->name), c);
+	}
+	assert_null(command_find("nope"));
+}
+
+static const struct option *counted;
+static int same_name, same_letter;
+static const struct command *counted_in;
+
+static void count(const struct command *command, const struct option *option)
+{
+	if (command != counted_in)
+		return;
+	same_name += strcmp(option->name, counted->name) == 0;
+	same_letter += counted->letter && option->letter == counted->letter;
+}
+
+static void check_option(const struct command *command, const struct option *option)
+{
+	assert_true(option->help[0]);
+	assert_int_equal(option->value == NULL, option->kind == OPTION_FLAG);
+	assert_int_equal(option->choices != NULL, option->kind == OPTION_CHOICE);
+	assert_true(option->offset < command->values_size);
+	counted = option;
+	counted_in = command;
+	same_name = same_letter = 0;
+	each_option(count);
+	for (const struct option *o = cli_options; o->kind != OPTION_END; o++)
+		count(command, o);
+	assert_int_equal(same_name, 1);
+	assert_true(same_letter <= 1);
+}
+
+static void no_two_options_of_a_command_clash(void **state)
+{
+	(void)state;
+	each_option(check_option);
+}
+
+static char *completions(const char *shell)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+	struct err err;
+
+	assert_int_equal(completion_write(shell, out, &err), 0);
+	fclose(out);
+	return text;
+}
+
+static const char *script;
+static const char *flag_format;
+
+static void find_in_script(const struct command *command, const struct option *option)
+{
+	char flag[64];
+
+	(void)command;
+	snprintf(flag, sizeof(flag), "%s%s", flag_format, option->name);
+	assert_non_null(strstr(script, flag));
+}
+
+static void every_command_and_option_is_in_every_completion(void **state)
+{
+	static const char *const shells[][2] = {{"bash", "--"}, {"zsh", "--"}, {"fish", "-l "}};
+
+	(void)state;
+	for (size_t s = 0; s < array_len(shells); s++) {
+		char *text = completions(shells[s][0]);
+
+		script = text;
+		flag_format = shells[s][1];
+		for (size_t i = 0; command_table[i]; i++)
+			assert_non_null(strstr(text, command_table[i]->name));
+		each_option(find_in_script);
+		free(text);
+	}
+}
+
+static void an_unknown_shell_is_refused(void **state)
+{
+	struct err err;
+
+	(void)state;
+	assert_true(completion_write("csh", stdout, &err) < 0);
+	assert_int_equal(err.kind, ERR_INVALID);
+}
+
+static void help_names_every_option(void **state)
+{
+	(void)state;
+	for (size_t i = 0; command_table[i]; i++) {
+		const struct command *c = command_table[i];
+		char *text = NULL;
+		size_t len;
+		FILE *out = open_memstream(&text, &len);
+
+		command_help(c, out);
+		fclose(out);
+		assert_non_null(strstr(text, c->summary));
+		for (size_t t = 0; t < COMMAND_TABLES_MAX && c->tables[t].options; t++) {
+			for (const struct option *o = c->tables[t].options; o->kind != OPTION_END;
+				o++)
+				assert_non_null(strstr(text, o->name));
+		}
+		free(text);
+	}
+}
+
+static void the_wrong_number_of_operands_shows_the_usage(void **state)
+{
+	struct cli cli = {0};
+	struct err err = {0};
+	char *argv[] = {(char *)"a", NULL};
+
+	(void)state;
+	assert_true(command_run(&cmd_rm, &cli, 0, argv, &err) < 0);
+	assert_int_equal(err.kind, ERR_INVALID);
+	assert_non_null(strstr(err.remedy, "sandlot rm"));
+	assert_true(command_run(&cmd_ls, &cli, 1, argv, &err) < 0);
+	assert_int_equal(err.kind, ERR_INVALID);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_table_is_sorted_and_its_rows_are_whole),
+		cmocka_unit_test(no_two_options_of_a_command_clash),
+		cmocka_unit_test(every_command_and_option_is_in_every_completion),
+		cmocka_unit_test(an_unknown_shell_is_refused),
+		cmocka_unit_test(help_names_every_option),
+		cmocka_unit_test(the_wrong_number_of_operands_shows_the_usage),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
