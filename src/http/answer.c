@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/answer.h"
+
+#include "base/fd.h"
+#include "http/download.h"
+#include "http/request_private.h"
+#include "http/server_private.h"
+#include "http/stream_private.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <microhttpd.h>
+#include <string.h>
+#include <sys/socket.h>
+
+static const struct answer_header common_headers[] = {
+	{NULL, "X-Content-Type-Options", "nosniff"},
+	{NULL, "Cache-Control", "no-store"},
+};
+
+void answer_fini(struct answer *answer)
+{
+	free(answer->bytes);
+	fd_close(answer->fd);
+	/* Also one that never got as far as being sent: its producer is told in any case. */
+	if (answer->stream)
+		stream_unbind(answer->stream);
+	stream_unref(answer->stream);
+	*answer = (struct answer){.fd = -1, .headers = answer->headers};
+}
+
+/* Text as JSON; bytes that are not UTF-8 become question marks. */
+static json_t *text_of(const char *text)
+{
+	json_t *value = json_string(text);
+
+	if (!value) {
+		auto_free char *plain = mem_strdup(text);
+
+		for (char *c = plain; *c; c++)
+			if ((unsigned char)*c >= 0x80)
+				*c = '?';
+		value = json_string(plain);
+	}
+	return value;
+}
+
+char *answer_error_text(const struct err *err, const char *request_id)
+{
+	json_t *document = json_pack("{s:{s:o, s:o, s:b, s:o, s:s}}", "error",	     /* */
+		"code", text_of(err->code),					     /* */
+		"message", text_of(err->message),				     /* */
+		"retryable", (int)err_class((enum err_kind)err->kind)->retryable, /* */
+		"remediation", err->remedy[0] ? text_of(err->remedy) : json_null(), /* */
+		"request_id", request_id);
+	char *text = json_dumps(document, JSON_COMPACT);
+
+	json_decref(document);
+	return text ? text : mem_strdup("{}");
+}
+
+/* Streams: the library pulls, the producer wakes. */
+
+static void stream_sleep(void *arg)
+{
+	/* Refused when the client is gone; pull_stream() looks at that afterwards. */
+	if (!request_suspend(arg))
+		return;
+}
+
+static void stream_wake(void *arg)
+{
+	request_wake(arg);
+}
+
+static void stream_retime(void *arg)
+{
+	struct request *req = arg;
+
+	poller_set_alarm(req->server->poller, &req->heartbeat, 1);
+}
+
+static const struct stream_consumer consumer = {stream_sleep, stream_wake, stream_retime};
+
+static ssize_t pull_stream(void *arg, uint64_t position, char *data, size_t size)
+{
+	struct request *req = arg;
+	ssize_t n;
+
+	(void)position;
+	if (request_is_cut(req))
+		return MHD_CONTENT_READER_END_WITH_ERROR;
+	n = stream_pull(req->answer.stream, data, size);
+	if (n == -ENODATA)
+		return MHD_CONTENT_READER_END_OF_STREAM;
+	if (n == 0 && request_is_cut(req))
+		return MHD_CONTENT_READER_END_WITH_ERROR;
+	return n;
+}
+
+static void bind_stream(struct request *req)
+{
+	stream_bind(req->answer.stream, &consumer, req);
+	pthread_mutex_lock(&req->lock);
+	req->sending = req->answer.stream;
+	pthread_mutex_unlock(&req->lock);
+	/* Either server_close() sees the stream, or we see that it is closing. */
+	if (atomic_load(&req->server->closing))
+		stream_finish(req->answer.stream);
+}
+
+static void drop_request(void *arg)
+{
+	request_unref(arg);
+}
+
+static struct MHD_Response *make_response(struct request *req)
+{
+	struct answer *answer = &req->answer;
+	uint64_t size = answer->size;
+	struct MHD_Response *response = NULL;
+
+	switch (answer->kind) {
+	case ANSWER_NONE:
+		break;
+	case ANSWER_BYTES:
+		response = MHD_create_response_from_buffer(answer->len, answer->bytes,
+			answer->bytes ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
+		if (response)
+			answer->bytes = NULL;
+		break;
+	case ANSWER_FD:
+		/* Of unknown size: sent in chunks from the connection's own buffer, no block needed. */
+		response = MHD_create_response_from_callback(
+			size == UINT64_MAX ? MHD_SIZE_UNKNOWN : size,
+			size == UINT64_MAX	? 1
+			: size > DOWNLOAD_BLOCK ? DOWNLOAD_BLOCK
+			: size		        ? size
+						: 1,
+			download_pull, request_ref(req), drop_request);
+		break;
+	case ANSWER_STREAM:
+		response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 1, pull_stream,
+			request_ref(req), drop_request);
+		break;
+	}
+	return response;
+}
+
+static void add_headers(struct request *req, struct MHD_Response *response)
+{
+	MHD_add_response_header(response, "X-Request-ID", req->id);
+	for (size_t i = 0; i < array_len(common_headers); i++)
+		MHD_add_response_header(response, common_headers[i].name, common_headers[i].value);
+	if (req->answer.type)
+		MHD_add_response_header(response, "Content-Type", req->answer.type);
+	for (struct answer_header *h = req->answer.headers; h; h = h->next)
+		MHD_add_response_header(response, h->name, h->value);
+	if (atomic_load(&req->server->closing))
+		MHD_add_response_header(response, "Connection", "close");
+}
+
+static bool has_no_size(const struct answer *answer)
+{
+	return answer->kind == ANSWER_STREAM ||
+	       (answer->kind == ANSWER_FD && answer->size == UINT64_MAX);
+}
+
+bool answer_queue(struct request *req, struct MHD_Connection *connection)
+{
+	struct MHD_Response *response = make_response(req);
+	enum MHD_Result queued;
+
+	if (!response) {
+		if (req->answer.kind == ANSWER_FD || req->answer.kind == ANSWER_STREAM)
+			request_unref(req);
+		return false;
+	}
+	add_headers(req, response);
+	/* To HEAD the library would send the last chunk of a body that there is not. */
+	if (req->method == METHOD_HEAD && has_no_size(&req->answer))
+		MHD_set_response_options(response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT,
+			MHD_RO_END);
+	if (req->answer.kind == ANSWER_STREAM)
+		bind_stream(req);
+	queued = MHD_queue_response(connection, (unsigned)req->answer.status, response);
+	MHD_destroy_response(response);
+	return queued == MHD_YES;
+}
+
+bool answer_write(struct request *req, int sock)
+{
+	const struct answer *answer = &req->answer;
+	struct buf text = BUF_INIT(64u * 1024 * 1024);
+	bool written = false;
+
+	if (answer->kind == ANSWER_BYTES) {
+		buf_printf(&text, "HTTP/1.1 %d %s\r\nConnection: close\r\nX-Request-ID: %s\r\n",
+			answer->status, MHD_get_reason_phrase_for((unsigned)answer->status), req->id);
+		for (size_t i = 0; i < array_len(common_headers); i++)
+			buf_printf(&text, "%s: %s\r\n", common_headers[i].name, common_headers[i].value);
+		if (answer->type)
+			buf_printf(&text, "Content-Type: %s\r\n", answer->type);
+		for (struct answer_header *h = answer->headers; h; h = h->next)
+			buf_printf(&text, "%s: %s\r\n", h->name, h->value);
+		if (answer->status != MHD_HTTP_NO_CONTENT)
+			buf_printf(&text, "Content-Length: %zu\r\n", answer->len);
+		buf_append_str(&text, "\r\n");
+		if (req->method != METHOD_HEAD)
+			buf_append(&text, answer->bytes, answer->len);
+		/* Nothing was sent on this connection before, so what fits its buffer goes at once. */
+		written = !text.failed &&
+			  send(sock, text.data, text.len, MSG_NOSIGNAL | MSG_DONTWAIT) ==
+				  (ssize_t)text.len;
+	}
+	shutdown(sock, SHUT_WR);
+	buf_fini(&text);
+	return written;
+}

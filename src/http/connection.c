@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/connection.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "http/request_private.h"
+#include "http/server_private.h"
+
+#include <netinet/in.h>
+#include <linux/tcp.h>
+#include <sys/socket.h>
+
+static void unref(void *owner)
+{
+	struct connection *connection = owner;
+
+	if (atomic_fetch_sub(&connection->refs, 1) != 1)
+		return;
+	pthread_mutex_destroy(&connection->lock);
+	free(connection);
+}
+
+static void ref(void *owner)
+{
+	atomic_fetch_add(&((struct connection *)owner)->refs, 1);
+}
+
+static void hang_up(void *owner, uint32_t events)
+{
+	struct connection *connection = owner;
+	struct request *req = NULL;
+
+	(void)events;
+	pthread_mutex_lock(&connection->lock);
+	connection->hung_up = true;
+	if (connection->request)
+		req = request_ref(connection->request);
+	if (connection->sock >= 0)
+		poller_set_alarm(connection->loop->server->poller, &connection->nudge_alarm,
+			clock_steady_ms() + CONNECTION_NUDGE_MS);
+	pthread_mutex_unlock(&connection->lock);
+	if (req)
+		request_hang_up(req);
+	request_unref(req);
+}
+
+/*
+ * The library has not closed it. The end of the stream was received, so that shutting this side takes
+ * nothing away; but it raises the edge again that makes the library read up to it. That can come too
+ * early as well, so it is repeated.
+ */
+static void nudge(void *owner, uint32_t events)
+{
+	struct connection *connection = owner;
+
+	(void)events;
+	pthread_mutex_lock(&connection->lock);
+	if (connection->sock >= 0) {
+		shutdown(connection->sock, SHUT_RD);
+		connection->nudges++;
+		poller_set_alarm(connection->loop->server->poller, &connection->nudge_alarm,
+			clock_steady_ms() + CONNECTION_NUDGE_MS * connection->nudges);
+	}
+	pthread_mutex_unlock(&connection->lock);
+}
+
+static const struct poller_ops watch_ops = {ref, unref, hang_up};
+static const struct poller_ops nudge_ops = {ref, unref, nudge};
+
+struct connection *connection_open(struct server_loop *loop, int sock)
+{
+	struct connection *connection = mem_new(sizeof(*connection));
+	struct server *server = loop->server;
+
+	atomic_init(&connection->refs, 1);
+	pthread_mutex_init(&connection->lock, NULL);
+	connection->loop = loop;
+	connection->sock = sock;
+	connection->watch = (struct poller_watch){.ops = &watch_ops, .owner = connection};
+	connection->nudge_alarm = (struct poller_alarm){.ops = &nudge_ops, .owner = connection};
+	pthread_mutex_lock(&server->lock);
+	connection->next = server->clients;
+	if (connection->next)
+		connection->next->prev = connection;
+	server->clients = connection;
+	pthread_mutex_unlock(&server->lock);
+	/* Without it a hangup is noticed late: no reason to turn the client away. */
+	if (poller_arm(server->poller, &connection->watch, sock, EPOLLRDHUP) < 0)
+		log_warning("a client's connection cannot be watched");
+	return connection;
+}
+
+void connection_close(struct connection *connection)
+{
+	struct server *server = connection->loop->server;
+
+	poller_forget(server->poller, &connection->watch);
+	pthread_mutex_lock(&server->lock);
+	if (connection->prev)
+		connection->prev->next = connection->next;
+	else
+		server->clients = connection->next;
+	if (connection->next)
+		connection->next->prev = connection->prev;
+	pthread_mutex_unlock(&server->lock);
+	pthread_mutex_lock(&connection->lock);
+	connection->sock = -1;
+	poller_set_alarm(server->poller, &connection->nudge_alarm, 0);
+	pthread_mutex_unlock(&connection->lock);
+	unref(connection);
+}
+
+void connection_begin(struct connection *connection, struct request *req)
+{
+	pthread_mutex_lock(&connection->lock);
+	req->client_gone = connection->hung_up;
+	connection->request = req;
+	pthread_mutex_unlock(&connection->lock);
+}
+
+void connection_pass_head(struct connection *connection)
+{
+	pthread_mutex_lock(&connection->lock);
+	connection->heads++;
+	pthread_mutex_unlock(&connection->lock);
+}
+
+void connection_end(struct connection *connection)
+{
+	pthread_mutex_lock(&connection->lock);
+	connection->request = NULL;
+	pthread_mutex_unlock(&connection->lock);
+}
+
+static uint64_t bytes_received(int sock)
+{
+	struct tcp_info info = {0};
+	socklen_t len = sizeof(info);
+
+	getsockopt(sock, IPPROTO_TCP, TCP_INFO, &info, &len);
+	return info.tcpi_bytes_received;
+}
+
+/* Bytes have come since the last headers were whole: those of the next. */
+static void check_head(struct connection *connection, uint64_t now)
+{
+	uint64_t bytes = bytes_received(connection->sock);
+
+	if (connection->heads != connection->heads_seen) {
+		connection->heads_seen = connection->heads;
+		connection->head_since_ms = 0;
+		connection->bytes_seen = bytes;
+	} else if (connection->head_since_ms == 0) {
+		connection->head_since_ms = bytes > connection->bytes_seen ? now : 0;
+		connection->bytes_seen = bytes;
+	} else if (now - connection->head_since_ms > CONNECTION_HEAD_MS) {
+		shutdown(connection->sock, SHUT_RDWR);
+	}
+}
+
+/* Whether a request of it has all its headers, so that whatever comes now is a body or waits. */
+static bool is_past_head(struct connection *connection)
+{
+	bool past = false;
+
+	if (connection->request) {
+		pthread_mutex_lock(&connection->request->lock);
+		past = connection->request->phase != PHASE_HEAD;
+		pthread_mutex_unlock(&connection->request->lock);
+	}
+	return past;
+}
+
+void connection_sweep(struct server *server)
+{
+	uint64_t now = clock_steady_ms();
+
+	pthread_mutex_lock(&server->lock);
+	for (struct connection *c = server->clients; c; c = c->next) {
+		pthread_mutex_lock(&c->lock);
+		if (is_past_head(c))
+			c->heads_seen = c->heads - 1; /* the next look starts afresh */
+		else if (c->sock >= 0)
+			check_head(c, now);
+		pthread_mutex_unlock(&c->lock);
+	}
+	pthread_mutex_unlock(&server->lock);
+}
+
+void connection_cut_all(struct server *server)
+{
+	pthread_mutex_lock(&server->lock);
+	for (struct connection *c = server->clients; c; c = c->next) {
+		pthread_mutex_lock(&c->lock);
+		if (c->sock >= 0)
+			shutdown(c->sock, SHUT_RDWR);
+		pthread_mutex_unlock(&c->lock);
+	}
+	pthread_mutex_unlock(&server->lock);
+}

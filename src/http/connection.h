@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What we know of a client's connection beside what libmicrohttpd knows.
+ *
+ * The library misses two things, which the poller sees for it. A hangup: it reads edge-triggered and
+ * takes a short read for the last, so an end that arrives together with data is noticed only when the
+ * connection times out; and while suspended it does not look at all. And a client that sends its
+ * headers byte by byte: for the library every byte is a sign of life.
+ *
+ * A client that only shuts its sending side counts as gone, as it does for the library.
+ */
+#pragma once
+
+#include "http/poller.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define CONNECTION_HEAD_MS  10000 /* how long headers may take */
+#define CONNECTION_SWEEP_MS 2000
+#define CONNECTION_NUDGE_MS 10
+
+struct request;
+struct server;
+struct server_loop;
+
+struct connection {
+	atomic_uint refs; /* the library's, and callbacks of the poller */
+	struct server_loop *loop;
+	struct connection *prev, *next; /* in server->clients, under the server's lock */
+
+	pthread_mutex_t lock;
+	int sock; /* -1 once it is closed */
+	bool hung_up;
+	struct request *request; /* the one being served; not counted, it leaves in time */
+	struct poller_watch watch;
+	struct poller_alarm nudge_alarm;
+	unsigned nudges;
+
+	/* Of the sweep, and the number of requests whose headers were whole. */
+	unsigned heads, heads_seen;
+	uint64_t bytes_seen;
+	uint64_t head_since_ms; /* 0: no headers are on their way */
+};
+
+/* Both on the connection's thread, when it begins and before its descriptor is closed. */
+struct connection *connection_open(struct server_loop *loop, int sock);
+void connection_close(struct connection *connection);
+
+/* A request begins, has all its headers, is over. */
+void connection_begin(struct connection *connection, struct request *req);
+void connection_pass_head(struct connection *connection);
+void connection_end(struct connection *connection);
+
+/* Cuts those whose headers take too long; cuts all. */
+void connection_sweep(struct server *server);
+void connection_cut_all(struct server *server);

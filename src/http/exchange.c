@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The state machine of a connection, as libmicrohttpd drives it.
+ *
+ * The library calls once for the headers, then for every piece of the body, then once more at its
+ * end, and takes an answer only at the first and at the last of these. An answer at the first one makes
+ * it close the connection, even if there is no body; so whatever can wait waits for the end. A call
+ * that ends with the connection suspended is repeated after the resume.
+ */
+#include "http/exchange.h"
+
+#include "base/log.h"
+#include "http/connection.h"
+#include "http/handling.h"
+#include "http/server_private.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A JSON body up to this size comes with the headers or right behind them, and costs little to hold
+ * for a sender who may turn out to be unknown; for a larger one the token is looked up first. */
+#define UNKNOWN_BODY_MAX (16u * 1024)
+#define LINGER_MAX	 (4u * 1024 * 1024)
+
+void *exchange_open(void *arg, const char *target, struct MHD_Connection *connection)
+{
+	struct server_loop *loop = arg;
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+	struct connection *client = info->socket_context;
+	struct request *req = request_new(loop->server, connection, client->sock, target);
+
+	req->client = client;
+	connection_begin(client, req);
+	server_add_request(loop->server, req);
+	return req;
+}
+
+static bool is_good_id(const char *id)
+{
+	size_t len = id ? strlen(id) : 0;
+
+	for (size_t i = 0; i < len; i++)
+		if (!(id[i] >= '0' && id[i] <= '9') && !((id[i] | 32) >= 'a' && (id[i] | 32) <= 'z') &&
+			!strchr("._-", id[i]))
+			return false;
+	return len > 0 && len <= REQUEST_ID_MAX;
+}
+
+/* The client's, or a new one: a counter under a mixing function, unique and hard to guess. */
+static void name_request(struct request *req)
+{
+	const char *given = headers_get(&req->headers, "X-Request-ID");
+	uint64_t x = req->server->id_seed +
+		     atomic_fetch_add(&req->server->id_next, 1) * UINT64_C(0x9e3779b97f4a7c15);
+
+	if (is_good_id(given)) {
+		strcpy(req->id, given);
+		return;
+	}
+	x = (x ^ x >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+	x = (x ^ x >> 27) * UINT64_C(0x94d049bb133111eb);
+	snprintf(req->id, sizeof(req->id), "%016llx", (unsigned long long)(x ^ x >> 31));
+}
+
+static int find_route(struct request *req, const char *method, struct err *err)
+{
+	int r;
+
+	req->method = method_parse(method);
+	r = target_parse(req->raw_target, &req->arena, &req->target, err);
+	if (r == 0)
+		r = guard_check_source(req->server->guard, &req->headers, req->method, err);
+	if (r == 0)
+		r = router_find(req->server->router, req->method, &req->target, &req->arena,
+			&req->match, err);
+	if (r < 0 && err->kind == ERR_METHOD)
+		request_answer_header(req, "Allow", req->match.allow);
+	return r;
+}
+
+/* Everything that the headers tell, but for whose the token is. */
+static int check_head(struct request *req, const char *method, struct err *err)
+{
+	struct err refusal;
+	int r;
+
+	/* Until it is known otherwise there may be a body that no one can delimit. */
+	req->announced = (struct guard_body){.present = true, .size = GUARD_UNKNOWN_SIZE};
+	r = headers_read(req->connection, &req->arena, &req->headers, err);
+	name_request(req);
+	if (r == 0)
+		r = guard_read_framing(&req->headers, &req->announced, err);
+	if (r == 0)
+		r = find_route(req, method, err);
+	if (r == 0 && atomic_load(&req->server->closing))
+		r = err_set(err, ERR_UNAVAILABLE, "the server is stopping");
+	if (r < 0)
+		return r;
+	if (!(req->match.route->flags & ROUTE_OPEN)) {
+		r = guard_read_token(&req->headers, &req->token, err);
+		if (r < 0)
+			return r;
+	}
+	r = guard_check_body(req->match.route->flags, &req->headers, &req->announced, &refusal);
+	if (r < 0 && !req->token) {
+		*err = refusal;
+		return r;
+	}
+	if (r < 0) {
+		req->refusal = arena_alloc(&req->arena, sizeof(refusal));
+		*req->refusal = refusal;
+	}
+	return 0;
+}
+
+static void set_phase(struct request *req, enum request_phase phase)
+{
+	pthread_mutex_lock(&req->lock);
+	req->phase = phase;
+	pthread_mutex_unlock(&req->lock);
+}
+
+/* On to the body. */
+static bool leave_head(struct request *req)
+{
+	pthread_mutex_lock(&req->lock);
+	req->at_head = false;
+	pthread_mutex_unlock(&req->lock);
+	return true;
+}
+
+static bool queue_answer(struct request *req, struct MHD_Connection *connection)
+{
+	set_phase(req, PHASE_SENDING);
+	return answer_queue(req, connection);
+}
+
+/* Answers before the body: now, and then the connection ends; or after a short body was dropped. */
+static bool answer_at_head(struct request *req, struct MHD_Connection *connection)
+{
+	if (req->announced.size > REQUEST_DROP_MAX ||
+		(req->announced.present && req->announced.wants_continue))
+		return queue_answer(req, connection);
+	set_phase(req, PHASE_DROP);
+	return leave_head(req);
+}
+
+/* Suspends the connection and gives the request to the workers. */
+static bool hand_over(struct request *req, int (*start)(struct request *req))
+{
+	bool suspended;
+
+	pthread_mutex_lock(&req->lock);
+	suspended = request_suspend_locked(req);
+	if (suspended)
+		req->phase = PHASE_WORK;
+	pthread_mutex_unlock(&req->lock);
+	if (suspended && start(req) < 0) {
+		struct err err;
+
+		err_set(&err, ERR_UNAVAILABLE, "the server is busy");
+		request_fail(req, &err);
+		request_deliver(req);
+	}
+	return suspended;
+}
+
+static bool judge(struct request *req, struct MHD_Connection *connection, const char *method)
+{
+	unsigned flags;
+	struct err err;
+
+	connection_pass_head(req->client);
+	if (check_head(req, method, &err) < 0) {
+		request_fail(req, &err);
+		return answer_at_head(req, connection);
+	}
+	server_count_request(req->server, req);
+	flags = req->match.route->flags;
+	if (flags & ROUTE_RAW_BODY)
+		return hand_over(req, handling_start);
+	if (req->refusal || req->announced.size > UNKNOWN_BODY_MAX ||
+		(req->announced.present && req->announced.wants_continue))
+		return hand_over(req, handling_admit);
+	set_phase(req, PHASE_GATHER);
+	return leave_head(req);
+}
+
+static bool gather(struct request *req, const char *data, size_t *size)
+{
+	if (*size == 0) {
+		pthread_mutex_lock(&req->lock);
+		req->body_done = true;
+		pthread_mutex_unlock(&req->lock);
+		return hand_over(req, handling_start);
+	}
+	if (buf_append(&req->body, data, *size) < 0) {
+		struct err err;
+
+		err_set(&err, ERR_TOO_LARGE, "the body is larger than %u bytes", REQUEST_BODY_MAX);
+		request_fail(req, &err);
+		request_deliver(req);
+	}
+	req->received += *size;
+	*size = 0;
+	return true;
+}
+
+/* True to go on. The client has its answer and should leave; it may first have to send a little. */
+static bool linger(struct request *req, size_t *size)
+{
+	bool at_end = *size == 0;
+
+	req->lingered += *size;
+	*size = 0;
+	return !at_end && !request_is_cut(req) && req->lingered <= LINGER_MAX;
+}
+
+static bool step(struct request *req, struct MHD_Connection *connection, const char *method,
+	const char *data, size_t *size)
+{
+	enum request_phase phase;
+	bool at_head;
+
+	pthread_mutex_lock(&req->lock);
+	phase = req->phase;
+	at_head = req->at_head;
+	pthread_mutex_unlock(&req->lock);
+	switch (phase) {
+	case PHASE_HEAD:
+		return judge(req, connection, method);
+	case PHASE_GATHER:
+		return at_head ? leave_head(req) : gather(req, data, size);
+	case PHASE_PUMP:
+		return at_head ? leave_head(req) : upload_pump(req, data, size);
+	case PHASE_FILL:
+		return at_head ? leave_head(req) : upload_fill(req, data, size);
+	case PHASE_ANSWER:
+		return at_head ? answer_at_head(req, connection) : queue_answer(req, connection);
+	case PHASE_DROP:
+		if (*size == 0)
+			return queue_answer(req, connection);
+		*size = 0;
+		return true;
+	case PHASE_LINGER:
+		return linger(req, size);
+	case PHASE_SENDING:
+		return true;
+	case PHASE_WORK:
+	case PHASE_OVER:
+		break;
+	}
+	return false;
+}
+
+enum MHD_Result exchange_step(void *arg, struct MHD_Connection *connection, const char *url,
+	const char *method, const char *version, const char *data, size_t *size, void **context)
+{
+	struct request *req = *context;
+
+	(void)arg;
+	(void)url;
+	(void)version;
+	if (atomic_load(&req->server->aborting))
+		return MHD_NO;
+	return step(req, connection, method, data, size) ? MHD_YES : MHD_NO;
+}
+
+void exchange_end(void *arg, struct MHD_Connection *connection, void **context,
+	enum MHD_RequestTerminationCode code)
+{
+	struct request *req = *context;
+
+	(void)arg;
+	(void)connection;
+	(void)code;
+	if (!req)
+		return;
+	*context = NULL;
+	connection_end(req->client);
+	request_detach(req);
+	server_remove_request(req->server, req);
+	request_unref(req);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/guard.h"
+
+#include "base/number.h"
+
+#include <string.h>
+#include <strings.h>
+
+#define NAMES_MAX 64
+
+struct guard {
+	char *hosts[NAMES_MAX];
+	unsigned count;
+};
+
+static void add_host(struct guard *guard, const char *name, unsigned port)
+{
+	if (guard->count == NAMES_MAX)
+		return;
+	guard->hosts[guard->count++] =
+		port ? mem_printf("%s:%u", name, port) : mem_strdup(name);
+}
+
+/* Whether an authority names a port: the last colon is not inside an IPv6 address's brackets. */
+static bool has_port(const char *host)
+{
+	const char *colon = strrchr(host, ':');
+
+	return colon && !strchr(colon, ']');
+}
+
+struct guard *guard_new(const char *bind_host, uint16_t port, const char *const *hosts)
+{
+	const char *own[] = {bind_host, "localhost", "127.0.0.1", "[::1]"};
+	struct guard *guard = mem_new(sizeof(*guard));
+
+	for (size_t i = 0; i < array_len(own); i++) {
+		add_host(guard, own[i], port);
+		if (port == 80)
+			add_host(guard, own[i], 0);
+	}
+	for (; hosts && *hosts; hosts++) {
+		add_host(guard, *hosts, 0);
+		if (!has_port(*hosts))
+			add_host(guard, *hosts, port);
+	}
+	return guard;
+}
+
+void guard_free(struct guard *guard)
+{
+	if (!guard)
+		return;
+	for (unsigned i = 0; i < guard->count; i++)
+		free(guard->hosts[i]);
+	free(guard);
+}
+
+static bool is_own_host(const struct guard *guard, const char *host)
+{
+	for (unsigned i = 0; i < guard->count; i++)
+		if (strcasecmp(guard->hosts[i], host) == 0)
+			return true;
+	return false;
+}
+
+static bool is_own_origin(const struct guard *guard, const char *origin)
+{
+	if (strncasecmp(origin, "http://", 7) == 0)
+		return is_own_host(guard, origin + 7);
+	if (strncasecmp(origin, "https://", 8) == 0)
+		return is_own_host(guard, origin + 8);
+	return false;
+}
+
+int guard_check_source(const struct guard *guard, const struct headers *headers, enum method method,
+	struct err *err)
+{
+	const char *host = headers_get(headers, "Host");
+	const char *origin = headers_get(headers, "Origin");
+	const char *site = headers_get(headers, "Sec-Fetch-Site");
+
+	if (!host)
+		return err_set(err, ERR_INVALID, "the request has no Host header");
+	if (!is_own_host(guard, host))
+		return err_explain(err, ERR_MISDIRECTED, NULL,
+			"use the address the server listens on, or add the name to its allowed hosts",
+			"the host %.100s is not served here", host);
+	if (origin && !is_own_origin(guard, origin))
+		return err_explain(err, ERR_DENIED, "foreign_origin", NULL,
+			"a page of another origin may not use this server");
+	if (site && method != METHOD_GET && method != METHOD_HEAD &&
+		(strcasecmp(site, "cross-site") == 0 || strcasecmp(site, "same-site") == 0))
+		return err_explain(err, ERR_DENIED, "foreign_origin", NULL,
+			"a page of another site may not change anything here");
+	return 0;
+}
+
+static bool is_plausible_token(const char *token)
+{
+	size_t len = strlen(token);
+
+	for (size_t i = 0; i < len; i++)
+		if (token[i] <= ' ' || token[i] >= 0x7f)
+			return false;
+	return len > 0 && len <= GUARD_TOKEN_MAX;
+}
+
+int guard_read_token(const struct headers *headers, const char **ret_token, struct err *err)
+{
+	const char *authorization = headers_get(headers, "Authorization");
+	const char *key = headers_get(headers, "X-API-Key");
+	const char *token = key;
+
+	if (authorization && strncasecmp(authorization, "Bearer ", 7) == 0) {
+		token = authorization + 7;
+		while (*token == ' ')
+			token++;
+		if (key && strcmp(key, token) != 0)
+			return err_set(err, ERR_INVALID,
+				"Authorization and X-API-Key hold different tokens");
+	}
+	if (!token)
+		return err_explain(err, ERR_UNAUTHENTICATED, NULL,
+			"send Authorization: Bearer <token> or X-API-Key: <token>",
+			"the request has no token");
+	if (!is_plausible_token(token))
+		return err_set(err, ERR_UNAUTHENTICATED, "the token is not valid");
+	*ret_token = token;
+	return 0;
+}
+
+int guard_read_framing(const struct headers *headers, struct guard_body *ret_body, struct err *err)
+{
+	const char *encoding = headers_get(headers, "Transfer-Encoding");
+	const char *length = headers_get(headers, "Content-Length");
+	const char *expect = headers_get(headers, "Expect");
+	struct guard_body body = {.size = 0};
+
+	if (encoding && (length || strcasecmp(encoding, "chunked") != 0))
+		return err_set(err, ERR_INVALID, "the body's length is ambiguous");
+	if (length && number_parse(length, 0, UINT64_MAX - 1, &body.size) < 0)
+		return err_set(err, ERR_INVALID, "Content-Length is not a number");
+	if (encoding)
+		body.size = GUARD_UNKNOWN_SIZE;
+	body.present = body.size > 0;
+	body.wants_continue = expect && strcasecmp(expect, "100-continue") == 0;
+	*ret_body = body;
+	return 0;
+}
+
+/* "application/json", with no parameter but charset=utf-8. */
+static bool is_json(const char *type)
+{
+	static const char name[] = "application/json";
+
+	if (!type || strncasecmp(type, name, sizeof(name) - 1) != 0)
+		return false;
+	type += sizeof(name) - 1;
+	type += strspn(type, " \t");
+	if (*type == '\0')
+		return true;
+	if (*type++ != ';')
+		return false;
+	type += strspn(type, " \t");
+	return strcasecmp(type, "charset=utf-8") == 0 || strcasecmp(type, "charset=\"utf-8\"") == 0;
+}
+
+int guard_check_body(unsigned route_flags, const struct headers *headers,
+	const struct guard_body *body, struct err *err)
+{
+	const char *coding = headers_get(headers, "Content-Encoding");
+
+	if (!body->present)
+		return 0;
+	if (!(route_flags & (ROUTE_BODY | ROUTE_RAW_BODY)))
+		return err_set(err, ERR_INVALID, "this route takes no body");
+	if (coding && strcasecmp(coding, "identity") != 0)
+		return err_explain(err, ERR_MEDIA_TYPE, NULL, "send the body without Content-Encoding",
+			"the content encoding %.32s is not supported", coding);
+	if (route_flags & ROUTE_RAW_BODY)
+		return 0;
+	if (!is_json(headers_get(headers, "Content-Type")))
+		return err_explain(err, ERR_MEDIA_TYPE, NULL, "send Content-Type: application/json",
+			"the body must be application/json");
+	if (body->size != GUARD_UNKNOWN_SIZE && body->size > REQUEST_BODY_MAX)
+		return err_set(err, ERR_TOO_LARGE, "the body is larger than %u bytes", REQUEST_BODY_MAX);
+	return 0;
+}

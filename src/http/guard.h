@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a request must show before anything of it is believed: that it was meant for this server
+ * (Host: the wall against DNS rebinding), that no foreign web page made the browser send it (Origin,
+ * Sec-Fetch-Site), a token, and a body of the announced kind. All from the headers alone.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "http/headers.h"
+#include "http/router.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct guard;
+
+#define GUARD_UNKNOWN_SIZE UINT64_MAX
+#define GUARD_TOKEN_MAX	   512
+
+/* The body that the headers announce. */
+struct guard_body {
+	bool present;
+	bool wants_continue; /* Expect: 100-continue */
+	uint64_t size;	     /* GUARD_UNKNOWN_SIZE when chunked or not to be trusted */
+};
+
+/* `bind_host` as it is written in a URL ("127.0.0.1", "[::1]"); hosts as in server_config. */
+struct guard *guard_new(const char *bind_host, uint16_t port, const char *const *hosts);
+void guard_free(struct guard *guard);
+
+/* Host, Origin and Sec-Fetch-Site. */
+int guard_check_source(const struct guard *guard, const struct headers *headers, enum method method,
+	struct err *err) must_check;
+
+/* The token of Authorization: Bearer or X-API-Key. */
+int guard_read_token(const struct headers *headers, const char **ret_token, struct err *err)
+	must_check;
+
+/* How the body is delimited; what is ambiguous there is refused on every route. */
+int guard_read_framing(const struct headers *headers, struct guard_body *ret_body, struct err *err)
+	must_check;
+
+/* Whether a route with these flags takes a body of this kind and size. */
+int guard_check_body(unsigned route_flags, const struct headers *headers,
+	const struct guard_body *body, struct err *err) must_check;

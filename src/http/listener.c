@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/listener.h"
+
+#include "base/fd.h"
+#include "base/number.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define BACKLOG 1024
+
+union address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+static int bad_address(const char *text, struct err *err)
+{
+	return err_set(err, ERR_INVALID,
+		"\"%.80s\" is no address to listen on; it must look like 127.0.0.1:9090 or [::1]:9090",
+		text);
+}
+
+static int parse(const char *text, union address *address, socklen_t *len, char *host, struct err *err)
+{
+	const char *colon = strrchr(text, ':');
+	size_t host_len = colon ? (size_t)(colon - text) : 0;
+	uint64_t port;
+
+	if (host_len == 0 || host_len >= LISTENER_HOST_MAX ||
+		number_parse(colon + 1, 0, UINT16_MAX, &port) < 0)
+		return bad_address(text, err);
+	memset(address, 0, sizeof(*address));
+	snprintf(host, LISTENER_HOST_MAX, "%.*s", (int)host_len, text);
+	if (host[0] == '[' && host[host_len - 1] == ']') {
+		char inner[LISTENER_HOST_MAX];
+
+		snprintf(inner, sizeof(inner), "%.*s", (int)host_len - 2, host + 1);
+		address->v6.sin6_family = AF_INET6;
+		address->v6.sin6_port = htons((uint16_t)port);
+		*len = sizeof(address->v6);
+		return inet_pton(AF_INET6, inner, &address->v6.sin6_addr) == 1 ? 0
+										: bad_address(text, err);
+	}
+	address->v4.sin_family = AF_INET;
+	address->v4.sin_port = htons((uint16_t)port);
+	*len = sizeof(address->v4);
+	return inet_pton(AF_INET, host, &address->v4.sin_addr) == 1 ? 0 : bad_address(text, err);
+}
+
+static int explain_bind(const char *text, struct err *err)
+{
+	int errnum = errno;
+
+	err_explain(err, ERR_CONFLICT, "cannot_listen",
+		errnum == EADDRINUSE ? "another sandlotd? choose another with --api-bind" : NULL,
+		"cannot listen on %s: %s", text, strerror(errnum));
+	return -errnum;
+}
+
+int listener_open(const char *text, struct listener *ret_listener, struct err *err)
+{
+	struct listener listener = {0};
+	union address address;
+	socklen_t len;
+	auto_fd int fd = -1;
+	int one = 1;
+	int r;
+
+	r = parse(text, &address, &len, listener.host, err);
+	if (r < 0)
+		return r;
+	fd = socket(address.any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return err_sys(err, "create a socket to listen on %s", text);
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (address.any.sa_family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
+	if (bind(fd, &address.any, len) < 0 || listen(fd, BACKLOG) < 0)
+		return explain_bind(text, err);
+	if (getsockname(fd, &address.any, &len) < 0)
+		return err_sys(err, "ask for the address of %s", text);
+	listener.port = ntohs(address.any.sa_family == AF_INET6 ? address.v6.sin6_port
+								: address.v4.sin_port);
+	listener.fd = take_fd(&fd);
+	*ret_listener = listener;
+	return 0;
+}

@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/request.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "http/handling.h"
+#include "http/request_private.h"
+#include "http/server_private.h"
+#include "http/stream_private.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <microhttpd.h>
+#include <string.h>
+
+static void pump_ready(void *owner, uint32_t events);
+static void heartbeat_due(void *owner, uint32_t events);
+
+static void hold(void *owner)
+{
+	request_ref(owner);
+}
+
+static void drop(void *owner)
+{
+	request_unref(owner);
+}
+
+static const struct poller_ops pump_ops = {hold, drop, pump_ready};
+static const struct poller_ops heartbeat_ops = {hold, drop, heartbeat_due};
+
+struct request *request_new(struct server *server, struct MHD_Connection *connection, int sock,
+	const char *raw_target)
+{
+	struct request *req = mem_new(sizeof(*req));
+
+	atomic_init(&req->refs, 1);
+	pthread_mutex_init(&req->lock, NULL);
+	req->server = server_ref(server);
+	req->connection = connection;
+	req->sock = sock;
+	req->at_head = true;
+	req->raw_target = arena_strndup(&req->arena, raw_target, strlen(raw_target));
+	req->body = BUF_INIT(REQUEST_BODY_MAX);
+	req->answer.fd = -1;
+	req->upload.fd = -1;
+	req->pump_watch = (struct poller_watch){.ops = &pump_ops, .owner = req};
+	req->heartbeat = (struct poller_alarm){.ops = &heartbeat_ops, .owner = req};
+	return req;
+}
+
+struct request *request_ref(struct request *req)
+{
+	atomic_fetch_add(&req->refs, 1);
+	return req;
+}
+
+void request_unref(struct request *req)
+{
+	if (!req || atomic_fetch_sub(&req->refs, 1) != 1)
+		return;
+	while (req->kept) {
+		struct kept *kept = req->kept;
+
+		req->kept = kept->next;
+		kept->release(kept->object);
+	}
+	answer_fini(&req->answer);
+	upload_fini(req);
+	json_decref(req->json);
+	buf_fini(&req->body);
+	arena_fini(&req->arena);
+	pthread_mutex_destroy(&req->lock);
+	server_unref(req->server);
+	free(req);
+}
+
+static bool is_cut(const struct request *req)
+{
+	return req->is_broken || (req->client_gone && req->phase == PHASE_SENDING) ||
+	       atomic_load(&req->server->aborting);
+}
+
+bool request_suspend_locked(struct request *req)
+{
+	assert(!req->suspended);
+	if (is_cut(req))
+		return false;
+	req->suspended = true;
+	MHD_suspend_connection(req->connection);
+	return true;
+}
+
+bool request_suspend(struct request *req)
+{
+	bool done;
+
+	pthread_mutex_lock(&req->lock);
+	done = request_suspend_locked(req);
+	pthread_mutex_unlock(&req->lock);
+	return done;
+}
+
+/* A resume must meet exactly one suspend: the library cancels the next one for a resume too many. */
+void request_wake_locked(struct request *req)
+{
+	if (!req->suspended)
+		return;
+	req->suspended = false;
+	MHD_resume_connection(req->connection);
+}
+
+void request_wake(struct request *req)
+{
+	pthread_mutex_lock(&req->lock);
+	request_wake_locked(req);
+	pthread_mutex_unlock(&req->lock);
+}
+
+bool request_is_cut(struct request *req)
+{
+	bool cut;
+
+	pthread_mutex_lock(&req->lock);
+	cut = is_cut(req);
+	pthread_mutex_unlock(&req->lock);
+	return cut;
+}
+
+/* Takes the function to call for a held request whose client is gone; it is called only once. */
+static void (*take_gone(struct request *req))(void *arg)
+{
+	void (*gone)(void *arg) = req->held && !req->released ? req->gone : NULL;
+
+	if (gone)
+		req->gone = NULL;
+	return gone;
+}
+
+void request_hang_up(struct request *req)
+{
+	void (*gone)(void *arg);
+
+	pthread_mutex_lock(&req->lock);
+	req->client_gone = true;
+	/* Elsewhere the connection goes on: a handler runs to its end, a body may still be whole. */
+	if (req->phase == PHASE_SENDING)
+		request_wake_locked(req);
+	gone = take_gone(req);
+	pthread_mutex_unlock(&req->lock);
+	if (gone)
+		gone(req->gone_arg);
+}
+
+static void pump_ready(void *owner, uint32_t events)
+{
+	struct request *req = owner;
+
+	(void)events;
+	pthread_mutex_lock(&req->lock);
+	/* Not while finish() runs, whose wait is for something else. */
+	if (req->phase == PHASE_PUMP || req->phase == PHASE_SENDING)
+		request_wake_locked(req);
+	pthread_mutex_unlock(&req->lock);
+}
+
+static void heartbeat_due(void *owner, uint32_t events)
+{
+	struct request *req = owner;
+	uint64_t due = stream_beat(req->answer.stream);
+
+	(void)events;
+	pthread_mutex_lock(&req->lock);
+	if (due && req->connection)
+		poller_set_alarm(req->server->poller, &req->heartbeat, due);
+	pthread_mutex_unlock(&req->lock);
+}
+
+void request_wake_when(struct request *req, int fd, uint32_t events)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&req->lock);
+	if (req->suspended)
+		r = poller_arm(req->server->poller, &req->pump_watch, fd, events);
+	if (r < 0) {
+		log_warning("request %s: cannot wait for a descriptor: %s", req->id, strerror(-r));
+		req->is_broken = true;
+		request_wake_locked(req);
+	}
+	pthread_mutex_unlock(&req->lock);
+}
+
+void request_fail(struct request *req, const struct err *err)
+{
+	enum err_kind kind = err->kind == ERR_NONE ? ERR_INTERNAL : (enum err_kind)err->kind;
+	struct err shown = *err;
+
+	if (kind == ERR_INTERNAL) {
+		/* The one place where it is logged; a client learns nothing of the host. */
+		log_error("request %s: %s", req->id, err->kind ? err->message : "no reason given");
+		err_set(&shown, ERR_INTERNAL, "the server failed; see its log for request %s", req->id);
+	}
+	if (kind == ERR_RATE || kind == ERR_UNAVAILABLE)
+		request_answer_header(req, "Retry-After", "1");
+	if (kind == ERR_UNAUTHENTICATED)
+		request_answer_header(req, "WWW-Authenticate", "Bearer");
+	answer_fini(&req->answer);
+	req->answer.kind = ANSWER_BYTES;
+	req->answer.status = err_class(kind)->http_status;
+	req->answer.type = "application/json";
+	req->answer.bytes = answer_error_text(&shown, req->id);
+	req->answer.len = strlen(req->answer.bytes);
+}
+
+/*
+ * The answer is there while the client still sends: a short rest is read and dropped, so that the
+ * connection can be used again; for a long one the answer goes out at once and the connection ends.
+ */
+static void answer_early(struct request *req)
+{
+	uint64_t size = req->announced.size;
+
+	if (size != GUARD_UNKNOWN_SIZE && size - req->received <= REQUEST_DROP_MAX) {
+		req->phase = PHASE_DROP;
+	} else {
+		req->phase = PHASE_LINGER;
+		req->is_broken = !answer_write(req, req->sock);
+	}
+	request_wake_locked(req);
+}
+
+void request_deliver(struct request *req)
+{
+	if (req->answer.kind == ANSWER_NONE) {
+		struct err err;
+
+		err_set(&err, ERR_INTERNAL, "%s %s gave no answer", req->match.route->method,
+			req->match.route->path);
+		request_fail(req, &err);
+	}
+	pthread_mutex_lock(&req->lock);
+	if (req->connection && !req->at_head && !req->body_done) {
+		answer_early(req);
+	} else if (req->connection) {
+		req->phase = PHASE_ANSWER;
+		request_wake_locked(req);
+	}
+	pthread_mutex_unlock(&req->lock);
+}
+
+void request_detach(struct request *req)
+{
+	void (*gone)(void *arg);
+	enum request_phase phase;
+
+	/* Before the alarm is cancelled: a bound stream may set it again. */
+	if (req->sending)
+		stream_unbind(req->sending);
+	pthread_mutex_lock(&req->lock);
+	phase = req->phase;
+	req->phase = PHASE_OVER;
+	req->connection = NULL;
+	req->sending = NULL;
+	req->sock = -1;
+	poller_forget(req->server->poller, &req->pump_watch);
+	poller_set_alarm(req->server->poller, &req->heartbeat, 0);
+	gone = take_gone(req);
+	pthread_mutex_unlock(&req->lock);
+	if (gone)
+		gone(req->gone_arg);
+	if (phase == PHASE_PUMP)
+		handling_finish(req, false);
+	upload_cut(req);
+}
+
+/* What src/api calls. */
+
+const char *request_id(const struct request *req)
+{
+	return req->id;
+}
+
+const struct principal *request_principal(const struct request *req)
+{
+	return &req->principal;
+}
+
+const char *request_param(const struct request *req, const char *name)
+{
+	for (unsigned i = 0; i < req->match.param_count; i++)
+		if (strcmp(req->match.params[i].name, name) == 0)
+			return req->match.params[i].value;
+	return NULL;
+}
+
+const char *request_query(const struct request *req, const char *name)
+{
+	return target_query(&req->target, name);
+}
+
+const char *request_header(const struct request *req, const char *name)
+{
+	return headers_get(&req->headers, name);
+}
+
+const json_t *request_body(const struct request *req)
+{
+	return req->json;
+}
+
+uint64_t request_body_size(const struct request *req)
+{
+	return req->announced.size;
+}
+
+void request_keep(struct request *req, void *object, void (*release)(void *object))
+{
+	struct kept *kept = arena_alloc(&req->arena, sizeof(*kept));
+
+	*kept = (struct kept){req->kept, object, release};
+	req->kept = kept;
+}
+
+void request_answer_header(struct request *req, const char *name, const char *value)
+{
+	struct answer_header *header;
+
+	for (header = req->answer.headers; header; header = header->next)
+		if (strcasecmp(header->name, name) == 0)
+			break;
+	if (!header) {
+		header = arena_alloc(&req->arena, sizeof(*header));
+		header->next = req->answer.headers;
+		header->name = arena_strndup(&req->arena, name, strlen(name));
+		req->answer.headers = header;
+	}
+	header->value = arena_strndup(&req->arena, value, strlen(value));
+}
+
+static struct answer *begin_answer(struct request *req, enum answer_kind kind, int status,
+	const char *type)
+{
+	answer_fini(&req->answer);
+	req->answer.kind = kind;
+	req->answer.status = status;
+	req->answer.type = type ? arena_strndup(&req->arena, type, strlen(type)) : NULL;
+	return &req->answer;
+}
+
+void request_answer_json(struct request *req, int status, json_t *body)
+{
+	struct answer *answer = begin_answer(req, ANSWER_BYTES, status, "application/json");
+
+	assert(body);
+	answer->bytes = json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY);
+	json_decref(body);
+	if (answer->bytes) {
+		answer->len = strlen(answer->bytes);
+	} else {
+		struct err err;
+
+		err_set(&err, ERR_INTERNAL, "the answer cannot be written as JSON");
+		request_fail(req, &err);
+	}
+}
+
+void request_answer_text(struct request *req, int status, const char *type, const char *text)
+{
+	struct answer *answer = begin_answer(req, ANSWER_BYTES, status, type);
+
+	answer->bytes = mem_strdup(text);
+	answer->len = strlen(text);
+}
+
+void request_answer_empty(struct request *req, int status)
+{
+	begin_answer(req, ANSWER_BYTES, status, NULL);
+}
+
+void request_answer_fd(struct request *req, int status, const char *type, int fd, uint64_t size)
+{
+	struct answer *answer = begin_answer(req, ANSWER_FD, status, type);
+
+	answer->fd = fd;
+	answer->size = size;
+}
+
+void request_answer_stream(struct request *req, int status, const char *type, struct stream *stream)
+{
+	begin_answer(req, ANSWER_STREAM, status, type)->stream = stream_ref(stream);
+}
+
+void request_receive_to_fd(struct request *req, int fd, request_finish_fn finish, void *arg)
+{
+	assert(req->match.route->flags & ROUTE_RAW_BODY);
+	req->upload.fd = fd;
+	req->upload.finish = finish;
+	req->upload.arg = arg;
+}
+
+ssize_t request_read(struct request *req, void *data, size_t size)
+{
+	assert(req->match.route->flags & ROUTE_RAW_BODY);
+	return upload_read(req, data, size);
+}
+
+void request_hold(struct request *req, void (*gone)(void *arg), void *arg)
+{
+	pthread_mutex_lock(&req->lock);
+	assert(!req->held);
+	req->held = true;
+	req->gone = gone;
+	req->gone_arg = arg;
+	pthread_mutex_unlock(&req->lock);
+	request_ref(req);
+}
+
+void request_release(struct request *req)
+{
+	bool returned;
+
+	pthread_mutex_lock(&req->lock);
+	assert(req->held && !req->released);
+	req->released = true;
+	returned = req->returned;
+	pthread_mutex_unlock(&req->lock);
+	/* Else the handler is still in its last lines, and delivers when it returns. */
+	if (returned)
+		request_deliver(req);
+	request_unref(req);
+}
+
+void request_release_error(struct request *req, const struct err *err)
+{
+	request_fail(req, err);
+	request_release(req);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The inside of a request, shared by the files that carry it through the server:
+ *
+ *   exchange.c   the connection's side: what libmicrohttpd calls, on its threads
+ *   handling.c   the handler's side: what runs on worker threads
+ *   request.c    its life, and what src/api calls
+ *   connection.c the client, seen beside the library
+ *   upload.c     a raw body on its way in       download.c  a descriptor on its way out
+ *   answer.c     what is sent
+ *
+ * Who owns it. A connection that waits is *suspended*: the library neither reads, writes nor closes
+ * it, so `connection` and `sock` are good until somebody wakes it. One party at a time works on a
+ * request: the connection's thread while it is not suspended, else the worker or holder. The one
+ * exception is request_read(), where handler and connection run side by side and share what stands
+ * under `lock`. Counted: the connection, a queued or running job, a hold, a callback of the poller.
+ *
+ * Lock order: accepting, server, connection, stream, request, poller, libmicrohttpd's own.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "http/answer.h"
+#include "http/arena.h"
+#include "http/guard.h"
+#include "http/headers.h"
+#include "http/poller.h"
+#include "http/request.h"
+#include "http/router.h"
+#include "http/target.h"
+#include "http/upload.h"
+#include "http/workers.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct MHD_Connection;
+struct connection;
+struct server;
+
+#define REQUEST_ID_MAX	 64
+#define REQUEST_DROP_MAX (64u * 1024) /* what is read and dropped to keep a connection */
+
+/* What the connection does when the library calls next. */
+enum request_phase {
+	PHASE_HEAD,    /* judge the headers */
+	PHASE_GATHER,  /* collect a JSON body (or none), then run the handler */
+	PHASE_WORK,    /* suspended: a worker or a holder has it */
+	PHASE_PUMP,    /* write the raw body to a descriptor */
+	PHASE_FILL,    /* put the raw body where the running handler reads it */
+	PHASE_ANSWER,  /* the answer is there: queue it */
+	PHASE_DROP,    /* drop the rest of the body, then queue the answer */
+	PHASE_LINGER,  /* the answer went out in the middle of the body; drop until the client leaves */
+	PHASE_SENDING, /* the library sends the answer */
+	PHASE_OVER,    /* the connection is done with it */
+};
+
+struct kept {
+	struct kept *next;
+	void *object;
+	void (*release)(void *object);
+};
+
+struct request {
+	atomic_uint refs;
+	struct server *server;
+	struct connection *client;   /* until the request is over; only the connection's thread */
+	struct request *prev, *next; /* in server->requests, under the server's lock */
+	bool is_counted;	     /* as running; only the connection's thread */
+
+	/* What was asked: written while the headers are judged, only read afterwards. */
+	char id[REQUEST_ID_MAX + 1];
+	const char *raw_target;
+	enum method method;
+	struct target target;
+	struct headers headers;
+	struct router_match match;
+	struct guard_body announced;
+	const char *token; /* NULL on open routes */
+	struct err *refusal; /* told only to those who have a valid token */
+
+	/* Of whoever works on it. */
+	struct arena arena;
+	struct job job;
+	void (*work)(struct request *req); /* what the job does */
+	struct principal principal;
+	bool is_admitted; /* the token was found valid */
+	struct buf body;
+	json_t *json;
+	struct kept *kept;
+	struct answer answer;
+	struct upload upload;
+
+	pthread_mutex_t lock;
+	/* Under the lock from here on. */
+	enum request_phase phase;
+	struct MHD_Connection *connection; /* NULL once it is over */
+	int sock;
+	bool suspended;
+	bool at_head;	   /* no byte of the body has been asked for */
+	bool body_done;	   /* all of it was received */
+	bool client_gone;  /* it hung up */
+	bool is_broken;	   /* nothing can be sent or waited for any more */
+	uint64_t received; /* bytes of the body taken from the library */
+	uint64_t lingered; /* of them, dropped after the answer */
+	bool held, released, returned;
+	void (*gone)(void *arg);
+	void *gone_arg;
+	struct stream *sending;		/* the answer's stream, while the connection takes from it */
+	struct poller_watch pump_watch; /* the descriptor of an upload or download */
+	struct poller_alarm heartbeat;
+};
+
+struct request *request_new(struct server *server, struct MHD_Connection *connection, int sock,
+	const char *raw_target);
+struct request *request_ref(struct request *req);
+void request_unref(struct request *req);
+
+/*
+ * Suspends the connection: on its own thread, from within a callback of the library. False when that
+ * must not be any more, because the server is closing or there is no one to wait for.
+ */
+bool request_suspend(struct request *req) must_check;
+bool request_suspend_locked(struct request *req) must_check;
+
+/* Resumes it if it is suspended; from any thread. */
+void request_wake(struct request *req);
+void request_wake_locked(struct request *req);
+
+/* Its client is gone: ends what is being sent, and tells who holds it. */
+void request_hang_up(struct request *req);
+
+/* Wakes the request when fd is ready; only while it is suspended. */
+void request_wake_when(struct request *req, int fd, uint32_t events);
+
+/* Whether sending on makes no sense. */
+bool request_is_cut(struct request *req);
+
+/* Makes the answer an error document. */
+void request_fail(struct request *req, const struct err *err);
+
+/* The answer is complete: hands it to the connection, in whatever state that is. */
+void request_deliver(struct request *req);
+
+/* The connection is over; *req stays until its last reference goes. */
+void request_detach(struct request *req);

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inside of the server, for the files that carry a request through it. */
+#pragma once
+
+#include "http/guard.h"
+#include "http/poller.h"
+#include "http/router.h"
+#include "http/server.h"
+#include "http/workers.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct MHD_Daemon;
+struct connection;
+
+/* One thread of libmicrohttpd with the connections it serves. */
+struct server_loop {
+	struct server *server;
+	struct MHD_Daemon *daemon;
+	atomic_uint connections;
+};
+
+struct server {
+	atomic_uint refs; /* server_open's, and one for each request */
+	struct server_config config;
+	struct guard *guard;
+	struct router *router;
+	struct workers *workers;
+	struct poller *poller;
+	struct server_loop *loops;
+	unsigned loop_count;
+
+	uint16_t port;
+	pthread_mutex_t accept_lock; /* held while accepting; comes before all others */
+	int listen_fd;		     /* -1 once it is closed */
+	struct poller_watch listen_watch;
+	struct poller_alarm listen_alarm;
+	atomic_uint connections;
+	atomic_bool accept_waits; /* for a connection to end */
+	struct poller_alarm sweep_alarm;
+
+	uint64_t id_seed;
+	atomic_uint_fast64_t id_next;
+	atomic_uint readers; /* handlers inside request_read() */
+	unsigned max_readers;
+	atomic_bool closing;  /* no new requests; running ones may finish */
+	atomic_bool aborting; /* nothing may be suspended any more */
+
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct connection *clients;
+	struct request *requests;
+	unsigned running; /* past their headers and not over */
+};
+
+struct server *server_ref(struct server *server);
+void server_unref(struct server *server);
+
+/* The list of requests, and how many of them server_close() waits for. */
+void server_add_request(struct server *server, struct request *req);
+void server_count_request(struct server *server, struct request *req);
+void server_remove_request(struct server *server, struct request *req);

@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of the server that need no connection: target, router, guard, body, listener, workers. */
+#include "base/clock.h"
+#include "http/body.h"
+#include "http/guard.h"
+#include "http/listener.h"
+#include "http/poller.h"
+#include "http/router.h"
+#include "http/target.h"
+#include "http/workers.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* The target. */
+
+static int parse(const char *raw, struct target *target, struct arena *arena)
+{
+	struct err err = {0};
+	int r = target_parse(raw, arena, target, &err);
+
+	if (r < 0)
+		assert_int_not_equal(err.kind, ERR_NONE);
+	return r;
+}
+
+static void the_target_is_cut_at_slashes_before_it_is_decoded(void **state)
+{
+	struct arena arena = {0};
+	struct target target;
+
+	(void)state;
+	assert_int_equal(parse("/v1/a%2Fb/..%2f/%e4?path=%2Fx+y&empty=&flag", &target, &arena), 0);
+	assert_int_equal(target.segment_count, 4);
+	assert_string_equal(target.segments[1], "a/b");
+	assert_string_equal(target.segments[2], "../");
+	assert_string_equal(target.segments[3], "\xe4");
+	assert_string_equal(target_query(&target, "path"), "/x y");
+	assert_string_equal(target_query(&target, "empty"), "");
+	assert_string_equal(target_query(&target, "flag"), "");
+	assert_null(target_query(&target, "none"));
+	arena_fini(&arena);
+}
+
+static void a_target_that_could_be_read_in_two_ways_is_refused(void **state)
+{
+	static const char *const bad[] = {"", "*", "http://x/", "/%", "/%4", "/%zz", "/a%00b", "/?a=%00",
+		"/?%00=a", "/?a=1&a=2", "/?a=1&%61=2", "/a b", "/a\x01", "/a\xff", "/#", "/?a=%"};
+	struct arena arena = {0};
+	struct target target;
+	char huge[TARGET_MAX + 2];
+
+	(void)state;
+	for (size_t i = 0; i < array_len(bad); i++)
+		if (parse(bad[i], &target, &arena) == 0)
+			fail_msg("accepted %s", bad[i]);
+	memset(huge, 'a', sizeof(huge) - 1);
+	huge[0] = '/';
+	huge[sizeof(huge) - 1] = '\0';
+	assert_int_equal(parse(huge, &target, &arena), -EMSGSIZE);
+	arena_fini(&arena);
+}
+
+static void the_number_of_segments_and_parameters_is_bounded(void **state)
+{
+	struct arena arena = {0};
+	struct target target;
+	char text[1024] = "/?";
+
+	(void)state;
+	assert_int_equal(parse("/1/2/3/4/5/6/7/8/9/a/b/c/d/e/f/g", &target, &arena), 0);
+	assert_int_equal(parse("/1/2/3/4/5/6/7/8/9/a/b/c/d/e/f/g/h", &target, &arena), -ENOENT);
+	for (int i = 0; i <= TARGET_PARAMS; i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "p%d=1&", i);
+	assert_int_equal(parse(text, &target, &arena), -EINVAL);
+	arena_fini(&arena);
+}
+
+/* The router. */
+
+static const struct route table[] = {
+	{.method = "GET", .path = "/"},
+	{.method = "GET", .path = "/v1/sandboxes"},
+	{.method = "POST", .path = "/v1/sandboxes"},
+	{.method = "GET", .path = "/v1/sandboxes/{id}"},
+	{.method = "DELETE", .path = "/v1/sandboxes/{id}"},
+	{.method = "POST", .path = "/v1/sandboxes/ensure"},
+	{.method = "POST", .path = "/v1/sandboxes/{sandbox}/processes/{pid}/signal"},
+	{.method = "HEAD", .path = "/v1/files"},
+	{.method = "GET", .path = "/v1/files"},
+};
+
+static const struct route *find(const char *method, const char *path, char allow[48],
+	struct router_match *match, struct arena *arena)
+{
+	struct router *router = router_new(table, array_len(table));
+	struct err err = {0};
+	struct target target;
+	int r;
+
+	assert_int_equal(target_parse(path, arena, &target, &err), 0);
+	memset(match, 0, sizeof(*match));
+	r = router_find(router, method_parse(method), &target, arena, match, &err);
+	strcpy(allow, match->allow);
+	router_free(router);
+	if (r == -ENOENT)
+		assert_string_equal(err.code, "route_not_found");
+	else if (r < 0)
+		assert_int_equal(err.kind, ERR_METHOD);
+	return r < 0 ? NULL : match->route;
+}
+
+static void routes_are_found_with_fixed_segments_first(void **state)
+{
+	struct arena arena = {0};
+	struct router_match match;
+	char allow[48];
+
+	(void)state;
+	assert_ptr_equal(find("GET", "/", allow, &match, &arena), &table[0]);
+	assert_ptr_equal(find("GET", "/v1/sandboxes", allow, &match, &arena), &table[1]);
+	assert_ptr_equal(find("POST", "/v1/sandboxes/ensure", allow, &match, &arena), &table[5]);
+	assert_ptr_equal(find("GET", "/v1/sandboxes/ensure", allow, &match, &arena), &table[3]);
+	assert_ptr_equal(find("GET", "/v1/sandboxes/x%2Fy", allow, &match, &arena), &table[3]);
+	assert_int_equal(match.param_count, 1);
+	assert_string_equal(match.params[0].name, "id");
+	assert_string_equal(match.params[0].value, "x/y");
+	assert_ptr_equal(find("POST", "/v1/sandboxes/a/processes/7/signal", allow, &match, &arena),
+		&table[6]);
+	assert_string_equal(match.params[0].name, "sandbox");
+	assert_string_equal(match.params[1].name, "pid");
+	assert_string_equal(match.params[1].value, "7");
+	assert_ptr_equal(find("HEAD", "/v1/files", allow, &match, &arena), &table[7]);
+	assert_ptr_equal(find("HEAD", "/v1/sandboxes", allow, &match, &arena), &table[1]);
+	arena_fini(&arena);
+}
+
+static void a_missing_route_is_told_from_a_missing_method(void **state)
+{
+	static const char *const missing[] = {"/v1", "/v1/sandboxes/", "/v1//sandboxes",
+		"/v1/sandboxes/a/processes", "/v1/sandboxes//processes/1/signal", "/V1/sandboxes", "//"};
+	struct arena arena = {0};
+	struct router_match match;
+	char allow[48];
+
+	(void)state;
+	for (size_t i = 0; i < array_len(missing); i++) {
+		assert_null(find("GET", missing[i], allow, &match, &arena));
+		assert_string_equal(allow, "");
+	}
+	assert_null(find("PUT", "/v1/sandboxes/x", allow, &match, &arena));
+	assert_string_equal(allow, "GET, HEAD, DELETE");
+	assert_null(find("PUT", "/v1/sandboxes/ensure", allow, &match, &arena));
+	assert_string_equal(allow, "GET, HEAD, POST, DELETE");
+	assert_null(find("OPTIONS", "/v1/sandboxes", allow, &match, &arena));
+	assert_string_equal(allow, "GET, HEAD, POST");
+	assert_null(find("get", "/v1/sandboxes", allow, &match, &arena));
+	arena_fini(&arena);
+}
+
+/* The guard. */
+
+static int check_source(uint16_t port, enum method method, const char *host, const char *origin,
+	const char *site)
+{
+	static const char *const extra[] = {"sandlot.example", "other.example:8443", NULL};
+	struct header list[3];
+	struct headers headers = {list, 0};
+	struct guard *guard = guard_new("192.0.2.1", port, extra);
+	struct err err = {0};
+	int r;
+
+	if (host)
+		list[headers.count++] = (struct header){"host", host};
+	if (origin)
+		list[headers.count++] = (struct header){"Origin", origin};
+	if (site)
+		list[headers.count++] = (struct header){"Sec-Fetch-Site", site};
+	r = guard_check_source(guard, &headers, method, &err);
+	guard_free(guard);
+	return r < 0 ? err_class((enum err_kind)err.kind)->http_status : 200;
+}
+
+static void only_own_hosts_and_origins_pass(void **state)
+{
+	static const char *const good[] = {"localhost:9090", "LOCALHOST:9090", "127.0.0.1:9090",
+		"[::1]:9090", "192.0.2.1:9090", "sandlot.example", "sandlot.example:9090",
+		"other.example:8443"};
+	static const char *const bad[] = {"localhost", "localhost:9091", "localhost.:9090", "",
+		"evil.example", "evil.example:9090", "127.0.0.1:9090.evil.example", "other.example",
+		"localhost:9090@evil.example", "x.localhost:9090"};
+
+	(void)state;
+	for (size_t i = 0; i < array_len(good); i++)
+		assert_int_equal(check_source(9090, METHOD_GET, good[i], NULL, NULL), 200);
+	for (size_t i = 0; i < array_len(bad); i++)
+		assert_int_equal(check_source(9090, METHOD_GET, bad[i], NULL, NULL), 421);
+	assert_int_equal(check_source(9090, METHOD_GET, NULL, NULL, NULL), 400);
+	assert_int_equal(check_source(80, METHOD_GET, "localhost", NULL, NULL), 200);
+	assert_int_equal(check_source(9090, METHOD_POST, good[0], "http://127.0.0.1:9090", NULL), 200);
+	assert_int_equal(check_source(9090, METHOD_POST, good[0], "https://sandlot.example", NULL), 200);
+	assert_int_equal(check_source(9090, METHOD_GET, good[0], "http://evil.example", NULL), 403);
+	assert_int_equal(check_source(9090, METHOD_GET, good[0], "null", NULL), 403);
+	assert_int_equal(check_source(9090, METHOD_GET, good[0], "http://localhost:9091", NULL), 403);
+	assert_int_equal(check_source(9090, METHOD_POST, good[0], NULL, "same-origin"), 200);
+	assert_int_equal(check_source(9090, METHOD_POST, good[0], NULL, "none"), 200);
+	assert_int_equal(check_source(9090, METHOD_POST, good[0], NULL, "same-site"), 403);
+	assert_int_equal(check_source(9090, METHOD_DELETE, good[0], NULL, "cross-site"), 403);
+	assert_int_equal(check_source(9090, METHOD_GET, good[0], NULL, "cross-site"), 200);
+}
+
+static const char *read_token(const char *authorization, const char *key, int *ret_status)
+{
+	struct header list[2];
+	struct headers headers = {list, 0};
+	const char *token = NULL;
+	struct err err = {0};
+
+	if (authorization)
+		list[headers.count++] = (struct header){"Authorization", authorization};
+	if (key)
+		list[headers.count++] = (struct header){"X-API-Key", key};
+	*ret_status = guard_read_token(&headers, &token, &err) < 0
+			      ? err_class((enum err_kind)err.kind)->http_status
+			      : 200;
+	return token;
+}
+
+static void a_token_comes_from_either_header_but_not_two_from_both(void **state)
+{
+	char huge[GUARD_TOKEN_MAX + 2];
+	int status;
+
+	(void)state;
+	assert_string_equal(read_token("Bearer abc", NULL, &status), "abc");
+	assert_string_equal(read_token("bearer  abc", NULL, &status), "abc");
+	assert_string_equal(read_token(NULL, "abc", &status), "abc");
+	assert_string_equal(read_token("Bearer abc", "abc", &status), "abc");
+	assert_string_equal(read_token("Basic eDp5", "abc", &status), "abc");
+	read_token("Bearer abc", "def", &status);
+	assert_int_equal(status, 400);
+	read_token(NULL, NULL, &status);
+	assert_int_equal(status, 401);
+	read_token("Basic eDp5", NULL, &status);
+	assert_int_equal(status, 401);
+	read_token("Bearer ", NULL, &status);
+	assert_int_equal(status, 401);
+	read_token(NULL, "a b", &status);
+	assert_int_equal(status, 401);
+	memset(huge, 'a', sizeof(huge) - 1);
+	huge[sizeof(huge) - 1] = '\0';
+	read_token(NULL, huge, &status);
+	assert_int_equal(status, 401);
+}
+
+/* The body. */
+
+static int read_body(const char *text, size_t len)
+{
+	json_t *object = NULL;
+	struct err err = {0};
+	int r = body_parse(text, len, &object, &err);
+
+	if (r < 0)
+		assert_string_equal(err.code, "invalid_json");
+	json_decref(object);
+	return r;
+}
+
+static void a_body_is_one_strict_json_object(void **state)
+{
+	static const char *const bad[] = {"", " ", "[]", "1", "\"x\"", "null", "{\"a\":1,\"a\":2}",
+		"{\"a\":NaN}", "{\"a\":Infinity}", "{\"a\":1e999}", "{\"a\":\"\xff\"}",
+		"{\"a\":\"\xc0\x80\"}", "{\"a\":\"\xed\xa0\x80\"}", "\xef\xbb\xbf{}", "{}x", "{}{}",
+		"{\"a\":\"\\u0000\"}", "{\"\\u0000\":1}", "{'a':1}", "{a:1}", "{\"a\":1,}", "{\"a\":01}",
+		"{\"a\":\"\n\"}", "{\"a\":99999999999999999999}", "{\"a\":\"\\ud800\"}", "/**/{}"};
+
+	(void)state;
+	for (size_t i = 0; i < array_len(bad); i++)
+		if (read_body(bad[i], strlen(bad[i])) == 0)
+			fail_msg("accepted %s", bad[i]);
+	assert_int_equal(read_body("{}\0", 3), -EINVAL);
+	assert_int_equal(read_body("{\"a\":\"\0\"}", 9), -EINVAL);
+	assert_int_equal(read_body(" {\"a\":[{}],\"b\":\"[[[[\\\"{{\"} \n", 27), 0);
+}
+
+static void nesting_is_bounded_without_recursion(void **state)
+{
+	enum { DEEP = 100000 };
+	char *text = mem_new(DEEP * 2 + 16);
+
+	(void)state;
+	memcpy(text, "{\"a\":", 5);
+	memset(text + 5, '[', DEEP);
+	assert_int_equal(read_body(text, DEEP + 5), -EINVAL);
+	memset(text + 5 + BODY_DEPTH, ']', BODY_DEPTH);
+	text[5 + 2 * BODY_DEPTH] = '}';
+	assert_int_equal(read_body(text, 6 + 2 * BODY_DEPTH), -EINVAL);
+	memmove(text + 5, text + 6, 1 + 2 * BODY_DEPTH);
+	memcpy(text + 5 + 2 * (BODY_DEPTH - 1), "}", 1);
+	assert_int_equal(read_body(text, 6 + 2 * (BODY_DEPTH - 1)), 0);
+	free(text);
+}
+
+/* The listener. */
+
+static void a_taken_port_is_a_clear_message(void **state)
+{
+	struct listener first, second;
+	struct err err = {0};
+	char address[32], want[96];
+
+	(void)state;
+	assert_int_equal(listener_open("127.0.0.1:0", &first, &err), 0);
+	assert_int_not_equal(first.port, 0);
+	assert_string_equal(first.host, "127.0.0.1");
+	snprintf(address, sizeof(address), "127.0.0.1:%u", first.port);
+	assert_int_equal(listener_open(address, &second, &err), -EADDRINUSE);
+	snprintf(want, sizeof(want), "cannot listen on %s: Address already in use", address);
+	assert_string_equal(err.message, want);
+	assert_string_equal(err.remedy, "another sandlotd? choose another with --api-bind");
+	close(first.fd);
+}
+
+static void a_wrong_address_is_refused(void **state)
+{
+	static const char *const bad[] = {"", ":", ":80", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x",
+		"127.0.0.1:65536", "127.0.0.1:+1", "::1:80", "[::1]", "[]:1", "[::1:80", "localhost:80"};
+	struct listener listener;
+	struct err err;
+
+	(void)state;
+	for (size_t i = 0; i < array_len(bad); i++)
+		if (listener_open(bad[i], &listener, &err) != -EINVAL)
+			fail_msg("accepted %s", bad[i]);
+	assert_int_equal(listener_open("[::1]:0", &listener, &err), 0);
+	assert_string_equal(listener.host, "[::1]");
+	close(listener.fd);
+}
+
+/* The workers. */
+
+struct task {
+	struct job job;
+	pthread_mutex_t *lock;
+	pthread_cond_t *cond;
+	unsigned *running, *done, *limit;
+};
+
+/* Waits until *limit tasks run at once, which proves that they have a thread each. */
+static void run_together(struct job *job)
+{
+	struct task *task = (struct task *)job;
+
+	pthread_mutex_lock(task->lock);
+	++*task->running;
+	pthread_cond_broadcast(task->cond);
+	while (*task->running < *task->limit)
+		pthread_cond_wait(task->cond, task->lock);
+	++*task->done;
+	pthread_cond_broadcast(task->cond);
+	pthread_mutex_unlock(task->lock);
+}
+
+static void blocking_jobs_get_a_thread_each_up_to_the_maximum(void **state)
+{
+	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+	unsigned running = 0, done = 0, limit = 8;
+	struct workers *workers;
+	struct task tasks[8];
+	struct err err;
+
+	(void)state;
+	assert_int_equal(workers_open(8, 64, &workers, &err), 0);
+	for (unsigned i = 0; i < 8; i++) {
+		tasks[i] = (struct task){{.run = run_together}, &lock, &cond, &running, &done, &limit};
+		assert_int_equal(workers_submit(workers, &tasks[i].job), 0);
+	}
+	pthread_mutex_lock(&lock);
+	while (done < 8)
+		pthread_cond_wait(&cond, &lock);
+	pthread_mutex_unlock(&lock);
+	workers_close(workers);
+}
+
+static void a_full_queue_refuses_but_not_what_must_run(void **state)
+{
+	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	pthread_cond_t cond = PTHREAD_COND_INITIALIZER;
+	unsigned running = 0, done = 0, limit = 2;
+	struct workers *workers;
+	struct task tasks[5];
+	struct err err;
+
+	(void)state;
+	assert_int_equal(workers_open(1, 2, &workers, &err), 0);
+	for (unsigned i = 0; i < 5; i++)
+		tasks[i] = (struct task){{.run = run_together}, &lock, &cond, &running, &done, &limit};
+	assert_int_equal(workers_submit(workers, &tasks[0].job), 0);
+	pthread_mutex_lock(&lock);
+	while (running < 1)
+		pthread_cond_wait(&cond, &lock);
+	pthread_mutex_unlock(&lock);
+	assert_int_equal(workers_submit(workers, &tasks[1].job), 0);
+	assert_int_equal(workers_submit(workers, &tasks[2].job), 0);
+	assert_int_equal(workers_submit(workers, &tasks[3].job), -EAGAIN);
+	workers_submit_always(workers, &tasks[4].job);
+	pthread_mutex_lock(&lock);
+	limit = 1;
+	pthread_cond_broadcast(&cond);
+	pthread_mutex_unlock(&lock);
+	workers_close(workers);
+	assert_int_equal(done, 4);
+}
+
+/* The poller. */
+
+struct bell {
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	unsigned rung;
+	uint32_t events;
+};
+
+static void ring(void *owner, uint32_t events)
+{
+	struct bell *bell = owner;
+
+	pthread_mutex_lock(&bell->lock);
+	bell->rung++;
+	bell->events = events;
+	pthread_cond_signal(&bell->cond);
+	pthread_mutex_unlock(&bell->lock);
+}
+
+static void wait_for_rings(struct bell *bell, unsigned count)
+{
+	pthread_mutex_lock(&bell->lock);
+	while (bell->rung < count)
+		pthread_cond_wait(&bell->cond, &bell->lock);
+	pthread_mutex_unlock(&bell->lock);
+}
+
+static const struct poller_ops bell_ops = {.ready = ring};
+
+static void a_watch_fires_once_for_each_time_it_is_armed(void **state)
+{
+	struct bell bell = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0};
+	struct poller_watch watch = {.ops = &bell_ops, .owner = &bell};
+	struct poller_watch second = {.ops = &bell_ops, .owner = &bell};
+	struct poller *poller;
+	struct err err;
+	int pair[2];
+
+	(void)state;
+	assert_int_equal(poller_open(&poller, &err), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(poller_arm(poller, &watch, pair[0], EPOLLIN), 0);
+	assert_int_equal(write(pair[1], "x", 1), 1);
+	wait_for_rings(&bell, 1);
+	assert_int_equal(bell.events, EPOLLIN);
+	assert_int_equal(poller_arm(poller, &watch, pair[0], EPOLLIN), 0);
+	wait_for_rings(&bell, 2);
+	poller_forget(poller, &watch);
+	assert_int_equal(watch.slot, 0);
+	poller_forget(poller, &watch);
+	assert_int_equal(poller_arm(poller, &second, pair[1], EPOLLRDHUP), 0);
+	shutdown(pair[0], SHUT_WR);
+	wait_for_rings(&bell, 3);
+	assert_true(bell.events & EPOLLRDHUP);
+	poller_forget(poller, &second);
+	poller_close(poller);
+	close(pair[0]);
+	close(pair[1]);
+}
+
+static void alarms_ring_when_due_and_not_when_cancelled(void **state)
+{
+	struct bell soon = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0};
+	struct bell never = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0};
+	struct poller_alarm first = {.ops = &bell_ops, .owner = &soon};
+	struct poller_alarm second = {.ops = &bell_ops, .owner = &never};
+	uint64_t now = clock_steady_ms();
+	struct poller *poller;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(poller_open(&poller, &err), 0);
+	poller_set_alarm(poller, &second, now + 3600000);
+	poller_set_alarm(poller, &first, now + 20);
+	wait_for_rings(&soon, 1);
+	assert_true(clock_steady_ms() >= now + 20);
+	poller_set_alarm(poller, &second, 0);
+	poller_set_alarm(poller, &first, 1);
+	wait_for_rings(&soon, 2);
+	poller_close(poller);
+	assert_int_equal(never.rung, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_target_is_cut_at_slashes_before_it_is_decoded),
+		cmocka_unit_test(a_target_that_could_be_read_in_two_ways_is_refused),
+		cmocka_unit_test(the_number_of_segments_and_parameters_is_bounded),
+		cmocka_unit_test(routes_are_found_with_fixed_segments_first),
+		cmocka_unit_test(a_missing_route_is_told_from_a_missing_method),
+		cmocka_unit_test(only_own_hosts_and_origins_pass),
+		cmocka_unit_test(a_token_comes_from_either_header_but_not_two_from_both),
+		cmocka_unit_test(a_body_is_one_strict_json_object),
+		cmocka_unit_test(nesting_is_bounded_without_recursion),
+		cmocka_unit_test(a_taken_port_is_a_clear_message),
+		cmocka_unit_test(a_wrong_address_is_refused),
+		cmocka_unit_test(blocking_jobs_get_a_thread_each_up_to_the_maximum),
+		cmocka_unit_test(a_full_queue_refuses_but_not_what_must_run),
+		cmocka_unit_test(a_watch_fires_once_for_each_time_it_is_armed),
+		cmocka_unit_test(alarms_ring_when_due_and_not_when_cancelled),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,621 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What requests are let in, and what the answers look like. */
+#include "http_fixture.h"
+
+#include "base/mem.h"
+
+#include <poll.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* Sends a request of one's own making ("%u" becomes the port) and gives the status of its answer. */
+static int status_of(struct fixture *fixture, const char *fmt)
+{
+	struct reply reply;
+	int fd = client_connect(fixture->port);
+	int status;
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	client_print(fd, fmt, fixture->port);
+#pragma GCC diagnostic pop
+	client_receive(fd, &reply, true);
+	status = reply.status;
+	reply_fini(&reply);
+	close(fd);
+	return status;
+}
+
+static int call(struct fixture *fixture, const char *line, const char *extra, const char *body)
+{
+	struct reply reply;
+	int status;
+
+	client_call(fixture->port, line, extra, body, &reply);
+	status = reply.status;
+	reply_fini(&reply);
+	return status;
+}
+
+/* The error document of a reply, checked for its shape; the caller owns it. */
+static json_t *error_of(const struct reply *reply)
+{
+	json_t *document = json_loads(reply->body, 0, NULL);
+	json_t *error = json_object_get(document, "error");
+	char value[256];
+
+	assert_non_null(error);
+	assert_int_equal(json_object_size(document), 1);
+	assert_int_equal(json_object_size(error), 5);
+	assert_true(json_is_string(json_object_get(error, "code")));
+	assert_true(json_is_string(json_object_get(error, "message")));
+	assert_true(json_is_boolean(json_object_get(error, "retryable")));
+	assert_non_null(json_object_get(error, "remediation"));
+	assert_string_equal(json_string_value(json_object_get(error, "request_id")),
+		reply_header(reply, "X-Request-ID", value));
+	assert_string_equal(reply_header(reply, "Content-Type", value), "application/json");
+	json_incref(error);
+	json_decref(document);
+	return error;
+}
+
+static void an_answer_has_the_headers_that_all_have(void **state)
+{
+	struct fixture *fixture = *state;
+	struct reply reply;
+	char value[256];
+
+	client_call(fixture->port, "GET /plain", "X-Request-ID: My.id_1-2\r\n", NULL, &reply);
+	assert_int_equal(reply.status, 200);
+	assert_string_equal(reply.body, "hello");
+	assert_string_equal(reply_header(&reply, "Content-Type", value), "text/plain");
+	assert_string_equal(reply_header(&reply, "X-Request-ID", value), "My.id_1-2");
+	assert_string_equal(reply_header(&reply, "X-Content-Type-Options", value), "nosniff");
+	assert_string_equal(reply_header(&reply, "Cache-Control", value), "no-store");
+	assert_string_equal(reply_header(&reply, "X-Extra", value), "yes");
+	assert_null(reply_header(&reply, "Server", value));
+	reply_fini(&reply);
+	client_call(fixture->port, "GET /plain", "X-Request-ID: not good\r\n", NULL, &reply);
+	assert_int_equal(strlen(reply_header(&reply, "X-Request-ID", value)), 16);
+	assert_int_equal(strspn(value, "0123456789abcdef"), 16);
+	reply_fini(&reply);
+}
+
+static void a_handler_sees_what_was_sent(void **state)
+{
+	struct fixture *fixture = *state;
+	struct reply reply;
+	json_t *seen;
+
+	client_call(fixture->port, "GET /echo/a%20b%2Fc?q=%C3%A4+%26&other=1",
+		WITH_TOKEN "X-Test: padded \t\r\nAccept: a\r\nAccept: b\r\n", NULL, &reply);
+	assert_int_equal(reply.status, 200);
+	seen = json_loads(reply.body, 0, NULL);
+	assert_string_equal(json_string_value(json_object_get(seen, "name")), "a b/c");
+	assert_string_equal(json_string_value(json_object_get(seen, "query")), "\xc3\xa4 &");
+	assert_string_equal(json_string_value(json_object_get(seen, "header")), "padded");
+	assert_string_equal(json_string_value(json_object_get(seen, "accept")), "a, b");
+	assert_string_equal(json_string_value(json_object_get(seen, "user")), "tester");
+	json_decref(seen);
+	reply_fini(&reply);
+}
+
+static void missing_routes_and_methods_are_told_apart(void **state)
+{
+	struct fixture *fixture = *state;
+	struct reply reply;
+	char value[256];
+	json_t *error;
+
+	client_call(fixture->port, "GET /none", NULL, NULL, &reply);
+	assert_int_equal(reply.status, 404);
+	error = error_of(&reply);
+	assert_string_equal(json_string_value(json_object_get(error, "code")), "route_not_found");
+	json_decref(error);
+	reply_fini(&reply);
+	client_call(fixture->port, "POST /thing", NULL, "", &reply);
+	assert_int_equal(reply.status, 405);
+	assert_string_equal(reply_header(&reply, "Allow", value), "DELETE");
+	reply_fini(&reply);
+	client_call(fixture->port, "OPTIONS /plain", NULL, NULL, &reply);
+	assert_int_equal(reply.status, 405);
+	assert_string_equal(reply_header(&reply, "Allow", value), "GET, HEAD");
+	reply_fini(&reply);
+	assert_int_equal(call(fixture, "BREW /plain", NULL, NULL), 405);
+	assert_int_equal(call(fixture, "get /plain", NULL, NULL), 405);
+	assert_int_equal(call(fixture, "BREW /none", NULL, NULL), 404);
+}
+
+static void the_target_is_checked(void **state)
+{
+	struct fixture *fixture = *state;
+	char line[9000] = "GET /plain?a=";
+
+	assert_int_equal(call(fixture, "GET /echo/x?q=1&q=2", WITH_TOKEN, NULL), 400);
+	assert_int_equal(call(fixture, "GET /echo/x?q=1%00", WITH_TOKEN, NULL), 400);
+	assert_int_equal(call(fixture, "GET /plain%00", NULL, NULL), 400);
+	assert_int_equal(call(fixture, "GET /plain%", NULL, NULL), 400);
+	assert_int_equal(call(fixture, "GET http://127.0.0.1/plain", NULL, NULL), 400);
+	memset(line + strlen(line), 'a', 8500);
+	assert_int_equal(call(fixture, line, NULL, NULL), 413);
+}
+
+static void only_own_hosts_are_served(void **state)
+{
+	struct fixture *fixture = *state;
+
+	assert_int_equal(status_of(fixture, "GET /plain HTTP/1.1\r\nHost: localhost:%u\r\n\r\n"), 200);
+	assert_int_equal(status_of(fixture, "GET /plain HTTP/1.1\r\nHost: [::1]:%u\r\n\r\n"), 200);
+	assert_int_equal(status_of(fixture, "GET /plain HTTP/1.1\r\nHost: sandlot.example\r\n\r\n"), 200);
+	assert_int_equal(status_of(fixture, "GET /plain HTTP/1.0\r\nHost: localhost:%u\r\n\r\n"), 200);
+	assert_int_equal(status_of(fixture, "GET /plain HTTP/1.1\r\nHost: evil.example\r\n\r\n"), 421);
+	assert_int_equal(status_of(fixture, "GET /plain HTTP/1.1\r\nHost: evil.example:%u\r\n\r\n"), 421);
+	assert_int_equal(status_of(fixture, "GET /plain HTTP/1.1\r\nHost: localhost\r\n\r\n"), 421);
+	assert_int_equal(status_of(fixture, "GET /plain HTTP/1.1\r\n\r\n"), 400);
+	assert_int_equal(status_of(fixture, "GET /plain HTTP/1.0\r\n\r\n"), 400);
+	assert_int_equal(status_of(fixture, "GET /plain HTTP/1.1\r\nHost: localhost:%1$u\r\n"
+					    "Host: localhost:%1$u\r\n\r\n"),
+		400);
+}
+
+static void foreign_pages_are_kept_out(void **state)
+{
+	struct fixture *fixture = *state;
+	char own[128];
+
+	assert_int_equal(call(fixture, "GET /plain", "Origin: http://evil.example\r\n", NULL), 403);
+	assert_int_equal(call(fixture, "POST /open", "Origin: null\r\n", NULL), 403);
+	assert_int_equal(call(fixture, "POST /open", "Sec-Fetch-Site: cross-site\r\n", NULL), 403);
+	assert_int_equal(call(fixture, "POST /open", "Sec-Fetch-Site: same-site\r\n", NULL), 403);
+	assert_int_equal(call(fixture, "GET /plain", "Sec-Fetch-Site: cross-site\r\n", NULL), 200);
+	snprintf(own, sizeof(own), "Origin: http://localhost:%u\r\nSec-Fetch-Site: same-origin\r\n",
+		fixture->port);
+	assert_int_equal(call(fixture, "POST /open", own, NULL), 200);
+}
+
+static void a_token_is_needed(void **state)
+{
+	struct fixture *fixture = *state;
+	struct reply reply;
+	char value[256];
+	json_t *error;
+
+	client_call(fixture->port, "GET /echo/x", NULL, NULL, &reply);
+	assert_int_equal(reply.status, 401);
+	assert_string_equal(reply_header(&reply, "WWW-Authenticate", value), "Bearer");
+	error = error_of(&reply);
+	assert_string_equal(json_string_value(json_object_get(error, "code")), "unauthenticated");
+	json_decref(error);
+	reply_fini(&reply);
+	client_call(fixture->port, "GET /echo/x", "X-API-Key: wrong\r\n", NULL, &reply);
+	assert_int_equal(reply.status, 401);
+	assert_string_equal(reply_header(&reply, "WWW-Authenticate", value), "Bearer");
+	reply_fini(&reply);
+	assert_int_equal(call(fixture, "GET /echo/x", WITH_TOKEN, NULL), 200);
+	assert_int_equal(call(fixture, "GET /echo/x", "Authorization: Bearer " TOKEN "\r\n", NULL), 200);
+	assert_int_equal(call(fixture, "GET /echo/x", "Authorization: Basic eDp5\r\n", NULL), 401);
+	/* A stranger is not told what else is wrong. */
+	assert_int_equal(call(fixture, "POST /json", "X-API-Key: wrong\r\n", "{}"), 401);
+	assert_int_equal(call(fixture, "POST /json", "X-API-Key: wrong\r\n"
+						     "Content-Type: application/json\r\n",
+				 "nonsense"),
+		401);
+	assert_int_equal(call(fixture, "PUT /upload", "X-API-Key: wrong\r\n", "data"), 401);
+	assert_int_equal(fixture->entered, 0);
+}
+
+static void a_json_body_must_say_what_it_is(void **state)
+{
+	struct fixture *fixture = *state;
+
+	assert_int_equal(call(fixture, "POST /json", WITH_JSON, "{}"), 200);
+	assert_int_equal(call(fixture, "POST /json", WITH_TOKEN, NULL), 200);
+	assert_int_equal(call(fixture, "POST /json", WITH_TOKEN, ""), 200);
+	assert_int_equal(call(fixture, "POST /json",
+				 WITH_TOKEN "Content-Type: Application/JSON; charset=UTF-8\r\n", "{}"),
+		200);
+	assert_int_equal(call(fixture, "POST /json", WITH_TOKEN, "{}"), 415);
+	assert_int_equal(
+		call(fixture, "POST /json", WITH_TOKEN "Content-Type: text/plain\r\n", "{}"), 415);
+	assert_int_equal(call(fixture, "POST /json",
+				 WITH_TOKEN "Content-Type: application/json; charset=latin1\r\n", "{}"),
+		415);
+	assert_int_equal(
+		call(fixture, "POST /json", WITH_TOKEN "Content-Type: application/jsonx\r\n", "{}"),
+		415);
+	assert_int_equal(call(fixture, "POST /json", WITH_JSON "Content-Encoding: gzip\r\n", "{}"), 415);
+	assert_int_equal(
+		call(fixture, "POST /json", WITH_JSON "Content-Encoding: identity\r\n", "{}"), 200);
+	assert_int_equal(call(fixture, "GET /echo/x", WITH_JSON, "{}"), 400);
+	assert_int_equal(call(fixture, "GET /echo/x", WITH_JSON, ""), 200);
+}
+
+static void a_json_body_is_read_strictly(void **state)
+{
+	static const char *const bad[] = {"[]", "nonsense", "{\"a\":1,\"a\":2}", "{\"a\":NaN}",
+		"{\"a\":\"\xff\"}", "\xef\xbb\xbf{}", "{}{}", "{\"a\":\"\\u0000\"}"};
+	struct fixture *fixture = *state;
+	char *deep = mem_new(100001);
+	struct reply reply;
+
+	for (size_t i = 0; i < array_len(bad); i++)
+		assert_int_equal(call(fixture, "POST /json", WITH_JSON, bad[i]), 400);
+	memset(deep, '[', 100000);
+	assert_int_equal(call(fixture, "POST /json", WITH_JSON, deep), 400);
+	free(deep);
+	client_call(fixture->port, "POST /json", WITH_JSON, "{\"a\":[1,\"\xc3\xa4\"]}", &reply);
+	assert_string_equal(reply.body, "{\"a\":[1,\"\xc3\xa4\"]}");
+	reply_fini(&reply);
+}
+
+static void a_body_has_a_maximum(void **state)
+{
+	struct fixture *fixture = *state;
+	char *body = mem_new(REQUEST_BODY_MAX + 2);
+	struct reply reply;
+	int fd;
+
+	memset(body, ' ', REQUEST_BODY_MAX + 1);
+	memcpy(body, "{}", 2);
+	body[REQUEST_BODY_MAX] = '\0';
+	assert_int_equal(call(fixture, "POST /json", WITH_JSON, body), 200);
+	/* Refused by its length alone: nothing of it was sent. */
+	fd = client_connect(fixture->port);
+	client_print(fd, "POST /json HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_JSON
+			 "Content-Length: %u\r\n\r\n",
+		fixture->port, REQUEST_BODY_MAX + 1);
+	client_receive(fd, &reply, true);
+	assert_int_equal(reply.status, 413);
+	reply_fini(&reply);
+	assert_true(client_sees_close(fd));
+	close(fd);
+	/* In chunks the size shows only on the way. */
+	body[REQUEST_BODY_MAX] = ' ';
+	fd = client_connect(fixture->port);
+	client_print(fd, "POST /json HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_JSON
+			 "Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n",
+		fixture->port, REQUEST_BODY_MAX + 1, body);
+	client_receive(fd, &reply, true);
+	assert_int_equal(reply.status, 413);
+	reply_fini(&reply);
+	assert_true(client_sees_close(fd));
+	close(fd);
+	free(body);
+}
+
+static void a_chunked_body_is_read_as_well(void **state)
+{
+	struct fixture *fixture = *state;
+	struct reply reply;
+	int fd = client_connect(fixture->port);
+
+	client_print(fd, "POST /json HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_JSON
+			 "Transfer-Encoding: chunked\r\n\r\n3\r\n{\"a\r\n4\r\n\":1}\r\n0\r\n\r\n",
+		fixture->port);
+	client_receive(fd, &reply, true);
+	assert_int_equal(reply.status, 200);
+	assert_string_equal(reply.body, "{\"a\":1}");
+	reply_fini(&reply);
+	client_request(fd, fixture->port, "GET /plain", NULL, NULL);
+	client_receive(fd, &reply, true);
+	assert_int_equal(reply.status, 200);
+	reply_fini(&reply);
+	close(fd);
+}
+
+static void a_body_with_two_ends_is_refused_and_the_connection_closed(void **state)
+{
+	static const char *const framings[] = {
+		"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n",
+		"Content-Length: 2\r\nContent-Length: 2\r\n",
+		"Content-Length: 2\r\nContent-Length: 3\r\n",
+		"Transfer-Encoding: gzip\r\n",
+		"Transfer-Encoding: chunked \r\n",
+		"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
+		"Transfer-Encoding: identity\r\n",
+		"Content-Length : 2\r\n",
+		"Content-Length: +2\r\n",
+		"Content-Length: 2, 2\r\n",
+		"Content-Length: 0x2\r\n",
+		"Content-Length: -1\r\n",
+		"Content-Length: 99999999999999999999999\r\n",
+	};
+	struct fixture *fixture = *state;
+
+	for (size_t i = 0; i < array_len(framings); i++) {
+		struct reply reply;
+		int fd = client_connect(fixture->port);
+
+		client_print(fd, "POST /json HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_JSON "%s\r\n{}",
+			fixture->port, framings[i]);
+		client_receive(fd, &reply, true);
+		if (reply.status != 400 && reply.status != 413)
+			fail_msg("%s gave %d", framings[i], reply.status);
+		reply_fini(&reply);
+		assert_true(client_sees_close(fd));
+		close(fd);
+	}
+}
+
+static void headers_are_checked(void **state)
+{
+	struct fixture *fixture = *state;
+	char many[8192] = WITH_TOKEN;
+
+	assert_int_equal(call(fixture, "GET /echo/x", WITH_TOKEN WITH_TOKEN, NULL), 400);
+	assert_int_equal(call(fixture, "GET /echo/x", WITH_TOKEN "X-Test: a\r\nx-test: b\r\n", NULL), 400);
+	assert_int_equal(call(fixture, "GET /echo/x", WITH_TOKEN "Bad Name: a\r\n", NULL), 400);
+	assert_int_equal(call(fixture, "GET /echo/x", WITH_TOKEN "X-Test: a\x01\r\n", NULL), 400);
+	for (int i = 0; i < 120; i++)
+		snprintf(many + strlen(many), sizeof(many) - strlen(many), "X-%d: 1\r\n", i);
+	assert_int_equal(call(fixture, "GET /echo/x", many, NULL), 413);
+}
+
+static void expect_100_continue_asks_before_the_body_comes(void **state)
+{
+	struct fixture *fixture = *state;
+	struct reply reply;
+	char line[64] = "";
+	int fd = client_connect(fixture->port);
+
+	client_print(fd, "POST /json HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_JSON
+			 "Expect: 100-continue\r\nContent-Length: 7\r\n\r\n",
+		fixture->port);
+	assert_int_equal(recv(fd, line, 25, MSG_WAITALL), 25);
+	assert_string_equal(line, "HTTP/1.1 100 Continue\r\n\r\n");
+	client_send(fd, "{\"a\":1}", 7);
+	client_receive(fd, &reply, true);
+	assert_int_equal(reply.status, 200);
+	reply_fini(&reply);
+	close(fd);
+	/* A refusal comes instead of the 100. */
+	fd = client_connect(fixture->port);
+	client_print(fd, "POST /json HTTP/1.1\r\nHost: localhost:%u\r\nX-API-Key: wrong\r\n"
+			 "Content-Type: application/json\r\n"
+			 "Expect: 100-continue\r\nContent-Length: 7\r\n\r\n",
+		fixture->port);
+	assert_int_equal(recv(fd, line, 12, MSG_WAITALL), 12);
+	line[12] = '\0';
+	assert_string_equal(line, "HTTP/1.1 401");
+	close(fd);
+}
+
+static void errors_have_one_shape_and_tell_nothing_of_the_host(void **state)
+{
+	struct fixture *fixture = *state;
+	struct reply reply;
+	char value[256];
+	json_t *error;
+
+	client_call(fixture->port, "GET /internal", WITH_TOKEN "X-Request-ID: abc\r\n", NULL, &reply);
+	assert_int_equal(reply.status, 500);
+	error = error_of(&reply);
+	assert_string_equal(json_string_value(json_object_get(error, "code")), "internal_error");
+	assert_string_equal(json_string_value(json_object_get(error, "message")),
+		"the server failed; see its log for request abc");
+	assert_true(json_is_null(json_object_get(error, "remediation")));
+	assert_null(strstr(reply.body, "secret"));
+	json_decref(error);
+	reply_fini(&reply);
+	client_call(fixture->port, "GET /rate", WITH_TOKEN, NULL, &reply);
+	assert_int_equal(reply.status, 429);
+	assert_string_equal(reply_header(&reply, "Retry-After", value), "1");
+	error = error_of(&reply);
+	assert_string_equal(json_string_value(json_object_get(error, "code")), "slow_down");
+	assert_string_equal(json_string_value(json_object_get(error, "message")), "not so fast \"?\"");
+	assert_string_equal(json_string_value(json_object_get(error, "remediation")), "wait");
+	assert_true(json_is_true(json_object_get(error, "retryable")));
+	json_decref(error);
+	reply_fini(&reply);
+	assert_int_equal(call(fixture, "GET /nothing", WITH_TOKEN, NULL), 500);
+}
+
+static void head_is_get_without_a_body(void **state)
+{
+	struct fixture *fixture = *state;
+	struct reply reply;
+	char value[256];
+	int fd = client_connect(fixture->port);
+
+	client_request(fd, fixture->port, "HEAD /plain", NULL, NULL);
+	client_receive(fd, &reply, false);
+	assert_int_equal(reply.status, 200);
+	assert_string_equal(reply_header(&reply, "Content-Length", value), "5");
+	assert_string_equal(reply_header(&reply, "X-Extra", value), "yes");
+	reply_fini(&reply);
+	/* Nothing of the body is in the way of the next answer. */
+	client_request(fd, fixture->port, "HEAD /none", NULL, NULL);
+	client_receive(fd, &reply, false);
+	assert_int_equal(reply.status, 404);
+	reply_fini(&reply);
+	client_request(fd, fixture->port, "HEAD /download?size=1000", WITH_TOKEN, NULL);
+	client_receive(fd, &reply, false);
+	assert_int_equal(reply.status, 200);
+	assert_string_equal(reply_header(&reply, "Content-Length", value), "1000");
+	reply_fini(&reply);
+	client_request(fd, fixture->port, "HEAD /stream", WITH_TOKEN, NULL);
+	client_receive(fd, &reply, false);
+	assert_int_equal(reply.status, 200);
+	reply_fini(&reply);
+	assert_int_equal(recv(fd, value, 1, 0), 0);
+	fixture_wait(fixture, &fixture->gone, 1);
+	close(fd);
+}
+
+static void a_connection_serves_many_requests(void **state)
+{
+	static const char *const lines[] = {"GET /plain", "GET /none", "GET /echo/x", "POST /thing"};
+	static const int statuses[] = {200, 404, 401, 405};
+	struct fixture *fixture = *state;
+	int fd = client_connect(fixture->port);
+
+	for (int i = 0; i < 200; i++) {
+		struct reply reply;
+
+		/* Small bodies of refused requests are dropped, so that the connection stays usable. */
+		client_request(fd, fixture->port, lines[i % 4], NULL, i % 8 < 4 ? NULL : "dropped");
+		client_receive(fd, &reply, true);
+		assert_int_equal(reply.status, i % 8 == 4 ? 400 : statuses[i % 4]);
+		reply_fini(&reply);
+	}
+	close(fd);
+}
+
+static void pipelined_requests_are_answered_in_order(void **state)
+{
+	struct fixture *fixture = *state;
+	int fd = client_connect(fixture->port);
+
+	for (int i = 0; i < 50; i++) {
+		char line[64];
+
+		snprintf(line, sizeof(line), "GET /echo/%d", i);
+		client_request(fd, fixture->port, line, WITH_TOKEN, NULL);
+		client_request(fd, fixture->port, "POST /json", WITH_JSON, "{\"a\":1}");
+	}
+	for (int i = 0; i < 50; i++) {
+		struct reply reply;
+		char want[64];
+
+		client_receive(fd, &reply, true);
+		snprintf(want, sizeof(want), "\"name\":\"%d\"", i);
+		assert_non_null(strstr(reply.body, want));
+		reply_fini(&reply);
+		client_receive(fd, &reply, true);
+		assert_string_equal(reply.body, "{\"a\":1}");
+		reply_fini(&reply);
+	}
+	close(fd);
+}
+
+static void what_a_request_keeps_is_released(void **state)
+{
+	struct fixture *fixture = *state;
+
+	assert_int_equal(call(fixture, "DELETE /thing", WITH_TOKEN, NULL), 204);
+	fixture_wait(fixture, &fixture->released, 1);
+}
+
+/* Takes replies, which must have this status, until there are as many as wanted. */
+static unsigned collect(struct pollfd *clients, size_t count, int status, unsigned want)
+{
+	unsigned got = 0;
+
+	while (got < want) {
+		assert_true(poll(clients, count, 10000) > 0);
+		for (size_t i = 0; i < count; i++) {
+			struct reply reply;
+			char value[256];
+
+			if (!(clients[i].revents & POLLIN))
+				continue;
+			client_receive(clients[i].fd, &reply, true);
+			assert_int_equal(reply.status, status);
+			if (status == 503)
+				assert_string_equal(reply_header(&reply, "Retry-After", value), "1");
+			reply_fini(&reply);
+			close(clients[i].fd);
+			clients[i].fd = -1;
+			got++;
+		}
+	}
+	return got;
+}
+
+static void requests_beyond_the_queue_get_503(void **state)
+{
+	enum { WAITING = 16, REFUSED = 3, CLIENTS = 1 + WAITING + REFUSED };
+	struct pollfd clients[CLIENTS];
+	struct fixture fixture;
+
+	(void)state;
+	fixture_open(&fixture, 1);
+	for (int i = 0; i < CLIENTS; i++) {
+		clients[i] = (struct pollfd){client_connect(fixture.port), POLLIN, 0};
+		client_request(clients[i].fd, fixture.port, "GET /block", WITH_TOKEN, NULL);
+		fixture_wait(&fixture, &fixture.entered, 1);
+	}
+	/* The refused ones are answered while the others wait. */
+	assert_int_equal(collect(clients, CLIENTS, 503, REFUSED), REFUSED);
+	fixture_let_go(&fixture, 1 + WAITING);
+	assert_int_equal(collect(clients, CLIENTS, 200, 1 + WAITING), 1 + WAITING);
+	fixture_close(&fixture);
+}
+
+/* Bytes that begin like a request, so that they get past the first line. */
+static size_t make_garbage(unsigned round, uint16_t port, unsigned char *data, size_t size)
+{
+	static const char *const starts[] = {"", "GET /plain HTTP/1.1\r\nHost: localhost:%u\r\n",
+		"POST /json HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_JSON "Content-Length: 200\r\n\r\n",
+		"POST /json HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_JSON
+		"Transfer-Encoding: chunked\r\n\r\n",
+		"PUT /read HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_TOKEN
+		"Transfer-Encoding: chunked\r\n\r\n5\r\nabcde\r\n",
+		"GET /"};
+	size_t len;
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	len = (size_t)snprintf((char *)data, size, starts[round % array_len(starts)], port);
+#pragma GCC diagnostic pop
+	assert_true(getrandom(data + len, size - len, 0) == (ssize_t)(size - len));
+	return len + round * 131 % (size - len);
+}
+
+static void garbage_does_no_harm(void **state)
+{
+	struct fixture *fixture = *state;
+
+	for (unsigned round = 0; round < 600; round++) {
+		unsigned char data[2048];
+		size_t len = make_garbage(round, fixture->port, data, sizeof(data));
+		int fd = client_connect(fixture->port);
+
+		/* The server may have closed already: then the rest cannot be sent. */
+		if (send(fd, data, len, MSG_NOSIGNAL) < 0 || round % 3 == 0)
+			shutdown(fd, SHUT_WR);
+		if (round % 3 == 0)
+			assert_true(client_sees_close(fd));
+		close(fd);
+	}
+	assert_int_equal(call(fixture, "GET /plain", NULL, NULL), 200);
+}
+
+#define server_test(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		server_test(an_answer_has_the_headers_that_all_have),
+		server_test(a_handler_sees_what_was_sent),
+		server_test(missing_routes_and_methods_are_told_apart),
+		server_test(the_target_is_checked),
+		server_test(only_own_hosts_are_served),
+		server_test(foreign_pages_are_kept_out),
+		server_test(a_token_is_needed),
+		server_test(a_json_body_must_say_what_it_is),
+		server_test(a_json_body_is_read_strictly),
+		server_test(a_body_has_a_maximum),
+		server_test(a_chunked_body_is_read_as_well),
+		server_test(a_body_with_two_ends_is_refused_and_the_connection_closed),
+		server_test(headers_are_checked),
+		server_test(expect_100_continue_asks_before_the_body_comes),
+		server_test(errors_have_one_shape_and_tell_nothing_of_the_host),
+		server_test(head_is_get_without_a_body),
+		server_test(a_connection_serves_many_requests),
+		server_test(pipelined_requests_are_answered_in_order),
+		server_test(what_a_request_keeps_is_released),
+		cmocka_unit_test(requests_beyond_the_queue_get_503),
+		server_test(garbage_does_no_harm),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
