@@ -1,1 +1,47 @@
-int main(void){return 0;}
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * sandlot-agent: PID 1 of every sandbox.
+ *
+ * Theory of operation
+ *
+ * The keeper starts it inside the finished sandbox, with /dev/null as descriptors 0-2 and the
+ * lifeline as 3. It is one thread around one epoll (init.c), and it never blocks: whatever could is
+ * left to a child. It keeps no state on disk and knows no secret; wire/agent.h is its whole
+ * contract.
+ *
+ *   lifeline --fd--> link ---frames---> request ---> process  launch   pipes   backlog --> link
+ *                                          \-------> helper  (fork)   file_*   ----> channel
+ *
+ *   init      the loop; a row for each kind of frame
+ *   link      frames in and out over the socket of the day; drops nothing, waits for nobody
+ *   request   payloads taken apart (the part that is fuzzed)
+ *   process   commands: launch starts one, inlet feeds it, backlog keeps its output until it is
+ *             acknowledged, lineage signals all that came from it
+ *   helper    file requests: a forked child each, which runs one file_* from top to bottom on its
+ *             channel; path and walk are the two ways they have of naming files
+ *
+ * Invariants
+ *
+ *  1. A byte read from a command is sent, and sent again to the next daemon, until it is
+ * acknowledged; a command's exit is told after its last byte, until it is forgotten.
+ *  2. At most a window of output and of input is held for each command; beyond it the pipe fills
+ * and the command waits.
+ *  3. No pointer is kept in the kernel: events name a command by id, so one that has gone is not
+ * found.
+ *  4. Memory that an idle agent does not need is not there: buffers exist while they hold
+ * something.
+ *  5. Nothing in the sandbox can signal, trace or starve it: it blocks all signals, is not
+ * dumpable, and lets its children look worse to the OOM killer than itself.
+ *
+ * The road not taken: a thread or a coroutine for each command. It would read more simply, and cost
+ * a stack for each of the thousands of commands and sandboxes that mostly wait.
+ */
+#include "agent/init.h"
+#include "wire/agent.h"
+
+#include <unistd.h>
+
+int main(void)
+{
+	_exit(init_run(AGENT_LIFELINE_FD));
+}

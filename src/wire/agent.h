@@ -111,7 +111,7 @@ enum agent_stage { AGENT_STAGE_SETUP = 1, AGENT_STAGE_CWD, AGENT_STAGE_EXEC };
  *                                                       mount points are EBUSY.
  *  PACK     str path                                    answer; then the tree below it (or the one file) as
  *                                                       items, each directory before what is in it, names
- *                                                       relative; then item kind AGENT_ITEM_END. An item:
+ *                                                       relative; then a whole item AGENT_ITEM_END. An item:
  *                                                       u8 enum agent_item, u32 mode, u32 uid, u32 gid,
  *                                                       u64 mtime in ns, u64 size, str name, str target;
  *                                                       then for a file exactly size bytes (padded with

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The file requests of wire/agent.h, one function each, run by a helper process as root of the
+ * sandbox with umask 0.
+ *
+ * A function that returns -errno has not answered yet, or owes the second answer: its caller sends
+ * that as the failure. One that returns 0 has said all there was to say; where the conversation
+ * broke off in the middle, the end of the channel says so.
+ */
+#pragma once
+
+#include "agent/channel.h"
+#include "agent/request.h"
+
+int file_stat(struct channel *channel, const struct request_file *request) must_check;
+int file_read(struct channel *channel, const struct request_file *request) must_check;
+int file_write(struct channel *channel, const struct request_file *request) must_check;
+int file_list(struct channel *channel, const struct request_file *request) must_check;
+int file_mkdir(struct channel *channel, const struct request_file *request) must_check;
+int file_move(struct channel *channel, const struct request_file *request) must_check;
+int file_remove(struct channel *channel, const struct request_file *request) must_check;
+int file_pack(struct channel *channel, const struct request_file *request) must_check;
+int file_unpack(struct channel *channel, const struct request_file *request) must_check;

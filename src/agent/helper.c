@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/helper.h"
+
+#include "agent/channel.h"
+#include "agent/file.h"
+#include "base/fd.h"
+#include "wire/agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define CHANNEL_FD 3
+
+static int (*const operations[])(struct channel *, const struct request_file *) = {
+	[AGENT_FILE_STAT] = file_stat,
+	[AGENT_FILE_READ] = file_read,
+	[AGENT_FILE_WRITE] = file_write,
+	[AGENT_FILE_LIST] = file_list,
+	[AGENT_FILE_MKDIR] = file_mkdir,
+	[AGENT_FILE_MOVE] = file_move,
+	[AGENT_FILE_REMOVE] = file_remove,
+	[AGENT_FILE_PACK] = file_pack,
+	[AGENT_FILE_UNPACK] = file_unpack,
+};
+
+/*
+ * The child. Signals are let through again, so that a sandbox that is shut down need not wait for
+ * it; only SIGPIPE stays blocked, because sendfile() has no MSG_NOSIGNAL.
+ */
+static _Noreturn void run(const struct request_file *request, int fd)
+{
+	struct channel channel;
+	sigset_t blocked;
+	int flags;
+	int r;
+
+	if (fd != CHANNEL_FD && dup3(fd, CHANNEL_FD, O_CLOEXEC) < 0)
+		_exit(1);
+	syscall(SYS_close_range, CHANNEL_FD + 1, ~0u, 0);
+	sigemptyset(&blocked);
+	sigaddset(&blocked, SIGPIPE);
+	sigprocmask(SIG_SETMASK, &blocked, NULL);
+	umask(0);
+	/* The daemon may have made both ends of the channel nonblocking. */
+	flags = fcntl(CHANNEL_FD, F_GETFL);
+	if (flags < 0 || fcntl(CHANNEL_FD, F_SETFL, flags & ~O_NONBLOCK) < 0)
+		_exit(1);
+
+	channel_init(&channel, CHANNEL_FD);
+	r = request->path[0] == '/' ? operations[request->op](&channel, request) : -EINVAL;
+	if (r < 0)
+		channel_put_failure(&channel, -r, "");
+	_exit(channel_flush(&channel) < 0);
+}
+
+static void refuse(int fd, int errnum)
+{
+	struct channel channel;
+
+	channel_init(&channel, fd);
+	channel_put_failure(&channel, errnum, "");
+	/* A new channel has room for one answer; if not, its end is answer enough. */
+	if (fd_set_nonblocking(fd) == 0 && channel_flush(&channel) < 0)
+		errno = 0;
+	channel_fini(&channel);
+}
+
+void helper_start(struct helper_table *table, const struct oom *oom,
+	const struct request_file *request, int channel)
+{
+	pid_t pid;
+
+	if (table->count == HELPER_MAX) {
+		refuse(channel, EAGAIN);
+		fd_close(channel);
+		return;
+	}
+	oom_raise(oom);
+	pid = fork();
+	if (pid == 0)
+		run(request, channel);
+	if (pid < 0)
+		refuse(channel, errno);
+	else
+		table->pids[table->count++] = pid;
+	oom_restore(oom);
+	fd_close(channel);
+}
+
+bool helper_end(struct helper_table *table, pid_t pid)
+{
+	for (size_t i = 0; i < table->count; i++) {
+		if (table->pids[i] == pid) {
+			table->pids[i] = table->pids[--table->count];
+			return true;
+		}
+	}
+	return false;
+}

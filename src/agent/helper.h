@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * File requests, each in a child process of its own: a slow disk or a hostile tree holds up that
+ * child, never PID 1. The child keeps nothing of the agent but the request and its channel.
+ */
+#pragma once
+
+#include "agent/oom.h"
+#include "agent/request.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define HELPER_MAX 64
+
+struct helper_table {
+	pid_t pids[HELPER_MAX];
+	size_t count;
+};
+
+/*
+ * Starts a helper for request, which answers on channel; where none can be started, the reason is
+ * the answer. Channel is closed in any case.
+ */
+void helper_start(struct helper_table *table, const struct oom *oom,
+	const struct request_file *request, int channel);
+
+/* A child ended; false if it was no helper. */
+bool helper_end(struct helper_table *table, pid_t pid);

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/init.h"
+
+#include "agent/helper.h"
+#include "agent/lineage.h"
+#include "agent/link.h"
+#include "agent/process.h"
+#include "agent/request.h"
+#include "agent/watch.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "wire/agent.h"
+#include "wire/fdpass.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define EVENTS_MAX 16
+
+struct init {
+	int epoll_fd;
+	int signal_fd;
+	int lifeline_fd;
+	bool ends; /* leave the loop */
+	bool shutting_down;
+	uint64_t deadline_ms; /* of the shutdown */
+	struct link link;
+	struct process_table processes;
+	struct helper_table helpers;
+};
+
+static int handle_attach(struct init *init, const struct frame *frame)
+{
+	uint32_t version;
+	int r = request_u32_parse(frame, &version);
+
+	if (r < 0)
+		return r;
+	/* Whether it can speak with our version is for the daemon to say. */
+	init->link.attached = true;
+	process_resume_all(&init->processes);
+	return 0;
+}
+
+static int handle_exec(struct init *init, const struct frame *frame)
+{
+	return process_exec(&init->processes, frame);
+}
+
+static int handle_stdin(struct init *init, const struct frame *frame)
+{
+	return process_stdin(&init->processes, frame);
+}
+
+static int handle_stdin_close(struct init *init, const struct frame *frame)
+{
+	return process_stdin_close(&init->processes, frame);
+}
+
+static int handle_signal(struct init *init, const struct frame *frame)
+{
+	return process_signal(&init->processes, frame);
+}
+
+static int handle_ack(struct init *init, const struct frame *frame)
+{
+	return process_ack(&init->processes, frame);
+}
+
+static int handle_forget(struct init *init, const struct frame *frame)
+{
+	return process_forget(&init->processes, frame);
+}
+
+static int handle_file(struct init *init, const struct frame *frame)
+{
+	auto_fd int channel = link_take_fd(&init->link);
+	struct request_file request;
+	int r;
+
+	if (channel < 0)
+		return -EPROTO;
+	r = request_file_parse(frame, &request);
+	if (r < 0)
+		return r;
+	helper_start(&init->helpers, &init->processes.base.oom, &request, take_fd(&channel));
+	request_file_fini(&request);
+	return 0;
+}
+
+/* A stopped process would sleep through its SIGTERM. */
+static void signal_everybody(void)
+{
+	static const int signals[] = {SIGTERM, SIGCONT};
+
+	for (size_t i = 0; i < array_len(signals); i++) {
+		/* Where it is not PID 1 (a test), -1 would mean the whole machine. */
+		if (getpid() == 1)
+			kill(-1, signals[i]);
+		else
+			lineage_signal_own(signals[i]);
+	}
+}
+
+static int handle_shutdown(struct init *init, const struct frame *frame)
+{
+	uint32_t grace_ms;
+	int r = request_u32_parse(frame, &grace_ms);
+
+	if (r < 0)
+		return r;
+	if (init->shutting_down)
+		return 0;
+	init->shutting_down = true;
+	init->deadline_ms = clock_steady_ms() + grace_ms;
+	init->processes.closed = true;
+	signal_everybody();
+	return 0;
+}
+
+typedef int frame_handler(struct init *init, const struct frame *frame);
+
+static frame_handler *const handlers[] = {
+	[AGENT_ATTACH] = handle_attach,
+	[AGENT_EXEC] = handle_exec,
+	[AGENT_STDIN] = handle_stdin,
+	[AGENT_STDIN_CLOSE] = handle_stdin_close,
+	[AGENT_SIGNAL] = handle_signal,
+	[AGENT_ACK] = handle_ack,
+	[AGENT_FORGET] = handle_forget,
+	[AGENT_FILE] = handle_file,
+	[AGENT_SHUTDOWN] = handle_shutdown,
+};
+
+/* AGENT_ATTACH comes first, and only then. */
+static int handle_frame(void *context, const struct frame *frame)
+{
+	struct init *init = context;
+
+	if (frame->kind >= array_len(handlers) || !handlers[frame->kind])
+		return -EPROTO;
+	if ((frame->kind == AGENT_ATTACH) == init->link.attached)
+		return -EPROTO;
+	return handlers[frame->kind](init, frame);
+}
+
+static void lifeline_ready(struct init *init)
+{
+	int fds[FDPASS_MAX];
+	char byte;
+	ssize_t n = fdpass_recv(init->lifeline_fd, &byte, 1, fds, MSG_DONTWAIT);
+
+	if (n == -EAGAIN || n == -EPROTO)
+		return;
+	if (n <= 0) {
+		init->ends = true;
+		return;
+	}
+	if (byte == AGENT_LINK && fds[0] >= 0) {
+		link_open(&init->link, fds[0]);
+		fds[0] = -1;
+	}
+	for (size_t i = 0; i < FDPASS_MAX; i++)
+		fd_close(fds[i]);
+}
+
+static void link_ready(struct init *init, uint32_t events)
+{
+	if (events & EPOLLOUT) {
+		link_resume(&init->link);
+		process_send_all(&init->processes);
+	}
+	if (events & ~(uint32_t)EPOLLOUT)
+		link_receive(&init->link, handle_frame, init);
+}
+
+/* Besides its own children, PID 1 reaps every orphan of the sandbox. */
+static void children_ready(struct init *init)
+{
+	struct signalfd_siginfo info;
+	struct rusage usage;
+	int status;
+	pid_t pid;
+
+	if (read(init->signal_fd, &info, sizeof(info)) < 0 && errno != EAGAIN)
+		return;
+	while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
+		if (!process_end(&init->processes, pid, status, &usage))
+			helper_end(&init->helpers, pid);
+	}
+}
+
+static void dispatch(struct init *init, const struct epoll_event *event)
+{
+	enum watch_role role = watch_role(event->data.u64);
+
+	switch (role) {
+	case WATCH_LIFELINE:
+		lifeline_ready(init);
+		break;
+	case WATCH_LINK:
+		link_ready(init, event->events);
+		break;
+	case WATCH_CHILDREN:
+		children_ready(init);
+		break;
+	case WATCH_STDIN:
+	case WATCH_STDOUT:
+	case WATCH_STDERR:
+		process_ready(&init->processes, role, watch_id(event->data.u64), event->events);
+		break;
+	}
+}
+
+/* How long epoll may wait: for ever, or until a shutdown's grace is over. */
+static int patience_ms(const struct init *init)
+{
+	uint64_t now;
+
+	if (!init->shutting_down)
+		return -1;
+	now = clock_steady_ms();
+	if (now >= init->deadline_ms)
+		return 0;
+	return (int)(init->deadline_ms - now < 1000 ? init->deadline_ms - now : 1000);
+}
+
+static bool is_shut_down(const struct init *init)
+{
+	siginfo_t info;
+
+	if (!init->shutting_down)
+		return false;
+	return clock_steady_ms() >= init->deadline_ms ||
+	       (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD);
+}
+
+static void loop(struct init *init)
+{
+	struct epoll_event events[EVENTS_MAX];
+
+	while (!init->ends) {
+		int n = epoll_wait(init->epoll_fd, events, EVENTS_MAX, patience_ms(init));
+
+		for (int i = 0; i < n; i++)
+			dispatch(init, &events[i]);
+		link_settle(&init->link);
+		if (is_shut_down(init))
+			init->ends = true;
+	}
+}
+
+/*
+ * Everything is blocked: PID 1 must not die of a signal that it forgot. Commands get the default
+ * dispositions set here, since they are kept over exec.
+ */
+static int open_signals(void)
+{
+	sigset_t set;
+
+	for (int i = 1; i < SIGRTMIN; i++)
+		signal(i, SIG_DFL);
+	sigfillset(&set);
+	sigprocmask(SIG_SETMASK, &set, NULL);
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int init_run(int lifeline_fd)
+{
+	struct init init = {.lifeline_fd = lifeline_fd};
+
+	umask(022);
+	init.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	init.signal_fd = open_signals();
+	link_init(&init.link, init.epoll_fd);
+	process_table_init(&init.processes, init.epoll_fd, &init.link);
+	/* From here on nobody in the sandbox can trace it, or take its memory or descriptors. */
+	prctl(PR_SET_DUMPABLE, 0);
+	if (fcntl(lifeline_fd, F_SETFD, FD_CLOEXEC) < 0 ||
+		watch_add(init.epoll_fd, init.signal_fd, EPOLLIN, WATCH_CHILDREN, 0) < 0 ||
+		watch_add(init.epoll_fd, lifeline_fd, EPOLLIN, WATCH_LIFELINE, 0) < 0)
+		return 1;
+	loop(&init);
+	return 0;
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * While the child runs, the agent stands still. A process of the sandbox that stops the child with
+ * SIGSTOP in the few microseconds between setresuid() and execve() would stop PID 1 with it. It
+ * gains nothing but a sandbox that no longer answers, which the keeper kills; a fork for each
+ * command would close that at three times the price.
+ */
+#include "agent/launch.h"
+
+#include "base/mem.h"
+#include "wire/agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define STACK_LEN    (AGENT_PATH_MAX + 4096)
+#define PATH_DEFAULT "/usr/local/bin:/usr/bin:/bin"
+#define SHELL	     "/bin/sh"
+
+/* The C library's setresuid() and friends talk to threads: the child uses none of them. */
+#define raw(...) syscall(__VA_ARGS__)
+
+/* The child never returns: AddressSanitizer would keep its frames poisoned for the agent. */
+#define in_child __attribute__((no_sanitize("address", "undefined")))
+
+/* Pages that are not touched cost nothing: neither time now nor memory ever after. */
+#define not_cleared __attribute__((uninitialized))
+
+/* Lives on the agent's stack, seen by both; the child writes stage and errnum when it fails. */
+struct shared {
+	const struct launch_base *base;
+	const struct request_exec *exec;
+	const int *fds;
+	const char *search; /* PATH, if argv[0] has to be looked up */
+	int stage;
+	int errnum;
+};
+
+void launch_prepare(struct launch_base *ret_base)
+{
+	struct rlimit raised;
+
+	oom_open(&ret_base->oom);
+	ret_base->uid = getuid();
+	ret_base->gid = getgid();
+	/* Children inherit that there are none. Where it is refused they could not do it either. */
+	if (setgroups(0, NULL) < 0)
+		errno = 0;
+	/* Two or three descriptors for each command: the soft limit of 1024 is not the agent's. */
+	if (getrlimit(RLIMIT_NOFILE, &ret_base->files) < 0)
+		ret_base->files = (struct rlimit){.rlim_cur = 1024, .rlim_max = 1024};
+	raised = ret_base->files;
+	raised.rlim_cur = raised.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &raised) < 0)
+		ret_base->files.rlim_cur = ret_base->files.rlim_max;
+}
+
+/* A script without "#!": the shell runs it, as execvp() has it. */
+in_child static void run_by_shell(struct shared *shared, char *path)
+{
+	char **argv = shared->exec->argv - 1;
+	char *saved = argv[1];
+
+	argv[0] = (char *)SHELL;
+	argv[1] = path;
+	raw(SYS_execve, SHELL, argv, shared->exec->envp);
+	argv[1] = saved;
+}
+
+in_child static void execute(struct shared *shared, char *path)
+{
+	raw(SYS_execve, path, shared->exec->argv, shared->exec->envp);
+	if (errno == ENOEXEC)
+		run_by_shell(shared, path);
+}
+
+/*
+ * Tries each directory of PATH. A place that has no such file is passed by, one that has it without
+ * the right to run it is remembered, and any other failure (too many arguments, no memory) is
+ * final.
+ */
+in_child static void search(struct shared *shared)
+{
+	char candidate[AGENT_PATH_MAX] not_cleared;
+	const char *name = shared->exec->argv[0];
+	size_t name_len = strlen(name);
+	bool is_denied = false;
+
+	errno = ENOENT;
+	if (name_len == 0)
+		return;
+	for (const char *dir = shared->search, *end; dir; dir = *end ? end + 1 : NULL) {
+		size_t len;
+
+		end = strchrnul(dir, ':');
+		len = (size_t)(end - dir);
+		if (len + 1 + name_len + 1 > sizeof(candidate))
+			continue;
+		memcpy(candidate, dir, len);
+		if (len > 0)
+			candidate[len++] = '/';
+		memcpy(candidate + len, name, name_len + 1);
+		execute(shared, candidate);
+		if (errno == EACCES)
+			is_denied = true;
+		else if (errno != ENOENT && errno != ENOTDIR)
+			return;
+	}
+	errno = is_denied ? EACCES : ENOENT;
+}
+
+/* Session, descriptors, limit, identity: false with errno. */
+in_child static bool set_up(const struct shared *shared)
+{
+	const struct launch_base *base = shared->base;
+	const struct request_exec *exec = shared->exec;
+
+	if (raw(SYS_setsid) < 0)
+		return false;
+	for (int i = 0; i < 3; i++) {
+		if (shared->fds[i] >= 0 && raw(SYS_dup3, shared->fds[i], i, 0) < 0)
+			return false;
+	}
+	if (raw(SYS_close_range, 3, ~0u, 0) < 0)
+		return false;
+	if (base->files.rlim_cur != base->files.rlim_max &&
+		raw(SYS_prlimit64, 0, RLIMIT_NOFILE, &base->files, NULL) < 0)
+		return false;
+	if (exec->gid != base->gid && raw(SYS_setresgid, exec->gid, exec->gid, exec->gid) < 0)
+		return false;
+	if (exec->uid != base->uid && raw(SYS_setresuid, exec->uid, exec->uid, exec->uid) < 0)
+		return false;
+	return true;
+}
+
+/* Each step says what it would be that failed, before it is tried. */
+in_child static int child(void *argument)
+{
+	static const uint64_t no_signals;
+	struct shared *shared = argument;
+	int stage = AGENT_STAGE_SETUP;
+
+	if (!set_up(shared))
+		goto failed;
+	/* As the user: a directory that the user may not enter is no working directory. */
+	stage = AGENT_STAGE_CWD;
+	if (raw(SYS_chdir, shared->exec->cwd) < 0)
+		goto failed;
+	stage = AGENT_STAGE_EXEC;
+	raw(SYS_rt_sigprocmask, SIG_SETMASK, &no_signals, NULL, sizeof(no_signals));
+	if (shared->search)
+		search(shared);
+	else
+		execute(shared, shared->exec->argv[0]);
+failed:
+	shared->errnum = errno;
+	shared->stage = stage;
+	raw(SYS_exit, 127);
+	__builtin_unreachable();
+}
+
+static const char *path_of(char *const *envp)
+{
+	for (; *envp; envp++) {
+		if (strncmp(*envp, "PATH=", 5) == 0)
+			return *envp + 5;
+	}
+	return PATH_DEFAULT;
+}
+
+pid_t launch_run(const struct launch_base *base, const struct request_exec *exec, const int fds[3],
+	int *ret_stage)
+{
+	struct shared shared = {.base = base, .exec = exec, .fds = fds};
+	char stack[STACK_LEN] not_cleared __attribute__((aligned(16)));
+	pid_t pid;
+	int errnum;
+
+	/* -1 would mean "leave it": the command would run as root. */
+	if (exec->uid == UINT32_MAX || exec->gid == UINT32_MAX) {
+		*ret_stage = AGENT_STAGE_SETUP;
+		return -EINVAL;
+	}
+	if (!strchr(exec->argv[0], '/'))
+		shared.search = path_of(exec->envp);
+	oom_raise(&base->oom);
+	pid = clone(child, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | SIGCHLD, &shared);
+	errnum = errno;
+	/* The child's setresuid() may have made the shared memory dumpable (fs.suid_dumpable). */
+	prctl(PR_SET_DUMPABLE, 0);
+	oom_restore(&base->oom);
+	if (pid < 0) {
+		*ret_stage = AGENT_STAGE_SETUP;
+		return -errnum;
+	}
+	if (shared.stage == 0)
+		return pid;
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	*ret_stage = shared.stage;
+	return -shared.errnum;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Starting a command: from the agent to the first instruction of another program.
+ *
+ * The child shares the agent's memory until it execs (CLONE_VM | CLONE_VFORK): nothing is copied,
+ * so an exec costs little more than the program itself. In return the child may only make system
+ * calls.
+ */
+#pragma once
+
+#include "agent/oom.h"
+#include "agent/request.h"
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+/* What every child needs to know about the agent; filled once. */
+struct launch_base {
+	struct oom oom;
+	struct rlimit files; /* RLIMIT_NOFILE as it was before the agent raised its own */
+	uid_t uid;
+	gid_t gid;
+};
+
+/* Called once at the start. Raises the agent's own limit of descriptors and drops its groups. */
+void launch_prepare(struct launch_base *ret_base);
+
+/*
+ * Starts exec with fds as its 0, 1 and 2 (fds[0] < 0: the agent's own, which is /dev/null). The
+ * pid; or -errno with *ret_stage (enum agent_stage), when the program never ran and nothing is
+ * left.
+ */
+pid_t launch_run(const struct launch_base *base, const struct request_exec *exec, const int fds[3],
+	int *ret_stage) must_check;

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "agent/process.h"
+
+#include "agent/lineage.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "wire/agent.h"
+#include "wire/pack.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+/* Descriptors that commands never get, so that links and file requests always find one. */
+#define FDS_RESERVED 96
+
+/* The read end of standard output or standard error. */
+struct outlet {
+	int fd;
+	bool readable; /* since the last event no read came back short */
+	bool hung_up;  /* read up to the end of the file */
+	bool draining; /* the command ended: only what was there then is read */
+	size_t left;   /* how much that is */
+};
+
+struct process {
+	struct process *next;
+	uint32_t id;
+	pid_t pid;
+	uint64_t started_us;
+	struct inlet inlet;
+	struct outlet outlets[2];
+	struct backlog backlog;
+	bool ended;
+	bool end_sent;
+	uint32_t wait_status;
+	uint64_t cpu_us;
+	uint64_t peak_bytes;
+	uint64_t duration_us;
+};
+
+void process_table_init(struct process_table *table, int epoll_fd, struct link *link)
+{
+	*table = (struct process_table){.epoll_fd = epoll_fd, .link = link};
+	launch_prepare(&table->base);
+}
+
+static struct process **slot_of(struct process_table *table, uint32_t id)
+{
+	struct process **slot = &table->heads[id % PROCESS_HEADS];
+
+	while (*slot && (*slot)->id != id)
+		slot = &(*slot)->next;
+	return slot;
+}
+
+static struct process *find(struct process_table *table, uint32_t id)
+{
+	return *slot_of(table, id);
+}
+
+static void process_free(struct process *process)
+{
+	inlet_fini(&process->inlet);
+	for (size_t i = 0; i < 2; i++)
+		fd_close(process->outlets[i].fd);
+	backlog_fini(&process->backlog);
+	free(process);
+}
+
+/* Output */
+
+static void outlet_close(struct outlet *outlet)
+{
+	fd_close(outlet->fd);
+	outlet->fd = -1;
+	outlet->readable = false;
+}
+
+/*
+ * Reads once. A read that comes back short has emptied the pipe, and the next byte brings the next
+ * event (the watch is edge-triggered); only the end of the file brings none, hence hung_up.
+ */
+static void outlet_read(struct outlet *outlet, enum backlog_stream stream, struct backlog *backlog)
+{
+	uint8_t *at;
+	size_t room = backlog_space(backlog, &at);
+	ssize_t n;
+
+	if (room == 0)
+		return;
+	if (outlet->draining && room > outlet->left)
+		room = outlet->left;
+	n = read(outlet->fd, at, room);
+	if (n < 0 && errno == EAGAIN && !outlet->draining) {
+		outlet->readable = false;
+		return;
+	}
+	if (n <= 0) {
+		outlet_close(outlet);
+		return;
+	}
+	backlog_add(backlog, stream, (size_t)n);
+	if (outlet->draining) {
+		outlet->left -= (size_t)n;
+		if (outlet->left == 0)
+			outlet_close(outlet);
+	} else if ((size_t)n < room && !outlet->hung_up) {
+		outlet->readable = false;
+	}
+}
+
+/* Reads both pipes once; false when there is nothing to read, or no room. */
+static bool read_output(struct process *process)
+{
+	uint64_t before = process->backlog.end;
+
+	for (size_t i = 0; i < 2; i++) {
+		struct outlet *outlet = &process->outlets[i];
+
+		if (outlet->readable)
+			outlet_read(outlet, i ? BACKLOG_STDERR : BACKLOG_STDOUT, &process->backlog);
+	}
+	return process->backlog.end != before;
+}
+
+static void send_output(struct process_table *table, struct process *process)
+{
+	struct backlog_piece piece;
+
+	while (backlog_next(&process->backlog, AGENT_OUTPUT_CHUNK, &piece)) {
+		if (!link_put_output(table->link, process->id, &piece))
+			return;
+		backlog_send(&process->backlog, piece.len);
+	}
+}
+
+static void send_end(struct process_table *table, struct process *process)
+{
+	const struct backlog *backlog = &process->backlog;
+	struct buf *out;
+
+	if (!process->ended || process->end_sent || backlog->sent != backlog->end ||
+		process->outlets[0].fd >= 0 || process->outlets[1].fd >= 0)
+		return;
+	out = link_begin(table->link, AGENT_EXITED, process->id, 4 + 4 * 8);
+	if (!out)
+		return;
+	pack_u32(out, process->wait_status);
+	pack_u64(out, backlog->end);
+	pack_u64(out, process->cpu_us);
+	pack_u64(out, process->peak_bytes);
+	pack_u64(out, process->duration_us);
+	process->end_sent = true;
+}
+
+/* Moves output along as far as window and link allow; at most one window's worth at a time. */
+static void pump(struct process_table *table, struct process *process)
+{
+	while (read_output(process))
+		send_output(table, process);
+	send_output(table, process);
+	send_end(table, process);
+}
+
+/* Exec */
+
+static int report_failure(struct process_table *table, uint32_t id, int stage, int errnum)
+{
+	struct buf *out = link_begin(table->link, AGENT_FAILED, id, 1 + 4);
+
+	if (out) {
+		pack_u8(out, (uint8_t)stage);
+		pack_u32(out, (uint32_t)errnum);
+	}
+	return 0;
+}
+
+/*
+ * One pipe: *ours is the agent's end, nonblocking, *theirs the command's. The user may open
+ * /dev/stdout by name only if the pipe is the user's.
+ */
+static int open_pipe(const struct process_table *table, const struct request_exec *exec,
+	bool is_input, int *ours, int *theirs)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -errno;
+	*ours = ends[is_input ? 1 : 0];
+	*theirs = ends[is_input ? 0 : 1];
+	if ((rlim_t)ends[1] + FDS_RESERVED > table->base.files.rlim_max)
+		return -EMFILE;
+	if (exec->uid != table->base.uid && fchown(*theirs, exec->uid, exec->gid) < 0)
+		return -errno;
+	return fcntl(*ours, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
+}
+
+static int open_pipes(struct process_table *table, const struct request_exec *exec,
+	struct process *process, int fds[3])
+{
+	int r = 0;
+
+	if (exec->flags & AGENT_EXEC_STDIN)
+		r = open_pipe(table, exec, true, &process->inlet.fd, &fds[0]);
+	for (size_t i = 0; i < 2 && r == 0; i++) {
+		struct outlet *outlet = &process->outlets[i];
+
+		r = open_pipe(table, exec, false, &outlet->fd, &fds[1 + i]);
+		if (r == 0)
+			r = watch_add(table->epoll_fd, outlet->fd, EPOLLIN | EPOLLET,
+				i ? WATCH_STDERR : WATCH_STDOUT, process->id);
+	}
+	return r;
+}
+
+/* The pid, or -errno with its stage. */
+static int start(struct process_table *table, const struct request_exec *exec,
+	struct process *process, int *ret_stage)
+{
+	int fds[3] = {-1, -1, -1};
+	int r;
+
+	*ret_stage = AGENT_STAGE_SETUP;
+	if (exec->flags & ~AGENT_EXEC_STDIN)
+		return -EINVAL;
+	if (table->closed)
+		return -ESHUTDOWN;
+	if (table->count == AGENT_PROCESSES_MAX)
+		return -EAGAIN;
+	r = open_pipes(table, exec, process, fds);
+	process->started_us = clock_steady_us();
+	if (r == 0)
+		r = launch_run(&table->base, exec, fds, ret_stage);
+	for (size_t i = 0; i < 3; i++)
+		fd_close(fds[i]);
+	return r;
+}
+
+int process_exec(struct process_table *table, const struct frame *frame)
+{
+	struct request_exec exec;
+	struct process *process;
+	struct buf *out;
+	int stage;
+	int r;
+
+	if (find(table, frame->id))
+		return -EPROTO;
+	r = request_exec_parse(frame, &exec);
+	if (r < 0)
+		return r;
+	process = mem_new(sizeof(*process));
+	process->id = frame->id;
+	process->outlets[0].fd = process->outlets[1].fd = -1;
+	inlet_init(&process->inlet, -1);
+	backlog_init(&process->backlog);
+	r = start(table, &exec, process, &stage);
+	request_exec_fini(&exec);
+	if (r < 0) {
+		process_free(process);
+		return report_failure(table, frame->id, stage, -r);
+	}
+	process->pid = r;
+	*slot_of(table, process->id) = process;
+	table->count++;
+	out = link_begin(table->link, AGENT_STARTED, process->id, 4);
+	if (out)
+		pack_u32(out, (uint32_t)process->pid);
+	return 0;
+}
+
+/* Input */
+
+static void acknowledge_input(struct process_table *table, const struct process *process)
+{
+	struct buf *out = link_begin(table->link, AGENT_STDIN_ACK, process->id, 8);
+
+	if (out)
+		pack_u64(out, process->inlet.taken);
+}
+
+static void feed(struct process_table *table, struct process *process, uint64_t taken_before)
+{
+	inlet_write(&process->inlet, table->epoll_fd, process->id);
+	if (process->inlet.taken != taken_before)
+		acknowledge_input(table, process);
+}
+
+int process_stdin(struct process_table *table, const struct frame *frame)
+{
+	struct process *process = find(table, frame->id);
+	uint64_t before;
+	int r;
+
+	if (!process)
+		return 0;
+	before = process->inlet.taken;
+	r = inlet_add(&process->inlet, frame->payload, frame->len);
+	if (r < 0)
+		return r;
+	feed(table, process, before);
+	return 0;
+}
+
+int process_stdin_close(struct process_table *table, const struct frame *frame)
+{
+	struct process *process = find(table, frame->id);
+	int r = request_empty_parse(frame);
+
+	if (r == 0 && process)
+		inlet_end(&process->inlet);
+	return r;
+}
+
+/* The rest of a command's life */
+
+/*
+ * The number of a process that was reaped is only given out again when nobody is left in its
+ * session. So as long as no process has it, that session can still be reached.
+ */
+static bool is_number_ours(const struct process *process)
+{
+	return !process->ended || (kill(process->pid, 0) < 0 && errno == ESRCH);
+}
+
+int process_signal(struct process_table *table, const struct frame *frame)
+{
+	struct process *process = find(table, frame->id);
+	struct request_signal request;
+	int r = request_signal_parse(frame, &request);
+
+	if (r < 0)
+		return r;
+	if (!process || !is_number_ours(process))
+		return 0;
+	if (request.whole_tree)
+		lineage_signal(process->pid, request.signal);
+	else if (!process->ended)
+		kill(process->pid, request.signal);
+	return 0;
+}
+
+int process_ack(struct process_table *table, const struct frame *frame)
+{
+	struct process *process = find(table, frame->id);
+	uint64_t offset;
+	int r = request_u64_parse(frame, &offset);
+
+	if (r < 0 || !process)
+		return r;
+	r = backlog_ack(&process->backlog, offset);
+	if (r < 0)
+		return r;
+	pump(table, process);
+	return 0;
+}
+
+int process_forget(struct process_table *table, const struct frame *frame)
+{
+	struct process **slot = slot_of(table, frame->id);
+	struct process *process = *slot;
+	int r = request_empty_parse(frame);
+
+	if (r < 0 || !process)
+		return r;
+	*slot = process->next;
+	table->count--;
+	process_free(process);
+	return 0;
+}
+
+bool process_end(
+	struct process_table *table, pid_t pid, int wait_status, const struct rusage *usage)
+{
+	struct process *process = NULL;
+
+	for (size_t i = 0; i < PROCESS_HEADS && !process; i++) {
+		process = table->heads[i];
+		while (process && (process->ended || process->pid != pid))
+			process = process->next;
+	}
+	if (!process)
+		return false;
+	process->ended = true;
+	process->wait_status = (uint32_t)wait_status;
+	process->duration_us = clock_steady_us() - process->started_us;
+	process->cpu_us = (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000000 +
+			  (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec);
+	process->peak_bytes = (uint64_t)usage->ru_maxrss * 1024;
+	inlet_discard(&process->inlet);
+	/* A child that keeps the pipes may go on writing: what it adds is not waited for. */
+	for (size_t i = 0; i < 2; i++) {
+		struct outlet *outlet = &process->outlets[i];
+		int left = 0;
+
+		if (outlet->fd < 0)
+			continue;
+		if (ioctl(outlet->fd, FIONREAD, &left) < 0 || left == 0) {
+			outlet_close(outlet);
+			continue;
+		}
+		outlet->draining = outlet->readable = true;
+		outlet->left = (size_t)left;
+	}
+	pump(table, process);
+	return true;
+}
+
+void process_ready(struct process_table *table, enum watch_role role, uint32_t id, uint32_t events)
+{
+	struct process *process = find(table, id);
+	struct outlet *outlet;
+
+	if (!process)
+		return;
+	if (role == WATCH_STDIN) {
+		feed(table, process, process->inlet.taken);
+		return;
+	}
+	outlet = &process->outlets[role == WATCH_STDERR];
+	if (outlet->fd < 0)
+		return;
+	/* Hung up without a byte to read: that is the end, and needs no buffer to find it in. */
+	if ((events & (EPOLLIN | EPOLLHUP)) == EPOLLHUP)
+		outlet_close(outlet);
+	outlet->readable = outlet->fd >= 0;
+	outlet->hung_up |= (events & (EPOLLHUP | EPOLLERR)) != 0;
+	pump(table, process);
+}
+
+void process_send_all(struct process_table *table)
+{
+	for (size_t i = 0; i < PROCESS_HEADS; i++) {
+		for (struct process *p = table->heads[i]; p; p = p->next)
+			pump(table, p);
+	}
+}
+
+void process_resume_all(struct process_table *table)
+{
+	struct buf *out =
+		link_begin(table->link, AGENT_HELLO, 0, (uint32_t)(4 + 4 + 4 * table->count));
+
+	assert(out);
+	pack_u32(out, AGENT_VERSION);
+	pack_u32(out, table->count);
+	for (size_t i = 0; i < PROCESS_HEADS; i++) {
+		for (struct process *p = table->heads[i]; p; p = p->next)
+			pack_u32(out, p->id);
+	}
+	for (size_t i = 0; i < PROCESS_HEADS; i++) {
+		for (struct process *p = table->heads[i]; p; p = p->next) {
+			backlog_rewind(&p->backlog);
+			p->end_sent = false;
+			/* An acknowledgement may have been lost with the last link. */
+			if (p->inlet.taken > 0)
+				acknowledge_input(table, p);
+			pump(table, p);
+		}
+	}
+}

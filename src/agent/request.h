@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The payloads of the frames that the daemon sends, taken apart. Nothing here acts on anything, so
+ * all of it can be fuzzed. Every parser returns 0, or -EPROTO for a payload that is not exactly
+ * what wire/agent.h says; the link is closed then.
+ */
+#pragma once
+
+#include "base/mem.h"
+#include "wire/frame.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct request_exec {
+	uint32_t flags;
+	uint32_t uid;
+	uint32_t gid;
+	uint16_t columns;
+	uint16_t rows;
+	char *cwd;
+	char **argv; /* at least one; a free place lies before it, for "/bin/sh" */
+	char **envp;
+	void *block; /* what all of the above points into */
+};
+
+int request_exec_parse(const struct frame *frame, struct request_exec *ret_exec) must_check;
+void request_exec_fini(struct request_exec *exec);
+
+struct request_signal {
+	int signal;
+	bool whole_tree;
+};
+
+int request_signal_parse(const struct frame *frame, struct request_signal *ret_signal) must_check;
+
+/* AGENT_ATTACH, AGENT_SHUTDOWN; AGENT_ACK; AGENT_STDIN_CLOSE, AGENT_FORGET. */
+int request_u32_parse(const struct frame *frame, uint32_t *ret_value) must_check;
+int request_u64_parse(const struct frame *frame, uint64_t *ret_value) must_check;
+int request_empty_parse(const struct frame *frame) must_check;
+
+/* AGENT_FILE; what an operation does not have is NULL or 0. */
+struct request_file {
+	uint8_t op; /* enum agent_file_op */
+	char *path;
+	char *to;    /* MOVE */
+	char *after; /* LIST */
+	uint32_t mode;
+	uint32_t depth;
+	uint32_t limit;
+	uint64_t size;
+	bool flag; /* MOVE: replace; REMOVE: recursive */
+};
+
+int request_file_parse(const struct frame *frame, struct request_file *ret_file) must_check;
+void request_file_fini(struct request_file *file);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the event loop waits for.
+ *
+ * An event carries what the descriptor is for and, for the pipes of a command, whose it is; never a
+ * pointer. So an event that comes in one batch with the end of its owner finds nobody, instead of
+ * freed memory.
+ */
+#pragma once
+
+#include "base/mem.h"
+
+#include <stdint.h>
+
+enum watch_role {
+	WATCH_LIFELINE,
+	WATCH_LINK,
+	WATCH_CHILDREN,
+	WATCH_STDIN,
+	WATCH_STDOUT,
+	WATCH_STDERR,
+};
+
+/* events as for epoll_ctl. 0 or -errno. Closing the descriptor ends the watch. */
+int watch_add(int epoll_fd, int fd, uint32_t events, enum watch_role role, uint32_t id) must_check;
+int watch_change(int epoll_fd, int fd, uint32_t events, enum watch_role role, uint32_t id)
+	must_check;
+
+/* What was given to watch_add(), out of the data of an event. */
+enum watch_role watch_role(uint64_t data);
+uint32_t watch_id(uint64_t data);

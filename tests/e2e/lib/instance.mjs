@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+// One daemon on a data directory of its own: start, stop, crash, start again; who its processes are.
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import crypto from 'node:crypto';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+import { Api } from './client.mjs';
+import * as proc from './proc.mjs';
+import { until } from './wait.mjs';
+
+export const REPOSITORY = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../../..');
+export const BUILD_DIR = path.resolve(REPOSITORY, process.env.BUILD_DIR ?? 'build');
+export const IS_SANITIZED = /asan|tsan|ubsan|msan/.test(BUILD_DIR);
+export const program = (name) => path.join(BUILD_DIR, name);
+
+const REPORT = /ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|LeakSanitizer: detected|runtime error: |Assertion .* failed|stack smashing detected|free\(\): |malloc\(\): |double free/;
+
+export class Instance {
+  constructor(name) {
+    this.name = name;
+    this.marker = `SANDLOT_E2E=${name}-${process.pid}-${crypto.randomBytes(4).toString('hex')}`;
+    // The daemon makes its data directory itself; the parent lets an unprivileged daemon through.
+    this.home = fs.mkdtempSync(path.join(os.tmpdir(), `sandlot-e2e-${name}-`));
+    fs.chmodSync(this.home, 0o755);
+    this.dataDir = path.join(this.home, 'data');
+    this.logFile = path.join(this.home, 'daemon.log');
+    this.daemon = null; // { pid, start, child, exited }
+    this.keeper = null; // { pid, start }
+    this.seen = new Map(); // every process ever seen in the tree: pid -> start
+    this.api = new Api({ port: 0, token: '', secrets: [this.dataDir] });
+  }
+
+  environment(extra = {}) {
+    const env = { ...process.env, SANDLOT_PREVIEW_BIND: '127.0.0.1:0', ...extra };
+    for (const name of ['SANDLOT_DATA_DIR', 'SANDLOT_URL', 'SANDLOT_TOKEN', 'SANDLOT_API_BIND', 'NODE_TEST_CONTEXT']) delete env[name];
+    const [name, value] = this.marker.split('=');
+    return { ...env, [name]: value, ...extra };
+  }
+
+  /** Spawns the daemon and waits until it is ready; args are added to its command line. */
+  async start(args = []) {
+    assert.ok(fs.existsSync(program('sandlotd')), `${program('sandlotd')} is not built: run make first`);
+    const addressFile = path.join(this.dataDir, 'run/api.addr');
+    fs.rmSync(addressFile, { force: true });
+    const child = this.spawnDaemon(args, fs.openSync(this.logFile, 'a'));
+    const info = proc.processInfo(child.pid);
+    const daemon = { pid: child.pid, start: info?.start, child };
+    daemon.exited = new Promise((resolve) => child.on('exit', (code, signal) => resolve({ code, signal })));
+    daemon.exited.then((how) => { daemon.how = how; });
+    this.daemon = daemon;
+    await until(() => daemon.how || fs.existsSync(addressFile), { timeout: 20_000, what: `the daemon writes ${addressFile}` });
+    assert.ok(!daemon.how, `the daemon ended at once: ${JSON.stringify(daemon.how)}\n${this.log().slice(-3000)}`);
+    const address = await until(() => /^(127\.0\.0\.1):(\d+)\n$/.exec(fs.readFileSync(addressFile, 'utf8')), { what: 'api.addr has an address' });
+    this.api.port = Number(address[2]);
+    this.api.token = fs.readFileSync(path.join(this.dataDir, 'token'), 'utf8').trim();
+    this.api.disconnect();
+    await until(async () => (await this.api.request('GET', '/readyz', { token: null })).status === 200, { timeout: 20_000, what: '/readyz' });
+    this.keeper = this.findKeeper();
+    return this;
+  }
+
+  spawnDaemon(args, output) {
+    return spawn(program('sandlotd'), ['--data-dir', this.dataDir, '--api-bind', '127.0.0.1:0', ...args], {
+      stdio: ['ignore', output, output],
+      cwd: this.home,
+      env: this.environment(),
+    });
+  }
+
+  /** The keeper of this instance: it may have been re-parented, so it is known by what it carries. */
+  findKeeper() {
+    const mine = (info) =>
+      info.ppid === this.daemon?.pid || proc.environ(info.pid).includes(this.marker) || proc.cmdline(info.pid).includes(this.dataDir) ||
+      proc.descriptorTargets(info.pid).some((target) => target.startsWith(this.dataDir));
+    const found = proc.allProcesses().filter((info) => info.comm === 'sandlot-keeper' && info.state !== 'Z' && !proc.isSandboxInit(info.pid) && mine(info));
+    const roots = found.filter((info) => !found.some((other) => other.pid === info.ppid));
+    assert.equal(roots.length, 1, `one keeper: ${JSON.stringify(found)}`);
+    return roots[0];
+  }
+
+  /** All processes of the instance but daemon and keeper: what sandboxes are made of. */
+  sandboxProcesses() {
+    const roots = [this.daemon?.pid, this.keeper?.pid].filter(Boolean);
+    const found = proc.descendants(roots);
+    for (const info of found) this.seen.set(info.pid, info.start);
+    return found;
+  }
+
+  /** The host's view of the init of a sandbox, found by its PID namespace. */
+  async initOf(id) {
+    const ns = (await this.api.out(id, { argv: ['readlink', '/proc/self/ns/pid'], user: 'root' })).trim();
+    const found = this.sandboxProcesses().filter((info) => proc.isSandboxInit(info.pid) && proc.namespace(info.pid, 'pid') === ns);
+    assert.equal(found.length, 1, `one init in ${ns}`);
+    return found[0];
+  }
+
+  /** kill -9 of the daemon alone, as a crash would end it. */
+  async crash() {
+    this.sandboxProcesses();
+    process.kill(this.daemon.pid, 'SIGKILL');
+    await this.daemon.exited;
+  }
+
+  async terminate() {
+    this.sandboxProcesses();
+    process.kill(this.daemon.pid, 'SIGTERM');
+    const how = await until(() => this.daemon.how, { timeout: 20_000, what: 'the daemon ends after SIGTERM' });
+    assert.deepEqual(how, { code: 0, signal: null }, this.log().slice(-2000));
+  }
+
+  /** POST /v1/shutdown: the end of daemon, keeper and sandboxes. */
+  async shutdown() {
+    this.sandboxProcesses();
+    const answer = await this.api.request('POST', '/v1/shutdown');
+    assert.ok([200, 202, 204].includes(answer.status), `shutdown: ${answer.status} ${answer.text}`);
+    this.api.disconnect();
+    const how = await until(() => this.daemon.how, { timeout: 20_000, what: 'the daemon ends after shutdown' });
+    assert.deepEqual(how, { code: 0, signal: null }, this.log().slice(-2000));
+  }
+
+  /** What is still running of all that was ever seen. */
+  survivors() {
+    const known = [...this.seen].map(([pid, start]) => ({ pid, start }));
+    for (const info of [this.daemon, this.keeper]) if (info) known.push(info);
+    return known.filter(proc.isAlive).map((info) => ({ ...proc.processInfo(info.pid), cmdline: proc.cmdline(info.pid) }));
+  }
+
+  log() {
+    return proc.quiet(() => fs.readFileSync(this.logFile, 'utf8'), '');
+  }
+
+  /** What a sanitizer, an assertion or the C library complained about, in any log of the instance. */
+  complaints() {
+    const logs = [this.logFile];
+    for (const dir of ['', 'log', 'logs', 'run']) {
+      for (const name of proc.entries(path.join(this.dataDir, dir))) if (name.endsWith('.log')) logs.push(path.join(this.dataDir, dir, name));
+    }
+    return logs.flatMap((file) => {
+      const lines = proc.quiet(() => fs.readFileSync(file, 'utf8'), '').split('\n');
+      const first = lines.findIndex((line) => REPORT.test(line));
+      return first < 0 ? [] : [lines.slice(first, first + 40).join('\n')];
+    });
+  }
+
+  /** Last resort, so that a failed test leaves nothing on the machine: by pid, only what is ours. */
+  destroy() {
+    this.api.agent.destroy();
+    for (const info of [this.daemon, this.keeper]) {
+      if (info && proc.isAlive(info)) proc.quiet(() => process.kill(info.pid, 'SIGKILL'));
+    }
+    for (const info of this.survivors()) proc.quiet(() => process.kill(info.pid, 'SIGKILL'));
+    if (!process.env.E2E_KEEP) fs.rmSync(this.home, { recursive: true, force: true, maxRetries: 5 });
+  }
+}

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the host's /proc and cgroup trees say about one instance of the daemon. Nothing here is asked
+// of the daemon itself: these are the outside effects that the tests assert.
+import fs from 'node:fs';
+import path from 'node:path';
+
+const NAMESPACES = ['cgroup', 'ipc', 'mnt', 'net', 'pid', 'user', 'uts'];
+
+/** fn(), or fallback when the process or file has just gone. */
+export function quiet(fn, fallback) {
+  try {
+    return fn();
+  } catch (error) {
+    if (['ENOENT', 'ESRCH', 'EACCES', 'ENOTDIR', 'EINVAL', 'ENODEV'].includes(error.code)) return fallback;
+    throw error;
+  }
+}
+
+/** { pid, ppid, comm, state, start } of a process, or null when it is gone. */
+export function processInfo(pid) {
+  const stat = quiet(() => fs.readFileSync(`/proc/${pid}/stat`, 'latin1'), null);
+  if (!stat) return null;
+  const close = stat.lastIndexOf(')');
+  const rest = stat.slice(close + 2).split(' ');
+  return { pid, comm: stat.slice(stat.indexOf('(') + 1, close), state: rest[0], ppid: Number(rest[1]), start: rest[19] };
+}
+
+/** True while this very process (not a later one with its number) is there and not a zombie. */
+export function isAlive({ pid, start }) {
+  const now = processInfo(pid);
+  return now !== null && now.start === start && now.state !== 'Z' && now.state !== 'X';
+}
+
+export function allProcesses() {
+  return fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map((name) => processInfo(Number(name))).filter(Boolean);
+}
+
+/** The descendants of the given pids. */
+export function descendants(roots) {
+  const all = allProcesses();
+  const found = new Map();
+  let frontier = new Set(roots);
+  while (frontier.size) {
+    const next = new Set();
+    for (const info of all) {
+      if (frontier.has(info.ppid) && !found.has(info.pid) && !roots.includes(info.pid)) {
+        found.set(info.pid, info);
+        next.add(info.pid);
+      }
+    }
+    frontier = next;
+  }
+  return [...found.values()];
+}
+
+export const cmdline = (pid) => quiet(() => fs.readFileSync(`/proc/${pid}/cmdline`, 'latin1').split('\0').join(' ').trim(), '');
+export const environ = (pid) => quiet(() => fs.readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0'), []);
+export const descriptors = (pid) => quiet(() => fs.readdirSync(`/proc/${pid}/fd`), []);
+export const descriptorTargets = (pid) => descriptors(pid).map((fd) => quiet(() => fs.readlinkSync(`/proc/${pid}/fd/${fd}`), '')).filter(Boolean);
+export const threads = (pid) => quiet(() => fs.readdirSync(`/proc/${pid}/task`).length, 0);
+export const namespace = (pid, kind) => quiet(() => fs.readlinkSync(`/proc/${pid}/ns/${kind}`), '');
+
+/** A field of /proc/PID/status, as text. */
+export function statusField(pid, name) {
+  const text = quiet(() => fs.readFileSync(`/proc/${pid}/status`, 'latin1'), '');
+  return new RegExp(`^${name}:\\s*(.*)$`, 'm').exec(text)?.[1] ?? '';
+}
+
+/** Resident memory in bytes. */
+export const residentBytes = (pid) => Number(/^(\d+)/.exec(statusField(pid, 'VmRSS'))?.[1] ?? 0) * 1024;
+
+/** Whether the process is PID 1 of a PID namespace below the host's. */
+export function isSandboxInit(pid) {
+  const ids = statusField(pid, 'NSpid').split(/\s+/);
+  return ids.length > 1 && ids.at(-1) === '1';
+}
+
+/** Distinct namespaces (inode names) among the processes, and those held open by descriptors of `holders`. */
+export function namespacesOf(pids, holders = []) {
+  const found = new Set();
+  for (const pid of pids) for (const kind of NAMESPACES) found.add(namespace(pid, kind));
+  for (const pid of holders) for (const target of descriptorTargets(pid)) if (/^[a-z]+:\[\d+\]$/.test(target)) found.add(target);
+  found.delete('');
+  return found;
+}
+
+export function mountLines(pid, words) {
+  const lines = quiet(() => fs.readFileSync(`/proc/${pid}/mountinfo`, 'utf8').split('\n').filter(Boolean), []);
+  return words ? lines.filter((line) => words.some((word) => line.includes(word))) : lines;
+}
+
+/** All cgroup directories below /sys/fs/cgroup, in every hierarchy. */
+export function cgroupDirs(root = '/sys/fs/cgroup') {
+  const found = [];
+  const walk = (dir) => {
+    for (const entry of quiet(() => fs.readdirSync(dir, { withFileTypes: true }), [])) {
+      if (!entry.isDirectory()) continue;
+      const full = path.join(dir, entry.name);
+      found.push(full);
+      walk(full);
+    }
+  };
+  walk(root);
+  return found;
+}
+
+/** The parts of a process's cgroup paths that carry our prefix ("sandlot-..."). */
+export function cgroupNames(pid) {
+  const text = quiet(() => fs.readFileSync(`/proc/${pid}/cgroup`, 'utf8'), '');
+  return new Set(text.split(/[/\n]/).filter((part) => part.startsWith('sandlot')));
+}
+
+export const entries = (dir) => quiet(() => fs.readdirSync(dir).sort(), []);

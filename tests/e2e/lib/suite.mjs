@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every file of tests shares: a daemon of its own, a baseline of what the machine holds, and at
+// the end the proof that all of it is back.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { after, test } from 'node:test';
+
+import { Instance } from './instance.mjs';
+import * as proc from './proc.mjs';
+import { eachLimit, until } from './wait.mjs';
+
+/** Starts the daemon of a file of tests and takes the baseline. Call finish() at the end of the file. */
+export async function suite(name) {
+  const instance = new Instance(name);
+  after(() => instance.destroy());
+  process.on('exit', () => instance.destroy());
+  try {
+    await instance.start();
+    await warmUp(instance.api);
+    const baseline = await steady(instance);
+    return { instance, api: instance.api, baseline, finish: () => finish(instance, baseline) };
+  } catch (error) {
+    console.error(instance.log().slice(-3000));
+    instance.destroy(); // an error here ends the process without its exit handlers
+    throw error;
+  }
+}
+
+/**
+ * Uses every part once and in parallel, so that pools of threads and caches have their final size.
+ * Whether the calls succeed is for the tests to say.
+ */
+async function warmUp(api) {
+  const one = async () => {
+    const { id } = await api.create();
+    await api.tryExec(id, 'true');
+    await api.tryPut(id, '/tmp/warm', 'warm');
+    await api.files('GET', id, '/tmp/warm');
+    await api.verb(id, 'stop');
+    await api.tryExec(id, 'true');
+    await api.verb(id, 'purge');
+  };
+  await Promise.all(Array.from({ length: 12 }, one));
+}
+
+/** Everything that must not grow, as numbers (and names, for the message when it did). */
+export function census(instance) {
+  const { daemon, keeper, dataDir, api } = instance;
+  const sandboxes = instance.sandboxProcesses();
+  const words = [dataDir, ...api.made];
+  const keeperIsApart = proc.namespace(keeper.pid, 'mnt') !== proc.namespace('self', 'mnt');
+  const ownCgroups = proc.cgroupDirs().filter((dir) => words.some((word) => dir.includes(word)));
+  const all = [daemon.pid, keeper.pid, ...sandboxes.map((info) => info.pid)];
+  return {
+    'processes of sandboxes': sandboxes.map((info) => `${info.pid} ${info.comm} ${info.state} ${proc.cmdline(info.pid)}`),
+    'descriptors of the daemon': proc.descriptorTargets(daemon.pid),
+    'descriptors of the keeper': proc.descriptorTargets(keeper.pid),
+    'threads of the daemon': Array(proc.threads(daemon.pid)).fill('thread'),
+    'threads of the keeper': Array(proc.threads(keeper.pid)).fill('thread'),
+    'mounts on the host': proc.mountLines('self', words),
+    'mounts of the keeper': proc.mountLines(keeper.pid, keeperIsApart ? undefined : words),
+    'mounts of the daemon': proc.mountLines(daemon.pid, words),
+    'namespaces': [...proc.namespacesOf(all, [daemon.pid, keeper.pid])],
+    'cgroups': ownCgroups,
+    'entries in sandboxes/': proc.entries(path.join(dataDir, 'sandboxes')),
+    'entries in workspaces/': proc.entries(path.join(dataDir, 'workspaces')),
+  };
+}
+
+/** A census that was the same several times in a row, with no connection of ours open. */
+async function steady(instance) {
+  instance.api.disconnect();
+  let last = '';
+  let times = 0;
+  return until(() => {
+    const now = census(instance);
+    const counts = JSON.stringify(Object.values(now).map((list) => list.length));
+    times = counts === last ? times + 1 : 0;
+    last = counts;
+    return times >= 10 ? now : null;
+  }, { timeout: 10_000, every: 30, what: 'the daemon comes to rest' });
+}
+
+/** What the census has more of than the baseline. */
+export function growth(baseline, now) {
+  const grown = {};
+  for (const [name, list] of Object.entries(now)) {
+    const before = baseline[name].length;
+    if (list.length <= before) continue;
+    const known = [...baseline[name]];
+    const extra = list.filter((item) => {
+      const at = known.indexOf(item);
+      if (at >= 0) known.splice(at, 1);
+      return at < 0;
+    });
+    grown[name] = { before, now: list.length, new: extra.slice(0, 20) };
+  }
+  return grown;
+}
+
+/** Purges all that any test of the file has left, deleted sandboxes with a workspace too. */
+export async function purgeAll(api) {
+  const live = (await api.all()).map((sandbox) => sandbox.id);
+  await eachLimit([...new Set([...live, ...api.made])], 8, async (id) => {
+    const answer = await api.verb(id, 'purge');
+    assert.ok([200, 204, 404].includes(answer.status), `purge ${id}: ${answer.status} ${answer.text}`);
+  });
+  assert.deepEqual((await api.all()).map((sandbox) => sandbox.id), [], 'a purged sandbox is not listed');
+}
+
+function finish(instance, baseline) {
+  test('after everything is purged nothing is left: processes, descriptors, threads, mounts, namespaces, cgroups, directories', async () => {
+    await purgeAll(instance.api);
+    await until(() => {
+      instance.api.disconnect();
+      const grown = growth(baseline, census(instance));
+      assert.deepEqual(grown, {});
+      return true;
+    }, { timeout: 15_000, every: 100, what: 'back to the baseline' });
+  });
+
+  test('daemon and keeper have neither crashed nor complained', () => {
+    assert.equal(instance.daemon.how, undefined, `the daemon ended: ${JSON.stringify(instance.daemon.how)}\n${instance.log().slice(-3000)}`);
+    assert.ok(proc.isAlive(instance.keeper), `the keeper is gone\n${instance.log().slice(-3000)}`);
+    assert.deepEqual(instance.complaints(), []);
+  });
+
+  test('shutdown ends daemon, keeper and sandboxes and leaves neither process, mount nor cgroup', async () => {
+    const { id } = await instance.api.create();
+    await instance.api.exec(id, 'setsid sleep 3600 >/dev/null 2>&1 &');
+    assert.ok(instance.sandboxProcesses().length > 0);
+    await instance.shutdown();
+    const words = [instance.dataDir, ...instance.api.made];
+    await until(() => {
+      assert.deepEqual(instance.survivors(), []);
+      assert.deepEqual(proc.mountLines('self', words), []);
+      assert.deepEqual(proc.cgroupDirs().filter((dir) => words.some((word) => dir.includes(word))), []);
+      return true;
+    }, { timeout: 10_000, what: 'all is gone' });
+    assert.deepEqual(instance.complaints(), []);
+    assert.equal(fs.existsSync(path.join(instance.dataDir, 'run/api.addr')), false, 'api.addr is taken back');
+  });
+}

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values and shapes that several files of tests need.
+import assert from 'node:assert/strict';
+import crypto from 'node:crypto';
+
+const ALPHABET = '0123456789abcdefghjkmnpqrstvwxyz';
+export const MI = 1024 * 1024;
+export const GI = 1024 * MI;
+
+/** A fresh lower-case ULID. */
+export function ulid() {
+  let id = '';
+  let time = Date.now();
+  for (let i = 0; i < 10; i++) {
+    id = ALPHABET[time % 32] + id;
+    time = Math.floor(time / 32);
+  }
+  for (const byte of crypto.randomBytes(16)) id += ALPHABET[byte % 32];
+  return id;
+}
+
+/** "256Mi", 268435456 -> 268435456 */
+export function bytesOf(size) {
+  if (typeof size === 'number') return size;
+  const [, number, unit] = /^(\d+(?:\.\d+)?)(Ki|Mi|Gi|Ti)?$/.exec(size) ?? assert.fail(`not a size: ${size}`);
+  return Number(number) * ({ Ki: 1024, Mi: MI, Gi: GI, Ti: 1024 * GI }[unit] ?? 1);
+}
+
+/** A word for the shell. */
+export const quoted = (word) => `'${word.replaceAll("'", "'\\''")}'`;
+
+/** Permission bits, whether a document gives them as a number or as octal text. */
+export const modeOf = (mode) => (typeof mode === 'number' ? mode : parseInt(mode, 8)) & 0o7777;
+
+const isTime = (value) => typeof value === 'string' && /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/.test(value) && !Number.isNaN(Date.parse(value));
+const isTimeOrNull = (value) => value === null || isTime(value);
+const isNumberOrNull = (value) => value === null || Number.isInteger(value);
+const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
+
+const FIELDS = {
+  id: (value) => /^[0-9a-z]{26}$/.test(value),
+  status: (value) => ['creating', 'running', 'paused', 'stopped', 'error'].includes(value),
+  owner: (value) => isObject(value) && typeof value.organization === 'string' && typeof value.user === 'string' && (value.project === null || typeof value.project === 'string'),
+  template: (value) => typeof value === 'string',
+  driver: (value) => typeof value === 'string',
+  resources: (value) => isObject(value) && typeof value.cpu === 'number' && bytesOf(value.memory) > 0 && bytesOf(value.disk) > 0 && Number.isInteger(value.pids),
+  ports: (value) => Array.isArray(value) && value.every(Number.isInteger),
+  labels: isObject,
+  network: (value) => isObject(value) && ['none', 'allowlist', 'internet', 'learn'].includes(value.mode),
+  idle_timeout_s: isNumberOrNull,
+  lifetime_s: isNumberOrNull,
+  private: (value) => typeof value === 'boolean',
+  previews: (value) => isObject(value) && Object.values(value).every((url) => /^https?:\/\//.test(url)),
+  created_at: isTime,
+  started_at: isTimeOrNull,
+  last_active_at: isTimeOrNull,
+  expires_at: isTimeOrNull,
+  termination: (value) => value === null || (isObject(value) && typeof value.reason === 'string'),
+  error_message: (value) => value === null || typeof value === 'string',
+};
+
+/** Exactly the fields of API.md, each of its type. */
+export function assertSandbox(sandbox) {
+  assert.deepEqual(Object.keys(sandbox).sort(), Object.keys(FIELDS).sort());
+  for (const [name, isRight] of Object.entries(FIELDS)) {
+    assert.ok(isRight(sandbox[name]), `${name} of a sandbox: ${JSON.stringify(sandbox[name])}`);
+  }
+  assert.deepEqual(Object.keys(sandbox.owner).sort(), ['organization', 'project', 'user']);
+  assert.deepEqual(Object.keys(sandbox.resources).sort(), ['cpu', 'disk', 'memory', 'pids']);
+  assert.deepEqual(Object.keys(sandbox.previews).sort(), sandbox.ports.map(String).sort(), 'a preview for each port');
+}

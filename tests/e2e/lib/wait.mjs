@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Waiting for something to become true, with a deadline: the tests never sleep and hope.
+import { setTimeout as delay } from 'node:timers/promises';
+
+/**
+ * Calls probe() until it returns something truthy and returns that. A probe that throws counts as
+ * "not yet"; after timeout ms its last error (or `what`) is thrown.
+ */
+export async function until(probe, { timeout = 10_000, every = 20, what = 'condition' } = {}) {
+  const deadline = Date.now() + timeout;
+  let last;
+  for (;;) {
+    try {
+      last = undefined;
+      const value = await probe();
+      if (value) return value;
+    } catch (error) {
+      last = error;
+    }
+    if (Date.now() > deadline) {
+      const reason = last ? `: ${last.message}` : '';
+      throw new Error(`not true within ${timeout} ms: ${what}${reason}`, { cause: last });
+    }
+    await delay(every);
+  }
+}
+
+/** Rejects when the promise takes longer than ms; used where a hang is the failure looked for. */
+export async function within(ms, what, promise) {
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`took longer than ${ms} ms: ${what}`)), ms);
+  });
+  try {
+    return await Promise.race([promise, late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Runs fn over items, at most `width` at a time, and returns the results in order. */
+export async function eachLimit(items, width, fn) {
+  const results = new Array(items.length);
+  let next = 0;
+  const worker = async () => {
+    while (next < items.length) {
+      const i = next++;
+      results[i] = await fn(items[i], i);
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(width, items.length) }, worker));
+  return results;
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The OpenAPI document is true: what it lists exists, and what the interface promises is listed.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { suite } from './lib/suite.mjs';
+
+const { api, finish } = await suite('openapi');
+const METHODS = ['get', 'put', 'post', 'delete', 'patch', 'head', 'options'];
+const NOBODY = '01arz3ndektsv4rrffq69g5fav';
+
+const document = (await api.request('GET', '/openapi.json')).json;
+const operations = Object.entries(document.paths ?? {}).flatMap(([route, item]) =>
+  Object.entries(item).filter(([method]) => METHODS.includes(method)).map(([method, operation]) => ({ route, method, operation, item })));
+
+/** Follows "#/components/..." references. */
+function resolve(node) {
+  while (node?.$ref) node = node.$ref.slice(2).split('/').reduce((at, key) => at?.[key.replaceAll('~1', '/')], document);
+  return node;
+}
+
+test('the document is OpenAPI 3.1 with a title, a version and JSON as its type', async () => {
+  const answer = await api.request('GET', '/openapi.json');
+  assert.equal(answer.status, 200);
+  assert.match(answer.headers['content-type'], /^application\/json/);
+  assert.match(document.openapi, /^3\.1\.\d+$/);
+  assert.ok(document.info.title);
+  assert.match(document.info.version, /^\d+\.\d+\.\d+/);
+});
+
+test('every operation has a summary, responses with descriptions, and an id of its own', () => {
+  assert.ok(operations.length >= 25, `${operations.length} operations`);
+  const ids = new Set();
+  for (const { route, method, operation } of operations) {
+    const name = `${method} ${route}`;
+    assert.ok(operation.summary?.length > 3, `${name} has a summary`);
+    assert.ok(Object.keys(operation.responses ?? {}).length > 0, `${name} has responses`);
+    for (const [status, response] of Object.entries(operation.responses)) {
+      assert.match(status, /^([1-5]\d\d|default)$/, name);
+      assert.ok(resolve(response)?.description, `${name} describes ${status}`);
+    }
+    assert.ok(Object.keys(operation.responses).some((status) => /^[123]/.test(status)), `${name} says what success is`);
+    if (operation.operationId !== undefined) {
+      assert.ok(!ids.has(operation.operationId), `${operation.operationId} is used once`);
+      ids.add(operation.operationId);
+    }
+  }
+});
+
+test('every variable part of a path is a declared parameter', () => {
+  for (const { route, method, operation, item } of operations) {
+    const declared = [...(item.parameters ?? []), ...(operation.parameters ?? [])].map(resolve).filter((parameter) => parameter.in === 'path');
+    const names = [...route.matchAll(/\{([^}]+)\}/g)].map((match) => match[1]);
+    assert.deepEqual(declared.map((parameter) => parameter.name).sort(), names.sort(), `${method} ${route}`);
+    for (const parameter of declared) assert.equal(parameter.required, true, `${method} ${route} ${parameter.name}`);
+  }
+});
+
+test('every reference in the document leads somewhere', () => {
+  const walk = (node, at) => {
+    if (node === null || typeof node !== 'object') return;
+    if (typeof node.$ref === 'string') assert.ok(resolve(node), `${at}: ${node.$ref}`);
+    for (const [key, value] of Object.entries(node)) walk(value, `${at}/${key}`);
+  };
+  walk(document, '#');
+});
+
+test('every promised route of sandboxes, exec, files and stats is listed', () => {
+  const listed = new Set(operations.map(({ route, method }) => `${method.toUpperCase()} ${route.replaceAll(/\{[^}]+\}/g, '{}')}`));
+  const one = '/v1/sandboxes/{}';
+  const promised = [
+    'GET /healthz', 'GET /readyz', 'GET /openapi.json', 'POST /v1/shutdown',
+    'GET /v1/sandboxes', 'POST /v1/sandboxes', 'POST /v1/sandboxes/ensure', `GET ${one}`, `PATCH ${one}`, `DELETE ${one}`,
+    ...['start', 'stop', 'pause', 'resume', 'reset', 'purge', 'exec'].map((verb) => `POST ${one}/${verb}`), `GET ${one}/stats`,
+    ...['GET', 'PUT', 'DELETE', 'HEAD'].map((method) => `${method} ${one}/files`), `GET ${one}/files/list`, `GET ${one}/files/stat`,
+    `POST ${one}/files/mkdir`, `POST ${one}/files/move`, `GET ${one}/files/archive`, `PUT ${one}/files/archive`,
+  ];
+  assert.deepEqual(promised.filter((name) => !listed.has(name)), []);
+});
+
+test('every listed operation exists, and none of them answers without a token but the public ones', async () => {
+  const open = new Set(['/healthz', '/readyz', '/openapi.json', '/docs', '/metrics', '/']);
+  for (const { route, method } of operations) {
+    const target = route.replaceAll('{id}', NOBODY).replaceAll(/\{[^}]+\}/g, '1');
+    const name = `${method} ${route}`;
+    const stranger = await api.request(method.toUpperCase(), target, { token: null });
+    if (!open.has(route)) assert.equal(stranger.status, 401, `${name} without a token: ${stranger.text}`);
+    if (route === '/v1/shutdown' || stranger.status === 200) continue; // it would work
+    const answer = await api.request(method.toUpperCase(), target, { json: method === 'get' || method === 'head' ? undefined : {} });
+    if (method !== 'head' && answer.status >= 400) assert.notEqual(answer.json.error.code, 'route_not_found', name);
+    assert.ok(![401, 405, 500, 501].includes(answer.status), `${name}: ${answer.status} ${answer.text}`);
+  }
+});
+
+test('an operation on a sandbox that does not exist is 404 sandbox_not_found', async () => {
+  for (const { route, method } of operations.filter((operation) => operation.route.startsWith('/v1/sandboxes/{id}'))) {
+    const target = route.replaceAll('{id}', NOBODY).replaceAll(/\{[^}]+\}/g, '1');
+    const json = { exec: { command: 'true' }, mkdir: { path: '/tmp/x' }, move: { from: '/tmp/x', to: '/tmp/y' } }[route.split('/').at(-1)] ?? {};
+    const query = route.includes('/files') ? { path: '/tmp/x' } : {};
+    const raw = method === 'put' ? { body: 'x', headers: { 'content-type': 'application/octet-stream' } } : method === 'get' || method === 'head' ? {} : { json };
+    const answer = await api.request(method.toUpperCase(), target, { query, ...raw });
+    assert.equal(answer.status, 404, `${method} ${route}: ${answer.text}`);
+    if (method !== 'head') assert.equal(answer.json.error.code, 'sandbox_not_found', `${method} ${route}`);
+  }
+});
+
+test('the document describes every field of a sandbox and of its creation', async () => {
+  const created = await api.create();
+  const post = operations.find(({ route, method }) => route === '/v1/sandboxes' && method === 'post').operation;
+  const body = resolve(resolve(post.requestBody).content['application/json'].schema);
+  for (const field of ['id', 'template', 'project', 'resources', 'env', 'ports', 'labels', 'network', 'idle_timeout_s', 'lifetime_s', 'private', 'members']) {
+    assert.ok(body.properties?.[field], `the request has ${field}`);
+  }
+  const answer = resolve(resolve(post.responses['201']).content['application/json'].schema);
+  assert.deepEqual(Object.keys(created).filter((field) => !answer.properties?.[field]), []);
+});
+
+finish();

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A server with a small table of routes, one for each thing a handler can do, and the means to make its
+ * handlers wait and to see what became of them.
+ */
+#pragma once
+
+#include "http/server.h"
+#include "http/stream.h"
+#include "http_client.h"
+
+#include <pthread.h>
+
+#define TOKEN	   "slt_test"
+#define WITH_TOKEN "X-API-Key: " TOKEN "\r\n"
+#define WITH_JSON  WITH_TOKEN "Content-Type: application/json\r\n"
+
+struct fixture {
+	struct server *server;
+	uint16_t port;
+
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	/* Under the lock; a test waits for them with fixture_wait(). */
+	unsigned entered;	 /* handlers of /block, /hold and uploads that began */
+	unsigned may_leave;	 /* how many of /block may return */
+	unsigned gone;		 /* calls of gone() */
+	unsigned released;	 /* objects of request_keep() */
+	unsigned finished;	 /* calls of finish() */
+	bool complete;		 /* what finish() was told */
+	uint64_t uploaded;	 /* bytes that arrived */
+	uint64_t offered;	 /* bytes the stream's producer got rid of */
+	int read_result;	 /* what the last request_read() of /read gave */
+	struct request *held;	 /* by /hold */
+	struct stream *stream;	 /* of /stream; a reference */
+	int helper_fd;		 /* the far end of /upload or /download */
+};
+
+/* max_workers 0 for the default. */
+void fixture_open(struct fixture *fixture, unsigned max_workers);
+void fixture_close(struct fixture *fixture);
+
+/* Waits until *counter, a member, is at least count; fails the test after ten seconds. */
+void fixture_wait(struct fixture *fixture, const unsigned *counter, unsigned count);
+
+/* One more of the handlers of /block may return. */
+void fixture_let_go(struct fixture *fixture, unsigned count);
+
+/* For cmocka: a fixture for each test, with the default number of workers. */
+int fixture_setup(void **state);
+int fixture_teardown(void **state);

@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "test_agent_peer.h"
+
+#include "agent/init.h"
+#include "base/fd.h"
+#include "wire/fdpass.h"
+#include "wire/pack.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* The agent as the keeper would start it, but for the namespaces: orphans come to it too. */
+static void run_agent(int lifeline)
+{
+	int null = open("/dev/null", O_RDWR);
+
+	for (int i = 0; i < 3; i++)
+		dup2(null, i);
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	_exit(init_run(lifeline));
+}
+
+static void start(struct peer *peer, unsigned long clone_flags)
+{
+	int ends[2], ready[2];
+	char byte;
+
+	*peer = (struct peer){.link = -1, .in = BUF_INIT(4 * 1024 * 1024)};
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	peer->agent = (pid_t)syscall(SYS_clone, clone_flags | SIGCHLD, 0, 0, 0, 0);
+	assert_true(peer->agent >= 0);
+	if (peer->agent == 0) {
+		close(ends[0]);
+		close(ready[1]);
+		if (read(ready[0], &byte, 1) != 0)
+			_exit(1);
+		close(ready[0]);
+		run_agent(ends[1]);
+	}
+	if (clone_flags & CLONE_NEWUSER) {
+		char *path = mem_printf("/proc/%d/uid_map", (int)peer->agent);
+		char *map = mem_printf("%u %u 1\n", getuid(), getuid());
+
+		assert_int_equal(fd_write_file(AT_FDCWD, path, map), 0);
+		free(path);
+		free(map);
+		path = mem_printf("/proc/%d/setgroups", (int)peer->agent);
+		assert_int_equal(fd_write_file(AT_FDCWD, path, "deny"), 0);
+		free(path);
+		path = mem_printf("/proc/%d/gid_map", (int)peer->agent);
+		map = mem_printf("%u %u 1\n", getgid(), getgid());
+		assert_int_equal(fd_write_file(AT_FDCWD, path, map), 0);
+		free(path);
+		free(map);
+	}
+	close(ready[0]);
+	close(ready[1]);
+	close(ends[1]);
+	peer->lifeline = ends[0];
+}
+
+void peer_start(struct peer *peer)
+{
+	start(peer, 0);
+}
+
+void peer_start_init(struct peer *peer)
+{
+	start(peer, CLONE_NEWPID | (getuid() == 0 ? 0 : CLONE_NEWUSER));
+}
+
+bool peer_has_other_users(void)
+{
+	char *dir = peer_make_temp();
+	bool has = chown(dir, 12345, 12345) == 0;
+
+	peer_remove_temp(dir);
+	return has;
+}
+
+void peer_drop_link(struct peer *peer)
+{
+	fd_close(peer->link);
+	peer->link = -1;
+	buf_fini(&peer->in);
+}
+
+pid_t peer_wait(struct peer *peer, int *ret_status)
+{
+	for (int waited_ms = 0; waited_ms < PEER_TIMEOUT_MS; waited_ms += 5) {
+		pid_t pid = waitpid(peer->agent, ret_status, WNOHANG);
+
+		if (pid != 0)
+			return pid;
+		poll(NULL, 0, 5);
+	}
+	kill(peer->agent, SIGKILL);
+	waitpid(peer->agent, ret_status, 0);
+	fail_msg("the agent did not end");
+	return -1;
+}
+
+void peer_stop(struct peer *peer)
+{
+	int status;
+
+	fd_close(peer->lifeline);
+	assert_int_equal(peer_wait(peer, &status), peer->agent);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 0);
+	peer_drop_link(peer);
+}
+
+void peer_open_link(struct peer *peer)
+{
+	int ends[2];
+
+	peer_drop_link(peer);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	assert_int_equal(fdpass_send(peer->lifeline, &(char){AGENT_LINK}, 1, &ends[1], 1, 0), 1);
+	close(ends[1]);
+	peer->link = ends[0];
+}
+
+void peer_send(struct peer *peer, uint16_t kind, uint32_t id, const void *payload, size_t len)
+{
+	struct buf out = BUF_INIT(8 * 1024 * 1024);
+
+	frame_put(&out, kind, id, payload, len);
+	assert_int_equal(fd_write_full(peer->link, out.data, out.len), 0);
+	buf_fini(&out);
+}
+
+void peer_send_u32(struct peer *peer, uint16_t kind, uint32_t id, uint32_t value)
+{
+	struct buf out = BUF_INIT(64);
+
+	pack_u32(&out, value);
+	peer_send(peer, kind, id, out.data, out.len);
+	buf_fini(&out);
+}
+
+void peer_ack(struct peer *peer, uint32_t id, uint64_t offset)
+{
+	struct buf out = BUF_INIT(64);
+
+	pack_u64(&out, offset);
+	peer_send(peer, AGENT_ACK, id, out.data, out.len);
+	buf_fini(&out);
+}
+
+void peer_signal(struct peer *peer, uint32_t id, int signal, bool whole_tree)
+{
+	struct buf out = BUF_INIT(64);
+
+	pack_u32(&out, (uint32_t)signal);
+	pack_u8(&out, whole_tree);
+	peer_send(peer, AGENT_SIGNAL, id, out.data, out.len);
+	buf_fini(&out);
+}
+
+size_t peer_attach(struct peer *peer, uint32_t *ids, size_t size)
+{
+	struct peer_frame frame;
+	struct unpack in;
+	uint32_t count;
+
+	peer_open_link(peer);
+	peer_send_u32(peer, AGENT_ATTACH, 0, AGENT_VERSION);
+	assert_true(peer_next(peer, &frame));
+	assert_int_equal(frame.kind, AGENT_HELLO);
+	in = UNPACK_INIT(frame.payload, frame.len);
+	assert_int_equal(unpack_u32(&in), AGENT_VERSION);
+	count = unpack_u32(&in);
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t id = unpack_u32(&in);
+
+		if (i < size)
+			ids[i] = id;
+	}
+	assert_true(unpack_done(&in));
+	peer_frame_free(&frame);
+	return count;
+}
+
+void peer_exec_as(struct peer *peer, uint32_t id, unsigned flags, uint32_t uid, const char *cwd,
+	const char *path, const char *const *argv)
+{
+	struct buf out = BUF_INIT(2 * 1024 * 1024);
+	char env[256];
+	uint32_t argc = 0;
+
+	while (argv[argc])
+		argc++;
+	pack_u32(&out, flags);
+	pack_u32(&out, uid);
+	pack_u32(&out, uid == getuid() ? getgid() : uid);
+	pack_u16(&out, 80);
+	pack_u16(&out, 24);
+	pack_str(&out, cwd);
+	pack_u32(&out, argc);
+	for (uint32_t i = 0; i < argc; i++)
+		pack_str(&out, argv[i]);
+	pack_u32(&out, 2);
+	snprintf(env, sizeof(env), "PATH=%s", path);
+	pack_str(&out, env);
+	pack_str(&out, "MARK=here");
+	assert_false(out.failed);
+	peer_send(peer, AGENT_EXEC, id, out.data, out.len);
+	buf_fini(&out);
+}
+
+void peer_exec(struct peer *peer, uint32_t id, unsigned flags, const char *const *argv)
+{
+	peer_exec_as(peer, id, flags, getuid(), "/", "/usr/bin:/bin", argv);
+}
+
+void peer_shell(struct peer *peer, uint32_t id, unsigned flags, const char *line)
+{
+	peer_exec(peer, id, flags, (const char *[]){"/bin/sh", "-c", line, NULL});
+}
+
+static bool take_frame(struct peer *peer, struct peer_frame *ret_frame)
+{
+	struct frame frame;
+	int n = frame_next(peer->in.data, peer->in.len, AGENT_UP_MAX, &frame);
+
+	assert_true(n >= 0);
+	if (n == 0)
+		return false;
+	*ret_frame = (struct peer_frame){.kind = frame.kind, .id = frame.id, .len = frame.len};
+	ret_frame->payload = mem_new(frame.len + 1);
+	if (frame.len > 0)
+		memcpy(ret_frame->payload, frame.payload, frame.len);
+	buf_consume(&peer->in, (size_t)n);
+	return true;
+}
+
+/* 1, 0 at the end of the link, -ETIMEDOUT. */
+static int next(struct peer *peer, int timeout_ms, struct peer_frame *ret_frame)
+{
+	while (peer->in.len == 0 || !take_frame(peer, ret_frame)) {
+		struct pollfd pollfd = {.fd = peer->link, .events = POLLIN};
+		ssize_t n;
+
+		if (poll(&pollfd, 1, timeout_ms) <= 0)
+			return -ETIMEDOUT;
+		assert_int_equal(buf_reserve(&peer->in, 65536), 0);
+		n = read(peer->link, peer->in.data + peer->in.len, 65536);
+		if (n <= 0)
+			return 0;
+		peer->in.len += (size_t)n;
+	}
+	return 1;
+}
+
+bool peer_next(struct peer *peer, struct peer_frame *ret_frame)
+{
+	int r = next(peer, PEER_TIMEOUT_MS, ret_frame);
+
+	if (r < 0)
+		fail_msg("no frame came");
+	return r > 0;
+}
+
+bool peer_next_within(struct peer *peer, int timeout_ms, struct peer_frame *ret_frame)
+{
+	return next(peer, timeout_ms, ret_frame) > 0;
+}
+
+void peer_frame_free(struct peer_frame *frame)
+{
+	free(frame->payload);
+	frame->payload = NULL;
+}
+
+bool peer_link_ends(struct peer *peer)
+{
+	struct peer_frame frame;
+
+	while (peer_next(peer, &frame))
+		peer_frame_free(&frame);
+	return true;
+}
+
+void peer_result_init(struct peer_result *result)
+{
+	*result = (struct peer_result){
+		.out = BUF_INIT(256 * 1024 * 1024), .err = BUF_INIT(256 * 1024 * 1024)};
+}
+
+void peer_result_fini(struct peer_result *result)
+{
+	buf_fini(&result->out);
+	buf_fini(&result->err);
+}
+
+static void take_output(struct peer_result *result, struct unpack *in)
+{
+	uint64_t offset = unpack_u64(in);
+	uint8_t stream = unpack_u8(in);
+	size_t len = (size_t)(in->end - in->at);
+
+	assert_false(in->bad);
+	assert_true(len > 0 && len <= AGENT_OUTPUT_CHUNK);
+	assert_int_equal(offset, result->received);
+	assert_true(stream == 1 || stream == 2);
+	buf_append(stream == 1 ? &result->out : &result->err, in->at, len);
+	result->received += len;
+}
+
+void peer_take(struct peer_result *result, const struct peer_frame *frame)
+{
+	struct unpack in = UNPACK_INIT(frame->payload, frame->len);
+
+	switch (frame->kind) {
+	case AGENT_STARTED:
+		result->pid = unpack_u32(&in);
+		break;
+	case AGENT_FAILED:
+		result->failed_stage = unpack_u8(&in);
+		result->failed_errno = (int)unpack_u32(&in);
+		break;
+	case AGENT_STDIN_ACK:
+		result->stdin_acked = unpack_u64(&in);
+		break;
+	case AGENT_OUTPUT:
+		take_output(result, &in);
+		return;
+	case AGENT_EXITED:
+		result->wait_status = unpack_u32(&in);
+		result->end_offset = unpack_u64(&in);
+		result->cpu_us = unpack_u64(&in);
+		result->peak_bytes = unpack_u64(&in);
+		result->duration_us = unpack_u64(&in);
+		result->exited = true;
+		assert_int_equal(result->end_offset, result->received);
+		break;
+	default:
+		fail_msg("frame of kind %u", frame->kind);
+	}
+	assert_true(unpack_done(&in));
+}
+
+void peer_collect(struct peer *peer, uint32_t id, bool acknowledge, struct peer_result *result)
+{
+	while (!result->exited && !result->failed_stage) {
+		struct peer_frame frame;
+
+		assert_true(peer_next(peer, &frame));
+		if (frame.id == id) {
+			peer_take(result, &frame);
+			if (acknowledge && frame.kind == AGENT_OUTPUT)
+				peer_ack(peer, id, result->received);
+		}
+		peer_frame_free(&frame);
+	}
+}
+
+int peer_file(struct peer *peer, enum agent_file_op op, const struct buf *args)
+{
+	struct buf out = BUF_INIT(2 * 1024 * 1024);
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	frame_put_header(&out, AGENT_FILE, 0, (uint32_t)(1 + args->len));
+	pack_u8(&out, (uint8_t)op);
+	buf_append(&out, args->data, args->len);
+	assert_int_equal(
+		fdpass_send(peer->link, out.data, out.len, &ends[1], 1, 0), (ssize_t)out.len);
+	close(ends[1]);
+	buf_fini(&out);
+	assert_int_equal(fd_set_timeout(ends[0], PEER_TIMEOUT_MS), 0);
+	return ends[0];
+}
+
+int peer_file_path(struct peer *peer, enum agent_file_op op, const char *path)
+{
+	struct buf args = BUF_INIT(2 * AGENT_PATH_MAX);
+	int channel;
+
+	pack_str(&args, path);
+	channel = peer_file(peer, op, &args);
+	buf_fini(&args);
+	return channel;
+}
+
+bool peer_read(int channel, void *data, size_t len)
+{
+	int r = fd_read_full(channel, data, len);
+
+	assert_true(r == 0 || r == -ENODATA || r == -ECONNRESET);
+	return r == 0;
+}
+
+bool peer_answer(int channel, struct peer_answer *ret_answer)
+{
+	uint8_t raw[AGENT_FILE_ANSWER_LEN];
+	struct unpack in = UNPACK_INIT(raw, sizeof(raw));
+	struct agent_file_answer *a = &ret_answer->answer;
+
+	if (!peer_read(channel, raw, sizeof(raw)))
+		return false;
+	a->errnum = unpack_u32(&in);
+	a->kind = unpack_u8(&in);
+	a->flags = unpack_u8(&in);
+	a->target_len = unpack_u16(&in);
+	a->mode = unpack_u32(&in);
+	a->uid = unpack_u32(&in);
+	a->gid = unpack_u32(&in);
+	a->size = unpack_u64(&in);
+	a->mtime_ns = unpack_u64(&in);
+	a->inode = unpack_u64(&in);
+	assert_true(unpack_done(&in));
+	assert_true(a->target_len < AGENT_PATH_MAX);
+	ret_answer->target[a->target_len] = '\0';
+	return peer_read(channel, ret_answer->target, a->target_len);
+}
+
+int peer_errnum(int channel, struct peer_answer *ret_answer)
+{
+	assert_true(peer_answer(channel, ret_answer));
+	return (int)ret_answer->answer.errnum;
+}
+
+bool peer_at_end(int channel)
+{
+	char byte;
+
+	return read(channel, &byte, 1) == 0;
+}
+
+char *peer_make_temp(void)
+{
+	char *dir = mem_strdup("/tmp/test-agent-XXXXXX");
+
+	assert_non_null(mkdtemp(dir));
+	return dir;
+}
+
+void peer_remove_temp(char *dir)
+{
+	char *line = mem_printf("rm -rf '%s'", dir);
+
+	assert_int_equal(system(line), 0);
+	free(line);
+	free(dir);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The other side of an agent, for tests: keeper and daemon in one. The agent runs in a forked
+ * child; every wait has a deadline, after which the test fails.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "wire/agent.h"
+#include "wire/frame.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define PEER_TIMEOUT_MS 20000
+
+struct peer {
+	pid_t agent;
+	int lifeline;
+	int link;
+	struct buf in; /* bytes of the link, not yet taken as frames */
+};
+
+/* A frame that was received; free the payload with peer_frame_free(). */
+struct peer_frame {
+	uint16_t kind;
+	uint32_t id;
+	uint32_t len;
+	uint8_t *payload;
+};
+
+/* What became of a command, gathered by peer_collect(). */
+struct peer_result {
+	bool exited;
+	uint32_t wait_status;
+	uint64_t end_offset;
+	uint64_t cpu_us, peak_bytes, duration_us;
+	int failed_stage, failed_errno;
+	uint32_t pid;
+	uint64_t stdin_acked;
+	struct buf out, err;
+	uint64_t received; /* offset after the last byte */
+};
+
+void peer_start(struct peer *peer);
+/* The same as PID 1 of a namespace of its own, as it is in a sandbox. */
+void peer_start_init(struct peer *peer);
+void peer_stop(struct peer *peer); /* by the end of the lifeline */
+pid_t peer_wait(struct peer *peer, int *ret_status);
+
+/* Gives the agent a new link and attaches; the ids of AGENT_HELLO, their number returned. */
+size_t peer_attach(struct peer *peer, uint32_t *ids, size_t size);
+void peer_open_link(struct peer *peer); /* without attaching */
+void peer_drop_link(struct peer *peer);
+
+void peer_send(struct peer *peer, uint16_t kind, uint32_t id, const void *payload, size_t len);
+void peer_send_u32(struct peer *peer, uint16_t kind, uint32_t id, uint32_t value);
+void peer_signal(struct peer *peer, uint32_t id, int signal, bool whole_tree);
+void peer_ack(struct peer *peer, uint32_t id, uint64_t offset);
+
+/* As the caller's own uid, in "/", with PATH; argv ends with NULL. */
+void peer_exec(struct peer *peer, uint32_t id, unsigned flags, const char *const *argv);
+void peer_exec_as(struct peer *peer, uint32_t id, unsigned flags, uint32_t uid, const char *cwd,
+	const char *path, const char *const *argv);
+void peer_shell(struct peer *peer, uint32_t id, unsigned flags, const char *line);
+
+/* The next frame; false when the link ended. */
+bool peer_next(struct peer *peer, struct peer_frame *ret_frame);
+bool peer_next_within(struct peer *peer, int timeout_ms, struct peer_frame *ret_frame);
+void peer_frame_free(struct peer_frame *frame);
+bool peer_link_ends(struct peer *peer);
+
+/* Takes frames of id until it exited or failed, acknowledging all output if told to. */
+void peer_collect(struct peer *peer, uint32_t id, bool acknowledge, struct peer_result *result);
+/* Adds one frame to a result. */
+void peer_take(struct peer_result *result, const struct peer_frame *frame);
+void peer_result_init(struct peer_result *result);
+void peer_result_fini(struct peer_result *result);
+
+/* Starts a file request; the daemon's end of its channel. args are what follows the op. */
+int peer_file(struct peer *peer, enum agent_file_op op, const struct buf *args);
+int peer_file_path(struct peer *peer, enum agent_file_op op, const char *path);
+
+struct peer_answer {
+	struct agent_file_answer answer;
+	char target[AGENT_PATH_MAX];
+};
+
+/* False at the end of the channel. */
+bool peer_answer(int channel, struct peer_answer *ret_answer);
+/* Reads an answer that must come, and gives its errnum. */
+int peer_errnum(int channel, struct peer_answer *ret_answer);
+bool peer_read(int channel, void *data, size_t len);
+bool peer_at_end(int channel);
+
+/* Whether other users exist for us: root, and not of a user namespace with one uid. */
+bool peer_has_other_users(void);
+
+/* A directory in /tmp, removed by peer_remove_temp(). */
+char *peer_make_temp(void);
+void peer_remove_temp(char *dir);
