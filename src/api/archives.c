@@ -434,7 +434,7 @@ static void *run_packing(void *arg)
 
 	if (!archive)
 		abort();
-	archive_write_set_format_pax_restricted(archive);
+	archive_write_set_format_gnutar(archive);
 	archive_write_set_options(archive, "hdrcharset=BINARY");
 	archive_write_set_bytes_per_block(archive, BATCH_SIZE);
 	archive_write_set_bytes_in_last_block(archive, 512);

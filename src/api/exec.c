@@ -337,7 +337,7 @@ static void client_gone(void *arg)
 /* Offers one event; the lock is held. */
 static int offer_event(struct execution *execution, const char *name, const json_t *data)
 {
-	auto_free char *json = json_dumps(data, JSON_COMPACT);
+	auto_free char *json = json_dumps(data, JSON_COMPACT | JSON_REAL_PRECISION(12));
 	auto_free char *text = mem_printf("id: %llu\nevent: %s\ndata: %s\n\n",
 		(unsigned long long)execution->sequence + 1, name, json);
 	int r = stream_offer(execution->stream, text, strlen(text));

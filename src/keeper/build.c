@@ -3,7 +3,6 @@
 
 #include "base/fd.h"
 #include "keeper/confine.h"
-#include "keeper/userns.h"
 #include "wire/agent.h"
 
 #include <errno.h>
@@ -142,7 +141,7 @@ static void run_child(const struct build_context *context, const struct keeper_r
 	_exit(1);
 }
 
-int build_start(const struct build_context *context, const struct keeper_request *request,
+int build_start(struct build_context *context, const struct keeper_request *request,
 	pid_t *ret_pid, int *ret_pidfd, int *ret_lifeline, struct err *err)
 {
 	auto_fd int cgroup_fd = -1, userns_fd = -1, ours = -1, theirs = -1;
@@ -152,7 +151,7 @@ int build_start(const struct build_context *context, const struct keeper_request
 	r = cgroup_make(&context->cgroups, request->id, &request->limits, &cgroup_fd, err);
 	if (r < 0)
 		return r;
-	r = userns_make(request->slot, &userns_fd, err);
+	r = userns_get(&context->userns, request->slot, &userns_fd, err);
 	if (r < 0)
 		return r;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)

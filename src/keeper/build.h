@@ -6,6 +6,7 @@
 #include "keeper/cgroup.h"
 #include "keeper/rootfs.h"
 #include "keeper/storage.h"
+#include "keeper/userns.h"
 #include "wire/keeper.h"
 
 #include <sys/types.h>
@@ -15,6 +16,7 @@ struct build_context {
 	struct cgroup_tree cgroups;
 	struct storage storage;
 	struct rootfs_sources sources;
+	struct userns_cache userns;
 	int agent_fd; /* the agent as a sealed memfd: no file on the host that anybody could write */
 };
 
@@ -24,5 +26,5 @@ int build_open_agent(const char *path, int *ret_fd, struct err *err) must_check;
  * Clones the first process. It builds its own surroundings in parallel with us; if that fails it
  * sends a struct err on the lifeline and exits. The caller owns pidfd and lifeline.
  */
-int build_start(const struct build_context *context, const struct keeper_request *request,
+int build_start(struct build_context *context, const struct keeper_request *request,
 	pid_t *ret_pid, int *ret_pidfd, int *ret_lifeline, struct err *err) must_check;

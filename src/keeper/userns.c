@@ -43,10 +43,29 @@ static int write_maps(pid_t child, void *arg, struct err *err)
 	return 0;
 }
 
-int userns_make(uint32_t slot, int *ret_fd, struct err *err)
+static int make(uint32_t slot, int *ret_fd, struct err *err)
 {
 	static const struct namespace_job job = {.file = "user", .enter = enter, .adjust = write_maps};
 	uint32_t base = userns_base(slot);
 
 	return namespace_make(&job, &base, ret_fd, err);
+}
+
+int userns_get(struct userns_cache *cache, uint32_t slot, int *ret_fd, struct err *err)
+{
+	int fd, r;
+
+	if (slot >= USERNS_KEPT)
+		return make(slot, ret_fd, err);
+	if (!cache->fds[slot]) {
+		r = make(slot, &fd, err);
+		if (r < 0)
+			return r;
+		cache->fds[slot] = fd + 1;
+	}
+	fd = fcntl(cache->fds[slot] - 1, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return err_sys(err, "copy a descriptor");
+	*ret_fd = fd;
+	return 0;
 }

@@ -92,7 +92,7 @@ struct store {
 	pthread_mutex_t lock;
 	sqlite3 *db;
 	sqlite3_stmt *stmts[Q_COUNT];
-	uint32_t next_slot;
+	uint32_t lowest_free; /* no uid range below is free */
 	uint8_t slots[KEEPER_SLOT_COUNT / 8]; /* which uid ranges are taken */
 };
 
@@ -311,17 +311,16 @@ void store_close(struct store *store)
 
 /* --- sandboxes --- */
 
-/* The next free uid range after the last one given: one that was just freed rests for a while. */
+/* The lowest free uid range: the keeper has the namespaces of low ones at hand. */
 static int take_slot(struct store *store, uint32_t *ret_slot, struct err *err)
 {
-	for (uint32_t i = 0; i < KEEPER_SLOT_COUNT; i++) {
-		uint32_t slot = (store->next_slot + i) % KEEPER_SLOT_COUNT;
+	for (uint32_t slot = store->lowest_free; slot < KEEPER_SLOT_COUNT; slot++) {
 		uint8_t bit = (uint8_t)(1u << slot % 8);
 
 		if (store->slots[slot / 8] & bit)
 			continue;
 		store->slots[slot / 8] |= bit;
-		store->next_slot = slot + 1;
+		store->lowest_free = slot + 1;
 		*ret_slot = slot;
 		return 0;
 	}
@@ -332,6 +331,8 @@ static int take_slot(struct store *store, uint32_t *ret_slot, struct err *err)
 static void free_slot(struct store *store, uint32_t slot)
 {
 	store->slots[slot / 8] &= (uint8_t) ~(1u << slot % 8);
+	if (slot < store->lowest_free)
+		store->lowest_free = slot;
 }
 
 static int read_workspace(struct store *store, const struct owner *owner, const char *id,
