@@ -72,9 +72,12 @@ static int drop_caps(struct err *err)
 		{.effective = (uint32_t)kept_caps, .permitted = (uint32_t)kept_caps},
 		{.effective = (uint32_t)(kept_caps >> 32), .permitted = (uint32_t)(kept_caps >> 32)}};
 
-	for (unsigned cap = 0; prctl(PR_CAPBSET_READ, cap) >= 0; cap++) {
-		if (!(kept_caps & BIT(cap)) && prctl(PR_CAPBSET_DROP, cap) < 0)
+	for (unsigned cap = 0; cap < 64; cap++) {
+		if ((kept_caps & BIT(cap)) || prctl(PR_CAPBSET_DROP, cap) == 0)
+			continue;
+		if (errno != EINVAL)
 			return err_sys(err, "drop capability %u", cap);
+		break; /* the kernel knows no more */
 	}
 	if (syscall(SYS_capset, &header, data) < 0)
 		return err_sys(err, "set capabilities");

@@ -2,13 +2,19 @@
 /*
  * The directories of sandboxes on disk, all below the data directory and all reached by descriptor:
  *
- *   sandboxes/<id>/{upper,work}                                  the writable system layer
+ *   sandboxes/<shard>/<id>/{upper,work}                          the writable system layer
  *   workspaces/<id>/{project_files,agent_workspace,outputs}      what outlives it
  *   templates/host                                               what sandboxes start from
- *   trash/                                                       what the janitor removes
+ *   trash/                                                       what is to be removed
+ *   shredder/                                                    what is being removed
  *
  * They belong to root with mode 0700, so nobody but the keeper walks in. Removing means renaming into
- * trash/, which takes no time however large a tree is; a child of the keeper empties it.
+ * trash/, which takes no time however large a tree is; a child of the keeper, the janitor, takes it
+ * from there into shredder/, so that its slow work never holds the lock of a directory that we need.
+ *
+ * A shard is the last character of an id. ext4 spreads the shards over the disk, because `sandboxes`
+ * is marked as a directory of unrelated things; so making a dozen inodes for a sandbox does not have
+ * to step over all those that were just freed for others (measured: 12 us each instead of 45 to 500).
  */
 #pragma once
 
@@ -20,6 +26,7 @@ struct storage {
 	int workspaces_fd;
 	int templates_fd;
 	int trash_fd;
+	int shredder_fd;
 };
 
 /* The directories of one sandbox, opened. */
