@@ -2,19 +2,20 @@
 #include "keeper/build.h"
 
 #include "base/fd.h"
+#include "base/log.h"
 #include "keeper/confine.h"
+#include "keeper/netns.h"
 #include "wire/agent.h"
+#include "wire/fdpass.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <linux/sched.h>
-#include <net/if.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
@@ -46,13 +47,18 @@ int build_open_agent(const char *path, int *ret_fd, struct err *err)
 	return 0;
 }
 
-static int raise_loopback(struct err *err)
+/* The keeper sends the network namespace when it has made it; see netns.h. */
+static int join_network(int lifeline, struct err *err)
 {
-	struct ifreq request = {.ifr_name = "lo", .ifr_flags = IFF_UP};
-	auto_fd int sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	int fds[FDPASS_MAX];
+	char kind;
+	ssize_t n = fdpass_recv(lifeline, &kind, sizeof(kind), fds, 0);
 
-	if (sock < 0 || ioctl(sock, SIOCSIFFLAGS, &request) < 0)
-		return err_sys(err, "bring up lo");
+	if (n != 1 || fds[0] < 0)
+		return err_set(err, ERR_INTERNAL, "the keeper gave no network namespace");
+	if (setns(fds[0], CLONE_NEWNET) < 0)
+		return err_sys(err, "enter the network namespace");
+	close(fds[0]);
 	return 0;
 }
 
@@ -95,9 +101,9 @@ static int become_sandbox(const struct build_context *context, const struct keep
 		return err_sys(err, "make a cgroup namespace");
 	if (sethostname(request->hostname, strlen(request->hostname)) < 0)
 		return err_sys(err, "set the host name");
-	if ((r = raise_loopback(err)) < 0 ||
-		(r = storage_prepare(&context->storage, request->id, base_uid, &dirs, err)) < 0 ||
-		(r = rootfs_enter(&context->sources, &dirs, userns_fd, base_uid, err)) < 0)
+	if ((r = storage_prepare(&context->storage, request->id, base_uid, &dirs, err)) < 0 ||
+		(r = rootfs_enter(&context->sources, &dirs, userns_fd, base_uid, err)) < 0 ||
+		(r = join_network(lifeline, err)) < 0)
 		return r;
 	/* Out of the way of the lifeline's place. */
 	agent_fd = fcntl(context->agent_fd, F_DUPFD_CLOEXEC, AGENT_LIFELINE_FD + 1);
@@ -116,8 +122,8 @@ static int become_sandbox(const struct build_context *context, const struct keep
 static pid_t clone_into(int cgroup_fd, int *ret_pidfd)
 {
 	struct clone_args args = {
-		.flags = CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_PIDFD |
-			 CLONE_INTO_CGROUP | CLONE_CLEAR_SIGHAND,
+		.flags = CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_PIDFD | CLONE_INTO_CGROUP |
+			 CLONE_CLEAR_SIGHAND,
 		.pidfd = (uint64_t)(uintptr_t)ret_pidfd,
 		.exit_signal = SIGCHLD,
 		.cgroup = (uint64_t)cgroup_fd,
@@ -139,6 +145,20 @@ static void run_child(const struct build_context *context, const struct keeper_r
 	if (send(lifeline, &err, sizeof(err), MSG_NOSIGNAL) < 0)
 		(void)!send(AGENT_LIFELINE_FD, &err, sizeof(err), MSG_NOSIGNAL);
 	_exit(1);
+}
+
+static int send_network(const struct build_context *context, int lifeline, struct err *err)
+{
+	auto_fd int netns = -1;
+	int r = netns_make(context->own_netns_fd, &netns, err);
+	ssize_t n;
+
+	if (r < 0) {
+		shutdown(lifeline, SHUT_WR);
+		return r;
+	}
+	n = fdpass_send(lifeline, "N", 1, &netns, 1, MSG_DONTWAIT);
+	return n < 0 ? err_from(err, (int)n, "hand over the network namespace") : 0;
 }
 
 int build_start(struct build_context *context, const struct keeper_request *request,
@@ -163,6 +183,10 @@ int build_start(struct build_context *context, const struct keeper_request *requ
 		return err_sys(err, "clone the sandbox");
 	if (pid == 0)
 		run_child(context, request, userns_fd, theirs);
+	r = send_network(context, ours, err);
+	if (r < 0)
+		log_error("sandbox %s: %s", request->id, err->message);
+	/* Without a network namespace the child fails by itself, and is reaped like any other. */
 	*ret_pid = pid;
 	*ret_pidfd = pidfd;
 	*ret_lifeline = take_fd(&ours);

@@ -17,6 +17,7 @@ struct build_context {
 	struct storage storage;
 	struct rootfs_sources sources;
 	struct userns_cache userns;
+	int own_netns_fd;
 	int agent_fd; /* the agent as a sealed memfd: no file on the host that anybody could write */
 };
 

@@ -20,6 +20,7 @@
 #include "base/number.h"
 #include "keeper/build.h"
 #include "keeper/host_template.h"
+#include "keeper/netns.h"
 #include "keeper/roster.h"
 #include "keeper/userns.h"
 #include "wire/agent.h"
@@ -624,6 +625,7 @@ static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 		(r = storage_open(&context->storage, argv[1], err)) < 0 ||
 		(r = host_template_make(&context->storage, &template_fd, err)) < 0 ||
 		(r = rootfs_open_sources(&context->sources, template_fd, err)) < 0 ||
+		(r = netns_open_own(&context->own_netns_fd, err)) < 0 ||
 		(r = build_open_agent(argv[3], &context->agent_fd, err)) < 0)
 		return r;
 	cgroup_sweep(&context->cgroups);

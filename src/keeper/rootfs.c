@@ -24,7 +24,7 @@
  */
 static const char *const telling[] = {"acpi", "asound", "config.gz", "interrupts", "iomem", "ioports",
 	"kallsyms", "kcore", "key-users", "keys", "kpagecgroup", "kpagecount", "kpageflags",
-	"latency_stats", "pagetypeinfo", "sched_debug", "scsi", "slabinfo", "softirqs", "timer_list",
+	"latency_stats", "pagetypeinfo", "sched_debug", "scsi", "slabinfo", "timer_list",
 	"timer_stats", "vmallocinfo"};
 
 static const struct {

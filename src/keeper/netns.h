@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Network namespaces with nothing in them but a loopback interface that is up.
+ *
+ * Making one takes the kernel longer than any other part of a sandbox. So the keeper makes it while
+ * the sandbox's first process, on another processor, is building its root, and hands it over.
+ */
+#pragma once
+
+#include "base/err.h"
+
+/* The keeper's own namespace, to come back to. */
+int netns_open_own(int *ret_fd, struct err *err) must_check;
+
+/* Makes one and returns to own_fd. Failing to return would leave the keeper in a sandbox: it aborts. */
+int netns_make(int own_fd, int *ret_fd, struct err *err) must_check;
