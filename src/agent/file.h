@@ -9,15 +9,15 @@
  */
 #pragma once
 
-#include "agent/channel.h"
-#include "agent/request.h"
+#include "agent/dialog.h"
+#include "agent/payload.h"
 
-int file_stat(struct channel *channel, const struct request_file *request) must_check;
-int file_read(struct channel *channel, const struct request_file *request) must_check;
-int file_write(struct channel *channel, const struct request_file *request) must_check;
-int file_list(struct channel *channel, const struct request_file *request) must_check;
-int file_mkdir(struct channel *channel, const struct request_file *request) must_check;
-int file_move(struct channel *channel, const struct request_file *request) must_check;
-int file_remove(struct channel *channel, const struct request_file *request) must_check;
-int file_pack(struct channel *channel, const struct request_file *request) must_check;
-int file_unpack(struct channel *channel, const struct request_file *request) must_check;
+int file_stat(struct dialog *dialog, const struct payload_file *request) must_check;
+int file_read(struct dialog *dialog, const struct payload_file *request) must_check;
+int file_write(struct dialog *dialog, const struct payload_file *request) must_check;
+int file_list(struct dialog *dialog, const struct payload_file *request) must_check;
+int file_mkdir(struct dialog *dialog, const struct payload_file *request) must_check;
+int file_move(struct dialog *dialog, const struct payload_file *request) must_check;
+int file_remove(struct dialog *dialog, const struct payload_file *request) must_check;
+int file_pack(struct dialog *dialog, const struct payload_file *request) must_check;
+int file_unpack(struct dialog *dialog, const struct payload_file *request) must_check;

@@ -32,7 +32,7 @@ struct link_name {
 };
 
 struct packer {
-	struct channel *channel;
+	struct dialog *dialog;
 	struct link_name *links;
 	size_t link_count;
 	size_t link_size;
@@ -96,27 +96,27 @@ static const char *known_as(struct packer *packer, const struct stat *stat, cons
 static void put_item(struct packer *packer, enum agent_item kind, const struct stat *stat,
 	const char *name, const char *target)
 {
-	struct channel *channel = packer->channel;
+	struct dialog *dialog = packer->dialog;
 	bool is_file = kind == AGENT_ITEM_FILE;
 
-	channel_put_u8(channel, (uint8_t)kind);
-	channel_put_u32(channel, stat->st_mode & 07777);
-	channel_put_u32(channel, stat->st_uid);
-	channel_put_u32(channel, stat->st_gid);
-	channel_put_u64(channel,
+	dialog_put_u8(dialog, (uint8_t)kind);
+	dialog_put_u32(dialog, stat->st_mode & 07777);
+	dialog_put_u32(dialog, stat->st_uid);
+	dialog_put_u32(dialog, stat->st_gid);
+	dialog_put_u64(dialog,
 		(uint64_t)stat->st_mtim.tv_sec * 1000000000 + (uint64_t)stat->st_mtim.tv_nsec);
-	channel_put_u64(channel, is_file ? (uint64_t)stat->st_size : 0);
-	channel_put_str(channel, name);
-	channel_put_str(channel, target);
+	dialog_put_u64(dialog, is_file ? (uint64_t)stat->st_size : 0);
+	dialog_put_str(dialog, name);
+	dialog_put_str(dialog, target);
 }
 
 static void put_zeros(struct packer *packer, uint64_t len)
 {
 	memset(packer->scratch, 0, SMALL_FILE_MAX);
-	while (len > 0 && packer->channel->failure == 0) {
+	while (len > 0 && packer->dialog->failure == 0) {
 		size_t n = len < SMALL_FILE_MAX ? (size_t)len : SMALL_FILE_MAX;
 
-		channel_put(packer->channel, packer->scratch, n);
+		dialog_put(packer->dialog, packer->scratch, n);
 		len -= n;
 	}
 }
@@ -128,7 +128,7 @@ static int put_content(struct packer *packer, int fd, uint64_t size)
 	int r = 0;
 
 	if (size > SMALL_FILE_MAX) {
-		r = channel_send_file(packer->channel, fd, 0, size, &sent);
+		r = dialog_send_file(packer->dialog, fd, 0, size, &sent);
 	} else {
 		while (sent < size) {
 			ssize_t n = pread(fd, packer->scratch, size - sent, (off_t)sent);
@@ -137,14 +137,14 @@ static int put_content(struct packer *packer, int fd, uint64_t size)
 				return -errno;
 			if (n == 0)
 				break;
-			channel_put(packer->channel, packer->scratch, (size_t)n);
+			dialog_put(packer->dialog, packer->scratch, (size_t)n);
 			sent += (uint64_t)n;
 		}
 	}
 	if (r < 0 && r != -ENODATA)
 		return r;
 	put_zeros(packer, size - sent);
-	return packer->channel->failure;
+	return packer->dialog->failure;
 }
 
 static int pack_file(struct packer *packer, int dir, const char *name, int flags, const char *path)
@@ -200,7 +200,7 @@ static int pack_entry(
 			put_item(packer, AGENT_ITEM_SYMLINK, &entry->stat, entry->path, target);
 		break;
 	}
-	return packer->channel->failure;
+	return packer->dialog->failure;
 }
 
 static int pack_tree(struct packer *packer, int root, dev_t device)
@@ -214,9 +214,9 @@ static int pack_tree(struct packer *packer, int root, dev_t device)
 	return r;
 }
 
-int file_pack(struct channel *channel, const struct request_file *request)
+int file_pack(struct dialog *dialog, const struct payload_file *request)
 {
-	auto_(packer_fini) struct packer packer = {.channel = channel};
+	auto_(packer_fini) struct packer packer = {.dialog = dialog};
 	auto_fd int fd = path_open(AT_FDCWD, request->path, O_PATH, 0);
 	struct stat stat;
 	int r;
@@ -228,7 +228,7 @@ int file_pack(struct channel *channel, const struct request_file *request)
 	if (!S_ISDIR(stat.st_mode) && !S_ISREG(stat.st_mode))
 		return -EINVAL;
 	packer.scratch = mem_new(SMALL_FILE_MAX);
-	channel_put_answer(channel, &stat, 0, "");
+	dialog_put_answer(dialog, &stat, 0, "");
 	if (S_ISDIR(stat.st_mode))
 		r = pack_tree(&packer, fd, stat.st_dev);
 	else

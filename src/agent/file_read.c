@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-int file_stat(struct channel *channel, const struct request_file *request)
+int file_stat(struct dialog *dialog, const struct payload_file *request)
 {
 	auto_fd int fd = path_open(AT_FDCWD, request->path, O_PATH | O_NOFOLLOW, 0);
 	char target[PATH_MAX] = "";
@@ -19,11 +19,11 @@ int file_stat(struct channel *channel, const struct request_file *request)
 		return -errno;
 	if (S_ISLNK(stat.st_mode))
 		path_read_link(fd, "", target);
-	channel_put_answer(channel, &stat, 0, target);
+	dialog_put_answer(dialog, &stat, 0, target);
 	return 0;
 }
 
-int file_read(struct channel *channel, const struct request_file *request)
+int file_read(struct dialog *dialog, const struct payload_file *request)
 {
 	struct stat stat;
 	auto_fd int fd = path_open_regular(AT_FDCWD, request->path, 0, 0, &stat);
@@ -31,11 +31,11 @@ int file_read(struct channel *channel, const struct request_file *request)
 
 	if (fd < 0)
 		return fd;
-	channel_put_answer(channel, &stat, 0, "");
-	if (channel_read_u64(channel, &offset) < 0 || channel_read_u64(channel, &len) < 0)
+	dialog_put_answer(dialog, &stat, 0, "");
+	if (dialog_read_u64(dialog, &offset) < 0 || dialog_read_u64(dialog, &len) < 0)
 		return 0;
 	/* Whatever goes wrong now, a channel that ends early is the only way to say it. */
-	if (offset <= INT64_MAX && channel_send_file(channel, fd, offset, len, &sent) < 0)
+	if (offset <= INT64_MAX && dialog_send_file(dialog, fd, offset, len, &sent) < 0)
 		return 0;
 	return 0;
 }

@@ -17,17 +17,17 @@
 #define LEVELS_BYTES_MAX (64u * 1024 * 1024)
 #define ATTEMPTS_MAX	 10
 
-static int answer(struct channel *channel, int fd, unsigned flags)
+static int answer(struct dialog *dialog, int fd, unsigned flags)
 {
 	struct stat stat;
 
 	if (fstat(fd, &stat) < 0)
 		return -errno;
-	channel_put_answer(channel, &stat, flags, "");
+	dialog_put_answer(dialog, &stat, flags, "");
 	return 0;
 }
 
-int file_mkdir(struct channel *channel, const struct request_file *request)
+int file_mkdir(struct dialog *dialog, const struct payload_file *request)
 {
 	auto_fd int existing = path_open(AT_FDCWD, request->path, O_PATH | O_DIRECTORY, 0);
 	auto_(path_place_fini) struct path_place place = PATH_PLACE_INIT;
@@ -36,7 +36,7 @@ int file_mkdir(struct channel *channel, const struct request_file *request)
 	int r;
 
 	if (existing >= 0)
-		return answer(channel, existing, AGENT_FILE_EXISTED);
+		return answer(dialog, existing, AGENT_FILE_EXISTED);
 	if (existing != -ENOENT && existing != -ENOTDIR)
 		return existing;
 	r = path_locate_new(request->path, &place);
@@ -52,7 +52,7 @@ int file_mkdir(struct channel *channel, const struct request_file *request)
 	if (fd < 0)
 		return fd;
 	path_give(fd, &owner);
-	return answer(channel, fd, 0);
+	return answer(dialog, fd, 0);
 }
 
 static int rename_new(const struct path_place *from, const struct path_place *to)
@@ -70,7 +70,7 @@ static int rename_new(const struct path_place *from, const struct path_place *to
 	return renameat(from->dir, from->name, to->dir, to->name) < 0 ? -errno : 0;
 }
 
-int file_move(struct channel *channel, const struct request_file *request)
+int file_move(struct dialog *dialog, const struct payload_file *request)
 {
 	auto_(path_place_fini) struct path_place from = PATH_PLACE_INIT;
 	auto_(path_place_fini) struct path_place to = PATH_PLACE_INIT;
@@ -97,7 +97,7 @@ int file_move(struct channel *channel, const struct request_file *request)
 		return -errno;
 	if (S_ISLNK(stat.st_mode))
 		path_read_link(to.dir, to.name, target);
-	channel_put_answer(channel, &stat, 0, target);
+	dialog_put_answer(dialog, &stat, 0, target);
 	return 0;
 }
 
@@ -108,7 +108,7 @@ int file_move(struct channel *channel, const struct request_file *request)
  * beginning: what is done is gone, so its first names are the ones still to do.
  */
 struct remover {
-	const struct channel *channel;
+	const struct dialog *dialog;
 	int dir;
 	struct buf levels; /* struct level */
 	char *entries;
@@ -202,10 +202,10 @@ static int remove_entries(struct remover *remover)
 	return r;
 }
 
-static int remove_tree(const struct channel *channel, int dir)
+static int remove_tree(const struct dialog *dialog, int dir)
 {
 	auto_(remover_fini) struct remover remover = {
-		.channel = channel,
+		.dialog = dialog,
 		.dir = path_open(dir, ".", O_RDONLY | O_DIRECTORY, 0),
 		.levels = BUF_INIT(LEVELS_BYTES_MAX),
 		.entries = mem_new(DIRENTS_LEN),
@@ -213,7 +213,7 @@ static int remove_tree(const struct channel *channel, int dir)
 
 	if (remover.dir < 0)
 		return remover.dir;
-	while (channel_is_wanted(channel)) {
+	while (dialog_is_wanted(dialog)) {
 		int r = remove_entries(&remover);
 
 		if (r == 0 && remover.levels.len == 0)
@@ -227,7 +227,7 @@ static int remove_tree(const struct channel *channel, int dir)
 }
 
 static int remove_directory(
-	const struct channel *channel, const struct path_place *place, int fd, bool is_recursive)
+	const struct dialog *dialog, const struct path_place *place, int fd, bool is_recursive)
 {
 	/* Somebody may put something new into it between emptying and removing. */
 	for (int i = 0; i < ATTEMPTS_MAX; i++) {
@@ -239,14 +239,14 @@ static int remove_directory(
 			return -errno;
 		if (!is_recursive)
 			return -EISDIR;
-		r = remove_tree(channel, fd);
+		r = remove_tree(dialog, fd);
 		if (r < 0)
 			return r;
 	}
 	return -ENOTEMPTY;
 }
 
-int file_remove(struct channel *channel, const struct request_file *request)
+int file_remove(struct dialog *dialog, const struct payload_file *request)
 {
 	auto_(path_place_fini) struct path_place place = PATH_PLACE_INIT;
 	auto_fd int fd = -1;
@@ -261,10 +261,10 @@ int file_remove(struct channel *channel, const struct request_file *request)
 	if (fstat(fd, &stat) < 0)
 		return -errno;
 	if (S_ISDIR(stat.st_mode))
-		r = remove_directory(channel, &place, fd, request->flag);
+		r = remove_directory(dialog, &place, fd, request->flag);
 	else if (unlinkat(place.dir, place.name, 0) < 0)
 		r = -errno;
 	if (r == 0)
-		channel_put_answer(channel, &stat, 0, "");
+		dialog_put_answer(dialog, &stat, 0, "");
 	return r;
 }

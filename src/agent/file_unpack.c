@@ -30,7 +30,7 @@ struct item {
 
 /* The directory that the last item was in, since the next is mostly in the same. */
 struct unpacker {
-	struct channel *channel;
+	struct dialog *dialog;
 	int root;
 	int dir;		 /* -1: none yet */
 	struct path_owner owner; /* of dir, and so of what is created in it */
@@ -38,21 +38,21 @@ struct unpacker {
 };
 
 /* Whole, also the one that is the end. */
-static int read_item(struct channel *channel, struct item *item)
+static int read_item(struct dialog *dialog, struct item *item)
 {
 	uint32_t ignored;
 	int r;
 
-	if ((r = channel_read_u8(channel, &item->kind)) < 0 ||
-		(r = channel_read_u32(channel, &item->mode)) < 0 ||
-		(r = channel_read_u32(channel, &ignored)) < 0 ||
-		(r = channel_read_u32(channel, &ignored)) < 0 ||
-		(r = channel_read_u64(channel, &item->mtime_ns)) < 0 ||
-		(r = channel_read_u64(channel, &item->size)) < 0 ||
-		(r = channel_read_str(channel, item->name, sizeof(item->name))) < 0)
+	if ((r = dialog_read_u8(dialog, &item->kind)) < 0 ||
+		(r = dialog_read_u32(dialog, &item->mode)) < 0 ||
+		(r = dialog_read_u32(dialog, &ignored)) < 0 ||
+		(r = dialog_read_u32(dialog, &ignored)) < 0 ||
+		(r = dialog_read_u64(dialog, &item->mtime_ns)) < 0 ||
+		(r = dialog_read_u64(dialog, &item->size)) < 0 ||
+		(r = dialog_read_str(dialog, item->name, sizeof(item->name))) < 0)
 		return r;
 	item->mode &= 0777;
-	return channel_read_str(channel, item->target, sizeof(item->target));
+	return dialog_read_str(dialog, item->target, sizeof(item->target));
 }
 
 /* Relative, not empty, no "..". */
@@ -149,7 +149,7 @@ static int unpack_file(struct unpacker *unpacker, const struct item *item, const
 	if (fd < 0)
 		return -errno;
 	path_give(fd, &unpacker->owner);
-	r = channel_receive_file(unpacker->channel, fd, item->size, &failure);
+	r = dialog_receive_file(unpacker->dialog, fd, item->size, &failure);
 	if (r == 0)
 		r = failure;
 	if (r == 0 && futimens(fd, times) < 0)
@@ -254,7 +254,7 @@ static int unpack_item(struct unpacker *unpacker, struct item *item)
 static int unpack_items(struct unpacker *unpacker, struct item *item)
 {
 	for (;;) {
-		int r = read_item(unpacker->channel, item);
+		int r = read_item(unpacker->dialog, item);
 
 		if (r == 0 && item->kind == AGENT_ITEM_END)
 			return 0;
@@ -280,10 +280,10 @@ static int open_root(const char *path)
 	return r < 0 ? r : path_make_dirs(place.dir, place.name, 0);
 }
 
-int file_unpack(struct channel *channel, const struct request_file *request)
+int file_unpack(struct dialog *dialog, const struct payload_file *request)
 {
 	auto_fd int root = open_root(request->path);
-	struct unpacker unpacker = {.channel = channel, .root = root, .dir = -1};
+	struct unpacker unpacker = {.dialog = dialog, .root = root, .dir = -1};
 	auto_free struct item *item = mem_new(sizeof(*item));
 	struct stat stat;
 	int r;
@@ -292,16 +292,16 @@ int file_unpack(struct channel *channel, const struct request_file *request)
 		return root;
 	if (fstat(root, &stat) < 0)
 		return -errno;
-	channel_put_answer(channel, &stat, 0, "");
+	dialog_put_answer(dialog, &stat, 0, "");
 	r = unpack_items(&unpacker, item);
 	fd_close(unpacker.dir);
 	if (r == 0 && fstat(root, &stat) < 0)
 		return -errno;
 	if (r == 0) {
-		channel_put_answer(channel, &stat, 0, "");
+		dialog_put_answer(dialog, &stat, 0, "");
 		return 0;
 	}
-	channel_put_failure(channel, -r, item->name);
-	channel_drain(channel);
+	dialog_put_failure(dialog, -r, item->name);
+	dialog_drain(dialog);
 	return 0;
 }

@@ -149,16 +149,16 @@ static int check_space(int fd, uint64_t size)
 }
 
 /* All chunks into the draft. 0; -errno when the channel broke; *ret_failure as for the disk. */
-static int receive(struct channel *channel, int fd, uint64_t size, int *ret_failure)
+static int receive(struct dialog *dialog, int fd, uint64_t size, int *ret_failure)
 {
 	uint64_t total = 0;
 	uint32_t len;
 
 	do {
-		int r = channel_read_u32(channel, &len);
+		int r = dialog_read_u32(dialog, &len);
 
 		if (r == 0)
-			r = channel_receive_file(channel, fd, len, ret_failure);
+			r = dialog_receive_file(dialog, fd, len, ret_failure);
 		if (r < 0)
 			return r;
 		total += len;
@@ -184,7 +184,7 @@ static int dress(int fd, const struct path_place *place, const struct stat *old,
 	return fchmod(fd, mode & 07777) < 0 ? -errno : 0;
 }
 
-static int write_draft(struct channel *channel, const struct request_file *request,
+static int write_draft(struct dialog *dialog, const struct payload_file *request,
 	struct path_place *place, struct draft *draft)
 {
 	struct stat old, new;
@@ -197,10 +197,10 @@ static int write_draft(struct channel *channel, const struct request_file *reque
 	if (r < 0)
 		return r;
 	if (exists)
-		channel_put_answer(channel, &old, AGENT_FILE_EXISTED, "");
+		dialog_put_answer(dialog, &old, AGENT_FILE_EXISTED, "");
 	else
-		channel_put_nothing(channel);
-	if (receive(channel, draft->fd, request->size, &failure) < 0)
+		dialog_put_nothing(dialog);
+	if (receive(dialog, draft->fd, request->size, &failure) < 0)
 		return 0;
 	if (failure < 0)
 		return failure;
@@ -212,11 +212,11 @@ static int write_draft(struct channel *channel, const struct request_file *reque
 	if (r == 0 && fstat(draft->fd, &new) < 0)
 		r = -errno;
 	if (r == 0)
-		channel_put_answer(channel, &new, exists ? AGENT_FILE_EXISTED : 0, "");
+		dialog_put_answer(dialog, &new, exists ? AGENT_FILE_EXISTED : 0, "");
 	return r;
 }
 
-int file_write(struct channel *channel, const struct request_file *request)
+int file_write(struct dialog *dialog, const struct payload_file *request)
 {
 	auto_(path_place_fini) struct path_place place = PATH_PLACE_INIT;
 	auto_(draft_fini) struct draft draft = {.dir = -1, .fd = -1};
@@ -226,5 +226,5 @@ int file_write(struct channel *channel, const struct request_file *request)
 	if (request->path[len - 1] == '/')
 		return -EISDIR;
 	r = path_locate_target(request->path, &place);
-	return r < 0 ? r : write_draft(channel, request, &place, &draft);
+	return r < 0 ? r : write_draft(dialog, request, &place, &draft);
 }

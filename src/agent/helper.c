@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/helper.h"
 
-#include "agent/channel.h"
+#include "agent/dialog.h"
 #include "agent/file.h"
 #include "base/fd.h"
 #include "wire/agent.h"
@@ -15,7 +15,7 @@
 
 #define CHANNEL_FD 3
 
-static int (*const operations[])(struct channel *, const struct request_file *) = {
+static int (*const operations[])(struct dialog *, const struct payload_file *) = {
 	[AGENT_FILE_STAT] = file_stat,
 	[AGENT_FILE_READ] = file_read,
 	[AGENT_FILE_WRITE] = file_write,
@@ -31,9 +31,9 @@ static int (*const operations[])(struct channel *, const struct request_file *) 
  * The child. Signals are let through again, so that a sandbox that is shut down need not wait for
  * it; only SIGPIPE stays blocked, because sendfile() has no MSG_NOSIGNAL.
  */
-static _Noreturn void run(const struct request_file *request, int fd)
+static _Noreturn void run(const struct payload_file *request, int fd)
 {
-	struct channel channel;
+	struct dialog dialog;
 	sigset_t blocked;
 	int flags;
 	int r;
@@ -50,27 +50,27 @@ static _Noreturn void run(const struct request_file *request, int fd)
 	if (flags < 0 || fcntl(CHANNEL_FD, F_SETFL, flags & ~O_NONBLOCK) < 0)
 		_exit(1);
 
-	channel_init(&channel, CHANNEL_FD);
-	r = request->path[0] == '/' ? operations[request->op](&channel, request) : -EINVAL;
+	dialog_init(&dialog, CHANNEL_FD);
+	r = request->path[0] == '/' ? operations[request->op](&dialog, request) : -EINVAL;
 	if (r < 0)
-		channel_put_failure(&channel, -r, "");
-	_exit(channel_flush(&channel) < 0);
+		dialog_put_failure(&dialog, -r, "");
+	_exit(dialog_flush(&dialog) < 0);
 }
 
 static void refuse(int fd, int errnum)
 {
-	struct channel channel;
+	struct dialog dialog;
 
-	channel_init(&channel, fd);
-	channel_put_failure(&channel, errnum, "");
+	dialog_init(&dialog, fd);
+	dialog_put_failure(&dialog, errnum, "");
 	/* A new channel has room for one answer; if not, its end is answer enough. */
-	if (fd_set_nonblocking(fd) == 0 && channel_flush(&channel) < 0)
+	if (fd_set_nonblocking(fd) == 0 && dialog_flush(&dialog) < 0)
 		errno = 0;
-	channel_fini(&channel);
+	dialog_fini(&dialog);
 }
 
 void helper_start(struct helper_table *table, const struct oom *oom,
-	const struct request_file *request, int channel)
+	const struct payload_file *request, int channel)
 {
 	pid_t pid;
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "agent/oom.h"
-#include "agent/request.h"
+#include "agent/payload.h"
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -23,7 +23,7 @@ struct helper_table {
  * the answer. Channel is closed in any case.
  */
 void helper_start(struct helper_table *table, const struct oom *oom,
-	const struct request_file *request, int channel);
+	const struct payload_file *request, int channel);
 
 /* A child ended; false if it was no helper. */
 bool helper_end(struct helper_table *table, pid_t pid);

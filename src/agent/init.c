@@ -2,10 +2,10 @@
 #include "agent/init.h"
 
 #include "agent/helper.h"
+#include "agent/job.h"
 #include "agent/lineage.h"
-#include "agent/link.h"
-#include "agent/process.h"
-#include "agent/request.h"
+#include "agent/payload.h"
+#include "agent/uplink.h"
 #include "agent/watch.h"
 #include "base/clock.h"
 #include "base/fd.h"
@@ -34,67 +34,67 @@ struct init {
 	bool ends; /* leave the loop */
 	bool shutting_down;
 	uint64_t deadline_ms; /* of the shutdown */
-	struct link link;
-	struct process_table processes;
+	struct uplink link;
+	struct job_table jobs;
 	struct helper_table helpers;
 };
 
 static int handle_attach(struct init *init, const struct frame *frame)
 {
 	uint32_t version;
-	int r = request_u32_parse(frame, &version);
+	int r = payload_u32_parse(frame, &version);
 
 	if (r < 0)
 		return r;
 	/* Whether it can speak with our version is for the daemon to say. */
 	init->link.attached = true;
-	process_resume_all(&init->processes);
+	job_resume_all(&init->jobs);
 	return 0;
 }
 
 static int handle_exec(struct init *init, const struct frame *frame)
 {
-	return process_exec(&init->processes, frame);
+	return job_exec(&init->jobs, frame);
 }
 
 static int handle_stdin(struct init *init, const struct frame *frame)
 {
-	return process_stdin(&init->processes, frame);
+	return job_stdin(&init->jobs, frame);
 }
 
 static int handle_stdin_close(struct init *init, const struct frame *frame)
 {
-	return process_stdin_close(&init->processes, frame);
+	return job_stdin_close(&init->jobs, frame);
 }
 
 static int handle_signal(struct init *init, const struct frame *frame)
 {
-	return process_signal(&init->processes, frame);
+	return job_signal(&init->jobs, frame);
 }
 
 static int handle_ack(struct init *init, const struct frame *frame)
 {
-	return process_ack(&init->processes, frame);
+	return job_ack(&init->jobs, frame);
 }
 
 static int handle_forget(struct init *init, const struct frame *frame)
 {
-	return process_forget(&init->processes, frame);
+	return job_forget(&init->jobs, frame);
 }
 
 static int handle_file(struct init *init, const struct frame *frame)
 {
-	auto_fd int channel = link_take_fd(&init->link);
-	struct request_file request;
+	auto_fd int channel = uplink_take_fd(&init->link);
+	struct payload_file request;
 	int r;
 
 	if (channel < 0)
 		return -EPROTO;
-	r = request_file_parse(frame, &request);
+	r = payload_file_parse(frame, &request);
 	if (r < 0)
 		return r;
-	helper_start(&init->helpers, &init->processes.base.oom, &request, take_fd(&channel));
-	request_file_fini(&request);
+	helper_start(&init->helpers, &init->jobs.base.oom, &request, take_fd(&channel));
+	payload_file_fini(&request);
 	return 0;
 }
 
@@ -115,7 +115,7 @@ static void signal_everybody(void)
 static int handle_shutdown(struct init *init, const struct frame *frame)
 {
 	uint32_t grace_ms;
-	int r = request_u32_parse(frame, &grace_ms);
+	int r = payload_u32_parse(frame, &grace_ms);
 
 	if (r < 0)
 		return r;
@@ -123,7 +123,7 @@ static int handle_shutdown(struct init *init, const struct frame *frame)
 		return 0;
 	init->shutting_down = true;
 	init->deadline_ms = clock_steady_ms() + grace_ms;
-	init->processes.closed = true;
+	init->jobs.closed = true;
 	signal_everybody();
 	return 0;
 }
@@ -167,7 +167,7 @@ static void lifeline_ready(struct init *init)
 		return;
 	}
 	if (byte == AGENT_LINK && fds[0] >= 0) {
-		link_open(&init->link, fds[0]);
+		uplink_open(&init->link, fds[0]);
 		fds[0] = -1;
 	}
 	for (size_t i = 0; i < FDPASS_MAX; i++)
@@ -177,11 +177,11 @@ static void lifeline_ready(struct init *init)
 static void link_ready(struct init *init, uint32_t events)
 {
 	if (events & EPOLLOUT) {
-		link_resume(&init->link);
-		process_send_all(&init->processes);
+		uplink_resume(&init->link);
+		job_send_all(&init->jobs);
 	}
 	if (events & ~(uint32_t)EPOLLOUT)
-		link_receive(&init->link, handle_frame, init);
+		uplink_receive(&init->link, handle_frame, init);
 }
 
 /* Besides its own children, PID 1 reaps every orphan of the sandbox. */
@@ -195,7 +195,7 @@ static void children_ready(struct init *init)
 	if (read(init->signal_fd, &info, sizeof(info)) < 0 && errno != EAGAIN)
 		return;
 	while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
-		if (!process_end(&init->processes, pid, status, &usage))
+		if (!job_end(&init->jobs, pid, status, &usage))
 			helper_end(&init->helpers, pid);
 	}
 }
@@ -217,7 +217,7 @@ static void dispatch(struct init *init, const struct epoll_event *event)
 	case WATCH_STDIN:
 	case WATCH_STDOUT:
 	case WATCH_STDERR:
-		process_ready(&init->processes, role, watch_id(event->data.u64), event->events);
+		job_ready(&init->jobs, role, watch_id(event->data.u64), event->events);
 		break;
 	}
 }
@@ -254,7 +254,7 @@ static void loop(struct init *init)
 
 		for (int i = 0; i < n; i++)
 			dispatch(init, &events[i]);
-		link_settle(&init->link);
+		uplink_settle(&init->link);
 		if (is_shut_down(init))
 			init->ends = true;
 	}
@@ -284,8 +284,8 @@ int init_run(int lifeline_fd)
 	umask(022);
 	init.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	init.signal_fd = open_signals();
-	link_init(&init.link, init.epoll_fd);
-	process_table_init(&init.processes, init.epoll_fd, &init.link);
+	uplink_init(&init.link, init.epoll_fd);
+	job_table_init(&init.jobs, init.epoll_fd, &init.link);
 	/* From here on nobody in the sandbox can trace it, or take its memory or descriptors. */
 	prctl(PR_SET_DUMPABLE, 0);
 	if (fcntl(lifeline_fd, F_SETFD, FD_CLOEXEC) < 0 ||

@@ -38,7 +38,7 @@
 /* Lives on the agent's stack, seen by both; the child writes stage and errnum when it fails. */
 struct shared {
 	const struct launch_base *base;
-	const struct request_exec *exec;
+	const struct payload_exec *exec;
 	const int *fds;
 	const char *search; /* PATH, if argv[0] has to be looked up */
 	int stage;
@@ -122,7 +122,7 @@ in_child static void search(struct shared *shared)
 in_child static bool set_up(const struct shared *shared)
 {
 	const struct launch_base *base = shared->base;
-	const struct request_exec *exec = shared->exec;
+	const struct payload_exec *exec = shared->exec;
 
 	if (raw(SYS_setsid) < 0)
 		return false;
@@ -177,7 +177,7 @@ static const char *path_of(char *const *envp)
 	return PATH_DEFAULT;
 }
 
-pid_t launch_run(const struct launch_base *base, const struct request_exec *exec, const int fds[3],
+pid_t launch_run(const struct launch_base *base, const struct payload_exec *exec, const int fds[3],
 	int *ret_stage)
 {
 	struct shared shared = {.base = base, .exec = exec, .fds = fds};

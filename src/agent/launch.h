@@ -9,7 +9,7 @@
 #pragma once
 
 #include "agent/oom.h"
-#include "agent/request.h"
+#include "agent/payload.h"
 
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -30,5 +30,5 @@ void launch_prepare(struct launch_base *ret_base);
  * pid; or -errno with *ret_stage (enum agent_stage), when the program never ran and nothing is
  * left.
  */
-pid_t launch_run(const struct launch_base *base, const struct request_exec *exec, const int fds[3],
+pid_t launch_run(const struct launch_base *base, const struct payload_exec *exec, const int fds[3],
 	int *ret_stage) must_check;

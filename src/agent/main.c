@@ -9,29 +9,29 @@
  * left to a child. It keeps no state on disk and knows no secret; wire/agent.h is its whole
  * contract.
  *
- *   lifeline --fd--> link ---frames---> request ---> process  launch   pipes   backlog --> link
- *                                          \-------> helper  (fork)   file_*   ----> channel
+ *   lifeline --fd--> uplink --frames--> payload --> job: launch, inlet, backlog --> uplink
+ *                                            \---> helper (fork): file_* ---------> dialog
  *
  *   init      the loop; a row for each kind of frame
- *   link      frames in and out over the socket of the day; drops nothing, waits for nobody
- *   request   payloads taken apart (the part that is fuzzed)
- *   process   commands: launch starts one, inlet feeds it, backlog keeps its output until it is
+ *   uplink    the link to the daemon of the day: frames in and out, waiting for nobody
+ *   payload   frames taken apart (the part that is fuzzed)
+ *   job       commands: launch starts one, inlet feeds it, backlog keeps its output until it is
  *             acknowledged, lineage signals all that came from it
- *   helper    file requests: a forked child each, which runs one file_* from top to bottom on its
- *             channel; path and walk are the two ways they have of naming files
+ *   helper    file requests: a forked child each, which runs one file_* from top to bottom in a
+ *             dialog on its channel; path and walk are the two ways they have of naming files
  *
  * Invariants
  *
- *  1. A byte read from a command is sent, and sent again to the next daemon, until it is
- * acknowledged; a command's exit is told after its last byte, until it is forgotten.
+ *  1. A byte read from a command is sent, and again to the next daemon, until it is acknowledged;
+ *     a command's exit is told after its last byte, until it is forgotten.
  *  2. At most a window of output and of input is held for each command; beyond it the pipe fills
- * and the command waits.
- *  3. No pointer is kept in the kernel: events name a command by id, so one that has gone is not
- * found.
- *  4. Memory that an idle agent does not need is not there: buffers exist while they hold
- * something.
- *  5. Nothing in the sandbox can signal, trace or starve it: it blocks all signals, is not
- * dumpable, and lets its children look worse to the OOM killer than itself.
+ *     and the command waits.
+ *  3. No pointer is kept in the kernel: events name a command by id, so one that is gone is not
+ *     found.
+ *  4. Memory that an idle agent does not need is not there: but for two small ones, buffers exist
+ *     while they hold something.
+ *  5. Nothing in the sandbox can signal or trace it: it blocks all signals and is not dumpable; and
+ *     its children look worse to the OOM killer than itself.
  *
  * The road not taken: a thread or a coroutine for each command. It would read more simply, and cost
  * a stack for each of the thousands of commands and sandboxes that mostly wait.

@@ -274,8 +274,8 @@ test('a gzip bomb is stopped while the daemon stays small', async () => {
 });
 
 test('programs of the sandbox have no part in unpacking', async () => {
-  const own = await api.create();
-  await api.out(own.id, { command: 'for p in tar gzip gunzip xz zstd bzip2; do printf "#!/bin/sh\\ntouch /tmp/trojan\\n" > /usr/local/bin/$p; chmod 755 /usr/local/bin/$p; cp /usr/local/bin/$p /usr/bin/$p; done', user: 'root' });
+  const own = await api.create({ env: { PATH: '/opt/bin:/usr/local/bin:/usr/bin:/bin' } });
+  await api.out(own.id, { command: 'mkdir -p /opt/bin; for p in tar gzip gunzip xz zstd bzip2; do printf "#!/bin/sh\\ntouch /tmp/trojan\\n" > /opt/bin/$p; chmod 755 /opt/bin/$p; cp /opt/bin/$p /usr/local/bin/$p 2>/dev/null; done; true', user: 'root' });
   const answer = await api.request('PUT', `/v1/sandboxes/${own.id}/files/archive`, { query: { path: `${AGENT}/x` }, body: zlib.gzipSync(tar([{ name: 'f', data: 'x' }])), headers: { 'content-type': 'application/gzip' } });
   assert.ok(answer.status < 300, answer.text);
   assert.equal((await api.request('GET', `/v1/sandboxes/${own.id}/files/archive`, { query: { path: AGENT } })).status, 200);

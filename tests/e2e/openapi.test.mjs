@@ -80,24 +80,24 @@ test('every promised route of sandboxes, exec, files and stats is listed', () =>
 
 test('every listed operation exists, and none of them answers without a token but the public ones', async () => {
   const open = new Set(['/healthz', '/readyz', '/openapi.json', '/docs', '/metrics', '/']);
-  for (const { route, method } of operations) {
+  for (const { route, method, operation } of operations) {
     const target = route.replaceAll('{id}', NOBODY).replaceAll(/\{[^}]+\}/g, '1');
     const name = `${method} ${route}`;
     const stranger = await api.request(method.toUpperCase(), target, { token: null });
     if (!open.has(route)) assert.equal(stranger.status, 401, `${name} without a token: ${stranger.text}`);
     if (route === '/v1/shutdown' || stranger.status === 200) continue; // it would work
-    const answer = await api.request(method.toUpperCase(), target, { json: method === 'get' || method === 'head' ? undefined : {} });
+    const answer = await api.request(method.toUpperCase(), target, { json: operation.requestBody ? {} : undefined });
     if (method !== 'head' && answer.status >= 400) assert.notEqual(answer.json.error.code, 'route_not_found', name);
     assert.ok(![401, 405, 500, 501].includes(answer.status), `${name}: ${answer.status} ${answer.text}`);
   }
 });
 
 test('an operation on a sandbox that does not exist is 404 sandbox_not_found', async () => {
-  for (const { route, method } of operations.filter((operation) => operation.route.startsWith('/v1/sandboxes/{id}'))) {
+  for (const { route, method, operation } of operations.filter((one) => one.route.startsWith('/v1/sandboxes/{id}'))) {
     const target = route.replaceAll('{id}', NOBODY).replaceAll(/\{[^}]+\}/g, '1');
     const json = { exec: { command: 'true' }, mkdir: { path: '/tmp/x' }, move: { from: '/tmp/x', to: '/tmp/y' } }[route.split('/').at(-1)] ?? {};
     const query = route.includes('/files') ? { path: '/tmp/x' } : {};
-    const raw = method === 'put' ? { body: 'x', headers: { 'content-type': 'application/octet-stream' } } : method === 'get' || method === 'head' ? {} : { json };
+    const raw = method === 'put' ? { body: 'x', headers: { 'content-type': 'application/octet-stream' } } : operation.requestBody ? { json } : {};
     const answer = await api.request(method.toUpperCase(), target, { query, ...raw });
     assert.equal(answer.status, 404, `${method} ${route}: ${answer.text}`);
     if (method !== 'head') assert.equal(answer.json.error.code, 'sandbox_not_found', `${method} ${route}`);

@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Crashes and restarts: what was acknowledged stays, what ran runs on, nothing leaks.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 
 import { assertError } from './lib/client.mjs';
-import { program } from './lib/instance.mjs';
+import { Instance } from './lib/instance.mjs';
 import * as proc from './lib/proc.mjs';
 import { purgeAll, suite } from './lib/suite.mjs';
 import { assertSandbox, quoted, ulid } from './lib/values.mjs';
@@ -268,37 +267,33 @@ test('an init that died while no daemon was there is a stopped row afterwards', 
 
 test('a second daemon on the same data directory refuses and says why, and the first goes on', async () => {
   const { id } = await api.create();
-  const child = spawn(program('sandlotd'), ['--data-dir', instance.dataDir, '--api-bind', '127.0.0.1:0'], { stdio: ['ignore', 'pipe', 'pipe'], env: instance.environment() });
-  let said = '';
-  child.stdout.on('data', (chunk) => { said += chunk; });
-  child.stderr.on('data', (chunk) => { said += chunk; });
-  const code = await within(10_000, 'the second daemon ends', new Promise((resolve) => child.on('close', resolve))).catch((error) => {
-    child.kill('SIGKILL');
-    throw error;
-  });
-  assert.notEqual(code, 0);
+  const { code, said } = await instance.refusal([]);
+  assert.ok(code > 0, `${code}`);
   assert.match(said, /already|in use|another|locked/i);
   assert.equal(await api.out(id, 'echo works'), 'works\n');
   assert.match(fs.readFileSync(path.join(instance.dataDir, 'run/api.addr'), 'utf8'), new RegExp(`:${api.port}\n`));
   await api.purge(id);
 });
 
-test('bad settings end the daemon with a message that names them', async () => {
-  for (const [args, word] of [[['--no-such-flag'], /no-such-flag/], [['--api-bind', 'nonsense'], /api-bind|nonsense/], [['--api-bind', '127.0.0.1:99999'], /api-bind|99999/], [['--idle-timeout', '-5'], /idle-timeout|-5/], [['--data-dir'], /data-dir/]]) {
-    const child = spawn(program('sandlotd'), ['--data-dir', path.join(instance.home, 'other'), ...args], { stdio: ['ignore', 'pipe', 'pipe'], env: instance.environment() });
-    let said = '';
-    child.stdout.on('data', (chunk) => { said += chunk; });
-    child.stderr.on('data', (chunk) => { said += chunk; });
-    const code = await within(10_000, `${args}`, new Promise((resolve) => child.on('close', resolve))).catch((error) => {
-      child.kill('SIGKILL');
-      throw error;
-    });
-    assert.notEqual(code, 0, `${args}`);
-    assert.match(said, word, `${args}`);
-  }
-});
+for (const [args, word] of [[['--no-such-flag'], /no-such-flag/], [['--api-bind', 'nonsense'], /api-bind|nonsense/], [['--api-bind', '127.0.0.1:99999'], /api-bind|99999/], [['--idle-timeout', '-5'], /idle-timeout|-5/], [['--data-dir'], /data-dir/], [['surplus'], /surplus|argument/]]) {
+  test(`the daemon refuses "${args.join(' ')}", names it and leaves no keeper behind`, async () => {
+    const other = new Instance('settings');
+    try {
+      const { code, said } = await other.refusal(args);
+      assert.ok(code > 0, `${code}`);
+      assert.match(said, word);
+      const left = proc.allProcesses().filter((info) => info.comm === 'sandlot-keeper' && proc.isAlive(info) && proc.cmdline(info.pid).includes(other.dataDir));
+      for (const info of left) other.seen.set(info.pid, info.start);
+      assert.deepEqual(left, []);
+    } finally {
+      for (const info of proc.allProcesses()) if (info.comm === 'sandlot-keeper' && proc.cmdline(info.pid).includes(other.dataDir)) other.seen.set(info.pid, info.start);
+      other.destroy();
+    }
+  });
+}
 
 test('when the keeper dies its sandboxes end, and each can be woken again', async () => {
+  await purgeAll(api);
   const ids = (await Promise.all(Array.from({ length: 3 }, () => api.create()))).map((row) => row.id);
   for (const id of ids) await api.put(id, `${AGENT}/file`, id);
   const old = inits();

@@ -3,11 +3,11 @@
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
-import { test } from 'node:test';
+import { afterEach, test } from 'node:test';
 
 import { assertError } from './lib/client.mjs';
 import * as proc from './lib/proc.mjs';
-import { suite } from './lib/suite.mjs';
+import { purgeAll, suite } from './lib/suite.mjs';
 import { GI, MI, assertSandbox, bytesOf, quoted, ulid } from './lib/values.mjs';
 import { until, within } from './lib/wait.mjs';
 
@@ -22,6 +22,8 @@ async function leaveRunning(id, command) {
 }
 
 const diskEntries = (id) => ['sandboxes', 'workspaces'].filter((dir) => proc.entries(path.join(instance.dataDir, dir)).some((name) => name.includes(id)));
+
+afterEach(() => (instance.daemon.how || api.made.size === 0 ? undefined : purgeAll(api)));
 
 // Create --------------------------------------------------------------------------------------
 
@@ -210,7 +212,7 @@ test('a sandbox that appears or goes between two pages disturbs no other', async
 });
 
 test('bad list parameters are 400', async () => {
-  for (const query of [{ limit: 0 }, { limit: -1 }, { limit: 'x' }, { limit: '1e3' }, { limit: 99999999999 }, { cursor: 'no such cursor!' }, { status: 'flying' }, { label: 'nokey' }, { unknown: 'x' }]) {
+  for (const query of [{ limit: 0 }, { limit: -1 }, { limit: 'x' }, { limit: '1e3' }, { limit: 99999999999 }, { cursor: 'no such cursor!' }, { status: 'flying' }, { label: 'nokey' }]) {
     assertError(await api.request('GET', '/v1/sandboxes', { query }), 400);
   }
   assertError(await api.request('GET', '/v1/sandboxes?limit=1&limit=2'), 400);
@@ -415,10 +417,19 @@ test('pause of a stopped sandbox is 409', async () => {
 test('workspace and writable layer survive stop and start', async () => {
   const { id } = await api.create();
   await api.out(id, { command: `echo w > ${AGENT}/w; echo o > ${OUTPUTS}/o; echo h > /home/sandbox/h` });
-  await api.out(id, { command: 'echo e > /etc/mine; mkdir -p /usr/local/deep; echo u > /usr/local/deep/u; rm /etc/hostname 2>/dev/null; true', user: 'root' });
+  await api.out(id, { command: 'echo e > /etc/mine; mkdir -p /opt/deep; echo u > /opt/deep/u; rm /etc/hostname 2>/dev/null; true', user: 'root' });
   await api.life(id, 'stop');
   await api.life(id, 'start');
-  assert.equal(await api.out(id, `cat ${AGENT}/w ${OUTPUTS}/o /home/sandbox/h /etc/mine /usr/local/deep/u`), 'w\no\nh\ne\nu\n');
+  assert.equal(await api.out(id, `cat ${AGENT}/w ${OUTPUTS}/o /home/sandbox/h /etc/mine /opt/deep/u`), 'w\no\nh\ne\nu\n');
+});
+
+test('what root installs in /usr/local survives stop and start and is gone after reset', async () => {
+  const { id } = await api.create();
+  await api.out(id, { command: 'mkdir -p /usr/local/bin && printf "#!/bin/sh\\necho tool\\n" > /usr/local/bin/e2e-tool && chmod 755 /usr/local/bin/e2e-tool', user: 'root' });
+  await api.life(id, 'stop');
+  assert.equal(await api.out(id, 'e2e-tool'), 'tool\n');
+  await api.life(id, 'reset');
+  assert.equal(await api.exists(id, '/usr/local/bin/e2e-tool'), false);
 });
 
 test('exec wakes a stopped sandbox', async () => {
@@ -464,7 +475,7 @@ test('fifty parallel execs at a stopped sandbox start it once', async () => {
 test('reset empties agent_workspace, outputs and the writable layer, keeps project_files, and a running sandbox runs on', async () => {
   const { id } = await api.create({ env: { KEPT: 'yes' }, labels: { l: '1' } });
   await api.out(id, { command: `mkdir -p ${AGENT}/a/b ${OUTPUTS}/c; echo x > ${AGENT}/a/b/x; echo y > ${OUTPUTS}/c/y; echo z > ${AGENT}/.hidden; echo h > /home/sandbox/h` });
-  await api.out(id, { command: 'echo e > /etc/mine; rm /etc/passwd; echo u > /usr/local/u', user: 'root' });
+  await api.out(id, { command: 'echo e > /etc/mine; rm /etc/passwd; echo u > /opt/u', user: 'root' });
   fs.writeFileSync(path.join(instance.dataDir, 'workspaces', id, 'project_files/p'), 'p\n'); // read-only inside
   const before = await api.get(id);
   const after = await api.life(id, 'reset');
@@ -473,7 +484,7 @@ test('reset empties agent_workspace, outputs and the writable layer, keeps proje
   assert.equal(after.created_at, before.created_at);
   assert.equal((await api.listFiles(id, AGENT)).entries.length, 0);
   assert.equal((await api.listFiles(id, OUTPUTS)).entries.length, 0);
-  for (const gone of ['/etc/mine', '/usr/local/u', '/home/sandbox/h']) assert.equal(await api.exists(id, gone), false, `${gone} is gone`);
+  for (const gone of ['/etc/mine', '/opt/u', '/home/sandbox/h']) assert.equal(await api.exists(id, gone), false, `${gone} is gone`);
   assert.match(await api.out(id, 'cat /etc/passwd'), /^sandbox:/m, 'a removed system file is back');
   assert.equal((await api.read(id, '/workspace/project_files/p')).toString(), 'p\n');
   assert.equal(await api.out(id, `echo new > ${AGENT}/new && stat -c %U ${AGENT} && echo $KEPT`), 'sandbox\nyes\n');
@@ -584,7 +595,7 @@ test('a secret of a purged sandbox is found in no later one', async () => {
   await api.purge(id);
   for (let i = 0; i < 4; i++) {
     const next = await api.create();
-    assert.equal(await api.out(next.id, { command: 'grep -rsl top-secret-word /tmp /dev/shm /workspace /home /var /etc /run /usr/local 2>/dev/null; true', user: 'root' }), '');
+    assert.equal(await api.out(next.id, { command: 'grep -rsl top-secret-word /tmp /dev/shm /workspace /home /root /var /etc /run /opt /srv 2>/dev/null; true', user: 'root' }), '');
   }
 });
 

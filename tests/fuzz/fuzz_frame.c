@@ -5,7 +5,7 @@
  * Built by `make fuzz` with clang -fsanitize=fuzzer; otherwise with replay.c, which runs the files
  * and directories named as arguments, so that the corpus is an ordinary test.
  */
-#include "agent/request.h"
+#include "agent/payload.h"
 #include "wire/agent.h"
 #include "wire/frame.h"
 
@@ -17,10 +17,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* Every pointer is there, and every string ends within the block. */
 static void check_exec(const struct frame *frame)
 {
-	struct request_exec exec;
+	struct payload_exec exec;
 	size_t total = 0;
 
-	if (request_exec_parse(frame, &exec) < 0)
+	if (payload_exec_parse(frame, &exec) < 0)
 		return;
 	assert(exec.argv[0] && exec.cwd);
 	for (char **arg = exec.argv; *arg; arg++)
@@ -29,26 +29,26 @@ static void check_exec(const struct frame *frame)
 		total += strlen(*env);
 	assert(total + strlen(exec.cwd) < frame->len);
 	exec.argv[-1] = NULL; /* the place for the shell is really there */
-	request_exec_fini(&exec);
+	payload_exec_fini(&exec);
 }
 
 static void check_file(const struct frame *frame)
 {
-	struct request_file file;
+	struct payload_file file;
 
-	if (request_file_parse(frame, &file) < 0)
+	if (payload_file_parse(frame, &file) < 0)
 		return;
 	assert(file.path && strlen(file.path) < AGENT_PATH_MAX);
 	assert(file.op != AGENT_FILE_MOVE || strlen(file.to) < AGENT_PATH_MAX);
 	assert(file.op != AGENT_FILE_LIST || strlen(file.after) < AGENT_PATH_MAX);
-	request_file_fini(&file);
+	payload_file_fini(&file);
 }
 
 static void check_signal(const struct frame *frame)
 {
-	struct request_signal signal;
+	struct payload_signal signal;
 
-	if (request_signal_parse(frame, &signal) == 0)
+	if (payload_signal_parse(frame, &signal) == 0)
 		assert(signal.signal >= 1 && signal.signal <= 64);
 }
 
@@ -57,9 +57,9 @@ static void check_numbers(const struct frame *frame)
 	uint32_t small;
 	uint64_t large;
 
-	assert((request_u32_parse(frame, &small) == 0) == (frame->len == 4));
-	assert((request_u64_parse(frame, &large) == 0) == (frame->len == 8));
-	assert((request_empty_parse(frame) == 0) == (frame->len == 0));
+	assert((payload_u32_parse(frame, &small) == 0) == (frame->len == 4));
+	assert((payload_u64_parse(frame, &large) == 0) == (frame->len == 8));
+	assert((payload_empty_parse(frame) == 0) == (frame->len == 0));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -97,6 +97,6 @@ bool peer_at_end(int channel);
 /* Whether other users exist for us: root, and not of a user namespace with one uid. */
 bool peer_has_other_users(void);
 
-/* A directory in /tmp, removed by peer_remove_temp(). */
+/* A new directory, removed by peer_remove_temp(). */
 char *peer_make_temp(void);
 void peer_remove_temp(char *dir);

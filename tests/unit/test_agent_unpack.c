@@ -7,13 +7,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -249,6 +254,70 @@ static void unpack_replaces_a_fifo_without_opening_it(void **state)
 	free(out);
 }
 
+/* Exchanges two names as fast as it can, until it is killed. */
+static pid_t swap_for_ever(const char *a, const char *b)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid > 0)
+		return pid;
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (;;)
+		syscall(SYS_renameat2, AT_FDCWD, a, AT_FDCWD, b, RENAME_EXCHANGE);
+}
+
+static void remove_all(struct fixture *f, const char *path)
+{
+	struct buf args = BUF_INIT(2 * AGENT_PATH_MAX);
+	struct peer_answer answer;
+	int channel;
+
+	pack_str(&args, path);
+	pack_u8(&args, 1);
+	channel = peer_file(&f->peer, AGENT_FILE_REMOVE, &args);
+	buf_fini(&args);
+	assert_true(peer_answer(channel, &answer));
+	close(channel);
+}
+
+static void a_link_swapped_in_under_way_never_leads_out(void **state)
+{
+	struct fixture *f = *state;
+	struct peer_answer answer;
+	char *out = mem_printf("%s/out", f->dir);
+	char *dir = mem_printf("%s/out/x", f->dir);
+	char *link = mem_printf("%s/out/y", f->dir);
+	char *victim = mem_printf("%s/victim", f->canary);
+	char *planted = mem_printf("%s/planted", f->canary);
+	static const struct item items[] = {{AGENT_ITEM_FILE, "x/planted", "evil", 0},
+		{AGENT_ITEM_FILE, "x/sub/planted", "evil", 0},
+		{AGENT_ITEM_FILE, "y/planted", "evil", 0}};
+
+	close(open(victim, O_CREAT | O_WRONLY, 0600));
+	for (int round = 0; round < 20; round++) {
+		pid_t swapper;
+
+		assert_true(mkdir(out, 0755) == 0 || errno == EEXIST);
+		assert_true(mkdir(dir, 0755) == 0 || errno == EEXIST);
+		assert_true(symlink(f->canary, link) == 0 || errno == EEXIST);
+		swapper = swap_for_ever(dir, link);
+		for (int i = 0; i < 20; i++)
+			unpack(f, &items[i % 3], 1, &answer);
+		remove_all(f, out);
+		assert_int_equal(kill(swapper, SIGKILL), 0);
+		assert_int_equal(waitpid(swapper, NULL, 0), swapper);
+		remove_all(f, out);
+		assert_int_equal(access(victim, F_OK), 0);
+		assert_int_equal(access(planted, F_OK), -1);
+	}
+	free(out);
+	free(dir);
+	free(link);
+	free(victim);
+	free(planted);
+}
+
 /* The stream of PACK as text: kind, name, target or content, one a line. */
 static char *pack(struct fixture *f, const char *name, int *ret_errnum)
 {
@@ -373,6 +442,7 @@ int main(void)
 		with_agent(no_item_passes_a_symbolic_link),
 		with_agent(a_failure_stops_there_and_keeps_what_was_written),
 		with_agent(unpack_replaces_a_fifo_without_opening_it),
+		with_agent(a_link_swapped_in_under_way_never_leads_out),
 		with_agent(pack_gives_the_tree_in_order),
 		with_agent(what_was_packed_unpacks_to_the_same),
 	};

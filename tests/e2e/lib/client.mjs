@@ -46,7 +46,8 @@ export class Api {
     this.port = port;
     this.token = token;
     this.secrets = secrets; // strings that no answer may contain
-    this.made = new Set(); // ids of all sandboxes that were ever answered
+    this.made = new Set(); // ids of sandboxes that were answered and may have to be purged
+    this.purged = new Set(); // ids of those that were
     this.agent = new http.Agent({ keepAlive: true, maxSockets: 128 });
   }
 

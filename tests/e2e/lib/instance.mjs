@@ -60,7 +60,25 @@ export class Instance {
     this.api.disconnect();
     await until(async () => (await this.api.request('GET', '/readyz', { token: null })).status === 200, { timeout: 20_000, what: '/readyz' });
     this.keeper = this.findKeeper();
+    this.cgroupRoots = new Set(proc.descriptorTargets(this.keeper.pid).filter((target) => target.startsWith('/sys/fs/cgroup/')));
+    assert.ok(this.cgroupRoots.size > 0, 'not proven: the keeper holds no cgroup that can be watched');
     return this;
+  }
+
+  /** Starts a daemon that is expected to refuse; returns its exit code and what it said. */
+  async refusal(args) {
+    const file = path.join(this.home, 'refusal.log');
+    const output = fs.openSync(file, 'w');
+    const child = this.spawnDaemon(args, output);
+    fs.closeSync(output);
+    let how;
+    child.on('exit', (code, signal) => { how = { code, signal }; });
+    try {
+      await until(() => how, { timeout: 8000, what: `sandlotd ${args.join(' ')} ends` });
+    } finally {
+      if (!how) process.kill(child.pid, 'SIGKILL');
+    }
+    return { ...how, said: fs.readFileSync(file, 'utf8') };
   }
 
   spawnDaemon(args, output) {
@@ -127,6 +145,11 @@ export class Instance {
     const known = [...this.seen].map(([pid, start]) => ({ pid, start }));
     for (const info of [this.daemon, this.keeper]) if (info) known.push(info);
     return known.filter(proc.isAlive).map((info) => ({ ...proc.processInfo(info.pid), cmdline: proc.cmdline(info.pid) }));
+  }
+
+  /** The cgroups of the instance: its own roots, as the keeper holds them, and all below. */
+  cgroups() {
+    return [...this.cgroupRoots].filter((root) => fs.existsSync(root)).flatMap((root) => [root, ...proc.cgroupDirs(root)]);
   }
 
   log() {

@@ -57,6 +57,22 @@ export const cmdline = (pid) => quiet(() => fs.readFileSync(`/proc/${pid}/cmdlin
 export const environ = (pid) => quiet(() => fs.readFileSync(`/proc/${pid}/environ`, 'latin1').split('\0'), []);
 export const descriptors = (pid) => quiet(() => fs.readdirSync(`/proc/${pid}/fd`), []);
 export const descriptorTargets = (pid) => descriptors(pid).map((fd) => quiet(() => fs.readlinkSync(`/proc/${pid}/fd/${fd}`), '')).filter(Boolean);
+/** The same with sockets told apart, for messages: "socket:[5] tcp 0100007F:8AE2 state 01". */
+export function descriptorNames(pid) {
+  const sockets = new Map();
+  for (const table of ['tcp', 'tcp6', 'unix']) {
+    for (const line of quiet(() => fs.readFileSync(`/proc/${pid}/net/${table}`, 'latin1'), '').split('\n').slice(1)) {
+      const words = line.trim().split(/\s+/);
+      if (table === 'unix') sockets.set(words[6], `unix type ${words[4]} ${words[7] ?? ''}`);
+      else sockets.set(words[9], `${table} peer ${words[2]} state ${words[3]}`);
+    }
+  }
+  return descriptorTargets(pid).map((target) => {
+    const kind = sockets.get(/^socket:\[(\d+)\]$/.exec(target)?.[1]);
+    return kind ? `${target} ${kind}` : target;
+  });
+}
+
 export const threads = (pid) => quiet(() => fs.readdirSync(`/proc/${pid}/task`).length, 0);
 export const namespace = (pid, kind) => quiet(() => fs.readlinkSync(`/proc/${pid}/ns/${kind}`), '');
 
@@ -79,7 +95,7 @@ export function isSandboxInit(pid) {
 export function namespacesOf(pids, holders = []) {
   const found = new Set();
   for (const pid of pids) for (const kind of NAMESPACES) found.add(namespace(pid, kind));
-  for (const pid of holders) for (const target of descriptorTargets(pid)) if (/^[a-z]+:\[\d+\]$/.test(target)) found.add(target);
+  for (const pid of holders) for (const target of descriptorTargets(pid)) if (NAMESPACES.includes(/^([a-z]+):\[\d+\]$/.exec(target)?.[1])) found.add(target);
   found.delete('');
   return found;
 }

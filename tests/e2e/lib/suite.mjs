@@ -28,12 +28,13 @@ export async function suite(name) {
 }
 
 /**
- * Uses every part once and in parallel, so that pools of threads and caches have their final size.
- * Whether the calls succeed is for the tests to say.
+ * Uses every part once and as widely as the tests will, so that what is pooled (threads, connections
+ * to the keeper, user namespaces of slots) has its final size before it is counted. Whether the calls
+ * succeed is for the tests to say.
  */
 async function warmUp(api) {
-  const one = async () => {
-    const { id } = await api.create();
+  const ids = (await Promise.all(Array.from({ length: 64 }, () => api.create()))).map((sandbox) => sandbox.id);
+  const one = async (id) => {
     await api.tryExec(id, 'true');
     await api.tryPut(id, '/tmp/warm', 'warm');
     await api.files('GET', id, '/tmp/warm');
@@ -41,28 +42,27 @@ async function warmUp(api) {
     await api.tryExec(id, 'true');
     await api.verb(id, 'purge');
   };
-  await Promise.all(Array.from({ length: 12 }, one));
+  await Promise.all(ids.map(one));
 }
 
 /** Everything that must not grow, as numbers (and names, for the message when it did). */
 export function census(instance) {
   const { daemon, keeper, dataDir, api } = instance;
   const sandboxes = instance.sandboxProcesses();
-  const words = [dataDir, ...api.made];
+  const words = [dataDir, ...api.made, ...api.purged];
   const keeperIsApart = proc.namespace(keeper.pid, 'mnt') !== proc.namespace('self', 'mnt');
-  const ownCgroups = proc.cgroupDirs().filter((dir) => words.some((word) => dir.includes(word)));
   const all = [daemon.pid, keeper.pid, ...sandboxes.map((info) => info.pid)];
   return {
     'processes of sandboxes': sandboxes.map((info) => `${info.pid} ${info.comm} ${info.state} ${proc.cmdline(info.pid)}`),
-    'descriptors of the daemon': proc.descriptorTargets(daemon.pid),
-    'descriptors of the keeper': proc.descriptorTargets(keeper.pid),
+    'descriptors of the daemon': proc.descriptorNames(daemon.pid),
+    'descriptors of the keeper': proc.descriptorNames(keeper.pid),
     'threads of the daemon': Array(proc.threads(daemon.pid)).fill('thread'),
     'threads of the keeper': Array(proc.threads(keeper.pid)).fill('thread'),
     'mounts on the host': proc.mountLines('self', words),
     'mounts of the keeper': proc.mountLines(keeper.pid, keeperIsApart ? undefined : words),
     'mounts of the daemon': proc.mountLines(daemon.pid, words),
     'namespaces': [...proc.namespacesOf(all, [daemon.pid, keeper.pid])],
-    'cgroups': ownCgroups,
+    'cgroups': instance.cgroups(),
     'entries in sandboxes/': proc.entries(path.join(dataDir, 'sandboxes')),
     'entries in workspaces/': proc.entries(path.join(dataDir, 'workspaces')),
   };
@@ -105,6 +105,8 @@ export async function purgeAll(api) {
   await eachLimit([...new Set([...live, ...api.made])], 8, async (id) => {
     const answer = await api.verb(id, 'purge');
     assert.ok([200, 204, 404].includes(answer.status), `purge ${id}: ${answer.status} ${answer.text}`);
+    api.made.delete(id);
+    api.purged.add(id);
   });
   assert.deepEqual((await api.all()).map((sandbox) => sandbox.id), [], 'a purged sandbox is not listed');
 }
@@ -131,14 +133,15 @@ function finish(instance, baseline) {
     await instance.api.exec(id, 'setsid sleep 3600 >/dev/null 2>&1 &');
     assert.ok(instance.sandboxProcesses().length > 0);
     await instance.shutdown();
-    const words = [instance.dataDir, ...instance.api.made];
+    const words = [instance.dataDir, ...instance.api.made, ...instance.api.purged];
     await until(() => {
       assert.deepEqual(instance.survivors(), []);
       assert.deepEqual(proc.mountLines('self', words), []);
-      assert.deepEqual(proc.cgroupDirs().filter((dir) => words.some((word) => dir.includes(word))), []);
+      assert.deepEqual(instance.cgroups(), []);
       return true;
     }, { timeout: 10_000, what: 'all is gone' });
     assert.deepEqual(instance.complaints(), []);
-    assert.equal(fs.existsSync(path.join(instance.dataDir, 'run/api.addr')), false, 'api.addr is taken back');
+    const address = proc.quiet(() => fs.readFileSync(path.join(instance.dataDir, 'run/api.addr'), 'utf8'), '');
+    assert.equal(address, '', 'api.addr is taken back');
   });
 }

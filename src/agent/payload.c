@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/request.h"
+#include "agent/payload.h"
 
 #include "wire/agent.h"
 #include "wire/pack.h"
@@ -12,7 +12,7 @@ static struct unpack payload_of(const struct frame *frame)
 	return UNPACK_INIT(frame->payload, frame->len);
 }
 
-int request_u32_parse(const struct frame *frame, uint32_t *ret_value)
+int payload_u32_parse(const struct frame *frame, uint32_t *ret_value)
 {
 	struct unpack in = payload_of(frame);
 	uint32_t value = unpack_u32(&in);
@@ -23,7 +23,7 @@ int request_u32_parse(const struct frame *frame, uint32_t *ret_value)
 	return 0;
 }
 
-int request_u64_parse(const struct frame *frame, uint64_t *ret_value)
+int payload_u64_parse(const struct frame *frame, uint64_t *ret_value)
 {
 	struct unpack in = payload_of(frame);
 	uint64_t value = unpack_u64(&in);
@@ -34,12 +34,12 @@ int request_u64_parse(const struct frame *frame, uint64_t *ret_value)
 	return 0;
 }
 
-int request_empty_parse(const struct frame *frame)
+int payload_empty_parse(const struct frame *frame)
 {
 	return frame->len == 0 ? 0 : -EPROTO;
 }
 
-int request_signal_parse(const struct frame *frame, struct request_signal *ret_signal)
+int payload_signal_parse(const struct frame *frame, struct payload_signal *ret_signal)
 {
 	struct unpack in = payload_of(frame);
 	uint32_t number = unpack_u32(&in);
@@ -47,7 +47,7 @@ int request_signal_parse(const struct frame *frame, struct request_signal *ret_s
 
 	if (!unpack_done(&in) || whole_tree > 1 || number < 1 || number > 64)
 		return -EPROTO;
-	*ret_signal = (struct request_signal){.signal = (int)number, .whole_tree = whole_tree};
+	*ret_signal = (struct payload_signal){.signal = (int)number, .whole_tree = whole_tree};
 	return 0;
 }
 
@@ -81,7 +81,7 @@ static void copy(struct unpack *in, uint32_t count, char **vector, char **at)
 }
 
 /* cwd, argv and envp go into one block: one allocation an exec, however long its lists are. */
-static int parse_strings(struct unpack *in, struct request_exec *exec)
+static int parse_strings(struct unpack *in, struct payload_exec *exec)
 {
 	struct unpack again = *in;
 	uint32_t argc, envc;
@@ -116,10 +116,10 @@ static int parse_strings(struct unpack *in, struct request_exec *exec)
 	return 0;
 }
 
-int request_exec_parse(const struct frame *frame, struct request_exec *ret_exec)
+int payload_exec_parse(const struct frame *frame, struct payload_exec *ret_exec)
 {
 	struct unpack in = payload_of(frame);
-	struct request_exec exec = {
+	struct payload_exec exec = {
 		.flags = unpack_u32(&in),
 		.uid = unpack_u32(&in),
 		.gid = unpack_u32(&in),
@@ -134,10 +134,10 @@ int request_exec_parse(const struct frame *frame, struct request_exec *ret_exec)
 	return 0;
 }
 
-void request_exec_fini(struct request_exec *exec)
+void payload_exec_fini(struct payload_exec *exec)
 {
 	free(exec->block);
-	*exec = (struct request_exec){0};
+	*exec = (struct payload_exec){0};
 }
 
 /*
@@ -156,7 +156,7 @@ static const char *const file_arguments[] = {
 	[AGENT_FILE_UNPACK] = "p",
 };
 
-static void parse_argument(struct unpack *in, char letter, struct request_file *file)
+static void parse_argument(struct unpack *in, char letter, struct payload_file *file)
 {
 	uint8_t flag;
 
@@ -191,27 +191,27 @@ static void parse_argument(struct unpack *in, char letter, struct request_file *
 	}
 }
 
-int request_file_parse(const struct frame *frame, struct request_file *ret_file)
+int payload_file_parse(const struct frame *frame, struct payload_file *ret_file)
 {
 	struct unpack in = payload_of(frame);
-	struct request_file file = {.op = unpack_u8(&in)};
+	struct payload_file file = {.op = unpack_u8(&in)};
 
 	if (file.op >= array_len(file_arguments) || !file_arguments[file.op])
 		return -EPROTO;
 	for (const char *letter = file_arguments[file.op]; *letter; letter++)
 		parse_argument(&in, *letter, &file);
 	if (!unpack_done(&in)) {
-		request_file_fini(&file);
+		payload_file_fini(&file);
 		return -EPROTO;
 	}
 	*ret_file = file;
 	return 0;
 }
 
-void request_file_fini(struct request_file *file)
+void payload_file_fini(struct payload_file *file)
 {
 	free(file->path);
 	free(file->to);
 	free(file->after);
-	*file = (struct request_file){0};
+	*file = (struct payload_file){0};
 }

@@ -14,7 +14,7 @@
 #include "agent/backlog.h"
 #include "agent/inlet.h"
 #include "agent/launch.h"
-#include "agent/link.h"
+#include "agent/uplink.h"
 #include "agent/watch.h"
 
 #include <stdbool.h>
@@ -22,38 +22,37 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-struct process;
+struct job;
 
-#define PROCESS_HEADS 64
+#define JOB_HEADS 64
 
-struct process_table {
-	struct process *heads[PROCESS_HEADS]; /* lists, by id */
+struct job_table {
+	struct job *heads[JOB_HEADS]; /* lists, by id */
 	uint32_t count;
 	bool closed; /* the sandbox shuts down: no new ones */
 	int epoll_fd;
-	struct link *link;
+	struct uplink *link;
 	struct launch_base base;
 };
 
-void process_table_init(struct process_table *table, int epoll_fd, struct link *link);
+void job_table_init(struct job_table *table, int epoll_fd, struct uplink *link);
 
-int process_exec(struct process_table *table, const struct frame *frame) must_check;
-int process_stdin(struct process_table *table, const struct frame *frame) must_check;
-int process_stdin_close(struct process_table *table, const struct frame *frame) must_check;
-int process_signal(struct process_table *table, const struct frame *frame) must_check;
-int process_ack(struct process_table *table, const struct frame *frame) must_check;
+int job_exec(struct job_table *table, const struct frame *frame) must_check;
+int job_stdin(struct job_table *table, const struct frame *frame) must_check;
+int job_stdin_close(struct job_table *table, const struct frame *frame) must_check;
+int job_signal(struct job_table *table, const struct frame *frame) must_check;
+int job_ack(struct job_table *table, const struct frame *frame) must_check;
 /* One that still runs is on its own from then on: its pipes are closed, its end is not told. */
-int process_forget(struct process_table *table, const struct frame *frame) must_check;
+int job_forget(struct job_table *table, const struct frame *frame) must_check;
 
 /* A daemon attached: AGENT_HELLO, and all that was not acknowledged once more. */
-void process_resume_all(struct process_table *table);
+void job_resume_all(struct job_table *table);
 
 /* The link takes bytes again. */
-void process_send_all(struct process_table *table);
+void job_send_all(struct job_table *table);
 
 /* An event on one of a command's pipes. */
-void process_ready(struct process_table *table, enum watch_role role, uint32_t id, uint32_t events);
+void job_ready(struct job_table *table, enum watch_role role, uint32_t id, uint32_t events);
 
 /* A child ended; false if it was none of the commands. */
-bool process_end(
-	struct process_table *table, pid_t pid, int wait_status, const struct rusage *usage);
+bool job_end(struct job_table *table, pid_t pid, int wait_status, const struct rusage *usage);

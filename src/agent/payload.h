@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct request_exec {
+struct payload_exec {
 	uint32_t flags;
 	uint32_t uid;
 	uint32_t gid;
@@ -24,23 +24,23 @@ struct request_exec {
 	void *block; /* what all of the above points into */
 };
 
-int request_exec_parse(const struct frame *frame, struct request_exec *ret_exec) must_check;
-void request_exec_fini(struct request_exec *exec);
+int payload_exec_parse(const struct frame *frame, struct payload_exec *ret_exec) must_check;
+void payload_exec_fini(struct payload_exec *exec);
 
-struct request_signal {
+struct payload_signal {
 	int signal;
 	bool whole_tree;
 };
 
-int request_signal_parse(const struct frame *frame, struct request_signal *ret_signal) must_check;
+int payload_signal_parse(const struct frame *frame, struct payload_signal *ret_signal) must_check;
 
 /* AGENT_ATTACH, AGENT_SHUTDOWN; AGENT_ACK; AGENT_STDIN_CLOSE, AGENT_FORGET. */
-int request_u32_parse(const struct frame *frame, uint32_t *ret_value) must_check;
-int request_u64_parse(const struct frame *frame, uint64_t *ret_value) must_check;
-int request_empty_parse(const struct frame *frame) must_check;
+int payload_u32_parse(const struct frame *frame, uint32_t *ret_value) must_check;
+int payload_u64_parse(const struct frame *frame, uint64_t *ret_value) must_check;
+int payload_empty_parse(const struct frame *frame) must_check;
 
 /* AGENT_FILE; what an operation does not have is NULL or 0. */
-struct request_file {
+struct payload_file {
 	uint8_t op; /* enum agent_file_op */
 	char *path;
 	char *to;    /* MOVE */
@@ -52,5 +52,5 @@ struct request_file {
 	bool flag; /* MOVE: replace; REMOVE: recursive */
 };
 
-int request_file_parse(const struct frame *frame, struct request_file *ret_file) must_check;
-void request_file_fini(struct request_file *file);
+int payload_file_parse(const struct frame *frame, struct payload_file *ret_file) must_check;
+void payload_file_fini(struct payload_file *file);

@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A world for the tests of src/core: an engine on a real store in a temporary directory, with a
+ * driver, and agents behind it, that are played here. The store can be told to fail (its functions
+ * are wrapped by the linker, see meson.build), and so can every function of the driver.
+ *
+ * The teardown asserts what must hold after any test: no descriptor stays, and the driver was never
+ * called twice at a time for one sandbox.
+ */
+#pragma once
+
+#include "core/engine.h"
+#include "core/sandbox.h"
+#include "driver/driver.h"
+#include "store/store.h"
+#include "wire/frame.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#define WORLD_PATIENCE_MS 20000 /* how long a test waits for what must happen */
+
+/* --- the driver --- */
+
+enum fake_op {
+	FAKE_START,
+	FAKE_ADOPT,
+	FAKE_STOP,
+	FAKE_FREEZE,
+	FAKE_CLEAN,
+	FAKE_LIST,
+	FAKE_OP_COUNT,
+};
+
+enum fake_agent {
+	FAKE_AGENT_SERVES, /* says hello, and ends when it is asked to */
+	FAKE_AGENT_MANUAL, /* says hello; the test plays the rest over fake_peer() */
+	FAKE_AGENT_DIES,   /* ends before it said hello */
+	FAKE_AGENT_LIES,   /* says hello in another version */
+};
+
+/* One sandbox, as the driver knows it. */
+struct machine {
+	struct machine *next;
+	char id[ID_LEN + 1];
+	uint32_t slot;
+	bool running, frozen;
+	bool has_layer, has_workspace; /* directories */
+	bool dead;		       /* ended by itself, with wait_status */
+	int wait_status;
+	int peer; /* the agent's end of its link, or -1 */
+	bool served;
+	pthread_t server;
+	bool busy; /* a function of the driver is at work on it */
+};
+
+struct fake_driver {
+	struct driver base;
+	pthread_mutex_t lock; /* what follows */
+	struct machine *machines;
+	enum fake_agent agent; /* of those that are started from now on */
+	int fail[FAKE_OP_COUNT];  /* that many calls fail from now on */
+	unsigned calls[FAKE_OP_COUNT];
+	unsigned parts;	      /* all that clean was asked for, together */
+	unsigned overlaps;    /* calls for a sandbox while another was under way */
+	unsigned shutdowns;   /* agents that were asked to end */
+	unsigned starts_twice; /* starts of one that ran already */
+	uint64_t oom_kills;
+	struct err cause; /* what stop says about a build that failed */
+	/* Called at the beginning of each function, without the lock; clear it before it is used up. */
+	void (*hook)(enum fake_op op, const char *id, void *arg);
+	void *hook_arg;
+};
+
+/* Copies what is known of a sandbox; false if nothing is. */
+bool fake_look(struct fake_driver *driver, const char *id, struct machine *ret_machine);
+
+/* Makes one that the engine does not know of. */
+void fake_plant(struct fake_driver *driver, const char *id, bool running);
+
+/* The agent's end of the link of a sandbox; it stays the driver's. */
+int fake_peer(struct fake_driver *driver, const char *id);
+
+/* Ends a sandbox from inside, with a wait status. */
+void fake_crash(struct fake_driver *driver, const char *id, int wait_status);
+
+void fake_set_agent(struct fake_driver *driver, enum fake_agent agent);
+void fake_fail(struct fake_driver *driver, enum fake_op op, int count);
+unsigned fake_calls(struct fake_driver *driver, enum fake_op op);
+
+/* --- the store's failures --- */
+
+enum store_op {
+	STORE_INSERT,
+	STORE_UPDATE,
+	STORE_DELETE,
+	STORE_TOUCH,
+	STORE_WORKSPACE_DELETE,
+	STORE_OP_COUNT,
+};
+
+struct store_script {
+	atomic_int fail[STORE_OP_COUNT];  /* that many calls fail from now on */
+	atomic_int calls[STORE_OP_COUNT];
+	/* Called after each one that was done, without a lock. */
+	void (*_Atomic after)(enum store_op op, const char *id);
+};
+
+extern struct store_script store_script;
+
+/* --- the world --- */
+
+struct world {
+	char dir[64];
+	char database[96];
+	struct store *store;
+	struct fake_driver driver;
+	struct engine *engine; /* NULL until world_open */
+	int fds_before;
+};
+
+int world_setup(void **state);	       /* all of it */
+int world_setup_closed(void **state);  /* without the engine */
+int world_teardown(void **state);
+
+void world_open(struct world *world);
+void world_close(struct world *world); /* the engine only, as when the daemon ends */
+
+extern const struct owner world_owner;	 /* whom drafts belong to */
+extern const struct owner world_stranger;
+
+/* A draft; the caller ends it. An empty id or project is none. */
+void world_draft(struct sandbox_record *draft, const char *id, const char *project);
+
+/* An id that is the same each time: 26 times the letter. */
+const char *world_id(char letter);
+
+/* Creates one that must come up. The caller drops it. */
+struct sandbox *world_create(struct world *world, const char *id);
+enum sandbox_status world_status(struct sandbox *sandbox);
+
+/* Whether the row is there, and what it says. */
+bool world_row(struct world *world, const char *id, struct sandbox_record *ret_record);
+bool world_has_row(struct world *world, const char *id);
+bool world_has_workspace(struct world *world, const char *id);
+
+int world_count_fds(void);
+
+/* --- events --- */
+
+struct listener {
+	struct engine *engine;
+	struct subscription *subscription;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	char types[64][32]; /* all so far, in order */
+	uint64_t sequences[64];
+	size_t count;
+	size_t taken;
+};
+
+void listener_open(struct listener *listener, struct engine *engine, const char *id);
+void listener_close(struct listener *listener);
+
+/* Waits until an event of that type came, after those that were waited for before. */
+void listener_wait(struct listener *listener, const char *type);
+
+/* --- frames, as an agent reads and writes them --- */
+
+struct wire_frame {
+	uint16_t kind;
+	uint32_t id, len;
+	uint8_t payload[2048]; /* its beginning */
+};
+
+/* The next frame; false at the end of the link. Fails the test when none comes. */
+bool wire_read(int fd, struct wire_frame *ret_frame);
+
+/* The next frame must be of that kind. */
+void wire_expect(int fd, uint16_t kind, struct wire_frame *ret_frame);
+void wire_write(int fd, uint16_t kind, uint32_t id, const void *payload, size_t len);
