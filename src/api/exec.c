@@ -34,7 +34,7 @@
 /* --- the body --- */
 
 struct exec_body {
-	const char *command, *cwd, *user, *input;
+	const char *command, *cwd, *user, *input, *input_base64;
 	const json_t *argv, *env;
 	int64_t timeout_ms;
 };
@@ -72,6 +72,8 @@ static const struct field exec_rows[] = {
 		"sandbox (uid 1000, the default), root, or a uid up to 65534."},
 	{"stdin", FIELD_STRING, offsetof(struct exec_body, input), 0, INPUT_MAX, 0,
 		"Standard input; empty if left out."},
+	{"stdin_base64", FIELD_STRING, offsetof(struct exec_body, input_base64), 0, INPUT_MAX, 0,
+		"Standard input that is not text. Either this or stdin."},
 	{"timeout_ms", FIELD_INTEGER, offsetof(struct exec_body, timeout_ms), 1, TIMEOUT_MAX_MS,
 		FIELD_NULLABLE, "Kills the command and its children after so long; never if left out."},
 };
@@ -83,6 +85,7 @@ struct command {
 	struct process_spec spec;
 	const char **argv;
 	char **env;
+	uint8_t *input; /* decoded, or NULL */
 };
 
 static void command_fini(struct command *command)
@@ -91,6 +94,7 @@ static void command_fini(struct command *command)
 		free(*entry);
 	free(command->env);
 	free(command->argv);
+	free(command->input);
 }
 
 /* Names are looked up here and nowhere else: /etc/passwd inside belongs to the sandbox. */
@@ -146,6 +150,24 @@ static const char **make_argv(const struct exec_body *body)
 	return argv;
 }
 
+/* Standard input: text as it is, base64 decoded, or none. */
+static int read_input(const struct exec_body *body, struct command *command, struct err *err)
+{
+	ssize_t len;
+
+	command->spec.input = body->input;
+	command->spec.input_len = body->input ? strlen(body->input) : 0;
+	if (!body->input_base64)
+		return 0;
+	len = text_decode_base64(body->input_base64, &command->input);
+	if (len < 0 || body->input)
+		return err_explain(err, ERR_INVALID, "invalid_field", NULL,
+			"field stdin_base64 must be base64, without stdin beside it");
+	command->spec.input = command->input;
+	command->spec.input_len = (size_t)len;
+	return 0;
+}
+
 static int command_decode(const struct request *req, struct sandbox *sandbox,
 	struct command *ret_command, struct err *err)
 {
@@ -161,12 +183,14 @@ static int command_decode(const struct request *req, struct sandbox *sandbox,
 			"exactly one of the fields command and argv must be given");
 	if (r == 0)
 		r = read_user(body.user, &command.spec.uid, err);
-	if (r < 0)
+	if (r == 0)
+		r = read_input(&body, &command, err);
+	if (r < 0) {
+		command_fini(&command);
 		return r;
+	}
 	command.spec.gid = command.spec.uid;
 	command.spec.cwd = body.cwd ? body.cwd : DEFAULT_CWD;
-	command.spec.input = body.input;
-	command.spec.input_len = body.input ? strlen(body.input) : 0;
 	command.spec.timeout_ms = body.timeout_ms > 0 ? (uint64_t)body.timeout_ms : 0;
 	command.argv = make_argv(&body);
 	sandbox_read(sandbox, &record);

@@ -3,8 +3,10 @@
 
 #include "base/mem.h"
 
+#include <errno.h>
 #include <openssl/evp.h>
 #include <stdio.h>
+#include <string.h>
 
 /* The length of the character that a byte begins; 0 if it begins none. */
 static size_t character_len(uint8_t first)
@@ -44,4 +46,18 @@ void text_set(json_t *object, const char *name, const uint8_t *data, size_t len)
 	EVP_EncodeBlock((unsigned char *)encoded, data, (int)len);
 	snprintf(key, sizeof(key), "%s_base64", name);
 	json_object_set_new(object, key, json_string(encoded));
+}
+
+ssize_t text_decode_base64(const char *text, uint8_t **ret_data)
+{
+	size_t len = strlen(text), padding = len - strcspn(text, "=");
+	auto_free uint8_t *data = mem_new(len / 4 * 3 + 1);
+
+	/* OpenSSL ignores white space and takes padding for zeros; here neither may pass. */
+	if (len % 4 || padding > 2 || strspn(text + len - padding, "=") != padding ||
+		strcspn(text, " \t\r\n") != len ||
+		EVP_DecodeBlock(data, (const unsigned char *)text, (int)len) < 0)
+		return -EINVAL;
+	*ret_data = take_ptr(&data);
+	return (ssize_t)(len / 4 * 3 - padding);
 }

@@ -33,8 +33,8 @@ const struct err_class *err_class(enum err_kind kind)
 	return &classes[kind];
 }
 
-static void fill(struct err *err, enum err_kind kind, const char *code, const char *remedy,
-	const char *fmt, va_list ap)
+static void __attribute__((format(printf, 5, 0))) fill(struct err *err, enum err_kind kind,
+	const char *code, const char *remedy, const char *fmt, va_list ap)
 {
 	*err = (struct err){.kind = kind};
 	snprintf(err->code, sizeof(err->code), "%s", code ? code : classes[kind].code);
@@ -83,7 +83,8 @@ static enum err_kind kind_of_errno(int errnum)
 	}
 }
 
-static int from_errno(struct err *err, int errnum, const char *fmt, va_list ap)
+static int __attribute__((format(printf, 3, 0)))
+from_errno(struct err *err, int errnum, const char *fmt, va_list ap)
 {
 	if (err) {
 		size_t len;

@@ -3,18 +3,13 @@
 
 #define TIMEOUT_MS 60000
 
+/* Purging ends a sandbox that runs, so one request does either. */
 int removal_run(struct client *client, const char *id, bool purge, struct err *err)
 {
-	auto_free char *path = mem_printf("/v1/sandboxes/%s", id);
-	auto_free char *purge_path = mem_printf("/v1/sandboxes/%s/purge", id);
-	int r = client_json(client,
-		&(struct client_call){.method = "DELETE", .path = path, .timeout_ms = TIMEOUT_MS},
-		NULL, err);
+	auto_free char *path = mem_printf("/v1/sandboxes/%s%s", id, purge ? "/purge" : "");
 
-	if (r < 0 || !purge)
-		return r;
 	return client_json(client,
 		&(struct client_call){
-			.method = "POST", .path = purge_path, .timeout_ms = TIMEOUT_MS},
+			.method = purge ? "POST" : "DELETE", .path = path, .timeout_ms = TIMEOUT_MS},
 		NULL, err);
 }

@@ -57,6 +57,7 @@ static const struct {
 	enum err_kind kind;
 	const char *code;
 	const char *text;
+	const char *remedy;
 } failures[] = {
 	{ENOENT, ERR_NOT_FOUND, "file_not_found", "does not exist"},
 	{ENOTDIR, ERR_INVALID, "not_a_directory", "is not a directory, or leads through something that is not"},
@@ -65,7 +66,8 @@ static const struct {
 	{ENOTEMPTY, ERR_CONFLICT, "directory_not_empty", "is a directory that is not empty"},
 	{EEXIST, ERR_CONFLICT, "file_exists", "exists already"},
 	{ELOOP, ERR_INVALID, "symbolic_link", "leads through a symbolic link that is not followed here"},
-	{EXDEV, ERR_INVALID, "crosses_mounts", "lies on another mount"},
+	{EXDEV, ERR_INVALID, "crosses_mounts", "lies on another mount, where it cannot be renamed to",
+		"copy it with exec: mv, or cp -a and rm"},
 	{ENAMETOOLONG, ERR_INVALID, "path_too_long", "is too long"},
 	{EBUSY, ERR_CONFLICT, "mount_point", "is a mount point"},
 	{EROFS, ERR_DENIED, "read_only", "is on a read-only file system"},
@@ -82,7 +84,7 @@ int channel_describe(int errnum, const char *path, struct err *err)
 {
 	for (size_t i = 0; i < array_len(failures); i++) {
 		if (failures[i].errnum == errnum)
-			return err_explain(err, failures[i].kind, failures[i].code, NULL, "%s %s", path,
+			return err_explain(err, failures[i].kind, failures[i].code, failures[i].remedy, "%s %s", path,
 				failures[i].text);
 	}
 	return err_set(err, ERR_CONFLICT, "%s: %s", path, strerror(errnum));
