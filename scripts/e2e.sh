@@ -15,14 +15,15 @@ if [ $# -eq 0 ]; then
   set -- tests/e2e/*.test.mjs
 fi
 
-# Processes, cgroups and mounts that are ours, by name, one a line.
+# Processes, mounts and directories of test instances, one a line. (Cgroups carry no name of ours;
+# each file of tests looks after its own.)
 remains() {
-  for stat in /proc/[0-9]*/comm; do
-    read -r name <"$stat" 2>/dev/null || continue
-    case "$name" in sandlot*) echo "process ${stat%/comm} $name" ;; esac
+  for file in /proc/[0-9]*/cmdline; do
+    words=$(cat "$file" 2>/dev/null | tr '\0' ' ')
+    case "$words" in *sandlot-e2e-*) echo "process ${file%/cmdline}: $words" ;; esac
   done
-  find /sys/fs/cgroup -type d -name '*sandlot*' 2>/dev/null | sed 's/^/cgroup /'
-  grep sandlot-e2e /proc/self/mountinfo | sed 's/^/mount /' || true
+  grep sandlot-e2e- /proc/self/mountinfo | sed 's/^/mount /' || true
+  find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'sandlot-e2e-*' | sed 's/^/directory /'
 }
 
 before=$(mktemp)

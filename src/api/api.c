@@ -11,8 +11,9 @@ int api_check_ready(const struct api *api, struct err *err)
 {
 	if (api->engine)
 		return 0;
-	return err_explain(err, ERR_UNAVAILABLE, "not_ready", "see GET /readyz, and `sandlot doctor`",
-		"sandboxes cannot be served: %s", api->unready);
+	return err_explain(err, ERR_UNAVAILABLE, "not_ready",
+		"see GET /readyz, and `sandlot doctor`", "sandboxes cannot be served: %s",
+		api->unready);
 }
 
 static void release_sandbox(void *sandbox)

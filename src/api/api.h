@@ -11,14 +11,14 @@
 
 struct api {
 	struct engine *_Atomic engine; /* NULL until sandboxes can be served */
-	char unready[320];     /* why it is NULL */
+	char unready[320];	       /* why it is NULL */
 	struct resources default_resources;
 	int64_t default_idle_timeout_s;
 	const char *preview_domain;
 	unsigned preview_port;
-	uint64_t exec_output_max; /* bytes kept of each stream of a buffered exec */
-	atomic_int packers;	  /* archive downloads under way */
-	json_t *openapi;	  /* the document, made once */
+	uint64_t exec_output_max;    /* bytes kept of each stream of a buffered exec */
+	atomic_int packers;	     /* archive downloads under way */
+	json_t *openapi;	     /* the document, made once */
 	void (*shutdown)(void *arg); /* ends daemon, keeper and sandboxes */
 	void *shutdown_arg;
 };

@@ -21,19 +21,20 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#define BATCH_SIZE	  (256u << 10)
-#define READ_SIZE	  (128u << 10)
-#define ENTRIES_MAX	  1000000
-#define PACKERS_MAX	  16
-#define PACK_TIMEOUT_MS	  60000
-#define PACK_BUFFER	  (1 << 20)
+#define BATCH_SIZE	(256u << 10)
+#define READ_SIZE	(128u << 10)
+#define ENTRIES_MAX	1000000
+#define PACKERS_MAX	16
+#define PACK_TIMEOUT_MS 60000
+#define PACK_BUFFER	(1 << 20)
 
 static int query_path(struct request *req, char path[AGENT_PATH_MAX], struct err *err)
 {
 	const char *text = request_query(req, "path");
 
 	if (!text)
-		return err_explain(err, ERR_INVALID, "invalid_parameter", NULL, "parameter path is missing");
+		return err_explain(
+			err, ERR_INVALID, "invalid_parameter", NULL, "parameter path is missing");
 	return paths_clean(text, path, err);
 }
 
@@ -133,8 +134,8 @@ static int send_item(struct unpacking *unpacking, enum agent_item kind, struct a
 
 static int bad_entry(struct err *err, const char *name, const char *what)
 {
-	return err_explain(err, ERR_INVALID, "invalid_archive", NULL, "the archive's entry %.160s %s", name,
-		what);
+	return err_explain(err, ERR_INVALID, "invalid_archive", NULL,
+		"the archive's entry %.160s %s", name, what);
 }
 
 /* Contents, with holes as zeros, exactly as many bytes as announced. */
@@ -155,7 +156,8 @@ static int send_content(struct unpacking *unpacking, struct archive *archive, in
 		if (offset < at || offset > size || (int64_t)len > size - offset)
 			return bad_entry(err, name, "is damaged");
 		while (at < offset && r == 0) {
-			size_t n = (size_t)(offset - at) < sizeof(zeros) ? (size_t)(offset - at) : sizeof(zeros);
+			size_t n = (size_t)(offset - at) < sizeof(zeros) ? (size_t)(offset - at)
+									 : sizeof(zeros);
 
 			r = send_bytes(unpacking, zeros, n, err);
 			at += (int64_t)n;
@@ -179,7 +181,8 @@ static int send_file(struct unpacking *unpacking, struct archive *archive,
 		return bad_entry(err, name, "has no size");
 	unpacking->bytes += (uint64_t)size;
 	if (unpacking->bytes > unpacking->bytes_max)
-		return err_explain(err, ERR_TOO_LARGE, "archive_too_large", "give the sandbox more disk",
+		return err_explain(err, ERR_TOO_LARGE, "archive_too_large",
+			"give the sandbox more disk",
 			"the archive unpacks to more than the sandbox's disk holds");
 	r = send_item(unpacking, AGENT_ITEM_FILE, entry, name, "", err);
 	return r < 0 ? r : send_content(unpacking, archive, size, name, err);
@@ -204,7 +207,9 @@ static int send_entry(struct unpacking *unpacking, struct archive *archive,
 			"the archive has more than %d entries", ENTRIES_MAX);
 	if (hardlink) {
 		r = paths_clean_entry(hardlink, link_name, err);
-		return r < 0 ? r : send_item(unpacking, AGENT_ITEM_HARDLINK, entry, name, link_name, err);
+		return r < 0 ? r
+			     : send_item(
+				       unpacking, AGENT_ITEM_HARDLINK, entry, name, link_name, err);
 	}
 	switch (archive_entry_filetype(entry)) {
 	case AE_IFREG:
@@ -213,7 +218,8 @@ static int send_entry(struct unpacking *unpacking, struct archive *archive,
 		return send_item(unpacking, AGENT_ITEM_DIRECTORY, entry, name, "", err);
 	case AE_IFLNK:
 		if (!target || !paths_link_stays(name, target))
-			return bad_entry(err, name, "is a symbolic link that leads out of the archive");
+			return bad_entry(
+				err, name, "is a symbolic link that leads out of the archive");
 		return send_item(unpacking, AGENT_ITEM_SYMLINK, entry, name, target, err);
 	default:
 		return bad_entry(err, name, "is a device, FIFO or socket");
@@ -229,8 +235,9 @@ static int send_entries(struct unpacking *unpacking, struct archive *archive, st
 		if (code == ARCHIVE_EOF)
 			break;
 		if (code != ARCHIVE_OK && code != ARCHIVE_WARN)
-			return err_explain(err, ERR_INVALID, "invalid_archive", "send a tar or a tar.gz",
-				"the archive cannot be read: %.160s", archive_error_string(archive));
+			return err_explain(err, ERR_INVALID, "invalid_archive",
+				"send a tar or a tar.gz", "the archive cannot be read: %.160s",
+				archive_error_string(archive));
 		r = send_entry(unpacking, archive, entry, err);
 		if (r < 0)
 			return r;
@@ -274,7 +281,8 @@ HANDLER(archives_unpack)
 	struct sandbox *sandbox;
 	int r;
 
-	if ((r = api_sandbox(req, api, &sandbox, err)) < 0 || (r = query_path(req, path, err)) < 0 ||
+	if ((r = api_sandbox(req, api, &sandbox, err)) < 0 ||
+		(r = query_path(req, path, err)) < 0 ||
 		(r = open_tree(sandbox, AGENT_FILE_UNPACK, path, &fd, err)) < 0)
 		return r;
 	sandbox_read(sandbox, &record);
@@ -375,7 +383,8 @@ static void fill_entry(struct archive_entry *entry, const struct item *item)
 	archive_entry_set_perm(entry, item->mode & 07777);
 	archive_entry_set_uid(entry, item->uid);
 	archive_entry_set_gid(entry, item->gid);
-	archive_entry_set_mtime(entry, (time_t)(item->mtime_ns / 1000000000), (long)(item->mtime_ns % 1000000000));
+	archive_entry_set_mtime(
+		entry, (time_t)(item->mtime_ns / 1000000000), (long)(item->mtime_ns % 1000000000));
 	archive_entry_set_size(entry, item->kind == AGENT_ITEM_FILE ? (la_int64_t)item->size : 0);
 	if (item->kind == AGENT_ITEM_SYMLINK)
 		archive_entry_copy_symlink(entry, item->target);
@@ -383,8 +392,8 @@ static void fill_entry(struct archive_entry *entry, const struct item *item)
 		archive_entry_copy_hardlink(entry, item->target);
 }
 
-static int copy_content(struct packing *packing, struct archive *archive, uint64_t size,
-	uint8_t *buffer)
+static int copy_content(
+	struct packing *packing, struct archive *archive, uint64_t size, uint8_t *buffer)
 {
 	while (size > 0) {
 		size_t n = size < READ_SIZE ? (size_t)size : READ_SIZE;
@@ -444,7 +453,8 @@ static void *run_packing(void *arg)
 	if (r == 0 && archive_write_close(archive) != ARCHIVE_OK)
 		r = -EPIPE;
 	if (r < 0)
-		archive_write_fail(archive); /* no trailer: it would make a cut archive look whole */
+		archive_write_fail(
+			archive); /* no trailer: it would make a cut archive look whole */
 	archive_write_free(archive);
 	if (r == 0)
 		r = fd_read_full(packing->out_fd, &mark, 1);

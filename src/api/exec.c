@@ -75,7 +75,8 @@ static const struct field exec_rows[] = {
 	{"stdin_base64", FIELD_STRING, offsetof(struct exec_body, input_base64), 0, INPUT_MAX, 0,
 		"Standard input that is not text. Either this or stdin."},
 	{"timeout_ms", FIELD_INTEGER, offsetof(struct exec_body, timeout_ms), 1, TIMEOUT_MAX_MS,
-		FIELD_NULLABLE, "Kills the command and its children after so long; never if left out."},
+		FIELD_NULLABLE,
+		"Kills the command and its children after so long; never if left out."},
 };
 
 const struct fields exec_fields = FIELDS(exec_rows);
@@ -113,12 +114,13 @@ static int read_user(const char *name, uint32_t *ret_uid, struct err *err)
 	return 0;
 }
 
-static void make_env(const json_t *sandbox_env, const json_t *own_env, uint32_t uid, char ***ret_env)
+static void make_env(
+	const json_t *sandbox_env, const json_t *own_env, uint32_t uid, char ***ret_env)
 {
 	const char *user = uid == 0 ? "root" : uid == SANDBOX_UID ? "sandbox" : "nobody";
 	const char *home = uid == 0 ? "/root" : uid == SANDBOX_UID ? "/home/sandbox" : "/tmp";
-	json_t *env = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "PATH", DEFAULT_PATH, "HOME", home,
-		"USER", user, "LOGNAME", user, "SHELL", "/bin/bash", "LANG", "C.UTF-8");
+	json_t *env = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "PATH", DEFAULT_PATH, "HOME",
+		home, "USER", user, "LOGNAME", user, "SHELL", "/bin/bash", "LANG", "C.UTF-8");
 	char **entries;
 	const char *name;
 	json_t *value;
@@ -128,8 +130,8 @@ static void make_env(const json_t *sandbox_env, const json_t *own_env, uint32_t 
 	if (own_env)
 		json_object_update(env, (json_t *)own_env);
 	entries = mem_new((json_object_size(env) + 1) * sizeof(char *));
-	json_object_foreach(env, name, value)
-		entries[i++] = mem_printf("%s=%s", name, json_string_value(value));
+	json_object_foreach(env, name, value) entries[i++] =
+		mem_printf("%s=%s", name, json_string_value(value));
 	json_decref(env);
 	*ret_env = entries;
 }
@@ -258,12 +260,14 @@ static json_t *end_to_json(const struct process_end *end)
 {
 	return json_pack("{s:i, s:f, s:{s:s, s:o, s:n, s:f, s:I}}", "exit_code", end->exit_code,
 		"duration_ms", (double)end->duration_us / 1000, "termination", "reason",
-		end_reason_name(end->reason), "signal", api_signal_to_json(end->signal), "detail", "cpu_ms",
-		(double)end->cpu_us / 1000, "peak_memory_bytes", (json_int_t)end->peak_memory_bytes);
+		end_reason_name(end->reason), "signal", api_signal_to_json(end->signal), "detail",
+		"cpu_ms", (double)end->cpu_us / 1000, "peak_memory_bytes",
+		(json_int_t)end->peak_memory_bytes);
 }
 
 /* A command that never ran is the client's mistake, the sandbox's limits, or a shell's 127. */
-static int explain(const struct execution *execution, const struct process_end *end, struct err *err)
+static int explain(
+	const struct execution *execution, const struct process_end *end, struct err *err)
 {
 	switch (end->outcome) {
 	case PROCESS_BAD_CWD:
@@ -294,7 +298,8 @@ static void put_output(struct execution *execution, int stream, const uint8_t *d
 /* What a shell would say about a program that cannot be run. */
 static void put_not_run(struct execution *execution, int errnum)
 {
-	auto_free char *line = mem_printf("cannot run %s: %s\n", execution->program, strerror(errnum));
+	auto_free char *line =
+		mem_printf("cannot run %s: %s\n", execution->program, strerror(errnum));
 
 	put_output(execution, 2, (const uint8_t *)line, strlen(line));
 }
@@ -372,8 +377,8 @@ static int offer_event(struct execution *execution, const char *name, const json
 }
 
 /* Offers output together with what was carried over; an unfinished character is carried on. */
-static int offer_output(struct execution *execution, int stream, const uint8_t *data, size_t len,
-	bool last)
+static int offer_output(
+	struct execution *execution, int stream, const uint8_t *data, size_t len, bool last)
 {
 	size_t carried = execution->carry_len[stream - 1];
 	auto_free uint8_t *whole = mem_new(carried + len + 1);
@@ -481,7 +486,8 @@ static void streaming_not_run(struct execution *execution, const struct process_
 	if (end->outcome == PROCESS_NOT_RUN) {
 		put_not_run(execution, end->errnum);
 		pthread_mutex_lock(&execution->lock);
-		if (offer_output(execution, 2, execution->output[1].data, execution->output[1].len, true) < 0)
+		if (offer_output(execution, 2, execution->output[1].data, execution->output[1].len,
+			    true) < 0)
 			execution->gone = true;
 		pthread_mutex_unlock(&execution->lock);
 	}
@@ -505,8 +511,8 @@ static const struct process_sink streaming_sink = {
 
 /* --- the handler --- */
 
-static struct execution *make_execution(const struct api *api, struct request *req,
-	const struct command *command, bool streaming)
+static struct execution *make_execution(
+	const struct api *api, struct request *req, const struct command *command, bool streaming)
 {
 	struct execution *execution = mem_new(sizeof(*execution));
 

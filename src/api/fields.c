@@ -12,11 +12,12 @@
 
 static int bad(struct err *err, const char *prefix, const struct field *field, const char *what)
 {
-	return err_explain(err, ERR_INVALID, "invalid_field", NULL, "field %s%s %s", prefix, field->name,
-		what);
+	return err_explain(err, ERR_INVALID, "invalid_field", NULL, "field %s%s %s", prefix,
+		field->name, what);
 }
 
-static int bad_bounds(struct err *err, const char *prefix, const struct field *field, const char *unit)
+static int bad_bounds(
+	struct err *err, const char *prefix, const struct field *field, const char *unit)
 {
 	char what[96];
 
@@ -50,7 +51,8 @@ static int decode_string(const struct field *field, const char *prefix, const js
 		while (*choice && strcmp(*choice, text) != 0)
 			choice++;
 		if (!*choice)
-			return bad(err, prefix, field, "has a value that is not one of the known ones");
+			return bad(err, prefix, field,
+				"has a value that is not one of the known ones");
 	}
 	*(const char **)place(field, out) = text;
 	return 0;
@@ -89,15 +91,16 @@ static int decode_boolean(const struct field *field, const char *prefix, const j
 	return 0;
 }
 
-static int decode_size(const struct field *field, const char *prefix, const json_t *value, void *out,
-	struct err *err)
+static int decode_size(const struct field *field, const char *prefix, const json_t *value,
+	void *out, struct err *err)
 {
 	uint64_t bytes = 0;
 
 	if (json_is_integer(value) && json_integer_value(value) >= 0)
 		bytes = (uint64_t)json_integer_value(value);
 	else if (!json_is_string(value) || size_parse(json_string_value(value), &bytes) < 0)
-		return bad(err, prefix, field, "must be a number of bytes, or one with Ki, Mi, Gi or Ti");
+		return bad(err, prefix, field,
+			"must be a number of bytes, or one with Ki, Mi, Gi or Ti");
 	if (!in_bounds(field, (int64_t)bytes))
 		return bad_bounds(err, prefix, field, " bytes");
 	*(int64_t *)place(field, out) = (int64_t)bytes;
@@ -123,8 +126,8 @@ static int decode_map(const struct field *field, const char *prefix, const json_
 	return 0;
 }
 
-static int decode_list(const struct field *field, const char *prefix, const json_t *value, void *out,
-	struct err *err)
+static int decode_list(const struct field *field, const char *prefix, const json_t *value,
+	void *out, struct err *err)
 {
 	size_t i;
 	json_t *entry;
@@ -142,8 +145,8 @@ static int decode_list(const struct field *field, const char *prefix, const json
 	return 0;
 }
 
-static int decode_ports(const struct field *field, const char *prefix, const json_t *value, void *out,
-	struct err *err)
+static int decode_ports(const struct field *field, const char *prefix, const json_t *value,
+	void *out, struct err *err)
 {
 	size_t i, j;
 	json_t *entry, *other;
@@ -156,7 +159,8 @@ static int decode_ports(const struct field *field, const char *prefix, const jso
 	{
 		if (!json_is_integer(entry) || json_integer_value(entry) < 1 ||
 			json_integer_value(entry) > 65535)
-			return bad(err, prefix, field, "must hold ports, whole numbers from 1 to 65535");
+			return bad(err, prefix, field,
+				"must hold ports, whole numbers from 1 to 65535");
 		json_array_foreach((json_t *)value, j, other)
 		{
 			if (i != j && json_equal(entry, other))
@@ -167,13 +171,14 @@ static int decode_ports(const struct field *field, const char *prefix, const jso
 	return 0;
 }
 
-static int decode_empty(const struct field *field, const char *prefix, const json_t *value, void *out,
-	struct err *err)
+static int decode_empty(const struct field *field, const char *prefix, const json_t *value,
+	void *out, struct err *err)
 {
 	if (!json_is_array(value))
 		return bad(err, prefix, field, "must be an array");
 	if (json_array_size(value) > 0)
-		return bad(err, prefix, field, "is not supported by this driver yet; leave it empty");
+		return bad(
+			err, prefix, field, "is not supported by this driver yet; leave it empty");
 	*(const json_t **)place(field, out) = value;
 	return 0;
 }
@@ -209,8 +214,8 @@ static const struct {
 		"{\"type\":\"string\",\"pattern\":\"^[0-9]+(Ki|Mi|Gi|Ti)?$\"}]}",
 		NULL, NULL},
 	[FIELD_STRING_MAP] = {decode_map,
-		"{\"type\":\"object\",\"additionalProperties\":{\"type\":\"string\"}}", "minProperties",
-		"maxProperties"},
+		"{\"type\":\"object\",\"additionalProperties\":{\"type\":\"string\"}}",
+		"minProperties", "maxProperties"},
 	[FIELD_STRING_LIST] = {decode_list, "{\"type\":\"array\",\"items\":{\"type\":\"string\"}}",
 		"minItems", "maxItems"},
 	[FIELD_PORT_LIST] = {decode_ports,
@@ -218,7 +223,8 @@ static const struct {
 		"\"items\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":65535}}",
 		"minItems", "maxItems"},
 	[FIELD_EMPTY_LIST] = {decode_empty, "{\"type\":\"array\",\"maxItems\":0}", NULL, NULL},
-	[FIELD_OBJECT] = {decode_object, "{\"type\":\"object\",\"additionalProperties\":false}", NULL, NULL},
+	[FIELD_OBJECT] = {decode_object, "{\"type\":\"object\",\"additionalProperties\":false}",
+		NULL, NULL},
 };
 
 static int decode_field(const struct field *field, const char *prefix, const json_t *value,
@@ -272,7 +278,8 @@ static int decode(const struct fields *fields, const char *prefix, const json_t 
 			i++;
 		if (i == fields->count)
 			return err_explain(err, ERR_INVALID, "unknown_field",
-				"the fields are listed in /openapi.json", "unknown field %s%.64s", prefix, key);
+				"the fields are listed in /openapi.json", "unknown field %s%.64s",
+				prefix, key);
 	}
 	return 0;
 }
@@ -339,8 +346,8 @@ json_t *fields_schema(const struct fields *fields)
 		if (fields->rows[i].flags & FIELD_REQUIRED)
 			json_array_append_new(required, json_string(fields->rows[i].name));
 	}
-	schema = json_pack("{s:s, s:b, s:o}", "type", "object", "additionalProperties", 0, "properties",
-		properties);
+	schema = json_pack("{s:s, s:b, s:o}", "type", "object", "additionalProperties", 0,
+		"properties", properties);
 	if (json_array_size(required) > 0)
 		json_object_set(schema, "required", required);
 	json_decref(required);

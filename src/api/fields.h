@@ -13,11 +13,11 @@
 #include <stdint.h>
 
 enum field_type {
-	FIELD_STRING,	   /* const char *, borrowed from the body; min and max are lengths in bytes */
-	FIELD_INTEGER,	   /* int64_t */
-	FIELD_NUMBER,	   /* double */
-	FIELD_BOOLEAN,	   /* enum field_boolean */
-	FIELD_SIZE,	   /* int64_t: bytes, as a number or a string with Ki, Mi, Gi, Ti */
+	FIELD_STRING,  /* const char *, borrowed from the body; min and max are lengths in bytes */
+	FIELD_INTEGER, /* int64_t */
+	FIELD_NUMBER,  /* double */
+	FIELD_BOOLEAN, /* enum field_boolean */
+	FIELD_SIZE,    /* int64_t: bytes, as a number or a string with Ki, Mi, Gi, Ti */
 	FIELD_STRING_MAP,  /* json_t *, borrowed: an object of strings; min and max count entries */
 	FIELD_STRING_LIST, /* json_t *, borrowed: an array of strings */
 	FIELD_PORT_LIST,   /* json_t *, borrowed: an array of distinct ports, 1-65535 */

@@ -35,7 +35,8 @@ static int open_request(struct request *req, struct api *api, struct sandbox **r
 	if (r < 0)
 		return r;
 	if (!text)
-		return err_explain(err, ERR_INVALID, "invalid_parameter", NULL, "parameter path is missing");
+		return err_explain(
+			err, ERR_INVALID, "invalid_parameter", NULL, "parameter path is missing");
 	return paths_clean(text, path, err);
 }
 
@@ -106,8 +107,8 @@ static int read_range(const char *header, uint64_t size, struct range *range, st
 	return 0;
 }
 
-static void set_file_headers(struct request *req, const struct agent_file_answer *file,
-	const char *tag)
+static void set_file_headers(
+	struct request *req, const struct agent_file_answer *file, const char *tag)
 {
 	time_t seconds = (time_t)(file->mtime_ns / 1000000000);
 	char date[64];
@@ -216,8 +217,8 @@ static int read_mode(const struct request *req, uint32_t *ret_mode, struct err *
 	return 0;
 }
 
-static int check_preconditions(const struct request *req, const struct agent_file_answer *now,
-	struct err *err)
+static int check_preconditions(
+	const struct request *req, const struct agent_file_answer *now, struct err *err)
 {
 	const char *match = request_header(req, "If-Match");
 	const char *none_match = request_header(req, "If-None-Match");
@@ -360,7 +361,8 @@ static int read_cursor(const struct request *req, char after[AGENT_PATH_MAX], st
 	size_t len = text ? strlen(text) : 0;
 
 	after[0] = '\0';
-	if (len % 2 || len / 2 >= AGENT_PATH_MAX || (text && strspn(text, "0123456789abcdef") != len))
+	if (len % 2 || len / 2 >= AGENT_PATH_MAX ||
+		(text && strspn(text, "0123456789abcdef") != len))
 		return err_explain(err, ERR_INVALID, "invalid_parameter", NULL,
 			"parameter cursor must be the next_cursor of the page before");
 	for (size_t i = 0; i < len / 2; i++) {
@@ -388,7 +390,8 @@ HANDLER(files_list)
 
 	if ((r = open_request(req, context, &sandbox, path, err)) < 0 ||
 		(r = api_query_number(req, "depth", 1, LIST_DEPTH_MAX, 1, &depth, err)) < 0 ||
-		(r = api_query_number(req, "limit", 1, LIST_LIMIT_MAX, LIST_LIMIT_DEFAULT, &limit, err)) < 0 ||
+		(r = api_query_number(
+			 req, "limit", 1, LIST_LIMIT_MAX, LIST_LIMIT_DEFAULT, &limit, err)) < 0 ||
 		(r = read_cursor(req, name, err)) < 0)
 		return r;
 	pack_u32(&more, (uint32_t)depth);
@@ -442,8 +445,8 @@ struct mkdir_body {
 };
 
 static const struct field mkdir_rows[] = {
-	{"path", FIELD_STRING, offsetof(struct mkdir_body, path), 1, AGENT_PATH_MAX - 1, FIELD_REQUIRED,
-		"The directory; parents are made too."},
+	{"path", FIELD_STRING, offsetof(struct mkdir_body, path), 1, AGENT_PATH_MAX - 1,
+		FIELD_REQUIRED, "The directory; parents are made too."},
 };
 
 const struct fields files_mkdir_fields = FIELDS(mkdir_rows);
@@ -476,8 +479,8 @@ struct move_body {
 };
 
 static const struct field move_rows[] = {
-	{"from", FIELD_STRING, offsetof(struct move_body, from), 1, AGENT_PATH_MAX - 1, FIELD_REQUIRED,
-		"What is moved."},
+	{"from", FIELD_STRING, offsetof(struct move_body, from), 1, AGENT_PATH_MAX - 1,
+		FIELD_REQUIRED, "What is moved."},
 	{"to", FIELD_STRING, offsetof(struct move_body, to), 1, AGENT_PATH_MAX - 1, FIELD_REQUIRED,
 		"Its new path."},
 	{"overwrite", FIELD_BOOLEAN, offsetof(struct move_body, overwrite), 0, 0, 0,
@@ -497,7 +500,8 @@ HANDLER(files_move)
 
 	if ((r = api_sandbox(req, context, &sandbox, err)) < 0 ||
 		(r = fields_decode(&files_move_fields, request_body(req), &body, err)) < 0 ||
-		(r = paths_clean(body.from, from, err)) < 0 || (r = paths_clean(body.to, to, err)) < 0)
+		(r = paths_clean(body.from, from, err)) < 0 ||
+		(r = paths_clean(body.to, to, err)) < 0)
 		return r;
 	pack_str(&more, to);
 	pack_u8(&more, body.overwrite == FIELD_TRUE);

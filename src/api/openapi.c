@@ -40,7 +40,8 @@ static json_t *content(const char *answer)
 static void add_response(json_t *responses, int status, const char *answer)
 {
 	char key[8];
-	json_t *response = json_pack("{s:s}", "description", status == 304 ? "Not changed" : "Done");
+	json_t *response =
+		json_pack("{s:s}", "description", status == 304 ? "Not changed" : "Done");
 
 	snprintf(key, sizeof(key), "%d", status);
 	if (answer && status != 304)
@@ -51,8 +52,8 @@ static void add_response(json_t *responses, int status, const char *answer)
 static json_t *responses_of(const struct api_doc *doc)
 {
 	json_t *responses = json_object();
-	json_t *error = json_pack("{s:s, s:o}", "description", "What went wrong, and what to do", "content",
-		content("Error"));
+	json_t *error = json_pack("{s:s, s:o}", "description", "What went wrong, and what to do",
+		"content", content("Error"));
 
 	add_response(responses, doc->status, doc->answer);
 	for (const char *at = doc->also; at && *at; at += strcspn(at, " "), at += strspn(at, " "))
@@ -64,9 +65,9 @@ static json_t *responses_of(const struct api_doc *doc)
 static void add_parameter(json_t *parameters, const char *name, const char *in, const char *doc,
 	bool required, json_t *schema)
 {
-	json_array_append_new(parameters,
-		json_pack("{s:s, s:s, s:s, s:b, s:o}", "name", name, "in", in, "description", doc, "required",
-			required, "schema", schema));
+	json_array_append_new(
+		parameters, json_pack("{s:s, s:s, s:s, s:b, s:o}", "name", name, "in", in,
+				    "description", doc, "required", required, "schema", schema));
 }
 
 static json_t *parameters_of(const struct route *route, const struct api_doc *doc)
@@ -108,9 +109,9 @@ static json_t *operation_id(const struct route *route)
 static json_t *operation_of(const struct route *route)
 {
 	const struct api_doc *doc = route->doc;
-	json_t *operation = json_pack("{s:o, s:s, s:[s], s:o, s:o}", "operationId", operation_id(route),
-		"summary", doc->summary, "tags", doc->tag, "parameters", parameters_of(route, doc),
-		"responses", responses_of(doc));
+	json_t *operation = json_pack("{s:o, s:s, s:[s], s:o, s:o}", "operationId",
+		operation_id(route), "summary", doc->summary, "tags", doc->tag, "parameters",
+		parameters_of(route, doc), "responses", responses_of(doc));
 
 	if (doc->body)
 		json_object_set_new(operation, "requestBody",
@@ -147,14 +148,19 @@ static json_t *paths(void)
 
 json_t *openapi_make(void)
 {
-	json_t *schemas = json_loadb(schemas_json, (size_t)(schemas_json_end - schemas_json), 0, NULL);
-	json_t *schemes = parse("{\"bearer\":{\"type\":\"http\",\"scheme\":\"bearer\"},"
-				"\"key\":{\"type\":\"apiKey\",\"in\":\"header\",\"name\":\"X-API-Key\"}}");
+	json_t *schemas =
+		json_loadb(schemas_json, (size_t)(schemas_json_end - schemas_json), 0, NULL);
+	json_t *schemes =
+		parse("{\"bearer\":{\"type\":\"http\",\"scheme\":\"bearer\"},"
+		      "\"key\":{\"type\":\"apiKey\",\"in\":\"header\",\"name\":\"X-API-Key\"}}");
 
 	assert(schemas);
-	return json_pack("{s:s, s:{s:s, s:s, s:s, s:{s:s, s:s}}, s:[{s:[]}, {s:[]}], s:o, s:{s:o, s:o}}",
-		"openapi", "3.1.0", "info", "title", "Sandlot", "version", SANDLOT_VERSION, "description",
+	return json_pack(
+		"{s:s, s:{s:s, s:s, s:s, s:{s:s, s:s}}, s:[{s:[]}, {s:[]}], s:o, s:{s:o, s:o}}",
+		"openapi", "3.1.0", "info", "title", "Sandlot", "version", SANDLOT_VERSION,
+		"description",
 		"Isolated Linux environments for AI agents, generated projects and untrusted code.",
-		"license", "name", "Apache-2.0", "identifier", "Apache-2.0", "security", "bearer", "key",
-		"paths", paths(), "components", "schemas", schemas, "securitySchemes", schemes);
+		"license", "name", "Apache-2.0", "identifier", "Apache-2.0", "security", "bearer",
+		"key", "paths", paths(), "components", "schemas", schemas, "securitySchemes",
+		schemes);
 }

@@ -9,14 +9,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#define YEAR_S	       (366 * 86400)
-#define ENV_VALUE_MAX  (128 * 1024 - 256) /* the kernel's limit for one string, less a name */
-#define LABEL_MAX      256
-#define MEMORY_MIN     (16 << 20)
-#define ENV_ENTRIES    256
-#define LABEL_ENTRIES  64
-#define PORT_ENTRIES   64
-#define ALLOW_ENTRIES  256
+#define YEAR_S	      (366 * 86400)
+#define ENV_VALUE_MAX (128 * 1024 - 256) /* the kernel's limit for one string, less a name */
+#define LABEL_MAX     256
+#define MEMORY_MIN    (16 << 20)
+#define ENV_ENTRIES   256
+#define LABEL_ENTRIES 64
+#define PORT_ENTRIES  64
+#define ALLOW_ENTRIES 256
 
 /* --- checks --- */
 
@@ -39,7 +39,8 @@ const char *sandbox_check_env(const json_t *env)
 	json_object_foreach((json_t *)env, name, value)
 	{
 		if (!is_env_name(name))
-			return "has a name that is not letters, digits and _ (up to 128, no digit first)";
+			return "has a name that is not letters, digits and _ (up to 128, no digit "
+			       "first)";
 		if (json_string_length(value) > ENV_VALUE_MAX)
 			return "has a value that is too long";
 	}
@@ -62,7 +63,8 @@ static const char *check_labels(const json_t *labels)
 
 	json_object_foreach((json_t *)labels, key, value)
 	{
-		size_t len = strspn(key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-");
+		size_t len = strspn(
+			key, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._/-");
 
 		if (key[len] || len < 1 || len > 63)
 			return "has a key that is not 1 to 63 of a-z A-Z 0-9 . _ / -";
@@ -92,7 +94,8 @@ static const char *check_allow(const json_t *list)
 	json_array_foreach((json_t *)list, i, entry)
 	{
 		const char *text = json_string_value(entry);
-		size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.*:/_-[]");
+		size_t len = strspn(text,
+			"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.*:/_-[]");
 
 		if (text[len] || len < 1 || len > 255)
 			return "has an entry that is not a name, an address range or a port";
@@ -128,7 +131,8 @@ static const struct field network_rows[] = {
 	{"mode", FIELD_STRING, offsetof(struct network_body, mode), 1, 16, 0,
 		"What may be reached outside.", .choices = network_modes},
 	{"allow", FIELD_STRING_LIST, offsetof(struct network_body, allow), 0, ALLOW_ENTRIES, 0,
-		"Names with wildcards, CIDRs and ports, for the mode allowlist.", .check = check_allow},
+		"Names with wildcards, CIDRs and ports, for the mode allowlist.",
+		.check = check_allow},
 };
 
 static const struct field resources_rows[] = {
@@ -143,12 +147,14 @@ static const struct field resources_rows[] = {
 
 static const struct field create_rows[] = {
 	{"id", FIELD_STRING, offsetof(struct create_body, id), 26, 26, 0,
-		"The id; chosen for you when left out. A kept workspace of that id is taken up again.",
+		"The id; chosen for you when left out. A kept workspace of that id is taken up "
+		"again.",
 		.check = check_id},
 	{"template", FIELD_STRING, offsetof(struct create_body, template_name), 1, 63, 0,
 		"What it starts from.", .check = check_name},
 	{"project", FIELD_STRING, offsetof(struct create_body, project), 1, 63, FIELD_NULLABLE,
-		"The project it belongs to; one sandbox for each project of an owner.", .check = check_name},
+		"The project it belongs to; one sandbox for each project of an owner.",
+		.check = check_name},
 	{"resources", FIELD_OBJECT, offsetof(struct create_body, resources), 0, 0, 0, "Limits.",
 		.sub = resources_rows, .sub_count = array_len(resources_rows)},
 	{"env", FIELD_STRING_MAP, offsetof(struct create_body, env), 0, ENV_ENTRIES, 0,
@@ -181,16 +187,17 @@ struct patch_body {
 static const struct field patch_rows[] = {
 	{"idle_timeout_s", FIELD_INTEGER, offsetof(struct patch_body, idle_timeout_s), 1, YEAR_S,
 		FIELD_NULLABLE, "Stops after so long without use; null: never."},
-	{"lifetime_s", FIELD_INTEGER, offsetof(struct patch_body, lifetime_s), 1, YEAR_S, FIELD_NULLABLE,
-		"Is deleted so long after its creation; null: never."},
+	{"lifetime_s", FIELD_INTEGER, offsetof(struct patch_body, lifetime_s), 1, YEAR_S,
+		FIELD_NULLABLE, "Is deleted so long after its creation; null: never."},
 	{"labels", FIELD_STRING_MAP, offsetof(struct patch_body, labels), 0, LABEL_ENTRIES, 0,
 		"Replaces all labels.", .check = check_labels},
 	{"ports", FIELD_PORT_LIST, offsetof(struct patch_body, ports), 0, PORT_ENTRIES, 0,
 		"Replaces all ports."},
 	{"private", FIELD_BOOLEAN, offsetof(struct patch_body, is_private), 0, 0, 0,
 		"Whether previews need a link or token."},
-	{"network", FIELD_OBJECT, offsetof(struct patch_body, network), 0, 0, 0, "Replaces the egress policy.",
-		.sub = network_rows, .sub_count = array_len(network_rows)},
+	{"network", FIELD_OBJECT, offsetof(struct patch_body, network), 0, 0, 0,
+		"Replaces the egress policy.", .sub = network_rows,
+		.sub_count = array_len(network_rows)},
 };
 
 const struct fields sandbox_patch_fields = FIELDS(patch_rows);
@@ -277,7 +284,8 @@ int sandbox_body_decode(const struct api *api, const struct request *req,
 	return 0;
 }
 
-int sandbox_patch_decode(const struct request *req, struct sandbox_patch *ret_patch, struct err *err)
+int sandbox_patch_decode(
+	const struct request *req, struct sandbox_patch *ret_patch, struct err *err)
 {
 	struct patch_body body = {0};
 	int r;
@@ -347,7 +355,8 @@ static json_t *size_to_json(uint64_t bytes)
 
 static json_t *cpu_to_json(uint64_t millis)
 {
-	return millis % 1000 ? json_real((double)millis / 1000) : json_integer((json_int_t)(millis / 1000));
+	return millis % 1000 ? json_real((double)millis / 1000)
+			     : json_integer((json_int_t)(millis / 1000));
 }
 
 static json_t *previews_to_json(const struct api *api, const struct sandbox_record *record)
@@ -360,8 +369,8 @@ static json_t *previews_to_json(const struct api *api, const struct sandbox_reco
 		char key[8], url[256];
 
 		snprintf(key, sizeof(key), "%d", (int)json_integer_value(port));
-		snprintf(url, sizeof(url), "http://s-%s-%s.%s:%u", record->id, key, api->preview_domain,
-			api->preview_port);
+		snprintf(url, sizeof(url), "http://s-%s-%s.%s:%u", record->id, key,
+			api->preview_domain, api->preview_port);
 		json_object_set_new(previews, key, json_string(url));
 	}
 	return previews;
@@ -378,23 +387,25 @@ static json_t *termination_to_json(const struct sandbox_record *record)
 /* The environment is left out: it is where people put secrets. */
 json_t *sandbox_to_json(const struct api *api, const struct sandbox_record *record)
 {
-	json_t *owner = json_pack("{s:s, s:s, s:o}", "organization", record->owner.organization, "user",
-		record->owner.user, "project", text_to_json(record->project));
-	json_t *resources = json_pack("{s:o, s:o, s:o, s:I}", "cpu",
-		cpu_to_json(record->resources.cpu_millis), "memory",
-		size_to_json(record->resources.memory_bytes), "disk",
-		size_to_json(record->resources.disk_bytes), "pids", (json_int_t)record->resources.pids);
+	json_t *owner = json_pack("{s:s, s:s, s:o}", "organization", record->owner.organization,
+		"user", record->owner.user, "project", text_to_json(record->project));
+	json_t *resources =
+		json_pack("{s:o, s:o, s:o, s:I}", "cpu", cpu_to_json(record->resources.cpu_millis),
+			"memory", size_to_json(record->resources.memory_bytes), "disk",
+			size_to_json(record->resources.disk_bytes), "pids",
+			(json_int_t)record->resources.pids);
 
-	return json_pack("{s:s, s:s, s:o, s:s, s:s, s:o, s:O, s:O, s:O, s:o, s:o, s:b, s:o, s:o, s:o, s:o,"
-			 " s:o, s:o, s:o}",
-		"id", record->id, "status", sandbox_status_name(record->status), "owner", owner, "template",
-		record->template_name, "driver", record->driver, "resources", resources, "ports",
-		record->ports, "labels", record->labels, "network", record->network,
+	return json_pack(
+		"{s:s, s:s, s:o, s:s, s:s, s:o, s:O, s:O, s:O, s:o, s:o, s:b, s:o, s:o, s:o, s:o,"
+		" s:o, s:o, s:o}",
+		"id", record->id, "status", sandbox_status_name(record->status), "owner", owner,
+		"template", record->template_name, "driver", record->driver, "resources", resources,
+		"ports", record->ports, "labels", record->labels, "network", record->network,
 		"idle_timeout_s", limit_to_json(record->idle_timeout_s), "lifetime_s",
 		limit_to_json(record->lifetime_s), "private", record->is_private, "previews",
 		previews_to_json(api, record), "created_at", time_to_json(record->created_at_ms),
 		"started_at", time_to_json(record->started_at_ms), "last_active_at",
-		time_to_json(record->last_active_at_ms), "expires_at", time_to_json(record->expires_at_ms),
-		"termination", termination_to_json(record), "error_message",
-		text_to_json(record->error_message));
+		time_to_json(record->last_active_at_ms), "expires_at",
+		time_to_json(record->expires_at_ms), "termination", termination_to_json(record),
+		"error_message", text_to_json(record->error_message));
 }

@@ -20,8 +20,8 @@ struct sandbox_patch {
 	json_t *network; /* owned: the new network object, or NULL */
 };
 
-int sandbox_patch_decode(const struct request *req, struct sandbox_patch *ret_patch, struct err *err)
-	must_check;
+int sandbox_patch_decode(
+	const struct request *req, struct sandbox_patch *ret_patch, struct err *err) must_check;
 void sandbox_patch_apply(struct sandbox_record *record, void *patch);
 
 json_t *sandbox_to_json(const struct api *api, const struct sandbox_record *record);

@@ -13,8 +13,8 @@
 #define EVENT_BUFFER	   (64u << 10)
 #define HEARTBEAT_MS	   15000
 
-static void answer_sandbox(struct request *req, const struct api *api, int status,
-	struct sandbox *sandbox)
+static void answer_sandbox(
+	struct request *req, const struct api *api, int status, struct sandbox *sandbox)
 {
 	struct sandbox_record record;
 
@@ -30,7 +30,8 @@ HANDLER(sandboxes_create)
 	struct sandbox_record draft;
 	int r;
 
-	if ((r = api_check_ready(api, err)) < 0 || (r = sandbox_body_decode(api, req, &draft, err)) < 0)
+	if ((r = api_check_ready(api, err)) < 0 ||
+		(r = sandbox_body_decode(api, req, &draft, err)) < 0)
 		return r;
 	r = sandbox_create(api->engine, &draft, &sandbox, err);
 	sandbox_record_fini(&draft);
@@ -48,7 +49,8 @@ HANDLER(sandboxes_ensure)
 	bool created = false;
 	int r;
 
-	if ((r = api_check_ready(api, err)) < 0 || (r = sandbox_body_decode(api, req, &draft, err)) < 0)
+	if ((r = api_check_ready(api, err)) < 0 ||
+		(r = sandbox_body_decode(api, req, &draft, err)) < 0)
 		return r;
 	r = sandbox_ensure(api->engine, &draft, &sandbox, &created, err);
 	sandbox_record_fini(&draft);
@@ -81,8 +83,8 @@ static void list_one(const struct sandbox_record *record, void *arg)
 }
 
 /* "k=v" of the query, cut in two in place. */
-static int read_label(const struct request *req, char *text, size_t size, struct store_filter *filter,
-	struct err *err)
+static int read_label(const struct request *req, char *text, size_t size,
+	struct store_filter *filter, struct err *err)
 {
 	const char *label = request_query(req, "label");
 	char *equals;
@@ -116,7 +118,8 @@ HANDLER(sandboxes_list)
 	int r;
 
 	if ((r = api_check_ready(api, err)) < 0 ||
-		(r = api_query_number(req, "limit", 1, LIST_LIMIT_MAX, LIST_LIMIT_DEFAULT, &limit, err)) < 0 ||
+		(r = api_query_number(
+			 req, "limit", 1, LIST_LIMIT_MAX, LIST_LIMIT_DEFAULT, &limit, err)) < 0 ||
 		(r = read_label(req, label, sizeof(label), &filter, err)) < 0)
 		return r;
 	if (filter.status && sandbox_status_parse(filter.status, &status) < 0)
@@ -263,17 +266,19 @@ HANDLER(sandboxes_stats)
 		r = driver->ops->usage(driver, record.id, &disk_bytes, &disk_files, err);
 	if (r == 0)
 		request_answer_json(req, 200,
-			json_pack("{s:{s:f, s:f}, s:{s:I, s:I, s:I}, s:{s:I, s:I, s:I}, s:{s:I, s:I},"
-				  " s:{s:i, s:i}}",
+			json_pack(
+				"{s:{s:f, s:f}, s:{s:I, s:I, s:I}, s:{s:I, s:I, s:I}, s:{s:I, s:I},"
+				" s:{s:i, s:i}}",
 				"cpu", "usage_ms", (double)stats.cpu_us / 1000, "limit",
-				(double)record.resources.cpu_millis / 1000, "memory", "current_bytes",
-				(json_int_t)stats.memory_bytes, "peak_bytes",
+				(double)record.resources.cpu_millis / 1000, "memory",
+				"current_bytes", (json_int_t)stats.memory_bytes, "peak_bytes",
 				(json_int_t)stats.memory_peak_bytes, "limit_bytes",
 				(json_int_t)record.resources.memory_bytes, "disk", "used_bytes",
-				(json_int_t)disk_bytes, "files", (json_int_t)disk_files, "limit_bytes",
-				(json_int_t)record.resources.disk_bytes, "pids", "current",
-				(json_int_t)stats.pids, "limit", (json_int_t)record.resources.pids, "network",
-				"rx_bytes", 0, "tx_bytes", 0));
+				(json_int_t)disk_bytes, "files", (json_int_t)disk_files,
+				"limit_bytes", (json_int_t)record.resources.disk_bytes, "pids",
+				"current", (json_int_t)stats.pids, "limit",
+				(json_int_t)record.resources.pids, "network", "rx_bytes", 0,
+				"tx_bytes", 0));
 	sandbox_record_fini(&record);
 	return r;
 }
@@ -323,8 +328,9 @@ HANDLER(sandboxes_events)
 	feed->stream = stream_new(EVENT_BUFFER, NULL, NULL);
 	stream_set_heartbeat(feed->stream, HEARTBEAT_MS);
 	sandbox_read(sandbox, &record);
-	len = snprintf(text, sizeof(text), "event: status\ndata: {\"sandbox\":\"%s\",\"status\":\"%s\"}\n\n",
-		record.id, sandbox_status_name(record.status));
+	len = snprintf(text, sizeof(text),
+		"event: status\ndata: {\"sandbox\":\"%s\",\"status\":\"%s\"}\n\n", record.id,
+		sandbox_status_name(record.status));
 	sandbox_record_fini(&record);
 	if (stream_offer(feed->stream, text, (size_t)len) < 0)
 		stream_finish(feed->stream);

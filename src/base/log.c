@@ -64,8 +64,9 @@ void log_write(enum log_level level, const char *fmt, ...)
 			logger.program, escaped);
 	else
 		len = snprintf(line, sizeof(line),
-			"{\"time\":\"%s\",\"level\":\"%s\",\"program\":\"%s\",\"message\":\"%s\"}\n", now,
-			level_names[level], logger.program, escaped);
+			"{\"time\":\"%s\",\"level\":\"%s\",\"program\":\"%s\",\"message\":\"%s\"}"
+			"\n",
+			now, level_names[level], logger.program, escaped);
 	/* One write a line, so that lines of several threads do not mix; a full disk loses the line. */
 	if (len > 0 && write(STDERR_FILENO, line, (size_t)len) < 0)
 		errno = saved;

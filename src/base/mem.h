@@ -10,9 +10,9 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-#define must_check __attribute__((warn_unused_result))
+#define must_check	  __attribute__((warn_unused_result))
 #define auto_(destructor) __attribute__((cleanup(destructor)))
-#define auto_free auto_(mem_freep)
+#define auto_free	  auto_(mem_freep)
 
 /* Gives a pointer away: returns it and leaves NULL behind, so that auto_free does nothing. */
 #define take_ptr(pp)                                                                               \

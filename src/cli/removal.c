@@ -9,7 +9,8 @@ int removal_run(struct client *client, const char *id, bool purge, struct err *e
 	auto_free char *path = mem_printf("/v1/sandboxes/%s%s", id, purge ? "/purge" : "");
 
 	return client_json(client,
-		&(struct client_call){
-			.method = purge ? "POST" : "DELETE", .path = path, .timeout_ms = TIMEOUT_MS},
+		&(struct client_call){.method = purge ? "POST" : "DELETE",
+			.path = path,
+			.timeout_ms = TIMEOUT_MS},
 		NULL, err);
 }

@@ -41,7 +41,8 @@ int channel_open(struct sandbox *sandbox, enum agent_file_op op, const struct bu
 	buf_fini(&payload);
 	link_unref(link);
 	if (r == -EPIPE)
-		return err_set(err, ERR_CONFLICT, "sandbox %s ended meanwhile", sandbox_id(sandbox));
+		return err_set(
+			err, ERR_CONFLICT, "sandbox %s ended meanwhile", sandbox_id(sandbox));
 	if (r < 0)
 		return err_from(err, r, "ask the agent of sandbox %s", sandbox_id(sandbox));
 	r = fd_set_timeout(ours, CHANNEL_TIMEOUT_MS);
@@ -60,13 +61,16 @@ static const struct {
 	const char *remedy;
 } failures[] = {
 	{ENOENT, ERR_NOT_FOUND, "file_not_found", "does not exist"},
-	{ENOTDIR, ERR_INVALID, "not_a_directory", "is not a directory, or leads through something that is not"},
+	{ENOTDIR, ERR_INVALID, "not_a_directory",
+		"is not a directory, or leads through something that is not"},
 	{EISDIR, ERR_INVALID, "is_a_directory", "is a directory"},
 	{EINVAL, ERR_INVALID, "not_a_regular_file", "is not something that this can be done with"},
 	{ENOTEMPTY, ERR_CONFLICT, "directory_not_empty", "is a directory that is not empty"},
 	{EEXIST, ERR_CONFLICT, "file_exists", "exists already"},
-	{ELOOP, ERR_INVALID, "symbolic_link", "leads through a symbolic link that is not followed here"},
-	{EXDEV, ERR_INVALID, "crosses_mounts", "lies on another mount, where it cannot be renamed to",
+	{ELOOP, ERR_INVALID, "symbolic_link",
+		"leads through a symbolic link that is not followed here"},
+	{EXDEV, ERR_INVALID, "crosses_mounts",
+		"lies on another mount, where it cannot be renamed to",
 		"copy it with exec: mv, or cp -a and rm"},
 	{ENAMETOOLONG, ERR_INVALID, "path_too_long", "is too long"},
 	{EBUSY, ERR_CONFLICT, "mount_point", "is a mount point"},
@@ -77,15 +81,16 @@ static const struct {
 	{ENOSPC, ERR_NO_SPACE, "out_of_disk", "does not fit: the disk is full"},
 	{EDQUOT, ERR_NO_SPACE, "out_of_disk", "does not fit: the sandbox's disk is full"},
 	{EFBIG, ERR_TOO_LARGE, "file_too_large", "would be too large"},
-	{EAGAIN, ERR_RATE, "too_many_file_requests", "waits: too many file requests in this sandbox"},
+	{EAGAIN, ERR_RATE, "too_many_file_requests",
+		"waits: too many file requests in this sandbox"},
 };
 
 int channel_describe(int errnum, const char *path, struct err *err)
 {
 	for (size_t i = 0; i < array_len(failures); i++) {
 		if (failures[i].errnum == errnum)
-			return err_explain(err, failures[i].kind, failures[i].code, failures[i].remedy, "%s %s", path,
-				failures[i].text);
+			return err_explain(err, failures[i].kind, failures[i].code,
+				failures[i].remedy, "%s %s", path, failures[i].text);
 	}
 	return err_set(err, ERR_CONFLICT, "%s: %s", path, strerror(errnum));
 }
@@ -98,7 +103,8 @@ static int broken(int r, struct err *err)
 		"the sandbox ended, or gave up, during the request");
 }
 
-int channel_read_answer(int fd, const char *path, struct channel_answer *ret_answer, struct err *err)
+int channel_read_answer(
+	int fd, const char *path, struct channel_answer *ret_answer, struct err *err)
 {
 	uint8_t raw[AGENT_FILE_ANSWER_LEN];
 	struct unpack in = UNPACK_INIT(raw, sizeof(raw));
@@ -126,7 +132,8 @@ int channel_read_answer(int fd, const char *path, struct channel_answer *ret_ans
 			return broken(r, err);
 	}
 	if (answer.file.errnum)
-		return channel_describe((int)answer.file.errnum, answer.target[0] ? answer.target : path, err);
+		return channel_describe(
+			(int)answer.file.errnum, answer.target[0] ? answer.target : path, err);
 	*ret_answer = answer;
 	return 0;
 }

@@ -26,8 +26,8 @@ int channel_open(struct sandbox *sandbox, enum agent_file_op op, const struct bu
 
 /* Reads an answer. -errno without err for a broken channel is never returned: err is always set. An
  * answer with errnum != 0 is an error too, described with the path. */
-int channel_read_answer(int fd, const char *path, struct channel_answer *ret_answer, struct err *err)
-	must_check;
+int channel_read_answer(
+	int fd, const char *path, struct channel_answer *ret_answer, struct err *err) must_check;
 
 /* What a failed file operation on path means to a client. */
 int channel_describe(int errnum, const char *path, struct err *err);

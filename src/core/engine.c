@@ -71,7 +71,8 @@ static void count_in(const void *node, VISIT visit, void *arg)
 		return;
 	if (census->count == census->cap) {
 		census->cap = census->cap ? census->cap * 2 : 64;
-		census->sandboxes = realloc(census->sandboxes, census->cap * sizeof(struct sandbox *));
+		census->sandboxes =
+			realloc(census->sandboxes, census->cap * sizeof(struct sandbox *));
 		if (!census->sandboxes)
 			abort();
 	}
@@ -172,8 +173,8 @@ void sandbox_announce(struct sandbox *sandbox)
 	pthread_mutex_unlock(&sandbox->state);
 	clock_format(clock_wall_ms(), now);
 	snprintf(type, sizeof(type), "sandbox.%s", status);
-	snprintf(json, sizeof(json), "{\"sandbox\":\"%s\",\"status\":\"%s\",\"at\":\"%s\"}", sandbox->id,
-		status, now);
+	snprintf(json, sizeof(json), "{\"sandbox\":\"%s\",\"status\":\"%s\",\"at\":\"%s\"}",
+		sandbox->id, status, now);
 	pthread_mutex_lock(&engine->lock);
 	engine->event_sequence++;
 	for (struct subscription *s = engine->subscriptions; s; s = s->next) {

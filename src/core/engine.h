@@ -18,8 +18,8 @@ struct engine;
 struct sandbox;
 
 struct engine_config {
-	struct store *store;   /* borrowed */
-	struct driver *driver; /* borrowed */
+	struct store *store;	/* borrowed */
+	struct driver *driver;	/* borrowed */
 	unsigned stop_grace_ms; /* what processes get between SIGTERM and SIGKILL */
 };
 

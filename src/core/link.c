@@ -96,8 +96,8 @@ static int flush(struct link *link)
 	while (link->out_first) {
 		struct chunk *chunk = link->out_first;
 		bool with_fd = chunk->fd >= 0 && chunk->sent == 0;
-		ssize_t n = fdpass_send(link->fd, chunk->data + chunk->sent, chunk->len - chunk->sent,
-			&chunk->fd, with_fd ? 1 : 0, MSG_DONTWAIT);
+		ssize_t n = fdpass_send(link->fd, chunk->data + chunk->sent,
+			chunk->len - chunk->sent, &chunk->fd, with_fd ? 1 : 0, MSG_DONTWAIT);
 
 		if (n == -EAGAIN)
 			return 0;
@@ -130,7 +130,8 @@ static struct chunk *make_chunk(uint16_t kind, uint32_t id, const void *payload,
 	return chunk;
 }
 
-int link_send(struct link *link, uint16_t kind, uint32_t id, const void *payload, size_t len, int fd)
+int link_send(
+	struct link *link, uint16_t kind, uint32_t id, const void *payload, size_t len, int fd)
 {
 	struct chunk *chunk;
 	int r = 0;

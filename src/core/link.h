@@ -32,5 +32,5 @@ void link_unref(struct link *link);
 void link_close(struct link *link);
 
 /* Sends a frame, with a descriptor beside it if fd >= 0 (it stays the caller's). -EPIPE if it ended. */
-int link_send(struct link *link, uint16_t kind, uint32_t id, const void *payload, size_t len, int fd)
-	must_check;
+int link_send(struct link *link, uint16_t kind, uint32_t id, const void *payload, size_t len,
+	int fd) must_check;

@@ -18,10 +18,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define ACK_STEP	   (64u << 10)
-#define KILL_PATIENCE_MS   5000
-#define EXIT_TIMEOUT	   124
-#define SHELL_SIGNAL_BASE  128
+#define ACK_STEP	  (64u << 10)
+#define KILL_PATIENCE_MS  5000
+#define EXIT_TIMEOUT	  124
+#define SHELL_SIGNAL_BASE 128
 
 struct process {
 	atomic_int refs;
@@ -71,7 +71,8 @@ static void tell(struct process *process, uint16_t kind, const void *payload, si
 	int r = link_send(process->link, kind, process->id, payload, len, -1);
 
 	if (r < 0 && r != -EPIPE)
-		log_warning("sandbox %s: frame %u not sent: %s", process->sandbox->id, kind, strerror(-r));
+		log_warning("sandbox %s: frame %u not sent: %s", process->sandbox->id, kind,
+			strerror(-r));
 }
 
 static void send_signal(struct process *process, uint32_t signal_number)
@@ -217,7 +218,8 @@ static void push_input(struct process *process)
 {
 	while (process->input_sent < process->input.len &&
 		process->input_sent - process->input_taken < AGENT_STDIN_WINDOW) {
-		size_t room = AGENT_STDIN_WINDOW - (size_t)(process->input_sent - process->input_taken);
+		size_t room =
+			AGENT_STDIN_WINDOW - (size_t)(process->input_sent - process->input_taken);
 		size_t left = process->input.len - (size_t)process->input_sent;
 		size_t n = left < room ? left : room;
 
@@ -244,7 +246,8 @@ static int on_started(struct process *process, struct unpack *in)
 static int on_failed(struct process *process, struct unpack *in)
 {
 	uint8_t stage = unpack_u8(in);
-	struct process_end how = {.errnum = (int)unpack_u32(in), .reason = END_EXITED, .exit_code = 126};
+	struct process_end how = {
+		.errnum = (int)unpack_u32(in), .reason = END_EXITED, .exit_code = 126};
 
 	if (!unpack_done(in) || stage < AGENT_STAGE_SETUP || stage > AGENT_STAGE_EXEC)
 		return -EPROTO;
@@ -342,8 +345,8 @@ int process_frame(struct sandbox *sandbox, const struct frame *frame)
 
 static void set_timer(int fd, uint64_t ms)
 {
-	struct itimerspec when = {
-		.it_value = {.tv_sec = (time_t)(ms / 1000), .tv_nsec = (long)(ms % 1000) * 1000000}};
+	struct itimerspec when = {.it_value = {.tv_sec = (time_t)(ms / 1000),
+					  .tv_nsec = (long)(ms % 1000) * 1000000}};
 
 	timerfd_settime(fd, 0, &when, NULL);
 }
@@ -387,8 +390,8 @@ static int start_timer(struct process *process, uint64_t timeout_ms, struct err 
 	pthread_mutex_lock(&process->lock);
 	if (!process->ended) {
 		process_ref(process);
-		r = watch_open(process->sandbox->engine->reactor, process->timer_fd, EPOLLIN, on_timer,
-			timer_released, process, &process->timer, err);
+		r = watch_open(process->sandbox->engine->reactor, process->timer_fd, EPOLLIN,
+			on_timer, timer_released, process, &process->timer, err);
 		if (r < 0)
 			process_unref(process);
 	}
@@ -421,19 +424,22 @@ static int send_exec(struct process *process, const struct process_spec *spec, s
 	pack_strings(&payload, spec->argv);
 	pack_strings(&payload, spec->env);
 	if (payload.failed)
-		r = err_set(err, ERR_TOO_LARGE, "command and environment exceed %u bytes", AGENT_DOWN_MAX);
+		r = err_set(err, ERR_TOO_LARGE, "command and environment exceed %u bytes",
+			AGENT_DOWN_MAX);
 	else
-		r = link_send(process->link, AGENT_EXEC, process->id, payload.data, payload.len, -1);
+		r = link_send(
+			process->link, AGENT_EXEC, process->id, payload.data, payload.len, -1);
 	if (r == -EPIPE)
 		err_set(err, ERR_CONFLICT, "sandbox %s ended meanwhile", process->sandbox->id);
 	else if (r == -EAGAIN)
-		err_set(err, ERR_UNAVAILABLE, "the agent of sandbox %s is busy", process->sandbox->id);
+		err_set(err, ERR_UNAVAILABLE, "the agent of sandbox %s is busy",
+			process->sandbox->id);
 	buf_fini(&payload);
 	return r;
 }
 
-static struct process *make_process(struct sandbox *sandbox, struct link *link,
-	const struct process_sink *sink, void *arg)
+static struct process *make_process(
+	struct sandbox *sandbox, struct link *link, const struct process_sink *sink, void *arg)
 {
 	struct process *process = mem_new(sizeof(*process));
 

@@ -24,10 +24,10 @@ struct process_spec {
 };
 
 enum process_outcome {
-	PROCESS_RAN,	  /* it ran and ended */
-	PROCESS_BAD_CWD,  /* its directory could not be entered: errnum */
-	PROCESS_NOT_RUN,  /* it could not be executed: errnum */
-	PROCESS_REFUSED,  /* it could not be set up (limits, say): errnum */
+	PROCESS_RAN,	 /* it ran and ended */
+	PROCESS_BAD_CWD, /* its directory could not be entered: errnum */
+	PROCESS_NOT_RUN, /* it could not be executed: errnum */
+	PROCESS_REFUSED, /* it could not be set up (limits, say): errnum */
 };
 
 struct process_end {

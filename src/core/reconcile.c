@@ -30,8 +30,8 @@ static void collect(const struct sandbox_record *record, void *arg)
 
 /* A create that was never acknowledged: nothing of it stays. A workspace it found stays as it was;
  * whether it found one is not recorded, so an unfinished create never removes a workspace. */
-static int drop_unfinished(struct engine *engine, const struct sandbox_record *record,
-	struct err *err)
+static int drop_unfinished(
+	struct engine *engine, const struct sandbox_record *record, struct err *err)
 {
 	struct driver *driver = engine->config.driver;
 	int r = driver->ops->stop(driver, record->id, NULL, err);
@@ -45,8 +45,8 @@ static int drop_unfinished(struct engine *engine, const struct sandbox_record *r
 	return r;
 }
 
-static int note_stopped(struct engine *engine, struct sandbox_record *record, const char *why,
-	struct err *err)
+static int note_stopped(
+	struct engine *engine, struct sandbox_record *record, const char *why, struct err *err)
 {
 	record->status = SANDBOX_STOPPED;
 	record->end_reason = END_AGENT_LOST;
@@ -70,7 +70,8 @@ static int take_up(struct engine *engine, struct sandbox_record *record, struct 
 	r = driver->ops->adopt(driver, record->id, &link_fd, err);
 	if (r == 0) {
 		sandbox_record_copy(&copy, record);
-		copy.last_active_at_ms = clock_wall_ms(); /* not written at each use; give it its time */
+		copy.last_active_at_ms =
+			clock_wall_ms(); /* not written at each use; give it its time */
 		sandbox = sandbox_attach(engine, &copy);
 		pthread_mutex_lock(&sandbox->life);
 		r = sandbox_adopt(sandbox, link_fd, err);

@@ -188,8 +188,8 @@ void sandbox_read(struct sandbox *sandbox, struct sandbox_record *ret_record)
 /* --- writing down --- */
 
 /* Makes a changed copy, writes it, and then makes it the record. life is held. */
-static int write_record(struct sandbox *sandbox, const struct sandbox_record *changed,
-	struct err *err)
+static int write_record(
+	struct sandbox *sandbox, const struct sandbox_record *changed, struct err *err)
 {
 	struct sandbox_record old;
 	int r = store_sandbox_update(sandbox->engine->config.store, changed, err);
@@ -204,8 +204,8 @@ static int write_record(struct sandbox *sandbox, const struct sandbox_record *ch
 	return 0;
 }
 
-static int write_status(struct sandbox *sandbox, enum sandbox_status status,
-	enum end_reason reason, int signal_number, const char *detail, struct err *err)
+static int write_status(struct sandbox *sandbox, enum sandbox_status status, enum end_reason reason,
+	int signal_number, const char *detail, struct err *err)
 {
 	struct sandbox_record changed;
 	int r;
@@ -243,8 +243,8 @@ int sandbox_change(struct sandbox *sandbox, void (*apply)(struct sandbox_record 
 /* --- the link --- */
 
 /* Processes of a daemon before us that nobody waits for: their client went with it. */
-static void end_strangers(struct sandbox *sandbox, struct link *link, struct unpack *in,
-	uint32_t count)
+static void end_strangers(
+	struct sandbox *sandbox, struct link *link, struct unpack *in, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		static const uint8_t kill_tree[] = {SIGKILL, 0, 0, 0, 1};
@@ -280,7 +280,8 @@ static int on_frame(void *arg, const struct frame *frame)
 {
 	struct sandbox *sandbox = arg;
 
-	return frame->kind == AGENT_HELLO ? on_hello(sandbox, frame) : process_frame(sandbox, frame);
+	return frame->kind == AGENT_HELLO ? on_hello(sandbox, frame)
+					  : process_frame(sandbox, frame);
 }
 
 /* The agent is gone. A verb that ends it knows; else the reaper finds out what happened. */
@@ -302,7 +303,8 @@ static void on_lost(void *arg)
 		pthread_mutex_lock(&engine->lock);
 		if (engine->lost_count == engine->lost_cap) {
 			engine->lost_cap = engine->lost_cap ? engine->lost_cap * 2 : 16;
-			engine->lost = realloc(engine->lost, engine->lost_cap * sizeof(*engine->lost));
+			engine->lost =
+				realloc(engine->lost, engine->lost_cap * sizeof(*engine->lost));
 			if (!engine->lost)
 				abort();
 		}
@@ -445,7 +447,8 @@ static void ask_to_end(struct sandbox *sandbox)
 
 		pthread_mutex_lock(&sandbox->state);
 		while (sandbox->link && waited == 0)
-			waited = pthread_cond_timedwait(&sandbox->changed, &sandbox->state, &deadline);
+			waited = pthread_cond_timedwait(
+				&sandbox->changed, &sandbox->state, &deadline);
 		pthread_mutex_unlock(&sandbox->state);
 	}
 	buf_fini(&grace);
@@ -471,11 +474,12 @@ static int take_down(struct sandbox *sandbox, bool gently, struct err *err)
 
 static bool seems_up(const struct sandbox *sandbox)
 {
-	return sandbox->record.status == SANDBOX_RUNNING || sandbox->record.status == SANDBOX_PAUSED;
+	return sandbox->record.status == SANDBOX_RUNNING ||
+	       sandbox->record.status == SANDBOX_PAUSED;
 }
 
-static void describe_end(const struct driver_end *how, enum end_reason *reason, int *signal_number,
-	char detail[160])
+static void describe_end(
+	const struct driver_end *how, enum end_reason *reason, int *signal_number, char detail[160])
 {
 	*reason = END_AGENT_LOST;
 	*signal_number = 0;
@@ -508,7 +512,8 @@ static void settle(struct sandbox *sandbox)
 	if (!lost)
 		return;
 	if (driver->ops->stop(driver, sandbox->id, &how, &err) < 0) {
-		log_error("sandbox %s lost its agent and cannot be ended: %s", sandbox->id, err.message);
+		log_error("sandbox %s lost its agent and cannot be ended: %s", sandbox->id,
+			err.message);
 		return;
 	}
 	describe_end(&how, &reason, &signal_number, detail);
@@ -695,7 +700,8 @@ int sandbox_purge(struct engine *engine, const struct owner *owner, const char *
 		if (r < 0 && r != -ENOENT)
 			return r;
 	}
-	r = driver->ops->clean(driver, id, workspace.slot, DRIVER_PART_ALL | DRIVER_PART_WORKSPACE, err);
+	r = driver->ops->clean(
+		driver, id, workspace.slot, DRIVER_PART_ALL | DRIVER_PART_WORKSPACE, err);
 	return r < 0 ? r : store_workspace_delete(engine->config.store, id, err);
 }
 
@@ -736,8 +742,8 @@ int sandbox_create(struct engine *engine, const struct sandbox_record *draft,
 		record.expires_at_ms = record.created_at_ms + record.lifetime_s * 1000;
 	if (!record.id[0])
 		id_new(record.created_at_ms, record.id);
-	kept = draft->id[0] &&
-	       store_workspace_get(engine->config.store, &record.owner, record.id, &workspace, &ignored) == 0;
+	kept = draft->id[0] && store_workspace_get(engine->config.store, &record.owner, record.id,
+				       &workspace, &ignored) == 0;
 	r = store_sandbox_insert(engine->config.store, &record, err);
 	if (r < 0) {
 		sandbox_record_fini(&record);
@@ -830,7 +836,8 @@ int sandbox_use(struct sandbox *sandbox, struct link **ret_link, struct err *err
 			link = sandbox->link ? link_ref(sandbox->link) : NULL;
 			pthread_mutex_unlock(&sandbox->state);
 			if (!link)
-				r = err_set(err, ERR_CONFLICT, "sandbox %s ended meanwhile", sandbox->id);
+				r = err_set(err, ERR_CONFLICT, "sandbox %s ended meanwhile",
+					sandbox->id);
 		}
 		r = finish(sandbox, r);
 		if (r < 0)

@@ -20,10 +20,10 @@ struct sandbox {
 	pthread_mutex_t state; /* what follows; never held while anything blocks */
 	pthread_cond_t changed;
 	struct sandbox_record record;
-	struct link *link;	 /* while it runs */
-	bool greeted;		 /* the agent said hello on this link */
-	bool ending;		 /* a verb is ending it, so the loss of the link is no surprise */
-	bool gone;		 /* deleted */
+	struct link *link; /* while it runs */
+	bool greeted;	   /* the agent said hello on this link */
+	bool ending;	   /* a verb is ending it, so the loss of the link is no surprise */
+	bool gone;	   /* deleted */
 	struct process *processes;
 	uint32_t next_process;
 	uint64_t oom_kills; /* seen so far */
@@ -35,7 +35,7 @@ struct engine {
 
 	pthread_mutex_t lock; /* what follows */
 	pthread_cond_t work;
-	void *sandboxes; /* a tsearch tree by id */
+	void *sandboxes;       /* a tsearch tree by id */
 	struct sandbox **lost; /* sandboxes whose agent vanished: the reaper settles them */
 	size_t lost_count, lost_cap;
 	bool closing;

@@ -90,8 +90,9 @@ static int authenticate(void *context, const char *token, struct principal *ret,
 
 static int open_store(struct daemon *daemon, struct err *err)
 {
-	struct token_record admin = {
-		.id = "admin", .owner = {.organization = "default", .user = "admin"}, .is_admin = true};
+	struct token_record admin = {.id = "admin",
+		.owner = {.organization = "default", .user = "admin"},
+		.is_admin = true};
 	unsigned char hash[32];
 	char path[PATH_MAX];
 	int r;
@@ -148,8 +149,8 @@ static int open_server(struct daemon *daemon, struct err *err)
 
 static int open_engine(struct daemon *daemon, struct err *err)
 {
-	struct engine_config config = {.store = daemon->store,
-		.stop_grace_ms = (unsigned)daemon->settings.stop_grace_ms};
+	struct engine_config config = {
+		.store = daemon->store, .stop_grace_ms = (unsigned)daemon->settings.stop_grace_ms};
 	int r = native_open(daemon->premises.keeper_socket, &daemon->driver, err);
 
 	if (r < 0)
@@ -175,7 +176,8 @@ static void print_welcome(const struct daemon *daemon)
 	       "  %s run -- python3 -c 'print(6*7)'\n"
 	       "  %s create\n"
 	       "  %s ls\n\n",
-		SANDLOT_VERSION, server_port(daemon->server), daemon->settings.data_dir, cli, cli, cli);
+		SANDLOT_VERSION, server_port(daemon->server), daemon->settings.data_dir, cli, cli,
+		cli);
 	fflush(stdout);
 }
 
@@ -184,7 +186,8 @@ static bool wait_for_end(struct daemon *daemon, int *exit_code)
 {
 	int keeper_fd = daemon->driver ? native_watch_fd(daemon->driver) : -1;
 	struct pollfd fds[] = {{.fd = daemon->signal_fd, .events = POLLIN},
-		{.fd = daemon->shutdown_fd, .events = POLLIN}, {.fd = keeper_fd, .events = POLLRDHUP}};
+		{.fd = daemon->shutdown_fd, .events = POLLIN},
+		{.fd = keeper_fd, .events = POLLRDHUP}};
 
 	while (poll(fds, array_len(fds), -1) < 0 && errno == EINTR)
 		;

@@ -67,7 +67,8 @@ static int make_dir(int parent, const char *path, uid_t uid, gid_t gid, mode_t m
 
 static int take_lock(int run_fd, const char *data_dir, int *ret_fd, struct err *err)
 {
-	auto_fd int fd = openat(run_fd, "daemon.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	auto_fd int fd =
+		openat(run_fd, "daemon.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (fd < 0)
 		return err_sys(err, "open %s/run/daemon.lock", data_dir);
@@ -92,8 +93,8 @@ static void make_token(char token[PREMISES_TOKEN_MAX])
 }
 
 /* The file is the authority: whoever can read it, which is root, is the first administrator. */
-static int read_token(int data_fd, const char *data_dir, char token[PREMISES_TOKEN_MAX],
-	struct err *err)
+static int read_token(
+	int data_fd, const char *data_dir, char token[PREMISES_TOKEN_MAX], struct err *err)
 {
 	auto_fd int fd = -1;
 	ssize_t n = fd_read_file(data_fd, "token", token, PREMISES_TOKEN_MAX);
@@ -108,7 +109,8 @@ static int read_token(int data_fd, const char *data_dir, char token[PREMISES_TOK
 	make_token(token);
 	snprintf(line, sizeof(line), "%s\n", token);
 	/* Written under another name first: a crash in between leaves no empty token. */
-	fd = openat(data_fd, "token.new", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = openat(
+		data_fd, "token.new", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0 || fd_write_full(fd, line, strlen(line)) < 0 || fsync(fd) < 0 ||
 		renameat(data_fd, "token.new", data_fd, "token") < 0)
 		return err_sys(err, "write %s/token", data_dir);
@@ -131,14 +133,15 @@ int premises_open(const struct settings *settings, struct premises *ret_premises
 		return err_set(err, ERR_INVALID, "the data directory %s has too long a path",
 			settings->data_dir);
 	umask(022);
-	if ((r = make_dir(AT_FDCWD, settings->data_dir, 0, premises.gid, 0710, &data_fd, err)) < 0 ||
+	if ((r = make_dir(AT_FDCWD, settings->data_dir, 0, premises.gid, 0710, &data_fd, err)) <
+			0 ||
 		(r = make_dir(data_fd, "run", 0, premises.gid, 0750, &run_fd, err)) < 0 ||
 		(r = make_dir(data_fd, "state", premises.uid, premises.gid, 0700, NULL, err)) < 0 ||
 		(r = take_lock(run_fd, settings->data_dir, &premises.lock_fd, err)) < 0 ||
 		(r = read_token(data_fd, settings->data_dir, premises.token, err)) < 0)
 		return r;
-	premises.address_fd =
-		openat(run_fd, "api.addr", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
+	premises.address_fd = openat(
+		run_fd, "api.addr", O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (premises.address_fd < 0)
 		return err_sys(err, "open %s/run/api.addr", settings->data_dir);
 	*ret_premises = premises;
@@ -168,8 +171,8 @@ static int find_program(const char *name, char path[PATH_MAX], struct err *err)
 		if (n < PATH_MAX && access(path, X_OK) == 0)
 			return 0;
 	}
-	return err_set(err, ERR_UNAVAILABLE, "%s is neither beside sandlotd (%s) nor in ../libexec/sandlot",
-		name, dir);
+	return err_set(err, ERR_UNAVAILABLE,
+		"%s is neither beside sandlotd (%s) nor in ../libexec/sandlot", name, dir);
 }
 
 static int listen_for_keeper(const struct premises *premises, int *ret_fd, struct err *err)
@@ -188,8 +191,8 @@ static int listen_for_keeper(const struct premises *premises, int *ret_fd, struc
 }
 
 /* In a grandchild, so that the keeper is nobody's child and outlives us. */
-static void run_keeper(const char *program, const char *data_dir, uid_t uid, const char *agent,
-	int listener)
+static void run_keeper(
+	const char *program, const char *data_dir, uid_t uid, const char *agent, int listener)
 {
 	char uid_text[16];
 	char *argv[] = {(char *)program, (char *)data_dir, uid_text, (char *)agent, NULL};
@@ -206,8 +209,8 @@ static void run_keeper(const char *program, const char *data_dir, uid_t uid, con
 	_exit(1);
 }
 
-int premises_start_keeper(const struct settings *settings, const struct premises *premises,
-	struct err *err)
+int premises_start_keeper(
+	const struct settings *settings, const struct premises *premises, struct err *err)
 {
 	char keeper[PATH_MAX], agent[PATH_MAX];
 	auto_fd int listener = -1;

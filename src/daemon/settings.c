@@ -35,8 +35,8 @@ static const struct row {
 		"further Host values that are served, separated by commas"},
 	{"preview-bind", TEXT, offsetof(struct settings, preview_bind), "127.0.0.1:9091", 0, 0,
 		"address of previews"},
-	{"preview-domain", TEXT, offsetof(struct settings, preview_domain), "preview.localhost", 0, 0,
-		"domain below which previews have their names"},
+	{"preview-domain", TEXT, offsetof(struct settings, preview_domain), "preview.localhost", 0,
+		0, "domain below which previews have their names"},
 	{"user", TEXT, offsetof(struct settings, user), "sandlot", 0, 0,
 		"unprivileged user that the daemon becomes"},
 	{"log-level", TEXT, offsetof(struct settings, log_level), "info", 0, 0,
@@ -51,8 +51,8 @@ static const struct row {
 		"most requests that are worked on at a time"},
 	{"cpu", CORES, offsetof(struct settings, resources.cpu_millis), "1", 10, 1024000,
 		"cores of a sandbox that asks for none"},
-	{"memory", SIZE, offsetof(struct settings, resources.memory_bytes), "1Gi", 16 << 20, 1ull << 50,
-		"memory of a sandbox that asks for none"},
+	{"memory", SIZE, offsetof(struct settings, resources.memory_bytes), "1Gi", 16 << 20,
+		1ull << 50, "memory of a sandbox that asks for none"},
 	{"disk", SIZE, offsetof(struct settings, resources.disk_bytes), "2Gi", 1 << 20, 1ull << 60,
 		"disk of a sandbox that asks for none"},
 	{"pids", NUMBER, offsetof(struct settings, resources.pids), "1024", 4, 4 << 20,
@@ -120,8 +120,9 @@ static int set(struct settings *settings, const struct row *row, const char *val
 	const char *origin, struct err *err)
 {
 	if (parse(row, value, (char *)settings + row->offset) < 0)
-		return err_explain(err, ERR_INVALID, "invalid_setting", "sandlotd --help lists them",
-			"%s: \"%s\" is not a value for %s (%s)", origin, value, row->name, row->help);
+		return err_explain(err, ERR_INVALID, "invalid_setting",
+			"sandlotd --help lists them", "%s: \"%s\" is not a value for %s (%s)",
+			origin, value, row->name, row->help);
 	return 0;
 }
 
@@ -158,8 +159,8 @@ static char *trim(char *text)
 	return text + strspn(text, " \t");
 }
 
-static int read_line(struct settings *settings, const char *file, int number, char *line,
-	struct err *err)
+static int read_line(
+	struct settings *settings, const char *file, int number, char *line, struct err *err)
 {
 	char origin[160], *equals, *name;
 	const struct row *row;
@@ -197,8 +198,8 @@ static int read_file(struct settings *settings, struct err *err)
 }
 
 /* --name value, --name=value, and --name alone for a switch. With only: that one setting. */
-static int read_flags(struct settings *settings, int argc, char *argv[], const char *only,
-	struct err *err)
+static int read_flags(
+	struct settings *settings, int argc, char *argv[], const char *only, struct err *err)
 {
 	for (int i = 1; i < argc; i++) {
 		const char *name = argv[i] + 2, *equals, *value = NULL;
@@ -211,15 +212,16 @@ static int read_flags(struct settings *settings, int argc, char *argv[], const c
 			value = equals ? equals + 1 : NULL;
 		}
 		if (!row)
-			return err_explain(err, ERR_INVALID, "unknown_flag", "sandlotd --help lists them",
-				"unknown flag %s", argv[i]);
+			return err_explain(err, ERR_INVALID, "unknown_flag",
+				"sandlotd --help lists them", "unknown flag %s", argv[i]);
 		if (!value && row->type == SWITCH)
 			value = "true";
 		else if (!value && ++i < argc)
 			value = argv[i];
 		if (!value)
 			return err_set(err, ERR_INVALID, "flag --%s needs a value", row->name);
-		r = only && strcmp(only, row->name) != 0 ? 0 : set(settings, row, value, "flag", err);
+		r = only && strcmp(only, row->name) != 0 ? 0
+							 : set(settings, row, value, "flag", err);
 		if (r < 0)
 			return r;
 	}
@@ -251,7 +253,8 @@ int settings_read(int argc, char *argv[], struct settings *ret_settings, struct 
 
 void settings_print_help(void)
 {
-	printf("sandlotd serves sandboxes over HTTP. Start it as root; it gives up its privileges.\n\n"
+	printf("sandlotd serves sandboxes over HTTP. Start it as root; it gives up its "
+	       "privileges.\n\n"
 	       "Usage: sandlotd [--name value]...\n\n"
 	       "Each setting can also be the line `name = value` of the configuration file, or an\n"
 	       "environment variable: --data-dir is SANDLOT_DATA_DIR.\n\n");

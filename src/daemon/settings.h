@@ -30,6 +30,7 @@ struct settings {
 };
 
 /* Reads them all. Strings live as long as the process. */
-int settings_read(int argc, char *argv[], struct settings *ret_settings, struct err *err) must_check;
+int settings_read(int argc, char *argv[], struct settings *ret_settings, struct err *err)
+	must_check;
 
 void settings_print_help(void);

@@ -35,9 +35,9 @@ struct driver_end {
 	struct err cause; /* why it could not be built; kind ERR_NONE if it could */
 };
 
-#define DRIVER_PART_SYSTEM  1u /* the writable system layer */
-#define DRIVER_PART_SCRATCH 2u /* agent_workspace and outputs */
-#define DRIVER_PART_ALL	    4u /* every directory but the workspace */
+#define DRIVER_PART_SYSTEM    1u /* the writable system layer */
+#define DRIVER_PART_SCRATCH   2u /* agent_workspace and outputs */
+#define DRIVER_PART_ALL	      4u /* every directory but the workspace */
 #define DRIVER_PART_WORKSPACE 8u
 
 #define DRIVER_PAGE 64
@@ -53,13 +53,14 @@ struct driver_ops {
 	int (*adopt)(struct driver *driver, const char *id, int *ret_link, struct err *err);
 
 	/* Ends it, whatever state it is in, and returns when nothing of it is left running. */
-	int (*stop)(struct driver *driver, const char *id, struct driver_end *ret_end, struct err *err);
+	int (*stop)(
+		struct driver *driver, const char *id, struct driver_end *ret_end, struct err *err);
 
 	int (*freeze)(struct driver *driver, const char *id, bool freeze, struct err *err);
 	int (*stats)(struct driver *driver, const char *id, struct driver_stats *ret_stats,
 		struct err *err);
-	int (*usage)(struct driver *driver, const char *id, uint64_t *ret_bytes, uint64_t *ret_files,
-		struct err *err);
+	int (*usage)(struct driver *driver, const char *id, uint64_t *ret_bytes,
+		uint64_t *ret_files, struct err *err);
 
 	/* Empties or removes parts (DRIVER_PART_*) of one that does not run. */
 	int (*clean)(struct driver *driver, const char *id, uint32_t slot, unsigned parts,

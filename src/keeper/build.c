@@ -41,7 +41,8 @@ int build_open_agent(const char *path, int *ret_fd, struct err *err)
 			return err_sys(err, "read the agent %s", path);
 		st.st_size -= n;
 	}
-	if (fcntl(memory, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) < 0)
+	if (fcntl(memory, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE) <
+		0)
 		return err_sys(err, "seal the agent");
 	*ret_fd = take_fd(&memory);
 	return 0;
@@ -122,8 +123,8 @@ static int become_sandbox(const struct build_context *context, const struct keep
 static pid_t clone_into(int cgroup_fd, int *ret_pidfd)
 {
 	struct clone_args args = {
-		.flags = CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_PIDFD | CLONE_INTO_CGROUP |
-			 CLONE_CLEAR_SIGHAND,
+		.flags = CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_PIDFD |
+			 CLONE_INTO_CGROUP | CLONE_CLEAR_SIGHAND,
 		.pidfd = (uint64_t)(uintptr_t)ret_pidfd,
 		.exit_signal = SIGCHLD,
 		.cgroup = (uint64_t)cgroup_fd,
@@ -161,8 +162,8 @@ static int send_network(const struct build_context *context, int lifeline, struc
 	return n < 0 ? err_from(err, (int)n, "hand over the network namespace") : 0;
 }
 
-int build_start(struct build_context *context, const struct keeper_request *request,
-	pid_t *ret_pid, int *ret_pidfd, int *ret_lifeline, struct err *err)
+int build_start(struct build_context *context, const struct keeper_request *request, pid_t *ret_pid,
+	int *ret_pidfd, int *ret_lifeline, struct err *err)
 {
 	auto_fd int cgroup_fd = -1, userns_fd = -1, ours = -1, theirs = -1;
 	int pair[2], pidfd = -1, r;

@@ -304,8 +304,8 @@ int cgroup_freeze(const struct cgroup_tree *tree, const char *id, bool freeze, s
 	} while (clock_steady_ms() < deadline);
 	if (freeze)
 		(void)!fd_write_file(fd, "cgroup.freeze", "0");
-	return err_set(err, ERR_TIMEOUT, "sandbox %s did not freeze within %d ms", id,
-		FREEZE_TIMEOUT_MS);
+	return err_set(
+		err, ERR_TIMEOUT, "sandbox %s did not freeze within %d ms", id, FREEZE_TIMEOUT_MS);
 }
 
 static uint64_t read_number(int dirfd, const char *file)
@@ -337,7 +337,8 @@ static uint64_t read_keyed(int dirfd, const char *file, const char *key)
 static void read_memory(int fd, bool v1, struct keeper_stats *stats)
 {
 	stats->memory_bytes = read_number(fd, v1 ? "memory.usage_in_bytes" : "memory.current");
-	stats->memory_peak_bytes = read_number(fd, v1 ? "memory.max_usage_in_bytes" : "memory.peak");
+	stats->memory_peak_bytes =
+		read_number(fd, v1 ? "memory.max_usage_in_bytes" : "memory.peak");
 	stats->memory_limit_bytes = read_number(fd, v1 ? "memory.limit_in_bytes" : "memory.max");
 	stats->oom_kills = read_keyed(fd, v1 ? "memory.oom_control" : "memory.events", "oom_kill");
 	if (stats->memory_peak_bytes < stats->memory_bytes)
@@ -355,8 +356,8 @@ int cgroup_stats(const struct cgroup_tree *tree, const char *id, struct keeper_s
 	stats.cpu_us = read_keyed(unified, "cpu.stat", "usage_usec");
 	for (int c = 0; c < CGROUP_COUNT; c++) {
 		bool v1 = tree->v1_fd[c] >= 0;
-		auto_fd int own = v1 ? openat(tree->v1_fd[c], id, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-				     : -1;
+		auto_fd int own =
+			v1 ? openat(tree->v1_fd[c], id, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
 		int fd = v1 ? own : unified;
 
 		if (c == CGROUP_MEMORY)

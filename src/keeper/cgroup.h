@@ -18,8 +18,9 @@
 enum cgroup_controller { CGROUP_MEMORY, CGROUP_CPU, CGROUP_PIDS, CGROUP_COUNT };
 
 struct cgroup_tree {
-	int unified_fd;		  /* our directory on v2 */
-	int v1_fd[CGROUP_COUNT];  /* our directory on the controller's v1 hierarchy, or -1: it is on v2 */
+	int unified_fd; /* our directory on v2 */
+	int v1_fd
+		[CGROUP_COUNT]; /* our directory on the controller's v1 hierarchy, or -1: it is on v2 */
 	char name[32];
 };
 

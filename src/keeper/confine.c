@@ -20,9 +20,9 @@
 
 /* What root of a sandbox may do with its own files, users and low ports; nothing about the kernel. */
 static const uint64_t kept_caps = BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(CAP_FOWNER) |
-				  BIT(CAP_FSETID) | BIT(CAP_SETUID) | BIT(CAP_SETGID) | BIT(CAP_SETPCAP) |
-				  BIT(CAP_SETFCAP) | BIT(CAP_KILL) | BIT(CAP_NET_BIND_SERVICE) |
-				  BIT(CAP_SYS_CHROOT);
+				  BIT(CAP_FSETID) | BIT(CAP_SETUID) | BIT(CAP_SETGID) |
+				  BIT(CAP_SETPCAP) | BIT(CAP_SETFCAP) | BIT(CAP_KILL) |
+				  BIT(CAP_NET_BIND_SERVICE) | BIT(CAP_SYS_CHROOT);
 
 /* RLIMIT_CORE is 1, not 0: a pipe handler in core_pattern runs as root of the host at limit 0. */
 static const struct {
@@ -70,7 +70,8 @@ static int drop_caps(struct err *err)
 	struct __user_cap_header_struct header = {.version = _LINUX_CAPABILITY_VERSION_3};
 	struct __user_cap_data_struct data[2] = {
 		{.effective = (uint32_t)kept_caps, .permitted = (uint32_t)kept_caps},
-		{.effective = (uint32_t)(kept_caps >> 32), .permitted = (uint32_t)(kept_caps >> 32)}};
+		{.effective = (uint32_t)(kept_caps >> 32),
+			.permitted = (uint32_t)(kept_caps >> 32)}};
 
 	for (unsigned cap = 0; cap < 64; cap++) {
 		if ((kept_caps & BIT(cap)) || prctl(PR_CAPBSET_DROP, cap) == 0)

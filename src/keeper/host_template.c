@@ -151,8 +151,11 @@ static int link_usr(int root, struct err *err)
 		if (len < 0 && errno == ENOENT)
 			continue;
 		if (len < 0)
-			return err_explain(err, ERR_UNAVAILABLE, "usr_not_merged", "apt-get install usrmerge",
-				"the host template needs a merged /usr, but %s is not a link into it", from);
+			return err_explain(err, ERR_UNAVAILABLE, "usr_not_merged",
+				"apt-get install usrmerge",
+				"the host template needs a merged /usr, but %s is not a link into "
+				"it",
+				from);
 		target[len] = '\0';
 		if (symlinkat(target, root, usr_links[i]) < 0)
 			return err_sys(err, "make template link %s", usr_links[i]);

@@ -57,9 +57,9 @@ struct keeper {
 	int janitor_fd; /* a byte here makes the janitor look into the trash */
 	pid_t janitor_pid;
 	uid_t daemon_uid;
-	bool unclean;	    /* some cgroup could not be removed yet */
-	bool stopping;	    /* no more sandboxes; exit when the roster is empty */
-	int stop_waiter;    /* connection that asked for it, or -1 */
+	bool unclean;	 /* some cgroup could not be removed yet */
+	bool stopping;	 /* no more sandboxes; exit when the roster is empty */
+	int stop_waiter; /* connection that asked for it, or -1 */
 };
 
 /* --- answers --- */
@@ -75,7 +75,8 @@ static void answer(int conn, const struct keeper_answer *reply, const int *fds, 
 
 static void answer_result(int conn, int result, const struct err *err)
 {
-	struct keeper_answer reply = {.result = result, .version = KEEPER_VERSION, .wait_status = -1};
+	struct keeper_answer reply = {
+		.result = result, .version = KEEPER_VERSION, .wait_status = -1};
 
 	if (result < 0)
 		reply.err = *err;
@@ -257,7 +258,8 @@ static void on_build(struct keeper *keeper, const struct keeper_request *request
 	pid_t pid;
 
 	if (keeper->stopping) {
-		answer_result(conn, err_set(&err, ERR_UNAVAILABLE, "the keeper is shutting down"), &err);
+		answer_result(
+			conn, err_set(&err, ERR_UNAVAILABLE, "the keeper is shutting down"), &err);
 		return;
 	}
 	if (held && held->pid == 0) {
@@ -283,15 +285,16 @@ static void on_build(struct keeper *keeper, const struct keeper_request *request
 }
 
 /* The entry of a running sandbox, or an answer that there is none. */
-static struct held *find_running(struct keeper *keeper, const struct keeper_request *request,
-	int conn)
+static struct held *find_running(
+	struct keeper *keeper, const struct keeper_request *request, int conn)
 {
 	struct held *held = roster_find(&keeper->roster, request->id);
 	struct err err;
 
 	if (held && held->pid)
 		return held;
-	answer_result(conn, err_set(&err, ERR_NOT_FOUND, "sandbox %s does not run", request->id), &err);
+	answer_result(
+		conn, err_set(&err, ERR_NOT_FOUND, "sandbox %s does not run", request->id), &err);
 	return NULL;
 }
 
@@ -313,7 +316,8 @@ static void on_kill(struct keeper *keeper, const struct keeper_request *request,
 		answer_killed(conn, NULL);
 	} else if (held->kill_waiter >= 0) {
 		answer_result(conn,
-			err_set(&err, ERR_CONFLICT, "sandbox %s is being killed", request->id), &err);
+			err_set(&err, ERR_CONFLICT, "sandbox %s is being killed", request->id),
+			&err);
 	} else {
 		held->kill_waiter = conn;
 		kill_held(held);
@@ -322,8 +326,8 @@ static void on_kill(struct keeper *keeper, const struct keeper_request *request,
 	}
 }
 
-static void set_frozen(struct keeper *keeper, const struct keeper_request *request, int conn,
-	bool frozen)
+static void set_frozen(
+	struct keeper *keeper, const struct keeper_request *request, int conn, bool frozen)
 {
 	struct held *held = find_running(keeper, request, conn);
 	struct err err = {0};
@@ -474,9 +478,10 @@ static int check_request(struct keeper_request *request, struct err *err)
 
 		if (!is_name(request->hostname, KEEPER_HOSTNAME_MAX - 1, true))
 			return err_set(err, ERR_INVALID, "the host name is not one label");
-		if (limits->memory_bytes < MEMORY_MIN_BYTES || limits->memory_bytes > MEMORY_MAX_BYTES ||
-			limits->cpu_millis < 10 || limits->cpu_millis > CPU_MAX_MILLIS ||
-			limits->pids < 2 || limits->pids > PIDS_MAX)
+		if (limits->memory_bytes < MEMORY_MIN_BYTES ||
+			limits->memory_bytes > MEMORY_MAX_BYTES || limits->cpu_millis < 10 ||
+			limits->cpu_millis > CPU_MAX_MILLIS || limits->pids < 2 ||
+			limits->pids > PIDS_MAX)
 			return err_set(err, ERR_INVALID, "a limit is out of range");
 	}
 	return 0;
@@ -646,13 +651,15 @@ int main(int argc, char *argv[])
 
 	log_open("sandlot-keeper", LOG_INFO);
 	if (argc != 4) {
-		log_error("usage: sandlot-keeper DATA_DIR DAEMON_UID AGENT_PATH (started by sandlotd)");
+		log_error("usage: sandlot-keeper DATA_DIR DAEMON_UID AGENT_PATH (started by "
+			  "sandlotd)");
 		return 2;
 	}
 	umask(022);
 	if (chdir("/") < 0 || fcntl(LISTEN_FD, F_SETFD, FD_CLOEXEC) < 0 ||
 		open_all(&keeper, argv, &err) < 0) {
-		log_error("cannot start: %s%s%s", err.message, err.remedy[0] ? "; try: " : "", err.remedy);
+		log_error("cannot start: %s%s%s", err.message, err.remedy[0] ? "; try: " : "",
+			err.remedy);
 		return 1;
 	}
 	log_info("ready; %zu names of /proc are masked", keeper.context.sources.mask_count);

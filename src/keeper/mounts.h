@@ -19,8 +19,8 @@
 
 static inline int mounts_open_tree(int dirfd, const char *path, unsigned flags)
 {
-	return (int)syscall(
-		SYS_open_tree, dirfd, path, flags | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
+	return (int)syscall(SYS_open_tree, dirfd, path,
+		flags | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
 }
 
 static inline int mounts_set_attr(int fd, uint64_t set, int userns_fd, unsigned flags)

@@ -24,8 +24,8 @@ static void hold(const struct namespace_job *job, void *arg, int sock)
 	_exit(0);
 }
 
-static int open_of(const struct namespace_job *job, pid_t child, void *arg, int *ret_fd,
-	struct err *err)
+static int open_of(
+	const struct namespace_job *job, pid_t child, void *arg, int *ret_fd, struct err *err)
 {
 	char path[48];
 	int r = job->adjust ? job->adjust(child, arg, err) : 0;

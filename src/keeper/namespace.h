@@ -7,8 +7,8 @@
 #include <sys/types.h>
 
 struct namespace_job {
-	const char *file;	  /* its name in /proc/PID/ns */
-	int (*enter)(void *arg);  /* in the child: makes it and is in it then; 0 or -errno */
+	const char *file;	 /* its name in /proc/PID/ns */
+	int (*enter)(void *arg); /* in the child: makes it and is in it then; 0 or -errno */
 	/* In the parent, while the child waits; may be NULL. */
 	int (*adjust)(pid_t child, void *arg, struct err *err);
 };

@@ -13,19 +13,19 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
-#define SAFE	  (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
-#define SHM_SIZE  "67108864"
-#define TTY_GID	  5
-#define PTYS_MAX  "64"
+#define SAFE	 (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+#define SHM_SIZE "67108864"
+#define TTY_GID	 5
+#define PTYS_MAX "64"
 
 /*
  * What /proc tells about the host. Only names that everybody may read are masked: this procfs belongs
  * to the host's root, who is not mapped inside, so a file with mode 0400 is closed already.
  */
-static const char *const telling[] = {"acpi", "asound", "config.gz", "interrupts", "iomem", "ioports",
-	"kallsyms", "kcore", "key-users", "keys", "kpagecgroup", "kpagecount", "kpageflags",
-	"latency_stats", "pagetypeinfo", "sched_debug", "scsi", "slabinfo", "timer_list",
-	"timer_stats", "vmallocinfo"};
+static const char *const telling[] = {"acpi", "asound", "config.gz", "interrupts", "iomem",
+	"ioports", "kallsyms", "kcore", "key-users", "keys", "kpagecgroup", "kpagecount",
+	"kpageflags", "latency_stats", "pagetypeinfo", "sched_debug", "scsi", "slabinfo",
+	"timer_list", "timer_stats", "vmallocinfo"};
 
 static const struct {
 	const char *name;
@@ -57,7 +57,8 @@ static int make_dev(int *ret_fd, struct err *err)
 	auto_fd int dev = -1;
 
 	if (fs < 0 || mounts_set_string(fs, "size", "65536") < 0 ||
-		mounts_set_string(fs, "nr_inodes", "64") < 0 || mounts_set_string(fs, "mode", "0755") < 0)
+		mounts_set_string(fs, "nr_inodes", "64") < 0 ||
+		mounts_set_string(fs, "mode", "0755") < 0)
 		return err_sys(err, "configure tmpfs for /dev");
 	dev = mounts_fsmount(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
 	if (dev < 0)
@@ -65,7 +66,8 @@ static int make_dev(int *ret_fd, struct err *err)
 	for (size_t i = 0; i < array_len(devices); i++) {
 		const char *name = devices[i].name;
 
-		if (mknodat(dev, name, S_IFCHR | 0666, makedev(devices[i].major, devices[i].minor)) < 0 ||
+		if (mknodat(dev, name, S_IFCHR | 0666,
+			    makedev(devices[i].major, devices[i].minor)) < 0 ||
 			fchmodat(dev, name, 0666, 0) < 0)
 			return err_sys(err, "make device node %s", name);
 	}
@@ -86,8 +88,9 @@ static int enter_empty(void *arg)
 
 	(void)arg;
 	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
-		mount("sandlot", "/tmp", "tmpfs", safe, "size=4096,mode=0555") < 0 || chdir("/tmp") < 0 ||
-		syscall(SYS_pivot_root, ".", ".") < 0 || umount2(".", MNT_DETACH) < 0 ||
+		mount("sandlot", "/tmp", "tmpfs", safe, "size=4096,mode=0555") < 0 ||
+		chdir("/tmp") < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
+		umount2(".", MNT_DETACH) < 0 ||
 		mount(NULL, "/", NULL, MS_REMOUNT | MS_BIND | MS_RDONLY | safe, NULL) < 0)
 		return -errno;
 	return 0;
@@ -123,7 +126,8 @@ int rootfs_open_sources(struct rootfs_sources *sources, int template_fd, struct 
 	sources->usr_fd = open("/usr", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (sources->usr_fd < 0)
 		return err_sys(err, "open /usr");
-	if ((r = make_dev(&sources->dev_fd, err)) < 0 || (r = make_void(&sources->void_ns_fd, err)) < 0)
+	if ((r = make_dev(&sources->dev_fd, err)) < 0 ||
+		(r = make_void(&sources->void_ns_fd, err)) < 0)
 		return r;
 	find_masks(sources);
 	return 0;
@@ -134,8 +138,8 @@ struct parts {
 	int overlay, usr, dev, workspace, project;
 };
 
-static int clone_part(int dirfd, const char *path, uint64_t attrs, int userns_fd, int *ret_fd,
-	struct err *err)
+static int clone_part(
+	int dirfd, const char *path, uint64_t attrs, int userns_fd, int *ret_fd, struct err *err)
 {
 	unsigned recursive = (attrs & MOUNT_ATTR_IDMAP) ? AT_RECURSIVE : 0;
 	auto_fd int fd = mounts_open_tree(dirfd, path, recursive);
@@ -157,7 +161,8 @@ static int make_overlay(int lower, const struct storage_dirs *dirs, int *ret_fd,
 	const struct {
 		const char *key;
 		int fd;
-	} layers[] = {{"lowerdir", lower}, {"upperdir", dirs->upper_fd}, {"workdir", dirs->work_fd}};
+	} layers[] = {
+		{"lowerdir", lower}, {"upperdir", dirs->upper_fd}, {"workdir", dirs->work_fd}};
 	auto_fd int fs = mounts_fsopen("overlay");
 
 	if (fs < 0)
@@ -185,8 +190,8 @@ static int clone_parts(const struct rootfs_sources *sources, const struct storag
 	if ((r = clone_part(sources->template_fd, "", SAFE | MOUNT_ATTR_RDONLY | MOUNT_ATTR_IDMAP,
 		     userns_fd, &lower, err)) < 0 ||
 		(r = make_overlay(lower, dirs, &parts->overlay, err)) < 0 ||
-		(r = clone_part(sources->usr_fd, "", SAFE | MOUNT_ATTR_RDONLY | MOUNT_ATTR_IDMAP, userns_fd,
-			 &parts->usr, err)) < 0 ||
+		(r = clone_part(sources->usr_fd, "", SAFE | MOUNT_ATTR_RDONLY | MOUNT_ATTR_IDMAP,
+			 userns_fd, &parts->usr, err)) < 0 ||
 		(r = clone_part(sources->dev_fd, "",
 			 MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, -1, &parts->dev,
 			 err)) < 0 ||
@@ -237,8 +242,8 @@ static int attach_kernel_files(uint32_t base_uid, struct err *err)
 	const struct option none[] = {{NULL, NULL}};
 	const struct option pts[] = {{"gid", gid}, {"mode", "0620"}, {"ptmxmode", "0666"},
 		{"max", PTYS_MAX}, {NULL, NULL}};
-	const struct option shm[] = {{"size", SHM_SIZE}, {"nr_inodes", "16384"}, {"mode", "1777"},
-		{NULL, NULL}};
+	const struct option shm[] = {
+		{"size", SHM_SIZE}, {"nr_inodes", "16384"}, {"mode", "1777"}, {NULL, NULL}};
 	const unsigned quiet = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
 	int r;
 
@@ -267,7 +272,8 @@ static int attach_sys(struct err *err)
 {
 	int sys = mounts_open_tree(AT_FDCWD, "sys", 0);
 
-	if (sys < 0 || mounts_set_attr(sys, SAFE | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC, -1, 0) < 0)
+	if (sys < 0 ||
+		mounts_set_attr(sys, SAFE | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC, -1, 0) < 0)
 		return err_sys(err, "clone /sys");
 	return attach(sys, "sys", err);
 }
@@ -294,8 +300,9 @@ int rootfs_enter(const struct rootfs_sources *sources, const struct storage_dirs
 
 	if ((r = clone_parts(sources, dirs, userns_fd, &parts, err)) < 0 ||
 		(r = enter_void(sources, parts.overlay, err)) < 0 ||
-		(r = attach(parts.usr, "usr", err)) < 0 || (r = attach(parts.dev, "dev", err)) < 0 ||
-		(r = attach_sys(err)) < 0 || (r = attach(parts.workspace, "workspace", err)) < 0 ||
+		(r = attach(parts.usr, "usr", err)) < 0 ||
+		(r = attach(parts.dev, "dev", err)) < 0 || (r = attach_sys(err)) < 0 ||
+		(r = attach(parts.workspace, "workspace", err)) < 0 ||
 		(r = attach(parts.project, "workspace/project_files", err)) < 0 ||
 		(r = attach_kernel_files(base_uid, err)) < 0)
 		return r;

@@ -23,12 +23,14 @@ struct rootfs_sources {
 	int usr_fd;	 /* the host's /usr */
 	int dev_fd;	 /* a detached tmpfs with the device nodes */
 	int void_ns_fd;	 /* mount namespace with one empty mount */
-	const char *masks[ROOTFS_MASKS_MAX]; /* names in /proc that exist here and that all may read */
+	const char
+		*masks[ROOTFS_MASKS_MAX]; /* names in /proc that exist here and that all may read */
 	bool mask_is_dir[ROOTFS_MASKS_MAX];
 	size_t mask_count;
 };
 
-int rootfs_open_sources(struct rootfs_sources *sources, int template_fd, struct err *err) must_check;
+int rootfs_open_sources(struct rootfs_sources *sources, int template_fd, struct err *err)
+	must_check;
 
 /* In the child: builds the root and makes it the child's "/". */
 int rootfs_enter(const struct rootfs_sources *sources, const struct storage_dirs *dirs,

@@ -9,7 +9,7 @@
 
 struct held {
 	char id[KEEPER_ID_LEN + 1];
-	pid_t pid;	 /* 0 once it was reaped */
+	pid_t pid; /* 0 once it was reaped */
 	int pidfd;
 	int lifeline;
 	int wait_status; /* once it was reaped */
@@ -32,5 +32,5 @@ struct held *roster_add(struct roster *roster, const char *id);
 void roster_remove(struct roster *roster, struct held *held);
 
 /* Ids from the one after `after` on; how many. */
-uint32_t roster_list(
-	const struct roster *roster, const char *after, char ids[][KEEPER_ID_LEN + 1], uint32_t max);
+uint32_t roster_list(const struct roster *roster, const char *after, char ids[][KEEPER_ID_LEN + 1],
+	uint32_t max);

@@ -15,10 +15,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define SANDBOX_UID	 1000 /* the default user inside */
-#define USAGE_DEPTH_MAX	 512
-#define USAGE_FILES_MAX	 2000000
-#define OPEN_DIR_FLAGS	 (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define SANDBOX_UID	1000 /* the default user inside */
+#define USAGE_DEPTH_MAX 512
+#define USAGE_FILES_MAX 2000000
+#define OPEN_DIR_FLAGS	(O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 static int open_own_dir(int parent, const char *name, struct err *err)
 {
@@ -32,7 +32,8 @@ static int open_own_dir(int parent, const char *name, struct err *err)
 		return err_sys(err, "open directory %s", name);
 	/* The daemon may not have put its own directory here: what is below is mounted as root. */
 	if (st.st_uid != 0 || (st.st_mode & 077))
-		return err_set(err, ERR_DENIED, "directory %s must belong to root, mode 0700", name);
+		return err_set(
+			err, ERR_DENIED, "directory %s must belong to root, mode 0700", name);
 	return take_fd(&fd);
 }
 
@@ -112,7 +113,8 @@ static const struct {
 };
 
 /* The sandbox may have put something else in the place of a part: that goes, a directory comes. */
-static int prepare_workspace(const struct storage *storage, int fd, uint32_t base_uid, struct err *err)
+static int prepare_workspace(
+	const struct storage *storage, int fd, uint32_t base_uid, struct err *err)
 {
 	for (size_t i = 0; i < array_len(workspace_parts); i++) {
 		const char *name = workspace_parts[i].name;
@@ -183,8 +185,9 @@ int storage_prepare(const struct storage *storage, const char *id, uint32_t base
 		return work;
 	if ((workspace = open_workspace(storage, shard, id, base_uid, err)) < 0)
 		return workspace;
-	*ret_dirs = (struct storage_dirs){
-		.upper_fd = take_fd(&upper), .work_fd = take_fd(&work), .workspace_fd = take_fd(&workspace)};
+	*ret_dirs = (struct storage_dirs){.upper_fd = take_fd(&upper),
+		.work_fd = take_fd(&work),
+		.workspace_fd = take_fd(&workspace)};
 	return 0;
 }
 
@@ -208,8 +211,8 @@ int storage_discard(const struct storage *storage, int dirfd, const char *name, 
 	return 0;
 }
 
-static int clean_layer(const struct storage *storage, const char *id, uint32_t parts,
-	struct err *err)
+static int clean_layer(
+	const struct storage *storage, const char *id, uint32_t parts, struct err *err)
 {
 	auto_fd int shard = open_shard(storage, id, err);
 	auto_fd int layer = -1;
@@ -219,7 +222,8 @@ static int clean_layer(const struct storage *storage, const char *id, uint32_t p
 	if (shard < 0)
 		return shard;
 	if (parts & KEEPER_PART_LAYER_DIR) {
-		snprintf(name, sizeof(name), "%s.workspace", id); /* of a build that was cut short */
+		snprintf(
+			name, sizeof(name), "%s.workspace", id); /* of a build that was cut short */
 		r = storage_discard(storage, shard, name, err);
 		return r < 0 ? r : storage_discard(storage, shard, id, err);
 	}
@@ -230,8 +234,8 @@ static int clean_layer(const struct storage *storage, const char *id, uint32_t p
 	return r < 0 ? r : storage_discard(storage, layer, "work", err);
 }
 
-static int clean_scratch(const struct storage *storage, const char *id, uint32_t base_uid,
-	struct err *err)
+static int clean_scratch(
+	const struct storage *storage, const char *id, uint32_t base_uid, struct err *err)
 {
 	auto_fd int fd = openat(storage->workspaces_fd, id, OPEN_DIR_FLAGS);
 
@@ -308,8 +312,8 @@ static uint32_t list_dir(
 	return count;
 }
 
-uint32_t storage_list(
-	const struct storage *storage, const char *after, char ids[][KEEPER_ID_LEN + 1], uint32_t max)
+uint32_t storage_list(const struct storage *storage, const char *after,
+	char ids[][KEEPER_ID_LEN + 1], uint32_t max)
 {
 	uint32_t count = list_dir(storage->workspaces_fd, after, ids, 0, max);
 

@@ -51,8 +51,8 @@ int storage_discard(const struct storage *storage, int dirfd, const char *name, 
 	must_check;
 
 /* The ids that have directories, in order, from the one after `after` on; how many. */
-uint32_t storage_list(
-	const struct storage *storage, const char *after, char ids[][KEEPER_ID_LEN + 1], uint32_t max);
+uint32_t storage_list(const struct storage *storage, const char *after,
+	char ids[][KEEPER_ID_LEN + 1], uint32_t max);
 
 /* Bytes and files that a sandbox has on disk. Takes as long as its trees are large. */
 void storage_usage(const struct storage *storage, const char *id, struct keeper_stats *stats);

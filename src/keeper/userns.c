@@ -20,8 +20,8 @@ static int enter(void *arg)
 
 	/* Without this bit a change of euid from 0 would clear the effective capabilities. */
 	if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) < 0 ||
-		syscall(SYS_setresgid, -1, base, -1) < 0 || syscall(SYS_setresuid, -1, base, -1) < 0 ||
-		unshare(CLONE_NEWUSER) < 0)
+		syscall(SYS_setresgid, -1, base, -1) < 0 ||
+		syscall(SYS_setresuid, -1, base, -1) < 0 || unshare(CLONE_NEWUSER) < 0)
 		return -errno;
 	return 0;
 }
@@ -45,7 +45,8 @@ static int write_maps(pid_t child, void *arg, struct err *err)
 
 static int make(uint32_t slot, int *ret_fd, struct err *err)
 {
-	static const struct namespace_job job = {.file = "user", .enter = enter, .adjust = write_maps};
+	static const struct namespace_job job = {
+		.file = "user", .enter = enter, .adjust = write_maps};
 	uint32_t base = userns_base(slot);
 
 	return namespace_make(&job, &base, ret_fd, err);

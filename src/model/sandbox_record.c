@@ -13,8 +13,10 @@ static const char *const reason_names[END_REASON_COUNT] = {"", "exited", "signal
 
 void sandbox_record_init(struct sandbox_record *record)
 {
-	*record = (struct sandbox_record){
-		.env = json_object(), .ports = json_array(), .labels = json_object(), .network = json_object()};
+	*record = (struct sandbox_record){.env = json_object(),
+		.ports = json_array(),
+		.labels = json_object(),
+		.network = json_object()};
 }
 
 void sandbox_record_fini(struct sandbox_record *record)

@@ -71,7 +71,7 @@ struct sandbox_record {
 	char template_name[MODEL_NAME_MAX];
 	char driver[16];
 	struct resources resources;
-	uint32_t slot; /* uid range, from the table `workspaces` */
+	uint32_t slot;	 /* uid range, from the table `workspaces` */
 	json_t *env;	 /* object of strings */
 	json_t *ports;	 /* array of integers */
 	json_t *labels;	 /* object of strings */

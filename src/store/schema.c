@@ -67,7 +67,8 @@ static int read_version(sqlite3 *db, size_t *ret_version, struct err *err)
 	if (sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &stmt, NULL) != SQLITE_OK ||
 		sqlite3_step(stmt) != SQLITE_ROW) {
 		sqlite3_finalize(stmt);
-		return err_set(err, ERR_INTERNAL, "read the schema version: %s", sqlite3_errmsg(db));
+		return err_set(
+			err, ERR_INTERNAL, "read the schema version: %s", sqlite3_errmsg(db));
 	}
 	*ret_version = (size_t)sqlite3_column_int64(stmt, 0);
 	sqlite3_finalize(stmt);
@@ -84,7 +85,8 @@ int schema_migrate(sqlite3 *db, struct err *err)
 	if (version > schema_version())
 		return err_explain(err, ERR_INTERNAL, "database_too_new",
 			"run the version of sandlotd that wrote it, or a newer one",
-			"the database has schema %zu, this program knows %zu", version, schema_version());
+			"the database has schema %zu, this program knows %zu", version,
+			schema_version());
 	for (; version < schema_version(); version++) {
 		char done[64];
 

@@ -39,16 +39,17 @@ enum query {
 
 /* The columns of a sandbox, in the order of bind_record and read_record. */
 #define COLUMNS                                                                                    \
-	"id, organization, user, project, status, template, driver, cpu_millis, memory_bytes,"         \
-	" disk_bytes, pids, env, ports, labels, network, idle_timeout_s, lifetime_s, private,"         \
-	" created_at, started_at, last_active_at, expires_at, end_reason, end_signal, end_detail,"     \
+	"id, organization, user, project, status, template, driver, cpu_millis, memory_bytes,"     \
+	" disk_bytes, pids, env, ports, labels, network, idle_timeout_s, lifetime_s, private,"     \
+	" created_at, started_at, last_active_at, expires_at, end_reason, end_signal, end_detail," \
 	" error_message"
 #define COLUMN_COUNT 26
 #define S_COLUMNS                                                                                  \
-	"s.id, s.organization, s.user, s.project, s.status, s.template, s.driver, s.cpu_millis,"       \
-	" s.memory_bytes, s.disk_bytes, s.pids, s.env, s.ports, s.labels, s.network,"                  \
-	" s.idle_timeout_s, s.lifetime_s, s.private, s.created_at, s.started_at, s.last_active_at,"    \
-	" s.expires_at, s.end_reason, s.end_signal, s.end_detail, s.error_message, w.slot"             \
+	"s.id, s.organization, s.user, s.project, s.status, s.template, s.driver, s.cpu_millis,"   \
+	" s.memory_bytes, s.disk_bytes, s.pids, s.env, s.ports, s.labels, s.network,"              \
+	" s.idle_timeout_s, s.lifetime_s, s.private, s.created_at, s.started_at, "                 \
+	"s.last_active_at,"                                                                        \
+	" s.expires_at, s.end_reason, s.end_signal, s.end_detail, s.error_message, w.slot"         \
 	" FROM sandboxes s JOIN workspaces w ON w.id = s.id "
 /* ?31 and ?32 are the owner; NULL stands for the daemon, who owns all. */
 #define OWNED(t) "(?31 IS NULL OR (" t "organization = ?31 AND " t "user = ?32))"
@@ -57,34 +58,36 @@ static const char *const queries[Q_COUNT] = {
 	[Q_BEGIN] = "BEGIN IMMEDIATE",
 	[Q_COMMIT] = "COMMIT",
 	[Q_ROLLBACK] = "ROLLBACK",
-	[Q_SANDBOX_INSERT] = "INSERT INTO sandboxes (" COLUMNS
-			     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,"
-			     " ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26)",
-	[Q_SANDBOX_UPDATE] = "UPDATE sandboxes SET (" COLUMNS
-			     ") = (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,"
-			     " ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26) WHERE id = ?1",
+	[Q_SANDBOX_INSERT] =
+		"INSERT INTO sandboxes (" COLUMNS
+		") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,"
+		" ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26)",
+	[Q_SANDBOX_UPDATE] =
+		"UPDATE sandboxes SET (" COLUMNS
+		") = (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,"
+		" ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26) WHERE id = ?1",
 	[Q_SANDBOX_GET] = "SELECT " S_COLUMNS "WHERE s.id = ?1 AND " OWNED("s."),
 	[Q_SANDBOX_FIND] = "SELECT " S_COLUMNS "WHERE s.project = ?1 AND " OWNED("s."),
 	[Q_SANDBOX_DELETE] = "DELETE FROM sandboxes WHERE id = ?1",
-	[Q_SANDBOX_LIST] =
-		"SELECT " S_COLUMNS "WHERE s.id > ?1 AND " OWNED(
-			"s.") " AND (?2 IS NULL OR s.status = ?2) AND (?3 IS NULL OR s.template = ?3)"
-			      " AND (?4 IS NULL OR s.project = ?4)"
-			      " AND (?5 IS NULL OR EXISTS (SELECT 1 FROM json_each(s.labels) AS l"
-			      " WHERE l.key = ?5 AND l.value = ?6))"
-			      " ORDER BY s.id LIMIT ?7",
+	[Q_SANDBOX_LIST] = "SELECT " S_COLUMNS "WHERE s.id > ?1 AND " OWNED(
+		"s.") " AND (?2 IS NULL OR s.status = ?2) AND (?3 IS NULL OR s.template = ?3)"
+		      " AND (?4 IS NULL OR s.project = ?4)"
+		      " AND (?5 IS NULL OR EXISTS (SELECT 1 FROM json_each(s.labels) AS l"
+		      " WHERE l.key = ?5 AND l.value = ?6))"
+		      " ORDER BY s.id LIMIT ?7",
 	[Q_SANDBOX_DUE] = "SELECT id FROM sandboxes WHERE (expires_at > 0 AND expires_at <= ?1)"
 			  " OR (status = 'running' AND idle_timeout_s >= 0"
 			  " AND last_active_at + idle_timeout_s * 1000 <= ?1) LIMIT ?2",
 	[Q_SANDBOX_TOUCH] = "UPDATE sandboxes SET last_active_at = ?2 WHERE id = ?1",
-	[Q_WORKSPACE_INSERT] =
-		"INSERT INTO workspaces (id, organization, user, slot, created_at) VALUES (?1, ?2, ?3, ?4, ?5)",
+	[Q_WORKSPACE_INSERT] = "INSERT INTO workspaces (id, organization, user, slot, created_at) "
+			       "VALUES (?1, ?2, ?3, ?4, ?5)",
 	[Q_WORKSPACE_GET] =
 		"SELECT id, organization, user, slot FROM workspaces WHERE id = ?1 AND " OWNED(""),
 	[Q_WORKSPACE_DELETE] = "DELETE FROM workspaces WHERE id = ?1",
 	[Q_WORKSPACE_SLOTS] = "SELECT slot FROM workspaces",
-	[Q_TOKEN_PUT] = "INSERT OR REPLACE INTO tokens (hash, id, organization, user, admin, created_at)"
-			" VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+	[Q_TOKEN_PUT] =
+		"INSERT OR REPLACE INTO tokens (hash, id, organization, user, admin, created_at)"
+		" VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
 	[Q_TOKEN_GET] = "SELECT id, organization, user, admin FROM tokens WHERE hash = ?1",
 };
 
@@ -92,7 +95,7 @@ struct store {
 	pthread_mutex_t lock;
 	sqlite3 *db;
 	sqlite3_stmt *stmts[Q_COUNT];
-	uint32_t lowest_free; /* no uid range below is free */
+	uint32_t lowest_free;		      /* no uid range below is free */
 	uint8_t slots[KEEPER_SLOT_COUNT / 8]; /* which uid ranges are taken */
 };
 
@@ -213,10 +216,11 @@ static void read_record(sqlite3_stmt *stmt, struct sandbox_record *record)
 		record->status = SANDBOX_ERROR;
 	read_text(stmt, 5, record->template_name, MODEL_NAME_MAX);
 	read_text(stmt, 6, record->driver, sizeof(record->driver));
-	record->resources = (struct resources){.cpu_millis = (uint64_t)sqlite3_column_int64(stmt, 7),
-		.memory_bytes = (uint64_t)sqlite3_column_int64(stmt, 8),
-		.disk_bytes = (uint64_t)sqlite3_column_int64(stmt, 9),
-		.pids = (uint64_t)sqlite3_column_int64(stmt, 10)};
+	record->resources =
+		(struct resources){.cpu_millis = (uint64_t)sqlite3_column_int64(stmt, 7),
+			.memory_bytes = (uint64_t)sqlite3_column_int64(stmt, 8),
+			.disk_bytes = (uint64_t)sqlite3_column_int64(stmt, 9),
+			.pids = (uint64_t)sqlite3_column_int64(stmt, 10)};
 	record->env = read_json(stmt, 11);
 	record->ports = read_json(stmt, 12);
 	record->labels = read_json(stmt, 13);
@@ -271,7 +275,8 @@ int store_open(const char *path, struct store **ret_store, struct err *err)
 
 	pthread_mutex_init(&store->lock, NULL);
 	if (sqlite3_open_v2(path, &store->db,
-		    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
+		    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
+		    NULL) != SQLITE_OK) {
 		r = err_set(err, ERR_INTERNAL, "open the database %s: %s", path,
 			store->db ? sqlite3_errmsg(store->db) : "out of memory");
 		store_close(store);
@@ -280,7 +285,8 @@ int store_open(const char *path, struct store **ret_store, struct err *err)
 	sqlite3_busy_timeout(store->db, BUSY_MS);
 	/* NORMAL: no fsync at each commit; the log is synced before it is folded into the database. */
 	if (sqlite3_exec(store->db,
-		    "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON;"
+		    "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = "
+		    "ON;"
 		    "PRAGMA cache_size = -2048; PRAGMA journal_size_limit = 8388608;",
 		    NULL, NULL, NULL) != SQLITE_OK)
 		r = db_error(store, "configure the database", err);
@@ -324,7 +330,8 @@ static int take_slot(struct store *store, uint32_t *ret_slot, struct err *err)
 		*ret_slot = slot;
 		return 0;
 	}
-	return err_explain(err, ERR_UNAVAILABLE, "no_uid_range", "purge sandboxes that are not needed",
+	return err_explain(err, ERR_UNAVAILABLE, "no_uid_range",
+		"purge sandboxes that are not needed",
 		"all %d uid ranges are taken by sandboxes and kept workspaces", KEEPER_SLOT_COUNT);
 }
 
@@ -355,8 +362,8 @@ static int read_workspace(struct store *store, const struct owner *owner, const 
 }
 
 /* The workspace of a new sandbox: the owner's own one of that id, or a fresh row with a uid range. */
-static int claim_workspace(struct store *store, struct sandbox_record *record, bool *ret_fresh,
-	struct err *err)
+static int claim_workspace(
+	struct store *store, struct sandbox_record *record, bool *ret_fresh, struct err *err)
 {
 	struct workspace_record kept;
 	sqlite3_stmt *stmt;
@@ -366,8 +373,8 @@ static int claim_workspace(struct store *store, struct sandbox_record *record, b
 	if (read_workspace(store, NULL, record->id, &kept) == 0) {
 		if (strcmp(kept.owner.organization, record->owner.organization) != 0 ||
 			strcmp(kept.owner.user, record->owner.user) != 0)
-			return err_explain(err, ERR_CONFLICT, "id_taken", "choose another id, or none",
-				"the id %s is taken", record->id);
+			return err_explain(err, ERR_CONFLICT, "id_taken",
+				"choose another id, or none", "the id %s is taken", record->id);
 		record->slot = kept.slot;
 		return 0;
 	}
@@ -466,7 +473,8 @@ static int get_one(struct store *store, enum query query, const struct owner *ow
 	if (code == SQLITE_ROW)
 		read_record(stmt, ret_record);
 	else
-		r = code == SQLITE_DONE ? not_found(err, key) : db_error(store, "read a sandbox", err);
+		r = code == SQLITE_DONE ? not_found(err, key)
+					: db_error(store, "read a sandbox", err);
 	sqlite3_reset(stmt);
 	pthread_mutex_unlock(&store->lock);
 	return r;
@@ -529,8 +537,8 @@ int store_sandbox_list(struct store *store, const struct store_filter *filter,
 	return r;
 }
 
-int store_sandbox_due(struct store *store, int64_t now_ms, char ids[][ID_LEN + 1], unsigned max,
-	struct err *err)
+int store_sandbox_due(
+	struct store *store, int64_t now_ms, char ids[][ID_LEN + 1], unsigned max, struct err *err)
 {
 	sqlite3_stmt *stmt;
 	int code, count = 0;
@@ -548,8 +556,8 @@ int store_sandbox_due(struct store *store, int64_t now_ms, char ids[][ID_LEN + 1
 	return count;
 }
 
-int store_sandbox_touch(struct store *store, const char *id, int64_t last_active_at_ms,
-	struct err *err)
+int store_sandbox_touch(
+	struct store *store, const char *id, int64_t last_active_at_ms, struct err *err)
 {
 	sqlite3_stmt *stmt;
 	int r;

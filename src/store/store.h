@@ -61,8 +61,8 @@ int store_sandbox_due(struct store *store, int64_t now_ms, char ids[][ID_LEN + 1
 	struct err *err) must_check;
 
 /* Writes when a running sandbox was last used; not a change of state, so errors are not fatal. */
-int store_sandbox_touch(struct store *store, const char *id, int64_t last_active_at_ms,
-	struct err *err) must_check;
+int store_sandbox_touch(
+	struct store *store, const char *id, int64_t last_active_at_ms, struct err *err) must_check;
 
 struct workspace_record {
 	char id[ID_LEN + 1];

@@ -24,37 +24,37 @@
 
 #include <stdint.h>
 
-#define AGENT_VERSION	     1
-#define AGENT_LIFELINE_FD    3
-#define AGENT_LINK	     'L'
-#define AGENT_DOWN_MAX	     (1280u * 1024) /* payload of a frame to the agent */
-#define AGENT_UP_MAX	     (128u * 1024)  /* payload of a frame from the agent */
-#define AGENT_OUTPUT_WINDOW  (256u * 1024)
-#define AGENT_OUTPUT_CHUNK   (32u * 1024) /* most bytes in one AGENT_OUTPUT */
-#define AGENT_STDIN_WINDOW   (64u * 1024)
-#define AGENT_ARGS_MAX	     4096 /* arguments, and environment strings, of one command */
-#define AGENT_PATH_MAX	     4096 /* with its NUL */
-#define AGENT_PROCESSES_MAX  4096 /* alive or not yet forgotten, in one sandbox */
+#define AGENT_VERSION	    1
+#define AGENT_LIFELINE_FD   3
+#define AGENT_LINK	    'L'
+#define AGENT_DOWN_MAX	    (1280u * 1024) /* payload of a frame to the agent */
+#define AGENT_UP_MAX	    (128u * 1024)  /* payload of a frame from the agent */
+#define AGENT_OUTPUT_WINDOW (256u * 1024)
+#define AGENT_OUTPUT_CHUNK  (32u * 1024) /* most bytes in one AGENT_OUTPUT */
+#define AGENT_STDIN_WINDOW  (64u * 1024)
+#define AGENT_ARGS_MAX	    4096 /* arguments, and environment strings, of one command */
+#define AGENT_PATH_MAX	    4096 /* with its NUL */
+#define AGENT_PROCESSES_MAX 4096 /* alive or not yet forgotten, in one sandbox */
 
 enum agent_msg {
 	/* daemon -> agent */
-	AGENT_ATTACH = 1,   /* first frame of each link: u32 version. Answered by AGENT_HELLO */
-	AGENT_EXEC,	    /* id: struct of agent_exec fields, see below */
-	AGENT_STDIN,	    /* id: bytes */
-	AGENT_STDIN_CLOSE,  /* id: empty; end of file for the command once all bytes are written */
-	AGENT_SIGNAL,	    /* id: u32 signal, u8 whole tree (else the main process only) */
-	AGENT_ACK,	    /* id: u64 offset up to which output was taken */
-	AGENT_FORGET,	    /* id: empty; its exit was recorded, drop everything about it */
-	AGENT_FILE,	    /* id 0: u8 enum agent_file_op, then its arguments; one descriptor */
-	AGENT_SHUTDOWN,	    /* u32 grace in ms: SIGTERM to all, wait, exit (the kernel kills the rest) */
+	AGENT_ATTACH = 1,  /* first frame of each link: u32 version. Answered by AGENT_HELLO */
+	AGENT_EXEC,	   /* id: struct of agent_exec fields, see below */
+	AGENT_STDIN,	   /* id: bytes */
+	AGENT_STDIN_CLOSE, /* id: empty; end of file for the command once all bytes are written */
+	AGENT_SIGNAL,	   /* id: u32 signal, u8 whole tree (else the main process only) */
+	AGENT_ACK,	   /* id: u64 offset up to which output was taken */
+	AGENT_FORGET,	   /* id: empty; its exit was recorded, drop everything about it */
+	AGENT_FILE,	   /* id 0: u8 enum agent_file_op, then its arguments; one descriptor */
+	AGENT_SHUTDOWN, /* u32 grace in ms: SIGTERM to all, wait, exit (the kernel kills the rest) */
 
 	/* agent -> daemon */
-	AGENT_HELLO = 64,   /* u32 version, u32 count, count times u32 id: processes it still has */
-	AGENT_STARTED,	    /* id: u32 pid as seen in the sandbox */
-	AGENT_FAILED,	    /* id: u8 enum agent_stage, u32 errno: it never ran; no other frame follows */
-	AGENT_OUTPUT,	    /* id: u64 offset of its first byte, u8 1 stdout or 2 stderr, bytes */
-	AGENT_STDIN_ACK,    /* id: u64 bytes of standard input the command's pipe has taken */
-	AGENT_EXITED,	    /* id: u32 wait status, u64 end offset, u64 cpu us, u64 peak memory bytes,
+	AGENT_HELLO = 64, /* u32 version, u32 count, count times u32 id: processes it still has */
+	AGENT_STARTED,	  /* id: u32 pid as seen in the sandbox */
+	AGENT_FAILED, /* id: u8 enum agent_stage, u32 errno: it never ran; no other frame follows */
+	AGENT_OUTPUT, /* id: u64 offset of its first byte, u8 1 stdout or 2 stderr, bytes */
+	AGENT_STDIN_ACK, /* id: u64 bytes of standard input the command's pipe has taken */
+	AGENT_EXITED,	 /* id: u32 wait status, u64 end offset, u64 cpu us, u64 peak memory bytes,
 			       u64 duration us. After all AGENT_OUTPUT of the id; repeated on each new
 			       link until AGENT_FORGET */
 };

@@ -14,9 +14,9 @@
 #define FRAME_HEADER_LEN 12
 
 struct frame {
-	uint16_t kind;	/* enum agent_msg */
-	uint32_t id;	/* which process or request; 0 where there is none */
-	uint32_t len;	/* of the payload */
+	uint16_t kind; /* enum agent_msg */
+	uint32_t id;   /* which process or request; 0 where there is none */
+	uint32_t len;  /* of the payload */
 	const uint8_t *payload;
 };
 

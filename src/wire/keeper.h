@@ -13,30 +13,30 @@
 
 #include <stdint.h>
 
-#define KEEPER_VERSION	   1
-#define KEEPER_ID_LEN	   26 /* a lower-case ULID */
+#define KEEPER_VERSION	    1
+#define KEEPER_ID_LEN	    26 /* a lower-case ULID */
 #define KEEPER_HOSTNAME_MAX 64
-#define KEEPER_LIST_MAX	   64
-#define KEEPER_SLOT_COUNT  32000 /* uid ranges of 65536, the first at KEEPER_UID_FIRST */
-#define KEEPER_UID_FIRST   1000000u
-#define KEEPER_UID_COUNT   65536u
+#define KEEPER_LIST_MAX	    64
+#define KEEPER_SLOT_COUNT   32000 /* uid ranges of 65536, the first at KEEPER_UID_FIRST */
+#define KEEPER_UID_FIRST    1000000u
+#define KEEPER_UID_COUNT    65536u
 
 enum keeper_kind {
 	KEEPER_HELLO = 1, /* who are you? */
-	KEEPER_BUILD,	  /* start it, with its directories; the answer carries the daemon's end of a link.
+	KEEPER_BUILD, /* start it, with its directories; the answer carries the daemon's end of a link.
 			     It comes before the agent is ready: AGENT_HELLO on the link says that, and
 			     an end of file that it failed, for which KILL then gives the reason */
-	KEEPER_ADOPT,	  /* a new link to a running agent */
-	KEEPER_KILL,	  /* kill everything in it, wait until it is gone, remove its cgroups; an
+	KEEPER_ADOPT, /* a new link to a running agent */
+	KEEPER_KILL,  /* kill everything in it, wait until it is gone, remove its cgroups; an
 			     unknown id is fine. wait_status and err tell how it had ended before */
 	KEEPER_FREEZE,
 	KEEPER_THAW,
 	KEEPER_STATS,
-	KEEPER_USAGE,	  /* bytes and files on disk; answered by a child, then the connection ends */
-	KEEPER_LIST,	  /* ids of what it holds, from `after` on */
-	KEEPER_STORED,	  /* ids that have directories on disk, from `after` on */
-	KEEPER_CLEAN,	  /* empty parts of a stopped sandbox: KEEPER_PART_* */
-	KEEPER_SHUTDOWN,  /* kill all sandboxes and exit */
+	KEEPER_USAGE,  /* bytes and files on disk; answered by a child, then the connection ends */
+	KEEPER_LIST,   /* ids of what it holds, from `after` on */
+	KEEPER_STORED, /* ids that have directories on disk, from `after` on */
+	KEEPER_CLEAN,  /* empty parts of a stopped sandbox: KEEPER_PART_* */
+	KEEPER_SHUTDOWN, /* kill all sandboxes and exit */
 };
 
 #define KEEPER_PART_SYSTEM    1u /* the writable system layer: emptied */
@@ -74,8 +74,8 @@ struct keeper_stats {
 struct keeper_answer {
 	int32_t result; /* 0, or -errno with err filled in */
 	uint32_t version;
-	uint32_t count;	      /* LIST, STORED: how many of ids */
-	int32_t wait_status;  /* KILL: how PID 1 had ended, if it had before; else -1 */
+	uint32_t count;	     /* LIST, STORED: how many of ids */
+	int32_t wait_status; /* KILL: how PID 1 had ended, if it had before; else -1 */
 	struct keeper_stats stats;
 	struct err err;
 	char ids[KEEPER_LIST_MAX][KEEPER_ID_LEN + 1];

@@ -124,8 +124,8 @@ static struct keeper_request request_for(enum keeper_kind kind, const char *id)
 	return request;
 }
 
-static int native_start(struct driver *driver, const struct driver_spec *spec, int *ret_link,
-	struct err *err)
+static int native_start(
+	struct driver *driver, const struct driver_spec *spec, int *ret_link, struct err *err)
 {
 	struct keeper_request request = request_for(KEEPER_BUILD, spec->id);
 	struct keeper_answer answer;
@@ -146,8 +146,8 @@ static int native_adopt(struct driver *driver, const char *id, int *ret_link, st
 	return call(native_from(driver), &request, &answer, ret_link, err);
 }
 
-static int native_stop(struct driver *driver, const char *id, struct driver_end *ret_end,
-	struct err *err)
+static int native_stop(
+	struct driver *driver, const char *id, struct driver_end *ret_end, struct err *err)
 {
 	struct keeper_request request = request_for(KEEPER_KILL, id);
 	struct keeper_answer answer;
@@ -168,8 +168,8 @@ static int native_freeze(struct driver *driver, const char *id, bool freeze, str
 	return call(native_from(driver), &request, &answer, NULL, err);
 }
 
-static int native_stats(struct driver *driver, const char *id, struct driver_stats *ret_stats,
-	struct err *err)
+static int native_stats(
+	struct driver *driver, const char *id, struct driver_stats *ret_stats, struct err *err)
 {
 	struct keeper_request request = request_for(KEEPER_STATS, id);
 	struct keeper_answer answer;
@@ -200,8 +200,8 @@ static int native_usage(struct driver *driver, const char *id, uint64_t *ret_byt
 	return r;
 }
 
-static int native_clean(struct driver *driver, const char *id, uint32_t slot, unsigned parts,
-	struct err *err)
+static int native_clean(
+	struct driver *driver, const char *id, uint32_t slot, unsigned parts, struct err *err)
 {
 	struct keeper_request request = request_for(KEEPER_CLEAN, id);
 	struct keeper_answer answer;
@@ -298,7 +298,8 @@ int native_open(const char *socket_path, struct driver **ret_driver, struct err 
 	if (r == 0 && answer.version != KEEPER_VERSION)
 		r = err_explain(err, ERR_UNAVAILABLE, "keeper_version",
 			"end the old one with `sandlot shutdown`, then start again",
-			"the running keeper speaks version %u, not %u", answer.version, KEEPER_VERSION);
+			"the running keeper speaks version %u, not %u", answer.version,
+			KEEPER_VERSION);
 	if (r < 0) {
 		native_close(&native->base);
 		return r;
