@@ -7,7 +7,7 @@ export DEBIAN_FRONTEND = noninteractive
 .PHONY: all run test unit e2e bench asan tsan fuzz lint fmt install clean deps help
 
 all: $(BUILD)/build.ninja  ## build the four programs into build/
-	@ninja -C $(BUILD)
+	@ninja -C $(BUILD) sandlotd sandlot sandlot-keeper sandlot-agent
 
 $(BUILD)/build.ninja: | deps
 	@meson setup $(BUILD) $(MESON_FLAGS) >/dev/null
@@ -56,7 +56,8 @@ fmt:  ## format all C sources
 	@scripts/deps.sh lint
 	@git ls-files -z '*.c' '*.h' | xargs -0 clang-format -i
 
-install: all  ## programs, systemd unit, man page, shell completion
+install: all  ## programs, systemd unit, man pages, shell completion
+	@ninja -C $(BUILD)
 	@DESTDIR=$(DESTDIR) meson install -C $(BUILD) --no-rebuild
 	@[ -n "$(DESTDIR)" ] || scripts/user.sh
 

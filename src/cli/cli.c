@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
 
+#include "base/fd.h"
+
 #include "cli/table.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -36,13 +39,27 @@ bool cli_wants_json(const struct cli *cli)
 	return cli->output && strcmp(cli->output, "json") == 0;
 }
 
+/* Where the daemon of a data directory listens: it writes that down there. */
+static char *local_url(void)
+{
+	const char *data_dir = getenv("SANDLOT_DATA_DIR");
+	auto_free char *path = mem_printf(
+		"%s/run/api.addr", data_dir && data_dir[0] ? data_dir : "/var/lib/sandlot");
+	char address[128];
+
+	if (fd_read_file(AT_FDCWD, path, address, sizeof(address)) <= 0)
+		return mem_strdup(DEFAULT_URL);
+	address[strcspn(address, "\n")] = '\0';
+	return mem_printf("http://%s", address);
+}
+
 int cli_connect(struct cli *cli, struct client **ret, struct err *err)
 {
 	const char *url = cli->url ? cli->url : getenv("SANDLOT_URL");
 
 	if (!cli->client) {
-		int r = client_new(
-			url && url[0] ? url : DEFAULT_URL, cli->token, &cli->client, err);
+		auto_free char *local = url && url[0] ? NULL : local_url();
+		int r = client_new(local ? local : url, cli->token, &cli->client, err);
 
 		if (r < 0)
 			return r;

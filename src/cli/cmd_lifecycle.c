@@ -154,8 +154,9 @@ const struct command cmd_purge = {
 };
 
 const struct command cmd_reset = {
-	VERB(reset, "put sandboxes back to how their template looks",
-		"Ends all processes and starts afresh; the workspace stays.\n"),
+	VERB(reset, "empty agent_workspace, outputs and the system layer",
+		"Ends all processes and starts afresh, if it ran. Emptied: agent_workspace, outputs, and\n"
+		"all changes outside /workspace. Kept: project_files, and files directly in /workspace.\n"),
 };
 
 const struct command cmd_resume = {

@@ -69,9 +69,7 @@ static void check_privilege(const struct host *host, struct finding *f)
 		finding_ok(f, "root");
 	else
 		finding_problem(f, FINDING_WARN,
-			"as an ordinary user sandlotd runs rootless: one uid range for all "
-			"sandboxes, "
-			"and only the limits that the host delegates",
+			"sandlotd must be started by root; it gives up its privileges by itself",
 			"sudo sandlotd", "uid %u", geteuid());
 }
 

@@ -115,7 +115,7 @@ static int follow(struct client *client, struct live *live, struct event_reader 
 			return (int)n;
 		if (n == 0)
 			return err_explain(live->err, ERR_UNAVAILABLE, "connection_lost",
-				"the command may have gone on: see \"sandlot inspect\"",
+				"a foreground command ends with its connection: run it again",
 				"the daemon closed the stream before the command ended");
 		r = event_reader_feed(reader, chunk, (size_t)n, on_event, live);
 		if (r == -EMSGSIZE)

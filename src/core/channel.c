@@ -81,8 +81,9 @@ static const struct {
 	{ENOSPC, ERR_NO_SPACE, "out_of_disk", "does not fit: the disk is full"},
 	{EDQUOT, ERR_NO_SPACE, "out_of_disk", "does not fit: the sandbox's disk is full"},
 	{EFBIG, ERR_TOO_LARGE, "file_too_large", "would be too large"},
-	{EAGAIN, ERR_RATE, "too_many_file_requests",
-		"waits: too many file requests in this sandbox"},
+	{EAGAIN, ERR_RATE, "process_refused",
+		"cannot be worked on: the sandbox has no room for another process",
+		"end processes in it, or raise its pids limit"},
 };
 
 int channel_describe(int errnum, const char *path, struct err *err)

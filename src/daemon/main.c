@@ -159,25 +159,36 @@ static int open_engine(struct daemon *daemon, struct err *err)
 	return engine_open(&config, &daemon->engine, err);
 }
 
-static void print_welcome(const struct daemon *daemon)
+/* How the command line is called from here: by name if it is in the path, else beside us. */
+static void find_cli(char cli[PATH_MAX])
 {
-	char self[PATH_MAX], cli[PATH_MAX + 16] = "sandlot";
+	char self[PATH_MAX];
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
-	if (len > 0) {
-		self[len] = '\0';
-		snprintf(cli, sizeof(cli), "%s/sandlot", dirname(self));
-	}
-	/* Installed: it is in the path. */
-	if (strcmp(cli, "/usr/bin/sandlot") == 0 || strcmp(cli, "/usr/local/bin/sandlot") == 0)
-		snprintf(cli, sizeof(cli), "sandlot");
-	printf("\nSandlot %s serves http://127.0.0.1:%u\n"
-	       "The token is in %s/token (the command line finds it by itself).\n\nTry:\n"
-	       "  %s run -- python3 -c 'print(6*7)'\n"
+	snprintf(cli, PATH_MAX, "sandlot");
+	if (len < 0)
+		return;
+	self[len] = '\0';
+	snprintf(cli, PATH_MAX, "%.*s/sandlot", PATH_MAX - 16, dirname(self));
+	if (access(cli, X_OK) < 0)
+		snprintf(cli, PATH_MAX, "sandlot"); /* installed: we are in sbin, it is in bin */
+}
+
+static void print_welcome(const struct daemon *daemon, const char *address)
+{
+	bool is_default = strcmp(daemon->settings.data_dir, "/var/lib/sandlot") == 0;
+	char cli[PATH_MAX];
+
+	find_cli(cli);
+	printf("\nSandlot %s serves http://%s\nThe token is in %s/token.\n\nTry, in another terminal:\n",
+		SANDLOT_VERSION, address, daemon->settings.data_dir);
+	/* The command line looks for token and address in the data directory. */
+	if (!is_default)
+		printf("  export SANDLOT_DATA_DIR=%s\n", daemon->settings.data_dir);
+	printf("  %s run -- python3 -c 'print(6*7)'\n"
 	       "  %s create\n"
 	       "  %s ls\n\n",
-		SANDLOT_VERSION, server_port(daemon->server), daemon->settings.data_dir, cli, cli,
-		cli);
+		cli, cli, cli);
 	fflush(stdout);
 }
 
@@ -200,6 +211,18 @@ static bool wait_for_end(struct daemon *daemon, int *exit_code)
 		return false;
 	}
 	return daemon->settings.stop_all;
+}
+
+/* Where clients on this machine reach us: the bound address, with the port that was really taken. */
+static void make_address(const struct daemon *daemon, char *address, size_t size)
+{
+	const char *bind = daemon->settings.api_bind, *colon = strrchr(bind, ':');
+	int host_len = colon ? (int)(colon - bind) : 0;
+	bool any = host_len == 0 || strncmp(bind, "0.0.0.0", (size_t)host_len) == 0 ||
+		   strncmp(bind, "[::]", (size_t)host_len) == 0;
+
+	snprintf(address, size, "%.*s:%u", any ? 9 : host_len, any ? "127.0.0.1" : bind,
+		server_port(daemon->server));
 }
 
 static int open_all(struct daemon *daemon, struct err *err)
@@ -227,7 +250,7 @@ static int open_all(struct daemon *daemon, struct err *err)
 	r = open_server(daemon, err);
 	if (r < 0)
 		return r;
-	snprintf(address, sizeof(address), "127.0.0.1:%u", server_port(daemon->server));
+	make_address(daemon, address, sizeof(address));
 	if (open_engine(daemon, err) < 0) {
 		/* It stays up to say why: /readyz, and every call that needs a sandbox. */
 		log_error("sandboxes cannot be served: %s", err->message);
@@ -236,6 +259,7 @@ static int open_all(struct daemon *daemon, struct err *err)
 		atomic_store(&daemon->api.engine, daemon->engine);
 	}
 	premises_write_address(&daemon->premises, address);
+	print_welcome(daemon, address);
 	return 0;
 }
 
@@ -246,7 +270,10 @@ static void close_all(struct daemon *daemon, bool stop_all)
 	if (daemon->server)
 		server_close(daemon->server, CLOSE_GRACE_MS);
 	engine_close(daemon->engine);
-	if (stop_all && daemon->driver && daemon->driver->ops->shutdown(daemon->driver, &err) < 0)
+	if (stop_all && daemon->driver &&
+		(daemon->driver->ops->shutdown(daemon->driver, &err) < 0 ||
+			store_sandbox_end_all(
+				daemon->store, END_OPERATOR, "sandlot was shut down", &err) < 0))
 		log_error("end the sandboxes: %s", err.message);
 	if (daemon->driver)
 		daemon->driver->ops->close(daemon->driver);
@@ -285,7 +312,6 @@ int main(int argc, char *argv[])
 		close_all(&daemon, false);
 		return err_class((enum err_kind)err.kind)->exit_code;
 	}
-	print_welcome(&daemon);
 	stop_all = wait_for_end(&daemon, &exit_code);
 	log_info("leaving");
 	close_all(&daemon, stop_all);

@@ -34,11 +34,17 @@ static int find_user(const struct settings *settings, struct premises *premises,
 		return err_explain(err, ERR_DENIED, "not_root", "start it with sudo",
 			"sandlotd must be started by root: it gives up its privileges by itself");
 	user = getpwnam(settings->user);
-	if (!user || user->pw_uid == 0)
-		return err_explain(err, ERR_UNAVAILABLE, "no_user",
-			"useradd --system --no-create-home --shell /usr/sbin/nologin sandlot",
-			"the user %s, which the daemon is to become, does not exist or is root",
-			settings->user);
+	if (user && user->pw_uid == 0)
+		return err_explain(err, ERR_INVALID, "invalid_setting", "name another with --user",
+			"the user %s, which the daemon is to become, is root", settings->user);
+	if (!user) {
+		char remedy[160];
+
+		snprintf(remedy, sizeof(remedy),
+			"useradd --system --no-create-home --shell /usr/sbin/nologin %s", settings->user);
+		return err_explain(err, ERR_UNAVAILABLE, "no_user", remedy,
+			"the user %s, which the daemon is to become, does not exist", settings->user);
+	}
 	premises->uid = user->pw_uid;
 	premises->gid = user->pw_gid;
 	return 0;

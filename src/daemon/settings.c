@@ -119,10 +119,15 @@ static int parse(const struct row *row, const char *value, void *place)
 static int set(struct settings *settings, const struct row *row, const char *value,
 	const char *origin, struct err *err)
 {
-	if (parse(row, value, (char *)settings + row->offset) < 0)
-		return err_explain(err, ERR_INVALID, "invalid_setting",
-			"sandlotd --help lists them", "%s: \"%s\" is not a value for %s (%s)",
-			origin, value, row->name, row->help);
+	int r = parse(row, value, (char *)settings + row->offset);
+
+	if (r == -ERANGE)
+		return err_explain(err, ERR_INVALID, "invalid_setting", NULL,
+			"%s: %s must be from %llu to %llu, not \"%s\"", origin, row->name,
+			(unsigned long long)row->min, (unsigned long long)row->max, value);
+	if (r < 0)
+		return err_explain(err, ERR_INVALID, "invalid_setting", "sandlotd --help lists them",
+			"%s: \"%s\" is not a value for %s (%s)", origin, value, row->name, row->help);
 	return 0;
 }
 
@@ -190,6 +195,9 @@ static int read_file(struct settings *settings, struct err *err)
 
 	if (n == -ENOENT && strcmp(settings->config, CONFIG_DEFAULT) == 0)
 		return 0;
+	if (n == -ENOENT)
+		return err_set(err, ERR_INVALID, "the configuration file %s does not exist",
+			settings->config);
 	if (n < 0)
 		return err_from(err, (int)n, "read the configuration file %s", settings->config);
 	while (r == 0 && (line = strsep(&rest, "\n")))

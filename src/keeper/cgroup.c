@@ -40,30 +40,20 @@ static int open_hierarchy(const char *controller)
 	return fd;
 }
 
-/* Opens the v2 group this process is in: what a service manager delegated to us. */
-static int open_own_unified(struct err *err)
+/*
+ * The root of the v2 tree. Our groups live there, not below the group we were started in: the root
+ * alone may have processes and children with controllers, so nobody has to be moved, and a service
+ * manager that restarts the daemon does not stumble over them.
+ */
+static int open_unified(struct err *err)
 {
-	auto_fd int root = open_hierarchy(NULL);
-	char text[4096], *path, *end;
-	int fd;
+	int root = open_hierarchy(NULL);
 
 	if (root < 0)
 		return err_explain(err, ERR_UNAVAILABLE, "no_cgroup2",
 			"mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified",
 			"no cgroup2 tree is mounted; it is needed to freeze and kill sandboxes");
-	if (fd_read_file(AT_FDCWD, "/proc/self/cgroup", text, sizeof(text)) < 0)
-		return err_sys(err, "read /proc/self/cgroup");
-	path = strstr(text, "0::/");
-	if (!path)
-		return err_set(err, ERR_UNAVAILABLE, "/proc/self/cgroup has no v2 entry");
-	path += strlen("0::/");
-	end = strchr(path, '\n');
-	if (end)
-		*end = '\0';
-	fd = openat(root, *path ? path : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return err_sys(err, "open own cgroup %s", path);
-	return fd;
+	return root;
 }
 
 static bool has_word(const char *text, const char *word)
@@ -92,37 +82,24 @@ static int open_dir(int parent, const char *name, struct err *err)
 	return fd;
 }
 
-/*
- * Lets a v2 controller reach the children of `parent`. A group with processes in it cannot do that
- * (except the root), so on EBUSY the two of us, keeper and daemon, step into a leaf first.
- */
-static int enable_v2(int parent, const char *controller)
+/* Lets a v2 controller reach the children of a group. */
+static int enable_v2(int fd, const char *controller)
 {
-	char word[32], pid[16];
-	int r;
+	char word[32];
 
 	snprintf(word, sizeof(word), "+%s", controller);
-	r = fd_write_file(parent, "cgroup.subtree_control", word);
-	if (r != -EBUSY)
-		return r;
-	if (mkdirat(parent, "sandlot-main", 0755) < 0 && errno != EEXIST)
-		return -errno;
-	snprintf(pid, sizeof(pid), "%d", getppid());
-	r = fd_write_file(parent, "sandlot-main/cgroup.procs", pid);
-	if (r == 0)
-		r = fd_write_file(parent, "sandlot-main/cgroup.procs", "0");
-	return r < 0 ? r : fd_write_file(parent, "cgroup.subtree_control", word);
+	return fd_write_file(fd, "cgroup.subtree_control", word);
 }
 
 /* A controller that the unified tree offers is used there; else it must have a v1 hierarchy. */
-static int find_controller(struct cgroup_tree *tree, enum cgroup_controller c, int own_fd,
+static int find_controller(struct cgroup_tree *tree, enum cgroup_controller c, int root_fd,
 	const char *offered, struct err *err)
 {
 	const char *name = controller_names[c];
 	auto_fd int root = -1;
 
 	if (has_word(offered, name)) {
-		int r = enable_v2(own_fd, name);
+		int r = enable_v2(root_fd, name);
 
 		if (r == 0)
 			r = enable_v2(tree->unified_fd, name);
@@ -142,19 +119,19 @@ static int find_controller(struct cgroup_tree *tree, enum cgroup_controller c, i
 int cgroup_open(struct cgroup_tree *tree, const char *tag, struct err *err)
 {
 	char offered[256] = "";
-	auto_fd int own_fd = open_own_unified(err);
+	auto_fd int root_fd = open_unified(err);
 
 	*tree = (struct cgroup_tree){.unified_fd = -1, .v1_fd = {-1, -1, -1}};
-	if (own_fd < 0)
-		return own_fd;
+	if (root_fd < 0)
+		return root_fd;
 	snprintf(tree->name, sizeof(tree->name), "sandlot-%s", tag);
-	tree->unified_fd = open_dir(own_fd, tree->name, err);
+	tree->unified_fd = open_dir(root_fd, tree->name, err);
 	if (tree->unified_fd < 0)
 		return tree->unified_fd;
-	if (fd_read_file(own_fd, "cgroup.controllers", offered, sizeof(offered)) < 0)
+	if (fd_read_file(root_fd, "cgroup.controllers", offered, sizeof(offered)) < 0)
 		return err_sys(err, "read cgroup.controllers");
 	for (int c = 0; c < CGROUP_COUNT; c++) {
-		int r = find_controller(tree, c, own_fd, offered, err);
+		int r = find_controller(tree, c, root_fd, offered, err);
 
 		if (r < 0)
 			return r;
@@ -391,7 +368,11 @@ void cgroup_sweep(const struct cgroup_tree *tree)
 		r = fd_write_file(tree->unified_fd, file, "1");
 		for (int i = 0; i < 200 && (r = cgroup_remove(tree, entry->d_name)) == -EBUSY; i++)
 			usleep(5000);
-		log_info("removed the cgroup of lost sandbox %s: %s", entry->d_name, strerror(-r));
+		if (r < 0)
+			log_warning("the cgroup of lost sandbox %s stays: %s", entry->d_name,
+				strerror(-r));
+		else
+			log_info("removed the cgroup of lost sandbox %s", entry->d_name);
 	}
 	closedir(dir);
 }

@@ -22,7 +22,7 @@
  * What /proc tells about the host. Only names that everybody may read are masked: this procfs belongs
  * to the host's root, who is not mapped inside, so a file with mode 0400 is closed already.
  */
-static const char *const telling[] = {"acpi", "asound", "config.gz", "interrupts", "iomem",
+static const char *const telling[] = {"acpi", "asound", "cmdline", "config.gz", "interrupts", "iomem",
 	"ioports", "kallsyms", "kcore", "key-users", "keys", "kpagecgroup", "kpagecount",
 	"kpageflags", "latency_stats", "pagetypeinfo", "sched_debug", "scsi", "slabinfo",
 	"timer_list", "timer_stats", "vmallocinfo"};

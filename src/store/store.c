@@ -28,6 +28,7 @@ enum query {
 	Q_SANDBOX_LIST,
 	Q_SANDBOX_DUE,
 	Q_SANDBOX_TOUCH,
+	Q_SANDBOX_END_ALL,
 	Q_WORKSPACE_INSERT,
 	Q_WORKSPACE_GET,
 	Q_WORKSPACE_DELETE,
@@ -79,6 +80,8 @@ static const char *const queries[Q_COUNT] = {
 			  " OR (status = 'running' AND idle_timeout_s >= 0"
 			  " AND last_active_at + idle_timeout_s * 1000 <= ?1) LIMIT ?2",
 	[Q_SANDBOX_TOUCH] = "UPDATE sandboxes SET last_active_at = ?2 WHERE id = ?1",
+	[Q_SANDBOX_END_ALL] = "UPDATE sandboxes SET status = 'stopped', end_reason = ?1, end_signal = 0,"
+			      " end_detail = ?2 WHERE status IN ('running', 'paused')",
 	[Q_WORKSPACE_INSERT] = "INSERT INTO workspaces (id, organization, user, slot, created_at) "
 			       "VALUES (?1, ?2, ?3, ?4, ?5)",
 	[Q_WORKSPACE_GET] =
@@ -567,6 +570,21 @@ int store_sandbox_touch(
 	bind_text(stmt, 1, id);
 	sqlite3_bind_int64(stmt, 2, last_active_at_ms);
 	r = run(store, stmt, "note a use", err);
+	pthread_mutex_unlock(&store->lock);
+	return r;
+}
+
+int store_sandbox_end_all(struct store *store, enum end_reason reason, const char *detail,
+	struct err *err)
+{
+	sqlite3_stmt *stmt;
+	int r;
+
+	pthread_mutex_lock(&store->lock);
+	stmt = use(store, Q_SANDBOX_END_ALL);
+	bind_text(stmt, 1, end_reason_name(reason));
+	bind_text(stmt, 2, detail);
+	r = run(store, stmt, "end all sandboxes", err);
 	pthread_mutex_unlock(&store->lock);
 	return r;
 }

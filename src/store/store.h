@@ -64,6 +64,10 @@ int store_sandbox_due(struct store *store, int64_t now_ms, char ids[][ID_LEN + 1
 int store_sandbox_touch(
 	struct store *store, const char *id, int64_t last_active_at_ms, struct err *err) must_check;
 
+/* Notes that every sandbox that ran was ended, all at once. */
+int store_sandbox_end_all(struct store *store, enum end_reason reason, const char *detail,
+	struct err *err) must_check;
+
 struct workspace_record {
 	char id[ID_LEN + 1];
 	struct owner owner;
