@@ -35,6 +35,7 @@ int engine_open(const struct engine_config *config, struct engine **ret_engine, 
 	engine->config = *config;
 	/* Sequence numbers go on growing over restarts, so that a client can tell old from new. */
 	engine->event_sequence = (uint64_t)clock_wall_ms() * 1000;
+	pthread_mutex_init(&engine->births, NULL);
 	pthread_mutex_init(&engine->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -127,6 +128,7 @@ void engine_close(struct engine *engine)
 	for (size_t i = 0; i < engine->lost_count; i++)
 		sandbox_unref(engine->lost[i]);
 	free(engine->lost);
+	pthread_mutex_destroy(&engine->births);
 	pthread_mutex_destroy(&engine->lock);
 	pthread_cond_destroy(&engine->work);
 	free(engine);

@@ -3,8 +3,8 @@
  * Everything that is alive in the daemon: the sandboxes it works with, the store, the driver, the
  * reactor and the reaper. One of it exists; it is passed around, not global.
  *
- * Lock order, everywhere: sandbox.life, then engine.lock, then sandbox.state, then the locks of link,
- * store and stream, which call nobody back while held.
+ * Lock order, everywhere: sandbox.life, then engine.births, then engine.lock, then sandbox.state, then
+ * the locks of link, store and stream, which call nobody back while held.
  */
 #pragma once
 

@@ -115,6 +115,14 @@ static int flush(struct link *link)
 	return 0;
 }
 
+/* Forgets what waits, which the caller drops. The lock is held. */
+static void empty(struct link *link)
+{
+	link->out_first = NULL;
+	link->out_last = &link->out_first;
+	link->out_len = 0;
+}
+
 static struct chunk *make_chunk(uint16_t kind, uint32_t id, const void *payload, size_t len, int fd)
 {
 	struct chunk *chunk = mem_new(sizeof(*chunk) + FRAME_HEADER_LEN + len);
@@ -152,11 +160,14 @@ int link_send(
 		*link->out_last = chunk;
 		link->out_last = &chunk->next;
 		link->out_len += chunk->len;
-		chunk = NULL;
 		if (idle)
 			r = flush(link);
 		if (r == 0 && idle && link->out_first)
 			watch_set(link->watch, EPOLLIN | EPOLLOUT);
+		if (r == 0)
+			chunk = NULL;
+		else /* refused whole, and the first: it is not to go out later */
+			empty(link);
 	}
 	pthread_mutex_unlock(&link->lock);
 	if (chunk)

@@ -39,7 +39,7 @@ struct process {
 	uint64_t input_sent, input_taken;
 	bool input_open;
 	int timer_fd;
-	bool timed_out;
+	bool started, timed_out;
 
 	pthread_mutex_t lock; /* what follows */
 	uint64_t consumed, acked;
@@ -236,8 +236,9 @@ static int on_started(struct process *process, struct unpack *in)
 {
 	uint32_t pid = unpack_u32(in);
 
-	if (!unpack_done(in))
+	if (!unpack_done(in) || process->started)
 		return -EPROTO;
+	process->started = true;
 	process->sink->started(process->arg, pid);
 	push_input(process);
 	return 0;
@@ -249,7 +250,8 @@ static int on_failed(struct process *process, struct unpack *in)
 	struct process_end how = {
 		.errnum = (int)unpack_u32(in), .reason = END_EXITED, .exit_code = 126};
 
-	if (!unpack_done(in) || stage < AGENT_STAGE_SETUP || stage > AGENT_STAGE_EXEC)
+	if (!unpack_done(in) || process->started || stage < AGENT_STAGE_SETUP ||
+		stage > AGENT_STAGE_EXEC)
 		return -EPROTO;
 	how.outcome = stage == AGENT_STAGE_CWD	  ? PROCESS_BAD_CWD
 		      : stage == AGENT_STAGE_EXEC ? PROCESS_NOT_RUN
@@ -267,7 +269,8 @@ static int on_output(struct process *process, struct unpack *in)
 	uint8_t stream = unpack_u8(in);
 	size_t len = (size_t)(in->end - in->at);
 
-	if (in->bad || offset != process->offset || (stream != 1 && stream != 2))
+	/* An empty piece would not count against the window, however many there are. */
+	if (in->bad || len == 0 || offset != process->offset || (stream != 1 && stream != 2))
 		return -EPROTO;
 	pthread_mutex_lock(&process->lock);
 	outstanding = offset + len - process->acked;
@@ -322,8 +325,13 @@ int process_frame(struct sandbox *sandbox, const struct frame *frame)
 {
 	struct unpack in = UNPACK_INIT(frame->payload, frame->len);
 	struct process *process;
-	int r = -EPROTO;
+	size_t i = 0;
+	int r;
 
+	while (i < array_len(takers) && takers[i].kind != frame->kind)
+		i++;
+	if (i == array_len(takers))
+		return -EPROTO;
 	pthread_mutex_lock(&sandbox->state);
 	for (process = sandbox->processes; process && process->id != frame->id;)
 		process = process->next;
@@ -333,10 +341,7 @@ int process_frame(struct sandbox *sandbox, const struct frame *frame)
 	/* One that was given up on, or belonged to a daemon before us. */
 	if (!process)
 		return 0;
-	for (size_t i = 0; i < array_len(takers); i++) {
-		if (takers[i].kind == frame->kind)
-			r = takers[i].take(process, &in);
-	}
+	r = takers[i].take(process, &in);
 	process_unref(process);
 	return r;
 }

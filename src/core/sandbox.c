@@ -94,32 +94,42 @@ static struct sandbox *find(struct engine *engine, const char *id)
 	return found ? sandbox_ref(*found) : NULL;
 }
 
+/* A handle with a reference for the caller; takes over the record. The engine's lock is held. */
+static struct sandbox *make_handle(
+	struct engine *engine, struct sandbox_record *record, bool living)
+{
+	struct sandbox *sandbox = mem_new(sizeof(*sandbox));
+	pthread_condattr_t attr;
+
+	sandbox->refs = 1;
+	sandbox->engine = engine;
+	memcpy(sandbox->id, record->id, sizeof(sandbox->id));
+	pthread_mutex_init(&sandbox->life, NULL);
+	pthread_mutex_init(&sandbox->state, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&sandbox->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	sandbox->record = *record;
+	atomic_init(&sandbox->last_active_ms, record->last_active_at_ms);
+	/* Nobody can have it yet, so this succeeds, and is not against the order of locks. */
+	if (living && pthread_mutex_trylock(&sandbox->life) != 0)
+		abort();
+	if (!tsearch(sandbox, &engine->sandboxes, compare))
+		abort();
+	return sandbox;
+}
+
 struct sandbox *sandbox_attach(struct engine *engine, struct sandbox_record *record)
 {
 	struct sandbox *sandbox;
 
 	pthread_mutex_lock(&engine->lock);
 	sandbox = find(engine, record->id);
-	if (sandbox) {
+	if (sandbox)
 		sandbox_record_fini(record);
-	} else {
-		pthread_condattr_t attr;
-
-		sandbox = mem_new(sizeof(*sandbox));
-		sandbox->refs = 1;
-		sandbox->engine = engine;
-		memcpy(sandbox->id, record->id, sizeof(sandbox->id));
-		pthread_mutex_init(&sandbox->life, NULL);
-		pthread_mutex_init(&sandbox->state, NULL);
-		pthread_condattr_init(&attr);
-		pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-		pthread_cond_init(&sandbox->changed, &attr);
-		pthread_condattr_destroy(&attr);
-		sandbox->record = *record;
-		atomic_init(&sandbox->last_active_ms, record->last_active_at_ms);
-		if (!tsearch(sandbox, &engine->sandboxes, compare))
-			abort();
-	}
+	else
+		sandbox = make_handle(engine, record, false);
 	pthread_mutex_unlock(&engine->lock);
 	return sandbox;
 }
@@ -138,6 +148,43 @@ static void detach(struct sandbox *sandbox)
 	pthread_mutex_unlock(&engine->lock);
 }
 
+/* Removes the row and the handle together: a new one of the same id must not find the old handle. */
+static int forget(struct sandbox *sandbox,
+	int (*remove_row)(struct store *store, const char *id, struct err *err), struct err *err)
+{
+	struct engine *engine = sandbox->engine;
+	int r;
+
+	pthread_mutex_lock(&engine->births);
+	r = remove_row(engine->config.store, sandbox->id, err);
+	if (r == 0)
+		detach(sandbox);
+	pthread_mutex_unlock(&engine->births);
+	return r;
+}
+
+/*
+ * Adds a row and its handle together, with its life lock held: whoever finds it waits until it has
+ * come up. Takes over the record.
+ */
+static int give_birth(struct engine *engine, struct sandbox_record *record,
+	struct sandbox **ret_sandbox, struct err *err)
+{
+	int r;
+
+	pthread_mutex_lock(&engine->births);
+	r = store_sandbox_insert(engine->config.store, record, err);
+	if (r == 0) {
+		pthread_mutex_lock(&engine->lock);
+		*ret_sandbox = make_handle(engine, record, true);
+		pthread_mutex_unlock(&engine->lock);
+	} else {
+		sandbox_record_fini(record);
+	}
+	pthread_mutex_unlock(&engine->births);
+	return r;
+}
+
 static int not_found(struct err *err, const char *id)
 {
 	return err_explain(err, ERR_NOT_FOUND, "sandbox_not_found",
@@ -150,26 +197,53 @@ static bool owns(const struct owner *owner, const struct sandbox_record *record)
 				 strcmp(owner->user, record->owner.user) == 0);
 }
 
-int sandbox_get(struct engine *engine, const struct owner *owner, const char *id,
+static struct sandbox *find_in_memory(struct engine *engine, const char *id)
+{
+	struct sandbox *sandbox;
+
+	pthread_mutex_lock(&engine->lock);
+	sandbox = find(engine, id);
+	pthread_mutex_unlock(&engine->lock);
+	return sandbox;
+}
+
+/* Reads the row and makes its handle while neither can come or go: the row cannot grow old meanwhile. */
+static int load(struct engine *engine, const struct owner *owner, const char *id,
 	struct sandbox **ret_sandbox, struct err *err)
 {
 	struct sandbox_record record;
+	int r = 0;
+
+	pthread_mutex_lock(&engine->births);
+	*ret_sandbox = find_in_memory(engine, id);
+	if (!*ret_sandbox) {
+		r = store_sandbox_get(engine->config.store, owner, id, &record, err);
+		if (r == 0)
+			*ret_sandbox = sandbox_attach(engine, &record);
+	}
+	pthread_mutex_unlock(&engine->births);
+	return r;
+}
+
+int sandbox_get(struct engine *engine, const struct owner *owner, const char *id,
+	struct sandbox **ret_sandbox, struct err *err)
+{
 	struct sandbox *sandbox;
+	bool owned;
 	int r;
 
 	if (!id_is_valid(id))
 		return not_found(err, id);
-	pthread_mutex_lock(&engine->lock);
-	sandbox = find(engine, id);
-	pthread_mutex_unlock(&engine->lock);
+	sandbox = find_in_memory(engine, id);
 	if (!sandbox) {
-		r = store_sandbox_get(engine->config.store, owner, id, &record, err);
+		r = load(engine, owner, id, &sandbox, err);
 		if (r < 0)
 			return r;
-		sandbox = sandbox_attach(engine, &record);
 	}
-	/* The owner of a record never changes, so it can be read without the lock. */
-	if (!owns(owner, &sandbox->record)) {
+	pthread_mutex_lock(&sandbox->state);
+	owned = owns(owner, &sandbox->record);
+	pthread_mutex_unlock(&sandbox->state);
+	if (!owned) {
 		sandbox_unref(sandbox);
 		return not_found(err, id);
 	}
@@ -403,7 +477,7 @@ static int bring_up(struct sandbox *sandbox, struct err *err)
 {
 	struct driver *driver = sandbox->engine->config.driver;
 	struct driver_spec spec = {.id = sandbox->id,
-		.hostname = sandbox->id,
+		.hostname = "sandbox",
 		.slot = sandbox->record.slot,
 		.resources = sandbox->record.resources};
 	struct driver_end how = {0};
@@ -617,13 +691,17 @@ static int set_frozen(struct sandbox *sandbox, bool frozen, struct err *err)
 {
 	struct driver *driver = sandbox->engine->config.driver;
 	int r = begin(sandbox, frozen ? SANDBOX_PAUSE : SANDBOX_RESUME, err);
+	struct err ignored;
 
 	if (r != 0)
 		return finish(sandbox, r);
 	r = driver->ops->freeze(driver, sandbox->id, frozen, err);
-	if (r == 0)
-		r = write_status(
-			sandbox, frozen ? SANDBOX_PAUSED : SANDBOX_RUNNING, END_NONE, 0, NULL, err);
+	if (r < 0)
+		return finish(sandbox, r);
+	r = write_status(sandbox, frozen ? SANDBOX_PAUSED : SANDBOX_RUNNING, END_NONE, 0, NULL, err);
+	/* One that is frozen and said to run would never answer. */
+	if (r < 0 && driver->ops->freeze(driver, sandbox->id, !frozen, &ignored) < 0)
+		log_error("sandbox %s: %s", sandbox->id, ignored.message);
 	return finish(sandbox, r);
 }
 
@@ -657,21 +735,22 @@ int sandbox_reset(struct sandbox *sandbox, struct err *err)
 	return finish(sandbox, r);
 }
 
+/* life is held. The row goes last: until then nobody can make another one of its id. */
 static int remove_one(struct sandbox *sandbox, struct err *err)
 {
 	struct driver *driver = sandbox->engine->config.driver;
+	struct err ignored;
 	int r = take_down(sandbox, false, err);
 
-	if (r == 0)
-		r = store_sandbox_delete(sandbox->engine->config.store, sandbox->id, err);
 	if (r < 0)
 		return r;
-	detach(sandbox);
-	sandbox_announce(sandbox);
-	/* The row is gone, so this cannot fail the call; what stays is removed on the next start. */
-	if (driver->ops->clean(driver, sandbox->id, sandbox->record.slot, DRIVER_PART_ALL, err) < 0)
-		log_error("sandbox %s: %s", sandbox->id, err->message);
-	return 0;
+	/* It is not to fail the call: what stays is removed on the next start. */
+	if (driver->ops->clean(driver, sandbox->id, sandbox->record.slot, DRIVER_PART_ALL, &ignored) < 0)
+		log_error("sandbox %s: %s", sandbox->id, ignored.message);
+	r = forget(sandbox, store_sandbox_delete, err);
+	if (r == 0)
+		sandbox_announce(sandbox);
+	return r;
 }
 
 int sandbox_delete(struct sandbox *sandbox, struct err *err)
@@ -683,33 +762,74 @@ int sandbox_delete(struct sandbox *sandbox, struct err *err)
 	return finish(sandbox, r);
 }
 
+/* A sandbox that is there only so that nobody takes up its workspace; its life lock is held. */
+static int claim(struct engine *engine, const struct workspace_record *workspace,
+	struct sandbox **ret_sandbox, struct err *err)
+{
+	struct sandbox_record record;
+
+	sandbox_record_init(&record);
+	memcpy(record.id, workspace->id, sizeof(record.id));
+	record.owner = workspace->owner;
+	record.status = SANDBOX_CREATING;
+	record.idle_timeout_s = record.lifetime_s = SANDBOX_NO_LIMIT;
+	return give_birth(engine, &record, ret_sandbox, err);
+}
+
+/* life is held. */
+static int purge(struct sandbox *sandbox, struct err *err)
+{
+	struct driver *driver = sandbox->engine->config.driver;
+	struct err ignored;
+	int r = take_down(sandbox, false, err);
+
+	if (r < 0)
+		return r;
+	r = driver->ops->clean(driver, sandbox->id, sandbox->record.slot,
+		DRIVER_PART_ALL | DRIVER_PART_WORKSPACE, err);
+	if (r == 0)
+		r = forget(sandbox, store_workspace_delete, err);
+	else if (forget(sandbox, store_sandbox_delete, &ignored) < 0)
+		log_error("sandbox %s: %s", sandbox->id, ignored.message);
+	if (sandbox->gone)
+		sandbox_announce(sandbox);
+	return r;
+}
+
 int sandbox_purge(struct engine *engine, const struct owner *owner, const char *id, struct err *err)
 {
-	struct driver *driver = engine->config.driver;
-	auto_(sandbox_unrefp) struct sandbox *sandbox = NULL;
 	struct workspace_record workspace;
 	int r;
 
 	if (!id_is_valid(id))
 		return not_found(err, id);
-	r = store_workspace_get(engine->config.store, owner, id, &workspace, err);
-	if (r < 0)
-		return r;
-	if (sandbox_get(engine, owner, id, &sandbox, err) == 0) {
-		r = sandbox_delete(sandbox, err);
-		if (r < 0 && r != -ENOENT)
+	/* Somebody may create or delete it between our look and our try; then we look again. */
+	for (int attempt = 0; attempt < 3; attempt++) {
+		auto_(sandbox_unrefp) struct sandbox *sandbox = NULL;
+
+		r = store_workspace_get(engine->config.store, owner, id, &workspace, err);
+		if (r < 0)
+			return r;
+		r = sandbox_get(engine, owner, id, &sandbox, err);
+		if (r == 0)
+			pthread_mutex_lock(&sandbox->life);
+		else if (r == -ENOENT)
+			r = claim(engine, &workspace, &sandbox, err);
+		if (r == -EEXIST)
+			continue;
+		if (r < 0)
+			return r;
+		r = sandbox->gone ? not_found(err, id) : purge(sandbox, err);
+		if (finish(sandbox, r) != -ENOENT)
 			return r;
 	}
-	r = driver->ops->clean(
-		driver, id, workspace.slot, DRIVER_PART_ALL | DRIVER_PART_WORKSPACE, err);
-	return r < 0 ? r : store_workspace_delete(engine->config.store, id, err);
+	return r;
 }
 
 /* Undoes a create that failed: nothing of it may stay, but a workspace from before does. */
 static void undo_create(struct sandbox *sandbox, bool kept_workspace)
 {
 	struct driver *driver = sandbox->engine->config.driver;
-	struct store *store = sandbox->engine->config.store;
 	unsigned parts = DRIVER_PART_ALL | (kept_workspace ? 0 : DRIVER_PART_WORKSPACE);
 	struct err err;
 	int r = driver->ops->stop(driver, sandbox->id, NULL, &err);
@@ -718,11 +838,11 @@ static void undo_create(struct sandbox *sandbox, bool kept_workspace)
 	if (r == 0)
 		r = driver->ops->clean(driver, sandbox->id, sandbox->record.slot, parts, &err);
 	if (r == 0)
-		r = kept_workspace ? store_sandbox_delete(store, sandbox->id, &err)
-				   : store_workspace_delete(store, sandbox->id, &err);
-	if (r < 0)
+		r = forget(sandbox, kept_workspace ? store_sandbox_delete : store_workspace_delete, &err);
+	if (r < 0) {
 		log_error("undo the creation of sandbox %s: %s", sandbox->id, err.message);
-	detach(sandbox);
+		detach(sandbox);
+	}
 }
 
 int sandbox_create(struct engine *engine, const struct sandbox_record *draft,
@@ -744,13 +864,9 @@ int sandbox_create(struct engine *engine, const struct sandbox_record *draft,
 		id_new(record.created_at_ms, record.id);
 	kept = draft->id[0] && store_workspace_get(engine->config.store, &record.owner, record.id,
 				       &workspace, &ignored) == 0;
-	r = store_sandbox_insert(engine->config.store, &record, err);
-	if (r < 0) {
-		sandbox_record_fini(&record);
+	r = give_birth(engine, &record, &sandbox, err);
+	if (r < 0)
 		return r;
-	}
-	sandbox = sandbox_attach(engine, &record);
-	pthread_mutex_lock(&sandbox->life);
 	r = bring_up(sandbox, err);
 	if (r == 0)
 		r = write_running(sandbox, err);
@@ -775,9 +891,11 @@ static int find_existing(struct engine *engine, const struct sandbox_record *dra
 		return sandbox_get(engine, &draft->owner, draft->id, ret_sandbox, err);
 	if (!draft->project[0])
 		return -ENOENT;
+	pthread_mutex_lock(&engine->births);
 	r = store_sandbox_find(engine->config.store, &draft->owner, draft->project, &record, err);
 	if (r == 0)
 		*ret_sandbox = sandbox_attach(engine, &record);
+	pthread_mutex_unlock(&engine->births);
 	return r;
 }
 

@@ -33,6 +33,8 @@ struct engine {
 	struct engine_config config;
 	struct reactor *reactor;
 
+	pthread_mutex_t births; /* held while a row and its handle come or go together */
+
 	pthread_mutex_t lock; /* what follows */
 	pthread_cond_t work;
 	void *sandboxes;       /* a tsearch tree by id */

@@ -47,14 +47,19 @@ static json_t *text_of(const char *text)
 
 char *answer_error_text(const struct err *err, const char *request_id)
 {
-	json_t *document = json_pack("{s:{s:o, s:o, s:b, s:o, s:s}}", "error",	     /* */
-		"code", text_of(err->code),					     /* */
-		"message", text_of(err->message),				     /* */
-		"retryable", (int)err_class((enum err_kind)err->kind)->retryable, /* */
-		"remediation", err->remedy[0] ? text_of(err->remedy) : json_null(), /* */
-		"request_id", request_id);
-	char *text = json_dumps(document, JSON_COMPACT);
+	bool retryable = err_class((enum err_kind)err->kind)->retryable;
+	json_t *error = json_object();
+	json_t *document = json_object();
+	char *text;
 
+	json_object_set_new(error, "code", text_of(err->code));
+	json_object_set_new(error, "message", text_of(err->message));
+	json_object_set_new(error, "retryable", json_boolean(retryable));
+	json_object_set_new(
+		error, "remediation", err->remedy[0] ? text_of(err->remedy) : json_null());
+	json_object_set_new(error, "request_id", json_string(request_id));
+	json_object_set_new(document, "error", error);
+	text = json_dumps(document, JSON_COMPACT);
 	json_decref(document);
 	return text ? text : mem_strdup("{}");
 }
@@ -114,10 +119,17 @@ static void drop_request(void *arg)
 	request_unref(arg);
 }
 
+/* The buffer of a download. Of unknown size it goes out in chunks, from the connection's own buffer. */
+static size_t block_for(uint64_t size)
+{
+	if (size == UINT64_MAX || size == 0)
+		return 1;
+	return size < DOWNLOAD_BLOCK ? (size_t)size : DOWNLOAD_BLOCK;
+}
+
 static struct MHD_Response *make_response(struct request *req)
 {
 	struct answer *answer = &req->answer;
-	uint64_t size = answer->size;
 	struct MHD_Response *response = NULL;
 
 	switch (answer->kind) {
@@ -130,18 +142,13 @@ static struct MHD_Response *make_response(struct request *req)
 			answer->bytes = NULL;
 		break;
 	case ANSWER_FD:
-		/* Of unknown size: sent in chunks from the connection's own buffer, no block needed. */
 		response = MHD_create_response_from_callback(
-			size == UINT64_MAX ? MHD_SIZE_UNKNOWN : size,
-			size == UINT64_MAX	? 1
-			: size > DOWNLOAD_BLOCK ? DOWNLOAD_BLOCK
-			: size		        ? size
-						: 1,
-			download_pull, request_ref(req), drop_request);
+			answer->size == UINT64_MAX ? MHD_SIZE_UNKNOWN : answer->size,
+			block_for(answer->size), download_pull, request_ref(req), drop_request);
 		break;
 	case ANSWER_STREAM:
-		response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 1, pull_stream,
-			request_ref(req), drop_request);
+		response = MHD_create_response_from_callback(
+			MHD_SIZE_UNKNOWN, 1, pull_stream, request_ref(req), drop_request);
 		break;
 	}
 	return response;
@@ -179,8 +186,7 @@ bool answer_queue(struct request *req, struct MHD_Connection *connection)
 	add_headers(req, response);
 	/* To HEAD the library would send the last chunk of a body that there is not. */
 	if (req->method == METHOD_HEAD && has_no_size(&req->answer))
-		MHD_set_response_options(response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT,
-			MHD_RO_END);
+		MHD_set_response_options(response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END);
 	if (req->answer.kind == ANSWER_STREAM)
 		bind_stream(req);
 	queued = MHD_queue_response(connection, (unsigned)req->answer.status, response);
@@ -196,9 +202,11 @@ bool answer_write(struct request *req, int sock)
 
 	if (answer->kind == ANSWER_BYTES) {
 		buf_printf(&text, "HTTP/1.1 %d %s\r\nConnection: close\r\nX-Request-ID: %s\r\n",
-			answer->status, MHD_get_reason_phrase_for((unsigned)answer->status), req->id);
+			answer->status, MHD_get_reason_phrase_for((unsigned)answer->status),
+			req->id);
 		for (size_t i = 0; i < array_len(common_headers); i++)
-			buf_printf(&text, "%s: %s\r\n", common_headers[i].name, common_headers[i].value);
+			buf_printf(&text, "%s: %s\r\n", common_headers[i].name,
+				common_headers[i].value);
 		if (answer->type)
 			buf_printf(&text, "Content-Type: %s\r\n", answer->type);
 		for (struct answer_header *h = answer->headers; h; h = h->next)
@@ -209,9 +217,8 @@ bool answer_write(struct request *req, int sock)
 		if (req->method != METHOD_HEAD)
 			buf_append(&text, answer->bytes, answer->len);
 		/* Nothing was sent on this connection before, so what fits its buffer goes at once. */
-		written = !text.failed &&
-			  send(sock, text.data, text.len, MSG_NOSIGNAL | MSG_DONTWAIT) ==
-				  (ssize_t)text.len;
+		written = !text.failed && send(sock, text.data, text.len,
+						  MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)text.len;
 	}
 	shutdown(sock, SHUT_WR);
 	buf_fini(&text);

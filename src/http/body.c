@@ -39,8 +39,8 @@ int body_parse(const char *text, size_t len, json_t **ret_object, struct err *er
 			why.text);
 	if (!json_is_object(object)) {
 		json_decref(object);
-		return err_explain(err, ERR_INVALID, "invalid_json", NULL,
-			"the body must be a JSON object");
+		return err_explain(
+			err, ERR_INVALID, "invalid_json", NULL, "the body must be a JSON object");
 	}
 	*ret_object = object;
 	return 0;

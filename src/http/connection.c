@@ -3,11 +3,12 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "http/loop.h"
 #include "http/request_private.h"
 #include "http/server_private.h"
 
-#include <netinet/in.h>
 #include <linux/tcp.h>
+#include <netinet/in.h>
 #include <sys/socket.h>
 
 static void unref(void *owner)
@@ -36,7 +37,7 @@ static void hang_up(void *owner, uint32_t events)
 	if (connection->request)
 		req = request_ref(connection->request);
 	if (connection->sock >= 0)
-		poller_set_alarm(connection->loop->server->poller, &connection->nudge_alarm,
+		poller_set_alarm(loop_server(connection->loop)->poller, &connection->nudge_alarm,
 			clock_steady_ms() + CONNECTION_NUDGE_MS);
 	pthread_mutex_unlock(&connection->lock);
 	if (req)
@@ -58,7 +59,7 @@ static void nudge(void *owner, uint32_t events)
 	if (connection->sock >= 0) {
 		shutdown(connection->sock, SHUT_RD);
 		connection->nudges++;
-		poller_set_alarm(connection->loop->server->poller, &connection->nudge_alarm,
+		poller_set_alarm(loop_server(connection->loop)->poller, &connection->nudge_alarm,
 			clock_steady_ms() + CONNECTION_NUDGE_MS * connection->nudges);
 	}
 	pthread_mutex_unlock(&connection->lock);
@@ -67,10 +68,10 @@ static void nudge(void *owner, uint32_t events)
 static const struct poller_ops watch_ops = {ref, unref, hang_up};
 static const struct poller_ops nudge_ops = {ref, unref, nudge};
 
-struct connection *connection_open(struct server_loop *loop, int sock)
+struct connection *connection_open(struct loop *loop, int sock)
 {
 	struct connection *connection = mem_new(sizeof(*connection));
-	struct server *server = loop->server;
+	struct server *server = loop_server(loop);
 
 	atomic_init(&connection->refs, 1);
 	pthread_mutex_init(&connection->lock, NULL);
@@ -78,12 +79,12 @@ struct connection *connection_open(struct server_loop *loop, int sock)
 	connection->sock = sock;
 	connection->watch = (struct poller_watch){.ops = &watch_ops, .owner = connection};
 	connection->nudge_alarm = (struct poller_alarm){.ops = &nudge_ops, .owner = connection};
-	pthread_mutex_lock(&server->lock);
+	pthread_mutex_lock(&server->clients_lock);
 	connection->next = server->clients;
 	if (connection->next)
 		connection->next->prev = connection;
 	server->clients = connection;
-	pthread_mutex_unlock(&server->lock);
+	pthread_mutex_unlock(&server->clients_lock);
 	/* Without it a hangup is noticed late: no reason to turn the client away. */
 	if (poller_arm(server->poller, &connection->watch, sock, EPOLLRDHUP) < 0)
 		log_warning("a client's connection cannot be watched");
@@ -92,17 +93,17 @@ struct connection *connection_open(struct server_loop *loop, int sock)
 
 void connection_close(struct connection *connection)
 {
-	struct server *server = connection->loop->server;
+	struct server *server = loop_server(connection->loop);
 
 	poller_forget(server->poller, &connection->watch);
-	pthread_mutex_lock(&server->lock);
+	pthread_mutex_lock(&server->clients_lock);
 	if (connection->prev)
 		connection->prev->next = connection->next;
 	else
 		server->clients = connection->next;
 	if (connection->next)
 		connection->next->prev = connection->prev;
-	pthread_mutex_unlock(&server->lock);
+	pthread_mutex_unlock(&server->clients_lock);
 	pthread_mutex_lock(&connection->lock);
 	connection->sock = -1;
 	poller_set_alarm(server->poller, &connection->nudge_alarm, 0);
@@ -175,7 +176,7 @@ void connection_sweep(struct server *server)
 {
 	uint64_t now = clock_steady_ms();
 
-	pthread_mutex_lock(&server->lock);
+	pthread_mutex_lock(&server->clients_lock);
 	for (struct connection *c = server->clients; c; c = c->next) {
 		pthread_mutex_lock(&c->lock);
 		if (is_past_head(c))
@@ -184,17 +185,5 @@ void connection_sweep(struct server *server)
 			check_head(c, now);
 		pthread_mutex_unlock(&c->lock);
 	}
-	pthread_mutex_unlock(&server->lock);
-}
-
-void connection_cut_all(struct server *server)
-{
-	pthread_mutex_lock(&server->lock);
-	for (struct connection *c = server->clients; c; c = c->next) {
-		pthread_mutex_lock(&c->lock);
-		if (c->sock >= 0)
-			shutdown(c->sock, SHUT_RDWR);
-		pthread_mutex_unlock(&c->lock);
-	}
-	pthread_mutex_unlock(&server->lock);
+	pthread_mutex_unlock(&server->clients_lock);
 }

@@ -22,14 +22,14 @@
 #define CONNECTION_SWEEP_MS 2000
 #define CONNECTION_NUDGE_MS 10
 
+struct loop;
 struct request;
 struct server;
-struct server_loop;
 
 struct connection {
 	atomic_uint refs; /* the library's, and callbacks of the poller */
-	struct server_loop *loop;
-	struct connection *prev, *next; /* in server->clients, under the server's lock */
+	struct loop *loop;
+	struct connection *prev, *next; /* in server->clients, under its lock */
 
 	pthread_mutex_t lock;
 	int sock; /* -1 once it is closed */
@@ -46,7 +46,7 @@ struct connection {
 };
 
 /* Both on the connection's thread, when it begins and before its descriptor is closed. */
-struct connection *connection_open(struct server_loop *loop, int sock);
+struct connection *connection_open(struct loop *loop, int sock);
 void connection_close(struct connection *connection);
 
 /* A request begins, has all its headers, is over. */
@@ -54,6 +54,5 @@ void connection_begin(struct connection *connection, struct request *req);
 void connection_pass_head(struct connection *connection);
 void connection_end(struct connection *connection);
 
-/* Cuts those whose headers take too long; cuts all. */
+/* Cuts those whose headers take too long. */
 void connection_sweep(struct server *server);
-void connection_cut_all(struct server *server);

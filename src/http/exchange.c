@@ -24,15 +24,15 @@
 
 void *exchange_open(void *arg, const char *target, struct MHD_Connection *connection)
 {
-	struct server_loop *loop = arg;
+	struct loop *loop = arg;
 	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
 	struct connection *client = info->socket_context;
-	struct request *req = request_new(loop->server, connection, client->sock, target);
+	struct request *req = request_new(loop, connection, client->sock, target);
 
 	req->client = client;
 	connection_begin(client, req);
-	server_add_request(loop->server, req);
+	server_add_request(req->server, req);
 	return req;
 }
 
@@ -41,8 +41,8 @@ static bool is_good_id(const char *id)
 	size_t len = id ? strlen(id) : 0;
 
 	for (size_t i = 0; i < len; i++)
-		if (!(id[i] >= '0' && id[i] <= '9') && !((id[i] | 32) >= 'a' && (id[i] | 32) <= 'z') &&
-			!strchr("._-", id[i]))
+		if (!(id[i] >= '0' && id[i] <= '9') &&
+			!((id[i] | 32) >= 'a' && (id[i] | 32) <= 'z') && !strchr("._-", id[i]))
 			return false;
 	return len > 0 && len <= REQUEST_ID_MAX;
 }

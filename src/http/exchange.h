@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The callbacks of libmicrohttpd; their argument is the server's loop. */
+/* The callbacks of libmicrohttpd; their argument is the loop that runs it. */
 #pragma once
 
 #include <microhttpd.h>

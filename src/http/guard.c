@@ -17,8 +17,7 @@ static void add_host(struct guard *guard, const char *name, unsigned port)
 {
 	if (guard->count == NAMES_MAX)
 		return;
-	guard->hosts[guard->count++] =
-		port ? mem_printf("%s:%u", name, port) : mem_strdup(name);
+	guard->hosts[guard->count++] = port ? mem_printf("%s:%u", name, port) : mem_strdup(name);
 }
 
 /* Whether an authority names a port: the last colon is not inside an IPv6 address's brackets. */
@@ -84,7 +83,8 @@ int guard_check_source(const struct guard *guard, const struct headers *headers,
 		return err_set(err, ERR_INVALID, "the request has no Host header");
 	if (!is_own_host(guard, host))
 		return err_explain(err, ERR_MISDIRECTED, NULL,
-			"use the address the server listens on, or add the name to its allowed hosts",
+			"use the address the server listens on, or add the name to its allowed "
+			"hosts",
 			"the host %.100s is not served here", host);
 	if (origin && !is_own_origin(guard, origin))
 		return err_explain(err, ERR_DENIED, "foreign_origin", NULL,
@@ -176,7 +176,8 @@ int guard_check_body(unsigned route_flags, const struct headers *headers,
 	if (!(route_flags & (ROUTE_BODY | ROUTE_RAW_BODY)))
 		return err_set(err, ERR_INVALID, "this route takes no body");
 	if (coding && strcasecmp(coding, "identity") != 0)
-		return err_explain(err, ERR_MEDIA_TYPE, NULL, "send the body without Content-Encoding",
+		return err_explain(err, ERR_MEDIA_TYPE, NULL,
+			"send the body without Content-Encoding",
 			"the content encoding %.32s is not supported", coding);
 	if (route_flags & ROUTE_RAW_BODY)
 		return 0;
@@ -184,6 +185,7 @@ int guard_check_body(unsigned route_flags, const struct headers *headers,
 		return err_explain(err, ERR_MEDIA_TYPE, NULL, "send Content-Type: application/json",
 			"the body must be application/json");
 	if (body->size != GUARD_UNKNOWN_SIZE && body->size > REQUEST_BODY_MAX)
-		return err_set(err, ERR_TOO_LARGE, "the body is larger than %u bytes", REQUEST_BODY_MAX);
+		return err_set(
+			err, ERR_TOO_LARGE, "the body is larger than %u bytes", REQUEST_BODY_MAX);
 	return 0;
 }

@@ -68,6 +68,8 @@ void handling_returned(struct request *req, int r, struct err *err)
 	upload_end_reading(req);
 	if (r < 0 && req->upload.was_refused)
 		err_set(err, ERR_RATE, "too many uploads of this kind at once");
+	else if (r < 0 && req->upload.was_cut)
+		err_set(err, ERR_INVALID, "the client left before the body was complete");
 	if (r < 0)
 		request_fail(req, err);
 	pthread_mutex_lock(&req->lock);

@@ -71,7 +71,8 @@ static int append(struct reader *reader, struct header *known, const char *value
 	char *joined;
 
 	if (!is_list(known->name))
-		return err_set(reader->err, ERR_INVALID, "the header %.64s is given twice", known->name);
+		return err_set(
+			reader->err, ERR_INVALID, "the header %.64s is given twice", known->name);
 	joined = arena_alloc(reader->arena, before + 2 + len + 1);
 	memcpy(joined, known->value, before);
 	memcpy(joined + before, glue, 2);
@@ -81,8 +82,8 @@ static int append(struct reader *reader, struct header *known, const char *value
 	return 0;
 }
 
-static int add(struct reader *reader, const char *name, size_t name_len, const char *value,
-	size_t len)
+static int add(
+	struct reader *reader, const char *name, size_t name_len, const char *value, size_t len)
 {
 	struct headers *headers = &reader->headers;
 	struct header *known;
@@ -117,8 +118,8 @@ static enum MHD_Result read_one(void *arg, enum MHD_ValueKind kind, const char *
 	return reader->result == 0 ? MHD_YES : MHD_NO;
 }
 
-int headers_read(struct MHD_Connection *connection, struct arena *arena, struct headers *ret_headers,
-	struct err *err)
+int headers_read(struct MHD_Connection *connection, struct arena *arena,
+	struct headers *ret_headers, struct err *err)
 {
 	struct reader reader = {.arena = arena, .err = err};
 	int count = MHD_get_connection_values_n(connection, MHD_HEADER_KIND, NULL, NULL);

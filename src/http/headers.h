@@ -27,8 +27,8 @@ struct headers {
  * but those that are lists, which are joined. Space around a value is dropped. On failure ret_headers has
  * what came before the offending one.
  */
-int headers_read(struct MHD_Connection *connection, struct arena *arena, struct headers *ret_headers,
-	struct err *err) must_check;
+int headers_read(struct MHD_Connection *connection, struct arena *arena,
+	struct headers *ret_headers, struct err *err) must_check;
 
 /* The value, or NULL; the name in any case. */
 const char *headers_get(const struct headers *headers, const char *name);

@@ -7,6 +7,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -22,11 +23,13 @@ union address {
 static int bad_address(const char *text, struct err *err)
 {
 	return err_set(err, ERR_INVALID,
-		"\"%.80s\" is no address to listen on; it must look like 127.0.0.1:9090 or [::1]:9090",
+		"\"%.80s\" is no address to listen on; it must look like 127.0.0.1:9090 or "
+		"[::1]:9090",
 		text);
 }
 
-static int parse(const char *text, union address *address, socklen_t *len, char *host, struct err *err)
+static int parse(
+	const char *text, union address *address, socklen_t *len, char *host, struct err *err)
 {
 	const char *colon = strrchr(text, ':');
 	size_t host_len = colon ? (size_t)(colon - text) : 0;
@@ -44,13 +47,35 @@ static int parse(const char *text, union address *address, socklen_t *len, char 
 		address->v6.sin6_family = AF_INET6;
 		address->v6.sin6_port = htons((uint16_t)port);
 		*len = sizeof(address->v6);
-		return inet_pton(AF_INET6, inner, &address->v6.sin6_addr) == 1 ? 0
-										: bad_address(text, err);
+		return inet_pton(AF_INET6, inner, &address->v6.sin6_addr) == 1
+			       ? 0
+			       : bad_address(text, err);
 	}
 	address->v4.sin_family = AF_INET;
 	address->v4.sin_port = htons((uint16_t)port);
 	*len = sizeof(address->v4);
 	return inet_pton(AF_INET, host, &address->v4.sin_addr) == 1 ? 0 : bad_address(text, err);
+}
+
+/*
+ * Accepted sockets inherit these. They find the client that vanished without a word (a laptop put to
+ * sleep): by what it does not acknowledge, or on a quiet connection by probes.
+ */
+static void set_keepalive(int fd)
+{
+	static const struct {
+		int level, name, value;
+	} options[] = {
+		{SOL_SOCKET, SO_KEEPALIVE, 1},
+		{IPPROTO_TCP, TCP_KEEPIDLE, 60},
+		{IPPROTO_TCP, TCP_KEEPINTVL, 15},
+		{IPPROTO_TCP, TCP_KEEPCNT, 4},
+		{IPPROTO_TCP, TCP_USER_TIMEOUT, 120000},
+	};
+
+	for (size_t i = 0; i < array_len(options); i++)
+		setsockopt(fd, options[i].level, options[i].name, &options[i].value,
+			sizeof(options[i].value));
 }
 
 static int explain_bind(const char *text, struct err *err)
@@ -81,12 +106,13 @@ int listener_open(const char *text, struct listener *ret_listener, struct err *e
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (address.any.sa_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
+	set_keepalive(fd);
 	if (bind(fd, &address.any, len) < 0 || listen(fd, BACKLOG) < 0)
 		return explain_bind(text, err);
 	if (getsockname(fd, &address.any, &len) < 0)
 		return err_sys(err, "ask for the address of %s", text);
-	listener.port = ntohs(address.any.sa_family == AF_INET6 ? address.v6.sin6_port
-								: address.v4.sin_port);
+	listener.port = ntohs(
+		address.any.sa_family == AF_INET6 ? address.v6.sin6_port : address.v4.sin_port);
 	listener.fd = take_fd(&fd);
 	*ret_listener = listener;
 	return 0;

@@ -218,7 +218,8 @@ static int take_slot(struct poller *poller, struct poller_watch *watch)
 
 		if (!slots)
 			return -ENOMEM;
-		memset(slots + poller->slot_count, 0, (count - poller->slot_count) * sizeof(*slots));
+		memset(slots + poller->slot_count, 0,
+			(count - poller->slot_count) * sizeof(*slots));
 		for (index = count; index-- > poller->slot_count;) {
 			slots[index].next_free = poller->first_free;
 			poller->first_free = index + 1;

@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "http/handling.h"
+#include "http/loop.h"
 #include "http/request_private.h"
 #include "http/server_private.h"
 #include "http/stream_private.h"
@@ -12,6 +13,7 @@
 #include <errno.h>
 #include <microhttpd.h>
 #include <string.h>
+#include <strings.h>
 
 static void pump_ready(void *owner, uint32_t events);
 static void heartbeat_due(void *owner, uint32_t events);
@@ -29,14 +31,15 @@ static void drop(void *owner)
 static const struct poller_ops pump_ops = {hold, drop, pump_ready};
 static const struct poller_ops heartbeat_ops = {hold, drop, heartbeat_due};
 
-struct request *request_new(struct server *server, struct MHD_Connection *connection, int sock,
-	const char *raw_target)
+struct request *request_new(
+	struct loop *loop, struct MHD_Connection *connection, int sock, const char *raw_target)
 {
 	struct request *req = mem_new(sizeof(*req));
 
 	atomic_init(&req->refs, 1);
 	pthread_mutex_init(&req->lock, NULL);
-	req->server = server_ref(server);
+	req->loop = loop;
+	req->server = server_ref(loop_server(loop));
 	req->connection = connection;
 	req->sock = sock;
 	req->at_head = true;
@@ -59,13 +62,14 @@ void request_unref(struct request *req)
 {
 	if (!req || atomic_fetch_sub(&req->refs, 1) != 1)
 		return;
+	/* First: a stream that was never sent tells its producer now, which may be a kept object. */
+	answer_fini(&req->answer);
 	while (req->kept) {
 		struct kept *kept = req->kept;
 
 		req->kept = kept->next;
 		kept->release(kept->object);
 	}
-	answer_fini(&req->answer);
 	upload_fini(req);
 	json_decref(req->json);
 	buf_fini(&req->body);
@@ -108,6 +112,7 @@ void request_wake_locked(struct request *req)
 		return;
 	req->suspended = false;
 	MHD_resume_connection(req->connection);
+	loop_wake(req->loop);
 }
 
 void request_wake(struct request *req)
@@ -191,6 +196,15 @@ void request_wake_when(struct request *req, int fd, uint32_t events)
 	pthread_mutex_unlock(&req->lock);
 }
 
+static struct answer_header *find_header(const struct request *req, const char *name)
+{
+	struct answer_header *header = req->answer.headers;
+
+	while (header && strcasecmp(header->name, name) != 0)
+		header = header->next;
+	return header;
+}
+
 void request_fail(struct request *req, const struct err *err)
 {
 	enum err_kind kind = err->kind == ERR_NONE ? ERR_INTERNAL : (enum err_kind)err->kind;
@@ -198,10 +212,14 @@ void request_fail(struct request *req, const struct err *err)
 
 	if (kind == ERR_INTERNAL) {
 		/* The one place where it is logged; a client learns nothing of the host. */
-		log_error("request %s: %s", req->id, err->kind ? err->message : "no reason given");
-		err_set(&shown, ERR_INTERNAL, "the server failed; see its log for request %s", req->id);
+		log_error("request %s (%s %s): %s", req->id,
+			req->match.route ? req->match.route->method : "",
+			req->match.route ? req->match.route->path : "",
+			err->kind ? err->message : "no reason given");
+		err_set(&shown, ERR_INTERNAL, "the server failed; see its log for request %s",
+			req->id);
 	}
-	if (kind == ERR_RATE || kind == ERR_UNAVAILABLE)
+	if ((kind == ERR_RATE || kind == ERR_UNAVAILABLE) && !find_header(req, "Retry-After"))
 		request_answer_header(req, "Retry-After", "1");
 	if (kind == ERR_UNAUTHENTICATED)
 		request_answer_header(req, "WWW-Authenticate", "Bearer");
@@ -324,11 +342,8 @@ void request_keep(struct request *req, void *object, void (*release)(void *objec
 
 void request_answer_header(struct request *req, const char *name, const char *value)
 {
-	struct answer_header *header;
+	struct answer_header *header = find_header(req, name);
 
-	for (header = req->answer.headers; header; header = header->next)
-		if (strcasecmp(header->name, name) == 0)
-			break;
 	if (!header) {
 		header = arena_alloc(&req->arena, sizeof(*header));
 		header->next = req->answer.headers;
@@ -338,8 +353,8 @@ void request_answer_header(struct request *req, const char *name, const char *va
 	header->value = arena_strndup(&req->arena, value, strlen(value));
 }
 
-static struct answer *begin_answer(struct request *req, enum answer_kind kind, int status,
-	const char *type)
+static struct answer *begin_answer(
+	struct request *req, enum answer_kind kind, int status, const char *type)
 {
 	answer_fini(&req->answer);
 	req->answer.kind = kind;
@@ -353,7 +368,7 @@ void request_answer_json(struct request *req, int status, json_t *body)
 	struct answer *answer = begin_answer(req, ANSWER_BYTES, status, "application/json");
 
 	assert(body);
-	answer->bytes = json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY);
+	answer->bytes = json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(12));
 	json_decref(body);
 	if (answer->bytes) {
 		answer->len = strlen(answer->bytes);

@@ -10,6 +10,9 @@
  *
  * A handler returns 0 after one request_answer_* call, or -errno with *err set; the server turns
  * that into the error document. Memory that lives as long as the request: request_keep().
+ *
+ * A client that closes its sending side early, even if it would still read, counts as gone. A handler
+ * that already runs is not interrupted by that, and its answer reaches nobody.
  */
 #pragma once
 
@@ -40,8 +43,9 @@ const struct principal *request_principal(const struct request *req);
 /* A variable part of the path by its name in the route ("id"); never NULL for a name in the route. */
 const char *request_param(const struct request *req, const char *name);
 
-/* A query parameter or header, percent-decoded; NULL when absent. One with a NUL byte inside or one
- * given twice is refused by the server before the handler runs. */
+/* A query parameter (percent-decoded) or header; NULL when absent. A parameter with a NUL byte inside, and
+ * either of them given twice, is refused by the server before the handler runs; headers that are lists
+ * (Accept, If-None-Match, ...) are joined instead. */
 const char *request_query(const struct request *req, const char *name);
 const char *request_header(const struct request *req, const char *name);
 
@@ -52,10 +56,12 @@ const json_t *request_body(const struct request *req);
 /* The size that Content-Length promises for a raw body, or UINT64_MAX. */
 uint64_t request_body_size(const struct request *req);
 
-/* Calls release(object) when the request is over, however it ends. */
+/* Calls release(object) when the request is over, however it ends, and nothing of the server uses it any
+ * more: what gone() and finish() are given is safe here. In reverse order. */
 void request_keep(struct request *req, void *object, void (*release)(void *object));
 
-/* Adds a header to the answer, also to an error. The value must not have control characters. */
+/* Adds a header to the answer (or replaces it), also to an error. The value must not have control
+ * characters. */
 void request_answer_header(struct request *req, const char *name, const char *value);
 
 /* The answers. request_answer_json takes over the reference. */
@@ -85,23 +91,27 @@ void request_receive_to_fd(struct request *req, int fd, request_finish_fn finish
 
 /*
  * Takes the raw body on the handler's own worker thread (archives, which libarchive pulls): blocks
- * until bytes are there. The number of bytes, 0 at the end, -errno when the client is gone. At most
- * one thread for each such upload, so routes that use it carry ROUTE_RAW_BODY and the server admits a
- * bounded number of them at once (others get 429).
+ * until bytes are there. The number of bytes, 0 at the end, -EPIPE when the client is gone. Each such
+ * upload occupies a thread, so the server admits a bounded number of them at once (a quarter of its
+ * workers): past that it is -EAGAIN, and whatever error the handler then returns is told as 429. A
+ * handler may answer without having read all. Only on routes with ROUTE_RAW_BODY.
  */
 ssize_t request_read(struct request *req, void *data, size_t size);
 
 /*
  * Answers with an event stream (or any stream of bytes) pulled from `stream`, which the request
- * takes a reference of.
+ * takes a reference of. A stream answers one request.
  */
-void request_answer_stream(struct request *req, int status, const char *type, struct stream *stream);
+void request_answer_stream(
+	struct request *req, int status, const char *type, struct stream *stream);
 
 /*
  * Keeps the request open with no thread: the handler returns 0 after request_hold() and no answer.
  * Later, from any thread, exactly once: request_answer_* and then request_release(), or
- * request_release_error(). `gone`, if given, is called (once, from any thread) when the client has
- * disconnected before that; the request must then still be released.
+ * request_release_error(); that may be before the handler has returned. `gone`, if given, is called
+ * (once, from any thread, with no lock held) when the client has disconnected before that, or the
+ * server closes; the request must then still be released. A call of gone that has begun may overlap the
+ * release, so `arg` is best kept by the request (request_keep).
  */
 void request_hold(struct request *req, void (*gone)(void *arg), void *arg);
 void request_release(struct request *req);

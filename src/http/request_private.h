@@ -6,6 +6,7 @@
  *   handling.c   the handler's side: what runs on worker threads
  *   request.c    its life, and what src/api calls
  *   connection.c the client, seen beside the library
+ *   loop.c       the thread that runs the library
  *   upload.c     a raw body on its way in       download.c  a descriptor on its way out
  *   answer.c     what is sent
  *
@@ -15,7 +16,7 @@
  * exception is request_read(), where handler and connection run side by side and share what stands
  * under `lock`. Counted: the connection, a queued or running job, a hold, a callback of the poller.
  *
- * Lock order: accepting, server, connection, stream, request, poller, libmicrohttpd's own.
+ * Lock order: accepting, clients, server, connection, stream, request, poller, libmicrohttpd's own.
  */
 #pragma once
 
@@ -36,6 +37,7 @@
 
 struct MHD_Connection;
 struct connection;
+struct loop;
 struct server;
 
 #define REQUEST_ID_MAX	 64
@@ -43,14 +45,14 @@ struct server;
 
 /* What the connection does when the library calls next. */
 enum request_phase {
-	PHASE_HEAD,    /* judge the headers */
-	PHASE_GATHER,  /* collect a JSON body (or none), then run the handler */
-	PHASE_WORK,    /* suspended: a worker or a holder has it */
-	PHASE_PUMP,    /* write the raw body to a descriptor */
-	PHASE_FILL,    /* put the raw body where the running handler reads it */
-	PHASE_ANSWER,  /* the answer is there: queue it */
-	PHASE_DROP,    /* drop the rest of the body, then queue the answer */
-	PHASE_LINGER,  /* the answer went out in the middle of the body; drop until the client leaves */
+	PHASE_HEAD,   /* judge the headers */
+	PHASE_GATHER, /* collect a JSON body (or none), then run the handler */
+	PHASE_WORK,   /* suspended: a worker or a holder has it */
+	PHASE_PUMP,   /* write the raw body to a descriptor */
+	PHASE_FILL,   /* put the raw body where the running handler reads it */
+	PHASE_ANSWER, /* the answer is there: queue it */
+	PHASE_DROP,   /* drop the rest of the body, then queue the answer */
+	PHASE_LINGER, /* the answer went out in the middle of the body; drop until the client leaves */
 	PHASE_SENDING, /* the library sends the answer */
 	PHASE_OVER,    /* the connection is done with it */
 };
@@ -64,6 +66,7 @@ struct kept {
 struct request {
 	atomic_uint refs;
 	struct server *server;
+	struct loop *loop;	     /* until the request is over */
 	struct connection *client;   /* until the request is over; only the connection's thread */
 	struct request *prev, *next; /* in server->requests, under the server's lock */
 	bool is_counted;	     /* as running; only the connection's thread */
@@ -76,7 +79,7 @@ struct request {
 	struct headers headers;
 	struct router_match match;
 	struct guard_body announced;
-	const char *token; /* NULL on open routes */
+	const char *token;   /* NULL on open routes */
 	struct err *refusal; /* told only to those who have a valid token */
 
 	/* Of whoever works on it. */
@@ -106,13 +109,13 @@ struct request {
 	bool held, released, returned;
 	void (*gone)(void *arg);
 	void *gone_arg;
-	struct stream *sending;		/* the answer's stream, while the connection takes from it */
+	struct stream *sending; /* the answer's stream, while the connection takes from it */
 	struct poller_watch pump_watch; /* the descriptor of an upload or download */
 	struct poller_alarm heartbeat;
 };
 
-struct request *request_new(struct server *server, struct MHD_Connection *connection, int sock,
-	const char *raw_target);
+struct request *request_new(
+	struct loop *loop, struct MHD_Connection *connection, int sock, const char *raw_target);
 struct request *request_ref(struct request *req);
 void request_unref(struct request *req);
 

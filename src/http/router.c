@@ -48,7 +48,8 @@ static struct node *child_for(struct node *parent, const char *segment, size_t l
 	for (; *at; at = &(*at)->next) {
 		if (!(*at)->text)
 			break;
-		if (!variable && strlen((*at)->text) == len && memcmp((*at)->text, segment, len) == 0)
+		if (!variable && strlen((*at)->text) == len &&
+			memcmp((*at)->text, segment, len) == 0)
 			return *at;
 	}
 	if (!*at || !variable) {
@@ -119,8 +120,8 @@ static const struct route *route_of(const struct node *node, enum method method)
 }
 
 /* The route below node for the segments from `depth` on; *allowed collects what else is there. */
-static const struct route *find(const struct node *node, const struct target *target, unsigned depth,
-	enum method method, unsigned *allowed)
+static const struct route *find(const struct node *node, const struct target *target,
+	unsigned depth, enum method method, unsigned *allowed)
 {
 	if (depth == target->segment_count) {
 		for (enum method m = METHOD_GET; m < METHOD_COUNT; m++)
@@ -147,12 +148,13 @@ static void list_methods(unsigned allowed, char *text, size_t size)
 	text[0] = '\0';
 	for (enum method m = METHOD_GET; m < METHOD_COUNT; m++)
 		if (allowed & 1u << m)
-			len += (size_t)snprintf(text + len, size - len, "%s%s", len ? ", " : "",
-				method_names[m]);
+			len += (size_t)snprintf(
+				text + len, size - len, "%s%s", len ? ", " : "", method_names[m]);
 }
 
 /* Names the variable segments as this route calls them. */
-static void bind_params(const struct target *target, struct arena *arena, struct router_match *match)
+static void bind_params(
+	const struct target *target, struct arena *arena, struct router_match *match)
 {
 	const char *at = match->route->path;
 
@@ -175,8 +177,8 @@ int router_find(const struct router *router, enum method method, const struct ta
 
 	match.route = find(&router->root, target, 0, method, &allowed);
 	if (!match.route && !allowed)
-		return err_explain(err, ERR_NOT_FOUND, "route_not_found", "GET /openapi.json lists all routes",
-			"no such route");
+		return err_explain(err, ERR_NOT_FOUND, "route_not_found",
+			"GET /openapi.json lists all routes", "no such route");
 	if (!match.route) {
 		list_methods(allowed, ret_match->allow, sizeof(ret_match->allow));
 		return err_set(err, ERR_METHOD, "this route does not have that method; it has %s",

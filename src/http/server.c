@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Opening and closing, and taking in connections.
- *
- * Connections are accepted here, by the poller's thread, and given to libmicrohttpd with
- * MHD_add_connection(): its own way of leaving a listening socket alone (MHD_quiesce_daemon) races with
- * its threads and aborts the process when it loses. It also lets us spread connections evenly: there
- * is one single-threaded daemon for each core instead of the library's pool, which chooses by the number
- * of the descriptor.
+ * Opening and closing, and taking in connections: they are accepted by the poller's thread and spread
+ * evenly over the loops.
  */
 #include "http/server.h"
 
@@ -14,8 +9,8 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "http/connection.h"
-#include "http/exchange.h"
 #include "http/listener.h"
+#include "http/loop.h"
 #include "http/request_private.h"
 #include "http/server_private.h"
 #include "http/stream.h"
@@ -32,11 +27,8 @@
 #define DEFAULT_WORKERS	    64
 #define DEFAULT_CONNECTIONS 4096
 #define QUEUE_PER_WORKER    16
-#define IDLE_SECONDS	    60
 #define ACCEPT_BATCH	    64
 #define ACCEPT_PAUSE_MS	    100
-#define CLOSE_MS	    2000
-#define MEMORY_PER_CONN	    (32u * 1024)
 
 static void listen_ready(void *owner, uint32_t events);
 
@@ -55,6 +47,7 @@ void server_unref(struct server *server)
 	pthread_cond_destroy(&server->changed);
 	pthread_mutex_destroy(&server->lock);
 	pthread_mutex_destroy(&server->accept_lock);
+	pthread_mutex_destroy(&server->clients_lock);
 	free(server);
 }
 
@@ -95,40 +88,40 @@ void server_remove_request(struct server *server, struct request *req)
 static void arm_listener(struct server *server)
 {
 	if (poller_arm(server->poller, &server->listen_watch, server->listen_fd, EPOLLIN) < 0)
-		poller_set_alarm(server->poller, &server->listen_alarm,
-			clock_steady_ms() + ACCEPT_PAUSE_MS);
+		poller_set_alarm(
+			server->poller, &server->listen_alarm, clock_steady_ms() + ACCEPT_PAUSE_MS);
 }
 
-static struct server_loop *quietest_loop(struct server *server)
+static struct loop *quietest_loop(const struct server *server)
 {
-	struct server_loop *best = &server->loops[0];
+	struct loop *best = server->loops[0];
 
 	for (unsigned i = 1; i < server->loop_count; i++)
-		if (atomic_load(&server->loops[i].connections) < atomic_load(&best->connections))
-			best = &server->loops[i];
+		if (loop_connections(server->loops[i]) < loop_connections(best))
+			best = server->loops[i];
 	return best;
 }
-
-static void leave_connection(struct server_loop *loop);
 
 /* 0, or -errno of accept(). */
 static int accept_one(struct server *server)
 {
 	struct sockaddr_storage address;
 	socklen_t len = sizeof(address);
-	struct server_loop *loop;
-	int fd = accept4(server->listen_fd, (struct sockaddr *)&address, &len,
-		SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int sock = accept4(
+		server->listen_fd, (struct sockaddr *)&address, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
-	if (fd < 0)
+	if (sock < 0)
 		return -errno;
-	loop = quietest_loop(server);
-	atomic_fetch_add(&loop->connections, 1);
 	atomic_fetch_add(&server->connections, 1);
-	/* On failure the library has closed it. */
-	if (MHD_add_connection(loop->daemon, fd, (struct sockaddr *)&address, len) != MHD_YES)
-		leave_connection(loop);
+	loop_take(quietest_loop(server), sock, (struct sockaddr *)&address, len);
 	return 0;
+}
+
+void server_connection_left(struct server *server)
+{
+	atomic_fetch_sub(&server->connections, 1);
+	if (atomic_load(&server->accept_waits) && atomic_exchange(&server->accept_waits, false))
+		poller_set_alarm(server->poller, &server->listen_alarm, 1);
 }
 
 /* Accepts what waits, up to a batch, and says when to look again. */
@@ -148,8 +141,8 @@ static void accept_waiting(struct server *server)
 	}
 	if (r == -EMFILE || r == -ENFILE || r == -ENOBUFS || r == -ENOMEM) {
 		log_warning("cannot accept a connection: %s", strerror(-r));
-		poller_set_alarm(server->poller, &server->listen_alarm,
-			clock_steady_ms() + ACCEPT_PAUSE_MS);
+		poller_set_alarm(
+			server->poller, &server->listen_alarm, clock_steady_ms() + ACCEPT_PAUSE_MS);
 		return;
 	}
 	arm_listener(server);
@@ -166,35 +159,6 @@ static void listen_ready(void *owner, uint32_t events)
 	pthread_mutex_unlock(&server->accept_lock);
 }
 
-static void leave_connection(struct server_loop *loop)
-{
-	struct server *server = loop->server;
-
-	atomic_fetch_sub(&loop->connections, 1);
-	if (atomic_fetch_sub(&server->connections, 1) == 1 && atomic_load(&server->aborting)) {
-		pthread_mutex_lock(&server->lock);
-		pthread_cond_broadcast(&server->changed);
-		pthread_mutex_unlock(&server->lock);
-	}
-	if (atomic_load(&server->accept_waits) && atomic_exchange(&server->accept_waits, false))
-		poller_set_alarm(server->poller, &server->listen_alarm, 1);
-}
-
-/* A callback of the library: a connection begins, or is about to be closed. */
-static void notice_connection(void *arg, struct MHD_Connection *connection, void **context,
-	enum MHD_ConnectionNotificationCode code)
-{
-	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-		const union MHD_ConnectionInfo *info =
-			MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-
-		*context = connection_open(arg, info->connect_fd);
-	} else {
-		connection_close(*context);
-		leave_connection(arg);
-	}
-}
-
 static void sweep(void *owner, uint32_t events)
 {
 	struct server *server = owner;
@@ -208,54 +172,16 @@ static void sweep(void *owner, uint32_t events)
 
 static const struct poller_ops sweep_ops = {.ready = sweep};
 
-/* What clients do wrong, mostly; the requests themselves are logged elsewhere. */
-__attribute__((format(printf, 2, 0))) static void log_library(void *arg, const char *fmt, va_list ap)
-{
-	char text[256];
-
-	(void)arg;
-	if (vsnprintf(text, sizeof(text), fmt, ap) > 0) {
-		text[strcspn(text, "\n")] = '\0';
-		log_debug("http: %s", text);
-	}
-}
-
-/* The target is decoded in target.c, from what exchange_open() was given. */
-static size_t keep_escaped(void *arg, struct MHD_Connection *connection, char *text)
-{
-	(void)arg;
-	(void)connection;
-	return strlen(text);
-}
-
 static int open_loops(struct server *server, struct err *err)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	int r = 0;
 
 	server->loop_count = cores < 2 ? 2 : cores > 64 ? 64 : (unsigned)cores;
 	server->loops = mem_new(server->loop_count * sizeof(*server->loops));
-	for (unsigned i = 0; i < server->loop_count; i++) {
-		struct server_loop *loop = &server->loops[i];
-
-		loop->server = server;
-		loop->daemon = MHD_start_daemon(
-			MHD_USE_EPOLL | MHD_USE_INTERNAL_POLLING_THREAD | MHD_ALLOW_SUSPEND_RESUME |
-				MHD_USE_ITC | MHD_USE_ERROR_LOG | MHD_USE_NO_LISTEN_SOCKET,
-			0, NULL, NULL, exchange_step, loop,						 /* */
-			MHD_OPTION_EXTERNAL_LOGGER, log_library, NULL,				 /* */
-			MHD_OPTION_URI_LOG_CALLBACK, exchange_open, loop,			 /* */
-			MHD_OPTION_UNESCAPE_CALLBACK, keep_escaped, NULL,			 /* */
-			MHD_OPTION_NOTIFY_COMPLETED, exchange_end, loop,			 /* */
-			MHD_OPTION_NOTIFY_CONNECTION, notice_connection, loop,		 /* */
-			MHD_OPTION_CONNECTION_LIMIT, server->config.max_connections + 1,	 /* */
-			MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)MEMORY_PER_CONN,		 /* */
-			MHD_OPTION_CONNECTION_MEMORY_INCREMENT, (size_t)MEMORY_PER_CONN / 2, /* */
-			MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_SECONDS,		 /* */
-			MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
-		if (!loop->daemon)
-			return err_set(err, ERR_INTERNAL, "start a thread of the HTTP library");
-	}
-	return 0;
+	for (unsigned i = 0; i < server->loop_count && r == 0; i++)
+		r = loop_open(server, &server->loops[i], err);
+	return r;
 }
 
 static int open_parts(struct server *server, struct err *err)
@@ -292,6 +218,7 @@ int server_open(const struct server_config *config, struct server **ret_server, 
 	atomic_init(&server->refs, 1);
 	pthread_mutex_init(&server->lock, NULL);
 	pthread_mutex_init(&server->accept_lock, NULL);
+	pthread_mutex_init(&server->clients_lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&server->changed, &attr);
@@ -355,24 +282,17 @@ static void finish_streams(struct server *server)
 	pthread_mutex_unlock(&server->lock);
 }
 
-static struct timespec after_ms(unsigned ms)
-{
-	struct timespec at;
-
-	clock_gettime(CLOCK_MONOTONIC, &at);
-	at.tv_sec += ms / 1000;
-	at.tv_nsec += (long)(ms % 1000) * 1000000;
-	if (at.tv_nsec >= 1000000000) {
-		at.tv_sec++;
-		at.tv_nsec -= 1000000000;
-	}
-	return at;
-}
-
 static void wait_for_requests(struct server *server, unsigned grace_ms)
 {
-	struct timespec until = after_ms(grace_ms);
+	struct timespec until;
 
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += grace_ms / 1000;
+	until.tv_nsec += (long)(grace_ms % 1000) * 1000000;
+	if (until.tv_nsec >= 1000000000) {
+		until.tv_sec++;
+		until.tv_nsec -= 1000000000;
+	}
 	pthread_mutex_lock(&server->lock);
 	while (server->running > 0 &&
 		pthread_cond_timedwait(&server->changed, &server->lock, &until) != ETIMEDOUT)
@@ -391,26 +311,6 @@ static void abort_requests(struct server *server)
 	pthread_mutex_unlock(&server->lock);
 }
 
-/*
- * Has the library close every connection before it is stopped: stopping it while it answers a malformed
- * request by itself makes it use an answer that it did not take (libmicrohttpd 0.9.75,
- * transmit_error_response_len). Cut again and again, since it may miss the edge.
- */
-static void close_connections(struct server *server)
-{
-	uint64_t until_ms = clock_steady_ms() + CLOSE_MS;
-
-	while (atomic_load(&server->connections) > 0 && clock_steady_ms() < until_ms) {
-		struct timespec again = after_ms(CONNECTION_NUDGE_MS);
-
-		connection_cut_all(server);
-		pthread_mutex_lock(&server->lock);
-		if (atomic_load(&server->connections) > 0)
-			pthread_cond_timedwait(&server->changed, &server->lock, &again);
-		pthread_mutex_unlock(&server->lock);
-	}
-}
-
 void server_close(struct server *server, unsigned grace_ms)
 {
 	if (!server)
@@ -420,9 +320,8 @@ void server_close(struct server *server, unsigned grace_ms)
 	finish_streams(server);
 	wait_for_requests(server, grace_ms);
 	abort_requests(server);
-	close_connections(server);
 	for (unsigned i = 0; server->loops && i < server->loop_count; i++)
-		MHD_stop_daemon(server->loops[i].daemon);
+		loop_close(server->loops[i]);
 	workers_close(server->workers);
 	poller_close(server->poller);
 	free(server->loops);

@@ -22,7 +22,8 @@ struct server;
 
 typedef int (*route_handler)(struct request *req, void *context, struct err *err);
 
-/* What the server needs to know of a route; src/api/routes.c has the table. */
+/* What the server needs to know of a route; src/api/routes.c has the table. A fixed segment wins over
+ * a variable one. */
 struct route {
 	const char *method; /* GET also serves HEAD unless a HEAD route exists */
 	const char *path;   /* "/v1/sandboxes/{id}/exec" */
@@ -31,6 +32,7 @@ struct route {
 	const void *doc; /* what api/openapi.c says about it; opaque here */
 };
 
+/* Strings are copied or not needed later; routes and context must outlive the server. */
 struct server_config {
 	const char *bind; /* "127.0.0.1:9090", "[::1]:9090"; port 0 picks one */
 	const struct route *routes;
@@ -38,7 +40,8 @@ struct server_config {
 	void *context; /* passed to every handler and to authenticate */
 
 	/* Finds out who a token belongs to; -EACCES with err set if nobody. */
-	int (*authenticate)(void *context, const char *token, struct principal *ret, struct err *err);
+	int (*authenticate)(
+		void *context, const char *token, struct principal *ret, struct err *err);
 
 	/* Host values that are served besides the bound address, localhost and 127.0.0.1 with its
 	 * port; NULL-terminated, may be NULL. */
@@ -54,5 +57,9 @@ int server_open(const struct server_config *config, struct server **ret_server, 
 /* The port it listens on. */
 uint16_t server_port(const struct server *server);
 
-/* Takes no new connection, lets running requests finish for up to grace_ms, then frees all. */
+/*
+ * Takes no new connection, ends event streams, lets running requests finish for up to grace_ms, then cuts
+ * the connections and frees all. Handlers that run even then are waited for. A held request may be
+ * released later still.
+ */
 void server_close(struct server *server, unsigned grace_ms);

@@ -11,15 +11,8 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-struct MHD_Daemon;
 struct connection;
-
-/* One thread of libmicrohttpd with the connections it serves. */
-struct server_loop {
-	struct server *server;
-	struct MHD_Daemon *daemon;
-	atomic_uint connections;
-};
+struct loop;
 
 struct server {
 	atomic_uint refs; /* server_open's, and one for each request */
@@ -28,7 +21,7 @@ struct server {
 	struct router *router;
 	struct workers *workers;
 	struct poller *poller;
-	struct server_loop *loops;
+	struct loop **loops;
 	unsigned loop_count;
 
 	uint16_t port;
@@ -38,6 +31,8 @@ struct server {
 	struct poller_alarm listen_alarm;
 	atomic_uint connections;
 	atomic_bool accept_waits; /* for a connection to end */
+	pthread_mutex_t clients_lock;
+	struct connection *clients;
 	struct poller_alarm sweep_alarm;
 
 	uint64_t id_seed;
@@ -49,7 +44,6 @@ struct server {
 
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	struct connection *clients;
 	struct request *requests;
 	unsigned running; /* past their headers and not over */
 };
@@ -61,3 +55,6 @@ void server_unref(struct server *server);
 void server_add_request(struct server *server, struct request *req);
 void server_count_request(struct server *server, struct request *req);
 void server_remove_request(struct server *server, struct request *req);
+
+/* A connection has ended: there is room for another. */
+void server_connection_left(struct server *server);

@@ -217,7 +217,8 @@ static size_t take(struct stream *stream, char *data, size_t size)
 /* Half of the ring must be free before a producer is called: not for every few bytes. */
 static bool has_room(const struct stream *stream)
 {
-	size_t want = stream->refused > stream->capacity / 2 ? stream->refused : stream->capacity / 2;
+	size_t want =
+		stream->refused > stream->capacity / 2 ? stream->refused : stream->capacity / 2;
 
 	if (stream->refused == 0 || stream->finished)
 		return false;
@@ -258,7 +259,8 @@ uint64_t stream_beat(struct stream *stream)
 		due = stream->active_ms + stream->heartbeat_ms;
 		if (due <= now) {
 			/* Only into an empty ring, so that it never splits what was offered in pieces. */
-			if (stream->len == 0 && stream->asleep && grow(stream, sizeof(ping) - 1) == 0) {
+			if (stream->len == 0 && stream->asleep &&
+				grow(stream, sizeof(ping) - 1) == 0) {
 				put(stream, ping, sizeof(ping) - 1);
 				wake(stream);
 			}

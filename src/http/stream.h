@@ -19,7 +19,9 @@ struct stream;
 struct stream_events {
 	/* There is room again after an offer was refused; any thread, no lock of the stream held. */
 	void (*room)(void *arg);
-	/* The client went away, or the request ended; nothing more will be taken. Called once. */
+	/* The client went away, or the request ended (also after a clean end); nothing more will be
+	 * taken. Called exactly once for a stream that was given to a request, last of all: `arg` must
+	 * live until then. Any thread, no lock held. */
 	void (*gone)(void *arg);
 };
 
@@ -28,11 +30,12 @@ struct stream *stream_ref(struct stream *stream);
 void stream_unref(struct stream *stream);
 
 /* All or nothing: 0 if len bytes were taken, -EAGAIN if they did not fit now, -EPIPE if the client
- * is gone. An empty buffer takes any len. */
+ * is gone or the stream finished. An empty buffer takes any len (-ENOMEM if there is no memory). */
 int stream_offer(struct stream *stream, const void *data, size_t len) must_check;
 
 /* The end: the client gets what is left, and then a clean end of the answer. */
 void stream_finish(struct stream *stream);
 
-/* Sends `: ping` comments on an otherwise quiet event stream, this often; 0 for never. */
+/* Sends `: ping` comments on an otherwise quiet event stream, this often; 0 for never. They come only
+ * between two offers, so offer whole events. */
 void stream_set_heartbeat(struct stream *stream, unsigned interval_ms);

@@ -45,7 +45,8 @@ static ssize_t write_chunk(struct upload *upload, const char *data, bool *ret_do
 	ssize_t n;
 
 	if (upload->written < prefix_len)
-		parts[0] = (struct iovec){upload->prefix + upload->written, prefix_len - upload->written};
+		parts[0] = (struct iovec){
+			upload->prefix + upload->written, prefix_len - upload->written};
 	do
 		n = sendmsg(upload->fd, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);
@@ -220,6 +221,8 @@ ssize_t upload_read(struct request *req, void *data, size_t size)
 		pthread_cond_wait(&ring->filled, &req->lock);
 	if (ring->len > 0 || req->body_done)
 		n = (ssize_t)ring_take(ring, data, size);
+	else
+		req->upload.was_cut = true;
 	/* Half empty before the connection goes on: few wake-ups, and never a dry ring. */
 	if (!req->body_done && ring->len <= RING_SIZE / 2)
 		request_wake_locked(req);

@@ -23,6 +23,7 @@ struct upload {
 	struct upload_ring *ring; /* set: request_read() was called */
 	bool is_reader;		  /* counted among the server's readers */
 	bool was_refused;	  /* too many of them */
+	bool was_cut;		  /* the handler was told that the client is gone */
 };
 
 /* The connection takes *size bytes; leaves there how many were not taken. Size 0: the body's end.

@@ -145,8 +145,8 @@ static void *worker_main(void *arg)
 	return NULL;
 }
 
-int workers_open(unsigned max_threads, unsigned max_queue, struct workers **ret_workers,
-	struct err *err)
+int workers_open(
+	unsigned max_threads, unsigned max_queue, struct workers **ret_workers, struct err *err)
 {
 	struct workers *workers = mem_new(sizeof(*workers));
 	int r;

@@ -625,7 +625,8 @@ static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 		return err_set(err, ERR_INVALID, "%s is not a uid", argv[2]);
 	keeper->daemon_uid = (uid_t)uid;
 	make_tag(argv[1], tag);
-	if ((r = lock_data(argv[1], &keeper->lock_fd, err)) < 0 ||
+	if ((r = rootfs_leave_host(err)) < 0 ||
+		(r = lock_data(argv[1], &keeper->lock_fd, err)) < 0 ||
 		(r = cgroup_open(&context->cgroups, tag, err)) < 0 ||
 		(r = storage_open(&context->storage, argv[1], err)) < 0 ||
 		(r = host_template_make(&context->storage, &template_fd, err)) < 0 ||

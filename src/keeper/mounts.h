@@ -10,6 +10,7 @@
 #include <linux/openat2.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mount.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -23,10 +24,12 @@ static inline int mounts_open_tree(int dirfd, const char *path, unsigned flags)
 		flags | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_EMPTY_PATH);
 }
 
+/* And cuts a clone off its origin: a mount that is made on the one must not appear on the other. */
 static inline int mounts_set_attr(int fd, uint64_t set, int userns_fd, unsigned flags)
 {
-	struct mount_attr attr = {
-		.attr_set = set, .userns_fd = (set & MOUNT_ATTR_IDMAP) ? (uint64_t)userns_fd : 0};
+	struct mount_attr attr = {.attr_set = set,
+		.propagation = MS_PRIVATE,
+		.userns_fd = (set & MOUNT_ATTR_IDMAP) ? (uint64_t)userns_fd : 0};
 
 	return (int)syscall(SYS_mount_setattr, fd, "", AT_EMPTY_PATH | flags, &attr, sizeof(attr));
 }

@@ -81,6 +81,22 @@ static int make_dev(int *ret_fd, struct err *err)
 	return 0;
 }
 
+/* Nobody looks for the directory of templates by name any more, so the place over it is free. */
+static int make_lowers(int template_fd, int *ret_fd, struct err *err)
+{
+	auto_fd int fs = mounts_fsopen("tmpfs");
+	auto_fd int place = openat(template_fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	auto_fd int lowers = -1;
+
+	if (fs < 0 || place < 0 || mounts_set_string(fs, "mode", "0700") < 0)
+		return err_sys(err, "configure tmpfs for lower layers");
+	lowers = mounts_fsmount(fs, SAFE | MOUNT_ATTR_NOEXEC);
+	if (lowers < 0 || mounts_attach(lowers, place) < 0)
+		return err_sys(err, "mount tmpfs for lower layers");
+	*ret_fd = take_fd(&lowers);
+	return 0;
+}
+
 /* In a short-lived child: a mount namespace with nothing but an empty read-only tmpfs. */
 static int enter_empty(void *arg)
 {
@@ -117,16 +133,25 @@ static void find_masks(struct rootfs_sources *sources)
 	}
 }
 
+int rootfs_leave_host(struct err *err)
+{
+	/* As a slave: what the host mounts comes and what it unmounts goes, here too. */
+	if (unshare(CLONE_NEWNS) < 0 || mount(NULL, "/", NULL, MS_REC | MS_SLAVE, NULL) < 0)
+		return err_sys(err, "make the keeper's mount namespace");
+	return 0;
+}
+
 int rootfs_open_sources(struct rootfs_sources *sources, int template_fd, struct err *err)
 {
 	int r;
 
 	*sources = (struct rootfs_sources){
-		.template_fd = template_fd, .usr_fd = -1, .dev_fd = -1, .void_ns_fd = -1};
+		.template_fd = template_fd, .lowers_fd = -1, .usr_fd = -1, .dev_fd = -1, .void_ns_fd = -1};
 	sources->usr_fd = open("/usr", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (sources->usr_fd < 0)
 		return err_sys(err, "open /usr");
-	if ((r = make_dev(&sources->dev_fd, err)) < 0 ||
+	if ((r = make_lowers(template_fd, &sources->lowers_fd, err)) < 0 ||
+		(r = make_dev(&sources->dev_fd, err)) < 0 ||
 		(r = make_void(&sources->void_ns_fd, err)) < 0)
 		return r;
 	find_masks(sources);
@@ -156,6 +181,46 @@ static int clone_part(
 	return 0;
 }
 
+/* Opens what is mounted at a place of the lower layers; -1 if nothing is yet. */
+static int open_mounted(int lowers_fd, const char *name)
+{
+	auto_fd int fd = openat(lowers_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat here, there;
+
+	if (fd < 0 || fstat(lowers_fd, &here) < 0 || fstat(fd, &there) < 0 ||
+		here.st_dev == there.st_dev)
+		return -1;
+	return take_fd(&fd);
+}
+
+/*
+ * The template as the owner of a uid range sees it. It stays mounted for the range's next sandbox: that
+ * is cheaper than an unmount. No two children use the same range at a time.
+ */
+static int open_lower(const struct rootfs_sources *sources, int userns_fd, uint32_t base_uid,
+	int *ret_fd, struct err *err)
+{
+	auto_fd int lower = -1, place = -1;
+	char name[16];
+	int r;
+
+	snprintf(name, sizeof(name), "%u", base_uid);
+	*ret_fd = open_mounted(sources->lowers_fd, name);
+	if (*ret_fd >= 0)
+		return 0;
+	r = clone_part(sources->template_fd, "", SAFE | MOUNT_ATTR_RDONLY | MOUNT_ATTR_IDMAP,
+		userns_fd, &lower, err);
+	if (r < 0)
+		return r;
+	if (mkdirat(sources->lowers_fd, name, 0700) < 0 && errno != EEXIST)
+		return err_sys(err, "make a place for the lower layer");
+	place = mounts_open_beneath(sources->lowers_fd, name, O_PATH);
+	if (place < 0 || mounts_attach(lower, place) < 0)
+		return err_sys(err, "mount the lower layer");
+	*ret_fd = take_fd(&lower);
+	return 0;
+}
+
 static int make_overlay(int lower, const struct storage_dirs *dirs, int *ret_fd, struct err *err)
 {
 	const struct {
@@ -182,13 +247,12 @@ static int make_overlay(int lower, const struct storage_dirs *dirs, int *ret_fd,
 }
 
 static int clone_parts(const struct rootfs_sources *sources, const struct storage_dirs *dirs,
-	int userns_fd, struct parts *parts, struct err *err)
+	int userns_fd, uint32_t base_uid, struct parts *parts, struct err *err)
 {
 	auto_fd int lower = -1;
 	int r;
 
-	if ((r = clone_part(sources->template_fd, "", SAFE | MOUNT_ATTR_RDONLY | MOUNT_ATTR_IDMAP,
-		     userns_fd, &lower, err)) < 0 ||
+	if ((r = open_lower(sources, userns_fd, base_uid, &lower, err)) < 0 ||
 		(r = make_overlay(lower, dirs, &parts->overlay, err)) < 0 ||
 		(r = clone_part(sources->usr_fd, "", SAFE | MOUNT_ATTR_RDONLY | MOUNT_ATTR_IDMAP,
 			 userns_fd, &parts->usr, err)) < 0 ||
@@ -298,7 +362,7 @@ int rootfs_enter(const struct rootfs_sources *sources, const struct storage_dirs
 	struct parts parts;
 	int r;
 
-	if ((r = clone_parts(sources, dirs, userns_fd, &parts, err)) < 0 ||
+	if ((r = clone_parts(sources, dirs, userns_fd, base_uid, &parts, err)) < 0 ||
 		(r = enter_void(sources, parts.overlay, err)) < 0 ||
 		(r = attach(parts.usr, "usr", err)) < 0 ||
 		(r = attach(parts.dev, "dev", err)) < 0 || (r = attach_sys(err)) < 0 ||

@@ -3,12 +3,16 @@
  * What a sandbox sees as "/": an overlay of its template and its own writable layer, with the host's
  * /usr, a private /dev, /proc with its telling files masked, a synthetic /sys and the workspace.
  *
- * All of it is built from descriptors. Sources are cloned while the child still stands in the host's
+ * All of it is built from descriptors. Sources are cloned while the child still stands in the keeper's
  * mount namespace (the kernel clones only what belongs to the caller's); then it steps into a
  * namespace whose only mount is an empty read-only tmpfs, copies that, and attaches the new root over
  * it. So nothing of the host's mount table ever exists in a sandbox, not even for an instant, and the
  * copy costs the same on a host with two mounts or two thousand. There is no pivot_root: the place
  * below the new root is empty, and the unmount would wait for an RCU grace period.
+ *
+ * The keeper's mount namespace is a copy of the host's that follows it. Kernels before 6.15 take as a
+ * layer of an overlay only what is mounted somewhere in the caller's namespace, so the template, mapped
+ * to a range of uids, has to be mounted; there the host does not see it.
  */
 #pragma once
 
@@ -20,6 +24,7 @@
 /* Made once, when the keeper starts. */
 struct rootfs_sources {
 	int template_fd; /* directory of the template */
+	int lowers_fd;	 /* a tmpfs: the template as each uid range sees it, from its first use on */
 	int usr_fd;	 /* the host's /usr */
 	int dev_fd;	 /* a detached tmpfs with the device nodes */
 	int void_ns_fd;	 /* mount namespace with one empty mount */
@@ -28,6 +33,9 @@ struct rootfs_sources {
 	bool mask_is_dir[ROOTFS_MASKS_MAX];
 	size_t mask_count;
 };
+
+/* Leaves the host's mount namespace. To be called before any directory is opened. */
+int rootfs_leave_host(struct err *err) must_check;
 
 int rootfs_open_sources(struct rootfs_sources *sources, int template_fd, struct err *err)
 	must_check;

@@ -340,6 +340,8 @@ static int take_slot(struct store *store, uint32_t *ret_slot, struct err *err)
 
 static void free_slot(struct store *store, uint32_t slot)
 {
+	if (slot >= KEEPER_SLOT_COUNT)
+		return;
 	store->slots[slot / 8] &= (uint8_t) ~(1u << slot % 8);
 	if (slot < store->lowest_free)
 		store->lowest_free = slot;

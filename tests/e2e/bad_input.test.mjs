@@ -18,7 +18,7 @@ async function world() {
   return {
     rows,
     processes: instance.sandboxProcesses().filter((info) => proc.isSandboxInit(info.pid)).length,
-    directories: ['sandboxes', 'workspaces'].map((dir) => proc.entries(path.join(instance.dataDir, dir))),
+    directories: ['sandboxes', 'workspaces'].map((dir) => proc.stored(path.join(instance.dataDir, dir))),
   };
 }
 

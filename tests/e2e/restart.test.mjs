@@ -32,7 +32,7 @@ async function consistent() {
   const known = rows.map((row) => row.id);
   await until(() => {
     for (const dir of ['sandboxes', 'workspaces']) {
-      const strange = proc.entries(path.join(instance.dataDir, dir)).filter((name) => !known.some((id) => name.includes(id)));
+      const strange = proc.stored(path.join(instance.dataDir, dir)).filter((name) => !known.some((id) => name.includes(id)));
       assert.deepEqual(strange, [], `${dir}/ without a row`);
     }
     return true;

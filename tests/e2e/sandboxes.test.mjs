@@ -21,7 +21,7 @@ async function leaveRunning(id, command) {
   await api.out(id, { command: `setsid sh -c ${quoted(command)} </dev/null >/dev/null 2>&1 &` });
 }
 
-const diskEntries = (id) => ['sandboxes', 'workspaces'].filter((dir) => proc.entries(path.join(instance.dataDir, dir)).some((name) => name.includes(id)));
+const diskEntries = (id) => ['sandboxes', 'workspaces'].filter((dir) => proc.stored(path.join(instance.dataDir, dir)).some((name) => name.includes(id)));
 
 afterEach(() => (instance.daemon.how || api.made.size === 0 ? undefined : purgeAll(api)));
 

@@ -226,6 +226,23 @@ static int connect_agent(struct fake_driver *driver, struct machine *machine)
 	return pair[0];
 }
 
+/* Takes the agent's end away. The lock is held, and let go of while a thread is waited for. */
+static void drop_peer(struct fake_driver *driver, struct machine *machine)
+{
+	int peer = take_fd(&machine->peer);
+
+	if (peer < 0)
+		return;
+	shutdown(peer, SHUT_RDWR);
+	if (machine->served) {
+		machine->served = false;
+		pthread_mutex_unlock(&driver->lock);
+		pthread_join(machine->server, NULL);
+		pthread_mutex_lock(&driver->lock);
+	}
+	close(peer);
+}
+
 static int fake_start(struct driver *base, const struct driver_spec *spec, int *ret_link,
 	struct err *err)
 {
@@ -251,26 +268,11 @@ static int fake_adopt(struct driver *base, const char *id, int *ret_link, struct
 
 	if (r == 0 && !machine->running)
 		r = err_set(err, ERR_NOT_FOUND, "%s does not run", id);
-	if (r == 0)
+	if (r == 0) {
+		drop_peer(driver, machine);
 		*ret_link = connect_agent(driver, machine);
-	return leave(driver, machine, r);
-}
-
-/* Takes the agent's end away. The lock is held, and let go of while a thread is waited for. */
-static void drop_peer(struct fake_driver *driver, struct machine *machine)
-{
-	int peer = take_fd(&machine->peer);
-
-	if (peer < 0)
-		return;
-	shutdown(peer, SHUT_RDWR);
-	if (machine->served) {
-		machine->served = false;
-		pthread_mutex_unlock(&driver->lock);
-		pthread_join(machine->server, NULL);
-		pthread_mutex_lock(&driver->lock);
 	}
-	close(peer);
+	return leave(driver, machine, r);
 }
 
 static int fake_stop(struct driver *base, const char *id, struct driver_end *ret_end,
@@ -454,6 +456,15 @@ void fake_set_agent(struct fake_driver *driver, enum fake_agent agent)
 	pthread_mutex_unlock(&driver->lock);
 }
 
+void fake_set_hook(struct fake_driver *driver,
+	void (*hook)(enum fake_op op, const char *id, void *arg), void *arg)
+{
+	pthread_mutex_lock(&driver->lock);
+	driver->hook = hook;
+	driver->hook_arg = arg;
+	pthread_mutex_unlock(&driver->lock);
+}
+
 void fake_fail(struct fake_driver *driver, enum fake_op op, int count)
 {
 	pthread_mutex_lock(&driver->lock);
@@ -507,6 +518,10 @@ int __real_store_sandbox_delete(struct store *store, const char *id, struct err 
 int __wrap_store_sandbox_delete(struct store *store, const char *id, struct err *err);
 int __real_store_sandbox_touch(struct store *store, const char *id, int64_t at, struct err *err);
 int __wrap_store_sandbox_touch(struct store *store, const char *id, int64_t at, struct err *err);
+int __real_store_sandbox_find(struct store *store, const struct owner *owner, const char *project,
+	struct sandbox_record *record, struct err *err);
+int __wrap_store_sandbox_find(struct store *store, const struct owner *owner, const char *project,
+	struct sandbox_record *record, struct err *err);
 int __real_store_workspace_delete(struct store *store, const char *id, struct err *err);
 int __wrap_store_workspace_delete(struct store *store, const char *id, struct err *err);
 
@@ -537,6 +552,15 @@ int __wrap_store_sandbox_touch(struct store *store, const char *id, int64_t at, 
 	int r = consult(STORE_TOUCH, err);
 
 	return note(STORE_TOUCH, id, r < 0 ? r : __real_store_sandbox_touch(store, id, at, err));
+}
+
+int __wrap_store_sandbox_find(struct store *store, const struct owner *owner, const char *project,
+	struct sandbox_record *record, struct err *err)
+{
+	int r = consult(STORE_FIND, err);
+
+	return note(STORE_FIND, project,
+		r < 0 ? r : __real_store_sandbox_find(store, owner, project, record, err));
 }
 
 int __wrap_store_workspace_delete(struct store *store, const char *id, struct err *err)

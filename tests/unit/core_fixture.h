@@ -68,7 +68,7 @@ struct fake_driver {
 	unsigned starts_twice; /* starts of one that ran already */
 	uint64_t oom_kills;
 	struct err cause; /* what stop says about a build that failed */
-	/* Called at the beginning of each function, without the lock; clear it before it is used up. */
+	/* Called at the beginning of each function, without the lock. */
 	void (*hook)(enum fake_op op, const char *id, void *arg);
 	void *hook_arg;
 };
@@ -86,6 +86,8 @@ int fake_peer(struct fake_driver *driver, const char *id);
 void fake_crash(struct fake_driver *driver, const char *id, int wait_status);
 
 void fake_set_agent(struct fake_driver *driver, enum fake_agent agent);
+void fake_set_hook(struct fake_driver *driver,
+	void (*hook)(enum fake_op op, const char *id, void *arg), void *arg);
 void fake_fail(struct fake_driver *driver, enum fake_op op, int count);
 unsigned fake_calls(struct fake_driver *driver, enum fake_op op);
 
@@ -96,6 +98,7 @@ enum store_op {
 	STORE_UPDATE,
 	STORE_DELETE,
 	STORE_TOUCH,
+	STORE_FIND,
 	STORE_WORKSPACE_DELETE,
 	STORE_OP_COUNT,
 };

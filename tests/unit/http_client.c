@@ -136,8 +136,8 @@ void client_receive(int fd, struct reply *reply, bool has_body)
 	}
 }
 
-void client_call(uint16_t port, const char *line, const char *extra, const char *body,
-	struct reply *reply)
+void client_call(
+	uint16_t port, const char *line, const char *extra, const char *body, struct reply *reply)
 {
 	int fd = client_connect(port);
 

@@ -27,8 +27,8 @@ void client_request(int fd, uint16_t port, const char *line, const char *extra, 
 void client_receive(int fd, struct reply *reply, bool has_body);
 
 /* All of it on a connection of its own. */
-void client_call(uint16_t port, const char *line, const char *extra, const char *body,
-	struct reply *reply);
+void client_call(
+	uint16_t port, const char *line, const char *extra, const char *body, struct reply *reply);
 
 /* A header of the reply, copied into value; NULL if there is none. */
 const char *reply_header(const struct reply *reply, const char *name, char value[256]);

@@ -56,8 +56,9 @@ static int handle_echo(struct request *req, void *context, struct err *err)
 	(void)context;
 	(void)err;
 	request_answer_json(req, 200,
-		json_pack("{s:s, s:s?, s:s?, s:s?, s:s, s:s}", "name", request_param(req, "name"), /* */
-			"query", query, "header", header, "accept", accept,		       /* */
+		json_pack("{s:s, s:s?, s:s?, s:s?, s:s, s:s}", "name",
+			request_param(req, "name"),			    /* */
+			"query", query, "header", header, "accept", accept, /* */
 			"user", request_principal(req)->user, "id", request_id(req)));
 	return 0;
 }
@@ -178,8 +179,7 @@ static int handle_stream(struct request *req, void *context, struct err *err)
 	bool is_endless = request_query(req, "endless") != NULL;
 	struct producer *producer = mem_new(sizeof(*producer));
 	struct fixture *fixture = context;
-	struct stream *stream =
-		stream_new(32 * 1024, is_endless ? &endless : &quiet, producer);
+	struct stream *stream = stream_new(32 * 1024, is_endless ? &endless : &quiet, producer);
 
 	(void)err;
 	*producer = (struct producer){fixture, stream};
@@ -247,7 +247,8 @@ static int finish_upload(struct request *req, void *arg, bool complete, struct e
 	pthread_cond_broadcast(&fixture->cond);
 	pthread_mutex_unlock(&fixture->lock);
 	if (!complete)
-		return err_explain(err, ERR_NO_SPACE, NULL, NULL, "the disk of the sandbox is full");
+		return err_explain(
+			err, ERR_NO_SPACE, NULL, NULL, "the disk of the sandbox is full");
 	request_answer_json(req, 201, json_pack("{s:b}", "complete", complete));
 	return 0;
 }
@@ -332,7 +333,7 @@ static int authenticate(void *context, const char *token, struct principal *ret,
 	return 0;
 }
 
-void fixture_open(struct fixture *fixture, unsigned max_workers)
+void fixture_open(struct fixture *fixture, unsigned max_workers, unsigned max_connections)
 {
 	static const char *const hosts[] = {"sandlot.example", NULL};
 	struct server_config config = {
@@ -343,6 +344,7 @@ void fixture_open(struct fixture *fixture, unsigned max_workers)
 		.authenticate = authenticate,
 		.hosts = hosts,
 		.max_workers = max_workers,
+		.max_connections = max_connections,
 	};
 	struct err err = {0};
 
@@ -390,7 +392,7 @@ int fixture_setup(void **state)
 
 	/* Handlers that fail on purpose log it; a test's output is for its own failures. */
 	log_open("test", LOG_ERROR + 1);
-	fixture_open(fixture, 0);
+	fixture_open(fixture, 0, 0);
 	*state = fixture;
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A server with a small table of routes, one for each thing a handler can do, and the means to make its
- * handlers wait and to see what became of them.
+ * A server with a small table of routes, one for each thing a handler can do, and the means to make
+ * its handlers wait and to see what became of them.
  */
 #pragma once
 
@@ -22,22 +22,22 @@ struct fixture {
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	/* Under the lock; a test waits for them with fixture_wait(). */
-	unsigned entered;	 /* handlers of /block, /hold and uploads that began */
-	unsigned may_leave;	 /* how many of /block may return */
-	unsigned gone;		 /* calls of gone() */
-	unsigned released;	 /* objects of request_keep() */
-	unsigned finished;	 /* calls of finish() */
-	bool complete;		 /* what finish() was told */
-	uint64_t uploaded;	 /* bytes that arrived */
-	uint64_t offered;	 /* bytes the stream's producer got rid of */
-	int read_result;	 /* what the last request_read() of /read gave */
-	struct request *held;	 /* by /hold */
-	struct stream *stream;	 /* of /stream; a reference */
-	int helper_fd;		 /* the far end of /upload or /download */
+	unsigned entered;      /* handlers of /block, /hold and uploads that began */
+	unsigned may_leave;    /* how many of /block may return */
+	unsigned gone;	       /* calls of gone() */
+	unsigned released;     /* objects of request_keep() */
+	unsigned finished;     /* calls of finish() */
+	bool complete;	       /* what finish() was told */
+	uint64_t uploaded;     /* bytes that arrived */
+	uint64_t offered;      /* bytes the stream's producer got rid of */
+	int read_result;       /* what the last request_read() of /read gave */
+	struct request *held;  /* by /hold */
+	struct stream *stream; /* of /stream; a reference */
+	int helper_fd;	       /* the far end of /upload or /download */
 };
 
-/* max_workers 0 for the default. */
-void fixture_open(struct fixture *fixture, unsigned max_workers);
+/* 0 for the defaults. */
+void fixture_open(struct fixture *fixture, unsigned max_workers, unsigned max_connections);
 void fixture_close(struct fixture *fixture);
 
 /* Waits until *counter, a member, is at least count; fails the test after ten seconds. */

@@ -1,15 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parts of the server that need no connection: target, router, guard, body, listener, workers. */
+/* The parts of the server that need no connection: target, router, guard, body, listener, workers.
+ */
 #include "base/clock.h"
 #include "http/body.h"
+#include "http/connection.h"
 #include "http/guard.h"
 #include "http/listener.h"
+#include "http/loop.h"
 #include "http/poller.h"
 #include "http/router.h"
+#include "http/server_private.h"
 #include "http/target.h"
 #include "http/workers.h"
+#include "http_client.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -53,8 +59,9 @@ static void the_target_is_cut_at_slashes_before_it_is_decoded(void **state)
 
 static void a_target_that_could_be_read_in_two_ways_is_refused(void **state)
 {
-	static const char *const bad[] = {"", "*", "http://x/", "/%", "/%4", "/%zz", "/a%00b", "/?a=%00",
-		"/?%00=a", "/?a=1&a=2", "/?a=1&%61=2", "/a b", "/a\x01", "/a\xff", "/#", "/?a=%"};
+	static const char *const bad[] = {"", "*", "http://x/", "/%", "/%4", "/%zz", "/a%00b",
+		"/?a=%00", "/?%00=a", "/?a=1&a=2", "/?a=1&%61=2", "/a b", "/a\x01", "/a\xff", "/#",
+		"/?a=%"};
 	struct arena arena = {0};
 	struct target target;
 	char huge[TARGET_MAX + 2];
@@ -147,7 +154,8 @@ static void routes_are_found_with_fixed_segments_first(void **state)
 static void a_missing_route_is_told_from_a_missing_method(void **state)
 {
 	static const char *const missing[] = {"/v1", "/v1/sandboxes/", "/v1//sandboxes",
-		"/v1/sandboxes/a/processes", "/v1/sandboxes//processes/1/signal", "/V1/sandboxes", "//"};
+		"/v1/sandboxes/a/processes", "/v1/sandboxes//processes/1/signal", "/V1/sandboxes",
+		"//"};
 	struct arena arena = {0};
 	struct router_match match;
 	char allow[48];
@@ -169,8 +177,8 @@ static void a_missing_route_is_told_from_a_missing_method(void **state)
 
 /* The guard. */
 
-static int check_source(uint16_t port, enum method method, const char *host, const char *origin,
-	const char *site)
+static int check_source(
+	uint16_t port, enum method method, const char *host, const char *origin, const char *site)
 {
 	static const char *const extra[] = {"sandlot.example", "other.example:8443", NULL};
 	struct header list[3];
@@ -206,11 +214,14 @@ static void only_own_hosts_and_origins_pass(void **state)
 		assert_int_equal(check_source(9090, METHOD_GET, bad[i], NULL, NULL), 421);
 	assert_int_equal(check_source(9090, METHOD_GET, NULL, NULL, NULL), 400);
 	assert_int_equal(check_source(80, METHOD_GET, "localhost", NULL, NULL), 200);
-	assert_int_equal(check_source(9090, METHOD_POST, good[0], "http://127.0.0.1:9090", NULL), 200);
-	assert_int_equal(check_source(9090, METHOD_POST, good[0], "https://sandlot.example", NULL), 200);
+	assert_int_equal(
+		check_source(9090, METHOD_POST, good[0], "http://127.0.0.1:9090", NULL), 200);
+	assert_int_equal(
+		check_source(9090, METHOD_POST, good[0], "https://sandlot.example", NULL), 200);
 	assert_int_equal(check_source(9090, METHOD_GET, good[0], "http://evil.example", NULL), 403);
 	assert_int_equal(check_source(9090, METHOD_GET, good[0], "null", NULL), 403);
-	assert_int_equal(check_source(9090, METHOD_GET, good[0], "http://localhost:9091", NULL), 403);
+	assert_int_equal(
+		check_source(9090, METHOD_GET, good[0], "http://localhost:9091", NULL), 403);
 	assert_int_equal(check_source(9090, METHOD_POST, good[0], NULL, "same-origin"), 200);
 	assert_int_equal(check_source(9090, METHOD_POST, good[0], NULL, "none"), 200);
 	assert_int_equal(check_source(9090, METHOD_POST, good[0], NULL, "same-site"), 403);
@@ -281,8 +292,9 @@ static void a_body_is_one_strict_json_object(void **state)
 	static const char *const bad[] = {"", " ", "[]", "1", "\"x\"", "null", "{\"a\":1,\"a\":2}",
 		"{\"a\":NaN}", "{\"a\":Infinity}", "{\"a\":1e999}", "{\"a\":\"\xff\"}",
 		"{\"a\":\"\xc0\x80\"}", "{\"a\":\"\xed\xa0\x80\"}", "\xef\xbb\xbf{}", "{}x", "{}{}",
-		"{\"a\":\"\\u0000\"}", "{\"\\u0000\":1}", "{'a':1}", "{a:1}", "{\"a\":1,}", "{\"a\":01}",
-		"{\"a\":\"\n\"}", "{\"a\":99999999999999999999}", "{\"a\":\"\\ud800\"}", "/**/{}"};
+		"{\"a\":\"\\u0000\"}", "{\"\\u0000\":1}", "{'a':1}", "{a:1}", "{\"a\":1,}",
+		"{\"a\":01}", "{\"a\":\"\n\"}", "{\"a\":99999999999999999999}",
+		"{\"a\":\"\\ud800\"}", "/**/{}"};
 
 	(void)state;
 	for (size_t i = 0; i < array_len(bad); i++)
@@ -334,7 +346,8 @@ static void a_taken_port_is_a_clear_message(void **state)
 static void a_wrong_address_is_refused(void **state)
 {
 	static const char *const bad[] = {"", ":", ":80", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x",
-		"127.0.0.1:65536", "127.0.0.1:+1", "::1:80", "[::1]", "[]:1", "[::1:80", "localhost:80"};
+		"127.0.0.1:65536", "127.0.0.1:+1", "::1:80", "[::1]", "[]:1", "[::1:80",
+		"localhost:80"};
 	struct listener listener;
 	struct err err;
 
@@ -383,7 +396,8 @@ static void blocking_jobs_get_a_thread_each_up_to_the_maximum(void **state)
 	(void)state;
 	assert_int_equal(workers_open(8, 64, &workers, &err), 0);
 	for (unsigned i = 0; i < 8; i++) {
-		tasks[i] = (struct task){{.run = run_together}, &lock, &cond, &running, &done, &limit};
+		tasks[i] =
+			(struct task){{.run = run_together}, &lock, &cond, &running, &done, &limit};
 		assert_int_equal(workers_submit(workers, &tasks[i].job), 0);
 	}
 	pthread_mutex_lock(&lock);
@@ -405,7 +419,8 @@ static void a_full_queue_refuses_but_not_what_must_run(void **state)
 	(void)state;
 	assert_int_equal(workers_open(1, 2, &workers, &err), 0);
 	for (unsigned i = 0; i < 5; i++)
-		tasks[i] = (struct task){{.run = run_together}, &lock, &cond, &running, &done, &limit};
+		tasks[i] =
+			(struct task){{.run = run_together}, &lock, &cond, &running, &done, &limit};
 	assert_int_equal(workers_submit(workers, &tasks[0].job), 0);
 	pthread_mutex_lock(&lock);
 	while (running < 1)
@@ -507,6 +522,61 @@ static void alarms_ring_when_due_and_not_when_cancelled(void **state)
 	assert_int_equal(never.rung, 0);
 }
 
+/* The sweep over connections. */
+
+/* The near end of a TCP connection; the far end in *ret_client. */
+static int accept_client(int *ret_client)
+{
+	struct listener listener;
+	struct err err;
+	int sock;
+
+	assert_int_equal(listener_open("127.0.0.1:0", &listener, &err), 0);
+	*ret_client = client_connect(listener.port);
+	sock = accept4(listener.fd, NULL, NULL, SOCK_CLOEXEC);
+	assert_true(sock >= 0);
+	close(listener.fd);
+	return sock;
+}
+
+static void headers_that_take_too_long_end_the_connection(void **state)
+{
+	struct server server = {.clients_lock = PTHREAD_MUTEX_INITIALIZER};
+	struct connection *connection;
+	struct loop *loop;
+	struct pollfd client = {.events = POLLIN};
+	struct err err;
+	int sock = accept_client(&client.fd);
+
+	(void)state;
+	assert_int_equal(poller_open(&server.poller, &err), 0);
+	assert_int_equal(loop_open(&server, &loop, &err), 0);
+	connection = connection_open(loop, sock);
+	connection_sweep(&server);
+	assert_int_equal(connection->head_since_ms, 0);
+	client_print(client.fd, "GET /");
+	connection_sweep(&server);
+	assert_int_not_equal(connection->head_since_ms, 0);
+	/* A request in time starts it afresh. */
+	connection_pass_head(connection);
+	connection_sweep(&server);
+	assert_int_equal(connection->head_since_ms, 0);
+	connection_sweep(&server);
+	assert_int_equal(connection->head_since_ms, 0);
+	client_print(client.fd, "GET /");
+	connection_sweep(&server);
+	connection_sweep(&server);
+	assert_int_equal(poll(&client, 1, 0), 0);
+	connection->head_since_ms -= CONNECTION_HEAD_MS + 1;
+	connection_sweep(&server);
+	assert_true(client_sees_close(client.fd));
+	connection_close(connection);
+	loop_close(loop);
+	poller_close(server.poller);
+	close(sock);
+	close(client.fd);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -525,6 +595,7 @@ int main(void)
 		cmocka_unit_test(a_full_queue_refuses_but_not_what_must_run),
 		cmocka_unit_test(a_watch_fires_once_for_each_time_it_is_armed),
 		cmocka_unit_test(alarms_ring_when_due_and_not_when_cancelled),
+		cmocka_unit_test(headers_that_take_too_long_end_the_connection),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

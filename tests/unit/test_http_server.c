@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 
+#include <errno.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -16,7 +17,8 @@
 
 #include <cmocka.h>
 
-/* Sends a request of one's own making ("%u" becomes the port) and gives the status of its answer. */
+/* Sends a request of one's own making ("%u" becomes the port) and gives the status of its answer.
+ */
 static int status_of(struct fixture *fixture, const char *fmt)
 {
 	struct reply reply;
@@ -152,12 +154,17 @@ static void only_own_hosts_are_served(void **state)
 {
 	struct fixture *fixture = *state;
 
-	assert_int_equal(status_of(fixture, "GET /plain HTTP/1.1\r\nHost: localhost:%u\r\n\r\n"), 200);
+	assert_int_equal(
+		status_of(fixture, "GET /plain HTTP/1.1\r\nHost: localhost:%u\r\n\r\n"), 200);
 	assert_int_equal(status_of(fixture, "GET /plain HTTP/1.1\r\nHost: [::1]:%u\r\n\r\n"), 200);
-	assert_int_equal(status_of(fixture, "GET /plain HTTP/1.1\r\nHost: sandlot.example\r\n\r\n"), 200);
-	assert_int_equal(status_of(fixture, "GET /plain HTTP/1.0\r\nHost: localhost:%u\r\n\r\n"), 200);
-	assert_int_equal(status_of(fixture, "GET /plain HTTP/1.1\r\nHost: evil.example\r\n\r\n"), 421);
-	assert_int_equal(status_of(fixture, "GET /plain HTTP/1.1\r\nHost: evil.example:%u\r\n\r\n"), 421);
+	assert_int_equal(
+		status_of(fixture, "GET /plain HTTP/1.1\r\nHost: sandlot.example\r\n\r\n"), 200);
+	assert_int_equal(
+		status_of(fixture, "GET /plain HTTP/1.0\r\nHost: localhost:%u\r\n\r\n"), 200);
+	assert_int_equal(
+		status_of(fixture, "GET /plain HTTP/1.1\r\nHost: evil.example\r\n\r\n"), 421);
+	assert_int_equal(
+		status_of(fixture, "GET /plain HTTP/1.1\r\nHost: evil.example:%u\r\n\r\n"), 421);
 	assert_int_equal(status_of(fixture, "GET /plain HTTP/1.1\r\nHost: localhost\r\n\r\n"), 421);
 	assert_int_equal(status_of(fixture, "GET /plain HTTP/1.1\r\n\r\n"), 400);
 	assert_int_equal(status_of(fixture, "GET /plain HTTP/1.0\r\n\r\n"), 400);
@@ -200,12 +207,14 @@ static void a_token_is_needed(void **state)
 	assert_string_equal(reply_header(&reply, "WWW-Authenticate", value), "Bearer");
 	reply_fini(&reply);
 	assert_int_equal(call(fixture, "GET /echo/x", WITH_TOKEN, NULL), 200);
-	assert_int_equal(call(fixture, "GET /echo/x", "Authorization: Bearer " TOKEN "\r\n", NULL), 200);
+	assert_int_equal(
+		call(fixture, "GET /echo/x", "Authorization: Bearer " TOKEN "\r\n", NULL), 200);
 	assert_int_equal(call(fixture, "GET /echo/x", "Authorization: Basic eDp5\r\n", NULL), 401);
 	/* A stranger is not told what else is wrong. */
 	assert_int_equal(call(fixture, "POST /json", "X-API-Key: wrong\r\n", "{}"), 401);
-	assert_int_equal(call(fixture, "POST /json", "X-API-Key: wrong\r\n"
-						     "Content-Type: application/json\r\n",
+	assert_int_equal(call(fixture, "POST /json",
+				 "X-API-Key: wrong\r\n"
+				 "Content-Type: application/json\r\n",
 				 "nonsense"),
 		401);
 	assert_int_equal(call(fixture, "PUT /upload", "X-API-Key: wrong\r\n", "data"), 401);
@@ -219,19 +228,22 @@ static void a_json_body_must_say_what_it_is(void **state)
 	assert_int_equal(call(fixture, "POST /json", WITH_JSON, "{}"), 200);
 	assert_int_equal(call(fixture, "POST /json", WITH_TOKEN, NULL), 200);
 	assert_int_equal(call(fixture, "POST /json", WITH_TOKEN, ""), 200);
-	assert_int_equal(call(fixture, "POST /json",
-				 WITH_TOKEN "Content-Type: Application/JSON; charset=UTF-8\r\n", "{}"),
+	assert_int_equal(
+		call(fixture, "POST /json",
+			WITH_TOKEN "Content-Type: Application/JSON; charset=UTF-8\r\n", "{}"),
 		200);
 	assert_int_equal(call(fixture, "POST /json", WITH_TOKEN, "{}"), 415);
 	assert_int_equal(
 		call(fixture, "POST /json", WITH_TOKEN "Content-Type: text/plain\r\n", "{}"), 415);
-	assert_int_equal(call(fixture, "POST /json",
-				 WITH_TOKEN "Content-Type: application/json; charset=latin1\r\n", "{}"),
+	assert_int_equal(
+		call(fixture, "POST /json",
+			WITH_TOKEN "Content-Type: application/json; charset=latin1\r\n", "{}"),
 		415);
 	assert_int_equal(
 		call(fixture, "POST /json", WITH_TOKEN "Content-Type: application/jsonx\r\n", "{}"),
 		415);
-	assert_int_equal(call(fixture, "POST /json", WITH_JSON "Content-Encoding: gzip\r\n", "{}"), 415);
+	assert_int_equal(
+		call(fixture, "POST /json", WITH_JSON "Content-Encoding: gzip\r\n", "{}"), 415);
 	assert_int_equal(
 		call(fixture, "POST /json", WITH_JSON "Content-Encoding: identity\r\n", "{}"), 200);
 	assert_int_equal(call(fixture, "GET /echo/x", WITH_JSON, "{}"), 400);
@@ -269,8 +281,9 @@ static void a_body_has_a_maximum(void **state)
 	assert_int_equal(call(fixture, "POST /json", WITH_JSON, body), 200);
 	/* Refused by its length alone: nothing of it was sent. */
 	fd = client_connect(fixture->port);
-	client_print(fd, "POST /json HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_JSON
-			 "Content-Length: %u\r\n\r\n",
+	client_print(fd,
+		"POST /json HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_JSON
+		"Content-Length: %u\r\n\r\n",
 		fixture->port, REQUEST_BODY_MAX + 1);
 	client_receive(fd, &reply, true);
 	assert_int_equal(reply.status, 413);
@@ -280,8 +293,9 @@ static void a_body_has_a_maximum(void **state)
 	/* In chunks the size shows only on the way. */
 	body[REQUEST_BODY_MAX] = ' ';
 	fd = client_connect(fixture->port);
-	client_print(fd, "POST /json HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_JSON
-			 "Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n",
+	client_print(fd,
+		"POST /json HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_JSON
+		"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n",
 		fixture->port, REQUEST_BODY_MAX + 1, body);
 	client_receive(fd, &reply, true);
 	assert_int_equal(reply.status, 413);
@@ -297,8 +311,9 @@ static void a_chunked_body_is_read_as_well(void **state)
 	struct reply reply;
 	int fd = client_connect(fixture->port);
 
-	client_print(fd, "POST /json HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_JSON
-			 "Transfer-Encoding: chunked\r\n\r\n3\r\n{\"a\r\n4\r\n\":1}\r\n0\r\n\r\n",
+	client_print(fd,
+		"POST /json HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_JSON
+		"Transfer-Encoding: chunked\r\n\r\n3\r\n{\"a\r\n4\r\n\":1}\r\n0\r\n\r\n",
 		fixture->port);
 	client_receive(fd, &reply, true);
 	assert_int_equal(reply.status, 200);
@@ -334,7 +349,8 @@ static void a_body_with_two_ends_is_refused_and_the_connection_closed(void **sta
 		struct reply reply;
 		int fd = client_connect(fixture->port);
 
-		client_print(fd, "POST /json HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_JSON "%s\r\n{}",
+		client_print(fd,
+			"POST /json HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_JSON "%s\r\n{}",
 			fixture->port, framings[i]);
 		client_receive(fd, &reply, true);
 		if (reply.status != 400 && reply.status != 413)
@@ -351,7 +367,8 @@ static void headers_are_checked(void **state)
 	char many[8192] = WITH_TOKEN;
 
 	assert_int_equal(call(fixture, "GET /echo/x", WITH_TOKEN WITH_TOKEN, NULL), 400);
-	assert_int_equal(call(fixture, "GET /echo/x", WITH_TOKEN "X-Test: a\r\nx-test: b\r\n", NULL), 400);
+	assert_int_equal(
+		call(fixture, "GET /echo/x", WITH_TOKEN "X-Test: a\r\nx-test: b\r\n", NULL), 400);
 	assert_int_equal(call(fixture, "GET /echo/x", WITH_TOKEN "Bad Name: a\r\n", NULL), 400);
 	assert_int_equal(call(fixture, "GET /echo/x", WITH_TOKEN "X-Test: a\x01\r\n", NULL), 400);
 	for (int i = 0; i < 120; i++)
@@ -366,8 +383,9 @@ static void expect_100_continue_asks_before_the_body_comes(void **state)
 	char line[64] = "";
 	int fd = client_connect(fixture->port);
 
-	client_print(fd, "POST /json HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_JSON
-			 "Expect: 100-continue\r\nContent-Length: 7\r\n\r\n",
+	client_print(fd,
+		"POST /json HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_JSON
+		"Expect: 100-continue\r\nContent-Length: 7\r\n\r\n",
 		fixture->port);
 	assert_int_equal(recv(fd, line, 25, MSG_WAITALL), 25);
 	assert_string_equal(line, "HTTP/1.1 100 Continue\r\n\r\n");
@@ -378,9 +396,10 @@ static void expect_100_continue_asks_before_the_body_comes(void **state)
 	close(fd);
 	/* A refusal comes instead of the 100. */
 	fd = client_connect(fixture->port);
-	client_print(fd, "POST /json HTTP/1.1\r\nHost: localhost:%u\r\nX-API-Key: wrong\r\n"
-			 "Content-Type: application/json\r\n"
-			 "Expect: 100-continue\r\nContent-Length: 7\r\n\r\n",
+	client_print(fd,
+		"POST /json HTTP/1.1\r\nHost: localhost:%u\r\nX-API-Key: wrong\r\n"
+		"Content-Type: application/json\r\n"
+		"Expect: 100-continue\r\nContent-Length: 7\r\n\r\n",
 		fixture->port);
 	assert_int_equal(recv(fd, line, 12, MSG_WAITALL), 12);
 	line[12] = '\0';
@@ -395,7 +414,8 @@ static void errors_have_one_shape_and_tell_nothing_of_the_host(void **state)
 	char value[256];
 	json_t *error;
 
-	client_call(fixture->port, "GET /internal", WITH_TOKEN "X-Request-ID: abc\r\n", NULL, &reply);
+	client_call(
+		fixture->port, "GET /internal", WITH_TOKEN "X-Request-ID: abc\r\n", NULL, &reply);
 	assert_int_equal(reply.status, 500);
 	error = error_of(&reply);
 	assert_string_equal(json_string_value(json_object_get(error, "code")), "internal_error");
@@ -410,7 +430,8 @@ static void errors_have_one_shape_and_tell_nothing_of_the_host(void **state)
 	assert_string_equal(reply_header(&reply, "Retry-After", value), "1");
 	error = error_of(&reply);
 	assert_string_equal(json_string_value(json_object_get(error, "code")), "slow_down");
-	assert_string_equal(json_string_value(json_object_get(error, "message")), "not so fast \"?\"");
+	assert_string_equal(
+		json_string_value(json_object_get(error, "message")), "not so fast \"?\"");
 	assert_string_equal(json_string_value(json_object_get(error, "remediation")), "wait");
 	assert_true(json_is_true(json_object_get(error, "retryable")));
 	json_decref(error);
@@ -452,7 +473,8 @@ static void head_is_get_without_a_body(void **state)
 
 static void a_connection_serves_many_requests(void **state)
 {
-	static const char *const lines[] = {"GET /plain", "GET /none", "GET /echo/x", "POST /thing"};
+	static const char *const lines[] = {
+		"GET /plain", "GET /none", "GET /echo/x", "POST /thing"};
 	static const int statuses[] = {200, 404, 401, 405};
 	struct fixture *fixture = *state;
 	int fd = client_connect(fixture->port);
@@ -460,7 +482,8 @@ static void a_connection_serves_many_requests(void **state)
 	for (int i = 0; i < 200; i++) {
 		struct reply reply;
 
-		/* Small bodies of refused requests are dropped, so that the connection stays usable. */
+		/* Small bodies of refused requests are dropped, so that the connection stays
+		 * usable. */
 		client_request(fd, fixture->port, lines[i % 4], NULL, i % 8 < 4 ? NULL : "dropped");
 		client_receive(fd, &reply, true);
 		assert_int_equal(reply.status, i % 8 == 4 ? 400 : statuses[i % 4]);
@@ -496,6 +519,30 @@ static void pipelined_requests_are_answered_in_order(void **state)
 	close(fd);
 }
 
+/* As many events at once as the library's array holds made its own threads stand still. */
+static void waves_of_requests_on_many_connections_are_all_answered(void **state)
+{
+	enum { CLIENTS = 256, WAVES = 20 };
+	struct fixture *fixture = *state;
+	int fds[CLIENTS];
+
+	for (int i = 0; i < CLIENTS; i++)
+		fds[i] = client_connect(fixture->port);
+	for (int wave = 0; wave < WAVES; wave++) {
+		for (int i = 0; i < CLIENTS; i++)
+			client_request(fds[i], fixture->port, "GET /plain", NULL, NULL);
+		for (int i = 0; i < CLIENTS; i++) {
+			struct reply reply;
+
+			client_receive(fds[i], &reply, true);
+			assert_int_equal(reply.status, 200);
+			reply_fini(&reply);
+		}
+	}
+	for (int i = 0; i < CLIENTS; i++)
+		close(fds[i]);
+}
+
 static void what_a_request_keeps_is_released(void **state)
 {
 	struct fixture *fixture = *state;
@@ -520,7 +567,8 @@ static unsigned collect(struct pollfd *clients, size_t count, int status, unsign
 			client_receive(clients[i].fd, &reply, true);
 			assert_int_equal(reply.status, status);
 			if (status == 503)
-				assert_string_equal(reply_header(&reply, "Retry-After", value), "1");
+				assert_string_equal(
+					reply_header(&reply, "Retry-After", value), "1");
 			reply_fini(&reply);
 			close(clients[i].fd);
 			clients[i].fd = -1;
@@ -537,7 +585,7 @@ static void requests_beyond_the_queue_get_503(void **state)
 	struct fixture fixture;
 
 	(void)state;
-	fixture_open(&fixture, 1);
+	fixture_open(&fixture, 1, 0);
 	for (int i = 0; i < CLIENTS; i++) {
 		clients[i] = (struct pollfd){client_connect(fixture.port), POLLIN, 0};
 		client_request(clients[i].fd, fixture.port, "GET /block", WITH_TOKEN, NULL);
@@ -550,11 +598,55 @@ static void requests_beyond_the_queue_get_503(void **state)
 	fixture_close(&fixture);
 }
 
+static void connections_beyond_the_maximum_wait_for_their_turn(void **state)
+{
+	struct fixture fixture;
+	struct pollfd third;
+	struct reply reply;
+	int first, second;
+
+	(void)state;
+	fixture_open(&fixture, 0, 2);
+	first = client_connect(fixture.port);
+	client_request(first, fixture.port, "GET /plain", NULL, NULL);
+	client_receive(first, &reply, true);
+	reply_fini(&reply);
+	second = client_connect(fixture.port);
+	client_request(second, fixture.port, "GET /plain", NULL, NULL);
+	client_receive(second, &reply, true);
+	reply_fini(&reply);
+	third = (struct pollfd){client_connect(fixture.port), POLLIN, 0};
+	client_request(third.fd, fixture.port, "GET /plain", NULL, NULL);
+	assert_int_equal(poll(&third, 1, 50), 0);
+	close(first);
+	client_receive(third.fd, &reply, true);
+	assert_int_equal(reply.status, 200);
+	reply_fini(&reply);
+	close(second);
+	close(third.fd);
+	fixture_close(&fixture);
+}
+
+static void a_server_that_cannot_listen_says_so(void **state)
+{
+	struct fixture *fixture = *state;
+	struct server *server = NULL;
+	struct err err = {0};
+	char address[32];
+
+	snprintf(address, sizeof(address), "127.0.0.1:%u", fixture->port);
+	assert_int_equal(
+		server_open(&(struct server_config){.bind = address}, &server, &err), -EADDRINUSE);
+	assert_null(server);
+	assert_string_equal(err.code, "cannot_listen");
+}
+
 /* Bytes that begin like a request, so that they get past the first line. */
 static size_t make_garbage(unsigned round, uint16_t port, unsigned char *data, size_t size)
 {
 	static const char *const starts[] = {"", "GET /plain HTTP/1.1\r\nHost: localhost:%u\r\n",
-		"POST /json HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_JSON "Content-Length: 200\r\n\r\n",
+		"POST /json HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_JSON
+		"Content-Length: 200\r\n\r\n",
 		"POST /json HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_JSON
 		"Transfer-Encoding: chunked\r\n\r\n",
 		"PUT /read HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_TOKEN
@@ -612,8 +704,11 @@ int main(void)
 		server_test(head_is_get_without_a_body),
 		server_test(a_connection_serves_many_requests),
 		server_test(pipelined_requests_are_answered_in_order),
+		server_test(waves_of_requests_on_many_connections_are_all_answered),
 		server_test(what_a_request_keeps_is_released),
 		cmocka_unit_test(requests_beyond_the_queue_get_503),
+		cmocka_unit_test(connections_beyond_the_maximum_wait_for_their_turn),
+		server_test(a_server_that_cannot_listen_says_so),
 		server_test(garbage_does_no_harm),
 	};
 

@@ -166,7 +166,8 @@ static void a_quiet_stream_sends_heartbeats(void **state)
 
 		assert_true(n > 0);
 		len += (size_t)n;
-		if (strstr(text, ": ping\n\n") && strstr(strstr(text, ": ping\n\n") + 1, ": ping\n\n"))
+		if (strstr(text, ": ping\n\n") &&
+			strstr(strstr(text, ": ping\n\n") + 1, ": ping\n\n"))
 			break;
 	}
 	assert_non_null(strstr(text, ": ping\n\n"));
@@ -258,8 +259,8 @@ static void *feed_main(void *arg)
 }
 
 /* Asks for `promised` bytes (NULL: chunked), has `size` delivered, gives back the reply. */
-static void download(struct fixture *fixture, int fd, const char *promised, uint64_t size,
-	struct reply *reply)
+static void download(
+	struct fixture *fixture, int fd, const char *promised, uint64_t size, struct reply *reply)
 {
 	unsigned before = fixture->entered;
 	struct feed feed = {.size = size};
@@ -389,7 +390,8 @@ static void send_pattern(int fd, uint64_t from, uint64_t to)
 
 static void begin_upload(struct fixture *fixture, int fd, const char *line, uint64_t size)
 {
-	client_print(fd, "%s HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_TOKEN "Content-Length: %llu\r\n\r\n",
+	client_print(fd,
+		"%s HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_TOKEN "Content-Length: %llu\r\n\r\n",
 		line, fixture->port, (unsigned long long)size);
 }
 
@@ -433,8 +435,9 @@ static void a_chunked_upload_arrives_whole(void **state)
 	pthread_t thread;
 	int fd = client_connect(fixture->port);
 
-	client_print(fd, "PUT /upload HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_TOKEN
-			 "Transfer-Encoding: chunked\r\n\r\n",
+	client_print(fd,
+		"PUT /upload HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_TOKEN
+		"Transfer-Encoding: chunked\r\n\r\n",
 		fixture->port);
 	fixture_wait(fixture, &fixture->entered, 1);
 	drain.fd = take_fd(&fixture->helper_fd);
@@ -507,8 +510,9 @@ static void a_refused_upload_is_answered_before_its_body(void **state)
 	send_pattern(fd, 0, 5000);
 	expect_reply(fd, 409, NULL);
 	expect_alive(fixture, fd);
-	client_print(fd, "PUT /refuse HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_TOKEN
-			 "Expect: 100-continue\r\nContent-Length: 10\r\n\r\n",
+	client_print(fd,
+		"PUT /refuse HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_TOKEN
+		"Expect: 100-continue\r\nContent-Length: 10\r\n\r\n",
 		fixture->port);
 	assert_int_equal(recv(fd, line, 12, MSG_WAITALL), 12);
 	assert_string_equal(line, "HTTP/1.1 409");
@@ -532,8 +536,9 @@ static void a_handler_reads_a_raw_body(void **state)
 	expect_reply(fd, 200, want);
 	begin_upload(fixture, fd, "PUT /read", 0);
 	expect_reply(fd, 200, "{\"size\":0,\"sum\":0}");
-	client_print(fd, "PUT /read HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_TOKEN
-			 "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n",
+	client_print(fd,
+		"PUT /read HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_TOKEN
+		"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n",
 		fixture->port);
 	client_send(fd, "\1\2", 2);
 	expect_reply(fd, 200, "{\"size\":2,\"sum\":3}");
@@ -584,7 +589,7 @@ static void only_so_many_handlers_read_at_once(void **state)
 	int first, second;
 
 	(void)state;
-	fixture_open(&fixture, 4);
+	fixture_open(&fixture, 4, 0);
 	first = client_connect(fixture.port);
 	begin_upload(&fixture, first, "PUT /read", 2);
 	send_pattern(first, 0, 1);
@@ -617,13 +622,14 @@ static void closing_waits_for_running_requests_and_ends_streams(void **state)
 	pthread_t thread;
 
 	(void)state;
-	fixture_open(&fixture, 0);
+	fixture_open(&fixture, 0, 0);
 	stream = client_connect(fixture.port);
 	client_request(stream, fixture.port, "GET /stream", WITH_TOKEN, NULL);
 	block = client_connect(fixture.port);
 	client_request(block, fixture.port, "GET /block", WITH_TOKEN, NULL);
 	fixture_wait(&fixture, &fixture.entered, 2);
-	assert_int_equal(pthread_create(&thread, NULL, (void *(*)(void *))(void *)fixture_close, &fixture),
+	assert_int_equal(
+		pthread_create(&thread, NULL, (void *(*)(void *))(void *)fixture_close, &fixture),
 		0);
 	expect_reply(stream, 200, "");
 	fixture_let_go(&fixture, 1);
@@ -642,7 +648,7 @@ static void closing_gives_up_on_held_requests_after_the_grace(void **state)
 	int hold, upload_fd, download_fd, read_fd, helper_fd;
 
 	(void)state;
-	fixture_open(&fixture, 0);
+	fixture_open(&fixture, 0, 0);
 	hold = client_connect(fixture.port);
 	client_request(hold, fixture.port, "GET /hold", WITH_TOKEN, NULL);
 	fixture_wait(&fixture, &fixture.entered, 1);
@@ -697,12 +703,13 @@ static int connect_if_open(uint16_t port)
 /* A request of some kind, maybe cut; its length. */
 static int make_request(struct hammer *hammer, char *text, size_t size)
 {
-	static const char *const lines[] = {"GET /plain", "GET /hold/shortly", "GET /stream?endless=1",
-		"GET /stream?ping=1", "POST /json", "GET /none", "PUT /read", "PUT /upload?orphan=1",
-		"GET /download?orphan=1&size=10", "GET /download?orphan=1"};
+	static const char *const lines[] = {"GET /plain", "GET /hold/shortly",
+		"GET /stream?endless=1", "GET /stream?ping=1", "POST /json", "GET /none",
+		"PUT /read", "PUT /upload?orphan=1", "GET /download?orphan=1&size=10",
+		"GET /download?orphan=1"};
 	const char *line = lines[(unsigned)rand_r(&hammer->seed) % array_len(lines)];
-	int len = snprintf(text, size, "%s HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_JSON "%s\r\n%s", line,
-		hammer->fixture->port, line[0] == 'P' ? "Content-Length: 2\r\n" : "",
+	int len = snprintf(text, size, "%s HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_JSON "%s\r\n%s",
+		line, hammer->fixture->port, line[0] == 'P' ? "Content-Length: 2\r\n" : "",
 		line[0] == 'P' ? "{}" : "");
 
 	return rand_r(&hammer->seed) % 4 == 0 ? rand_r(&hammer->seed) % len : len;
@@ -743,10 +750,11 @@ static void closing_in_the_middle_of_a_storm_is_orderly(void **state)
 		pthread_t threads[THREADS];
 		struct fixture fixture;
 
-		fixture_open(&fixture, 0);
+		fixture_open(&fixture, 0, 0);
 		for (unsigned i = 0; i < THREADS; i++) {
 			hammers[i] = (struct hammer){&fixture, round * THREADS + i, 0};
-			assert_int_equal(pthread_create(&threads[i], NULL, hammer_main, &hammers[i]), 0);
+			assert_int_equal(
+				pthread_create(&threads[i], NULL, hammer_main, &hammers[i]), 0);
 		}
 		usleep(150000);
 		server_close(fixture.server, round % 2 ? 0 : 20);

@@ -126,4 +126,10 @@ export function cgroupNames(pid) {
   return new Set(text.split(/[/\n]/).filter((part) => part.startsWith('sandlot')));
 }
 
+/** What is stored in sandboxes/ or workspaces/: entries named after an id, also when they are spread over buckets. */
+export function stored(dir) {
+  const isId = (name) => /[0-9a-z]{26}/.test(name);
+  return entries(dir).flatMap((name) => (isId(name) ? [name] : entries(path.join(dir, name)).filter(isId)));
+}
+
 export const entries = (dir) => quiet(() => fs.readdirSync(dir).sort(), []);

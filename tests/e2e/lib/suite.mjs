@@ -63,8 +63,8 @@ export function census(instance) {
     'mounts of the daemon': proc.mountLines(daemon.pid, words),
     'namespaces': [...proc.namespacesOf(all, [daemon.pid, keeper.pid])],
     'cgroups': instance.cgroups(),
-    'entries in sandboxes/': proc.entries(path.join(dataDir, 'sandboxes')),
-    'entries in workspaces/': proc.entries(path.join(dataDir, 'workspaces')),
+    'entries in sandboxes/': proc.stored(path.join(dataDir, 'sandboxes')),
+    'entries in workspaces/': proc.stored(path.join(dataDir, 'workspaces')),
   };
 }
 

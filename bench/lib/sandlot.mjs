@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// A private sandlotd on a fresh data directory.
+import { readFileSync, mkdirSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { startService, waitFor, logTail, sleep } from './host.mjs'
+
+const readText = (path) => { try { return readFileSync(path, 'utf8').trim() } catch { return '' } }
+
+export class Sandlot {
+  static async start(undo, scratch, build, probe) {
+    const self = new Sandlot()
+    const data = `${scratch}/sandlot`
+    // Both trees are walked by users that are not root.
+    spawnSync('chmod', ['711', scratch])
+    mkdirSync(data, { mode: 0o711 })
+    self.data = data
+    self.service = startService(undo, 'sandlotd',
+      [`${build}/sandlotd`, '--data-dir', data, '--api-bind', '127.0.0.1:0', '--preview-bind', '127.0.0.1:0'],
+      `${scratch}/sandlotd.log`)
+    self.pid = self.service.pid
+    undo.push('shut Sandlot down', () => self.#shutdown())
+    self.address = await waitFor('the address of sandlotd', () => {
+      if (self.service.ended !== null) throw new Error(`sandlotd ended (${self.service.ended}):\n${logTail(self.service.log)}`)
+      return readText(`${data}/run/api.addr`)
+    })
+    self.token = readText(`${data}/token`)
+    self.probe = probe
+    self.target = await probe.target(self.address, `Authorization: Bearer ${self.token}`)
+    await waitFor('readiness of sandlotd', async () => (await fetch(`http://${self.address}/readyz`)).ok)
+    self.version = (await self.json('GET', '/v1/version')).version
+    return self
+  }
+
+  // The keeper outlives the daemon by design; this request ends both and every sandbox.
+  async #shutdown() {
+    if (this.service.ended !== null || !this.token) return
+    await this.json('POST', '/v1/shutdown')
+    await this.service.wait(20000)
+    await waitFor('the end of the keeper', () => spawnSync('pgrep', ['-f', `sandlot-keeper ${this.data} `]).status !== 0)
+  }
+
+  async json(method, path, body) {
+    const answer = await fetch(`http://${this.address}${path}`, {
+      method, headers: { authorization: `Bearer ${this.token}`, ...(body && { 'content-type': 'application/json' }) },
+      body: body && JSON.stringify(body),
+    })
+    const text = await answer.text()
+    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
+    return text ? JSON.parse(text) : null
+  }
+
+  http(...requests) { return this.probe.http(this.target, ...requests) }
+
+  async create(body = '{}') { return this.http(`POST /v1/sandboxes ${body}`) }
+
+  async purge(id) { await this.http(`POST /v1/sandboxes/${id}/purge`) }
+
+  // Many at once, untimed; answers their ids.
+  async fill(count, body = '{}') {
+    const { ids } = await this.probe.batch(this.target, 8, Array(count).fill(`POST /v1/sandboxes ${body}`))
+    return ids
+  }
+
+  async purgeAll(ids) {
+    if (ids.length > 0) await this.probe.batch(this.target, 8, ids.map((id) => `POST /v1/sandboxes/${id}/purge`))
+  }
+
+  // Disk space is given back in the background; the next measure should not pay for it.
+  async settle() {
+    await waitFor('an empty trash', () => spawnSync('find', [`${this.data}/trash`, '-mindepth', '1', '-maxdepth', '1', '-print', '-quit'])
+      .stdout.length === 0, 60000)
+    await sleep(100)
+  }
+
+  log() { return readText(this.service.log) }
+}

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Going to sleep and waking up: the thread says that it sleeps and then looks once more for something
+ * pending; whoever wakes it says that something is pending and then looks whether it sleeps. One of
+ * the two sees the other, and a busy thread is never written to.
+ */
+#include "http/loop.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "http/connection.h"
+#include "http/exchange.h"
+#include "http/server_private.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/*
+ * Bounds the headers (a little less than this) and the pieces in which a body comes. The library
+ * clears all of it after every request. Measured on two cores: with 64 KiB small requests take 15 %
+ * longer, and an upload runs at 1.9 instead of 1.5 GB/s; with 256 KiB requests take twice as long.
+ */
+#define CONNECTION_MEMORY (32u * 1024)
+#define IDLE_SECONDS	  60
+
+struct newcomer {
+	struct newcomer *next;
+	int sock;
+	socklen_t len;
+	struct sockaddr_storage address;
+};
+
+struct loop {
+	struct server *server;
+	struct MHD_Daemon *daemon;
+	pthread_t thread;
+	bool has_thread;
+	int library_fd; /* readable when the library has something to do; its own */
+	int wake_fd;
+	bool has_started; /* the connection being added was begun; only the thread */
+
+	atomic_bool pending;
+	atomic_bool sleeping;
+	atomic_bool stopping;
+	atomic_uint connections;
+
+	pthread_mutex_t lock;
+	struct newcomer *newcomers; /* the latest first */
+};
+
+struct server *loop_server(const struct loop *loop)
+{
+	return loop->server;
+}
+
+unsigned loop_connections(const struct loop *loop)
+{
+	return atomic_load(&loop->connections);
+}
+
+void loop_wake(struct loop *loop)
+{
+	uint64_t one = 1;
+
+	atomic_store(&loop->pending, true);
+	/* Full (EAGAIN) means that it is being woken anyway. */
+	if (atomic_exchange(&loop->sleeping, false) &&
+		write(loop->wake_fd, &one, sizeof(one)) < 0 && errno != EAGAIN)
+		log_error("cannot wake a thread of the HTTP server: %s", strerror(errno));
+}
+
+void loop_take(struct loop *loop, int sock, const struct sockaddr *address, socklen_t len)
+{
+	struct newcomer *newcomer = mem_new(sizeof(*newcomer));
+
+	newcomer->sock = sock;
+	newcomer->len = len;
+	memcpy(&newcomer->address, address, len);
+	atomic_fetch_add(&loop->connections, 1);
+	pthread_mutex_lock(&loop->lock);
+	newcomer->next = loop->newcomers;
+	loop->newcomers = newcomer;
+	pthread_mutex_unlock(&loop->lock);
+	loop_wake(loop);
+}
+
+static void leave(struct loop *loop)
+{
+	atomic_fetch_sub(&loop->connections, 1);
+	server_connection_left(loop->server);
+}
+
+static struct newcomer *take_newcomers(struct loop *loop)
+{
+	struct newcomer *newcomers;
+
+	pthread_mutex_lock(&loop->lock);
+	newcomers = take_ptr(&loop->newcomers);
+	pthread_mutex_unlock(&loop->lock);
+	return newcomers;
+}
+
+static void add_newcomers(struct loop *loop)
+{
+	struct newcomer *newcomer = take_newcomers(loop);
+
+	while (newcomer) {
+		auto_free struct newcomer *done = newcomer;
+
+		newcomer = done->next;
+		loop->has_started = false;
+		/* On failure the library has closed it, and said so if it had begun. */
+		if (MHD_add_connection(loop->daemon, done->sock, (struct sockaddr *)&done->address,
+			    done->len) != MHD_YES &&
+			!loop->has_started)
+			leave(loop);
+	}
+}
+
+/* A callback of the library: a connection begins, or is about to be closed. */
+static void notice_connection(void *arg, struct MHD_Connection *connection, void **context,
+	enum MHD_ConnectionNotificationCode code)
+{
+	struct loop *loop = arg;
+
+	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
+		const union MHD_ConnectionInfo *info =
+			MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+
+		loop->has_started = true;
+		*context = connection_open(loop, info->connect_fd);
+	} else {
+		connection_close(*context);
+		leave(loop);
+	}
+}
+
+/* How long there is nothing to do unless something happens; -1 for ever. */
+static int idle_ms(struct loop *loop)
+{
+	MHD_UNSIGNED_LONG_LONG ms;
+
+	if (MHD_get_timeout(loop->daemon, &ms) != MHD_YES)
+		return -1;
+	/* One more, since the library closes what is past its time and not what is at it. */
+	return ms > 60000 ? 60000 : ms > 0 ? (int)ms + 1 : 0;
+}
+
+static void wait_for_work(struct loop *loop, int timeout_ms)
+{
+	struct pollfd fds[] = {{loop->library_fd, POLLIN, 0}, {loop->wake_fd, POLLIN, 0}};
+	uint64_t drained;
+
+	atomic_store(&loop->sleeping, true);
+	if (!atomic_load(&loop->pending))
+		poll(fds, array_len(fds), timeout_ms);
+	atomic_store(&loop->sleeping, false);
+	if (fds[1].revents && read(loop->wake_fd, &drained, sizeof(drained)) < 0)
+		return;
+}
+
+static void *loop_main(void *arg)
+{
+	struct loop *loop = arg;
+
+	pthread_setname_np(pthread_self(), "http-loop");
+	while (!atomic_load(&loop->stopping)) {
+		int timeout_ms;
+
+		atomic_store(&loop->pending, false);
+		add_newcomers(loop);
+		MHD_run(loop->daemon);
+		timeout_ms = idle_ms(loop);
+		if (timeout_ms != 0)
+			wait_for_work(loop, timeout_ms);
+	}
+	return NULL;
+}
+
+/* What clients do wrong, mostly; the requests themselves are logged elsewhere. */
+__attribute__((format(printf, 2, 0))) static void log_library(
+	void *arg, const char *fmt, va_list ap)
+{
+	char text[256];
+
+	(void)arg;
+	if (vsnprintf(text, sizeof(text), fmt, ap) > 0) {
+		text[strcspn(text, "\n")] = '\0';
+		log_debug("http: %s", text);
+	}
+}
+
+/* The target is decoded in target.c, from what exchange_open() was given. */
+static size_t keep_escaped(void *arg, struct MHD_Connection *connection, char *text)
+{
+	(void)arg;
+	(void)connection;
+	return strlen(text);
+}
+
+static struct MHD_Daemon *start_daemon(struct loop *loop)
+{
+	const struct MHD_OptionItem options[] = {
+		{MHD_OPTION_EXTERNAL_LOGGER, (intptr_t)log_library, NULL},
+		{MHD_OPTION_URI_LOG_CALLBACK, (intptr_t)exchange_open, loop},
+		{MHD_OPTION_UNESCAPE_CALLBACK, (intptr_t)keep_escaped, NULL},
+		{MHD_OPTION_NOTIFY_COMPLETED, (intptr_t)exchange_end, loop},
+		{MHD_OPTION_NOTIFY_CONNECTION, (intptr_t)notice_connection, loop},
+		/* Ours is met first, and leaves clients in the backlog instead of closing them. */
+		{MHD_OPTION_CONNECTION_LIMIT, loop->server->config.max_connections + 1, NULL},
+		{MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, NULL},
+		{MHD_OPTION_CONNECTION_MEMORY_INCREMENT, CONNECTION_MEMORY / 2, NULL},
+		{MHD_OPTION_CONNECTION_TIMEOUT, IDLE_SECONDS, NULL},
+		{MHD_OPTION_STRICT_FOR_CLIENT, 1, NULL},
+		/* server_open() has it blocked in all threads of the server. */
+		{MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, NULL},
+		{MHD_OPTION_END, 0, NULL},
+	};
+	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
+			 MHD_USE_NO_LISTEN_SOCKET;
+
+	return MHD_start_daemon(flags, 0, NULL, NULL, exchange_step, loop, MHD_OPTION_ARRAY,
+		options, MHD_OPTION_END);
+}
+
+int loop_open(struct server *server, struct loop **ret_loop, struct err *err)
+{
+	struct loop *loop = mem_new(sizeof(*loop));
+	const union MHD_DaemonInfo *info;
+	int r;
+
+	loop->server = server;
+	pthread_mutex_init(&loop->lock, NULL);
+	loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	loop->daemon = loop->wake_fd < 0 ? NULL : start_daemon(loop);
+	if (!loop->daemon) {
+		loop_close(loop);
+		return err_set(err, ERR_INTERNAL, "cannot start the HTTP library");
+	}
+	info = MHD_get_daemon_info(loop->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+	loop->library_fd = info->epoll_fd;
+	r = -pthread_create(&loop->thread, NULL, loop_main, loop);
+	loop->has_thread = r == 0;
+	if (r < 0) {
+		loop_close(loop);
+		return err_from(err, r, "start a thread of the HTTP server");
+	}
+	*ret_loop = loop;
+	return 0;
+}
+
+void loop_close(struct loop *loop)
+{
+	struct newcomer *newcomer;
+
+	if (!loop)
+		return;
+	atomic_store(&loop->stopping, true);
+	if (loop->has_thread) {
+		loop_wake(loop);
+		pthread_join(loop->thread, NULL);
+	}
+	MHD_stop_daemon(loop->daemon);
+	newcomer = take_newcomers(loop);
+	while (newcomer) {
+		auto_free struct newcomer *done = newcomer;
+
+		newcomer = done->next;
+		fd_close(done->sock);
+	}
+	fd_close(loop->wake_fd);
+	pthread_mutex_destroy(&loop->lock);
+	free(loop);
+}

@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the daemon finds when it starts (src/core/reconcile.c): rows and a driver that disagree, as a
+ * crash at any moment leaves them. Each test seeds both, opens an engine, and looks at both.
+ */
+#include "core_fixture.h"
+
+#include "core/link.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void seed(struct world *world, const char *id, enum sandbox_status status)
+{
+	struct sandbox_record record;
+	struct err err = {0};
+
+	world_draft(&record, id, "");
+	record.status = status;
+	record.created_at_ms = record.started_at_ms = 1;
+	if (store_sandbox_insert(world->store, &record, &err) < 0)
+		fail_msg("%s", err.message);
+	sandbox_record_fini(&record);
+}
+
+static enum sandbox_status row_status(struct world *world, const char *id)
+{
+	struct sandbox_record record;
+
+	assert_true(world_row(world, id, &record));
+	sandbox_record_fini(&record);
+	return record.status;
+}
+
+static struct machine look(struct world *world, const char *id)
+{
+	struct machine machine;
+
+	fake_look(&world->driver, id, &machine);
+	return machine;
+}
+
+static void an_empty_world_is_fine(void **state)
+{
+	struct world *world = *state;
+
+	world_open(world);
+	assert_int_equal(fake_calls(&world->driver, FAKE_STOP), 0);
+	assert_int_equal(fake_calls(&world->driver, FAKE_CLEAN), 0);
+}
+
+static void a_running_sandbox_is_taken_up_and_can_be_used(void **state)
+{
+	struct world *world = *state;
+	const char *id = world_id('a');
+	struct sandbox *sandbox;
+	struct link *link;
+	struct err err;
+
+	seed(world, id, SANDBOX_RUNNING);
+	fake_plant(&world->driver, id, true);
+	world_open(world);
+	assert_int_equal(row_status(world, id), SANDBOX_RUNNING);
+	assert_true(look(world, id).running);
+	assert_int_equal(fake_calls(&world->driver, FAKE_START), 0);
+	assert_int_equal(sandbox_get(world->engine, NULL, id, &sandbox, &err), 0);
+	assert_int_equal(sandbox_use(sandbox, &link, &err), 0);
+	assert_int_equal(fake_calls(&world->driver, FAKE_START), 0);
+	link_unref(link);
+	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), 0);
+	assert_int_equal(world->driver.shutdowns, 1);
+	sandbox_unref(sandbox);
+}
+
+static void a_paused_sandbox_is_taken_up_and_frozen_again(void **state)
+{
+	struct world *world = *state;
+	const char *id = world_id('b');
+	struct sandbox *sandbox;
+	struct err err;
+
+	seed(world, id, SANDBOX_PAUSED);
+	fake_plant(&world->driver, id, true);
+	world->driver.machines->frozen = true;
+	world_open(world);
+	assert_int_equal(row_status(world, id), SANDBOX_PAUSED);
+	assert_true(look(world, id).running && look(world, id).frozen);
+	assert_int_equal(fake_calls(&world->driver, FAKE_FREEZE), 2);
+	assert_int_equal(sandbox_get(world->engine, NULL, id, &sandbox, &err), 0);
+	assert_int_equal(sandbox_resume(sandbox, &err), 0);
+	assert_false(look(world, id).frozen);
+	sandbox_unref(sandbox);
+}
+
+static void a_row_that_says_running_of_one_that_does_not_is_stopped(void **state)
+{
+	struct world *world = *state;
+	const char *id = world_id('c');
+	struct sandbox_record record;
+
+	seed(world, id, SANDBOX_RUNNING);
+	world_open(world);
+	assert_true(world_row(world, id, &record));
+	assert_int_equal(record.status, SANDBOX_STOPPED);
+	assert_int_equal(record.end_reason, END_AGENT_LOST);
+	assert_true(record.end_detail[0]);
+	sandbox_record_fini(&record);
+}
+
+static void one_whose_agent_does_not_answer_is_stopped(void **state)
+{
+	struct world *world = *state;
+	const char *id = world_id('d');
+	struct sandbox *sandbox;
+	struct err err;
+
+	seed(world, id, SANDBOX_RUNNING);
+	fake_plant(&world->driver, id, true);
+	fake_set_agent(&world->driver, FAKE_AGENT_DIES);
+	world_open(world);
+	assert_int_equal(row_status(world, id), SANDBOX_STOPPED);
+	assert_false(look(world, id).running);
+	/* And it starts again as any other. */
+	fake_set_agent(&world->driver, FAKE_AGENT_SERVES);
+	assert_int_equal(sandbox_get(world->engine, NULL, id, &sandbox, &err), 0);
+	assert_int_equal(sandbox_start(sandbox, &err), 0);
+	assert_true(look(world, id).running);
+	sandbox_unref(sandbox);
+}
+
+static void a_start_or_stop_that_was_cut_short_is_as_it_was_acknowledged(void **state)
+{
+	struct world *world = *state;
+
+	seed(world, world_id('e'), SANDBOX_STOPPED);
+	fake_plant(&world->driver, world_id('e'), true);
+	seed(world, world_id('f'), SANDBOX_ERROR);
+	fake_plant(&world->driver, world_id('f'), true);
+	world_open(world);
+	assert_int_equal(row_status(world, world_id('e')), SANDBOX_STOPPED);
+	assert_int_equal(row_status(world, world_id('f')), SANDBOX_ERROR);
+	assert_false(look(world, world_id('e')).running);
+	assert_false(look(world, world_id('f')).running);
+	assert_true(look(world, world_id('e')).has_layer);
+}
+
+static void a_create_that_never_finished_is_gone_but_not_its_workspace(void **state)
+{
+	struct world *world = *state;
+	const char *id = world_id('g');
+
+	seed(world, id, SANDBOX_CREATING);
+	fake_plant(&world->driver, id, true);
+	world_open(world);
+	assert_false(world_has_row(world, id));
+	assert_true(world_has_workspace(world, id));
+	assert_false(look(world, id).running);
+	assert_false(look(world, id).has_layer);
+	assert_true(look(world, id).has_workspace);
+}
+
+static void what_runs_without_a_row_is_ended(void **state)
+{
+	struct world *world = *state;
+	const char *id = world_id('h');
+
+	fake_plant(&world->driver, id, true);
+	world_open(world);
+	assert_false(look(world, id).running);
+	assert_false(look(world, id).has_layer);
+	assert_false(look(world, id).has_workspace); /* nobody could ever reach it */
+}
+
+static void a_kept_workspace_stays_and_the_rest_of_it_goes(void **state)
+{
+	struct world *world = *state;
+	const char *id = world_id('i');
+	struct err err;
+
+	seed(world, id, SANDBOX_STOPPED);
+	assert_int_equal(store_sandbox_delete(world->store, id, &err), 0);
+	fake_plant(&world->driver, id, false);
+	world_open(world);
+	assert_false(look(world, id).has_layer);
+	assert_true(look(world, id).has_workspace);
+	assert_true(world_has_workspace(world, id));
+}
+
+static void more_than_a_page_of_everything_is_dealt_with(void **state)
+{
+	struct world *world = *state;
+	char ids[600][ID_LEN + 1];
+
+	/* Over two pages of rows, and of strangers: every third has a row, every other one runs. */
+	for (size_t i = 0; i < array_len(ids); i++) {
+		snprintf(ids[i], sizeof(ids[i]), "%026zu", i);
+		if (i % 2 == 0)
+			seed(world, ids[i], i % 4 == 0 ? SANDBOX_STOPPED : SANDBOX_CREATING);
+		fake_plant(&world->driver, ids[i], true);
+	}
+	world_open(world);
+	for (size_t i = 0; i < array_len(ids); i++) {
+		assert_false(look(world, ids[i]).running);
+		assert_int_equal(look(world, ids[i]).has_layer, i % 4 == 0);
+		assert_int_equal(world_has_row(world, ids[i]), i % 4 == 0);
+		assert_int_equal(look(world, ids[i]).has_workspace, i % 2 == 0);
+	}
+}
+
+/* Fails at every call in turn, and is then run again: it must always arrive at the same place. */
+static void it_can_be_interrupted_anywhere_and_run_again(void **state)
+{
+	struct world *world = *state;
+	struct engine_config config = {
+		.store = world->store, .driver = &world->driver.base, .stop_grace_ms = 0};
+	struct err err;
+	unsigned failures = 0;
+
+	seed(world, world_id('1'), SANDBOX_CREATING);
+	seed(world, world_id('2'), SANDBOX_STOPPED);
+	seed(world, world_id('3'), SANDBOX_RUNNING);
+	for (char letter = '1'; letter <= '5'; letter++)
+		fake_plant(&world->driver, world_id(letter), letter != '3');
+	for (int op = 0; op < FAKE_OP_COUNT; op++) {
+		struct engine *engine = NULL;
+
+		fake_fail(&world->driver, op, 1);
+		if (engine_open(&config, &engine, &err) < 0) {
+			failures++;
+			assert_non_null(strstr(err.message, "told to fail"));
+		}
+		engine_close(engine);
+		fake_fail(&world->driver, op, 0);
+	}
+	assert_true(failures >= 3);
+	world_open(world);
+	assert_false(world_has_row(world, world_id('1')));
+	assert_int_equal(row_status(world, world_id('2')), SANDBOX_STOPPED);
+	assert_int_equal(row_status(world, world_id('3')), SANDBOX_STOPPED);
+	for (char letter = '1'; letter <= '5'; letter++)
+		assert_false(look(world, world_id(letter)).running);
+	assert_false(look(world, world_id('4')).has_workspace);
+	assert_true(look(world, world_id('2')).has_layer);
+}
+
+static void a_daemon_that_ends_leaves_its_sandboxes_to_the_next(void **state)
+{
+	struct world *world = *state;
+	const char *id = world_id('j');
+	struct sandbox *sandbox;
+	struct err err;
+
+	world_open(world);
+	sandbox_unref(world_create(world, id));
+	world_close(world);
+	assert_true(look(world, id).running);
+	assert_int_equal(row_status(world, id), SANDBOX_RUNNING);
+	world_open(world);
+	assert_int_equal(fake_calls(&world->driver, FAKE_ADOPT), 1);
+	assert_int_equal(fake_calls(&world->driver, FAKE_START), 1);
+	assert_int_equal(sandbox_get(world->engine, NULL, id, &sandbox, &err), 0);
+	assert_int_equal(world_status(sandbox), SANDBOX_RUNNING);
+	sandbox_unref(sandbox);
+}
+
+#define IN_A_WORLD(test) cmocka_unit_test_setup_teardown(test, world_setup_closed, world_teardown)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		IN_A_WORLD(an_empty_world_is_fine),
+		IN_A_WORLD(a_running_sandbox_is_taken_up_and_can_be_used),
+		IN_A_WORLD(a_paused_sandbox_is_taken_up_and_frozen_again),
+		IN_A_WORLD(a_row_that_says_running_of_one_that_does_not_is_stopped),
+		IN_A_WORLD(one_whose_agent_does_not_answer_is_stopped),
+		IN_A_WORLD(a_start_or_stop_that_was_cut_short_is_as_it_was_acknowledged),
+		IN_A_WORLD(a_create_that_never_finished_is_gone_but_not_its_workspace),
+		IN_A_WORLD(what_runs_without_a_row_is_ended),
+		IN_A_WORLD(a_kept_workspace_stays_and_the_rest_of_it_goes),
+		IN_A_WORLD(more_than_a_page_of_everything_is_dealt_with),
+		IN_A_WORLD(it_can_be_interrupted_anywhere_and_run_again),
+		IN_A_WORLD(a_daemon_that_ends_leaves_its_sandboxes_to_the_next),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

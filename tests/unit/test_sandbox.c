@@ -1,0 +1,1293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a sandbox (src/core/sandbox.c, reaper.c, engine.c) over a driver that is played. */
+#include "core_fixture.h"
+
+#include "base/clock.h"
+#include "core/link.h"
+#include "core/process.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+/* What a row and the driver say must be the same thing. */
+static void assert_agree(struct world *world, const char *id)
+{
+	struct sandbox_record record;
+	struct machine machine;
+
+	fake_look(&world->driver, id, &machine);
+	if (!world_row(world, id, &record)) {
+		assert_false(machine.running);
+		assert_false(machine.has_layer);
+		return;
+	}
+	assert_int_equal(machine.running,
+		record.status == SANDBOX_RUNNING || record.status == SANDBOX_PAUSED);
+	assert_int_equal(machine.frozen, record.status == SANDBOX_PAUSED);
+	sandbox_record_fini(&record);
+}
+
+/* --- create --- */
+
+static void a_new_sandbox_runs_and_is_written(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct sandbox_record record;
+
+	assert_true(id_is_valid(sandbox_id(sandbox)));
+	assert_int_equal(world_status(sandbox), SANDBOX_RUNNING);
+	assert_true(world_row(world, sandbox_id(sandbox), &record));
+	assert_int_equal(record.status, SANDBOX_RUNNING);
+	assert_true(record.started_at_ms >= record.created_at_ms && record.created_at_ms > 0);
+	assert_int_equal(record.expires_at_ms, 0);
+	sandbox_record_fini(&record);
+	assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+static void a_lifetime_becomes_a_time_of_expiry(void **state)
+{
+	struct world *world = *state;
+	struct sandbox_record draft, record;
+	struct sandbox *sandbox;
+	struct err err;
+
+	world_draft(&draft, "", "");
+	draft.lifetime_s = 60;
+	assert_int_equal(sandbox_create(world->engine, &draft, &sandbox, &err), 0);
+	sandbox_read(sandbox, &record);
+	assert_int_equal(record.expires_at_ms, record.created_at_ms + 60000);
+	sandbox_record_fini(&record);
+	sandbox_record_fini(&draft);
+	sandbox_unref(sandbox);
+}
+
+/* Nothing of a failed create may stay, and the same id must be free. */
+static void assert_create_leaves_nothing(struct world *world)
+{
+	const char *id = world_id('a');
+	struct sandbox_record draft;
+	struct sandbox *sandbox = NULL;
+	struct machine machine;
+	struct err err = {0};
+
+	world_draft(&draft, id, "project");
+	assert_true(sandbox_create(world->engine, &draft, &sandbox, &err) < 0);
+	assert_null(sandbox);
+	assert_true(err.message[0]);
+	assert_false(world_has_row(world, id));
+	assert_false(world_has_workspace(world, id));
+	fake_look(&world->driver, id, &machine);
+	assert_false(machine.running || machine.has_layer || machine.has_workspace);
+	assert_int_equal(sandbox_get(world->engine, NULL, id, &sandbox, &err), -ENOENT);
+	fake_set_agent(&world->driver, FAKE_AGENT_SERVES);
+	assert_int_equal(sandbox_create(world->engine, &draft, &sandbox, &err), 0);
+	sandbox_unref(sandbox);
+	sandbox_record_fini(&draft);
+}
+
+static void a_create_that_the_driver_refuses_leaves_nothing(void **state)
+{
+	struct world *world = *state;
+
+	fake_fail(&world->driver, FAKE_START, 1);
+	assert_create_leaves_nothing(world);
+}
+
+static void a_create_whose_agent_dies_leaves_nothing(void **state)
+{
+	struct world *world = *state;
+
+	fake_set_agent(&world->driver, FAKE_AGENT_DIES);
+	assert_create_leaves_nothing(world);
+}
+
+static void a_create_whose_agent_speaks_another_version_leaves_nothing(void **state)
+{
+	struct world *world = *state;
+
+	fake_set_agent(&world->driver, FAKE_AGENT_LIES);
+	assert_create_leaves_nothing(world);
+}
+
+static void a_create_that_cannot_be_inserted_leaves_nothing(void **state)
+{
+	struct world *world = *state;
+
+	store_script.fail[STORE_INSERT] = 1;
+	assert_create_leaves_nothing(world);
+	assert_int_equal(fake_calls(&world->driver, FAKE_START), 1); /* the second one */
+}
+
+static void a_create_that_cannot_be_written_as_running_leaves_nothing(void **state)
+{
+	struct world *world = *state;
+
+	store_script.fail[STORE_UPDATE] = 1;
+	assert_create_leaves_nothing(world);
+}
+
+static void the_driver_s_words_say_why_a_sandbox_did_not_start(void **state)
+{
+	struct world *world = *state;
+	struct sandbox_record draft;
+	struct sandbox *sandbox = NULL;
+	struct err err = {0};
+
+	fake_set_agent(&world->driver, FAKE_AGENT_DIES);
+	err_set(&world->driver.cause, ERR_UNAVAILABLE, "the host has no user namespaces");
+	world_draft(&draft, "", "");
+	assert_int_equal(sandbox_create(world->engine, &draft, &sandbox, &err), -EAGAIN);
+	assert_int_equal(err.kind, ERR_UNAVAILABLE);
+	assert_non_null(strstr(err.message, "the host has no user namespaces"));
+	sandbox_record_fini(&draft);
+}
+
+static void a_failed_create_keeps_a_workspace_from_before(void **state)
+{
+	struct world *world = *state;
+	const char *id = world_id('k');
+	struct sandbox *sandbox = world_create(world, id);
+	struct sandbox_record draft;
+	struct machine machine;
+	struct err err;
+
+	assert_int_equal(sandbox_delete(sandbox, &err), 0);
+	sandbox_unref(sandbox);
+	fake_fail(&world->driver, FAKE_START, 1);
+	world_draft(&draft, id, "");
+	assert_true(sandbox_create(world->engine, &draft, &sandbox, &err) < 0);
+	assert_true(world_has_workspace(world, id));
+	assert_false(world_has_row(world, id));
+	assert_true(fake_look(&world->driver, id, &machine));
+	assert_true(machine.has_workspace);
+	sandbox_record_fini(&draft);
+}
+
+static void an_id_and_a_project_are_given_once(void **state)
+{
+	struct world *world = *state;
+	struct sandbox_record draft;
+	struct sandbox *first, *second;
+	struct err err;
+
+	world_draft(&draft, world_id('o'), "web");
+	assert_int_equal(sandbox_create(world->engine, &draft, &first, &err), 0);
+	snprintf(draft.project, sizeof(draft.project), "other");
+	assert_int_equal(sandbox_create(world->engine, &draft, &second, &err), -EEXIST);
+	assert_string_equal(err.code, "sandbox_exists");
+	snprintf(draft.project, sizeof(draft.project), "web");
+	draft.id[0] = '\0';
+	assert_int_equal(sandbox_create(world->engine, &draft, &second, &err), -EEXIST);
+	assert_string_equal(err.code, "project_has_sandbox");
+	assert_int_equal(world_status(first), SANDBOX_RUNNING);
+	draft.owner = world_stranger;
+	snprintf(draft.id, sizeof(draft.id), "%s", world_id('o'));
+	assert_int_equal(sandbox_create(world->engine, &draft, &second, &err), -EEXIST);
+	assert_string_equal(err.code, "id_taken");
+	sandbox_record_fini(&draft);
+	sandbox_unref(first);
+}
+
+static void a_stranger_finds_nothing(void **state)
+{
+	struct world *world = *state;
+	const char *id = world_id('s');
+	struct sandbox *sandbox = world_create(world, id), *other = NULL;
+	struct err err;
+
+	assert_int_equal(sandbox_get(world->engine, &world_stranger, id, &other, &err), -ENOENT);
+	assert_int_equal(sandbox_purge(world->engine, &world_stranger, id, &err), -ENOENT);
+	assert_null(other);
+	assert_int_equal(sandbox_get(world->engine, &world_owner, id, &other, &err), 0);
+	assert_ptr_equal(other, sandbox);
+	sandbox_unref(other);
+	assert_int_equal(sandbox_get(world->engine, &world_owner, "../../etc/passwd", &other, &err), -ENOENT);
+	assert_int_equal(sandbox_purge(world->engine, &world_owner, "", &err), -ENOENT);
+	assert_int_equal(world_status(sandbox), SANDBOX_RUNNING);
+	sandbox_unref(sandbox);
+}
+
+/* --- stop and start --- */
+
+static void a_stop_asks_the_agent_first_and_says_why(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct sandbox_record record;
+	struct err err;
+
+	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), 0);
+	assert_int_equal(world->driver.shutdowns, 1);
+	assert_true(world_row(world, sandbox_id(sandbox), &record));
+	assert_int_equal(record.status, SANDBOX_STOPPED);
+	assert_int_equal(record.end_reason, END_OPERATOR);
+	sandbox_record_fini(&record);
+	assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+static void a_second_stop_and_a_second_start_do_nothing(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct err err;
+
+	assert_int_equal(sandbox_start(sandbox, &err), 0);
+	assert_int_equal(fake_calls(&world->driver, FAKE_START), 1);
+	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), 0);
+	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), 0);
+	assert_int_equal(fake_calls(&world->driver, FAKE_STOP), 1);
+	assert_int_equal(sandbox_start(sandbox, &err), 0);
+	assert_int_equal(sandbox_start(sandbox, &err), 0);
+	assert_int_equal(fake_calls(&world->driver, FAKE_START), 2);
+	assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+static void a_start_forgets_how_it_had_ended(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct sandbox_record record;
+	struct err err;
+
+	assert_int_equal(sandbox_stop(sandbox, END_IDLE, &err), 0);
+	assert_int_equal(sandbox_start(sandbox, &err), 0);
+	sandbox_read(sandbox, &record);
+	assert_int_equal(record.status, SANDBOX_RUNNING);
+	assert_int_equal(record.end_reason, END_NONE);
+	sandbox_record_fini(&record);
+	sandbox_unref(sandbox);
+}
+
+static void a_start_that_fails_is_an_error_that_can_be_mended(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct sandbox_record record;
+	struct err err;
+
+	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), 0);
+	fake_fail(&world->driver, FAKE_START, 1);
+	assert_int_equal(sandbox_start(sandbox, &err), -EAGAIN);
+	assert_non_null(strstr(err.message, sandbox_id(sandbox)));
+	assert_true(world_row(world, sandbox_id(sandbox), &record));
+	assert_int_equal(record.status, SANDBOX_ERROR);
+	assert_non_null(strstr(record.error_message, "told to fail"));
+	sandbox_record_fini(&record);
+	assert_int_equal(sandbox_start(sandbox, &err), 0);
+	sandbox_read(sandbox, &record);
+	assert_int_equal(record.status, SANDBOX_RUNNING);
+	assert_string_equal(record.error_message, "");
+	sandbox_record_fini(&record);
+	assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+static void a_stop_that_the_driver_fails_leaves_it_for_the_next_try(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct err err;
+
+	fake_fail(&world->driver, FAKE_STOP, 1);
+	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), -EAGAIN);
+	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), 0);
+	assert_int_equal(world_status(sandbox), SANDBOX_STOPPED);
+	assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+static void a_stop_that_cannot_be_written_is_put_right_by_the_next_verb(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct err err;
+
+	store_script.fail[STORE_UPDATE] = 1;
+	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), -ENOSPC);
+	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), 0);
+	assert_int_equal(world_status(sandbox), SANDBOX_STOPPED);
+	assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+static void a_start_that_cannot_be_written_does_not_run(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct err err;
+
+	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), 0);
+	store_script.fail[STORE_UPDATE] = 1;
+	assert_int_equal(sandbox_start(sandbox, &err), -ENOSPC);
+	assert_agree(world, sandbox_id(sandbox));
+	assert_int_equal(sandbox_start(sandbox, &err), 0);
+	assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+/* --- pause --- */
+
+static void a_paused_sandbox_is_frozen_and_cannot_be_used(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct link *link = NULL;
+	struct err err;
+
+	assert_int_equal(sandbox_pause(sandbox, &err), 0);
+	assert_int_equal(sandbox_pause(sandbox, &err), 0);
+	assert_int_equal(fake_calls(&world->driver, FAKE_FREEZE), 1);
+	assert_agree(world, sandbox_id(sandbox));
+	assert_int_equal(sandbox_use(sandbox, &link, &err), -EEXIST);
+	assert_string_equal(err.code, "wrong_state");
+	assert_int_equal(sandbox_start(sandbox, &err), -EEXIST);
+	assert_int_equal(sandbox_resume(sandbox, &err), 0);
+	assert_agree(world, sandbox_id(sandbox));
+	assert_int_equal(sandbox_use(sandbox, &link, &err), 0);
+	link_unref(link);
+	sandbox_unref(sandbox);
+}
+
+static void a_paused_sandbox_is_stopped_without_being_asked(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct err err;
+
+	assert_int_equal(sandbox_pause(sandbox, &err), 0);
+	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), 0);
+	assert_int_equal(world->driver.shutdowns, 0);
+	assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+static void a_pause_that_cannot_be_written_is_undone(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct err err;
+
+	store_script.fail[STORE_UPDATE] = 1;
+	assert_int_equal(sandbox_pause(sandbox, &err), -ENOSPC);
+	assert_int_equal(world_status(sandbox), SANDBOX_RUNNING);
+	assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+static void a_resume_that_cannot_be_written_is_undone(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct err err;
+
+	assert_int_equal(sandbox_pause(sandbox, &err), 0);
+	store_script.fail[STORE_UPDATE] = 1;
+	assert_int_equal(sandbox_resume(sandbox, &err), -ENOSPC);
+	assert_int_equal(world_status(sandbox), SANDBOX_PAUSED);
+	assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+/* --- reset, delete, purge --- */
+
+static void a_reset_empties_and_runs_again(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct err err;
+
+	assert_int_equal(sandbox_reset(sandbox, &err), 0);
+	assert_int_equal(world->driver.parts, DRIVER_PART_SYSTEM | DRIVER_PART_SCRATCH);
+	assert_int_equal(world_status(sandbox), SANDBOX_RUNNING);
+	assert_int_equal(fake_calls(&world->driver, FAKE_START), 2);
+	assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+static void a_reset_of_a_stopped_sandbox_leaves_it_stopped(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct err err;
+
+	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), 0);
+	assert_int_equal(sandbox_reset(sandbox, &err), 0);
+	assert_int_equal(world_status(sandbox), SANDBOX_STOPPED);
+	assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+static void a_reset_that_fails_midway_never_claims_to_run(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct err err;
+
+	fake_fail(&world->driver, FAKE_CLEAN, 1);
+	assert_int_equal(sandbox_reset(sandbox, &err), -EAGAIN);
+	assert_int_equal(world_status(sandbox), SANDBOX_STOPPED);
+	assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+static void add_label(struct sandbox_record *record, void *arg)
+{
+	json_decref(record->labels);
+	record->labels = json_pack("{s:s}", "name", arg);
+}
+
+static void after_a_delete_every_verb_says_not_found(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct link *link = NULL;
+	struct err err;
+
+	assert_int_equal(sandbox_delete(sandbox, &err), 0);
+	assert_int_equal(sandbox_start(sandbox, &err), -ENOENT);
+	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), -ENOENT);
+	assert_int_equal(sandbox_pause(sandbox, &err), -ENOENT);
+	assert_int_equal(sandbox_resume(sandbox, &err), -ENOENT);
+	assert_int_equal(sandbox_reset(sandbox, &err), -ENOENT);
+	assert_int_equal(sandbox_delete(sandbox, &err), -ENOENT);
+	assert_int_equal(sandbox_use(sandbox, &link, &err), -ENOENT);
+	assert_int_equal(sandbox_change(sandbox, add_label, (char[]){"x"}, &err), -ENOENT);
+	assert_string_equal(err.code, "sandbox_not_found");
+	assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+static void a_deleted_sandbox_s_workspace_waits_for_the_next_of_its_id(void **state)
+{
+	struct world *world = *state;
+	const char *id = world_id('w');
+	struct sandbox *sandbox = world_create(world, id), *other, *again;
+	struct machine before, after;
+	struct err err;
+
+	fake_look(&world->driver, id, &before);
+	assert_int_equal(sandbox_delete(sandbox, &err), 0);
+	assert_true(world_has_workspace(world, id));
+	other = world_create(world, ""); /* must not get the same uid range */
+	again = world_create(world, id);
+	fake_look(&world->driver, id, &after);
+	assert_int_equal(after.slot, before.slot);
+	assert_true(after.has_workspace);
+	fake_look(&world->driver, sandbox_id(other), &after);
+	assert_int_not_equal(after.slot, before.slot);
+	sandbox_unref(sandbox);
+	sandbox_unref(again);
+	sandbox_unref(other);
+}
+
+static void a_delete_that_cannot_be_written_can_be_tried_again(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct err err;
+
+	store_script.fail[STORE_DELETE] = 1;
+	assert_int_equal(sandbox_delete(sandbox, &err), -ENOSPC);
+	assert_true(world_has_row(world, sandbox_id(sandbox)));
+	assert_int_equal(sandbox_delete(sandbox, &err), 0);
+	assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+static void a_purge_removes_a_running_sandbox_with_its_workspace(void **state)
+{
+	struct world *world = *state;
+	const char *id = world_id('p');
+	struct sandbox *sandbox = world_create(world, id);
+	struct machine machine;
+	struct err err;
+
+	assert_int_equal(sandbox_purge(world->engine, &world_owner, id, &err), 0);
+	assert_false(world_has_row(world, id));
+	assert_false(world_has_workspace(world, id));
+	fake_look(&world->driver, id, &machine);
+	assert_false(machine.running || machine.has_layer || machine.has_workspace);
+	assert_int_equal(sandbox_purge(world->engine, &world_owner, id, &err), -ENOENT);
+	sandbox_unref(sandbox);
+}
+
+static void a_purge_after_a_delete_removes_the_workspace(void **state)
+{
+	struct world *world = *state;
+	const char *id = world_id('q');
+	struct sandbox *sandbox = world_create(world, id);
+	struct machine machine;
+	struct err err;
+
+	assert_int_equal(sandbox_delete(sandbox, &err), 0);
+	assert_int_equal(sandbox_purge(world->engine, &world_stranger, id, &err), -ENOENT);
+	assert_true(world_has_workspace(world, id));
+	assert_int_equal(sandbox_purge(world->engine, &world_owner, id, &err), 0);
+	assert_false(world_has_workspace(world, id));
+	fake_look(&world->driver, id, &machine);
+	assert_false(machine.has_workspace);
+	sandbox_unref(sandbox);
+}
+
+static void a_purge_that_cannot_clean_keeps_the_row_of_the_workspace(void **state)
+{
+	struct world *world = *state;
+	const char *id = world_id('r');
+	struct sandbox *sandbox = world_create(world, id);
+	struct err err;
+
+	assert_int_equal(sandbox_delete(sandbox, &err), 0);
+	fake_fail(&world->driver, FAKE_CLEAN, 1);
+	assert_int_equal(sandbox_purge(world->engine, &world_owner, id, &err), -EAGAIN);
+	assert_true(world_has_workspace(world, id));
+	assert_int_equal(sandbox_purge(world->engine, &world_owner, id, &err), 0);
+	sandbox_unref(sandbox);
+}
+
+static void a_change_is_written_or_not_made(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct sandbox_record record;
+	struct err err;
+
+	assert_int_equal(sandbox_change(sandbox, add_label, (char[]){"one"}, &err), 0);
+	store_script.fail[STORE_UPDATE] = 1;
+	assert_int_equal(sandbox_change(sandbox, add_label, (char[]){"two"}, &err), -ENOSPC);
+	sandbox_read(sandbox, &record);
+	assert_string_equal(json_string_value(json_object_get(record.labels, "name")), "one");
+	sandbox_record_fini(&record);
+	assert_true(world_row(world, sandbox_id(sandbox), &record));
+	assert_string_equal(json_string_value(json_object_get(record.labels, "name")), "one");
+	sandbox_record_fini(&record);
+	sandbox_unref(sandbox);
+}
+
+/* --- an agent that vanishes --- */
+
+static void assert_crash_is_noted(struct world *world, int wait_status, int signal, const char *words)
+{
+	struct sandbox *sandbox = world_create(world, "");
+	struct sandbox_record record;
+	struct listener listener;
+
+	listener_open(&listener, world->engine, sandbox_id(sandbox));
+	fake_crash(&world->driver, sandbox_id(sandbox), wait_status);
+	listener_wait(&listener, "sandbox.stopped");
+	listener_close(&listener);
+	assert_true(world_row(world, sandbox_id(sandbox), &record));
+	assert_int_equal(record.status, SANDBOX_STOPPED);
+	assert_int_equal(record.end_reason, END_AGENT_LOST);
+	assert_int_equal(record.end_signal, signal);
+	assert_non_null(strstr(record.end_detail, words));
+	sandbox_record_fini(&record);
+	assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+static void a_sandbox_that_was_killed_is_stopped_with_the_signal_on_record(void **state)
+{
+	assert_crash_is_noted(*state, SIGKILL, SIGKILL, "killed by signal 9");
+}
+
+static void a_sandbox_that_exited_is_stopped_with_the_status_on_record(void **state)
+{
+	assert_crash_is_noted(*state, 3 << 8, 0, "exited with status 3");
+}
+
+static void note_stop(enum fake_op op, const char *id, void *arg)
+{
+	(void)id;
+	if (op == FAKE_STOP)
+		sem_post(arg);
+}
+
+static void a_lost_sandbox_that_cannot_be_ended_is_settled_by_the_next_verb(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct link *link = NULL;
+	struct timespec until;
+	struct err err = {0};
+	sem_t stopped;
+
+	sem_init(&stopped, 0, 0);
+	fake_set_hook(&world->driver, note_stop, &stopped);
+	fake_fail(&world->driver, FAKE_STOP, 1);
+	fake_crash(&world->driver, sandbox_id(sandbox), SIGKILL);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += WORLD_PATIENCE_MS / 1000;
+	assert_int_equal(sem_timedwait(&stopped, &until), 0); /* the reaper tried, in vain */
+	assert_int_equal(sandbox_use(sandbox, &link, &err), 0);
+	assert_int_equal(fake_calls(&world->driver, FAKE_STOP), 2);
+	assert_int_equal(fake_calls(&world->driver, FAKE_START), 2);
+	assert_agree(world, sandbox_id(sandbox));
+	fake_set_hook(&world->driver, NULL, NULL);
+	link_unref(link);
+	sem_destroy(&stopped);
+	sandbox_unref(sandbox);
+}
+
+static void a_use_wakes_a_stopped_sandbox(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct sandbox_record record;
+	struct link *link = NULL;
+	struct err err;
+
+	assert_int_equal(sandbox_stop(sandbox, END_IDLE, &err), 0);
+	assert_int_equal(sandbox_use(sandbox, &link, &err), 0);
+	assert_non_null(link);
+	link_unref(link);
+	sandbox_read(sandbox, &record);
+	assert_int_equal(record.status, SANDBOX_RUNNING);
+	assert_true(record.last_active_at_ms >= record.created_at_ms);
+	sandbox_record_fini(&record);
+	assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+static void a_use_of_one_that_does_not_start_gives_the_reason(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct link *link = NULL;
+	struct err err;
+
+	assert_int_equal(sandbox_stop(sandbox, END_IDLE, &err), 0);
+	fake_set_agent(&world->driver, FAKE_AGENT_DIES);
+	assert_true(sandbox_use(sandbox, &link, &err) < 0);
+	assert_null(link);
+	assert_int_equal(world_status(sandbox), SANDBOX_ERROR);
+	assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+/* --- ensure --- */
+
+static void ensure_creates_finds_and_wakes(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *first = NULL, *again = NULL;
+	struct sandbox_record draft;
+	struct err err;
+	bool created = false;
+
+	world_draft(&draft, "", "shop");
+	assert_int_equal(sandbox_ensure(world->engine, &draft, &first, &created, &err), 0);
+	assert_true(created);
+	assert_int_equal(sandbox_ensure(world->engine, &draft, &again, &created, &err), 0);
+	assert_false(created);
+	assert_ptr_equal(first, again);
+	sandbox_unref(again);
+	assert_int_equal(sandbox_stop(first, END_IDLE, &err), 0);
+	assert_int_equal(sandbox_ensure(world->engine, &draft, &again, &created, &err), 0);
+	assert_false(created);
+	assert_int_equal(world_status(again), SANDBOX_RUNNING);
+	sandbox_unref(again);
+	/* By its id as well. */
+	snprintf(draft.id, sizeof(draft.id), "%s", sandbox_id(first));
+	draft.project[0] = '\0';
+	assert_int_equal(sandbox_ensure(world->engine, &draft, &again, &created, &err), 0);
+	assert_false(created);
+	assert_ptr_equal(first, again);
+	sandbox_unref(again);
+	sandbox_unref(first);
+	sandbox_record_fini(&draft);
+}
+
+static void ensure_does_not_give_away_somebody_else_s(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *mine = world_create(world, world_id('m')), *theirs = NULL;
+	struct sandbox_record draft;
+	struct err err;
+	bool created;
+
+	world_draft(&draft, world_id('m'), "");
+	draft.owner = world_stranger;
+	assert_int_equal(sandbox_ensure(world->engine, &draft, &theirs, &created, &err), -EEXIST);
+	assert_null(theirs);
+	assert_false(created);
+	sandbox_record_fini(&draft);
+	sandbox_unref(mine);
+}
+
+/* Threads that ensure the same project all get the same sandbox, which one of them made. */
+#define CROWD 8
+
+struct visitor {
+	struct world *world;
+	pthread_barrier_t *start;
+	struct sandbox *sandbox;
+	bool created;
+	int r;
+	struct err err;
+};
+
+static void *visit(void *arg)
+{
+	struct visitor *visitor = arg;
+	struct sandbox_record draft;
+
+	world_draft(&draft, "", "crowd");
+	pthread_barrier_wait(visitor->start);
+	visitor->r = sandbox_ensure(
+		visitor->world->engine, &draft, &visitor->sandbox, &visitor->created, &visitor->err);
+	sandbox_record_fini(&draft);
+	return NULL;
+}
+
+static void a_crowd_that_ensures_one_project_gets_one_sandbox(void **state)
+{
+	struct world *world = *state;
+
+	for (int round = 0; round < 20; round++) {
+		struct visitor visitors[CROWD] = {0};
+		pthread_t threads[CROWD];
+		pthread_barrier_t start;
+		unsigned created = 0, starts = fake_calls(&world->driver, FAKE_START);
+		struct err err;
+
+		pthread_barrier_init(&start, NULL, CROWD);
+		for (int i = 0; i < CROWD; i++) {
+			visitors[i] = (struct visitor){.world = world, .start = &start};
+			assert_int_equal(pthread_create(&threads[i], NULL, visit, &visitors[i]), 0);
+		}
+		for (int i = 0; i < CROWD; i++)
+			pthread_join(threads[i], NULL);
+		pthread_barrier_destroy(&start);
+		for (int i = 0; i < CROWD; i++) {
+			if (visitors[i].r < 0)
+				fail_msg("round %d, visitor %d: %s", round, i, visitors[i].err.message);
+			assert_ptr_equal(visitors[i].sandbox, visitors[0].sandbox);
+			created += visitors[i].created;
+		}
+		assert_int_equal(created, 1);
+		assert_int_equal(fake_calls(&world->driver, FAKE_START), starts + 1);
+		assert_int_equal(sandbox_delete(visitors[0].sandbox, &err), 0);
+		for (int i = 0; i < CROWD; i++)
+			sandbox_unref(visitors[i].sandbox);
+	}
+}
+
+/*
+ * Somebody comes at the narrowest moment of another's verb, which is made wide for it: a function of
+ * the store has just been done, or one of the driver begins. The intruder then waits for the verb, or
+ * is done first; for that it gets INTRUSION_MS.
+ */
+#define INTRUSION_MS 100
+
+static struct intrusion {
+	int when; /* an enum store_op, or an enum fake_op */
+	void *(*act)(void *arg);
+	void *arg;
+	pthread_t thread;
+	bool began, joined;
+} intrusion;
+
+static void intrude(void)
+{
+	struct timespec until;
+
+	if (intrusion.began)
+		return;
+	intrusion.began = true;
+	if (pthread_create(&intrusion.thread, NULL, intrusion.act, intrusion.arg) != 0)
+		abort();
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += INTRUSION_MS * 1000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	intrusion.joined = pthread_timedjoin_np(intrusion.thread, NULL, &until) == 0;
+}
+
+static bool is_intruder(void)
+{
+	return intrusion.began && pthread_equal(pthread_self(), intrusion.thread);
+}
+
+static void intrude_on_the_store(enum store_op op, const char *id)
+{
+	(void)id;
+	if ((int)op == intrusion.when && !is_intruder())
+		intrude();
+}
+
+static void intrude_on_the_driver(enum fake_op op, const char *id, void *arg)
+{
+	(void)id;
+	(void)arg;
+	if ((int)op == intrusion.when && !is_intruder())
+		intrude();
+}
+
+static void expect_intruder(int when, void *(*act)(void *arg), void *arg)
+{
+	intrusion = (struct intrusion){.when = when, .act = act, .arg = arg};
+}
+
+static void await_intruder(void)
+{
+	assert_true(intrusion.began);
+	if (!intrusion.joined)
+		pthread_join(intrusion.thread, NULL);
+	atomic_store(&store_script.after, NULL);
+}
+
+static void an_ensure_that_meets_a_creation_waits_for_it(void **state)
+{
+	struct world *world = *state;
+	struct visitor first = {.world = world}, second;
+	pthread_barrier_t alone;
+
+	pthread_barrier_init(&alone, NULL, 1);
+	first.start = &alone;
+	second = first;
+	expect_intruder(STORE_INSERT, visit, &second);
+	atomic_store(&store_script.after, intrude_on_the_store);
+	visit(&first);
+	await_intruder();
+	pthread_barrier_destroy(&alone);
+	assert_int_equal(first.r, 0);
+	if (second.r < 0)
+		fail_msg("%s", second.err.message);
+	assert_ptr_equal(first.sandbox, second.sandbox);
+	assert_true(first.created && !second.created);
+	sandbox_unref(first.sandbox);
+	sandbox_unref(second.sandbox);
+}
+
+/* One that creates, or deletes, or purges an id. */
+struct rival {
+	struct world *world;
+	const char *id;
+	struct sandbox *sandbox;
+	int r;
+	struct err err;
+};
+
+static void *create_it(void *arg)
+{
+	struct rival *rival = arg;
+	struct sandbox_record draft;
+
+	world_draft(&draft, rival->id, "");
+	rival->r = sandbox_create(rival->world->engine, &draft, &rival->sandbox, &rival->err);
+	sandbox_record_fini(&draft);
+	return NULL;
+}
+
+static void *delete_it(void *arg)
+{
+	struct rival *rival = arg;
+
+	rival->r = sandbox_get(
+		rival->world->engine, &world_owner, rival->id, &rival->sandbox, &rival->err);
+	if (rival->r == 0)
+		rival->r = sandbox_delete(rival->sandbox, &rival->err);
+	return NULL;
+}
+
+static void a_delete_that_meets_a_creation_comes_after_it(void **state)
+{
+	struct world *world = *state;
+	struct rival maker = {.world = world, .id = world_id('d')}, deleter = maker;
+
+	expect_intruder(STORE_INSERT, delete_it, &deleter);
+	atomic_store(&store_script.after, intrude_on_the_store);
+	create_it(&maker);
+	await_intruder();
+	assert_int_equal(maker.r, 0);
+	assert_int_equal(deleter.r, 0);
+	assert_ptr_equal(maker.sandbox, deleter.sandbox);
+	assert_agree(world, maker.id);
+	assert_false(world_has_row(world, maker.id));
+	sandbox_unref(maker.sandbox);
+	sandbox_unref(deleter.sandbox);
+}
+
+/* The new one must not be mistaken for the old one, nor lose anything to its end. */
+static void assert_new_one_is_whole(struct world *world, struct rival *maker)
+{
+	struct link *link = NULL;
+	struct machine machine;
+	struct err err;
+
+	assert_agree(world, maker->id);
+	if (maker->r < 0) {
+		assert_int_equal(maker->r, -EEXIST); /* it came too early */
+		return;
+	}
+	assert_int_equal(world_status(maker->sandbox), SANDBOX_RUNNING);
+	assert_int_equal(sandbox_use(maker->sandbox, &link, &err), 0);
+	link_unref(link);
+	assert_true(world_has_row(world, maker->id));
+	assert_true(world_has_workspace(world, maker->id));
+	fake_look(&world->driver, maker->id, &machine);
+	assert_true(machine.running && machine.has_layer && machine.has_workspace);
+}
+
+static void a_creation_that_meets_a_deletion_is_whole_or_refused(void **state)
+{
+	static const struct {
+		bool of_store;
+		int when;
+	} moments[] = {{true, STORE_DELETE}, {false, FAKE_STOP}, {false, FAKE_CLEAN}};
+	struct world *world = *state;
+	const char *id = world_id('e');
+
+	for (size_t i = 0; i < array_len(moments); i++) {
+		struct rival maker = {.world = world, .id = id};
+		struct sandbox *old = world_create(world, id);
+		struct err err;
+
+		expect_intruder(moments[i].when, create_it, &maker);
+		if (moments[i].of_store)
+			atomic_store(&store_script.after, intrude_on_the_store);
+		else
+			fake_set_hook(&world->driver, intrude_on_the_driver, NULL);
+		assert_int_equal(sandbox_delete(old, &err), 0);
+		await_intruder();
+		fake_set_hook(&world->driver, NULL, NULL);
+		assert_int_equal(sandbox_start(old, &err), -ENOENT);
+		assert_new_one_is_whole(world, &maker);
+		sandbox_unref(old);
+		sandbox_unref(maker.sandbox);
+		if (maker.r == 0)
+			assert_int_equal(sandbox_purge(world->engine, &world_owner, id, &err), 0);
+	}
+}
+
+static void a_creation_that_meets_a_purge_is_whole_or_refused(void **state)
+{
+	struct world *world = *state;
+	const char *id = world_id('f');
+
+	/* Once of a sandbox that runs, once of a workspace that was left. */
+	for (int round = 0; round < 2; round++) {
+		struct rival maker = {.world = world, .id = id};
+		struct sandbox *old = world_create(world, id);
+		struct err err;
+
+		if (round == 1)
+			assert_int_equal(sandbox_delete(old, &err), 0);
+		expect_intruder(FAKE_CLEAN, create_it, &maker);
+		fake_set_hook(&world->driver, intrude_on_the_driver, NULL);
+		assert_int_equal(sandbox_purge(world->engine, &world_owner, id, &err), 0);
+		await_intruder();
+		fake_set_hook(&world->driver, NULL, NULL);
+		assert_new_one_is_whole(world, &maker);
+		sandbox_unref(old);
+		sandbox_unref(maker.sandbox);
+		if (maker.r == 0)
+			assert_int_equal(sandbox_purge(world->engine, &world_owner, id, &err), 0);
+	}
+}
+
+/* --- a storm --- */
+
+#define STORM_THREADS 6
+#define STORM_STEPS   150
+
+struct storm {
+	struct world *world;
+	unsigned seed;
+	int bad; /* a failure that no race explains */
+	struct err err;
+};
+
+static bool is_expected(int r, const struct err *err)
+{
+	return r == 0 || err->kind == ERR_CONFLICT || err->kind == ERR_NOT_FOUND;
+}
+
+static int step(struct storm *storm, const char *id, struct err *err)
+{
+	struct engine *engine = storm->world->engine;
+	unsigned verb = (unsigned)rand_r(&storm->seed) % 10;
+	struct sandbox *sandbox = NULL;
+	struct sandbox_record draft;
+	struct link *link = NULL;
+	bool created;
+	int r;
+
+	if (verb == 9)
+		return sandbox_purge(engine, &world_owner, id, err);
+	if (verb <= 1) {
+		world_draft(&draft, id, "");
+		r = verb == 0 ? sandbox_create(engine, &draft, &sandbox, err)
+			      : sandbox_ensure(engine, &draft, &sandbox, &created, err);
+		sandbox_record_fini(&draft);
+	} else {
+		r = sandbox_get(engine, &world_owner, id, &sandbox, err);
+	}
+	if (r == 0 && verb == 2)
+		r = sandbox_stop(sandbox, END_OPERATOR, err);
+	else if (r == 0 && verb == 3)
+		r = sandbox_start(sandbox, err);
+	else if (r == 0 && verb == 4)
+		r = sandbox_reset(sandbox, err);
+	else if (r == 0 && verb == 5)
+		r = sandbox_delete(sandbox, err);
+	else if (r == 0 && verb == 6)
+		r = sandbox_pause(sandbox, err);
+	else if (r == 0 && verb == 7)
+		r = sandbox_resume(sandbox, err);
+	else if (r == 0 && verb == 8)
+		r = sandbox_use(sandbox, &link, err);
+	link_unref(link);
+	sandbox_unref(sandbox);
+	return r;
+}
+
+static void *rage(void *arg)
+{
+	struct storm *storm = arg;
+
+	for (int i = 0; i < STORM_STEPS && !storm->bad; i++) {
+		char letter = (char)('0' + rand_r(&storm->seed) % 3);
+		struct err err = {0};
+		int r = step(storm, world_id(letter), &err);
+
+		if (!is_expected(r, &err)) {
+			storm->bad = r;
+			storm->err = err;
+		}
+	}
+	return NULL;
+}
+
+static void after_a_storm_of_verbs_rows_and_reality_agree(void **state)
+{
+	struct world *world = *state;
+	struct storm storms[STORM_THREADS];
+	pthread_t threads[STORM_THREADS];
+
+	for (int i = 0; i < STORM_THREADS; i++) {
+		storms[i] = (struct storm){.world = world, .seed = (unsigned)i + 1};
+		assert_int_equal(pthread_create(&threads[i], NULL, rage, &storms[i]), 0);
+	}
+	for (int i = 0; i < STORM_THREADS; i++)
+		pthread_join(threads[i], NULL);
+	for (int i = 0; i < STORM_THREADS; i++) {
+		if (storms[i].bad)
+			fail_msg("unexpected: %s", storms[i].err.message);
+	}
+	for (char letter = '0'; letter < '3'; letter++)
+		assert_agree(world, world_id(letter));
+}
+
+/* --- events --- */
+
+static void events_come_in_order_and_end_with_the_subscription(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, ""), *other = world_create(world, "");
+	struct listener listener;
+	size_t count;
+	struct err err;
+
+	listener_open(&listener, world->engine, sandbox_id(sandbox));
+	assert_int_equal(sandbox_pause(sandbox, &err), 0);
+	assert_int_equal(sandbox_resume(sandbox, &err), 0);
+	assert_int_equal(sandbox_stop(other, END_OPERATOR, &err), 0); /* not of this subscription */
+	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), 0);
+	assert_int_equal(sandbox_delete(sandbox, &err), 0);
+	listener_wait(&listener, "sandbox.deleted");
+	assert_int_equal(listener.count, 4);
+	assert_string_equal(listener.types[0], "sandbox.paused");
+	assert_string_equal(listener.types[1], "sandbox.running");
+	assert_string_equal(listener.types[2], "sandbox.stopped");
+	for (size_t i = 1; i < listener.count; i++)
+		assert_true(listener.sequences[i] > listener.sequences[i - 1]);
+	count = listener.count;
+	listener_close(&listener);
+	assert_int_equal(sandbox_start(other, &err), 0);
+	assert_int_equal(listener.count, count);
+	sandbox_unref(sandbox);
+	sandbox_unref(other);
+}
+
+/* --- the reaper; each of these takes one of its rounds, a second --- */
+
+static struct sandbox *create_with(struct world *world, int64_t idle_s, int64_t lifetime_s)
+{
+	struct sandbox_record draft;
+	struct sandbox *sandbox = NULL;
+	struct err err = {0};
+
+	world_draft(&draft, "", "");
+	draft.idle_timeout_s = idle_s;
+	draft.lifetime_s = lifetime_s;
+	if (sandbox_create(world->engine, &draft, &sandbox, &err) < 0)
+		fail_msg("%s", err.message);
+	sandbox_record_fini(&draft);
+	return sandbox;
+}
+
+static void the_reaper_stops_the_idle_and_deletes_the_old(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *idle = create_with(world, 0, SANDBOX_NO_LIMIT);
+	struct sandbox *old = create_with(world, SANDBOX_NO_LIMIT, 0);
+	struct sandbox *other = create_with(world, 3600, 3600);
+	struct listener idle_events, old_events;
+	struct sandbox_record record;
+
+	listener_open(&idle_events, world->engine, sandbox_id(idle));
+	listener_open(&old_events, world->engine, sandbox_id(old));
+	listener_wait(&idle_events, "sandbox.stopped");
+	listener_wait(&old_events, "sandbox.deleted");
+	assert_true(world_row(world, sandbox_id(idle), &record));
+	assert_int_equal(record.end_reason, END_IDLE);
+	sandbox_record_fini(&record);
+	assert_agree(world, sandbox_id(idle));
+	assert_agree(world, sandbox_id(old));
+	assert_true(world_has_workspace(world, sandbox_id(old)));
+	assert_int_equal(world_status(other), SANDBOX_RUNNING);
+	listener_close(&idle_events);
+	listener_close(&old_events);
+	sandbox_unref(idle);
+	sandbox_unref(old);
+	sandbox_unref(other);
+}
+
+/* A command that runs counts as use, also when nobody calls. */
+static pthread_mutex_t touch_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t touch_came = PTHREAD_COND_INITIALIZER;
+static unsigned touches;
+
+static void note_touch(enum store_op op, const char *id)
+{
+	(void)id;
+	if (op != STORE_TOUCH)
+		return;
+	pthread_mutex_lock(&touch_lock);
+	touches++;
+	pthread_cond_broadcast(&touch_came);
+	pthread_mutex_unlock(&touch_lock);
+}
+
+static void sink_started(void *arg, uint32_t pid)
+{
+	(void)arg;
+	(void)pid;
+}
+
+static void sink_output(void *arg, int stream, const uint8_t *data, size_t len)
+{
+	(void)arg;
+	(void)stream;
+	(void)data;
+	(void)len;
+}
+
+static void sink_ended(void *arg, const struct process_end *end)
+{
+	(void)end;
+	(*(atomic_int *)arg)++;
+}
+
+static const struct process_sink sink = {sink_started, sink_output, sink_ended};
+
+static void the_reaper_leaves_a_busy_sandbox_alone(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = create_with(world, 0, SANDBOX_NO_LIMIT);
+	static const char *const argv[] = {"sleep", "9", NULL}, *const env[] = {NULL};
+	struct process_spec spec = {.argv = argv, .env = env, .cwd = "/"};
+	struct process *process;
+	struct timespec until;
+	atomic_int ended = 0;
+	struct err err;
+	int waited = 0;
+
+	assert_int_equal(process_new(sandbox, &sink, &ended, &process, &err), 0);
+	assert_int_equal(process_run(process, &spec, &err), 0);
+	atomic_store(&store_script.after, note_touch);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += WORLD_PATIENCE_MS / 1000;
+	pthread_mutex_lock(&touch_lock);
+	while (touches == 0 && waited == 0)
+		waited = pthread_cond_timedwait(&touch_came, &touch_lock, &until);
+	assert_true(touches > 0);
+	pthread_mutex_unlock(&touch_lock);
+	assert_int_equal(world_status(sandbox), SANDBOX_RUNNING);
+	assert_int_equal(ended, 0);
+	assert_int_equal(sandbox_delete(sandbox, &err), 0);
+	assert_int_equal(ended, 1);
+	process_unref(process);
+	sandbox_unref(sandbox);
+}
+
+#define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, world_setup, world_teardown)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		IN_WORLD(a_new_sandbox_runs_and_is_written),
+		IN_WORLD(a_lifetime_becomes_a_time_of_expiry),
+		IN_WORLD(a_create_that_the_driver_refuses_leaves_nothing),
+		IN_WORLD(a_create_whose_agent_dies_leaves_nothing),
+		IN_WORLD(a_create_whose_agent_speaks_another_version_leaves_nothing),
+		IN_WORLD(a_create_that_cannot_be_inserted_leaves_nothing),
+		IN_WORLD(a_create_that_cannot_be_written_as_running_leaves_nothing),
+		IN_WORLD(the_driver_s_words_say_why_a_sandbox_did_not_start),
+		IN_WORLD(a_failed_create_keeps_a_workspace_from_before),
+		IN_WORLD(an_id_and_a_project_are_given_once),
+		IN_WORLD(a_stranger_finds_nothing),
+		IN_WORLD(a_stop_asks_the_agent_first_and_says_why),
+		IN_WORLD(a_second_stop_and_a_second_start_do_nothing),
+		IN_WORLD(a_start_forgets_how_it_had_ended),
+		IN_WORLD(a_start_that_fails_is_an_error_that_can_be_mended),
+		IN_WORLD(a_stop_that_the_driver_fails_leaves_it_for_the_next_try),
+		IN_WORLD(a_stop_that_cannot_be_written_is_put_right_by_the_next_verb),
+		IN_WORLD(a_start_that_cannot_be_written_does_not_run),
+		IN_WORLD(a_paused_sandbox_is_frozen_and_cannot_be_used),
+		IN_WORLD(a_paused_sandbox_is_stopped_without_being_asked),
+		IN_WORLD(a_pause_that_cannot_be_written_is_undone),
+		IN_WORLD(a_resume_that_cannot_be_written_is_undone),
+		IN_WORLD(a_reset_empties_and_runs_again),
+		IN_WORLD(a_reset_of_a_stopped_sandbox_leaves_it_stopped),
+		IN_WORLD(a_reset_that_fails_midway_never_claims_to_run),
+		IN_WORLD(after_a_delete_every_verb_says_not_found),
+		IN_WORLD(a_deleted_sandbox_s_workspace_waits_for_the_next_of_its_id),
+		IN_WORLD(a_delete_that_cannot_be_written_can_be_tried_again),
+		IN_WORLD(a_purge_removes_a_running_sandbox_with_its_workspace),
+		IN_WORLD(a_purge_after_a_delete_removes_the_workspace),
+		IN_WORLD(a_purge_that_cannot_clean_keeps_the_row_of_the_workspace),
+		IN_WORLD(a_change_is_written_or_not_made),
+		IN_WORLD(a_sandbox_that_was_killed_is_stopped_with_the_signal_on_record),
+		IN_WORLD(a_sandbox_that_exited_is_stopped_with_the_status_on_record),
+		IN_WORLD(a_lost_sandbox_that_cannot_be_ended_is_settled_by_the_next_verb),
+		IN_WORLD(a_use_wakes_a_stopped_sandbox),
+		IN_WORLD(a_use_of_one_that_does_not_start_gives_the_reason),
+		IN_WORLD(ensure_creates_finds_and_wakes),
+		IN_WORLD(ensure_does_not_give_away_somebody_else_s),
+		IN_WORLD(a_crowd_that_ensures_one_project_gets_one_sandbox),
+		IN_WORLD(an_ensure_that_meets_a_creation_waits_for_it),
+		IN_WORLD(a_delete_that_meets_a_creation_comes_after_it),
+		IN_WORLD(a_creation_that_meets_a_deletion_is_whole_or_refused),
+		IN_WORLD(a_creation_that_meets_a_purge_is_whole_or_refused),
+		IN_WORLD(after_a_storm_of_verbs_rows_and_reality_agree),
+		IN_WORLD(events_come_in_order_and_end_with_the_subscription),
+		IN_WORLD(the_reaper_stops_the_idle_and_deletes_the_old),
+		IN_WORLD(the_reaper_leaves_a_busy_sandbox_alone),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
