@@ -27,11 +27,12 @@ int64_t clock_wall_ms(void)
 
 void clock_format(int64_t wall_ms, char text[CLOCK_TEXT_LEN])
 {
-	time_t seconds = (time_t)(wall_ms / 1000);
+	int millis = (int)((wall_ms % 1000 + 1000) % 1000); /* never negative */
+	time_t seconds = (time_t)((wall_ms - millis) / 1000);
 	struct tm tm;
 	char date[20];
 
 	gmtime_r(&seconds, &tm);
 	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(text, CLOCK_TEXT_LEN, "%s.%03dZ", date, (int)(wall_ms % 1000));
+	snprintf(text, CLOCK_TEXT_LEN, "%s.%03dZ", date, millis);
 }

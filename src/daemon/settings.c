@@ -200,6 +200,9 @@ static int read_file(struct settings *settings, struct err *err)
 			settings->config);
 	if (n < 0)
 		return err_from(err, (int)n, "read the configuration file %s", settings->config);
+	if (n == CONFIG_MAX - 1)
+		return err_set(err, ERR_INVALID, "the configuration file %s is too large",
+			settings->config);
 	while (r == 0 && (line = strsep(&rest, "\n")))
 		r = read_line(settings, settings->config, ++number, line, err);
 	return r;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The HTTP server: libmicrohttpd with an epoll thread pool in front, worker threads behind.
+ * The HTTP server: libmicrohttpd on a thread for each core in front, worker threads behind.
  *
  * libmicrohttpd parses and writes HTTP. This file decides what a connection does next: reject it
  * (Host, Origin, token, size, type: before any body is read), gather a JSON body, run the handler on a

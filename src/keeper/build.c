@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -133,15 +134,38 @@ static pid_t clone_into(int cgroup_fd, int *ret_pidfd)
 	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 }
 
+/*
+ * Lets go of what belongs to other sandboxes and to connections: a child that lingered with the
+ * keeper's end of somebody's lifeline would keep that agent alive when the keeper is gone. The two
+ * descriptors that this child needs move below first, to places that are kept for them.
+ */
+static int shed_descriptors(const struct build_context *context, int *userns_fd, int *lifeline)
+{
+	int first = context->first_passing_fd;
+
+	if (dup2(*userns_fd, first - 2) < 0 || dup2(*lifeline, first - 1) < 0 ||
+		syscall(SYS_close_range, first, ~0u, 0) < 0)
+		return -errno;
+	*userns_fd = first - 2;
+	*lifeline = first - 1;
+	return 0;
+}
+
 static void run_child(const struct build_context *context, const struct keeper_request *request,
 	int userns_fd, int lifeline)
 {
 	struct err err = {0};
 	sigset_t none;
 
+	/* Again after the change of ids, which clears it. If the keeper is gone by now, waiting for
+	 * its network namespace ends at once: nobody else has the other end of the lifeline. */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	become_sandbox(context, request, userns_fd, lifeline, &err);
+	if (shed_descriptors(context, &userns_fd, &lifeline) < 0)
+		err_sys(&err, "arrange descriptors");
+	else
+		become_sandbox(context, request, userns_fd, lifeline, &err);
 	/* On failure the descriptor may have moved to its final place already. */
 	if (send(lifeline, &err, sizeof(err), MSG_NOSIGNAL) < 0)
 		(void)!send(AGENT_LIFELINE_FD, &err, sizeof(err), MSG_NOSIGNAL);

@@ -18,6 +18,7 @@ struct build_context {
 	struct rootfs_sources sources;
 	struct userns_cache userns;
 	int own_netns_fd;
+	int first_passing_fd; /* descriptors from here on come and go; those below stay open */
 	int agent_fd; /* the agent as a sealed memfd: no file on the host that anybody could write */
 };
 

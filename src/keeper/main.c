@@ -41,12 +41,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define LISTEN_FD	 3
-#define RETRY_MS	 5
-#define MEMORY_MIN_BYTES (4ull << 20)
-#define MEMORY_MAX_BYTES (1ull << 50)
-#define CPU_MAX_MILLIS	 (4096ull * 1000)
-#define PIDS_MAX	 (4ull << 20)
+#define LISTEN_FD	     3
+#define DESCRIPTORS_AT_START 256
+#define RETRY_MS	     5
+#define MEMORY_MIN_BYTES     (4ull << 20)
+#define MEMORY_MAX_BYTES     (1ull << 50)
+#define CPU_MAX_MILLIS	     (4096ull * 1000)
+#define PIDS_MAX	     (4ull << 20)
 
 struct keeper {
 	struct build_context context;
@@ -614,6 +615,27 @@ static int lock_data(const char *data_dir, int *ret_fd, struct err *err)
 	return 0;
 }
 
+/*
+ * Two places for a build's own descriptors, after all that stay open and before all that do not. Gaps
+ * below are filled, so that no descriptor of a sandbox or a connection ever gets such a low number.
+ */
+static int reserve_descriptors(struct build_context *context, struct err *err)
+{
+	int highest = 0, fd;
+
+	for (int i = 0; i < DESCRIPTORS_AT_START; i++) {
+		if (fcntl(i, F_GETFD) >= 0)
+			highest = i;
+	}
+	do {
+		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+		if (fd < 0)
+			return err_sys(err, "reserve descriptors");
+	} while (fd < highest + 2);
+	context->first_passing_fd = fd + 1;
+	return 0;
+}
+
 static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 {
 	struct build_context *context = &keeper->context;
@@ -642,7 +664,7 @@ static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 	watch(keeper, LISTEN_FD);
 	watch(keeper, keeper->signal_fd);
 	start_janitor(keeper);
-	return 0;
+	return reserve_descriptors(context, err);
 }
 
 int main(int argc, char *argv[])

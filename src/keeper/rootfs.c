@@ -50,11 +50,40 @@ static const struct {
 	{"ptmx", "pts/ptmx"},
 };
 
+/* Nobody looks for the directory of templates by name any more, so the place over it is free. */
+static int make_shelf(int template_fd, int *ret_fd, struct err *err)
+{
+	auto_fd int fs = mounts_fsopen("tmpfs");
+	auto_fd int place = openat(template_fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	auto_fd int shelf = -1;
+
+	if (fs < 0 || place < 0 || mounts_set_string(fs, "mode", "0700") < 0)
+		return err_sys(err, "configure tmpfs for mounts");
+	shelf = mounts_fsmount(fs, SAFE | MOUNT_ATTR_NOEXEC);
+	if (shelf < 0 || mounts_attach(shelf, place) < 0)
+		return err_sys(err, "mount tmpfs for mounts");
+	*ret_fd = take_fd(&shelf);
+	return 0;
+}
+
+static int put_on_shelf(int shelf_fd, const char *name, int mount_fd, struct err *err)
+{
+	auto_fd int place = -1;
+
+	if (mkdirat(shelf_fd, name, 0700) < 0 && errno != EEXIST)
+		return err_sys(err, "make a place for mount %s", name);
+	place = mounts_open_beneath(shelf_fd, name, O_PATH);
+	if (place < 0 || mounts_attach(mount_fd, place) < 0)
+		return err_sys(err, "keep mount %s", name);
+	return 0;
+}
+
 /* One /dev for all sandboxes: it is mounted read-only, so they cannot meet in it. */
-static int make_dev(int *ret_fd, struct err *err)
+static int make_dev(int shelf_fd, int *ret_fd, struct err *err)
 {
 	auto_fd int fs = mounts_fsopen("tmpfs");
 	auto_fd int dev = -1;
+	int r;
 
 	if (fs < 0 || mounts_set_string(fs, "size", "65536") < 0 ||
 		mounts_set_string(fs, "nr_inodes", "64") < 0 ||
@@ -77,23 +106,10 @@ static int make_dev(int *ret_fd, struct err *err)
 	}
 	if (mkdirat(dev, "pts", 0755) < 0 || mkdirat(dev, "shm", 01777) < 0)
 		return err_sys(err, "make directories of /dev");
+	r = put_on_shelf(shelf_fd, "dev", dev, err);
+	if (r < 0)
+		return r;
 	*ret_fd = take_fd(&dev);
-	return 0;
-}
-
-/* Nobody looks for the directory of templates by name any more, so the place over it is free. */
-static int make_lowers(int template_fd, int *ret_fd, struct err *err)
-{
-	auto_fd int fs = mounts_fsopen("tmpfs");
-	auto_fd int place = openat(template_fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	auto_fd int lowers = -1;
-
-	if (fs < 0 || place < 0 || mounts_set_string(fs, "mode", "0700") < 0)
-		return err_sys(err, "configure tmpfs for lower layers");
-	lowers = mounts_fsmount(fs, SAFE | MOUNT_ATTR_NOEXEC);
-	if (lowers < 0 || mounts_attach(lowers, place) < 0)
-		return err_sys(err, "mount tmpfs for lower layers");
-	*ret_fd = take_fd(&lowers);
 	return 0;
 }
 
@@ -146,12 +162,12 @@ int rootfs_open_sources(struct rootfs_sources *sources, int template_fd, struct 
 	int r;
 
 	*sources = (struct rootfs_sources){
-		.template_fd = template_fd, .lowers_fd = -1, .usr_fd = -1, .dev_fd = -1, .void_ns_fd = -1};
+		.template_fd = template_fd, .shelf_fd = -1, .usr_fd = -1, .dev_fd = -1, .void_ns_fd = -1};
 	sources->usr_fd = open("/usr", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (sources->usr_fd < 0)
 		return err_sys(err, "open /usr");
-	if ((r = make_lowers(template_fd, &sources->lowers_fd, err)) < 0 ||
-		(r = make_dev(&sources->dev_fd, err)) < 0 ||
+	if ((r = make_shelf(template_fd, &sources->shelf_fd, err)) < 0 ||
+		(r = make_dev(sources->shelf_fd, &sources->dev_fd, err)) < 0 ||
 		(r = make_void(&sources->void_ns_fd, err)) < 0)
 		return r;
 	find_masks(sources);
@@ -181,13 +197,13 @@ static int clone_part(
 	return 0;
 }
 
-/* Opens what is mounted at a place of the lower layers; -1 if nothing is yet. */
-static int open_mounted(int lowers_fd, const char *name)
+/* Opens the mount of that name; -1 if there is none yet. */
+static int open_from_shelf(int shelf_fd, const char *name)
 {
-	auto_fd int fd = openat(lowers_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_fd int fd = openat(shelf_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat here, there;
 
-	if (fd < 0 || fstat(lowers_fd, &here) < 0 || fstat(fd, &there) < 0 ||
+	if (fd < 0 || fstat(shelf_fd, &here) < 0 || fstat(fd, &there) < 0 ||
 		here.st_dev == there.st_dev)
 		return -1;
 	return take_fd(&fd);
@@ -200,23 +216,21 @@ static int open_mounted(int lowers_fd, const char *name)
 static int open_lower(const struct rootfs_sources *sources, int userns_fd, uint32_t base_uid,
 	int *ret_fd, struct err *err)
 {
-	auto_fd int lower = -1, place = -1;
+	auto_fd int lower = -1;
 	char name[16];
 	int r;
 
 	snprintf(name, sizeof(name), "%u", base_uid);
-	*ret_fd = open_mounted(sources->lowers_fd, name);
+	*ret_fd = open_from_shelf(sources->shelf_fd, name);
 	if (*ret_fd >= 0)
 		return 0;
 	r = clone_part(sources->template_fd, "", SAFE | MOUNT_ATTR_RDONLY | MOUNT_ATTR_IDMAP,
 		userns_fd, &lower, err);
 	if (r < 0)
 		return r;
-	if (mkdirat(sources->lowers_fd, name, 0700) < 0 && errno != EEXIST)
-		return err_sys(err, "make a place for the lower layer");
-	place = mounts_open_beneath(sources->lowers_fd, name, O_PATH);
-	if (place < 0 || mounts_attach(lower, place) < 0)
-		return err_sys(err, "mount the lower layer");
+	r = put_on_shelf(sources->shelf_fd, name, lower, err);
+	if (r < 0)
+		return r;
 	*ret_fd = take_fd(&lower);
 	return 0;
 }

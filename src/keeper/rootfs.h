@@ -10,9 +10,9 @@
  * copy costs the same on a host with two mounts or two thousand. There is no pivot_root: the place
  * below the new root is empty, and the unmount would wait for an RCU grace period.
  *
- * The keeper's mount namespace is a copy of the host's that follows it. Kernels before 6.15 take as a
- * layer of an overlay only what is mounted somewhere in the caller's namespace, so the template, mapped
- * to a range of uids, has to be mounted; there the host does not see it.
+ * The keeper's mount namespace is a copy of the host's that follows it. Kernels before 6.15 neither
+ * clone a detached mount nor take it as a layer of an overlay. So what the keeper makes for that, /dev
+ * and the template mapped to a range of uids, is mounted, on a shelf that the host does not see.
  */
 #pragma once
 
@@ -24,9 +24,9 @@
 /* Made once, when the keeper starts. */
 struct rootfs_sources {
 	int template_fd; /* directory of the template */
-	int lowers_fd;	 /* a tmpfs: the template as each uid range sees it, from its first use on */
+	int shelf_fd;	 /* a tmpfs: dev, and the template as each uid range sees it, once it was used */
 	int usr_fd;	 /* the host's /usr */
-	int dev_fd;	 /* a detached tmpfs with the device nodes */
+	int dev_fd;	 /* a tmpfs with the device nodes */
 	int void_ns_fd;	 /* mount namespace with one empty mount */
 	const char
 		*masks[ROOTFS_MASKS_MAX]; /* names in /proc that exist here and that all may read */

@@ -422,18 +422,21 @@ static const char *const refused[] = {
  * only the low 32 bits count where the kernel takes an int.
  */
 
+#define OLD_SOCK_PACKET 10 /* in AF_INET the kernel takes it for AF_PACKET */
+
 /* unix, IPv4, IPv6 and routing netlink; no raw sockets. AF_VSOCK would reach the hypervisor. */
 static const struct sock_filter check_socket[] = {
 	LOAD(ARG_LOW(0)),
-	IF_EQ(AF_UNIX, 7, 0),
+	IF_EQ(AF_UNIX, 8, 0),
 	IF_EQ(AF_INET, 4, 0),
 	IF_EQ(AF_INET6, 3, 0),
-	IF_EQ(AF_NETLINK, 0, 6),
+	IF_EQ(AF_NETLINK, 0, 7),
 	LOAD(ARG_LOW(2)),
-	IF_EQ(0, 2, 4),
+	IF_EQ(0, 3, 5),
 	/* inet: */ LOAD(ARG_LOW(1)),
 	BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xf),
-	/* allow unless raw: */ IF_EQ(SOCK_RAW, 1, 0),
+	IF_EQ(SOCK_RAW, 2, 0),
+	/* allow unless of a packet: */ IF_EQ(OLD_SOCK_PACKET, 1, 0),
 	RETURN(ALLOW),
 	RETURN(ANSWER(EPERM)),
 };
