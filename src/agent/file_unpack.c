@@ -154,6 +154,8 @@ static int unpack_file(struct unpacker *unpacker, const struct item *item, const
 		r = failure;
 	if (r == 0 && futimens(fd, times) < 0)
 		r = -errno;
+	if (r < 0)
+		unlinkat(unpacker->dir, leaf, 0); /* half a file is worse than none */
 	return r;
 }
 

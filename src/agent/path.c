@@ -5,8 +5,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <linux/openat2.h>
 #include <string.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -172,6 +174,14 @@ int path_locate_new(const char *path, struct path_place *ret_place)
 	return locate(AT_FDCWD, path, true, ret_place);
 }
 
+/* Links of procfs lead elsewhere than their text says; nothing is written through them. */
+static bool is_magic(int dir)
+{
+	struct statfs fs;
+
+	return fstatfs(dir, &fs) == 0 && fs.f_type == PROC_SUPER_MAGIC;
+}
+
 int path_locate_target(const char *path, struct path_place *ret_place)
 {
 	struct path_place place = PATH_PLACE_INIT;
@@ -188,7 +198,10 @@ int path_locate_target(const char *path, struct path_place *ret_place)
 			*ret_place = place;
 			return 0;
 		}
-		r = links < LINKS_MAX ? locate(place.dir, target, true, &next) : -ELOOP;
+		if (links < LINKS_MAX && !is_magic(place.dir))
+			r = locate(place.dir, target, true, &next);
+		else
+			r = -ELOOP;
 		path_place_fini(&place);
 		place = next;
 	}

@@ -295,6 +295,10 @@ HANDLER(archives_unpack)
 	buf_fini(&unpacking->batch);
 	if (r == 0 || unpacking->broken)
 		r = channel_read_answer(fd, path, &answer, err);
+	/* A link to nothing, say: the directory is there, so the fault is in the archive. */
+	if (r < 0 && err->kind == ERR_NOT_FOUND && err->message[0] != '/')
+		r = err_explain(err, ERR_INVALID, "invalid_archive", NULL,
+			"the archive has a link to something that is not in it");
 	if (r == 0)
 		request_answer_json(req, 200,
 			json_pack("{s:I, s:I}", "entries", (json_int_t)unpacking->entries, "bytes",

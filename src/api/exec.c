@@ -272,7 +272,7 @@ static int explain(
 	switch (end->outcome) {
 	case PROCESS_BAD_CWD:
 		return err_explain(err, ERR_INVALID, "cwd_not_found", NULL,
-			"the working directory %s cannot be entered: %s", execution->cwd,
+			"field cwd: the directory %s cannot be entered: %s", execution->cwd,
 			strerror(end->errnum));
 	case PROCESS_REFUSED:
 		return err_explain(err, ERR_UNAVAILABLE, "process_refused",

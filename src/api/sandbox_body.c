@@ -2,6 +2,7 @@
 #include "api/sandbox_body.h"
 
 #include "base/clock.h"
+#include "model/egress_rule.h"
 #include "model/size.h"
 
 #include <ctype.h>
@@ -93,12 +94,8 @@ static const char *check_allow(const json_t *list)
 
 	json_array_foreach((json_t *)list, i, entry)
 	{
-		const char *text = json_string_value(entry);
-		size_t len = strspn(text,
-			"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789.*:/_-[]");
-
-		if (text[len] || len < 1 || len > 255)
-			return "has an entry that is not a name, an address range or a port";
+		if (!egress_rule_is_valid(json_string_value(entry)))
+			return "has an entry that is no name, address or network, with or without :port";
 	}
 	return NULL;
 }

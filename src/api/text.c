@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <openssl/evp.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -32,9 +33,24 @@ size_t text_unfinished(const uint8_t *data, size_t len)
 	return 0;
 }
 
+/*
+ * Whether bytes would be mostly escapes as a JSON string: a control character takes six bytes there
+ * and a hundred times as long. A few do no harm; a stream of zeros is not text.
+ */
+static bool is_mostly_control(const uint8_t *data, size_t len)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < len; i++)
+		count += data[i] < 0x20 && data[i] != '\n' && data[i] != '\t' && data[i] != '\r';
+	return count > 64 + len / 16;
+}
+
 void text_set(json_t *object, const char *name, const uint8_t *data, size_t len)
 {
-	json_t *text = json_stringn(len ? (const char *)data : "", len);
+	json_t *text = is_mostly_control(data, len)
+			       ? NULL
+			       : json_stringn(len ? (const char *)data : "", len);
 	auto_free char *encoded = NULL;
 	char key[64];
 

@@ -267,6 +267,8 @@ static void close_all(struct daemon *daemon, bool stop_all)
 {
 	struct err err;
 
+	if (daemon->premises.address_fd > 0)
+		premises_write_address(&daemon->premises, "");
 	if (daemon->server)
 		server_close(daemon->server, CLOSE_GRACE_MS);
 	engine_close(daemon->engine);

@@ -260,8 +260,8 @@ int premises_drop_privileges(const struct premises *premises, struct err *err)
 void premises_write_address(const struct premises *premises, const char *address)
 {
 	char line[160];
-	int len = snprintf(line, sizeof(line), "%s\n", address);
+	int len = snprintf(line, sizeof(line), "%s%s", address, address[0] ? "\n" : "");
 
-	if (pwrite(premises->address_fd, line, (size_t)len, 0) != len)
+	if (ftruncate(premises->address_fd, 0) < 0 || pwrite(premises->address_fd, line, (size_t)len, 0) != len)
 		log_warning("run/api.addr not written: %s", strerror(errno));
 }

@@ -32,5 +32,5 @@ int premises_start_keeper(const struct settings *settings, const struct premises
 /* Becomes the unprivileged user. There is no way back. */
 int premises_drop_privileges(const struct premises *premises, struct err *err) must_check;
 
-/* Writes the address for whoever looks for us. */
+/* Writes the address for whoever looks for us; "" takes it back, before a stranger has the port. */
 void premises_write_address(const struct premises *premises, const char *address);
