@@ -15,30 +15,30 @@ if [ $# -eq 0 ]; then
   set -- tests/e2e/*.test.mjs
 fi
 
-# Processes, mounts and directories of test instances, one a line. (Cgroups carry no name of ours;
-# each file of tests looks after its own.)
+# All instances live below one directory of this run, which tells them from those of another.
+TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/sandlot-e2e.XXXXXX")
+export TMPDIR
+chmod 755 "$TMPDIR"
+tap=$TMPDIR/tap
+trap 'rm -rf "$TMPDIR"' EXIT
+
+# Processes, mounts and directories of the run, one a line. (Cgroups carry no name of ours; each file
+# of tests looks after its own.)
 remains() {
   for file in /proc/[0-9]*/cmdline; do
     words=$(cat "$file" 2>/dev/null | tr '\0' ' ')
-    case "$words" in *sandlot-e2e-*) echo "process ${file%/cmdline}: $words" ;; esac
+    case "$words" in *"$TMPDIR"/*) echo "process ${file%/cmdline}: $words" ;; esac
   done
-  grep sandlot-e2e- /proc/self/mountinfo | sed 's/^/mount /' || true
-  find "${TMPDIR:-/tmp}" -maxdepth 1 -name 'sandlot-e2e-*' | sed 's/^/directory /'
+  grep -F "$TMPDIR/" /proc/self/mountinfo | sed 's/^/mount /' || true
+  find "$TMPDIR" -mindepth 1 -maxdepth 1 -name 'sandlot-e2e-*' | sed 's/^/directory /'
 }
-
-before=$(mktemp)
-after=$(mktemp)
-tap=$(mktemp)
-trap 'rm -f "$before" "$after" "$tap"' EXIT
-remains | sort >"$before"
 
 status=0
 node --test --test-concurrency="${E2E_JOBS:-2}" --test-timeout="${E2E_TIMEOUT_MS:-400000}" \
   --test-reporter=spec --test-reporter-destination=stdout \
   --test-reporter=tap --test-reporter-destination="$tap" "$@" || status=$?
 
-remains | sort >"$after"
-left=$(comm -13 "$before" "$after")
+left=$(remains)
 if [ -n "$left" ]; then
   echo "e2e: left behind on the machine:" >&2
   echo "$left" >&2

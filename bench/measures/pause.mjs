@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { interleave, compare, ms, faster } from '../lib/stats.mjs'
+import { waitFor } from '../lib/host.mjs'
 
 export const letter = 'h'
 export const needs = ['docker']
@@ -13,6 +14,9 @@ function row(what, peer, found) {
 export async function run({ sandlot, docker, rounds }) {
   const { id } = await sandlot.create()
   const container = await docker.create()
+  // Docker answers before it knows its own new state, and refuses the next request until it does.
+  const isPaused = (paused) => waitFor('Docker to know its state', async () =>
+    (await docker.http(`GET /containers/${container.id}/json`)).body.includes(`"Paused":${paused}`))
   // Each resume belongs to the pause before it, so it is timed there and sorted the same way after.
   const resumes = { sandlot: [], docker: [] }
   const block = 3
@@ -24,7 +28,9 @@ export async function run({ sandlot, docker, rounds }) {
     },
     async docker() {
       const pause = await docker.http(`POST /containers/${container.id}/pause`)
+      await isPaused(true)
       resumes.docker.push((await docker.http(`POST /containers/${container.id}/unpause`)).ms)
+      await isPaused(false)
       return pause.ms
     },
   }, { block })

@@ -67,11 +67,21 @@ static int connect_tcp(const char *host_port)
 	return fd;
 }
 
+/* Whether the server has closed the kept connection meanwhile, as servers do after a minute or so. */
+static bool is_stale(int fd)
+{
+	char byte;
+
+	return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
 int http_connect(struct http_client *client)
 {
 	const char *address = client->target->address;
 	int fd;
 
+	if (client->fd >= 0 && is_stale(client->fd))
+		disconnect(client);
 	if (client->fd >= 0)
 		return 0;
 	fd = strncmp(address, "unix:", 5) == 0 ? connect_unix(address + 5) : connect_tcp(address);

@@ -22,7 +22,8 @@ json_t *file_entry_to_json(const char *path, const struct channel_answer *answer
 	json_t *entry = json_object();
 
 	name = name && name[1] ? name + 1 : path;
-	clock_format((int64_t)answer->file.mtime_ns / 1000000, modified_at); /* may lie before 1970 */
+	clock_format(
+		(int64_t)answer->file.mtime_ns / 1000000, modified_at); /* may lie before 1970 */
 	snprintf(mode, sizeof(mode), "%04o", answer->file.mode & 07777);
 	text_set(entry, "name", (const uint8_t *)name, strlen(name));
 	text_set(entry, "path", (const uint8_t *)path, strlen(path));

@@ -698,7 +698,8 @@ static int set_frozen(struct sandbox *sandbox, bool frozen, struct err *err)
 	r = driver->ops->freeze(driver, sandbox->id, frozen, err);
 	if (r < 0)
 		return finish(sandbox, r);
-	r = write_status(sandbox, frozen ? SANDBOX_PAUSED : SANDBOX_RUNNING, END_NONE, 0, NULL, err);
+	r = write_status(
+		sandbox, frozen ? SANDBOX_PAUSED : SANDBOX_RUNNING, END_NONE, 0, NULL, err);
 	/* One that is frozen and said to run would never answer. */
 	if (r < 0 && driver->ops->freeze(driver, sandbox->id, !frozen, &ignored) < 0)
 		log_error("sandbox %s: %s", sandbox->id, ignored.message);
@@ -745,7 +746,8 @@ static int remove_one(struct sandbox *sandbox, struct err *err)
 	if (r < 0)
 		return r;
 	/* It is not to fail the call: what stays is removed on the next start. */
-	if (driver->ops->clean(driver, sandbox->id, sandbox->record.slot, DRIVER_PART_ALL, &ignored) < 0)
+	if (driver->ops->clean(
+		    driver, sandbox->id, sandbox->record.slot, DRIVER_PART_ALL, &ignored) < 0)
 		log_error("sandbox %s: %s", sandbox->id, ignored.message);
 	r = forget(sandbox, store_sandbox_delete, err);
 	if (r == 0)
@@ -838,7 +840,8 @@ static void undo_create(struct sandbox *sandbox, bool kept_workspace)
 	if (r == 0)
 		r = driver->ops->clean(driver, sandbox->id, sandbox->record.slot, parts, &err);
 	if (r == 0)
-		r = forget(sandbox, kept_workspace ? store_sandbox_delete : store_workspace_delete, &err);
+		r = forget(sandbox, kept_workspace ? store_sandbox_delete : store_workspace_delete,
+			&err);
 	if (r < 0) {
 		log_error("undo the creation of sandbox %s: %s", sandbox->id, err.message);
 		detach(sandbox);

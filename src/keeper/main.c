@@ -84,6 +84,16 @@ static void answer_result(int conn, int result, const struct err *err)
 	answer(conn, &reply, NULL, 0);
 }
 
+/*
+ * Unwatched before it is closed: a child of ours may hold a copy, and as long as it does epoll goes on
+ * to report this number, which by then is another descriptor's.
+ */
+static void drop(const struct keeper *keeper, int conn)
+{
+	epoll_ctl(keeper->epoll_fd, EPOLL_CTL_DEL, conn, NULL);
+	close(conn);
+}
+
 static void poke_janitor(const struct keeper *keeper)
 {
 	/* A full pipe means that it has been poked already. */
@@ -379,7 +389,7 @@ static void on_usage(struct keeper *keeper, const struct keeper_request *request
 	}
 	if (pid < 0)
 		answer_result(conn, err_sys(&err, "fork"), &err);
-	close(conn);
+	drop(keeper, conn);
 }
 
 static void on_list(struct keeper *keeper, const struct keeper_request *request, int conn)
@@ -496,7 +506,7 @@ static void forget_waiter(struct keeper *keeper, int conn)
 	}
 	if (keeper->stop_waiter == conn)
 		keeper->stop_waiter = -1;
-	close(conn);
+	drop(keeper, conn);
 }
 
 static void serve(struct keeper *keeper, int conn)

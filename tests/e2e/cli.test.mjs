@@ -8,6 +8,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 
 import { BUILD_DIR, Instance, program } from './lib/instance.mjs';
+import * as proc from './lib/proc.mjs';
 import { suite } from './lib/suite.mjs';
 import { assertSandbox } from './lib/values.mjs';
 import { until } from './lib/wait.mjs';
@@ -61,7 +62,7 @@ test('run prints what the command prints and removes its sandbox', async () => {
   const before = (await api.all()).length;
   assert.equal(await ok(['run', '--', 'python3', '-c', 'print(6*7)']), '42\n');
   assert.equal((await api.all()).length, before);
-  await until(() => fs.readdirSync(path.join(instance.dataDir, 'workspaces')).length === before, { what: 'its workspace is gone too' });
+  await until(() => proc.stored(path.join(instance.dataDir, 'workspaces')).length === before, { what: 'its workspace is gone too' });
 });
 
 test('run passes the exit code, stderr and stdin on', async () => {
@@ -348,7 +349,7 @@ test('the shutdown command ends daemon, keeper and sandboxes', async () => {
     await second.api.create();
     second.sandboxProcesses();
     await ok(['shutdown'], { env: { SANDLOT_URL: `http://127.0.0.1:${second.api.port}`, SANDLOT_TOKEN: second.api.token } });
-    await until(() => second.survivors().length === 0, { timeout: 15_000, what: 'everything has ended' });
+    await until(() => second.daemon.how && second.survivors().length === 0, { timeout: 15_000, what: 'everything has ended' });
     assert.deepEqual(second.daemon.how, { code: 0, signal: null });
   } finally {
     second.destroy();

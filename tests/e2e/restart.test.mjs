@@ -265,6 +265,36 @@ test('an init that died while no daemon was there is a stopped row afterwards', 
   await purgeAll(api);
 });
 
+test('an agent that does not answer holds up neither the start of the daemon nor the other sandboxes', async () => {
+  const [stuck, fine] = [await api.create(), await api.create()];
+  const init = await instance.initOf(stuck.id);
+  await instance.crash();
+  process.kill(init.pid, 'SIGSTOP');
+  const start = Date.now();
+  await instance.start();
+  const took = Date.now() - start;
+  assert.equal(await api.out(fine.id, 'echo works'), 'works\n');
+  await within(30_000, 'purge', purgeAll(api));
+  assert.equal(proc.isAlive(init), false);
+  assert.ok(took < 5000, `the start took ${took} ms`);
+});
+
+test('a pause that was cut in two by a crash is finished or undone, and its processes live on', async () => {
+  const { id } = await api.create();
+  const init = await instance.initOf(id);
+  const [freezer] = instance.cgroups().filter((dir) => dir.includes(id) && fs.existsSync(path.join(dir, 'cgroup.freeze')));
+  assert.ok(freezer, 'not proven: no cgroup with a freezer was found');
+  await instance.crash();
+  fs.writeFileSync(path.join(freezer, 'cgroup.freeze'), '1');
+  await instance.start();
+  const { status } = await api.get(id);
+  assert.ok(['paused', 'running'].includes(status), status);
+  if (status === 'paused') await api.life(id, 'resume');
+  assert.equal(await api.out(id, 'echo works'), 'works\n');
+  assert.equal((await instance.initOf(id)).pid, init.pid, 'it is the same sandbox');
+  await api.purge(id);
+});
+
 test('a second daemon on the same data directory refuses and says why, and the first goes on', async () => {
   const { id } = await api.create();
   const { code, said } = await instance.refusal([]);

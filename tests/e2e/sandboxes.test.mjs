@@ -766,12 +766,18 @@ test('parallel deletes of one sandbox: one wins, the others are 404 or 409', asy
   assert.ok(statuses.every((status) => [204, 404, 409].includes(status)), statuses.join());
 });
 
+/** A download may also be cut, so that a short answer never looks like a whole one. */
+const cuttable = (call) => call.catch((error) => {
+  assert.match(error.code ?? error.message, /cut short|ECONNRESET/);
+  return { status: 404 };
+});
+
 test('exec, files and life cycle calls racing with delete or purge end cleanly', async () => {
   for (let round = 0; round < 6; round++) {
     const { id } = await api.create();
     const calls = [];
     for (let i = 0; i < 8; i++) {
-      calls.push(api.tryExec(id, { command: 'echo x', timeout_ms: 10_000 }), api.tryPut(id, `${AGENT}/f${i}`, 'x'), api.files('GET', id, '/etc/passwd'));
+      calls.push(api.tryExec(id, { command: 'echo x', timeout_ms: 10_000 }), api.tryPut(id, `${AGENT}/f${i}`, 'x'), cuttable(api.files('GET', id, '/etc/passwd')));
     }
     calls.push(api.verb(id, 'stop'), api.verb(id, 'start'), api.verb(id, 'pause'), api.verb(id, 'resume'), api.patch(id, { labels: { a: 'b' } }));
     const end = round % 2 ? api.verb(id, 'purge') : api.request('DELETE', `/v1/sandboxes/${id}`);

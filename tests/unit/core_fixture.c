@@ -23,6 +23,13 @@
 const struct owner world_owner = {.organization = "org", .user = "user"};
 const struct owner world_stranger = {.organization = "org", .user = "somebody-else"};
 
+/* jansson looks at a count of references before it changes it, atomically: no race that matters. */
+const char *__tsan_default_suppressions(void);
+const char *__tsan_default_suppressions(void)
+{
+	return "race:json_incref\nrace:json_decref\n";
+}
+
 /* --- frames --- */
 
 void wire_write(int fd, uint16_t kind, uint32_t id, const void *payload, size_t len)
@@ -243,8 +250,8 @@ static void drop_peer(struct fake_driver *driver, struct machine *machine)
 	close(peer);
 }
 
-static int fake_start(struct driver *base, const struct driver_spec *spec, int *ret_link,
-	struct err *err)
+static int fake_start(
+	struct driver *base, const struct driver_spec *spec, int *ret_link, struct err *err)
 {
 	struct fake_driver *driver = fake_from(base);
 	struct machine *machine;
@@ -275,8 +282,8 @@ static int fake_adopt(struct driver *base, const char *id, int *ret_link, struct
 	return leave(driver, machine, r);
 }
 
-static int fake_stop(struct driver *base, const char *id, struct driver_end *ret_end,
-	struct err *err)
+static int fake_stop(
+	struct driver *base, const char *id, struct driver_end *ret_end, struct err *err)
 {
 	struct fake_driver *driver = fake_from(base);
 	struct machine *machine;
@@ -304,8 +311,8 @@ static int fake_freeze(struct driver *base, const char *id, bool freeze, struct 
 	return leave(driver, machine, r);
 }
 
-static int fake_stats(struct driver *base, const char *id, struct driver_stats *ret_stats,
-	struct err *err)
+static int fake_stats(
+	struct driver *base, const char *id, struct driver_stats *ret_stats, struct err *err)
 {
 	struct fake_driver *driver = fake_from(base);
 
@@ -327,8 +334,8 @@ static int fake_usage(struct driver *base, const char *id, uint64_t *ret_bytes, 
 	return 0;
 }
 
-static int fake_clean(struct driver *base, const char *id, uint32_t slot, unsigned parts,
-	struct err *err)
+static int fake_clean(
+	struct driver *base, const char *id, uint32_t slot, unsigned parts, struct err *err)
 {
 	struct fake_driver *driver = fake_from(base);
 	struct machine *machine;
@@ -363,7 +370,8 @@ static int fake_list(struct driver *base, bool stored, const char *after,
 		for (const struct machine *m = driver->machines; m; m = m->next) {
 			bool listed = stored ? m->has_layer || m->has_workspace : m->running;
 
-			if (listed && strcmp(m->id, last) > 0 && (!best || strcmp(m->id, best->id) < 0))
+			if (listed && strcmp(m->id, last) > 0 &&
+				(!best || strcmp(m->id, best->id) < 0))
 				best = m;
 		}
 		if (!best)
@@ -508,8 +516,10 @@ static int note(enum store_op op, const char *id, int r)
 }
 
 /* The linker puts these in the place of the functions they are named after. */
-int __real_store_sandbox_insert(struct store *store, struct sandbox_record *record, struct err *err);
-int __wrap_store_sandbox_insert(struct store *store, struct sandbox_record *record, struct err *err);
+int __real_store_sandbox_insert(
+	struct store *store, struct sandbox_record *record, struct err *err);
+int __wrap_store_sandbox_insert(
+	struct store *store, struct sandbox_record *record, struct err *err);
 int __real_store_sandbox_update(
 	struct store *store, const struct sandbox_record *record, struct err *err);
 int __wrap_store_sandbox_update(
@@ -529,7 +539,8 @@ int __wrap_store_sandbox_insert(struct store *store, struct sandbox_record *reco
 {
 	int r = consult(STORE_INSERT, err);
 
-	return note(STORE_INSERT, record->id, r < 0 ? r : __real_store_sandbox_insert(store, record, err));
+	return note(STORE_INSERT, record->id,
+		r < 0 ? r : __real_store_sandbox_insert(store, record, err));
 }
 
 int __wrap_store_sandbox_update(
@@ -537,7 +548,8 @@ int __wrap_store_sandbox_update(
 {
 	int r = consult(STORE_UPDATE, err);
 
-	return note(STORE_UPDATE, record->id, r < 0 ? r : __real_store_sandbox_update(store, record, err));
+	return note(STORE_UPDATE, record->id,
+		r < 0 ? r : __real_store_sandbox_update(store, record, err));
 }
 
 int __wrap_store_sandbox_delete(struct store *store, const char *id, struct err *err)
@@ -567,7 +579,8 @@ int __wrap_store_workspace_delete(struct store *store, const char *id, struct er
 {
 	int r = consult(STORE_WORKSPACE_DELETE, err);
 
-	return note(STORE_WORKSPACE_DELETE, id, r < 0 ? r : __real_store_workspace_delete(store, id, err));
+	return note(STORE_WORKSPACE_DELETE, id,
+		r < 0 ? r : __real_store_workspace_delete(store, id, err));
 }
 
 static void reset_script(void)

@@ -59,12 +59,12 @@ struct fake_driver {
 	struct driver base;
 	pthread_mutex_t lock; /* what follows */
 	struct machine *machines;
-	enum fake_agent agent; /* of those that are started from now on */
-	int fail[FAKE_OP_COUNT];  /* that many calls fail from now on */
+	enum fake_agent agent;	 /* of those that are started from now on */
+	int fail[FAKE_OP_COUNT]; /* that many calls fail from now on */
 	unsigned calls[FAKE_OP_COUNT];
-	unsigned parts;	      /* all that clean was asked for, together */
-	unsigned overlaps;    /* calls for a sandbox while another was under way */
-	unsigned shutdowns;   /* agents that were asked to end */
+	unsigned parts;	       /* all that clean was asked for, together */
+	unsigned overlaps;     /* calls for a sandbox while another was under way */
+	unsigned shutdowns;    /* agents that were asked to end */
 	unsigned starts_twice; /* starts of one that ran already */
 	uint64_t oom_kills;
 	struct err cause; /* what stop says about a build that failed */
@@ -104,7 +104,7 @@ enum store_op {
 };
 
 struct store_script {
-	atomic_int fail[STORE_OP_COUNT];  /* that many calls fail from now on */
+	atomic_int fail[STORE_OP_COUNT]; /* that many calls fail from now on */
 	atomic_int calls[STORE_OP_COUNT];
 	/* Called after each one that was done, without a lock. */
 	void (*_Atomic after)(enum store_op op, const char *id);
@@ -123,14 +123,14 @@ struct world {
 	int fds_before;
 };
 
-int world_setup(void **state);	       /* all of it */
-int world_setup_closed(void **state);  /* without the engine */
+int world_setup(void **state);	      /* all of it */
+int world_setup_closed(void **state); /* without the engine */
 int world_teardown(void **state);
 
 void world_open(struct world *world);
 void world_close(struct world *world); /* the engine only, as when the daemon ends */
 
-extern const struct owner world_owner;	 /* whom drafts belong to */
+extern const struct owner world_owner; /* whom drafts belong to */
 extern const struct owner world_stranger;
 
 /* A draft; the caller ends it. An empty id or project is none. */

@@ -56,7 +56,7 @@ struct wire {
 	uint32_t last_id;
 	uint16_t last_kind;
 	uint8_t last_byte;
-	bool disordered; /* ids that do not count up by one */
+	bool disordered;       /* ids that do not count up by one */
 	uint16_t refused_kind; /* ends the link */
 };
 
@@ -402,7 +402,7 @@ static void a_send_that_the_kernel_refuses_leaves_the_link_usable(void **state)
 	assert_int_equal(wire->losses, 0);
 }
 
-#define SENDERS	     4
+#define SENDERS	      4
 #define SENDER_FRAMES 200
 
 struct sender {

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -111,7 +112,8 @@ static void stage_init(struct stage *stage, struct world *world)
 	stage->heard.streams[0] = stage->heard.streams[1] = BUF_INIT(4u << 20);
 	fake_set_agent(&world->driver, FAKE_AGENT_MANUAL);
 	stage->sandbox = world_create(world, "");
-	stage->peer = fake_peer(&world->driver, sandbox_id(stage->sandbox));
+	/* One of our own: the driver closes its when it ends the sandbox. */
+	stage->peer = dup(fake_peer(&world->driver, sandbox_id(stage->sandbox)));
 	wire_expect(stage->peer, AGENT_ATTACH, &frame);
 	if (process_new(stage->sandbox, &sink, &stage->heard, &stage->process, &err) < 0)
 		fail_msg("%s", err.message);
@@ -123,9 +125,12 @@ static void stage_fini(struct stage *stage, bool ran)
 	struct err err;
 
 	assert_int_equal(sandbox_delete(stage->sandbox, &err), 0);
+	if (ran)
+		wait_for(stage, has_ended);
 	assert_int_equal(stage->heard.ends, ran ? 1 : 0);
 	process_unref(stage->process);
 	sandbox_unref(stage->sandbox);
+	close(stage->peer);
 	buf_fini(&stage->heard.streams[0]);
 	buf_fini(&stage->heard.streams[1]);
 	pthread_mutex_destroy(&stage->heard.lock);

@@ -75,7 +75,8 @@ static void probe_init(struct probe *probe, struct reactor *reactor, uint32_t ev
 	probe->fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	assert_true(probe->fd >= 0);
 	assert_int_equal(
-		watch_open(reactor, probe->fd, events, ready, released, probe, &probe->watch, &err), 0);
+		watch_open(reactor, probe->fd, events, ready, released, probe, &probe->watch, &err),
+		0);
 }
 
 static void probe_fini(struct probe *probe)
@@ -204,7 +205,8 @@ static void a_descriptor_that_cannot_be_watched_is_an_error(void **state)
 	struct err err = {0};
 
 	(void)state;
-	assert_int_equal(watch_open(reactor, -1, EPOLLIN, ready, released, &probe, &watch, &err), -EBADF);
+	assert_int_equal(
+		watch_open(reactor, -1, EPOLLIN, ready, released, &probe, &watch, &err), -EBADF);
 	assert_int_equal(err.kind, ERR_INTERNAL);
 	assert_int_equal(probe.releases, 0);
 	reactor_close(reactor);

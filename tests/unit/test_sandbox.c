@@ -211,7 +211,8 @@ static void a_stranger_finds_nothing(void **state)
 	assert_int_equal(sandbox_get(world->engine, &world_owner, id, &other, &err), 0);
 	assert_ptr_equal(other, sandbox);
 	sandbox_unref(other);
-	assert_int_equal(sandbox_get(world->engine, &world_owner, "../../etc/passwd", &other, &err), -ENOENT);
+	assert_int_equal(sandbox_get(world->engine, &world_owner, "../../etc/passwd", &other, &err),
+		-ENOENT);
 	assert_int_equal(sandbox_purge(world->engine, &world_owner, "", &err), -ENOENT);
 	assert_int_equal(world_status(sandbox), SANDBOX_RUNNING);
 	sandbox_unref(sandbox);
@@ -577,7 +578,8 @@ static void a_change_is_written_or_not_made(void **state)
 
 /* --- an agent that vanishes --- */
 
-static void assert_crash_is_noted(struct world *world, int wait_status, int signal, const char *words)
+static void assert_crash_is_noted(
+	struct world *world, int wait_status, int signal, const char *words)
 {
 	struct sandbox *sandbox = world_create(world, "");
 	struct sandbox_record record;
@@ -745,8 +747,8 @@ static void *visit(void *arg)
 
 	world_draft(&draft, "", "crowd");
 	pthread_barrier_wait(visitor->start);
-	visitor->r = sandbox_ensure(
-		visitor->world->engine, &draft, &visitor->sandbox, &visitor->created, &visitor->err);
+	visitor->r = sandbox_ensure(visitor->world->engine, &draft, &visitor->sandbox,
+		&visitor->created, &visitor->err);
 	sandbox_record_fini(&draft);
 	return NULL;
 }
@@ -772,7 +774,8 @@ static void a_crowd_that_ensures_one_project_gets_one_sandbox(void **state)
 		pthread_barrier_destroy(&start);
 		for (int i = 0; i < CROWD; i++) {
 			if (visitors[i].r < 0)
-				fail_msg("round %d, visitor %d: %s", round, i, visitors[i].err.message);
+				fail_msg("round %d, visitor %d: %s", round, i,
+					visitors[i].err.message);
 			assert_ptr_equal(visitors[i].sandbox, visitors[0].sandbox);
 			created += visitors[i].created;
 		}
@@ -1199,7 +1202,7 @@ static void sink_output(void *arg, int stream, const uint8_t *data, size_t len)
 static void sink_ended(void *arg, const struct process_end *end)
 {
 	(void)end;
-	(*(atomic_int *)arg)++;
+	sem_post(arg);
 }
 
 static const struct process_sink sink = {sink_started, sink_output, sink_ended};
@@ -1212,10 +1215,11 @@ static void the_reaper_leaves_a_busy_sandbox_alone(void **state)
 	struct process_spec spec = {.argv = argv, .env = env, .cwd = "/"};
 	struct process *process;
 	struct timespec until;
-	atomic_int ended = 0;
+	sem_t ended;
 	struct err err;
-	int waited = 0;
+	int waited = 0, count = -1;
 
+	sem_init(&ended, 0, 0);
 	assert_int_equal(process_new(sandbox, &sink, &ended, &process, &err), 0);
 	assert_int_equal(process_run(process, &spec, &err), 0);
 	atomic_store(&store_script.after, note_touch);
@@ -1227,9 +1231,11 @@ static void the_reaper_leaves_a_busy_sandbox_alone(void **state)
 	assert_true(touches > 0);
 	pthread_mutex_unlock(&touch_lock);
 	assert_int_equal(world_status(sandbox), SANDBOX_RUNNING);
-	assert_int_equal(ended, 0);
+	assert_int_equal(sem_getvalue(&ended, &count), 0);
+	assert_int_equal(count, 0);
 	assert_int_equal(sandbox_delete(sandbox, &err), 0);
-	assert_int_equal(ended, 1);
+	assert_int_equal(sem_timedwait(&ended, &until), 0);
+	sem_destroy(&ended);
 	process_unref(process);
 	sandbox_unref(sandbox);
 }

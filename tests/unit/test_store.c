@@ -118,8 +118,8 @@ static int insert(struct store *store, const struct owner *owner, const char *id
 	return r;
 }
 
-static uint32_t must_insert(struct store *store, const struct owner *owner, const char *id,
-	const char *project)
+static uint32_t must_insert(
+	struct store *store, const struct owner *owner, const char *id, const char *project)
 {
 	struct err err = {0};
 	uint32_t slot = 0;
@@ -242,7 +242,8 @@ static void what_is_somebody_else_s_is_not_found(void **state)
 	assert_false(exists(fixture->store, &bob, id_of(1)));
 	assert_false(exists(fixture->store, &other_alice, id_of(1)));
 	assert_int_equal(store_sandbox_find(fixture->store, &bob, "web", &record, &err), -ENOENT);
-	assert_int_equal(store_workspace_get(fixture->store, &bob, id_of(1), &workspace, &err), -ENOENT);
+	assert_int_equal(
+		store_workspace_get(fixture->store, &bob, id_of(1), &workspace, &err), -ENOENT);
 	assert_int_equal(store_sandbox_find(fixture->store, &alice, "web", &record, &err), 0);
 	assert_string_equal(record.id, id_of(1));
 	sandbox_record_fini(&record);
@@ -287,7 +288,8 @@ static void a_workspace_outlives_its_sandbox_and_is_taken_up_by_its_owner(void *
 
 	assert_int_equal(store_sandbox_delete(fixture->store, id_of(1), &err), 0);
 	assert_false(exists(fixture->store, NULL, id_of(1)));
-	assert_int_equal(store_workspace_get(fixture->store, &alice, id_of(1), &workspace, &err), 0);
+	assert_int_equal(
+		store_workspace_get(fixture->store, &alice, id_of(1), &workspace, &err), 0);
 	assert_int_equal(workspace.slot, slot);
 	assert_int_not_equal(must_insert(fixture->store, &bob, id_of(2), ""), slot);
 	assert_int_equal(insert(fixture->store, &bob, id_of(1), "", NULL, &err), -EEXIST);
@@ -306,9 +308,11 @@ static void a_purged_workspace_frees_its_uid_range(void **state)
 
 	assert_int_equal(store_workspace_delete(fixture->store, id_of(1), &err), 0);
 	assert_false(exists(fixture->store, NULL, id_of(1)));
-	assert_int_equal(store_workspace_get(fixture->store, NULL, id_of(1), &workspace, &err), -ENOENT);
+	assert_int_equal(
+		store_workspace_get(fixture->store, NULL, id_of(1), &workspace, &err), -ENOENT);
 	assert_int_equal(must_insert(fixture->store, &bob, id_of(2), ""), slot);
-	assert_int_equal(store_workspace_delete(fixture->store, id_of(1), &err), 0); /* again: fine */
+	assert_int_equal(
+		store_workspace_delete(fixture->store, id_of(1), &err), 0); /* again: fine */
 	assert_true(exists(fixture->store, &bob, id_of(2)));
 }
 
@@ -325,11 +329,12 @@ static void no_two_workspaces_share_a_uid_range(void **state)
 			for (unsigned j = 0; j < 20; j += 3) {
 				struct workspace_record workspace;
 
-				assert_int_equal(store_workspace_get(
-							 fixture->store, NULL, id_of(j), &workspace, &err),
+				assert_int_equal(store_workspace_get(fixture->store, NULL, id_of(j),
+							 &workspace, &err),
 					0);
 				taken[workspace.slot] = false;
-				assert_int_equal(store_workspace_delete(fixture->store, id_of(j), &err), 0);
+				assert_int_equal(
+					store_workspace_delete(fixture->store, id_of(j), &err), 0);
 			}
 			reopen(fixture);
 		}
@@ -349,9 +354,11 @@ static void a_failed_insert_keeps_no_uid_range(void **state)
 	for (unsigned i = 0; i < 10; i++) {
 		struct workspace_record workspace;
 
-		assert_int_equal(insert(fixture->store, &alice, id_of(50), "web", NULL, &err), -EEXIST);
 		assert_int_equal(
-			store_workspace_get(fixture->store, NULL, id_of(50), &workspace, &err), -ENOENT);
+			insert(fixture->store, &alice, id_of(50), "web", NULL, &err), -EEXIST);
+		assert_int_equal(
+			store_workspace_get(fixture->store, NULL, id_of(50), &workspace, &err),
+			-ENOENT);
 	}
 	assert_int_equal(must_insert(fixture->store, &alice, id_of(2), ""), first + 1);
 }
@@ -379,13 +386,13 @@ static void when_all_uid_ranges_are_taken_the_answer_says_what_to_do(void **stat
 		KEEPER_SLOT_COUNT - 1);
 	execute(fixture->path, sql);
 	reopen(fixture);
-	assert_int_equal(insert(fixture->store, &alice, "new00000000000000000000000", "", NULL, &err),
+	assert_int_equal(
+		insert(fixture->store, &alice, "new00000000000000000000000", "", NULL, &err),
 		-EAGAIN);
 	assert_string_equal(err.code, "no_uid_range");
 	assert_true(err.remedy[0]);
 	assert_int_equal(store_workspace_delete(fixture->store, id_of(17), &err), 0);
-	assert_int_equal(
-		must_insert(fixture->store, &alice, "new00000000000000000000000", ""), 17);
+	assert_int_equal(must_insert(fixture->store, &alice, "new00000000000000000000000", ""), 17);
 }
 
 /* A database that was tampered with, or written by a version with more ranges, is no reason to die. */
@@ -397,7 +404,8 @@ static void a_uid_range_that_cannot_be_is_deleted_as_any_other(void **state)
 	execute(fixture->path, "INSERT INTO workspaces VALUES"
 			       " ('zzzzzzzzzzzzzzzzzzzzzzzzzz', 'o', 'u', 999999999, 0)");
 	reopen(fixture);
-	assert_int_equal(store_workspace_delete(fixture->store, "zzzzzzzzzzzzzzzzzzzzzzzzzz", &err), 0);
+	assert_int_equal(
+		store_workspace_delete(fixture->store, "zzzzzzzzzzzzzzzzzzzzzzzzzz", &err), 0);
 	assert_int_equal(must_insert(fixture->store, &alice, id_of(1), ""), 0);
 }
 
@@ -429,8 +437,8 @@ static const char *list(struct store *store, struct store_filter filter, struct 
 	return seen->text;
 }
 
-static void put(struct store *store, const struct owner *owner, unsigned n, enum sandbox_status status,
-	const char *project, const char *label)
+static void put(struct store *store, const struct owner *owner, unsigned n,
+	enum sandbox_status status, const char *project, const char *label)
 {
 	struct sandbox_record record = draft(owner, id_of(n), project);
 	struct err err;
@@ -459,17 +467,22 @@ static void lists_are_filtered_ordered_and_paged(void **state)
 		list(store, (struct store_filter){.limit = 2, .after = id_of(2)}, &seen), "3 4 ");
 	assert_string_equal(list(store, (struct store_filter){.after = id_of(5)}, &seen), "");
 	assert_string_equal(
-		list(store, (struct store_filter){.owner = &alice, .status = "running"}, &seen), "4 5 ");
+		list(store, (struct store_filter){.owner = &alice, .status = "running"}, &seen),
+		"4 5 ");
 	assert_string_equal(list(store, (struct store_filter){.project = "e"}, &seen), "1 5 ");
 	assert_string_equal(
-		list(store, (struct store_filter){.label_key = "team", .label_value = "red"}, &seen),
+		list(store, (struct store_filter){.label_key = "team", .label_value = "red"},
+			&seen),
 		"1 2 5 ");
 	assert_string_equal(
-		list(store, (struct store_filter){.label_key = "red", .label_value = "team"}, &seen), "");
-	assert_string_equal(list(store, (struct store_filter){.template_name = "host"}, &seen), "1 2 3 4 5 ");
-	assert_string_equal(list(store, (struct store_filter){.template_name = "other"}, &seen), "");
+		list(store, (struct store_filter){.label_key = "red", .label_value = "team"},
+			&seen),
+		"");
 	assert_string_equal(
-		list(store, (struct store_filter){.status = "' OR 1=1 --"}, &seen), "");
+		list(store, (struct store_filter){.template_name = "host"}, &seen), "1 2 3 4 5 ");
+	assert_string_equal(
+		list(store, (struct store_filter){.template_name = "other"}, &seen), "");
+	assert_string_equal(list(store, (struct store_filter){.status = "' OR 1=1 --"}, &seen), "");
 }
 
 static void the_idle_and_the_expired_are_due(void **state)
@@ -480,9 +493,9 @@ static void the_idle_and_the_expired_are_due(void **state)
 		int64_t idle_s, active_ms, expires_ms;
 		bool due;
 	} rows[] = {
-		{SANDBOX_RUNNING, 10, 1000, 0, true},	/* idle since 11 s */
-		{SANDBOX_RUNNING, 10, 1001, 0, false},	/* a moment before */
-		{SANDBOX_STOPPED, 10, 0, 0, false},	/* stopped already */
+		{SANDBOX_RUNNING, 10, 1000, 0, true},  /* idle since 11 s */
+		{SANDBOX_RUNNING, 10, 1001, 0, false}, /* a moment before */
+		{SANDBOX_STOPPED, 10, 0, 0, false},    /* stopped already */
 		{SANDBOX_PAUSED, 10, 0, 0, false},
 		{SANDBOX_RUNNING, SANDBOX_NO_LIMIT, 0, 0, false},
 		{SANDBOX_RUNNING, 0, 11000, 0, true},
@@ -511,7 +524,8 @@ static void the_idle_and_the_expired_are_due(void **state)
 		assert_int_equal(found[i], rows[i].due);
 	assert_int_equal(store_sandbox_due(fixture->store, 11000, ids, 2, &err), 2);
 	assert_int_equal(store_sandbox_touch(fixture->store, id_of(0), 5000, &err), 0);
-	assert_int_equal(store_sandbox_due(fixture->store, 11000, ids, array_len(ids), &err), count - 1);
+	assert_int_equal(
+		store_sandbox_due(fixture->store, 11000, ids, array_len(ids), &err), count - 1);
 }
 
 /* --- tokens --- */
@@ -528,12 +542,14 @@ static void a_token_is_known_by_its_hash_and_replaced_by_its_id(void **state)
 	reopen(fixture);
 	assert_int_equal(store_token_get(fixture->store, hash, &out, &err), 0);
 	assert_string_equal(out.id, "admin");
-	assert_memory_equal(&out.owner, &alice, sizeof(alice));
+	assert_string_equal(out.owner.organization, alice.organization);
+	assert_string_equal(out.owner.user, alice.user);
 	assert_true(out.is_admin);
 	assert_int_equal(store_token_get(fixture->store, other, &out, &err), -EACCES);
 	assert_int_equal(store_token_put(fixture->store, &in, other, &err), 0);
 	assert_int_equal(store_token_get(fixture->store, other, &out, &err), 0);
-	assert_int_equal(store_token_get(fixture->store, hash, &out, &err), -EACCES); /* the old one */
+	assert_int_equal(
+		store_token_get(fixture->store, hash, &out, &err), -EACCES); /* the old one */
 }
 
 /* --- many threads --- */
@@ -715,7 +731,8 @@ static void a_migration_that_is_killed_anywhere_is_done_by_the_next_start(void *
 	bool died = true;
 
 	for (int steps = 1; died; steps += 1 + steps / 8) {
-		char *wal = mem_printf("%s-wal", fixture->path), *shm = mem_printf("%s-shm", fixture->path);
+		char *wal = mem_printf("%s-wal", fixture->path),
+		     *shm = mem_printf("%s-shm", fixture->path);
 
 		died = migrate_and_die(fixture->path, steps);
 		deaths += died;

@@ -54,7 +54,7 @@ export class Instance {
     this.daemon = daemon;
     await until(() => daemon.how || fs.existsSync(addressFile), { timeout: 20_000, what: `the daemon writes ${addressFile}` });
     assert.ok(!daemon.how, `the daemon ended at once: ${JSON.stringify(daemon.how)}\n${this.log().slice(-3000)}`);
-    const address = await until(() => /^(127\.0\.0\.1):(\d+)\n$/.exec(fs.readFileSync(addressFile, 'utf8')), { what: 'api.addr has an address' });
+    const address = await until(() => /^(127\.0\.0\.1):(\d+)\n$/.exec(fs.readFileSync(addressFile, 'utf8')), { timeout: 20_000, what: `api.addr has an address; log: ${this.log().slice(-500)}` });
     this.api.port = Number(address[2]);
     this.api.token = fs.readFileSync(path.join(this.dataDir, 'token'), 'utf8').trim();
     this.api.disconnect();

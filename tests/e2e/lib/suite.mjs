@@ -2,7 +2,6 @@
 // What every file of tests shares: a daemon of its own, a baseline of what the machine holds, and at
 // the end the proof that all of it is back.
 import assert from 'node:assert/strict';
-import fs from 'node:fs';
 import path from 'node:path';
 import { after, test } from 'node:test';
 
@@ -15,6 +14,7 @@ export async function suite(name) {
   const instance = new Instance(name);
   after(() => instance.destroy());
   process.on('exit', () => instance.destroy());
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(1)); // runs the handler above
   try {
     await instance.start();
     await warmUp(instance.api);
@@ -68,18 +68,21 @@ export function census(instance) {
   };
 }
 
-/** A census that was the same several times in a row, with no connection of ours open. */
+/**
+ * A census that was the same several times in a row, with no connection of ours open. Threads do not
+ * count: an idle pool may shrink for a while, and growth is all that is looked for later.
+ */
 async function steady(instance) {
   instance.api.disconnect();
   let last = '';
   let times = 0;
   return until(() => {
     const now = census(instance);
-    const counts = JSON.stringify(Object.values(now).map((list) => list.length));
+    const counts = JSON.stringify(Object.entries(now).filter(([name]) => !name.startsWith('threads')).map(([, list]) => list.length));
     times = counts === last ? times + 1 : 0;
     last = counts;
     return times >= 10 ? now : null;
-  }, { timeout: 10_000, every: 30, what: 'the daemon comes to rest' });
+  }, { timeout: 20_000, every: 30, what: 'the daemon comes to rest' });
 }
 
 /** What the census has more of than the baseline. */
@@ -141,7 +144,5 @@ function finish(instance, baseline) {
       return true;
     }, { timeout: 10_000, what: 'all is gone' });
     assert.deepEqual(instance.complaints(), []);
-    const address = proc.quiet(() => fs.readFileSync(path.join(instance.dataDir, 'run/api.addr'), 'utf8'), '');
-    assert.equal(address, '', 'api.addr is taken back');
   });
 }

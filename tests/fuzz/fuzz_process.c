@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an agent says about a command: frames as they come over a link, handed to process_frame. The
+ * lowest bit of a frame's id chooses between the command that runs and one that is not known.
+ *
+ * One sandbox, over a driver that is played, serves all inputs; each input gets a command of its own.
+ * The sink asserts what process.h promises whatever the agent does: one start at most, one end, nothing
+ * after it, and never more output than the window.
+ */
+#include "base/log.h"
+#include "core/process.h"
+#include "core/sandbox_state.h"
+#include "wire/agent.h"
+#include "wire/pack.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct {
+	struct driver driver;
+	struct engine *engine;
+	struct sandbox *sandbox;
+	int peer;
+} world = {.peer = -1};
+
+/* --- a driver for one sandbox --- */
+
+static int start(
+	struct driver *driver, const struct driver_spec *spec, int *ret_link, struct err *err)
+{
+	struct buf hello = BUF_INIT(64);
+	int pair[2];
+
+	(void)driver;
+	(void)spec;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return err_sys(err, "make a link");
+	frame_put_header(&hello, AGENT_HELLO, 0, 8);
+	pack_u32(&hello, AGENT_VERSION);
+	pack_u32(&hello, 0);
+	assert(write(pair[1], hello.data, hello.len) == (ssize_t)hello.len);
+	buf_fini(&hello);
+	world.peer = pair[1];
+	*ret_link = pair[0];
+	return 0;
+}
+
+static int stats(struct driver *driver, const char *id, struct driver_stats *ret, struct err *err)
+{
+	(void)driver;
+	(void)id;
+	(void)err;
+	*ret = (struct driver_stats){0};
+	return 0;
+}
+
+static int list(struct driver *driver, bool stored, const char *after,
+	char ids[DRIVER_PAGE][ID_LEN + 1], struct err *err)
+{
+	(void)driver;
+	(void)stored;
+	(void)after;
+	(void)ids;
+	(void)err;
+	return 0;
+}
+
+static const struct driver_ops ops = {.name = "fuzz", .start = start, .stats = stats, .list = list};
+
+static void open_world(void)
+{
+	struct engine_config config = {.driver = &world.driver};
+	struct sandbox_record draft;
+	struct err err;
+
+	log_open("fuzz", LOG_ERROR + 1);
+	world.driver.ops = &ops;
+	sandbox_record_init(&draft);
+	draft.idle_timeout_s = draft.lifetime_s = SANDBOX_NO_LIMIT;
+	if (store_open(":memory:", &config.store, &err) < 0 ||
+		engine_open(&config, &world.engine, &err) < 0 ||
+		sandbox_create(world.engine, &draft, &world.sandbox, &err) < 0)
+		abort();
+	sandbox_record_fini(&draft);
+}
+
+/* --- the sink --- */
+
+struct heard {
+	unsigned starts, ends;
+	uint64_t output;
+};
+
+static void heard_started(void *arg, uint32_t pid)
+{
+	struct heard *heard = arg;
+
+	(void)pid;
+	assert(heard->ends == 0 && heard->starts == 0);
+	heard->starts++;
+}
+
+static void heard_output(void *arg, int stream, const uint8_t *data, size_t len)
+{
+	struct heard *heard = arg;
+
+	assert(heard->ends == 0 && len > 0 && (stream == 1 || stream == 2));
+	heard->output += len;
+	assert(heard->output <= AGENT_OUTPUT_WINDOW); /* nothing is ever consumed here */
+	for (size_t i = 0; i < len; i++)	      /* all of it can be read */
+		heard->output += data[i] & 0;
+}
+
+static void heard_ended(void *arg, const struct process_end *end)
+{
+	struct heard *heard = arg;
+
+	assert(heard->ends == 0);
+	assert(end->outcome <= PROCESS_REFUSED && end->reason < END_REASON_COUNT);
+	assert(end->exit_code >= 0 && end->exit_code <= 255);
+	assert(end->signal >= 0 && end->signal <= 127);
+	heard->ends++;
+}
+
+static const struct process_sink sink = {heard_started, heard_output, heard_ended};
+
+/* What was sent to the agent is thrown away, so that the link never fills up. */
+static void drain(void)
+{
+	uint8_t data[65536];
+
+	while (recv(world.peer, data, sizeof(data), MSG_DONTWAIT) > 0)
+		;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const char *const argv[] = {"x", NULL}, *const env[] = {NULL};
+	struct process_spec spec = {
+		.argv = argv, .env = env, .cwd = "/", .input = "input", .input_len = 5};
+	struct process *process;
+	struct heard heard = {0};
+	struct err err;
+	uint32_t id;
+
+	if (!world.engine)
+		open_world();
+	if (process_new(world.sandbox, &sink, &heard, &process, &err) < 0 ||
+		process_run(process, &spec, &err) < 0)
+		abort();
+	id = world.sandbox->next_process;
+	while (size > 0) {
+		struct frame frame;
+		uint8_t *payload;
+		int n = frame_next(data, size, AGENT_UP_MAX, &frame), r;
+
+		if (n <= 0)
+			break;
+		/* A copy of its own for each frame, so that a read past its end is seen. */
+		payload = mem_new(frame.len ? frame.len : 1);
+		memcpy(payload, frame.payload, frame.len);
+		frame.payload = payload;
+		frame.id = frame.id & 1 ? id : id + 1;
+		r = process_frame(world.sandbox, &frame);
+		free(payload);
+		assert(r == 0 || r == -EPROTO);
+		if (r < 0)
+			break; /* the link would end here */
+		data += n;
+		size -= (size_t)n;
+	}
+	process_end_all(world.sandbox, END_AGENT_LOST);
+	assert(heard.ends == 1);
+	process_unref(process);
+	drain();
+	return 0;
+}

@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The keeper's directories. It gives directories to the uid ranges of sandboxes, which only root can:
+ * without root nothing here is proven, and the test says so by failing.
+ */
+#include "keeper/storage.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define BASE_UID 1000000u
+
+static const char id[] = "0123456789abcdefghijklmnop";
+
+struct fixture {
+	char dir[64];
+	struct storage storage;
+	int fds_before;
+};
+
+static int count_fds(void)
+{
+	DIR *dir = opendir("/proc/self/fd");
+	int count = 0;
+
+	while (dir && readdir(dir))
+		count++;
+	if (dir)
+		closedir(dir);
+	return count;
+}
+
+static int setup(void **state)
+{
+	struct fixture *fixture = mem_new(sizeof(*fixture));
+	struct err err = {0};
+
+	log_open("test", LOG_ERROR);
+	umask(022);
+	fixture->fds_before = count_fds();
+	snprintf(fixture->dir, sizeof(fixture->dir), "/tmp/sandlot-storage-XXXXXX");
+	if (!mkdtemp(fixture->dir) || storage_open(&fixture->storage, fixture->dir, &err) < 0) {
+		print_error("%s\n", err.message);
+		return -1;
+	}
+	*state = fixture;
+	return 0;
+}
+
+static void remove_entry(int dirfd, const char *name)
+{
+	if (unlinkat(dirfd, name, 0) < 0) {
+		int fd = openat(dirfd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		DIR *dir = fdopendir(fd);
+		struct dirent *entry;
+
+		while (dir && (entry = readdir(dir))) {
+			if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+				remove_entry(fd, entry->d_name);
+		}
+		closedir(dir);
+		unlinkat(dirfd, name, AT_REMOVEDIR);
+	}
+}
+
+static int teardown(void **state)
+{
+	struct fixture *fixture = *state;
+
+	close(fixture->storage.sandboxes_fd);
+	close(fixture->storage.workspaces_fd);
+	close(fixture->storage.templates_fd);
+	close(fixture->storage.trash_fd);
+	close(fixture->storage.shredder_fd);
+	remove_entry(AT_FDCWD, fixture->dir);
+	assert_int_equal(count_fds(), fixture->fds_before);
+	free(fixture);
+	return 0;
+}
+
+/* --- looking --- */
+
+static struct stat look(struct fixture *fixture, const char *name)
+{
+	char *path = mem_printf("%s/%s", fixture->dir, name);
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		fail_msg("%s: %s", path, strerror(errno));
+	free(path);
+	return st;
+}
+
+static bool exists(struct fixture *fixture, const char *name)
+{
+	char *path = mem_printf("%s/%s", fixture->dir, name);
+	struct stat st;
+	int r = lstat(path, &st);
+
+	free(path);
+	return r == 0;
+}
+
+static void make_file(struct fixture *fixture, const char *name)
+{
+	char *path = mem_printf("%s/%s", fixture->dir, name);
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+
+	if (fd < 0)
+		fail_msg("%s: %s", path, strerror(errno));
+	assert_int_equal(write(fd, "x", 1), 1);
+	close(fd);
+	free(path);
+}
+
+static unsigned count_entries(int dirfd)
+{
+	int fd = openat(dirfd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fdopendir(fd);
+	unsigned count = 0;
+
+	while (dir && readdir(dir))
+		count++;
+	closedir(dir);
+	return count - 2;
+}
+
+static void prepare(struct fixture *fixture)
+{
+	struct storage_dirs dirs;
+	struct err err = {0};
+
+	if (storage_prepare(&fixture->storage, id, BASE_UID, &dirs, &err) < 0)
+		fail_msg("%s", err.message);
+	close(dirs.upper_fd);
+	close(dirs.work_fd);
+	close(dirs.workspace_fd);
+}
+
+static void clean(struct fixture *fixture, uint32_t parts)
+{
+	struct err err = {0};
+
+	if (storage_clean(&fixture->storage, id, BASE_UID, parts, &err) < 0)
+		fail_msg("%s", err.message);
+}
+
+#define LAYER	  "sandboxes/p/0123456789abcdefghijklmnop" /* in the shard of its last character */
+#define WORKSPACE "workspaces/0123456789abcdefghijklmnop"
+
+/* A descriptor of the directory that layers of such ids are in. */
+static int open_shard(struct fixture *fixture, char shard)
+{
+	int fd = openat(fixture->storage.sandboxes_fd, (char[]){shard, '\0'},
+		O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static void discard(struct fixture *fixture, char shard, const char *name)
+{
+	int fd = open_shard(fixture, shard);
+	struct err err = {0};
+
+	if (storage_discard(&fixture->storage, fd, name, &err) < 0)
+		fail_msg("%s", err.message);
+	close(fd);
+}
+
+static int open_layer(struct fixture *fixture)
+{
+	int shard = open_shard(fixture, id[KEEPER_ID_LEN - 1]);
+	int fd = openat(shard, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	close(shard);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static void assert_no_trash(struct fixture *fixture)
+{
+	assert_int_equal(count_entries(fixture->storage.trash_fd), 0);
+	assert_int_equal(count_entries(fixture->storage.shredder_fd), 0);
+}
+
+/* --- tests --- */
+
+static void its_own_directories_are_for_root_alone(void **state)
+{
+	static const char *const names[] = {"sandboxes", "workspaces", "templates", "trash",
+		"shredder", "sandboxes/0", "sandboxes/z"};
+
+	for (size_t i = 0; i < array_len(names); i++) {
+		struct stat st = look(*state, names[i]);
+
+		assert_true(S_ISDIR(st.st_mode));
+		assert_int_equal(st.st_mode & 07777, 0700);
+		assert_int_equal(st.st_uid, 0);
+	}
+}
+
+/* The keeper ends when it cannot open them, so what it had opened is for us to close. */
+static void assert_refused(struct fixture *fixture)
+{
+	struct storage other = {-1, -1, -1, -1, -1};
+	struct err err = {0};
+
+	assert_true(storage_open(&other, fixture->dir, &err) < 0);
+	assert_true(err.message[0]);
+	fd_close(other.sandboxes_fd);
+	fd_close(other.workspaces_fd);
+	fd_close(other.templates_fd);
+	fd_close(other.trash_fd);
+	fd_close(other.shredder_fd);
+}
+
+static void directories_of_somebody_else_are_refused(void **state)
+{
+	struct fixture *fixture = *state;
+	char *path = mem_printf("%s/trash", fixture->dir);
+
+	assert_int_equal(chmod(path, 0755), 0);
+	assert_refused(fixture);
+	assert_int_equal(chmod(path, 0700), 0);
+	assert_int_equal(chown(path, 1234, 1234), 0);
+	assert_refused(fixture);
+	/* A link that leads to a good one is no good one. */
+	assert_int_equal(rmdir(path), 0);
+	assert_int_equal(symlink("workspaces", path), 0);
+	assert_refused(fixture);
+	free(path);
+}
+
+static void a_sandbox_s_directories_belong_to_its_range(void **state)
+{
+	struct fixture *fixture = *state;
+
+	prepare(fixture);
+	assert_int_equal(look(fixture, LAYER).st_uid, 0);
+	assert_int_equal(look(fixture, LAYER).st_mode & 07777, 0700);
+	assert_int_equal(look(fixture, LAYER "/upper").st_uid, BASE_UID);
+	assert_int_equal(look(fixture, LAYER "/work").st_uid, BASE_UID);
+	assert_int_equal(look(fixture, WORKSPACE).st_uid, BASE_UID + 1000);
+	assert_int_equal(look(fixture, WORKSPACE "/project_files").st_uid, BASE_UID);
+	assert_int_equal(look(fixture, WORKSPACE "/agent_workspace").st_uid, BASE_UID + 1000);
+	assert_int_equal(look(fixture, WORKSPACE "/outputs").st_uid, BASE_UID + 1000);
+}
+
+static void preparing_again_keeps_files_and_renews_the_work_directory(void **state)
+{
+	struct fixture *fixture = *state;
+
+	prepare(fixture);
+	make_file(fixture, LAYER "/upper/file");
+	make_file(fixture, LAYER "/work/mark");
+	make_file(fixture, WORKSPACE "/outputs/file");
+	prepare(fixture);
+	assert_true(exists(fixture, LAYER "/upper/file"));
+	assert_false(exists(fixture, LAYER "/work/mark"));
+	assert_true(exists(fixture, WORKSPACE "/outputs/file"));
+}
+
+/* What a sandbox leaves in the place of a directory must not lead the keeper anywhere. */
+static void what_a_sandbox_put_in_the_place_of_a_part_is_replaced(void **state)
+{
+	struct fixture *fixture = *state;
+	char *outputs = mem_printf("%s/" WORKSPACE "/outputs", fixture->dir);
+	char *scratch = mem_printf("%s/" WORKSPACE "/agent_workspace", fixture->dir);
+	char *canary = mem_printf("%s/canary", fixture->dir);
+
+	prepare(fixture);
+	assert_int_equal(mkdir(canary, 0700), 0);
+	assert_int_equal(rmdir(outputs), 0);
+	assert_int_equal(symlink(canary, outputs), 0);
+	assert_int_equal(rmdir(scratch), 0);
+	assert_int_equal(mkfifo(scratch, 0600), 0);
+	prepare(fixture);
+	assert_true(S_ISDIR(look(fixture, WORKSPACE "/outputs").st_mode));
+	assert_true(S_ISDIR(look(fixture, WORKSPACE "/agent_workspace").st_mode));
+	assert_int_equal(look(fixture, WORKSPACE "/outputs").st_uid, BASE_UID + 1000);
+	assert_int_equal(look(fixture, "canary").st_uid, 0); /* untouched */
+	free(outputs);
+	free(scratch);
+	free(canary);
+}
+
+static void cleaning_the_system_leaves_the_workspace(void **state)
+{
+	struct fixture *fixture = *state;
+
+	prepare(fixture);
+	make_file(fixture, LAYER "/upper/file");
+	make_file(fixture, WORKSPACE "/outputs/file");
+	clean(fixture, KEEPER_PART_SYSTEM);
+	assert_false(exists(fixture, LAYER "/upper/file"));
+	assert_true(exists(fixture, WORKSPACE "/outputs/file"));
+	prepare(fixture); /* and it can be built again */
+}
+
+static void cleaning_the_scratch_leaves_the_project(void **state)
+{
+	struct fixture *fixture = *state;
+
+	prepare(fixture);
+	make_file(fixture, LAYER "/upper/file");
+	make_file(fixture, WORKSPACE "/project_files/file");
+	make_file(fixture, WORKSPACE "/outputs/file");
+	make_file(fixture, WORKSPACE "/agent_workspace/file");
+	clean(fixture, KEEPER_PART_SCRATCH);
+	assert_true(exists(fixture, LAYER "/upper/file"));
+	assert_true(exists(fixture, WORKSPACE "/project_files/file"));
+	assert_false(exists(fixture, WORKSPACE "/outputs/file"));
+	assert_false(exists(fixture, WORKSPACE "/agent_workspace/file"));
+	assert_int_equal(look(fixture, WORKSPACE "/outputs").st_uid, BASE_UID + 1000);
+}
+
+static void removing_takes_what_is_named_and_twice_is_fine(void **state)
+{
+	struct fixture *fixture = *state;
+
+	prepare(fixture);
+	make_file(fixture, WORKSPACE "/outputs/file");
+	clean(fixture, KEEPER_PART_LAYER_DIR);
+	assert_false(exists(fixture, LAYER));
+	assert_true(exists(fixture, WORKSPACE "/outputs/file"));
+	clean(fixture, KEEPER_PART_WORKSPACE);
+	assert_false(exists(fixture, WORKSPACE));
+	clean(fixture, KEEPER_PART_SYSTEM | KEEPER_PART_SCRATCH | KEEPER_PART_LAYER_DIR |
+			       KEEPER_PART_WORKSPACE);
+	assert_int_equal(count_entries(fixture->storage.trash_fd), 2);
+	storage_empty_trash(&fixture->storage);
+	assert_no_trash(fixture);
+}
+
+static void the_trash_is_emptied_however_deep(void **state)
+{
+	struct fixture *fixture = *state;
+	int fd, depth;
+
+	prepare(fixture);
+	fd = open_layer(fixture);
+	for (depth = 0; depth < 3000; depth++) {
+		int below, file = openat(fd, "file", O_WRONLY | O_CREAT | O_CLOEXEC, 0000);
+
+		assert_true(file >= 0);
+		close(file);
+		assert_int_equal(mkdirat(fd, "directory", 0000), 0);
+		below = openat(fd, "directory", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		assert_true(below >= 0);
+		close(fd);
+		fd = below;
+	}
+	assert_int_equal(symlinkat("/etc", fd, "link"), 0);
+	close(fd);
+	discard(fixture, 'p', id);
+	assert_false(exists(fixture, LAYER));
+	storage_empty_trash(&fixture->storage);
+	assert_no_trash(fixture);
+	storage_empty_trash(&fixture->storage);
+}
+
+static void the_trash_never_follows_a_link_out(void **state)
+{
+	struct fixture *fixture = *state;
+	char *canary = mem_printf("%s/canary", fixture->dir);
+	int fd;
+
+	assert_int_equal(mkdir(canary, 0700), 0);
+	make_file(fixture, "canary/file");
+	prepare(fixture);
+	fd = open_layer(fixture);
+	assert_int_equal(symlinkat(canary, fd, "link"), 0);
+	close(fd);
+	fd = open_shard(fixture, 'p');
+	assert_int_equal(symlinkat(canary, fd, "top"), 0);
+	close(fd);
+	discard(fixture, 'p', id);
+	discard(fixture, 'p', "top");
+	storage_empty_trash(&fixture->storage);
+	assert_no_trash(fixture);
+	assert_true(exists(fixture, "canary/file"));
+	free(canary);
+}
+
+static void discarding_what_is_not_there_is_fine(void **state)
+{
+	struct fixture *fixture = *state;
+
+	discard(fixture, 'p', "none");
+	assert_no_trash(fixture);
+}
+
+static void make_id(struct fixture *fixture, unsigned n, bool workspace)
+{
+	char name[KEEPER_ID_LEN + 1];
+	int fd;
+
+	snprintf(name, sizeof(name), "%026u", n);
+	fd = workspace ? dup(fixture->storage.workspaces_fd)
+		       : open_shard(fixture, name[KEEPER_ID_LEN - 1]);
+	assert_int_equal(mkdirat(fd, name, 0700), 0);
+	close(fd);
+}
+
+static void ids_are_listed_in_order_once_and_by_the_page(void **state)
+{
+	struct fixture *fixture = *state;
+	char ids[4][KEEPER_ID_LEN + 1], after[KEEPER_ID_LEN + 1] = "";
+	unsigned seen = 0, count;
+
+	for (unsigned i = 0; i < 10; i++) { /* some here, some there, some in both */
+		if (i % 3 != 0)
+			make_id(fixture, i * 7 % 10, false);
+		if (i % 3 != 1)
+			make_id(fixture, i * 7 % 10, true);
+	}
+	assert_int_equal(mkdirat(fixture->storage.workspaces_fd, "not-an-id", 0700), 0);
+	do {
+		count = storage_list(&fixture->storage, after, ids, 4);
+		for (unsigned i = 0; i < count; i++, seen++) {
+			assert_int_equal(atoi(ids[i]), seen);
+			memcpy(after, ids[i], sizeof(after));
+		}
+	} while (count == 4);
+	assert_int_equal(seen, 10);
+}
+
+static void usage_counts_files_and_bytes_of_both_trees(void **state)
+{
+	struct fixture *fixture = *state;
+	struct keeper_stats before = {0}, after = {0}, none = {0};
+
+	prepare(fixture);
+	storage_usage(&fixture->storage, id, &before);
+	make_file(fixture, LAYER "/upper/one");
+	make_file(fixture, WORKSPACE "/outputs/two");
+	storage_usage(&fixture->storage, id, &after);
+	assert_int_equal(after.disk_files, before.disk_files + 2);
+	assert_true(after.disk_bytes >= before.disk_bytes);
+	storage_usage(&fixture->storage, "00000000000000000000000000", &none);
+	assert_int_equal(none.disk_files, 0);
+}
+
+#define ON_DISK(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		ON_DISK(its_own_directories_are_for_root_alone),
+		ON_DISK(directories_of_somebody_else_are_refused),
+		ON_DISK(a_sandbox_s_directories_belong_to_its_range),
+		ON_DISK(preparing_again_keeps_files_and_renews_the_work_directory),
+		ON_DISK(what_a_sandbox_put_in_the_place_of_a_part_is_replaced),
+		ON_DISK(cleaning_the_system_leaves_the_workspace),
+		ON_DISK(cleaning_the_scratch_leaves_the_project),
+		ON_DISK(removing_takes_what_is_named_and_twice_is_fine),
+		ON_DISK(the_trash_is_emptied_however_deep),
+		ON_DISK(the_trash_never_follows_a_link_out),
+		ON_DISK(discarding_what_is_not_there_is_fine),
+		ON_DISK(ids_are_listed_in_order_once_and_by_the_page),
+		ON_DISK(usage_counts_files_and_bytes_of_both_trees),
+	};
+
+	if (geteuid() != 0) {
+		fprintf(stderr, "not proven: the keeper's storage can only be tested by root\n");
+		return 1;
+	}
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
