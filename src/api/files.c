@@ -132,7 +132,7 @@ static int start_reading(int fd, const struct range *range, struct err *err)
 	buf_fini(&go);
 	if (r == 0)
 		r = fd_set_nonblocking(fd);
-	return r < 0 ? err_from(err, r, "start reading") : 0;
+	return r < 0 ? channel_broken(r, err) : 0;
 }
 
 static int answer_file(struct request *req, struct api *api, bool with_content, struct err *err)

@@ -96,7 +96,7 @@ int channel_describe(int errnum, const char *path, struct err *err)
 	return err_set(err, ERR_CONFLICT, "%s: %s", path, strerror(errnum));
 }
 
-static int broken(int r, struct err *err)
+int channel_broken(int r, struct err *err)
 {
 	if (r == -EAGAIN)
 		return err_set(err, ERR_TIMEOUT, "the sandbox did not answer in time");
@@ -113,7 +113,7 @@ int channel_read_answer(
 	int r = fd_read_full(fd, raw, sizeof(raw));
 
 	if (r < 0)
-		return broken(r, err);
+		return channel_broken(r, err);
 	answer.file.errnum = unpack_u32(&in);
 	answer.file.kind = unpack_u8(&in);
 	answer.file.flags = unpack_u8(&in);
@@ -130,7 +130,7 @@ int channel_read_answer(
 	if (answer.file.target_len > 0) {
 		r = fd_read_full(fd, answer.target, answer.file.target_len);
 		if (r < 0)
-			return broken(r, err);
+			return channel_broken(r, err);
 	}
 	if (answer.file.errnum)
 		return channel_describe(

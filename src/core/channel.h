@@ -29,5 +29,8 @@ int channel_open(struct sandbox *sandbox, enum agent_file_op op, const struct bu
 int channel_read_answer(
 	int fd, const char *path, struct channel_answer *ret_answer, struct err *err) must_check;
 
+/* What a channel that failed with -errno in the middle means to a client. */
+int channel_broken(int r, struct err *err);
+
 /* What a failed file operation on path means to a client. */
 int channel_describe(int errnum, const char *path, struct err *err);

@@ -28,18 +28,27 @@ static void collect(const struct sandbox_record *record, void *arg)
 	sandbox_record_copy(&page->records[page->count++], record);
 }
 
-/* A create that was never acknowledged: nothing of it stays. A workspace it found stays as it was;
- * whether it found one is not recorded, so an unfinished create never removes a workspace. */
+/* A create that was never acknowledged: nothing of it stays. A workspace that was there before it,
+ * kept from an earlier sandbox of that id, does. */
 static int drop_unfinished(
 	struct engine *engine, const struct sandbox_record *record, struct err *err)
 {
 	struct driver *driver = engine->config.driver;
-	int r = driver->ops->stop(driver, record->id, NULL, err);
+	struct store *store = engine->config.store;
+	struct workspace_record workspace;
+	bool kept;
+	int r = store_workspace_get(store, NULL, record->id, &workspace, err);
 
+	if (r < 0)
+		return r;
+	kept = workspace.created_at_ms < record->created_at_ms;
+	r = driver->ops->stop(driver, record->id, NULL, err);
 	if (r == 0)
-		r = driver->ops->clean(driver, record->id, record->slot, DRIVER_PART_ALL, err);
+		r = driver->ops->clean(driver, record->id, record->slot,
+			DRIVER_PART_ALL | (kept ? 0 : DRIVER_PART_WORKSPACE), err);
 	if (r == 0)
-		r = store_sandbox_delete(engine->config.store, record->id, err);
+		r = kept ? store_sandbox_delete(store, record->id, err)
+			 : store_workspace_delete(store, record->id, err);
 	if (r == 0)
 		log_info("removed the unfinished sandbox %s", record->id);
 	return r;
@@ -64,8 +73,8 @@ static int take_up(struct engine *engine, struct sandbox_record *record, struct 
 	struct err ignored;
 	int link_fd = -1, r;
 
-	/* A frozen agent cannot answer; it is frozen again below. */
-	if (record->status == SANDBOX_PAUSED)
+	/* A pause that was cut short before it was written down is undone. */
+	if (record->status == SANDBOX_RUNNING)
 		(void)!driver->ops->freeze(driver, record->id, false, &ignored);
 	r = driver->ops->adopt(driver, record->id, &link_fd, err);
 	if (r == 0) {
@@ -76,8 +85,6 @@ static int take_up(struct engine *engine, struct sandbox_record *record, struct 
 		pthread_mutex_lock(&sandbox->life);
 		r = sandbox_adopt(sandbox, link_fd, err);
 		pthread_mutex_unlock(&sandbox->life);
-		if (r == 0 && record->status == SANDBOX_PAUSED)
-			r = driver->ops->freeze(driver, record->id, true, err);
 		sandbox_unref(sandbox);
 	}
 	if (r == 0) {

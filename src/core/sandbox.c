@@ -405,13 +405,12 @@ static struct timespec deadline_after(unsigned ms)
 	return ts;
 }
 
-/* Greets the agent behind a new link and waits until it answers. life is held. */
-static int connect_agent(struct sandbox *sandbox, int link_fd, struct err *err)
+/* Takes up a new link and greets the agent behind it. life is held. */
+static int open_link(struct sandbox *sandbox, int link_fd, struct err *err)
 {
-	struct timespec deadline = deadline_after(HELLO_TIMEOUT_MS);
 	struct buf version = BUF_INIT(8);
-	struct link *link = NULL;
-	int r, waited = 0;
+	struct link *link;
+	int r;
 
 	pthread_mutex_lock(&sandbox->state);
 	sandbox->greeted = sandbox->ending = false;
@@ -425,25 +424,30 @@ static int connect_agent(struct sandbox *sandbox, int link_fd, struct err *err)
 	link = link_ref(sandbox->link);
 	pthread_mutex_unlock(&sandbox->state);
 	pack_u32(&version, AGENT_VERSION);
-	r = link_send(link, AGENT_ATTACH, 0, version.data, version.len, -1);
+	/* If it cannot be sent the link is lost, which whoever waits for the answer will see. */
+	(void)!link_send(link, AGENT_ATTACH, 0, version.data, version.len, -1);
 	buf_fini(&version);
+	link_unref(link);
+	return 0;
+}
+
+/* Waits until the agent has answered on its present link, and gives a reference to that. */
+static int await_hello(struct sandbox *sandbox, struct link **ret_link, struct err *err)
+{
+	struct timespec deadline = deadline_after(HELLO_TIMEOUT_MS);
+	int r = 0, waited = 0;
+
 	pthread_mutex_lock(&sandbox->state);
 	while (sandbox->link && !sandbox->greeted && waited == 0)
 		waited = pthread_cond_timedwait(&sandbox->changed, &sandbox->state, &deadline);
 	if (!sandbox->link)
-		r = err_set(err, ERR_INTERNAL, "sandbox %s ended while starting", sandbox->id);
+		r = err_set(err, ERR_CONFLICT, "sandbox %s ended meanwhile", sandbox->id);
 	else if (!sandbox->greeted)
 		r = err_set(err, ERR_TIMEOUT, "the agent of sandbox %s did not answer within %d s",
 			sandbox->id, HELLO_TIMEOUT_MS / 1000);
 	else
-		r = 0;
-	/* Until the verb that called us is done, a loss is for it to handle. */
-	if (r < 0)
-		sandbox->ending = true;
+		*ret_link = link_ref(sandbox->link);
 	pthread_mutex_unlock(&sandbox->state);
-	if (r < 0)
-		link_close(link);
-	link_unref(link);
 	return r;
 }
 
@@ -466,12 +470,35 @@ static void disconnect_agent(struct sandbox *sandbox)
 	pthread_mutex_unlock(&sandbox->state);
 }
 
+/* Without waiting: one agent that does not answer must not hold up the start of the daemon. */
 int sandbox_adopt(struct sandbox *sandbox, int link_fd, struct err *err)
 {
-	return connect_agent(sandbox, link_fd, err);
+	return open_link(sandbox, link_fd, err);
 }
 
 /* --- starting and ending, life held --- */
+
+/* A start failed: ends what there is of it. The driver may know why; its words are the better ones. */
+static int explain_failure(struct sandbox *sandbox, int r, struct err *err)
+{
+	struct driver *driver = sandbox->engine->config.driver;
+	struct driver_end how = {0};
+	struct err ignored;
+
+	pthread_mutex_lock(&sandbox->state);
+	sandbox->ending = true;
+	pthread_mutex_unlock(&sandbox->state);
+	if (driver->ops->stop(driver, sandbox->id, &how, &ignored) < 0)
+		log_error("sandbox %s: %s", sandbox->id, ignored.message);
+	disconnect_agent(sandbox);
+	if (how.cause.kind != ERR_NONE) {
+		*err = how.cause;
+		return -err_class((enum err_kind)err->kind)->errnum;
+	}
+	if (r == -EEXIST)
+		return err_set(err, ERR_INTERNAL, "sandbox %s ended while starting", sandbox->id);
+	return r;
+}
 
 static int bring_up(struct sandbox *sandbox, struct err *err)
 {
@@ -480,25 +507,18 @@ static int bring_up(struct sandbox *sandbox, struct err *err)
 		.hostname = "sandbox",
 		.slot = sandbox->record.slot,
 		.resources = sandbox->record.resources};
-	struct driver_end how = {0};
+	struct link *link = NULL;
 	int link_fd = -1, r;
 
 	sandbox->oom_kills = 0;
 	r = driver->ops->start(driver, &spec, &link_fd, err);
 	if (r < 0)
 		return r;
-	r = connect_agent(sandbox, link_fd, err);
-	if (r < 0) {
-		struct err ignored;
-
-		/* The driver knows why: its own words replace "ended while starting". */
-		if (driver->ops->stop(driver, sandbox->id, &how, &ignored) == 0 &&
-			how.cause.kind != ERR_NONE) {
-			*err = how.cause;
-			r = -err_class((enum err_kind)err->kind)->errnum;
-		}
-	}
-	return r;
+	r = open_link(sandbox, link_fd, err);
+	if (r == 0)
+		r = await_hello(sandbox, &link, err);
+	link_unref(link);
+	return r < 0 ? explain_failure(sandbox, r, err) : 0;
 }
 
 /* Gives processes a moment to end by themselves. Not worth it if there are none. */
@@ -940,30 +960,18 @@ int sandbox_ensure(struct engine *engine, const struct sandbox_record *draft,
 
 int sandbox_use(struct sandbox *sandbox, struct link **ret_link, struct err *err)
 {
-	struct link *link = NULL;
-	int r;
+	bool runs;
+	int r = 0;
 
 	atomic_store(&sandbox->last_active_ms, clock_wall_ms());
 	pthread_mutex_lock(&sandbox->state);
-	if (sandbox->record.status == SANDBOX_RUNNING && sandbox->link && !sandbox->ending)
-		link = link_ref(sandbox->link);
+	runs = sandbox->record.status == SANDBOX_RUNNING && sandbox->link && !sandbox->ending;
 	pthread_mutex_unlock(&sandbox->state);
-	if (!link) {
+	if (!runs) {
 		r = begin(sandbox, SANDBOX_USE, err);
 		if (r == 0)
 			r = wake(sandbox, err);
-		if (r >= 0) {
-			pthread_mutex_lock(&sandbox->state);
-			link = sandbox->link ? link_ref(sandbox->link) : NULL;
-			pthread_mutex_unlock(&sandbox->state);
-			if (!link)
-				r = err_set(err, ERR_CONFLICT, "sandbox %s ended meanwhile",
-					sandbox->id);
-		}
 		r = finish(sandbox, r);
-		if (r < 0)
-			return r;
 	}
-	*ret_link = link;
-	return 0;
+	return r < 0 ? r : await_hello(sandbox, ret_link, err);
 }

@@ -13,6 +13,7 @@
 #include "daemon/premises.h"
 #include "daemon/settings.h"
 #include "driver/native/native.h"
+#include "http/listener.h"
 #include "http/server.h"
 #include "store/store.h"
 
@@ -39,6 +40,7 @@ struct daemon {
 	struct store *store;
 	struct driver *driver;
 	struct engine *engine;
+	struct listener listener;
 	struct server *server;
 	int signal_fd;
 	int shutdown_fd;
@@ -126,7 +128,7 @@ static void split_hosts(struct daemon *daemon)
 
 static int open_server(struct daemon *daemon, struct err *err)
 {
-	struct server_config config = {.bind = daemon->settings.api_bind,
+	struct server_config config = {.listener = &daemon->listener,
 		.context = &daemon->api,
 		.authenticate = authenticate,
 		.hosts = daemon->hosts,
@@ -213,16 +215,13 @@ static bool wait_for_end(struct daemon *daemon, int *exit_code)
 	return daemon->settings.stop_all;
 }
 
-/* Where clients on this machine reach us: the bound address, with the port that was really taken. */
+/* Where clients on this machine reach us. */
 static void make_address(const struct daemon *daemon, char *address, size_t size)
 {
-	const char *bind = daemon->settings.api_bind, *colon = strrchr(bind, ':');
-	int host_len = colon ? (int)(colon - bind) : 0;
-	bool any = host_len == 0 || strncmp(bind, "0.0.0.0", (size_t)host_len) == 0 ||
-		   strncmp(bind, "[::]", (size_t)host_len) == 0;
+	const char *host = daemon->listener.host;
+	bool any = strcmp(host, "0.0.0.0") == 0 || strcmp(host, "[::]") == 0;
 
-	snprintf(address, size, "%.*s:%u", any ? 9 : host_len, any ? "127.0.0.1" : bind,
-		server_port(daemon->server));
+	snprintf(address, size, "%s:%u", any ? "127.0.0.1" : host, daemon->listener.port);
 }
 
 static int open_all(struct daemon *daemon, struct err *err)
@@ -239,6 +238,7 @@ static int open_all(struct daemon *daemon, struct err *err)
 	signal(SIGHUP, SIG_IGN);
 	raise_descriptor_limit();
 	if ((r = premises_open(&daemon->settings, &daemon->premises, err)) < 0 ||
+		(r = listener_open(daemon->settings.api_bind, &daemon->listener, err)) < 0 ||
 		(r = premises_start_keeper(&daemon->settings, &daemon->premises, err)) < 0 ||
 		(r = premises_drop_privileges(&daemon->premises, err)) < 0 ||
 		(r = open_store(daemon, err)) < 0)

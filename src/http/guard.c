@@ -67,8 +67,6 @@ static bool is_own_origin(const struct guard *guard, const char *origin)
 {
 	if (strncasecmp(origin, "http://", 7) == 0)
 		return is_own_host(guard, origin + 7);
-	if (strncasecmp(origin, "https://", 8) == 0)
-		return is_own_host(guard, origin + 8);
 	return false;
 }
 

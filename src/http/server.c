@@ -187,8 +187,12 @@ static int open_loops(struct server *server, struct err *err)
 static int open_parts(struct server *server, struct err *err)
 {
 	struct listener listener;
-	int r = listener_open(server->config.bind, &listener, err);
+	int r = 0;
 
+	if (server->config.listener)
+		listener = *server->config.listener;
+	else
+		r = listener_open(server->config.bind, &listener, err);
 	if (r < 0)
 		return r;
 	server->listen_fd = listener.fd;

@@ -85,7 +85,7 @@ static const char *const queries[Q_COUNT] = {
 	[Q_WORKSPACE_INSERT] = "INSERT INTO workspaces (id, organization, user, slot, created_at) "
 			       "VALUES (?1, ?2, ?3, ?4, ?5)",
 	[Q_WORKSPACE_GET] =
-		"SELECT id, organization, user, slot FROM workspaces WHERE id = ?1 AND " OWNED(""),
+		"SELECT id, organization, user, slot, created_at FROM workspaces WHERE id = ?1 AND " OWNED(""),
 	[Q_WORKSPACE_DELETE] = "DELETE FROM workspaces WHERE id = ?1",
 	[Q_WORKSPACE_SLOTS] = "SELECT slot FROM workspaces",
 	[Q_TOKEN_PUT] =
@@ -361,6 +361,7 @@ static int read_workspace(struct store *store, const struct owner *owner, const 
 		read_text(stmt, 1, record->owner.organization, MODEL_NAME_MAX);
 		read_text(stmt, 2, record->owner.user, MODEL_NAME_MAX);
 		record->slot = (uint32_t)sqlite3_column_int64(stmt, 3);
+		record->created_at_ms = sqlite3_column_int64(stmt, 4);
 	}
 	sqlite3_reset(stmt);
 	return code == SQLITE_ROW ? 0 : -ENOENT;

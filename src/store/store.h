@@ -72,6 +72,7 @@ struct workspace_record {
 	char id[ID_LEN + 1];
 	struct owner owner;
 	uint32_t slot;
+	int64_t created_at_ms; /* with the first sandbox of its id */
 };
 
 int store_workspace_get(struct store *store, const struct owner *owner, const char *id,

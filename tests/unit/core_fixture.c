@@ -747,6 +747,23 @@ bool world_has_workspace(struct world *world, const char *id)
 	return store_workspace_get(world->store, NULL, id, &record, &err) == 0;
 }
 
+void world_assert_agree(struct world *world, const char *id)
+{
+	struct sandbox_record record;
+	struct machine machine;
+
+	fake_look(&world->driver, id, &machine);
+	if (!world_row(world, id, &record)) {
+		assert_false(machine.running);
+		assert_false(machine.has_layer);
+		return;
+	}
+	assert_int_equal(machine.running,
+		record.status == SANDBOX_RUNNING || record.status == SANDBOX_PAUSED);
+	assert_int_equal(machine.frozen, record.status == SANDBOX_PAUSED);
+	sandbox_record_fini(&record);
+}
+
 /* --- events --- */
 
 static struct timespec deadline(void)

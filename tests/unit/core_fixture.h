@@ -148,6 +148,9 @@ bool world_row(struct world *world, const char *id, struct sandbox_record *ret_r
 bool world_has_row(struct world *world, const char *id);
 bool world_has_workspace(struct world *world, const char *id);
 
+/* What the row and the driver say of a sandbox must be the same thing. */
+void world_assert_agree(struct world *world, const char *id);
+
 int world_count_fds(void);
 
 /* --- events --- */
