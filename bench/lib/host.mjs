@@ -131,6 +131,16 @@ export function rss(pid) {
   return { now: field('VmRSS'), peak: field('VmHWM') }
 }
 
+// What would be free again if this process ended.
+export function privateMemory(pid) {
+  try {
+    const text = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8')
+    return [...text.matchAll(/^Private_(?:Clean|Dirty):\s+(\d+)/gm)].reduce((sum, match) => sum + Number(match[1]) * KB, 0)
+  } catch { return 0 }
+}
+
+export const childrenOf = (pid) => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number)
+
 // From here on VmHWM is the peak since this call.
 export function resetPeak(pid) { writeFileSync(`/proc/${pid}/clear_refs`, '5') }
 

@@ -36,7 +36,13 @@ export class Sandlot {
     if (this.service.ended !== null || !this.token) return
     await this.json('POST', '/v1/shutdown')
     await this.service.wait(20000)
-    await waitFor('the end of the keeper', () => spawnSync('pgrep', ['-f', `sandlot-keeper ${this.data} `]).status !== 0)
+    await waitFor('the end of the keeper', () => this.keeperPid() === null)
+  }
+
+  // The oldest of this name on our data directory; null if there is none.
+  keeperPid() {
+    const found = spawnSync('pgrep', ['-of', `sandlot-keeper ${this.data} `], { encoding: 'utf8' })
+    return found.status === 0 ? Number(found.stdout) : null
   }
 
   async json(method, path, body) {

@@ -95,7 +95,8 @@ static const char *check_allow(const json_t *list)
 	json_array_foreach((json_t *)list, i, entry)
 	{
 		if (!egress_rule_is_valid(json_string_value(entry)))
-			return "has an entry that is no name, address or network, with or without :port";
+			return "has an entry that is no name, address or network, with or without "
+			       ":port";
 	}
 	return NULL;
 }

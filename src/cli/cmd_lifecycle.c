@@ -155,8 +155,10 @@ const struct command cmd_purge = {
 
 const struct command cmd_reset = {
 	VERB(reset, "empty agent_workspace, outputs and the system layer",
-		"Ends all processes and starts afresh, if it ran. Emptied: agent_workspace, outputs, and\n"
-		"all changes outside /workspace. Kept: project_files, and files directly in /workspace.\n"),
+		"Ends all processes and starts afresh, if it ran. Emptied: agent_workspace, "
+		"outputs, and\n"
+		"all changes outside /workspace. Kept: project_files, and files directly in "
+		"/workspace.\n"),
 };
 
 const struct command cmd_resume = {

@@ -182,7 +182,8 @@ static void print_welcome(const struct daemon *daemon, const char *address)
 	char cli[PATH_MAX];
 
 	find_cli(cli);
-	printf("\nSandlot %s serves http://%s\nThe token is in %s/token.\n\nTry, in another terminal:\n",
+	printf("\nSandlot %s serves http://%s\nThe token is in %s/token.\n\nTry, in another "
+	       "terminal:\n",
 		SANDLOT_VERSION, address, daemon->settings.data_dir);
 	/* The command line looks for token and address in the data directory. */
 	if (!is_default)

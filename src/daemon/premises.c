@@ -41,9 +41,11 @@ static int find_user(const struct settings *settings, struct premises *premises,
 		char remedy[160];
 
 		snprintf(remedy, sizeof(remedy),
-			"useradd --system --no-create-home --shell /usr/sbin/nologin %s", settings->user);
+			"useradd --system --no-create-home --shell /usr/sbin/nologin %s",
+			settings->user);
 		return err_explain(err, ERR_UNAVAILABLE, "no_user", remedy,
-			"the user %s, which the daemon is to become, does not exist", settings->user);
+			"the user %s, which the daemon is to become, does not exist",
+			settings->user);
 	}
 	premises->uid = user->pw_uid;
 	premises->gid = user->pw_gid;
@@ -262,6 +264,7 @@ void premises_write_address(const struct premises *premises, const char *address
 	char line[160];
 	int len = snprintf(line, sizeof(line), "%s%s", address, address[0] ? "\n" : "");
 
-	if (ftruncate(premises->address_fd, 0) < 0 || pwrite(premises->address_fd, line, (size_t)len, 0) != len)
+	if (ftruncate(premises->address_fd, 0) < 0 ||
+		pwrite(premises->address_fd, line, (size_t)len, 0) != len)
 		log_warning("run/api.addr not written: %s", strerror(errno));
 }

@@ -126,8 +126,9 @@ static int set(struct settings *settings, const struct row *row, const char *val
 			"%s: %s must be from %llu to %llu, not \"%s\"", origin, row->name,
 			(unsigned long long)row->min, (unsigned long long)row->max, value);
 	if (r < 0)
-		return err_explain(err, ERR_INVALID, "invalid_setting", "sandlotd --help lists them",
-			"%s: \"%s\" is not a value for %s (%s)", origin, value, row->name, row->help);
+		return err_explain(err, ERR_INVALID, "invalid_setting",
+			"sandlotd --help lists them", "%s: \"%s\" is not a value for %s (%s)",
+			origin, value, row->name, row->help);
 	return 0;
 }
 

@@ -20,7 +20,7 @@
 /* A JSON body up to this size comes with the headers or right behind them, and costs little to hold
  * for a sender who may turn out to be unknown; for a larger one the token is looked up first. */
 #define UNKNOWN_BODY_MAX (16u * 1024)
-#define LINGER_MAX	 (4u * 1024 * 1024)
+#define LINGER_MAX	 (32u * 1024 * 1024)
 
 void *exchange_open(void *arg, const char *target, struct MHD_Connection *connection)
 {
@@ -139,11 +139,18 @@ static bool queue_answer(struct request *req, struct MHD_Connection *connection)
 /* Answers before the body: now, and then the connection ends; or after a short body was dropped. */
 static bool answer_at_head(struct request *req, struct MHD_Connection *connection)
 {
-	if (req->announced.size > REQUEST_DROP_MAX ||
-		(req->announced.present && req->announced.wants_continue))
+	if (req->announced.present && req->announced.wants_continue)
 		return queue_answer(req, connection);
-	set_phase(req, PHASE_DROP);
-	return leave_head(req);
+	/* The body comes anyway. Closing now would reset the connection under the client, which then
+	 * never sees the answer. */
+	pthread_mutex_lock(&req->lock);
+	if (req->announced.size > REQUEST_DROP_MAX)
+		request_answer_early_locked(req);
+	else
+		req->phase = PHASE_DROP;
+	req->at_head = false;
+	pthread_mutex_unlock(&req->lock);
+	return true;
 }
 
 /* Suspends the connection and gives the request to the workers. */

@@ -11,6 +11,7 @@
 struct guard {
 	char *hosts[NAMES_MAX];
 	unsigned count;
+	unsigned own_count; /* the first ones: addresses we listen on; the rest was configured */
 };
 
 static void add_host(struct guard *guard, const char *name, unsigned port)
@@ -38,6 +39,7 @@ struct guard *guard_new(const char *bind_host, uint16_t port, const char *const 
 		if (port == 80)
 			add_host(guard, own[i], 0);
 	}
+	guard->own_count = guard->count;
 	for (; hosts && *hosts; hosts++) {
 		add_host(guard, *hosts, 0);
 		if (!has_port(*hosts))
@@ -55,18 +57,26 @@ void guard_free(struct guard *guard)
 	free(guard);
 }
 
-static bool is_own_host(const struct guard *guard, const char *host)
+static bool has_host(const struct guard *guard, unsigned first, const char *host)
 {
-	for (unsigned i = 0; i < guard->count; i++)
+	for (unsigned i = first; i < guard->count; i++)
 		if (strcasecmp(guard->hosts[i], host) == 0)
 			return true;
 	return false;
 }
 
+static bool is_own_host(const struct guard *guard, const char *host)
+{
+	return has_host(guard, 0, host);
+}
+
+/* We speak http; https is only spoken in front of us, under a name that was configured. */
 static bool is_own_origin(const struct guard *guard, const char *origin)
 {
 	if (strncasecmp(origin, "http://", 7) == 0)
 		return is_own_host(guard, origin + 7);
+	if (strncasecmp(origin, "https://", 8) == 0)
+		return has_host(guard, guard->own_count, origin + 8);
 	return false;
 }
 

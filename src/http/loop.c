@@ -26,6 +26,7 @@
  */
 #define CONNECTION_MEMORY (32u * 1024)
 #define IDLE_SECONDS	  60
+#define SETTLE_MS	  50
 
 struct newcomer {
 	struct newcomer *next;
@@ -150,22 +151,26 @@ static int idle_ms(struct loop *loop)
 	return ms > 60000 ? 60000 : ms > 0 ? (int)ms + 1 : 0;
 }
 
-static void wait_for_work(struct loop *loop, int timeout_ms)
+/* Whether something happened, rather than the time running out. */
+static bool wait_for_work(struct loop *loop, int timeout_ms)
 {
 	struct pollfd fds[] = {{loop->library_fd, POLLIN, 0}, {loop->wake_fd, POLLIN, 0}};
+	bool happened = true;
 	uint64_t drained;
 
 	atomic_store(&loop->sleeping, true);
 	if (!atomic_load(&loop->pending))
-		poll(fds, array_len(fds), timeout_ms);
+		happened = poll(fds, array_len(fds), timeout_ms) != 0;
 	atomic_store(&loop->sleeping, false);
 	if (fds[1].revents && read(loop->wake_fd, &drained, sizeof(drained)) < 0)
-		return;
+		return true;
+	return happened;
 }
 
 static void *loop_main(void *arg)
 {
 	struct loop *loop = arg;
+	bool settled = false;
 
 	pthread_setname_np(pthread_self(), "http-loop");
 	while (!atomic_load(&loop->stopping)) {
@@ -175,8 +180,12 @@ static void *loop_main(void *arg)
 		add_newcomers(loop);
 		MHD_run(loop->daemon);
 		timeout_ms = idle_ms(loop);
+		/* What the library has closed it frees on its next round. After the last thing that
+		 * happened there must be one more, or dead sockets wait for the next request. */
+		if (!settled && (timeout_ms < 0 || timeout_ms > SETTLE_MS))
+			timeout_ms = SETTLE_MS;
 		if (timeout_ms != 0)
-			wait_for_work(loop, timeout_ms);
+			settled = !wait_for_work(loop, timeout_ms);
 	}
 	return NULL;
 }

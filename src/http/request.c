@@ -235,7 +235,7 @@ void request_fail(struct request *req, const struct err *err)
  * The answer is there while the client still sends: a short rest is read and dropped, so that the
  * connection can be used again; for a long one the answer goes out at once and the connection ends.
  */
-static void answer_early(struct request *req)
+void request_answer_early_locked(struct request *req)
 {
 	uint64_t size = req->announced.size;
 
@@ -259,7 +259,7 @@ void request_deliver(struct request *req)
 	}
 	pthread_mutex_lock(&req->lock);
 	if (req->connection && !req->at_head && !req->body_done) {
-		answer_early(req);
+		request_answer_early_locked(req);
 	} else if (req->connection) {
 		req->phase = PHASE_ANSWER;
 		request_wake_locked(req);

@@ -36,7 +36,8 @@ struct route {
 /* Strings are copied or not needed later; routes and context must outlive the server. */
 struct server_config {
 	const char *bind; /* "127.0.0.1:9090", "[::1]:9090"; port 0 picks one */
-	const struct listener *listener; /* or one that was opened before; the server takes it over */
+	const struct listener
+		*listener; /* or one that was opened before; the server takes it over */
 	const struct route *routes;
 	size_t route_count;
 	void *context; /* passed to every handler and to authenticate */

@@ -22,8 +22,8 @@
  * What /proc tells about the host. Only names that everybody may read are masked: this procfs belongs
  * to the host's root, who is not mapped inside, so a file with mode 0400 is closed already.
  */
-static const char *const telling[] = {"acpi", "asound", "cmdline", "config.gz", "interrupts", "iomem",
-	"ioports", "kallsyms", "kcore", "key-users", "keys", "kpagecgroup", "kpagecount",
+static const char *const telling[] = {"acpi", "asound", "cmdline", "config.gz", "interrupts",
+	"iomem", "ioports", "kallsyms", "kcore", "key-users", "keys", "kpagecgroup", "kpagecount",
 	"kpageflags", "latency_stats", "pagetypeinfo", "sched_debug", "scsi", "slabinfo",
 	"timer_list", "timer_stats", "vmallocinfo"};
 
@@ -161,8 +161,11 @@ int rootfs_open_sources(struct rootfs_sources *sources, int template_fd, struct 
 {
 	int r;
 
-	*sources = (struct rootfs_sources){
-		.template_fd = template_fd, .shelf_fd = -1, .usr_fd = -1, .dev_fd = -1, .void_ns_fd = -1};
+	*sources = (struct rootfs_sources){.template_fd = template_fd,
+		.shelf_fd = -1,
+		.usr_fd = -1,
+		.dev_fd = -1,
+		.void_ns_fd = -1};
 	sources->usr_fd = open("/usr", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (sources->usr_fd < 0)
 		return err_sys(err, "open /usr");

@@ -24,10 +24,10 @@
 /* Made once, when the keeper starts. */
 struct rootfs_sources {
 	int template_fd; /* directory of the template */
-	int shelf_fd;	 /* a tmpfs: dev, and the template as each uid range sees it, once it was used */
-	int usr_fd;	 /* the host's /usr */
-	int dev_fd;	 /* a tmpfs with the device nodes */
-	int void_ns_fd;	 /* mount namespace with one empty mount */
+	int shelf_fd; /* a tmpfs: dev, and the template as each uid range sees it, once it was used */
+	int usr_fd;   /* the host's /usr */
+	int dev_fd;   /* a tmpfs with the device nodes */
+	int void_ns_fd; /* mount namespace with one empty mount */
 	const char
 		*masks[ROOTFS_MASKS_MAX]; /* names in /proc that exist here and that all may read */
 	bool mask_is_dir[ROOTFS_MASKS_MAX];

@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define RULE_MAX  280
+#define RULE_MAX      280
 #define HOST_NAME_LEN 253
-#define LABEL_MAX 63
+#define LABEL_MAX     63
 
 static bool is_label(const char *text, size_t len)
 {

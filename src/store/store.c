@@ -80,12 +80,13 @@ static const char *const queries[Q_COUNT] = {
 			  " OR (status = 'running' AND idle_timeout_s >= 0"
 			  " AND last_active_at + idle_timeout_s * 1000 <= ?1) LIMIT ?2",
 	[Q_SANDBOX_TOUCH] = "UPDATE sandboxes SET last_active_at = ?2 WHERE id = ?1",
-	[Q_SANDBOX_END_ALL] = "UPDATE sandboxes SET status = 'stopped', end_reason = ?1, end_signal = 0,"
-			      " end_detail = ?2 WHERE status IN ('running', 'paused')",
+	[Q_SANDBOX_END_ALL] =
+		"UPDATE sandboxes SET status = 'stopped', end_reason = ?1, end_signal = 0,"
+		" end_detail = ?2 WHERE status IN ('running', 'paused')",
 	[Q_WORKSPACE_INSERT] = "INSERT INTO workspaces (id, organization, user, slot, created_at) "
 			       "VALUES (?1, ?2, ?3, ?4, ?5)",
-	[Q_WORKSPACE_GET] =
-		"SELECT id, organization, user, slot, created_at FROM workspaces WHERE id = ?1 AND " OWNED(""),
+	[Q_WORKSPACE_GET] = "SELECT id, organization, user, slot, created_at FROM workspaces WHERE "
+			    "id = ?1 AND " OWNED(""),
 	[Q_WORKSPACE_DELETE] = "DELETE FROM workspaces WHERE id = ?1",
 	[Q_WORKSPACE_SLOTS] = "SELECT slot FROM workspaces",
 	[Q_TOKEN_PUT] =
@@ -577,8 +578,8 @@ int store_sandbox_touch(
 	return r;
 }
 
-int store_sandbox_end_all(struct store *store, enum end_reason reason, const char *detail,
-	struct err *err)
+int store_sandbox_end_all(
+	struct store *store, enum end_reason reason, const char *detail, struct err *err)
 {
 	sqlite3_stmt *stmt;
 	int r;

@@ -423,13 +423,13 @@ test('workspace and writable layer survive stop and start', async () => {
   assert.equal(await api.out(id, `cat ${AGENT}/w ${OUTPUTS}/o /home/sandbox/h /etc/mine /opt/deep/u`), 'w\no\nh\ne\nu\n');
 });
 
-test('what root installs in /usr/local survives stop and start and is gone after reset', async () => {
+test('what root installs in /opt survives stop and start and is gone after reset', async () => {
   const { id } = await api.create();
-  await api.out(id, { command: 'mkdir -p /usr/local/bin && printf "#!/bin/sh\\necho tool\\n" > /usr/local/bin/e2e-tool && chmod 755 /usr/local/bin/e2e-tool', user: 'root' });
+  await api.out(id, { command: 'mkdir -p /opt/bin && printf "#!/bin/sh\\necho tool\\n" > /opt/bin/e2e-tool && chmod 755 /opt/bin/e2e-tool', user: 'root' });
   await api.life(id, 'stop');
-  assert.equal(await api.out(id, 'e2e-tool'), 'tool\n');
+  assert.equal(await api.out(id, '/opt/bin/e2e-tool'), 'tool\n');
   await api.life(id, 'reset');
-  assert.equal(await api.exists(id, '/usr/local/bin/e2e-tool'), false);
+  assert.equal(await api.exists(id, '/opt/bin/e2e-tool'), false);
 });
 
 test('exec wakes a stopped sandbox', async () => {
