@@ -3,7 +3,7 @@
 // Also the same busybox as an OCI bundle for crun.
 import { mkdirSync, writeFileSync, existsSync, symlinkSync, copyFileSync, readFileSync } from 'node:fs'
 import { spawnSync } from 'node:child_process'
-import { startService, waitFor, logTail, removeCgroups } from './host.mjs'
+import { startService, waitFor, logTail, removeCgroups, childrenOf } from './host.mjs'
 
 // crun refuses a host with v1 controllers and a cgroup2 mount beside them, so peers see the host
 // without that mount; and what dockerd would leave in /run, /opt and /etc/docker goes to memory
@@ -57,7 +57,7 @@ export class Docker {
       '--data-root', `${dir}/root`, '--exec-root', `${dir}/exec`, '--pidfile', `${dir}/docker.pid`, '-H', `unix://${socket}`,
       '--iptables=false', '--ip6tables=false', '--bridge=none', '--storage-driver', 'overlay2',
       '--exec-opt', 'native.cgroupdriver=cgroupfs', '--cgroup-parent', `/${cgroup}`], `${scratch}/dockerd.log`)
-    self.cgroup = cgroup
+    self.dir = dir
     self.probe = probe
     self.socket = socket
     await waitFor('dockerd', () => {
@@ -80,6 +80,12 @@ export class Docker {
       const removed = curl('-X', 'DELETE', `http://d/containers/${Id}?force=1&v=1`)
       if (removed.status !== 0) throw new Error(`container ${Id} stays`)
     }
+  }
+
+  // dockerd, its containerd, the shims (all name our directory) and what runs in the containers.
+  processes() {
+    const ours = spawnSync('pgrep', ['-f', this.dir], { encoding: 'utf8' }).stdout.trim().split('\n').map(Number)
+    return [...new Set(ours.flatMap((pid) => [pid, ...childrenOf(pid)]))]
   }
 
   http(...requests) { return this.probe.http(this.target, ...requests) }

@@ -107,8 +107,6 @@ export function memory() {
   return {
     available: values.MemAvailable,
     kernel: values.SUnreclaim + values.KernelStack + values.PageTables + (values.Percpu ?? 0),
-    reclaimable: values.SReclaimable,
-    anonymous: values.AnonPages,
   }
 }
 
@@ -139,7 +137,11 @@ export function privateMemory(pid) {
   } catch { return 0 }
 }
 
-export const childrenOf = (pid) => readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number)
+export function childrenOf(pid) {
+  try {
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number)
+  } catch { return [] }
+}
 
 // From here on VmHWM is the peak since this call.
 export function resetPeak(pid) { writeFileSync(`/proc/${pid}/clear_refs`, '5') }

@@ -239,7 +239,8 @@ int http_call(struct http_client *client, const char *method, const char *path, 
 		return r;
 	len = snprintf(request, sizeof(request),
 		"%s %s HTTP/1.1\r\nHost: %s\r\n%s%s%sContent-Length: %zu\r\n\r\n%s", method, path,
-		strncmp(client->target->address, "unix:", 5) == 0 ? "localhost" : client->target->address,
+		strncmp(client->target->address, "unix:", 5) == 0 ? "localhost"
+								  : client->target->address,
 		client->target->header, client->target->header[0] ? "\r\n" : "",
 		body[0] ? "Content-Type: application/json\r\n" : "", strlen(body), body);
 	if (len >= (int)sizeof(request))

@@ -268,7 +268,7 @@ static int open_signals(void)
 {
 	sigset_t set;
 
-	for (int i = 1; i < SIGRTMIN; i++)
+	for (int i = 1; i < _NSIG; i++)
 		signal(i, SIG_DFL);
 	sigfillset(&set);
 	sigprocmask(SIG_SETMASK, &set, NULL);

@@ -275,6 +275,9 @@ static int explain(
 			"field cwd: the directory %s cannot be entered: %s", execution->cwd,
 			strerror(end->errnum));
 	case PROCESS_REFUSED:
+		if (end->errnum == ESHUTDOWN)
+			return err_explain(err, ERR_CONFLICT, "sandbox_ended", "try again",
+				"the sandbox is being stopped");
 		return err_explain(err, ERR_UNAVAILABLE, "process_refused",
 			"end other processes in it, or raise its limits",
 			"the sandbox has no room for another process: %s", strerror(end->errnum));

@@ -143,10 +143,10 @@ bool request_is_cut(struct request *req);
 void request_fail(struct request *req, const struct err *err);
 
 /* The answer is complete: hands it to the connection, in whatever state that is. */
-/* Answers while the body is still to come, or coming. The lock is held. */
-void request_answer_early_locked(struct request *req);
-
 void request_deliver(struct request *req);
+
+/* The same while the body is still to come, or coming. The lock is held. */
+void request_answer_early_locked(struct request *req);
 
 /* The connection is over; *req stays until its last reference goes. */
 void request_detach(struct request *req);
