@@ -22,6 +22,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -266,10 +267,14 @@ static void loop(struct init *init)
  */
 static int open_signals(void)
 {
+	static const uint64_t
+		by_default[4]; /* the kernel's struct sigaction: all zeros is SIG_DFL */
 	sigset_t set;
 
+	/* The call itself: the C library keeps two signals from its callers, and whoever started us
+	 * may have had these ignored. */
 	for (int i = 1; i < _NSIG; i++)
-		signal(i, SIG_DFL);
+		syscall(SYS_rt_sigaction, i, by_default, NULL, sizeof(uint64_t));
 	sigfillset(&set);
 	sigprocmask(SIG_SETMASK, &set, NULL);
 	sigemptyset(&set);

@@ -105,7 +105,7 @@ static int become_sandbox(const struct build_context *context, const struct keep
 		return err_sys(err, "set the host name");
 	if ((r = storage_prepare(&context->storage, request->id, base_uid, &dirs, err)) < 0 ||
 		(r = rootfs_enter(&context->sources, &dirs, userns_fd, base_uid, err)) < 0 ||
-		(r = join_network(lifeline, err)) < 0)
+		(r = join_network(lifeline, err)) < 0 || (r = netns_open_ports(err)) < 0)
 		return r;
 	/* Out of the way of the lifeline's place. */
 	agent_fd = fcntl(context->agent_fd, F_DUPFD_CLOEXEC, AGENT_LIFELINE_FD + 1);
@@ -121,12 +121,11 @@ static int become_sandbox(const struct build_context *context, const struct keep
 	return err_sys(err, "run the agent");
 }
 
-static pid_t clone_into(int cgroup_fd, int *ret_pidfd)
+static pid_t clone_into(int cgroup_fd)
 {
 	struct clone_args args = {
-		.flags = CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_PIDFD |
-			 CLONE_INTO_CGROUP | CLONE_CLEAR_SIGHAND,
-		.pidfd = (uint64_t)(uintptr_t)ret_pidfd,
+		.flags = CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_INTO_CGROUP |
+			 CLONE_CLEAR_SIGHAND,
 		.exit_signal = SIGCHLD,
 		.cgroup = (uint64_t)cgroup_fd,
 	};
@@ -187,10 +186,10 @@ static int send_network(const struct build_context *context, int lifeline, struc
 }
 
 int build_start(struct build_context *context, const struct keeper_request *request, pid_t *ret_pid,
-	int *ret_pidfd, int *ret_lifeline, struct err *err)
+	int *ret_lifeline, struct err *err)
 {
 	auto_fd int cgroup_fd = -1, userns_fd = -1, ours = -1, theirs = -1;
-	int pair[2], pidfd = -1, r;
+	int pair[2], r;
 	pid_t pid;
 
 	r = cgroup_make(&context->cgroups, request->id, &request->limits, &cgroup_fd, err);
@@ -203,7 +202,7 @@ int build_start(struct build_context *context, const struct keeper_request *requ
 		return err_sys(err, "make the lifeline");
 	ours = pair[0];
 	theirs = pair[1];
-	pid = clone_into(cgroup_fd, &pidfd);
+	pid = clone_into(cgroup_fd);
 	if (pid < 0)
 		return err_sys(err, "clone the sandbox");
 	if (pid == 0)
@@ -213,7 +212,6 @@ int build_start(struct build_context *context, const struct keeper_request *requ
 		log_error("sandbox %s: %s", request->id, err->message);
 	/* Without a network namespace the child fails by itself, and is reaped like any other. */
 	*ret_pid = pid;
-	*ret_pidfd = pidfd;
 	*ret_lifeline = take_fd(&ours);
 	return 0;
 }

@@ -26,7 +26,7 @@ int build_open_agent(const char *path, int *ret_fd, struct err *err) must_check;
 
 /*
  * Clones the first process. It builds its own surroundings in parallel with us; if that fails it
- * sends a struct err on the lifeline and exits. The caller owns pidfd and lifeline.
+ * sends a struct err on the lifeline and exits. The caller reaps it and owns the lifeline.
  */
 int build_start(struct build_context *context, const struct keeper_request *request, pid_t *ret_pid,
-	int *ret_pidfd, int *ret_lifeline, struct err *err) must_check;
+	int *ret_lifeline, struct err *err) must_check;

@@ -172,7 +172,6 @@ static void reap_children(struct keeper *keeper)
 			held->wait_status = status;
 			read_build_error(held);
 			fd_close(take_fd(&held->lifeline));
-			fd_close(take_fd(&held->pidfd));
 			finish(keeper, held);
 		} else if (pid == keeper->janitor_pid && !keeper->stopping) {
 			log_warning("the janitor ended with status %d; starting another", status);
@@ -184,8 +183,8 @@ static void reap_children(struct keeper *keeper)
 
 static void kill_held(const struct held *held)
 {
-	if (held->pid && syscall(SYS_pidfd_send_signal, held->pidfd, SIGKILL, NULL, 0) < 0 &&
-		errno != ESRCH)
+	/* A child that we have not reaped keeps its number, so this can hit no stranger. */
+	if (held->pid && kill(held->pid, SIGKILL) < 0)
 		log_error("kill sandbox %s: %s", held->id, strerror(errno));
 }
 
@@ -265,7 +264,7 @@ static void on_build(struct keeper *keeper, const struct keeper_request *request
 {
 	struct err err = {0};
 	struct held *held = roster_find(&keeper->roster, request->id);
-	int r, pidfd, lifeline;
+	int r, lifeline;
 	pid_t pid;
 
 	if (keeper->stopping) {
@@ -282,7 +281,7 @@ static void on_build(struct keeper *keeper, const struct keeper_request *request
 		answer_result(conn, r, &err);
 		return;
 	}
-	r = build_start(&keeper->context, request, &pid, &pidfd, &lifeline, &err);
+	r = build_start(&keeper->context, request, &pid, &lifeline, &err);
 	if (r < 0) {
 		(void)!cgroup_remove(&keeper->context.cgroups, request->id);
 		answer_result(conn, r, &err);
@@ -290,7 +289,6 @@ static void on_build(struct keeper *keeper, const struct keeper_request *request
 	}
 	held = roster_add(&keeper->roster, request->id);
 	held->pid = pid;
-	held->pidfd = pidfd;
 	held->lifeline = lifeline;
 	answer_link(conn, held, &err);
 }

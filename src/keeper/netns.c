@@ -28,25 +28,6 @@ static int raise_loopback(struct err *err)
 	return 0;
 }
 
-/* Low ports and ping are everybody's: nobody inside has a capability over this namespace. */
-static const struct {
-	const char *path, *value;
-} knobs[] = {
-	{"/proc/sys/net/ipv4/ip_unprivileged_port_start", "0"},
-	{"/proc/sys/net/ipv4/ping_group_range", "0 2147483647"},
-};
-
-static int set_knobs(struct err *err)
-{
-	for (size_t i = 0; i < array_len(knobs); i++) {
-		int r = fd_write_file(AT_FDCWD, knobs[i].path, knobs[i].value);
-
-		if (r < 0)
-			return err_from(err, r, "write %s", knobs[i].path);
-	}
-	return 0;
-}
-
 int netns_make(int own_fd, int *ret_fd, struct err *err)
 {
 	int fd = -1, r;
@@ -54,8 +35,6 @@ int netns_make(int own_fd, int *ret_fd, struct err *err)
 	if (unshare(CLONE_NEWNET) < 0)
 		return err_sys(err, "make a network namespace");
 	r = raise_loopback(err);
-	if (r == 0)
-		r = set_knobs(err);
 	if (r == 0) {
 		fd = open(own_path, O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
@@ -66,4 +45,23 @@ int netns_make(int own_fd, int *ret_fd, struct err *err)
 	if (r == 0)
 		*ret_fd = fd;
 	return r;
+}
+
+/* Low ports and ping are everybody's: nobody inside has a capability over this namespace. */
+static const struct {
+	const char *path, *value;
+} knobs[] = {
+	{"proc/sys/net/ipv4/ip_unprivileged_port_start", "0"},
+	{"proc/sys/net/ipv4/ping_group_range", "0 2147483647"},
+};
+
+int netns_open_ports(struct err *err)
+{
+	for (size_t i = 0; i < array_len(knobs); i++) {
+		int r = fd_write_file(AT_FDCWD, knobs[i].path, knobs[i].value);
+
+		if (r < 0)
+			return err_from(err, r, "write /%s", knobs[i].path);
+	}
+	return 0;
 }

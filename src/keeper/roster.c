@@ -55,7 +55,7 @@ struct held *roster_add(struct roster *roster, const char *id)
 	roster->sorted[at] = held;
 	roster->count++;
 	memcpy(held->id, id, sizeof(held->id));
-	held->pidfd = held->lifeline = held->kill_waiter = -1;
+	held->lifeline = held->kill_waiter = -1;
 	return held;
 }
 
@@ -66,7 +66,6 @@ void roster_remove(struct roster *roster, struct held *held)
 	roster->count--;
 	memmove(&roster->sorted[at], &roster->sorted[at + 1],
 		(roster->count - at) * sizeof(struct held *));
-	fd_close(held->pidfd);
 	fd_close(held->lifeline);
 	free(held);
 }

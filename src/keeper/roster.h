@@ -9,8 +9,7 @@
 
 struct held {
 	char id[KEEPER_ID_LEN + 1];
-	pid_t pid; /* 0 once it was reaped */
-	int pidfd;
+	pid_t pid; /* 0 once it was reaped; until then nobody else can have that number */
 	int lifeline;
 	int wait_status; /* once it was reaped */
 	struct err err;	 /* what its build failed with, if it did */
