@@ -28,13 +28,14 @@ void sandbox_record_fini(struct sandbox_record *record)
 	record->env = record->ports = record->labels = record->network = NULL;
 }
 
+/* Deep: a JSON value that two threads hold is not safe, not even to count references of. */
 void sandbox_record_copy(struct sandbox_record *to, const struct sandbox_record *from)
 {
 	*to = *from;
-	json_incref(to->env);
-	json_incref(to->ports);
-	json_incref(to->labels);
-	json_incref(to->network);
+	to->env = json_deep_copy(from->env);
+	to->ports = json_deep_copy(from->ports);
+	to->labels = json_deep_copy(from->labels);
+	to->network = json_deep_copy(from->network);
 }
 
 static int find_name(const char *const *names, int count, const char *name)

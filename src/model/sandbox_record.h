@@ -93,7 +93,7 @@ struct sandbox_record {
 void sandbox_record_init(struct sandbox_record *record);
 void sandbox_record_fini(struct sandbox_record *record);
 
-/* A copy with references of its own. */
+/* A copy that shares nothing with the original. */
 void sandbox_record_copy(struct sandbox_record *to, const struct sandbox_record *from);
 
 const char *sandbox_status_name(enum sandbox_status status);
