@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Running commands: the buffered answer and the event stream.
+import { IS_SANITIZED } from './lib/instance.mjs';
 import assert from 'node:assert/strict';
 import http from 'node:http';
 import { test } from 'node:test';
@@ -392,7 +393,8 @@ test('a client that never reads slows its own command only, in bounded memory', 
   while (Date.now() - start < 1000) assert.equal(await api.out(id, 'echo quick'), 'quick\n');
   const grown = proc.residentBytes(instance.daemon.pid) - before;
   for (const stream of streams) stream.close();
-  assert.ok(grown < 48 * MI, `the daemon grew by ${grown} bytes`);
+  // A sanitizer keeps freed memory aside, so there it says nothing.
+  if (!IS_SANITIZED) assert.ok(grown < 48 * MI, `the daemon grew by ${grown} bytes`);
   await until(async () => !(await isRunning('yes 0123')), { what: 'the commands are ended' });
 });
 

@@ -18,7 +18,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define IDLE_MAX	16
+#define IDLE_MAX	4 /* more are opened when needed, and closed after */
 #define CALL_TIMEOUT_MS 30000
 
 static_assert(DRIVER_PAGE == KEEPER_LIST_MAX, "pages are passed on as they are");
@@ -82,7 +82,9 @@ static void return_connection(struct native *native, int sock)
 static int call(struct native *native, const struct keeper_request *request,
 	struct keeper_answer *answer, int *ret_fd, struct err *err)
 {
-	auto_fd int sock = take_connection(native);
+	/* The keeper gives the connection of such a request to a child, which ends it. */
+	bool is_last = request->kind == KEEPER_USAGE;
+	auto_fd int sock = is_last ? connect_to(&native->address) : take_connection(native);
 	int fds[FDPASS_MAX] = {-1, -1, -1, -1};
 	ssize_t n;
 
@@ -102,8 +104,7 @@ static int call(struct native *native, const struct keeper_request *request,
 		return err_explain(err, ERR_UNAVAILABLE, "keeper_unavailable", "restart sandlotd",
 			"the keeper did not answer: %s", n < 0 ? strerror((int)-n) : "it hung up");
 	}
-	/* The keeper gave this connection to a child, which ends it. */
-	if (request->kind != KEEPER_USAGE)
+	if (!is_last)
 		return_connection(native, take_fd(&sock));
 	if (answer->result < 0) {
 		*err = answer->err;
