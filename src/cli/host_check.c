@@ -131,10 +131,14 @@ static void check_apparmor(const struct host *host, struct finding *f)
 
 static void check_overlay(const struct host *host, struct finding *f)
 {
-	char text[8192];
+	char text[8192], module[320];
 
+	snprintf(module, sizeof(module), "lib/modules/%s/kernel/fs/overlayfs/overlay.ko",
+		host->kernel);
 	if (slurp(host, "proc/filesystems", text, sizeof(text)) && has_word(text, "overlay"))
 		finding_ok(f, "available");
+	else if (faccessat(host->root_fd, module, F_OK, 0) == 0)
+		finding_ok(f, "available as a module, loaded at its first use");
 	else
 		finding_problem(f, FINDING_FAIL, "a sandbox's root is an overlay over its template",
 			"sudo modprobe overlay", "not in /proc/filesystems");
@@ -246,7 +250,10 @@ static void check_cgroup_kill(const struct host *host, struct finding *f)
 	snprintf(probe, sizeof(probe), "%s/sandlot-doctor-%d", where, (int)getpid());
 	made = mkdirat(host->root_fd, probe, 0755) == 0;
 	if (!made) {
-		finding_ok(f, "cgroup v2 at /%s; not writable here, so not tried", where);
+		finding_problem(f, FINDING_WARN,
+			"cgroup.kill ends a whole sandbox at once, cgroup.freeze pauses it",
+			"sudo sandlot doctor",
+			"not proven: cgroup v2 at /%s is not writable for us", where);
 		return;
 	}
 	snprintf(path, sizeof(path), "%s/cgroup.kill", probe);

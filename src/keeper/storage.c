@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define SANDBOX_UID	1000 /* the default user inside */
+#define SHARDS		256
 #define USAGE_DEPTH_MAX 512
 #define USAGE_FILES_MAX 2000000
 #define OPEN_DIR_FLAGS	(O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -49,14 +50,28 @@ static void mark_unrelated(int fd)
 	}
 }
 
-static const char shards[] = "0123456789abcdefghijklmnopqrstuvwxyz";
+/* Which shard an id belongs to; any even spread will do. */
+static void shard_name(unsigned shard, char name[4])
+{
+	snprintf(name, 4, "%02x", shard % SHARDS);
+}
+
+static unsigned shard_of(const char *id)
+{
+	unsigned hash = 2166136261u;
+
+	for (; *id; id++)
+		hash = (hash ^ (unsigned char)*id) * 16777619u;
+	return (hash ^ hash >> 16) % SHARDS;
+}
 
 static int make_shards(const struct storage *storage, struct err *err)
 {
 	mark_unrelated(storage->sandboxes_fd);
-	for (const char *c = shards; *c; c++) {
-		char name[2] = {*c, '\0'};
+	for (unsigned i = 0; i < SHARDS; i++) {
+		char name[4];
 
+		shard_name(i, name);
 		if (mkdirat(storage->sandboxes_fd, name, 0700) < 0 && errno != EEXIST)
 			return err_sys(err, "make shard %s", name);
 	}
@@ -65,9 +80,11 @@ static int make_shards(const struct storage *storage, struct err *err)
 
 static int open_shard(const struct storage *storage, const char *id, struct err *err)
 {
-	char name[2] = {id[KEEPER_ID_LEN - 1], '\0'};
-	int fd = openat(storage->sandboxes_fd, name, OPEN_DIR_FLAGS);
+	char name[4];
+	int fd;
 
+	shard_name(shard_of(id), name);
+	fd = openat(storage->sandboxes_fd, name, OPEN_DIR_FLAGS);
 	return fd < 0 ? err_sys(err, "open shard %s", name) : fd;
 }
 
@@ -317,9 +334,12 @@ uint32_t storage_list(const struct storage *storage, const char *after,
 {
 	uint32_t count = list_dir(storage->workspaces_fd, after, ids, 0, max);
 
-	for (const char *c = shards; *c; c++) {
-		char name[2] = {*c, '\0'};
-		auto_fd int fd = openat(storage->sandboxes_fd, name, OPEN_DIR_FLAGS);
+	for (unsigned i = 0; i < SHARDS; i++) {
+		char name[4];
+		auto_fd int fd = -1;
+
+		shard_name(i, name);
+		fd = openat(storage->sandboxes_fd, name, OPEN_DIR_FLAGS);
 
 		if (fd >= 0)
 			count = list_dir(fd, after, ids, count, max);

@@ -12,7 +12,7 @@
  * trash/, which takes no time however large a tree is; a child of the keeper, the janitor, takes it
  * from there into shredder/, so that its slow work never holds the lock of a directory that we need.
  *
- * A shard is the last character of an id. ext4 spreads the shards over the disk, because `sandboxes`
+ * A shard is one of 256, by a hash of the id. ext4 spreads the shards over the disk, because `sandboxes`
  * is marked as a directory of unrelated things; so making a dozen inodes for a sandbox does not have
  * to step over all those that were just freed for others (measured: 12 us each instead of 45 to 500).
  */

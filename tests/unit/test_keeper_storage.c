@@ -157,20 +157,20 @@ static void clean(struct fixture *fixture, uint32_t parts)
 		fail_msg("%s", err.message);
 }
 
-#define LAYER	  "sandboxes/p/0123456789abcdefghijklmnop" /* in the shard of its last character */
+#define SHARD	  "57"
+#define LAYER	  "sandboxes/" SHARD "/0123456789abcdefghijklmnop" /* in its shard */
 #define WORKSPACE "workspaces/0123456789abcdefghijklmnop"
 
 /* A descriptor of the directory that layers of such ids are in. */
-static int open_shard(struct fixture *fixture, char shard)
+static int open_shard(struct fixture *fixture, const char *shard)
 {
-	int fd = openat(fixture->storage.sandboxes_fd, (char[]){shard, '\0'},
-		O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = openat(fixture->storage.sandboxes_fd, shard, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	assert_true(fd >= 0);
 	return fd;
 }
 
-static void discard(struct fixture *fixture, char shard, const char *name)
+static void discard(struct fixture *fixture, const char *shard, const char *name)
 {
 	int fd = open_shard(fixture, shard);
 	struct err err = {0};
@@ -182,7 +182,7 @@ static void discard(struct fixture *fixture, char shard, const char *name)
 
 static int open_layer(struct fixture *fixture)
 {
-	int shard = open_shard(fixture, id[KEEPER_ID_LEN - 1]);
+	int shard = open_shard(fixture, SHARD);
 	int fd = openat(shard, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	close(shard);
@@ -201,7 +201,7 @@ static void assert_no_trash(struct fixture *fixture)
 static void its_own_directories_are_for_root_alone(void **state)
 {
 	static const char *const names[] = {"sandboxes", "workspaces", "templates", "trash",
-		"shredder", "sandboxes/0", "sandboxes/z"};
+		"shredder", "sandboxes/00", "sandboxes/ff"};
 
 	for (size_t i = 0; i < array_len(names); i++) {
 		struct stat st = look(*state, names[i]);
@@ -365,7 +365,7 @@ static void the_trash_is_emptied_however_deep(void **state)
 	}
 	assert_int_equal(symlinkat("/etc", fd, "link"), 0);
 	close(fd);
-	discard(fixture, 'p', id);
+	discard(fixture, SHARD, id);
 	assert_false(exists(fixture, LAYER));
 	storage_empty_trash(&fixture->storage);
 	assert_no_trash(fixture);
@@ -384,11 +384,11 @@ static void the_trash_never_follows_a_link_out(void **state)
 	fd = open_layer(fixture);
 	assert_int_equal(symlinkat(canary, fd, "link"), 0);
 	close(fd);
-	fd = open_shard(fixture, 'p');
+	fd = open_shard(fixture, SHARD);
 	assert_int_equal(symlinkat(canary, fd, "top"), 0);
 	close(fd);
-	discard(fixture, 'p', id);
-	discard(fixture, 'p', "top");
+	discard(fixture, SHARD, id);
+	discard(fixture, SHARD, "top");
 	storage_empty_trash(&fixture->storage);
 	assert_no_trash(fixture);
 	assert_true(exists(fixture, "canary/file"));
@@ -399,7 +399,7 @@ static void discarding_what_is_not_there_is_fine(void **state)
 {
 	struct fixture *fixture = *state;
 
-	discard(fixture, 'p', "none");
+	discard(fixture, SHARD, "none");
 	assert_no_trash(fixture);
 }
 
@@ -409,8 +409,7 @@ static void make_id(struct fixture *fixture, unsigned n, bool workspace)
 	int fd;
 
 	snprintf(name, sizeof(name), "%026u", n);
-	fd = workspace ? dup(fixture->storage.workspaces_fd)
-		       : open_shard(fixture, name[KEEPER_ID_LEN - 1]);
+	fd = workspace ? dup(fixture->storage.workspaces_fd) : open_shard(fixture, SHARD);
 	assert_int_equal(mkdirat(fd, name, 0700), 0);
 	close(fd);
 }
