@@ -451,8 +451,8 @@ static int await_hello(struct sandbox *sandbox, struct link **ret_link, struct e
 	return r;
 }
 
-/* Closes the link, if any, and waits until its last event is through. life is held. */
-static void disconnect_agent(struct sandbox *sandbox)
+/* From now on the loss of the link is no surprise. A reference to it, or NULL if there is none. */
+static struct link *expect_end(struct sandbox *sandbox)
 {
 	struct link *link;
 
@@ -460,6 +460,15 @@ static void disconnect_agent(struct sandbox *sandbox)
 	sandbox->ending = true;
 	link = sandbox->link ? link_ref(sandbox->link) : NULL;
 	pthread_mutex_unlock(&sandbox->state);
+	return link;
+}
+
+/* Closes the link, if any, and waits until its last event is through. life is held. */
+static void disconnect_agent(struct sandbox *sandbox)
+{
+	struct link *link;
+
+	link = expect_end(sandbox);
 	if (!link)
 		return;
 	link_close(link);
@@ -485,9 +494,7 @@ static int explain_failure(struct sandbox *sandbox, int r, struct err *err)
 	struct driver_end how = {0};
 	struct err ignored;
 
-	pthread_mutex_lock(&sandbox->state);
-	sandbox->ending = true;
-	pthread_mutex_unlock(&sandbox->state);
+	link_unref(expect_end(sandbox));
 	if (driver->ops->stop(driver, sandbox->id, &how, &ignored) < 0)
 		log_error("sandbox %s: %s", sandbox->id, ignored.message);
 	disconnect_agent(sandbox);
@@ -529,10 +536,7 @@ static void ask_to_end(struct sandbox *sandbox)
 	struct buf grace = BUF_INIT(8);
 	struct link *link;
 
-	pthread_mutex_lock(&sandbox->state);
-	sandbox->ending = true;
-	link = sandbox->link ? link_ref(sandbox->link) : NULL;
-	pthread_mutex_unlock(&sandbox->state);
+	link = expect_end(sandbox);
 	if (!link)
 		return;
 	pack_u32(&grace, grace_ms);
@@ -557,9 +561,7 @@ static int take_down(struct sandbox *sandbox, bool gently, struct err *err)
 
 	if (gently && !paused)
 		ask_to_end(sandbox);
-	pthread_mutex_lock(&sandbox->state);
-	sandbox->ending = true;
-	pthread_mutex_unlock(&sandbox->state);
+	link_unref(expect_end(sandbox));
 	r = driver->ops->stop(driver, sandbox->id, NULL, err);
 	if (r == 0)
 		disconnect_agent(sandbox);
