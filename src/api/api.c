@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/api.h"
 
+#include "api/paths.h"
 #include "base/number.h"
 #include "core/sandbox.h"
 
@@ -73,4 +74,14 @@ json_t *api_signal_to_json(int signal_number)
 	else
 		snprintf(text, sizeof(text), "%d", signal_number);
 	return json_string(text);
+}
+
+int api_query_path(const struct request *req, char path[AGENT_PATH_MAX], struct err *err)
+{
+	const char *text = request_query(req, "path");
+
+	if (!text)
+		return err_explain(
+			err, ERR_INVALID, "invalid_parameter", NULL, "parameter path is missing");
+	return paths_clean(text, path, err);
 }

@@ -5,6 +5,7 @@
 #include "api/fields.h"
 #include "core/engine.h"
 #include "http/server.h"
+#include "wire/agent.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -70,3 +71,7 @@ int api_query_boolean(const struct request *req, const char *name, bool *ret_val
 
 /* "SIGKILL", or null for 0. */
 json_t *api_signal_to_json(int signal_number);
+
+/* The path parameter of a file request, in its plain form. */
+int api_query_path(const struct request *req, char path[AGENT_PATH_MAX], struct err *err)
+	must_check;

@@ -28,34 +28,6 @@
 #define PACK_TIMEOUT_MS 60000
 #define PACK_BUFFER	(1 << 20)
 
-static int query_path(struct request *req, char path[AGENT_PATH_MAX], struct err *err)
-{
-	const char *text = request_query(req, "path");
-
-	if (!text)
-		return err_explain(
-			err, ERR_INVALID, "invalid_parameter", NULL, "parameter path is missing");
-	return paths_clean(text, path, err);
-}
-
-static int open_tree(struct sandbox *sandbox, enum agent_file_op op, const char *path, int *ret_fd,
-	struct err *err)
-{
-	struct buf arguments = BUF_INIT(AGENT_PATH_MAX + 8);
-	struct channel_answer answer;
-	auto_fd int fd = -1;
-	int r;
-
-	pack_str(&arguments, path);
-	r = channel_open(sandbox, op, &arguments, &fd, err);
-	buf_fini(&arguments);
-	if (r == 0)
-		r = channel_read_answer(fd, path, &answer, err);
-	if (r == 0)
-		*ret_fd = take_fd(&fd);
-	return r;
-}
-
 /* --- in --- */
 
 struct unpacking {
@@ -282,8 +254,8 @@ HANDLER(archives_unpack)
 	int r;
 
 	if ((r = api_sandbox(req, api, &sandbox, err)) < 0 ||
-		(r = query_path(req, path, err)) < 0 ||
-		(r = open_tree(sandbox, AGENT_FILE_UNPACK, path, &fd, err)) < 0)
+		(r = api_query_path(req, path, err)) < 0 ||
+		(r = channel_ask(sandbox, AGENT_FILE_UNPACK, path, NULL, &answer, &fd, err)) < 0)
 		return r;
 	sandbox_read(sandbox, &record);
 	unpacking->bytes_max = record.resources.disk_bytes;
@@ -338,22 +310,6 @@ struct item {
 	char name[AGENT_PATH_MAX], target[AGENT_PATH_MAX];
 };
 
-static int read_str(int fd, char text[AGENT_PATH_MAX])
-{
-	uint8_t raw[4];
-	struct unpack in = UNPACK_INIT(raw, sizeof(raw));
-	uint32_t len;
-	int r = fd_read_full(fd, raw, sizeof(raw));
-
-	if (r < 0)
-		return r;
-	len = unpack_u32(&in);
-	if (len >= AGENT_PATH_MAX)
-		return -EPROTO;
-	text[len] = '\0';
-	return fd_read_full(fd, text, len);
-}
-
 static int read_item(int fd, struct item *item)
 {
 	uint8_t raw[29];
@@ -368,8 +324,8 @@ static int read_item(int fd, struct item *item)
 	item->gid = unpack_u32(&in);
 	item->mtime_ns = unpack_u64(&in);
 	item->size = unpack_u64(&in);
-	r = read_str(fd, item->name);
-	return r < 0 ? r : read_str(fd, item->target);
+	r = channel_read_str(fd, item->name);
+	return r < 0 ? r : channel_read_str(fd, item->target);
 }
 
 static const unsigned item_types[] = {
@@ -506,17 +462,19 @@ static int start_packing(int items_fd, atomic_int *running, int *ret_fd, struct 
 HANDLER(archives_pack)
 {
 	struct api *api = context;
+	struct channel_answer answer;
 	char path[AGENT_PATH_MAX];
 	auto_fd int items_fd = -1;
 	struct sandbox *sandbox;
 	int out_fd, r;
 
-	if ((r = api_sandbox(req, api, &sandbox, err)) < 0 || (r = query_path(req, path, err)) < 0)
+	if ((r = api_sandbox(req, api, &sandbox, err)) < 0 ||
+		(r = api_query_path(req, path, err)) < 0)
 		return r;
 	if (atomic_fetch_add(&api->packers, 1) >= PACKERS_MAX)
 		r = err_set(err, ERR_RATE, "%d archives are being downloaded already", PACKERS_MAX);
 	if (r == 0)
-		r = open_tree(sandbox, AGENT_FILE_PACK, path, &items_fd, err);
+		r = channel_ask(sandbox, AGENT_FILE_PACK, path, NULL, &answer, &items_fd, err);
 	if (r == 0)
 		r = start_packing(items_fd, &api->packers, &out_fd, err);
 	if (r < 0) {

@@ -219,7 +219,6 @@ struct execution {
 	struct request *req; /* until it was released */
 	struct process *process;
 	char *cwd, *program; /* for messages */
-	bool streaming;
 
 	pthread_mutex_t lock; /* what follows */
 	struct buf output[2]; /* buffered form: stdout, stderr */
@@ -230,7 +229,6 @@ struct execution {
 	uint8_t carry[2][4]; /* the beginning of a character */
 	size_t carry_len[2];
 	json_t *exit; /* the last event, once it is known */
-	bool gone;
 };
 
 static void execution_unref(void *arg)
@@ -453,8 +451,8 @@ static void streaming_started(void *arg, uint32_t pid)
 	struct request *req = take_ptr(&execution->req);
 
 	pthread_mutex_lock(&execution->lock);
-	if (offer_event(execution, "start", event) < 0)
-		execution->gone = true;
+	/* An empty stream takes it; if the client is gone, its own event says so. */
+	(void)!offer_event(execution, "start", event);
 	pthread_mutex_unlock(&execution->lock);
 	json_decref(event);
 	request_answer_stream(req, 200, "text/event-stream", execution->stream);
@@ -489,9 +487,8 @@ static void streaming_not_run(struct execution *execution, const struct process_
 	if (end->outcome == PROCESS_NOT_RUN) {
 		put_not_run(execution, end->errnum);
 		pthread_mutex_lock(&execution->lock);
-		if (offer_output(execution, 2, execution->output[1].data, execution->output[1].len,
-			    true) < 0)
-			execution->gone = true;
+		(void)!offer_output(
+			execution, 2, execution->output[1].data, execution->output[1].len, true);
 		pthread_mutex_unlock(&execution->lock);
 	}
 }
@@ -521,7 +518,6 @@ static struct execution *make_execution(
 
 	execution->refs = 2; /* the request's and the sink's */
 	execution->req = req;
-	execution->streaming = streaming;
 	execution->cwd = mem_strdup(command->spec.cwd);
 	execution->program = mem_strdup(command->spec.argv[0]);
 	execution->output[0] = BUF_INIT(api->exec_output_max);

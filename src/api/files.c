@@ -29,35 +29,9 @@
 static int open_request(struct request *req, struct api *api, struct sandbox **ret_sandbox,
 	char path[AGENT_PATH_MAX], struct err *err)
 {
-	const char *text = request_query(req, "path");
 	int r = api_sandbox(req, api, ret_sandbox, err);
 
-	if (r < 0)
-		return r;
-	if (!text)
-		return err_explain(
-			err, ERR_INVALID, "invalid_parameter", NULL, "parameter path is missing");
-	return paths_clean(text, path, err);
-}
-
-/* Sends a request whose first argument is the path, and reads the first answer. */
-static int ask(struct sandbox *sandbox, enum agent_file_op op, const char *path,
-	const struct buf *more, struct channel_answer *answer, int *ret_fd, struct err *err)
-{
-	struct buf arguments = BUF_INIT(AGENT_DOWN_MAX);
-	auto_fd int fd = -1;
-	int r;
-
-	pack_str(&arguments, path);
-	if (more)
-		buf_append(&arguments, more->data, more->len);
-	r = channel_open(sandbox, op, &arguments, &fd, err);
-	buf_fini(&arguments);
-	if (r == 0)
-		r = channel_read_answer(fd, path, answer, err);
-	if (r == 0 && ret_fd)
-		*ret_fd = take_fd(&fd);
-	return r;
+	return r < 0 ? r : api_query_path(req, path, err);
 }
 
 /* --- reading --- */
@@ -146,7 +120,7 @@ static int answer_file(struct request *req, struct api *api, bool with_content, 
 	int r;
 
 	if ((r = open_request(req, api, &sandbox, path, err)) < 0 ||
-		(r = ask(sandbox, AGENT_FILE_READ, path, NULL, &answer, &fd, err)) < 0)
+		(r = channel_ask(sandbox, AGENT_FILE_READ, path, NULL, &answer, &fd, err)) < 0)
 		return r;
 	file_entry_tag(&answer.file, tag);
 	set_file_headers(req, &answer.file, tag);
@@ -272,7 +246,7 @@ HANDLER(files_write)
 		return r;
 	pack_u32(&more, mode);
 	pack_u64(&more, request_body_size(req));
-	r = ask(sandbox, AGENT_FILE_WRITE, upload->path, &more, &answer, &upload->fd, err);
+	r = channel_ask(sandbox, AGENT_FILE_WRITE, upload->path, &more, &answer, &upload->fd, err);
 	buf_fini(&more);
 	if (r < 0 || (r = check_preconditions(req, &answer.file, err)) < 0)
 		return r;
@@ -293,7 +267,7 @@ HANDLER(files_stat)
 	int r;
 
 	if ((r = open_request(req, context, &sandbox, path, err)) < 0 ||
-		(r = ask(sandbox, AGENT_FILE_STAT, path, NULL, &answer, NULL, err)) < 0)
+		(r = channel_ask(sandbox, AGENT_FILE_STAT, path, NULL, &answer, NULL, err)) < 0)
 		return r;
 	request_answer_json(req, 200, file_entry_to_json(path, &answer));
 	return 0;
@@ -308,17 +282,11 @@ static int read_u8(int fd, uint8_t *value, struct err *err)
 
 static int read_name(int fd, char name[AGENT_PATH_MAX], struct err *err)
 {
-	uint8_t raw[4];
-	struct unpack in = UNPACK_INIT(raw, sizeof(raw));
-	uint32_t len;
+	int r = channel_read_str(fd, name);
 
-	if (fd_read_full(fd, raw, sizeof(raw)) < 0)
-		return err_set(err, ERR_CONFLICT, "the sandbox ended during the request");
-	len = unpack_u32(&in);
-	if (len >= AGENT_PATH_MAX || fd_read_full(fd, name, len) < 0)
+	if (r == -EPROTO)
 		return err_set(err, ERR_INTERNAL, "the sandbox gave a malformed listing");
-	name[len] = '\0';
-	return 0;
+	return r < 0 ? channel_broken(r, err) : 0;
 }
 
 /* Reads entries until the end; the last name, for the next page, stays in name. */
@@ -397,7 +365,7 @@ HANDLER(files_list)
 	pack_u32(&more, (uint32_t)depth);
 	pack_u32(&more, (uint32_t)limit);
 	pack_str(&more, name);
-	r = ask(sandbox, AGENT_FILE_LIST, path, &more, &answer, &fd, err);
+	r = channel_ask(sandbox, AGENT_FILE_LIST, path, &more, &answer, &fd, err);
 	buf_fini(&more);
 	if (r < 0)
 		return r;
@@ -430,7 +398,7 @@ HANDLER(files_delete)
 		(r = api_query_boolean(req, "recursive", &recursive, err)) < 0)
 		return r;
 	pack_u8(&more, recursive);
-	r = ask(sandbox, AGENT_FILE_REMOVE, path, &more, &answer, NULL, err);
+	r = channel_ask(sandbox, AGENT_FILE_REMOVE, path, &more, &answer, NULL, err);
 	buf_fini(&more);
 	if (r == -EINVAL && strcmp(err->code, "is_a_directory") == 0)
 		return err_explain(err, ERR_CONFLICT, "directory_not_empty", "add ?recursive=true",
@@ -465,7 +433,7 @@ HANDLER(files_mkdir)
 		(r = paths_clean(body.path, path, err)) < 0)
 		return r;
 	pack_u32(&more, NEW_DIR_MODE);
-	r = ask(sandbox, AGENT_FILE_MKDIR, path, &more, &answer, NULL, err);
+	r = channel_ask(sandbox, AGENT_FILE_MKDIR, path, &more, &answer, NULL, err);
 	buf_fini(&more);
 	if (r == 0)
 		request_answer_json(req, (answer.file.flags & AGENT_FILE_EXISTED) ? 200 : 201,
@@ -505,7 +473,7 @@ HANDLER(files_move)
 		return r;
 	pack_str(&more, to);
 	pack_u8(&more, body.overwrite == FIELD_TRUE);
-	r = ask(sandbox, AGENT_FILE_MOVE, from, &more, &answer, NULL, err);
+	r = channel_ask(sandbox, AGENT_FILE_MOVE, from, &more, &answer, NULL, err);
 	buf_fini(&more);
 	if (r == -EEXIST && strcmp(err->code, "file_exists") == 0)
 		return err_explain(err, ERR_CONFLICT, "file_exists", "add \"overwrite\": true",

@@ -138,3 +138,38 @@ int channel_read_answer(
 	*ret_answer = answer;
 	return 0;
 }
+
+int channel_ask(struct sandbox *sandbox, enum agent_file_op op, const char *path,
+	const struct buf *more, struct channel_answer *ret_answer, int *ret_fd, struct err *err)
+{
+	struct buf arguments = BUF_INIT(AGENT_DOWN_MAX);
+	auto_fd int fd = -1;
+	int r;
+
+	pack_str(&arguments, path);
+	if (more)
+		buf_append(&arguments, more->data, more->len);
+	r = channel_open(sandbox, op, &arguments, &fd, err);
+	buf_fini(&arguments);
+	if (r == 0)
+		r = channel_read_answer(fd, path, ret_answer, err);
+	if (r == 0 && ret_fd)
+		*ret_fd = take_fd(&fd);
+	return r;
+}
+
+int channel_read_str(int fd, char text[AGENT_PATH_MAX])
+{
+	uint8_t raw[4];
+	struct unpack in = UNPACK_INIT(raw, sizeof(raw));
+	uint32_t len;
+	int r = fd_read_full(fd, raw, sizeof(raw));
+
+	if (r < 0)
+		return r;
+	len = unpack_u32(&in);
+	if (len >= AGENT_PATH_MAX)
+		return -EPROTO;
+	text[len] = '\0';
+	return fd_read_full(fd, text, len);
+}

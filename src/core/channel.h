@@ -24,6 +24,17 @@ struct channel_answer {
 int channel_open(struct sandbox *sandbox, enum agent_file_op op, const struct buf *arguments,
 	int *ret_fd, struct err *err) must_check;
 
+/*
+ * Sends a request whose first argument is a path, `more` behind it if given, and reads the first
+ * answer. The channel is closed again unless ret_fd wants it.
+ */
+int channel_ask(struct sandbox *sandbox, enum agent_file_op op, const char *path,
+	const struct buf *more, struct channel_answer *ret_answer, int *ret_fd, struct err *err)
+	must_check;
+
+/* Reads a packed string of less than AGENT_PATH_MAX bytes. -EPROTO if it is longer. */
+int channel_read_str(int fd, char text[AGENT_PATH_MAX]) must_check;
+
 /* Reads an answer. -errno without err for a broken channel is never returned: err is always set. An
  * answer with errnum != 0 is an error too, described with the path. */
 int channel_read_answer(

@@ -185,12 +185,6 @@ static int give_birth(struct engine *engine, struct sandbox_record *record,
 	return r;
 }
 
-static int not_found(struct err *err, const char *id)
-{
-	return err_explain(err, ERR_NOT_FOUND, "sandbox_not_found",
-		"list yours with GET /v1/sandboxes", "there is no sandbox %s", id);
-}
-
 static bool owns(const struct owner *owner, const struct sandbox_record *record)
 {
 	return !owner || (strcmp(owner->organization, record->owner.organization) == 0 &&
@@ -233,7 +227,7 @@ int sandbox_get(struct engine *engine, const struct owner *owner, const char *id
 	int r;
 
 	if (!id_is_valid(id))
-		return not_found(err, id);
+		return sandbox_not_found(id, err);
 	sandbox = find_in_memory(engine, id);
 	if (!sandbox) {
 		r = load(engine, owner, id, &sandbox, err);
@@ -245,7 +239,7 @@ int sandbox_get(struct engine *engine, const struct owner *owner, const char *id
 	pthread_mutex_unlock(&sandbox->state);
 	if (!owned) {
 		sandbox_unref(sandbox);
-		return not_found(err, id);
+		return sandbox_not_found(id, err);
 	}
 	*ret_sandbox = sandbox;
 	return 0;
@@ -308,7 +302,8 @@ int sandbox_change(struct sandbox *sandbox, void (*apply)(struct sandbox_record 
 	pthread_mutex_lock(&sandbox->life);
 	sandbox_read(sandbox, &changed);
 	apply(&changed, arg);
-	r = sandbox->gone ? not_found(err, sandbox->id) : write_record(sandbox, &changed, err);
+	r = sandbox->gone ? sandbox_not_found(sandbox->id, err)
+			  : write_record(sandbox, &changed, err);
 	sandbox_record_fini(&changed);
 	pthread_mutex_unlock(&sandbox->life);
 	return r;
@@ -630,7 +625,7 @@ static int begin(struct sandbox *sandbox, enum sandbox_verb verb, struct err *er
 {
 	pthread_mutex_lock(&sandbox->life);
 	if (sandbox->gone)
-		return not_found(err, sandbox->id);
+		return sandbox_not_found(sandbox->id, err);
 	settle(sandbox);
 	return sandbox_verb_check(&sandbox->record, verb, err);
 }
@@ -782,7 +777,7 @@ int sandbox_delete(struct sandbox *sandbox, struct err *err)
 	int r;
 
 	pthread_mutex_lock(&sandbox->life);
-	r = sandbox->gone ? not_found(err, sandbox->id) : remove_one(sandbox, err);
+	r = sandbox->gone ? sandbox_not_found(sandbox->id, err) : remove_one(sandbox, err);
 	return finish(sandbox, r);
 }
 
@@ -826,7 +821,7 @@ int sandbox_purge(struct engine *engine, const struct owner *owner, const char *
 	int r;
 
 	if (!id_is_valid(id))
-		return not_found(err, id);
+		return sandbox_not_found(id, err);
 	/* Somebody may create or delete it between our look and our try; then we look again. */
 	for (int attempt = 0; attempt < 3; attempt++) {
 		auto_(sandbox_unrefp) struct sandbox *sandbox = NULL;
@@ -843,7 +838,7 @@ int sandbox_purge(struct engine *engine, const struct owner *owner, const char *
 			continue;
 		if (r < 0)
 			return r;
-		r = sandbox->gone ? not_found(err, id) : purge(sandbox, err);
+		r = sandbox->gone ? sandbox_not_found(id, err) : purge(sandbox, err);
 		if (finish(sandbox, r) != -ENOENT)
 			return r;
 	}

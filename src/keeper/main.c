@@ -345,8 +345,6 @@ static void set_frozen(
 	if (!held)
 		return;
 	r = cgroup_freeze(&keeper->context.cgroups, held->id, frozen, &err);
-	if (r == 0)
-		held->frozen = frozen;
 	answer_result(conn, r, &err);
 }
 

@@ -14,7 +14,6 @@ struct held {
 	int wait_status; /* once it was reaped */
 	struct err err;	 /* what its build failed with, if it did */
 	int kill_waiter; /* connection that asked to kill it and waits, or -1 */
-	bool frozen;
 };
 
 struct roster {

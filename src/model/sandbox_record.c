@@ -77,6 +77,12 @@ int end_reason_parse(const char *name, enum end_reason *ret_reason)
 	return 0;
 }
 
+int sandbox_not_found(const char *id, struct err *err)
+{
+	return err_explain(err, ERR_NOT_FOUND, "sandbox_not_found",
+		"list yours with GET /v1/sandboxes", "there is no sandbox %s", id);
+}
+
 enum verdict { NO, DO, NOOP };
 
 /* The state machine. A sandbox in error can be started again, stopped and reset. */

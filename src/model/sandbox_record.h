@@ -101,6 +101,9 @@ int sandbox_status_parse(const char *name, enum sandbox_status *ret_status) must
 const char *end_reason_name(enum end_reason reason);
 int end_reason_parse(const char *name, enum end_reason *ret_reason) must_check;
 
+/* Nobody's, or somebody else's: the two are told apart by nothing. Returns -ENOENT. */
+int sandbox_not_found(const char *id, struct err *err);
+
 /* Whether a verb may be applied in a state: 0 (do it), 1 (nothing to do), or -EEXIST with err set. */
 int sandbox_verb_check(const struct sandbox_record *record, enum sandbox_verb verb, struct err *err)
 	must_check;

@@ -445,12 +445,6 @@ int store_sandbox_insert(struct store *store, struct sandbox_record *record, str
 	return r;
 }
 
-static int not_found(struct err *err, const char *id)
-{
-	return err_explain(err, ERR_NOT_FOUND, "sandbox_not_found",
-		"list yours with GET /v1/sandboxes", "there is no sandbox %s", id);
-}
-
 int store_sandbox_update(struct store *store, const struct sandbox_record *record, struct err *err)
 {
 	sqlite3_stmt *stmt;
@@ -461,7 +455,7 @@ int store_sandbox_update(struct store *store, const struct sandbox_record *recor
 	bind_record(stmt, record);
 	r = run(store, stmt, "update a sandbox", err);
 	if (r == 0 && sqlite3_changes(store->db) == 0)
-		r = not_found(err, record->id);
+		r = sandbox_not_found(record->id, err);
 	pthread_mutex_unlock(&store->lock);
 	return r;
 }
@@ -480,7 +474,7 @@ static int get_one(struct store *store, enum query query, const struct owner *ow
 	if (code == SQLITE_ROW)
 		read_record(stmt, ret_record);
 	else
-		r = code == SQLITE_DONE ? not_found(err, key)
+		r = code == SQLITE_DONE ? sandbox_not_found(key, err)
 					: db_error(store, "read a sandbox", err);
 	sqlite3_reset(stmt);
 	pthread_mutex_unlock(&store->lock);
@@ -603,7 +597,7 @@ int store_workspace_get(struct store *store, const struct owner *owner, const ch
 	pthread_mutex_lock(&store->lock);
 	r = read_workspace(store, owner, id, ret_record);
 	pthread_mutex_unlock(&store->lock);
-	return r < 0 ? not_found(err, id) : 0;
+	return r < 0 ? sandbox_not_found(id, err) : 0;
 }
 
 static int delete_by_id(struct store *store, enum query query, const char *id, struct err *err)
