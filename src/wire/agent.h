@@ -19,13 +19,18 @@
  * in which the agent read them. The agent sends at most AGENT_OUTPUT_WINDOW bytes beyond what was
  * acknowledged and then stops reading the command's pipes, so a slow reader slows the command
  * instead of growing anybody's memory. Standard input has the same window in the other direction.
+ *
+ * Each command runs in a control group of its own, below the sandbox's, whose directory is descriptor
+ * AGENT_GROUP_FD. Whatever the command starts is in it, however often it forks or makes sessions: so a
+ * signal can reach the whole tree, and the agent knows who is left when the command has ended.
  */
 #pragma once
 
 #include <stdint.h>
 
-#define AGENT_VERSION	    1
+#define AGENT_VERSION	    2
 #define AGENT_LIFELINE_FD   3
+#define AGENT_GROUP_FD	    4 /* the sandbox's directory on the v2 cgroup tree */
 #define AGENT_LINK	    'L'
 #define AGENT_DOWN_MAX	    (1280u * 1024) /* payload of a frame to the agent */
 #define AGENT_UP_MAX	    (128u * 1024)  /* payload of a frame from the agent */
@@ -43,31 +48,48 @@ enum agent_msg {
 	AGENT_STDIN,	   /* id: bytes */
 	AGENT_STDIN_CLOSE, /* id: empty; end of file for the command once all bytes are written */
 	AGENT_SIGNAL,	   /* id: u32 signal, u8 whole tree (else the main process only) */
+	AGENT_RESIZE,	   /* id: u16 columns, u16 rows; of a command with a terminal */
 	AGENT_ACK,	   /* id: u64 offset up to which output was taken */
-	AGENT_FORGET,	   /* id: empty; its exit was recorded, drop everything about it */
+	AGENT_FORGET,	   /* id: empty; its exit was recorded: drop all but its group, which can be
+			      signalled for as long as somebody is in it */
 	AGENT_FILE,	   /* id 0: u8 enum agent_file_op, then its arguments; one descriptor */
 	AGENT_SHUTDOWN, /* u32 grace in ms: SIGTERM to all, wait, exit (the kernel kills the rest) */
 
 	/* agent -> daemon */
 	AGENT_HELLO = 64, /* u32 version, u32 count, count times u32 id: processes it still has */
-	AGENT_STARTED,	  /* id: u32 pid as seen in the sandbox */
+	AGENT_STARTED,	  /* id: u32 pid as seen in the sandbox; repeated on each new link */
 	AGENT_FAILED, /* id: u8 enum agent_stage, u32 errno: it never ran; no other frame follows */
 	AGENT_OUTPUT, /* id: u64 offset of its first byte, u8 1 stdout or 2 stderr, bytes */
-	AGENT_STDIN_ACK, /* id: u64 bytes of standard input the command's pipe has taken */
-	AGENT_EXITED,	 /* id: u32 wait status, u64 end offset, u64 cpu us, u64 peak memory bytes,
-			       u64 duration us. After all AGENT_OUTPUT of the id; repeated on each new
-			       link until AGENT_FORGET */
+	AGENT_STDIN_ACK, /* id: u64 bytes of standard input the command's pipe has taken, u64 bytes
+			    that came from the daemon; repeated on each new link */
+	AGENT_SURVIVORS, /* id: u32 how many processes its group still has after the main process
+			    ended. Before AGENT_EXITED if there are any, and again on each new link;
+			    0 when the last is gone, and then the id is forgotten */
+	AGENT_EXITED, /* id: struct of agent_exited fields, see below. After all AGENT_OUTPUT of the
+			    id; repeated on each new link until AGENT_FORGET */
 };
+
+/*
+ * AGENT_EXITED: u32 wait status, u64 end offset, u64 cpu us of its group, u64 peak memory bytes (of the
+ * largest process that was waited for), u64 duration us, u32 times the kernel killed a process of the
+ * sandbox for want of memory while it ran, u32 times the kernel refused a fork at the limit of processes
+ * while it ran, u32 flags (AGENT_EXITED_*).
+ */
+#define AGENT_EXITED_DISK_FULL                                                                     \
+	1u /* it failed, and a file system it could write to has no room left */
 
 /*
  * AGENT_EXEC: u32 flags (AGENT_EXEC_*), u32 uid, u32 gid, u16 columns, u16 rows, str cwd,
  * u32 argc, str * argc, u32 envc, str * envc ("NAME=value"). The command gets just this environment,
  * its own session and process group, no descriptor but 0-2, default signal handling. argv[0]
  * without a slash is looked up in the PATH of that environment.
- * Standard input is /dev/null unless AGENT_EXEC_STDIN. The exit of the main process is the exit:
+ * Standard input is /dev/null unless AGENT_EXEC_STDIN. With AGENT_EXEC_PTY all three are a terminal of
+ * columns x rows, which is the session's controlling one; its output is all stdout, AGENT_STDIN is what
+ * is typed, and AGENT_STDIN_CLOSE types an end of file (^D). The exit of the main process is the exit:
  * what its pipes hold at that moment is still sent, a child that keeps them open is not waited for.
  */
 #define AGENT_EXEC_STDIN 1u
+#define AGENT_EXEC_PTY	 2u
 
 enum agent_stage { AGENT_STAGE_SETUP = 1, AGENT_STAGE_CWD, AGENT_STAGE_EXEC };
 
@@ -125,6 +147,12 @@ enum agent_stage { AGENT_STAGE_SETUP = 1, AGENT_STAGE_CWD, AGENT_STAGE_EXEC };
  *                                                       setuid, setgid and sticky bits are dropped. On the
  *                                                       first failure: the second answer with errnum set and
  *                                                       the offending name as target; what was written stays.
+ *  WATCH    str path, u8 recursive                      answer of the directory or file; then changes as they
+ *                                                       happen, until the daemon closes: u8 enum agent_change,
+ *                                                       u8 enum agent_file_kind, str path relative to the
+ *                                                       watched one ("" is itself), str to (of AGENT_MOVED).
+ *                                                       After AGENT_CHANGE_LOST or AGENT_CHANGE_GONE the
+ *                                                       sender may have missed some, or is at its end.
  */
 enum agent_file_op {
 	AGENT_FILE_STAT = 1,
@@ -136,6 +164,16 @@ enum agent_file_op {
 	AGENT_FILE_REMOVE,
 	AGENT_FILE_PACK,
 	AGENT_FILE_UNPACK,
+	AGENT_FILE_WATCH,
+};
+
+enum agent_change {
+	AGENT_CREATED = 1,
+	AGENT_MODIFIED, /* written to and closed, or its metadata changed */
+	AGENT_DELETED,
+	AGENT_MOVED,	   /* within the watched tree; into it is created, out of it deleted */
+	AGENT_CHANGE_LOST, /* the kernel's queue overflowed: look at the tree again */
+	AGENT_CHANGE_GONE, /* the watched directory or file is gone; nothing follows */
 };
 
 enum agent_file_kind {

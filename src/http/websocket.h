@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A WebSocket that a request was turned into: whole messages in, whole messages out, both bounded.
+ *
+ * All events come on the poller's thread, one at a time, and must not block. Sending, pausing and
+ * closing may be done from any thread, also from within an event. A websocket is counted; `arg` must
+ * live until `gone`, after which no other event comes. What was accepted for sending is sent before a
+ * close that we ask for. The other side is pinged, and counts as gone if it does not answer.
+ */
+#pragma once
+
+#include "base/mem.h"
+#include "http/request.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct websocket;
+
+#define WEBSOCKET_MESSAGE_MAX                                                                      \
+	(64u * 1024) /* of a message that is received; more closes it with 1009 */
+
+enum websocket_status {
+	WEBSOCKET_NORMAL = 1000,
+	WEBSOCKET_GOING_AWAY = 1001,
+	WEBSOCKET_REFUSED = 1008,
+	WEBSOCKET_FAILED = 1011,
+};
+
+struct websocket_events {
+	/* The handshake is done: the first event. */
+	void (*open)(void *arg, struct websocket *websocket);
+	/* A whole message. A text is valid UTF-8, and followed by a NUL that does not count. */
+	void (*message)(void *arg, bool is_text, const uint8_t *data, size_t len);
+	/* There is room again after a send was refused. */
+	void (*room)(void *arg);
+	/* It is over, by whichever side: the last event, exactly once, also if `open` never came. */
+	void (*gone)(void *arg);
+};
+
+/*
+ * Answers a request with the handshake of a WebSocket, or with an error document (426, 400) if it did
+ * not ask for one. `protocol` must be among the subprotocols that the client offers, if it offers any.
+ * Only on routes with ROUTE_WEBSOCKET. `capacity` bounds the bytes that wait to be sent.
+ */
+int request_answer_websocket(struct request *req, const char *protocol, size_t capacity,
+	const struct websocket_events *events, void *arg, struct err *err) must_check;
+
+struct websocket *websocket_ref(struct websocket *websocket);
+void websocket_unref(struct websocket *websocket);
+
+/* All or nothing: 0 if the message was taken, -EAGAIN if there is no room now, -EPIPE if it is over. An
+ * empty queue takes any message. */
+int websocket_send(struct websocket *websocket, bool is_text, const void *data, size_t len)
+	must_check;
+
+/* Reads nothing more until told otherwise: back-pressure for whoever sends to us. */
+void websocket_pause(struct websocket *websocket, bool is_paused);
+
+/* Sends what waits and then a close frame; `gone` follows, after a while even if nobody answers. */
+void websocket_close(struct websocket *websocket, enum websocket_status status, const char *reason);
