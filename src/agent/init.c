@@ -73,6 +73,11 @@ static int handle_signal(struct init *init, const struct frame *frame)
 	return job_signal(&init->jobs, frame);
 }
 
+static int handle_resize(struct init *init, const struct frame *frame)
+{
+	return job_resize(&init->jobs, frame);
+}
+
 static int handle_ack(struct init *init, const struct frame *frame)
 {
 	return job_ack(&init->jobs, frame);
@@ -137,6 +142,7 @@ static frame_handler *const handlers[] = {
 	[AGENT_STDIN] = handle_stdin,
 	[AGENT_STDIN_CLOSE] = handle_stdin_close,
 	[AGENT_SIGNAL] = handle_signal,
+	[AGENT_RESIZE] = handle_resize,
 	[AGENT_ACK] = handle_ack,
 	[AGENT_FORGET] = handle_forget,
 	[AGENT_FILE] = handle_file,
@@ -218,22 +224,26 @@ static void dispatch(struct init *init, const struct epoll_event *event)
 	case WATCH_STDIN:
 	case WATCH_STDOUT:
 	case WATCH_STDERR:
+	case WATCH_TERMINAL:
+	case WATCH_GROUP:
 		job_ready(&init->jobs, role, watch_id(event->data.u64), event->events);
 		break;
 	}
 }
 
-/* How long epoll may wait: for ever, or until a shutdown's grace is over. */
+/* How long epoll may wait: for ever, or until a shutdown's grace is over, or a job's. */
 static int patience_ms(const struct init *init)
 {
-	uint64_t now;
+	int patience = job_patience_ms(&init->jobs);
+	uint64_t now, left;
 
 	if (!init->shutting_down)
-		return -1;
+		return patience;
 	now = clock_steady_ms();
-	if (now >= init->deadline_ms)
-		return 0;
-	return (int)(init->deadline_ms - now < 1000 ? init->deadline_ms - now : 1000);
+	left = now < init->deadline_ms ? init->deadline_ms - now : 0;
+	if (patience < 0 || left < (uint64_t)patience)
+		patience = left < 1000 ? (int)left : 1000;
+	return patience;
 }
 
 static bool is_shut_down(const struct init *init)
@@ -255,7 +265,11 @@ static void loop(struct init *init)
 
 		for (int i = 0; i < n; i++)
 			dispatch(init, &events[i]);
+		job_tick(&init->jobs);
 		uplink_settle(&init->link);
+		/* After the hello went out, which the daemon waits for. */
+		if (init->link.attached)
+			job_prepare(&init->jobs);
 		if (is_shut_down(init))
 			init->ends = true;
 	}
@@ -282,7 +296,7 @@ static int open_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-int init_run(int lifeline_fd)
+int init_run(int lifeline_fd, int group_fd)
 {
 	struct init init = {.lifeline_fd = lifeline_fd};
 
@@ -290,7 +304,9 @@ int init_run(int lifeline_fd)
 	init.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	init.signal_fd = open_signals();
 	uplink_init(&init.link, init.epoll_fd);
-	job_table_init(&init.jobs, init.epoll_fd, &init.link);
+	if (group_fd >= 0 && fcntl(group_fd, F_SETFD, FD_CLOEXEC) < 0)
+		return 1;
+	job_table_init(&init.jobs, init.epoll_fd, group_fd, &init.link);
 	/* From here on nobody in the sandbox can trace it, or take its memory or descriptors. */
 	prctl(PR_SET_DUMPABLE, 0);
 	if (fcntl(lifeline_fd, F_SETFD, FD_CLOEXEC) < 0 ||

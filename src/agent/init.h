@@ -4,6 +4,7 @@
 
 /*
  * Runs until the lifeline ends or the daemon asks for it; the exit code. Descriptors 0-2 must be
- * /dev/null. Blocks all signals, and reaps every child of the caller.
+ * /dev/null. group_fd is the directory of the control group it is in; -1: commands get no groups of
+ * their own. Blocks all signals, and reaps every child of the caller.
  */
-int init_run(int lifeline_fd);
+int init_run(int lifeline_fd, int group_fd);

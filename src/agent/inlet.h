@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Standard input of one command: bytes wait here until its pipe takes them.
+ * Standard input of one command: bytes wait here until its pipe, or its terminal, takes them.
  *
  * Once nobody can read them any more (the command closed its input, or ended) they count as taken.
  */
@@ -12,19 +12,30 @@
 #include <stdint.h>
 
 struct inlet {
-	int fd;		  /* the pipe; -1: bytes are thrown away */
-	uint64_t taken;	  /* bytes that left the queue, ever */
-	struct buf queue; /* at most AGENT_STDIN_WINDOW */
-	bool ends;	  /* close the pipe when the queue is empty */
+	int fd; /* the pipe; -1: bytes are thrown away */
+	bool is_terminal;
+	uint64_t received; /* bytes that came from the daemon, ever */
+	uint64_t taken;	   /* how many of them left the queue */
+	struct buf queue;  /* at most AGENT_STDIN_WINDOW, and what is typed */
+	unsigned typed;	   /* ends of input in the queue, at most */
+	bool ends;	   /* close the pipe when the queue is empty */
 	bool watched;
 };
 
-/* Takes fd, the nonblocking write end of the pipe; -1 for a command that has no such pipe. */
-void inlet_init(struct inlet *inlet, int fd);
+/* Without anything to write to, which is what a command without standard input has. */
+void inlet_init(struct inlet *inlet);
+
+/* Takes fd, the nonblocking write end of a pipe. */
+void inlet_open_pipe(struct inlet *inlet, int fd);
+
+/* Uses the master of a terminal, which its owner watches, and closes after this inlet. */
+void inlet_open_terminal(struct inlet *inlet, int master);
 void inlet_fini(struct inlet *inlet);
 
 /* -EPROTO when the sender went beyond its window. */
 int inlet_add(struct inlet *inlet, const uint8_t *data, size_t len) must_check;
+
+/* The end of the input: a pipe is closed behind the last byte, on a terminal ^D is typed. */
 void inlet_end(struct inlet *inlet);
 
 /* Writes what the pipe takes. When some is left, asks to be called again as WATCH_STDIN of id. */

@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/job.h"
 
+#include "agent/backlog.h"
+#include "agent/inlet.h"
 #include "agent/lineage.h"
+#include "agent/outlet.h"
+#include "agent/payload.h"
+#include "agent/pty.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "wire/agent.h"
@@ -12,20 +17,13 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 /* Descriptors that commands never get, so that links and file requests always find one. */
 #define FDS_RESERVED 96
 
-/* The read end of standard output or standard error. */
-struct outlet {
-	int fd;
-	bool readable; /* since the last event no read came back short */
-	bool hung_up;  /* read up to the end of the file */
-	bool draining; /* the command ended: only what was there then is read */
-	size_t left;   /* how much that is */
-};
+/* How often what did not work at once is tried again. */
+#define TICK_MS 20
 
 struct job {
 	struct job *next;
@@ -35,18 +33,28 @@ struct job {
 	struct inlet inlet;
 	struct outlet outlets[2];
 	struct backlog backlog;
+	struct group group; /* closed when its last process and the main one are gone */
+	struct scarcity_counts before;
+	bool is_killing;
+	bool is_forgotten;
 	bool ended;
 	bool end_sent;
+	bool had_survivors;
+	bool none_sent; /* that there are no survivors any more */
 	uint32_t wait_status;
 	uint64_t cpu_us;
 	uint64_t peak_bytes;
 	uint64_t duration_us;
+	struct scarcity_counts during;
+	uint32_t flags; /* AGENT_EXITED_* */
 };
 
-void job_table_init(struct job_table *table, int epoll_fd, struct uplink *link)
+void job_table_init(struct job_table *table, int epoll_fd, int group_fd, struct uplink *link)
 {
 	*table = (struct job_table){.epoll_fd = epoll_fd, .link = link};
 	launch_prepare(&table->base);
+	group_tree_init(&table->groups, group_fd);
+	scarcity_open(&table->scarcity);
 }
 
 static struct job **slot_of(struct job_table *table, uint32_t id)
@@ -58,73 +66,65 @@ static struct job **slot_of(struct job_table *table, uint32_t id)
 	return slot;
 }
 
+/* The one that the daemon still speaks of; of one that is forgotten only the group is left. */
 static struct job *find(struct job_table *table, uint32_t id)
 {
-	return *slot_of(table, id);
+	struct job *job = *slot_of(table, id);
+
+	return job && !job->is_forgotten ? job : NULL;
 }
 
-static void job_free(struct job *job)
+static void close_pipes(struct job *job)
 {
-	inlet_fini(&job->inlet);
+	inlet_discard(&job->inlet);
 	for (size_t i = 0; i < 2; i++)
-		fd_close(job->outlets[i].fd);
+		outlet_close(&job->outlets[i]);
 	backlog_fini(&job->backlog);
+}
+
+static void try_again_later(struct job_table *table)
+{
+	if (table->tick_ms == 0)
+		table->tick_ms = clock_steady_ms() + TICK_MS;
+}
+
+static void close_group(struct job_table *table, struct job *job)
+{
+	group_close(&table->groups, &job->group);
+	if (table->groups.leftovers.len > 0)
+		try_again_later(table);
+}
+
+/* Of one that has nobody left. */
+static void job_free(struct job_table *table, struct job *job)
+{
+	close_pipes(job);
+	close_group(table, job);
 	free(job);
 }
 
+static void drop(struct job_table *table, struct job *job)
+{
+	*slot_of(table, job->id) = job->next;
+	table->count--;
+	job_free(table, job);
+}
+
+void job_prepare(struct job_table *table)
+{
+	if (table->count == 0)
+		group_prepare(&table->groups);
+}
+
 /* Output */
-
-static void outlet_close(struct outlet *outlet)
-{
-	fd_close(outlet->fd);
-	outlet->fd = -1;
-	outlet->readable = false;
-}
-
-/*
- * Reads once. A read that comes back short has emptied the pipe, and the next byte brings the next
- * event (the watch is edge-triggered); only the end of the file brings none, hence hung_up.
- */
-static void outlet_read(struct outlet *outlet, enum backlog_stream stream, struct backlog *backlog)
-{
-	uint8_t *at;
-	size_t room = backlog_space(backlog, &at);
-	ssize_t n;
-
-	if (room == 0)
-		return;
-	if (outlet->draining && room > outlet->left)
-		room = outlet->left;
-	n = read(outlet->fd, at, room);
-	if (n < 0 && errno == EAGAIN && !outlet->draining) {
-		outlet->readable = false;
-		return;
-	}
-	if (n <= 0) {
-		outlet_close(outlet);
-		return;
-	}
-	backlog_add(backlog, stream, (size_t)n);
-	if (outlet->draining) {
-		outlet->left -= (size_t)n;
-		if (outlet->left == 0)
-			outlet_close(outlet);
-	} else if ((size_t)n < room && !outlet->hung_up) {
-		outlet->readable = false;
-	}
-}
 
 /* Reads both pipes once; false when there is nothing to read, or no room. */
 static bool read_output(struct job *job)
 {
 	uint64_t before = job->backlog.end;
 
-	for (size_t i = 0; i < 2; i++) {
-		struct outlet *outlet = &job->outlets[i];
-
-		if (outlet->readable)
-			outlet_read(outlet, i ? BACKLOG_STDERR : BACKLOG_STDOUT, &job->backlog);
-	}
+	outlet_read(&job->outlets[0], BACKLOG_STDOUT, &job->backlog);
+	outlet_read(&job->outlets[1], BACKLOG_STDERR, &job->backlog);
 	return job->backlog.end != before;
 }
 
@@ -139,15 +139,38 @@ static void send_output(struct job_table *table, struct job *job)
 	}
 }
 
+static void send_survivors(struct job_table *table, struct job *job, uint32_t count)
+{
+	struct buf *out = uplink_begin(table->link, AGENT_SURVIVORS, job->id, 4);
+
+	if (out)
+		pack_u32(out, count);
+	job->none_sent = out && count == 0;
+}
+
+/* That the last one is gone is told after the exit, which is of more interest. */
+static void send_no_survivors(struct job_table *table, struct job *job)
+{
+	if (!job->ended || group_is_real(&job->group) || job->none_sent)
+		return;
+	if (job->is_forgotten || (job->had_survivors && job->end_sent))
+		send_survivors(table, job, 0);
+}
+
+static uint32_t clip(uint64_t count)
+{
+	return count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
+}
+
 static void send_end(struct job_table *table, struct job *job)
 {
 	const struct backlog *backlog = &job->backlog;
 	struct buf *out;
 
-	if (!job->ended || job->end_sent || backlog->sent != backlog->end ||
+	if (!job->ended || job->end_sent || job->is_forgotten || backlog->sent != backlog->end ||
 		job->outlets[0].fd >= 0 || job->outlets[1].fd >= 0)
 		return;
-	out = uplink_begin(table->link, AGENT_EXITED, job->id, 4 + 4 * 8);
+	out = uplink_begin(table->link, AGENT_EXITED, job->id, 4 + 4 * 8 + 3 * 4);
 	if (!out)
 		return;
 	pack_u32(out, job->wait_status);
@@ -155,7 +178,11 @@ static void send_end(struct job_table *table, struct job *job)
 	pack_u64(out, job->cpu_us);
 	pack_u64(out, job->peak_bytes);
 	pack_u64(out, job->duration_us);
+	pack_u32(out, clip(job->during.oom_kills));
+	pack_u32(out, clip(job->during.refused_forks));
+	pack_u32(out, job->flags);
 	job->end_sent = true;
+	send_no_survivors(table, job);
 }
 
 /* Moves output along as far as window and link allow; at most one window's worth at a time. */
@@ -200,17 +227,21 @@ static int open_pipe(const struct job_table *table, const struct payload_exec *e
 	return fcntl(*ours, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
 }
 
-static int open_pipes(
-	struct job_table *table, const struct payload_exec *exec, struct job *job, int fds[3])
+static int open_pipes(struct job_table *table, const struct payload_exec *exec, struct job *job,
+	struct launch_seat *seat)
 {
 	int r = 0;
 
-	if (exec->flags & AGENT_EXEC_STDIN)
-		r = open_pipe(table, exec, true, &job->inlet.fd, &fds[0]);
+	if (exec->flags & AGENT_EXEC_STDIN) {
+		int ours = -1;
+
+		r = open_pipe(table, exec, true, &ours, &seat->fds[0]);
+		inlet_open_pipe(&job->inlet, ours);
+	}
 	for (size_t i = 0; i < 2 && r == 0; i++) {
 		struct outlet *outlet = &job->outlets[i];
 
-		r = open_pipe(table, exec, false, &outlet->fd, &fds[1 + i]);
+		r = open_pipe(table, exec, false, &outlet->fd, &seat->fds[1 + i]);
 		if (r == 0)
 			r = watch_add(table->epoll_fd, outlet->fd, EPOLLIN | EPOLLET,
 				i ? WATCH_STDERR : WATCH_STDOUT, job->id);
@@ -218,59 +249,98 @@ static int open_pipes(
 	return r;
 }
 
+/* One descriptor for both directions, so one watch for both. */
+static int open_terminal(struct job_table *table, const struct payload_exec *exec, struct job *job,
+	struct launch_seat *seat)
+{
+	struct outlet *outlet = &job->outlets[0];
+	int r = pty_open(exec, table->base.uid, &outlet->fd, &seat->fds[0]);
+
+	if (r < 0)
+		return r;
+	outlet->is_terminal = seat->is_terminal = true;
+	inlet_open_terminal(&job->inlet, outlet->fd);
+	if ((rlim_t)seat->fds[0] + FDS_RESERVED > table->base.files.rlim_max)
+		return -EMFILE;
+	seat->fds[1] = seat->fds[2] = seat->fds[0];
+	return watch_add(
+		table->epoll_fd, outlet->fd, EPOLLIN | EPOLLOUT | EPOLLET, WATCH_TERMINAL, job->id);
+}
+
 /* The pid, or -errno with its stage. */
 static int start(
 	struct job_table *table, const struct payload_exec *exec, struct job *job, int *ret_stage)
 {
-	int fds[3] = {-1, -1, -1};
+	struct launch_seat seat = {.fds = {-1, -1, -1}};
 	int r;
 
 	*ret_stage = AGENT_STAGE_SETUP;
-	if (exec->flags & ~AGENT_EXEC_STDIN)
+	if (exec->flags & ~(AGENT_EXEC_STDIN | AGENT_EXEC_PTY))
 		return -EINVAL;
 	if (table->closed)
 		return -ESHUTDOWN;
 	if (table->count == AGENT_PROCESSES_MAX)
 		return -EAGAIN;
-	r = open_pipes(table, exec, job, fds);
+	if (exec->flags & AGENT_EXEC_PTY)
+		r = open_terminal(table, exec, job, &seat);
+	else
+		r = open_pipes(table, exec, job, &seat);
+	if (r == 0)
+		r = group_open(&table->groups, &job->group);
+	seat.group_fd = job->group.threads_fd;
+	job->before = scarcity_read(&table->scarcity);
 	job->started_us = clock_steady_us();
 	if (r == 0)
-		r = launch_run(&table->base, exec, fds, ret_stage);
-	for (size_t i = 0; i < 3; i++)
-		fd_close(fds[i]);
+		r = launch_run(&table->base, exec, &seat, ret_stage);
+	fd_close(seat.fds[0]);
+	for (size_t i = 1; i < 3 && !seat.is_terminal; i++)
+		fd_close(seat.fds[i]);
 	return r;
+}
+
+static void send_started(struct job_table *table, const struct job *job)
+{
+	struct buf *out = uplink_begin(table->link, AGENT_STARTED, job->id, 4);
+
+	if (out)
+		pack_u32(out, (uint32_t)job->pid);
+}
+
+static struct job *job_new(uint32_t id)
+{
+	struct job *job = mem_new(sizeof(*job));
+
+	job->id = id;
+	job->outlets[0] = job->outlets[1] = OUTLET_INIT;
+	job->group = GROUP_NONE;
+	inlet_init(&job->inlet);
+	backlog_init(&job->backlog);
+	return job;
 }
 
 int job_exec(struct job_table *table, const struct frame *frame)
 {
 	struct payload_exec exec;
 	struct job *job;
-	struct buf *out;
 	int stage;
 	int r;
 
-	if (find(table, frame->id))
+	if (*slot_of(table, frame->id))
 		return -EPROTO;
 	r = payload_exec_parse(frame, &exec);
 	if (r < 0)
 		return r;
-	job = mem_new(sizeof(*job));
-	job->id = frame->id;
-	job->outlets[0].fd = job->outlets[1].fd = -1;
-	inlet_init(&job->inlet, -1);
-	backlog_init(&job->backlog);
+	job = job_new(frame->id);
 	r = start(table, &exec, job, &stage);
 	payload_exec_fini(&exec);
 	if (r < 0) {
-		job_free(job);
+		job_free(table, job);
 		return report_failure(table, frame->id, stage, -r);
 	}
 	job->pid = r;
 	*slot_of(table, job->id) = job;
 	table->count++;
-	out = uplink_begin(table->link, AGENT_STARTED, job->id, 4);
-	if (out)
-		pack_u32(out, (uint32_t)job->pid);
+	send_started(table, job);
 	return 0;
 }
 
@@ -278,10 +348,12 @@ int job_exec(struct job_table *table, const struct frame *frame)
 
 static void acknowledge_input(struct job_table *table, const struct job *job)
 {
-	struct buf *out = uplink_begin(table->link, AGENT_STDIN_ACK, job->id, 8);
+	struct buf *out = uplink_begin(table->link, AGENT_STDIN_ACK, job->id, 2 * 8);
 
-	if (out)
-		pack_u64(out, job->inlet.taken);
+	if (!out)
+		return;
+	pack_u64(out, job->inlet.taken);
+	pack_u64(out, job->inlet.received);
 }
 
 static void feed(struct job_table *table, struct job *job, uint64_t taken_before)
@@ -312,38 +384,128 @@ int job_stdin_close(struct job_table *table, const struct frame *frame)
 	struct job *job = find(table, frame->id);
 	int r = payload_empty_parse(frame);
 
-	if (r == 0 && job)
-		inlet_end(&job->inlet);
-	return r;
+	if (r < 0 || !job)
+		return r;
+	inlet_end(&job->inlet);
+	feed(table, job, job->inlet.taken);
+	return 0;
 }
 
-/* The rest of a command's life */
+int job_resize(struct job_table *table, const struct frame *frame)
+{
+	struct job *job = find(table, frame->id);
+	struct payload_resize size;
+	int r = payload_resize_parse(frame, &size);
+
+	if (r < 0)
+		return r;
+	if (job && job->outlets[0].is_terminal && job->outlets[0].fd >= 0)
+		pty_resize(job->outlets[0].fd, size.columns, size.rows);
+	return 0;
+}
+
+/* Signals, and who is left */
 
 /*
- * The number of a process that was reaped is only given out again when nobody is left in its
- * session. So as long as no process has it, that session can still be reached.
+ * After the main process's end: says who is left, and lets go of the group when nobody is. False if
+ * that was the end of the job too.
  */
-static bool is_number_ours(const struct job *job)
+static bool look_around(struct job_table *table, struct job *job)
 {
-	return !job->ended || (kill(job->pid, 0) < 0 && errno == ESRCH);
+	uint32_t count = group_count(&job->group);
+
+	if (count > 0 && !job->had_survivors) {
+		job->had_survivors = true;
+		send_survivors(table, job, count);
+		if (group_watch(&table->groups, &job->group, table->epoll_fd, job->id) < 0)
+			try_again_later(table);
+		/* The last one may have gone before the watch began. */
+		count = group_count(&job->group);
+	}
+	if (count > 0)
+		return true;
+	close_group(table, job);
+	send_no_survivors(table, job);
+	if (!job->is_forgotten)
+		return true;
+	drop(table, job);
+	return false;
+}
+
+/*
+ * Where there are no groups. The number of a process that was reaped is only given out again when
+ * nobody is left in its session. So as long as no process has it, that session can still be reached.
+ */
+static void signal_lineage(const struct job *job, int signal)
+{
+	if (!job->ended || (kill(job->pid, 0) < 0 && errno == ESRCH))
+		lineage_signal(job->pid, signal);
+}
+
+static void signal_tree(struct job_table *table, struct job *job, int signal)
+{
+	if (table->groups.dir_fd < 0) {
+		signal_lineage(job, signal);
+	} else if (signal != SIGKILL) {
+		group_signal(&job->group, signal);
+	} else if (group_kill(&table->groups, &job->group)) {
+		/* Who was being born at the first time is there at the second, as a rule. */
+		(void)group_kill(&table->groups, &job->group);
+		job->is_killing = true;
+		try_again_later(table);
+	}
 }
 
 int job_signal(struct job_table *table, const struct frame *frame)
 {
-	struct job *job = find(table, frame->id);
+	struct job *job = *slot_of(table, frame->id);
 	struct payload_signal request;
 	int r = payload_signal_parse(frame, &request);
 
 	if (r < 0)
 		return r;
-	if (!job || !is_number_ours(job))
-		return 0;
-	if (request.whole_tree)
-		lineage_signal(job->pid, request.signal);
-	else if (!job->ended)
+	if (job && request.whole_tree)
+		signal_tree(table, job, request.signal);
+	else if (job && !job->ended)
 		kill(job->pid, request.signal);
 	return 0;
 }
+
+int job_patience_ms(const struct job_table *table)
+{
+	uint64_t now;
+
+	if (table->tick_ms == 0)
+		return -1;
+	now = clock_steady_ms();
+	return now < table->tick_ms ? (int)(table->tick_ms - now) : 0;
+}
+
+void job_tick(struct job_table *table)
+{
+	if (table->tick_ms == 0 || clock_steady_ms() < table->tick_ms)
+		return;
+	table->tick_ms = 0;
+	if (group_clean(&table->groups))
+		try_again_later(table);
+	for (size_t i = 0; i < JOB_HEADS; i++) {
+		for (struct job *p = table->heads[i], *next; p; p = next) {
+			bool is_unwatched = p->had_survivors && p->group.events_fd < 0;
+
+			next = p->next;
+			if (!group_is_real(&p->group) || (!p->is_killing && !is_unwatched))
+				continue;
+			if (p->is_killing)
+				p->is_killing = group_kill(&table->groups, &p->group);
+			if (p->is_killing || is_unwatched)
+				try_again_later(table);
+			if (p->ended)
+				(void)look_around(table, p);
+		}
+	}
+}
+
+/* The rest of a command's life */
 
 int job_ack(struct job_table *table, const struct frame *frame)
 {
@@ -362,74 +524,98 @@ int job_ack(struct job_table *table, const struct frame *frame)
 
 int job_forget(struct job_table *table, const struct frame *frame)
 {
-	struct job **slot = slot_of(table, frame->id);
-	struct job *job = *slot;
+	struct job *job = find(table, frame->id);
 	int r = payload_empty_parse(frame);
 
 	if (r < 0 || !job)
 		return r;
-	*slot = job->next;
-	table->count--;
-	job_free(job);
+	job->is_forgotten = true;
+	if (group_is_real(&job->group))
+		close_pipes(job);
+	else
+		drop(table, job);
 	return 0;
+}
+
+static struct job *find_running(const struct job_table *table, pid_t pid)
+{
+	for (size_t i = 0; i < JOB_HEADS; i++) {
+		for (struct job *p = table->heads[i]; p; p = p->next) {
+			if (!p->ended && p->pid == pid)
+				return p;
+		}
+	}
+	return NULL;
+}
+
+static uint64_t microseconds(const struct timeval *time)
+{
+	return (uint64_t)time->tv_sec * 1000000 + (uint64_t)time->tv_usec;
+}
+
+static void record_end(
+	const struct job_table *table, struct job *job, int wait_status, const struct rusage *usage)
+{
+	struct scarcity_counts now = scarcity_read(&table->scarcity);
+
+	job->ended = true;
+	job->wait_status = (uint32_t)wait_status;
+	job->duration_us = clock_steady_us() - job->started_us;
+	job->cpu_us = group_is_real(&job->group)
+			      ? group_cpu_us(&job->group)
+			      : microseconds(&usage->ru_utime) + microseconds(&usage->ru_stime);
+	job->peak_bytes = (uint64_t)usage->ru_maxrss * 1024;
+	job->during.oom_kills = now.oom_kills - job->before.oom_kills;
+	job->during.refused_forks = now.refused_forks - job->before.refused_forks;
+	if (wait_status != 0 && scarcity_is_disk_full())
+		job->flags |= AGENT_EXITED_DISK_FULL;
 }
 
 bool job_end(struct job_table *table, pid_t pid, int wait_status, const struct rusage *usage)
 {
-	struct job *job = NULL;
+	struct job *job = find_running(table, pid);
 
-	for (size_t i = 0; i < JOB_HEADS && !job; i++) {
-		job = table->heads[i];
-		while (job && (job->ended || job->pid != pid))
-			job = job->next;
-	}
 	if (!job)
 		return false;
-	job->ended = true;
-	job->wait_status = (uint32_t)wait_status;
-	job->duration_us = clock_steady_us() - job->started_us;
-	job->cpu_us = (uint64_t)(usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * 1000000 +
-		      (uint64_t)(usage->ru_utime.tv_usec + usage->ru_stime.tv_usec);
-	job->peak_bytes = (uint64_t)usage->ru_maxrss * 1024;
+	record_end(table, job, wait_status, usage);
 	inlet_discard(&job->inlet);
-	/* A child that keeps the pipes may go on writing: what it adds is not waited for. */
-	for (size_t i = 0; i < 2; i++) {
-		struct outlet *outlet = &job->outlets[i];
-		int left = 0;
-
-		if (outlet->fd < 0)
-			continue;
-		if (ioctl(outlet->fd, FIONREAD, &left) < 0 || left == 0) {
-			outlet_close(outlet);
-			continue;
-		}
-		outlet->draining = outlet->readable = true;
-		outlet->left = (size_t)left;
-	}
-	pump(table, job);
+	outlet_drain(&job->outlets[0]);
+	outlet_drain(&job->outlets[1]);
+	if (look_around(table, job))
+		pump(table, job);
 	return true;
+}
+
+static void terminal_ready(struct job_table *table, struct job *job, uint32_t events)
+{
+	if ((events & EPOLLOUT) && job->inlet.queue.len > 0)
+		feed(table, job, job->inlet.taken);
+	outlet_wake(&job->outlets[0], events);
+	pump(table, job);
 }
 
 void job_ready(struct job_table *table, enum watch_role role, uint32_t id, uint32_t events)
 {
-	struct job *job = find(table, id);
-	struct outlet *outlet;
+	struct job *job = *slot_of(table, id);
 
 	if (!job)
 		return;
-	if (role == WATCH_STDIN) {
+	switch (role) {
+	case WATCH_GROUP:
+		group_heard(&job->group);
+		if (job->ended)
+			(void)look_around(table, job);
+		return;
+	case WATCH_STDIN:
 		feed(table, job, job->inlet.taken);
 		return;
-	}
-	outlet = &job->outlets[role == WATCH_STDERR];
-	if (outlet->fd < 0)
+	case WATCH_TERMINAL:
+		terminal_ready(table, job, events);
 		return;
-	/* Hung up without a byte to read: that is the end, and needs no buffer to find it in. */
-	if ((events & (EPOLLIN | EPOLLHUP)) == EPOLLHUP)
-		outlet_close(outlet);
-	outlet->readable = outlet->fd >= 0;
-	outlet->hung_up |= (events & (EPOLLHUP | EPOLLERR)) != 0;
-	pump(table, job);
+	default:
+		outlet_wake(&job->outlets[role == WATCH_STDERR], events);
+		pump(table, job);
+	}
 }
 
 void job_send_all(struct job_table *table)
@@ -438,6 +624,22 @@ void job_send_all(struct job_table *table)
 		for (struct job *p = table->heads[i]; p; p = p->next)
 			pump(table, p);
 	}
+}
+
+/* Whatever the last link may not have brought to its end. */
+static void resume(struct job_table *table, struct job *job)
+{
+	uint32_t count = job->ended ? group_count(&job->group) : 0;
+
+	job->end_sent = job->none_sent = false;
+	send_started(table, job);
+	if (count > 0)
+		send_survivors(table, job, count);
+	if (job->is_forgotten)
+		return;
+	backlog_rewind(&job->backlog);
+	acknowledge_input(table, job);
+	pump(table, job);
 }
 
 void job_resume_all(struct job_table *table)
@@ -453,13 +655,7 @@ void job_resume_all(struct job_table *table)
 			pack_u32(out, p->id);
 	}
 	for (size_t i = 0; i < JOB_HEADS; i++) {
-		for (struct job *p = table->heads[i]; p; p = p->next) {
-			backlog_rewind(&p->backlog);
-			p->end_sent = false;
-			/* An acknowledgement may have been lost with the last link. */
-			if (p->inlet.taken > 0)
-				acknowledge_input(table, p);
-			pump(table, p);
-		}
+		for (struct job *p = table->heads[i]; p; p = p->next)
+			resume(table, p);
 	}
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The commands that the daemon started, from AGENT_EXEC to AGENT_FORGET.
+ * The commands that the daemon started, from AGENT_EXEC to AGENT_FORGET, and on to the end of the
+ * last process that came of them.
  *
  * Output flows pipe -> backlog -> link. Reading stops when the backlog's window is full, sending
  * when the link is; neither waits for the other. The exit of a command is recorded at once, and
@@ -11,9 +12,9 @@
  */
 #pragma once
 
-#include "agent/backlog.h"
-#include "agent/inlet.h"
+#include "agent/group.h"
 #include "agent/launch.h"
+#include "agent/scarcity.h"
 #include "agent/uplink.h"
 #include "agent/watch.h"
 
@@ -32,18 +33,29 @@ struct job_table {
 	bool closed; /* the sandbox shuts down: no new ones */
 	int epoll_fd;
 	struct uplink *link;
+	uint64_t tick_ms; /* when job_tick() has something to do; 0: never */
 	struct launch_base base;
+	struct group_tree groups;
+	struct scarcity scarcity;
 };
 
-void job_table_init(struct job_table *table, int epoll_fd, struct uplink *link);
+/* group_fd: the directory of the sandbox's control group; -1: commands get no groups. */
+void job_table_init(struct job_table *table, int epoll_fd, int group_fd, struct uplink *link);
 
 int job_exec(struct job_table *table, const struct frame *frame) must_check;
 int job_stdin(struct job_table *table, const struct frame *frame) must_check;
 int job_stdin_close(struct job_table *table, const struct frame *frame) must_check;
 int job_signal(struct job_table *table, const struct frame *frame) must_check;
+int job_resize(struct job_table *table, const struct frame *frame) must_check;
 int job_ack(struct job_table *table, const struct frame *frame) must_check;
-/* One that still runs is on its own from then on: its pipes are closed, its end is not told. */
+/*
+ * One that still runs is on its own from then on: its pipes are closed, its exit is not told. While
+ * anybody is in its group it can be signalled, and the last one's end is told.
+ */
 int job_forget(struct job_table *table, const struct frame *frame) must_check;
+
+/* Gets ready for the next command, while nobody waits. */
+void job_prepare(struct job_table *table);
 
 /* A daemon attached: AGENT_HELLO, and all that was not acknowledged once more. */
 void job_resume_all(struct job_table *table);
@@ -51,7 +63,11 @@ void job_resume_all(struct job_table *table);
 /* The link takes bytes again. */
 void job_send_all(struct job_table *table);
 
-/* An event on one of a command's pipes. */
+/* What has to be tried again for as long as it takes, such as killing. Milliseconds; -1: none. */
+int job_patience_ms(const struct job_table *table);
+void job_tick(struct job_table *table);
+
+/* An event on one of a command's pipes, or in its group. */
 void job_ready(struct job_table *table, enum watch_role role, uint32_t id, uint32_t events);
 
 /* A child ended; false if it was none of the commands. */

@@ -15,8 +15,8 @@
 #include <grp.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -39,7 +39,7 @@
 struct shared {
 	const struct launch_base *base;
 	const struct payload_exec *exec;
-	const int *fds;
+	const struct launch_seat *seat;
 	const char *search; /* PATH, if argv[0] has to be looked up */
 	int stage;
 	int errnum;
@@ -118,18 +118,33 @@ in_child static void search(struct shared *shared)
 	errno = is_denied ? EACCES : ENOENT;
 }
 
-/* Session, descriptors, limit, identity: false with errno. */
+/*
+ * Group, session, terminal: false with errno. A thread that writes itself into a threaded group
+ * waits for nobody (12 us); a process that is moved waits for an RCU grace period.
+ */
+in_child static bool take_seat(const struct launch_seat *seat)
+{
+	if (seat->group_fd >= 0 && raw(SYS_write, seat->group_fd, "0", 1) < 0)
+		return false;
+	if (raw(SYS_setsid) < 0)
+		return false;
+	if (seat->is_terminal && raw(SYS_ioctl, seat->fds[0], TIOCSCTTY, 0) < 0)
+		return false;
+	for (int i = 0; i < 3; i++) {
+		if (seat->fds[i] >= 0 && raw(SYS_dup3, seat->fds[i], i, 0) < 0)
+			return false;
+	}
+	return true;
+}
+
+/* Seat, descriptors, limit, identity: false with errno. */
 in_child static bool set_up(const struct shared *shared)
 {
 	const struct launch_base *base = shared->base;
 	const struct payload_exec *exec = shared->exec;
 
-	if (raw(SYS_setsid) < 0)
+	if (!take_seat(shared->seat))
 		return false;
-	for (int i = 0; i < 3; i++) {
-		if (shared->fds[i] >= 0 && raw(SYS_dup3, shared->fds[i], i, 0) < 0)
-			return false;
-	}
 	if (raw(SYS_close_range, 3, ~0u, 0) < 0)
 		return false;
 	if (base->files.rlim_cur != base->files.rlim_max &&
@@ -177,10 +192,10 @@ static const char *path_of(char *const *envp)
 	return PATH_DEFAULT;
 }
 
-pid_t launch_run(const struct launch_base *base, const struct payload_exec *exec, const int fds[3],
-	int *ret_stage)
+pid_t launch_run(const struct launch_base *base, const struct payload_exec *exec,
+	const struct launch_seat *seat, int *ret_stage)
 {
-	struct shared shared = {.base = base, .exec = exec, .fds = fds};
+	struct shared shared = {.base = base, .exec = exec, .seat = seat};
 	char stack[STACK_LEN] not_cleared __attribute__((aligned(16)));
 	pid_t pid;
 	int errnum;

@@ -11,6 +11,7 @@
 #include "agent/oom.h"
 #include "agent/payload.h"
 
+#include <stdbool.h>
 #include <sys/resource.h>
 #include <sys/types.h>
 
@@ -25,10 +26,16 @@ struct launch_base {
 /* Called once at the start. Raises the agent's own limit of descriptors and drops its groups. */
 void launch_prepare(struct launch_base *ret_base);
 
+/* Where a command is put; the descriptors stay the caller's. */
+struct launch_seat {
+	int fds[3];	  /* its 0, 1 and 2; [0] < 0: the agent's own, which is /dev/null */
+	bool is_terminal; /* they are one, and shall be its controlling one */
+	int group_fd;	  /* cgroup.threads of the group it joins; -1: it stays in the agent's */
+};
+
 /*
- * Starts exec with fds as its 0, 1 and 2 (fds[0] < 0: the agent's own, which is /dev/null). The
- * pid; or -errno with *ret_stage (enum agent_stage), when the program never ran and nothing is
- * left.
+ * Starts exec. The pid; or -errno with *ret_stage (enum agent_stage), when the program never ran and
+ * nothing is left.
  */
-pid_t launch_run(const struct launch_base *base, const struct payload_exec *exec, const int fds[3],
-	int *ret_stage) must_check;
+pid_t launch_run(const struct launch_base *base, const struct payload_exec *exec,
+	const struct launch_seat *seat, int *ret_stage) must_check;

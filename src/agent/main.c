@@ -4,9 +4,9 @@
  *
  * Theory of operation
  *
- * The keeper starts it inside the finished sandbox, with /dev/null as descriptors 0-2 and the
- * lifeline as 3. It is one thread around one epoll (init.c), and it never blocks: whatever could is
- * left to a child. It keeps no state on disk and knows no secret; wire/agent.h is its whole
+ * The keeper starts it inside the finished sandbox, with /dev/null as descriptors 0-2, the lifeline
+ * as 3 and the directory of its control group as 4. It is one thread around one epoll (init.c), and
+ * it never blocks: whatever could is left to a child. It keeps no state on disk and knows no secret; wire/agent.h is its whole
  * contract.
  *
  *   lifeline --fd--> uplink --frames--> payload --> job: launch, inlet, backlog --> uplink
@@ -15,8 +15,10 @@
  *   init      the loop; a row for each kind of frame
  *   uplink    the link to the daemon of the day: frames in and out, waiting for nobody
  *   payload   frames taken apart (the part that is fuzzed)
- *   job       commands: launch starts one, inlet feeds it, backlog keeps its output until it is
- *             acknowledged, lineage signals all that came from it
+ *   job       commands: launch starts one, inlet feeds it, outlet reads it (pty makes both from
+ *             one device), backlog keeps its output until it is acknowledged, group has all that
+ *             came from it, scarcity says what the sandbox ran out of meanwhile; lineage stands in
+ *             for group where there are none (tests)
  *   helper    file requests: a forked child each, which runs one file_* from top to bottom in a
  *             dialog on its channel; path and walk are the two ways they have of naming files
  *
@@ -43,5 +45,5 @@
 
 int main(void)
 {
-	_exit(init_run(AGENT_LIFELINE_FD));
+	_exit(init_run(AGENT_LIFELINE_FD, AGENT_GROUP_FD));
 }

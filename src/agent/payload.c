@@ -51,6 +51,17 @@ int payload_signal_parse(const struct frame *frame, struct payload_signal *ret_s
 	return 0;
 }
 
+int payload_resize_parse(const struct frame *frame, struct payload_resize *ret_resize)
+{
+	struct unpack in = payload_of(frame);
+	struct payload_resize resize = {.columns = unpack_u16(&in), .rows = unpack_u16(&in)};
+
+	if (!unpack_done(&in))
+		return -EPROTO;
+	*ret_resize = resize;
+	return 0;
+}
+
 /* Steps over count strings, adding up the bytes that they take as C strings. */
 static void measure(struct unpack *in, uint32_t count, size_t *total)
 {

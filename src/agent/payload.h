@@ -34,6 +34,13 @@ struct payload_signal {
 
 int payload_signal_parse(const struct frame *frame, struct payload_signal *ret_signal) must_check;
 
+struct payload_resize {
+	uint16_t columns;
+	uint16_t rows;
+};
+
+int payload_resize_parse(const struct frame *frame, struct payload_resize *ret_resize) must_check;
+
 /* AGENT_ATTACH, AGENT_SHUTDOWN; AGENT_ACK; AGENT_STDIN_CLOSE, AGENT_FORGET. */
 int payload_u32_parse(const struct frame *frame, uint32_t *ret_value) must_check;
 int payload_u64_parse(const struct frame *frame, uint64_t *ret_value) must_check;

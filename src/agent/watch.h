@@ -19,6 +19,8 @@ enum watch_role {
 	WATCH_STDIN,
 	WATCH_STDOUT,
 	WATCH_STDERR,
+	WATCH_TERMINAL,
+	WATCH_GROUP,
 };
 
 /* events as for epoll_ctl. 0 or -errno. Closing the descriptor ends the watch. */

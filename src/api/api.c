@@ -5,6 +5,7 @@
 #include "base/number.h"
 #include "core/sandbox.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -74,6 +75,28 @@ json_t *api_signal_to_json(int signal_number)
 	else
 		snprintf(text, sizeof(text), "%d", signal_number);
 	return json_string(text);
+}
+
+int api_signal_parse(const json_t *value)
+{
+	const char *name = json_string_value(value);
+
+	if (json_is_integer(value)) {
+		json_int_t number = json_integer_value(value);
+
+		return number >= 1 && number <= SIGRTMAX ? (int)number : 0;
+	}
+	if (!name)
+		return 0;
+	if (strncmp(name, "SIG", 3) == 0)
+		name += 3;
+	for (int i = 1; i < NSIG; i++) {
+		const char *known = sigabbrev_np(i);
+
+		if (known && strcmp(known, name) == 0)
+			return i;
+	}
+	return 0;
 }
 
 int api_query_path(const struct request *req, char path[AGENT_PATH_MAX], struct err *err)

@@ -18,6 +18,8 @@ struct api {
 	const char *preview_domain;
 	unsigned preview_port;
 	uint64_t exec_output_max;    /* bytes kept of each stream of a buffered exec */
+	int spool_fd;		     /* a directory for files without a name */
+	atomic_bool is_leaving;	     /* the daemon closes; its clients are not to blame */
 	atomic_int packers;	     /* archive downloads under way */
 	json_t *openapi;	     /* the document, made once */
 	void (*shutdown)(void *arg); /* ends daemon, keeper and sandboxes */
@@ -43,6 +45,7 @@ struct api_doc {
 	int status;		   /* of success */
 	const char *answer;	   /* schema name, media type, or NULL for an empty answer */
 	const char *also;	   /* further statuses of success: "206 304", or NULL */
+	const char *also_answer;   /* their schema, if it is another */
 };
 
 /* The owner that a request acts for. */
@@ -71,6 +74,9 @@ int api_query_boolean(const struct request *req, const char *name, bool *ret_val
 
 /* "SIGKILL", or null for 0. */
 json_t *api_signal_to_json(int signal_number);
+
+/* The number of "SIGINT", "INT" or 2; 0 if it is no signal. */
+int api_signal_parse(const json_t *value);
 
 /* The path parameter of a file request, in its plain form. */
 int api_query_path(const struct request *req, char path[AGENT_PATH_MAX], struct err *err)

@@ -183,6 +183,15 @@ static int decode_empty(const struct field *field, const char *prefix, const jso
 	return 0;
 }
 
+static int decode_name_or_number(const struct field *field, const char *prefix, const json_t *value,
+	void *out, struct err *err)
+{
+	if (!json_is_string(value) && !json_is_integer(value))
+		return bad(err, prefix, field, "must be a string or a whole number");
+	*(const json_t **)place(field, out) = value;
+	return 0;
+}
+
 static int decode(const struct fields *fields, const char *prefix, const json_t *object, void *out,
 	struct err *err);
 
@@ -223,6 +232,8 @@ static const struct {
 		"\"items\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":65535}}",
 		"minItems", "maxItems"},
 	[FIELD_EMPTY_LIST] = {decode_empty, "{\"type\":\"array\",\"maxItems\":0}", NULL, NULL},
+	[FIELD_NAME_OR_NUMBER] = {decode_name_or_number,
+		"{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"integer\"}]}", NULL, NULL},
 	[FIELD_OBJECT] = {decode_object, "{\"type\":\"object\",\"additionalProperties\":false}",
 		NULL, NULL},
 };

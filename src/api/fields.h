@@ -22,7 +22,8 @@ enum field_type {
 	FIELD_STRING_LIST, /* json_t *, borrowed: an array of strings */
 	FIELD_PORT_LIST,   /* json_t *, borrowed: an array of distinct ports, 1-65535 */
 	FIELD_EMPTY_LIST,  /* json_t *, borrowed: an array that must be empty as yet */
-	FIELD_OBJECT,	   /* a struct of its own, described by sub */
+	FIELD_NAME_OR_NUMBER, /* json_t *, borrowed: a string or a whole number; the row checks it */
+	FIELD_OBJECT,	      /* a struct of its own, described by sub */
 };
 
 enum field_boolean { FIELD_UNSET = 0, FIELD_FALSE, FIELD_TRUE };

@@ -32,6 +32,19 @@ HANDLER(sandboxes_events);
 /* exec.c */
 HANDLER(exec_run);
 
+/* processes.c */
+HANDLER(processes_list);
+HANDLER(processes_get);
+HANDLER(processes_kill);
+HANDLER(processes_wait);
+HANDLER(processes_output);
+HANDLER(processes_stdin);
+HANDLER(processes_signal);
+HANDLER(processes_resize);
+
+/* terminals.c */
+HANDLER(terminals_open);
+
 /* files.c */
 HANDLER(files_read);
 HANDLER(files_head);
@@ -47,6 +60,8 @@ HANDLER(archives_unpack);
 HANDLER(archives_pack);
 
 /* The bodies they take. */
-extern const struct fields exec_fields;
+extern const struct fields processes_stdin_fields;
+extern const struct fields processes_signal_fields;
+extern const struct fields processes_resize_fields;
 extern const struct fields files_mkdir_fields;
 extern const struct fields files_move_fields;

@@ -44,7 +44,7 @@ static void add_response(json_t *responses, int status, const char *answer)
 		json_pack("{s:s}", "description", status == 304 ? "Not changed" : "Done");
 
 	snprintf(key, sizeof(key), "%d", status);
-	if (answer && status != 304)
+	if (answer && status != 204 && status != 304)
 		json_object_set_new(response, "content", content(answer));
 	json_object_set_new(responses, key, response);
 }
@@ -57,7 +57,8 @@ static json_t *responses_of(const struct api_doc *doc)
 
 	add_response(responses, doc->status, doc->answer);
 	for (const char *at = doc->also; at && *at; at += strcspn(at, " "), at += strspn(at, " "))
-		add_response(responses, (int)strtol(at, NULL, 10), doc->answer);
+		add_response(responses, (int)strtol(at, NULL, 10),
+			doc->also_answer ? doc->also_answer : doc->answer);
 	json_object_set_new(responses, "default", error);
 	return responses;
 }
@@ -77,6 +78,9 @@ static json_t *parameters_of(const struct route *route, const struct api_doc *do
 	if (strstr(route->path, "{id}"))
 		add_parameter(parameters, "id", "path", "The sandbox.", true,
 			parse("{\"type\":\"string\",\"pattern\":\"^[0-9a-z]{26}$\"}"));
+	if (strstr(route->path, "{process}"))
+		add_parameter(parameters, "process", "path", "The process: its id, or its pid.",
+			true, parse("{\"type\":\"string\",\"pattern\":\"^p?[1-9][0-9]*$\"}"));
 	for (size_t i = 0; i < doc->query_count; i++) {
 		const struct api_parameter *p = &doc->query[i];
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/routes.h"
 
+#include "api/command.h"
 #include "api/handlers.h"
 #include "api/sandbox_body.h"
 
@@ -21,6 +22,41 @@ static const struct api_parameter list_query[] = {
 	{"limit", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000,\"default\":100}",
 		"How many on a page.", false},
 	{"cursor", STRING, "next_cursor of the page before.", false},
+};
+
+static const struct api_parameter processes_query[] = {
+	{"status", "{\"type\":\"string\",\"enum\":[\"running\",\"exited\"]}",
+		"Only those in this state.", false},
+};
+
+static const struct api_parameter kill_query[] = {
+	{"kill_tree", "{\"type\":\"boolean\",\"default\":true}",
+		"Whether all that it started ends too, or only its main process.", false},
+};
+
+static const struct api_parameter wait_query[] = {
+	{"timeout_ms", "{\"type\":\"integer\",\"minimum\":1}",
+		"Answers after so long, even if it still runs.", false},
+};
+
+static const struct api_parameter output_query[] = {
+	{"from", "{\"type\":\"integer\",\"minimum\":0}",
+		"Resume after the event of this id. The header Last-Event-ID weighs more.", false},
+	{"follow", "{\"type\":\"boolean\",\"default\":true}",
+		"Whether to wait for what comes, or to end with what is there.", false},
+};
+
+static const struct api_parameter terminal_query[] = {
+	{"cols", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000,\"default\":80}", "Width.",
+		false},
+	{"rows", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000,\"default\":24}", "Height.",
+		false},
+	{"user", STRING, "Who the shell runs as: sandbox, root, or a uid.", false},
+	{"cwd", STRING, "Where it starts; /workspace.", false},
+	{"process", STRING, "Attach to this process instead of starting a shell.", false},
+	{"from", "{\"type\":\"integer\",\"minimum\":0}",
+		"Of an attached process: the first byte to be sent; else the last 256 KiB kept.",
+		false},
 };
 
 #define PATH_ROW                                                                                   \
@@ -49,10 +85,11 @@ static const struct api_parameter files_list_query[] = {
 	{"cursor", STRING, "next_cursor of the page before.", false},
 };
 
-#define ONE    "/v1/sandboxes/{id}"
-#define EVENTS "text/event-stream"
-#define BYTES  "application/octet-stream"
-#define TAR    "application/x-tar"
+#define ONE	"/v1/sandboxes/{id}"
+#define PROCESS ONE "/processes/{process}"
+#define EVENTS	"text/event-stream"
+#define BYTES	"application/octet-stream"
+#define TAR	"application/x-tar"
 
 static const struct route table[] = {
 	{"GET", "/healthz", service_health, ROUTE_OPEN,
@@ -111,7 +148,37 @@ static const struct route table[] = {
 
 	{"POST", ONE "/exec", exec_run, ROUTE_BODY,
 		DOC("Run a command; with Accept: text/event-stream, live", "exec",
-			.body = &exec_fields, .status = 200, .answer = "ExecResult")},
+			.body = &command_fields, .status = 200, .answer = "ExecResult",
+			.also = "201", .also_answer = "ProcessAnswer")},
+
+	{"GET", ONE "/processes", processes_list, 0,
+		DOC("List processes: those that run, and the last that ended", "processes",
+			QUERY(processes_query), .status = 200, .answer = "ProcessList")},
+	{"GET", PROCESS, processes_get, 0,
+		DOC("Look at a process, by its id or its pid", "processes", .status = 200,
+			.answer = "ProcessAnswer")},
+	{"DELETE", PROCESS, processes_kill, 0,
+		DOC("Kill a process with all that it started, and wait for its end", "processes",
+			QUERY(kill_query), .status = 204)},
+	{"GET", PROCESS "/wait", processes_wait, 0,
+		DOC("Wait until a process has ended", "processes", QUERY(wait_query), .status = 200,
+			.answer = "ProcessAnswer")},
+	{"GET", PROCESS "/output", processes_output, 0,
+		DOC("Replay and follow the output of a process; resumes after Last-Event-ID",
+			"processes", QUERY(output_query), .status = 200, .answer = EVENTS,
+			.also = "204")},
+	{"POST", PROCESS "/stdin", processes_stdin, ROUTE_BODY,
+		DOC("Write to standard input, and close it", "processes",
+			.body = &processes_stdin_fields, .status = 204)},
+	{"POST", PROCESS "/signal", processes_signal, ROUTE_BODY,
+		DOC("Send a signal", "processes", .body = &processes_signal_fields, .status = 204)},
+	{"POST", PROCESS "/resize", processes_resize, ROUTE_BODY,
+		DOC("Change the size of its terminal", "processes",
+			.body = &processes_resize_fields, .status = 204)},
+	{"GET", ONE "/terminal", terminals_open, ROUTE_WEBSOCKET,
+		DOC("A terminal as a WebSocket (subprotocol pty.v1): binary frames are bytes, text "
+		    "frames JSON control",
+			"processes", QUERY(terminal_query), .status = 101, .answer = NULL)},
 
 	{"GET", ONE "/files", files_read, 0,
 		DOC("Read a file, or a range of it", "files", QUERY(path_query), .status = 200,

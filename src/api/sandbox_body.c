@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/sandbox_body.h"
 
+#include "api/process_body.h"
+
 #include "base/clock.h"
 #include "model/egress_rule.h"
 #include "model/size.h"
@@ -374,14 +376,6 @@ static json_t *previews_to_json(const struct api *api, const struct sandbox_reco
 	return previews;
 }
 
-static json_t *termination_to_json(const struct sandbox_record *record)
-{
-	if (record->end_reason == END_NONE)
-		return json_null();
-	return json_pack("{s:s, s:o, s:o}", "reason", end_reason_name(record->end_reason), "signal",
-		api_signal_to_json(record->end_signal), "detail", text_to_json(record->end_detail));
-}
-
 /* The environment is left out: it is where people put secrets. */
 json_t *sandbox_to_json(const struct api *api, const struct sandbox_record *record)
 {
@@ -404,6 +398,7 @@ json_t *sandbox_to_json(const struct api *api, const struct sandbox_record *reco
 		previews_to_json(api, record), "created_at", time_to_json(record->created_at_ms),
 		"started_at", time_to_json(record->started_at_ms), "last_active_at",
 		time_to_json(record->last_active_at_ms), "expires_at",
-		time_to_json(record->expires_at_ms), "termination", termination_to_json(record),
-		"error_message", text_to_json(record->error_message));
+		time_to_json(record->expires_at_ms), "termination",
+		process_body_encode_termination(&record->end), "error_message",
+		text_to_json(record->error_message));
 }

@@ -222,7 +222,7 @@ HANDLER(sandboxes_delete)
 	int r = api_sandbox(req, context, &sandbox, err);
 
 	if (r == 0)
-		r = sandbox_delete(sandbox, err);
+		r = sandbox_delete(sandbox, END_OPERATOR, err);
 	if (r == 0)
 		request_answer_empty(req, 204);
 	return r;

@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <openssl/evp.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,24 +32,43 @@ size_t text_unfinished(const uint8_t *data, size_t len)
 	return 0;
 }
 
-/*
- * Whether bytes would be mostly escapes as a JSON string: a control character takes six bytes there
- * and a hundred times as long. A few do no harm; a stream of zeros is not text.
- */
+bool text_is_utf8(const uint8_t *data, size_t len)
+{
+	size_t at = 0;
+
+	while (at < len) {
+		uint64_t word, next, n;
+
+		/* Most text is ASCII: as long as it is, sixteen bytes at a time. */
+		for (; len - at >= 16; at += 16) {
+			memcpy(&word, data + at, sizeof(word));
+			memcpy(&next, data + at + 8, sizeof(next));
+			if ((word | next) & 0x8080808080808080u)
+				break;
+		}
+		do {
+			n = at < len ? text_character(data + at, len - at) : 0;
+			at += n;
+		} while (n > 1);
+		if (n == 0 && at < len)
+			return false;
+	}
+	return true;
+}
+
 static bool is_mostly_control(const uint8_t *data, size_t len)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < len; i++)
 		count += data[i] < 0x20 && data[i] != '\n' && data[i] != '\t' && data[i] != '\r';
-	return count > 64 + len / 16;
+	return count > TEXT_CONTROLS_MAX(len);
 }
 
 void text_set(json_t *object, const char *name, const uint8_t *data, size_t len)
 {
-	json_t *text = is_mostly_control(data, len)
-			       ? NULL
-			       : json_stringn(len ? (const char *)data : "", len);
+	bool is_text = text_is_utf8(data, len) && !is_mostly_control(data, len);
+	json_t *text = is_text ? json_stringn_nocheck(len ? (const char *)data : "", len) : NULL;
 	auto_free char *encoded = NULL;
 	char key[64];
 

@@ -32,6 +32,7 @@ enum err_kind {
 	ERR_TIMEOUT,	     /* did not answer in time */
 	ERR_NO_SPACE,	     /* the disk is full */
 	ERR_INTERNAL,	     /* a bug or a broken host: see the log */
+	ERR_UPGRADE,	     /* only over another protocol: ask for it */
 	ERR_KIND_COUNT,
 };
 

@@ -2,12 +2,24 @@
 #include "core/engine.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "core/alarm.h"
+#include "core/governor.h"
+#include "core/roll.h"
 #include "core/sandbox_state.h"
+#include "core/scribe.h"
 
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <search.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
+
+#define IDLE_MIN_MS 10000 /* used less than this ago is not idle, however short memory is */
 
 struct subscription {
 	struct subscription *next;
@@ -26,6 +38,12 @@ struct driver *engine_driver(struct engine *engine)
 	return engine->config.driver;
 }
 
+int engine_alarm(struct engine *engine, uint64_t ms, void (*ring)(void *arg),
+	void (*release)(void *arg), void *arg, struct alarm **ret_alarm, struct err *err)
+{
+	return alarm_open(engine->reactor, ms, ring, release, arg, ret_alarm, err);
+}
+
 int engine_open(const struct engine_config *config, struct engine **ret_engine, struct err *err)
 {
 	struct engine *engine = mem_new(sizeof(*engine));
@@ -42,6 +60,10 @@ int engine_open(const struct engine_config *config, struct engine **ret_engine, 
 	pthread_cond_init(&engine->work, &attr);
 	pthread_condattr_destroy(&attr);
 	r = reactor_open(&engine->reactor, err);
+	if (r == 0)
+		r = scribe_open(&engine->scribe, err);
+	if (r == 0)
+		r = governor_open(engine->reactor, &engine->governor, err);
 	if (r == 0)
 		r = reconcile(engine, err);
 	if (r == 0) {
@@ -80,6 +102,40 @@ static void count_in(const void *node, VISIT visit, void *arg)
 	census->sandboxes[census->count++] = sandbox_ref(*(struct sandbox *const *)node);
 }
 
+static bool is_idle(struct sandbox *sandbox)
+{
+	bool runs;
+
+	pthread_mutex_lock(&sandbox->state);
+	runs = sandbox->record.status == SANDBOX_RUNNING && sandbox->link && !sandbox->ending;
+	pthread_mutex_unlock(&sandbox->state);
+	return runs && clock_wall_ms() - atomic_load(&sandbox->last_active_ms) > IDLE_MIN_MS &&
+	       !roll_is_watched(sandbox);
+}
+
+struct sandbox *engine_find_idlest(struct engine *engine)
+{
+	struct sandbox *idlest = NULL;
+	struct census census = {0};
+
+	pthread_mutex_lock(&engine->lock);
+	twalk_r(engine->sandboxes, count_in, &census);
+	pthread_mutex_unlock(&engine->lock);
+	for (size_t i = 0; i < census.count; i++) {
+		struct sandbox *sandbox = census.sandboxes[i];
+
+		if (is_idle(sandbox) && (!idlest || atomic_load(&sandbox->last_active_ms) <
+							    atomic_load(&idlest->last_active_ms))) {
+			sandbox_unref(idlest);
+			idlest = sandbox;
+		} else {
+			sandbox_unref(sandbox);
+		}
+	}
+	free(census.sandboxes);
+	return idlest;
+}
+
 /* Cuts every link without ending what is behind it: the keeper holds on to the agents. */
 static void let_go(struct engine *engine)
 {
@@ -107,6 +163,7 @@ static void let_go(struct engine *engine)
 		while (sandbox->link)
 			pthread_cond_wait(&sandbox->changed, &sandbox->state);
 		pthread_mutex_unlock(&sandbox->state);
+		roll_let_go(sandbox);
 		sandbox_unref(sandbox);
 	}
 	free(census.sandboxes);
@@ -124,6 +181,8 @@ void engine_close(struct engine *engine)
 		pthread_join(engine->reaper, NULL);
 	if (engine->reactor)
 		let_go(engine);
+	scribe_close(engine->scribe);
+	governor_close(engine->governor);
 	reactor_close(engine->reactor);
 	for (size_t i = 0; i < engine->lost_count; i++)
 		sandbox_unref(engine->lost[i]);
@@ -132,6 +191,24 @@ void engine_close(struct engine *engine)
 	pthread_mutex_destroy(&engine->lock);
 	pthread_cond_destroy(&engine->work);
 	free(engine);
+}
+
+void engine_remove_logs(struct engine *engine, const char *sandbox_id)
+{
+	auto_fd int fd = openat(engine->config.logs_fd, sandbox_id,
+		O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+	struct dirent *entry;
+
+	if (!dir)
+		return;
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] != '.')
+			unlinkat(fd, entry->d_name, 0);
+	}
+	closedir(dir);
+	if (unlinkat(engine->config.logs_fd, sandbox_id, AT_REMOVEDIR) < 0)
+		log_error("the output of sandbox %s stays: %s", sandbox_id, strerror(errno));
 }
 
 /* --- events --- */

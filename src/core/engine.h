@@ -18,9 +18,13 @@ struct engine;
 struct sandbox;
 
 struct engine_config {
-	struct store *store;	/* borrowed */
-	struct driver *driver;	/* borrowed */
-	unsigned stop_grace_ms; /* what processes get between SIGTERM and SIGKILL */
+	struct store *store;	  /* borrowed */
+	struct driver *driver;	  /* borrowed */
+	unsigned stop_grace_ms;	  /* what processes get between SIGTERM and SIGKILL */
+	int logs_fd;		  /* borrowed: a directory for the output of processes */
+	uint64_t output_max;	  /* bytes kept of the output of one process */
+	unsigned process_history; /* ended processes remembered in each sandbox */
+	uint64_t memory_reserve;  /* idle sandboxes are stopped when the host has less left */
 };
 
 /* Makes rows and reality equal (reconcile.c), then starts the reaper. */
@@ -32,6 +36,12 @@ void engine_close(struct engine *engine);
 
 struct store *engine_store(struct engine *engine);
 struct driver *engine_driver(struct engine *engine);
+
+/* Rings once, ms from now; see alarm.h. */
+struct alarm;
+int engine_alarm(struct engine *engine, uint64_t ms, void (*ring)(void *arg),
+	void (*release)(void *arg), void *arg, struct alarm **ret_alarm, struct err *err)
+	must_check;
 
 /* An event of a sandbox: its type ("sandbox.running") and a JSON object as text. */
 typedef void (*engine_event_fn)(void *arg, uint64_t sequence, const char *type, const char *json);

@@ -1,53 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Frames from the agent come on the reactor's thread and are dealt with there, but for the end of a
+ * process that is kept: that is handed to the scribe, who writes it into the database and then reports
+ * it. Events are called without a lock, on copies of the list of watchers.
+ */
 #include "core/process.h"
 
 #include "base/clock.h"
-#include "base/fd.h"
 #include "base/log.h"
-#include "core/link.h"
-#include "core/sandbox_state.h"
+#include "core/governor.h"
+#include "core/process_state.h"
+#include "core/scribe.h"
 #include "wire/pack.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <signal.h>
-#include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
-#include <sys/epoll.h>
-#include <sys/timerfd.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #define ACK_STEP	  (64u << 10)
+#define INPUT_MAX	  (1u << 20) /* standard input that waits */
+#define INPUT_LOW	  (64u << 10)
 #define KILL_PATIENCE_MS  5000
 #define EXIT_TIMEOUT	  124
 #define SHELL_SIGNAL_BASE 128
+#define SURPLUS_MAX	  16
 
-struct process {
-	atomic_int refs;
-	struct process *next; /* in sandbox.processes; under sandbox.state */
-	struct sandbox *sandbox;
-	struct link *link;
-	uint32_t id;
-	const struct process_sink *sink;
-	void *arg;
-	uint64_t started_us;
+/* --- life --- */
 
-	/* The reactor's thread only. */
-	uint64_t offset; /* of the next output byte */
-	struct buf input;
-	uint64_t input_sent, input_taken;
-	bool input_open;
-	int timer_fd;
-	bool started, timed_out;
-
-	pthread_mutex_t lock; /* what follows */
-	uint64_t consumed, acked;
-	struct watch *timer;
-	bool running, ended, killed;
-};
-
-static struct process *process_ref(struct process *process)
+struct process *process_ref(struct process *process)
 {
 	atomic_fetch_add(&process->refs, 1);
 	return process;
@@ -58,65 +40,411 @@ void process_unref(struct process *process)
 	if (!process || atomic_fetch_sub(&process->refs, 1) > 1)
 		return;
 	buf_fini(&process->input);
-	fd_close(process->timer_fd);
+	output_log_unref(process->log);
+	process_record_fini(&process->record);
 	link_unref(process->link);
 	sandbox_unref(process->sandbox);
 	pthread_mutex_destroy(&process->lock);
 	free(process);
 }
 
+struct process *process_make(struct sandbox *sandbox, struct link *link)
+{
+	struct process *process = mem_new(sizeof(*process));
+
+	process->refs = 1;
+	process->sandbox = sandbox_ref(sandbox);
+	process->link = link;
+	process->input = BUF_INIT(INPUT_MAX);
+	process_record_init(&process->record);
+	memcpy(process->record.sandbox_id, sandbox->id, sizeof(process->record.sandbox_id));
+	pthread_mutex_init(&process->lock, NULL);
+	return process;
+}
+
+void process_read(struct process *process, struct process_record *ret_record)
+{
+	pthread_mutex_lock(&process->lock);
+	process_record_copy(ret_record, &process->record);
+	pthread_mutex_unlock(&process->lock);
+}
+
+struct output_log *process_log(struct process *process)
+{
+	return process->log;
+}
+
+/* --- watchers --- */
+
+static void watcher_unref(struct process_watcher *watcher)
+{
+	if (atomic_fetch_sub(&watcher->refs, 1) > 1)
+		return;
+	watcher->events->release(watcher->arg);
+	free(watcher);
+}
+
+bool process_watch(struct process *process, const struct process_events *events, void *arg)
+{
+	struct process_watcher *watcher = mem_new(sizeof(*watcher));
+	bool is_late;
+
+	watcher->refs = 1;
+	watcher->events = events;
+	watcher->arg = arg;
+	pthread_mutex_lock(&process->lock);
+	is_late = process->concluded;
+	if (!is_late) {
+		watcher->next = process->watchers;
+		process->watchers = watcher;
+	}
+	pthread_mutex_unlock(&process->lock);
+	if (is_late)
+		free(watcher);
+	return !is_late;
+}
+
+void process_unwatch(struct process *process, void *arg)
+{
+	struct process_watcher *found = NULL;
+
+	pthread_mutex_lock(&process->lock);
+	for (struct process_watcher **at = &process->watchers; *at; at = &(*at)->next) {
+		if ((*at)->arg == arg) {
+			found = *at;
+			*at = found->next;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&process->lock);
+	if (found)
+		watcher_unref(found);
+}
+
+/* The watchers of this moment, with a reference of each; most processes have one. */
+struct audience {
+	struct process_watcher *few[4], **all;
+	size_t count;
+};
+
+static void audience_gather(struct process *process, struct audience *audience)
+{
+	size_t count = 0;
+
+	pthread_mutex_lock(&process->lock);
+	for (struct process_watcher *w = process->watchers; w; w = w->next)
+		count++;
+	audience->all =
+		count <= array_len(audience->few) ? audience->few : mem_new(count * sizeof(void *));
+	audience->count = 0;
+	for (struct process_watcher *w = process->watchers; w; w = w->next) {
+		atomic_fetch_add(&w->refs, 1);
+		audience->all[audience->count++] = w;
+	}
+	pthread_mutex_unlock(&process->lock);
+}
+
+static void audience_leave(struct audience *audience)
+{
+	for (size_t i = 0; i < audience->count; i++)
+		watcher_unref(audience->all[i]);
+	if (audience->all != audience->few)
+		free(audience->all);
+}
+
+static void report_started(struct process *process, uint32_t pid)
+{
+	struct audience audience;
+
+	audience_gather(process, &audience);
+	for (size_t i = 0; i < audience.count; i++) {
+		struct process_watcher *w = audience.all[i];
+
+		if (w->events->started)
+			w->events->started(w->arg, pid);
+	}
+	audience_leave(&audience);
+}
+
+static void report_output(struct process *process, int stream, const uint8_t *data, size_t len)
+{
+	struct audience audience;
+
+	audience_gather(process, &audience);
+	for (size_t i = 0; i < audience.count; i++) {
+		struct process_watcher *w = audience.all[i];
+
+		if (w->events->output)
+			w->events->output(w->arg, stream, data, len);
+	}
+	audience_leave(&audience);
+}
+
+static void report_drained(struct process *process)
+{
+	struct audience audience;
+
+	audience_gather(process, &audience);
+	for (size_t i = 0; i < audience.count; i++) {
+		struct process_watcher *w = audience.all[i];
+
+		if (w->events->drained)
+			w->events->drained(w->arg);
+	}
+	audience_leave(&audience);
+}
+
+static void drop_watchers(struct process *process)
+{
+	struct process_watcher *watcher;
+
+	pthread_mutex_lock(&process->lock);
+	watcher = take_ptr(&process->watchers);
+	pthread_mutex_unlock(&process->lock);
+	while (watcher) {
+		struct process_watcher *next = watcher->next;
+
+		watcher_unref(watcher);
+		watcher = next;
+	}
+}
+
+/* From here on nobody can begin to watch. */
+static void report_ended(struct process *process)
+{
+	struct audience audience;
+
+	pthread_mutex_lock(&process->lock);
+	process->concluded = true;
+	pthread_mutex_unlock(&process->lock);
+	audience_gather(process, &audience);
+	for (size_t i = 0; i < audience.count; i++) {
+		struct process_watcher *w = audience.all[i];
+
+		if (w->events->ended)
+			w->events->ended(w->arg, &process->end);
+	}
+	audience_leave(&audience);
+	drop_watchers(process);
+}
+
+/* --- to the agent --- */
+
 /* A frame that cannot be sent means that the link is gone, and its loss ends the process. */
 static void tell(struct process *process, uint16_t kind, const void *payload, size_t len)
 {
-	int r = link_send(process->link, kind, process->id, payload, len, -1);
+	int r = link_send(process->link, kind, process->record.number, payload, len, -1);
 
 	if (r < 0 && r != -EPIPE)
 		log_warning("sandbox %s: frame %u not sent: %s", process->sandbox->id, kind,
 			strerror(-r));
 }
 
-static void send_signal(struct process *process, uint32_t signal_number)
+static void send_signal(struct process *process, int signal_number, bool whole_tree)
 {
 	struct buf payload = BUF_INIT(16);
 
-	pack_u32(&payload, signal_number);
-	pack_u8(&payload, 1);
+	pack_u32(&payload, (uint32_t)signal_number);
+	pack_u8(&payload, whole_tree);
 	tell(process, AGENT_SIGNAL, payload.data, payload.len);
 	buf_fini(&payload);
 }
 
-void process_kill(struct process *process)
+void process_kill(struct process *process, bool whole_tree)
 {
 	bool now;
 
 	pthread_mutex_lock(&process->lock);
-	now = process->running && !process->killed && !process->ended;
+	/* Once more does no harm: the tree of one that has ended may have survivors. */
+	now = process->running;
 	process->killed = true;
 	pthread_mutex_unlock(&process->lock);
 	if (now)
-		send_signal(process, SIGKILL);
+		send_signal(process, SIGKILL, whole_tree);
 }
 
-void process_consumed(struct process *process, size_t len)
+static int already_ended(const struct process *process, struct err *err)
 {
-	struct buf payload = BUF_INIT(16);
-	uint64_t ack = 0;
+	return err_explain(err, ERR_CONFLICT, "process_ended", NULL, "process p%u has ended",
+		process->record.number);
+}
+
+int process_signal(struct process *process, int signal_number, bool whole_tree, struct err *err)
+{
+	bool has_ended;
 
 	pthread_mutex_lock(&process->lock);
-	process->consumed += len;
-	if (process->consumed - process->acked >= ACK_STEP && !process->ended)
-		ack = process->acked = process->consumed;
+	has_ended = process->ending && (!whole_tree || process->record.survivors == 0);
 	pthread_mutex_unlock(&process->lock);
-	if (!ack)
-		return;
-	pack_u64(&payload, ack);
+	if (has_ended)
+		return already_ended(process, err);
+	if (signal_number == SIGKILL)
+		process_kill(process, whole_tree);
+	else
+		send_signal(process, signal_number, whole_tree);
+	return 0;
+}
+
+int process_resize(struct process *process, uint16_t columns, uint16_t rows, struct err *err)
+{
+	struct buf payload = BUF_INIT(8);
+	bool has_ended;
+
+	if (!process->record.is_pty)
+		return err_explain(err, ERR_CONFLICT, "not_a_terminal",
+			"start it with \"pty\": true", "process p%u has no terminal",
+			process->record.number);
+	pthread_mutex_lock(&process->lock);
+	has_ended = process->ending;
+	pthread_mutex_unlock(&process->lock);
+	if (has_ended)
+		return already_ended(process, err);
+	pack_u16(&payload, columns);
+	pack_u16(&payload, rows);
+	tell(process, AGENT_RESIZE, payload.data, payload.len);
+	buf_fini(&payload);
+	return 0;
+}
+
+void process_lose_survivors(struct process *process)
+{
+	pthread_mutex_lock(&process->lock);
+	process->record.survivors = 0;
+	pthread_mutex_unlock(&process->lock);
+}
+
+void process_send_ack(struct process *process, uint64_t offset)
+{
+	struct buf payload = BUF_INIT(16);
+
+	pack_u64(&payload, offset);
 	tell(process, AGENT_ACK, payload.data, payload.len);
 	buf_fini(&payload);
 }
 
+/* Acknowledges what was consumed, not for every few bytes. */
+static void acknowledge(struct process *process)
+{
+	uint64_t ack = 0;
+
+	pthread_mutex_lock(&process->lock);
+	if (process->consumed - process->acked >= ACK_STEP && !process->ending)
+		ack = process->acked = process->consumed;
+	pthread_mutex_unlock(&process->lock);
+	if (ack)
+		process_send_ack(process, ack);
+}
+
+static void go_on(void *arg)
+{
+	struct process *process = arg;
+
+	process->is_parked = false;
+	acknowledge(process);
+	process_unref(process);
+}
+
+/* The same for output that nobody waits for, when it is its turn. On the reactor's thread. */
+static void acknowledge_in_turn(struct process *process)
+{
+	struct governor *governor = process->sandbox->engine->governor;
+	uint64_t due;
+
+	pthread_mutex_lock(&process->lock);
+	due = process->consumed - process->acked;
+	pthread_mutex_unlock(&process->lock);
+	if (due < ACK_STEP || process->is_parked)
+		return;
+	if (governor_allows(governor, due)) {
+		acknowledge(process);
+	} else {
+		process->is_parked = true;
+		governor_park(governor, go_on, process_ref(process));
+	}
+}
+
+void process_consumed(struct process *process, uint64_t offset)
+{
+	pthread_mutex_lock(&process->lock);
+	if (process->is_paced && offset > process->consumed)
+		process->consumed = offset;
+	pthread_mutex_unlock(&process->lock);
+	acknowledge(process);
+}
+
+void process_unpace(struct process *process)
+{
+	pthread_mutex_lock(&process->lock);
+	process->is_paced = false;
+	process->consumed = process->record.output_bytes;
+	pthread_mutex_unlock(&process->lock);
+	acknowledge(process);
+}
+
+/* --- standard input --- */
+
+/* Sends what the agent has room for. The lock is held; the link's is a leaf. */
+static void push_input(struct process *process)
+{
+	uint64_t under_way = process->input_sent - process->input_taken;
+
+	if (!process->started)
+		return;
+	if (process->input.len > 0 && under_way < AGENT_STDIN_WINDOW) {
+		size_t room = AGENT_STDIN_WINDOW - (size_t)under_way;
+		size_t n = process->input.len < room ? process->input.len : room;
+
+		tell(process, AGENT_STDIN, process->input.data, n);
+		process->input_sent += n;
+		buf_consume(&process->input, n);
+		if (process->input.len == 0)
+			buf_fini(&process->input);
+	}
+	if (process->input_ends && process->input.len == 0) {
+		process->input_ends = false;
+		tell(process, AGENT_STDIN_CLOSE, NULL, 0);
+	}
+}
+
+static int add_input(
+	struct process *process, const void *data, size_t len, bool close, struct err *err)
+{
+	if (process->ending)
+		return already_ended(process, err);
+	if (!process->record.is_input_open)
+		return err_explain(err, ERR_CONFLICT, "stdin_closed",
+			"start it with \"stdin_open\": true",
+			"standard input of process p%u is closed", process->record.number);
+	if (process->input.len + len > INPUT_MAX)
+		return err_explain(err, ERR_RATE, "stdin_full", "send it again later",
+			"process p%u does not read: %zu bytes of input wait already",
+			process->record.number, process->input.len);
+	buf_append(&process->input, data, len);
+	if (close) {
+		/* A terminal goes on after an end of file: the program decides what that means. */
+		process->record.is_input_open = process->record.is_pty;
+		process->input_ends = true;
+	}
+	push_input(process);
+	return 0;
+}
+
+int process_write(struct process *process, const void *data, size_t len, bool close,
+	size_t *ret_waiting, struct err *err)
+{
+	int r;
+
+	pthread_mutex_lock(&process->lock);
+	r = add_input(process, data, len, close, err);
+	if (r == 0 && ret_waiting)
+		*ret_waiting = process->input.len;
+	pthread_mutex_unlock(&process->lock);
+	return r;
+}
+
 /* --- the end --- */
 
-static bool unlist(struct process *process)
+void process_unlist(struct process *process)
 {
 	struct sandbox *sandbox = process->sandbox;
 	bool found = false;
@@ -129,126 +457,263 @@ static bool unlist(struct process *process)
 			break;
 		}
 	}
+	pthread_cond_broadcast(&sandbox->changed);
 	pthread_mutex_unlock(&sandbox->state);
-	return found;
+	if (found)
+		process_unref(process);
 }
 
-/* Reports the end, once: whoever takes the process off the list. Drops the list's reference. */
-static void end(struct process *process, const struct process_end *how)
+bool process_claim_end(struct process *process, const struct process_end *end)
 {
-	struct watch *timer;
+	struct alarm *timer = NULL;
+	bool is_ours;
 
-	if (!unlist(process))
-		return;
 	pthread_mutex_lock(&process->lock);
-	process->ended = true;
-	timer = take_ptr(&process->timer);
+	is_ours = !process->ending;
+	if (is_ours) {
+		struct process_record *record = &process->record;
+
+		process->ending = true;
+		process->record.is_input_open = false;
+		process->end = *end;
+		record->exit_code = end->exit_code;
+		record->duration_us = end->duration_us;
+		record->end = end->how;
+		record->ended_at_ms = clock_wall_ms();
+		timer = take_ptr(&process->timer);
+	}
 	pthread_mutex_unlock(&process->lock);
-	watch_close(timer);
-	process->sink->ended(process->arg, how);
+	alarm_close(timer);
+	return is_ours;
+}
+
+/* Forgets the oldest that ended, so that no sandbox fills the disk with its past. */
+static void forget_surplus(struct sandbox *sandbox)
+{
+	struct engine *engine = sandbox->engine;
+	uint32_t numbers[SURPLUS_MAX];
+	struct err err;
+	int count = store_process_surplus(engine->config.store, sandbox->id,
+		engine->config.process_history, numbers, SURPLUS_MAX, &err);
+
+	for (int i = 0; i < count; i++) {
+		if (store_process_delete(engine->config.store, sandbox->id, numbers[i], &err) < 0)
+			break;
+		if (sandbox->logs_fd >= 0)
+			output_log_remove(sandbox->logs_fd, numbers[i]);
+	}
+}
+
+/* One that was not kept, but left somebody behind, is listed from now on. */
+static void write_end(struct process *process)
+{
+	struct store *store = process->sandbox->engine->config.store;
+	struct process_record record;
+	struct err err;
+	int r;
+
+	process_read(process, &record);
+	r = process->log ? store_process_update(store, &record, &err)
+			 : store_process_insert(store, &record, &err);
+	if (r < 0)
+		log_error("the end of process p%u of sandbox %s is not written: %s", record.number,
+			record.sandbox_id, err.message);
+	process_record_fini(&record);
+	forget_surplus(process->sandbox);
+}
+
+static bool has_survivors(struct process *process)
+{
+	bool has;
+
+	pthread_mutex_lock(&process->lock);
+	has = process->record.survivors > 0;
+	pthread_mutex_unlock(&process->lock);
+	return has;
+}
+
+static void report_end(struct process *process)
+{
+	tell(process, AGENT_FORGET, NULL, 0);
+	report_ended(process);
+	if (!has_survivors(process))
+		process_unlist(process);
+	else
+		pthread_cond_broadcast(&process->sandbox->changed);
+}
+
+void process_conclude(struct process *process)
+{
+	if (process->log || has_survivors(process))
+		write_end(process);
+	report_end(process);
+}
+
+void process_abandon(struct process *process)
+{
+	const struct process_end leaving = {.exit_code = SHELL_SIGNAL_BASE + SIGKILL,
+		.how = {.reason = END_OPERATOR, .signal = SIGKILL}};
+
+	if (process_claim_end(process, &leaving))
+		report_ended(process);
+}
+
+static void conclude_later(void *arg)
+{
+	struct process *process = arg;
+
+	process_conclude(process);
 	process_unref(process);
 }
 
-/* SIGKILL that we did not send: did the kernel do it for want of memory? */
-static bool was_oom(struct process *process)
+/* On the reactor's thread: what has to be written down is left to the scribe. */
+static void end(struct process *process, const struct process_end *how)
 {
-	struct sandbox *sandbox = process->sandbox;
-	struct driver *driver = engine_driver(sandbox->engine);
-	struct driver_stats stats;
-	struct err err;
-	bool oom;
-
-	if (driver->ops->stats(driver, sandbox->id, &stats, &err) < 0)
-		return false;
-	pthread_mutex_lock(&sandbox->state);
-	oom = stats.oom_kills > sandbox->oom_kills;
-	sandbox->oom_kills = stats.oom_kills;
-	pthread_mutex_unlock(&sandbox->state);
-	return oom;
+	if (!process_claim_end(process, how))
+		return;
+	if (process->log || has_survivors(process))
+		scribe_put(process->sandbox->engine->scribe, conclude_later, process_ref(process));
+	else
+		report_end(process);
 }
 
-static void judge(struct process *process, int status, struct process_end *how)
+/* What the agent reports beside the wait status. */
+struct exit_facts {
+	uint32_t oom_kills;
+	uint32_t refused_forks;
+	uint32_t flags;
+};
+
+static void set_detail(struct process_end *how, const char *fmt, uint32_t count)
 {
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	snprintf(how->how.detail, sizeof(how->how.detail), fmt, count);
+#pragma GCC diagnostic pop
+}
+
+/* Whose memory it was: the kernel names the victim, the driver remembers it. */
+static void describe_oom(struct process *process, struct process_end *how, uint32_t kills)
+{
+	struct driver *driver = engine_driver(process->sandbox->engine);
+	struct driver_stats stats = {0};
+	struct err ignored;
+
+	if (driver->ops->stats(driver, process->sandbox->id, &stats, &ignored) < 0 ||
+		!stats.oom_victim[0])
+		set_detail(how, "out of memory: the kernel killed %u of the sandbox's processes",
+			kills);
+	else
+		snprintf(how->how.detail, sizeof(how->how.detail),
+			"out of memory: the kernel killed %s at a limit of %llu bytes",
+			stats.oom_victim, (unsigned long long)stats.memory_limit_bytes);
+}
+
+/* What ended it beyond what it says itself: the limits it ran into. */
+static void judge_limits(
+	struct process *process, const struct exit_facts *facts, struct process_end *how)
+{
+	bool failed = how->how.signal != 0 || how->exit_code != 0;
+	bool was_killed =
+		how->how.signal == SIGKILL || how->exit_code == SHELL_SIGNAL_BASE + SIGKILL;
+
+	if (facts->oom_kills > 0) {
+		if (was_killed)
+			how->how.reason = END_OOM;
+		describe_oom(process, how, facts->oom_kills);
+	} else if (facts->refused_forks > 0) {
+		if (failed)
+			how->how.reason = END_PIDS_LIMIT;
+		set_detail(how, "the limit of processes was hit %u times while it ran",
+			facts->refused_forks);
+	} else if (failed && (facts->flags & AGENT_EXITED_DISK_FULL)) {
+		how->how.reason = END_DISK_FULL;
+		set_detail(how, "a disk it could write to was full at its end", 0);
+	}
+}
+
+static void judge(struct process *process, int status, const struct exit_facts *facts,
+	struct process_end *how)
+{
+	struct sandbox *sandbox = process->sandbox;
+	enum end_reason sandbox_reason;
 	bool killed;
 
 	pthread_mutex_lock(&process->lock);
 	killed = process->killed;
 	pthread_mutex_unlock(&process->lock);
-	if (WIFSIGNALED(status)) {
-		how->signal = WTERMSIG(status);
-		how->exit_code = SHELL_SIGNAL_BASE + how->signal;
-		how->reason = END_SIGNAL;
-	} else {
-		how->exit_code = WEXITSTATUS(status);
-		how->reason = END_EXITED;
-	}
-	if (process->timed_out) {
-		how->reason = END_TIMEOUT;
+	pthread_mutex_lock(&sandbox->state);
+	sandbox_reason = sandbox->ending ? sandbox->end_reason : END_NONE;
+	pthread_mutex_unlock(&sandbox->state);
+	how->how.reason = WIFSIGNALED(status) ? END_SIGNAL : END_EXITED;
+	how->how.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+	how->exit_code =
+		WIFSIGNALED(status) ? SHELL_SIGNAL_BASE + how->how.signal : WEXITSTATUS(status);
+	if (sandbox_reason != END_NONE) {
+		how->how.reason = sandbox_reason;
+	} else if (process->timed_out) {
+		how->how.reason = END_TIMEOUT;
 		how->exit_code = EXIT_TIMEOUT;
-	} else if (killed && how->signal == SIGKILL) {
-		how->reason = END_KILLED;
-	} else if (how->signal == SIGKILL && was_oom(process)) {
-		how->reason = END_OOM;
-	}
-}
-
-void process_end_all(struct sandbox *sandbox, enum end_reason reason)
-{
-	for (;;) {
-		struct process_end how = {.reason = reason,
-			.signal = SIGKILL,
-			.exit_code = SHELL_SIGNAL_BASE + SIGKILL};
-		struct process *process;
-
-		pthread_mutex_lock(&sandbox->state);
-		process = sandbox->processes ? process_ref(sandbox->processes) : NULL;
-		pthread_mutex_unlock(&sandbox->state);
-		if (!process)
-			return;
-		how.duration_us = clock_steady_us() - process->started_us;
-		end(process, &how);
-		process_unref(process);
+	} else if (killed && how->how.signal == SIGKILL) {
+		how->how.reason = END_KILLED;
+	} else {
+		judge_limits(process, facts, how);
 	}
 }
 
 /* --- frames --- */
 
-/* Standard input goes out as fast as the command takes it, within the agent's window. */
-static void push_input(struct process *process)
-{
-	while (process->input_sent < process->input.len &&
-		process->input_sent - process->input_taken < AGENT_STDIN_WINDOW) {
-		size_t room =
-			AGENT_STDIN_WINDOW - (size_t)(process->input_sent - process->input_taken);
-		size_t left = process->input.len - (size_t)process->input_sent;
-		size_t n = left < room ? left : room;
-
-		tell(process, AGENT_STDIN, process->input.data + process->input_sent, n);
-		process->input_sent += n;
-	}
-	if (process->input_open && process->input_sent == process->input.len) {
-		process->input_open = false;
-		tell(process, AGENT_STDIN_CLOSE, NULL, 0);
-	}
-}
-
 static int on_started(struct process *process, struct unpack *in)
 {
 	uint32_t pid = unpack_u32(in);
+	bool is_repeated;
 
-	if (!unpack_done(in) || process->started)
+	if (!unpack_done(in))
 		return -EPROTO;
+	pthread_mutex_lock(&process->lock);
+	is_repeated = process->started;
 	process->started = true;
-	process->sink->started(process->arg, pid);
+	process->record.pid = pid;
+	pthread_mutex_unlock(&process->lock);
+	if (is_repeated)
+		return process->is_adopted ? 0 : -EPROTO;
+	report_started(process, pid);
+	pthread_mutex_lock(&process->lock);
 	push_input(process);
+	pthread_mutex_unlock(&process->lock);
 	return 0;
+}
+
+/* Bytes that are new: into the log, then to whoever watches. */
+static void add_output(struct process *process, int stream, const uint8_t *data, size_t len)
+{
+	process->offset += len;
+	atomic_store(&process->sandbox->last_active_ms, clock_wall_ms());
+	if (process->log)
+		output_log_append(process->log, stream, data, len);
+	pthread_mutex_lock(&process->lock);
+	process->record.output_bytes = process->offset;
+	if (!process->is_paced)
+		process->consumed = process->offset;
+	pthread_mutex_unlock(&process->lock);
+	report_output(process, stream, data, len);
+	acknowledge_in_turn(process);
+}
+
+/* What a shell would say about a program that cannot be run. */
+static void say_not_run(struct process *process, int errnum)
+{
+	const char *program = json_string_value(json_array_get(process->record.argv, 0));
+	auto_free char *line = mem_printf("cannot run %s: %s\n", program, strerror(errnum));
+
+	add_output(process, 2, (const uint8_t *)line, strlen(line));
 }
 
 static int on_failed(struct process *process, struct unpack *in)
 {
 	uint8_t stage = unpack_u8(in);
 	struct process_end how = {
-		.errnum = (int)unpack_u32(in), .reason = END_EXITED, .exit_code = 126};
+		.errnum = (int)unpack_u32(in), .how.reason = END_EXITED, .exit_code = 126};
 
 	if (!unpack_done(in) || process->started || stage < AGENT_STAGE_SETUP ||
 		stage > AGENT_STAGE_EXEC)
@@ -259,37 +724,110 @@ static int on_failed(struct process *process, struct unpack *in)
 	if (how.errnum == ENOENT || how.errnum == ENOTDIR)
 		how.exit_code = 127;
 	how.duration_us = clock_steady_us() - process->started_us;
+	if (how.outcome == PROCESS_NOT_RUN)
+		say_not_run(process, how.errnum);
 	end(process, &how);
+	return 0;
+}
+
+/*
+ * The agent sends again what it believes was not acknowledged: of an adopted process some of that may be
+ * in the log already. And the disk may have lost some that was acknowledged; that is a cut.
+ */
+static int meet_offset(struct process *process, uint64_t offset, const uint8_t **data, size_t *len)
+{
+	if (offset == process->offset)
+		return 0;
+	if (!process->is_adopted)
+		return -EPROTO;
+	if (offset > process->offset) {
+		output_log_skip(process->log, offset);
+		process->offset = offset;
+		return 0;
+	}
+	if (offset + *len <= process->offset) {
+		*len = 0;
+		return 0;
+	}
+	*data += process->offset - offset;
+	*len -= process->offset - offset;
 	return 0;
 }
 
 static int on_output(struct process *process, struct unpack *in)
 {
-	uint64_t offset = unpack_u64(in), outstanding;
+	uint64_t offset = unpack_u64(in), acked;
 	uint8_t stream = unpack_u8(in);
 	size_t len = (size_t)(in->end - in->at);
+	const uint8_t *data = in->at;
 
 	/* An empty piece would not count against the window, however many there are. */
-	if (in->bad || len == 0 || offset != process->offset || (stream != 1 && stream != 2))
+	if (in->bad || len == 0 || offset > UINT64_MAX / 2 || (stream != 1 && stream != 2))
 		return -EPROTO;
 	pthread_mutex_lock(&process->lock);
-	outstanding = offset + len - process->acked;
+	acked = process->acked;
 	pthread_mutex_unlock(&process->lock);
-	if (outstanding > AGENT_OUTPUT_WINDOW)
+	if (!process->is_adopted && offset + len - acked > AGENT_OUTPUT_WINDOW)
 		return -EPROTO;
-	process->offset += len;
-	process->sink->output(process->arg, stream, in->at, len);
+	if (meet_offset(process, offset, &data, &len) < 0)
+		return -EPROTO;
+	if (len > 0)
+		add_output(process, stream, data, len);
 	return 0;
 }
 
 static int on_input_ack(struct process *process, struct unpack *in)
 {
-	uint64_t taken = unpack_u64(in);
+	uint64_t taken = unpack_u64(in), received = unpack_u64(in);
+	bool is_drained;
 
-	if (!unpack_done(in) || taken < process->input_taken || taken > process->input_sent)
+	if (!unpack_done(in) || taken > received)
 		return -EPROTO;
+	pthread_mutex_lock(&process->lock);
+	/* What a daemon before us had sent. */
+	if (process->is_adopted && received > process->input_sent)
+		process->input_sent = received;
+	if (taken < process->input_taken || taken > process->input_sent) {
+		pthread_mutex_unlock(&process->lock);
+		return -EPROTO;
+	}
 	process->input_taken = taken;
 	push_input(process);
+	is_drained = process->input.len < INPUT_LOW;
+	pthread_mutex_unlock(&process->lock);
+	if (is_drained)
+		report_drained(process);
+	return 0;
+}
+
+static void leave_list(void *arg)
+{
+	struct process *process = arg;
+	struct process_record record;
+	struct err err;
+
+	process_read(process, &record);
+	if (store_process_update(process->sandbox->engine->config.store, &record, &err) < 0)
+		log_error("process p%u of sandbox %s: %s", record.number, record.sandbox_id,
+			err.message);
+	process_record_fini(&record);
+	process_unlist(process);
+	process_unref(process);
+}
+
+static int on_survivors(struct process *process, struct unpack *in)
+{
+	uint32_t count = unpack_u32(in);
+	bool is_over;
+
+	if (!unpack_done(in))
+		return -EPROTO;
+	pthread_mutex_lock(&process->lock);
+	process->record.survivors = count;
+	is_over = count == 0 && process->ending;
+	pthread_mutex_unlock(&process->lock);
+	if (is_over)
+		scribe_put(process->sandbox->engine->scribe, leave_list, process_ref(process));
 	return 0;
 }
 
@@ -298,14 +836,19 @@ static int on_exited(struct process *process, struct unpack *in)
 	struct process_end how = {.outcome = PROCESS_RAN};
 	uint32_t status = unpack_u32(in);
 	uint64_t end_offset = unpack_u64(in);
+	struct exit_facts facts;
+	const uint8_t *none = NULL;
+	size_t no_len = 0;
 
-	how.cpu_us = unpack_u64(in);
-	how.peak_memory_bytes = unpack_u64(in);
+	how.how.cpu_us = unpack_u64(in);
+	how.how.peak_memory_bytes = unpack_u64(in);
 	how.duration_us = unpack_u64(in);
-	if (!unpack_done(in) || end_offset != process->offset)
+	facts.oom_kills = unpack_u32(in);
+	facts.refused_forks = unpack_u32(in);
+	facts.flags = unpack_u32(in);
+	if (!unpack_done(in) || meet_offset(process, end_offset, &none, &no_len) < 0)
 		return -EPROTO;
-	judge(process, (int)status, &how);
-	tell(process, AGENT_FORGET, NULL, 0);
+	judge(process, (int)status, &facts, &how);
 	end(process, &how);
 	return 0;
 }
@@ -318,6 +861,7 @@ static const struct {
 	{AGENT_FAILED, on_failed},
 	{AGENT_OUTPUT, on_output},
 	{AGENT_STDIN_ACK, on_input_ack},
+	{AGENT_SURVIVORS, on_survivors},
 	{AGENT_EXITED, on_exited},
 };
 
@@ -333,7 +877,7 @@ int process_frame(struct sandbox *sandbox, const struct frame *frame)
 	if (i == array_len(takers))
 		return -EPROTO;
 	pthread_mutex_lock(&sandbox->state);
-	for (process = sandbox->processes; process && process->id != frame->id;)
+	for (process = sandbox->processes; process && process->record.number != frame->id;)
 		process = process->next;
 	if (process)
 		process_ref(process);
@@ -346,37 +890,26 @@ int process_frame(struct sandbox *sandbox, const struct frame *frame)
 	return r;
 }
 
-/* --- the start --- */
-
-static void set_timer(int fd, uint64_t ms)
-{
-	struct itimerspec when = {.it_value = {.tv_sec = (time_t)(ms / 1000),
-					  .tv_nsec = (long)(ms % 1000) * 1000000}};
-
-	timerfd_settime(fd, 0, &when, NULL);
-}
+/* --- the timeout --- */
 
 /* First the timeout: kill it. Then, if the agent does not report its end, end it without. */
-static void on_timer(void *arg, uint32_t events)
+static void on_timeout(void *arg)
 {
 	struct process *process = arg;
-	uint64_t expirations;
+	struct process_end how = {.how = {.reason = END_TIMEOUT, .signal = SIGKILL},
+		.exit_code = EXIT_TIMEOUT,
+		.duration_us = clock_steady_us() - process->started_us};
 
-	(void)events;
-	if (read(process->timer_fd, &expirations, sizeof(expirations)) < 0)
-		return;
-	if (!process->timed_out) {
-		process->timed_out = true;
-		set_timer(process->timer_fd, KILL_PATIENCE_MS);
-		process_kill(process);
-	} else {
-		struct process_end how = {.reason = END_TIMEOUT,
-			.signal = SIGKILL,
-			.exit_code = EXIT_TIMEOUT,
-			.duration_us = clock_steady_us() - process->started_us};
-
+	if (process->timed_out) {
 		end(process, &how);
+		return;
 	}
+	process->timed_out = true;
+	pthread_mutex_lock(&process->lock);
+	if (process->timer)
+		alarm_set(process->timer, KILL_PATIENCE_MS);
+	pthread_mutex_unlock(&process->lock);
+	process_kill(process, process->record.kills_tree);
 }
 
 static void timer_released(void *arg)
@@ -384,25 +917,23 @@ static void timer_released(void *arg)
 	process_unref(arg);
 }
 
-static int start_timer(struct process *process, uint64_t timeout_ms, struct err *err)
+int process_start_timer(struct process *process, uint64_t ms, struct err *err)
 {
 	int r = 0;
 
-	process->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
-	if (process->timer_fd < 0)
-		return err_sys(err, "make a timer");
-	set_timer(process->timer_fd, timeout_ms);
 	pthread_mutex_lock(&process->lock);
-	if (!process->ended) {
+	if (!process->ending) {
 		process_ref(process);
-		r = watch_open(process->sandbox->engine->reactor, process->timer_fd, EPOLLIN,
-			on_timer, timer_released, process, &process->timer, err);
+		r = alarm_open(process->sandbox->engine->reactor, ms, on_timeout, timer_released,
+			process, &process->timer, err);
 		if (r < 0)
 			process_unref(process);
 	}
 	pthread_mutex_unlock(&process->lock);
 	return r;
 }
+
+/* --- the start --- */
 
 static void pack_strings(struct buf *out, const char *const *strings)
 {
@@ -418,13 +949,15 @@ static void pack_strings(struct buf *out, const char *const *strings)
 static int send_exec(struct process *process, const struct process_spec *spec, struct err *err)
 {
 	struct buf payload = BUF_INIT(AGENT_DOWN_MAX);
+	bool has_input = spec->input || spec->keeps_input_open;
 	int r;
 
-	pack_u32(&payload, spec->input ? AGENT_EXEC_STDIN : 0);
+	pack_u32(
+		&payload, (has_input ? AGENT_EXEC_STDIN : 0) | (spec->is_pty ? AGENT_EXEC_PTY : 0));
 	pack_u32(&payload, spec->uid);
 	pack_u32(&payload, spec->gid);
-	pack_u16(&payload, 80);
-	pack_u16(&payload, 24);
+	pack_u16(&payload, spec->columns);
+	pack_u16(&payload, spec->rows);
 	pack_str(&payload, spec->cwd);
 	pack_strings(&payload, spec->argv);
 	pack_strings(&payload, spec->env);
@@ -432,8 +965,8 @@ static int send_exec(struct process *process, const struct process_spec *spec, s
 		r = err_set(err, ERR_TOO_LARGE, "command and environment exceed %u bytes",
 			AGENT_DOWN_MAX);
 	else
-		r = link_send(
-			process->link, AGENT_EXEC, process->id, payload.data, payload.len, -1);
+		r = link_send(process->link, AGENT_EXEC, process->record.number, payload.data,
+			payload.len, -1);
 	if (r == -EPIPE)
 		err_set(err, ERR_CONFLICT, "sandbox %s ended meanwhile", process->sandbox->id);
 	else if (r == -EAGAIN)
@@ -443,19 +976,40 @@ static int send_exec(struct process *process, const struct process_spec *spec, s
 	return r;
 }
 
-static struct process *make_process(
-	struct sandbox *sandbox, struct link *link, const struct process_sink *sink, void *arg)
+/* Numbers go on where those in the database end. */
+static int number_processes(struct sandbox *sandbox, struct err *err)
 {
-	struct process *process = mem_new(sizeof(*process));
+	uint32_t last = 0;
+	bool is_known;
+	int r;
 
-	process->refs = 1;
-	process->sandbox = sandbox_ref(sandbox);
-	process->link = link;
-	process->sink = sink;
-	process->arg = arg;
-	process->timer_fd = -1;
-	pthread_mutex_init(&process->lock, NULL);
-	return process;
+	pthread_mutex_lock(&sandbox->state);
+	is_known = sandbox->is_numbered;
+	pthread_mutex_unlock(&sandbox->state);
+	if (is_known)
+		return 0;
+	r = store_process_last(sandbox->engine->config.store, sandbox->id, &last, err);
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&sandbox->state);
+	sandbox->is_numbered = true;
+	if (last > sandbox->next_process)
+		sandbox->next_process = last;
+	pthread_mutex_unlock(&sandbox->state);
+	return 0;
+}
+
+static int take_number(struct process *process, struct err *err)
+{
+	struct sandbox *sandbox = process->sandbox;
+	int r = number_processes(sandbox, err);
+
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&sandbox->state);
+	process->record.number = ++sandbox->next_process;
+	pthread_mutex_unlock(&sandbox->state);
+	return 0;
 }
 
 /* Lists it, unless the link was lost meanwhile: then nobody would end it. */
@@ -468,7 +1022,6 @@ static int list(struct process *process, struct err *err)
 	if (sandbox->link != process->link) {
 		r = err_set(err, ERR_CONFLICT, "sandbox %s ended meanwhile", sandbox->id);
 	} else {
-		process->id = ++sandbox->next_process;
 		process->next = sandbox->processes;
 		sandbox->processes = process_ref(process);
 	}
@@ -476,15 +1029,48 @@ static int list(struct process *process, struct err *err)
 	return r;
 }
 
-int process_new(struct sandbox *sandbox, const struct process_sink *sink, void *arg,
-	struct process **ret_process, struct err *err)
+int process_open_log(struct process *process, struct err *err)
+{
+	struct sandbox *sandbox = process->sandbox;
+	int r = sandbox_open_logs(sandbox, err);
+
+	if (r < 0)
+		return r;
+	return output_log_open(sandbox->logs_fd, process->record.number,
+		sandbox->engine->config.output_max, &process->log, err);
+}
+
+int process_new(struct sandbox *sandbox, struct process **ret_process, struct err *err)
 {
 	struct link *link;
 	int r = sandbox_use(sandbox, &link, err);
 
 	if (r == 0)
-		*ret_process = make_process(sandbox, link, sink, arg);
+		*ret_process = process_make(sandbox, link);
 	return r;
+}
+
+static void describe(struct process *process, const struct process_spec *spec)
+{
+	struct process_record *record = &process->record;
+
+	for (size_t i = 0; spec->argv[i]; i++)
+		json_array_append_new(record->argv, json_string(spec->argv[i]));
+	free(record->cwd);
+	record->cwd = mem_strdup(spec->cwd);
+	record->uid = spec->uid;
+	record->is_line = spec->is_line;
+	record->is_background = spec->is_background;
+	record->is_pty = spec->is_pty;
+	record->kills_tree = spec->kills_tree;
+	record->timeout_ms = spec->timeout_ms;
+	record->started_at_ms = clock_wall_ms();
+	process->started_us = clock_steady_us();
+	process->is_paced = spec->is_paced;
+	process->record.is_input_open = spec->keeps_input_open;
+	process->input_ends = spec->input && !spec->keeps_input_open;
+	if (spec->input)
+		buf_append(&process->input, spec->input, spec->input_len);
 }
 
 /* The command was sent: from now on it can be killed, and that may have been asked for already. */
@@ -497,33 +1083,60 @@ static void note_running(struct process *process)
 	killed = process->killed;
 	pthread_mutex_unlock(&process->lock);
 	if (killed)
-		send_signal(process, SIGKILL);
+		send_signal(process, SIGKILL, true);
+}
+
+/* Row and log, before anything can happen that would have to be written there. */
+static int keep(struct process *process, struct err *err)
+{
+	int r = process_open_log(process, err);
+
+	if (r == 0)
+		r = store_process_insert(
+			process->sandbox->engine->config.store, &process->record, err);
+	return r;
+}
+
+/* It never ran; whoever takes its end speaks for it. */
+static int give_up(struct process *process, int r)
+{
+	const struct process_end nothing = {.outcome = PROCESS_REFUSED};
+	struct err ignored;
+
+	/* If somebody ended it before us, the watchers have heard of that already. */
+	if (!process_claim_end(process, &nothing))
+		return 0;
+	if (process->log && store_process_delete(process->sandbox->engine->config.store,
+				    process->sandbox->id, process->record.number, &ignored) < 0)
+		log_error("sandbox %s: %s", process->sandbox->id, ignored.message);
+	pthread_mutex_lock(&process->lock);
+	process->concluded = true;
+	pthread_mutex_unlock(&process->lock);
+	if (process->running)
+		tell(process, AGENT_FORGET, NULL, 0);
+	drop_watchers(process);
+	process_unlist(process);
+	return r;
 }
 
 int process_run(struct process *process, const struct process_spec *spec, struct err *err)
 {
 	int r;
 
-	process->input = BUF_INIT(spec->input_len + 1);
-	process->input_open = spec->input != NULL;
-	if (spec->input)
-		buf_append(&process->input, spec->input, spec->input_len);
-	process->started_us = clock_steady_us();
-	r = list(process, err);
-	if (r < 0)
-		return r;
-	r = send_exec(process, spec, err);
+	describe(process, spec);
+	r = take_number(process, err);
+	if (r == 0 && spec->is_kept)
+		r = keep(process, err);
+	if (r == 0)
+		r = list(process, err);
+	if (r == 0)
+		r = send_exec(process, spec, err);
 	if (r == 0) {
 		note_running(process);
 		if (spec->timeout_ms > 0)
-			r = start_timer(process, spec->timeout_ms, err);
+			r = process_start_timer(process, spec->timeout_ms, err);
 		if (r < 0)
-			process_kill(process);
+			process_kill(process, true);
 	}
-	/* If somebody took it off the list before us, the sink has heard of its end already. */
-	if (r < 0 && unlist(process)) {
-		process_unref(process);
-		return r;
-	}
-	return 0;
+	return r < 0 ? give_up(process, r) : 0;
 }

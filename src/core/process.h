@@ -1,15 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A command in a sandbox.
+ * A command in a sandbox, from its start until nothing of it is left.
  *
- * Its output is handed to a sink as it comes. The sink takes bytes at its own pace: what it has not
- * yet consumed counts against the window, and when that is full the agent stops reading, so the
- * command waits. Its end is reported exactly once, also when the sandbox dies under it.
+ * A kept one has a row in the database and its output on disk (output_log.h): it goes on when its client
+ * leaves and when the daemon does, and can be looked at until the workspace is purged. Of one that is
+ * not kept (an exec whose answer is one document) nothing is written: it ends with its client, and a
+ * daemon that finds it without one ends it.
+ *
+ * Whoever is interested watches. Output is taken from the agent as fast as the disk takes it; if the
+ * process is paced, as fast as its reader says (process_consumed), and the command waits. The end is
+ * reported exactly once, also when the sandbox dies under it, and after it was written down.
  */
 #pragma once
 
 #include "base/buf.h"
+#include "core/output_log.h"
 #include "core/sandbox.h"
+#include "model/process_record.h"
 
 struct process;
 
@@ -20,59 +27,98 @@ struct process_spec {
 	uint32_t uid, gid;
 	const void *input; /* standard input, or NULL for none */
 	size_t input_len;
-	uint64_t timeout_ms; /* 0: none */
+	bool keeps_input_open; /* more may come with process_write */
+	bool is_line;	       /* argv is a shell and the line it was given */
+	bool is_background;
+	bool is_kept;
+	bool is_paced;
+	bool is_pty;
+	uint16_t columns, rows; /* of the terminal */
+	bool kills_tree;	/* the timeout ends all that came from it */
+	uint64_t timeout_ms;	/* 0: none */
 };
 
 enum process_outcome {
 	PROCESS_RAN,	 /* it ran and ended */
 	PROCESS_BAD_CWD, /* its directory could not be entered: errnum */
-	PROCESS_NOT_RUN, /* it could not be executed: errnum */
+	PROCESS_NOT_RUN, /* it could not be executed: errnum; its output says so */
 	PROCESS_REFUSED, /* it could not be set up (limits, say): errnum */
 };
 
 struct process_end {
 	enum process_outcome outcome;
 	int errnum;
-	enum end_reason reason;
 	int exit_code; /* 128+n for a signal, 124 for a timeout, as in a shell */
-	int signal;    /* 0: none */
 	uint64_t duration_us;
-	uint64_t cpu_us;
-	uint64_t peak_memory_bytes;
+	struct termination how;
 };
 
-struct process_sink {
+/* All but release may be NULL. None may block. */
+struct process_events {
 	/* It runs, as this pid inside. */
 	void (*started)(void *arg, uint32_t pid);
-	/* Bytes of stdout (1) or stderr (2). Each must be consumed later, or at once. */
+	/* Bytes of stdout (1) or stderr (2) came; of a kept one they are in its log by now. */
 	void (*output)(void *arg, int stream, const uint8_t *data, size_t len);
-	/* The end; nothing follows. The sink's reference of the process is dropped after it. */
+	/* Standard input was taken: there is room for more. */
+	void (*drained)(void *arg);
+	/* The end; only release follows. */
 	void (*ended)(void *arg, const struct process_end *end);
+	/* The watch is over, and with it its reference of arg. */
+	void (*release)(void *arg);
 };
 
-/*
- * Makes a process that does not run yet; the sandbox is woken if need be. The sink is called on the
- * reactor's thread and must not block. The caller gets a reference.
- */
-int process_new(struct sandbox *sandbox, const struct process_sink *sink, void *arg,
-	struct process **ret_process, struct err *err) must_check;
+/* Makes a process that does not run yet; the sandbox is woken if need be. Counted. */
+int process_new(struct sandbox *sandbox, struct process **ret_process, struct err *err) must_check;
+struct process *process_ref(struct process *process);
+void process_unref(struct process *process);
 
-/* Starts it. From here on the sink may be called, also before this returns. If it fails, the sink is
- * not called at all. */
+static inline void process_unrefp(struct process **process)
+{
+	process_unref(*process);
+}
+
+/*
+ * Starts it. From here on events may come, also before this returns. If it fails none come, and the
+ * watches are released.
+ */
 int process_run(struct process *process, const struct process_spec *spec, struct err *err)
 	must_check;
 
-void process_unref(struct process *process);
+/* Watches it, with a reference of arg that is the watch's; false if it has ended already, and then the
+ * reference stays the caller's. */
+bool process_watch(struct process *process, const struct process_events *events, void *arg)
+	must_check;
 
-/* The sink has dealt with len bytes. Any thread. */
-void process_consumed(struct process *process, size_t len);
+/* No event begins after it, but one may be under way. Harmless if the watch is over. */
+void process_unwatch(struct process *process, void *arg);
 
-/* Kills it with all its children; before process_run, as soon as it runs. */
-void process_kill(struct process *process);
+/* A copy of what is known of it now, which the caller ends with process_record_fini. */
+void process_read(struct process *process, struct process_record *ret_record);
+
+/* Its log, borrowed; NULL if it is not kept. */
+struct output_log *process_log(struct process *process);
+
+/* The reader of a paced one has dealt with all before offset. */
+void process_consumed(struct process *process, uint64_t offset);
+
+/* Its reader is gone, and it goes on: the pace is that of the disk. */
+void process_unpace(struct process *process);
+
+/*
+ * Adds to standard input, and closes it after that. All or nothing: ERR_RATE (stdin_full) when too much
+ * waits already. *ret_waiting, if asked for, is how much waits then.
+ */
+int process_write(struct process *process, const void *data, size_t len, bool close,
+	size_t *ret_waiting, struct err *err) must_check;
+
+int process_signal(struct process *process, int signal, bool whole_tree, struct err *err)
+	must_check;
+int process_resize(struct process *process, uint16_t columns, uint16_t rows, struct err *err)
+	must_check;
+
+/* Kills it, with all its children or alone; before process_run, as soon as it runs. */
+void process_kill(struct process *process, bool whole_tree);
 
 /* For link events (sandbox.c): hands a frame to the process it names. */
 struct frame;
 int process_frame(struct sandbox *sandbox, const struct frame *frame);
-
-/* Ends all processes of a sandbox whose agent is gone. */
-void process_end_all(struct sandbox *sandbox, enum end_reason reason);

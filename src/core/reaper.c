@@ -5,11 +5,13 @@
  * deletes those that outlived their time.
  */
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
-#include "core/process.h"
+#include "core/roll.h"
 #include "core/sandbox_state.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -33,16 +35,6 @@ static void settle_lost(struct engine *engine)
 	}
 }
 
-static bool is_busy(struct sandbox *sandbox)
-{
-	bool busy;
-
-	pthread_mutex_lock(&sandbox->state);
-	busy = sandbox->processes != NULL;
-	pthread_mutex_unlock(&sandbox->state);
-	return busy;
-}
-
 /* The row of one that is used all the time says otherwise, because a use is not written each time:
  * then it is written now, and the row is no longer due. */
 static void look_after(struct engine *engine, const char *id)
@@ -58,8 +50,8 @@ static void look_after(struct engine *engine, const char *id)
 	sandbox_read(sandbox, &record);
 	if (record.expires_at_ms && now >= record.expires_at_ms) {
 		log_info("sandbox %s reached the end of its lifetime", id);
-		r = sandbox_delete(sandbox, &err);
-	} else if (is_busy(sandbox)) {
+		r = sandbox_delete(sandbox, END_LIFETIME, &err);
+	} else if (roll_is_watched(sandbox)) {
 		r = store_sandbox_touch(engine->config.store, id, now, &err);
 	} else if (now - record.last_active_at_ms < record.idle_timeout_s * 1000) {
 		r = store_sandbox_touch(engine->config.store, id, record.last_active_at_ms, &err);
@@ -70,6 +62,34 @@ static void look_after(struct engine *engine, const char *id)
 	sandbox_record_fini(&record);
 	if (r < 0 && r != -ENOENT)
 		log_error("sandbox %s: %s", id, err.message);
+}
+
+/* What the kernel believes can be had without swapping; UINT64_MAX if it does not say. */
+static uint64_t available_memory(void)
+{
+	char text[2048], *line;
+
+	if (fd_read_file(AT_FDCWD, "/proc/meminfo", text, sizeof(text)) <= 0)
+		return UINT64_MAX;
+	line = strstr(text, "MemAvailable:");
+	return line ? strtoull(line + strlen("MemAvailable:"), NULL, 10) * 1024 : UINT64_MAX;
+}
+
+/* The host runs out of memory: the sandbox that was left alone longest is stopped, one in a round. */
+static void relieve_memory(struct engine *engine)
+{
+	auto_(sandbox_unrefp) struct sandbox *sandbox = NULL;
+	struct err err;
+
+	if (available_memory() >= engine->config.memory_reserve)
+		return;
+	sandbox = engine_find_idlest(engine);
+	if (!sandbox)
+		return;
+	log_warning("little memory is left: sandbox %s, which nobody uses, is stopped",
+		sandbox_id(sandbox));
+	if (sandbox_stop(sandbox, END_MEMORY_PRESSURE, &err) < 0)
+		log_error("sandbox %s: %s", sandbox_id(sandbox), err.message);
 }
 
 static bool is_closing(struct engine *engine)
@@ -92,6 +112,7 @@ static void make_round(struct engine *engine)
 		log_error("reaper: %s", err.message);
 	for (int i = 0; i < count && !is_closing(engine); i++)
 		look_after(engine, ids[i]);
+	relieve_memory(engine);
 }
 
 void *reaper_run(void *arg)

@@ -57,11 +57,17 @@ static int drop_unfinished(
 static int note_stopped(
 	struct engine *engine, struct sandbox_record *record, const char *why, struct err *err)
 {
+	int r;
+
 	record->status = SANDBOX_STOPPED;
-	record->end_reason = END_AGENT_LOST;
-	snprintf(record->end_detail, sizeof(record->end_detail), "%s", why);
+	record->end.reason = END_AGENT_LOST;
+	snprintf(record->end.detail, sizeof(record->end.detail), "%s", why);
+	record->end.signal = 0;
 	log_info("sandbox %s is stopped: %s", record->id, why);
-	return store_sandbox_update(engine->config.store, record, err);
+	r = store_sandbox_update(engine->config.store, record, err);
+	if (r == 0)
+		r = store_process_end_all(engine->config.store, record->id, &record->end, err);
+	return r;
 }
 
 /* Takes up one that should run. If it does not, or its agent does not answer, it is stopped. */

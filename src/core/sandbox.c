@@ -12,16 +12,18 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "core/link.h"
-#include "core/process.h"
+#include "core/roll.h"
 #include "core/sandbox_state.h"
 #include "wire/pack.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <search.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -53,6 +55,7 @@ struct sandbox *sandbox_ref(struct sandbox *sandbox)
 static void free_sandbox(struct sandbox *sandbox)
 {
 	sandbox_record_fini(&sandbox->record);
+	fd_close(sandbox->logs_fd);
 	pthread_mutex_destroy(&sandbox->life);
 	pthread_mutex_destroy(&sandbox->state);
 	pthread_cond_destroy(&sandbox->changed);
@@ -102,6 +105,7 @@ static struct sandbox *make_handle(
 	pthread_condattr_t attr;
 
 	sandbox->refs = 1;
+	sandbox->logs_fd = -1;
 	sandbox->engine = engine;
 	memcpy(sandbox->id, record->id, sizeof(sandbox->id));
 	pthread_mutex_init(&sandbox->life, NULL);
@@ -253,6 +257,30 @@ void sandbox_read(struct sandbox *sandbox, struct sandbox_record *ret_record)
 	ret_record->last_active_at_ms = atomic_load(&sandbox->last_active_ms);
 }
 
+/* Opened when it is first needed: most sandboxes keep no output. */
+int sandbox_open_logs(struct sandbox *sandbox, struct err *err)
+{
+	int parent = sandbox->engine->config.logs_fd;
+	auto_fd int fd = -1;
+	bool is_open;
+
+	pthread_mutex_lock(&sandbox->state);
+	is_open = sandbox->logs_fd >= 0;
+	pthread_mutex_unlock(&sandbox->state);
+	if (is_open)
+		return 0;
+	if (mkdirat(parent, sandbox->id, 0700) < 0 && errno != EEXIST)
+		return err_sys(err, "make the directory for the output of sandbox %s", sandbox->id);
+	fd = openat(parent, sandbox->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(err, "open the directory for the output of sandbox %s", sandbox->id);
+	pthread_mutex_lock(&sandbox->state);
+	if (sandbox->logs_fd < 0)
+		sandbox->logs_fd = take_fd(&fd);
+	pthread_mutex_unlock(&sandbox->state);
+	return 0;
+}
+
 /* --- writing down --- */
 
 /* Makes a changed copy, writes it, and then makes it the record. life is held. */
@@ -272,20 +300,17 @@ static int write_record(
 	return 0;
 }
 
-static int write_status(struct sandbox *sandbox, enum sandbox_status status, enum end_reason reason,
-	int signal_number, const char *detail, struct err *err)
+static int write_status(struct sandbox *sandbox, enum sandbox_status status,
+	const struct termination *end, struct err *err)
 {
 	struct sandbox_record changed;
 	int r;
 
 	sandbox_read(sandbox, &changed);
 	changed.status = status;
-	changed.end_reason = reason;
-	changed.end_signal = signal_number;
-	snprintf(changed.end_detail, sizeof(changed.end_detail), "%s", detail ? detail : "");
-	if (status == SANDBOX_RUNNING && reason == END_NONE) {
+	changed.end = *end;
+	if (status == SANDBOX_RUNNING)
 		changed.error_message[0] = '\0';
-	}
 	r = write_record(sandbox, &changed, err);
 	sandbox_record_fini(&changed);
 	if (r == 0)
@@ -311,34 +336,21 @@ int sandbox_change(struct sandbox *sandbox, void (*apply)(struct sandbox_record 
 
 /* --- the link --- */
 
-/* Processes of a daemon before us that nobody waits for: their client went with it. */
-static void end_strangers(
-	struct sandbox *sandbox, struct link *link, struct unpack *in, uint32_t count)
-{
-	for (uint32_t i = 0; i < count; i++) {
-		static const uint8_t kill_tree[] = {SIGKILL, 0, 0, 0, 1};
-		uint32_t id = unpack_u32(in);
-
-		if (in->bad)
-			return;
-		if (id > sandbox->next_process)
-			sandbox->next_process = id;
-		if (link_send(link, AGENT_SIGNAL, id, kill_tree, sizeof(kill_tree), -1) < 0 ||
-			link_send(link, AGENT_FORGET, id, NULL, 0, -1) < 0)
-			return;
-	}
-}
-
 static int on_hello(struct sandbox *sandbox, const struct frame *frame)
 {
 	struct unpack in = UNPACK_INIT(frame->payload, frame->len);
 	uint32_t version = unpack_u32(&in), count = unpack_u32(&in);
+	struct link *link;
 
 	if (in.bad || version != AGENT_VERSION || count > AGENT_PROCESSES_MAX)
 		return -EPROTO;
 	pthread_mutex_lock(&sandbox->state);
-	if (sandbox->link)
-		end_strangers(sandbox, sandbox->link, &in, count);
+	link = sandbox->link ? link_ref(sandbox->link) : NULL;
+	pthread_mutex_unlock(&sandbox->state);
+	if (link)
+		roll_call(sandbox, link, &in, count);
+	link_unref(link);
+	pthread_mutex_lock(&sandbox->state);
 	sandbox->greeted = true;
 	pthread_cond_broadcast(&sandbox->changed);
 	pthread_mutex_unlock(&sandbox->state);
@@ -353,7 +365,8 @@ static int on_frame(void *arg, const struct frame *frame)
 					  : process_frame(sandbox, frame);
 }
 
-/* The agent is gone. A verb that ends it knows; else the reaper finds out what happened. */
+/* The agent is gone. The verb that ends it knows; else the reaper finds out what happened. Whoever it is
+ * ends the processes too, with the reason. */
 static void on_lost(void *arg)
 {
 	struct sandbox *sandbox = arg;
@@ -366,7 +379,6 @@ static void on_lost(void *arg)
 	ending = sandbox->ending;
 	pthread_cond_broadcast(&sandbox->changed);
 	pthread_mutex_unlock(&sandbox->state);
-	process_end_all(sandbox, ending ? END_OPERATOR : END_AGENT_LOST);
 	link_unref(link);
 	if (!ending) {
 		pthread_mutex_lock(&engine->lock);
@@ -400,11 +412,19 @@ static struct timespec deadline_after(unsigned ms)
 	return ts;
 }
 
-/* Takes up a new link and greets the agent behind it. life is held. */
-static int open_link(struct sandbox *sandbox, int link_fd, struct err *err)
+static void greet(struct link *link)
 {
 	struct buf version = BUF_INIT(8);
-	struct link *link;
+
+	pack_u32(&version, AGENT_VERSION);
+	/* If it cannot be sent the link is lost, which whoever waits for the answer will see. */
+	(void)!link_send(link, AGENT_ATTACH, 0, version.data, version.len, -1);
+	buf_fini(&version);
+}
+
+/* Takes up a new link; a reference of it. life is held. */
+static int open_link(struct sandbox *sandbox, int link_fd, struct link **ret_link, struct err *err)
+{
 	int r;
 
 	pthread_mutex_lock(&sandbox->state);
@@ -416,13 +436,8 @@ static int open_link(struct sandbox *sandbox, int link_fd, struct err *err)
 		sandbox_unref(sandbox);
 		return r;
 	}
-	link = link_ref(sandbox->link);
+	*ret_link = link_ref(sandbox->link);
 	pthread_mutex_unlock(&sandbox->state);
-	pack_u32(&version, AGENT_VERSION);
-	/* If it cannot be sent the link is lost, which whoever waits for the answer will see. */
-	(void)!link_send(link, AGENT_ATTACH, 0, version.data, version.len, -1);
-	buf_fini(&version);
-	link_unref(link);
 	return 0;
 }
 
@@ -447,37 +462,47 @@ static int await_hello(struct sandbox *sandbox, struct link **ret_link, struct e
 }
 
 /* From now on the loss of the link is no surprise. A reference to it, or NULL if there is none. */
-static struct link *expect_end(struct sandbox *sandbox)
+static struct link *expect_end(struct sandbox *sandbox, enum end_reason reason)
 {
 	struct link *link;
 
 	pthread_mutex_lock(&sandbox->state);
 	sandbox->ending = true;
+	sandbox->end_reason = reason;
 	link = sandbox->link ? link_ref(sandbox->link) : NULL;
 	pthread_mutex_unlock(&sandbox->state);
 	return link;
 }
 
-/* Closes the link, if any, and waits until its last event is through. life is held. */
-static void disconnect_agent(struct sandbox *sandbox)
+/* Closes the link, if any, waits until its last event is through, and ends what ran. life is held. */
+static void disconnect_agent(struct sandbox *sandbox, const struct termination *how)
 {
-	struct link *link;
+	struct link *link = expect_end(sandbox, how->reason);
 
-	link = expect_end(sandbox);
-	if (!link)
-		return;
-	link_close(link);
-	link_unref(link);
-	pthread_mutex_lock(&sandbox->state);
-	while (sandbox->link)
-		pthread_cond_wait(&sandbox->changed, &sandbox->state);
-	pthread_mutex_unlock(&sandbox->state);
+	if (link) {
+		link_close(link);
+		link_unref(link);
+		pthread_mutex_lock(&sandbox->state);
+		while (sandbox->link)
+			pthread_cond_wait(&sandbox->changed, &sandbox->state);
+		pthread_mutex_unlock(&sandbox->state);
+	}
+	roll_end_all(sandbox, how);
 }
 
 /* Without waiting: one agent that does not answer must not hold up the start of the daemon. */
 int sandbox_adopt(struct sandbox *sandbox, int link_fd, struct err *err)
 {
-	return open_link(sandbox, link_fd, err);
+	struct link *link;
+	int r = open_link(sandbox, link_fd, &link, err);
+
+	if (r < 0)
+		return r;
+	r = roll_recall(sandbox, link, err);
+	if (r == 0)
+		greet(link);
+	link_unref(link);
+	return r;
 }
 
 /* --- starting and ending, life held --- */
@@ -489,10 +514,10 @@ static int explain_failure(struct sandbox *sandbox, int r, struct err *err)
 	struct driver_end how = {0};
 	struct err ignored;
 
-	link_unref(expect_end(sandbox));
+	link_unref(expect_end(sandbox, END_AGENT_LOST));
 	if (driver->ops->stop(driver, sandbox->id, &how, &ignored) < 0)
 		log_error("sandbox %s: %s", sandbox->id, ignored.message);
-	disconnect_agent(sandbox);
+	disconnect_agent(sandbox, &(struct termination){.reason = END_AGENT_LOST});
 	if (how.cause.kind != ERR_NONE) {
 		*err = how.cause;
 		return -err_class((enum err_kind)err->kind)->errnum;
@@ -512,26 +537,28 @@ static int bring_up(struct sandbox *sandbox, struct err *err)
 	struct link *link = NULL;
 	int link_fd = -1, r;
 
-	sandbox->oom_kills = 0;
 	r = driver->ops->start(driver, &spec, &link_fd, err);
 	if (r < 0)
 		return r;
-	r = open_link(sandbox, link_fd, err);
-	if (r == 0)
+	r = open_link(sandbox, link_fd, &link, err);
+	if (r == 0) {
+		greet(link);
+		link_unref(take_ptr(&link));
 		r = await_hello(sandbox, &link, err);
+	}
 	link_unref(link);
 	return r < 0 ? explain_failure(sandbox, r, err) : 0;
 }
 
 /* Gives processes a moment to end by themselves. Not worth it if there are none. */
-static void ask_to_end(struct sandbox *sandbox)
+static void ask_to_end(struct sandbox *sandbox, enum end_reason reason)
 {
 	unsigned grace_ms = sandbox->engine->config.stop_grace_ms;
 	struct timespec deadline = deadline_after(grace_ms + 500);
 	struct buf grace = BUF_INIT(8);
 	struct link *link;
 
-	link = expect_end(sandbox);
+	link = expect_end(sandbox, reason);
 	if (!link)
 		return;
 	pack_u32(&grace, grace_ms);
@@ -548,18 +575,32 @@ static void ask_to_end(struct sandbox *sandbox)
 	link_unref(link);
 }
 
-static int take_down(struct sandbox *sandbox, bool gently, struct err *err)
+/* What it has used by now; nothing if it does not run. */
+static void read_usage(struct sandbox *sandbox, struct termination *how)
+{
+	struct driver *driver = sandbox->engine->config.driver;
+	struct driver_stats stats;
+	struct err ignored;
+
+	if (driver->ops->stats(driver, sandbox->id, &stats, &ignored) < 0)
+		return;
+	how->cpu_us = stats.cpu_us;
+	how->peak_memory_bytes = stats.memory_peak_bytes;
+}
+
+static int take_down(
+	struct sandbox *sandbox, bool gently, const struct termination *how, struct err *err)
 {
 	struct driver *driver = sandbox->engine->config.driver;
 	bool paused = sandbox->record.status == SANDBOX_PAUSED;
 	int r;
 
 	if (gently && !paused)
-		ask_to_end(sandbox);
-	link_unref(expect_end(sandbox));
+		ask_to_end(sandbox, how->reason);
+	link_unref(expect_end(sandbox, how->reason));
 	r = driver->ops->stop(driver, sandbox->id, NULL, err);
 	if (r == 0)
-		disconnect_agent(sandbox);
+		disconnect_agent(sandbox, how);
 	return r;
 }
 
@@ -569,20 +610,28 @@ static bool seems_up(const struct sandbox *sandbox)
 	       sandbox->record.status == SANDBOX_PAUSED;
 }
 
-static void describe_end(
-	const struct driver_end *how, enum end_reason *reason, int *signal_number, char detail[160])
+/* It ended by itself. Who killed its first process, if the kernel did not for want of memory? */
+static void describe_end(const struct driver_end *how, struct termination *end)
 {
-	*reason = END_AGENT_LOST;
-	*signal_number = 0;
-	snprintf(detail, 160, "the sandbox ended by itself");
-	if (!how->ended)
-		return;
-	if (WIFSIGNALED(how->wait_status)) {
-		*signal_number = WTERMSIG(how->wait_status);
-		snprintf(detail, 160, "its first process was killed by signal %d", *signal_number);
+	const struct driver_stats *last = &how->last;
+	int status = how->wait_status;
+
+	*end = (struct termination){.reason = END_AGENT_LOST,
+		.cpu_us = last->cpu_us,
+		.peak_memory_bytes = last->memory_peak_bytes};
+	if (!how->ended) {
+		snprintf(end->detail, sizeof(end->detail), "the sandbox ended by itself");
+	} else if (!WIFSIGNALED(status)) {
+		snprintf(end->detail, sizeof(end->detail),
+			"its first process exited with status %d", WEXITSTATUS(status));
 	} else {
-		snprintf(detail, 160, "its first process exited with status %d",
-			WEXITSTATUS(how->wait_status));
+		end->signal = WTERMSIG(status);
+		if (end->signal == SIGKILL && last->oom_kills > 0)
+			end->reason = END_OOM;
+		snprintf(end->detail, sizeof(end->detail),
+			"its first process was killed by signal %d%s%s", end->signal,
+			last->oom_victim[0] ? "; the kernel last ended for want of memory: " : "",
+			last->oom_victim);
 	}
 }
 
@@ -591,9 +640,7 @@ static void settle(struct sandbox *sandbox)
 {
 	struct driver *driver = sandbox->engine->config.driver;
 	struct driver_end how = {0};
-	enum end_reason reason;
-	int signal_number;
-	char detail[160];
+	struct termination end;
 	struct err err;
 	bool lost;
 
@@ -607,9 +654,10 @@ static void settle(struct sandbox *sandbox)
 			err.message);
 		return;
 	}
-	describe_end(&how, &reason, &signal_number, detail);
-	log_warning("sandbox %s ended unexpectedly: %s", sandbox->id, detail);
-	if (write_status(sandbox, SANDBOX_STOPPED, reason, signal_number, detail, &err) < 0)
+	describe_end(&how, &end);
+	log_warning("sandbox %s ended unexpectedly: %s", sandbox->id, end.detail);
+	disconnect_agent(sandbox, &end);
+	if (write_status(sandbox, SANDBOX_STOPPED, &end, &err) < 0)
 		log_error("sandbox %s: %s", sandbox->id, err.message);
 }
 
@@ -638,6 +686,8 @@ static int finish(struct sandbox *sandbox, int r)
 
 /* --- verbs --- */
 
+static const struct termination by_operator = {.reason = END_OPERATOR};
+
 static int write_running(struct sandbox *sandbox, struct err *err)
 {
 	struct sandbox_record changed;
@@ -647,9 +697,8 @@ static int write_running(struct sandbox *sandbox, struct err *err)
 	sandbox_read(sandbox, &changed);
 	changed.status = SANDBOX_RUNNING;
 	changed.started_at_ms = changed.last_active_at_ms = now;
-	changed.end_reason = END_NONE;
-	changed.end_signal = 0;
-	changed.end_detail[0] = changed.error_message[0] = '\0';
+	changed.end = (struct termination){0};
+	changed.error_message[0] = '\0';
 	atomic_store(&sandbox->last_active_ms, now);
 	r = write_record(sandbox, &changed, err);
 	sandbox_record_fini(&changed);
@@ -667,7 +716,7 @@ static int wake(struct sandbox *sandbox, struct err *err)
 
 	if (r == 0) {
 		r = write_running(sandbox, err);
-		if (r < 0 && take_down(sandbox, false, &ignored) < 0)
+		if (r < 0 && take_down(sandbox, false, &by_operator, &ignored) < 0)
 			log_error("sandbox %s: %s", sandbox->id, ignored.message);
 		return r;
 	}
@@ -693,14 +742,17 @@ int sandbox_start(struct sandbox *sandbox, struct err *err)
 
 int sandbox_stop(struct sandbox *sandbox, enum end_reason reason, struct err *err)
 {
+	struct termination how = {.reason = reason};
 	int r = begin(sandbox, SANDBOX_STOP, err);
 
-	if (r == 0)
-		r = take_down(sandbox, true, err);
-	else if (r == 1)
+	if (r == 0) {
+		read_usage(sandbox, &how);
+		r = take_down(sandbox, true, &how, err);
+	} else if (r == 1) {
 		return finish(sandbox, r);
+	}
 	if (r == 0)
-		r = write_status(sandbox, SANDBOX_STOPPED, reason, 0, NULL, err);
+		r = write_status(sandbox, SANDBOX_STOPPED, &how, err);
 	return finish(sandbox, r);
 }
 
@@ -716,7 +768,7 @@ static int set_frozen(struct sandbox *sandbox, bool frozen, struct err *err)
 	if (r < 0)
 		return finish(sandbox, r);
 	r = write_status(
-		sandbox, frozen ? SANDBOX_PAUSED : SANDBOX_RUNNING, END_NONE, 0, NULL, err);
+		sandbox, frozen ? SANDBOX_PAUSED : SANDBOX_RUNNING, &(struct termination){0}, err);
 	/* One that is frozen and said to run would never answer. */
 	if (r < 0 && driver->ops->freeze(driver, sandbox->id, !frozen, &ignored) < 0)
 		log_error("sandbox %s: %s", sandbox->id, ignored.message);
@@ -736,15 +788,16 @@ int sandbox_resume(struct sandbox *sandbox, struct err *err)
 int sandbox_reset(struct sandbox *sandbox, struct err *err)
 {
 	struct driver *driver = sandbox->engine->config.driver;
+	struct termination how = {.reason = END_OPERATOR, .detail = "reset"};
 	int r = begin(sandbox, SANDBOX_RESET, err);
 	bool ran = seems_up(sandbox);
 
 	if (r == 0)
-		r = take_down(sandbox, false, err);
+		r = take_down(sandbox, false, &how, err);
 	/* Written first: a crash from here on leaves a stopped sandbox, emptied or not, never half of
 	 * one that claims to run. */
 	if (r == 0)
-		r = write_status(sandbox, SANDBOX_STOPPED, END_OPERATOR, 0, "reset", err);
+		r = write_status(sandbox, SANDBOX_STOPPED, &how, err);
 	if (r == 0)
 		r = driver->ops->clean(driver, sandbox->id, sandbox->record.slot,
 			DRIVER_PART_SYSTEM | DRIVER_PART_SCRATCH, err);
@@ -754,11 +807,11 @@ int sandbox_reset(struct sandbox *sandbox, struct err *err)
 }
 
 /* life is held. The row goes last: until then nobody can make another one of its id. */
-static int remove_one(struct sandbox *sandbox, struct err *err)
+static int remove_one(struct sandbox *sandbox, enum end_reason reason, struct err *err)
 {
 	struct driver *driver = sandbox->engine->config.driver;
 	struct err ignored;
-	int r = take_down(sandbox, false, err);
+	int r = take_down(sandbox, false, &(struct termination){.reason = reason}, err);
 
 	if (r < 0)
 		return r;
@@ -772,12 +825,12 @@ static int remove_one(struct sandbox *sandbox, struct err *err)
 	return r;
 }
 
-int sandbox_delete(struct sandbox *sandbox, struct err *err)
+int sandbox_delete(struct sandbox *sandbox, enum end_reason reason, struct err *err)
 {
 	int r;
 
 	pthread_mutex_lock(&sandbox->life);
-	r = sandbox->gone ? sandbox_not_found(sandbox->id, err) : remove_one(sandbox, err);
+	r = sandbox->gone ? sandbox_not_found(sandbox->id, err) : remove_one(sandbox, reason, err);
 	return finish(sandbox, r);
 }
 
@@ -800,7 +853,7 @@ static int purge(struct sandbox *sandbox, struct err *err)
 {
 	struct driver *driver = sandbox->engine->config.driver;
 	struct err ignored;
-	int r = take_down(sandbox, false, err);
+	int r = take_down(sandbox, false, &by_operator, err);
 
 	if (r < 0)
 		return r;
@@ -808,7 +861,9 @@ static int purge(struct sandbox *sandbox, struct err *err)
 		DRIVER_PART_ALL | DRIVER_PART_WORKSPACE, err);
 	if (r == 0)
 		r = forget(sandbox, store_workspace_delete, err);
-	else if (forget(sandbox, store_sandbox_delete, &ignored) < 0)
+	if (r == 0)
+		engine_remove_logs(sandbox->engine, sandbox->id);
+	else if (!sandbox->gone && forget(sandbox, store_sandbox_delete, &ignored) < 0)
 		log_error("sandbox %s: %s", sandbox->id, ignored.message);
 	if (sandbox->gone)
 		sandbox_announce(sandbox);
@@ -853,7 +908,7 @@ static void undo_create(struct sandbox *sandbox, bool kept_workspace)
 	struct err err;
 	int r = driver->ops->stop(driver, sandbox->id, NULL, &err);
 
-	disconnect_agent(sandbox);
+	disconnect_agent(sandbox, &by_operator);
 	if (r == 0)
 		r = driver->ops->clean(driver, sandbox->id, sandbox->record.slot, parts, &err);
 	if (r == 0)

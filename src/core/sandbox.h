@@ -43,7 +43,7 @@ int sandbox_resume(struct sandbox *sandbox, struct err *err) must_check;
 int sandbox_reset(struct sandbox *sandbox, struct err *err) must_check;
 
 /* Ends it and forgets it; the workspace stays for a later one of the same id. */
-int sandbox_delete(struct sandbox *sandbox, struct err *err) must_check;
+int sandbox_delete(struct sandbox *sandbox, enum end_reason reason, struct err *err) must_check;
 
 /* The same, and the workspace too. By id, because the sandbox may have been deleted before. */
 int sandbox_purge(struct engine *engine, const struct owner *owner, const char *id, struct err *err)

@@ -23,15 +23,19 @@ struct sandbox {
 	struct link *link; /* while it runs */
 	bool greeted;	   /* the agent said hello on this link */
 	bool ending;	   /* a verb is ending it, so the loss of the link is no surprise */
-	bool gone;	   /* deleted */
+	enum end_reason end_reason; /* why, while it is ending */
+	bool gone;		    /* deleted */
 	struct process *processes;
-	uint32_t next_process;
-	uint64_t oom_kills; /* seen so far */
+	uint32_t next_process; /* the last number that was given out */
+	bool is_numbered;      /* the database was asked for it */
+	int logs_fd;	       /* where the output of its processes is kept; -1 until needed */
 };
 
 struct engine {
 	struct engine_config config;
 	struct reactor *reactor;
+	struct scribe *scribe;
+	struct governor *governor;
 
 	pthread_mutex_t births; /* held while a row and its handle come or go together */
 
@@ -57,8 +61,17 @@ int sandbox_adopt(struct sandbox *sandbox, int link_fd, struct err *err) must_ch
 /* If its agent vanished: ends what is left of it and writes down how it ended. */
 void sandbox_settle(struct sandbox *sandbox);
 
+/* Makes logs_fd valid. */
+int sandbox_open_logs(struct sandbox *sandbox, struct err *err) must_check;
+
 /* Tells subscribers what it is now. */
 void sandbox_announce(struct sandbox *sandbox);
+
+/* The running sandbox that has not been used for longest, and is not being used; NULL if there is none. */
+struct sandbox *engine_find_idlest(struct engine *engine);
+
+/* Removes the kept output of all processes of a sandbox. */
+void engine_remove_logs(struct engine *engine, const char *sandbox_id);
 
 int reconcile(struct engine *engine, struct err *err) must_check;
 

@@ -18,6 +18,7 @@
 #include "store/store.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
 #include <openssl/sha.h>
@@ -28,6 +29,7 @@
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define CLOSE_GRACE_MS 5000
@@ -44,6 +46,7 @@ struct daemon {
 	struct server *server;
 	int signal_fd;
 	int shutdown_fd;
+	int logs_fd; /* the output of processes */
 	const char *hosts[HOSTS_MAX + 1];
 };
 
@@ -108,6 +111,17 @@ static int open_store(struct daemon *daemon, struct err *err)
 	return store_token_put(daemon->store, &admin, hash, err);
 }
 
+static int open_logs(struct daemon *daemon, struct err *err)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/state/logs", daemon->settings.data_dir);
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return err_sys(err, "make %s", path);
+	daemon->logs_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return daemon->logs_fd < 0 ? err_sys(err, "open %s", path) : 0;
+}
+
 static void request_shutdown(void *arg)
 {
 	struct daemon *daemon = arg;
@@ -140,6 +154,7 @@ static int open_server(struct daemon *daemon, struct err *err)
 	daemon->api.preview_domain = daemon->settings.preview_domain;
 	daemon->api.preview_port = colon ? (unsigned)strtoul(colon + 1, NULL, 10) : 0;
 	daemon->api.exec_output_max = daemon->settings.exec_output_max;
+	daemon->api.spool_fd = daemon->logs_fd;
 	daemon->api.openapi = openapi_make();
 	daemon->api.shutdown = request_shutdown;
 	daemon->api.shutdown_arg = daemon;
@@ -158,6 +173,10 @@ static int open_engine(struct daemon *daemon, struct err *err)
 	if (r < 0)
 		return r;
 	config.driver = daemon->driver;
+	config.logs_fd = daemon->logs_fd;
+	config.output_max = daemon->settings.output_max;
+	config.process_history = (unsigned)daemon->settings.process_history;
+	config.memory_reserve = daemon->settings.memory_reserve;
 	return engine_open(&config, &daemon->engine, err);
 }
 
@@ -242,7 +261,7 @@ static int open_all(struct daemon *daemon, struct err *err)
 		(r = listener_open(daemon->settings.api_bind, &daemon->listener, err)) < 0 ||
 		(r = premises_start_keeper(&daemon->settings, &daemon->premises, err)) < 0 ||
 		(r = premises_drop_privileges(&daemon->premises, err)) < 0 ||
-		(r = open_store(daemon, err)) < 0)
+		(r = open_store(daemon, err)) < 0 || (r = open_logs(daemon, err)) < 0)
 		return r;
 	daemon->signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
 	daemon->shutdown_fd = eventfd(0, EFD_CLOEXEC);
@@ -270,6 +289,7 @@ static void close_all(struct daemon *daemon, bool stop_all)
 
 	if (daemon->premises.address_fd > 0)
 		premises_write_address(&daemon->premises, "");
+	atomic_store(&daemon->api.is_leaving, true);
 	if (daemon->server)
 		server_close(daemon->server, CLOSE_GRACE_MS);
 	engine_close(daemon->engine);
@@ -281,12 +301,13 @@ static void close_all(struct daemon *daemon, bool stop_all)
 	if (daemon->driver)
 		daemon->driver->ops->close(daemon->driver);
 	store_close(daemon->store);
+	fd_close(daemon->logs_fd);
 	json_decref(daemon->api.openapi);
 }
 
 int main(int argc, char *argv[])
 {
-	static struct daemon daemon = {.signal_fd = -1, .shutdown_fd = -1};
+	static struct daemon daemon = {.signal_fd = -1, .shutdown_fd = -1, .logs_fd = -1};
 	enum log_level level;
 	struct err err = {0};
 	int exit_code = 0, r;

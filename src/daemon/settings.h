@@ -23,6 +23,9 @@ struct settings {
 	uint64_t idle_timeout_s;
 	uint64_t stop_grace_ms;
 	uint64_t exec_output_max;
+	uint64_t output_max;
+	uint64_t process_history;
+	uint64_t memory_reserve;
 	uint64_t workers;
 	struct resources resources; /* of a sandbox that asks for none */
 	bool stop_all;

@@ -26,13 +26,15 @@ struct driver_stats {
 	uint64_t pids;
 	uint64_t pids_limit;
 	uint64_t oom_kills;
+	char oom_victim[48]; /* the last process that was killed for want of memory; may be empty */
 };
 
 /* How a sandbox had ended before it was stopped. */
 struct driver_end {
-	bool ended;	  /* it was dead already */
-	int wait_status;  /* of its first process */
-	struct err cause; /* why it could not be built; kind ERR_NONE if it could */
+	bool ended;		  /* it was dead already */
+	int wait_status;	  /* of its first process */
+	struct err cause;	  /* why it could not be built; kind ERR_NONE if it could */
+	struct driver_stats last; /* what it had used, if it was dead already */
 };
 
 #define DRIVER_PART_SYSTEM    1u /* the writable system layer */

@@ -3,9 +3,12 @@
 
 #include "base/fd.h"
 #include "http/download.h"
+#include "http/exchange.h"
+#include "http/loop.h"
 #include "http/request_private.h"
 #include "http/server_private.h"
 #include "http/stream_private.h"
+#include "http/websocket_private.h"
 
 #include <errno.h>
 #include <jansson.h>
@@ -26,6 +29,8 @@ void answer_fini(struct answer *answer)
 	if (answer->stream)
 		stream_unbind(answer->stream);
 	stream_unref(answer->stream);
+	if (answer->websocket)
+		websocket_abandon(answer->websocket);
 	*answer = (struct answer){.fd = -1, .headers = answer->headers};
 }
 
@@ -114,6 +119,23 @@ static void bind_stream(struct request *req)
 		stream_finish(req->answer.stream);
 }
 
+/*
+ * The handshake is sent: the library's part ends here. It would tell of the request's end later, under
+ * a lock of its own that comes last in our order; so that is done now.
+ */
+static void upgrade(void *arg, struct MHD_Connection *connection, void *context, const char *early,
+	size_t len, MHD_socket sock, struct MHD_UpgradeResponseHandle *handle)
+{
+	struct request *req = arg;
+
+	(void)connection;
+	(void)context;
+	websocket_open(take_ptr(&req->answer.websocket), req->server, sock, early, len);
+	MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
+	loop_wake(req->loop);
+	exchange_leave(req);
+}
+
 static void drop_request(void *arg)
 {
 	request_unref(arg);
@@ -149,6 +171,9 @@ static struct MHD_Response *make_response(struct request *req)
 	case ANSWER_STREAM:
 		response = MHD_create_response_from_callback(
 			MHD_SIZE_UNKNOWN, 1, pull_stream, request_ref(req), drop_request);
+		break;
+	case ANSWER_WEBSOCKET:
+		response = MHD_create_response_for_upgrade(upgrade, req);
 		break;
 	}
 	return response;

@@ -11,8 +11,9 @@
 struct MHD_Connection;
 struct request;
 struct stream;
+struct websocket;
 
-enum answer_kind { ANSWER_NONE, ANSWER_BYTES, ANSWER_FD, ANSWER_STREAM };
+enum answer_kind { ANSWER_NONE, ANSWER_BYTES, ANSWER_FD, ANSWER_STREAM, ANSWER_WEBSOCKET };
 
 struct answer_header {
 	struct answer_header *next;
@@ -29,6 +30,7 @@ struct answer {
 	int fd;	       /* owned */
 	uint64_t size; /* of what fd gives; UINT64_MAX: until its end */
 	struct stream *stream;
+	struct websocket *websocket; /* until it is open */
 	struct answer_header *headers;
 };
 

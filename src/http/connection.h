@@ -38,6 +38,7 @@ struct connection {
 	struct poller_watch watch;
 	struct poller_alarm nudge_alarm;
 	unsigned nudges;
+	bool is_upgraded; /* no longer HTTP; only the connection's thread */
 
 	/* Of the sweep, and the number of requests whose headers were whole. */
 	unsigned heads, heads_seen;

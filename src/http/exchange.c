@@ -22,12 +22,18 @@
 #define UNKNOWN_BODY_MAX (16u * 1024)
 #define LINGER_MAX	 (32u * 1024 * 1024)
 
+static struct connection *client_of(struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return info->socket_context;
+}
+
 void *exchange_open(void *arg, const char *target, struct MHD_Connection *connection)
 {
 	struct loop *loop = arg;
-	const union MHD_ConnectionInfo *info =
-		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
-	struct connection *client = info->socket_context;
+	struct connection *client = client_of(connection);
 	struct request *req = request_new(loop, connection, client->sock, target);
 
 	req->client = client;
@@ -225,7 +231,7 @@ static bool linger(struct request *req, size_t *size)
 }
 
 static bool step(struct request *req, struct MHD_Connection *connection, const char *method,
-	const char *data, size_t *size)
+	const char *version, const char *data, size_t *size)
 {
 	enum request_phase phase;
 	bool at_head;
@@ -236,6 +242,7 @@ static bool step(struct request *req, struct MHD_Connection *connection, const c
 	pthread_mutex_unlock(&req->lock);
 	switch (phase) {
 	case PHASE_HEAD:
+		req->is_http_1_1 = strcmp(version, MHD_HTTP_VERSION_1_1) == 0;
 		return judge(req, connection, method);
 	case PHASE_GATHER:
 		return at_head ? leave_head(req) : gather(req, data, size);
@@ -268,10 +275,23 @@ enum MHD_Result exchange_step(void *arg, struct MHD_Connection *connection, cons
 
 	(void)arg;
 	(void)url;
-	(void)version;
 	if (atomic_load(&req->server->aborting))
 		return MHD_NO;
-	return step(req, connection, method, data, size) ? MHD_YES : MHD_NO;
+	return step(req, connection, method, version, data, size) ? MHD_YES : MHD_NO;
+}
+
+static void end_request(struct request *req)
+{
+	connection_end(req->client);
+	request_detach(req);
+	server_remove_request(req->server, req);
+	request_unref(req);
+}
+
+void exchange_leave(struct request *req)
+{
+	req->client->is_upgraded = true;
+	end_request(req);
 }
 
 void exchange_end(void *arg, struct MHD_Connection *connection, void **context,
@@ -280,13 +300,8 @@ void exchange_end(void *arg, struct MHD_Connection *connection, void **context,
 	struct request *req = *context;
 
 	(void)arg;
-	(void)connection;
 	(void)code;
-	if (!req)
-		return;
 	*context = NULL;
-	connection_end(req->client);
-	request_detach(req);
-	server_remove_request(req->server, req);
-	request_unref(req);
+	if (req && !client_of(connection)->is_upgraded)
+		end_request(req);
 }

@@ -80,6 +80,12 @@ static bool is_own_origin(const struct guard *guard, const char *origin)
 	return false;
 }
 
+/* A WebSocket is opened by a GET, and no browser asks us first (CORS) whether a page may. */
+static bool may_act(const struct headers *headers, enum method method)
+{
+	return (method != METHOD_GET && method != METHOD_HEAD) || headers_get(headers, "Upgrade");
+}
+
 int guard_check_source(const struct guard *guard, const struct headers *headers, enum method method,
 	struct err *err)
 {
@@ -97,7 +103,7 @@ int guard_check_source(const struct guard *guard, const struct headers *headers,
 	if (origin && !is_own_origin(guard, origin))
 		return err_explain(err, ERR_DENIED, "foreign_origin", NULL,
 			"a page of another origin may not use this server");
-	if (site && method != METHOD_GET && method != METHOD_HEAD &&
+	if (site && may_act(headers, method) &&
 		(strcasecmp(site, "cross-site") == 0 || strcasecmp(site, "same-site") == 0))
 		return err_explain(err, ERR_DENIED, "foreign_origin", NULL,
 			"a page of another site may not change anything here");

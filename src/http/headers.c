@@ -20,7 +20,10 @@ static const char *const list_names[] = {
 	"If-None-Match",
 	"Keep-Alive",
 	"Pragma",
+	"Sec-WebSocket-Extensions",
+	"Sec-WebSocket-Protocol",
 	"TE",
+	"Upgrade",
 	"Via",
 	"X-Forwarded-For",
 };

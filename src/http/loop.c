@@ -229,8 +229,8 @@ static struct MHD_Daemon *start_daemon(struct loop *loop)
 		{MHD_OPTION_SIGPIPE_HANDLED_BY_APP, 1, NULL},
 		{MHD_OPTION_END, 0, NULL},
 	};
-	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ERROR_LOG |
-			 MHD_USE_NO_LISTEN_SOCKET;
+	unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | MHD_ALLOW_UPGRADE |
+			 MHD_USE_ERROR_LOG | MHD_USE_NO_LISTEN_SOCKET;
 
 	return MHD_start_daemon(flags, 0, NULL, NULL, exchange_step, loop, MHD_OPTION_ARRAY,
 		options, MHD_OPTION_END);

@@ -28,7 +28,7 @@ void loop_close(struct loop *loop);
 /* Takes over an accepted, non-blocking socket. */
 void loop_take(struct loop *loop, int sock, const struct sockaddr *address, socklen_t len);
 
-/* After MHD_resume_connection(). */
+/* After MHD_resume_connection() or MHD_upgrade_action(). */
 void loop_wake(struct loop *loop);
 
 struct server *loop_server(const struct loop *loop);

@@ -4,10 +4,12 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "http/handling.h"
+#include "http/handshake.h"
 #include "http/loop.h"
 #include "http/request_private.h"
 #include "http/server_private.h"
 #include "http/stream_private.h"
+#include "http/websocket_private.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -404,6 +406,49 @@ void request_answer_fd(struct request *req, int status, const char *type, int fd
 void request_answer_stream(struct request *req, int status, const char *type, struct stream *stream)
 {
 	begin_answer(req, ANSWER_STREAM, status, type)->stream = stream_ref(stream);
+}
+
+static int read_handshake(
+	struct request *req, const char *protocol, struct handshake *ret_handshake, struct err *err)
+{
+	int r;
+
+	assert(req->match.route->flags & ROUTE_WEBSOCKET);
+	/* The HTTP library upgrades no other; a HEAD comes here because it is answered like a GET. */
+	if (req->method != METHOD_GET || !req->is_http_1_1)
+		r = err_set(err, ERR_UPGRADE, "a WebSocket begins with a GET over HTTP/1.1");
+	else
+		r = handshake_read(&req->headers, protocol, ret_handshake, err);
+	if (r < 0 && err->kind == ERR_UPGRADE) {
+		request_answer_header(req, "Connection", "Upgrade");
+		request_answer_header(req, "Upgrade", "websocket");
+		request_answer_header(req, "Sec-WebSocket-Version", HANDSHAKE_VERSION);
+	}
+	return r;
+}
+
+int request_check_websocket(struct request *req, const char *protocol, struct err *err)
+{
+	struct handshake ignored;
+
+	return read_handshake(req, protocol, &ignored, err);
+}
+
+int request_answer_websocket(struct request *req, const char *protocol, size_t capacity,
+	const struct websocket_events *events, void *arg, struct err *err)
+{
+	struct handshake handshake;
+	int r = read_handshake(req, protocol, &handshake, err);
+
+	if (r < 0)
+		return r;
+	begin_answer(req, ANSWER_WEBSOCKET, MHD_HTTP_SWITCHING_PROTOCOLS, NULL)->websocket =
+		websocket_new(capacity, events, arg);
+	request_answer_header(req, "Upgrade", "websocket");
+	request_answer_header(req, "Sec-WebSocket-Accept", handshake.accept);
+	if (handshake.has_protocols)
+		request_answer_header(req, "Sec-WebSocket-Protocol", protocol);
+	return 0;
 }
 
 void request_receive_to_fd(struct request *req, int fd, request_finish_fn finish, void *arg)

@@ -9,6 +9,7 @@
  *   loop.c       the thread that runs the library
  *   upload.c     a raw body on its way in       download.c  a descriptor on its way out
  *   answer.c     what is sent
+ *   websocket.c  what a request may be turned into
  *
  * Who owns it. A connection that waits is *suspended*: the library neither reads, writes nor closes
  * it, so `connection` and `sock` are good until somebody wakes it. One party at a time works on a
@@ -16,7 +17,7 @@
  * exception is request_read(), where handler and connection run side by side and share what stands
  * under `lock`. Counted: the connection, a queued or running job, a hold, a callback of the poller.
  *
- * Lock order: accepting, clients, server, connection, stream, request, poller, libmicrohttpd's own.
+ * Lock order: accepting, clients, server, connection, stream, websocket, request, poller, libmicrohttpd's own.
  */
 #pragma once
 
@@ -75,6 +76,7 @@ struct request {
 	char id[REQUEST_ID_MAX + 1];
 	const char *raw_target;
 	enum method method;
+	bool is_http_1_1;
 	struct target target;
 	struct headers headers;
 	struct router_match match;

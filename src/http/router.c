@@ -70,6 +70,8 @@ static void add_route(struct router *router, const struct route *route)
 	unsigned variables = 0;
 
 	assert(at[0] == '/' && method < METHOD_COUNT);
+	assert(!(route->flags & ROUTE_WEBSOCKET) ||
+		(method == METHOD_GET && !(route->flags & (ROUTE_BODY | ROUTE_RAW_BODY))));
 	while (at[0] == '/' && at[1] != '\0') {
 		const char *segment = at + 1;
 		size_t len = strcspn(segment, "/");

@@ -14,6 +14,7 @@
 #include "http/request_private.h"
 #include "http/server_private.h"
 #include "http/stream.h"
+#include "http/websocket_private.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -165,6 +166,7 @@ static void sweep(void *owner, uint32_t events)
 
 	(void)events;
 	connection_sweep(server);
+	websocket_sweep(server, clock_steady_ms());
 	if (!atomic_load(&server->closing))
 		poller_set_alarm(server->poller, &server->sweep_alarm,
 			clock_steady_ms() + CONNECTION_SWEEP_MS);
@@ -298,7 +300,7 @@ static void wait_for_requests(struct server *server, unsigned grace_ms)
 		until.tv_nsec -= 1000000000;
 	}
 	pthread_mutex_lock(&server->lock);
-	while (server->running > 0 &&
+	while ((server->running > 0 || server->websockets) &&
 		pthread_cond_timedwait(&server->changed, &server->lock, &until) != ETIMEDOUT)
 		continue;
 	pthread_mutex_unlock(&server->lock);
@@ -322,10 +324,12 @@ void server_close(struct server *server, unsigned grace_ms)
 	atomic_store(&server->closing, true);
 	stop_accepting(server);
 	finish_streams(server);
+	websocket_close_all(server);
 	wait_for_requests(server, grace_ms);
 	abort_requests(server);
 	for (unsigned i = 0; server->loops && i < server->loop_count; i++)
 		loop_close(server->loops[i]);
+	websocket_cut_all(server);
 	workers_close(server->workers);
 	poller_close(server->poller);
 	free(server->loops);

@@ -17,9 +17,10 @@
 struct listener;
 struct server;
 
-#define ROUTE_OPEN     1u /* no token needed */
-#define ROUTE_RAW_BODY 2u /* the body is not JSON; the handler takes it */
-#define ROUTE_BODY     4u /* has a JSON body (on other routes any body is 400) */
+#define ROUTE_OPEN	1u /* no token needed */
+#define ROUTE_RAW_BODY	2u /* the body is not JSON; the handler takes it */
+#define ROUTE_BODY	4u /* has a JSON body (on other routes any body is 400) */
+#define ROUTE_WEBSOCKET 8u /* a GET that may be turned into a WebSocket (http/websocket.h) */
 
 typedef int (*route_handler)(struct request *req, void *context, struct err *err);
 
@@ -61,8 +62,8 @@ int server_open(const struct server_config *config, struct server **ret_server, 
 uint16_t server_port(const struct server *server);
 
 /*
- * Takes no new connection, ends event streams, lets running requests finish for up to grace_ms, then cuts
- * the connections and frees all. Handlers that run even then are waited for. A held request may be
- * released later still.
+ * Takes no new connection, ends event streams, closes WebSockets (1001), lets them and running requests
+ * finish for up to grace_ms, then cuts the connections and frees all. Handlers that run even then are
+ * waited for. A held request may be released later still.
  */
 void server_close(struct server *server, unsigned grace_ms);

@@ -13,6 +13,7 @@
 
 struct connection;
 struct loop;
+struct websocket;
 
 struct server {
 	atomic_uint refs; /* server_open's, and one for each request */
@@ -46,6 +47,7 @@ struct server {
 	pthread_cond_t changed;
 	struct request *requests;
 	unsigned running; /* past their headers and not over */
+	struct websocket *websockets;
 };
 
 struct server *server_ref(struct server *server);

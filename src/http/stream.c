@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A ring that starts small and doubles up to its capacity, so that thousands of quiet streams cost
- * little. Lock order: the stream's lock, then the request's (taken by the consumer's callbacks).
+ * A ring between two threads. Lock order: the stream's lock, then the request's (taken by the consumer's
+ * callbacks).
  */
 #include "http/stream.h"
 
 #include "base/clock.h"
+#include "http/ring.h"
 #include "http/stream_private.h"
 
 #include <assert.h>
@@ -13,9 +14,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
-#include <string.h>
-
-#define FIRST_SIZE 4096
 
 static const char ping[] = ": ping\n\n";
 
@@ -26,14 +24,12 @@ struct stream {
 	size_t capacity;
 
 	pthread_mutex_t lock;
-	char *data;
-	size_t size;	/* of data */
-	size_t head;	/* where the next byte to send lies */
-	size_t len;	/* bytes waiting */
-	size_t refused; /* the offer that did not fit; 0 if none since the last call of room */
+	struct ring ring; /* what waits */
+	size_t refused;	  /* the offer that did not fit; 0 if none since the last call of room */
 	bool finished;
 	bool is_gone;
 	bool asleep;
+	bool poked; /* since the last pull began */
 	bool was_bound;
 	uint64_t active_ms;
 	unsigned heartbeat_ms;
@@ -56,6 +52,12 @@ struct stream *stream_new(size_t capacity, const struct stream_events *events, v
 	return stream;
 }
 
+struct stream *stream_new_pulled(const struct stream_events *events, void *arg)
+{
+	assert(events->pull);
+	return stream_new(sizeof(ping), events, arg);
+}
+
 struct stream *stream_ref(struct stream *stream)
 {
 	atomic_fetch_add(&stream->refs, 1);
@@ -67,48 +69,8 @@ void stream_unref(struct stream *stream)
 	if (!stream || atomic_fetch_sub(&stream->refs, 1) != 1)
 		return;
 	pthread_mutex_destroy(&stream->lock);
-	free(stream->data);
+	ring_fini(&stream->ring);
 	free(stream);
-}
-
-/* Makes the ring at least `need` large, with what is in it at its beginning. */
-static int grow(struct stream *stream, size_t need)
-{
-	size_t size = stream->size ? stream->size : FIRST_SIZE;
-	size_t until_end = stream->size - stream->head;
-	char *data;
-
-	if (need <= stream->size)
-		return 0;
-	while (size < need)
-		size *= 2;
-	if (need <= stream->capacity && size > stream->capacity)
-		size = stream->capacity;
-	data = malloc(size);
-	if (!data)
-		return -ENOMEM;
-	if (stream->len <= until_end) {
-		if (stream->len > 0)
-			memcpy(data, stream->data + stream->head, stream->len);
-	} else {
-		memcpy(data, stream->data + stream->head, until_end);
-		memcpy(data + until_end, stream->data, stream->len - until_end);
-	}
-	free(stream->data);
-	stream->data = data;
-	stream->size = size;
-	stream->head = 0;
-	return 0;
-}
-
-static void put(struct stream *stream, const char *data, size_t len)
-{
-	size_t tail = (stream->head + stream->len) % stream->size;
-	size_t part = len < stream->size - tail ? len : stream->size - tail;
-
-	memcpy(stream->data + tail, data, part);
-	memcpy(stream->data, data + part, len - part);
-	stream->len += len;
 }
 
 static void wake(struct stream *stream)
@@ -127,15 +89,15 @@ static int offer(struct stream *stream, const void *data, size_t len)
 		return -EPIPE;
 	if (len == 0)
 		return 0;
-	if (stream->len > 0 && (len > stream->capacity || stream->len > stream->capacity - len)) {
+	if (stream->ring.len > 0 &&
+		(len > stream->capacity || stream->ring.len > stream->capacity - len)) {
 		if (len > stream->refused)
 			stream->refused = len;
 		return -EAGAIN;
 	}
-	r = grow(stream, stream->len + len);
+	r = ring_put(&stream->ring, stream->capacity, data, len);
 	if (r < 0)
 		return r;
-	put(stream, data, len);
 	stream->active_ms = clock_steady_ms();
 	wake(stream);
 	return 0;
@@ -149,6 +111,14 @@ int stream_offer(struct stream *stream, const void *data, size_t len)
 	r = offer(stream, data, len);
 	pthread_mutex_unlock(&stream->lock);
 	return r;
+}
+
+void stream_poke(struct stream *stream)
+{
+	pthread_mutex_lock(&stream->lock);
+	stream->poked = true;
+	wake(stream);
+	pthread_mutex_unlock(&stream->lock);
 }
 
 void stream_finish(struct stream *stream)
@@ -196,21 +166,12 @@ void stream_unbind(struct stream *stream)
 
 static size_t take(struct stream *stream, char *data, size_t size)
 {
-	size_t len = size < stream->len ? size : stream->len;
-	size_t until_end = stream->size - stream->head;
-	size_t part = len < until_end ? len : until_end;
+	size_t len = ring_take(&stream->ring, data, size);
 
-	memcpy(data, stream->data + stream->head, part);
-	memcpy(data + part, stream->data, len - part);
-	stream->head = (stream->head + len) % stream->size;
-	stream->len -= len;
 	stream->active_ms = clock_steady_ms();
 	/* One offer larger than the capacity must not stay allocated for ever. */
-	if (stream->len == 0 && stream->size > stream->capacity) {
-		free(stream->data);
-		stream->data = NULL;
-		stream->size = stream->head = 0;
-	}
+	if (stream->ring.len == 0 && stream->ring.size > stream->capacity)
+		ring_fini(&stream->ring);
 	return len;
 }
 
@@ -222,8 +183,24 @@ static bool has_room(const struct stream *stream)
 
 	if (stream->refused == 0 || stream->finished)
 		return false;
-	return stream->len == 0 ||
-	       (want <= stream->capacity && stream->len <= stream->capacity - want);
+	return stream->ring.len == 0 ||
+	       (want <= stream->capacity && stream->ring.len <= stream->capacity - want);
+}
+
+/* Asks the producer. The lock is held, but not while it is asked; so it may poke meanwhile. */
+static ssize_t ask(struct stream *stream, char *data, size_t size)
+{
+	ssize_t n;
+
+	do {
+		stream->poked = false;
+		pthread_mutex_unlock(&stream->lock);
+		n = stream->events.pull(stream->arg, data, size);
+		pthread_mutex_lock(&stream->lock);
+	} while (n == 0 && stream->poked);
+	if (n > 0)
+		stream->active_ms = clock_steady_ms();
+	return n;
 }
 
 ssize_t stream_pull(struct stream *stream, char *data, size_t size)
@@ -232,7 +209,14 @@ ssize_t stream_pull(struct stream *stream, char *data, size_t size)
 	ssize_t n = 0;
 
 	pthread_mutex_lock(&stream->lock);
-	if (stream->len > 0) {
+	if (stream->events.pull && stream->ring.len == 0 && !stream->finished) {
+		n = ask(stream, data, size);
+		if (n != 0) {
+			pthread_mutex_unlock(&stream->lock);
+			return n;
+		}
+	}
+	if (stream->ring.len > 0) {
 		n = (ssize_t)take(stream, data, size);
 		room = has_room(stream);
 		if (room)
@@ -259,11 +243,10 @@ uint64_t stream_beat(struct stream *stream)
 		due = stream->active_ms + stream->heartbeat_ms;
 		if (due <= now) {
 			/* Only into an empty ring, so that it never splits what was offered in pieces. */
-			if (stream->len == 0 && stream->asleep &&
-				grow(stream, sizeof(ping) - 1) == 0) {
-				put(stream, ping, sizeof(ping) - 1);
+			if (stream->ring.len == 0 && stream->asleep &&
+				ring_put(&stream->ring, stream->capacity, ping, sizeof(ping) - 1) ==
+					0)
 				wake(stream);
-			}
 			stream->active_ms = now;
 			due = now + stream->heartbeat_ms;
 		}

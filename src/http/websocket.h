@@ -47,6 +47,9 @@ struct websocket_events {
 int request_answer_websocket(struct request *req, const char *protocol, size_t capacity,
 	const struct websocket_events *events, void *arg, struct err *err) must_check;
 
+/* Whether it can be answered so: the same errors, before anything was done for it. */
+int request_check_websocket(struct request *req, const char *protocol, struct err *err) must_check;
+
 struct websocket *websocket_ref(struct websocket *websocket);
 void websocket_unref(struct websocket *websocket);
 

@@ -64,10 +64,22 @@ static int join_network(int lifeline, struct err *err)
 	return 0;
 }
 
-/* Leaves just 0-2 on the sandbox's null device and 3, the lifeline. */
-static int arrange_descriptors(int lifeline, struct err *err)
+/* What a child gets from the keeper, but for what all of them use. */
+struct passing {
+	int userns_fd, cgroup_fd, lifeline;
+};
+
+/* Moves a descriptor out of the way of the places that the agent's have. */
+static int move_up(int fd)
+{
+	return fcntl(fd, F_DUPFD_CLOEXEC, AGENT_GROUP_FD + 1);
+}
+
+/* Leaves just 0-2 on the sandbox's null device, 3, the lifeline, and 4, the control group. */
+static int arrange_descriptors(const struct passing *passing, struct err *err)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int lifeline = move_up(passing->lifeline), group = move_up(passing->cgroup_fd);
 
 	if (null < 0)
 		return err_sys(err, "open /dev/null");
@@ -75,26 +87,23 @@ static int arrange_descriptors(int lifeline, struct err *err)
 		if (dup2(null, fd) < 0)
 			return err_sys(err, "set descriptor %d", fd);
 	}
-	if (lifeline == AGENT_LIFELINE_FD) {
-		if (fcntl(lifeline, F_SETFD, 0) < 0)
-			return err_sys(err, "keep the lifeline");
-	} else if (dup2(lifeline, AGENT_LIFELINE_FD) < 0) {
-		return err_sys(err, "place the lifeline");
-	}
-	if (syscall(SYS_close_range, AGENT_LIFELINE_FD + 1, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
+	if (lifeline < 0 || group < 0 || dup2(lifeline, AGENT_LIFELINE_FD) < 0 ||
+		dup2(group, AGENT_GROUP_FD) < 0)
+		return err_sys(err, "place the agent's descriptors");
+	if (syscall(SYS_close_range, AGENT_GROUP_FD + 1, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
 		return err_sys(err, "mark descriptors");
 	return 0;
 }
 
 /* The whole life of the child before the agent takes over, in order. */
 static int become_sandbox(const struct build_context *context, const struct keeper_request *request,
-	int userns_fd, int lifeline, struct err *err)
+	const struct passing *passing, struct err *err)
 {
 	char *const argv[] = {(char *)"sandlot-agent", NULL};
 	char *const environment[] = {NULL};
 	uint32_t base_uid = userns_base(request->slot);
 	struct storage_dirs dirs;
-	int agent_fd, r;
+	int agent_fd, userns_fd, r;
 
 	if ((r = cgroup_join_v1(&context->cgroups, request->id, &request->limits, err)) < 0)
 		return r;
@@ -104,15 +113,15 @@ static int become_sandbox(const struct build_context *context, const struct keep
 	if (sethostname(request->hostname, strlen(request->hostname)) < 0)
 		return err_sys(err, "set the host name");
 	if ((r = storage_prepare(&context->storage, request->id, base_uid, &dirs, err)) < 0 ||
-		(r = rootfs_enter(&context->sources, &dirs, userns_fd, base_uid, err)) < 0 ||
-		(r = join_network(lifeline, err)) < 0 || (r = netns_open_ports(err)) < 0)
+		(r = rootfs_enter(&context->sources, &dirs, passing->userns_fd, base_uid, err)) <
+			0 ||
+		(r = join_network(passing->lifeline, err)) < 0 || (r = netns_open_ports(err)) < 0)
 		return r;
-	/* Out of the way of the lifeline's place. */
-	agent_fd = fcntl(context->agent_fd, F_DUPFD_CLOEXEC, AGENT_LIFELINE_FD + 1);
-	userns_fd = fcntl(userns_fd, F_DUPFD_CLOEXEC, AGENT_LIFELINE_FD + 1);
+	agent_fd = move_up(context->agent_fd);
+	userns_fd = move_up(passing->userns_fd);
 	if (agent_fd < 0 || userns_fd < 0)
 		return err_sys(err, "place the agent");
-	if ((r = arrange_descriptors(lifeline, err)) < 0)
+	if ((r = arrange_descriptors(passing, err)) < 0)
 		return r;
 	setsid();
 	if ((r = confine(userns_fd, err)) < 0)
@@ -135,24 +144,27 @@ static pid_t clone_into(int cgroup_fd)
 
 /*
  * Lets go of what belongs to other sandboxes and to connections: a child that lingered with the
- * keeper's end of somebody's lifeline would keep that agent alive when the keeper is gone. The two
+ * keeper's end of somebody's lifeline would keep that agent alive when the keeper is gone. The
  * descriptors that this child needs move below first, to places that are kept for them.
  */
-static int shed_descriptors(const struct build_context *context, int *userns_fd, int *lifeline)
+static int shed_descriptors(const struct build_context *context, struct passing *passing)
 {
+	int *const needed[] = {&passing->lifeline, &passing->cgroup_fd, &passing->userns_fd};
 	int first = context->first_passing_fd;
 
-	if (dup2(*userns_fd, first - 2) < 0 || dup2(*lifeline, first - 1) < 0 ||
-		syscall(SYS_close_range, first, ~0u, 0) < 0)
-		return -errno;
-	*userns_fd = first - 2;
-	*lifeline = first - 1;
-	return 0;
+	for (size_t i = 0; i < array_len(needed); i++) {
+		if (dup2(*needed[i], first - 1 - (int)i) < 0)
+			return -errno;
+		*needed[i] = first - 1 - (int)i;
+	}
+	return syscall(SYS_close_range, first, ~0u, 0) < 0 ? -errno : 0;
 }
 
 static void run_child(const struct build_context *context, const struct keeper_request *request,
-	int userns_fd, int lifeline)
+	int userns_fd, int cgroup_fd, int lifeline)
 {
+	struct passing passing = {
+		.userns_fd = userns_fd, .cgroup_fd = cgroup_fd, .lifeline = lifeline};
 	struct err err = {0};
 	sigset_t none;
 
@@ -161,12 +173,12 @@ static void run_child(const struct build_context *context, const struct keeper_r
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	if (shed_descriptors(context, &userns_fd, &lifeline) < 0)
+	if (shed_descriptors(context, &passing) < 0)
 		err_sys(&err, "arrange descriptors");
 	else
-		become_sandbox(context, request, userns_fd, lifeline, &err);
+		become_sandbox(context, request, &passing, &err);
 	/* On failure the descriptor may have moved to its final place already. */
-	if (send(lifeline, &err, sizeof(err), MSG_NOSIGNAL) < 0)
+	if (send(passing.lifeline, &err, sizeof(err), MSG_NOSIGNAL) < 0)
 		(void)!send(AGENT_LIFELINE_FD, &err, sizeof(err), MSG_NOSIGNAL);
 	_exit(1);
 }
@@ -192,7 +204,8 @@ int build_start(struct build_context *context, const struct keeper_request *requ
 	int pair[2], r;
 	pid_t pid;
 
-	r = cgroup_make(&context->cgroups, request->id, &request->limits, &cgroup_fd, err);
+	r = cgroup_make(&context->cgroups, request->id, &request->limits,
+		userns_base(request->slot), &cgroup_fd, err);
 	if (r < 0)
 		return r;
 	r = userns_get(&context->userns, request->slot, &userns_fd, err);
@@ -206,7 +219,7 @@ int build_start(struct build_context *context, const struct keeper_request *requ
 	if (pid < 0)
 		return err_sys(err, "clone the sandbox");
 	if (pid == 0)
-		run_child(context, request, userns_fd, theirs);
+		run_child(context, request, userns_fd, cgroup_fd, theirs);
 	r = send_network(context, ours, err);
 	if (r < 0)
 		log_error("sandbox %s: %s", request->id, err->message);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "wire/agent.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,6 +18,7 @@
 
 #define CPU_PERIOD_US	  100000
 #define FREEZE_TIMEOUT_MS 2000
+#define GROUPS_MAX	  (AGENT_PROCESSES_MAX + 64)
 
 static const char *const controller_names[CGROUP_COUNT] = {"memory", "cpu", "pids"};
 
@@ -183,8 +185,23 @@ static int limit_v2(const struct cgroup_tree *tree, int fd, const struct keeper_
 	return r;
 }
 
+/* What its owner may write are the members of the groups; the limits, in its own files, stay ours. */
+static int delegate(int fd, uid_t owner)
+{
+	static const char *const files[] = {".", "cgroup.procs", "cgroup.threads"};
+	int r = write_number(fd, "cgroup.max.depth", 1);
+
+	if (r == 0)
+		r = write_number(fd, "cgroup.max.descendants", GROUPS_MAX);
+	for (size_t i = 0; i < array_len(files) && r == 0; i++) {
+		if (fchownat(fd, files[i], owner, owner, AT_SYMLINK_NOFOLLOW) < 0)
+			r = -errno;
+	}
+	return r;
+}
+
 int cgroup_make(const struct cgroup_tree *tree, const char *id, const struct keeper_limits *limits,
-	int *ret_fd, struct err *err)
+	uid_t owner, int *ret_fd, struct err *err)
 {
 	auto_fd int fd = open_dir(tree->unified_fd, id, err);
 	int r;
@@ -194,6 +211,9 @@ int cgroup_make(const struct cgroup_tree *tree, const char *id, const struct kee
 	r = limit_v2(tree, fd, limits);
 	if (r < 0)
 		return err_from(err, r, "limit cgroup %s", id);
+	r = delegate(fd, owner);
+	if (r < 0)
+		return err_from(err, r, "hand over cgroup %s", id);
 	*ret_fd = take_fd(&fd);
 	return 0;
 }
@@ -243,9 +263,30 @@ int cgroup_join_v1(const struct cgroup_tree *tree, const char *id,
 	return 0;
 }
 
+/* The groups of commands, all of whom are dead by now. */
+static void remove_children(int parent, const char *id)
+{
+	int fd = openat(parent, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+
+	if (!dir) {
+		fd_close(fd);
+		return;
+	}
+	while ((entry = readdir(dir))) {
+		if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
+			unlinkat(fd, entry->d_name, AT_REMOVEDIR);
+	}
+	closedir(dir);
+}
+
 int cgroup_remove(const struct cgroup_tree *tree, const char *id)
 {
 	int result = 0;
+
+	if (tree->unified_fd >= 0)
+		remove_children(tree->unified_fd, id);
 
 	for (int c = -1; c < CGROUP_COUNT; c++) {
 		int fd = c < 0 ? tree->unified_fd : tree->v1_fd[c];

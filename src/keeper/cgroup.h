@@ -15,6 +15,8 @@
 #include "base/err.h"
 #include "wire/keeper.h"
 
+#include <sys/types.h>
+
 enum cgroup_controller { CGROUP_MEMORY, CGROUP_CPU, CGROUP_PIDS, CGROUP_COUNT };
 
 struct cgroup_tree {
@@ -30,9 +32,12 @@ int cgroup_open(struct cgroup_tree *tree, const char *tag, struct err *err) must
 /* Removes our directories; those that are not empty stay. */
 void cgroup_close(struct cgroup_tree *tree);
 
-/* Makes the v2 group of a sandbox with the limits that live there; its directory descriptor. */
+/*
+ * Makes the v2 group of a sandbox with the limits that live there; its directory descriptor. Below it
+ * the owner, root of the sandbox, may make groups for commands: so many, one level deep, without controllers.
+ */
 int cgroup_make(const struct cgroup_tree *tree, const char *id, const struct keeper_limits *limits,
-	int *ret_fd, struct err *err) must_check;
+	uid_t owner, int *ret_fd, struct err *err) must_check;
 
 /* In the child: makes the v1 groups with their limits and moves the calling thread into them. */
 int cgroup_join_v1(const struct cgroup_tree *tree, const char *id,

@@ -20,6 +20,7 @@
 #include "base/number.h"
 #include "keeper/build.h"
 #include "keeper/host_template.h"
+#include "keeper/kernel_log.h"
 #include "keeper/netns.h"
 #include "keeper/roster.h"
 #include "keeper/userns.h"
@@ -55,6 +56,7 @@ struct keeper {
 	int epoll_fd;
 	int signal_fd;
 	int lock_fd;
+	int kernel_log_fd;
 	int janitor_fd; /* a byte here makes the janitor look into the trash */
 	pid_t janitor_pid;
 	uid_t daemon_uid;
@@ -100,6 +102,31 @@ static void poke_janitor(const struct keeper *keeper)
 	(void)!write(keeper->janitor_fd, "", 1);
 }
 
+/* --- the victims of the kernel --- */
+
+static void note_victim(void *arg, uint32_t uid, const char victim[KERNEL_LOG_VICTIM_MAX])
+{
+	struct keeper *keeper = arg;
+
+	for (size_t i = 0; i < keeper->roster.count; i++) {
+		struct held *held = keeper->roster.sorted[i];
+		uint32_t base = userns_base(held->slot);
+
+		if (uid >= base && uid - base < KEEPER_UID_COUNT)
+			memcpy(held->oom_victim, victim, KERNEL_LOG_VICTIM_MAX);
+	}
+}
+
+static int read_stats(struct keeper *keeper, const struct held *held,
+	struct keeper_stats *ret_stats, struct err *err)
+{
+	int r = cgroup_stats(&keeper->context.cgroups, held->id, ret_stats, err);
+
+	kernel_log_read(keeper->kernel_log_fd, note_victim, keeper);
+	memcpy(ret_stats->oom_victim, held->oom_victim, sizeof(ret_stats->oom_victim));
+	return r;
+}
+
 /* --- the end of a sandbox --- */
 
 static void answer_killed(int conn, const struct held *held)
@@ -109,6 +136,7 @@ static void answer_killed(int conn, const struct held *held)
 	if (held) {
 		reply.wait_status = held->wait_status;
 		reply.err = held->err;
+		reply.stats = held->last;
 	}
 	answer(conn, &reply, NULL, 0);
 }
@@ -161,6 +189,7 @@ static void start_janitor(struct keeper *keeper);
 
 static void reap_children(struct keeper *keeper)
 {
+	struct err ignored;
 	int status;
 	pid_t pid;
 
@@ -171,6 +200,10 @@ static void reap_children(struct keeper *keeper)
 			held->pid = 0;
 			held->wait_status = status;
 			read_build_error(held);
+			/* It ended by itself: how is of interest, and gone with its groups. */
+			if (held->kill_waiter < 0 &&
+				read_stats(keeper, held, &held->last, &ignored) < 0)
+				log_debug("no figures of %s: %s", held->id, ignored.message);
 			fd_close(take_fd(&held->lifeline));
 			finish(keeper, held);
 		} else if (pid == keeper->janitor_pid && !keeper->stopping) {
@@ -290,6 +323,7 @@ static void on_build(struct keeper *keeper, const struct keeper_request *request
 	held = roster_add(&keeper->roster, request->id);
 	held->pid = pid;
 	held->lifeline = lifeline;
+	held->slot = request->slot;
 	answer_link(conn, held, &err);
 }
 
@@ -361,11 +395,13 @@ static void on_thaw(struct keeper *keeper, const struct keeper_request *request,
 static void on_stats(struct keeper *keeper, const struct keeper_request *request, int conn)
 {
 	struct keeper_answer reply = {.version = KEEPER_VERSION, .wait_status = -1};
+	const struct held *held;
 	struct err err = {0};
 
-	if (!find_running(keeper, request, conn))
+	held = find_running(keeper, request, conn);
+	if (!held)
 		return;
-	reply.result = cgroup_stats(&keeper->context.cgroups, request->id, &reply.stats, &err);
+	reply.result = read_stats(keeper, held, &reply.stats, &err);
 	reply.err = err;
 	answer(conn, &reply, NULL, 0);
 }
@@ -637,7 +673,7 @@ static int reserve_descriptors(struct build_context *context, struct err *err)
 		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 		if (fd < 0)
 			return err_sys(err, "reserve descriptors");
-	} while (fd < highest + 2);
+	} while (fd < highest + 3);
 	context->first_passing_fd = fd + 1;
 	return 0;
 }
@@ -663,6 +699,11 @@ static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 		(r = build_open_agent(argv[3], &context->agent_fd, err)) < 0)
 		return r;
 	cgroup_sweep(&context->cgroups);
+	keeper->kernel_log_fd = kernel_log_open();
+	if (keeper->kernel_log_fd < 0)
+		log_warning(
+			"the kernel's log is closed to us; ends for want of memory will not name "
+			"their victim");
 	keeper->signal_fd = open_signals();
 	keeper->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (keeper->signal_fd < 0 || keeper->epoll_fd < 0)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/err.h"
+#include "keeper/kernel_log.h"
 #include "wire/keeper.h"
 
 #include <sys/types.h>
@@ -11,7 +12,10 @@ struct held {
 	char id[KEEPER_ID_LEN + 1];
 	pid_t pid; /* 0 once it was reaped; until then nobody else can have that number */
 	int lifeline;
-	int wait_status; /* once it was reaped */
+	int wait_status;	  /* once it was reaped */
+	uint32_t slot;		  /* its uid range */
+	struct keeper_stats last; /* what it had used, if it ended by itself */
+	char oom_victim[KERNEL_LOG_VICTIM_MAX];
 	struct err err;	 /* what its build failed with, if it did */
 	int kill_waiter; /* connection that asked to kill it and waits, or -1 */
 };

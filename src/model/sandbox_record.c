@@ -8,9 +8,6 @@
 static const char *const status_names[SANDBOX_STATUS_COUNT] = {
 	"creating", "running", "paused", "stopped", "error"};
 
-static const char *const reason_names[END_REASON_COUNT] = {"", "exited", "signal", "oom", "timeout",
-	"killed", "idle", "lifetime", "agent_lost", "operator"};
-
 void sandbox_record_init(struct sandbox_record *record)
 {
 	*record = (struct sandbox_record){.env = json_object(),
@@ -59,21 +56,6 @@ int sandbox_status_parse(const char *name, enum sandbox_status *ret_status)
 	if (i < 0)
 		return i;
 	*ret_status = i;
-	return 0;
-}
-
-const char *end_reason_name(enum end_reason reason)
-{
-	return reason_names[reason];
-}
-
-int end_reason_parse(const char *name, enum end_reason *ret_reason)
-{
-	int i = find_name(reason_names, END_REASON_COUNT, name);
-
-	if (i < 0)
-		return i;
-	*ret_reason = i;
 	return 0;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/err.h"
 #include "model/id.h"
+#include "model/termination.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -47,21 +48,6 @@ struct resources {
 
 #define SANDBOX_NO_LIMIT (-1) /* idle_timeout_s, lifetime_s: never */
 
-/* Why something ended. Names in termination_reasons. */
-enum end_reason {
-	END_NONE,
-	END_EXITED,
-	END_SIGNAL,
-	END_OOM,
-	END_TIMEOUT,
-	END_KILLED,
-	END_IDLE,
-	END_LIFETIME,
-	END_AGENT_LOST,
-	END_OPERATOR,
-	END_REASON_COUNT,
-};
-
 /* A row of the table `sandboxes`. The JSON members are owned and never NULL. */
 struct sandbox_record {
 	char id[ID_LEN + 1];
@@ -82,10 +68,8 @@ struct sandbox_record {
 	int64_t created_at_ms;
 	int64_t started_at_ms; /* 0: never */
 	int64_t last_active_at_ms;
-	int64_t expires_at_ms; /* 0: never */
-	enum end_reason end_reason;
-	int end_signal;
-	char end_detail[160];
+	int64_t expires_at_ms;	/* 0: never */
+	struct termination end; /* the last, while it does not run */
 	char error_message[320];
 };
 
@@ -98,8 +82,6 @@ void sandbox_record_copy(struct sandbox_record *to, const struct sandbox_record 
 
 const char *sandbox_status_name(enum sandbox_status status);
 int sandbox_status_parse(const char *name, enum sandbox_status *ret_status) must_check;
-const char *end_reason_name(enum end_reason reason);
-int end_reason_parse(const char *name, enum end_reason *ret_reason) must_check;
 
 /* Nobody's, or somebody else's: the two are told apart by nothing. Returns -ENOENT. */
 int sandbox_not_found(const char *id, struct err *err);

@@ -53,6 +53,33 @@ static const char *const migrations[] = {
 	" admin INTEGER NOT NULL,"
 	" created_at INTEGER NOT NULL"
 	") WITHOUT ROWID;",
+
+	/* 2: commands whose output is kept, and what a sandbox had used when it ended. */
+	"CREATE TABLE processes ("
+	" sandbox TEXT NOT NULL REFERENCES workspaces(id),"
+	" number INTEGER NOT NULL,"
+	" pid INTEGER NOT NULL,"
+	" argv TEXT NOT NULL,"
+	" cwd TEXT NOT NULL,"
+	" uid INTEGER NOT NULL,"
+	" flags INTEGER NOT NULL,"
+	" timeout_ms INTEGER NOT NULL,"
+	" started_at INTEGER NOT NULL,"
+	" ended_at INTEGER NOT NULL,"
+	" exit_code INTEGER NOT NULL,"
+	" duration_us INTEGER NOT NULL,"
+	" output_bytes INTEGER NOT NULL,"
+	" survivors INTEGER NOT NULL,"
+	" end_reason TEXT NOT NULL,"
+	" end_signal INTEGER NOT NULL,"
+	" end_detail TEXT NOT NULL,"
+	" end_cpu_us INTEGER NOT NULL,"
+	" end_peak_bytes INTEGER NOT NULL,"
+	" PRIMARY KEY (sandbox, number)"
+	") WITHOUT ROWID;"
+	"CREATE INDEX processes_running ON processes(sandbox) WHERE ended_at = 0;"
+	"ALTER TABLE sandboxes ADD COLUMN end_cpu_us INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE sandboxes ADD COLUMN end_peak_bytes INTEGER NOT NULL DEFAULT 0;",
 };
 
 size_t schema_version(void)

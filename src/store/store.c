@@ -4,47 +4,22 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "store/schema.h"
-#include "wire/keeper.h"
+#include "store/store_private.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <pthread.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <string.h>
 
 #define BUSY_MS 5000
-
-/* Every statement of the program: prepared once, used under the mutex. */
-enum query {
-	Q_BEGIN,
-	Q_COMMIT,
-	Q_ROLLBACK,
-	Q_SANDBOX_INSERT,
-	Q_SANDBOX_UPDATE,
-	Q_SANDBOX_GET,
-	Q_SANDBOX_FIND,
-	Q_SANDBOX_DELETE,
-	Q_SANDBOX_LIST,
-	Q_SANDBOX_DUE,
-	Q_SANDBOX_TOUCH,
-	Q_SANDBOX_END_ALL,
-	Q_WORKSPACE_INSERT,
-	Q_WORKSPACE_GET,
-	Q_WORKSPACE_DELETE,
-	Q_WORKSPACE_SLOTS,
-	Q_TOKEN_PUT,
-	Q_TOKEN_GET,
-	Q_COUNT,
-};
 
 /* The columns of a sandbox, in the order of bind_record and read_record. */
 #define COLUMNS                                                                                    \
 	"id, organization, user, project, status, template, driver, cpu_millis, memory_bytes,"     \
 	" disk_bytes, pids, env, ports, labels, network, idle_timeout_s, lifetime_s, private,"     \
 	" created_at, started_at, last_active_at, expires_at, end_reason, end_signal, end_detail," \
-	" error_message"
-#define COLUMN_COUNT 26
+	" error_message, end_cpu_us, end_peak_bytes"
+#define COLUMN_COUNT 28
 #define S_COLUMNS                                                                                  \
 	"s.id, s.organization, s.user, s.project, s.status, s.template, s.driver, s.cpu_millis,"   \
 	" s.memory_bytes, s.disk_bytes, s.pids, s.env, s.ports, s.labels, s.network,"              \
@@ -52,6 +27,12 @@ enum query {
 	"s.last_active_at,"                                                                        \
 	" s.expires_at, s.end_reason, s.end_signal, s.end_detail, s.error_message, w.slot"         \
 	" FROM sandboxes s JOIN workspaces w ON w.id = s.id "
+/* Those of a process, in the order of store_process.c. */
+#define P_COLUMNS                                                                                  \
+	"sandbox, number, pid, argv, cwd, uid, flags, timeout_ms, started_at, ended_at, "          \
+	"exit_code,"                                                                               \
+	" duration_us, output_bytes, survivors, end_reason, end_signal, end_detail, end_cpu_us,"   \
+	" end_peak_bytes"
 /* ?31 and ?32 are the owner; NULL stands for the daemon, who owns all. */
 #define OWNED(t) "(?31 IS NULL OR (" t "organization = ?31 AND " t "user = ?32))"
 
@@ -62,11 +43,11 @@ static const char *const queries[Q_COUNT] = {
 	[Q_SANDBOX_INSERT] =
 		"INSERT INTO sandboxes (" COLUMNS
 		") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,"
-		" ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26)",
+		" ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28)",
 	[Q_SANDBOX_UPDATE] =
 		"UPDATE sandboxes SET (" COLUMNS
 		") = (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,"
-		" ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26) WHERE id = ?1",
+		" ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28) WHERE id = ?1",
 	[Q_SANDBOX_GET] = "SELECT " S_COLUMNS "WHERE s.id = ?1 AND " OWNED("s."),
 	[Q_SANDBOX_FIND] = "SELECT " S_COLUMNS "WHERE s.project = ?1 AND " OWNED("s."),
 	[Q_SANDBOX_DELETE] = "DELETE FROM sandboxes WHERE id = ?1",
@@ -89,23 +70,40 @@ static const char *const queries[Q_COUNT] = {
 			    "id = ?1 AND " OWNED(""),
 	[Q_WORKSPACE_DELETE] = "DELETE FROM workspaces WHERE id = ?1",
 	[Q_WORKSPACE_SLOTS] = "SELECT slot FROM workspaces",
+	[Q_PROCESS_INSERT] = "INSERT INTO processes (" P_COLUMNS
+			     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
+			     " ?14, ?15, ?16, ?17, ?18, ?19)",
+	[Q_PROCESS_UPDATE] = "UPDATE processes SET (" P_COLUMNS
+			     ") = (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,"
+			     " ?15, ?16, ?17, ?18, ?19) WHERE sandbox = ?1 AND number = ?2",
+	[Q_PROCESS_DELETE] = "DELETE FROM processes WHERE sandbox = ?1 AND number = ?2",
+	[Q_PROCESS_GET] = "SELECT " P_COLUMNS " FROM processes WHERE sandbox = ?1 AND number = ?2",
+	[Q_PROCESS_LIST] =
+		"SELECT " P_COLUMNS " FROM processes WHERE sandbox = ?1 AND (?2 = 0 OR ended_at = 0"
+		" OR survivors > 0) ORDER BY number",
+	[Q_PROCESS_LAST] = "SELECT max(number) FROM processes WHERE sandbox = ?1",
+	[Q_PROCESS_SURPLUS] = "SELECT number FROM processes WHERE sandbox = ?1 AND ended_at > 0 AND"
+			      " survivors = 0 ORDER BY number DESC LIMIT ?2 OFFSET ?3",
+	/* One that had ended before keeps its end, but nobody of it is left. */
+	[Q_PROCESS_END_ALL] =
+		"UPDATE processes SET survivors = 0,"
+		" exit_code = iif(ended_at = 0, 137, exit_code),"
+		" end_reason = iif(ended_at = 0, ?3, end_reason),"
+		" end_signal = iif(ended_at = 0, 9, end_signal),"
+		" end_detail = iif(ended_at = 0, ?4, end_detail),"
+		" duration_us = iif(ended_at = 0, (?2 - started_at) * 1000, duration_us),"
+		" ended_at = iif(ended_at = 0, ?2, ended_at)"
+		" WHERE (?1 IS NULL OR sandbox = ?1) AND (ended_at = 0 OR survivors > 0)",
+	[Q_PROCESS_FORGET] = "DELETE FROM processes WHERE sandbox = ?1",
 	[Q_TOKEN_PUT] =
 		"INSERT OR REPLACE INTO tokens (hash, id, organization, user, admin, created_at)"
 		" VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
 	[Q_TOKEN_GET] = "SELECT id, organization, user, admin FROM tokens WHERE hash = ?1",
 };
 
-struct store {
-	pthread_mutex_t lock;
-	sqlite3 *db;
-	sqlite3_stmt *stmts[Q_COUNT];
-	uint32_t lowest_free;		      /* no uid range below is free */
-	uint8_t slots[KEEPER_SLOT_COUNT / 8]; /* which uid ranges are taken */
-};
-
 /* --- small helpers --- */
 
-static int db_error(struct store *store, const char *what, struct err *err)
+int store_fail(struct store *store, const char *what, struct err *err)
 {
 	int code = sqlite3_extended_errcode(store->db);
 
@@ -115,8 +113,7 @@ static int db_error(struct store *store, const char *what, struct err *err)
 	return err_set(err, ERR_INTERNAL, "%s: %s", what, sqlite3_errmsg(store->db));
 }
 
-/* A statement, ready to be bound; the caller holds the lock and ends with sqlite3_reset. */
-static sqlite3_stmt *use(struct store *store, enum query query)
+sqlite3_stmt *store_use(struct store *store, enum query query)
 {
 	sqlite3_stmt *stmt = store->stmts[query];
 
@@ -125,15 +122,15 @@ static sqlite3_stmt *use(struct store *store, enum query query)
 	return stmt;
 }
 
-static int run(struct store *store, sqlite3_stmt *stmt, const char *what, struct err *err)
+int store_run(struct store *store, sqlite3_stmt *stmt, const char *what, struct err *err)
 {
 	int code = sqlite3_step(stmt);
 
 	sqlite3_reset(stmt);
-	return code == SQLITE_DONE ? 0 : db_error(store, what, err);
+	return code == SQLITE_DONE ? 0 : store_fail(store, what, err);
 }
 
-static void bind_text(sqlite3_stmt *stmt, int at, const char *text)
+void store_bind_text(sqlite3_stmt *stmt, int at, const char *text)
 {
 	sqlite3_bind_text(stmt, at, text, -1, SQLITE_TRANSIENT);
 }
@@ -142,18 +139,18 @@ static void bind_text(sqlite3_stmt *stmt, int at, const char *text)
 static void bind_optional(sqlite3_stmt *stmt, int at, const char *text)
 {
 	if (text && text[0])
-		bind_text(stmt, at, text);
+		store_bind_text(stmt, at, text);
 }
 
 static void bind_owner(sqlite3_stmt *stmt, const struct owner *owner)
 {
 	if (!owner)
 		return;
-	bind_text(stmt, 31, owner->organization);
-	bind_text(stmt, 32, owner->user);
+	store_bind_text(stmt, 31, owner->organization);
+	store_bind_text(stmt, 32, owner->user);
 }
 
-static void bind_json(sqlite3_stmt *stmt, int at, const json_t *value)
+void store_bind_json(sqlite3_stmt *stmt, int at, const json_t *value)
 {
 	char *text = json_dumps(value, JSON_COMPACT);
 
@@ -163,21 +160,21 @@ static void bind_json(sqlite3_stmt *stmt, int at, const json_t *value)
 
 static void bind_record(sqlite3_stmt *stmt, const struct sandbox_record *record)
 {
-	bind_text(stmt, 1, record->id);
-	bind_text(stmt, 2, record->owner.organization);
-	bind_text(stmt, 3, record->owner.user);
+	store_bind_text(stmt, 1, record->id);
+	store_bind_text(stmt, 2, record->owner.organization);
+	store_bind_text(stmt, 3, record->owner.user);
 	bind_optional(stmt, 4, record->project);
-	bind_text(stmt, 5, sandbox_status_name(record->status));
-	bind_text(stmt, 6, record->template_name);
-	bind_text(stmt, 7, record->driver);
+	store_bind_text(stmt, 5, sandbox_status_name(record->status));
+	store_bind_text(stmt, 6, record->template_name);
+	store_bind_text(stmt, 7, record->driver);
 	sqlite3_bind_int64(stmt, 8, (int64_t)record->resources.cpu_millis);
 	sqlite3_bind_int64(stmt, 9, (int64_t)record->resources.memory_bytes);
 	sqlite3_bind_int64(stmt, 10, (int64_t)record->resources.disk_bytes);
 	sqlite3_bind_int64(stmt, 11, (int64_t)record->resources.pids);
-	bind_json(stmt, 12, record->env);
-	bind_json(stmt, 13, record->ports);
-	bind_json(stmt, 14, record->labels);
-	bind_json(stmt, 15, record->network);
+	store_bind_json(stmt, 12, record->env);
+	store_bind_json(stmt, 13, record->ports);
+	store_bind_json(stmt, 14, record->labels);
+	store_bind_json(stmt, 15, record->network);
 	sqlite3_bind_int64(stmt, 16, record->idle_timeout_s);
 	sqlite3_bind_int64(stmt, 17, record->lifetime_s);
 	sqlite3_bind_int(stmt, 18, record->is_private);
@@ -185,20 +182,22 @@ static void bind_record(sqlite3_stmt *stmt, const struct sandbox_record *record)
 	sqlite3_bind_int64(stmt, 20, record->started_at_ms);
 	sqlite3_bind_int64(stmt, 21, record->last_active_at_ms);
 	sqlite3_bind_int64(stmt, 22, record->expires_at_ms);
-	bind_text(stmt, 23, end_reason_name(record->end_reason));
-	sqlite3_bind_int(stmt, 24, record->end_signal);
-	bind_text(stmt, 25, record->end_detail);
-	bind_text(stmt, 26, record->error_message);
+	store_bind_text(stmt, 23, end_reason_name(record->end.reason));
+	sqlite3_bind_int(stmt, 24, record->end.signal);
+	store_bind_text(stmt, 25, record->end.detail);
+	store_bind_text(stmt, 26, record->error_message);
+	sqlite3_bind_int64(stmt, 27, (int64_t)record->end.cpu_us);
+	sqlite3_bind_int64(stmt, 28, (int64_t)record->end.peak_memory_bytes);
 }
 
-static void read_text(sqlite3_stmt *stmt, int column, char *text, size_t size)
+void store_read_text(sqlite3_stmt *stmt, int column, char *text, size_t size)
 {
 	const unsigned char *value = sqlite3_column_text(stmt, column);
 
 	snprintf(text, size, "%s", value ? (const char *)value : "");
 }
 
-static json_t *read_json(sqlite3_stmt *stmt, int column)
+json_t *store_read_json(sqlite3_stmt *stmt, int column)
 {
 	const char *text = (const char *)sqlite3_column_text(stmt, column);
 	json_t *value = text ? json_loads(text, 0, NULL) : NULL;
@@ -211,24 +210,24 @@ static void read_record(sqlite3_stmt *stmt, struct sandbox_record *record)
 	char name[32];
 
 	*record = (struct sandbox_record){0};
-	read_text(stmt, 0, record->id, sizeof(record->id));
-	read_text(stmt, 1, record->owner.organization, MODEL_NAME_MAX);
-	read_text(stmt, 2, record->owner.user, MODEL_NAME_MAX);
-	read_text(stmt, 3, record->project, MODEL_NAME_MAX);
-	read_text(stmt, 4, name, sizeof(name));
+	store_read_text(stmt, 0, record->id, sizeof(record->id));
+	store_read_text(stmt, 1, record->owner.organization, MODEL_NAME_MAX);
+	store_read_text(stmt, 2, record->owner.user, MODEL_NAME_MAX);
+	store_read_text(stmt, 3, record->project, MODEL_NAME_MAX);
+	store_read_text(stmt, 4, name, sizeof(name));
 	if (sandbox_status_parse(name, &record->status) < 0)
 		record->status = SANDBOX_ERROR;
-	read_text(stmt, 5, record->template_name, MODEL_NAME_MAX);
-	read_text(stmt, 6, record->driver, sizeof(record->driver));
+	store_read_text(stmt, 5, record->template_name, MODEL_NAME_MAX);
+	store_read_text(stmt, 6, record->driver, sizeof(record->driver));
 	record->resources =
 		(struct resources){.cpu_millis = (uint64_t)sqlite3_column_int64(stmt, 7),
 			.memory_bytes = (uint64_t)sqlite3_column_int64(stmt, 8),
 			.disk_bytes = (uint64_t)sqlite3_column_int64(stmt, 9),
 			.pids = (uint64_t)sqlite3_column_int64(stmt, 10)};
-	record->env = read_json(stmt, 11);
-	record->ports = read_json(stmt, 12);
-	record->labels = read_json(stmt, 13);
-	record->network = read_json(stmt, 14);
+	record->env = store_read_json(stmt, 11);
+	record->ports = store_read_json(stmt, 12);
+	record->labels = store_read_json(stmt, 13);
+	record->network = store_read_json(stmt, 14);
 	record->idle_timeout_s = sqlite3_column_int64(stmt, 15);
 	record->lifetime_s = sqlite3_column_int64(stmt, 16);
 	record->is_private = sqlite3_column_int(stmt, 17);
@@ -236,13 +235,15 @@ static void read_record(sqlite3_stmt *stmt, struct sandbox_record *record)
 	record->started_at_ms = sqlite3_column_int64(stmt, 19);
 	record->last_active_at_ms = sqlite3_column_int64(stmt, 20);
 	record->expires_at_ms = sqlite3_column_int64(stmt, 21);
-	read_text(stmt, 22, name, sizeof(name));
-	if (end_reason_parse(name, &record->end_reason) < 0)
-		record->end_reason = END_NONE;
-	record->end_signal = sqlite3_column_int(stmt, 23);
-	read_text(stmt, 24, record->end_detail, sizeof(record->end_detail));
-	read_text(stmt, 25, record->error_message, sizeof(record->error_message));
-	record->slot = (uint32_t)sqlite3_column_int64(stmt, 26);
+	store_read_text(stmt, 22, name, sizeof(name));
+	if (end_reason_parse(name, &record->end.reason) < 0)
+		record->end.reason = END_NONE;
+	record->end.signal = sqlite3_column_int(stmt, 23);
+	store_read_text(stmt, 24, record->end.detail, sizeof(record->end.detail));
+	store_read_text(stmt, 25, record->error_message, sizeof(record->error_message));
+	record->end.cpu_us = (uint64_t)sqlite3_column_int64(stmt, 26);
+	record->end.peak_memory_bytes = (uint64_t)sqlite3_column_int64(stmt, 27);
+	record->slot = (uint32_t)sqlite3_column_int64(stmt, 28);
 }
 
 /* --- opening --- */
@@ -252,14 +253,14 @@ static int prepare_all(struct store *store, struct err *err)
 	for (int q = 0; q < Q_COUNT; q++) {
 		if (sqlite3_prepare_v3(store->db, queries[q], -1, SQLITE_PREPARE_PERSISTENT,
 			    &store->stmts[q], NULL) != SQLITE_OK)
-			return db_error(store, queries[q], err);
+			return store_fail(store, queries[q], err);
 	}
 	return 0;
 }
 
 static int load_slots(struct store *store, struct err *err)
 {
-	sqlite3_stmt *stmt = use(store, Q_WORKSPACE_SLOTS);
+	sqlite3_stmt *stmt = store_use(store, Q_WORKSPACE_SLOTS);
 	int code;
 
 	while ((code = sqlite3_step(stmt)) == SQLITE_ROW) {
@@ -269,7 +270,7 @@ static int load_slots(struct store *store, struct err *err)
 			store->slots[slot / 8] |= (uint8_t)(1u << slot % 8);
 	}
 	sqlite3_reset(stmt);
-	return code == SQLITE_DONE ? 0 : db_error(store, "read uid ranges", err);
+	return code == SQLITE_DONE ? 0 : store_fail(store, "read uid ranges", err);
 }
 
 int store_open(const char *path, struct store **ret_store, struct err *err)
@@ -293,7 +294,7 @@ int store_open(const char *path, struct store **ret_store, struct err *err)
 		    "ON;"
 		    "PRAGMA cache_size = -2048; PRAGMA journal_size_limit = 8388608;",
 		    NULL, NULL, NULL) != SQLITE_OK)
-		r = db_error(store, "configure the database", err);
+		r = store_fail(store, "configure the database", err);
 	if (r == 0)
 		r = schema_migrate(store->db, err);
 	if (r == 0)
@@ -351,16 +352,16 @@ static void free_slot(struct store *store, uint32_t slot)
 static int read_workspace(struct store *store, const struct owner *owner, const char *id,
 	struct workspace_record *record)
 {
-	sqlite3_stmt *stmt = use(store, Q_WORKSPACE_GET);
+	sqlite3_stmt *stmt = store_use(store, Q_WORKSPACE_GET);
 	int code;
 
-	bind_text(stmt, 1, id);
+	store_bind_text(stmt, 1, id);
 	bind_owner(stmt, owner);
 	code = sqlite3_step(stmt);
 	if (code == SQLITE_ROW) {
-		read_text(stmt, 0, record->id, sizeof(record->id));
-		read_text(stmt, 1, record->owner.organization, MODEL_NAME_MAX);
-		read_text(stmt, 2, record->owner.user, MODEL_NAME_MAX);
+		store_read_text(stmt, 0, record->id, sizeof(record->id));
+		store_read_text(stmt, 1, record->owner.organization, MODEL_NAME_MAX);
+		store_read_text(stmt, 2, record->owner.user, MODEL_NAME_MAX);
 		record->slot = (uint32_t)sqlite3_column_int64(stmt, 3);
 		record->created_at_ms = sqlite3_column_int64(stmt, 4);
 	}
@@ -389,18 +390,18 @@ static int claim_workspace(
 	if (r < 0)
 		return r;
 	*ret_fresh = true;
-	stmt = use(store, Q_WORKSPACE_INSERT);
-	bind_text(stmt, 1, record->id);
-	bind_text(stmt, 2, record->owner.organization);
-	bind_text(stmt, 3, record->owner.user);
+	stmt = store_use(store, Q_WORKSPACE_INSERT);
+	store_bind_text(stmt, 1, record->id);
+	store_bind_text(stmt, 2, record->owner.organization);
+	store_bind_text(stmt, 3, record->owner.user);
 	sqlite3_bind_int64(stmt, 4, record->slot);
 	sqlite3_bind_int64(stmt, 5, record->created_at_ms);
-	return run(store, stmt, "add a workspace", err);
+	return store_run(store, stmt, "add a workspace", err);
 }
 
 static int insert_row(struct store *store, struct sandbox_record *record, struct err *err)
 {
-	sqlite3_stmt *stmt = use(store, Q_SANDBOX_INSERT);
+	sqlite3_stmt *stmt = store_use(store, Q_SANDBOX_INSERT);
 	int code;
 
 	bind_record(stmt, record);
@@ -418,7 +419,7 @@ static int insert_row(struct store *store, struct sandbox_record *record, struct
 			"use POST /v1/sandboxes/ensure to get it, or delete it first",
 			"project %s has a sandbox already", record->project);
 	default:
-		return db_error(store, "add a sandbox", err);
+		return store_fail(store, "add a sandbox", err);
 	}
 }
 
@@ -428,15 +429,15 @@ int store_sandbox_insert(struct store *store, struct sandbox_record *record, str
 	int r;
 
 	pthread_mutex_lock(&store->lock);
-	r = run(store, use(store, Q_BEGIN), "begin", err);
+	r = store_run(store, store_use(store, Q_BEGIN), "begin", err);
 	if (r == 0) {
 		r = claim_workspace(store, record, &fresh, err);
 		if (r == 0)
 			r = insert_row(store, record, err);
 		if (r == 0)
-			r = run(store, use(store, Q_COMMIT), "commit", err);
+			r = store_run(store, store_use(store, Q_COMMIT), "commit", err);
 		if (r < 0) {
-			(void)!run(store, use(store, Q_ROLLBACK), "roll back", NULL);
+			(void)!store_run(store, store_use(store, Q_ROLLBACK), "roll back", NULL);
 			if (fresh)
 				free_slot(store, record->slot);
 		}
@@ -451,9 +452,9 @@ int store_sandbox_update(struct store *store, const struct sandbox_record *recor
 	int r;
 
 	pthread_mutex_lock(&store->lock);
-	stmt = use(store, Q_SANDBOX_UPDATE);
+	stmt = store_use(store, Q_SANDBOX_UPDATE);
 	bind_record(stmt, record);
-	r = run(store, stmt, "update a sandbox", err);
+	r = store_run(store, stmt, "update a sandbox", err);
 	if (r == 0 && sqlite3_changes(store->db) == 0)
 		r = sandbox_not_found(record->id, err);
 	pthread_mutex_unlock(&store->lock);
@@ -467,15 +468,15 @@ static int get_one(struct store *store, enum query query, const struct owner *ow
 	int code, r = 0;
 
 	pthread_mutex_lock(&store->lock);
-	stmt = use(store, query);
-	bind_text(stmt, 1, key);
+	stmt = store_use(store, query);
+	store_bind_text(stmt, 1, key);
 	bind_owner(stmt, owner);
 	code = sqlite3_step(stmt);
 	if (code == SQLITE_ROW)
 		read_record(stmt, ret_record);
 	else
 		r = code == SQLITE_DONE ? sandbox_not_found(key, err)
-					: db_error(store, "read a sandbox", err);
+					: store_fail(store, "read a sandbox", err);
 	sqlite3_reset(stmt);
 	pthread_mutex_unlock(&store->lock);
 	return r;
@@ -499,9 +500,9 @@ int store_sandbox_delete(struct store *store, const char *id, struct err *err)
 	int r;
 
 	pthread_mutex_lock(&store->lock);
-	stmt = use(store, Q_SANDBOX_DELETE);
-	bind_text(stmt, 1, id);
-	r = run(store, stmt, "delete a sandbox", err);
+	stmt = store_use(store, Q_SANDBOX_DELETE);
+	store_bind_text(stmt, 1, id);
+	r = store_run(store, stmt, "delete a sandbox", err);
 	pthread_mutex_unlock(&store->lock);
 	return r;
 }
@@ -513,14 +514,14 @@ int store_sandbox_list(struct store *store, const struct store_filter *filter,
 	int code, r = 0;
 
 	pthread_mutex_lock(&store->lock);
-	stmt = use(store, Q_SANDBOX_LIST);
-	bind_text(stmt, 1, filter->after ? filter->after : "");
+	stmt = store_use(store, Q_SANDBOX_LIST);
+	store_bind_text(stmt, 1, filter->after ? filter->after : "");
 	bind_optional(stmt, 2, filter->status);
 	bind_optional(stmt, 3, filter->template_name);
 	bind_optional(stmt, 4, filter->project);
 	if (filter->label_key) {
-		bind_text(stmt, 5, filter->label_key);
-		bind_text(stmt, 6, filter->label_value);
+		store_bind_text(stmt, 5, filter->label_key);
+		store_bind_text(stmt, 6, filter->label_value);
 	}
 	sqlite3_bind_int64(stmt, 7, filter->limit);
 	bind_owner(stmt, filter->owner);
@@ -532,7 +533,7 @@ int store_sandbox_list(struct store *store, const struct store_filter *filter,
 		sandbox_record_fini(&record);
 	}
 	if (code != SQLITE_DONE)
-		r = db_error(store, "list sandboxes", err);
+		r = store_fail(store, "list sandboxes", err);
 	sqlite3_reset(stmt);
 	pthread_mutex_unlock(&store->lock);
 	return r;
@@ -545,13 +546,13 @@ int store_sandbox_due(
 	int code, count = 0;
 
 	pthread_mutex_lock(&store->lock);
-	stmt = use(store, Q_SANDBOX_DUE);
+	stmt = store_use(store, Q_SANDBOX_DUE);
 	sqlite3_bind_int64(stmt, 1, now_ms);
 	sqlite3_bind_int64(stmt, 2, max);
 	while ((code = sqlite3_step(stmt)) == SQLITE_ROW)
-		read_text(stmt, 0, ids[count++], ID_LEN + 1);
+		store_read_text(stmt, 0, ids[count++], ID_LEN + 1);
 	if (code != SQLITE_DONE)
-		count = db_error(store, "look for sandboxes that are due", err);
+		count = store_fail(store, "look for sandboxes that are due", err);
 	sqlite3_reset(stmt);
 	pthread_mutex_unlock(&store->lock);
 	return count;
@@ -564,10 +565,10 @@ int store_sandbox_touch(
 	int r;
 
 	pthread_mutex_lock(&store->lock);
-	stmt = use(store, Q_SANDBOX_TOUCH);
-	bind_text(stmt, 1, id);
+	stmt = store_use(store, Q_SANDBOX_TOUCH);
+	store_bind_text(stmt, 1, id);
 	sqlite3_bind_int64(stmt, 2, last_active_at_ms);
-	r = run(store, stmt, "note a use", err);
+	r = store_run(store, stmt, "note a use", err);
 	pthread_mutex_unlock(&store->lock);
 	return r;
 }
@@ -575,15 +576,19 @@ int store_sandbox_touch(
 int store_sandbox_end_all(
 	struct store *store, enum end_reason reason, const char *detail, struct err *err)
 {
+	struct termination how = {.reason = reason};
 	sqlite3_stmt *stmt;
 	int r;
 
+	snprintf(how.detail, sizeof(how.detail), "%s", detail);
 	pthread_mutex_lock(&store->lock);
-	stmt = use(store, Q_SANDBOX_END_ALL);
-	bind_text(stmt, 1, end_reason_name(reason));
-	bind_text(stmt, 2, detail);
-	r = run(store, stmt, "end all sandboxes", err);
+	stmt = store_use(store, Q_SANDBOX_END_ALL);
+	store_bind_text(stmt, 1, end_reason_name(reason));
+	store_bind_text(stmt, 2, detail);
+	r = store_run(store, stmt, "end all sandboxes", err);
 	pthread_mutex_unlock(&store->lock);
+	if (r == 0)
+		r = store_process_end_all(store, NULL, &how, err);
 	return r;
 }
 
@@ -602,10 +607,10 @@ int store_workspace_get(struct store *store, const struct owner *owner, const ch
 
 static int delete_by_id(struct store *store, enum query query, const char *id, struct err *err)
 {
-	sqlite3_stmt *stmt = use(store, query);
+	sqlite3_stmt *stmt = store_use(store, query);
 
-	bind_text(stmt, 1, id);
-	return run(store, stmt, "delete a workspace", err);
+	store_bind_text(stmt, 1, id);
+	return store_run(store, stmt, "delete a workspace", err);
 }
 
 int store_workspace_delete(struct store *store, const char *id, struct err *err)
@@ -618,15 +623,17 @@ int store_workspace_delete(struct store *store, const char *id, struct err *err)
 		pthread_mutex_unlock(&store->lock);
 		return 0;
 	}
-	r = run(store, use(store, Q_BEGIN), "begin", err);
+	r = store_run(store, store_use(store, Q_BEGIN), "begin", err);
 	if (r == 0) {
 		r = delete_by_id(store, Q_SANDBOX_DELETE, id, err);
 		if (r == 0)
+			r = delete_by_id(store, Q_PROCESS_FORGET, id, err);
+		if (r == 0)
 			r = delete_by_id(store, Q_WORKSPACE_DELETE, id, err);
 		if (r == 0)
-			r = run(store, use(store, Q_COMMIT), "commit", err);
+			r = store_run(store, store_use(store, Q_COMMIT), "commit", err);
 		if (r < 0)
-			(void)!run(store, use(store, Q_ROLLBACK), "roll back", NULL);
+			(void)!store_run(store, store_use(store, Q_ROLLBACK), "roll back", NULL);
 		else
 			free_slot(store, workspace.slot);
 	}
@@ -643,14 +650,14 @@ int store_token_put(struct store *store, const struct token_record *token,
 	int r;
 
 	pthread_mutex_lock(&store->lock);
-	stmt = use(store, Q_TOKEN_PUT);
+	stmt = store_use(store, Q_TOKEN_PUT);
 	sqlite3_bind_blob(stmt, 1, hash, 32, SQLITE_TRANSIENT);
-	bind_text(stmt, 2, token->id);
-	bind_text(stmt, 3, token->owner.organization);
-	bind_text(stmt, 4, token->owner.user);
+	store_bind_text(stmt, 2, token->id);
+	store_bind_text(stmt, 3, token->owner.organization);
+	store_bind_text(stmt, 4, token->owner.user);
 	sqlite3_bind_int(stmt, 5, token->is_admin);
 	sqlite3_bind_int64(stmt, 6, clock_wall_ms());
-	r = run(store, stmt, "add a token", err);
+	r = store_run(store, stmt, "add a token", err);
 	pthread_mutex_unlock(&store->lock);
 	return r;
 }
@@ -662,13 +669,13 @@ int store_token_get(struct store *store, const unsigned char hash[32],
 	int code, r = 0;
 
 	pthread_mutex_lock(&store->lock);
-	stmt = use(store, Q_TOKEN_GET);
+	stmt = store_use(store, Q_TOKEN_GET);
 	sqlite3_bind_blob(stmt, 1, hash, 32, SQLITE_TRANSIENT);
 	code = sqlite3_step(stmt);
 	if (code == SQLITE_ROW) {
-		read_text(stmt, 0, ret_token->id, sizeof(ret_token->id));
-		read_text(stmt, 1, ret_token->owner.organization, MODEL_NAME_MAX);
-		read_text(stmt, 2, ret_token->owner.user, MODEL_NAME_MAX);
+		store_read_text(stmt, 0, ret_token->id, sizeof(ret_token->id));
+		store_read_text(stmt, 1, ret_token->owner.organization, MODEL_NAME_MAX);
+		store_read_text(stmt, 2, ret_token->owner.user, MODEL_NAME_MAX);
 		ret_token->is_admin = sqlite3_column_int(stmt, 3);
 	} else {
 		r = err_set(err, ERR_UNAUTHENTICATED, "the token is not known here");

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "base/err.h"
+#include "model/process_record.h"
 #include "model/sandbox_record.h"
 
 struct store;
@@ -80,6 +81,36 @@ int store_workspace_get(struct store *store, const struct owner *owner, const ch
 
 /* Removes a workspace and its sandbox, if any, and frees its uid range. */
 int store_workspace_delete(struct store *store, const char *id, struct err *err) must_check;
+
+/*
+ * Processes, by sandbox and number (store_process.c). Their owner is the sandbox's: whoever asks has
+ * looked that up before. A row goes with its workspace.
+ */
+int store_process_insert(struct store *store, const struct process_record *record, struct err *err)
+	must_check;
+int store_process_update(struct store *store, const struct process_record *record, struct err *err)
+	must_check;
+int store_process_delete(
+	struct store *store, const char *sandbox_id, uint32_t number, struct err *err) must_check;
+int store_process_get(struct store *store, const char *sandbox_id, uint32_t number,
+	struct process_record *ret_record, struct err *err) must_check;
+
+/* Calls each for all of a sandbox in order, or only for those of whom something runs; borrowed. */
+int store_process_list(struct store *store, const char *sandbox_id, bool running_only,
+	void (*each)(const struct process_record *record, void *arg), void *arg, struct err *err)
+	must_check;
+
+/* The highest number that was given out in a sandbox; 0 if none is known. */
+int store_process_last(struct store *store, const char *sandbox_id, uint32_t *ret_number,
+	struct err *err) must_check;
+
+/* Ended ones beyond the last `keep`, at most max of them; how many. */
+int store_process_surplus(struct store *store, const char *sandbox_id, unsigned keep,
+	uint32_t numbers[], unsigned max, struct err *err) must_check;
+
+/* Notes that all that ran in a sandbox (NULL: in any) were ended with it. */
+int store_process_end_all(struct store *store, const char *sandbox_id,
+	const struct termination *how, struct err *err) must_check;
 
 struct token_record {
 	char id[32];

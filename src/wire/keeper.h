@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-#define KEEPER_VERSION	    1
+#define KEEPER_VERSION	    2
 #define KEEPER_ID_LEN	    26 /* a lower-case ULID */
 #define KEEPER_HOSTNAME_MAX 64
 #define KEEPER_LIST_MAX	    64
@@ -28,7 +28,7 @@ enum keeper_kind {
 			     an end of file that it failed, for which KILL then gives the reason */
 	KEEPER_ADOPT, /* a new link to a running agent */
 	KEEPER_KILL,  /* kill everything in it, wait until it is gone, remove its cgroups; an
-			     unknown id is fine. wait_status and err tell how it had ended before */
+			     unknown id is fine. wait_status, err and stats tell how it had ended before */
 	KEEPER_FREEZE,
 	KEEPER_THAW,
 	KEEPER_STATS,
@@ -69,6 +69,7 @@ struct keeper_stats {
 	uint64_t oom_kills;
 	uint64_t disk_bytes;
 	uint64_t disk_files;
+	char oom_victim[48]; /* the last process killed for want of memory, for people; or empty */
 };
 
 struct keeper_answer {

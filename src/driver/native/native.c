@@ -147,6 +147,19 @@ static int native_adopt(struct driver *driver, const char *id, int *ret_link, st
 	return call(native_from(driver), &request, &answer, ret_link, err);
 }
 
+static void translate_stats(const struct keeper_stats *from, struct driver_stats *to)
+{
+	*to = (struct driver_stats){.cpu_us = from->cpu_us,
+		.memory_bytes = from->memory_bytes,
+		.memory_peak_bytes = from->memory_peak_bytes,
+		.memory_limit_bytes = from->memory_limit_bytes,
+		.pids = from->pids,
+		.pids_limit = from->pids_limit,
+		.oom_kills = from->oom_kills};
+	snprintf(to->oom_victim, sizeof(to->oom_victim), "%.*s", (int)sizeof(from->oom_victim) - 1,
+		from->oom_victim);
+}
+
 static int native_stop(
 	struct driver *driver, const char *id, struct driver_end *ret_end, struct err *err)
 {
@@ -154,10 +167,12 @@ static int native_stop(
 	struct keeper_answer answer;
 	int r = call(native_from(driver), &request, &answer, NULL, err);
 
-	if (r == 0 && ret_end)
+	if (r == 0 && ret_end) {
 		*ret_end = (struct driver_end){.ended = answer.wait_status >= 0,
 			.wait_status = answer.wait_status,
 			.cause = answer.err};
+		translate_stats(&answer.stats, &ret_end->last);
+	}
 	return r;
 }
 
@@ -177,13 +192,7 @@ static int native_stats(
 	int r = call(native_from(driver), &request, &answer, NULL, err);
 
 	if (r == 0)
-		*ret_stats = (struct driver_stats){.cpu_us = answer.stats.cpu_us,
-			.memory_bytes = answer.stats.memory_bytes,
-			.memory_peak_bytes = answer.stats.memory_peak_bytes,
-			.memory_limit_bytes = answer.stats.memory_limit_bytes,
-			.pids = answer.stats.pids,
-			.pids_limit = answer.stats.pids_limit,
-			.oom_kills = answer.stats.oom_kills};
+		translate_stats(&answer.stats, ret_stats);
 	return r;
 }
 

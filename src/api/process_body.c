@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/process_body.h"
+
+#include "api/api.h"
+#include "base/clock.h"
+
+#include <stdio.h>
+
+static json_t *encode_time(int64_t ms)
+{
+	char text[CLOCK_TEXT_LEN];
+
+	if (ms == 0)
+		return json_null();
+	clock_format(ms, text);
+	return json_string(text);
+}
+
+json_t *process_body_encode_termination(const struct termination *termination)
+{
+	if (termination->reason == END_NONE)
+		return json_null();
+	return json_pack("{s:s, s:o, s:o, s:f, s:I}", "reason",
+		end_reason_name(termination->reason), "signal",
+		api_signal_to_json(termination->signal), "detail",
+		termination->detail[0] ? json_string(termination->detail) : json_null(), "cpu_ms",
+		(double)termination->cpu_us / 1000, "peak_memory_bytes",
+		(json_int_t)termination->peak_memory_bytes);
+}
+
+json_t *process_body_encode_end(const struct process_end *end)
+{
+	return json_pack("{s:i, s:f, s:o}", "exit_code", end->exit_code, "duration_ms",
+		(double)end->duration_us / 1000, "termination",
+		process_body_encode_termination(&end->how));
+}
+
+struct process_end process_body_end(const struct process_record *record)
+{
+	return (struct process_end){.exit_code = record->exit_code,
+		.duration_us = record->duration_us,
+		.how = record->end};
+}
+
+/* The line that was asked for, or the arguments with spaces between them: for people. */
+static json_t *encode_command(const struct process_record *record)
+{
+	struct buf text = BUF_INIT(256 * 1024);
+	json_t *entry, *command;
+	size_t i;
+
+	if (record->is_line)
+		return json_incref(json_array_get(record->argv, 2));
+	json_array_foreach(record->argv, i, entry)
+		buf_printf(&text, "%s%s", i ? " " : "", json_string_value(entry));
+	command = json_stringn((const char *)text.data, text.len);
+	buf_fini(&text);
+	return command ? command : json_null();
+}
+
+static json_t *encode_user(uint32_t uid)
+{
+	char text[16];
+
+	if (uid == 0 || uid == 1000)
+		return json_string(uid == 0 ? "root" : "sandbox");
+	snprintf(text, sizeof(text), "%u", uid);
+	return json_string(text);
+}
+
+json_t *process_body_encode(const struct process_record *record)
+{
+	bool has_ended = record->ended_at_ms > 0;
+	char name[PROCESS_NAME_MAX];
+
+	process_name_format(record->number, name);
+	return json_pack(
+		"{s:s, s:o, s:o, s:O, s:s, s:o, s:b, s:b, s:s, s:I, s:b, s:I, s:o, s:o, s:o,"
+		" s:o, s:o, s:o}",
+		"id", name, "pid", record->pid ? json_integer(record->pid) : json_null(), "command",
+		encode_command(record), "argv", record->argv, "cwd", record->cwd, "user",
+		encode_user(record->uid), "background", record->is_background, "pty",
+		record->is_pty, "status", has_ended ? "exited" : "running", "survivors",
+		(json_int_t)record->survivors, "stdin_open", record->is_input_open && !has_ended,
+		"output_bytes", (json_int_t)record->output_bytes, "timeout_ms",
+		record->timeout_ms ? json_integer((json_int_t)record->timeout_ms) : json_null(),
+		"started_at", encode_time(record->started_at_ms), "ended_at",
+		encode_time(record->ended_at_ms), "exit_code",
+		has_ended ? json_integer(record->exit_code) : json_null(), "duration_ms",
+		has_ended ? json_real((double)record->duration_us / 1000) : json_null(),
+		"termination", process_body_encode_termination(&record->end));
+}

@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The processes of a sandbox. Looking at them wakes nothing: one that is stopped has a past, which is
+ * read from the database.
+ */
+#include "api/feed.h"
+#include "api/handlers.h"
+#include "api/process_body.h"
+#include "api/text.h"
+#include "base/log.h"
+#include "base/number.h"
+#include "core/alarm.h"
+#include "core/roll.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+
+#define INPUT_MAX	 (1 << 20)
+#define WAIT_MAX_MS	 (7ull * 86400 * 1000)
+#define DIMENSION_MAX	 1000
+#define KILL_PATIENCE_MS 5000
+
+/* --- finding --- */
+
+static void release_process(void *process)
+{
+	process_unref(process);
+}
+
+/* The process that the path names, kept until the request is over; NULL if nothing of it runs. */
+static int find(struct request *req, struct api *api, struct sandbox **ret_sandbox,
+	struct process **ret_process, struct process_record *ret_record, struct err *err)
+{
+	int r = api_sandbox(req, api, ret_sandbox, err);
+
+	if (r == 0)
+		r = roll_find(
+			*ret_sandbox, request_param(req, "process"), ret_process, ret_record, err);
+	if (r == 0 && *ret_process)
+		request_keep(req, *ret_process, release_process);
+	return r;
+}
+
+/* One that must run still. */
+static int find_running(
+	struct request *req, struct api *api, struct process **ret_process, struct err *err)
+{
+	struct process_record record;
+	struct sandbox *sandbox;
+	int r = find(req, api, &sandbox, ret_process, &record, err);
+
+	if (r < 0)
+		return r;
+	if (!*ret_process)
+		r = err_explain(err, ERR_CONFLICT, "process_ended", NULL, "process p%u has ended",
+			record.number);
+	process_record_fini(&record);
+	return r;
+}
+
+static void answer_record(struct request *req, const struct process_record *record)
+{
+	request_answer_json(req, 200, json_pack("{s:o}", "process", process_body_encode(record)));
+}
+
+/* --- looking --- */
+
+struct listing {
+	json_t *processes;
+	const char *status;
+};
+
+static void list_one(const struct process_record *record, void *arg)
+{
+	struct listing *listing = arg;
+	const char *status = record->ended_at_ms > 0 ? "exited" : "running";
+
+	if (!listing->status || strcmp(listing->status, status) == 0)
+		json_array_append_new(listing->processes, process_body_encode(record));
+}
+
+HANDLER(processes_list)
+{
+	struct listing listing = {.status = request_query(req, "status")};
+	struct sandbox *sandbox;
+	int r = api_sandbox(req, context, &sandbox, err);
+
+	if (r < 0)
+		return r;
+	if (listing.status && strcmp(listing.status, "running") != 0 &&
+		strcmp(listing.status, "exited") != 0)
+		return err_explain(err, ERR_INVALID, "invalid_parameter", NULL,
+			"parameter status must be running or exited");
+	listing.processes = json_array();
+	r = roll_list(sandbox, list_one, &listing, err);
+	if (r == 0)
+		request_answer_json(req, 200, json_pack("{s:O}", "processes", listing.processes));
+	json_decref(listing.processes);
+	return r;
+}
+
+HANDLER(processes_get)
+{
+	struct process_record record;
+	struct sandbox *sandbox;
+	struct process *process;
+	int r = find(req, context, &sandbox, &process, &record, err);
+
+	if (r < 0)
+		return r;
+	answer_record(req, &record);
+	process_record_fini(&record);
+	return 0;
+}
+
+/* --- waiting for the end --- */
+
+/* A held request; referenced by it, by its watch of the process, and by its alarm. */
+struct vigil {
+	atomic_int refs;
+	struct request *_Atomic req; /* whoever takes it answers */
+	struct process *process;
+	struct alarm *_Atomic alarm;
+	bool is_kill; /* answers with nothing */
+};
+
+static void vigil_unref(void *arg)
+{
+	struct vigil *vigil = arg;
+
+	if (atomic_fetch_sub(&vigil->refs, 1) > 1)
+		return;
+	process_unref(vigil->process);
+	free(vigil);
+}
+
+static void vigil_end(struct vigil *vigil)
+{
+	struct request *req = atomic_exchange(&vigil->req, NULL);
+	struct process_record record;
+
+	if (!req)
+		return;
+	process_unwatch(vigil->process, vigil);
+	alarm_close(atomic_exchange(&vigil->alarm, NULL));
+	if (vigil->is_kill) {
+		request_answer_empty(req, 204);
+	} else {
+		process_read(vigil->process, &record);
+		answer_record(req, &record);
+		process_record_fini(&record);
+	}
+	request_release(req);
+}
+
+static void vigil_ended(void *arg, const struct process_end *end)
+{
+	(void)end;
+	vigil_end(arg);
+}
+
+static void vigil_over(void *arg)
+{
+	vigil_end(arg);
+}
+
+static const struct process_events vigil_events = {.ended = vigil_ended, .release = vigil_unref};
+
+/* Holds the request until the process has ended, or the time is over (0: never). */
+static int keep_vigil(struct request *req, struct api *api, struct process *process,
+	uint64_t timeout_ms, bool is_kill, struct err *err)
+{
+	struct vigil *vigil = mem_new(sizeof(*vigil));
+	struct alarm *alarm = NULL;
+	int r = 0;
+
+	vigil->refs = 3; /* this function's, the request's, the watch's */
+	vigil->req = req;
+	vigil->process = process_ref(process);
+	vigil->is_kill = is_kill;
+	request_keep(req, vigil, vigil_unref);
+	request_hold(req, vigil_over, vigil);
+	if (timeout_ms > 0) {
+		atomic_fetch_add(&vigil->refs, 1);
+		r = engine_alarm(
+			api->engine, timeout_ms, vigil_over, vigil_unref, vigil, &alarm, err);
+		if (r < 0) { /* then it waits without */
+			log_warning("no alarm for a wait: %s", err->message);
+			vigil_unref(vigil);
+		}
+		atomic_store(&vigil->alarm, alarm);
+	}
+	if (!process_watch(process, &vigil_events, vigil)) {
+		vigil_unref(vigil);
+		vigil_end(vigil);
+	}
+	if (!atomic_load(&vigil->req)) { /* it was over before all of this was there */
+		process_unwatch(process, vigil);
+		alarm_close(atomic_exchange(&vigil->alarm, NULL));
+	}
+	vigil_unref(vigil);
+	return 0;
+}
+
+HANDLER(processes_wait)
+{
+	struct process_record record;
+	struct sandbox *sandbox;
+	struct process *process;
+	uint64_t timeout_ms;
+	int r = api_query_number(req, "timeout_ms", 1, WAIT_MAX_MS, 0, &timeout_ms, err);
+
+	if (r < 0)
+		return r;
+	r = find(req, context, &sandbox, &process, &record, err);
+	if (r < 0)
+		return r;
+	if (process && record.ended_at_ms == 0)
+		r = keep_vigil(req, context, process, timeout_ms, false, err);
+	else
+		answer_record(req, &record);
+	process_record_fini(&record);
+	return r;
+}
+
+HANDLER(processes_kill)
+{
+	const char *tree = request_query(req, "kill_tree");
+	struct process_record record;
+	struct sandbox *sandbox;
+	struct process *process;
+	bool whole_tree = true;
+	int r = tree ? api_query_boolean(req, "kill_tree", &whole_tree, err) : 0;
+
+	if (r < 0)
+		return r;
+	r = find(req, context, &sandbox, &process, &record, err);
+	if (r < 0)
+		return r;
+	if (process)
+		process_kill(process, whole_tree);
+	if (process && record.ended_at_ms == 0)
+		r = keep_vigil(req, context, process, KILL_PATIENCE_MS, true, err);
+	else
+		request_answer_empty(req, 204);
+	process_record_fini(&record);
+	return r;
+}
+
+/* --- output --- */
+
+/* Where the client wants to go on; *ret_given if it said so. */
+static int read_from(
+	const struct request *req, uint64_t *ret_from, bool *ret_given, struct err *err)
+{
+	const char *last = request_header(req, "Last-Event-ID");
+
+	*ret_given = last || request_query(req, "from");
+	if (!last)
+		return api_query_number(req, "from", 0, INT64_MAX, 0, ret_from, err);
+	if (number_parse(last, 0, INT64_MAX, ret_from) < 0)
+		return err_explain(err, ERR_INVALID, "invalid_header", NULL,
+			"header Last-Event-ID must be the id of an event of this stream");
+	return 0;
+}
+
+/* The log of one that runs, or of one that ended; NULL if none was kept. Counted. */
+static int open_log(struct sandbox *sandbox, struct process *process,
+	const struct process_record *record, struct output_log **ret_log, struct err *err)
+{
+	struct output_log *log = process ? process_log(process) : NULL;
+
+	if (log)
+		*ret_log = output_log_ref(log);
+	else if (!process)
+		return roll_open_log(sandbox, record->number, ret_log, err);
+	return 0;
+}
+
+static int check_from(
+	uint64_t from, const struct process_record *record, struct output_log *log, struct err *err)
+{
+	uint64_t end = log ? output_log_end(log) : 0;
+
+	if (from <= end || (record->ended_at_ms > 0 && from == end + 1))
+		return 0;
+	return err_explain(err, ERR_INVALID, "invalid_parameter", NULL,
+		"there is no output at %llu yet: it ends at %llu", (unsigned long long)from,
+		(unsigned long long)end);
+}
+
+static int answer_output(struct request *req, const struct feed_spec *spec, struct err *err)
+{
+	struct feed *feed;
+	int r = check_from(spec->from, spec->record, spec->log, err);
+
+	if (r < 0)
+		return r;
+	/* It has got the exit: there is nothing to come back for. */
+	if (spec->from > (spec->log ? output_log_end(spec->log) : 0)) {
+		request_answer_empty(req, 204);
+		return 0;
+	}
+	feed = feed_new(spec);
+	feed_watch(feed);
+	feed_answer(feed, req);
+	feed_unref(feed);
+	return 0;
+}
+
+HANDLER(processes_output)
+{
+	struct feed_spec spec = {.api = context, .follows = true};
+	struct output_log *log = NULL;
+	struct process_record record;
+	bool given;
+	int r = read_from(req, &spec.from, &given, err);
+
+	if (r == 0 && request_query(req, "follow"))
+		r = api_query_boolean(req, "follow", &spec.follows, err);
+	if (r < 0)
+		return r;
+	r = find(req, context, &spec.sandbox, &spec.process, &record, err);
+	if (r < 0)
+		return r;
+	spec.record = &record;
+	spec.has_start = !given;
+	r = open_log(spec.sandbox, spec.process, &record, &log, err);
+	spec.log = log;
+	if (r == 0)
+		r = answer_output(req, &spec, err);
+	output_log_unref(log);
+	process_record_fini(&record);
+	return r;
+}
+
+/* --- acting --- */
+
+struct stdin_body {
+	const char *data, *data_base64;
+	enum field_boolean close;
+};
+
+static const struct field stdin_rows[] = {
+	{"data", FIELD_STRING, offsetof(struct stdin_body, data), 0, INPUT_MAX, 0, "Text."},
+	{"data_base64", FIELD_STRING, offsetof(struct stdin_body, data_base64), 0, INPUT_MAX, 0,
+		"Bytes. Either this or data."},
+	{"close", FIELD_BOOLEAN, offsetof(struct stdin_body, close), 0, 0, 0,
+		"Whether that was all: the command then reads the end of the file."},
+};
+
+const struct fields processes_stdin_fields = FIELDS(stdin_rows);
+
+HANDLER(processes_stdin)
+{
+	struct stdin_body body = {0};
+	auto_free uint8_t *decoded = NULL;
+	struct process *process;
+	const void *data;
+	ssize_t len;
+	int r;
+
+	fields_clear(&processes_stdin_fields, &body);
+	r = fields_decode(&processes_stdin_fields, request_body(req), &body, err);
+	if (r < 0)
+		return r;
+	len = body.data ? (ssize_t)strlen(body.data) : 0;
+	data = body.data;
+	if (body.data_base64) {
+		len = text_decode_base64(body.data_base64, &decoded);
+		data = decoded;
+	}
+	if (len < 0 || (body.data && body.data_base64))
+		return err_explain(err, ERR_INVALID, "invalid_field", NULL,
+			"field data_base64 must be base64, without data beside it");
+	r = find_running(req, context, &process, err);
+	if (r == 0)
+		r = process_write(process, data, (size_t)len, body.close == FIELD_TRUE, NULL, err);
+	if (r == 0)
+		request_answer_empty(req, 204);
+	return r;
+}
+
+struct signal_body {
+	const json_t *signal;
+	enum field_boolean kill_tree;
+};
+
+static const char *check_signal(const json_t *value)
+{
+	return api_signal_parse(value) > 0 ? NULL : "must be a signal: SIGINT, INT or 2";
+}
+
+static const struct field signal_rows[] = {
+	{"signal", FIELD_NAME_OR_NUMBER, offsetof(struct signal_body, signal), 1, 64,
+		FIELD_REQUIRED, "A signal by its name (SIGINT or INT) or number.",
+		.check = check_signal},
+	{"kill_tree", FIELD_BOOLEAN, offsetof(struct signal_body, kill_tree), 0, 0, 0,
+		"Whether all that the process started gets it too; true for SIGKILL if left out, "
+		"else false."},
+};
+
+const struct fields processes_signal_fields = FIELDS(signal_rows);
+
+HANDLER(processes_signal)
+{
+	struct signal_body body = {0};
+	struct process *process;
+	int signal_number, r;
+	bool whole_tree;
+
+	fields_clear(&processes_signal_fields, &body);
+	r = fields_decode(&processes_signal_fields, request_body(req), &body, err);
+	if (r < 0)
+		return r;
+	signal_number = api_signal_parse(body.signal);
+	whole_tree = body.kill_tree == FIELD_UNSET ? signal_number == SIGKILL
+						   : body.kill_tree == FIELD_TRUE;
+	r = find_running(req, context, &process, err);
+	if (r == 0)
+		r = process_signal(process, signal_number, whole_tree, err);
+	if (r == 0)
+		request_answer_empty(req, 204);
+	return r;
+}
+
+struct resize_body {
+	int64_t columns, rows;
+};
+
+static const struct field resize_rows[] = {
+	{"cols", FIELD_INTEGER, offsetof(struct resize_body, columns), 1, DIMENSION_MAX,
+		FIELD_REQUIRED, "Width in characters."},
+	{"rows", FIELD_INTEGER, offsetof(struct resize_body, rows), 1, DIMENSION_MAX,
+		FIELD_REQUIRED, "Height in lines."},
+};
+
+const struct fields processes_resize_fields = FIELDS(resize_rows);
+
+HANDLER(processes_resize)
+{
+	struct resize_body body = {0};
+	struct process *process;
+	int r;
+
+	fields_clear(&processes_resize_fields, &body);
+	r = fields_decode(&processes_resize_fields, request_body(req), &body, err);
+	if (r == 0)
+		r = find_running(req, context, &process, err);
+	if (r == 0)
+		r = process_resize(process, (uint16_t)body.columns, (uint16_t)body.rows, err);
+	if (r == 0)
+		request_answer_empty(req, 204);
+	return r;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/sse.h"
+
+#include "api/text.h"
+
+#include <endian.h>
+#include <inttypes.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SPILL 16 /* bytes that are written behind the end, for speed */
+
+/* Control characters in a JSON string; the short ones have two bytes, the others six. */
+static const char controls[32][8] = {"\\u0000", "\\u0001", "\\u0002", "\\u0003", "\\u0004",
+	"\\u0005", "\\u0006", "\\u0007", "\\b", "\\t", "\\n", "\\u000b", "\\f", "\\r", "\\u000e",
+	"\\u000f", "\\u0010", "\\u0011", "\\u0012", "\\u0013", "\\u0014", "\\u0015", "\\u0016",
+	"\\u0017", "\\u0018", "\\u0019", "\\u001a", "\\u001b", "\\u001c", "\\u001d", "\\u001e",
+	"\\u001f"};
+
+/* Where it stands: what is read, and what was written of it. */
+struct encoding {
+	const uint8_t *from, *end;
+	uint8_t *to;
+	size_t escapes_left; /* long ones */
+};
+
+static bool is_plain(uint8_t byte)
+{
+	return byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\';
+}
+
+/*
+ * Copies bytes up to the first that is not plain, sixteen at a time: compilers make vector instructions of
+ * it. As signed numbers, bytes of longer characters are below 0x20 too.
+ */
+static void copy_plain(struct encoding *encoding)
+{
+	typedef int8_t block __attribute__((vector_size(16)));
+
+	while (encoding->end - encoding->from >= (ptrdiff_t)sizeof(block)) {
+		block bytes, marks;
+		uint64_t halves[2];
+
+		memcpy(&bytes, encoding->from, sizeof(bytes));
+		memcpy(encoding->to, &bytes, sizeof(bytes));
+		marks = (bytes < 0x20) | (bytes == '"') | (bytes == '\\');
+		memcpy(halves, &marks, sizeof(halves));
+		if (halves[0] | halves[1]) {
+			int at = halves[0] ? __builtin_ctzll(le64toh(halves[0])) / 8
+					   : __builtin_ctzll(le64toh(halves[1])) / 8 + 8;
+
+			encoding->from += at;
+			encoding->to += at;
+			return;
+		}
+		encoding->from += sizeof(bytes);
+		encoding->to += sizeof(bytes);
+	}
+	while (encoding->from < encoding->end && is_plain(*encoding->from))
+		*encoding->to++ = *encoding->from++;
+}
+
+/* Writes one character that is not plain; false if it is none, or one escape too many. */
+static inline bool put_special(struct encoding *encoding)
+{
+	uint8_t byte = *encoding->from;
+	size_t len;
+
+	if (byte >= 0x80) {
+		len = text_character(encoding->from, (size_t)(encoding->end - encoding->from));
+		for (size_t i = 0; i < len; i++)
+			*encoding->to++ = *encoding->from++;
+		return len > 0;
+	}
+	encoding->from++;
+	if (byte >= 0x20) {
+		*encoding->to++ = '\\';
+		*encoding->to++ = byte;
+		return true;
+	}
+	memcpy(encoding->to, controls[byte], sizeof(controls[byte]));
+	if (!controls[byte][2]) {
+		encoding->to += 2;
+		return true;
+	}
+	encoding->to += 6;
+	return encoding->escapes_left-- > 0;
+}
+
+/* Appends bytes as the inside of a JSON string, for which there is room; false if they are no text. */
+static bool put_text(struct buf *out, const uint8_t *data, size_t len)
+{
+	struct encoding encoding = {
+		.from = data,
+		.end = data + len,
+		.to = out->data + out->len,
+		.escapes_left = TEXT_CONTROLS_MAX(len),
+	};
+
+	while (encoding.from < encoding.end) {
+		copy_plain(&encoding);
+		while (encoding.from < encoding.end && !is_plain(*encoding.from)) {
+			if (!put_special(&encoding))
+				return false;
+		}
+	}
+	out->len = (size_t)(encoding.to - out->data);
+	return true;
+}
+
+static void put_head(struct buf *out, bool is_stderr, uint64_t id, const char *key)
+{
+	out->len += (size_t)sprintf((char *)out->data + out->len,
+		"id: %" PRIu64 "\nevent: %s\ndata: {\"%s\":\"", id, is_stderr ? "stderr" : "stdout",
+		key);
+}
+
+/* Puts one event, for which there is room; how many bytes it has. */
+static size_t put_piece(struct buf *out, bool is_stderr, uint64_t offset, const uint8_t *data,
+	size_t len, bool may_continue)
+{
+	static const char tail[] = "\"}\n\n";
+	size_t before = out->len, whole = may_continue ? len - text_unfinished(data, len) : len;
+
+	if (whole == 0)
+		return 0;
+	put_head(out, is_stderr, offset + whole, "data");
+	if (!put_text(out, data, whole)) {
+		out->len = before;
+		whole = len;
+		put_head(out, is_stderr, offset + whole, "data_base64");
+		out->len += (size_t)EVP_EncodeBlock(out->data + out->len, data, (int)len);
+	}
+	memcpy(out->data + out->len, tail, sizeof(tail) - 1);
+	out->len += sizeof(tail) - 1;
+	return whole;
+}
+
+/* The same where it may be too much: the room is only known when it is done. */
+static size_t put_tightly(struct buf *out, bool is_stderr, uint64_t offset, const uint8_t *data,
+	size_t len, bool may_continue)
+{
+	struct buf event = BUF_INIT(SSE_OUTPUT_ROOM(len));
+	size_t n = 0;
+
+	if (buf_reserve(&event, event.max) < 0)
+		out->failed = true;
+	else
+		n = put_piece(&event, is_stderr, offset, data, len, may_continue);
+	if (buf_append(out, event.data, event.len) < 0)
+		n = 0;
+	buf_fini(&event);
+	return n;
+}
+
+size_t sse_put_output(struct buf *out, bool is_stderr, uint64_t offset, const uint8_t *data,
+	size_t len, bool may_continue)
+{
+	size_t done = 0, n = 1;
+
+	while (done < len && n > 0) {
+		bool is_last = len - done <= SSE_OUTPUT_MAX;
+		size_t part = is_last ? len - done : SSE_OUTPUT_MAX;
+		bool fits = SSE_OUTPUT_ROOM(part) <= out->max - out->len;
+
+		if (fits && buf_reserve(out, SSE_OUTPUT_ROOM(part)) < 0)
+			break;
+		n = (fits ? put_piece : put_tightly)(
+			out, is_stderr, offset + done, data + done, part, !is_last || may_continue);
+		done += n;
+	}
+	return done;
+}
+
+void sse_put_event(struct buf *out, uint64_t id, const char *event, const json_t *data)
+{
+	auto_free char *json = json_dumps(data, JSON_COMPACT | JSON_REAL_PRECISION(12));
+
+	if (!json)
+		out->failed = true;
+	else
+		buf_printf(out, "id: %" PRIu64 "\nevent: %s\ndata: %s\n\n", id, event, json);
+}

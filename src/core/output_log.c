@@ -1,0 +1,589 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The appender's side of kept output, and what its cursors see of it.
+ *
+ * Only the appending thread changes the list of files, so it reads that without the lock; the lock is for the
+ * cursors, and is never held during a system call. Bytes go to the file first and are published after; what a
+ * full disk takes of a piece is kept, the rest is a gap, and the next piece begins a new file, because a file
+ * has no gaps inside.
+ *
+ * Sizes are counted in blocks, so that the bound holds for what the disk gives away, and so that a log which
+ * is cut into many short files cannot have too many of them.
+ */
+#include "core/output_log.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "core/output_cursor.h"
+#include "core/output_log_private.h"
+#include "core/output_record.h"
+
+#include <assert.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#define BLOCK_BYTES	  4096
+#define SEGMENTS	  8	     /* full ones in a log: four of the head, four of the tail */
+#define SEGMENT_MAX_BYTES (4u << 20) /* larger ones take long to find a place in */
+#define OFFSET_MAX	  (UINT64_MAX / 4) /* names beyond are not ours: nothing can overflow */
+#define LINE_SEARCH_BYTES 4096
+
+struct output_log {
+	atomic_int refs;
+	int dir_fd;
+	uint32_t process;
+
+	/* The appender's alone. */
+	uint64_t max_bytes, segment_bytes;
+	uint64_t used_bytes; /* by all files, in blocks */
+	int fd;		     /* of the last segment, or -1 */
+	bool is_closed;	     /* the last segment takes no more */
+	bool is_failing;     /* the last append was cut: said once */
+
+	pthread_mutex_t lock; /* what follows; the appender may read without */
+	struct output_segment **segments;
+	size_t count, room;
+	uint64_t end;
+};
+
+static uint64_t blocks(uint64_t size)
+{
+	return (size + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
+}
+
+/* An empty file has its place in the directory: it counts for a block. */
+static uint64_t segment_cost(const struct output_segment *segment)
+{
+	return segment->size ? blocks(segment->size) : BLOCK_BYTES;
+}
+
+static void format_name(char name[OUTPUT_NAME_LEN], uint32_t process, uint64_t first)
+{
+	snprintf(name, OUTPUT_NAME_LEN, "%" PRIu32 "-%" PRIx64, process, first);
+}
+
+/* Whether a file is one of a process, and its first offset: exactly as format_name makes it. */
+static bool parse_name(const char *name, uint32_t process, uint64_t *ret_first)
+{
+	const char *dash = strchr(name, '-');
+	char again[OUTPUT_NAME_LEN];
+	uint64_t first;
+
+	if (!dash || strlen(name) >= sizeof(again))
+		return false;
+	first = strtoull(dash + 1, NULL, 16);
+	format_name(again, process, first);
+	if (first > OFFSET_MAX || strcmp(name, again) != 0)
+		return false;
+	*ret_first = first;
+	return true;
+}
+
+/* --- the list --- */
+
+static struct output_segment *last_segment(const struct output_log *log)
+{
+	return log->count ? log->segments[log->count - 1] : NULL;
+}
+
+/* Puts one where its offset belongs: the end, but for the order in which a directory is read. */
+static void insert_segment(struct output_log *log, struct output_segment *segment)
+{
+	size_t at = log->count;
+
+	if (log->count == log->room) {
+		log->room = log->room ? log->room * 2 : SEGMENTS;
+		log->segments = realloc(log->segments, log->room * sizeof(*log->segments));
+		if (!log->segments)
+			abort();
+	}
+	for (; at > 0 && log->segments[at - 1]->first > segment->first; at--)
+		log->segments[at] = log->segments[at - 1];
+	log->segments[at] = segment;
+	log->count++;
+	log->used_bytes += segment_cost(segment);
+}
+
+static struct output_segment *new_segment(uint64_t first, uint64_t size)
+{
+	struct output_segment *segment = mem_new(sizeof(*segment));
+
+	segment->refs = 1;
+	segment->first = first;
+	segment->size = size;
+	return segment;
+}
+
+void output_log_put_segment(struct output_segment *segment)
+{
+	if (atomic_fetch_sub(&segment->refs, 1) == 1)
+		free(segment);
+}
+
+static void remove_segment(struct output_log *log, size_t at)
+{
+	struct output_segment *segment = log->segments[at];
+	char name[OUTPUT_NAME_LEN];
+
+	pthread_mutex_lock(&log->lock);
+	log->count--;
+	memmove(log->segments + at, log->segments + at + 1,
+		(log->count - at) * sizeof(*log->segments));
+	segment->is_removed = true;
+	pthread_mutex_unlock(&log->lock);
+	log->used_bytes -= segment_cost(segment);
+	format_name(name, log->process, segment->first);
+	unlinkat(log->dir_fd, name, 0);
+	output_log_put_segment(segment);
+}
+
+/* Decides whether a segment at the end of the list stays for ever, and how large it may become. */
+static void classify(struct output_log *log, struct output_segment *segment, uint64_t used_before)
+{
+	uint64_t head_bytes = log->segment_bytes * (log->max_bytes / log->segment_bytes / 2);
+	struct output_segment *before = NULL;
+
+	for (size_t i = 0; i < log->count && log->segments[i] != segment; i++)
+		before = log->segments[i];
+	segment->is_head =
+		(!before || before->is_head) && used_before + segment_cost(segment) <= head_bytes;
+	segment->limit = log->segment_bytes;
+	if (segment->is_head && segment->limit > head_bytes - used_before)
+		segment->limit = head_bytes - used_before;
+}
+
+/* --- opening --- */
+
+/* Reads the names of a process's files, in any order. */
+static int list_files(int dir_fd, uint32_t process,
+	void (*found)(void *arg, const char *name, uint64_t first), void *arg)
+{
+	/* A descriptor of its own: the place in a directory belongs to the open file. */
+	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	uint64_t first;
+	int r;
+
+	if (!dir) {
+		r = -errno;
+		fd_close(fd);
+		return r;
+	}
+	while (errno = 0, (entry = readdir(dir))) {
+		if (parse_name(entry->d_name, process, &first))
+			found(arg, entry->d_name, first);
+	}
+	r = -errno;
+	closedir(dir);
+	return r;
+}
+
+static void take_file(void *arg, const char *name, uint64_t first)
+{
+	struct output_log *log = arg;
+	struct output_segment *segment;
+	struct stat st;
+
+	if (fstatat(log->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+		return;
+	segment = new_segment(first, (uint64_t)st.st_size);
+	segment->open = UINT64_MAX;
+	insert_segment(log, segment);
+}
+
+/* Walks through the last file, to learn where the log ends; cuts off what is no record. */
+static int read_last(struct output_log *log, struct output_segment *segment)
+{
+	auto_free struct output_window *window = mem_new(sizeof(*window));
+	char name[OUTPUT_NAME_LEN];
+	auto_fd int fd = -1;
+	struct output_record record = {0};
+	uint64_t at = 0, offset = segment->first;
+
+	format_name(name, log->process, segment->first);
+	fd = openat(log->dir_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	while (!record.is_open && output_record_read(window, fd, segment->size, at, &record)) {
+		segment->open = at;
+		segment->open_offset = offset;
+		segment->open_is_stderr = record.is_stderr;
+		at += OUTPUT_RECORD_HEADER + record.len;
+		offset += record.len;
+	}
+	if (at < segment->size && ftruncate(fd, (off_t)at) < 0)
+		return -errno;
+	log->used_bytes -= segment_cost(segment);
+	segment->size = at;
+	log->used_bytes += segment_cost(segment);
+	if (!record.is_open)
+		segment->open = at;
+	log->end = offset;
+	return 0;
+}
+
+static int read_files(struct output_log *log)
+{
+	uint64_t used = 0;
+	int r = list_files(log->dir_fd, log->process, take_file, log);
+
+	if (r < 0 || log->count == 0)
+		return r;
+	r = read_last(log, last_segment(log));
+	for (size_t i = 0; i < log->count; i++) {
+		classify(log, log->segments[i], used);
+		used += segment_cost(log->segments[i]);
+	}
+	return r;
+}
+
+int output_log_open(int dir_fd, uint32_t process, uint64_t max_bytes, struct output_log **ret_log,
+	struct err *err)
+{
+	struct output_log *log = mem_new(sizeof(*log));
+	int r;
+
+	assert(max_bytes >= OUTPUT_LOG_MIN_BYTES);
+	log->refs = 1;
+	log->dir_fd = dir_fd;
+	log->process = process;
+	log->max_bytes = max_bytes;
+	log->segment_bytes = max_bytes / SEGMENTS / BLOCK_BYTES * BLOCK_BYTES;
+	if (log->segment_bytes > SEGMENT_MAX_BYTES)
+		log->segment_bytes = SEGMENT_MAX_BYTES;
+	log->fd = -1;
+	pthread_mutex_init(&log->lock, NULL);
+	r = read_files(log);
+	if (r < 0) {
+		output_log_unref(log);
+		return err_from(err, r, "open the kept output of process %" PRIu32, process);
+	}
+	*ret_log = log;
+	return 0;
+}
+
+struct output_log *output_log_ref(struct output_log *log)
+{
+	atomic_fetch_add(&log->refs, 1);
+	return log;
+}
+
+void output_log_unref(struct output_log *log)
+{
+	if (!log || atomic_fetch_sub(&log->refs, 1) > 1)
+		return;
+	for (size_t i = 0; i < log->count; i++)
+		output_log_put_segment(log->segments[i]);
+	free(log->segments);
+	fd_close(log->fd);
+	pthread_mutex_destroy(&log->lock);
+	free(log);
+}
+
+static void remove_file(void *arg, const char *name, uint64_t first)
+{
+	(void)first;
+	unlinkat(*(int *)arg, name, 0);
+}
+
+void output_log_remove(int dir_fd, uint32_t process)
+{
+	int r = list_files(dir_fd, process, remove_file, &dir_fd);
+
+	if (r < 0)
+		log_warning(
+			"remove the kept output of process %" PRIu32 ": %s", process, strerror(-r));
+}
+
+/* --- appending --- */
+
+/* No more for the last file; one that got nothing goes. */
+static void close_segment(struct output_log *log)
+{
+	struct output_segment *segment = last_segment(log);
+
+	fd_close(take_fd(&log->fd));
+	log->is_closed = true;
+	if (segment && segment->size == 0)
+		remove_segment(log, log->count - 1);
+}
+
+/* Begins a file at the end of the log. */
+static int begin_segment(struct output_log *log)
+{
+	struct output_segment *segment;
+	char name[OUTPUT_NAME_LEN];
+	int fd;
+
+	format_name(name, log->process, log->end);
+	fd = openat(log->dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	segment = new_segment(log->end, 0);
+	classify(log, segment, log->used_bytes);
+	log->fd = fd;
+	log->is_closed = false;
+	pthread_mutex_lock(&log->lock);
+	insert_segment(log, segment);
+	pthread_mutex_unlock(&log->lock);
+	return 0;
+}
+
+/* What a file needs before bytes of a stream: a header, unless its open record is of that stream. */
+static size_t header_len(const struct output_segment *segment, bool is_stderr)
+{
+	bool continues = segment->open < segment->size && segment->open_is_stderr == is_stderr;
+
+	return continues ? 0 : OUTPUT_RECORD_HEADER;
+}
+
+/* Makes the last file one that takes bytes of a stream: how many, or -errno. */
+static int64_t prepare_segment(struct output_log *log, bool is_stderr)
+{
+	struct output_segment *segment = last_segment(log);
+	char name[OUTPUT_NAME_LEN];
+	uint64_t header;
+	int r;
+
+	if (segment && !log->is_closed) {
+		header = header_len(segment, is_stderr);
+		if (log->fd < 0) {
+			format_name(name, log->process, segment->first);
+			log->fd = openat(log->dir_fd, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+		}
+		if (log->fd >= 0 && segment->size + header < segment->limit)
+			return (int64_t)(segment->limit - segment->size - header);
+		close_segment(log);
+	}
+	r = begin_segment(log);
+	return r < 0 ? r : (int64_t)(last_segment(log)->limit - OUTPUT_RECORD_HEADER);
+}
+
+/* Removes the oldest of the tail until there is room for len bytes more in the last file. */
+static void make_room(struct output_log *log, size_t len)
+{
+	struct output_segment *last = last_segment(log);
+	uint64_t more = blocks(last->size + len) - segment_cost(last);
+	size_t oldest = 0;
+
+	while (oldest < log->count && log->segments[oldest]->is_head)
+		oldest++;
+	while (oldest < log->count && log->used_bytes + more > log->max_bytes &&
+		log->segments[oldest] != last)
+		remove_segment(log, oldest);
+}
+
+/* Writes down how long the open record has become, since another one is to follow. */
+static int end_record(struct output_log *log, struct output_segment *segment)
+{
+	uint8_t header[OUTPUT_RECORD_HEADER];
+	ssize_t n;
+
+	if (segment->open == segment->size)
+		return 0;
+	output_record_encode(
+		header, segment->open_is_stderr, segment->size - segment->open - sizeof(header));
+	n = pwrite(log->fd, header, sizeof(header), (off_t)segment->open);
+	if (n != sizeof(header))
+		return n < 0 ? -errno : -EIO;
+	pthread_mutex_lock(&log->lock);
+	segment->open = segment->size;
+	pthread_mutex_unlock(&log->lock);
+	return 0;
+}
+
+static void publish(struct output_log *log, struct output_segment *segment, bool is_stderr,
+	size_t header, size_t len)
+{
+	log->used_bytes -= segment_cost(segment);
+	pthread_mutex_lock(&log->lock);
+	if (header > 0) {
+		segment->open = segment->size;
+		segment->open_offset = log->end;
+		segment->open_is_stderr = is_stderr;
+	}
+	segment->size += header + len;
+	log->end += len;
+	pthread_mutex_unlock(&log->lock);
+	log->used_bytes += segment_cost(segment);
+}
+
+/* Writes as much as the last file takes; how much that was, or -errno if it was nothing. */
+static ssize_t write_some(struct output_log *log, bool is_stderr, const uint8_t *data, size_t len)
+{
+	uint8_t header[OUTPUT_RECORD_HEADER];
+	struct iovec parts[] = {{header, 0}, {(void *)data, len}};
+	struct output_segment *segment = last_segment(log);
+	ssize_t n;
+	int r;
+
+	if (header_len(segment, is_stderr) > 0) {
+		r = end_record(log, segment);
+		if (r < 0)
+			return r;
+		output_record_encode(header, is_stderr, OUTPUT_RECORD_OPEN);
+		parts[0].iov_len = sizeof(header);
+	}
+	do
+		n = pwritev(log->fd, parts, 2, (off_t)segment->size);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	if ((size_t)n > parts[0].iov_len) {
+		n -= (ssize_t)parts[0].iov_len;
+		publish(log, segment, is_stderr, parts[0].iov_len, (size_t)n);
+		return n;
+	}
+	/* A header without a byte. If it stays, it is passed over; nothing more comes into this file. */
+	(void)!ftruncate(log->fd, (off_t)segment->size);
+	return -ENOSPC;
+}
+
+/* Moves the end over bytes that are not kept. */
+static void leave_gap(struct output_log *log, uint64_t end)
+{
+	pthread_mutex_lock(&log->lock);
+	log->end = end;
+	pthread_mutex_unlock(&log->lock);
+	close_segment(log);
+}
+
+void output_log_append(struct output_log *log, int stream, const void *data, size_t len)
+{
+	const uint8_t *at = data;
+	ssize_t n = 0;
+
+	assert(stream == 1 || stream == 2);
+	while (len > 0) {
+		int64_t room = prepare_segment(log, stream == 2);
+		size_t part = room > 0 && (uint64_t)room < len ? (size_t)room : len;
+
+		if (room < 0) {
+			n = room;
+			break;
+		}
+		make_room(log, header_len(last_segment(log), stream == 2) + part);
+		n = write_some(log, stream == 2, at, part);
+		if (n < 0)
+			break;
+		at += n;
+		len -= (size_t)n;
+	}
+	if (len > 0) {
+		if (!log->is_failing)
+			log_warning("output of process %" PRIu32 " cannot be kept: %s",
+				log->process, strerror((int)-n));
+		leave_gap(log, log->end + len);
+	}
+	log->is_failing = len > 0;
+}
+
+void output_log_skip(struct output_log *log, uint64_t offset)
+{
+	if (offset <= log->end)
+		return;
+	leave_gap(log, offset);
+	/* The name of an empty file keeps the offset over the daemon's death. If there is none, so be it. */
+	(void)!begin_segment(log);
+}
+
+/* --- looking --- */
+
+uint64_t output_log_end(struct output_log *log)
+{
+	uint64_t end;
+
+	pthread_mutex_lock(&log->lock);
+	end = log->end;
+	pthread_mutex_unlock(&log->lock);
+	return end;
+}
+
+/* How many files begin at or before an offset. The lock is held. */
+static size_t count_until(const struct output_log *log, uint64_t offset)
+{
+	size_t low = 0, high = log->count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (log->segments[middle]->first <= offset)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low;
+}
+
+void output_log_look(struct output_log *log, uint64_t offset, struct output_segment **segment,
+	struct output_view *ret_view)
+{
+	struct output_view view = {0};
+	struct output_segment *seen = *segment;
+	size_t next;
+
+	pthread_mutex_lock(&log->lock);
+	next = count_until(log, seen ? seen->first : offset);
+	if (!seen && next > 0) {
+		seen = log->segments[next - 1];
+		atomic_fetch_add(&seen->refs, 1);
+	}
+	view.is_last = next == log->count;
+	view.until = view.is_last ? log->end : log->segments[next]->first;
+	if (seen) {
+		view.size = seen->size;
+		view.open = seen->open;
+		view.open_offset = seen->open_offset;
+		view.open_is_stderr = seen->open_is_stderr;
+		view.is_removed = seen->is_removed;
+	}
+	pthread_mutex_unlock(&log->lock);
+	*segment = seen;
+	*ret_view = view;
+}
+
+int output_log_open_segment(struct output_log *log, const struct output_segment *segment)
+{
+	char name[OUTPUT_NAME_LEN];
+	int fd;
+
+	format_name(name, log->process, segment->first);
+	fd = openat(log->dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+uint64_t output_log_tail(struct output_log *log, uint64_t bytes)
+{
+	uint64_t end = output_log_end(log), from = end > bytes ? end - bytes : 0;
+	struct output_cursor *cursor;
+	struct output_piece piece;
+	uint8_t data[LINE_SEARCH_BYTES];
+	uint8_t *newline;
+	size_t len, at;
+
+	if (from == 0 || bytes == 0)
+		return from;
+	/* One byte earlier: a line that begins right there is seen by the newline before it. */
+	cursor = output_cursor_new(log, from - 1);
+	len = bytes / 4 < sizeof(data) - 4 ? (size_t)bytes / 4 + 4 : sizeof(data);
+	output_cursor_read(cursor, data, len, &piece);
+	output_cursor_free(cursor);
+	if (piece.kind == OUTPUT_CUT)
+		return piece.next < from ? from : piece.next;
+	len = (size_t)(piece.next - piece.offset);
+	newline = memchr(data, '\n', len);
+	if (newline)
+		return piece.offset + (uint64_t)(newline - data) + 1;
+	for (at = 1; at < len && at <= 3 && (data[at] & 0xc0) == 0x80;)
+		at++;
+	return piece.offset + at;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The records of a file of kept output (core/output_log.h): u32 little-endian (length * 2 + is stderr),
+ * bytes. The last record of a file is open, its length is OUTPUT_RECORD_OPEN, and it goes as far as the
+ * file does; its true length is written when the next one begins. So bytes of one stream that follow each
+ * other are one record, however small the pieces they came in, and a crash at any moment leaves a file
+ * that says exactly what it has.
+ */
+#pragma once
+
+#include "base/mem.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define OUTPUT_RECORD_HEADER 4
+#define OUTPUT_RECORD_OPEN   0x7fffffffu
+
+struct output_record {
+	bool is_stderr;
+	bool is_open;
+	uint64_t len;
+};
+
+void output_record_encode(uint8_t header[OUTPUT_RECORD_HEADER], bool is_stderr, uint64_t len);
+
+/* Reads a file by position, small things through a window, so that a row of short records is one read. */
+struct output_window {
+	uint64_t at;
+	size_t len;
+	uint8_t data[4096];
+};
+
+/*
+ * Reads up to len bytes at a position of a file of which `size` bytes are valid; less when it suits. 0 at
+ * the end, and when the disk fails.
+ */
+size_t output_record_fetch(
+	struct output_window *window, int fd, uint64_t size, uint64_t at, void *data, size_t len);
+
+/*
+ * Reads the record that begins at a position; its length is what is there of it, so that no record
+ * leaves its file. False if none begins there: the end, or no file of ours.
+ */
+bool output_record_read(struct output_window *window, int fd, uint64_t size, uint64_t at,
+	struct output_record *ret_record) must_check;

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The server's side of a WebSocket: how it comes to its socket, and how it ends with the server. */
+#pragma once
+
+#include "http/websocket.h"
+
+struct server;
+
+#define WEBSOCKET_PING_MS 15000
+
+/* One that waits for its handshake to be sent. */
+struct websocket *websocket_new(size_t capacity, const struct websocket_events *events, void *arg);
+
+/*
+ * The handshake was sent over `sock`, which is duplicated; `early` is what the client sent behind its
+ * request. Takes over the reference.
+ */
+void websocket_open(struct websocket *websocket, struct server *server, int sock, const void *early,
+	size_t len);
+
+/* It never will be. Takes over the reference. */
+void websocket_abandon(struct websocket *websocket);
+
+/* Pings those that are due at now_ms, and ends those that did not answer. */
+void websocket_sweep(struct server *server, uint64_t now_ms);
+
+/* Closes all (1001). One that opens later closes by itself. */
+void websocket_close_all(struct server *server);
+
+/* Cuts all, and waits until that is done. None may open any more. */
+void websocket_cut_all(struct server *server);

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How something ended, a command or a whole sandbox: what the kernel said, and why it came to that. */
+#pragma once
+
+#include "base/mem.h"
+
+#include <stdint.h>
+
+enum end_reason {
+	END_NONE, /* it has not ended */
+	END_EXITED,
+	END_SIGNAL,
+	END_OOM,
+	END_TIMEOUT,
+	END_PIDS_LIMIT,
+	END_DISK_FULL,
+	END_KILLED,
+	END_IDLE,
+	END_LIFETIME,
+	END_MEMORY_PRESSURE,
+	END_AGENT_LOST,
+	END_OPERATOR,
+	END_REASON_COUNT,
+};
+
+struct termination {
+	enum end_reason reason;
+	int signal;	  /* 0: none */
+	char detail[160]; /* for people; may be empty */
+	uint64_t cpu_us;
+	uint64_t peak_memory_bytes;
+};
+
+const char *end_reason_name(enum end_reason reason);
+int end_reason_parse(const char *name, enum end_reason *ret_reason) must_check;
