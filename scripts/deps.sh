@@ -10,7 +10,7 @@ runtime="python3 procps iproute2"
 
 case "$1" in
   build) packages="$build" ;;
-  test) packages="$build $runtime nodejs sqlite3 curl e2fsprogs util-linux" ;;
+  test) packages="$build $runtime nodejs sqlite3 curl e2fsprogs util-linux vim" ;;
   bench) packages="$build $runtime nodejs curl docker.io crun bubblewrap nginx-light wrk jq busybox-static" ;;
   lint) packages="$build clang clang-format clang-tidy" ;;
   fuzz) packages="$build clang libclang-rt-14-dev" ;;

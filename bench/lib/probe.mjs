@@ -28,7 +28,7 @@ export class Probe {
     return rest
   }
 
-  async target(address, header = '') { return Number((await this.#ask('target', address, header))[0]) }
+  async target(address, ...headers) { return Number((await this.#ask('target', address, ...headers))[0]) }
 
   // Requests one after the other on the kept connection: {ms, id, body}. Any status >= 400 throws.
   async http(target, ...requests) {
@@ -38,9 +38,23 @@ export class Probe {
     return { ms: Number(ns) / 1e6, id, body }
   }
 
-  // Requests shared out among parallel clients: {wallMs, ms: [...], ids: [...]}.
+  // The same with a last answer of any length, which is counted as it comes: {ms, bytes} on the wire.
+  async drain(target, ...requests) {
+    const [ns, status, bytes] = await this.#ask('drain', target, ...requests)
+    if (Number(status) >= 400) throw new Error(`${requests.at(-1)}: ${status}`)
+    return { ms: Number(ns) / 1e6, bytes: Number(bytes) }
+  }
+
+  // Keys typed one after the other into a fresh terminal, each until it is shown: [ms, ...].
+  async keys(target, count, request) {
+    const [ns] = await this.#ask('keys', target, count, request)
+    return ns.split(',').map((v) => Number(v) / 1e6)
+  }
+
+  // Requests shared out among parallel clients: {wallMs, ms: [...], ids: [...]}. One that is a list is
+  // done one after the other and timed as a whole.
   async batch(target, clients, requests) {
-    const [wall, failures, ns, ids, body] = await this.#ask('batch', target, clients, ...requests)
+    const [wall, failures, ns, ids, body] = await this.#ask('batch', target, clients, ...requests.map((request) => [request].flat().join('\x1e')))
     if (Number(failures) > 0) throw new Error(`${failures} of ${requests.length} failed (${requests[0]}): ${body}`)
     return { wallMs: Number(wall) / 1e6, ms: ns.split(',').map((v) => Number(v) / 1e6), ids: ids.split(',').filter(Boolean) }
   }

@@ -211,7 +211,8 @@ static int read_body(struct http_client *client, const char *head, const char *e
 	return r;
 }
 
-static int read_answer(struct http_client *client)
+/* Reads the head of an answer: its end, or NULL and *ret_r. Some of the body may be there as well. */
+static char *read_head(struct http_client *client, int *ret_r)
 {
 	client->answer_len = 0;
 	client->answer[0] = '\0';
@@ -222,15 +223,28 @@ static int read_answer(struct http_client *client)
 		if (end) {
 			client->status = atoi(client->answer + strcspn(client->answer, " "));
 			client->body_start = (size_t)(end - client->answer) + 4;
-			return read_body(client, client->answer, end + 2);
+			client->body_len = client->answer_len - client->body_start;
+			return end + 2;
 		}
 		n = read_more(client);
-		if (n <= 0)
-			return n < 0 ? (int)n : -EPIPE;
+		if (n <= 0) {
+			*ret_r = n < 0 ? (int)n : -EPIPE;
+			return NULL;
+		}
 	}
 }
 
-int http_call(struct http_client *client, const char *method, const char *path, const char *body)
+static int read_answer(struct http_client *client)
+{
+	int r = 0;
+	char *end = read_head(client, &r);
+
+	return end ? read_body(client, client->answer, end) : r;
+}
+
+/* `extra` is header lines, each with its CRLF. */
+static int send_request(struct http_client *client, const char *method, const char *path,
+	const char *body, const char *extra)
 {
 	char request[REQUEST_MAX];
 	int len, r = http_connect(client);
@@ -241,13 +255,60 @@ int http_call(struct http_client *client, const char *method, const char *path, 
 		"%s %s HTTP/1.1\r\nHost: %s\r\n%s%s%sContent-Length: %zu\r\n\r\n%s", method, path,
 		strncmp(client->target->address, "unix:", 5) == 0 ? "localhost"
 								  : client->target->address,
-		client->target->header, client->target->header[0] ? "\r\n" : "",
-		body[0] ? "Content-Type: application/json\r\n" : "", strlen(body), body);
+		client->target->header, extra, body[0] ? "Content-Type: application/json\r\n" : "",
+		strlen(body), body);
 	if (len >= (int)sizeof(request))
 		return -EMSGSIZE;
-	r = send_all(client->fd, request, (size_t)len);
+	return send_all(client->fd, request, (size_t)len);
+}
+
+int http_call(struct http_client *client, const char *method, const char *path, const char *body)
+{
+	int r = send_request(client, method, path, body, "");
+
 	if (r == 0)
 		r = read_answer(client);
+	if (r < 0)
+		disconnect(client);
+	return r;
+}
+
+int http_drain(struct http_client *client, const char *method, const char *path, const char *body,
+	uint64_t *ret_bytes)
+{
+	static char space[256 * 1024];
+	int r = send_request(client, method, path, body, "Connection: close\r\n");
+	uint64_t bytes;
+	ssize_t n;
+
+	if (r == 0 && read_head(client, &r)) {
+		bytes = client->body_len;
+		while ((n = recv(client->fd, space, sizeof(space), 0)) > 0 ||
+			(n < 0 && errno == EINTR))
+			bytes += n > 0 ? (uint64_t)n : 0;
+		r = n < 0 ? -errno : 0;
+		if (r == 0)
+			*ret_bytes = bytes;
+	}
+	disconnect(client);
+	return r;
+}
+
+int http_upgrade(struct http_client *client, const char *method, const char *path, const char *body,
+	const char *protocol)
+{
+	char extra[256];
+	int r;
+
+	snprintf(extra, sizeof(extra), "Connection: Upgrade\r\nUpgrade: %s\r\n%s", protocol,
+		strcmp(protocol, "websocket") == 0
+			? "Sec-WebSocket-Version: 13\r\n"
+			  "Sec-WebSocket-Protocol: pty.v1\r\n"
+			  "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+			: "");
+	r = send_request(client, method, path, body, extra);
+	if (r == 0 && read_head(client, &r) && client->status != 101)
+		r = -EPROTO;
 	if (r < 0)
 		disconnect(client);
 	return r;

@@ -4,28 +4,34 @@
  * here, so that an interpreter's own cost helps or hurts no contender. Commands and answers are
  * lines of fields separated by tabs:
  *
- *   target ADDRESS HEADER        -> ok NUMBER            ("127.0.0.1:80" or "unix:/path")
+ *   target ADDRESS HEADER...     -> ok NUMBER            ("127.0.0.1:80" or "unix:/path")
  *   http NUMBER REQUEST...       -> ok NS STATUS,... ID BODY    requests one after the other
+ *   drain NUMBER REQUEST...      -> ok NS STATUS BYTES   the last answer is counted, not kept
  *   batch NUMBER CLIENTS REQUEST...  -> ok WALL_NS FAILURES NS,... ID,... BODY   in parallel
+ *   keys NUMBER COUNT REQUEST    -> ok NS,...            each key typed until it is shown
  *   spawn ARGV...                -> ok NS EXIT_STATUS    from before vfork until it is reaped
  *
  * or "error TEXT". A REQUEST is "METHOD PATH [BODY]"; "{id}" in a path becomes the id in the answer to
- * the first request of the line. BODY is the last answer's (of batch: the first failed one's). In
- * spawn, "{n}" in an argument becomes a number that has not been used before.
+ * the first request of the line. BODY is the last answer's (of batch: the first failed one's). A REQUEST
+ * of batch may be several with a byte 30 between them: one after the other, timed together. In spawn,
+ * "{n}" in an argument becomes a number that has not been used before.
  */
 #include "http.h"
+#include "terminal.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <spawn.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #define TARGETS_MAX 8
 #define CLIENTS_MAX 64
@@ -33,6 +39,10 @@
 #define ID_MAX	    80
 #define PATH_LEN    1024
 #define BODY_SHOWN  2000
+#define CHAIN_BREAK "\x1e"
+#define KEY_MS	    5000 /* a key that is not shown within this never will be */
+#define PROMPT_MS   300	 /* a shell that was quiet for so long waits for keys */
+#define LINE_KEYS   40	 /* then the line is emptied, before it wraps */
 
 extern char **environ;
 
@@ -73,25 +83,45 @@ static void expand(const char *text, const char *name, const char *value, char *
 		snprintf(ret, len, "%s", text);
 }
 
-static int call(struct http_client *client, const char *request, const char *id)
+struct request {
+	char method[16], path[PATH_LEN];
+	const char *body;
+};
+
+static int parse_request(const char *text, const char *id, struct request *ret_request)
 {
-	char method[16], template[PATH_LEN], path[PATH_LEN];
+	char template[PATH_LEN];
 	int body = 0;
 
-	if (sscanf(request, "%15s %1023s %n", method, template, &body) < 2)
+	if (sscanf(text, "%15s %1023s %n", ret_request->method, template, &body) < 2)
 		return -EINVAL;
-	expand(template, "{id}", id, path, sizeof(path));
-	return http_call(client, method, path, request + body);
+	expand(template, "{id}", id, ret_request->path, sizeof(ret_request->path));
+	ret_request->body = text + body;
+	return 0;
+}
+
+static int call(struct http_client *client, const char *text, const char *id)
+{
+	struct request request;
+	int r = parse_request(text, id, &request);
+
+	return r < 0 ? r : http_call(client, request.method, request.path, request.body);
 }
 
 static void do_target(char **fields, int count)
 {
 	struct http_target *target = &targets[target_count];
 
+	size_t len = 0;
+
 	if (count < 2 || target_count == TARGETS_MAX)
 		return fail("target", -EINVAL);
 	snprintf(target->address, sizeof(target->address), "%s", fields[1]);
-	snprintf(target->header, sizeof(target->header), "%s", count > 2 ? fields[2] : "");
+	for (int i = 2; i < count && len < sizeof(target->header); i++)
+		len += (size_t)snprintf(target->header + len, sizeof(target->header) - len, "%s%s",
+			fields[i], fields[i][0] ? "\r\n" : "");
+	if (len >= sizeof(target->header))
+		return fail("target", -EMSGSIZE);
 	http_init(&clients[target_count], target);
 	printf("ok\t%d\n", target_count++);
 }
@@ -131,6 +161,86 @@ static void do_http(char **fields, int count)
 	putchar('\n');
 }
 
+static void do_drain(char **fields, int count)
+{
+	struct http_client *client = count > 2 ? find_client(fields[1]) : NULL;
+	uint64_t start = now_ns(), bytes = 0;
+	char id[ID_MAX] = "";
+	struct request last;
+	int r = 0;
+
+	if (!client)
+		return fail("drain", -EINVAL);
+	for (int i = 2; i < count - 1 && r == 0; i++) {
+		r = call(client, fields[i], id);
+		if (r == 0 && i == 2)
+			http_find_id(client, id, sizeof(id));
+	}
+	if (r == 0)
+		r = parse_request(fields[count - 1], id, &last);
+	if (r == 0)
+		r = http_drain(client, last.method, last.path, last.body, &bytes);
+	if (r < 0)
+		return fail(fields[count - 1], r);
+	printf("ok\t%llu\t%d\t%llu\n", (unsigned long long)(now_ns() - start), client->status,
+		(unsigned long long)bytes);
+}
+
+/* One key from the moment it is typed until it is shown; -errno. */
+static int64_t time_key(struct terminal *terminal)
+{
+	uint64_t start = now_ns();
+	int r = terminal_type(terminal, 'x');
+
+	if (r == 0)
+		r = terminal_expect(terminal, 'x', KEY_MS);
+	return r < 0 ? r : (int64_t)(now_ns() - start);
+}
+
+static int clear_line(struct terminal *terminal)
+{
+	const char kill_line = 'U' & 31;
+	int r = terminal_type(terminal, kill_line);
+
+	return r < 0 ? r : terminal_settle(terminal, 20);
+}
+
+static void do_keys(char **fields, int count)
+{
+	struct http_client *client = count == 4 ? find_client(fields[1]) : NULL;
+	int keys = count == 4 ? atoi(fields[2]) : 0, r;
+	struct terminal terminal;
+	struct request request;
+	int64_t *ns;
+
+	if (!client || keys < 1 || parse_request(fields[3], "", &request) < 0)
+		return fail("keys", -EINVAL);
+	r = terminal_open(&terminal, client->target, request.method, request.path, request.body);
+	if (r < 0)
+		return fail(fields[3], r);
+	ns = calloc((size_t)keys, sizeof(*ns));
+	if (!ns)
+		abort();
+	r = terminal_settle(&terminal, PROMPT_MS);
+	for (int i = 0; i < keys && r == 0; i++) {
+		usleep(1000); /* whoever types is slower than a shell */
+		ns[i] = time_key(&terminal);
+		r = ns[i] < 0 ? (int)ns[i] : 0;
+		if (r == 0 && i % LINE_KEYS == LINE_KEYS - 1)
+			r = clear_line(&terminal);
+	}
+	terminal_close(&terminal);
+	if (r < 0) {
+		fail("a key", r);
+	} else {
+		printf("ok\t");
+		for (int i = 0; i < keys; i++)
+			printf("%s%lld", i ? "," : "", (long long)ns[i]);
+		putchar('\n');
+	}
+	free(ns);
+}
+
 struct sample {
 	uint64_t ns;
 	int status; /* -errno if there was no answer */
@@ -156,6 +266,24 @@ static void keep_failure(struct batch *batch, const struct http_client *client)
 	batch->failed.body_len = client->body_len;
 }
 
+/* All requests of a chain, up to the first that fails. */
+static int call_chain(struct http_client *client, char *chain)
+{
+	char id[ID_MAX] = "", *text;
+	bool is_first = true;
+	int r = 0;
+
+	while ((text = strsep(&chain, CHAIN_BREAK))) {
+		r = call(client, text, id);
+		if (r < 0 || client->status >= 400)
+			break;
+		if (is_first)
+			http_find_id(client, id, sizeof(id));
+		is_first = false;
+	}
+	return r;
+}
+
 static void *run_client(void *arg)
 {
 	struct batch *batch = arg;
@@ -171,7 +299,7 @@ static void *run_client(void *arg)
 		int r;
 
 		client.status = 0;
-		r = call(&client, batch->requests[i], "");
+		r = call_chain(&client, batch->requests[i]);
 		sample->ns = now_ns() - start;
 		sample->status = r < 0 ? r : client.status;
 		if (r < 0 || client.status >= 400)
@@ -261,7 +389,9 @@ static const struct {
 } commands[] = {
 	{"target", do_target},
 	{"http", do_http},
+	{"drain", do_drain},
 	{"batch", do_batch},
+	{"keys", do_keys},
 	{"spawn", do_spawn},
 };
 

@@ -55,6 +55,7 @@ static void client_gone(void *arg)
 
 	if (execution->cancels) {
 		process_kill(execution->process, true);
+		process_unpace(execution->process);
 		return;
 	}
 	process_unwatch(execution->process, execution);

@@ -231,7 +231,8 @@ static void gone(void *arg)
 		process_unwatch(feed->process, feed);
 		if (feed->cancels && !atomic_load(&feed->api->is_leaving))
 			process_kill(feed->process, true);
-		else if (feed->is_pacing)
+		/* Also then: what it had written is still to be taken before its end is told. */
+		if (feed->is_pacing)
 			process_unpace(feed->process);
 	}
 	feed_unref(feed);

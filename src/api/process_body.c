@@ -42,20 +42,10 @@ struct process_end process_body_end(const struct process_record *record)
 		.how = record->end};
 }
 
-/* The line that was asked for, or the arguments with spaces between them: for people. */
+/* The line that was asked for. */
 static json_t *encode_command(const struct process_record *record)
 {
-	struct buf text = BUF_INIT(256 * 1024);
-	json_t *entry, *command;
-	size_t i;
-
-	if (record->is_line)
-		return json_incref(json_array_get(record->argv, 2));
-	json_array_foreach(record->argv, i, entry)
-		buf_printf(&text, "%s%s", i ? " " : "", json_string_value(entry));
-	command = json_stringn((const char *)text.data, text.len);
-	buf_fini(&text);
-	return command ? command : json_null();
+	return record->is_line ? json_incref(json_array_get(record->argv, 2)) : json_null();
 }
 
 static json_t *encode_user(uint32_t uid)

@@ -285,8 +285,8 @@ static int check_from(
 	if (from <= end || (record->ended_at_ms > 0 && from == end + 1))
 		return 0;
 	return err_explain(err, ERR_INVALID, "invalid_parameter", NULL,
-		"there is no output at %llu yet: it ends at %llu", (unsigned long long)from,
-		(unsigned long long)end);
+		"from or Last-Event-ID is beyond the output: %llu of %llu",
+		(unsigned long long)from, (unsigned long long)end);
 }
 
 static int answer_output(struct request *req, const struct feed_spec *spec, struct err *err)
@@ -373,6 +373,9 @@ HANDLER(processes_stdin)
 	if (len < 0 || (body.data && body.data_base64))
 		return err_explain(err, ERR_INVALID, "invalid_field", NULL,
 			"field data_base64 must be base64, without data beside it");
+	if (!data && body.close != FIELD_TRUE)
+		return err_explain(err, ERR_INVALID, "invalid_field", NULL,
+			"one of the fields data, data_base64 and close must be given");
 	r = find_running(req, context, &process, err);
 	if (r == 0)
 		r = process_write(process, data, (size_t)len, body.close == FIELD_TRUE, NULL, err);

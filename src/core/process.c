@@ -381,6 +381,34 @@ void process_unpace(struct process *process)
 	acknowledge(process);
 }
 
+/* --- the row --- */
+
+/* Writes what is known of a kept one. */
+static void write_row(struct process *process)
+{
+	struct process_record record;
+	struct err err;
+
+	process_read(process, &record);
+	if (store_process_update(process->sandbox->engine->config.store, &record, &err) < 0)
+		log_error("process p%u of sandbox %s: %s", record.number, record.sandbox_id,
+			err.message);
+	process_record_fini(&record);
+}
+
+static void write_later(void *arg)
+{
+	write_row(arg);
+	process_unref(arg);
+}
+
+/* So that the next daemon knows it too, should this one die. */
+static void note_change(struct process *process)
+{
+	if (process->log)
+		scribe_put(process->sandbox->engine->scribe, write_later, process_ref(process));
+}
+
 /* --- standard input --- */
 
 /* Sends what the agent has room for. The lock is held; the link's is a leaf. */
@@ -439,6 +467,8 @@ int process_write(struct process *process, const void *data, size_t len, bool cl
 	if (r == 0 && ret_waiting)
 		*ret_waiting = process->input.len;
 	pthread_mutex_unlock(&process->lock);
+	if (r == 0 && close)
+		note_change(process);
 	return r;
 }
 
@@ -504,21 +534,32 @@ static void forget_surplus(struct sandbox *sandbox)
 	}
 }
 
-/* One that was not kept, but left somebody behind, is listed from now on. */
+static void drop_row(struct process *process)
+{
+	struct err err;
+
+	if (process->log && store_process_delete(process->sandbox->engine->config.store,
+				    process->sandbox->id, process->record.number, &err) < 0)
+		log_error("sandbox %s: %s", process->sandbox->id, err.message);
+}
+
+/* One that was not kept, but left somebody behind, is listed from now on. One that never was is not. */
 static void write_end(struct process *process)
 {
-	struct store *store = process->sandbox->engine->config.store;
 	struct process_record record;
 	struct err err;
-	int r;
 
-	process_read(process, &record);
-	r = process->log ? store_process_update(store, &record, &err)
-			 : store_process_insert(store, &record, &err);
-	if (r < 0)
-		log_error("the end of process p%u of sandbox %s is not written: %s", record.number,
-			record.sandbox_id, err.message);
-	process_record_fini(&record);
+	if (process->end.outcome == PROCESS_BAD_CWD || process->end.outcome == PROCESS_REFUSED) {
+		drop_row(process);
+	} else if (process->log) {
+		write_row(process);
+	} else {
+		process_read(process, &record);
+		if (store_process_insert(process->sandbox->engine->config.store, &record, &err) < 0)
+			log_error("process p%u of sandbox %s: %s", record.number, record.sandbox_id,
+				err.message);
+		process_record_fini(&record);
+	}
 	forget_surplus(process->sandbox);
 }
 
@@ -677,6 +718,7 @@ static int on_started(struct process *process, struct unpack *in)
 	pthread_mutex_unlock(&process->lock);
 	if (is_repeated)
 		return process->is_adopted ? 0 : -EPROTO;
+	note_change(process);
 	report_started(process, pid);
 	pthread_mutex_lock(&process->lock);
 	push_input(process);
@@ -803,14 +845,8 @@ static int on_input_ack(struct process *process, struct unpack *in)
 static void leave_list(void *arg)
 {
 	struct process *process = arg;
-	struct process_record record;
-	struct err err;
 
-	process_read(process, &record);
-	if (store_process_update(process->sandbox->engine->config.store, &record, &err) < 0)
-		log_error("process p%u of sandbox %s: %s", record.number, record.sandbox_id,
-			err.message);
-	process_record_fini(&record);
+	write_row(process);
 	process_unlist(process);
 	process_unref(process);
 }
@@ -1101,14 +1137,11 @@ static int keep(struct process *process, struct err *err)
 static int give_up(struct process *process, int r)
 {
 	const struct process_end nothing = {.outcome = PROCESS_REFUSED};
-	struct err ignored;
 
 	/* If somebody ended it before us, the watchers have heard of that already. */
 	if (!process_claim_end(process, &nothing))
 		return 0;
-	if (process->log && store_process_delete(process->sandbox->engine->config.store,
-				    process->sandbox->id, process->record.number, &ignored) < 0)
-		log_error("sandbox %s: %s", process->sandbox->id, ignored.message);
+	drop_row(process);
 	pthread_mutex_lock(&process->lock);
 	process->concluded = true;
 	pthread_mutex_unlock(&process->lock);

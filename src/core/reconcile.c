@@ -8,6 +8,7 @@
  */
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/roll.h"
 #include "core/sandbox_state.h"
 
 #include <errno.h>
@@ -66,7 +67,7 @@ static int note_stopped(
 	log_info("sandbox %s is stopped: %s", record->id, why);
 	r = store_sandbox_update(engine->config.store, record, err);
 	if (r == 0)
-		r = store_process_end_all(engine->config.store, record->id, &record->end, err);
+		r = roll_end_rows(engine, record->id, &record->end, err);
 	return r;
 }
 

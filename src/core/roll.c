@@ -2,6 +2,7 @@
 #include "core/roll.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "core/process_state.h"
@@ -9,6 +10,7 @@
 #include "wire/pack.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -371,6 +373,42 @@ void roll_end_all(struct sandbox *sandbox, const struct termination *how)
 	if (empty_list(sandbox) &&
 		store_process_end_all(engine_store(sandbox->engine), sandbox->id, how, &err) < 0)
 		log_error("sandbox %s: %s", sandbox->id, err.message);
+}
+
+/* How much it had written, as far as that came to the disk. */
+static uint64_t measure_output(struct engine *engine, const struct process_record *record)
+{
+	auto_fd int dir_fd = openat(engine->config.logs_fd, record->sandbox_id,
+		O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct output_log *log;
+	struct err ignored;
+	uint64_t end;
+
+	if (dir_fd < 0 || output_log_open(dir_fd, record->number, engine->config.output_max, &log,
+				  &ignored) < 0)
+		return 0;
+	end = output_log_end(log);
+	output_log_unref(log);
+	return end;
+}
+
+int roll_end_rows(struct engine *engine, const char *sandbox_id, const struct termination *how,
+	struct err *err)
+{
+	struct store *store = engine_store(engine);
+	struct roll roll = {0};
+	int r = store_process_list(store, sandbox_id, true, add_row, &roll, err);
+
+	for (size_t i = 0; i < roll.count; i++) {
+		struct process_record *record = &roll.records[i];
+
+		record->output_bytes = measure_output(engine, record);
+		if (r == 0)
+			r = store_process_update(store, record, err);
+		process_record_fini(record);
+	}
+	free(roll.records);
+	return r < 0 ? r : store_process_end_all(store, sandbox_id, how, err);
 }
 
 void roll_let_go(struct sandbox *sandbox)

@@ -34,6 +34,10 @@ void roll_call(struct sandbox *sandbox, struct link *link, struct unpack *in, ui
 /* The sandbox ended: ends all its processes, and returns when all ends are written. */
 void roll_end_all(struct sandbox *sandbox, const struct termination *how);
 
+/* The same for a sandbox that ended while there was no daemon: there are only rows. */
+int roll_end_rows(struct engine *engine, const char *sandbox_id, const struct termination *how,
+	struct err *err) must_check;
+
 /* The daemon leaves: lets go of all without ending any. */
 void roll_let_go(struct sandbox *sandbox);
 

@@ -9,12 +9,15 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -94,410 +97,17 @@ void wire_expect(int fd, uint16_t kind, struct wire_frame *ret_frame)
 	assert_int_equal(ret_frame->kind, kind);
 }
 
-/* --- the driver --- */
-
-static struct fake_driver *fake_from(struct driver *driver)
-{
-	return (struct fake_driver *)driver;
-}
-
-/* The lock is held. */
-static struct machine *find(struct fake_driver *driver, const char *id)
-{
-	struct machine *machine = driver->machines;
-
-	while (machine && strcmp(machine->id, id) != 0)
-		machine = machine->next;
-	return machine;
-}
-
-static struct machine *find_or_add(struct fake_driver *driver, const char *id)
-{
-	struct machine *machine = find(driver, id);
-
-	if (!machine) {
-		machine = mem_new(sizeof(*machine));
-		snprintf(machine->id, sizeof(machine->id), "%s", id);
-		machine->peer = -1;
-		machine->next = driver->machines;
-		driver->machines = machine;
-	}
-	return machine;
-}
-
-/* Every function of the driver begins with this, and ends with leave. */
-static int enter(struct fake_driver *driver, enum fake_op op, const char *id,
-	struct machine **ret_machine, struct err *err)
-{
-	void (*hook)(enum fake_op op, const char *id, void *arg);
-	void *hook_arg;
-	int r = 0;
-
-	pthread_mutex_lock(&driver->lock);
-	driver->calls[op]++;
-	*ret_machine = find_or_add(driver, id);
-	if ((*ret_machine)->busy)
-		driver->overlaps++;
-	(*ret_machine)->busy = true;
-	hook = driver->hook;
-	hook_arg = driver->hook_arg;
-	pthread_mutex_unlock(&driver->lock);
-	if (hook)
-		hook(op, id, hook_arg);
-	pthread_mutex_lock(&driver->lock);
-	if (driver->fail[op] > 0) {
-		driver->fail[op]--;
-		r = err_set(err, ERR_UNAVAILABLE, "the driver was told to fail");
-	}
-	return r;
-}
-
-static int leave(struct fake_driver *driver, struct machine *machine, int r)
-{
-	machine->busy = false;
-	pthread_mutex_unlock(&driver->lock);
-	return r;
-}
-
-struct server_arg {
-	struct fake_driver *driver;
-	int fd;
-};
-
-static bool read_all(int fd, void *data, size_t len)
-{
-	return len == 0 || fd_read_full(fd, data, len) == 0;
-}
-
-/* An agent that serves: takes everything, and ends when it is asked to. */
-static void *serve(void *arg)
-{
-	struct server_arg server = *(struct server_arg *)arg;
-	uint8_t header[FRAME_HEADER_LEN];
-
-	free(arg);
-	while (read_all(server.fd, header, sizeof(header))) {
-		struct unpack in = UNPACK_INIT(header, sizeof(header));
-		uint32_t left = unpack_u32(&in);
-		uint16_t kind = unpack_u16(&in);
-
-		while (left > 0) {
-			uint8_t rest[4096];
-			uint32_t n = left < sizeof(rest) ? left : (uint32_t)sizeof(rest);
-
-			if (!read_all(server.fd, rest, n))
-				return NULL;
-			left -= n;
-		}
-		if (kind == AGENT_SHUTDOWN) {
-			pthread_mutex_lock(&server.driver->lock);
-			server.driver->shutdowns++;
-			pthread_mutex_unlock(&server.driver->lock);
-			shutdown(server.fd, SHUT_RDWR);
-			return NULL;
-		}
-	}
-	return NULL;
-}
-
-static void say_hello(int fd, uint32_t version)
-{
-	struct buf payload = BUF_INIT(16);
-
-	pack_u32(&payload, version);
-	pack_u32(&payload, 0);
-	wire_write(fd, AGENT_HELLO, 0, payload.data, payload.len);
-	buf_fini(&payload);
-}
-
-/* A link to an agent of the kind that is asked for. The lock is held. */
-static int connect_agent(struct fake_driver *driver, struct machine *machine)
-{
-	int pair[2];
-
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-		abort();
-	machine->peer = pair[1];
-	if (driver->agent == FAKE_AGENT_DIES)
-		shutdown(machine->peer, SHUT_RDWR);
-	else
-		say_hello(machine->peer, driver->agent == FAKE_AGENT_LIES ? 99 : AGENT_VERSION);
-	machine->served = driver->agent == FAKE_AGENT_SERVES;
-	if (machine->served) {
-		struct server_arg *arg = mem_new(sizeof(*arg));
-
-		*arg = (struct server_arg){.driver = driver, .fd = machine->peer};
-		if (pthread_create(&machine->server, NULL, serve, arg) != 0)
-			abort();
-	}
-	return pair[0];
-}
-
-/* Takes the agent's end away. The lock is held, and let go of while a thread is waited for. */
-static void drop_peer(struct fake_driver *driver, struct machine *machine)
-{
-	int peer = take_fd(&machine->peer);
-
-	if (peer < 0)
-		return;
-	shutdown(peer, SHUT_RDWR);
-	if (machine->served) {
-		machine->served = false;
-		pthread_mutex_unlock(&driver->lock);
-		pthread_join(machine->server, NULL);
-		pthread_mutex_lock(&driver->lock);
-	}
-	close(peer);
-}
-
-static int fake_start(
-	struct driver *base, const struct driver_spec *spec, int *ret_link, struct err *err)
-{
-	struct fake_driver *driver = fake_from(base);
-	struct machine *machine;
-	int r = enter(driver, FAKE_START, spec->id, &machine, err);
-
-	if (r == 0) {
-		driver->starts_twice += machine->running;
-		machine->slot = spec->slot;
-		machine->running = machine->has_layer = machine->has_workspace = true;
-		machine->dead = machine->frozen = false;
-		*ret_link = connect_agent(driver, machine);
-	}
-	return leave(driver, machine, r);
-}
-
-static int fake_adopt(struct driver *base, const char *id, int *ret_link, struct err *err)
-{
-	struct fake_driver *driver = fake_from(base);
-	struct machine *machine;
-	int r = enter(driver, FAKE_ADOPT, id, &machine, err);
-
-	if (r == 0 && !machine->running)
-		r = err_set(err, ERR_NOT_FOUND, "%s does not run", id);
-	if (r == 0) {
-		drop_peer(driver, machine);
-		*ret_link = connect_agent(driver, machine);
-	}
-	return leave(driver, machine, r);
-}
-
-static int fake_stop(
-	struct driver *base, const char *id, struct driver_end *ret_end, struct err *err)
-{
-	struct fake_driver *driver = fake_from(base);
-	struct machine *machine;
-	int r = enter(driver, FAKE_STOP, id, &machine, err);
-
-	if (r == 0) {
-		if (ret_end)
-			*ret_end = (struct driver_end){.ended = machine->dead,
-				.wait_status = machine->dead ? machine->wait_status : -1,
-				.cause = driver->cause};
-		machine->running = machine->dead = machine->frozen = false;
-		drop_peer(driver, machine);
-	}
-	return leave(driver, machine, r);
-}
-
-static int fake_freeze(struct driver *base, const char *id, bool freeze, struct err *err)
-{
-	struct fake_driver *driver = fake_from(base);
-	struct machine *machine;
-	int r = enter(driver, FAKE_FREEZE, id, &machine, err);
-
-	if (r == 0)
-		machine->frozen = freeze;
-	return leave(driver, machine, r);
-}
-
-static int fake_stats(
-	struct driver *base, const char *id, struct driver_stats *ret_stats, struct err *err)
-{
-	struct fake_driver *driver = fake_from(base);
-
-	(void)id;
-	(void)err;
-	pthread_mutex_lock(&driver->lock);
-	*ret_stats = (struct driver_stats){.oom_kills = driver->oom_kills};
-	pthread_mutex_unlock(&driver->lock);
-	return 0;
-}
-
-static int fake_usage(struct driver *base, const char *id, uint64_t *ret_bytes, uint64_t *ret_files,
-	struct err *err)
-{
-	(void)base;
-	(void)id;
-	(void)err;
-	*ret_bytes = *ret_files = 0;
-	return 0;
-}
-
-static int fake_clean(
-	struct driver *base, const char *id, uint32_t slot, unsigned parts, struct err *err)
-{
-	struct fake_driver *driver = fake_from(base);
-	struct machine *machine;
-	int r = enter(driver, FAKE_CLEAN, id, &machine, err);
-
-	(void)slot;
-	if (r == 0 && machine->running)
-		r = err_set(err, ERR_INTERNAL, "%s runs and cannot be cleaned", id);
-	if (r == 0) {
-		driver->parts |= parts;
-		if (parts & DRIVER_PART_ALL)
-			machine->has_layer = false;
-		if (parts & DRIVER_PART_WORKSPACE)
-			machine->has_workspace = false;
-	}
-	return leave(driver, machine, r);
-}
-
-static int fake_list(struct driver *base, bool stored, const char *after,
-	char ids[DRIVER_PAGE][ID_LEN + 1], struct err *err)
-{
-	struct fake_driver *driver = fake_from(base);
-	struct machine *unused;
-	char last[ID_LEN + 1];
-	int count = 0;
-	int r = enter(driver, FAKE_LIST, "list", &unused, err);
-
-	snprintf(last, sizeof(last), "%s", after);
-	while (r == 0 && count < DRIVER_PAGE) {
-		const struct machine *best = NULL;
-
-		for (const struct machine *m = driver->machines; m; m = m->next) {
-			bool listed = stored ? m->has_layer || m->has_workspace : m->running;
-
-			if (listed && strcmp(m->id, last) > 0 &&
-				(!best || strcmp(m->id, best->id) < 0))
-				best = m;
-		}
-		if (!best)
-			break;
-		memcpy(last, best->id, sizeof(last));
-		memcpy(ids[count++], best->id, sizeof(best->id));
-	}
-	return leave(driver, unused, r < 0 ? r : count);
-}
-
-static const struct driver_ops fake_ops = {
-	.name = "fake",
-	.start = fake_start,
-	.adopt = fake_adopt,
-	.stop = fake_stop,
-	.freeze = fake_freeze,
-	.stats = fake_stats,
-	.usage = fake_usage,
-	.clean = fake_clean,
-	.list = fake_list,
-};
-
-static void fake_init(struct fake_driver *driver)
-{
-	*driver = (struct fake_driver){.base.ops = &fake_ops};
-	pthread_mutex_init(&driver->lock, NULL);
-}
-
-static void fake_fini(struct fake_driver *driver)
-{
-	pthread_mutex_lock(&driver->lock);
-	while (driver->machines) {
-		struct machine *machine = driver->machines;
-
-		drop_peer(driver, machine);
-		driver->machines = machine->next;
-		free(machine);
-	}
-	pthread_mutex_unlock(&driver->lock);
-	pthread_mutex_destroy(&driver->lock);
-}
-
-bool fake_look(struct fake_driver *driver, const char *id, struct machine *ret_machine)
-{
-	struct machine *machine;
-
-	pthread_mutex_lock(&driver->lock);
-	machine = find(driver, id);
-	*ret_machine = machine ? *machine : (struct machine){.peer = -1};
-	pthread_mutex_unlock(&driver->lock);
-	return machine != NULL;
-}
-
-void fake_plant(struct fake_driver *driver, const char *id, bool running)
-{
-	struct machine *machine;
-
-	pthread_mutex_lock(&driver->lock);
-	machine = find_or_add(driver, id);
-	machine->running = running;
-	machine->has_layer = machine->has_workspace = true;
-	pthread_mutex_unlock(&driver->lock);
-}
-
-int fake_peer(struct fake_driver *driver, const char *id)
-{
-	struct machine machine;
-
-	assert_true(fake_look(driver, id, &machine));
-	assert_true(machine.peer >= 0);
-	return machine.peer;
-}
-
-void fake_crash(struct fake_driver *driver, const char *id, int wait_status)
-{
-	struct machine *machine;
-
-	pthread_mutex_lock(&driver->lock);
-	machine = find_or_add(driver, id);
-	machine->dead = true;
-	machine->wait_status = wait_status;
-	shutdown(machine->peer, SHUT_RDWR);
-	pthread_mutex_unlock(&driver->lock);
-}
-
-void fake_set_agent(struct fake_driver *driver, enum fake_agent agent)
-{
-	pthread_mutex_lock(&driver->lock);
-	driver->agent = agent;
-	pthread_mutex_unlock(&driver->lock);
-}
-
-void fake_set_hook(struct fake_driver *driver,
-	void (*hook)(enum fake_op op, const char *id, void *arg), void *arg)
-{
-	pthread_mutex_lock(&driver->lock);
-	driver->hook = hook;
-	driver->hook_arg = arg;
-	pthread_mutex_unlock(&driver->lock);
-}
-
-void fake_fail(struct fake_driver *driver, enum fake_op op, int count)
-{
-	pthread_mutex_lock(&driver->lock);
-	driver->fail[op] = count;
-	pthread_mutex_unlock(&driver->lock);
-}
-
-unsigned fake_calls(struct fake_driver *driver, enum fake_op op)
-{
-	unsigned calls;
-
-	pthread_mutex_lock(&driver->lock);
-	calls = driver->calls[op];
-	pthread_mutex_unlock(&driver->lock);
-	return calls;
-}
-
 /* --- the store's failures --- */
 
 struct store_script store_script;
 
-static int consult(enum store_op op, struct err *err)
+static int consult(enum store_op op, const char *id, struct err *err)
 {
+	void (*before)(enum store_op op, const char *id) = atomic_load(&store_script.before);
 	int left = atomic_load(&store_script.fail[op]);
 
+	if (before)
+		before(op, id);
 	atomic_fetch_add(&store_script.calls[op], 1);
 	while (left > 0) {
 		if (atomic_compare_exchange_weak(&store_script.fail[op], &left, left - 1))
@@ -534,10 +144,18 @@ int __wrap_store_sandbox_find(struct store *store, const struct owner *owner, co
 	struct sandbox_record *record, struct err *err);
 int __real_store_workspace_delete(struct store *store, const char *id, struct err *err);
 int __wrap_store_workspace_delete(struct store *store, const char *id, struct err *err);
+int __real_store_process_insert(
+	struct store *store, const struct process_record *record, struct err *err);
+int __wrap_store_process_insert(
+	struct store *store, const struct process_record *record, struct err *err);
+int __real_store_process_update(
+	struct store *store, const struct process_record *record, struct err *err);
+int __wrap_store_process_update(
+	struct store *store, const struct process_record *record, struct err *err);
 
 int __wrap_store_sandbox_insert(struct store *store, struct sandbox_record *record, struct err *err)
 {
-	int r = consult(STORE_INSERT, err);
+	int r = consult(STORE_INSERT, record->id, err);
 
 	return note(STORE_INSERT, record->id,
 		r < 0 ? r : __real_store_sandbox_insert(store, record, err));
@@ -546,7 +164,7 @@ int __wrap_store_sandbox_insert(struct store *store, struct sandbox_record *reco
 int __wrap_store_sandbox_update(
 	struct store *store, const struct sandbox_record *record, struct err *err)
 {
-	int r = consult(STORE_UPDATE, err);
+	int r = consult(STORE_UPDATE, record->id, err);
 
 	return note(STORE_UPDATE, record->id,
 		r < 0 ? r : __real_store_sandbox_update(store, record, err));
@@ -554,14 +172,14 @@ int __wrap_store_sandbox_update(
 
 int __wrap_store_sandbox_delete(struct store *store, const char *id, struct err *err)
 {
-	int r = consult(STORE_DELETE, err);
+	int r = consult(STORE_DELETE, id, err);
 
 	return note(STORE_DELETE, id, r < 0 ? r : __real_store_sandbox_delete(store, id, err));
 }
 
 int __wrap_store_sandbox_touch(struct store *store, const char *id, int64_t at, struct err *err)
 {
-	int r = consult(STORE_TOUCH, err);
+	int r = consult(STORE_TOUCH, id, err);
 
 	return note(STORE_TOUCH, id, r < 0 ? r : __real_store_sandbox_touch(store, id, at, err));
 }
@@ -569,7 +187,7 @@ int __wrap_store_sandbox_touch(struct store *store, const char *id, int64_t at, 
 int __wrap_store_sandbox_find(struct store *store, const struct owner *owner, const char *project,
 	struct sandbox_record *record, struct err *err)
 {
-	int r = consult(STORE_FIND, err);
+	int r = consult(STORE_FIND, project, err);
 
 	return note(STORE_FIND, project,
 		r < 0 ? r : __real_store_sandbox_find(store, owner, project, record, err));
@@ -577,10 +195,28 @@ int __wrap_store_sandbox_find(struct store *store, const struct owner *owner, co
 
 int __wrap_store_workspace_delete(struct store *store, const char *id, struct err *err)
 {
-	int r = consult(STORE_WORKSPACE_DELETE, err);
+	int r = consult(STORE_WORKSPACE_DELETE, id, err);
 
 	return note(STORE_WORKSPACE_DELETE, id,
 		r < 0 ? r : __real_store_workspace_delete(store, id, err));
+}
+
+int __wrap_store_process_insert(
+	struct store *store, const struct process_record *record, struct err *err)
+{
+	int r = consult(STORE_PROCESS_INSERT, record->sandbox_id, err);
+
+	return note(STORE_PROCESS_INSERT, record->sandbox_id,
+		r < 0 ? r : __real_store_process_insert(store, record, err));
+}
+
+int __wrap_store_process_update(
+	struct store *store, const struct process_record *record, struct err *err)
+{
+	int r = consult(STORE_PROCESS_UPDATE, record->sandbox_id, err);
+
+	return note(STORE_PROCESS_UPDATE, record->sandbox_id,
+		r < 0 ? r : __real_store_process_update(store, record, err));
 }
 
 static void reset_script(void)
@@ -589,6 +225,7 @@ static void reset_script(void)
 		atomic_store(&store_script.fail[op], 0);
 		atomic_store(&store_script.calls[op], 0);
 	}
+	atomic_store(&store_script.before, NULL);
 	atomic_store(&store_script.after, NULL);
 }
 
@@ -606,6 +243,16 @@ int world_count_fds(void)
 	return count;
 }
 
+/* The directory for the output of processes. */
+static int open_logs(const char *dir)
+{
+	auto_free char *path = mem_printf("%s/logs", dir);
+
+	if (mkdir(path, 0700) < 0)
+		return -1;
+	return open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
 int world_setup_closed(void **state)
 {
 	struct world *world = mem_new(sizeof(*world));
@@ -621,17 +268,24 @@ int world_setup_closed(void **state)
 	fake_init(&world->driver);
 	if (store_open(world->database, &world->store, &err) < 0)
 		return -1;
+	world->logs_fd = open_logs(world->dir);
+	if (world->logs_fd < 0)
+		return -1;
+	world->config = (struct engine_config){.store = world->store,
+		.driver = &world->driver.base,
+		.stop_grace_ms = 0,
+		.logs_fd = world->logs_fd,
+		.output_max = 1u << 20,
+		.process_history = 100};
 	*state = world;
 	return 0;
 }
 
 void world_open(struct world *world)
 {
-	struct engine_config config = {
-		.store = world->store, .driver = &world->driver.base, .stop_grace_ms = 0};
 	struct err err = {0};
 
-	if (engine_open(&config, &world->engine, &err) < 0)
+	if (engine_open(&world->config, &world->engine, &err) < 0)
 		fail_msg("%s", err.message);
 }
 
@@ -648,17 +302,12 @@ int world_setup(void **state)
 	return 0;
 }
 
-static void remove_dir(const char *path)
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
 {
-	static const char *const names[] = {"state.db", "state.db-wal", "state.db-shm"};
-
-	for (size_t i = 0; i < array_len(names); i++) {
-		char *file = mem_printf("%s/%s", path, names[i]);
-
-		unlink(file);
-		free(file);
-	}
-	assert_int_equal(rmdir(path), 0);
+	(void)st;
+	(void)type;
+	(void)at;
+	return remove(path);
 }
 
 int world_teardown(void **state)
@@ -670,7 +319,8 @@ int world_teardown(void **state)
 	assert_int_equal(world->driver.starts_twice, 0);
 	fake_fini(&world->driver);
 	store_close(world->store);
-	remove_dir(world->dir);
+	close(world->logs_fd);
+	assert_int_equal(nftw(world->dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
 	assert_int_equal(world_count_fds(), world->fds_before);
 	free(world);
 	return 0;

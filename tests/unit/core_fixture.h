@@ -35,7 +35,7 @@ enum fake_op {
 
 enum fake_agent {
 	FAKE_AGENT_SERVES, /* says hello, and ends when it is asked to */
-	FAKE_AGENT_MANUAL, /* says hello; the test plays the rest over fake_peer() */
+	FAKE_AGENT_MANUAL, /* a new one says hello; the test plays the rest over fake_peer() */
 	FAKE_AGENT_DIES,   /* ends before it said hello */
 	FAKE_AGENT_LIES,   /* says hello in another version */
 };
@@ -66,12 +66,15 @@ struct fake_driver {
 	unsigned overlaps;     /* calls for a sandbox while another was under way */
 	unsigned shutdowns;    /* agents that were asked to end */
 	unsigned starts_twice; /* starts of one that ran already */
-	uint64_t oom_kills;
+	struct driver_stats stats;
 	struct err cause; /* what stop says about a build that failed */
 	/* Called at the beginning of each function, without the lock. */
 	void (*hook)(enum fake_op op, const char *id, void *arg);
 	void *hook_arg;
 };
+
+void fake_init(struct fake_driver *driver);
+void fake_fini(struct fake_driver *driver);
 
 /* Copies what is known of a sandbox; false if nothing is. */
 bool fake_look(struct fake_driver *driver, const char *id, struct machine *ret_machine);
@@ -100,13 +103,16 @@ enum store_op {
 	STORE_TOUCH,
 	STORE_FIND,
 	STORE_WORKSPACE_DELETE,
+	STORE_PROCESS_INSERT,
+	STORE_PROCESS_UPDATE,
 	STORE_OP_COUNT,
 };
 
 struct store_script {
 	atomic_int fail[STORE_OP_COUNT]; /* that many calls fail from now on */
 	atomic_int calls[STORE_OP_COUNT];
-	/* Called after each one that was done, without a lock. */
+	/* Called before each one, and after each that was done; without a lock. */
+	void (*_Atomic before)(enum store_op op, const char *id);
 	void (*_Atomic after)(enum store_op op, const char *id);
 };
 
@@ -119,7 +125,9 @@ struct world {
 	char database[96];
 	struct store *store;
 	struct fake_driver driver;
-	struct engine *engine; /* NULL until world_open */
+	struct engine_config config; /* may be changed before world_open */
+	struct engine *engine;	     /* NULL until world_open */
+	int logs_fd;
 	int fds_before;
 };
 
@@ -186,3 +194,6 @@ bool wire_read(int fd, struct wire_frame *ret_frame);
 /* The next frame must be of that kind. */
 void wire_expect(int fd, uint16_t kind, struct wire_frame *ret_frame);
 void wire_write(int fd, uint16_t kind, uint32_t id, const void *payload, size_t len);
+
+/* What an agent answers to AGENT_ATTACH: the processes it has. */
+void wire_hello(int fd, uint32_t version, const uint32_t *ids, uint32_t count);

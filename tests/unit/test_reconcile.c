@@ -125,8 +125,8 @@ static void a_row_that_says_running_of_one_that_does_not_is_stopped(void **state
 	world_open(world);
 	assert_true(world_row(world, id, &record));
 	assert_int_equal(record.status, SANDBOX_STOPPED);
-	assert_int_equal(record.end_reason, END_AGENT_LOST);
-	assert_true(record.end_detail[0]);
+	assert_int_equal(record.end.reason, END_AGENT_LOST);
+	assert_true(record.end.detail[0]);
 	sandbox_record_fini(&record);
 }
 
@@ -256,8 +256,6 @@ static void more_than_a_page_of_everything_is_dealt_with(void **state)
 static void it_can_be_interrupted_anywhere_and_run_again(void **state)
 {
 	struct world *world = *state;
-	struct engine_config config = {
-		.store = world->store, .driver = &world->driver.base, .stop_grace_ms = 0};
 	unsigned failures = 0;
 
 	for (int op = 0; op < FAKE_OP_COUNT; op++) {
@@ -273,13 +271,13 @@ static void it_can_be_interrupted_anywhere_and_run_again(void **state)
 		for (int i = 0; i < 5; i++) /* two strangers, one of which runs */
 			fake_plant(&world->driver, ids[i], i != 2 && i != 4);
 		fake_fail(&world->driver, op, 1);
-		if (engine_open(&config, &engine, &err) < 0) {
+		if (engine_open(&world->config, &engine, &err) < 0) {
 			failures++;
 			assert_non_null(strstr(err.message, "told to fail"));
 		}
 		engine_close(engine);
 		fake_fail(&world->driver, op, 0);
-		assert_int_equal(engine_open(&config, &engine, &err), 0);
+		assert_int_equal(engine_open(&world->config, &engine, &err), 0);
 		engine_close(engine);
 		assert_false(world_has_row(world, ids[0]));
 		assert_int_equal(row_status(world, ids[1]), SANDBOX_STOPPED);

@@ -143,7 +143,7 @@ static void a_failed_create_keeps_a_workspace_from_before(void **state)
 	struct machine machine;
 	struct err err;
 
-	assert_int_equal(sandbox_delete(sandbox, &err), 0);
+	assert_int_equal(sandbox_delete(sandbox, END_OPERATOR, &err), 0);
 	sandbox_unref(sandbox);
 	fake_fail(&world->driver, FAKE_START, 1);
 	world_draft(&draft, id, "");
@@ -213,7 +213,7 @@ static void a_stop_asks_the_agent_first_and_says_why(void **state)
 	assert_int_equal(world->driver.shutdowns, 1);
 	assert_true(world_row(world, sandbox_id(sandbox), &record));
 	assert_int_equal(record.status, SANDBOX_STOPPED);
-	assert_int_equal(record.end_reason, END_OPERATOR);
+	assert_int_equal(record.end.reason, END_OPERATOR);
 	sandbox_record_fini(&record);
 	world_assert_agree(world, sandbox_id(sandbox));
 	sandbox_unref(sandbox);
@@ -248,7 +248,7 @@ static void a_start_forgets_how_it_had_ended(void **state)
 	assert_int_equal(sandbox_start(sandbox, &err), 0);
 	sandbox_read(sandbox, &record);
 	assert_int_equal(record.status, SANDBOX_RUNNING);
-	assert_int_equal(record.end_reason, END_NONE);
+	assert_int_equal(record.end.reason, END_NONE);
 	sandbox_record_fini(&record);
 	sandbox_unref(sandbox);
 }
@@ -438,13 +438,13 @@ static void after_a_delete_every_verb_says_not_found(void **state)
 	struct link *link = NULL;
 	struct err err;
 
-	assert_int_equal(sandbox_delete(sandbox, &err), 0);
+	assert_int_equal(sandbox_delete(sandbox, END_OPERATOR, &err), 0);
 	assert_int_equal(sandbox_start(sandbox, &err), -ENOENT);
 	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), -ENOENT);
 	assert_int_equal(sandbox_pause(sandbox, &err), -ENOENT);
 	assert_int_equal(sandbox_resume(sandbox, &err), -ENOENT);
 	assert_int_equal(sandbox_reset(sandbox, &err), -ENOENT);
-	assert_int_equal(sandbox_delete(sandbox, &err), -ENOENT);
+	assert_int_equal(sandbox_delete(sandbox, END_OPERATOR, &err), -ENOENT);
 	assert_int_equal(sandbox_use(sandbox, &link, &err), -ENOENT);
 	assert_int_equal(sandbox_change(sandbox, add_label, (char[]){"x"}, &err), -ENOENT);
 	assert_string_equal(err.code, "sandbox_not_found");
@@ -461,7 +461,7 @@ static void a_deleted_sandbox_s_workspace_waits_for_the_next_of_its_id(void **st
 	struct err err;
 
 	fake_look(&world->driver, id, &before);
-	assert_int_equal(sandbox_delete(sandbox, &err), 0);
+	assert_int_equal(sandbox_delete(sandbox, END_OPERATOR, &err), 0);
 	assert_true(world_has_workspace(world, id));
 	other = world_create(world, ""); /* must not get the same uid range */
 	again = world_create(world, id);
@@ -482,9 +482,9 @@ static void a_delete_that_cannot_be_written_can_be_tried_again(void **state)
 	struct err err;
 
 	store_script.fail[STORE_DELETE] = 1;
-	assert_int_equal(sandbox_delete(sandbox, &err), -ENOSPC);
+	assert_int_equal(sandbox_delete(sandbox, END_OPERATOR, &err), -ENOSPC);
 	assert_true(world_has_row(world, sandbox_id(sandbox)));
-	assert_int_equal(sandbox_delete(sandbox, &err), 0);
+	assert_int_equal(sandbox_delete(sandbox, END_OPERATOR, &err), 0);
 	world_assert_agree(world, sandbox_id(sandbox));
 	sandbox_unref(sandbox);
 }
@@ -514,7 +514,7 @@ static void a_purge_after_a_delete_removes_the_workspace(void **state)
 	struct machine machine;
 	struct err err;
 
-	assert_int_equal(sandbox_delete(sandbox, &err), 0);
+	assert_int_equal(sandbox_delete(sandbox, END_OPERATOR, &err), 0);
 	assert_int_equal(sandbox_purge(world->engine, &world_stranger, id, &err), -ENOENT);
 	assert_true(world_has_workspace(world, id));
 	assert_int_equal(sandbox_purge(world->engine, &world_owner, id, &err), 0);
@@ -531,7 +531,7 @@ static void a_purge_that_cannot_clean_keeps_the_row_of_the_workspace(void **stat
 	struct sandbox *sandbox = world_create(world, id);
 	struct err err;
 
-	assert_int_equal(sandbox_delete(sandbox, &err), 0);
+	assert_int_equal(sandbox_delete(sandbox, END_OPERATOR, &err), 0);
 	fake_fail(&world->driver, FAKE_CLEAN, 1);
 	assert_int_equal(sandbox_purge(world->engine, &world_owner, id, &err), -EAGAIN);
 	assert_true(world_has_workspace(world, id));
@@ -573,9 +573,9 @@ static void assert_crash_is_noted(
 	listener_close(&listener);
 	assert_true(world_row(world, sandbox_id(sandbox), &record));
 	assert_int_equal(record.status, SANDBOX_STOPPED);
-	assert_int_equal(record.end_reason, END_AGENT_LOST);
-	assert_int_equal(record.end_signal, signal);
-	assert_non_null(strstr(record.end_detail, words));
+	assert_int_equal(record.end.reason, END_AGENT_LOST);
+	assert_int_equal(record.end.signal, signal);
+	assert_non_null(strstr(record.end.detail, words));
 	sandbox_record_fini(&record);
 	world_assert_agree(world, sandbox_id(sandbox));
 	sandbox_unref(sandbox);
@@ -725,7 +725,7 @@ static void events_come_in_order_and_end_with_the_subscription(void **state)
 	assert_int_equal(sandbox_resume(sandbox, &err), 0);
 	assert_int_equal(sandbox_stop(other, END_OPERATOR, &err), 0); /* not of this subscription */
 	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), 0);
-	assert_int_equal(sandbox_delete(sandbox, &err), 0);
+	assert_int_equal(sandbox_delete(sandbox, END_OPERATOR, &err), 0);
 	listener_wait(&listener, "sandbox.deleted");
 	assert_int_equal(listener.count, 4);
 	assert_string_equal(listener.types[0], "sandbox.paused");
@@ -772,7 +772,7 @@ static void the_reaper_stops_the_idle_and_deletes_the_old(void **state)
 	listener_wait(&idle_events, "sandbox.stopped");
 	listener_wait(&old_events, "sandbox.deleted");
 	assert_true(world_row(world, sandbox_id(idle), &record));
-	assert_int_equal(record.end_reason, END_IDLE);
+	assert_int_equal(record.end.reason, END_IDLE);
 	sandbox_record_fini(&record);
 	world_assert_agree(world, sandbox_id(idle));
 	world_assert_agree(world, sandbox_id(old));
@@ -849,7 +849,7 @@ static void the_reaper_leaves_a_busy_sandbox_alone(void **state)
 	assert_int_equal(world_status(sandbox), SANDBOX_RUNNING);
 	assert_int_equal(sem_getvalue(&ended, &count), 0);
 	assert_int_equal(count, 0);
-	assert_int_equal(sandbox_delete(sandbox, &err), 0);
+	assert_int_equal(sandbox_delete(sandbox, END_OPERATOR, &err), 0);
 	assert_int_equal(sem_timedwait(&ended, &until), 0);
 	sem_destroy(&ended);
 	process_unref(process);

@@ -66,7 +66,7 @@ static void a_crowd_that_ensures_one_project_gets_one_sandbox(void **state)
 		}
 		assert_int_equal(created, 1);
 		assert_int_equal(fake_calls(&world->driver, FAKE_START), starts + 1);
-		assert_int_equal(sandbox_delete(visitors[0].sandbox, &err), 0);
+		assert_int_equal(sandbox_delete(visitors[0].sandbox, END_OPERATOR, &err), 0);
 		for (int i = 0; i < CROWD; i++)
 			sandbox_unref(visitors[i].sandbox);
 	}
@@ -186,7 +186,7 @@ static void *delete_it(void *arg)
 	rival->r = sandbox_get(
 		rival->world->engine, &world_owner, rival->id, &rival->sandbox, &rival->err);
 	if (rival->r == 0)
-		rival->r = sandbox_delete(rival->sandbox, &rival->err);
+		rival->r = sandbox_delete(rival->sandbox, END_OPERATOR, &rival->err);
 	return NULL;
 }
 
@@ -248,7 +248,7 @@ static void a_creation_that_meets_a_deletion_is_whole_or_refused(void **state)
 			atomic_store(&store_script.after, intrude_on_the_store);
 		else
 			fake_set_hook(&world->driver, intrude_on_the_driver, NULL);
-		assert_int_equal(sandbox_delete(old, &err), 0);
+		assert_int_equal(sandbox_delete(old, END_OPERATOR, &err), 0);
 		await_intruder();
 		fake_set_hook(&world->driver, NULL, NULL);
 		assert_int_equal(sandbox_start(old, &err), -ENOENT);
@@ -272,7 +272,7 @@ static void a_creation_that_meets_a_purge_is_whole_or_refused(void **state)
 		struct err err;
 
 		if (round == 1)
-			assert_int_equal(sandbox_delete(old, &err), 0);
+			assert_int_equal(sandbox_delete(old, END_OPERATOR, &err), 0);
 		expect_intruder(FAKE_CLEAN, create_it, &maker);
 		fake_set_hook(&world->driver, intrude_on_the_driver, NULL);
 		assert_int_equal(sandbox_purge(world->engine, &world_owner, id, &err), 0);
@@ -330,7 +330,7 @@ static int step(struct storm *storm, const char *id, struct err *err)
 	else if (r == 0 && verb == 4)
 		r = sandbox_reset(sandbox, err);
 	else if (r == 0 && verb == 5)
-		r = sandbox_delete(sandbox, err);
+		r = sandbox_delete(sandbox, END_OPERATOR, err);
 	else if (r == 0 && verb == 6)
 		r = sandbox_pause(sandbox, err);
 	else if (r == 0 && verb == 7)

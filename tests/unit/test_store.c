@@ -161,9 +161,9 @@ static void every_member_of_a_record_comes_back(void **state)
 	in.started_at_ms = 2;
 	in.last_active_at_ms = 3;
 	in.expires_at_ms = INT64_MAX;
-	in.end_reason = END_OOM;
-	in.end_signal = 9;
-	snprintf(in.end_detail, sizeof(in.end_detail), "detail");
+	in.end.reason = END_OOM;
+	in.end.signal = 9;
+	snprintf(in.end.detail, sizeof(in.end.detail), "detail");
 	snprintf(in.error_message, sizeof(in.error_message), "message");
 	assert_int_equal(store_sandbox_insert(fixture->store, &in, &err), 0);
 	reopen(fixture);
@@ -187,9 +187,9 @@ static void every_member_of_a_record_comes_back(void **state)
 	assert_int_equal(out.started_at_ms, 2);
 	assert_int_equal(out.last_active_at_ms, 3);
 	assert_true(out.expires_at_ms == INT64_MAX);
-	assert_int_equal(out.end_reason, END_OOM);
-	assert_int_equal(out.end_signal, 9);
-	assert_string_equal(out.end_detail, "detail");
+	assert_int_equal(out.end.reason, END_OOM);
+	assert_int_equal(out.end.signal, 9);
+	assert_string_equal(out.end.detail, "detail");
 	assert_string_equal(out.error_message, "message");
 	sandbox_record_fini(&in);
 	sandbox_record_fini(&out);

@@ -346,7 +346,7 @@ export async function* parseEvents(response) {
       const data = [];
       for (const line of block.split('\n')) {
         if (line.startsWith(':')) continue;
-        const [, name, value] = /^([a-z]+): ?(.*)$/.exec(line) ?? assert.fail(`not an SSE line: ${line}`);
+        const [, name, value] = /^([a-z]+): ?(.*)$/s.exec(line) ?? assert.fail(`not an SSE line: ${line}`);
         if (name === 'data') data.push(value);
         else event[name] = value;
       }

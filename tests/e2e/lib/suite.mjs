@@ -72,7 +72,7 @@ export function census(instance) {
  * A census that was the same several times in a row, with no connection of ours open. Threads do not
  * count: an idle pool may shrink for a while, and growth is all that is looked for later.
  */
-async function steady(instance) {
+export async function steady(instance) {
   instance.api.disconnect();
   let last = '';
   let times = 0;

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Commands (src/core/process.c) of hostile agents: the link ends, and with it the sandbox; the command
+ * ends once.
+ */
+#include "process_stage.h"
+
+#include "wire/agent.h"
+#include "wire/pack.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static void assert_punished(struct stage *stage)
+{
+	struct listener listener;
+	struct wire_frame frame;
+	struct sandbox_record record;
+
+	heard_wait(&stage->heard, has_ended);
+	assert_int_equal(stage->heard.end.how.reason, END_AGENT_LOST);
+	while (wire_read(stage->peer, &frame))
+		;
+	/* The reaper writes it down; it may have done so already. */
+	listener_open(&listener, stage->world->engine, sandbox_id(stage->sandbox));
+	if (world_status(stage->sandbox) != SANDBOX_STOPPED)
+		listener_wait(&listener, "sandbox.stopped");
+	listener_close(&listener);
+	sandbox_read(stage->sandbox, &record);
+	assert_int_equal(record.status, SANDBOX_STOPPED);
+	assert_int_equal(record.end.reason, END_AGENT_LOST);
+	sandbox_record_fini(&record);
+	stage_fini(stage, true);
+}
+
+/* A command that runs, about to meet something bad. It is paced, so that nothing is acknowledged. */
+static void begin_crime(struct stage *stage, struct world *world)
+{
+	struct process_spec spec = stage_spec();
+
+	spec.is_paced = true;
+	stage_init(stage, world);
+	stage_run(stage, &spec);
+	say_started(stage, 1);
+}
+
+static void output_beyond_the_window_ends_the_link(void **state)
+{
+	struct stage stage;
+
+	begin_crime(&stage, *state);
+	for (uint64_t at = 0; at < AGENT_OUTPUT_WINDOW; at += 65536)
+		say_output(&stage, at, 1, 65536);
+	say_output(&stage, AGENT_OUTPUT_WINDOW, 1, 1);
+	assert_punished(&stage);
+}
+
+static void output_at_another_offset_ends_the_link(void **state)
+{
+	static const uint64_t offsets[] = {1, UINT64_MAX, UINT64_MAX - 4};
+
+	for (size_t i = 0; i < array_len(offsets); i++) {
+		struct stage stage;
+
+		begin_crime(&stage, *state);
+		say_output(&stage, offsets[i], 1, 5);
+		assert_punished(&stage);
+	}
+}
+
+static void output_that_is_sent_twice_ends_the_link(void **state)
+{
+	struct stage stage;
+
+	begin_crime(&stage, *state);
+	say_output(&stage, 0, 1, 5);
+	say_output(&stage, 0, 1, 5);
+	assert_punished(&stage);
+}
+
+static void output_of_another_stream_ends_the_link(void **state)
+{
+	static const uint8_t streams[] = {0, 3, 255};
+
+	for (size_t i = 0; i < array_len(streams); i++) {
+		struct stage stage;
+
+		begin_crime(&stage, *state);
+		say_output(&stage, 0, streams[i], 5);
+		assert_punished(&stage);
+	}
+}
+
+/* It would cost the agent nothing, and us a piece of memory each time. */
+static void empty_output_ends_the_link(void **state)
+{
+	struct stage stage;
+
+	begin_crime(&stage, *state);
+	say_output(&stage, 0, 1, 0);
+	assert_punished(&stage);
+}
+
+static void a_second_start_ends_the_link(void **state)
+{
+	struct stage stage;
+
+	begin_crime(&stage, *state);
+	say_started(&stage, 2);
+	heard_wait(&stage.heard, has_ended);
+	assert_int_equal(stage.heard.starts, 1);
+	assert_punished(&stage);
+}
+
+static void a_failure_after_the_start_ends_the_link(void **state)
+{
+	struct stage stage;
+
+	begin_crime(&stage, *state);
+	say_failed(&stage, AGENT_STAGE_EXEC, ENOENT);
+	assert_punished(&stage);
+}
+
+static void an_end_that_disagrees_with_the_output_ends_the_link(void **state)
+{
+	static const uint64_t offsets[] = {0, 4, 6, UINT64_MAX};
+
+	for (size_t i = 0; i < array_len(offsets); i++) {
+		struct stage stage;
+
+		begin_crime(&stage, *state);
+		say_output(&stage, 0, 1, 5);
+		say_exited(&stage, 0, offsets[i]);
+		assert_punished(&stage);
+	}
+}
+
+static void an_unknown_stage_ends_the_link(void **state)
+{
+	static const uint8_t stages[] = {0, 4, 255};
+
+	for (size_t i = 0; i < array_len(stages); i++) {
+		struct process_spec spec = stage_spec();
+		struct stage stage;
+
+		stage_init(&stage, *state);
+		stage_run(&stage, &spec);
+		say_failed(&stage, stages[i], ENOENT);
+		assert_punished(&stage);
+	}
+}
+
+static void an_acknowledgement_of_input_that_was_not_sent_ends_the_link(void **state)
+{
+	static const struct {
+		uint64_t taken, received;
+	} words[] = {{1, 1}, {1, 0}, {UINT64_MAX, UINT64_MAX}};
+
+	for (size_t i = 0; i < array_len(words); i++) {
+		struct stage stage;
+
+		begin_crime(&stage, *state);
+		say_taken(&stage, words[i].taken, words[i].received);
+		assert_punished(&stage);
+	}
+}
+
+static void an_acknowledgement_that_goes_back_ends_the_link(void **state)
+{
+	struct process_spec spec = stage_spec();
+	struct stage stage;
+
+	spec.input = "hello";
+	spec.input_len = 5;
+	stage_init(&stage, *state);
+	stage_run(&stage, &spec);
+	say_started(&stage, 1);
+	expect_kind(&stage, AGENT_STDIN);
+	expect_kind(&stage, AGENT_STDIN_CLOSE);
+	say_taken(&stage, 3, 5);
+	say_taken(&stage, 2, 5);
+	assert_punished(&stage);
+}
+
+static void a_kind_that_is_not_the_agent_s_ends_the_link(void **state)
+{
+	static const uint16_t kinds[] = {0, AGENT_EXEC, AGENT_SHUTDOWN, AGENT_EXITED + 1, 65535};
+
+	for (size_t i = 0; i < array_len(kinds); i++) {
+		struct stage stage;
+
+		begin_crime(&stage, *state);
+		wire_write(stage.peer, kinds[i], stage.id, "", 0);
+		assert_punished(&stage);
+		/* Also when it names no command that we know. */
+		begin_crime(&stage, *state);
+		wire_write(stage.peer, kinds[i], 12345, "", 0);
+		assert_punished(&stage);
+	}
+}
+
+static void a_payload_of_another_length_ends_the_link(void **state)
+{
+	static const struct {
+		uint16_t kind;
+		size_t len;
+	} frames[] = {{AGENT_STARTED, 3}, {AGENT_STARTED, 5}, {AGENT_FAILED, 4}, {AGENT_FAILED, 6},
+		{AGENT_OUTPUT, 8}, {AGENT_STDIN_ACK, 15}, {AGENT_STDIN_ACK, 17},
+		{AGENT_SURVIVORS, 3}, {AGENT_SURVIVORS, 5}, {AGENT_EXITED, 47}, {AGENT_EXITED, 49},
+		{AGENT_HELLO, 7}, {AGENT_HELLO, 9}};
+	static const uint8_t zeros[64] = {AGENT_VERSION};
+
+	for (size_t i = 0; i < array_len(frames); i++) {
+		struct process_spec spec = stage_spec();
+		struct stage stage;
+
+		stage_init(&stage, *state);
+		stage_run(&stage, &spec);
+		wire_write(stage.peer, frames[i].kind, stage.id, zeros, frames[i].len);
+		assert_punished(&stage);
+	}
+}
+
+static void a_hello_that_counts_wrong_ends_the_link(void **state)
+{
+	static const uint32_t counts[] = {2, AGENT_PROCESSES_MAX + 1, UINT32_MAX};
+
+	for (size_t i = 0; i < array_len(counts); i++) {
+		struct stage stage;
+		struct buf hello = BUF_INIT(64);
+
+		begin_crime(&stage, *state);
+		pack_u32(&hello, AGENT_VERSION);
+		pack_u32(&hello, counts[i]);
+		pack_u32(&hello, 900);
+		wire_write(stage.peer, AGENT_HELLO, 0, hello.data, hello.len);
+		buf_fini(&hello);
+		assert_punished(&stage);
+	}
+}
+
+/* Nothing may be gained by saying more after the end than the protocol has. */
+static void words_after_the_end_change_nothing(void **state)
+{
+	struct stage stage;
+
+	stage_init(&stage, *state);
+	stage_start(&stage, true);
+	say_survivors(&stage, 3); /* keeps it listed */
+	say_exited(&stage, 1 << 8, 0);
+	heard_wait(&stage.heard, has_ended);
+	say_exited(&stage, 2 << 8, 0);
+	say_survivors(&stage, 0);
+	say_survivors(&stage, 0);
+	expect_forget(&stage);
+	stage_fini(&stage, true);
+}
+
+#define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, world_setup, world_teardown)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		IN_WORLD(output_beyond_the_window_ends_the_link),
+		IN_WORLD(output_at_another_offset_ends_the_link),
+		IN_WORLD(output_that_is_sent_twice_ends_the_link),
+		IN_WORLD(output_of_another_stream_ends_the_link),
+		IN_WORLD(empty_output_ends_the_link),
+		IN_WORLD(a_second_start_ends_the_link),
+		IN_WORLD(a_failure_after_the_start_ends_the_link),
+		IN_WORLD(an_end_that_disagrees_with_the_output_ends_the_link),
+		IN_WORLD(an_unknown_stage_ends_the_link),
+		IN_WORLD(an_acknowledgement_of_input_that_was_not_sent_ends_the_link),
+		IN_WORLD(an_acknowledgement_that_goes_back_ends_the_link),
+		IN_WORLD(a_kind_that_is_not_the_agent_s_ends_the_link),
+		IN_WORLD(a_payload_of_another_length_ends_the_link),
+		IN_WORLD(a_hello_that_counts_wrong_ends_the_link),
+		IN_WORLD(words_after_the_end_change_nothing),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
