@@ -254,7 +254,7 @@ int output_log_open(int dir_fd, uint32_t process, uint64_t max_bytes, struct out
 
 	assert(max_bytes >= OUTPUT_LOG_MIN_BYTES);
 	log->refs = 1;
-	log->dir_fd = dir_fd;
+	log->dir_fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 0);
 	log->process = process;
 	log->max_bytes = max_bytes;
 	log->segment_bytes = max_bytes / SEGMENTS / BLOCK_BYTES * BLOCK_BYTES;
@@ -262,7 +262,7 @@ int output_log_open(int dir_fd, uint32_t process, uint64_t max_bytes, struct out
 		log->segment_bytes = SEGMENT_MAX_BYTES;
 	log->fd = -1;
 	pthread_mutex_init(&log->lock, NULL);
-	r = read_files(log);
+	r = log->dir_fd < 0 ? -errno : read_files(log);
 	if (r < 0) {
 		output_log_unref(log);
 		return err_from(err, r, "open the kept output of process %" PRIu32, process);
@@ -285,6 +285,7 @@ void output_log_unref(struct output_log *log)
 		output_log_put_segment(log->segments[i]);
 	free(log->segments);
 	fd_close(log->fd);
+	fd_close(log->dir_fd);
 	pthread_mutex_destroy(&log->lock);
 	free(log);
 }

@@ -27,10 +27,9 @@
 struct output_log;
 
 /*
- * Opens the log of a process in the directory dir_fd (which stays the caller's, and must outlive the log),
- * to go on where it ended; one that is not there is empty and costs no file until the first byte. One that
- * was kept with a larger bound shrinks with its next bytes. No descriptor is held until there is something
- * to append, and then one. Counted.
+ * Opens the log of a process in the directory dir_fd (of which it keeps a copy), to go on where it ended; one that is not there is empty and costs no file until the first byte. One that
+ * was kept with a larger bound shrinks with its next bytes. One more descriptor is held once there is
+ * something to append. Counted.
  *
  * max_bytes bounds what the files take on disk, in blocks of 4 KiB: OUTPUT_LOG_MIN_BYTES or more.
  */

@@ -7,9 +7,11 @@
 #include "core/process.h"
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "core/governor.h"
 #include "core/process_state.h"
+#include "core/roll.h"
 #include "core/scribe.h"
 #include "wire/pack.h"
 
@@ -523,14 +525,16 @@ static void forget_surplus(struct sandbox *sandbox)
 	struct engine *engine = sandbox->engine;
 	uint32_t numbers[SURPLUS_MAX];
 	struct err err;
+	auto_fd int logs_fd = -1;
 	int count = store_process_surplus(engine->config.store, sandbox->id,
 		engine->config.process_history, numbers, SURPLUS_MAX, &err);
 
+	if (count <= 0 || sandbox_open_logs(sandbox, &logs_fd, &err) < 0)
+		return;
 	for (int i = 0; i < count; i++) {
 		if (store_process_delete(engine->config.store, sandbox->id, numbers[i], &err) < 0)
 			break;
-		if (sandbox->logs_fd >= 0)
-			output_log_remove(sandbox->logs_fd, numbers[i]);
+		output_log_remove(logs_fd, numbers[i]);
 	}
 }
 
@@ -1067,13 +1071,7 @@ static int list(struct process *process, struct err *err)
 
 int process_open_log(struct process *process, struct err *err)
 {
-	struct sandbox *sandbox = process->sandbox;
-	int r = sandbox_open_logs(sandbox, err);
-
-	if (r < 0)
-		return r;
-	return output_log_open(sandbox->logs_fd, process->record.number,
-		sandbox->engine->config.output_max, &process->log, err);
+	return roll_open_log(process->sandbox, process->record.number, &process->log, err);
 }
 
 int process_new(struct sandbox *sandbox, struct process **ret_process, struct err *err)

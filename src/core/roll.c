@@ -153,12 +153,12 @@ int roll_list(struct sandbox *sandbox, void (*each)(const struct process_record 
 int roll_open_log(
 	struct sandbox *sandbox, uint32_t number, struct output_log **ret_log, struct err *err)
 {
-	int r = sandbox_open_logs(sandbox, err);
+	auto_fd int dir_fd = -1;
+	int r = sandbox_open_logs(sandbox, &dir_fd, err);
 
 	if (r < 0)
 		return r;
-	return output_log_open(
-		sandbox->logs_fd, number, sandbox->engine->config.output_max, ret_log, err);
+	return output_log_open(dir_fd, number, sandbox->engine->config.output_max, ret_log, err);
 }
 
 bool roll_is_watched(struct sandbox *sandbox)

@@ -55,7 +55,6 @@ struct sandbox *sandbox_ref(struct sandbox *sandbox)
 static void free_sandbox(struct sandbox *sandbox)
 {
 	sandbox_record_fini(&sandbox->record);
-	fd_close(sandbox->logs_fd);
 	pthread_mutex_destroy(&sandbox->life);
 	pthread_mutex_destroy(&sandbox->state);
 	pthread_cond_destroy(&sandbox->changed);
@@ -105,7 +104,6 @@ static struct sandbox *make_handle(
 	pthread_condattr_t attr;
 
 	sandbox->refs = 1;
-	sandbox->logs_fd = -1;
 	sandbox->engine = engine;
 	memcpy(sandbox->id, record->id, sizeof(sandbox->id));
 	pthread_mutex_init(&sandbox->life, NULL);
@@ -257,27 +255,17 @@ void sandbox_read(struct sandbox *sandbox, struct sandbox_record *ret_record)
 	ret_record->last_active_at_ms = atomic_load(&sandbox->last_active_ms);
 }
 
-/* Opened when it is first needed: most sandboxes keep no output. */
-int sandbox_open_logs(struct sandbox *sandbox, struct err *err)
+int sandbox_open_logs(struct sandbox *sandbox, int *ret_fd, struct err *err)
 {
 	int parent = sandbox->engine->config.logs_fd;
-	auto_fd int fd = -1;
-	bool is_open;
+	int fd;
 
-	pthread_mutex_lock(&sandbox->state);
-	is_open = sandbox->logs_fd >= 0;
-	pthread_mutex_unlock(&sandbox->state);
-	if (is_open)
-		return 0;
 	if (mkdirat(parent, sandbox->id, 0700) < 0 && errno != EEXIST)
 		return err_sys(err, "make the directory for the output of sandbox %s", sandbox->id);
 	fd = openat(parent, sandbox->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return err_sys(err, "open the directory for the output of sandbox %s", sandbox->id);
-	pthread_mutex_lock(&sandbox->state);
-	if (sandbox->logs_fd < 0)
-		sandbox->logs_fd = take_fd(&fd);
-	pthread_mutex_unlock(&sandbox->state);
+	*ret_fd = fd;
 	return 0;
 }
 

@@ -28,7 +28,6 @@ struct sandbox {
 	struct process *processes;
 	uint32_t next_process; /* the last number that was given out */
 	bool is_numbered;      /* the database was asked for it */
-	int logs_fd;	       /* where the output of its processes is kept; -1 until needed */
 };
 
 struct engine {
@@ -61,8 +60,8 @@ int sandbox_adopt(struct sandbox *sandbox, int link_fd, struct err *err) must_ch
 /* If its agent vanished: ends what is left of it and writes down how it ended. */
 void sandbox_settle(struct sandbox *sandbox);
 
-/* Makes logs_fd valid. */
-int sandbox_open_logs(struct sandbox *sandbox, struct err *err) must_check;
+/* Opens the directory for the output of its processes, which is made if need be. */
+int sandbox_open_logs(struct sandbox *sandbox, int *ret_fd, struct err *err) must_check;
 
 /* Tells subscribers what it is now. */
 void sandbox_announce(struct sandbox *sandbox);

@@ -437,7 +437,7 @@ int request_check_websocket(struct request *req, const char *protocol, struct er
 int request_answer_websocket(struct request *req, const char *protocol, size_t capacity,
 	const struct websocket_events *events, void *arg, struct err *err)
 {
-	struct handshake handshake;
+	struct handshake handshake = {0};
 	int r = read_handshake(req, protocol, &handshake, err);
 
 	if (r < 0)

@@ -44,10 +44,12 @@
 #define REASON_MAX    123
 #define HEADER_MAX    10
 #define PROTOCOL_FAIL 1002
+#define EARLY_MAX     (64u * 1024) /* more than the HTTP library has of a connection */
 
 /*
- * What lies unsent in the kernel beyond what is on its way; more than this waits in our queue, whose
- * capacity is then what a slow client is behind. Measured on loopback: no slower than without.
+ * What may lie unsent in the kernel; more waits in our queue, so that a slow client is not megabytes
+ * behind what happens. Measured on loopback: as fast as without up to 16 KiB a message (over 2 GB/s), with
+ * 64 KiB 1.5 instead of 1.9 GB/s.
  */
 #define UNSENT_MAX (128 * 1024)
 
@@ -132,7 +134,7 @@ struct websocket *websocket_new(size_t capacity, const struct websocket_events *
 	ws->arg = arg;
 	ws->capacity = capacity;
 	ws->sock = -1;
-	ws->early = BUF_INIT(UINT32_MAX);
+	ws->early = BUF_INIT(EARLY_MAX);
 	ws->message = BUF_INIT(WEBSOCKET_MESSAGE_MAX + 1);
 	ws->held_end = &ws->held;
 	ws->watch = (struct poller_watch){.ops = &watch_ops, .owner = ws};
@@ -530,18 +532,24 @@ static void read_input(struct websocket *ws)
 	}
 }
 
-/* Sends wslay's answers, unless there is too much in front of them. The lock is held. */
+/*
+ * Sends wslay's answers, unless there is too much in front of them. A close is taken note of when all
+ * that came before it was delivered. The lock is held.
+ */
 static void put_controls(struct websocket *ws)
 {
+	bool is_last = ws->is_deaf && !ws->held;
+
 	if (wslay_event_want_write(ws->parser) &&
-		(ws->is_deaf || ws->queue.len <= ws->capacity || ws->state == CLOSING)) {
+		(is_last || ws->state == CLOSING ||
+			(!ws->is_deaf && ws->queue.len <= ws->capacity))) {
 		if (wslay_event_send(ws->parser) != 0)
 			ws->is_cut = true;
 		flush(ws);
 	}
 	ws->is_choked =
 		ws->state == OPEN && wslay_event_get_queued_msg_count(ws->parser) > CONTROLS_MAX;
-	if (ws->is_deaf && ws->state == OPEN)
+	if (is_last && ws->state == OPEN)
 		start_closing(ws);
 }
 

@@ -5,7 +5,10 @@
  * All events come on the poller's thread, one at a time, and must not block. Sending, pausing and
  * closing may be done from any thread, also from within an event. A websocket is counted; `arg` must
  * live until `gone`, after which no other event comes. What was accepted for sending is sent before a
- * close that we ask for. The other side is pinged, and counts as gone if it does not answer.
+ * close that we ask for. The other side is pinged every 15 s, and counts as gone after two pings without
+ * a sign of life.
+ *
+ * The request itself is over when the handshake is sent, and with it what request_keep() was given.
  */
 #pragma once
 
@@ -28,6 +31,7 @@ enum websocket_status {
 	WEBSOCKET_FAILED = 1011,
 };
 
+/* All of them must be given. */
 struct websocket_events {
 	/* The handshake is done: the first event. */
 	void (*open)(void *arg, struct websocket *websocket);
@@ -35,14 +39,16 @@ struct websocket_events {
 	void (*message)(void *arg, bool is_text, const uint8_t *data, size_t len);
 	/* There is room again after a send was refused. */
 	void (*room)(void *arg);
-	/* It is over, by whichever side: the last event, exactly once, also if `open` never came. */
+	/* It is over, by whichever side: the last event, exactly once, also if `open` never came: then
+	 * on whichever thread the request ended. */
 	void (*gone)(void *arg);
 };
 
 /*
  * Answers a request with the handshake of a WebSocket, or with an error document (426, 400) if it did
- * not ask for one. `protocol` must be among the subprotocols that the client offers, if it offers any.
- * Only on routes with ROUTE_WEBSOCKET. `capacity` bounds the bytes that wait to be sent.
+ * not ask for one. `protocol` (NULL for none) must be among the subprotocols that the client offers, if
+ * it offers any. Only on routes with ROUTE_WEBSOCKET. `capacity` bounds the bytes that wait to be sent.
+ * After a failure no event comes.
  */
 int request_answer_websocket(struct request *req, const char *protocol, size_t capacity,
 	const struct websocket_events *events, void *arg, struct err *err) must_check;
@@ -53,13 +59,15 @@ int request_check_websocket(struct request *req, const char *protocol, struct er
 struct websocket *websocket_ref(struct websocket *websocket);
 void websocket_unref(struct websocket *websocket);
 
-/* All or nothing: 0 if the message was taken, -EAGAIN if there is no room now, -EPIPE if it is over. An
- * empty queue takes any message. */
+/* All or nothing: 0 if the message was taken, -EAGAIN if there is no room now, -EPIPE if it is over or
+ * being closed. An empty queue takes any message. A text must be valid UTF-8. */
 int websocket_send(struct websocket *websocket, bool is_text, const void *data, size_t len)
 	must_check;
 
-/* Reads nothing more until told otherwise: back-pressure for whoever sends to us. */
+/* Reads and delivers nothing more until told otherwise: back-pressure for whoever sends to us. What the
+ * client does meanwhile is not noticed, but for a connection that was reset. */
 void websocket_pause(struct websocket *websocket, bool is_paused);
 
-/* Sends what waits and then a close frame; `gone` follows, after a while even if nobody answers. */
+/* Sends what waits and then a close frame with the reason (NULL for none; cut to 123 bytes); `gone`
+ * follows, no other event, after 2 s without progress even if nobody answers. */
 void websocket_close(struct websocket *websocket, enum websocket_status status, const char *reason);
