@@ -64,22 +64,16 @@ static int join_network(int lifeline, struct err *err)
 	return 0;
 }
 
-/* What a child gets from the keeper, but for what all of them use. */
-struct passing {
-	int userns_fd, cgroup_fd, lifeline;
-};
-
-/* Moves a descriptor out of the way of the places that the agent's have. */
-static int move_up(int fd)
+/* At number `at`, to be kept over an exec. */
+static int place(int fd, int at)
 {
-	return fcntl(fd, F_DUPFD_CLOEXEC, AGENT_GROUP_FD + 1);
+	return fd == at ? fcntl(fd, F_SETFD, 0) : dup2(fd, at);
 }
 
-/* Leaves just 0-2 on the sandbox's null device, 3, the lifeline, and 4, the control group. */
-static int arrange_descriptors(const struct passing *passing, struct err *err)
+/* Leaves just 0-2 on the sandbox's null device, 3, the lifeline, and 4, the cgroup. */
+static int arrange_descriptors(int lifeline, int group_fd, struct err *err)
 {
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	int lifeline = move_up(passing->lifeline), group = move_up(passing->cgroup_fd);
 
 	if (null < 0)
 		return err_sys(err, "open /dev/null");
@@ -87,41 +81,54 @@ static int arrange_descriptors(const struct passing *passing, struct err *err)
 		if (dup2(null, fd) < 0)
 			return err_sys(err, "set descriptor %d", fd);
 	}
-	if (lifeline < 0 || group < 0 || dup2(lifeline, AGENT_LIFELINE_FD) < 0 ||
-		dup2(group, AGENT_GROUP_FD) < 0)
-		return err_sys(err, "place the agent's descriptors");
+	if (place(lifeline, AGENT_LIFELINE_FD) < 0 || place(group_fd, AGENT_GROUP_FD) < 0)
+		return err_sys(err, "place the lifeline and the cgroup");
 	if (syscall(SYS_close_range, AGENT_GROUP_FD + 1, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
 		return err_sys(err, "mark descriptors");
 	return 0;
 }
 
+/* What a child needs from the keeper. */
+struct handover {
+	int userns_fd;
+	int group_fd;
+	int lifeline;
+};
+
+/* Out of the way of the places that the agent finds its own at. */
+static int step_aside(int *fd)
+{
+	*fd = fcntl(*fd, F_DUPFD_CLOEXEC, AGENT_GROUP_FD + 1);
+	return *fd < 0 ? -1 : 0;
+}
+
 /* The whole life of the child before the agent takes over, in order. */
 static int become_sandbox(const struct build_context *context, const struct keeper_request *request,
-	const struct passing *passing, struct err *err)
+	const struct handover *given, struct err *err)
 {
 	char *const argv[] = {(char *)"sandlot-agent", NULL};
 	char *const environment[] = {NULL};
 	uint32_t base_uid = userns_base(request->slot);
+	int userns_fd = given->userns_fd, agent_fd = context->agent_fd, group_fd, r;
 	struct storage_dirs dirs;
-	int agent_fd, userns_fd, r;
 
 	if ((r = cgroup_join_v1(&context->cgroups, request->id, &request->limits, err)) < 0)
 		return r;
 	/* After joining, so that the groups it is in are the root of what it sees. */
 	if (unshare(CLONE_NEWCGROUP) < 0)
 		return err_sys(err, "make a cgroup namespace");
+	/* While the keeper's mounts are still ours: only of those can there be a clone. */
+	if ((r = cgroup_detach(given->group_fd, &group_fd, err)) < 0)
+		return r;
 	if (sethostname(request->hostname, strlen(request->hostname)) < 0)
 		return err_sys(err, "set the host name");
 	if ((r = storage_prepare(&context->storage, request->id, base_uid, &dirs, err)) < 0 ||
-		(r = rootfs_enter(&context->sources, &dirs, passing->userns_fd, base_uid, err)) <
-			0 ||
-		(r = join_network(passing->lifeline, err)) < 0 || (r = netns_open_ports(err)) < 0)
+		(r = rootfs_enter(&context->sources, &dirs, userns_fd, base_uid, err)) < 0 ||
+		(r = join_network(given->lifeline, err)) < 0 || (r = netns_open_ports(err)) < 0)
 		return r;
-	agent_fd = move_up(context->agent_fd);
-	userns_fd = move_up(passing->userns_fd);
-	if (agent_fd < 0 || userns_fd < 0)
+	if (step_aside(&agent_fd) < 0 || step_aside(&userns_fd) < 0 || step_aside(&group_fd) < 0)
 		return err_sys(err, "place the agent");
-	if ((r = arrange_descriptors(passing, err)) < 0)
+	if ((r = arrange_descriptors(given->lifeline, group_fd, err)) < 0)
 		return r;
 	setsid();
 	if ((r = confine(userns_fd, err)) < 0)
@@ -147,24 +154,24 @@ static pid_t clone_into(int cgroup_fd)
  * keeper's end of somebody's lifeline would keep that agent alive when the keeper is gone. The
  * descriptors that this child needs move below first, to places that are kept for them.
  */
-static int shed_descriptors(const struct build_context *context, struct passing *passing)
+static int shed_descriptors(const struct build_context *context, struct handover *given)
 {
-	int *const needed[] = {&passing->lifeline, &passing->cgroup_fd, &passing->userns_fd};
+	int *const kept[BUILD_KEPT_FDS] = {&given->userns_fd, &given->group_fd, &given->lifeline};
 	int first = context->first_passing_fd;
 
-	for (size_t i = 0; i < array_len(needed); i++) {
-		if (dup2(*needed[i], first - 1 - (int)i) < 0)
+	for (int i = 0; i < BUILD_KEPT_FDS; i++) {
+		int at = first - BUILD_KEPT_FDS + i;
+
+		if (dup2(*kept[i], at) < 0)
 			return -errno;
-		*needed[i] = first - 1 - (int)i;
+		*kept[i] = at;
 	}
 	return syscall(SYS_close_range, first, ~0u, 0) < 0 ? -errno : 0;
 }
 
 static void run_child(const struct build_context *context, const struct keeper_request *request,
-	int userns_fd, int cgroup_fd, int lifeline)
+	struct handover *given)
 {
-	struct passing passing = {
-		.userns_fd = userns_fd, .cgroup_fd = cgroup_fd, .lifeline = lifeline};
 	struct err err = {0};
 	sigset_t none;
 
@@ -173,12 +180,12 @@ static void run_child(const struct build_context *context, const struct keeper_r
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	if (shed_descriptors(context, &passing) < 0)
+	if (shed_descriptors(context, given) < 0)
 		err_sys(&err, "arrange descriptors");
 	else
-		become_sandbox(context, request, &passing, &err);
+		become_sandbox(context, request, given, &err);
 	/* On failure the descriptor may have moved to its final place already. */
-	if (send(passing.lifeline, &err, sizeof(err), MSG_NOSIGNAL) < 0)
+	if (send(given->lifeline, &err, sizeof(err), MSG_NOSIGNAL) < 0)
 		(void)!send(AGENT_LIFELINE_FD, &err, sizeof(err), MSG_NOSIGNAL);
 	_exit(1);
 }
@@ -219,7 +226,9 @@ int build_start(struct build_context *context, const struct keeper_request *requ
 	if (pid < 0)
 		return err_sys(err, "clone the sandbox");
 	if (pid == 0)
-		run_child(context, request, userns_fd, cgroup_fd, theirs);
+		run_child(context, request,
+			&(struct handover){
+				.userns_fd = userns_fd, .group_fd = cgroup_fd, .lifeline = theirs});
 	r = send_network(context, ours, err);
 	if (r < 0)
 		log_error("sandbox %s: %s", request->id, err->message);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "keeper/mounts.h"
 #include "wire/agent.h"
 
 #include <dirent.h>
@@ -18,7 +19,9 @@
 
 #define CPU_PERIOD_US	  100000
 #define FREEZE_TIMEOUT_MS 2000
-#define GROUPS_MAX	  (AGENT_PROCESSES_MAX + 64)
+
+/* A group for each command that an agent can have, and some that it keeps or is about to remove. */
+#define CHILDREN_MAX (AGENT_PROCESSES_MAX + 64)
 
 static const char *const controller_names[CGROUP_COUNT] = {"memory", "cpu", "pids"};
 
@@ -185,23 +188,27 @@ static int limit_v2(const struct cgroup_tree *tree, int fd, const struct keeper_
 	return r;
 }
 
-/* What its owner may write are the members of the groups; the limits, in its own files, stay ours. */
-static int delegate(int fd, uid_t owner)
+/*
+ * Gives the directory to uid, and the two files that decide who may move a process below it; nothing
+ * that limits. Groups cost the kernel memory that is nobody's, so how many there are is bounded first.
+ */
+static int delegate(int fd, uint32_t uid)
 {
-	static const char *const files[] = {".", "cgroup.procs", "cgroup.threads"};
-	int r = write_number(fd, "cgroup.max.depth", 1);
+	static const char *const files[] = {"cgroup.procs", "cgroup.threads"};
+	int r;
 
-	if (r == 0)
-		r = write_number(fd, "cgroup.max.descendants", GROUPS_MAX);
-	for (size_t i = 0; i < array_len(files) && r == 0; i++) {
-		if (fchownat(fd, files[i], owner, owner, AT_SYMLINK_NOFOLLOW) < 0)
-			r = -errno;
+	if ((r = write_number(fd, "cgroup.max.depth", 1)) < 0 ||
+		(r = write_number(fd, "cgroup.max.descendants", CHILDREN_MAX)) < 0)
+		return r;
+	for (size_t i = 0; i < array_len(files); i++) {
+		if (fchownat(fd, files[i], uid, uid, AT_SYMLINK_NOFOLLOW) < 0)
+			return -errno;
 	}
-	return r;
+	return fchown(fd, uid, uid) < 0 ? -errno : 0;
 }
 
 int cgroup_make(const struct cgroup_tree *tree, const char *id, const struct keeper_limits *limits,
-	uid_t owner, int *ret_fd, struct err *err)
+	uint32_t uid, int *ret_fd, struct err *err)
 {
 	auto_fd int fd = open_dir(tree->unified_fd, id, err);
 	int r;
@@ -211,9 +218,9 @@ int cgroup_make(const struct cgroup_tree *tree, const char *id, const struct kee
 	r = limit_v2(tree, fd, limits);
 	if (r < 0)
 		return err_from(err, r, "limit cgroup %s", id);
-	r = delegate(fd, owner);
+	r = delegate(fd, uid);
 	if (r < 0)
-		return err_from(err, r, "hand over cgroup %s", id);
+		return err_from(err, r, "delegate cgroup %s", id);
 	*ret_fd = take_fd(&fd);
 	return 0;
 }
@@ -263,36 +270,75 @@ int cgroup_join_v1(const struct cgroup_tree *tree, const char *id,
 	return 0;
 }
 
-/* The groups of commands, all of whom are dead by now. */
-static void remove_children(int parent, const char *id)
+int cgroup_detach(int fd, int *ret_fd, struct err *err)
 {
-	int fd = openat(parent, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	auto_fd int tree = mounts_open_tree(fd, "", 0);
+
+	if (tree < 0 ||
+		mounts_set_attr(
+			tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, -1, 0) < 0)
+		return err_sys(err, "detach the cgroup");
+	*ret_fd = take_fd(&tree);
+	return 0;
+}
+
+static DIR *open_list(int parent, const char *name)
+{
+	int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!dir)
+		fd_close(fd);
+	return dir;
+}
+
+/* The next directory in dir, or NULL. */
+static const char *next_group(DIR *dir)
+{
 	struct dirent *entry;
 
-	if (!dir) {
-		fd_close(fd);
-		return;
-	}
 	while ((entry = readdir(dir))) {
 		if (entry->d_type == DT_DIR && entry->d_name[0] != '.')
-			unlinkat(fd, entry->d_name, AT_REMOVEDIR);
+			return entry->d_name;
 	}
+	return NULL;
+}
+
+/* The groups of commands, of which an agent that was killed leaves some behind. */
+static void remove_children(int parent, const char *id)
+{
+	DIR *dir = open_list(parent, id);
+	const char *name;
+
+	if (!dir)
+		return;
+	while ((name = next_group(dir)))
+		(void)unlinkat(dirfd(dir), name, AT_REMOVEDIR);
 	closedir(dir);
+}
+
+static int remove_group(int parent, const char *id)
+{
+	if (unlinkat(parent, id, AT_REMOVEDIR) == 0)
+		return 0;
+	if (errno == EBUSY || errno == ENOTEMPTY) {
+		remove_children(parent, id);
+		if (unlinkat(parent, id, AT_REMOVEDIR) == 0)
+			return 0;
+	}
+	return errno == ENOENT ? 0 : -errno;
 }
 
 int cgroup_remove(const struct cgroup_tree *tree, const char *id)
 {
 	int result = 0;
 
-	if (tree->unified_fd >= 0)
-		remove_children(tree->unified_fd, id);
-
 	for (int c = -1; c < CGROUP_COUNT; c++) {
 		int fd = c < 0 ? tree->unified_fd : tree->v1_fd[c];
+		int r = fd < 0 ? 0 : remove_group(fd, id);
 
-		if (fd >= 0 && unlinkat(fd, id, AT_REMOVEDIR) < 0 && errno != ENOENT)
-			result = -errno;
+		if (r < 0)
+			result = r;
 	}
 	return result;
 }
@@ -391,29 +437,23 @@ int cgroup_stats(const struct cgroup_tree *tree, const char *id, struct keeper_s
 
 void cgroup_sweep(const struct cgroup_tree *tree)
 {
-	int copy = openat(tree->unified_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = copy < 0 ? NULL : fdopendir(copy);
-	struct dirent *entry;
+	DIR *dir = open_list(tree->unified_fd, ".");
+	const char *name;
 
-	if (!dir) {
-		fd_close(copy);
+	if (!dir)
 		return;
-	}
-	while ((entry = readdir(dir))) {
+	while ((name = next_group(dir))) {
 		char file[NAME_MAX + 16];
 		int r;
 
-		if (entry->d_type != DT_DIR || entry->d_name[0] == '.')
-			continue;
-		snprintf(file, sizeof(file), "%s/cgroup.kill", entry->d_name);
+		snprintf(file, sizeof(file), "%s/cgroup.kill", name);
 		r = fd_write_file(tree->unified_fd, file, "1");
-		for (int i = 0; i < 200 && (r = cgroup_remove(tree, entry->d_name)) == -EBUSY; i++)
+		for (int i = 0; i < 200 && (r = cgroup_remove(tree, name)) == -EBUSY; i++)
 			usleep(5000);
 		if (r < 0)
-			log_warning("the cgroup of lost sandbox %s stays: %s", entry->d_name,
-				strerror(-r));
+			log_warning("the cgroup of lost sandbox %s stays: %s", name, strerror(-r));
 		else
-			log_info("removed the cgroup of lost sandbox %s", entry->d_name);
+			log_info("removed the cgroup of lost sandbox %s", name);
 	}
 	closedir(dir);
 }

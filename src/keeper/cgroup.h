@@ -15,8 +15,6 @@
 #include "base/err.h"
 #include "wire/keeper.h"
 
-#include <sys/types.h>
-
 enum cgroup_controller { CGROUP_MEMORY, CGROUP_CPU, CGROUP_PIDS, CGROUP_COUNT };
 
 struct cgroup_tree {
@@ -33,17 +31,23 @@ int cgroup_open(struct cgroup_tree *tree, const char *tag, struct err *err) must
 void cgroup_close(struct cgroup_tree *tree);
 
 /*
- * Makes the v2 group of a sandbox with the limits that live there; its directory descriptor. Below it
- * the owner, root of the sandbox, may make groups for commands: so many, one level deep, without controllers.
+ * Makes the v2 group of a sandbox with the limits that live there; its directory descriptor. It is
+ * delegated to uid, the sandbox's root, who may make groups for commands one level below it.
  */
 int cgroup_make(const struct cgroup_tree *tree, const char *id, const struct keeper_limits *limits,
-	uid_t owner, int *ret_fd, struct err *err) must_check;
+	uint32_t uid, int *ret_fd, struct err *err) must_check;
+
+/*
+ * The same directory as the root of a mount of its own, for the agent: from the other one ".." would
+ * lead out of the sandbox, all the way up the host's tree.
+ */
+int cgroup_detach(int fd, int *ret_fd, struct err *err) must_check;
 
 /* In the child: makes the v1 groups with their limits and moves the calling thread into them. */
 int cgroup_join_v1(const struct cgroup_tree *tree, const char *id,
 	const struct keeper_limits *limits, struct err *err) must_check;
 
-/* Removes all groups of a sandbox. -EBUSY while something in them still dies. */
+/* Removes all groups of a sandbox and its commands. -EBUSY while something in them still dies. */
 int cgroup_remove(const struct cgroup_tree *tree, const char *id) must_check;
 
 /* Freezes or thaws, and returns when it has happened. */

@@ -658,7 +658,7 @@ static int lock_data(const char *data_dir, int *ret_fd, struct err *err)
 }
 
 /*
- * Two places for a build's own descriptors, after all that stay open and before all that do not. Gaps
+ * Places for a build's own descriptors, after all that stay open and before all that do not. Gaps
  * below are filled, so that no descriptor of a sandbox or a connection ever gets such a low number.
  */
 static int reserve_descriptors(struct build_context *context, struct err *err)
@@ -673,7 +673,7 @@ static int reserve_descriptors(struct build_context *context, struct err *err)
 		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 		if (fd < 0)
 			return err_sys(err, "reserve descriptors");
-	} while (fd < highest + 3);
+	} while (fd < highest + BUILD_KEPT_FDS);
 	context->first_passing_fd = fd + 1;
 	return 0;
 }

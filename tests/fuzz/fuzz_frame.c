@@ -52,6 +52,13 @@ static void check_signal(const struct frame *frame)
 		assert(signal.signal >= 1 && signal.signal <= 64);
 }
 
+static void check_resize(const struct frame *frame)
+{
+	struct payload_resize resize;
+
+	assert((payload_resize_parse(frame, &resize) == 0) == (frame->len == 4));
+}
+
 static void check_numbers(const struct frame *frame)
 {
 	uint32_t small;
@@ -79,6 +86,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		check_exec(&frame);
 		check_file(&frame);
 		check_signal(&frame);
+		check_resize(&frame);
 		check_numbers(&frame);
 		free(payload);
 		data += n;

@@ -2,10 +2,13 @@
 #include "process_stage.h"
 
 #include "core/output_cursor.h"
+#include "core/process_state.h"
+#include "core/scribe.h"
 #include "wire/agent.h"
 #include "wire/pack.h"
 
 #include <errno.h>
+#include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -380,6 +383,47 @@ bool stage_row(struct stage *stage, struct process_record *ret_record)
 
 	return store_process_get(stage->world->store, sandbox_id(stage->sandbox), stage->id,
 		       ret_record, &err) == 0;
+}
+
+static bool is_listed(struct stage *stage)
+{
+	struct process *process = stage->sandbox->processes;
+
+	while (process && process->record.number != stage->id)
+		process = process->next;
+	return process != NULL;
+}
+
+void stage_await_unlisted(struct stage *stage)
+{
+	struct sandbox *sandbox = stage->sandbox;
+	struct timespec until;
+	int waited = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += WORLD_PATIENCE_MS / 1000;
+	pthread_mutex_lock(&sandbox->state);
+	while (is_listed(stage) && waited == 0)
+		waited = pthread_cond_timedwait(&sandbox->changed, &sandbox->state, &until);
+	pthread_mutex_unlock(&sandbox->state);
+	assert_int_equal(waited, 0);
+}
+
+static void post(void *arg)
+{
+	sem_post(arg);
+}
+
+void world_flush(struct world *world)
+{
+	struct timespec until = deadline();
+	sem_t done;
+
+	sem_init(&done, 0, 0);
+	scribe_put(world->engine->scribe, post, &done);
+	while (sem_timedwait(&done, &until) < 0)
+		assert_int_equal(errno, EINTR);
+	sem_destroy(&done);
 }
 
 char *read_log(struct output_log *log)

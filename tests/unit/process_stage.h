@@ -96,5 +96,11 @@ uint32_t expect_kind(struct stage *stage, uint16_t kind);
 /* What the row of the command says; false if it has none. The caller ends it. */
 bool stage_row(struct stage *stage, struct process_record *ret_record);
 
+/* Waits until it has left the list of what runs. */
+void stage_await_unlisted(struct stage *stage);
+
+/* Waits until the scribe has done all that it was given so far. */
+void world_flush(struct world *world);
+
 /* The kept output of a command, cuts shown as "[cut]". The caller frees it. */
 char *read_log(struct output_log *log);

@@ -37,19 +37,6 @@ static int stop(void **state)
 	return 0;
 }
 
-static void run(struct peer *peer, uint32_t id, const char *line, struct peer_result *result)
-{
-	peer_result_init(result);
-	peer_shell(peer, id, 0, line);
-	peer_collect(peer, id, true, result);
-}
-
-static void assert_text(const struct buf *buf, const char *text)
-{
-	assert_int_equal(buf->len, strlen(text));
-	assert_memory_equal(buf->data ? buf->data : (const uint8_t *)"", text, buf->len);
-}
-
 static void a_command_that_says_nothing_exits_with_its_status(void **state)
 {
 	struct peer_result result;
@@ -65,11 +52,11 @@ static void a_command_that_says_nothing_exits_with_its_status(void **state)
 	assert_true(result.peak_bytes > 0);
 	peer_result_fini(&result);
 
-	run(*state, 8, "exit 41", &result);
+	peer_run(*state, 8, "exit 41", &result);
 	assert_int_equal(WEXITSTATUS(result.wait_status), 41);
 	peer_result_fini(&result);
 
-	run(*state, 9, "kill -9 $$", &result);
+	peer_run(*state, 9, "kill -9 $$", &result);
 	assert_true(WIFSIGNALED(result.wait_status));
 	assert_int_equal(WTERMSIG(result.wait_status), SIGKILL);
 	peer_result_fini(&result);
@@ -79,9 +66,9 @@ static void stdout_and_stderr_are_told_apart(void **state)
 {
 	struct peer_result result;
 
-	run(*state, 1, "echo one; echo two >&2; echo $MARK; pwd >/dev/stderr", &result);
-	assert_text(&result.out, "one\nhere\n");
-	assert_text(&result.err, "two\n/\n");
+	peer_run(*state, 1, "echo one; echo two >&2; echo $MARK; pwd >/dev/stderr", &result);
+	peer_assert_text(&result.out, "one\nhere\n");
+	peer_assert_text(&result.err, "two\n/\n");
 	peer_result_fini(&result);
 }
 
@@ -89,7 +76,7 @@ static void a_command_has_its_own_session_and_nothing_else(void **state)
 {
 	struct peer_result result;
 
-	run(*state, 1,
+	peer_run(*state, 1,
 		"set -- $(cat /proc/self/stat); echo $6 $$; ls /proc/self/fd | tr '\\n' ' '; "
 		"echo; grep -E 'Sig(Blk|Ign)' /proc/self/status | tr -d '\\n\\t'; cat; umask",
 		&result);
@@ -114,7 +101,7 @@ static void a_workload_looks_worse_to_the_oom_killer(void **state)
 {
 	struct peer_result result;
 
-	run(*state, 1, "cat /proc/self/oom_score_adj", &result);
+	peer_run(*state, 1, "cat /proc/self/oom_score_adj", &result);
 	buf_append(&result.out, "", 1);
 	assert_true(atoi((char *)result.out.data) >= 500);
 	peer_result_fini(&result);
@@ -176,7 +163,7 @@ static void what_cannot_be_started_says_at_which_stage(void **state)
 	{
 		char *expected = mem_printf("%s x\n", script);
 
-		assert_text(&result.out, expected);
+		peer_assert_text(&result.out, expected);
 		free(expected);
 	}
 	peer_result_fini(&result);
@@ -203,7 +190,7 @@ static void root_of_the_sandbox_can_run_commands_as_another_user(void **state)
 			"id -u; id -g; id -G; grep CapEff /proc/self/status; echo x >/dev/stdout",
 			NULL});
 	peer_collect(*state, 1, true, &result);
-	assert_text(&result.out, "12345\n12345\n12345\nCapEff:\t0000000000000000\nx\n");
+	peer_assert_text(&result.out, "12345\n12345\n12345\nCapEff:\t0000000000000000\nx\n");
 	peer_result_fini(&result);
 	/* The user's rights count for the working directory. */
 	peer_exec_as(*state, 2, 0, 12345, "/root", "/bin", (const char *[]){"true", NULL});
@@ -214,7 +201,7 @@ static void large_output_arrives_whole_and_in_order(void **state)
 {
 	struct peer_result result;
 
-	run(*state, 1, "seq 1 2000000", &result);
+	peer_run(*state, 1, "seq 1 2000000", &result);
 	assert_int_equal(result.out.len, 14888896);
 	assert_memory_equal(result.out.data + result.out.len - 8, "2000000\n", 8);
 	peer_result_fini(&result);
@@ -270,7 +257,7 @@ static void a_new_link_gets_exactly_what_was_not_acknowledged(void **state)
 	peer_collect(peer, 77, true, &second);
 	assert_int_equal(WEXITSTATUS(second.wait_status), 3);
 	assert_int_equal(second.out.len, 1288895 - 12345);
-	assert_text(&second.err, "end\n");
+	peer_assert_text(&second.err, "end\n");
 	/* What came twice came the same. */
 	assert_memory_equal(second.out.data, first.out.data + 12345, AGENT_OUTPUT_WINDOW - 12345);
 
@@ -316,7 +303,7 @@ static void a_command_goes_on_and_ends_while_no_daemon_is_there(void **state)
 		poll(NULL, 0, 5);
 	assert_int_equal(peer_attach(peer, ids, 2), 1);
 	peer_collect(peer, 5, true, &result);
-	assert_text(&result.out, "after\n");
+	peer_assert_text(&result.out, "after\n");
 	peer_result_fini(&result);
 	peer_remove_temp(dir);
 	free(line);
@@ -353,6 +340,48 @@ static void standard_input_is_echoed_and_ends(void **state)
 	assert_int_equal(result.wait_status, 0);
 	assert_int_equal(result.out.len, total);
 	assert_int_equal(result.stdin_acked, total);
+	peer_result_fini(&result);
+}
+
+static void what_came_of_the_input_is_told_to_each_new_link(void **state)
+{
+	struct peer *peer = *state;
+	struct peer_result result;
+	char chunk[1000];
+	struct peer_frame frame;
+
+	memset(chunk, 'x', sizeof(chunk));
+	peer_result_init(&result);
+	peer_shell(peer, 1, AGENT_EXEC_STDIN,
+		"trap 'wc -c; exit' USR1; echo up; while :; do sleep 0.01; done");
+	peer_wait_for_output(peer, &result, 3);
+	assert_int_equal(result.stdin_received, 0);
+	/* The pipe takes 64 KiB, and the queue keeps what came after. */
+	for (int i = 0; i < 100; i++)
+		peer_send(peer, AGENT_STDIN, 1, chunk, sizeof(chunk));
+	while (result.stdin_acked < 60000) {
+		assert_true(peer_next(peer, &frame));
+		peer_take(&result, &frame);
+		peer_frame_free(&frame);
+	}
+	peer_result_fini(&result);
+	peer_result_init(&result);
+	assert_int_equal(peer_attach(peer, NULL, 0), 1);
+	while (result.stdin_received == 0) {
+		assert_true(peer_next(peer, &frame));
+		peer_take(&result, &frame);
+		peer_frame_free(&frame);
+	}
+	/* What was on its way was lost with the link: the rest is sent again, not less and not more. */
+	assert_true(result.stdin_received <= 100000 && result.stdin_received % sizeof(chunk) == 0);
+	assert_true(result.stdin_acked >= 60000 && result.stdin_acked < 70000);
+	for (uint64_t sent = result.stdin_received; sent < 100000; sent += sizeof(chunk))
+		peer_send(peer, AGENT_STDIN, 1, chunk, sizeof(chunk));
+	peer_send(peer, AGENT_STDIN_CLOSE, 1, NULL, 0);
+	peer_signal(peer, 1, SIGUSR1, false);
+	peer_collect(peer, 1, true, &result);
+	peer_assert_text(&result.out, "up\n100000\n");
+	assert_true(result.pid > 1); /* and that it started */
 	peer_result_fini(&result);
 }
 
@@ -396,37 +425,6 @@ static void input_that_nobody_reads_is_taken_all_the_same(void **state)
 	peer_result_fini(&result);
 }
 
-/* Whether the process that wrote its pid into file is gone, or soon. */
-static bool is_gone(const char *dir, const char *file)
-{
-	char *path = mem_printf("%s/%s", dir, file);
-	FILE *stream = fopen(path, "r");
-	int pid = 0;
-
-	free(path);
-	assert_non_null(stream);
-	assert_int_equal(fscanf(stream, "%d", &pid), 1);
-	fclose(stream);
-	for (int i = 0; i < 1000; i++) {
-		if (kill(pid, 0) < 0 && errno == ESRCH)
-			return true;
-		poll(NULL, 0, 2);
-	}
-	kill(pid, SIGKILL);
-	return false;
-}
-
-static void wait_for_output(struct peer *peer, struct peer_result *result, size_t len)
-{
-	while (result->out.len < len) {
-		struct peer_frame frame;
-
-		assert_true(peer_next(peer, &frame));
-		peer_take(result, &frame);
-		peer_frame_free(&frame);
-	}
-}
-
 static void a_signal_reaches_the_main_process_only_or_the_whole_tree(void **state)
 {
 	struct peer *peer = *state;
@@ -440,22 +438,22 @@ static void a_signal_reaches_the_main_process_only_or_the_whole_tree(void **stat
 
 	peer_result_init(&result);
 	peer_shell(peer, 1, 0, line);
-	wait_for_output(peer, &result, 3);
+	peer_wait_for_output(peer, &result, 3);
 	peer_signal(peer, 1, SIGKILL, true);
 	peer_collect(peer, 1, true, &result);
 	assert_int_equal(WTERMSIG(result.wait_status), SIGKILL);
-	assert_true(is_gone(dir, "a"));
-	assert_true(is_gone(dir, "b"));
-	assert_true(is_gone(dir, "c"));
+	assert_true(peer_is_gone(dir, "a"));
+	assert_true(peer_is_gone(dir, "b"));
+	assert_true(peer_is_gone(dir, "c"));
 	peer_result_fini(&result);
 
 	peer_result_init(&result);
 	peer_shell(peer, 2, 0,
 		"trap 'echo caught; exit 5' USR1; echo up; while :; do sleep 0.01; done");
-	wait_for_output(peer, &result, 3);
+	peer_wait_for_output(peer, &result, 3);
 	peer_signal(peer, 2, SIGUSR1, false);
 	peer_collect(peer, 2, true, &result);
-	assert_text(&result.out, "up\ncaught\n");
+	peer_assert_text(&result.out, "up\ncaught\n");
 	assert_int_equal(WEXITSTATUS(result.wait_status), 5);
 	peer_result_fini(&result);
 	peer_remove_temp(dir);
@@ -469,25 +467,43 @@ static void survivors_of_a_session_can_be_signalled_after_its_leader(void **stat
 	char *line = mem_printf("sleep 60 >/dev/null 2>&1 & echo $! >%s/a", dir);
 	struct peer_result result;
 
-	run(peer, 1, line, &result);
+	peer_run(peer, 1, line, &result);
 	assert_int_equal(result.wait_status, 0);
 	peer_signal(peer, 1, SIGKILL, true);
-	assert_true(is_gone(dir, "a"));
+	assert_true(peer_is_gone(dir, "a"));
 	peer_result_fini(&result);
 	peer_remove_temp(dir);
 	free(line);
+}
+
+static void without_groups(void (*test)(void **))
+{
+	struct peer peer;
+	void *state = &peer;
+
+	peer_start_without_group(&peer);
+	assert_int_equal(peer_attach(&peer, NULL, 0), 0);
+	test(&state);
+	peer_stop(&peer);
+}
+
+static void without_groups_a_signal_follows_the_lineage(void **state)
+{
+	(void)state;
+	without_groups(a_signal_reaches_the_main_process_only_or_the_whole_tree);
+	without_groups(survivors_of_a_session_can_be_signalled_after_its_leader);
 }
 
 static void an_orphan_that_holds_the_pipes_is_not_waited_for(void **state)
 {
 	struct peer_result result;
 
-	run(*state, 1, "sleep 60 & echo done", &result);
-	assert_text(&result.out, "done\n");
+	peer_run(*state, 1, "sleep 60 & echo done", &result);
+	peer_assert_text(&result.out, "done\n");
 	assert_int_equal(result.wait_status, 0);
 	peer_result_fini(&result);
 	/* Not even one that never stops talking. */
-	run(*state, 2, "yes & echo done", &result);
+	peer_run(*state, 2, "yes & echo done", &result);
 	assert_int_equal(result.wait_status, 0);
 	peer_signal(*state, 2, SIGKILL, true);
 	peer_signal(*state, 1, SIGKILL, true);
@@ -501,11 +517,12 @@ static void frames_about_unknown_ids_are_ignored(void **state)
 
 	peer_send(peer, AGENT_STDIN, 99, "x", 1);
 	peer_send(peer, AGENT_STDIN_CLOSE, 99, NULL, 0);
+	peer_resize(peer, 99, 80, 24);
 	peer_signal(peer, 99, SIGKILL, true);
 	peer_ack(peer, 99, 5);
 	peer_send(peer, AGENT_FORGET, 99, NULL, 0);
-	run(peer, 1, "echo still here", &result);
-	assert_text(&result.out, "still here\n");
+	peer_run(peer, 1, "echo still here", &result);
+	peer_assert_text(&result.out, "still here\n");
 	peer_result_fini(&result);
 }
 
@@ -516,11 +533,15 @@ static void a_running_command_that_is_forgotten_is_on_its_own(void **state)
 
 	peer_result_init(&result);
 	peer_shell(peer, 1, 0, "echo up; exec sleep 60");
-	wait_for_output(peer, &result, 3);
+	peer_wait_for_output(peer, &result, 3);
 	peer_signal(peer, 1, SIGKILL, true);
 	peer_send(peer, AGENT_FORGET, 1, NULL, 0);
+	/* With a group its end is told, since somebody may have been left in it. */
+	if (peer->group_path)
+		peer_wait_for_nobody(peer, 1, &result);
+	assert_false(result.exited);
 	peer_result_fini(&result);
-	run(peer, 2, "echo next", &result);
+	peer_run(peer, 2, "echo next", &result);
 	peer_result_fini(&result);
 	assert_int_equal(peer_attach(peer, NULL, 0), 1);
 }
@@ -538,6 +559,8 @@ static void frames_that_break_the_protocol_close_the_link(void **state)
 		{AGENT_SIGNAL, "\11\0\0\0\2", 5},
 		{AGENT_SIGNAL, "\0\0\0\0\1", 5},
 		{AGENT_ACK, "1234567", 7},
+		{AGENT_RESIZE, "\1\0\1", 3},
+		{AGENT_RESIZE, "\1\0\1\0\1", 5},
 		{AGENT_FORGET, "x", 1},
 		{AGENT_FILE, "\1\1\0\0\0/", 6}, /* without a descriptor */
 		{AGENT_SHUTDOWN, "", 0},
@@ -558,7 +581,7 @@ static void frames_that_break_the_protocol_close_the_link(void **state)
 	assert_true(peer_link_ends(peer));
 	/* Acknowledging what was never sent. */
 	peer_attach(peer, NULL, 0);
-	run(peer, 1, "echo x", &result);
+	peer_run(peer, 1, "echo x", &result);
 	peer_ack(peer, 1, 1000);
 	assert_true(peer_link_ends(peer));
 	peer_result_fini(&result);
@@ -584,28 +607,33 @@ static size_t count_fds(pid_t pid)
 static void many_commands_leave_no_descriptor_behind(void **state)
 {
 	struct peer *peer = *state;
+	unsigned ends = peer->group_path ? 2 : 1; /* the exit, and that nobody is left */
 	struct peer_result result;
-	/* Not dumpable: only root can look. */
-	size_t before = getuid() == 0 ? count_fds(peer->agent) : 0;
+	size_t before;
 
+	peer_run(peer, 1001, "echo x", &result);
+	peer_result_fini(&result);
+	/* Not dumpable: only root can look. */
+	before = getuid() == 0 ? count_fds(peer->agent) : 0;
 	for (uint32_t id = 1; id <= 300; id++)
 		peer_shell(peer, id, id % 2 ? AGENT_EXEC_STDIN : 0, "echo x; sleep 60 & exit 0");
-	for (uint32_t done = 0; done < 300;) {
+	for (uint32_t done = 0; done < 300 * ends;) {
 		struct peer_frame frame;
 
 		assert_true(peer_next(peer, &frame));
+		done += frame.kind == AGENT_EXITED;
+		done += frame.kind == AGENT_SURVIVORS && frame.payload[0] == 0;
 		if (frame.kind == AGENT_EXITED) {
 			peer_signal(peer, frame.id, SIGKILL, true);
 			peer_send(peer, AGENT_FORGET, frame.id, NULL, 0);
-			done++;
 		}
 		peer_frame_free(&frame);
 	}
-	run(peer, 1000, "echo x", &result);
+	peer_run(peer, 1000, "echo x", &result);
 	peer_result_fini(&result);
 	if (getuid() == 0)
 		assert_int_equal(count_fds(peer->agent), before);
-	assert_int_equal(peer_attach(peer, NULL, 0), 1);
+	assert_int_equal(peer_attach(peer, NULL, 0), 2);
 }
 
 /* Blocks the link: waits until more than that lies in the socket, unread. */
@@ -649,7 +677,7 @@ static void a_daemon_that_does_not_read_holds_up_nothing_else(void **state)
 	}
 	for (int i = 0; i < COMMANDS; i++) {
 		assert_int_equal(results[i].out.len, 348894);
-		assert_text(&results[i].err, "end\n");
+		peer_assert_text(&results[i].err, "end\n");
 		peer_result_fini(&results[i]);
 	}
 }
@@ -663,8 +691,8 @@ static void a_command_gets_the_limits_the_agent_was_given(void **state)
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
 	expected = mem_printf("%llu\n%llu\n", (unsigned long long)limit.rlim_cur,
 		(unsigned long long)limit.rlim_max);
-	run(*state, 1, "ulimit -Sn; ulimit -Hn", &result);
-	assert_text(&result.out, expected);
+	peer_run(*state, 1, "ulimit -Sn; ulimit -Hn", &result);
+	peer_assert_text(&result.out, expected);
 	peer_result_fini(&result);
 	free(expected);
 }
@@ -678,18 +706,18 @@ static void as_pid_one_it_reaps_orphans_and_shuts_down_everybody(void **state)
 	(void)state;
 	peer_start_init(&peer);
 	peer_attach(&peer, NULL, 0);
-	run(&peer, 1, "echo $PPID; (setsid sleep 60 >/dev/null 2>&1 &); (true &); exit 0", &result);
-	assert_text(&result.out, "1\n");
+	peer_run(&peer, 1, "echo $PPID; (setsid sleep 60 >/dev/null 2>&1 &); (true &); exit 0",
+		&result);
+	peer_assert_text(&result.out, "1\n");
 	peer_result_fini(&result);
 	/* Nobody inside may end it. */
-	run(&peer, 2, "kill -9 1; kill -TERM 1; kill -STOP 1; echo alive", &result);
-	assert_text(&result.out, "alive\n");
+	peer_run(&peer, 2, "kill -9 1; kill -TERM 1; kill -STOP 1; echo alive", &result);
+	peer_assert_text(&result.out, "alive\n");
 	peer_result_fini(&result);
 	peer_send_u32(&peer, AGENT_SHUTDOWN, 0, 600000);
 	assert_int_equal(peer_wait(&peer, &status), peer.agent);
 	assert_int_equal(status, 0);
-	close(peer.lifeline);
-	peer_drop_link(&peer);
+	peer_fini(&peer);
 }
 
 static void shutdown_ends_all_and_then_the_agent(void **state)
@@ -706,16 +734,15 @@ static void shutdown_ends_all_and_then_the_agent(void **state)
 		struct peer_result result;
 
 		peer_result_init(&result);
-		wait_for_output(&peer, &result, 3);
+		peer_wait_for_output(&peer, &result, 3);
 		peer_send_u32(&peer, AGENT_SHUTDOWN, 0, 15000);
 		peer_collect(&peer, 1, false, &result);
-		assert_text(&result.out, "up\nbye\n");
+		peer_assert_text(&result.out, "up\nbye\n");
 		peer_result_fini(&result);
 	}
 	assert_int_equal(peer_wait(&peer, &status), peer.agent);
 	assert_int_equal(status, 0);
-	close(peer.lifeline);
-	peer_drop_link(&peer);
+	peer_fini(&peer);
 }
 
 static void shutdown_does_not_wait_longer_than_its_grace(void **state)
@@ -729,14 +756,13 @@ static void shutdown_does_not_wait_longer_than_its_grace(void **state)
 	peer_attach(&peer, NULL, 0);
 	peer_result_init(&result);
 	peer_shell(&peer, 1, 0, "trap '' TERM; echo up; for i in 1 2 3 4 5; do sleep 1; done");
-	wait_for_output(&peer, &result, 3);
+	peer_wait_for_output(&peer, &result, 3);
 	peer_send_u32(&peer, AGENT_SHUTDOWN, 0, 50);
 	assert_int_equal(peer_wait(&peer, &status), peer.agent);
 	assert_int_equal(status, 0);
 	kill(-(pid_t)result.pid, SIGKILL);
 	peer_result_fini(&result);
-	close(peer.lifeline);
-	peer_drop_link(&peer);
+	peer_fini(&peer);
 }
 
 #define with_agent(test) cmocka_unit_test_setup_teardown(test, start, stop)
@@ -755,10 +781,12 @@ int main(void)
 		with_agent(a_new_link_gets_exactly_what_was_not_acknowledged),
 		with_agent(a_command_goes_on_and_ends_while_no_daemon_is_there),
 		with_agent(standard_input_is_echoed_and_ends),
+		with_agent(what_came_of_the_input_is_told_to_each_new_link),
 		with_agent(input_beyond_the_window_closes_the_link),
 		with_agent(input_that_nobody_reads_is_taken_all_the_same),
 		with_agent(a_signal_reaches_the_main_process_only_or_the_whole_tree),
 		with_agent(survivors_of_a_session_can_be_signalled_after_its_leader),
+		cmocka_unit_test(without_groups_a_signal_follows_the_lineage),
 		with_agent(an_orphan_that_holds_the_pipes_is_not_waited_for),
 		with_agent(frames_about_unknown_ids_are_ignored),
 		with_agent(a_running_command_that_is_forgotten_is_on_its_own),

@@ -8,6 +8,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/sched.h>
 #include <poll.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -17,14 +19,16 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 /* The agent as the keeper would start it, but for the namespaces: orphans come to it too. */
-static void run_agent(int lifeline)
+static void run_agent(int lifeline, int group)
 {
 	int null = open("/dev/null", O_RDWR);
 
@@ -32,18 +36,85 @@ static void run_agent(int lifeline)
 		dup2(null, i);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	_exit(init_run(lifeline));
+	_exit(init_run(lifeline, group));
 }
 
-static void start(struct peer *peer, unsigned long clone_flags)
+/* A new group as the keeper makes one; its directory, or -1 where that cannot be done. */
+static int make_group(struct peer *peer)
+{
+	static const char *const trees[] = {"/sys/fs/cgroup/unified", "/sys/fs/cgroup"};
+	static unsigned number;
+
+	for (size_t i = 0; i < array_len(trees) && getuid() == 0; i++) {
+		struct statfs tree;
+		int fd;
+
+		if (statfs(trees[i], &tree) < 0 || tree.f_type != CGROUP2_SUPER_MAGIC)
+			continue;
+		peer->group_path =
+			mem_printf("%s/test-agent-%d-%u", trees[i], (int)getpid(), number++);
+		if (mkdir(peer->group_path, 0755) == 0) {
+			fd = open(peer->group_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+			assert_true(fd >= 0);
+			assert_int_equal(fd_write_file(fd, "cgroup.max.depth", "1"), 0);
+			return fd;
+		}
+		free(take_ptr(&peer->group_path));
+	}
+	return -1;
+}
+
+static void remove_group(struct peer *peer)
+{
+	char *line, *kill_file;
+
+	if (!peer->group_path)
+		return;
+	/* Whatever a test left behind ends here. */
+	kill_file = mem_printf("%s/cgroup.kill", peer->group_path);
+	assert_int_equal(fd_write_file(AT_FDCWD, kill_file, "1"), 0);
+	line = mem_printf("for i in $(seq 100); do rmdir %s/*/ %s 2>/dev/null; "
+			  "[ -e %s ] || exit 0; sleep 0.02; done; exit 1",
+		peer->group_path, peer->group_path, peer->group_path);
+	assert_int_equal(system(line), 0);
+	free(line);
+	free(kill_file);
+	free(take_ptr(&peer->group_path));
+}
+
+static void write_map(pid_t pid, const char *file, unsigned id)
+{
+	char *path = mem_printf("/proc/%d/%s", (int)pid, file);
+	char *map = mem_printf("%u %u 1\n", id, id);
+
+	assert_int_equal(fd_write_file(AT_FDCWD, path, map), 0);
+	free(path);
+	free(map);
+}
+
+/* Born into its group: a process that is moved waits for 11 ms. */
+static pid_t clone_agent(unsigned long flags, int group)
+{
+	struct clone_args args = {
+		.flags = flags | (group >= 0 ? CLONE_INTO_CGROUP : 0),
+		.exit_signal = SIGCHLD,
+		.cgroup = group >= 0 ? (uint64_t)group : 0,
+	};
+
+	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+}
+
+static void start(struct peer *peer, unsigned long clone_flags, bool with_group)
 {
 	int ends[2], ready[2];
 	char byte;
+	int group;
 
 	*peer = (struct peer){.link = -1, .in = BUF_INIT(4 * 1024 * 1024)};
+	group = with_group ? make_group(peer) : -1;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
 	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
-	peer->agent = (pid_t)syscall(SYS_clone, clone_flags | SIGCHLD, 0, 0, 0, 0);
+	peer->agent = clone_agent(clone_flags, group);
 	assert_true(peer->agent >= 0);
 	if (peer->agent == 0) {
 		close(ends[0]);
@@ -51,24 +122,17 @@ static void start(struct peer *peer, unsigned long clone_flags)
 		if (read(ready[0], &byte, 1) != 0)
 			_exit(1);
 		close(ready[0]);
-		run_agent(ends[1]);
+		run_agent(ends[1], group);
 	}
 	if (clone_flags & CLONE_NEWUSER) {
-		char *path = mem_printf("/proc/%d/uid_map", (int)peer->agent);
-		char *map = mem_printf("%u %u 1\n", getuid(), getuid());
+		char *path = mem_printf("/proc/%d/setgroups", (int)peer->agent);
 
-		assert_int_equal(fd_write_file(AT_FDCWD, path, map), 0);
-		free(path);
-		free(map);
-		path = mem_printf("/proc/%d/setgroups", (int)peer->agent);
+		write_map(peer->agent, "uid_map", getuid());
 		assert_int_equal(fd_write_file(AT_FDCWD, path, "deny"), 0);
+		write_map(peer->agent, "gid_map", getgid());
 		free(path);
-		path = mem_printf("/proc/%d/gid_map", (int)peer->agent);
-		map = mem_printf("%u %u 1\n", getgid(), getgid());
-		assert_int_equal(fd_write_file(AT_FDCWD, path, map), 0);
-		free(path);
-		free(map);
 	}
+	fd_close(group);
 	close(ready[0]);
 	close(ready[1]);
 	close(ends[1]);
@@ -77,12 +141,42 @@ static void start(struct peer *peer, unsigned long clone_flags)
 
 void peer_start(struct peer *peer)
 {
-	start(peer, 0);
+	start(peer, 0, true);
+}
+
+void peer_start_without_group(struct peer *peer)
+{
+	start(peer, 0, false);
 }
 
 void peer_start_init(struct peer *peer)
 {
-	start(peer, CLONE_NEWPID | (getuid() == 0 ? 0 : CLONE_NEWUSER));
+	start(peer, CLONE_NEWPID | (getuid() == 0 ? 0 : CLONE_NEWUSER), true);
+}
+
+void peer_start_with_mounts(struct peer *peer)
+{
+	start(peer, CLONE_NEWNS, true);
+}
+
+bool peer_has_groups(const struct peer *peer)
+{
+	if (!peer->group_path)
+		print_message("not proven: no control group can be made here (not root?)\n");
+	return peer->group_path != NULL;
+}
+
+size_t peer_count_groups(const struct peer *peer)
+{
+	char *line = mem_printf("ls -d %s/*/ 2>/dev/null | wc -l", peer->group_path);
+	FILE *stream = popen(line, "r");
+	int count = 0;
+
+	assert_non_null(stream);
+	assert_int_equal(fscanf(stream, "%d", &count), 1);
+	pclose(stream);
+	free(line);
+	return (size_t)count;
 }
 
 bool peer_has_other_users(void)
@@ -116,15 +210,22 @@ pid_t peer_wait(struct peer *peer, int *ret_status)
 	return -1;
 }
 
+void peer_fini(struct peer *peer)
+{
+	fd_close(take_fd(&peer->lifeline));
+	peer_drop_link(peer);
+	remove_group(peer);
+}
+
 void peer_stop(struct peer *peer)
 {
 	int status;
 
-	fd_close(peer->lifeline);
+	fd_close(take_fd(&peer->lifeline));
 	assert_int_equal(peer_wait(peer, &status), peer->agent);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 0);
-	peer_drop_link(peer);
+	peer_fini(peer);
 }
 
 void peer_open_link(struct peer *peer)
@@ -172,6 +273,16 @@ void peer_signal(struct peer *peer, uint32_t id, int signal, bool whole_tree)
 	pack_u32(&out, (uint32_t)signal);
 	pack_u8(&out, whole_tree);
 	peer_send(peer, AGENT_SIGNAL, id, out.data, out.len);
+	buf_fini(&out);
+}
+
+void peer_resize(struct peer *peer, uint32_t id, uint16_t columns, uint16_t rows)
+{
+	struct buf out = BUF_INIT(64);
+
+	pack_u16(&out, columns);
+	pack_u16(&out, rows);
+	peer_send(peer, AGENT_RESIZE, id, out.data, out.len);
 	buf_fini(&out);
 }
 
@@ -339,6 +450,12 @@ void peer_take(struct peer_result *result, const struct peer_frame *frame)
 		break;
 	case AGENT_STDIN_ACK:
 		result->stdin_acked = unpack_u64(&in);
+		result->stdin_received = unpack_u64(&in);
+		assert_true(result->stdin_acked <= result->stdin_received);
+		break;
+	case AGENT_SURVIVORS:
+		result->survivors = unpack_u32(&in);
+		result->survivors_told++;
 		break;
 	case AGENT_OUTPUT:
 		take_output(result, &in);
@@ -349,6 +466,9 @@ void peer_take(struct peer_result *result, const struct peer_frame *frame)
 		result->cpu_us = unpack_u64(&in);
 		result->peak_bytes = unpack_u64(&in);
 		result->duration_us = unpack_u64(&in);
+		result->oom_kills = unpack_u32(&in);
+		result->refused_forks = unpack_u32(&in);
+		result->flags = unpack_u32(&in);
 		result->exited = true;
 		assert_int_equal(result->end_offset, result->received);
 		break;
@@ -371,6 +491,73 @@ void peer_collect(struct peer *peer, uint32_t id, bool acknowledge, struct peer_
 		}
 		peer_frame_free(&frame);
 	}
+}
+
+void peer_run(struct peer *peer, uint32_t id, const char *line, struct peer_result *result)
+{
+	peer_result_init(result);
+	peer_shell(peer, id, 0, line);
+	peer_collect(peer, id, true, result);
+}
+
+static void take_next(struct peer *peer, struct peer_result *result)
+{
+	struct peer_frame frame;
+
+	assert_true(peer_next(peer, &frame));
+	peer_take(result, &frame);
+	peer_frame_free(&frame);
+}
+
+void peer_wait_for_output(struct peer *peer, struct peer_result *result, size_t len)
+{
+	while (result->out.len < len)
+		take_next(peer, result);
+}
+
+void peer_wait_for_text(struct peer *peer, struct peer_result *result, const char *text)
+{
+	while (!memmem(result->out.data, result->out.len, text, strlen(text))) {
+		assert_false(result->exited);
+		take_next(peer, result);
+	}
+}
+
+void peer_wait_for_nobody(struct peer *peer, uint32_t id, struct peer_result *result)
+{
+	do {
+		struct peer_frame frame;
+
+		assert_true(peer_next(peer, &frame));
+		if (frame.id == id)
+			peer_take(result, &frame);
+		peer_frame_free(&frame);
+	} while (result->survivors_told == 0 || result->survivors > 0);
+}
+
+void peer_assert_text(const struct buf *buf, const char *text)
+{
+	assert_int_equal(buf->len, strlen(text));
+	assert_memory_equal(buf->data ? buf->data : (const uint8_t *)"", text, buf->len);
+}
+
+bool peer_is_gone(const char *dir, const char *file)
+{
+	char *path = mem_printf("%s/%s", dir, file);
+	FILE *stream = fopen(path, "r");
+	int pid = 0;
+
+	free(path);
+	assert_non_null(stream);
+	assert_int_equal(fscanf(stream, "%d", &pid), 1);
+	fclose(stream);
+	for (int i = 0; i < 1000; i++) {
+		if (kill(pid, 0) < 0 && errno == ESRCH)
+			return true;
+		poll(NULL, 0, 2);
+	}
+	kill(pid, SIGKILL);
+	return false;
 }
 
 int peer_file(struct peer *peer, enum agent_file_op op, const struct buf *args)

@@ -19,7 +19,8 @@ struct peer {
 	pid_t agent;
 	int lifeline;
 	int link;
-	struct buf in; /* bytes of the link, not yet taken as frames */
+	struct buf in;	  /* bytes of the link, not yet taken as frames */
+	char *group_path; /* the control group of the agent; NULL: it has none */
 };
 
 /* A frame that was received; free the payload with peer_frame_free(). */
@@ -38,15 +39,27 @@ struct peer_result {
 	uint64_t cpu_us, peak_bytes, duration_us;
 	int failed_stage, failed_errno;
 	uint32_t pid;
-	uint64_t stdin_acked;
+	uint64_t stdin_acked, stdin_received;
+	uint32_t survivors; /* as told last */
+	unsigned survivors_told;
+	uint32_t oom_kills, refused_forks, flags;
 	struct buf out, err;
 	uint64_t received; /* offset after the last byte */
 };
 
+/* With a control group that is the agent's own, if we are root and there is a cgroup2 tree. */
 void peer_start(struct peer *peer);
-/* The same as PID 1 of a namespace of its own, as it is in a sandbox. */
+void peer_start_without_group(struct peer *peer);
+/* As PID 1 of a namespace of its own, as it is in a sandbox. */
 void peer_start_init(struct peer *peer);
+/* And with a mount table of its own; only for root. */
+void peer_start_with_mounts(struct peer *peer);
+/* Whether commands have groups; if not, says that what the test is about is not proven. */
+bool peer_has_groups(const struct peer *peer);
+/* How many groups there are below the agent's. */
+size_t peer_count_groups(const struct peer *peer);
 void peer_stop(struct peer *peer); /* by the end of the lifeline */
+void peer_fini(struct peer *peer); /* of an agent that has ended */
 pid_t peer_wait(struct peer *peer, int *ret_status);
 
 /* Gives the agent a new link and attaches; the ids of AGENT_HELLO, their number returned. */
@@ -64,6 +77,7 @@ void peer_exec(struct peer *peer, uint32_t id, unsigned flags, const char *const
 void peer_exec_as(struct peer *peer, uint32_t id, unsigned flags, uint32_t uid, const char *cwd,
 	const char *path, const char *const *argv);
 void peer_shell(struct peer *peer, uint32_t id, unsigned flags, const char *line);
+void peer_resize(struct peer *peer, uint32_t id, uint16_t columns, uint16_t rows);
 
 /* The next frame; false when the link ended. */
 bool peer_next(struct peer *peer, struct peer_frame *ret_frame);
@@ -77,6 +91,17 @@ void peer_collect(struct peer *peer, uint32_t id, bool acknowledge, struct peer_
 void peer_take(struct peer_result *result, const struct peer_frame *frame);
 void peer_result_init(struct peer_result *result);
 void peer_result_fini(struct peer_result *result);
+
+/* Runs a line of shell to its end. */
+void peer_run(struct peer *peer, uint32_t id, const char *line, struct peer_result *result);
+/* Takes frames until that many bytes of standard output are there, or such a text is in them. */
+void peer_wait_for_output(struct peer *peer, struct peer_result *result, size_t len);
+void peer_wait_for_text(struct peer *peer, struct peer_result *result, const char *text);
+/* Takes frames until the last process of id is gone. */
+void peer_wait_for_nobody(struct peer *peer, uint32_t id, struct peer_result *result);
+void peer_assert_text(const struct buf *buf, const char *text);
+/* Whether the process that wrote its number into dir/file is gone, or soon. */
+bool peer_is_gone(const char *dir, const char *file);
 
 /* Starts a file request; the daemon's end of its channel. args are what follows the op. */
 int peer_file(struct peer *peer, enum agent_file_op op, const struct buf *args);

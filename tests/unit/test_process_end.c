@@ -397,12 +397,12 @@ static void an_end_is_not_undone_by_a_write_from_before_it(void **state)
 	heard_wait(&stage.heard, has_ended);
 	sem_post(&may_write);
 	pthread_join(thread, NULL);
-	world_close(stage.world); /* the scribe has done all it had to */
+	world_flush(stage.world);
 	assert_true(stage_row(&stage, &record));
 	assert_true(record.ended_at_ms > 0);
 	assert_int_not_equal(record.end.reason, END_NONE);
 	process_record_fini(&record);
-	stage_leave(&stage, true);
+	stage_fini(&stage, true);
 }
 
 /* --- who hears of it --- */
