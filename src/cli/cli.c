@@ -17,6 +17,7 @@
 
 const struct option cli_options[] = {
 	{OPTION_FLAG, 'h', "help", NULL, "show this help", offsetof(struct cli, help)},
+	{OPTION_FLAG, 0, "json", NULL, "the same as -o json", offsetof(struct cli, json)},
 	{OPTION_CHOICE, 'o', "output", "FORMAT", "table or json", offsetof(struct cli, output),
 		"table json"},
 	{OPTION_TEXT, 0, "token", "TOKEN", "API token, instead of SANDLOT_TOKEN or the token file",
@@ -36,7 +37,7 @@ void cli_fini(struct cli *cli)
 
 bool cli_wants_json(const struct cli *cli)
 {
-	return cli->output && strcmp(cli->output, "json") == 0;
+	return cli->json || (cli->output && strcmp(cli->output, "json") == 0);
 }
 
 /* Where the daemon of a data directory listens: it writes that down there. */

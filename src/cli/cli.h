@@ -15,6 +15,7 @@ struct cli {
 	const char *output; /* "table", "json" or NULL for the command's own choice */
 	const char *url;
 	const char *token;
+	bool json; /* the same as output "json" */
 	bool help;
 	bool version;
 	struct client *client; /* made by the first cli_connect */

@@ -9,6 +9,7 @@
 #include <arpa/inet.h>
 #include <curl/curl.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -48,6 +49,9 @@ struct client {
 	int signal_fd;
 	bool watches_signals;
 	int signal;
+
+	int wake_fd;
+	int wake_ms;
 };
 
 const char *client_url(const struct client *client)
@@ -109,14 +113,30 @@ static int check_url(struct client *client, const char *url, bool *ret_tls, stru
 	return 0;
 }
 
+static struct client *allocate(void)
+{
+	struct client *client = mem_new(sizeof(*client));
+
+	client->incoming = BUF_INIT(READ_AHEAD_MAX + CURL_MAX_WRITE_SIZE);
+	client->signal_fd = client->wake_fd = client->wake_ms = -1;
+	return client;
+}
+
+static int open_handles(struct client *client, struct err *err)
+{
+	client->multi = curl_multi_init();
+	client->easy = curl_easy_init();
+	if (!client->multi || !client->easy)
+		return err_set(err, ERR_INTERNAL, "cannot start libcurl");
+	return 0;
+}
+
 int client_new(const char *url, const char *token, struct client **ret, struct err *err)
 {
-	auto_(client_freep) struct client *client = mem_new(sizeof(*client));
+	auto_(client_freep) struct client *client = allocate();
 	bool tls;
 	int r;
 
-	client->incoming = BUF_INIT(READ_AHEAD_MAX + CURL_MAX_WRITE_SIZE);
-	client->signal_fd = -1;
 	r = check_url(client, url, &tls, err);
 	if (r < 0)
 		return r;
@@ -126,10 +146,23 @@ int client_new(const char *url, const char *token, struct client **ret, struct e
 	/* Without TLS there is no reason to wake OpenSSL up: it costs more than the request. */
 	if (curl_global_init(tls ? CURL_GLOBAL_SSL : CURL_GLOBAL_NOTHING) != CURLE_OK)
 		return err_set(err, ERR_INTERNAL, "cannot start libcurl");
-	client->multi = curl_multi_init();
-	client->easy = curl_easy_init();
-	if (!client->multi || !client->easy)
-		return err_set(err, ERR_INTERNAL, "cannot start libcurl");
+	r = open_handles(client, err);
+	if (r < 0)
+		return r;
+	*ret = take_ptr(&client);
+	return 0;
+}
+
+int client_clone(const struct client *from, struct client **ret, struct err *err)
+{
+	auto_(client_freep) struct client *client = allocate();
+	int r = open_handles(client, err);
+
+	if (r < 0)
+		return r;
+	client->url = mem_strdup(from->url);
+	client->credential = from->credential;
+	client->is_loopback = from->is_loopback;
 	*ret = take_ptr(&client);
 	return 0;
 }
@@ -256,12 +289,11 @@ static void set_body(struct client *client, const struct client_call *call)
 	curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, call->method);
 }
 
-static void prepare(struct client *client, const struct client_call *call)
+/* What all that goes to the daemon has in common. */
+static void set_address(const struct client *client, CURL *easy, const char *path)
 {
-	auto_free char *url = mem_printf("%s%s", client->url, call->path);
-	CURL *easy = client->easy;
+	auto_free char *url = mem_printf("%s%s", client->url, path);
 
-	curl_easy_reset(easy);
 	curl_easy_setopt(easy, CURLOPT_URL, url);
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
 	curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 0L);
@@ -269,6 +301,34 @@ static void prepare(struct client *client, const struct client_call *call)
 	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
+	/* http_proxy is meant for the world outside; it would get the token of the local daemon. */
+	if (client->is_loopback)
+		curl_easy_setopt(easy, CURLOPT_PROXY, "");
+}
+
+void *client_handle(const struct client *client)
+{
+	CURL *easy = curl_easy_init();
+
+	if (!easy)
+		abort();
+	set_address(client, easy, "/");
+	return easy;
+}
+
+void client_authorization(const struct client *client, char *line, size_t size)
+{
+	line[0] = '\0';
+	if (client->credential.token[0])
+		snprintf(line, size, "Authorization: Bearer %s\r\n", client->credential.token);
+}
+
+static void prepare(struct client *client, const struct client_call *call)
+{
+	CURL *easy = client->easy;
+
+	curl_easy_reset(easy);
+	set_address(client, easy, call->path);
 	curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, (long)call->timeout_ms);
 	curl_easy_setopt(easy, CURLOPT_USERAGENT, "sandlot/" SANDLOT_VERSION);
 	curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, client->detail);
@@ -276,9 +336,6 @@ static void prepare(struct client *client, const struct client_call *call)
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, client);
 	curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header);
 	curl_easy_setopt(easy, CURLOPT_HEADERDATA, client);
-	/* http_proxy is meant for the world outside; it would get the token of the local daemon. */
-	if (client->is_loopback)
-		curl_easy_setopt(easy, CURLOPT_PROXY, "");
 	set_headers(client, call);
 	set_body(client, call);
 }
@@ -302,12 +359,13 @@ void client_close(struct client *client)
 	client->incoming.len = 0;
 	client->incoming.failed = false;
 	client->taken = 0;
+	client->wake_fd = client->wake_ms = -1;
 	client->detail[0] = '\0';
 }
 
-static int transfer_error(const struct client *client, struct err *err)
+int client_failure(const struct client *client, int curl_code, const char *detail, struct err *err)
 {
-	switch (client->result) {
+	switch (curl_code) {
 	case CURLE_COULDNT_CONNECT:
 	case CURLE_COULDNT_RESOLVE_HOST:
 		return err_explain(err, ERR_UNAVAILABLE, "unreachable",
@@ -324,31 +382,73 @@ static int transfer_error(const struct client *client, struct err *err)
 			"the daemon at %s closed the connection before the end", client->url);
 	default:
 		return err_set(err, ERR_INTERNAL, "request to %s: %s", client->url,
-			client->detail[0] ? client->detail : curl_easy_strerror(client->result));
+			detail[0] ? detail : curl_easy_strerror((CURLcode)curl_code));
 	}
 }
 
-static int take_signal(struct client *client, struct err *err)
+static int transfer_error(const struct client *client, struct err *err)
+{
+	return client_failure(client, client->result, client->detail, err);
+}
+
+int client_check_signal(struct client *client, struct err *err)
 {
 	struct signalfd_siginfo info;
 
-	if (read(client->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+	if (!client->watches_signals ||
+		read(client->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
 		return 0;
 	client->signal = (int)info.ssi_signo;
 	err_explain(err, ERR_UNAVAILABLE, "interrupted", NULL, "interrupted");
 	return -EINTR;
 }
 
+int client_signal_fd(const struct client *client)
+{
+	return client->watches_signals ? client->signal_fd : -1;
+}
+
+int client_wait(struct client *client, int fd, short events, int wait_ms, struct err *err)
+{
+	struct pollfd fds[2] = {
+		{.fd = fd, .events = events},
+		{.fd = client_signal_fd(client), .events = POLLIN},
+	};
+	uint64_t deadline_ms = clock_steady_ms() + (uint64_t)wait_ms;
+	int r;
+
+	for (;;) {
+		uint64_t now_ms = clock_steady_ms();
+
+		if (now_ms >= deadline_ms)
+			return 0;
+		if (poll(fds, 2, (int)(deadline_ms - now_ms)) <= 0)
+			continue;
+		r = client_check_signal(client, err);
+		if (r < 0)
+			return r;
+		if (fds[0].revents)
+			return 1;
+	}
+}
+
+void client_wake(struct client *client, int fd, int wait_ms)
+{
+	client->wake_fd = fd;
+	client->wake_ms = wait_ms;
+}
+
 /* Moves the transfer on; waits if there is nothing to do. */
 static int pump(struct client *client, int poll_ms, struct err *err)
 {
-	struct curl_waitfd extra = {.fd = client->signal_fd, .events = CURL_WAIT_POLLIN};
-	unsigned extra_count = client->watches_signals ? 1 : 0;
+	struct curl_waitfd extra[2];
+	unsigned extra_count = 0;
 	size_t before = client->incoming.len - client->taken;
 	bool had_head = client->has_head;
 	int running = 0;
 	CURLMsg *message;
 	int left;
+	int r;
 
 	if (curl_multi_perform(client->multi, &running) != CURLM_OK)
 		return err_set(err, ERR_INTERNAL, "libcurl failed");
@@ -359,15 +459,18 @@ static int pump(struct client *client, int poll_ms, struct err *err)
 		return 0;
 	}
 	/* Output that never pauses must not keep the signal waiting. */
-	if (extra_count > 0) {
-		int r = take_signal(client, err);
-
-		if (r < 0)
-			return r;
-	}
+	r = client_check_signal(client, err);
+	if (r < 0)
+		return r;
 	if (client->has_head != had_head || client->incoming.len - client->taken != before)
 		return 0;
-	if (curl_multi_poll(client->multi, &extra, extra_count, poll_ms, NULL) != CURLM_OK)
+	if (client->watches_signals)
+		extra[extra_count++] =
+			(struct curl_waitfd){.fd = client->signal_fd, .events = CURL_WAIT_POLLIN};
+	if (client->wake_fd >= 0)
+		extra[extra_count++] =
+			(struct curl_waitfd){.fd = client->wake_fd, .events = CURL_WAIT_POLLIN};
+	if (curl_multi_poll(client->multi, extra, extra_count, poll_ms, NULL) != CURLM_OK)
 		return err_set(err, ERR_INTERNAL, "libcurl failed");
 	return 0;
 }
@@ -406,26 +509,25 @@ static int refused_token(const struct client *client, const char *message, struc
 		client->credential.origin, message[0] ? ": " : "", message);
 }
 
-/* Makes an err out of an answer with an error status. */
-static int status_error(struct client *client, const char *text, size_t len, struct err *err)
+int client_refusal(
+	const struct client *client, long status, const char *text, size_t len, struct err *err)
 {
 	json_auto_t *document = json_loadb(text, len, 0, NULL);
 	const json_t *error = json_object_get(document, "error");
-	enum err_kind kind = kind_of_status(client->status);
+	enum err_kind kind = kind_of_status(status);
 	const char *request_id = member(error, "request_id");
 	const char *message = member(error, "message");
 
-	if (client->status < 400)
+	if (status < 400)
 		return err_explain(err, ERR_INVALID, "redirected",
 			"give the final address with --url",
 			"%s answers with a redirect (%ld), which is not followed", client->url,
-			client->status);
-	if (client->status == 401)
+			status);
+	if (status == 401)
 		return refused_token(client, message, err);
 	if (!message[0])
 		return err_explain(err, kind, NULL, "is another program listening there?",
-			"%s answered with status %ld and no explanation", client->url,
-			client->status);
+			"%s answered with status %ld and no explanation", client->url, status);
 	return err_explain(err, kind, member(error, "code")[0] ? member(error, "code") : NULL,
 		member(error, "remediation"), "%s%s%s%s", message,
 		kind == ERR_INTERNAL && request_id[0] ? " (request " : "",
@@ -483,10 +585,15 @@ int client_open(struct client *client, const struct client_call *call, struct er
 		r = -EINTR;
 		goto fail;
 	}
-	r = status_error(client, (const char *)document.data, document.len, err);
+	r = client_refusal(client, client->status, (const char *)document.data, document.len, err);
 fail:
 	client_close(client);
 	return r;
+}
+
+long client_status(const struct client *client)
+{
+	return client->status;
 }
 
 int64_t client_size(const struct client *client)
@@ -497,8 +604,17 @@ int64_t client_size(const struct client *client)
 	return size;
 }
 
+static bool is_readable(int fd)
+{
+	struct pollfd in = {.fd = fd, .events = POLLIN};
+
+	return fd >= 0 && poll(&in, 1, 0) > 0;
+}
+
 ssize_t client_read(struct client *client, void *data, size_t size, struct err *err)
 {
+	int wait_ms = client->wake_ms >= 0 ? client->wake_ms : POLL_MS;
+	uint64_t deadline_ms = clock_steady_ms() + (uint64_t)wait_ms;
 	size_t len;
 
 	while (client->incoming.len == client->taken && !client->is_done) {
@@ -508,9 +624,14 @@ ssize_t client_read(struct client *client, void *data, size_t size, struct err *
 			client->is_paused = false;
 			curl_easy_pause(client->easy, CURLPAUSE_CONT);
 		}
-		r = pump(client, POLL_MS, err);
+		r = pump(client, wait_ms, err);
 		if (r < 0)
 			return r;
+		if (client->incoming.len > client->taken || client->is_done)
+			break;
+		if (is_readable(client->wake_fd) ||
+			(client->wake_ms >= 0 && clock_steady_ms() >= deadline_ms))
+			return CLIENT_WOKEN;
 	}
 	len = client->incoming.len - client->taken;
 	if (len == 0) {
@@ -532,6 +653,7 @@ void client_drain(struct client *client)
 	uint64_t deadline_ms = clock_steady_ms() + DRAIN_MS;
 	struct err ignored;
 
+	client->wake_fd = client->wake_ms = -1;
 	while (!client->is_done) {
 		uint64_t now_ms = clock_steady_ms();
 

@@ -15,6 +15,7 @@
 #include "base/err.h"
 #include "base/mem.h"
 
+#include <errno.h>
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -49,17 +50,30 @@ static inline void client_freep(struct client **clientp)
 	client_free(*clientp);
 }
 
+/* A second client with the address and token of another, for a request while that one's is open. */
+int client_clone(const struct client *from, struct client **ret, struct err *err) must_check;
+
 /* The address without a trailing slash, for messages. */
 const char *client_url(const struct client *client);
 
 /* Sends the request and waits for the head of a successful answer. */
 int client_open(struct client *client, const struct client_call *call, struct err *err) must_check;
 
+/* The status of the answer that is open. */
+long client_status(const struct client *client);
+
 /* The size that the answer promised, or -1. */
 int64_t client_size(const struct client *client);
 
 /* Waits for bytes of the answer: their number, or 0 when it is whole. */
 ssize_t client_read(struct client *client, void *data, size_t size, struct err *err) must_check;
+
+/*
+ * Lets client_read give up with CLIENT_WOKEN (err stays unset) while there are no bytes: when `fd`
+ * can be read, or after wait_ms. -1 for either: that does not end it. Forgotten with the request.
+ */
+#define CLIENT_WOKEN (-ERESTART) /* the errno of no failure */
+void client_wake(struct client *client, int fd, int wait_ms);
 
 /*
  * Waits a moment for the end of an answer whose content is known already, so that the connection
@@ -85,3 +99,27 @@ void client_watch_signals(struct client *client, bool watch);
 
 /* The signal that ended a request, or 0. */
 int client_signal(const struct client *client);
+
+/* The descriptor that can be read when a watched signal has come, or -1. */
+int client_signal_fd(const struct client *client);
+
+/* -EINTR if a watched signal has come. */
+int client_check_signal(struct client *client, struct err *err) must_check;
+
+/*
+ * Waits for events on fd (-1: for none), for at most wait_ms: 1, 0 when the time is over, or -EINTR
+ * for a watched signal.
+ */
+int client_wait(struct client *client, int fd, short events, int wait_ms, struct err *err)
+	must_check;
+
+/*
+ * For a connection that is not made of requests: a libcurl handle (CURL *, the caller's) with the
+ * address, proxy rules and timeouts of the client; the header line with its token, "" without one;
+ * and the errors for what came instead, a CURLcode or an answer with its status and document.
+ */
+void *client_handle(const struct client *client);
+void client_authorization(const struct client *client, char *line, size_t size);
+int client_failure(const struct client *client, int curl_code, const char *detail, struct err *err);
+int client_refusal(
+	const struct client *client, long status, const char *text, size_t len, struct err *err);

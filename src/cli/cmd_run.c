@@ -84,7 +84,7 @@ const struct command cmd_run = {
 		"128+n after signal n. Standard input is passed on if it is not a terminal (up to\n"
 		"1 MiB). Ctrl-C ends the command and still removes the sandbox.\n\n"
 		"  sandlot run -- python3 -c 'print(6 * 7)'\n"
-		"  sandlot run --network none --memory 256Mi -t 5s -- ./untrusted\n"
+		"  sandlot run --network none --memory 256Mi -T 5s -- ./untrusted\n"
 		"  echo hello | sandlot run cat\n",
 	.tables = {{create_spec_options, offsetof(struct run_values, create)},
 		{exec_spec_options, offsetof(struct run_values, exec)}, {options, 0}},

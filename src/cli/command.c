@@ -4,6 +4,7 @@
 #include <string.h>
 
 const struct command *const command_table[] = {
+	&cmd_attach,
 	&cmd_bench,
 	&cmd_completion,
 	&cmd_cp,
@@ -12,18 +13,23 @@ const struct command *const command_table[] = {
 	&cmd_exec,
 	&cmd_help,
 	&cmd_inspect,
+	&cmd_kill,
+	&cmd_logs,
 	&cmd_ls,
 	&cmd_pause,
+	&cmd_ps,
 	&cmd_purge,
 	&cmd_reset,
 	&cmd_resume,
 	&cmd_rm,
 	&cmd_run,
+	&cmd_shell,
 	&cmd_shutdown,
 	&cmd_start,
 	&cmd_stats,
 	&cmd_stop,
 	&cmd_version,
+	&cmd_wait,
 	NULL,
 };
 

@@ -16,7 +16,8 @@ enum command_operand {
 	COMMAND_TAKES_NOTHING,
 	COMMAND_TAKES_A_PROGRAM,
 	COMMAND_TAKES_IDS,
-	COMMAND_TAKES_FILES, /* and ids */
+	COMMAND_TAKES_PROCESSES, /* of the sandbox whose id comes first */
+	COMMAND_TAKES_FILES,	 /* and ids */
 	COMMAND_TAKES_SHELLS,
 	COMMAND_TAKES_COMMANDS,
 };
@@ -59,6 +60,7 @@ void command_help(const struct command *command, FILE *out);
 void command_help_all(FILE *out);
 
 /* The rows, each in its own file. */
+extern const struct command cmd_attach;
 extern const struct command cmd_bench;
 extern const struct command cmd_completion;
 extern const struct command cmd_cp;
@@ -67,15 +69,20 @@ extern const struct command cmd_doctor;
 extern const struct command cmd_exec;
 extern const struct command cmd_help;
 extern const struct command cmd_inspect;
+extern const struct command cmd_kill;
+extern const struct command cmd_logs;
 extern const struct command cmd_ls;
 extern const struct command cmd_pause;
+extern const struct command cmd_ps;
 extern const struct command cmd_purge;
 extern const struct command cmd_reset;
 extern const struct command cmd_resume;
 extern const struct command cmd_rm;
 extern const struct command cmd_run;
+extern const struct command cmd_shell;
 extern const struct command cmd_shutdown;
 extern const struct command cmd_start;
 extern const struct command cmd_stats;
 extern const struct command cmd_stop;
 extern const struct command cmd_version;
+extern const struct command cmd_wait;

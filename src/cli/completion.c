@@ -46,6 +46,8 @@ static const char *bash_operands(const struct command *command)
 	case COMMAND_TAKES_IDS:
 	case COMMAND_TAKES_FILES:
 		return "$(sandlot ls -q 2>/dev/null)";
+	case COMMAND_TAKES_PROCESSES:
+		return "$(_sandlot_words)";
 	case COMMAND_TAKES_SHELLS:
 		return COMPLETION_SHELLS;
 	case COMMAND_TAKES_COMMANDS:
@@ -60,6 +62,15 @@ static const char *bash_operands(const struct command *command)
 static void write_bash(FILE *out)
 {
 	fputs("# bash completion for sandlot; made by: sandlot completion bash\n"
+	      /* The first operand is a sandbox, those after it are its processes. */
+	      "_sandlot_words() {\n"
+	      "    local i id=\n"
+	      "    for ((i = 2; i < COMP_CWORD; i++)); do\n"
+	      "        [[ ${COMP_WORDS[i]} =~ ^[0-9a-z]{4,26}$ ]] && { id=${COMP_WORDS[i]}; break; "
+	      "}\n"
+	      "    done\n"
+	      "    if [[ $id ]]; then sandlot ps -aq \"$id\"; else sandlot ls -q; fi 2>/dev/null\n"
+	      "}\n"
 	      "_sandlot() {\n"
 	      "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
 	      "    local command= options= operands= i\n"
@@ -142,6 +153,8 @@ static const char *zsh_operands(const struct command *command)
 		return "*:id:_sandlot_ids";
 	case COMMAND_TAKES_FILES:
 		return "*:file:_sandlot_ids_or_files";
+	case COMMAND_TAKES_PROCESSES:
+		return "*:process:_sandlot_ids_or_processes";
 	case COMMAND_TAKES_SHELLS:
 		return "1:shell:(" COMPLETION_SHELLS ")";
 	case COMMAND_TAKES_COMMANDS:
@@ -159,6 +172,11 @@ static void write_zsh(FILE *out)
 	fputs("#compdef sandlot\n# made by: sandlot completion zsh\n\n"
 	      "_sandlot_ids() { compadd -- ${(f)\"$(sandlot ls -q 2>/dev/null)\"} }\n"
 	      "_sandlot_ids_or_files() { _sandlot_ids; _files }\n"
+	      "_sandlot_ids_or_processes() {\n"
+	      "    local id=${${(M)words[2,CURRENT-1]:#[0-9a-z](#c4,26)}[1]}\n"
+	      "    if [[ -n $id ]]; then\n"
+	      "        compadd -- ${(f)\"$(sandlot ps -aq $id 2>/dev/null)\"}\n"
+	      "    else\n        _sandlot_ids\n    fi\n}\n"
 	      "_sandlot_commands() {\n    local -a commands=(\n",
 		out);
 	for (size_t i = 0; command_table[i]; i++) {
@@ -216,11 +234,12 @@ static void fish_option(const struct option *option, const struct command *comma
 
 static void fish_operands(const struct command *command, FILE *out)
 {
-	const char *words =
-		command->takes == COMMAND_TAKES_IDS || command->takes == COMMAND_TAKES_FILES
-			? "(sandlot ls -q 2>/dev/null)"
-		: command->takes == COMMAND_TAKES_SHELLS ? COMPLETION_SHELLS
-							 : NULL;
+	const char *words = command->takes == COMMAND_TAKES_IDS ||
+					    command->takes == COMMAND_TAKES_FILES ||
+					    command->takes == COMMAND_TAKES_PROCESSES
+				    ? "(sandlot ls -q 2>/dev/null)"
+			    : command->takes == COMMAND_TAKES_SHELLS ? COMPLETION_SHELLS
+								     : NULL;
 
 	if (words)
 		fprintf(out, "complete -c sandlot -n '__fish_seen_subcommand_from %s'%s -a '%s'\n",

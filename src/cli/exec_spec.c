@@ -16,7 +16,7 @@
 
 const struct option exec_spec_options[] = {
 	{OPTION_TEXT, 'c', "command", "LINE", "run this line with the shell", AT(line)},
-	{OPTION_MILLISECONDS, 't', "timeout", "TIME", "end it after so long: ms, or 10s",
+	{OPTION_MILLISECONDS, 'T', "timeout", "TIME", "end it after so long: ms, or 10s",
 		AT(timeout)},
 	{OPTION_TEXT, 'u', "user", "USER", "run as this user of the sandbox", AT(user)},
 	{OPTION_TEXT, 'w', "workdir", "DIR", "run in this directory", AT(cwd)},

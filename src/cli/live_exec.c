@@ -1,23 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/live_exec.h"
 
-#include "cli/base64.h"
 #include "cli/cli.h"
-#include "cli/event_reader.h"
+#include "cli/output_stream.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#define STREAM_ENDED 1 /* what the visitor returns after the exit event */
-
-struct live {
-	struct buf decoded;
-	json_t *result;
-	struct err *err;
-};
 
 /* "SIGKILL", "KILL" or 9. */
 static int signal_number(const json_t *signal)
@@ -61,66 +52,21 @@ int live_exec_exit_code(const json_t *result, char *note, size_t note_size)
 	return json_is_integer(code) ? (int)(json_integer_value(code) & 0xff) : -EINVAL;
 }
 
-static int write_output(struct live *live, int fd, const json_t *data)
-{
-	const json_t *text = json_object_get(data, "data");
-	const json_t *encoded = json_object_get(data, "data_base64");
-
-	if (json_is_string(text))
-		return cli_write(fd, json_string_value(text), json_string_length(text), live->err);
-	live->decoded.len = 0;
-	if (!json_is_string(encoded) || base64_decode(json_string_value(encoded),
-						json_string_length(encoded), &live->decoded) < 0)
-		return err_set(live->err, ERR_INTERNAL, "the daemon sent output in no known form");
-	return cli_write(fd, live->decoded.data, live->decoded.len, live->err);
-}
-
-static int server_error(const json_t *data, struct err *err)
-{
-	const json_t *error = json_object_get(data, "error");
-	const char *message = json_string_value(json_object_get(error ? error : data, "message"));
-
-	return err_set(err, ERR_INTERNAL, "%s", message ? message : "the daemon gave up");
-}
-
-static int on_event(const struct event *event, void *arg)
-{
-	struct live *live = arg;
-	json_auto_t *data = json_loadb(event->data, event->data_len, JSON_ALLOW_NUL, NULL);
-
-	if (!data)
-		return err_set(
-			live->err, ERR_INTERNAL, "the daemon sent an event that is not JSON");
-	if (strcmp(event->name, "stdout") == 0)
-		return write_output(live, STDOUT_FILENO, data);
-	if (strcmp(event->name, "stderr") == 0)
-		return write_output(live, STDERR_FILENO, data);
-	if (strcmp(event->name, "error") == 0)
-		return server_error(data, live->err);
-	if (strcmp(event->name, "exit") != 0)
-		return 0;
-	live->result = json_incref(data);
-	return STREAM_ENDED;
-}
-
-static int follow(struct client *client, struct live *live, struct event_reader *reader)
+static int copy(struct client *client, struct output_stream *output, struct err *err)
 {
 	char chunk[65536];
 
 	for (;;) {
-		ssize_t n = client_read(client, chunk, sizeof(chunk), live->err);
+		ssize_t n = client_read(client, chunk, sizeof(chunk), err);
 		int r;
 
 		if (n < 0)
 			return (int)n;
 		if (n == 0)
-			return err_explain(live->err, ERR_UNAVAILABLE, "connection_lost",
+			return err_explain(err, ERR_UNAVAILABLE, "connection_lost",
 				"a foreground command ends with its connection: run it again",
 				"the daemon closed the stream before the command ended");
-		r = event_reader_feed(reader, chunk, (size_t)n, on_event, live);
-		if (r == -EMSGSIZE)
-			return err_set(live->err, ERR_INTERNAL,
-				"the daemon sent an event larger than %u bytes", EVENT_READER_MAX);
+		r = output_stream_feed(output, chunk, (size_t)n, err);
 		if (r != 0)
 			return r < 0 ? r : 0;
 	}
@@ -129,22 +75,32 @@ static int follow(struct client *client, struct live *live, struct event_reader 
 static int stream(
 	struct client *client, const struct client_call *call, json_t **ret, struct err *err)
 {
-	struct live live = {.decoded = BUF_INIT(EVENT_READER_MAX), .err = err};
-	struct event_reader reader;
+	auto_(output_stream_fini) struct output_stream output = {0};
 	int r = client_open(client, call, err);
 
 	if (r < 0)
 		return r;
-	event_reader_init(&reader);
-	r = follow(client, &live, &reader);
+	output_stream_init(&output, STDOUT_FILENO, STDERR_FILENO);
+	r = copy(client, &output, err);
 	if (r == 0) {
 		client_drain(client);
-		*ret = live.result;
+		*ret = json_incref(output.result);
 	}
 	client_close(client);
-	event_reader_fini(&reader);
-	buf_fini(&live.decoded);
 	return r;
+}
+
+int live_exec_report(const json_t *result, int *ret_exit, struct err *err)
+{
+	char note[512];
+	int r = live_exec_exit_code(result, note, sizeof(note));
+
+	if (r < 0)
+		return err_set(err, ERR_INTERNAL, "the daemon did not say how the command ended");
+	if (note[0])
+		cli_note("%s", note);
+	*ret_exit = r;
+	return 0;
 }
 
 int live_exec_run(struct client *client, const char *id, const json_t *body, bool as_json,
@@ -158,19 +114,18 @@ int live_exec_run(struct client *client, const char *id, const json_t *body, boo
 		.accept = as_json ? "application/json" : "text/event-stream",
 	};
 	json_auto_t *result = NULL;
-	char note[512];
+	char note[8];
 	int r = as_json ? client_json(client, &call, &result, err)
 			: stream(client, &call, &result, err);
 
 	if (r < 0)
 		return r;
+	if (!as_json)
+		return live_exec_report(result, ret_exit, err);
 	r = live_exec_exit_code(result, note, sizeof(note));
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, "the daemon did not say how the command ended");
-	if (as_json)
-		cli_print_json(result);
-	else if (note[0])
-		cli_note("%s", note);
+	cli_print_json(result);
 	*ret_exit = r;
 	return 0;
 }

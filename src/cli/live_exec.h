@@ -25,3 +25,6 @@ int live_exec_run(struct client *client, const char *id, const json_t *body, boo
  * itself, else "".
  */
 int live_exec_exit_code(const json_t *result, char *note, size_t note_size) must_check;
+
+/* The same for a person: the sentence goes to standard error. */
+int live_exec_report(const json_t *result, int *ret_exit, struct err *err) must_check;

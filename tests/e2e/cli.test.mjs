@@ -7,6 +7,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 
+import { commandLine, speaks } from './lib/cli.mjs';
 import { BUILD_DIR, Instance, program } from './lib/instance.mjs';
 import * as proc from './lib/proc.mjs';
 import { suite } from './lib/suite.mjs';
@@ -14,49 +15,8 @@ import { assertSandbox } from './lib/values.mjs';
 import { until } from './lib/wait.mjs';
 
 const { instance, api, finish } = await suite('cli');
-const COMMANDS = ['run', 'create', 'ls', 'inspect', 'exec', 'cp', 'start', 'stop', 'pause', 'resume', 'reset', 'rm', 'purge', 'stats', 'doctor', 'version', 'shutdown', 'completion'];
-
-const urlEnv = () => ({ SANDLOT_URL: `http://127.0.0.1:${api.port}`, SANDLOT_TOKEN: api.token });
-
-/** Runs the client; { code, stdout, stderr }. */
-function sandlot(args, { env = urlEnv(), input, cwd } = {}) {
-  return new Promise((resolve, reject) => {
-    const child = spawn(program('sandlot'), args, { env: instance.environment(env), cwd, stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'] });
-    const out = [];
-    let stderr = '';
-    child.stdout.on('data', (chunk) => out.push(chunk));
-    child.stderr.on('data', (chunk) => { stderr += chunk; });
-    child.on('error', reject);
-    const timer = setTimeout(() => { child.kill('SIGKILL'); reject(new Error(`sandlot ${args.join(' ')} did not end; stderr: ${stderr}`)); }, 30_000);
-    child.on('close', (code, signal) => {
-      clearTimeout(timer);
-      resolve({ code, signal, bytes: Buffer.concat(out), stdout: Buffer.concat(out).toString(), stderr });
-    });
-    if (input !== undefined) child.stdin.end(input);
-  });
-}
-
-async function ok(args, options) {
-  const result = await sandlot(args, options);
-  assert.equal(result.code, 0, `sandlot ${args.join(' ')}: ${result.code} ${result.signal} ${result.stderr}`);
-  return result.stdout;
-}
-
-const json = async (args) => JSON.parse(await ok(args));
-const created = async (...args) => {
-  const sandbox = await json(['create', '-o', 'json', ...args]);
-  api.made.add(sandbox.id);
-  return sandbox.id;
-};
-
-/** Fails with a message that a person can use: what, and what to do. */
-function speaks(result, words) {
-  assert.notEqual(result.code, 0);
-  assert.equal(result.signal, null);
-  assert.match(result.stderr, words);
-  assert.equal(result.stdout, '', 'errors go to stderr');
-  assert.doesNotMatch(result.stderr, /\{"error"/, 'not the raw document');
-}
+const { urlEnv, sandlot, ok, json, created } = commandLine(instance);
+const COMMANDS = ['run', 'create', 'ls', 'inspect', 'exec', 'shell', 'attach', 'ps', 'logs', 'wait', 'kill', 'cp', 'start', 'stop', 'pause', 'resume', 'reset', 'rm', 'purge', 'stats', 'doctor', 'version', 'shutdown', 'completion'];
 
 test('run prints what the command prints and removes its sandbox', async () => {
   const before = (await api.all()).length;

@@ -162,6 +162,38 @@ static void the_wrong_number_of_operands_shows_the_usage(void **state)
 	assert_int_equal(err.kind, ERR_INVALID);
 }
 
+/* Parses as exec would and stops at the first thing that needs a daemon. */
+static void exec_wants(const char *const *words, const char *message)
+{
+	struct cli cli = {.url = "http://127.0.0.1:1", .token = "x"};
+	struct err err = {0};
+	char *argv[8];
+	int argc = 0;
+
+	for (; words[argc]; argc++)
+		argv[argc] = (char *)words[argc];
+	assert_true(command_run(&cmd_exec, &cli, argc, argv, &err) < 0);
+	assert_non_null(strstr(err.message, message));
+	cli_fini(&cli);
+}
+
+static void letters_of_exec_can_be_joined_and_a_terminal_must_be_there(void **state)
+{
+	static const char *const terminal[] = {"-it", "01k9", "sh", NULL};
+	static const char *const no_terminal[] = {"-i", "-c", "ls", "01k9", NULL};
+	static const char *const detached[] = {"-dit", "01k9", "sh", NULL};
+	static const char *const json[] = {"-t", "--json", "01k9", "sh", NULL};
+	static const char *const nothing[] = {"-d", "01k9", NULL};
+
+	(void)state;
+	assert_non_null(freopen("/dev/null", "r", stdin));
+	exec_wants(terminal, "not a terminal");
+	exec_wants(no_terminal, "cannot reach the daemon");
+	exec_wants(detached, "cannot reach the daemon");
+	exec_wants(json, "not JSON");
+	exec_wants(nothing, "no command");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -171,6 +203,7 @@ int main(void)
 		cmocka_unit_test(an_unknown_shell_is_refused),
 		cmocka_unit_test(help_names_every_option),
 		cmocka_unit_test(the_wrong_number_of_operands_shows_the_usage),
+		cmocka_unit_test(letters_of_exec_can_be_joined_and_a_terminal_must_be_there),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

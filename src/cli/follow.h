@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Follows the kept output of a process: stdout to stdout, stderr to stderr, byte for byte, and
+ * nothing twice or not at all when the connection is lost on the way.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "cli/client.h"
+#include "cli/process_ref.h"
+
+#include <jansson.h>
+
+struct follow {
+	const struct process_ref *process;
+	uint64_t from;	 /* the first byte wanted */
+	bool is_once;	 /* only what is there now */
+	bool with_stdin; /* and passes standard input on */
+};
+
+/* *ret is the data of the exit event, or NULL if the process goes on (is_once). */
+int follow_run(struct client *client, const struct follow *follow, json_t **ret, struct err *err)
+	must_check;
