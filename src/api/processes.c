@@ -159,16 +159,35 @@ static void vigil_ended(void *arg, const struct process_end *end)
 	vigil_end(arg);
 }
 
+/* A kill is done when nobody that it started is left either. */
+static void kill_ended(void *arg, const struct process_end *end)
+{
+	struct vigil *vigil = arg;
+	struct process_record record;
+	bool is_over;
+
+	(void)end;
+	process_read(vigil->process, &record);
+	is_over = record.survivors == 0;
+	process_record_fini(&record);
+	if (is_over)
+		vigil_end(vigil);
+}
+
 static void vigil_over(void *arg)
 {
 	vigil_end(arg);
 }
 
 static const struct process_events vigil_events = {.ended = vigil_ended, .release = vigil_unref};
+static const struct process_events main_kill_events = {
+	.ended = vigil_ended, .release = vigil_unref};
+static const struct process_events kill_events = {
+	.ended = kill_ended, .deserted = vigil_over, .release = vigil_unref};
 
 /* Holds the request until the process has ended, or the time is over (0: never). */
 static int keep_vigil(struct request *req, struct api *api, struct process *process,
-	uint64_t timeout_ms, bool is_kill, struct err *err)
+	uint64_t timeout_ms, const struct process_events *events, struct err *err)
 {
 	struct vigil *vigil = mem_new(sizeof(*vigil));
 	struct alarm *alarm = NULL;
@@ -177,7 +196,7 @@ static int keep_vigil(struct request *req, struct api *api, struct process *proc
 	vigil->refs = 3; /* this function's, the request's, the watch's */
 	vigil->req = req;
 	vigil->process = process_ref(process);
-	vigil->is_kill = is_kill;
+	vigil->is_kill = events != &vigil_events;
 	request_keep(req, vigil, vigil_unref);
 	request_hold(req, vigil_over, vigil);
 	if (timeout_ms > 0) {
@@ -190,7 +209,7 @@ static int keep_vigil(struct request *req, struct api *api, struct process *proc
 		}
 		atomic_store(&vigil->alarm, alarm);
 	}
-	if (!process_watch(process, &vigil_events, vigil)) {
+	if (!process_watch(process, events, vigil)) {
 		vigil_unref(vigil);
 		vigil_end(vigil);
 	}
@@ -216,7 +235,7 @@ HANDLER(processes_wait)
 	if (r < 0)
 		return r;
 	if (process && record.ended_at_ms == 0)
-		r = keep_vigil(req, context, process, timeout_ms, false, err);
+		r = keep_vigil(req, context, process, timeout_ms, &vigil_events, err);
 	else
 		answer_record(req, &record);
 	process_record_fini(&record);
@@ -239,8 +258,10 @@ HANDLER(processes_kill)
 		return r;
 	if (process)
 		process_kill(process, whole_tree);
-	if (process && record.ended_at_ms == 0)
-		r = keep_vigil(req, context, process, KILL_PATIENCE_MS, true, err);
+	/* Its main process alone, or also those who outlived it. */
+	if (process && (record.ended_at_ms == 0 || whole_tree))
+		r = keep_vigil(req, context, process, KILL_PATIENCE_MS,
+			whole_tree ? &kill_events : &main_kill_events, err);
 	else
 		request_answer_empty(req, 204);
 	process_record_fini(&record);

@@ -95,7 +95,7 @@ bool process_watch(struct process *process, const struct process_events *events,
 	watcher->events = events;
 	watcher->arg = arg;
 	pthread_mutex_lock(&process->lock);
-	is_late = process->concluded;
+	is_late = process->concluded && !(events->deserted && process->record.survivors > 0);
 	if (!is_late) {
 		watcher->next = process->watchers;
 		process->watchers = watcher;
@@ -196,12 +196,33 @@ static void report_drained(struct process *process)
 	audience_leave(&audience);
 }
 
-static void drop_watchers(struct process *process)
+static bool has_survivors(struct process *process)
 {
-	struct process_watcher *watcher;
+	bool has;
 
 	pthread_mutex_lock(&process->lock);
-	watcher = take_ptr(&process->watchers);
+	has = process->record.survivors > 0;
+	pthread_mutex_unlock(&process->lock);
+	return has;
+}
+
+/* Drops all, or all but those that wait for the last survivor. */
+static void drop_watchers(struct process *process, bool with_patient)
+{
+	struct process_watcher *watcher = NULL;
+
+	pthread_mutex_lock(&process->lock);
+	for (struct process_watcher **at = &process->watchers; *at;) {
+		struct process_watcher *next = *at;
+
+		if (next->events->deserted && !with_patient) {
+			at = &next->next;
+			continue;
+		}
+		*at = next->next;
+		next->next = watcher;
+		watcher = next;
+	}
 	pthread_mutex_unlock(&process->lock);
 	while (watcher) {
 		struct process_watcher *next = watcher->next;
@@ -227,7 +248,22 @@ static void report_ended(struct process *process)
 			w->events->ended(w->arg, &process->end);
 	}
 	audience_leave(&audience);
-	drop_watchers(process);
+	drop_watchers(process, !has_survivors(process));
+}
+
+void process_report_deserted(struct process *process)
+{
+	struct audience audience;
+
+	audience_gather(process, &audience);
+	for (size_t i = 0; i < audience.count; i++) {
+		struct process_watcher *w = audience.all[i];
+
+		if (w->events->deserted)
+			w->events->deserted(w->arg);
+	}
+	audience_leave(&audience);
+	drop_watchers(process, true);
 }
 
 /* --- to the agent --- */
@@ -567,16 +603,6 @@ static void write_end(struct process *process)
 	forget_surplus(process->sandbox);
 }
 
-static bool has_survivors(struct process *process)
-{
-	bool has;
-
-	pthread_mutex_lock(&process->lock);
-	has = process->record.survivors > 0;
-	pthread_mutex_unlock(&process->lock);
-	return has;
-}
-
 static void report_end(struct process *process)
 {
 	tell(process, AGENT_FORGET, NULL, 0);
@@ -601,6 +627,7 @@ void process_abandon(struct process *process)
 
 	if (process_claim_end(process, &leaving))
 		report_ended(process);
+	process_report_deserted(process);
 }
 
 static void conclude_later(void *arg)
@@ -851,6 +878,7 @@ static void leave_list(void *arg)
 	struct process *process = arg;
 
 	write_row(process);
+	process_report_deserted(process);
 	process_unlist(process);
 	process_unref(process);
 }
@@ -1145,7 +1173,7 @@ static int give_up(struct process *process, int r)
 	pthread_mutex_unlock(&process->lock);
 	if (process->running)
 		tell(process, AGENT_FORGET, NULL, 0);
-	drop_watchers(process);
+	drop_watchers(process, true);
 	process_unlist(process);
 	return r;
 }

@@ -61,8 +61,10 @@ struct process_events {
 	void (*output)(void *arg, int stream, const uint8_t *data, size_t len);
 	/* Standard input was taken: there is room for more. */
 	void (*drained)(void *arg);
-	/* The end; only release follows. */
+	/* The end of its main process. Unless `deserted` is asked for, only release follows. */
 	void (*ended)(void *arg, const struct process_end *end);
+	/* Nobody that it started is left either; if nobody outlived it, this does not come. */
+	void (*deserted)(void *arg);
 	/* The watch is over, and with it its reference of arg. */
 	void (*release)(void *arg);
 };
@@ -84,8 +86,8 @@ static inline void process_unrefp(struct process **process)
 int process_run(struct process *process, const struct process_spec *spec, struct err *err)
 	must_check;
 
-/* Watches it, with a reference of arg that is the watch's; false if it has ended already, and then the
- * reference stays the caller's. */
+/* Watches it, with a reference of arg that is the watch's; false if nothing more can happen that is of
+ * interest, because it has ended already, and then the reference stays the caller's. */
 bool process_watch(struct process *process, const struct process_events *events, void *arg)
 	must_check;
 

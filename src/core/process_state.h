@@ -68,6 +68,9 @@ void process_abandon(struct process *process);
 /* Drops it from the list, with the list's reference. */
 void process_unlist(struct process *process);
 
+/* Reports that nobody of it is left, to those who asked for that. */
+void process_report_deserted(struct process *process);
+
 /* Nobody of it can be left. */
 void process_lose_survivors(struct process *process);
 

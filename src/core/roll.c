@@ -347,6 +347,7 @@ static bool empty_list(struct sandbox *sandbox)
 		had_survivors = true;
 		sandbox->processes = process->next;
 		pthread_mutex_unlock(&sandbox->state);
+		process_report_deserted(process);
 		process_unref(process);
 		pthread_mutex_lock(&sandbox->state);
 	}
