@@ -9,7 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SPILL 16 /* bytes that are written behind the end, for speed */
+/* Long escapes in bytes that are still text. Colourful terminals have many; a stream of zeros is none. */
+#define ESCAPES_MAX(len) (64 + (len) / 4)
 
 /* Control characters in a JSON string; the short ones have two bytes, the others six. */
 static const char controls[32][8] = {"\\u0000", "\\u0001", "\\u0002", "\\u0003", "\\u0004",
@@ -61,21 +62,30 @@ static void copy_plain(struct encoding *encoding)
 		*encoding->to++ = *encoding->from++;
 }
 
-/* Writes one character that is not plain; false if it is none, or one escape too many. */
-static inline bool put_special(struct encoding *encoding)
+/* Copies one character of more than a byte; false if it is none. */
+static inline bool put_wide(struct encoding *encoding)
 {
-	uint8_t byte = *encoding->from;
-	size_t len;
+	size_t left = (size_t)(encoding->end - encoding->from);
+	size_t len = text_character(encoding->from, left);
 
-	if (byte >= 0x80) {
-		len = text_character(encoding->from, (size_t)(encoding->end - encoding->from));
-		for (size_t i = 0; i < len; i++)
-			*encoding->to++ = *encoding->from++;
-		return len > 0;
-	}
-	encoding->from++;
+	/* Always four, where there are, is faster than just those that count. */
+	if (left >= 4)
+		memcpy(encoding->to, encoding->from, 4);
+	else
+		memcpy(encoding->to, encoding->from, len);
+	encoding->from += len;
+	encoding->to += len;
+	return len > 0;
+}
+
+/* Writes one character of one byte; false if it is one escape too many. */
+static inline bool put_narrow(struct encoding *encoding)
+{
+	uint8_t byte = *encoding->from++;
+
 	if (byte >= 0x20) {
-		*encoding->to++ = '\\';
+		if (!is_plain(byte))
+			*encoding->to++ = '\\';
 		*encoding->to++ = byte;
 		return true;
 	}
@@ -88,6 +98,13 @@ static inline bool put_special(struct encoding *encoding)
 	return encoding->escapes_left-- > 0;
 }
 
+/* Whether blocks are worth it here. A single plain byte between others, as between words, is not. */
+static inline bool is_plain_ahead(const struct encoding *encoding)
+{
+	return is_plain(encoding->from[0]) &&
+	       (encoding->end - encoding->from < 2 || is_plain(encoding->from[1]));
+}
+
 /* Appends bytes as the inside of a JSON string, for which there is room; false if they are no text. */
 static bool put_text(struct buf *out, const uint8_t *data, size_t len)
 {
@@ -95,13 +112,17 @@ static bool put_text(struct buf *out, const uint8_t *data, size_t len)
 		.from = data,
 		.end = data + len,
 		.to = out->data + out->len,
-		.escapes_left = TEXT_CONTROLS_MAX(len),
+		.escapes_left = ESCAPES_MAX(len),
 	};
 
 	while (encoding.from < encoding.end) {
 		copy_plain(&encoding);
-		while (encoding.from < encoding.end && !is_plain(*encoding.from)) {
-			if (!put_special(&encoding))
+		while (encoding.from < encoding.end) {
+			bool is_wide = *encoding.from >= 0x80;
+
+			if (!is_wide && is_plain_ahead(&encoding))
+				break;
+			if (!(is_wide ? put_wide(&encoding) : put_narrow(&encoding)))
 				return false;
 		}
 	}

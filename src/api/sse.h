@@ -18,8 +18,11 @@
 
 #define SSE_OUTPUT_MAX (64u << 10) /* bytes of output in one event */
 
-/* The most that len bytes of output take as events. */
-#define SSE_OUTPUT_ROOM(len) ((len)*9 / 4 + ((len) / (SSE_OUTPUT_MAX - 3) + 1) * 512)
+/*
+ * The most that len bytes of output take as events: two for each byte, six for each fourth, and some for each
+ * event.
+ */
+#define SSE_OUTPUT_ROOM(len) ((len)*3 + ((len) / (SSE_OUTPUT_MAX - 3) + 1) * 512)
 
 /*
  * Puts bytes of one run of a stream, which begin at an offset, as events with the offset behind their last

@@ -56,13 +56,28 @@ bool text_is_utf8(const uint8_t *data, size_t len)
 	return true;
 }
 
+/*
+ * Whether bytes would be mostly escapes as a JSON string: a control character takes six bytes there
+ * and a hundred times as long. A few do no harm; a stream of zeros is not text.
+ */
 static bool is_mostly_control(const uint8_t *data, size_t len)
 {
 	size_t count = 0;
 
-	for (size_t i = 0; i < len; i++)
-		count += data[i] < 0x20 && data[i] != '\n' && data[i] != '\t' && data[i] != '\r';
-	return count > TEXT_CONTROLS_MAX(len);
+	for (size_t at = 0, n; at < len; at += n) {
+		uint64_t word;
+
+		n = len - at < sizeof(word) ? len - at : sizeof(word);
+		memcpy(&word, data + at, n);
+		/* Words without a byte below 0x20 are most. */
+		if (n == sizeof(word) &&
+			!((word - 0x2020202020202020u) & ~word & 0x8080808080808080u))
+			continue;
+		for (size_t i = at; i < at + n; i++)
+			count += data[i] < 0x20 && data[i] != '\n' && data[i] != '\t' &&
+				 data[i] != '\r';
+	}
+	return count > 64 + len / 16;
 }
 
 void text_set(json_t *object, const char *name, const uint8_t *data, size_t len)
@@ -71,15 +86,16 @@ void text_set(json_t *object, const char *name, const uint8_t *data, size_t len)
 	json_t *text = is_text ? json_stringn_nocheck(len ? (const char *)data : "", len) : NULL;
 	auto_free char *encoded = NULL;
 	char key[64];
+	int encoded_len;
 
 	if (text) {
 		json_object_set_new(object, name, text);
 		return;
 	}
 	encoded = mem_new((len + 2) / 3 * 4 + 1);
-	EVP_EncodeBlock((unsigned char *)encoded, data, (int)len);
+	encoded_len = EVP_EncodeBlock((unsigned char *)encoded, data, (int)len);
 	snprintf(key, sizeof(key), "%s_base64", name);
-	json_object_set_new(object, key, json_string(encoded));
+	json_object_set_new(object, key, json_stringn_nocheck(encoded, (size_t)encoded_len));
 }
 
 ssize_t text_decode_base64(const char *text, uint8_t **ret_data)

@@ -11,12 +11,6 @@
 size_t text_unfinished(const uint8_t *data, size_t len);
 
 /*
- * Bytes with more control characters than this would be mostly escapes as a JSON string: six bytes each. A few
- * do no harm; a stream of zeros is not text.
- */
-#define TEXT_CONTROLS_MAX(len) (64 + (len) / 16)
-
-/*
  * The length of the character that data, not empty, begins with: 1 to 4; 0 if it is none, or not all of it
  * is there. As in RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF.
  */

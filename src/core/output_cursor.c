@@ -12,7 +12,6 @@
 #include "core/output_record.h"
 
 #include <assert.h>
-#include <errno.h>
 
 struct output_cursor {
 	struct output_log *log;
@@ -59,12 +58,11 @@ void output_cursor_free(struct output_cursor *cursor)
 
 /*
  * Begins with a file that was just found. At its start, but for an offset in the record that is open: whoever
- * comes back to follow a command is there, and need not walk. -ENOENT if the file went away meanwhile.
+ * comes back to follow a command is there, and need not walk. A file that went away meanwhile is a cut.
  */
-static int enter_segment(struct output_cursor *cursor, const struct output_view *view)
+static void enter_segment(struct output_cursor *cursor, const struct output_view *view)
 {
 	bool is_in_open = view->open < view->size && cursor->offset >= view->open_offset;
-	struct output_view now;
 
 	cursor->at = is_in_open ? view->open : 0;
 	cursor->at_offset = is_in_open ? view->open_offset : cursor->segment->first;
@@ -73,10 +71,6 @@ static int enter_segment(struct output_cursor *cursor, const struct output_view 
 	cursor->settled = 0;
 	cursor->fd = output_log_open_segment(cursor->log, cursor->segment);
 	cursor->is_broken = cursor->fd < 0;
-	if (cursor->fd != -ENOENT)
-		return 0;
-	output_log_look(cursor->log, cursor->offset, &cursor->segment, &now);
-	return now.is_removed ? -ENOENT : 0;
 }
 
 /* Learns what the record is; false if there is none yet, or never. */
@@ -138,10 +132,8 @@ static enum output_kind settle(struct output_cursor *cursor, uint64_t *ret_until
 		cursor->size = view.size;
 		if (!cursor->segment)
 			return cursor->offset < view.until ? OUTPUT_CUT : OUTPUT_NONE;
-		if (is_new && enter_segment(cursor, &view) < 0) {
-			leave_segment(cursor);
-			continue;
-		}
+		if (is_new)
+			enter_segment(cursor, &view);
 		if (find_record(cursor, &view))
 			return cursor->record.is_stderr ? OUTPUT_STDERR : OUTPUT_STDOUT;
 		if (cursor->offset < view.until)

@@ -137,7 +137,6 @@ static void remove_segment(struct output_log *log, size_t at)
 	log->count--;
 	memmove(log->segments + at, log->segments + at + 1,
 		(log->count - at) * sizeof(*log->segments));
-	segment->is_removed = true;
 	pthread_mutex_unlock(&log->lock);
 	log->used_bytes -= segment_cost(segment);
 	format_name(name, log->process, segment->first);
@@ -204,6 +203,7 @@ static void take_file(void *arg, const char *name, uint64_t first)
 static int read_last(struct output_log *log, struct output_segment *segment)
 {
 	auto_free struct output_window *window = mem_new(sizeof(*window));
+	uint8_t header[OUTPUT_RECORD_HEADER];
 	char name[OUTPUT_NAME_LEN];
 	auto_fd int fd = -1;
 	struct output_record record = {0};
@@ -221,6 +221,10 @@ static int read_last(struct output_log *log, struct output_segment *segment)
 		offset += record.len;
 	}
 	if (at < segment->size && ftruncate(fd, (off_t)at) < 0)
+		return -errno;
+	/* What was cut short goes on growing, so it must not say a length that it will have one day. */
+	output_record_encode(header, record.is_stderr, OUTPUT_RECORD_OPEN);
+	if (record.is_cut && pwrite(fd, header, sizeof(header), (off_t)segment->open) < 0)
 		return -errno;
 	log->used_bytes -= segment_cost(segment);
 	segment->size = at;
@@ -352,17 +356,17 @@ static int64_t prepare_segment(struct output_log *log, bool is_stderr)
 {
 	struct output_segment *segment = last_segment(log);
 	char name[OUTPUT_NAME_LEN];
-	uint64_t header;
 	int r;
 
 	if (segment && !log->is_closed) {
-		header = header_len(segment, is_stderr);
-		if (log->fd < 0) {
+		uint64_t full = segment->size + header_len(segment, is_stderr);
+
+		if (log->fd < 0 && full < segment->limit) {
 			format_name(name, log->process, segment->first);
 			log->fd = openat(log->dir_fd, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
 		}
-		if (log->fd >= 0 && segment->size + header < segment->limit)
-			return (int64_t)(segment->limit - segment->size - header);
+		if (log->fd >= 0 && full < segment->limit)
+			return (int64_t)(segment->limit - full);
 		close_segment(log);
 	}
 	r = begin_segment(log);
@@ -444,7 +448,7 @@ static ssize_t write_some(struct output_log *log, bool is_stderr, const uint8_t 
 		publish(log, segment, is_stderr, parts[0].iov_len, (size_t)n);
 		return n;
 	}
-	/* A header without a byte. If it stays, it is passed over; nothing more comes into this file. */
+	/* A header without a byte. If it stays, readers pass over it: nothing more comes into this file. */
 	(void)!ftruncate(log->fd, (off_t)segment->size);
 	return -ENOSPC;
 }
@@ -490,7 +494,7 @@ void output_log_append(struct output_log *log, int stream, const void *data, siz
 
 void output_log_skip(struct output_log *log, uint64_t offset)
 {
-	if (offset <= log->end)
+	if (offset <= log->end || offset > OFFSET_MAX)
 		return;
 	leave_gap(log, offset);
 	/* The name of an empty file keeps the offset over the daemon's death. If there is none, so be it. */
@@ -545,7 +549,6 @@ void output_log_look(struct output_log *log, uint64_t offset, struct output_segm
 		view.open = seen->open;
 		view.open_offset = seen->open_offset;
 		view.open_is_stderr = seen->open_is_stderr;
-		view.is_removed = seen->is_removed;
 	}
 	pthread_mutex_unlock(&log->lock);
 	*segment = seen;

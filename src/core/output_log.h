@@ -27,9 +27,9 @@
 struct output_log;
 
 /*
- * Opens the log of a process in the directory dir_fd (of which it keeps a copy), to go on where it ended; one that is not there is empty and costs no file until the first byte. One that
- * was kept with a larger bound shrinks with its next bytes. One more descriptor is held once there is
- * something to append. Counted.
+ * Opens the log of a process in the directory dir_fd (of which it keeps a copy), to go on where it ended; one
+ * that is not there is empty and costs no file until the first byte. One that was kept with a larger bound
+ * shrinks with its next bytes. One more descriptor is held once there is something to append. Counted.
  *
  * max_bytes bounds what the files take on disk, in blocks of 4 KiB: OUTPUT_LOG_MIN_BYTES or more.
  */
@@ -44,7 +44,10 @@ void output_log_unref(struct output_log *log);
  */
 void output_log_append(struct output_log *log, int stream, const void *data, size_t len);
 
-/* Leaves out everything up to offset, which lies ahead: readers see a cut. The appender's thread. */
+/*
+ * Leaves out everything up to offset: readers see a cut. The appender's thread. Nothing is done for one that
+ * does not lie ahead, or is above 2^62.
+ */
 void output_log_skip(struct output_log *log, uint64_t offset);
 
 /* One past the last byte. */

@@ -18,7 +18,6 @@ struct output_segment {
 	uint64_t limit; /* of its size */
 
 	/* Under the log's lock. */
-	bool is_removed;
 	uint64_t size; /* of the file */
 	/*
 	 * Position of the last record, whose header is not to be read yet, and offset of its first byte; equal to
@@ -32,7 +31,6 @@ struct output_segment {
 struct output_view {
 	uint64_t size, open, open_offset; /* of the segment */
 	bool open_is_stderr;
-	bool is_removed;
 	bool is_last;	/* no file follows it */
 	uint64_t until; /* where the next file begins, or the end of the log */
 };

@@ -72,7 +72,8 @@ bool output_record_read(struct output_window *window, int fd, uint64_t size, uin
 		return false;
 	there = size - at - sizeof(header);
 	ret_record->is_stderr = value % 2;
-	ret_record->is_open = value / 2 == OUTPUT_RECORD_OPEN || value / 2 > there;
+	ret_record->is_cut = value / 2 != OUTPUT_RECORD_OPEN && value / 2 > there;
+	ret_record->is_open = value / 2 == OUTPUT_RECORD_OPEN || ret_record->is_cut;
 	ret_record->len = ret_record->is_open ? there : value / 2;
 	return true;
 }

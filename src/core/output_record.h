@@ -19,7 +19,8 @@
 
 struct output_record {
 	bool is_stderr;
-	bool is_open;
+	bool is_open; /* it goes to the end of the file */
+	bool is_cut;  /* though its length says more: it was cut short */
 	uint64_t len;
 };
 
