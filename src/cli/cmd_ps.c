@@ -41,6 +41,14 @@ static bool is_alive(const json_t *process)
 	return strcmp(text_of(process, "status"), "running") == 0 || survivors(process) > 0;
 }
 
+static void add_number(struct table *table, const json_t *number)
+{
+	if (json_is_integer(number))
+		table_add(table, "%" JSON_INTEGER_FORMAT, json_integer_value(number));
+	else
+		table_add(table, "%s", "");
+}
+
 static void add_status(struct table *table, const json_t *process)
 {
 	const char *status = text_of(process, "status");
@@ -72,10 +80,8 @@ static void add_exit(struct table *table, const json_t *process)
 		table_add(table, "%s", reason);
 	else if (signal[0])
 		table_add(table, "%s", signal);
-	else if (json_is_integer(code))
-		table_add(table, "%" JSON_INTEGER_FORMAT, json_integer_value(code));
 	else
-		table_add(table, "%s", "");
+		add_number(table, code);
 }
 
 /* What was asked for: the line, or the words. Cut where a character begins. */
@@ -118,8 +124,7 @@ static void print_table(const json_t *processes)
 	json_array_foreach(processes, i, process)
 	{
 		table_add(&table, "%s", text_of(process, "id"));
-		table_add(&table, "%" JSON_INTEGER_FORMAT,
-			json_integer_value(json_object_get(process, "pid")));
+		add_number(&table, json_object_get(process, "pid"));
 		add_status(&table, process);
 		add_age(&table, process);
 		add_exit(&table, process);

@@ -131,7 +131,7 @@ test('a long output arrives whole', async () => {
 
 test('vim and top start, show themselves and quit', async () => {
   const id = await created();
-  const editor = sit(['exec', '-it', id, 'vim.basic', '-u', 'NONE', '/tmp/file']);
+  const editor = sit(['exec', '-it', id, 'vim', '-u', 'NONE', '/tmp/file']);
   await editor.expect(/~/);
   editor.type('itext from vim\x1b:wq\r');
   await left(editor, 0);
