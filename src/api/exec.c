@@ -7,7 +7,7 @@
  * reports answers it. A client that goes away takes its foreground command with it, unless it asked
  * otherwise.
  */
-#include "api/command.h"
+#include "api/command_body.h"
 #include "api/feed.h"
 #include "api/handlers.h"
 #include "api/process_body.h"
@@ -72,7 +72,7 @@ static bool answer_failure(struct execution *execution, const struct process_end
 	struct request *req;
 	struct err err;
 
-	if (command_explain(execution->cwd, end, &err) == 0)
+	if (command_body_explain(execution->cwd, end, &err) == 0)
 		return false;
 	req = take_request(execution);
 	if (req)
@@ -247,14 +247,14 @@ HANDLER(exec_run)
 	int r;
 
 	if ((r = api_sandbox(req, api, &sandbox, err)) < 0 ||
-		(r = command_decode(req, sandbox, &command, err)) < 0)
+		(r = command_body_decode(req, sandbox, &command, err)) < 0)
 		return r;
 	execution = make_execution(api, req, &command);
 	request_keep(req, execution, execution_unref);
 	r = process_new(sandbox, &execution->process, err);
 	if (r < 0) {
 		execution_unref(execution); /* the watch's: there is none */
-		command_fini(&command);
+		command_body_fini(&command);
 		return r;
 	}
 	form = choose_form(api, execution, sandbox, &command, wants_stream(req));
@@ -263,7 +263,7 @@ HANDLER(exec_run)
 	/* Before the start: its end may be reported before process_run returns. */
 	request_hold(req, client_gone, execution);
 	r = process_run(execution->process, &command.spec, err);
-	command_fini(&command);
+	command_body_fini(&command);
 	if (r < 0 && take_request(execution))
 		request_release_error(req, err);
 	return 0;

@@ -11,6 +11,7 @@
 #include "core/output_cursor.h"
 #include "http/stream.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -119,6 +120,7 @@ static void put_piece(
 		&feed->out, is_stderr, feed->at, data - carried, carried + len, !piece->is_run_end);
 	feed->at += done;
 	feed->carry_len = carried + len - done;
+	assert(feed->carry_len <= sizeof(feed->carry));
 	feed->carry_is_stderr = is_stderr;
 	memcpy(feed->carry, data + len - feed->carry_len, feed->carry_len);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/routes.h"
 
-#include "api/command.h"
+#include "api/command_body.h"
 #include "api/handlers.h"
 #include "api/sandbox_body.h"
 
@@ -148,7 +148,7 @@ static const struct route table[] = {
 
 	{"POST", ONE "/exec", exec_run, ROUTE_BODY,
 		DOC("Run a command; with Accept: text/event-stream, live", "exec",
-			.body = &command_fields, .status = 200, .answer = "ExecResult",
+			.body = &command_body_fields, .status = 200, .answer = "ExecResult",
 			.also = "201", .also_answer = "ProcessAnswer")},
 
 	{"GET", ONE "/processes", processes_list, 0,

@@ -7,7 +7,7 @@
  * Binary frames are bytes, both ways. Text frames are JSON: from here `start`, `cut` and `exit`; from the
  * client `resize` and `signal`.
  */
-#include "api/command.h"
+#include "api/command_body.h"
 #include "api/handlers.h"
 #include "api/process_body.h"
 #include "core/output_cursor.h"
@@ -343,7 +343,7 @@ static void shell_ended(void *arg, const struct process_end *end)
 	struct request *req;
 	struct err err;
 
-	if (command_explain(terminal->cwd, end, &err) < 0) {
+	if (command_body_explain(terminal->cwd, end, &err) < 0) {
 		req = atomic_exchange(&terminal->req, NULL);
 		if (req)
 			request_release_error(req, &err);
@@ -371,7 +371,7 @@ static int open_shell(struct request *req, struct sandbox *sandbox, struct err *
 {
 	struct terminal *terminal;
 	struct command command;
-	int r = command_of_terminal(req, sandbox, &command, err);
+	int r = command_body_of_terminal(req, sandbox, &command, err);
 
 	if (r < 0)
 		return r;
@@ -381,7 +381,7 @@ static int open_shell(struct request *req, struct sandbox *sandbox, struct err *
 	terminal->cwd = mem_strdup(command.spec.cwd);
 	r = process_new(sandbox, &terminal->process, err);
 	if (r < 0) {
-		command_fini(&command);
+		command_body_fini(&command);
 		return r;
 	}
 	atomic_fetch_add(&terminal->refs, 1);
@@ -389,7 +389,7 @@ static int open_shell(struct request *req, struct sandbox *sandbox, struct err *
 		abort(); /* it does not run yet */
 	request_hold(req, client_gone, terminal);
 	r = process_run(terminal->process, &command.spec, err);
-	command_fini(&command);
+	command_body_fini(&command);
 	if (r < 0 && atomic_exchange(&terminal->req, NULL))
 		request_release_error(req, err);
 	return 0;

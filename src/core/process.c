@@ -28,6 +28,7 @@
 #define EXIT_TIMEOUT	  124
 #define SHELL_SIGNAL_BASE 128
 #define SURPLUS_MAX	  16
+#define OFFSET_MAX	  (1ull << 62) /* of output */
 
 /* --- life --- */
 
@@ -811,7 +812,7 @@ static int meet_offset(struct process *process, uint64_t offset, const uint8_t *
 {
 	if (offset == process->offset)
 		return 0;
-	if (!process->is_adopted)
+	if (!process->is_adopted || offset > OFFSET_MAX)
 		return -EPROTO;
 	if (offset > process->offset) {
 		output_log_skip(process->log, offset);
@@ -835,7 +836,7 @@ static int on_output(struct process *process, struct unpack *in)
 	const uint8_t *data = in->at;
 
 	/* An empty piece would not count against the window, however many there are. */
-	if (in->bad || len == 0 || offset > UINT64_MAX / 2 || (stream != 1 && stream != 2))
+	if (in->bad || len == 0 || offset > OFFSET_MAX || (stream != 1 && stream != 2))
 		return -EPROTO;
 	pthread_mutex_lock(&process->lock);
 	acked = process->acked;

@@ -4,17 +4,21 @@
  * lowest bit of a frame's id chooses between the command that runs and one that is not known.
  *
  * One sandbox, over a driver that is played, serves all inputs; each input gets a command of its own.
- * The sink asserts what process.h promises whatever the agent does: one start at most, one end, nothing
- * after it, and never more output than the window.
+ * It is kept or not, and paced or not, by the length of the input. The watcher asserts what process.h
+ * promises whatever the agent does: one start at most, one end, nothing after it; of a paced one never more
+ * output than the window; and a log that has just what was heard.
  */
 #include "base/log.h"
 #include "core/process.h"
+#include "core/roll.h"
 #include "core/sandbox_state.h"
 #include "wire/agent.h"
 #include "wire/pack.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -74,7 +78,10 @@ static const struct driver_ops ops = {.name = "fuzz", .start = start, .stats = s
 
 static void open_world(void)
 {
-	struct engine_config config = {.driver = &world.driver};
+	struct engine_config config = {.driver = &world.driver,
+		.output_max = OUTPUT_LOG_MIN_BYTES,
+		.process_history = 10};
+	char dir[] = "/tmp/sandlot-fuzz-XXXXXX";
 	struct sandbox_record draft;
 	struct err err;
 
@@ -82,6 +89,9 @@ static void open_world(void)
 	world.driver.ops = &ops;
 	sandbox_record_init(&draft);
 	draft.idle_timeout_s = draft.lifetime_s = SANDBOX_NO_LIMIT;
+	if (!mkdtemp(dir))
+		abort();
+	config.logs_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (store_open(":memory:", &config.store, &err) < 0 ||
 		engine_open(&config, &world.engine, &err) < 0 ||
 		sandbox_create(world.engine, &draft, &world.sandbox, &err) < 0)
@@ -89,11 +99,13 @@ static void open_world(void)
 	sandbox_record_fini(&draft);
 }
 
-/* --- the sink --- */
+/* --- the watcher --- */
 
 struct heard {
 	unsigned starts, ends;
 	uint64_t output;
+	bool is_paced;
+	bool is_released;
 };
 
 static void heard_started(void *arg, uint32_t pid)
@@ -111,8 +123,9 @@ static void heard_output(void *arg, int stream, const uint8_t *data, size_t len)
 
 	assert(heard->ends == 0 && len > 0 && (stream == 1 || stream == 2));
 	heard->output += len;
-	assert(heard->output <= AGENT_OUTPUT_WINDOW); /* nothing is ever consumed here */
-	for (size_t i = 0; i < len; i++)	      /* all of it can be read */
+	/* Nothing is ever consumed here. */
+	assert(!heard->is_paced || heard->output <= AGENT_OUTPUT_WINDOW);
+	for (size_t i = 0; i < len; i++) /* all of it can be read */
 		heard->output += data[i] & 0;
 }
 
@@ -121,13 +134,24 @@ static void heard_ended(void *arg, const struct process_end *end)
 	struct heard *heard = arg;
 
 	assert(heard->ends == 0);
-	assert(end->outcome <= PROCESS_REFUSED && end->reason < END_REASON_COUNT);
+	assert(end->outcome <= PROCESS_REFUSED && end->how.reason < END_REASON_COUNT);
 	assert(end->exit_code >= 0 && end->exit_code <= 255);
-	assert(end->signal >= 0 && end->signal <= 127);
+	assert(end->how.signal >= 0 && end->how.signal <= 127);
 	heard->ends++;
 }
 
-static const struct process_sink sink = {heard_started, heard_output, heard_ended};
+static void heard_release(void *arg)
+{
+	struct heard *heard = arg;
+
+	assert(!heard->is_released);
+	heard->is_released = true;
+}
+
+static const struct process_events watcher = {.started = heard_started,
+	.output = heard_output,
+	.ended = heard_ended,
+	.release = heard_release};
 
 /* What was sent to the agent is thrown away, so that the link never fills up. */
 static void drain(void)
@@ -138,22 +162,9 @@ static void drain(void)
 		;
 }
 
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+/* Hands over one frame after the other; those that are not of the command name one that is not known. */
+static void play(const uint8_t *data, size_t size, uint32_t id)
 {
-	static const char *const argv[] = {"x", NULL}, *const env[] = {NULL};
-	struct process_spec spec = {
-		.argv = argv, .env = env, .cwd = "/", .input = "input", .input_len = 5};
-	struct process *process;
-	struct heard heard = {0};
-	struct err err;
-	uint32_t id;
-
-	if (!world.engine)
-		open_world();
-	if (process_new(world.sandbox, &sink, &heard, &process, &err) < 0 ||
-		process_run(process, &spec, &err) < 0)
-		abort();
-	id = world.sandbox->next_process;
 	while (size > 0) {
 		struct frame frame;
 		uint8_t *payload;
@@ -174,8 +185,31 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		data += n;
 		size -= (size_t)n;
 	}
-	process_end_all(world.sandbox, END_AGENT_LOST);
-	assert(heard.ends == 1);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const char *const argv[] = {"x", NULL}, *const env[] = {NULL};
+	struct process_spec spec = {.argv = argv,
+		.env = env,
+		.cwd = "/",
+		.input = "input",
+		.input_len = 5,
+		.is_kept = size & 1,
+		.is_paced = size & 2};
+	struct process *process;
+	struct heard heard = {.is_paced = spec.is_paced};
+	struct err err;
+
+	if (!world.engine)
+		open_world();
+	if (process_new(world.sandbox, &process, &err) < 0 ||
+		!process_watch(process, &watcher, &heard) || process_run(process, &spec, &err) < 0)
+		abort();
+	play(data, size, world.sandbox->next_process);
+	roll_end_all(world.sandbox, &(struct termination){.reason = END_AGENT_LOST});
+	assert(heard.ends == 1 && heard.is_released);
+	assert(!process_log(process) || output_log_end(process_log(process)) == heard.output);
 	process_unref(process);
 	drain();
 	return 0;

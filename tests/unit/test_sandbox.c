@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The life of a sandbox (src/core/sandbox.c, reaper.c, engine.c) over a driver that is played. */
+/* The life of a sandbox (src/core/sandbox.c, engine.c) over a driver that is played. */
 #include "core_fixture.h"
 
 #include "base/clock.h"
 #include "core/link.h"
-#include "core/process.h"
 
 #include <errno.h>
 #include <semaphore.h>
@@ -741,121 +740,6 @@ static void events_come_in_order_and_end_with_the_subscription(void **state)
 	sandbox_unref(other);
 }
 
-/* --- the reaper; each of these takes one of its rounds, a second --- */
-
-static struct sandbox *create_with(struct world *world, int64_t idle_s, int64_t lifetime_s)
-{
-	struct sandbox_record draft;
-	struct sandbox *sandbox = NULL;
-	struct err err = {0};
-
-	world_draft(&draft, "", "");
-	draft.idle_timeout_s = idle_s;
-	draft.lifetime_s = lifetime_s;
-	if (sandbox_create(world->engine, &draft, &sandbox, &err) < 0)
-		fail_msg("%s", err.message);
-	sandbox_record_fini(&draft);
-	return sandbox;
-}
-
-static void the_reaper_stops_the_idle_and_deletes_the_old(void **state)
-{
-	struct world *world = *state;
-	struct sandbox *idle = create_with(world, 0, SANDBOX_NO_LIMIT);
-	struct sandbox *old = create_with(world, SANDBOX_NO_LIMIT, 0);
-	struct sandbox *other = create_with(world, 3600, 3600);
-	struct listener idle_events, old_events;
-	struct sandbox_record record;
-
-	listener_open(&idle_events, world->engine, sandbox_id(idle));
-	listener_open(&old_events, world->engine, sandbox_id(old));
-	listener_wait(&idle_events, "sandbox.stopped");
-	listener_wait(&old_events, "sandbox.deleted");
-	assert_true(world_row(world, sandbox_id(idle), &record));
-	assert_int_equal(record.end.reason, END_IDLE);
-	sandbox_record_fini(&record);
-	world_assert_agree(world, sandbox_id(idle));
-	world_assert_agree(world, sandbox_id(old));
-	assert_true(world_has_workspace(world, sandbox_id(old)));
-	assert_int_equal(world_status(other), SANDBOX_RUNNING);
-	listener_close(&idle_events);
-	listener_close(&old_events);
-	sandbox_unref(idle);
-	sandbox_unref(old);
-	sandbox_unref(other);
-}
-
-/* A command that runs counts as use, also when nobody calls. */
-static pthread_mutex_t touch_lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t touch_came = PTHREAD_COND_INITIALIZER;
-static unsigned touches;
-
-static void note_touch(enum store_op op, const char *id)
-{
-	(void)id;
-	if (op != STORE_TOUCH)
-		return;
-	pthread_mutex_lock(&touch_lock);
-	touches++;
-	pthread_cond_broadcast(&touch_came);
-	pthread_mutex_unlock(&touch_lock);
-}
-
-static void sink_started(void *arg, uint32_t pid)
-{
-	(void)arg;
-	(void)pid;
-}
-
-static void sink_output(void *arg, int stream, const uint8_t *data, size_t len)
-{
-	(void)arg;
-	(void)stream;
-	(void)data;
-	(void)len;
-}
-
-static void sink_ended(void *arg, const struct process_end *end)
-{
-	(void)end;
-	sem_post(arg);
-}
-
-static const struct process_sink sink = {sink_started, sink_output, sink_ended};
-
-static void the_reaper_leaves_a_busy_sandbox_alone(void **state)
-{
-	struct world *world = *state;
-	struct sandbox *sandbox = create_with(world, 0, SANDBOX_NO_LIMIT);
-	static const char *const argv[] = {"sleep", "9", NULL}, *const env[] = {NULL};
-	struct process_spec spec = {.argv = argv, .env = env, .cwd = "/"};
-	struct process *process;
-	struct timespec until;
-	sem_t ended;
-	struct err err;
-	int waited = 0, count = -1;
-
-	sem_init(&ended, 0, 0);
-	assert_int_equal(process_new(sandbox, &sink, &ended, &process, &err), 0);
-	assert_int_equal(process_run(process, &spec, &err), 0);
-	atomic_store(&store_script.after, note_touch);
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += WORLD_PATIENCE_MS / 1000;
-	pthread_mutex_lock(&touch_lock);
-	while (touches == 0 && waited == 0)
-		waited = pthread_cond_timedwait(&touch_came, &touch_lock, &until);
-	assert_true(touches > 0);
-	pthread_mutex_unlock(&touch_lock);
-	assert_int_equal(world_status(sandbox), SANDBOX_RUNNING);
-	assert_int_equal(sem_getvalue(&ended, &count), 0);
-	assert_int_equal(count, 0);
-	assert_int_equal(sandbox_delete(sandbox, END_OPERATOR, &err), 0);
-	assert_int_equal(sem_timedwait(&ended, &until), 0);
-	sem_destroy(&ended);
-	process_unref(process);
-	sandbox_unref(sandbox);
-}
-
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, world_setup, world_teardown)
 
 int main(void)
@@ -901,8 +785,6 @@ int main(void)
 		IN_WORLD(ensure_creates_finds_and_wakes),
 		IN_WORLD(ensure_does_not_give_away_somebody_else_s),
 		IN_WORLD(events_come_in_order_and_end_with_the_subscription),
-		IN_WORLD(the_reaper_stops_the_idle_and_deletes_the_old),
-		IN_WORLD(the_reaper_leaves_a_busy_sandbox_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store and its schema: what was acknowledged is there, also after a crash; owners see their own. */
-#include "store/schema.h"
-#include "store/store.h"
+/* The store: what was written comes back whole, and owners see their own. */
+#include "store_fixture.h"
 #include "wire/keeper.h"
 
 #include <errno.h>
@@ -18,129 +17,6 @@
 #include <unistd.h>
 
 #include <cmocka.h>
-
-static const struct owner alice = {.organization = "org", .user = "alice"};
-static const struct owner bob = {.organization = "org", .user = "bob"};
-static const struct owner other_alice = {.organization = "other", .user = "alice"};
-
-struct fixture {
-	char dir[64];
-	char path[96];
-	struct store *store;
-};
-
-static void open_store(struct fixture *fixture)
-{
-	struct err err = {0};
-
-	if (store_open(fixture->path, &fixture->store, &err) < 0)
-		fail_msg("%s", err.message);
-}
-
-static void reopen(struct fixture *fixture)
-{
-	store_close(fixture->store);
-	open_store(fixture);
-}
-
-static int setup_empty(void **state)
-{
-	struct fixture *fixture = mem_new(sizeof(*fixture));
-
-	snprintf(fixture->dir, sizeof(fixture->dir), "/tmp/sandlot-store-XXXXXX");
-	if (!mkdtemp(fixture->dir))
-		return -1;
-	snprintf(fixture->path, sizeof(fixture->path), "%s/state.db", fixture->dir);
-	*state = fixture;
-	return 0;
-}
-
-static int setup(void **state)
-{
-	if (setup_empty(state) < 0)
-		return -1;
-	open_store(*state);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
-	struct fixture *fixture = *state;
-
-	store_close(fixture->store);
-	for (size_t i = 0; i < array_len(suffixes); i++) {
-		char *path = mem_printf("%s%s", fixture->path, suffixes[i]);
-
-		unlink(path);
-		free(path);
-	}
-	assert_int_equal(rmdir(fixture->dir), 0);
-	free(fixture);
-	return 0;
-}
-
-/* --- records --- */
-
-static const char *id_of(unsigned n)
-{
-	static char ids[8][ID_LEN + 1];
-	static unsigned next;
-	char *id = ids[next++ % array_len(ids)];
-
-	snprintf(id, ID_LEN + 1, "%026u", n);
-	return id;
-}
-
-static struct sandbox_record draft(const struct owner *owner, const char *id, const char *project)
-{
-	struct sandbox_record record;
-
-	sandbox_record_init(&record);
-	record.owner = *owner;
-	snprintf(record.id, sizeof(record.id), "%s", id);
-	snprintf(record.project, sizeof(record.project), "%s", project);
-	snprintf(record.template_name, sizeof(record.template_name), "host");
-	snprintf(record.driver, sizeof(record.driver), "native");
-	record.idle_timeout_s = record.lifetime_s = SANDBOX_NO_LIMIT;
-	return record;
-}
-
-static int insert(struct store *store, const struct owner *owner, const char *id,
-	const char *project, uint32_t *ret_slot, struct err *err)
-{
-	struct sandbox_record record = draft(owner, id, project);
-	int r = store_sandbox_insert(store, &record, err);
-
-	if (ret_slot)
-		*ret_slot = record.slot;
-	sandbox_record_fini(&record);
-	return r;
-}
-
-static uint32_t must_insert(
-	struct store *store, const struct owner *owner, const char *id, const char *project)
-{
-	struct err err = {0};
-	uint32_t slot = 0;
-
-	if (insert(store, owner, id, project, &slot, &err) < 0)
-		fail_msg("%s", err.message);
-	return slot;
-}
-
-static bool exists(struct store *store, const struct owner *owner, const char *id)
-{
-	struct sandbox_record record;
-	struct err err = {0};
-
-	if (store_sandbox_get(store, owner, id, &record, &err) < 0) {
-		assert_string_equal(err.code, "sandbox_not_found");
-		return false;
-	}
-	sandbox_record_fini(&record);
-	return true;
-}
 
 static void every_member_of_a_record_comes_back(void **state)
 {
@@ -163,6 +39,8 @@ static void every_member_of_a_record_comes_back(void **state)
 	in.expires_at_ms = INT64_MAX;
 	in.end.reason = END_OOM;
 	in.end.signal = 9;
+	in.end.cpu_us = 4;
+	in.end.peak_memory_bytes = 1ull << 40;
 	snprintf(in.end.detail, sizeof(in.end.detail), "detail");
 	snprintf(in.error_message, sizeof(in.error_message), "message");
 	assert_int_equal(store_sandbox_insert(fixture->store, &in, &err), 0);
@@ -189,6 +67,8 @@ static void every_member_of_a_record_comes_back(void **state)
 	assert_true(out.expires_at_ms == INT64_MAX);
 	assert_int_equal(out.end.reason, END_OOM);
 	assert_int_equal(out.end.signal, 9);
+	assert_int_equal(out.end.cpu_us, 4);
+	assert_true(out.end.peak_memory_bytes == 1ull << 40);
 	assert_string_equal(out.end.detail, "detail");
 	assert_string_equal(out.error_message, "message");
 	sandbox_record_fini(&in);
@@ -361,17 +241,6 @@ static void a_failed_insert_keeps_no_uid_range(void **state)
 			-ENOENT);
 	}
 	assert_int_equal(must_insert(fixture->store, &alice, id_of(2), ""), first + 1);
-}
-
-static void execute(const char *path, const char *sql)
-{
-	sqlite3 *db;
-	char *message = NULL;
-
-	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-	if (sqlite3_exec(db, sql, NULL, NULL, &message) != SQLITE_OK)
-		fail_msg("%s", message);
-	sqlite3_close(db);
 }
 
 static void when_all_uid_ranges_are_taken_the_answer_says_what_to_do(void **state)
@@ -604,192 +473,7 @@ static void many_threads_write_without_losing_anything(void **state)
 	assert_int_equal(seen.count, WRITERS * WRITES);
 }
 
-/* --- opening --- */
-
-static void a_database_in_a_place_that_does_not_exist_is_an_error(void **state)
-{
-	struct store *store = NULL;
-	struct err err = {0};
-
-	(void)state;
-	assert_true(store_open("/nonexistent/state.db", &store, &err) < 0);
-	assert_null(store);
-	assert_non_null(strstr(err.message, "/nonexistent/state.db"));
-	store_close(NULL);
-}
-
-static void what_is_no_database_is_an_error(void **state)
-{
-	struct fixture *fixture = *state;
-	FILE *file = fopen(fixture->path, "we");
-	struct err err = {0};
-
-	assert_non_null(file);
-	for (int i = 0; i < 1000; i++)
-		fputs("this is not a database ", file);
-	fclose(file);
-	assert_true(store_open(fixture->path, &fixture->store, &err) < 0);
-	assert_int_equal(err.kind, ERR_INTERNAL);
-	assert_true(err.message[0]);
-}
-
-static int version_of(const char *path)
-{
-	sqlite3_stmt *stmt = NULL;
-	sqlite3 *db;
-	int version;
-
-	assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
-	assert_int_equal(sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &stmt, NULL), SQLITE_OK);
-	assert_int_equal(sqlite3_step(stmt), SQLITE_ROW);
-	version = sqlite3_column_int(stmt, 0);
-	sqlite3_finalize(stmt);
-	sqlite3_close(db);
-	return version;
-}
-
-static void a_fresh_database_gets_the_newest_schema(void **state)
-{
-	struct fixture *fixture = *state;
-
-	open_store(fixture);
-	assert_int_equal(version_of(fixture->path), schema_version());
-	must_insert(fixture->store, &alice, id_of(1), "");
-}
-
-static void a_database_opened_again_is_as_it_was(void **state)
-{
-	struct fixture *fixture = *state;
-
-	open_store(fixture);
-	must_insert(fixture->store, &alice, id_of(1), "web");
-	for (int i = 0; i < 3; i++)
-		reopen(fixture);
-	assert_int_equal(version_of(fixture->path), schema_version());
-	assert_true(exists(fixture->store, &alice, id_of(1)));
-}
-
-static void a_newer_database_is_refused_and_left_alone(void **state)
-{
-	struct fixture *fixture = *state;
-	char sql[64];
-	struct err err = {0};
-	struct store *store = NULL;
-
-	open_store(fixture);
-	must_insert(fixture->store, &alice, id_of(1), "");
-	store_close(take_ptr(&fixture->store));
-	snprintf(sql, sizeof(sql), "PRAGMA user_version = %zu", schema_version() + 1);
-	execute(fixture->path, sql);
-	assert_true(store_open(fixture->path, &store, &err) < 0);
-	assert_null(store);
-	assert_string_equal(err.code, "database_too_new");
-	assert_true(err.remedy[0]);
-	assert_int_equal(version_of(fixture->path), schema_version() + 1);
-	snprintf(sql, sizeof(sql), "PRAGMA user_version = %zu", schema_version());
-	execute(fixture->path, sql);
-	open_store(fixture);
-	assert_true(exists(fixture->store, &alice, id_of(1)));
-}
-
-/* --- sudden death --- */
-
-static int die_at_last(void *arg)
-{
-	if (--*(int *)arg == 0)
-		kill(getpid(), SIGKILL);
-	return 0;
-}
-
-/* Migrates in a child that dies after so many steps of the database's machine. Whether it died. */
-static bool migrate_and_die(const char *path, int steps)
-{
-	pid_t pid = fork();
-	int status;
-
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		struct err err;
-		sqlite3 *db;
-
-		if (sqlite3_open(path, &db) != SQLITE_OK)
-			_exit(1);
-		sqlite3_exec(db, "PRAGMA journal_mode = WAL", NULL, NULL, NULL);
-		sqlite3_progress_handler(db, 1, die_at_last, &steps);
-		_exit(schema_migrate(db, &err) < 0);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	if (WIFEXITED(status))
-		assert_int_equal(WEXITSTATUS(status), 0);
-	return WIFSIGNALED(status);
-}
-
-static void a_migration_that_is_killed_anywhere_is_done_by_the_next_start(void **state)
-{
-	struct fixture *fixture = *state;
-	unsigned deaths = 0;
-	bool died = true;
-
-	for (int steps = 1; died; steps += 1 + steps / 8) {
-		char *wal = mem_printf("%s-wal", fixture->path),
-		     *shm = mem_printf("%s-shm", fixture->path);
-
-		died = migrate_and_die(fixture->path, steps);
-		deaths += died;
-		open_store(fixture);
-		assert_int_equal(version_of(fixture->path), schema_version());
-		must_insert(fixture->store, &alice, id_of(1), "web");
-		store_close(take_ptr(&fixture->store));
-		unlink(fixture->path);
-		unlink(wal);
-		unlink(shm);
-		free(wal);
-		free(shm);
-	}
-	assert_true(deaths > 10);
-}
-
-/* A child adds sandboxes and says so; it is killed; what it said must be there, and nothing by half. */
-static void what_was_acknowledged_survives_the_death_of_the_process(void **state)
-{
-	struct fixture *fixture = *state;
-	struct workspace_record workspace;
-	struct err err;
-	int pipe_fds[2], status;
-	unsigned said = 0;
-	uint8_t byte;
-	pid_t pid;
-
-	assert_int_equal(pipe2(pipe_fds, O_CLOEXEC), 0);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		open_store(fixture);
-		for (unsigned i = 0;; i++) {
-			if (insert(fixture->store, &alice, id_of(i), "", NULL, &err) < 0 ||
-				write(pipe_fds[1], "x", 1) != 1)
-				_exit(1);
-		}
-	}
-	close(pipe_fds[1]);
-	while (said < 50 && read(pipe_fds[0], &byte, 1) == 1)
-		said++;
-	kill(pid, SIGKILL);
-	while (read(pipe_fds[0], &byte, 1) == 1)
-		said++;
-	close(pipe_fds[0]);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	assert_true(WIFSIGNALED(status) && said >= 50);
-	open_store(fixture);
-	for (unsigned i = 0; i < said; i++)
-		assert_true(exists(fixture->store, &alice, id_of(i)));
-	/* The one under way is there with its workspace, or not at all. */
-	assert_int_equal(exists(fixture->store, NULL, id_of(said)),
-		store_workspace_get(fixture->store, NULL, id_of(said), &workspace, &err) == 0);
-}
-
 #define OPENED(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-#define FRESH(test)  cmocka_unit_test_setup_teardown(test, setup_empty, teardown)
 
 int main(void)
 {
@@ -810,13 +494,6 @@ int main(void)
 		OPENED(the_idle_and_the_expired_are_due),
 		OPENED(a_token_is_known_by_its_hash_and_replaced_by_its_id),
 		OPENED(many_threads_write_without_losing_anything),
-		FRESH(a_database_in_a_place_that_does_not_exist_is_an_error),
-		FRESH(what_is_no_database_is_an_error),
-		FRESH(a_fresh_database_gets_the_newest_schema),
-		FRESH(a_database_opened_again_is_as_it_was),
-		FRESH(a_newer_database_is_refused_and_left_alone),
-		FRESH(a_migration_that_is_killed_anywhere_is_done_by_the_next_start),
-		FRESH(what_was_acknowledged_survives_the_death_of_the_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,10 +4,12 @@
 #include "http/stream_private.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -40,7 +42,7 @@ static void retime(void *arg)
 	((struct fake *)arg)->retimes++;
 }
 
-static const struct stream_events events = {room, gone};
+static const struct stream_events events = {.room = room, .gone = gone};
 static const struct stream_consumer consumer = {fall_asleep, wake, retime};
 
 static void bytes_come_out_as_they_went_in_across_the_ring_s_end(void **state)
@@ -175,6 +177,271 @@ static void heartbeats_come_only_when_it_is_quiet(void **state)
 	stream_unref(stream);
 }
 
+/* --- pulled streams --- */
+
+/* Gives the pieces one after the other; an empty one is a moment without any, the end is NULL. */
+struct source {
+	struct fake fake;
+	struct stream *stream;
+	const char *const *pieces;
+	unsigned pulls;
+	bool pokes; /* itself, while it is asked and has nothing */
+};
+
+static ssize_t pull(void *arg, char *data, size_t size)
+{
+	struct source *source = arg;
+	const char *piece = *source->pieces;
+	size_t len = piece ? strlen(piece) : 0;
+
+	source->pulls++;
+	if (!piece)
+		return -ENODATA;
+	source->pieces++;
+	assert_true(len <= size);
+	memcpy(data, piece, len);
+	if (len == 0 && source->pokes)
+		stream_poke(source->stream);
+	return (ssize_t)len;
+}
+
+static const struct stream_events pulled = {.gone = gone, .pull = pull};
+
+static void source_init(struct source *source, const char *const *pieces)
+{
+	*source = (struct source){.pieces = pieces};
+	source->stream = stream_new_pulled(&pulled, source);
+	stream_bind(source->stream, &consumer, &source->fake);
+}
+
+static void source_fini(struct source *source)
+{
+	assert_int_equal(source->fake.gones, 0);
+	stream_unbind(source->stream);
+	stream_unref(source->stream);
+	assert_int_equal(source->fake.gones, 1);
+}
+
+static void a_pulled_stream_gives_what_it_is_asked_for_until_its_end(void **state)
+{
+	static const char *const pieces[] = {"ab", "c", NULL};
+	struct source source;
+	char data[16];
+
+	(void)state;
+	source_init(&source, pieces);
+	assert_int_equal(source.pulls, 0); /* not before somebody can send */
+	assert_int_equal(stream_pull(source.stream, data, sizeof(data)), 2);
+	assert_memory_equal(data, "ab", 2);
+	assert_int_equal(stream_pull(source.stream, data, sizeof(data)), 1);
+	assert_int_equal(stream_pull(source.stream, data, sizeof(data)), -ENODATA);
+	assert_int_equal(source.fake.sleeps, 0);
+	source_fini(&source);
+}
+
+static void a_poke_wakes_the_sleeper_once(void **state)
+{
+	static const char *const pieces[] = {"", "x", "", NULL};
+	struct source source;
+	char data[16];
+
+	(void)state;
+	source_init(&source, pieces);
+	assert_int_equal(stream_pull(source.stream, data, sizeof(data)), 0);
+	assert_int_equal(source.fake.sleeps, 1);
+	assert_int_equal(source.fake.wakes, 0);
+	stream_poke(source.stream);
+	stream_poke(source.stream);
+	assert_int_equal(source.fake.wakes, 1);
+	assert_int_equal(stream_pull(source.stream, data, sizeof(data)), 1);
+	/* A poke while it was awake: the next pull has seen it, so that one may sleep. */
+	stream_poke(source.stream);
+	assert_int_equal(source.fake.wakes, 1);
+	assert_int_equal(stream_pull(source.stream, data, sizeof(data)), 0);
+	assert_int_equal(source.fake.sleeps, 2);
+	stream_poke(source.stream);
+	assert_int_equal(source.fake.wakes, 2);
+	assert_int_equal(stream_pull(source.stream, data, sizeof(data)), -ENODATA);
+	source_fini(&source);
+}
+
+static void a_poke_while_it_is_being_asked_is_not_lost(void **state)
+{
+	static const char *const pieces[] = {"", "late", NULL};
+	struct source source;
+	char data[16];
+
+	(void)state;
+	source_init(&source, pieces);
+	source.pokes = true;
+	assert_int_equal(stream_pull(source.stream, data, sizeof(data)), 4);
+	assert_int_equal(source.pulls, 2); /* asked again, without sleeping in between */
+	assert_int_equal(source.fake.sleeps, 0);
+	source_fini(&source);
+}
+
+static void a_finished_one_is_not_asked_any_more(void **state)
+{
+	static const char *const pieces[] = {"", "never"};
+	struct source source;
+	char data[16];
+
+	(void)state;
+	source_init(&source, pieces);
+	assert_int_equal(stream_pull(source.stream, data, sizeof(data)), 0);
+	stream_finish(source.stream);
+	assert_int_equal(source.fake.wakes, 1);
+	assert_int_equal(stream_pull(source.stream, data, sizeof(data)), -ENODATA);
+	assert_int_equal(source.pulls, 1);
+	source_fini(&source);
+}
+
+/* Lets a millisecond pass, so that a heartbeat of that interval is due. */
+static void pass_time(void)
+{
+	uint64_t now = clock_steady_ms();
+
+	while (clock_steady_ms() <= now + 1)
+		;
+}
+
+static void a_heartbeat_comes_only_when_a_pull_gave_nothing(void **state)
+{
+	static const char *const pieces[] = {"half an ", "event", "", "", "next", NULL};
+	struct source source;
+	char data[32];
+
+	(void)state;
+	source_init(&source, pieces);
+	stream_set_heartbeat(source.stream, 1);
+	pass_time();
+	assert_true(stream_beat(source.stream) > 0); /* nobody was asked yet: no moment for one */
+	assert_int_equal(stream_pull(source.stream, data, sizeof(data)), 8);
+	pass_time();
+	assert_true(stream_beat(source.stream) > 0); /* it may be in the middle of something */
+	assert_int_equal(stream_pull(source.stream, data, sizeof(data)), 5);
+	assert_memory_equal(data, "event", 5);
+	pass_time();
+	assert_true(stream_beat(source.stream) > 0);
+	assert_int_equal(stream_pull(source.stream, data, sizeof(data)), 0);
+	pass_time();
+	assert_true(stream_beat(source.stream) > 0); /* now it is quiet */
+	assert_int_equal(source.fake.wakes, 1);
+	assert_int_equal(stream_pull(source.stream, data, 3), 3);
+	assert_int_equal(source.pulls, 3); /* a heartbeat is not cut in two by what comes */
+	assert_int_equal(stream_pull(source.stream, data + 3, sizeof(data) - 3), 5);
+	assert_memory_equal(data, ": ping\n\n", 8);
+	assert_int_equal(stream_pull(source.stream, data, sizeof(data)), 0);
+	stream_poke(source.stream);
+	assert_int_equal(stream_pull(source.stream, data, sizeof(data)), 4);
+	assert_memory_equal(data, "next", 4);
+	source_fini(&source);
+}
+
+/* The real thing: one thread makes pieces and pokes, the other pulls and sleeps. */
+struct mill {
+	struct stream *stream;
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	unsigned made, given;
+	bool awake;
+};
+
+#define MILL_PIECES 20000u
+
+static ssize_t mill_pull(void *arg, char *data, size_t size)
+{
+	struct mill *mill = arg;
+	ssize_t n = 0;
+
+	(void)size;
+	pthread_mutex_lock(&mill->lock);
+	if (mill->given < mill->made) {
+		data[0] = (char)mill->given++;
+		n = 1;
+	} else if (mill->given == MILL_PIECES) {
+		n = -ENODATA;
+	}
+	pthread_mutex_unlock(&mill->lock);
+	return n;
+}
+
+static void mill_sleep(void *arg)
+{
+	struct mill *mill = arg;
+
+	pthread_mutex_lock(&mill->lock);
+	mill->awake = false;
+	pthread_mutex_unlock(&mill->lock);
+}
+
+static void mill_wake(void *arg)
+{
+	struct mill *mill = arg;
+
+	pthread_mutex_lock(&mill->lock);
+	mill->awake = true;
+	pthread_cond_signal(&mill->changed);
+	pthread_mutex_unlock(&mill->lock);
+}
+
+static void mill_retime(void *arg)
+{
+	(void)arg;
+}
+
+static void *make_pieces(void *arg)
+{
+	struct mill *mill = arg;
+
+	for (unsigned i = 0; i < MILL_PIECES; i++) {
+		pthread_mutex_lock(&mill->lock);
+		mill->made++;
+		pthread_mutex_unlock(&mill->lock);
+		stream_poke(mill->stream);
+	}
+	return NULL;
+}
+
+static void no_poke_is_lost_between_two_threads(void **state)
+{
+	static const struct stream_events mill_events = {.pull = mill_pull};
+	static const struct stream_consumer sleeper = {mill_sleep, mill_wake, mill_retime};
+	struct mill mill = {.awake = true};
+	struct timespec until;
+	pthread_t thread;
+	unsigned got = 0;
+	ssize_t n = 0;
+
+	(void)state;
+	pthread_mutex_init(&mill.lock, NULL);
+	pthread_cond_init(&mill.changed, NULL);
+	mill.stream = stream_new_pulled(&mill_events, &mill);
+	stream_bind(mill.stream, &sleeper, &mill);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 20;
+	assert_int_equal(pthread_create(&thread, NULL, make_pieces, &mill), 0);
+	while (n != -ENODATA) {
+		int waited = 0;
+		char byte;
+
+		n = stream_pull(mill.stream, &byte, 1);
+		if (n == 1)
+			assert_int_equal((unsigned char)byte, got++ % 256);
+		pthread_mutex_lock(&mill.lock);
+		while (!mill.awake && waited == 0)
+			waited = pthread_cond_timedwait(&mill.changed, &mill.lock, &until);
+		pthread_mutex_unlock(&mill.lock);
+		assert_int_equal(waited, 0);
+	}
+	assert_int_equal(got, MILL_PIECES);
+	pthread_join(thread, NULL);
+	stream_unbind(mill.stream);
+	stream_unref(mill.stream);
+	pthread_mutex_destroy(&mill.lock);
+	pthread_cond_destroy(&mill.changed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -184,6 +451,12 @@ int main(void)
 		cmocka_unit_test(what_was_offered_before_the_end_still_comes),
 		cmocka_unit_test(the_producer_is_told_once_that_the_client_is_gone),
 		cmocka_unit_test(heartbeats_come_only_when_it_is_quiet),
+		cmocka_unit_test(a_pulled_stream_gives_what_it_is_asked_for_until_its_end),
+		cmocka_unit_test(a_poke_wakes_the_sleeper_once),
+		cmocka_unit_test(a_poke_while_it_is_being_asked_is_not_lost),
+		cmocka_unit_test(a_finished_one_is_not_asked_any_more),
+		cmocka_unit_test(a_heartbeat_comes_only_when_a_pull_gave_nothing),
+		cmocka_unit_test(no_poke_is_lost_between_two_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

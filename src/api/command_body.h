@@ -14,17 +14,18 @@ struct command {
 	uint8_t *input; /* decoded, or NULL */
 };
 
-extern const struct fields command_fields;
+extern const struct fields command_body_fields;
 
 /* The body of POST .../exec. The command borrows from the request. */
-int command_decode(const struct request *req, struct sandbox *sandbox, struct command *ret_command,
-	struct err *err) must_check;
-
-/* A login shell on a terminal, from the query of .../terminal. */
-int command_of_terminal(const struct request *req, struct sandbox *sandbox,
+int command_body_decode(const struct request *req, struct sandbox *sandbox,
 	struct command *ret_command, struct err *err) must_check;
 
-void command_fini(struct command *command);
+/* A login shell on a terminal, from the query of .../terminal. */
+int command_body_of_terminal(const struct request *req, struct sandbox *sandbox,
+	struct command *ret_command, struct err *err) must_check;
+
+void command_body_fini(struct command *command);
 
 /* Why a command never ran, if that is for the client to hear as an error; 0 if it is its own result. */
-int command_explain(const char *cwd, const struct process_end *end, struct err *err) must_check;
+int command_body_explain(const char *cwd, const struct process_end *end, struct err *err)
+	must_check;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/command.h"
+#include "api/command_body.h"
 
 #include "api/sandbox_body.h"
 #include "api/text.h"
@@ -83,9 +83,9 @@ static const struct field exec_rows[] = {
 	{"rows", FIELD_INTEGER, AT(rows), 1, TERMINAL_MAX, 0, "Height of the terminal; 24."},
 };
 
-const struct fields command_fields = FIELDS(exec_rows);
+const struct fields command_body_fields = FIELDS(exec_rows);
 
-void command_fini(struct command *command)
+void command_body_fini(struct command *command)
 {
 	for (char **entry = command->env; entry && *entry; entry++)
 		free(*entry);
@@ -216,15 +216,15 @@ static void fill_spec(const struct exec_body *body, struct command *command)
 		!(body->on_disconnect && strcmp(body->on_disconnect, "keep") == 0);
 }
 
-int command_decode(const struct request *req, struct sandbox *sandbox, struct command *ret_command,
-	struct err *err)
+int command_body_decode(const struct request *req, struct sandbox *sandbox,
+	struct command *ret_command, struct err *err)
 {
 	struct exec_body body = {0};
 	struct command command = {0};
 	int r;
 
-	fields_clear(&command_fields, &body);
-	r = fields_decode(&command_fields, request_body(req), &body, err);
+	fields_clear(&command_body_fields, &body);
+	r = fields_decode(&command_body_fields, request_body(req), &body, err);
 	if (r == 0)
 		r = check_body(&body, err);
 	if (r == 0)
@@ -232,7 +232,7 @@ int command_decode(const struct request *req, struct sandbox *sandbox, struct co
 	if (r == 0)
 		r = read_input(&body, &command, err);
 	if (r < 0) {
-		command_fini(&command);
+		command_body_fini(&command);
 		return r;
 	}
 	fill_spec(&body, &command);
@@ -244,7 +244,7 @@ int command_decode(const struct request *req, struct sandbox *sandbox, struct co
 	return 0;
 }
 
-int command_of_terminal(const struct request *req, struct sandbox *sandbox,
+int command_body_of_terminal(const struct request *req, struct sandbox *sandbox,
 	struct command *ret_command, struct err *err)
 {
 	const char *cwd = request_query(req, "cwd");
@@ -277,7 +277,7 @@ int command_of_terminal(const struct request *req, struct sandbox *sandbox,
 	return 0;
 }
 
-int command_explain(const char *cwd, const struct process_end *end, struct err *err)
+int command_body_explain(const char *cwd, const struct process_end *end, struct err *err)
 {
 	switch (end->outcome) {
 	case PROCESS_BAD_CWD:

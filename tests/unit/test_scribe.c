@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/scribe.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#define PATIENCE_S 20
+
+static struct scribe *open_scribe(void)
+{
+	struct scribe *scribe = NULL;
+	struct err err = {0};
+
+	if (scribe_open(&scribe, &err) < 0)
+		fail_msg("%s", err.message);
+	return scribe;
+}
+
+static void await(sem_t *sem)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += PATIENCE_S;
+	while (sem_timedwait(sem, &until) < 0)
+		assert_int_equal(errno, EINTR);
+}
+
+struct note {
+	struct book *book;
+	unsigned number;
+};
+
+/* Read after the scribe is closed; written on its thread alone. */
+struct book {
+	unsigned count;
+	unsigned numbers[1000];
+	pthread_t thread;
+	sem_t begun, may_go_on;
+};
+
+static void write_down(void *arg)
+{
+	struct note *note = arg;
+
+	note->book->numbers[note->book->count++] = note->number;
+	note->book->thread = pthread_self();
+}
+
+static void pause_for(void *arg)
+{
+	struct book *book = arg;
+
+	sem_post(&book->begun);
+	await(&book->may_go_on);
+}
+
+static void all_is_done_in_order_on_a_thread_of_its_own(void **state)
+{
+	struct scribe *scribe = open_scribe();
+	struct note notes[1000];
+	struct book book = {0};
+
+	(void)state;
+	for (unsigned i = 0; i < array_len(notes); i++) {
+		notes[i] = (struct note){&book, i};
+		scribe_put(scribe, write_down, &notes[i]);
+	}
+	scribe_close(scribe); /* does all first */
+	assert_int_equal(book.count, 1000);
+	for (unsigned i = 0; i < book.count; i++)
+		assert_int_equal(book.numbers[i], i);
+	assert_false(pthread_equal(book.thread, pthread_self()));
+}
+
+static void handing_over_does_not_wait_for_what_is_under_way(void **state)
+{
+	struct scribe *scribe = open_scribe();
+	struct note notes[3];
+	struct book book = {0};
+
+	(void)state;
+	sem_init(&book.begun, 0, 0);
+	sem_init(&book.may_go_on, 0, 0);
+	scribe_put(scribe, pause_for, &book);
+	await(&book.begun);
+	for (unsigned i = 0; i < array_len(notes); i++) {
+		notes[i] = (struct note){&book, i};
+		scribe_put(scribe, write_down, &notes[i]);
+	}
+	sem_post(&book.may_go_on);
+	scribe_close(scribe);
+	assert_int_equal(book.count, 3);
+}
+
+struct chain {
+	struct scribe *scribe;
+	unsigned left;
+	sem_t done;
+};
+
+static void put_another(void *arg)
+{
+	struct chain *chain = arg;
+
+	if (chain->left-- > 0)
+		scribe_put(chain->scribe, put_another, chain);
+	else
+		sem_post(&chain->done);
+}
+
+static void work_may_hand_over_more(void **state)
+{
+	struct chain chain = {.scribe = open_scribe(), .left = 100};
+
+	(void)state;
+	sem_init(&chain.done, 0, 0);
+	scribe_put(chain.scribe, put_another, &chain);
+	await(&chain.done);
+	scribe_close(chain.scribe);
+}
+
+struct writer {
+	pthread_t thread;
+	struct scribe *scribe;
+	atomic_uint *sum;
+};
+
+static void add_one(void *arg)
+{
+	atomic_fetch_add((atomic_uint *)arg, 1);
+}
+
+static void *hand_over_many(void *arg)
+{
+	struct writer *writer = arg;
+
+	for (unsigned i = 0; i < 1000; i++)
+		scribe_put(writer->scribe, add_one, writer->sum);
+	return NULL;
+}
+
+static void nothing_is_lost_of_what_many_hand_over(void **state)
+{
+	struct writer writers[4];
+	atomic_uint sum = 0;
+	struct scribe *scribe = open_scribe();
+
+	(void)state;
+	for (size_t i = 0; i < array_len(writers); i++) {
+		writers[i] = (struct writer){.scribe = scribe, .sum = &sum};
+		assert_int_equal(
+			pthread_create(&writers[i].thread, NULL, hand_over_many, &writers[i]), 0);
+	}
+	for (size_t i = 0; i < array_len(writers); i++)
+		pthread_join(writers[i].thread, NULL);
+	scribe_close(scribe);
+	assert_int_equal(sum, 4000);
+}
+
+static void an_idle_one_and_none_can_be_closed(void **state)
+{
+	(void)state;
+	scribe_close(open_scribe());
+	scribe_close(NULL);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(all_is_done_in_order_on_a_thread_of_its_own),
+		cmocka_unit_test(handing_over_does_not_wait_for_what_is_under_way),
+		cmocka_unit_test(work_may_hand_over_more),
+		cmocka_unit_test(nothing_is_lost_of_what_many_hand_over),
+		cmocka_unit_test(an_idle_one_and_none_can_be_closed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
