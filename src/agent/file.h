@@ -21,3 +21,4 @@ int file_move(struct dialog *dialog, const struct payload_file *request) must_ch
 int file_remove(struct dialog *dialog, const struct payload_file *request) must_check;
 int file_pack(struct dialog *dialog, const struct payload_file *request) must_check;
 int file_unpack(struct dialog *dialog, const struct payload_file *request) must_check;
+int file_watch(struct dialog *dialog, const struct payload_file *request) must_check;

@@ -25,6 +25,7 @@ static int (*const operations[])(struct dialog *, const struct payload_file *) =
 	[AGENT_FILE_REMOVE] = file_remove,
 	[AGENT_FILE_PACK] = file_pack,
 	[AGENT_FILE_UNPACK] = file_unpack,
+	[AGENT_FILE_WATCH] = file_watch,
 };
 
 /*
@@ -69,13 +70,23 @@ static void refuse(int fd, int errnum)
 	dialog_fini(&dialog);
 }
 
+/* 0, or the errnum that refuses another helper. */
+static int check_room(const struct helper_table *table, bool is_watch)
+{
+	if (is_watch && table->watches == HELPER_WATCH_MAX)
+		return EMFILE;
+	return table->count == HELPER_MAX ? EAGAIN : 0;
+}
+
 void helper_start(struct helper_table *table, const struct oom *oom,
 	const struct payload_file *request, int channel)
 {
+	bool is_watch = request->op == AGENT_FILE_WATCH;
+	int errnum = check_room(table, is_watch);
 	pid_t pid;
 
-	if (table->count == HELPER_MAX) {
-		refuse(channel, EAGAIN);
+	if (errnum) {
+		refuse(channel, errnum);
 		fd_close(channel);
 		return;
 	}
@@ -83,10 +94,12 @@ void helper_start(struct helper_table *table, const struct oom *oom,
 	pid = fork();
 	if (pid == 0)
 		run(request, channel);
-	if (pid < 0)
+	if (pid < 0) {
 		refuse(channel, errno);
-	else
-		table->pids[table->count++] = pid;
+	} else {
+		table->helpers[table->count++] = (struct helper){pid, is_watch};
+		table->watches += is_watch;
+	}
 	oom_restore(oom);
 	fd_close(channel);
 }
@@ -94,8 +107,9 @@ void helper_start(struct helper_table *table, const struct oom *oom,
 bool helper_end(struct helper_table *table, pid_t pid)
 {
 	for (size_t i = 0; i < table->count; i++) {
-		if (table->pids[i] == pid) {
-			table->pids[i] = table->pids[--table->count];
+		if (table->helpers[i].pid == pid) {
+			table->watches -= table->helpers[i].is_watch;
+			table->helpers[i] = table->helpers[--table->count];
 			return true;
 		}
 	}

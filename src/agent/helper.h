@@ -11,11 +11,18 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-#define HELPER_MAX 64
+#define HELPER_MAX	 64
+#define HELPER_WATCH_MAX 32 /* of them may be watches, which last: other requests find room */
+
+struct helper {
+	pid_t pid;
+	bool is_watch;
+};
 
 struct helper_table {
-	pid_t pids[HELPER_MAX];
+	struct helper helpers[HELPER_MAX];
 	size_t count;
+	size_t watches; /* of those */
 };
 
 /*

@@ -20,7 +20,9 @@
  *             came from it, scarcity says what the sandbox ran out of meanwhile; lineage stands in
  *             for group where there are none (tests)
  *   helper    file requests: a forked child each, which runs one file_* from top to bottom in a
- *             dialog on its channel; path and walk are the two ways they have of naming files
+ *             dialog on its channel; path and walk are the two ways they have of naming files.
+ *             file_watch lasts until the daemon closes; watched_tree, dir_tree and name_set are
+ *             its parts
  *
  * Invariants
  *

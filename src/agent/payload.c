@@ -165,6 +165,7 @@ static const char *const file_arguments[] = {
 	[AGENT_FILE_REMOVE] = "pf",
 	[AGENT_FILE_PACK] = "p",
 	[AGENT_FILE_UNPACK] = "p",
+	[AGENT_FILE_WATCH] = "pf",
 };
 
 static void parse_argument(struct unpack *in, char letter, struct payload_file *file)

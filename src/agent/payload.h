@@ -56,7 +56,7 @@ struct payload_file {
 	uint32_t depth;
 	uint32_t limit;
 	uint64_t size;
-	bool flag; /* MOVE: replace; REMOVE: recursive */
+	bool flag; /* MOVE: replace; REMOVE, WATCH: recursive */
 };
 
 int payload_file_parse(const struct frame *frame, struct payload_file *ret_file) must_check;

@@ -1,0 +1,604 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * WATCH: what changes in a directory, below it, or about one file.
+ *
+ * Theory of operation
+ *
+ * watched_tree keeps a watch on each directory; here its events become changes for the daemon. What was
+ * found in a new directory is told as created, and what the queue says about the same names afterwards is
+ * left out (`told`). That a file is written to is told when it is closed, or after a while (`modified`).
+ *
+ * Writing to the daemon blocks. While it does not read, nothing is read from the kernel either, whose
+ * queue then overflows; that is told too, after all directories are watched again. So memory is bounded
+ * whatever happens: by the number of directories, and by two sets with a maximum.
+ *
+ * One file is watched by its parent directory, because programs replace files rather than write to them,
+ * and a watch of the file itself would stay with the old one.
+ *
+ * The parent of the watched directory is watched too, only for its loss: this process keeps it open, and
+ * the kernel tells of the deletion of a directory itself only after the last user is gone.
+ */
+#include "agent/file.h"
+#include "agent/name_set.h"
+#include "agent/path.h"
+#include "agent/watched_tree.h"
+#include "base/clock.h"
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#define EVENTS_LEN   (64u * 1024)
+#define EVENT_MAX    (sizeof(struct inotify_event) + NAME_MAX + 1)
+#define MODIFIED_MAX 4096
+#define MODIFIED_MS  150 /* a file that stays open is told of this often at most */
+#define TOLD_MAX     65536
+#define TOLD_MS	     2000
+#define SYNC_MS	     200 /* between two looks at the whole tree */
+#define PAIR_MS	     20	 /* between the two halves of a rename */
+#define ABSENT_MS    500 /* a file that is being replaced may be missing this long */
+
+/* Of the parent: for the loss of the watched directory, or for all that happens to the watched file. */
+#define PARENT_MASK                                                                                \
+	(IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK)
+#define FILE_MASK (PARENT_MASK | IN_CREATE | IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB)
+
+struct watcher {
+	struct dialog *dialog;
+	bool is_file;
+	int inotify;
+	int parent; /* O_PATH; -1 for "/" */
+	int parent_wd;
+	char name[NAME_MAX + 1];  /* of what is watched, in its parent */
+	int root;		  /* O_PATH */
+	struct watched_tree tree; /* empty for a file */
+	struct name_set modified; /* written to, and not told yet */
+	struct name_set told;	  /* told as created because they were found */
+	uint64_t absent_ms;	  /* when a file that is missing counts as gone; 0: it is there */
+	uint64_t sync_ms;	  /* when the tree may be looked at as a whole again */
+	bool has_lost;		  /* something was missed; to be told */
+	bool is_gone;
+	size_t at, len; /* of events */
+	_Alignas(struct inotify_event) char events[EVENTS_LEN];
+};
+
+/* --- telling --- */
+
+static void tell(struct watcher *watcher, enum agent_change change, enum agent_file_kind kind,
+	const char *path, const char *to)
+{
+	struct dialog *dialog = watcher->dialog;
+
+	dialog_put_u8(dialog, (uint8_t)change);
+	dialog_put_u8(dialog, (uint8_t)kind);
+	dialog_put_str(dialog, path);
+	dialog_put_str(dialog, to);
+}
+
+/* What is at path; an event knows only whether it is a directory. */
+static enum agent_file_kind kind_at(struct watcher *watcher, const char *path, bool is_directory)
+{
+	struct stat stat;
+
+	if (is_directory)
+		return AGENT_FILE_DIRECTORY;
+	if (fstatat(watcher->root, path, &stat, AT_SYMLINK_NOFOLLOW) < 0 || S_ISDIR(stat.st_mode))
+		return AGENT_FILE_REGULAR; /* something else by now */
+	return watched_tree_kind(stat.st_mode);
+}
+
+/* Of name in a directory; one with a path that is too long is left out, as in a listing. */
+static void tell_name(struct watcher *watcher, enum agent_change change,
+	const struct dir_node *node, const char *name, bool is_directory)
+{
+	char path[AGENT_PATH_MAX];
+
+	if (dir_tree_path(node, name, path) < 0)
+		return;
+	/* What is not there any more cannot be asked what it was. */
+	if (change == AGENT_DELETED)
+		tell(watcher, change, is_directory ? AGENT_FILE_DIRECTORY : AGENT_FILE_REGULAR,
+			path, "");
+	else
+		tell(watcher, change, kind_at(watcher, path, is_directory), path, "");
+}
+
+/* Looks at the watched file, or at name in a directory if that is still known. */
+static bool look(struct watcher *watcher, int wd, const char *name, char path[AGENT_PATH_MAX],
+	struct stat *ret_stat)
+{
+	struct dir_node *node = dir_tree_find(&watcher->tree.dirs, wd);
+
+	path[0] = '\0';
+	if (watcher->is_file)
+		return fstatat(watcher->parent, name, ret_stat, AT_SYMLINK_NOFOLLOW) == 0;
+	return node && dir_tree_path(node, name, path) == 0 &&
+	       fstatat(watcher->root, path, ret_stat, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) == 0;
+}
+
+/* Of what was put off; if it is gone by now, its end says more. */
+static void tell_modified(struct watcher *watcher, int wd, const char *name)
+{
+	char path[AGENT_PATH_MAX];
+	struct stat stat;
+
+	if (look(watcher, wd, name, path, &stat))
+		tell(watcher, AGENT_MODIFIED, watched_tree_kind(stat.st_mode), path, "");
+}
+
+/* Tells of one that was found in a new directory. */
+static void tell_found(
+	void *arg, const struct dir_node *node, const char *name, enum agent_file_kind kind)
+{
+	struct watcher *watcher = arg;
+	char path[AGENT_PATH_MAX];
+
+	if (dir_tree_path(node, name, path) < 0)
+		return;
+	tell(watcher, AGENT_CREATED, kind, path, "");
+	/* If it cannot be remembered it may be told twice. */
+	(void)name_set_put(&watcher->told, node->wd, name, clock_steady_ms() + TOLD_MS);
+}
+
+static bool is_wanted(void *arg)
+{
+	struct watcher *watcher = arg;
+
+	return dialog_is_wanted(watcher->dialog);
+}
+
+/* To be told when it is closed, or after a while. */
+static void put_off(struct watcher *watcher, int wd, const char *name)
+{
+	if (!name_set_put(&watcher->modified, wd, name, clock_steady_ms() + MODIFIED_MS))
+		tell_modified(watcher, wd, name);
+}
+
+/* --- the watched one itself --- */
+
+static bool is_there(const struct watcher *watcher, struct stat *ret_stat)
+{
+	return fstatat(watcher->parent, watcher->name, ret_stat, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* Whether the path still leads to what is watched; a file may be replaced, a directory not. */
+static void check_path(struct watcher *watcher)
+{
+	const struct dir_node *root = watcher->tree.dirs.root;
+	struct stat stat;
+	bool found;
+
+	if (watcher->parent < 0)
+		return;
+	found = is_there(watcher, &stat);
+	if (watcher->is_file && !found)
+		watcher->absent_ms = clock_steady_ms() + ABSENT_MS;
+	else if (root)
+		watcher->is_gone |=
+			!found || stat.st_dev != root->device || stat.st_ino != root->inode;
+}
+
+/*
+ * Of a watched file: replaced is modified, however it is done. One that is missing is on its way to
+ * being replaced, or gone: time tells.
+ */
+static void handle_file(struct watcher *watcher, uint32_t mask)
+{
+	if (mask & (IN_DELETE | IN_MOVED_FROM)) {
+		watcher->absent_ms = clock_steady_ms() + ABSENT_MS;
+		return;
+	}
+	if (mask & (IN_CREATE | IN_MOVED_TO))
+		watcher->absent_ms = 0;
+	if (mask & (IN_CLOSE_WRITE | IN_MOVED_TO)) {
+		name_set_take(&watcher->modified, watcher->parent_wd, watcher->name);
+		tell_modified(watcher, watcher->parent_wd, watcher->name);
+	} else {
+		put_off(watcher, watcher->parent_wd, watcher->name);
+	}
+}
+
+static void check_absent(struct watcher *watcher)
+{
+	struct stat stat;
+
+	watcher->absent_ms = 0;
+	if (is_there(watcher, &stat))
+		tell_modified(watcher, watcher->parent_wd, watcher->name);
+	else
+		watcher->is_gone = true;
+}
+
+static void handle_parent(struct watcher *watcher, uint32_t mask, const char *name)
+{
+	if (mask & (IN_IGNORED | IN_UNMOUNT | IN_MOVE_SELF)) {
+		watcher->is_gone = true;
+	} else if (strcmp(name, watcher->name) == 0) {
+		if (watcher->is_file)
+			handle_file(watcher, mask);
+		else
+			check_path(watcher);
+	}
+}
+
+/* --- events --- */
+
+/* The name in an event: "" if it is about the directory itself. */
+static const char *name_of(const struct inotify_event *event)
+{
+	return event->len > 0 ? event->name : "";
+}
+
+static void handle_created(
+	struct watcher *watcher, struct dir_node *node, const char *name, uint32_t mask)
+{
+	bool was_told = name_set_take(&watcher->told, node->wd, name);
+
+	/* Moved over one that was found before: it is not the same any more. */
+	if (was_told && (mask & IN_MOVED_TO))
+		tell_name(watcher, AGENT_MODIFIED, node, name, mask & IN_ISDIR);
+	else if (!was_told)
+		tell_name(watcher, AGENT_CREATED, node, name, mask & IN_ISDIR);
+	if (mask & IN_ISDIR)
+		watched_tree_follow(&watcher->tree, node, name);
+}
+
+static void handle_deleted(
+	struct watcher *watcher, struct dir_node *node, const char *name, uint32_t mask)
+{
+	name_set_take(&watcher->told, node->wd, name);
+	name_set_take(&watcher->modified, node->wd, name);
+	tell_name(watcher, AGENT_DELETED, node, name, mask & IN_ISDIR);
+	if (mask & IN_ISDIR)
+		watched_tree_forget(
+			&watcher->tree, dir_tree_child(&watcher->tree.dirs, node, name));
+}
+
+/* Reads more events behind those that are there, waiting so long for the first. */
+static void read_events(struct watcher *watcher, int timeout_ms)
+{
+	struct pollfd pollfd = {.fd = watcher->inotify, .events = POLLIN};
+	ssize_t n;
+
+	if (watcher->at > 0) {
+		memmove(watcher->events, watcher->events + watcher->at, watcher->len - watcher->at);
+		watcher->len -= watcher->at;
+		watcher->at = 0;
+	}
+	if (EVENTS_LEN - watcher->len < EVENT_MAX || poll(&pollfd, 1, timeout_ms) <= 0)
+		return;
+	n = read(watcher->inotify, watcher->events + watcher->len, EVENTS_LEN - watcher->len);
+	if (n > 0)
+		watcher->len += (size_t)n;
+}
+
+static struct inotify_event *event_at(struct watcher *watcher, size_t at)
+{
+	return (struct inotify_event *)(void *)(watcher->events + at);
+}
+
+static struct inotify_event *find_pair(struct watcher *watcher, uint32_t cookie)
+{
+	size_t at = watcher->at;
+
+	while (at < watcher->len) {
+		struct inotify_event *event = event_at(watcher, at);
+
+		if ((event->mask & IN_MOVED_TO) && event->cookie == cookie)
+			return event;
+		at += sizeof(*event) + event->len;
+	}
+	return NULL;
+}
+
+/*
+ * The other half of a rename. The kernel queues it right behind the first, but for events that
+ * happen at the same moment; so it is worth waiting for only if nothing has come behind the first.
+ */
+static struct inotify_event *await_pair(struct watcher *watcher, uint32_t cookie)
+{
+	struct inotify_event *event = find_pair(watcher, cookie);
+
+	if (event)
+		return event;
+	read_events(watcher, watcher->at == watcher->len ? PAIR_MS : 0);
+	return find_pair(watcher, cookie);
+}
+
+static void tell_moved(struct watcher *watcher, const struct dir_node *from, const char *name,
+	const struct dir_node *node, const char *new_name, bool is_directory)
+{
+	char path[AGENT_PATH_MAX], to[AGENT_PATH_MAX];
+
+	if (dir_tree_path(node, new_name, to) < 0)
+		tell_name(watcher, AGENT_DELETED, from, name, is_directory);
+	else if (dir_tree_path(from, name, path) < 0)
+		tell_name(watcher, AGENT_CREATED, node, new_name, is_directory);
+	else
+		tell(watcher, AGENT_MOVED, kind_at(watcher, to, is_directory), path, to);
+}
+
+static void handle_moved(struct watcher *watcher, struct dir_node *from, const char *name,
+	struct dir_node *to, const char *new_name, uint32_t mask)
+{
+	struct dir_node *moved = dir_tree_child(&watcher->tree.dirs, from, name);
+	struct dir_node *replaced = dir_tree_child(&watcher->tree.dirs, to, new_name);
+
+	/* Written and then moved: in this order. */
+	if (name_set_take(&watcher->modified, from->wd, name))
+		tell_name(watcher, AGENT_MODIFIED, from, name, mask & IN_ISDIR);
+	name_set_take(&watcher->modified, to->wd, new_name);
+	name_set_take(&watcher->told, from->wd, name);
+	name_set_take(&watcher->told, to->wd, new_name);
+	tell_moved(watcher, from, name, to, new_name, mask & IN_ISDIR);
+	if (!(mask & IN_ISDIR))
+		return;
+	if (moved && moved != replaced && !dir_tree_is_within(to, moved)) {
+		/* Before it is left out: what is below it may have been moved away first. */
+		dir_tree_move(&watcher->tree.dirs, moved, to, new_name);
+		if (replaced && !dir_tree_is_within(to, replaced))
+			watched_tree_forget(&watcher->tree, replaced);
+	}
+	watched_tree_follow(&watcher->tree, to, new_name);
+}
+
+/* The first half of a rename. The event's own memory may move meanwhile. */
+static void handle_moved_from(
+	struct watcher *watcher, struct dir_node *from, const struct inotify_event *event)
+{
+	uint32_t mask = event->mask;
+	char name[NAME_MAX + 1];
+	struct inotify_event *pair;
+	struct dir_node *to;
+
+	strcpy(name, name_of(event));
+	pair = await_pair(watcher, event->cookie);
+	to = pair ? dir_tree_find(&watcher->tree.dirs, pair->wd) : NULL;
+	if (!to) {
+		handle_deleted(watcher, from, name, mask);
+		return;
+	}
+	pair->mask = 0; /* done */
+	handle_moved(watcher, from, name, to, name_of(pair), mask);
+}
+
+/* About a directory itself; whoever watches the one around it has heard of it there. */
+static void handle_self(struct watcher *watcher, struct dir_node *node, uint32_t mask)
+{
+	bool is_root = node == watcher->tree.dirs.root;
+
+	if (mask & (IN_IGNORED | IN_UNMOUNT)) {
+		watcher->is_gone |= is_root;
+		watched_tree_forget(&watcher->tree, node);
+	} else if (is_root && (mask & IN_MOVE_SELF)) {
+		check_path(watcher);
+	} else if (is_root && (mask & IN_ATTRIB)) {
+		put_off(watcher, node->wd, "");
+	}
+}
+
+static void handle_overflow(struct watcher *watcher)
+{
+	watcher->has_lost = true;
+	name_set_fini(&watcher->told);
+	name_set_fini(&watcher->modified);
+	check_path(watcher);
+	if (!watcher->is_file)
+		watched_tree_synchronize(&watcher->tree, false);
+}
+
+static void handle_event(struct watcher *watcher, const struct inotify_event *event)
+{
+	struct dir_node *node = dir_tree_find(&watcher->tree.dirs, event->wd);
+	const char *name = name_of(event);
+	uint32_t mask = event->mask;
+
+	if (mask & IN_Q_OVERFLOW) {
+		handle_overflow(watcher);
+	} else if (event->wd == watcher->parent_wd) {
+		handle_parent(watcher, mask, name);
+	} else if (!node) {
+		return; /* of one that was let go */
+	} else if (!name[0]) {
+		handle_self(watcher, node, mask);
+	} else if (mask & (IN_CREATE | IN_MOVED_TO)) {
+		handle_created(watcher, node, name, mask);
+	} else if (mask & IN_DELETE) {
+		handle_deleted(watcher, node, name, mask);
+	} else if (mask & IN_MOVED_FROM) {
+		handle_moved_from(watcher, node, event);
+	} else if (mask & IN_CLOSE_WRITE) {
+		name_set_take(&watcher->modified, node->wd, name);
+		tell_name(watcher, AGENT_MODIFIED, node, name, false);
+	} else if (mask & (IN_MODIFY | IN_ATTRIB)) {
+		put_off(watcher, node->wd, name);
+	}
+}
+
+static void handle_events(struct watcher *watcher)
+{
+	while (watcher->at < watcher->len && !watcher->is_gone && watcher->dialog->failure == 0) {
+		struct inotify_event *event = event_at(watcher, watcher->at);
+
+		/* Passed by first: whoever looks for the other half of a rename reads on. */
+		watcher->at += sizeof(*event) + event->len;
+		handle_event(watcher, event);
+	}
+}
+
+/* --- the loop --- */
+
+/* Tells what was put off and is due. */
+static void tell_due(struct watcher *watcher, uint64_t now_ms, bool is_quiet)
+{
+	const struct name_entry *entry;
+
+	while ((entry = name_set_oldest(&watcher->modified)) && entry->due_ms <= now_ms) {
+		tell_modified(watcher, entry->wd, entry->name);
+		name_set_take(&watcher->modified, entry->wd, entry->name);
+	}
+	/* While events wait, one of them may be the second word about a name that was told. */
+	while (is_quiet && (entry = name_set_oldest(&watcher->told)) && entry->due_ms <= now_ms)
+		name_set_take(&watcher->told, entry->wd, entry->name);
+	if (watcher->absent_ms && watcher->absent_ms <= now_ms && is_quiet)
+		check_absent(watcher);
+}
+
+static int patience_ms(const struct watcher *watcher)
+{
+	const struct name_entry *modified = name_set_oldest(&watcher->modified);
+	const struct name_entry *told = name_set_oldest(&watcher->told);
+	uint64_t now_ms = clock_steady_ms();
+	uint64_t due_ms = UINT64_MAX;
+
+	if (watcher->tree.is_stale)
+		due_ms = watcher->sync_ms;
+	if (modified && modified->due_ms < due_ms)
+		due_ms = modified->due_ms;
+	if (told && told->due_ms < due_ms)
+		due_ms = told->due_ms;
+	if (watcher->absent_ms && watcher->absent_ms < due_ms)
+		due_ms = watcher->absent_ms;
+	if (due_ms == UINT64_MAX)
+		return -1;
+	return due_ms <= now_ms ? 0 : (int)(due_ms - now_ms);
+}
+
+/* Until the daemon closes the channel, or what is watched is gone. */
+static void run(struct watcher *watcher)
+{
+	struct pollfd fds[] = {
+		{.fd = watcher->inotify, .events = POLLIN},
+		{.fd = watcher->dialog->fd, .events = POLLIN | POLLRDHUP},
+	};
+
+	check_path(watcher);
+	while (!watcher->is_gone && dialog_flush(watcher->dialog) == 0) {
+		bool is_quiet;
+
+		if (poll(fds, array_len(fds), patience_ms(watcher)) < 0 && errno != EINTR)
+			return;
+		if (fds[1].revents)
+			return;
+		is_quiet = !fds[0].revents;
+		if (!is_quiet) {
+			read_events(watcher, 0);
+			handle_events(watcher);
+		} else if (watcher->tree.is_stale && watcher->sync_ms <= clock_steady_ms()) {
+			watched_tree_synchronize(&watcher->tree, true);
+			watcher->sync_ms = clock_steady_ms() + SYNC_MS;
+		}
+		tell_due(watcher, clock_steady_ms(), is_quiet);
+		/* Last: whoever hears it looks at the tree, and all of that is watched by now. */
+		if (watcher->has_lost || watcher->tree.is_full)
+			tell(watcher, AGENT_CHANGE_LOST, AGENT_FILE_NONE, "", "");
+		watcher->has_lost = watcher->tree.is_full = false;
+	}
+	if (watcher->is_gone)
+		tell(watcher, AGENT_CHANGE_GONE, AGENT_FILE_NONE, "", "");
+}
+
+/* --- the beginning --- */
+
+/* Finds what is to be watched, through a symbolic link if it is one. */
+static int locate(struct watcher *watcher, const char *path, struct stat *ret_stat)
+{
+	auto_(path_place_fini) struct path_place place = PATH_PLACE_INIT;
+	int r;
+
+	if (path[strspn(path, "/")] == '\0') {
+		watcher->root = path_open(AT_FDCWD, "/", O_PATH | O_DIRECTORY, 0);
+	} else {
+		r = path_locate_target(path, &place);
+		if (r < 0)
+			return r;
+		if (place.missing[0])
+			return -ENOENT;
+		watcher->root = path_open(place.dir, place.name, O_PATH | O_NOFOLLOW, 0);
+		watcher->parent = take_fd(&place.dir);
+		strcpy(watcher->name, place.name);
+	}
+	if (watcher->root < 0)
+		return watcher->root;
+	return fstat(watcher->root, ret_stat) < 0 ? -errno : 0;
+}
+
+static int watch_parent(struct watcher *watcher, const struct stat *stat)
+{
+	watcher->is_file = !S_ISDIR(stat->st_mode);
+	if (watcher->parent < 0)
+		return 0;
+	watcher->parent_wd = watched_tree_watch(
+		watcher->inotify, watcher->parent, watcher->is_file ? FILE_MASK : PARENT_MASK);
+	return watcher->parent_wd < 0 ? watcher->parent_wd : 0;
+}
+
+static int watch_tree(struct watcher *watcher, const struct stat *stat, bool is_recursive)
+{
+	if (watcher->is_file)
+		return 0;
+	watcher->tree = (struct watched_tree){
+		.inotify = watcher->inotify,
+		.root = watcher->root,
+		.foreign_wd = watcher->parent_wd,
+		.is_recursive = is_recursive,
+		.found = tell_found,
+		.is_wanted = is_wanted,
+		.arg = watcher,
+	};
+	return watched_tree_open(&watcher->tree, stat);
+}
+
+static void watcher_fini(struct watcher *watcher)
+{
+	fd_close(watcher->inotify);
+	fd_close(watcher->root);
+	fd_close(watcher->parent);
+	watched_tree_close(&watcher->tree);
+	name_set_fini(&watcher->modified);
+	name_set_fini(&watcher->told);
+	free(watcher);
+}
+
+static void watcher_finip(struct watcher **watcher)
+{
+	watcher_fini(*watcher);
+}
+
+static struct watcher *make_watcher(struct dialog *dialog)
+{
+	struct watcher *watcher = mem_new(sizeof(*watcher));
+
+	watcher->dialog = dialog;
+	watcher->parent = watcher->root = watcher->parent_wd = -1;
+	watcher->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (watcher->inotify < 0)
+		watcher->inotify = -errno;
+	watcher->modified.max = MODIFIED_MAX;
+	watcher->told.max = TOLD_MAX;
+	return watcher;
+}
+
+int file_watch(struct dialog *dialog, const struct payload_file *request)
+{
+	auto_(watcher_finip) struct watcher *watcher = make_watcher(dialog);
+	struct stat stat;
+	int r;
+
+	if (watcher->inotify < 0)
+		return watcher->inotify;
+	r = locate(watcher, request->path, &stat);
+	if (r == 0)
+		r = watch_parent(watcher, &stat);
+	if (r == 0)
+		r = watch_tree(watcher, &stat, request->flag);
+	if (r < 0)
+		return r;
+	dialog_put_answer(dialog, &stat, 0, "");
+	run(watcher);
+	return 0;
+}
