@@ -46,6 +46,7 @@ struct api_doc {
 	const char *answer;	   /* schema name, media type, or NULL for an empty answer */
 	const char *also;	   /* further statuses of success: "206 304", or NULL */
 	const char *also_answer;   /* their schema, if it is another */
+	const char *description;   /* what the summary has no room for, or NULL */
 };
 
 /* The owner that a request acts for. */

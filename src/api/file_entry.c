@@ -15,6 +15,11 @@ static const char *const type_names[] = {
 	[AGENT_FILE_OTHER] = "other",
 };
 
+const char *file_entry_type(enum agent_file_kind kind)
+{
+	return type_names[kind];
+}
+
 json_t *file_entry_to_json(const char *path, const struct channel_answer *answer)
 {
 	const char *name = strrchr(path, '/');
@@ -27,7 +32,7 @@ json_t *file_entry_to_json(const char *path, const struct channel_answer *answer
 	snprintf(mode, sizeof(mode), "%04o", answer->file.mode & 07777);
 	text_set(entry, "name", (const uint8_t *)name, strlen(name));
 	text_set(entry, "path", (const uint8_t *)path, strlen(path));
-	json_object_set_new(entry, "type", json_string(type_names[answer->file.kind]));
+	json_object_set_new(entry, "type", json_string(file_entry_type(answer->file.kind)));
 	json_object_set_new(entry, "size", json_integer((json_int_t)answer->file.size));
 	json_object_set_new(entry, "mode", json_string(mode));
 	json_object_set_new(entry, "uid", json_integer(answer->file.uid));

@@ -8,6 +8,9 @@
 
 #define FILE_ENTRY_TAG_LEN 64
 
+/* "file", "dir", "symlink", "other", or "none". */
+const char *file_entry_type(enum agent_file_kind kind);
+
 /* name, path, type, size, mode, modified_at, target. */
 json_t *file_entry_to_json(const char *path, const struct channel_answer *answer);
 

@@ -59,6 +59,9 @@ HANDLER(files_move);
 HANDLER(archives_unpack);
 HANDLER(archives_pack);
 
+/* watches.c */
+HANDLER(watches_open);
+
 /* The bodies they take. */
 extern const struct fields processes_stdin_fields;
 extern const struct fields processes_signal_fields;

@@ -117,6 +117,8 @@ static json_t *operation_of(const struct route *route)
 		operation_id(route), "summary", doc->summary, "tags", doc->tag, "parameters",
 		parameters_of(route, doc), "responses", responses_of(doc));
 
+	if (doc->description)
+		json_object_set_new(operation, "description", json_string(doc->description));
 	if (doc->body)
 		json_object_set_new(operation, "requestBody",
 			json_pack("{s:{s:{s:o}}}", "content", "application/json", "schema",

@@ -85,6 +85,30 @@ static const struct api_parameter files_list_query[] = {
 	{"cursor", STRING, "next_cursor of the page before.", false},
 };
 
+static const struct api_parameter watch_query[] = {
+	PATH_ROW,
+	{"recursive", BOOLEAN, "Whether all directories below are watched too.", false},
+};
+
+#define WATCH_TEXT                                                                                 \
+	"Server-sent events; the id of each is one more than that of the one before. `ready` "     \
+	"{path}: everything is watched from here on, and a listing made now misses nothing. "      \
+	"`created`, `modified`, `deleted` {path, type}; `moved` {path, to, type}; type is file, "  \
+	"dir, symlink or other (of what was deleted: file or dir). `overflow` {}: changes were "   \
+	"too many or were not read fast enough, and some were missed; list again. `gone` {path}: " \
+	"what was watched is not there any more, or the sandbox ended; the last event. Paths "     \
+	"are absolute; one that is not UTF-8 comes as path_base64 (to_base64).\n\n"                \
+	"A file is modified when a program closes it after writing, when its mode, owner or "      \
+	"times change, and at most about seven times a second while it is kept open and "          \
+	"written. A rename within the watched directories is `moved`, also one that replaces "     \
+	"something: an editor or `sed -i` that writes a new file and renames it over the old "     \
+	"one is seen as `moved` to the old name. A rename into them is `created`, out of them "    \
+	"`deleted`. What is in a directory that is made or moved in comes as `created` too. If "   \
+	"path is a file, whatever replaces it is `modified`, and it is gone when it has been "     \
+	"missing for half a second. If path is a symbolic link, it is followed; links below it "   \
+	"are not, and neither are file systems that the kernel makes up, such as /proc. A watch "  \
+	"counts as a use of the sandbox when it is opened, not while it is open."
+
 #define ONE	"/v1/sandboxes/{id}"
 #define PROCESS ONE "/processes/{process}"
 #define EVENTS	"text/event-stream"
@@ -203,6 +227,9 @@ static const struct route table[] = {
 	{"POST", ONE "/files/move", files_move, ROUTE_BODY,
 		DOC("Rename or move", "files", .body = &files_move_fields, .status = 200,
 			.answer = "File")},
+	{"GET", ONE "/files/watch", watches_open, 0,
+		DOC("Follow what happens to files", "files", QUERY(watch_query), .status = 200,
+			.answer = EVENTS, .description = WATCH_TEXT)},
 	{"PUT", ONE "/files/archive", archives_unpack, ROUTE_RAW_BODY,
 		DOC("Unpack a tar or tar.gz into a directory", "files", QUERY(path_query),
 			.raw_body = TAR, .status = 200, .answer = "Unpacked")},

@@ -73,7 +73,7 @@ test('every promised route of sandboxes, exec, files and stats is listed', () =>
     'GET /v1/sandboxes', 'POST /v1/sandboxes', 'POST /v1/sandboxes/ensure', `GET ${one}`, `PATCH ${one}`, `DELETE ${one}`,
     ...['start', 'stop', 'pause', 'resume', 'reset', 'purge', 'exec'].map((verb) => `POST ${one}/${verb}`), `GET ${one}/stats`,
     ...['GET', 'PUT', 'DELETE', 'HEAD'].map((method) => `${method} ${one}/files`), `GET ${one}/files/list`, `GET ${one}/files/stat`,
-    `POST ${one}/files/mkdir`, `POST ${one}/files/move`, `GET ${one}/files/archive`, `PUT ${one}/files/archive`,
+    `POST ${one}/files/mkdir`, `POST ${one}/files/move`, `GET ${one}/files/watch`, `GET ${one}/files/archive`, `PUT ${one}/files/archive`,
   ];
   assert.deepEqual(promised.filter((name) => !listed.has(name)), []);
 });

@@ -12,15 +12,20 @@
 #include "core/process.h"
 #include "core/roll.h"
 #include "core/sandbox_state.h"
+#include "core/scribe.h"
 #include "wire/agent.h"
 #include "wire/pack.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
+#include <semaphore.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -76,12 +81,26 @@ static int list(struct driver *driver, bool stored, const char *after,
 
 static const struct driver_ops ops = {.name = "fuzz", .start = start, .stats = stats, .list = list};
 
+static char logs_path[] = "/tmp/sandlot-fuzz-XXXXXX";
+
+static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+	(void)st;
+	(void)type;
+	(void)at;
+	return remove(path);
+}
+
+static void remove_logs(void)
+{
+	nftw(logs_path, remove_entry, 8, FTW_DEPTH | FTW_PHYS);
+}
+
 static void open_world(void)
 {
 	struct engine_config config = {.driver = &world.driver,
 		.output_max = OUTPUT_LOG_MIN_BYTES,
 		.process_history = 10};
-	char dir[] = "/tmp/sandlot-fuzz-XXXXXX";
 	struct sandbox_record draft;
 	struct err err;
 
@@ -89,9 +108,9 @@ static void open_world(void)
 	world.driver.ops = &ops;
 	sandbox_record_init(&draft);
 	draft.idle_timeout_s = draft.lifetime_s = SANDBOX_NO_LIMIT;
-	if (!mkdtemp(dir))
+	if (!mkdtemp(logs_path) || atexit(remove_logs) != 0)
 		abort();
-	config.logs_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	config.logs_fd = open(logs_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (store_open(":memory:", &config.store, &err) < 0 ||
 		engine_open(&config, &world.engine, &err) < 0 ||
 		sandbox_create(world.engine, &draft, &world.sandbox, &err) < 0)
@@ -162,6 +181,23 @@ static void drain(void)
 		;
 }
 
+static void post(void *arg)
+{
+	sem_post(arg);
+}
+
+/* The end of a kept one is written, and then reported, by the scribe. */
+static void await_scribe(void)
+{
+	sem_t done;
+
+	sem_init(&done, 0, 0);
+	scribe_put(world.engine->scribe, post, &done);
+	while (sem_wait(&done) < 0)
+		;
+	sem_destroy(&done);
+}
+
 /* Hands over one frame after the other; those that are not of the command name one that is not known. */
 static void play(const uint8_t *data, size_t size, uint32_t id)
 {
@@ -208,6 +244,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		abort();
 	play(data, size, world.sandbox->next_process);
 	roll_end_all(world.sandbox, &(struct termination){.reason = END_AGENT_LOST});
+	await_scribe();
 	assert(heard.ends == 1 && heard.is_released);
 	assert(!process_log(process) || output_log_end(process_log(process)) == heard.output);
 	process_unref(process);
