@@ -30,6 +30,7 @@ const struct command *const command_table[] = {
 	&cmd_stop,
 	&cmd_version,
 	&cmd_wait,
+	&cmd_watch,
 	NULL,
 };
 

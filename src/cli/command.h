@@ -86,3 +86,4 @@ extern const struct command cmd_stats;
 extern const struct command cmd_stop;
 extern const struct command cmd_version;
 extern const struct command cmd_wait;
+extern const struct command cmd_watch;

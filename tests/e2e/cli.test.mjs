@@ -16,7 +16,7 @@ import { until } from './lib/wait.mjs';
 
 const { instance, api, finish } = await suite('cli');
 const { urlEnv, sandlot, ok, json, created } = commandLine(instance);
-const COMMANDS = ['run', 'create', 'ls', 'inspect', 'exec', 'shell', 'attach', 'ps', 'logs', 'wait', 'kill', 'cp', 'start', 'stop', 'pause', 'resume', 'reset', 'rm', 'purge', 'stats', 'doctor', 'version', 'shutdown', 'completion'];
+const COMMANDS = ['run', 'create', 'ls', 'inspect', 'exec', 'shell', 'attach', 'ps', 'logs', 'wait', 'kill', 'cp', 'start', 'stop', 'pause', 'resume', 'reset', 'rm', 'purge', 'stats', 'watch', 'doctor', 'version', 'shutdown', 'completion'];
 
 test('run prints what the command prints and removes its sandbox', async () => {
   const before = (await api.all()).length;
