@@ -22,6 +22,8 @@
 /* Descriptors that commands never get, so that links and file requests always find one. */
 #define FDS_RESERVED 96
 
+#define PIPE_BYTES (256 * 1024)
+
 /* How often what did not work at once is tried again. */
 #define TICK_MS 20
 
@@ -222,6 +224,9 @@ static int open_pipe(const struct job_table *table, const struct payload_exec *e
 	*theirs = ends[is_input ? 0 : 1];
 	if ((rlim_t)ends[1] + FDS_RESERVED > table->base.files.rlim_max)
 		return -EMFILE;
+	/* Fewer and larger reads of a command that writes much. If it is refused, so be it. */
+	if (!is_input)
+		(void)fcntl(*ours, F_SETPIPE_SZ, PIPE_BYTES);
 	if (exec->uid != table->base.uid && fchown(*theirs, exec->uid, exec->gid) < 0)
 		return -errno;
 	return fcntl(*ours, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;

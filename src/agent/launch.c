@@ -32,9 +32,6 @@
 /* The child never returns: AddressSanitizer would keep its frames poisoned for the agent. */
 #define in_child __attribute__((no_sanitize("address", "undefined")))
 
-/* Pages that are not touched cost nothing: neither time now nor memory ever after. */
-#define not_cleared __attribute__((uninitialized))
-
 /* Lives on the agent's stack, seen by both; the child writes stage and errnum when it fails. */
 struct shared {
 	const struct launch_base *base;

@@ -17,7 +17,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define PIECE_MAX    (16u * 1024)
+#define PIECE_MAX    (32u * 1024)
 #define EVENT_MAX    (PIECE_MAX * 6 + 4096)
 #define HEARTBEAT_MS 15000
 
@@ -128,7 +128,7 @@ static void put_piece(
 /* What comes next, into `out`; whether there was anything. */
 static bool produce(struct feed *feed)
 {
-	uint8_t data[sizeof(feed->carry) + PIECE_MAX];
+	uint8_t data[sizeof(feed->carry) + PIECE_MAX] not_cleared;
 	struct output_piece piece = {.kind = OUTPUT_NONE};
 	/* Looked at first: all that was written before the end is in the log by then. */
 	bool has_ended = feed->has_ended;

@@ -10,6 +10,9 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+/* For a large array that is written before it is read: clearing it would cost more than its use. */
+#define not_cleared __attribute__((uninitialized))
+
 #define must_check	  __attribute__((warn_unused_result))
 #define auto_(destructor) __attribute__((cleanup(destructor)))
 #define auto_free	  auto_(mem_freep)

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define LINK_OUT_MAX (4u << 20)
-#define READ_SIZE    (64u << 10)
+#define READ_SIZE    (128u << 10)
 
 /* What could not be sent at once, in order; a descriptor goes with the first byte of its frame. */
 struct chunk {
@@ -223,7 +223,7 @@ static int take_bytes(struct link *link, const uint8_t *data, size_t len)
 
 static int read_some(struct link *link)
 {
-	uint8_t data[READ_SIZE];
+	uint8_t data[READ_SIZE] not_cleared;
 	/* Plain recv: descriptors that a hostile agent sends along are dropped by the kernel. */
 	ssize_t n = recv(link->fd, data, sizeof(data), MSG_DONTWAIT);
 

@@ -35,7 +35,7 @@
 #define AGENT_DOWN_MAX	    (1280u * 1024) /* payload of a frame to the agent */
 #define AGENT_UP_MAX	    (128u * 1024)  /* payload of a frame from the agent */
 #define AGENT_OUTPUT_WINDOW (256u * 1024)
-#define AGENT_OUTPUT_CHUNK  (32u * 1024) /* most bytes in one AGENT_OUTPUT */
+#define AGENT_OUTPUT_CHUNK  (64u * 1024) /* most bytes in one AGENT_OUTPUT */
 #define AGENT_STDIN_WINDOW  (64u * 1024)
 #define AGENT_ARGS_MAX	    4096 /* arguments, and environment strings, of one command */
 #define AGENT_PATH_MAX	    4096 /* with its NUL */

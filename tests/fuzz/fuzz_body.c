@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JSON bodies, through the strict reader and the tables of what is served. */
-#include "api/command.h"
+#include "api/command_body.h"
 #include "api/fields.h"
 #include "api/handlers.h"
 #include "api/sandbox_body.h"
@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(json_is_object(object));
 	check(&sandbox_body_fields, object);
 	check(&sandbox_patch_fields, object);
-	check(&command_fields, object);
+	check(&command_body_fields, object);
 	check(&processes_stdin_fields, object);
 	check(&processes_signal_fields, object);
 	check(&processes_resize_fields, object);

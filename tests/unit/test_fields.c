@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/command.h"
+#include "api/command_body.h"
 #include "api/fields.h"
 #include "api/handlers.h"
 #include "api/sandbox_body.h"
@@ -425,7 +425,7 @@ static void an_exec_body_is_checked(void **state)
 		"{\"command\":\"x\",\"env\":{\"A B\":\"\"}}", "{\"cmd\":\"x\"}", NULL};
 
 	(void)state;
-	assert_verdicts(&command_fields, good, bad);
+	assert_verdicts(&command_body_fields, good, bad);
 }
 
 int main(void)

@@ -248,6 +248,7 @@ static void a_hello_that_counts_wrong_ends_the_link(void **state)
 /* Nothing may be gained by saying more after the end than the protocol has. */
 static void words_after_the_end_change_nothing(void **state)
 {
+	struct process_record record;
 	struct stage stage;
 
 	stage_init(&stage, *state);
@@ -256,9 +257,16 @@ static void words_after_the_end_change_nothing(void **state)
 	say_exited(&stage, 1 << 8, 0);
 	heard_wait(&stage.heard, has_ended);
 	say_exited(&stage, 2 << 8, 0);
+	say_text(&stage, 0, 1, "more");
 	say_survivors(&stage, 0);
 	say_survivors(&stage, 0);
 	expect_forget(&stage);
+	stage_await_unlisted(&stage);
+	assert_int_equal(output_log_end(process_log(stage.process)), 0);
+	assert_true(stage_row(&stage, &record));
+	assert_int_equal(record.exit_code, 1);
+	assert_int_equal(record.output_bytes, 0);
+	process_record_fini(&record);
 	stage_fini(&stage, true);
 }
 
