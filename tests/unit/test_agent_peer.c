@@ -517,7 +517,8 @@ void peer_wait_for_output(struct peer *peer, struct peer_result *result, size_t 
 
 void peer_wait_for_text(struct peer *peer, struct peer_result *result, const char *text)
 {
-	while (!memmem(result->out.data, result->out.len, text, strlen(text))) {
+	while (result->out.len == 0 ||
+		!memmem(result->out.data, result->out.len, text, strlen(text))) {
 		assert_false(result->exited);
 		take_next(peer, result);
 	}
