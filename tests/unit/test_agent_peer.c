@@ -17,6 +17,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -26,6 +27,17 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+
+/* The kernel's counters as a v1 sandbox shows them, in files that a command can write. */
+static void play_counters(void)
+{
+	if (mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) < 0 ||
+		mount("none", "/sys/fs/cgroup", "tmpfs", 0, NULL) < 0 ||
+		system("cd /sys/fs/cgroup && mkdir memory pids && "
+		       "printf 'oom_kill_disable 0\nunder_oom 0\noom_kill 7\n' "
+		       ">memory/memory.oom_control && echo max 5 >pids/pids.events") != 0)
+		_exit(77);
+}
 
 /* The agent as the keeper would start it, but for the namespaces: orphans come to it too. */
 static void run_agent(int lifeline, int group)
@@ -122,6 +134,8 @@ static void start(struct peer *peer, unsigned long clone_flags, bool with_group)
 		if (read(ready[0], &byte, 1) != 0)
 			_exit(1);
 		close(ready[0]);
+		if (clone_flags & CLONE_NEWNS)
+			play_counters();
 		run_agent(ends[1], group);
 	}
 	if (clone_flags & CLONE_NEWUSER) {

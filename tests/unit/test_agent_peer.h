@@ -52,7 +52,10 @@ void peer_start(struct peer *peer);
 void peer_start_without_group(struct peer *peer);
 /* As PID 1 of a namespace of its own, as it is in a sandbox. */
 void peer_start_init(struct peer *peer);
-/* And with a mount table of its own; only for root. */
+/*
+ * And with a mount table of its own, in which the counters of memory and processes are ordinary files
+ * below /sys/fs/cgroup that stand at 7 and 5; only for root.
+ */
 void peer_start_with_mounts(struct peer *peer);
 /* Whether commands have groups; if not, says that what the test is about is not proven. */
 bool peer_has_groups(const struct peer *peer);
