@@ -41,8 +41,9 @@ struct session {
 	uint64_t held_until_ms; /* when a held back key is let go */
 	uint64_t offset;	/* of the next byte of output */
 	bool has_offset;
-	bool is_lost;  /* the connection, and the user was told */
-	bool has_left; /* by the keys */
+	bool is_started; /* on this connection: it takes what is typed */
+	bool is_lost;	 /* the connection, and the user was told */
+	bool has_left;	 /* by the keys */
 	json_t *result;
 };
 
@@ -81,7 +82,7 @@ static int on_start(struct session *s, const json_t *message, struct err *err)
 		return err_set(err, ERR_INTERNAL, "the daemon did not name the process");
 	snprintf(s->ref.process, sizeof(s->ref.process), "%s", name);
 	s->offset = (uint64_t)json_integer_value(from);
-	s->has_offset = true;
+	s->has_offset = s->is_started = true;
 	if (s->is_lost) {
 		s->is_lost = false;
 		return tell(s, "the connection is back", err);
@@ -157,6 +158,7 @@ static int connect_terminal(struct session *s, struct err *err)
 
 	if (!path)
 		return err_set(err, ERR_TOO_LARGE, "the user or directory is too long");
+	s->is_started = false;
 	r = websocket_client_open(s->client, path, PROTOCOL, on_message, s, &s->websocket, err);
 	if (r == 0)
 		patience_connected(&s->patience);
@@ -168,7 +170,7 @@ static int send_size(struct session *s, struct err *err)
 	struct terminal_size size = terminal_size();
 	char text[80];
 
-	if (!s->websocket)
+	if (!s->is_started)
 		return 0;
 	snprintf(text, sizeof(text), "{\"type\":\"resize\",\"cols\":%d,\"rows\":%d}", size.cols,
 		size.rows);
@@ -212,7 +214,7 @@ static int send_typed(struct session *s, struct err *err)
 
 	if (s->keys.is_holding && clock_steady_ms() >= s->held_until_ms)
 		detach_keys_release(&s->keys, &s->typed);
-	if (!s->websocket || s->typed.len == 0)
+	if (!s->is_started || s->typed.len == 0)
 		return 0;
 	for (size_t at = 0; at < s->typed.len && r == 0; at += TYPED_MAX) {
 		size_t len = s->typed.len - at < TYPED_MAX ? s->typed.len - at : TYPED_MAX;
@@ -263,10 +265,11 @@ static int converse(struct session *s, struct err *err)
 
 		if (s->result)
 			return SESSION_DONE;
-		if (r == 0)
-			r = wait_and_read(s, websocket_client_wait_ms(s->websocket), err);
+		/* Before the wait: what was typed while there was no connection waits for its start. */
 		if (r == 0)
 			r = send_typed(s, err);
+		if (r == 0)
+			r = wait_and_read(s, websocket_client_wait_ms(s->websocket), err);
 		if (r != 0)
 			return r;
 	}
@@ -296,6 +299,7 @@ static int pause_before_retry(struct session *s, int delay_ms, struct err *err)
 static int reconnect(struct session *s, int r, struct err *err)
 {
 	websocket_client_free(take_ptr(&s->websocket));
+	s->is_started = false;
 	while (r < 0) {
 		int delay_ms;
 		int paused;
