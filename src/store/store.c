@@ -25,7 +25,8 @@
 	" s.memory_bytes, s.disk_bytes, s.pids, s.env, s.ports, s.labels, s.network,"              \
 	" s.idle_timeout_s, s.lifetime_s, s.private, s.created_at, s.started_at, "                 \
 	"s.last_active_at,"                                                                        \
-	" s.expires_at, s.end_reason, s.end_signal, s.end_detail, s.error_message, w.slot"         \
+	" s.expires_at, s.end_reason, s.end_signal, s.end_detail, s.error_message,"                \
+	" s.end_cpu_us, s.end_peak_bytes, w.slot"                                                  \
 	" FROM sandboxes s JOIN workspaces w ON w.id = s.id "
 /* Those of a process, in the order of store_process.c. */
 #define P_COLUMNS                                                                                  \
