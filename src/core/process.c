@@ -557,8 +557,9 @@ bool process_claim_end(struct process *process, const struct process_end *end)
 }
 
 /* Forgets the oldest that ended, so that no sandbox fills the disk with its past. */
-static void forget_surplus(struct sandbox *sandbox)
+static void forget_surplus(const struct process *latest)
 {
+	struct sandbox *sandbox = latest->sandbox;
 	struct engine *engine = sandbox->engine;
 	uint32_t numbers[SURPLUS_MAX];
 	struct err err;
@@ -569,6 +570,9 @@ static void forget_surplus(struct sandbox *sandbox)
 	if (count <= 0 || sandbox_open_logs(sandbox, &logs_fd, &err) < 0)
 		return;
 	for (int i = 0; i < count; i++) {
+		/* Of those that ended in the same millisecond it may not look like the last. */
+		if (numbers[i] == latest->record.number)
+			continue;
 		if (store_process_delete(engine->config.store, sandbox->id, numbers[i], &err) < 0)
 			break;
 		output_log_remove(logs_fd, numbers[i]);
@@ -601,7 +605,7 @@ static void write_end(struct process *process)
 				err.message);
 		process_record_fini(&record);
 	}
-	forget_surplus(process->sandbox);
+	forget_surplus(process);
 }
 
 static void report_end(struct process *process)
@@ -626,7 +630,20 @@ void process_abandon(struct process *process)
 	const struct process_end leaving = {.exit_code = SHELL_SIGNAL_BASE + SIGKILL,
 		.how = {.reason = END_OPERATOR, .signal = SIGKILL}};
 
-	if (process_claim_end(process, &leaving))
+	struct alarm *timer = NULL;
+	bool is_ours;
+
+	/* The record stays as it is: it may be on its way to the database. */
+	pthread_mutex_lock(&process->lock);
+	is_ours = !process->ending;
+	if (is_ours) {
+		process->ending = true;
+		process->end = leaving;
+		timer = take_ptr(&process->timer);
+	}
+	pthread_mutex_unlock(&process->lock);
+	alarm_close(timer);
+	if (is_ours)
 		report_ended(process);
 	process_report_deserted(process);
 }
@@ -884,6 +901,11 @@ static void leave_list(void *arg)
 	process_unref(process);
 }
 
+void process_leave_later(struct process *process)
+{
+	scribe_put(process->sandbox->engine->scribe, leave_list, process_ref(process));
+}
+
 static int on_survivors(struct process *process, struct unpack *in)
 {
 	uint32_t count = unpack_u32(in);
@@ -896,7 +918,7 @@ static int on_survivors(struct process *process, struct unpack *in)
 	is_over = count == 0 && process->ending;
 	pthread_mutex_unlock(&process->lock);
 	if (is_over)
-		scribe_put(process->sandbox->engine->scribe, leave_list, process_ref(process));
+		process_leave_later(process);
 	return 0;
 }
 
@@ -934,6 +956,16 @@ static const struct {
 	{AGENT_EXITED, on_exited},
 };
 
+static bool is_ending(struct process *process)
+{
+	bool ending;
+
+	pthread_mutex_lock(&process->lock);
+	ending = process->ending;
+	pthread_mutex_unlock(&process->lock);
+	return ending;
+}
+
 int process_frame(struct sandbox *sandbox, const struct frame *frame)
 {
 	struct unpack in = UNPACK_INIT(frame->payload, frame->len);
@@ -954,7 +986,9 @@ int process_frame(struct sandbox *sandbox, const struct frame *frame)
 	/* One that was given up on, or belonged to a daemon before us. */
 	if (!process)
 		return 0;
-	r = takers[i].take(process, &in);
+	/* Its end was told: all that can follow is that the last survivor is gone. */
+	r = frame->kind == AGENT_SURVIVORS || !is_ending(process) ? takers[i].take(process, &in)
+								  : 0;
 	process_unref(process);
 	return r;
 }

@@ -68,6 +68,9 @@ void process_abandon(struct process *process);
 /* Drops it from the list, with the list's reference. */
 void process_unlist(struct process *process);
 
+/* Nobody of an ended one is left: that is written down, and it goes off the list. */
+void process_leave_later(struct process *process);
+
 /* Reports that nobody of it is left, to those who asked for that. */
 void process_report_deserted(struct process *process);
 

@@ -196,12 +196,6 @@ static int recall(struct sandbox *sandbox, struct link *link, const struct proce
 		process->offset = output_log_end(process->log);
 		process->record.output_bytes = process->consumed = process->acked = process->offset;
 	}
-	if (r == 0 && record->timeout_ms > 0 && !process->ending) {
-		uint64_t age = age_ms > 0 ? (uint64_t)age_ms : 0;
-
-		r = process_start_timer(
-			process, age < record->timeout_ms ? record->timeout_ms - age : 0, err);
-	}
 	if (r < 0) {
 		process_unref(process);
 		return r;
@@ -256,7 +250,20 @@ static void give_up_lost(struct process *process)
 	if (process_claim_end(process, &how))
 		scribe_put(process->sandbox->engine->scribe, conclude_lost, process_ref(process));
 	else
-		process_unlist(process);
+		process_leave_later(process);
+}
+
+/* Not before the agent has said hello: it may be due at once, and then it sends a signal. */
+static void resume_timer(struct process *process)
+{
+	uint64_t age = (clock_steady_us() - process->started_us) / 1000;
+	uint64_t timeout_ms = process->record.timeout_ms;
+	struct err err;
+
+	if (timeout_ms > 0 &&
+		process_start_timer(process, age < timeout_ms ? timeout_ms - age : 0, &err) < 0)
+		log_error("process p%u of sandbox %s has no timeout: %s", process->record.number,
+			process->sandbox->id, err.message);
 }
 
 static void note_known(struct sandbox *sandbox, struct link *link, uint32_t number)
@@ -272,8 +279,10 @@ static void note_known(struct sandbox *sandbox, struct link *link, uint32_t numb
 		return;
 	}
 	process->is_known = true;
-	if (process->log && !process->ending)
+	if (!process->ending) {
 		process_send_ack(process, process->offset);
+		resume_timer(process);
+	}
 	process_unref(process);
 }
 

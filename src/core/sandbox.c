@@ -847,10 +847,11 @@ static int purge(struct sandbox *sandbox, struct err *err)
 		return r;
 	r = driver->ops->clean(driver, sandbox->id, sandbox->record.slot,
 		DRIVER_PART_ALL | DRIVER_PART_WORKSPACE, err);
-	if (r == 0)
-		r = forget(sandbox, store_workspace_delete, err);
+	/* Before the id is free: a new sandbox of it must not find what the old one wrote. */
 	if (r == 0)
 		engine_remove_logs(sandbox->engine, sandbox->id);
+	if (r == 0)
+		r = forget(sandbox, store_workspace_delete, err);
 	else if (!sandbox->gone && forget(sandbox, store_sandbox_delete, &ignored) < 0)
 		log_error("sandbox %s: %s", sandbox->id, ignored.message);
 	if (sandbox->gone)

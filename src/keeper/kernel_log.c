@@ -35,11 +35,25 @@ static int read_after(const char *from, const char *key, unsigned long *ret_numb
 	return end == at ? -EINVAL : 0;
 }
 
+/* "3,949,4072414091,-;Memory cgroup out of memory: Killed process ...": the text of a record of that kind. */
+static const char *find_message(const char *line)
+{
+	static const char *const heads[] = {
+		"Memory cgroup out of memory: Killed process ", "Out of memory: Killed process "};
+	const char *text = strchr(line, ';');
+
+	for (size_t i = 0; text && i < sizeof(heads) / sizeof(heads[0]); i++) {
+		if (strncmp(text + 1, heads[i], strlen(heads[i])) == 0)
+			return text + 1;
+	}
+	return NULL;
+}
+
 /* "...Killed process 123 (NAME) total-vm:1kB, anon-rss:2kB, ..., UID:1001000 pgtables:...": the name may
  * hold anything, so its end is looked for from behind. */
 int kernel_log_parse(const char *line, uint32_t *ret_uid, char victim[KERNEL_LOG_VICTIM_MAX])
 {
-	const char *killed = strstr(line, "Killed process ");
+	const char *killed = find_message(line);
 	const char *name = killed ? strchr(killed, '(') : NULL;
 	const char *end = NULL;
 	unsigned long uid, kib;

@@ -83,8 +83,9 @@ static const char *const queries[Q_COUNT] = {
 		"SELECT " P_COLUMNS " FROM processes WHERE sandbox = ?1 AND (?2 = 0 OR ended_at = 0"
 		" OR survivors > 0) ORDER BY number",
 	[Q_PROCESS_LAST] = "SELECT max(number) FROM processes WHERE sandbox = ?1",
-	[Q_PROCESS_SURPLUS] = "SELECT number FROM processes WHERE sandbox = ?1 AND ended_at > 0 AND"
-			      " survivors = 0 ORDER BY number DESC LIMIT ?2 OFFSET ?3",
+	[Q_PROCESS_SURPLUS] =
+		"SELECT number FROM processes WHERE sandbox = ?1 AND ended_at > 0 AND"
+		" survivors = 0 ORDER BY ended_at DESC, number DESC LIMIT ?2 OFFSET ?3",
 	/* One that had ended before keeps its end, but nobody of it is left. */
 	[Q_PROCESS_END_ALL] =
 		"UPDATE processes SET survivors = 0,"
