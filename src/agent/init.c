@@ -4,6 +4,7 @@
 #include "agent/helper.h"
 #include "agent/job.h"
 #include "agent/lineage.h"
+#include "agent/machine.h"
 #include "agent/payload.h"
 #include "agent/uplink.h"
 #include "agent/watch.h"
@@ -38,6 +39,7 @@ struct init {
 	struct uplink link;
 	struct job_table jobs;
 	struct helper_table helpers;
+	struct machine machine;
 };
 
 static int handle_attach(struct init *init, const struct frame *frame)
@@ -221,6 +223,9 @@ static void dispatch(struct init *init, const struct epoll_event *event)
 	case WATCH_CHILDREN:
 		children_ready(init);
 		break;
+	case WATCH_MACHINE:
+		machine_ready(&init->machine);
+		break;
 	case WATCH_STDIN:
 	case WATCH_STDOUT:
 	case WATCH_STDERR:
@@ -231,10 +236,16 @@ static void dispatch(struct init *init, const struct epoll_event *event)
 	}
 }
 
-/* How long epoll may wait: for ever, or until a shutdown's grace is over, or a job's. */
+/* Of two times to wait, where -1 is for ever. */
+static int sooner(int a, int b)
+{
+	return b < 0 || (a >= 0 && a < b) ? a : b;
+}
+
+/* How long epoll may wait: for ever, or until a job, a file or the end of a shutdown is due. */
 static int patience_ms(const struct init *init)
 {
-	int patience = job_patience_ms(&init->jobs);
+	int patience = sooner(job_patience_ms(&init->jobs), machine_patience_ms(&init->machine));
 	uint64_t now, left;
 
 	if (!init->shutting_down)
@@ -266,6 +277,7 @@ static void loop(struct init *init)
 		for (int i = 0; i < n; i++)
 			dispatch(init, &events[i]);
 		job_tick(&init->jobs);
+		machine_tick(&init->machine);
 		uplink_settle(&init->link);
 		/* After the hello went out, which the daemon waits for. */
 		if (init->link.attached)
@@ -296,7 +308,7 @@ static int open_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-int init_run(int lifeline_fd, int group_fd)
+int init_run(int lifeline_fd, int group_fd, const int sheets[MACHINE_SHEETS])
 {
 	struct init init = {.lifeline_fd = lifeline_fd};
 
@@ -313,6 +325,7 @@ int init_run(int lifeline_fd, int group_fd)
 		watch_add(init.epoll_fd, init.signal_fd, EPOLLIN, WATCH_CHILDREN, 0) < 0 ||
 		watch_add(init.epoll_fd, lifeline_fd, EPOLLIN, WATCH_LIFELINE, 0) < 0)
 		return 1;
+	machine_open(&init.machine, init.epoll_fd, sheets);
 	loop(&init);
 	return 0;
 }

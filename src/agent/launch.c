@@ -47,6 +47,7 @@ void launch_prepare(struct launch_base *ret_base)
 	struct rlimit raised;
 
 	oom_open(&ret_base->oom);
+	affinity_parse(&ret_base->affinity, getenv(AGENT_CPUS));
 	ret_base->uid = getuid();
 	ret_base->gid = getgid();
 	/* Children inherit that there are none. Where it is refused they could not do it either. */
@@ -168,6 +169,9 @@ in_child static int child(void *argument)
 	if (raw(SYS_chdir, shared->exec->cwd) < 0)
 		goto failed;
 	stage = AGENT_STAGE_EXEC;
+	/* The last thing, since it may move to another processor with all that it has. */
+	if (shared->base->affinity.is_bound)
+		raw(SYS_sched_setaffinity, 0, sizeof(cpu_set_t), &shared->base->affinity.set);
 	raw(SYS_rt_sigprocmask, SIG_SETMASK, &no_signals, NULL, sizeof(no_signals));
 	if (shared->search)
 		search(shared);

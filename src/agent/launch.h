@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include "agent/affinity.h"
 #include "agent/oom.h"
 #include "agent/payload.h"
 
@@ -18,7 +19,8 @@
 /* What every child needs to know about the agent; filled once. */
 struct launch_base {
 	struct oom oom;
-	struct rlimit files; /* RLIMIT_NOFILE as it was before the agent raised its own */
+	struct rlimit files;	  /* RLIMIT_NOFILE as it was before the agent raised its own */
+	struct affinity affinity; /* of commands */
 	uid_t uid;
 	gid_t gid;
 };

@@ -4,10 +4,10 @@
  *
  * Theory of operation
  *
- * The keeper starts it inside the finished sandbox, with /dev/null as descriptors 0-2, the lifeline
- * as 3 and the directory of its control group as 4. It is one thread around one epoll (init.c), and
- * it never blocks: whatever could is left to a child. It keeps no state on disk and knows no secret; wire/agent.h is its whole
- * contract.
+ * The keeper starts it inside the finished sandbox, with /dev/null as descriptors 0-2 and those that
+ * wire/agent.h names from 3 on. It is one thread around one epoll (init.c), and it never blocks:
+ * whatever could is left to a child. It keeps no state on disk and knows no secret; wire/agent.h is
+ * its whole contract.
  *
  *   lifeline --fd--> uplink --frames--> payload --> job: launch, inlet, backlog --> uplink
  *                                            \---> helper (fork): file_* ---------> dialog
@@ -23,6 +23,8 @@
  *             dialog on its channel; path and walk are the two ways they have of naming files.
  *             file_watch lasts until the daemon closes; watched_tree, dir_tree and name_set are
  *             its parts
+ *   machine   /proc/meminfo and /proc/stat of the sandbox, written when somebody looks; vitals is
+ *             what they say
  *
  * Invariants
  *
@@ -47,5 +49,7 @@
 
 int main(void)
 {
-	_exit(init_run(AGENT_LIFELINE_FD, AGENT_GROUP_FD));
+	const int sheets[MACHINE_SHEETS] = {AGENT_MEMINFO_FD, AGENT_STAT_FD};
+
+	_exit(init_run(AGENT_LIFELINE_FD, AGENT_GROUP_FD, sheets));
 }

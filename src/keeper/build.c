@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "keeper/confine.h"
 #include "keeper/netns.h"
+#include "keeper/view.h"
 #include "wire/agent.h"
 #include "wire/fdpass.h"
 
@@ -64,32 +65,9 @@ static int join_network(int lifeline, struct err *err)
 	return 0;
 }
 
-/* At number `at`, to be kept over an exec. */
-static int place(int fd, int at)
-{
-	return fd == at ? fcntl(fd, F_SETFD, 0) : dup2(fd, at);
-}
-
-/* Leaves just 0-2 on the sandbox's null device, 3, the lifeline, and 4, the cgroup. */
-static int arrange_descriptors(int lifeline, int group_fd, struct err *err)
-{
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	if (null < 0)
-		return err_sys(err, "open /dev/null");
-	for (int fd = 0; fd <= 2; fd++) {
-		if (dup2(null, fd) < 0)
-			return err_sys(err, "set descriptor %d", fd);
-	}
-	if (place(lifeline, AGENT_LIFELINE_FD) < 0 || place(group_fd, AGENT_GROUP_FD) < 0)
-		return err_sys(err, "place the lifeline and the cgroup");
-	if (syscall(SYS_close_range, AGENT_GROUP_FD + 1, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
-		return err_sys(err, "mark descriptors");
-	return 0;
-}
-
 /* What a child needs from the keeper. */
 struct handover {
+	const struct cpus_share *cpus;
 	int userns_fd;
 	int group_fd;
 	int lifeline;
@@ -98,19 +76,55 @@ struct handover {
 /* Out of the way of the places that the agent finds its own at. */
 static int step_aside(int *fd)
 {
-	*fd = fcntl(*fd, F_DUPFD_CLOEXEC, AGENT_GROUP_FD + 1);
+	*fd = fcntl(*fd, F_DUPFD_CLOEXEC, AGENT_FDS_END);
 	return *fd < 0 ? -1 : 0;
+}
+
+/* Leaves just 0-2 on the sandbox's null device and what the agent gets. All others end with exec. */
+static int place_descriptors(int lifeline, int group_fd, const struct view *view, struct err *err)
+{
+	struct {
+		int fd, place;
+	} given[] = {
+		{lifeline, AGENT_LIFELINE_FD},
+		{group_fd, AGENT_GROUP_FD},
+		{view->sheet_fds[0], AGENT_MEMINFO_FD},
+		{view->sheet_fds[1], AGENT_STAT_FD},
+	};
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null < 0)
+		return err_sys(err, "open /dev/null");
+	for (int fd = 0; fd <= 2; fd++) {
+		if (dup2(null, fd) < 0)
+			return err_sys(err, "set descriptor %d", fd);
+	}
+	if (syscall(SYS_close_range, 3, ~0u, CLOSE_RANGE_CLOEXEC) < 0)
+		return err_sys(err, "mark descriptors");
+	/* One may be in the place of another: all step aside first. */
+	for (size_t i = 0; i < array_len(given); i++) {
+		if (step_aside(&given[i].fd) < 0)
+			return err_sys(err, "move descriptor %d", given[i].place);
+	}
+	for (size_t i = 0; i < array_len(given); i++) {
+		if (dup2(given[i].fd, given[i].place) < 0)
+			return err_sys(err, "set descriptor %d", given[i].place);
+	}
+	return 0;
 }
 
 /* The whole life of the child before the agent takes over, in order. */
 static int become_sandbox(const struct build_context *context, const struct keeper_request *request,
 	const struct handover *given, struct err *err)
 {
+	int shelf_fd = context->sources.shelf_fd;
 	char *const argv[] = {(char *)"sandlot-agent", NULL};
-	char *const environment[] = {NULL};
+	char variable[sizeof(AGENT_CPUS) + CPUS_LIST_MAX] = AGENT_CPUS "=";
+	char *const environment[] = {variable, NULL};
 	uint32_t base_uid = userns_base(request->slot);
 	int userns_fd = given->userns_fd, agent_fd = context->agent_fd, group_fd, r;
 	struct storage_dirs dirs;
+	struct view view;
 
 	if ((r = cgroup_join_v1(&context->cgroups, request->id, &request->limits, err)) < 0)
 		return r;
@@ -123,13 +137,18 @@ static int become_sandbox(const struct build_context *context, const struct keep
 	if (sethostname(request->hostname, strlen(request->hostname)) < 0)
 		return err_sys(err, "set the host name");
 	if ((r = storage_prepare(&context->storage, request->id, base_uid, &dirs, err)) < 0 ||
+		(r = view_clone(&view, shelf_fd, &context->cgroups, request->id, given->cpus->count,
+			 base_uid, err)) < 0 ||
 		(r = rootfs_enter(&context->sources, &dirs, userns_fd, base_uid, err)) < 0 ||
+		(r = view_attach(&view, shelf_fd, err)) < 0 ||
 		(r = join_network(given->lifeline, err)) < 0 || (r = netns_open_ports(err)) < 0)
 		return r;
-	if (step_aside(&agent_fd) < 0 || step_aside(&userns_fd) < 0 || step_aside(&group_fd) < 0)
+	if (step_aside(&agent_fd) < 0 || step_aside(&userns_fd) < 0)
 		return err_sys(err, "place the agent");
-	if ((r = arrange_descriptors(given->lifeline, group_fd, err)) < 0)
+	r = place_descriptors(given->lifeline, group_fd, &view, err);
+	if (r < 0)
 		return r;
+	cpus_list(given->cpus, variable + sizeof(AGENT_CPUS));
 	setsid();
 	if ((r = confine(userns_fd, err)) < 0)
 		return r;
@@ -204,13 +223,16 @@ static int send_network(const struct build_context *context, int lifeline, struc
 	return n < 0 ? err_from(err, (int)n, "hand over the network namespace") : 0;
 }
 
-int build_start(struct build_context *context, const struct keeper_request *request, pid_t *ret_pid,
-	int *ret_lifeline, struct err *err)
+int build_start(struct build_context *context, const struct keeper_request *request,
+	const struct cpus_share *cpus, pid_t *ret_pid, int *ret_lifeline, struct err *err)
 {
 	auto_fd int cgroup_fd = -1, userns_fd = -1, ours = -1, theirs = -1;
 	int pair[2], r;
 	pid_t pid;
 
+	r = view_prepare(context->sources.shelf_fd, &context->cgroups, cpus->count, err);
+	if (r < 0)
+		return r;
 	r = cgroup_make(&context->cgroups, request->id, &request->limits,
 		userns_base(request->slot), &cgroup_fd, err);
 	if (r < 0)
@@ -227,8 +249,10 @@ int build_start(struct build_context *context, const struct keeper_request *requ
 		return err_sys(err, "clone the sandbox");
 	if (pid == 0)
 		run_child(context, request,
-			&(struct handover){
-				.userns_fd = userns_fd, .group_fd = cgroup_fd, .lifeline = theirs});
+			&(struct handover){.cpus = cpus,
+				.userns_fd = userns_fd,
+				.group_fd = cgroup_fd,
+				.lifeline = theirs});
 	r = send_network(context, ours, err);
 	if (r < 0)
 		log_error("sandbox %s: %s", request->id, err->message);

@@ -4,6 +4,7 @@
 
 #include "base/err.h"
 #include "keeper/cgroup.h"
+#include "keeper/cpus.h"
 #include "keeper/rootfs.h"
 #include "keeper/storage.h"
 #include "keeper/userns.h"
@@ -31,5 +32,6 @@ int build_open_agent(const char *path, int *ret_fd, struct err *err) must_check;
  * Clones the first process. It builds its own surroundings in parallel with us; if that fails it
  * sends a struct err on the lifeline and exits. The caller reaps it and owns the lifeline.
  */
-int build_start(struct build_context *context, const struct keeper_request *request, pid_t *ret_pid,
-	int *ret_lifeline, struct err *err) must_check;
+int build_start(struct build_context *context, const struct keeper_request *request,
+	const struct cpus_share *cpus, pid_t *ret_pid, int *ret_lifeline, struct err *err)
+	must_check;

@@ -25,6 +25,11 @@
 
 static const char *const controller_names[CGROUP_COUNT] = {"memory", "cpu", "pids"};
 
+const char *cgroup_controller_name(enum cgroup_controller controller)
+{
+	return controller_names[controller];
+}
+
 /* Opens the mount point of a hierarchy: v2 (controller NULL) or the v1 one with a controller. */
 static int open_hierarchy(const char *controller)
 {

@@ -24,6 +24,9 @@ struct cgroup_tree {
 	char name[32];
 };
 
+/* "memory", say. */
+const char *cgroup_controller_name(enum cgroup_controller controller);
+
 /* Finds the hierarchies and makes our directory in each. */
 int cgroup_open(struct cgroup_tree *tree, const char *tag, struct err *err) must_check;
 

@@ -33,9 +33,6 @@ static const struct {
 	{"run/lock", 01777, 0},
 	{"srv", 0755, 0},
 	{"sys", 0755, 0},
-	{"sys/devices", 0755, 0},
-	{"sys/devices/system", 0755, 0},
-	{"sys/devices/system/cpu", 0755, 0},
 	{"tmp", 01777, 0},
 	{"usr", 0755, 0},
 	{"var", 0755, 0},
@@ -251,25 +248,6 @@ static int copy_etc(int root, struct err *err)
 	return 0;
 }
 
-/* Programs count processors here before they look at /proc. */
-static int copy_cpus(int root, struct err *err)
-{
-	static const char *const names[] = {"online", "possible", "present"};
-
-	for (size_t i = 0; i < array_len(names); i++) {
-		char path[64], text[256];
-		int r;
-
-		snprintf(path, sizeof(path), "/sys/devices/system/cpu/%s", names[i]);
-		if (fd_read_file(AT_FDCWD, path, text, sizeof(text)) < 0)
-			continue;
-		r = make_file(root, path + 1, text, err);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
 int host_template_make(const struct storage *storage, int *ret_fd, struct err *err)
 {
 	auto_fd int root = -1;
@@ -283,7 +261,7 @@ int host_template_make(const struct storage *storage, int *ret_fd, struct err *e
 	if (root < 0 || fchmod(root, 0755) < 0)
 		return err_sys(err, "open the host template");
 	if ((r = make_tables(root, err)) < 0 || (r = link_usr(root, err)) < 0 ||
-		(r = copy_etc(root, err)) < 0 || (r = copy_cpus(root, err)) < 0)
+		(r = copy_etc(root, err)) < 0)
 		return r;
 	*ret_fd = take_fd(&root);
 	return 0;

@@ -52,6 +52,7 @@
 
 struct keeper {
 	struct build_context context;
+	struct cpus cpus;
 	struct roster roster;
 	int epoll_fd;
 	int signal_fd;
@@ -199,6 +200,7 @@ static void reap_children(struct keeper *keeper)
 		if (held) {
 			held->pid = 0;
 			held->wait_status = status;
+			cpus_give_back(&keeper->cpus, &held->cpus);
 			read_build_error(held);
 			/* It ended by itself: how is of interest, and gone with its groups. */
 			if (held->kill_waiter < 0 &&
@@ -297,6 +299,7 @@ static void on_build(struct keeper *keeper, const struct keeper_request *request
 {
 	struct err err = {0};
 	struct held *held = roster_find(&keeper->roster, request->id);
+	struct cpus_share cpus;
 	int r, lifeline;
 	pid_t pid;
 
@@ -314,8 +317,10 @@ static void on_build(struct keeper *keeper, const struct keeper_request *request
 		answer_result(conn, r, &err);
 		return;
 	}
-	r = build_start(&keeper->context, request, &pid, &lifeline, &err);
+	cpus_take(&keeper->cpus, request->limits.cpu_millis, &cpus);
+	r = build_start(&keeper->context, request, &cpus, &pid, &lifeline, &err);
 	if (r < 0) {
+		cpus_give_back(&keeper->cpus, &cpus);
 		(void)!cgroup_remove(&keeper->context.cgroups, request->id);
 		answer_result(conn, r, &err);
 		return;
@@ -324,6 +329,7 @@ static void on_build(struct keeper *keeper, const struct keeper_request *request
 	held->pid = pid;
 	held->lifeline = lifeline;
 	held->slot = request->slot;
+	held->cpus = cpus;
 	answer_link(conn, held, &err);
 }
 
@@ -682,6 +688,7 @@ static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 {
 	struct build_context *context = &keeper->context;
 	int template_fd = -1, r;
+	cpu_set_t usable;
 	uint64_t uid;
 	char tag[16];
 
@@ -689,6 +696,10 @@ static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 		return err_set(err, ERR_INVALID, "%s is not a uid", argv[2]);
 	keeper->daemon_uid = (uid_t)uid;
 	make_tag(argv[1], tag);
+	/* Refused only where there are more than such a set can name; then it names enough. */
+	if (sched_getaffinity(0, sizeof(usable), &usable) < 0)
+		memset(&usable, 0xff, sizeof(usable));
+	cpus_init(&keeper->cpus, &usable);
 	if ((r = rootfs_leave_host(err)) < 0 ||
 		(r = lock_data(argv[1], &keeper->lock_fd, err)) < 0 ||
 		(r = cgroup_open(&context->cgroups, tag, err)) < 0 ||

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The mount system calls that work by descriptor, which musl has no wrappers for. Each returns a
- * descriptor or 0, or -1 with errno.
+ * descriptor or 0, or -1 with errno. At the end the two steps that all of a sandbox's mounts take.
  */
 #pragma once
+
+#include "base/err.h"
 
 #include <fcntl.h>
 #include <linux/mount.h>
@@ -71,3 +73,13 @@ static inline int mounts_open_beneath(int dirfd, const char *path, int flags)
 
 	return (int)syscall(SYS_openat2, dirfd, path, &how, sizeof(how));
 }
+
+/*
+ * A clone of what is at dirfd/path ("" for dirfd itself), with attributes; detached, so that it can be
+ * carried into another namespace. With MOUNT_ATTR_IDMAP it takes along what is mounted below.
+ */
+int mounts_clone(int dirfd, const char *path, uint64_t attrs, int userns_fd, int *ret_fd,
+	struct err *err) must_check;
+
+/* Attaches a mount at a place below the working directory, which is the new root, and closes it. */
+int mounts_place(int mount_fd, const char *place, struct err *err) must_check;

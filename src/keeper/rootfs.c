@@ -57,7 +57,9 @@ static int make_shelf(int template_fd, int *ret_fd, struct err *err)
 	auto_fd int place = openat(template_fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	auto_fd int shelf = -1;
 
-	if (fs < 0 || place < 0 || mounts_set_string(fs, "mode", "0700") < 0)
+	/* Without a size: what lies on it is small, and paid for by the sandbox that writes. */
+	if (fs < 0 || place < 0 || mounts_set_string(fs, "mode", "0700") < 0 ||
+		mounts_set_string(fs, "size", "0") < 0)
 		return err_sys(err, "configure tmpfs for mounts");
 	shelf = mounts_fsmount(fs, SAFE | MOUNT_ATTR_NOEXEC);
 	if (shelf < 0 || mounts_attach(shelf, place) < 0)
@@ -182,24 +184,6 @@ struct parts {
 	int overlay, usr, dev, workspace, project;
 };
 
-static int clone_part(
-	int dirfd, const char *path, uint64_t attrs, int userns_fd, int *ret_fd, struct err *err)
-{
-	unsigned recursive = (attrs & MOUNT_ATTR_IDMAP) ? AT_RECURSIVE : 0;
-	auto_fd int fd = mounts_open_tree(dirfd, path, recursive);
-
-	if (fd < 0)
-		return err_sys(err, "clone mount %s", path);
-	if (mounts_set_attr(fd, attrs, userns_fd, recursive) < 0) {
-		/* A file system that cannot map ids shows its files as nobody's; no wall depends on it. */
-		attrs &= ~(uint64_t)MOUNT_ATTR_IDMAP;
-		if (mounts_set_attr(fd, attrs, -1, recursive) < 0)
-			return err_sys(err, "set attributes of mount %s", path);
-	}
-	*ret_fd = take_fd(&fd);
-	return 0;
-}
-
 /* Opens the mount of that name; -1 if there is none yet. */
 static int open_from_shelf(int shelf_fd, const char *name)
 {
@@ -227,7 +211,7 @@ static int open_lower(const struct rootfs_sources *sources, int userns_fd, uint3
 	*ret_fd = open_from_shelf(sources->shelf_fd, name);
 	if (*ret_fd >= 0)
 		return 0;
-	r = clone_part(sources->template_fd, "", SAFE | MOUNT_ATTR_RDONLY | MOUNT_ATTR_IDMAP,
+	r = mounts_clone(sources->template_fd, "", SAFE | MOUNT_ATTR_RDONLY | MOUNT_ATTR_IDMAP,
 		userns_fd, &lower, err);
 	if (r < 0)
 		return r;
@@ -271,28 +255,15 @@ static int clone_parts(const struct rootfs_sources *sources, const struct storag
 
 	if ((r = open_lower(sources, userns_fd, base_uid, &lower, err)) < 0 ||
 		(r = make_overlay(lower, dirs, &parts->overlay, err)) < 0 ||
-		(r = clone_part(sources->usr_fd, "", SAFE | MOUNT_ATTR_RDONLY | MOUNT_ATTR_IDMAP,
+		(r = mounts_clone(sources->usr_fd, "", SAFE | MOUNT_ATTR_RDONLY | MOUNT_ATTR_IDMAP,
 			 userns_fd, &parts->usr, err)) < 0 ||
-		(r = clone_part(sources->dev_fd, "",
+		(r = mounts_clone(sources->dev_fd, "",
 			 MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, -1, &parts->dev,
 			 err)) < 0 ||
-		(r = clone_part(dirs->workspace_fd, "", SAFE, -1, &parts->workspace, err)) < 0)
+		(r = mounts_clone(dirs->workspace_fd, "", SAFE, -1, &parts->workspace, err)) < 0)
 		return r;
-	return clone_part(dirs->workspace_fd, "project_files", SAFE | MOUNT_ATTR_RDONLY, -1,
+	return mounts_clone(dirs->workspace_fd, "project_files", SAFE | MOUNT_ATTR_RDONLY, -1,
 		&parts->project, err);
-}
-
-/* Attaches a mount at a place below the new root and closes it. */
-static int attach(int mount_fd, const char *place, struct err *err)
-{
-	auto_fd int mount = mount_fd;
-	auto_fd int target = mounts_open_beneath(AT_FDCWD, place, O_PATH);
-
-	if (target < 0)
-		return err_sys(err, "open mount point /%s", place);
-	if (mounts_attach(mount, target) < 0)
-		return err_sys(err, "mount /%s", place);
-	return 0;
 }
 
 struct option {
@@ -314,7 +285,8 @@ static int attach_new(const char *type, const struct option *options, unsigned a
 			return err_sys(err, "set %s of %s", options->key, type);
 	}
 	mount = mounts_fsmount(fs, attrs);
-	return mount < 0 ? err_sys(err, "make file system %s", type) : attach(mount, place, err);
+	return mount < 0 ? err_sys(err, "make file system %s", type)
+			 : mounts_place(mount, place, err);
 }
 
 static int attach_kernel_files(uint32_t base_uid, struct err *err)
@@ -346,17 +318,7 @@ static int mask(const char *name, bool is_dir, struct err *err)
 	if (is_dir && mounts_set_attr(cover, SAFE | MOUNT_ATTR_RDONLY, -1, 0) < 0)
 		return err_sys(err, "set attributes of the mask for /proc/%s", name);
 	snprintf(place, sizeof(place), "proc/%s", name);
-	return attach(cover, place, err);
-}
-
-static int attach_sys(struct err *err)
-{
-	int sys = mounts_open_tree(AT_FDCWD, "sys", 0);
-
-	if (sys < 0 ||
-		mounts_set_attr(sys, SAFE | MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC, -1, 0) < 0)
-		return err_sys(err, "clone /sys");
-	return attach(sys, "sys", err);
+	return mounts_place(cover, place, err);
 }
 
 static int enter_void(const struct rootfs_sources *sources, int overlay, struct err *err)
@@ -381,10 +343,10 @@ int rootfs_enter(const struct rootfs_sources *sources, const struct storage_dirs
 
 	if ((r = clone_parts(sources, dirs, userns_fd, base_uid, &parts, err)) < 0 ||
 		(r = enter_void(sources, parts.overlay, err)) < 0 ||
-		(r = attach(parts.usr, "usr", err)) < 0 ||
-		(r = attach(parts.dev, "dev", err)) < 0 || (r = attach_sys(err)) < 0 ||
-		(r = attach(parts.workspace, "workspace", err)) < 0 ||
-		(r = attach(parts.project, "workspace/project_files", err)) < 0 ||
+		(r = mounts_place(parts.usr, "usr", err)) < 0 ||
+		(r = mounts_place(parts.dev, "dev", err)) < 0 ||
+		(r = mounts_place(parts.workspace, "workspace", err)) < 0 ||
+		(r = mounts_place(parts.project, "workspace/project_files", err)) < 0 ||
 		(r = attach_kernel_files(base_uid, err)) < 0)
 		return r;
 	for (size_t i = 0; i < sources->mask_count; i++) {

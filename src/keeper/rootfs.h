@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a sandbox sees as "/": an overlay of its template and its own writable layer, with the host's
- * /usr, a private /dev, /proc with its telling files masked, a synthetic /sys and the workspace.
+ * /usr, a private /dev, /proc with its telling files masked, and the workspace. (/sys is view.h's.)
  *
  * All of it is built from descriptors. Sources are cloned while the child still stands in the keeper's
  * mount namespace (the kernel clones only what belongs to the caller's); then it steps into a
@@ -24,7 +24,8 @@
 /* Made once, when the keeper starts. */
 struct rootfs_sources {
 	int template_fd; /* directory of the template */
-	int shelf_fd; /* a tmpfs: dev, and the template as each uid range sees it, once it was used */
+	int shelf_fd; /* a tmpfs: dev, what views are made of (view.h), and the template as each uid
+			 range sees it, once it was used */
 	int usr_fd;   /* the host's /usr */
 	int dev_fd;   /* a tmpfs with the device nodes */
 	int void_ns_fd; /* mount namespace with one empty mount */

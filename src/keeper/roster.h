@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/err.h"
+#include "keeper/cpus.h"
 #include "keeper/kernel_log.h"
 #include "wire/keeper.h"
 
@@ -16,8 +17,9 @@ struct held {
 	uint32_t slot;		  /* its uid range */
 	struct keeper_stats last; /* what it had used, if it ended by itself */
 	char oom_victim[KERNEL_LOG_VICTIM_MAX];
-	struct err err;	 /* what its build failed with, if it did */
-	int kill_waiter; /* connection that asked to kill it and waits, or -1 */
+	struct cpus_share cpus; /* until it was reaped */
+	struct err err;		/* what its build failed with, if it did */
+	int kill_waiter;	/* connection that asked to kill it and waits, or -1 */
 };
 
 struct roster {

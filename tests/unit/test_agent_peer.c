@@ -48,7 +48,7 @@ static void run_agent(int lifeline, int group)
 		dup2(null, i);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	_exit(init_run(lifeline, group));
+	_exit(init_run(lifeline, group, NULL));
 }
 
 /* A new group as the keeper makes one; its directory, or -1 where that cannot be done. */

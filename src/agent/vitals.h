@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the sandbox has and uses, as text in the format of /proc/meminfo and /proc/stat.
+ *
+ * The limits and most of the numbers come from the sandbox's own control groups; what a group does not
+ * count is 0. A text has the same length each time, so that it can be replaced in place: a reader in
+ * the middle of it finds its lines where they were.
+ */
+#pragma once
+
+#include "base/buf.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define VITALS_TEXT_MAX (256u * 1024)
+
+struct vitals {
+	const char *cgroups;  /* "/sys/fs/cgroup" */
+	const char *online;   /* "/sys/devices/system/cpu/online" */
+	uint64_t total_bytes; /* of memory that the host has */
+	uint64_t boot_s;      /* when the host was booted */
+	uint64_t started_us;  /* when the sandbox was, on the steady clock */
+};
+
+/* The vitals of the caller. */
+void vitals_init(struct vitals *vitals);
+
+void vitals_put_meminfo(const struct vitals *vitals, struct buf *out);
+void vitals_put_stat(const struct vitals *vitals, struct buf *out);

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keeper/mounts.h"
+
+#include "base/fd.h"
+
+int mounts_clone(
+	int dirfd, const char *path, uint64_t attrs, int userns_fd, int *ret_fd, struct err *err)
+{
+	unsigned recursive = (attrs & MOUNT_ATTR_IDMAP) ? AT_RECURSIVE : 0;
+	auto_fd int fd = mounts_open_tree(dirfd, path, recursive);
+
+	if (fd < 0)
+		return err_sys(err, "clone mount %s", path);
+	if (mounts_set_attr(fd, attrs, userns_fd, recursive) < 0) {
+		/* A file system that cannot map ids shows its files as nobody's; no wall depends on it. */
+		attrs &= ~(uint64_t)MOUNT_ATTR_IDMAP;
+		if (mounts_set_attr(fd, attrs, -1, recursive) < 0)
+			return err_sys(err, "set attributes of mount %s", path);
+	}
+	*ret_fd = take_fd(&fd);
+	return 0;
+}
+
+int mounts_place(int mount_fd, const char *place, struct err *err)
+{
+	auto_fd int mount = mount_fd;
+	auto_fd int target = mounts_open_beneath(AT_FDCWD, place, O_PATH);
+
+	if (target < 0)
+		return err_sys(err, "open mount point /%s", place);
+	if (mounts_attach(mount, target) < 0)
+		return err_sys(err, "mount /%s", place);
+	return 0;
+}
