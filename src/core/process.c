@@ -48,6 +48,7 @@ void process_unref(struct process *process)
 	link_unref(process->link);
 	sandbox_unref(process->sandbox);
 	pthread_mutex_destroy(&process->lock);
+	pthread_mutex_destroy(&process->row);
 	free(process);
 }
 
@@ -62,6 +63,7 @@ struct process *process_make(struct sandbox *sandbox, struct link *link)
 	process_record_init(&process->record);
 	memcpy(process->record.sandbox_id, sandbox->id, sizeof(process->record.sandbox_id));
 	pthread_mutex_init(&process->lock, NULL);
+	pthread_mutex_init(&process->row, NULL);
 	return process;
 }
 
@@ -428,10 +430,12 @@ static void write_row(struct process *process)
 	struct process_record record;
 	struct err err;
 
+	pthread_mutex_lock(&process->row);
 	process_read(process, &record);
 	if (store_process_update(process->sandbox->engine->config.store, &record, &err) < 0)
 		log_error("process p%u of sandbox %s: %s", record.number, record.sandbox_id,
 			err.message);
+	pthread_mutex_unlock(&process->row);
 	process_record_fini(&record);
 }
 
@@ -453,23 +457,25 @@ static void note_change(struct process *process)
 /* Sends what the agent has room for. The lock is held; the link's is a leaf. */
 static void push_input(struct process *process)
 {
-	uint64_t under_way = process->input_sent - process->input_taken;
+	while (process->started) {
+		uint64_t under_way = process->input_sent - process->input_taken;
+		size_t n = AGENT_STDIN_WINDOW - (size_t)under_way;
 
-	if (!process->started)
-		return;
-	if (process->input.len > 0 && under_way < AGENT_STDIN_WINDOW) {
-		size_t room = AGENT_STDIN_WINDOW - (size_t)under_way;
-		size_t n = process->input.len < room ? process->input.len : room;
-
+		if (process->input_ends && process->input_sent == process->input_end) {
+			process->input_ends = false;
+			tell(process, AGENT_STDIN_CLOSE, NULL, 0);
+		}
+		if (n > process->input.len)
+			n = process->input.len;
+		if (process->input_ends && n > process->input_end - process->input_sent)
+			n = (size_t)(process->input_end - process->input_sent);
+		if (n == 0)
+			break;
 		tell(process, AGENT_STDIN, process->input.data, n);
 		process->input_sent += n;
 		buf_consume(&process->input, n);
 		if (process->input.len == 0)
 			buf_fini(&process->input);
-	}
-	if (process->input_ends && process->input.len == 0) {
-		process->input_ends = false;
-		tell(process, AGENT_STDIN_CLOSE, NULL, 0);
 	}
 }
 
@@ -482,7 +488,7 @@ static int add_input(
 		return err_explain(err, ERR_CONFLICT, "stdin_closed",
 			"start it with \"stdin_open\": true",
 			"standard input of process p%u is closed", process->record.number);
-	if (process->input.len + len > INPUT_MAX)
+	if (process->input.len + len > INPUT_MAX || (close && process->input_ends))
 		return err_explain(err, ERR_RATE, "stdin_full", "send it again later",
 			"process p%u does not read: %zu bytes of input wait already",
 			process->record.number, process->input.len);
@@ -491,6 +497,7 @@ static int add_input(
 		/* A terminal goes on after an end of file: the program decides what that means. */
 		process->record.is_input_open = process->record.is_pty;
 		process->input_ends = true;
+		process->input_end = process->input_sent + process->input.len;
 	}
 	push_input(process);
 	return 0;
@@ -1166,6 +1173,7 @@ static void describe(struct process *process, const struct process_spec *spec)
 	process->is_paced = spec->is_paced;
 	process->record.is_input_open = spec->keeps_input_open;
 	process->input_ends = spec->input && !spec->keeps_input_open;
+	process->input_end = spec->input_len;
 	if (spec->input)
 		buf_append(&process->input, spec->input, spec->input_len);
 }

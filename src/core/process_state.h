@@ -32,6 +32,8 @@ struct process {
 	bool is_parked; /* waits for the governor */
 	bool is_known;	/* an adopted one: the agent named it in its hello */
 
+	pthread_mutex_t
+		row; /* held while the record is written down: an old one never comes last */
 	pthread_mutex_t lock; /* what follows */
 	struct process_record record;
 	struct process_end end; /* once it is ending */
@@ -39,7 +41,8 @@ struct process {
 	struct alarm *timer;
 	struct buf input; /* not sent yet */
 	uint64_t input_sent, input_taken;
-	bool input_ends; /* close it when all was sent */
+	bool input_ends; /* an end of file follows the byte before input_end */
+	uint64_t input_end;
 	bool is_paced;
 	uint64_t consumed, acked;
 	bool started, running, killed;

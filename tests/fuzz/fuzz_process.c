@@ -98,9 +98,8 @@ static void remove_logs(void)
 
 static void open_world(void)
 {
-	struct engine_config config = {.driver = &world.driver,
-		.output_max = OUTPUT_LOG_MIN_BYTES,
-		.process_history = 10};
+	struct engine_config config = {
+		.driver = &world.driver, .output_max = OUTPUT_LOG_MIN_BYTES, .process_history = 10};
 	struct sandbox_record draft;
 	struct err err;
 

@@ -245,6 +245,23 @@ static void a_hello_that_counts_wrong_ends_the_link(void **state)
 	}
 }
 
+/* It is good for one link; said again it must not cost us anything each time. */
+static void a_hello_that_is_said_again_is_worth_nothing(void **state)
+{
+	struct process_spec spec = stage_spec();
+	struct stage stage;
+
+	spec.timeout_ms = 3600000;
+	stage_init(&stage, *state);
+	stage_run(&stage, &spec);
+	for (int i = 0; i < 20; i++)
+		wire_hello(stage.peer, AGENT_VERSION, &stage.id, 1);
+	say_started(&stage, 1);
+	say_exited(&stage, 0, 0);
+	heard_wait(&stage.heard, has_ended); /* or the link ended, and it with that */
+	stage_fini(&stage, true);	     /* the teardown counts descriptors */
+}
+
 /* Nothing may be gained by saying more after the end than the protocol has. */
 static void words_after_the_end_change_nothing(void **state)
 {
@@ -289,6 +306,7 @@ int main(void)
 		IN_WORLD(a_kind_that_is_not_the_agent_s_ends_the_link),
 		IN_WORLD(a_payload_of_another_length_ends_the_link),
 		IN_WORLD(a_hello_that_counts_wrong_ends_the_link),
+		IN_WORLD(a_hello_that_is_said_again_is_worth_nothing),
 		IN_WORLD(words_after_the_end_change_nothing),
 	};
 

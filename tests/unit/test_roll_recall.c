@@ -386,8 +386,8 @@ static void begin_with_survivors(struct stage *stage, struct world *world)
 	say_exited(stage, 3 << 8, 0);
 	heard_wait(&stage->heard, has_ended);
 	restart(stage);
-	assert_non_null(stage->process);	/* it is listed, */
-	assert_false(stage->is_watched);	/* but there is nothing to wait for */
+	assert_non_null(stage->process); /* it is listed, */
+	assert_false(stage->is_watched); /* but there is nothing to wait for */
 	assert_int_equal(row_of(stage).survivors, 2);
 }
 

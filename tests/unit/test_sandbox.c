@@ -523,6 +523,25 @@ static void a_purge_after_a_delete_removes_the_workspace(void **state)
 	sandbox_unref(sandbox);
 }
 
+static void a_purge_that_cannot_be_written_can_be_tried_again(void **state)
+{
+	struct world *world = *state;
+	const char *id = world_id('q');
+	struct sandbox *sandbox = world_create(world, id);
+	struct err err;
+
+	assert_int_equal(sandbox_delete(sandbox, END_OPERATOR, &err), 0);
+	sandbox_unref(sandbox);
+	atomic_store(&store_script.fail[STORE_WORKSPACE_DELETE], 1);
+	assert_int_equal(sandbox_purge(world->engine, &world_owner, id, &err), -ENOSPC);
+	/* Nothing of the attempt stays: the id is as free, or as taken, as before. */
+	assert_false(world_has_row(world, id));
+	assert_true(world_has_workspace(world, id));
+	assert_int_equal(sandbox_purge(world->engine, &world_owner, id, &err), 0);
+	assert_false(world_has_workspace(world, id));
+	sandbox_unref(world_create(world, id));
+}
+
 static void a_purge_that_cannot_clean_keeps_the_row_of_the_workspace(void **state)
 {
 	struct world *world = *state;
@@ -775,6 +794,7 @@ int main(void)
 		IN_WORLD(a_delete_that_cannot_be_written_can_be_tried_again),
 		IN_WORLD(a_purge_removes_a_running_sandbox_with_its_workspace),
 		IN_WORLD(a_purge_after_a_delete_removes_the_workspace),
+		IN_WORLD(a_purge_that_cannot_be_written_can_be_tried_again),
 		IN_WORLD(a_purge_that_cannot_clean_keeps_the_row_of_the_workspace),
 		IN_WORLD(a_change_is_written_or_not_made),
 		IN_WORLD(a_sandbox_that_was_killed_is_stopped_with_the_signal_on_record),
