@@ -44,6 +44,7 @@
 
 #define LISTEN_FD	     3
 #define DESCRIPTORS_AT_START 256
+#define LINK_BUFFER	     (1 << 20)
 #define RETRY_MS	     5
 #define MEMORY_MIN_BYTES     (4ull << 20)
 #define MEMORY_MAX_BYTES     (1ull << 50)
@@ -269,6 +270,9 @@ static int send_link(const struct held *held, int *ret_fd, struct err *err)
 		return err_sys(err, "make a link");
 	ours = pair[0];
 	theirs = pair[1];
+	/* Room for a few frames of output at a time: else agent and daemon take turns for each. Refused
+	 * where we are root of less than the host; then it is only slower. */
+	(void)!setsockopt(theirs, SOL_SOCKET, SO_SNDBUFFORCE, &(int){LINK_BUFFER}, sizeof(int));
 	n = fdpass_send(held->lifeline, &(char){AGENT_LINK}, 1, &theirs, 1, MSG_DONTWAIT);
 	if (n < 0)
 		return err_from(err, (int)n, "hand the agent of %s a link", held->id);
