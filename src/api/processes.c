@@ -372,34 +372,40 @@ static const struct field stdin_rows[] = {
 
 const struct fields processes_stdin_fields = FIELDS(stdin_rows);
 
+/* The bytes that a body brings: text, or decoded; NULL for none. */
+static int read_input(const struct stdin_body *body, uint8_t **decoded, const void **ret_data,
+	size_t *ret_len, struct err *err)
+{
+	ssize_t len = body->data ? (ssize_t)strlen(body->data) : 0;
+
+	if (body->data_base64)
+		len = text_decode_base64(body->data_base64, decoded);
+	if (len < 0 || (body->data && body->data_base64))
+		return err_explain(err, ERR_INVALID, "invalid_field", NULL,
+			"field data_base64 must be base64, without data beside it");
+	if (!body->data && !body->data_base64 && body->close != FIELD_TRUE)
+		return err_explain(err, ERR_INVALID, "invalid_field", NULL,
+			"one of the fields data, data_base64 and close must be given");
+	*ret_data = *decoded ? (const void *)*decoded : body->data;
+	*ret_len = (size_t)len;
+	return 0;
+}
+
 HANDLER(processes_stdin)
 {
 	struct stdin_body body = {0};
 	auto_free uint8_t *decoded = NULL;
 	struct process *process;
 	const void *data;
-	ssize_t len;
+	size_t len;
 	int r;
 
 	fields_clear(&processes_stdin_fields, &body);
-	r = fields_decode(&processes_stdin_fields, request_body(req), &body, err);
-	if (r < 0)
+	if ((r = find_running(req, context, &process, err)) < 0 ||
+		(r = fields_decode(&processes_stdin_fields, request_body(req), &body, err)) < 0 ||
+		(r = read_input(&body, &decoded, &data, &len, err)) < 0)
 		return r;
-	len = body.data ? (ssize_t)strlen(body.data) : 0;
-	data = body.data;
-	if (body.data_base64) {
-		len = text_decode_base64(body.data_base64, &decoded);
-		data = decoded;
-	}
-	if (len < 0 || (body.data && body.data_base64))
-		return err_explain(err, ERR_INVALID, "invalid_field", NULL,
-			"field data_base64 must be base64, without data beside it");
-	if (!data && body.close != FIELD_TRUE)
-		return err_explain(err, ERR_INVALID, "invalid_field", NULL,
-			"one of the fields data, data_base64 and close must be given");
-	r = find_running(req, context, &process, err);
-	if (r == 0)
-		r = process_write(process, data, (size_t)len, body.close == FIELD_TRUE, NULL, err);
+	r = process_write(process, data, len, body.close == FIELD_TRUE, NULL, err);
 	if (r == 0)
 		request_answer_empty(req, 204);
 	return r;
@@ -434,15 +440,13 @@ HANDLER(processes_signal)
 	bool whole_tree;
 
 	fields_clear(&processes_signal_fields, &body);
-	r = fields_decode(&processes_signal_fields, request_body(req), &body, err);
-	if (r < 0)
+	if ((r = find_running(req, context, &process, err)) < 0 ||
+		(r = fields_decode(&processes_signal_fields, request_body(req), &body, err)) < 0)
 		return r;
 	signal_number = api_signal_parse(body.signal);
 	whole_tree = body.kill_tree == FIELD_UNSET ? signal_number == SIGKILL
 						   : body.kill_tree == FIELD_TRUE;
-	r = find_running(req, context, &process, err);
-	if (r == 0)
-		r = process_signal(process, signal_number, whole_tree, err);
+	r = process_signal(process, signal_number, whole_tree, err);
 	if (r == 0)
 		request_answer_empty(req, 204);
 	return r;
@@ -468,9 +472,9 @@ HANDLER(processes_resize)
 	int r;
 
 	fields_clear(&processes_resize_fields, &body);
-	r = fields_decode(&processes_resize_fields, request_body(req), &body, err);
+	r = find_running(req, context, &process, err);
 	if (r == 0)
-		r = find_running(req, context, &process, err);
+		r = fields_decode(&processes_resize_fields, request_body(req), &body, err);
 	if (r == 0)
 		r = process_resize(process, (uint16_t)body.columns, (uint16_t)body.rows, err);
 	if (r == 0)

@@ -329,12 +329,18 @@ static int on_hello(struct sandbox *sandbox, const struct frame *frame)
 	struct unpack in = UNPACK_INIT(frame->payload, frame->len);
 	uint32_t version = unpack_u32(&in), count = unpack_u32(&in);
 	struct link *link;
+	bool is_repeated;
 
 	if (in.bad || version != AGENT_VERSION || count > AGENT_PROCESSES_MAX)
 		return -EPROTO;
 	pthread_mutex_lock(&sandbox->state);
 	link = sandbox->link ? link_ref(sandbox->link) : NULL;
+	is_repeated = sandbox->greeted;
 	pthread_mutex_unlock(&sandbox->state);
+	if (is_repeated) {
+		link_unref(link);
+		return -EPROTO;
+	}
 	if (link)
 		roll_call(sandbox, link, &in, count);
 	link_unref(link);
@@ -852,7 +858,7 @@ static int purge(struct sandbox *sandbox, struct err *err)
 		engine_remove_logs(sandbox->engine, sandbox->id);
 	if (r == 0)
 		r = forget(sandbox, store_workspace_delete, err);
-	else if (!sandbox->gone && forget(sandbox, store_sandbox_delete, &ignored) < 0)
+	if (r < 0 && forget(sandbox, store_sandbox_delete, &ignored) < 0)
 		log_error("sandbox %s: %s", sandbox->id, ignored.message);
 	if (sandbox->gone)
 		sandbox_announce(sandbox);

@@ -3,8 +3,6 @@
 #include "process_stage.h"
 
 #include "core/roll.h"
-#include "wire/agent.h"
-#include "wire/pack.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -15,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -464,72 +461,6 @@ static void an_end_of_the_sandbox_leaves_nobody_surviving(void **state)
 	stage_fini(&stage, true);
 }
 
-/* --- an end that is being written while all are ended --- */
-
-#define ROUNDS 2000
-
-static void tell(struct sandbox *sandbox, uint16_t kind, uint32_t id, const struct buf *payload)
-{
-	struct frame frame = {
-		.kind = kind, .id = id, .payload = payload->data, .len = (uint32_t)payload->len};
-
-	if (process_frame(sandbox, &frame) < 0)
-		abort();
-}
-
-/* Frames as from the agent: it has ended, and left two behind. */
-static void tell_end(struct sandbox *sandbox, uint32_t id)
-{
-	struct buf survivors = BUF_INIT(64), exited = BUF_INIT(64);
-
-	pack_u32(&survivors, 2);
-	tell(sandbox, AGENT_SURVIVORS, id, &survivors);
-	for (int i = 0; i < 12; i++)
-		pack_u32(&exited, 0);
-	tell(sandbox, AGENT_EXITED, id, &exited);
-	buf_fini(&survivors);
-	buf_fini(&exited);
-}
-
-static void *end_all_often(void *arg)
-{
-	struct sandbox *sandbox = arg;
-	struct process_spec spec = stage_spec();
-	struct termination how = {.reason = END_OPERATOR};
-
-	for (int i = 0; i < ROUNDS; i++) {
-		struct process_record record;
-		struct process *process;
-		struct err err;
-
-		if (process_new(sandbox, &process, &err) < 0 ||
-			process_run(process, &spec, &err) < 0)
-			abort();
-		process_read(process, &record);
-		tell_end(sandbox, record.number);
-		roll_end_all(sandbox, &how);
-		process_record_fini(&record);
-		process_unref(process);
-	}
-	return NULL;
-}
-
-static void an_end_of_all_does_not_miss_an_end_that_is_being_written(void **state)
-{
-	struct sandbox *sandbox = world_create(*state, "");
-	struct timespec until;
-	pthread_t thread;
-
-	assert_int_equal(pthread_create(&thread, NULL, end_all_often, sandbox), 0);
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += 90;
-	if (pthread_timedjoin_np(thread, NULL, &until) != 0) {
-		print_error("it waits for ever\n");
-		_exit(1); /* nothing can be cleaned up around a thread that hangs */
-	}
-	sandbox_unref(sandbox);
-}
-
 /* --- the end of what is kept --- */
 
 static int logs_fd_at_delete;
@@ -613,7 +544,6 @@ int main(void)
 		IN_WORLD(a_reset_says_what_it_was),
 		IN_WORLD(a_sandbox_that_died_takes_its_processes_along),
 		IN_WORLD(an_end_of_the_sandbox_leaves_nobody_surviving),
-		IN_WORLD(an_end_of_all_does_not_miss_an_end_that_is_being_written),
 		IN_WORLD(a_purge_removes_kept_output_before_it_frees_the_id),
 		IN_WORLD(kept_output_outlives_the_sandbox_but_not_the_workspace),
 	};
