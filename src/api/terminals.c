@@ -2,7 +2,8 @@
 /*
  * WS .../terminal: a terminal of a sandbox. A new one is a shell on a PTY, a process like any other whose
  * output is kept; so a lost connection leaves it running, and a client attaches to it again by its name,
- * with what it missed.
+ * with what it missed. While clients are attached, the program waits for the fastest of them, as at any
+ * terminal.
  *
  * Binary frames are bytes, both ways. Text frames are JSON: from here `start`, `cut` and `exit`; from the
  * client `resize` and `signal`.
@@ -40,7 +41,8 @@ struct terminal {
 	struct output_cursor *cursor;
 	uint8_t *piece; /* read, but not sent: piece_len bytes of it */
 	size_t piece_len;
-	char *note; /* a text to be sent before anything else */
+	uint64_t piece_end; /* offset one past it */
+	char *note;	    /* a text to be sent before anything else */
 	uint32_t number, pid;
 	bool has_ended, is_done, is_paused;
 	struct process_end end;
@@ -106,6 +108,7 @@ static bool read_next(struct terminal *terminal)
 	case OUTPUT_STDOUT:
 	case OUTPUT_STDERR:
 		terminal->piece_len = (size_t)(piece.next - piece.offset);
+		terminal->piece_end = piece.next;
 		return true;
 	case OUTPUT_CUT:
 		note(terminal, json_pack("{s:s, s:I, s:I}", "type", "cut", "from",
@@ -125,6 +128,7 @@ static bool read_next(struct terminal *terminal)
 /* Sends as much as the client takes. */
 static void pump(struct terminal *terminal)
 {
+	uint64_t consumed = 0;
 	int r = 0;
 
 	while (terminal->websocket && r == 0) {
@@ -136,12 +140,16 @@ static void pump(struct terminal *terminal)
 		} else if (terminal->piece_len > 0) {
 			r = websocket_send(
 				terminal->websocket, false, terminal->piece, terminal->piece_len);
-			if (r == 0)
+			if (r == 0) {
 				terminal->piece_len = 0;
+				consumed = terminal->piece_end;
+			}
 		} else if (!read_next(terminal)) {
 			break;
 		}
 	}
+	if (consumed > 0 && terminal->process)
+		process_consumed(terminal->process, consumed);
 	if (terminal->websocket && terminal->is_done && !terminal->note)
 		websocket_close(terminal->websocket, WEBSOCKET_NORMAL, "exited");
 }
@@ -282,8 +290,10 @@ static void gone(void *arg)
 {
 	struct terminal *terminal = arg;
 
-	if (terminal->process)
+	if (terminal->process) {
 		process_unwatch(terminal->process, terminal);
+		process_unpace(terminal->process);
+	}
 	pthread_mutex_lock(&terminal->lock);
 	websocket_unref(take_ptr(&terminal->websocket));
 	pthread_mutex_unlock(&terminal->lock);
@@ -307,9 +317,13 @@ static int answer(struct terminal *terminal, struct request *req, uint64_t from,
 	note(terminal, json_pack("{s:s, s:s, s:I, s:I}", "type", "start", "process", name, "pid",
 			       (json_int_t)terminal->pid, "from", (json_int_t)from));
 	pthread_mutex_unlock(&terminal->lock);
-	atomic_fetch_add(&terminal->refs, 1); /* until `gone` */
+	atomic_fetch_add(&terminal->refs, 1); /* until `gone`, and so is the pace */
+	if (terminal->process)
+		process_pace(terminal->process);
 	r = request_answer_websocket(
 		req, PROTOCOL, SEND_CAPACITY, &websocket_events, terminal, err);
+	if (r < 0 && terminal->process)
+		process_unpace(terminal->process);
 	if (r < 0)
 		terminal_unref(terminal);
 	return r;

@@ -3,19 +3,23 @@
 
 #include "base/clock.h"
 
-#define BYTES_PER_MS (256ll * 1024)	/* 256 MiB a second */
-#define BYTES_MAX    (8 * BYTES_PER_MS) /* saved up in quiet times */
+#include <pthread.h>
+
+#define BYTES_PER_MS (64ll * 1024)	  /* 64 MiB a second, for all together */
+#define BYTES_MAX    (32ll * 1024 * 1024) /* saved up in quiet times: a burst is taken at once */
 #define ROUND_MS     4
 
 struct parked {
 	struct parked *next;
-	void (*go)(void *arg);
+	uint64_t (*go)(void *arg);
 	void *arg;
 };
 
 struct governor {
 	struct alarm *alarm;
-	int64_t bytes; /* that may still be taken */
+
+	pthread_mutex_t lock; /* what follows */
+	int64_t bytes;	      /* that may still be taken */
 	uint64_t filled_ms;
 	struct parked *first, **last;
 };
@@ -35,61 +39,81 @@ static void fill(struct governor *governor)
 
 bool governor_allows(struct governor *governor, uint64_t bytes)
 {
+	bool may;
+
+	pthread_mutex_lock(&governor->lock);
 	if (governor->bytes <= 0)
 		fill(governor);
-	if (governor->bytes <= 0)
-		return false;
-	governor->bytes -= (int64_t)bytes;
-	return true;
+	may = governor->bytes > 0;
+	if (may)
+		governor->bytes -= (int64_t)bytes;
+	pthread_mutex_unlock(&governor->lock);
+	return may;
 }
 
-void governor_park(struct governor *governor, void (*go)(void *arg), void *arg)
+void governor_park(struct governor *governor, uint64_t (*go)(void *arg), void *arg)
 {
 	struct parked *parked = mem_new(sizeof(*parked));
 
-	if (!governor->first)
-		alarm_set(governor->alarm, ROUND_MS);
 	parked->go = go;
 	parked->arg = arg;
+	pthread_mutex_lock(&governor->lock);
+	if (!governor->first)
+		alarm_set(governor->alarm, ROUND_MS);
 	*governor->last = parked;
 	governor->last = &parked->next;
+	pthread_mutex_unlock(&governor->lock);
 }
 
-static struct parked *take_first(struct governor *governor)
+/* The next whose turn it is, after what the one before took; NULL if there is none, or no room. */
+static struct parked *take_next(struct governor *governor, uint64_t taken)
 {
-	struct parked *parked = governor->first;
+	struct parked *parked = NULL;
 
-	governor->first = parked->next;
-	if (!governor->first)
-		governor->last = &governor->first;
+	pthread_mutex_lock(&governor->lock);
+	governor->bytes -= (int64_t)taken;
+	if (governor->bytes > 0 && governor->first) {
+		parked = governor->first;
+		governor->first = parked->next;
+		if (!governor->first)
+			governor->last = &governor->first;
+	} else if (governor->first) {
+		alarm_set(governor->alarm, ROUND_MS);
+	}
+	pthread_mutex_unlock(&governor->lock);
 	return parked;
+}
+
+static void let_go(struct governor *governor)
+{
+	struct parked *parked = take_next(governor, 0);
+
+	while (parked) {
+		uint64_t taken = parked->go(parked->arg);
+
+		free(parked);
+		parked = take_next(governor, taken);
+	}
 }
 
 static void ring(void *arg)
 {
 	struct governor *governor = arg;
 
+	pthread_mutex_lock(&governor->lock);
 	fill(governor);
-	while (governor->first && governor->bytes > 0) {
-		auto_free struct parked *parked = take_first(governor);
-
-		parked->go(parked->arg);
-	}
-	if (governor->first)
-		alarm_set(governor->alarm, ROUND_MS);
+	pthread_mutex_unlock(&governor->lock);
+	let_go(governor);
 }
 
-/* On the reactor's thread, when it cannot ring any more: those who wait are let go. */
+/* On the reactor's thread, when it cannot ring any more: all who wait are let go. */
 static void release(void *arg)
 {
 	struct governor *governor = arg;
 
-	governor->bytes = BYTES_MAX;
-	while (governor->first) {
-		auto_free struct parked *parked = take_first(governor);
-
-		parked->go(parked->arg);
-	}
+	governor->bytes = INT64_MAX;
+	let_go(governor);
+	pthread_mutex_destroy(&governor->lock);
 	free(governor);
 }
 
@@ -98,6 +122,7 @@ int governor_open(struct reactor *reactor, struct governor **ret_governor, struc
 	struct governor *governor = mem_new(sizeof(*governor));
 	int r;
 
+	pthread_mutex_init(&governor->lock, NULL);
 	governor->last = &governor->first;
 	governor->filled_ms = clock_steady_ms();
 	governor->bytes = BYTES_MAX;

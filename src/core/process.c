@@ -28,6 +28,7 @@
 #define EXIT_TIMEOUT	  124
 #define SHELL_SIGNAL_BASE 128
 #define SURPLUS_MAX	  16
+#define PTY_WEIGHT	  8
 #define OFFSET_MAX	  (1ull << 62) /* of output */
 
 /* --- life --- */
@@ -376,48 +377,76 @@ static void acknowledge(struct process *process)
 		process_send_ack(process, ack);
 }
 
-static void go_on(void *arg)
+/* What a terminal costs the kernel: it looks at each character. */
+static uint64_t weight(const struct process *process, uint64_t bytes)
 {
-	struct process *process = arg;
-
-	process->is_parked = false;
-	acknowledge(process);
-	process_unref(process);
+	return process->record.is_pty ? bytes * PTY_WEIGHT : bytes;
 }
 
-/* The same for output that nobody waits for, when it is its turn. On the reactor's thread. */
+static uint64_t go_on(void *arg)
+{
+	struct process *process = arg;
+	uint64_t due;
+
+	pthread_mutex_lock(&process->lock);
+	process->is_parked = false;
+	due = process->consumed - process->acked;
+	pthread_mutex_unlock(&process->lock);
+	due = weight(process, due);
+	acknowledge(process);
+	process_unref(process);
+	return due;
+}
+
+/* The same when it is its turn. */
 static void acknowledge_in_turn(struct process *process)
 {
 	struct governor *governor = process->sandbox->engine->governor;
 	uint64_t due;
+	bool waits;
 
 	pthread_mutex_lock(&process->lock);
 	due = process->consumed - process->acked;
-	pthread_mutex_unlock(&process->lock);
-	if (due < ACK_STEP || process->is_parked)
-		return;
-	if (governor_allows(governor, due)) {
-		acknowledge(process);
-	} else {
+	waits = process->is_parked || due < ACK_STEP || process->ending;
+	if (!waits)
 		process->is_parked = true;
+	pthread_mutex_unlock(&process->lock);
+	if (waits)
+		return;
+	if (!governor_allows(governor, weight(process, due))) {
 		governor_park(governor, go_on, process_ref(process));
+		return;
 	}
+	pthread_mutex_lock(&process->lock);
+	process->is_parked = false;
+	pthread_mutex_unlock(&process->lock);
+	acknowledge(process);
 }
 
 void process_consumed(struct process *process, uint64_t offset)
 {
 	pthread_mutex_lock(&process->lock);
-	if (process->is_paced && offset > process->consumed)
+	if (process->pacers > 0 && offset > process->consumed)
 		process->consumed = offset;
 	pthread_mutex_unlock(&process->lock);
-	acknowledge(process);
+	if (process->record.is_pty)
+		acknowledge_in_turn(process);
+	else
+		acknowledge(process);
+}
+
+void process_pace(struct process *process)
+{
+	pthread_mutex_lock(&process->lock);
+	process->pacers++;
+	pthread_mutex_unlock(&process->lock);
 }
 
 void process_unpace(struct process *process)
 {
 	pthread_mutex_lock(&process->lock);
-	process->is_paced = false;
-	process->consumed = process->record.output_bytes;
+	if (process->pacers > 0 && --process->pacers == 0)
+		process->consumed = process->record.output_bytes;
 	pthread_mutex_unlock(&process->lock);
 	acknowledge(process);
 }
@@ -791,7 +820,7 @@ static void add_output(struct process *process, int stream, const uint8_t *data,
 		output_log_append(process->log, stream, data, len);
 	pthread_mutex_lock(&process->lock);
 	process->record.output_bytes = process->offset;
-	if (!process->is_paced)
+	if (process->pacers == 0)
 		process->consumed = process->offset;
 	pthread_mutex_unlock(&process->lock);
 	report_output(process, stream, data, len);
@@ -1170,7 +1199,7 @@ static void describe(struct process *process, const struct process_spec *spec)
 	record->timeout_ms = spec->timeout_ms;
 	record->started_at_ms = clock_wall_ms();
 	process->started_us = clock_steady_us();
-	process->is_paced = spec->is_paced;
+	process->pacers = spec->is_paced;
 	process->record.is_input_open = spec->keeps_input_open;
 	process->input_ends = spec->input && !spec->keeps_input_open;
 	process->input_end = spec->input_len;

@@ -103,7 +103,8 @@ struct output_log *process_log(struct process *process);
 /* The reader of a paced one has dealt with all before offset. */
 void process_consumed(struct process *process, uint64_t offset);
 
-/* Its reader is gone, and it goes on: the pace is that of the disk. */
+/* One more reader sets the pace, or one less. With several the fastest counts, without any the disk. */
+void process_pace(struct process *process);
 void process_unpace(struct process *process);
 
 /*

@@ -29,8 +29,7 @@ struct process {
 	/* The reactor's thread only. */
 	uint64_t offset; /* of the next output byte */
 	bool timed_out;
-	bool is_parked; /* waits for the governor */
-	bool is_known;	/* an adopted one: the agent named it in its hello */
+	bool is_known; /* an adopted one: the agent named it in its hello */
 
 	pthread_mutex_t
 		row; /* held while the record is written down: an old one never comes last */
@@ -43,9 +42,10 @@ struct process {
 	uint64_t input_sent, input_taken;
 	bool input_ends; /* an end of file follows the byte before input_end */
 	uint64_t input_end;
-	bool is_paced;
+	unsigned pacers; /* readers that it waits for: the fastest of them */
 	uint64_t consumed, acked;
 	bool started, running, killed;
+	bool is_parked; /* waits for the governor */
 	bool ending;	/* its end is being written down */
 	bool concluded; /* its end was reported */
 };

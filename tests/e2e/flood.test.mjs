@@ -75,12 +75,28 @@ test('who follows a flood sees each byte or a cut in its place', async () => {
   await api.purge(own.id);
 });
 
-test('a terminal whose reader slept is told what it missed', async () => {
+test('a program on a terminal waits for its only reader', async () => {
   const own = await api.create();
   const terminal = await Terminal.open(api, own.id);
   await terminal.prompt();
   terminal.line('yes 0123456');
   await terminal.expect(/0123456/);
+  terminal.socket.pause();
+  const written = async () => (await ps.get(own.id, terminal.process)).output_bytes;
+  let last = -1;
+  await until(async () => { const now = await written(); const stands = now === last; last = now; return stands; }, { timeout: 60_000, every: 500, what: 'nothing more is written' });
+  terminal.socket.resume();
+  await until(async () => (await written()) > last + MI, { timeout: 60_000, every: 100, what: 'it goes on' });
+  await api.purge(own.id);
+});
+
+test('of two readers of a terminal the one that slept is told what it missed', async () => {
+  const own = await api.create();
+  const terminal = await Terminal.open(api, own.id);
+  await terminal.prompt();
+  terminal.line('yes 0123456');
+  await terminal.expect(/0123456/);
+  const awake = await Terminal.open(api, own.id, { process: terminal.process });
   terminal.socket.pause();
   await until(async () => (await ps.get(own.id, terminal.process)).output_bytes > 24 * MI, { timeout: 60_000, every: 100, what: 'more was written than is kept' });
   await ps.kill(own.id, terminal.process);
@@ -89,6 +105,7 @@ test('a terminal whose reader slept is told what it missed', async () => {
   const { output_bytes: total } = await ps.get(own.id, terminal.process);
   assert.equal(terminal.position, total, 'bytes and cuts together are all of it');
   assert.ok(terminal.cuts.length > 0);
+  await awake.untilExit(60_000);
   await api.purge(own.id);
 });
 
