@@ -170,14 +170,15 @@ static ssize_t pull(void *arg, char *data, size_t size)
 	ssize_t n = 0;
 
 	pthread_mutex_lock(&feed->lock);
-	while (n == 0) {
+	while ((size_t)n < size) {
 		size_t left = feed->out.len - feed->out_done;
+		size_t part = left < size - (size_t)n ? left : size - (size_t)n;
 
 		if (left > 0) {
-			n = (ssize_t)(left < size ? left : size);
-			memcpy(data, feed->out.data + feed->out_done, (size_t)n);
-			feed->out_done += (size_t)n;
-			break;
+			memcpy(data + n, feed->out.data + feed->out_done, part);
+			feed->out_done += part;
+			n += (ssize_t)part;
+			continue;
 		}
 		feed->out.len = feed->out_done = 0;
 		if (!produce(feed)) {

@@ -16,6 +16,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#define PULL_BYTES (64u * 1024)
+
 static const struct answer_header common_headers[] = {
 	{NULL, "X-Content-Type-Options", "nosniff"},
 	{NULL, "Cache-Control", "no-store"},
@@ -169,8 +171,9 @@ static struct MHD_Response *make_response(struct request *req)
 			block_for(answer->size), download_pull, request_ref(req), drop_request);
 		break;
 	case ANSWER_STREAM:
-		response = MHD_create_response_from_callback(
-			MHD_SIZE_UNKNOWN, 1, pull_stream, request_ref(req), drop_request);
+		response = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN,
+			stream_is_pulled(req->answer.stream) ? PULL_BYTES : 1, pull_stream,
+			request_ref(req), drop_request);
 		break;
 	case ANSWER_WEBSOCKET:
 		response = MHD_create_response_for_upgrade(upgrade, req);
@@ -198,6 +201,16 @@ static bool has_no_size(const struct answer *answer)
 	       (answer->kind == ANSWER_FD && answer->size == UINT64_MAX);
 }
 
+/*
+ * A pulled stream may be large, and says by itself where it ends. So it goes out as it is, until the
+ * connection closes: in chunks the library would send no more than 16 KiB at a time, of which half the
+ * time of a fast stream would go into system calls.
+ */
+static bool is_bulk(const struct answer *answer)
+{
+	return answer->kind == ANSWER_STREAM && stream_is_pulled(answer->stream);
+}
+
 bool answer_queue(struct request *req, struct MHD_Connection *connection)
 {
 	struct MHD_Response *response = make_response(req);
@@ -210,7 +223,7 @@ bool answer_queue(struct request *req, struct MHD_Connection *connection)
 	}
 	add_headers(req, response);
 	/* To HEAD the library would send the last chunk of a body that there is not. */
-	if (req->method == METHOD_HEAD && has_no_size(&req->answer))
+	if (has_no_size(&req->answer) && (req->method == METHOD_HEAD || is_bulk(&req->answer)))
 		MHD_set_response_options(response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END);
 	if (req->answer.kind == ANSWER_STREAM)
 		bind_stream(req);

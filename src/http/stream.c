@@ -187,6 +187,11 @@ static bool has_room(const struct stream *stream)
 	       (want <= stream->capacity && stream->ring.len <= stream->capacity - want);
 }
 
+bool stream_is_pulled(const struct stream *stream)
+{
+	return stream->events.pull != NULL;
+}
+
 /* Asks the producer. The lock is held, but not while it is asked; so it may poke meanwhile. */
 static ssize_t ask(struct stream *stream, char *data, size_t size)
 {

@@ -22,6 +22,8 @@ void stream_bind(struct stream *stream, const struct stream_consumer *consumer, 
 /* The consumer leaves; tells the producer (gone). */
 void stream_unbind(struct stream *stream);
 
+bool stream_is_pulled(const struct stream *stream);
+
 /* Takes up to size bytes; 0 after having called sleep(); -ENODATA at the end. */
 ssize_t stream_pull(struct stream *stream, char *data, size_t size);
 

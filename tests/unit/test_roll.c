@@ -221,7 +221,9 @@ static void survivors_keep_a_process_listed_until_the_last_is_gone(void **state)
 
 static void one_that_nobody_watches_is_told_from_one_that_is_watched(void **state)
 {
+	struct heard other;
 	struct stage stage;
+	struct err err;
 
 	stage_init(&stage, *state);
 	assert_false(roll_is_watched(stage.sandbox));
@@ -229,11 +231,15 @@ static void one_that_nobody_watches_is_told_from_one_that_is_watched(void **stat
 	assert_true(roll_is_watched(stage.sandbox));
 	process_unwatch(stage.process, &stage.heard);
 	assert_false(roll_is_watched(stage.sandbox));
-	heard_watch(&stage.heard, stage.process);
+	heard_init(&other);
+	heard_watch(&other, stage.process);
 	assert_true(roll_is_watched(stage.sandbox));
-	assert_int_equal(stage.heard.releases, 1);
-	stage.heard.releases = 0;
-	stage_fini(&stage, true);
+	say_exited(&stage, 0, 0);
+	heard_wait(&other, has_ended);
+	heard_fini(&other, 1);
+	assert_false(roll_is_watched(stage.sandbox));
+	assert_int_equal(sandbox_delete(stage.sandbox, END_OPERATOR, &err), 0);
+	stage_leave(&stage, false);
 }
 
 /* --- logs of those that have ended --- */
