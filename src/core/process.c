@@ -648,10 +648,14 @@ static void report_end(struct process *process)
 {
 	tell(process, AGENT_FORGET, NULL, 0);
 	report_ended(process);
-	if (!has_survivors(process))
+	if (!has_survivors(process)) {
 		process_unlist(process);
-	else
-		pthread_cond_broadcast(&process->sandbox->changed);
+		return;
+	}
+	/* Under the lock: who looks at the list and then waits must not miss it in between. */
+	pthread_mutex_lock(&process->sandbox->state);
+	pthread_cond_broadcast(&process->sandbox->changed);
+	pthread_mutex_unlock(&process->sandbox->state);
 }
 
 void process_conclude(struct process *process)

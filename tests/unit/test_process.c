@@ -184,21 +184,6 @@ static void frames_of_unknown_commands_are_ignored(void **state)
 	stage_fini(&stage, true);
 }
 
-static void strangers_among_the_agent_s_commands_are_ended_and_their_ids_not_used(void **state)
-{
-	struct stage stage;
-	uint32_t stranger = 70;
-
-	stage_init(&stage, *state);
-	wire_hello(stage.peer, AGENT_VERSION, &stranger, 1);
-	stage.id = stranger;
-	expect_kill(&stage);
-	expect_forget(&stage);
-	run(&stage, 0);
-	assert_int_equal(stage.id, 71);
-	stage_fini(&stage, true);
-}
-
 static void numbers_go_on_in_a_new_sandbox_of_the_same_id(void **state)
 {
 	struct world *world = *state;
@@ -521,7 +506,6 @@ int main(void)
 		IN_WORLD(output_and_end_reach_the_watcher_and_the_agent_may_forget),
 		IN_WORLD(a_command_that_never_ran_says_why),
 		IN_WORLD(frames_of_unknown_commands_are_ignored),
-		IN_WORLD(strangers_among_the_agent_s_commands_are_ended_and_their_ids_not_used),
 		IN_WORLD(numbers_go_on_in_a_new_sandbox_of_the_same_id),
 		IN_WORLD(a_kill_is_sent_and_reported_as_one),
 		IN_WORLD(a_kill_before_the_start_is_kept_for_it),

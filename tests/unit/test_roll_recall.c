@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "core/roll.h"
 #include "wire/agent.h"
+#include "wire/pack.h"
 
 #include <errno.h>
 #include <semaphore.h>
@@ -356,6 +357,34 @@ static void one_that_was_not_kept_is_ended_by_the_next_daemon(void **state)
 	stage_fini(&stage, false);
 }
 
+static void a_hello_that_counts_wrong_ends_the_link(void **state)
+{
+	static const struct {
+		uint32_t count;
+		size_t len;
+	} hellos[] = {{0, 7}, {0, 9}, {1, 8}, {1, 11}, {1, 16}, {AGENT_PROCESSES_MAX + 1, 12},
+		{UINT32_MAX, 12}};
+
+	for (size_t i = 0; i < array_len(hellos); i++) {
+		struct buf hello = BUF_INIT(64);
+		struct wire_frame frame;
+		struct stage stage;
+
+		begin(&stage, *state);
+		pack_u32(&hello, AGENT_VERSION);
+		pack_u32(&hello, hellos[i].count);
+		pack_u32(&hello, stage.id);
+		pack_u32(&hello, 900);
+		wire_write(stage.peer, AGENT_HELLO, 0, hello.data, hellos[i].len);
+		buf_fini(&hello);
+		heard_wait(&stage.heard, has_ended);
+		assert_int_equal(stage.heard.end.how.reason, END_AGENT_LOST);
+		while (wire_read(stage.peer, &frame))
+			;
+		stage_fini(&stage, true);
+	}
+}
+
 static void numbers_go_on_after_those_the_agent_has(void **state)
 {
 	uint32_t ids[] = {1, 7};
@@ -615,6 +644,7 @@ int main(void)
 		IN_WORLD(a_daemon_that_leaves_before_the_agent_answered_ends_nothing),
 		IN_WORLD(a_daemon_that_leaves_in_the_middle_of_a_write_ends_nothing),
 		IN_WORLD(one_that_was_not_kept_is_ended_by_the_next_daemon),
+		IN_WORLD(a_hello_that_counts_wrong_ends_the_link),
 		IN_WORLD(numbers_go_on_after_those_the_agent_has),
 		IN_WORLD(survivors_are_recalled_until_the_last_is_gone),
 		IN_WORLD(survivors_that_are_gone_meanwhile_are_written_off),
