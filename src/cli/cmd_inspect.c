@@ -25,7 +25,7 @@ static void add_value(struct table *table, const char *name, const json_t *value
 		table_add(table, "%s", json_string_value(value));
 		return;
 	}
-	text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+	text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT | JSON_REAL_PRECISION(12));
 	table_add(table, "%s", json_is_null(value) || json_is_object(value) || !text ? "" : text);
 }
 

@@ -9,27 +9,25 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "core/audience.h"
 #include "core/governor.h"
 #include "core/process_state.h"
 #include "core/roll.h"
 #include "core/scribe.h"
+#include "core/verdict.h"
 #include "wire/pack.h"
 
 #include <errno.h>
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 
-#define ACK_STEP	  (64u << 10)
-#define INPUT_MAX	  (1u << 20) /* standard input that waits */
-#define INPUT_LOW	  (64u << 10)
-#define KILL_PATIENCE_MS  5000
-#define EXIT_TIMEOUT	  124
-#define SHELL_SIGNAL_BASE 128
-#define SURPLUS_MAX	  16
-#define PTY_WEIGHT	  8
-#define OFFSET_MAX	  (1ull << 62) /* of output */
+#define ACK_STEP	 (64u << 10)
+#define INPUT_MAX	 (1u << 20) /* standard input that waits */
+#define INPUT_LOW	 (64u << 10)
+#define KILL_PATIENCE_MS 5000
+#define SURPLUS_MAX	 16
+#define PTY_WEIGHT	 8
+#define OFFSET_MAX	 (1ull << 62) /* of output */
 
 /* --- life --- */
 
@@ -80,126 +78,6 @@ struct output_log *process_log(struct process *process)
 	return process->log;
 }
 
-/* --- watchers --- */
-
-static void watcher_unref(struct process_watcher *watcher)
-{
-	if (atomic_fetch_sub(&watcher->refs, 1) > 1)
-		return;
-	watcher->events->release(watcher->arg);
-	free(watcher);
-}
-
-bool process_watch(struct process *process, const struct process_events *events, void *arg)
-{
-	struct process_watcher *watcher = mem_new(sizeof(*watcher));
-	bool is_late;
-
-	watcher->refs = 1;
-	watcher->events = events;
-	watcher->arg = arg;
-	pthread_mutex_lock(&process->lock);
-	is_late = process->concluded && !(events->deserted && process->record.survivors > 0);
-	if (!is_late) {
-		watcher->next = process->watchers;
-		process->watchers = watcher;
-	}
-	pthread_mutex_unlock(&process->lock);
-	if (is_late)
-		free(watcher);
-	return !is_late;
-}
-
-void process_unwatch(struct process *process, void *arg)
-{
-	struct process_watcher *found = NULL;
-
-	pthread_mutex_lock(&process->lock);
-	for (struct process_watcher **at = &process->watchers; *at; at = &(*at)->next) {
-		if ((*at)->arg == arg) {
-			found = *at;
-			*at = found->next;
-			break;
-		}
-	}
-	pthread_mutex_unlock(&process->lock);
-	if (found)
-		watcher_unref(found);
-}
-
-/* The watchers of this moment, with a reference of each; most processes have one. */
-struct audience {
-	struct process_watcher *few[4], **all;
-	size_t count;
-};
-
-static void audience_gather(struct process *process, struct audience *audience)
-{
-	size_t count = 0;
-
-	pthread_mutex_lock(&process->lock);
-	for (struct process_watcher *w = process->watchers; w; w = w->next)
-		count++;
-	audience->all =
-		count <= array_len(audience->few) ? audience->few : mem_new(count * sizeof(void *));
-	audience->count = 0;
-	for (struct process_watcher *w = process->watchers; w; w = w->next) {
-		atomic_fetch_add(&w->refs, 1);
-		audience->all[audience->count++] = w;
-	}
-	pthread_mutex_unlock(&process->lock);
-}
-
-static void audience_leave(struct audience *audience)
-{
-	for (size_t i = 0; i < audience->count; i++)
-		watcher_unref(audience->all[i]);
-	if (audience->all != audience->few)
-		free(audience->all);
-}
-
-static void report_started(struct process *process, uint32_t pid)
-{
-	struct audience audience;
-
-	audience_gather(process, &audience);
-	for (size_t i = 0; i < audience.count; i++) {
-		struct process_watcher *w = audience.all[i];
-
-		if (w->events->started)
-			w->events->started(w->arg, pid);
-	}
-	audience_leave(&audience);
-}
-
-static void report_output(struct process *process, int stream, const uint8_t *data, size_t len)
-{
-	struct audience audience;
-
-	audience_gather(process, &audience);
-	for (size_t i = 0; i < audience.count; i++) {
-		struct process_watcher *w = audience.all[i];
-
-		if (w->events->output)
-			w->events->output(w->arg, stream, data, len);
-	}
-	audience_leave(&audience);
-}
-
-static void report_drained(struct process *process)
-{
-	struct audience audience;
-
-	audience_gather(process, &audience);
-	for (size_t i = 0; i < audience.count; i++) {
-		struct process_watcher *w = audience.all[i];
-
-		if (w->events->drained)
-			w->events->drained(w->arg);
-	}
-	audience_leave(&audience);
-}
-
 static bool has_survivors(struct process *process)
 {
 	bool has;
@@ -210,64 +88,14 @@ static bool has_survivors(struct process *process)
 	return has;
 }
 
-/* Drops all, or all but those that wait for the last survivor. */
-static void drop_watchers(struct process *process, bool with_patient)
+bool process_watch(struct process *process, const struct process_events *events, void *arg)
 {
-	struct process_watcher *watcher = NULL;
-
-	pthread_mutex_lock(&process->lock);
-	for (struct process_watcher **at = &process->watchers; *at;) {
-		struct process_watcher *next = *at;
-
-		if (next->events->deserted && !with_patient) {
-			at = &next->next;
-			continue;
-		}
-		*at = next->next;
-		next->next = watcher;
-		watcher = next;
-	}
-	pthread_mutex_unlock(&process->lock);
-	while (watcher) {
-		struct process_watcher *next = watcher->next;
-
-		watcher_unref(watcher);
-		watcher = next;
-	}
+	return audience_add(process, events, arg);
 }
 
-/* From here on nobody can begin to watch. */
-static void report_ended(struct process *process)
+void process_unwatch(struct process *process, void *arg)
 {
-	struct audience audience;
-
-	pthread_mutex_lock(&process->lock);
-	process->concluded = true;
-	pthread_mutex_unlock(&process->lock);
-	audience_gather(process, &audience);
-	for (size_t i = 0; i < audience.count; i++) {
-		struct process_watcher *w = audience.all[i];
-
-		if (w->events->ended)
-			w->events->ended(w->arg, &process->end);
-	}
-	audience_leave(&audience);
-	drop_watchers(process, !has_survivors(process));
-}
-
-void process_report_deserted(struct process *process)
-{
-	struct audience audience;
-
-	audience_gather(process, &audience);
-	for (size_t i = 0; i < audience.count; i++) {
-		struct process_watcher *w = audience.all[i];
-
-		if (w->events->deserted)
-			w->events->deserted(w->arg);
-	}
-	audience_leave(&audience);
-	drop_watchers(process, true);
+	audience_remove(process, arg);
 }
 
 /* --- to the agent --- */
@@ -617,11 +445,18 @@ static void forget_surplus(const struct process *latest)
 
 static void drop_row(struct process *process)
 {
+	struct sandbox *sandbox = process->sandbox;
+	auto_fd int logs_fd = -1;
 	struct err err;
 
-	if (process->log && store_process_delete(process->sandbox->engine->config.store,
-				    process->sandbox->id, process->record.number, &err) < 0)
-		log_error("sandbox %s: %s", process->sandbox->id, err.message);
+	if (!process->log)
+		return;
+	if (store_process_delete(
+		    sandbox->engine->config.store, sandbox->id, process->record.number, &err) < 0 ||
+		sandbox_open_logs(sandbox, &logs_fd, &err) < 0)
+		log_error("sandbox %s: %s", sandbox->id, err.message);
+	else
+		output_log_remove(logs_fd, process->record.number);
 }
 
 /* One that was not kept, but left somebody behind, is listed from now on. One that never was is not. */
@@ -647,7 +482,7 @@ static void write_end(struct process *process)
 static void report_end(struct process *process)
 {
 	tell(process, AGENT_FORGET, NULL, 0);
-	report_ended(process);
+	audience_tell_ended(process);
 	if (!has_survivors(process)) {
 		process_unlist(process);
 		return;
@@ -667,7 +502,7 @@ void process_conclude(struct process *process)
 
 void process_abandon(struct process *process)
 {
-	const struct process_end leaving = {.exit_code = SHELL_SIGNAL_BASE + SIGKILL,
+	const struct process_end leaving = {.exit_code = VERDICT_SIGNAL_BASE + SIGKILL,
 		.how = {.reason = END_OPERATOR, .signal = SIGKILL}};
 
 	struct alarm *timer = NULL;
@@ -684,8 +519,8 @@ void process_abandon(struct process *process)
 	pthread_mutex_unlock(&process->lock);
 	alarm_close(timer);
 	if (is_ours)
-		report_ended(process);
-	process_report_deserted(process);
+		audience_tell_ended(process);
+	audience_tell_deserted(process);
 }
 
 static void conclude_later(void *arg)
@@ -707,90 +542,6 @@ static void end(struct process *process, const struct process_end *how)
 		report_end(process);
 }
 
-/* What the agent reports beside the wait status. */
-struct exit_facts {
-	uint32_t oom_kills;
-	uint32_t refused_forks;
-	uint32_t flags;
-};
-
-static void set_detail(struct process_end *how, const char *fmt, uint32_t count)
-{
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-	snprintf(how->how.detail, sizeof(how->how.detail), fmt, count);
-#pragma GCC diagnostic pop
-}
-
-/* Whose memory it was: the kernel names the victim, the driver remembers it. */
-static void describe_oom(struct process *process, struct process_end *how, uint32_t kills)
-{
-	struct driver *driver = engine_driver(process->sandbox->engine);
-	struct driver_stats stats = {0};
-	struct err ignored;
-
-	if (driver->ops->stats(driver, process->sandbox->id, &stats, &ignored) < 0 ||
-		!stats.oom_victim[0])
-		set_detail(how, "out of memory: the kernel killed %u of the sandbox's processes",
-			kills);
-	else
-		snprintf(how->how.detail, sizeof(how->how.detail),
-			"out of memory: the kernel killed %s at a limit of %llu bytes",
-			stats.oom_victim, (unsigned long long)stats.memory_limit_bytes);
-}
-
-/* What ended it beyond what it says itself: the limits it ran into. */
-static void judge_limits(
-	struct process *process, const struct exit_facts *facts, struct process_end *how)
-{
-	bool failed = how->how.signal != 0 || how->exit_code != 0;
-	bool was_killed =
-		how->how.signal == SIGKILL || how->exit_code == SHELL_SIGNAL_BASE + SIGKILL;
-
-	if (facts->oom_kills > 0) {
-		if (was_killed)
-			how->how.reason = END_OOM;
-		describe_oom(process, how, facts->oom_kills);
-	} else if (facts->refused_forks > 0) {
-		if (failed)
-			how->how.reason = END_PIDS_LIMIT;
-		set_detail(how, "the limit of processes was hit %u times while it ran",
-			facts->refused_forks);
-	} else if (failed && (facts->flags & AGENT_EXITED_DISK_FULL)) {
-		how->how.reason = END_DISK_FULL;
-		set_detail(how, "a disk it could write to was full at its end", 0);
-	}
-}
-
-static void judge(struct process *process, int status, const struct exit_facts *facts,
-	struct process_end *how)
-{
-	struct sandbox *sandbox = process->sandbox;
-	enum end_reason sandbox_reason;
-	bool killed;
-
-	pthread_mutex_lock(&process->lock);
-	killed = process->killed;
-	pthread_mutex_unlock(&process->lock);
-	pthread_mutex_lock(&sandbox->state);
-	sandbox_reason = sandbox->ending ? sandbox->end_reason : END_NONE;
-	pthread_mutex_unlock(&sandbox->state);
-	how->how.reason = WIFSIGNALED(status) ? END_SIGNAL : END_EXITED;
-	how->how.signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
-	how->exit_code =
-		WIFSIGNALED(status) ? SHELL_SIGNAL_BASE + how->how.signal : WEXITSTATUS(status);
-	if (sandbox_reason != END_NONE) {
-		how->how.reason = sandbox_reason;
-	} else if (process->timed_out) {
-		how->how.reason = END_TIMEOUT;
-		how->exit_code = EXIT_TIMEOUT;
-	} else if (killed && how->how.signal == SIGKILL) {
-		how->how.reason = END_KILLED;
-	} else {
-		judge_limits(process, facts, how);
-	}
-}
-
 /* --- frames --- */
 
 static int on_started(struct process *process, struct unpack *in)
@@ -808,7 +559,7 @@ static int on_started(struct process *process, struct unpack *in)
 	if (is_repeated)
 		return process->is_adopted ? 0 : -EPROTO;
 	note_change(process);
-	report_started(process, pid);
+	audience_tell_started(process, pid);
 	pthread_mutex_lock(&process->lock);
 	push_input(process);
 	pthread_mutex_unlock(&process->lock);
@@ -827,7 +578,7 @@ static void add_output(struct process *process, int stream, const uint8_t *data,
 	if (process->pacers == 0)
 		process->consumed = process->offset;
 	pthread_mutex_unlock(&process->lock);
-	report_output(process, stream, data, len);
+	audience_tell_output(process, stream, data, len);
 	acknowledge_in_turn(process);
 }
 
@@ -927,7 +678,7 @@ static int on_input_ack(struct process *process, struct unpack *in)
 	is_drained = process->input.len < INPUT_LOW;
 	pthread_mutex_unlock(&process->lock);
 	if (is_drained)
-		report_drained(process);
+		audience_tell_drained(process);
 	return 0;
 }
 
@@ -936,7 +687,7 @@ static void leave_list(void *arg)
 	struct process *process = arg;
 
 	write_row(process);
-	process_report_deserted(process);
+	audience_tell_deserted(process);
 	process_unlist(process);
 	process_unref(process);
 }
@@ -954,8 +705,8 @@ static int on_survivors(struct process *process, struct unpack *in)
 	if (!unpack_done(in))
 		return -EPROTO;
 	pthread_mutex_lock(&process->lock);
+	is_over = count == 0 && process->record.survivors > 0 && process->ending;
 	process->record.survivors = count;
-	is_over = count == 0 && process->ending;
 	pthread_mutex_unlock(&process->lock);
 	if (is_over)
 		process_leave_later(process);
@@ -967,7 +718,7 @@ static int on_exited(struct process *process, struct unpack *in)
 	struct process_end how = {.outcome = PROCESS_RAN};
 	uint32_t status = unpack_u32(in);
 	uint64_t end_offset = unpack_u64(in);
-	struct exit_facts facts;
+	struct verdict_facts facts;
 	const uint8_t *none = NULL;
 	size_t no_len = 0;
 
@@ -979,7 +730,7 @@ static int on_exited(struct process *process, struct unpack *in)
 	facts.flags = unpack_u32(in);
 	if (!unpack_done(in) || meet_offset(process, end_offset, &none, &no_len) < 0)
 		return -EPROTO;
-	judge(process, (int)status, &facts, &how);
+	verdict_reach(process, (int)status, &facts, &how);
 	end(process, &how);
 	return 0;
 }
@@ -1040,7 +791,7 @@ static void on_timeout(void *arg)
 {
 	struct process *process = arg;
 	struct process_end how = {.how = {.reason = END_TIMEOUT, .signal = SIGKILL},
-		.exit_code = EXIT_TIMEOUT,
+		.exit_code = VERDICT_TIMEOUT,
 		.duration_us = clock_steady_us() - process->started_us};
 
 	if (process->timed_out) {
@@ -1249,7 +1000,7 @@ static int give_up(struct process *process, int r)
 	pthread_mutex_unlock(&process->lock);
 	if (process->running)
 		tell(process, AGENT_FORGET, NULL, 0);
-	drop_watchers(process, true);
+	audience_dismiss(process);
 	process_unlist(process);
 	return r;
 }

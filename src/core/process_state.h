@@ -74,9 +74,6 @@ void process_unlist(struct process *process);
 /* Nobody of an ended one is left: that is written down, and it goes off the list. */
 void process_leave_later(struct process *process);
 
-/* Reports that nobody of it is left, to those who asked for that. */
-void process_report_deserted(struct process *process);
-
 /* Nobody of it can be left. */
 void process_lose_survivors(struct process *process);
 

@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "core/audience.h"
 #include "core/process_state.h"
 #include "core/scribe.h"
 #include "wire/pack.h"
@@ -293,6 +294,7 @@ void roll_call(struct sandbox *sandbox, struct link *link, struct unpack *in, ui
 	for (uint32_t i = 0; i < count && !in->bad; i++) {
 		uint32_t number = unpack_u32(in);
 
+		in->bad |= number == 0;
 		if (!in->bad)
 			note_known(sandbox, link, number);
 	}
@@ -356,7 +358,7 @@ static bool empty_list(struct sandbox *sandbox)
 		had_survivors = true;
 		sandbox->processes = process->next;
 		pthread_mutex_unlock(&sandbox->state);
-		process_report_deserted(process);
+		audience_tell_deserted(process);
 		process_unref(process);
 		pthread_mutex_lock(&sandbox->state);
 	}

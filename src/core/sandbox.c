@@ -423,6 +423,7 @@ static int open_link(struct sandbox *sandbox, int link_fd, struct link **ret_lin
 
 	pthread_mutex_lock(&sandbox->state);
 	sandbox->greeted = sandbox->ending = false;
+	sandbox->end_reason = END_NONE;
 	r = link_open(sandbox->engine->reactor, link_fd, &link_events, sandbox_ref(sandbox),
 		&sandbox->link, err);
 	if (r < 0) {

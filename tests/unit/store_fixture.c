@@ -90,8 +90,8 @@ struct sandbox_record draft(const struct owner *owner, const char *id, const cha
 	return record;
 }
 
-int insert(struct store *store, const struct owner *owner, const char *id,
-	const char *project, uint32_t *ret_slot, struct err *err)
+int insert(struct store *store, const struct owner *owner, const char *id, const char *project,
+	uint32_t *ret_slot, struct err *err)
 {
 	struct sandbox_record record = draft(owner, id, project);
 	int r = store_sandbox_insert(store, &record, err);

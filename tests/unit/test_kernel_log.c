@@ -42,8 +42,9 @@ static void a_victim_is_read_with_its_size_and_uid(void **state)
 	(void)state;
 	assert_victim(BEFORE "python3" AFTER, 1065536, "python3 (62 MiB)");
 	/* Of the whole machine, and of other versions of the kernel. */
-	assert_victim("3,9,1,-;Out of memory: Killed process 1 (init) total-vm:1kB, anon-rss:1024kB, "
-		      "file-rss:0kB, shmem-rss:0kB, UID:0 pgtables:40kB oom_score_adj:0\n",
+	assert_victim(
+		"3,9,1,-;Out of memory: Killed process 1 (init) total-vm:1kB, anon-rss:1024kB, "
+		"file-rss:0kB, shmem-rss:0kB, UID:0 pgtables:40kB oom_score_adj:0\n",
 		0, "init (1 MiB)");
 	assert_victim("3,9,1,-,caller=T55;Memory cgroup out of memory: Killed process 7 (node) "
 		      "total-vm:1kB, anon-rss:2047kB, file-rss:0kB, shmem-rss:0kB, UID:4294967294 "
@@ -100,8 +101,10 @@ static void a_line_that_lacks_a_number_has_none(void **state)
 	assert_none("3,1,1,-;Out of memory: Killed process 1 (x) total-vm:1kB, anon-rss:2kB, "
 		    "file-rss:0kB pgtables:1kB\n");
 	assert_none("3,1,1,-;Out of memory: Killed process 1 (x) total-vm:1kB, UID:7 pgtables:1\n");
-	assert_none("3,1,1,-;Out of memory: Killed process 1 (x) total-vm:1kB, anon-rss:2kB, UID:\n");
-	assert_none("3,1,1,-;Out of memory: Killed process 1 (x) total-vm:1kB, anon-rss:kB, UID:7 \n");
+	assert_none(
+		"3,1,1,-;Out of memory: Killed process 1 (x) total-vm:1kB, anon-rss:2kB, UID:\n");
+	assert_none(
+		"3,1,1,-;Out of memory: Killed process 1 (x) total-vm:1kB, anon-rss:kB, UID:7 \n");
 }
 
 /*
@@ -111,9 +114,10 @@ static void a_line_that_lacks_a_number_has_none(void **state)
 static void a_line_of_another_kind_that_quotes_such_a_line_has_none(void **state)
 {
 	(void)state;
-	assert_none("6,7,8,-;evil[99]: segfault at 0 ip 0000000000401136 sp 00007ffd2a9c error 6 in "
-		    "Killed process 1 (sshd) total-vm:1kB, anon-rss:9999kB, UID:1131072 "
-		    "pgtables[401000+1000] likely on CPU 0 (core 0, socket 0)\n");
+	assert_none(
+		"6,7,8,-;evil[99]: segfault at 0 ip 0000000000401136 sp 00007ffd2a9c error 6 in "
+		"Killed process 1 (sshd) total-vm:1kB, anon-rss:9999kB, UID:1131072 "
+		"pgtables[401000+1000] likely on CPU 0 (core 0, socket 0)\n");
 	assert_none("6,7,8,-;oom-kill:constraint=CONSTRAINT_MEMCG,oom_memcg=/s,task_memcg=/s/"
 		    "Memory cgroup out of memory: Killed process 1 (sshd) total-vm:1kB, "
 		    "anon-rss:9999kB, UID:1131072 pgtables,task=x,pid=1,uid=1\n");
@@ -139,8 +143,8 @@ static void see(void *arg, uint32_t uid, const char victim[KERNEL_LOG_VICTIM_MAX
 
 static void each_victim_since_the_last_time_is_told(void **state)
 {
-	static const char *const lines[] = {BEFORE "one" AFTER, "6,1,1,-;eth0: link up\n",
-		BEFORE "two" AFTER};
+	static const char *const lines[] = {
+		BEFORE "one" AFTER, "6,1,1,-;eth0: link up\n", BEFORE "two" AFTER};
 	struct seen seen = {0};
 	int pair[2];
 

@@ -136,7 +136,8 @@ static void one_piece_can_be_larger_than_the_memory(void **state)
 
 static void it_is_cut_where_it_is_full(void **state)
 {
-	static const size_t maxima[] = {0, 1, 100, MEMORY_MAX - 1, MEMORY_MAX, MEMORY_MAX + 1, 50000};
+	static const size_t maxima[] = {
+		0, 1, 100, MEMORY_MAX - 1, MEMORY_MAX, MEMORY_MAX + 1, 50000};
 
 	(void)state;
 	for (size_t i = 0; i < array_len(maxima); i++) {

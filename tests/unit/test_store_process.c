@@ -143,7 +143,8 @@ static void every_member_of_a_row_comes_back(void **state)
 	fill(&in);
 	assert_int_equal(store_process_insert(fixture->store, &in, &err), 0);
 	reopen(fixture);
-	assert_int_equal(store_process_get(fixture->store, in.sandbox_id, in.number, &out, &err), 0);
+	assert_int_equal(
+		store_process_get(fixture->store, in.sandbox_id, in.number, &out, &err), 0);
 	assert_same(&in, &out);
 	process_record_fini(&out);
 	process_record_fini(&in);
@@ -202,7 +203,8 @@ static void an_update_writes_the_whole_row(void **state)
 	fill(&in);
 	in.is_line = in.is_pty = true;
 	assert_int_equal(store_process_update(fixture->store, &in, &err), 0);
-	assert_int_equal(store_process_get(fixture->store, in.sandbox_id, in.number, &out, &err), 0);
+	assert_int_equal(
+		store_process_get(fixture->store, in.sandbox_id, in.number, &out, &err), 0);
 	assert_same(&in, &out);
 	process_record_fini(&out);
 	process_record_fini(&in);
@@ -217,8 +219,8 @@ static void an_update_brings_no_row_back(void **state)
 
 	fill(&in);
 	(void)!store_process_update(fixture->store, &in, &err);
-	assert_int_equal(store_process_get(fixture->store, in.sandbox_id, in.number, &out, &err),
-		-ENOENT);
+	assert_int_equal(
+		store_process_get(fixture->store, in.sandbox_id, in.number, &out, &err), -ENOENT);
 	assert_int_equal(err.kind, ERR_NOT_FOUND);
 	assert_string_equal(err.code, "process_not_found");
 	process_record_fini(&in);

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/audience.h"
+
+#include "core/process_state.h"
+
+static void watcher_unref(struct process_watcher *watcher)
+{
+	if (atomic_fetch_sub(&watcher->refs, 1) > 1)
+		return;
+	watcher->events->release(watcher->arg);
+	free(watcher);
+}
+
+bool audience_add(struct process *process, const struct process_events *events, void *arg)
+{
+	struct process_watcher *watcher = mem_new(sizeof(*watcher));
+	bool is_late;
+
+	watcher->refs = 1;
+	watcher->events = events;
+	watcher->arg = arg;
+	pthread_mutex_lock(&process->lock);
+	is_late = process->concluded && !(events->deserted && process->record.survivors > 0);
+	if (!is_late) {
+		watcher->next = process->watchers;
+		process->watchers = watcher;
+	}
+	pthread_mutex_unlock(&process->lock);
+	if (is_late)
+		free(watcher);
+	return !is_late;
+}
+
+void audience_remove(struct process *process, void *arg)
+{
+	struct process_watcher *found = NULL;
+
+	pthread_mutex_lock(&process->lock);
+	for (struct process_watcher **at = &process->watchers; *at; at = &(*at)->next) {
+		if ((*at)->arg == arg) {
+			found = *at;
+			*at = found->next;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&process->lock);
+	if (found)
+		watcher_unref(found);
+}
+
+/* The watchers of this moment, with a reference of each; most processes have one. */
+struct gathering {
+	struct process_watcher *few[4], **all;
+	size_t count;
+};
+
+static void gather(struct process *process, struct gathering *gathering)
+{
+	size_t count = 0;
+
+	pthread_mutex_lock(&process->lock);
+	for (struct process_watcher *w = process->watchers; w; w = w->next)
+		count++;
+	gathering->all = count <= array_len(gathering->few) ? gathering->few
+							    : mem_new(count * sizeof(void *));
+	gathering->count = 0;
+	for (struct process_watcher *w = process->watchers; w; w = w->next) {
+		atomic_fetch_add(&w->refs, 1);
+		gathering->all[gathering->count++] = w;
+	}
+	pthread_mutex_unlock(&process->lock);
+}
+
+static void disperse(struct gathering *gathering)
+{
+	for (size_t i = 0; i < gathering->count; i++)
+		watcher_unref(gathering->all[i]);
+	if (gathering->all != gathering->few)
+		free(gathering->all);
+}
+
+void audience_tell_started(struct process *process, uint32_t pid)
+{
+	struct gathering gathering;
+
+	gather(process, &gathering);
+	for (size_t i = 0; i < gathering.count; i++) {
+		struct process_watcher *w = gathering.all[i];
+
+		if (w->events->started)
+			w->events->started(w->arg, pid);
+	}
+	disperse(&gathering);
+}
+
+void audience_tell_output(struct process *process, int stream, const uint8_t *data, size_t len)
+{
+	struct gathering gathering;
+
+	gather(process, &gathering);
+	for (size_t i = 0; i < gathering.count; i++) {
+		struct process_watcher *w = gathering.all[i];
+
+		if (w->events->output)
+			w->events->output(w->arg, stream, data, len);
+	}
+	disperse(&gathering);
+}
+
+void audience_tell_drained(struct process *process)
+{
+	struct gathering gathering;
+
+	gather(process, &gathering);
+	for (size_t i = 0; i < gathering.count; i++) {
+		struct process_watcher *w = gathering.all[i];
+
+		if (w->events->drained)
+			w->events->drained(w->arg);
+	}
+	disperse(&gathering);
+}
+
+/* Drops all, or all but those that wait for the last survivor. */
+static void drop(struct process *process, bool with_patient)
+{
+	struct process_watcher *watcher = NULL;
+
+	pthread_mutex_lock(&process->lock);
+	for (struct process_watcher **at = &process->watchers; *at;) {
+		struct process_watcher *next = *at;
+
+		if (next->events->deserted && !with_patient) {
+			at = &next->next;
+			continue;
+		}
+		*at = next->next;
+		next->next = watcher;
+		watcher = next;
+	}
+	pthread_mutex_unlock(&process->lock);
+	while (watcher) {
+		struct process_watcher *next = watcher->next;
+
+		watcher_unref(watcher);
+		watcher = next;
+	}
+}
+
+/* From here on nobody can begin to watch. */
+void audience_tell_ended(struct process *process)
+{
+	struct gathering gathering;
+	bool has_survivors;
+
+	pthread_mutex_lock(&process->lock);
+	process->concluded = true;
+	has_survivors = process->record.survivors > 0;
+	pthread_mutex_unlock(&process->lock);
+	gather(process, &gathering);
+	for (size_t i = 0; i < gathering.count; i++) {
+		struct process_watcher *w = gathering.all[i];
+
+		if (w->events->ended)
+			w->events->ended(w->arg, &process->end);
+	}
+	disperse(&gathering);
+	drop(process, !has_survivors);
+}
+
+void audience_tell_deserted(struct process *process)
+{
+	struct gathering gathering;
+
+	gather(process, &gathering);
+	for (size_t i = 0; i < gathering.count; i++) {
+		struct process_watcher *w = gathering.all[i];
+
+		if (w->events->deserted)
+			w->events->deserted(w->arg);
+	}
+	disperse(&gathering);
+	drop(process, true);
+}
+
+void audience_dismiss(struct process *process)
+{
+	drop(process, true);
+}
