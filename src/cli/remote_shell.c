@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #define PROTOCOL     "pty.v1"
+#define HANGUP_MS    500
 #define TYPED_MAX    (16u * 1024) /* of one read */
 #define WAITING_MAX  (64u * 1024)
 #define CTRL_C	     0x03
@@ -185,6 +186,17 @@ static int on_terminal_signal(struct session *s, struct err *err)
 	return r == 0 && event == TERMINAL_RESIZED ? send_size(s, err) : r;
 }
 
+/* The terminal is gone. The signal that says so may be a moment later, and is the better answer. */
+static int on_hangup(struct session *s, struct err *err)
+{
+	struct pollfd signal = {.fd = client_signal_fd(s->client), .events = POLLIN};
+	int r = poll(&signal, 1, HANGUP_MS) > 0 ? client_check_signal(s->client, err) : 0;
+
+	if (r != 0)
+		return r;
+	return err_explain(err, ERR_UNAVAILABLE, "interrupted", NULL, "the terminal went away");
+}
+
 /* SESSION_DONE after the keys to detach, or when the terminal is gone. */
 static int read_typed(struct session *s, struct err *err)
 {
@@ -194,8 +206,7 @@ static int read_typed(struct session *s, struct err *err)
 	if (n < 0 && (errno == EINTR || errno == EAGAIN))
 		return 0;
 	if (n <= 0)
-		return err_explain(
-			err, ERR_UNAVAILABLE, "interrupted", NULL, "the terminal went away");
+		return on_hangup(s, err);
 	s->has_left = detach_keys_filter(&s->keys, bytes, (size_t)n, &s->typed);
 	s->held_until_ms = clock_steady_ms() + DETACH_KEYS_HOLD_MS;
 	return s->has_left ? SESSION_DONE : 0;
