@@ -2,6 +2,7 @@
 #include "api/api.h"
 
 #include "api/paths.h"
+#include "base/clock.h"
 #include "base/number.h"
 #include "core/sandbox.h"
 
@@ -61,6 +62,16 @@ int api_query_boolean(const struct request *req, const char *name, bool *ret_val
 			"parameter %s must be true or false", name);
 	*ret_value = text && strcmp(text, "true") == 0;
 	return 0;
+}
+
+json_t *api_time_to_json(int64_t wall_ms)
+{
+	char text[CLOCK_TEXT_LEN];
+
+	if (wall_ms == 0)
+		return json_null();
+	clock_format(wall_ms, text);
+	return json_string(text);
 }
 
 json_t *api_signal_to_json(int signal_number)

@@ -34,6 +34,8 @@ struct api_parameter {
 	bool required;
 };
 
+#define API_HEARTBEAT_MS 15000 /* on streams that are otherwise quiet */
+
 /* What the OpenAPI document says of a route; the `doc` member of struct route. */
 struct api_doc {
 	const char *summary;
@@ -72,6 +74,9 @@ int api_query_number(const struct request *req, const char *name, uint64_t min, 
 	uint64_t default_value, uint64_t *ret_value, struct err *err) must_check;
 int api_query_boolean(const struct request *req, const char *name, bool *ret_value, struct err *err)
 	must_check;
+
+/* A time of the wall clock in ms as text; null for 0, which is never. */
+json_t *api_time_to_json(int64_t wall_ms);
 
 /* "SIGKILL", or null for 0. */
 json_t *api_signal_to_json(int signal_number);

@@ -17,9 +17,8 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define PIECE_MAX    (32u * 1024)
-#define EVENT_MAX    (PIECE_MAX * 6 + 4096)
-#define HEARTBEAT_MS 15000
+#define PIECE_MAX (32u * 1024)
+#define EVENT_MAX (PIECE_MAX * 6 + 4096)
 
 struct feed {
 	atomic_int refs;
@@ -270,7 +269,7 @@ struct feed *feed_new(const struct feed_spec *spec)
 		feed->end = process_body_end(spec->record);
 	}
 	feed->stream = stream_new_pulled(&stream_events, feed);
-	stream_set_heartbeat(feed->stream, HEARTBEAT_MS);
+	stream_set_heartbeat(feed->stream, API_HEARTBEAT_MS);
 	return feed;
 }
 

@@ -2,19 +2,8 @@
 #include "api/process_body.h"
 
 #include "api/api.h"
-#include "base/clock.h"
 
 #include <stdio.h>
-
-static json_t *encode_time(int64_t ms)
-{
-	char text[CLOCK_TEXT_LEN];
-
-	if (ms == 0)
-		return json_null();
-	clock_format(ms, text);
-	return json_string(text);
-}
 
 json_t *process_body_encode_termination(const struct termination *termination)
 {
@@ -74,8 +63,8 @@ json_t *process_body_encode(const struct process_record *record)
 		(json_int_t)record->survivors, "stdin_open", record->is_input_open && !has_ended,
 		"output_bytes", (json_int_t)record->output_bytes, "timeout_ms",
 		record->timeout_ms ? json_integer((json_int_t)record->timeout_ms) : json_null(),
-		"started_at", encode_time(record->started_at_ms), "ended_at",
-		encode_time(record->ended_at_ms), "exit_code",
+		"started_at", api_time_to_json(record->started_at_ms), "ended_at",
+		api_time_to_json(record->ended_at_ms), "exit_code",
 		has_ended ? json_integer(record->exit_code) : json_null(), "duration_ms",
 		has_ended ? json_real((double)record->duration_us / 1000) : json_null(),
 		"termination", process_body_encode_termination(&record->end));

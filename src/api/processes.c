@@ -52,8 +52,7 @@ static int find_running(
 	if (r < 0)
 		return r;
 	if (!*ret_process)
-		r = err_explain(err, ERR_CONFLICT, "process_ended", NULL, "process p%u has ended",
-			record.number);
+		r = process_has_ended(record.number, err);
 	process_record_fini(&record);
 	return r;
 }

@@ -325,16 +325,6 @@ void sandbox_patch_apply(struct sandbox_record *record, void *arg)
 
 /* --- encoding --- */
 
-static json_t *time_to_json(int64_t wall_ms)
-{
-	char text[CLOCK_TEXT_LEN];
-
-	if (!wall_ms)
-		return json_null();
-	clock_format(wall_ms, text);
-	return json_string(text);
-}
-
 static json_t *limit_to_json(int64_t limit)
 {
 	return limit == SANDBOX_NO_LIMIT ? json_null() : json_integer(limit);
@@ -395,10 +385,11 @@ json_t *sandbox_to_json(const struct api *api, const struct sandbox_record *reco
 		"ports", record->ports, "labels", record->labels, "network", record->network,
 		"idle_timeout_s", limit_to_json(record->idle_timeout_s), "lifetime_s",
 		limit_to_json(record->lifetime_s), "private", record->is_private, "previews",
-		previews_to_json(api, record), "created_at", time_to_json(record->created_at_ms),
-		"started_at", time_to_json(record->started_at_ms), "last_active_at",
-		time_to_json(record->last_active_at_ms), "expires_at",
-		time_to_json(record->expires_at_ms), "termination",
+		previews_to_json(api, record), "created_at",
+		api_time_to_json(record->created_at_ms), "started_at",
+		api_time_to_json(record->started_at_ms), "last_active_at",
+		api_time_to_json(record->last_active_at_ms), "expires_at",
+		api_time_to_json(record->expires_at_ms), "termination",
 		process_body_encode_termination(&record->end), "error_message",
 		text_to_json(record->error_message));
 }

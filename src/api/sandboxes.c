@@ -11,7 +11,6 @@
 #define LIST_LIMIT_MAX	   1000
 #define LIST_LIMIT_DEFAULT 100
 #define EVENT_BUFFER	   (64u << 10)
-#define HEARTBEAT_MS	   15000
 
 static void answer_sandbox(
 	struct request *req, const struct api *api, int status, struct sandbox *sandbox)
@@ -326,7 +325,7 @@ HANDLER(sandboxes_events)
 	feed = mem_new(sizeof(*feed));
 	feed->engine = api->engine;
 	feed->stream = stream_new(EVENT_BUFFER, NULL, NULL);
-	stream_set_heartbeat(feed->stream, HEARTBEAT_MS);
+	stream_set_heartbeat(feed->stream, API_HEARTBEAT_MS);
 	sandbox_read(sandbox, &record);
 	len = snprintf(text, sizeof(text),
 		"event: status\ndata: {\"sandbox\":\"%s\",\"status\":\"%s\"}\n\n", record.id,

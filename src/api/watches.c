@@ -21,7 +21,6 @@
 #include <string.h>
 
 #define STREAM_BUFFER (64u << 10)
-#define HEARTBEAT_MS  15000
 
 struct file_watcher {
 	atomic_int refs; /* the request's and the feed's */
@@ -159,7 +158,7 @@ static struct file_watcher *make_watcher(const char *path)
 	memcpy(watcher->path, path, sizeof(watcher->path));
 	pthread_mutex_init(&watcher->lock, NULL);
 	watcher->stream = stream_new(STREAM_BUFFER, &stream_events, watcher);
-	stream_set_heartbeat(watcher->stream, HEARTBEAT_MS);
+	stream_set_heartbeat(watcher->stream, API_HEARTBEAT_MS);
 	return watcher;
 }
 

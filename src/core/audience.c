@@ -79,46 +79,67 @@ static void disperse(struct gathering *gathering)
 		free(gathering->all);
 }
 
-void audience_tell_started(struct process *process, uint32_t pid)
+/* What there is to tell: an event, and what it brings. */
+struct news {
+	enum { STARTED, OUTPUT, DRAINED, ENDED, DESERTED } event;
+	uint32_t pid;
+	int stream;
+	const uint8_t *data;
+	size_t len;
+};
+
+static void tell_one(
+	const struct process *process, const struct process_watcher *w, const struct news *news)
+{
+	const struct process_events *events = w->events;
+
+	switch (news->event) {
+	case STARTED:
+		if (events->started)
+			events->started(w->arg, news->pid);
+		break;
+	case OUTPUT:
+		if (events->output)
+			events->output(w->arg, news->stream, news->data, news->len);
+		break;
+	case DRAINED:
+		if (events->drained)
+			events->drained(w->arg);
+		break;
+	case ENDED:
+		if (events->ended)
+			events->ended(w->arg, &process->end);
+		break;
+	case DESERTED:
+		if (events->deserted)
+			events->deserted(w->arg);
+		break;
+	}
+}
+
+static void tell(struct process *process, const struct news *news)
 {
 	struct gathering gathering;
 
 	gather(process, &gathering);
-	for (size_t i = 0; i < gathering.count; i++) {
-		struct process_watcher *w = gathering.all[i];
-
-		if (w->events->started)
-			w->events->started(w->arg, pid);
-	}
+	for (size_t i = 0; i < gathering.count; i++)
+		tell_one(process, gathering.all[i], news);
 	disperse(&gathering);
+}
+
+void audience_tell_started(struct process *process, uint32_t pid)
+{
+	tell(process, &(struct news){.event = STARTED, .pid = pid});
 }
 
 void audience_tell_output(struct process *process, int stream, const uint8_t *data, size_t len)
 {
-	struct gathering gathering;
-
-	gather(process, &gathering);
-	for (size_t i = 0; i < gathering.count; i++) {
-		struct process_watcher *w = gathering.all[i];
-
-		if (w->events->output)
-			w->events->output(w->arg, stream, data, len);
-	}
-	disperse(&gathering);
+	tell(process, &(struct news){.event = OUTPUT, .stream = stream, .data = data, .len = len});
 }
 
 void audience_tell_drained(struct process *process)
 {
-	struct gathering gathering;
-
-	gather(process, &gathering);
-	for (size_t i = 0; i < gathering.count; i++) {
-		struct process_watcher *w = gathering.all[i];
-
-		if (w->events->drained)
-			w->events->drained(w->arg);
-	}
-	disperse(&gathering);
+	tell(process, &(struct news){.event = DRAINED});
 }
 
 /* Drops all, or all but those that wait for the last survivor. */
@@ -147,39 +168,21 @@ static void drop(struct process *process, bool with_patient)
 	}
 }
 
-/* From here on nobody can begin to watch. */
 void audience_tell_ended(struct process *process)
 {
-	struct gathering gathering;
 	bool has_survivors;
 
 	pthread_mutex_lock(&process->lock);
 	process->concluded = true;
 	has_survivors = process->record.survivors > 0;
 	pthread_mutex_unlock(&process->lock);
-	gather(process, &gathering);
-	for (size_t i = 0; i < gathering.count; i++) {
-		struct process_watcher *w = gathering.all[i];
-
-		if (w->events->ended)
-			w->events->ended(w->arg, &process->end);
-	}
-	disperse(&gathering);
+	tell(process, &(struct news){.event = ENDED});
 	drop(process, !has_survivors);
 }
 
 void audience_tell_deserted(struct process *process)
 {
-	struct gathering gathering;
-
-	gather(process, &gathering);
-	for (size_t i = 0; i < gathering.count; i++) {
-		struct process_watcher *w = gathering.all[i];
-
-		if (w->events->deserted)
-			w->events->deserted(w->arg);
-	}
-	disperse(&gathering);
+	tell(process, &(struct news){.event = DESERTED});
 	drop(process, true);
 }
 

@@ -133,12 +133,6 @@ void process_kill(struct process *process, bool whole_tree)
 		send_signal(process, SIGKILL, whole_tree);
 }
 
-static int already_ended(const struct process *process, struct err *err)
-{
-	return err_explain(err, ERR_CONFLICT, "process_ended", NULL, "process p%u has ended",
-		process->record.number);
-}
-
 int process_signal(struct process *process, int signal_number, bool whole_tree, struct err *err)
 {
 	bool has_ended;
@@ -147,7 +141,7 @@ int process_signal(struct process *process, int signal_number, bool whole_tree, 
 	has_ended = process->ending && (!whole_tree || process->record.survivors == 0);
 	pthread_mutex_unlock(&process->lock);
 	if (has_ended)
-		return already_ended(process, err);
+		return process_has_ended(process->record.number, err);
 	if (signal_number == SIGKILL)
 		process_kill(process, whole_tree);
 	else
@@ -168,7 +162,7 @@ int process_resize(struct process *process, uint16_t columns, uint16_t rows, str
 	has_ended = process->ending;
 	pthread_mutex_unlock(&process->lock);
 	if (has_ended)
-		return already_ended(process, err);
+		return process_has_ended(process->record.number, err);
 	pack_u16(&payload, columns);
 	pack_u16(&payload, rows);
 	tell(process, AGENT_RESIZE, payload.data, payload.len);
@@ -340,7 +334,7 @@ static int add_input(
 	struct process *process, const void *data, size_t len, bool close, struct err *err)
 {
 	if (process->ending)
-		return already_ended(process, err);
+		return process_has_ended(process->record.number, err);
 	if (!process->record.is_input_open)
 		return err_explain(err, ERR_CONFLICT, "stdin_closed",
 			"start it with \"stdin_open\": true",
@@ -523,12 +517,15 @@ void process_abandon(struct process *process)
 	audience_tell_deserted(process);
 }
 
-static void conclude_later(void *arg)
+static void conclude(void *arg)
 {
-	struct process *process = arg;
+	process_conclude(arg);
+	process_unref(arg);
+}
 
-	process_conclude(process);
-	process_unref(process);
+void process_conclude_later(struct process *process)
+{
+	scribe_put(process->sandbox->engine->scribe, conclude, process_ref(process));
 }
 
 /* On the reactor's thread: what has to be written down is left to the scribe. */
@@ -537,7 +534,7 @@ static void end(struct process *process, const struct process_end *how)
 	if (!process_claim_end(process, how))
 		return;
 	if (process->log || has_survivors(process))
-		scribe_put(process->sandbox->engine->scribe, conclude_later, process_ref(process));
+		process_conclude_later(process);
 	else
 		report_end(process);
 }

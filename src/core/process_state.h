@@ -65,6 +65,9 @@ bool process_claim_end(struct process *process, const struct process_end *end);
 /* Writes the end down and reports it. Not on the reactor's thread. */
 void process_conclude(struct process *process);
 
+/* The same on the scribe's thread, soon. */
+void process_conclude_later(struct process *process);
+
 /* Reports an end that is not written down: the daemon leaves, and the next goes on with it. */
 void process_abandon(struct process *process);
 

@@ -7,7 +7,6 @@
 #include "base/number.h"
 #include "core/audience.h"
 #include "core/process_state.h"
-#include "core/scribe.h"
 #include "wire/pack.h"
 
 #include <errno.h>
@@ -232,14 +231,6 @@ static void dismiss(struct link *link, uint32_t number)
 		(void)!link_send(link, AGENT_FORGET, number, NULL, 0, -1);
 }
 
-static void conclude_lost(void *arg)
-{
-	struct process *process = arg;
-
-	process_conclude(process);
-	process_unref(process);
-}
-
 /* The agent does not know it: it ended while nobody could hear of it. */
 static void give_up_lost(struct process *process)
 {
@@ -249,7 +240,7 @@ static void give_up_lost(struct process *process)
 
 	process_lose_survivors(process);
 	if (process_claim_end(process, &how))
-		scribe_put(process->sandbox->engine->scribe, conclude_lost, process_ref(process));
+		process_conclude_later(process);
 	else
 		process_leave_later(process);
 }

@@ -4,15 +4,18 @@
 #include "core/process_state.h"
 
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <sys/wait.h>
 
-static void set_detail(struct process_end *how, const char *fmt, uint32_t count)
+__attribute__((format(printf, 2, 3))) static void set_detail(
+	struct process_end *how, const char *fmt, ...)
 {
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-	snprintf(how->how.detail, sizeof(how->how.detail), fmt, count);
-#pragma GCC diagnostic pop
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(how->how.detail, sizeof(how->how.detail), fmt, ap);
+	va_end(ap);
 }
 
 /* Whose memory it was: the kernel names the victim, the driver remembers it. */
@@ -27,8 +30,7 @@ static void describe_oom(struct process *process, struct process_end *how, uint3
 		set_detail(how, "out of memory: the kernel killed %u of the sandbox's processes",
 			kills);
 	else
-		snprintf(how->how.detail, sizeof(how->how.detail),
-			"out of memory: the kernel killed %s at a limit of %llu bytes",
+		set_detail(how, "out of memory: the kernel killed %s at a limit of %llu bytes",
 			stats.oom_victim, (unsigned long long)stats.memory_limit_bytes);
 }
 
@@ -51,7 +53,7 @@ static void judge_limits(
 			facts->refused_forks);
 	} else if (failed && (facts->flags & AGENT_EXITED_DISK_FULL)) {
 		how->how.reason = END_DISK_FULL;
-		set_detail(how, "a disk it could write to was full at its end", 0);
+		set_detail(how, "a disk it could write to was full at its end");
 	}
 }
 

@@ -45,3 +45,9 @@ int process_not_found(const char *name, struct err *err)
 		"list them with GET /v1/sandboxes/{id}/processes", "the sandbox has no process %s",
 		name);
 }
+
+int process_has_ended(uint32_t number, struct err *err)
+{
+	return err_explain(
+		err, ERR_CONFLICT, "process_ended", NULL, "process p%u has ended", number);
+}

@@ -49,3 +49,4 @@ uint32_t process_name_parse(const char *name);
 void process_name_format(uint32_t number, char name[PROCESS_NAME_MAX]);
 
 int process_not_found(const char *name, struct err *err);
+int process_has_ended(uint32_t number, struct err *err);
