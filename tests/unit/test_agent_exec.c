@@ -20,23 +20,6 @@
 
 #include <cmocka.h>
 
-static int start(void **state)
-{
-	struct peer *peer = mem_new(sizeof(*peer));
-
-	peer_start(peer);
-	assert_int_equal(peer_attach(peer, NULL, 0), 0);
-	*state = peer;
-	return 0;
-}
-
-static int stop(void **state)
-{
-	peer_stop(*state);
-	free(*state);
-	return 0;
-}
-
 static void a_command_that_says_nothing_exits_with_its_status(void **state)
 {
 	struct peer_result result;
@@ -765,7 +748,7 @@ static void shutdown_does_not_wait_longer_than_its_grace(void **state)
 	peer_fini(&peer);
 }
 
-#define with_agent(test) cmocka_unit_test_setup_teardown(test, start, stop)
+#define with_agent(test) cmocka_unit_test_setup_teardown(test, peer_setup, peer_teardown)
 
 int main(void)
 {

@@ -15,23 +15,6 @@
 
 #include <cmocka.h>
 
-static int start(void **state)
-{
-	struct peer *peer = mem_new(sizeof(*peer));
-
-	peer_start(peer);
-	assert_int_equal(peer_attach(peer, NULL, 0), 0);
-	*state = peer;
-	return 0;
-}
-
-static int stop(void **state)
-{
-	peer_stop(*state);
-	free(*state);
-	return 0;
-}
-
 /* Waits until none but a few empty ones, kept for later, are left. */
 static void expect_no_groups_left(const struct peer *peer)
 {
@@ -308,7 +291,7 @@ static int start_with_mounts(void **state)
 
 static int stop_with_mounts(void **state)
 {
-	return *state ? stop(state) : 0;
+	return *state ? peer_teardown(state) : 0;
 }
 
 static void a_full_disk_is_told_if_the_command_failed(void **state)
@@ -356,7 +339,7 @@ static void what_the_kernel_refused_is_counted_from_start_to_end(void **state)
 	peer_result_fini(&result);
 }
 
-#define with_agent(test)  cmocka_unit_test_setup_teardown(test, start, stop)
+#define with_agent(test)  cmocka_unit_test_setup_teardown(test, peer_setup, peer_teardown)
 #define with_mounts(test) cmocka_unit_test_setup_teardown(test, start_with_mounts, stop_with_mounts)
 
 int main(void)

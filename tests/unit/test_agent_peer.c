@@ -666,3 +666,20 @@ void peer_remove_temp(char *dir)
 	free(line);
 	free(dir);
 }
+
+int peer_setup(void **state)
+{
+	struct peer *peer = mem_new(sizeof(*peer));
+
+	peer_start(peer);
+	assert_int_equal(peer_attach(peer, NULL, 0), 0);
+	*state = peer;
+	return 0;
+}
+
+int peer_teardown(void **state)
+{
+	peer_stop(*state);
+	free(*state);
+	return 0;
+}

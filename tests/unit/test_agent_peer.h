@@ -62,6 +62,10 @@ bool peer_has_groups(const struct peer *peer);
 /* How many groups there are below the agent's. */
 size_t peer_count_groups(const struct peer *peer);
 void peer_stop(struct peer *peer); /* by the end of the lifeline */
+
+/* For cmocka: a test whose state is a peer that is attached to its agent. */
+int peer_setup(void **state);
+int peer_teardown(void **state);
 void peer_fini(struct peer *peer); /* of an agent that has ended */
 pid_t peer_wait(struct peer *peer, int *ret_status);
 

@@ -12,23 +12,6 @@
 
 #include <cmocka.h>
 
-static int start(void **state)
-{
-	struct peer *peer = mem_new(sizeof(*peer));
-
-	peer_start(peer);
-	assert_int_equal(peer_attach(peer, NULL, 0), 0);
-	*state = peer;
-	return 0;
-}
-
-static int stop(void **state)
-{
-	peer_stop(*state);
-	free(*state);
-	return 0;
-}
-
 static void type(struct peer *peer, uint32_t id, const char *text)
 {
 	peer_send(peer, AGENT_STDIN, id, text, strlen(text));
@@ -267,7 +250,7 @@ static void what_cannot_be_started_on_a_terminal_says_why(void **state)
 	peer_result_fini(&result);
 }
 
-#define with_agent(test) cmocka_unit_test_setup_teardown(test, start, stop)
+#define with_agent(test) cmocka_unit_test_setup_teardown(test, peer_setup, peer_teardown)
 
 int main(void)
 {
