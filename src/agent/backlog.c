@@ -8,7 +8,7 @@
 #include <string.h>
 
 #define RING_MIN  4096u
-#define RING_STEP 4u /* 4, 16, 64, 256 KiB: few copies on the way to the top */
+#define RING_STEP 4u /* 4 KiB to 1 MiB in five steps: few copies on the way to the top */
 
 /* Twice what a full window of one-byte runs needs: acknowledged runs are dropped by halves. */
 #define RUNS_BYTES_MAX (2 * sizeof(uint32_t) * (AGENT_OUTPUT_WINDOW + 2))

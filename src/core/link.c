@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #define LINK_OUT_MAX (4u << 20)
-#define READ_SIZE    (128u << 10)
+#define READ_SIZE    (256u << 10) /* whole frames of output, as a rule */
 
 /* What could not be sent at once, in order; a descriptor goes with the first byte of its frame. */
 struct chunk {

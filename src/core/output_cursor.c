@@ -64,7 +64,7 @@ static void enter_segment(struct output_cursor *cursor, const struct output_view
 {
 	bool is_in_open = view->open < view->size && cursor->offset >= view->open_offset;
 
-	cursor->at = is_in_open ? view->open : 0;
+	cursor->at = is_in_open ? view->open : OUTPUT_MARK_LEN;
 	cursor->at_offset = is_in_open ? view->open_offset : cursor->segment->first;
 	cursor->is_known = false;
 	cursor->window.len = 0;

@@ -7,6 +7,9 @@
  * full disk takes of a piece is kept, the rest is a gap, and the next piece begins a new file, because a file
  * has no gaps inside.
  *
+ * The oldest file of the tail becomes the new one, if nobody reads it: its pages are there already, and to write
+ * over them costs a third of what new ones do.
+ *
  * Sizes are counted in blocks, so that the bound holds for what the disk gives away, and so that a log which
  * is cut into many short files cannot have too many of them.
  */
@@ -59,10 +62,20 @@ static uint64_t blocks(uint64_t size)
 	return (size + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
 }
 
-/* An empty file has its place in the directory: it counts for a block. */
+/* What a file would take if it had that size. */
+static uint64_t cost_at(const struct output_segment *segment, uint64_t size)
+{
+	return blocks(size) > segment->blocks ? blocks(size) : segment->blocks;
+}
+
 static uint64_t segment_cost(const struct output_segment *segment)
 {
-	return segment->size ? blocks(segment->size) : BLOCK_BYTES;
+	return cost_at(segment, segment->size);
+}
+
+static bool is_empty(const struct output_segment *segment)
+{
+	return segment->size == OUTPUT_MARK_LEN;
 }
 
 static void format_name(char name[OUTPUT_NAME_LEN], uint32_t process, uint64_t first)
@@ -112,13 +125,14 @@ static void insert_segment(struct output_log *log, struct output_segment *segmen
 	log->used_bytes += segment_cost(segment);
 }
 
-static struct output_segment *new_segment(uint64_t first, uint64_t size)
+static struct output_segment *new_segment(uint64_t first, uint64_t size, uint64_t file_size)
 {
 	struct output_segment *segment = mem_new(sizeof(*segment));
 
 	segment->refs = 1;
 	segment->first = first;
-	segment->size = size;
+	segment->size = segment->open = size;
+	segment->blocks = blocks(file_size);
 	return segment;
 }
 
@@ -128,10 +142,10 @@ void output_log_put_segment(struct output_segment *segment)
 		free(segment);
 }
 
-static void remove_segment(struct output_log *log, size_t at)
+/* Takes one off the list: nobody can begin to read it any more. */
+static struct output_segment *take_segment(struct output_log *log, size_t at)
 {
 	struct output_segment *segment = log->segments[at];
-	char name[OUTPUT_NAME_LEN];
 
 	pthread_mutex_lock(&log->lock);
 	log->count--;
@@ -139,6 +153,14 @@ static void remove_segment(struct output_log *log, size_t at)
 		(log->count - at) * sizeof(*log->segments));
 	pthread_mutex_unlock(&log->lock);
 	log->used_bytes -= segment_cost(segment);
+	return segment;
+}
+
+static void remove_segment(struct output_log *log, size_t at)
+{
+	struct output_segment *segment = take_segment(log, at);
+	char name[OUTPUT_NAME_LEN];
+
 	format_name(name, log->process, segment->first);
 	unlinkat(log->dir_fd, name, 0);
 	output_log_put_segment(segment);
@@ -191,15 +213,18 @@ static void take_file(void *arg, const char *name, uint64_t first)
 	struct output_log *log = arg;
 	struct output_segment *segment;
 	struct stat st;
+	/* Not to be held up by what is no file, should there be any. */
+	auto_fd int fd = openat(log->dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
-	if (fstatat(log->dir_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return;
-	segment = new_segment(first, (uint64_t)st.st_size);
+	segment = new_segment(
+		first, output_mark_read(fd, (uint64_t)st.st_size), (uint64_t)st.st_size);
 	segment->open = UINT64_MAX;
 	insert_segment(log, segment);
 }
 
-/* Walks through the last file, to learn where the log ends; cuts off what is no record. */
+/* Walks through the last file, to learn where the log ends; leaves out what is no record. */
 static int read_last(struct output_log *log, struct output_segment *segment)
 {
 	auto_free struct output_window *window = mem_new(sizeof(*window));
@@ -207,7 +232,8 @@ static int read_last(struct output_log *log, struct output_segment *segment)
 	char name[OUTPUT_NAME_LEN];
 	auto_fd int fd = -1;
 	struct output_record record = {0};
-	uint64_t at = 0, offset = segment->first;
+	uint64_t at = OUTPUT_MARK_LEN, offset = segment->first;
+	int r;
 
 	format_name(name, log->process, segment->first);
 	fd = openat(log->dir_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
@@ -220,8 +246,9 @@ static int read_last(struct output_log *log, struct output_segment *segment)
 		at += OUTPUT_RECORD_HEADER + record.len;
 		offset += record.len;
 	}
-	if (at < segment->size && ftruncate(fd, (off_t)at) < 0)
-		return -errno;
+	r = at < segment->size ? output_mark_write(fd, at) : 0;
+	if (r < 0)
+		return r;
 	/* What was cut short goes on growing, so it must not say a length that it will have one day. */
 	output_record_encode(header, record.is_stderr, OUTPUT_RECORD_OPEN);
 	if (record.is_cut && pwrite(fd, header, sizeof(header), (off_t)segment->open) < 0)
@@ -318,8 +345,46 @@ static void close_segment(struct output_log *log)
 
 	fd_close(take_fd(&log->fd));
 	log->is_closed = true;
-	if (segment && segment->size == 0)
+	if (segment && is_empty(segment))
 		remove_segment(log, log->count - 1);
+}
+
+/* The oldest that may go; the number of files if there is none. */
+static size_t oldest_of_tail(const struct output_log *log)
+{
+	size_t oldest = 0;
+
+	while (oldest < log->count && log->segments[oldest]->is_head)
+		oldest++;
+	return oldest;
+}
+
+/*
+ * Gives the oldest file of the tail a new name, if the bound leaves no room for one more, it is no larger than
+ * one may be now, and nobody reads it. Its descriptor, or -1. Before it has that name, it says that nothing in
+ * it is valid.
+ */
+static int reuse_file(struct output_log *log, const char *name)
+{
+	size_t oldest = oldest_of_tail(log);
+	struct output_segment *segment;
+	char old_name[OUTPUT_NAME_LEN];
+	bool is_fit;
+	auto_fd int fd = -1;
+
+	if (log->used_bytes + log->segment_bytes <= log->max_bytes || oldest == log->count)
+		return -1;
+	segment = take_segment(log, oldest);
+	is_fit = segment_cost(segment) <= log->segment_bytes && atomic_load(&segment->refs) == 1;
+	format_name(old_name, log->process, segment->first);
+	output_log_put_segment(segment);
+	if (is_fit)
+		fd = openat(log->dir_fd, old_name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0 && output_mark_write(fd, OUTPUT_MARK_LEN) == 0 &&
+		renameat(log->dir_fd, old_name, log->dir_fd, name) == 0)
+		return take_fd(&fd);
+	unlinkat(log->dir_fd, old_name, 0);
+	return -1;
 }
 
 /* Begins a file at the end of the log. */
@@ -327,13 +392,19 @@ static int begin_segment(struct output_log *log)
 {
 	struct output_segment *segment;
 	char name[OUTPUT_NAME_LEN];
+	struct stat st = {0};
 	int fd;
 
 	format_name(name, log->process, log->end);
-	fd = openat(log->dir_fd, name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+	fd = reuse_file(log, name);
+	if (fd < 0)
+		fd = openat(log->dir_fd, name,
+			O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return -errno;
-	segment = new_segment(log->end, 0);
+	if (fstat(fd, &st) < 0)
+		st.st_size = 0;
+	segment = new_segment(log->end, OUTPUT_MARK_LEN, (uint64_t)st.st_size);
 	classify(log, segment, log->used_bytes);
 	log->fd = fd;
 	log->is_closed = false;
@@ -360,28 +431,28 @@ static int64_t prepare_segment(struct output_log *log, bool is_stderr)
 
 	if (segment && !log->is_closed) {
 		uint64_t full = segment->size + header_len(segment, is_stderr);
+		bool has_room = full < segment->limit && segment->blocks <= segment->limit;
 
-		if (log->fd < 0 && full < segment->limit) {
+		if (log->fd < 0 && has_room) {
 			format_name(name, log->process, segment->first);
 			log->fd = openat(log->dir_fd, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
 		}
-		if (log->fd >= 0 && full < segment->limit)
+		if (log->fd >= 0 && has_room)
 			return (int64_t)(segment->limit - full);
 		close_segment(log);
 	}
 	r = begin_segment(log);
-	return r < 0 ? r : (int64_t)(last_segment(log)->limit - OUTPUT_RECORD_HEADER);
+	return r < 0 ? r
+		     : (int64_t)(last_segment(log)->limit - OUTPUT_MARK_LEN - OUTPUT_RECORD_HEADER);
 }
 
 /* Removes the oldest of the tail until there is room for len bytes more in the last file. */
 static void make_room(struct output_log *log, size_t len)
 {
 	struct output_segment *last = last_segment(log);
-	uint64_t more = blocks(last->size + len) - segment_cost(last);
-	size_t oldest = 0;
+	uint64_t more = cost_at(last, last->size + len) - segment_cost(last);
+	size_t oldest = oldest_of_tail(log);
 
-	while (oldest < log->count && log->segments[oldest]->is_head)
-		oldest++;
 	while (oldest < log->count && log->used_bytes + more > log->max_bytes &&
 		log->segments[oldest] != last)
 		remove_segment(log, oldest);
@@ -443,14 +514,14 @@ static ssize_t write_some(struct output_log *log, bool is_stderr, const uint8_t 
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
 		return -errno;
-	if ((size_t)n > parts[0].iov_len) {
-		n -= (ssize_t)parts[0].iov_len;
-		publish(log, segment, is_stderr, parts[0].iov_len, (size_t)n);
-		return n;
-	}
-	/* A header without a byte. If it stays, readers pass over it: nothing more comes into this file. */
-	(void)!ftruncate(log->fd, (off_t)segment->size);
-	return -ENOSPC;
+	if ((size_t)n <= parts[0].iov_len)
+		return -ENOSPC;
+	r = output_mark_write(log->fd, segment->size + (uint64_t)n);
+	if (r < 0)
+		return r;
+	n -= (ssize_t)parts[0].iov_len;
+	publish(log, segment, is_stderr, parts[0].iov_len, (size_t)n);
+	return n;
 }
 
 /* Moves the end over bytes that are not kept. */

@@ -16,9 +16,11 @@ struct output_segment {
 	/* The appender's alone. */
 	bool is_head;	/* it stays */
 	uint64_t limit; /* of its size */
+	uint64_t
+		blocks; /* bytes it takes on disk, at least: of one that is used again, what it had */
 
 	/* Under the log's lock. */
-	uint64_t size; /* of the file */
+	uint64_t size; /* of the file, as far as it is valid */
 	/*
 	 * Position of the last record, whose header is not to be read yet, and offset of its first byte; equal to
 	 * size when none is open; UINT64_MAX in a file of an earlier life, whose headers will not change.

@@ -6,6 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+/* In the upper half of a mark: what has another value is no mark. */
+#define MARK_MAGIC 0x534c4f47ull
+
 void output_record_encode(uint8_t header[OUTPUT_RECORD_HEADER], bool is_stderr, uint64_t len)
 {
 	uint32_t length = len < OUTPUT_RECORD_OPEN ? (uint32_t)len : OUTPUT_RECORD_OPEN;
@@ -22,6 +25,32 @@ static size_t read_at(int fd, void *data, size_t len, uint64_t at)
 		n = pread(fd, data, len, (off_t)at);
 	while (n < 0 && errno == EINTR);
 	return n > 0 ? (size_t)n : 0;
+}
+
+int output_mark_write(int fd, uint64_t size)
+{
+	uint64_t mark = htole64(MARK_MAGIC << 32 | size);
+	ssize_t n;
+
+	do
+		n = pwrite(fd, &mark, sizeof(mark), 0);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	return n == sizeof(mark) ? 0 : -EIO;
+}
+
+uint64_t output_mark_read(int fd, uint64_t file_size)
+{
+	uint64_t mark, size;
+
+	if (read_at(fd, &mark, sizeof(mark), 0) != sizeof(mark))
+		return OUTPUT_MARK_LEN;
+	mark = le64toh(mark);
+	size = mark & UINT32_MAX;
+	if (mark >> 32 != MARK_MAGIC || size < OUTPUT_MARK_LEN)
+		return OUTPUT_MARK_LEN;
+	return size < file_size ? size : file_size;
 }
 
 size_t output_record_fetch(

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The records of a file of kept output (core/output_log.h): u32 little-endian (length * 2 + is stderr),
- * bytes. The last record of a file is open, its length is OUTPUT_RECORD_OPEN, and it goes as far as the
- * file does; its true length is written when the next one begins. So bytes of one stream that follow each
- * other are one record, however small the pieces they came in, and a crash at any moment leaves a file
- * that says exactly what it has.
+ * What is in a file of kept output (core/output_log.h). First a mark: u64 little-endian, how much of the file
+ * is valid, the mark included. Then records: u32 little-endian (length * 2 + is stderr), bytes. The last
+ * record is open, its length is OUTPUT_RECORD_OPEN, and it goes as far as the mark says; its true length is
+ * written when the next one begins. So bytes of one stream that follow each other are one record, however
+ * small the pieces they came in. The mark is written after what it covers, so a crash at any moment leaves a
+ * file that says exactly what it has, and a file can be used again without being emptied.
  */
 #pragma once
 
@@ -14,6 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#define OUTPUT_MARK_LEN	     8 /* where the first record begins */
 #define OUTPUT_RECORD_HEADER 4
 #define OUTPUT_RECORD_OPEN   0x7fffffffu
 
@@ -25,6 +27,12 @@ struct output_record {
 };
 
 void output_record_encode(uint8_t header[OUTPUT_RECORD_HEADER], bool is_stderr, uint64_t len);
+
+/* Says that `size` bytes of a file are valid. */
+int output_mark_write(int fd, uint64_t size) must_check;
+
+/* How much of a file of file_size bytes is valid: OUTPUT_MARK_LEN or more, also of what is no file of ours. */
+uint64_t output_mark_read(int fd, uint64_t file_size);
 
 /* Reads a file by position, small things through a window, so that a row of short records is one read. */
 struct output_window {

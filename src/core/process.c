@@ -21,7 +21,7 @@
 #include <signal.h>
 #include <string.h>
 
-#define ACK_STEP	 (64u << 10)
+#define ACK_STEP	 (AGENT_OUTPUT_WINDOW / 4)
 #define INPUT_MAX	 (1u << 20) /* standard input that waits */
 #define INPUT_LOW	 (64u << 10)
 #define KILL_PATIENCE_MS 5000

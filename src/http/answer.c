@@ -16,7 +16,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define PULL_BYTES (64u * 1024)
+#define PULL_BYTES (128u * 1024)
 
 static const struct answer_header common_headers[] = {
 	{NULL, "X-Content-Type-Options", "nosniff"},

@@ -38,8 +38,9 @@
 #define AGENT_LINK	    'L'
 #define AGENT_DOWN_MAX	    (1280u * 1024) /* payload of a frame to the agent */
 #define AGENT_UP_MAX	    (128u * 1024)  /* payload of a frame from the agent */
-#define AGENT_OUTPUT_WINDOW (256u * 1024)
-#define AGENT_OUTPUT_CHUNK  (64u * 1024) /* most bytes in one AGENT_OUTPUT */
+#define AGENT_OUTPUT_WINDOW (1024u * 1024)
+#define AGENT_OUTPUT_CHUNK                                                                         \
+	(64u * 1024 - 21) /* most bytes in one AGENT_OUTPUT: with its heads it is 64 KiB */
 #define AGENT_STDIN_WINDOW  (64u * 1024)
 #define AGENT_ARGS_MAX	    4096 /* arguments, and environment strings, of one command */
 #define AGENT_PATH_MAX	    4096 /* with its NUL */

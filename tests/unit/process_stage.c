@@ -281,9 +281,15 @@ static void say_bytes(
 
 void say_output(struct stage *stage, uint64_t offset, uint8_t stream, size_t len)
 {
-	static const uint8_t zeros[AGENT_UP_MAX];
+	static const uint8_t zeros[AGENT_OUTPUT_CHUNK];
+	size_t done = 0;
 
-	say_bytes(stage, offset, stream, zeros, len);
+	do {
+		size_t part = len - done < sizeof(zeros) ? len - done : sizeof(zeros);
+
+		say_bytes(stage, offset + done, stream, zeros, part);
+		done += part;
+	} while (done < len);
 }
 
 void say_text(struct stage *stage, uint64_t offset, uint8_t stream, const char *text)

@@ -67,6 +67,9 @@ void stage_run(struct stage *stage, const struct process_spec *spec);
 /* Runs what stage_spec says and lets it start; kept or not. */
 void stage_start(struct stage *stage, bool is_kept);
 
+/* Output is acknowledged when so much came since the last time. */
+#define STAGE_ACK_STEP (AGENT_OUTPUT_WINDOW / 4)
+
 /* What the agent says about the command. */
 void say_started(struct stage *stage, uint32_t pid);
 void say_failed(struct stage *stage, uint8_t at, uint32_t errnum);

@@ -27,6 +27,8 @@
 #define PROCESS	   7u
 #define MIN_BYTES  OUTPUT_LOG_MIN_BYTES
 #define SEGMENT	   (MIN_BYTES / 8)
+#define MARK	   8
+#define ROOM	   (SEGMENT - MARK - 4) /* for a run, in one file */
 #define MODEL_MAX  (4u << 20)
 #define PIECES_MAX 4096
 
@@ -352,7 +354,7 @@ static void a_small_log_costs_one_file_and_its_descriptor(void **state)
 	assert_all_kept(world);
 	assert_int_equal(world->count, 2);
 	assert_int_equal(each_file(world, NULL), 1);
-	assert_int_equal(file_size(world, "7-0"), 4 + 6 + 4 + 5);
+	assert_int_equal(file_size(world, "7-0"), MARK + 4 + 6 + 4 + 5);
 	assert_int_equal(count_fds(), fds + 2);
 	reopen_log(world, MIN_BYTES);
 	assert_int_equal(count_fds(), fds + 1);
@@ -366,11 +368,11 @@ static void single_bytes_of_one_stream_are_one_record(void **state)
 	open_log(world, MIN_BYTES);
 	for (size_t i = 0; i < 1000; i++)
 		append(world, 1, &(char){(char)i}, 1);
-	assert_int_equal(file_size(world, "7-0"), 4 + 1000);
+	assert_int_equal(file_size(world, "7-0"), MARK + 4 + 1000);
 	reopen_log(world, MIN_BYTES);
 	for (size_t i = 0; i < 1000; i++)
 		append(world, 1, &(char){(char)i}, 1);
-	assert_int_equal(file_size(world, "7-0"), 4 + 2000);
+	assert_int_equal(file_size(world, "7-0"), MARK + 4 + 2000);
 	assert_all_kept(world);
 	assert_int_equal(world->count, 1);
 }
@@ -450,13 +452,13 @@ static void a_file_is_filled_to_its_last_byte(void **state)
 	int fds = count_fds();
 
 	open_log(world, MIN_BYTES);
-	append_random(world, 1, SEGMENT - 5);
+	append_random(world, 1, ROOM - 1);
 	append_random(world, 1, 1);
 	assert_int_equal(each_file(world, NULL), 1);
 	assert_int_equal(file_size(world, "7-0"), SEGMENT);
 	append_random(world, 1, 1);
 	assert_int_equal(each_file(world, NULL), 2);
-	assert_int_equal(file_size(world, "7-1ffc"), 5);
+	assert_int_equal(file_size(world, "7-1ff4"), MARK + 5);
 	assert_int_equal(count_fds(), fds + 2);
 	assert_all_kept(world);
 	assert_int_equal(world->count, 2);
@@ -473,7 +475,7 @@ static void a_record_of_the_other_stream_needs_room_for_a_byte(void **state)
 
 	for (size_t left = 0; left <= 6; left++) {
 		open_log(world, MIN_BYTES);
-		append_random(world, 1, SEGMENT - 4 - left);
+		append_random(world, 1, ROOM - left);
 		append_random(world, 2, 1);
 		assert_int_equal(each_file(world, NULL), left < 5 ? 2 : 1);
 		assert_all_kept(world);
@@ -532,9 +534,8 @@ static void head_and_tail_are_each_about_half(void **state)
 	read_all(world, 0, 1 << 20);
 	assert_int_equal(count_cuts(world, &cut), 1);
 	assert_int_equal(world->pieces[4].is.kind, OUTPUT_CUT);
-	assert_int_equal(world->pieces[4].is.offset, MIN_BYTES / 2 - 4 * 4);
-	assert_in_range(
-		world->len - world->pieces[4].is.next, 3 * (SEGMENT - 4), 4 * (SEGMENT - 4));
+	assert_int_equal(world->pieces[4].is.offset, 4 * ROOM);
+	assert_in_range(world->len - world->pieces[4].is.next, 3 * ROOM, 4 * ROOM);
 	/* From inside the cut, the rest of it comes first. */
 	read_all(world, world->pieces[4].is.offset + 1000, 1 << 20);
 	assert_int_equal(world->pieces[0].is.kind, OUTPUT_CUT);
@@ -551,8 +552,7 @@ static void one_append_may_be_larger_than_the_bound(void **state)
 	assert_in_range(sum_sizes(world), 0, MIN_BYTES);
 	read_all(world, 0, 4096);
 	assert_int_equal(count_cuts(world, &cut), 1);
-	assert_int_equal(
-		world->kept, 8 * (SEGMENT - 4) - (SEGMENT - world->len % (SEGMENT - 4) - 4));
+	assert_int_equal(world->kept, 8 * ROOM - (ROOM - world->len % ROOM));
 }
 
 static void a_log_goes_on_after_each_reopening(void **state)
@@ -596,7 +596,7 @@ static void a_cursor_finishes_a_file_that_was_removed(void **state)
 	struct world *world = *state;
 	struct output_cursor *cursor;
 	struct output_piece piece;
-	uint64_t at = 5 * SEGMENT - 1000, file_end = 5 * (SEGMENT - 4);
+	uint64_t at = 5 * SEGMENT - 1000, file_end = 5 * ROOM;
 	uint8_t data[777];
 	bool was_cut = false;
 
@@ -759,13 +759,13 @@ static void a_file_that_cannot_be_read_is_a_cut(void **state)
 
 	open_log(world, MIN_BYTES);
 	append_random(world, 1, 3 * SEGMENT);
-	unlinkat(world->dir_fd, "7-1ffc", 0);
+	unlinkat(world->dir_fd, "7-1ff4", 0);
 	read_all(world, 0, 65536);
 	assert_int_equal(count_cuts(world, &cut), 1);
-	assert_int_equal(cut, SEGMENT - 4);
-	unlinkat(world->dir_fd, "7-5ff4", 0); /* the last, which is being written */
+	assert_int_equal(cut, ROOM);
+	unlinkat(world->dir_fd, "7-5fdc", 0); /* the last, which is being written */
 	read_all(world, 0, 65536);
-	assert_int_equal(world->kept, SEGMENT - 4 + SEGMENT - 4);
+	assert_int_equal(world->kept, ROOM + ROOM);
 	append_random(world, 1, 10);
 	read_all(world, 0, 65536);
 	assert_int_equal(truncate(world->dir, 0), -1);
@@ -782,14 +782,14 @@ static void a_file_cut_short_anywhere_keeps_what_is_there(void **state)
 
 	/* The last file is a second one. */
 	open_log(world, MIN_BYTES);
-	append_random(world, 1, SEGMENT - 4);
+	append_random(world, 1, ROOM);
 	start = world->len;
 	append_mixed(world, 60);
 	output_log_unref(take_ptr(&world->log));
-	size = file_size(world, "7-1ffc");
+	size = file_size(world, "7-1ff4");
 	len = world->len;
 	content = mem_new(size);
-	fd = openat(world->dir_fd, "7-1ffc", O_RDONLY | O_CLOEXEC);
+	fd = openat(world->dir_fd, "7-1ff4", O_RDONLY | O_CLOEXEC);
 	assert_int_equal(read(fd, content, size), size);
 	close(fd);
 	memcpy(bytes, world->bytes + start, len - start);
@@ -797,12 +797,12 @@ static void a_file_cut_short_anywhere_keeps_what_is_there(void **state)
 	for (uint64_t cut = 0; cut <= size; cut++) {
 		uint64_t end;
 
-		put_file(world, "7-1ffc", content, cut);
+		put_file(world, "7-1ff4", content, cut);
 		open_log(world, MIN_BYTES);
 		end = output_log_end(world->log);
 		/* Never more than there is, and no more lost than headers take. */
 		assert_in_range(end, start, len);
-		assert_true(end - start <= (cut > 4 ? cut - 4 : 0));
+		assert_true(end - start <= (cut > MARK + 4 ? cut - MARK - 4 : 0));
 		assert_true(cut < size || end == len);
 		world->len = end;
 		assert_all_kept(world);
@@ -823,6 +823,63 @@ static void a_file_cut_short_anywhere_keeps_what_is_there(void **state)
 	free(content);
 	free(bytes);
 	free(streams);
+}
+
+/* The daemon died between writing bytes and saying that they are there: the agent will send them again. */
+static void bytes_without_their_mark_are_not_there(void **state)
+{
+	struct world *world = *state;
+	uint64_t size;
+	int fd;
+
+	open_log(world, MIN_BYTES);
+	append(world, 1, "hello ", 6);
+	size = file_size(world, "7-0");
+	output_log_unref(take_ptr(&world->log));
+	fd = openat(world->dir_fd, "7-0", O_WRONLY | O_APPEND | O_CLOEXEC);
+	assert_int_equal(write(fd, "world, at length", 16), 16);
+	close(fd);
+	open_log(world, MIN_BYTES);
+	assert_int_equal(output_log_end(world->log), 6);
+	append(world, 1, "world", 5);
+	reopen_log(world, MIN_BYTES);
+	assert_all_kept(world);
+	assert_int_equal(world->count, 1);
+	append(world, 2, "!", 1);
+	reopen_log(world, MIN_BYTES);
+	assert_all_kept(world);
+	assert_int_equal(file_size(world, "7-0"), size + 16);
+}
+
+/* What a file had before it was used again is never taken for what it has. */
+static void a_file_that_is_used_again_says_nothing_old(void **state)
+{
+	struct world *world = *state;
+	ino_t first;
+	struct stat st;
+	char name[32];
+	uint64_t at;
+
+	open_log(world, MIN_BYTES);
+	append_random(world, 1, 4 * ROOM + 1);
+	assert_int_equal(fstatat(world->dir_fd, "7-7fd0", &st, 0), 0); /* the first of the tail */
+	first = st.st_ino;
+	append_random(world, 1, 4 * ROOM - 1);
+	at = world->len;
+	append_random(world, 2, 3);
+	snprintf(name, sizeof(name), "7-%llx", (unsigned long long)at);
+	assert_int_equal(fstatat(world->dir_fd, name, &st, 0), 0);
+	assert_int_equal(st.st_ino, first);
+	assert_int_equal(st.st_size, SEGMENT);
+	assert_int_equal(faccessat(world->dir_fd, "7-7fd0", F_OK, 0), -1);
+	for (size_t i = 0; i < 3; i++) {
+		reopen_log(world, MIN_BYTES);
+		assert_int_equal(output_log_end(world->log), world->len);
+		read_all(world, at, 64);
+		assert_int_equal(world->kept, world->len - at);
+		append_random(world, 1 + (int)i % 2, 5);
+		assert_in_range(sum_sizes(world), 0, MIN_BYTES);
+	}
 }
 
 /* Reads all, whatever it is: offsets must go up, and it must end. */
@@ -850,7 +907,7 @@ static void garbage_is_a_cut(void **state)
 	struct world *world = *state;
 	uint8_t garbage[300];
 
-	for (size_t round = 0; round < 2000; round++) {
+	for (size_t round = 0; round < 4000; round++) {
 		char name[32];
 		size_t files = 1 + next_random(world) % 5;
 
@@ -862,6 +919,12 @@ static void garbage_is_a_cut(void **state)
 			for (size_t k = 0; k < len; k++)
 				garbage[k] = small ? (k % 4 ? 0 : next_random(world) % 16)
 						   : (uint8_t)next_random(world);
+			/* Behind a mark, as a rule: anything else is an empty file. */
+			if (next_random(world) % 4 && len >= MARK) {
+				memcpy(garbage, "\0\0\0\0GOLS", MARK);
+				garbage[0] = (uint8_t)next_random(world);
+				garbage[1] = (uint8_t)(next_random(world) % 2);
+			}
 			snprintf(name, sizeof(name), "7-%llx",
 				(unsigned long long)(next_random(world) % 400));
 			put_file(world, name, garbage, len);
@@ -880,19 +943,19 @@ static void garbage_is_a_cut(void **state)
 
 static void a_missing_file_is_a_cut(void **state)
 {
-	static const char *const names[] = {"7-0", "7-1ffc", "7-3ff8"};
+	static const char *const names[] = {"7-0", "7-1ff4", "7-3fe8"};
 	struct world *world = *state;
 
 	for (size_t i = 0; i < array_len(names); i++) {
 		open_log(world, MIN_BYTES);
-		append_random(world, 1, 4 * (SEGMENT - 4));
+		append_random(world, 1, 4 * ROOM);
 		output_log_unref(take_ptr(&world->log));
 		assert_int_equal(unlinkat(world->dir_fd, names[i], 0), 0);
 		open_log(world, MIN_BYTES);
 		read_all(world, 0, 65536);
 		assert_int_equal(world->count, 4);
 		assert_int_equal(world->pieces[i].is.kind, OUTPUT_CUT);
-		assert_int_equal(world->kept, 3 * (SEGMENT - 4));
+		assert_int_equal(world->kept, 3 * ROOM);
 		clear(world);
 	}
 }
@@ -909,7 +972,7 @@ static void files_of_others_are_left_alone(void **state)
 	struct err err;
 
 	for (size_t i = 0; i < array_len(others); i++)
-		put_file(world, others[i], "\x04\0\0\0ab", 6);
+		put_file(world, others[i], "\x0e\0\0\0GOLS\x04\0\0\0ab", 14);
 	assert_int_equal(mkdirat(world->dir_fd, "7-5", 0700), 0);
 	assert_int_equal(symlinkat("8-0", world->dir_fd, "7-6"), 0);
 	open_log(world, MIN_BYTES);
@@ -924,7 +987,7 @@ static void files_of_others_are_left_alone(void **state)
 	output_log_remove(world->dir_fd, PROCESS);
 	assert_int_equal(faccessat(world->dir_fd, "7-0", F_OK, 0), -1);
 	for (size_t i = 0; i < array_len(others); i++)
-		assert_int_equal(file_size(world, others[i]), strcmp(others[i], "8-0") ? 6 : 15);
+		assert_int_equal(file_size(world, others[i]), strcmp(others[i], "8-0") ? 14 : 23);
 	output_log_remove(world->dir_fd, 12345); /* nothing to remove */
 }
 
@@ -1160,6 +1223,8 @@ int main(void)
 		T(a_directory_that_is_gone_is_a_cut),
 		T(a_file_that_cannot_be_read_is_a_cut),
 		T(a_file_cut_short_anywhere_keeps_what_is_there),
+		T(bytes_without_their_mark_are_not_there),
+		T(a_file_that_is_used_again_says_nothing_old),
 		T(garbage_is_a_cut),
 		T(a_missing_file_is_a_cut),
 		T(files_of_others_are_left_alone),

@@ -353,18 +353,19 @@ static void start_paced(struct stage *stage, struct world *world)
 
 static void paced_output_is_acknowledged_in_steps_as_it_is_consumed(void **state)
 {
+	const uint64_t all = AGENT_OUTPUT_WINDOW + STAGE_ACK_STEP;
 	struct stage stage;
 
 	start_paced(&stage, *state);
-	process_consumed(stage.process, 65535); /* too little to tell */
-	process_consumed(stage.process, 65536);
+	process_consumed(stage.process, STAGE_ACK_STEP - 1); /* too little to tell */
+	process_consumed(stage.process, STAGE_ACK_STEP);
 	process_consumed(stage.process, 10); /* never back */
-	expect_ack(&stage, 65536);
-	say_output(&stage, 262144, 1, 65536); /* there is room again */
-	heard_wait_output(&stage.heard, 1, 327680);
-	process_consumed(stage.process, 327680);
-	expect_ack(&stage, 327680);
-	say_exited(&stage, 0, 327680);
+	expect_ack(&stage, STAGE_ACK_STEP);
+	say_output(&stage, AGENT_OUTPUT_WINDOW, 1, STAGE_ACK_STEP); /* there is room again */
+	heard_wait_output(&stage.heard, 1, all);
+	process_consumed(stage.process, all);
+	expect_ack(&stage, all);
+	say_exited(&stage, 0, all);
 	heard_wait(&stage.heard, has_ended);
 	expect_forget(&stage); /* and nothing else was acknowledged */
 	stage_fini(&stage, true);
@@ -378,9 +379,10 @@ static void one_whose_reader_left_goes_on_at_its_own_pace(void **state)
 	process_unpace(stage.process);
 	expect_ack(&stage, AGENT_OUTPUT_WINDOW);
 	process_consumed(stage.process, 1); /* means nothing any more */
-	for (uint64_t at = AGENT_OUTPUT_WINDOW; at < 3ull * AGENT_OUTPUT_WINDOW; at += 65536) {
-		say_output(&stage, at, 1, 65536);
-		expect_ack(&stage, at + 65536);
+	for (uint64_t at = AGENT_OUTPUT_WINDOW; at < 3ull * AGENT_OUTPUT_WINDOW;
+		at += STAGE_ACK_STEP) {
+		say_output(&stage, at, 1, STAGE_ACK_STEP);
+		expect_ack(&stage, at + STAGE_ACK_STEP);
 	}
 	say_exited(&stage, 0, 3ull * AGENT_OUTPUT_WINDOW);
 	heard_wait(&stage.heard, has_ended);
@@ -395,10 +397,10 @@ static void output_without_a_pace_is_acknowledged_as_it_comes(void **state)
 	stage_init(&stage, *state);
 	run(&stage, 0);
 	say_started(&stage, 1);
-	say_output(&stage, 0, 1, 65535); /* too little to tell */
-	say_output(&stage, 65535, 2, 1);
-	expect_ack(&stage, 65536);
-	say_exited(&stage, 0, 65536);
+	say_output(&stage, 0, 1, STAGE_ACK_STEP - 1); /* too little to tell */
+	say_output(&stage, STAGE_ACK_STEP - 1, 2, 1);
+	expect_ack(&stage, STAGE_ACK_STEP);
+	say_exited(&stage, 0, STAGE_ACK_STEP);
 	expect_forget(&stage);
 	stage_fini(&stage, true);
 }
@@ -412,9 +414,9 @@ static void a_flood_is_slowed_down_and_still_taken_whole(void **state)
 	stage_init(&stage, *state);
 	run(&stage, 0);
 	say_started(&stage, 1);
-	for (; at < (12u << 20); at += 65536) {
-		say_output(&stage, at, 1, 65536);
-		expect_ack(&stage, at + 65536);
+	for (; at < (12u << 20); at += STAGE_ACK_STEP) {
+		say_output(&stage, at, 1, STAGE_ACK_STEP);
+		expect_ack(&stage, at + STAGE_ACK_STEP);
 	}
 	say_exited(&stage, 0, at);
 	heard_wait(&stage.heard, has_ended);

@@ -170,9 +170,9 @@ static void much_output_after_a_restart_is_acknowledged_as_before(void **state)
 	begin(&stage, *state);
 	resume(&stage);
 	expect_ack(&stage, 6);
-	for (uint64_t at = 6; at < 3ull * AGENT_OUTPUT_WINDOW; at += 65536) {
-		say_output(&stage, at, 1, 65536);
-		expect_ack(&stage, at + 65536);
+	for (uint64_t at = 6; at < 3ull * AGENT_OUTPUT_WINDOW; at += STAGE_ACK_STEP) {
+		say_output(&stage, at, 1, STAGE_ACK_STEP);
+		expect_ack(&stage, at + STAGE_ACK_STEP);
 	}
 	stage_fini(&stage, true);
 }
