@@ -12,8 +12,9 @@ allowed() {
     driver) echo base wire model driver ;;
     core) echo base wire model store driver core ;;
     http) echo base http ;;
-    api) echo base wire model store driver core http api ;;
-    daemon) echo base wire model store driver core http api daemon ;;
+    auth) echo base wire model store http auth ;;
+    api) echo base wire model store driver core http auth api ;;
+    daemon) echo base wire model store driver core http auth api daemon ;;
     keeper) echo base wire keeper ;;
     agent) echo base wire agent ;;
     cli) echo base cli ;;

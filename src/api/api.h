@@ -3,6 +3,7 @@
 #pragma once
 
 #include "api/fields.h"
+#include "auth/gate.h"
 #include "core/engine.h"
 #include "http/server.h"
 #include "wire/agent.h"
@@ -11,6 +12,7 @@
 #include <string.h>
 
 struct api {
+	struct gate gate;
 	struct engine *_Atomic engine; /* NULL until sandboxes can be served */
 	char unready[320];	       /* why it is NULL */
 	struct resources default_resources;
@@ -50,6 +52,10 @@ struct api_doc {
 	const char *also_answer;   /* their schema, if it is another */
 	const char *description;   /* what the summary has no room for, or NULL */
 };
+
+/* The server's `admit`: api->gate. */
+int api_admit(void *context, const struct credential *credential, const struct route *route,
+	struct principal *ret_principal, struct err *err) must_check;
 
 /* The owner that a request acts for. */
 static inline struct owner api_owner(const struct request *req)

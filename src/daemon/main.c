@@ -7,6 +7,8 @@
 #include "api/api.h"
 #include "api/openapi.h"
 #include "api/routes.h"
+#include "auth/secret.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "core/engine.h"
@@ -21,7 +23,6 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
-#include <openssl/sha.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -74,31 +75,13 @@ static void raise_descriptor_limit(void)
 	}
 }
 
-static int authenticate(void *context, const char *token, struct principal *ret, struct err *err)
-{
-	struct api *api = context;
-	struct daemon *daemon = api->shutdown_arg;
-	struct token_record record;
-	unsigned char hash[32];
-	int r;
-
-	SHA256((const unsigned char *)token, strlen(token), hash);
-	r = store_token_get(daemon->store, hash, &record, err);
-	if (r < 0)
-		return r;
-	*ret = (struct principal){.is_admin = record.is_admin};
-	memcpy(ret->token_id, record.id, sizeof(ret->token_id));
-	memcpy(ret->organization, record.owner.organization, sizeof(ret->organization));
-	memcpy(ret->user, record.owner.user, sizeof(ret->user));
-	return 0;
-}
-
 static int open_store(struct daemon *daemon, struct err *err)
 {
 	struct token_record admin = {.id = "admin",
 		.owner = {.organization = "default", .user = "admin"},
-		.is_admin = true};
-	unsigned char hash[32];
+		.scopes = SCOPE_ADMIN,
+		.created_at_ms = clock_wall_ms()};
+	unsigned char hash[SECRET_HASH_LEN];
 	char path[PATH_MAX];
 	int r;
 
@@ -106,7 +89,7 @@ static int open_store(struct daemon *daemon, struct err *err)
 	r = store_open(path, &daemon->store, err);
 	if (r < 0)
 		return r;
-	SHA256((const unsigned char *)daemon->premises.token, strlen(daemon->premises.token), hash);
+	secret_hash(daemon->premises.token, hash);
 	explicit_bzero(daemon->premises.token, sizeof(daemon->premises.token));
 	return store_token_put(daemon->store, &admin, hash, err);
 }
@@ -144,11 +127,12 @@ static int open_server(struct daemon *daemon, struct err *err)
 {
 	struct server_config config = {.listener = &daemon->listener,
 		.context = &daemon->api,
-		.authenticate = authenticate,
+		.admit = api_admit,
 		.hosts = daemon->hosts,
 		.max_workers = (unsigned)daemon->settings.workers};
 	const char *colon = strrchr(daemon->settings.preview_bind, ':');
 
+	daemon->api.gate = (struct gate){.store = daemon->store, .tickets = ticket_book_new()};
 	daemon->api.default_resources = daemon->settings.resources;
 	daemon->api.default_idle_timeout_s = (int64_t)daemon->settings.idle_timeout_s;
 	daemon->api.preview_domain = daemon->settings.preview_domain;
@@ -301,6 +285,7 @@ static void close_all(struct daemon *daemon, bool stop_all)
 	if (daemon->driver)
 		daemon->driver->ops->close(daemon->driver);
 	store_close(daemon->store);
+	ticket_book_free(daemon->api.gate.tickets);
 	fd_close(daemon->logs_fd);
 	json_decref(daemon->api.openapi);
 }

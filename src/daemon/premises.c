@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/premises.h"
 
+#include "auth/secret.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "driver/native/native.h"
@@ -16,7 +17,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -24,7 +24,6 @@
 #include <unistd.h>
 
 #define KEEPER_LISTEN_FD 3
-#define TOKEN_BYTES	 32
 
 static int find_user(const struct settings *settings, struct premises *premises, struct err *err)
 {
@@ -88,18 +87,6 @@ static int take_lock(int run_fd, const char *data_dir, int *ret_fd, struct err *
 	return 0;
 }
 
-static void make_token(char token[PREMISES_TOKEN_MAX])
-{
-	unsigned char random[TOKEN_BYTES];
-	size_t len;
-
-	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
-		abort();
-	len = (size_t)snprintf(token, PREMISES_TOKEN_MAX, "slt_");
-	for (size_t i = 0; i < sizeof(random); i++)
-		len += (size_t)snprintf(token + len, PREMISES_TOKEN_MAX - len, "%02x", random[i]);
-}
-
 /* The file is the authority: whoever can read it, which is root, is the first administrator. */
 static int read_token(
 	int data_fd, const char *data_dir, char token[PREMISES_TOKEN_MAX], struct err *err)
@@ -114,7 +101,7 @@ static int read_token(
 	}
 	if (n < 0 && n != -ENOENT)
 		return err_from(err, (int)n, "read %s/token", data_dir);
-	make_token(token);
+	secret_make(SECRET_TOKEN_PREFIX, token);
 	snprintf(line, sizeof(line), "%s\n", token);
 	/* Written under another name first: a crash in between leaves no empty token. */
 	fd = openat(

@@ -37,6 +37,11 @@ int guard_check_source(const struct guard *guard, const struct headers *headers,
 int guard_read_token(const struct headers *headers, const char **ret_token, struct err *err)
 	must_check;
 
+/* That token, or the ticket of a route that takes one. A token in the query is refused: addresses are
+ * remembered and logged by browsers and proxies. ret->path is left alone. */
+int guard_read_credential(const struct headers *headers, const struct target *target,
+	unsigned route_flags, struct credential *ret_credential, struct err *err) must_check;
+
 /* How the body is delimited; what is ambiguous there is refused on every route. */
 int guard_read_framing(const struct headers *headers, struct guard_body *ret_body, struct err *err)
 	must_check;
