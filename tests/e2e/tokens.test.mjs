@@ -7,6 +7,7 @@ import http from 'node:http';
 import path from 'node:path';
 import { test } from 'node:test';
 
+import { commandLine } from './lib/cli.mjs';
 import { assertError, raw } from './lib/client.mjs';
 import { apiOf, makeToken, ORDINARY, ownerApi } from './lib/owners.mjs';
 import * as proc from './lib/proc.mjs';
@@ -15,6 +16,7 @@ import { until, within } from './lib/wait.mjs';
 import { openWebSocket } from './lib/websocket.mjs';
 
 const { instance, api: admin, finish } = await suite('tokens');
+const { ok, sandlot, json: cliJson } = commandLine(instance);
 const secrets = []; // all that were given out: none may be found anywhere later
 
 async function token(body) {
@@ -253,6 +255,28 @@ test('a token in the query is refused, also beside a good one', async () => {
     const { answer } = await openWebSocket(alice, TERMINAL, { token: null, query: { [name]: alice.token } });
     assertError(answer, 401);
   }
+});
+
+// The command line ------------------------------------------------------------------------------
+
+test('the command line makes, lists and revokes tokens', async () => {
+  const made = await sandlot(['token', 'create', '--name', 'deploy', '--organization', 'acme', '--user', 'alice', '--scope', 'read', '--scope', 'manage', '--expires', '1h']);
+  assert.equal(made.code, 0, made.stderr);
+  const secret = made.stdout.trim();
+  secrets.push(secret);
+  assert.match(secret, /^slt_[0-9a-z]{26}_[0-9a-f]{64}$/);
+  assert.ok(!made.stderr.includes(secret));
+  const id = secret.split('_')[1];
+  const listed = (await cliJson(['token', 'ls', '-o', 'json'])).tokens.find((one) => one.id === id);
+  assert.deepEqual([listed.name, listed.scopes], ['deploy', ['read', 'manage']]);
+  assert.match(await ok(['token', 'ls']), new RegExp(`${id} +deploy +acme +alice +read,manage`));
+  const own = { SANDLOT_URL: `http://127.0.0.1:${admin.port}`, SANDLOT_TOKEN: secret };
+  assert.ok((await ok(['ls', '-q'], { env: own })).includes(sandbox));
+  assert.equal((await sandlot(['exec', sandbox, '--', 'true'], { env: own })).code, 77);
+  assert.equal((await ok(['token', 'revoke', id])).trim(), id);
+  assert.equal((await sandlot(['ls'], { env: own })).code, 77);
+  assert.equal((await sandlot(['token', 'revoke', id])).code, 3);
+  for (const args of [['token'], ['token', 'revoke'], ['token', 'make'], ['token', 'ls', 'x'], ['token', 'revoke', '../shutdown']]) assert.equal((await sandlot(args)).code, 2, args.join(' '));
 });
 
 // Strangers -------------------------------------------------------------------------------------
