@@ -175,7 +175,7 @@ static void describe_scopes(json_t *scheme)
 	auto_(buf_fini) struct buf text = BUF_INIT(4096);
 	auto_free char *description = NULL;
 
-	buf_append_str(&text, "A token. The scopes of tokens:");
+	buf_append_str(&text, "A token or a signed token (JWT). The scopes of tokens:");
 	for (size_t i = 0; i < scope_count; i++)
 		buf_printf(&text, "%s %s: %s", i ? ";" : "", scope_table[i].name,
 			scope_table[i].meaning);

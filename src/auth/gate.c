@@ -80,6 +80,8 @@ int gate_admit(const struct gate *gate, const struct credential *credential,
 
 	if (credential->ticket)
 		r = read_ticket(gate, credential, now_ms, &principal, err);
+	else if (gate->issuer && jwt_is(credential->token))
+		r = jwt_verify(gate->issuer, credential->token, now_ms, &principal, err);
 	else
 		r = read_token(gate, credential->token, now_ms, &principal, err);
 	if (r == 0)

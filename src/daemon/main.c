@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "core/engine.h"
+#include "daemon/issuer.h"
 #include "daemon/premises.h"
 #include "daemon/settings.h"
 #include "driver/native/native.h"
@@ -39,6 +40,7 @@
 struct daemon {
 	struct settings settings;
 	struct premises premises;
+	struct issuer issuer;
 	struct api api;
 	struct store *store;
 	struct driver *driver;
@@ -132,7 +134,9 @@ static int open_server(struct daemon *daemon, struct err *err)
 		.max_workers = (unsigned)daemon->settings.workers};
 	const char *colon = strrchr(daemon->settings.preview_bind, ':');
 
-	daemon->api.gate = (struct gate){.store = daemon->store, .tickets = ticket_book_new()};
+	daemon->api.gate = (struct gate){.store = daemon->store,
+		.tickets = ticket_book_new(),
+		.issuer = issuer_rules(&daemon->issuer)};
 	daemon->api.default_resources = daemon->settings.resources;
 	daemon->api.default_idle_timeout_s = (int64_t)daemon->settings.idle_timeout_s;
 	daemon->api.preview_domain = daemon->settings.preview_domain;
@@ -241,7 +245,8 @@ static int open_all(struct daemon *daemon, struct err *err)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	raise_descriptor_limit();
-	if ((r = premises_open(&daemon->settings, &daemon->premises, err)) < 0 ||
+	if ((r = issuer_open(&daemon->settings, &daemon->issuer, err)) < 0 ||
+		(r = premises_open(&daemon->settings, &daemon->premises, err)) < 0 ||
 		(r = listener_open(daemon->settings.api_bind, &daemon->listener, err)) < 0 ||
 		(r = premises_start_keeper(&daemon->settings, &daemon->premises, err)) < 0 ||
 		(r = premises_drop_privileges(&daemon->premises, err)) < 0 ||
@@ -286,6 +291,7 @@ static void close_all(struct daemon *daemon, bool stop_all)
 		daemon->driver->ops->close(daemon->driver);
 	store_close(daemon->store);
 	ticket_book_free(daemon->api.gate.tickets);
+	issuer_close(&daemon->issuer);
 	fd_close(daemon->logs_fd);
 	json_decref(daemon->api.openapi);
 }

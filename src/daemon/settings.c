@@ -41,6 +41,18 @@ static const struct row {
 		"unprivileged user that the daemon becomes"},
 	{"log-level", TEXT, offsetof(struct settings, log_level), "info", 0, 0,
 		"debug, info, warning or error"},
+	{"jwt-issuer", TEXT, offsetof(struct settings, jwt_issuer), "", 0, 0,
+		"whose signed tokens (JWT) are taken; empty for nobody's"},
+	{"jwt-audience", TEXT, offsetof(struct settings, jwt_audience), "", 0, 0,
+		"what signed tokens must be meant for"},
+	{"jwt-keys", TEXT, offsetof(struct settings, jwt_keys), "", 0, 0,
+		"file with the issuer's keys: a JWK set, or one public key as PEM"},
+	{"jwt-organization-claim", TEXT, offsetof(struct settings, jwt_organization_claim), "org",
+		0, 0, "claim that names the organization"},
+	{"jwt-user-claim", TEXT, offsetof(struct settings, jwt_user_claim), "sub", 0, 0,
+		"claim that names the user"},
+	{"jwt-scopes-claim", TEXT, offsetof(struct settings, jwt_scopes_claim), "scope", 0, 0,
+		"claim that names the scopes"},
 	{"idle-timeout", NUMBER, offsetof(struct settings, idle_timeout_s), "2100", 1, 366 * 86400,
 		"seconds without use after which a sandbox is stopped"},
 	{"stop-grace-ms", NUMBER, offsetof(struct settings, stop_grace_ms), "2000", 0, 600000,
@@ -277,7 +289,7 @@ void settings_print_help(void)
 	       "Each setting can also be the line `name = value` of the configuration file, or an\n"
 	       "environment variable: --data-dir is SANDLOT_DATA_DIR.\n\n");
 	for (size_t i = 0; i < array_len(rows); i++) {
-		printf("  --%-16s %s", rows[i].name, rows[i].help);
+		printf("  --%-22s %s", rows[i].name, rows[i].help);
 		if (rows[i].type != SWITCH && rows[i].value[0])
 			printf(" (%s)", rows[i].value);
 		printf("\n");

@@ -16,7 +16,7 @@
 struct guard;
 
 #define GUARD_UNKNOWN_SIZE UINT64_MAX
-#define GUARD_TOKEN_MAX	   512
+#define GUARD_TOKEN_MAX	   4096 /* a signed one is long */
 
 /* The body that the headers announce. */
 struct guard_body {

@@ -144,6 +144,12 @@ static void the_use_of_a_token_is_noted(void **state)
 	assert_true(token.last_used_at_ms >= before);
 }
 
+/* Without an issuer nothing is taken apart, whatever it looks like. */
+static void a_signed_token_without_an_issuer_is_an_unknown_token(void **state)
+{
+	assert_int_equal(ask(*state, "eyJhbGciOiJub25lIn0.e30.", &read_route), 401);
+}
+
 static void issue(struct world *world, const char *token_id, char ticket[SECRET_TEXT_MAX])
 {
 	struct principal who = {.organization = "acme", .user = "alice", .scopes = SCOPE_READ};
@@ -190,6 +196,7 @@ int main(void)
 		TEST(a_route_that_names_no_scope_is_closed_to_all),
 		TEST(a_token_says_who_it_belongs_to_and_when_it_ends),
 		TEST(the_use_of_a_token_is_noted),
+		TEST(a_signed_token_without_an_issuer_is_an_unknown_token),
 		TEST(a_ticket_is_as_good_as_the_token_behind_it),
 	};
 
