@@ -19,6 +19,7 @@ struct api {
 	int64_t default_idle_timeout_s;
 	const char *preview_domain;
 	unsigned preview_port;
+	const char *templates;	     /* those that the operator offers, separated by commas */
 	uint64_t exec_output_max;    /* bytes kept of each stream of a buffered exec */
 	int spool_fd;		     /* a directory for files without a name */
 	atomic_bool is_leaving;	     /* the daemon closes; its clients are not to blame */

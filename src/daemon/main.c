@@ -18,6 +18,7 @@
 #include "driver/native/native.h"
 #include "http/listener.h"
 #include "http/server.h"
+#include "model/template.h"
 #include "store/store.h"
 
 #include <errno.h>
@@ -141,6 +142,7 @@ static int open_server(struct daemon *daemon, struct err *err)
 	daemon->api.default_idle_timeout_s = (int64_t)daemon->settings.idle_timeout_s;
 	daemon->api.preview_domain = daemon->settings.preview_domain;
 	daemon->api.preview_port = colon ? (unsigned)strtoul(colon + 1, NULL, 10) : 0;
+	daemon->api.templates = daemon->settings.templates;
 	daemon->api.exec_output_max = daemon->settings.exec_output_max;
 	daemon->api.spool_fd = daemon->logs_fd;
 	daemon->api.openapi = openapi_make();
@@ -308,6 +310,8 @@ int main(int argc, char *argv[])
 	r = settings_read(argc, argv, &daemon.settings, &err);
 	if (r == 0 && read_log_level(daemon.settings.log_level, &level) < 0)
 		r = err_set(&err, ERR_INVALID, "log-level must be debug, info, warning or error");
+	if (r == 0)
+		r = template_check_list(daemon.settings.templates, &err);
 	if (r == 0 && daemon.settings.help) {
 		settings_print_help();
 		return 0;

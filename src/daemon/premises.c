@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "driver/native/native.h"
+#include "wire/keeper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -186,14 +187,15 @@ static int listen_for_keeper(const struct premises *premises, int *ret_fd, struc
 }
 
 /* In a grandchild, so that the keeper is nobody's child and outlives us. */
-static void run_keeper(
-	const char *program, const char *data_dir, uid_t uid, const char *agent, int listener)
+static void run_keeper(const char *program, const char *data_dir, uid_t uid, const char *agent,
+	uint32_t allow_missing, int listener)
 {
-	char uid_text[16];
+	char uid_text[16], variable[32];
 	char *argv[] = {(char *)program, (char *)data_dir, uid_text, (char *)agent, NULL};
-	char *environment[] = {NULL};
+	char *environment[] = {variable, NULL};
 
 	snprintf(uid_text, sizeof(uid_text), "%u", uid);
+	snprintf(variable, sizeof(variable), KEEPER_ALLOW_MISSING "=%u", allow_missing);
 	setsid();
 	if (listener == KEEPER_LISTEN_FD ? fcntl(listener, F_SETFD, 0) < 0
 					 : dup2(listener, KEEPER_LISTEN_FD) < 0)
@@ -209,10 +211,15 @@ int premises_start_keeper(
 {
 	char keeper[PATH_MAX], agent[PATH_MAX];
 	auto_fd int listener = -1;
-	int r = native_probe(premises->keeper_socket);
+	uint32_t allow_missing;
 	pid_t pid;
+	int r;
 
-	if (r == 0)
+	r = wall_parse_list(settings->allow_missing, &allow_missing, err);
+	if (r < 0)
+		return r;
+	/* One that runs already keeps to what it was started with. */
+	if (native_probe(premises->keeper_socket) == 0)
 		return 0;
 	if ((r = find_program("sandlot-keeper", keeper, err)) < 0 ||
 		(r = find_program("sandlot-agent", agent, err)) < 0 ||
@@ -224,7 +231,8 @@ int premises_start_keeper(
 	if (pid == 0) {
 		pid = fork();
 		if (pid == 0)
-			run_keeper(keeper, settings->data_dir, premises->uid, agent, listener);
+			run_keeper(keeper, settings->data_dir, premises->uid, agent, allow_missing,
+				listener);
 		_exit(pid < 0 ? 1 : 0);
 	}
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)

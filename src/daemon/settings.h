@@ -26,6 +26,8 @@ struct settings {
 	const char *jwt_organization_claim;
 	const char *jwt_user_claim;
 	const char *jwt_scopes_claim;
+	const char *templates;
+	const char *allow_missing;
 	uint64_t idle_timeout_s;
 	uint64_t stop_grace_ms;
 	uint64_t exec_output_max;

@@ -2,6 +2,7 @@
 #include "keeper/userns.h"
 
 #include "base/fd.h"
+#include "keeper/limits.h"
 #include "keeper/namespace.h"
 
 #include <errno.h>
@@ -13,17 +14,50 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/*
+ * Namespaces that may exist below a sandbox's own: those that a browser's sandbox is made of, in a number
+ * that bounds what they cost the kernel, and none of the others. The filter says so too; this holds
+ * whatever becomes of it.
+ */
+static const struct {
+	const char *file, *most;
+} nested[] = {
+	{"/proc/sys/user/max_user_namespaces", "64"},
+	{"/proc/sys/user/max_net_namespaces", "64"},
+	{"/proc/sys/user/max_pid_namespaces", "512"},
+	{"/proc/sys/user/max_mnt_namespaces", "0"},
+	{"/proc/sys/user/max_ipc_namespaces", "0"},
+	{"/proc/sys/user/max_uts_namespaces", "0"},
+	{"/proc/sys/user/max_cgroup_namespaces", "0"},
+	{"/proc/sys/user/max_time_namespaces", "0"},
+};
+
+static int limit_nested(void)
+{
+	for (size_t i = 0; i < array_len(nested); i++) {
+		int r = fd_write_file(AT_FDCWD, nested[i].file, nested[i].most);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 /* In the child: becomes the range's owner while keeping its capabilities, and makes the namespace. */
 static int enter(void *arg)
 {
 	uint32_t base = *(uint32_t *)arg;
+	struct err ignored;
+	int r = limits_set(&ignored);
 
+	if (r < 0)
+		return r;
 	/* Without this bit a change of euid from 0 would clear the effective capabilities. */
 	if (prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP) < 0 ||
 		syscall(SYS_setresgid, -1, base, -1) < 0 ||
 		syscall(SYS_setresuid, -1, base, -1) < 0 || unshare(CLONE_NEWUSER) < 0)
 		return -errno;
-	return 0;
+	return limit_nested();
 }
 
 static int write_maps(pid_t child, void *arg, struct err *err)
