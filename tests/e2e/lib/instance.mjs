@@ -20,8 +20,11 @@ export const program = (name) => path.join(BUILD_DIR, name);
 const REPORT = /ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|LeakSanitizer: detected|runtime error: |Assertion .* failed|stack smashing detected|free\(\): |malloc\(\): |double free/;
 
 export class Instance {
-  constructor(name) {
+  /** args: settings of every daemon that is started; wrapper: a command line that execs it. */
+  constructor(name, { args = [], wrapper = [] } = {}) {
     this.name = name;
+    this.args = args;
+    this.wrapper = wrapper;
     this.marker = `SANDLOT_E2E=${name}-${process.pid}-${crypto.randomBytes(4).toString('hex')}`;
     // The daemon makes its data directory itself; the parent lets an unprivileged daemon through.
     this.home = fs.mkdtempSync(path.join(os.tmpdir(), `sandlot-e2e-${name}-`));
@@ -82,7 +85,8 @@ export class Instance {
   }
 
   spawnDaemon(args, output) {
-    return spawn(program('sandlotd'), ['--data-dir', this.dataDir, '--api-bind', '127.0.0.1:0', ...args], {
+    const [command, ...rest] = [...this.wrapper, program('sandlotd'), '--data-dir', this.dataDir, '--api-bind', '127.0.0.1:0', ...this.args, ...args];
+    return spawn(command, rest, {
       stdio: ['ignore', output, output],
       cwd: this.home,
       env: this.environment(),
