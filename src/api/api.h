@@ -13,6 +13,8 @@
 
 struct api {
 	struct gate gate;
+	struct auditor *auditor;
+	bool audits_commands;	       /* as they are, not as a hash */
 	struct engine *_Atomic engine; /* NULL until sandboxes can be served */
 	char unready[320];	       /* why it is NULL */
 	struct resources default_resources;

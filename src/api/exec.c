@@ -12,6 +12,7 @@
 #include "api/handlers.h"
 #include "api/process_body.h"
 #include "api/text.h"
+#include "api/witness.h"
 #include "base/spool.h"
 
 #include <stdatomic.h>
@@ -249,6 +250,7 @@ HANDLER(exec_run)
 	if ((r = api_sandbox(req, api, &sandbox, err)) < 0 ||
 		(r = command_body_decode(req, sandbox, &command, err)) < 0)
 		return r;
+	witness_command(api, req, command.spec.argv);
 	execution = make_execution(api, req, &command);
 	request_keep(req, execution, execution_unref);
 	r = process_new(sandbox, &execution->process, err);

@@ -20,6 +20,10 @@ HANDLER(tokens_get);
 HANDLER(tokens_revoke);
 HANDLER(tickets_create);
 
+/* audits.c */
+HANDLER(audits_list);
+HANDLER(audits_verify);
+
 /* sandboxes.c */
 HANDLER(sandboxes_create);
 HANDLER(sandboxes_ensure);

@@ -20,6 +20,7 @@ static void answer_sandbox(
 	json_t *body;
 
 	sandbox_read(sandbox, &record);
+	request_set_object(req, record.id);
 	body = sandbox_to_json(api, &record);
 	json_object_set_new(body, "walls",
 		sandbox_read_walls(sandbox, &walls) ? sandbox_walls_to_json(&walls) : json_null());

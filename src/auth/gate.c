@@ -84,9 +84,8 @@ int gate_admit(const struct gate *gate, const struct credential *credential,
 		r = jwt_verify(gate->issuer, credential->token, now_ms, &principal, err);
 	else
 		r = read_token(gate, credential->token, now_ms, &principal, err);
-	if (r == 0)
-		r = check_scope(&principal, route, err);
-	if (r == 0)
-		*ret_principal = principal;
-	return r;
+	if (r < 0)
+		return r;
+	*ret_principal = principal;
+	return check_scope(&principal, route, err);
 }

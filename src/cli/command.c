@@ -5,6 +5,7 @@
 
 const struct command *const command_table[] = {
 	&cmd_attach,
+	&cmd_audit,
 	&cmd_bench,
 	&cmd_completion,
 	&cmd_cp,

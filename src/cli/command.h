@@ -61,6 +61,7 @@ void command_help_all(FILE *out);
 
 /* The rows, each in its own file. */
 extern const struct command cmd_attach;
+extern const struct command cmd_audit;
 extern const struct command cmd_bench;
 extern const struct command cmd_completion;
 extern const struct command cmd_cp;

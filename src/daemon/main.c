@@ -7,10 +7,12 @@
 #include "api/api.h"
 #include "api/openapi.h"
 #include "api/routes.h"
+#include "api/witness.h"
 #include "auth/secret.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "core/auditor.h"
 #include "core/engine.h"
 #include "daemon/issuer.h"
 #include "daemon/premises.h"
@@ -20,6 +22,7 @@
 #include "http/server.h"
 #include "model/template.h"
 #include "store/store.h"
+#include "store/store_audit.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -44,6 +47,7 @@ struct daemon {
 	struct issuer issuer;
 	struct api api;
 	struct store *store;
+	struct auditor *auditor;
 	struct driver *driver;
 	struct engine *engine;
 	struct listener listener;
@@ -97,6 +101,43 @@ static int open_store(struct daemon *daemon, struct err *err)
 	return store_token_put(daemon->store, &admin, hash, err);
 }
 
+/* The end of the audit log goes to the daemon's own log too: whoever cuts one can be caught by the
+ * other. */
+static void tell_audit_head(struct daemon *daemon)
+{
+	struct audit_mark head = store_audit_head(daemon->store);
+	char text[AUDIT_MARK_TEXT];
+
+	audit_mark_format(&head, text);
+	log_info("the audit log ends with %s", text);
+}
+
+static int open_auditor(struct daemon *daemon, struct err *err)
+{
+	struct audit_entry entry = {.action = "daemon.start", .detail = SANDLOT_VERSION};
+	char path[PATH_MAX];
+	int r;
+
+	snprintf(path, sizeof(path), "%s/state/audit.ring", daemon->settings.data_dir);
+	r = auditor_open(daemon->store, path, daemon->settings.audit_keep, &daemon->auditor, err);
+	if (r < 0)
+		return r;
+	tell_audit_head(daemon);
+	auditor_put(daemon->auditor, &entry);
+	return 0;
+}
+
+static void close_auditor(struct daemon *daemon)
+{
+	struct audit_entry entry = {.action = "daemon.stop", .detail = SANDLOT_VERSION};
+
+	if (!daemon->auditor)
+		return;
+	auditor_put(daemon->auditor, &entry);
+	auditor_close(daemon->auditor);
+	tell_audit_head(daemon);
+}
+
 static int open_logs(struct daemon *daemon, struct err *err)
 {
 	char path[PATH_MAX];
@@ -131,6 +172,8 @@ static int open_server(struct daemon *daemon, struct err *err)
 	struct server_config config = {.listener = &daemon->listener,
 		.context = &daemon->api,
 		.admit = api_admit,
+		.account = witness_account,
+		.refused = witness_refused,
 		.hosts = daemon->hosts,
 		.max_workers = (unsigned)daemon->settings.workers};
 	const char *colon = strrchr(daemon->settings.preview_bind, ':');
@@ -138,6 +181,8 @@ static int open_server(struct daemon *daemon, struct err *err)
 	daemon->api.gate = (struct gate){.store = daemon->store,
 		.tickets = ticket_book_new(),
 		.issuer = issuer_rules(&daemon->issuer)};
+	daemon->api.auditor = daemon->auditor;
+	daemon->api.audits_commands = strcmp(daemon->settings.audit_exec, "text") == 0;
 	daemon->api.default_resources = daemon->settings.resources;
 	daemon->api.default_idle_timeout_s = (int64_t)daemon->settings.idle_timeout_s;
 	daemon->api.preview_domain = daemon->settings.preview_domain;
@@ -252,7 +297,8 @@ static int open_all(struct daemon *daemon, struct err *err)
 		(r = listener_open(daemon->settings.api_bind, &daemon->listener, err)) < 0 ||
 		(r = premises_start_keeper(&daemon->settings, &daemon->premises, err)) < 0 ||
 		(r = premises_drop_privileges(&daemon->premises, err)) < 0 ||
-		(r = open_store(daemon, err)) < 0 || (r = open_logs(daemon, err)) < 0)
+		(r = open_store(daemon, err)) < 0 || (r = open_auditor(daemon, err)) < 0 ||
+		(r = open_logs(daemon, err)) < 0)
 		return r;
 	daemon->signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
 	daemon->shutdown_fd = eventfd(0, EFD_CLOEXEC);
@@ -284,6 +330,7 @@ static void close_all(struct daemon *daemon, bool stop_all)
 	if (daemon->server)
 		server_close(daemon->server, CLOSE_GRACE_MS);
 	engine_close(daemon->engine);
+	close_auditor(daemon);
 	if (stop_all && daemon->driver &&
 		(daemon->driver->ops->shutdown(daemon->driver, &err) < 0 ||
 			store_sandbox_end_all(
@@ -312,6 +359,9 @@ int main(int argc, char *argv[])
 		r = err_set(&err, ERR_INVALID, "log-level must be debug, info, warning or error");
 	if (r == 0)
 		r = template_check_list(daemon.settings.templates, &err);
+	if (r == 0 && strcmp(daemon.settings.audit_exec, "hash") != 0 &&
+		strcmp(daemon.settings.audit_exec, "text") != 0)
+		r = err_set(&err, ERR_INVALID, "audit-exec must be hash or text");
 	if (r == 0 && daemon.settings.help) {
 		settings_print_help();
 		return 0;

@@ -35,6 +35,8 @@ struct settings {
 	uint64_t process_history;
 	uint64_t memory_reserve;
 	uint64_t workers;
+	uint64_t audit_keep;
+	const char *audit_exec;
 	struct resources resources; /* of a sandbox that asks for none */
 	bool stop_all;
 	bool help, version;

@@ -7,6 +7,7 @@
 #include "http/request_private.h"
 #include "http/server_private.h"
 
+#include <arpa/inet.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -69,6 +70,19 @@ static void nudge(void *owner, uint32_t events)
 static const struct poller_ops watch_ops = {ref, unref, hang_up};
 static const struct poller_ops nudge_ops = {ref, unref, nudge};
 
+static void name_peer(struct connection *connection)
+{
+	struct sockaddr_storage address = {0};
+	socklen_t len = sizeof(address);
+	const void *number = &((struct sockaddr_in *)&address)->sin_addr;
+
+	if (getpeername(connection->sock, (struct sockaddr *)&address, &len) < 0)
+		return;
+	if (address.ss_family == AF_INET6)
+		number = &((struct sockaddr_in6 *)&address)->sin6_addr;
+	inet_ntop(address.ss_family, number, connection->peer, sizeof(connection->peer));
+}
+
 struct connection *connection_open(struct loop *loop, int sock)
 {
 	struct connection *connection = mem_new(sizeof(*connection));
@@ -78,6 +92,7 @@ struct connection *connection_open(struct loop *loop, int sock)
 	pthread_mutex_init(&connection->lock, NULL);
 	connection->loop = loop;
 	connection->sock = sock;
+	name_peer(connection);
 	connection->watch = (struct poller_watch){.ops = &watch_ops, .owner = connection};
 	connection->nudge_alarm = (struct poller_alarm){.ops = &nudge_ops, .owner = connection};
 	pthread_mutex_lock(&server->clients_lock);

@@ -13,6 +13,7 @@
 
 #include "http/poller.h"
 
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -29,6 +30,7 @@ struct server;
 struct connection {
 	atomic_uint refs; /* the library's, and callbacks of the poller */
 	struct loop *loop;
+	char peer[INET6_ADDRSTRLEN];	/* its address, without the port */
 	struct connection *prev, *next; /* in server->clients, under its lock */
 
 	pthread_mutex_t lock;

@@ -37,6 +37,7 @@ void *exchange_open(void *arg, const char *target, struct MHD_Connection *connec
 	struct request *req = request_new(loop, connection, client->sock, target);
 
 	req->client = client;
+	memcpy(req->peer, client->peer, sizeof(req->peer));
 	connection_begin(client, req);
 	server_add_request(req->server, req);
 	return req;

@@ -74,11 +74,14 @@ static int identify(struct request *req, struct err *err)
 		principal = (struct principal){0};
 		r = config->admit(
 			config->context, &req->credential, req->match.route, &principal, err);
-		if (r < 0)
-			return err->kind == ERR_UNAUTHENTICATED ? refuse_stranger(req, err) : r;
+		if (r < 0 && err->kind == ERR_UNAUTHENTICATED)
+			return refuse_stranger(req, err);
 		pthread_mutex_lock(&req->lock);
 		req->principal = principal;
 		pthread_mutex_unlock(&req->lock);
+		req->is_known = r == 0 || err->kind == ERR_DENIED;
+		if (r < 0)
+			return r;
 	} while (atomic_load(&req->server->evictions) != evictions);
 	return 0;
 }
@@ -131,7 +134,7 @@ void handling_returned(struct request *req, int r, struct err *err)
 	if (r >= 0 && req->upload.finish)
 		upload_start(req);
 	else if (!waits)
-		request_deliver(req);
+		request_conclude(req);
 }
 
 static void work_handle(struct request *req)
@@ -158,7 +161,7 @@ static void work_admit(struct request *req)
 
 	if (admit(req, &err) < 0) {
 		request_fail(req, &err);
-		request_deliver(req);
+		request_conclude(req);
 		return;
 	}
 	pthread_mutex_lock(&req->lock);

@@ -227,11 +227,14 @@ void request_fail(struct request *req, const struct err *err)
 	if (kind == ERR_UNAUTHENTICATED)
 		request_answer_header(req, "WWW-Authenticate", "Bearer");
 	answer_fini(&req->answer);
+	memcpy(req->error_code, shown.code, sizeof(req->error_code));
 	req->answer.kind = ANSWER_BYTES;
 	req->answer.status = err_class(kind)->http_status;
 	req->answer.type = "application/json";
 	req->answer.bytes = answer_error_text(&shown, req->id);
 	req->answer.len = strlen(req->answer.bytes);
+	if (kind == ERR_UNAUTHENTICATED && !req->is_known && req->server->config.refused)
+		req->server->config.refused(req->server->config.context, req);
 }
 
 /*
@@ -251,15 +254,24 @@ void request_answer_early_locked(struct request *req)
 	request_wake_locked(req);
 }
 
-void request_deliver(struct request *req)
+void request_conclude(struct request *req)
 {
+	const struct server_config *config = &req->server->config;
+	const struct route *route = req->match.route;
+
 	if (req->answer.kind == ANSWER_NONE) {
 		struct err err;
 
-		err_set(&err, ERR_INTERNAL, "%s %s gave no answer", req->match.route->method,
-			req->match.route->path);
+		err_set(&err, ERR_INTERNAL, "%s %s gave no answer", route->method, route->path);
 		request_fail(req, &err);
 	}
+	if (config->account && route->action && req->is_known)
+		config->account(config->context, req);
+	request_deliver(req);
+}
+
+void request_deliver(struct request *req)
+{
 	pthread_mutex_lock(&req->lock);
 	if (req->connection && !req->at_head && !req->body_done) {
 		request_answer_early_locked(req);
@@ -325,6 +337,48 @@ const char *request_header(const struct request *req, const char *name)
 	return headers_get(&req->headers, name);
 }
 
+void request_set_object(struct request *req, const char *object)
+{
+	req->object = arena_strndup(&req->arena, object, strlen(object));
+}
+
+void request_set_detail(struct request *req, const char *detail)
+{
+	req->detail = arena_strndup(&req->arena, detail, strlen(detail));
+}
+
+const char *request_action(const struct request *req)
+{
+	const char *action = req->match.route ? req->match.route->action : NULL;
+
+	return action ? action : "";
+}
+
+const char *request_object(const struct request *req)
+{
+	return req->object ? req->object : "";
+}
+
+const char *request_detail(const struct request *req)
+{
+	return req->detail ? req->detail : "";
+}
+
+const char *request_peer(const struct request *req)
+{
+	return req->peer;
+}
+
+const char *request_error_code(const struct request *req)
+{
+	return req->error_code;
+}
+
+int request_status(const struct request *req)
+{
+	return req->answer.status;
+}
+
 const json_t *request_body(const struct request *req)
 {
 	return req->json;
@@ -360,6 +414,7 @@ static struct answer *begin_answer(
 	struct request *req, enum answer_kind kind, int status, const char *type)
 {
 	answer_fini(&req->answer);
+	req->error_code[0] = '\0';
 	req->answer.kind = kind;
 	req->answer.status = status;
 	req->answer.type = type ? arena_strndup(&req->arena, type, strlen(type)) : NULL;
@@ -496,9 +551,9 @@ void request_release(struct request *req)
 	req->released = true;
 	returned = req->returned;
 	pthread_mutex_unlock(&req->lock);
-	/* Else the handler is still in its last lines, and delivers when it returns. */
+	/* Else the handler is still in its last lines, and concludes when it returns. */
 	if (returned)
-		request_deliver(req);
+		request_conclude(req);
 	request_unref(req);
 }
 

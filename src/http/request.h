@@ -76,6 +76,21 @@ void request_answer_text(struct request *req, int status, const char *type, cons
 void request_answer_empty(struct request *req, int status);
 
 /*
+ * For whoever keeps account of requests (server_config): which object this one is about, where the
+ * path does not say, and what else should be known of it. The last call counts.
+ */
+void request_set_object(struct request *req, const char *object);
+void request_set_detail(struct request *req, const char *detail);
+
+/* What they are told; "" for what there is not. The status and code are those of a complete answer. */
+const char *request_action(const struct request *req);
+const char *request_object(const struct request *req);
+const char *request_detail(const struct request *req);
+const char *request_peer(const struct request *req); /* "192.0.2.1", "2001:db8::1" */
+const char *request_error_code(const struct request *req);
+int request_status(const struct request *req);
+
+/*
  * Sends exactly size bytes (UINT64_MAX: until the end, chunked) read from fd, a non-blocking stream
  * socket that the request owns from now on. Bytes go from fd straight into the connection's
  * buffer; nothing is read while the client does not take it. If fd ends early the connection is cut,

@@ -33,6 +33,7 @@
 #include "http/upload.h"
 #include "http/workers.h"
 
+#include <netinet/in.h>
 #include <pthread.h>
 #include <stdatomic.h>
 
@@ -74,6 +75,7 @@ struct request {
 
 	/* What was asked: written while the headers are judged, only read afterwards. */
 	char id[REQUEST_ID_MAX + 1];
+	char peer[INET6_ADDRSTRLEN];
 	const char *raw_target;
 	enum method method;
 	bool is_http_1_1;
@@ -89,11 +91,14 @@ struct request {
 	struct job job;
 	void (*work)(struct request *req); /* what the job does */
 	struct principal principal; /* written once, under the lock: others look for whom to cut */
-	bool is_admitted;	    /* the credential was found valid */
+	bool is_known;		    /* it was made out who asks */
+	bool is_admitted;	    /* and they may */
 	struct buf body;
 	json_t *json;
 	struct kept *kept;
 	struct answer answer;
+	char error_code[sizeof(((struct err *)NULL)->code)]; /* "" for a success */
+	const char *object, *detail;			     /* for the account; may be NULL */
 	struct upload upload;
 
 	pthread_mutex_t lock;
@@ -143,6 +148,9 @@ bool request_is_cut(struct request *req);
 
 /* Makes the answer an error document. */
 void request_fail(struct request *req, const struct err *err);
+
+/* The handler's part is over: accounts for what it did, if that is needed, and delivers. */
+void request_conclude(struct request *req);
 
 /* The answer is complete: hands it to the connection, in whatever state that is. */
 void request_deliver(struct request *req);

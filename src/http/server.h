@@ -32,8 +32,9 @@ struct route {
 	const char *path;   /* "/v1/sandboxes/{id}/exec" */
 	route_handler handle;
 	unsigned flags;
-	unsigned scope;	 /* what `admit` asks of the principal; opaque here */
-	const void *doc; /* what api/openapi.c says about it; opaque here */
+	unsigned scope;	    /* what `admit` asks of the principal; opaque here */
+	const void *doc;    /* what api/openapi.c says about it; opaque here */
+	const char *action; /* what it does, by a name that stays; NULL if it only reads */
 };
 
 /* What a request shows of itself: one of both. */
@@ -53,9 +54,19 @@ struct server_config {
 	void *context; /* passed to every handler and to admit */
 
 	/* The one gate before every handler of a route that is not open: who asks, and whether they may
-	 * use the route. ERR_UNAUTHENTICATED, which is counted against their address, or ERR_DENIED. */
+	 * use the route. ERR_UNAUTHENTICATED, which is counted against their address, or ERR_DENIED, with
+	 * which *ret tells who it was all the same. */
 	int (*admit)(void *context, const struct credential *credential, const struct route *route,
 		struct principal *ret, struct err *err);
+
+	/*
+	 * Keeps account: told of every request that may have changed something (its route has an
+	 * action, its sender was made out) when its answer is complete, however that came about, and
+	 * before it goes out. And of every request whose sender could not be made out. On any thread;
+	 * must not block. Either may be NULL.
+	 */
+	void (*account)(void *context, const struct request *req);
+	void (*refused)(void *context, const struct request *req);
 
 	/* Host values that are served besides the bound address, localhost and 127.0.0.1 with its
 	 * port; NULL-terminated, may be NULL. */

@@ -88,6 +88,45 @@ static const char *const migrations[] = {
 	"ALTER TABLE tokens ADD COLUMN last_used_at INTEGER NOT NULL DEFAULT 0;"
 	"UPDATE tokens SET scopes = 'admin' WHERE admin;"
 	"ALTER TABLE tokens DROP COLUMN admin;",
+
+	/* 4: the audit log. AUTOINCREMENT remembers the last number even when its row was taken away.
+	 * Only what the anchor has passed may be deleted, and it moves only along the chain. */
+	"CREATE TABLE audit ("
+	" sequence INTEGER PRIMARY KEY AUTOINCREMENT,"
+	" at INTEGER NOT NULL,"
+	" organization TEXT NOT NULL,"
+	" user TEXT NOT NULL,"
+	" token TEXT NOT NULL,"
+	" action TEXT NOT NULL,"
+	" object TEXT NOT NULL,"
+	" status INTEGER NOT NULL,"
+	" code TEXT NOT NULL,"
+	" peer TEXT NOT NULL,"
+	" request TEXT NOT NULL,"
+	" detail TEXT NOT NULL,"
+	" hash BLOB NOT NULL"
+	");"
+	"CREATE INDEX audit_organization ON audit(organization, sequence);"
+	"CREATE TABLE audit_anchor ("
+	" one INTEGER PRIMARY KEY CHECK (one = 1),"
+	" sequence INTEGER NOT NULL,"
+	" hash BLOB NOT NULL"
+	");"
+	"INSERT INTO audit_anchor VALUES (1, 0, zeroblob(32));"
+	"CREATE TRIGGER audit_grows_at_its_end BEFORE INSERT ON audit"
+	" WHEN NEW.sequence <= (SELECT max(sequence) FROM audit)"
+	" BEGIN SELECT RAISE(ABORT, 'the audit log only grows at its end'); END;"
+	"CREATE TRIGGER audit_is_not_changed BEFORE UPDATE ON audit"
+	" BEGIN SELECT RAISE(ABORT, 'an entry of the audit log is never changed'); END;"
+	"CREATE TRIGGER audit_is_not_cut BEFORE DELETE ON audit"
+	" WHEN OLD.sequence > (SELECT sequence FROM audit_anchor)"
+	" BEGIN SELECT RAISE(ABORT, 'an entry of the audit log is never deleted'); END;"
+	"CREATE TRIGGER audit_anchor_moves_on BEFORE UPDATE ON audit_anchor"
+	" WHEN NEW.sequence <= OLD.sequence OR"
+	" NEW.hash IS NOT (SELECT hash FROM audit WHERE sequence = NEW.sequence)"
+	" BEGIN SELECT RAISE(ABORT, 'the anchor only moves on along the audit log'); END;"
+	"CREATE TRIGGER audit_anchor_stays BEFORE DELETE ON audit_anchor"
+	" BEGIN SELECT RAISE(ABORT, 'the anchor of the audit log is never deleted'); END;",
 };
 
 size_t schema_version(void)

@@ -111,6 +111,17 @@ static const char *const queries[Q_COUNT] = {
 			 " FROM tokens WHERE id > ?1 AND " OWNED("") " ORDER BY id LIMIT ?2",
 	[Q_TOKEN_DELETE] = "DELETE FROM tokens WHERE id = ?1 AND " OWNED(""),
 	[Q_TOKEN_TOUCH] = "UPDATE tokens SET last_used_at = ?2 WHERE id = ?1",
+	[Q_AUDIT_APPEND] = "INSERT INTO audit (sequence, at, organization, user, token, action, "
+			   "object, status, code, peer, request, detail, hash)"
+			   " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+	[Q_AUDIT_HEAD] = "SELECT max(sequence), hash,"
+			 " (SELECT seq FROM sqlite_sequence WHERE name = 'audit') FROM audit",
+	[Q_AUDIT_ANCHOR] = "SELECT sequence, hash FROM audit_anchor",
+	[Q_AUDIT_MOVE_ANCHOR] = "UPDATE audit_anchor SET (sequence, hash) ="
+				" (SELECT sequence, hash FROM audit WHERE sequence <= ?1 ORDER BY "
+				"sequence DESC LIMIT 1)"
+				" WHERE EXISTS (SELECT 1 FROM audit WHERE sequence <= ?1)",
+	[Q_AUDIT_PRUNE] = "DELETE FROM audit WHERE sequence <= (SELECT sequence FROM audit_anchor)",
 };
 
 /* --- small helpers --- */
@@ -285,12 +296,28 @@ static int load_slots(struct store *store, struct err *err)
 	return code == SQLITE_DONE ? 0 : store_fail(store, "read uid ranges", err);
 }
 
+static int open_reader(struct store *store, const char *path, struct err *err)
+{
+	if (sqlite3_open_v2(path, &store->reader, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX,
+		    NULL) != SQLITE_OK)
+		return err_set(err, ERR_INTERNAL, "open the database %s again: %s", path,
+			store->reader ? sqlite3_errmsg(store->reader) : "out of memory");
+	sqlite3_busy_timeout(store->reader, BUSY_MS);
+	/* A first read: the library opens the rest of its files only then. */
+	if (sqlite3_exec(store->reader, "SELECT 1 FROM audit_anchor", NULL, NULL, NULL) !=
+		SQLITE_OK)
+		return err_set(err, ERR_INTERNAL, "read the database %s: %s", path,
+			sqlite3_errmsg(store->reader));
+	return 0;
+}
+
 int store_open(const char *path, struct store **ret_store, struct err *err)
 {
 	struct store *store = mem_new(sizeof(*store));
 	int r = 0;
 
 	pthread_mutex_init(&store->lock, NULL);
+	pthread_mutex_init(&store->reader_lock, NULL);
 	if (sqlite3_open_v2(path, &store->db,
 		    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
 		    NULL) != SQLITE_OK) {
@@ -313,6 +340,10 @@ int store_open(const char *path, struct store **ret_store, struct err *err)
 		r = prepare_all(store, err);
 	if (r == 0)
 		r = load_slots(store, err);
+	if (r == 0)
+		r = store_audit_load(store, err);
+	if (r == 0)
+		r = open_reader(store, path, err);
 	if (r < 0) {
 		store_close(store);
 		return r;
@@ -327,7 +358,9 @@ void store_close(struct store *store)
 		return;
 	for (int q = 0; q < Q_COUNT; q++)
 		sqlite3_finalize(store->stmts[q]);
+	sqlite3_close(store->reader);
 	sqlite3_close(store->db);
+	pthread_mutex_destroy(&store->reader_lock);
 	pthread_mutex_destroy(&store->lock);
 	free(store);
 }

@@ -2,6 +2,7 @@
 /* The inside of the store, for the files of src/store only. */
 #pragma once
 
+#include "model/audit_entry.h"
 #include "store/store.h"
 #include "wire/keeper.h"
 
@@ -41,6 +42,11 @@ enum query {
 	Q_TOKEN_LIST,
 	Q_TOKEN_DELETE,
 	Q_TOKEN_TOUCH,
+	Q_AUDIT_APPEND,
+	Q_AUDIT_HEAD,
+	Q_AUDIT_ANCHOR,
+	Q_AUDIT_MOVE_ANCHOR,
+	Q_AUDIT_PRUNE,
 	Q_COUNT,
 };
 
@@ -50,10 +56,20 @@ struct store {
 	sqlite3_stmt *stmts[Q_COUNT];
 	uint32_t lowest_free;		      /* no uid range below is free */
 	uint8_t slots[KEEPER_SLOT_COUNT / 8]; /* which uid ranges are taken */
+	struct audit_mark audit_head;	      /* the entry that was written last */
+	struct audit_mark audit_anchor;	      /* the last entry that was dropped for its age */
+
+	/* Reads of the whole audit log have a connection of their own: they are long, and hold up
+	 * nobody who writes. */
+	pthread_mutex_t reader_lock;
+	sqlite3 *reader;
 };
 
 /* A statement, ready to be bound; the caller holds the lock and ends with sqlite3_reset. */
 sqlite3_stmt *store_use(struct store *store, enum query query);
+
+/* Reads where the audit log begins and ends. */
+int store_audit_load(struct store *store, struct err *err);
 
 /* Runs one that gives no rows. */
 int store_run(struct store *store, sqlite3_stmt *stmt, const char *what, struct err *err);

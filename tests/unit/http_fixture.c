@@ -319,19 +319,19 @@ static const struct route routes[] = {
 	{"GET", "/echo/{name}", handle_echo, 0, 0, NULL},
 	{"POST", "/json", handle_json, ROUTE_BODY, 0, NULL},
 	{"POST", "/open", handle_json, ROUTE_BODY | ROUTE_OPEN, 0, NULL},
-	{"DELETE", "/thing", handle_empty, 0, 0, NULL},
+	{"DELETE", "/thing", handle_empty, 0, 0, NULL, "thing.delete"},
 	{"GET", "/internal", handle_internal, 0, 0, NULL},
-	{"GET", "/rate", handle_rate, 0, 0, NULL},
+	{"GET", "/rate", handle_rate, 0, 0, NULL, "rate"},
 	{"GET", "/nothing", handle_nothing, 0, 0, NULL},
-	{"GET", "/denied", handle_plain, 0, 1, NULL},
+	{"GET", "/denied", handle_plain, 0, 1, NULL, "denied"},
 	{"GET", "/ticket", handle_plain, ROUTE_TICKET, 0, NULL},
 	{"DELETE", "/token/{id}", handle_evict, 0, 0, NULL},
 	{"GET", "/block", handle_block, 0, 0, NULL},
 	{"GET", "/hold", handle_hold, 0, 0, NULL},
-	{"GET", "/hold/shortly", handle_hold_shortly, 0, 0, NULL},
+	{"GET", "/hold/shortly", handle_hold_shortly, 0, 0, NULL, "hold.shortly"},
 	{"GET", "/stream", handle_stream, 0, 0, NULL},
 	{"GET", "/download", handle_download, 0, 0, NULL},
-	{"PUT", "/upload", handle_upload, ROUTE_RAW_BODY, 0, NULL},
+	{"PUT", "/upload", handle_upload, ROUTE_RAW_BODY, 0, NULL, "upload"},
 	{"PUT", "/refuse", handle_refuse, ROUTE_RAW_BODY, 0, NULL},
 	{"PUT", "/read", handle_read, ROUTE_RAW_BODY, 0, NULL},
 };
@@ -343,15 +343,40 @@ static int admit(void *context, const struct credential *credential, const struc
 	const char *shown = credential->ticket ? credential->ticket : credential->token;
 
 	bump(fixture, &fixture->admitted);
-	if (route->scope)
-		return err_set(err, ERR_DENIED, "not for anybody");
-	if (strcmp(shown, TOKEN) != 0 && strcmp(shown, OTHER_TOKEN) != 0)
-		return err_set(err, ERR_UNAUTHENTICATED, "no such token");
 	snprintf(ret->token_id, sizeof(ret->token_id), "%s",
 		strcmp(shown, TOKEN) == 0 ? "one" : "two");
 	snprintf(ret->user, sizeof(ret->user), "tester");
 	ret->expires_at_ms = atomic_load(&fixture->expires_at_ms);
+	if (route->scope)
+		return err_set(err, ERR_DENIED, "not for anybody");
+	if (strcmp(shown, TOKEN) != 0 && strcmp(shown, OTHER_TOKEN) != 0)
+		return err_set(err, ERR_UNAUTHENTICATED, "no such token");
 	return 0;
+}
+
+static void note(struct fixture *fixture, const struct request *req, unsigned *counter)
+{
+	pthread_mutex_lock(&fixture->lock);
+	snprintf(fixture->account, sizeof(fixture->account), "%s %s %d %s %s", request_action(req),
+		request_principal(req)->user, request_status(req), request_error_code(req),
+		request_peer(req));
+	(*counter)++;
+	pthread_cond_broadcast(&fixture->cond);
+	pthread_mutex_unlock(&fixture->lock);
+}
+
+static void account(void *context, const struct request *req)
+{
+	struct fixture *fixture = context;
+
+	note(fixture, req, &fixture->accounts);
+}
+
+static void refuse(void *context, const struct request *req)
+{
+	struct fixture *fixture = context;
+
+	note(fixture, req, &fixture->refusals);
 }
 
 void fixture_open(struct fixture *fixture, unsigned max_workers, unsigned max_connections)
@@ -363,6 +388,8 @@ void fixture_open(struct fixture *fixture, unsigned max_workers, unsigned max_co
 		.route_count = array_len(routes),
 		.context = fixture,
 		.admit = admit,
+		.account = account,
+		.refused = refuse,
 		.hosts = hosts,
 		.max_workers = max_workers,
 		.max_connections = max_connections,

@@ -35,6 +35,9 @@ struct fixture {
 	bool complete;	       /* what finish() was told */
 	uint64_t uploaded;     /* bytes that arrived */
 	uint64_t offered;      /* bytes the stream's producer got rid of */
+	unsigned accounts;     /* requests that were accounted for */
+	unsigned refusals;     /* and those of strangers */
+	char account[160];     /* of the last: action, user, status, code, peer */
 	int read_result;       /* what the last request_read() of /read gave */
 	struct request *held;  /* by /hold */
 	struct stream *stream; /* of /stream; a reference */

@@ -221,6 +221,43 @@ static void a_token_is_needed(void **state)
 	assert_int_equal(fixture->entered, 0);
 }
 
+static void what_may_have_changed_something_is_accounted_for_before_it_is_answered(void **state)
+{
+	struct fixture *fixture = *state;
+
+	assert_int_equal(call(fixture, "DELETE /thing", WITH_TOKEN, NULL), 204);
+	assert_string_equal(fixture->account, "thing.delete tester 204  127.0.0.1");
+	assert_int_equal(call(fixture, "GET /rate", WITH_TOKEN, NULL), 429);
+	assert_string_equal(fixture->account, "rate tester 429 slow_down 127.0.0.1");
+	assert_int_equal(call(fixture, "GET /hold/shortly", WITH_TOKEN, NULL), 200);
+	assert_string_equal(fixture->account, "hold.shortly tester 200  127.0.0.1");
+	/* Refused for its headers, but the sender is known. */
+	assert_int_equal(call(fixture, "DELETE /thing", WITH_TOKEN, "body"), 400);
+	assert_string_equal(fixture->account, "thing.delete tester 400 invalid_request 127.0.0.1");
+	/* And one that may not is known as well. */
+	assert_int_equal(call(fixture, "GET /denied", WITH_TOKEN, NULL), 403);
+	assert_string_equal(fixture->account, "denied tester 403 permission_denied 127.0.0.1");
+	assert_int_equal(fixture->accounts, 5);
+	assert_int_equal(call(fixture, "GET /echo/x", WITH_TOKEN, NULL), 200);
+	assert_int_equal(call(fixture, "GET /plain", NULL, NULL), 200);
+	assert_int_equal(fixture->accounts, 5);
+	assert_int_equal(fixture->refusals, 0);
+}
+
+static void a_stranger_is_told_of_once(void **state)
+{
+	struct fixture *fixture = *state;
+
+	assert_int_equal(call(fixture, "DELETE /thing", NULL, NULL), 401);
+	assert_int_equal(fixture->refusals, 1);
+	assert_int_equal(call(fixture, "GET /echo/x", "X-API-Key: wrong\r\n", NULL), 401);
+	assert_int_equal(fixture->refusals, 2);
+	assert_int_equal(call(fixture, "PUT /upload", "X-API-Key: wrong\r\n", "data"), 401);
+	assert_int_equal(fixture->refusals, 3);
+	assert_string_equal(fixture->account, "upload  401 unauthenticated 127.0.0.1");
+	assert_int_equal(fixture->accounts, 0);
+}
+
 static void a_json_body_must_say_what_it_is(void **state)
 {
 	struct fixture *fixture = *state;
@@ -693,6 +730,8 @@ int main(void)
 		server_test(only_own_hosts_are_served),
 		server_test(foreign_pages_are_kept_out),
 		server_test(a_token_is_needed),
+		server_test(what_may_have_changed_something_is_accounted_for_before_it_is_answered),
+		server_test(a_stranger_is_told_of_once),
 		server_test(a_json_body_must_say_what_it_is),
 		server_test(a_json_body_is_read_strictly),
 		server_test(a_body_has_a_maximum),

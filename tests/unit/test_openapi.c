@@ -250,6 +250,29 @@ static void the_table_can_be_served(void **state)
 		assert_true(method_parse(routes[i].method) < METHOD_COUNT);
 }
 
+static bool only_reads(const struct route *route)
+{
+	return (strcmp(route->method, "GET") == 0 || strcmp(route->method, "HEAD") == 0) &&
+	       !(route->flags & ROUTE_WEBSOCKET);
+}
+
+/* Without one the audit log would not hear of it. */
+static void every_route_that_may_change_something_has_an_action_of_its_own(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < route_count; i++) {
+		const char *action = routes[i].action;
+
+		if (!action != only_reads(&routes[i]))
+			fail_msg("%s %s", routes[i].method, routes[i].path);
+		for (size_t j = 0; action && j < i; j++) {
+			if (routes[j].action && strcmp(routes[j].action, action) == 0)
+				fail_msg("%s is there twice", action);
+		}
+		assert_true(!action || strlen(action) < 48);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -262,6 +285,7 @@ int main(void)
 		cmocka_unit_test(every_reference_leads_somewhere),
 		cmocka_unit_test(what_a_schema_requires_it_describes),
 		cmocka_unit_test(the_table_can_be_served),
+		cmocka_unit_test(every_route_that_may_change_something_has_an_action_of_its_own),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
