@@ -24,6 +24,12 @@ HANDLER(tickets_create);
 HANDLER(audits_list);
 HANDLER(audits_verify);
 
+/* quotas.c */
+HANDLER(quotas_own);
+HANDLER(quotas_get);
+HANDLER(quotas_put);
+HANDLER(quotas_delete);
+
 /* sandboxes.c */
 HANDLER(sandboxes_create);
 HANDLER(sandboxes_ensure);
@@ -81,3 +87,4 @@ extern const struct fields processes_signal_fields;
 extern const struct fields processes_resize_fields;
 extern const struct fields files_mkdir_fields;
 extern const struct fields files_move_fields;
+extern const struct fields quotas_fields;

@@ -88,6 +88,14 @@ static json_t *parameters_of(const struct route *route, const struct api_doc *do
 		add_parameter(parameters, "ticket", "query",
 			"A ticket of POST /v1/tickets, in the place of a token.", false,
 			parse("{\"type\":\"string\"}"));
+	if (strstr(route->path, "{organization}"))
+		add_parameter(parameters, "organization", "path", "The organization.", true,
+			parse("{\"type\":\"string\",\"pattern\":\"^[0-9A-Za-z][0-9A-Za-z._-]*$"
+			      "\"}"));
+	if (strstr(route->path, "{user}"))
+		add_parameter(parameters, "user", "path", "The user of it.", true,
+			parse("{\"type\":\"string\",\"pattern\":\"^[0-9A-Za-z][0-9A-Za-z._-]*$"
+			      "\"}"));
 	for (size_t i = 0; i < doc->query_count; i++) {
 		const struct api_parameter *p = &doc->query[i];
 

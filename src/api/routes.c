@@ -135,11 +135,12 @@ static const struct api_parameter watch_query[] = {
 	"path that it names; the scope of that route is checked when it is used. Events, output, " \
 	"file watches and terminals take one."
 
-#define ONE	"/v1/sandboxes/{id}"
-#define PROCESS ONE "/processes/{process}"
-#define EVENTS	"text/event-stream"
-#define BYTES	"application/octet-stream"
-#define TAR	"application/x-tar"
+#define ONE	     "/v1/sandboxes/{id}"
+#define PROCESS	     ONE "/processes/{process}"
+#define ORGANIZATION "/v1/quotas/{organization}"
+#define EVENTS	     "text/event-stream"
+#define BYTES	     "application/octet-stream"
+#define TAR	     "application/x-tar"
 
 static const struct route table[] = {
 	{"GET", "/healthz", service_health, ROUTE_OPEN, 0,
@@ -182,6 +183,29 @@ static const struct route table[] = {
 			.description = TICKET_TEXT),
 		"ticket.create"},
 
+	{"GET", "/v1/quotas", quotas_own, 0, SCOPE_READ,
+		DOC("The quotas of your organization and of yourself", "quotas", .status = 200,
+			.answer = "QuotaList")},
+	{"GET", ORGANIZATION, quotas_get, 0, SCOPE_READ,
+		DOC("What an organization may have, and has", "quotas", .status = 200,
+			.answer = "Quota")},
+	{"PUT", ORGANIZATION, quotas_put, ROUTE_BODY, SCOPE_ADMIN,
+		DOC("Set the quotas of an organization", "quotas", .body = &quotas_fields,
+			.status = 200, .answer = "Quota"),
+		"quota.set"},
+	{"DELETE", ORGANIZATION, quotas_delete, 0, SCOPE_ADMIN,
+		DOC("Let the default quotas hold for an organization", "quotas", .status = 204),
+		"quota.delete"},
+	{"GET", ORGANIZATION "/{user}", quotas_get, 0, SCOPE_READ,
+		DOC("What a user may have, and has", "quotas", .status = 200, .answer = "Quota")},
+	{"PUT", ORGANIZATION "/{user}", quotas_put, ROUTE_BODY, SCOPE_ADMIN,
+		DOC("Set the quotas of a user", "quotas", .body = &quotas_fields, .status = 200,
+			.answer = "Quota"),
+		"quota.user.set"},
+	{"DELETE", ORGANIZATION "/{user}", quotas_delete, 0, SCOPE_ADMIN,
+		DOC("Let the default quotas hold for a user", "quotas", .status = 204),
+		"quota.user.delete"},
+
 	{"POST", "/v1/sandboxes", sandboxes_create, ROUTE_BODY, SCOPE_MANAGE,
 		DOC("Create a sandbox and start it", "sandboxes", .body = &sandbox_body_fields,
 			.status = 201, .answer = "Sandbox"),
@@ -201,8 +225,7 @@ static const struct route table[] = {
 			.body = &sandbox_patch_fields, .status = 200, .answer = "Sandbox"),
 		"sandbox.update"},
 	{"DELETE", ONE, sandboxes_delete, 0, SCOPE_MANAGE,
-		DOC("End a sandbox and forget it; its workspace stays", "sandboxes",
-			.status = 204),
+		DOC("End a sandbox and forget it; its workspace stays", "sandboxes", .status = 204),
 		"sandbox.delete"},
 	{"POST", ONE "/start", sandboxes_start, 0, SCOPE_MANAGE,
 		DOC("Start a stopped sandbox", "sandboxes", .status = 200, .answer = "Sandbox"),

@@ -37,10 +37,11 @@ enum err_kind {
 };
 
 struct err {
-	int kind;	   /* enum err_kind */
-	char code[40];	   /* stable name for programs: "sandbox_not_found" */
-	char message[320]; /* what, which, why */
-	char remedy[200];  /* what to do about it; may be empty */
+	int kind;		/* enum err_kind */
+	char code[40];		/* stable name for programs: "sandbox_not_found" */
+	char message[320];	/* what, which, why */
+	char remedy[196];	/* what to do about it; may be empty */
+	unsigned retry_after_s; /* when it may be worth trying again; 0: nobody knows */
 };
 
 /* One row for each kind. */

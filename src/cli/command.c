@@ -20,6 +20,7 @@ const struct command *const command_table[] = {
 	&cmd_pause,
 	&cmd_ps,
 	&cmd_purge,
+	&cmd_quota,
 	&cmd_reset,
 	&cmd_resume,
 	&cmd_rm,

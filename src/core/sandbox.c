@@ -170,12 +170,13 @@ static int forget(struct sandbox *sandbox,
  * come up. Takes over the record.
  */
 static int give_birth(struct engine *engine, struct sandbox_record *record,
+	int (*add_row)(struct store *store, struct sandbox_record *record, struct err *err),
 	struct sandbox **ret_sandbox, struct err *err)
 {
 	int r;
 
 	pthread_mutex_lock(&engine->births);
-	r = store_sandbox_insert(engine->config.store, record, err);
+	r = add_row(engine->config.store, record, err);
 	if (r == 0) {
 		pthread_mutex_lock(&engine->lock);
 		*ret_sandbox = make_handle(engine, record, true);
@@ -730,13 +731,17 @@ static int write_running(struct sandbox *sandbox, struct err *err)
 	return r;
 }
 
-/* Starts one that is stopped or in error; a failure is its new state. life is held. */
+/* Starts one that is stopped or in error; a failure, but for want of quota, is its new state. life is
+ * held. */
 static int wake(struct sandbox *sandbox, struct err *err)
 {
 	struct sandbox_record changed;
 	struct err ignored;
-	int r = bring_up(sandbox, err);
+	int r = store_sandbox_claim(sandbox->engine->config.store, &sandbox->record, err);
 
+	if (r < 0)
+		return r;
+	r = bring_up(sandbox, err);
 	if (r == 0) {
 		r = write_running(sandbox, err);
 		if (r < 0 && take_down(sandbox, false, &by_operator, &ignored) < 0)
@@ -868,7 +873,7 @@ static int claim(struct engine *engine, const struct workspace_record *workspace
 	record.owner = workspace->owner;
 	record.status = SANDBOX_CREATING;
 	record.idle_timeout_s = record.lifetime_s = SANDBOX_NO_LIMIT;
-	return give_birth(engine, &record, ret_sandbox, err);
+	return give_birth(engine, &record, store_sandbox_hold, ret_sandbox, err);
 }
 
 /* life is held. */
@@ -963,7 +968,7 @@ int sandbox_create(struct engine *engine, const struct sandbox_record *draft,
 		id_new(record.created_at_ms, record.id);
 	kept = draft->id[0] && store_workspace_get(engine->config.store, &record.owner, record.id,
 				       &workspace, &ignored) == 0;
-	r = give_birth(engine, &record, &sandbox, err);
+	r = give_birth(engine, &record, store_sandbox_insert, &sandbox, err);
 	if (r < 0)
 		return r;
 	r = bring_up(sandbox, err);
@@ -998,6 +1003,32 @@ static int find_existing(struct engine *engine, const struct sandbox_record *dra
 	return r;
 }
 
+/* What is left of one whose start failed is not trusted: its system layer is made anew. Its workspace,
+ * id and settings stay. life is held. */
+static int rebuild(struct sandbox *sandbox, struct err *err)
+{
+	struct driver *driver = sandbox->engine->config.driver;
+	int r = take_down(sandbox, false, &by_operator, err);
+
+	if (r == 0)
+		r = driver->ops->clean(
+			driver, sandbox->id, sandbox->record.slot, DRIVER_PART_SYSTEM, err);
+	return r < 0 ? r : wake(sandbox, err);
+}
+
+static int make_healthy(struct sandbox *sandbox, bool *ret_rebuilt, struct err *err)
+{
+	int r = begin(sandbox, SANDBOX_USE, err);
+
+	if (r == 0 && sandbox->record.status == SANDBOX_ERROR) {
+		r = rebuild(sandbox, err);
+		*ret_rebuilt = r == 0;
+	} else if (r == 0) {
+		r = wake(sandbox, err);
+	}
+	return finish(sandbox, r);
+}
+
 int sandbox_ensure(struct engine *engine, const struct sandbox_record *draft,
 	struct sandbox **ret_sandbox, bool *ret_created, struct err *err)
 {
@@ -1009,10 +1040,7 @@ int sandbox_ensure(struct engine *engine, const struct sandbox_record *draft,
 	for (int attempt = 0; attempt < 3; attempt++) {
 		r = find_existing(engine, draft, &sandbox, err);
 		if (r == 0) {
-			r = begin(sandbox, SANDBOX_USE, err);
-			if (r == 0)
-				r = wake(sandbox, err);
-			r = finish(sandbox, r);
+			r = make_healthy(sandbox, ret_created, err);
 			if (r == -ENOENT) { /* deleted under us */
 				sandbox_unref(take_ptr(&sandbox));
 				continue;

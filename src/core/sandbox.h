@@ -17,7 +17,7 @@ int sandbox_create(struct engine *engine, const struct sandbox_record *draft,
 
 /*
  * The sandbox of the draft's id, or of its owner and project: healthy as it is, woken if it is
- * stopped, made anew if it is not there (then *ret_created).
+ * stopped, made anew if it is not there or could not be started (then *ret_created).
  */
 int sandbox_ensure(struct engine *engine, const struct sandbox_record *draft,
 	struct sandbox **ret_sandbox, bool *ret_created, struct err *err) must_check;

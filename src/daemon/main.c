@@ -23,6 +23,7 @@
 #include "model/template.h"
 #include "store/store.h"
 #include "store/store_audit.h"
+#include "store/store_quota.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -82,6 +83,19 @@ static void raise_descriptor_limit(void)
 	}
 }
 
+static int set_quotas(struct daemon *daemon, struct err *err)
+{
+	struct quota organization, user;
+
+	if (quota_parse(daemon->settings.quota_organization, &organization) < 0 ||
+		quota_parse(daemon->settings.quota_user, &user) < 0)
+		return err_set(err, ERR_INVALID,
+			"quota-organization and quota-user are lists of name=limit, such as "
+			"sandboxes=50,memory=64Gi");
+	store_quota_set_defaults(daemon->store, &organization, &user);
+	return 0;
+}
+
 static int open_store(struct daemon *daemon, struct err *err)
 {
 	struct token_record admin = {.id = "admin",
@@ -94,6 +108,8 @@ static int open_store(struct daemon *daemon, struct err *err)
 
 	snprintf(path, sizeof(path), "%s/state/sandlot.db", daemon->settings.data_dir);
 	r = store_open(path, &daemon->store, err);
+	if (r == 0)
+		r = set_quotas(daemon, err);
 	if (r < 0)
 		return r;
 	secret_hash(daemon->premises.token, hash);

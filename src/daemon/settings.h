@@ -37,6 +37,8 @@ struct settings {
 	uint64_t workers;
 	uint64_t audit_keep;
 	const char *audit_exec;
+	const char *quota_organization;
+	const char *quota_user;
 	struct resources resources; /* of a sandbox that asks for none */
 	bool stop_all;
 	bool help, version;

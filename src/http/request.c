@@ -15,6 +15,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <microhttpd.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -222,8 +223,13 @@ void request_fail(struct request *req, const struct err *err)
 		err_set(&shown, ERR_INTERNAL, "the server failed; see its log for request %s",
 			req->id);
 	}
-	if ((kind == ERR_RATE || kind == ERR_UNAVAILABLE) && !find_header(req, "Retry-After"))
-		request_answer_header(req, "Retry-After", "1");
+	if ((kind == ERR_RATE || kind == ERR_UNAVAILABLE) && !find_header(req, "Retry-After")) {
+		char seconds[16];
+
+		snprintf(seconds, sizeof(seconds), "%u",
+			err->retry_after_s ? err->retry_after_s : 1);
+		request_answer_header(req, "Retry-After", seconds);
+	}
 	if (kind == ERR_UNAUTHENTICATED)
 		request_answer_header(req, "WWW-Authenticate", "Bearer");
 	answer_fini(&req->answer);

@@ -127,6 +127,31 @@ static const char *const migrations[] = {
 	" BEGIN SELECT RAISE(ABORT, 'the anchor only moves on along the audit log'); END;"
 	"CREATE TRIGGER audit_anchor_stays BEFORE DELETE ON audit_anchor"
 	" BEGIN SELECT RAISE(ABORT, 'the anchor of the audit log is never deleted'); END;",
+
+	/* 5: quotas. A user of '' is the whole organization. One that is being started counts as
+	 * running before it does. */
+	"CREATE TABLE quotas ("
+	" organization TEXT NOT NULL,"
+	" user TEXT NOT NULL,"
+	" sandboxes INTEGER NOT NULL,"
+	" running INTEGER NOT NULL,"
+	" workspaces INTEGER NOT NULL,"
+	" cpu_millis INTEGER NOT NULL,"
+	" memory_bytes INTEGER NOT NULL,"
+	" disk_bytes INTEGER NOT NULL,"
+	" creates_per_minute INTEGER NOT NULL,"
+	" PRIMARY KEY (organization, user)"
+	") WITHOUT ROWID;"
+	"CREATE TABLE quota_pace ("
+	" organization TEXT NOT NULL,"
+	" user TEXT NOT NULL,"
+	" until INTEGER NOT NULL,"
+	" PRIMARY KEY (organization, user)"
+	") WITHOUT ROWID;"
+	"ALTER TABLE sandboxes ADD COLUMN starting INTEGER NOT NULL DEFAULT 0;"
+	"CREATE INDEX sandboxes_use ON sandboxes(organization, user, status, starting, cpu_millis,"
+	" memory_bytes, disk_bytes);"
+	"CREATE INDEX workspaces_owner ON workspaces(organization, user);",
 };
 
 size_t schema_version(void)

@@ -50,7 +50,8 @@ static const char *const queries[Q_COUNT] = {
 	[Q_SANDBOX_UPDATE] =
 		"UPDATE sandboxes SET (" COLUMNS
 		") = (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,"
-		" ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28) WHERE id = ?1",
+		" ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28), starting = 0"
+		" WHERE id = ?1",
 	[Q_SANDBOX_GET] = "SELECT " S_COLUMNS "WHERE s.id = ?1 AND " OWNED("s."),
 	[Q_SANDBOX_FIND] = "SELECT " S_COLUMNS "WHERE s.project = ?1 AND " OWNED("s."),
 	[Q_SANDBOX_DELETE] = "DELETE FROM sandboxes WHERE id = ?1",
@@ -67,6 +68,7 @@ static const char *const queries[Q_COUNT] = {
 	[Q_SANDBOX_END_ALL] =
 		"UPDATE sandboxes SET status = 'stopped', end_reason = ?1, end_signal = 0,"
 		" end_detail = ?2 WHERE status IN ('running', 'paused')",
+	[Q_SANDBOX_CLAIM] = "UPDATE sandboxes SET starting = 1 WHERE id = ?1",
 	[Q_WORKSPACE_INSERT] = "INSERT INTO workspaces (id, organization, user, slot, created_at) "
 			       "VALUES (?1, ?2, ?3, ?4, ?5)",
 	[Q_WORKSPACE_GET] = "SELECT id, organization, user, slot, created_at FROM workspaces WHERE "
@@ -121,6 +123,24 @@ static const char *const queries[Q_COUNT] = {
 				" (SELECT sequence, hash FROM audit WHERE sequence <= ?1 ORDER BY "
 				"sequence DESC LIMIT 1)"
 				" WHERE EXISTS (SELECT 1 FROM audit WHERE sequence <= ?1)",
+	[Q_QUOTA_GET] = "SELECT sandboxes, running, workspaces, cpu_millis, memory_bytes,"
+			" disk_bytes, creates_per_minute FROM quotas"
+			" WHERE organization = ?1 AND user = ?2",
+	[Q_QUOTA_PUT] = "INSERT OR REPLACE INTO quotas (organization, user, sandboxes, running,"
+			" workspaces, cpu_millis, memory_bytes, disk_bytes, creates_per_minute)"
+			" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+	[Q_QUOTA_DELETE] = "DELETE FROM quotas WHERE organization = ?1 AND user = ?2",
+	[Q_QUOTA_USE] =
+		"SELECT count(*), ifnull(sum(live), 0), ifnull(sum(live * cpu_millis), 0),"
+		" ifnull(sum(live * memory_bytes), 0), ifnull(sum(disk_bytes), 0)"
+		" FROM (SELECT status IN ('creating', 'running', 'paused') OR starting AS live,"
+		" cpu_millis, memory_bytes, disk_bytes FROM sandboxes"
+		" WHERE organization = ?1 AND (?2 = '' OR user = ?2))",
+	[Q_QUOTA_WORKSPACES] = "SELECT count(*) FROM workspaces WHERE organization = ?1"
+			       " AND (?2 = '' OR user = ?2)",
+	[Q_QUOTA_PACE_GET] = "SELECT until FROM quota_pace WHERE organization = ?1 AND user = ?2",
+	[Q_QUOTA_PACE_PUT] = "INSERT OR REPLACE INTO quota_pace (organization, user, until)"
+			     " VALUES (?1, ?2, ?3)",
 	[Q_AUDIT_PRUNE] = "DELETE FROM audit WHERE sequence <= (SELECT sequence FROM audit_anchor)",
 };
 
@@ -296,6 +316,15 @@ static int load_slots(struct store *store, struct err *err)
 	return code == SQLITE_DONE ? 0 : store_fail(store, "read uid ranges", err);
 }
 
+/* A start that a daemon before us did not finish holds nothing any more. */
+static int forget_claims(struct store *store, struct err *err)
+{
+	if (sqlite3_exec(store->db, "UPDATE sandboxes SET starting = 0 WHERE starting", NULL, NULL,
+		    NULL) != SQLITE_OK)
+		return store_fail(store, "forget unfinished starts", err);
+	return 0;
+}
+
 static int open_reader(struct store *store, const char *path, struct err *err)
 {
 	if (sqlite3_open_v2(path, &store->reader, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX,
@@ -318,6 +347,8 @@ int store_open(const char *path, struct store **ret_store, struct err *err)
 
 	pthread_mutex_init(&store->lock, NULL);
 	pthread_mutex_init(&store->reader_lock, NULL);
+	quota_clear(&store->default_quotas[0]);
+	quota_clear(&store->default_quotas[1]);
 	if (sqlite3_open_v2(path, &store->db,
 		    SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX,
 		    NULL) != SQLITE_OK) {
@@ -340,6 +371,8 @@ int store_open(const char *path, struct store **ret_store, struct err *err)
 		r = prepare_all(store, err);
 	if (r == 0)
 		r = load_slots(store, err);
+	if (r == 0)
+		r = forget_claims(store, err);
 	if (r == 0)
 		r = store_audit_load(store, err);
 	if (r == 0)
@@ -444,6 +477,22 @@ static int claim_workspace(
 	return store_run(store, stmt, "add a workspace", err);
 }
 
+static int project_is_taken(
+	struct store *store, const struct sandbox_record *record, struct err *err)
+{
+	sqlite3_stmt *stmt = store_use(store, Q_SANDBOX_FIND);
+	char id[ID_LEN + 1] = "";
+
+	store_bind_text(stmt, 1, record->project);
+	store_bind_owner(stmt, &record->owner);
+	if (sqlite3_step(stmt) == SQLITE_ROW)
+		store_read_text(stmt, 0, id, sizeof(id));
+	sqlite3_reset(stmt);
+	return err_explain(err, ERR_CONFLICT, "project_has_sandbox",
+		"use POST /v1/sandboxes/ensure to get it, or delete it first",
+		"project %s has the sandbox %s already", record->project, id);
+}
+
 static int insert_row(struct store *store, struct sandbox_record *record, struct err *err)
 {
 	sqlite3_stmt *stmt = store_use(store, Q_SANDBOX_INSERT);
@@ -460,15 +509,31 @@ static int insert_row(struct store *store, struct sandbox_record *record, struct
 			"use it, or choose another id; ensure returns an existing one",
 			"sandbox %s exists already", record->id);
 	case SQLITE_CONSTRAINT_UNIQUE:
-		return err_explain(err, ERR_CONFLICT, "project_has_sandbox",
-			"use POST /v1/sandboxes/ensure to get it, or delete it first",
-			"project %s has a sandbox already", record->project);
+		return project_is_taken(store, record, err);
 	default:
 		return store_fail(store, "add a sandbox", err);
 	}
 }
 
-int store_sandbox_insert(struct store *store, struct sandbox_record *record, struct err *err)
+static int check_create(
+	struct store *store, const struct sandbox_record *record, bool fresh, struct err *err)
+{
+	const struct quota_amounts demand = {
+		.of = {[QUOTA_SANDBOXES] = 1,
+			[QUOTA_RUNNING] = 1,
+			[QUOTA_WORKSPACES] = fresh,
+			[QUOTA_CPU] = record->resources.cpu_millis,
+			[QUOTA_MEMORY] = record->resources.memory_bytes,
+			[QUOTA_DISK] = record->resources.disk_bytes,
+			[QUOTA_CREATES] = 1}};
+
+	return store_quota_check(store, &record->owner, &demand, err);
+}
+
+static int insert_sandbox(struct store *store, struct sandbox_record *record,
+	int (*check)(struct store *store, const struct sandbox_record *record, bool fresh,
+		struct err *err),
+	struct err *err)
 {
 	bool fresh = false;
 	int r;
@@ -479,6 +544,8 @@ int store_sandbox_insert(struct store *store, struct sandbox_record *record, str
 		r = claim_workspace(store, record, &fresh, err);
 		if (r == 0)
 			r = insert_row(store, record, err);
+		if (r == 0 && check)
+			r = check(store, record, fresh, err);
 		if (r == 0)
 			r = store_run(store, store_use(store, Q_COMMIT), "commit", err);
 		if (r < 0) {
@@ -486,6 +553,48 @@ int store_sandbox_insert(struct store *store, struct sandbox_record *record, str
 			if (fresh)
 				free_slot(store, record->slot);
 		}
+	}
+	pthread_mutex_unlock(&store->lock);
+	return r;
+}
+
+int store_sandbox_insert(struct store *store, struct sandbox_record *record, struct err *err)
+{
+	return insert_sandbox(store, record, check_create, err);
+}
+
+int store_sandbox_hold(struct store *store, struct sandbox_record *record, struct err *err)
+{
+	return insert_sandbox(store, record, NULL, err);
+}
+
+int store_sandbox_claim(struct store *store, const struct sandbox_record *record, struct err *err)
+{
+	const struct quota_amounts demand = {
+		.of = {[QUOTA_RUNNING] = 1,
+			[QUOTA_CPU] = record->resources.cpu_millis,
+			[QUOTA_MEMORY] = record->resources.memory_bytes}};
+	sqlite3_stmt *stmt;
+	int r;
+
+	pthread_mutex_lock(&store->lock);
+	/* Most have no quota: their wake need not wait for a commit. */
+	r = store_quota_applies(store, &record->owner, err);
+	if (r <= 0) {
+		pthread_mutex_unlock(&store->lock);
+		return r;
+	}
+	r = store_run(store, store_use(store, Q_BEGIN), "begin", err);
+	if (r == 0) {
+		stmt = store_use(store, Q_SANDBOX_CLAIM);
+		store_bind_text(stmt, 1, record->id);
+		r = store_run(store, stmt, "claim a start", err);
+		if (r == 0)
+			r = store_quota_check(store, &record->owner, &demand, err);
+		if (r == 0)
+			r = store_run(store, store_use(store, Q_COMMIT), "commit", err);
+		if (r < 0)
+			(void)!store_run(store, store_use(store, Q_ROLLBACK), "roll back", NULL);
 	}
 	pthread_mutex_unlock(&store->lock);
 	return r;

@@ -25,9 +25,19 @@ void store_close(struct store *store);
 
 /*
  * Adds a sandbox, and its workspace unless the owner still has one of that id from before. Sets
- * record->slot. ERR_CONFLICT if the id, or the full tuple of owner and project, is taken.
+ * record->slot. ERR_CONFLICT if the id, or the full tuple of owner and project, is taken; ERR_RATE if
+ * a quota is used up.
  */
 int store_sandbox_insert(struct store *store, struct sandbox_record *record, struct err *err)
+	must_check;
+
+/* The same for a row that only keeps others from its id; no quota counts. */
+int store_sandbox_hold(struct store *store, struct sandbox_record *record, struct err *err)
+	must_check;
+
+/* It is about to be started: from now on, until the next update of its row, it counts as running.
+ * ERR_RATE if a quota is used up. */
+int store_sandbox_claim(struct store *store, const struct sandbox_record *record, struct err *err)
 	must_check;
 
 /* Writes the whole row. ERR_NOT_FOUND if it is gone. */

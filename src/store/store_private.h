@@ -3,6 +3,7 @@
 #pragma once
 
 #include "model/audit_entry.h"
+#include "model/quota.h"
 #include "store/store.h"
 #include "wire/keeper.h"
 
@@ -23,6 +24,7 @@ enum query {
 	Q_SANDBOX_DUE,
 	Q_SANDBOX_TOUCH,
 	Q_SANDBOX_END_ALL,
+	Q_SANDBOX_CLAIM,
 	Q_WORKSPACE_INSERT,
 	Q_WORKSPACE_GET,
 	Q_WORKSPACE_DELETE,
@@ -47,6 +49,13 @@ enum query {
 	Q_AUDIT_ANCHOR,
 	Q_AUDIT_MOVE_ANCHOR,
 	Q_AUDIT_PRUNE,
+	Q_QUOTA_GET,
+	Q_QUOTA_PUT,
+	Q_QUOTA_DELETE,
+	Q_QUOTA_USE,
+	Q_QUOTA_WORKSPACES,
+	Q_QUOTA_PACE_GET,
+	Q_QUOTA_PACE_PUT,
 	Q_COUNT,
 };
 
@@ -56,6 +65,7 @@ struct store {
 	sqlite3_stmt *stmts[Q_COUNT];
 	uint32_t lowest_free;		      /* no uid range below is free */
 	uint8_t slots[KEEPER_SLOT_COUNT / 8]; /* which uid ranges are taken */
+	struct quota default_quotas[2];	      /* of an organization, of a user */
 	struct audit_mark audit_head;	      /* the entry that was written last */
 	struct audit_mark audit_anchor;	      /* the last entry that was dropped for its age */
 
@@ -70,6 +80,14 @@ sqlite3_stmt *store_use(struct store *store, enum query query);
 
 /* Reads where the audit log begins and ends. */
 int store_audit_load(struct store *store, struct err *err);
+
+/* Whether what an owner has now, of which `demand` is new, is within all limits. In the transaction that
+ * added it, with the lock held. */
+int store_quota_check(struct store *store, const struct owner *owner,
+	const struct quota_amounts *demand, struct err *err);
+
+/* 1 if there is any limit for an owner, else 0. With the lock held. */
+int store_quota_applies(struct store *store, const struct owner *owner, struct err *err);
 
 /* Runs one that gives no rows. */
 int store_run(struct store *store, sqlite3_stmt *stmt, const char *what, struct err *err);

@@ -9,6 +9,7 @@ import { test } from 'node:test';
 import { assertError } from './lib/client.mjs';
 import { commandLine } from './lib/cli.mjs';
 import { sql, sqlWhileStopped } from './lib/database.mjs';
+import { makeToken, ORDINARY } from './lib/owners.mjs';
 import { suite } from './lib/suite.mjs';
 import { ulid } from './lib/values.mjs';
 
@@ -129,6 +130,23 @@ test('pages follow one another without a gap', async () => {
     assertError(await api.request('GET', '/v1/audit', { query }), 400);
   }
   assertError(await api.request('GET', '/v1/audit/verify', { query: { head: '12:zz' } }), 400);
+});
+
+test('an organization reads its own log and no other, and does not verify', async () => {
+  const { token, id: tokenId } = await makeToken(api, { organization: 'acme', user: 'ann', scopes: ORDINARY });
+  const { token: colleague } = await makeToken(api, { organization: 'acme', user: 'bob', scopes: ['read'] });
+  assertError(await api.request('POST', '/v1/sandboxes', { json: { nonsense: 1 }, token }), 400);
+  for (const reader of [token, colleague]) {
+    const seen = (await api.request('GET', '/v1/audit', { token: reader })).json.entries;
+    assert.deepEqual(seen.map((entry) => [entry.organization, entry.user, entry.action]), [['acme', 'ann', 'sandbox.create']]);
+  }
+  assertError(await api.request('GET', '/v1/audit', { token, query: { organization: 'default' } }), 403);
+  assertError(await api.request('GET', '/v1/audit/verify', { token }), 403);
+  assert.deepEqual([(await newest({ organization: 'acme' })).user, (await newest({ organization: 'acme' })).token], ['ann', tokenId]);
+  assert.equal((await newest({ action: 'token.create' })).user, 'admin');
+  assertError(await api.request('POST', '/v1/sandboxes', { json: {}, token: colleague }), 403);
+  const denied = await newest({ organization: 'acme', user: 'bob' });
+  assert.deepEqual([denied.action, denied.status, denied.code], ['sandbox.create', 403, 'missing_scope']);
 });
 
 test('the command line lists and verifies', async () => {

@@ -134,7 +134,10 @@ test('a second create with the same id is 409 and leaves the first as it was', a
 
 test('a second live sandbox for the same project is 409, another project is fine', async () => {
   const { id } = await api.create({ project: 'one-of-a-kind' });
-  assertError(await api.request('POST', '/v1/sandboxes', { json: { project: 'one-of-a-kind' } }), 409);
+  const taken = await api.request('POST', '/v1/sandboxes', { json: { project: 'one-of-a-kind' } });
+  assertError(taken, 409);
+  assert.equal(taken.json.error.code, 'project_has_sandbox');
+  assert.ok(taken.json.error.message.includes(id), 'it names the sandbox that is there');
   await api.create({ project: 'another-kind' });
   await api.purge(id);
   await api.create({ project: 'one-of-a-kind' });
@@ -296,6 +299,20 @@ test('ensure for a project finds the live sandbox of that project', async () => 
   const second = await api.ensure({ project });
   assert.equal(second.status, 200, second.text);
   assert.equal(second.json.id, first.json.id);
+});
+
+test('fifty parallel ensures of one project make one sandbox, and wake it when it is stopped', async () => {
+  const project = `project-${ulid()}`;
+  const crowd = () => Promise.all(Array.from({ length: 50 }, () => api.ensure({ project })));
+  const made = await crowd();
+  assert.equal(new Set(made.map((answer) => answer.json.id)).size, 1);
+  assert.equal(made.filter((answer) => answer.status === 201).length, 1);
+  const { id } = made[0].json;
+  await api.life(id, 'stop');
+  const woken = await crowd();
+  assert.deepEqual([...new Set(woken.map((answer) => `${answer.status} ${answer.json.id} ${answer.json.status}`))], [`200 ${id} running`]);
+  assert.equal((await api.all()).filter((sandbox) => sandbox.owner.project === project).length, 1);
+  await api.purge(id);
 });
 
 test('twenty parallel ensures of one id make one sandbox', async () => {

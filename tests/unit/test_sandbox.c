@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The life of a sandbox (src/core/sandbox.c, engine.c) over a driver that is played. */
 #include "core_fixture.h"
+#include "store/store_quota.h"
 
 #include "base/clock.h"
 #include "core/link.h"
@@ -747,6 +748,50 @@ static void ensure_creates_finds_and_wakes(void **state)
 	sandbox_record_fini(&draft);
 }
 
+static void ensure_makes_one_anew_whose_start_failed(void **state)
+{
+	struct world *world = *state;
+	auto_(sandbox_unrefp) struct sandbox *first = NULL, *again = NULL;
+	struct sandbox_record draft;
+	bool created;
+	struct err err;
+
+	world_draft(&draft, "", "web");
+	assert_int_equal(sandbox_ensure(world->engine, &draft, &first, &created, &err), 0);
+	assert_int_equal(sandbox_stop(first, END_OPERATOR, &err), 0);
+	fake_fail(&world->driver, FAKE_START, 2);
+	assert_true(sandbox_start(first, &err) < 0);
+	assert_int_equal(world_status(first), SANDBOX_ERROR);
+	/* It fails again: still the same one, still in error. */
+	assert_true(sandbox_ensure(world->engine, &draft, &again, &created, &err) < 0);
+	assert_int_equal(world_status(first), SANDBOX_ERROR);
+	world->driver.parts = 0;
+	assert_int_equal(sandbox_ensure(world->engine, &draft, &again, &created, &err), 0);
+	assert_true(created);
+	assert_ptr_equal(again, first);
+	assert_int_equal(world_status(first), SANDBOX_RUNNING);
+	assert_int_equal(world->driver.parts, DRIVER_PART_SYSTEM); /* the workspace stays */
+	world_assert_agree(world, sandbox_id(first));
+	sandbox_record_fini(&draft);
+}
+
+static void want_of_quota_is_no_fault_of_the_sandbox(void **state)
+{
+	struct world *world = *state;
+	auto_(sandbox_unrefp) struct sandbox *sandbox = world_create(world, world_id('a'));
+	struct quota quota;
+	struct err err;
+
+	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), 0);
+	assert_int_equal(quota_parse("running=0", &quota), 0);
+	assert_int_equal(store_quota_put(world->store, &world_owner, &quota, &err), 0);
+	assert_int_equal(sandbox_start(sandbox, &err), -EAGAIN);
+	assert_string_equal(err.code, "quota_exceeded");
+	assert_int_equal(world_status(sandbox), SANDBOX_STOPPED);
+	assert_int_equal(store_quota_delete(world->store, &world_owner, &err), 0);
+	assert_int_equal(sandbox_start(sandbox, &err), 0);
+}
+
 static void ensure_does_not_give_away_somebody_else_s(void **state)
 {
 	struct world *world = *state;
@@ -841,6 +886,8 @@ int main(void)
 		IN_WORLD(a_use_wakes_a_stopped_sandbox),
 		IN_WORLD(a_use_of_one_that_does_not_start_gives_the_reason),
 		IN_WORLD(ensure_creates_finds_and_wakes),
+		IN_WORLD(ensure_makes_one_anew_whose_start_failed),
+		IN_WORLD(want_of_quota_is_no_fault_of_the_sandbox),
 		IN_WORLD(ensure_does_not_give_away_somebody_else_s),
 		IN_WORLD(events_come_in_order_and_end_with_the_subscription),
 	};

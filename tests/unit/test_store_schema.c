@@ -228,6 +228,11 @@ static void a_database_of_the_first_schema_is_taken_up_with_all_it_has(void **st
 	execute(fixture->path,
 		"INSERT INTO tokens VALUES (zeroblob(32), 'admin', 'default', 'admin',"
 		" 1, 7)");
+	execute(fixture->path, "DROP INDEX sandboxes_use");
+	execute(fixture->path, "DROP INDEX workspaces_owner");
+	execute(fixture->path, "ALTER TABLE sandboxes DROP COLUMN starting");
+	execute(fixture->path, "DROP TABLE quotas");
+	execute(fixture->path, "DROP TABLE quota_pace");
 	execute(fixture->path, "DROP TABLE audit");
 	execute(fixture->path, "DROP TABLE audit_anchor");
 	execute(fixture->path, "PRAGMA user_version = 1");

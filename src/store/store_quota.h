@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Quotas in the database. They are checked where sandboxes come to be and to run, in the transaction
+ * that makes it so (store_sandbox_insert, store_sandbox_claim): of any number of parallel requests
+ * exactly as many succeed as there is room for.
+ *
+ * Whom they are for is an owner; one without a user is the organization as a whole.
+ */
+#pragma once
+
+#include "model/quota.h"
+#include "store/store.h"
+
+/* What holds for an organization, and for a user, of which nothing else is known. Before any use. */
+void store_quota_set_defaults(
+	struct store *store, const struct quota *organization, const struct quota *user);
+
+/* Replaces what is set for somebody. What is unset is as the default says. */
+int store_quota_put(struct store *store, const struct owner *whom, const struct quota *quota,
+	struct err *err) must_check;
+int store_quota_delete(struct store *store, const struct owner *whom, struct err *err) must_check;
+
+struct quota_state {
+	bool is_set;	     /* for them, and not only by default */
+	struct quota limits; /* that hold */
+	struct quota_amounts used;
+};
+
+int store_quota_get(struct store *store, const struct owner *whom, struct quota_state *ret_state,
+	struct err *err) must_check;

@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+// Quotas: exactly as much as there is room for, whoever asks and however many at a time.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { assertError } from './lib/client.mjs';
+import { commandLine } from './lib/cli.mjs';
+import { makeToken, ORDINARY } from './lib/owners.mjs';
+import { purgeAll, suite } from './lib/suite.mjs';
+
+const { instance, api, finish } = await suite('quotas');
+const { ok, sandlot } = commandLine(instance);
+
+const ME = '/v1/quotas/default/admin';
+const set = async (limits, path = ME) => {
+  const answer = await api.request('PUT', path, { json: limits });
+  assert.equal(answer.status, 200, answer.text);
+  return answer.json;
+};
+const clear = (path = ME) => api.request('DELETE', path);
+
+async function tryCreate(json = {}, options = {}) {
+  const answer = await api.request('POST', '/v1/sandboxes', { json, ...options });
+  if (answer.status === 201) api.made.add(answer.json.id);
+  return answer;
+}
+
+/** 429 that says which quota, its limit and its use, and when to come back. */
+function assertExceeded(answer, name, limit, used) {
+  assertError(answer, 429);
+  assert.equal(answer.json.error.code, 'quota_exceeded');
+  assert.match(answer.json.error.message, new RegExp(`quota ${name} of .* limit ${limit}, in use ${used}$`));
+  assert.ok(Number(answer.headers['retry-after']) > 0);
+}
+
+test('fifty parallel creates against a quota of ten make exactly ten', async () => {
+  await set({ sandboxes: 10 });
+  const answers = await Promise.all(Array.from({ length: 50 }, () => tryCreate()));
+  assert.equal(answers.filter((answer) => answer.status === 201).length, 10);
+  for (const answer of answers.filter(({ status }) => status !== 201)) assertExceeded(answer, 'sandboxes', 10, 10);
+  assert.equal((await api.all()).length, 10);
+  await api.remove((await api.all())[0].id);
+  assert.equal((await tryCreate()).status, 201, 'there is room again');
+  await purgeAll(api);
+  await clear();
+});
+
+test('parallel wakes against a quota of running ones wake exactly as many, and exec is told why not', async () => {
+  const ids = [];
+  for (let i = 0; i < 8; i++) ids.push((await api.create()).id);
+  await Promise.all(ids.map((id) => api.life(id, 'stop')));
+  await set({ running: 3 });
+  const answers = await Promise.all(ids.map((id) => api.request('POST', `/v1/sandboxes/${id}/start`)));
+  assert.equal(answers.filter((answer) => answer.status === 200).length, 3);
+  const rows = await api.all();
+  assert.deepEqual(rows.map((row) => row.status).sort(), [...Array(3).fill('running'), ...Array(5).fill('stopped')], 'nobody is in error for that');
+  const stopped = rows.find((row) => row.status === 'stopped');
+  assertExceeded(await api.request('POST', `/v1/sandboxes/${stopped.id}/exec`, { json: { argv: ['true'] } }), 'running', 3, 3);
+  assertExceeded(await api.ensure({ id: stopped.id }), 'running', 3, 3);
+  assertExceeded(await tryCreate(), 'running', 3, 3);
+  await api.life(rows.find((row) => row.status === 'running').id, 'stop');
+  assert.equal(await api.out(stopped.id, 'echo woken'), 'woken\n');
+  await clear();
+  await purgeAll(api);
+});
+
+test('cpu, memory, disk and kept workspaces are counted', async () => {
+  const resources = { cpu: 0.5, memory: '64Mi', disk: '100Mi' };
+  for (const [limits, name, limit, used] of [
+    [{ cpu: 1 }, 'cpu', '1', '1'],
+    [{ memory: '128Mi' }, 'memory', '128Mi', '128Mi'],
+    [{ disk: '250Mi' }, 'disk', '250Mi', '200Mi'],
+    [{ workspaces: 2 }, 'workspaces', '2', '2'],
+  ]) {
+    await set(limits);
+    await api.create({ resources });
+    const { id } = await api.create({ resources });
+    assertExceeded(await tryCreate({ resources }), name, limit, used);
+    if (name === 'workspaces') {
+      await api.remove(id);
+      assertExceeded(await tryCreate({ resources }), name, limit, used);
+      assert.equal((await tryCreate({ id, resources })).status, 201, 'its own workspace is there already');
+    }
+    await clear();
+    await purgeAll(api);
+  }
+});
+
+test('creates in a minute are paced, and Retry-After says when the next may come', async () => {
+  await set({ creates_per_minute: 2 });
+  await api.create();
+  await api.create();
+  const answer = await tryCreate();
+  assertExceeded(answer, 'creates_per_minute', 2, 2);
+  assert.ok(Number(answer.headers['retry-after']) <= 30);
+  await clear();
+  await purgeAll(api);
+});
+
+test('the quota of an organization counts all its users, that of a user only him', async () => {
+  const [{ token: ann }, { token: bob }] = await Promise.all(['ann', 'bob'].map((user) => makeToken(api, { organization: 'acme', user, scopes: ORDINARY })));
+  await set({ sandboxes: 3 }, '/v1/quotas/acme');
+  await set({ sandboxes: 2 }, '/v1/quotas/acme/ann');
+  const made = [];
+  const create = async (token) => {
+    const answer = await api.request('POST', '/v1/sandboxes', { json: {}, token });
+    if (answer.status === 201) made.push([token, answer.json.id]);
+    return answer;
+  };
+  await create(ann);
+  await create(ann);
+  assertExceeded(await create(ann), 'sandboxes', 2, 2);
+  await create(bob);
+  assertExceeded(await create(bob), 'sandboxes', 3, 3);
+  assert.equal((await tryCreate()).status, 201, 'other organizations have room');
+  const own = (await api.request('GET', '/v1/quotas', { token: ann })).json.quotas;
+  assert.deepEqual(own.map((quota) => [quota.organization, quota.user, quota.limits.sandboxes, quota.used.sandboxes]), [['acme', null, 3, 3], ['acme', 'ann', 2, 2]]);
+  assert.equal((await api.request('GET', '/v1/quotas/acme', { token: bob })).status, 200);
+  for (const path of ['/v1/quotas/acme/ann', '/v1/quotas/default', '/v1/quotas/nobody']) assertError(await api.request('GET', path, { token: bob }), 404);
+  assertError(await api.request('PUT', '/v1/quotas/acme/bob', { json: {}, token: bob }), 403);
+  assertError(await api.request('DELETE', '/v1/quotas/acme', { token: bob }), 403);
+  for (const [token, id] of made) assert.equal((await api.request('POST', `/v1/sandboxes/${id}/purge`, { token })).status, 204);
+  await clear('/v1/quotas/acme');
+  await clear('/v1/quotas/acme/ann');
+  await purgeAll(api);
+});
+
+test('defaults come from the settings, and null lifts them', async () => {
+  await instance.terminate();
+  await instance.start(['--quota-user', 'sandboxes=1', '--quota-organization', 'sandboxes=2']);
+  await api.create();
+  assertExceeded(await tryCreate(), 'sandboxes', 1, 1);
+  const quota = await set({ sandboxes: null });
+  assert.deepEqual([quota.limits.sandboxes, quota.is_set], [null, true]);
+  await api.create();
+  assertExceeded(await tryCreate(), 'sandboxes', 2, 2);
+  await clear();
+  await purgeAll(api);
+  await instance.terminate();
+  await instance.start();
+  const refused = await instance.refusal(['--quota-user', 'sandboxes=many']);
+  assert.notEqual(refused.code, 0);
+});
+
+test('a purge works although every quota is used up', async () => {
+  const { id } = await api.create();
+  await api.remove(id);
+  await set({ sandboxes: 0, running: 0, creates_per_minute: 0 });
+  await api.purge(id);
+  await clear();
+});
+
+test('what is no quota is refused', async () => {
+  for (const json of [{ sandboxes: -1 }, { sandboxes: 1.5 }, { sandboxes: '1' }, { cpu: -1 }, { memory: 'x' }, { nonsense: 1 }]) {
+    assertError(await api.request('PUT', ME, { json }), 400);
+  }
+  assertError(await api.request('PUT', '/v1/quotas/%20x', { json: {} }), 404);
+  assertError(await clear(), 404);
+  await set({});
+  const limits = (await api.request('GET', ME)).json.limits;
+  assert.deepEqual(Object.values(limits).filter((limit) => limit !== null), []);
+  await clear();
+});
+
+test('the command line shows, sets and removes them, and the audit log tells who did', async () => {
+  assert.match(await ok(['quota', 'set', 'acme/ann', 'running=5', 'memory=8Gi', 'cpu=2.5', 'disk=none']), /acme\/ann +memory +8Gi +0/);
+  assert.match(await ok(['quota', 'show', 'acme/ann']), /acme\/ann +cpu +2\.5 +0\n/);
+  await ok(['quota', 'rm', 'acme/ann']);
+  assert.match(await ok(['quota', 'show']), /default\/admin +sandboxes +- +0\n/);
+  assert.equal((await sandlot(['quota', 'rm', 'acme/ann'])).code, 3);
+  assert.equal((await sandlot(['quota', 'set', 'a/b/c', 'cpu=1'])).code, 2);
+  assert.equal((await sandlot(['quota', 'nonsense'])).code, 2);
+  const [entry] = (await api.request('GET', '/v1/audit', { query: { action: 'quota.user.set' } })).json.entries;
+  assert.deepEqual([entry.status, entry.detail], [200, 'acme/ann']);
+});
+
+finish();
