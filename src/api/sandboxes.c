@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/handlers.h"
+#include "api/replay.h"
 #include "api/sandbox_body.h"
 #include "core/sandbox.h"
 #include "http/stream.h"
@@ -28,22 +29,65 @@ static void answer_sandbox(
 	sandbox_record_fini(&record);
 }
 
+/* What a try that was cut short has made, if it came so far. */
+static int find_made(struct api *api, const struct sandbox_record *draft, int64_t since_ms,
+	struct sandbox **ret_sandbox)
+{
+	struct sandbox_record record;
+	struct sandbox *sandbox;
+	struct err ignored;
+	int64_t created_ms;
+
+	if (!since_ms || sandbox_get(api->engine, &draft->owner, draft->id, &sandbox, &ignored) < 0)
+		return -ENOENT;
+	sandbox_read(sandbox, &record);
+	created_ms = record.created_at_ms;
+	sandbox_record_fini(&record);
+	if (created_ms < since_ms) {
+		sandbox_unref(sandbox);
+		return -ENOENT;
+	}
+	*ret_sandbox = sandbox;
+	return 0;
+}
+
+static int create(
+	struct request *req, struct api *api, struct sandbox_record *draft, struct err *err)
+{
+	auto_(sandbox_unrefp) struct sandbox *sandbox = NULL;
+	struct sandbox_record record;
+	struct replay *replay;
+	json_t *made;
+	int r = replay_begin(api, req, draft->id, &replay, err);
+
+	if (r != 0)
+		return r < 0 ? r : 0;
+	if (find_made(api, draft, replay_resumed_ms(replay), &sandbox) < 0)
+		r = sandbox_create(api->engine, draft, &sandbox, err);
+	if (r < 0) {
+		replay_end(replay, NULL, err);
+		return r;
+	}
+	sandbox_read(sandbox, &record);
+	made = sandbox_to_json(api, &record);
+	sandbox_record_fini(&record);
+	replay_end(replay, made, NULL);
+	request_set_object(req, sandbox_id(sandbox));
+	request_answer_json(req, 201, made);
+	return 0;
+}
+
 HANDLER(sandboxes_create)
 {
-	struct api *api = context;
-	auto_(sandbox_unrefp) struct sandbox *sandbox = NULL;
 	struct sandbox_record draft;
 	int r;
 
-	if ((r = api_check_ready(api, err)) < 0 ||
-		(r = sandbox_body_decode(api, req, &draft, err)) < 0)
+	if ((r = api_check_ready(context, err)) < 0 ||
+		(r = sandbox_body_decode(context, req, &draft, err)) < 0)
 		return r;
-	r = sandbox_create(api->engine, &draft, &sandbox, err);
+	r = create(req, context, &draft, err);
 	sandbox_record_fini(&draft);
-	if (r < 0)
-		return r;
-	answer_sandbox(req, api, 201, sandbox);
-	return 0;
+	return r;
 }
 
 HANDLER(sandboxes_ensure)

@@ -26,6 +26,7 @@ static const struct err_class classes[ERR_KIND_COUNT] = {
 	[ERR_NO_SPACE] = {"out_of_disk", 507, 74, ENOSPC, true},
 	[ERR_INTERNAL] = {"internal_error", 500, 70, EIO, false},
 	[ERR_UPGRADE] = {"upgrade_required", 426, 2, EPROTO, false},
+	[ERR_UNPROCESSABLE] = {"unprocessable", 422, 2, EINVAL, false},
 };
 
 const struct err_class *err_class(enum err_kind kind)

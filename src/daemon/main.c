@@ -6,6 +6,7 @@
  */
 #include "api/api.h"
 #include "api/openapi.h"
+#include "api/replay.h"
 #include "api/routes.h"
 #include "api/witness.h"
 #include "auth/secret.h"
@@ -198,6 +199,7 @@ static int open_server(struct daemon *daemon, struct err *err)
 		.tickets = ticket_book_new(),
 		.issuer = issuer_rules(&daemon->issuer)};
 	daemon->api.auditor = daemon->auditor;
+	daemon->api.replays = replays_new();
 	daemon->api.audits_commands = strcmp(daemon->settings.audit_exec, "text") == 0;
 	daemon->api.default_resources = daemon->settings.resources;
 	daemon->api.default_idle_timeout_s = (int64_t)daemon->settings.idle_timeout_s;
@@ -358,6 +360,7 @@ static void close_all(struct daemon *daemon, bool stop_all)
 	ticket_book_free(daemon->api.gate.tickets);
 	issuer_close(&daemon->issuer);
 	fd_close(daemon->logs_fd);
+	replays_free(daemon->api.replays);
 	json_decref(daemon->api.openapi);
 }
 

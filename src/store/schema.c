@@ -152,6 +152,20 @@ static const char *const migrations[] = {
 	"CREATE INDEX sandboxes_use ON sandboxes(organization, user, status, starting, cpu_millis,"
 	" memory_bytes, disk_bytes);"
 	"CREATE INDEX workspaces_owner ON workspaces(organization, user);",
+
+	/* 6: requests that can be answered again. */
+	"CREATE TABLE replays ("
+	" organization TEXT NOT NULL,"
+	" user TEXT NOT NULL,"
+	" key TEXT NOT NULL,"
+	" print BLOB NOT NULL,"
+	" object TEXT NOT NULL,"
+	" created_at INTEGER NOT NULL,"
+	" answer TEXT,"
+	" PRIMARY KEY (organization, user, key)"
+	") WITHOUT ROWID;"
+	"CREATE INDEX replays_age ON replays(created_at);"
+	"CREATE INDEX replays_owner ON replays(organization, user, created_at);",
 };
 
 size_t schema_version(void)

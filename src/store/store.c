@@ -141,6 +141,18 @@ static const char *const queries[Q_COUNT] = {
 	[Q_QUOTA_PACE_GET] = "SELECT until FROM quota_pace WHERE organization = ?1 AND user = ?2",
 	[Q_QUOTA_PACE_PUT] = "INSERT OR REPLACE INTO quota_pace (organization, user, until)"
 			     " VALUES (?1, ?2, ?3)",
+	[Q_REPLAY_GET] = "SELECT print, object, created_at, answer FROM replays WHERE"
+			 " organization = ?1 AND user = ?2 AND key = ?3 AND created_at >= ?4",
+	[Q_REPLAY_PUT] = "INSERT INTO replays (organization, user, key, print, object, created_at)"
+			 " VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+	[Q_REPLAY_ANSWER] = "UPDATE replays SET answer = ?4 WHERE"
+			    " organization = ?1 AND user = ?2 AND key = ?3",
+	[Q_REPLAY_DELETE] = "DELETE FROM replays WHERE"
+			    " organization = ?1 AND user = ?2 AND key = ?3",
+	[Q_REPLAY_EXPIRE] = "DELETE FROM replays WHERE created_at < ?1",
+	[Q_REPLAY_PRUNE] = "DELETE FROM replays WHERE organization = ?1 AND user = ?2 AND key IN"
+			   " (SELECT key FROM replays WHERE organization = ?1 AND user = ?2"
+			   " ORDER BY created_at DESC LIMIT -1 OFFSET ?3)",
 	[Q_AUDIT_PRUNE] = "DELETE FROM audit WHERE sequence <= (SELECT sequence FROM audit_anchor)",
 };
 

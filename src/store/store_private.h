@@ -56,6 +56,12 @@ enum query {
 	Q_QUOTA_WORKSPACES,
 	Q_QUOTA_PACE_GET,
 	Q_QUOTA_PACE_PUT,
+	Q_REPLAY_GET,
+	Q_REPLAY_PUT,
+	Q_REPLAY_ANSWER,
+	Q_REPLAY_DELETE,
+	Q_REPLAY_EXPIRE,
+	Q_REPLAY_PRUNE,
 	Q_COUNT,
 };
 
@@ -65,6 +71,7 @@ struct store {
 	sqlite3_stmt *stmts[Q_COUNT];
 	uint32_t lowest_free;		      /* no uid range below is free */
 	uint8_t slots[KEEPER_SLOT_COUNT / 8]; /* which uid ranges are taken */
+	unsigned replays_noted;		      /* since the start */
 	struct quota default_quotas[2];	      /* of an organization, of a user */
 	struct audit_mark audit_head;	      /* the entry that was written last */
 	struct audit_mark audit_anchor;	      /* the last entry that was dropped for its age */
