@@ -11,8 +11,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BUSY_MS 5000
-
 /* The columns of a sandbox, in the order of bind_record and read_record. */
 #define COLUMNS                                                                                    \
 	"id, organization, user, project, status, template, driver, cpu_millis, memory_bytes,"     \
@@ -337,28 +335,13 @@ static int forget_claims(struct store *store, struct err *err)
 	return 0;
 }
 
-static int open_reader(struct store *store, const char *path, struct err *err)
-{
-	if (sqlite3_open_v2(path, &store->reader, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX,
-		    NULL) != SQLITE_OK)
-		return err_set(err, ERR_INTERNAL, "open the database %s again: %s", path,
-			store->reader ? sqlite3_errmsg(store->reader) : "out of memory");
-	sqlite3_busy_timeout(store->reader, BUSY_MS);
-	/* A first read: the library opens the rest of its files only then. */
-	if (sqlite3_exec(store->reader, "SELECT 1 FROM audit_anchor", NULL, NULL, NULL) !=
-		SQLITE_OK)
-		return err_set(err, ERR_INTERNAL, "read the database %s: %s", path,
-			sqlite3_errmsg(store->reader));
-	return 0;
-}
-
 int store_open(const char *path, struct store **ret_store, struct err *err)
 {
 	struct store *store = mem_new(sizeof(*store));
 	int r = 0;
 
 	pthread_mutex_init(&store->lock, NULL);
-	pthread_mutex_init(&store->reader_lock, NULL);
+	store->path = mem_strdup(path);
 	quota_clear(&store->default_quotas[0]);
 	quota_clear(&store->default_quotas[1]);
 	if (sqlite3_open_v2(path, &store->db,
@@ -369,7 +352,7 @@ int store_open(const char *path, struct store **ret_store, struct err *err)
 		store_close(store);
 		return r;
 	}
-	sqlite3_busy_timeout(store->db, BUSY_MS);
+	sqlite3_busy_timeout(store->db, STORE_BUSY_MS);
 	/* NORMAL: no fsync at each commit; the log is synced before it is folded into the database. */
 	if (sqlite3_exec(store->db,
 		    "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = "
@@ -387,8 +370,6 @@ int store_open(const char *path, struct store **ret_store, struct err *err)
 		r = forget_claims(store, err);
 	if (r == 0)
 		r = store_audit_load(store, err);
-	if (r == 0)
-		r = open_reader(store, path, err);
 	if (r < 0) {
 		store_close(store);
 		return r;
@@ -403,9 +384,8 @@ void store_close(struct store *store)
 		return;
 	for (int q = 0; q < Q_COUNT; q++)
 		sqlite3_finalize(store->stmts[q]);
-	sqlite3_close(store->reader);
 	sqlite3_close(store->db);
-	pthread_mutex_destroy(&store->reader_lock);
+	free(store->path);
 	pthread_mutex_destroy(&store->lock);
 	free(store);
 }

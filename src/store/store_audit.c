@@ -168,11 +168,27 @@ struct audit_mark store_audit_head(struct store *store)
 	return head;
 }
 
-/* --- reading, on the connection of its own --- */
+/* --- reading --- */
 
-static int reader_fail(struct store *store, struct err *err)
+static int reader_fail(sqlite3 *reader, struct err *err)
 {
-	return err_set(err, ERR_INTERNAL, "read the audit log: %s", sqlite3_errmsg(store->reader));
+	return err_set(err, ERR_INTERNAL, "read the audit log: %s",
+		reader ? sqlite3_errmsg(reader) : "out of memory");
+}
+
+static void close_reader(sqlite3 **reader)
+{
+	sqlite3_close(*reader);
+}
+
+/* A connection for one reader: it may take long, and so holds up nobody who writes. */
+static int open_reader(const struct store *store, sqlite3 **reader, struct err *err)
+{
+	if (sqlite3_open_v2(store->path, reader, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX,
+		    NULL) != SQLITE_OK)
+		return reader_fail(*reader, err);
+	sqlite3_busy_timeout(*reader, STORE_BUSY_MS);
+	return 0;
 }
 
 /* False if it did not fit: nothing that we wrote is so long, or has a NUL inside. */
@@ -208,7 +224,7 @@ static void bind_filter(sqlite3_stmt *stmt, int at, const char *text)
 		store_bind_text(stmt, at, text);
 }
 
-static int list(struct store *store, sqlite3_stmt *stmt,
+static int list(sqlite3 *reader, sqlite3_stmt *stmt,
 	void (*each)(const struct audit_entry *entry, const uint8_t *hash, void *arg), void *arg,
 	struct err *err)
 {
@@ -220,7 +236,7 @@ static int list(struct store *store, sqlite3_stmt *stmt,
 		(void)read_entry(stmt, &entry, hash); /* verifying is for store_audit_verify */
 		each(&entry, hash, arg);
 	}
-	return code == SQLITE_DONE ? 0 : reader_fail(store, err);
+	return code == SQLITE_DONE ? 0 : reader_fail(reader, err);
 }
 
 int store_audit_list(struct store *store, const struct store_audit_filter *filter,
@@ -228,12 +244,14 @@ int store_audit_list(struct store *store, const struct store_audit_filter *filte
 	struct err *err)
 {
 	bool is_one = filter->organization && filter->organization[0];
+	auto_(close_reader) sqlite3 *reader = NULL;
 	sqlite3_stmt *stmt = NULL;
-	int r;
+	int r = open_reader(store, &reader, err);
 
-	pthread_mutex_lock(&store->reader_lock);
-	if (sqlite3_prepare_v2(store->reader, is_one ? LIST(" AND organization = ?6") : LIST(""),
-		    -1, &stmt, NULL) == SQLITE_OK) {
+	if (r < 0)
+		return r;
+	if (sqlite3_prepare_v2(reader, is_one ? LIST(" AND organization = ?6") : LIST(""), -1,
+		    &stmt, NULL) == SQLITE_OK) {
 		sqlite3_bind_int64(stmt, 1, filter->before ? filter->before : INT64_MAX);
 		bind_filter(stmt, 2, filter->user);
 		bind_filter(stmt, 3, filter->action);
@@ -241,12 +259,11 @@ int store_audit_list(struct store *store, const struct store_audit_filter *filte
 		sqlite3_bind_int64(stmt, 5, filter->limit);
 		if (is_one)
 			store_bind_text(stmt, 6, filter->organization);
-		r = list(store, stmt, each, arg, err);
+		r = list(reader, stmt, each, arg, err);
 	} else {
-		r = reader_fail(store, err);
+		r = reader_fail(reader, err);
 	}
 	sqlite3_finalize(stmt);
-	pthread_mutex_unlock(&store->reader_lock);
 	return r;
 }
 
@@ -295,45 +312,45 @@ static void check_entry(struct walk *walk, const struct audit_entry *entry, cons
 	check_marks(walk);
 }
 
-static int read_anchor(struct store *store, struct audit_mark *ret_anchor, struct err *err)
+static int read_anchor(sqlite3 *reader, struct audit_mark *ret_anchor, struct err *err)
 {
 	sqlite3_stmt *stmt = NULL;
 	int r = 0;
 
-	if (sqlite3_prepare_v2(store->reader, "SELECT sequence, hash FROM audit_anchor", -1, &stmt,
+	if (sqlite3_prepare_v2(reader, "SELECT sequence, hash FROM audit_anchor", -1, &stmt,
 		    NULL) == SQLITE_OK &&
 		sqlite3_step(stmt) == SQLITE_ROW) {
 		ret_anchor->sequence = sqlite3_column_int64(stmt, 0);
 		read_hash(stmt, 1, ret_anchor->hash);
 	} else {
-		r = reader_fail(store, err);
+		r = reader_fail(reader, err);
 	}
 	sqlite3_finalize(stmt);
 	return r;
 }
 
-static int walk_all(struct store *store, struct walk *walk, struct err *err)
+static int walk_all(sqlite3 *reader, struct walk *walk, struct err *err)
 {
 	sqlite3_stmt *stmt = NULL;
 	uint8_t hash[AUDIT_HASH_LEN];
 	struct audit_entry entry;
 	int code, r;
 
-	r = read_anchor(store, &walk->report.anchor, err);
+	r = read_anchor(reader, &walk->report.anchor, err);
 	if (r < 0)
 		return r;
 	walk->report.head = walk->report.anchor;
 	check_marks(walk);
-	if (sqlite3_prepare_v2(store->reader, "SELECT " COLUMNS " FROM audit ORDER BY sequence", -1,
-		    &stmt, NULL) != SQLITE_OK)
-		return reader_fail(store, err);
+	if (sqlite3_prepare_v2(reader, "SELECT " COLUMNS " FROM audit ORDER BY sequence", -1, &stmt,
+		    NULL) != SQLITE_OK)
+		return reader_fail(reader, err);
 	while ((code = sqlite3_step(stmt)) == SQLITE_ROW) {
 		if (!read_entry(stmt, &entry, hash))
 			find(walk, AUDIT_CHANGED, entry.sequence);
 		check_entry(walk, &entry, hash);
 	}
 	sqlite3_finalize(stmt);
-	return code == SQLITE_DONE ? 0 : reader_fail(store, err);
+	return code == SQLITE_DONE ? 0 : reader_fail(reader, err);
 }
 
 int store_audit_verify(struct store *store, const struct audit_mark *known,
@@ -342,14 +359,15 @@ int store_audit_verify(struct store *store, const struct audit_mark *known,
 	/* Taken first: what is written from here on only adds to what is walked. */
 	struct audit_mark own = store_audit_head(store);
 	struct walk walk = {.marks = {&own, known}};
-	int r;
+	auto_(close_reader) sqlite3 *reader = NULL;
+	int r = open_reader(store, &reader, err);
 
-	pthread_mutex_lock(&store->reader_lock);
+	if (r < 0)
+		return r;
 	/* One view of anchor and entries, though the log grows and is pruned meanwhile. */
-	sqlite3_exec(store->reader, "BEGIN", NULL, NULL, NULL);
-	r = walk_all(store, &walk, err);
-	sqlite3_exec(store->reader, "COMMIT", NULL, NULL, NULL);
-	pthread_mutex_unlock(&store->reader_lock);
+	sqlite3_exec(reader, "BEGIN", NULL, NULL, NULL);
+	r = walk_all(reader, &walk, err);
+	sqlite3_exec(reader, "COMMIT", NULL, NULL, NULL);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < array_len(walk.marks); i++) {

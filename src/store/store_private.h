@@ -10,6 +10,8 @@
 #include <pthread.h>
 #include <sqlite3.h>
 
+#define STORE_BUSY_MS 5000 /* how long a statement waits for another process that has the file */
+
 /* Every statement of the program: prepared once, used under the mutex. */
 enum query {
 	Q_BEGIN,
@@ -66,6 +68,7 @@ enum query {
 };
 
 struct store {
+	char *path;
 	pthread_mutex_t lock;
 	sqlite3 *db;
 	sqlite3_stmt *stmts[Q_COUNT];
@@ -75,11 +78,6 @@ struct store {
 	struct quota default_quotas[2];	      /* of an organization, of a user */
 	struct audit_mark audit_head;	      /* the entry that was written last */
 	struct audit_mark audit_anchor;	      /* the last entry that was dropped for its age */
-
-	/* Reads of the whole audit log have a connection of their own: they are long, and hold up
-	 * nobody who writes. */
-	pthread_mutex_t reader_lock;
-	sqlite3 *reader;
 };
 
 /* A statement, ready to be bound; the caller holds the lock and ends with sqlite3_reset. */
