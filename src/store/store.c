@@ -341,6 +341,7 @@ int store_open(const char *path, struct store **ret_store, struct err *err)
 	int r = 0;
 
 	pthread_mutex_init(&store->lock, NULL);
+	pthread_mutex_init(&store->reader_lock, NULL);
 	store->path = mem_strdup(path);
 	quota_clear(&store->default_quotas[0]);
 	quota_clear(&store->default_quotas[1]);
@@ -385,6 +386,7 @@ void store_close(struct store *store)
 	for (int q = 0; q < Q_COUNT; q++)
 		sqlite3_finalize(store->stmts[q]);
 	sqlite3_close(store->db);
+	pthread_mutex_destroy(&store->reader_lock);
 	free(store->path);
 	pthread_mutex_destroy(&store->lock);
 	free(store);

@@ -17,6 +17,39 @@
 	" (object > ?4 || '/' AND object < ?4 || '0'))" and_organization                           \
 	" ORDER BY sequence DESC LIMIT ?5"
 
+/* --- a connection for one reader: it may take long, and so holds up nobody who writes --- */
+
+static int reader_fail(sqlite3 *reader, struct err *err)
+{
+	return err_set(err, ERR_INTERNAL, "read the audit log: %s",
+		reader ? sqlite3_errmsg(reader) : "out of memory");
+}
+
+struct reader {
+	sqlite3 *db;
+	pthread_mutex_t *lock; /* held; NULL before it was opened */
+};
+
+/* One after another: the library keeps the descriptor of a closed connection for the next one, and so
+ * there is never more than one of them. */
+static int open_reader(struct store *store, struct reader *reader, struct err *err)
+{
+	reader->lock = &store->reader_lock;
+	pthread_mutex_lock(reader->lock);
+	if (sqlite3_open_v2(store->path, &reader->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX,
+		    NULL) != SQLITE_OK)
+		return reader_fail(reader->db, err);
+	sqlite3_busy_timeout(reader->db, STORE_BUSY_MS);
+	return 0;
+}
+
+static void close_reader(struct reader *reader)
+{
+	sqlite3_close(reader->db);
+	if (reader->lock)
+		pthread_mutex_unlock(reader->lock);
+}
+
 /* --- writing --- */
 
 static void read_hash(sqlite3_stmt *stmt, int column, uint8_t hash[AUDIT_HASH_LEN])
@@ -49,8 +82,11 @@ static int load_mark(
 int store_audit_load(struct store *store, struct err *err)
 {
 	static const uint8_t none[AUDIT_HASH_LEN];
-	int r = load_mark(store, Q_AUDIT_ANCHOR, &store->audit_anchor, err);
+	auto_(close_reader) struct reader reader = {0};
+	int r = open_reader(store, &reader, err); /* if it cannot be, that is better known now */
 
+	if (r == 0)
+		r = load_mark(store, Q_AUDIT_ANCHOR, &store->audit_anchor, err);
 	if (r == 0)
 		r = load_mark(store, Q_AUDIT_HEAD, &store->audit_head, err);
 	/* There is no row, but there were some. */
@@ -170,27 +206,6 @@ struct audit_mark store_audit_head(struct store *store)
 
 /* --- reading --- */
 
-static int reader_fail(sqlite3 *reader, struct err *err)
-{
-	return err_set(err, ERR_INTERNAL, "read the audit log: %s",
-		reader ? sqlite3_errmsg(reader) : "out of memory");
-}
-
-static void close_reader(sqlite3 **reader)
-{
-	sqlite3_close(*reader);
-}
-
-/* A connection for one reader: it may take long, and so holds up nobody who writes. */
-static int open_reader(const struct store *store, sqlite3 **reader, struct err *err)
-{
-	if (sqlite3_open_v2(store->path, reader, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX,
-		    NULL) != SQLITE_OK)
-		return reader_fail(*reader, err);
-	sqlite3_busy_timeout(*reader, STORE_BUSY_MS);
-	return 0;
-}
-
 /* False if it did not fit: nothing that we wrote is so long, or has a NUL inside. */
 static bool read_text(sqlite3_stmt *stmt, int column, char *text, size_t size)
 {
@@ -244,13 +259,13 @@ int store_audit_list(struct store *store, const struct store_audit_filter *filte
 	struct err *err)
 {
 	bool is_one = filter->organization && filter->organization[0];
-	auto_(close_reader) sqlite3 *reader = NULL;
+	auto_(close_reader) struct reader reader = {0};
 	sqlite3_stmt *stmt = NULL;
 	int r = open_reader(store, &reader, err);
 
 	if (r < 0)
 		return r;
-	if (sqlite3_prepare_v2(reader, is_one ? LIST(" AND organization = ?6") : LIST(""), -1,
+	if (sqlite3_prepare_v2(reader.db, is_one ? LIST(" AND organization = ?6") : LIST(""), -1,
 		    &stmt, NULL) == SQLITE_OK) {
 		sqlite3_bind_int64(stmt, 1, filter->before ? filter->before : INT64_MAX);
 		bind_filter(stmt, 2, filter->user);
@@ -259,9 +274,9 @@ int store_audit_list(struct store *store, const struct store_audit_filter *filte
 		sqlite3_bind_int64(stmt, 5, filter->limit);
 		if (is_one)
 			store_bind_text(stmt, 6, filter->organization);
-		r = list(reader, stmt, each, arg, err);
+		r = list(reader.db, stmt, each, arg, err);
 	} else {
-		r = reader_fail(reader, err);
+		r = reader_fail(reader.db, err);
 	}
 	sqlite3_finalize(stmt);
 	return r;
@@ -359,15 +374,15 @@ int store_audit_verify(struct store *store, const struct audit_mark *known,
 	/* Taken first: what is written from here on only adds to what is walked. */
 	struct audit_mark own = store_audit_head(store);
 	struct walk walk = {.marks = {&own, known}};
-	auto_(close_reader) sqlite3 *reader = NULL;
+	auto_(close_reader) struct reader reader = {0};
 	int r = open_reader(store, &reader, err);
 
 	if (r < 0)
 		return r;
 	/* One view of anchor and entries, though the log grows and is pruned meanwhile. */
-	sqlite3_exec(reader, "BEGIN", NULL, NULL, NULL);
-	r = walk_all(reader, &walk, err);
-	sqlite3_exec(reader, "COMMIT", NULL, NULL, NULL);
+	sqlite3_exec(reader.db, "BEGIN", NULL, NULL, NULL);
+	r = walk_all(reader.db, &walk, err);
+	sqlite3_exec(reader.db, "COMMIT", NULL, NULL, NULL);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < array_len(walk.marks); i++) {

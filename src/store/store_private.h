@@ -69,6 +69,7 @@ enum query {
 
 struct store {
 	char *path;
+	pthread_mutex_t reader_lock; /* of whoever reads the whole audit log */
 	pthread_mutex_t lock;
 	sqlite3 *db;
 	sqlite3_stmt *stmts[Q_COUNT];

@@ -22,6 +22,7 @@ const OPEN = ['GET /healthz', 'GET /openapi.json', 'GET /readyz'];
 // What is sent where a route wants a body or a parameter: good enough to be carried out.
 const ONE = '/v1/sandboxes/{id}';
 const PROCESS = `${ONE}/processes/{process}`;
+const QUOTA = '/v1/quotas/{organization}';
 const FILE = { path: '/workspace/canary' };
 const RAW = { body: 'overwritten', headers: { 'content-type': 'application/octet-stream' } };
 const REQUESTS = {
@@ -29,6 +30,8 @@ const REQUESTS = {
   'POST /v1/sandboxes/ensure': { json: { project: 'canary' } },
   'POST /v1/tokens': { json: { organization: 'acme', user: 'alice' } },
   'POST /v1/tickets': { json: { path: '/v1/sandboxes/x/events' } },
+  [`PUT ${QUOTA}`]: { json: { sandboxes: 0 } },
+  [`PUT ${QUOTA}/{user}`]: { json: { sandboxes: 0 } },
   [`PATCH ${ONE}`]: { json: { labels: { stolen: 'yes' } } },
   [`POST ${ONE}/exec`]: { json: { command: 'echo stolen > /workspace/canary' } },
   [`POST ${PROCESS}/stdin`]: { json: { data: 'stolen\n' } },
@@ -51,12 +54,14 @@ const REQUESTS = {
 const COLLECTIONS = {
   'GET /v1/version': () => {},
   'GET /v1/sandboxes': ({ json }) => assert.deepEqual(json.sandboxes.map((one) => one.id), []),
+  'GET /v1/audit': ({ json }, caller) => assert.ok(json.entries.every((one) => one.organization === caller.organization)),
+  'GET /v1/quotas': ({ json }, caller) => assert.ok(json.quotas.every((one) => one.organization === caller.organization && [null, caller.user].includes(one.user))),
   'GET /v1/tokens': ({ json }, caller) => assert.ok(json.tokens.every((one) => one.owner.organization === caller.organization && one.owner.user === caller.user)),
   'POST /v1/sandboxes': ({ json }, caller) => assert.equal(json.owner.organization, caller.organization),
   'POST /v1/sandboxes/ensure': ({ json }) => assert.notEqual(json.id, victim.sandbox),
   'POST /v1/tickets': ({ status }) => assert.equal(status, 201),
 };
-const ADMINISTRATIVE = ['POST /v1/shutdown', 'POST /v1/tokens'];
+const ADMINISTRATIVE = ['POST /v1/shutdown', 'POST /v1/tokens', 'GET /v1/audit/verify', ...['GET', 'PUT', 'DELETE'].flatMap((method) => [`${method} ${QUOTA}`, `${method} ${QUOTA}/{user}`])];
 
 let alice; // the victim's own API
 const victim = {};
@@ -82,7 +87,7 @@ before(async () => {
   }
 });
 
-const target = (route) => route.replaceAll('{id}', victim.sandbox).replaceAll('{process}', victim.process).replaceAll('{token}', victim.token);
+const target = (route) => route.replaceAll('{id}', victim.sandbox).replaceAll('{process}', victim.process).replaceAll('{token}', victim.token).replace('{organization}', 'acme').replace('{user}', 'alice');
 const scopeOf = ({ operation }) => operation.security[0].bearer[0];
 
 function send({ name, method, route, operation }, api, token) {
@@ -103,6 +108,7 @@ async function state() {
     files: (await alice.listFiles(victim.sandbox, '/workspace', { depth: 2 })).entries.map((entry) => [entry.path, entry.size]),
     canary: (await alice.read(victim.sandbox, '/workspace/canary')).toString(),
     tokens: tokens.map((one) => one.id),
+    quotas: (await alice.request('GET', '/v1/quotas')).json.quotas.map((one) => one.limits),
   };
 }
 
@@ -175,7 +181,7 @@ test('a foreign object and one that never was get the same answer, on every rout
   for (const operation of guarded.filter(({ route }) => route.includes('{'))) {
     const request = { ...REQUESTS[operation.name] };
     const foreign = await api.request(operation.method, target(operation.route), request);
-    const random = await api.request(operation.method, operation.route.replace(/\{(id|token)\}/, NOBODY).replace('{process}', victim.process), request);
+    const random = await api.request(operation.method, operation.route.replace(/\{(id|token)\}/, NOBODY).replace('{process}', victim.process).replace(/\{(organization|user)\}/g, 'nobody'), request);
     assert.equal(foreign.status, random.status, operation.name);
     assert.equal(plain(foreign, victim.sandbox, victim.token), plain(random, NOBODY), operation.name);
   }
