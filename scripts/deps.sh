@@ -5,14 +5,14 @@ set -eu
 
 build="gcc libc6-dev make meson ninja-build pkg-config musl-tools linux-libc-dev libmicrohttpd-dev
  libjansson-dev libseccomp-dev libsqlite3-dev libarchive-dev libcurl4-openssl-dev libssl-dev libwslay-dev
- libcmocka-dev"
+ libcmocka-dev e2fsprogs"
 runtime="python3 procps iproute2"
 # What the tests start inside a sandbox, to see that real work runs behind the walls.
 workloads="git strace gdb default-jre-headless postgresql redis-server chromium"
 
 case "$1" in
   build) packages="$build" ;;
-  test) packages="$build $runtime $workloads nodejs sqlite3 curl e2fsprogs util-linux vim" ;;
+  test) packages="$build $runtime $workloads nodejs sqlite3 curl util-linux vim" ;;
   bench) packages="$build $runtime nodejs curl docker.io crun bubblewrap nginx-light wrk jq busybox-static" ;;
   lint) packages="$build clang clang-format clang-tidy" ;;
   fuzz) packages="$build clang libclang-rt-14-dev" ;;

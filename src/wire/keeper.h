@@ -81,6 +81,7 @@ struct keeper_stats {
 	uint64_t oom_kills;
 	uint64_t disk_bytes;
 	uint64_t disk_files;
+	uint64_t disk_files_limit; /* 0: the disk has no limit, of bytes neither */
 	char oom_victim[48]; /* the last process killed for want of memory, for people; or empty */
 };
 
