@@ -39,6 +39,11 @@ export class Sandlot {
     await waitFor('the end of the keeper', () => this.keeperPid() === null)
   }
 
+  // The workspace of a running sandbox: its disk is mounted where the keeper is.
+  workspace(id) {
+    return `/proc/${this.keeperPid()}/root${this.data}/templates/disks/${id}/home/workspace`
+  }
+
   // The oldest of this name on our data directory; null if there is none.
   keeperPid() {
     const found = spawnSync('pgrep', ['-of', `sandlot-keeper ${this.data} `], { encoding: 'utf8' })

@@ -127,7 +127,7 @@ async function smallFiles({ sandlot, probe, scratch, rounds }) {
       await sandlot.json('POST', `/v1/sandboxes/${id}/files/mkdir`, { path: place })
       syncDisk(scratch)
       const { seconds } = await curl('-T', archive, ...auth, `${url}/archive?path=${place}`)
-      check(`${sandlot.data}/workspaces/${id}${place.replace('/workspace', '')}`)
+      check(`${sandlot.workspace(id)}${place.replace('/workspace', '')}`)
       return seconds * 1000
     },
     async tar() {

@@ -8,6 +8,9 @@
 #include <stddef.h>
 #include <sys/vfs.h>
 
+/* ext4 wants room for a whole folio before it takes any of a write: with a little left, it is full. */
+#define ROOM_FOR_A_WRITE (2u << 20)
+
 /* The v1 hierarchies first: where they are, the controllers are not on v2. */
 static int open_either(const char *v1, const char *v2)
 {
@@ -42,7 +45,8 @@ bool scarcity_is_disk_full(void)
 		if (statfs(places[i], &disk) < 0)
 			continue;
 		/* Some count no blocks, or no inodes, at all. */
-		if ((disk.f_blocks > 0 && disk.f_bavail == 0) ||
+		if ((disk.f_blocks > 0 &&
+			    disk.f_bavail * (uint64_t)disk.f_bsize < ROOM_FOR_A_WRITE) ||
 			(disk.f_files > 0 && disk.f_ffree == 0))
 			return true;
 	}

@@ -23,5 +23,5 @@ struct scarcity_counts {
 void scarcity_open(struct scarcity *scarcity);
 struct scarcity_counts scarcity_read(const struct scarcity *scarcity);
 
-/* Whether a file system that commands write to has no block or no inode left. */
+/* Whether a file system that commands write to has hardly a block, or no inode, left. */
 bool scarcity_is_disk_full(void);

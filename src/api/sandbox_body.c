@@ -141,7 +141,8 @@ static const struct field resources_rows[] = {
 		"Cores; fractions are fine, 0.01 at least."},
 	{"memory", FIELD_SIZE, offsetof(struct resources_body, memory), MEMORY_MIN, 1ll << 50, 0,
 		"Memory, 16Mi at least."},
-	{"disk", FIELD_SIZE, offsetof(struct resources_body, disk), 1 << 20, 1ll << 60, 0, "Disk."},
+	{"disk", FIELD_SIZE, offsetof(struct resources_body, disk), 1 << 20, 1ll << 60, 0,
+		"Disk: all that it writes outside of /dev/shm."},
 	{"pids", FIELD_INTEGER, offsetof(struct resources_body, pids), 4, 4 << 20, 0,
 		"Processes and threads."},
 };
@@ -178,11 +179,21 @@ static const struct field create_rows[] = {
 
 const struct fields sandbox_body_fields = FIELDS(create_rows);
 
+struct patch_resources {
+	int64_t disk;
+};
+
 struct patch_body {
 	int64_t idle_timeout_s, lifetime_s;
+	struct patch_resources resources;
 	const json_t *labels, *ports;
 	enum field_boolean is_private;
 	struct network_body network;
+};
+
+static const struct field patch_resources_rows[] = {
+	{"disk", FIELD_SIZE, offsetof(struct patch_resources, disk), 1 << 20, 1ll << 60, 0,
+		"Disk; at once, also while it runs."},
 };
 
 static const struct field patch_rows[] = {
@@ -199,6 +210,9 @@ static const struct field patch_rows[] = {
 	{"network", FIELD_OBJECT, offsetof(struct patch_body, network), 0, 0, 0,
 		"Replaces the egress policy.", .sub = network_rows,
 		.sub_count = array_len(network_rows)},
+	{"resources", FIELD_OBJECT, offsetof(struct patch_body, resources), 0, 0, 0,
+		"Changes limits.", .sub = patch_resources_rows,
+		.sub_count = array_len(patch_resources_rows)},
 };
 
 const struct fields sandbox_patch_fields = FIELDS(patch_rows);
@@ -313,6 +327,7 @@ int sandbox_patch_decode(
 		return r;
 	*ret_patch = (struct sandbox_patch){.idle_timeout_s = body.idle_timeout_s,
 		.lifetime_s = body.lifetime_s,
+		.disk_bytes = body.resources.disk,
 		.labels = body.labels,
 		.ports = body.ports,
 		.is_private = body.is_private};
@@ -327,6 +342,8 @@ void sandbox_patch_apply(struct sandbox_record *record, void *arg)
 
 	record->idle_timeout_s = limit_from(patch->idle_timeout_s, record->idle_timeout_s);
 	record->lifetime_s = limit_from(patch->lifetime_s, record->lifetime_s);
+	if (patch->disk_bytes != FIELD_ABSENT)
+		record->resources.disk_bytes = (uint64_t)patch->disk_bytes;
 	record->expires_at_ms = record->lifetime_s == SANDBOX_NO_LIMIT
 					? 0
 					: record->created_at_ms + record->lifetime_s * 1000;

@@ -16,6 +16,7 @@ int sandbox_body_decode(const struct api *api, const struct request *req,
 /* A checked PATCH body, and its application to a record. */
 struct sandbox_patch {
 	int64_t idle_timeout_s, lifetime_s;
+	int64_t disk_bytes; /* or FIELD_ABSENT */
 	const json_t *labels, *ports;
 	enum field_boolean is_private;
 	json_t *network; /* owned: the new network object, or NULL */

@@ -292,11 +292,16 @@ HANDLER(sandboxes_purge)
 
 /* --- figures --- */
 
+static json_t *files_limit_to_json(const struct driver_usage *usage)
+{
+	return usage->files_limit ? json_integer((json_int_t)usage->files_limit) : json_null();
+}
+
 HANDLER(sandboxes_stats)
 {
 	struct api *api = context;
 	struct driver_stats stats = {0};
-	uint64_t disk_bytes = 0, disk_files = 0;
+	struct driver_usage usage = {0};
 	struct sandbox_record record;
 	struct sandbox *sandbox;
 	struct driver *driver;
@@ -312,22 +317,22 @@ HANDLER(sandboxes_stats)
 	if (runs && (r = driver->ops->stats(driver, record.id, &stats, err)) == -ENOENT)
 		r = 0;
 	if (r == 0)
-		r = driver->ops->usage(driver, record.id, &disk_bytes, &disk_files, err);
+		r = driver->ops->usage(driver, record.id, &usage, err);
 	if (r == 0)
 		request_answer_json(req, 200,
-			json_pack(
-				"{s:{s:f, s:f}, s:{s:I, s:I, s:I}, s:{s:I, s:I, s:I}, s:{s:I, s:I},"
-				" s:{s:i, s:i}}",
+			json_pack("{s:{s:f, s:f}, s:{s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:o, s:b},"
+				  " s:{s:I, s:I}, s:{s:i, s:i}}",
 				"cpu", "usage_ms", (double)stats.cpu_us / 1000, "limit",
 				(double)record.resources.cpu_millis / 1000, "memory",
 				"current_bytes", (json_int_t)stats.memory_bytes, "peak_bytes",
 				(json_int_t)stats.memory_peak_bytes, "limit_bytes",
 				(json_int_t)record.resources.memory_bytes, "disk", "used_bytes",
-				(json_int_t)disk_bytes, "files", (json_int_t)disk_files,
-				"limit_bytes", (json_int_t)record.resources.disk_bytes, "pids",
-				"current", (json_int_t)stats.pids, "limit",
-				(json_int_t)record.resources.pids, "network", "rx_bytes", 0,
-				"tx_bytes", 0));
+				(json_int_t)usage.bytes, "files", (json_int_t)usage.files,
+				"limit_bytes", (json_int_t)record.resources.disk_bytes,
+				"limit_files", files_limit_to_json(&usage), "enforced",
+				usage.files_limit > 0, "pids", "current", (json_int_t)stats.pids,
+				"limit", (json_int_t)record.resources.pids, "network", "rx_bytes",
+				0, "tx_bytes", 0));
 	sandbox_record_fini(&record);
 	return r;
 }

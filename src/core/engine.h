@@ -25,6 +25,7 @@ struct engine_config {
 	uint64_t output_max;	  /* bytes kept of the output of one process */
 	unsigned process_history; /* ended processes remembered in each sandbox */
 	uint64_t memory_reserve;  /* idle sandboxes are stopped when the host has less left */
+	uint64_t disk_reserve;	  /* none is created when the disk of logs_fd has less left */
 };
 
 /* Makes rows and reality equal (reconcile.c), then starts the reaper. */

@@ -24,6 +24,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <time.h>
 
@@ -320,18 +321,52 @@ static int write_status(struct sandbox *sandbox, enum sandbox_status status,
 	return r;
 }
 
+static bool seems_up(const struct sandbox *sandbox)
+{
+	return sandbox->record.status == SANDBOX_RUNNING ||
+	       sandbox->record.status == SANDBOX_PAUSED;
+}
+
+/* One that does not run gets its new limits with its next start. life is held. */
+static int resize(struct sandbox *sandbox, uint64_t from_bytes, uint64_t to_bytes, struct err *err)
+{
+	struct driver *driver = sandbox->engine->config.driver;
+	int r = 0;
+
+	if (seems_up(sandbox) && from_bytes != to_bytes)
+		r = driver->ops->resize(driver, sandbox->id, to_bytes, err);
+	return r == -ENOENT ? 0 : r; /* it ended by itself just now */
+}
+
+/* life is held. */
+static int change(struct sandbox *sandbox, void (*apply)(struct sandbox_record *record, void *arg),
+	void *arg, struct err *err)
+{
+	uint64_t disk_bytes = sandbox->record.resources.disk_bytes;
+	struct sandbox_record changed;
+	struct err ignored;
+	int r;
+
+	sandbox_read(sandbox, &changed);
+	apply(&changed, arg);
+	r = resize(sandbox, disk_bytes, changed.resources.disk_bytes, err);
+	if (r == 0) {
+		r = write_record(sandbox, &changed, err);
+		if (r < 0 &&
+			resize(sandbox, changed.resources.disk_bytes, disk_bytes, &ignored) < 0)
+			log_error("sandbox %s: %s", sandbox->id, ignored.message);
+	}
+	sandbox_record_fini(&changed);
+	return r;
+}
+
 int sandbox_change(struct sandbox *sandbox, void (*apply)(struct sandbox_record *record, void *arg),
 	void *arg, struct err *err)
 {
-	struct sandbox_record changed;
 	int r;
 
 	pthread_mutex_lock(&sandbox->life);
-	sandbox_read(sandbox, &changed);
-	apply(&changed, arg);
-	r = sandbox->gone ? sandbox_not_found(sandbox->id, err)
-			  : write_record(sandbox, &changed, err);
-	sandbox_record_fini(&changed);
+	r = sandbox->gone ? sandbox_not_found(sandbox->id, err) : change(sandbox, apply, arg, err);
 	pthread_mutex_unlock(&sandbox->life);
 	return r;
 }
@@ -626,12 +661,6 @@ static int take_down(
 	if (r == 0)
 		disconnect_agent(sandbox, how);
 	return r;
-}
-
-static bool seems_up(const struct sandbox *sandbox)
-{
-	return sandbox->record.status == SANDBOX_RUNNING ||
-	       sandbox->record.status == SANDBOX_PAUSED;
 }
 
 /* It ended by itself. Who killed its first process, if the kernel did not for want of memory? */
@@ -949,6 +978,20 @@ static void undo_create(struct sandbox *sandbox, bool kept_workspace)
 	}
 }
 
+/* Disks are sparse: what they promise together may be more than there is. */
+static int check_room(const struct engine *engine, struct err *err)
+{
+	struct statvfs disk;
+
+	if (fstatvfs(engine->config.logs_fd, &disk) < 0 ||
+		(uint64_t)disk.f_bavail * disk.f_frsize >= engine->config.disk_reserve)
+		return 0;
+	return err_explain(err, ERR_NO_SPACE, NULL,
+		"purge workspaces that nobody needs, or make the file system of the data directory "
+		"larger",
+		"the host has less free disk space than its reserve");
+}
+
 int sandbox_create(struct engine *engine, const struct sandbox_record *draft,
 	struct sandbox **ret_sandbox, struct err *err)
 {
@@ -957,8 +1000,10 @@ int sandbox_create(struct engine *engine, const struct sandbox_record *draft,
 	struct sandbox *sandbox;
 	struct err ignored;
 	bool kept;
-	int r;
+	int r = check_room(engine, err);
 
+	if (r < 0)
+		return r;
 	sandbox_record_copy(&record, draft);
 	record.status = SANDBOX_CREATING;
 	record.created_at_ms = record.last_active_at_ms = clock_wall_ms();

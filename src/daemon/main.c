@@ -221,7 +221,8 @@ static int open_engine(struct daemon *daemon, struct err *err)
 {
 	struct engine_config config = {
 		.store = daemon->store, .stop_grace_ms = (unsigned)daemon->settings.stop_grace_ms};
-	int r = native_open(daemon->premises.keeper_socket, &daemon->driver, err);
+	int r = native_open(
+		daemon->premises.keeper_socket, daemon->settings.disk_limits, &daemon->driver, err);
 
 	if (r < 0)
 		return r;
@@ -230,6 +231,7 @@ static int open_engine(struct daemon *daemon, struct err *err)
 	config.output_max = daemon->settings.output_max;
 	config.process_history = (unsigned)daemon->settings.process_history;
 	config.memory_reserve = daemon->settings.memory_reserve;
+	config.disk_reserve = daemon->settings.disk_reserve;
 	return engine_open(&config, &daemon->engine, err);
 }
 

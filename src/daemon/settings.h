@@ -34,6 +34,8 @@ struct settings {
 	uint64_t output_max;
 	uint64_t process_history;
 	uint64_t memory_reserve;
+	uint64_t disk_reserve;
+	bool disk_limits;
 	uint64_t workers;
 	uint64_t audit_keep;
 	const char *audit_exec;

@@ -32,6 +32,12 @@ struct driver_stats {
 	char oom_victim[48]; /* the last process that was killed for want of memory; may be empty */
 };
 
+struct driver_usage {
+	uint64_t bytes;
+	uint64_t files;
+	uint64_t files_limit; /* 0: the disk is not limited, in bytes neither */
+};
+
 /* How a sandbox had ended before it was stopped. */
 struct driver_end {
 	bool ended;		  /* it was dead already */
@@ -66,8 +72,11 @@ struct driver_ops {
 	int (*freeze)(struct driver *driver, const char *id, bool freeze, struct err *err);
 	int (*stats)(struct driver *driver, const char *id, struct driver_stats *ret_stats,
 		struct err *err);
-	int (*usage)(struct driver *driver, const char *id, uint64_t *ret_bytes,
-		uint64_t *ret_files, struct err *err);
+	int (*usage)(struct driver *driver, const char *id, struct driver_usage *ret_usage,
+		struct err *err);
+
+	/* Changes the disk limit of one that runs. */
+	int (*resize)(struct driver *driver, const char *id, uint64_t disk_bytes, struct err *err);
 
 	/* Empties or removes parts (DRIVER_PART_*) of one that does not run. */
 	int (*clean)(struct driver *driver, const char *id, uint32_t slot, unsigned parts,

@@ -135,7 +135,9 @@ static int become_sandbox(const struct build_context *context, const struct keep
 	char *const environment[] = {variable, NULL};
 	uint32_t base_uid = userns_base(request->slot);
 	int userns_fd = given->userns_fd, agent_fd = context->agent_fd, r;
+	uint64_t disk_bytes = request->limits.disk_bytes;
 	struct storage_dirs dirs;
+	struct disk disk;
 	struct belongings own;
 
 	if ((r = cgroup_join_v1(&context->cgroups, request->id, &request->limits, err)) < 0)
@@ -148,11 +150,14 @@ static int become_sandbox(const struct build_context *context, const struct keep
 		return r;
 	if (sethostname(request->hostname, strlen(request->hostname)) < 0)
 		return err_sys(err, "set the host name");
-	if ((r = storage_prepare(&context->storage, request->id, base_uid, &dirs, err)) < 0 ||
+	if ((r = disk_open(&context->disks, request->id, disk_bytes, &disk, err)) < 0 ||
+		(r = storage_prepare(
+			 &context->storage, request->id, disk.home_fd, base_uid, &dirs, err)) < 0 ||
 		(r = view_clone(&own.view, shelf_fd, &context->cgroups, request->id,
 			 given->cpus->count, base_uid, err)) < 0 ||
 		(r = rootfs_enter(&context->sources, &dirs, userns_fd, base_uid,
 			 request->limits.memory_bytes, err)) < 0 ||
+		(r = disk_seal(&disk, disk_bytes, err)) < 0 ||
 		(r = view_attach(&own.view, shelf_fd, err)) < 0 ||
 		(r = join_network(given->lifeline, err)) < 0 || (r = netns_open_ports(err)) < 0 ||
 		(r = ipcns_limit(&request->limits, err)) < 0 || (r = rootfs_seal(err)) < 0 ||

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "keeper/cgroup.h"
 #include "keeper/cpus.h"
+#include "keeper/disk.h"
 #include "keeper/fence.h"
 #include "keeper/rootfs.h"
 #include "keeper/storage.h"
@@ -20,6 +21,7 @@
 struct build_context {
 	struct cgroup_tree cgroups;
 	struct storage storage;
+	struct disks disks;
 	struct rootfs_sources sources;
 	struct userns_cache userns;
 	struct fence fence;

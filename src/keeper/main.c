@@ -20,9 +20,11 @@
 #include "base/number.h"
 #include "keeper/build.h"
 #include "keeper/host_template.h"
+#include "keeper/image.h"
 #include "keeper/kernel_log.h"
 #include "keeper/netns.h"
 #include "keeper/roster.h"
+#include "keeper/upkeep.h"
 #include "keeper/userns.h"
 #include "wire/agent.h"
 #include "wire/fdpass.h"
@@ -152,6 +154,7 @@ static void finish(struct keeper *keeper, struct held *held)
 	}
 	poke_janitor(keeper); /* its build may have thrown something away */
 	if (held->kill_waiter >= 0) {
+		disk_park(&keeper->context.disks, held->id);
 		answer_killed(held->kill_waiter, held);
 		roster_remove(&keeper->roster, held);
 	} else if (keeper->stopping) {
@@ -213,6 +216,8 @@ static void reap_children(struct keeper *keeper)
 			log_warning("the janitor ended with status %d; starting another", status);
 			fd_close(take_fd(&keeper->janitor_fd));
 			start_janitor(keeper);
+		} else if (!keeper->stopping) {
+			disk_reaped(&keeper->context.disks, pid);
 		}
 	}
 }
@@ -249,6 +254,9 @@ static void start_janitor(struct keeper *keeper)
 	}
 	keeper->janitor_pid = fork();
 	if (keeper->janitor_pid == 0) {
+		/* Removing a large file cannot be interrupted: see disk.c. */
+		close(LISTEN_FD);
+		close(keeper->lock_fd);
 		close(pipe_fds[1]);
 		run_janitor(&keeper->context.storage, pipe_fds[0]);
 	}
@@ -295,8 +303,8 @@ static void answer_link(int conn, const struct held *held, struct err *err)
 
 static void on_hello(struct keeper *keeper, const struct keeper_request *request, int conn)
 {
-	(void)keeper;
-	(void)request;
+	if (request->limits.disk_bytes > 0)
+		disk_stock(&keeper->context.disks);
 	answer_result(conn, 0, NULL);
 }
 
@@ -326,10 +334,12 @@ static void on_build(struct keeper *keeper, const struct keeper_request *request
 		answer_result(conn, r, &err);
 		return;
 	}
+	disk_claim(&keeper->context.disks, request->id, request->limits.disk_bytes > 0);
 	cpus_take(&keeper->cpus, request->limits.cpu_millis, &cpus);
 	r = build_start(&keeper->context, request, &cpus, &pid, &lifeline, &err);
 	if (r < 0) {
 		cpus_give_back(&keeper->cpus, &cpus);
+		disk_park(&keeper->context.disks, request->id);
 		(void)!cgroup_remove(&keeper->context.cgroups, request->id);
 		answer_result(conn, r, &err);
 		return;
@@ -422,22 +432,51 @@ static void on_stats(struct keeper *keeper, const struct keeper_request *request
 	answer(conn, &reply, NULL, 0);
 }
 
-/* Takes as long as the trees are large, so a child does it and answers; the connection is its own. */
-static void on_usage(struct keeper *keeper, const struct keeper_request *request, int conn)
+static void on_resize(struct keeper *keeper, const struct keeper_request *request, int conn)
+{
+	const struct held *held = find_running(keeper, request, conn);
+	struct err err = {0};
+	int r;
+
+	if (!held)
+		return;
+	r = disk_set_limit(&keeper->context.disks, request->id, request->limits.disk_bytes, &err);
+	answer_result(conn, r, &err);
+}
+
+/*
+ * What may take long, because trees are large or a disk has to be mounted: a child does it and answers.
+ * The connection is its own then.
+ */
+static void delegate(struct keeper *keeper, const struct keeper_request *request, int conn,
+	int (*work)(struct keeper *keeper, const struct keeper_request *request,
+		struct keeper_stats *stats, struct err *err))
 {
 	struct keeper_answer reply = {.version = KEEPER_VERSION, .wait_status = -1};
-	struct err err;
+	struct err err = {0};
 	pid_t pid = fork();
 
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		storage_usage(&keeper->context.storage, request->id, &reply.stats);
+		reply.result = work(keeper, request, &reply.stats, &err);
+		reply.err = err;
 		answer(conn, &reply, NULL, 0);
 		_exit(0);
 	}
 	if (pid < 0)
 		answer_result(conn, err_sys(&err, "fork"), &err);
 	drop(keeper, conn);
+}
+
+static int count(struct keeper *keeper, const struct keeper_request *request,
+	struct keeper_stats *stats, struct err *err)
+{
+	return upkeep_count(&keeper->context.disks, request->id, stats, err);
+}
+
+static void on_usage(struct keeper *keeper, const struct keeper_request *request, int conn)
+{
+	delegate(keeper, request, conn, count);
 }
 
 static void on_list(struct keeper *keeper, const struct keeper_request *request, int conn)
@@ -457,6 +496,13 @@ static void on_stored(struct keeper *keeper, const struct keeper_request *reques
 	answer(conn, &reply, NULL, 0);
 }
 
+static int clean(struct keeper *keeper, const struct keeper_request *request,
+	struct keeper_stats *stats, struct err *err)
+{
+	(void)stats;
+	return upkeep_clean(&keeper->context.disks, request, true, err);
+}
+
 static void on_clean(struct keeper *keeper, const struct keeper_request *request, int conn)
 {
 	struct held *held = roster_find(&keeper->roster, request->id);
@@ -466,9 +512,11 @@ static void on_clean(struct keeper *keeper, const struct keeper_request *request
 	if (held && held->pid)
 		r = err_set(&err, ERR_CONFLICT, "sandbox %s runs", request->id);
 	else
-		r = storage_clean(&keeper->context.storage, request->id, userns_base(request->slot),
-			request->parts, &err);
-	answer_result(conn, r, &err);
+		r = upkeep_clean(&keeper->context.disks, request, false, &err);
+	if (r == 1)
+		delegate(keeper, request, conn, clean);
+	else
+		answer_result(conn, r, &err);
 	poke_janitor(keeper);
 }
 
@@ -489,6 +537,7 @@ static void on_shutdown(struct keeper *keeper, const struct keeper_request *requ
 #define NAMES_A_SANDBOX 1u
 #define HAS_SLOT	2u
 #define HAS_LIMITS	4u
+#define HAS_DISK	8u
 
 /* Every kind, and what of its request must be checked before its function sees it. */
 static const struct {
@@ -496,7 +545,7 @@ static const struct {
 	unsigned checks;
 } kinds[] = {
 	[KEEPER_HELLO] = {on_hello, 0},
-	[KEEPER_BUILD] = {on_build, NAMES_A_SANDBOX | HAS_SLOT | HAS_LIMITS},
+	[KEEPER_BUILD] = {on_build, NAMES_A_SANDBOX | HAS_SLOT | HAS_LIMITS | HAS_DISK},
 	[KEEPER_ADOPT] = {on_adopt, NAMES_A_SANDBOX},
 	[KEEPER_KILL] = {on_kill, NAMES_A_SANDBOX},
 	[KEEPER_FREEZE] = {on_freeze, NAMES_A_SANDBOX},
@@ -505,6 +554,7 @@ static const struct {
 	[KEEPER_USAGE] = {on_usage, NAMES_A_SANDBOX},
 	[KEEPER_LIST] = {on_list, 0},
 	[KEEPER_STORED] = {on_stored, 0},
+	[KEEPER_RESIZE] = {on_resize, NAMES_A_SANDBOX | HAS_DISK},
 	[KEEPER_CLEAN] = {on_clean, NAMES_A_SANDBOX | HAS_SLOT},
 	[KEEPER_SHUTDOWN] = {on_shutdown, 0},
 };
@@ -546,6 +596,9 @@ static int check_request(struct keeper_request *request, struct err *err)
 			return err_set(
 				err, ERR_INVALID, "there is no profile %u", request->profile);
 	}
+	if ((checks & HAS_DISK) && request->limits.disk_bytes > IMAGE_BYTES)
+		return err_explain(err, ERR_INVALID, "disk_too_large", NULL,
+			"a disk holds at most %llu GiB", IMAGE_BYTES >> 30);
 	return 0;
 }
 
@@ -620,8 +673,9 @@ static void run(struct keeper *keeper)
 	struct epoll_event events[32];
 
 	while (!keeper->stopping || keeper->roster.count > 0) {
+		int due_ms = disk_retire(&keeper->context.disks);
 		int n = epoll_wait(keeper->epoll_fd, events, array_len(events),
-			keeper->unclean ? RETRY_MS : -1);
+			keeper->unclean ? RETRY_MS : due_ms);
 
 		for (int i = 0; i < n; i++) {
 			int fd = events[i].data.fd;
@@ -731,6 +785,8 @@ static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 		(r = storage_open(&context->storage, argv[1], err)) < 0 ||
 		(r = host_template_make(&context->storage, &template_fd, err)) < 0 ||
 		(r = rootfs_open_sources(&context->sources, template_fd, err)) < 0 ||
+		(r = disk_start(
+			 &context->disks, &context->storage, context->sources.shelf_fd, err)) < 0 ||
 		(r = netns_open_own(&context->own_netns_fd, err)) < 0 ||
 		(r = build_open_agent(argv[3], &context->agent_fd, err)) < 0)
 		return r;

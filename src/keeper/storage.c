@@ -13,10 +13,12 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #define SANDBOX_UID	1000 /* the default user inside */
 #define SHARDS		256
+#define RESERVE_INODES	8
 #define USAGE_DEPTH_MAX 512
 #define USAGE_FILES_MAX 2000000
 #define OPEN_DIR_FLAGS	(O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
@@ -96,6 +98,7 @@ int storage_open(struct storage *storage, const char *data_dir, struct err *err)
 		return err_sys(err, "open data directory %s", data_dir);
 	if ((storage->sandboxes_fd = open_own_dir(data_fd, "sandboxes", err)) < 0 ||
 		(storage->workspaces_fd = open_own_dir(data_fd, "workspaces", err)) < 0 ||
+		(storage->spares_fd = open_own_dir(data_fd, "spares", err)) < 0 ||
 		(storage->templates_fd = open_own_dir(data_fd, "templates", err)) < 0 ||
 		(storage->trash_fd = open_own_dir(data_fd, "trash", err)) < 0 ||
 		(storage->shredder_fd = open_own_dir(data_fd, "shredder", err)) < 0)
@@ -103,19 +106,20 @@ int storage_open(struct storage *storage, const char *data_dir, struct err *err)
 	return make_shards(storage, err);
 }
 
-/* Makes parent/name for uid if it is missing, and opens it. */
+/* Makes parent/name if it is missing, and opens it. What is still root's becomes uid's. */
 static int open_owned(int parent, const char *name, mode_t mode, uint32_t uid, struct err *err)
 {
-	int fd;
+	auto_fd int fd = -1;
+	struct stat st;
 
-	if (mkdirat(parent, name, mode) == 0) {
-		if (fchownat(parent, name, uid, uid, AT_SYMLINK_NOFOLLOW) < 0)
-			return err_sys(err, "give %s to its sandbox", name);
-	} else if (errno != EEXIST) {
+	if (mkdirat(parent, name, mode) < 0 && errno != EEXIST)
 		return err_sys(err, "make directory %s", name);
-	}
 	fd = openat(parent, name, OPEN_DIR_FLAGS);
-	return fd < 0 ? err_sys(err, "open directory %s", name) : fd;
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_sys(err, "open directory %s", name);
+	if (st.st_uid != uid && st.st_uid == 0 && fchown(fd, uid, uid) < 0)
+		return err_sys(err, "give %s to its sandbox", name);
+	return take_fd(&fd);
 }
 
 /* The parts of a workspace: project files belong to root inside (and are mounted read-only). */
@@ -181,30 +185,146 @@ static int open_workspace(const struct storage *storage, int shard, const char *
 	return r < 0 ? r : take_fd(&fd);
 }
 
-int storage_prepare(const struct storage *storage, const char *id, uint32_t base_uid,
-	struct storage_dirs *ret_dirs, struct err *err)
+static int open_layer(const struct storage *storage, int layer, uint32_t base_uid,
+	struct storage_dirs *dirs, struct err *err)
+{
+	int r;
+
+	if ((dirs->upper_fd = open_owned(layer, "upper", 0755, base_uid, err)) < 0)
+		return dirs->upper_fd;
+	/* The work directory starts anew: a volatile overlay leaves a mark in it against a second
+	 * mount, and emptying it in place takes longer than everything else here together. */
+	if ((r = storage_discard(storage, layer, "work", err)) < 0)
+		return r;
+	dirs->work_fd = open_owned(layer, "work", 0700, base_uid, err);
+	return dirs->work_fd < 0 ? dirs->work_fd : 0;
+}
+
+static int prepare_dirs(const struct storage *storage, const char *id, uint32_t base_uid,
+	struct storage_dirs *dirs, struct err *err)
 {
 	auto_fd int shard = open_shard(storage, id, err);
-	auto_fd int layer = -1, workspace = -1, upper = -1, work = -1;
+	auto_fd int layer = -1;
 	int r;
 
 	if (shard < 0)
 		return shard;
 	if ((layer = open_owned(shard, id, 0700, 0, err)) < 0)
 		return layer;
-	if ((upper = open_owned(layer, "upper", 0755, base_uid, err)) < 0)
-		return upper;
-	/* The work directory starts anew: a volatile overlay leaves a mark in it against a second
-	 * mount, and emptying it in place takes longer than everything else here together. */
-	if ((r = storage_discard(storage, layer, "work", err)) < 0)
+	r = open_layer(storage, layer, base_uid, dirs, err);
+	if (r < 0)
 		return r;
-	if ((work = open_owned(layer, "work", 0700, base_uid, err)) < 0)
-		return work;
-	if ((workspace = open_workspace(storage, shard, id, base_uid, err)) < 0)
-		return workspace;
-	*ret_dirs = (struct storage_dirs){.upper_fd = take_fd(&upper),
-		.work_fd = take_fd(&work),
-		.workspace_fd = take_fd(&workspace)};
+	dirs->workspace_fd = open_workspace(storage, shard, id, base_uid, err);
+	return dirs->workspace_fd < 0 ? dirs->workspace_fd : 0;
+}
+
+/* --- in the home directory of a disk --- */
+
+/* The bins of a disk, in the shape that everything here takes them in. */
+static int open_bins(int home_fd, struct storage *ret_bins, struct err *err)
+{
+	auto_fd int trash = -1, shredder = -1;
+
+	if ((trash = open_owned(home_fd, "trash", 0700, 0, err)) < 0)
+		return trash;
+	if ((shredder = open_owned(home_fd, "shredder", 0700, 0, err)) < 0)
+		return shredder;
+	*ret_bins =
+		(struct storage){.trash_fd = take_fd(&trash), .shredder_fd = take_fd(&shredder)};
+	return 0;
+}
+
+static void close_bins(struct storage *bins)
+{
+	fd_close(bins->trash_fd);
+	fd_close(bins->shredder_fd);
+}
+
+void storage_reserve(int home_fd)
+{
+	auto_fd int fd = -1;
+
+	if (mkdirat(home_fd, "reserve", 0700) < 0)
+		return; /* it is there, or there is no inode at all */
+	fd = openat(home_fd, "reserve", OPEN_DIR_FLAGS);
+	for (int i = 0; i < RESERVE_INODES; i++) {
+		char name[16];
+
+		snprintf(name, sizeof(name), "%d", i);
+		fd_close(openat(fd, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+	}
+}
+
+static bool is_short_of_inodes(int fd)
+{
+	struct statfs disk;
+
+	return fstatfs(fd, &disk) == 0 && disk.f_files > 0 && disk.f_ffree < 2 * RESERVE_INODES;
+}
+
+int storage_furnish(int home_fd, struct err *err)
+{
+	static const char *const names[] = {"upper", "workspace", "trash", "shredder"};
+	auto_fd int workspace = -1;
+
+	for (size_t i = 0; i < array_len(names); i++) {
+		if (mkdirat(home_fd, names[i], 0755) < 0)
+			return err_sys(err, "make directory %s", names[i]);
+	}
+	workspace = openat(home_fd, "workspace", OPEN_DIR_FLAGS);
+	for (size_t i = 0; i < array_len(workspace_parts); i++) {
+		if (mkdirat(workspace, workspace_parts[i].name, 0755) < 0)
+			return err_sys(err, "make directory %s", workspace_parts[i].name);
+	}
+	storage_reserve(home_fd);
+	return 0;
+}
+
+static int open_home_workspace(
+	const struct storage *bins, int home_fd, uint32_t base_uid, struct err *err)
+{
+	auto_fd int fd = open_owned(home_fd, "workspace", 0755, base_uid + SANDBOX_UID, err);
+	int r = fd < 0 ? fd : prepare_workspace(bins, fd, base_uid, err);
+
+	return r < 0 ? r : take_fd(&fd);
+}
+
+static int prepare_home(int home_fd, uint32_t base_uid, struct storage_dirs *dirs, struct err *err)
+{
+	struct storage bins;
+	int r = open_bins(home_fd, &bins, err);
+
+	if (r < 0)
+		return r;
+	/* What a reset or delete threw away would count against the limit. Where there is no inode
+	 * left, the overlay is made of the old one's, and of what was kept for this. */
+	r = storage_discard(&bins, home_fd, "work", err);
+	if (r == 0 && is_short_of_inodes(home_fd))
+		r = storage_discard(&bins, home_fd, "reserve", err);
+	storage_empty_trash(&bins);
+	if (r == 0)
+		r = open_layer(&bins, home_fd, base_uid, dirs, err);
+	if (r == 0) {
+		dirs->workspace_fd = open_home_workspace(&bins, home_fd, base_uid, err);
+		r = dirs->workspace_fd < 0 ? dirs->workspace_fd : 0;
+	}
+	close_bins(&bins);
+	return r;
+}
+
+int storage_prepare(const struct storage *storage, const char *id, int home_fd, uint32_t base_uid,
+	struct storage_dirs *ret_dirs, struct err *err)
+{
+	struct storage_dirs dirs = {.upper_fd = -1, .work_fd = -1, .workspace_fd = -1};
+	int r = home_fd < 0 ? prepare_dirs(storage, id, base_uid, &dirs, err)
+			    : prepare_home(home_fd, base_uid, &dirs, err);
+
+	if (r < 0) {
+		fd_close(dirs.upper_fd);
+		fd_close(dirs.work_fd);
+		return r;
+	}
+	*ret_dirs = dirs;
 	return 0;
 }
 
@@ -251,13 +371,9 @@ static int clean_layer(
 	return r < 0 ? r : storage_discard(storage, layer, "work", err);
 }
 
-static int clean_scratch(
-	const struct storage *storage, const char *id, uint32_t base_uid, struct err *err)
+/* In a workspace that is open. The next start makes what is missing. */
+static int clean_scratch(const struct storage *storage, int fd, struct err *err)
 {
-	auto_fd int fd = openat(storage->workspaces_fd, id, OPEN_DIR_FLAGS);
-
-	if (fd < 0)
-		return errno == ENOENT ? 0 : err_sys(err, "open the workspace of %s", id);
 	for (size_t i = 0; i < array_len(workspace_parts); i++) {
 		int r = 0;
 
@@ -266,7 +382,7 @@ static int clean_scratch(
 		if (r < 0)
 			return r;
 	}
-	return prepare_workspace(storage, fd, base_uid, err);
+	return 0;
 }
 
 int storage_clean(const struct storage *storage, const char *id, uint32_t base_uid, uint32_t parts,
@@ -276,10 +392,37 @@ int storage_clean(const struct storage *storage, const char *id, uint32_t base_u
 
 	if (parts & (KEEPER_PART_SYSTEM | KEEPER_PART_LAYER_DIR))
 		r = clean_layer(storage, id, parts, err);
-	if (r == 0 && (parts & KEEPER_PART_SCRATCH))
-		r = clean_scratch(storage, id, base_uid, err);
+	if (r == 0 && (parts & KEEPER_PART_SCRATCH)) {
+		auto_fd int fd = openat(storage->workspaces_fd, id, OPEN_DIR_FLAGS);
+
+		if (fd < 0)
+			r = errno == ENOENT ? 0 : err_sys(err, "open the workspace of %s", id);
+		else if ((r = clean_scratch(storage, fd, err)) == 0)
+			r = prepare_workspace(storage, fd, base_uid, err);
+	}
 	if (r == 0 && (parts & KEEPER_PART_WORKSPACE))
 		r = storage_discard(storage, storage->workspaces_fd, id, err);
+	return r;
+}
+
+int storage_clean_home(int home_fd, uint32_t parts, struct err *err)
+{
+	struct storage bins;
+	int r = open_bins(home_fd, &bins, err);
+
+	if (r < 0)
+		return r;
+	if (parts & (KEEPER_PART_SYSTEM | KEEPER_PART_LAYER_DIR)) {
+		r = storage_discard(&bins, home_fd, "upper", err);
+		if (r == 0)
+			r = storage_discard(&bins, home_fd, "work", err);
+	}
+	if (r == 0 && (parts & KEEPER_PART_SCRATCH)) {
+		auto_fd int fd = openat(home_fd, "workspace", OPEN_DIR_FLAGS);
+
+		r = fd < 0 ? err_sys(err, "open a workspace") : clean_scratch(&bins, fd, err);
+	}
+	close_bins(&bins);
 	return r;
 }
 
@@ -452,4 +595,17 @@ void storage_empty_trash(const struct storage *storage)
 			closedir(dir);
 		progress |= shred(storage);
 	} while (progress);
+}
+
+void storage_empty_bins(int home_fd)
+{
+	struct storage bins;
+	struct err err;
+
+	if (open_bins(home_fd, &bins, &err) < 0) {
+		log_warning("the trash of a disk stays: %s", err.message);
+		return;
+	}
+	storage_empty_trash(&bins);
+	close_bins(&bins);
 }

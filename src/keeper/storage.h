@@ -4,6 +4,7 @@
  *
  *   sandboxes/<shard>/<id>/{upper,work}                          the writable system layer
  *   workspaces/<id>/{project_files,agent_workspace,outputs}      what outlives it
+ *   workspaces/<id>.img, spares/                                 both in one, with a limit: disk.h
  *   templates/host                                               what sandboxes start from
  *   trash/                                                       what is to be removed
  *   shredder/                                                    what is being removed
@@ -15,6 +16,9 @@
  * A shard is one of 256, by a hash of the id. ext4 spreads the shards over the disk, because `sandboxes`
  * is marked as a directory of unrelated things; so making a dozen inodes for a sandbox does not have
  * to step over all those that were just freed for others (measured: 12 us each instead of 45 to 500).
+ *
+ * A sandbox with a disk of its own has upper, work and workspace in the disk's home directory, and there
+ * trash and shredder too: a rename does not lead from one file system into another.
  */
 #pragma once
 
@@ -24,6 +28,7 @@
 struct storage {
 	int sandboxes_fd;
 	int workspaces_fd;
+	int spares_fd;
 	int templates_fd;
 	int trash_fd;
 	int shredder_fd;
@@ -38,13 +43,31 @@ struct storage_dirs {
 
 int storage_open(struct storage *storage, const char *data_dir, struct err *err) must_check;
 
-/* Opens the directories of a sandbox; those that are missing are made, owned by its uid range. */
-int storage_prepare(const struct storage *storage, const char *id, uint32_t base_uid,
+/* Makes all that a sandbox has in the home directory of its disk, for nobody yet. */
+int storage_furnish(int home_fd, struct err *err) must_check;
+
+/*
+ * Keeps a few inodes of a disk from the sandbox, if they are not kept yet: without, one that has used up
+ * all could not be started again. storage_prepare may take them, so this comes after the overlay.
+ */
+void storage_reserve(int home_fd);
+
+/*
+ * Opens the directories of a sandbox; those that are missing are made, owned by its uid range. home_fd is
+ * that of its disk, or -1.
+ */
+int storage_prepare(const struct storage *storage, const char *id, int home_fd, uint32_t base_uid,
 	struct storage_dirs *ret_dirs, struct err *err) must_check;
 
-/* Empties or removes parts (KEEPER_PART_*) of a sandbox that does not run. */
+/* Empties or removes parts (KEEPER_PART_*) of a sandbox that does not run, and has no disk. */
 int storage_clean(const struct storage *storage, const char *id, uint32_t base_uid, uint32_t parts,
 	struct err *err) must_check;
+
+/*
+ * The same in the home directory of a disk, but for the workspace as a whole: that is the disk itself.
+ * Nothing is made: the disk may be full.
+ */
+int storage_clean_home(int home_fd, uint32_t parts, struct err *err) must_check;
 
 /* Moves dirfd/name into the trash; a name that does not exist is fine. */
 int storage_discard(const struct storage *storage, int dirfd, const char *name, struct err *err)
@@ -57,5 +80,6 @@ uint32_t storage_list(const struct storage *storage, const char *after,
 /* Bytes and files that a sandbox has on disk. Takes as long as its trees are large. */
 void storage_usage(const struct storage *storage, const char *id, struct keeper_stats *stats);
 
-/* Removes all there is in the trash, however deep. */
+/* Removes all there is in the trash, however deep; and the same in the home directory of a disk. */
 void storage_empty_trash(const struct storage *storage);
+void storage_empty_bins(int home_fd);

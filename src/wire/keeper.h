@@ -39,7 +39,8 @@ enum keeper_kind {
 	KEEPER_USAGE,  /* bytes and files on disk; answered by a child, then the connection ends */
 	KEEPER_LIST,   /* ids of what it holds, from `after` on */
 	KEEPER_STORED, /* ids that have directories on disk, from `after` on */
-	KEEPER_CLEAN,  /* empty parts of a stopped sandbox: KEEPER_PART_* */
+	KEEPER_CLEAN, /* empty parts of a stopped sandbox: KEEPER_PART_*; then the connection ends */
+	KEEPER_RESIZE,	 /* give a running sandbox limits.disk_bytes */
 	KEEPER_SHUTDOWN, /* kill all sandboxes and exit */
 };
 
@@ -59,6 +60,7 @@ struct keeper_limits {
 	uint64_t memory_bytes;
 	uint64_t cpu_millis; /* thousandths of a core */
 	uint64_t pids;
+	uint64_t disk_bytes; /* 0: none. In HELLO: whether builds are going to have one */
 };
 
 struct keeper_request {

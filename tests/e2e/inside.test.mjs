@@ -66,7 +66,7 @@ test('project_files is read-only, for root inside too', async () => {
   await refused('echo x > /workspace/project_files/probe');
   await refused('mkdir /workspace/project_files/probe');
   await refused('chmod 777 /workspace/project_files');
-  assert.deepEqual(proc.entries(path.join(instance.dataDir, 'workspaces', id, 'project_files')), []);
+  assert.deepEqual(fs.readdirSync(path.join(instance.workspace(id), 'project_files')), []);
 });
 
 test('the hostname is not the one of the host and is in /etc/hosts', async () => {
@@ -127,7 +127,7 @@ test('files made inside belong to the private range on the host', async () => {
   await out('echo x > /workspace/outputs/owned');
   await out('echo x > /workspace/outputs/owned-by-root', 'root');
   const base = Number((await out('cat /proc/self/uid_map')).split(/\s+/).filter(Boolean)[1]);
-  const dir = path.join(instance.dataDir, 'workspaces', id, 'outputs');
+  const dir = path.join(instance.workspace(id), 'outputs');
   assert.equal(fs.statSync(path.join(dir, 'owned')).uid, base + 1000);
   assert.equal(fs.statSync(path.join(dir, 'owned-by-root')).uid, base);
 });

@@ -493,7 +493,7 @@ test('reset empties agent_workspace, outputs and the writable layer, keeps proje
   const { id } = await api.create({ env: { KEPT: 'yes' }, labels: { l: '1' } });
   await api.out(id, { command: `mkdir -p ${AGENT}/a/b ${OUTPUTS}/c; echo x > ${AGENT}/a/b/x; echo y > ${OUTPUTS}/c/y; echo z > ${AGENT}/.hidden; echo h > /home/sandbox/h` });
   await api.out(id, { command: 'echo e > /etc/mine; rm /etc/passwd; echo u > /opt/u', user: 'root' });
-  fs.writeFileSync(path.join(instance.dataDir, 'workspaces', id, 'project_files/p'), 'p\n'); // read-only inside
+  fs.writeFileSync(path.join(instance.workspace(id), 'project_files/p'), 'p\n'); // read-only inside
   const before = await api.get(id);
   const after = await api.life(id, 'reset');
   assert.equal(after.status, 'running');
@@ -656,10 +656,10 @@ test('statistics have every field and plausible numbers', async () => {
   const { id } = await api.create({ resources: { memory: '128Mi', pids: 50, cpu: 0.5, disk: '64Mi' } });
   await api.out(id, `head -c 3000000 /dev/urandom > ${AGENT}/blob; python3 -c 'sum(range(3000000))'`);
   const stats = await api.stats(id);
-  const shape = { cpu: ['limit', 'usage_ms'], disk: ['files', 'limit_bytes', 'used_bytes'], memory: ['current_bytes', 'limit_bytes', 'peak_bytes'], network: ['rx_bytes', 'tx_bytes'], pids: ['current', 'limit'] };
+  const shape = { cpu: ['limit', 'usage_ms'], disk: ['enforced', 'files', 'limit_bytes', 'limit_files', 'used_bytes'], memory: ['current_bytes', 'limit_bytes', 'peak_bytes'], network: ['rx_bytes', 'tx_bytes'], pids: ['current', 'limit'] };
   assert.deepEqual(Object.fromEntries(Object.entries(stats).sort().map(([name, part]) => [name, Object.keys(part).sort()])), shape);
   for (const [name, part] of Object.entries(stats)) {
-    for (const [field, value] of Object.entries(part)) assert.ok(typeof value === 'number' && value >= 0, `${name}.${field} is a number: ${value}`);
+    for (const [field, value] of Object.entries(part)) assert.ok(field === 'enforced' ? value === true : typeof value === 'number' && value >= 0, `${name}.${field}: ${value}`);
   }
   assert.equal(stats.memory.limit_bytes, 128 * MI);
   assert.ok(stats.memory.peak_bytes >= stats.memory.current_bytes, JSON.stringify(stats.memory));

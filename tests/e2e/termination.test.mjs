@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // How processes end, and that the record says so: the same in the answer, in the stream and in the list.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import fs from 'node:fs';
-import path from 'node:path';
 import { test } from 'node:test';
 
-import { IS_SANITIZED, Instance } from './lib/instance.mjs';
+import { IS_SANITIZED } from './lib/instance.mjs';
 import * as proc from './lib/proc.mjs';
 import { Processes, assertTermination, collect, hostProcesses, numbered, untilRunning } from './lib/processes.mjs';
 import { suite } from './lib/suite.mjs';
@@ -146,45 +143,21 @@ test('a fork bomb is bounded, ended by its timeout, and the sandbox goes on', as
 });
 
 test('a command that fails on a full disk ends as disk_full', async () => {
-  const small = new Instance('small-disk');
-  const disk = path.join(small.home, 'disk');
-  fs.mkdirSync(disk);
-  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64m,mode=755', 'tmpfs', disk]);
-  try {
-    small.dataDir = path.join(disk, 'data');
-    small.api.secrets = [small.dataDir];
-    await small.start();
-    const processes = new Processes(small.api);
-    const { id: own } = await small.api.create();
-    const fill = 'dd if=/dev/zero of=/workspace/outputs/fill bs=1M count=200';
-    const empty = async () => {
-      const answer = await until(async () => {
-        const now = await small.api.files('DELETE', own, '/workspace/outputs/fill');
-        return [204, 404].includes(now.status) && now;
-      }, { what: 'there is room again' });
-      assert.ok(answer);
-    };
-    const { id: p } = await processes.start(own, fill);
-    const record = await within(20_000, 'its end', processes.wait(own, p));
-    assert.equal(record.exit_code, 1);
-    assert.equal(record.termination.reason, 'disk_full');
-    await empty();
-    const result = await small.api.exec(own, fill);
-    assert.match(result.stderr, /No space left/);
-    assert.equal(result.termination.reason, 'disk_full');
-    await empty();
-    const fine = await small.api.exec(own, 'exit 1');
-    assert.equal(fine.termination.reason, 'exited', 'what fails for another reason is not blamed on the disk');
-    assert.equal(await small.api.out(own, 'echo works > /workspace/outputs/file; cat /workspace/outputs/file'), 'works\n');
-    await small.api.purge(own);
-    await small.shutdown();
-    assert.deepEqual(small.complaints(), []);
-  } finally {
-    for (const info of [small.daemon, small.keeper]) if (info && proc.isAlive(info)) proc.quiet(() => process.kill(info.pid, 'SIGKILL'));
-    for (const info of small.survivors()) proc.quiet(() => process.kill(info.pid, 'SIGKILL'));
-    await until(() => { execFileSync('umount', [disk], { stdio: 'ignore' }); return true; }, { every: 100, what: `${disk} is unmounted` });
-    small.destroy();
-  }
+  const { id: own } = await api.create({ resources: { disk: '32Mi' } });
+  const fill = 'dd if=/dev/zero of=/workspace/outputs/fill bs=1M count=200';
+  const { id: p } = await ps.start(own, fill);
+  const record = await within(20_000, 'its end', ps.wait(own, p));
+  assert.equal(record.exit_code, 1);
+  assert.equal(record.termination.reason, 'disk_full');
+  await api.out(own, 'rm /workspace/outputs/fill');
+  const result = await api.exec(own, fill);
+  assert.match(result.stderr, /No space left/);
+  assert.equal(result.termination.reason, 'disk_full');
+  await api.out(own, 'rm /workspace/outputs/fill');
+  const fine = await api.exec(own, 'exit 1');
+  assert.equal(fine.termination.reason, 'exited', 'what fails for another reason is not blamed on the disk');
+  assert.equal(await api.out(own, 'echo works > /workspace/outputs/file; cat /workspace/outputs/file'), 'works\n');
+  await api.purge(own);
 });
 
 // Ends from outside ---------------------------------------------------------------------------

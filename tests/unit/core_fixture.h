@@ -28,6 +28,7 @@ enum fake_op {
 	FAKE_ADOPT,
 	FAKE_STOP,
 	FAKE_FREEZE,
+	FAKE_RESIZE,
 	FAKE_CLEAN,
 	FAKE_LIST,
 	FAKE_OP_COUNT,
@@ -46,6 +47,7 @@ struct machine {
 	char id[ID_LEN + 1];
 	uint32_t slot;
 	bool running, frozen;
+	uint64_t disk_bytes;
 	bool has_layer, has_workspace; /* directories */
 	bool dead;		       /* ended by itself, with wait_status */
 	int wait_status;

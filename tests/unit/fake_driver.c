@@ -248,6 +248,19 @@ static int fake_freeze(struct driver *base, const char *id, bool freeze, struct 
 	return leave(driver, machine, r);
 }
 
+static int fake_resize(struct driver *base, const char *id, uint64_t disk_bytes, struct err *err)
+{
+	struct fake_driver *driver = fake_from(base);
+	struct machine *machine;
+	int r = enter(driver, FAKE_RESIZE, id, &machine, err);
+
+	if (r == 0 && !machine->running)
+		r = err_set(err, ERR_NOT_FOUND, "%s does not run", id);
+	if (r == 0)
+		machine->disk_bytes = disk_bytes;
+	return leave(driver, machine, r);
+}
+
 static int fake_stats(
 	struct driver *base, const char *id, struct driver_stats *ret_stats, struct err *err)
 {
@@ -261,13 +274,13 @@ static int fake_stats(
 	return 0;
 }
 
-static int fake_usage(struct driver *base, const char *id, uint64_t *ret_bytes, uint64_t *ret_files,
-	struct err *err)
+static int fake_usage(
+	struct driver *base, const char *id, struct driver_usage *ret_usage, struct err *err)
 {
 	(void)base;
 	(void)id;
 	(void)err;
-	*ret_bytes = *ret_files = 0;
+	*ret_usage = (struct driver_usage){0};
 	return 0;
 }
 
@@ -327,6 +340,7 @@ static const struct driver_ops fake_ops = {
 	.freeze = fake_freeze,
 	.stats = fake_stats,
 	.usage = fake_usage,
+	.resize = fake_resize,
 	.clean = fake_clean,
 	.list = fake_list,
 };

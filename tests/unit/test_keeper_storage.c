@@ -81,6 +81,7 @@ static int teardown(void **state)
 
 	close(fixture->storage.sandboxes_fd);
 	close(fixture->storage.workspaces_fd);
+	close(fixture->storage.spares_fd);
 	close(fixture->storage.templates_fd);
 	close(fixture->storage.trash_fd);
 	close(fixture->storage.shredder_fd);
@@ -142,7 +143,7 @@ static void prepare(struct fixture *fixture)
 	struct storage_dirs dirs;
 	struct err err = {0};
 
-	if (storage_prepare(&fixture->storage, id, BASE_UID, &dirs, &err) < 0)
+	if (storage_prepare(&fixture->storage, id, -1, BASE_UID, &dirs, &err) < 0)
 		fail_msg("%s", err.message);
 	close(dirs.upper_fd);
 	close(dirs.work_fd);
@@ -215,13 +216,14 @@ static void its_own_directories_are_for_root_alone(void **state)
 /* The keeper ends when it cannot open them, so what it had opened is for us to close. */
 static void assert_refused(struct fixture *fixture)
 {
-	struct storage other = {-1, -1, -1, -1, -1};
+	struct storage other = {-1, -1, -1, -1, -1, -1};
 	struct err err = {0};
 
 	assert_true(storage_open(&other, fixture->dir, &err) < 0);
 	assert_true(err.message[0]);
 	fd_close(other.sandboxes_fd);
 	fd_close(other.workspaces_fd);
+	fd_close(other.spares_fd);
 	fd_close(other.templates_fd);
 	fd_close(other.trash_fd);
 	fd_close(other.shredder_fd);
@@ -453,6 +455,86 @@ static void usage_counts_files_and_bytes_of_both_trees(void **state)
 	assert_int_equal(none.disk_files, 0);
 }
 
+/* --- the home directory of a disk --- */
+
+/* Any directory will do: that it is a file system of its own is nothing to storage. */
+static int furnish(struct fixture *fixture)
+{
+	char *path = mem_printf("%s/home", fixture->dir);
+	struct err err = {0};
+	int fd;
+
+	assert_int_equal(mkdir(path, 0700), 0);
+	fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	free(path);
+	assert_true(fd >= 0);
+	if (storage_furnish(fd, &err) < 0)
+		fail_msg("%s", err.message);
+	return fd;
+}
+
+static void prepare_home(struct fixture *fixture, int home)
+{
+	struct storage_dirs dirs;
+	struct err err = {0};
+
+	if (storage_prepare(&fixture->storage, id, home, BASE_UID, &dirs, &err) < 0)
+		fail_msg("%s", err.message);
+	close(dirs.upper_fd);
+	close(dirs.work_fd);
+	close(dirs.workspace_fd);
+}
+
+static void what_was_made_ahead_becomes_the_sandbox_s(void **state)
+{
+	struct fixture *fixture = *state;
+	auto_fd int home = furnish(fixture);
+
+	assert_int_equal(look(fixture, "home/upper").st_uid, 0);
+	prepare_home(fixture, home);
+	assert_int_equal(look(fixture, "home/upper").st_uid, BASE_UID);
+	assert_int_equal(look(fixture, "home/work").st_uid, BASE_UID);
+	assert_int_equal(look(fixture, "home/workspace").st_uid, BASE_UID + 1000);
+	assert_int_equal(look(fixture, "home/workspace/project_files").st_uid, BASE_UID);
+	assert_int_equal(look(fixture, "home/workspace/outputs").st_uid, BASE_UID + 1000);
+	assert_int_equal(look(fixture, "home/trash").st_uid, 0);
+	assert_false(exists(fixture, WORKSPACE));
+	assert_false(exists(fixture, LAYER));
+}
+
+static void on_a_disk_a_new_start_keeps_files_and_removes_what_was_thrown_away(void **state)
+{
+	struct fixture *fixture = *state;
+	auto_fd int home = furnish(fixture);
+	struct err err = {0};
+
+	prepare_home(fixture, home);
+	make_file(fixture, "home/upper/system");
+	make_file(fixture, "home/work/old");
+	make_file(fixture, "home/workspace/outputs/scratch");
+	make_file(fixture, "home/workspace/project_files/project");
+	prepare_home(fixture, home);
+	assert_true(exists(fixture, "home/upper/system"));
+	assert_false(exists(fixture, "home/work/old"));
+	assert_int_equal(storage_clean_home(home, KEEPER_PART_SCRATCH, &err), 0);
+	assert_true(exists(fixture, "home/upper/system"));
+	assert_false(exists(fixture, "home/workspace/outputs"));
+	assert_int_equal(storage_clean_home(home, KEEPER_PART_LAYER_DIR, &err), 0);
+	assert_false(exists(fixture, "home/upper"));
+	prepare_home(fixture, home);
+	assert_true(exists(fixture, "home/workspace/project_files/project"));
+	assert_true(exists(fixture, "home/workspace/outputs"));
+	assert_false(exists(fixture, "home/upper/system"));
+	assert_true(exists(fixture, "home/reserve"));
+	storage_empty_bins(home);
+	for (size_t i = 0; i < 2; i++) {
+		auto_fd int bin =
+			openat(home, i ? "trash" : "shredder", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		assert_int_equal(count_entries(bin), 0);
+	}
+}
+
 #define ON_DISK(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -471,6 +553,8 @@ int main(void)
 		ON_DISK(discarding_what_is_not_there_is_fine),
 		ON_DISK(ids_are_listed_in_order_once_and_by_the_page),
 		ON_DISK(usage_counts_files_and_bytes_of_both_trees),
+		ON_DISK(what_was_made_ahead_becomes_the_sandbox_s),
+		ON_DISK(on_a_disk_a_new_start_keeps_files_and_removes_what_was_thrown_away),
 	};
 
 	if (geteuid() != 0) {

@@ -613,6 +613,46 @@ static void a_change_is_written_or_not_made(void **state)
 	sandbox_unref(sandbox);
 }
 
+static void set_disk(struct sandbox_record *record, void *arg)
+{
+	record->resources.disk_bytes = *(const uint64_t *)arg;
+}
+
+static void check_disk(struct world *world, struct sandbox *sandbox, uint64_t row, uint64_t driver)
+{
+	struct sandbox_record record;
+	struct machine machine;
+
+	assert_true(world_row(world, sandbox_id(sandbox), &record));
+	assert_int_equal(record.resources.disk_bytes, row);
+	sandbox_record_fini(&record);
+	assert_true(fake_look(&world->driver, sandbox_id(sandbox), &machine));
+	assert_int_equal(machine.disk_bytes, driver);
+}
+
+static void a_new_size_of_the_disk_is_the_driver_s_and_the_row_s_or_nobody_s(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	uint64_t small = 1 << 20, large = 1 << 30, larger = 2ull << 30;
+	struct err err;
+
+	assert_int_equal(sandbox_change(sandbox, set_disk, &small, &err), 0);
+	check_disk(world, sandbox, small, small);
+	assert_int_equal(sandbox_change(sandbox, add_label, (char[]){"one"}, &err), 0);
+	assert_int_equal(world->driver.calls[FAKE_RESIZE], 1);
+	fake_fail(&world->driver, FAKE_RESIZE, 1);
+	assert_int_equal(sandbox_change(sandbox, set_disk, &large, &err), -EAGAIN);
+	check_disk(world, sandbox, small, small);
+	store_script.fail[STORE_UPDATE] = 1;
+	assert_int_equal(sandbox_change(sandbox, set_disk, &large, &err), -ENOSPC);
+	check_disk(world, sandbox, small, small);
+	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), 0);
+	assert_int_equal(sandbox_change(sandbox, set_disk, &larger, &err), 0);
+	check_disk(world, sandbox, larger, small);
+	sandbox_unref(sandbox);
+}
+
 /* --- an agent that vanishes --- */
 
 static void assert_crash_is_noted(
@@ -880,6 +920,7 @@ int main(void)
 		IN_WORLD(a_purge_that_cannot_be_written_can_be_tried_again),
 		IN_WORLD(a_purge_that_cannot_clean_keeps_the_row_of_the_workspace),
 		IN_WORLD(a_change_is_written_or_not_made),
+		IN_WORLD(a_new_size_of_the_disk_is_the_driver_s_and_the_row_s_or_nobody_s),
 		IN_WORLD(a_sandbox_that_was_killed_is_stopped_with_the_signal_on_record),
 		IN_WORLD(a_sandbox_that_exited_is_stopped_with_the_status_on_record),
 		IN_WORLD(a_lost_sandbox_that_cannot_be_ended_is_settled_by_the_next_verb),

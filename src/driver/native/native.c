@@ -26,6 +26,7 @@ static_assert(ID_LEN == KEEPER_ID_LEN, "ids are passed on as they are");
 
 struct native {
 	struct driver base;
+	bool limits_disk;
 	pthread_mutex_t lock;
 	int idle[IDLE_MAX];
 	size_t idle_count;
@@ -82,8 +83,8 @@ static void return_connection(struct native *native, int sock)
 static int call(struct native *native, const struct keeper_request *request,
 	struct keeper_answer *answer, int *ret_fd, struct err *err)
 {
-	/* The keeper gives the connection of such a request to a child, which ends it. */
-	bool is_last = request->kind == KEEPER_USAGE;
+	/* The keeper may give the connection of such a request to a child, which ends it. */
+	bool is_last = request->kind == KEEPER_USAGE || request->kind == KEEPER_CLEAN;
 	auto_fd int sock = is_last ? connect_to(&native->address) : take_connection(native);
 	int fds[FDPASS_MAX] = {-1, -1, -1, -1};
 	ssize_t n;
@@ -151,7 +152,8 @@ static int native_start(struct driver *driver, const struct driver_spec *spec, i
 	request.slot = spec->slot;
 	request.limits = (struct keeper_limits){.memory_bytes = spec->resources.memory_bytes,
 		.cpu_millis = spec->resources.cpu_millis,
-		.pids = spec->resources.pids};
+		.pids = spec->resources.pids,
+		.disk_bytes = native_from(driver)->limits_disk ? spec->resources.disk_bytes : 0};
 	snprintf(request.hostname, sizeof(request.hostname), "%s", spec->hostname);
 	return call_for_link(native_from(driver), &request, ret_link, ret_walls, err);
 }
@@ -213,18 +215,29 @@ static int native_stats(
 	return r;
 }
 
-static int native_usage(struct driver *driver, const char *id, uint64_t *ret_bytes,
-	uint64_t *ret_files, struct err *err)
+static int native_usage(
+	struct driver *driver, const char *id, struct driver_usage *ret_usage, struct err *err)
 {
+	struct native *native = native_from(driver);
 	struct keeper_request request = request_for(KEEPER_USAGE, id);
 	struct keeper_answer answer;
-	int r = call(native_from(driver), &request, &answer, NULL, err);
+	int r = call(native, &request, &answer, NULL, err);
 
-	if (r == 0) {
-		*ret_bytes = answer.stats.disk_bytes;
-		*ret_files = answer.stats.disk_files;
-	}
+	if (r == 0)
+		*ret_usage = (struct driver_usage){.bytes = answer.stats.disk_bytes,
+			.files = answer.stats.disk_files,
+			.files_limit = native->limits_disk ? answer.stats.disk_files_limit : 0};
 	return r;
+}
+
+static int native_resize(
+	struct driver *driver, const char *id, uint64_t disk_bytes, struct err *err)
+{
+	struct keeper_request request = request_for(KEEPER_RESIZE, id);
+	struct keeper_answer answer;
+
+	request.limits.disk_bytes = disk_bytes;
+	return call(native_from(driver), &request, &answer, NULL, err);
 }
 
 static int native_clean(
@@ -281,6 +294,7 @@ static const struct driver_ops native_ops = {
 	.freeze = native_freeze,
 	.stats = native_stats,
 	.usage = native_usage,
+	.resize = native_resize,
 	.clean = native_clean,
 	.list = native_list,
 	.shutdown = native_shutdown,
@@ -307,14 +321,17 @@ int native_watch_fd(struct driver *driver)
 	return native->watch_fd;
 }
 
-int native_open(const char *socket_path, struct driver **ret_driver, struct err *err)
+int native_open(
+	const char *socket_path, bool limits_disk, struct driver **ret_driver, struct err *err)
 {
 	struct native *native = mem_new(sizeof(*native));
-	struct keeper_request request = {.kind = KEEPER_HELLO};
+	struct keeper_request request = {
+		.kind = KEEPER_HELLO, .limits.disk_bytes = limits_disk ? 1 : 0};
 	struct keeper_answer answer;
 	int r;
 
 	native->base.ops = &native_ops;
+	native->limits_disk = limits_disk;
 	native->watch_fd = -1;
 	pthread_mutex_init(&native->lock, NULL);
 	r = make_address(socket_path, &native->address);

@@ -4,8 +4,9 @@
 
 #include "driver/driver.h"
 
-/* Connects to the keeper. */
-int native_open(const char *socket_path, struct driver **ret_driver, struct err *err) must_check;
+/* Connects to the keeper. Without limits_disk new sandboxes write as much as the host holds. */
+int native_open(const char *socket_path, bool limits_disk, struct driver **ret_driver,
+	struct err *err) must_check;
 
 /* Whether a keeper answers there: 0, or -errno (-ECONNREFUSED, -ENOENT: there is none). */
 int native_probe(const char *socket_path) must_check;

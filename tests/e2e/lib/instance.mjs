@@ -120,6 +120,11 @@ export class Instance {
     return found[0];
   }
 
+  /** The workspace of a running sandbox as the keeper sees it: its disk is mounted there and nowhere else on the host. */
+  workspace(id) {
+    return path.join(`/proc/${this.keeper.pid}/root`, this.dataDir, 'templates/disks', id, 'home/workspace');
+  }
+
   /** kill -9 of the daemon alone, as a crash would end it. */
   async crash() {
     this.sandboxProcesses();

@@ -1,0 +1,625 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keeper/disk.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "keeper/image.h"
+#include "keeper/mounts.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+
+#define SPARES	      16
+#define PARKED_US     300000
+#define HELPER_NICE   10
+#define TRIM_EVERY_S  3
+#define KEEPERS_ROOM  (256ull << 10) /* for directories that the keeper makes at each start */
+#define HOME	      "home"	     /* in the image: below it ext4 keeps things near each other */
+#define NAME_MAX_LEN  (KEEPER_ID_LEN + 8)
+#define DIR_FLAGS     (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define PROC_PATH_LEN 96
+
+static void image_name(const char *id, char name[NAME_MAX_LEN])
+{
+	snprintf(name, NAME_MAX_LEN, "%s.img", id);
+}
+
+bool disk_exists(const struct disks *disks, const char *id)
+{
+	char name[NAME_MAX_LEN];
+
+	image_name(id, name);
+	return faccessat(disks->storage->workspaces_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/* --- mounts on the shelf --- */
+
+/* Opens the root of what is mounted at parent/name; -1 if nothing is. */
+static int open_mount(int parent, const char *name)
+{
+	auto_fd int fd = openat(parent, name, DIR_FLAGS);
+	struct stat here, there;
+
+	if (fd < 0 || fstat(parent, &here) < 0 || fstat(fd, &there) < 0 ||
+		here.st_dev == there.st_dev)
+		return -1;
+	return take_fd(&fd);
+}
+
+/* Attaches a mount at parent/name, or moves it there. */
+static int put_mount(int mount_fd, int parent, const char *name, struct err *err)
+{
+	auto_fd int place = -1;
+
+	if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST)
+		return err_sys(err, "make a place for disk %s", name);
+	place = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (place < 0 || mounts_attach(mount_fd, place) < 0)
+		return err_sys(err, "place disk %s", name);
+	return 0;
+}
+
+static int make_place(int shelf_fd, const char *name, int *ret_fd, struct err *err)
+{
+	if (mkdirat(shelf_fd, name, 0700) < 0 && errno != EEXIST)
+		return err_sys(err, "make %s", name);
+	*ret_fd = openat(shelf_fd, name, DIR_FLAGS);
+	return *ret_fd < 0 ? err_sys(err, "open %s", name) : 0;
+}
+
+static int open_home(int mount_fd, struct err *err)
+{
+	int fd = openat(mount_fd, HOME, DIR_FLAGS);
+
+	return fd < 0 ? err_sys(err, "open the directory of a disk") : fd;
+}
+
+/* --- making --- */
+
+/* A new image, mounted and furnished but nameless. */
+static int make_image(
+	const struct disks *disks, int *ret_file_fd, int *ret_mount_fd, struct err *err)
+{
+	auto_fd int file = -1, mount = -1, home = -1;
+	int r;
+
+	if ((r = image_make(disks->storage->spares_fd, &file, err)) < 0 ||
+		(r = image_mount(file, &mount, err)) < 0)
+		return r;
+	if (mkdirat(mount, HOME, 0700) < 0)
+		return err_sys(err, "make the directory of a disk");
+	home = open_home(mount, err);
+	if (home < 0)
+		return home;
+	r = storage_furnish(home, err);
+	if (r < 0)
+		return r;
+	*ret_file_fd = take_fd(&file);
+	*ret_mount_fd = take_fd(&mount);
+	return 0;
+}
+
+static int name_image(int file_fd, int dirfd, const char *name, struct err *err)
+{
+	char path[PROC_PATH_LEN];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file_fd);
+	if (linkat(AT_FDCWD, path, dirfd, name, AT_SYMLINK_FOLLOW) < 0)
+		return err_sys(err, "name image %s", name);
+	return 0;
+}
+
+/* --- the stocker --- */
+
+/* Mounted first and named then: who finds the name finds the mount. */
+static int add_spare(const struct disks *disks, const char *name, struct err *err)
+{
+	auto_fd int file = -1, mount = -1;
+	int r = make_image(disks, &file, &mount, err);
+
+	if (r == 0)
+		r = put_mount(mount, disks->ready_fd, name, err);
+	return r < 0 ? r : name_image(file, disks->storage->spares_fd, name, err);
+}
+
+/* The first spare by name; how many there are. */
+static unsigned look_at_spares(const struct disks *disks, char first[NAME_MAX_LEN])
+{
+	int fd = openat(disks->storage->spares_fd, ".", DIR_FLAGS);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+	struct dirent *entry;
+	unsigned count = 0;
+
+	while (dir && (entry = readdir(dir))) {
+		if (entry->d_name[0] != '.' && count++ == 0)
+			snprintf(first, NAME_MAX_LEN, "%s", entry->d_name);
+	}
+	if (dir)
+		closedir(dir);
+	else
+		fd_close(fd);
+	return count;
+}
+
+/*
+ * Lets go of all descriptors but those that disks need, and one more. An unmount cannot be interrupted: a
+ * child that holds the keeper's listener or lock then would be taken for a keeper that is dead already.
+ */
+static void shed_descriptors(const struct disks *disks, int needed_fd)
+{
+	const int kept[] = {disks->storage->workspaces_fd, disks->storage->spares_fd,
+		disks->mounted_fd, disks->ready_fd, disks->leaving_fd, needed_fd};
+	int last = STDERR_FILENO;
+
+	for (size_t i = 0; i < array_len(kept); i++)
+		last = kept[i] > last ? kept[i] : last;
+	for (int fd = STDERR_FILENO + 1; fd < last; fd++) {
+		bool is_kept = false;
+
+		for (size_t i = 0; i < array_len(kept); i++)
+			is_kept |= kept[i] == fd;
+		if (!is_kept)
+			close(fd);
+	}
+	syscall(SYS_close_range, last + 1, ~0u, 0);
+}
+
+/* In a child that works ahead or clears up: whoever waits for a sandbox comes first. */
+static void become_helper(const struct disks *disks, int needed_fd)
+{
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGTERM, SIG_DFL);
+	(void)!nice(HELPER_NICE);
+	shed_descriptors(disks, needed_fd);
+}
+
+static void run_stocker(const struct disks *disks, int pokes)
+{
+	char bytes[64], name[NAME_MAX_LEN];
+	unsigned made = 0;
+	struct err err;
+
+	become_helper(disks, pokes);
+	while (read(pokes, bytes, sizeof(bytes)) > 0) {
+		while (look_at_spares(disks, name) < SPARES) {
+			snprintf(name, sizeof(name), "%d-%u", getpid(), ++made);
+			if (add_spare(disks, name, &err) < 0) {
+				log_warning("no spare disk: %s", err.message);
+				break;
+			}
+		}
+	}
+	_exit(0);
+}
+
+static int start_stocker(struct disks *disks, struct err *err)
+{
+	int pipe_fds[2];
+
+	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
+		return err_sys(err, "make a pipe for the stocker");
+	disks->stocker_pid = fork();
+	if (disks->stocker_pid == 0) {
+		close(pipe_fds[1]);
+		run_stocker(disks, pipe_fds[0]);
+	}
+	close(pipe_fds[0]);
+	disks->stocker_fd = pipe_fds[1];
+	if (disks->stocker_pid < 0 || fd_set_nonblocking(disks->stocker_fd) < 0)
+		return err_sys(err, "start the stocker");
+	return 0;
+}
+
+void disk_stock(const struct disks *disks)
+{
+	/* A full pipe means that it has been told already. */
+	if (disks->can_make)
+		(void)!write(disks->stocker_fd, "", 1);
+}
+
+/* --- leaving --- */
+
+void disk_give_back(const struct disks *disks, const char *id, int fd)
+{
+	char name[NAME_MAX_LEN];
+	auto_fd int file = -1;
+
+	image_name(id, name);
+	file = openat(disks->storage->workspaces_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	if (file >= 0)
+		image_trim(file, fd);
+}
+
+/* Removes what was thrown away on the disk, and unmounts. Who wants to mount it meanwhile waits. */
+static void leave(const struct disks *disks, const struct disk_leaving *leaving)
+{
+	char name[NAME_MAX_LEN], path[PROC_PATH_LEN];
+	int root, home;
+
+	snprintf(name, sizeof(name), "%u", leaving->number);
+	root = open_mount(disks->leaving_fd, name);
+	home = root < 0 ? -1 : openat(root, HOME, DIR_FLAGS);
+	if (leaving->is_discarded && root >= 0) {
+		image_forsake(root);
+	} else if (home >= 0) {
+		storage_empty_bins(home);
+		disk_give_back(disks, leaving->id, home);
+	}
+	fd_close(home);
+	fd_close(root);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", disks->leaving_fd, name);
+	if (umount2(path, MNT_DETACH) < 0)
+		log_warning("a disk stays mounted: %s", strerror(errno));
+	unlinkat(disks->leaving_fd, name, AT_REMOVEDIR);
+}
+
+/* A child clears up and unmounts all that were let go since the last one. */
+static void start_leaving(struct disks *disks)
+{
+	pid_t pid;
+
+	if (disks->leaving_count == 0)
+		return;
+	pid = fork();
+	if (pid == 0) {
+		become_helper(disks, -1);
+		for (size_t i = 0; i < disks->leaving_count; i++)
+			leave(disks, &disks->leaving[i]);
+		_exit(0);
+	}
+	if (pid < 0)
+		log_error("no child to unmount disks: %s", strerror(errno));
+	else
+		disks->leaving_count = 0;
+}
+
+/* From here on a start of that sandbox mounts its disk anew, as soon as it can have it. */
+static void let_go(struct disks *disks, const char *id)
+{
+	auto_fd int root = open_mount(disks->mounted_fd, id);
+	struct disk_leaving *leaving;
+	char name[NAME_MAX_LEN];
+	struct err err;
+
+	if (disks->leaving_count == DISK_PARKED_MAX)
+		start_leaving(disks);
+	if (root < 0 || disks->leaving_count == DISK_PARKED_MAX)
+		return;
+	leaving = &disks->leaving[disks->leaving_count];
+	*leaving = (struct disk_leaving){
+		.number = disks->left++, .is_discarded = !disk_exists(disks, id)};
+	snprintf(leaving->id, sizeof(leaving->id), "%s", id);
+	snprintf(name, sizeof(name), "%u", leaving->number);
+	if (put_mount(root, disks->leaving_fd, name, &err) < 0) {
+		log_warning("%s", err.message);
+		return;
+	}
+	unlinkat(disks->mounted_fd, id, AT_REMOVEDIR);
+	disks->leaving_count++;
+}
+
+/* --- the trimmer --- */
+
+/* Looks after disks that have been in use for a while. */
+static void run_trimmer(const struct disks *disks)
+{
+	become_helper(disks, -1);
+	for (;;) {
+		int fd = openat(disks->mounted_fd, ".", DIR_FLAGS);
+		DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+		struct dirent *entry;
+
+		while (dir && (entry = readdir(dir))) {
+			auto_fd int home = disk_open_mounted(disks, entry->d_name);
+
+			if (home < 0)
+				continue;
+			image_go_direct(home);
+			disk_give_back(disks, entry->d_name, home);
+		}
+		if (dir)
+			closedir(dir);
+		sleep(TRIM_EVERY_S);
+	}
+}
+
+static int start_trimmer(struct disks *disks, struct err *err)
+{
+	disks->trimmer_pid = fork();
+	if (disks->trimmer_pid == 0)
+		run_trimmer(disks);
+	return disks->trimmer_pid < 0 ? err_sys(err, "start the trimmer") : 0;
+}
+
+void disk_reaped(struct disks *disks, pid_t pid)
+{
+	struct err err;
+	int r;
+
+	if (pid != disks->stocker_pid && pid != disks->trimmer_pid)
+		return;
+	log_warning("a helper with disks ended; starting another");
+	if (pid == disks->stocker_pid) {
+		fd_close(take_fd(&disks->stocker_fd));
+		r = start_stocker(disks, &err);
+	} else {
+		r = start_trimmer(disks, &err);
+	}
+	if (r < 0)
+		log_error("%s", err.message);
+}
+
+/* --- taking and opening --- */
+
+static void unpark(struct disks *disks, size_t i)
+{
+	disks->parked_count--;
+	memmove(&disks->parked[i], &disks->parked[i + 1],
+		(disks->parked_count - i) * sizeof(disks->parked[0]));
+}
+
+static void forget_parked(struct disks *disks, const char *id)
+{
+	for (size_t i = 0; i < disks->parked_count; i++) {
+		if (strcmp(disks->parked[i].id, id) == 0) {
+			unpark(disks, i);
+			return;
+		}
+	}
+}
+
+static bool has_directories(const struct disks *disks, const char *id)
+{
+	return faccessat(disks->storage->workspaces_fd, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+/*
+ * By the keeper and not by its child, which may be killed between the two steps: then the image would be
+ * mounted where nobody looks for it.
+ */
+static int take_spare(struct disks *disks, const char *id, struct err *err)
+{
+	char spare[NAME_MAX_LEN], name[NAME_MAX_LEN];
+	auto_fd int mount = -1;
+	int r;
+
+	if (look_at_spares(disks, spare) == 0)
+		return 0;
+	mount = open_mount(disks->ready_fd, spare);
+	if (mount < 0)
+		return err_sys(err, "open spare disk %s", spare);
+	image_name(id, name);
+	r = put_mount(mount, disks->mounted_fd, id, err);
+	if (r < 0)
+		return r;
+	unlinkat(disks->ready_fd, spare, AT_REMOVEDIR);
+	if (renameat(disks->storage->spares_fd, spare, disks->storage->workspaces_fd, name) < 0) {
+		r = err_sys(err, "give %s its disk", id);
+		unlinkat(disks->storage->spares_fd, spare, 0);
+		let_go(disks, id);
+		return r;
+	}
+	return 0;
+}
+
+void disk_claim(struct disks *disks, const char *id, bool wants_limit)
+{
+	struct err err;
+
+	forget_parked(disks, id);
+	if (!wants_limit || !disks->can_make || disk_exists(disks, id) ||
+		has_directories(disks, id))
+		return;
+	if (take_spare(disks, id, &err) < 0)
+		log_warning("%s", err.message);
+	disk_stock(disks);
+}
+
+static int open_image(const struct disks *disks, const char *id, int *ret_mount_fd, struct err *err)
+{
+	char name[NAME_MAX_LEN];
+	auto_fd int file = -1;
+
+	image_name(id, name);
+	file = openat(disks->storage->workspaces_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+	if (file < 0)
+		return err_sys(err, "open the disk of %s", id);
+	return image_mount(file, ret_mount_fd, err);
+}
+
+static int make_for(const struct disks *disks, const char *id, int *ret_mount_fd, struct err *err)
+{
+	auto_fd int file = -1;
+	char name[NAME_MAX_LEN];
+	int r = make_image(disks, &file, ret_mount_fd, err);
+
+	image_name(id, name);
+	return r < 0 ? r : name_image(file, disks->storage->workspaces_fd, name, err);
+}
+
+/* Opens the root of the disk, mounted in its place. -ENOENT: it is to have directories. */
+static int open_or_mount(
+	const struct disks *disks, const char *id, bool may_make, int *ret_fd, struct err *err)
+{
+	auto_fd int mount = -1;
+	int root = open_mount(disks->mounted_fd, id), r;
+
+	if (root < 0) {
+		if (disk_exists(disks, id))
+			r = open_image(disks, id, &mount, err);
+		else if (may_make && disks->can_make && !has_directories(disks, id))
+			r = make_for(disks, id, &mount, err);
+		else
+			return -ENOENT;
+		if (r == 0)
+			r = put_mount(mount, disks->mounted_fd, id, err);
+		if (r < 0)
+			return r;
+		/* By its place: before 6.15 only what is mounted somewhere can be cloned. */
+		root = open_mount(disks->mounted_fd, id);
+	}
+	if (root < 0)
+		return err_sys(err, "open the disk of %s", id);
+	*ret_fd = root;
+	return 0;
+}
+
+int disk_open(const struct disks *disks, const char *id, uint64_t limit_bytes,
+	struct disk *ret_disk, struct err *err)
+{
+	auto_fd int root = -1, home = -1, knob = -1;
+	int r = open_or_mount(disks, id, limit_bytes > 0, &root, err);
+
+	*ret_disk = (struct disk){.home_fd = -1, .knob_fd = -1};
+	if (r == -ENOENT)
+		return 0;
+	if (r < 0)
+		return r;
+	home = open_home(root, err);
+	if (home < 0)
+		return home;
+	if ((r = image_open_knob(home, &knob, err)) < 0 ||
+		(r = image_set_limit(home, knob,
+			 limit_bytes ? limit_bytes + KEEPERS_ROOM : IMAGE_BYTES, err)) < 0)
+		return r;
+	*ret_disk = (struct disk){.home_fd = take_fd(&home), .knob_fd = take_fd(&knob)};
+	return 0;
+}
+
+int disk_seal(const struct disk *disk, uint64_t limit_bytes, struct err *err)
+{
+	if (disk->home_fd < 0)
+		return 0;
+	storage_reserve(disk->home_fd);
+	if (limit_bytes == 0)
+		return 0;
+	return image_set_limit(disk->home_fd, disk->knob_fd, limit_bytes, err);
+}
+
+int disk_open_mounted(const struct disks *disks, const char *id)
+{
+	auto_fd int root = open_mount(disks->mounted_fd, id);
+
+	return root < 0 ? -1 : openat(root, HOME, DIR_FLAGS);
+}
+
+int disk_set_limit(const struct disks *disks, const char *id, uint64_t limit_bytes, struct err *err)
+{
+	auto_fd int home = disk_open_mounted(disks, id);
+	auto_fd int knob = -1;
+	int r;
+
+	if (home < 0)
+		return 0; /* directories, which have no limit */
+	r = image_open_knob(home, &knob, err);
+	return r < 0 ? r : image_set_limit(home, knob, limit_bytes, err);
+}
+
+int disk_borrow(const struct disks *disks, const char *id, int *ret_home_fd, struct err *err)
+{
+	auto_fd int mount = -1;
+	int r = open_image(disks, id, &mount, err);
+
+	if (r < 0)
+		return r;
+	r = open_home(mount, err);
+	if (r < 0)
+		return r;
+	*ret_home_fd = r;
+	return 0;
+}
+
+/* --- ended sandboxes --- */
+
+int disk_discard(struct disks *disks, const char *id, struct err *err)
+{
+	char name[NAME_MAX_LEN];
+	int r;
+
+	image_name(id, name);
+	r = storage_discard(disks->storage, disks->storage->workspaces_fd, name, err);
+	forget_parked(disks, id);
+	if (r == 0)
+		let_go(disks, id);
+	return r;
+}
+
+void disk_park(struct disks *disks, const char *id)
+{
+	struct disk_parked *parked;
+
+	forget_parked(disks, id);
+	if (disks->parked_count == DISK_PARKED_MAX) {
+		let_go(disks, disks->parked[0].id);
+		unpark(disks, 0);
+	}
+	parked = &disks->parked[disks->parked_count++];
+	snprintf(parked->id, sizeof(parked->id), "%s", id);
+	parked->until_us = clock_steady_us() + PARKED_US;
+}
+
+int disk_retire(struct disks *disks)
+{
+	uint64_t now = clock_steady_us();
+
+	while (disks->parked_count > 0 && disks->parked[0].until_us <= now) {
+		let_go(disks, disks->parked[0].id);
+		unpark(disks, 0);
+	}
+	start_leaving(disks);
+	return disks->parked_count == 0 ? -1 : (int)((disks->parked[0].until_us - now) / 1000 + 1);
+}
+
+/* --- at the start of the keeper --- */
+
+/* Those of a keeper before us, which nobody has mounted any more. */
+static void remove_old_spares(const struct storage *storage)
+{
+	char name[NAME_MAX_LEN];
+	struct disks disks = {.storage = storage};
+
+	while (look_at_spares(&disks, name) > 0) {
+		if (unlinkat(storage->spares_fd, name, 0) < 0)
+			return;
+	}
+}
+
+/* Makes one and sets its limit: whatever a disk needs is then known to work. */
+static int try_one(const struct disks *disks, struct err *err)
+{
+	auto_fd int file = -1, mount = -1, knob = -1;
+	int r;
+
+	if ((r = make_image(disks, &file, &mount, err)) < 0 ||
+		(r = image_open_knob(mount, &knob, err)) < 0 ||
+		(r = image_set_limit(mount, knob, 1 << 20, err)) < 0)
+		return r;
+	return 0;
+}
+
+int disk_start(struct disks *disks, const struct storage *storage, int shelf_fd, struct err *err)
+{
+	struct err why;
+	int r;
+
+	*disks = (struct disks){
+		.storage = storage, .stocker_fd = -1, .stocker_pid = -1, .trimmer_pid = -1};
+	if ((r = make_place(shelf_fd, "disks", &disks->mounted_fd, err)) < 0 ||
+		(r = make_place(shelf_fd, "spares", &disks->ready_fd, err)) < 0 ||
+		(r = make_place(shelf_fd, "leaving", &disks->leaving_fd, err)) < 0)
+		return r;
+	remove_old_spares(storage);
+	disks->can_make = try_one(disks, &why) == 0;
+	if (!disks->can_make) {
+		log_warning("the disks of new sandboxes will have no limit: %s", why.message);
+		return 0;
+	}
+	r = start_stocker(disks, err);
+	return r < 0 ? r : start_trimmer(disks, err);
+}
