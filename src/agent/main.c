@@ -18,7 +18,7 @@
  *   job       commands: launch starts one, inlet feeds it, outlet reads it (pty makes both from
  *             one device), backlog keeps its output until it is acknowledged, group has all that
  *             came from it, scarcity says what the sandbox ran out of meanwhile; lineage stands in
- *             for group where there are none (tests)
+ *             for group where there are none (a keeper that is not root of the host)
  *   helper    file requests: a forked child each, which runs one file_* from top to bottom in a
  *             dialog on its channel; path and walk are the two ways they have of naming files.
  *             file_watch lasts until the daemon closes; watched_tree, dir_tree and name_set are
@@ -45,11 +45,14 @@
 #include "agent/init.h"
 #include "wire/agent.h"
 
+#include <fcntl.h>
+#include <stdbool.h>
 #include <unistd.h>
 
 int main(void)
 {
 	const int sheets[MACHINE_SHEETS] = {AGENT_MEMINFO_FD, AGENT_STAT_FD};
+	bool has_group = fcntl(AGENT_GROUP_FD, F_GETFD) >= 0;
 
-	_exit(init_run(AGENT_LIFELINE_FD, AGENT_GROUP_FD, sheets));
+	_exit(init_run(AGENT_LIFELINE_FD, has_group ? AGENT_GROUP_FD : -1, sheets));
 }

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define CONFIG_DEFAULT "/etc/sandlot/sandlot.conf"
 #define CONFIG_MAX     65536
@@ -28,7 +29,8 @@ static const struct row {
 	{"config", TEXT, offsetof(struct settings, config), CONFIG_DEFAULT, 0, 0,
 		"configuration file, lines of name = value"},
 	{"data-dir", TEXT, offsetof(struct settings, data_dir), "/var/lib/sandlot", 0, 0,
-		"where state, workspaces and the first token live"},
+		"where state, workspaces and the first token live; without root "
+		"~/.local/share/sandlot"},
 	{"api-bind", TEXT, offsetof(struct settings, api_bind), "127.0.0.1:9090", 0, 0,
 		"address of the API"},
 	{"api-hosts", TEXT, offsetof(struct settings, api_hosts), "", 0, 0,
@@ -69,6 +71,16 @@ static const struct row {
 	{"version", SWITCH, offsetof(struct settings, version), "false", 0, 0,
 		"print the version and exit"},
 };
+
+/* Where an ordinary user's programs keep their data. */
+static const char *find_data_dir(void)
+{
+	const char *data_home = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+
+	if (data_home && data_home[0] == '/')
+		return mem_printf("%s/sandlot", data_home);
+	return mem_printf("%s/.local/share/sandlot", home ? home : "");
+}
 
 static const struct row *find(const char *name, size_t len)
 {
@@ -253,6 +265,8 @@ int settings_read(int argc, char *argv[], struct settings *ret_settings, struct 
 
 	for (size_t i = 0; i < array_len(rows) && r == 0; i++)
 		r = set(&settings, &rows[i], rows[i].value, "default", err);
+	if (geteuid() != 0)
+		settings.data_dir = find_data_dir();
 	/* Which file to read is itself a setting, so it is looked for first. */
 	if (r == 0 && getenv("SANDLOT_CONFIG"))
 		settings.config = getenv("SANDLOT_CONFIG");
@@ -271,8 +285,9 @@ int settings_read(int argc, char *argv[], struct settings *ret_settings, struct 
 
 void settings_print_help(void)
 {
-	printf("sandlotd serves sandboxes over HTTP. Start it as root; it gives up its "
-	       "privileges.\n\n"
+	printf("sandlotd serves sandboxes over HTTP. Started by root it gives up its privileges; "
+	       "an "
+	       "ordinary\nuser's has what that user has.\n\n"
 	       "Usage: sandlotd [--name value]...\n\n"
 	       "Each setting can also be the line `name = value` of the configuration file, or an\n"
 	       "environment variable: --data-dir is SANDLOT_DATA_DIR.\n\n");

@@ -103,11 +103,11 @@ static int place_descriptors(int lifeline, int group_fd, const struct view *view
 		return err_sys(err, "mark descriptors");
 	/* One may be in the place of another: all step aside first. */
 	for (size_t i = 0; i < array_len(given); i++) {
-		if (step_aside(&given[i].fd) < 0)
+		if (given[i].fd >= 0 && step_aside(&given[i].fd) < 0)
 			return err_sys(err, "move descriptor %d", given[i].place);
 	}
 	for (size_t i = 0; i < array_len(given); i++) {
-		if (dup2(given[i].fd, given[i].place) < 0)
+		if (given[i].fd >= 0 && dup2(given[i].fd, given[i].place) < 0)
 			return err_sys(err, "set descriptor %d", given[i].place);
 	}
 	return 0;
@@ -121,7 +121,7 @@ static int become_sandbox(const struct build_context *context, const struct keep
 	char *const argv[] = {(char *)"sandlot-agent", NULL};
 	char variable[sizeof(AGENT_CPUS) + CPUS_LIST_MAX] = AGENT_CPUS "=";
 	char *const environment[] = {variable, NULL};
-	uint32_t base_uid = userns_base(request->slot);
+	uint32_t base_uid = userns_base(&context->userns.ranges, request->slot);
 	int userns_fd = given->userns_fd, agent_fd = context->agent_fd, group_fd, r;
 	struct storage_dirs dirs;
 	struct view view;
@@ -141,7 +141,8 @@ static int become_sandbox(const struct build_context *context, const struct keep
 			 base_uid, err)) < 0 ||
 		(r = rootfs_enter(&context->sources, &dirs, userns_fd, base_uid, err)) < 0 ||
 		(r = view_attach(&view, shelf_fd, err)) < 0 ||
-		(r = join_network(given->lifeline, err)) < 0 || (r = netns_open_ports(err)) < 0)
+		(r = join_network(given->lifeline, err)) < 0 ||
+		(r = netns_open_ports(base_uid, context->userns.ranges.width, err)) < 0)
 		return r;
 	if (step_aside(&agent_fd) < 0 || step_aside(&userns_fd) < 0)
 		return err_sys(err, "place the agent");
@@ -165,6 +166,8 @@ static pid_t clone_into(int cgroup_fd)
 		.cgroup = (uint64_t)cgroup_fd,
 	};
 
+	if (cgroup_fd < 0)
+		args.flags &= ~(uint64_t)CLONE_INTO_CGROUP;
 	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 }
 
@@ -181,6 +184,8 @@ static int shed_descriptors(const struct build_context *context, struct handover
 	for (int i = 0; i < BUILD_KEPT_FDS; i++) {
 		int at = first - BUILD_KEPT_FDS + i;
 
+		if (*kept[i] < 0)
+			continue;
 		if (dup2(*kept[i], at) < 0)
 			return -errno;
 		*kept[i] = at;
@@ -234,10 +239,11 @@ int build_start(struct build_context *context, const struct keeper_request *requ
 	if (r < 0)
 		return r;
 	r = cgroup_make(&context->cgroups, request->id, &request->limits,
-		userns_base(request->slot), &cgroup_fd, err);
+		userns_base(&context->userns.ranges, request->slot), &cgroup_fd, err);
 	if (r < 0)
 		return r;
-	r = userns_get(&context->userns, request->slot, &userns_fd, err);
+	r = userns_get(&context->userns, request->slot,
+		cgroup_is_real(&context->cgroups) ? 0 : request->limits.pids, &userns_fd, err);
 	if (r < 0)
 		return r;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)

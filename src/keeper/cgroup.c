@@ -131,7 +131,7 @@ int cgroup_open(struct cgroup_tree *tree, const char *tag, struct err *err)
 	char offered[256] = "";
 	auto_fd int root_fd = open_unified(err);
 
-	*tree = (struct cgroup_tree){.unified_fd = -1, .v1_fd = {-1, -1, -1}};
+	*tree = CGROUP_TREE_NONE;
 	if (root_fd < 0)
 		return root_fd;
 	snprintf(tree->name, sizeof(tree->name), "sandlot-%s", tag);
@@ -215,9 +215,14 @@ static int delegate(int fd, uint32_t uid)
 int cgroup_make(const struct cgroup_tree *tree, const char *id, const struct keeper_limits *limits,
 	uint32_t uid, int *ret_fd, struct err *err)
 {
-	auto_fd int fd = open_dir(tree->unified_fd, id, err);
+	auto_fd int fd = -1;
 	int r;
 
+	if (!cgroup_is_real(tree)) {
+		*ret_fd = -1;
+		return 0;
+	}
+	fd = open_dir(tree->unified_fd, id, err);
 	if (fd < 0)
 		return fd;
 	r = limit_v2(tree, fd, limits);
@@ -277,8 +282,12 @@ int cgroup_join_v1(const struct cgroup_tree *tree, const char *id,
 
 int cgroup_detach(int fd, int *ret_fd, struct err *err)
 {
-	auto_fd int tree = mounts_open_tree(fd, "", 0);
+	auto_fd int tree = fd < 0 ? -1 : mounts_open_tree(fd, "", 0);
 
+	if (fd < 0) {
+		*ret_fd = -1;
+		return 0;
+	}
 	if (tree < 0 ||
 		mounts_set_attr(
 			tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, -1, 0) < 0)
@@ -350,12 +359,19 @@ int cgroup_remove(const struct cgroup_tree *tree, const char *id)
 
 int cgroup_freeze(const struct cgroup_tree *tree, const char *id, bool freeze, struct err *err)
 {
-	auto_fd int fd = openat(tree->unified_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_fd int fd = !cgroup_is_real(tree)
+				 ? -1
+				 : openat(tree->unified_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	uint64_t deadline = clock_steady_ms() + FREEZE_TIMEOUT_MS;
 	const char *wanted = freeze ? "frozen 1" : "frozen 0";
 	char events[128];
 	int r;
 
+	if (!cgroup_is_real(tree))
+		return err_explain(err, ERR_CONFLICT, "pause_unavailable",
+			"stop it instead: it wakes when it is used",
+			"a sandbox is paused by freezing its cgroup, and sandlotd, which was not "
+			"started by root, has none");
 	if (fd < 0)
 		return err_sys(err, "open cgroup %s", id);
 	r = fd_write_file(fd, "cgroup.freeze", freeze ? "1" : "0");

@@ -7,6 +7,10 @@
  * frozen and into which its first process is born. All groups of one keeper live below one directory
  * `sandlot-<tag>` in each hierarchy, so that two keepers on a machine do not meet.
  *
+ * The keeper of an ordinary user has no say in the host's trees. There are no groups then: none is made,
+ * none is shown, the figures come from the sandbox's processes (headcount.h), and what only a group can
+ * do is refused.
+ *
  * Joining: a process written into cgroup.procs waits for an RCU grace period (11 ms measured). A
  * process born into a v2 group, or a thread that writes "0" into a v1 `tasks` file itself, does not.
  */
@@ -18,7 +22,7 @@
 enum cgroup_controller { CGROUP_MEMORY, CGROUP_CPU, CGROUP_PIDS, CGROUP_COUNT };
 
 struct cgroup_tree {
-	int unified_fd; /* our directory on v2 */
+	int unified_fd; /* our directory on v2; -1: there are no groups */
 	int v1_fd
 		[CGROUP_COUNT]; /* our directory on the controller's v1 hierarchy, or -1: it is on v2 */
 	char name[32];
@@ -27,6 +31,14 @@ struct cgroup_tree {
 /* "memory", say. */
 const char *cgroup_controller_name(enum cgroup_controller controller);
 
+/* No groups at all. */
+#define CGROUP_TREE_NONE ((struct cgroup_tree){.unified_fd = -1, .v1_fd = {-1, -1, -1}})
+
+static inline bool cgroup_is_real(const struct cgroup_tree *tree)
+{
+	return tree->unified_fd >= 0;
+}
+
 /* Finds the hierarchies and makes our directory in each. */
 int cgroup_open(struct cgroup_tree *tree, const char *tag, struct err *err) must_check;
 
@@ -34,15 +46,15 @@ int cgroup_open(struct cgroup_tree *tree, const char *tag, struct err *err) must
 void cgroup_close(struct cgroup_tree *tree);
 
 /*
- * Makes the v2 group of a sandbox with the limits that live there; its directory descriptor. It is
- * delegated to uid, the sandbox's root, who may make groups for commands one level below it.
+ * Makes the v2 group of a sandbox with the limits that live there; its directory descriptor, or -1 if
+ * there are no groups. It is delegated to uid, the sandbox's root, who may make groups for commands one level below it.
  */
 int cgroup_make(const struct cgroup_tree *tree, const char *id, const struct keeper_limits *limits,
 	uint32_t uid, int *ret_fd, struct err *err) must_check;
 
 /*
  * The same directory as the root of a mount of its own, for the agent: from the other one ".." would
- * lead out of the sandbox, all the way up the host's tree.
+ * lead out of the sandbox, all the way up the host's tree. Of none (-1) it is none.
  */
 int cgroup_detach(int fd, int *ret_fd, struct err *err) must_check;
 

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "keeper/build.h"
+#include "keeper/headcount.h"
 #include "keeper/host_template.h"
 #include "keeper/kernel_log.h"
 #include "keeper/netns.h"
@@ -112,9 +113,10 @@ static void note_victim(void *arg, uint32_t uid, const char victim[KERNEL_LOG_VI
 
 	for (size_t i = 0; i < keeper->roster.count; i++) {
 		struct held *held = keeper->roster.sorted[i];
-		uint32_t base = userns_base(held->slot);
+		const struct userns_ranges *ranges = &keeper->context.userns.ranges;
+		uint32_t base = userns_base(ranges, held->slot);
 
-		if (uid >= base && uid - base < KEEPER_UID_COUNT)
+		if (uid >= base && uid - base < ranges->width)
 			memcpy(held->oom_victim, victim, KERNEL_LOG_VICTIM_MAX);
 	}
 }
@@ -122,11 +124,17 @@ static void note_victim(void *arg, uint32_t uid, const char victim[KERNEL_LOG_VI
 static int read_stats(struct keeper *keeper, const struct held *held,
 	struct keeper_stats *ret_stats, struct err *err)
 {
-	int r = cgroup_stats(&keeper->context.cgroups, held->id, ret_stats, err);
+	bool has_groups = cgroup_is_real(&keeper->context.cgroups);
+	int r = has_groups ? cgroup_stats(&keeper->context.cgroups, held->id, ret_stats, err)
+			   : headcount_take(held->pid, ret_stats, err);
 
+	if (r < 0)
+		return r;
+	if (!has_groups)
+		ret_stats->pids_limit = held->pids_limit;
 	kernel_log_read(keeper->kernel_log_fd, note_victim, keeper);
 	memcpy(ret_stats->oom_victim, held->oom_victim, sizeof(ret_stats->oom_victim));
-	return r;
+	return 0;
 }
 
 /* --- the end of a sandbox --- */
@@ -333,6 +341,7 @@ static void on_build(struct keeper *keeper, const struct keeper_request *request
 	held->pid = pid;
 	held->lifeline = lifeline;
 	held->slot = request->slot;
+	held->pids_limit = request->limits.pids;
 	held->cpus = cpus;
 	answer_link(conn, held, &err);
 }
@@ -460,8 +469,9 @@ static void on_clean(struct keeper *keeper, const struct keeper_request *request
 	if (held && held->pid)
 		r = err_set(&err, ERR_CONFLICT, "sandbox %s runs", request->id);
 	else
-		r = storage_clean(&keeper->context.storage, request->id, userns_base(request->slot),
-			request->parts, &err);
+		r = storage_clean(&keeper->context.storage, request->id,
+			userns_base(&keeper->context.userns.ranges, request->slot), request->parts,
+			&err);
 	answer_result(conn, r, &err);
 	poke_janitor(keeper);
 }
@@ -512,9 +522,25 @@ static bool is_name(const char *text, size_t len, bool may_be_shorter)
 	return text[n] == '\0' && (may_be_shorter ? n >= 1 && n <= len : n == len);
 }
 
-static int check_request(struct keeper_request *request, struct err *err)
+/* The daemon takes the lowest that is free, so one beyond the last means that all are taken. */
+static int check_slot(const struct userns_ranges *ranges, uint32_t slot, struct err *err)
+{
+	if (slot < ranges->count)
+		return 0;
+	return err_explain(err, ERR_UNAVAILABLE, "no_uid_range",
+		ranges->is_host
+			? "purge workspaces that nobody needs"
+			: "purge workspaces that nobody needs, or have more ids lent to you: "
+			  "sudo usermod --add-subuids FIRST-LAST --add-subgids FIRST-LAST USER",
+		"each sandbox and each kept workspace has a range of uids, and all %u are taken",
+		ranges->count);
+}
+
+static int check_request(
+	const struct keeper *keeper, struct keeper_request *request, struct err *err)
 {
 	unsigned checks;
+	int r;
 
 	if (request->kind >= array_len(kinds) || !kinds[request->kind].handle)
 		return err_set(err, ERR_INVALID, "unknown kind of request %u", request->kind);
@@ -524,8 +550,10 @@ static int check_request(struct keeper_request *request, struct err *err)
 	if ((checks & NAMES_A_SANDBOX) && !is_name(request->id, KEEPER_ID_LEN, false))
 		return err_set(err, ERR_INVALID, "the id of a sandbox has %d characters of 0-9a-z",
 			KEEPER_ID_LEN);
-	if ((checks & HAS_SLOT) && request->slot >= KEEPER_SLOT_COUNT)
-		return err_set(err, ERR_INVALID, "uid range %u does not exist", request->slot);
+	r = (checks & HAS_SLOT) ? check_slot(&keeper->context.userns.ranges, request->slot, err)
+				: 0;
+	if (r < 0)
+		return r;
 	if (checks & HAS_LIMITS) {
 		const struct keeper_limits *limits = &request->limits;
 
@@ -564,7 +592,7 @@ static void serve(struct keeper *keeper, int conn)
 		forget_waiter(keeper, conn);
 		return;
 	}
-	r = check_request(&request, &err);
+	r = check_request(keeper, &request, &err);
 	if (r < 0)
 		answer_result(conn, r, &err);
 	else
@@ -688,9 +716,25 @@ static int reserve_descriptors(struct build_context *context, struct err *err)
 	return 0;
 }
 
+static int open_groups(struct cgroup_tree *cgroups, const char *tag, bool is_host, struct err *err)
+{
+	if (is_host)
+		return cgroup_open(cgroups, tag, err);
+	*cgroups = CGROUP_TREE_NONE;
+	return 0;
+}
+
+static int open_template(struct storage *storage, bool is_host, int *ret_fd, struct err *err)
+{
+	int r = is_host ? 0 : rootfs_cover_templates(&storage->templates_fd, err);
+
+	return r < 0 ? r : host_template_make(storage, ret_fd, err);
+}
+
 static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 {
 	struct build_context *context = &keeper->context;
+	struct userns_ranges *ranges = &context->userns.ranges;
 	int template_fd = -1, r;
 	cpu_set_t usable;
 	uint64_t uid;
@@ -706,10 +750,12 @@ static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 	cpus_init(&keeper->cpus, &usable);
 	if ((r = rootfs_leave_host(err)) < 0 ||
 		(r = lock_data(argv[1], &keeper->lock_fd, err)) < 0 ||
-		(r = cgroup_open(&context->cgroups, tag, err)) < 0 ||
+		(r = userns_survey(ranges, err)) < 0 ||
+		(r = open_groups(&context->cgroups, tag, ranges->is_host, err)) < 0 ||
 		(r = storage_open(&context->storage, argv[1], err)) < 0 ||
-		(r = host_template_make(&context->storage, &template_fd, err)) < 0 ||
-		(r = rootfs_open_sources(&context->sources, template_fd, err)) < 0 ||
+		(r = open_template(&context->storage, ranges->is_host, &template_fd, err)) < 0 ||
+		(r = rootfs_open_sources(&context->sources, template_fd, ranges->is_host, err)) <
+			0 ||
 		(r = netns_open_own(&context->own_netns_fd, err)) < 0 ||
 		(r = build_open_agent(argv[3], &context->agent_fd, err)) < 0)
 		return r;
