@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "keeper/delegation.h"
 #include "keeper/mounts.h"
 #include "wire/agent.h"
 
@@ -55,15 +56,17 @@ static int open_hierarchy(const char *controller)
  * alone may have processes and children with controllers, so nobody has to be moved, and a service
  * manager that restarts the daemon does not stumble over them.
  */
-static int open_unified(struct err *err)
+static int open_unified(bool is_host, struct err *err)
 {
-	int root = open_hierarchy(NULL);
+	auto_fd int root = open_hierarchy(NULL);
 
+	if (!is_host)
+		return delegation_open(root, NULL);
 	if (root < 0)
 		return err_explain(err, ERR_UNAVAILABLE, "no_cgroup2",
 			"mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified",
 			"no cgroup2 tree is mounted; it is needed to freeze and kill sandboxes");
-	return root;
+	return take_fd(&root);
 }
 
 static bool has_word(const char *text, const char *word)
@@ -101,9 +104,17 @@ static int enable_v2(int fd, const char *controller)
 	return fd_write_file(fd, "cgroup.subtree_control", word);
 }
 
-/* A controller that the unified tree offers is used there; else it must have a v1 hierarchy. */
+/* Where our groups begin in the v1 hierarchy of a controller. */
+static int open_v1(const char *name, bool is_host)
+{
+	auto_fd int root = open_hierarchy(name);
+
+	return is_host || root < 0 ? take_fd(&root) : delegation_open(root, name);
+}
+
+/* A controller that the unified tree offers is used there, else on its v1 hierarchy, if it has one. */
 static int find_controller(struct cgroup_tree *tree, enum cgroup_controller c, int root_fd,
-	const char *offered, struct err *err)
+	const char *offered, bool is_host, struct err *err)
 {
 	const char *name = controller_names[c];
 	auto_fd int root = -1;
@@ -113,27 +124,38 @@ static int find_controller(struct cgroup_tree *tree, enum cgroup_controller c, i
 
 		if (r == 0)
 			r = enable_v2(tree->unified_fd, name);
+		if (r < 0 && !is_host) {
+			tree->missing |= 1u << c;
+			return 0;
+		}
 		if (r < 0)
 			return err_from(err, r, "enable the %s controller for our cgroup", name);
 		return 0;
 	}
-	root = open_hierarchy(name);
-	if (root < 0)
+	root = open_v1(name, is_host);
+	if (root < 0 && is_host)
 		return err_explain(err, ERR_UNAVAILABLE, "no_cgroup_controller",
 			"boot with cgroup v2, or mount the controller's v1 hierarchy",
 			"the %s cgroup controller is on neither v2 nor v1", name);
+	if (root < 0) {
+		tree->missing |= 1u << c;
+		return 0;
+	}
 	tree->v1_fd[c] = open_dir(root, tree->name, err);
 	return tree->v1_fd[c] < 0 ? tree->v1_fd[c] : 0;
 }
 
-int cgroup_open(struct cgroup_tree *tree, const char *tag, struct err *err)
+int cgroup_open(struct cgroup_tree *tree, const char *tag, bool is_host, struct err *err)
 {
 	char offered[256] = "";
-	auto_fd int root_fd = open_unified(err);
+	auto_fd int root_fd = open_unified(is_host, err);
 
 	*tree = CGROUP_TREE_NONE;
 	if (root_fd < 0)
-		return root_fd;
+		return is_host ? root_fd : 0;
+	if (!is_host && delegation_step_down(root_fd) < 0)
+		return err_sys(err, "step out of the way of our cgroups");
+	tree->missing = 0;
 	snprintf(tree->name, sizeof(tree->name), "sandlot-%s", tag);
 	tree->unified_fd = open_dir(root_fd, tree->name, err);
 	if (tree->unified_fd < 0)
@@ -141,7 +163,7 @@ int cgroup_open(struct cgroup_tree *tree, const char *tag, struct err *err)
 	if (fd_read_file(root_fd, "cgroup.controllers", offered, sizeof(offered)) < 0)
 		return err_sys(err, "read cgroup.controllers");
 	for (int c = 0; c < CGROUP_COUNT; c++) {
-		int r = find_controller(tree, c, root_fd, offered, err);
+		int r = find_controller(tree, c, root_fd, offered, is_host, err);
 
 		if (r < 0)
 			return r;
@@ -173,6 +195,11 @@ static int write_number(int dirfd, const char *file, uint64_t value)
 	return fd_write_file(dirfd, file, text);
 }
 
+static bool is_on_v2(const struct cgroup_tree *tree, enum cgroup_controller c)
+{
+	return tree->v1_fd[c] < 0 && !(tree->missing & (1u << c));
+}
+
 static int limit_v2(const struct cgroup_tree *tree, int fd, const struct keeper_limits *limits)
 {
 	char cpu_max[48];
@@ -180,15 +207,15 @@ static int limit_v2(const struct cgroup_tree *tree, int fd, const struct keeper_
 
 	snprintf(cpu_max, sizeof(cpu_max), "%llu %d",
 		(unsigned long long)(limits->cpu_millis * CPU_PERIOD_US / 1000), CPU_PERIOD_US);
-	if (tree->v1_fd[CGROUP_MEMORY] < 0) {
+	if (is_on_v2(tree, CGROUP_MEMORY)) {
 		r = write_number(fd, "memory.max", limits->memory_bytes);
 		/* A kernel without swap accounting has no such file, and then no swap to limit. */
 		if (r == 0 && (r = write_number(fd, "memory.swap.max", 0)) == -ENOENT)
 			r = 0;
 	}
-	if (r == 0 && tree->v1_fd[CGROUP_CPU] < 0)
+	if (r == 0 && is_on_v2(tree, CGROUP_CPU))
 		r = fd_write_file(fd, "cpu.max", cpu_max);
-	if (r == 0 && tree->v1_fd[CGROUP_PIDS] < 0)
+	if (r == 0 && is_on_v2(tree, CGROUP_PIDS))
 		r = write_number(fd, "pids.max", limits->pids);
 	return r;
 }
@@ -371,7 +398,7 @@ int cgroup_freeze(const struct cgroup_tree *tree, const char *id, bool freeze, s
 		return err_explain(err, ERR_CONFLICT, "pause_unavailable",
 			"stop it instead: it wakes when it is used",
 			"a sandbox is paused by freezing its cgroup, and sandlotd, which was not "
-			"started by root, has none");
+			"started by root, was given none");
 	if (fd < 0)
 		return err_sys(err, "open cgroup %s", id);
 	r = fd_write_file(fd, "cgroup.freeze", freeze ? "1" : "0");

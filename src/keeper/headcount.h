@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a sandbox uses, counted from its processes: for a keeper that has no cgroups to ask.
+ * What a sandbox uses, counted from its processes: for a keeper whose cgroups do not count all of it.
  *
  * Memory that processes share counts for each of them, and nobody remembers a peak. The time of a
  * process that was reaped is in its parent's figures, so what all who live have used, with their

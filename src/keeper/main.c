@@ -124,14 +124,12 @@ static void note_victim(void *arg, uint32_t uid, const char victim[KERNEL_LOG_VI
 static int read_stats(struct keeper *keeper, const struct held *held,
 	struct keeper_stats *ret_stats, struct err *err)
 {
-	bool has_groups = cgroup_is_real(&keeper->context.cgroups);
-	int r = has_groups ? cgroup_stats(&keeper->context.cgroups, held->id, ret_stats, err)
-			   : headcount_take(held->pid, ret_stats, err);
+	const struct cgroup_tree *cgroups = &keeper->context.cgroups;
+	int r = cgroups->missing ? headcount_take(held->pid, ret_stats, err)
+				 : cgroup_stats(cgroups, held->id, ret_stats, err);
 
 	if (r < 0)
 		return r;
-	if (!has_groups)
-		ret_stats->pids_limit = held->pids_limit;
 	kernel_log_read(keeper->kernel_log_fd, note_victim, keeper);
 	memcpy(ret_stats->oom_victim, held->oom_victim, sizeof(ret_stats->oom_victim));
 	return 0;
@@ -341,7 +339,6 @@ static void on_build(struct keeper *keeper, const struct keeper_request *request
 	held->pid = pid;
 	held->lifeline = lifeline;
 	held->slot = request->slot;
-	held->pids_limit = request->limits.pids;
 	held->cpus = cpus;
 	answer_link(conn, held, &err);
 }
@@ -716,14 +713,6 @@ static int reserve_descriptors(struct build_context *context, struct err *err)
 	return 0;
 }
 
-static int open_groups(struct cgroup_tree *cgroups, const char *tag, bool is_host, struct err *err)
-{
-	if (is_host)
-		return cgroup_open(cgroups, tag, err);
-	*cgroups = CGROUP_TREE_NONE;
-	return 0;
-}
-
 static int open_template(struct storage *storage, bool is_host, int *ret_fd, struct err *err)
 {
 	int r = is_host ? 0 : rootfs_cover_templates(&storage->templates_fd, err);
@@ -751,7 +740,7 @@ static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 	if ((r = rootfs_leave_host(err)) < 0 ||
 		(r = lock_data(argv[1], &keeper->lock_fd, err)) < 0 ||
 		(r = userns_survey(ranges, err)) < 0 ||
-		(r = open_groups(&context->cgroups, tag, ranges->is_host, err)) < 0 ||
+		(r = cgroup_open(&context->cgroups, tag, ranges->is_host, err)) < 0 ||
 		(r = storage_open(&context->storage, argv[1], err)) < 0 ||
 		(r = open_template(&context->storage, ranges->is_host, &template_fd, err)) < 0 ||
 		(r = rootfs_open_sources(&context->sources, template_fd, ranges->is_host, err)) <

@@ -13,9 +13,8 @@ struct held {
 	char id[KEEPER_ID_LEN + 1];
 	pid_t pid; /* 0 once it was reaped; until then nobody else can have that number */
 	int lifeline;
-	int wait_status; /* once it was reaped */
-	uint32_t slot;	 /* its uid range */
-	uint64_t pids_limit;
+	int wait_status;	  /* once it was reaped */
+	uint32_t slot;		  /* its uid range */
 	struct keeper_stats last; /* what it had used, if it ended by itself */
 	char oom_victim[KERNEL_LOG_VICTIM_MAX];
 	struct cpus_share cpus; /* until it was reaped */
