@@ -6,7 +6,7 @@ set -eu
 build="gcc libc6-dev make meson ninja-build pkg-config musl-tools linux-libc-dev libmicrohttpd-dev
  libjansson-dev libseccomp-dev libsqlite3-dev libarchive-dev libcurl4-openssl-dev libssl-dev libwslay-dev
  libcmocka-dev"
-runtime="python3 procps iproute2"
+runtime="python3 procps iproute2 uidmap"
 
 case "$1" in
   build) packages="$build" ;;

@@ -2,6 +2,7 @@
 #include "cli/host_check.h"
 
 #include "base/fd.h"
+#include "base/subids.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -69,8 +70,29 @@ static void check_privilege(const struct host *host, struct finding *f)
 		finding_ok(f, "root");
 	else
 		finding_problem(f, FINDING_WARN,
-			"sandlotd must be started by root; it gives up its privileges by itself",
+			"started by an ordinary user, sandlotd has only the walls that need no "
+			"root "
+			"(SECURITY.md, \"Without root\"); started by root it gives up its "
+			"privileges",
 			"sudo sandlotd", "uid %u", geteuid());
+}
+
+/* What an ordinary user's sandlotd maps to the uids of its sandboxes. */
+static void check_lent_ids(const struct host *host, struct finding *f)
+{
+	const struct passwd *user = getpwuid(geteuid());
+	char remedy[SUBIDS_REMEDY_MAX];
+
+	if (host->is_root)
+		finding_ok(f, "not needed by root");
+	else if (faccessat(host->root_fd, "usr/bin/newuidmap", F_OK, 0) < 0)
+		finding_problem(f, FINDING_FAIL, "it maps the ids of an ordinary user's sandboxes",
+			"sudo apt-get install uidmap", "newuidmap is not installed");
+	else if (!subids_suffice(host->root_fd, user ? user->pw_name : "", geteuid(), remedy))
+		finding_problem(f, FINDING_FAIL, "each sandbox gets ids that are nobody else's",
+			remedy, "/etc/subuid and /etc/subgid lend too few to this user");
+	else
+		finding_ok(f, "enough in /etc/subuid and /etc/subgid");
 }
 
 static void check_kernel(const struct host *host, struct finding *f)
@@ -223,9 +245,8 @@ static void check_controllers(const struct host *host, struct finding *f)
 	else
 		finding_problem(f, host->is_root ? FINDING_FAIL : FINDING_WARN,
 			"without it nothing keeps a sandbox from taking all of the machine",
-			host->is_root
-				? "boot with systemd.unified_cgroup_hierarchy=1"
-				: "sudo systemctl set-property user-$(id -u).slice Delegate=yes",
+			host->is_root ? "boot with systemd.unified_cgroup_hierarchy=1"
+				      : "systemd-run --user --scope -p Delegate=yes sandlotd",
 			"no %s controller", missing);
 }
 
@@ -348,6 +369,7 @@ static void check_inotify(const struct host *host, struct finding *f)
 
 const struct host_check host_checks[] = {
 	{"privilege", check_privilege},
+	{"lent-ids", check_lent_ids},
 	{"kernel", check_kernel},
 	{"user-namespace", host_probe_userns},
 	{"userns-policy", check_apparmor},

@@ -2,10 +2,10 @@
 #include "daemon/rootless.h"
 
 #include "base/fd.h"
-#include "daemon/subids.h"
-#include "wire/keeper.h"
+#include "base/subids.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
 #include <sched.h>
@@ -17,54 +17,28 @@
 #define NUMBER_MAX 16
 #define ARGS_MAX   (2 + 3 * (1 + SUBIDS_RANGES_MAX) + 1)
 
-/* The two kinds of ids, and all that differs between them. */
-static const struct kind {
-	const char *helper, *file;
-	const char *usermod_flag;
-} kinds[] = {
-	{"newuidmap", "/etc/subuid", "--add-subuids"},
-	{"newgidmap", "/etc/subgid", "--add-subgids"},
-};
+/* What maps each kind of ids. */
+static const char *const helpers[SUBIDS_KINDS] = {"newuidmap", "newgidmap"};
 
-/* In whole ranges of sandboxes: the kernel maps no range that lies on two of its parent's. */
-static void read_lent(const struct kind *kind, struct subids *ret_subids)
+static const char *user_name(void)
 {
 	const struct passwd *user = getpwuid(geteuid());
 
-	subids_read(
-		kind->file, user ? user->pw_name : "", geteuid(), KEEPER_NARROW_COUNT, ret_subids);
-}
-
-static int refuse_without_ids(struct err *err)
-{
-	const struct passwd *user = getpwuid(geteuid());
-	char remedy[200];
-	size_t len = (size_t)snprintf(remedy, sizeof(remedy), "sudo usermod");
-
-	for (size_t i = 0; i < array_len(kinds); i++) {
-		struct subids subids;
-
-		read_lent(&kinds[i], &subids);
-		len += (size_t)snprintf(remedy + len, sizeof(remedy) - len, " %s %u-%u",
-			kinds[i].usermod_flag, subids.next_first, subids.next_first + 65535);
-	}
-	snprintf(remedy + len, sizeof(remedy) - len, " %s", user ? user->pw_name : "$USER");
-	return err_explain(err, ERR_UNAVAILABLE, "no_subids", remedy,
-		"without root, sandlotd needs at least %u ids of the user's own in /etc/subuid and "
-		"in /etc/subgid: each sandbox gets ids that are nobody else's",
-		KEEPER_NARROW_COUNT);
+	return user ? user->pw_name : "";
 }
 
 int rootless_check(struct err *err)
 {
-	for (size_t i = 0; i < array_len(kinds); i++) {
-		struct subids subids;
+	auto_fd int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	char remedy[SUBIDS_REMEDY_MAX];
 
-		read_lent(&kinds[i], &subids);
-		if (subids.total < KEEPER_NARROW_COUNT)
-			return refuse_without_ids(err);
-	}
-	return 0;
+	if (subids_suffice(root_fd, user_name(), geteuid(), remedy))
+		return 0;
+	return err_explain(err, ERR_UNAVAILABLE, "no_subids", remedy,
+		"without root, sandlotd needs at least %u ids that /etc/subuid and /etc/subgid "
+		"lend "
+		"to its user: each sandbox gets ids that are nobody else's",
+		SUBIDS_SANDBOX);
 }
 
 int rootless_enter(int gate)
@@ -83,7 +57,7 @@ int rootless_enter(int gate)
 	return setgroups(0, NULL) < 0 ? -errno : 0;
 }
 
-static int run(const struct kind *kind, char *argv[], struct err *err)
+static int run(char *argv[], struct err *err)
 {
 	pid_t pid = fork();
 	int status = 0;
@@ -99,23 +73,24 @@ static int run(const struct kind *kind, char *argv[], struct err *err)
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
 		return err_explain(err, ERR_UNAVAILABLE, "no_uidmap", "sudo apt-get install uidmap",
 			"%s, which maps the ids of an ordinary user's sandboxes, is not installed",
-			kind->helper);
+			argv[0]);
 	if (!WIFEXITED(status) || WEXITSTATUS(status) != 0)
 		return err_explain(err, ERR_UNAVAILABLE, "no_idmap", NULL,
-			"%s did not map what %s says is ours", kind->helper, kind->file);
+			"%s did not map the ids that were lent to us", argv[0]);
 	return 0;
 }
 
 /* helper PID 0 OWN 1 1 FIRST COUNT ...: we are root there, and what we were lent follows. */
-static int map_ids(const struct kind *kind, pid_t pid, uint32_t own, struct err *err)
+static int map_ids(enum subids_kind kind, pid_t pid, uint32_t own, struct err *err)
 {
 	char numbers[ARGS_MAX][NUMBER_MAX];
-	char *argv[ARGS_MAX + 1] = {(char *)kind->helper};
+	char *argv[ARGS_MAX + 1] = {(char *)helpers[kind]};
+	auto_fd int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	struct subids subids;
 	uint32_t inside = 1;
 	int count = 1;
 
-	read_lent(kind, &subids);
+	subids_read(root_fd, kind, user_name(), geteuid(), &subids);
 	snprintf(numbers[count++], NUMBER_MAX, "%d", pid);
 	snprintf(numbers[count++], NUMBER_MAX, "0");
 	snprintf(numbers[count++], NUMBER_MAX, "%u", own);
@@ -128,12 +103,12 @@ static int map_ids(const struct kind *kind, pid_t pid, uint32_t own, struct err 
 	}
 	for (int i = 1; i < count; i++)
 		argv[i] = numbers[i];
-	return run(kind, argv, err);
+	return run(argv, err);
 }
 
 int rootless_admit(int gate, struct err *err)
 {
-	const uint32_t own[] = {geteuid(), getegid()};
+	const uint32_t own[SUBIDS_KINDS] = {geteuid(), getegid()};
 	pid_t pid;
 
 	if (read(gate, &pid, sizeof(pid)) != (ssize_t)sizeof(pid))
@@ -142,8 +117,8 @@ int rootless_admit(int gate, struct err *err)
 		return err_explain(err, ERR_UNAVAILABLE, "no_userns", "sandlot doctor says which",
 			"this host does not let ordinary users make user namespaces: %s",
 			strerror(-pid));
-	for (size_t i = 0; i < array_len(kinds); i++) {
-		int r = map_ids(&kinds[i], pid, own[i], err);
+	for (int kind = 0; kind < SUBIDS_KINDS; kind++) {
+		int r = map_ids(kind, pid, own[kind], err);
 
 		if (r < 0)
 			return r;

@@ -519,25 +519,9 @@ static bool is_name(const char *text, size_t len, bool may_be_shorter)
 	return text[n] == '\0' && (may_be_shorter ? n >= 1 && n <= len : n == len);
 }
 
-/* The daemon takes the lowest that is free, so one beyond the last means that all are taken. */
-static int check_slot(const struct userns_ranges *ranges, uint32_t slot, struct err *err)
-{
-	if (slot < ranges->count)
-		return 0;
-	return err_explain(err, ERR_UNAVAILABLE, "no_uid_range",
-		ranges->is_host
-			? "purge workspaces that nobody needs"
-			: "purge workspaces that nobody needs, or have more ids lent to you: "
-			  "sudo usermod --add-subuids FIRST-LAST --add-subgids FIRST-LAST USER",
-		"each sandbox and each kept workspace has a range of uids, and all %u are taken",
-		ranges->count);
-}
-
-static int check_request(
-	const struct keeper *keeper, struct keeper_request *request, struct err *err)
+static int check_request(struct keeper_request *request, struct err *err)
 {
 	unsigned checks;
-	int r;
 
 	if (request->kind >= array_len(kinds) || !kinds[request->kind].handle)
 		return err_set(err, ERR_INVALID, "unknown kind of request %u", request->kind);
@@ -547,10 +531,8 @@ static int check_request(
 	if ((checks & NAMES_A_SANDBOX) && !is_name(request->id, KEEPER_ID_LEN, false))
 		return err_set(err, ERR_INVALID, "the id of a sandbox has %d characters of 0-9a-z",
 			KEEPER_ID_LEN);
-	r = (checks & HAS_SLOT) ? check_slot(&keeper->context.userns.ranges, request->slot, err)
-				: 0;
-	if (r < 0)
-		return r;
+	if ((checks & HAS_SLOT) && request->slot >= KEEPER_SLOT_COUNT)
+		return err_set(err, ERR_INVALID, "uid range %u does not exist", request->slot);
 	if (checks & HAS_LIMITS) {
 		const struct keeper_limits *limits = &request->limits;
 
@@ -589,7 +571,7 @@ static void serve(struct keeper *keeper, int conn)
 		forget_waiter(keeper, conn);
 		return;
 	}
-	r = check_request(keeper, &request, &err);
+	r = check_request(&request, &err);
 	if (r < 0)
 		answer_result(conn, r, &err);
 	else

@@ -2,6 +2,7 @@
 #include "keeper/userns.h"
 
 #include "base/fd.h"
+#include "base/subids.h"
 #include "keeper/namespace.h"
 
 #include <errno.h>
@@ -51,7 +52,7 @@ int userns_cut_ranges(
 	const char *uid_map, const char *gid_map, struct userns_ranges *ret_ranges, struct err *err)
 {
 	uint64_t uids = count_ids(uid_map), gids = count_ids(gid_map);
-	uint64_t count = (uids < gids ? uids : gids) / KEEPER_NARROW_COUNT;
+	uint64_t count = (uids < gids ? uids : gids) / SUBIDS_SANDBOX;
 
 	if (is_whole(uid_map) && is_whole(gid_map)) {
 		*ret_ranges = (struct userns_ranges){.first = KEEPER_UID_FIRST,
@@ -64,9 +65,9 @@ int userns_cut_ranges(
 		return err_set(err, ERR_UNAVAILABLE,
 			"this user namespace has %llu uids and %llu gids for sandboxes, and a "
 			"sandbox needs %u",
-			(unsigned long long)uids, (unsigned long long)gids, KEEPER_NARROW_COUNT);
+			(unsigned long long)uids, (unsigned long long)gids, SUBIDS_SANDBOX);
 	*ret_ranges = (struct userns_ranges){.first = 1,
-		.width = KEEPER_NARROW_COUNT,
+		.width = SUBIDS_SANDBOX,
 		.count = (uint32_t)(count < KEEPER_SLOT_COUNT ? count : KEEPER_SLOT_COUNT)};
 	return 0;
 }
@@ -147,11 +148,25 @@ static int make(const struct userns_ranges *ranges, uint32_t slot, uint64_t pids
 	return namespace_make(&job, &order, ret_fd, err);
 }
 
+/* The daemon takes the lowest that is free, so one beyond the last means that all are taken. */
+static int check_slot(const struct userns_ranges *ranges, uint32_t slot, struct err *err)
+{
+	if (slot < ranges->count)
+		return 0;
+	return err_explain(err, ERR_UNAVAILABLE, "no_uid_range",
+		"purge workspaces that nobody needs, or have more ids lent to you: sudo usermod "
+		"--add-subuids FIRST-LAST --add-subgids FIRST-LAST USER",
+		"each sandbox and each kept workspace has a range of uids, and all %u are taken",
+		ranges->count);
+}
+
 int userns_get(
 	struct userns_cache *cache, uint32_t slot, uint64_t pids, int *ret_fd, struct err *err)
 {
-	int fd, r;
+	int fd, r = check_slot(&cache->ranges, slot, err);
 
+	if (r < 0)
+		return r;
 	if (slot >= USERNS_KEPT || pids)
 		return make(&cache->ranges, slot, pids, ret_fd, err);
 	if (!cache->fds[slot]) {

@@ -20,8 +20,6 @@
 #define KEEPER_SLOT_COUNT   32000 /* uid ranges of 65536, the first at KEEPER_UID_FIRST */
 #define KEEPER_UID_FIRST    1000000u
 #define KEEPER_UID_COUNT    65536u
-#define KEEPER_NARROW_COUNT                                                                        \
-	1024u /* ids of a range where the keeper has only what a user was lent */
 
 enum keeper_kind {
 	KEEPER_HELLO = 1, /* who are you? */

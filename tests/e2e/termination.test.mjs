@@ -149,7 +149,7 @@ test('a command that fails on a full disk ends as disk_full', async () => {
   const small = new Instance('small-disk');
   const disk = path.join(small.home, 'disk');
   fs.mkdirSync(disk);
-  execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64m,mode=755', 'tmpfs', disk]);
+  execFileSync('mount', ['-t', 'tmpfs', '-o', `size=64m,mode=755,uid=${small.account?.uid ?? 0}`, 'tmpfs', disk]);
   try {
     small.dataDir = path.join(disk, 'data');
     small.api.secrets = [small.dataDir];

@@ -1,21 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/subids.h"
+#include "base/subids.h"
 
+#include "base/fd.h"
+
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
-
-#define UNIT 1024
 
 static struct subids parse(const char *text)
 {
 	struct subids subids;
 
-	subids_parse(text, "ann", 1001, UNIT, &subids);
+	subids_parse(text, "ann", 1001, &subids);
 	return subids;
 }
 
@@ -33,7 +37,7 @@ static void a_user_is_lent_what_names_them_or_their_uid(void **state)
 	assert_int_equal(subids.total, 65536 + 2048);
 }
 
-static void ranges_are_cut_to_whole_units(void **state)
+static void ranges_are_cut_to_whole_sandboxes(void **state)
 {
 	struct subids subids = parse("ann:100000:1500\nann:200000:1023\nann:300000:1024");
 
@@ -77,25 +81,68 @@ static void more_ranges_than_fit_are_left_out(void **state)
 	assert_int_equal(subids.total, SUBIDS_RANGES_MAX * 1024);
 }
 
-static void a_file_that_is_not_there_lends_nothing(void **state)
+/* A root directory with these files in its /etc, or without them. */
+static int make_root(char path[32], const char *subuid, const char *subgid)
 {
-	struct subids subids;
+	const char *const files[][2] = {{"etc/subuid", subuid}, {"etc/subgid", subgid}};
+	int root_fd;
+
+	strcpy(path, "/tmp/subids-XXXXXX");
+	assert_non_null(mkdtemp(path));
+	root_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_int_equal(mkdirat(root_fd, "etc", 0700), 0);
+	for (size_t i = 0; i < array_len(files); i++) {
+		int fd = files[i][1] ? openat(root_fd, files[i][0], O_WRONLY | O_CREAT, 0600) : -1;
+
+		if (fd >= 0)
+			assert_int_equal(
+				write(fd, files[i][1], strlen(files[i][1])), strlen(files[i][1]));
+		fd_close(fd);
+	}
+	return root_fd;
+}
+
+static void remove_root(int root_fd, const char *path)
+{
+	(void)unlinkat(root_fd, "etc/subuid", 0);
+	(void)unlinkat(root_fd, "etc/subgid", 0);
+	assert_int_equal(unlinkat(root_fd, "etc", AT_REMOVEDIR), 0);
+	assert_int_equal(rmdir(path), 0);
+	close(root_fd);
+}
+
+static void who_was_lent_both_kinds_has_enough(void **state)
+{
+	char path[32], remedy[SUBIDS_REMEDY_MAX];
+	int root_fd = make_root(path, "ann:100000:65536\n", "1001:200000:1024\n");
 
 	(void)state;
-	subids_read("/nonexistent/subuid", "ann", 1001, UNIT, &subids);
-	assert_int_equal(subids.total, 0);
-	assert_int_equal(subids.next_first, 100000);
+	assert_true(subids_suffice(root_fd, "ann", 1001, remedy));
+	remove_root(root_fd, path);
+}
+
+static void who_was_not_is_told_the_command_with_ids_that_are_free(void **state)
+{
+	char path[32], remedy[SUBIDS_REMEDY_MAX];
+	int root_fd = make_root(path, "ann:100000:1023\nbob:200000:65536\n", NULL);
+
+	(void)state;
+	assert_false(subids_suffice(root_fd, "ann", 1001, remedy));
+	assert_string_equal(
+		remedy, "sudo usermod --add-subuids 265536-331071 --add-subgids 100000-165535 ann");
+	remove_root(root_fd, path);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_user_is_lent_what_names_them_or_their_uid),
-		cmocka_unit_test(ranges_are_cut_to_whole_units),
+		cmocka_unit_test(ranges_are_cut_to_whole_sandboxes),
 		cmocka_unit_test(what_is_free_to_be_lent_lies_above_all_that_was),
 		cmocka_unit_test(lines_that_are_none_do_not_count),
 		cmocka_unit_test(more_ranges_than_fit_are_left_out),
-		cmocka_unit_test(a_file_that_is_not_there_lends_nothing),
+		cmocka_unit_test(who_was_lent_both_kinds_has_enough),
+		cmocka_unit_test(who_was_not_is_told_the_command_with_ids_that_are_free),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+import { accountOf, Delegation } from './account.mjs';
 import { Api } from './client.mjs';
 import * as proc from './proc.mjs';
 import { until } from './wait.mjs';
@@ -19,25 +20,18 @@ export const program = (name) => path.join(BUILD_DIR, name);
 
 const REPORT = /ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|LeakSanitizer: detected|runtime error: |Assertion .* failed|stack smashing detected|free\(\): |malloc\(\): |double free/;
 
-/** Who starts daemons: the ordinary user that E2E_USER names, or whoever runs the tests. */
-const USER = process.env.E2E_USER ? accountOf(process.env.E2E_USER) : {};
-export const IS_ROOTLESS = (USER.uid ?? process.getuid()) !== 0;
-
-function accountOf(name) {
-  const line = fs.readFileSync('/etc/passwd', 'utf8').split('\n').find((text) => text.startsWith(`${name}:`));
-  assert.ok(line, `not proven: there is no user ${name}`);
-  const [, , uid, gid, , home] = line.split(':');
-  return { uid: Number(uid), gid: Number(gid), home };
-}
-
 export class Instance {
-  constructor(name) {
+  /** Its daemon is started by that user (root if there is none), in cgroups of that user's own if they are delegated. */
+  constructor(name, { user = process.env.E2E_USER, isDelegated = user && process.env.E2E_DELEGATED } = {}) {
     this.name = name;
+    this.account = user ? accountOf(user) : null;
+    this.hasCgroups = !user || Boolean(isDelegated);
     this.marker = `SANDLOT_E2E=${name}-${process.pid}-${crypto.randomBytes(4).toString('hex')}`;
     // The daemon makes its data directory itself; the parent lets an unprivileged daemon through.
     this.home = fs.mkdtempSync(path.join(os.tmpdir(), `sandlot-e2e-${name}-`));
     fs.chmodSync(this.home, 0o755);
-    if (USER.uid) fs.chownSync(this.home, USER.uid, USER.gid);
+    if (user) fs.chownSync(this.home, this.account.uid, this.account.gid);
+    this.delegation = isDelegated ? new Delegation(path.basename(this.home), this.account) : null;
     this.dataDir = path.join(this.home, 'data');
     this.logFile = path.join(this.home, 'daemon.log');
     this.daemon = null; // { pid, start, child, exited }
@@ -73,7 +67,7 @@ export class Instance {
     await until(async () => (await this.api.request('GET', '/readyz', { token: null })).status === 200, { timeout: 20_000, what: '/readyz' });
     this.keeper = this.findKeeper();
     this.cgroupRoots = new Set(proc.descriptorTargets(this.keeper.pid).filter((target) => target.startsWith('/sys/fs/cgroup/')));
-    assert.equal(this.cgroupRoots.size > 0, !IS_ROOTLESS, 'not proven: the keeper holds no cgroup that can be watched');
+    assert.equal(this.cgroupRoots.size > 0, this.hasCgroups, 'not proven: the keeper holds no cgroup that can be watched');
     return this;
   }
 
@@ -94,13 +88,9 @@ export class Instance {
   }
 
   spawnDaemon(args, output) {
-    return spawn(program('sandlotd'), ['--data-dir', this.dataDir, '--api-bind', '127.0.0.1:0', ...args], {
-      stdio: ['ignore', output, output],
-      cwd: this.home,
-      env: this.environment(USER.home ? { HOME: USER.home } : {}),
-      uid: USER.uid,
-      gid: USER.gid,
-    });
+    const command = [program('sandlotd'), '--data-dir', this.dataDir, '--api-bind', '127.0.0.1:0', ...args];
+    const [file, ...rest] = [...(this.delegation?.enter ?? []), ...(this.account?.become ?? []), ...command];
+    return spawn(file, rest, { stdio: ['ignore', output, output], cwd: this.home, env: this.environment({ HOME: this.account?.home ?? os.homedir() }) });
   }
 
   /** The keeper of this instance: it may have been re-parented, so it is known by what it carries. */
@@ -190,6 +180,7 @@ export class Instance {
       if (info && proc.isAlive(info)) proc.quiet(() => process.kill(info.pid, 'SIGKILL'));
     }
     for (const info of this.survivors()) proc.quiet(() => process.kill(info.pid, 'SIGKILL'));
+    this.delegation?.remove();
     if (!process.env.E2E_KEEP) fs.rmSync(this.home, { recursive: true, force: true, maxRetries: 5 });
   }
 }

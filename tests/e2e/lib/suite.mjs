@@ -10,8 +10,8 @@ import * as proc from './proc.mjs';
 import { eachLimit, until } from './wait.mjs';
 
 /** Starts the daemon of a file of tests and takes the baseline. Call finish() at the end of the file. */
-export async function suite(name) {
-  const instance = new Instance(name);
+export async function suite(name, options) {
+  const instance = new Instance(name, options);
   after(() => instance.destroy());
   process.on('exit', () => instance.destroy());
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => process.exit(1)); // runs the handler above

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "daemon/subids.h"
+#include "base/subids.h"
 
 #include "base/fd.h"
 #include "base/number.h"
@@ -9,8 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FILE_MAX   (1u << 20)
-#define FIRST_LENT 100000 /* where useradd begins */
+#define FILE_MAX     (1u << 20)
+#define FIRST_LENT   100000 /* where useradd begins, */
+#define LENT_AT_ONCE 65536  /* and how many it lends */
 
 /* Takes "name:first:count" apart; whether it is that. The line is cut into pieces. */
 static bool read_line(char *line, const char **ret_name, uint64_t *ret_first, uint64_t *ret_count)
@@ -29,6 +30,7 @@ static bool read_line(char *line, const char **ret_name, uint64_t *ret_first, ui
 
 static void add(struct subids *subids, uint64_t first, uint64_t count)
 {
+	count -= count % SUBIDS_SANDBOX;
 	if (subids->range_count == SUBIDS_RANGES_MAX || count == 0)
 		return;
 	subids->ranges[subids->range_count].first = (uint32_t)first;
@@ -36,8 +38,7 @@ static void add(struct subids *subids, uint64_t first, uint64_t count)
 	subids->total += count;
 }
 
-void subids_parse(
-	const char *text, const char *name, uid_t uid, uint32_t unit, struct subids *ret_subids)
+void subids_parse(const char *text, const char *name, uid_t uid, struct subids *ret_subids)
 {
 	struct subids subids = {.next_first = FIRST_LENT};
 	auto_free char *copy = mem_strdup(text);
@@ -54,17 +55,33 @@ void subids_parse(
 		if (first + count > subids.next_first)
 			subids.next_first = (uint32_t)(first + count);
 		if (strcmp(who, name) == 0 || strcmp(who, number) == 0)
-			add(&subids, first, count - count % unit);
+			add(&subids, first, count);
 	}
 	*ret_subids = subids;
 }
 
 void subids_read(
-	const char *path, const char *name, uid_t uid, uint32_t unit, struct subids *ret_subids)
+	int root_fd, enum subids_kind kind, const char *name, uid_t uid, struct subids *ret_subids)
 {
+	static const char *const files[SUBIDS_KINDS] = {"etc/subuid", "etc/subgid"};
 	auto_free char *text = mem_new(FILE_MAX);
 
-	if (fd_read_file(AT_FDCWD, path, text, FILE_MAX) < 0)
+	if (fd_read_file(root_fd, files[kind], text, FILE_MAX) < 0)
 		text[0] = '\0';
-	subids_parse(text, name, uid, unit, ret_subids);
+	subids_parse(text, name, uid, ret_subids);
+}
+
+bool subids_suffice(int root_fd, const char *name, uid_t uid, char remedy[SUBIDS_REMEDY_MAX])
+{
+	struct subids uids, gids;
+
+	subids_read(root_fd, SUBIDS_UID, name, uid, &uids);
+	subids_read(root_fd, SUBIDS_GID, name, uid, &gids);
+	if (uids.total > 0 && gids.total > 0)
+		return true;
+	snprintf(remedy, SUBIDS_REMEDY_MAX,
+		"sudo usermod --add-subuids %u-%u --add-subgids %u-%u %s", uids.next_first,
+		uids.next_first + LENT_AT_ONCE - 1, gids.next_first,
+		gids.next_first + LENT_AT_ONCE - 1, name);
+	return false;
 }
