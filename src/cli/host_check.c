@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
@@ -13,11 +14,12 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#define KERNEL_MAJOR	  6
-#define KERNEL_MINOR	  1
-#define NAMESPACES_ENOUGH 1000
-#define INOTIFY_ENOUGH	  512
-#define UPGRADE		  "upgrade the kernel (Debian 12 and Ubuntu 24.04 have one that serves)"
+#define KERNEL_MAJOR	      6
+#define KERNEL_MINOR	      1
+#define KERNEL_MINOR_ROOTLESS 3 /* the first with id-mapped tmpfs */
+#define NAMESPACES_ENOUGH     1000
+#define INOTIFY_ENOUGH	      512
+#define UPGRADE		      "upgrade the kernel (Debian 12 and Ubuntu 24.04 have one that serves)"
 
 void host_check_init(struct host *ret, int root_fd)
 {
@@ -97,13 +99,15 @@ static void check_lent_ids(const struct host *host, struct finding *f)
 
 static void check_kernel(const struct host *host, struct finding *f)
 {
+	unsigned minor = host->is_root ? KERNEL_MINOR : KERNEL_MINOR_ROOTLESS;
+
 	if (host->kernel_major > KERNEL_MAJOR ||
-		(host->kernel_major == KERNEL_MAJOR && host->kernel_minor >= KERNEL_MINOR))
+		(host->kernel_major == KERNEL_MAJOR && host->kernel_minor >= minor))
 		finding_ok(f, "Linux %s", host->kernel);
 	else
 		finding_problem(f, FINDING_FAIL,
 			"idmapped overlay layers and the newer mount calls are not in it", UPGRADE,
-			"Linux %s, older than %d.%d", host->kernel, KERNEL_MAJOR, KERNEL_MINOR);
+			"Linux %s, older than %d.%u", host->kernel, KERNEL_MAJOR, minor);
 }
 
 static void check_namespaces(const struct host *host, struct finding *f)
@@ -245,9 +249,33 @@ static void check_controllers(const struct host *host, struct finding *f)
 	else
 		finding_problem(f, host->is_root ? FINDING_FAIL : FINDING_WARN,
 			"without it nothing keeps a sandbox from taking all of the machine",
-			host->is_root ? "boot with systemd.unified_cgroup_hierarchy=1"
-				      : "systemd-run --user --scope -p Delegate=yes sandlotd",
-			"no %s controller", missing);
+			"boot with systemd.unified_cgroup_hierarchy=1", "no %s controller",
+			missing);
+}
+
+/* Whether the group that this user's daemon would be started in belongs to the user. */
+static void check_delegation(const struct host *host, struct finding *f)
+{
+	char text[4096], where[256], path[PATH_MAX];
+	const char *own = slurp(host, "proc/self/cgroup", text, sizeof(text));
+
+	own = own ? strstr(own, "0::/") : NULL; /* the last line, of v2 */
+	if (host->is_root) {
+		finding_ok(f, "not needed by root");
+		return;
+	}
+	if (own && find_cgroup2(host, where, sizeof(where))) {
+		snprintf(path, sizeof(path), "%s%s/cgroup.procs", where, own + strlen("0::"));
+		if (faccessat(host->root_fd, path, W_OK, AT_EACCESS) == 0) {
+			finding_ok(f, "this group is the user's own");
+			return;
+		}
+	}
+	finding_problem(f, FINDING_WARN,
+		"without a cgroup of the user's own, memory and processor of sandboxes are not "
+		"limited, and pause is refused",
+		"systemd-run --user --scope -p Delegate=yes sandlotd",
+		"no cgroup is delegated to this user here");
 }
 
 /* The root cgroup has neither file, so a child has to be looked at: ours, or one made for it. */
@@ -381,6 +409,7 @@ const struct host_check host_checks[] = {
 	{"clone3", host_probe_clone3},
 	{"pidfd", host_probe_pidfd},
 	{"cgroup-limits", check_controllers},
+	{"cgroup-delegation", check_delegation},
 	{"cgroup-kill", check_cgroup_kill},
 	{"seccomp", check_seccomp},
 	{"nft", host_probe_nft},

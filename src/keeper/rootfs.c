@@ -12,6 +12,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/utsname.h>
 
 #define SAFE	 (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 #define SHM_SIZE "67108864"
@@ -180,11 +181,30 @@ int rootfs_leave_host(struct err *err)
 	return 0;
 }
 
+/* Before, a template on a tmpfs would be nobody's in every sandbox. */
+static int check_kernel(struct err *err)
+{
+	struct utsname name;
+	unsigned major, minor;
+
+	if (uname(&name) < 0 || sscanf(name.release, "%u.%u", &major, &minor) != 2)
+		return err_set(err, ERR_UNAVAILABLE, "the kernel does not tell its version");
+	if (major > 6 || (major == 6 && minor >= 3))
+		return 0;
+	return err_explain(err, ERR_UNAVAILABLE, "old_kernel", "start sandlotd as root",
+		"without root Linux 6.3 is needed, the first that maps the ids of a tmpfs; this is "
+		"%s",
+		name.release);
+}
+
 int rootfs_cover_templates(int *templates_fd, struct err *err)
 {
 	auto_fd int fs = mounts_fsopen("tmpfs");
 	auto_fd int own = -1;
+	int r = check_kernel(err);
 
+	if (r < 0)
+		return r;
 	if (fs < 0 || mounts_set_string(fs, "mode", "0700") < 0)
 		return err_sys(err, "configure tmpfs for templates");
 	own = mounts_fsmount(fs, SAFE);
