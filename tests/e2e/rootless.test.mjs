@@ -91,6 +91,13 @@ test('statistics count the processes of a sandbox', async () => {
   assert.ok(stats.pids.current >= 2 && stats.pids.current < 10, JSON.stringify(stats));
 });
 
+test('memory that nothing limits shows as it is on the host, the processors as the sandbox has them', async () => {
+  const total = (text) => /^MemTotal:\s+(\d+) kB$/m.exec(text)[1];
+  const { id } = await api.create({ resources: { memory: '64Mi', cpu: 1 } });
+  assert.equal(total(await api.out(id, 'cat /proc/meminfo')), total(fs.readFileSync('/proc/meminfo', 'utf8')));
+  assert.equal(await api.out(id, 'nproc; grep -c ^processor /proc/cpuinfo; ls /sys/fs/cgroup/unified'), '1\n1\n');
+});
+
 test('when all lent ids are taken a create says so and what to do, and a purge frees some', async () => {
   const all = lent.reduce((sum, [, count]) => sum + Math.floor(count / 1024), 0);
   const made = [];
