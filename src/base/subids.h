@@ -25,7 +25,8 @@ struct subids {
 	uint32_t next_first; /* the first id above all that anybody was lent: free to be lent */
 };
 
-/* What the text of such a file lends to a user. Lines that are none, and ranges beyond the most, do not count. */
+/* What the text of such a file lends to a user. Lines that are none do not count, nor ranges beyond
+ * the most. */
 void subids_parse(const char *text, const char *name, uid_t uid, struct subids *ret_subids);
 
 enum subids_kind { SUBIDS_UID, SUBIDS_GID, SUBIDS_KINDS };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
 
+#include "base/data_dir.h"
 #include "base/fd.h"
 
-#include "cli/credential.h"
 #include "cli/table.h"
 
 #include <errno.h>
@@ -57,15 +57,15 @@ static char *url_of(const char *data_dir)
 static char *local_url(void)
 {
 	const char *named = getenv("SANDLOT_DATA_DIR");
-	auto_free char *own = credential_own_data_dir();
+	auto_free char *own = geteuid() == 0 ? NULL : data_dir_of_user();
 	char *url = NULL;
 
-	if (named && named[0])
+	if (named && named[0]) {
 		url = url_of(named);
-	else if (geteuid() != 0 && own)
-		url = url_of(own);
-	if (!url && !(named && named[0]))
-		url = url_of("/var/lib/sandlot");
+	} else {
+		url = own ? url_of(own) : NULL;
+		url = url ? url : url_of(DATA_DIR_OF_ROOT);
+	}
 	return url ? url : mem_strdup(DEFAULT_URL);
 }
 

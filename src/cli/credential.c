@@ -2,6 +2,7 @@
 #include "cli/credential.h"
 
 #include "base/buf.h"
+#include "base/data_dir.h"
 #include "base/fd.h"
 
 #include <errno.h>
@@ -63,20 +64,13 @@ static int try_file(const char *path, struct buf *looked, struct credential *ret
 	return r < 0 ? r : 1;
 }
 
-char *credential_own_data_dir(void)
-{
-	if (env("XDG_DATA_HOME"))
-		return mem_printf("%s/sandlot", env("XDG_DATA_HOME"));
-	return env("HOME") ? mem_printf("%s/.local/share/sandlot", env("HOME")) : NULL;
-}
-
 static int try_files(struct credential *ret, struct err *err)
 {
 	auto_(buf_fini) struct buf looked = BUF_INIT(4 * PATH_MAX);
 	auto_free char *configured = NULL;
-	auto_free char *own_dir = credential_own_data_dir();
+	auto_free char *own_dir = data_dir_of_user();
 	auto_free char *own = own_dir ? mem_printf("%s/token", own_dir) : NULL;
-	static const char shared[] = "/var/lib/sandlot/token";
+	static const char shared[] = DATA_DIR_OF_ROOT "/token";
 	bool is_root = geteuid() == 0;
 	const char *paths[3] = {NULL, is_root ? shared : own, is_root ? own : shared};
 	auto_free char *list = NULL;

@@ -27,8 +27,5 @@ struct credential {
 int credential_find(const char *given, bool is_loopback, struct credential *ret, struct err *err)
 	must_check;
 
-/* Where a daemon that this user started without root keeps its data; NULL if nobody can tell. */
-char *credential_own_data_dir(void);
-
 /* Forgets the token. */
 void credential_fini(struct credential *credential);

@@ -72,10 +72,8 @@ static void check_privilege(const struct host *host, struct finding *f)
 		finding_ok(f, "root");
 	else
 		finding_problem(f, FINDING_WARN,
-			"started by an ordinary user, sandlotd has only the walls that need no "
-			"root "
-			"(SECURITY.md, \"Without root\"); started by root it gives up its "
-			"privileges",
+			"an ordinary user's sandlotd has only the walls that need no root: see "
+			"\"Without root\" in SECURITY.md",
 			"sudo sandlotd", "uid %u", geteuid());
 }
 

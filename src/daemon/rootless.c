@@ -114,7 +114,7 @@ int rootless_admit(int gate, struct err *err)
 	if (read(gate, &pid, sizeof(pid)) != (ssize_t)sizeof(pid))
 		return err_set(err, ERR_INTERNAL, "the keeper ended before it began");
 	if (pid < 0)
-		return err_explain(err, ERR_UNAVAILABLE, "no_userns", "sandlot doctor says which",
+		return err_explain(err, ERR_UNAVAILABLE, "no_userns", "sandlot doctor --host",
 			"this host does not let ordinary users make user namespaces: %s",
 			strerror(-pid));
 	for (int kind = 0; kind < SUBIDS_KINDS; kind++) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/settings.h"
 
+#include "base/data_dir.h"
 #include "base/fd.h"
 #include "base/number.h"
 #include "model/size.h"
@@ -28,7 +29,7 @@ static const struct row {
 } rows[] = {
 	{"config", TEXT, offsetof(struct settings, config), CONFIG_DEFAULT, 0, 0,
 		"configuration file, lines of name = value"},
-	{"data-dir", TEXT, offsetof(struct settings, data_dir), "/var/lib/sandlot", 0, 0,
+	{"data-dir", TEXT, offsetof(struct settings, data_dir), DATA_DIR_OF_ROOT, 0, 0,
 		"where state, workspaces and the first token live; without root "
 		"~/.local/share/sandlot"},
 	{"api-bind", TEXT, offsetof(struct settings, api_bind), "127.0.0.1:9090", 0, 0,
@@ -71,16 +72,6 @@ static const struct row {
 	{"version", SWITCH, offsetof(struct settings, version), "false", 0, 0,
 		"print the version and exit"},
 };
-
-/* Where an ordinary user's programs keep their data. */
-static const char *find_data_dir(void)
-{
-	const char *data_home = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
-
-	if (data_home && data_home[0] == '/')
-		return mem_printf("%s/sandlot", data_home);
-	return mem_printf("%s/.local/share/sandlot", home ? home : "");
-}
 
 static const struct row *find(const char *name, size_t len)
 {
@@ -265,8 +256,8 @@ int settings_read(int argc, char *argv[], struct settings *ret_settings, struct 
 
 	for (size_t i = 0; i < array_len(rows) && r == 0; i++)
 		r = set(&settings, &rows[i], rows[i].value, "default", err);
-	if (geteuid() != 0)
-		settings.data_dir = find_data_dir();
+	if (geteuid() != 0 && data_dir_of_user())
+		settings.data_dir = data_dir_of_user();
 	/* Which file to read is itself a setting, so it is looked for first. */
 	if (r == 0 && getenv("SANDLOT_CONFIG"))
 		settings.config = getenv("SANDLOT_CONFIG");
@@ -286,8 +277,8 @@ int settings_read(int argc, char *argv[], struct settings *ret_settings, struct 
 void settings_print_help(void)
 {
 	printf("sandlotd serves sandboxes over HTTP. Started by root it gives up its privileges; "
-	       "an "
-	       "ordinary\nuser's has what that user has.\n\n"
+	       "an\n"
+	       "ordinary user's has what that user has.\n\n"
 	       "Usage: sandlotd [--name value]...\n\n"
 	       "Each setting can also be the line `name = value` of the configuration file, or an\n"
 	       "environment variable: --data-dir is SANDLOT_DATA_DIR.\n\n");

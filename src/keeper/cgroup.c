@@ -197,7 +197,7 @@ static int write_number(int dirfd, const char *file, uint64_t value)
 
 static bool is_on_v2(const struct cgroup_tree *tree, enum cgroup_controller c)
 {
-	return tree->v1_fd[c] < 0 && !(tree->missing & (1u << c));
+	return tree->v1_fd[c] < 0 && cgroup_has(tree, c);
 }
 
 static int limit_v2(const struct cgroup_tree *tree, int fd, const struct keeper_limits *limits)
@@ -309,12 +309,13 @@ int cgroup_join_v1(const struct cgroup_tree *tree, const char *id,
 
 int cgroup_detach(int fd, int *ret_fd, struct err *err)
 {
-	auto_fd int tree = fd < 0 ? -1 : mounts_open_tree(fd, "", 0);
+	auto_fd int tree = -1;
 
 	if (fd < 0) {
 		*ret_fd = -1;
 		return 0;
 	}
+	tree = mounts_open_tree(fd, "", 0);
 	if (tree < 0 ||
 		mounts_set_attr(
 			tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, -1, 0) < 0)
@@ -386,9 +387,7 @@ int cgroup_remove(const struct cgroup_tree *tree, const char *id)
 
 int cgroup_freeze(const struct cgroup_tree *tree, const char *id, bool freeze, struct err *err)
 {
-	auto_fd int fd = !cgroup_is_real(tree)
-				 ? -1
-				 : openat(tree->unified_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_fd int fd = -1;
 	uint64_t deadline = clock_steady_ms() + FREEZE_TIMEOUT_MS;
 	const char *wanted = freeze ? "frozen 1" : "frozen 0";
 	char events[128];
@@ -399,6 +398,7 @@ int cgroup_freeze(const struct cgroup_tree *tree, const char *id, bool freeze, s
 			"stop it instead: it wakes when it is used",
 			"a sandbox is paused by freezing its cgroup, and sandlotd, which was not "
 			"started by root, was given none");
+	fd = openat(tree->unified_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return err_sys(err, "open cgroup %s", id);
 	r = fd_write_file(fd, "cgroup.freeze", freeze ? "1" : "0");

@@ -59,7 +59,8 @@ void cgroup_close(struct cgroup_tree *tree);
 
 /*
  * Makes the v2 group of a sandbox with the limits that live there; its directory descriptor, or -1 if
- * there are no groups. It is delegated to uid, the sandbox's root, who may make groups for commands one level below it.
+ * there are no groups. It is delegated to uid, the sandbox's root, who may make groups for commands one
+ * level below it.
  */
 int cgroup_make(const struct cgroup_tree *tree, const char *id, const struct keeper_limits *limits,
 	uint32_t uid, int *ret_fd, struct err *err) must_check;

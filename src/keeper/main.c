@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sandlot-keeper: the only privileged program. It builds sandboxes, holds their handles, and outlives
- * the daemon, so that a restart or crash of sandlotd stops no sandbox.
+ * the daemon, so that a restart or crash of sandlotd stops no sandbox. It is root of the host, or, for an
+ * ordinary user, of a user namespace that sandlotd made for it (daemon/rootless.h).
  *
  * Theory of operation. One thread, one epoll loop. It listens on a unix socket that sandlotd made and
  * handed over as descriptor 3; only root and the daemon's uid may talk. Requests are fixed structs
@@ -695,6 +696,17 @@ static int reserve_descriptors(struct build_context *context, struct err *err)
 	return 0;
 }
 
+/* Processes are limited all the same (userns.h). */
+static void warn_of_missing(const struct cgroup_tree *cgroups)
+{
+	for (int c = 0; c < CGROUP_COUNT; c++) {
+		if (c != CGROUP_PIDS && !cgroup_has(cgroups, c))
+			log_warning(
+				"no %s cgroup is delegated to us: sandboxes have no limit of it",
+				cgroup_controller_name(c));
+	}
+}
+
 static int open_template(struct storage *storage, bool is_host, int *ret_fd, struct err *err)
 {
 	int r = is_host ? 0 : rootfs_cover_templates(&storage->templates_fd, err);
@@ -730,6 +742,7 @@ static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 		(r = netns_open_own(&context->own_netns_fd, err)) < 0 ||
 		(r = build_open_agent(argv[3], &context->agent_fd, err)) < 0)
 		return r;
+	warn_of_missing(&context->cgroups);
 	cgroup_sweep(&context->cgroups);
 	keeper->kernel_log_fd = kernel_log_open();
 	if (keeper->kernel_log_fd < 0)
