@@ -177,9 +177,11 @@ test('the data directory of a user is where a user keeps data, made with all abo
 test('each difference has a row in SECURITY.md, and each test that is left out for it exists', () => {
   const table = fs.readFileSync(path.join(REPOSITORY, 'SECURITY.md'), 'utf8').split('## Without root')[1]?.split('\n## ')[0] ?? '';
   const sources = proc.entries(path.join(REPOSITORY, 'tests/e2e')).filter((name) => name.endsWith('.test.mjs'))
-    .map((name) => fs.readFileSync(path.join(REPOSITORY, 'tests/e2e', name), 'utf8')).join('\n');
+    .map((name) => fs.readFileSync(path.join(REPOSITORY, 'tests/e2e', name), 'utf8')).join('\n').replaceAll("\\'", "'");
+  // A family's names are made from a template, of which the part before its variable is looked for.
+  const isThere = (name) => sources.includes(name instanceof RegExp ? name.source.split('\\')[0] : `test('${name}'`);
   for (const { what, tests } of DIFFERENCES) {
     assert.match(table, new RegExp(`^\\| ${what} \\|`, 'm'));
-    for (const name of tests) assert.ok(name instanceof RegExp ? sources.includes(name.source.split('\\')[0]) : sources.includes(`test('${name}'`) || sources.includes(`test("${name}"`), `no test is called "${name}"`);
+    for (const name of tests) assert.ok(isThere(name), `no test is called "${name}"`);
   }
 });
