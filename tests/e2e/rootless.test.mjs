@@ -9,7 +9,7 @@ import { test } from 'node:test';
 import { accountOf, lentTo } from './lib/account.mjs';
 import { assertError } from './lib/client.mjs';
 import { DIFFERENCES } from './lib/differences.mjs';
-import { Instance, program, REPOSITORY } from './lib/instance.mjs';
+import { Instance, REPOSITORY } from './lib/instance.mjs';
 import * as proc from './lib/proc.mjs';
 import { suite } from './lib/suite.mjs';
 import { until } from './lib/wait.mjs';
@@ -155,7 +155,7 @@ test('the data directory of a user is where a user keeps data, made with all abo
   const own = new Instance('data-home', { user: account.name });
   const env = { ...own.environment({ HOME: own.home }), SANDLOT_API_BIND: '127.0.0.1:0' };
   delete env.XDG_DATA_HOME;
-  const [file, ...words] = [...account.become, program('sandlotd')];
+  const [file, ...words] = [...account.become, own.daemonFile];
   const child = spawn(file, words, { stdio: 'ignore', cwd: own.home, env });
   own.dataDir = path.join(own.home, '.local/share/sandlot');
   own.daemon = { ...proc.processInfo(child.pid), child };

@@ -31,6 +31,7 @@ export class Instance {
     this.home = fs.mkdtempSync(path.join(os.tmpdir(), `sandlot-e2e-${name}-`));
     fs.chmodSync(this.home, 0o755);
     if (user) fs.chownSync(this.home, this.account.uid, this.account.gid);
+    this.daemonFile = user ? this.copyPrograms() : program('sandlotd');
     this.delegation = isDelegated ? new Delegation(path.basename(this.home), this.account) : null;
     this.dataDir = path.join(this.home, 'data');
     this.logFile = path.join(this.home, 'daemon.log');
@@ -38,6 +39,16 @@ export class Instance {
     this.keeper = null; // { pid, start }
     this.seen = new Map(); // every process ever seen in the tree: pid -> start
     this.api = new Api({ port: 0, token: '', secrets: [this.dataDir] });
+  }
+
+  /** To where the user may go, which the build directory may not be; the path of sandlotd there. */
+  copyPrograms() {
+    const [daemon] = ['sandlotd', 'sandlot-keeper', 'sandlot-agent'].map((name) => {
+      const copy = path.join(this.home, name);
+      fs.copyFileSync(program(name), copy);
+      return copy;
+    });
+    return daemon;
   }
 
   environment(extra = {}) {
@@ -88,7 +99,7 @@ export class Instance {
   }
 
   spawnDaemon(args, output) {
-    const command = [program('sandlotd'), '--data-dir', this.dataDir, '--api-bind', '127.0.0.1:0', ...args];
+    const command = [this.daemonFile, '--data-dir', this.dataDir, '--api-bind', '127.0.0.1:0', ...args];
     const [file, ...rest] = [...(this.delegation?.enter ?? []), ...(this.account?.become ?? []), ...command];
     return spawn(file, rest, { stdio: ['ignore', output, output], cwd: this.home, env: this.environment({ HOME: this.account?.home ?? os.homedir() }) });
   }
