@@ -49,17 +49,10 @@
 #include <stdbool.h>
 #include <unistd.h>
 
-/* A keeper without cgroups has less to give. */
-static bool is_open(int fd)
-{
-	return fcntl(fd, F_GETFD) >= 0;
-}
-
 int main(void)
 {
 	const int sheets[MACHINE_SHEETS] = {AGENT_MEMINFO_FD, AGENT_STAT_FD};
-	bool has_sheets = is_open(AGENT_MEMINFO_FD) && is_open(AGENT_STAT_FD);
+	bool has_group = fcntl(AGENT_GROUP_FD, F_GETFD) >= 0;
 
-	_exit(init_run(AGENT_LIFELINE_FD, is_open(AGENT_GROUP_FD) ? AGENT_GROUP_FD : -1,
-		has_sheets ? sheets : NULL));
+	_exit(init_run(AGENT_LIFELINE_FD, has_group ? AGENT_GROUP_FD : -1, sheets));
 }

@@ -168,12 +168,8 @@ int view_clone(struct view *view, int shelf_fd, const struct cgroup_tree *cgroup
 		(r = mounts_clone(shelf_fd, cpuinfo, ATTRS, -1, &view->cpuinfo, err)) < 0 ||
 		(r = clone_groups(view, cgroups, id, err)) < 0)
 		return r;
-	/* Without groups there is nothing to write into them: then the host's own files are the truth. */
-	for (int i = 0; i < VIEW_SHEETS && r == 0; i++) {
-		view->sheets[i] = view->sheet_fds[i] = -1;
-		if (!cgroups->missing)
-			r = clone_sheet(view, shelf_fd, i, err);
-	}
+	for (int i = 0; i < VIEW_SHEETS && r == 0; i++)
+		r = clone_sheet(view, shelf_fd, i, err);
 	return r;
 }
 
@@ -221,6 +217,6 @@ int view_attach(const struct view *view, int shelf_fd, struct err *err)
 		(r = mounts_place(view->cpuinfo, "proc/cpuinfo", err)) < 0)
 		return r;
 	for (int i = 0; i < VIEW_SHEETS && r == 0; i++)
-		r = view->sheets[i] < 0 ? 0 : attach_sheet(view, shelf_fd, i, err);
+		r = attach_sheet(view, shelf_fd, i, err);
 	return r;
 }

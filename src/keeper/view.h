@@ -26,9 +26,9 @@
 /* Mounts that were cloned and not attached yet, and descriptors to write with. */
 struct view {
 	int sys, cpuinfo;
-	int unified;		    /* -1: there are no groups */
-	int v1[CGROUP_COUNT];	    /* -1: not on v1 */
-	int sheets[VIEW_SHEETS];    /* -1: controllers are missing, and with them what to write */
+	int unified;	      /* -1: there are no groups */
+	int v1[CGROUP_COUNT]; /* -1: not on v1 */
+	int sheets[VIEW_SHEETS];
 	int sheet_fds[VIEW_SHEETS]; /* meminfo, stat */
 	uint32_t base_uid;
 };

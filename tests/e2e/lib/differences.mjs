@@ -97,7 +97,8 @@ const escaped = (name) => `^${name.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&')}$`;
 export function pattern(hasCgroups) {
   const left = DIFFERENCES.filter(({ isSolvedByCgroups }) => !(hasCgroups && isSolvedByCgroups));
   const names = left.flatMap(({ tests }) => tests).map((name) => (name instanceof RegExp ? `.*${name.source}` : escaped(name)));
-  return `/^(?!${names.join('|')})/`;
+  // A test runs if what it is part of matches, and all are part of the root.
+  return `/^(?!<root>$|${names.join('|')})/`;
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url)) console.log(pattern(Boolean(process.env.E2E_DELEGATED)));
