@@ -7,10 +7,12 @@ build="gcc libc6-dev make meson ninja-build pkg-config musl-tools linux-libc-dev
  libjansson-dev libseccomp-dev libsqlite3-dev libarchive-dev libcurl4-openssl-dev libssl-dev libwslay-dev
  libcmocka-dev"
 runtime="python3 procps iproute2 uidmap"
+# What the tests start inside a sandbox, to see that real work runs behind the walls.
+workloads="git strace gdb default-jre-headless postgresql redis-server chromium"
 
 case "$1" in
   build) packages="$build" ;;
-  test) packages="$build $runtime nodejs sqlite3 curl e2fsprogs util-linux vim" ;;
+  test) packages="$build $runtime $workloads nodejs sqlite3 curl e2fsprogs util-linux vim" ;;
   bench) packages="$build $runtime nodejs curl docker.io crun bubblewrap nginx-light wrk jq busybox-static" ;;
   lint) packages="$build clang clang-format clang-tidy" ;;
   fuzz) packages="$build clang libclang-rt-14-dev" ;;

@@ -12,8 +12,9 @@ allowed() {
     driver) echo base wire model driver ;;
     core) echo base wire model store driver core ;;
     http) echo base http ;;
-    api) echo base wire model store driver core http api ;;
-    daemon) echo base wire model store driver core http api daemon ;;
+    auth) echo base wire model store http auth ;;
+    api) echo base wire model store driver core http auth api ;;
+    daemon) echo base wire model store driver core http auth api daemon ;;
     keeper) echo base wire keeper ;;
     agent) echo base wire agent ;;
     cli) echo base cli ;;
@@ -27,7 +28,7 @@ for dir in src/*/; do
   [ -n "$permitted" ] || { echo "layers: $dir has no rule in scripts/layers.sh" >&2; bad=1; continue; }
   for include in $(grep -rhoE '#include "[^"]+"' "$dir" | sed 's/#include "\(.*\)"/\1/' | sort -u); do
     target=${include%%/*}
-    [ "$include" = seccomp_default.h ] && continue # made by the build
+    [ "$include" = seccomp_filters.h ] && continue # made by the build
     case " $permitted " in
       *" $target "*) ;;
       *) echo "layers: $layer may not include \"$include\"" >&2; bad=1 ;;

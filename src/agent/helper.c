@@ -32,13 +32,15 @@ static int (*const operations[])(struct dialog *, const struct payload_file *) =
  * The child. Signals are let through again, so that a sandbox that is shut down need not wait for
  * it; only SIGPIPE stays blocked, because sendfile() has no MSG_NOSIGNAL.
  */
-static _Noreturn void run(const struct payload_file *request, int fd)
+static _Noreturn void run(const struct oom *oom, const struct payload_file *request, int fd)
 {
 	struct dialog dialog;
 	sigset_t blocked;
 	int flags;
 	int r;
 
+	if (oom_join_work(oom) < 0)
+		_exit(1);
 	if (fd != CHANNEL_FD && dup3(fd, CHANNEL_FD, O_CLOEXEC) < 0)
 		_exit(1);
 	syscall(SYS_close_range, CHANNEL_FD + 1, ~0u, 0);
@@ -93,7 +95,7 @@ void helper_start(struct helper_table *table, const struct oom *oom,
 	oom_raise(oom);
 	pid = fork();
 	if (pid == 0)
-		run(request, channel);
+		run(oom, request, channel);
 	if (pid < 0) {
 		refuse(channel, errno);
 	} else {
@@ -102,6 +104,14 @@ void helper_start(struct helper_table *table, const struct oom *oom,
 	}
 	oom_restore(oom);
 	fd_close(channel);
+}
+
+void helper_stopped(const struct helper_table *table, pid_t pid)
+{
+	for (size_t i = 0; i < table->count; i++) {
+		if (table->helpers[i].pid == pid)
+			kill(pid, SIGKILL);
+	}
 }
 
 bool helper_end(struct helper_table *table, pid_t pid)

@@ -32,5 +32,11 @@ struct helper_table {
 void helper_start(struct helper_table *table, const struct oom *oom,
 	const struct payload_file *request, int channel);
 
+/*
+ * A child was stopped. If it is a helper it is killed: root of the sandbox may stop one, and the daemon
+ * would wait for it.
+ */
+void helper_stopped(const struct helper_table *table, pid_t pid);
+
 /* A child ended; false if it was no helper. */
 bool helper_end(struct helper_table *table, pid_t pid);

@@ -203,8 +203,10 @@ static void children_ready(struct init *init)
 
 	if (read(init->signal_fd, &info, sizeof(info)) < 0 && errno != EAGAIN)
 		return;
-	while ((pid = wait4(-1, &status, WNOHANG, &usage)) > 0) {
-		if (!job_end(&init->jobs, pid, status, &usage))
+	while ((pid = wait4(-1, &status, WNOHANG | WUNTRACED, &usage)) > 0) {
+		if (WIFSTOPPED(status))
+			helper_stopped(&init->helpers, pid);
+		else if (!job_end(&init->jobs, pid, status, &usage))
 			helper_end(&init->helpers, pid);
 	}
 }
@@ -308,24 +310,35 @@ static int open_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-int init_run(int lifeline_fd, int group_fd, const int sheets[MACHINE_SHEETS])
+/* They were given to us over exec; nobody else is to have them. */
+static int keep_to_ourselves(const struct init_fds *fds)
 {
-	struct init init = {.lifeline_fd = lifeline_fd};
+	const int given[] = {fds->lifeline, fds->jobs.group, fds->jobs.score, fds->jobs.work};
+
+	for (size_t i = 0; i < array_len(given); i++) {
+		if (given[i] >= 0 && fcntl(given[i], F_SETFD, FD_CLOEXEC) < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+int init_run(const struct init_fds *fds)
+{
+	struct init init = {.lifeline_fd = fds->lifeline};
 
 	umask(022);
 	init.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	init.signal_fd = open_signals();
 	uplink_init(&init.link, init.epoll_fd);
-	if (group_fd >= 0 && fcntl(group_fd, F_SETFD, FD_CLOEXEC) < 0)
+	if (keep_to_ourselves(fds) < 0)
 		return 1;
-	job_table_init(&init.jobs, init.epoll_fd, group_fd, &init.link);
-	/* From here on nobody in the sandbox can trace it, or take its memory or descriptors. */
+	job_table_init(&init.jobs, init.epoll_fd, &fds->jobs, &init.link);
+	/* The keeper's copy of the program makes it so from the start; here for whoever runs another. */
 	prctl(PR_SET_DUMPABLE, 0);
-	if (fcntl(lifeline_fd, F_SETFD, FD_CLOEXEC) < 0 ||
-		watch_add(init.epoll_fd, init.signal_fd, EPOLLIN, WATCH_CHILDREN, 0) < 0 ||
-		watch_add(init.epoll_fd, lifeline_fd, EPOLLIN, WATCH_LIFELINE, 0) < 0)
+	if (watch_add(init.epoll_fd, init.signal_fd, EPOLLIN, WATCH_CHILDREN, 0) < 0 ||
+		watch_add(init.epoll_fd, fds->lifeline, EPOLLIN, WATCH_LIFELINE, 0) < 0)
 		return 1;
-	machine_open(&init.machine, init.epoll_fd, sheets);
+	machine_open(&init.machine, init.epoll_fd, fds->sheets);
 	loop(&init);
 	return 0;
 }

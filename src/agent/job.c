@@ -51,11 +51,12 @@ struct job {
 	uint32_t flags; /* AGENT_EXITED_* */
 };
 
-void job_table_init(struct job_table *table, int epoll_fd, int group_fd, struct uplink *link)
+void job_table_init(
+	struct job_table *table, int epoll_fd, const struct job_fds *fds, struct uplink *link)
 {
 	*table = (struct job_table){.epoll_fd = epoll_fd, .link = link};
-	launch_prepare(&table->base);
-	group_tree_init(&table->groups, group_fd);
+	launch_prepare(&table->base, fds->score, fds->work);
+	group_tree_init(&table->groups, fds->group);
 	scarcity_open(&table->scarcity);
 }
 

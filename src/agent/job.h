@@ -39,8 +39,15 @@ struct job_table {
 	struct scarcity scarcity;
 };
 
-/* group_fd: the directory of the sandbox's control group; -1: commands get no groups. */
-void job_table_init(struct job_table *table, int epoll_fd, int group_fd, struct uplink *link);
+/* What the keeper gives for commands; each may be -1. */
+struct job_fds {
+	int group; /* the directory of the sandbox's control group; without it commands get none */
+	int score; /* see oom.h */
+	int work;
+};
+
+void job_table_init(
+	struct job_table *table, int epoll_fd, const struct job_fds *fds, struct uplink *link);
 
 int job_exec(struct job_table *table, const struct frame *frame) must_check;
 int job_stdin(struct job_table *table, const struct frame *frame) must_check;

@@ -42,11 +42,11 @@ struct shared {
 	int errnum;
 };
 
-void launch_prepare(struct launch_base *ret_base)
+void launch_prepare(struct launch_base *ret_base, int score_fd, int work_fd)
 {
 	struct rlimit raised;
 
-	oom_open(&ret_base->oom);
+	oom_open(&ret_base->oom, score_fd, work_fd);
 	affinity_parse(&ret_base->affinity, getenv(AGENT_CPUS));
 	ret_base->uid = getuid();
 	ret_base->gid = getgid();
@@ -141,6 +141,8 @@ in_child static bool set_up(const struct shared *shared)
 	const struct launch_base *base = shared->base;
 	const struct payload_exec *exec = shared->exec;
 
+	if (base->oom.work_fd >= 0 && raw(SYS_write, base->oom.work_fd, "0", 1) < 0)
+		return false;
 	if (!take_seat(shared->seat))
 		return false;
 	if (raw(SYS_close_range, 3, ~0u, 0) < 0)

@@ -25,8 +25,8 @@ struct launch_base {
 	gid_t gid;
 };
 
-/* Called once at the start. Raises the agent's own limit of descriptors and drops its groups. */
-void launch_prepare(struct launch_base *ret_base);
+/* Called once at the start, with the descriptors of oom.h. Raises the agent's own limit of descriptors and drops its groups. */
+void launch_prepare(struct launch_base *ret_base, int score_fd, int work_fd);
 
 /* Where a command is put; the descriptors stay the caller's. */
 struct launch_seat {

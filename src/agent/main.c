@@ -36,8 +36,9 @@
  *     found.
  *  4. Memory that an idle agent does not need is not there: but for two small ones, buffers exist
  *     while they hold something.
- *  5. Nothing in the sandbox can signal or trace it: it blocks all signals and is not dumpable; and
- *     its children look worse to the OOM killer than itself.
+ *  5. Nothing in the sandbox can signal or trace it, or change its limits: it blocks all signals, its
+ *     program cannot be read, which makes its /proc entry the host's, and the filter knows its
+ *     number; and the OOM killer takes its children first.
  *
  * The road not taken: a thread or a coroutine for each command. It would read more simply, and cost
  * a stack for each of the thousands of commands and sandboxes that mostly wait.
@@ -46,13 +47,22 @@
 #include "wire/agent.h"
 
 #include <fcntl.h>
-#include <stdbool.h>
 #include <unistd.h>
+
+/* What the keeper did not have to give is not open. */
+static int given(int fd)
+{
+	return fcntl(fd, F_GETFD) < 0 ? -1 : fd;
+}
 
 int main(void)
 {
-	const int sheets[MACHINE_SHEETS] = {AGENT_MEMINFO_FD, AGENT_STAT_FD};
-	bool has_group = fcntl(AGENT_GROUP_FD, F_GETFD) >= 0;
+	static const int sheets[MACHINE_SHEETS] = {AGENT_MEMINFO_FD, AGENT_STAT_FD};
+	const struct init_fds fds = {
+		.lifeline = AGENT_LIFELINE_FD,
+		.jobs = {given(AGENT_GROUP_FD), given(AGENT_OOM_FD), given(AGENT_WORK_FD)},
+		.sheets = sheets,
+	};
 
-	_exit(init_run(AGENT_LIFELINE_FD, has_group ? AGENT_GROUP_FD : -1, sheets));
+	_exit(init_run(&fds));
 }

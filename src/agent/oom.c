@@ -3,23 +3,22 @@
 
 #include "base/fd.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
 #define SCORE_OF_WORKLOAD "500"
 
-void oom_open(struct oom *oom)
+void oom_open(struct oom *oom, int score_fd, int work_fd)
 {
-	static const char path[] = "/proc/self/oom_score_adj";
-
-	*oom = (struct oom){.fd = -1};
-	if (fd_read_file(AT_FDCWD, path, oom->own, sizeof(oom->own)) <= 0)
-		return;
+	if (score_fd < 0)
+		score_fd = open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC);
+	*oom = (struct oom){.fd = score_fd, .work_fd = work_fd};
 	/* A score that is already as bad must not be bettered. */
-	if (atoi(oom->own) >= atoi(SCORE_OF_WORKLOAD))
-		return;
-	oom->fd = open(path, O_WRONLY | O_CLOEXEC);
+	if (score_fd >= 0 && (pread(score_fd, oom->own, sizeof(oom->own) - 1, 0) <= 0 ||
+				     atoi(oom->own) >= atoi(SCORE_OF_WORKLOAD)))
+		fd_close(take_fd(&oom->fd));
 }
 
 static void write_score(const struct oom *oom, const char *score)
@@ -36,4 +35,9 @@ void oom_raise(const struct oom *oom)
 void oom_restore(const struct oom *oom)
 {
 	write_score(oom, oom->own);
+}
+
+int oom_join_work(const struct oom *oom)
+{
+	return oom->work_fd >= 0 && write(oom->work_fd, "0", 1) < 0 ? -errno : 0;
 }

@@ -10,6 +10,14 @@
 #include <stdio.h>
 #include <string.h>
 
+int api_admit(void *context, const struct credential *credential, const struct route *route,
+	struct principal *ret_principal, struct err *err)
+{
+	const struct api *api = context;
+
+	return gate_admit(&api->gate, credential, route, ret_principal, err);
+}
+
 int api_check_ready(const struct api *api, struct err *err)
 {
 	if (api->engine)

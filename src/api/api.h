@@ -3,6 +3,7 @@
 #pragma once
 
 #include "api/fields.h"
+#include "auth/gate.h"
 #include "core/engine.h"
 #include "http/server.h"
 #include "wire/agent.h"
@@ -11,12 +12,14 @@
 #include <string.h>
 
 struct api {
+	struct gate gate;
 	struct engine *_Atomic engine; /* NULL until sandboxes can be served */
 	char unready[320];	       /* why it is NULL */
 	struct resources default_resources;
 	int64_t default_idle_timeout_s;
 	const char *preview_domain;
 	unsigned preview_port;
+	const char *templates;	     /* those that the operator offers, separated by commas */
 	uint64_t exec_output_max;    /* bytes kept of each stream of a buffered exec */
 	int spool_fd;		     /* a directory for files without a name */
 	atomic_bool is_leaving;	     /* the daemon closes; its clients are not to blame */
@@ -50,6 +53,10 @@ struct api_doc {
 	const char *also_answer;   /* their schema, if it is another */
 	const char *description;   /* what the summary has no room for, or NULL */
 };
+
+/* The server's `admit`: api->gate. */
+int api_admit(void *context, const struct credential *credential, const struct route *route,
+	struct principal *ret_principal, struct err *err) must_check;
 
 /* The owner that a request acts for. */
 static inline struct owner api_owner(const struct request *req)

@@ -13,6 +13,13 @@ HANDLER(service_version);
 HANDLER(service_openapi);
 HANDLER(service_shutdown);
 
+/* tokens.c, tickets.c */
+HANDLER(tokens_create);
+HANDLER(tokens_list);
+HANDLER(tokens_get);
+HANDLER(tokens_revoke);
+HANDLER(tickets_create);
+
 /* sandboxes.c */
 HANDLER(sandboxes_create);
 HANDLER(sandboxes_ensure);
@@ -63,6 +70,8 @@ HANDLER(archives_pack);
 HANDLER(watches_open);
 
 /* The bodies they take. */
+extern const struct fields tokens_fields;
+extern const struct fields tickets_fields;
 extern const struct fields processes_stdin_fields;
 extern const struct fields processes_signal_fields;
 extern const struct fields processes_resize_fields;

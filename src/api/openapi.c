@@ -81,6 +81,13 @@ static json_t *parameters_of(const struct route *route, const struct api_doc *do
 	if (strstr(route->path, "{process}"))
 		add_parameter(parameters, "process", "path", "The process: its id, or its pid.",
 			true, parse("{\"type\":\"string\",\"pattern\":\"^p?[1-9][0-9]*$\"}"));
+	if (strstr(route->path, "{token}"))
+		add_parameter(parameters, "token", "path", "The token's id.", true,
+			parse("{\"type\":\"string\",\"pattern\":\"^([0-9a-z]{26}|admin)$\"}"));
+	if (route->flags & ROUTE_TICKET)
+		add_parameter(parameters, "ticket", "query",
+			"A ticket of POST /v1/tickets, in the place of a token.", false,
+			parse("{\"type\":\"string\"}"));
 	for (size_t i = 0; i < doc->query_count; i++) {
 		const struct api_parameter *p = &doc->query[i];
 
@@ -110,6 +117,17 @@ static json_t *operation_id(const struct route *route)
 	return json_string(id);
 }
 
+/* None, or either of the two ways to send a token, which must have the scope. */
+static json_t *security_of(const struct route *route)
+{
+	char scope[SCOPE_TEXT_MAX];
+
+	if (route->flags & ROUTE_OPEN)
+		return json_array();
+	scope_format(route->scope, scope);
+	return json_pack("[{s:[s]}, {s:[s]}]", "bearer", scope, "key", scope);
+}
+
 static json_t *operation_of(const struct route *route)
 {
 	const struct api_doc *doc = route->doc;
@@ -126,8 +144,7 @@ static json_t *operation_of(const struct route *route)
 	if (doc->raw_body)
 		json_object_set_new(operation, "requestBody",
 			json_pack("{s:b, s:{s:{}}}", "required", 1, "content", doc->raw_body));
-	if (route->flags & ROUTE_OPEN)
-		json_object_set_new(operation, "security", json_array());
+	json_object_set_new(operation, "security", security_of(route));
 	return operation;
 }
 
@@ -152,6 +169,20 @@ static json_t *paths(void)
 	return all;
 }
 
+/* What each scope means, where a reader of the document looks for it. */
+static void describe_scopes(json_t *scheme)
+{
+	auto_(buf_fini) struct buf text = BUF_INIT(4096);
+	auto_free char *description = NULL;
+
+	buf_append_str(&text, "A token or a signed token (JWT). The scopes of tokens:");
+	for (size_t i = 0; i < scope_count; i++)
+		buf_printf(&text, "%s %s: %s", i ? ";" : "", scope_table[i].name,
+			scope_table[i].meaning);
+	description = buf_take_str(&text);
+	json_object_set_new(scheme, "description", json_string(description));
+}
+
 json_t *openapi_make(void)
 {
 	json_t *schemas =
@@ -159,6 +190,9 @@ json_t *openapi_make(void)
 	json_t *schemes =
 		parse("{\"bearer\":{\"type\":\"http\",\"scheme\":\"bearer\"},"
 		      "\"key\":{\"type\":\"apiKey\",\"in\":\"header\",\"name\":\"X-API-Key\"}}");
+
+	describe_scopes(json_object_get(schemes, "bearer"));
+	describe_scopes(json_object_get(schemes, "key"));
 
 	assert(schemas);
 	return json_pack(

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "model/egress_rule.h"
 #include "model/size.h"
+#include "model/template.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -245,6 +246,23 @@ static void replace(json_t **place, const json_t *value)
 	*place = json_deep_copy(value);
 }
 
+static const char *template_name(const struct create_body *body)
+{
+	return body->template_name ? body->template_name : "host";
+}
+
+static int check_template(const struct api *api, const char *name, struct err *err)
+{
+	if (!template_find(name))
+		return err_explain(err, ERR_INVALID, "template_not_found",
+			"use the template `host`", "there is no template %s", name);
+	if (!template_is_offered(api->templates, name))
+		return err_explain(err, ERR_INVALID, "template_not_offered",
+			"start sandlotd with it in --templates",
+			"the operator does not offer the template %s", name);
+	return 0;
+}
+
 int sandbox_body_decode(const struct api *api, const struct request *req,
 	struct sandbox_record *ret_draft, struct err *err)
 {
@@ -257,9 +275,8 @@ int sandbox_body_decode(const struct api *api, const struct request *req,
 	r = fields_decode(&sandbox_body_fields, request_body(req), &body, err);
 	if (r == 0)
 		r = fill_resources(api, &body.resources, &resources, err);
-	if (r == 0 && body.template_name && strcmp(body.template_name, "host") != 0)
-		r = err_explain(err, ERR_INVALID, "template_not_found", "use the template `host`",
-			"there is no template %s", body.template_name);
+	if (r == 0)
+		r = check_template(api, template_name(&body), err);
 	if (r < 0)
 		return r;
 	sandbox_record_init(&draft);
@@ -267,7 +284,7 @@ int sandbox_body_decode(const struct api *api, const struct request *req,
 	draft.resources = resources;
 	snprintf(draft.id, sizeof(draft.id), "%s", body.id ? body.id : "");
 	snprintf(draft.project, sizeof(draft.project), "%s", body.project ? body.project : "");
-	snprintf(draft.template_name, sizeof(draft.template_name), "host");
+	snprintf(draft.template_name, sizeof(draft.template_name), "%s", template_name(&body));
 	snprintf(draft.driver, sizeof(draft.driver), "%s", engine_driver(api->engine)->ops->name);
 	draft.idle_timeout_s = limit_from(body.idle_timeout_s, api->default_idle_timeout_s);
 	draft.lifetime_s = limit_from(body.lifetime_s, SANDBOX_NO_LIMIT);
@@ -364,6 +381,15 @@ static json_t *previews_to_json(const struct api *api, const struct sandbox_reco
 		json_object_set_new(previews, key, json_string(url));
 	}
 	return previews;
+}
+
+json_t *sandbox_walls_to_json(const struct walls *walls)
+{
+	json_t *object = json_object();
+
+	for (int i = 0; i < WALL_COUNT; i++)
+		json_object_set_new(object, wall_name(i), text_to_json(walls->how[i]));
+	return object;
 }
 
 /* The environment is left out: it is where people put secrets. */

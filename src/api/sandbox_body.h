@@ -4,6 +4,7 @@
 
 #include "api/api.h"
 #include "model/sandbox_record.h"
+#include "wire/wall.h"
 
 extern const struct fields sandbox_body_fields;
 extern const struct fields sandbox_patch_fields;
@@ -24,6 +25,7 @@ int sandbox_patch_decode(
 	const struct request *req, struct sandbox_patch *ret_patch, struct err *err) must_check;
 void sandbox_patch_apply(struct sandbox_record *record, void *patch);
 
+json_t *sandbox_walls_to_json(const struct walls *walls);
 json_t *sandbox_to_json(const struct api *api, const struct sandbox_record *record);
 
 /* Checks of names in maps, shared with exec. NULL if fine. */

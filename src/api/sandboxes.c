@@ -16,9 +16,14 @@ static void answer_sandbox(
 	struct request *req, const struct api *api, int status, struct sandbox *sandbox)
 {
 	struct sandbox_record record;
+	struct walls walls;
+	json_t *body;
 
 	sandbox_read(sandbox, &record);
-	request_answer_json(req, status, sandbox_to_json(api, &record));
+	body = sandbox_to_json(api, &record);
+	json_object_set_new(body, "walls",
+		sandbox_read_walls(sandbox, &walls) ? sandbox_walls_to_json(&walls) : json_null());
+	request_answer_json(req, status, body);
 	sandbox_record_fini(&record);
 }
 

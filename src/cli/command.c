@@ -28,6 +28,7 @@ const struct command *const command_table[] = {
 	&cmd_start,
 	&cmd_stats,
 	&cmd_stop,
+	&cmd_token,
 	&cmd_version,
 	&cmd_wait,
 	&cmd_watch,

@@ -84,6 +84,7 @@ extern const struct command cmd_shutdown;
 extern const struct command cmd_start;
 extern const struct command cmd_stats;
 extern const struct command cmd_stop;
+extern const struct command cmd_token;
 extern const struct command cmd_version;
 extern const struct command cmd_wait;
 extern const struct command cmd_watch;

@@ -13,7 +13,7 @@
 
 #include <stdbool.h>
 
-#define CREDENTIAL_MAX 512
+#define CREDENTIAL_MAX 4096
 
 struct credential {
 	char token[CREDENTIAL_MAX]; /* "" if none was found */

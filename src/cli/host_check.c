@@ -350,19 +350,79 @@ static void check_user(const struct host *host, struct finding *f)
 			"there is no user \"sandlot\"");
 }
 
+/* '|' starts a program, '@' (since 6.16) tells a socket. */
 static void check_core_pattern(const struct host *host, struct finding *f)
 {
 	char text[256];
 
-	if (!slurp(host, "proc/sys/kernel/core_pattern", text, sizeof(text)) || text[0] != '|')
+	if (!slurp(host, "proc/sys/kernel/core_pattern", text, sizeof(text)) ||
+		(text[0] != '|' && text[0] != '@'))
 		finding_ok(f, "crashes start no program");
 	else
 		finding_problem(f, FINDING_WARN,
-			"the kernel starts that program as root on the host for every crash, also "
-			"for one "
-			"inside a sandbox",
-			"sudo sysctl -w kernel.core_pattern=core", "crashes are piped to %.100s",
+			"it handles crashes as root of the host; crashes inside a sandbox are kept "
+			"from it by a limit that each sandbox holds, and without it there is "
+			"nothing to keep",
+			"sudo sysctl -w kernel.core_pattern=core", "crashes are handed to %.100s",
 			text + 1);
+}
+
+static void check_suid_dumpable(const struct host *host, struct finding *f)
+{
+	long long value = number_in(host, "proc/sys/fs/suid_dumpable", 0);
+
+	if (value != 1)
+		finding_ok(f, "processes that change their user stay closed to tracers");
+	else
+		finding_problem(f, FINDING_WARN,
+			"for an instant at each command, the first process of a sandbox could be "
+			"traced from inside",
+			"sudo sysctl -w fs.suid_dumpable=0", "fs.suid_dumpable is 1");
+}
+
+static void check_disk_images(const struct host *host, struct finding *f)
+{
+	static const char why[] =
+		"where the file system has no project quota, the disk of a sandbox is limited by "
+		"an ext4 image on a loop device";
+	char text[8192];
+
+	if (faccessat(host->root_fd, "dev/loop-control", F_OK, 0) < 0)
+		finding_problem(f, FINDING_WARN, why, "sudo modprobe loop", "no /dev/loop-control");
+	else if (!slurp(host, "proc/filesystems", text, sizeof(text)) || !has_word(text, "ext4"))
+		finding_problem(f, FINDING_WARN, why, "sudo modprobe ext4",
+			"ext4 is not in /proc/filesystems");
+	else
+		finding_ok(f, "loop devices and ext4");
+}
+
+/* What the kernel counts once for the whole host: sandboxes share it with each other and with it. */
+static void check_shared_limits(const struct host *host, struct finding *f)
+{
+	static const struct {
+		const char *path, *name;
+		long long enough;
+	} limits[] = {
+		{"proc/sys/kernel/pid_max", "kernel.pid_max", 131072},
+		{"proc/sys/kernel/threads-max", "kernel.threads-max", 30000},
+		{"proc/sys/kernel/pty/max", "kernel.pty.max", 4096},
+		{"proc/sys/fs/file-max", "fs.file-max", 500000},
+	};
+
+	for (size_t i = 0; i < array_len(limits); i++) {
+		long long value = number_in(host, limits[i].path, limits[i].enough);
+
+		if (value >= limits[i].enough)
+			continue;
+		finding_problem(f, FINDING_WARN,
+			"it is counted for the whole host: a few sandboxes at their own limits "
+			"would leave nothing to others",
+			"", "%s is %lld", limits[i].name, value);
+		snprintf(f->mend, sizeof(f->mend), "sudo sysctl -w %s=%lld", limits[i].name,
+			limits[i].enough);
+		return;
+	}
+	finding_ok(f, "processes, terminals and files are enough for many sandboxes");
 }
 
 static void check_io_uring(const struct host *host, struct finding *f)
@@ -412,7 +472,10 @@ const struct host_check host_checks[] = {
 	{"seccomp", check_seccomp},
 	{"nft", host_probe_nft},
 	{"daemon-user", check_user},
+	{"disk-images", check_disk_images},
 	{"core-pattern", check_core_pattern},
+	{"suid-dumpable", check_suid_dumpable},
+	{"shared-limits", check_shared_limits},
 	{"io_uring", check_io_uring},
 	{"inotify", check_inotify},
 };

@@ -78,19 +78,20 @@ static int take_up(struct engine *engine, struct sandbox_record *record, struct 
 	struct sandbox_record copy;
 	struct sandbox *sandbox;
 	struct err ignored;
+	struct walls walls;
 	int link_fd = -1, r;
 
 	/* A pause that was cut short before it was written down is undone. */
 	if (record->status == SANDBOX_RUNNING)
 		(void)!driver->ops->freeze(driver, record->id, false, &ignored);
-	r = driver->ops->adopt(driver, record->id, &link_fd, err);
+	r = driver->ops->adopt(driver, record->id, &link_fd, &walls, err);
 	if (r == 0) {
 		sandbox_record_copy(&copy, record);
 		copy.last_active_at_ms =
 			clock_wall_ms(); /* not written at each use; give it its time */
 		sandbox = sandbox_attach(engine, &copy);
 		pthread_mutex_lock(&sandbox->life);
-		r = sandbox_adopt(sandbox, link_fd, err);
+		r = sandbox_adopt(sandbox, link_fd, &walls, err);
 		pthread_mutex_unlock(&sandbox->life);
 		sandbox_unref(sandbox);
 	}

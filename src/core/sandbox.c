@@ -255,6 +255,19 @@ void sandbox_read(struct sandbox *sandbox, struct sandbox_record *ret_record)
 	ret_record->last_active_at_ms = atomic_load(&sandbox->last_active_ms);
 }
 
+bool sandbox_read_walls(struct sandbox *sandbox, struct walls *ret_walls)
+{
+	bool is_up;
+
+	pthread_mutex_lock(&sandbox->state);
+	is_up = sandbox->record.status == SANDBOX_RUNNING ||
+		sandbox->record.status == SANDBOX_PAUSED;
+	if (is_up)
+		*ret_walls = sandbox->walls;
+	pthread_mutex_unlock(&sandbox->state);
+	return is_up;
+}
+
 int sandbox_open_logs(struct sandbox *sandbox, int *ret_fd, struct err *err)
 {
 	int parent = sandbox->engine->config.logs_fd;
@@ -485,14 +498,22 @@ static void disconnect_agent(struct sandbox *sandbox, const struct termination *
 	roll_end_all(sandbox, how);
 }
 
+static void set_walls(struct sandbox *sandbox, const struct walls *walls)
+{
+	pthread_mutex_lock(&sandbox->state);
+	sandbox->walls = *walls;
+	pthread_mutex_unlock(&sandbox->state);
+}
+
 /* Without waiting: one agent that does not answer must not hold up the start of the daemon. */
-int sandbox_adopt(struct sandbox *sandbox, int link_fd, struct err *err)
+int sandbox_adopt(struct sandbox *sandbox, int link_fd, const struct walls *walls, struct err *err)
 {
 	struct link *link;
 	int r = open_link(sandbox, link_fd, &link, err);
 
 	if (r < 0)
 		return r;
+	set_walls(sandbox, walls);
 	r = roll_recall(sandbox, link, err);
 	if (r == 0)
 		greet(link);
@@ -529,12 +550,19 @@ static int bring_up(struct sandbox *sandbox, struct err *err)
 		.hostname = "sandbox",
 		.slot = sandbox->record.slot,
 		.resources = sandbox->record.resources};
+	const struct template *template = template_find(sandbox->record.template_name);
 	struct link *link = NULL;
+	struct walls walls;
 	int link_fd = -1, r;
 
-	r = driver->ops->start(driver, &spec, &link_fd, err);
+	if (!template)
+		return err_explain(err, ERR_UNAVAILABLE, "template_not_found", NULL,
+			"the template %s does not exist any more", sandbox->record.template_name);
+	spec.profile = template->profile;
+	r = driver->ops->start(driver, &spec, &link_fd, &walls, err);
 	if (r < 0)
 		return r;
+	set_walls(sandbox, &walls);
 	r = open_link(sandbox, link_fd, &link, err);
 	if (r == 0) {
 		greet(link);

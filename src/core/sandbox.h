@@ -6,6 +6,7 @@
 #pragma once
 
 #include "core/engine.h"
+#include "wire/wall.h"
 
 struct link;
 struct sandbox;
@@ -33,6 +34,9 @@ static inline void sandbox_unrefp(struct sandbox **sandbox)
 
 /* A copy of its present record, which the caller ends with sandbox_record_fini. */
 void sandbox_read(struct sandbox *sandbox, struct sandbox_record *ret_record);
+
+/* The walls that it has; false while it does not run. */
+bool sandbox_read_walls(struct sandbox *sandbox, struct walls *ret_walls);
 
 int sandbox_start(struct sandbox *sandbox, struct err *err) must_check;
 int sandbox_stop(struct sandbox *sandbox, enum end_reason reason, struct err *err) must_check;

@@ -20,9 +20,10 @@ struct sandbox {
 	pthread_mutex_t state; /* what follows; never held while anything blocks */
 	pthread_cond_t changed;
 	struct sandbox_record record;
-	struct link *link; /* while it runs */
-	bool greeted;	   /* the agent said hello on this link */
-	bool ending;	   /* a verb is ending it, so the loss of the link is no surprise */
+	struct link *link;  /* while it runs */
+	struct walls walls; /* likewise */
+	bool greeted;	    /* the agent said hello on this link */
+	bool ending;	    /* a verb is ending it, so the loss of the link is no surprise */
 	enum end_reason end_reason; /* why, while it is ending */
 	bool gone;		    /* deleted */
 	struct process *processes;
@@ -55,7 +56,8 @@ struct engine {
 struct sandbox *sandbox_attach(struct engine *engine, struct sandbox_record *record);
 
 /* Takes up the link of one that a previous daemon started. life must be held. */
-int sandbox_adopt(struct sandbox *sandbox, int link_fd, struct err *err) must_check;
+int sandbox_adopt(struct sandbox *sandbox, int link_fd, const struct walls *walls, struct err *err)
+	must_check;
 
 /* If its agent vanished: ends what is left of it and writes down how it ended. */
 void sandbox_settle(struct sandbox *sandbox);

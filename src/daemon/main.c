@@ -7,21 +7,24 @@
 #include "api/api.h"
 #include "api/openapi.h"
 #include "api/routes.h"
+#include "auth/secret.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "core/engine.h"
+#include "daemon/issuer.h"
 #include "daemon/premises.h"
 #include "daemon/settings.h"
 #include "driver/native/native.h"
 #include "http/listener.h"
 #include "http/server.h"
+#include "model/template.h"
 #include "store/store.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
-#include <openssl/sha.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -38,6 +41,7 @@
 struct daemon {
 	struct settings settings;
 	struct premises premises;
+	struct issuer issuer;
 	struct api api;
 	struct store *store;
 	struct driver *driver;
@@ -74,31 +78,13 @@ static void raise_descriptor_limit(void)
 	}
 }
 
-static int authenticate(void *context, const char *token, struct principal *ret, struct err *err)
-{
-	struct api *api = context;
-	struct daemon *daemon = api->shutdown_arg;
-	struct token_record record;
-	unsigned char hash[32];
-	int r;
-
-	SHA256((const unsigned char *)token, strlen(token), hash);
-	r = store_token_get(daemon->store, hash, &record, err);
-	if (r < 0)
-		return r;
-	*ret = (struct principal){.is_admin = record.is_admin};
-	memcpy(ret->token_id, record.id, sizeof(ret->token_id));
-	memcpy(ret->organization, record.owner.organization, sizeof(ret->organization));
-	memcpy(ret->user, record.owner.user, sizeof(ret->user));
-	return 0;
-}
-
 static int open_store(struct daemon *daemon, struct err *err)
 {
 	struct token_record admin = {.id = "admin",
 		.owner = {.organization = "default", .user = "admin"},
-		.is_admin = true};
-	unsigned char hash[32];
+		.scopes = SCOPE_ADMIN,
+		.created_at_ms = clock_wall_ms()};
+	unsigned char hash[SECRET_HASH_LEN];
 	char path[PATH_MAX];
 	int r;
 
@@ -106,7 +92,7 @@ static int open_store(struct daemon *daemon, struct err *err)
 	r = store_open(path, &daemon->store, err);
 	if (r < 0)
 		return r;
-	SHA256((const unsigned char *)daemon->premises.token, strlen(daemon->premises.token), hash);
+	secret_hash(daemon->premises.token, hash);
 	explicit_bzero(daemon->premises.token, sizeof(daemon->premises.token));
 	return store_token_put(daemon->store, &admin, hash, err);
 }
@@ -144,15 +130,19 @@ static int open_server(struct daemon *daemon, struct err *err)
 {
 	struct server_config config = {.listener = &daemon->listener,
 		.context = &daemon->api,
-		.authenticate = authenticate,
+		.admit = api_admit,
 		.hosts = daemon->hosts,
 		.max_workers = (unsigned)daemon->settings.workers};
 	const char *colon = strrchr(daemon->settings.preview_bind, ':');
 
+	daemon->api.gate = (struct gate){.store = daemon->store,
+		.tickets = ticket_book_new(),
+		.issuer = issuer_rules(&daemon->issuer)};
 	daemon->api.default_resources = daemon->settings.resources;
 	daemon->api.default_idle_timeout_s = (int64_t)daemon->settings.idle_timeout_s;
 	daemon->api.preview_domain = daemon->settings.preview_domain;
 	daemon->api.preview_port = colon ? (unsigned)strtoul(colon + 1, NULL, 10) : 0;
+	daemon->api.templates = daemon->settings.templates;
 	daemon->api.exec_output_max = daemon->settings.exec_output_max;
 	daemon->api.spool_fd = daemon->logs_fd;
 	daemon->api.openapi = openapi_make();
@@ -257,7 +247,8 @@ static int open_all(struct daemon *daemon, struct err *err)
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGHUP, SIG_IGN);
 	raise_descriptor_limit();
-	if ((r = premises_open(&daemon->settings, &daemon->premises, err)) < 0 ||
+	if ((r = issuer_open(&daemon->settings, &daemon->issuer, err)) < 0 ||
+		(r = premises_open(&daemon->settings, &daemon->premises, err)) < 0 ||
 		(r = listener_open(daemon->settings.api_bind, &daemon->listener, err)) < 0 ||
 		(r = premises_start_keeper(&daemon->settings, &daemon->premises, err)) < 0 ||
 		(r = premises_drop_privileges(&daemon->premises, err)) < 0 ||
@@ -301,6 +292,8 @@ static void close_all(struct daemon *daemon, bool stop_all)
 	if (daemon->driver)
 		daemon->driver->ops->close(daemon->driver);
 	store_close(daemon->store);
+	ticket_book_free(daemon->api.gate.tickets);
+	issuer_close(&daemon->issuer);
 	fd_close(daemon->logs_fd);
 	json_decref(daemon->api.openapi);
 }
@@ -317,6 +310,8 @@ int main(int argc, char *argv[])
 	r = settings_read(argc, argv, &daemon.settings, &err);
 	if (r == 0 && read_log_level(daemon.settings.log_level, &level) < 0)
 		r = err_set(&err, ERR_INVALID, "log-level must be debug, info, warning or error");
+	if (r == 0)
+		r = template_check_list(daemon.settings.templates, &err);
 	if (r == 0 && daemon.settings.help) {
 		settings_print_help();
 		return 0;

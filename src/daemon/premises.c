@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/premises.h"
 
+#include "auth/secret.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "daemon/rootless.h"
 #include "driver/native/native.h"
+#include "wire/keeper.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,7 +19,6 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -25,7 +26,6 @@
 #include <unistd.h>
 
 #define KEEPER_LISTEN_FD 3
-#define TOKEN_BYTES	 32
 
 static int find_user(const struct settings *settings, struct premises *premises, struct err *err)
 {
@@ -104,18 +104,6 @@ static int take_lock(int run_fd, const char *data_dir, int *ret_fd, struct err *
 	return 0;
 }
 
-static void make_token(char token[PREMISES_TOKEN_MAX])
-{
-	unsigned char random[TOKEN_BYTES];
-	size_t len;
-
-	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
-		abort();
-	len = (size_t)snprintf(token, PREMISES_TOKEN_MAX, "slt_");
-	for (size_t i = 0; i < sizeof(random); i++)
-		len += (size_t)snprintf(token + len, PREMISES_TOKEN_MAX - len, "%02x", random[i]);
-}
-
 /* The file is the authority: whoever can read it, its owner, is the first administrator. */
 static int read_token(
 	int data_fd, const char *data_dir, char token[PREMISES_TOKEN_MAX], struct err *err)
@@ -130,7 +118,7 @@ static int read_token(
 	}
 	if (n < 0 && n != -ENOENT)
 		return err_from(err, (int)n, "read %s/token", data_dir);
-	make_token(token);
+	secret_make(SECRET_TOKEN_PREFIX, token);
 	snprintf(line, sizeof(line), "%s\n", token);
 	/* Written under another name first: a crash in between leaves no empty token. */
 	fd = openat(
@@ -219,14 +207,15 @@ static int listen_for_keeper(const struct premises *premises, int *ret_fd, struc
 
 /* In a grandchild, so that the keeper is nobody's child and outlives us. The gate is -1 for root. */
 static void run_keeper(const char *program, const char *data_dir, uid_t uid, const char *agent,
-	int listener, int gate)
+	uint32_t allow_missing, int listener, int gate)
 {
-	char uid_text[16];
+	char uid_text[16], variable[32];
 	char *argv[] = {(char *)program, (char *)data_dir, uid_text, (char *)agent, NULL};
-	char *environment[] = {NULL};
+	char *environment[] = {variable, NULL};
 
 	/* In its own namespace the keeper of an ordinary user knows that user as root. */
 	snprintf(uid_text, sizeof(uid_text), "%u", gate < 0 ? uid : 0);
+	snprintf(variable, sizeof(variable), KEEPER_ALLOW_MISSING "=%u", allow_missing);
 	setsid();
 	if (gate >= 0 && rootless_enter(gate) < 0)
 		_exit(1);
@@ -244,10 +233,16 @@ int premises_start_keeper(
 {
 	char keeper[PATH_MAX], agent[PATH_MAX];
 	auto_fd int listener = -1, ours = -1, theirs = -1;
-	int gate[2], r = native_probe(premises->keeper_socket);
+	uint32_t allow_missing;
+	int gate[2];
 	pid_t pid;
+	int r;
 
-	if (r == 0)
+	r = wall_parse_list(settings->allow_missing, &allow_missing, err);
+	if (r < 0)
+		return r;
+	/* One that runs already keeps to what it was started with. */
+	if (native_probe(premises->keeper_socket) == 0)
 		return 0;
 	if ((r = find_program("sandlot-keeper", keeper, err)) < 0 ||
 		(r = find_program("sandlot-agent", agent, err)) < 0 ||
@@ -265,8 +260,8 @@ int premises_start_keeper(
 	if (pid == 0) {
 		pid = fork();
 		if (pid == 0)
-			run_keeper(
-				keeper, settings->data_dir, premises->uid, agent, listener, theirs);
+			run_keeper(keeper, settings->data_dir, premises->uid, agent, allow_missing,
+				listener, theirs);
 		_exit(pid < 0 ? 1 : 0);
 	}
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)

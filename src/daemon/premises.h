@@ -6,12 +6,13 @@
  */
 #pragma once
 
+#include "auth/secret.h"
 #include "base/err.h"
 #include "daemon/settings.h"
 
 #include <sys/types.h>
 
-#define PREMISES_TOKEN_MAX 128
+#define PREMISES_TOKEN_MAX SECRET_TEXT_MAX
 
 struct premises {
 	bool is_rootless; /* started by an ordinary user, who then owns everything */

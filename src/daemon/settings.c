@@ -44,6 +44,22 @@ static const struct row {
 		"unprivileged user that the daemon becomes"},
 	{"log-level", TEXT, offsetof(struct settings, log_level), "info", 0, 0,
 		"debug, info, warning or error"},
+	{"jwt-issuer", TEXT, offsetof(struct settings, jwt_issuer), "", 0, 0,
+		"whose signed tokens (JWT) are taken; empty for nobody's"},
+	{"jwt-audience", TEXT, offsetof(struct settings, jwt_audience), "", 0, 0,
+		"what signed tokens must be meant for"},
+	{"jwt-keys", TEXT, offsetof(struct settings, jwt_keys), "", 0, 0,
+		"file with the issuer's keys: a JWK set, or one public key as PEM"},
+	{"jwt-organization-claim", TEXT, offsetof(struct settings, jwt_organization_claim), "org",
+		0, 0, "claim that names the organization"},
+	{"jwt-user-claim", TEXT, offsetof(struct settings, jwt_user_claim), "sub", 0, 0,
+		"claim that names the user"},
+	{"jwt-scopes-claim", TEXT, offsetof(struct settings, jwt_scopes_claim), "scope", 0, 0,
+		"claim that names the scopes"},
+	{"templates", TEXT, offsetof(struct settings, templates), "host", 0, 0,
+		"templates that are offered, of host and browser, separated by commas"},
+	{"allow-missing", TEXT, offsetof(struct settings, allow_missing), "", 0, 0,
+		"walls that sandboxes may go without where the host lacks them"},
 	{"idle-timeout", NUMBER, offsetof(struct settings, idle_timeout_s), "2100", 1, 366 * 86400,
 		"seconds without use after which a sandbox is stopped"},
 	{"stop-grace-ms", NUMBER, offsetof(struct settings, stop_grace_ms), "2000", 0, 600000,
@@ -249,6 +265,16 @@ static int read_flags(
 	return 0;
 }
 
+/* What is different for an ordinary user: walls that only root can be sure of may be missing. */
+static void set_rootless_defaults(struct settings *settings)
+{
+	char *data_dir = data_dir_of_user();
+
+	settings->allow_missing = "cpu,disk,memory";
+	if (data_dir)
+		settings->data_dir = data_dir;
+}
+
 int settings_read(int argc, char *argv[], struct settings *ret_settings, struct err *err)
 {
 	struct settings settings = {0};
@@ -256,8 +282,8 @@ int settings_read(int argc, char *argv[], struct settings *ret_settings, struct 
 
 	for (size_t i = 0; i < array_len(rows) && r == 0; i++)
 		r = set(&settings, &rows[i], rows[i].value, "default", err);
-	if (geteuid() != 0 && data_dir_of_user())
-		settings.data_dir = data_dir_of_user();
+	if (r == 0 && geteuid() != 0)
+		set_rootless_defaults(&settings);
 	/* Which file to read is itself a setting, so it is looked for first. */
 	if (r == 0 && getenv("SANDLOT_CONFIG"))
 		settings.config = getenv("SANDLOT_CONFIG");
@@ -283,7 +309,7 @@ void settings_print_help(void)
 	       "Each setting can also be the line `name = value` of the configuration file, or an\n"
 	       "environment variable: --data-dir is SANDLOT_DATA_DIR.\n\n");
 	for (size_t i = 0; i < array_len(rows); i++) {
-		printf("  --%-16s %s", rows[i].name, rows[i].help);
+		printf("  --%-22s %s", rows[i].name, rows[i].help);
 		if (rows[i].type != SWITCH && rows[i].value[0])
 			printf(" (%s)", rows[i].value);
 		printf("\n");

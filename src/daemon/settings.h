@@ -20,6 +20,14 @@ struct settings {
 	const char *preview_domain;
 	const char *user;
 	const char *log_level;
+	const char *jwt_issuer;
+	const char *jwt_audience;
+	const char *jwt_keys;
+	const char *jwt_organization_claim;
+	const char *jwt_user_claim;
+	const char *jwt_scopes_claim;
+	const char *templates;
+	const char *allow_missing;
 	uint64_t idle_timeout_s;
 	uint64_t stop_grace_ms;
 	uint64_t exec_output_max;

@@ -8,6 +8,8 @@
 
 #include "base/err.h"
 #include "model/sandbox_record.h"
+#include "model/template.h"
+#include "wire/wall.h"
 
 struct driver;
 
@@ -15,6 +17,7 @@ struct driver_spec {
 	const char *id;
 	const char *hostname;
 	uint32_t slot; /* uid range */
+	enum template_profile profile;
 	struct resources resources;
 };
 
@@ -47,12 +50,14 @@ struct driver_end {
 struct driver_ops {
 	const char *name;
 
-	/* Starts it and returns a link (wire/agent.h) at once; the agent's hello says when it is up. */
+	/* Starts it and returns a link (wire/agent.h) at once; the agent's hello says when it is up, and
+	 * that it is up with just these walls. */
 	int (*start)(struct driver *driver, const struct driver_spec *spec, int *ret_link,
-		struct err *err);
+		struct walls *ret_walls, struct err *err);
 
 	/* A new link to one that runs; ERR_NOT_FOUND if it does not. */
-	int (*adopt)(struct driver *driver, const char *id, int *ret_link, struct err *err);
+	int (*adopt)(struct driver *driver, const char *id, int *ret_link, struct walls *ret_walls,
+		struct err *err);
 
 	/* Ends it, whatever state it is in, and returns when nothing of it is left running. */
 	int (*stop)(

@@ -9,6 +9,7 @@
 
 #include <linux/tcp.h>
 #include <netinet/in.h>
+#include <string.h>
 #include <sys/socket.h>
 
 static void unref(void *owner)
@@ -142,6 +143,12 @@ static uint64_t bytes_received(int sock)
 	return info.tcpi_bytes_received;
 }
 
+static void cut(struct connection *connection)
+{
+	if (connection->sock >= 0)
+		shutdown(connection->sock, SHUT_RDWR);
+}
+
 /* Bytes have come since the last headers were whole: those of the next. */
 static void check_head(struct connection *connection, uint64_t now)
 {
@@ -155,31 +162,54 @@ static void check_head(struct connection *connection, uint64_t now)
 		connection->head_since_ms = bytes > connection->bytes_seen ? now : 0;
 		connection->bytes_seen = bytes;
 	} else if (now - connection->head_since_ms > CONNECTION_HEAD_MS) {
-		shutdown(connection->sock, SHUT_RDWR);
+		cut(connection);
 	}
 }
 
 /* Whether a request of it has all its headers, so that whatever comes now is a body or waits. */
-static bool is_past_head(struct connection *connection)
+static bool is_past_head(struct connection *connection, struct principal *ret_principal)
 {
 	bool past = false;
 
 	if (connection->request) {
 		pthread_mutex_lock(&connection->request->lock);
 		past = connection->request->phase != PHASE_HEAD;
+		*ret_principal = connection->request->principal;
 		pthread_mutex_unlock(&connection->request->lock);
 	}
 	return past;
 }
 
+void connection_evict(struct server *server, const char *token_id, const struct request *spared)
+{
+	pthread_mutex_lock(&server->clients_lock);
+	for (struct connection *c = server->clients; c; c = c->next) {
+		struct principal principal;
+
+		pthread_mutex_lock(&c->lock);
+		if (c->request != spared && is_past_head(c, &principal) &&
+			strcmp(principal.token_id, token_id) == 0)
+			cut(c);
+		pthread_mutex_unlock(&c->lock);
+	}
+	pthread_mutex_unlock(&server->clients_lock);
+}
+
 void connection_sweep(struct server *server)
 {
 	uint64_t now = clock_steady_ms();
+	int64_t wall_ms = clock_wall_ms();
 
 	pthread_mutex_lock(&server->clients_lock);
 	for (struct connection *c = server->clients; c; c = c->next) {
+		struct principal principal;
+		bool past;
+
 		pthread_mutex_lock(&c->lock);
-		if (is_past_head(c))
+		past = is_past_head(c, &principal);
+		if (past && principal_is_over(&principal, wall_ms))
+			cut(c);
+		if (past)
 			c->heads_seen = c->heads - 1; /* the next look starts afresh */
 		else if (c->sock >= 0)
 			check_head(c, now);

@@ -55,5 +55,9 @@ void connection_begin(struct connection *connection, struct request *req);
 void connection_pass_head(struct connection *connection);
 void connection_end(struct connection *connection);
 
-/* Cuts those whose headers take too long. */
+/* Cuts those whose headers take too long, or whose token has expired meanwhile. */
 void connection_sweep(struct server *server);
+
+/* Cuts those whose request was admitted with a token; but for one request. Then all goes on as if the
+ * client had left. */
+void connection_evict(struct server *server, const char *token_id, const struct request *spared);

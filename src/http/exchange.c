@@ -85,7 +85,7 @@ static int find_route(struct request *req, const char *method, struct err *err)
 	return r;
 }
 
-/* Everything that the headers tell, but for whose the token is. */
+/* Everything that the headers tell, but for whose the credential is. */
 static int check_head(struct request *req, const char *method, struct err *err)
 {
 	struct err refusal;
@@ -104,12 +104,15 @@ static int check_head(struct request *req, const char *method, struct err *err)
 	if (r < 0)
 		return r;
 	if (!(req->match.route->flags & ROUTE_OPEN)) {
-		r = guard_read_token(&req->headers, &req->token, err);
+		r = guard_read_credential(&req->headers, &req->target, req->match.route->flags,
+			&req->credential, err);
 		if (r < 0)
 			return r;
+		req->credential.path =
+			arena_strndup(&req->arena, req->raw_target, strcspn(req->raw_target, "?"));
 	}
 	r = guard_check_body(req->match.route->flags, &req->headers, &req->announced, &refusal);
-	if (r < 0 && !req->token) {
+	if (r < 0 && (req->match.route->flags & ROUTE_OPEN)) {
 		*err = refusal;
 		return r;
 	}

@@ -144,6 +144,30 @@ int guard_read_token(const struct headers *headers, const char **ret_token, stru
 	return 0;
 }
 
+int guard_read_credential(const struct headers *headers, const struct target *target,
+	unsigned route_flags, struct credential *ret_credential, struct err *err)
+{
+	static const char *const misplaced[] = {"token", "access_token", "api_key"};
+	const char *ticket = target_query(target, "ticket");
+	bool has_header =
+		headers_get(headers, "Authorization") || headers_get(headers, "X-API-Key");
+
+	for (size_t i = 0; i < array_len(misplaced); i++) {
+		if (target_query(target, misplaced[i]))
+			return err_explain(err, ERR_UNAUTHENTICATED, "token_in_query",
+				"send it as a header, or a ticket where that cannot be",
+				"a token does not belong into the query");
+	}
+	if (!ticket || !(route_flags & ROUTE_TICKET))
+		return guard_read_token(headers, &ret_credential->token, err);
+	if (has_header)
+		return err_set(err, ERR_INVALID, "the request has both a ticket and a token");
+	if (!is_plausible_token(ticket))
+		return err_set(err, ERR_UNAUTHENTICATED, "the ticket is not valid");
+	ret_credential->ticket = ticket;
+	return 0;
+}
+
 int guard_read_framing(const struct headers *headers, struct guard_body *ret_body, struct err *err)
 {
 	const char *encoding = headers_get(headers, "Transfer-Encoding");

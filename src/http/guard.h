@@ -16,7 +16,7 @@
 struct guard;
 
 #define GUARD_UNKNOWN_SIZE UINT64_MAX
-#define GUARD_TOKEN_MAX	   512
+#define GUARD_TOKEN_MAX	   4096 /* a signed one is long */
 
 /* The body that the headers announce. */
 struct guard_body {
@@ -36,6 +36,11 @@ int guard_check_source(const struct guard *guard, const struct headers *headers,
 /* The token of Authorization: Bearer or X-API-Key. */
 int guard_read_token(const struct headers *headers, const char **ret_token, struct err *err)
 	must_check;
+
+/* That token, or the ticket of a route that takes one. A token in the query is refused: addresses are
+ * remembered and logged by browsers and proxies. ret->path is left alone. */
+int guard_read_credential(const struct headers *headers, const struct target *target,
+	unsigned route_flags, struct credential *ret_credential, struct err *err) must_check;
 
 /* How the body is delimited; what is ambiguous there is refused on every route. */
 int guard_read_framing(const struct headers *headers, struct guard_body *ret_body, struct err *err)

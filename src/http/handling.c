@@ -6,12 +6,15 @@
  */
 #include "http/handling.h"
 
+#include "base/clock.h"
 #include "http/body.h"
+#include "http/failures.h"
 #include "http/server_private.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <stddef.h>
+#include <stdio.h>
 
 static void run_job(struct job *job)
 {
@@ -34,14 +37,58 @@ static int submit(struct request *req, void (*work)(struct request *req))
 	return r;
 }
 
+/* A stranger who has tried too often is told to wait, and nothing else. */
+static int refuse_stranger(struct request *req, struct err *err)
+{
+	struct sockaddr_storage source = {0};
+	socklen_t len = sizeof(source);
+	unsigned wait_s = 0;
+	char text[16];
+
+	pthread_mutex_lock(&req->lock);
+	if (req->sock >= 0 && getpeername(req->sock, (struct sockaddr *)&source, &len) == 0)
+		wait_s = failures_count(req->server->failures, &source, clock_steady_ms());
+	pthread_mutex_unlock(&req->lock);
+	if (wait_s == 0)
+		return -err_class(ERR_UNAUTHENTICATED)->errnum;
+	snprintf(text, sizeof(text), "%u", wait_s);
+	request_answer_header(req, "Retry-After", text);
+	return err_explain(err, ERR_RATE, "too_many_wrong_tokens", "check the token you send",
+		"too many wrong tokens came from this address");
+}
+
+/*
+ * A token may be revoked between being found valid and being written where request_evict() looks for
+ * it. Then the count has changed, and it is asked for again. (A ticket is used up by then, and refused:
+ * its client fetches another.)
+ */
+static int identify(struct request *req, struct err *err)
+{
+	const struct server_config *config = &req->server->config;
+	struct principal principal;
+	unsigned evictions;
+	int r;
+
+	do {
+		evictions = atomic_load(&req->server->evictions);
+		principal = (struct principal){0};
+		r = config->admit(
+			config->context, &req->credential, req->match.route, &principal, err);
+		if (r < 0)
+			return err->kind == ERR_UNAUTHENTICATED ? refuse_stranger(req, err) : r;
+		pthread_mutex_lock(&req->lock);
+		req->principal = principal;
+		pthread_mutex_unlock(&req->lock);
+	} while (atomic_load(&req->server->evictions) != evictions);
+	return 0;
+}
+
 /* Who asks, and what a stranger would not be told about the rest of the headers. */
 static int admit(struct request *req, struct err *err)
 {
-	const struct server_config *config = &req->server->config;
-	int r;
+	if (!req->is_admitted && !(req->match.route->flags & ROUTE_OPEN)) {
+		int r = identify(req, err);
 
-	if (!req->is_admitted && req->token) {
-		r = config->authenticate(config->context, req->token, &req->principal, err);
 		if (r < 0)
 			return r;
 	}

@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "http/connection.h"
 #include "http/handling.h"
 #include "http/handshake.h"
 #include "http/loop.h"
@@ -449,6 +450,16 @@ int request_answer_websocket(struct request *req, const char *protocol, size_t c
 	if (handshake.has_protocols)
 		request_answer_header(req, "Sec-WebSocket-Protocol", protocol);
 	return 0;
+}
+
+void request_evict(struct request *req, const char *token_id)
+{
+	struct server *server = req->server;
+
+	atomic_fetch_add(&server->evictions, 1);
+	connection_evict(server, token_id, req);
+	/* After the requests: one that is turned into a WebSocket just now is cut as either. */
+	websocket_evict(server, token_id);
 }
 
 void request_receive_to_fd(struct request *req, int fd, request_finish_fn finish, void *arg)

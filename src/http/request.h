@@ -26,13 +26,19 @@
 struct request;
 struct stream;
 
-/* Who asks; filled in by the authenticator before the handler runs. */
+/* Who asks; known before the handler runs. */
 struct principal {
-	char token_id[32];
+	char token_id[32]; /* empty: of a token that is not ours to revoke */
 	char organization[64];
 	char user[64];
-	bool is_admin;
+	unsigned scopes;       /* what it may do; src/api gives them their meaning */
+	int64_t expires_at_ms; /* on the wall clock, after which it is cut off; 0: never */
 };
+
+static inline bool principal_is_over(const struct principal *principal, int64_t wall_ms)
+{
+	return principal->expires_at_ms > 0 && principal->expires_at_ms <= wall_ms;
+}
 
 #define REQUEST_BODY_MAX (1024u * 1024) /* of a JSON body */
 #define REQUEST_PARAMS	 4		/* variable parts of a path */
@@ -116,3 +122,9 @@ void request_answer_stream(
 void request_hold(struct request *req, void (*gone)(void *arg), void *arg);
 void request_release(struct request *req);
 void request_release_error(struct request *req, const struct err *err);
+
+/*
+ * Cuts every other request and every WebSocket that is served to a token, which was revoked before. Of
+ * those that are being admitted meanwhile, none slips through.
+ */
+void request_evict(struct request *req, const char *token_id);

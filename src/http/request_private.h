@@ -81,15 +81,15 @@ struct request {
 	struct headers headers;
 	struct router_match match;
 	struct guard_body announced;
-	const char *token;   /* NULL on open routes */
-	struct err *refusal; /* told only to those who have a valid token */
+	struct credential credential; /* empty on open routes */
+	struct err *refusal;	      /* told only to those who have a valid token */
 
 	/* Of whoever works on it. */
 	struct arena arena;
 	struct job job;
 	void (*work)(struct request *req); /* what the job does */
-	struct principal principal;
-	bool is_admitted; /* the token was found valid */
+	struct principal principal; /* written once, under the lock: others look for whom to cut */
+	bool is_admitted;	    /* the credential was found valid */
 	struct buf body;
 	json_t *json;
 	struct kept *kept;

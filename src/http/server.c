@@ -9,6 +9,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "http/connection.h"
+#include "http/failures.h"
 #include "http/listener.h"
 #include "http/loop.h"
 #include "http/request_private.h"
@@ -199,6 +200,7 @@ static int open_parts(struct server *server, struct err *err)
 		return r;
 	server->listen_fd = listener.fd;
 	server->port = listener.port;
+	server->failures = failures_new();
 	server->guard = guard_new(listener.host, listener.port, server->config.hosts);
 	server->router = router_new(server->config.routes, server->config.route_count);
 	r = workers_open(server->config.max_workers, server->config.max_workers * QUEUE_PER_WORKER,
@@ -335,5 +337,6 @@ void server_close(struct server *server, unsigned grace_ms)
 	free(server->loops);
 	router_free(server->router);
 	guard_free(server->guard);
+	failures_free(server->failures);
 	server_unref(server);
 }

@@ -17,10 +17,11 @@
 struct listener;
 struct server;
 
-#define ROUTE_OPEN	1u /* no token needed */
-#define ROUTE_RAW_BODY	2u /* the body is not JSON; the handler takes it */
-#define ROUTE_BODY	4u /* has a JSON body (on other routes any body is 400) */
-#define ROUTE_WEBSOCKET 8u /* a GET that may be turned into a WebSocket (http/websocket.h) */
+#define ROUTE_OPEN	1u  /* no token needed */
+#define ROUTE_RAW_BODY	2u  /* the body is not JSON; the handler takes it */
+#define ROUTE_BODY	4u  /* has a JSON body (on other routes any body is 400) */
+#define ROUTE_WEBSOCKET 8u  /* a GET that may be turned into a WebSocket (http/websocket.h) */
+#define ROUTE_TICKET	16u /* ?ticket= does in the place of a token */
 
 typedef int (*route_handler)(struct request *req, void *context, struct err *err);
 
@@ -31,7 +32,15 @@ struct route {
 	const char *path;   /* "/v1/sandboxes/{id}/exec" */
 	route_handler handle;
 	unsigned flags;
+	unsigned scope;	 /* what `admit` asks of the principal; opaque here */
 	const void *doc; /* what api/openapi.c says about it; opaque here */
+};
+
+/* What a request shows of itself: one of both. */
+struct credential {
+	const char *token;
+	const char *ticket;
+	const char *path; /* as it was sent, without the query: what a ticket is bound to */
 };
 
 /* Strings are copied or not needed later; routes and context must outlive the server. */
@@ -41,11 +50,12 @@ struct server_config {
 		*listener; /* or one that was opened before; the server takes it over */
 	const struct route *routes;
 	size_t route_count;
-	void *context; /* passed to every handler and to authenticate */
+	void *context; /* passed to every handler and to admit */
 
-	/* Finds out who a token belongs to; -EACCES with err set if nobody. */
-	int (*authenticate)(
-		void *context, const char *token, struct principal *ret, struct err *err);
+	/* The one gate before every handler of a route that is not open: who asks, and whether they may
+	 * use the route. ERR_UNAUTHENTICATED, which is counted against their address, or ERR_DENIED. */
+	int (*admit)(void *context, const struct credential *credential, const struct route *route,
+		struct principal *ret, struct err *err);
 
 	/* Host values that are served besides the bound address, localhost and 127.0.0.1 with its
 	 * port; NULL-terminated, may be NULL. */

@@ -19,6 +19,7 @@ struct server {
 	atomic_uint refs; /* server_open's, and one for each request */
 	struct server_config config;
 	struct guard *guard;
+	struct failures *failures;
 	struct router *router;
 	struct workers *workers;
 	struct poller *poller;
@@ -38,7 +39,8 @@ struct server {
 
 	uint64_t id_seed;
 	atomic_uint_fast64_t id_next;
-	atomic_uint readers; /* handlers inside request_read() */
+	atomic_uint evictions; /* how many tokens were cut off */
+	atomic_uint readers;   /* handlers inside request_read() */
 	unsigned max_readers;
 	atomic_bool closing;  /* no new requests; running ones may finish */
 	atomic_bool aborting; /* nothing may be suspended any more */

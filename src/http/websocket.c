@@ -74,6 +74,7 @@ struct websocket {
 	void *arg;
 	size_t capacity;
 	struct server *server;	       /* from its opening until it is over */
+	struct principal principal;    /* who opened it; not changed later */
 	struct websocket *prev, *next; /* in server->websockets, under the server's lock */
 
 	/* Of the poller's thread. */
@@ -699,8 +700,8 @@ static int take_socket(struct websocket *ws, int sock)
 	return 0;
 }
 
-void websocket_open(
-	struct websocket *ws, struct server *server, int sock, const void *early, size_t len)
+void websocket_open(struct websocket *ws, struct server *server, const struct principal *principal,
+	int sock, const void *early, size_t len)
 {
 	int r = take_socket(ws, sock);
 
@@ -712,6 +713,7 @@ void websocket_open(
 		return;
 	}
 	ws->server = server;
+	ws->principal = *principal;
 	ws->pinged_ms = clock_steady_ms();
 	/* Its place among the connections: the library gives up the one it had. */
 	atomic_fetch_add(&server->connections, 1);
@@ -756,10 +758,29 @@ static void ping(struct websocket *ws, uint64_t now_ms)
 		put_frame(ws, WSLAY_PING, NULL, 0);
 }
 
-void websocket_sweep(struct server *server, uint64_t now_ms)
+static void dismiss(struct websocket *ws)
+{
+	websocket_close(ws, WEBSOCKET_REFUSED, "the token is no longer valid");
+}
+
+void websocket_evict(struct server *server, const char *token_id)
 {
 	pthread_mutex_lock(&server->lock);
 	for (struct websocket *ws = server->websockets; ws; ws = ws->next) {
+		if (strcmp(ws->principal.token_id, token_id) == 0)
+			dismiss(ws);
+	}
+	pthread_mutex_unlock(&server->lock);
+}
+
+void websocket_sweep(struct server *server, uint64_t now_ms)
+{
+	int64_t wall_ms = clock_wall_ms();
+
+	pthread_mutex_lock(&server->lock);
+	for (struct websocket *ws = server->websockets; ws; ws = ws->next) {
+		if (principal_is_over(&ws->principal, wall_ms))
+			dismiss(ws);
 		pthread_mutex_lock(&ws->lock);
 		ping(ws, now_ms);
 		pthread_mutex_unlock(&ws->lock);

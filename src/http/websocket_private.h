@@ -13,16 +13,19 @@ struct websocket *websocket_new(size_t capacity, const struct websocket_events *
 
 /*
  * The handshake was sent over `sock`, which is duplicated; `early` is what the client sent behind its
- * request. Takes over the reference.
+ * request; `principal` who made it, for as long as they may. Takes over the reference.
  */
-void websocket_open(struct websocket *websocket, struct server *server, int sock, const void *early,
-	size_t len);
+void websocket_open(struct websocket *websocket, struct server *server,
+	const struct principal *principal, int sock, const void *early, size_t len);
 
 /* It never will be. Takes over the reference. */
 void websocket_abandon(struct websocket *websocket);
 
-/* Pings those that are due at now_ms, and ends those that did not answer. */
+/* Pings those that are due at now_ms, ends those that did not answer, closes those whose token expired. */
 void websocket_sweep(struct server *server, uint64_t now_ms);
+
+/* Closes those that were opened with a token (1008). */
+void websocket_evict(struct server *server, const char *token_id);
 
 /* Closes all (1001). One that opens later closes by itself. */
 void websocket_close_all(struct server *server);

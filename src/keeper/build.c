@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "keeper/confine.h"
+#include "keeper/ipcns.h"
 #include "keeper/netns.h"
 #include "keeper/view.h"
 #include "wire/agent.h"
@@ -34,7 +35,9 @@ int build_open_agent(const char *path, int *ret_fd, struct err *err)
 	if (file < 0 || fstat(file, &st) < 0)
 		return err_sys(err, "open the agent %s", path);
 	memory = memfd_create("sandlot-agent", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	if (memory < 0 || fchmod(memory, 0555) < 0)
+	/* Not readable: so its process belongs, for /proc and for tracers, to the host and not to root
+	 * of the sandbox, from its first instruction on. */
+	if (memory < 0 || fchmod(memory, 0111) < 0)
 		return err_sys(err, "make memory for the agent");
 	while (st.st_size > 0) {
 		ssize_t n = sendfile(memory, file, NULL, (size_t)st.st_size);
@@ -80,16 +83,25 @@ static int step_aside(int *fd)
 	return *fd < 0 ? -1 : 0;
 }
 
+/* What the agent gets, besides its lifeline. */
+struct belongings {
+	int group_fd, work_fd;
+	struct view view;
+};
+
 /* Leaves just 0-2 on the sandbox's null device and what the agent gets. All others end with exec. */
-static int place_descriptors(int lifeline, int group_fd, const struct view *view, struct err *err)
+static int place_descriptors(int lifeline, const struct belongings *own, struct err *err)
 {
+	/* Its own file, to which exec will not give it the right any more. */
 	struct {
 		int fd, place;
 	} given[] = {
 		{lifeline, AGENT_LIFELINE_FD},
-		{group_fd, AGENT_GROUP_FD},
-		{view->sheet_fds[0], AGENT_MEMINFO_FD},
-		{view->sheet_fds[1], AGENT_STAT_FD},
+		{own->group_fd, AGENT_GROUP_FD},
+		{own->view.sheet_fds[0], AGENT_MEMINFO_FD},
+		{own->view.sheet_fds[1], AGENT_STAT_FD},
+		{open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC), AGENT_OOM_FD},
+		{own->work_fd, AGENT_WORK_FD},
 	};
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -122,9 +134,9 @@ static int become_sandbox(const struct build_context *context, const struct keep
 	char variable[sizeof(AGENT_CPUS) + CPUS_LIST_MAX] = AGENT_CPUS "=";
 	char *const environment[] = {variable, NULL};
 	uint32_t base_uid = userns_base(&context->userns.ranges, request->slot);
-	int userns_fd = given->userns_fd, agent_fd = context->agent_fd, group_fd, r;
+	int userns_fd = given->userns_fd, agent_fd = context->agent_fd, r;
 	struct storage_dirs dirs;
-	struct view view;
+	struct belongings own;
 
 	if ((r = cgroup_join_v1(&context->cgroups, request->id, &request->limits, err)) < 0)
 		return r;
@@ -132,26 +144,31 @@ static int become_sandbox(const struct build_context *context, const struct keep
 	if (unshare(CLONE_NEWCGROUP) < 0)
 		return err_sys(err, "make a cgroup namespace");
 	/* While the keeper's mounts are still ours: only of those can there be a clone. */
-	if ((r = cgroup_detach(given->group_fd, &group_fd, err)) < 0)
+	if ((r = cgroup_detach(given->group_fd, &own.group_fd, err)) < 0)
 		return r;
 	if (sethostname(request->hostname, strlen(request->hostname)) < 0)
 		return err_sys(err, "set the host name");
 	if ((r = storage_prepare(&context->storage, request->id, base_uid, &dirs, err)) < 0 ||
-		(r = view_clone(&view, shelf_fd, &context->cgroups, request->id, given->cpus->count,
-			 base_uid, err)) < 0 ||
-		(r = rootfs_enter(&context->sources, &dirs, userns_fd, base_uid, err)) < 0 ||
-		(r = view_attach(&view, shelf_fd, err)) < 0 ||
+		(r = view_clone(&own.view, shelf_fd, &context->cgroups, request->id,
+			 given->cpus->count, base_uid, err)) < 0 ||
+		(r = rootfs_enter(&context->sources, &dirs, userns_fd, base_uid,
+			 request->limits.memory_bytes, err)) < 0 ||
+		(r = view_attach(&own.view, shelf_fd, err)) < 0 ||
 		(r = join_network(given->lifeline, err)) < 0 ||
-		(r = netns_open_ports(base_uid, context->userns.ranges.width, err)) < 0)
+		(r = netns_open_ports(base_uid, context->userns.ranges.width, err)) < 0 ||
+		(r = ipcns_limit(&request->limits, err)) < 0 || (r = rootfs_seal(err)) < 0 ||
+		(r = cgroup_part_agent(
+			 &context->cgroups, request->id, &request->limits, &own.work_fd, err)) < 0)
 		return r;
 	if (step_aside(&agent_fd) < 0 || step_aside(&userns_fd) < 0)
 		return err_sys(err, "place the agent");
-	r = place_descriptors(given->lifeline, group_fd, &view, err);
+	r = place_descriptors(given->lifeline, &own, err);
 	if (r < 0)
 		return r;
 	cpus_list(given->cpus, variable + sizeof(AGENT_CPUS));
 	setsid();
-	if ((r = confine(userns_fd, err)) < 0)
+	r = confine(userns_fd, request->profile, &context->fence.walls, err);
+	if (r < 0)
 		return r;
 	syscall(SYS_execveat, agent_fd, "", argv, environment, AT_EMPTY_PATH);
 	return err_sys(err, "run the agent");

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "keeper/cgroup.h"
 #include "keeper/cpus.h"
+#include "keeper/fence.h"
 #include "keeper/rootfs.h"
 #include "keeper/storage.h"
 #include "keeper/userns.h"
@@ -21,6 +22,7 @@ struct build_context {
 	struct storage storage;
 	struct rootfs_sources sources;
 	struct userns_cache userns;
+	struct fence fence;
 	int own_netns_fd;
 	int first_passing_fd; /* descriptors from here on come and go; those below stay open */
 	int agent_fd; /* the agent as a sealed memfd: no file on the host that anybody could write */

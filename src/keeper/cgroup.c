@@ -20,6 +20,7 @@
 
 #define CPU_PERIOD_US	  100000
 #define FREEZE_TIMEOUT_MS 2000
+#define AGENT_MEMORY_MIN  (64ull << 20)
 
 /* A group for each command that an agent can have, and some that it keeps or is about to remove. */
 #define CHILDREN_MAX (AGENT_PROCESSES_MAX + 64)
@@ -133,10 +134,6 @@ static int find_controller(struct cgroup_tree *tree, enum cgroup_controller c, i
 		return 0;
 	}
 	root = open_v1(name, is_host);
-	if (root < 0 && is_host)
-		return err_explain(err, ERR_UNAVAILABLE, "no_cgroup_controller",
-			"boot with cgroup v2, or mount the controller's v1 hierarchy",
-			"the %s cgroup controller is on neither v2 nor v1", name);
 	if (root < 0) {
 		tree->missing |= 1u << c;
 		return 0;
@@ -156,6 +153,7 @@ int cgroup_open(struct cgroup_tree *tree, const char *tag, bool is_host, struct 
 	if (!is_host && delegation_step_down(root_fd) < 0)
 		return err_sys(err, "step out of the way of our cgroups");
 	tree->missing = 0;
+	tree->is_host = is_host;
 	snprintf(tree->name, sizeof(tree->name), "sandlot-%s", tag);
 	tree->unified_fd = open_dir(root_fd, tree->name, err);
 	if (tree->unified_fd < 0)
@@ -262,16 +260,26 @@ int cgroup_make(const struct cgroup_tree *tree, const char *id, const struct kee
 	return 0;
 }
 
+static int limit_memory_v1(int fd, uint64_t bytes)
+{
+	int r = write_number(fd, "memory.limit_in_bytes", bytes);
+
+	if (r == 0 && (r = write_number(fd, "memory.memsw.limit_in_bytes", bytes)) == -ENOENT)
+		r = 0;
+	/* Buffers of sockets are counted only where they are limited, and apart from all else. */
+	if (r == 0 &&
+		(r = write_number(fd, "memory.kmem.tcp.limit_in_bytes", bytes / 4)) == -ENOENT)
+		r = 0;
+	return r;
+}
+
 static int limit_v1(enum cgroup_controller c, int fd, const struct keeper_limits *limits)
 {
 	int r = 0;
 
 	switch (c) {
 	case CGROUP_MEMORY:
-		r = write_number(fd, "memory.limit_in_bytes", limits->memory_bytes);
-		if (r == 0 && (r = write_number(fd, "memory.memsw.limit_in_bytes",
-				       limits->memory_bytes)) == -ENOENT)
-			r = 0;
+		r = limit_memory_v1(fd, limits->memory_bytes);
 		break;
 	case CGROUP_CPU:
 		r = write_number(fd, "cpu.cfs_quota_us", limits->cpu_millis * CPU_PERIOD_US / 1000);
@@ -304,6 +312,39 @@ int cgroup_join_v1(const struct cgroup_tree *tree, const char *id,
 		if (r < 0)
 			return err_from(err, r, "join the %s cgroup", controller_names[c]);
 	}
+	return 0;
+}
+
+static const char *agent_name(const char *id, char name[static KEEPER_ID_LEN + 16])
+{
+	snprintf(name, KEEPER_ID_LEN + 16, "%s-agent", id);
+	return name;
+}
+
+int cgroup_part_agent(const struct cgroup_tree *tree, const char *id,
+	const struct keeper_limits *limits, int *ret_work_fd, struct err *err)
+{
+	int parent = tree->v1_fd[CGROUP_MEMORY], r;
+	auto_fd int work_fd = -1, fd = -1;
+	char name[KEEPER_ID_LEN + 16];
+	uint64_t bytes = limits->memory_bytes / 4;
+
+	*ret_work_fd = -1;
+	if (parent < 0 || !tree->is_host)
+		return 0;
+	snprintf(name, sizeof(name), "%s/tasks", id);
+	work_fd = openat(parent, name, O_WRONLY | O_CLOEXEC);
+	if (work_fd < 0)
+		return err_sys(err, "open the memory cgroup");
+	fd = open_dir(parent, agent_name(id, name), err);
+	if (fd < 0)
+		return fd;
+	r = limit_memory_v1(fd, bytes < AGENT_MEMORY_MIN ? AGENT_MEMORY_MIN : bytes);
+	if (r == 0)
+		r = fd_write_file(fd, "tasks", "0");
+	if (r < 0)
+		return err_from(err, r, "part the agent's memory from the others'");
+	*ret_work_fd = take_fd(&work_fd);
 	return 0;
 }
 
@@ -373,7 +414,9 @@ static int remove_group(int parent, const char *id)
 
 int cgroup_remove(const struct cgroup_tree *tree, const char *id)
 {
-	int result = 0;
+	int memory_fd = tree->v1_fd[CGROUP_MEMORY];
+	char name[KEEPER_ID_LEN + 16];
+	int result = memory_fd < 0 ? 0 : remove_group(memory_fd, agent_name(id, name));
 
 	for (int c = -1; c < CGROUP_COUNT; c++) {
 		int fd = c < 0 ? tree->unified_fd : tree->v1_fd[c];

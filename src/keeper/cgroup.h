@@ -26,6 +26,7 @@ struct cgroup_tree {
 	int v1_fd
 		[CGROUP_COUNT]; /* our directory on the controller's v1 hierarchy, or -1: it is on v2 */
 	uint32_t missing;	/* bits of controllers that the host has nowhere, or not for us */
+	bool is_host;		/* we are root of the host, not of what was delegated */
 	char name[32];
 };
 
@@ -74,6 +75,17 @@ int cgroup_detach(int fd, int *ret_fd, struct err *err) must_check;
 /* In the child: makes the v1 groups with their limits and moves the calling thread into them. */
 int cgroup_join_v1(const struct cgroup_tree *tree, const char *id,
 	const struct keeper_limits *limits, struct err *err) must_check;
+
+/*
+ * In the child, when it has all but become the agent: where memory is on v1, moves it into a group of its
+ * own beside the sandbox's, with a limit of its own. So when the sandbox's memory is used up, and be it by
+ * what belongs to no process, the kernel looks for somebody to kill among the commands only. They join
+ * by writing 0 into *ret_work_fd. On v2, and on v1 where it is only delegated to us (the kernel lets nobody
+ * but root move what another uid runs), it is -1 and the agent stays: a process that changes between such
+ * groups there waits 11 ms.
+ */
+int cgroup_part_agent(const struct cgroup_tree *tree, const char *id,
+	const struct keeper_limits *limits, int *ret_work_fd, struct err *err) must_check;
 
 /* Removes all groups of a sandbox and its commands. -EBUSY while something in them still dies. */
 int cgroup_remove(const struct cgroup_tree *tree, const char *id) must_check;

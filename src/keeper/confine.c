@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "keeper/confine.h"
 
-#include "seccomp_default.h"
+#include "base/mem.h"
+#include "keeper/limits.h"
+#include "seccomp_filters.h"
 
 #include <errno.h>
 #include <grp.h>
@@ -12,7 +14,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -24,37 +25,15 @@ static const uint64_t kept_caps = BIT(CAP_CHOWN) | BIT(CAP_DAC_OVERRIDE) | BIT(C
 				  BIT(CAP_SETPCAP) | BIT(CAP_SETFCAP) | BIT(CAP_KILL) |
 				  BIT(CAP_NET_BIND_SERVICE) | BIT(CAP_SYS_CHROOT);
 
-/* RLIMIT_CORE is 1, not 0: a pipe handler in core_pattern runs as root of the host at limit 0. */
-static const struct {
-	int resource;
-	rlim_t soft, hard;
-} limits[] = {
-	{RLIMIT_CORE, 1, 1},
-	{RLIMIT_NOFILE, 1024, 65536},
-	{RLIMIT_MEMLOCK, 8 << 20, 8 << 20},
-	{RLIMIT_MSGQUEUE, 819200, 819200},
-	{RLIMIT_SIGPENDING, 4096, 4096},
-	{RLIMIT_RTPRIO, 0, 0},
-	{RLIMIT_NICE, 0, 0},
-};
-
-static int set_limits(struct err *err)
-{
-	for (size_t i = 0; i < array_len(limits); i++) {
-		struct rlimit now, wanted = {limits[i].soft, limits[i].hard};
-
-		if (getrlimit(limits[i].resource, &now) < 0)
-			return err_sys(err, "read resource limit %d", limits[i].resource);
-		/* The keeper's own limit is the ceiling: raising it is not ours to do. */
-		if (wanted.rlim_max > now.rlim_max)
-			wanted.rlim_max = now.rlim_max;
-		if (wanted.rlim_cur > wanted.rlim_max)
-			wanted.rlim_cur = wanted.rlim_max;
-		if (setrlimit(limits[i].resource, &wanted) < 0)
-			return err_sys(err, "set resource limit %d", limits[i].resource);
+#define FILTER(program)                                                                            \
+	{                                                                                          \
+		.len = array_len(program), .filter = (struct sock_filter *)(program)               \
 	}
-	return 0;
-}
+
+static const struct sock_fprog filters[KEEPER_PROFILE_COUNT] = {
+	[KEEPER_PROFILE_DEFAULT] = FILTER(seccomp_default),
+	[KEEPER_PROFILE_BROWSER] = FILTER(seccomp_browser),
+};
 
 static int become_root_inside(int userns_fd, struct err *err)
 {
@@ -85,30 +64,39 @@ static int drop_caps(struct err *err)
 	return 0;
 }
 
-static int load_filter(struct err *err)
+static int load_filter(enum keeper_profile profile, struct err *err)
 {
-	struct sock_fprog program = {
-		.len = array_len(seccomp_default), .filter = (struct sock_filter *)seccomp_default};
-
-	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-		return err_sys(err, "set no_new_privs");
-	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) < 0)
+	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filters[profile]) < 0)
 		return err_sys(err, "load the seccomp filter");
 	return 0;
 }
 
-int confine(int userns_fd, struct err *err)
+/* Keys of whoever started the keeper stay outside. */
+static int leave_keyring(struct err *err)
+{
+	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
+		return err_sys(err, "join an own session keyring");
+	return 0;
+}
+
+int confine(int userns_fd, enum keeper_profile profile, const struct walls *walls, struct err *err)
 {
 	int r;
 
-	/* Keys of whoever started the keeper stay outside. */
-	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
-		return err_sys(err, "join an own session keyring");
-	if ((r = set_limits(err)) < 0 || (r = become_root_inside(userns_fd, err)) < 0 ||
+	if ((walls->how[WALL_KEYRING][0] && (r = leave_keyring(err)) < 0) ||
+		(walls->how[WALL_CORE_DUMPS][0] && (r = limits_hold_cores(err)) < 0) ||
+		(r = limits_set(err)) < 0 || (r = become_root_inside(userns_fd, err)) < 0 ||
 		(r = drop_caps(err)) < 0)
 		return r;
 	/* After the change of ids, which clears it: the sandbox ends with its keeper. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
 		return err_sys(err, "set the parent death signal");
-	return load_filter(err);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+		return err_sys(err, "set no_new_privs");
+	return walls->how[WALL_SECCOMP][0] ? load_filter(profile, err) : 0;
+}
+
+unsigned confine_count_caps(void)
+{
+	return (unsigned)__builtin_popcountll(kept_caps);
 }

@@ -6,10 +6,16 @@
 #pragma once
 
 #include "base/err.h"
+#include "wire/keeper.h"
 
 /*
  * In the child: becomes root of the user namespace, with the few capabilities that root of a sandbox
- * has, under the seccomp filter. The mount, network, pid, ipc and uts namespaces belong to the host's
- * user namespace and so give no power inside.
+ * has, under the seccomp filter of the profile. The mount, network, pid, ipc and uts namespaces belong
+ * to the host's user namespace and so give no power inside. Walls that are missing are left out; every
+ * other one stands afterwards, or it fails.
  */
-int confine(int userns_fd, struct err *err) must_check;
+int confine(int userns_fd, enum keeper_profile profile, const struct walls *walls, struct err *err)
+	must_check;
+
+/* How many capabilities root of a sandbox has. */
+unsigned confine_count_caps(void);

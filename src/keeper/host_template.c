@@ -78,6 +78,7 @@ static const char *const from_etc[] = {
 	"alternatives",
 	"bash.bashrc",
 	"ca-certificates*",
+	"chromium*",
 	"debian_version",
 	"fonts",
 	"gai.conf",

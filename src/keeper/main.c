@@ -289,7 +289,8 @@ static int send_link(const struct held *held, int *ret_fd, struct err *err)
 
 static void answer_link(int conn, const struct held *held, struct err *err)
 {
-	struct keeper_answer reply = {.version = KEEPER_VERSION, .wait_status = -1};
+	struct keeper_answer reply = {
+		.version = KEEPER_VERSION, .wait_status = -1, .walls = held->walls};
 	auto_fd int link = -1;
 
 	reply.result = send_link(held, &link, err);
@@ -319,6 +320,10 @@ static void on_build(struct keeper *keeper, const struct keeper_request *request
 			conn, err_set(&err, ERR_UNAVAILABLE, "the keeper is shutting down"), &err);
 		return;
 	}
+	if (keeper->context.fence.refusal.kind != ERR_NONE) {
+		answer_result(conn, -EAGAIN, &keeper->context.fence.refusal);
+		return;
+	}
 	if (held && held->pid == 0) {
 		roster_remove(&keeper->roster, held);
 		held = NULL;
@@ -341,6 +346,7 @@ static void on_build(struct keeper *keeper, const struct keeper_request *request
 	held->lifeline = lifeline;
 	held->slot = request->slot;
 	held->cpus = cpus;
+	fence_describe(&keeper->context.fence, request->profile, &held->walls);
 	answer_link(conn, held, &err);
 }
 
@@ -544,6 +550,9 @@ static int check_request(struct keeper_request *request, struct err *err)
 			limits->cpu_millis > CPU_MAX_MILLIS || limits->pids < 2 ||
 			limits->pids > PIDS_MAX)
 			return err_set(err, ERR_INVALID, "a limit is out of range");
+		if (request->profile >= KEEPER_PROFILE_COUNT)
+			return err_set(
+				err, ERR_INVALID, "there is no profile %u", request->profile);
 	}
 	return 0;
 }
@@ -696,22 +705,23 @@ static int reserve_descriptors(struct build_context *context, struct err *err)
 	return 0;
 }
 
-/* Processes are limited all the same (userns.h). */
-static void warn_of_missing(const struct cgroup_tree *cgroups)
-{
-	for (int c = 0; c < CGROUP_COUNT; c++) {
-		if (c != CGROUP_PIDS && !cgroup_has(cgroups, c))
-			log_warning(
-				"no %s cgroup is delegated to us: sandboxes have no limit of it",
-				cgroup_controller_name(c));
-	}
-}
-
 static int open_template(struct storage *storage, bool is_host, int *ret_fd, struct err *err)
 {
 	int r = is_host ? 0 : rootfs_cover_templates(&storage->templates_fd, err);
 
 	return r < 0 ? r : host_template_make(storage, ret_fd, err);
+}
+
+/* Without a number that can be read nothing may be missing. */
+static void survey(struct build_context *context)
+{
+	const char *text = getenv(KEEPER_ALLOW_MISSING);
+	uint64_t allowed = 0;
+
+	if (text && number_parse(text, 0, (1u << WALL_COUNT) - 1, &allowed) < 0)
+		allowed = 0;
+	fence_survey(&context->fence, &context->cgroups, context->userns.ranges.is_host,
+		context->sources.mask_count, (uint32_t)allowed);
 }
 
 static int open_all(struct keeper *keeper, char *argv[], struct err *err)
@@ -742,7 +752,7 @@ static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 		(r = netns_open_own(&context->own_netns_fd, err)) < 0 ||
 		(r = build_open_agent(argv[3], &context->agent_fd, err)) < 0)
 		return r;
-	warn_of_missing(&context->cgroups);
+	survey(context);
 	cgroup_sweep(&context->cgroups);
 	keeper->kernel_log_fd = kernel_log_open();
 	if (keeper->kernel_log_fd < 0)

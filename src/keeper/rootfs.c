@@ -14,19 +14,20 @@
 #include <sys/sysmacros.h>
 #include <sys/utsname.h>
 
-#define SAFE	 (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
-#define SHM_SIZE "67108864"
-#define TTY_GID	 5
-#define PTYS_MAX "64"
+#define SAFE	      (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+#define SHM_MAX_BYTES (64ull << 20)
+#define TTY_GID	      5
+#define PTYS_MAX      "64"
 
 /*
  * What /proc tells about the host. Only names that everybody may read are masked: this procfs belongs
  * to the host's root, who is not mapped inside, so a file with mode 0400 is closed already.
  */
-static const char *const telling[] = {"acpi", "asound", "cmdline", "config.gz", "interrupts",
-	"iomem", "ioports", "kallsyms", "kcore", "key-users", "keys", "kpagecgroup", "kpagecount",
-	"kpageflags", "latency_stats", "pagetypeinfo", "sched_debug", "scsi", "slabinfo",
-	"timer_list", "timer_stats", "vmallocinfo"};
+static const char *const telling[] = {"acpi", "asound", "bus", "cmdline", "config.gz", "driver",
+	"fs", "interrupts", "iomem", "ioports", "irq", "kallsyms", "kcore", "key-users", "keys",
+	"kpagecgroup", "kpagecount", "kpageflags", "latency_stats", "modules", "mtrr",
+	"pagetypeinfo", "pressure", "sched_debug", "scsi", "slabinfo", "timer_list", "timer_stats",
+	"vmallocinfo"};
 
 static const struct {
 	const char *name;
@@ -137,6 +138,14 @@ static int make_dev(int shelf_fd, int *ret_fd, struct err *err)
 	return 0;
 }
 
+/* What directories are masked with: on the shelf, where no sandbox can put anything into it. */
+static int make_blank(int shelf_fd, struct err *err)
+{
+	if (mkdirat(shelf_fd, "blank", 0555) < 0 && errno != EEXIST)
+		return err_sys(err, "make an empty directory");
+	return 0;
+}
+
 /* In a short-lived child: a mount namespace with nothing but an empty read-only tmpfs. */
 static int enter_empty(void *arg)
 {
@@ -231,6 +240,7 @@ int rootfs_open_sources(
 		return err_sys(err, "open /usr");
 	if ((r = make_shelf(template_fd, &sources->shelf_fd, err)) < 0 ||
 		(r = make_dev(sources->shelf_fd, &sources->dev_fd, err)) < 0 ||
+		(r = make_blank(sources->shelf_fd, err)) < 0 ||
 		(r = make_void(&sources->void_ns_fd, err)) < 0)
 		return r;
 	find_masks(sources);
@@ -239,7 +249,7 @@ int rootfs_open_sources(
 
 /* The mounts that are cloned or made before the child leaves the host's mount namespace. */
 struct parts {
-	int overlay, usr, dev, proc, workspace, project;
+	int overlay, usr, dev, proc, workspace, project, masks[ROOTFS_MASKS_MAX];
 };
 
 /* Opens the mount of that name; -1 if there is none yet. */
@@ -255,22 +265,22 @@ static int open_from_shelf(int shelf_fd, const char *name)
 }
 
 /*
- * The template as the owner of a uid range sees it. It stays mounted for the range's next sandbox: that
- * is cheaper than an unmount. No two children use the same range at a time.
+ * A directory of the host as the owner of a uid range sees it. It stays mounted for the range's next
+ * sandbox: that is cheaper than an unmount. No two children use the same range at a time.
  */
-static int open_lower(const struct rootfs_sources *sources, int userns_fd, uint32_t base_uid,
-	int *ret_fd, struct err *err)
+static int open_lower(const struct rootfs_sources *sources, const char *kind, int source_fd,
+	int userns_fd, uint32_t base_uid, int *ret_fd, struct err *err)
 {
 	auto_fd int lower = -1;
-	char name[16];
+	char name[32];
 	int r;
 
-	snprintf(name, sizeof(name), "%u", base_uid);
+	snprintf(name, sizeof(name), "%s-%u", kind, base_uid);
 	*ret_fd = open_from_shelf(sources->shelf_fd, name);
 	if (*ret_fd >= 0)
 		return 0;
-	r = mounts_clone(sources->template_fd, "", SAFE | MOUNT_ATTR_RDONLY | MOUNT_ATTR_IDMAP,
-		userns_fd, &lower, err);
+	r = mounts_clone(
+		source_fd, "", SAFE | MOUNT_ATTR_RDONLY | MOUNT_ATTR_IDMAP, userns_fd, &lower, err);
 	if (r < 0)
 		return r;
 	r = put_on_shelf(sources->shelf_fd, name, lower, err);
@@ -280,40 +290,12 @@ static int open_lower(const struct rootfs_sources *sources, int userns_fd, uint3
 	return 0;
 }
 
-/* Root of a user namespace may not keep the overlay's notes where the host's root keeps them. */
-static int make_overlay(
-	int lower, const struct storage_dirs *dirs, bool is_host, int *ret_fd, struct err *err)
-{
-	const struct {
-		const char *key;
-		int fd;
-	} layers[] = {
-		{"lowerdir", lower}, {"upperdir", dirs->upper_fd}, {"workdir", dirs->work_fd}};
-	auto_fd int fs = mounts_fsopen("overlay");
-
-	if (fs < 0)
-		return err_sys(err, "open overlay");
-	for (size_t i = 0; i < array_len(layers); i++) {
-		char path[32];
-
-		snprintf(path, sizeof(path), "/proc/self/fd/%d", layers[i].fd);
-		if (mounts_set_string(fs, layers[i].key, path) < 0)
-			return err_sys(err, "set overlay %s", layers[i].key);
-	}
-	/* Without `volatile`, the end of each sandbox would sync the host's whole file system. */
-	if (mounts_set_string(fs, "source", "sandlot") < 0 || mounts_set_flag(fs, "volatile") < 0 ||
-		(!is_host && mounts_set_flag(fs, "userxattr") < 0))
-		return err_sys(err, "configure overlay");
-	*ret_fd = mounts_fsmount(fs, SAFE);
-	return *ret_fd < 0 ? err_sys(err, "mount overlay") : 0;
-}
-
 struct option {
 	const char *key;
 	const char *value;
 };
 
-/* Makes a kernel file system with options (ended by a NULL key). */
+/* Makes a file system with options (ended by a NULL key); a detached mount of it. */
 static int make_new(const char *type, const struct option *options, unsigned attrs, int *ret_fd,
 	struct err *err)
 {
@@ -322,11 +304,87 @@ static int make_new(const char *type, const struct option *options, unsigned att
 	if (fs < 0)
 		return err_sys(err, "open file system %s", type);
 	for (; options->key; options++) {
-		if (mounts_set_string(fs, options->key, options->value) < 0)
+		/* An option without a value is a flag. */
+		if ((options->value ? mounts_set_string(fs, options->key, options->value)
+				    : mounts_set_flag(fs, options->key)) < 0)
 			return err_sys(err, "set %s of %s", options->key, type);
 	}
 	*ret_fd = mounts_fsmount(fs, attrs);
 	return *ret_fd < 0 ? err_sys(err, "make file system %s", type) : 0;
+}
+
+#define FD_PATH_LEN 32
+
+static const char *path_of(int fd, char path[static FD_PATH_LEN])
+{
+	snprintf(path, FD_PATH_LEN, "/proc/self/fd/%d", fd);
+	return path;
+}
+
+/* Root of a user namespace may not keep the overlay's notes where the host's root keeps them. */
+static int make_root(
+	int lower, const struct storage_dirs *dirs, bool is_host, int *ret_fd, struct err *err)
+{
+	char lower_path[FD_PATH_LEN], upper_path[FD_PATH_LEN], work_path[FD_PATH_LEN];
+	/* Without `volatile`, the end of each sandbox would sync the host's whole file system. */
+	const struct option options[] = {{"lowerdir", path_of(lower, lower_path)},
+		{"upperdir", path_of(dirs->upper_fd, upper_path)},
+		{"workdir", path_of(dirs->work_fd, work_path)}, {"source", "sandlot"},
+		{"volatile", NULL}, {is_host ? NULL : "userxattr", NULL}, {NULL, NULL}};
+
+	return make_new("overlay", options, SAFE, ret_fd, err);
+}
+
+/*
+ * The host's /usr, as a file system of the sandbox's own. Bound as it is, its inodes would be the host's:
+ * a lease that root of a sandbox, whom the mapping makes their owner, takes on a program would hold up
+ * everybody on the host who starts it; locks would too, and inotify would tell who does. An overlay wants
+ * two layers, so there is an empty one.
+ */
+static int make_usr(int usr, int blank, int *ret_fd, struct err *err)
+{
+	char usr_path[FD_PATH_LEN], blank_path[FD_PATH_LEN], both[2 * FD_PATH_LEN];
+	/* With xino all of it is one device, as programs expect that compare them. */
+	const struct option options[] = {
+		{"lowerdir", both}, {"xino", "on"}, {"source", "sandlot"}, {NULL, NULL}};
+
+	snprintf(both, sizeof(both), "%s:%s", path_of(usr, usr_path), path_of(blank, blank_path));
+	return make_new("overlay", options, SAFE | MOUNT_ATTR_RDONLY, ret_fd, err);
+}
+
+static int make_overlays(const struct rootfs_sources *sources, const struct storage_dirs *dirs,
+	int userns_fd, uint32_t base_uid, struct parts *parts, struct err *err)
+{
+	auto_fd int lower = -1, usr = -1, blank = -1;
+	int r;
+
+	blank = openat(sources->shelf_fd, "blank", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (blank < 0)
+		return err_sys(err, "open the empty directory");
+	if ((r = open_lower(sources, "root", sources->template_fd, userns_fd, base_uid, &lower,
+		     err)) < 0 ||
+		(r = open_lower(sources, "usr", sources->usr_fd, userns_fd, base_uid, &usr, err)) <
+			0 ||
+		(r = make_root(lower, dirs, sources->is_host, &parts->overlay, err)) < 0)
+		return r;
+	return make_usr(usr, blank, &parts->usr, err);
+}
+
+/* The covers of telling names: the null device, or the empty directory. */
+static int clone_masks(const struct rootfs_sources *sources, struct parts *parts, struct err *err)
+{
+	for (size_t i = 0; i < sources->mask_count; i++) {
+		bool is_dir = sources->mask_is_dir[i];
+		int r = mounts_clone(is_dir ? sources->shelf_fd : sources->dev_fd,
+			is_dir ? "blank" : "null",
+			MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC |
+				(is_dir ? MOUNT_ATTR_NODEV : 0),
+			-1, &parts->masks[i], err);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 /* Here, where a procfs can be seen: to root of a user namespace the kernel gives one only beside a
@@ -347,60 +405,52 @@ static int make_proc(int *ret_fd, struct err *err)
 static int clone_parts(const struct rootfs_sources *sources, const struct storage_dirs *dirs,
 	int userns_fd, uint32_t base_uid, struct parts *parts, struct err *err)
 {
-	auto_fd int lower = -1;
 	int r;
 
-	if ((r = open_lower(sources, userns_fd, base_uid, &lower, err)) < 0 ||
-		(r = make_overlay(lower, dirs, sources->is_host, &parts->overlay, err)) < 0 ||
-		(r = mounts_clone(sources->usr_fd, "", SAFE | MOUNT_ATTR_RDONLY | MOUNT_ATTR_IDMAP,
-			 userns_fd, &parts->usr, err)) < 0 ||
+	if ((r = make_overlays(sources, dirs, userns_fd, base_uid, parts, err)) < 0 ||
 		(r = mounts_clone(sources->dev_fd, "",
 			 MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, -1, &parts->dev,
 			 err)) < 0 ||
 		(r = make_proc(&parts->proc, err)) < 0 ||
 		(r = mounts_clone(dirs->workspace_fd, "", SAFE, -1, &parts->workspace, err)) < 0)
 		return r;
-	return mounts_clone(dirs->workspace_fd, "project_files", SAFE | MOUNT_ATTR_RDONLY, -1,
+	r = mounts_clone(dirs->workspace_fd, "project_files", SAFE | MOUNT_ATTR_RDONLY, -1,
 		&parts->project, err);
+	return r < 0 ? r : clone_masks(sources, parts, err);
 }
 
+/* Makes a kernel file system and attaches it. */
 static int attach_new(const char *type, const struct option *options, unsigned attrs,
 	const char *place, struct err *err)
 {
-	int mount, r = make_new(type, options, attrs, &mount, err);
+	int mount;
+	int r = make_new(type, options, attrs, &mount, err);
 
 	return r < 0 ? r : mounts_place(mount, place, err);
 }
 
-static int attach_kernel_files(uint32_t base_uid, struct err *err)
+/* A part of the sandbox's memory, as what lies there belongs to no process that could be killed. */
+static uint64_t shm_bytes(uint64_t memory_bytes)
 {
-	char gid[16];
+	return memory_bytes / 4 < SHM_MAX_BYTES ? memory_bytes / 4 : SHM_MAX_BYTES;
+}
+
+static int attach_kernel_files(uint32_t base_uid, uint64_t memory_bytes, struct err *err)
+{
+	char gid[16], size[24];
 	const struct option pts[] = {{"gid", gid}, {"mode", "0620"}, {"ptmxmode", "0666"},
 		{"max", PTYS_MAX}, {NULL, NULL}};
 	const struct option shm[] = {
-		{"size", SHM_SIZE}, {"nr_inodes", "16384"}, {"mode", "1777"}, {NULL, NULL}};
+		{"size", size}, {"nr_inodes", "16384"}, {"mode", "1777"}, {NULL, NULL}};
 	const unsigned quiet = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
 	int r;
 
 	snprintf(gid, sizeof(gid), "%u", base_uid + TTY_GID);
+	snprintf(size, sizeof(size), "%llu", (unsigned long long)shm_bytes(memory_bytes));
 	r = attach_new("devpts", pts, quiet, "dev/pts", err);
 	if (r < 0)
 		return r;
 	return attach_new("tmpfs", shm, SAFE, "dev/shm", err);
-}
-
-/* Covers a telling name of /proc with the null device, or with an empty directory. */
-static int mask(const char *name, bool is_dir, struct err *err)
-{
-	int cover = mounts_open_tree(AT_FDCWD, is_dir ? "var/empty" : "dev/null", 0);
-	char place[64];
-
-	if (cover < 0)
-		return err_sys(err, "clone the mask for /proc/%s", name);
-	if (is_dir && mounts_set_attr(cover, SAFE | MOUNT_ATTR_RDONLY, -1, 0) < 0)
-		return err_sys(err, "set attributes of the mask for /proc/%s", name);
-	snprintf(place, sizeof(place), "proc/%s", name);
-	return mounts_place(cover, place, err);
 }
 
 static int enter_void(const struct rootfs_sources *sources, int overlay, struct err *err)
@@ -417,8 +467,21 @@ static int enter_void(const struct rootfs_sources *sources, int overlay, struct 
 	return 0;
 }
 
+static int mask(const struct rootfs_sources *sources, const struct parts *parts, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < sources->mask_count && r == 0; i++) {
+		char place[64];
+
+		snprintf(place, sizeof(place), "proc/%s", sources->masks[i]);
+		r = mounts_place(parts->masks[i], place, err);
+	}
+	return r;
+}
+
 int rootfs_enter(const struct rootfs_sources *sources, const struct storage_dirs *dirs,
-	int userns_fd, uint32_t base_uid, struct err *err)
+	int userns_fd, uint32_t base_uid, uint64_t memory_bytes, struct err *err)
 {
 	struct parts parts;
 	int r;
@@ -430,12 +493,17 @@ int rootfs_enter(const struct rootfs_sources *sources, const struct storage_dirs
 		(r = mounts_place(parts.proc, "proc", err)) < 0 ||
 		(r = mounts_place(parts.workspace, "workspace", err)) < 0 ||
 		(r = mounts_place(parts.project, "workspace/project_files", err)) < 0 ||
-		(r = attach_kernel_files(base_uid, err)) < 0)
+		(r = attach_kernel_files(base_uid, memory_bytes, err)) < 0)
 		return r;
-	for (size_t i = 0; i < sources->mask_count; i++) {
-		r = mask(sources->masks[i], sources->mask_is_dir[i], err);
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	return mask(sources, &parts, err);
+}
+
+int rootfs_seal(struct err *err)
+{
+	int knobs = mounts_open_tree(AT_FDCWD, "proc/sys", 0);
+
+	if (knobs < 0 ||
+		mounts_set_attr(knobs, SAFE | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY, -1, 0) < 0)
+		return err_sys(err, "clone /proc/sys");
+	return mounts_place(knobs, "proc/sys", err);
 }

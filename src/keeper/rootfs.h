@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a sandbox sees as "/": an overlay of its template and its own writable layer, with the host's
- * /usr, a private /dev, /proc with its telling files masked, and the workspace. (/sys is view.h's.)
+ * /usr (under an overlay too), a private /dev, /proc with its telling files masked, and the workspace. (/sys is view.h's.)
  *
  * All of it is built from descriptors. Sources are cloned while the child still stands in the keeper's
  * mount namespace (the kernel clones only what belongs to the caller's); then it steps into a
@@ -11,8 +11,8 @@
  * below the new root is empty, and the unmount would wait for an RCU grace period.
  *
  * The keeper's mount namespace is a copy of the host's that follows it. Kernels before 6.15 neither
- * clone a detached mount nor take it as a layer of an overlay. So what the keeper makes for that, /dev
- * and the template mapped to a range of uids, is mounted, on a shelf that the host does not see.
+ * clone a detached mount nor take it as a layer of an overlay. So what the keeper makes for that, /dev,
+ * and the template and /usr mapped to a range of uids, is mounted, on a shelf that the host does not see.
  */
 #pragma once
 
@@ -50,4 +50,7 @@ int rootfs_open_sources(
 
 /* In the child: builds the root and makes it the child's "/". */
 int rootfs_enter(const struct rootfs_sources *sources, const struct storage_dirs *dirs,
-	int userns_fd, uint32_t base_uid, struct err *err) must_check;
+	int userns_fd, uint32_t base_uid, uint64_t memory_bytes, struct err *err) must_check;
+
+/* In the child, when the knobs of its namespaces are set: makes them read-only, whatever their modes. */
+int rootfs_seal(struct err *err) must_check;

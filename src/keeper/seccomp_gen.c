@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Build tool: turns the tables below into the seccomp program of the `default` profile and prints it
- * as a C array. The keeper only carries the result, so that the privileged program links no library
- * and compiles nothing at run time.
+ * Build tool: turns the tables below into the seccomp program of each profile and prints them as C
+ * arrays. The keeper only carries the result, so that the privileged program links no library and
+ * compiles nothing at run time.
  *
  * An allowlist: what is in no table gets ENOSYS, as if the kernel were older, so that programs fall
  * back; what is known and refused gets EPERM. Only the native ABI passes.
@@ -17,6 +17,11 @@
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
+#include <linux/in.h>
+#include <linux/ioprio.h>
+#include <linux/memfd.h>
+#include <linux/mman.h>
+#include <linux/netlink.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
@@ -30,6 +35,11 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 
+/*
+ * Not in it, though harmless in themselves: io_setup and its kin, because their contexts are counted
+ * for the whole host (fs.aio-max-nr) and one sandbox could take all; cachestat, which tells what
+ * others read.
+ */
 static const char *const allowed[] = {
 	/* files and directories */
 	"access",
@@ -111,7 +121,6 @@ static const char *const allowed[] = {
 	"utimensat",
 	"utimes",
 	"chroot",
-	"cachestat",
 	"copy_file_range",
 	/* reading and writing */
 	"read",
@@ -148,22 +157,14 @@ static const char *const allowed[] = {
 	"inotify_init",
 	"inotify_init1",
 	"inotify_rm_watch",
-	"io_setup",
-	"io_destroy",
-	"io_submit",
-	"io_cancel",
-	"io_getevents",
-	"io_pgetevents",
 	/* memory */
 	"brk",
 	"madvise",
 	"membarrier",
-	"memfd_create",
 	"mincore",
 	"mlock",
 	"mlock2",
 	"mlockall",
-	"mmap",
 	"mprotect",
 	"mremap",
 	"mseal",
@@ -210,7 +211,6 @@ static const char *const allowed[] = {
 	"getegid",
 	"getgroups",
 	"ioprio_get",
-	"ioprio_set",
 	"kill",
 	"landlock_add_rule",
 	"landlock_create_ruleset",
@@ -239,10 +239,6 @@ static const char *const allowed[] = {
 	"sched_getparam",
 	"sched_getscheduler",
 	"sched_rr_get_interval",
-	"sched_setaffinity",
-	"sched_setattr",
-	"sched_setparam",
-	"sched_setscheduler",
 	"sched_yield",
 	"seccomp",
 	"set_robust_list",
@@ -252,7 +248,6 @@ static const char *const allowed[] = {
 	"setgid",
 	"setgroups",
 	"setpgid",
-	"setpriority",
 	"setregid",
 	"setresgid",
 	"setresuid",
@@ -303,9 +298,7 @@ static const char *const allowed[] = {
 	"sendmmsg",
 	"sendmsg",
 	"sendto",
-	"setsockopt",
 	"shutdown",
-	"socketpair",
 	"mq_getsetattr",
 	"mq_notify",
 	"mq_open",
@@ -404,17 +397,22 @@ static const char *const refused[] = {
 	(CLONE_NEWNS | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | \
 		CLONE_NEWCGROUP | CLONE_NEWTIME)
 
+/* What the sandbox of a browser is made of; all others stay closed to it. */
+#define BROWSER_NAMESPACES (CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET)
+
 #define NUMBERS	    1024 /* system call numbers that are looked at; higher ones get the default */
 #define PROGRAM_MAX BPF_MAXINSNS
 
 #define ALLOW	    SECCOMP_RET_ALLOW
 #define ANSWER(e)   (SECCOMP_RET_ERRNO | (e))
+#define REFUSE	    ANSWER(EPERM)
 #define ARG_LOW(n)  (uint32_t)(offsetof(struct seccomp_data, args[n]))
 #define ARG_HIGH(n) (ARG_LOW(n) + 4)
 
 #define LOAD(at)	  BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (at))
 #define RETURN(action)	  BPF_STMT(BPF_RET | BPF_K, (action))
 #define IF_EQ(k, jt, jf)  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (k), (jt), (jf))
+#define IF_GE(k, jt, jf)  BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, (k), (jt), (jf))
 #define IF_SET(k, jt, jf) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (k), (jt), (jf))
 
 /*
@@ -422,43 +420,123 @@ static const char *const refused[] = {
  * only the low 32 bits count where the kernel takes an int.
  */
 
-#define OLD_SOCK_PACKET 10 /* in AF_INET the kernel takes it for AF_PACKET */
-
-/* unix, IPv4, IPv6 and routing netlink; no raw sockets. AF_VSOCK would reach the hypervisor. */
+/*
+ * unix, TCP, UDP, ping, and routing netlink: no raw sockets, and none of the protocols whose modules the
+ * kernel would load for the asking. AF_VSOCK would reach the hypervisor.
+ */
 static const struct sock_filter check_socket[] = {
 	LOAD(ARG_LOW(0)),
-	IF_EQ(AF_UNIX, 8, 0),
-	IF_EQ(AF_INET, 4, 0),
-	IF_EQ(AF_INET6, 3, 0),
-	IF_EQ(AF_NETLINK, 0, 7),
-	LOAD(ARG_LOW(2)),
-	IF_EQ(0, 3, 5),
+	IF_EQ(AF_UNIX, 15, 0),
+	IF_EQ(AF_NETLINK, 12, 0),
+	IF_EQ(AF_INET, 1, 0),
+	IF_EQ(AF_INET6, 0, 13),
 	/* inet: */ LOAD(ARG_LOW(1)),
 	BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xf),
-	IF_EQ(SOCK_RAW, 2, 0),
-	/* allow unless of a packet: */ IF_EQ(OLD_SOCK_PACKET, 1, 0),
+	IF_EQ(SOCK_STREAM, 5, 0),
+	IF_EQ(SOCK_DGRAM, 0, 9),
+	LOAD(ARG_LOW(2)),
+	IF_EQ(IPPROTO_UDP, 6, 0),
+	IF_EQ(IPPROTO_ICMP, 5, 0),
+	IF_EQ(58 /* IPPROTO_ICMPV6 */, 4, 3),
+	/* stream: */ LOAD(ARG_LOW(2)),
+	IF_EQ(IPPROTO_TCP, 2, 1),
+	/* netlink: */ LOAD(ARG_LOW(2)),
+	/* the usual protocol, or NETLINK_ROUTE: */ IF_EQ(0, 0, 1),
 	RETURN(ALLOW),
-	RETURN(ANSWER(EPERM)),
+	RETURN(REFUSE),
 };
 
-static const struct sock_filter check_namespaces[] = {
-	LOAD(ARG_LOW(0)), IF_SET(NEW_NAMESPACES, 1, 0), RETURN(ALLOW), RETURN(ANSWER(EPERM))};
+static const struct sock_filter check_socketpair[] = {
+	LOAD(ARG_LOW(0)), IF_EQ(AF_UNIX, 0, 1), RETURN(ALLOW), RETURN(REFUSE)};
+
+#define NETFILTER_OPTIONS 64 /* from here on, IP options belong to iptables, arptables and IPVS */
+#define SOL_IP_		  0
+#define SOL_IPV6_	  41
+#define SOL_TCP_	  6
+#define TCP_ULP_	  31 /* other protocols on top of TCP, each a module */
+
+/*
+ * Whoever may make a network namespace has power over it, and the old interfaces of netfilter and IPsec
+ * are socket options there.
+ */
+static const struct sock_filter check_setsockopt[] = {
+	LOAD(ARG_LOW(1)),
+	IF_EQ(SOL_IP_, 2, 0),
+	IF_EQ(SOL_IPV6_, 5, 0),
+	IF_EQ(SOL_TCP_, 9, 11),
+	/* IP: */ LOAD(ARG_LOW(2)),
+	IF_GE(NETFILTER_OPTIONS, 10, 0),
+	IF_EQ(IP_IPSEC_POLICY, 9, 0),
+	IF_EQ(IP_XFRM_POLICY, 8, 7),
+	/* IPv6: */ LOAD(ARG_LOW(2)),
+	IF_EQ(NETFILTER_OPTIONS, 6, 0),
+	IF_EQ(NETFILTER_OPTIONS + 1, 5, 0),
+	IF_EQ(34 /* IPV6_IPSEC_POLICY */, 4, 0),
+	IF_EQ(35 /* IPV6_XFRM_POLICY */, 3, 2),
+	/* TCP: */ LOAD(ARG_LOW(2)),
+	IF_EQ(TCP_ULP_, 1, 0),
+	RETURN(ALLOW),
+	RETURN(REFUSE),
+};
+
+static const struct sock_filter check_no_namespaces[] = {
+	LOAD(ARG_LOW(0)), IF_SET(NEW_NAMESPACES, 1, 0), RETURN(ALLOW), RETURN(REFUSE)};
+
+static const struct sock_filter check_browser_namespaces[] = {LOAD(ARG_LOW(0)),
+	IF_SET(NEW_NAMESPACES & ~BROWSER_NAMESPACES, 1, 0), RETURN(ALLOW), RETURN(REFUSE)};
 
 static const struct sock_filter check_personality[] = {LOAD(ARG_LOW(0)), IF_EQ(PER_LINUX, 3, 0),
 	IF_EQ(PER_LINUX32, 2, 0), IF_EQ(ADDR_NO_RANDOMIZE, 1, 0), IF_EQ(0xffffffff, 0, 1),
-	RETURN(ALLOW), RETURN(ANSWER(EPERM))};
+	RETURN(ALLOW), RETURN(REFUSE)};
 
-/* Typing into the terminal of whoever runs us. */
-static const struct sock_filter check_ioctl[] = {LOAD(ARG_LOW(1)), IF_EQ(TIOCSTI, 1, 0),
-	IF_EQ(0x541C /* TIOCLINUX */, 0, 1), RETURN(ANSWER(EPERM)), RETURN(ALLOW)};
+/* Typing into the terminal of whoever runs us; and line disciplines, which the kernel would load. */
+static const struct sock_filter check_ioctl[] = {LOAD(ARG_LOW(1)), IF_EQ(TIOCSTI, 2, 0),
+	IF_EQ(0x541C /* TIOCLINUX */, 1, 0), IF_EQ(TIOCSETD, 0, 1), RETURN(REFUSE), RETURN(ALLOW)};
+
+/* Huge pages of the host's pool are in nobody's memory limit. */
+static const struct sock_filter check_mmap[] = {
+	LOAD(ARG_LOW(3)), IF_SET(MAP_HUGETLB, 0, 1), RETURN(ANSWER(ENOMEM)), RETURN(ALLOW)};
+
+/* Programs ask with all flags set to see whether the kernel knows the call. */
+static const struct sock_filter check_memfd_create[] = {
+	LOAD(ARG_LOW(1)), IF_SET(MFD_HUGETLB, 0, 1), RETURN(ANSWER(EINVAL)), RETURN(ALLOW)};
 
 /* The core limit stays as it is: lowered to 0 it would wake a pipe handler on the host. */
 static const struct sock_filter check_setrlimit[] = {
 	LOAD(ARG_LOW(0)), IF_EQ(RLIMIT_CORE, 0, 1), RETURN(ANSWER(0)), RETURN(ALLOW)};
 
-static const struct sock_filter check_prlimit64[] = {LOAD(ARG_LOW(1)), IF_EQ(RLIMIT_CORE, 0, 4),
-	LOAD(ARG_LOW(2)), IF_EQ(0, 0, 3), LOAD(ARG_HIGH(2)), IF_EQ(0, 0, 1), RETURN(ALLOW),
-	RETURN(ANSWER(0))};
+/*
+ * The kernel lets root of a sandbox change limits, scheduling and priority of whatever runs under the
+ * same uid. That includes the agent, which these keep out of reach: its number is 1.
+ */
+#define AGENT_PID 1
+
+static const struct sock_filter check_prlimit64[] = {
+	LOAD(ARG_LOW(2)),
+	IF_EQ(0, 0, 2),
+	LOAD(ARG_HIGH(2)),
+	IF_EQ(0, 6, 0),
+	/* to set: */ LOAD(ARG_LOW(1)),
+	IF_EQ(RLIMIT_CORE, 2, 0),
+	LOAD(ARG_LOW(0)),
+	IF_EQ(AGENT_PID, 1, 2),
+	RETURN(ANSWER(0)),
+	RETURN(REFUSE),
+	RETURN(ALLOW),
+};
+
+static const struct sock_filter check_scheduling[] = {
+	LOAD(ARG_LOW(0)), IF_EQ(AGENT_PID, 1, 0), RETURN(ALLOW), RETURN(REFUSE)};
+
+/* By process or group, but not "everything of that user". */
+#define PRIORITY(of_user)                                                                          \
+	{                                                                                          \
+		LOAD(ARG_LOW(0)), IF_EQ(of_user, 3, 0), LOAD(ARG_LOW(1)), IF_EQ(AGENT_PID, 1, 0),  \
+			RETURN(ALLOW), RETURN(REFUSE)                                              \
+	}
+
+static const struct sock_filter check_setpriority[] = PRIORITY(PRIO_USER);
+static const struct sock_filter check_ioprio_set[] = PRIORITY(IOPRIO_WHO_USER);
 
 struct check {
 	const char *name;
@@ -472,13 +550,32 @@ struct check {
 	}
 
 static const struct check checks[] = {
-	CHECK("socket", check_socket),
-	CHECK("clone", check_namespaces),
-	CHECK("unshare", check_namespaces),
-	CHECK("personality", check_personality),
 	CHECK("ioctl", check_ioctl),
-	CHECK("setrlimit", check_setrlimit),
+	CHECK("ioprio_set", check_ioprio_set),
+	CHECK("memfd_create", check_memfd_create),
+	CHECK("mmap", check_mmap),
+	CHECK("personality", check_personality),
 	CHECK("prlimit64", check_prlimit64),
+	CHECK("sched_setaffinity", check_scheduling),
+	CHECK("sched_setattr", check_scheduling),
+	CHECK("sched_setparam", check_scheduling),
+	CHECK("sched_setscheduler", check_scheduling),
+	CHECK("setpriority", check_setpriority),
+	CHECK("setrlimit", check_setrlimit),
+	CHECK("setsockopt", check_setsockopt),
+	CHECK("socket", check_socket),
+	CHECK("socketpair", check_socketpair),
+};
+
+/* In what the profiles differ: who may make namespaces. clone3 is closed to all, as its flags are in
+ * memory. */
+static const struct profile {
+	const char *name;
+	struct check own[2];
+} profiles[] = {
+	{"default", {CHECK("clone", check_no_namespaces), CHECK("unshare", check_no_namespaces)}},
+	{"browser", {CHECK("clone", check_browser_namespaces),
+			    CHECK("unshare", check_browser_namespaces)}},
 };
 
 /* What happens to a number: a plain answer, or a check. */
@@ -550,22 +647,29 @@ static bool same(const struct verdict *a, const struct verdict *b)
 	return a->action == b->action && a->check == b->check;
 }
 
-static void build(struct program *program)
+static void set_checks(struct verdict *verdicts, const struct check *rows, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		int number = seccomp_syscall_resolve_name(rows[i].name);
+
+		if (number >= 0)
+			verdicts[number] = (struct verdict){.check = &rows[i]};
+	}
+}
+
+static void build(const struct profile *profile, struct program *program)
 {
 	static struct verdict verdicts[NUMBERS];
 	static unsigned starts[NUMBERS];
 	size_t runs = 0;
 
+	program->len = 0;
 	for (size_t n = 0; n < NUMBERS; n++)
-		verdicts[n].action = ANSWER(ENOSYS);
+		verdicts[n] = (struct verdict){.action = ANSWER(ENOSYS)};
 	set_verdicts(verdicts, allowed, sizeof(allowed) / sizeof(allowed[0]), ALLOW);
-	set_verdicts(verdicts, refused, sizeof(refused) / sizeof(refused[0]), ANSWER(EPERM));
-	for (size_t i = 0; i < sizeof(checks) / sizeof(checks[0]); i++) {
-		int number = seccomp_syscall_resolve_name(checks[i].name);
-
-		if (number >= 0)
-			verdicts[number] = (struct verdict){.check = &checks[i]};
-	}
+	set_verdicts(verdicts, refused, sizeof(refused) / sizeof(refused[0]), REFUSE);
+	set_checks(verdicts, checks, sizeof(checks) / sizeof(checks[0]));
+	set_checks(verdicts, profile->own, sizeof(profile->own) / sizeof(profile->own[0]));
 	for (unsigned n = 0; n < NUMBERS; n++) {
 		if (n == 0 || !same(&verdicts[n], &verdicts[n - 1]))
 			starts[runs++] = n;
@@ -578,16 +682,23 @@ static void build(struct program *program)
 	emit_tree(program, starts, verdicts, 0, runs);
 }
 
+static void print(const struct profile *profile, const struct program *program)
+{
+	printf("\nstatic const struct sock_filter seccomp_%s[] = {\n", profile->name);
+	for (size_t i = 0; i < program->len; i++)
+		printf("\t{0x%x, %u, %u, 0x%x},\n", program->ops[i].code, program->ops[i].jt,
+			program->ops[i].jf, program->ops[i].k);
+	printf("};\n");
+}
+
 int main(void)
 {
 	static struct program program;
 
-	build(&program);
-	printf("/* Generated by seccomp_gen. */\n#include <linux/filter.h>\n\n"
-	       "static const struct sock_filter seccomp_default[] = {\n");
-	for (size_t i = 0; i < program.len; i++)
-		printf("\t{0x%x, %u, %u, 0x%x},\n", program.ops[i].code, program.ops[i].jt,
-			program.ops[i].jf, program.ops[i].k);
-	printf("};\n");
+	printf("/* Generated by seccomp_gen. */\n#include <linux/filter.h>\n");
+	for (size_t i = 0; i < sizeof(profiles) / sizeof(profiles[0]); i++) {
+		build(&profiles[i], &program);
+		print(&profiles[i], &program);
+	}
 	return 0;
 }

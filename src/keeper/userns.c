@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "base/subids.h"
+#include "keeper/limits.h"
 #include "keeper/namespace.h"
 
 #include <errno.h>
@@ -98,12 +99,45 @@ static int limit_processes(uint64_t pids)
 	return setrlimit(RLIMIT_NPROC, &limit) < 0 ? -errno : 0;
 }
 
+/*
+ * Namespaces that may exist below a sandbox's own: those that a browser's sandbox is made of, in a number
+ * that bounds what they cost the kernel, and none of the others. The filter says so too; this holds
+ * whatever becomes of it.
+ */
+static const struct {
+	const char *file, *most;
+} nested[] = {
+	{"/proc/sys/user/max_user_namespaces", "64"},
+	{"/proc/sys/user/max_net_namespaces", "64"},
+	{"/proc/sys/user/max_pid_namespaces", "512"},
+	{"/proc/sys/user/max_mnt_namespaces", "0"},
+	{"/proc/sys/user/max_ipc_namespaces", "0"},
+	{"/proc/sys/user/max_uts_namespaces", "0"},
+	{"/proc/sys/user/max_cgroup_namespaces", "0"},
+	{"/proc/sys/user/max_time_namespaces", "0"},
+};
+
+static int limit_nested(void)
+{
+	for (size_t i = 0; i < array_len(nested); i++) {
+		int r = fd_write_file(AT_FDCWD, nested[i].file, nested[i].most);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 /* In the child: becomes the range's owner while keeping its capabilities, and makes the namespace. */
 static int enter(void *arg)
 {
 	const struct order *order = arg;
 	uint32_t base = order->base;
-	int r = order->pids ? limit_processes(order->pids) : 0;
+	struct err ignored;
+	int r = limits_set(&ignored);
+
+	if (r == 0 && order->pids)
+		r = limit_processes(order->pids);
 
 	if (r < 0)
 		return r;
@@ -112,7 +146,7 @@ static int enter(void *arg)
 		syscall(SYS_setresgid, -1, base, -1) < 0 ||
 		syscall(SYS_setresuid, -1, base, -1) < 0 || unshare(CLONE_NEWUSER) < 0)
 		return -errno;
-	return 0;
+	return limit_nested();
 }
 
 static int write_maps(pid_t child, void *arg, struct err *err)

@@ -80,6 +80,14 @@ static const char *const migrations[] = {
 	"CREATE INDEX processes_running ON processes(sandbox) WHERE ended_at = 0;"
 	"ALTER TABLE sandboxes ADD COLUMN end_cpu_us INTEGER NOT NULL DEFAULT 0;"
 	"ALTER TABLE sandboxes ADD COLUMN end_peak_bytes INTEGER NOT NULL DEFAULT 0;",
+
+	/* 3: tokens of many owners, with scopes in the place of one bit. */
+	"ALTER TABLE tokens ADD COLUMN name TEXT NOT NULL DEFAULT '';"
+	"ALTER TABLE tokens ADD COLUMN scopes TEXT NOT NULL DEFAULT '';"
+	"ALTER TABLE tokens ADD COLUMN expires_at INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE tokens ADD COLUMN last_used_at INTEGER NOT NULL DEFAULT 0;"
+	"UPDATE tokens SET scopes = 'admin' WHERE admin;"
+	"ALTER TABLE tokens DROP COLUMN admin;",
 };
 
 size_t schema_version(void)

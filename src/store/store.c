@@ -34,6 +34,8 @@
 	"exit_code,"                                                                               \
 	" duration_us, output_bytes, survivors, end_reason, end_signal, end_detail, end_cpu_us,"   \
 	" end_peak_bytes"
+/* Those of a token, in the order of store_token.c. */
+#define T_COLUMNS "id, name, organization, user, scopes, created_at, expires_at, last_used_at"
 /* ?31 and ?32 are the owner; NULL stands for the daemon, who owns all. */
 #define OWNED(t) "(?31 IS NULL OR (" t "organization = ?31 AND " t "user = ?32))"
 
@@ -97,10 +99,18 @@ static const char *const queries[Q_COUNT] = {
 		" ended_at = iif(ended_at = 0, ?2, ended_at)"
 		" WHERE (?1 IS NULL OR sandbox = ?1) AND (ended_at = 0 OR survivors > 0)",
 	[Q_PROCESS_FORGET] = "DELETE FROM processes WHERE sandbox = ?1",
+	/* One that is put again keeps its age. */
 	[Q_TOKEN_PUT] =
-		"INSERT OR REPLACE INTO tokens (hash, id, organization, user, admin, created_at)"
-		" VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-	[Q_TOKEN_GET] = "SELECT id, organization, user, admin FROM tokens WHERE hash = ?1",
+		"INSERT OR REPLACE INTO tokens (" T_COLUMNS ", hash) VALUES (?1, ?2, ?3, ?4, ?5,"
+		" coalesce((SELECT created_at FROM tokens WHERE id = ?1), ?6), ?7,"
+		" coalesce((SELECT last_used_at FROM tokens WHERE id = ?1), 0), ?8)",
+	[Q_TOKEN_FIND] = "SELECT " T_COLUMNS
+			 " FROM tokens WHERE hash = ?1 AND (expires_at = 0 OR expires_at > ?2)",
+	[Q_TOKEN_GET] = "SELECT " T_COLUMNS " FROM tokens WHERE id = ?1 AND " OWNED(""),
+	[Q_TOKEN_LIST] = "SELECT " T_COLUMNS
+			 " FROM tokens WHERE id > ?1 AND " OWNED("") " ORDER BY id LIMIT ?2",
+	[Q_TOKEN_DELETE] = "DELETE FROM tokens WHERE id = ?1 AND " OWNED(""),
+	[Q_TOKEN_TOUCH] = "UPDATE tokens SET last_used_at = ?2 WHERE id = ?1",
 };
 
 /* --- small helpers --- */
@@ -144,7 +154,7 @@ static void bind_optional(sqlite3_stmt *stmt, int at, const char *text)
 		store_bind_text(stmt, at, text);
 }
 
-static void bind_owner(sqlite3_stmt *stmt, const struct owner *owner)
+void store_bind_owner(sqlite3_stmt *stmt, const struct owner *owner)
 {
 	if (!owner)
 		return;
@@ -358,7 +368,7 @@ static int read_workspace(struct store *store, const struct owner *owner, const 
 	int code;
 
 	store_bind_text(stmt, 1, id);
-	bind_owner(stmt, owner);
+	store_bind_owner(stmt, owner);
 	code = sqlite3_step(stmt);
 	if (code == SQLITE_ROW) {
 		store_read_text(stmt, 0, record->id, sizeof(record->id));
@@ -472,7 +482,7 @@ static int get_one(struct store *store, enum query query, const struct owner *ow
 	pthread_mutex_lock(&store->lock);
 	stmt = store_use(store, query);
 	store_bind_text(stmt, 1, key);
-	bind_owner(stmt, owner);
+	store_bind_owner(stmt, owner);
 	code = sqlite3_step(stmt);
 	if (code == SQLITE_ROW)
 		read_record(stmt, ret_record);
@@ -526,7 +536,7 @@ int store_sandbox_list(struct store *store, const struct store_filter *filter,
 		store_bind_text(stmt, 6, filter->label_value);
 	}
 	sqlite3_bind_int64(stmt, 7, filter->limit);
-	bind_owner(stmt, filter->owner);
+	store_bind_owner(stmt, filter->owner);
 	while ((code = sqlite3_step(stmt)) == SQLITE_ROW) {
 		struct sandbox_record record;
 
@@ -639,50 +649,6 @@ int store_workspace_delete(struct store *store, const char *id, struct err *err)
 		else
 			free_slot(store, workspace.slot);
 	}
-	pthread_mutex_unlock(&store->lock);
-	return r;
-}
-
-/* --- tokens --- */
-
-int store_token_put(struct store *store, const struct token_record *token,
-	const unsigned char hash[32], struct err *err)
-{
-	sqlite3_stmt *stmt;
-	int r;
-
-	pthread_mutex_lock(&store->lock);
-	stmt = store_use(store, Q_TOKEN_PUT);
-	sqlite3_bind_blob(stmt, 1, hash, 32, SQLITE_TRANSIENT);
-	store_bind_text(stmt, 2, token->id);
-	store_bind_text(stmt, 3, token->owner.organization);
-	store_bind_text(stmt, 4, token->owner.user);
-	sqlite3_bind_int(stmt, 5, token->is_admin);
-	sqlite3_bind_int64(stmt, 6, clock_wall_ms());
-	r = store_run(store, stmt, "add a token", err);
-	pthread_mutex_unlock(&store->lock);
-	return r;
-}
-
-int store_token_get(struct store *store, const unsigned char hash[32],
-	struct token_record *ret_token, struct err *err)
-{
-	sqlite3_stmt *stmt;
-	int code, r = 0;
-
-	pthread_mutex_lock(&store->lock);
-	stmt = store_use(store, Q_TOKEN_GET);
-	sqlite3_bind_blob(stmt, 1, hash, 32, SQLITE_TRANSIENT);
-	code = sqlite3_step(stmt);
-	if (code == SQLITE_ROW) {
-		store_read_text(stmt, 0, ret_token->id, sizeof(ret_token->id));
-		store_read_text(stmt, 1, ret_token->owner.organization, MODEL_NAME_MAX);
-		store_read_text(stmt, 2, ret_token->owner.user, MODEL_NAME_MAX);
-		ret_token->is_admin = sqlite3_column_int(stmt, 3);
-	} else {
-		r = err_set(err, ERR_UNAUTHENTICATED, "the token is not known here");
-	}
-	sqlite3_reset(stmt);
 	pthread_mutex_unlock(&store->lock);
 	return r;
 }

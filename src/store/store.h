@@ -14,8 +14,11 @@
 #include "base/err.h"
 #include "model/process_record.h"
 #include "model/sandbox_record.h"
+#include "model/scope.h"
 
 struct store;
+
+#define TOKEN_ID_MAX 32
 
 int store_open(const char *path, struct store **ret_store, struct err *err) must_check;
 void store_close(struct store *store);
@@ -112,14 +115,37 @@ int store_process_surplus(struct store *store, const char *sandbox_id, unsigned 
 int store_process_end_all(struct store *store, const char *sandbox_id,
 	const struct termination *how, struct err *err) must_check;
 
+/* A token (store_token.c), without its secret: that is known by nothing but its SHA-256. */
 struct token_record {
-	char id[32];
+	char id[TOKEN_ID_MAX];
+	char name[MODEL_NAME_MAX]; /* may be empty */
 	struct owner owner;
-	bool is_admin;
+	unsigned scopes; /* of enum scope */
+	int64_t created_at_ms;
+	int64_t expires_at_ms;	 /* 0: never */
+	int64_t last_used_at_ms; /* 0: never; as precise as its caller touches it */
 };
 
-/* A token is known by the SHA-256 of its text. */
+/* Adds one, or gives the one of that id another secret. */
 int store_token_put(struct store *store, const struct token_record *token,
 	const unsigned char hash[32], struct err *err) must_check;
-int store_token_get(struct store *store, const unsigned char hash[32],
+
+/* Whose secret it is; ERR_UNAUTHENTICATED if nobody's, or no longer at now_ms. */
+int store_token_find(struct store *store, const unsigned char hash[32], int64_t now_ms,
 	struct token_record *ret_token, struct err *err) must_check;
+
+int store_token_get(struct store *store, const struct owner *owner, const char *id,
+	struct token_record *ret_token, struct err *err) must_check;
+
+/* Calls each for up to limit tokens in order of id, those after `after`. */
+int store_token_list(struct store *store, const struct owner *owner, const char *after,
+	unsigned limit, void (*each)(const struct token_record *token, void *arg), void *arg,
+	struct err *err) must_check;
+
+/* ERR_NOT_FOUND if the owner has none of that id. */
+int store_token_delete(
+	struct store *store, const struct owner *owner, const char *id, struct err *err) must_check;
+
+/* Notes that it was used. */
+int store_token_touch(struct store *store, const char *id, int64_t now_ms, struct err *err)
+	must_check;

@@ -36,7 +36,11 @@ enum query {
 	Q_PROCESS_END_ALL,
 	Q_PROCESS_FORGET,
 	Q_TOKEN_PUT,
+	Q_TOKEN_FIND,
 	Q_TOKEN_GET,
+	Q_TOKEN_LIST,
+	Q_TOKEN_DELETE,
+	Q_TOKEN_TOUCH,
 	Q_COUNT,
 };
 
@@ -58,6 +62,7 @@ int store_run(struct store *store, sqlite3_stmt *stmt, const char *what, struct 
 int store_fail(struct store *store, const char *what, struct err *err);
 
 void store_bind_text(sqlite3_stmt *stmt, int at, const char *text);
+void store_bind_owner(sqlite3_stmt *stmt, const struct owner *owner); /* NULL: all */
 void store_bind_json(sqlite3_stmt *stmt, int at, const json_t *value);
 void store_read_text(sqlite3_stmt *stmt, int column, char *text, size_t size);
 json_t *store_read_json(sqlite3_stmt *stmt, int column);

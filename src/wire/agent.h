@@ -28,12 +28,15 @@
 
 #include <stdint.h>
 
-#define AGENT_VERSION	    2
-#define AGENT_LIFELINE_FD   3
-#define AGENT_GROUP_FD	    4 /* the sandbox's directory on the v2 cgroup tree; not open if none */
-#define AGENT_MEMINFO_FD    5 /* the file that is /proc/meminfo inside; the agent writes it */
-#define AGENT_STAT_FD	    6 /* likewise /proc/stat */
-#define AGENT_FDS_END	    7
+#define AGENT_VERSION	  2
+#define AGENT_LIFELINE_FD 3
+#define AGENT_GROUP_FD	  4 /* the sandbox's directory on the v2 cgroup tree; not open if none */
+#define AGENT_MEMINFO_FD  5 /* the file that is /proc/meminfo inside; the agent writes it */
+#define AGENT_STAT_FD	  6 /* likewise /proc/stat */
+#define AGENT_OOM_FD	  7 /* the agent's oom_score_adj, which it could not open by itself */
+#define AGENT_WORK_FD                                                                              \
+	8 /* `tasks` of the group whose memory is limited; not open if the agent is in it */
+#define AGENT_FDS_END	    9
 #define AGENT_CPUS	    "CPUS" /* environment variable: processors that commands are bound to */
 #define AGENT_LINK	    'L'
 #define AGENT_DOWN_MAX	    (1280u * 1024) /* payload of a frame to the agent */

@@ -10,16 +10,20 @@
 #pragma once
 
 #include "base/err.h"
+#include "wire/wall.h"
 
 #include <stdint.h>
 
-#define KEEPER_VERSION	    2
+#define KEEPER_VERSION	    3
 #define KEEPER_ID_LEN	    26 /* a lower-case ULID */
 #define KEEPER_HOSTNAME_MAX 64
 #define KEEPER_LIST_MAX	    64
 #define KEEPER_SLOT_COUNT   32000 /* uid ranges of 65536, the first at KEEPER_UID_FIRST */
 #define KEEPER_UID_FIRST    1000000u
 #define KEEPER_UID_COUNT    65536u
+
+/* Environment variable of the keeper: walls that may be missing, a number of bits (wire/wall.h). */
+#define KEEPER_ALLOW_MISSING "ALLOW_MISSING"
 
 enum keeper_kind {
 	KEEPER_HELLO = 1, /* who are you? */
@@ -44,6 +48,13 @@ enum keeper_kind {
 #define KEEPER_PART_WORKSPACE 4u /* the whole workspace: removed */
 #define KEEPER_PART_LAYER_DIR 8u /* the directory of the system layer: removed */
 
+/* What the system calls of a sandbox are judged by. Its template says which. */
+enum keeper_profile {
+	KEEPER_PROFILE_DEFAULT,
+	KEEPER_PROFILE_BROWSER, /* may make the namespaces that a browser's own sandbox is made of */
+	KEEPER_PROFILE_COUNT,
+};
+
 struct keeper_limits {
 	uint64_t memory_bytes;
 	uint64_t cpu_millis; /* thousandths of a core */
@@ -54,6 +65,7 @@ struct keeper_request {
 	uint32_t kind; /* enum keeper_kind */
 	uint32_t slot; /* BUILD, CLEAN: which uid range */
 	uint32_t parts;
+	uint32_t profile;	    /* BUILD: enum keeper_profile */
 	char id[KEEPER_ID_LEN + 1]; /* for LIST and STORED: list what sorts after it */
 	char hostname[KEEPER_HOSTNAME_MAX];
 	struct keeper_limits limits;
@@ -78,6 +90,8 @@ struct keeper_answer {
 	uint32_t count;	     /* LIST, STORED: how many of ids */
 	int32_t wait_status; /* KILL: how PID 1 had ended, if it had before; else -1 */
 	struct keeper_stats stats;
+	struct walls
+		walls; /* BUILD, ADOPT: what it was or is being built with; it fails otherwise */
 	struct err err;
 	char ids[KEEPER_LIST_MAX][KEEPER_ID_LEN + 1];
 };

@@ -73,6 +73,13 @@ test('the limit of processes holds for all users of a sandbox together, and for 
   assert.ok(Number(await api.out(other.id, { argv: ['python3', '-c', FORKS] })) > 30);
 });
 
+test('walls tell which are missing without cgroups, and by what the others stand', async () => {
+  const { walls } = await api.create();
+  assert.deepEqual([walls.cpu, walls.memory, walls.disk], [null, null, null]);
+  assert.equal(walls.pids, 'rlimit');
+  for (const name of ['capabilities', 'filesystem', 'masked_paths', 'namespaces', 'network', 'no_new_privs', 'seccomp', 'user_namespace']) assert.ok(walls[name], name);
+});
+
 test('pause is refused with the reason and what to do instead, and changes nothing', async () => {
   const { id } = await api.create();
   const answer = await api.verb(id, 'pause');
@@ -134,6 +141,16 @@ test('where cgroups are delegated to the user, the limits of memory and processo
   await own.shutdown();
   await until(() => own.survivors().length === 0, { what: 'all is gone' });
   assert.deepEqual(own.cgroups(), []);
+});
+
+test('a user who allows no wall to be missing gets no sandbox without it', async (t) => {
+  const strict = new Instance('strict', { user: account.name, isDelegated: false, args: ['--allow-missing='] });
+  t.after(() => strict.destroy());
+  await strict.start();
+  const error = assertError(await strict.api.request('POST', '/v1/sandboxes', { json: {} }), 503);
+  assert.equal(error.code, 'wall_missing');
+  assert.deepEqual(await strict.api.all(), []);
+  await strict.shutdown();
 });
 
 test('a user to whom no ids were lent is refused, and told the command that lends them', async () => {

@@ -39,12 +39,13 @@ static struct {
 
 /* --- a driver for one sandbox --- */
 
-static int start(
-	struct driver *driver, const struct driver_spec *spec, int *ret_link, struct err *err)
+static int start(struct driver *driver, const struct driver_spec *spec, int *ret_link,
+	struct walls *ret_walls, struct err *err)
 {
 	struct buf hello = BUF_INIT(64);
 	int pair[2];
 
+	*ret_walls = (struct walls){0};
 	(void)driver;
 	(void)spec;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
@@ -106,6 +107,7 @@ static void open_world(void)
 	log_open("fuzz", LOG_ERROR + 1);
 	world.driver.ops = &ops;
 	sandbox_record_init(&draft);
+	snprintf(draft.template_name, sizeof(draft.template_name), "host");
 	draft.idle_timeout_s = draft.lifetime_s = SANDBOX_NO_LIMIT;
 	if (!mkdtemp(logs_path) || atexit(remove_logs) != 0)
 		abort();

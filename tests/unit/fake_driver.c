@@ -175,8 +175,15 @@ static void drop_peer(struct fake_driver *driver, struct machine *machine)
 	close(peer);
 }
 
-static int fake_start(
-	struct driver *base, const struct driver_spec *spec, int *ret_link, struct err *err)
+/* Walls of which one is missing. */
+static void describe_walls(struct walls *walls, const char *seccomp)
+{
+	*walls = (struct walls){0};
+	snprintf(walls->how[WALL_SECCOMP], WALL_HOW_MAX, "%s", seccomp);
+}
+
+static int fake_start(struct driver *base, const struct driver_spec *spec, int *ret_link,
+	struct walls *ret_walls, struct err *err)
 {
 	struct fake_driver *driver = fake_from(base);
 	struct machine *machine;
@@ -188,11 +195,14 @@ static int fake_start(
 		machine->running = machine->has_layer = machine->has_workspace = true;
 		machine->dead = machine->frozen = false;
 		*ret_link = connect_agent(driver, machine, true);
+		describe_walls(ret_walls,
+			spec->profile == TEMPLATE_PROFILE_BROWSER ? "browser" : "default");
 	}
 	return leave(driver, machine, r);
 }
 
-static int fake_adopt(struct driver *base, const char *id, int *ret_link, struct err *err)
+static int fake_adopt(struct driver *base, const char *id, int *ret_link, struct walls *ret_walls,
+	struct err *err)
 {
 	struct fake_driver *driver = fake_from(base);
 	struct machine *machine;
@@ -203,6 +213,7 @@ static int fake_adopt(struct driver *base, const char *id, int *ret_link, struct
 	if (r == 0) {
 		drop_peer(driver, machine);
 		*ret_link = connect_agent(driver, machine, false);
+		describe_walls(ret_walls, "default");
 	}
 	return leave(driver, machine, r);
 }

@@ -305,31 +305,52 @@ static int handle_read(struct request *req, void *context, struct err *err)
 	return 0;
 }
 
-static const struct route routes[] = {
-	{"GET", "/plain", handle_plain, ROUTE_OPEN, NULL},
-	{"GET", "/echo/{name}", handle_echo, 0, NULL},
-	{"POST", "/json", handle_json, ROUTE_BODY, NULL},
-	{"POST", "/open", handle_json, ROUTE_BODY | ROUTE_OPEN, NULL},
-	{"DELETE", "/thing", handle_empty, 0, NULL},
-	{"GET", "/internal", handle_internal, 0, NULL},
-	{"GET", "/rate", handle_rate, 0, NULL},
-	{"GET", "/nothing", handle_nothing, 0, NULL},
-	{"GET", "/block", handle_block, 0, NULL},
-	{"GET", "/hold", handle_hold, 0, NULL},
-	{"GET", "/hold/shortly", handle_hold_shortly, 0, NULL},
-	{"GET", "/stream", handle_stream, 0, NULL},
-	{"GET", "/download", handle_download, 0, NULL},
-	{"PUT", "/upload", handle_upload, ROUTE_RAW_BODY, NULL},
-	{"PUT", "/refuse", handle_refuse, ROUTE_RAW_BODY, NULL},
-	{"PUT", "/read", handle_read, ROUTE_RAW_BODY, NULL},
-};
-
-static int authenticate(void *context, const char *token, struct principal *ret, struct err *err)
+static int handle_evict(struct request *req, void *context, struct err *err)
 {
 	(void)context;
-	if (strcmp(token, TOKEN) != 0)
+	(void)err;
+	request_evict(req, request_param(req, "id"));
+	request_answer_empty(req, 204);
+	return 0;
+}
+
+static const struct route routes[] = {
+	{"GET", "/plain", handle_plain, ROUTE_OPEN, 0, NULL},
+	{"GET", "/echo/{name}", handle_echo, 0, 0, NULL},
+	{"POST", "/json", handle_json, ROUTE_BODY, 0, NULL},
+	{"POST", "/open", handle_json, ROUTE_BODY | ROUTE_OPEN, 0, NULL},
+	{"DELETE", "/thing", handle_empty, 0, 0, NULL},
+	{"GET", "/internal", handle_internal, 0, 0, NULL},
+	{"GET", "/rate", handle_rate, 0, 0, NULL},
+	{"GET", "/nothing", handle_nothing, 0, 0, NULL},
+	{"GET", "/denied", handle_plain, 0, 1, NULL},
+	{"GET", "/ticket", handle_plain, ROUTE_TICKET, 0, NULL},
+	{"DELETE", "/token/{id}", handle_evict, 0, 0, NULL},
+	{"GET", "/block", handle_block, 0, 0, NULL},
+	{"GET", "/hold", handle_hold, 0, 0, NULL},
+	{"GET", "/hold/shortly", handle_hold_shortly, 0, 0, NULL},
+	{"GET", "/stream", handle_stream, 0, 0, NULL},
+	{"GET", "/download", handle_download, 0, 0, NULL},
+	{"PUT", "/upload", handle_upload, ROUTE_RAW_BODY, 0, NULL},
+	{"PUT", "/refuse", handle_refuse, ROUTE_RAW_BODY, 0, NULL},
+	{"PUT", "/read", handle_read, ROUTE_RAW_BODY, 0, NULL},
+};
+
+static int admit(void *context, const struct credential *credential, const struct route *route,
+	struct principal *ret, struct err *err)
+{
+	struct fixture *fixture = context;
+	const char *shown = credential->ticket ? credential->ticket : credential->token;
+
+	bump(fixture, &fixture->admitted);
+	if (route->scope)
+		return err_set(err, ERR_DENIED, "not for anybody");
+	if (strcmp(shown, TOKEN) != 0 && strcmp(shown, OTHER_TOKEN) != 0)
 		return err_set(err, ERR_UNAUTHENTICATED, "no such token");
+	snprintf(ret->token_id, sizeof(ret->token_id), "%s",
+		strcmp(shown, TOKEN) == 0 ? "one" : "two");
 	snprintf(ret->user, sizeof(ret->user), "tester");
+	ret->expires_at_ms = atomic_load(&fixture->expires_at_ms);
 	return 0;
 }
 
@@ -341,7 +362,7 @@ void fixture_open(struct fixture *fixture, unsigned max_workers, unsigned max_co
 		.routes = routes,
 		.route_count = array_len(routes),
 		.context = fixture,
-		.authenticate = authenticate,
+		.admit = admit,
 		.hosts = hosts,
 		.max_workers = max_workers,
 		.max_connections = max_connections,

@@ -10,18 +10,23 @@
 #include "http_client.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
-#define TOKEN	   "slt_test"
-#define WITH_TOKEN "X-API-Key: " TOKEN "\r\n"
-#define WITH_JSON  WITH_TOKEN "Content-Type: application/json\r\n"
+#define TOKEN	    "slt_test"
+#define OTHER_TOKEN "slt_other"
+#define WITH_TOKEN  "X-API-Key: " TOKEN "\r\n"
+#define WITH_JSON   WITH_TOKEN "Content-Type: application/json\r\n"
 
 struct fixture {
 	struct server *server;
 	uint16_t port;
 
+	atomic_llong expires_at_ms; /* what admit() tells of either token; 0: never */
+
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	/* Under the lock; a test waits for them with fixture_wait(). */
+	unsigned admitted;     /* calls of admit() */
 	unsigned entered;      /* handlers of /block, /hold and uploads that began */
 	unsigned may_leave;    /* how many of /block may return */
 	unsigned gone;	       /* calls of gone() */

@@ -48,7 +48,7 @@ static void run_agent(int lifeline, int group)
 		dup2(null, i);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	_exit(init_run(lifeline, group, NULL));
+	_exit(init_run(&(struct init_fds){.lifeline = lifeline, .jobs = {group, -1, -1}}));
 }
 
 /* A new group as the keeper makes one; its directory, or -1 where that cannot be done. */

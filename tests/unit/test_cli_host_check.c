@@ -166,8 +166,41 @@ static void a_core_pattern_that_is_a_pipe_is_a_warning(void **state)
 	(void)state;
 	put("proc/sys/kernel/core_pattern", "|/usr/share/apport/apport -p%p\n");
 	expect_problem("core-pattern", FINDING_WARN, "kernel.core_pattern=core");
+	put("proc/sys/kernel/core_pattern", "@/run/crashes.sock\n");
+	expect_problem("core-pattern", FINDING_WARN, "kernel.core_pattern=core");
 	put("proc/sys/kernel/core_pattern", "core\n");
 	expect_ok("core-pattern");
+}
+
+static void processes_that_change_their_user_must_not_be_dumpable(void **state)
+{
+	(void)state;
+	put("proc/sys/fs/suid_dumpable", "1\n");
+	expect_problem("suid-dumpable", FINDING_WARN, "fs.suid_dumpable=0");
+	put("proc/sys/fs/suid_dumpable", "2\n");
+	expect_ok("suid-dumpable");
+}
+
+static void the_limit_that_is_too_low_for_all_is_named(void **state)
+{
+	(void)state;
+	put("proc/sys/kernel/pid_max", "4194304\n");
+	expect_ok("shared-limits");
+	put("proc/sys/kernel/pty/max", "256\n");
+	expect_problem("shared-limits", FINDING_WARN, "kernel.pty.max=4096");
+	put("proc/sys/kernel/pid_max", "32768\n");
+	expect_problem("shared-limits", FINDING_WARN, "kernel.pid_max=131072");
+}
+
+static void images_need_loop_devices_and_ext4(void **state)
+{
+	(void)state;
+	put("proc/filesystems", "nodev\toverlay\n\text4\n");
+	expect_problem("disk-images", FINDING_WARN, "modprobe loop");
+	put("dev/loop-control", "");
+	expect_ok("disk-images");
+	put("proc/filesystems", "nodev\toverlay\n");
+	expect_problem("disk-images", FINDING_WARN, "modprobe ext4");
 }
 
 static void io_uring_that_is_on_is_a_warning(void **state)
@@ -237,6 +270,9 @@ int main(void)
 		cmocka_unit_test(a_host_without_overlay_fails),
 		cmocka_unit_test(controllers_are_found_on_either_version),
 		cmocka_unit_test(a_core_pattern_that_is_a_pipe_is_a_warning),
+		cmocka_unit_test(processes_that_change_their_user_must_not_be_dumpable),
+		cmocka_unit_test(the_limit_that_is_too_low_for_all_is_named),
+		cmocka_unit_test(images_need_loop_devices_and_ext4),
 		cmocka_unit_test(io_uring_that_is_on_is_a_warning),
 		cmocka_unit_test(a_kernel_without_seccomp_fails),
 		cmocka_unit_test(no_probe_leaves_anything_behind),

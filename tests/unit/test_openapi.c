@@ -118,7 +118,28 @@ static void flags_and_words_agree(void **state)
 		assert_int_equal(
 			json_body || raw_body, json_object_get(operation, "requestBody") != NULL);
 		assert_int_equal((routes[i].flags & ROUTE_OPEN) != 0,
-			json_object_get(operation, "security") != NULL);
+			json_array_size(json_object_get(operation, "security")) == 0);
+	}
+}
+
+/* One of the closed set, and no more; the document names it for both ways to send a token. */
+static void every_route_that_is_not_open_asks_for_one_scope(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < route_count; i++) {
+		const json_t *security = json_object_get(operation_of(&routes[i]), "security");
+		const json_t *bearer = json_object_get(json_array_get(security, 0), "bearer");
+		const json_t *key = json_object_get(json_array_get(security, 1), "key");
+		const char *name = json_string_value(json_array_get(bearer, 0));
+
+		if (routes[i].flags & ROUTE_OPEN) {
+			assert_int_equal(routes[i].scope, 0);
+			continue;
+		}
+		if (!name || json_array_size(bearer) != 1 ||
+			scope_find(name, strlen(name)) != routes[i].scope)
+			fail_msg("%s %s has no scope", routes[i].method, routes[i].path);
+		assert_true(json_equal(bearer, key));
 	}
 }
 
@@ -236,6 +257,7 @@ int main(void)
 		cmocka_unit_test(every_route_is_described_and_nothing_else),
 		cmocka_unit_test(operation_ids_are_unique),
 		cmocka_unit_test(flags_and_words_agree),
+		cmocka_unit_test(every_route_that_is_not_open_asks_for_one_scope),
 		cmocka_unit_test(parameters_of_a_path_are_described),
 		cmocka_unit_test(every_reference_leads_somewhere),
 		cmocka_unit_test(what_a_schema_requires_it_describes),

@@ -201,6 +201,42 @@ static void a_stranger_finds_nothing(void **state)
 
 /* --- stop and start --- */
 
+/* The profile comes from the template, and what the driver says of the walls is passed on. */
+static void the_walls_are_those_of_the_running_sandbox(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox;
+	struct sandbox_record draft;
+	struct walls walls;
+	struct err err;
+
+	world_draft(&draft, "", "");
+	snprintf(draft.template_name, sizeof(draft.template_name), "browser");
+	assert_int_equal(sandbox_create(world->engine, &draft, &sandbox, &err), 0);
+	assert_true(sandbox_read_walls(sandbox, &walls));
+	assert_string_equal(walls.how[WALL_SECCOMP], "browser");
+	assert_string_equal(walls.how[WALL_MEMORY], "");
+	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), 0);
+	assert_false(sandbox_read_walls(sandbox, &walls));
+	sandbox_unref(sandbox);
+	sandbox_record_fini(&draft);
+}
+
+static void a_template_that_is_gone_starts_nothing(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = NULL;
+	struct sandbox_record draft;
+	struct err err;
+
+	world_draft(&draft, "", "");
+	snprintf(draft.template_name, sizeof(draft.template_name), "of-yesterday");
+	assert_true(sandbox_create(world->engine, &draft, &sandbox, &err) < 0);
+	assert_string_equal(err.code, "template_not_found");
+	assert_int_equal(fake_calls(&world->driver, FAKE_START), 0);
+	sandbox_record_fini(&draft);
+}
+
 static void a_stop_asks_the_agent_first_and_says_why(void **state)
 {
 	struct world *world = *state;
@@ -775,6 +811,8 @@ int main(void)
 		IN_WORLD(a_failed_create_keeps_a_workspace_from_before),
 		IN_WORLD(an_id_and_a_project_are_given_once),
 		IN_WORLD(a_stranger_finds_nothing),
+		IN_WORLD(the_walls_are_those_of_the_running_sandbox),
+		IN_WORLD(a_template_that_is_gone_starts_nothing),
 		IN_WORLD(a_stop_asks_the_agent_first_and_says_why),
 		IN_WORLD(a_second_stop_and_a_second_start_do_nothing),
 		IN_WORLD(a_start_forgets_how_it_had_ended),

@@ -6,7 +6,7 @@
  * and every path ends in a return.
  */
 #include "base/mem.h"
-#include "seccomp_default.h"
+#include "seccomp_filters.h"
 
 #include <errno.h>
 #include <linux/audit.h>
@@ -34,13 +34,19 @@
 #define ALLOWED	   SECCOMP_RET_ALLOW
 #define ERRNO(num) (SECCOMP_RET_ERRNO | (num))
 
+static const struct profile {
+	const struct sock_filter *ops;
+	size_t len;
+} by_default = {seccomp_default, array_len(seccomp_default)},
+  browser = {seccomp_browser, array_len(seccomp_browser)};
+
 /* What the program would make the kernel do. A program that runs off its end fails the test. */
-static uint32_t verdict(const struct seccomp_data *data)
+static uint32_t verdict(const struct profile *profile, const struct seccomp_data *data)
 {
 	uint32_t a = 0;
 
-	for (size_t pc = 0; pc < array_len(seccomp_default); pc++) {
-		const struct sock_filter *op = &seccomp_default[pc];
+	for (size_t pc = 0; pc < profile->len; pc++) {
+		const struct sock_filter *op = &profile->ops[pc];
 
 		switch (op->code) {
 		case BPF_LD | BPF_W | BPF_ABS:
@@ -75,31 +81,38 @@ static uint32_t verdict(const struct seccomp_data *data)
 	return 0;
 }
 
-static uint32_t call6(uint32_t arch, int64_t nr, const uint64_t args[6])
+static uint32_t call6(
+	const struct profile *profile, uint32_t arch, int64_t nr, const uint64_t args[6])
 {
 	struct seccomp_data data = {.nr = (int)nr, .arch = arch};
 
 	memcpy(data.args, args, sizeof(data.args));
-	return verdict(&data);
+	return verdict(profile, &data);
 }
 
-#define CALL(nr, ...) call6(NATIVE, (nr), (const uint64_t[6]){__VA_ARGS__})
+#define CALL(nr, ...)	      call6(&by_default, NATIVE, (nr), (const uint64_t[6]){__VA_ARGS__})
+#define CALL_BROWSER(nr, ...) call6(&browser, NATIVE, (nr), (const uint64_t[6]){__VA_ARGS__})
 
-static void the_program_is_well_formed(void **state)
+static void check_form(const struct profile *profile)
 {
-	const size_t len = array_len(seccomp_default);
-
-	(void)state;
-	assert_in_range(len, 10, BPF_MAXINSNS);
-	for (size_t pc = 0; pc < len; pc++) {
-		const struct sock_filter *op = &seccomp_default[pc];
+	assert_in_range(profile->len, 10, BPF_MAXINSNS);
+	for (size_t pc = 0; pc < profile->len; pc++) {
+		const struct sock_filter *op = &profile->ops[pc];
 
 		if (op->code == (BPF_JMP | BPF_JA))
-			assert_true(pc + 1 + op->k < len);
+			assert_true(pc + 1 + op->k < profile->len);
 		else if (BPF_CLASS(op->code) == BPF_JMP)
-			assert_true(pc + 1 + op->jt < len && pc + 1 + op->jf < len);
+			assert_true(
+				pc + 1 + op->jt < profile->len && pc + 1 + op->jf < profile->len);
 	}
-	assert_int_equal(BPF_CLASS(seccomp_default[len - 1].code), BPF_RET);
+	assert_int_equal(BPF_CLASS(profile->ops[profile->len - 1].code), BPF_RET);
+}
+
+static void the_programs_are_well_formed(void **state)
+{
+	(void)state;
+	check_form(&by_default);
+	check_form(&browser);
 }
 
 /* Every number has an answer, and it is one of the three that are meant. */
@@ -218,8 +231,10 @@ static void other_architectures_are_closed(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < array_len(archs); i++) {
-		for (int nr = 0; nr < 512; nr++)
-			assert_int_equal(call6(archs[i], nr, none), ERRNO(ENOSYS));
+		for (int nr = 0; nr < 512; nr++) {
+			assert_int_equal(call6(&by_default, archs[i], nr, none), ERRNO(ENOSYS));
+			assert_int_equal(call6(&browser, archs[i], nr, none), ERRNO(ENOSYS));
+		}
 	}
 }
 
@@ -260,6 +275,117 @@ static void sockets_are_unix_inet_and_routing_netlink(void **state)
 	assert_int_equal(CALL(SYS_socket, AF_VSOCK, SOCK_DGRAM, 0), ERRNO(EPERM));
 	assert_int_equal(CALL(SYS_socket, AF_PACKET, SOCK_RAW, 0), ERRNO(EPERM));
 	assert_int_equal(CALL(SYS_socket, AF_ALG, SOCK_SEQPACKET, 0), ERRNO(EPERM));
+}
+
+static void inet_sockets_speak_tcp_udp_and_ping(void **state)
+{
+	static const uint64_t families[] = {AF_INET, AF_INET6};
+
+	(void)state;
+	for (size_t i = 0; i < array_len(families); i++) {
+		for (uint64_t protocol = 0; protocol < 300; protocol++) {
+			bool tcp = protocol == 0 || protocol == 6;
+			bool udp =
+				protocol == 0 || protocol == 17 || protocol == 1 || protocol == 58;
+
+			assert_int_equal(CALL(SYS_socket, families[i], SOCK_STREAM, protocol),
+				tcp ? ALLOWED : ERRNO(EPERM));
+			assert_int_equal(CALL(SYS_socket, families[i], SOCK_DGRAM, protocol),
+				udp ? ALLOWED : ERRNO(EPERM));
+			for (uint64_t type = 3; type < 16; type++)
+				assert_int_equal(CALL(SYS_socket, families[i], type, protocol),
+					ERRNO(EPERM));
+		}
+	}
+}
+
+static void pairs_of_sockets_are_unix_ones(void **state)
+{
+	(void)state;
+	for (uint64_t family = 0; family < 64; family++)
+		assert_int_equal(CALL(SYS_socketpair, family, SOCK_STREAM, 0),
+			family == AF_UNIX ? ALLOWED : ERRNO(EPERM));
+}
+
+static void socket_options_are_not_those_of_netfilter_and_ipsec(void **state)
+{
+	static const uint64_t closed[][2] = {{0, 16}, {0, 17}, {0, 64}, {0, 65}, {0, 96}, {0, 128},
+		{0, 1152}, {41, 34}, {41, 35}, {41, 64}, {41, 65}, {6, 31}};
+	static const uint64_t open[][2] = {{SOL_SOCKET, 64}, {SOL_SOCKET, 2}, {0, 1}, {0, 51},
+		{6, 1}, {41, 26}, {41, 67}, {41, 75}, {17, 104}};
+
+	(void)state;
+	for (size_t i = 0; i < array_len(closed); i++)
+		assert_int_equal(CALL(SYS_setsockopt, 3, closed[i][0], closed[i][1]), ERRNO(EPERM));
+	for (size_t i = 0; i < array_len(open); i++)
+		assert_int_equal(CALL(SYS_setsockopt, 3, open[i][0], open[i][1]), ALLOWED);
+}
+
+static void huge_pages_look_used_up(void **state)
+{
+	(void)state;
+	assert_int_equal(CALL(SYS_mmap, 0, 4096, 3, 0x22), ALLOWED);
+	assert_int_equal(CALL(SYS_mmap, 0, 2 << 20, 3, 0x22 | 0x40000), ERRNO(ENOMEM));
+	assert_int_equal(CALL(SYS_memfd_create, 0x1000, 1), ALLOWED);
+	assert_int_equal(CALL(SYS_memfd_create, 0x1000, 4 | 1), ERRNO(EINVAL));
+}
+
+/* The kernel would let root of the sandbox: the agent has the same uid. */
+static void nobody_meddles_with_the_agent(void **state)
+{
+	static const long scheduling[] = {SYS_sched_setaffinity, SYS_sched_setattr,
+		SYS_sched_setparam, SYS_sched_setscheduler};
+
+	(void)state;
+	for (size_t i = 0; i < array_len(scheduling); i++) {
+		assert_int_equal(CALL(scheduling[i], 1), ERRNO(EPERM));
+		assert_int_equal(CALL(scheduling[i], 0xffffffff00000001), ERRNO(EPERM));
+		assert_int_equal(CALL(scheduling[i], 0), ALLOWED);
+		assert_int_equal(CALL(scheduling[i], 17), ALLOWED);
+	}
+	assert_int_equal(CALL(SYS_prlimit64, 1, RLIMIT_NOFILE, 0x7fff0000), ERRNO(EPERM));
+	assert_int_equal(CALL(SYS_prlimit64, 1, RLIMIT_NOFILE, 1ull << 32), ERRNO(EPERM));
+	assert_int_equal(CALL(SYS_prlimit64, 1, RLIMIT_NOFILE, 0, 0x7fff0000), ALLOWED);
+	assert_int_equal(CALL(SYS_prlimit64, 17, RLIMIT_NOFILE, 0x7fff0000), ALLOWED);
+	assert_int_equal(CALL(SYS_setpriority, PRIO_PROCESS, 1, 19), ERRNO(EPERM));
+	assert_int_equal(CALL(SYS_setpriority, PRIO_PGRP, 1, 19), ERRNO(EPERM));
+	assert_int_equal(CALL(SYS_setpriority, PRIO_USER, 0, 19), ERRNO(EPERM));
+	assert_int_equal(CALL(SYS_setpriority, PRIO_PROCESS, 0, 19), ALLOWED);
+	assert_int_equal(CALL(SYS_ioprio_set, 1, 1, 0), ERRNO(EPERM));
+	assert_int_equal(CALL(SYS_ioprio_set, 3, 0, 0), ERRNO(EPERM));
+	assert_int_equal(CALL(SYS_ioprio_set, 1, 17, 0), ALLOWED);
+}
+
+static void a_browser_makes_three_kinds_of_namespaces(void **state)
+{
+	static const uint64_t open[] = {CLONE_NEWUSER, CLONE_NEWPID, CLONE_NEWNET,
+		CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET};
+	static const uint64_t closed[] = {
+		CLONE_NEWNS, CLONE_NEWUTS, CLONE_NEWIPC, CLONE_NEWCGROUP, 0x80 /* CLONE_NEWTIME */};
+
+	(void)state;
+	for (size_t i = 0; i < array_len(open); i++) {
+		assert_int_equal(CALL_BROWSER(SYS_unshare, open[i]), ALLOWED);
+		assert_int_equal(CALL_BROWSER(SYS_clone, open[i] | 17), ALLOWED);
+	}
+	for (size_t i = 0; i < array_len(closed); i++) {
+		assert_int_equal(
+			CALL_BROWSER(SYS_unshare, CLONE_NEWUSER | closed[i]), ERRNO(EPERM));
+		assert_int_equal(CALL_BROWSER(SYS_clone, closed[i] | 17), ERRNO(EPERM));
+	}
+	assert_int_equal(CALL_BROWSER(SYS_clone3, 0), ERRNO(ENOSYS));
+}
+
+/* Nothing but that. */
+static void the_profiles_agree_otherwise(void **state)
+{
+	(void)state;
+	for (int nr = 0; nr < 1024; nr++) {
+		if (nr == SYS_clone || nr == SYS_unshare)
+			continue;
+		for (uint64_t arg = 0; arg < 64; arg++)
+			assert_int_equal(CALL(nr, arg, arg, arg), CALL_BROWSER(nr, arg, arg, arg));
+	}
 }
 
 static void raw_sockets_are_refused_however_they_are_written(void **state)
@@ -310,6 +436,7 @@ static void nobody_types_into_a_terminal(void **state)
 		assert_int_equal(CALL(SYS_ioctl, 0, high[i] | TIOCSTI), ERRNO(EPERM));
 		assert_int_equal(
 			CALL(SYS_ioctl, 0, high[i] | 0x541C /* TIOCLINUX */), ERRNO(EPERM));
+		assert_int_equal(CALL(SYS_ioctl, 0, high[i] | TIOCSETD), ERRNO(EPERM));
 		assert_int_equal(CALL(SYS_ioctl, 0, high[i] | TIOCGWINSZ), ALLOWED);
 	}
 	assert_int_equal(
@@ -347,7 +474,7 @@ static void personalities_are_the_harmless_ones(void **state)
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_program_is_well_formed),
+		cmocka_unit_test(the_programs_are_well_formed),
 		cmocka_unit_test(every_number_has_one_of_three_answers),
 		cmocka_unit_test(ordinary_calls_are_allowed),
 		cmocka_unit_test(dangerous_calls_are_refused),
@@ -357,6 +484,13 @@ int main(void)
 		cmocka_unit_test(x32_numbers_are_closed),
 #endif
 		cmocka_unit_test(sockets_are_unix_inet_and_routing_netlink),
+		cmocka_unit_test(inet_sockets_speak_tcp_udp_and_ping),
+		cmocka_unit_test(pairs_of_sockets_are_unix_ones),
+		cmocka_unit_test(socket_options_are_not_those_of_netfilter_and_ipsec),
+		cmocka_unit_test(huge_pages_look_used_up),
+		cmocka_unit_test(nobody_meddles_with_the_agent),
+		cmocka_unit_test(a_browser_makes_three_kinds_of_namespaces),
+		cmocka_unit_test(the_profiles_agree_otherwise),
 		cmocka_unit_test(raw_sockets_are_refused_however_they_are_written),
 		cmocka_unit_test(namespaces_are_not_made),
 		cmocka_unit_test(nobody_types_into_a_terminal),

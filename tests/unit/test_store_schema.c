@@ -207,6 +207,7 @@ static void a_database_of_the_first_schema_is_taken_up_with_all_it_has(void **st
 	struct fixture *fixture = *state;
 	struct process_record process;
 	struct sandbox_record record;
+	struct token_record token;
 	struct err err;
 	uint32_t slot;
 
@@ -218,10 +219,23 @@ static void a_database_of_the_first_schema_is_taken_up_with_all_it_has(void **st
 	execute(fixture->path, "DROP TABLE processes");
 	execute(fixture->path, "ALTER TABLE sandboxes DROP COLUMN end_cpu_us");
 	execute(fixture->path, "ALTER TABLE sandboxes DROP COLUMN end_peak_bytes");
+	execute(fixture->path, "DROP TABLE tokens");
+	execute(fixture->path,
+		"CREATE TABLE tokens (hash BLOB PRIMARY KEY, id TEXT NOT NULL UNIQUE,"
+		" organization TEXT NOT NULL, user TEXT NOT NULL,"
+		" admin INTEGER NOT NULL, created_at INTEGER NOT NULL)"
+		" WITHOUT ROWID");
+	execute(fixture->path,
+		"INSERT INTO tokens VALUES (zeroblob(32), 'admin', 'default', 'admin',"
+		" 1, 7)");
 	execute(fixture->path, "PRAGMA user_version = 1");
 	open_store(fixture);
 	assert_int_equal(version_of(fixture->path), schema_version());
 	assert_int_equal(store_sandbox_get(fixture->store, &alice, id_of(2), &record, &err), 0);
+	assert_int_equal(
+		store_token_find(fixture->store, (unsigned char[32]){0}, 1, &token, &err), 0);
+	assert_int_equal(token.scopes, SCOPE_ADMIN);
+	assert_int_equal(token.created_at_ms, 7);
 	assert_int_equal(record.slot, slot);
 	assert_string_equal(record.project, "web");
 	assert_int_equal(record.end.cpu_us, 0);

@@ -718,11 +718,43 @@ static void many_may_come_and_go(void **state)
 		pthread_join(clients[i].thread, NULL);
 }
 
+static void a_websocket_closes_when_its_token_is_revoked(void **state)
+{
+	struct site *site = *state;
+	int fd = site_connect(site);
+	struct reply reply;
+
+	client_call(site->port, "DELETE /token/two", WITH_TOKEN, NULL, &reply);
+	reply_fini(&reply);
+	frame_send(fd, FIN | TEXT, "still", 5);
+	frame_expect(fd, TEXT, "still", 5);
+	client_call(site->port, "DELETE /token/one", WITH_TOKEN, NULL, &reply);
+	assert_int_equal(reply.status, 204);
+	reply_fini(&reply);
+	frame_expect_close(fd, WEBSOCKET_REFUSED);
+	site_wait(site, &site->gone, 1);
+	close(fd);
+}
+
+static void a_websocket_closes_when_its_token_expires(void **state)
+{
+	struct site *site = *state;
+	int fd;
+
+	atomic_store(&site->expires_at_ms, clock_wall_ms() + 300);
+	fd = site_connect(site);
+	frame_expect_close(fd, WEBSOCKET_REFUSED);
+	site_wait(site, &site->gone, 1);
+	close(fd);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, site_setup, site_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(a_handshake_is_answered),
+		TEST(a_websocket_closes_when_its_token_is_revoked),
+		TEST(a_websocket_closes_when_its_token_expires),
 		TEST(what_is_no_handshake_is_refused),
 		TEST(messages_go_both_ways_whole),
 		TEST(what_comes_with_the_handshake_is_not_lost),

@@ -74,23 +74,39 @@ static int handle_websocket(struct request *req, void *context, struct err *err)
 	return r;
 }
 
-static int authenticate(void *context, const char *token, struct principal *ret, struct err *err)
+static int handle_evict(struct request *req, void *context, struct err *err)
 {
 	(void)context;
-	(void)ret;
-	return strcmp(token, TOKEN) == 0 ? 0 : err_set(err, ERR_UNAUTHENTICATED, "no such token");
+	(void)err;
+	request_evict(req, request_param(req, "id"));
+	request_answer_empty(req, 204);
+	return 0;
+}
+
+static int admit(void *context, const struct credential *credential, const struct route *route,
+	struct principal *ret, struct err *err)
+{
+	struct site *site = context;
+
+	(void)route;
+	snprintf(ret->token_id, sizeof(ret->token_id), "one");
+	ret->expires_at_ms = atomic_load(&site->expires_at_ms);
+	return strcmp(credential->token, TOKEN) == 0
+		       ? 0
+		       : err_set(err, ERR_UNAUTHENTICATED, "no such token");
 }
 
 void site_open(struct site *site, unsigned max_connections)
 {
 	static const struct route routes[] = {
-		{"GET", "/socket", handle_websocket, ROUTE_WEBSOCKET, NULL}};
+		{"GET", "/socket", handle_websocket, ROUTE_WEBSOCKET, 0, NULL},
+		{"DELETE", "/token/{id}", handle_evict, 0, 0, NULL}};
 	struct server_config config = {
 		.bind = "127.0.0.1:0",
 		.routes = routes,
 		.route_count = array_len(routes),
 		.context = site,
-		.authenticate = authenticate,
+		.admit = admit,
 		.max_connections = max_connections,
 	};
 	struct err err = {0};

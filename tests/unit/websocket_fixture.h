@@ -25,6 +25,7 @@ enum { CONTINUATION, TEXT, BINARY, CLOSE = 8, PING, PONG };
 struct site {
 	struct server *server;
 	uint16_t port;
+	atomic_llong expires_at_ms; /* of the token; 0: never */
 
 	pthread_mutex_t lock;
 	pthread_cond_t cond;

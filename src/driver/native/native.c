@@ -125,26 +125,43 @@ static struct keeper_request request_for(enum keeper_kind kind, const char *id)
 	return request;
 }
 
-static int native_start(
-	struct driver *driver, const struct driver_spec *spec, int *ret_link, struct err *err)
+static const enum keeper_profile profiles[] = {
+	[TEMPLATE_PROFILE_DEFAULT] = KEEPER_PROFILE_DEFAULT,
+	[TEMPLATE_PROFILE_BROWSER] = KEEPER_PROFILE_BROWSER,
+};
+
+/* A request whose answer brings a link. */
+static int call_for_link(struct native *native, const struct keeper_request *request, int *ret_link,
+	struct walls *ret_walls, struct err *err)
+{
+	struct keeper_answer answer;
+	int r = call(native, request, &answer, ret_link, err);
+
+	if (r == 0)
+		*ret_walls = answer.walls;
+	return r;
+}
+
+static int native_start(struct driver *driver, const struct driver_spec *spec, int *ret_link,
+	struct walls *ret_walls, struct err *err)
 {
 	struct keeper_request request = request_for(KEEPER_BUILD, spec->id);
-	struct keeper_answer answer;
 
+	request.profile = profiles[spec->profile];
 	request.slot = spec->slot;
 	request.limits = (struct keeper_limits){.memory_bytes = spec->resources.memory_bytes,
 		.cpu_millis = spec->resources.cpu_millis,
 		.pids = spec->resources.pids};
 	snprintf(request.hostname, sizeof(request.hostname), "%s", spec->hostname);
-	return call(native_from(driver), &request, &answer, ret_link, err);
+	return call_for_link(native_from(driver), &request, ret_link, ret_walls, err);
 }
 
-static int native_adopt(struct driver *driver, const char *id, int *ret_link, struct err *err)
+static int native_adopt(struct driver *driver, const char *id, int *ret_link,
+	struct walls *ret_walls, struct err *err)
 {
 	struct keeper_request request = request_for(KEEPER_ADOPT, id);
-	struct keeper_answer answer;
 
-	return call(native_from(driver), &request, &answer, ret_link, err);
+	return call_for_link(native_from(driver), &request, ret_link, ret_walls, err);
 }
 
 static void translate_stats(const struct keeper_stats *from, struct driver_stats *to)

@@ -21,9 +21,14 @@ export const program = (name) => path.join(BUILD_DIR, name);
 const REPORT = /ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|LeakSanitizer: detected|runtime error: |Assertion .* failed|stack smashing detected|free\(\): |malloc\(\): |double free/;
 
 export class Instance {
-  /** Its daemon is started by that user (root if there is none), in cgroups of that user's own if they are delegated. */
-  constructor(name, { user = process.env.E2E_USER, isDelegated = user && process.env.E2E_DELEGATED } = {}) {
+  /**
+   * args: settings of every daemon that is started; wrapper: a command line that execs it. It is started by
+   * user (root if there is none), in cgroups of that user's own if they are delegated.
+   */
+  constructor(name, { args = [], wrapper = [], user = process.env.E2E_USER, isDelegated = user && process.env.E2E_DELEGATED } = {}) {
     this.name = name;
+    this.args = args;
+    this.wrapper = wrapper;
     this.account = user ? accountOf(user) : null;
     this.hasCgroups = !user || Boolean(isDelegated);
     this.marker = `SANDLOT_E2E=${name}-${process.pid}-${crypto.randomBytes(4).toString('hex')}`;
@@ -99,8 +104,8 @@ export class Instance {
   }
 
   spawnDaemon(args, output) {
-    const command = [this.daemonFile, '--data-dir', this.dataDir, '--api-bind', '127.0.0.1:0', ...args];
-    const [file, ...rest] = [...(this.delegation?.enter ?? []), ...(this.account?.become ?? []), ...command];
+    const command = [this.daemonFile, '--data-dir', this.dataDir, '--api-bind', '127.0.0.1:0', ...this.args, ...args];
+    const [file, ...rest] = [...(this.delegation?.enter ?? []), ...(this.account?.become ?? []), ...this.wrapper, ...command];
     return spawn(file, rest, { stdio: ['ignore', output, output], cwd: this.home, env: this.environment({ HOME: this.account?.home ?? os.homedir() }) });
   }
 

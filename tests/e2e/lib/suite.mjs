@@ -9,7 +9,7 @@ import { Instance } from './instance.mjs';
 import * as proc from './proc.mjs';
 import { eachLimit, until } from './wait.mjs';
 
-/** Starts the daemon of a file of tests and takes the baseline. Call finish() at the end of the file. */
+/** Starts the daemon of a file of tests (options: those of Instance) and takes the baseline. Call finish() at the end of the file. */
 export async function suite(name, options) {
   const instance = new Instance(name, options);
   after(() => instance.destroy());

@@ -59,9 +59,10 @@ const FIELDS = {
   error_message: (value) => value === null || typeof value === 'string',
 };
 
-/** Exactly the fields of API.md, each of its type. */
-export function assertSandbox(sandbox) {
+/** Exactly the promised fields, each of its type. Lists leave out the walls. */
+export function assertSandbox({ walls = null, ...sandbox }) {
   assert.deepEqual(Object.keys(sandbox).sort(), Object.keys(FIELDS).sort());
+  if (walls !== null) for (const [name, how] of Object.entries(walls)) assert.ok(how === null || /^[a-z0-9_,]+$/.test(how), `${name}: ${how}`);
   for (const [name, isRight] of Object.entries(FIELDS)) {
     assert.ok(isRight(sandbox[name]), `${name} of a sandbox: ${JSON.stringify(sandbox[name])}`);
   }

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The gate that every request passes before its handler runs: who asks (a token, a signed token of the
+ * configured issuer, a ticket), and whether their scopes reach the route. Whether an object is theirs is
+ * decided where it is looked up: its owner is in the SQL.
+ */
+#pragma once
+
+#include "auth/jwt.h"
+#include "auth/ticket_book.h"
+#include "http/server.h"
+#include "store/store.h"
+
+struct gate {
+	struct store *store;
+	struct ticket_book *tickets;
+	const struct jwt_issuer *issuer; /* NULL: none is configured */
+};
+
+/* ERR_UNAUTHENTICATED, or ERR_DENIED for one who is known. */
+int gate_admit(const struct gate *gate, const struct credential *credential,
+	const struct route *route, struct principal *ret_principal, struct err *err) must_check;

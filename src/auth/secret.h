@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Secrets that we give out: 256 random bits behind a prefix that says what they are. We keep their
+ * SHA-256 alone. A slow hash would protect what people can remember, which these are not; and finding a
+ * secret by its hash tells nobody by its time how much of a guess was right.
+ */
+#pragma once
+
+#include <stddef.h>
+
+#define SECRET_TEXT_MAX	    128
+#define SECRET_HASH_LEN	    32
+#define SECRET_TOKEN_PREFIX "slt_"
+
+void secret_make(const char *prefix, char text[SECRET_TEXT_MAX]);
+void secret_hash(const char *text, unsigned char hash[SECRET_HASH_LEN]);

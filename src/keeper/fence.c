@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keeper/fence.h"
+
+#include "base/log.h"
+#include "base/mem.h"
+#include "keeper/confine.h"
+
+#include <errno.h>
+#include <linux/keyctl.h>
+#include <linux/seccomp.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char *const profile_names[KEEPER_PROFILE_COUNT] = {
+	[KEEPER_PROFILE_DEFAULT] = "default",
+	[KEEPER_PROFILE_BROWSER] = "browser",
+};
+
+/* What every build does or fails with. */
+static const struct {
+	enum wall wall;
+	const char *how;
+} always[] = {
+	{WALL_FILESYSTEM, "overlay"},
+	{WALL_NAMESPACES, "cgroup,ipc,mount,network,pid,uts"},
+	{WALL_NETWORK, "loopback_only"},
+	{WALL_NO_NEW_PRIVS, "set"},
+	{WALL_USER_NAMESPACE, "own_uids"},
+};
+
+static bool has_seccomp(void)
+{
+	uint32_t action = SECCOMP_RET_ERRNO;
+
+	return syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action) == 0;
+}
+
+/* A kernel without keys has none to keep from anybody. */
+static bool has_keyring(void)
+{
+	return syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING, 1) >= 0 ||
+	       errno == ENOSYS;
+}
+
+/* Tried in a child: what is lowered cannot be raised again. */
+static bool can_hold_cores(void)
+{
+	pid_t pid = fork();
+	int status = -1;
+
+	if (pid == 0)
+		_exit(setrlimit(RLIMIT_CORE, &(struct rlimit){1, 1}) < 0);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return status == 0;
+}
+
+static const char *place_of(const struct cgroup_tree *cgroups, enum cgroup_controller controller)
+{
+	if (cgroups->missing & (1u << controller))
+		return "";
+	return cgroups->v1_fd[controller] >= 0 ? "cgroup_v1" : "cgroup_v2";
+}
+
+static const struct {
+	enum wall wall;
+	const char *remedy;
+} optional[] = {
+	{WALL_CORE_DUMPS, "raise the hard limit of core files of the keeper to 1 or more"},
+	{WALL_CPU, "boot with cgroup v2, or mount the v1 hierarchy of cpu"},
+	{WALL_KEYRING, "let the keeper use keyctl(2)"},
+	{WALL_MEMORY, "boot with cgroup v2, or mount the v1 hierarchy of memory"},
+	{WALL_PIDS, "boot with cgroup v2, or mount the v1 hierarchy of pids"},
+	{WALL_SECCOMP, "use a kernel with CONFIG_SECCOMP_FILTER=y"},
+};
+
+static void put(struct walls *walls, enum wall wall, const char *how)
+{
+	snprintf(walls->how[wall], WALL_HOW_MAX, "%s", how);
+}
+
+static void look(
+	struct walls *walls, const struct cgroup_tree *cgroups, bool is_host, size_t mask_count)
+{
+	bool is_apart = is_host && cgroups->v1_fd[CGROUP_MEMORY] >= 0;
+
+	for (size_t i = 0; i < array_len(always); i++)
+		put(walls, always[i].wall, always[i].how);
+	put(walls, WALL_AGENT, is_apart ? "sealed,own_memory" : "sealed");
+	snprintf(walls->how[WALL_CAPABILITIES], WALL_HOW_MAX, "%u_kept", confine_count_caps());
+	snprintf(walls->how[WALL_MASKED_PATHS], WALL_HOW_MAX, "%zu_masked", mask_count);
+	put(walls, WALL_CORE_DUMPS, can_hold_cores() ? "held_off" : "");
+	put(walls, WALL_KEYRING, has_keyring() ? "own_session" : "");
+	put(walls, WALL_SECCOMP, has_seccomp() ? profile_names[KEEPER_PROFILE_DEFAULT] : "");
+	put(walls, WALL_CPU, place_of(cgroups, CGROUP_CPU));
+	put(walls, WALL_MEMORY, place_of(cgroups, CGROUP_MEMORY));
+	put(walls, WALL_PIDS, place_of(cgroups, CGROUP_PIDS));
+	/* Where the keeper is not root of the host, the user namespace of a sandbox limits it too. */
+	if (!is_host && !cgroup_has(cgroups, CGROUP_PIDS))
+		put(walls, WALL_PIDS, "rlimit");
+}
+
+void fence_survey(struct fence *ret_fence, const struct cgroup_tree *cgroups, bool is_host,
+	size_t mask_count, uint32_t allowed)
+{
+	struct fence fence = {0};
+
+	look(&fence.walls, cgroups, is_host, mask_count);
+	for (size_t i = 0; i < array_len(optional); i++) {
+		enum wall wall = optional[i].wall;
+
+		if (fence.walls.how[wall][0])
+			continue;
+		if (allowed & (1u << wall)) {
+			log_warning("sandboxes have no wall %s, as was allowed", wall_name(wall));
+			continue;
+		}
+		(void)!err_explain(&fence.refusal, ERR_UNAVAILABLE, "wall_missing",
+			optional[i].remedy,
+			"this host cannot give sandboxes the wall %s, and --allow-missing does not "
+			"name it",
+			wall_name(wall));
+		log_error("%s", fence.refusal.message);
+	}
+	*ret_fence = fence;
+}
+
+void fence_describe(const struct fence *fence, enum keeper_profile profile, struct walls *ret_walls)
+{
+	*ret_walls = fence->walls;
+	if (ret_walls->how[WALL_SECCOMP][0])
+		put(ret_walls, WALL_SECCOMP, profile_names[profile]);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What sandboxes start from. A template also says by which profile their system calls are judged:
+ * whoever creates a sandbox chooses among the templates that the operator offers, never the profile.
+ */
+#pragma once
+
+#include "base/err.h"
+
+#include <stdbool.h>
+
+enum template_profile {
+	TEMPLATE_PROFILE_DEFAULT,
+	TEMPLATE_PROFILE_BROWSER, /* a browser's own sandbox works, at the price of a larger kernel */
+};
+
+struct template
+{
+	const char *name;
+	enum template_profile profile;
+};
+
+/* The template of that name; NULL if there is none. */
+const struct template *template_find(const char *name);
+
+/* Whether a list ("host,browser") offers the template. */
+bool template_is_offered(const char *list, const char *name);
+
+/* Whether every name of the list is one of a template: 0, or ERR_INVALID. */
+int template_check_list(const char *list, struct err *err) must_check;

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every route of the document, times every kind of caller who may not: what each is answered, and that
+// nothing came of it. A route that nobody has thought of here fails.
+import assert from 'node:assert/strict';
+import { before, test } from 'node:test';
+
+import { assertError } from './lib/client.mjs';
+import { makeToken, ORDINARY, ownerApi } from './lib/owners.mjs';
+import { purgeAll, suite } from './lib/suite.mjs';
+import { until } from './lib/wait.mjs';
+import { openWebSocket } from './lib/websocket.mjs';
+
+const { api: admin, finish } = await suite('authorization');
+const NOBODY = '01arz3ndektsv4rrffq69g5fav';
+
+const document = (await admin.request('GET', '/openapi.json', { token: null })).json;
+const operations = Object.entries(document.paths).flatMap(([route, item]) =>
+  Object.entries(item).map(([method, operation]) => ({ route, method: method.toUpperCase(), name: `${method.toUpperCase()} ${route}`, operation })));
+const guarded = operations.filter(({ operation }) => operation.security.length > 0);
+const OPEN = ['GET /healthz', 'GET /openapi.json', 'GET /readyz'];
+
+// What is sent where a route wants a body or a parameter: good enough to be carried out.
+const ONE = '/v1/sandboxes/{id}';
+const PROCESS = `${ONE}/processes/{process}`;
+const FILE = { path: '/workspace/canary' };
+const RAW = { body: 'overwritten', headers: { 'content-type': 'application/octet-stream' } };
+const REQUESTS = {
+  'POST /v1/sandboxes': { json: {} },
+  'POST /v1/sandboxes/ensure': { json: { project: 'canary' } },
+  'POST /v1/tokens': { json: { organization: 'acme', user: 'alice' } },
+  'POST /v1/tickets': { json: { path: '/v1/sandboxes/x/events' } },
+  [`PATCH ${ONE}`]: { json: { labels: { stolen: 'yes' } } },
+  [`POST ${ONE}/exec`]: { json: { command: 'echo stolen > /workspace/canary' } },
+  [`POST ${PROCESS}/stdin`]: { json: { data: 'stolen\n' } },
+  [`POST ${PROCESS}/signal`]: { json: { signal: 'SIGKILL' } },
+  [`POST ${PROCESS}/resize`]: { json: { cols: 10, rows: 10 } },
+  [`POST ${ONE}/files/mkdir`]: { json: { path: '/workspace/stolen' } },
+  [`POST ${ONE}/files/move`]: { json: { from: '/workspace/canary', to: '/workspace/stolen' } },
+  [`GET ${ONE}/files`]: { query: FILE },
+  [`HEAD ${ONE}/files`]: { query: FILE },
+  [`PUT ${ONE}/files`]: { query: FILE, ...RAW },
+  [`DELETE ${ONE}/files`]: { query: FILE },
+  [`GET ${ONE}/files/list`]: { query: { path: '/workspace' } },
+  [`GET ${ONE}/files/stat`]: { query: FILE },
+  [`GET ${ONE}/files/watch`]: { query: { path: '/workspace' } },
+  [`GET ${ONE}/files/archive`]: { query: { path: '/workspace' } },
+  [`PUT ${ONE}/files/archive`]: { query: { path: '/workspace' }, ...RAW },
+};
+
+// Routes that name no object: what another owner may see of them.
+const COLLECTIONS = {
+  'GET /v1/version': () => {},
+  'GET /v1/sandboxes': ({ json }) => assert.deepEqual(json.sandboxes.map((one) => one.id), []),
+  'GET /v1/tokens': ({ json }, caller) => assert.ok(json.tokens.every((one) => one.owner.organization === caller.organization && one.owner.user === caller.user)),
+  'POST /v1/sandboxes': ({ json }, caller) => assert.equal(json.owner.organization, caller.organization),
+  'POST /v1/sandboxes/ensure': ({ json }) => assert.notEqual(json.id, victim.sandbox),
+  'POST /v1/tickets': ({ status }) => assert.equal(status, 201),
+};
+const ADMINISTRATIVE = ['POST /v1/shutdown', 'POST /v1/tokens'];
+
+let alice; // the victim's own API
+const victim = {};
+const callers = {};
+const strangers = {};
+
+before(async () => {
+  alice = await ownerApi(admin, 'acme', 'alice');
+  victim.sandbox = (await alice.create({ project: 'canary', labels: { mine: 'yes' } })).id;
+  victim.token = (await makeToken(admin, { organization: 'acme', user: 'alice', name: 'canary' })).id;
+  await alice.put(victim.sandbox, '/workspace/canary', 'untouched');
+  victim.process = (await alice.tryExec(victim.sandbox, { command: 'sleep 3600', background: true })).json.process.id;
+
+  callers.revoked = await makeToken(admin, { organization: 'acme', user: 'alice' });
+  assert.equal((await admin.request('DELETE', `/v1/tokens/${callers.revoked.id}`)).status, 204);
+  callers.expired = await makeToken(admin, { organization: 'acme', user: 'alice', expires_in_s: 1 });
+  await until(() => Date.now() > Date.parse(callers.expired.expires_at), { what: 'the token expires' });
+  for (const scope of [...ORDINARY, 'admin']) {
+    callers[`all but ${scope}`] = await makeToken(admin, { organization: 'acme', user: 'alice', scopes: ORDINARY.filter((one) => one !== scope) });
+  }
+  for (const [name, organization, user] of [['another organization', 'other', 'alice'], ['another user', 'acme', 'bob']]) {
+    strangers[name] = { organization, user, api: await ownerApi(admin, organization, user) };
+  }
+});
+
+const target = (route) => route.replaceAll('{id}', victim.sandbox).replaceAll('{process}', victim.process).replaceAll('{token}', victim.token);
+const scopeOf = ({ operation }) => operation.security[0].bearer[0];
+
+function send({ name, method, route, operation }, api, token) {
+  assert.ok(REQUESTS[name] || !operation.requestBody, `${name} has a body, and the matrix does not know what to send`);
+  const required = operation.parameters.filter((one) => one.in === 'query' && one.required).map((one) => one.name);
+  for (const parameter of required) assert.ok(REQUESTS[name]?.query?.[parameter], `${name} needs ${parameter}, and the matrix does not know what to send`);
+  return api.request(method, target(route), { ...REQUESTS[name], token });
+}
+
+/** All that a stranger could have changed, as its owner sees it. */
+async function state() {
+  const { last_active_at: ignored, ...sandbox } = await alice.get(victim.sandbox);
+  const tokens = (await admin.request('GET', '/v1/tokens', { query: { limit: 1000 } })).json.tokens;
+  return {
+    sandbox,
+    sandboxes: (await alice.all()).map((one) => one.id),
+    processes: (await alice.request('GET', `/v1/sandboxes/${victim.sandbox}/processes`)).json.processes.map((one) => [one.id, one.status]),
+    files: (await alice.listFiles(victim.sandbox, '/workspace', { depth: 2 })).entries.map((entry) => [entry.path, entry.size]),
+    canary: (await alice.read(victim.sandbox, '/workspace/canary')).toString(),
+    tokens: tokens.map((one) => one.id),
+  };
+}
+
+async function changesNothing(attempt) {
+  const was = await state();
+  for (const operation of guarded) await attempt(operation);
+  assert.deepEqual(await state(), was);
+}
+
+test('the open routes are those three, and every other names one scope', () => {
+  assert.deepEqual(operations.filter(({ operation }) => operation.security.length === 0).map(({ name }) => name).sort(), OPEN);
+  for (const one of guarded) {
+    assert.deepEqual(one.operation.security.map((way) => Object.values(way)), [[[scopeOf(one)]], [[scopeOf(one)]]], one.name);
+    assert.ok([...ORDINARY, 'admin'].includes(scopeOf(one)), `${one.name}: ${scopeOf(one)}`);
+    const changes = !['GET', 'HEAD'].includes(one.method) && one.name !== 'POST /v1/tickets'; // a ticket does what its token could
+    assert.ok(!changes || scopeOf(one) !== 'read', `${one.name} changes something, and reading is not enough for it`);
+  }
+});
+
+for (const [kind, tokenOf] of [
+  ['no token', () => null],
+  ['a token that is none', () => `slt_${NOBODY}_${'0'.repeat(64)}`],
+  ['an expired token', () => callers.expired.token],
+  ['a revoked token', () => callers.revoked.token],
+]) {
+  test(`every route with ${kind} is 401 and changes nothing`, async () => {
+    await changesNothing(async (operation) => {
+      const answer = await send(operation, admin, tokenOf());
+      assert.equal(answer.status, 401, `${operation.name}: ${answer.status} ${answer.text}`);
+      assert.equal(answer.headers['www-authenticate'], 'Bearer', operation.name);
+    });
+  });
+}
+
+test('every route with the owner\'s token that lacks only its scope is 403 and changes nothing', async () => {
+  await changesNothing(async (operation) => {
+    const answer = await send(operation, admin, callers[`all but ${scopeOf(operation)}`].token);
+    assert.equal(answer.status, 403, `${operation.name}: ${answer.status} ${answer.text}`);
+    if (operation.method !== 'HEAD') assert.equal(answer.json.error.code, 'missing_scope', operation.name);
+  });
+});
+
+for (const kind of ['another organization', 'another user']) {
+  test(`every route with a token of ${kind} finds nothing that is not its own, and changes nothing`, async () => {
+    const caller = strangers[kind];
+    await changesNothing(async (operation) => {
+      const answer = await send(operation, caller.api, caller.api.token);
+      const line = `${operation.name}: ${answer.status} ${answer.text.slice(0, 300)}`;
+      if (ADMINISTRATIVE.includes(operation.name)) return assert.equal(answer.status, 403, line);
+      if (operation.route.includes('{')) return assert.equal(answer.status, 404, line);
+      assert.ok(COLLECTIONS[operation.name], `${operation.name} names no object, and the matrix does not know what another may see`);
+      assert.ok(answer.status < 300, line);
+      COLLECTIONS[operation.name](answer, caller);
+      await purgeAll(caller.api);
+    });
+  });
+}
+
+test('an administrator of another owner finds no sandbox of the victim either', async () => {
+  for (const operation of guarded.filter(({ route }) => route.startsWith(ONE))) {
+    const answer = await send(operation, admin, admin.token);
+    assert.equal(answer.status, 404, `${operation.name}: ${answer.status} ${answer.text}`);
+  }
+  assert.ok(!(await admin.all()).some((one) => one.id === victim.sandbox));
+});
+
+test('a foreign object and one that never was get the same answer, on every route', async () => {
+  const plain = (answer, ...names) => names.reduce((text, name) => text.replaceAll(name, 'X'), answer.text.replace(/"request_id":"[^"]*"/, ''));
+  const { api } = strangers['another user'];
+  for (const operation of guarded.filter(({ route }) => route.includes('{'))) {
+    const request = { ...REQUESTS[operation.name] };
+    const foreign = await api.request(operation.method, target(operation.route), request);
+    const random = await api.request(operation.method, operation.route.replace(/\{(id|token)\}/, NOBODY).replace('{process}', victim.process), request);
+    assert.equal(foreign.status, random.status, operation.name);
+    assert.equal(plain(foreign, victim.sandbox, victim.token), plain(random, NOBODY), operation.name);
+  }
+});
+
+test('a process of another sandbox is not found through one\'s own', async () => {
+  const { api } = strangers['another user'];
+  const { id } = await api.create();
+  for (const operation of guarded.filter(({ route }) => route.includes('{process}'))) {
+    const answer = await api.request(operation.method, operation.route.replace('{id}', id).replace('{process}', victim.process), REQUESTS[operation.name]);
+    assert.equal(answer.status, 404, `${operation.name}: ${answer.text}`);
+  }
+  await api.purge(id);
+});
+
+test('the owner comes from the token: a body that names one is 400', async () => {
+  for (const json of [{ owner: { organization: 'other', user: 'x' } }, { organization: 'other' }, { user: 'root' }, { driver: 'none' }, { privileged: true }, { hostPath: '/' }, { status: 'running' }]) {
+    assert.equal(assertError(await alice.request('POST', '/v1/sandboxes', { json }), 400).code, 'unknown_field');
+    assert.equal(assertError(await alice.patch(victim.sandbox, json), 400).code, 'unknown_field');
+  }
+});
+
+test('a terminal and event streams of another are 404, also over a real handshake', async () => {
+  for (const { api } of Object.values(strangers)) {
+    const { answer } = await openWebSocket(api, `/v1/sandboxes/${victim.sandbox}/terminal`);
+    assertError(answer, 404);
+    assertError(await api.request('GET', `/v1/sandboxes/${victim.sandbox}/events`, { headers: { accept: 'text/event-stream' } }), 404);
+  }
+});
+
+test('a terminal with a foreign Origin is 403, whoever asks', async () => {
+  for (const origin of ['http://evil.example', 'null', `http://127.0.0.1:${admin.port + 1}`]) {
+    const { answer } = await openWebSocket(alice, `/v1/sandboxes/${victim.sandbox}/terminal`, { headers: { origin } });
+    assertError(answer, 403);
+  }
+});
+
+test('methods that change nothing change nothing: OPTIONS and TRACE are 405, HEAD is GET', async () => {
+  const was = await state();
+  for (const { route } of guarded) {
+    for (const method of ['OPTIONS', 'TRACE']) {
+      const answer = await alice.request(method, target(route));
+      assert.equal(answer.status, 405, `${method} ${route}`);
+      assert.equal(answer.headers['access-control-allow-origin'], undefined);
+    }
+  }
+  assert.deepEqual(await state(), was);
+});
+
+test('the owners leave nothing behind', async () => {
+  for (const api of [alice, ...Object.values(strangers).map((one) => one.api)]) {
+    await purgeAll(api);
+    api.agent.destroy();
+  }
+});
+
+finish();
