@@ -4,7 +4,7 @@
 BUILD ?= build
 export DEBIAN_FRONTEND = noninteractive
 
-.PHONY: all run test unit e2e bench asan tsan fuzz lint fmt install clean deps help
+.PHONY: all run test unit e2e rootless bench asan tsan fuzz lint fmt install clean deps help
 
 all: $(BUILD)/build.ninja  ## build the four programs into build/
 	@ninja -C $(BUILD) sandlotd sandlot sandlot-keeper sandlot-agent
@@ -22,6 +22,7 @@ run: all  ## build and start the daemon in the foreground
 test: all  ## install what tests need and run all of them
 	@scripts/deps.sh test
 	@scripts/user.sh
+	@scripts/user.sh rootless
 	@scripts/test.sh $(BUILD)
 
 unit: all  ## the unit tests alone
@@ -32,6 +33,12 @@ e2e: all  ## the end-to-end tests alone
 	@scripts/deps.sh test
 	@scripts/user.sh
 	@BUILD_DIR=$(BUILD) scripts/e2e.sh
+
+rootless: all  ## the end-to-end tests with daemons of an ordinary user
+	@scripts/deps.sh test
+	@scripts/user.sh rootless
+	@BUILD_DIR=$(BUILD) E2E_USER=sandlot-rootless scripts/e2e.sh
+	@BUILD_DIR=$(BUILD) E2E_USER=sandlot-rootless E2E_DELEGATED=1 scripts/e2e.sh
 
 bench: all  ## measure beside Docker, crun and bubblewrap
 	@scripts/deps.sh bench

@@ -4,11 +4,13 @@
 # afterwards what it held before. BUILD_DIR chooses the build (default: build), E2E_JOBS how many
 # files run at once (default: 2); arguments are test files (default: all). The last lines are node's
 # counters: "# pass N", "# fail N".
+# With E2E_USER the daemons are started by that ordinary user, in cgroups of its own with E2E_DELEGATED,
+# and tests of what only root can have (tests/e2e/lib/differences.mjs) are skipped.
 set -eu
 cd "$(dirname "$0")/.."
 
 if [ "$(id -u)" -ne 0 ]; then
-  echo "e2e: not proven: these tests need root" >&2
+  echo "e2e: not proven: these tests need root, also to look at an ordinary user's daemon from outside" >&2
   exit 1
 fi
 if [ $# -eq 0 ]; then
@@ -33,8 +35,11 @@ remains() {
   find "$TMPDIR" -mindepth 1 -maxdepth 1 -name 'sandlot-e2e-*' | sed 's/^/directory /'
 }
 
+names=/./
+[ -z "${E2E_USER:-}" ] || names=$(node tests/e2e/lib/differences.mjs)
+
 status=0
-node --test --test-concurrency="${E2E_JOBS:-2}" --test-timeout="${E2E_TIMEOUT_MS:-400000}" \
+node --test --test-name-pattern="$names" --test-concurrency="${E2E_JOBS:-2}" --test-timeout="${E2E_TIMEOUT_MS:-400000}" \
   --test-reporter=spec --test-reporter-destination=stdout \
   --test-reporter=tap --test-reporter-destination="$tap" "$@" || status=$?
 

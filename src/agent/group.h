@@ -9,8 +9,8 @@
  *
  * One empty group is kept for the next command: making and removing one takes 70 us, joining it 12.
  *
- * Without a directory (a test that is not root) there are no groups: opening one gives one that
- * group_is_real() denies, and all else does nothing.
+ * Without a directory (a keeper that is not root of the host may have none to give) there are no
+ * groups: opening one gives one that group_is_real() denies, and all else does nothing.
  */
 #pragma once
 

@@ -18,7 +18,7 @@
  *   job       commands: launch starts one, inlet feeds it, outlet reads it (pty makes both from
  *             one device), backlog keeps its output until it is acknowledged, group has all that
  *             came from it, scarcity says what the sandbox ran out of meanwhile; lineage stands in
- *             for group where there are none (tests)
+ *             for group where there are none (a keeper that is not root of the host)
  *   helper    file requests: a forked child each, which runs one file_* from top to bottom in a
  *             dialog on its channel; path and walk are the two ways they have of naming files.
  *             file_watch lasts until the daemon closes; watched_tree, dir_tree and name_set are

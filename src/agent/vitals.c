@@ -8,6 +8,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/sysinfo.h>
 #include <time.h>
 
@@ -169,6 +170,17 @@ static void read_facts(
 		facts[FREE] + facts[ACTIVE_FILE] + facts[INACTIVE_FILE] + facts[RECLAIMABLE];
 }
 
+/* Where nothing limits it, memory is what the host has, and has free. */
+static void read_host(const struct vitals *vitals, uint64_t facts[FACT_COUNT])
+{
+	struct sysinfo info;
+
+	facts[TOTAL] = facts[FREE] = vitals->total_bytes;
+	if (sysinfo(&info) == 0)
+		facts[FREE] = (uint64_t)info.freeram * info.mem_unit;
+	facts[AVAILABLE] = facts[FREE];
+}
+
 /* The groups are one below the other on v2, and side by side otherwise (keeper/view.h). */
 void vitals_put_meminfo(const struct vitals *vitals, struct buf *out)
 {
@@ -180,8 +192,10 @@ void vitals_put_meminfo(const struct vitals *vitals, struct buf *out)
 		read_facts(vitals, "memory", true, facts);
 	else if (read_file(vitals, "unified", "memory.max", text, sizeof(text)))
 		read_facts(vitals, "unified", false, facts);
-	else
+	else if (read_file(vitals, ".", "memory.max", text, sizeof(text)))
 		read_facts(vitals, ".", false, facts);
+	else
+		read_host(vitals, facts);
 	width = snprintf(NULL, 0, "%llu", (unsigned long long)facts[TOTAL] / 1024);
 	for (size_t i = 0; i < array_len(lines); i++) {
 		uint64_t bytes = facts[lines[i].fact];
@@ -221,6 +235,18 @@ struct times {
 	uint64_t user, system, idle; /* in us */
 };
 
+/* Of the agent, or of all whom it has buried. */
+static void add_usage(struct times *times, int who)
+{
+	struct rusage usage;
+
+	if (getrusage(who, &usage) < 0)
+		return;
+	times->user += (uint64_t)usage.ru_utime.tv_sec * 1000000 + (uint64_t)usage.ru_utime.tv_usec;
+	times->system +=
+		(uint64_t)usage.ru_stime.tv_sec * 1000000 + (uint64_t)usage.ru_stime.tv_usec;
+}
+
 /* What was not used was idle, of the time since the sandbox was started. */
 static struct times read_times(const struct vitals *vitals, unsigned cpus)
 {
@@ -232,6 +258,9 @@ static struct times read_times(const struct vitals *vitals, unsigned cpus)
 		read_file(vitals, ".", "cpu.stat", text, sizeof(text))) {
 		times.user = find(text, "user_usec");
 		times.system = find(text, "system_usec");
+	} else {
+		add_usage(&times, RUSAGE_SELF);
+		add_usage(&times, RUSAGE_CHILDREN);
 	}
 	if (all > times.user + times.system)
 		times.idle = all - times.user - times.system;

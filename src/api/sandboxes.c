@@ -13,20 +13,25 @@
 #define LIST_LIMIT_DEFAULT 100
 #define EVENT_BUFFER	   (64u << 10)
 
-static void answer_sandbox(
-	struct request *req, const struct api *api, int status, struct sandbox *sandbox)
+static json_t *encode(const struct api *api, struct sandbox *sandbox)
 {
 	struct sandbox_record record;
 	struct walls walls;
 	json_t *body;
 
 	sandbox_read(sandbox, &record);
-	request_set_object(req, record.id);
 	body = sandbox_to_json(api, &record);
+	sandbox_record_fini(&record);
 	json_object_set_new(body, "walls",
 		sandbox_read_walls(sandbox, &walls) ? sandbox_walls_to_json(&walls) : json_null());
-	request_answer_json(req, status, body);
-	sandbox_record_fini(&record);
+	return body;
+}
+
+static void answer_sandbox(
+	struct request *req, const struct api *api, int status, struct sandbox *sandbox)
+{
+	request_set_object(req, sandbox_id(sandbox));
+	request_answer_json(req, status, encode(api, sandbox));
 }
 
 /* What a try that was cut short has made, if it came so far. */
@@ -55,7 +60,6 @@ static int create(
 	struct request *req, struct api *api, struct sandbox_record *draft, struct err *err)
 {
 	auto_(sandbox_unrefp) struct sandbox *sandbox = NULL;
-	struct sandbox_record record;
 	struct replay *replay;
 	json_t *made;
 	int r = replay_begin(api, req, draft->id, &replay, err);
@@ -68,9 +72,7 @@ static int create(
 		replay_end(replay, NULL, err);
 		return r;
 	}
-	sandbox_read(sandbox, &record);
-	made = sandbox_to_json(api, &record);
-	sandbox_record_fini(&record);
+	made = encode(api, sandbox);
 	replay_end(replay, made, NULL);
 	request_set_object(req, sandbox_id(sandbox));
 	request_answer_json(req, 201, made);

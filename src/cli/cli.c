@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
 
+#include "base/data_dir.h"
 #include "base/fd.h"
 
 #include "cli/table.h"
@@ -40,18 +41,32 @@ bool cli_wants_json(const struct cli *cli)
 	return cli->json || (cli->output && strcmp(cli->output, "json") == 0);
 }
 
-/* Where the daemon of a data directory listens: it writes that down there. */
-static char *local_url(void)
+/* Where the daemon of a data directory listens: it writes that down there. NULL if none does. */
+static char *url_of(const char *data_dir)
 {
-	const char *data_dir = getenv("SANDLOT_DATA_DIR");
-	auto_free char *path = mem_printf(
-		"%s/run/api.addr", data_dir && data_dir[0] ? data_dir : "/var/lib/sandlot");
+	auto_free char *path = mem_printf("%s/run/api.addr", data_dir);
 	char address[128];
 
 	if (fd_read_file(AT_FDCWD, path, address, sizeof(address)) <= 0)
-		return mem_strdup(DEFAULT_URL);
+		return NULL;
 	address[strcspn(address, "\n")] = '\0';
 	return mem_printf("http://%s", address);
+}
+
+/* Of the data directory that was named, or else of the user's own daemon, or of root's. */
+static char *local_url(void)
+{
+	const char *named = getenv("SANDLOT_DATA_DIR");
+	auto_free char *own = geteuid() == 0 ? NULL : data_dir_of_user();
+	char *url = NULL;
+
+	if (named && named[0]) {
+		url = url_of(named);
+	} else {
+		url = own ? url_of(own) : NULL;
+		url = url ? url : url_of(DATA_DIR_OF_ROOT);
+	}
+	return url ? url : mem_strdup(DEFAULT_URL);
 }
 
 int cli_connect(struct cli *cli, struct client **ret, struct err *err)

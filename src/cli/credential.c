@@ -2,6 +2,7 @@
 #include "cli/credential.h"
 
 #include "base/buf.h"
+#include "base/data_dir.h"
 #include "base/fd.h"
 
 #include <errno.h>
@@ -9,6 +10,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *env(const char *name)
 {
@@ -66,16 +68,15 @@ static int try_files(struct credential *ret, struct err *err)
 {
 	auto_(buf_fini) struct buf looked = BUF_INIT(4 * PATH_MAX);
 	auto_free char *configured = NULL;
-	auto_free char *own = NULL;
-	const char *paths[3] = {NULL, "/var/lib/sandlot/token", NULL};
+	auto_free char *own_dir = data_dir_of_user();
+	auto_free char *own = own_dir ? mem_printf("%s/token", own_dir) : NULL;
+	static const char shared[] = DATA_DIR_OF_ROOT "/token";
+	bool is_root = geteuid() == 0;
+	const char *paths[3] = {NULL, is_root ? shared : own, is_root ? own : shared};
 	auto_free char *list = NULL;
 
 	if (env("SANDLOT_DATA_DIR"))
 		paths[0] = configured = mem_printf("%s/token", env("SANDLOT_DATA_DIR"));
-	if (env("XDG_DATA_HOME"))
-		paths[2] = own = mem_printf("%s/sandlot/token", env("XDG_DATA_HOME"));
-	else if (env("HOME"))
-		paths[2] = own = mem_printf("%s/.local/share/sandlot/token", env("HOME"));
 	for (size_t i = 0; i < array_len(paths); i++) {
 		int r = paths[i] ? try_file(paths[i], &looked, ret, err) : 0;
 

@@ -2,9 +2,11 @@
 #include "cli/host_check.h"
 
 #include "base/fd.h"
+#include "base/subids.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,11 +14,12 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#define KERNEL_MAJOR	  6
-#define KERNEL_MINOR	  1
-#define NAMESPACES_ENOUGH 1000
-#define INOTIFY_ENOUGH	  512
-#define UPGRADE		  "upgrade the kernel (Debian 12 and Ubuntu 24.04 have one that serves)"
+#define KERNEL_MAJOR	      6
+#define KERNEL_MINOR	      1
+#define KERNEL_MINOR_ROOTLESS 3 /* the first with id-mapped tmpfs */
+#define NAMESPACES_ENOUGH     1000
+#define INOTIFY_ENOUGH	      512
+#define UPGRADE		      "upgrade the kernel (Debian 12 and Ubuntu 24.04 have one that serves)"
 
 void host_check_init(struct host *ret, int root_fd)
 {
@@ -69,19 +72,40 @@ static void check_privilege(const struct host *host, struct finding *f)
 		finding_ok(f, "root");
 	else
 		finding_problem(f, FINDING_WARN,
-			"sandlotd must be started by root; it gives up its privileges by itself",
+			"an ordinary user's sandlotd has only the walls that need no root: see "
+			"\"Without root\" in SECURITY.md",
 			"sudo sandlotd", "uid %u", geteuid());
+}
+
+/* What an ordinary user's sandlotd maps to the uids of its sandboxes. */
+static void check_lent_ids(const struct host *host, struct finding *f)
+{
+	const struct passwd *user = getpwuid(geteuid());
+	char remedy[SUBIDS_REMEDY_MAX];
+
+	if (host->is_root)
+		finding_ok(f, "not needed by root");
+	else if (faccessat(host->root_fd, "usr/bin/newuidmap", F_OK, 0) < 0)
+		finding_problem(f, FINDING_FAIL, "it maps the ids of an ordinary user's sandboxes",
+			"sudo apt-get install uidmap", "newuidmap is not installed");
+	else if (!subids_suffice(host->root_fd, user ? user->pw_name : "", geteuid(), remedy))
+		finding_problem(f, FINDING_FAIL, "each sandbox gets ids that are nobody else's",
+			remedy, "/etc/subuid and /etc/subgid lend too few to this user");
+	else
+		finding_ok(f, "enough in /etc/subuid and /etc/subgid");
 }
 
 static void check_kernel(const struct host *host, struct finding *f)
 {
+	unsigned minor = host->is_root ? KERNEL_MINOR : KERNEL_MINOR_ROOTLESS;
+
 	if (host->kernel_major > KERNEL_MAJOR ||
-		(host->kernel_major == KERNEL_MAJOR && host->kernel_minor >= KERNEL_MINOR))
+		(host->kernel_major == KERNEL_MAJOR && host->kernel_minor >= minor))
 		finding_ok(f, "Linux %s", host->kernel);
 	else
 		finding_problem(f, FINDING_FAIL,
 			"idmapped overlay layers and the newer mount calls are not in it", UPGRADE,
-			"Linux %s, older than %d.%d", host->kernel, KERNEL_MAJOR, KERNEL_MINOR);
+			"Linux %s, older than %d.%u", host->kernel, KERNEL_MAJOR, minor);
 }
 
 static void check_namespaces(const struct host *host, struct finding *f)
@@ -223,10 +247,33 @@ static void check_controllers(const struct host *host, struct finding *f)
 	else
 		finding_problem(f, host->is_root ? FINDING_FAIL : FINDING_WARN,
 			"without it nothing keeps a sandbox from taking all of the machine",
-			host->is_root
-				? "boot with systemd.unified_cgroup_hierarchy=1"
-				: "sudo systemctl set-property user-$(id -u).slice Delegate=yes",
-			"no %s controller", missing);
+			"boot with systemd.unified_cgroup_hierarchy=1", "no %s controller",
+			missing);
+}
+
+/* Whether the group that this user's daemon would be started in belongs to the user. */
+static void check_delegation(const struct host *host, struct finding *f)
+{
+	char text[4096], where[256], path[PATH_MAX];
+	const char *own = slurp(host, "proc/self/cgroup", text, sizeof(text));
+
+	own = own ? strstr(own, "0::/") : NULL; /* the last line, of v2 */
+	if (host->is_root) {
+		finding_ok(f, "not needed by root");
+		return;
+	}
+	if (own && find_cgroup2(host, where, sizeof(where))) {
+		snprintf(path, sizeof(path), "%s%s/cgroup.procs", where, own + strlen("0::"));
+		if (faccessat(host->root_fd, path, W_OK, AT_EACCESS) == 0) {
+			finding_ok(f, "this group is the user's own");
+			return;
+		}
+	}
+	finding_problem(f, FINDING_WARN,
+		"without a cgroup of the user's own, memory and processor of sandboxes are not "
+		"limited, and pause is refused",
+		"systemd-run --user --scope -p Delegate=yes sandlotd",
+		"no cgroup is delegated to this user here");
 }
 
 /* The root cgroup has neither file, so a child has to be looked at: ours, or one made for it. */
@@ -408,6 +455,7 @@ static void check_inotify(const struct host *host, struct finding *f)
 
 const struct host_check host_checks[] = {
 	{"privilege", check_privilege},
+	{"lent-ids", check_lent_ids},
 	{"kernel", check_kernel},
 	{"user-namespace", host_probe_userns},
 	{"userns-policy", check_apparmor},
@@ -419,6 +467,7 @@ const struct host_check host_checks[] = {
 	{"clone3", host_probe_clone3},
 	{"pidfd", host_probe_pidfd},
 	{"cgroup-limits", check_controllers},
+	{"cgroup-delegation", check_delegation},
 	{"cgroup-kill", check_cgroup_kill},
 	{"seccomp", check_seccomp},
 	{"nft", host_probe_nft},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * sandlotd: wires everything together, in the order in which privileges and promises allow. As root it
+ * sandlotd: wires everything together, in the order in which privileges and promises allow. First it
  * prepares directories and the keeper (premises.c); then it becomes an ordinary user, opens the
  * database, serves HTTP, and takes up the sandboxes that a daemon before it left running.
  */
@@ -282,7 +282,7 @@ static bool wait_for_end(struct daemon *daemon, int *exit_code)
 	if (fds[1].revents)
 		return true;
 	if (fds[2].revents) {
-		/* Its sandboxes ended with it, and only root can start another. */
+		/* Its sandboxes ended with it, and we may no longer start another. */
 		log_error("the keeper is gone; leaving, so that sandlotd can be started again");
 		*exit_code = 1;
 		return false;

@@ -4,6 +4,7 @@
 #include "auth/secret.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "daemon/rootless.h"
 #include "driver/native/native.h"
 #include "wire/keeper.h"
 
@@ -30,9 +31,12 @@ static int find_user(const struct settings *settings, struct premises *premises,
 {
 	struct passwd *user;
 
-	if (geteuid() != 0)
-		return err_explain(err, ERR_DENIED, "not_root", "start it with sudo",
-			"sandlotd must be started by root: it gives up its privileges by itself");
+	if (geteuid() != 0) {
+		premises->is_rootless = true;
+		premises->owner = premises->uid = geteuid();
+		premises->gid = getegid();
+		return rootless_check(err);
+	}
 	user = getpwnam(settings->user);
 	if (user && user->pw_uid == 0)
 		return err_explain(err, ERR_INVALID, "invalid_setting", "name another with --user",
@@ -64,13 +68,25 @@ static int make_dir(int parent, const char *path, uid_t uid, gid_t gid, mode_t m
 	fd = openat(parent, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_sys(err, "open directory %s", path);
-	if (st.st_uid != 0 && st.st_uid != uid)
+	if (st.st_uid != geteuid() && st.st_uid != uid)
 		return err_set(err, ERR_DENIED, "directory %s belongs to uid %u", path, st.st_uid);
 	if (fchown(fd, uid, gid) < 0 || fchmod(fd, mode) < 0)
 		return err_sys(err, "set up directory %s", path);
 	if (ret_fd)
 		*ret_fd = take_fd(&fd);
 	return 0;
+}
+
+/* An account that is new has no ~/.local/share yet. What fails here fails again, and louder, below. */
+static void make_parents(const char *path)
+{
+	auto_free char *copy = mem_strdup(path);
+
+	for (char *slash = copy; (slash = strchr(slash + 1, '/'));) {
+		*slash = '\0';
+		(void)mkdir(copy, 0700);
+		*slash = '/';
+	}
 }
 
 static int take_lock(int run_fd, const char *data_dir, int *ret_fd, struct err *err)
@@ -88,7 +104,7 @@ static int take_lock(int run_fd, const char *data_dir, int *ret_fd, struct err *
 	return 0;
 }
 
-/* The file is the authority: whoever can read it, which is root, is the first administrator. */
+/* The file is the authority: whoever can read it, its owner, is the first administrator. */
 static int read_token(
 	int data_fd, const char *data_dir, char token[PREMISES_TOKEN_MAX], struct err *err)
 {
@@ -129,9 +145,12 @@ int premises_open(const struct settings *settings, struct premises *ret_premises
 		return err_set(err, ERR_INVALID, "the data directory %s has too long a path",
 			settings->data_dir);
 	umask(022);
-	if ((r = make_dir(AT_FDCWD, settings->data_dir, 0, premises.gid, 0710, &data_fd, err)) <
+	if (premises.is_rootless)
+		make_parents(settings->data_dir);
+	if ((r = make_dir(AT_FDCWD, settings->data_dir, premises.owner, premises.gid, 0710,
+		     &data_fd, err)) < 0 ||
+		(r = make_dir(data_fd, "run", premises.owner, premises.gid, 0750, &run_fd, err)) <
 			0 ||
-		(r = make_dir(data_fd, "run", 0, premises.gid, 0750, &run_fd, err)) < 0 ||
 		(r = make_dir(data_fd, "state", premises.uid, premises.gid, 0700, NULL, err)) < 0 ||
 		(r = take_lock(run_fd, settings->data_dir, &premises.lock_fd, err)) < 0 ||
 		(r = read_token(data_fd, settings->data_dir, premises.token, err)) < 0)
@@ -179,24 +198,27 @@ static int listen_for_keeper(const struct premises *premises, int *ret_fd, struc
 	memcpy(address.sun_path, premises->keeper_socket, sizeof(address.sun_path));
 	unlink(premises->keeper_socket);
 	if (sock < 0 || bind(sock, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-		chown(premises->keeper_socket, 0, premises->gid) < 0 ||
+		chown(premises->keeper_socket, premises->owner, premises->gid) < 0 ||
 		chmod(premises->keeper_socket, 0660) < 0 || listen(sock, 128) < 0)
 		return err_sys(err, "listen on %s", premises->keeper_socket);
 	*ret_fd = take_fd(&sock);
 	return 0;
 }
 
-/* In a grandchild, so that the keeper is nobody's child and outlives us. */
+/* In a grandchild, so that the keeper is nobody's child and outlives us. The gate is -1 for root. */
 static void run_keeper(const char *program, const char *data_dir, uid_t uid, const char *agent,
-	uint32_t allow_missing, int listener)
+	uint32_t allow_missing, int listener, int gate)
 {
 	char uid_text[16], variable[32];
 	char *argv[] = {(char *)program, (char *)data_dir, uid_text, (char *)agent, NULL};
 	char *environment[] = {variable, NULL};
 
-	snprintf(uid_text, sizeof(uid_text), "%u", uid);
+	/* In its own namespace the keeper of an ordinary user knows that user as root. */
+	snprintf(uid_text, sizeof(uid_text), "%u", gate < 0 ? uid : 0);
 	snprintf(variable, sizeof(variable), KEEPER_ALLOW_MISSING "=%u", allow_missing);
 	setsid();
+	if (gate >= 0 && rootless_enter(gate) < 0)
+		_exit(1);
 	if (listener == KEEPER_LISTEN_FD ? fcntl(listener, F_SETFD, 0) < 0
 					 : dup2(listener, KEEPER_LISTEN_FD) < 0)
 		_exit(1);
@@ -210,8 +232,9 @@ int premises_start_keeper(
 	const struct settings *settings, const struct premises *premises, struct err *err)
 {
 	char keeper[PATH_MAX], agent[PATH_MAX];
-	auto_fd int listener = -1;
+	auto_fd int listener = -1, ours = -1, theirs = -1;
 	uint32_t allow_missing;
+	int gate[2];
 	pid_t pid;
 	int r;
 
@@ -225,6 +248,12 @@ int premises_start_keeper(
 		(r = find_program("sandlot-agent", agent, err)) < 0 ||
 		(r = listen_for_keeper(premises, &listener, err)) < 0)
 		return r;
+	if (premises->is_rootless) {
+		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, gate) < 0)
+			return err_sys(err, "make a gate for the keeper");
+		ours = gate[0];
+		theirs = gate[1];
+	}
 	pid = fork();
 	if (pid < 0)
 		return err_sys(err, "fork");
@@ -232,20 +261,23 @@ int premises_start_keeper(
 		pid = fork();
 		if (pid == 0)
 			run_keeper(keeper, settings->data_dir, premises->uid, agent, allow_missing,
-				listener);
+				listener, theirs);
 		_exit(pid < 0 ? 1 : 0);
 	}
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
-	return 0;
+	fd_close(take_fd(&theirs));
+	return premises->is_rootless ? rootless_admit(ours, err) : 0;
 }
 
 /* --- the end of privilege --- */
 
 int premises_drop_privileges(const struct premises *premises, struct err *err)
 {
-	if (setgroups(0, NULL) < 0 || setresgid(premises->gid, premises->gid, premises->gid) < 0 ||
-		setresuid(premises->uid, premises->uid, premises->uid) < 0)
+	if (!premises->is_rootless &&
+		(setgroups(0, NULL) < 0 ||
+			setresgid(premises->gid, premises->gid, premises->gid) < 0 ||
+			setresuid(premises->uid, premises->uid, premises->uid) < 0))
 		return err_sys(err, "become uid %u", premises->uid);
 	if (setuid(0) == 0 || geteuid() == 0)
 		return err_set(err, ERR_INTERNAL, "privileges are still there after dropping them");

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the daemon does while it is still root: directories, the lock, the first token, the keeper. And
- * the step that ends it, after which it is an ordinary user for good.
+ * the step that ends it, after which it is an ordinary user for good. Started by an ordinary user it
+ * does the same with what that user has (rootless.h).
  */
 #pragma once
 
@@ -14,7 +15,9 @@
 #define PREMISES_TOKEN_MAX SECRET_TEXT_MAX
 
 struct premises {
-	uid_t uid;
+	bool is_rootless; /* started by an ordinary user, who then owns everything */
+	uid_t owner;	  /* of directories and token: root, or that user */
+	uid_t uid;	  /* what the daemon becomes, or is */
 	gid_t gid;
 	int lock_fd;	/* held as long as the process lives */
 	int address_fd; /* run/api.addr, for writing where we listen */
@@ -30,7 +33,7 @@ int premises_open(const struct settings *settings, struct premises *ret_premises
 int premises_start_keeper(const struct settings *settings, const struct premises *premises,
 	struct err *err) must_check;
 
-/* Becomes the unprivileged user. There is no way back. */
+/* Becomes the unprivileged user, if it is not, for good. */
 int premises_drop_privileges(const struct premises *premises, struct err *err) must_check;
 
 /* Writes the address for whoever looks for us; "" takes it back, before a stranger has the port. */

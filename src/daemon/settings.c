@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/settings.h"
 
+#include "base/data_dir.h"
 #include "base/fd.h"
 #include "base/number.h"
 #include "model/size.h"
@@ -11,6 +12,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define CONFIG_DEFAULT "/etc/sandlot/sandlot.conf"
 #define CONFIG_MAX     65536
@@ -27,8 +29,9 @@ static const struct row {
 } rows[] = {
 	{"config", TEXT, offsetof(struct settings, config), CONFIG_DEFAULT, 0, 0,
 		"configuration file, lines of name = value"},
-	{"data-dir", TEXT, offsetof(struct settings, data_dir), "/var/lib/sandlot", 0, 0,
-		"where state, workspaces and the first token live"},
+	{"data-dir", TEXT, offsetof(struct settings, data_dir), DATA_DIR_OF_ROOT, 0, 0,
+		"where state, workspaces and the first token live; without root "
+		"~/.local/share/sandlot"},
 	{"api-bind", TEXT, offsetof(struct settings, api_bind), "127.0.0.1:9090", 0, 0,
 		"address of the API"},
 	{"api-hosts", TEXT, offsetof(struct settings, api_hosts), "", 0, 0,
@@ -274,6 +277,16 @@ static int read_flags(
 	return 0;
 }
 
+/* What is different for an ordinary user: walls that only root can be sure of may be missing. */
+static void set_rootless_defaults(struct settings *settings)
+{
+	char *data_dir = data_dir_of_user();
+
+	settings->allow_missing = "cpu,disk,memory";
+	if (data_dir)
+		settings->data_dir = data_dir;
+}
+
 int settings_read(int argc, char *argv[], struct settings *ret_settings, struct err *err)
 {
 	struct settings settings = {0};
@@ -281,6 +294,8 @@ int settings_read(int argc, char *argv[], struct settings *ret_settings, struct 
 
 	for (size_t i = 0; i < array_len(rows) && r == 0; i++)
 		r = set(&settings, &rows[i], rows[i].value, "default", err);
+	if (r == 0 && geteuid() != 0)
+		set_rootless_defaults(&settings);
 	/* Which file to read is itself a setting, so it is looked for first. */
 	if (r == 0 && getenv("SANDLOT_CONFIG"))
 		settings.config = getenv("SANDLOT_CONFIG");
@@ -299,8 +314,9 @@ int settings_read(int argc, char *argv[], struct settings *ret_settings, struct 
 
 void settings_print_help(void)
 {
-	printf("sandlotd serves sandboxes over HTTP. Start it as root; it gives up its "
-	       "privileges.\n\n"
+	printf("sandlotd serves sandboxes over HTTP. Started by root it gives up its privileges; "
+	       "an\n"
+	       "ordinary user's has what that user has.\n\n"
 	       "Usage: sandlotd [--name value]...\n\n"
 	       "Each setting can also be the line `name = value` of the configuration file, or an\n"
 	       "environment variable: --data-dir is SANDLOT_DATA_DIR.\n\n");

@@ -133,7 +133,7 @@ static int become_sandbox(const struct build_context *context, const struct keep
 	char *const argv[] = {(char *)"sandlot-agent", NULL};
 	char variable[sizeof(AGENT_CPUS) + CPUS_LIST_MAX] = AGENT_CPUS "=";
 	char *const environment[] = {variable, NULL};
-	uint32_t base_uid = userns_base(request->slot);
+	uint32_t base_uid = userns_base(&context->userns.ranges, request->slot);
 	int userns_fd = given->userns_fd, agent_fd = context->agent_fd, r;
 	uint64_t disk_bytes = request->limits.disk_bytes;
 	struct storage_dirs dirs;
@@ -159,7 +159,8 @@ static int become_sandbox(const struct build_context *context, const struct keep
 			 request->limits.memory_bytes, err)) < 0 ||
 		(r = disk_seal(&disk, disk_bytes, err)) < 0 ||
 		(r = view_attach(&own.view, shelf_fd, err)) < 0 ||
-		(r = join_network(given->lifeline, err)) < 0 || (r = netns_open_ports(err)) < 0 ||
+		(r = join_network(given->lifeline, err)) < 0 ||
+		(r = netns_open_ports(base_uid, context->userns.ranges.width, err)) < 0 ||
 		(r = ipcns_limit(&request->limits, err)) < 0 || (r = rootfs_seal(err)) < 0 ||
 		(r = cgroup_part_agent(
 			 &context->cgroups, request->id, &request->limits, &own.work_fd, err)) < 0)
@@ -187,6 +188,8 @@ static pid_t clone_into(int cgroup_fd)
 		.cgroup = (uint64_t)cgroup_fd,
 	};
 
+	if (cgroup_fd < 0)
+		args.flags &= ~(uint64_t)CLONE_INTO_CGROUP;
 	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 }
 
@@ -203,6 +206,8 @@ static int shed_descriptors(const struct build_context *context, struct handover
 	for (int i = 0; i < BUILD_KEPT_FDS; i++) {
 		int at = first - BUILD_KEPT_FDS + i;
 
+		if (*kept[i] < 0)
+			continue;
 		if (dup2(*kept[i], at) < 0)
 			return -errno;
 		*kept[i] = at;
@@ -256,10 +261,12 @@ int build_start(struct build_context *context, const struct keeper_request *requ
 	if (r < 0)
 		return r;
 	r = cgroup_make(&context->cgroups, request->id, &request->limits,
-		userns_base(request->slot), &cgroup_fd, err);
+		userns_base(&context->userns.ranges, request->slot), &cgroup_fd, err);
 	if (r < 0)
 		return r;
-	r = userns_get(&context->userns, request->slot, &userns_fd, err);
+	r = userns_get(&context->userns, request->slot,
+		cgroup_has(&context->cgroups, CGROUP_PIDS) ? 0 : request->limits.pids, &userns_fd,
+		err);
 	if (r < 0)
 		return r;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "keeper/delegation.h"
 #include "keeper/mounts.h"
 #include "wire/agent.h"
 
@@ -56,15 +57,17 @@ static int open_hierarchy(const char *controller)
  * alone may have processes and children with controllers, so nobody has to be moved, and a service
  * manager that restarts the daemon does not stumble over them.
  */
-static int open_unified(struct err *err)
+static int open_unified(bool is_host, struct err *err)
 {
-	int root = open_hierarchy(NULL);
+	auto_fd int root = open_hierarchy(NULL);
 
+	if (!is_host)
+		return delegation_open(root, NULL);
 	if (root < 0)
 		return err_explain(err, ERR_UNAVAILABLE, "no_cgroup2",
 			"mount -t cgroup2 cgroup2 /sys/fs/cgroup/unified",
 			"no cgroup2 tree is mounted; it is needed to freeze and kill sandboxes");
-	return root;
+	return take_fd(&root);
 }
 
 static bool has_word(const char *text, const char *word)
@@ -102,9 +105,17 @@ static int enable_v2(int fd, const char *controller)
 	return fd_write_file(fd, "cgroup.subtree_control", word);
 }
 
+/* Where our groups begin in the v1 hierarchy of a controller. */
+static int open_v1(const char *name, bool is_host)
+{
+	auto_fd int root = open_hierarchy(name);
+
+	return is_host || root < 0 ? take_fd(&root) : delegation_open(root, name);
+}
+
 /* A controller that the unified tree offers is used there, else on its v1 hierarchy, if it has one. */
 static int find_controller(struct cgroup_tree *tree, enum cgroup_controller c, int root_fd,
-	const char *offered, struct err *err)
+	const char *offered, bool is_host, struct err *err)
 {
 	const char *name = controller_names[c];
 	auto_fd int root = -1;
@@ -114,11 +125,15 @@ static int find_controller(struct cgroup_tree *tree, enum cgroup_controller c, i
 
 		if (r == 0)
 			r = enable_v2(tree->unified_fd, name);
+		if (r < 0 && !is_host) {
+			tree->missing |= 1u << c;
+			return 0;
+		}
 		if (r < 0)
 			return err_from(err, r, "enable the %s controller for our cgroup", name);
 		return 0;
 	}
-	root = open_hierarchy(name);
+	root = open_v1(name, is_host);
 	if (root < 0) {
 		tree->missing |= 1u << c;
 		return 0;
@@ -127,14 +142,18 @@ static int find_controller(struct cgroup_tree *tree, enum cgroup_controller c, i
 	return tree->v1_fd[c] < 0 ? tree->v1_fd[c] : 0;
 }
 
-int cgroup_open(struct cgroup_tree *tree, const char *tag, struct err *err)
+int cgroup_open(struct cgroup_tree *tree, const char *tag, bool is_host, struct err *err)
 {
 	char offered[256] = "";
-	auto_fd int root_fd = open_unified(err);
+	auto_fd int root_fd = open_unified(is_host, err);
 
-	*tree = (struct cgroup_tree){.unified_fd = -1, .v1_fd = {-1, -1, -1}};
+	*tree = CGROUP_TREE_NONE;
 	if (root_fd < 0)
-		return root_fd;
+		return is_host ? root_fd : 0;
+	if (!is_host && delegation_step_down(root_fd) < 0)
+		return err_sys(err, "step out of the way of our cgroups");
+	tree->missing = 0;
+	tree->is_host = is_host;
 	snprintf(tree->name, sizeof(tree->name), "sandlot-%s", tag);
 	tree->unified_fd = open_dir(root_fd, tree->name, err);
 	if (tree->unified_fd < 0)
@@ -142,7 +161,7 @@ int cgroup_open(struct cgroup_tree *tree, const char *tag, struct err *err)
 	if (fd_read_file(root_fd, "cgroup.controllers", offered, sizeof(offered)) < 0)
 		return err_sys(err, "read cgroup.controllers");
 	for (int c = 0; c < CGROUP_COUNT; c++) {
-		int r = find_controller(tree, c, root_fd, offered, err);
+		int r = find_controller(tree, c, root_fd, offered, is_host, err);
 
 		if (r < 0)
 			return r;
@@ -176,7 +195,7 @@ static int write_number(int dirfd, const char *file, uint64_t value)
 
 static bool is_on_v2(const struct cgroup_tree *tree, enum cgroup_controller c)
 {
-	return tree->v1_fd[c] < 0 && !(tree->missing & (1u << c));
+	return tree->v1_fd[c] < 0 && cgroup_has(tree, c);
 }
 
 static int limit_v2(const struct cgroup_tree *tree, int fd, const struct keeper_limits *limits)
@@ -221,9 +240,14 @@ static int delegate(int fd, uint32_t uid)
 int cgroup_make(const struct cgroup_tree *tree, const char *id, const struct keeper_limits *limits,
 	uint32_t uid, int *ret_fd, struct err *err)
 {
-	auto_fd int fd = open_dir(tree->unified_fd, id, err);
+	auto_fd int fd = -1;
 	int r;
 
+	if (!cgroup_is_real(tree)) {
+		*ret_fd = -1;
+		return 0;
+	}
+	fd = open_dir(tree->unified_fd, id, err);
 	if (fd < 0)
 		return fd;
 	r = limit_v2(tree, fd, limits);
@@ -306,7 +330,7 @@ int cgroup_part_agent(const struct cgroup_tree *tree, const char *id,
 	uint64_t bytes = limits->memory_bytes / 4;
 
 	*ret_work_fd = -1;
-	if (parent < 0)
+	if (parent < 0 || !tree->is_host)
 		return 0;
 	snprintf(name, sizeof(name), "%s/tasks", id);
 	work_fd = openat(parent, name, O_WRONLY | O_CLOEXEC);
@@ -326,8 +350,13 @@ int cgroup_part_agent(const struct cgroup_tree *tree, const char *id,
 
 int cgroup_detach(int fd, int *ret_fd, struct err *err)
 {
-	auto_fd int tree = mounts_open_tree(fd, "", 0);
+	auto_fd int tree = -1;
 
+	if (fd < 0) {
+		*ret_fd = -1;
+		return 0;
+	}
+	tree = mounts_open_tree(fd, "", 0);
 	if (tree < 0 ||
 		mounts_set_attr(
 			tree, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC, -1, 0) < 0)
@@ -401,12 +430,18 @@ int cgroup_remove(const struct cgroup_tree *tree, const char *id)
 
 int cgroup_freeze(const struct cgroup_tree *tree, const char *id, bool freeze, struct err *err)
 {
-	auto_fd int fd = openat(tree->unified_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_fd int fd = -1;
 	uint64_t deadline = clock_steady_ms() + FREEZE_TIMEOUT_MS;
 	const char *wanted = freeze ? "frozen 1" : "frozen 0";
 	char events[128];
 	int r;
 
+	if (!cgroup_is_real(tree))
+		return err_explain(err, ERR_CONFLICT, "pause_unavailable",
+			"stop it instead: it wakes when it is used",
+			"a sandbox is paused by freezing its cgroup, and sandlotd, which was not "
+			"started by root, was given none");
+	fd = openat(tree->unified_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return err_sys(err, "open cgroup %s", id);
 	r = fd_write_file(fd, "cgroup.freeze", freeze ? "1" : "0");

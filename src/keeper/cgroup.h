@@ -7,6 +7,10 @@
  * frozen and into which its first process is born. All groups of one keeper live below one directory
  * `sandlot-<tag>` in each hierarchy, so that two keepers on a machine do not meet.
  *
+ * The keeper of an ordinary user has no say in the host's trees, but for what was delegated to that user
+ * (delegation.h). Without that there are no groups: none is made, none is shown, the figures come from the
+ * sandbox's processes (headcount.h), and what only a group can do is refused.
+ *
  * Joining: a process written into cgroup.procs waits for an RCU grace period (11 ms measured). A
  * process born into a v2 group, or a thread that writes "0" into a v1 `tasks` file itself, does not.
  */
@@ -18,32 +22,53 @@
 enum cgroup_controller { CGROUP_MEMORY, CGROUP_CPU, CGROUP_PIDS, CGROUP_COUNT };
 
 struct cgroup_tree {
-	int unified_fd; /* our directory on v2 */
+	int unified_fd; /* our directory on v2; -1: there are no groups */
 	int v1_fd
 		[CGROUP_COUNT]; /* our directory on the controller's v1 hierarchy, or -1: it is on v2 */
-	uint32_t missing;	/* bits of controllers that the host has nowhere */
+	uint32_t missing;	/* bits of controllers that the host has nowhere, or not for us */
+	bool is_host;		/* we are root of the host, not of what was delegated */
 	char name[32];
 };
 
 /* "memory", say. */
 const char *cgroup_controller_name(enum cgroup_controller controller);
 
-/* Finds the hierarchies and makes our directory in each. */
-int cgroup_open(struct cgroup_tree *tree, const char *tag, struct err *err) must_check;
+/* No groups at all. */
+#define CGROUP_TREE_NONE                                                                           \
+	((struct cgroup_tree){                                                                     \
+		.unified_fd = -1, .v1_fd = {-1, -1, -1}, .missing = (1u << CGROUP_COUNT) - 1})
+
+static inline bool cgroup_is_real(const struct cgroup_tree *tree)
+{
+	return tree->unified_fd >= 0;
+}
+
+static inline bool cgroup_has(const struct cgroup_tree *tree, enum cgroup_controller controller)
+{
+	return !(tree->missing & (1u << controller));
+}
+
+/*
+ * Finds the hierarchies and makes our directory in each: at their roots, where everything must be there,
+ * or, if we are root of less than the host, in what was delegated.
+ */
+int cgroup_open(struct cgroup_tree *tree, const char *tag, bool is_host, struct err *err)
+	must_check;
 
 /* Removes our directories; those that are not empty stay. */
 void cgroup_close(struct cgroup_tree *tree);
 
 /*
- * Makes the v2 group of a sandbox with the limits that live there; its directory descriptor. It is
- * delegated to uid, the sandbox's root, who may make groups for commands one level below it.
+ * Makes the v2 group of a sandbox with the limits that live there; its directory descriptor, or -1 if
+ * there are no groups. It is delegated to uid, the sandbox's root, who may make groups for commands one
+ * level below it.
  */
 int cgroup_make(const struct cgroup_tree *tree, const char *id, const struct keeper_limits *limits,
 	uint32_t uid, int *ret_fd, struct err *err) must_check;
 
 /*
  * The same directory as the root of a mount of its own, for the agent: from the other one ".." would
- * lead out of the sandbox, all the way up the host's tree.
+ * lead out of the sandbox, all the way up the host's tree. Of none (-1) it is none.
  */
 int cgroup_detach(int fd, int *ret_fd, struct err *err) must_check;
 
@@ -55,7 +80,8 @@ int cgroup_join_v1(const struct cgroup_tree *tree, const char *id,
  * In the child, when it has all but become the agent: where memory is on v1, moves it into a group of its
  * own beside the sandbox's, with a limit of its own. So when the sandbox's memory is used up, and be it by
  * what belongs to no process, the kernel looks for somebody to kill among the commands only. They join
- * by writing 0 into *ret_work_fd. On v2 it is -1 and the agent stays: a process that changes between such
+ * by writing 0 into *ret_work_fd. On v2, and on v1 where it is only delegated to us (the kernel lets nobody
+ * but root move what another uid runs), it is -1 and the agent stays: a process that changes between such
  * groups there waits 11 ms.
  */
 int cgroup_part_agent(const struct cgroup_tree *tree, const char *id,
@@ -68,6 +94,7 @@ int cgroup_remove(const struct cgroup_tree *tree, const char *id) must_check;
 int cgroup_freeze(const struct cgroup_tree *tree, const char *id, bool freeze, struct err *err)
 	must_check;
 
+/* For a tree in which no controller is missing. */
 int cgroup_stats(const struct cgroup_tree *tree, const char *id, struct keeper_stats *ret_stats,
 	struct err *err) must_check;
 

@@ -71,6 +71,7 @@ static const struct {
 } optional[] = {
 	{WALL_CORE_DUMPS, "raise the hard limit of core files of the keeper to 1 or more"},
 	{WALL_CPU, "boot with cgroup v2, or mount the v1 hierarchy of cpu"},
+	{WALL_DISK, "modprobe loop ext4, or start sandlotd with --disk-limits=false"},
 	{WALL_KEYRING, "let the keeper use keyctl(2)"},
 	{WALL_MEMORY, "boot with cgroup v2, or mount the v1 hierarchy of memory"},
 	{WALL_PIDS, "boot with cgroup v2, or mount the v1 hierarchy of pids"},
@@ -82,31 +83,36 @@ static void put(struct walls *walls, enum wall wall, const char *how)
 	snprintf(walls->how[wall], WALL_HOW_MAX, "%s", how);
 }
 
-static void look(struct walls *walls, const struct cgroup_tree *cgroups, size_t mask_count)
+static void look(struct walls *walls, const struct fence_ground *ground)
 {
-	bool is_apart = cgroups->v1_fd[CGROUP_MEMORY] >= 0;
+	const struct cgroup_tree *cgroups = ground->cgroups;
+	bool is_apart = ground->is_host && cgroups->v1_fd[CGROUP_MEMORY] >= 0;
 
 	for (size_t i = 0; i < array_len(always); i++)
 		put(walls, always[i].wall, always[i].how);
 	put(walls, WALL_AGENT, is_apart ? "sealed,own_memory" : "sealed");
 	snprintf(walls->how[WALL_CAPABILITIES], WALL_HOW_MAX, "%u_kept", confine_count_caps());
-	snprintf(walls->how[WALL_MASKED_PATHS], WALL_HOW_MAX, "%zu_masked", mask_count);
+	snprintf(walls->how[WALL_MASKED_PATHS], WALL_HOW_MAX, "%zu_masked", ground->mask_count);
 	put(walls, WALL_CORE_DUMPS, can_hold_cores() ? "held_off" : "");
 	put(walls, WALL_KEYRING, has_keyring() ? "own_session" : "");
 	put(walls, WALL_SECCOMP, has_seccomp() ? profile_names[KEEPER_PROFILE_DEFAULT] : "");
 	put(walls, WALL_CPU, place_of(cgroups, CGROUP_CPU));
+	put(walls, WALL_DISK, ground->has_disks ? "ext4_image" : "");
 	put(walls, WALL_MEMORY, place_of(cgroups, CGROUP_MEMORY));
 	put(walls, WALL_PIDS, place_of(cgroups, CGROUP_PIDS));
+	/* Where the keeper is not root of the host, the user namespace of a sandbox limits it too. */
+	if (!ground->is_host && !cgroup_has(cgroups, CGROUP_PIDS))
+		put(walls, WALL_PIDS, "rlimit");
 }
 
-void fence_survey(struct fence *ret_fence, const struct cgroup_tree *cgroups, size_t mask_count,
-	uint32_t allowed)
+void fence_survey(struct fence *ret_fence, const struct fence_ground *ground, uint32_t allowed)
 {
 	struct fence fence = {0};
 
-	look(&fence.walls, cgroups, mask_count);
+	look(&fence.walls, ground);
 	for (size_t i = 0; i < array_len(optional); i++) {
 		enum wall wall = optional[i].wall;
+		struct err *refusal = wall == WALL_DISK ? &fence.disk_refusal : &fence.refusal;
 
 		if (fence.walls.how[wall][0])
 			continue;
@@ -114,19 +120,33 @@ void fence_survey(struct fence *ret_fence, const struct cgroup_tree *cgroups, si
 			log_warning("sandboxes have no wall %s, as was allowed", wall_name(wall));
 			continue;
 		}
-		(void)!err_explain(&fence.refusal, ERR_UNAVAILABLE, "wall_missing",
-			optional[i].remedy,
+		(void)!err_explain(refusal, ERR_UNAVAILABLE, "wall_missing", optional[i].remedy,
 			"this host cannot give sandboxes the wall %s, and --allow-missing does not "
 			"name it",
 			wall_name(wall));
-		log_error("%s", fence.refusal.message);
+		log_error("%s", refusal->message);
 	}
 	*ret_fence = fence;
 }
 
-void fence_describe(const struct fence *fence, enum keeper_profile profile, struct walls *ret_walls)
+int fence_check(const struct fence *fence, const struct keeper_request *request, struct err *err)
+{
+	const struct err *refusal = &fence->refusal;
+
+	if (refusal->kind == ERR_NONE && request->limits.disk_bytes > 0)
+		refusal = &fence->disk_refusal;
+	if (refusal->kind == ERR_NONE)
+		return 0;
+	*err = *refusal;
+	return -EAGAIN;
+}
+
+void fence_describe(
+	const struct fence *fence, const struct keeper_request *request, struct walls *ret_walls)
 {
 	*ret_walls = fence->walls;
 	if (ret_walls->how[WALL_SECCOMP][0])
-		put(ret_walls, WALL_SECCOMP, profile_names[profile]);
+		put(ret_walls, WALL_SECCOMP, profile_names[request->profile]);
+	if (request->limits.disk_bytes == 0)
+		put(ret_walls, WALL_DISK, "");
 }

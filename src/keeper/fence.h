@@ -12,13 +12,25 @@
 
 struct fence {
 	struct walls walls;
-	struct err refusal; /* why nothing is built; kind ERR_NONE if all is well */
+	struct err refusal;	 /* why nothing is built; kind ERR_NONE if all is well */
+	struct err disk_refusal; /* why nothing is built that is to have a limited disk */
 };
 
-/* Looks at the host. allowed: bits of walls that may be missing. */
-void fence_survey(struct fence *ret_fence, const struct cgroup_tree *cgroups, size_t mask_count,
-	uint32_t allowed);
+/* What is known of the host. */
+struct fence_ground {
+	const struct cgroup_tree *cgroups;
+	bool is_host; /* the keeper is its root */
+	size_t mask_count;
+	bool has_disks; /* disks with limits can be made */
+};
 
-/* The walls of a sandbox with that profile. */
+/* allowed: bits of walls that may be missing. */
+void fence_survey(struct fence *ret_fence, const struct fence_ground *ground, uint32_t allowed);
+
+/* Whether a sandbox may be built as asked for. */
+int fence_check(const struct fence *fence, const struct keeper_request *request, struct err *err)
+	must_check;
+
+/* The walls of a sandbox that is built as asked for. */
 void fence_describe(
-	const struct fence *fence, enum keeper_profile profile, struct walls *ret_walls);
+	const struct fence *fence, const struct keeper_request *request, struct walls *ret_walls);

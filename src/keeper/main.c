@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sandlot-keeper: the only privileged program. It builds sandboxes, holds their handles, and outlives
- * the daemon, so that a restart or crash of sandlotd stops no sandbox.
+ * the daemon, so that a restart or crash of sandlotd stops no sandbox. It is root of the host, or, for an
+ * ordinary user, of a user namespace that sandlotd made for it (daemon/rootless.h).
  *
  * Theory of operation. One thread, one epoll loop. It listens on a unix socket that sandlotd made and
  * handed over as descriptor 3; only root and the daemon's uid may talk. Requests are fixed structs
@@ -19,6 +20,7 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "keeper/build.h"
+#include "keeper/headcount.h"
 #include "keeper/host_template.h"
 #include "keeper/image.h"
 #include "keeper/kernel_log.h"
@@ -114,9 +116,10 @@ static void note_victim(void *arg, uint32_t uid, const char victim[KERNEL_LOG_VI
 
 	for (size_t i = 0; i < keeper->roster.count; i++) {
 		struct held *held = keeper->roster.sorted[i];
-		uint32_t base = userns_base(held->slot);
+		const struct userns_ranges *ranges = &keeper->context.userns.ranges;
+		uint32_t base = userns_base(ranges, held->slot);
 
-		if (uid >= base && uid - base < KEEPER_UID_COUNT)
+		if (uid >= base && uid - base < ranges->width)
 			memcpy(held->oom_victim, victim, KERNEL_LOG_VICTIM_MAX);
 	}
 }
@@ -124,11 +127,15 @@ static void note_victim(void *arg, uint32_t uid, const char victim[KERNEL_LOG_VI
 static int read_stats(struct keeper *keeper, const struct held *held,
 	struct keeper_stats *ret_stats, struct err *err)
 {
-	int r = cgroup_stats(&keeper->context.cgroups, held->id, ret_stats, err);
+	const struct cgroup_tree *cgroups = &keeper->context.cgroups;
+	int r = cgroups->missing ? headcount_take(held->pid, ret_stats, err)
+				 : cgroup_stats(cgroups, held->id, ret_stats, err);
 
+	if (r < 0)
+		return r;
 	kernel_log_read(keeper->kernel_log_fd, note_victim, keeper);
 	memcpy(ret_stats->oom_victim, held->oom_victim, sizeof(ret_stats->oom_victim));
-	return r;
+	return 0;
 }
 
 /* --- the end of a sandbox --- */
@@ -321,8 +328,9 @@ static void on_build(struct keeper *keeper, const struct keeper_request *request
 			conn, err_set(&err, ERR_UNAVAILABLE, "the keeper is shutting down"), &err);
 		return;
 	}
-	if (keeper->context.fence.refusal.kind != ERR_NONE) {
-		answer_result(conn, -EAGAIN, &keeper->context.fence.refusal);
+	r = fence_check(&keeper->context.fence, request, &err);
+	if (r < 0) {
+		answer_result(conn, r, &err);
 		return;
 	}
 	if (held && held->pid == 0) {
@@ -349,7 +357,7 @@ static void on_build(struct keeper *keeper, const struct keeper_request *request
 	held->lifeline = lifeline;
 	held->slot = request->slot;
 	held->cpus = cpus;
-	fence_describe(&keeper->context.fence, request->profile, &held->walls);
+	fence_describe(&keeper->context.fence, request, &held->walls);
 	answer_link(conn, held, &err);
 }
 
@@ -496,11 +504,19 @@ static void on_stored(struct keeper *keeper, const struct keeper_request *reques
 	answer(conn, &reply, NULL, 0);
 }
 
+static int clean_parts(
+	struct keeper *keeper, const struct keeper_request *request, bool may_wait, struct err *err)
+{
+	uint32_t base = userns_base(&keeper->context.userns.ranges, request->slot);
+
+	return upkeep_clean(&keeper->context.disks, request, base, may_wait, err);
+}
+
 static int clean(struct keeper *keeper, const struct keeper_request *request,
 	struct keeper_stats *stats, struct err *err)
 {
 	(void)stats;
-	return upkeep_clean(&keeper->context.disks, request, true, err);
+	return clean_parts(keeper, request, true, err);
 }
 
 static void on_clean(struct keeper *keeper, const struct keeper_request *request, int conn)
@@ -512,7 +528,7 @@ static void on_clean(struct keeper *keeper, const struct keeper_request *request
 	if (held && held->pid)
 		r = err_set(&err, ERR_CONFLICT, "sandbox %s runs", request->id);
 	else
-		r = upkeep_clean(&keeper->context.disks, request, false, &err);
+		r = clean_parts(keeper, request, false, &err);
 	if (r == 1)
 		delegate(keeper, request, conn, clean);
 	else
@@ -751,6 +767,13 @@ static int reserve_descriptors(struct build_context *context, struct err *err)
 	return 0;
 }
 
+static int open_template(struct storage *storage, bool is_host, int *ret_fd, struct err *err)
+{
+	int r = is_host ? 0 : rootfs_cover_templates(&storage->templates_fd, err);
+
+	return r < 0 ? r : host_template_make(storage, ret_fd, err);
+}
+
 /* Without a number that can be read nothing may be missing. */
 static void survey(struct build_context *context)
 {
@@ -759,13 +782,18 @@ static void survey(struct build_context *context)
 
 	if (text && number_parse(text, 0, (1u << WALL_COUNT) - 1, &allowed) < 0)
 		allowed = 0;
-	fence_survey(
-		&context->fence, &context->cgroups, context->sources.mask_count, (uint32_t)allowed);
+	fence_survey(&context->fence,
+		&(struct fence_ground){.cgroups = &context->cgroups,
+			.is_host = context->userns.ranges.is_host,
+			.mask_count = context->sources.mask_count,
+			.has_disks = context->disks.can_make},
+		(uint32_t)allowed);
 }
 
 static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 {
 	struct build_context *context = &keeper->context;
+	struct userns_ranges *ranges = &context->userns.ranges;
 	int template_fd = -1, r;
 	cpu_set_t usable;
 	uint64_t uid;
@@ -781,10 +809,12 @@ static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 	cpus_init(&keeper->cpus, &usable);
 	if ((r = rootfs_leave_host(err)) < 0 ||
 		(r = lock_data(argv[1], &keeper->lock_fd, err)) < 0 ||
-		(r = cgroup_open(&context->cgroups, tag, err)) < 0 ||
+		(r = userns_survey(ranges, err)) < 0 ||
+		(r = cgroup_open(&context->cgroups, tag, ranges->is_host, err)) < 0 ||
 		(r = storage_open(&context->storage, argv[1], err)) < 0 ||
-		(r = host_template_make(&context->storage, &template_fd, err)) < 0 ||
-		(r = rootfs_open_sources(&context->sources, template_fd, err)) < 0 ||
+		(r = open_template(&context->storage, ranges->is_host, &template_fd, err)) < 0 ||
+		(r = rootfs_open_sources(&context->sources, template_fd, ranges->is_host, err)) <
+			0 ||
 		(r = disk_start(
 			 &context->disks, &context->storage, context->sources.shelf_fd, err)) < 0 ||
 		(r = netns_open_own(&context->own_netns_fd, err)) < 0 ||

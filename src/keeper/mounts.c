@@ -6,15 +6,14 @@
 int mounts_clone(
 	int dirfd, const char *path, uint64_t attrs, int userns_fd, int *ret_fd, struct err *err)
 {
-	unsigned recursive = (attrs & MOUNT_ATTR_IDMAP) ? AT_RECURSIVE : 0;
-	auto_fd int fd = mounts_open_tree(dirfd, path, recursive);
+	auto_fd int fd = mounts_open_tree(dirfd, path, AT_RECURSIVE);
 
 	if (fd < 0)
 		return err_sys(err, "clone mount %s", path);
-	if (mounts_set_attr(fd, attrs, userns_fd, recursive) < 0) {
+	if (mounts_set_attr(fd, attrs, userns_fd, AT_RECURSIVE) < 0) {
 		/* A file system that cannot map ids shows its files as nobody's; no wall depends on it. */
 		attrs &= ~(uint64_t)MOUNT_ATTR_IDMAP;
-		if (mounts_set_attr(fd, attrs, -1, recursive) < 0)
+		if (mounts_set_attr(fd, attrs, -1, AT_RECURSIVE) < 0)
 			return err_sys(err, "set attributes of mount %s", path);
 	}
 	*ret_fd = take_fd(&fd);

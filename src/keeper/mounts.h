@@ -75,8 +75,8 @@ static inline int mounts_open_beneath(int dirfd, const char *path, int flags)
 }
 
 /*
- * A clone of what is at dirfd/path ("" for dirfd itself), with attributes; detached, so that it can be
- * carried into another namespace. With MOUNT_ATTR_IDMAP it takes along what is mounted below.
+ * A clone of what is at dirfd/path ("" for dirfd itself) and of what is mounted below, with attributes;
+ * detached, so that it can be carried into another namespace.
  */
 int mounts_clone(int dirfd, const char *path, uint64_t attrs, int userns_fd, int *ret_fd,
 	struct err *err) must_check;

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <net/if.h>
 #include <sched.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
@@ -14,6 +15,8 @@ static const char own_path[] = "/proc/self/ns/net";
 
 int netns_open_own(int *ret_fd, struct err *err)
 {
+	if (unshare(CLONE_NEWNET) < 0)
+		return err_sys(err, "make the keeper's network namespace");
 	*ret_fd = open(own_path, O_RDONLY | O_CLOEXEC);
 	return *ret_fd < 0 ? err_sys(err, "open %s", own_path) : 0;
 }
@@ -48,15 +51,17 @@ int netns_make(int own_fd, int *ret_fd, struct err *err)
 }
 
 /* Low ports and ping are everybody's: nobody inside has a capability over this namespace. */
-static const struct {
-	const char *path, *value;
-} knobs[] = {
-	{"proc/sys/net/ipv4/ip_unprivileged_port_start", "0"},
-	{"proc/sys/net/ipv4/ping_group_range", "0 2147483647"},
-};
-
-int netns_open_ports(struct err *err)
+int netns_open_ports(uint32_t base_gid, uint32_t count, struct err *err)
 {
+	char gids[32];
+	const struct {
+		const char *path, *value;
+	} knobs[] = {
+		{"proc/sys/net/ipv4/ip_unprivileged_port_start", "0"},
+		{"proc/sys/net/ipv4/ping_group_range", gids},
+	};
+
+	snprintf(gids, sizeof(gids), "%u %u", base_gid, base_gid + count - 1);
 	for (size_t i = 0; i < array_len(knobs); i++) {
 		int r = fd_write_file(AT_FDCWD, knobs[i].path, knobs[i].value);
 

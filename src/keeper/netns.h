@@ -9,15 +9,21 @@
 
 #include "base/err.h"
 
-/* The keeper's own namespace, to come back to. */
+#include <stdint.h>
+
+/*
+ * Makes the keeper's own namespace, in which it has no network either, to come back to. (To the host's
+ * it could not come back where it is root of less than the host.)
+ */
 int netns_open_own(int *ret_fd, struct err *err) must_check;
 
 /* Makes one and returns to own_fd. Failing to return would leave the keeper in a sandbox: it aborts. */
 int netns_make(int own_fd, int *ret_fd, struct err *err) must_check;
 
 /*
- * In the child, inside its namespace and its root: lets everybody there use low ports and ping. By way
+ * In the child, inside its namespace and its root: lets everybody there, whose gids are the count from
+ * base on, use low ports and ping. By way
  * of the sandbox's own procfs: the one of the host has an entry for each namespace that was ever looked
  * at, and finding the right one takes 0.3 ms when there are a thousand.
  */
-int netns_open_ports(struct err *err) must_check;
+int netns_open_ports(uint32_t base_gid, uint32_t count, struct err *err) must_check;

@@ -12,6 +12,7 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/utsname.h>
 
 #define SAFE	      (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 #define SHM_MAX_BYTES (64ull << 20)
@@ -81,6 +82,32 @@ static int put_on_shelf(int shelf_fd, const char *name, int mount_fd, struct err
 	return 0;
 }
 
+/* Root of a user namespace may not make device nodes, but may show those of the host. */
+static int bind_device(int dev, const char *name, struct err *err)
+{
+	auto_fd int file = openat(dev, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	auto_fd int place = mounts_open_beneath(dev, name, O_PATH);
+	auto_fd int mount = -1;
+	char path[32];
+	int r;
+
+	snprintf(path, sizeof(path), "/dev/%s", name);
+	r = mounts_clone(AT_FDCWD, path, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, -1, &mount, err);
+	if (r < 0)
+		return r;
+	if (file < 0 || place < 0 || mounts_attach(mount, place) < 0)
+		return err_sys(err, "show device node %s", name);
+	return 0;
+}
+
+static int make_device(int dev, const char *name, unsigned major, unsigned minor, struct err *err)
+{
+	if (mknodat(dev, name, S_IFCHR | 0666, makedev(major, minor)) < 0)
+		return errno == EPERM ? bind_device(dev, name, err)
+				      : err_sys(err, "make device node %s", name);
+	return fchmodat(dev, name, 0666, 0) < 0 ? err_sys(err, "open up device node %s", name) : 0;
+}
+
 /* One /dev for all sandboxes: it is mounted read-only, so they cannot meet in it. */
 static int make_dev(int shelf_fd, int *ret_fd, struct err *err)
 {
@@ -95,23 +122,18 @@ static int make_dev(int shelf_fd, int *ret_fd, struct err *err)
 	dev = mounts_fsmount(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
 	if (dev < 0)
 		return err_sys(err, "make tmpfs for /dev");
-	for (size_t i = 0; i < array_len(devices); i++) {
-		const char *name = devices[i].name;
-
-		if (mknodat(dev, name, S_IFCHR | 0666,
-			    makedev(devices[i].major, devices[i].minor)) < 0 ||
-			fchmodat(dev, name, 0666, 0) < 0)
-			return err_sys(err, "make device node %s", name);
-	}
+	/* First, because nothing can be mounted on what is mounted nowhere. */
+	r = put_on_shelf(shelf_fd, "dev", dev, err);
+	for (size_t i = 0; i < array_len(devices) && r == 0; i++)
+		r = make_device(dev, devices[i].name, devices[i].major, devices[i].minor, err);
+	if (r < 0)
+		return r;
 	for (size_t i = 0; i < array_len(dev_links); i++) {
 		if (symlinkat(dev_links[i].target, dev, dev_links[i].name) < 0)
 			return err_sys(err, "make /dev/%s", dev_links[i].name);
 	}
 	if (mkdirat(dev, "pts", 0755) < 0 || mkdirat(dev, "shm", 01777) < 0)
 		return err_sys(err, "make directories of /dev");
-	r = put_on_shelf(shelf_fd, "dev", dev, err);
-	if (r < 0)
-		return r;
 	*ret_fd = take_fd(&dev);
 	return 0;
 }
@@ -168,11 +190,47 @@ int rootfs_leave_host(struct err *err)
 	return 0;
 }
 
-int rootfs_open_sources(struct rootfs_sources *sources, int template_fd, struct err *err)
+/* Before, a template on a tmpfs would be nobody's in every sandbox. */
+static int check_kernel(struct err *err)
+{
+	struct utsname name;
+	unsigned major, minor;
+
+	if (uname(&name) < 0 || sscanf(name.release, "%u.%u", &major, &minor) != 2)
+		return err_set(err, ERR_UNAVAILABLE, "the kernel does not tell its version");
+	if (major > 6 || (major == 6 && minor >= 3))
+		return 0;
+	return err_explain(err, ERR_UNAVAILABLE, "old_kernel", "start sandlotd as root",
+		"without root Linux 6.3 is needed, the first that maps the ids of a tmpfs; this is "
+		"%s",
+		name.release);
+}
+
+int rootfs_cover_templates(int *templates_fd, struct err *err)
+{
+	auto_fd int fs = mounts_fsopen("tmpfs");
+	auto_fd int own = -1;
+	int r = check_kernel(err);
+
+	if (r < 0)
+		return r;
+	if (fs < 0 || mounts_set_string(fs, "mode", "0700") < 0)
+		return err_sys(err, "configure tmpfs for templates");
+	own = mounts_fsmount(fs, SAFE);
+	if (own < 0 || mounts_attach(own, *templates_fd) < 0)
+		return err_sys(err, "mount tmpfs for templates");
+	close(*templates_fd);
+	*templates_fd = take_fd(&own);
+	return 0;
+}
+
+int rootfs_open_sources(
+	struct rootfs_sources *sources, int template_fd, bool is_host, struct err *err)
 {
 	int r;
 
-	*sources = (struct rootfs_sources){.template_fd = template_fd,
+	*sources = (struct rootfs_sources){.is_host = is_host,
+		.template_fd = template_fd,
 		.shelf_fd = -1,
 		.usr_fd = -1,
 		.dev_fd = -1,
@@ -191,7 +249,7 @@ int rootfs_open_sources(struct rootfs_sources *sources, int template_fd, struct 
 
 /* The mounts that are cloned or made before the child leaves the host's mount namespace. */
 struct parts {
-	int overlay, usr, dev, workspace, project, masks[ROOTFS_MASKS_MAX];
+	int overlay, usr, dev, proc, workspace, project, masks[ROOTFS_MASKS_MAX];
 };
 
 /* Opens the mount of that name; -1 if there is none yet. */
@@ -263,14 +321,16 @@ static const char *path_of(int fd, char path[static FD_PATH_LEN])
 	return path;
 }
 
-static int make_root(int lower, const struct storage_dirs *dirs, int *ret_fd, struct err *err)
+/* Root of a user namespace may not keep the overlay's notes where the host's root keeps them. */
+static int make_root(
+	int lower, const struct storage_dirs *dirs, bool is_host, int *ret_fd, struct err *err)
 {
 	char lower_path[FD_PATH_LEN], upper_path[FD_PATH_LEN], work_path[FD_PATH_LEN];
 	/* Without `volatile`, the end of each sandbox would sync the host's whole file system. */
 	const struct option options[] = {{"lowerdir", path_of(lower, lower_path)},
 		{"upperdir", path_of(dirs->upper_fd, upper_path)},
 		{"workdir", path_of(dirs->work_fd, work_path)}, {"source", "sandlot"},
-		{"volatile", NULL}, {NULL, NULL}};
+		{"volatile", NULL}, {is_host ? NULL : "userxattr", NULL}, {NULL, NULL}};
 
 	return make_new("overlay", options, SAFE, ret_fd, err);
 }
@@ -305,7 +365,7 @@ static int make_overlays(const struct rootfs_sources *sources, const struct stor
 		     err)) < 0 ||
 		(r = open_lower(sources, "usr", sources->usr_fd, userns_fd, base_uid, &usr, err)) <
 			0 ||
-		(r = make_root(lower, dirs, &parts->overlay, err)) < 0)
+		(r = make_root(lower, dirs, sources->is_host, &parts->overlay, err)) < 0)
 		return r;
 	return make_usr(usr, blank, &parts->usr, err);
 }
@@ -327,6 +387,21 @@ static int clone_masks(const struct rootfs_sources *sources, struct parts *parts
 	return 0;
 }
 
+/* Here, where a procfs can be seen: to root of a user namespace the kernel gives one only beside a
+ * whole one, so that nobody gets to see what somebody has masked. */
+static int make_proc(int *ret_fd, struct err *err)
+{
+	const struct option none[] = {{NULL, NULL}};
+	int r = make_new("proc", none, SAFE | MOUNT_ATTR_NOEXEC, ret_fd, err);
+
+	return r == -EPERM
+		       ? err_explain(err, ERR_UNAVAILABLE, "proc_masked",
+				 "start sandlotd where nothing is mounted over files in /proc",
+				 "the kernel gives no /proc where a part of /proc is masked, as "
+				 "in a container")
+		       : r;
+}
+
 static int clone_parts(const struct rootfs_sources *sources, const struct storage_dirs *dirs,
 	int userns_fd, uint32_t base_uid, struct parts *parts, struct err *err)
 {
@@ -336,6 +411,7 @@ static int clone_parts(const struct rootfs_sources *sources, const struct storag
 		(r = mounts_clone(sources->dev_fd, "",
 			 MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, -1, &parts->dev,
 			 err)) < 0 ||
+		(r = make_proc(&parts->proc, err)) < 0 ||
 		(r = mounts_clone(dirs->workspace_fd, "", SAFE, -1, &parts->workspace, err)) < 0)
 		return r;
 	r = mounts_clone(dirs->workspace_fd, "project_files", SAFE | MOUNT_ATTR_RDONLY, -1,
@@ -362,7 +438,6 @@ static uint64_t shm_bytes(uint64_t memory_bytes)
 static int attach_kernel_files(uint32_t base_uid, uint64_t memory_bytes, struct err *err)
 {
 	char gid[16], size[24];
-	const struct option none[] = {{NULL, NULL}};
 	const struct option pts[] = {{"gid", gid}, {"mode", "0620"}, {"ptmxmode", "0666"},
 		{"max", PTYS_MAX}, {NULL, NULL}};
 	const struct option shm[] = {
@@ -372,8 +447,8 @@ static int attach_kernel_files(uint32_t base_uid, uint64_t memory_bytes, struct 
 
 	snprintf(gid, sizeof(gid), "%u", base_uid + TTY_GID);
 	snprintf(size, sizeof(size), "%llu", (unsigned long long)shm_bytes(memory_bytes));
-	if ((r = attach_new("proc", none, SAFE | MOUNT_ATTR_NOEXEC, "proc", err)) < 0 ||
-		(r = attach_new("devpts", pts, quiet, "dev/pts", err)) < 0)
+	r = attach_new("devpts", pts, quiet, "dev/pts", err);
+	if (r < 0)
 		return r;
 	return attach_new("tmpfs", shm, SAFE, "dev/shm", err);
 }
@@ -415,6 +490,7 @@ int rootfs_enter(const struct rootfs_sources *sources, const struct storage_dirs
 		(r = enter_void(sources, parts.overlay, err)) < 0 ||
 		(r = mounts_place(parts.usr, "usr", err)) < 0 ||
 		(r = mounts_place(parts.dev, "dev", err)) < 0 ||
+		(r = mounts_place(parts.proc, "proc", err)) < 0 ||
 		(r = mounts_place(parts.workspace, "workspace", err)) < 0 ||
 		(r = mounts_place(parts.project, "workspace/project_files", err)) < 0 ||
 		(r = attach_kernel_files(base_uid, memory_bytes, err)) < 0)

@@ -23,6 +23,7 @@
 
 /* Made once, when the keeper starts. */
 struct rootfs_sources {
+	bool is_host;	 /* the keeper is root of the host */
 	int template_fd; /* directory of the template */
 	int shelf_fd; /* a tmpfs: dev, what views are made of (view.h), and the template as each uid
 			 range sees it, once it was used */
@@ -38,8 +39,14 @@ struct rootfs_sources {
 /* Leaves the host's mount namespace. To be called before any directory is opened. */
 int rootfs_leave_host(struct err *err) must_check;
 
-int rootfs_open_sources(struct rootfs_sources *sources, int template_fd, struct err *err)
-	must_check;
+/*
+ * For a keeper that is root of less than the host: what it makes as a template lies on a tmpfs of its own
+ * then, because it cannot map the ids of a file system that is the host's.
+ */
+int rootfs_cover_templates(int *templates_fd, struct err *err) must_check;
+
+int rootfs_open_sources(
+	struct rootfs_sources *sources, int template_fd, bool is_host, struct err *err) must_check;
 
 /* In the child: builds the root and makes it the child's "/". */
 int rootfs_enter(const struct rootfs_sources *sources, const struct storage_dirs *dirs,

@@ -43,11 +43,10 @@ static int clean_disk(
 	return 0;
 }
 
-int upkeep_clean(
-	struct disks *disks, const struct keeper_request *request, bool may_wait, struct err *err)
+int upkeep_clean(struct disks *disks, const struct keeper_request *request, uint32_t base_uid,
+	bool may_wait, struct err *err)
 {
 	if (disk_exists(disks, request->id))
 		return clean_disk(disks, request, may_wait, err);
-	return storage_clean(
-		disks->storage, request->id, userns_base(request->slot), request->parts, err);
+	return storage_clean(disks->storage, request->id, base_uid, request->parts, err);
 }

@@ -9,8 +9,8 @@ int upkeep_count(const struct disks *disks, const char *id, struct keeper_stats 
 	struct err *err) must_check;
 
 /*
- * Empties or removes parts (KEEPER_PART_*) of a sandbox that does not run. Returns 1 if that needs a mount
+ * Empties or removes parts (KEEPER_PART_*) of a sandbox that does not run, whose uids begin at base_uid. Returns 1 if that needs a mount
  * and may_wait is not set, which is for children; then nothing was done.
  */
-int upkeep_clean(struct disks *disks, const struct keeper_request *request, bool may_wait,
-	struct err *err) must_check;
+int upkeep_clean(struct disks *disks, const struct keeper_request *request, uint32_t base_uid,
+	bool may_wait, struct err *err) must_check;

@@ -2,6 +2,7 @@
 #include "keeper/userns.h"
 
 #include "base/fd.h"
+#include "base/subids.h"
 #include "keeper/limits.h"
 #include "keeper/namespace.h"
 
@@ -10,9 +11,93 @@
 #include <linux/securebits.h>
 #include <sched.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#define MAP_MAX 4096
+#define NOBODY	65534u
+
+/* How a map begins when ids are what they are on the host. */
+static const char whole_map[] = "0 0 4294967295";
+
+/* Ids from 1 on without a gap that a map has. Each line is "inside outside count". */
+static uint64_t count_ids(const char *map)
+{
+	uint64_t next = 0;
+	unsigned inside, outside, count;
+	int len;
+
+	while (sscanf(map, "%u %u %u%n", &inside, &outside, &count, &len) == 3 && inside == next) {
+		next += count;
+		map += len;
+	}
+	return next > 0 ? next - 1 : 0;
+}
+
+/* Without the spaces that the kernel aligns its columns with. */
+static bool is_whole(const char *map)
+{
+	unsigned inside, outside, count;
+	char plain[48];
+
+	if (sscanf(map, "%u %u %u", &inside, &outside, &count) != 3)
+		return false;
+	snprintf(plain, sizeof(plain), "%u %u %u", inside, outside, count);
+	return strcmp(plain, whole_map) == 0;
+}
+
+int userns_cut_ranges(
+	const char *uid_map, const char *gid_map, struct userns_ranges *ret_ranges, struct err *err)
+{
+	uint64_t uids = count_ids(uid_map), gids = count_ids(gid_map);
+	uint64_t count = (uids < gids ? uids : gids) / SUBIDS_SANDBOX;
+
+	if (is_whole(uid_map) && is_whole(gid_map)) {
+		*ret_ranges = (struct userns_ranges){.first = KEEPER_UID_FIRST,
+			.width = KEEPER_UID_COUNT,
+			.count = KEEPER_SLOT_COUNT,
+			.is_host = true};
+		return 0;
+	}
+	if (count == 0)
+		return err_set(err, ERR_UNAVAILABLE,
+			"this user namespace has %llu uids and %llu gids for sandboxes, and a "
+			"sandbox needs %u",
+			(unsigned long long)uids, (unsigned long long)gids, SUBIDS_SANDBOX);
+	*ret_ranges = (struct userns_ranges){.first = 1,
+		.width = SUBIDS_SANDBOX,
+		.count = (uint32_t)(count < KEEPER_SLOT_COUNT ? count : KEEPER_SLOT_COUNT)};
+	return 0;
+}
+
+int userns_survey(struct userns_ranges *ret_ranges, struct err *err)
+{
+	char uid_map[MAP_MAX], gid_map[MAP_MAX];
+
+	if (fd_read_file(AT_FDCWD, "/proc/self/uid_map", uid_map, sizeof(uid_map)) < 0 ||
+		fd_read_file(AT_FDCWD, "/proc/self/gid_map", gid_map, sizeof(gid_map)) < 0)
+		return err_sys(err, "read our own maps of ids");
+	return userns_cut_ranges(uid_map, gid_map, ret_ranges, err);
+}
+
+/* What a namespace is made from. */
+struct order {
+	uint32_t base, width;
+	uint64_t pids;
+};
+
+static int limit_processes(uint64_t pids)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NPROC, &limit) < 0)
+		return -errno;
+	limit.rlim_cur = pids < limit.rlim_max ? pids : limit.rlim_max;
+	return setrlimit(RLIMIT_NPROC, &limit) < 0 ? -errno : 0;
+}
 
 /*
  * Namespaces that may exist below a sandbox's own: those that a browser's sandbox is made of, in a number
@@ -46,9 +131,13 @@ static int limit_nested(void)
 /* In the child: becomes the range's owner while keeping its capabilities, and makes the namespace. */
 static int enter(void *arg)
 {
-	uint32_t base = *(uint32_t *)arg;
+	const struct order *order = arg;
+	uint32_t base = order->base;
 	struct err ignored;
 	int r = limits_set(&ignored);
+
+	if (r == 0 && order->pids)
+		r = limit_processes(order->pids);
 
 	if (r < 0)
 		return r;
@@ -63,9 +152,14 @@ static int enter(void *arg)
 static int write_maps(pid_t child, void *arg, struct err *err)
 {
 	static const char *const files[] = {"uid_map", "gid_map"};
-	char map[48], path[48];
+	const struct order *order = arg;
+	char map[64], path[48];
 
-	snprintf(map, sizeof(map), "0 %u %u", *(uint32_t *)arg, KEEPER_UID_COUNT);
+	if (order->width > NOBODY)
+		snprintf(map, sizeof(map), "0 %u %u", order->base, order->width);
+	else
+		snprintf(map, sizeof(map), "0 %u %u\n%u %u 1", order->base, order->width - 1,
+			NOBODY, order->base + order->width - 1);
 	for (size_t i = 0; i < array_len(files); i++) {
 		int r;
 
@@ -77,23 +171,40 @@ static int write_maps(pid_t child, void *arg, struct err *err)
 	return 0;
 }
 
-static int make(uint32_t slot, int *ret_fd, struct err *err)
+static int make(const struct userns_ranges *ranges, uint32_t slot, uint64_t pids, int *ret_fd,
+	struct err *err)
 {
 	static const struct namespace_job job = {
 		.file = "user", .enter = enter, .adjust = write_maps};
-	uint32_t base = userns_base(slot);
+	struct order order = {
+		.base = userns_base(ranges, slot), .width = ranges->width, .pids = pids};
 
-	return namespace_make(&job, &base, ret_fd, err);
+	return namespace_make(&job, &order, ret_fd, err);
 }
 
-int userns_get(struct userns_cache *cache, uint32_t slot, int *ret_fd, struct err *err)
+/* The daemon takes the lowest that is free, so one beyond the last means that all are taken. */
+static int check_slot(const struct userns_ranges *ranges, uint32_t slot, struct err *err)
 {
-	int fd, r;
+	if (slot < ranges->count)
+		return 0;
+	return err_explain(err, ERR_UNAVAILABLE, "no_uid_range",
+		"purge workspaces that nobody needs, or have more ids lent to you: sudo usermod "
+		"--add-subuids FIRST-LAST --add-subgids FIRST-LAST USER",
+		"each sandbox and each kept workspace has a range of uids, and all %u are taken",
+		ranges->count);
+}
 
-	if (slot >= USERNS_KEPT)
-		return make(slot, ret_fd, err);
+int userns_get(
+	struct userns_cache *cache, uint32_t slot, uint64_t pids, int *ret_fd, struct err *err)
+{
+	int fd, r = check_slot(&cache->ranges, slot, err);
+
+	if (r < 0)
+		return r;
+	if (slot >= USERNS_KEPT || pids)
+		return make(&cache->ranges, slot, pids, ret_fd, err);
 	if (!cache->fds[slot]) {
-		r = make(slot, &fd, err);
+		r = make(&cache->ranges, slot, 0, &fd, err);
 		if (r < 0)
 			return r;
 		cache->fds[slot] = fd + 1;

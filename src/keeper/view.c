@@ -142,8 +142,11 @@ static int clone_sheet(struct view *view, int shelf_fd, int sheet, struct err *e
 static int clone_groups(
 	struct view *view, const struct cgroup_tree *cgroups, const char *id, struct err *err)
 {
-	int r = mounts_clone(cgroups->unified_fd, id, ATTRS, -1, &view->unified, err);
+	int r = 0;
 
+	view->unified = -1;
+	if (cgroup_is_real(cgroups))
+		r = mounts_clone(cgroups->unified_fd, id, ATTRS, -1, &view->unified, err);
 	for (int c = 0; c < CGROUP_COUNT && r == 0; c++) {
 		view->v1[c] = -1;
 		if (cgroups->v1_fd[c] >= 0)
@@ -186,6 +189,8 @@ static int attach_groups(const struct view *view, struct err *err)
 		if (r < 0)
 			return r;
 	}
+	if (view->unified < 0)
+		return 0;
 	return mounts_place(
 		view->unified, is_hybrid ? "sys/fs/cgroup/unified" : "sys/fs/cgroup", err);
 }

@@ -26,7 +26,8 @@
 /* Mounts that were cloned and not attached yet, and descriptors to write with. */
 struct view {
 	int sys, cpuinfo;
-	int unified, v1[CGROUP_COUNT]; /* -1: not on v1 */
+	int unified;	      /* -1: there are no groups */
+	int v1[CGROUP_COUNT]; /* -1: not on v1 */
 	int sheets[VIEW_SHEETS];
 	int sheet_fds[VIEW_SHEETS]; /* meminfo, stat */
 	uint32_t base_uid;

@@ -30,7 +30,7 @@
 
 #define AGENT_VERSION	  2
 #define AGENT_LIFELINE_FD 3
-#define AGENT_GROUP_FD	  4 /* the sandbox's directory on the v2 cgroup tree */
+#define AGENT_GROUP_FD	  4 /* the sandbox's directory on the v2 cgroup tree; not open if none */
 #define AGENT_MEMINFO_FD  5 /* the file that is /proc/meminfo inside; the agent writes it */
 #define AGENT_STAT_FD	  6 /* likewise /proc/stat */
 #define AGENT_OOM_FD	  7 /* the agent's oom_score_adj, which it could not open by itself */

@@ -318,7 +318,7 @@ test('limits can be off; workspaces from then stay as they are, and new ones get
   await at.shutdown();
 });
 
-test('without loop devices the keeper says so, and sandboxes run all the same', async () => {
+test('without loop devices nothing is built, unless that wall may be missing or no limits are wanted', async () => {
   const at = new Instance('disk-none');
   after(() => at.destroy());
   const hidden = path.join(at.home, 'hidden');
@@ -326,11 +326,17 @@ test('without loop devices the keeper says so, and sandboxes run all the same', 
   at.wrapper = ['unshare', '--mount', hidden];
   await at.start();
   assert.match(at.log(), /disks of new sandboxes will have no limit/);
-  const { id } = await at.api.create();
-  assert.equal((await at.api.stats(id)).disk.enforced, false);
-  assert.equal(await at.api.out(id, 'echo works'), 'works\n');
-  await at.api.purge(id);
+  assert.equal(assertError(await at.api.request('POST', '/v1/sandboxes', { json: {} }), 503).code, 'wall_missing');
   await at.shutdown();
+  for (const args of [['--allow-missing', 'disk'], ['--disk-limits=false']]) {
+    await at.start(args);
+    const { id, walls } = await at.api.create();
+    assert.equal(walls.disk, null);
+    assert.equal((await at.api.stats(id)).disk.enforced, false);
+    assert.equal(await at.api.out(id, 'echo works'), 'works\n');
+    await at.api.purge(id);
+    await at.shutdown();
+  }
 });
 
 test('when the host has less than its reserve nothing is created', async () => {

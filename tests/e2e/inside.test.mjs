@@ -107,9 +107,12 @@ test('a later exec and a file call are in the same namespaces as the first', asy
 test('the uid range is private: host root is not mapped and two sandboxes differ', async () => {
   const other = await api.create();
   const parse = (text) => text.trim().split('\n').map((line) => line.trim().split(/\s+/).map(Number));
+  const init = await instance.initOf(id);
+  const otherInit = await instance.initOf(other.id);
+  // As the host sees them: inside, a map names ids of whatever namespace is around it.
   for (const file of ['uid_map', 'gid_map']) {
-    const mine = parse(await api.out(id, `cat /proc/self/${file}`));
-    const theirs = parse(await api.out(other.id, `cat /proc/self/${file}`));
+    const mine = parse(fs.readFileSync(`/proc/${init.pid}/${file}`, 'utf8'));
+    const theirs = parse(fs.readFileSync(`/proc/${otherInit.pid}/${file}`, 'utf8'));
     for (const [inside, outside, length] of [...mine, ...theirs]) {
       assert.ok(outside >= 100_000, `${file}: ${inside} ${outside} ${length}`);
       assert.ok(length <= 65536);
@@ -117,7 +120,6 @@ test('the uid range is private: host root is not mapped and two sandboxes differ
     const covers = ([, a, n], [, b, m]) => a < b + m && b < a + n;
     assert.ok(!mine.some((one) => theirs.some((two) => covers(one, two))), `${file}: the ranges overlap`);
   }
-  const init = await instance.initOf(id);
   const owner = Number(proc.statusField(init.pid, 'Uid').split(/\s+/)[0]);
   assert.notEqual(owner, 0, 'PID 1 is not host root');
   await api.purge(other.id);
@@ -126,7 +128,7 @@ test('the uid range is private: host root is not mapped and two sandboxes differ
 test('files made inside belong to the private range on the host', async () => {
   await out('echo x > /workspace/outputs/owned');
   await out('echo x > /workspace/outputs/owned-by-root', 'root');
-  const base = Number((await out('cat /proc/self/uid_map')).split(/\s+/).filter(Boolean)[1]);
+  const base = Number(fs.readFileSync(`/proc/${(await instance.initOf(id)).pid}/uid_map`, 'utf8').split(/\s+/).filter(Boolean)[1]);
   const dir = path.join(instance.workspace(id), 'outputs');
   assert.equal(fs.statSync(path.join(dir, 'owned')).uid, base + 1000);
   assert.equal(fs.statSync(path.join(dir, 'owned-by-root')).uid, base);

@@ -29,6 +29,7 @@ test('a running sandbox names its walls, and they are what the host sees', async
   for (const kind of [...Object.values(kinds), 'user']) assert.notEqual(proc.namespace(init.pid, kind), proc.namespace('self', kind), kind);
   assert.match(fs.readFileSync(`/proc/${init.pid}/limits`, 'utf8'), /^Max core file size +1 +1 /m);
   assert.equal(walls.core_dumps, 'held_off');
+  assert.equal(walls.disk, 'ext4_image');
   const groups = fs.readFileSync(`/proc/${init.pid}/cgroup`, 'utf8');
   for (const name of ['memory', 'cpu', 'pids']) {
     assert.match(walls[name], /^cgroup_v[12]$/);

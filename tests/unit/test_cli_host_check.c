@@ -35,10 +35,10 @@ static void put(const char *path, const char *text)
 	assert_int_equal(fd_write_full(fd, text, strlen(text)), 0);
 }
 
-static struct finding look(const char *name)
+static struct finding look_as(const char *name, bool is_root)
 {
 	struct host host = {.root_fd = root_fd,
-		.is_root = true,
+		.is_root = is_root,
 		.kernel_major = 5,
 		.kernel_minor = 10,
 		.kernel = "5.10.0"};
@@ -52,6 +52,11 @@ static struct finding look(const char *name)
 	}
 	fail_msg("there is no check %s", name);
 	return f;
+}
+
+static struct finding look(const char *name)
+{
+	return look_as(name, true);
 }
 
 static void expect_problem(const char *name, enum finding_level level, const char *mend)
@@ -71,6 +76,37 @@ static void expect_ok(const char *name)
 	assert_int_equal(f.level, FINDING_OK);
 	assert_null(f.why);
 	assert_string_equal(f.mend, "");
+}
+
+static void an_ordinary_user_needs_newuidmap_and_ids(void **state)
+{
+	char line[64];
+
+	(void)state;
+	expect_ok("lent-ids");
+	assert_int_equal(look_as("privilege", false).level, FINDING_WARN);
+	assert_non_null(strstr(look_as("lent-ids", false).mend, "apt-get install uidmap"));
+	put("usr/bin/newuidmap", "");
+	put("etc/subuid", "somebody:100000:65536\n");
+	assert_int_equal(look_as("lent-ids", false).level, FINDING_FAIL);
+	assert_non_null(strstr(look_as("lent-ids", false).mend,
+		"usermod --add-subuids 165536-231071 --add-subgids 100000-165535"));
+	snprintf(line, sizeof(line), "%u:200000:65536\n", geteuid());
+	put("etc/subuid", line);
+	put("etc/subgid", line);
+	assert_int_equal(look_as("lent-ids", false).level, FINDING_OK);
+}
+
+static void an_ordinary_user_wants_a_cgroup_of_its_own(void **state)
+{
+	(void)state;
+	expect_ok("cgroup-delegation");
+	assert_int_equal(look_as("cgroup-delegation", false).level, FINDING_WARN);
+	put("proc/self/mounts", "none /sys/fs/cgroup cgroup2 rw 0 0\n");
+	put("proc/self/cgroup", "0::/user.slice/run.scope\n");
+	assert_non_null(strstr(look_as("cgroup-delegation", false).mend, "Delegate=yes"));
+	put("sys/fs/cgroup/user.slice/run.scope/cgroup.procs", "");
+	assert_int_equal(look_as("cgroup-delegation", false).level, FINDING_OK);
 }
 
 static void an_old_kernel_fails(void **state)
@@ -226,6 +262,8 @@ static int tear_down(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(an_ordinary_user_needs_newuidmap_and_ids),
+		cmocka_unit_test(an_ordinary_user_wants_a_cgroup_of_its_own),
 		cmocka_unit_test(an_old_kernel_fails),
 		cmocka_unit_test(user_namespaces_that_are_off_fail),
 		cmocka_unit_test(rules_against_unprivileged_namespaces_are_named),

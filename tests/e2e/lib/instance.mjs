@@ -8,6 +8,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+import { accountOf, Delegation } from './account.mjs';
 import { Api } from './client.mjs';
 import * as proc from './proc.mjs';
 import { until } from './wait.mjs';
@@ -20,21 +21,39 @@ export const program = (name) => path.join(BUILD_DIR, name);
 const REPORT = /ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|LeakSanitizer: detected|runtime error: |Assertion .* failed|stack smashing detected|free\(\): |malloc\(\): |double free/;
 
 export class Instance {
-  /** args: settings of every daemon that is started; wrapper: a command line that execs it. */
-  constructor(name, { args = [], wrapper = [] } = {}) {
+  /**
+   * args: settings of every daemon that is started; wrapper: a command line that execs it. It is started by
+   * user (root if there is none), in cgroups of that user's own if they are delegated.
+   */
+  constructor(name, { args = [], wrapper = [], user = process.env.E2E_USER, isDelegated = user && process.env.E2E_DELEGATED } = {}) {
     this.name = name;
     this.args = args;
     this.wrapper = wrapper;
+    this.account = user ? accountOf(user) : null;
+    this.hasCgroups = !user || Boolean(isDelegated);
     this.marker = `SANDLOT_E2E=${name}-${process.pid}-${crypto.randomBytes(4).toString('hex')}`;
     // The daemon makes its data directory itself; the parent lets an unprivileged daemon through.
     this.home = fs.mkdtempSync(path.join(os.tmpdir(), `sandlot-e2e-${name}-`));
     fs.chmodSync(this.home, 0o755);
+    if (user) fs.chownSync(this.home, this.account.uid, this.account.gid);
+    this.daemonFile = user ? this.copyPrograms() : program('sandlotd');
+    this.delegation = isDelegated ? new Delegation(path.basename(this.home), this.account) : null;
     this.dataDir = path.join(this.home, 'data');
     this.logFile = path.join(this.home, 'daemon.log');
     this.daemon = null; // { pid, start, child, exited }
     this.keeper = null; // { pid, start }
     this.seen = new Map(); // every process ever seen in the tree: pid -> start
     this.api = new Api({ port: 0, token: '', secrets: [this.dataDir] });
+  }
+
+  /** To where the user may go, which the build directory may not be; the path of sandlotd there. */
+  copyPrograms() {
+    const [daemon] = ['sandlotd', 'sandlot-keeper', 'sandlot-agent'].map((name) => {
+      const copy = path.join(this.home, name);
+      fs.copyFileSync(program(name), copy);
+      return copy;
+    });
+    return daemon;
   }
 
   environment(extra = {}) {
@@ -64,7 +83,7 @@ export class Instance {
     await until(async () => (await this.api.request('GET', '/readyz', { token: null })).status === 200, { timeout: 20_000, what: '/readyz' });
     this.keeper = this.findKeeper();
     this.cgroupRoots = new Set(proc.descriptorTargets(this.keeper.pid).filter((target) => target.startsWith('/sys/fs/cgroup/')));
-    assert.ok(this.cgroupRoots.size > 0, 'not proven: the keeper holds no cgroup that can be watched');
+    assert.equal(this.cgroupRoots.size > 0, this.hasCgroups, 'not proven: the keeper holds no cgroup that can be watched');
     return this;
   }
 
@@ -85,12 +104,9 @@ export class Instance {
   }
 
   spawnDaemon(args, output) {
-    const [command, ...rest] = [...this.wrapper, program('sandlotd'), '--data-dir', this.dataDir, '--api-bind', '127.0.0.1:0', ...this.args, ...args];
-    return spawn(command, rest, {
-      stdio: ['ignore', output, output],
-      cwd: this.home,
-      env: this.environment(),
-    });
+    const command = [this.daemonFile, '--data-dir', this.dataDir, '--api-bind', '127.0.0.1:0', ...this.args, ...args];
+    const [file, ...rest] = [...(this.delegation?.enter ?? []), ...(this.account?.become ?? []), ...this.wrapper, ...command];
+    return spawn(file, rest, { stdio: ['ignore', output, output], cwd: this.home, env: this.environment({ HOME: this.account?.home ?? os.homedir() }) });
   }
 
   /** The keeper of this instance: it may have been re-parented, so it is known by what it carries. */
@@ -185,6 +201,7 @@ export class Instance {
       if (info && proc.isAlive(info)) proc.quiet(() => process.kill(info.pid, 'SIGKILL'));
     }
     for (const info of this.survivors()) proc.quiet(() => process.kill(info.pid, 'SIGKILL'));
+    this.delegation?.remove();
     if (!process.env.E2E_KEEP) fs.rmSync(this.home, { recursive: true, force: true, maxRetries: 5 });
   }
 }

@@ -79,7 +79,7 @@ export const namespace = (pid, kind) => quiet(() => fs.readlinkSync(`/proc/${pid
 /** A field of /proc/PID/status, as text. */
 export function statusField(pid, name) {
   const text = quiet(() => fs.readFileSync(`/proc/${pid}/status`, 'latin1'), '');
-  return new RegExp(`^${name}:\\s*(.*)$`, 'm').exec(text)?.[1] ?? '';
+  return new RegExp(`^${name}:[ \\t]*(.*)$`, 'm').exec(text)?.[1] ?? '';
 }
 
 /** Resident memory in bytes. */

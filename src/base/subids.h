@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The ids that an administrator has lent to an ordinary user, as /etc/subuid and /etc/subgid list them:
+ * lines of `name:first:count`, where the name may also be a uid. Ranges are cut to whole sandboxes.
+ */
+#pragma once
+
+#include "base/mem.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#define SUBIDS_SANDBOX	  1024u /* what each sandbox takes of them */
+#define SUBIDS_RANGES_MAX 16
+#define SUBIDS_REMEDY_MAX 200
+
+struct subids {
+	struct {
+		uint32_t first, count;
+	} ranges[SUBIDS_RANGES_MAX]; /* in the order of the file */
+	size_t range_count;
+	uint64_t total;	     /* ids in all of them */
+	uint32_t next_first; /* the first id above all that anybody was lent: free to be lent */
+};
+
+/* What the text of such a file lends to a user. Lines that are none do not count, nor ranges beyond
+ * the most. */
+void subids_parse(const char *text, const char *name, uid_t uid, struct subids *ret_subids);
+
+enum subids_kind { SUBIDS_UID, SUBIDS_GID, SUBIDS_KINDS };
+
+/* The file of a kind, below the root directory; one that cannot be read lends nothing. */
+void subids_read(
+	int root_fd, enum subids_kind kind, const char *name, uid_t uid, struct subids *ret_subids);
+
+/* Whether a user was lent enough of both kinds for a sandbox; if not, the command that lends more. */
+bool subids_suffice(int root_fd, const char *name, uid_t uid, char remedy[SUBIDS_REMEDY_MAX]);

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is different when an ordinary user starts the daemon, and which tests say so by asserting what
+// only root can have. They are left out of a run without root; rootless.test.mjs asserts what holds
+// in their place, and that SECURITY.md has a row for each difference.
+//
+// As a program it prints the pattern of names for node's test runner: all but those below.
+import { fileURLToPath } from 'node:url';
+
+/** A test is named as a whole, or by a part that a family of tests has in common. */
+export const DIFFERENCES = [
+  {
+    what: 'keeper', // daemon and keeper are the same user
+    tests: ['the daemon has dropped root and every capability, and the keeper is another process'],
+  },
+  {
+    what: 'memory',
+    isSolvedByCgroups: true,
+    tests: [
+      'statistics have every field and plausible numbers',
+      'a command that takes more memory than the limit is ended, sandbox and daemon live on',
+      /eats more memory than there is ends as oom, and the sandbox goes on/,
+      'of two commands only the one that ran out of memory is told as oom',
+    ],
+  },
+  {
+    what: 'processor',
+    isSolvedByCgroups: true,
+    tests: ['the CPU limit holds'],
+  },
+  {
+    what: 'processes',
+    isSolvedByCgroups: true,
+    tests: ['a command that fails for want of processes ends as pids_limit'],
+  },
+  {
+    what: 'pause',
+    isSolvedByCgroups: true,
+    tests: [
+      'start and stop, pause and resume may be repeated',
+      'the answer of each life cycle call is the sandbox in its new state',
+      'pause freezes every process, resume lets it go on',
+      'exec and files on a paused sandbox are 409 and leave it paused',
+      'a paused sandbox can be stopped, deleted, purged',
+      'reset of a stopped sandbox leaves it stopped, and of a paused one ends in a state that it names',
+      'stop, start, pause, resume, reset, rm and purge do what they say',
+      'a paused sandbox tells of its processes and freezes them',
+      'the token, labels, timeouts, environment and order of rows survive a crash',
+      'a pause that was cut in two by a crash is finished or undone, and its processes live on',
+      'two crashes while a sandbox is paused neither wake nor harm its processes',
+    ],
+  },
+  {
+    what: 'commands', // each has a cgroup of its own, where there are any
+    isSolvedByCgroups: true,
+    tests: [
+      'kill --main-only spares what it started; ps shows that and kill ends it',
+      'two hundred starts and kills of whole trees leave nothing behind either',
+      'a process that wrote nothing, and one whose output was answered, have an empty output',
+      'a signal reaches the main process alone, or with kill_tree all that it started',
+      'SIGKILL takes the tree along unless told otherwise',
+      'kill ends the process and all it started before it answers',
+      'kill with kill_tree=false ends the main process alone, and a second kill what it left',
+      'a daemon that a foreground command left lives on, is listed, and can be ended',
+      'survivors that end by themselves are no longer counted',
+      'a timeout ends what daemonised itself too, in foreground and background',
+      'a timeout with kill_tree false ends the main process alone',
+      'an exec ends when its main process ends although an orphan holds its output',
+      /a client that goes away ends its \S+ command with its tree/,
+      'bad bodies and queries are 400, name their field, and change nothing',
+      'a timeout is kept by whichever daemon is there when it is due, and by the next if none is',
+      'a daemon that a foreground command left is listed after a crash and can be ended',
+      'the processor time of a command is that of all it started',
+    ],
+  },
+  {
+    what: 'view',
+    isSolvedByCgroups: true,
+    tests: [
+      '/proc/meminfo, free, top, python and node tell the memory of the sandbox',
+      'control groups tell the limits, where programs look for them',
+      'every group that /proc/self/cgroup names lies below a mount that shows it',
+      'no file of a control group can be written, nor a group made, moved or removed, also as root',
+      'nothing of another sandbox is visible in the control groups or in /sys',
+      'the files are read-only, as is all of /sys',
+      'memory that a process allocates is used at the next look',
+      'a program that keeps the files open sees them change',
+      'many readers at once all read whole files',
+      "/proc/stat counts the time of the sandbox, and boot is the host's",
+      'the view is the same after stop and start, pause and resume, and a crash of the daemon',
+    ],
+  },
+];
+
+const escaped = (name) => `^${name.replace(/[.*+?^${}()|[\]\\/]/g, '\\$&')}$`;
+
+/** The pattern that all tests match but those that only root, or only who has cgroups, can pass. */
+export function pattern(hasCgroups) {
+  const left = DIFFERENCES.filter(({ isSolvedByCgroups }) => !(hasCgroups && isSolvedByCgroups));
+  const names = left.flatMap(({ tests }) => tests).map((name) => (name instanceof RegExp ? `.*${name.source}` : escaped(name)));
+  // A test runs if what it is part of matches, and all are part of the root.
+  return `/^(?!<root>$|${names.join('|')})/`;
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) console.log(pattern(Boolean(process.env.E2E_DELEGATED)));
