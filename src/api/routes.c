@@ -5,6 +5,8 @@
 #include "api/handlers.h"
 #include "api/sandbox_body.h"
 
+#include <string.h>
+
 #define DOC(...)     (&(const struct api_doc){__VA_ARGS__})
 #define QUERY(table) .query = (table), .query_count = array_len(table)
 
@@ -338,4 +340,14 @@ const struct route *routes_table(size_t *ret_count)
 {
 	*ret_count = array_len(table);
 	return table;
+}
+
+bool routes_take_query(const struct route *route, const char *name)
+{
+	const struct api_doc *doc = route->doc;
+
+	for (size_t i = 0; i < doc->query_count; i++)
+		if (strcmp(doc->query[i].name, name) == 0)
+			return true;
+	return false;
 }

@@ -4,6 +4,10 @@
 
 #include "http/server.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
 const struct route *routes_table(size_t *ret_count);
+
+/* Whether the route's row lists that query parameter. */
+bool routes_take_query(const struct route *route, const char *name);

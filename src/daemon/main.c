@@ -191,6 +191,7 @@ static int open_server(struct daemon *daemon, struct err *err)
 		.admit = api_admit,
 		.account = witness_account,
 		.refused = witness_refused,
+		.takes_query = routes_take_query,
 		.hosts = daemon->hosts,
 		.max_workers = (unsigned)daemon->settings.workers};
 	const char *colon = strrchr(daemon->settings.preview_bind, ':');

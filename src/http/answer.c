@@ -132,8 +132,7 @@ static void upgrade(void *arg, struct MHD_Connection *connection, void *context,
 
 	(void)connection;
 	(void)context;
-	websocket_open(
-		take_ptr(&req->answer.websocket), req->server, &req->principal, sock, early, len);
+	websocket_open(take_ptr(&req->answer.websocket), req, sock, early, len);
 	MHD_upgrade_action(handle, MHD_UPGRADE_ACTION_CLOSE);
 	loop_wake(req->loop);
 	exchange_leave(req);

@@ -83,7 +83,7 @@ static void name_peer(struct connection *connection)
 	inet_ntop(address.ss_family, number, connection->peer, sizeof(connection->peer));
 }
 
-struct connection *connection_open(struct loop *loop, int sock)
+struct connection *connection_open(struct loop *loop, int sock, uint64_t source)
 {
 	struct connection *connection = mem_new(sizeof(*connection));
 	struct server *server = loop_server(loop);
@@ -93,6 +93,8 @@ struct connection *connection_open(struct loop *loop, int sock)
 	connection->loop = loop;
 	connection->sock = sock;
 	name_peer(connection);
+	connection->source = source;
+	connection->idle_since_ms = clock_steady_ms();
 	connection->watch = (struct poller_watch){.ops = &watch_ops, .owner = connection};
 	connection->nudge_alarm = (struct poller_alarm){.ops = &nudge_ops, .owner = connection};
 	pthread_mutex_lock(&server->clients_lock);
@@ -146,6 +148,7 @@ void connection_end(struct connection *connection)
 {
 	pthread_mutex_lock(&connection->lock);
 	connection->request = NULL;
+	connection->idle_since_ms = clock_steady_ms();
 	pthread_mutex_unlock(&connection->lock);
 }
 
@@ -158,8 +161,10 @@ static uint64_t bytes_received(int sock)
 	return info.tcpi_bytes_received;
 }
 
+/* The library sees it as a hangup. */
 static void cut(struct connection *connection)
 {
+	connection->is_cut = true;
 	if (connection->sock >= 0)
 		shutdown(connection->sock, SHUT_RDWR);
 }
@@ -195,6 +200,71 @@ static bool is_past_head(struct connection *connection, struct principal *ret_pr
 	return past;
 }
 
+enum stage {
+	STAGE_IDLE, /* headers are there in part or not at all */
+	STAGE_BODY, /* the client has to send */
+	STAGE_BUSY, /* we have to do something, or the client to receive */
+};
+
+static enum stage stage_of(struct connection *connection)
+{
+	enum stage stage = STAGE_BUSY;
+	struct request *req = connection->request;
+
+	if (!req)
+		return STAGE_IDLE;
+	pthread_mutex_lock(&req->lock);
+	switch (req->phase) {
+	case PHASE_HEAD:
+		stage = STAGE_IDLE;
+		break;
+	case PHASE_GATHER:
+	case PHASE_PUMP:
+	case PHASE_FILL:
+	case PHASE_DROP:
+	case PHASE_LINGER:
+		/* While it is suspended nobody reads: the sandbox is slow, and not the client. */
+		stage = req->suspended ? STAGE_BUSY : STAGE_BODY;
+		break;
+	case PHASE_WORK:
+	case PHASE_ANSWER:
+	case PHASE_SENDING:
+	case PHASE_OVER:
+		break;
+	}
+	pthread_mutex_unlock(&req->lock);
+	return stage;
+}
+
+static void check_body(struct connection *connection, uint64_t now)
+{
+	uint64_t bytes = bytes_received(connection->sock);
+
+	if (connection->body_since_ms == 0 ||
+		bytes - connection->bytes_seen >= CONNECTION_BODY_MIN) {
+		connection->body_since_ms = now;
+		connection->bytes_seen = bytes;
+	} else if (now - connection->body_since_ms > CONNECTION_BODY_MS) {
+		cut(connection);
+	}
+}
+
+static void look_at(struct connection *connection, uint64_t now)
+{
+	enum stage stage = stage_of(connection);
+
+	if (stage != STAGE_BODY)
+		connection->body_since_ms = 0;
+	if (stage != STAGE_IDLE)
+		connection->heads_seen = connection->heads - 1; /* the next look starts afresh */
+	if (connection->sock < 0)
+		return;
+	if (stage == STAGE_IDLE)
+		check_head(connection, now);
+	else if (stage == STAGE_BODY)
+		check_body(connection, now);
+}
+
 void connection_evict(struct server *server, const char *token_id, const struct request *spared)
 {
 	pthread_mutex_lock(&server->clients_lock);
@@ -218,17 +288,47 @@ void connection_sweep(struct server *server)
 	pthread_mutex_lock(&server->clients_lock);
 	for (struct connection *c = server->clients; c; c = c->next) {
 		struct principal principal;
-		bool past;
 
 		pthread_mutex_lock(&c->lock);
-		past = is_past_head(c, &principal);
-		if (past && principal_is_over(&principal, wall_ms))
+		if (is_past_head(c, &principal) && principal_is_over(&principal, wall_ms))
 			cut(c);
-		if (past)
-			c->heads_seen = c->heads - 1; /* the next look starts afresh */
-		else if (c->sock >= 0)
-			check_head(c, now);
+		look_at(c, now);
 		pthread_mutex_unlock(&c->lock);
 	}
 	pthread_mutex_unlock(&server->clients_lock);
+}
+
+/* How long it has been without a request; 0 if it cannot be cut for another. */
+static uint64_t idle_ms(struct connection *connection, uint64_t now)
+{
+	uint64_t idle = 0;
+
+	pthread_mutex_lock(&connection->lock);
+	if (connection->sock >= 0 && !connection->is_cut && stage_of(connection) == STAGE_IDLE)
+		idle = now - connection->idle_since_ms + 1;
+	pthread_mutex_unlock(&connection->lock);
+	return idle;
+}
+
+bool connection_give_way(struct server *server, const uint64_t *source)
+{
+	uint64_t now = clock_steady_ms(), longest_ms = 0;
+	struct connection *longest = NULL;
+
+	pthread_mutex_lock(&server->clients_lock);
+	for (struct connection *c = server->clients; c; c = c->next) {
+		uint64_t idle = source && c->source != *source ? 0 : idle_ms(c, now);
+
+		if (idle > longest_ms) {
+			longest_ms = idle;
+			longest = c;
+		}
+	}
+	if (longest) {
+		pthread_mutex_lock(&longest->lock);
+		cut(longest);
+		pthread_mutex_unlock(&longest->lock);
+	}
+	pthread_mutex_unlock(&server->clients_lock);
+	return longest;
 }

@@ -86,20 +86,38 @@ static int find_route(struct request *req, const char *method, struct err *err)
 	return r;
 }
 
+/* A misspelt parameter that is passed over would do what nobody asked for. */
+static int check_query(const struct request *req, struct err *err)
+{
+	const struct server_config *config = &req->server->config;
+	const struct route *route = req->match.route;
+
+	for (unsigned i = 0; config->takes_query && i < req->target.param_count; i++) {
+		const char *name = req->target.params[i].name;
+
+		if (!config->takes_query(route, name) &&
+			!((route->flags & ROUTE_TICKET) && strcmp(name, "ticket") == 0))
+			return err_explain(err, ERR_INVALID, "unknown_parameter",
+				"the parameters are listed in /openapi.json",
+				"unknown query parameter %.64s", name);
+	}
+	return 0;
+}
+
 /* Everything that the headers tell, but for whose the credential is. */
-static int check_head(struct request *req, const char *method, struct err *err)
+static int check_head(struct request *req, const struct request_line *line, struct err *err)
 {
 	struct err refusal;
 	int r;
 
 	/* Until it is known otherwise there may be a body that no one can delimit. */
 	req->announced = (struct guard_body){.present = true, .size = GUARD_UNKNOWN_SIZE};
-	r = headers_read(req->connection, &req->arena, &req->headers, err);
+	r = headers_read(req->connection, line, &req->arena, &req->headers, err);
 	name_request(req);
 	if (r == 0)
 		r = guard_read_framing(&req->headers, &req->announced, err);
 	if (r == 0)
-		r = find_route(req, method, err);
+		r = find_route(req, line->method, err);
 	if (r == 0 && atomic_load(&req->server->closing))
 		r = err_set(err, ERR_UNAVAILABLE, "the server is stopping");
 	if (r < 0)
@@ -112,7 +130,10 @@ static int check_head(struct request *req, const char *method, struct err *err)
 		req->credential.path =
 			arena_strndup(&req->arena, req->raw_target, strcspn(req->raw_target, "?"));
 	}
-	r = guard_check_body(req->match.route->flags, &req->headers, &req->announced, &refusal);
+	r = check_query(req, &refusal);
+	if (r == 0)
+		r = guard_check_body(
+			req->match.route->flags, &req->headers, &req->announced, &refusal);
 	if (r < 0 && (req->match.route->flags & ROUTE_OPEN)) {
 		*err = refusal;
 		return r;
@@ -183,13 +204,15 @@ static bool hand_over(struct request *req, int (*start)(struct request *req))
 	return suspended;
 }
 
-static bool judge(struct request *req, struct MHD_Connection *connection, const char *method)
+static bool judge(struct request *req, struct MHD_Connection *connection, const char *method,
+	const char *version)
 {
+	const struct request_line line = {method, req->raw_target, version};
 	unsigned flags;
 	struct err err;
 
 	connection_pass_head(req->client);
-	if (check_head(req, method, &err) < 0) {
+	if (check_head(req, &line, &err) < 0) {
 		request_fail(req, &err);
 		return answer_at_head(req, connection);
 	}
@@ -247,7 +270,7 @@ static bool step(struct request *req, struct MHD_Connection *connection, const c
 	switch (phase) {
 	case PHASE_HEAD:
 		req->is_http_1_1 = strcmp(version, MHD_HTTP_VERSION_1_1) == 0;
-		return judge(req, connection, method);
+		return judge(req, connection, method, version);
 	case PHASE_GATHER:
 		return at_head ? leave_head(req) : gather(req, data, size);
 	case PHASE_PUMP:

@@ -103,8 +103,8 @@ int guard_check_source(const struct guard *guard, const struct headers *headers,
 	if (origin && !is_own_origin(guard, origin))
 		return err_explain(err, ERR_DENIED, "foreign_origin", NULL,
 			"a page of another origin may not use this server");
-	if (site && may_act(headers, method) &&
-		(strcasecmp(site, "cross-site") == 0 || strcasecmp(site, "same-site") == 0))
+	if (site && may_act(headers, method) && strcasecmp(site, "same-origin") != 0 &&
+		strcasecmp(site, "none") != 0)
 		return err_explain(err, ERR_DENIED, "foreign_origin", NULL,
 			"a page of another site may not change anything here");
 	return 0;

@@ -31,6 +31,7 @@ static const char *const list_names[] = {
 struct reader {
 	struct arena *arena;
 	struct headers headers;
+	const char *next; /* where the next one must begin in the library's buffer */
 	struct err *err;
 	int result;
 };
@@ -43,18 +44,21 @@ static bool is_list(const char *name)
 	return false;
 }
 
-static bool is_token(const char *text, size_t len)
+static bool is_token(const char *text)
 {
-	for (size_t i = 0; i < len; i++)
-		if (text[i] <= ' ' || text[i] >= 0x7f || strchr("\"(),/:;<=>?@[\\]{}", text[i]))
+	size_t len = 0;
+
+	for (; text[len]; len++)
+		if (text[len] <= ' ' || text[len] >= 0x7f ||
+			strchr("\"(),/:;<=>?@[\\]{}", text[len]))
 			return false;
 	return len > 0;
 }
 
-static bool has_control(const char *text, size_t len)
+static bool has_control(const char *text)
 {
-	for (size_t i = 0; i < len; i++)
-		if (((unsigned char)text[i] < ' ' && text[i] != '\t') || text[i] == 0x7f)
+	for (; *text; text++)
+		if (((unsigned char)*text < ' ' && *text != '\t') || *text == 0x7f)
 			return true;
 	return false;
 }
@@ -67,16 +71,16 @@ static struct header *find(const struct headers *headers, const char *name)
 	return NULL;
 }
 
-static int append(struct reader *reader, struct header *known, const char *value, size_t len)
+static int append(
+	struct header *known, struct arena *arena, const char *value, size_t len, struct err *err)
 {
 	const char *glue = strcasecmp(known->name, "Cookie") == 0 ? "; " : ", ";
 	size_t before = strlen(known->value);
 	char *joined;
 
 	if (!is_list(known->name))
-		return err_set(
-			reader->err, ERR_INVALID, "the header %.64s is given twice", known->name);
-	joined = arena_alloc(reader->arena, before + 2 + len + 1);
+		return err_set(err, ERR_INVALID, "the header %.64s is given twice", known->name);
+	joined = arena_alloc(arena, before + 2 + len + 1);
 	memcpy(joined, known->value, before);
 	memcpy(joined + before, glue, 2);
 	memcpy(joined + before + 2, value, len);
@@ -85,51 +89,71 @@ static int append(struct reader *reader, struct header *known, const char *value
 	return 0;
 }
 
-static int add(
-	struct reader *reader, const char *name, size_t name_len, const char *value, size_t len)
+static int malformed(struct err *err)
 {
-	struct headers *headers = &reader->headers;
+	return err_set(err, ERR_INVALID, "a header is malformed");
+}
+
+int headers_add(
+	struct headers *headers, struct arena *arena, const struct header *header, struct err *err)
+{
+	const char *value = header->value;
+	size_t len = strlen(value);
 	struct header *known;
 
-	if (!is_token(name, name_len) || has_control(value, len))
-		return err_set(reader->err, ERR_INVALID, "a header is malformed");
+	if (!is_token(header->name) || has_control(value))
+		return malformed(err);
 	/* The library compares Transfer-Encoding with its padding; a value that only we take for
 	 * "chunked" would be a body with two ends. */
 	while (len > 0 && (value[len - 1] == ' ' || value[len - 1] == '\t') &&
-		strcasecmp(name, "Transfer-Encoding") != 0)
+		strcasecmp(header->name, "Transfer-Encoding") != 0)
 		len--;
-	known = find(headers, name);
+	known = find(headers, header->name);
 	if (known)
-		return append(reader, known, value, len);
+		return append(known, arena, value, len, err);
 	if (headers->count == HEADERS_MAX)
-		return err_explain(reader->err, ERR_TOO_LARGE, "too_many_headers", NULL,
+		return err_explain(err, ERR_TOO_LARGE, "too_many_headers", NULL,
 			"more than %d headers", HEADERS_MAX);
 	headers->list[headers->count++] = (struct header){
-		.name = arena_strndup(reader->arena, name, name_len),
-		.value = arena_strndup(reader->arena, value, len),
+		.name = arena_strndup(arena, header->name, strlen(header->name)),
+		.value = arena_strndup(arena, value, len),
 	};
 	return 0;
 }
 
+/* Both are ended by a NUL byte: the library has written it over what followed. */
 static enum MHD_Result read_one(void *arg, enum MHD_ValueKind kind, const char *name,
 	size_t name_len, const char *value, size_t len)
 {
 	struct reader *reader = arg;
 
 	(void)kind;
-	reader->result = add(reader, name, name_len, value ? value : "", value ? len : 0);
+	if (name != reader->next || name[name_len] != '\0' || value <= name + name_len ||
+		value[len] != '\0')
+		reader->result = malformed(reader->err);
+	else
+		reader->result = headers_add(&reader->headers, reader->arena,
+			&(struct header){name, value}, reader->err);
+	reader->next = value + len + 2;
 	return reader->result == 0 ? MHD_YES : MHD_NO;
 }
 
-int headers_read(struct MHD_Connection *connection, struct arena *arena,
-	struct headers *ret_headers, struct err *err)
+int headers_read(struct MHD_Connection *connection, const struct request_line *line,
+	struct arena *arena, struct headers *ret_headers, struct err *err)
 {
-	struct reader reader = {.arena = arena, .err = err};
+	struct reader reader = {
+		.arena = arena, .err = err, .next = line->version + strlen(line->version) + 2};
+	const char *version = line->method + strlen(line->method) + 1 + strlen(line->target) + 1;
+	const union MHD_ConnectionInfo *head =
+		MHD_get_connection_info(connection, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
 	int count = MHD_get_connection_values_n(connection, MHD_HEADER_KIND, NULL, NULL);
 	size_t room = count < 0 ? 0 : count < HEADERS_MAX ? (size_t)count : HEADERS_MAX;
 
 	reader.headers.list = arena_alloc(arena, room * sizeof(struct header));
 	MHD_get_connection_values_n(connection, MHD_HEADER_KIND, read_one, &reader);
+	if (reader.result == 0 && (line->version != version || !head ||
+					  reader.next + 2 != line->method + head->header_size))
+		reader.result = err_set(err, ERR_INVALID, "the request's head is malformed");
 	/* What was read so far is kept on failure too: the answer wants the request id. */
 	*ret_headers = reader.headers;
 	return reader.result;

@@ -11,6 +11,7 @@
 #include "http/connection.h"
 #include "http/exchange.h"
 #include "http/server_private.h"
+#include "http/sources.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -89,10 +90,10 @@ void loop_take(struct loop *loop, int sock, const struct sockaddr *address, sock
 	loop_wake(loop);
 }
 
-static void leave(struct loop *loop)
+static void leave(struct loop *loop, uint64_t source)
 {
 	atomic_fetch_sub(&loop->connections, 1);
-	server_connection_left(loop->server);
+	server_connection_left(loop->server, source);
 }
 
 static struct newcomer *take_newcomers(struct loop *loop)
@@ -118,7 +119,7 @@ static void add_newcomers(struct loop *loop)
 		if (MHD_add_connection(loop->daemon, done->sock, (struct sockaddr *)&done->address,
 			    done->len) != MHD_YES &&
 			!loop->has_started)
-			leave(loop);
+			leave(loop, sources_key((struct sockaddr *)&done->address));
 	}
 }
 
@@ -129,14 +130,19 @@ static void notice_connection(void *arg, struct MHD_Connection *connection, void
 	struct loop *loop = arg;
 
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-		const union MHD_ConnectionInfo *info =
+		const union MHD_ConnectionInfo *sock =
 			MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+		const union MHD_ConnectionInfo *address =
+			MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 
 		loop->has_started = true;
-		*context = connection_open(loop, info->connect_fd);
+		*context =
+			connection_open(loop, sock->connect_fd, sources_key(address->client_addr));
 	} else {
+		uint64_t source = ((struct connection *)*context)->source;
+
 		connection_close(*context);
-		leave(loop);
+		leave(loop, source);
 	}
 }
 

@@ -14,10 +14,12 @@
 #include "http/loop.h"
 #include "http/request_private.h"
 #include "http/server_private.h"
+#include "http/sources.h"
 #include "http/stream.h"
 #include "http/websocket_private.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,6 +33,7 @@
 #define QUEUE_PER_WORKER    16
 #define ACCEPT_BATCH	    64
 #define ACCEPT_PAUSE_MS	    100
+#define SHORTAGE_LOG_MS	    60000
 
 static void listen_ready(void *owner, uint32_t events);
 
@@ -50,6 +53,7 @@ void server_unref(struct server *server)
 	pthread_mutex_destroy(&server->lock);
 	pthread_mutex_destroy(&server->accept_lock);
 	pthread_mutex_destroy(&server->clients_lock);
+	sources_free(server->sources);
 	free(server);
 }
 
@@ -107,23 +111,65 @@ static struct loop *quietest_loop(const struct server *server)
 /* 0, or -errno of accept(). */
 static int accept_one(struct server *server)
 {
-	struct sockaddr_storage address;
+	struct sockaddr_storage address = {0};
 	socklen_t len = sizeof(address);
+	uint64_t source;
 	int sock = accept4(
 		server->listen_fd, (struct sockaddr *)&address, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (sock < 0)
 		return -errno;
-	atomic_fetch_add(&server->connections, 1);
-	loop_take(quietest_loop(server), sock, (struct sockaddr *)&address, len);
+	source = sources_key((struct sockaddr *)&address);
+	if (server_connection_came(server, source) || connection_give_way(server, &source)) {
+		loop_take(quietest_loop(server), sock, (struct sockaddr *)&address, len);
+	} else {
+		fd_close(sock);
+		server_connection_left(server, source);
+	}
 	return 0;
 }
 
-void server_connection_left(struct server *server)
+bool server_connection_came(struct server *server, uint64_t source)
 {
+	atomic_fetch_add(&server->connections, 1);
+	return sources_enter(server->sources, source);
+}
+
+void server_connection_left(struct server *server, uint64_t source)
+{
+	sources_leave(server->sources, source);
 	atomic_fetch_sub(&server->connections, 1);
 	if (atomic_load(&server->accept_waits) && atomic_exchange(&server->accept_waits, false))
 		poller_set_alarm(server->poller, &server->listen_alarm, 1);
+}
+
+/* Whoever asks waits in the backlog. One that is idle makes room for it, if there is one. */
+static void wait_for_descriptors(struct server *server, int r)
+{
+	uint64_t now = clock_steady_ms();
+
+	if (!server->shortage_logged_ms || now - server->shortage_logged_ms > SHORTAGE_LOG_MS) {
+		log_warning("cannot accept a connection: %s", strerror(-r));
+		server->shortage_logged_ms = now;
+	}
+	connection_give_way(server, NULL);
+	poller_set_alarm(server->poller, &server->listen_alarm, now + ACCEPT_PAUSE_MS);
+}
+
+static bool is_full(struct server *server)
+{
+	return atomic_load(&server->connections) >= server->config.max_connections;
+}
+
+/* There is no room: one that is idle makes some if somebody waits, and then whoever leaves lets it in. */
+static void wait_for_room(struct server *server)
+{
+	struct pollfd waiting = {.fd = server->listen_fd, .events = POLLIN};
+
+	if (poll(&waiting, 1, 0) > 0)
+		connection_give_way(server, NULL);
+	else
+		arm_listener(server);
 }
 
 /* Accepts what waits, up to a batch, and says when to look again. */
@@ -132,22 +178,20 @@ static void accept_waiting(struct server *server)
 	int r = 0;
 
 	for (int i = 0; i < ACCEPT_BATCH && r == 0; i++) {
-		if (atomic_load(&server->connections) >= server->config.max_connections) {
-			/* The rest waits in the backlog; whoever leaves next arms again. */
+		if (is_full(server)) {
 			atomic_store(&server->accept_waits, true);
-			if (atomic_load(&server->connections) >= server->config.max_connections)
+			if (is_full(server)) {
+				wait_for_room(server);
 				return;
+			}
 			atomic_store(&server->accept_waits, false);
 		}
 		r = accept_one(server);
 	}
-	if (r == -EMFILE || r == -ENFILE || r == -ENOBUFS || r == -ENOMEM) {
-		log_warning("cannot accept a connection: %s", strerror(-r));
-		poller_set_alarm(
-			server->poller, &server->listen_alarm, clock_steady_ms() + ACCEPT_PAUSE_MS);
-		return;
-	}
-	arm_listener(server);
+	if (r == -EMFILE || r == -ENFILE || r == -ENOBUFS || r == -ENOMEM)
+		wait_for_descriptors(server, r);
+	else
+		arm_listener(server);
 }
 
 static void listen_ready(void *owner, uint32_t events)
@@ -236,6 +280,9 @@ int server_open(const struct server_config *config, struct server **ret_server, 
 		server->config.max_workers = DEFAULT_WORKERS;
 	if (!server->config.max_connections)
 		server->config.max_connections = DEFAULT_CONNECTIONS;
+	if (!server->config.max_per_source)
+		server->config.max_per_source = (server->config.max_connections * 3 + 3) / 4;
+	server->sources = sources_new(server->config.max_per_source);
 	server->max_readers = (server->config.max_workers + 3) / 4;
 	server->listen_fd = -1;
 	server->listen_watch = (struct poller_watch){.ops = &listen_ops, .owner = server};

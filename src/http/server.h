@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "http/request.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct listener;
@@ -68,12 +69,16 @@ struct server_config {
 	void (*account)(void *context, const struct request *req);
 	void (*refused)(void *context, const struct request *req);
 
+	/* Whether a route has a query parameter of that name; any other is refused. NULL: all do. */
+	bool (*takes_query)(const struct route *route, const char *name);
+
 	/* Host values that are served besides the bound address, localhost and 127.0.0.1 with its
 	 * port; NULL-terminated, may be NULL. */
 	const char *const *hosts;
 
 	unsigned max_workers;	  /* 0: 64 */
 	unsigned max_connections; /* 0: 4096 */
+	unsigned max_per_source;  /* of one address; 0: three quarters of all */
 };
 
 int server_open(const struct server_config *config, struct server **ret_server, struct err *err)

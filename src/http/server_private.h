@@ -13,6 +13,7 @@
 
 struct connection;
 struct loop;
+struct sources;
 struct websocket;
 
 struct server {
@@ -31,7 +32,9 @@ struct server {
 	int listen_fd;		     /* -1 once it is closed */
 	struct poller_watch listen_watch;
 	struct poller_alarm listen_alarm;
+	uint64_t shortage_logged_ms; /* when a want of descriptors was; 0: never */
 	atomic_uint connections;
+	struct sources *sources;
 	atomic_bool accept_waits; /* for a connection to end */
 	pthread_mutex_t clients_lock;
 	struct connection *clients;
@@ -60,5 +63,8 @@ void server_add_request(struct server *server, struct request *req);
 void server_count_request(struct server *server, struct request *req);
 void server_remove_request(struct server *server, struct request *req);
 
-/* A connection has ended: there is room for another. */
-void server_connection_left(struct server *server);
+/* A connection has come; false if its source has more than it may. */
+bool server_connection_came(struct server *server, uint64_t source) must_check;
+
+/* It has ended: there is room for another. */
+void server_connection_left(struct server *server, uint64_t source);

@@ -22,7 +22,9 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "http/connection.h"
 #include "http/poller.h"
+#include "http/request_private.h"
 #include "http/ring.h"
 #include "http/server_private.h"
 #include "http/websocket_private.h"
@@ -73,8 +75,9 @@ struct websocket {
 	struct websocket_events events;
 	void *arg;
 	size_t capacity;
-	struct server *server;	       /* from its opening until it is over */
-	struct principal principal;    /* who opened it; not changed later */
+	struct server *server;	    /* from its opening until it is over */
+	struct principal principal; /* who opened it; not changed later */
+	uint64_t source;
 	struct websocket *prev, *next; /* in server->websockets, under the server's lock */
 
 	/* Of the poller's thread. */
@@ -568,7 +571,7 @@ static void leave(struct websocket *ws)
 	if (!server->websockets)
 		pthread_cond_broadcast(&server->changed);
 	pthread_mutex_unlock(&server->lock);
-	server_connection_left(server);
+	server_connection_left(server, ws->source);
 }
 
 static void end(struct websocket *ws)
@@ -700,9 +703,10 @@ static int take_socket(struct websocket *ws, int sock)
 	return 0;
 }
 
-void websocket_open(struct websocket *ws, struct server *server, const struct principal *principal,
-	int sock, const void *early, size_t len)
+void websocket_open(
+	struct websocket *ws, const struct request *req, int sock, const void *early, size_t len)
 {
+	struct server *server = req->server;
 	int r = take_socket(ws, sock);
 
 	if (r == 0)
@@ -713,10 +717,11 @@ void websocket_open(struct websocket *ws, struct server *server, const struct pr
 		return;
 	}
 	ws->server = server;
-	ws->principal = *principal;
+	ws->principal = req->principal;
 	ws->pinged_ms = clock_steady_ms();
 	/* Its place among the connections: the library gives up the one it had. */
-	atomic_fetch_add(&server->connections, 1);
+	ws->source = req->client->source;
+	(void)!server_connection_came(server, ws->source);
 	pthread_mutex_lock(&server->lock);
 	ws->next = server->websockets;
 	if (ws->next)

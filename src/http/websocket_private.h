@@ -4,6 +4,7 @@
 
 #include "http/websocket.h"
 
+struct request;
 struct server;
 
 #define WEBSOCKET_PING_MS 15000
@@ -12,11 +13,11 @@ struct server;
 struct websocket *websocket_new(size_t capacity, const struct websocket_events *events, void *arg);
 
 /*
- * The handshake was sent over `sock`, which is duplicated; `early` is what the client sent behind its
- * request; `principal` who made it, for as long as they may. Takes over the reference.
+ * The handshake of `req` was sent over `sock`, which is duplicated; `early` is what the client sent behind
+ * it. It stays for as long as who made the request may. Takes over the reference.
  */
-void websocket_open(struct websocket *websocket, struct server *server,
-	const struct principal *principal, int sock, const void *early, size_t len);
+void websocket_open(struct websocket *websocket, const struct request *req, int sock,
+	const void *early, size_t len);
 
 /* It never will be. Takes over the reference. */
 void websocket_abandon(struct websocket *websocket);

@@ -260,6 +260,20 @@ test('repeated and unreadable query parameters are 400', async () => {
   }
 });
 
+test('unknown query parameters are 400 and named, on every route', async () => {
+  const { paths } = (await api.request('GET', '/openapi.json')).json;
+  const problems = [];
+  for (const [route, methods] of Object.entries(paths)) {
+    const target = route.replace('{id}', sandbox.id).replace('{process}', 'p1').replace(/\{\w+\}/g, 'x');
+    for (const method of Object.keys(methods).filter((name) => ['get', 'put', 'post', 'patch', 'delete'].includes(name))) {
+      const answer = await api.request(method.toUpperCase(), `${target}?bogus=1`);
+      if (answer.status !== 400 || answer.json.error.code !== 'unknown_parameter' || !answer.json.error.message.includes('bogus')) problems.push(`${method} ${target}: ${answer.status} ${answer.text}`);
+    }
+  }
+  assert.deepEqual(problems, []);
+  await unchanged('unknown query parameters');
+});
+
 test('text that tries to be more than text is given back as data', async () => {
   const label = '<img src=x onerror=alert(1)>\u001b[31m"\\';
   const { id, labels } = await api.create({ labels: { x: label.replace('\u001b', '') } });

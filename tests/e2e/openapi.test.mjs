@@ -96,7 +96,7 @@ test('an operation on a sandbox that does not exist is 404 sandbox_not_found', a
   for (const { route, method, operation } of operations.filter((one) => one.route.startsWith('/v1/sandboxes/{id}'))) {
     const target = route.replaceAll('{id}', NOBODY).replaceAll(/\{[^}]+\}/g, '1');
     const json = { exec: { command: 'true' }, mkdir: { path: '/tmp/x' }, move: { from: '/tmp/x', to: '/tmp/y' } }[route.split('/').at(-1)] ?? {};
-    const query = route.includes('/files') ? { path: '/tmp/x' } : {};
+    const query = operation.parameters?.some((one) => one.in === 'query' && one.name === 'path') ? { path: '/tmp/x' } : {};
     const raw = method === 'put' ? { body: 'x', headers: { 'content-type': 'application/octet-stream' } } : operation.requestBody ? { json } : {};
     const answer = await api.request(method.toUpperCase(), target, { query, ...raw });
     assert.equal(answer.status, 404, `${method} ${route}: ${answer.text}`);

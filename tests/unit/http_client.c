@@ -20,11 +20,19 @@
 
 int client_connect(uint16_t port)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_port = htons(port)};
+	return client_connect_from("127.0.0.1", port);
+}
+
+int client_connect_from(const char *from, uint16_t port)
+{
+	struct sockaddr_in address = {.sin_family = AF_INET};
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	assert_true(fd >= 0);
+	assert_int_equal(inet_pton(AF_INET, from, &address.sin_addr), 1);
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
 	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	address.sin_port = htons(port);
 	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
 	assert_int_equal(fd_set_timeout(fd, 10000), 0);
 	return fd;

@@ -16,6 +16,7 @@ struct reply {
 
 /* Connected to 127.0.0.1:port; reads and writes give up after ten seconds. */
 int client_connect(uint16_t port);
+int client_connect_from(const char *address, uint16_t port);
 
 void client_send(int fd, const void *data, size_t len);
 void client_print(int fd, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

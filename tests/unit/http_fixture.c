@@ -379,28 +379,36 @@ static void refuse(void *context, const struct request *req)
 	note(fixture, req, &fixture->refusals);
 }
 
-void fixture_open(struct fixture *fixture, unsigned max_workers, unsigned max_connections)
+static void open_with(struct fixture *fixture, struct server_config config)
 {
 	static const char *const hosts[] = {"sandlot.example", NULL};
-	struct server_config config = {
-		.bind = "127.0.0.1:0",
-		.routes = routes,
-		.route_count = array_len(routes),
-		.context = fixture,
-		.admit = admit,
-		.account = account,
-		.refused = refuse,
-		.hosts = hosts,
-		.max_workers = max_workers,
-		.max_connections = max_connections,
-	};
 	struct err err = {0};
 
+	config.bind = "127.0.0.1:0";
+	config.routes = routes;
+	config.route_count = array_len(routes);
+	config.context = fixture;
+	config.admit = admit;
+	config.account = account;
+	config.refused = refuse;
+	config.hosts = hosts;
 	*fixture = (struct fixture){.helper_fd = -1};
 	pthread_mutex_init(&fixture->lock, NULL);
 	pthread_cond_init(&fixture->cond, NULL);
 	assert_int_equal(server_open(&config, &fixture->server, &err), 0);
 	fixture->port = server_port(fixture->server);
+}
+
+void fixture_open(struct fixture *fixture, unsigned max_workers, unsigned max_connections)
+{
+	open_with(fixture, (struct server_config){
+				   .max_workers = max_workers, .max_connections = max_connections});
+}
+
+void fixture_open_asking(
+	struct fixture *fixture, bool (*takes_query)(const struct route *route, const char *name))
+{
+	open_with(fixture, (struct server_config){.takes_query = takes_query});
 }
 
 void fixture_close(struct fixture *fixture)

@@ -46,6 +46,8 @@ struct fixture {
 
 /* 0 for the defaults. */
 void fixture_open(struct fixture *fixture, unsigned max_workers, unsigned max_connections);
+void fixture_open_asking(
+	struct fixture *fixture, bool (*takes_query)(const struct route *route, const char *name));
 void fixture_close(struct fixture *fixture);
 
 /* Waits until *counter, a member, is at least count; fails the test after ten seconds. */

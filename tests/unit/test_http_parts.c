@@ -8,12 +8,15 @@
 #include "http/listener.h"
 #include "http/loop.h"
 #include "http/poller.h"
+#include "http/request_private.h"
 #include "http/router.h"
 #include "http/server_private.h"
+#include "http/sources.h"
 #include "http/target.h"
 #include "http/workers.h"
 #include "http_client.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -539,42 +542,131 @@ static int accept_client(int *ret_client)
 	return sock;
 }
 
+/* A connection, and no more of a server than looks after it. */
+struct stage {
+	struct server server;
+	struct loop *loop;
+	struct connection *connection;
+	struct pollfd client;
+	int sock;
+};
+
+static void stage_open(struct stage *stage)
+{
+	struct err err;
+
+	*stage = (struct stage){.server = {.refs = 1, .clients_lock = PTHREAD_MUTEX_INITIALIZER},
+		.client = {.events = POLLIN}};
+	stage->sock = accept_client(&stage->client.fd);
+	assert_int_equal(poller_open(&stage->server.poller, &err), 0);
+	assert_int_equal(loop_open(&stage->server, &stage->loop, &err), 0);
+	stage->connection = connection_open(stage->loop, stage->sock, 0);
+}
+
+static void stage_close(struct stage *stage)
+{
+	connection_close(stage->connection);
+	loop_close(stage->loop);
+	poller_close(stage->server.poller);
+	close(stage->sock);
+	close(stage->client.fd);
+}
+
+static bool is_open(struct stage *stage)
+{
+	return poll(&stage->client, 1, 0) == 0;
+}
+
 static void headers_that_take_too_long_end_the_connection(void **state)
 {
-	struct server server = {.clients_lock = PTHREAD_MUTEX_INITIALIZER};
-	struct connection *connection;
-	struct loop *loop;
-	struct pollfd client = {.events = POLLIN};
-	struct err err;
-	int sock = accept_client(&client.fd);
+	struct stage stage;
 
 	(void)state;
-	assert_int_equal(poller_open(&server.poller, &err), 0);
-	assert_int_equal(loop_open(&server, &loop, &err), 0);
-	connection = connection_open(loop, sock);
-	connection_sweep(&server);
-	assert_int_equal(connection->head_since_ms, 0);
-	client_print(client.fd, "GET /");
-	connection_sweep(&server);
-	assert_int_not_equal(connection->head_since_ms, 0);
+	stage_open(&stage);
+	connection_sweep(&stage.server);
+	assert_int_equal(stage.connection->head_since_ms, 0);
+	client_print(stage.client.fd, "GET /");
+	connection_sweep(&stage.server);
+	assert_int_not_equal(stage.connection->head_since_ms, 0);
 	/* A request in time starts it afresh. */
-	connection_pass_head(connection);
-	connection_sweep(&server);
-	assert_int_equal(connection->head_since_ms, 0);
-	connection_sweep(&server);
-	assert_int_equal(connection->head_since_ms, 0);
-	client_print(client.fd, "GET /");
-	connection_sweep(&server);
-	connection_sweep(&server);
-	assert_int_equal(poll(&client, 1, 0), 0);
-	connection->head_since_ms -= CONNECTION_HEAD_MS + 1;
-	connection_sweep(&server);
-	assert_true(client_sees_close(client.fd));
-	connection_close(connection);
-	loop_close(loop);
-	poller_close(server.poller);
-	close(sock);
-	close(client.fd);
+	connection_pass_head(stage.connection);
+	connection_sweep(&stage.server);
+	assert_int_equal(stage.connection->head_since_ms, 0);
+	connection_sweep(&stage.server);
+	assert_int_equal(stage.connection->head_since_ms, 0);
+	client_print(stage.client.fd, "GET /");
+	connection_sweep(&stage.server);
+	connection_sweep(&stage.server);
+	assert_true(is_open(&stage));
+	stage.connection->head_since_ms -= CONNECTION_HEAD_MS + 1;
+	connection_sweep(&stage.server);
+	assert_true(client_sees_close(stage.client.fd));
+	stage_close(&stage);
+}
+
+static void a_body_that_hardly_comes_ends_the_connection(void **state)
+{
+	static const char enough[CONNECTION_BODY_MIN];
+	struct stage stage;
+	struct request *req;
+
+	(void)state;
+	stage_open(&stage);
+	req = request_new(stage.loop, NULL, stage.sock, "/");
+	connection_begin(stage.connection, req);
+	req->phase = PHASE_PUMP;
+	connection_sweep(&stage.server);
+	/* As much as is wanted in that time: it goes on. */
+	client_send(stage.client.fd, enough, sizeof(enough));
+	stage.connection->body_since_ms -= CONNECTION_BODY_MS + 1;
+	connection_sweep(&stage.server);
+	assert_true(is_open(&stage));
+	/* A byte less, but it is we who do not read. */
+	client_send(stage.client.fd, enough, sizeof(enough) - 1);
+	stage.connection->body_since_ms -= CONNECTION_BODY_MS + 1;
+	req->suspended = true;
+	connection_sweep(&stage.server);
+	req->suspended = false;
+	connection_sweep(&stage.server);
+	assert_true(is_open(&stage));
+	/* And now it is the client. */
+	client_send(stage.client.fd, enough, sizeof(enough) - 1);
+	stage.connection->body_since_ms -= CONNECTION_BODY_MS + 1;
+	connection_sweep(&stage.server);
+	assert_true(client_sees_close(stage.client.fd));
+	connection_end(stage.connection);
+	request_unref(req);
+	stage_close(&stage);
+}
+
+static void sources_are_addresses_or_networks_of_them(void **state)
+{
+	struct sockaddr_in v4 = {.sin_family = AF_INET}, other = v4;
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6}, near = v6, far = v6;
+	struct sources *sources = sources_new(2);
+	uint64_t one, two;
+
+	(void)state;
+	inet_pton(AF_INET, "127.0.0.1", &v4.sin_addr);
+	inet_pton(AF_INET, "127.0.0.2", &other.sin_addr);
+	inet_pton(AF_INET6, "2001:db8:0:1::1", &v6.sin6_addr);
+	inet_pton(AF_INET6, "2001:db8:0:1:ffff::2", &near.sin6_addr);
+	inet_pton(AF_INET6, "2001:db8:0:2::1", &far.sin6_addr);
+	one = sources_key((struct sockaddr *)&v4);
+	two = sources_key((struct sockaddr *)&other);
+	assert_true(one != two);
+	assert_true(sources_key((struct sockaddr *)&v6) == sources_key((struct sockaddr *)&near));
+	assert_true(sources_key((struct sockaddr *)&v6) != sources_key((struct sockaddr *)&far));
+	assert_true(sources_enter(sources, one));
+	assert_true(sources_enter(sources, one));
+	assert_false(sources_enter(sources, one));
+	assert_true(sources_enter(sources, two));
+	sources_leave(sources, one);
+	assert_false(sources_enter(sources, one));
+	sources_leave(sources, one);
+	sources_leave(sources, one);
+	assert_true(sources_enter(sources, one));
+	sources_free(sources);
 }
 
 int main(void)
@@ -596,6 +688,8 @@ int main(void)
 		cmocka_unit_test(a_watch_fires_once_for_each_time_it_is_armed),
 		cmocka_unit_test(alarms_ring_when_due_and_not_when_cancelled),
 		cmocka_unit_test(headers_that_take_too_long_end_the_connection),
+		cmocka_unit_test(a_body_that_hardly_comes_ends_the_connection),
+		cmocka_unit_test(sources_are_addresses_or_networks_of_them),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

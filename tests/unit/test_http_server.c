@@ -413,6 +413,93 @@ static void headers_are_checked(void **state)
 	assert_int_equal(call(fixture, "GET /echo/x", many, NULL), 413);
 }
 
+/* A connection that has been served, and waits for the next request. */
+static int connect_idle(const struct fixture *fixture)
+{
+	int fd = client_connect(fixture->port);
+	struct reply reply;
+
+	client_request(fd, fixture->port, "GET /plain", NULL, NULL);
+	client_receive(fd, &reply, true);
+	assert_int_equal(reply.status, 200);
+	reply_fini(&reply);
+	return fd;
+}
+
+/* The library would take each of these for a whole and harmless head. */
+static void a_head_has_no_bytes_that_could_be_read_in_another_way(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t len;
+	} heads[] = {
+#define HEAD(line, headers)                                                                        \
+	{line "\r\nHost: localhost:%u\r\n" headers,                                                \
+		sizeof(line "\r\nHost: localhost:%u\r\n" headers) - 1}
+		HEAD("GET /plain HTTP/1.1", "X-A: a\0b\r\n\r\n"),
+		HEAD("GET /plain HTTP/1.1", "X-A: a\0\r\nX-B: b\r\n\r\n"),
+		HEAD("GET /plain HTTP/1.1", "X-A: \0a\r\n\r\n"),
+		HEAD("GET /plain HTTP/1.1", "X-A: a\r\n b\r\n\r\n"),
+		HEAD("GET /plain HTTP/1.1", "X-A: a\r\n\tb\r\nX-B: b\r\n\r\n"),
+		HEAD("GET /plain HTTP/1.1", "X-A: a\r\n \r\n\r\n"),
+		HEAD("GET /plain HTTP/1.1", "X-A: a\nX-B: b\r\n\r\n"),
+		HEAD("GET /plain HTTP/1.1", "X-A: a\r\n\n"),
+		HEAD("GET /plain HTTP/1.1", "X-A: a\r\n\0\r\n"),
+		HEAD("GET /plain HTTP/1.1", "\0X-A: a\r\n\r\n"),
+		HEAD("GET /plain\0 HTTP/1.1", "\r\n"),
+		HEAD("GET  /plain HTTP/1.1", "\r\n"),
+#undef HEAD
+	};
+	struct fixture *fixture = *state;
+
+	for (size_t i = 0; i < 2 * array_len(heads); i++) {
+		/* On a new connection and on one that is kept. */
+		int fd = i % 2 ? connect_idle(fixture) : client_connect(fixture->port);
+		const char *at = memmem(heads[i / 2].bytes, heads[i / 2].len, "%u", 2);
+		size_t before = (size_t)(at - heads[i / 2].bytes);
+		struct reply reply;
+
+		client_send(fd, heads[i / 2].bytes, before);
+		client_print(fd, "%u", fixture->port);
+		client_send(fd, at + 2, heads[i / 2].len - before - 2);
+		client_receive(fd, &reply, true);
+		if (reply.status != 400)
+			fail_msg("head %zu: %d", i / 2, reply.status);
+		reply_fini(&reply);
+		assert_true(client_sees_close(fd));
+		close(fd);
+	}
+}
+
+static bool takes_query(const struct route *route, const char *name)
+{
+	return strcmp(route->path, "/plain") == 0 && strcmp(name, "known") == 0;
+}
+
+static void an_unknown_query_parameter_is_named(void **state)
+{
+	struct fixture fixture;
+	struct reply reply;
+	json_t *error;
+
+	(void)state;
+	fixture_open_asking(&fixture, takes_query);
+	assert_int_equal(call(&fixture, "GET /plain?known=1", NULL, NULL), 200);
+	assert_int_equal(call(&fixture, "GET /plain?", NULL, NULL), 200);
+	assert_int_equal(call(&fixture, "GET /plain?=", NULL, NULL), 400);
+	/* Only those who may ask are told what a route has. */
+	assert_int_equal(call(&fixture, "GET /echo/x?known=1", NULL, NULL), 401);
+	assert_int_equal(call(&fixture, "GET /echo/x?known=1", WITH_TOKEN, NULL), 400);
+	client_call(fixture.port, "GET /plain?known=1&odd=2", NULL, NULL, &reply);
+	assert_int_equal(reply.status, 400);
+	error = error_of(&reply);
+	assert_string_equal(json_string_value(json_object_get(error, "code")), "unknown_parameter");
+	assert_non_null(strstr(json_string_value(json_object_get(error, "message")), "odd"));
+	json_decref(error);
+	reply_fini(&reply);
+	fixture_close(&fixture);
+}
+
 static void expect_100_continue_asks_before_the_body_comes(void **state)
 {
 	struct fixture *fixture = *state;
@@ -635,32 +722,95 @@ static void requests_beyond_the_queue_get_503(void **state)
 	fixture_close(&fixture);
 }
 
+/* One whose handler runs. */
+static int connect_busy(struct fixture *fixture)
+{
+	unsigned entered = fixture->entered;
+	int fd = client_connect(fixture->port);
+
+	client_request(fd, fixture->port, "GET /block", WITH_TOKEN, NULL);
+	fixture_wait(fixture, &fixture->entered, entered + 1);
+	return fd;
+}
+
+static void expect_status(int fd, int status)
+{
+	struct reply reply;
+
+	client_receive(fd, &reply, true);
+	assert_int_equal(reply.status, status);
+	reply_fini(&reply);
+	close(fd);
+}
+
 static void connections_beyond_the_maximum_wait_for_their_turn(void **state)
 {
 	struct fixture fixture;
 	struct pollfd third;
-	struct reply reply;
 	int first, second;
 
 	(void)state;
 	fixture_open(&fixture, 0, 2);
-	first = client_connect(fixture.port);
-	client_request(first, fixture.port, "GET /plain", NULL, NULL);
-	client_receive(first, &reply, true);
-	reply_fini(&reply);
-	second = client_connect(fixture.port);
-	client_request(second, fixture.port, "GET /plain", NULL, NULL);
-	client_receive(second, &reply, true);
-	reply_fini(&reply);
+	first = connect_busy(&fixture);
+	second = connect_busy(&fixture);
 	third = (struct pollfd){client_connect(fixture.port), POLLIN, 0};
 	client_request(third.fd, fixture.port, "GET /plain", NULL, NULL);
 	assert_int_equal(poll(&third, 1, 50), 0);
-	close(first);
-	client_receive(third.fd, &reply, true);
-	assert_int_equal(reply.status, 200);
-	reply_fini(&reply);
-	close(second);
-	close(third.fd);
+	fixture_let_go(&fixture, 2);
+	expect_status(first, 200);
+	expect_status(third.fd, 200);
+	expect_status(second, 200);
+	fixture_close(&fixture);
+}
+
+static void the_connection_that_is_idle_for_the_longest_gives_way(void **state)
+{
+	struct fixture fixture;
+	int slow, busy, idle, late;
+
+	(void)state;
+	fixture_open(&fixture, 0, 3);
+	slow = client_connect(fixture.port);
+	client_print(slow, "GET /plain HTTP/1.1\r\nHost: ");
+	busy = connect_busy(&fixture);
+	usleep(5000); /* idle times are counted in milliseconds */
+	idle = connect_idle(&fixture);
+	late = client_connect(fixture.port);
+	client_request(late, fixture.port, "GET /plain", NULL, NULL);
+	expect_status(late, 200);
+	assert_true(client_sees_close(slow));
+	fixture_let_go(&fixture, 1);
+	expect_status(busy, 200);
+	client_request(idle, fixture.port, "GET /plain", NULL, NULL);
+	expect_status(idle, 200);
+	close(slow);
+	fixture_close(&fixture);
+}
+
+static void one_source_cannot_take_all_connections(void **state)
+{
+	struct fixture fixture;
+	int busy[3], fourth, other;
+
+	(void)state;
+	fixture_open(&fixture, 0, 4); /* of which a source may have three */
+	for (size_t i = 0; i < array_len(busy); i++)
+		busy[i] = connect_busy(&fixture);
+	fourth = client_connect(fixture.port);
+	assert_true(client_sees_close(fourth));
+	other = client_connect_from("127.0.0.2", fixture.port);
+	client_request(other, fixture.port, "GET /plain", NULL, NULL);
+	expect_status(other, 200);
+	fixture_let_go(&fixture, array_len(busy));
+	for (size_t i = 0; i < array_len(busy); i++)
+		expect_status(busy[i], 200);
+	/* The places are free again. */
+	for (size_t i = 0; i < array_len(busy); i++)
+		busy[i] = connect_busy(&fixture);
+	fixture_let_go(&fixture, array_len(busy));
+	for (size_t i = 0; i < array_len(busy); i++)
+		expect_status(busy[i], 200);
+	close(fourth);
 	fixture_close(&fixture);
 }
 
@@ -738,6 +888,8 @@ int main(void)
 		server_test(a_chunked_body_is_read_as_well),
 		server_test(a_body_with_two_ends_is_refused_and_the_connection_closed),
 		server_test(headers_are_checked),
+		server_test(a_head_has_no_bytes_that_could_be_read_in_another_way),
+		cmocka_unit_test(an_unknown_query_parameter_is_named),
 		server_test(expect_100_continue_asks_before_the_body_comes),
 		server_test(errors_have_one_shape_and_tell_nothing_of_the_host),
 		server_test(head_is_get_without_a_body),
@@ -747,6 +899,8 @@ int main(void)
 		server_test(what_a_request_keeps_is_released),
 		cmocka_unit_test(requests_beyond_the_queue_get_503),
 		cmocka_unit_test(connections_beyond_the_maximum_wait_for_their_turn),
+		cmocka_unit_test(the_connection_that_is_idle_for_the_longest_gives_way),
+		cmocka_unit_test(one_source_cannot_take_all_connections),
 		server_test(a_server_that_cannot_listen_says_so),
 		server_test(garbage_does_no_harm),
 	};

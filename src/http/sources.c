@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/sources.h"
+
+#include <assert.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <string.h>
+
+#define BUCKETS 1024
+
+struct source {
+	struct source *next;
+	uint64_t key;
+	unsigned count;
+};
+
+struct sources {
+	pthread_mutex_t lock;
+	unsigned max_each;
+	struct source *buckets[BUCKETS];
+};
+
+struct sources *sources_new(unsigned max_each)
+{
+	struct sources *sources = mem_new(sizeof(*sources));
+
+	pthread_mutex_init(&sources->lock, NULL);
+	sources->max_each = max_each;
+	return sources;
+}
+
+void sources_free(struct sources *sources)
+{
+	if (!sources)
+		return;
+	for (unsigned i = 0; i < BUCKETS; i++) {
+		while (sources->buckets[i]) {
+			auto_free struct source *gone = sources->buckets[i];
+
+			sources->buckets[i] = gone->next;
+		}
+	}
+	pthread_mutex_destroy(&sources->lock);
+	free(sources);
+}
+
+uint64_t sources_key(const struct sockaddr *address)
+{
+	uint64_t key = 0;
+
+	if (address->sa_family == AF_INET6)
+		memcpy(&key, &((const struct sockaddr_in6 *)address)->sin6_addr, sizeof(key));
+	else if (address->sa_family == AF_INET)
+		key = UINT64_C(1) << 32 | ((const struct sockaddr_in *)address)->sin_addr.s_addr;
+	return key;
+}
+
+/* Where the source is, or would be put; the lock is held. */
+static struct source **find(struct sources *sources, uint64_t key)
+{
+	/* The multiplier spreads neighbours over all buckets. */
+	struct source **at =
+		&sources->buckets[(key * UINT64_C(0x9e3779b97f4a7c15) >> 54) % BUCKETS];
+
+	while (*at && (*at)->key != key)
+		at = &(*at)->next;
+	return at;
+}
+
+bool sources_enter(struct sources *sources, uint64_t key)
+{
+	struct source **at;
+	bool is_within;
+
+	pthread_mutex_lock(&sources->lock);
+	at = find(sources, key);
+	if (!*at) {
+		*at = mem_new(sizeof(**at));
+		(*at)->key = key;
+	}
+	is_within = ++(*at)->count <= sources->max_each;
+	pthread_mutex_unlock(&sources->lock);
+	return is_within;
+}
+
+void sources_leave(struct sources *sources, uint64_t key)
+{
+	struct source **at;
+
+	pthread_mutex_lock(&sources->lock);
+	at = find(sources, key);
+	assert(*at && (*at)->count > 0);
+	if (--(*at)->count == 0) {
+		auto_free struct source *gone = *at;
+
+		*at = gone->next;
+	}
+	pthread_mutex_unlock(&sources->lock);
+}
