@@ -4,6 +4,7 @@
 #include "api/text.h"
 #include "base/clock.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -49,6 +50,36 @@ void file_entry_tag(const struct agent_file_answer *file, char tag[FILE_ENTRY_TA
 {
 	snprintf(tag, FILE_ENTRY_TAG_LEN, "\"%llx-%llx-%llx\"", (unsigned long long)file->inode,
 		(unsigned long long)file->mtime_ns, (unsigned long long)file->size);
+}
+
+/* As RFC 8187 has it; fits for a name of NAME_MAX bytes and a short suffix. */
+static size_t escape(const char *name, char *text, size_t size)
+{
+	size_t len = 0;
+
+	for (; *name && len + 4 <= size; name++) {
+		if (isalnum((unsigned char)*name) || strchr("-._", *name))
+			text[len++] = *name;
+		else
+			len += (size_t)snprintf(text + len, 4, "%%%02X", (unsigned char)*name);
+	}
+	text[len] = '\0';
+	return len;
+}
+
+void file_entry_disposition(
+	const char *path, const char *suffix, char text[FILE_ENTRY_DISPOSITION_LEN])
+{
+	const char *name = strrchr(path, '/');
+	size_t len;
+
+	name = name ? name + 1 : path;
+	len = (size_t)snprintf(text, FILE_ENTRY_DISPOSITION_LEN, "attachment%s",
+		name[0] ? "; filename*=UTF-8''" : "");
+	if (!name[0])
+		return; /* the root has none */
+	len += escape(name, text + len, FILE_ENTRY_DISPOSITION_LEN - len);
+	escape(suffix, text + len, FILE_ENTRY_DISPOSITION_LEN - len);
 }
 
 bool file_entry_tag_matches(const char *list, const char *tag)

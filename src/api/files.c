@@ -7,6 +7,7 @@
 #include "api/file_entry.h"
 #include "api/handlers.h"
 #include "api/paths.h"
+#include "api/range.h"
 #include "base/fd.h"
 #include "base/number.h"
 #include "core/channel.h"
@@ -36,60 +37,17 @@ static int open_request(struct request *req, struct api *api, struct sandbox **r
 
 /* --- reading --- */
 
-struct range {
-	uint64_t offset, length;
-	bool partial;
-};
-
-/*
- * One range of a Range header ("bytes=a-b", "bytes=a-", "bytes=-n"). What is not understood, several
- * ranges among it, is ignored, as HTTP wants it; what lies outside is ERR_RANGE.
- */
-static int read_range(const char *header, uint64_t size, struct range *range, struct err *err)
+static void set_file_headers(struct request *req, const char *path,
+	const struct agent_file_answer *file, const char *tag)
 {
-	char text[64], *dash;
-	uint64_t first, last;
-
-	*range = (struct range){.length = size};
-	if (!header || strncmp(header, "bytes=", 6) != 0 || strlen(header) >= sizeof(text))
-		return 0;
-	snprintf(text, sizeof(text), "%s", header + 6);
-	dash = strchr(text, '-');
-	if (!dash)
-		return 0;
-	*dash++ = '\0';
-	if (!text[0]) {
-		if (number_parse(dash, 0, UINT64_MAX, &last) < 0)
-			return 0;
-		first = last < size ? size - last : 0;
-		last = last == 0 ? 0 : UINT64_MAX;
-		if (size == 0 || last == 0)
-			first = size; /* unsatisfiable */
-	} else {
-		if (number_parse(text, 0, UINT64_MAX, &first) < 0)
-			return 0;
-		last = UINT64_MAX;
-		if (dash[0] && (number_parse(dash, 0, UINT64_MAX, &last) < 0 || last < first))
-			return 0;
-	}
-	if (first >= size)
-		return err_explain(err, ERR_RANGE, NULL, NULL, "the file has %llu bytes",
-			(unsigned long long)size);
-	if (last >= size)
-		last = size - 1;
-	*range = (struct range){.offset = first, .length = last - first + 1, .partial = true};
-	return 0;
-}
-
-static void set_file_headers(
-	struct request *req, const struct agent_file_answer *file, const char *tag)
-{
-	time_t seconds = (time_t)(file->mtime_ns / 1000000000);
-	char date[64];
+	time_t seconds = (time_t)((int64_t)file->mtime_ns / 1000000000); /* may be before 1970 */
+	char date[64], disposition[FILE_ENTRY_DISPOSITION_LEN];
 	struct tm tm;
 
 	gmtime_r(&seconds, &tm);
 	strftime(date, sizeof(date), "%a, %d %b %Y %H:%M:%S GMT", &tm);
+	file_entry_disposition(path, "", disposition);
+	request_answer_header(req, "Content-Disposition", disposition);
 	request_answer_header(req, "ETag", tag);
 	request_answer_header(req, "Last-Modified", date);
 	request_answer_header(req, "Accept-Ranges", "bytes");
@@ -123,12 +81,12 @@ static int answer_file(struct request *req, struct api *api, bool with_content, 
 		(r = channel_ask(sandbox, AGENT_FILE_READ, path, NULL, &answer, &fd, err)) < 0)
 		return r;
 	file_entry_tag(&answer.file, tag);
-	set_file_headers(req, &answer.file, tag);
+	set_file_headers(req, path, &answer.file, tag);
 	if (known && file_entry_tag_matches(known, tag)) {
 		request_answer_empty(req, 304);
 		return 0;
 	}
-	r = read_range(request_header(req, "Range"), answer.file.size, &range, err);
+	r = range_read(request_header(req, "Range"), answer.file.size, &range, err);
 	if (r < 0) {
 		snprintf(content_range, sizeof(content_range), "bytes */%llu",
 			(unsigned long long)answer.file.size);

@@ -13,6 +13,7 @@
 #include "api/process_body.h"
 #include "core/output_cursor.h"
 #include "core/roll.h"
+#include "http/body.h"
 #include "http/websocket.h"
 
 #include <errno.h>
@@ -259,10 +260,15 @@ static const struct {
 
 static int take_control(struct terminal *terminal, const char *text, size_t len)
 {
-	json_t *message = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
-	const char *type = json_string_value(json_object_get(message, "type"));
-	int r = -EINVAL;
+	json_t *message = NULL;
+	const char *type;
+	struct err ignored;
+	int r = body_parse(text, len, &message, &ignored);
 
+	if (r < 0)
+		return r;
+	type = json_string_value(json_object_get(message, "type"));
+	r = -EINVAL;
 	for (size_t i = 0; type && i < array_len(controls); i++) {
 		if (strcmp(controls[i].type, type) == 0)
 			r = controls[i].take(terminal, message);

@@ -100,14 +100,20 @@ void text_set(json_t *object, const char *name, const uint8_t *data, size_t len)
 
 ssize_t text_decode_base64(const char *text, uint8_t **ret_data)
 {
+	static const char alphabet[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 	size_t len = strlen(text), padding = len - strcspn(text, "=");
 	auto_free uint8_t *data = mem_new(len / 4 * 3 + 1);
+	size_t decoded;
 
-	/* OpenSSL ignores white space and takes padding for zeros; here neither may pass. */
+	/* OpenSSL passes over white space, ends at a hyphen and takes padding for zeros. */
 	if (len % 4 || padding > 2 || strspn(text + len - padding, "=") != padding ||
-		strcspn(text, " \t\r\n") != len ||
+		strspn(text, alphabet) != len - padding ||
 		EVP_DecodeBlock(data, (const unsigned char *)text, (int)len) < 0)
 		return -EINVAL;
+	decoded = len / 4 * 3 - padding;
+	if (data[decoded]) /* bits that are left over, in a character before the padding */
+		return -EINVAL;
 	*ret_data = take_ptr(&data);
-	return (ssize_t)(len / 4 * 3 - padding);
+	return (ssize_t)decoded;
 }

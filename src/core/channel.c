@@ -128,7 +128,7 @@ int channel_read_answer(
 	answer.file.mtime_ns = unpack_u64(&in);
 	answer.file.inode = unpack_u64(&in);
 	if (!unpack_done(&in) || answer.file.kind > AGENT_FILE_OTHER ||
-		answer.file.target_len >= CHANNEL_TARGET_MAX)
+		answer.file.target_len >= CHANNEL_TARGET_MAX || answer.file.size > INT64_MAX)
 		return err_set(err, ERR_INTERNAL, "the sandbox gave a malformed answer");
 	if (answer.file.target_len > 0) {
 		r = fd_read_full(fd, answer.target, answer.file.target_len);

@@ -193,6 +193,9 @@ const HOSTILE = {
   'a hard link to a system file': [{ name: 'h', type: 'hardlink', target: '/etc/passwd' }, { name: 'h', data: 'evil' }],
   'a hard link that climbs': [{ name: 'h', type: 'hardlink', target: `${up}etc/passwd` }],
   'a hard link through a link': [{ name: 'l', type: 'symlink', target: '/etc' }, { name: 'h', type: 'hardlink', target: 'l/passwd' }],
+  'a pax link that points out': [pax({ linkpath: '../../../../etc/passwd' }), { name: 'l', type: 'symlink', target: 'x' }],
+  'a pax hard link that climbs': [pax({ linkpath: '../../../../etc/passwd' }), { name: 'h', type: 'hardlink', target: 'x' }],
+  'a hard link, then a file through it as a directory': [{ name: 'd', type: 'symlink', target: '.' }, { name: 'h', type: 'hardlink', target: 'd' }, { name: 'h/../../outside', data: 'evil' }],
   'a hard link to nothing': [{ name: 'h', type: 'hardlink', target: 'none' }],
   'a character device': [{ name: 'dev', type: 'char', major: 1, minor: 1 }],
   'a block device': [{ name: 'dev', type: 'block', major: 7, minor: 0 }],
@@ -271,6 +274,84 @@ test('a gzip bomb is stopped while the daemon stays small', async () => {
   assert.ok(peak - before < (IS_SANITIZED ? 192 : 32) * MI, `the daemon grew by ${(peak - before) / MI} MiB`);
   assert.equal(await api.out(own.id, 'echo alive'), 'alive\n');
   await api.purge(own.id);
+});
+
+/** Sparse entries in the form of pax 1.0: what the file holds, at these places of a size of its own. */
+function sparse(name, realSize, pieces) {
+  const map = Buffer.from(`${[pieces.length, ...pieces.flatMap(([offset, data]) => [offset, data.length])].join('\n')}\n`);
+  const data = Buffer.concat([map, Buffer.alloc((512 - (map.length % 512)) % 512), ...pieces.map(([, bytes]) => Buffer.from(bytes))]);
+  return [pax({ 'GNU.sparse.major': 1, 'GNU.sparse.minor': 0, 'GNU.sparse.name': name, 'GNU.sparse.realsize': realSize }), { name: `GNUSparseFile.0/${name}`, data }];
+}
+
+test('a sparse file goes in with its holes', async () => {
+  const dir = fresh();
+  await unpacked(dir, tar(sparse('holes', 100_000, [[90_000, 'hello'], [99_995, 'world']])));
+  assert.equal(await out(`cd ${dir} && stat -c %s holes && tail -c 5 holes && dd if=holes bs=1 skip=90000 count=5 2>/dev/null`), '100000\nworldhello');
+});
+
+const BOMBS = {
+  'zeros under gzip': () => zlib.gzipSync(tar([{ name: 'zeros', data: Buffer.alloc(300 * MI) }])),
+  'a hole of gigabytes': () => tar(sparse('hole', 4 * 1024 * MI, [[4 * 1024 * MI - 1, 'x']])),
+  'entries without end that unpack to nothing': () => zlib.gzipSync(Buffer.concat([Buffer.alloc(200 * MI, tar([{ name: './' }]).subarray(0, 512)), Buffer.alloc(1024)])),
+  'more bytes than the disk has': () => tar([pax({ size: 2 ** 50 }), { name: 'huge', data: 'x' }]),
+};
+
+for (const [name, bomb] of Object.entries(BOMBS)) {
+  test(`${name}: a bomb is 413, and nothing of the file stays`, async () => {
+    const dir = fresh();
+    const answer = await api.putArchive(id, dir, bomb());
+    assert.equal(assertError(answer, 413).code, 'archive_too_large');
+    assert.equal(await out(`find ${dir} -type f | wc -l`), '0');
+  });
+}
+
+test('what cannot be a size is 400', async () => {
+  for (const size of ['-1', '9223372036854775808', '0x10', '']) {
+    const dir = fresh();
+    const answer = await api.putArchive(id, dir, tar([pax({ size }), { name: 'f', data: 'x' }]));
+    assert.ok([400, 413].includes(answer.status) || (answer.status === 200 && (await api.stat(id, `${dir}/f`)).size === 1), `${size}: ${answer.status} ${answer.text}`);
+    await nothingOutside(dir, `size ${size}`);
+  }
+});
+
+test('unpacking happens inside: in the namespaces of the sandbox, with no right of the host', async () => {
+  const init = await instance.initOf(id);
+  const bytes = tar([{ name: 'f', data: Buffer.alloc(8 * MI) }]);
+  let go;
+  const gate = new Promise((resolve) => { go = resolve; });
+  async function* slowly() {
+    yield bytes.subarray(0, 4 * MI);
+    await gate;
+    yield bytes.subarray(4 * MI);
+  }
+  const dir = fresh();
+  const upload = api.putArchive(id, dir, slowly());
+  const helper = await until(() => instance.sandboxProcesses().find((info) => info.ppid === init.pid && /helper|sandlot-agent/.test(info.comm)), { what: 'the helper' });
+  for (const kind of ['user', 'mnt', 'pid', 'net']) assert.equal(proc.namespace(helper.pid, kind), proc.namespace(init.pid, kind), kind);
+  assert.ok(proc.statusField(helper.pid, 'Uid').split(/\s+/).every((uid) => Number(uid) >= 1000), 'not root of the host');
+  assert.equal(proc.statusField(helper.pid, 'Seccomp'), '2');
+  assert.ok(!proc.descriptorTargets(instance.daemon.pid).some((target) => target.includes('/workspaces/') || target.includes('/sandboxes/')), 'the daemon has no file of a sandbox open');
+  go();
+  assert.equal((await upload).status, 200);
+  assert.equal((await api.stat(id, `${dir}/f`)).size, 8 * MI);
+});
+
+test('an upload that is cut at each tenth leaves whole files or none', async () => {
+  const bytes = tar(Array.from({ length: 10 }, (_, i) => ({ name: `f${i}`, data: crypto.randomBytes(50_000) })));
+  for (let tenth = 1; tenth < 10; tenth++) {
+    const dir = fresh();
+    async function* cut() {
+      yield bytes.subarray(0, Math.floor((bytes.length * tenth) / 10));
+      throw new Error('the client gives up');
+    }
+    await assert.rejects(api.putArchive(id, dir, cut()));
+    const sizes = await until(async () => {
+      const found = (await out(`test -d ${dir} && find ${dir} -type f -printf '%s\\n' || true`)).split('\n').filter(Boolean);
+      return found.every((size) => size === '50000') ? found : null;
+    }, { what: `no half file after ${tenth}/10` });
+    assert.ok(sizes.length <= tenth);
+    assert.equal(await out(`find ${AGENT} -name '.*' | wc -l`), '0', 'no temporary file');
+  }
 });
 
 test('programs of the sandbox have no part in unpacking', async () => {

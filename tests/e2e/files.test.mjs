@@ -118,6 +118,7 @@ test('a file served to a browser cannot become a page of ours', async () => {
   const { headers } = await api.files('GET', id, file);
   assert.doesNotMatch(headers['content-type'] ?? '', /html|javascript|svg/);
   assert.equal(headers['x-content-type-options'], 'nosniff');
+  assert.equal(headers['content-disposition'], "attachment; filename*=UTF-8''page.html");
 });
 
 test('ranges: first, middle, last, suffix, open end, beyond the end', async () => {
@@ -654,6 +655,9 @@ test('odd names go round byte by byte', async () => {
     await api.put(id, `${dir}/${name}`, `content of ${name}`);
     assert.equal((await api.read(id, `${dir}/${name}`)).toString(), `content of ${name}`, JSON.stringify(name));
     assert.equal((await api.stat(id, `${dir}/${name}`)).name, name);
+    const { headers } = await api.files('HEAD', id, `${dir}/${name}`);
+    assert.match(headers['content-disposition'], /^attachment; filename\*=UTF-8''[\w.%-]+$/);
+    assert.equal(decodeURIComponent(headers['content-disposition'].split("''")[1]), name);
   }
   assert.deepEqual(await names(dir), [...odd].sort());
   const inside = await api.out(id, { argv: ['python3', '-c', `import os, json; print(json.dumps(sorted(os.listdir(${JSON.stringify(dir)}))))`] });

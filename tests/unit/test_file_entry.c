@@ -140,6 +140,23 @@ static void a_tag_is_found_in_a_list(void **state)
 	}
 }
 
+static void a_file_is_saved_under_a_name_that_says_nothing_else(void **state)
+{
+	char text[FILE_ENTRY_DISPOSITION_LEN], longest[260] = "/";
+	size_t prefix = strlen("attachment; filename*=UTF-8''");
+
+	(void)state;
+	file_entry_disposition("/a/b-1_x.txt", "", text);
+	assert_string_equal(text, "attachment; filename*=UTF-8''b-1_x.txt");
+	file_entry_disposition("/", ".tar", text);
+	assert_string_equal(text, "attachment");
+	file_entry_disposition("/a \"\r\n;%\xc3\xa4\xff", ".tar", text);
+	assert_string_equal(text, "attachment; filename*=UTF-8''a%20%22%0D%0A%3B%25%C3%A4%FF.tar");
+	memset(longest + 1, '"', 255);
+	file_entry_disposition(longest, ".tar", text);
+	assert_int_equal(strlen(text), prefix + 3 * 255 + 4);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -150,6 +167,7 @@ int main(void)
 		cmocka_unit_test(a_file_from_before_1970_is_not_from_the_future),
 		cmocka_unit_test(a_tag_changes_with_inode_time_and_size),
 		cmocka_unit_test(a_tag_is_found_in_a_list),
+		cmocka_unit_test(a_file_is_saved_under_a_name_that_says_nothing_else),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

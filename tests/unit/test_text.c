@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/text.h"
 
+#include "base/mem.h"
+
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -91,12 +94,31 @@ static void a_nul_byte_is_text_and_not_an_end(void **state)
 	json_decref(object);
 }
 
+static void base64_is_written_in_one_way_only(void **state)
+{
+	static const char *const wrong[] = {"YQ",
+		"YQ=", "YQ===", "YR==", "YWJ=", "Y Q=", "YQ==YQ==", "=YQ=", "YQ=\n",
+		"Y-_=", "YWJj----"};
+	uint8_t *data = NULL;
+
+	(void)state;
+	assert_int_equal(text_decode_base64("YWI=", &data), 2);
+	assert_memory_equal(data, "ab", 2);
+	free(data);
+	assert_int_equal(text_decode_base64("", &data), 0);
+	free(data);
+	for (size_t i = 0; i < array_len(wrong); i++)
+		if (text_decode_base64(wrong[i], &data) != -EINVAL)
+			fail_msg("%s is taken", wrong[i]);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_beginning_of_a_character_at_the_end_is_found),
 		cmocka_unit_test(text_that_is_cut_anywhere_is_whole_again),
 		cmocka_unit_test(text_is_text_and_the_rest_is_base64),
+		cmocka_unit_test(base64_is_written_in_one_way_only),
 		cmocka_unit_test(a_nul_byte_is_text_and_not_an_end),
 	};
 
