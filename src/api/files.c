@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #define LIST_LIMIT_MAX	   10000
@@ -174,7 +175,10 @@ static int finish_write(struct request *req, void *arg, bool complete, struct er
 
 	if (flags < 0 || fcntl(upload->fd, F_SETFL, flags & ~O_NONBLOCK) < 0)
 		return err_sys(err, "finish the upload");
-	/* If the helper gave up, its answer says why; if the client did, there is none. */
+	/* If the helper gave up, its answer says why. If the client did, the helper is told, or we would wait
+	 * for each other. */
+	if (!complete)
+		shutdown(upload->fd, SHUT_WR);
 	r = channel_read_answer(upload->fd, upload->path, &answer, err);
 	if (r < 0)
 		return r;
