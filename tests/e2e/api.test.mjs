@@ -154,6 +154,34 @@ test('a foreign Origin is 403 and changes nothing', async () => {
   assert.equal((await api.all()).length, before);
 });
 
+test('a page of another origin may not even read, follow or ask first', async () => {
+  const { id } = await api.create();
+  const origin = 'http://evil.example';
+  for (const route of ['/v1/sandboxes', `/v1/sandboxes/${id}/events`, `/v1/sandboxes/${id}/terminal`, '/openapi.json', '/healthz']) {
+    assertError(await api.request('GET', route, { headers: { origin } }), 403);
+    const asked = await api.request('OPTIONS', route, { token: null, headers: { origin, 'access-control-request-method': 'POST', 'access-control-request-headers': 'authorization' } });
+    assertError(asked, 403);
+    assert.deepEqual(Object.keys(asked.headers).filter((name) => name.startsWith('access-control-')), []);
+  }
+});
+
+test('without a token there is nothing behind odd methods and well-known paths', async () => {
+  for (const method of ['OPTIONS', 'TRACE', 'CONNECT', 'PROPFIND', 'PUT', 'get']) {
+    const answer = await raw(api.port, requestLines(`${method} /v1/sandboxes HTTP/1.1`, `Host: 127.0.0.1:${api.port}`, 'X-Secret: echo', 'Content-Length: 0', 'Connection: close'));
+    assert.ok([400, 401, 405].includes(answer.status), `${method}: ${answer.text}`);
+    assert.doesNotMatch(answer.text, /echo|sandboxes"/);
+  }
+  for (const route of ['/metrics', '/docs', '/debug', '/v1/tokens/../sandboxes', '/.git/config', '/']) {
+    assertError(await api.request('GET', route, { token: null }), [401, 404]);
+  }
+});
+
+test('a GET changes nothing', async () => {
+  const { id } = await api.create();
+  for (const verb of ['start', 'stop', 'pause', 'resume', 'reset', 'purge', 'exec']) assertError(await api.request('GET', `/v1/sandboxes/${id}/${verb}`), 405);
+  assert.equal((await api.get(id)).status, 'running');
+});
+
 test('the own Origin is taken, and no CORS header is given', async () => {
   const { id } = await api.create();
   const answer = await api.request('PATCH', `/v1/sandboxes/${id}`, { json: { labels: { a: 'b' } }, headers: { origin: `http://127.0.0.1:${api.port}`, 'sec-fetch-site': 'same-origin' } });

@@ -292,7 +292,7 @@ test('a sparse file goes in with its holes', async () => {
 const BOMBS = {
   'zeros under gzip': () => zlib.gzipSync(tar([{ name: 'zeros', data: Buffer.alloc(300 * MI) }])),
   'a hole of gigabytes': () => tar(sparse('hole', 4 * 1024 * MI, [[4 * 1024 * MI - 1, 'x']])),
-  'entries without end that unpack to nothing': () => zlib.gzipSync(Buffer.concat([Buffer.alloc(200 * MI, tar([{ name: './' }]).subarray(0, 512)), Buffer.alloc(1024)])),
+  'entries without end that unpack to nothing': () => Buffer.concat(Array(150).fill(zlib.gzipSync(Buffer.alloc(4 * MI, tar([{ name: './' }]).subarray(0, 512))))),
   'more bytes than the disk has': () => tar([pax({ size: 2 ** 50 }), { name: 'huge', data: 'x' }]),
 };
 
@@ -326,7 +326,7 @@ test('unpacking happens inside: in the namespaces of the sandbox, with no right 
   }
   const dir = fresh();
   const upload = api.putArchive(id, dir, slowly());
-  const helper = await until(() => instance.sandboxProcesses().find((info) => info.ppid === init.pid && /helper|sandlot-agent/.test(info.comm)), { what: 'the helper' });
+  const helper = await until(() => proc.descendants([init.pid])[0], { what: 'the helper' });
   for (const kind of ['user', 'mnt', 'pid', 'net']) assert.equal(proc.namespace(helper.pid, kind), proc.namespace(init.pid, kind), kind);
   assert.ok(proc.statusField(helper.pid, 'Uid').split(/\s+/).every((uid) => Number(uid) >= 1000), 'not root of the host');
   assert.equal(proc.statusField(helper.pid, 'Seccomp'), '2');
