@@ -4,6 +4,7 @@
 #include "agent/knob.h"
 #include "agent/watch.h"
 #include "base/fd.h"
+#include "base/number.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -258,6 +259,26 @@ uint32_t group_count(const struct group *group)
 	if (group_is_real(group))
 		free(list_processes(group, &count));
 	return (uint32_t)count;
+}
+
+bool group_of_thread(pid_t thread, uint32_t *ret_number)
+{
+	char path[32], text[2048];
+	const char *name;
+	uint64_t number;
+	ssize_t len;
+
+	snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)thread);
+	len = fd_read_file(AT_FDCWD, path, text, sizeof(text));
+	if (len <= 0)
+		return false;
+	/* A line for each tree, that of v2 last; and the last part of its path is the group. */
+	text[len - 1] = '\0';
+	name = strrchr(text, '/');
+	if (!name || number_parse(name + 1, 0, UINT32_MAX, &number) < 0)
+		return false;
+	*ret_number = (uint32_t)number;
+	return true;
 }
 
 void group_signal(const struct group *group, int signal)

@@ -18,6 +18,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct group {
 	uint32_t number;   /* its name */
@@ -52,6 +53,9 @@ bool group_is_real(const struct group *group);
 /* How many processes are in it, not counting those that are dead and not yet buried. */
 uint32_t group_count(const struct group *group);
 uint64_t group_cpu_us(const struct group *group);
+
+/* The number of the group that a thread is in; false if it is in none, or gone. */
+bool group_of_thread(pid_t thread, uint32_t *ret_number) must_check;
 
 /* A signal for each process in it, once. Not for SIGKILL. */
 void group_signal(const struct group *group, int signal);

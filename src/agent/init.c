@@ -228,6 +228,10 @@ static void dispatch(struct init *init, const struct epoll_event *event)
 	case WATCH_MACHINE:
 		machine_ready(&init->machine);
 		break;
+	case WATCH_DENIALS:
+		/* One for each turn, so that a flood of them leaves time for the rest. */
+		job_deny(&init->jobs);
+		break;
 	case WATCH_STDIN:
 	case WATCH_STDOUT:
 	case WATCH_STDERR:
@@ -313,13 +317,22 @@ static int open_signals(void)
 /* They were given to us over exec; nobody else is to have them. */
 static int keep_to_ourselves(const struct init_fds *fds)
 {
-	const int given[] = {fds->lifeline, fds->jobs.group, fds->jobs.score, fds->jobs.work};
+	const int given[] = {
+		fds->lifeline, fds->jobs.group, fds->jobs.score, fds->jobs.work, fds->jobs.denials};
 
 	for (size_t i = 0; i < array_len(given); i++) {
 		if (given[i] >= 0 && fcntl(given[i], F_SETFD, FD_CLOEXEC) < 0)
 			return -errno;
 	}
 	return 0;
+}
+
+/* Without a listener the kernel answers by itself. With one that nobody listens to, calls would hang. */
+static int listen_to_denials(const struct init *init)
+{
+	int fd = init->jobs.denials_fd;
+
+	return fd < 0 ? 0 : watch_add(init->epoll_fd, fd, EPOLLIN, WATCH_DENIALS, 0);
 }
 
 int init_run(const struct init_fds *fds)
@@ -336,7 +349,8 @@ int init_run(const struct init_fds *fds)
 	/* The keeper's copy of the program makes it so from the start; here for whoever runs another. */
 	prctl(PR_SET_DUMPABLE, 0);
 	if (watch_add(init.epoll_fd, init.signal_fd, EPOLLIN, WATCH_CHILDREN, 0) < 0 ||
-		watch_add(init.epoll_fd, fds->lifeline, EPOLLIN, WATCH_LIFELINE, 0) < 0)
+		watch_add(init.epoll_fd, fds->lifeline, EPOLLIN, WATCH_LIFELINE, 0) < 0 ||
+		listen_to_denials(&init) < 0)
 		return 1;
 	machine_open(&init.machine, init.epoll_fd, fds->sheets);
 	loop(&init);

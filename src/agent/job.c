@@ -2,6 +2,7 @@
 #include "agent/job.h"
 
 #include "agent/backlog.h"
+#include "agent/denial.h"
 #include "agent/inlet.h"
 #include "agent/lineage.h"
 #include "agent/outlet.h"
@@ -49,12 +50,13 @@ struct job {
 	uint64_t duration_us;
 	struct scarcity_counts during;
 	uint32_t flags; /* AGENT_EXITED_* */
+	struct denial_list denied;
 };
 
 void job_table_init(
 	struct job_table *table, int epoll_fd, const struct job_fds *fds, struct uplink *link)
 {
-	*table = (struct job_table){.epoll_fd = epoll_fd, .link = link};
+	*table = (struct job_table){.epoll_fd = epoll_fd, .link = link, .denials_fd = fds->denials};
 	launch_prepare(&table->base, fds->score, fds->work);
 	group_tree_init(&table->groups, fds->group);
 	scarcity_open(&table->scarcity);
@@ -173,7 +175,8 @@ static void send_end(struct job_table *table, struct job *job)
 	if (!job->ended || job->end_sent || job->is_forgotten || backlog->sent != backlog->end ||
 		job->outlets[0].fd >= 0 || job->outlets[1].fd >= 0)
 		return;
-	out = uplink_begin(table->link, AGENT_EXITED, job->id, 4 + 4 * 8 + 3 * 4);
+	out = uplink_begin(table->link, AGENT_EXITED, job->id,
+		4 + 4 * 8 + 3 * 4 + 4 + job->denied.count * 2 * 4);
 	if (!out)
 		return;
 	pack_u32(out, job->wait_status);
@@ -184,6 +187,11 @@ static void send_end(struct job_table *table, struct job *job)
 	pack_u32(out, clip(job->during.oom_kills));
 	pack_u32(out, clip(job->during.refused_forks));
 	pack_u32(out, job->flags);
+	pack_u32(out, job->denied.count);
+	for (uint32_t i = 0; i < job->denied.count; i++) {
+		pack_u32(out, job->denied.calls[i].number);
+		pack_u32(out, job->denied.calls[i].times);
+	}
 	job->end_sent = true;
 	send_no_survivors(table, job);
 }
@@ -552,6 +560,40 @@ static struct job *find_running(const struct job_table *table, pid_t pid)
 		}
 	}
 	return NULL;
+}
+
+/* The command that a thread came of, as long as it has not ended; NULL for the agent's own. */
+static struct job *find_of_thread(const struct job_table *table, pid_t thread)
+{
+	bool has_groups = table->groups.dir_fd >= 0;
+	uint32_t number = 0;
+
+	if (has_groups && !group_of_thread(thread, &number))
+		return NULL;
+	for (size_t i = 0; i < JOB_HEADS; i++) {
+		for (struct job *p = table->heads[i]; p; p = p->next) {
+			bool is_its =
+				has_groups ? group_is_real(&p->group) && p->group.number == number
+					   : getsid(thread) == p->pid;
+
+			if (is_its && !p->ended)
+				return p;
+		}
+	}
+	return NULL;
+}
+
+/* Whose it was is asked while it waits, and counted once it has its answer. */
+void job_deny(struct job_table *table)
+{
+	struct denial denial;
+	struct job *job;
+
+	if (!denial_receive(table->denials_fd, &denial))
+		return;
+	job = find_of_thread(table, denial.thread);
+	if (denial_answer(table->denials_fd, &denial) && job)
+		denial_note(&job->denied, denial.number);
 }
 
 static uint64_t microseconds(const struct timeval *time)

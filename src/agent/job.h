@@ -37,6 +37,7 @@ struct job_table {
 	struct launch_base base;
 	struct group_tree groups;
 	struct scarcity scarcity;
+	int denials_fd; /* -1: there is no listener */
 };
 
 /* What the keeper gives for commands; each may be -1. */
@@ -44,6 +45,7 @@ struct job_fds {
 	int group; /* the directory of the sandbox's control group; without it commands get none */
 	int score; /* see oom.h */
 	int work;
+	int denials; /* the listener of the filter they are under */
 };
 
 void job_table_init(
@@ -76,6 +78,9 @@ void job_tick(struct job_table *table);
 
 /* An event on one of a command's pipes, or in its group. */
 void job_ready(struct job_table *table, enum watch_role role, uint32_t id, uint32_t events);
+
+/* Somebody waits for the answer to a call that the filter refuses: gives it, and counts it. */
+void job_deny(struct job_table *table);
 
 /* A child ended; false if it was none of the commands. */
 bool job_end(struct job_table *table, pid_t pid, int wait_status, const struct rusage *usage);

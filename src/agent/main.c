@@ -17,8 +17,9 @@
  *   payload   frames taken apart (the part that is fuzzed)
  *   job       commands: launch starts one, inlet feeds it, outlet reads it (pty makes both from
  *             one device), backlog keeps its output until it is acknowledged, group has all that
- *             came from it, scarcity says what the sandbox ran out of meanwhile; lineage stands in
- *             for group where there are none (a keeper that is not root of the host)
+ *             came from it, scarcity says what the sandbox ran out of meanwhile, denial what the
+ *             filter refused to it; lineage stands in for group where there are none (a keeper that
+ *             is not root of the host)
  *   helper    file requests: a forked child each, which runs one file_* from top to bottom in a
  *             dialog on its channel; path and walk are the two ways they have of naming files.
  *             file_watch lasts until the daemon closes; watched_tree, dir_tree and name_set are
@@ -39,6 +40,7 @@
  *  5. Nothing in the sandbox can signal or trace it, or change its limits: it blocks all signals, its
  *     program cannot be read, which makes its /proc entry the host's, and the filter knows its
  *     number; and the OOM killer takes its children first.
+ *  6. It makes no system call that the filter refuses: such calls wait for its answer (denial.h).
  *
  * The road not taken: a thread or a coroutine for each command. It would read more simply, and cost
  * a stack for each of the thousands of commands and sandboxes that mostly wait.
@@ -60,7 +62,8 @@ int main(void)
 	static const int sheets[MACHINE_SHEETS] = {AGENT_MEMINFO_FD, AGENT_STAT_FD};
 	const struct init_fds fds = {
 		.lifeline = AGENT_LIFELINE_FD,
-		.jobs = {given(AGENT_GROUP_FD), given(AGENT_OOM_FD), given(AGENT_WORK_FD)},
+		.jobs = {given(AGENT_GROUP_FD), given(AGENT_OOM_FD), given(AGENT_WORK_FD),
+			given(AGENT_DENIALS_FD)},
 		.sheets = sheets,
 	};
 

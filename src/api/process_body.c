@@ -2,19 +2,37 @@
 #include "api/process_body.h"
 
 #include "api/api.h"
+#include "model/system_call.h"
 
 #include <stdio.h>
+
+static json_t *encode_denied(const struct termination *termination)
+{
+	json_t *list = json_array();
+
+	for (uint32_t i = 0; i < termination->denied_count; i++) {
+		const struct denied_call *call = &termination->denied[i];
+		char spare[SYSTEM_CALL_DIGITS];
+
+		json_array_append_new(list,
+			json_pack("{s:s, s:I}", "syscall", system_call_name(call->number, spare),
+				"count", (json_int_t)call->times));
+	}
+	return list;
+}
 
 json_t *process_body_encode_termination(const struct termination *termination)
 {
 	if (termination->reason == END_NONE)
 		return json_null();
-	return json_pack("{s:s, s:o, s:o, s:f, s:I}", "reason",
+	return json_pack("{s:s, s:o, s:o, s:f, s:I, s:o, s:o}", "reason",
 		end_reason_name(termination->reason), "signal",
 		api_signal_to_json(termination->signal), "detail",
 		termination->detail[0] ? json_string(termination->detail) : json_null(), "cpu_ms",
 		(double)termination->cpu_us / 1000, "peak_memory_bytes",
-		(json_int_t)termination->peak_memory_bytes);
+		(json_int_t)termination->peak_memory_bytes, "denied", encode_denied(termination),
+		"profile",
+		termination->profile[0] ? json_string(termination->profile) : json_null());
 }
 
 json_t *process_body_encode_end(const struct process_end *end)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
 #include "cli/follow.h"
+#include "cli/live_exec.h"
 
 struct logs_values {
 	bool follow;
@@ -22,6 +23,7 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 	json_auto_t *result = NULL;
 	struct process_ref ref;
 	struct client *client;
+	int ignored;
 	int r = cli_connect(cli, &client, err);
 
 	(void)argc;
@@ -30,21 +32,25 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 	if (r < 0)
 		return r;
 	follow.process = &ref;
-	return follow_run(client, &follow, &result, err);
+	r = follow_run(client, &follow, &result, err);
+	return r == 0 && result ? live_exec_report(result, &ignored, err) : r;
 }
 
 const struct command cmd_logs = {
 	.name = "logs",
 	.operands = "SANDBOX PROCESS",
 	.summary = "show what a process has printed",
-	.details = "Byte for byte: its stdout on standard output, its stderr on standard error. "
-		   "What is\n"
-		   "no longer kept (the middle of more than 16 MiB) is marked on standard error. "
-		   "With -f\n"
-		   "a lost connection is made again and nothing is shown twice. The exit code is "
-		   "0,\n"
-		   "however the process ended; \"sandlot wait\" has that.\n\n"
-		   "  sandlot logs -f 01k9 p7\n",
+	.details =
+		"Byte for byte: its stdout on standard output, its stderr on standard error. "
+		"What is\n"
+		"no longer kept (the middle of more than 16 MiB) is marked on standard error, "
+		"and so is\n"
+		"why it ended, if more is known than its exit code. With -f a lost connection is "
+		"made\n"
+		"again and nothing is shown twice. The exit code is 0, however the process "
+		"ended;\n"
+		"\"sandlot wait\" has that.\n\n"
+		"  sandlot logs -f 01k9 p7\n",
 	.tables = {{options, 0}},
 	.values_size = sizeof(struct logs_values),
 	.min_operands = 2,

@@ -47,7 +47,7 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 	json_auto_t *now = NULL;
 	struct process_ref ref;
 	struct client *client;
-	char note[8];
+	char note[512];
 	int r = cli_connect(cli, &client, err);
 
 	(void)values, (void)argc;
@@ -67,6 +67,8 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 		return err_set(err, ERR_INTERNAL, "the daemon did not say how the process ended");
 	if (cli_wants_json(cli))
 		cli_print_json(process);
+	else if (note[0])
+		cli_note("%s", note);
 	return r;
 }
 
@@ -74,9 +76,9 @@ const struct command cmd_wait = {
 	.name = "wait",
 	.operands = "SANDBOX PROCESS",
 	.summary = "wait for a process to end, and end with its exit code",
-	.details = "Prints nothing, or with --json the process. A daemon that is restarted "
-		   "meanwhile is\n"
-		   "asked again.\n\n"
+	.details = "Prints nothing, or with --json the process; on standard error why it failed, "
+		   "if that is\n"
+		   "known. A daemon that is restarted meanwhile is asked again.\n\n"
 		   "  sandlot wait 01k9 p7 || echo failed\n",
 	.min_operands = 2,
 	.max_operands = 2,

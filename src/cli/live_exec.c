@@ -45,6 +45,8 @@ int live_exec_exit_code(const json_t *result, char *note, size_t note_size)
 	if (reason && strcmp(reason, "exited") != 0 && strcmp(reason, "signal") != 0)
 		snprintf(note, note_size, "the command was ended: %s%s%s", reason,
 			detail ? ": " : "", detail ? detail : "");
+	else if (detail && (signal || json_integer_value(code) != 0))
+		snprintf(note, note_size, "%s", detail);
 	if (reason && strcmp(reason, "timeout") == 0)
 		return LIVE_EXEC_TIMEOUT;
 	if (signal)

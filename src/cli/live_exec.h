@@ -22,7 +22,7 @@ int live_exec_run(struct client *client, const char *id, const json_t *body, boo
 /*
  * The exit code that a result stands for: 124 after a timeout, 128+n after a signal, else the
  * command's own; -EINVAL if it holds none. `note` gets a sentence if the command did not end by
- * itself, else "".
+ * itself, or failed and the daemon knows something about it, else "".
  */
 int live_exec_exit_code(const json_t *result, char *note, size_t note_size) must_check;
 

@@ -17,6 +17,7 @@
 #include "core/verdict.h"
 #include "wire/pack.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
@@ -710,6 +711,21 @@ static int on_survivors(struct process *process, struct unpack *in)
 	return 0;
 }
 
+/* Names are found later; a number that has none is shown as it is. */
+static void unpack_denied(struct unpack *in, struct termination *end)
+{
+	uint32_t count = unpack_u32(in);
+
+	static_assert(AGENT_DENIED_MAX <= TERMINATION_DENIED_MAX, "a record holds all");
+	if (count > AGENT_DENIED_MAX)
+		in->bad = true;
+	for (uint32_t i = 0; i < count && !in->bad; i++) {
+		end->denied[i].number = unpack_u32(in);
+		end->denied[i].times = unpack_u32(in);
+		end->denied_count = i + 1;
+	}
+}
+
 static int on_exited(struct process *process, struct unpack *in)
 {
 	struct process_end how = {.outcome = PROCESS_RAN};
@@ -725,6 +741,7 @@ static int on_exited(struct process *process, struct unpack *in)
 	facts.oom_kills = unpack_u32(in);
 	facts.refused_forks = unpack_u32(in);
 	facts.flags = unpack_u32(in);
+	unpack_denied(in, &how.how);
 	if (!unpack_done(in) || meet_offset(process, end_offset, &none, &no_len) < 0)
 		return -EPROTO;
 	verdict_reach(process, (int)status, &facts, &how);

@@ -2,6 +2,8 @@
 #include "core/verdict.h"
 
 #include "core/process_state.h"
+#include "model/system_call.h"
+#include "model/template.h"
 
 #include <signal.h>
 #include <stdarg.h>
@@ -57,6 +59,50 @@ static void judge_limits(
 	}
 }
 
+/* "mount(2) 3 times, bpf(2) once", as far as there is room. */
+static void list_denied(const struct termination *end, char *text, size_t size)
+{
+	size_t len = 0;
+
+	for (uint32_t i = 0; i < end->denied_count && len < size; i++) {
+		const struct denied_call *call = &end->denied[i];
+		char spare[SYSTEM_CALL_DIGITS], times[24] = "once";
+
+		if (call->times != 1)
+			snprintf(times, sizeof(times), "%u times", call->times);
+		len += (size_t)snprintf(text + len, size - len, "%s%s(2) %s", i ? ", " : "",
+			system_call_name(call->number, spare), times);
+	}
+}
+
+static const char *profile_of(struct sandbox *sandbox)
+{
+	const struct template *template;
+
+	pthread_mutex_lock(&sandbox->state);
+	template = template_find(sandbox->record.template_name);
+	pthread_mutex_unlock(&sandbox->state);
+	/* A template that is gone since had the profile of most. */
+	return template_profile_name(template ? template->profile : TEMPLATE_PROFILE_DEFAULT);
+}
+
+/*
+ * Which profile refused what it was denied. A program that works without has been told EPERM and got
+ * over it; for one that failed it may well be why.
+ */
+static void judge_denials(const struct process *process, struct process_end *how)
+{
+	char list[sizeof(how->how.detail)];
+
+	if (how->how.denied_count == 0)
+		return;
+	snprintf(how->how.profile, sizeof(how->how.profile), "%s", profile_of(process->sandbox));
+	if (how->exit_code == 0 || how->how.detail[0])
+		return;
+	list_denied(&how->how, list, sizeof(list));
+	set_detail(how, "the profile `%s` refused %s", how->how.profile, list);
+}
+
 void verdict_reach(struct process *process, int status, const struct verdict_facts *facts,
 	struct process_end *how)
 {
@@ -84,4 +130,5 @@ void verdict_reach(struct process *process, int status, const struct verdict_fac
 	} else {
 		judge_limits(process, facts, how);
 	}
+	judge_denials(process, how);
 }

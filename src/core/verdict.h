@@ -14,6 +14,6 @@ struct verdict_facts {
 	uint32_t flags; /* AGENT_EXITED_* */
 };
 
-/* Fills in exit code and termination. On the reactor's thread. */
+/* Fills in exit code and termination, in which what was denied is known. On the reactor's thread. */
 void verdict_reach(struct process *process, int status, const struct verdict_facts *facts,
 	struct process_end *how);

@@ -134,7 +134,7 @@ static int become_sandbox(const struct build_context *context, const struct keep
 	char variable[sizeof(AGENT_CPUS) + CPUS_LIST_MAX] = AGENT_CPUS "=";
 	char *const environment[] = {variable, NULL};
 	uint32_t base_uid = userns_base(&context->userns.ranges, request->slot);
-	int userns_fd = given->userns_fd, agent_fd = context->agent_fd, r;
+	int userns_fd = given->userns_fd, agent_fd = context->agent_fd, listener_fd, r;
 	uint64_t disk_bytes = request->limits.disk_bytes;
 	struct storage_dirs dirs;
 	struct disk disk;
@@ -172,9 +172,13 @@ static int become_sandbox(const struct build_context *context, const struct keep
 		return r;
 	cpus_list(given->cpus, variable + sizeof(AGENT_CPUS));
 	setsid();
-	r = confine(userns_fd, request->profile, &context->fence.walls, err);
+	r = confine(userns_fd, request->profile, &context->fence.walls, &listener_fd, err);
 	if (r < 0)
 		return r;
+	/* It may be in its place already, but it is born close-on-exec. */
+	if (listener_fd >= 0 && (dup2(listener_fd, AGENT_DENIALS_FD) < 0 ||
+					fcntl(AGENT_DENIALS_FD, F_SETFD, 0) < 0))
+		return err_sys(err, "set descriptor %d", AGENT_DENIALS_FD);
 	syscall(SYS_execveat, agent_fd, "", argv, environment, AT_EMPTY_PATH);
 	return err_sys(err, "run the agent");
 }

@@ -64,9 +64,16 @@ static int drop_caps(struct err *err)
 	return 0;
 }
 
-static int load_filter(enum keeper_profile profile, struct err *err)
+static int load_filter(enum keeper_profile profile, int *ret_listener_fd, struct err *err)
 {
-	if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &filters[profile]) < 0)
+	const struct sock_fprog *program = &filters[profile];
+
+	*ret_listener_fd = (int)syscall(
+		SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, program);
+	if (*ret_listener_fd >= 0)
+		return 0;
+	/* There can be only one: whoever confined the keeper itself may have it. */
+	if (errno != EBUSY || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, program) < 0)
 		return err_sys(err, "load the seccomp filter");
 	return 0;
 }
@@ -79,7 +86,8 @@ static int leave_keyring(struct err *err)
 	return 0;
 }
 
-int confine(int userns_fd, enum keeper_profile profile, const struct walls *walls, struct err *err)
+int confine(int userns_fd, enum keeper_profile profile, const struct walls *walls,
+	int *ret_listener_fd, struct err *err)
 {
 	int r;
 
@@ -93,7 +101,8 @@ int confine(int userns_fd, enum keeper_profile profile, const struct walls *wall
 		return err_sys(err, "set the parent death signal");
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
 		return err_sys(err, "set no_new_privs");
-	return walls->how[WALL_SECCOMP][0] ? load_filter(profile, err) : 0;
+	*ret_listener_fd = -1;
+	return walls->how[WALL_SECCOMP][0] ? load_filter(profile, ret_listener_fd, err) : 0;
 }
 
 unsigned confine_count_caps(void)

@@ -13,9 +13,12 @@
  * has, under the seccomp filter of the profile. The mount, network, pid, ipc and uts namespaces belong
  * to the host's user namespace and so give no power inside. Walls that are missing are left out; every
  * other one stands afterwards, or it fails.
+ *
+ * *ret_listener_fd is where calls that the filter refuses wait for an answer; -1 if there is no filter, or if
+ * the keeper itself is confined by somebody who listens: then the kernel answers, with ENOSYS.
  */
-int confine(int userns_fd, enum keeper_profile profile, const struct walls *walls, struct err *err)
-	must_check;
+int confine(int userns_fd, enum keeper_profile profile, const struct walls *walls,
+	int *ret_listener_fd, struct err *err) must_check;
 
 /* How many capabilities root of a sandbox has. */
 unsigned confine_count_caps(void);

@@ -5,7 +5,8 @@
  * compiles nothing at run time.
  *
  * An allowlist: what is in no table gets ENOSYS, as if the kernel were older, so that programs fall
- * back; what is known and refused gets EPERM. Only the native ABI passes.
+ * back; what is known and refused gets EPERM, and the agent says so, that the refusal can be told. Only
+ * the native ABI passes.
  *
  * libseccomp knows the numbers of the names. It does not write the filter, for two reasons. The
  * kernel runs a filter once for every system call number when it is loaded, and a tree over runs of
@@ -404,8 +405,8 @@ static const char *const refused[] = {
 #define PROGRAM_MAX BPF_MAXINSNS
 
 #define ALLOW	    SECCOMP_RET_ALLOW
+#define REFUSE	    SECCOMP_RET_USER_NOTIF /* the agent says EPERM (agent/denial.h) */
 #define ANSWER(e)   (SECCOMP_RET_ERRNO | (e))
-#define REFUSE	    ANSWER(EPERM)
 #define ARG_LOW(n)  (uint32_t)(offsetof(struct seccomp_data, args[n]))
 #define ARG_HIGH(n) (ARG_LOW(n) + 4)
 

@@ -24,6 +24,16 @@ const struct template *template_find(const char *name)
 	return find(name, strlen(name));
 }
 
+const char *template_profile_name(enum template_profile profile)
+{
+	static const char *const names[] = {
+		[TEMPLATE_PROFILE_DEFAULT] = "default",
+		[TEMPLATE_PROFILE_BROWSER] = "browser",
+	};
+
+	return names[profile];
+}
+
 bool template_is_offered(const char *list, const char *name)
 {
 	size_t len = strlen(name);

@@ -23,6 +23,9 @@ struct template
 /* The template of that name; NULL if there is none. */
 const struct template *template_find(const char *name);
 
+/* What people call the profile. */
+const char *template_profile_name(enum template_profile profile);
+
 /* Whether a list ("host,browser") offers the template. */
 bool template_is_offered(const char *list, const char *name);
 

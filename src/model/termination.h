@@ -23,12 +23,23 @@ enum end_reason {
 	END_REASON_COUNT,
 };
 
+#define TERMINATION_DENIED_MAX 16
+
+/* A system call that the seccomp profile refused. */
+struct denied_call {
+	uint32_t number; /* as the kernel has it; system_call_name() knows its name */
+	uint32_t times;
+};
+
 struct termination {
 	enum end_reason reason;
 	int signal;	  /* 0: none */
 	char detail[160]; /* for people; may be empty */
 	uint64_t cpu_us;
 	uint64_t peak_memory_bytes;
+	char profile[16]; /* that refused something; else empty */
+	uint32_t denied_count;
+	struct denied_call denied[TERMINATION_DENIED_MAX];
 };
 
 const char *end_reason_name(enum end_reason reason);

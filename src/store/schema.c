@@ -166,6 +166,10 @@ static const char *const migrations[] = {
 	") WITHOUT ROWID;"
 	"CREATE INDEX replays_age ON replays(created_at);"
 	"CREATE INDEX replays_owner ON replays(organization, user, created_at);",
+
+	/* 7: the system calls that were refused to a command, and by which profile. */
+	"ALTER TABLE processes ADD COLUMN end_profile TEXT NOT NULL DEFAULT '';"
+	"ALTER TABLE processes ADD COLUMN end_denied TEXT NOT NULL DEFAULT '[]';",
 };
 
 size_t schema_version(void)

@@ -17,6 +17,35 @@ static void bind_key(sqlite3_stmt *stmt, const char *sandbox_id, uint32_t number
 	sqlite3_bind_int64(stmt, 2, number);
 }
 
+/* As a list of numbers and times: [[165,3]]. */
+static void bind_denied(sqlite3_stmt *stmt, int at, const struct termination *end)
+{
+	json_auto_t *list = json_array();
+
+	for (uint32_t i = 0; i < end->denied_count; i++)
+		json_array_append_new(list, json_pack("[I, I]", (json_int_t)end->denied[i].number,
+						    (json_int_t)end->denied[i].times));
+	store_bind_json(stmt, at, list);
+}
+
+static void read_denied(sqlite3_stmt *stmt, int column, struct termination *end)
+{
+	json_auto_t *list = store_read_json(stmt, column);
+	json_t *pair;
+	size_t i;
+
+	json_array_foreach(list, i, pair)
+	{
+		json_int_t number, times;
+
+		if (end->denied_count == TERMINATION_DENIED_MAX ||
+			json_unpack(pair, "[I, I]", &number, &times) < 0)
+			break;
+		end->denied[end->denied_count++] =
+			(struct denied_call){(uint32_t)number, (uint32_t)times};
+	}
+}
+
 static void bind_process(sqlite3_stmt *stmt, const struct process_record *record)
 {
 	bind_key(stmt, record->sandbox_id, record->number);
@@ -41,6 +70,8 @@ static void bind_process(sqlite3_stmt *stmt, const struct process_record *record
 	store_bind_text(stmt, 17, record->end.detail);
 	sqlite3_bind_int64(stmt, 18, (int64_t)record->end.cpu_us);
 	sqlite3_bind_int64(stmt, 19, (int64_t)record->end.peak_memory_bytes);
+	store_bind_text(stmt, 20, record->end.profile);
+	bind_denied(stmt, 21, &record->end);
 }
 
 static void read_process(sqlite3_stmt *stmt, struct process_record *record)
@@ -74,6 +105,8 @@ static void read_process(sqlite3_stmt *stmt, struct process_record *record)
 	store_read_text(stmt, 16, record->end.detail, sizeof(record->end.detail));
 	record->end.cpu_us = (uint64_t)sqlite3_column_int64(stmt, 17);
 	record->end.peak_memory_bytes = (uint64_t)sqlite3_column_int64(stmt, 18);
+	store_read_text(stmt, 19, record->end.profile, sizeof(record->end.profile));
+	read_denied(stmt, 20, &record->end);
 }
 
 static int write_process(struct store *store, enum query query, const struct process_record *record,

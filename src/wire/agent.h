@@ -28,15 +28,15 @@
 
 #include <stdint.h>
 
-#define AGENT_VERSION	  2
-#define AGENT_LIFELINE_FD 3
-#define AGENT_GROUP_FD	  4 /* the sandbox's directory on the v2 cgroup tree; not open if none */
-#define AGENT_MEMINFO_FD  5 /* the file that is /proc/meminfo inside; the agent writes it */
-#define AGENT_STAT_FD	  6 /* likewise /proc/stat */
-#define AGENT_OOM_FD	  7 /* the agent's oom_score_adj, which it could not open by itself */
-#define AGENT_WORK_FD                                                                              \
-	8 /* `tasks` of the group whose memory is limited; not open if the agent is in it */
-#define AGENT_FDS_END	    9
+#define AGENT_VERSION	    3
+#define AGENT_LIFELINE_FD   3
+#define AGENT_GROUP_FD	    4 /* the sandbox's directory on the v2 cgroup tree; not open if none */
+#define AGENT_MEMINFO_FD    5 /* the file that is /proc/meminfo inside; the agent writes it */
+#define AGENT_STAT_FD	    6 /* likewise /proc/stat */
+#define AGENT_OOM_FD	    7 /* the agent's oom_score_adj, which it could not open by itself */
+#define AGENT_WORK_FD	    8 /* `tasks` of the group whose memory is limited; not if it is in it */
+#define AGENT_DENIALS_FD    9 /* listener of the seccomp filter; not there if the keeper has none */
+#define AGENT_FDS_END	    10
 #define AGENT_CPUS	    "CPUS" /* environment variable: processors that commands are bound to */
 #define AGENT_LINK	    'L'
 #define AGENT_DOWN_MAX	    (1280u * 1024) /* payload of a frame to the agent */
@@ -48,6 +48,7 @@
 #define AGENT_ARGS_MAX	    4096 /* arguments, and environment strings, of one command */
 #define AGENT_PATH_MAX	    4096 /* with its NUL */
 #define AGENT_PROCESSES_MAX 4096 /* alive or not yet forgotten, in one sandbox */
+#define AGENT_DENIED_MAX    16	 /* different system calls in one AGENT_EXITED */
 
 enum agent_msg {
 	/* daemon -> agent */
@@ -81,7 +82,8 @@ enum agent_msg {
  * AGENT_EXITED: u32 wait status, u64 end offset, u64 cpu us of its group, u64 peak memory bytes (of the
  * largest process that was waited for), u64 duration us, u32 times the kernel killed a process of the
  * sandbox for want of memory while it ran, u32 times the kernel refused a fork at the limit of processes
- * while it ran, u32 flags (AGENT_EXITED_*).
+ * while it ran, u32 flags (AGENT_EXITED_*), u32 count, count times (u32 number of a system call that the
+ * seccomp filter refused to it, u32 how often); the first AGENT_DENIED_MAX different ones.
  */
 #define AGENT_EXITED_DISK_FULL                                                                     \
 	1u /* it failed, and a file system it could write to has no room left */

@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-#define KEEPER_VERSION	    3
+#define KEEPER_VERSION	    4
 #define KEEPER_ID_LEN	    26 /* a lower-case ULID */
 #define KEEPER_HOSTNAME_MAX 64
 #define KEEPER_LIST_MAX	    64

@@ -33,7 +33,7 @@ test('a shell line runs and every field of the answer is there', async () => {
   assert.equal(result.stderr, 'err\n');
   assert.equal(result.truncated, false);
   assert.ok(typeof result.duration_ms === 'number' && result.duration_ms > 0 && result.duration_ms < 10_000);
-  assert.deepEqual(Object.keys(result.termination).sort(), ['cpu_ms', 'detail', 'peak_memory_bytes', 'reason', 'signal']);
+  assert.deepEqual(Object.keys(result.termination).sort(), ['cpu_ms', 'denied', 'detail', 'peak_memory_bytes', 'profile', 'reason', 'signal']);
   assert.equal(result.termination.reason, 'exited');
   assert.equal(result.termination.signal, null);
   assert.equal(result.termination.detail, null);

@@ -318,7 +318,7 @@ void say_survivors(struct stage *stage, uint32_t count)
 
 void say_exited_with(struct stage *stage, struct exit_words words)
 {
-	struct buf payload = BUF_INIT(64);
+	struct buf payload = BUF_INIT(1024);
 
 	pack_u32(&payload, words.status);
 	pack_u64(&payload, words.end_offset);
@@ -328,6 +328,11 @@ void say_exited_with(struct stage *stage, struct exit_words words)
 	pack_u32(&payload, words.oom_kills);
 	pack_u32(&payload, words.refused_forks);
 	pack_u32(&payload, words.flags);
+	pack_u32(&payload, words.denied_count);
+	for (uint32_t i = 0; i < words.denied_count; i++) {
+		pack_u32(&payload, words.denied + i);
+		pack_u32(&payload, i + 1);
+	}
 	wire_write(stage->peer, AGENT_EXITED, stage->id, payload.data, payload.len);
 	buf_fini(&payload);
 }

@@ -82,6 +82,9 @@ struct exit_words {
 	uint32_t status;
 	uint64_t end_offset;
 	uint32_t oom_kills, refused_forks, flags;
+	uint32_t
+		denied_count; /* of calls that were refused: numbers from `denied` on, 1, 2, 3... times */
+	uint32_t denied;
 };
 
 void say_exited_with(struct stage *stage, struct exit_words words);

@@ -8,8 +8,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/magic.h>
 #include <linux/sched.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -39,8 +41,41 @@ static void play_counters(void)
 		_exit(77);
 }
 
+/* What an agent is started with. */
+struct circumstances {
+	unsigned long clone_flags;
+	bool has_group;
+	const int *refused; /* numbers of system calls */
+	size_t refused_count;
+};
+
+/* The listener of a filter that refuses just those; -1 for none. */
+static int load_filter(const struct circumstances *given)
+{
+	struct sock_filter ops[64] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr))};
+	struct sock_fprog program = {.len = 1, .filter = ops};
+	int fd;
+
+	if (given->refused_count == 0)
+		return -1;
+	for (size_t i = 0; i < given->refused_count; i++) {
+		ops[program.len++] = (struct sock_filter)BPF_JUMP(
+			BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)given->refused[i], 0, 1);
+		ops[program.len++] =
+			(struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF);
+	}
+	ops[program.len++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	fd = (int)syscall(
+		SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+	if (fd < 0)
+		_exit(77);
+	return fd;
+}
+
 /* The agent as the keeper would start it, but for the namespaces: orphans come to it too. */
-static void run_agent(int lifeline, int group)
+static void run_agent(int lifeline, int group, const struct circumstances *given)
 {
 	int null = open("/dev/null", O_RDWR);
 
@@ -48,7 +83,8 @@ static void run_agent(int lifeline, int group)
 		dup2(null, i);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	_exit(init_run(&(struct init_fds){.lifeline = lifeline, .jobs = {group, -1, -1}}));
+	_exit(init_run(&(struct init_fds){
+		.lifeline = lifeline, .jobs = {group, -1, -1, load_filter(given)}}));
 }
 
 /* A new group as the keeper makes one; its directory, or -1 where that cannot be done. */
@@ -116,17 +152,17 @@ static pid_t clone_agent(unsigned long flags, int group)
 	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 }
 
-static void start(struct peer *peer, unsigned long clone_flags, bool with_group)
+static void start_in(struct peer *peer, struct circumstances given)
 {
 	int ends[2], ready[2];
 	char byte;
 	int group;
 
 	*peer = (struct peer){.link = -1, .in = BUF_INIT(4 * 1024 * 1024)};
-	group = with_group ? make_group(peer) : -1;
+	group = given.has_group ? make_group(peer) : -1;
 	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends), 0);
 	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
-	peer->agent = clone_agent(clone_flags, group);
+	peer->agent = clone_agent(given.clone_flags, group);
 	assert_true(peer->agent >= 0);
 	if (peer->agent == 0) {
 		close(ends[0]);
@@ -134,11 +170,11 @@ static void start(struct peer *peer, unsigned long clone_flags, bool with_group)
 		if (read(ready[0], &byte, 1) != 0)
 			_exit(1);
 		close(ready[0]);
-		if (clone_flags & CLONE_NEWNS)
+		if (given.clone_flags & CLONE_NEWNS)
 			play_counters();
-		run_agent(ends[1], group);
+		run_agent(ends[1], group, &given);
 	}
-	if (clone_flags & CLONE_NEWUSER) {
+	if (given.clone_flags & CLONE_NEWUSER) {
 		char *path = mem_printf("/proc/%d/setgroups", (int)peer->agent);
 
 		write_map(peer->agent, "uid_map", getuid());
@@ -151,6 +187,17 @@ static void start(struct peer *peer, unsigned long clone_flags, bool with_group)
 	close(ready[1]);
 	close(ends[1]);
 	peer->lifeline = ends[0];
+}
+
+static void start(struct peer *peer, unsigned long clone_flags, bool with_group)
+{
+	start_in(peer, (struct circumstances){.clone_flags = clone_flags, .has_group = with_group});
+}
+
+void peer_start_filtered(struct peer *peer, const int *refused, size_t count)
+{
+	start_in(peer, (struct circumstances){
+			       .has_group = true, .refused = refused, .refused_count = count});
 }
 
 void peer_start(struct peer *peer)
@@ -483,6 +530,12 @@ void peer_take(struct peer_result *result, const struct peer_frame *frame)
 		result->oom_kills = unpack_u32(&in);
 		result->refused_forks = unpack_u32(&in);
 		result->flags = unpack_u32(&in);
+		result->denied_count = unpack_u32(&in);
+		assert_true(result->denied_count <= AGENT_DENIED_MAX);
+		for (uint32_t i = 0; i < result->denied_count; i++) {
+			result->denied[i][0] = unpack_u32(&in);
+			result->denied[i][1] = unpack_u32(&in);
+		}
 		result->exited = true;
 		assert_int_equal(result->end_offset, result->received);
 		break;

@@ -43,6 +43,8 @@ struct peer_result {
 	uint32_t survivors; /* as told last */
 	unsigned survivors_told;
 	uint32_t oom_kills, refused_forks, flags;
+	uint32_t denied_count;
+	uint32_t denied[AGENT_DENIED_MAX][2]; /* number, times */
 	struct buf out, err;
 	uint64_t received; /* offset after the last byte */
 };
@@ -57,6 +59,8 @@ void peer_start_init(struct peer *peer);
  * below /sys/fs/cgroup that stand at 7 and 5; only for root.
  */
 void peer_start_with_mounts(struct peer *peer);
+/* Under a filter that refuses a number of system calls, with the agent as its listener. */
+void peer_start_filtered(struct peer *peer, const int *refused, size_t count);
 /* Whether commands have groups; if not, says that what the test is about is not proven. */
 bool peer_has_groups(const struct peer *peer);
 /* How many groups there are below the agent's. */

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,6 +43,12 @@ static void assert_verdict(struct world *world, const struct verdict *verdict)
 	assert_int_equal(end->how.reason, verdict->reason);
 	assert_int_equal(end->how.signal, verdict->signal);
 	assert_int_equal(end->exit_code, verdict->exit_code);
+	assert_int_equal(end->how.denied_count, verdict->words.denied_count);
+	assert_string_equal(end->how.profile, end->how.denied_count ? "default" : "");
+	for (uint32_t i = 0; i < end->how.denied_count; i++) {
+		assert_int_equal(end->how.denied[i].number, verdict->words.denied + i);
+		assert_int_equal(end->how.denied[i].times, i + 1);
+	}
 	if (verdict->detail)
 		assert_non_null(strstr(end->how.detail, verdict->detail));
 	else
@@ -111,6 +118,43 @@ static void the_reason_follows_from_what_the_agent_and_the_client_say(void **sta
 			0,
 			1,
 			NULL},
+	};
+
+	for (size_t i = 0; i < array_len(verdicts); i++)
+		assert_verdict(*state, &verdicts[i]);
+}
+
+/* The numbers of this machine's architecture. */
+static void what_the_profile_refused_is_named(void **state)
+{
+	static const struct verdict verdicts[] = {
+		{.words = {.status = 1 << 8, .denied_count = 1, .denied = SYS_mount},
+			.reason = END_EXITED,
+			.exit_code = 1,
+			.detail = "the profile `default` refused mount(2) once"},
+		{.words = {.status = SIGABRT, .denied_count = 2, .denied = SYS_mount - 1},
+			.reason = END_SIGNAL,
+			.signal = SIGABRT,
+			.exit_code = 134,
+			.detail = "(2) once, mount(2) 2 times"},
+		/* Numbers without a name, from an agent that lies. */
+		{.words = {.status = 1 << 8, .denied_count = 1, .denied = UINT32_MAX},
+			.reason = END_EXITED,
+			.exit_code = 1,
+			.detail = "4294967295(2) once"},
+		{.words = {.status = 1 << 8, .denied_count = AGENT_DENIED_MAX, .denied = 1000},
+			.reason = END_EXITED,
+			.exit_code = 1,
+			.detail = "1000(2) once"},
+		/* It got over it; or there is a better reason. */
+		{.words = {.denied_count = 1, .denied = SYS_mount}, .reason = END_EXITED},
+		{.words = {.status = 1 << 8,
+			 .refused_forks = 3,
+			 .denied_count = 1,
+			 .denied = SYS_mount},
+			.reason = END_PIDS_LIMIT,
+			.exit_code = 1,
+			.detail = "limit of processes"},
 	};
 
 	for (size_t i = 0; i < array_len(verdicts); i++)
@@ -588,6 +632,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		IN_WORLD(the_reason_follows_from_what_the_agent_and_the_client_say),
+		IN_WORLD(what_the_profile_refused_is_named),
 		IN_WORLD(the_victim_is_named_if_the_driver_knows_it),
 		IN_WORLD(one_that_ends_while_its_sandbox_does_has_the_sandbox_s_reason),
 		IN_WORLD(a_sandbox_that_was_stopped_before_does_not_lend_its_reason),

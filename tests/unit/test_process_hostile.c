@@ -6,6 +6,7 @@
 #include "process_stage.h"
 
 #include "wire/agent.h"
+#include "wire/pack.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -211,7 +212,7 @@ static void a_payload_of_another_length_ends_the_link(void **state)
 		size_t len;
 	} frames[] = {{AGENT_STARTED, 3}, {AGENT_STARTED, 5}, {AGENT_FAILED, 4}, {AGENT_FAILED, 6},
 		{AGENT_OUTPUT, 8}, {AGENT_STDIN_ACK, 15}, {AGENT_STDIN_ACK, 17},
-		{AGENT_SURVIVORS, 3}, {AGENT_SURVIVORS, 5}, {AGENT_EXITED, 47}, {AGENT_EXITED, 49}};
+		{AGENT_SURVIVORS, 3}, {AGENT_SURVIVORS, 5}, {AGENT_EXITED, 51}, {AGENT_EXITED, 53}};
 	static const uint8_t zeros[64];
 
 	for (size_t i = 0; i < array_len(frames); i++) {
@@ -222,6 +223,39 @@ static void a_payload_of_another_length_ends_the_link(void **state)
 		stage_run(&stage, &spec);
 		wire_write(stage.peer, frames[i].kind, stage.id, zeros, frames[i].len);
 		assert_punished(&stage);
+	}
+}
+
+static void more_denied_calls_than_a_record_holds_end_the_link(void **state)
+{
+	static const struct exit_words lies[] = {
+		{.denied_count = AGENT_DENIED_MAX + 1}, {.denied_count = AGENT_DENIED_MAX + 2}};
+
+	for (size_t i = 0; i < array_len(lies); i++) {
+		struct stage stage;
+
+		begin_crime(&stage, *state);
+		say_exited_with(&stage, lies[i]);
+		assert_punished(&stage);
+	}
+}
+
+static void a_list_of_denied_calls_that_is_shorter_than_it_says_ends_the_link(void **state)
+{
+	static const uint32_t counts[] = {1, 2, AGENT_DENIED_MAX, UINT32_MAX, 1u << 31};
+
+	for (size_t i = 0; i < array_len(counts); i++) {
+		struct buf payload = BUF_INIT(64);
+		struct stage stage;
+
+		while (payload.len < 48)
+			pack_u32(&payload, 0);
+		pack_u32(&payload, counts[i]);
+		pack_u32(&payload, 165);
+		begin_crime(&stage, *state);
+		wire_write(stage.peer, AGENT_EXITED, stage.id, payload.data, payload.len);
+		assert_punished(&stage);
+		buf_fini(&payload);
 	}
 }
 
@@ -282,6 +316,8 @@ int main(void)
 		IN_WORLD(an_acknowledgement_that_goes_back_ends_the_link),
 		IN_WORLD(a_kind_that_is_not_the_agent_s_ends_the_link),
 		IN_WORLD(a_payload_of_another_length_ends_the_link),
+		IN_WORLD(more_denied_calls_than_a_record_holds_end_the_link),
+		IN_WORLD(a_list_of_denied_calls_that_is_shorter_than_it_says_ends_the_link),
 		IN_WORLD(a_second_hello_ends_the_link),
 		IN_WORLD(words_after_the_end_change_nothing),
 	};

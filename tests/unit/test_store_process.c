@@ -109,7 +109,10 @@ static void fill(struct process_record *record)
 	record->end = (struct termination){.reason = END_MEMORY_PRESSURE,
 		.signal = SIGKILL,
 		.cpu_us = 1ull << 41,
-		.peak_memory_bytes = 1ull << 42};
+		.peak_memory_bytes = 1ull << 42,
+		.profile = "default",
+		.denied_count = TERMINATION_DENIED_MAX,
+		.denied = {{165, 3}, {0, 1}, {UINT32_MAX, UINT32_MAX}}};
 	memset(record->end.detail, 'd', sizeof(record->end.detail) - 1);
 }
 
@@ -132,6 +135,9 @@ static void assert_same(const struct process_record *a, const struct process_rec
 	assert_string_equal(a->end.detail, b->end.detail);
 	assert_true(a->end.cpu_us == b->end.cpu_us &&
 		    a->end.peak_memory_bytes == b->end.peak_memory_bytes);
+	assert_string_equal(a->end.profile, b->end.profile);
+	assert_int_equal(a->end.denied_count, b->end.denied_count);
+	assert_memory_equal(a->end.denied, b->end.denied, sizeof(a->end.denied));
 }
 
 static void every_member_of_a_row_comes_back(void **state)

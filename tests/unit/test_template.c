@@ -20,6 +20,13 @@ static void a_template_says_its_profile(void **state)
 	assert_null(template_find("host,browser"));
 }
 
+static void a_profile_has_a_name(void **state)
+{
+	(void)state;
+	assert_string_equal(template_profile_name(TEMPLATE_PROFILE_DEFAULT), "default");
+	assert_string_equal(template_profile_name(TEMPLATE_PROFILE_BROWSER), "browser");
+}
+
 static void only_what_is_listed_is_offered(void **state)
 {
 	(void)state;
@@ -50,6 +57,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_template_says_its_profile),
+		cmocka_unit_test(a_profile_has_a_name),
 		cmocka_unit_test(only_what_is_listed_is_offered),
 		cmocka_unit_test(a_list_names_templates),
 	};

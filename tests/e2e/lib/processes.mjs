@@ -22,6 +22,8 @@ const TERMINATION = {
   detail: orNull(isText),
   cpu_ms: isAmount,
   peak_memory_bytes: isCount,
+  denied: (value) => Array.isArray(value) && value.length <= 16 && value.every((call) => isText(call.syscall) && call.count > 0 && Object.keys(call).length === 2),
+  profile: orNull(isText),
 };
 
 const PROCESS = {
