@@ -229,14 +229,17 @@ static void dispatch(struct init *init, const struct epoll_event *event)
 		machine_ready(&init->machine);
 		break;
 	case WATCH_DENIALS:
-		/* One for each turn, so that a flood of them leaves time for the rest. */
-		job_deny(&init->jobs);
+		/* One for each turn, so that a flood of them leaves time for the rest. A hangup is no
+		 * question, and waiting for one would be for ever: the cell's end follows. */
+		if (event->events & EPOLLIN)
+			job_deny(&init->jobs, watch_id(event->data.u64));
 		break;
 	case WATCH_STDIN:
 	case WATCH_STDOUT:
 	case WATCH_STDERR:
 	case WATCH_TERMINAL:
 	case WATCH_GROUP:
+	case WATCH_CELL:
 		job_ready(&init->jobs, role, watch_id(event->data.u64), event->events);
 		break;
 	}
@@ -270,7 +273,8 @@ static bool is_shut_down(const struct init *init)
 	if (!init->shutting_down)
 		return false;
 	return clock_steady_ms() >= init->deadline_ms ||
-	       (waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD);
+	       (!job_has_cells(&init->jobs) &&
+		       waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD);
 }
 
 static void loop(struct init *init)
@@ -293,22 +297,12 @@ static void loop(struct init *init)
 	}
 }
 
-/*
- * Everything is blocked: PID 1 must not die of a signal that it forgot. Commands get the default
- * dispositions set here, since they are kept over exec.
- */
+/* The end of a child is all that is of interest. */
 static int open_signals(void)
 {
-	static const uint64_t
-		by_default[4]; /* the kernel's struct sigaction: all zeros is SIG_DFL */
 	sigset_t set;
 
-	/* The call itself: the C library keeps two signals from its callers, and whoever started us
-	 * may have had these ignored. */
-	for (int i = 1; i < _NSIG; i++)
-		syscall(SYS_rt_sigaction, i, by_default, NULL, sizeof(uint64_t));
-	sigfillset(&set);
-	sigprocmask(SIG_SETMASK, &set, NULL);
+	launch_block_signals();
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -2,6 +2,7 @@
 #include "agent/job.h"
 
 #include "agent/backlog.h"
+#include "agent/cell_link.h"
 #include "agent/denial.h"
 #include "agent/inlet.h"
 #include "agent/lineage.h"
@@ -51,6 +52,7 @@ struct job {
 	struct scarcity_counts during;
 	uint32_t flags; /* AGENT_EXITED_* */
 	struct denial_list denied;
+	struct cell_link cell;
 };
 
 void job_table_init(
@@ -104,6 +106,7 @@ static void close_group(struct job_table *table, struct job *job)
 static void job_free(struct job_table *table, struct job *job)
 {
 	close_pipes(job);
+	cell_link_close(&job->cell);
 	close_group(table, job);
 	free(job);
 }
@@ -281,15 +284,35 @@ static int open_terminal(struct job_table *table, const struct payload_exec *exe
 		table->epoll_fd, outlet->fd, EPOLLIN | EPOLLOUT | EPOLLET, WATCH_TERMINAL, job->id);
 }
 
+/* The cell's end wakes us, and so do calls that are refused there. */
+static int watch_cell(const struct job_table *table, const struct job *job)
+{
+	int r = watch_add(table->epoll_fd, job->cell.sock, EPOLLIN, WATCH_CELL, job->id);
+
+	if (r == 0 && job->cell.listener_fd >= 0)
+		r = watch_add(
+			table->epoll_fd, job->cell.listener_fd, EPOLLIN, WATCH_DENIALS, job->id);
+	return r;
+}
+
+static int launch_in_cell(const struct job_table *table, const struct frame *frame, struct job *job,
+	const struct launch_seat *seat, int *ret_stage)
+{
+	int pid = cell_link_launch(&job->cell, frame, seat, ret_stage);
+	int r = pid < 0 ? pid : watch_cell(table, job);
+
+	return r < 0 ? r : pid;
+}
+
 /* The pid, or -errno with its stage. */
-static int start(
-	struct job_table *table, const struct payload_exec *exec, struct job *job, int *ret_stage)
+static int start(struct job_table *table, const struct frame *frame,
+	const struct payload_exec *exec, struct job *job, int *ret_stage)
 {
 	struct launch_seat seat = {.fds = {-1, -1, -1}};
 	int r;
 
 	*ret_stage = AGENT_STAGE_SETUP;
-	if (exec->flags & ~(AGENT_EXEC_STDIN | AGENT_EXEC_PTY))
+	if (exec->flags & ~(AGENT_EXEC_STDIN | AGENT_EXEC_PTY | AGENT_EXEC_CELL))
 		return -EINVAL;
 	if (table->closed)
 		return -ESHUTDOWN;
@@ -304,7 +327,9 @@ static int start(
 	seat.group_fd = job->group.threads_fd;
 	job->before = scarcity_read(&table->scarcity);
 	job->started_us = clock_steady_us();
-	if (r == 0)
+	if (r == 0 && (exec->flags & AGENT_EXEC_CELL))
+		r = launch_in_cell(table, frame, job, &seat, ret_stage);
+	else if (r == 0)
 		r = launch_run(&table->base, exec, &seat, ret_stage);
 	fd_close(seat.fds[0]);
 	for (size_t i = 1; i < 3 && !seat.is_terminal; i++)
@@ -327,6 +352,7 @@ static struct job *job_new(uint32_t id)
 	job->id = id;
 	job->outlets[0] = job->outlets[1] = OUTLET_INIT;
 	job->group = GROUP_NONE;
+	job->cell = CELL_LINK_NONE;
 	inlet_init(&job->inlet);
 	backlog_init(&job->backlog);
 	return job;
@@ -345,7 +371,14 @@ int job_exec(struct job_table *table, const struct frame *frame)
 	if (r < 0)
 		return r;
 	job = job_new(frame->id);
-	r = start(table, &exec, job, &stage);
+	if (exec.flags & AGENT_EXEC_CELL)
+		job->cell.sock = uplink_take_fd(table->link);
+	if ((exec.flags & AGENT_EXEC_CELL) && job->cell.sock < 0) {
+		payload_exec_fini(&exec);
+		job_free(table, job);
+		return -EPROTO;
+	}
+	r = start(table, frame, &exec, job, &stage);
 	payload_exec_fini(&exec);
 	if (r < 0) {
 		job_free(table, job);
@@ -480,6 +513,8 @@ int job_signal(struct job_table *table, const struct frame *frame)
 		return r;
 	if (job && request.whole_tree)
 		signal_tree(table, job, request.signal);
+	else if (job && !job->ended && job->cell.sock >= 0)
+		(void)cell_link_signal(&job->cell, request.signal);
 	else if (job && !job->ended)
 		kill(job->pid, request.signal);
 	return 0;
@@ -555,7 +590,7 @@ static struct job *find_running(const struct job_table *table, pid_t pid)
 {
 	for (size_t i = 0; i < JOB_HEADS; i++) {
 		for (struct job *p = table->heads[i]; p; p = p->next) {
-			if (!p->ended && p->pid == pid)
+			if (!p->ended && p->pid == pid && p->cell.sock < 0)
 				return p;
 		}
 	}
@@ -584,15 +619,17 @@ static struct job *find_of_thread(const struct job_table *table, pid_t thread)
 }
 
 /* Whose it was is asked while it waits, and counted once it has its answer. */
-void job_deny(struct job_table *table)
+void job_deny(struct job_table *table, uint32_t id)
 {
+	struct job *job = id ? *slot_of(table, id) : NULL;
+	int listener_fd = job ? job->cell.listener_fd : table->denials_fd;
 	struct denial denial;
-	struct job *job;
 
-	if (!denial_receive(table->denials_fd, &denial))
+	/* An event of a cell that was closed meanwhile must not be looked for at another listener. */
+	if ((id && !job) || listener_fd < 0 || !denial_receive(listener_fd, &denial))
 		return;
 	job = find_of_thread(table, denial.thread);
-	if (denial_answer(table->denials_fd, &denial) && job)
+	if (denial_answer(listener_fd, &denial) && job)
 		denial_note(&job->denied, denial.number);
 }
 
@@ -619,19 +656,49 @@ static void record_end(
 		job->flags |= AGENT_EXITED_DISK_FULL;
 }
 
-bool job_end(struct job_table *table, pid_t pid, int wait_status, const struct rusage *usage)
+static void conclude(
+	struct job_table *table, struct job *job, int wait_status, const struct rusage *usage)
 {
-	struct job *job = find_running(table, pid);
-
-	if (!job)
-		return false;
 	record_end(table, job, wait_status, usage);
 	inlet_discard(&job->inlet);
 	outlet_drain(&job->outlets[0]);
 	outlet_drain(&job->outlets[1]);
 	if (look_around(table, job))
 		pump(table, job);
-	return true;
+}
+
+bool job_end(struct job_table *table, pid_t pid, int wait_status, const struct rusage *usage)
+{
+	struct job *job = find_running(table, pid);
+
+	if (job)
+		conclude(table, job, wait_status, usage);
+	return job != NULL;
+}
+
+static void cell_ready(struct job_table *table, struct job *job)
+{
+	struct rusage usage = {0};
+	uint64_t peak_bytes;
+	int wait_status;
+
+	if (job->cell.sock < 0)
+		return;
+	cell_link_read_end(&job->cell, &wait_status, &peak_bytes);
+	usage.ru_maxrss = (long)(peak_bytes / 1024);
+	cell_link_close(&job->cell);
+	conclude(table, job, wait_status, &usage);
+}
+
+bool job_has_cells(const struct job_table *table)
+{
+	for (size_t i = 0; i < JOB_HEADS; i++) {
+		for (const struct job *p = table->heads[i]; p; p = p->next) {
+			if (p->cell.sock >= 0)
+				return true;
+		}
+	}
+	return false;
 }
 
 static void terminal_ready(struct job_table *table, struct job *job, uint32_t events)
@@ -653,6 +720,9 @@ void job_ready(struct job_table *table, enum watch_role role, uint32_t id, uint3
 		group_heard(&job->group);
 		if (job->ended)
 			(void)look_around(table, job);
+		return;
+	case WATCH_CELL:
+		cell_ready(table, job);
 		return;
 	case WATCH_STDIN:
 		feed(table, job, job->inlet.taken);

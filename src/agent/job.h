@@ -33,11 +33,11 @@ struct job_table {
 	bool closed; /* the sandbox shuts down: no new ones */
 	int epoll_fd;
 	struct uplink *link;
+	int denials_fd;	  /* listener of the sandbox's filter */
 	uint64_t tick_ms; /* when job_tick() has something to do; 0: never */
 	struct launch_base base;
 	struct group_tree groups;
 	struct scarcity scarcity;
-	int denials_fd; /* -1: there is no listener */
 };
 
 /* What the keeper gives for commands; each may be -1. */
@@ -79,8 +79,14 @@ void job_tick(struct job_table *table);
 /* An event on one of a command's pipes, or in its group. */
 void job_ready(struct job_table *table, enum watch_role role, uint32_t id, uint32_t events);
 
-/* Somebody waits for the answer to a call that the filter refuses: gives it, and counts it. */
-void job_deny(struct job_table *table);
+/*
+ * Somebody waits for the answer to a call that the filter refuses, that of the cell of a command or (id 0)
+ * the sandbox's own: gives it, and counts it.
+ */
+void job_deny(struct job_table *table, uint32_t id);
+
+/* Whether commands run in cells, whose processes are nobody's children here. */
+bool job_has_cells(const struct job_table *table);
 
 /* A child ended; false if it was none of the commands. */
 bool job_end(struct job_table *table, pid_t pid, int wait_status, const struct rusage *usage);

@@ -42,6 +42,20 @@ struct shared {
 	int errnum;
 };
 
+void launch_block_signals(void)
+{
+	static const uint64_t
+		by_default[4]; /* the kernel's struct sigaction: all zeros is SIG_DFL */
+	sigset_t set;
+
+	/* The call itself: the C library keeps two signals from its callers, and whoever started us
+	 * may have had these ignored. */
+	for (int i = 1; i < _NSIG; i++)
+		syscall(SYS_rt_sigaction, i, by_default, NULL, sizeof(uint64_t));
+	sigfillset(&set);
+	sigprocmask(SIG_SETMASK, &set, NULL);
+}
+
 void launch_prepare(struct launch_base *ret_base, int score_fd, int work_fd)
 {
 	struct rlimit raised;

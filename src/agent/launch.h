@@ -25,6 +25,12 @@ struct launch_base {
 	gid_t gid;
 };
 
+/*
+ * Blocks everything, so that PID 1 does not die of a signal that it forgot. Commands get the default
+ * dispositions set here, since they are kept over exec.
+ */
+void launch_block_signals(void);
+
 /* Called once at the start, with the descriptors of oom.h. Raises the agent's own limit of descriptors and drops its groups. */
 void launch_prepare(struct launch_base *ret_base, int score_fd, int work_fd);
 

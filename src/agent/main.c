@@ -20,6 +20,8 @@
  *             came from it, scarcity says what the sandbox ran out of meanwhile, denial what the
  *             filter refused to it; lineage stands in for group where there are none (a keeper that
  *             is not root of the host)
+ *   cell_link an isolated command, which a warden starts and buries: this same program, as PID 1 of
+ *             namespaces that the keeper made for it
  *   helper    file requests: a forked child each, which runs one file_* from top to bottom in a
  *             dialog on its channel; path and walk are the two ways they have of naming files.
  *             file_watch lasts until the daemon closes; watched_tree, dir_tree and name_set are
@@ -46,9 +48,11 @@
  * a stack for each of the thousands of commands and sandboxes that mostly wait.
  */
 #include "agent/init.h"
+#include "agent/warden.h"
 #include "wire/agent.h"
 
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 /* What the keeper did not have to give is not open. */
@@ -57,7 +61,7 @@ static int given(int fd)
 	return fcntl(fd, F_GETFD) < 0 ? -1 : fd;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	static const int sheets[MACHINE_SHEETS] = {AGENT_MEMINFO_FD, AGENT_STAT_FD};
 	const struct init_fds fds = {
@@ -67,5 +71,7 @@ int main(void)
 		.sheets = sheets,
 	};
 
+	if (argc > 1 && strcmp(argv[1], AGENT_WARDEN) == 0)
+		_exit(warden_run(fds.lifeline, fds.jobs.score));
 	_exit(init_run(&fds));
 }

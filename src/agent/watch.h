@@ -23,6 +23,7 @@ enum watch_role {
 	WATCH_STDERR,
 	WATCH_TERMINAL,
 	WATCH_GROUP,
+	WATCH_CELL,
 };
 
 /* events as for epoll_ctl. 0 or -errno. Closing the descriptor ends the watch. */

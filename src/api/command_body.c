@@ -22,7 +22,7 @@ struct exec_body {
 	const char *command, *cwd, *user, *input, *input_base64, *on_disconnect;
 	const json_t *argv, *env;
 	int64_t timeout_ms, columns, rows;
-	enum field_boolean background, pty, stdin_open, kill_tree;
+	enum field_boolean background, pty, stdin_open, kill_tree, isolate;
 };
 
 static const char *check_argv(const json_t *argv)
@@ -79,6 +79,10 @@ static const struct field exec_rows[] = {
 		"stdin, else false."},
 	{"pty", FIELD_BOOLEAN, AT(pty), 0, 0, 0,
 		"Gives a background command a terminal, to which .../terminal can attach."},
+	{"isolate", FIELD_BOOLEAN, AT(isolate), 0, 0, 0,
+		"Runs it apart from the rest of the sandbox: it sees only its own processes, has a "
+		"/tmp, /dev/shm and System V objects of its own, and can write to the workspace "
+		"and nothing else. All that it started ends with it."},
 	{"cols", FIELD_INTEGER, AT(columns), 1, TERMINAL_MAX, 0, "Width of the terminal; 80."},
 	{"rows", FIELD_INTEGER, AT(rows), 1, TERMINAL_MAX, 0, "Height of the terminal; 24."},
 };
@@ -206,6 +210,7 @@ static void fill_spec(const struct exec_body *body, struct command *command)
 	spec->is_line = body->command != NULL;
 	spec->is_background = body->background == FIELD_TRUE;
 	spec->is_pty = body->pty == FIELD_TRUE;
+	spec->is_isolated = body->isolate == FIELD_TRUE;
 	spec->columns = (uint16_t)(body->columns > 0 ? body->columns : COLUMNS);
 	spec->rows = (uint16_t)(body->rows > 0 ? body->rows : ROWS);
 	spec->keeps_input_open =

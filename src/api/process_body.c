@@ -72,14 +72,15 @@ json_t *process_body_encode(const struct process_record *record)
 
 	process_name_format(record->number, name);
 	return json_pack(
-		"{s:s, s:o, s:o, s:O, s:s, s:o, s:b, s:b, s:s, s:I, s:b, s:I, s:o, s:o, s:o,"
+		"{s:s, s:o, s:o, s:O, s:s, s:o, s:b, s:b, s:b, s:s, s:I, s:b, s:I, s:o, s:o, s:o,"
 		" s:o, s:o, s:o}",
 		"id", name, "pid", record->pid ? json_integer(record->pid) : json_null(), "command",
 		encode_command(record), "argv", record->argv, "cwd", record->cwd, "user",
 		encode_user(record->uid), "background", record->is_background, "pty",
-		record->is_pty, "status", has_ended ? "exited" : "running", "survivors",
-		(json_int_t)record->survivors, "stdin_open", record->is_input_open && !has_ended,
-		"output_bytes", (json_int_t)record->output_bytes, "timeout_ms",
+		record->is_pty, "isolated", record->is_isolated, "status",
+		has_ended ? "exited" : "running", "survivors", (json_int_t)record->survivors,
+		"stdin_open", record->is_input_open && !has_ended, "output_bytes",
+		(json_int_t)record->output_bytes, "timeout_ms",
 		record->timeout_ms ? json_integer((json_int_t)record->timeout_ms) : json_null(),
 		"started_at", api_time_to_json(record->started_at_ms), "ended_at",
 		api_time_to_json(record->ended_at_ms), "exit_code",

@@ -20,6 +20,7 @@ struct exec_values {
 	struct option_list env;
 	bool detach;
 	bool interactive;
+	bool isolate;
 	bool tty;
 };
 
@@ -30,6 +31,9 @@ static const struct option options[] = {
 		offsetof(struct exec_values, env)},
 	{OPTION_FLAG, 'i', "interactive", NULL, "pass standard input on, as it comes",
 		offsetof(struct exec_values, interactive)},
+	{OPTION_FLAG, 0, "isolate", NULL,
+		"keep it apart from other commands: own processes, own /tmp, read-only system",
+		offsetof(struct exec_values, isolate)},
 	{OPTION_FLAG, 't', "tty", NULL, "give it a terminal", offsetof(struct exec_values, tty)},
 	{OPTION_END},
 };
@@ -148,6 +152,8 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 	if (r == 0)
 		r = exec_spec_body(
 			&v->spec, &v->env, argc - 1, argv + 1, plain && v->interactive, &body, err);
+	if (r == 0 && v->isolate)
+		json_object_set_new(body, "isolate", json_true());
 	if (r == 0)
 		r = resolve_id(client, argv[0], ref.sandbox, err);
 	if (r == 0 && !plain)

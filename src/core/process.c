@@ -854,14 +854,16 @@ static void pack_strings(struct buf *out, const char *const *strings)
 		pack_str(out, strings[i]);
 }
 
-static int send_exec(struct process *process, const struct process_spec *spec, struct err *err)
+static int send_exec(
+	struct process *process, const struct process_spec *spec, int cell_sock, struct err *err)
 {
 	struct buf payload = BUF_INIT(AGENT_DOWN_MAX);
 	bool has_input = spec->input || spec->keeps_input_open;
 	int r;
 
-	pack_u32(
-		&payload, (has_input ? AGENT_EXEC_STDIN : 0) | (spec->is_pty ? AGENT_EXEC_PTY : 0));
+	pack_u32(&payload, (has_input ? AGENT_EXEC_STDIN : 0) |
+				   (spec->is_pty ? AGENT_EXEC_PTY : 0) |
+				   (spec->is_isolated ? AGENT_EXEC_CELL : 0));
 	pack_u32(&payload, spec->uid);
 	pack_u32(&payload, spec->gid);
 	pack_u16(&payload, spec->columns);
@@ -874,7 +876,7 @@ static int send_exec(struct process *process, const struct process_spec *spec, s
 			AGENT_DOWN_MAX);
 	else
 		r = link_send(process->link, AGENT_EXEC, process->record.number, payload.data,
-			payload.len, -1);
+			payload.len, cell_sock);
 	if (r == -EPIPE)
 		err_set(err, ERR_CONFLICT, "sandbox %s ended meanwhile", process->sandbox->id);
 	else if (r == -EAGAIN)
@@ -964,6 +966,7 @@ static void describe(struct process *process, const struct process_spec *spec)
 	record->is_line = spec->is_line;
 	record->is_background = spec->is_background;
 	record->is_pty = spec->is_pty;
+	record->is_isolated = spec->is_isolated;
 	record->kills_tree = spec->kills_tree;
 	record->timeout_ms = spec->timeout_ms;
 	record->started_at_ms = clock_wall_ms();
@@ -1019,18 +1022,31 @@ static int give_up(struct process *process, int r)
 	return r;
 }
 
+static int make_cell(struct process *process, int *ret_sock, struct err *err)
+{
+	struct driver *driver = engine_driver(process->sandbox->engine);
+
+	if (!driver->ops->cell)
+		return err_explain(err, ERR_INVALID, "isolate_unsupported", NULL,
+			"the driver %s cannot isolate commands", driver->ops->name);
+	return driver->ops->cell(driver, process->sandbox->id, ret_sock, err);
+}
+
 int process_run(struct process *process, const struct process_spec *spec, struct err *err)
 {
+	auto_fd int cell_sock = -1;
 	int r;
 
 	describe(process, spec);
 	r = take_number(process, err);
+	if (r == 0 && spec->is_isolated)
+		r = make_cell(process, &cell_sock, err);
 	if (r == 0 && spec->is_kept)
 		r = keep(process, err);
 	if (r == 0)
 		r = list(process, err);
 	if (r == 0)
-		r = send_exec(process, spec, err);
+		r = send_exec(process, spec, cell_sock, err);
 	if (r == 0) {
 		note_running(process);
 		if (spec->timeout_ms > 0)

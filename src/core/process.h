@@ -33,6 +33,7 @@ struct process_spec {
 	bool is_kept;
 	bool is_paced;
 	bool is_pty;
+	bool is_isolated;	/* in a cell of its own (driver.h) */
 	uint16_t columns, rows; /* of the terminal */
 	bool kills_tree;	/* the timeout ends all that came from it */
 	uint64_t timeout_ms;	/* 0: none */

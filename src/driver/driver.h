@@ -65,6 +65,9 @@ struct driver_ops {
 	int (*adopt)(struct driver *driver, const char *id, int *ret_link, struct walls *ret_walls,
 		struct err *err);
 
+	/* A cell for one isolated command in it: *ret_sock goes with AGENT_EXEC_CELL. NULL: none. */
+	int (*cell)(struct driver *driver, const char *id, int *ret_sock, struct err *err);
+
 	/* Ends it, whatever state it is in, and returns when nothing of it is left running. */
 	int (*stop)(
 		struct driver *driver, const char *id, struct driver_end *ret_end, struct err *err);

@@ -158,7 +158,7 @@ static int become_sandbox(const struct build_context *context, const struct keep
 		(r = rootfs_enter(&context->sources, &dirs, userns_fd, base_uid,
 			 request->limits.memory_bytes, err)) < 0 ||
 		(r = disk_seal(&disk, disk_bytes, err)) < 0 ||
-		(r = view_attach(&own.view, shelf_fd, err)) < 0 ||
+		(r = view_attach(&own.view, err)) < 0 ||
 		(r = join_network(given->lifeline, err)) < 0 ||
 		(r = netns_open_ports(base_uid, context->userns.ranges.width, err)) < 0 ||
 		(r = ipcns_limit(&request->limits, err)) < 0 || (r = rootfs_seal(err)) < 0 ||

@@ -26,6 +26,8 @@ struct build_context {
 	struct userns_cache userns;
 	struct fence fence;
 	int own_netns_fd;
+	char *command_line; /* the keeper's own, which names the data directory */
+	size_t command_line_len;
 	int first_passing_fd; /* descriptors from here on come and go; those below stay open */
 	int agent_fd; /* the agent as a sealed memfd: no file on the host that anybody could write */
 };

@@ -293,6 +293,31 @@ static int limit_v1(enum cgroup_controller c, int fd, const struct keeper_limits
 	return r;
 }
 
+static int enter_v1(enum cgroup_controller c, int fd, struct err *err)
+{
+	int r = fd_write_file(fd, "tasks", "0");
+
+	return r < 0 ? err_from(err, r, "join the %s cgroup", controller_names[c]) : 0;
+}
+
+int cgroup_enter_v1(const struct cgroup_tree *tree, const char *id, struct err *err)
+{
+	for (int c = 0; c < CGROUP_COUNT; c++) {
+		auto_fd int fd = -1;
+		int r;
+
+		if (tree->v1_fd[c] < 0)
+			continue;
+		fd = openat(tree->v1_fd[c], id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		if (fd < 0)
+			return err_sys(err, "open the %s cgroup", controller_names[c]);
+		r = enter_v1((enum cgroup_controller)c, fd, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 int cgroup_join_v1(const struct cgroup_tree *tree, const char *id,
 	const struct keeper_limits *limits, struct err *err)
 {
@@ -308,9 +333,9 @@ int cgroup_join_v1(const struct cgroup_tree *tree, const char *id,
 		r = limit_v1(c, fd, limits);
 		if (r < 0)
 			return err_from(err, r, "set the %s limit", controller_names[c]);
-		r = fd_write_file(fd, "tasks", "0");
+		r = enter_v1((enum cgroup_controller)c, fd, err);
 		if (r < 0)
-			return err_from(err, r, "join the %s cgroup", controller_names[c]);
+			return r;
 	}
 	return 0;
 }

@@ -76,6 +76,9 @@ int cgroup_detach(int fd, int *ret_fd, struct err *err) must_check;
 int cgroup_join_v1(const struct cgroup_tree *tree, const char *id,
 	const struct keeper_limits *limits, struct err *err) must_check;
 
+/* The same where they are there already. */
+int cgroup_enter_v1(const struct cgroup_tree *tree, const char *id, struct err *err) must_check;
+
 /*
  * In the child, when it has all but become the agent: where memory is on v1, moves it into a group of its
  * own beside the sandbox's, with a limit of its own. So when the sandbox's memory is used up, and be it by

@@ -41,6 +41,9 @@ static int become_root_inside(int userns_fd, struct err *err)
 		return err_sys(err, "enter the user namespace");
 	if (setgroups(0, NULL) < 0 || setresgid(0, 0, 0) < 0 || setresuid(0, 0, 0) < 0)
 		return err_sys(err, "become root of the user namespace");
+	/* While it has more capabilities than whoever shares these ids: the kernel may have made it
+	 * traceable just now (fs.suid_dumpable), and in a cell somebody could be waiting for that. */
+	prctl(PR_SET_DUMPABLE, 0);
 	return 0;
 }
 

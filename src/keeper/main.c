@@ -20,6 +20,7 @@
 #include "base/log.h"
 #include "base/number.h"
 #include "keeper/build.h"
+#include "keeper/cell.h"
 #include "keeper/headcount.h"
 #include "keeper/host_template.h"
 #include "keeper/image.h"
@@ -28,6 +29,7 @@
 #include "keeper/roster.h"
 #include "keeper/upkeep.h"
 #include "keeper/userns.h"
+#include "keeper/view.h"
 #include "wire/agent.h"
 #include "wire/fdpass.h"
 
@@ -212,6 +214,8 @@ static void reap_children(struct keeper *keeper)
 			held->pid = 0;
 			held->wait_status = status;
 			cpus_give_back(&keeper->cpus, &held->cpus);
+			view_discard(keeper->context.sources.shelf_fd,
+				userns_base(&keeper->context.userns.ranges, held->slot));
 			read_build_error(held);
 			/* It ended by itself: how is of interest, and gone with its groups. */
 			if (held->kill_waiter < 0 &&
@@ -357,6 +361,8 @@ static void on_build(struct keeper *keeper, const struct keeper_request *request
 	held->lifeline = lifeline;
 	held->slot = request->slot;
 	held->cpus = cpus;
+	held->profile = request->profile;
+	held->limits = request->limits;
 	fence_describe(&keeper->context.fence, request, &held->walls);
 	answer_link(conn, held, &err);
 }
@@ -382,6 +388,22 @@ static void on_adopt(struct keeper *keeper, const struct keeper_request *request
 
 	if (held)
 		answer_link(conn, held, &err);
+}
+
+static void on_cell(struct keeper *keeper, const struct keeper_request *request, int conn)
+{
+	struct keeper_answer reply = {.version = KEEPER_VERSION, .wait_status = -1};
+	struct held *held = find_running(keeper, request, conn);
+	auto_fd int sock = -1;
+	struct err err = {0};
+
+	if (!held)
+		return;
+	reply.result = cell_start(&keeper->context, held, &sock, &err);
+	if (reply.result < 0)
+		answer_result(conn, reply.result, &err);
+	else
+		answer(conn, &reply, &sock, 1);
 }
 
 static void on_kill(struct keeper *keeper, const struct keeper_request *request, int conn)
@@ -563,6 +585,7 @@ static const struct {
 	[KEEPER_HELLO] = {on_hello, 0},
 	[KEEPER_BUILD] = {on_build, NAMES_A_SANDBOX | HAS_SLOT | HAS_LIMITS | HAS_DISK},
 	[KEEPER_ADOPT] = {on_adopt, NAMES_A_SANDBOX},
+	[KEEPER_CELL] = {on_cell, NAMES_A_SANDBOX},
 	[KEEPER_KILL] = {on_kill, NAMES_A_SANDBOX},
 	[KEEPER_FREEZE] = {on_freeze, NAMES_A_SANDBOX},
 	[KEEPER_THAW] = {on_thaw, NAMES_A_SANDBOX},
@@ -803,6 +826,8 @@ static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 		return err_set(err, ERR_INVALID, "%s is not a uid", argv[2]);
 	keeper->daemon_uid = (uid_t)uid;
 	make_tag(argv[1], tag);
+	context->command_line = argv[0];
+	context->command_line_len = (size_t)(argv[3] + strlen(argv[3]) - argv[0]);
 	/* Refused only where there are more than such a set can name; then it names enough. */
 	if (sched_getaffinity(0, sizeof(usable), &usable) < 0)
 		memset(&usable, 0xff, sizeof(usable));

@@ -16,6 +16,7 @@
 
 #define SAFE	      (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
 #define SHM_MAX_BYTES (64ull << 20)
+#define TMP_MAX_BYTES (256ull << 20) /* of a cell */
 #define TTY_GID	      5
 #define PTYS_MAX      "64"
 
@@ -430,9 +431,9 @@ static int attach_new(const char *type, const struct option *options, unsigned a
 }
 
 /* A part of the sandbox's memory, as what lies there belongs to no process that could be killed. */
-static uint64_t shm_bytes(uint64_t memory_bytes)
+static void part_of(uint64_t memory_bytes, uint64_t max, char *size, size_t len)
 {
-	return memory_bytes / 4 < SHM_MAX_BYTES ? memory_bytes / 4 : SHM_MAX_BYTES;
+	snprintf(size, len, "%llu", (unsigned long long)(memory_bytes < max ? memory_bytes : max));
 }
 
 static int attach_kernel_files(uint32_t base_uid, uint64_t memory_bytes, struct err *err)
@@ -446,7 +447,7 @@ static int attach_kernel_files(uint32_t base_uid, uint64_t memory_bytes, struct 
 	int r;
 
 	snprintf(gid, sizeof(gid), "%u", base_uid + TTY_GID);
-	snprintf(size, sizeof(size), "%llu", (unsigned long long)shm_bytes(memory_bytes));
+	part_of(memory_bytes / 4, SHM_MAX_BYTES, size, sizeof(size));
 	r = attach_new("devpts", pts, quiet, "dev/pts", err);
 	if (r < 0)
 		return r;
@@ -506,4 +507,72 @@ int rootfs_seal(struct err *err)
 		mounts_set_attr(knobs, SAFE | MOUNT_ATTR_NOEXEC | MOUNT_ATTR_RDONLY, -1, 0) < 0)
 		return err_sys(err, "clone /proc/sys");
 	return mounts_place(knobs, "proc/sys", err);
+}
+
+/* Files of /proc that the sandbox has its own of (view.h). */
+static const char *const sheets[] = {"cpuinfo", "meminfo", "stat"};
+
+#define COVERS_MAX (ROOTFS_MASKS_MAX + array_len(sheets))
+
+static size_t count_covers(const struct rootfs_sources *sources)
+{
+	return sources->mask_count + array_len(sheets);
+}
+
+/* The place of something that covers a file of /proc. */
+static const char *cover_place(
+	const struct rootfs_sources *sources, size_t i, char *path, size_t size)
+{
+	size_t masks = sources->mask_count;
+
+	snprintf(path, size, "proc/%s", i < masks ? sources->masks[i] : sheets[i - masks]);
+	return path;
+}
+
+/* From the sandbox's /proc, where nobody inside can have changed them. */
+static int clone_covers(
+	const struct rootfs_sources *sources, int fds[static COVERS_MAX], struct err *err)
+{
+	for (size_t i = 0; i < count_covers(sources); i++) {
+		char path[64];
+
+		cover_place(sources, i, path, sizeof(path));
+		fds[i] = mounts_open_tree(AT_FDCWD, path, 0);
+		if (fds[i] < 0)
+			return err_sys(err, "clone /%s", path);
+	}
+	return 0;
+}
+
+static int place_covers(
+	const struct rootfs_sources *sources, const int fds[static COVERS_MAX], struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; i < count_covers(sources) && r == 0; i++) {
+		char path[64];
+
+		r = mounts_place(fds[i], cover_place(sources, i, path, sizeof(path)), err);
+	}
+	return r;
+}
+
+int rootfs_divide(const struct rootfs_sources *sources, uint32_t base_uid, uint64_t memory_bytes,
+	struct err *err)
+{
+	char size[24];
+	const struct option tmp[] = {
+		{"size", size}, {"nr_inodes", "65536"}, {"mode", "1777"}, {NULL, NULL}};
+	auto_fd int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	int covers[COVERS_MAX], proc, r;
+
+	part_of(memory_bytes / 2, TMP_MAX_BYTES, size, sizeof(size));
+	if (root < 0 || fchdir(root) < 0 || mounts_set_attr(root, MOUNT_ATTR_RDONLY, -1, 0) < 0)
+		return err_sys(err, "make the system read-only");
+	if ((r = clone_covers(sources, covers, err)) < 0 ||
+		(r = attach_new("tmpfs", tmp, SAFE, "tmp", err)) < 0 ||
+		(r = make_proc(&proc, err)) < 0 || (r = mounts_place(proc, "proc", err)) < 0 ||
+		(r = attach_kernel_files(base_uid, memory_bytes, err)) < 0)
+		return r;
+	return place_covers(sources, covers, err);
 }

@@ -48,6 +48,13 @@ int rootfs_cover_templates(int *templates_fd, struct err *err) must_check;
 int rootfs_open_sources(
 	struct rootfs_sources *sources, int template_fd, bool is_host, struct err *err) must_check;
 
+/*
+ * In the child, in a copy of a sandbox's mount namespace: makes it the view of a cell (cell.h). The places
+ * are looked for without following a link, since what is there is the sandbox's.
+ */
+int rootfs_divide(const struct rootfs_sources *sources, uint32_t base_uid, uint64_t memory_bytes,
+	struct err *err) must_check;
+
 /* In the child: builds the root and makes it the child's "/". */
 int rootfs_enter(const struct rootfs_sources *sources, const struct storage_dirs *dirs,
 	int userns_fd, uint32_t base_uid, uint64_t memory_bytes, struct err *err) must_check;

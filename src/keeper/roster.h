@@ -18,9 +18,11 @@ struct held {
 	struct keeper_stats last; /* what it had used, if it ended by itself */
 	char oom_victim[KERNEL_LOG_VICTIM_MAX];
 	struct cpus_share cpus; /* until it was reaped */
-	struct walls walls;	/* that it was built with */
-	struct err err;		/* what its build failed with, if it did */
-	int kill_waiter;	/* connection that asked to kill it and waits, or -1 */
+	struct walls walls;	/* that it was built with; so are these: */
+	enum keeper_profile profile;
+	struct keeper_limits limits;
+	struct err err;	 /* what its build failed with, if it did */
+	int kill_waiter; /* connection that asked to kill it and waits, or -1 */
 };
 
 struct roster {

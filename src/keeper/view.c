@@ -195,21 +195,15 @@ static int attach_groups(const struct view *view, struct err *err)
 		view->unified, is_hybrid ? "sys/fs/cgroup/unified" : "sys/fs/cgroup", err);
 }
 
-static int attach_sheet(const struct view *view, int shelf_fd, int sheet, struct err *err)
+static int attach_sheet(const struct view *view, int sheet, struct err *err)
 {
-	char place[32], name[32];
-	int r;
+	char place[32];
 
 	snprintf(place, sizeof(place), "proc/%s", sheet_names[sheet]);
-	r = mounts_place(view->sheets[sheet], place, err);
-	if (r < 0)
-		return r;
-	/* Not before: a file without a name cannot be attached. */
-	sheet_name(sheet, view->base_uid, name);
-	return unlinkat(shelf_fd, name, 0) < 0 ? err_sys(err, "unlink %s", name) : 0;
+	return mounts_place(view->sheets[sheet], place, err);
 }
 
-int view_attach(const struct view *view, int shelf_fd, struct err *err)
+int view_attach(const struct view *view, struct err *err)
 {
 	int r;
 
@@ -217,6 +211,16 @@ int view_attach(const struct view *view, int shelf_fd, struct err *err)
 		(r = mounts_place(view->cpuinfo, "proc/cpuinfo", err)) < 0)
 		return r;
 	for (int i = 0; i < VIEW_SHEETS && r == 0; i++)
-		r = attach_sheet(view, shelf_fd, i, err);
+		r = attach_sheet(view, i, err);
 	return r;
+}
+
+void view_discard(int shelf_fd, uint32_t base_uid)
+{
+	for (int i = 0; i < VIEW_SHEETS; i++) {
+		char name[32];
+
+		sheet_name(i, base_uid, name);
+		(void)!unlinkat(shelf_fd, name, 0);
+	}
 }

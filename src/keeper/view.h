@@ -9,8 +9,8 @@
  *                        with `unified` and one for each v1 controller
  *   /proc/cpuinfo        beside that /sys on the shelf
  *   /proc/meminfo, stat  a file each, made for the sandbox. The agent writes them (agent/machine.h);
- *                        inside, their mounts are read-only. They lose their name as soon as they are
- *                        mounted, so they go with the sandbox however it ends.
+ *                        inside, their mounts are read-only. They keep their names on the shelf while it
+ *                        runs: without one a file cannot be mounted again, in a cell (cell.h).
  *
  * sysfs itself is never mounted: it tells of the host, and has more knobs than anybody can list.
  */
@@ -42,4 +42,7 @@ int view_clone(struct view *view, int shelf_fd, const struct cgroup_tree *cgroup
 	unsigned cpu_count, uint32_t base_uid, struct err *err) must_check;
 
 /* In the child, in its new root, once /proc is there. */
-int view_attach(const struct view *view, int shelf_fd, struct err *err) must_check;
+int view_attach(const struct view *view, struct err *err) must_check;
+
+/* In the keeper, when the sandbox of that uid range has ended. */
+void view_discard(int shelf_fd, uint32_t base_uid);

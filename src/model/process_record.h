@@ -25,6 +25,7 @@ struct process_record {
 	bool is_line;	    /* argv is a shell with the line that was asked for */
 	bool is_background; /* nobody waits for it */
 	bool is_pty;
+	bool is_isolated;   /* in a cell of its own */
 	bool is_input_open; /* standard input can be written to */
 	bool kills_tree;    /* its timeout ends all that came from it */
 	uint64_t timeout_ms;

@@ -10,6 +10,7 @@
 #define FLAG_PTY	4
 #define FLAG_KILLS_TREE 8
 #define FLAG_INPUT_OPEN 16
+#define FLAG_ISOLATED	32
 
 static void bind_key(sqlite3_stmt *stmt, const char *sandbox_id, uint32_t number)
 {
@@ -57,7 +58,8 @@ static void bind_process(sqlite3_stmt *stmt, const struct process_record *record
 		(record->is_line ? FLAG_LINE : 0) | (record->is_background ? FLAG_BACKGROUND : 0) |
 			(record->is_pty ? FLAG_PTY : 0) |
 			(record->kills_tree ? FLAG_KILLS_TREE : 0) |
-			(record->is_input_open ? FLAG_INPUT_OPEN : 0));
+			(record->is_input_open ? FLAG_INPUT_OPEN : 0) |
+			(record->is_isolated ? FLAG_ISOLATED : 0));
 	sqlite3_bind_int64(stmt, 8, (int64_t)record->timeout_ms);
 	sqlite3_bind_int64(stmt, 9, record->started_at_ms);
 	sqlite3_bind_int64(stmt, 10, record->ended_at_ms);
@@ -90,6 +92,7 @@ static void read_process(sqlite3_stmt *stmt, struct process_record *record)
 		.is_pty = flags & FLAG_PTY,
 		.kills_tree = flags & FLAG_KILLS_TREE,
 		.is_input_open = flags & FLAG_INPUT_OPEN,
+		.is_isolated = flags & FLAG_ISOLATED,
 		.timeout_ms = (uint64_t)sqlite3_column_int64(stmt, 7),
 		.started_at_ms = sqlite3_column_int64(stmt, 8),
 		.ended_at_ms = sqlite3_column_int64(stmt, 9),

@@ -2,7 +2,7 @@
 /*
  * What sandlotd and the agent say to each other.
  *
- * Three sockets, all unix stream or seqpacket sockets:
+ * Four sockets, all unix stream or seqpacket sockets:
  *
  *   lifeline  keeper <-> agent, SOCK_SEQPACKET, descriptor AGENT_LIFELINE_FD. The keeper sends one
  *             byte AGENT_LINK with one descriptor: the agent's end of a new link, which replaces the
@@ -11,6 +11,8 @@
  *             the daemon is gone: go on, keep what was not acknowledged, wait for the next link.
  *   channel   daemon <-> one helper process of the agent, SOCK_STREAM, one for each file request;
  *             its agent end comes as a descriptor with the first byte of an AGENT_FILE frame.
+ *
+ *   cell      agent <-> warden, SOCK_STREAM, one for each isolated command: see AGENT_EXEC_CELL.
  *
  * A link that sends a frame that cannot be parsed is closed by whoever notices.
  *
@@ -39,6 +41,7 @@
 #define AGENT_FDS_END	    10
 #define AGENT_CPUS	    "CPUS" /* environment variable: processors that commands are bound to */
 #define AGENT_LINK	    'L'
+#define AGENT_WARDEN	    "warden" /* argument: it is PID 1 of a cell, with its socket as lifeline */
 #define AGENT_DOWN_MAX	    (1280u * 1024) /* payload of a frame to the agent */
 #define AGENT_UP_MAX	    (128u * 1024)  /* payload of a frame from the agent */
 #define AGENT_OUTPUT_WINDOW (1024u * 1024)
@@ -100,6 +103,19 @@ enum agent_msg {
  */
 #define AGENT_EXEC_STDIN 1u
 #define AGENT_EXEC_PTY	 2u
+
+/*
+ * With AGENT_EXEC_CELL a descriptor comes with the frame, the socket of a cell that the keeper built: a pid,
+ * mount and ipc namespace below the sandbox's. The command starts there, and all that it started ends with
+ * it. The keeper has sent a struct err of kind ERR_NONE on the socket, with the listener of the cell's filter
+ * beside it (if there is one). Then agent and the cell's PID 1, the warden:
+ *   agent   u32 length, the payload of AGENT_EXEC; with the first byte the descriptors 0, 1, 2 of the command
+ *	     and cgroup.threads of its group (if it has one)
+ *   warden  u32 enum agent_stage, u32 errno: it failed there, and that is the end; or 0, 0 with a pidfd
+ *   agent   one byte, when it knows the pid
+ *   warden  u32 wait status, u64 peak memory bytes, when the command has ended and nobody is left
+ */
+#define AGENT_EXEC_CELL 4u
 
 enum agent_stage { AGENT_STAGE_SETUP = 1, AGENT_STAGE_CWD, AGENT_STAGE_EXEC };
 

@@ -31,6 +31,8 @@ enum keeper_kind {
 			     It comes before the agent is ready: AGENT_HELLO on the link says that, and
 			     an end of file that it failed, for which KILL then gives the reason */
 	KEEPER_ADOPT, /* a new link to a running agent */
+	KEEPER_CELL,  /* a cell in it for one command; the answer carries the agent's end of the
+			     cell's socket (wire/agent.h) before the cell is built */
 	KEEPER_KILL,  /* kill everything in it, wait until it is gone, remove its cgroups; an
 			     unknown id is fine. wait_status, err and stats tell how it had ended before */
 	KEEPER_FREEZE,

@@ -2,6 +2,8 @@
 #include "test_agent_peer.h"
 
 #include "agent/init.h"
+#include "agent/warden.h"
+#include "base/err.h"
 #include "base/fd.h"
 #include "wire/fdpass.h"
 #include "wire/pack.h"
@@ -140,6 +142,17 @@ static void write_map(pid_t pid, const char *file, unsigned id)
 	free(map);
 }
 
+/* Of a child in a user namespace: it is who we are. */
+static void map_ids(pid_t pid)
+{
+	char *path = mem_printf("/proc/%d/setgroups", (int)pid);
+
+	write_map(pid, "uid_map", getuid());
+	assert_int_equal(fd_write_file(AT_FDCWD, path, "deny"), 0);
+	write_map(pid, "gid_map", getgid());
+	free(path);
+}
+
 /* Born into its group: a process that is moved waits for 11 ms. */
 static pid_t clone_agent(unsigned long flags, int group)
 {
@@ -174,14 +187,8 @@ static void start_in(struct peer *peer, struct circumstances given)
 			play_counters();
 		run_agent(ends[1], group, &given);
 	}
-	if (given.clone_flags & CLONE_NEWUSER) {
-		char *path = mem_printf("/proc/%d/setgroups", (int)peer->agent);
-
-		write_map(peer->agent, "uid_map", getuid());
-		assert_int_equal(fd_write_file(AT_FDCWD, path, "deny"), 0);
-		write_map(peer->agent, "gid_map", getgid());
-		free(path);
-	}
+	if (given.clone_flags & CLONE_NEWUSER)
+		map_ids(peer->agent);
 	fd_close(group);
 	close(ready[0]);
 	close(ready[1]);
@@ -371,8 +378,8 @@ size_t peer_attach(struct peer *peer, uint32_t *ids, size_t size)
 	return count;
 }
 
-void peer_exec_as(struct peer *peer, uint32_t id, unsigned flags, uint32_t uid, const char *cwd,
-	const char *path, const char *const *argv)
+static struct buf pack_exec(
+	unsigned flags, uint32_t uid, const char *cwd, const char *path, const char *const *argv)
 {
 	struct buf out = BUF_INIT(2 * 1024 * 1024);
 	char env[256];
@@ -394,8 +401,62 @@ void peer_exec_as(struct peer *peer, uint32_t id, unsigned flags, uint32_t uid, 
 	pack_str(&out, env);
 	pack_str(&out, "MARK=here");
 	assert_false(out.failed);
-	peer_send(peer, AGENT_EXEC, id, out.data, out.len);
+	return out;
+}
+
+void peer_exec_as(struct peer *peer, uint32_t id, unsigned flags, uint32_t uid, const char *cwd,
+	const char *path, const char *const *argv)
+{
+	struct buf payload = pack_exec(flags, uid, cwd, path, argv);
+
+	peer_send(peer, AGENT_EXEC, id, payload.data, payload.len);
+	buf_fini(&payload);
+}
+
+void peer_shell_in_cell(struct peer *peer, uint32_t id, unsigned flags, const char *line, int sock)
+{
+	struct buf payload = pack_exec(flags | AGENT_EXEC_CELL, getuid(), "/", "/usr/bin:/bin",
+		(const char *[]){"/bin/sh", "-c", line, NULL});
+	struct buf out = BUF_INIT(2 * 1024 * 1024);
+
+	frame_put_header(&out, AGENT_EXEC, id, (uint32_t)payload.len);
+	buf_append(&out, payload.data, payload.len);
+	assert_int_equal(fdpass_send(peer->link, out.data, out.len, &sock, 1, 0), (ssize_t)out.len);
 	buf_fini(&out);
+	buf_fini(&payload);
+}
+
+pid_t peer_start_warden(const struct peer *peer, int *ret_sock)
+{
+	auto_fd int group =
+		peer->group_path ? open(peer->group_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	unsigned long user = getuid() == 0 ? 0 : CLONE_NEWUSER;
+	const struct err built = {.kind = ERR_NONE};
+	int ends[2], ready[2];
+	pid_t warden;
+	char byte;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	warden = clone_agent(CLONE_NEWPID | user, group);
+	assert_true(warden >= 0);
+	if (warden == 0) {
+		close(ends[0]);
+		close(ready[1]);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (read(ready[0], &byte, 1) != 0)
+			_exit(1);
+		_exit(warden_run(ends[1], -1));
+	}
+	if (user)
+		map_ids(warden);
+	close(ready[0]);
+	close(ready[1]);
+	/* What the keeper says before it runs the warden. */
+	assert_int_equal(fd_write_full(ends[1], &built, sizeof(built)), 0);
+	close(ends[1]);
+	*ret_sock = ends[0];
+	return warden;
 }
 
 void peer_exec(struct peer *peer, uint32_t id, unsigned flags, const char *const *argv)

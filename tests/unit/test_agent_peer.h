@@ -88,6 +88,12 @@ void peer_exec(struct peer *peer, uint32_t id, unsigned flags, const char *const
 void peer_exec_as(struct peer *peer, uint32_t id, unsigned flags, uint32_t uid, const char *cwd,
 	const char *path, const char *const *argv);
 void peer_shell(struct peer *peer, uint32_t id, unsigned flags, const char *line);
+/*
+ * A warden in a pid namespace of its own, as the keeper makes one for a cell: its pid, and the agent's end of
+ * its socket, for a command that it shall start.
+ */
+pid_t peer_start_warden(const struct peer *peer, int *ret_sock);
+void peer_shell_in_cell(struct peer *peer, uint32_t id, unsigned flags, const char *line, int sock);
 void peer_resize(struct peer *peer, uint32_t id, uint16_t columns, uint16_t rows);
 
 /* The next frame; false when the link ended. */

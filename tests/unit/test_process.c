@@ -497,6 +497,20 @@ static void a_command_wakes_a_stopped_sandbox(void **state)
 	stage_fini(&stage, false);
 }
 
+/* The driver that is played has no cells. */
+static void an_isolated_command_needs_a_driver_that_can(void **state)
+{
+	struct process_spec spec = stage_spec();
+	struct stage stage;
+	struct err err;
+
+	spec.is_isolated = spec.is_kept = true;
+	stage_init(&stage, *state);
+	assert_true(process_run(stage.process, &spec, &err) < 0);
+	assert_string_equal(err.code, "isolate_unsupported");
+	stage_fini(&stage, false);
+}
+
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, world_setup, world_teardown)
 
 int main(void)
@@ -524,6 +538,7 @@ int main(void)
 		IN_WORLD(a_command_whose_sandbox_ended_before_it_ran_is_refused),
 		IN_WORLD(a_command_that_is_too_large_is_refused_without_an_event),
 		IN_WORLD(a_command_wakes_a_stopped_sandbox),
+		IN_WORLD(an_isolated_command_needs_a_driver_that_can),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -124,7 +124,7 @@ static void assert_same(const struct process_record *a, const struct process_rec
 	assert_string_equal(a->cwd, b->cwd);
 	assert_true(a->is_line == b->is_line && a->is_background == b->is_background &&
 		    a->is_pty == b->is_pty && a->is_input_open == b->is_input_open &&
-		    a->kills_tree == b->kills_tree);
+		    a->kills_tree == b->kills_tree && a->is_isolated == b->is_isolated);
 	assert_true(a->timeout_ms == b->timeout_ms && a->started_at_ms == b->started_at_ms &&
 		    a->ended_at_ms == b->ended_at_ms && a->duration_us == b->duration_us &&
 		    a->output_bytes == b->output_bytes);
@@ -161,7 +161,7 @@ static void every_flag_is_one_of_its_own(void **state)
 {
 	struct fixture *fixture = *state;
 
-	for (uint32_t i = 0; i < 6; i++) {
+	for (uint32_t i = 0; i < 7; i++) {
 		struct process_record in, out;
 		struct err err = {0};
 
@@ -172,6 +172,7 @@ static void every_flag_is_one_of_its_own(void **state)
 		in.is_pty = i == 2;
 		in.is_input_open = i == 3;
 		in.kills_tree = i == 4;
+		in.is_isolated = i == 5;
 		assert_int_equal(store_process_insert(fixture->store, &in, &err), 0);
 		assert_int_equal(
 			store_process_get(fixture->store, in.sandbox_id, in.number, &out, &err), 0);

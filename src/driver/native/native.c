@@ -166,6 +166,42 @@ static int native_adopt(struct driver *driver, const char *id, int *ret_link,
 	return call_for_link(native_from(driver), &request, ret_link, ret_walls, err);
 }
 
+/* What the keeper's child says first is only looked at: the agent takes it, with what lies beside it. */
+static int await_cell(int sock, struct err *err)
+{
+	struct err built;
+	int r = fd_set_timeout(sock, CALL_TIMEOUT_MS);
+	ssize_t n;
+
+	if (r < 0)
+		return err_from(err, r, "wait for a cell");
+	n = recv(sock, &built, sizeof(built), MSG_PEEK | MSG_WAITALL);
+	if (n != (ssize_t)sizeof(built) || built.kind < ERR_NONE || built.kind >= ERR_KIND_COUNT)
+		return err_set(
+			err, ERR_UNAVAILABLE, "the sandbox ended while a cell was built in it");
+	if (built.kind == ERR_NONE)
+		return 0;
+	built.code[sizeof(built.code) - 1] = '\0';
+	built.message[sizeof(built.message) - 1] = '\0';
+	built.remedy[sizeof(built.remedy) - 1] = '\0';
+	*err = built;
+	return -EIO;
+}
+
+static int native_cell(struct driver *driver, const char *id, int *ret_sock, struct err *err)
+{
+	struct keeper_request request = request_for(KEEPER_CELL, id);
+	struct keeper_answer answer;
+	auto_fd int sock = -1;
+	int r = call(native_from(driver), &request, &answer, &sock, err);
+
+	if (r == 0)
+		r = await_cell(sock, err);
+	if (r == 0)
+		*ret_sock = take_fd(&sock);
+	return r;
+}
+
 static void translate_stats(const struct keeper_stats *from, struct driver_stats *to)
 {
 	*to = (struct driver_stats){.cpu_us = from->cpu_us,
@@ -290,6 +326,7 @@ static const struct driver_ops native_ops = {
 	.name = "native",
 	.start = native_start,
 	.adopt = native_adopt,
+	.cell = native_cell,
 	.stop = native_stop,
 	.freeze = native_freeze,
 	.stats = native_stats,

@@ -35,6 +35,7 @@ const PROCESS = {
   user: isText,
   background: isFlag,
   pty: isFlag,
+  isolated: isFlag,
   status: (value) => ['running', 'exited'].includes(value),
   survivors: isCount,
   stdin_open: isFlag,
