@@ -257,7 +257,7 @@ test('F16 nothing of a sandbox is left for the next one in its place', async () 
 
 test('F17 no other user of the host can walk into the data, and a setuid file from inside gives nothing there', async () => {
   await out('cp /usr/bin/id /workspace/outputs/suid && chmod 6755 /workspace/outputs/suid', 'root');
-  const file = path.join(instance.dataDir, 'workspaces', id, 'outputs/suid');
+  const file = path.join(instance.workspace(id), 'outputs/suid');
   assert.ok(fs.statSync(file).uid >= 100_000, 'it belongs to nobody of the host');
   assert.equal(fs.statSync(instance.dataDir).mode & 0o007, 0);
   for (const dir of ['workspaces', 'sandboxes', 'state', 'trash']) {
