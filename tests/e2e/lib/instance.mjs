@@ -136,8 +136,10 @@ export class Instance {
     return found[0];
   }
 
-  /** The workspace of a running sandbox as the keeper sees it: its disk is mounted there and nowhere else on the host. */
+  /** The workspace of a running sandbox: a directory, or as the keeper sees its disk, which is mounted nowhere else on the host. */
   workspace(id) {
+    const plain = path.join(this.dataDir, 'workspaces', id);
+    if (fs.existsSync(plain)) return plain;
     return path.join(`/proc/${this.keeper.pid}/root`, this.dataDir, 'templates/disks', id, 'home/workspace');
   }
 
