@@ -38,6 +38,14 @@ struct driver_usage {
 	uint64_t files_limit; /* 0: the disk is not limited, in bytes neither */
 };
 
+/* The way out of a sandbox. The sockets are non-blocking and the receiver's own; -1: not there. */
+struct driver_exits {
+	int proxy_fd; /* listens (wire/egress.h); an accepted socket's own address is the goal */
+	int dns_fd;   /* UDP, with IP_PKTINFO */
+	int dns_stream_fd;   /* listens */
+	bool is_transparent; /* all TCP comes to proxy_fd, not only who asks for a proxy */
+};
+
 /* How a sandbox had ended before it was stopped. */
 struct driver_end {
 	bool ended;		  /* it was dead already */
@@ -88,6 +96,13 @@ struct driver_ops {
 	/* Ids in order after `after`, at most DRIVER_PAGE: what it runs, or what it has on disk. */
 	int (*list)(struct driver *driver, bool stored, const char *after,
 		char ids[DRIVER_PAGE][ID_LEN + 1], struct err *err);
+
+	/* The way out of one that runs, the same each time; nothing leads out before the first call. */
+	int (*open_exits)(struct driver *driver, const char *id, struct driver_exits *ret_exits,
+		struct err *err);
+
+	/* A TCP socket in the network of one that runs, not connected: its 127.0.0.1 is the sandbox's. */
+	int (*open_socket)(struct driver *driver, const char *id, int *ret_fd, struct err *err);
 
 	/* Ends all sandboxes and the driver's own helpers. */
 	int (*shutdown)(struct driver *driver, struct err *err);

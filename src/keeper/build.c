@@ -240,7 +240,8 @@ static void run_child(const struct build_context *context, const struct keeper_r
 	_exit(1);
 }
 
-static int send_network(const struct build_context *context, int lifeline, struct err *err)
+static int send_network(
+	const struct build_context *context, int lifeline, int *ret_netns, struct err *err)
 {
 	auto_fd int netns = -1;
 	int r = netns_make(context->own_netns_fd, &netns, err);
@@ -251,14 +252,17 @@ static int send_network(const struct build_context *context, int lifeline, struc
 		return r;
 	}
 	n = fdpass_send(lifeline, "N", 1, &netns, 1, MSG_DONTWAIT);
-	return n < 0 ? err_from(err, (int)n, "hand over the network namespace") : 0;
+	if (n < 0)
+		return err_from(err, (int)n, "hand over the network namespace");
+	*ret_netns = take_fd(&netns);
+	return 0;
 }
 
 int build_start(struct build_context *context, const struct keeper_request *request,
-	const struct cpus_share *cpus, pid_t *ret_pid, int *ret_lifeline, struct err *err)
+	const struct cpus_share *cpus, struct build *ret_build, struct err *err)
 {
 	auto_fd int cgroup_fd = -1, userns_fd = -1, ours = -1, theirs = -1;
-	int pair[2], r;
+	int pair[2], netns_fd = -1, r;
 	pid_t pid;
 
 	r = view_prepare(context->sources.shelf_fd, &context->cgroups, cpus->count, err);
@@ -286,11 +290,10 @@ int build_start(struct build_context *context, const struct keeper_request *requ
 				.userns_fd = userns_fd,
 				.group_fd = cgroup_fd,
 				.lifeline = theirs});
-	r = send_network(context, ours, err);
+	r = send_network(context, ours, &netns_fd, err);
 	if (r < 0)
 		log_error("sandbox %s: %s", request->id, err->message);
 	/* Without a network namespace the child fails by itself, and is reaped like any other. */
-	*ret_pid = pid;
-	*ret_lifeline = take_fd(&ours);
+	*ret_build = (struct build){.pid = pid, .lifeline = take_fd(&ours), .netns_fd = netns_fd};
 	return 0;
 }

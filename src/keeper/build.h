@@ -34,10 +34,16 @@ struct build_context {
 
 int build_open_agent(const char *path, int *ret_fd, struct err *err) must_check;
 
+/* What the caller owns of one that was started. */
+struct build {
+	pid_t pid;
+	int lifeline;
+	int netns_fd; /* -1 if it could not be made, and then the child fails */
+};
+
 /*
  * Clones the first process. It builds its own surroundings in parallel with us; if that fails it
- * sends a struct err on the lifeline and exits. The caller reaps it and owns the lifeline.
+ * sends a struct err on the lifeline and exits. The caller reaps it.
  */
 int build_start(struct build_context *context, const struct keeper_request *request,
-	const struct cpus_share *cpus, pid_t *ret_pid, int *ret_lifeline, struct err *err)
-	must_check;
+	const struct cpus_share *cpus, struct build *ret_build, struct err *err) must_check;

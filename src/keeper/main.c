@@ -10,8 +10,8 @@
  * child that does the work in parallel (build.c), so the loop never waits for a mount. The death of a
  * sandbox's first process arrives as SIGCHLD. Removing files is left to one child, the janitor.
  *
- * It parses no text from outside, opens no network socket, and starts no other program than the agent,
- * which it holds as a sealed copy. If it dies its sandboxes die with it (PR_SET_PDEATHSIG); the next
+ * It parses no text from outside, reads and writes no network socket (those that it opens in sandboxes are
+ * for the daemon), and starts no other program than the agent, which it holds as a sealed copy. If it dies its sandboxes die with it (PR_SET_PDEATHSIG); the next
  * keeper sweeps up their cgroups.
  *
  * Usage: sandlot-keeper DATA_DIR DAEMON_UID AGENT_PATH   (started by sandlotd, not by hand)
@@ -221,7 +221,7 @@ static void reap_children(struct keeper *keeper)
 			if (held->kill_waiter < 0 &&
 				read_stats(keeper, held, &held->last, &ignored) < 0)
 				log_debug("no figures of %s: %s", held->id, ignored.message);
-			fd_close(take_fd(&held->lifeline));
+			roster_release(held);
 			finish(keeper, held);
 		} else if (pid == keeper->janitor_pid && !keeper->stopping) {
 			log_warning("the janitor ended with status %d; starting another", status);
@@ -324,8 +324,8 @@ static void on_build(struct keeper *keeper, const struct keeper_request *request
 	struct err err = {0};
 	struct held *held = roster_find(&keeper->roster, request->id);
 	struct cpus_share cpus;
-	int r, lifeline;
-	pid_t pid;
+	struct build build;
+	int r;
 
 	if (keeper->stopping) {
 		answer_result(
@@ -348,7 +348,7 @@ static void on_build(struct keeper *keeper, const struct keeper_request *request
 	}
 	disk_claim(&keeper->context.disks, request->id, request->limits.disk_bytes > 0);
 	cpus_take(&keeper->cpus, request->limits.cpu_millis, &cpus);
-	r = build_start(&keeper->context, request, &cpus, &pid, &lifeline, &err);
+	r = build_start(&keeper->context, request, &cpus, &build, &err);
 	if (r < 0) {
 		cpus_give_back(&keeper->cpus, &cpus);
 		disk_park(&keeper->context.disks, request->id);
@@ -357,8 +357,9 @@ static void on_build(struct keeper *keeper, const struct keeper_request *request
 		return;
 	}
 	held = roster_add(&keeper->roster, request->id);
-	held->pid = pid;
-	held->lifeline = lifeline;
+	held->pid = build.pid;
+	held->lifeline = build.lifeline;
+	held->netns_fd = build.netns_fd;
 	held->slot = request->slot;
 	held->cpus = cpus;
 	held->profile = request->profile;
@@ -509,6 +510,43 @@ static void on_usage(struct keeper *keeper, const struct keeper_request *request
 	delegate(keeper, request, conn, count);
 }
 
+/* The same sockets each time: those who connect while there is no daemon wait for the next one. */
+static void on_exits(struct keeper *keeper, const struct keeper_request *request, int conn)
+{
+	struct keeper_answer reply = {.version = KEEPER_VERSION, .wait_status = -1};
+	struct held *held = find_running(keeper, request, conn);
+	struct err err = {0};
+	int r = 0;
+
+	if (!held)
+		return;
+	if (held->exits[0] < 0)
+		r = netns_open_exits(keeper->context.own_netns_fd, held->netns_fd, held->exits,
+			&held->is_transparent, &err);
+	reply.is_transparent = held->is_transparent;
+	if (r < 0)
+		answer_result(conn, r, &err);
+	else
+		answer(conn, &reply, held->exits, KEEPER_EXIT_COUNT);
+}
+
+static void on_socket(struct keeper *keeper, const struct keeper_request *request, int conn)
+{
+	struct keeper_answer reply = {.version = KEEPER_VERSION, .wait_status = -1};
+	const struct held *held = find_running(keeper, request, conn);
+	auto_fd int sock = -1;
+	struct err err = {0};
+	int r;
+
+	if (!held)
+		return;
+	r = netns_open_socket(keeper->context.own_netns_fd, held->netns_fd, &sock, &err);
+	if (r < 0)
+		answer_result(conn, r, &err);
+	else
+		answer(conn, &reply, &sock, 1);
+}
+
 static void on_list(struct keeper *keeper, const struct keeper_request *request, int conn)
 {
 	struct keeper_answer reply = {.version = KEEPER_VERSION, .wait_status = -1};
@@ -596,6 +634,8 @@ static const struct {
 	[KEEPER_RESIZE] = {on_resize, NAMES_A_SANDBOX | HAS_DISK},
 	[KEEPER_CLEAN] = {on_clean, NAMES_A_SANDBOX | HAS_SLOT},
 	[KEEPER_SHUTDOWN] = {on_shutdown, 0},
+	[KEEPER_EXITS] = {on_exits, NAMES_A_SANDBOX},
+	[KEEPER_SOCKET] = {on_socket, NAMES_A_SANDBOX},
 };
 
 /* Exactly len characters of the set, or 1 to len if it may be shorter. */

@@ -2,9 +2,15 @@
 #include "keeper/netns.h"
 
 #include "base/fd.h"
+#include "base/log.h"
+#include "keeper/detour.h"
+#include "wire/egress.h"
 
+#include <arpa/inet.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
+#include <netinet/in.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +37,12 @@ static int raise_loopback(struct err *err)
 	return 0;
 }
 
+static void come_back(int own_fd)
+{
+	if (setns(own_fd, CLONE_NEWNET) < 0)
+		abort();
+}
+
 int netns_make(int own_fd, int *ret_fd, struct err *err)
 {
 	int fd = -1, r;
@@ -43,8 +55,7 @@ int netns_make(int own_fd, int *ret_fd, struct err *err)
 		if (fd < 0)
 			r = err_sys(err, "open %s", own_path);
 	}
-	if (setns(own_fd, CLONE_NEWNET) < 0)
-		abort();
+	come_back(own_fd);
 	if (r == 0)
 		*ret_fd = fd;
 	return r;
@@ -69,4 +80,89 @@ int netns_open_ports(uint32_t base_gid, uint32_t count, struct err *err)
 			return err_from(err, r, "write /%s", knobs[i].path);
 	}
 	return 0;
+}
+
+/* --- the way out --- */
+
+#define EXIT_BACKLOG 1024
+
+static const struct {
+	int type;
+	uint16_t port;
+	bool is_transparent; /* takes connections to foreign addresses */
+} exits[KEEPER_EXIT_COUNT] = {
+	[KEEPER_EXIT_PROXY] = {SOCK_STREAM, EGRESS_PROXY_PORT, true},
+	[KEEPER_EXIT_DNS] = {SOCK_DGRAM, EGRESS_DNS_PORT, false},
+	[KEEPER_EXIT_DNS_STREAM] = {SOCK_STREAM, EGRESS_DNS_PORT, false},
+};
+
+static int open_exit(size_t i)
+{
+	struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons(exits[i].port)};
+	auto_fd int sock = socket(AF_INET, exits[i].type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int yes = 1;
+
+	if (sock < 0)
+		return -errno;
+	if (exits[i].is_transparent &&
+		setsockopt(sock, IPPROTO_IP, IP_TRANSPARENT, &yes, sizeof(yes)) < 0)
+		return -errno;
+	/* A question to any server arrives here; the answer must come from that address. */
+	if (exits[i].type == SOCK_DGRAM &&
+		setsockopt(sock, IPPROTO_IP, IP_PKTINFO, &yes, sizeof(yes)) < 0)
+		return -errno;
+	if (bind(sock, (const struct sockaddr *)&any, sizeof(any)) < 0 ||
+		(exits[i].type == SOCK_STREAM && listen(sock, EXIT_BACKLOG) < 0))
+		return -errno;
+	return take_fd(&sock);
+}
+
+static int open_exits(int fds[KEEPER_EXIT_COUNT], struct err *err)
+{
+	for (size_t i = 0; i < KEEPER_EXIT_COUNT; i++) {
+		fds[i] = open_exit(i);
+		if (fds[i] < 0)
+			return err_from(
+				err, fds[i], "listen on port %u of the sandbox", exits[i].port);
+	}
+	return 0;
+}
+
+int netns_open_exits(int own_fd, int netns_fd, int ret_fds[KEEPER_EXIT_COUNT],
+	bool *ret_is_transparent, struct err *err)
+{
+	int fds[KEEPER_EXIT_COUNT] = {-1, -1, -1}, r;
+	struct err detour;
+
+	if (setns(netns_fd, CLONE_NEWNET) < 0)
+		return err_sys(err, "enter the network namespace");
+	r = open_exits(fds, err);
+	if (r == 0) {
+		*ret_is_transparent = detour_make(&detour) == 0;
+		if (!*ret_is_transparent)
+			log_warning("only proxies lead out: %s", detour.message);
+	}
+	come_back(own_fd);
+	for (size_t i = 0; i < KEEPER_EXIT_COUNT; i++) {
+		if (r == 0)
+			ret_fds[i] = fds[i];
+		else
+			fd_close(fds[i]);
+	}
+	return r;
+}
+
+int netns_open_socket(int own_fd, int netns_fd, int *ret_fd, struct err *err)
+{
+	int fd, r = 0;
+
+	if (setns(netns_fd, CLONE_NEWNET) < 0)
+		return err_sys(err, "enter the network namespace");
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		r = err_sys(err, "make a socket in the sandbox");
+	come_back(own_fd);
+	if (r == 0)
+		*ret_fd = fd;
+	return r;
 }

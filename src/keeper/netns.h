@@ -8,6 +8,7 @@
 #pragma once
 
 #include "base/err.h"
+#include "wire/keeper.h"
 
 #include <stdint.h>
 
@@ -27,3 +28,14 @@ int netns_make(int own_fd, int *ret_fd, struct err *err) must_check;
  * at, and finding the right one takes 0.3 ms when there are a thousand.
  */
 int netns_open_ports(uint32_t base_gid, uint32_t count, struct err *err) must_check;
+
+/*
+ * The way out of the namespace netns_fd: opens its sockets (KEEPER_EXIT_*) and leads all TCP to the
+ * first. Where the kernel has no nf_tables the sockets still serve whoever asks for them by address:
+ * then *ret_is_transparent is false. Made by us, so that nobody inside can close or replace them.
+ */
+int netns_open_exits(int own_fd, int netns_fd, int ret_fds[KEEPER_EXIT_COUNT],
+	bool *ret_is_transparent, struct err *err) must_check;
+
+/* A TCP socket in the namespace netns_fd, not connected. */
+int netns_open_socket(int own_fd, int netns_fd, int *ret_fd, struct err *err) must_check;

@@ -55,8 +55,18 @@ struct held *roster_add(struct roster *roster, const char *id)
 	roster->sorted[at] = held;
 	roster->count++;
 	memcpy(held->id, id, sizeof(held->id));
-	held->lifeline = held->kill_waiter = -1;
+	held->lifeline = held->kill_waiter = held->netns_fd = -1;
+	for (size_t i = 0; i < KEEPER_EXIT_COUNT; i++)
+		held->exits[i] = -1;
 	return held;
+}
+
+void roster_release(struct held *held)
+{
+	fd_close(take_fd(&held->lifeline));
+	fd_close(take_fd(&held->netns_fd));
+	for (size_t i = 0; i < KEEPER_EXIT_COUNT; i++)
+		fd_close(take_fd(&held->exits[i]));
 }
 
 void roster_remove(struct roster *roster, struct held *held)
@@ -66,7 +76,7 @@ void roster_remove(struct roster *roster, struct held *held)
 	roster->count--;
 	memmove(&roster->sorted[at], &roster->sorted[at + 1],
 		(roster->count - at) * sizeof(struct held *));
-	fd_close(held->lifeline);
+	roster_release(held);
 	free(held);
 }
 

@@ -13,9 +13,12 @@ struct held {
 	char id[KEEPER_ID_LEN + 1];
 	pid_t pid; /* 0 once it was reaped; until then nobody else can have that number */
 	int lifeline;
-	int wait_status;	  /* once it was reaped */
-	uint32_t slot;		  /* its uid range */
-	struct keeper_stats last; /* what it had used, if it ended by itself */
+	int netns_fd;		      /* its network namespace, until it was reaped */
+	int exits[KEEPER_EXIT_COUNT]; /* the way out, once it was asked for; else -1 */
+	bool is_transparent;	      /* all TCP goes there by itself */
+	int wait_status;	      /* once it was reaped */
+	uint32_t slot;		      /* its uid range */
+	struct keeper_stats last;     /* what it had used, if it ended by itself */
 	char oom_victim[KERNEL_LOG_VICTIM_MAX];
 	struct cpus_share cpus; /* until it was reaped */
 	struct walls walls;	/* that it was built with; so are these: */
@@ -36,6 +39,8 @@ struct held *roster_find_pid(const struct roster *roster, pid_t pid);
 
 /* Adds an entry; the id must be new. */
 struct held *roster_add(struct roster *roster, const char *id);
+/* Lets go of its descriptors. */
+void roster_release(struct held *held);
 void roster_remove(struct roster *roster, struct held *held);
 
 /* Ids from the one after `after` on; how many. */

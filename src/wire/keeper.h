@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-#define KEEPER_VERSION	    4
+#define KEEPER_VERSION	    5
 #define KEEPER_ID_LEN	    26 /* a lower-case ULID */
 #define KEEPER_HOSTNAME_MAX 64
 #define KEEPER_LIST_MAX	    64
@@ -44,6 +44,9 @@ enum keeper_kind {
 	KEEPER_CLEAN, /* empty parts of a stopped sandbox: KEEPER_PART_*; then the connection ends */
 	KEEPER_RESIZE,	 /* give a running sandbox limits.disk_bytes */
 	KEEPER_SHUTDOWN, /* kill all sandboxes and exit */
+	KEEPER_EXITS,	 /* the answer carries the sockets of the way out, KEEPER_EXIT_*, which is
+			      made when it is first asked for */
+	KEEPER_SOCKET,	 /* the answer carries a TCP socket in its network, not connected */
 };
 
 #define KEEPER_PART_SYSTEM    1u /* the writable system layer: emptied */
@@ -56,6 +59,15 @@ enum keeper_profile {
 	KEEPER_PROFILE_DEFAULT,
 	KEEPER_PROFILE_BROWSER, /* may make the namespaces that a browser's own sandbox is made of */
 	KEEPER_PROFILE_COUNT,
+};
+
+/* The descriptors of KEEPER_EXITS, in this order; all are non-blocking and bound to every address. */
+enum keeper_exit {
+	KEEPER_EXIT_PROXY, /* listens on EGRESS_PROXY_PORT; an accepted socket's own address is the
+				       one that was asked for */
+	KEEPER_EXIT_DNS,   /* UDP, with IP_PKTINFO */
+	KEEPER_EXIT_DNS_STREAM, /* the same over TCP */
+	KEEPER_EXIT_COUNT,
 };
 
 struct keeper_limits {
@@ -92,8 +104,9 @@ struct keeper_stats {
 struct keeper_answer {
 	int32_t result; /* 0, or -errno with err filled in */
 	uint32_t version;
-	uint32_t count;	     /* LIST, STORED: how many of ids */
-	int32_t wait_status; /* KILL: how PID 1 had ended, if it had before; else -1 */
+	uint32_t count;		 /* LIST, STORED: how many of ids */
+	int32_t wait_status;	 /* KILL: how PID 1 had ended, if it had before; else -1 */
+	uint32_t is_transparent; /* EXITS: all TCP comes there, not only who asks for a proxy */
 	struct keeper_stats stats;
 	struct walls
 		walls; /* BUILD, ADOPT: what it was or is being built with; it fails otherwise */

@@ -79,9 +79,15 @@ static void return_connection(struct native *native, int sock)
 	fd_close(sock);
 }
 
-/* Sends a request, waits for the answer; ret_fd gets the descriptor that came with it, if wanted. */
-static int call(struct native *native, const struct keeper_request *request,
-	struct keeper_answer *answer, int *ret_fd, struct err *err)
+static void close_all(const int *fds, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		fd_close(fds[i]);
+}
+
+/* Sends a request, waits for the answer; ret_fds gets the descriptors that came with it. */
+static int call_with(struct native *native, const struct keeper_request *request,
+	struct keeper_answer *answer, int *ret_fds, size_t count, struct err *err)
 {
 	/* The keeper may give the connection of such a request to a child, which ends it. */
 	bool is_last = request->kind == KEEPER_USAGE || request->kind == KEEPER_CLEAN;
@@ -97,11 +103,10 @@ static int call(struct native *native, const struct keeper_request *request,
 		n = fdpass_recv(sock, answer, sizeof(*answer), fds, 0);
 	else
 		n = -errno;
-	for (int i = ret_fd ? 1 : 0; i < FDPASS_MAX; i++)
+	for (size_t i = count; i < FDPASS_MAX; i++)
 		fd_close(fds[i]);
 	if (n != (ssize_t)sizeof(*answer)) {
-		if (ret_fd)
-			fd_close(fds[0]);
+		close_all(fds, count);
 		return err_explain(err, ERR_UNAVAILABLE, "keeper_unavailable", "restart sandlotd",
 			"the keeper did not answer: %s", n < 0 ? strerror((int)-n) : "it hung up");
 	}
@@ -109,13 +114,20 @@ static int call(struct native *native, const struct keeper_request *request,
 		return_connection(native, take_fd(&sock));
 	if (answer->result < 0) {
 		*err = answer->err;
-		if (ret_fd)
-			fd_close(fds[0]);
+		close_all(fds, count);
 		return answer->result;
 	}
-	if (ret_fd)
-		*ret_fd = fds[0];
+	memcpy(ret_fds, fds, count * sizeof(int));
 	return 0;
+}
+
+/* The same; ret_fd gets the one descriptor that came with it, if wanted. */
+static int call(struct native *native, const struct keeper_request *request,
+	struct keeper_answer *answer, int *ret_fd, struct err *err)
+{
+	int none[1];
+
+	return call_with(native, request, answer, ret_fd ? ret_fd : none, ret_fd ? 1 : 0, err);
 }
 
 static struct keeper_request request_for(enum keeper_kind kind, const char *id)
@@ -303,6 +315,30 @@ static int native_list(struct driver *driver, bool stored, const char *after,
 	return (int)answer.count;
 }
 
+static int native_open_exits(
+	struct driver *driver, const char *id, struct driver_exits *ret_exits, struct err *err)
+{
+	struct keeper_request request = request_for(KEEPER_EXITS, id);
+	struct keeper_answer answer;
+	int fds[KEEPER_EXIT_COUNT];
+	int r = call_with(native_from(driver), &request, &answer, fds, KEEPER_EXIT_COUNT, err);
+
+	if (r == 0)
+		*ret_exits = (struct driver_exits){.proxy_fd = fds[KEEPER_EXIT_PROXY],
+			.dns_fd = fds[KEEPER_EXIT_DNS],
+			.dns_stream_fd = fds[KEEPER_EXIT_DNS_STREAM],
+			.is_transparent = answer.is_transparent};
+	return r;
+}
+
+static int native_open_socket(struct driver *driver, const char *id, int *ret_fd, struct err *err)
+{
+	struct keeper_request request = request_for(KEEPER_SOCKET, id);
+	struct keeper_answer answer;
+
+	return call(native_from(driver), &request, &answer, ret_fd, err);
+}
+
 static int native_shutdown(struct driver *driver, struct err *err)
 {
 	struct keeper_request request = {.kind = KEEPER_SHUTDOWN};
@@ -334,6 +370,8 @@ static const struct driver_ops native_ops = {
 	.resize = native_resize,
 	.clean = native_clean,
 	.list = native_list,
+	.open_exits = native_open_exits,
+	.open_socket = native_open_socket,
 	.shutdown = native_shutdown,
 	.close = native_close,
 };

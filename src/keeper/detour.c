@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keeper/detour.h"
+
+#include "base/buf.h"
+#include "base/fd.h"
+#include "wire/egress.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_tables.h>
+#include <linux/netfilter/nfnetlink.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define MESSAGES_MAX  4096
+#define LOOPBACK_NET  0x7f /* 127.0.0.0/8: its first byte */
+#define LOOPBACK_LINK 1	   /* the index of lo in every namespace */
+#define DADDR_OFFSET  16   /* in an IPv4 header */
+#define DPORT_OFFSET  2	   /* in a UDP header */
+
+static const char table_name[] = "sandlot";
+
+/* --- messages: a header, a family, attributes that may nest --- */
+
+static size_t open_message(
+	struct buf *out, uint16_t type, uint16_t flags, const void *head, size_t len)
+{
+	size_t at = out->len;
+	struct nlmsghdr message = {.nlmsg_type = type, .nlmsg_flags = NLM_F_REQUEST | flags};
+
+	buf_append(out, &message, sizeof(message));
+	buf_append(out, head, len);
+	return at;
+}
+
+static void close_message(struct buf *out, size_t at)
+{
+	uint32_t len = (uint32_t)(out->len - at);
+
+	if (!out->failed)
+		memcpy(out->data + at, &len, sizeof(len));
+}
+
+static void put(struct buf *out, uint16_t type, const void *data, size_t len)
+{
+	struct nlattr attribute = {.nla_len = (uint16_t)(NLA_HDRLEN + len), .nla_type = type};
+
+	buf_append(out, &attribute, sizeof(attribute));
+	buf_append(out, data, len);
+	buf_append(out, "\0\0\0", NLA_ALIGN(len) - len);
+}
+
+static void put_text(struct buf *out, uint16_t type, const char *text)
+{
+	put(out, type, text, strlen(text) + 1);
+}
+
+static void put_number(struct buf *out, uint16_t type, uint32_t number)
+{
+	number = htonl(number);
+	put(out, type, &number, sizeof(number));
+}
+
+static size_t open_nest(struct buf *out, uint16_t type)
+{
+	size_t at = out->len;
+
+	put(out, type | NLA_F_NESTED, "", 0);
+	return at;
+}
+
+static void close_nest(struct buf *out, size_t at)
+{
+	uint16_t len = (uint16_t)(out->len - at);
+
+	if (!out->failed)
+		memcpy(out->data + at, &len, sizeof(len));
+}
+
+/* --- nf_tables: a rule is a list of expressions over registers; it ends where one does not hold --- */
+
+struct expression {
+	size_t element, data;
+};
+
+static struct expression open_expression(struct buf *out, const char *name)
+{
+	struct expression expression = {.element = open_nest(out, NFTA_LIST_ELEM)};
+
+	put_text(out, NFTA_EXPR_NAME, name);
+	expression.data = open_nest(out, NFTA_EXPR_DATA);
+	return expression;
+}
+
+static void close_expression(struct buf *out, struct expression expression)
+{
+	close_nest(out, expression.data);
+	close_nest(out, expression.element);
+}
+
+static void load_protocol(struct buf *out)
+{
+	struct expression meta = open_expression(out, "meta");
+
+	put_number(out, NFTA_META_KEY, NFT_META_L4PROTO);
+	put_number(out, NFTA_META_DREG, NFT_REG_1);
+	close_expression(out, meta);
+}
+
+static void load_bytes(struct buf *out, uint32_t header, uint32_t offset, uint32_t len)
+{
+	struct expression payload = open_expression(out, "payload");
+
+	put_number(out, NFTA_PAYLOAD_DREG, NFT_REG_1);
+	put_number(out, NFTA_PAYLOAD_BASE, header);
+	put_number(out, NFTA_PAYLOAD_OFFSET, offset);
+	put_number(out, NFTA_PAYLOAD_LEN, len);
+	close_expression(out, payload);
+}
+
+static void compare(struct buf *out, uint32_t how, const void *value, size_t len)
+{
+	struct expression comparison = open_expression(out, "cmp");
+	size_t data;
+
+	put_number(out, NFTA_CMP_SREG, NFT_REG_1);
+	put_number(out, NFTA_CMP_OP, how);
+	data = open_nest(out, NFTA_CMP_DATA);
+	put(out, NFTA_DATA_VALUE, value, len);
+	close_nest(out, data);
+	close_expression(out, comparison);
+}
+
+static void match_protocol(struct buf *out, uint8_t protocol)
+{
+	load_protocol(out);
+	compare(out, NFT_CMP_EQ, &protocol, 1);
+}
+
+static void match_loopback(struct buf *out, uint32_t how)
+{
+	load_bytes(out, NFT_PAYLOAD_NETWORK_HEADER, DADDR_OFFSET, 1);
+	compare(out, how, &(uint8_t){LOOPBACK_NET}, 1);
+}
+
+static void match_own_address(struct buf *out, uint32_t how)
+{
+	load_bytes(out, NFT_PAYLOAD_NETWORK_HEADER, DADDR_OFFSET, 4);
+	compare(out, how, &(uint32_t){htonl(EGRESS_OWN_ADDRESS)}, 4);
+}
+
+static void accept_packet(struct buf *out)
+{
+	struct expression immediate = open_expression(out, "immediate");
+	size_t data, verdict;
+
+	put_number(out, NFTA_IMMEDIATE_DREG, NFT_REG_VERDICT);
+	data = open_nest(out, NFTA_IMMEDIATE_DATA);
+	verdict = open_nest(out, NFTA_DATA_VERDICT);
+	put_number(out, NFTA_VERDICT_CODE, NF_ACCEPT);
+	close_nest(out, verdict);
+	close_nest(out, data);
+	close_expression(out, immediate);
+}
+
+static void give_to_listener(struct buf *out)
+{
+	struct expression immediate = open_expression(out, "immediate"), tproxy;
+	size_t data;
+
+	put_number(out, NFTA_IMMEDIATE_DREG, NFT_REG_1);
+	data = open_nest(out, NFTA_IMMEDIATE_DATA);
+	put(out, NFTA_DATA_VALUE, &(uint16_t){htons(EGRESS_PROXY_PORT)}, 2);
+	close_nest(out, data);
+	close_expression(out, immediate);
+	tproxy = open_expression(out, "tproxy");
+	put_number(out, NFTA_TPROXY_FAMILY, NFPROTO_IPV4);
+	put_number(out, NFTA_TPROXY_REG_PORT, NFT_REG_1);
+	close_expression(out, tproxy);
+}
+
+static size_t open_nft_message(struct buf *out, uint16_t kind, uint16_t flags)
+{
+	struct nfgenmsg head = {.nfgen_family = NFPROTO_IPV4, .version = NFNETLINK_V0};
+
+	return open_message(out, NFNL_SUBSYS_NFTABLES << 8 | kind, flags, &head, sizeof(head));
+}
+
+static void put_batch_mark(struct buf *out, uint16_t kind)
+{
+	struct nfgenmsg head = {.version = NFNETLINK_V0, .res_id = htons(NFNL_SUBSYS_NFTABLES)};
+
+	close_message(out, open_message(out, kind, 0, &head, sizeof(head)));
+}
+
+static void put_table(struct buf *out)
+{
+	size_t at = open_nft_message(out, NFT_MSG_NEWTABLE, NLM_F_CREATE);
+
+	put_text(out, NFTA_TABLE_NAME, table_name);
+	close_message(out, at);
+}
+
+static void put_chain(
+	struct buf *out, const char *name, uint32_t hook, int32_t priority, uint32_t policy)
+{
+	size_t at = open_nft_message(out, NFT_MSG_NEWCHAIN, NLM_F_CREATE), nest;
+
+	put_text(out, NFTA_CHAIN_TABLE, table_name);
+	put_text(out, NFTA_CHAIN_NAME, name);
+	nest = open_nest(out, NFTA_CHAIN_HOOK);
+	put_number(out, NFTA_HOOK_HOOKNUM, hook);
+	put_number(out, NFTA_HOOK_PRIORITY, (uint32_t)priority);
+	close_nest(out, nest);
+	put_number(out, NFTA_CHAIN_POLICY, policy);
+	put_text(out, NFTA_CHAIN_TYPE, "filter");
+	close_message(out, at);
+}
+
+/* --- our rules --- */
+
+static void rule_tcp_to_listener(struct buf *out)
+{
+	match_protocol(out, IPPROTO_TCP);
+	match_loopback(out, NFT_CMP_NEQ);
+	match_own_address(out, NFT_CMP_NEQ);
+	give_to_listener(out);
+	accept_packet(out);
+}
+
+static void rule_tcp_passes(struct buf *out)
+{
+	match_protocol(out, IPPROTO_TCP);
+	accept_packet(out);
+}
+
+static void rule_loopback_passes(struct buf *out)
+{
+	match_loopback(out, NFT_CMP_EQ);
+	accept_packet(out);
+}
+
+static void rule_own_address_passes(struct buf *out)
+{
+	match_own_address(out, NFT_CMP_EQ);
+	accept_packet(out);
+}
+
+static void rule_dns_passes(struct buf *out)
+{
+	match_protocol(out, IPPROTO_UDP);
+	load_bytes(out, NFT_PAYLOAD_TRANSPORT_HEADER, DPORT_OFFSET, 2);
+	compare(out, NFT_CMP_EQ, &(uint16_t){htons(EGRESS_DNS_PORT)}, 2);
+	accept_packet(out);
+}
+
+static const struct {
+	const char *chain;
+	void (*write)(struct buf *out);
+} rules[] = {
+	{"in", rule_tcp_to_listener},
+	{"out", rule_tcp_passes},
+	{"out", rule_loopback_passes},
+	{"out", rule_own_address_passes},
+	{"out", rule_dns_passes},
+};
+
+/* The last is to be acknowledged; of the others one hears only if they fail. */
+static void write_ruleset(struct buf *out)
+{
+	put_batch_mark(out, NFNL_MSG_BATCH_BEGIN);
+	put_table(out);
+	put_chain(out, "in", NF_INET_PRE_ROUTING, -150 /* "mangle" */, NF_ACCEPT);
+	put_chain(out, "out", NF_INET_LOCAL_OUT, 0, NF_DROP);
+	for (size_t i = 0; i < array_len(rules); i++) {
+		uint16_t ack = i + 1 == array_len(rules) ? NLM_F_ACK : 0;
+		size_t at =
+			open_nft_message(out, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND | ack);
+		size_t list;
+
+		put_text(out, NFTA_RULE_TABLE, table_name);
+		put_text(out, NFTA_RULE_CHAIN, rules[i].chain);
+		list = open_nest(out, NFTA_RULE_EXPRESSIONS);
+		rules[i].write(out);
+		close_nest(out, list);
+		close_message(out, at);
+	}
+	put_batch_mark(out, NFNL_MSG_BATCH_END);
+}
+
+static void write_address(struct buf *out)
+{
+	struct ifaddrmsg head = {
+		.ifa_family = AF_INET, .ifa_prefixlen = 32, .ifa_index = LOOPBACK_LINK};
+	size_t at = open_message(out, RTM_NEWADDR, NLM_F_CREATE | NLM_F_ACK, &head, sizeof(head));
+
+	put_number(out, IFA_LOCAL, EGRESS_OWN_ADDRESS);
+	put_number(out, IFA_ADDRESS, EGRESS_OWN_ADDRESS);
+	close_message(out, at);
+}
+
+static void write_route(struct buf *out)
+{
+	struct rtmsg head = {.rtm_family = AF_INET,
+		.rtm_table = RT_TABLE_LOCAL,
+		.rtm_protocol = RTPROT_STATIC,
+		.rtm_scope = RT_SCOPE_HOST,
+		.rtm_type = RTN_LOCAL};
+	uint32_t link = LOOPBACK_LINK;
+	size_t at = open_message(out, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_ACK, &head, sizeof(head));
+
+	put(out, RTA_OIF, &link, sizeof(link));
+	put_number(out, RTA_PREFSRC, EGRESS_OWN_ADDRESS);
+	close_message(out, at);
+}
+
+/* --- talking to the kernel --- */
+
+/* How many answers there are in data, or the error in one of them. */
+static int count_answers(const char *data, size_t len)
+{
+	int count = 0;
+
+	for (const struct nlmsghdr *message = (const void *)data; NLMSG_OK(message, len);
+		message = NLMSG_NEXT(message, len)) {
+		const struct nlmsgerr *answer = NLMSG_DATA(message);
+
+		if (message->nlmsg_type != NLMSG_ERROR ||
+			message->nlmsg_len < NLMSG_LENGTH(sizeof(*answer)))
+			return -EPROTO;
+		if (answer->error < 0)
+			return answer->error;
+		count++;
+	}
+	return count;
+}
+
+/* The kernel works while we send, so that all its answers are there when that returns. */
+static int talk(int protocol, const struct buf *messages, int expected)
+{
+	auto_fd int sock = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol);
+	_Alignas(struct nlmsghdr) char answers[8192];
+	struct sockaddr_nl kernel = {.nl_family = AF_NETLINK};
+
+	if (messages->failed)
+		return -EMSGSIZE;
+	if (sock < 0 || sendto(sock, messages->data, messages->len, 0,
+				(const struct sockaddr *)&kernel, sizeof(kernel)) < 0)
+		return -errno;
+	while (expected > 0) {
+		ssize_t n = recv(sock, answers, sizeof(answers), MSG_DONTWAIT);
+		int r = n < 0 ? -errno : count_answers(answers, (size_t)n);
+
+		if (r <= 0)
+			return r < 0 ? r : -EPROTO;
+		expected -= r;
+	}
+	return 0;
+}
+
+/* The rules come first: until there is a route there is nothing that they could miss. */
+int detour_make(struct err *err)
+{
+	struct buf rules_batch = BUF_INIT(MESSAGES_MAX), links = BUF_INIT(MESSAGES_MAX);
+	int r;
+
+	write_ruleset(&rules_batch);
+	write_address(&links);
+	write_route(&links);
+	r = talk(NETLINK_NETFILTER, &rules_batch, 1);
+	if (r < 0)
+		err_from(err, r, "set the rules of nf_tables");
+	else if ((r = talk(NETLINK_ROUTE, &links, 2)) < 0)
+		err_from(err, r, "set the route");
+	buf_fini(&rules_batch);
+	buf_fini(&links);
+	return r;
+}

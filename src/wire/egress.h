@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the network of a sandbox looks like from inside, for those who make it (the keeper), serve it
+ * (egress) and tell programs of it (core). All addresses are from the range that is set aside for
+ * benchmarks, which nobody routes: none is anybody's whom a rule could name.
+ */
+#pragma once
+
+#define EGRESS_OWN_ADDRESS    0xc6120001u /* 198.18.0.1, on lo: the source of what goes out */
+#define EGRESS_STAND_IN_FIRST 0xc6120400u /* 198.18.4.0: from here on addresses stand for names */
+#define EGRESS_STAND_IN_COUNT 0x0001fc00u /* up to 198.19.255.255 */
+#define EGRESS_PROXY_PORT     61080	  /* above those that the kernel gives out by itself */
+#define EGRESS_DNS_PORT	      53

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A network namespace with a way out, seen from inside and from the sockets that lead there. */
+#include "base/fd.h"
+#include "keeper/netns.h"
+#include "wire/egress.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+struct world {
+	int own_fd, netns_fd;
+	int exits[KEEPER_EXIT_COUNT];
+	bool is_transparent;
+};
+
+static int setup(void **state)
+{
+	static struct world world;
+	struct err err;
+
+	assert_int_equal(netns_open_own(&world.own_fd, &err), 0);
+	assert_int_equal(netns_make(world.own_fd, &world.netns_fd, &err), 0);
+	assert_int_equal(netns_open_exits(world.own_fd, world.netns_fd, world.exits,
+				 &world.is_transparent, &err),
+		0);
+	*state = &world;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct world *world = *state;
+
+	for (size_t i = 0; i < KEEPER_EXIT_COUNT; i++)
+		close(world->exits[i]);
+	close(world->netns_fd);
+	close(world->own_fd);
+	return 0;
+}
+
+static struct sockaddr_in at(const char *address, unsigned port)
+{
+	struct sockaddr_in sockaddr = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
+
+	assert_int_equal(inet_pton(AF_INET, address, &sockaddr.sin_addr), 1);
+	return sockaddr;
+}
+
+/* A socket that a program inside has. */
+static int inside(const struct world *world, int type)
+{
+	int sock;
+
+	assert_int_equal(setns(world->netns_fd, CLONE_NEWNET), 0);
+	sock = socket(AF_INET, type | SOCK_CLOEXEC, 0);
+	assert_int_equal(setns(world->own_fd, CLONE_NEWNET), 0);
+	assert_true(sock >= 0);
+	return sock;
+}
+
+static int accept_within(int listener, int timeout_ms)
+{
+	struct pollfd ready = {.fd = listener, .events = POLLIN};
+
+	return poll(&ready, 1, timeout_ms) == 1 ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
+}
+
+static void every_connection_arrives_with_its_goal(void **state)
+{
+	static const struct {
+		const char *address;
+		unsigned port;
+	} goals[] = {{"93.184.216.34", 443}, {"10.0.0.2", 1}, {"198.19.255.255", 65535},
+		{"169.254.169.254", 80}, {"127.0.0.1", EGRESS_PROXY_PORT}};
+	struct world *world = *state;
+
+	assert_true(world->is_transparent); /* not proven without nf_tables */
+	for (size_t i = 0; i < array_len(goals); i++) {
+		struct sockaddr_in goal = at(goals[i].address, goals[i].port), seen;
+		auto_fd int client = inside(world, SOCK_STREAM);
+		auto_fd int server = -1;
+		socklen_t len = sizeof(seen);
+
+		assert_int_equal(connect(client, (struct sockaddr *)&goal, sizeof(goal)), 0);
+		server = accept_within(world->exits[KEEPER_EXIT_PROXY], 5000);
+		assert_true(server >= 0);
+		assert_int_equal(getsockname(server, (struct sockaddr *)&seen, &len), 0);
+		assert_int_equal(seen.sin_addr.s_addr, goal.sin_addr.s_addr);
+		assert_int_equal(seen.sin_port, goal.sin_port);
+	}
+}
+
+static void what_listens_inside_gets_only_what_is_for_it(void **state)
+{
+	struct world *world = *state;
+	auto_fd int listener = inside(world, SOCK_STREAM), near = inside(world, SOCK_STREAM);
+	auto_fd int far = inside(world, SOCK_STREAM), nobody = inside(world, SOCK_STREAM);
+	auto_fd int server = -1, out = -1;
+	struct sockaddr_in any = at("0.0.0.0", 8080), local = at("127.0.0.1", 8080);
+	struct sockaddr_in foreign = at("93.184.216.34", 8080), free_port = at("127.0.0.1", 8081);
+
+	assert_int_equal(bind(listener, (struct sockaddr *)&any, sizeof(any)), 0);
+	assert_int_equal(listen(listener, 4), 0);
+	assert_int_equal(connect(near, (struct sockaddr *)&local, sizeof(local)), 0);
+	server = accept_within(listener, 5000);
+	assert_true(server >= 0);
+	assert_int_equal(connect(far, (struct sockaddr *)&foreign, sizeof(foreign)), 0);
+	out = accept_within(world->exits[KEEPER_EXIT_PROXY], 5000);
+	assert_true(out >= 0);
+	assert_int_equal(accept_within(listener, 0), -1);
+	assert_int_equal(connect(nobody, (struct sockaddr *)&free_port, sizeof(free_port)), -1);
+	assert_int_equal(errno, ECONNREFUSED);
+}
+
+static void datagrams_are_refused_at_once_but_for_dns(void **state)
+{
+	struct world *world = *state;
+	auto_fd int client = inside(world, SOCK_DGRAM);
+	struct sockaddr_in quic = at("93.184.216.34", 443), dns = at("8.8.8.8", EGRESS_DNS_PORT);
+	struct pollfd ready = {.fd = world->exits[KEEPER_EXIT_DNS], .events = POLLIN};
+
+	assert_int_equal(sendto(client, "x", 1, 0, (struct sockaddr *)&quic, sizeof(quic)), -1);
+	assert_int_equal(errno, EPERM);
+	assert_int_equal(sendto(client, "x", 1, 0, (struct sockaddr *)&dns, sizeof(dns)), 1);
+	assert_int_equal(poll(&ready, 1, 5000), 1);
+}
+
+static void a_socket_from_outside_reaches_what_listens_inside(void **state)
+{
+	struct world *world = *state;
+	auto_fd int listener = inside(world, SOCK_STREAM), sock = -1, server = -1;
+	struct sockaddr_in local = at("127.0.0.1", 9000);
+	struct err err;
+
+	assert_int_equal(bind(listener, (struct sockaddr *)&local, sizeof(local)), 0);
+	assert_int_equal(listen(listener, 4), 0);
+	assert_int_equal(netns_open_socket(world->own_fd, world->netns_fd, &sock, &err), 0);
+	assert_true(connect(sock, (struct sockaddr *)&local, sizeof(local)) == 0 ||
+		    errno == EINPROGRESS);
+	server = accept_within(listener, 5000);
+	assert_true(server >= 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_connection_arrives_with_its_goal),
+		cmocka_unit_test(what_listens_inside_gets_only_what_is_for_it),
+		cmocka_unit_test(datagrams_are_refused_at_once_but_for_dns),
+		cmocka_unit_test(a_socket_from_outside_reaches_what_listens_inside),
+	};
+
+	return cmocka_run_group_tests(tests, setup, teardown);
+}
