@@ -10,11 +10,12 @@ allowed() {
     model) echo base model ;;
     store) echo base wire model store ;;
     driver) echo base wire model driver ;;
-    core) echo base wire model store driver core ;;
+    egress) echo base wire model egress ;;
+    core) echo base wire model store driver egress core ;;
     http) echo base http ;;
     auth) echo base wire model store http auth ;;
-    api) echo base wire model store driver core http auth api ;;
-    daemon) echo base wire model store driver core http auth api daemon ;;
+    api) echo base wire model store driver egress core http auth api ;;
+    daemon) echo base wire model store driver egress core http auth api daemon ;;
     keeper) echo base wire keeper ;;
     agent) echo base wire agent ;;
     cli) echo base cli ;;

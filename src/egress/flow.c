@@ -1,0 +1,564 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A connection from a sandbox to the outside, from its first byte to its last:
+ *
+ *   head ----> resolving ----> dialling ----> relaying
+ *     |            |               |
+ *     +------------+---------------+--------> farewell (a proxy's client is told why) or reset
+ *
+ * It starts with `head` if the client speaks to us as to a proxy, else where the address that it
+ * connected to says. Judged are: the target, before its name is resolved; each address, before it is
+ * dialled; and the name in the first message of TLS, before it is passed on.
+ */
+#include "base/buf.h"
+#include "base/clock.h"
+#include "base/fd.h"
+#include "egress/client_hello.h"
+#include "egress/egress_private.h"
+#include "egress/proxy_head.h"
+#include "wire/egress.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define HEAD_TIMEOUT_MS	    30000
+#define DIAL_TIMEOUT_MS	    10000
+#define FAREWELL_TIMEOUT_MS 2000
+#define HALF_OPEN_MS	    120000 /* without a byte, after one side has ended */
+#define TURN_BYTES	    (1 << 20)
+
+enum flow_state { FLOW_HEAD, FLOW_RESOLVING, FLOW_DIALLING, FLOW_RELAYING, FLOW_FAREWELL };
+
+struct flow {
+	struct sluice *sluice;
+	struct flow *next, **at;
+	struct source client, upstream;
+	enum flow_state state;
+	struct target target;
+	bool is_proxied;  /* the client knows that we are here, and can be told */
+	bool is_tunnel;	  /* by CONNECT */
+	bool is_screened; /* the first bytes were looked at, or need not be */
+	bool is_throttled;
+	bool waits_for_time;
+	struct dns_addresses addresses;
+	size_t next_address;
+	struct in_addr dialled;
+	struct lookup *lookup;
+	struct buf first; /* what was read of the client, and goes out before all else */
+	struct lane out, in;
+	uint64_t deadline_ms; /* 0: none */
+};
+
+/* --- beginning and end --- */
+
+static void update_wait(struct flow *flow)
+{
+	bool waits = flow->deadline_ms > 0 || flow->is_throttled;
+
+	if (waits != flow->waits_for_time)
+		dispatcher_wait_for_time(flow->sluice->station->dispatcher, waits);
+	flow->waits_for_time = waits;
+}
+
+static void set_deadline(struct flow *flow, uint64_t ms)
+{
+	flow->deadline_ms = ms > 0 ? clock_steady_ms() + ms : 0;
+	update_wait(flow);
+}
+
+static void end(struct flow *flow)
+{
+	struct station *station = flow->sluice->station;
+
+	*flow->at = flow->next;
+	if (flow->next)
+		flow->next->at = flow->at;
+	flow->is_throttled = false;
+	set_deadline(flow, 0);
+	lookup_cancel(flow->lookup);
+	dispatcher_remove(station->dispatcher, &flow->client);
+	dispatcher_remove(station->dispatcher, &flow->upstream);
+	lane_fini(&flow->out);
+	lane_fini(&flow->in);
+	buf_fini(&flow->first);
+	flow->sluice->counters.open_connections--;
+	atomic_fetch_sub(&station->egress->connections, 1);
+	if (--station->connections == 0)
+		pipes_fini(&station->pipes);
+	dispatcher_discard(station->dispatcher, flow);
+}
+
+/* So that nobody takes what came for the whole. */
+static void reset_on_close(int fd)
+{
+	struct linger linger = {.l_onoff = 1};
+
+	if (fd >= 0)
+		setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
+}
+
+static void cut(struct flow *flow)
+{
+	reset_on_close(flow->client.fd);
+	reset_on_close(flow->upstream.fd);
+	end(flow);
+}
+
+/* Reads what still comes, unheard: closing before would take the reply back. */
+static void say_farewell(struct flow *flow)
+{
+	char bytes[4096];
+	ssize_t n = recv(flow->client.fd, bytes, sizeof(bytes), 0);
+
+	if (n > 0)
+		dispatcher_requeue(flow->sluice->station->dispatcher, &flow->client);
+	else if (n == 0 || errno != EAGAIN)
+		end(flow);
+}
+
+/* Tells a client that knows of us; one that does not sees its connection reset. It may be gone then. */
+static void turn_away(struct flow *flow, const char *status, const char *text)
+{
+	char reply[1024];
+	int len;
+
+	if (!flow->is_proxied) {
+		cut(flow);
+		return;
+	}
+	len = snprintf(reply, sizeof(reply),
+		"HTTP/1.1 %s\r\nContent-Type: text/plain\r\nContent-Length: %zu\r\n"
+		"Connection: close\r\n\r\nsandlot: %s\n",
+		status, strlen(text) + 10, text);
+	(void)!send(flow->client.fd, reply, (size_t)len, MSG_NOSIGNAL);
+	shutdown(flow->client.fd, SHUT_WR);
+	dispatcher_remove(flow->sluice->station->dispatcher, &flow->upstream);
+	flow->state = FLOW_FAREWELL;
+	set_deadline(flow, FAREWELL_TIMEOUT_MS);
+	say_farewell(flow);
+}
+
+static void note_denial(struct flow *flow, const char *rule, enum egress_denial_reason reason)
+{
+	char target[EGRESS_NAME_MAX + 8];
+
+	target_format(&flow->target, target);
+	sluice_deny(flow->sluice, target, rule, reason);
+}
+
+/* The flow may be gone afterwards. */
+static void deny(struct flow *flow, const char *rule, enum egress_denial_reason reason)
+{
+	char target[EGRESS_NAME_MAX + 8], text[2 * EGRESS_NAME_MAX + 128];
+
+	note_denial(flow, rule, reason);
+	target_format(&flow->target, target);
+	snprintf(text, sizeof(text), "%s is not allowed (%s)%s%s", target,
+		egress_denial_reason_name(reason), rule[0] ? "; this rule would allow it: " : "",
+		rule);
+	turn_away(flow, "403 Forbidden", text);
+}
+
+/* --- dialling --- */
+
+static void step(void *arg);
+static void dial(struct flow *flow);
+
+static bool may_dial(const struct flow *flow, struct in_addr address)
+{
+	const struct policy *policy = flow->sluice->policy;
+
+	return flow->target.name[0] ? policy_allows_behind_name(policy, address, flow->target.port)
+				    : policy_allows_address(policy, address, flow->target.port);
+}
+
+static int connect_to(struct flow *flow, struct in_addr address)
+{
+	struct sockaddr_in peer = {
+		.sin_family = AF_INET, .sin_port = htons(flow->target.port), .sin_addr = address};
+	struct dispatcher *dispatcher = flow->sluice->station->dispatcher;
+
+	flow->upstream = (struct source){
+		.fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
+		.ready = step,
+		.owner = flow};
+	if (flow->upstream.fd < 0)
+		return -errno;
+	if (connect(flow->upstream.fd, (const struct sockaddr *)&peer, sizeof(peer)) < 0 &&
+		errno != EINPROGRESS) {
+		int r = -errno;
+
+		fd_close(take_fd(&flow->upstream.fd));
+		return r;
+	}
+	flow->dialled = address;
+	return dispatcher_add(dispatcher, &flow->upstream);
+}
+
+static void dial(struct flow *flow)
+{
+	struct target refused = {.port = flow->target.port};
+	char rule[EGRESS_NAME_MAX + 8] = "";
+
+	while (flow->next_address < flow->addresses.count) {
+		struct in_addr address = flow->addresses.list[flow->next_address++];
+
+		if (!may_dial(flow, address)) {
+			refused.address = address;
+			target_format(&refused, rule);
+		} else if (connect_to(flow, address) == 0) {
+			flow->state = FLOW_DIALLING;
+			set_deadline(flow, DIAL_TIMEOUT_MS);
+			return;
+		}
+	}
+	if (rule[0])
+		deny(flow, rule, EGRESS_PRIVATE_ADDRESS);
+	else
+		turn_away(flow, "502 Bad Gateway", "the server cannot be reached");
+}
+
+static void on_addresses(void *arg, int result, const struct dns_addresses *addresses)
+{
+	struct flow *flow = arg;
+
+	flow->lookup = NULL;
+	if (result < 0) {
+		turn_away(flow, "502 Bad Gateway", "the name cannot be resolved");
+		return;
+	}
+	flow->addresses = *addresses;
+	dial(flow);
+}
+
+/* The target is known: judges it, and goes there. */
+static void head_for_target(struct flow *flow)
+{
+	enum egress_denial_reason reason;
+	char rule[EGRESS_NAME_MAX + 8];
+	int r;
+
+	if (!sluice_judge(flow->sluice, &flow->target, &reason)) {
+		target_format(&flow->target, rule);
+		deny(flow, rule, reason);
+		return;
+	}
+	flow->state = FLOW_RESOLVING;
+	set_deadline(flow, 0);
+	if (!flow->target.name[0]) {
+		flow->is_screened = true; /* an address was allowed, whatever it is called */
+		flow->addresses =
+			(struct dns_addresses){.list = {flow->target.address}, .count = 1};
+		dial(flow);
+		return;
+	}
+	r = resolver_ask(flow->sluice->station->resolver, flow->target.name, &flow->addresses,
+		on_addresses, flow, &flow->lookup);
+	if (r == 1)
+		dial(flow);
+	else if (r < 0)
+		turn_away(flow, "502 Bad Gateway", "the name cannot be resolved");
+}
+
+/* --- a proxy's client --- */
+
+static void read_head(struct flow *flow)
+{
+	struct proxy_head head;
+	int r;
+
+	for (;;) {
+		char bytes[4096];
+		ssize_t n = recv(flow->client.fd, bytes, sizeof(bytes), 0);
+
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n <= 0 || buf_append(&flow->first, bytes, (size_t)n) < 0) {
+			cut(flow);
+			return;
+		}
+		r = proxy_head_read((const char *)flow->first.data, flow->first.len, &head);
+		if (r != 0)
+			break;
+	}
+	if (r < 0) {
+		turn_away(flow, "400 Bad Request",
+			"this is a proxy: CONNECT host:port, or a request with a whole http URL");
+		return;
+	}
+	memcpy(flow->target.name, head.name, sizeof(head.name));
+	flow->target.address = head.address;
+	flow->target.port = head.port;
+	flow->is_tunnel = head.is_connect;
+	if (!head.is_connect) {
+		struct buf rewritten = BUF_INIT(flow->first.max);
+
+		proxy_head_write((const char *)flow->first.data, &head, &rewritten);
+		buf_append(&rewritten, flow->first.data + head.len, flow->first.len - head.len);
+		buf_fini(&flow->first);
+		flow->first = rewritten;
+		flow->is_screened = true;
+	} else {
+		buf_consume(&flow->first, head.len);
+	}
+	head_for_target(flow);
+}
+
+/* --- relaying --- */
+
+static void check_dialled(struct flow *flow)
+{
+	static const char established[] = "HTTP/1.1 200 Connection established\r\n\r\n";
+	struct sockaddr_in peer;
+	socklen_t peer_len = sizeof(peer), len = sizeof(int);
+	int error = 0;
+
+	if (getsockopt(flow->upstream.fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0 || error != 0) {
+		dispatcher_remove(flow->sluice->station->dispatcher, &flow->upstream);
+		dial(flow);
+		return;
+	}
+	if (getpeername(flow->upstream.fd, (struct sockaddr *)&peer, &peer_len) < 0)
+		return;
+	if (flow->is_tunnel)
+		(void)!send(flow->client.fd, established, sizeof(established) - 1, MSG_NOSIGNAL);
+	flow->is_proxied = false; /* from here on it hears the server only */
+	flow->sluice->counters.connections++;
+	sluice_note_contact(flow->sluice, &flow->target);
+	setsockopt(flow->upstream.fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+	setsockopt(flow->upstream.fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
+	set_deadline(flow, 0);
+	flow->state = FLOW_RELAYING;
+	step(flow);
+}
+
+/* Reads the first bytes until it is known whom they ask for; LANE_MORE: they may go. */
+static enum lane_result screen(struct flow *flow)
+{
+	char name[EGRESS_NAME_MAX] = "";
+	int r = client_hello_read(flow->first.data, flow->first.len, name);
+
+	while (r == -EAGAIN) {
+		uint8_t bytes[4096];
+		ssize_t n = recv(flow->client.fd, bytes, sizeof(bytes), 0);
+
+		if (n < 0 && errno == EAGAIN)
+			return LANE_WAITS;
+		if (n <= 0)
+			break; /* it ended, or broke: what there is passes on, and then that */
+		r = buf_append(&flow->first, bytes, (size_t)n);
+		if (r == 0)
+			r = client_hello_read(flow->first.data, flow->first.len, name);
+	}
+	if ((r < 0 && r != -EAGAIN) || (r == 1 && strcmp(name, flow->target.name) != 0)) {
+		note_denial(flow, name, EGRESS_OTHER_NAME);
+		return LANE_BROKEN;
+	}
+	flow->is_screened = true;
+	return LANE_MORE;
+}
+
+/* Sends what was read ahead; LANE_MORE: it is all gone. */
+static enum lane_result send_first(struct flow *flow)
+{
+	while (flow->first.len > 0) {
+		ssize_t n =
+			send(flow->upstream.fd, flow->first.data, flow->first.len, MSG_NOSIGNAL);
+
+		if (n < 0)
+			return errno == EAGAIN ? LANE_WAITS : LANE_BROKEN;
+		buf_consume(&flow->first, (size_t)n);
+		flow->sluice->counters.tx_bytes += (uint64_t)n;
+		sluice_spend(flow->sluice, (size_t)n);
+	}
+	return LANE_MORE;
+}
+
+/* Moves what one side has for the other, within the sandbox's bandwidth. */
+static enum lane_result move(
+	struct flow *flow, struct lane *lane, int from, int to, uint64_t *counter)
+{
+	size_t budget = sluice_budget(flow->sluice, TURN_BYTES), left = budget;
+	enum lane_result result;
+
+	if (budget == 0 && lane->held == 0 && !lane->is_ended)
+		return LANE_MORE;
+	result = lane_move(lane, &flow->sluice->station->pipes, from, to, &left);
+	*counter += budget - left;
+	sluice_spend(flow->sluice, budget - left);
+	return result;
+}
+
+static void relay(struct flow *flow)
+{
+	struct sluice *sluice = flow->sluice;
+	enum lane_result out = flow->is_screened ? LANE_MORE : screen(flow), in;
+
+	if (out == LANE_MORE)
+		out = send_first(flow);
+	if (out == LANE_MORE)
+		out = move(flow, &flow->out, flow->client.fd, flow->upstream.fd,
+			&sluice->counters.tx_bytes);
+	in = move(flow, &flow->in, flow->upstream.fd, flow->client.fd, &sluice->counters.rx_bytes);
+	if (out == LANE_BROKEN || in == LANE_BROKEN) {
+		cut(flow);
+	} else if (flow->out.is_done && flow->in.is_done) {
+		end(flow);
+	} else {
+		flow->is_throttled = (out == LANE_MORE || in == LANE_MORE) &&
+				     sluice_budget(sluice, TURN_BYTES) == 0;
+		if ((out == LANE_MORE || in == LANE_MORE) && !flow->is_throttled)
+			dispatcher_requeue(sluice->station->dispatcher, &flow->client);
+		set_deadline(flow, flow->out.is_done || flow->in.is_done ? HALF_OPEN_MS : 0);
+	}
+}
+
+static void step(void *arg)
+{
+	struct flow *flow = arg;
+
+	switch (flow->state) {
+	case FLOW_HEAD:
+		read_head(flow);
+		break;
+	case FLOW_RESOLVING:
+		break;
+	case FLOW_DIALLING:
+		check_dialled(flow);
+		break;
+	case FLOW_RELAYING:
+		relay(flow);
+		break;
+	case FLOW_FAREWELL:
+		say_farewell(flow);
+		break;
+	}
+}
+
+/* --- all of them --- */
+
+static bool is_loopback(struct in_addr address)
+{
+	return ntohl(address.s_addr) >> 24 == 127 || ntohl(address.s_addr) == EGRESS_OWN_ADDRESS;
+}
+
+static struct flow *add(struct sluice *sluice, int fd)
+{
+	struct flow *flow = mem_new(sizeof(*flow));
+
+	*flow = (struct flow){.sluice = sluice,
+		.client = {.fd = fd, .ready = step, .owner = flow},
+		.upstream = {.fd = -1},
+		.first = BUF_INIT(PROXY_HEAD_MAX + CLIENT_HELLO_MAX),
+		.next = sluice->flows,
+		.at = &sluice->flows};
+	if (flow->next)
+		flow->next->at = &flow->next;
+	sluice->flows = flow;
+	sluice->counters.open_connections++;
+	sluice->station->connections++;
+	atomic_fetch_add(&sluice->station->egress->connections, 1);
+	return flow;
+}
+
+static void set_out(struct flow *flow, const struct sockaddr_in *goal)
+{
+	struct sluice *sluice = flow->sluice;
+	const char *name = stand_in_name(&sluice->stand_ins, goal->sin_addr);
+
+	flow->target = (struct target){.address = goal->sin_addr, .port = ntohs(goal->sin_port)};
+	if (is_loopback(goal->sin_addr)) {
+		flow->is_proxied = true;
+		flow->state = FLOW_HEAD;
+		set_deadline(flow, HEAD_TIMEOUT_MS);
+		read_head(flow);
+	} else if (name) {
+		snprintf(flow->target.name, sizeof(flow->target.name), "%s", name);
+		head_for_target(flow);
+	} else if (stand_in_is_one(goal->sin_addr)) {
+		deny(flow, "", EGRESS_FORGOTTEN_NAME);
+	} else {
+		head_for_target(flow);
+	}
+}
+
+void flow_accept(struct sluice *sluice, int fd)
+{
+	struct egress *egress = sluice->station->egress;
+	struct sockaddr_in goal;
+	socklen_t len = sizeof(goal);
+	struct flow *flow;
+
+	if (getsockname(fd, (struct sockaddr *)&goal, &len) < 0) {
+		close(fd);
+		return;
+	}
+	if (ntohs(goal.sin_port) == EGRESS_DNS_PORT) {
+		dns_service_serve(sluice, fd);
+		return;
+	}
+	flow = add(sluice, fd);
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+	if (dispatcher_add(sluice->station->dispatcher, &flow->client) < 0) {
+		end(flow);
+	} else if (sluice->counters.open_connections > sluice->limits.connections ||
+		   atomic_load(&egress->connections) > egress->max_connections) {
+		flow->target =
+			(struct target){.address = goal.sin_addr, .port = ntohs(goal.sin_port)};
+		deny(flow, "", EGRESS_TOO_MANY);
+	} else {
+		set_out(flow, &goal);
+	}
+}
+
+void flow_tick_all(struct sluice *sluice, uint64_t now_ms)
+{
+	struct flow *next;
+
+	for (struct flow *flow = sluice->flows; flow; flow = next) {
+		next = flow->next;
+		if (flow->deadline_ms > 0 && now_ms >= flow->deadline_ms) {
+			if (flow->state == FLOW_DIALLING) {
+				dispatcher_remove(sluice->station->dispatcher, &flow->upstream);
+				dial(flow);
+			} else if (flow->state == FLOW_FAREWELL) {
+				end(flow);
+			} else {
+				cut(flow);
+			}
+		} else if (flow->is_throttled) {
+			step(flow);
+		}
+	}
+}
+
+void flow_review_all(struct sluice *sluice)
+{
+	struct flow *next;
+
+	for (struct flow *flow = sluice->flows; flow; flow = next) {
+		enum egress_denial_reason reason = EGRESS_PRIVATE_ADDRESS;
+		char target[EGRESS_NAME_MAX + 8];
+
+		next = flow->next;
+		if (flow->state == FLOW_HEAD || flow->state == FLOW_FAREWELL)
+			continue;
+		if (sluice_judge(sluice, &flow->target, &reason) &&
+			(flow->state == FLOW_RESOLVING || may_dial(flow, flow->dialled)))
+			continue;
+		target_format(&flow->target, target);
+		sluice_deny(sluice, target, target, reason);
+		cut(flow);
+	}
+}
+
+void flow_cut_all(struct sluice *sluice)
+{
+	while (sluice->flows)
+		cut(sluice->flows);
+}

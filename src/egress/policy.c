@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "egress/policy.h"
+
+#include <string.h>
+
+enum mode { MODE_NONE, MODE_ALLOWLIST, MODE_INTERNET };
+
+struct policy {
+	enum mode mode;
+	size_t count;
+	struct egress_rule rules[];
+};
+
+static enum mode read_mode(const json_t *network)
+{
+	const char *mode = json_string_value(json_object_get(network, "mode"));
+
+	if (mode && strcmp(mode, "internet") == 0)
+		return MODE_INTERNET;
+	return mode && strcmp(mode, "allowlist") == 0 ? MODE_ALLOWLIST : MODE_NONE;
+}
+
+struct policy *policy_new(const json_t *network)
+{
+	const json_t *allow = json_object_get(network, "allow");
+	size_t size = json_array_size(allow);
+	struct policy *policy = mem_new(sizeof(*policy) + size * sizeof(policy->rules[0]));
+
+	policy->mode = read_mode(network);
+	for (size_t i = 0; i < size; i++) {
+		const char *text = json_string_value(json_array_get(allow, i));
+
+		if (text && egress_rule_parse(text, &policy->rules[policy->count]) == 0)
+			policy->count++;
+	}
+	return policy;
+}
+
+void policy_free(struct policy *policy)
+{
+	free(policy);
+}
+
+bool policy_is_open(const struct policy *policy)
+{
+	return policy->mode != MODE_NONE;
+}
+
+static bool has_port(const struct egress_rule *rule, uint16_t port)
+{
+	return rule->port == 0 || rule->port == port;
+}
+
+static bool holds(const struct policy *policy, struct in_addr address, uint16_t port)
+{
+	for (size_t i = 0; i < policy->count; i++) {
+		const struct egress_rule *rule = &policy->rules[i];
+
+		if (has_port(rule, port) && egress_rule_holds(rule, address))
+			return true;
+	}
+	return false;
+}
+
+bool policy_knows_name(const struct policy *policy, const char *name)
+{
+	for (size_t i = 0; policy->mode == MODE_ALLOWLIST && i < policy->count; i++) {
+		if (egress_rule_names(&policy->rules[i], name))
+			return true;
+	}
+	return policy->mode == MODE_INTERNET;
+}
+
+bool policy_allows_name(const struct policy *policy, const char *name, uint16_t port)
+{
+	for (size_t i = 0; policy->mode == MODE_ALLOWLIST && i < policy->count; i++) {
+		const struct egress_rule *rule = &policy->rules[i];
+
+		if (has_port(rule, port) && egress_rule_names(rule, name))
+			return true;
+	}
+	return policy->mode == MODE_INTERNET;
+}
+
+bool policy_allows_behind_name(const struct policy *policy, struct in_addr address, uint16_t port)
+{
+	return policy->mode != MODE_NONE &&
+	       (egress_address_is_public(address) || holds(policy, address, port));
+}
+
+bool policy_allows_address(const struct policy *policy, struct in_addr address, uint16_t port)
+{
+	if (policy->mode == MODE_INTERNET)
+		return policy_allows_behind_name(policy, address, port);
+	return policy->mode == MODE_ALLOWLIST && holds(policy, address, port);
+}

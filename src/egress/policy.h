@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a sandbox may reach. A name is judged as a name, and then each address that it stands for as an
+ * address: one that is private, of this machine or of the machine's provider is refused whatever name
+ * leads to it, unless a rule holds that very address.
+ */
+#pragma once
+
+#include "model/egress_rule.h"
+
+#include <jansson.h>
+
+struct policy;
+
+/* From the member `network` of a sandbox: {"mode", "allow"}. What it does not understand, it denies. */
+struct policy *policy_new(const json_t *network);
+void policy_free(struct policy *policy);
+
+/* Whether anything at all may be reached. */
+bool policy_is_open(const struct policy *policy);
+
+/* Whether the name may be asked for, with some port. */
+bool policy_knows_name(const struct policy *policy, const char *name);
+bool policy_allows_name(const struct policy *policy, const char *name, uint16_t port);
+
+/* An address that the sandbox itself named, or one behind a name that is allowed. */
+bool policy_allows_address(const struct policy *policy, struct in_addr address, uint16_t port);
+bool policy_allows_behind_name(const struct policy *policy, struct in_addr address, uint16_t port);

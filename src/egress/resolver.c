@@ -1,0 +1,310 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "egress/resolver.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/number.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define SERVERS_MAX   4
+#define LOOKUPS_MAX   512 /* under way at a time */
+#define CACHE_MAX     512
+#define CACHE_LEAST_S 5
+#define CACHE_MOST_S  300
+#define ATTEMPTS      4 /* together, over all servers */
+#define ATTEMPT_MS    1500
+#define RESOLV_CONF   "/etc/resolv.conf"
+#define CONF_MAX      8192
+#define CONF_FRESH_MS 5000 /* how long what was read of it holds */
+#define DNS_PORT      53
+
+struct lookup {
+	struct source source; /* of the attempt that is under way */
+	struct resolver *resolver;
+	struct lookup *next, **at;
+	char name[EGRESS_NAME_MAX];
+	uint16_t id;
+	unsigned attempt;
+	uint64_t deadline_ms;
+	resolver_answer_fn answer;
+	void *arg;
+};
+
+struct remembered {
+	char name[EGRESS_NAME_MAX];
+	struct dns_addresses addresses;
+	uint64_t until_ms;
+};
+
+struct resolver {
+	struct dispatcher *dispatcher;
+	struct sockaddr_in servers[SERVERS_MAX];
+	size_t server_count;
+	bool follows_conf; /* the servers are those of the file */
+	uint64_t conf_read_ms;
+	struct lookup *lookups;
+	size_t lookup_count;
+	struct remembered cache[CACHE_MAX];
+};
+
+/* --- servers --- */
+
+static void add_server(struct resolver *resolver, char *text)
+{
+	struct sockaddr_in server = {.sin_family = AF_INET};
+	uint64_t port = DNS_PORT;
+	char *colon = strchr(text, ':');
+
+	if (colon)
+		*colon = '\0';
+	if (resolver->server_count == SERVERS_MAX ||
+		inet_pton(AF_INET, text, &server.sin_addr) != 1 ||
+		(colon && number_parse(colon + 1, 1, 65535, &port) < 0))
+		return;
+	server.sin_port = htons((uint16_t)port);
+	resolver->servers[resolver->server_count++] = server;
+}
+
+static void read_conf(struct resolver *resolver)
+{
+	char text[CONF_MAX], *rest = text, *line;
+
+	if (fd_read_file(AT_FDCWD, RESOLV_CONF, text, sizeof(text)) < 0)
+		return;
+	resolver->server_count = 0;
+	while ((line = strsep(&rest, "\n"))) {
+		char *word = strtok(line, " \t\r"), *value;
+
+		if (word && strcmp(word, "nameserver") == 0 && (value = strtok(NULL, " \t\r")))
+			add_server(resolver, value);
+	}
+}
+
+static void refresh_servers(struct resolver *resolver)
+{
+	uint64_t now = clock_steady_ms();
+
+	if (!resolver->follows_conf || now - resolver->conf_read_ms < CONF_FRESH_MS)
+		return;
+	resolver->conf_read_ms = now;
+	read_conf(resolver);
+}
+
+int resolver_open(struct dispatcher *dispatcher, const char *servers,
+	struct resolver **ret_resolver, struct err *err)
+{
+	struct resolver *resolver = mem_new(sizeof(*resolver));
+	auto_free char *copy = mem_strdup(servers);
+	char *rest = copy, *server;
+
+	resolver->dispatcher = dispatcher;
+	resolver->follows_conf = servers[0] == '\0';
+	if (resolver->follows_conf) {
+		read_conf(resolver);
+		resolver->conf_read_ms = clock_steady_ms();
+	}
+	while (!resolver->follows_conf && (server = strsep(&rest, ",")))
+		add_server(resolver, server);
+	if (!resolver->follows_conf && resolver->server_count == 0) {
+		free(resolver);
+		return err_set(err, ERR_INVALID, "no address of a name server in \"%s\"", servers);
+	}
+	*ret_resolver = resolver;
+	return 0;
+}
+
+/* --- what is remembered --- */
+
+static struct remembered *place_for(struct resolver *resolver, const char *name)
+{
+	uint32_t hash = 2166136261u;
+
+	for (const char *c = name; *c; c++)
+		hash = (hash ^ (unsigned char)*c) * 16777619u;
+	return &resolver->cache[hash % CACHE_MAX];
+}
+
+static bool recall(struct resolver *resolver, const char *name, struct dns_addresses *ret_addresses)
+{
+	const struct remembered *place = place_for(resolver, name);
+
+	if (strcmp(place->name, name) != 0 || clock_steady_ms() >= place->until_ms)
+		return false;
+	*ret_addresses = place->addresses;
+	return true;
+}
+
+static void remember(
+	struct resolver *resolver, const char *name, const struct dns_addresses *addresses)
+{
+	struct remembered *place = place_for(resolver, name);
+	uint32_t ttl_s = addresses->ttl_s;
+
+	if (ttl_s < CACHE_LEAST_S)
+		ttl_s = CACHE_LEAST_S;
+	if (ttl_s > CACHE_MOST_S)
+		ttl_s = CACHE_MOST_S;
+	snprintf(place->name, sizeof(place->name), "%s", name);
+	place->addresses = *addresses;
+	place->until_ms = clock_steady_ms() + ttl_s * 1000ull;
+}
+
+/* --- questions --- */
+
+static void end_lookup(struct lookup *lookup)
+{
+	struct resolver *resolver = lookup->resolver;
+
+	*lookup->at = lookup->next;
+	if (lookup->next)
+		lookup->next->at = lookup->at;
+	resolver->lookup_count--;
+	dispatcher_wait_for_time(resolver->dispatcher, false);
+	dispatcher_remove(resolver->dispatcher, &lookup->source);
+	dispatcher_discard(resolver->dispatcher, lookup);
+}
+
+void lookup_cancel(struct lookup *lookup)
+{
+	if (lookup)
+		end_lookup(lookup);
+}
+
+static void finish(struct lookup *lookup, int result, const struct dns_addresses *addresses)
+{
+	resolver_answer_fn answer = lookup->answer;
+	void *arg = lookup->arg;
+
+	end_lookup(lookup);
+	answer(arg, result, addresses);
+}
+
+static void on_reply(void *arg);
+
+/* Sends the question from a port of its own: whoever would forge an answer must guess it, and the id. */
+static int send_question(struct lookup *lookup)
+{
+	struct resolver *resolver = lookup->resolver;
+	const struct sockaddr_in *server =
+		&resolver->servers[lookup->attempt % resolver->server_count];
+	uint8_t message[DNS_MESSAGE_MAX];
+	size_t len;
+	int r;
+
+	dispatcher_remove(resolver->dispatcher, &lookup->source);
+	if (getrandom(&lookup->id, sizeof(lookup->id), 0) != sizeof(lookup->id))
+		return -EAGAIN;
+	len = dns_question_write(lookup->id, lookup->name, message);
+	lookup->source =
+		(struct source){.fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
+			.ready = on_reply,
+			.owner = lookup};
+	if (lookup->source.fd < 0)
+		return -errno;
+	r = dispatcher_add(resolver->dispatcher, &lookup->source);
+	if (r < 0)
+		return r;
+	lookup->deadline_ms = clock_steady_ms() + ATTEMPT_MS;
+	lookup->attempt++;
+	/* What cannot be sent is like what was lost: the next attempt comes in its time. */
+	if (connect(lookup->source.fd, (const struct sockaddr *)server, sizeof(*server)) == 0)
+		(void)!send(lookup->source.fd, message, len, 0);
+	return 0;
+}
+
+static void try_again(struct lookup *lookup, int result)
+{
+	if (lookup->attempt < ATTEMPTS)
+		result = send_question(lookup);
+	if (result < 0)
+		finish(lookup, result, NULL);
+}
+
+static void on_reply(void *arg)
+{
+	struct lookup *lookup = arg;
+	uint8_t message[DNS_MESSAGE_MAX];
+	ssize_t n = recv(lookup->source.fd, message, sizeof(message), 0);
+	struct dns_addresses addresses;
+	int r;
+
+	if (n < 0) {
+		/* Nobody is there: no need to wait for it. */
+		if (errno == ECONNREFUSED)
+			try_again(lookup, -EHOSTUNREACH);
+		return;
+	}
+	r = dns_answer_read(message, (size_t)n, lookup->id, lookup->name, &addresses);
+	if (r == -EBADMSG) {
+		dispatcher_requeue(lookup->resolver->dispatcher, &lookup->source);
+	} else if (r == -EAGAIN) {
+		try_again(lookup, -EHOSTUNREACH);
+	} else if (r == 0 && addresses.count > 0) {
+		remember(lookup->resolver, lookup->name, &addresses);
+		finish(lookup, 0, &addresses);
+	} else {
+		finish(lookup, -ENOENT, NULL);
+	}
+}
+
+int resolver_ask(struct resolver *resolver, const char *name, struct dns_addresses *ret_addresses,
+	resolver_answer_fn answer, void *arg, struct lookup **ret_lookup)
+{
+	struct lookup *lookup;
+	int r;
+
+	if (recall(resolver, name, ret_addresses))
+		return 1;
+	refresh_servers(resolver);
+	if (resolver->server_count == 0)
+		return -EHOSTUNREACH;
+	if (resolver->lookup_count == LOOKUPS_MAX)
+		return -EAGAIN;
+	lookup = mem_new(sizeof(*lookup));
+	*lookup = (struct lookup){
+		.source = {.fd = -1}, .resolver = resolver, .answer = answer, .arg = arg};
+	snprintf(lookup->name, sizeof(lookup->name), "%s", name);
+	lookup->next = resolver->lookups;
+	lookup->at = &resolver->lookups;
+	if (lookup->next)
+		lookup->next->at = &lookup->next;
+	resolver->lookups = lookup;
+	resolver->lookup_count++;
+	dispatcher_wait_for_time(resolver->dispatcher, true);
+	r = send_question(lookup);
+	if (r < 0) {
+		end_lookup(lookup);
+		return r;
+	}
+	*ret_lookup = lookup;
+	return 0;
+}
+
+void resolver_tick(struct resolver *resolver, uint64_t now_ms)
+{
+	struct lookup *next;
+
+	/* An answer may cancel others, but only those of the same asker, which has one at a time. */
+	for (struct lookup *lookup = resolver->lookups; lookup; lookup = next) {
+		next = lookup->next;
+		if (now_ms >= lookup->deadline_ms)
+			try_again(lookup, -ETIMEDOUT);
+	}
+}
+
+void resolver_close(struct resolver *resolver)
+{
+	if (!resolver)
+		return;
+	while (resolver->lookups)
+		end_lookup(resolver->lookups);
+	free(resolver);
+}
