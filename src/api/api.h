@@ -19,6 +19,7 @@ struct api {
 	struct engine *_Atomic engine; /* NULL until sandboxes can be served */
 	char unready[320];	       /* why it is NULL */
 	struct resources default_resources;
+	const char *default_network; /* mode of a sandbox that asks for none */
 	int64_t default_idle_timeout_s;
 	const char *preview_domain;
 	unsigned preview_port;

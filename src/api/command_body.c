@@ -4,6 +4,7 @@
 #include "api/sandbox_body.h"
 #include "api/text.h"
 #include "base/number.h"
+#include "wire/egress.h"
 
 #include <errno.h>
 
@@ -13,6 +14,7 @@
 #define SANDBOX_UID    1000
 #define DEFAULT_CWD    "/workspace"
 #define DEFAULT_PATH   "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#define NO_PROXY       "localhost,127.0.0.1,::1,0.0.0.0,sandbox,.localhost"
 #define DEFAULT_TERM   "xterm-256color"
 #define TERMINAL_MAX   1000 /* columns, rows */
 #define COLUMNS	       80
@@ -114,6 +116,22 @@ static int read_user(const char *name, uint32_t *ret_uid, struct err *err)
 	return 0;
 }
 
+/* For programs that ask for one by name and so spare themselves the question for it. */
+static void add_proxy(json_t *env, const json_t *network)
+{
+	static const char *const names[] = {
+		"http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY"};
+	const char *mode = json_string_value(json_object_get(network, "mode"));
+	auto_free char *url = mem_printf("http://127.0.0.1:%d", EGRESS_PROXY_PORT);
+
+	if (!mode || strcmp(mode, "none") == 0)
+		return;
+	for (size_t i = 0; i < array_len(names); i++)
+		json_object_set_new(env, names[i], json_string(url));
+	json_object_set_new(env, "no_proxy", json_string(NO_PROXY));
+	json_object_set_new(env, "NO_PROXY", json_string(NO_PROXY));
+}
+
 static char **make_env(struct sandbox *sandbox, const json_t *own_env, uint32_t uid, bool is_pty)
 {
 	const char *user = uid == 0 ? "root" : uid == SANDBOX_UID ? "sandbox" : "nobody";
@@ -129,6 +147,7 @@ static char **make_env(struct sandbox *sandbox, const json_t *own_env, uint32_t 
 	if (is_pty)
 		json_object_set_new(env, "TERM", json_string(DEFAULT_TERM));
 	sandbox_read(sandbox, &record);
+	add_proxy(env, record.network);
 	json_object_update(env, record.env);
 	sandbox_record_fini(&record);
 	if (own_env)

@@ -76,6 +76,9 @@ HANDLER(files_move);
 HANDLER(archives_unpack);
 HANDLER(archives_pack);
 
+/* networks.c */
+HANDLER(networks_get);
+
 /* watches.c */
 HANDLER(watches_open);
 

@@ -109,6 +109,7 @@ static const char *check_allow(const json_t *list)
 struct network_body {
 	const char *mode;
 	const json_t *allow;
+	int64_t bandwidth, connections;
 };
 
 struct resources_body {
@@ -130,10 +131,18 @@ static const char *const network_modes[] = {"none", "allowlist", "internet", NUL
 
 static const struct field network_rows[] = {
 	{"mode", FIELD_STRING, offsetof(struct network_body, mode), 1, 16, 0,
-		"What may be reached outside.", .choices = network_modes},
+		"What may be reached outside: nothing, what `allow` names, or also all public "
+		"addresses. allowlist if only `allow` is given.",
+		.choices = network_modes},
 	{"allow", FIELD_STRING_LIST, offsetof(struct network_body, allow), 0, ALLOW_ENTRIES, 0,
-		"Names with wildcards, CIDRs and ports, for the mode allowlist.",
+		"Names, *.names, addresses and networks, each with or without :port. Addresses "
+		"that are not public are refused unless they are here, whatever name leads "
+		"there.",
 		.check = check_allow},
+	{"bandwidth", FIELD_SIZE, offsetof(struct network_body, bandwidth), 1024, 1ll << 40, 0,
+		"Bytes a second that it may send and receive."},
+	{"connections", FIELD_INTEGER, offsetof(struct network_body, connections), 1, 65536, 0,
+		"Connections that it may have open."},
 };
 
 static const struct field resources_rows[] = {
@@ -219,13 +228,48 @@ const struct fields sandbox_patch_fields = FIELDS(patch_rows);
 
 /* --- decoding --- */
 
-static json_t *make_network(const struct network_body *body)
+/* Addresses of this machine and of private networks are not everybody's to hand out. */
+static int check_reach(const struct request *req, const json_t *allow, struct err *err)
 {
-	json_t *network = json_pack("{s:s}", "mode", body->mode ? body->mode : "internet");
+	struct egress_rule rule;
+	json_t *entry;
+	size_t i;
+
+	if (request_principal(req)->scopes & SCOPE_ADMIN)
+		return 0;
+	json_array_foreach((json_t *)allow, i, entry)
+	{
+		if (egress_rule_parse(json_string_value(entry), &rule) < 0 ||
+			!egress_rule_is_public(&rule))
+			return err_explain(err, ERR_DENIED, "private_rule",
+				"use a token with the scope admin",
+				"the rule %s holds addresses that are not public",
+				json_string_value(entry));
+	}
+	return 0;
+}
+
+static json_t *make_network(const struct api *api, const struct network_body *body)
+{
+	const char *mode = body->allow ? "allowlist" : api->default_network;
+	json_t *network = json_pack("{s:s}", "mode", body->mode ? body->mode : mode);
 
 	if (body->allow)
-		json_object_set(network, "allow", (json_t *)body->allow);
+		json_object_set_new(network, "allow", json_deep_copy(body->allow));
+	if (body->bandwidth != FIELD_ABSENT)
+		json_object_set_new(network, "bandwidth", json_integer(body->bandwidth));
+	if (body->connections != FIELD_ABSENT)
+		json_object_set_new(network, "connections", json_integer(body->connections));
 	return network;
+}
+
+bool sandbox_is_network_mode(const char *mode)
+{
+	for (size_t i = 0; network_modes[i]; i++) {
+		if (strcmp(network_modes[i], mode) == 0)
+			return true;
+	}
+	return false;
 }
 
 static int64_t limit_from(int64_t value, int64_t default_value)
@@ -288,6 +332,8 @@ int sandbox_body_decode(const struct api *api, const struct request *req,
 	fields_clear(&sandbox_body_fields, &body);
 	r = fields_decode(&sandbox_body_fields, request_body(req), &body, err);
 	if (r == 0)
+		r = check_reach(req, body.network.allow, err);
+	if (r == 0)
 		r = fill_resources(api, &body.resources, &resources, err);
 	if (r == 0)
 		r = check_template(api, template_name(&body), err);
@@ -310,19 +356,21 @@ int sandbox_body_decode(const struct api *api, const struct request *req,
 	if (body.labels)
 		replace(&draft.labels, body.labels);
 	json_decref(draft.network);
-	draft.network = make_network(&body.network);
+	draft.network = make_network(api, &body.network);
 	*ret_draft = draft;
 	return 0;
 }
 
-int sandbox_patch_decode(
-	const struct request *req, struct sandbox_patch *ret_patch, struct err *err)
+int sandbox_patch_decode(const struct api *api, const struct request *req,
+	struct sandbox_patch *ret_patch, struct err *err)
 {
 	struct patch_body body = {0};
 	int r;
 
 	fields_clear(&sandbox_patch_fields, &body);
 	r = fields_decode(&sandbox_patch_fields, request_body(req), &body, err);
+	if (r == 0)
+		r = check_reach(req, body.network.allow, err);
 	if (r < 0)
 		return r;
 	*ret_patch = (struct sandbox_patch){.idle_timeout_s = body.idle_timeout_s,
@@ -332,7 +380,7 @@ int sandbox_patch_decode(
 		.ports = body.ports,
 		.is_private = body.is_private};
 	if (json_object_get(request_body(req), "network"))
-		ret_patch->network = make_network(&body.network);
+		ret_patch->network = make_network(api, &body.network);
 	return 0;
 }
 

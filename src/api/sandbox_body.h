@@ -22,9 +22,12 @@ struct sandbox_patch {
 	json_t *network; /* owned: the new network object, or NULL */
 };
 
-int sandbox_patch_decode(
-	const struct request *req, struct sandbox_patch *ret_patch, struct err *err) must_check;
+int sandbox_patch_decode(const struct api *api, const struct request *req,
+	struct sandbox_patch *ret_patch, struct err *err) must_check;
 void sandbox_patch_apply(struct sandbox_record *record, void *patch);
+
+/* Whether it is a value of network.mode. */
+bool sandbox_is_network_mode(const char *mode);
 
 json_t *sandbox_walls_to_json(const struct walls *walls);
 json_t *sandbox_to_json(const struct api *api, const struct sandbox_record *record);

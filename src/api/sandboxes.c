@@ -2,6 +2,7 @@
 #include "api/handlers.h"
 #include "api/replay.h"
 #include "api/sandbox_body.h"
+#include "core/network.h"
 #include "core/sandbox.h"
 #include "http/stream.h"
 
@@ -214,7 +215,7 @@ HANDLER(sandboxes_patch)
 	int r;
 
 	if ((r = api_sandbox(req, api, &sandbox, err)) < 0 ||
-		(r = sandbox_patch_decode(req, &patch, err)) < 0)
+		(r = sandbox_patch_decode(api, req, &patch, err)) < 0)
 		return r;
 	r = sandbox_change(sandbox, sandbox_patch_apply, &patch, err);
 	json_decref(patch.network);
@@ -303,6 +304,8 @@ HANDLER(sandboxes_stats)
 {
 	struct api *api = context;
 	struct driver_stats stats = {0};
+	struct sluice_counters counters = {0};
+	struct sluice *sluice;
 	struct driver_usage usage = {0};
 	struct sandbox_record record;
 	struct sandbox *sandbox;
@@ -318,12 +321,16 @@ HANDLER(sandboxes_stats)
 	/* One that does not run uses nothing but disk; that it stopped just now is no error either. */
 	if (runs && (r = driver->ops->stats(driver, record.id, &stats, err)) == -ENOENT)
 		r = 0;
+	sluice = network_sluice(sandbox);
+	if (sluice)
+		sluice_count(sluice, &counters);
+	sluice_unref(sluice);
 	if (r == 0)
 		r = driver->ops->usage(driver, record.id, &usage, err);
 	if (r == 0)
 		request_answer_json(req, 200,
 			json_pack("{s:{s:f, s:f}, s:{s:I, s:I, s:I}, s:{s:I, s:I, s:I, s:o, s:b},"
-				  " s:{s:I, s:I}, s:{s:i, s:i}}",
+				  " s:{s:I, s:I}, s:{s:I, s:I}}",
 				"cpu", "usage_ms", (double)stats.cpu_us / 1000, "limit",
 				(double)record.resources.cpu_millis / 1000, "memory",
 				"current_bytes", (json_int_t)stats.memory_bytes, "peak_bytes",
@@ -334,7 +341,8 @@ HANDLER(sandboxes_stats)
 				"limit_files", files_limit_to_json(&usage), "enforced",
 				usage.files_limit > 0, "pids", "current", (json_int_t)stats.pids,
 				"limit", (json_int_t)record.resources.pids, "network", "rx_bytes",
-				0, "tx_bytes", 0));
+				(json_int_t)counters.rx_bytes, "tx_bytes",
+				(json_int_t)counters.tx_bytes));
 	sandbox_record_fini(&record);
 	return r;
 }
@@ -350,7 +358,7 @@ struct event_feed {
 static void feed_event(void *arg, uint64_t sequence, const char *type, const char *json)
 {
 	struct event_feed *feed = arg;
-	char text[512];
+	char text[1280];
 	int len = snprintf(text, sizeof(text), "id: %llu\nevent: %s\ndata: %s\n\n",
 		(unsigned long long)sequence, type, json);
 

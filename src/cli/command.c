@@ -11,6 +11,7 @@ const struct command *const command_table[] = {
 	&cmd_cp,
 	&cmd_create,
 	&cmd_doctor,
+	&cmd_egress,
 	&cmd_exec,
 	&cmd_help,
 	&cmd_inspect,

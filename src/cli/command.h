@@ -67,6 +67,7 @@ extern const struct command cmd_completion;
 extern const struct command cmd_cp;
 extern const struct command cmd_create;
 extern const struct command cmd_doctor;
+extern const struct command cmd_egress;
 extern const struct command cmd_exec;
 extern const struct command cmd_help;
 extern const struct command cmd_inspect;

@@ -21,8 +21,8 @@ const struct option create_spec_options[] = {
 	{OPTION_LIST, 'l', "label", "K=V", "set a label; may be repeated", AT(labels)},
 	{OPTION_CHOICE, 0, "network", "MODE", "none, allowlist or internet", AT(network),
 		"none allowlist internet"},
-	{OPTION_LIST, 0, "allow", "NAME", "a name the allowlist permits; may be repeated",
-		AT(allow)},
+	{OPTION_LIST, 0, "allow", "NAME",
+		"a name, address or network that may be reached; may be repeated", AT(allow)},
 	{OPTION_SECONDS, 0, "idle-timeout", "TIME",
 		"stop after so long without use: seconds, or 30m", AT(idle_timeout)},
 	{OPTION_SECONDS, 0, "lifetime", "TIME", "end after so long in any case: seconds, or 8h",
@@ -156,7 +156,7 @@ static int add_network(json_t *body, const struct create_spec *spec, struct err 
 	json_auto_t *network = json_object();
 	json_auto_t *allow = json_array();
 
-	if (spec->allow.count > 0 && mode && strcmp(mode, "allowlist") != 0)
+	if (spec->allow.count > 0 && mode && strcmp(mode, "none") == 0)
 		return err_set(err, ERR_INVALID, "--allow does not go with --network %s", mode);
 	if (!mode && spec->allow.count > 0)
 		mode = "allowlist";

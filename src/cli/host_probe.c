@@ -112,7 +112,7 @@ void host_probe_nft(const struct host *host, struct finding *ret)
 			"one rule in each sandbox leads its connections to sandlotd; without it "
 			"only "
 			"programs that use a proxy reach anything",
-			"sudo modprobe -a nf_tables nft_chain_nat nft_redir", "nf_tables: %s",
+			"sudo modprobe -a nf_tables nft_tproxy", "nf_tables: %s",
 			errnum < 0 ? "no child" : strerror(errnum));
 }
 

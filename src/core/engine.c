@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "core/alarm.h"
 #include "core/governor.h"
+#include "core/network.h"
 #include "core/roll.h"
 #include "core/sandbox_state.h"
 #include "core/scribe.h"
@@ -64,6 +65,11 @@ int engine_open(const struct engine_config *config, struct engine **ret_engine, 
 		r = scribe_open(&engine->scribe, err);
 	if (r == 0)
 		r = governor_open(engine->reactor, &engine->governor, err);
+	if (r == 0)
+		r = egress_open(&(struct egress_config){.resolver = config->resolver,
+					.denied = network_announce_denial,
+					.arg = engine},
+			&engine->egress, err);
 	if (r == 0)
 		r = reconcile(engine, err);
 	if (r == 0) {
@@ -163,6 +169,7 @@ static void let_go(struct engine *engine)
 		while (sandbox->link)
 			pthread_cond_wait(&sandbox->changed, &sandbox->state);
 		pthread_mutex_unlock(&sandbox->state);
+		network_close(sandbox);
 		roll_let_go(sandbox);
 		sandbox_unref(sandbox);
 	}
@@ -181,6 +188,7 @@ void engine_close(struct engine *engine)
 		pthread_join(engine->reaper, NULL);
 	if (engine->reactor)
 		let_go(engine);
+	egress_close(engine->egress);
 	scribe_close(engine->scribe);
 	governor_close(engine->governor);
 	reactor_close(engine->reactor);
@@ -241,9 +249,20 @@ void engine_unsubscribe(struct engine *engine, struct subscription *subscription
 	free(subscription);
 }
 
+void engine_publish(
+	struct engine *engine, const char *sandbox_id, const char *type, const char *json)
+{
+	pthread_mutex_lock(&engine->lock);
+	engine->event_sequence++;
+	for (struct subscription *s = engine->subscriptions; s; s = s->next) {
+		if (strcmp(s->sandbox_id, sandbox_id) == 0)
+			s->event(s->arg, engine->event_sequence, type, json);
+	}
+	pthread_mutex_unlock(&engine->lock);
+}
+
 void sandbox_announce(struct sandbox *sandbox)
 {
-	struct engine *engine = sandbox->engine;
 	char type[32], json[256], now[CLOCK_TEXT_LEN];
 	const char *status;
 
@@ -254,11 +273,5 @@ void sandbox_announce(struct sandbox *sandbox)
 	snprintf(type, sizeof(type), "sandbox.%s", status);
 	snprintf(json, sizeof(json), "{\"sandbox\":\"%s\",\"status\":\"%s\",\"at\":\"%s\"}",
 		sandbox->id, status, now);
-	pthread_mutex_lock(&engine->lock);
-	engine->event_sequence++;
-	for (struct subscription *s = engine->subscriptions; s; s = s->next) {
-		if (strcmp(s->sandbox_id, sandbox->id) == 0)
-			s->event(s->arg, engine->event_sequence, type, json);
-	}
-	pthread_mutex_unlock(&engine->lock);
+	engine_publish(sandbox->engine, sandbox->id, type, json);
 }

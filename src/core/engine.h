@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "core/reactor.h"
 #include "driver/driver.h"
+#include "egress/egress.h"
 #include "model/sandbox_record.h"
 #include "store/store.h"
 
@@ -26,6 +27,8 @@ struct engine_config {
 	unsigned process_history; /* ended processes remembered in each sandbox */
 	uint64_t memory_reserve;  /* idle sandboxes are stopped when the host has less left */
 	uint64_t disk_reserve;	  /* none is created when the disk of logs_fd has less left */
+	const char *resolver;	  /* name servers (egress/resolver.h); NULL: the host's */
+	struct sluice_limits network_limits; /* of a sandbox that asks for none */
 };
 
 /* Makes rows and reality equal (reconcile.c), then starts the reaper. */

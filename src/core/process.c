@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "core/audience.h"
 #include "core/governor.h"
+#include "core/network.h"
 #include "core/process_state.h"
 #include "core/roll.h"
 #include "core/scribe.h"
@@ -949,8 +950,13 @@ int process_new(struct sandbox *sandbox, struct process **ret_process, struct er
 	struct link *link;
 	int r = sandbox_use(sandbox, &link, err);
 
+	if (r < 0)
+		return r;
+	r = network_need(sandbox, err);
 	if (r == 0)
 		*ret_process = process_make(sandbox, link);
+	else
+		link_unref(link);
 	return r;
 }
 

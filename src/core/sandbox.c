@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "core/link.h"
+#include "core/network.h"
 #include "core/roll.h"
 #include "core/sandbox_state.h"
 #include "wire/pack.h"
@@ -345,10 +346,12 @@ static int change(struct sandbox *sandbox, void (*apply)(struct sandbox_record *
 	uint64_t disk_bytes = sandbox->record.resources.disk_bytes;
 	struct sandbox_record changed;
 	struct err ignored;
+	bool is_other_network;
 	int r;
 
 	sandbox_read(sandbox, &changed);
 	apply(&changed, arg);
+	is_other_network = !json_equal(changed.network, sandbox->record.network);
 	r = resize(sandbox, disk_bytes, changed.resources.disk_bytes, err);
 	if (r == 0) {
 		r = write_record(sandbox, &changed, err);
@@ -356,6 +359,8 @@ static int change(struct sandbox *sandbox, void (*apply)(struct sandbox_record *
 			resize(sandbox, changed.resources.disk_bytes, disk_bytes, &ignored) < 0)
 			log_error("sandbox %s: %s", sandbox->id, ignored.message);
 	}
+	if (r == 0 && is_other_network)
+		r = network_change(sandbox, err);
 	sandbox_record_fini(&changed);
 	return r;
 }
@@ -523,6 +528,7 @@ static void disconnect_agent(struct sandbox *sandbox, const struct termination *
 {
 	struct link *link = expect_end(sandbox, how->reason);
 
+	network_close(sandbox);
 	if (link) {
 		link_close(link);
 		link_unref(link);
@@ -551,6 +557,8 @@ int sandbox_adopt(struct sandbox *sandbox, int link_fd, const struct walls *wall
 		return r;
 	set_walls(sandbox, walls);
 	r = roll_recall(sandbox, link, err);
+	if (r == 0)
+		r = network_open(sandbox, err);
 	if (r == 0)
 		greet(link);
 	link_unref(link);

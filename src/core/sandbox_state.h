@@ -27,6 +27,8 @@ struct sandbox {
 	enum end_reason end_reason; /* why, while it is ending */
 	bool gone;		    /* deleted */
 	struct process *processes;
+	struct sluice *sluice; /* the way out, while it runs and has one */
+	bool is_transparent;   /* all TCP leads there by itself */
 	uint32_t next_process; /* the last number that was given out */
 	bool is_numbered;      /* the database was asked for it */
 };
@@ -36,6 +38,7 @@ struct engine {
 	struct reactor *reactor;
 	struct scribe *scribe;
 	struct governor *governor;
+	struct egress *egress;
 
 	pthread_mutex_t births; /* held while a row and its handle come or go together */
 
@@ -64,6 +67,10 @@ void sandbox_settle(struct sandbox *sandbox);
 
 /* Opens the directory for the output of its processes, which is made if need be. */
 int sandbox_open_logs(struct sandbox *sandbox, int *ret_fd, struct err *err) must_check;
+
+/* Tells the subscribers of a sandbox of an event. */
+void engine_publish(
+	struct engine *engine, const char *sandbox_id, const char *type, const char *json);
 
 /* Tells subscribers what it is now. */
 void sandbox_announce(struct sandbox *sandbox);

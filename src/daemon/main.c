@@ -8,6 +8,7 @@
 #include "api/openapi.h"
 #include "api/replay.h"
 #include "api/routes.h"
+#include "api/sandbox_body.h"
 #include "api/witness.h"
 #include "auth/secret.h"
 #include "base/clock.h"
@@ -203,6 +204,7 @@ static int open_server(struct daemon *daemon, struct err *err)
 	daemon->api.replays = replays_new();
 	daemon->api.audits_commands = strcmp(daemon->settings.audit_exec, "text") == 0;
 	daemon->api.default_resources = daemon->settings.resources;
+	daemon->api.default_network = daemon->settings.network;
 	daemon->api.default_idle_timeout_s = (int64_t)daemon->settings.idle_timeout_s;
 	daemon->api.preview_domain = daemon->settings.preview_domain;
 	daemon->api.preview_port = colon ? (unsigned)strtoul(colon + 1, NULL, 10) : 0;
@@ -233,6 +235,10 @@ static int open_engine(struct daemon *daemon, struct err *err)
 	config.process_history = (unsigned)daemon->settings.process_history;
 	config.memory_reserve = daemon->settings.memory_reserve;
 	config.disk_reserve = daemon->settings.disk_reserve;
+	config.resolver = daemon->settings.resolver;
+	config.network_limits =
+		(struct sluice_limits){.connections = (unsigned)daemon->settings.connections,
+			.bandwidth = daemon->settings.bandwidth};
 	return engine_open(&config, &daemon->engine, err);
 }
 
@@ -384,6 +390,8 @@ int main(int argc, char *argv[])
 	if (r == 0 && strcmp(daemon.settings.audit_exec, "hash") != 0 &&
 		strcmp(daemon.settings.audit_exec, "text") != 0)
 		r = err_set(&err, ERR_INVALID, "audit-exec must be hash or text");
+	if (r == 0 && !sandbox_is_network_mode(daemon.settings.network))
+		r = err_set(&err, ERR_INVALID, "network must be none, allowlist or internet");
 	if (r == 0 && daemon.settings.help) {
 		settings_print_help();
 		return 0;

@@ -42,6 +42,10 @@ struct settings {
 	const char *quota_organization;
 	const char *quota_user;
 	struct resources resources; /* of a sandbox that asks for none */
+	const char *network;	    /* its mode, likewise */
+	const char *resolver;
+	uint64_t bandwidth;
+	uint64_t connections;
 	bool stop_all;
 	bool help, version;
 };

@@ -150,8 +150,9 @@ test('the daemon on the host cannot be reached from inside', async () => {
     const result = await python(`
 import socket
 try:
-    socket.create_connection((${JSON.stringify(address)}, ${api.port}), 1)
-    print("connected")
+    s = socket.create_connection((${JSON.stringify(address)}, ${api.port}), 5)
+    s.sendall(b"GET /healthz HTTP/1.0\\r\\nHost: localhost\\r\\n\\r\\n")
+    print("heard", s.recv(100))
 except OSError: print("refused")`);
     assert.equal(result.stdout, 'refused\n', `${address}: ${result.stderr}`);
   }

@@ -1,0 +1,423 @@
+// SPDX-License-Identifier: Apache-2.0
+// The way out of a sandbox: what is reached, what is refused, and what a program inside sees of it.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { commandLine } from './lib/cli.mjs';
+import { clientHello, echoServer, httpServer, nameServer, tcpServer } from './lib/outside.mjs';
+import { ownerApi } from './lib/owners.mjs';
+import { suite } from './lib/suite.mjs';
+import { until } from './lib/wait.mjs';
+
+const names = await nameServer();
+const { instance, api, finish } = await suite('egress', { args: ['--resolver', `127.0.0.1:${names.port}`] });
+const web = await httpServer();
+const echo = await echoServer();
+names.names = { 'ok.test': '127.0.0.1', 'sub.ok.test': '127.0.0.1', 'echo.test': '127.0.0.1', 'meta.test': '169.254.169.254', 'lan.test': '10.0.0.5', 'two.test': ['10.0.0.5', '127.0.0.1'], 'ok.test.evil.test': '127.0.0.1', 'evil.test': '127.0.0.1', 'xn--k-bja.test': '127.0.0.1' };
+
+const here = (server) => `127.0.0.1:${server.port}`;
+const policy = (allow, mode = 'allowlist') => ({ network: { mode, allow } });
+const python = (id, code, env = {}) => api.exec(id, { argv: ['python3', '-c', code], env, timeout_ms: 20_000 });
+const network = async (id) => (await api.request('GET', `/v1/sandboxes/${id}/network`)).json;
+const denials = async (id) => Object.fromEntries((await network(id)).denials.map((denial) => [denial.target, denial]));
+const NO_PROXY = { http_proxy: '', https_proxy: '', HTTP_PROXY: '', HTTPS_PROXY: '' };
+
+/** What a program sees that connects, sends and reads; it knows nothing of proxies. */
+const DIAL = `
+import socket, sys
+def dial(host, port, send=b'hello', timeout=8):
+    try:
+        s = socket.create_connection((host, port), timeout)
+        s.sendall(send)
+        s.shutdown(socket.SHUT_WR)
+        data = b''
+        while True:
+            more = s.recv(65536)
+            if not more: return 'read ' + data.decode('latin1')
+            data += more
+    except OSError as e:
+        return type(e).__name__ + ' ' + str(e)
+`;
+const dial = async (id, host, port, send = 'hello') => (await python(id, `${DIAL}\nprint(dial(${JSON.stringify(host)}, ${port}, ${JSON.stringify(send)}.encode('latin1')))`)).stdout.trim();
+
+test('a program that knows nothing of proxies reaches a name that is allowed', async () => {
+  const { id } = await api.create(policy([`echo.test:${echo.port}`, here(echo)]));
+  assert.equal(await dial(id, 'echo.test', echo.port), 'read hello');
+  const report = await network(id);
+  assert.equal(report.transparent, true, 'not proven without nf_tables');
+  assert.deepEqual(report.reached, [`echo.test:${echo.port}`]);
+  assert.equal(report.connections, 1);
+  assert.ok(report.tx_bytes >= 5 && report.rx_bytes >= 5, JSON.stringify(report));
+  const stats = await api.stats(id);
+  assert.equal(stats.network.rx_bytes, report.rx_bytes);
+});
+
+test('what is not on the allowlist is reached by no way: name, other port, raw address, IPv6, mapped, relay', async () => {
+  const before = web.heads.length;
+  const served = echo.served;
+  const { id } = await api.create(policy([`ok.test:${echo.port}`]));
+  for (const [host, port] of [['evil.test', echo.port], ['ok.test', web.port], ['ok.test.evil.test', echo.port], ['93.184.216.34', 80], ['93.184.216.34', 853], ['10.0.0.5', 80], ['169.254.169.254', 80], ['::1.2.3.4', 80], ['2001:db8::1', 443], ['::ffff:93.184.216.34', 80], ['fe80::1', 80]]) {
+    const seen = await dial(id, host, port);
+    assert.doesNotMatch(seen, /^read /, `${host}:${port}: ${seen}`);
+  }
+  assert.equal(web.heads.length, before);
+  assert.equal(echo.served, served, 'ok.test stands for a loopback address that no rule names');
+  const refused = await denials(id);
+  assert.equal(refused['evil.test'].rule, 'evil.test');
+  assert.equal(refused['93.184.216.34:80'].rule, '93.184.216.34:80');
+  assert.equal(refused[`ok.test:${web.port}`].reason, 'not_allowed');
+});
+
+test('an address that is not public is refused whatever name leads there, until a rule holds it', async () => {
+  const { id } = await api.create(policy([], 'internet'));
+  for (const name of ['ok.test', 'meta.test', 'lan.test']) assert.doesNotMatch(await dial(id, name, web.port), /^read /, name);
+  const refused = await denials(id);
+  assert.equal(refused[`meta.test:${web.port}`].reason, 'private_address');
+  assert.equal(refused[`meta.test:${web.port}`].rule, `169.254.169.254:${web.port}`);
+  for (const address of ['127.0.0.1', '10.0.0.5', '169.254.169.254', '100.64.0.1', '192.168.1.1', '168.63.129.16', '198.18.0.9', '240.0.0.1']) {
+    assert.doesNotMatch(await dial(id, address, web.port), /^read /, address);
+  }
+  await api.patch(id, policy([here(echo)], 'internet'));
+  assert.equal(await dial(id, 'ok.test', echo.port), 'read hello');
+  assert.equal(await dial(id, 'two.test', echo.port), 'read hello', 'an address that is refused does not spoil the next');
+});
+
+test('the daemon itself cannot be reached from inside', async () => {
+  const { id } = await api.create(policy([], 'internet'));
+  names.names['daemon.test'] = '127.0.0.1';
+  for (const host of ['127.0.0.1', 'daemon.test', '0.0.0.0', 'localhost']) assert.doesNotMatch(await dial(id, host, api.port), /^read /, host);
+  const result = await api.exec(id, `curl -s --noproxy '' -o /dev/null -w '%{http_code}' -x http://127.0.0.1:61080 http://127.0.0.1:${api.port}/healthz`);
+  assert.equal(result.stdout, '403');
+});
+
+test('mode none has nothing but lo: no address, no DNS, no proxy, no listener', async () => {
+  const asked = names.asked.length;
+  const { id } = await api.create({ network: { mode: 'none' } });
+  assert.match(await dial(id, '93.184.216.34', 80), /unreachable/i);
+  assert.match(await dial(id, 'ok.test', 80), /^gaierror/);
+  assert.match(await dial(id, '127.0.0.1', 61080), /refused/i);
+  assert.equal((await api.out(id, 'echo "[$http_proxy$HTTPS_PROXY]"')).trim(), '[]');
+  assert.equal(names.asked.length, asked);
+  assert.equal((await network(id)).transparent, false);
+});
+
+test('UDP and ICMP go nowhere, and a program is told at once', async () => {
+  const { id } = await api.create(policy([], 'internet'));
+  const { stdout } = await python(id, `
+import socket
+for kind, proto, port in ((socket.SOCK_DGRAM, 0, 443), (socket.SOCK_DGRAM, 0, 123), (socket.SOCK_DGRAM, socket.IPPROTO_ICMP, 0)):
+    s = socket.socket(socket.AF_INET, kind, proto)
+    try:
+        s.sendto(b'\\x08\\x00\\x00\\x00\\x00\\x00\\x00\\x00', ('93.184.216.34', port)); print('sent')
+    except OSError as e: print(type(e).__name__)
+a = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); a.bind(('127.0.0.1', 0))
+a.sendto(b'own', a.getsockname()); print(a.recv(9).decode())
+`);
+  assert.equal(stdout, 'PermissionError\nPermissionError\nPermissionError\nown\n');
+});
+
+test('names are answered by the daemon, whichever server is asked and however', async () => {
+  const { id } = await api.create(policy(['ok.test', '*.ok.test']));
+  const ask = `
+import socket, struct, sys
+def query(name, kind, stream=False, server='127.0.0.1'):
+    q = struct.pack('>6H', 7, 0x100, 1, 0, 0, 0) + b''.join(bytes([len(l)]) + l for l in name) + b'\\0' + struct.pack('>2H', kind, 1)
+    s = socket.socket(socket.AF_INET, socket.SOCK_STREAM if stream else socket.SOCK_DGRAM)
+    s.settimeout(8)
+    s.connect((server, 53))
+    s.sendall(struct.pack('>H', len(q)) + q if stream else q)
+    r = s.recv(2000)
+    if stream: r = r[2:]
+    return 'code %d answers %d' % (r[3] & 15, struct.unpack('>H', r[6:8])[0]) + (' ' + '.'.join(map(str, r[-4:])) if r[7] else '')
+`;
+  const run = async (calls) => (await python(id, `${ask}\n${calls.map((call) => `print(query(${call}))`).join('\n')}`)).stdout.trim().split('\n');
+  const [a, again, sub, stream, far, farStream, aaaa, mx, evil, odd, dotted] = await run([
+    "[b'ok', b'test'], 1", "[b'OK', b'TEST'], 1", "[b'sub', b'ok', b'test'], 1", "[b'ok', b'test'], 1, True", "[b'ok', b'test'], 1, False, '8.8.8.8'", "[b'ok', b'test'], 1, True, '8.8.8.8'",
+    "[b'ok', b'test'], 28", "[b'ok', b'test'], 15", "[b'evil', b'test'], 1", "[b'evil\\0', b'ok', b'test'], 1", "[b'evil.ok', b'test'], 1",
+  ]);
+  assert.match(a, /^code 0 answers 1 198\.1[89]\./);
+  for (const same of [again, stream, far, farStream]) assert.equal(same, a);
+  assert.match(sub, /^code 0 answers 1/);
+  assert.notEqual(sub, a);
+  assert.equal(aaaa, 'code 0 answers 0');
+  assert.equal(mx, 'code 5 answers 0');
+  for (const none of [evil, odd, dotted]) assert.equal(none, 'code 3 answers 0');
+});
+
+test('no message can be hidden in names: the outside hears of none that is not allowed', async () => {
+  const { id } = await api.create(policy(['ok.test']));
+  await python(id, `
+import socket
+for i in range(20):
+    try: socket.getaddrinfo('secret%d.evil.test' % i, 80)
+    except OSError: pass
+`);
+  assert.deepEqual(names.asked.filter((name) => /secret/.test(name)), []);
+  const report = await network(id);
+  assert.ok(report.denied >= 20, JSON.stringify(report));
+  assert.ok(report.denials.some((denial) => denial.target === 'secret19.evil.test'));
+});
+
+test('proxy: CONNECT and plain requests are judged alike, and a refusal says what would allow it', async () => {
+  const { id } = await api.create(policy([`ok.test:${web.port}`, here(web)]));
+  const url = `http://ok.test:${web.port}/a?b=c`;
+  assert.equal(await api.out(id, `curl -sS ${url}`), `GET /a?b=c ok.test:${web.port}\n`);
+  assert.equal(await api.out(id, `curl -sS -p ${url}`), `GET /a?b=c ok.test:${web.port}\n`);
+  assert.equal(await api.out(id, `curl -sS --noproxy '*' ${url}`), `GET /a?b=c ok.test:${web.port}\n`);
+  const posted = await api.out(id, `head -c 300000 /dev/zero | curl -sS --data-binary @- ${url}`);
+  assert.match(posted, /^POST/);
+  const head = web.heads.at(-1).headers;
+  assert.equal(head['proxy-connection'], undefined);
+  assert.equal(head.connection, 'close');
+  const refused = await api.exec(id, 'curl -sS http://evil.test:81/');
+  assert.match(refused.stdout, /evil\.test:81 is not allowed .*rule would allow it: evil\.test:81/);
+  for (const wrong of ['user@ok.test', 'OK.TEST..', '0x7f000001', '2130706433', '[::1]']) {
+    const result = await api.exec(id, `printf 'CONNECT ${wrong}:${web.port} HTTP/1.1\\r\\n\\r\\n' | timeout 5 python3 -c "
+import socket,sys
+s=socket.create_connection(('127.0.0.1',61080)); s.sendall(sys.stdin.buffer.read()); print(s.recv(200).decode())"`);
+    assert.match(result.stdout, /^HTTP\/1\.1 40[03] /, wrong);
+  }
+});
+
+test('TLS that asks for another name than was allowed is cut before a byte of it is sent', async () => {
+  const heard = [];
+  const tls = await tcpServer((socket) => socket.on('data', (data) => { heard.push(data); socket.end('tls'); }));
+  const { id } = await api.create(policy(['ok.test', here(tls)]));
+  const spell = (hello) => [...hello].map((byte) => `\\u00${byte.toString(16).padStart(2, '0')}`).join('');
+  const say = (host, hello) => python(id, `${DIAL}\nprint(dial(${JSON.stringify(host)}, ${tls.port}, "${spell(hello)}".encode('latin1')))`).then((result) => result.stdout.trim());
+  assert.equal(await say('ok.test', clientHello('ok.test')), 'read tls');
+  assert.equal(await say('ok.test', clientHello('OK.test')), 'read tls', 'names are the same in capitals');
+  const before = heard.length;
+  assert.doesNotMatch(await say('ok.test', clientHello('evil.test')), /^read tls/);
+  const split = clientHello('evil.test');
+  split.writeUInt16BE(20, 3); // the rest would be in another record
+  assert.doesNotMatch(await say('ok.test', split), /^read tls/);
+  assert.equal(heard.length, before);
+  assert.equal((await denials(id))[`ok.test:${tls.port}`].reason, 'other_name');
+  tls.close();
+});
+
+test('an empty allowlist allows nothing; without one the mode is the default', async () => {
+  const { id } = await api.create(policy([]));
+  assert.doesNotMatch(await dial(id, 'ok.test', echo.port), /^read /);
+  const created = await api.create({ network: { allow: ['ok.test'] } });
+  assert.equal(created.network.mode, 'allowlist');
+  assert.equal((await api.create()).network.mode, 'internet');
+});
+
+test('a change of policy acts at once: open connections are cut, others stay, and what was none has a way out', async () => {
+  const { id } = await api.create(policy(['ok.test', 'echo.test', here(echo)]));
+  const program = `
+import socket, sys
+def open(name):
+    s = socket.create_connection((name, ${echo.port}), 8); s.sendall(b'x'); s.recv(1); return s
+kept, lost = open('echo.test'), open('ok.test')
+print('open', flush=True)
+try: print('lost', lost.recv(1) or 'end')
+except OSError as e: print('lost', type(e).__name__)
+kept.sendall(b'y'); print('kept', kept.recv(1).decode(), flush=True)
+`;
+  const stream = await api.execStream(id, { argv: ['python3', '-u', '-c', program], timeout_ms: 30_000 });
+  let text = '';
+  for await (const event of stream.events()) {
+    text += event.data?.data ?? event.data?.text ?? '';
+    if (/^open\n$/.test(text)) {
+      await api.patch(id, { labels: { unrelated: 'change' } });
+      assert.equal((await network(id)).open_connections, 2);
+      await api.patch(id, policy(['echo.test', here(echo)]));
+    }
+  }
+  assert.match(text, /^open\nlost (ConnectionResetError|end)\nkept y\n$/);
+  await api.patch(id, { network: { mode: 'none' } });
+  assert.doesNotMatch(await dial(id, 'echo.test', echo.port), /^read /);
+  const { id: closed } = await api.create({ network: { mode: 'none' } });
+  await api.patch(closed, policy(['echo.test', here(echo)]));
+  assert.equal(await dial(closed, 'echo.test', echo.port), 'read hello');
+});
+
+test('a refusal is an event with the rule that would allow it', async () => {
+  const { id } = await api.create(policy([]));
+  const events = [];
+  const request = api.open('GET', `/v1/sandboxes/${id}/events`, {}, (error, response) => {
+    if (!error) response.on('data', (chunk) => events.push(chunk.toString()));
+  });
+  request.on('error', () => {});
+  await until(() => events.join('').includes('event: status'), { what: 'the stream is open' });
+  await dial(id, '93.184.216.34', 8443);
+  const text = await until(() => /event: network\.denied\ndata: (.*)\n/.exec(events.join('')), { what: 'the event' });
+  const event = JSON.parse(text[1]);
+  assert.equal(event.target, '93.184.216.34:8443');
+  assert.equal(event.rule, '93.184.216.34:8443');
+  assert.equal(event.reason, 'not_allowed');
+  request.destroy();
+});
+
+test('bytes arrive whole, both ways at once, however many', async () => {
+  const { id } = await api.create(policy(['echo.test', here(echo)]));
+  const { stdout, stderr } = await python(id, `
+import socket, threading, hashlib, os
+s = socket.create_connection(('echo.test', ${echo.port}), 20)
+block, sent, got, n = os.urandom(1 << 20), hashlib.sha256(), hashlib.sha256(), 0
+def write():
+    for i in range(64): s.sendall(block); sent.update(block)
+    s.shutdown(socket.SHUT_WR)
+t = threading.Thread(target=write); t.start()
+while True:
+    data = s.recv(1 << 18)
+    if not data: break
+    got.update(data); n += len(data)
+t.join(); print(n, sent.digest() == got.digest())
+`);
+  assert.equal(stdout, `${64 << 20} True\n`, stderr);
+});
+
+test('a reader that does not read costs no memory, and its writer waits', async () => {
+  const flood = await tcpServer((socket) => { const block = Buffer.alloc(1 << 20); const push = () => { while (socket.write(block)); }; socket.on('drain', push); push(); });
+  const { id } = await api.create(policy(['ok.test', here(flood)]));
+  const started = await api.tryExec(id, { argv: ['python3', '-c', `import socket, time
+s = [socket.create_connection(('ok.test', ${flood.port}), 20) for i in range(20)]
+time.sleep(600)`], background: true });
+  await until(() => flood.served === 20, { what: 'all are connected' });
+  let last = -1;
+  await until(async () => {
+    const now = (await network(id)).rx_bytes;
+    const rests = now === last;
+    last = now;
+    return rests;
+  }, { every: 300, what: 'all writers wait' });
+  assert.ok(last < 20 * (32 << 20), `${last} bytes were taken in`);
+  assert.equal(started.status, 201, started.text);
+  await api.purge(id);
+  flood.close();
+  for (const socket of flood.sockets) socket.destroy();
+});
+
+test('more connections than allowed are refused; those that are open go on', async () => {
+  const { id } = await api.create({ network: { mode: 'allowlist', allow: ['echo.test', here(echo)], connections: 3 } });
+  const { stdout } = await python(id, `
+import socket
+kept = []
+for i in range(6):
+    try:
+        one = socket.create_connection(('echo.test', ${echo.port}), 8)
+        one.sendall(b'x')
+        if one.recv(1): kept.append(one)
+    except OSError: pass
+for one in kept: one.sendall(b'y')
+print(len(kept), all(one.recv(1) == b'y' for one in kept))
+`);
+  assert.equal(stdout, '3 True\n');
+  assert.equal((await network(id)).denials[0].reason, 'too_many_connections');
+});
+
+test('bandwidth is limited: a transfer takes no less than its share of time', async () => {
+  const bytes = 2 << 20;
+  const { id } = await api.create({ network: { mode: 'allowlist', allow: ['ok.test', here(echo)], bandwidth: '4Mi' } });
+  const { stdout } = await python(id, `${DIAL}
+import time
+t = time.monotonic(); r = dial('ok.test', ${echo.port}, b'x' * ${bytes}, 30); print(len(r) - 5, time.monotonic() - t > 0.5)
+`);
+  assert.equal(stdout, `${bytes} True\n`, '2 MiB out and in at 4 MiB/s, less the burst');
+});
+
+test('a daemon that dies cuts what was open; clients wait in the queue, and the next serves them', async () => {
+  const { id } = await api.create(policy(['echo.test', here(echo)]));
+  const started = await api.tryExec(id, { argv: ['python3', '-c', `import socket, time
+while True:
+    try:
+        s = socket.create_connection(('127.0.0.1', 61080), 30)
+        s.settimeout(60)
+        s.sendall(b'CONNECT echo.test:${echo.port} HTTP/1.1\\r\\n\\r\\n')
+        head = s.recv(1000)
+        s.sendall(b'z'); got = s.recv(1)
+        open('/tmp/rounds', 'a').write(got.decode())
+    except OSError as e:
+        open('/tmp/errors', 'a').write(repr(e))
+    time.sleep(0.05)
+`], background: true });
+  assert.equal(started.status, 201, started.text);
+  await until(async () => (await api.exec(id, 'cat /tmp/rounds')).stdout.length > 2, { what: 'rounds before' });
+  const { port } = api;
+  await instance.crash();
+  await instance.start(['--api-bind', `127.0.0.1:${port}`]);
+  const before = (await api.exec(id, 'cat /tmp/rounds')).stdout.length;
+  await until(async () => (await api.exec(id, 'cat /tmp/rounds')).stdout.length > before + 2, { what: 'rounds after' });
+  assert.equal(await dial(id, 'echo.test', echo.port), 'read hello');
+  assert.equal(await dial(id, '93.184.216.34', 80).then((seen) => /^read /.test(seen)), false);
+});
+
+test('two sandboxes never meet, on the same port and with the same name', async () => {
+  const [a, b] = await Promise.all([api.create(policy([], 'internet')), api.create(policy([], 'internet'))]);
+  await api.tryExec(a.id, { command: 'cd /tmp && echo a > who && python3 -m http.server 8000', background: true });
+  await until(async () => (await api.exec(a.id, 'curl -s 127.0.0.1:8000/who')).stdout === 'a\n', { what: 'the server of a' });
+  for (const address of ['127.0.0.1', '198.18.0.1', '0.0.0.0', '198.18.4.0']) {
+    assert.doesNotMatch(await dial(b.id, address, 8000, 'GET /who HTTP/1.0\r\n\r\n'), /^read/, address);
+  }
+});
+
+test('only an administrator opens addresses that are not public', async () => {
+  const alice = await ownerApi(api, 'acme', 'alice');
+  for (const rule of ['127.0.0.1:9090', '10.0.0.0/8', '169.254.169.254', '0.0.0.0/0', '[::1]:80']) {
+    const answer = await alice.request('POST', '/v1/sandboxes', { json: policy([rule]) });
+    assert.equal(answer.status, 403, `${rule}: ${answer.text}`);
+    assert.equal(answer.json.error.code, 'private_rule');
+  }
+  const { id } = await alice.create(policy(['ok.test', '93.184.216.34']));
+  assert.equal((await alice.patch(id, policy(['ok.test', '192.168.0.0/16']))).status, 403);
+  assert.equal((await alice.patch(id, policy(['ok.test']))).status, 200);
+  assert.equal((await api.request('GET', `/v1/sandboxes/${id}/network`)).status, 404);
+  await alice.purge(id);
+  alice.disconnect();
+});
+
+test('sandlot egress shows, changes and learns', async () => {
+  const { ok, created } = commandLine(instance);
+  const id = await created('--network', 'internet', '--allow', here(echo));
+  assert.equal(await dial(id, 'echo.test', echo.port), 'read hello');
+  await dial(id, 'lan.test', 81);
+  assert.equal(await ok(['egress', id, '--learn']), `echo.test:${echo.port}\n`);
+  const shown = await ok(['egress', id]);
+  assert.match(shown, /^mode +internet$/m);
+  assert.match(shown, new RegExp(`^reached +echo\\.test:${echo.port}$`, 'm'));
+  assert.match(shown, /^lan\.test:81 +1 +private_address +10\.0\.0\.5:81$/m);
+  const changed = await ok(['egress', id, '--allow', 'echo.test', '--allow', here(echo)]);
+  assert.match(changed, /^mode +allowlist$/m);
+  assert.equal(await dial(id, 'echo.test', echo.port), 'read hello');
+  assert.doesNotMatch(await dial(id, 'ok.test', echo.port), /^read /);
+});
+
+test('a server inside is not reached from outside, nor by what goes outside on its port', async () => {
+  const { id } = await api.create(policy([], 'internet'));
+  await api.tryExec(id, { command: 'cd /tmp && python3 -m http.server 8000 --bind 0.0.0.0', background: true });
+  await until(async () => (await api.exec(id, 'curl -s -o /dev/null 127.0.0.1:8000')).exit_code === 0, { what: 'the server inside' });
+  assert.notEqual((await fetch('http://127.0.0.1:8000/').catch(() => null))?.headers.get('server')?.startsWith('SimpleHTTP'), true);
+  assert.doesNotMatch(await dial(id, '93.184.216.34', 8000, 'GET / HTTP/1.0\r\n\r\n'), /SimpleHTTP/, 'what goes outside does not end inside');
+});
+
+test('git clones over plain HTTP from a server that is allowed', async () => {
+  const files = new Map();
+  const { id: source } = await api.create({ network: { mode: 'none' } });
+  const list = await api.out(source, `cd /tmp && git init -q repo && cd repo && git -c user.name=a -c user.email=a@b commit -q --allow-empty -m one && git update-server-info && cd .git && find . -type f -printf '%P\\n'`);
+  for (const name of list.trim().split('\n')) files.set(`/repo.git/${name}`, (await api.files('GET', source, `/tmp/repo/.git/${name}`)).body);
+  const server = await httpServer((request, response) => {
+    const body = files.get(request.url.split('?')[0]);
+    response.writeHead(body ? 200 : 404).end(body);
+  });
+  const { id } = await api.create(policy(['git.test', here(server)]));
+  names.names['git.test'] = '127.0.0.1';
+  assert.equal((await api.out(id, `cd /tmp && git clone -q http://git.test:${server.port}/repo.git && git -C repo log --format=%s`)).trim(), 'one');
+  const without = await api.exec(id, { command: `cd /tmp && git clone -q http://git.test:${server.port}/repo.git again && git -C again log --format=%s`, env: NO_PROXY });
+  assert.equal(without.stdout.trim(), 'one', without.stderr);
+  server.close();
+});
+
+test('the outside world closes', () => {
+  for (const server of [web, echo]) {
+    server.close();
+    server.closeAllConnections?.();
+    for (const socket of server.sockets ?? []) socket.destroy();
+  }
+  names.close();
+});
+
+finish();
