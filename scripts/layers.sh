@@ -13,9 +13,10 @@ allowed() {
     egress) echo base wire model egress ;;
     core) echo base wire model store driver egress core ;;
     http) echo base http ;;
+    proxy) echo base http proxy ;;
     auth) echo base wire model store http auth ;;
-    api) echo base wire model store driver egress core http auth api ;;
-    daemon) echo base wire model store driver egress core http auth api daemon ;;
+    api) echo base wire model store driver egress core http auth proxy api ;;
+    daemon) echo base wire model store driver egress core http auth proxy api daemon ;;
     keeper) echo base wire keeper ;;
     agent) echo base wire agent ;;
     cli) echo base cli ;;

@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/message.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+#include <strings.h>
+
+#define TRAILERS_MAX 8192
+
+bool slice_is(struct slice slice, const char *text)
+{
+	return slice.len == strlen(text) && memcmp(slice.at, text, slice.len) == 0;
+}
+
+bool slice_is_like(struct slice slice, const char *text)
+{
+	return slice.len == strlen(text) && strncasecmp(slice.at, text, slice.len) == 0;
+}
+
+bool slice_begins(struct slice slice, const char *text)
+{
+	return slice.len >= strlen(text) && memcmp(slice.at, text, strlen(text)) == 0;
+}
+
+bool slice_has_word(struct slice list, const char *word)
+{
+	size_t at = 0;
+
+	while (at < list.len) {
+		size_t end = at;
+		struct slice item;
+
+		while (end < list.len && list.at[end] != ',')
+			end++;
+		item = (struct slice){list.at + at, end - at};
+		while (item.len > 0 && (item.at[0] == ' ' || item.at[0] == '\t'))
+			item = (struct slice){item.at + 1, item.len - 1};
+		while (item.len > 0 && strchr(" \t", item.at[item.len - 1]))
+			item.len--;
+		if (slice_is_like(item, word))
+			return true;
+		at = end + 1;
+	}
+	return false;
+}
+
+/* --- the head, byte by byte --- */
+
+static bool is_token_byte(uint8_t byte)
+{
+	return isalnum(byte) || (byte && strchr("!#$%&'*+-.^_`|~", byte));
+}
+
+/* One line behind the first: a token, a colon, and no control character but the tabulator. */
+static bool is_field_line(const uint8_t *line, size_t len)
+{
+	size_t at = 0;
+
+	while (at < len && is_token_byte(line[at]))
+		at++;
+	if (at == 0 || at == len || line[at] != ':')
+		return false;
+	for (; at < len; at++) {
+		if ((line[at] < 0x20 && line[at] != '\t') || line[at] == 0x7f)
+			return false;
+	}
+	return true;
+}
+
+static bool is_first_line(const uint8_t *line, size_t len)
+{
+	for (size_t i = 0; i < len; i++) {
+		if (line[i] < 0x20 || line[i] == 0x7f)
+			return false;
+	}
+	return len > 0;
+}
+
+/* The length of the head with the empty line behind it; 0 if it is not all there, or -errno. */
+static ssize_t head_len(const uint8_t *data, size_t len)
+{
+	size_t at = 0;
+
+	for (;;) {
+		const uint8_t *feed = memchr(data + at, '\n', len - at);
+		size_t line;
+
+		if (!feed)
+			return len >= MESSAGE_HEAD_MAX ? -EMSGSIZE : 0;
+		line = (size_t)(feed - data) - at;
+		if (line == 0 || feed[-1] != '\r')
+			return -EPROTO;
+		line--;
+		if (line == 0 && at > 0)
+			return (ssize_t)(at + 2) > MESSAGE_HEAD_MAX ? -EMSGSIZE : (ssize_t)(at + 2);
+		if (!(at == 0 ? is_first_line : is_field_line)(data + at, line))
+			return -EPROTO;
+		at += line + 2;
+	}
+}
+
+/* --- what the parser finds --- */
+
+static int on_target(http_parser *parser, const char *at, size_t len)
+{
+	struct message *message = parser->data;
+
+	message->target = (struct slice){at, len};
+	return len > MESSAGE_TARGET_MAX;
+}
+
+static int on_reason(http_parser *parser, const char *at, size_t len)
+{
+	((struct message *)parser->data)->reason = (struct slice){at, len};
+	return 0;
+}
+
+/* --- trailers: as the head, but they may come in pieces --- */
+
+static void end_trailer(struct message *message)
+{
+	if (message->in_trailer_value)
+		buf_append_str(&message->trailers, "\r\n");
+	message->in_trailer_value = false;
+}
+
+static int add_trailer_name(struct message *message, const char *at, size_t len)
+{
+	end_trailer(message);
+	buf_append(&message->trailers, at, len);
+	return message->trailers.failed;
+}
+
+static int add_trailer_value(struct message *message, const char *at, size_t len)
+{
+	if (!message->in_trailer_value)
+		buf_append_str(&message->trailers, ": ");
+	message->in_trailer_value = true;
+	buf_append(&message->trailers, at, len);
+	return message->trailers.failed;
+}
+
+/* None of them may change how a message is read, or who sent it. */
+static bool is_harmless_trailer(struct slice line)
+{
+	static const char *const refused[] = {"Content-", "Transfer-", "Connection:", "Host:",
+		"Trailer:", "Set-Cookie:", "Authorization:", "Upgrade:", "TE:", "Location:",
+		"X-Forwarded-", "Forwarded:"};
+
+	for (size_t i = 0; i < array_len(refused); i++) {
+		size_t len = strlen(refused[i]);
+
+		if (line.len >= len && strncasecmp(line.at, refused[i], len) == 0)
+			return false;
+	}
+	return true;
+}
+
+static void put_trailers(struct message *message)
+{
+	const char *at = (const char *)message->trailers.data;
+	size_t left = message->trailers.len;
+
+	while (left > 0) {
+		const char *feed = memchr(at, '\n', left);
+		struct slice line = {at, (size_t)(feed - at) + 1};
+
+		if (is_harmless_trailer(line))
+			buf_append(message->out, line.at, line.len);
+		at += line.len;
+		left -= line.len;
+	}
+}
+
+static int on_name(http_parser *parser, const char *at, size_t len)
+{
+	struct message *message = parser->data;
+
+	if (message->has_head)
+		return add_trailer_name(message, at, len);
+	if (message->field_count == MESSAGE_FIELDS_MAX)
+		return -1;
+	message->fields[message->field_count++].name = (struct slice){at, len};
+	return 0;
+}
+
+static int on_value(http_parser *parser, const char *at, size_t len)
+{
+	struct message *message = parser->data;
+
+	if (message->has_head)
+		return add_trailer_value(message, at, len);
+	while (len > 0 && strchr(" \t", at[len - 1]))
+		len--;
+	message->fields[message->field_count - 1].value = (struct slice){at, len};
+	return 0;
+}
+
+static int on_head(http_parser *parser)
+{
+	struct message *message = parser->data;
+
+	message->has_head = true;
+	http_parser_pause(parser, 1);
+	return message->has_no_body;
+}
+
+static int on_body(http_parser *parser, const char *at, size_t len)
+{
+	struct message *message = parser->data;
+
+	if (message->in_chunks)
+		buf_printf(message->out, "%zx\r\n", len);
+	buf_append(message->out, at, len);
+	if (message->in_chunks)
+		buf_append_str(message->out, "\r\n");
+	return message->out->failed;
+}
+
+static int on_end(http_parser *parser)
+{
+	struct message *message = parser->data;
+
+	message->is_complete = true;
+	end_trailer(message);
+	if (message->in_chunks) {
+		buf_append_str(message->out, "0\r\n");
+		put_trailers(message);
+		buf_append_str(message->out, "\r\n");
+	}
+	http_parser_pause(parser, 1);
+	return 0;
+}
+
+static const http_parser_settings settings = {
+	.on_url = on_target,
+	.on_status = on_reason,
+	.on_header_field = on_name,
+	.on_header_value = on_value,
+	.on_headers_complete = on_head,
+	.on_body = on_body,
+	.on_message_complete = on_end,
+};
+
+/* --- life --- */
+
+void message_begin(struct message *message, enum http_parser_type type)
+{
+	message_fini(message);
+	*message = (struct message){.trailers = BUF_INIT(TRAILERS_MAX)};
+	http_parser_init(&message->parser, type);
+	message->parser.data = message;
+}
+
+void message_fini(struct message *message)
+{
+	free(take_ptr(&message->head));
+	free(take_ptr(&message->fields));
+	message->field_count = 0;
+	buf_fini(&message->trailers);
+}
+
+static ssize_t run(struct message *message, const void *data, size_t len)
+{
+	size_t n;
+
+	http_parser_pause(&message->parser, 0);
+	n = http_parser_execute(&message->parser, &settings, data, len);
+	switch (HTTP_PARSER_ERRNO(&message->parser)) {
+	case HPE_OK:
+	case HPE_PAUSED:
+		return (ssize_t)n;
+	default:
+		return -EPROTO;
+	}
+}
+
+/* What follows a value is a space or the end of its line, which nobody needs any more. */
+static void terminate(struct message *message)
+{
+	char *head = message->head;
+
+	if (message->target.at)
+		head[message->target.at - head + (ptrdiff_t)message->target.len] = '\0';
+	for (size_t i = 0; i < message->field_count; i++) {
+		struct slice *value = &message->fields[i].value;
+
+		if (!value->at) /* an empty one */
+			*value = (struct slice){"", 0};
+		else
+			head[value->at - head + (ptrdiff_t)value->len] = '\0';
+	}
+}
+
+/* The parser stands on the last byte of the head when it says that the head is complete. */
+static ssize_t feed_head(struct message *message, const uint8_t *data, size_t len)
+{
+	ssize_t whole = head_len(data, len), n;
+
+	if (whole <= 0)
+		return whole;
+	message->head = mem_new((size_t)whole + 1);
+	message->fields = mem_new(MESSAGE_FIELDS_MAX * sizeof(*message->fields));
+	memcpy(message->head, data, (size_t)whole);
+	n = run(message, message->head, (size_t)whole);
+	if (n < 0)
+		return n;
+	if (!message->has_head)
+		return -EPROTO;
+	if (n < whole && run(message, message->head + n, (size_t)(whole - n)) < 0)
+		return -EPROTO;
+	terminate(message);
+	return whole;
+}
+
+ssize_t message_feed(struct message *message, const uint8_t *data, size_t len)
+{
+	if (!message->has_head)
+		return feed_head(message, data, len);
+	return message->is_complete ? 0 : run(message, data, len);
+}
+
+bool message_end(struct message *message)
+{
+	if (message->has_head && !message->is_complete)
+		(void)run(message, NULL, 0);
+	return message->is_complete;
+}
+
+struct slice message_get(const struct message *message, const char *name)
+{
+	for (size_t i = message->field_count; i > 0; i--) {
+		if (slice_is_like(message->fields[i - 1].name, name))
+			return message->fields[i - 1].value;
+	}
+	return (struct slice){0};
+}
+
+bool message_is_chunked(const struct message *message)
+{
+	return message->parser.flags & F_CHUNKED;
+}
+
+bool message_has_length(const struct message *message)
+{
+	return message->parser.flags & F_CONTENTLENGTH;
+}

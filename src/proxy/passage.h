@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One client's connection, and the one to the app that it talks to. All of it happens on one thread, but for
+ * `find`, which has it to itself meanwhile.
+ */
+#pragma once
+
+#include "http/workers.h"
+#include "proxy/message.h"
+#include "proxy/proxy.h"
+
+struct proxy_loop;
+
+enum passage_state {
+	PASSAGE_HEAD,	 /* the client's next request is to come */
+	PASSAGE_FINDING, /* the request has a head, and its way is being found */
+	PASSAGE_LATER,	 /* ... to be asked for again */
+	PASSAGE_RELAY,	 /* request and answer go their ways */
+	PASSAGE_TUNNEL,	 /* bytes go both ways until one side ends */
+	PASSAGE_LAST,	 /* what waits for the client is sent, then it ends */
+	PASSAGE_OVER,
+};
+
+/* A connection: what it said that was not looked at, and what it is to be told. */
+struct side {
+	struct passage *passage;
+	int fd;
+	bool is_readable, is_writable, has_ended;
+	struct buf in, out;
+};
+
+struct passage {
+	struct passage *prev, *next; /* in its loop */
+	struct proxy_loop *loop;
+	const struct proxy_config *config;
+	enum passage_state state;
+	struct side client, app;
+	char address[64];
+
+	struct message request, response;
+	struct proxy_way way;
+	char host[300], credentials[32]; /* of the way: a digest of what was shown for it */
+	bool is_upgrade, is_reused, has_answer_begun, wants_close, is_deserted;
+	unsigned hints; /* answers of the kind 1xx that came */
+
+	struct job job;
+	struct passage *next_waiting;
+	uint64_t asked_ms, due_ms, moved_ms, used_ms;
+};
+
+struct passage *passage_open(
+	struct proxy_loop *loop, const struct proxy_config *config, int fd, const char *address);
+void passage_free(struct passage *passage);
+
+/* Something happened to a side: epoll's events. */
+void passage_ready(struct side *side, uint32_t events);
+
+/* Its way was found (state FINDING). */
+void passage_found(struct passage *passage);
+
+/* Its time has come: to ask again, or to end. */
+void passage_tick(struct passage *passage, uint64_t now_ms);
+
+/* On a worker's thread: finds the way of the request. */
+void passage_find(struct passage *passage);

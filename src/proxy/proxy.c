@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/proxy.h"
+
+#include "http/workers.h"
+#include "proxy/proxy_loop.h"
+#include "proxy/proxy_private.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#define LOOPS_MAX  16
+#define QUEUE_MAX  4096
+
+/* Something is being woken, and who waits for that. */
+struct waking {
+	struct waking *next;
+	char key[64];
+	struct passage *passages;
+};
+
+struct proxy {
+	struct proxy_config config;
+	struct proxy_loop *loops[LOOPS_MAX];
+	unsigned loop_count;
+	struct workers *workers;
+	atomic_uint connections;
+
+	pthread_mutex_t lock;
+	struct waking *wakings;
+};
+
+bool proxy_admit(struct proxy *proxy)
+{
+	if (atomic_fetch_add(&proxy->connections, 1) < proxy->config.max_connections)
+		return true;
+	proxy_leave(proxy);
+	return false;
+}
+
+void proxy_leave(struct proxy *proxy)
+{
+	atomic_fetch_sub(&proxy->connections, 1);
+}
+
+/* --- waking --- */
+
+/* Joins those who wait for a key; true if it is the first, who wakes it. */
+static bool join(struct proxy *proxy, struct passage *passage)
+{
+	struct waking *waking;
+	bool is_first;
+
+	pthread_mutex_lock(&proxy->lock);
+	for (waking = proxy->wakings; waking && strcmp(waking->key, passage->way.key) != 0;)
+		waking = waking->next;
+	is_first = !waking;
+	if (is_first) {
+		waking = mem_new(sizeof(*waking));
+		memcpy(waking->key, passage->way.key, sizeof(waking->key));
+		waking->next = proxy->wakings;
+		proxy->wakings = waking;
+	}
+	passage->next_waiting = waking->passages;
+	waking->passages = passage;
+	pthread_mutex_unlock(&proxy->lock);
+	return is_first;
+}
+
+static struct passage *take_waiting(struct proxy *proxy, const char *key)
+{
+	struct passage *passages = NULL;
+
+	pthread_mutex_lock(&proxy->lock);
+	for (struct waking **at = &proxy->wakings; *at; at = &(*at)->next) {
+		struct waking *waking = *at;
+
+		if (strcmp(waking->key, key) != 0)
+			continue;
+		passages = waking->passages;
+		*at = waking->next;
+		free(waking);
+		break;
+	}
+	pthread_mutex_unlock(&proxy->lock);
+	return passages;
+}
+
+static struct proxy *proxy_of(const struct passage *passage)
+{
+	return passage->config->proxy;
+}
+
+static void find(struct job *job);
+
+/* Wakes it, and has all who waited look again. */
+static void wake(struct proxy *proxy, const char *key)
+{
+	struct passage *passage;
+
+	proxy->config.wake(proxy->config.context, key);
+	passage = take_waiting(proxy, key);
+	while (passage) {
+		struct passage *next = passage->next_waiting;
+
+		workers_submit_always(proxy->workers, &passage->job);
+		passage = next;
+	}
+}
+
+static void find(struct job *job)
+{
+	struct passage *passage = (struct passage *)((char *)job - offsetof(struct passage, job));
+	struct proxy *proxy = proxy_of(passage);
+	char key[sizeof(passage->way.key)];
+
+	passage_find(passage);
+	if (passage->way.kind != PROXY_WAKE) {
+		proxy_loop_found(passage->loop, passage);
+		return;
+	}
+	memcpy(key, passage->way.key, sizeof(key));
+	if (join(proxy, passage))
+		wake(proxy, key);
+}
+
+void proxy_find(struct proxy *proxy, struct passage *passage)
+{
+	passage->job.run = find;
+	workers_submit_always(proxy->workers, &passage->job);
+}
+
+/* --- life --- */
+
+int proxy_open(const struct proxy_config *config, struct proxy **ret_proxy, struct err *err)
+{
+	struct proxy *proxy = mem_new(sizeof(*proxy));
+	int r;
+
+	proxy->config = *config;
+	proxy->config.proxy = proxy;
+	pthread_mutex_init(&proxy->lock, NULL);
+	r = workers_open(config->max_workers, QUEUE_MAX, &proxy->workers, err);
+	for (unsigned i = 0; r == 0 && i < config->threads && i < LOOPS_MAX; i++) {
+		r = proxy_loop_open(proxy, &proxy->config, &proxy->loops[i], err);
+		proxy->loop_count += r == 0;
+	}
+	if (r < 0) {
+		proxy_close(proxy);
+		return r;
+	}
+	*ret_proxy = proxy;
+	return 0;
+}
+
+void proxy_close(struct proxy *proxy)
+{
+	if (!proxy)
+		return;
+	for (unsigned i = 0; i < proxy->loop_count; i++)
+		proxy_loop_stop(proxy->loops[i]);
+	if (proxy->workers)
+		workers_close(proxy->workers);
+	for (unsigned i = 0; i < proxy->loop_count; i++)
+		proxy_loop_free(proxy->loops[i]);
+	pthread_mutex_destroy(&proxy->lock);
+	free(proxy);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A reverse proxy for HTTP/1.1 and WebSockets. It knows no sandbox: whoever opens it says for each request whether
+ * and where it may go.
+ *
+ * A few threads wait for many connections. A client's connection belongs to one thread for its whole life, and
+ * has its own connection to the app behind, which it shares with nobody: what one client or app does wrong ends
+ * with that pair. What may block (looking up, connecting, waking) runs on worker threads.
+ */
+#pragma once
+
+#include "base/buf.h"
+#include "base/err.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+/* What somebody asks for. The strings live as long as the call. */
+struct proxy_visit {
+	const char *method;
+	const char *host;   /* as it was sent, checked for its characters only */
+	const char *target; /* path and query */
+	const char *client; /* address */
+	const char *cookie, *authorization, *api_key, *origin, *referer; /* or NULL */
+	bool is_page;	    /* a browser that opens a page */
+	bool is_websocket;
+	uint64_t waited_ms; /* since it was asked first */
+};
+
+enum proxy_way_kind {
+	PROXY_GO,     /* fd is connected to the app */
+	PROXY_ANSWER, /* status, type and body; nobody is asked */
+	PROXY_WAKE,   /* wake what `key` names, once for all who want that, and then ask again */
+	PROXY_LATER,  /* ask again soon */
+};
+
+struct proxy_way {
+	enum proxy_way_kind kind;
+	char key[64]; /* of what it leads to */
+
+	int fd;
+	uint16_t port;
+	size_t prefix_len;   /* of the target's path, that the app does not see */
+	bool is_confined;    /* it shares its origin with others */
+	bool is_lasting;     /* good for more requests of the same name and credentials */
+	uint64_t generation; /* for as long as this is the generation */
+
+	unsigned status;
+	const char *type;
+	struct buf body;
+	char location[512], set_cookie[512]; /* or empty */
+	unsigned retry_after_s;		     /* or 0 */
+};
+
+struct proxy;
+
+struct proxy_config {
+	struct proxy *proxy; /* set by proxy_open() */
+	int listen_fd; /* borrowed */
+	const char *scheme;
+	unsigned threads, max_workers, max_connections;
+	void *context;
+	const atomic_uint_fast64_t *generation; /* changes when a way may have ceased to be */
+
+	/* On a worker: finds the way. Must not wait for anything that takes long. */
+	void (*find)(void *context, const struct proxy_visit *visit, struct proxy_way *ret_way);
+	/* On a worker: returns when it is awake, or cannot be woken (find will say why). */
+	void (*wake)(void *context, const char *key);
+	/* What leads to `key` was used, told now and then; on a loop's thread, must not block. */
+	void (*used)(void *context, const char *key);
+};
+
+int proxy_open(const struct proxy_config *config, struct proxy **ret_proxy, struct err *err)
+	must_check;
+
+/* Ends all connections. */
+void proxy_close(struct proxy *proxy);

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/proxy_loop.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "proxy/proxy_private.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define EVENTS	     64
+#define ACCEPT_BATCH 16
+#define TICK_MS	     1000
+#define LATER_MS     50 /* while somebody waits for an app */
+
+struct proxy_loop {
+	struct proxy *proxy;
+	const struct proxy_config *config;
+	pthread_t thread;
+	bool has_thread;
+	int epoll_fd, wake_fd;
+	atomic_bool stopping;
+
+	struct passage *passages;
+	struct passage *dropped; /* over, and freed when no event can name them any more */
+	uint64_t ticked_ms;
+	unsigned later; /* how many ask again */
+
+	pthread_mutex_t lock;
+	struct passage *found; /* by workers */
+};
+
+/* --- passages --- */
+
+int proxy_loop_watch(struct proxy_loop *loop, struct side *side)
+{
+	struct epoll_event event = {
+		.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = side};
+
+	return epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, side->fd, &event) < 0 ? -errno : 0;
+}
+
+static void unlink_passage(struct proxy_loop *loop, struct passage *passage)
+{
+	if (passage->prev)
+		passage->prev->next = passage->next;
+	else
+		loop->passages = passage->next;
+	if (passage->next)
+		passage->next->prev = passage->prev;
+}
+
+void proxy_loop_drop(struct proxy_loop *loop, struct passage *passage)
+{
+	unlink_passage(loop, passage);
+	passage->next = loop->dropped;
+	loop->dropped = passage;
+	proxy_leave(loop->proxy);
+}
+
+static void free_dropped(struct proxy_loop *loop)
+{
+	while (loop->dropped) {
+		struct passage *passage = loop->dropped;
+
+		loop->dropped = passage->next;
+		passage_free(passage);
+	}
+}
+
+void proxy_loop_hurry(struct proxy_loop *loop)
+{
+	loop->later++;
+}
+
+void proxy_loop_find(struct proxy_loop *loop, struct passage *passage)
+{
+	proxy_find(loop->proxy, passage);
+}
+
+static void wake(struct proxy_loop *loop)
+{
+	(void)!write(loop->wake_fd, &(uint64_t){1}, sizeof(uint64_t));
+}
+
+void proxy_loop_found(struct proxy_loop *loop, struct passage *passage)
+{
+	bool is_first;
+
+	pthread_mutex_lock(&loop->lock);
+	is_first = !loop->found;
+	passage->next_waiting = loop->found;
+	loop->found = passage;
+	pthread_mutex_unlock(&loop->lock);
+	if (is_first)
+		wake(loop);
+}
+
+static void take_found(struct proxy_loop *loop)
+{
+	struct passage *found;
+	uint64_t count;
+
+	(void)!read(loop->wake_fd, &count, sizeof(count));
+	pthread_mutex_lock(&loop->lock);
+	found = take_ptr(&loop->found);
+	pthread_mutex_unlock(&loop->lock);
+	while (found) {
+		struct passage *passage = found;
+
+		found = passage->next_waiting;
+		passage_found(passage);
+	}
+}
+
+/* --- clients --- */
+
+static void format_address(const struct sockaddr_storage *address, char *text, size_t size)
+{
+	const struct sockaddr_in *v4 = (const void *)address;
+	const struct sockaddr_in6 *v6 = (const void *)address;
+
+	if (address->ss_family == AF_INET6)
+		inet_ntop(AF_INET6, &v6->sin6_addr, text, (socklen_t)size);
+	else
+		inet_ntop(AF_INET, &v4->sin_addr, text, (socklen_t)size);
+}
+
+static void add_client(struct proxy_loop *loop, int fd, const struct sockaddr_storage *address)
+{
+	char text[64] = "";
+	struct passage *passage;
+
+	format_address(address, text, sizeof(text));
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+	passage = passage_open(loop, loop->config, fd, text);
+	if (proxy_loop_watch(loop, &passage->client) < 0) {
+		proxy_leave(loop->proxy);
+		passage_free(passage);
+		return;
+	}
+	passage->next = loop->passages;
+	if (loop->passages)
+		loop->passages->prev = passage;
+	loop->passages = passage;
+}
+
+/* Clients for whom there is no place wait in the kernel's queue. */
+static void accept_clients(struct proxy_loop *loop)
+{
+	for (int i = 0; i < ACCEPT_BATCH && proxy_admit(loop->proxy); i++) {
+		struct sockaddr_storage address = {0};
+		socklen_t len = sizeof(address);
+		int fd = accept4(loop->config->listen_fd, (struct sockaddr *)&address, &len,
+			SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+		if (fd < 0) {
+			proxy_leave(loop->proxy);
+			if (errno == EMFILE || errno == ENFILE)
+				usleep(1000); /* no descriptor left: not at full speed */
+			return;
+		}
+		add_client(loop, fd, &address);
+	}
+}
+
+/* --- the thread --- */
+
+static void tick(struct proxy_loop *loop, uint64_t now)
+{
+	loop->later = 0;
+	for (struct passage *p = loop->passages, *next; p; p = next) {
+		next = p->next;
+		if (p->state == PASSAGE_LATER)
+			loop->later++;
+		passage_tick(p, now);
+	}
+	loop->ticked_ms = now;
+}
+
+static int wait_ms(const struct proxy_loop *loop)
+{
+	return loop->later ? LATER_MS : TICK_MS;
+}
+
+static void handle(struct proxy_loop *loop, const struct epoll_event *event)
+{
+	if (event->data.ptr == loop)
+		accept_clients(loop);
+	else if (event->data.ptr == &loop->wake_fd)
+		take_found(loop);
+	else
+		passage_ready(event->data.ptr, event->events);
+}
+
+static void *loop_main(void *arg)
+{
+	struct proxy_loop *loop = arg;
+	struct epoll_event events[EVENTS];
+
+	pthread_setname_np(pthread_self(), "preview-loop");
+	while (!atomic_load(&loop->stopping)) {
+		int count = epoll_wait(loop->epoll_fd, events, EVENTS, wait_ms(loop));
+		uint64_t now;
+
+		for (int i = 0; i < count; i++)
+			handle(loop, &events[i]);
+		now = clock_steady_ms();
+		if (now - loop->ticked_ms >= (uint64_t)wait_ms(loop))
+			tick(loop, now);
+		free_dropped(loop);
+	}
+	return NULL;
+}
+
+int proxy_loop_open(struct proxy *proxy, const struct proxy_config *config, struct proxy_loop **ret_loop,
+	struct err *err)
+{
+	struct proxy_loop *loop = mem_new(sizeof(*loop));
+	struct epoll_event clients = {.events = EPOLLIN | EPOLLEXCLUSIVE, .data.ptr = loop};
+	struct epoll_event wakes = {.events = EPOLLIN, .data.ptr = &loop->wake_fd};
+	int r;
+
+	loop->proxy = proxy;
+	loop->config = config;
+	pthread_mutex_init(&loop->lock, NULL);
+	loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (loop->epoll_fd < 0 || loop->wake_fd < 0 ||
+		epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, config->listen_fd, &clients) < 0 ||
+		epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, loop->wake_fd, &wakes) < 0) {
+		r = err_sys(err, "open a loop of the previews");
+		proxy_loop_free(loop);
+		return r;
+	}
+	r = -pthread_create(&loop->thread, NULL, loop_main, loop);
+	if (r < 0) {
+		proxy_loop_free(loop);
+		return err_from(err, r, "start a thread of the previews");
+	}
+	loop->has_thread = true;
+	*ret_loop = loop;
+	return 0;
+}
+
+void proxy_loop_stop(struct proxy_loop *loop)
+{
+	atomic_store(&loop->stopping, true);
+	wake(loop);
+	pthread_join(loop->thread, NULL);
+	loop->has_thread = false;
+}
+
+void proxy_loop_free(struct proxy_loop *loop)
+{
+	while (loop->passages)
+		proxy_loop_drop(loop, loop->passages);
+	free_dropped(loop);
+	fd_close(loop->epoll_fd);
+	fd_close(loop->wake_fd);
+	pthread_mutex_destroy(&loop->lock);
+	free(loop);
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/rewrite.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#define TOKEN_PREFIX "slt_"
+
+static bool is_one_of(struct slice name, const char *const *names, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (slice_is_like(name, names[i]))
+			return true;
+	}
+	return false;
+}
+
+/* Only between two hops; we make our own. */
+static bool is_hop(const struct message *message, struct slice name)
+{
+	static const char *const names[] = {"Connection", "Keep-Alive", "Proxy-Connection",
+		"Proxy-Authenticate", "Proxy-Authorization", "TE", "Trailer", "Transfer-Encoding",
+		"Content-Length", "Upgrade", "HTTP2-Settings"};
+	char text[64];
+
+	if (is_one_of(name, names, array_len(names)))
+		return true;
+	if (name.len >= sizeof(text))
+		return false;
+	memcpy(text, name.at, name.len);
+	text[name.len] = '\0';
+	return slice_has_word(message_get(message, "Connection"), text);
+}
+
+static void put_field(struct buf *out, struct slice name, struct slice value)
+{
+	buf_append(out, name.at, name.len);
+	buf_append_str(out, ": ");
+	buf_append(out, value.at, value.len);
+	buf_append_str(out, "\r\n");
+}
+
+/* --- requests --- */
+
+/* What a client may say about itself, or about others, is ours to say. */
+static bool is_claim(struct slice name)
+{
+	static const char *const names[] = {"Host", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host",
+		"X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Server",
+		"X-Real-IP", "X-Original-URL", "X-Rewrite-URL", "E2B-Traffic-Access-Token"};
+
+	return is_one_of(name, names, array_len(names));
+}
+
+static bool is_our_credential(struct slice name, struct slice value)
+{
+	if (slice_is_like(name, "X-API-Key"))
+		return slice_begins(value, TOKEN_PREFIX);
+	return slice_is_like(name, "Authorization") &&
+	       (slice_begins(value, "Bearer " TOKEN_PREFIX) ||
+		       slice_begins(value, "bearer " TOKEN_PREFIX));
+}
+
+/* Calls back for each "name=value" of a Cookie header. */
+static bool next_cookie(struct slice *rest, struct slice *ret_pair)
+{
+	const char *end;
+
+	while (rest->len > 0 && strchr("; \t", rest->at[0]))
+		*rest = (struct slice){rest->at + 1, rest->len - 1};
+	if (rest->len == 0)
+		return false;
+	end = memchr(rest->at, ';', rest->len);
+	*ret_pair = (struct slice){rest->at, end ? (size_t)(end - rest->at) : rest->len};
+	*rest = (struct slice){rest->at + ret_pair->len, rest->len - ret_pair->len};
+	return true;
+}
+
+static bool is_cookie(struct slice pair, const char *name)
+{
+	size_t len = strlen(name);
+
+	return pair.len > len && memcmp(pair.at, name, len) == 0 && pair.at[len] == '=';
+}
+
+struct slice rewrite_cookie(struct slice header, const char *name)
+{
+	struct slice pair;
+
+	while (next_cookie(&header, &pair)) {
+		if (is_cookie(pair, name))
+			return (struct slice){pair.at + strlen(name) + 1, pair.len - strlen(name) - 1};
+	}
+	return (struct slice){0};
+}
+
+static void put_cookies(struct buf *out, struct slice header)
+{
+	const char *before = "Cookie: ";
+	struct slice pair;
+
+	while (next_cookie(&header, &pair)) {
+		if (is_cookie(pair, REWRITE_COOKIE))
+			continue;
+		buf_append_str(out, before);
+		buf_append(out, pair.at, pair.len);
+		before = "; ";
+	}
+	if (before[0] == ';')
+		buf_append_str(out, "\r\n");
+}
+
+/* "http://name:port" of the preview itself in front of a value: its length, or 0. */
+static size_t own_origin(const struct rewrite *rewrite, struct slice value)
+{
+	char origin[320];
+	int len = snprintf(origin, sizeof(origin), "%s://%s", rewrite->scheme, rewrite->host);
+
+	if (len < 0 || (size_t)len >= sizeof(origin) || value.len < (size_t)len ||
+		strncasecmp(value.at, origin, (size_t)len) != 0)
+		return 0;
+	return value.len == (size_t)len || value.at[len] == '/' ? (size_t)len : 0;
+}
+
+/* Origin and Referer of the preview itself become those of the app's own address. */
+static void put_origin(struct buf *out, const struct rewrite *rewrite, const struct message_field *field)
+{
+	size_t own = own_origin(rewrite, field->value);
+
+	if (own == 0) {
+		put_field(out, field->name, field->value);
+		return;
+	}
+	buf_append(out, field->name.at, field->name.len);
+	buf_printf(out, ": http://localhost:%" PRIu16, rewrite->port);
+	buf_append(out, field->value.at + own, field->value.len - own);
+	buf_append_str(out, "\r\n");
+}
+
+static void put_target(const struct message *request, const struct rewrite *rewrite, struct buf *out)
+{
+	struct slice rest = {request->target.at + rewrite->prefix_len,
+		request->target.len - rewrite->prefix_len};
+
+	if (rest.len == 0 || rest.at[0] != '/')
+		buf_append_str(out, "/");
+	buf_append(out, rest.at, rest.len);
+}
+
+void rewrite_request(
+	const struct message *request, const struct rewrite *rewrite, bool is_upgrade, struct buf *out)
+{
+	buf_printf(out, "%s ", http_method_str((enum http_method)request->parser.method));
+	put_target(request, rewrite, out);
+	buf_printf(out, " HTTP/1.1\r\nHost: localhost:%" PRIu16 "\r\n", rewrite->port);
+	for (size_t i = 0; i < request->field_count; i++) {
+		const struct message_field *field = &request->fields[i];
+
+		if (is_hop(request, field->name) || is_claim(field->name) ||
+			is_our_credential(field->name, field->value))
+			continue;
+		if (slice_is_like(field->name, "Cookie"))
+			put_cookies(out, field->value);
+		else if (slice_is_like(field->name, "Origin") || slice_is_like(field->name, "Referer"))
+			put_origin(out, rewrite, field);
+		else
+			put_field(out, field->name, field->value);
+	}
+	buf_printf(out, "X-Forwarded-For: %s\r\nX-Forwarded-Host: %s\r\nX-Forwarded-Proto: %s\r\n",
+		rewrite->client, rewrite->host, rewrite->scheme);
+	if (rewrite->prefix_len > 0)
+		buf_printf(out, "X-Forwarded-Prefix: %.*s\r\n", (int)rewrite->prefix_len,
+			request->target.at);
+	if (is_upgrade)
+		buf_append_str(out, "Connection: Upgrade\r\nUpgrade: websocket\r\n");
+	if (message_is_chunked(request))
+		buf_append_str(out, "Transfer-Encoding: chunked\r\n");
+	else if (message_has_length(request))
+		buf_printf(out, "Content-Length: %" PRIu64 "\r\n", request->parser.content_length);
+	buf_append_str(out, "\r\n");
+}
+
+/* --- answers --- */
+
+/* What reaches further than the answer's own page. */
+static bool is_overreaching(struct slice name)
+{
+	static const char *const names[] = {"Strict-Transport-Security", "Clear-Site-Data", "Alt-Svc",
+		"Public-Key-Pins", "Service-Worker-Allowed", "Origin-Agent-Cluster", "X-Accel-Redirect",
+		"X-Sendfile", "Expect-CT", "NEL", "Report-To", "Reporting-Endpoints"};
+
+	return is_one_of(name, names, array_len(names));
+}
+
+/* A cookie stays with this name alone, and is none of ours. */
+static void put_set_cookie(struct buf *out, struct slice name, struct slice value)
+{
+	struct slice rest = value, part;
+	bool is_first = true;
+
+	if (slice_begins(value, REWRITE_COOKIE))
+		return;
+	buf_append(out, name.at, name.len);
+	buf_append_str(out, ": ");
+	while (next_cookie(&rest, &part)) {
+		bool is_domain = !is_first && part.len >= 6 && strncasecmp(part.at, "Domain", 6) == 0 &&
+				 (part.len == 6 || strchr("= \t", part.at[6]));
+
+		if (is_domain)
+			continue;
+		if (!is_first)
+			buf_append_str(out, "; ");
+		buf_append(out, part.at, part.len);
+		is_first = false;
+	}
+	buf_append_str(out, "\r\n");
+}
+
+/* The app's own address in front of a value: its length, or 0. */
+static size_t app_origin(const struct rewrite *rewrite, struct slice value)
+{
+	static const char *const hosts[] = {"localhost", "127.0.0.1", "[::1]", "0.0.0.0"};
+
+	for (size_t i = 0; i < array_len(hosts); i++) {
+		char origin[64];
+		int len = snprintf(
+			origin, sizeof(origin), "http://%s:%" PRIu16, hosts[i], rewrite->port);
+
+		if (slice_begins(value, origin) &&
+			(value.len == (size_t)len || value.at[len] == '/' || value.at[len] == '?'))
+			return (size_t)len;
+	}
+	return 0;
+}
+
+static void put_address(struct buf *out, const struct rewrite *rewrite, const struct message_field *field)
+{
+	size_t app = app_origin(rewrite, field->value);
+
+	if (app == 0) {
+		put_field(out, field->name, field->value);
+		return;
+	}
+	buf_append(out, field->name.at, field->name.len);
+	buf_printf(out, ": %s://%s", rewrite->scheme, rewrite->host);
+	buf_append(out, field->value.at + app, field->value.len - app);
+	buf_append_str(out, "\r\n");
+}
+
+static void put_answer_field(
+	struct buf *out, const struct rewrite *rewrite, const struct message_field *field)
+{
+	if (slice_is_like(field->name, "Set-Cookie"))
+		put_set_cookie(out, field->name, field->value);
+	else if (slice_is_like(field->name, "Location") ||
+		 slice_is_like(field->name, "Access-Control-Allow-Origin"))
+		put_address(out, rewrite, field);
+	else
+		put_field(out, field->name, field->value);
+}
+
+void rewrite_response(const struct message *response, const struct rewrite *rewrite, bool in_chunks,
+	bool close, struct buf *out)
+{
+	unsigned status = response->parser.status_code;
+	bool is_upgrade = status == 101;
+
+	buf_printf(out, "HTTP/1.1 %03u %.*s\r\n", status, (int)response->reason.len,
+		response->reason.at ? response->reason.at : "");
+	for (size_t i = 0; i < response->field_count; i++) {
+		const struct message_field *field = &response->fields[i];
+
+		if (!is_hop(response, field->name) && !is_overreaching(field->name))
+			put_answer_field(out, rewrite, field);
+	}
+	if (rewrite->is_confined)
+		buf_append_str(out, "Content-Security-Policy: sandbox allow-scripts allow-forms "
+				    "allow-popups allow-modals allow-downloads\r\n");
+	if (is_upgrade)
+		buf_append_str(out, "Connection: Upgrade\r\nUpgrade: websocket\r\n");
+	else if (in_chunks)
+		buf_append_str(out, "Transfer-Encoding: chunked\r\n");
+	else if (message_has_length(response))
+		buf_printf(out, "Content-Length: %" PRIu64 "\r\n", response->parser.content_length);
+	if (close && !is_upgrade)
+		buf_append_str(out, "Connection: close\r\n");
+	buf_append_str(out, "\r\n");
+}

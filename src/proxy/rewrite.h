@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Heads on their way through. The app behind sees a request for localhost:<port>, which is what it believes to
+ * serve; the browser sees the preview's own origin. Neither sees what is only for the hop before it, the
+ * credentials that are ours, or a claim about who is asking that is not ours.
+ */
+#pragma once
+
+#include "proxy/message.h"
+
+#define REWRITE_COOKIE "sandlot_preview" /* ours: never reaches an app, and none may set it */
+
+struct rewrite {
+	const char *scheme; /* of the preview: "http" or "https" */
+	const char *host;   /* of the preview, as the client named it, with its port */
+	const char *client; /* address */
+	uint16_t port;	    /* of the app */
+	size_t prefix_len;  /* how much of the target's path is cut off in front */
+	bool is_confined;   /* it shares its origin with others: by path, not by name */
+};
+
+/* Appends the request's head as the app gets it; `target` is what is left of its target. */
+void rewrite_request(
+	const struct message *request, const struct rewrite *rewrite, bool is_upgrade, struct buf *out);
+
+/*
+ * Appends the head of the answer as the client gets it: with its body in chunks, with a length, or (close) until
+ * the connection ends.
+ */
+void rewrite_response(const struct message *response, const struct rewrite *rewrite, bool in_chunks,
+	bool close, struct buf *out);
+
+/* The value of a cookie of a request, at NULL if there is none. */
+struct slice rewrite_cookie(struct slice header, const char *name);
