@@ -4,7 +4,7 @@
 set -eu
 
 build="gcc libc6-dev make meson ninja-build pkg-config musl-tools linux-libc-dev libmicrohttpd-dev
- libjansson-dev libseccomp-dev libsqlite3-dev libarchive-dev libcurl4-openssl-dev libssl-dev libwslay-dev
+ libjansson-dev libseccomp-dev libsqlite3-dev libarchive-dev libcurl4-openssl-dev libssl-dev libwslay-dev libhttp-parser-dev
  libcmocka-dev e2fsprogs"
 runtime="python3 procps iproute2 uidmap"
 # What the tests start inside a sandbox, to see that real work runs behind the walls.

@@ -49,6 +49,11 @@ HANDLER(sandboxes_events);
 /* exec.c */
 HANDLER(exec_run);
 
+/* preview_links.c */
+HANDLER(preview_links_create);
+HANDLER(preview_links_list);
+HANDLER(preview_links_delete);
+
 /* processes.c */
 HANDLER(processes_list);
 HANDLER(processes_get);
@@ -85,6 +90,7 @@ HANDLER(watches_open);
 /* The bodies they take. */
 extern const struct fields tokens_fields;
 extern const struct fields tickets_fields;
+extern const struct fields preview_links_fields;
 extern const struct fields processes_stdin_fields;
 extern const struct fields processes_signal_fields;
 extern const struct fields processes_resize_fields;

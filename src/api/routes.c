@@ -260,6 +260,17 @@ static const struct route table[] = {
 		DOC("Follow what happens to a sandbox", "sandboxes", .status = 200,
 			.answer = EVENTS)},
 
+	{"POST", ONE "/ports/{port}/links", preview_links_create, ROUTE_BODY, SCOPE_MANAGE,
+		DOC("Make a link that opens the preview of a port", "previews",
+			.body = &preview_links_fields, .status = 201, .answer = "PreviewLink"),
+		"preview.link"},
+	{"GET", ONE "/ports/{port}/links", preview_links_list, 0, SCOPE_READ,
+		DOC("List the links of a port", "previews", .status = 200,
+			.answer = "PreviewLinks")},
+	{"DELETE", ONE "/ports/{port}/links/{link}", preview_links_delete, 0, SCOPE_MANAGE,
+		DOC("Revoke a link", "previews", .status = 204),
+		"preview.revoke"},
+
 	{"POST", ONE "/exec", exec_run, ROUTE_BODY, SCOPE_RUN,
 		DOC("Run a command; with Accept: text/event-stream, live", "exec",
 			.body = &command_body_fields, .status = 200, .answer = "ExecResult",

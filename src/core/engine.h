@@ -41,6 +41,9 @@ void engine_close(struct engine *engine);
 struct store *engine_store(struct engine *engine);
 struct driver *engine_driver(struct engine *engine);
 
+/* A sandbox in memory is being used, by something that has no handle of it. Blocks for nothing. */
+void engine_note_use(struct engine *engine, const char *id);
+
 /* Rings once, ms from now; see alarm.h. */
 struct alarm;
 int engine_alarm(struct engine *engine, uint64_t ms, void (*ring)(void *arg),

@@ -206,6 +206,15 @@ static struct sandbox *find_in_memory(struct engine *engine, const char *id)
 	return sandbox;
 }
 
+void engine_note_use(struct engine *engine, const char *id)
+{
+	struct sandbox *sandbox = find_in_memory(engine, id);
+
+	if (sandbox)
+		atomic_store(&sandbox->last_active_ms, clock_wall_ms());
+	sandbox_unref(sandbox);
+}
+
 /* Reads the row and makes its handle while neither can come or go: the row cannot grow old meanwhile. */
 static int load(struct engine *engine, const struct owner *owner, const char *id,
 	struct sandbox **ret_sandbox, struct err *err)

@@ -6,6 +6,7 @@
  */
 #include "api/api.h"
 #include "api/openapi.h"
+#include "api/previews.h"
 #include "api/replay.h"
 #include "api/routes.h"
 #include "api/sandbox_body.h"
@@ -43,6 +44,7 @@
 
 #define CLOSE_GRACE_MS 5000
 #define HOSTS_MAX      16
+#define PREVIEW_CONNECTIONS 8192
 
 struct daemon {
 	struct settings settings;
@@ -53,8 +55,9 @@ struct daemon {
 	struct auditor *auditor;
 	struct driver *driver;
 	struct engine *engine;
-	struct listener listener;
+	struct listener listener, preview_listener;
 	struct server *server;
+	struct previews *previews;
 	int signal_fd;
 	int shutdown_fd;
 	int logs_fd; /* the output of processes */
@@ -195,7 +198,6 @@ static int open_server(struct daemon *daemon, struct err *err)
 		.takes_query = routes_take_query,
 		.hosts = daemon->hosts,
 		.max_workers = (unsigned)daemon->settings.workers};
-	const char *colon = strrchr(daemon->settings.preview_bind, ':');
 
 	daemon->api.gate = (struct gate){.store = daemon->store,
 		.tickets = ticket_book_new(),
@@ -207,7 +209,7 @@ static int open_server(struct daemon *daemon, struct err *err)
 	daemon->api.default_network = daemon->settings.network;
 	daemon->api.default_idle_timeout_s = (int64_t)daemon->settings.idle_timeout_s;
 	daemon->api.preview_domain = daemon->settings.preview_domain;
-	daemon->api.preview_port = colon ? (unsigned)strtoul(colon + 1, NULL, 10) : 0;
+	daemon->api.preview_port = daemon->preview_listener.port;
 	daemon->api.templates = daemon->settings.templates;
 	daemon->api.exec_output_max = daemon->settings.exec_output_max;
 	daemon->api.spool_fd = daemon->logs_fd;
@@ -218,6 +220,19 @@ static int open_server(struct daemon *daemon, struct err *err)
 	split_hosts(daemon);
 	config.routes = routes_table(&config.route_count);
 	return server_open(&config, &daemon->server, err);
+}
+
+static int open_previews(struct daemon *daemon, struct err *err)
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	struct previews_config config = {.api = &daemon->api,
+		.store = daemon->store,
+		.listener = &daemon->preview_listener,
+		.threads = cores > 0 ? (unsigned)cores : 1,
+		.max_workers = (unsigned)daemon->settings.workers,
+		.max_connections = PREVIEW_CONNECTIONS};
+
+	return previews_open(&config, &daemon->previews, err);
 }
 
 static int open_engine(struct daemon *daemon, struct err *err)
@@ -322,6 +337,8 @@ static int open_all(struct daemon *daemon, struct err *err)
 	if ((r = issuer_open(&daemon->settings, &daemon->issuer, err)) < 0 ||
 		(r = premises_open(&daemon->settings, &daemon->premises, err)) < 0 ||
 		(r = listener_open(daemon->settings.api_bind, &daemon->listener, err)) < 0 ||
+		(r = listener_open(
+			 daemon->settings.preview_bind, &daemon->preview_listener, err)) < 0 ||
 		(r = premises_start_keeper(&daemon->settings, &daemon->premises, err)) < 0 ||
 		(r = premises_drop_privileges(&daemon->premises, err)) < 0 ||
 		(r = open_store(daemon, err)) < 0 || (r = open_auditor(daemon, err)) < 0 ||
@@ -332,6 +349,9 @@ static int open_all(struct daemon *daemon, struct err *err)
 	if (daemon->signal_fd < 0 || daemon->shutdown_fd < 0)
 		return err_sys(err, "open the main loop");
 	r = open_server(daemon, err);
+	if (r < 0)
+		return r;
+	r = open_previews(daemon, err);
 	if (r < 0)
 		return r;
 	make_address(daemon, address, sizeof(address));
@@ -356,6 +376,7 @@ static void close_all(struct daemon *daemon, bool stop_all)
 	atomic_store(&daemon->api.is_leaving, true);
 	if (daemon->server)
 		server_close(daemon->server, CLOSE_GRACE_MS);
+	previews_close(daemon->previews);
 	engine_close(daemon->engine);
 	close_auditor(daemon);
 	if (stop_all && daemon->driver &&

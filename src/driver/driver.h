@@ -101,7 +101,10 @@ struct driver_ops {
 	int (*open_exits)(struct driver *driver, const char *id, struct driver_exits *ret_exits,
 		struct err *err);
 
-	/* A TCP socket in the network of one that runs, not connected: its 127.0.0.1 is the sandbox's. */
+	/*
+	 * A TCP socket in the network of one that runs, not connected: its loopback is the sandbox's. For IPv6,
+	 * and for IPv4 as ::ffff:127.0.0.1.
+	 */
 	int (*open_socket)(struct driver *driver, const char *id, int *ret_fd, struct err *err);
 
 	/* Ends all sandboxes and the driver's own helpers. */

@@ -158,7 +158,7 @@ int netns_open_socket(int own_fd, int netns_fd, int *ret_fd, struct err *err)
 
 	if (setns(netns_fd, CLONE_NEWNET) < 0)
 		return err_sys(err, "enter the network namespace");
-	fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	fd = socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	if (fd < 0)
 		r = err_sys(err, "make a socket in the sandbox");
 	come_back(own_fd);

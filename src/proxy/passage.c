@@ -63,6 +63,8 @@ static bool receive(struct side *side)
 	n = recv(side->fd, side->in.data + side->in.len, READ_BYTES, 0);
 	if (n > 0) {
 		side->in.len += (size_t)n;
+		/* A short read has emptied it: more brings another event, and so does the end, unless it did. */
+		side->is_readable = n == READ_BYTES || side->hangs_up;
 		note_move(side->passage);
 		return true;
 	}
@@ -102,7 +104,7 @@ static void close_side(struct side *side)
 	fd_close(take_fd(&side->fd));
 	buf_fini(&side->in);
 	buf_fini(&side->out);
-	side->is_readable = side->is_writable = side->has_ended = false;
+	side->is_readable = side->is_writable = side->hangs_up = side->has_ended = false;
 }
 
 static void end(struct passage *passage)
@@ -637,6 +639,7 @@ void passage_ready(struct side *side, uint32_t events)
 		return;
 	if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR))
 		side->is_readable = true;
+	side->hangs_up |= (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
 	if (events & EPOLLOUT)
 		side->is_writable = true;
 	if (events & (EPOLLHUP | EPOLLERR))

@@ -25,7 +25,9 @@ enum passage_state {
 struct side {
 	struct passage *passage;
 	int fd;
-	bool is_readable, is_writable, has_ended;
+	bool is_readable, is_writable;
+	bool hangs_up; /* its end is on the way: to be read */
+	bool has_ended;
 	struct buf in, out;
 };
 

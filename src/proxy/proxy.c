@@ -6,6 +6,7 @@
 #include "proxy/proxy_private.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #define LOOPS_MAX  16
@@ -44,24 +45,26 @@ void proxy_leave(struct proxy *proxy)
 
 /* --- waking --- */
 
-/* Joins those who wait for a key; true if it is the first, who wakes it. */
-static bool join(struct proxy *proxy, struct passage *passage)
+/* Joins those who wait for a key, with a passage or (NULL) without; true if it is the first, who wakes it. */
+static bool join(struct proxy *proxy, const char *key, struct passage *passage)
 {
 	struct waking *waking;
 	bool is_first;
 
 	pthread_mutex_lock(&proxy->lock);
-	for (waking = proxy->wakings; waking && strcmp(waking->key, passage->way.key) != 0;)
+	for (waking = proxy->wakings; waking && strcmp(waking->key, key) != 0;)
 		waking = waking->next;
 	is_first = !waking;
 	if (is_first) {
 		waking = mem_new(sizeof(*waking));
-		memcpy(waking->key, passage->way.key, sizeof(waking->key));
+		snprintf(waking->key, sizeof(waking->key), "%s", key);
 		waking->next = proxy->wakings;
 		proxy->wakings = waking;
 	}
-	passage->next_waiting = waking->passages;
-	waking->passages = passage;
+	if (passage) {
+		passage->next_waiting = waking->passages;
+		waking->passages = passage;
+	}
 	pthread_mutex_unlock(&proxy->lock);
 	return is_first;
 }
@@ -90,8 +93,6 @@ static struct proxy *proxy_of(const struct passage *passage)
 	return passage->config->proxy;
 }
 
-static void find(struct job *job);
-
 /* Wakes it, and has all who waited look again. */
 static void wake(struct proxy *proxy, const char *key)
 {
@@ -112,14 +113,15 @@ static void find(struct job *job)
 	struct passage *passage = (struct passage *)((char *)job - offsetof(struct passage, job));
 	struct proxy *proxy = proxy_of(passage);
 	char key[sizeof(passage->way.key)];
+	bool waits, wakes;
 
 	passage_find(passage);
-	if (passage->way.kind != PROXY_WAKE) {
-		proxy_loop_found(passage->loop, passage);
-		return;
-	}
 	memcpy(key, passage->way.key, sizeof(key));
-	if (join(proxy, passage))
+	waits = passage->way.kind == PROXY_WAKE;
+	wakes = waits || passage->way.also_wakes;
+	if (!waits)
+		proxy_loop_found(passage->loop, passage); /* it is not ours any more */
+	if (wakes && join(proxy, key, waits ? passage : NULL))
 		wake(proxy, key);
 }
 

@@ -50,6 +50,7 @@ struct proxy_way {
 	struct buf body;
 	char location[512], set_cookie[512]; /* or empty */
 	unsigned retry_after_s;		     /* or 0 */
+	bool also_wakes;		     /* what `key` names, meanwhile */
 };
 
 struct proxy;

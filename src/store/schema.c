@@ -170,6 +170,17 @@ static const char *const migrations[] = {
 	/* 7: the system calls that were refused to a command, and by which profile. */
 	"ALTER TABLE processes ADD COLUMN end_profile TEXT NOT NULL DEFAULT '';"
 	"ALTER TABLE processes ADD COLUMN end_denied TEXT NOT NULL DEFAULT '[]';",
+	/* 8: links that open a preview; they go with the workspace. */
+	"CREATE TABLE preview_links ("
+	" hash BLOB PRIMARY KEY,"
+	" id TEXT NOT NULL UNIQUE,"
+	" sandbox TEXT NOT NULL REFERENCES workspaces(id) ON DELETE CASCADE,"
+	" port INTEGER NOT NULL,"
+	" created_at INTEGER NOT NULL,"
+	" expires_at INTEGER NOT NULL"
+	") WITHOUT ROWID;"
+	"CREATE INDEX preview_links_sandbox ON preview_links(sandbox, port);"
+	"CREATE INDEX preview_links_expiry ON preview_links(expires_at);",
 };
 
 size_t schema_version(void)

@@ -126,6 +126,26 @@ int store_process_end_all(struct store *store, const char *sandbox_id,
 	const struct termination *how, struct err *err) must_check;
 
 /* A token (store_token.c), without its secret: that is known by nothing but its SHA-256. */
+/* Links that open previews (store_preview.c). One is known by the SHA-256 of its secret. */
+struct preview_link {
+	char id[ID_LEN + 1];
+	char sandbox_id[ID_LEN + 1];
+	uint16_t port;
+	int64_t created_at_ms, expires_at_ms;
+};
+
+/* Also forgets those that have expired. */
+int store_preview_link_add(struct store *store, const struct preview_link *link,
+	const unsigned char hash[32], struct err *err) must_check;
+/* ERR_UNAUTHENTICATED if there is none, or none any more. */
+int store_preview_link_get(struct store *store, const unsigned char hash[32],
+	struct preview_link *ret_link, struct err *err) must_check;
+/* Those of a port that have not expired, the oldest first; how many. */
+int store_preview_link_list(struct store *store, const char *sandbox_id, uint16_t port,
+	struct preview_link *links, size_t max, struct err *err) must_check;
+int store_preview_link_delete(struct store *store, const char *sandbox_id, uint16_t port,
+	const char *id, struct err *err) must_check;
+
 struct token_record {
 	char id[TOKEN_ID_MAX];
 	char name[MODEL_NAME_MAX]; /* may be empty */

@@ -37,6 +37,7 @@ const REQUESTS = {
   [`POST ${PROCESS}/stdin`]: { json: { data: 'stolen\n' } },
   [`POST ${PROCESS}/signal`]: { json: { signal: 'SIGKILL' } },
   [`POST ${PROCESS}/resize`]: { json: { cols: 10, rows: 10 } },
+  [`POST ${ONE}/ports/{port}/links`]: { json: {} },
   [`POST ${ONE}/files/mkdir`]: { json: { path: '/workspace/stolen' } },
   [`POST ${ONE}/files/move`]: { json: { from: '/workspace/canary', to: '/workspace/stolen' } },
   [`GET ${ONE}/files`]: { query: FILE },
@@ -87,7 +88,7 @@ before(async () => {
   }
 });
 
-const target = (route) => route.replaceAll('{id}', victim.sandbox).replaceAll('{process}', victim.process).replaceAll('{token}', victim.token).replace('{organization}', 'acme').replace('{user}', 'alice');
+const target = (route) => route.replaceAll('{id}', victim.sandbox).replaceAll('{process}', victim.process).replaceAll('{token}', victim.token).replace('{port}', '3000').replace('{link}', victim.token).replace('{organization}', 'acme').replace('{user}', 'alice');
 const scopeOf = ({ operation }) => operation.security[0].bearer[0];
 
 function send({ name, method, route, operation }, api, token) {
@@ -181,7 +182,7 @@ test('a foreign object and one that never was get the same answer, on every rout
   for (const operation of guarded.filter(({ route }) => route.includes('{'))) {
     const request = { ...REQUESTS[operation.name] };
     const foreign = await api.request(operation.method, target(operation.route), request);
-    const random = await api.request(operation.method, operation.route.replace(/\{(id|token)\}/, NOBODY).replace('{process}', victim.process).replace(/\{(organization|user)\}/g, 'nobody'), request);
+    const random = await api.request(operation.method, operation.route.replace(/\{(id|token)\}/, NOBODY).replace('{process}', victim.process).replace('{port}', '3000').replace('{link}', victim.token).replace(/\{(organization|user)\}/g, 'nobody'), request);
     assert.equal(foreign.status, random.status, operation.name);
     assert.equal(plain(foreign, victim.sandbox, victim.token), plain(random, NOBODY), operation.name);
   }

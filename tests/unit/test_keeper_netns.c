@@ -139,12 +139,14 @@ static void a_socket_from_outside_reaches_what_listens_inside(void **state)
 	struct world *world = *state;
 	auto_fd int listener = inside(world, SOCK_STREAM), sock = -1, server = -1;
 	struct sockaddr_in local = at("127.0.0.1", 9000);
+	struct sockaddr_in6 mapped = {.sin6_family = AF_INET6, .sin6_port = htons(9000)};
 	struct err err;
 
+	inet_pton(AF_INET6, "::ffff:127.0.0.1", &mapped.sin6_addr);
 	assert_int_equal(bind(listener, (struct sockaddr *)&local, sizeof(local)), 0);
 	assert_int_equal(listen(listener, 4), 0);
 	assert_int_equal(netns_open_socket(world->own_fd, world->netns_fd, &sock, &err), 0);
-	assert_true(connect(sock, (struct sockaddr *)&local, sizeof(local)) == 0 ||
+	assert_true(connect(sock, (struct sockaddr *)&mapped, sizeof(mapped)) == 0 ||
 		    errno == EINPROGRESS);
 	server = accept_within(listener, 5000);
 	assert_true(server >= 0);

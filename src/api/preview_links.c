@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Links that open a private preview: made, listed and revoked by the owner of the sandbox. */
+#include "api/handlers.h"
+
+#include "base/clock.h"
+#include "base/number.h"
+#include "core/sandbox.h"
+#include "model/preview_name.h"
+
+#include <openssl/evp.h>
+#include <openssl/rand.h>
+#include <openssl/sha.h>
+#include <stdio.h>
+
+#define SECRET_BYTES   32
+#define LINKS_MAX      100
+#define EXPIRY_MAX     (30 * 24 * 3600)
+#define EXPIRY_DEFAULT (24 * 3600)
+
+struct link_body {
+	int64_t expires_in_s;
+};
+
+static const struct field link_rows[] = {
+	{"expires_in_s", FIELD_INTEGER, offsetof(struct link_body, expires_in_s), 1, EXPIRY_MAX, 0,
+		"How long it opens the preview; a day if left out."},
+};
+
+const struct fields preview_links_fields = FIELDS(link_rows);
+
+static int read_port(struct request *req, uint16_t *ret_port, struct err *err)
+{
+	const char *text = request_param(req, "port");
+	uint64_t port;
+
+	if (text[0] == '0' || number_parse(text, 1, 65535, &port) < 0)
+		return err_explain(err, ERR_INVALID, "invalid_port", "use a number from 1 to 65535",
+			"\"%s\" is no port", text);
+	*ret_port = (uint16_t)port;
+	return 0;
+}
+
+/* "slp_" and 43 characters that may stand in an address. */
+static int make_secret(char secret[64], struct err *err)
+{
+	unsigned char bytes[SECRET_BYTES];
+	size_t len;
+
+	if (RAND_bytes(bytes, sizeof(bytes)) != 1)
+		return err_set(err, ERR_INTERNAL, "no random bytes are to be had");
+	snprintf(secret, 64, "slp_");
+	len = 4 + (size_t)EVP_EncodeBlock((unsigned char *)secret + 4, bytes, sizeof(bytes));
+	for (size_t i = 4; i < len; i++) {
+		if (secret[i] == '+')
+			secret[i] = '-';
+		else if (secret[i] == '/')
+			secret[i] = '_';
+		else if (secret[i] == '=')
+			secret[i] = '\0';
+	}
+	return 0;
+}
+
+static json_t *link_to_json(const struct preview_link *link)
+{
+	return json_pack("{s:s, s:i, s:o, s:o}", "id", link->id, "port", (int)link->port, "created_at",
+		api_time_to_json(link->created_at_ms), "expires_at", api_time_to_json(link->expires_at_ms));
+}
+
+HANDLER(preview_links_create)
+{
+	struct api *api = context;
+	struct link_body body;
+	struct preview_link link = {.created_at_ms = clock_wall_ms()};
+	char secret[64], host[160], url[320];
+	unsigned char hash[32];
+	struct sandbox *sandbox;
+	json_t *answer;
+	int r;
+
+	fields_clear(&preview_links_fields, &body);
+	if ((r = fields_decode(&preview_links_fields, request_body(req), &body, err)) < 0 ||
+		(r = read_port(req, &link.port, err)) < 0 ||
+		(r = api_sandbox(req, api, &sandbox, err)) < 0 || (r = make_secret(secret, err)) < 0)
+		return r;
+	id_new(link.created_at_ms, link.id);
+	snprintf(link.sandbox_id, sizeof(link.sandbox_id), "%s", sandbox_id(sandbox));
+	link.expires_at_ms =
+		link.created_at_ms +
+		1000 * (body.expires_in_s == FIELD_ABSENT ? EXPIRY_DEFAULT : body.expires_in_s);
+	SHA256((const unsigned char *)secret, strlen(secret), hash);
+	r = store_preview_link_add(engine_store(api->engine), &link, hash, err);
+	if (r < 0)
+		return r;
+	preview_name_format(link.sandbox_id, link.port, api->preview_domain, host, sizeof(host));
+	snprintf(url, sizeof(url), "http://%s:%u/?sandlot_link=%s", host, api->preview_port, secret);
+	answer = link_to_json(&link);
+	json_object_set_new(answer, "url", json_string(url));
+	request_answer_json(req, 201, answer);
+	return 0;
+}
+
+HANDLER(preview_links_list)
+{
+	struct api *api = context;
+	struct preview_link links[LINKS_MAX];
+	struct sandbox *sandbox;
+	json_t *list;
+	uint16_t port;
+	int count, r;
+
+	if ((r = read_port(req, &port, err)) < 0 || (r = api_sandbox(req, api, &sandbox, err)) < 0)
+		return r;
+	count = store_preview_link_list(
+		engine_store(api->engine), sandbox_id(sandbox), port, links, LINKS_MAX, err);
+	if (count < 0)
+		return count;
+	list = json_array();
+	for (int i = 0; i < count; i++)
+		json_array_append_new(list, link_to_json(&links[i]));
+	request_answer_json(req, 200, json_pack("{s:o}", "links", list));
+	return 0;
+}
+
+HANDLER(preview_links_delete)
+{
+	struct api *api = context;
+	struct sandbox *sandbox;
+	uint16_t port;
+	int r;
+
+	if ((r = read_port(req, &port, err)) < 0 || (r = api_sandbox(req, api, &sandbox, err)) < 0)
+		return r;
+	r = store_preview_link_delete(engine_store(api->engine), sandbox_id(sandbox), port,
+		request_param(req, "link"), err);
+	if (r < 0)
+		return r;
+	atomic_fetch_add(&api->preview_generation, 1);
+	request_answer_empty(req, 204);
+	return 0;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What somebody sees who asks for a preview that cannot be shown: a page for browsers, JSON for everybody else. */
+#pragma once
+
+#include "proxy/proxy.h"
+
+struct preview_page {
+	unsigned status;
+	const char *code;	 /* stable, for programs */
+	const char *title;	 /* for people */
+	const char *message;	 /* what, and why; any text */
+	const char *remediation; /* what to do, or NULL */
+	bool reloads;		 /* it will be there soon: the page looks again by itself */
+};
+
+void preview_page_put(
+	const struct preview_page *page, const struct proxy_visit *visit, struct proxy_way *way);

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/preview.h"
+
+#include "base/fd.h"
+#include "core/link.h"
+#include "core/sandbox_state.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#define CONNECT_MS 2000 /* on a loopback: more means that the app takes no connections at present */
+
+/* 0 or -errno. */
+static int connect_to(int sock, const struct in6_addr *address, uint16_t port)
+{
+	struct sockaddr_in6 to = {
+		.sin6_family = AF_INET6, .sin6_addr = *address, .sin6_port = htons(port)};
+	struct pollfd ready = {.fd = sock, .events = POLLOUT};
+	int failed = 0;
+	socklen_t len = sizeof(failed);
+
+	if (connect(sock, (struct sockaddr *)&to, sizeof(to)) == 0)
+		return 0;
+	if (errno != EINPROGRESS)
+		return -errno;
+	if (poll(&ready, 1, CONNECT_MS) <= 0)
+		return -ETIMEDOUT;
+	if (getsockopt(sock, SOL_SOCKET, SO_ERROR, &failed, &len) < 0)
+		return -errno;
+	return -failed;
+}
+
+int preview_connect(struct sandbox *sandbox, uint16_t port, int *ret_fd, struct err *err)
+{
+	static const struct in6_addr mapped = {{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1}}};
+	struct driver *driver = sandbox->engine->config.driver;
+	auto_fd int sock = -1;
+	int r = driver->ops->open_socket(driver, sandbox->id, &sock, err);
+
+	if (r < 0)
+		return r;
+	r = connect_to(sock, &mapped, port);
+	/* Development servers often listen on what `localhost` means first, which is this. */
+	if (r == -ECONNREFUSED)
+		r = connect_to(sock, &in6addr_loopback, port);
+	if (r < 0)
+		return err_explain(err, ERR_UNAVAILABLE, "port_closed",
+			"start the app, and have it listen on this port",
+			"nothing answers on port %u of sandbox %s: %s", port, sandbox->id, strerror(-r));
+	setsockopt(sock, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+	*ret_fd = take_fd(&sock);
+	return 0;
+}
+
+int preview_wake(struct sandbox *sandbox, struct err *err)
+{
+	struct link *link;
+	bool is_paused;
+	int r = 0;
+
+	pthread_mutex_lock(&sandbox->state);
+	is_paused = sandbox->record.status == SANDBOX_PAUSED;
+	pthread_mutex_unlock(&sandbox->state);
+	if (is_paused)
+		r = sandbox_resume(sandbox, err);
+	if (r == 0)
+		r = sandbox_use(sandbox, &link, err);
+	if (r == 0)
+		link_unref(link);
+	return r;
+}
