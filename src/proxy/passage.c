@@ -332,6 +332,18 @@ void passage_find(struct passage *passage)
 	passage->config->find(passage->config->context, &visit, &passage->way);
 }
 
+/* Whether nobody waits for the answer any more: who closes after a request has left. */
+static bool is_deserted(struct passage *passage)
+{
+	struct side *client = &passage->client;
+
+	if (!passage->request.is_complete || !client->hangs_up)
+		return false;
+	while (receive(client))
+		;
+	return client->has_ended && client->in.len == 0;
+}
+
 static void connect_app(struct passage *passage)
 {
 	struct side *app = &passage->app;
@@ -353,10 +365,10 @@ void passage_found(struct passage *passage)
 	struct proxy_way *way = &passage->way;
 
 	passage->state = PASSAGE_HEAD;
-	if (passage->client.has_ended && passage->client.in.len == 0 && passage->request.is_complete &&
-		passage->is_deserted) {
+	if (is_deserted(passage)) {
 		fd_close(take_fd(&way->fd));
 		end(passage);
+		proxy_loop_drop(passage->loop, passage);
 		return;
 	}
 	switch (way->kind) {
@@ -546,8 +558,7 @@ static bool move_relay(struct passage *passage)
 
 	if (passage->state == PASSAGE_RELAY)
 		moved |= move_answer(passage);
-	/* Nobody waits for the answer any more. */
-	if (passage->state == PASSAGE_RELAY && passage->is_deserted && passage->request.is_complete)
+	if (passage->state == PASSAGE_RELAY && is_deserted(passage))
 		end(passage);
 	return moved;
 }
@@ -588,9 +599,9 @@ static bool move_last(struct passage *passage)
 
 	if (client->out.len > 0 && !client->has_ended)
 		return moved;
-	if (client->out.len == 0 && !passage->is_deserted && !client->has_ended) {
+	if (client->out.len == 0 && !passage->has_said_end && !client->has_ended) {
 		shutdown(client->fd, SHUT_WR);
-		passage->is_deserted = true;
+		passage->has_said_end = true;
 	}
 	/* Closing with unread bytes would reset the connection under the answer. */
 	while (receive(client))
@@ -642,8 +653,6 @@ void passage_ready(struct side *side, uint32_t events)
 	side->hangs_up |= (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
 	if (events & EPOLLOUT)
 		side->is_writable = true;
-	if (events & (EPOLLHUP | EPOLLERR))
-		passage->is_deserted |= side == &passage->client;
 	/* An app that hangs up between two requests leaves a connection that is of no use. */
 	if (side == &passage->app && passage->state == PASSAGE_HEAD) {
 		close_side(side);

@@ -42,7 +42,7 @@ struct passage {
 	struct message request, response;
 	struct proxy_way way;
 	char host[300], credentials[32]; /* of the way: a digest of what was shown for it */
-	bool is_upgrade, is_reused, has_answer_begun, wants_close, is_deserted;
+	bool is_upgrade, is_reused, has_answer_begun, wants_close, has_said_end;
 	unsigned hints; /* answers of the kind 1xx that came */
 
 	struct job job;

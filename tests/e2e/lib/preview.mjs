@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// A client of previews: names that lead to the preview listener, and raw sockets where a test must say
+// exactly what goes over the wire.
+import http from 'node:http';
+import net from 'node:net';
+
+import { Answer } from './client.mjs';
+
+export class Previews {
+  constructor(api, sandbox) {
+    this.api = api;
+    this.id = sandbox.id;
+    this.port = Number(new URL(Object.values(sandbox.previews)[0]).port);
+  }
+
+  host(port) { return `s-${this.id}-${port}.preview.localhost:${this.port}`; }
+
+  /** Options: headers, host, token (true: the owner's), body, method, agent. */
+  request(port, path, { headers = {}, host = this.host(port), token = true, body, method = 'GET', agent = false } = {}) {
+    return new Promise((resolve, reject) => {
+      const all = { host, ...(token ? { 'x-api-key': this.api.token } : {}), ...headers };
+      const request = http.request({ host: '127.0.0.1', port: this.port, path, method, headers: all, agent }, (response) => {
+        const chunks = [];
+        response.on('data', (chunk) => chunks.push(chunk));
+        response.on('error', reject);
+        response.on('end', () => {
+          const answer = new Answer(response.statusCode, response.headers, Buffer.concat(chunks));
+          answer.trailers = response.trailers;
+          resolve(answer);
+        });
+      });
+      request.on('error', reject);
+      if (body && typeof body.pipe === 'function') body.pipe(request);
+      else request.end(body);
+    });
+  }
+
+  /** Sends bytes as they are, and gives all that came back until the connection ended. */
+  raw(bytes, { halfClose = false } = {}) {
+    return new Promise((resolve, reject) => {
+      const socket = net.connect({ host: '127.0.0.1', port: this.port, allowHalfOpen: true });
+      const chunks = [];
+      socket.setTimeout(15_000, () => socket.destroy(new Error(`no end; so far: ${Buffer.concat(chunks).toString('latin1').slice(0, 300)}`)));
+      socket.on('data', (chunk) => chunks.push(chunk));
+      socket.on('error', reject);
+      socket.on('end', () => { socket.end(); resolve(Buffer.concat(chunks).toString('latin1')); });
+      socket.write(bytes);
+      if (halfClose) socket.end();
+    });
+  }
+}

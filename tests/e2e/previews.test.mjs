@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+// Previews: a port of a sandbox under a name of its own. Who gets in, what passes through in both directions,
+// and what a hostile app or client cannot do.
+import assert from 'node:assert/strict';
+import crypto from 'node:crypto';
+import http from 'node:http';
+import net from 'node:net';
+import { Readable } from 'node:stream';
+import { test } from 'node:test';
+
+import { Previews } from './lib/preview.mjs';
+import { suite } from './lib/suite.mjs';
+import { until } from './lib/wait.mjs';
+
+const { api, finish } = await suite('previews');
+
+// An app that shows what it got, and one that answers with whatever bytes a file holds.
+const APP = `
+const http = require('http'), crypto = require('crypto');
+const server = http.createServer((req, res) => {
+  const url = new URL(req.url, 'http://x');
+  if (url.pathname === '/echo') {
+    const hash = crypto.createHash('sha256'); let bytes = 0;
+    req.on('data', (d) => { hash.update(d); bytes += d.length; });
+    req.on('end', () => { res.setHeader('content-type', 'application/json'); res.end(JSON.stringify({ bytes, sha: hash.digest('hex'), headers: req.headers, raw: req.rawHeaders, url: req.url, method: req.method, trailers: req.trailers })); });
+  } else if (url.pathname === '/big') {
+    const n = Number(url.searchParams.get('n')); res.writeHead(200, { 'content-length': n });
+    const block = Buffer.alloc(65536, 'b'); let left = n;
+    const more = () => { while (left > 0) { const part = block.subarray(0, Math.min(left, block.length)); left -= part.length; if (!res.write(part)) return res.once('drain', more); } res.end(); };
+    more();
+  } else if (url.pathname === '/chunks') {
+    res.setHeader('Trailer', 'X-Sum'); res.write('one'); setTimeout(() => { res.write('two'); res.addTrailers({ 'X-Sum': '42' }); res.end(); }, 50);
+  } else if (url.pathname === '/events') {
+    res.writeHead(200, { 'content-type': 'text/event-stream' }); res.write('data: first\\n\\n');
+    req.on('close', () => { server.left = true; });
+  } else if (url.pathname === '/left') { res.end(String(!!server.left));
+  } else if (url.pathname === '/headers') {
+    res.writeHead(200, { 'set-cookie': ['a=1; Domain=localhost; Path=/x', 'sandlot_preview=stolen', 'b=2; HttpOnly'], 'strict-transport-security': 'max-age=99', 'clear-site-data': '"*"', 'alt-svc': 'h3=":443"', 'service-worker-allowed': '/', 'x-accel-redirect': '/etc/passwd', 'x-mine': 'kept', 'access-control-allow-origin': 'http://localhost:3000' });
+    res.end();
+  } else if (url.pathname === '/moved') { res.writeHead(302, { location: 'http://localhost:3000/there?x=1' }); res.end();
+  } else if (url.pathname === '/away') { res.writeHead(302, { location: 'http://169.254.169.254/latest' }); res.end();
+  } else if (url.pathname === '/nothing') { res.writeHead(204); res.end();
+  } else res.end('hello');
+});
+server.on('upgrade', (req, socket) => {
+  const accept = crypto.createHash('sha1').update(req.headers['sec-websocket-key'] + '258EAFA5-E914-47DA-95CA-C5AB0DC85B11').digest('base64');
+  socket.write('HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\nSec-WebSocket-Protocol: ' + (req.headers['sec-websocket-protocol'] || 'none') + '\\r\\nX-Origin: ' + req.headers.origin + '\\r\\nSec-WebSocket-Accept: ' + accept + '\\r\\n\\r\\n');
+  socket.pipe(socket);
+});
+server.listen(3000, '127.0.0.1');
+`;
+
+// Answers each connection with the bytes of /tmp/answer, once it has read a head; then waits, or closes.
+const LIAR = `
+import socket, time, os
+s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.bind(('127.0.0.1', 3001)); s.listen(64)
+while True:
+    c, _ = s.accept()
+    c.recv(65536)
+    try: c.sendall(open('/tmp/answer', 'rb').read())
+    except OSError: pass
+    if not os.path.exists('/tmp/keep'): c.close()
+`;
+
+const sandbox = await api.create({ ports: [3000, 3001, 3002] });
+const { id } = sandbox;
+const previews = new Previews(api, sandbox);
+const get = (path, options) => previews.request(3000, path, options);
+const mine = (options) => ({ host: previews.host(3000), 'x-api-key': api.token, ...options });
+
+async function background(on, argv) {
+  const answer = await api.request('POST', `/v1/sandboxes/${on}/exec`, { json: { argv, background: true } });
+  assert.equal(answer.status, 201, answer.text);
+}
+
+async function startApp(on) {
+  await api.put(on, '/tmp/app.js', APP);
+  await background(on, ['node', '/tmp/app.js']);
+}
+
+await startApp(id);
+await api.put(id, '/tmp/liar.py', LIAR);
+await api.put(id, '/tmp/answer', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
+await background(id, ['python3', '/tmp/liar.py']);
+await until(async () => (await get('/')).text === 'hello', { timeout: 20_000, what: 'the app answers' });
+
+// Who gets in --------------------------------------------------------------------------------------
+
+test('a private preview opens with the token of its owner, and with nothing else', async () => {
+  assert.equal((await get('/')).text, 'hello');
+  assert.equal((await get('/', { token: false, headers: { authorization: `Bearer ${api.token}` } })).text, 'hello');
+  for (const headers of [{}, { 'x-api-key': 'slt_wrong' }, { authorization: 'Bearer slt_wrong' }, { cookie: 'sandlot_preview=wrong' }]) {
+    const answer = await get('/', { token: false, headers });
+    assert.equal(answer.status, 401);
+    assert.equal(answer.json.error.code, 'preview_private');
+  }
+});
+
+test('one that is not there looks like one that may not be seen', async () => {
+  const [strange, foreign] = await Promise.all([
+    get('/', { token: false, host: `s-01zzzzzzzzzzzzzzzzzzzzzzzz-3000.preview.localhost:${previews.port}` }), get('/', { token: false })]);
+  assert.equal(strange.status, 401);
+  assert.deepEqual(strange.body, foreign.body);
+});
+
+test('a browser sees a page, not JSON', async () => {
+  const answer = await get('/', { token: false, headers: { accept: 'text/html,*/*' } });
+  assert.equal(answer.status, 401);
+  assert.match(answer.headers['content-type'], /^text\/html/);
+  assert.match(answer.text, /This preview is private/);
+});
+
+test('a link becomes a cookie of that name alone, opens that port alone, expires and can be revoked', async () => {
+  const made = await api.request('POST', `/v1/sandboxes/${id}/ports/3000/links`, { json: { expires_in_s: 60 } });
+  assert.equal(made.status, 201, made.text);
+  const url = new URL(made.json.url);
+  assert.equal(url.host, previews.host(3000));
+  const opened = await get(`/page?a=1&${url.search.slice(1)}&b=2`, { token: false });
+  assert.equal(opened.status, 302);
+  assert.equal(opened.headers.location, '/page?a=1&b=2');
+  const [cookie] = opened.headers['set-cookie'];
+  assert.match(cookie, /^sandlot_preview=slp_[\w-]{43}; Path=\/; Max-Age=\d+; HttpOnly; SameSite=Lax$/);
+  const headers = { cookie: `x=1; ${cookie.split(';')[0]}` };
+  assert.equal((await get('/', { token: false, headers })).text, 'hello');
+  assert.equal((await previews.request(3001, '/', { token: false, headers })).status, 401, 'another port');
+  assert.equal((await get('/', { token: false, headers: { ...headers, origin: 'http://evil.example' } })).status, 403, 'another origin');
+  const listed = await api.request('GET', `/v1/sandboxes/${id}/ports/3000/links`);
+  assert.deepEqual(listed.json.links.map((link) => link.id), [made.json.id]);
+  assert.equal(listed.json.links[0].url, undefined);
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+  assert.equal((await get('/', { token: false, headers, agent })).status, 200);
+  assert.equal((await api.request('DELETE', `/v1/sandboxes/${id}/ports/3000/links/${made.json.id}`)).status, 204);
+  assert.equal((await get('/', { token: false, headers, agent })).status, 401, 'also on a connection that is open');
+  agent.destroy();
+  assert.equal((await api.request('DELETE', `/v1/sandboxes/${id}/ports/3000/links/${made.json.id}`)).status, 404);
+  assert.equal((await api.request('POST', `/v1/sandboxes/${id}/ports/0/links`, { json: {} })).status, 400);
+  assert.equal((await api.request('POST', `/v1/sandboxes/${id}/ports/3000/links`, { json: { expires_in_s: 0 } })).status, 400);
+});
+
+test('a public one opens to anybody, but only its declared ports', async () => {
+  const open = await api.create({ ports: [3000], private: false });
+  await startApp(open.id);
+  const theirs = new Previews(api, open);
+  await until(async () => (await theirs.request(3000, '/', { token: false })).text === 'hello', { timeout: 20_000, what: 'the public app' });
+  assert.equal((await theirs.request(3001, '/', { token: false })).status, 401);
+  assert.equal((await theirs.request(3001, '/')).status, 401, 'a port that was not declared');
+  // Two apps on the same port never meet.
+  const both = await Promise.all([get('/echo'), theirs.request(3000, '/echo')]);
+  assert.deepEqual(both.map((answer) => answer.json.headers['x-forwarded-host']), [previews.host(3000), theirs.host(3000)]);
+});
+
+test('names are exact', async () => {
+  const { port } = previews;
+  for (const host of [`S-${id.toUpperCase()}-3000.PREVIEW.LOCALHOST:${port}`, `3000-${id}.preview.localhost:${port}`, `s-${id}-3000.preview.localhost`]) {
+    assert.equal((await get('/', { host })).text, 'hello', host);
+  }
+  for (const host of [`s-${id}-03000.preview.localhost`, `s-${id}-65536.preview.localhost`, `s-${id}-0.preview.localhost`, `s-${id}-3000.preview.localhost.evil.com`,
+    `x.s-${id}-3000.preview.localhost`, `s-${id}-3000.preview.localhost.`, `s-${id}.preview.localhost`, `s-${id}-3000-1.preview.localhost`, `-3000.preview.localhost`, 'evil.com', '127.0.0.1:1']) {
+    assert.equal((await get('/', { host })).status, 421, host);
+  }
+  assert.match(await previews.raw('GET / HTTP/1.1\r\n\r\n'), /^HTTP\/1.1 400 /);
+  assert.match(await previews.raw(`GET / HTTP/1.1\r\nHost: a\r\nHost: ${previews.host(3000)}\r\n\r\n`), /^HTTP\/1.1 400 /);
+  assert.match(await previews.raw(`GET http://evil.com/ HTTP/1.1\r\nHost: ${previews.host(3000)}\r\n\r\n`), /^HTTP\/1.1 400 /);
+});
+
+test('the form with a path leads there too, without its prefix, and shares no origin', async () => {
+  const host = `127.0.0.1:${previews.port}`;
+  const answer = await get(`/v1/sandboxes/${id}/preview/3000/echo?x=1`, { host });
+  assert.equal(answer.json.url, '/echo?x=1');
+  assert.equal(answer.json.headers['x-forwarded-prefix'], `/v1/sandboxes/${id}/preview/3000`);
+  assert.match(answer.headers['content-security-policy'], /^sandbox (?!.*allow-same-origin)/);
+  assert.equal((await get(`/api/sandbox/sessions/${id}/preview?_rsc=1`, { host })).text, 'hello');
+  const referer = `http://${host}/v1/sandboxes/${id}/preview/3000/index.html`;
+  assert.equal((await get('/echo', { host, headers: { referer } })).json.url, '/echo');
+  assert.equal((await get(`/v1/sandboxes/${id}/preview/30000x/`, { host })).status, 421);
+  assert.equal((await get('/echo', { host })).status, 421);
+  assert.equal((await get(`/v1/sandboxes/${id}/preview/3000/echo`, { host, token: false })).status, 401);
+});
+
+// What passes --------------------------------------------------------------------------------------
+
+test('the app sees itself as localhost, rebuilt claims, and none of our credentials', async () => {
+  const { headers, raw } = (await get('/echo', { headers: { origin: `http://${previews.host(3000)}`, referer: `http://${previews.host(3000)}/page?q`, cookie: 'a=1; sandlot_preview=secret; b=2',
+    authorization: `Bearer ${api.token}`, 'x-forwarded-for': '6.6.6.6', forwarded: 'for=6.6.6.6', 'x-real-ip': '6.6.6.6', connection: 'close, X-Drop', 'x-drop': '1', te: 'gzip', 'x-kept': 'yes' } })).json;
+  assert.equal(headers.host, 'localhost:3000');
+  assert.equal(headers.origin, 'http://localhost:3000');
+  assert.equal(headers.referer, 'http://localhost:3000/page?q');
+  assert.equal(headers.cookie, 'a=1; b=2');
+  assert.equal(headers['x-forwarded-for'], '127.0.0.1');
+  assert.equal(headers['x-forwarded-host'], previews.host(3000));
+  assert.equal(headers['x-forwarded-proto'], 'http');
+  assert.equal(headers['x-kept'], 'yes');
+  assert.ok(!JSON.stringify(raw).includes(api.token), 'the token');
+  for (const name of ['authorization', 'x-api-key', 'forwarded', 'x-real-ip', 'x-drop', 'te']) assert.equal(headers[name], undefined, name);
+  // A credential that is the app's own passes.
+  assert.equal((await get('/echo', { headers: { authorization: 'Basic dTpw' } })).json.headers.authorization, 'Basic dTpw');
+  assert.equal((await get('/echo', { headers: { origin: 'http://elsewhere.example' } })).json.headers.origin, 'http://elsewhere.example');
+});
+
+test('what reaches beyond its page is taken out of answers, the rest stays', async () => {
+  const { headers } = await get('/headers');
+  assert.deepEqual(headers['set-cookie'], ['a=1; Path=/x', 'b=2; HttpOnly']);
+  assert.equal(headers['x-mine'], 'kept');
+  assert.equal(headers['access-control-allow-origin'], `http://${previews.host(3000)}`);
+  for (const name of ['strict-transport-security', 'clear-site-data', 'alt-svc', 'service-worker-allowed', 'x-accel-redirect']) assert.equal(headers[name], undefined, name);
+  assert.equal((await get('/moved')).headers.location, `http://${previews.host(3000)}/there?x=1`);
+  assert.equal((await get('/away')).headers.location, 'http://169.254.169.254/latest', 'passed on, not followed');
+});
+
+test('bodies of every size and framing arrive whole in both directions', async () => {
+  for (const bytes of [0, 1, 65535, 65536, 5_000_000]) {
+    const body = crypto.randomBytes(bytes);
+    const sha = crypto.createHash('sha256').update(body).digest('hex');
+    assert.equal((await get('/echo', { method: 'POST', body, headers: { 'content-length': bytes } })).json.sha, sha, `${bytes} with a length`);
+    assert.equal((await get('/echo', { method: 'PUT', body: Readable.from([body]) })).json.sha, sha, `${bytes} in chunks`);
+    assert.equal((await get(`/big?n=${bytes}`)).body.length, bytes);
+  }
+  const chunks = await get('/chunks');
+  assert.equal(chunks.text, 'onetwo');
+  assert.equal(chunks.trailers['x-sum'], '42');
+  assert.equal((await get('/nothing')).status, 204);
+  const head = await get('/big?n=1000', { method: 'HEAD' });
+  assert.equal(head.headers['content-length'], '1000');
+  assert.equal(head.body.length, 0);
+  assert.match(await previews.raw(`GET /chunks HTTP/1.0\r\nHost: ${previews.host(3000)}\r\nX-API-Key: ${api.token}\r\n\r\n`), /\r\n\r\nonetwo$/);
+});
+
+test('one connection serves many requests, also when they come at once', async () => {
+  const one = `GET /echo?%d HTTP/1.1\r\nHost: ${previews.host(3000)}\r\nX-API-Key: ${api.token}\r\n`;
+  const all = Array.from({ length: 20 }, (_, i) => one.replace('%d', i) + (i === 19 ? 'Connection: close\r\n\r\n' : '\r\n')).join('');
+  const urls = [...(await previews.raw(all)).matchAll(/"url":"\/echo\?(\d+)"/g)].map((match) => Number(match[1]));
+  assert.deepEqual(urls, Array.from({ length: 20 }, (_, i) => i));
+});
+
+test('a stream comes as it is written, and the app learns that its client left', async () => {
+  const request = http.request({ host: '127.0.0.1', port: previews.port, path: '/events', headers: mine() });
+  request.end();
+  const first = await new Promise((resolve, reject) => { request.on('response', (response) => response.once('data', resolve)); request.on('error', reject); });
+  assert.equal(first.toString(), 'data: first\n\n');
+  request.destroy();
+  await until(async () => (await get('/left')).text === 'true', { timeout: 5000, what: 'the app sees it' });
+});
+
+test('a WebSocket passes with its subprotocol and origin, in both directions, until one side ends', async () => {
+  const key = crypto.randomBytes(16).toString('base64');
+  const head = (extra) => `GET /hmr?token=x HTTP/1.1\r\nHost: ${previews.host(3000)}\r\nX-API-Key: ${api.token}\r\nConnection: keep-alive, Upgrade\r\nUpgrade: WebSocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${key}\r\nSec-WebSocket-Protocol: vite-hmr\r\n${extra}\r\n`;
+  const socket = net.connect(previews.port, '127.0.0.1');
+  let text = '';
+  socket.on('data', (data) => { text += data.toString('latin1'); });
+  socket.write(head(`Origin: http://${previews.host(3000)}\r\n`));
+  await until(() => text.includes('\r\n\r\n'), { timeout: 5000, what: 'the handshake' });
+  assert.match(text, /^HTTP\/1.1 101 /);
+  assert.match(text, /sec-websocket-protocol: vite-hmr\r\n/i);
+  assert.match(text, /x-origin: http:\/\/localhost:3000\r\n/i);
+  const sent = crypto.randomBytes(300_000).toString('hex');
+  text = '';
+  socket.write(sent);
+  await until(() => text.length === sent.length, { timeout: 10_000, what: 'all bytes come back' });
+  assert.ok(text === sent);
+  const ended = new Promise((resolve) => socket.on('end', resolve));
+  socket.end();
+  await ended;
+});
+
+// Hostile clients and apps -----------------------------------------------------------------------------
+
+test('what two parsers might read differently is refused', async () => {
+  const head = `Host: ${previews.host(3000)}\r\nX-API-Key: ${api.token}\r\n`;
+  const bad = {
+    'length and chunks': `POST /echo HTTP/1.1\r\n${head}Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n`,
+    'two lengths': `POST /echo HTTP/1.1\r\n${head}Content-Length: 5\r\nContent-Length: 6\r\n\r\nhello!`,
+    'a signed length': `POST /echo HTTP/1.1\r\n${head}Content-Length: +5\r\n\r\nhello`,
+    'a folded line': `GET / HTTP/1.1\r\n${head}X-A: b\r\n c\r\n\r\n`,
+    'a bare line feed': `GET / HTTP/1.1\n${head}\r\n`,
+    'a space before the colon': `GET / HTTP/1.1\r\n${head}X-A : b\r\n\r\n`,
+    'a NUL': `GET / HTTP/1.1\r\n${head}X-A: b\0c\r\n\r\n`,
+    'a coding that is unknown': `POST /echo HTTP/1.1\r\n${head}Transfer-Encoding: gzip\r\n\r\n`,
+    'a chunk without a size': `POST /echo HTTP/1.1\r\n${head}Transfer-Encoding: chunked\r\n\r\nzz\r\n`,
+    'no HTTP at all': '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n',
+  };
+  for (const [what, bytes] of Object.entries(bad)) assert.match(await previews.raw(bytes), /^HTTP\/1.1 400 /, what);
+  assert.match(await previews.raw(`GET / HTTP/1.1\r\n${head}X-A: ${'a'.repeat(40_000)}\r\n\r\n`), /^HTTP\/1.1 431 /);
+  assert.match(await previews.raw(`CONNECT a:1 HTTP/1.1\r\n${head}\r\n`), /^HTTP\/1.1 4/);
+  assert.match(await previews.raw(`TRACE / HTTP/1.1\r\n${head}\r\n`), /^HTTP\/1.1 405 /);
+  assert.match(await previews.raw(`GET / HTTP/1.1\r\n${head}Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\n\r\n`), /^HTTP\/1.1 501 /);
+});
+
+test('an app that answers with nonsense harms its own answer only', async () => {
+  const say = async (bytes) => { await api.put(id, '/tmp/answer', Buffer.from(bytes, 'latin1')); return previews.request(3001, '/').catch((error) => error); };
+  const bad = {
+    'length and chunks': 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
+    'two lengths': 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!',
+    'no status': 'hello there\r\n\r\n',
+    'a NUL': 'HTTP/1.1 200 OK\r\nX-A: a\0b\r\nContent-Length: 0\r\n\r\n',
+    'an unasked change of protocol': 'HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\nfoo',
+    'a head without end': `HTTP/1.1 200 OK\r\nX: ${'a'.repeat(70_000)}\r\n\r\n`,
+    'only hints': 'HTTP/1.1 103 Early Hints\r\n\r\n'.repeat(1000),
+    'nothing': '',
+  };
+  for (const [what, bytes] of Object.entries(bad)) assert.equal((await say(bytes)).status, 502, what);
+  assert.ok((await say('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n')) instanceof Error, 'cut, because the answer had begun');
+  assert.ok((await say('HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort')) instanceof Error, 'a short answer does not look whole');
+  const hint = await say('HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil');
+  assert.equal(hint.text, 'ok', 'what it says too much reaches nobody');
+  assert.equal((await say('HTTP/1.0 200 Fine\r\n\r\nuntil the end')).text, 'until the end');
+  assert.equal((await get('/')).text, 'hello');
+});
+
+test('nothing on a port is said so', async () => {
+  const wait = await previews.request(3002, '/', { headers: { accept: 'text/html' } });
+  assert.ok([502, 503].includes(wait.status));
+  assert.match(wait.text, /Nothing answers on this port|Waiting for the app/);
+});
+
+// Waking -------------------------------------------------------------------------------------------
+
+test('300 requests at one that sleeps start it once; curiosity and strangers do not wake it', async () => {
+  const sleeper = await api.create({ ports: [3000] });
+  const theirs = new Previews(api, sleeper);
+  assert.equal((await api.verb(sleeper.id, 'stop')).status, 200);
+  const status = async () => (await api.request('GET', `/v1/sandboxes/${sleeper.id}`)).json.status;
+  assert.equal((await theirs.request(3000, '/', { token: false })).status, 401);
+  assert.equal((await theirs.request(3000, '/favicon.ico')).status, 503);
+  assert.equal((await theirs.request(3000, '/', { method: 'HEAD' })).status, 503);
+  assert.equal(await status(), 'stopped');
+  const requests = Array.from({ length: 300 }, () => theirs.request(3000, '/'));
+  await until(async () => (await status()) === 'running', { timeout: 10_000, what: 'it wakes' });
+  const started = (await api.request('GET', `/v1/sandboxes/${sleeper.id}`)).json.started_at;
+  await startApp(sleeper.id);
+  const answers = await Promise.all(requests);
+  assert.deepEqual([...new Set(answers.map((answer) => `${answer.status} ${answer.text}`))], ['200 hello']);
+  assert.equal((await api.request('GET', `/v1/sandboxes/${sleeper.id}`)).json.started_at, started);
+});
+
+test('a browser gets a page that reloads itself while a sandbox starts', async () => {
+  const sleeper = await api.create({ ports: [3000] });
+  const theirs = new Previews(api, sleeper);
+  await api.verb(sleeper.id, 'stop');
+  const page = await theirs.request(3000, '/', { headers: { accept: 'text/html' } });
+  assert.equal(page.status, 503);
+  assert.match(page.text, /http-equiv=refresh.*Starting the sandbox/s);
+  await until(async () => (await api.request('GET', `/v1/sandboxes/${sleeper.id}`)).json.status === 'running', { timeout: 10_000, what: 'it wakes' });
+  assert.match((await theirs.request(3000, '/', { headers: { accept: 'text/html' } })).text, /Waiting for the app/);
+});
+
+test('a paused one goes on', async () => {
+  assert.equal((await api.verb(id, 'pause')).status, 200);
+  assert.equal((await get('/')).text, 'hello');
+});
+
+finish();
