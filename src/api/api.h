@@ -23,10 +23,10 @@ struct api {
 	int64_t default_idle_timeout_s;
 	const char *preview_domain;
 	unsigned preview_port;
-	const char *templates;	     /* those that the operator offers, separated by commas */
+	const char *templates; /* those that the operator offers, separated by commas */
 	atomic_uint_fast64_t preview_generation; /* changes when somebody may no longer see one */
-	uint64_t exec_output_max;    /* bytes kept of each stream of a buffered exec */
-	int spool_fd;		     /* a directory for files without a name */
+	uint64_t exec_output_max;		 /* bytes kept of each stream of a buffered exec */
+	int spool_fd;				 /* a directory for files without a name */
 	atomic_bool is_leaving;	     /* the daemon closes; its clients are not to blame */
 	atomic_int packers;	     /* archive downloads under way */
 	json_t *openapi;	     /* the document, made once */

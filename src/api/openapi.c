@@ -71,31 +71,44 @@ static void add_parameter(json_t *parameters, const char *name, const char *in, 
 				    "description", doc, "required", required, "schema", schema));
 }
 
+#define NAME_SCHEMA "{\"type\":\"string\",\"pattern\":\"^[0-9A-Za-z][0-9A-Za-z._-]*$\"}"
+
+/* The variable parts of paths. */
+static const struct api_parameter path_parts[] = {
+	{"id", "{\"type\":\"string\",\"pattern\":\"^[0-9a-z]{26}$\"}", "The sandbox.", true},
+	{"link", "{\"type\":\"string\",\"pattern\":\"^[0-9a-z]{26}$\"}", "The link's id.", true},
+	{"organization", NAME_SCHEMA, "The organization.", true},
+	{"port", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":65535}", "The port.", true},
+	{"process", "{\"type\":\"string\",\"pattern\":\"^p?[1-9][0-9]*$\"}",
+		"The process: its id, or its pid.", true},
+	{"token", "{\"type\":\"string\",\"pattern\":\"^([0-9a-z]{26}|admin)$\"}", "The token's id.",
+		true},
+	{"user", NAME_SCHEMA, "The user of it.", true},
+};
+
+static bool has_part(const struct route *route, const char *name)
+{
+	char part[32];
+
+	snprintf(part, sizeof(part), "{%s}", name);
+	return strstr(route->path, part) != NULL;
+}
+
 static json_t *parameters_of(const struct route *route, const struct api_doc *doc)
 {
 	json_t *parameters = json_array();
 
-	if (strstr(route->path, "{id}"))
-		add_parameter(parameters, "id", "path", "The sandbox.", true,
-			parse("{\"type\":\"string\",\"pattern\":\"^[0-9a-z]{26}$\"}"));
-	if (strstr(route->path, "{process}"))
-		add_parameter(parameters, "process", "path", "The process: its id, or its pid.",
-			true, parse("{\"type\":\"string\",\"pattern\":\"^p?[1-9][0-9]*$\"}"));
-	if (strstr(route->path, "{token}"))
-		add_parameter(parameters, "token", "path", "The token's id.", true,
-			parse("{\"type\":\"string\",\"pattern\":\"^([0-9a-z]{26}|admin)$\"}"));
+	for (size_t i = 0; i < array_len(path_parts); i++) {
+		const struct api_parameter *p = &path_parts[i];
+
+		if (has_part(route, p->name))
+			add_parameter(
+				parameters, p->name, "path", p->doc, p->required, parse(p->schema));
+	}
 	if (route->flags & ROUTE_TICKET)
 		add_parameter(parameters, "ticket", "query",
 			"A ticket of POST /v1/tickets, in the place of a token.", false,
 			parse("{\"type\":\"string\"}"));
-	if (strstr(route->path, "{organization}"))
-		add_parameter(parameters, "organization", "path", "The organization.", true,
-			parse("{\"type\":\"string\",\"pattern\":\"^[0-9A-Za-z][0-9A-Za-z._-]*$"
-			      "\"}"));
-	if (strstr(route->path, "{user}"))
-		add_parameter(parameters, "user", "path", "The user of it.", true,
-			parse("{\"type\":\"string\",\"pattern\":\"^[0-9A-Za-z][0-9A-Za-z._-]*$"
-			      "\"}"));
 	for (size_t i = 0; i < doc->query_count; i++) {
 		const struct api_parameter *p = &doc->query[i];
 

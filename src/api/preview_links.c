@@ -63,8 +63,9 @@ static int make_secret(char secret[64], struct err *err)
 
 static json_t *link_to_json(const struct preview_link *link)
 {
-	return json_pack("{s:s, s:i, s:o, s:o}", "id", link->id, "port", (int)link->port, "created_at",
-		api_time_to_json(link->created_at_ms), "expires_at", api_time_to_json(link->expires_at_ms));
+	return json_pack("{s:s, s:i, s:o, s:o}", "id", link->id, "port", (int)link->port,
+		"created_at", api_time_to_json(link->created_at_ms), "expires_at",
+		api_time_to_json(link->expires_at_ms));
 }
 
 HANDLER(preview_links_create)
@@ -81,7 +82,8 @@ HANDLER(preview_links_create)
 	fields_clear(&preview_links_fields, &body);
 	if ((r = fields_decode(&preview_links_fields, request_body(req), &body, err)) < 0 ||
 		(r = read_port(req, &link.port, err)) < 0 ||
-		(r = api_sandbox(req, api, &sandbox, err)) < 0 || (r = make_secret(secret, err)) < 0)
+		(r = api_sandbox(req, api, &sandbox, err)) < 0 ||
+		(r = make_secret(secret, err)) < 0)
 		return r;
 	id_new(link.created_at_ms, link.id);
 	snprintf(link.sandbox_id, sizeof(link.sandbox_id), "%s", sandbox_id(sandbox));
@@ -93,7 +95,8 @@ HANDLER(preview_links_create)
 	if (r < 0)
 		return r;
 	preview_name_format(link.sandbox_id, link.port, api->preview_domain, host, sizeof(host));
-	snprintf(url, sizeof(url), "http://%s:%u/?sandlot_link=%s", host, api->preview_port, secret);
+	snprintf(
+		url, sizeof(url), "http://%s:%u/?sandlot_link=%s", host, api->preview_port, secret);
 	answer = link_to_json(&link);
 	json_object_set_new(answer, "url", json_string(url));
 	request_answer_json(req, 201, answer);

@@ -42,7 +42,8 @@ static void put_escaped(struct buf *out, const char *text)
 
 static void put_html(const struct preview_page *page, struct buf *out)
 {
-	buf_printf(out, head, page->reloads ? "<meta http-equiv=refresh content=1>" : "", page->title);
+	buf_printf(
+		out, head, page->reloads ? "<meta http-equiv=refresh content=1>" : "", page->title);
 	buf_printf(out, "<h1>%s</h1><p>", page->title);
 	put_escaped(out, page->message);
 	buf_append_str(out, "</p>");
@@ -58,9 +59,9 @@ static void put_html(const struct preview_page *page, struct buf *out)
 
 static void put_json(const struct preview_page *page, struct buf *out)
 {
-	json_t *error = json_pack("{s:{s:s, s:s, s:b, s:s?}}", "error", "code", page->code, "message",
-		page->message, "retryable", page->status >= 500 || page->reloads, "remediation",
-		page->remediation);
+	json_t *error = json_pack("{s:{s:s, s:s, s:b, s:s?}}", "error", "code", page->code,
+		"message", page->message, "retryable", page->status >= 500 || page->reloads,
+		"remediation", page->remediation);
 	auto_free char *text = json_dumps(error, JSON_COMPACT);
 
 	json_decref(error);

@@ -20,12 +20,12 @@
 #include <string.h>
 #include <strings.h>
 
-#define LINK_QUERY   "sandlot_link="
-#define SECRET_MAX   128
-#define HOLD_MS	     30000 /* how long a request waits for an app that is starting */
-#define YOUNG_MS     60000 /* a sandbox whose app may still be starting */
-#define FAILURES     16
-#define FAILURE_MS   2000 /* how long a failed start is answered without another try */
+#define LINK_QUERY "sandlot_link="
+#define SECRET_MAX 128
+#define HOLD_MS	   30000 /* how long a request waits for an app that is starting */
+#define YOUNG_MS   60000 /* a sandbox whose app may still be starting */
+#define FAILURES   16
+#define FAILURE_MS 2000 /* how long a failed start is answered without another try */
 
 struct failure {
 	char id[ID_LEN + 1];
@@ -46,7 +46,7 @@ struct previews {
 struct goal {
 	char id[ID_LEN + 1];
 	uint16_t port;
-	size_t prefix_len;	/* of the target, in the form with a path */
+	size_t prefix_len; /* of the target, in the form with a path */
 	bool is_by_path;
 };
 
@@ -130,7 +130,8 @@ static bool is_own_host(const struct previews *previews, const char *host)
 	return strcasecmp(host, own) == 0;
 }
 
-static int find_goal(const struct previews *previews, const struct proxy_visit *visit, struct goal *goal)
+static int find_goal(
+	const struct previews *previews, const struct proxy_visit *visit, struct goal *goal)
 {
 	int r = preview_name_parse(
 		visit->host, previews->config.api->preview_domain, goal->id, &goal->port);
@@ -217,21 +218,24 @@ static const char *shown_token(const struct proxy_visit *visit)
 	return NULL;
 }
 
-static bool is_owner(struct previews *previews, const char *token, const struct sandbox_record *record)
+static bool is_owner(
+	struct previews *previews, const char *token, const struct sandbox_record *record)
 {
-	static const struct route looking = {.method = "GET", .path = "a preview", .scope = SCOPE_READ};
+	static const struct route looking = {
+		.method = "GET", .path = "a preview", .scope = SCOPE_READ};
 	struct principal principal;
 	struct err err;
 
-	return gate_admit(&previews->config.api->gate, &(struct credential){.token = token}, &looking,
-		       &principal, &err) == 0 &&
+	return gate_admit(&previews->config.api->gate, &(struct credential){.token = token},
+		       &looking, &principal, &err) == 0 &&
 	       strcmp(principal.organization, record->owner.organization) == 0 &&
 	       strcmp(principal.user, record->owner.user) == 0;
 }
 
 /* A link was opened: it becomes a cookie of this name alone, and leaves the address. */
 static void answer_link(const struct previews *previews, const struct proxy_visit *visit,
-	const struct goal *goal, const char *secret, const struct preview_link *link, struct proxy_way *way)
+	const struct goal *goal, const char *secret, const struct preview_link *link,
+	struct proxy_way *way)
 {
 	const char *query = strchr(visit->target, '?');
 	const char *at = strstr(query, LINK_QUERY), *after = at + strcspn(at, "&#");
@@ -272,7 +276,8 @@ static bool may_enter(struct previews *previews, const struct proxy_visit *visit
 		answer_link(previews, visit, goal, secret, &link, way);
 		return false;
 	}
-	if (record && cookie_secret(visit->cookie, secret) && is_link_of(previews, secret, goal, &link)) {
+	if (record && cookie_secret(visit->cookie, secret) &&
+		is_link_of(previews, secret, goal, &link)) {
 		if (is_own_origin(visit->origin, visit->host))
 			return true;
 		preview_page_put(
@@ -283,11 +288,12 @@ static bool may_enter(struct previews *previews, const struct proxy_visit *visit
 			visit, way);
 		return false;
 	}
-	preview_page_put(&(struct preview_page){.status = 401,
-				 .code = "preview_private",
-				 .title = "This preview is private",
-				 .message = "It opens with a link from its owner, or with a token.",
-				 .remediation = "Its owner makes a link with: sandlot open ID PORT"},
+	preview_page_put(
+		&(struct preview_page){.status = 401,
+			.code = "preview_private",
+			.title = "This preview is private",
+			.message = "It opens with a link from its owner, or with a token.",
+			.remediation = "Its owner makes a link with: sandlot open ID PORT"},
 		visit, way);
 	return false;
 }
@@ -302,7 +308,8 @@ static bool recent_failure(struct previews *previews, const char *id, char messa
 	for (size_t i = 0; i < FAILURES && !found; i++) {
 		const struct failure *failure = &previews->failures[i];
 
-		found = strcmp(failure->id, id) == 0 && clock_steady_ms() - failure->at_ms < FAILURE_MS;
+		found = strcmp(failure->id, id) == 0 &&
+			clock_steady_ms() - failure->at_ms < FAILURE_MS;
 		if (found)
 			memcpy(message, failure->message, sizeof(failure->message));
 	}
@@ -387,12 +394,13 @@ static void lead_to_running(struct sandbox *sandbox, const struct proxy_visit *v
 	if (preview_connect(sandbox, goal->port, &way->fd, &err) == 0)
 		way->kind = PROXY_GO;
 	else if (strcmp(err.code, "port_closed") == 0 && is_young && visit->is_page)
-		preview_page_put(&(struct preview_page){.status = 503,
-					 .code = "app_starting",
-					 .title = "Waiting for the app",
-					 .message = "The sandbox runs; nothing answers on this port yet. "
-						    "This page reloads by itself.",
-					 .reloads = true},
+		preview_page_put(
+			&(struct preview_page){.status = 503,
+				.code = "app_starting",
+				.title = "Waiting for the app",
+				.message = "The sandbox runs; nothing answers on this port yet. "
+					   "This page reloads by itself.",
+				.reloads = true},
 			visit, way);
 	else if (strcmp(err.code, "port_closed") == 0 && is_young && visit->waited_ms < HOLD_MS)
 		way->kind = PROXY_LATER;
@@ -405,8 +413,9 @@ static void lead_to_running(struct sandbox *sandbox, const struct proxy_visit *v
 			visit, way);
 }
 
-static void lead(struct previews *previews, struct sandbox *sandbox, const struct proxy_visit *visit,
-	const struct goal *goal, const struct sandbox_record *record, struct proxy_way *way)
+static void lead(struct previews *previews, struct sandbox *sandbox,
+	const struct proxy_visit *visit, const struct goal *goal,
+	const struct sandbox_record *record, struct proxy_way *way)
 {
 	switch (record->status) {
 	case SANDBOX_RUNNING:
@@ -438,11 +447,13 @@ static void find(void *context, const struct proxy_visit *visit, struct proxy_wa
 
 	way->generation = atomic_load(&api->preview_generation);
 	if (r < 0 || !engine) {
-		preview_page_put(&(struct preview_page){.status = r < 0 ? 421 : 503,
-					 .code = r < 0 ? "no_preview_of_that_name" : "starting",
-					 .title = r < 0 ? "No preview has this name" : "Sandlot is starting",
-					 .message = "Previews are at s-<id>-<port> below the preview domain.",
-					 .reloads = r == 0},
+		preview_page_put(
+			&(struct preview_page){.status = r < 0 ? 421 : 503,
+				.code = r < 0 ? "no_preview_of_that_name" : "starting",
+				.title = r < 0 ? "No preview has this name" : "Sandlot is starting",
+				.message =
+					"Previews are at s-<id>-<port> below the preview domain.",
+				.reloads = r == 0},
 			visit, way);
 		return;
 	}

@@ -17,6 +17,6 @@ struct previews_config {
 	unsigned threads, max_workers, max_connections;
 };
 
-int previews_open(
-	const struct previews_config *config, struct previews **ret_previews, struct err *err) must_check;
+int previews_open(const struct previews_config *config, struct previews **ret_previews,
+	struct err *err) must_check;
 void previews_close(struct previews *previews);

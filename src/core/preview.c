@@ -36,7 +36,8 @@ static int connect_to(int sock, const struct in6_addr *address, uint16_t port)
 
 int preview_connect(struct sandbox *sandbox, uint16_t port, int *ret_fd, struct err *err)
 {
-	static const struct in6_addr mapped = {{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1}}};
+	static const struct in6_addr mapped = {
+		{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1}}};
 	struct driver *driver = sandbox->engine->config.driver;
 	auto_fd int sock = -1;
 	int r = driver->ops->open_socket(driver, sandbox->id, &sock, err);
@@ -50,7 +51,8 @@ int preview_connect(struct sandbox *sandbox, uint16_t port, int *ret_fd, struct 
 	if (r < 0)
 		return err_explain(err, ERR_UNAVAILABLE, "port_closed",
 			"start the app, and have it listen on this port",
-			"nothing answers on port %u of sandbox %s: %s", port, sandbox->id, strerror(-r));
+			"nothing answers on port %u of sandbox %s: %s", port, sandbox->id,
+			strerror(-r));
 	setsockopt(sock, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
 	*ret_fd = take_fd(&sock);
 	return 0;

@@ -8,7 +8,8 @@
  * Connects to a port on the loopback of a sandbox that runs, IPv4 first. The descriptor is non-blocking.
  * ERR_UNAVAILABLE with the code port_closed if nothing listens there.
  */
-int preview_connect(struct sandbox *sandbox, uint16_t port, int *ret_fd, struct err *err) must_check;
+int preview_connect(struct sandbox *sandbox, uint16_t port, int *ret_fd, struct err *err)
+	must_check;
 
 /* Starts one that is stopped, or lets a paused one go on; returns when its agent is there. */
 int preview_wake(struct sandbox *sandbox, struct err *err) must_check;

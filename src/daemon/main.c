@@ -42,8 +42,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CLOSE_GRACE_MS 5000
-#define HOSTS_MAX      16
+#define CLOSE_GRACE_MS	    5000
+#define HOSTS_MAX	    16
 #define PREVIEW_CONNECTIONS 8192
 
 struct daemon {
@@ -337,8 +337,8 @@ static int open_all(struct daemon *daemon, struct err *err)
 	if ((r = issuer_open(&daemon->settings, &daemon->issuer, err)) < 0 ||
 		(r = premises_open(&daemon->settings, &daemon->premises, err)) < 0 ||
 		(r = listener_open(daemon->settings.api_bind, &daemon->listener, err)) < 0 ||
-		(r = listener_open(
-			 daemon->settings.preview_bind, &daemon->preview_listener, err)) < 0 ||
+		(r = listener_open(daemon->settings.preview_bind, &daemon->preview_listener, err)) <
+			0 ||
 		(r = premises_start_keeper(&daemon->settings, &daemon->premises, err)) < 0 ||
 		(r = premises_drop_privileges(&daemon->premises, err)) < 0 ||
 		(r = open_store(daemon, err)) < 0 || (r = open_auditor(daemon, err)) < 0 ||

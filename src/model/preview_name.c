@@ -16,7 +16,8 @@ static size_t name_len(const char *host)
 	size_t len = strlen(host);
 	const char *colon = strrchr(host, ':');
 
-	if (colon && host[0] != '[' && colon[1] && strspn(colon + 1, "0123456789") == strlen(colon + 1))
+	if (colon && host[0] != '[' && colon[1] &&
+		strspn(colon + 1, "0123456789") == strlen(colon + 1))
 		len = (size_t)(colon - host);
 	return len;
 }

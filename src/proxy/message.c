@@ -144,9 +144,9 @@ static int add_trailer_value(struct message *message, const char *at, size_t len
 /* None of them may change how a message is read, or who sent it. */
 static bool is_harmless_trailer(struct slice line)
 {
-	static const char *const refused[] = {"Content-", "Transfer-", "Connection:", "Host:",
-		"Trailer:", "Set-Cookie:", "Authorization:", "Upgrade:", "TE:", "Location:",
-		"X-Forwarded-", "Forwarded:"};
+	static const char *const refused[] = {"Content-", "Transfer-",
+		"Connection:", "Host:", "Trailer:", "Set-Cookie:", "Authorization:", "Upgrade:",
+		"TE:", "Location:", "X-Forwarded-", "Forwarded:"};
 
 	for (size_t i = 0; i < array_len(refused); i++) {
 		size_t len = strlen(refused[i]);

@@ -37,8 +37,8 @@ struct message {
 	struct message_field *fields;
 	size_t field_count;
 
-	struct buf *out; /* where the body goes */
-	bool in_chunks;	 /* and how */
+	struct buf *out;     /* where the body goes */
+	bool in_chunks;	     /* and how */
 	struct buf trailers; /* fields behind a body in chunks */
 	bool in_trailer_value;
 };
@@ -65,7 +65,7 @@ struct slice message_get(const struct message *message, const char *name);
 bool message_is_chunked(const struct message *message);
 bool message_has_length(const struct message *message);
 
-bool slice_is(struct slice slice, const char *text);	 /* exactly */
+bool slice_is(struct slice slice, const char *text);	  /* exactly */
 bool slice_is_like(struct slice slice, const char *text); /* in any case */
 bool slice_begins(struct slice slice, const char *text);
 /* Whether a comma-separated list has a word, in any case. */

@@ -22,14 +22,14 @@
 #include <unistd.h>
 
 #define READ_BYTES   (64u * 1024)
-#define WAITING_MAX  (128u * 1024)		 /* then the other side is not read */
+#define WAITING_MAX  (128u * 1024) /* then the other side is not read */
 #define OUT_MAX	     (WAITING_MAX + 2 * READ_BYTES + MESSAGE_HEAD_MAX * 2)
 #define IN_MAX	     (MESSAGE_HEAD_MAX + READ_BYTES)
 #define HINTS_MAX    16
-#define HEAD_MS	     10000 /* for a request's head, once it has begun */
-#define IDLE_MS	     75000 /* between two requests */
+#define HEAD_MS	     10000  /* for a request's head, once it has begun */
+#define IDLE_MS	     75000  /* between two requests */
 #define ANSWER_MS    300000 /* for the head of an answer */
-#define STALL_MS     60000 /* for a body that does not move although it could */
+#define STALL_MS     60000  /* for a body that does not move although it could */
 #define TUNNEL_MS    3600000
 #define USED_EACH_MS 5000
 #define LATER_MS     50
@@ -116,7 +116,8 @@ static void end(struct passage *passage)
 
 /* --- answers of our own --- */
 
-static void answer(struct passage *passage, unsigned status, const char *type, const void *body, size_t len)
+static void answer(
+	struct passage *passage, unsigned status, const char *type, const void *body, size_t len)
 {
 	struct buf *out = &passage->client.out;
 	bool is_head = passage->request.has_head && passage->request.parser.method == HTTP_HEAD;
@@ -127,7 +128,8 @@ static void answer(struct passage *passage, unsigned status, const char *type, c
 		return;
 	}
 	buf_printf(out,
-		"HTTP/1.1 %u %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nCache-Control: no-store\r\n"
+		"HTTP/1.1 %u %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nCache-Control: "
+		"no-store\r\n"
 		"X-Content-Type-Options: nosniff\r\nConnection: close\r\n",
 		status, http_status_str((enum http_status)status), type, len);
 	if (way->kind == PROXY_ANSWER && way->location[0])
@@ -148,8 +150,8 @@ static void refuse(struct passage *passage, unsigned status, const char *code, c
 {
 	char body[512];
 	int len = snprintf(body, sizeof(body),
-		"{\"error\":{\"code\":\"%s\",\"message\":\"%s\",\"retryable\":%s}}\n", code, message,
-		status >= 500 ? "true" : "false");
+		"{\"error\":{\"code\":\"%s\",\"message\":\"%s\",\"retryable\":%s}}\n", code,
+		message, status >= 500 ? "true" : "false");
 
 	answer(passage, status, "application/json", body, (size_t)len);
 }
@@ -205,7 +207,8 @@ static bool check_request(struct passage *passage)
 	else if (request->parser.method == HTTP_CONNECT || request->parser.method == HTTP_TRACE)
 		refuse(passage, 405, "method_not_allowed", "previews pass no CONNECT and no TRACE");
 	else if (upgrade.at && !passage->is_upgrade)
-		refuse(passage, 501, "upgrade_not_supported", "previews pass no upgrade but that to a WebSocket");
+		refuse(passage, 501, "upgrade_not_supported",
+			"previews pass no upgrade but that to a WebSocket");
 	else if (request->target.len == 0 || request->target.at[0] != '/')
 		refuse(passage, 400, "bad_target", "the target must be a path");
 	return passage->state == PASSAGE_HEAD;
@@ -273,7 +276,8 @@ static void consider(struct passage *passage)
 		return;
 	}
 	close_side(&passage->app);
-	snprintf(passage->host, sizeof(passage->host), "%s", message_get(&passage->request, "Host").at);
+	snprintf(passage->host, sizeof(passage->host), "%s",
+		message_get(&passage->request, "Host").at);
 	memcpy(passage->credentials, digest, sizeof(passage->credentials));
 	passage->asked_ms = clock_steady_ms();
 	ask(passage);
@@ -288,9 +292,11 @@ static bool move_head(struct passage *passage)
 		n = message_feed(&passage->request, client->in.data, client->in.len);
 		if (n < 0) {
 			if (n == -EMSGSIZE)
-				refuse(passage, 431, "head_too_long", "the head of the request is too long");
+				refuse(passage, 431, "head_too_long",
+					"the head of the request is too long");
 			else
-				refuse(passage, 400, "bad_request", "the request is not proper HTTP");
+				refuse(passage, 400, "bad_request",
+					"the request is not proper HTTP");
 			return true;
 		}
 		buf_consume(&client->in, (size_t)n);
@@ -326,7 +332,8 @@ void passage_find(struct passage *passage)
 		.waited_ms = clock_steady_ms() - passage->asked_ms,
 	};
 
-	visit.is_page = request->parser.method == HTTP_GET && accept.at && strstr(accept.at, "text/html");
+	visit.is_page =
+		request->parser.method == HTTP_GET && accept.at && strstr(accept.at, "text/html");
 	buf_fini(&passage->way.body);
 	passage->way = (struct proxy_way){.fd = -1};
 	passage->config->find(passage->config->context, &visit, &passage->way);
@@ -463,7 +470,8 @@ static void pass_answer(struct passage *passage)
 		return;
 	}
 	if (status == 101 && !passage->is_upgrade) {
-		refuse(passage, 502, "bad_answer", "the app changed the protocol without being asked");
+		refuse(passage, 502, "bad_answer",
+			"the app changed the protocol without being asked");
 		return;
 	}
 	if (!response->is_complete && !message_has_length(response)) {
@@ -472,7 +480,8 @@ static void pass_answer(struct passage *passage)
 	}
 	response->out = &passage->client.out;
 	passage->has_answer_begun = true;
-	rewrite_response(response, &rewrite, response->in_chunks, passage->wants_close, &passage->client.out);
+	rewrite_response(response, &rewrite, response->in_chunks, passage->wants_close,
+		&passage->client.out);
 	if (status == 101)
 		start_tunnel(passage);
 }

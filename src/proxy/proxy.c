@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LOOPS_MAX  16
-#define QUEUE_MAX  4096
+#define LOOPS_MAX 16
+#define QUEUE_MAX 4096
 
 /* Something is being woken, and who waits for that. */
 struct waking {

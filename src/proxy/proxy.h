@@ -22,7 +22,7 @@ struct proxy_visit {
 	const char *target; /* path and query */
 	const char *client; /* address */
 	const char *cookie, *authorization, *api_key, *origin, *referer; /* or NULL */
-	bool is_page;	    /* a browser that opens a page */
+	bool is_page; /* a browser that opens a page */
 	bool is_websocket;
 	uint64_t waited_ms; /* since it was asked first */
 };
@@ -57,7 +57,7 @@ struct proxy;
 
 struct proxy_config {
 	struct proxy *proxy; /* set by proxy_open() */
-	int listen_fd; /* borrowed */
+	int listen_fd;	     /* borrowed */
 	const char *scheme;
 	unsigned threads, max_workers, max_connections;
 	void *context;

@@ -221,8 +221,8 @@ static void *loop_main(void *arg)
 	return NULL;
 }
 
-int proxy_loop_open(struct proxy *proxy, const struct proxy_config *config, struct proxy_loop **ret_loop,
-	struct err *err)
+int proxy_loop_open(struct proxy *proxy, const struct proxy_config *config,
+	struct proxy_loop **ret_loop, struct err *err)
 {
 	struct proxy_loop *loop = mem_new(sizeof(*loop));
 	struct epoll_event clients = {.events = EPOLLIN | EPOLLEXCLUSIVE, .data.ptr = loop};

@@ -6,8 +6,8 @@
 
 struct proxy_loop;
 
-int proxy_loop_open(struct proxy *proxy, const struct proxy_config *config, struct proxy_loop **ret_loop,
-	struct err *err) must_check;
+int proxy_loop_open(struct proxy *proxy, const struct proxy_config *config,
+	struct proxy_loop **ret_loop, struct err *err) must_check;
 
 /* Ends the thread; no passage may be with a worker any more. */
 void proxy_loop_stop(struct proxy_loop *loop);

@@ -47,9 +47,10 @@ static void put_field(struct buf *out, struct slice name, struct slice value)
 /* What a client may say about itself, or about others, is ours to say. */
 static bool is_claim(struct slice name)
 {
-	static const char *const names[] = {"Host", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host",
-		"X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Prefix", "X-Forwarded-Server",
-		"X-Real-IP", "X-Original-URL", "X-Rewrite-URL", "E2B-Traffic-Access-Token"};
+	static const char *const names[] = {"Host", "Forwarded", "X-Forwarded-For",
+		"X-Forwarded-Host", "X-Forwarded-Proto", "X-Forwarded-Port", "X-Forwarded-Prefix",
+		"X-Forwarded-Server", "X-Real-IP", "X-Original-URL", "X-Rewrite-URL",
+		"E2B-Traffic-Access-Token"};
 
 	return is_one_of(name, names, array_len(names));
 }
@@ -91,7 +92,8 @@ struct slice rewrite_cookie(struct slice header, const char *name)
 
 	while (next_cookie(&header, &pair)) {
 		if (is_cookie(pair, name))
-			return (struct slice){pair.at + strlen(name) + 1, pair.len - strlen(name) - 1};
+			return (struct slice){
+				pair.at + strlen(name) + 1, pair.len - strlen(name) - 1};
 	}
 	return (struct slice){0};
 }
@@ -125,7 +127,8 @@ static size_t own_origin(const struct rewrite *rewrite, struct slice value)
 }
 
 /* Origin and Referer of the preview itself become those of the app's own address. */
-static void put_origin(struct buf *out, const struct rewrite *rewrite, const struct message_field *field)
+static void put_origin(
+	struct buf *out, const struct rewrite *rewrite, const struct message_field *field)
 {
 	size_t own = own_origin(rewrite, field->value);
 
@@ -139,7 +142,8 @@ static void put_origin(struct buf *out, const struct rewrite *rewrite, const str
 	buf_append_str(out, "\r\n");
 }
 
-static void put_target(const struct message *request, const struct rewrite *rewrite, struct buf *out)
+static void put_target(
+	const struct message *request, const struct rewrite *rewrite, struct buf *out)
 {
 	struct slice rest = {request->target.at + rewrite->prefix_len,
 		request->target.len - rewrite->prefix_len};
@@ -149,8 +153,8 @@ static void put_target(const struct message *request, const struct rewrite *rewr
 	buf_append(out, rest.at, rest.len);
 }
 
-void rewrite_request(
-	const struct message *request, const struct rewrite *rewrite, bool is_upgrade, struct buf *out)
+void rewrite_request(const struct message *request, const struct rewrite *rewrite, bool is_upgrade,
+	struct buf *out)
 {
 	buf_printf(out, "%s ", http_method_str((enum http_method)request->parser.method));
 	put_target(request, rewrite, out);
@@ -163,7 +167,8 @@ void rewrite_request(
 			continue;
 		if (slice_is_like(field->name, "Cookie"))
 			put_cookies(out, field->value);
-		else if (slice_is_like(field->name, "Origin") || slice_is_like(field->name, "Referer"))
+		else if (slice_is_like(field->name, "Origin") ||
+			 slice_is_like(field->name, "Referer"))
 			put_origin(out, rewrite, field);
 		else
 			put_field(out, field->name, field->value);
@@ -187,9 +192,10 @@ void rewrite_request(
 /* What reaches further than the answer's own page. */
 static bool is_overreaching(struct slice name)
 {
-	static const char *const names[] = {"Strict-Transport-Security", "Clear-Site-Data", "Alt-Svc",
-		"Public-Key-Pins", "Service-Worker-Allowed", "Origin-Agent-Cluster", "X-Accel-Redirect",
-		"X-Sendfile", "Expect-CT", "NEL", "Report-To", "Reporting-Endpoints"};
+	static const char *const names[] = {"Strict-Transport-Security", "Clear-Site-Data",
+		"Alt-Svc", "Public-Key-Pins", "Service-Worker-Allowed", "Origin-Agent-Cluster",
+		"X-Accel-Redirect", "X-Sendfile", "Expect-CT", "NEL", "Report-To",
+		"Reporting-Endpoints"};
 
 	return is_one_of(name, names, array_len(names));
 }
@@ -205,7 +211,8 @@ static void put_set_cookie(struct buf *out, struct slice name, struct slice valu
 	buf_append(out, name.at, name.len);
 	buf_append_str(out, ": ");
 	while (next_cookie(&rest, &part)) {
-		bool is_domain = !is_first && part.len >= 6 && strncasecmp(part.at, "Domain", 6) == 0 &&
+		bool is_domain = !is_first && part.len >= 6 &&
+				 strncasecmp(part.at, "Domain", 6) == 0 &&
 				 (part.len == 6 || strchr("= \t", part.at[6]));
 
 		if (is_domain)
@@ -235,7 +242,8 @@ static size_t app_origin(const struct rewrite *rewrite, struct slice value)
 	return 0;
 }
 
-static void put_address(struct buf *out, const struct rewrite *rewrite, const struct message_field *field)
+static void put_address(
+	struct buf *out, const struct rewrite *rewrite, const struct message_field *field)
 {
 	size_t app = app_origin(rewrite, field->value);
 

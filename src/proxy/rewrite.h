@@ -20,8 +20,8 @@ struct rewrite {
 };
 
 /* Appends the request's head as the app gets it; `target` is what is left of its target. */
-void rewrite_request(
-	const struct message *request, const struct rewrite *rewrite, bool is_upgrade, struct buf *out);
+void rewrite_request(const struct message *request, const struct rewrite *rewrite, bool is_upgrade,
+	struct buf *out);
 
 /*
  * Appends the head of the answer as the client gets it: with its body in chunks, with a length, or (close) until

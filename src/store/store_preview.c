@@ -89,7 +89,8 @@ int store_preview_link_delete(
 	store_bind_text(stmt, 3, id);
 	r = store_run(store, stmt, "revoke a link", err);
 	if (r == 0 && sqlite3_changes(store->db) == 0)
-		r = err_explain(err, ERR_NOT_FOUND, "link_not_found", NULL, "there is no link %s", id);
+		r = err_explain(
+			err, ERR_NOT_FOUND, "link_not_found", NULL, "there is no link %s", id);
 	pthread_mutex_unlock(&store->lock);
 	return r;
 }
