@@ -18,6 +18,7 @@ const struct command *const command_table[] = {
 	&cmd_kill,
 	&cmd_logs,
 	&cmd_ls,
+	&cmd_open,
 	&cmd_pause,
 	&cmd_ps,
 	&cmd_purge,

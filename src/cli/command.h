@@ -74,6 +74,7 @@ extern const struct command cmd_inspect;
 extern const struct command cmd_kill;
 extern const struct command cmd_logs;
 extern const struct command cmd_ls;
+extern const struct command cmd_open;
 extern const struct command cmd_pause;
 extern const struct command cmd_ps;
 extern const struct command cmd_purge;
