@@ -241,10 +241,10 @@ static void run_child(const struct build_context *context, const struct keeper_r
 }
 
 static int send_network(
-	const struct build_context *context, int lifeline, int *ret_netns, struct err *err)
+	struct build_context *context, int lifeline, int *ret_netns, struct err *err)
 {
-	auto_fd int netns = -1;
-	int r = netns_make(context->own_netns_fd, &netns, err);
+	auto_fd int netns = take_fd(&context->spare_netns_fd);
+	int r = netns < 0 ? netns_make(context->own_netns_fd, &netns, err) : 0;
 	ssize_t n;
 
 	if (r < 0) {
@@ -296,4 +296,15 @@ int build_start(struct build_context *context, const struct keeper_request *requ
 	/* Without a network namespace the child fails by itself, and is reaped like any other. */
 	*ret_build = (struct build){.pid = pid, .lifeline = take_fd(&ours), .netns_fd = netns_fd};
 	return 0;
+}
+
+void build_prepare(struct build_context *context, uint32_t slot)
+{
+	struct err err;
+
+	if (context->spare_netns_fd < 0 &&
+		netns_make(context->own_netns_fd, &context->spare_netns_fd, &err) < 0)
+		log_debug("no network namespace is made ahead: %s", err.message);
+	if (userns_prepare(&context->userns, slot, &err) < 0)
+		log_debug("no user namespace is made ahead: %s", err.message);
 }

@@ -26,6 +26,7 @@ struct build_context {
 	struct userns_cache userns;
 	struct fence fence;
 	int own_netns_fd;
+	int spare_netns_fd; /* made ahead, for the next; -1 if there is none */
 	char *command_line; /* the keeper's own, which names the data directory */
 	size_t command_line_len;
 	int first_passing_fd; /* descriptors from here on come and go; those below stay open */
@@ -47,3 +48,10 @@ struct build {
  */
 int build_start(struct build_context *context, const struct keeper_request *request,
 	const struct cpus_share *cpus, struct build *ret_build, struct err *err) must_check;
+
+/*
+ * Makes ahead what the next is likely to need: a network namespace, and the user namespace of a slot, which is
+ * the one after the last that was used as long as sandboxes come and stay. While the last one is built the keeper
+ * has nothing better to do.
+ */
+void build_prepare(struct build_context *context, uint32_t slot);

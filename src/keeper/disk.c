@@ -9,6 +9,7 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 #include <sys/stat.h>
 
 #define SPARES	      16
+#define QUIET_MS      100 /* without a create, before spares are made up to their number */
 #define PARKED_US     300000
 #define HELPER_NICE   10
 #define TRIM_EVERY_S  3
@@ -179,14 +181,28 @@ static void become_helper(const struct disks *disks, int needed_fd)
 	shed_descriptors(disks, needed_fd);
 }
 
+/* Waits until it is needed: while there are enough, whoever is being built is not disturbed. */
+static bool await_need(const struct disks *disks, int pokes)
+{
+	struct pollfd poked = {.fd = pokes, .events = POLLIN};
+	char bytes[64], name[NAME_MAX_LEN];
+	bool goes_on;
+
+	do
+		goes_on = read(pokes, bytes, sizeof(bytes)) > 0;
+	while (goes_on && look_at_spares(disks, name) >= SPARES / 2 &&
+		poll(&poked, 1, QUIET_MS) > 0);
+	return goes_on;
+}
+
 static void run_stocker(const struct disks *disks, int pokes)
 {
-	char bytes[64], name[NAME_MAX_LEN];
+	char name[NAME_MAX_LEN];
 	unsigned made = 0;
 	struct err err;
 
 	become_helper(disks, pokes);
-	while (read(pokes, bytes, sizeof(bytes)) > 0) {
+	while (await_need(disks, pokes)) {
 		while (look_at_spares(disks, name) < SPARES) {
 			snprintf(name, sizeof(name), "%d-%u", getpid(), ++made);
 			if (add_spare(disks, name, &err) < 0) {

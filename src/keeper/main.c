@@ -366,6 +366,7 @@ static void on_build(struct keeper *keeper, const struct keeper_request *request
 	held->limits = request->limits;
 	fence_describe(&keeper->context.fence, request, &held->walls);
 	answer_link(conn, held, &err);
+	build_prepare(&keeper->context, request->slot + 1);
 }
 
 /* The entry of a running sandbox, or an answer that there is none. */
@@ -904,7 +905,7 @@ static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 
 int main(int argc, char *argv[])
 {
-	struct keeper keeper = {.stop_waiter = -1, .janitor_fd = -1};
+	struct keeper keeper = {.context.spare_netns_fd = -1, .stop_waiter = -1, .janitor_fd = -1};
 	struct err err = {0};
 
 	log_open("sandlot-keeper", LOG_INFO);
@@ -920,6 +921,7 @@ int main(int argc, char *argv[])
 			err.remedy);
 		return 1;
 	}
+	build_prepare(&keeper.context, 0);
 	log_info("ready; %zu names of /proc are masked", keeper.context.sources.mask_count);
 	run(&keeper);
 	kill(keeper.janitor_pid, SIGKILL);

@@ -194,6 +194,20 @@ static int check_slot(const struct userns_ranges *ranges, uint32_t slot, struct 
 		ranges->count);
 }
 
+int userns_prepare(struct userns_cache *cache, uint32_t slot, struct err *err)
+{
+	int fd, r;
+
+	/* Where the keeper is not root of the host, each is made with its own limit of processes. */
+	if (!cache->ranges.is_host || slot >= USERNS_KEPT || slot >= cache->ranges.count ||
+		cache->fds[slot])
+		return 0;
+	r = make(&cache->ranges, slot, 0, &fd, err);
+	if (r == 0)
+		cache->fds[slot] = fd + 1;
+	return r;
+}
+
 int userns_get(
 	struct userns_cache *cache, uint32_t slot, uint64_t pids, int *ret_fd, struct err *err)
 {

@@ -56,3 +56,6 @@ struct userns_cache {
  */
 int userns_get(struct userns_cache *cache, uint32_t slot, uint64_t pids, int *ret_fd,
 	struct err *err) must_check;
+
+/* Makes the namespace of a range ahead, if it is one that is kept. */
+int userns_prepare(struct userns_cache *cache, uint32_t slot, struct err *err) must_check;
