@@ -128,6 +128,17 @@ static int limit_nested(void)
 	return 0;
 }
 
+/* The child has the keeper's descriptors, and their numbers may be beyond what a sandbox may open. */
+static int allow_descriptors(void)
+{
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return -errno;
+	files.rlim_cur = files.rlim_max;
+	return setrlimit(RLIMIT_NOFILE, &files) < 0 ? -errno : 0;
+}
+
 /* In the child: becomes the range's owner while keeping its capabilities, and makes the namespace. */
 static int enter(void *arg)
 {
@@ -138,7 +149,8 @@ static int enter(void *arg)
 
 	if (r == 0 && order->pids)
 		r = limit_processes(order->pids);
-
+	if (r == 0)
+		r = allow_descriptors();
 	if (r < 0)
 		return r;
 	/* Without this bit a change of euid from 0 would clear the effective capabilities. */
