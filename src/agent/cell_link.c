@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 /* The cell is built before we hear of it, so it answers at once. */
-#define PATIENCE_MS 10000
+#define PATIENCE_MS 2000
 
 /* What the keeper said first, and the listener. */
 static int take_listener(struct cell_link *cell)

@@ -301,6 +301,9 @@ static int launch_in_cell(const struct job_table *table, const struct frame *fra
 	int pid = cell_link_launch(&job->cell, frame, seat, ret_stage);
 	int r = pid < 0 ? pid : watch_cell(table, job);
 
+	/* It has begun, and nobody would hear of its end. */
+	if (pid >= 0 && r < 0)
+		(void)cell_link_signal(&job->cell, SIGKILL);
 	return r < 0 ? r : pid;
 }
 

@@ -353,11 +353,12 @@ static int change(struct sandbox *sandbox, void (*apply)(struct sandbox_record *
 	void *arg, struct err *err)
 {
 	uint64_t disk_bytes = sandbox->record.resources.disk_bytes;
-	struct sandbox_record changed;
+	struct sandbox_record before, changed;
 	struct err ignored;
 	bool is_other_network;
 	int r;
 
+	sandbox_read(sandbox, &before);
 	sandbox_read(sandbox, &changed);
 	apply(&changed, arg);
 	is_other_network = !json_equal(changed.network, sandbox->record.network);
@@ -368,8 +369,12 @@ static int change(struct sandbox *sandbox, void (*apply)(struct sandbox_record *
 			resize(sandbox, changed.resources.disk_bytes, disk_bytes, &ignored) < 0)
 			log_error("sandbox %s: %s", sandbox->id, ignored.message);
 	}
-	if (r == 0 && is_other_network)
+	if (r == 0 && is_other_network) {
 		r = network_change(sandbox, err);
+		if (r < 0 && write_record(sandbox, &before, &ignored) < 0)
+			log_error("sandbox %s: %s", sandbox->id, ignored.message);
+	}
+	sandbox_record_fini(&before);
 	sandbox_record_fini(&changed);
 	return r;
 }
@@ -566,8 +571,9 @@ int sandbox_adopt(struct sandbox *sandbox, int link_fd, const struct walls *wall
 		return r;
 	set_walls(sandbox, walls);
 	r = roll_recall(sandbox, link, err);
-	if (r == 0)
-		r = network_open(sandbox, err);
+	/* Without a way out it goes on; the next command tries again. */
+	if (r == 0 && network_open(sandbox, err) < 0)
+		log_warning("sandbox %s: %s", sandbox->id, err->message);
 	if (r == 0)
 		greet(link);
 	link_unref(link);

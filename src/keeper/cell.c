@@ -23,9 +23,11 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -167,6 +169,20 @@ static _Noreturn void run_builder(
 	_exit(err.kind != ERR_NONE);
 }
 
+/*
+ * Whether it is built: the user namespace is what it enters last. Before that its other namespaces may still
+ * be the host's.
+ */
+static bool is_built(const struct held *held)
+{
+	struct stat own, its;
+	char path[48];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", held->pid);
+	return stat("/proc/self/ns/user", &own) == 0 && stat(path, &its) == 0 &&
+	       own.st_ino != its.st_ino;
+}
+
 int cell_start(const struct build_context *context, const struct held *held, int *ret_sock,
 	struct err *err)
 {
@@ -174,6 +190,12 @@ int cell_start(const struct build_context *context, const struct held *held, int
 	int pair[2];
 	pid_t pid;
 
+	if (!cgroup_is_real(&context->cgroups))
+		return err_explain(err, ERR_UNAVAILABLE, "isolate_unavailable",
+			"run sandlotd as root, or delegate control groups to it",
+			"commands cannot be isolated without control groups");
+	if (!is_built(held))
+		return err_set(err, ERR_CONFLICT, "sandbox %s is being built", held->id);
 	sandbox_fd = (int)syscall(SYS_pidfd_open, held->pid, 0);
 	if (sandbox_fd < 0)
 		return err_sys(err, "open sandbox %s", held->id);

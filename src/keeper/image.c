@@ -17,6 +17,8 @@
 #include <sys/sysmacros.h>
 #include <sys/vfs.h>
 
+#define LOCK_MS		    10000
+#define LOCK_STEP_MS	    5
 #define DEVICE_LEN	    32
 #define LOOP_TRIES	    256 /* others take free devices at the same time */
 #define BOOKKEEPING	    (32ull << 20)
@@ -71,6 +73,19 @@ static int open_loop(int file_fd, char path[32], int *ret_fd, struct err *err)
 	return err_set(err, ERR_UNAVAILABLE, "no loop device is free");
 }
 
+/* Whoever has it gives it up soon, or runs. */
+static int lock(int file_fd, struct err *err)
+{
+	for (int waited_ms = 0; flock(file_fd, LOCK_EX | LOCK_NB) < 0; waited_ms += LOCK_STEP_MS) {
+		if (errno != EWOULDBLOCK)
+			return err_sys(err, "lock an image");
+		if (waited_ms >= LOCK_MS)
+			return err_set(err, ERR_UNAVAILABLE, "the disk is in use");
+		usleep(LOCK_STEP_MS * 1000);
+	}
+	return 0;
+}
+
 int image_mount(int file_fd, int *ret_mount_fd, struct err *err)
 {
 	auto_fd int loop = -1, fs = -1;
@@ -78,8 +93,9 @@ int image_mount(int file_fd, int *ret_mount_fd, struct err *err)
 	int r;
 
 	/* The lock belongs to the open file, and that to the loop device from now on. */
-	if (flock(file_fd, LOCK_EX) < 0)
-		return err_sys(err, "lock an image");
+	r = lock(file_fd, err);
+	if (r < 0)
+		return r;
 	r = open_loop(file_fd, device, &loop, err);
 	if (r < 0)
 		return r;

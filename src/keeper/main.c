@@ -130,8 +130,8 @@ static int read_stats(struct keeper *keeper, const struct held *held,
 	struct keeper_stats *ret_stats, struct err *err)
 {
 	const struct cgroup_tree *cgroups = &keeper->context.cgroups;
-	int r = cgroups->missing ? headcount_take(held->pid, ret_stats, err)
-				 : cgroup_stats(cgroups, held->id, ret_stats, err);
+	int r = cgroup_is_real(cgroups) ? cgroup_stats(cgroups, held->id, ret_stats, err)
+					: headcount_take(held->pid, ret_stats, err);
 
 	if (r < 0)
 		return r;
@@ -257,14 +257,22 @@ static void run_janitor(const struct storage *storage, int pokes)
 static void start_janitor(struct keeper *keeper)
 {
 	int pipe_fds[2];
+	pid_t pid;
 
 	keeper->janitor_fd = -1;
+	keeper->janitor_pid = 0;
 	if (pipe2(pipe_fds, O_CLOEXEC) < 0) {
 		log_error("no janitor: %s", strerror(errno));
 		return;
 	}
-	keeper->janitor_pid = fork();
-	if (keeper->janitor_pid == 0) {
+	pid = fork();
+	if (pid < 0) {
+		log_error("no janitor: %s", strerror(errno));
+		close(pipe_fds[0]);
+		close(pipe_fds[1]);
+		return;
+	}
+	if (pid == 0) {
 		/* Removing a large file cannot be interrupted: see disk.c. */
 		close(LISTEN_FD);
 		close(keeper->lock_fd);
@@ -272,6 +280,7 @@ static void start_janitor(struct keeper *keeper)
 		run_janitor(&keeper->context.storage, pipe_fds[0]);
 	}
 	close(pipe_fds[0]);
+	keeper->janitor_pid = pid;
 	keeper->janitor_fd = pipe_fds[1];
 	if (fd_set_nonblocking(keeper->janitor_fd) < 0)
 		log_warning("janitor pipe stays blocking");
@@ -365,6 +374,8 @@ static void on_build(struct keeper *keeper, const struct keeper_request *request
 	held->profile = request->profile;
 	held->limits = request->limits;
 	fence_describe(&keeper->context.fence, request, &held->walls);
+	if (upkeep_is_plain(&keeper->context.disks, request->id))
+		held->walls.how[WALL_DISK][0] = '\0';
 	answer_link(conn, held, &err);
 	build_prepare(&keeper->context, request->slot + 1);
 }
@@ -476,6 +487,17 @@ static void on_resize(struct keeper *keeper, const struct keeper_request *reques
 	answer_result(conn, r, &err);
 }
 
+static void forget_waiter(struct keeper *keeper, int conn)
+{
+	for (size_t i = 0; i < keeper->roster.count; i++) {
+		if (keeper->roster.sorted[i]->kill_waiter == conn)
+			keeper->roster.sorted[i]->kill_waiter = -1;
+	}
+	if (keeper->stop_waiter == conn)
+		keeper->stop_waiter = -1;
+	drop(keeper, conn);
+}
+
 /*
  * What may take long, because trees are large or a disk has to be mounted: a child does it and answers.
  * The connection is its own then.
@@ -497,7 +519,7 @@ static void delegate(struct keeper *keeper, const struct keeper_request *request
 	}
 	if (pid < 0)
 		answer_result(conn, err_sys(&err, "fork"), &err);
-	drop(keeper, conn);
+	forget_waiter(keeper, conn);
 }
 
 static int count(struct keeper *keeper, const struct keeper_request *request,
@@ -682,17 +704,6 @@ static int check_request(struct keeper_request *request, struct err *err)
 	return 0;
 }
 
-static void forget_waiter(struct keeper *keeper, int conn)
-{
-	for (size_t i = 0; i < keeper->roster.count; i++) {
-		if (keeper->roster.sorted[i]->kill_waiter == conn)
-			keeper->roster.sorted[i]->kill_waiter = -1;
-	}
-	if (keeper->stop_waiter == conn)
-		keeper->stop_waiter = -1;
-	drop(keeper, conn);
-}
-
 static void serve(struct keeper *keeper, int conn)
 {
 	struct keeper_request request;
@@ -727,6 +738,9 @@ static void accept_peer(struct keeper *keeper)
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
 
+	/* The listener stays readable: not at full speed until there is a descriptor again. */
+	if (conn < 0 && (errno == EMFILE || errno == ENFILE))
+		usleep(10000);
 	if (conn < 0 || getsockopt(conn, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
 		return;
 	if (peer.uid != 0 && peer.uid != keeper->daemon_uid) {
@@ -924,7 +938,8 @@ int main(int argc, char *argv[])
 	build_prepare(&keeper.context, 0);
 	log_info("ready; %zu names of /proc are masked", keeper.context.sources.mask_count);
 	run(&keeper);
-	kill(keeper.janitor_pid, SIGKILL);
+	if (keeper.janitor_pid > 0)
+		kill(keeper.janitor_pid, SIGKILL);
 	cgroup_close(&keeper.context.cgroups);
 	if (keeper.stop_waiter >= 0)
 		answer_result(keeper.stop_waiter, 0, NULL);

@@ -19,6 +19,7 @@
 #define TMP_MAX_BYTES (256ull << 20) /* of a cell */
 #define TTY_GID	      5
 #define PTYS_MAX      "64"
+#define CELL_PTYS_MAX "4"
 
 /*
  * What /proc tells about the host. Only names that everybody may read are masked: this procfs belongs
@@ -436,11 +437,12 @@ static void part_of(uint64_t memory_bytes, uint64_t max, char *size, size_t len)
 	snprintf(size, len, "%llu", (unsigned long long)(memory_bytes < max ? memory_bytes : max));
 }
 
-static int attach_kernel_files(uint32_t base_uid, uint64_t memory_bytes, struct err *err)
+static int attach_kernel_files(
+	uint32_t base_uid, uint64_t memory_bytes, const char *ptys, struct err *err)
 {
 	char gid[16], size[24];
-	const struct option pts[] = {{"gid", gid}, {"mode", "0620"}, {"ptmxmode", "0666"},
-		{"max", PTYS_MAX}, {NULL, NULL}};
+	const struct option pts[] = {
+		{"gid", gid}, {"mode", "0620"}, {"ptmxmode", "0666"}, {"max", ptys}, {NULL, NULL}};
 	const struct option shm[] = {
 		{"size", size}, {"nr_inodes", "16384"}, {"mode", "1777"}, {NULL, NULL}};
 	const unsigned quiet = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
@@ -494,7 +496,7 @@ int rootfs_enter(const struct rootfs_sources *sources, const struct storage_dirs
 		(r = mounts_place(parts.proc, "proc", err)) < 0 ||
 		(r = mounts_place(parts.workspace, "workspace", err)) < 0 ||
 		(r = mounts_place(parts.project, "workspace/project_files", err)) < 0 ||
-		(r = attach_kernel_files(base_uid, memory_bytes, err)) < 0)
+		(r = attach_kernel_files(base_uid, memory_bytes, PTYS_MAX, err)) < 0)
 		return r;
 	return mask(sources, &parts, err);
 }
@@ -572,7 +574,7 @@ int rootfs_divide(const struct rootfs_sources *sources, uint32_t base_uid, uint6
 	if ((r = clone_covers(sources, covers, err)) < 0 ||
 		(r = attach_new("tmpfs", tmp, SAFE, "tmp", err)) < 0 ||
 		(r = make_proc(&proc, err)) < 0 || (r = mounts_place(proc, "proc", err)) < 0 ||
-		(r = attach_kernel_files(base_uid, memory_bytes, err)) < 0)
+		(r = attach_kernel_files(base_uid, memory_bytes, CELL_PTYS_MAX, err)) < 0)
 		return r;
 	return place_covers(sources, covers, err);
 }

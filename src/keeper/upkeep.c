@@ -5,6 +5,14 @@
 #include "keeper/image.h"
 #include "keeper/userns.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+bool upkeep_is_plain(const struct disks *disks, const char *id)
+{
+	return faccessat(disks->storage->workspaces_fd, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 int upkeep_count(
 	const struct disks *disks, const char *id, struct keeper_stats *stats, struct err *err)
 {
