@@ -13,7 +13,6 @@
 #include <stdio.h>
 
 #define SECRET_BYTES   32
-#define LINKS_MAX      100
 #define EXPIRY_MAX     (30 * 24 * 3600)
 #define EXPIRY_DEFAULT (24 * 3600)
 
@@ -106,7 +105,7 @@ HANDLER(preview_links_create)
 HANDLER(preview_links_list)
 {
 	struct api *api = context;
-	struct preview_link links[LINKS_MAX];
+	struct preview_link links[STORE_PREVIEW_LINKS_MAX];
 	struct sandbox *sandbox;
 	json_t *list;
 	uint16_t port;
@@ -115,7 +114,7 @@ HANDLER(preview_links_list)
 	if ((r = read_port(req, &port, err)) < 0 || (r = api_sandbox(req, api, &sandbox, err)) < 0)
 		return r;
 	count = store_preview_link_list(
-		engine_store(api->engine), sandbox_id(sandbox), port, links, LINKS_MAX, err);
+		engine_store(api->engine), sandbox_id(sandbox), port, links, array_len(links), err);
 	if (count < 0)
 		return count;
 	list = json_array();

@@ -6,7 +6,8 @@
 #include <jansson.h>
 #include <string.h>
 
-#define PAGE_MAX (16u * 1024)
+#define PAGE_MAX   (16u * 1024)
+#define FIELDS_MAX 64
 
 /* No script: it is shown on the origin of an app that nobody has reason to trust. */
 static const char head[] =
@@ -75,7 +76,9 @@ void preview_page_put(
 	way->kind = PROXY_ANSWER;
 	way->status = page->status;
 	way->type = visit->is_page ? "text/html; charset=utf-8" : "application/json";
-	way->retry_after_s = page->reloads ? 1 : 0;
+	way->fields = BUF_INIT(FIELDS_MAX);
+	if (page->reloads)
+		buf_append_str(&way->fields, "Retry-After: 1\r\n");
 	way->body = BUF_INIT(PAGE_MAX);
 	if (visit->is_page)
 		put_html(page, &way->body);

@@ -20,12 +20,15 @@
 #include <string.h>
 #include <strings.h>
 
-#define LINK_QUERY "sandlot_link="
-#define SECRET_MAX 128
-#define HOLD_MS	   30000 /* how long a request waits for an app that is starting */
-#define YOUNG_MS   60000 /* a sandbox whose app may still be starting */
-#define FAILURES   16
-#define FAILURE_MS 2000 /* how long a failed start is answered without another try */
+#define SECRET_MAX  128
+#define COOKIES_MAX 8
+#define FIELDS_MAX  (16u * 1024)
+#define HOLD_MS	    30000 /* how long a request waits for an app that is starting */
+#define YOUNG_MS    60000 /* a sandbox whose app may still be starting */
+#define FAILURES    16
+#define FAILURE_MS  2000 /* how long a failed start is answered without another try */
+#define GOOD_MS                                                                                    \
+	5000 /* how long a way is good for more requests: then the token may be gone, or the link */
 
 struct failure {
 	char id[ID_LEN + 1];
@@ -157,48 +160,51 @@ static bool has_port(const struct sandbox_record *record, uint16_t port)
 	return false;
 }
 
-/* The secret of a link in the query of a target, copied; false if there is none. */
-static bool query_secret(const char *target, char secret[SECRET_MAX])
-{
-	const char *at = strchr(target, '?');
-
-	for (; at; at = strchr(at + 1, '&')) {
-		size_t len;
-
-		if (strncmp(at + 1, LINK_QUERY, strlen(LINK_QUERY)) != 0)
-			continue;
-		at += 1 + strlen(LINK_QUERY);
-		len = strcspn(at, "&#");
-		if (len == 0 || len >= SECRET_MAX)
-			return false;
-		memcpy(secret, at, len);
-		secret[len] = '\0';
-		return true;
-	}
-	return false;
-}
-
-static bool cookie_secret(const char *cookie, char secret[SECRET_MAX])
-{
-	struct slice header = {cookie, cookie ? strlen(cookie) : 0};
-	struct slice value = rewrite_cookie(header, REWRITE_COOKIE);
-
-	if (!value.at || value.len == 0 || value.len >= SECRET_MAX)
-		return false;
-	memcpy(secret, value.at, value.len);
-	secret[value.len] = '\0';
-	return true;
-}
-
-static bool is_link_of(struct previews *previews, const char *secret, const struct goal *goal,
-	struct preview_link *ret_link)
-{
+/* A link that was shown, and the secret that showed it. */
+struct shown_link {
+	struct slice secret;
 	unsigned char hash[32];
+	struct preview_link link;
+};
+
+/* The secret of a link in the query of a target, at NULL if there is none. */
+static struct slice query_secret(const char *target)
+{
+	for (const char *at = strchr(target, '?'); at; at = strchr(at + 1, '&')) {
+		const char *secret = skip(at + 1, REWRITE_LINK);
+
+		if (secret)
+			return (struct slice){secret, strcspn(secret, "&#")};
+	}
+	return (struct slice){0};
+}
+
+static bool is_link_of(struct previews *previews, const struct goal *goal, struct slice secret,
+	struct shown_link *ret_shown)
+{
+	struct preview_link *link = &ret_shown->link;
 	struct err err;
 
-	SHA256((const unsigned char *)secret, strlen(secret), hash);
-	return store_preview_link_get(previews->config.store, hash, ret_link, &err) == 0 &&
-	       strcmp(ret_link->sandbox_id, goal->id) == 0 && ret_link->port == goal->port;
+	if (secret.len == 0 || secret.len > SECRET_MAX)
+		return false;
+	ret_shown->secret = secret;
+	SHA256((const unsigned char *)secret.at, secret.len, ret_shown->hash);
+	return store_preview_link_get(previews->config.store, ret_shown->hash, link, &err) == 0 &&
+	       strcmp(link->sandbox_id, goal->id) == 0 && link->port == goal->port;
+}
+
+/* An app on a neighbouring name may have put a cookie of this name in front of ours: all of them are tried. */
+static bool has_link_cookie(struct previews *previews, const struct proxy_visit *visit,
+	const struct goal *goal, struct shown_link *ret_shown)
+{
+	struct slice header = {visit->cookie, visit->cookie ? strlen(visit->cookie) : 0}, secret;
+	unsigned tries = 0;
+
+	while (tries++ < COOKIES_MAX && rewrite_cookie(&header, REWRITE_COOKIE, &secret)) {
+		if (is_link_of(previews, goal, secret, ret_shown))
+			return true;
+	}
+	return false;
 }
 
 static bool is_own_origin(const char *origin, const char *host)
@@ -232,62 +238,47 @@ static bool is_owner(
 	       strcmp(principal.user, record->owner.user) == 0;
 }
 
-/* A link was opened: it becomes a cookie of this name alone, and leaves the address. */
-static void answer_link(const struct previews *previews, const struct proxy_visit *visit,
-	const struct goal *goal, const char *secret, const struct preview_link *link,
-	struct proxy_way *way)
+/*
+ * A link was opened: it becomes a cookie of this name alone, and leaves the address. The answer must lead nowhere
+ * else: to a browser, two slashes in front of a path make a host of it.
+ */
+static void answer_link(const struct proxy_visit *visit, const struct goal *goal,
+	const struct shown_link *shown, struct proxy_way *way)
 {
-	const char *query = strchr(visit->target, '?');
-	const char *at = strstr(query, LINK_QUERY), *after = at + strcspn(at, "&#");
-	int64_t left_s = (link->expires_at_ms - clock_wall_ms()) / 1000;
-	char path[64] = "/";
+	const char *target = visit->target;
+	const char *from = shown->secret.at - strlen(REWRITE_LINK);
+	const char *after = shown->secret.at + shown->secret.len;
+	int64_t left_s = (shown->link.expires_at_ms - clock_wall_ms()) / 1000;
+	const char *begin = target + strspn(target, "/\\");
 
-	(void)previews;
-	if (goal->is_by_path && goal->prefix_len < sizeof(path))
-		snprintf(path, sizeof(path), "%.*s", (int)goal->prefix_len, visit->target);
+	if (*after == '&')
+		after++;
+	else
+		from--; /* the separator before it */
 	way->kind = PROXY_ANSWER;
 	way->status = 302;
 	way->type = "text/plain";
-	if (*after == '&')
-		after++;
-	else if (at > query)
-		at--; /* the separator before it */
-	snprintf(way->location, sizeof(way->location), "%.*s%s", (int)(at - visit->target),
-		visit->target, after);
-	snprintf(way->set_cookie, sizeof(way->set_cookie),
-		REWRITE_COOKIE "=%s; Path=%s; Max-Age=%lld; HttpOnly; SameSite=Lax", secret, path,
+	way->fields = BUF_INIT(FIELDS_MAX);
+	buf_printf(&way->fields, "Location: /%.*s%s\r\n", (int)(from - begin), begin, after);
+	buf_printf(&way->fields,
+		"Set-Cookie: " REWRITE_COOKIE
+		"=%.*s; Path=%.*s; Max-Age=%lld; HttpOnly; SameSite=Lax\r\n",
+		(int)shown->secret.len, shown->secret.at,
+		goal->prefix_len ? (int)goal->prefix_len : 1, target,
 		(long long)(left_s > 0 ? left_s : 0));
 }
 
-/* Whether it may be seen; else, or if that is an answer already, the way says what to tell. */
-static bool may_enter(struct previews *previews, const struct proxy_visit *visit,
-	const struct goal *goal, const struct sandbox_record *record, struct proxy_way *way)
+static void refuse_foreign(const struct proxy_visit *visit, struct proxy_way *way)
 {
-	const char *token = shown_token(visit);
-	char secret[SECRET_MAX];
-	struct preview_link link;
+	preview_page_put(&(struct preview_page){.status = 403,
+				 .code = "foreign_origin",
+				 .title = "Not from there",
+				 .message = "A page of another origin may not use this preview."},
+		visit, way);
+}
 
-	if (record && !record->is_private && has_port(record, goal->port))
-		return true;
-	if (record && token && has_port(record, goal->port) && is_owner(previews, token, record))
-		return true;
-	if (record && query_secret(visit->target, secret) &&
-		is_link_of(previews, secret, goal, &link)) {
-		answer_link(previews, visit, goal, secret, &link, way);
-		return false;
-	}
-	if (record && cookie_secret(visit->cookie, secret) &&
-		is_link_of(previews, secret, goal, &link)) {
-		if (is_own_origin(visit->origin, visit->host))
-			return true;
-		preview_page_put(
-			&(struct preview_page){.status = 403,
-				.code = "foreign_origin",
-				.title = "Not from there",
-				.message = "A page of another origin may not use this preview."},
-			visit, way);
-		return false;
-	}
+static void refuse_stranger(const struct proxy_visit *visit, struct proxy_way *way)
+{
 	preview_page_put(
 		&(struct preview_page){.status = 401,
 			.code = "preview_private",
@@ -295,7 +286,54 @@ static bool may_enter(struct previews *previews, const struct proxy_visit *visit
 			.message = "It opens with a link from its owner, or with a token.",
 			.remediation = "Its owner makes a link with: sandlot open ID PORT"},
 		visit, way);
-	return false;
+}
+
+/* Who came in with a link stays until it expires, or is revoked. */
+static void grant(const struct shown_link *shown, struct proxy_way *way)
+{
+	int64_t left_ms = shown->link.expires_at_ms - clock_wall_ms();
+
+	way->ends_ms = clock_steady_ms() + (uint64_t)(left_ms > 0 ? left_ms : 0);
+	memcpy(way->grant, shown->hash, sizeof(way->grant));
+}
+
+/* Whether it may be seen; else, or if that is an answer already, the way says what to tell. */
+static bool may_enter(struct previews *previews, const struct proxy_visit *visit,
+	const struct goal *goal, const struct sandbox_record *record, struct proxy_way *way)
+{
+	const char *token = shown_token(visit);
+	struct shown_link shown;
+
+	if (!record || !has_port(record, goal->port)) {
+		refuse_stranger(visit, way);
+		return false;
+	}
+	if (is_link_of(previews, goal, query_secret(visit->target), &shown)) {
+		answer_link(visit, goal, &shown, way);
+		return false;
+	}
+	if (!record->is_private || (token && is_owner(previews, token, record)))
+		return true;
+	if (!has_link_cookie(previews, visit, goal, &shown)) {
+		refuse_stranger(visit, way);
+		return false;
+	}
+	if (visit->is_foreign || !is_own_origin(visit->origin, visit->host)) {
+		refuse_foreign(visit, way);
+		return false;
+	}
+	grant(&shown, way);
+	return true;
+}
+
+/* Whether a link still opens what it opened. */
+static bool is_granted(void *context, const unsigned char hash[32])
+{
+	struct previews *previews = context;
+	struct preview_link link;
+	struct err err;
+
+	return store_preview_link_get(previews->config.store, hash, &link, &err) == 0;
 }
 
 /* --- state --- */
@@ -389,7 +427,10 @@ static void lead_to_running(struct sandbox *sandbox, const struct proxy_visit *v
 	way->port = goal->port;
 	way->prefix_len = goal->prefix_len;
 	way->is_confined = goal->is_by_path;
-	way->is_lasting = !goal->is_by_path;
+	if (!goal->is_by_path)
+		way->good_until_ms = clock_steady_ms() + GOOD_MS;
+	if (way->ends_ms && way->ends_ms < way->good_until_ms)
+		way->good_until_ms = way->ends_ms;
 	memcpy(way->key, record->id, sizeof(record->id));
 	if (preview_connect(sandbox, goal->port, &way->fd, &err) == 0)
 		way->kind = PROXY_GO;
@@ -402,7 +443,9 @@ static void lead_to_running(struct sandbox *sandbox, const struct proxy_visit *v
 					   "This page reloads by itself.",
 				.reloads = true},
 			visit, way);
-	else if (strcmp(err.code, "port_closed") == 0 && is_young && visit->waited_ms < HOLD_MS)
+	else if (visit->waited_ms < HOLD_MS &&
+		 ((strcmp(err.code, "port_closed") == 0 && is_young) ||
+			 strcmp(err.code, "port_busy") == 0))
 		way->kind = PROXY_LATER;
 	else
 		preview_page_put(&(struct preview_page){.status = 502,
@@ -493,6 +536,7 @@ int previews_open(
 		.generation = &config->api->preview_generation,
 		.find = find,
 		.wake = wake,
+		.is_granted = is_granted,
 		.used = used};
 	int r;
 

@@ -12,7 +12,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define CONNECT_MS 2000 /* on a loopback: more means that the app takes no connections at present */
+/* On a loopback, more means that the app takes no connections at present; a thread is held meanwhile. */
+#define CONNECT_MS 100
 
 /* 0 or -errno. */
 static int connect_to(int sock, const struct in6_addr *address, uint16_t port)
@@ -48,6 +49,10 @@ int preview_connect(struct sandbox *sandbox, uint16_t port, int *ret_fd, struct 
 	/* Development servers often listen on what `localhost` means first, which is this. */
 	if (r == -ECONNREFUSED)
 		r = connect_to(sock, &in6addr_loopback, port);
+	if (r == -ETIMEDOUT)
+		return err_explain(err, ERR_UNAVAILABLE, "port_busy", NULL,
+			"what listens on port %u of sandbox %s takes no connections at present",
+			port, sandbox->id);
 	if (r < 0)
 		return err_explain(err, ERR_UNAVAILABLE, "port_closed",
 			"start the app, and have it listen on this port",

@@ -141,13 +141,16 @@ static int add_trailer_value(struct message *message, const char *at, size_t len
 	return message->trailers.failed;
 }
 
-/* None of them may change how a message is read, or who sent it. */
+/* None of them may change how a message is read, or who sent it. The parser is less strict with them than we are. */
 static bool is_harmless_trailer(struct slice line)
 {
-	static const char *const refused[] = {"Content-", "Transfer-",
-		"Connection:", "Host:", "Trailer:", "Set-Cookie:", "Authorization:", "Upgrade:",
-		"TE:", "Location:", "X-Forwarded-", "Forwarded:"};
+	static const char *const refused[] = {"Content-", "Transfer-", "Proxy-", "X-Forwarded-",
+		"Authorization:", "Connection:", "Cookie:", "Forwarded:", "Host:", "Keep-Alive:",
+		"Location:", "Set-Cookie:", "TE:", "Trailer:", "Upgrade:", "X-API-Key:",
+		"X-Real-IP:"};
 
+	if (!is_field_line((const uint8_t *)line.at, line.len))
+		return false;
 	for (size_t i = 0; i < array_len(refused); i++) {
 		size_t len = strlen(refused[i]);
 
@@ -157,6 +160,7 @@ static bool is_harmless_trailer(struct slice line)
 	return true;
 }
 
+/* Each has its end of line: on_end() has seen to that. */
 static void put_trailers(struct message *message)
 {
 	const char *at = (const char *)message->trailers.data;
@@ -164,12 +168,12 @@ static void put_trailers(struct message *message)
 
 	while (left > 0) {
 		const char *feed = memchr(at, '\n', left);
-		struct slice line = {at, (size_t)(feed - at) + 1};
+		size_t len = (size_t)(feed - at) + 1;
 
-		if (is_harmless_trailer(line))
-			buf_append(message->out, line.at, line.len);
-		at += line.len;
-		left -= line.len;
+		if (is_harmless_trailer((struct slice){at, len - strlen("\r\n")}))
+			buf_append(message->out, at, len);
+		at += len;
+		left -= len;
 	}
 }
 
@@ -197,13 +201,21 @@ static int on_value(http_parser *parser, const char *at, size_t len)
 	return 0;
 }
 
+/* The parser believes a length even here; a client does not, and would take such a body for the next answer. */
+static bool is_without_body(const http_parser *parser)
+{
+	return parser->type == HTTP_RESPONSE &&
+	       (parser->status_code / 100 == 1 || parser->status_code == 204 ||
+		       parser->status_code == 304);
+}
+
 static int on_head(http_parser *parser)
 {
 	struct message *message = parser->data;
 
 	message->has_head = true;
 	http_parser_pause(parser, 1);
-	return message->has_no_body;
+	return message->has_no_body || is_without_body(parser); /* 1: no body is read */
 }
 
 static int on_body(http_parser *parser, const char *at, size_t len)
@@ -222,8 +234,10 @@ static int on_end(http_parser *parser)
 {
 	struct message *message = parser->data;
 
-	message->is_complete = true;
 	end_trailer(message);
+	if (message->trailers.failed)
+		return -1;
+	message->is_complete = true;
 	if (message->in_chunks) {
 		buf_append_str(message->out, "0\r\n");
 		put_trailers(message);
@@ -335,6 +349,16 @@ struct slice message_get(const struct message *message, const char *name)
 			return message->fields[i - 1].value;
 	}
 	return (struct slice){0};
+}
+
+bool message_lists(const struct message *message, const char *name, const char *word)
+{
+	for (size_t i = 0; i < message->field_count; i++) {
+		if (slice_is_like(message->fields[i].name, name) &&
+			slice_has_word(message->fields[i].value, word))
+			return true;
+	}
+	return false;
 }
 
 bool message_is_chunked(const struct message *message)

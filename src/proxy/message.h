@@ -61,6 +61,9 @@ bool message_end(struct message *message);
 /* The value of a field, at NULL if there is none; the last one if there are several. */
 struct slice message_get(const struct message *message, const char *name);
 
+/* Whether one of the fields of that name has a word in its comma-separated list, in any case. */
+bool message_lists(const struct message *message, const char *name, const char *word);
+
 /* How it is framed. */
 bool message_is_chunked(const struct message *message);
 bool message_has_length(const struct message *message);

@@ -14,7 +14,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <openssl/sha.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -32,7 +31,10 @@
 #define STALL_MS     60000  /* for a body that does not move although it could */
 #define TUNNEL_MS    3600000
 #define USED_EACH_MS 5000
-#define LATER_MS     50
+#define LATER_MIN_MS 50
+#define LATER_MAX_MS 1000
+#define LINGER_MS    5000 /* for a client to read our end */
+#define ROUNDS_MAX   16	  /* then others have their turn */
 
 /* --- bytes --- */
 
@@ -52,7 +54,7 @@ static void note_move(struct passage *passage)
 	passage->config->used(passage->config->context, passage->way.key);
 }
 
-/* Reads once into `in`; whether something came. */
+/* Reads once into `in`; whether something came, be it the end. */
 static bool receive(struct side *side)
 {
 	ssize_t n;
@@ -69,14 +71,15 @@ static bool receive(struct side *side)
 		return true;
 	}
 	side->is_readable = false;
-	if (n == 0 || (errno != EAGAIN && errno != EINTR))
-		side->has_ended = true;
-	if (side->in.len == 0)
-		buf_fini(&side->in); /* an idle one keeps no memory */
-	return n == 0;
+	side->has_ended = n == 0 || errno != EAGAIN;
+	side->is_broken = n < 0 && errno != EAGAIN;
+	return side->has_ended;
 }
 
-/* Sends what waits; whether something went. A side that takes nothing any more has ended. */
+/*
+ * Sends what waits; whether something went. What a side said before it stopped to listen is still to be read, and
+ * its end with it.
+ */
 static bool flush(struct side *side)
 {
 	ssize_t n;
@@ -86,11 +89,11 @@ static bool flush(struct side *side)
 	n = send(side->fd, side->out.data, side->out.len, MSG_NOSIGNAL);
 	if (n < 0) {
 		side->is_writable = false;
-		if (errno != EAGAIN && errno != EINTR) {
-			side->has_ended = true;
-			side->out.len = 0;
-		}
-		return false;
+		if (errno == EAGAIN)
+			return false;
+		side->out.len = 0;
+		side->is_readable = side->hangs_up = true;
+		return true;
 	}
 	buf_consume(&side->out, (size_t)n);
 	if (side->out.len == 0)
@@ -101,10 +104,20 @@ static bool flush(struct side *side)
 
 static void close_side(struct side *side)
 {
+	if (side->fd >= 0)
+		proxy_loop_unwatch(side->passage->loop, side);
 	fd_close(take_fd(&side->fd));
 	buf_fini(&side->in);
 	buf_fini(&side->out);
-	side->is_readable = side->is_writable = side->hangs_up = side->has_ended = false;
+	side->is_readable = side->is_writable = false;
+	side->hangs_up = side->has_ended = side->is_broken = false;
+}
+
+/* Who has nothing to say keeps no memory. */
+static void release(struct side *side)
+{
+	if (side->in.len == 0)
+		buf_fini(&side->in);
 }
 
 static void end(struct passage *passage)
@@ -132,12 +145,8 @@ static void answer(
 		"no-store\r\n"
 		"X-Content-Type-Options: nosniff\r\nConnection: close\r\n",
 		status, http_status_str((enum http_status)status), type, len);
-	if (way->kind == PROXY_ANSWER && way->location[0])
-		buf_printf(out, "Location: %s\r\n", way->location);
-	if (way->kind == PROXY_ANSWER && way->set_cookie[0])
-		buf_printf(out, "Set-Cookie: %s\r\n", way->set_cookie);
-	if (way->kind == PROXY_ANSWER && way->retry_after_s)
-		buf_printf(out, "Retry-After: %u\r\n", way->retry_after_s);
+	if (way->kind == PROXY_ANSWER)
+		buf_append(out, way->fields.data, way->fields.len);
 	buf_append_str(out, "\r\n");
 	if (!is_head)
 		buf_append(out, body, len);
@@ -166,77 +175,18 @@ static void begin_request(struct passage *passage)
 	passage->has_answer_begun = passage->is_upgrade = passage->wants_close = false;
 	passage->hints = 0;
 	passage->moved_ms = clock_steady_ms();
-}
-
-static bool is_host(struct slice host)
-{
-	if (host.len == 0 || host.len >= sizeof(((struct passage *)NULL)->host))
-		return false;
-	for (size_t i = 0; i < host.len; i++) {
-		unsigned char byte = (unsigned char)host.at[i];
-
-		if (byte <= ' ' || byte >= 0x7f || strchr("/\\@?#,\"<>", byte))
-			return false;
-	}
-	return true;
-}
-
-static size_t count_fields(const struct message *message, const char *name)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < message->field_count; i++)
-		count += slice_is_like(message->fields[i].name, name);
-	return count;
-}
-
-/* Whether a head asks for something that can be passed on; else it has been refused. */
-static bool check_request(struct passage *passage)
-{
-	const struct message *request = &passage->request;
-	struct slice upgrade = message_get(request, "Upgrade");
-
-	passage->is_upgrade = slice_is_like(upgrade, "websocket") &&
-			      slice_has_word(message_get(request, "Connection"), "upgrade") &&
-			      request->parser.method == HTTP_GET;
-	passage->wants_close = !http_should_keep_alive(&request->parser);
-	if (request->parser.http_major != 1 || request->parser.http_minor > 1)
-		refuse(passage, 505, "version_not_supported", "previews speak HTTP/1.1");
-	else if (count_fields(request, "Host") != 1 || !is_host(message_get(request, "Host")))
-		refuse(passage, 400, "bad_host", "the request needs one header Host");
-	else if (request->parser.method == HTTP_CONNECT || request->parser.method == HTTP_TRACE)
-		refuse(passage, 405, "method_not_allowed", "previews pass no CONNECT and no TRACE");
-	else if (upgrade.at && !passage->is_upgrade)
-		refuse(passage, 501, "upgrade_not_supported",
-			"previews pass no upgrade but that to a WebSocket");
-	else if (request->target.len == 0 || request->target.at[0] != '/')
-		refuse(passage, 400, "bad_target", "the target must be a path");
-	return passage->state == PASSAGE_HEAD;
-}
-
-/* What the client shows to be let in, in few bytes. */
-static void digest_credentials(const struct message *request, char digest[32])
-{
-	static const char *const names[] = {"Cookie", "Authorization", "X-API-Key", "Origin"};
-	struct buf all = BUF_INIT(MESSAGE_HEAD_MAX + sizeof(size_t) * array_len(names));
-
-	for (size_t i = 0; i < array_len(names); i++) {
-		struct slice value = message_get(request, names[i]);
-
-		buf_append(&all, &value.len, sizeof(value.len));
-		buf_append(&all, value.at, value.len);
-	}
-	SHA256(all.data, all.len, (unsigned char *)digest);
-	buf_fini(&all);
+	passage->due_ms = passage->moved_ms + HEAD_MS;
 }
 
 /* Whether the way of the request before is good for this one. */
-static bool is_same_way(struct passage *passage, const char digest[32])
+static bool is_same_way(struct passage *passage, const char digest[DEMAND_DIGEST_LEN])
 {
-	return passage->app.fd >= 0 && !passage->app.has_ended && passage->way.is_lasting &&
+	return passage->app.fd >= 0 && !passage->app.hangs_up && !passage->app.has_ended &&
+	       clock_steady_ms() < passage->way.good_until_ms &&
 	       passage->way.generation == atomic_load(passage->config->generation) &&
+	       !strstr(passage->request.target.at, REWRITE_LINK) &&
 	       slice_is(message_get(&passage->request, "Host"), passage->host) &&
-	       memcmp(digest, passage->credentials, 32) == 0;
+	       memcmp(digest, passage->credentials, DEMAND_DIGEST_LEN) == 0;
 }
 
 static void start_relay(struct passage *passage)
@@ -265,21 +215,26 @@ static void ask(struct passage *passage)
 /* The head is there. */
 static void consider(struct passage *passage)
 {
-	char digest[32];
+	const struct message *request = &passage->request;
+	const struct demand_fault *fault = demand_fault(request);
+	char digest[DEMAND_DIGEST_LEN];
 
-	if (!check_request(passage))
+	if (fault) {
+		refuse(passage, fault->status, fault->code, fault->message);
 		return;
-	digest_credentials(&passage->request, digest);
+	}
+	passage->is_upgrade = demand_is_upgrade(request);
+	passage->wants_close = demand_is_old(request) || !http_should_keep_alive(&request->parser);
+	passage->asked_ms = clock_steady_ms();
+	demand_digest(request, digest);
 	passage->is_reused = is_same_way(passage, digest);
 	if (passage->is_reused) {
 		start_relay(passage);
 		return;
 	}
 	close_side(&passage->app);
-	snprintf(passage->host, sizeof(passage->host), "%s",
-		message_get(&passage->request, "Host").at);
+	snprintf(passage->host, sizeof(passage->host), "%s", message_get(request, "Host").at);
 	memcpy(passage->credentials, digest, sizeof(passage->credentials));
-	passage->asked_ms = clock_steady_ms();
 	ask(passage);
 }
 
@@ -309,6 +264,8 @@ static bool move_head(struct passage *passage)
 		end(passage);
 		return false;
 	}
+	if (client->in.len == 0)
+		passage->due_ms = clock_steady_ms() + HEAD_MS;
 	return receive(client);
 }
 
@@ -332,10 +289,10 @@ void passage_find(struct passage *passage)
 		.waited_ms = clock_steady_ms() - passage->asked_ms,
 	};
 
+	visit.is_foreign = demand_is_foreign(request);
 	visit.is_page =
 		request->parser.method == HTTP_GET && accept.at && strstr(accept.at, "text/html");
-	buf_fini(&passage->way.body);
-	passage->way = (struct proxy_way){.fd = -1};
+	proxy_way_fini(&passage->way);
 	passage->config->find(passage->config->context, &visit, &passage->way);
 }
 
@@ -364,7 +321,17 @@ static void connect_app(struct passage *passage)
 	start_relay(passage);
 }
 
-/* Does all that can be done now. */
+/* When to ask again: the longer it waits, the more seldom, so that many who wait cost little. */
+static uint64_t later(const struct passage *passage)
+{
+	uint64_t now = clock_steady_ms(), pause = (now - passage->asked_ms) / 4;
+
+	return now + (pause < LATER_MIN_MS	    ? LATER_MIN_MS
+			     : pause > LATER_MAX_MS ? LATER_MAX_MS
+						    : pause);
+}
+
+/* Does what can be done now. */
 static void move(struct passage *passage);
 
 void passage_found(struct passage *passage)
@@ -373,7 +340,6 @@ void passage_found(struct passage *passage)
 
 	passage->state = PASSAGE_HEAD;
 	if (is_deserted(passage)) {
-		fd_close(take_fd(&way->fd));
 		end(passage);
 		proxy_loop_drop(passage->loop, passage);
 		return;
@@ -384,12 +350,12 @@ void passage_found(struct passage *passage)
 		break;
 	case PROXY_ANSWER:
 		answer(passage, way->status, way->type, way->body.data, way->body.len);
-		buf_fini(&way->body);
+		proxy_way_fini(way);
 		break;
 	case PROXY_WAKE:
 	case PROXY_LATER:
 		passage->state = PASSAGE_LATER;
-		passage->due_ms = clock_steady_ms() + LATER_MS;
+		passage->due_ms = later(passage);
 		proxy_loop_hurry(passage->loop);
 		break;
 	}
@@ -418,14 +384,18 @@ static bool feed(struct side *side, struct message *message)
 	return n > 0;
 }
 
-/* The app closed a connection that was kept, before it saw the request: once more, on a new one. */
+/*
+ * The app closed a connection that was kept, maybe before it saw the request: once more, on a new one, if asking
+ * twice does no harm.
+ */
 static bool try_again(struct passage *passage)
 {
 	const struct message *request = &passage->request;
-	bool has_body = message_is_chunked(request) || request->parser.content_length + 1 > 1;
+	enum http_method method = (enum http_method)request->parser.method;
 
 	if (!passage->is_reused || passage->response.has_head || passage->app.in.len > 0 ||
-		(has_body && message_has_length(request)) || message_is_chunked(request))
+		(method != HTTP_GET && method != HTTP_HEAD && method != HTTP_OPTIONS) ||
+		message_has_length(request) || message_is_chunked(request))
 		return false;
 	close_side(&passage->app);
 	passage->is_reused = false;
@@ -456,14 +426,17 @@ static void pass_answer(struct passage *passage)
 		.is_confined = passage->way.is_confined};
 	struct message *response = &passage->response;
 	unsigned status = response->parser.status_code;
-	bool is_old = passage->request.parser.http_minor == 0;
 
+	if (status < 100) {
+		refuse(passage, 502, "bad_answer", "the app answers with a status that is none");
+		return;
+	}
 	if (status >= 100 && status < 200 && status != 101) {
 		if (++passage->hints > HINTS_MAX) {
 			refuse(passage, 502, "bad_answer", "the app answers with hints only");
 			return;
 		}
-		if (status == 100 && !is_old)
+		if (status == 100 && !demand_is_old(&passage->request))
 			buf_append_str(&passage->client.out, "HTTP/1.1 100 Continue\r\n\r\n");
 		message_begin(response, HTTP_RESPONSE);
 		response->has_no_body = passage->request.parser.method == HTTP_HEAD;
@@ -474,10 +447,8 @@ static void pass_answer(struct passage *passage)
 			"the app changed the protocol without being asked");
 		return;
 	}
-	if (!response->is_complete && !message_has_length(response)) {
-		response->in_chunks = !is_old;
-		passage->wants_close |= is_old;
-	}
+	response->in_chunks = !response->is_complete && !message_has_length(response) &&
+			      !demand_is_old(&passage->request);
 	response->out = &passage->client.out;
 	passage->has_answer_begun = true;
 	rewrite_response(response, &rewrite, response->in_chunks, passage->wants_close,
@@ -502,14 +473,14 @@ static void end_exchange(struct passage *passage)
 	begin_request(passage);
 }
 
-/* The app ended: an answer without a length ends with it. */
+/* The app ended: an answer without a length ends with it, unless it was torn. */
 static void end_answer(struct passage *passage)
 {
 	struct message *response = &passage->response;
 
 	if (try_again(passage))
 		return;
-	if (response->has_head && message_end(response))
+	if (response->has_head && !passage->app.is_broken && message_end(response))
 		return;
 	refuse(passage, 502, "no_answer", "the app closed the connection without an answer");
 }
@@ -572,6 +543,19 @@ static bool move_relay(struct passage *passage)
 	return moved;
 }
 
+/* A client may still have to read what the app said last. */
+static void end_tunnel(struct side *ended)
+{
+	struct passage *passage = ended->passage;
+
+	if (ended == &passage->client) {
+		end(passage);
+		return;
+	}
+	close_side(&passage->app);
+	passage->state = PASSAGE_LAST;
+}
+
 /* From one side to the other; whether something moved. */
 static bool move_bytes(struct side *from)
 {
@@ -585,8 +569,8 @@ static bool move_bytes(struct side *from)
 	}
 	moved |= flush(to);
 	if (from->has_ended && to->out.len == 0) {
-		end(from->passage);
-		return false;
+		end_tunnel(from);
+		return true;
 	}
 	return moved;
 }
@@ -611,6 +595,7 @@ static bool move_last(struct passage *passage)
 	if (client->out.len == 0 && !passage->has_said_end && !client->has_ended) {
 		shutdown(client->fd, SHUT_WR);
 		passage->has_said_end = true;
+		passage->due_ms = clock_steady_ms() + LINGER_MS;
 	}
 	/* Closing with unread bytes would reset the connection under the answer. */
 	while (receive(client))
@@ -624,7 +609,7 @@ static void move(struct passage *passage)
 {
 	bool moved = true;
 
-	while (moved) {
+	for (int rounds = 0; moved && rounds < ROUNDS_MAX; rounds++) {
 		switch (passage->state) {
 		case PASSAGE_HEAD:
 			moved = move_head(passage);
@@ -645,8 +630,16 @@ static void move(struct passage *passage)
 			break;
 		}
 	}
-	if (passage->state == PASSAGE_OVER)
+	if (passage->state == PASSAGE_OVER) {
 		proxy_loop_drop(passage->loop, passage);
+		return;
+	}
+	release(&passage->client);
+	release(&passage->app);
+	if (moved) {
+		proxy_loop_again(passage->loop, &passage->client);
+		proxy_loop_again(passage->loop, &passage->app);
+	}
 }
 
 /* --- life --- */
@@ -662,20 +655,22 @@ void passage_ready(struct side *side, uint32_t events)
 	side->hangs_up |= (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) != 0;
 	if (events & EPOLLOUT)
 		side->is_writable = true;
-	/* An app that hangs up between two requests leaves a connection that is of no use. */
+	/* An app that hangs up or speaks between two requests leaves a connection that is of no use. */
 	if (side == &passage->app && passage->state == PASSAGE_HEAD) {
-		close_side(side);
+		if (side->is_readable)
+			close_side(side);
 		return;
 	}
 	if (passage->state != PASSAGE_FINDING)
 		move(passage);
 }
 
+/* How long nothing may move. */
 static uint64_t patience(const struct passage *passage)
 {
 	switch (passage->state) {
 	case PASSAGE_HEAD:
-		return passage->client.in.len > 0 ? HEAD_MS : IDLE_MS;
+		return IDLE_MS;
 	case PASSAGE_RELAY:
 		return passage->client.out.len > 0 || passage->app.out.len > 0 ? STALL_MS
 		       : passage->has_answer_begun			       ? TUNNEL_MS
@@ -689,16 +684,49 @@ static uint64_t patience(const struct passage *passage)
 	}
 }
 
+/* Whether what opened the way does so still; asked only when that may have changed. */
+static bool is_granted(struct passage *passage)
+{
+	const struct proxy_config *config = passage->config;
+	uint64_t generation = atomic_load(config->generation);
+
+	if (passage->way.generation != generation &&
+		!config->is_granted(config->context, passage->way.grant))
+		return false;
+	passage->way.generation = generation;
+	return true;
+}
+
+/* What a client cannot put off by sending a byte now and then. */
+static bool is_due(struct passage *passage, uint64_t now_ms)
+{
+	switch (passage->state) {
+	case PASSAGE_HEAD:
+		return passage->client.in.len > 0 && now_ms >= passage->due_ms;
+	case PASSAGE_LAST:
+		return passage->has_said_end && now_ms >= passage->due_ms;
+	case PASSAGE_RELAY:
+	case PASSAGE_TUNNEL:
+		return passage->way.ends_ms &&
+		       (now_ms >= passage->way.ends_ms || !is_granted(passage));
+	default:
+		return false;
+	}
+}
+
 void passage_tick(struct passage *passage, uint64_t now_ms)
 {
+	bool is_over;
+
 	if (passage->state == PASSAGE_LATER && now_ms >= passage->due_ms) {
 		ask(passage);
 		return;
 	}
-	if (now_ms - passage->moved_ms < patience(passage))
+	is_over = is_due(passage, now_ms);
+	if (now_ms - passage->moved_ms < patience(passage) && !is_over)
 		return;
 	if (passage->state == PASSAGE_RELAY && !passage->has_answer_begun &&
-		passage->client.out.len == 0 && passage->app.out.len == 0) {
+		passage->client.out.len == 0 && passage->app.out.len == 0 && !is_over) {
 		refuse(passage, 504, "no_answer", "the app did not answer in time");
 		move(passage);
 		return;
@@ -731,8 +759,7 @@ void passage_free(struct passage *passage)
 {
 	close_side(&passage->client);
 	close_side(&passage->app);
-	fd_close(passage->way.fd);
-	buf_fini(&passage->way.body);
+	proxy_way_fini(&passage->way);
 	message_fini(&passage->request);
 	message_fini(&passage->response);
 	free(passage);

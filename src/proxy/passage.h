@@ -6,6 +6,7 @@
 #pragma once
 
 #include "http/workers.h"
+#include "proxy/demand.h"
 #include "proxy/message.h"
 #include "proxy/proxy.h"
 
@@ -26,8 +27,8 @@ struct side {
 	struct passage *passage;
 	int fd;
 	bool is_readable, is_writable;
-	bool hangs_up; /* its end is on the way: to be read */
-	bool has_ended;
+	bool hangs_up;		   /* its end is on the way: to be read */
+	bool has_ended, is_broken; /* it ended, without having said so */
 	struct buf in, out;
 };
 
@@ -41,7 +42,8 @@ struct passage {
 
 	struct message request, response;
 	struct proxy_way way;
-	char host[300], credentials[32]; /* of the way: a digest of what was shown for it */
+	char host[DEMAND_HOST_MAX],
+		credentials[DEMAND_DIGEST_LEN]; /* of the way: and what was shown for it */
 	bool is_upgrade, is_reused, has_answer_begun, wants_close, has_said_end;
 	unsigned hints; /* answers of the kind 1xx that came */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/proxy.h"
 
+#include "base/fd.h"
 #include "http/workers.h"
 #include "proxy/proxy_loop.h"
 #include "proxy/proxy_private.h"
@@ -29,6 +30,14 @@ struct proxy {
 	pthread_mutex_t lock;
 	struct waking *wakings;
 };
+
+void proxy_way_fini(struct proxy_way *way)
+{
+	fd_close(way->fd);
+	buf_fini(&way->body);
+	buf_fini(&way->fields);
+	*way = (struct proxy_way){.fd = -1};
+}
 
 bool proxy_admit(struct proxy *proxy)
 {

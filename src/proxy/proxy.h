@@ -23,6 +23,7 @@ struct proxy_visit {
 	const char *client; /* address */
 	const char *cookie, *authorization, *api_key, *origin, *referer; /* or NULL */
 	bool is_page; /* a browser that opens a page */
+	bool is_foreign; /* a browser, for a page of another origin, which does not say so with Origin */
 	bool is_websocket;
 	uint64_t waited_ms; /* since it was asked first */
 };
@@ -40,18 +41,22 @@ struct proxy_way {
 
 	int fd;
 	uint16_t port;
-	size_t prefix_len;   /* of the target's path, that the app does not see */
-	bool is_confined;    /* it shares its origin with others */
-	bool is_lasting;     /* good for more requests of the same name and credentials */
-	uint64_t generation; /* for as long as this is the generation */
+	size_t prefix_len; /* of the target's path, that the app does not see */
+	bool is_confined;  /* it shares its origin with others */
+	/* Good for more requests of the same name and credentials until then, while this is the generation. */
+	uint64_t good_until_ms, generation;
+	uint64_t ends_ms;	 /* when it is cut, whoever uses it; or 0 */
+	unsigned char grant[32]; /* with ends_ms: what opened it, for is_granted() */
 
 	unsigned status;
 	const char *type;
 	struct buf body;
-	char location[512], set_cookie[512]; /* or empty */
-	unsigned retry_after_s;		     /* or 0 */
-	bool also_wakes;		     /* what `key` names, meanwhile */
+	struct buf fields; /* more lines of the answer's head */
+	bool also_wakes;   /* what `key` names, meanwhile */
 };
+
+/* Closes and frees what it holds; it leads nowhere then. */
+void proxy_way_fini(struct proxy_way *way);
 
 struct proxy;
 
@@ -67,6 +72,8 @@ struct proxy_config {
 	void (*find)(void *context, const struct proxy_visit *visit, struct proxy_way *ret_way);
 	/* On a worker: returns when it is awake, or cannot be woken (find will say why). */
 	void (*wake)(void *context, const char *key);
+	/* Whether that still opens a way, asked after a change of generation; on a loop's thread, one look-up. */
+	bool (*is_granted)(void *context, const unsigned char grant[32]);
 	/* What leads to `key` was used, told now and then; on a loop's thread, must not block. */
 	void (*used)(void *context, const char *key);
 };

@@ -32,6 +32,7 @@ struct proxy_loop {
 	struct passage *passages;
 	struct passage *dropped; /* over, and freed when no event can name them any more */
 	uint64_t ticked_ms;
+	bool is_full;	/* no client is accepted */
 	unsigned later; /* how many ask again */
 
 	pthread_mutex_t lock;
@@ -40,12 +41,29 @@ struct proxy_loop {
 
 /* --- passages --- */
 
-int proxy_loop_watch(struct proxy_loop *loop, struct side *side)
+static int control(struct proxy_loop *loop, int what, struct side *side)
 {
 	struct epoll_event event = {
 		.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET, .data.ptr = side};
 
-	return epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, side->fd, &event) < 0 ? -errno : 0;
+	return epoll_ctl(loop->epoll_fd, what, side->fd, &event) < 0 ? -errno : 0;
+}
+
+int proxy_loop_watch(struct proxy_loop *loop, struct side *side)
+{
+	return control(loop, EPOLL_CTL_ADD, side);
+}
+
+/* Said to the kernel before closing: a fork under way may hold a copy that would keep the events coming. */
+void proxy_loop_unwatch(struct proxy_loop *loop, struct side *side)
+{
+	(void)!control(loop, EPOLL_CTL_DEL, side);
+}
+
+void proxy_loop_again(struct proxy_loop *loop, struct side *side)
+{
+	if (side->fd >= 0)
+		(void)!control(loop, EPOLL_CTL_MOD, side);
 }
 
 static void unlink_passage(struct proxy_loop *loop, struct passage *passage)
@@ -153,19 +171,41 @@ static void add_client(struct proxy_loop *loop, int fd, const struct sockaddr_st
 	loop->passages = passage;
 }
 
-/* Clients for whom there is no place wait in the kernel's queue. */
+static int listen_to_clients(struct proxy_loop *loop)
+{
+	struct epoll_event event = {.events = EPOLLIN | EPOLLEXCLUSIVE, .data.ptr = loop};
+
+	loop->is_full = false;
+	return epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, loop->config->listen_fd, &event) < 0
+		       ? -errno
+		       : 0;
+}
+
+/* Clients for whom there is no place wait in the kernel's queue, and nobody looks there until the next tick. */
+static void turn_away(struct proxy_loop *loop)
+{
+	epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, loop->config->listen_fd, NULL);
+	loop->is_full = true;
+}
+
 static void accept_clients(struct proxy_loop *loop)
 {
-	for (int i = 0; i < ACCEPT_BATCH && proxy_admit(loop->proxy); i++) {
+	for (int i = 0; i < ACCEPT_BATCH; i++) {
 		struct sockaddr_storage address = {0};
 		socklen_t len = sizeof(address);
-		int fd = accept4(loop->config->listen_fd, (struct sockaddr *)&address, &len,
-			SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int fd;
 
+		if (!proxy_admit(loop->proxy)) {
+			turn_away(loop);
+			return;
+		}
+		fd = accept4(loop->config->listen_fd, (struct sockaddr *)&address, &len,
+			SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (fd < 0) {
 			proxy_leave(loop->proxy);
-			if (errno == EMFILE || errno == ENFILE)
-				usleep(1000); /* no descriptor left: not at full speed */
+			if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
+				errno == ENOMEM)
+				turn_away(loop);
 			return;
 		}
 		add_client(loop, fd, &address);
@@ -183,6 +223,8 @@ static void tick(struct proxy_loop *loop, uint64_t now)
 			loop->later++;
 		passage_tick(p, now);
 	}
+	if (loop->is_full && listen_to_clients(loop) < 0)
+		loop->is_full = true; /* to be tried again */
 	loop->ticked_ms = now;
 }
 
@@ -225,7 +267,6 @@ int proxy_loop_open(struct proxy *proxy, const struct proxy_config *config,
 	struct proxy_loop **ret_loop, struct err *err)
 {
 	struct proxy_loop *loop = mem_new(sizeof(*loop));
-	struct epoll_event clients = {.events = EPOLLIN | EPOLLEXCLUSIVE, .data.ptr = loop};
 	struct epoll_event wakes = {.events = EPOLLIN, .data.ptr = &loop->wake_fd};
 	int r;
 
@@ -234,8 +275,7 @@ int proxy_loop_open(struct proxy *proxy, const struct proxy_config *config,
 	pthread_mutex_init(&loop->lock, NULL);
 	loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (loop->epoll_fd < 0 || loop->wake_fd < 0 ||
-		epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, config->listen_fd, &clients) < 0 ||
+	if (loop->epoll_fd < 0 || loop->wake_fd < 0 || listen_to_clients(loop) < 0 ||
 		epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, loop->wake_fd, &wakes) < 0) {
 		r = err_sys(err, "open a loop of the previews");
 		proxy_loop_free(loop);

@@ -15,6 +15,9 @@ void proxy_loop_free(struct proxy_loop *loop);
 
 /* For passages, on the loop's thread. */
 int proxy_loop_watch(struct proxy_loop *loop, struct side *side) must_check;
+void proxy_loop_unwatch(struct proxy_loop *loop, struct side *side);
+void proxy_loop_again(
+	struct proxy_loop *loop, struct side *side); /* tells once more what it is ready for */
 void proxy_loop_find(struct proxy_loop *loop, struct passage *passage);
 void proxy_loop_drop(struct proxy_loop *loop, struct passage *passage);
 void proxy_loop_hurry(struct proxy_loop *loop); /* one of them is to ask again soon */

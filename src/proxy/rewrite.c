@@ -31,7 +31,7 @@ static bool is_hop(const struct message *message, struct slice name)
 		return false;
 	memcpy(text, name.at, name.len);
 	text[name.len] = '\0';
-	return slice_has_word(message_get(message, "Connection"), text);
+	return message_lists(message, "Connection", text);
 }
 
 static void put_field(struct buf *out, struct slice name, struct slice value)
@@ -59,12 +59,11 @@ static bool is_our_credential(struct slice name, struct slice value)
 {
 	if (slice_is_like(name, "X-API-Key"))
 		return slice_begins(value, TOKEN_PREFIX);
-	return slice_is_like(name, "Authorization") &&
-	       (slice_begins(value, "Bearer " TOKEN_PREFIX) ||
-		       slice_begins(value, "bearer " TOKEN_PREFIX));
+	return slice_is_like(name, "Authorization") && strncasecmp(value.at, "Bearer", 6) == 0 &&
+	       strstr(value.at, TOKEN_PREFIX);
 }
 
-/* Calls back for each "name=value" of a Cookie header. */
+/* Takes the next "name=value" off a Cookie header. */
 static bool next_cookie(struct slice *rest, struct slice *ret_pair)
 {
 	const char *end;
@@ -86,24 +85,27 @@ static bool is_cookie(struct slice pair, const char *name)
 	return pair.len > len && memcmp(pair.at, name, len) == 0 && pair.at[len] == '=';
 }
 
-struct slice rewrite_cookie(struct slice header, const char *name)
+bool rewrite_cookie(struct slice *rest, const char *name, struct slice *ret_value)
 {
+	size_t skipped = strlen(name) + 1;
 	struct slice pair;
 
-	while (next_cookie(&header, &pair)) {
-		if (is_cookie(pair, name))
-			return (struct slice){
-				pair.at + strlen(name) + 1, pair.len - strlen(name) - 1};
+	while (next_cookie(rest, &pair)) {
+		if (!is_cookie(pair, name))
+			continue;
+		*ret_value = (struct slice){pair.at + skipped, pair.len - skipped};
+		return true;
 	}
-	return (struct slice){0};
+	return false;
 }
 
-static void put_cookies(struct buf *out, struct slice header)
+/* Those of an origin that is shared belong to others, too, and browsers send them to every port of a host. */
+static void put_cookies(struct buf *out, const struct rewrite *rewrite, struct slice header)
 {
 	const char *before = "Cookie: ";
 	struct slice pair;
 
-	while (next_cookie(&header, &pair)) {
+	while (!rewrite->is_confined && next_cookie(&header, &pair)) {
 		if (is_cookie(pair, REWRITE_COOKIE))
 			continue;
 		buf_append_str(out, before);
@@ -166,7 +168,7 @@ void rewrite_request(const struct message *request, const struct rewrite *rewrit
 			is_our_credential(field->name, field->value))
 			continue;
 		if (slice_is_like(field->name, "Cookie"))
-			put_cookies(out, field->value);
+			put_cookies(out, rewrite, field->value);
 		else if (slice_is_like(field->name, "Origin") ||
 			 slice_is_like(field->name, "Referer"))
 			put_origin(out, rewrite, field);
@@ -200,27 +202,31 @@ static bool is_overreaching(struct slice name)
 	return is_one_of(name, names, array_len(names));
 }
 
-/* A cookie stays with this name alone, and is none of ours. */
-static void put_set_cookie(struct buf *out, struct slice name, struct slice value)
+static bool is_domain(struct slice attribute)
 {
-	struct slice rest = value, part;
-	bool is_first = true;
+	return attribute.len >= 6 && strncasecmp(attribute.at, "Domain", 6) == 0 &&
+	       (attribute.len == 6 || strchr("= \t", attribute.at[6]));
+}
 
-	if (slice_begins(value, REWRITE_COOKIE))
+/* A cookie stays with this name alone, and is none of ours. One without a name (=x) is sent back as what follows. */
+static void put_set_cookie(
+	struct buf *out, const struct rewrite *rewrite, const struct message_field *field)
+{
+	struct slice rest = field->value, part;
+
+	while (rest.len > 0 && strchr("= \t", rest.at[0]))
+		rest = (struct slice){rest.at + 1, rest.len - 1};
+	if (rewrite->is_confined || !next_cookie(&rest, &part) ||
+		slice_begins(part, REWRITE_COOKIE))
 		return;
-	buf_append(out, name.at, name.len);
+	buf_append(out, field->name.at, field->name.len);
 	buf_append_str(out, ": ");
+	buf_append(out, part.at, part.len);
 	while (next_cookie(&rest, &part)) {
-		bool is_domain = !is_first && part.len >= 6 &&
-				 strncasecmp(part.at, "Domain", 6) == 0 &&
-				 (part.len == 6 || strchr("= \t", part.at[6]));
-
-		if (is_domain)
+		if (is_domain(part))
 			continue;
-		if (!is_first)
-			buf_append_str(out, "; ");
+		buf_append_str(out, "; ");
 		buf_append(out, part.at, part.len);
-		is_first = false;
 	}
 	buf_append_str(out, "\r\n");
 }
@@ -261,7 +267,7 @@ static void put_answer_field(
 	struct buf *out, const struct rewrite *rewrite, const struct message_field *field)
 {
 	if (slice_is_like(field->name, "Set-Cookie"))
-		put_set_cookie(out, field->name, field->value);
+		put_set_cookie(out, rewrite, field);
 	else if (slice_is_like(field->name, "Location") ||
 		 slice_is_like(field->name, "Access-Control-Allow-Origin"))
 		put_address(out, rewrite, field);
@@ -290,7 +296,8 @@ void rewrite_response(const struct message *response, const struct rewrite *rewr
 		buf_append_str(out, "Connection: Upgrade\r\nUpgrade: websocket\r\n");
 	else if (in_chunks)
 		buf_append_str(out, "Transfer-Encoding: chunked\r\n");
-	else if (message_has_length(response))
+	else if (message_has_length(response) &&
+		 status != 204) /* which has no body, whatever it says */
 		buf_printf(out, "Content-Length: %" PRIu64 "\r\n", response->parser.content_length);
 	if (close && !is_upgrade)
 		buf_append_str(out, "Connection: close\r\n");

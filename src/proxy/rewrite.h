@@ -10,6 +10,9 @@
 
 #define REWRITE_COOKIE "sandlot_preview" /* ours: never reaches an app, and none may set it */
 
+/* In a query: the secret of a link. A request with one goes to nobody but us. */
+#define REWRITE_LINK "sandlot_link="
+
 struct rewrite {
 	const char *scheme; /* of the preview: "http" or "https" */
 	const char *host;   /* of the preview, as the client named it, with its port */
@@ -30,5 +33,5 @@ void rewrite_request(const struct message *request, const struct rewrite *rewrit
 void rewrite_response(const struct message *response, const struct rewrite *rewrite, bool in_chunks,
 	bool close, struct buf *out);
 
-/* The value of a cookie of a request, at NULL if there is none. */
-struct slice rewrite_cookie(struct slice header, const char *name);
+/* Takes off a Cookie header until after the next one of that name, and gives its value; false if there is none. */
+bool rewrite_cookie(struct slice *rest, const char *name, struct slice *ret_value);

@@ -100,10 +100,10 @@ static const char *const queries[Q_COUNT] = {
 		" ended_at = iif(ended_at = 0, ?2, ended_at)"
 		" WHERE (?1 IS NULL OR sandbox = ?1) AND (ended_at = 0 OR survivors > 0)",
 	[Q_PROCESS_FORGET] = "DELETE FROM processes WHERE sandbox = ?1",
-	/* One that is put again keeps its age. */
 	[Q_PREVIEW_LINK_ADD] =
 		"INSERT INTO preview_links (hash, id, sandbox, port, created_at, expires_at)"
-		" VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+		" SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE ?7 >"
+		" (SELECT count(*) FROM preview_links WHERE sandbox = ?3 AND port = ?4)",
 	[Q_PREVIEW_LINK_GET] = "SELECT id, sandbox, port, created_at, expires_at FROM preview_links"
 			       " WHERE hash = ?1 AND expires_at > ?2",
 	[Q_PREVIEW_LINK_LIST] = "SELECT id, sandbox, port, created_at, expires_at FROM preview_links"
@@ -112,6 +112,7 @@ static const char *const queries[Q_COUNT] = {
 	[Q_PREVIEW_LINK_DELETE] =
 		"DELETE FROM preview_links WHERE sandbox = ?1 AND port = ?2 AND id = ?3",
 	[Q_PREVIEW_LINK_CLEAN] = "DELETE FROM preview_links WHERE expires_at <= ?1",
+	/* One that is put again keeps its age. */
 	[Q_TOKEN_PUT] =
 		"INSERT OR REPLACE INTO tokens (" T_COLUMNS ", hash) VALUES (?1, ?2, ?3, ?4, ?5,"
 		" coalesce((SELECT created_at FROM tokens WHERE id = ?1), ?6), ?7,"

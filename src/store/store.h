@@ -125,7 +125,6 @@ int store_process_surplus(struct store *store, const char *sandbox_id, unsigned 
 int store_process_end_all(struct store *store, const char *sandbox_id,
 	const struct termination *how, struct err *err) must_check;
 
-/* A token (store_token.c), without its secret: that is known by nothing but its SHA-256. */
 /* Links that open previews (store_preview.c). One is known by the SHA-256 of its secret. */
 struct preview_link {
 	char id[ID_LEN + 1];
@@ -134,7 +133,9 @@ struct preview_link {
 	int64_t created_at_ms, expires_at_ms;
 };
 
-/* Also forgets those that have expired. */
+#define STORE_PREVIEW_LINKS_MAX 100 /* of a port */
+
+/* Also forgets those that have expired. ERR_RATE if the port has its share. */
 int store_preview_link_add(struct store *store, const struct preview_link *link,
 	const unsigned char hash[32], struct err *err) must_check;
 /* ERR_UNAUTHENTICATED if there is none, or none any more. */
@@ -146,6 +147,7 @@ int store_preview_link_list(struct store *store, const char *sandbox_id, uint16_
 int store_preview_link_delete(struct store *store, const char *sandbox_id, uint16_t port,
 	const char *id, struct err *err) must_check;
 
+/* A token (store_token.c), without its secret: that is known by nothing but its SHA-256. */
 struct token_record {
 	char id[TOKEN_ID_MAX];
 	char name[MODEL_NAME_MAX]; /* may be empty */

@@ -29,7 +29,13 @@ int store_preview_link_add(struct store *store, const struct preview_link *link,
 		sqlite3_bind_int(stmt, 4, link->port);
 		sqlite3_bind_int64(stmt, 5, link->created_at_ms);
 		sqlite3_bind_int64(stmt, 6, link->expires_at_ms);
+		sqlite3_bind_int(stmt, 7, STORE_PREVIEW_LINKS_MAX);
 		r = store_run(store, stmt, "add a link", err);
+		if (r == 0 && sqlite3_changes(store->db) == 0)
+			r = err_explain(err, ERR_RATE, "too_many_links",
+				"revoke one, or wait until one expires",
+				"port %u of sandbox %s has %u links already", link->port,
+				link->sandbox_id, STORE_PREVIEW_LINKS_MAX);
 	}
 	pthread_mutex_unlock(&store->lock);
 	return r;

@@ -137,6 +137,48 @@ test('a link becomes a cookie of that name alone, opens that port alone, expires
   assert.equal((await api.request('POST', `/v1/sandboxes/${id}/ports/3000/links`, { json: { expires_in_s: 0 } })).status, 400);
 });
 
+test('a link leads nowhere else, leaves nothing of itself behind, and opens declared ports only', async () => {
+  const made = await api.request('POST', `/v1/sandboxes/${id}/ports/3000/links`, { json: {} });
+  const link = new URL(made.json.url).search.slice(1);
+  const secret = link.split('=')[1];
+  for (const [target, location] of Object.entries({
+    [`//evil.example/?${link}`]: '/evil.example/', [`/\\evil.example/?${link}`]: '/evil.example/', [`/?${link}`]: '/',
+    [`/?x${link}&${link}`]: `/?x${link}`, [`/?a=${'b'.repeat(3000)}&${link}`]: `/?a=${'b'.repeat(3000)}`,
+  })) {
+    const opened = await get(target, { token: false });
+    assert.equal(opened.status, 302, target);
+    assert.equal(opened.headers.location, location);
+  }
+  const cookie = `sandlot_preview=${secret}`;
+  // Who is let in anyway is redirected too: the app is not to see the secret, nor the page to show it to others.
+  assert.equal((await get(`/echo?${link}`)).status, 302, 'with a token');
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+  assert.equal((await get('/echo', { token: false, headers: { cookie }, agent })).status, 200);
+  assert.equal((await get(`/echo?${link}`, { token: false, headers: { cookie }, agent })).status, 302, 'on a connection that is open');
+  agent.destroy();
+  assert.equal((await get('/', { token: false, headers: { cookie: `sandlot_preview=tossed; ${cookie}` } })).text, 'hello', 'behind a cookie that a neighbour set');
+  for (const site of ['cross-site', 'same-site']) {
+    assert.equal((await get('/', { token: false, headers: { cookie, 'sec-fetch-site': site, 'sec-fetch-mode': 'no-cors' } })).status, 403, site);
+    assert.equal((await get('/', { token: false, headers: { cookie, 'sec-fetch-site': site, 'sec-fetch-mode': 'navigate' } })).status, 200, site);
+  }
+  const other = await api.request('POST', `/v1/sandboxes/${id}/ports/3999/links`, { json: {} });
+  assert.equal((await previews.request(3999, `/${new URL(other.json.url).search}`, { token: false })).status, 401, 'a port that was not declared');
+});
+
+test('what came in with a link goes when it is revoked, also a WebSocket', async () => {
+  const made = await api.request('POST', `/v1/sandboxes/${id}/ports/3000/links`, { json: {} });
+  const cookie = `sandlot_preview=${new URL(made.json.url).searchParams.get('sandlot_link')}`;
+  const socket = net.connect(previews.port, '127.0.0.1');
+  let text = '', ended = false;
+  socket.on('data', (data) => { text += data.toString('latin1'); });
+  socket.on('close', () => { ended = true; });
+  socket.write(`GET / HTTP/1.1\r\nHost: ${previews.host(3000)}\r\nCookie: ${cookie}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${crypto.randomBytes(16).toString('base64')}\r\n\r\n`);
+  await until(() => text.includes('\r\n\r\n'), { timeout: 5000, what: 'the handshake' });
+  assert.match(text, /^HTTP\/1.1 101 /);
+  await api.request('DELETE', `/v1/sandboxes/${id}/ports/3000/links/${made.json.id}`);
+  await until(() => ended, { timeout: 10_000, what: 'the WebSocket is cut' });
+});
+
 test('a public one opens to anybody, but only its declared ports', async () => {
   const open = await api.create({ ports: [3000], private: false });
   await startApp(open.id);
@@ -169,6 +211,8 @@ test('the form with a path leads there too, without its prefix, and shares no or
   assert.equal(answer.json.url, '/echo?x=1');
   assert.equal(answer.json.headers['x-forwarded-prefix'], `/v1/sandboxes/${id}/preview/3000`);
   assert.match(answer.headers['content-security-policy'], /^sandbox (?!.*allow-same-origin)/);
+  assert.equal((await get(`/v1/sandboxes/${id}/preview/3000/echo`, { host, headers: { cookie: 'session=1' } })).json.headers.cookie, undefined, 'cookies of a shared host');
+  assert.equal((await get(`/v1/sandboxes/${id}/preview/3000/headers`, { host })).headers['set-cookie'], undefined);
   assert.equal((await get(`/api/sandbox/sessions/${id}/preview?_rsc=1`, { host })).text, 'hello');
   const referer = `http://${host}/v1/sandboxes/${id}/preview/3000/index.html`;
   assert.equal((await get('/echo', { host, headers: { referer } })).json.url, '/echo');
@@ -275,6 +319,8 @@ test('what two parsers might read differently is refused', async () => {
     'a space before the colon': `GET / HTTP/1.1\r\n${head}X-A : b\r\n\r\n`,
     'a NUL': `GET / HTTP/1.1\r\n${head}X-A: b\0c\r\n\r\n`,
     'a coding that is unknown': `POST /echo HTTP/1.1\r\n${head}Transfer-Encoding: gzip\r\n\r\n`,
+    'two codings': `POST /echo HTTP/1.1\r\n${head}Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n0\r\n\r\n`,
+    'trailers that just fit': `POST /echo HTTP/1.1\r\n${head}Transfer-Encoding: chunked\r\n\r\n0\r\nX: ${'a'.repeat(8189)}\r\n\r\n`,
     'a chunk without a size': `POST /echo HTTP/1.1\r\n${head}Transfer-Encoding: chunked\r\n\r\nzz\r\n`,
     'no HTTP at all': '\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n',
   };
@@ -300,6 +346,8 @@ test('an app that answers with nonsense harms its own answer only', async () => 
   for (const [what, bytes] of Object.entries(bad)) assert.equal((await say(bytes)).status, 502, what);
   assert.ok((await say('HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n')) instanceof Error, 'cut, because the answer had begun');
   assert.ok((await say('HTTP/1.1 200 OK\r\nContent-Length: 50\r\n\r\nshort')) instanceof Error, 'a short answer does not look whole');
+  assert.equal((await say(`HTTP/1.1 304 Not Modified\r\nContent-Length: 5\r\n\r\nHTTP/1.1 200 OK\r\n\r\nevil`)).status, 304, 'has no body, whatever it says');
+  assert.ok((await say(`HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nX: ${'a'.repeat(8189)}\r\n\r\n`)) instanceof Error, 'trailers that are too long');
   const hint = await say('HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil');
   assert.equal(hint.text, 'ok', 'what it says too much reaches nobody');
   assert.equal((await say('HTTP/1.0 200 Fine\r\n\r\nuntil the end')).text, 'until the end');

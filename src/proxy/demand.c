@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/demand.h"
+
+#include <openssl/sha.h>
+#include <string.h>
+
+bool demand_is_upgrade(const struct message *request)
+{
+	return request->parser.method == HTTP_GET &&
+	       slice_is_like(message_get(request, "Upgrade"), "websocket") &&
+	       message_lists(request, "Connection", "upgrade");
+}
+
+bool demand_is_old(const struct message *request)
+{
+	return request->parser.http_minor == 0;
+}
+
+/* Browsers send no Origin with images and the like; they do send this. */
+bool demand_is_foreign(const struct message *request)
+{
+	struct slice site = message_get(request, "Sec-Fetch-Site");
+
+	return (slice_is(site, "cross-site") || slice_is(site, "same-site")) &&
+	       !slice_is(message_get(request, "Sec-Fetch-Mode"), "navigate");
+}
+
+/* --- what cannot be passed on --- */
+
+static size_t count_fields(const struct message *message, const char *name)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < message->field_count; i++)
+		count += slice_is_like(message->fields[i].name, name);
+	return count;
+}
+
+static bool is_of_another_version(const struct message *request)
+{
+	return request->parser.http_major != 1 || request->parser.http_minor > 1;
+}
+
+static bool has_no_host(const struct message *request)
+{
+	struct slice host = message_get(request, "Host");
+
+	if (count_fields(request, "Host") != 1 || host.len == 0 || host.len >= DEMAND_HOST_MAX)
+		return true;
+	for (size_t i = 0; i < host.len; i++) {
+		unsigned char byte = (unsigned char)host.at[i];
+
+		if (byte <= ' ' || byte >= 0x7f || strchr("/\\@?#,\"<>", byte))
+			return true;
+	}
+	return false;
+}
+
+static bool is_for_the_proxy(const struct message *request)
+{
+	return request->parser.method == HTTP_CONNECT || request->parser.method == HTTP_TRACE;
+}
+
+static bool has_another_upgrade(const struct message *request)
+{
+	return message_get(request, "Upgrade").at && !demand_is_upgrade(request);
+}
+
+/* The parser takes a list that ends with chunked, and the last word of several headers; others may not. */
+static bool has_another_coding(const struct message *request)
+{
+	struct slice coding = message_get(request, "Transfer-Encoding");
+
+	return count_fields(request, "Transfer-Encoding") > 1 ||
+	       (coding.at && !slice_is_like(coding, "chunked"));
+}
+
+static bool has_no_path(const struct message *request)
+{
+	return request->target.len == 0 || request->target.at[0] != '/';
+}
+
+const struct demand_fault *demand_fault(const struct message *request)
+{
+	static const struct {
+		bool (*is_so)(const struct message *request);
+		struct demand_fault fault;
+	} faults[] = {
+		{is_of_another_version, {505, "version_not_supported", "previews speak HTTP/1.1"}},
+		{has_no_host, {400, "bad_host", "the request needs one header Host"}},
+		{is_for_the_proxy,
+			{405, "method_not_allowed", "previews pass no CONNECT and no TRACE"}},
+		{has_another_upgrade, {501, "upgrade_not_supported",
+					      "previews pass no upgrade but that to a WebSocket"}},
+		{has_another_coding,
+			{400, "bad_coding", "previews know no transfer coding but chunked"}},
+		{has_no_path, {400, "bad_target", "the target must be a path"}},
+	};
+
+	for (size_t i = 0; i < array_len(faults); i++) {
+		if (faults[i].is_so(request))
+			return &faults[i].fault;
+	}
+	return NULL;
+}
+
+/* --- what it shows --- */
+
+void demand_digest(const struct message *request, char digest[DEMAND_DIGEST_LEN])
+{
+	static const char *const names[] = {"Cookie", "Authorization", "X-API-Key", "Origin"};
+	struct buf all = BUF_INIT(MESSAGE_HEAD_MAX + sizeof(size_t) * array_len(names) + 1);
+
+	buf_append(&all, &(bool){demand_is_foreign(request)}, sizeof(bool));
+	for (size_t i = 0; i < array_len(names); i++) {
+		struct slice value = message_get(request, names[i]);
+
+		buf_append(&all, &value.len, sizeof(value.len));
+		buf_append(&all, value.at, value.len);
+	}
+	SHA256(all.data, all.len, (unsigned char *)digest);
+	buf_fini(&all);
+}

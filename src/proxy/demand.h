@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the head of a request demands: whether it can be passed on at all, and what it shows to be let in. */
+#pragma once
+
+#include "proxy/message.h"
+
+#define DEMAND_HOST_MAX	  300
+#define DEMAND_DIGEST_LEN 32
+
+struct demand_fault {
+	unsigned status;
+	const char *code, *message;
+};
+
+/* Why it cannot be passed on, or NULL. */
+const struct demand_fault *demand_fault(const struct message *request);
+
+/* A WebSocket; no other change of protocol is passed on. */
+bool demand_is_upgrade(const struct message *request);
+
+/* Who speaks HTTP/1.0 knows neither chunks nor hints, and gets one answer. */
+bool demand_is_old(const struct message *request);
+
+/* A browser asks for a page of another origin, without saying so with Origin. */
+bool demand_is_foreign(const struct message *request);
+
+/* All that decides whether it is let in, in few bytes. */
+void demand_digest(const struct message *request, char digest[DEMAND_DIGEST_LEN]);
