@@ -163,7 +163,6 @@ static bool has_port(const struct sandbox_record *record, uint16_t port)
 /* A link that was shown, and the secret that showed it. */
 struct shown_link {
 	struct slice secret;
-	unsigned char hash[32];
 	struct preview_link link;
 };
 
@@ -183,13 +182,14 @@ static bool is_link_of(struct previews *previews, const struct goal *goal, struc
 	struct shown_link *ret_shown)
 {
 	struct preview_link *link = &ret_shown->link;
+	unsigned char hash[32];
 	struct err err;
 
 	if (secret.len == 0 || secret.len > SECRET_MAX)
 		return false;
 	ret_shown->secret = secret;
-	SHA256((const unsigned char *)secret.at, secret.len, ret_shown->hash);
-	return store_preview_link_get(previews->config.store, ret_shown->hash, link, &err) == 0 &&
+	SHA256((const unsigned char *)secret.at, secret.len, hash);
+	return store_preview_link_get(previews->config.store, hash, link, &err) == 0 &&
 	       strcmp(link->sandbox_id, goal->id) == 0 && link->port == goal->port;
 }
 
@@ -224,18 +224,17 @@ static const char *shown_token(const struct proxy_visit *visit)
 	return NULL;
 }
 
-static bool is_owner(
-	struct previews *previews, const char *token, const struct sandbox_record *record)
+static bool is_owner(struct previews *previews, const char *token,
+	const struct sandbox_record *record, struct principal *ret_principal)
 {
 	static const struct route looking = {
 		.method = "GET", .path = "a preview", .scope = SCOPE_READ};
-	struct principal principal;
 	struct err err;
 
 	return gate_admit(&previews->config.api->gate, &(struct credential){.token = token},
-		       &looking, &principal, &err) == 0 &&
-	       strcmp(principal.organization, record->owner.organization) == 0 &&
-	       strcmp(principal.user, record->owner.user) == 0;
+		       &looking, ret_principal, &err) == 0 &&
+	       strcmp(ret_principal->organization, record->owner.organization) == 0 &&
+	       strcmp(ret_principal->user, record->owner.user) == 0;
 }
 
 /*
@@ -288,13 +287,15 @@ static void refuse_stranger(const struct proxy_visit *visit, struct proxy_way *w
 		visit, way);
 }
 
-/* Who came in with a link stays until it expires, or is revoked. */
-static void grant(const struct shown_link *shown, struct proxy_way *way)
+/* Who came in with a secret stays until that expires (0: never), or is revoked. */
+static void grant(struct slice secret, int64_t expires_at_ms, struct proxy_way *way)
 {
-	int64_t left_ms = shown->link.expires_at_ms - clock_wall_ms();
+	int64_t left_ms = expires_at_ms - clock_wall_ms();
 
-	way->ends_ms = clock_steady_ms() + (uint64_t)(left_ms > 0 ? left_ms : 0);
-	memcpy(way->grant, shown->hash, sizeof(way->grant));
+	way->ends_ms = expires_at_ms == 0
+			       ? UINT64_MAX
+			       : clock_steady_ms() + (uint64_t)(left_ms > 0 ? left_ms : 0);
+	SHA256((const unsigned char *)secret.at, secret.len, way->grant);
 }
 
 /* Whether it may be seen; else, or if that is an answer already, the way says what to tell. */
@@ -303,6 +304,7 @@ static bool may_enter(struct previews *previews, const struct proxy_visit *visit
 {
 	const char *token = shown_token(visit);
 	struct shown_link shown;
+	struct principal principal;
 
 	if (!record || !has_port(record, goal->port)) {
 		refuse_stranger(visit, way);
@@ -312,8 +314,13 @@ static bool may_enter(struct previews *previews, const struct proxy_visit *visit
 		answer_link(visit, goal, &shown, way);
 		return false;
 	}
-	if (!record->is_private || (token && is_owner(previews, token, record)))
+	way->ends_ms = UINT64_MAX;
+	if (!record->is_private)
 		return true;
+	if (token && is_owner(previews, token, record, &principal)) {
+		grant((struct slice){token, strlen(token)}, principal.expires_at_ms, way);
+		return true;
+	}
 	if (!has_link_cookie(previews, visit, goal, &shown)) {
 		refuse_stranger(visit, way);
 		return false;
@@ -322,18 +329,40 @@ static bool may_enter(struct previews *previews, const struct proxy_visit *visit
 		refuse_foreign(visit, way);
 		return false;
 	}
-	grant(&shown, way);
+	grant(shown.secret, shown.link.expires_at_ms, way);
 	return true;
 }
 
-/* Whether a link still opens what it opened. */
-static bool is_granted(void *context, const unsigned char hash[32])
+/* Whether what opened a way still does: that it is public, or the link or the token. */
+static bool is_open(
+	struct previews *previews, const struct sandbox_record *record, const struct proxy_way *way)
 {
-	struct previews *previews = context;
+	struct store *store = previews->config.store;
 	struct preview_link link;
+	struct token_record token;
 	struct err err;
 
-	return store_preview_link_get(previews->config.store, hash, &link, &err) == 0;
+	if (!has_port(record, way->port))
+		return false;
+	return !record->is_private || store_preview_link_get(store, way->grant, &link, &err) == 0 ||
+	       store_token_find(store, way->grant, clock_wall_ms(), &token, &err) == 0;
+}
+
+static bool is_granted(void *context, const struct proxy_way *way)
+{
+	struct previews *previews = context;
+	struct engine *engine = atomic_load(&previews->config.api->engine);
+	auto_(sandbox_unrefp) struct sandbox *sandbox = NULL;
+	struct sandbox_record record;
+	struct err err;
+	bool is_so;
+
+	if (!engine || sandbox_get(engine, NULL, way->key, &sandbox, &err) < 0)
+		return false;
+	sandbox_read(sandbox, &record);
+	is_so = is_open(previews, &record, way);
+	sandbox_record_fini(&record);
+	return is_so;
 }
 
 /* --- state --- */

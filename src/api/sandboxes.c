@@ -219,9 +219,12 @@ HANDLER(sandboxes_patch)
 		return r;
 	r = sandbox_change(sandbox, sandbox_patch_apply, &patch, err);
 	json_decref(patch.network);
-	if (r == 0)
-		answer_sandbox(req, api, 200, sandbox);
-	return r;
+	if (r < 0)
+		return r;
+	if (patch.ports || patch.is_private != FIELD_UNSET)
+		atomic_fetch_add(&api->preview_generation, 1);
+	answer_sandbox(req, api, 200, sandbox);
+	return 0;
 }
 
 /* A verb on the sandbox of the path, answered with what it is then. */

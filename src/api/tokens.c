@@ -230,6 +230,7 @@ HANDLER(tokens_revoke)
 	if (r < 0)
 		return r;
 	request_evict(req, id);
+	atomic_fetch_add(&api->preview_generation, 1);
 	request_answer_empty(req, 204);
 	return 0;
 }

@@ -691,7 +691,7 @@ static bool is_granted(struct passage *passage)
 	uint64_t generation = atomic_load(config->generation);
 
 	if (passage->way.generation != generation &&
-		!config->is_granted(config->context, passage->way.grant))
+		!config->is_granted(config->context, &passage->way))
 		return false;
 	passage->way.generation = generation;
 	return true;
@@ -707,8 +707,7 @@ static bool is_due(struct passage *passage, uint64_t now_ms)
 		return passage->has_said_end && now_ms >= passage->due_ms;
 	case PASSAGE_RELAY:
 	case PASSAGE_TUNNEL:
-		return passage->way.ends_ms &&
-		       (now_ms >= passage->way.ends_ms || !is_granted(passage));
+		return now_ms >= passage->way.ends_ms || !is_granted(passage);
 	default:
 		return false;
 	}

@@ -45,8 +45,8 @@ struct proxy_way {
 	bool is_confined;  /* it shares its origin with others */
 	/* Good for more requests of the same name and credentials until then, while this is the generation. */
 	uint64_t good_until_ms, generation;
-	uint64_t ends_ms;	 /* when it is cut, whoever uses it; or 0 */
-	unsigned char grant[32]; /* with ends_ms: what opened it, for is_granted() */
+	uint64_t ends_ms;	 /* when it is cut, whatever passes */
+	unsigned char grant[32]; /* what opened it, for is_granted() */
 
 	unsigned status;
 	const char *type;
@@ -72,8 +72,8 @@ struct proxy_config {
 	void (*find)(void *context, const struct proxy_visit *visit, struct proxy_way *ret_way);
 	/* On a worker: returns when it is awake, or cannot be woken (find will say why). */
 	void (*wake)(void *context, const char *key);
-	/* Whether that still opens a way, asked after a change of generation; on a loop's thread, one look-up. */
-	bool (*is_granted)(void *context, const unsigned char grant[32]);
+	/* Whether a way in use is still open, asked after a change of generation; on a loop's thread: a look-up. */
+	bool (*is_granted)(void *context, const struct proxy_way *way);
 	/* What leads to `key` was used, told now and then; on a loop's thread, must not block. */
 	void (*used)(void *context, const char *key);
 };

@@ -165,18 +165,44 @@ test('a link leads nowhere else, leaves nothing of itself behind, and opens decl
   assert.equal((await previews.request(3999, `/${new URL(other.json.url).search}`, { token: false })).status, 401, 'a port that was not declared');
 });
 
-test('what came in with a link goes when it is revoked, also a WebSocket', async () => {
-  const made = await api.request('POST', `/v1/sandboxes/${id}/ports/3000/links`, { json: {} });
-  const cookie = `sandlot_preview=${new URL(made.json.url).searchParams.get('sandlot_link')}`;
-  const socket = net.connect(previews.port, '127.0.0.1');
-  let text = '', ended = false;
+// A WebSocket that is open; `ended` when it is cut.
+async function openSocket(on, header) {
+  const socket = net.connect(on.port, '127.0.0.1');
+  const one = { ended: false };
+  let text = '';
   socket.on('data', (data) => { text += data.toString('latin1'); });
-  socket.on('close', () => { ended = true; });
-  socket.write(`GET / HTTP/1.1\r\nHost: ${previews.host(3000)}\r\nCookie: ${cookie}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${crypto.randomBytes(16).toString('base64')}\r\n\r\n`);
+  socket.on('close', () => { one.ended = true; });
+  socket.on('error', () => {});
+  socket.write(`GET / HTTP/1.1\r\nHost: ${on.host(3000)}\r\n${header}Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${crypto.randomBytes(16).toString('base64')}\r\n\r\n`);
   await until(() => text.includes('\r\n\r\n'), { timeout: 5000, what: 'the handshake' });
   assert.match(text, /^HTTP\/1.1 101 /);
-  await api.request('DELETE', `/v1/sandboxes/${id}/ports/3000/links/${made.json.id}`);
-  await until(() => ended, { timeout: 10_000, what: 'the WebSocket is cut' });
+  return one;
+}
+
+test('a WebSocket is cut when what opened it is revoked: a link, a token, or that all may see it', async () => {
+  const open = await api.create({ ports: [3000], private: false });
+  await startApp(open.id);
+  const theirs = new Previews(api, open);
+  await until(async () => (await theirs.request(3000, '/', { token: false })).text === 'hello', { timeout: 20_000, what: 'the public app' });
+  const link = (await api.request('POST', `/v1/sandboxes/${id}/ports/3000/links`, { json: {} })).json;
+  const { owner } = (await api.request('GET', '/v1/tokens')).json.tokens[0];
+  const token = (await api.request('POST', '/v1/tokens', { json: { ...owner, scopes: ['read'] } })).json;
+  const sockets = {
+    link: await openSocket(previews, `Cookie: sandlot_preview=${new URL(link.url).searchParams.get('sandlot_link')}\r\n`),
+    token: await openSocket(previews, `X-API-Key: ${token.token}\r\n`),
+    public: await openSocket(theirs, ''), stays: await openSocket(previews, `X-API-Key: ${api.token}\r\n`),
+  };
+  const cut = async (name, method, path, options) => {
+    const answer = await api.request(method, path, options);
+    assert.ok(answer.status < 300, answer.text);
+    await until(() => sockets[name].ended, { timeout: 10_000, what: `the WebSocket of ${name} is cut` });
+  };
+  await cut('link', 'DELETE', `/v1/sandboxes/${id}/ports/3000/links/${link.id}`);
+  assert.ok(!sockets.token.ended && !sockets.public.ended);
+  await cut('token', 'DELETE', `/v1/tokens/${token.id}`);
+  assert.ok(!sockets.public.ended);
+  await cut('public', 'PATCH', `/v1/sandboxes/${open.id}`, { json: { private: true } });
+  assert.ok(!sockets.stays.ended);
 });
 
 test('a public one opens to anybody, but only its declared ports', async () => {

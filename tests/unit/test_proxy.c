@@ -66,8 +66,7 @@ static void find(void *context, const struct proxy_visit *visit, struct proxy_wa
 	atomic_fetch_add(&stage->finds, 1);
 	way->generation = atomic_load(&stage->generation);
 	way->good_until_ms = clock_steady_ms() + stage->good_ms;
-	if (stage->ends_in_ms)
-		way->ends_ms = clock_steady_ms() + stage->ends_in_ms;
+	way->ends_ms = clock_steady_ms() + stage->ends_in_ms;
 	way->port = 3000;
 	way->kind = PROXY_GO;
 	way->fd = connect_to(stage->app_fd);
@@ -80,9 +79,9 @@ static void wake(void *context, const char *key)
 	(void)key;
 }
 
-static bool is_granted(void *context, const unsigned char grant[32])
+static bool is_granted(void *context, const struct proxy_way *way)
 {
-	(void)grant;
+	(void)way;
 	return atomic_load(&((struct stage *)context)->is_granted);
 }
 
@@ -100,7 +99,7 @@ static void open_stage(struct stage *stage, unsigned max_connections)
 		.used = wake};
 	struct err err;
 
-	*stage = (struct stage){.good_ms = 60000, .is_granted = true};
+	*stage = (struct stage){.good_ms = 60000, .ends_in_ms = 3600000, .is_granted = true};
 	stage->listen_fd = config.listen_fd = listen_on_loopback();
 	assert_int_equal(fd_set_nonblocking(stage->listen_fd), 0);
 	stage->app_fd = listen_on_loopback();
@@ -241,7 +240,6 @@ static void a_tunnel_ends_with_what_opened_it(void **state)
 
 	(void)state;
 	open_stage(&stage, 10);
-	stage.ends_in_ms = 3600000;
 	open_tunnel(&stage, &client, &app);
 	atomic_store(&stage.is_granted, false);
 	atomic_fetch_add(&stage.generation, 1);
