@@ -290,7 +290,7 @@ static ssize_t run(struct message *message, const void *data, size_t len)
 	}
 }
 
-/* What follows a value is a space or the end of its line, which nobody needs any more. */
+/* What follows a value is a space or the end of its line, which nobody needs any more; an empty one is nowhere. */
 static void terminate(struct message *message)
 {
 	char *head = message->head;
@@ -300,7 +300,7 @@ static void terminate(struct message *message)
 	for (size_t i = 0; i < message->field_count; i++) {
 		struct slice *value = &message->fields[i].value;
 
-		if (!value->at) /* an empty one */
+		if (value->len == 0)
 			*value = (struct slice){"", 0};
 		else
 			head[value->at - head + (ptrdiff_t)value->len] = '\0';
@@ -314,6 +314,9 @@ static ssize_t feed_head(struct message *message, const uint8_t *data, size_t le
 
 	if (whole <= 0)
 		return whole;
+	/* The parser looks at the first letter alone. */
+	if (message->parser.type == HTTP_RESPONSE && memcmp(data, "HTTP/", strlen("HTTP/")) != 0)
+		return -EPROTO;
 	message->head = mem_new((size_t)whole + 1);
 	message->fields = mem_new(MESSAGE_FIELDS_MAX * sizeof(*message->fields));
 	memcpy(message->head, data, (size_t)whole);

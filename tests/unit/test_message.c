@@ -85,6 +85,8 @@ static void a_head_is_taken_apart(void **state)
 	assert_string_equal(message_get(&message, "host").at, "x");
 	assert_string_equal(message_get(&message, "empty").at, "");
 	assert_string_equal(message_get(&message, "X").at, "2");
+	assert_true(slice_is(message.fields[2].name, "X")); /* whose line follows an empty one */
+	assert_string_equal(message.fields[2].value.at, "1");
 	assert_null(message_get(&message, "Y").at);
 	message_fini(&message);
 }
@@ -163,6 +165,7 @@ static void what_may_be_read_in_two_ways_is_refused(void **state)
 		assert_refused(HTTP_REQUEST, requests[i], strlen(requests[i]), -EPROTO);
 	assert_refused(HTTP_REQUEST, nul, sizeof(nul) - 1, -EPROTO);
 	assert_refused(HTTP_RESPONSE, "hello\r\n\r\n", 9, -EPROTO);
+	assert_refused(HTTP_RESPONSE, "HELP/1.1 200 OK\r\n\r\n", 19, -EPROTO);
 }
 
 static void heads_are_bounded(void **state)
