@@ -109,6 +109,52 @@ static void meddle(int pid)
 	tell(syscall(SYS_ioprio_set, 3, 0, 3 << 13), "idle i/o of its user");
 }
 
+static int is_agent(int pid)
+{
+	char path[64], comm[32] = "";
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	fd = open(path, O_RDONLY);
+	if (fd < 0)
+		return 0;
+	(void)!read(fd, comm, sizeof(comm) - 1);
+	close(fd);
+	return strstr(comm, "sandlot-a") != NULL;
+}
+
+/*
+ * Whether a file of a process can be opened while that is the agent's program. One that has become a
+ * command in the meantime is anybody's, so what counts is what it is afterwards: helpers never change.
+ */
+static int is_opened(int pid, const char *name, int flags)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	fd = open(path, flags);
+	if (fd < 0)
+		return 0;
+	close(fd);
+	return is_agent(pid);
+}
+
+/* The same for tracing. A command is let go again: its end would come to us and not to the agent. */
+static int is_seized(int pid)
+{
+	int status, seized;
+
+	if (ptrace(PTRACE_SEIZE, pid, 0, 0) < 0)
+		return 0;
+	ptrace(PTRACE_INTERRUPT, pid, 0, 0);
+	if (waitpid(pid, &status, __WALL) < 0 || !WIFSTOPPED(status))
+		return 0;
+	seized = is_agent(pid);
+	ptrace(PTRACE_DETACH, pid, 0, 0);
+	return seized;
+}
+
 /* Races what the agent starts: helpers, and commands before they exec. */
 static void hunt(void)
 {
@@ -120,31 +166,18 @@ static void hunt(void)
 
 		while (dir && (entry = readdir(dir))) {
 			int pid = atoi(entry->d_name);
-			char path[64], comm[32] = "";
-			int fd;
 
-			if (pid <= 1 || pid == getpid())
+			if (pid <= 1 || pid == getpid() || !is_agent(pid))
 				continue;
-			snprintf(path, sizeof(path), "/proc/%d/comm", pid);
-			fd = open(path, O_RDONLY);
-			if (fd < 0 || read(fd, comm, sizeof(comm) - 1) <= 0 ||
-				!strstr(comm, "sandlot-a")) {
-				close(fd);
-				continue;
-			}
-			close(fd);
 			if (seen++ == 0)
 				tell_count("saw", 1);
-			snprintf(path, sizeof(path), "/proc/%d/exe", pid);
-			if ((fd = open(path, O_RDWR)) >= 0 || (fd = open(path, O_RDONLY)) >= 0)
+			if (is_opened(pid, "exe", O_RDWR) || is_opened(pid, "exe", O_RDONLY))
 				tell_count("opened exe", ++taken);
-			snprintf(path, sizeof(path), "/proc/%d/mem", pid);
-			if ((fd = open(path, O_RDWR)) >= 0)
+			if (is_opened(pid, "mem", O_RDWR))
 				tell_count("opened mem", ++taken);
-			snprintf(path, sizeof(path), "/proc/%d/fd/3", pid);
-			if ((fd = open(path, O_RDWR)) >= 0)
+			if (is_opened(pid, "fd/3", O_RDWR))
 				tell_count("opened descriptor", ++taken);
-			if (ptrace(PTRACE_SEIZE, pid, 0, 0) == 0)
+			if (is_seized(pid))
 				tell_count("seized", ++taken);
 		}
 		if (dir)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Device nodes of one's own, the terminal's dangerous requests, and how they are hidden from a filter. */
+/*
+ * Device nodes of one's own, changes of those that are there, the terminal's dangerous requests, and how
+ * they are hidden from a filter.
+ */
 #include "attack.h"
 
 #include <fcntl.h>
@@ -7,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/xattr.h>
 
 static const struct {
 	const char *name;
@@ -37,6 +41,18 @@ static const struct {
 	{"TIOCCONS", TIOCCONS},
 };
 
+static const char *const shared[] = {
+	"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"};
+
+static void change(const char *path)
+{
+	tell(chmod(path, 0600), "chmod %s", path);
+	tell(chown(path, getuid(), getgid()), "chown %s", path);
+	tell(utimensat(AT_FDCWD, path, NULL, 0), "touch %s", path);
+	tell(setxattr(path, "user.mine", "x", 1, 0), "setxattr %s", path);
+	tell(unlink(path), "unlink %s", path);
+}
+
 int main(void)
 {
 	static const unsigned long high[] = {0, 1ul << 32, 1ul << 63, 0xffffffff00000000};
@@ -55,6 +71,8 @@ int main(void)
 				tell(open(path, O_RDWR | O_NONBLOCK), "open %s", path);
 		}
 	}
+	for (size_t i = 0; i < COUNT(shared); i++)
+		change(shared[i]);
 	if (openpty(&master, &slave, NULL, NULL, NULL) < 0) {
 		tell(-1, "openpty");
 		return 1;

@@ -13,6 +13,33 @@ export const DIFFERENCES = [
     tests: ['the daemon has dropped root and every capability, and the keeper is another process'],
   },
   {
+    what: 'memory', // an ordinary user may lack it unless the operator says otherwise
+    tests: ['where a wall is missing every build is refused, with its name and what to do', 'unless the operator allowed it by name; then the sandbox says so'],
+  },
+  {
+    what: 'kernel objects',
+    tests: ['R05 what one sandbox takes is not missing to another: what the kernel counts for each user'],
+  },
+  {
+    what: 'disk',
+    tests: [
+      'all that a sandbox writes counts against one limit, for root too',
+      'what others write does not count, and theirs is not full',
+      'the number of files is limited, and one that has none left starts again',
+      'the figures tell what is used, of how much, and whether it is enforced',
+      'a PATCH changes the limit at once, of a running, paused or stopped sandbox',
+      'a full sandbox stops, starts, resets and runs commands',
+      'what is deleted inside comes back to the host',
+      'the workspace stays on its disk over stop, delete, crash of the daemon and death of the keeper',
+      'a kill of the keeper in the middle of many creates and deletes leaves no loop device',
+      'a hundred lives leave as many loop devices and mounts as there were',
+      'one that starts while its disk is still being unmounted waits for it',
+      'limits can be off; workspaces from then stay as they are, and new ones get theirs',
+      'without loop devices nothing is built, unless that wall may be missing or no limits are wanted',
+      'an image that a crash of the host left behind unclean is mended by its journal',
+    ],
+  },
+  {
     what: 'memory',
     isSolvedByCgroups: true,
     tests: [
@@ -20,6 +47,9 @@ export const DIFFERENCES = [
       'a command that takes more memory than the limit is ended, sandbox and daemon live on',
       /eats more memory than there is ends as oom, and the sandbox goes on/,
       'of two commands only the one that ran out of memory is told as oom',
+      'memory and processes count against the sandbox',
+      'R02 memory of every kind stops at the limit, and the host does not notice',
+      'R11 memory that belongs to no process does not end the sandbox, however harmless its processes make themselves look',
     ],
   },
   {
@@ -47,6 +77,9 @@ export const DIFFERENCES = [
       'the token, labels, timeouts, environment and order of rows survive a crash',
       'a pause that was cut in two by a crash is finished or undone, and its processes live on',
       'two crashes while a sandbox is paused neither wake nor harm its processes',
+      'it is paused and resumed with its sandbox, outlives the daemon, and ends with the sandbox',
+      'a sandbox that floods its agent with refused calls can be paused, resumed and used',
+      'a paused one goes on',
     ],
   },
   {
@@ -70,6 +103,7 @@ export const DIFFERENCES = [
       'a timeout is kept by whichever daemon is there when it is due, and by the next if none is',
       'a daemon that a foreground command left is listed after a crash and can be ended',
       'the processor time of a command is that of all it started',
+      'R09 a timeout ends all that a command became: deaf, stopped, forked twice, in another session',
     ],
   },
   {
