@@ -90,6 +90,14 @@ test('pause is refused with the reason and what to do instead, and changes nothi
   assert.equal(await api.out(id, 'echo works'), 'works\n');
 });
 
+test('isolate is refused with the reason and what to do instead, and other commands run', async () => {
+  const { id } = await api.create();
+  const error = assertError(await api.tryExec(id, { command: 'true', isolate: true }), 503);
+  assert.equal(error.code, 'isolate_unavailable');
+  assert.match(error.remediation, /control groups/);
+  assert.equal(await api.out(id, 'echo works'), 'works\n');
+});
+
 test('statistics count the processes of a sandbox', async () => {
   const { id } = await api.create();
   await api.exec(id, 'sleep 300 >/dev/null 2>&1 & python3 -c "sum(range(3000000))"');
