@@ -37,7 +37,8 @@ e2e "end-to-end tests"
 E2E_USER=sandlot-rootless
 export E2E_USER
 e2e "end-to-end tests without root" tests/e2e/inside.test.mjs tests/e2e/exec.test.mjs tests/e2e/files.test.mjs \
-  tests/e2e/restart.test.mjs tests/e2e/terminal.test.mjs tests/e2e/isolation_kernel.test.mjs tests/e2e/isolation_files.test.mjs
+  tests/e2e/restart.test.mjs tests/e2e/terminal.test.mjs tests/e2e/walls.test.mjs tests/e2e/egress.test.mjs \
+  tests/e2e/isolation_kernel.test.mjs tests/e2e/isolation_files.test.mjs tests/e2e/isolation_resources.test.mjs
 rm -f "$log"
 
 echo "$passed passed, $failed failed"
