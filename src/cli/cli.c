@@ -149,3 +149,10 @@ int cli_exit_code(const struct err *err)
 {
 	return err_class((enum err_kind)err->kind)->exit_code;
 }
+
+const char *cli_text(const json_t *object, const char *name)
+{
+	const char *text = json_string_value(json_object_get(object, name));
+
+	return text ? text : "";
+}

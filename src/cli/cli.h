@@ -37,6 +37,9 @@ void cli_print_json(const json_t *document);
 /* To standard error: what went wrong and what to do about it; a prefix (an id) may be NULL. */
 void cli_complain(const struct err *err, const char *prefix);
 
+/* A text of a JSON object; "" if it has none. */
+const char *cli_text(const json_t *object, const char *name);
+
 /* To standard error: a sentence that is no failure. */
 void cli_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

@@ -55,28 +55,21 @@ static int fetch_page(struct client *client, const struct audit_values *values, 
 	return client_json(client, &(struct client_call){.method = "GET", .path = path}, ret, err);
 }
 
-static const char *text_of(const json_t *object, const char *name)
-{
-	const char *text = json_string_value(json_object_get(object, name));
-
-	return text ? text : "";
-}
-
 static void add_entry(struct table *table, const json_t *entry)
 {
-	const char *code = text_of(entry, "code");
+	const char *code = cli_text(entry, "code");
 
 	table_add(table, "%lld", (long long)json_integer_value(json_object_get(entry, "sequence")));
-	table_add(table, "%s", text_of(entry, "at"));
-	table_add(table, "%s%s%s", text_of(entry, "organization"),
-		text_of(entry, "user")[0] ? "/" : "", text_of(entry, "user"));
-	table_add(table, "%s", text_of(entry, "from"));
-	table_add(table, "%s", text_of(entry, "action"));
-	table_add(table, "%s", text_of(entry, "object"));
+	table_add(table, "%s", cli_text(entry, "at"));
+	table_add(table, "%s%s%s", cli_text(entry, "organization"),
+		cli_text(entry, "user")[0] ? "/" : "", cli_text(entry, "user"));
+	table_add(table, "%s", cli_text(entry, "from"));
+	table_add(table, "%s", cli_text(entry, "action"));
+	table_add(table, "%s", cli_text(entry, "object"));
 	table_add(table, "%lld%s%s",
 		(long long)json_integer_value(json_object_get(entry, "status")), code[0] ? " " : "",
 		code);
-	table_add(table, "%s", text_of(entry, "detail"));
+	table_add(table, "%s", cli_text(entry, "detail"));
 }
 
 static void print_entries(const json_t *entries)
@@ -87,8 +80,7 @@ static void print_entries(const json_t *entries)
 	const json_t *entry;
 	size_t i;
 
-	for (i = 0; i < array_len(heading); i++)
-		table_add(&table, "%s", heading[i]);
+	table_add_row(&table, heading);
 	json_array_foreach(entries, i, entry) add_entry(&table, entry);
 	table_print(&table, stdout);
 }
@@ -142,12 +134,12 @@ static const struct {
 static int print_report(const json_t *report)
 {
 	const json_t *flaw = json_object_get(report, "flaw");
-	const char *kind = text_of(flaw, "kind"), *sentence = kind;
+	const char *kind = cli_text(flaw, "kind"), *sentence = kind;
 
 	if (json_is_true(json_object_get(report, "ok"))) {
 		printf("the audit log is whole: %lld entries\nhead  %s\n",
 			(long long)json_integer_value(json_object_get(report, "entries")),
-			text_of(report, "head"));
+			cli_text(report, "head"));
 		return 0;
 	}
 	for (size_t i = 0; i < array_len(flaws); i++) {

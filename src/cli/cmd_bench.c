@@ -149,8 +149,7 @@ static void report(struct cli *cli, const uint64_t *samples_us, size_t rounds)
 		json_pack("{s:i, s:O}", "rounds", (int)rounds, "milliseconds", results);
 	static const char *const heading[] = {"STEP", "MEDIAN ms", "P99 ms", "MIN ms", "MAX ms"};
 
-	for (size_t i = 0; i < array_len(heading); i++)
-		table_add(&table, "%s", heading[i]);
+	table_add_row(&table, heading);
 	for (size_t s = 0; s < STEPS; s++) {
 		double median, p99, min, max;
 

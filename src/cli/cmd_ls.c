@@ -24,13 +24,6 @@ static const struct option options[] = {
 	{OPTION_END},
 };
 
-static const char *text_of(const json_t *object, const char *name)
-{
-	const char *text = json_string_value(json_object_get(object, name));
-
-	return text ? text : "";
-}
-
 static void add_size(struct table *table, const json_t *size)
 {
 	char text[HUMAN_LEN];
@@ -73,12 +66,12 @@ static void add_sandbox(struct table *table, const json_t *sandbox)
 {
 	const json_t *resources = json_object_get(sandbox, "resources");
 
-	table_add(table, "%s", text_of(sandbox, "id"));
-	table_add(table, "%s", text_of(sandbox, "status"));
-	table_add(table, "%s", text_of(sandbox, "template"));
+	table_add(table, "%s", cli_text(sandbox, "id"));
+	table_add(table, "%s", cli_text(sandbox, "status"));
+	table_add(table, "%s", cli_text(sandbox, "template"));
 	table_add(table, "%g", json_number_value(json_object_get(resources, "cpu")));
 	add_size(table, json_object_get(resources, "memory"));
-	add_age(table, text_of(sandbox, "created_at"));
+	add_age(table, cli_text(sandbox, "created_at"));
 	add_labels(table, json_object_get(sandbox, "labels"));
 }
 
@@ -90,8 +83,7 @@ static void print_table(const json_t *sandboxes)
 	const json_t *sandbox;
 	size_t i;
 
-	for (i = 0; i < array_len(heading); i++)
-		table_add(&table, "%s", heading[i]);
+	table_add_row(&table, heading);
 	json_array_foreach(sandboxes, i, sandbox) add_sandbox(&table, sandbox);
 	table_print(&table, stdout);
 }
@@ -104,8 +96,8 @@ static void print_ids(const json_t *sandboxes)
 
 	json_array_foreach(sandboxes, i, sandbox)
 	{
-		if (resolve_is_whole(text_of(sandbox, "id")))
-			puts(text_of(sandbox, "id"));
+		if (resolve_is_whole(cli_text(sandbox, "id")))
+			puts(cli_text(sandbox, "id"));
 	}
 }
 

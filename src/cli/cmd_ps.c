@@ -24,13 +24,6 @@ static const struct option options[] = {
 	{OPTION_END},
 };
 
-static const char *text_of(const json_t *object, const char *name)
-{
-	const char *text = json_string_value(json_object_get(object, name));
-
-	return text ? text : "";
-}
-
 static json_int_t survivors(const json_t *process)
 {
 	return json_integer_value(json_object_get(process, "survivors"));
@@ -38,7 +31,7 @@ static json_int_t survivors(const json_t *process)
 
 static bool is_alive(const json_t *process)
 {
-	return strcmp(text_of(process, "status"), "running") == 0 || survivors(process) > 0;
+	return strcmp(cli_text(process, "status"), "running") == 0 || survivors(process) > 0;
 }
 
 static void add_number(struct table *table, const json_t *number)
@@ -51,7 +44,7 @@ static void add_number(struct table *table, const json_t *number)
 
 static void add_status(struct table *table, const json_t *process)
 {
-	const char *status = text_of(process, "status");
+	const char *status = cli_text(process, "status");
 
 	if (survivors(process) > 0 && strcmp(status, "exited") == 0)
 		table_add(table, "%s, %" JSON_INTEGER_FORMAT " left", status, survivors(process));
@@ -64,7 +57,7 @@ static void add_age(struct table *table, const json_t *process)
 	char text[HUMAN_LEN] = "";
 	int64_t started_ms;
 
-	if (human_parse_time(text_of(process, "started_at"), &started_ms) == 0)
+	if (human_parse_time(cli_text(process, "started_at"), &started_ms) == 0)
 		human_age(clock_wall_ms() - started_ms, text);
 	table_add(table, "%s", text);
 }
@@ -72,8 +65,8 @@ static void add_age(struct table *table, const json_t *process)
 static void add_exit(struct table *table, const json_t *process)
 {
 	const json_t *termination = json_object_get(process, "termination");
-	const char *signal = text_of(termination, "signal");
-	const char *reason = text_of(termination, "reason");
+	const char *signal = cli_text(termination, "signal");
+	const char *reason = cli_text(termination, "reason");
 	const json_t *code = json_object_get(process, "exit_code");
 
 	if (strcmp(reason, "exited") != 0 && strcmp(reason, "signal") != 0 && reason[0])
@@ -93,7 +86,7 @@ static void add_command(struct table *table, const json_t *process)
 	size_t len;
 	size_t i;
 
-	buf_append_str(&line, text_of(process, "command"));
+	buf_append_str(&line, cli_text(process, "command"));
 	if (line.len == 0) {
 		json_array_foreach(json_object_get(process, "argv"), i, word)
 		{
@@ -119,11 +112,10 @@ static void print_table(const json_t *processes)
 	const json_t *process;
 	size_t i;
 
-	for (i = 0; i < array_len(heading); i++)
-		table_add(&table, "%s", heading[i]);
+	table_add_row(&table, heading);
 	json_array_foreach(processes, i, process)
 	{
-		table_add(&table, "%s", text_of(process, "id"));
+		table_add(&table, "%s", cli_text(process, "id"));
 		add_number(&table, json_object_get(process, "pid"));
 		add_status(&table, process);
 		add_age(&table, process);
@@ -141,8 +133,8 @@ static void print_names(const json_t *processes)
 
 	json_array_foreach(processes, i, process)
 	{
-		if (process_ref_is_name(text_of(process, "id")))
-			puts(text_of(process, "id"));
+		if (process_ref_is_name(cli_text(process, "id")))
+			puts(cli_text(process, "id"));
 	}
 }
 

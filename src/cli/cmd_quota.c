@@ -58,8 +58,7 @@ static void print(struct cli *cli, const json_t *answer)
 		cli_print_json(answer);
 		return;
 	}
-	for (i = 0; i < array_len(heading); i++)
-		table_add(&table, "%s", heading[i]);
+	table_add_row(&table, heading);
 	json_array_foreach(quotas, i, quota) add_quota(&table, quota);
 	if (!quotas)
 		add_quota(&table, answer);

@@ -108,8 +108,7 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 		r = choose(client, argc, argv, &ids, err);
 	if (r < 0)
 		return r;
-	for (i = 0; i < array_len(heading); i++)
-		table_add(&table, "%s", heading[i]);
+	table_add_row(&table, heading);
 	json_array_foreach(ids, i, id)
 	{
 		json_auto_t *stats = NULL;

@@ -3,14 +3,13 @@
 #include "base/clock.h"
 #include "cli/command.h"
 #include "cli/human.h"
-#include "cli/query.h"
+#include "cli/listing.h"
 #include "cli/table.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define TOKENS	  "/v1/tokens"
-#define PAGES_MAX 10000 /* a server whose cursor leads in a circle must not hold us for ever */
+#define TOKENS "/v1/tokens"
 
 struct token_values {
 	const char *name;
@@ -32,13 +31,6 @@ static const struct option options[] = {
 	{OPTION_TEXT, 0, "user", "NAME", "create: whose it is", AT(user)},
 	{OPTION_END},
 };
-
-static const char *text_of(const json_t *object, const char *name)
-{
-	const char *text = json_string_value(json_object_get(object, name));
-
-	return text ? text : "";
-}
 
 /* --- create --- */
 
@@ -82,41 +74,13 @@ static int create(struct cli *cli, const struct token_values *v, char **ids, str
 	if (cli_wants_json(cli)) {
 		cli_print_json(token);
 	} else {
-		puts(text_of(token, "token"));
-		cli_note("this is token %s; it is shown this once", text_of(token, "id"));
+		puts(cli_text(token, "token"));
+		cli_note("this is token %s; it is shown this once", cli_text(token, "id"));
 	}
 	return 0;
 }
 
 /* --- ls --- */
-
-static int fetch(struct client *client, json_t *ret_all, struct err *err)
-{
-	auto_free char *cursor = NULL;
-
-	for (int page = 0; page < PAGES_MAX; page++) {
-		auto_(buf_fini) struct buf target = BUF_INIT(1024);
-		auto_free char *path = NULL;
-		json_auto_t *document = NULL;
-		const char *next;
-		int r;
-
-		buf_append_str(&target, TOKENS);
-		query_add(&target, "cursor", cursor);
-		path = buf_take_str(&target);
-		r = client_json(client, &(struct client_call){.method = "GET", .path = path},
-			&document, err);
-		if (r < 0)
-			return r;
-		json_array_extend(ret_all, json_object_get(document, "tokens"));
-		next = json_string_value(json_object_get(document, "next_cursor"));
-		if (!next)
-			return 0;
-		free(cursor);
-		cursor = mem_strdup(next);
-	}
-	return err_set(err, ERR_INTERNAL, "the list of tokens has no end");
-}
 
 static void add_scopes(struct table *table, const json_t *scopes)
 {
@@ -159,33 +123,32 @@ static void print_table(const json_t *tokens)
 	const json_t *token;
 	size_t i;
 
-	for (i = 0; i < array_len(heading); i++)
-		table_add(&table, "%s", heading[i]);
+	table_add_row(&table, heading);
 	json_array_foreach((json_t *)tokens, i, token)
 	{
 		const json_t *owner = json_object_get(token, "owner");
 
-		table_add(&table, "%s", text_of(token, "id"));
-		table_add(&table, "%s", text_of(token, "name"));
-		table_add(&table, "%s", text_of(owner, "organization"));
-		table_add(&table, "%s", text_of(owner, "user"));
+		table_add(&table, "%s", cli_text(token, "id"));
+		table_add(&table, "%s", cli_text(token, "name"));
+		table_add(&table, "%s", cli_text(owner, "organization"));
+		table_add(&table, "%s", cli_text(owner, "user"));
 		add_scopes(&table, json_object_get(token, "scopes"));
-		add_distance(&table, text_of(token, "created_at"), false);
-		add_distance(&table, text_of(token, "expires_at"), true);
-		add_distance(&table, text_of(token, "last_used_at"), false);
+		add_distance(&table, cli_text(token, "created_at"), false);
+		add_distance(&table, cli_text(token, "expires_at"), true);
+		add_distance(&table, cli_text(token, "last_used_at"), false);
 	}
 	table_print(&table, stdout);
 }
 
 static int list(struct cli *cli, const struct token_values *v, char **ids, struct err *err)
 {
-	json_auto_t *tokens = json_array();
+	json_auto_t *tokens = NULL;
 	struct client *client;
 	int r = cli_connect(cli, &client, err);
 
 	(void)v, (void)ids;
 	if (r == 0)
-		r = fetch(client, tokens, err);
+		r = listing_fetch_all(client, TOKENS, "tokens", &tokens, err);
 	if (r < 0)
 		return r;
 	if (cli_wants_json(cli)) {

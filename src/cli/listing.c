@@ -8,26 +8,22 @@
 #define PAGE_SIZE "200"
 #define PAGES_MAX 10000 /* a server whose cursor leads in a circle must not hold us for ever */
 
-static int fetch_page(struct client *client, const struct listing_filter *filter,
-	const char *cursor, json_t **ret, struct err *err)
+static int fetch_page(struct client *client, const char *target, const char *cursor, json_t **ret,
+	struct err *err)
 {
-	auto_(buf_fini) struct buf target = BUF_INIT(16384);
+	auto_(buf_fini) struct buf page = BUF_INIT(16384);
 	auto_free char *path = NULL;
 
-	buf_append_str(&target, "/v1/sandboxes");
-	query_add(&target, "limit", PAGE_SIZE);
-	query_add(&target, "status", filter->status);
-	query_add(&target, "label", filter->label);
-	query_add(&target, "project", filter->project);
-	query_add(&target, "cursor", cursor);
-	if (target.failed)
+	buf_append_str(&page, target);
+	query_add(&page, "cursor", cursor);
+	if (page.failed)
 		return err_set(err, ERR_INVALID, "the filter is too long");
-	path = buf_take_str(&target);
+	path = buf_take_str(&page);
 	return client_json(client, &(struct client_call){.method = "GET", .path = path}, ret, err);
 }
 
-int listing_fetch(
-	struct client *client, const struct listing_filter *filter, json_t **ret, struct err *err)
+int listing_fetch_all(
+	struct client *client, const char *target, const char *name, json_t **ret, struct err *err)
 {
 	json_auto_t *all = json_array();
 	auto_free char *cursor = NULL;
@@ -35,14 +31,14 @@ int listing_fetch(
 	for (int page = 0; page < PAGES_MAX; page++) {
 		json_auto_t *document = NULL;
 		const char *next;
-		int r = fetch_page(client, filter, cursor, &document, err);
+		int r = fetch_page(client, target, cursor, &document, err);
 
 		if (r < 0)
 			return r;
-		if (!json_is_array(json_object_get(document, "sandboxes")))
-			return err_set(err, ERR_INTERNAL, "%s answered with no list of sandboxes",
-				client_url(client));
-		json_array_extend(all, json_object_get(document, "sandboxes"));
+		if (!json_is_array(json_object_get(document, name)))
+			return err_set(err, ERR_INTERNAL, "%s answered with no list of %s",
+				client_url(client), name);
+		json_array_extend(all, json_object_get(document, name));
 		next = json_string_value(json_object_get(document, "next_cursor"));
 		if (!next) {
 			*ret = json_incref(all);
@@ -51,5 +47,22 @@ int listing_fetch(
 		free(cursor);
 		cursor = mem_strdup(next);
 	}
-	return err_set(err, ERR_INTERNAL, "the list of sandboxes has no end");
+	return err_set(err, ERR_INTERNAL, "the list of %s has no end", name);
+}
+
+int listing_fetch(
+	struct client *client, const struct listing_filter *filter, json_t **ret, struct err *err)
+{
+	auto_(buf_fini) struct buf target = BUF_INIT(16384);
+	auto_free char *text = NULL;
+
+	buf_append_str(&target, "/v1/sandboxes");
+	query_add(&target, "limit", PAGE_SIZE);
+	query_add(&target, "status", filter->status);
+	query_add(&target, "label", filter->label);
+	query_add(&target, "project", filter->project);
+	if (target.failed)
+		return err_set(err, ERR_INVALID, "the filter is too long");
+	text = buf_take_str(&target);
+	return listing_fetch_all(client, text, "sandboxes", ret, err);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* All sandboxes that match a filter, page after page. */
+/* Lists that come in pages, whole. */
 #pragma once
 
 #include "base/err.h"
@@ -14,6 +14,10 @@ struct listing_filter {
 	const char *project;
 };
 
-/* *ret is a new array. */
+/* All that is under `name` on the pages of a target such as "/v1/tokens"; *ret is a new array. */
+int listing_fetch_all(struct client *client, const char *target, const char *name, json_t **ret,
+	struct err *err) must_check;
+
+/* All sandboxes that match a filter; *ret is a new array. */
 int listing_fetch(struct client *client, const struct listing_filter *filter, json_t **ret,
 	struct err *err) must_check;

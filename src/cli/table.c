@@ -49,6 +49,12 @@ void table_add(struct table *table, const char *fmt, ...)
 	table->cells[table->count++] = cell;
 }
 
+void table_add_row(struct table *table, const char *const *cells)
+{
+	for (size_t i = 0; i < table->columns; i++)
+		table_add(table, "%s", cells[i]);
+}
+
 /* Code points, which is close enough for what stands in these tables. */
 static size_t width_of(const char *text)
 {

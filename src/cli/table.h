@@ -23,6 +23,8 @@ void table_fini(struct table *table);
 
 /* Cells are added from left to right; an empty one is shown as "-". */
 void table_add(struct table *table, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A row of as many cells as there are columns: the heading, say. */
+void table_add_row(struct table *table, const char *const *cells);
 void table_print(const struct table *table, FILE *out);
 
 /* Replaces control characters (C0, DEL and C1 in UTF-8) by '?', in place. */

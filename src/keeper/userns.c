@@ -206,18 +206,25 @@ static int check_slot(const struct userns_ranges *ranges, uint32_t slot, struct 
 		ranges->count);
 }
 
-int userns_prepare(struct userns_cache *cache, uint32_t slot, struct err *err)
+/* Makes one that is kept, if it has not been made. */
+static int keep(struct userns_cache *cache, uint32_t slot, struct err *err)
 {
 	int fd, r;
 
-	/* Where the keeper is not root of the host, each is made with its own limit of processes. */
-	if (!cache->ranges.is_host || slot >= USERNS_KEPT || slot >= cache->ranges.count ||
-		cache->fds[slot])
+	if (cache->fds[slot])
 		return 0;
 	r = make(&cache->ranges, slot, 0, &fd, err);
 	if (r == 0)
 		cache->fds[slot] = fd + 1;
 	return r;
+}
+
+int userns_prepare(struct userns_cache *cache, uint32_t slot, struct err *err)
+{
+	/* Where the keeper is not root of the host, each is made with its own limit of processes. */
+	if (!cache->ranges.is_host || slot >= USERNS_KEPT || slot >= cache->ranges.count)
+		return 0;
+	return keep(cache, slot, err);
 }
 
 int userns_get(
@@ -229,12 +236,9 @@ int userns_get(
 		return r;
 	if (slot >= USERNS_KEPT || pids)
 		return make(&cache->ranges, slot, pids, ret_fd, err);
-	if (!cache->fds[slot]) {
-		r = make(&cache->ranges, slot, 0, &fd, err);
-		if (r < 0)
-			return r;
-		cache->fds[slot] = fd + 1;
-	}
+	r = keep(cache, slot, err);
+	if (r < 0)
+		return r;
 	fd = fcntl(cache->fds[slot] - 1, F_DUPFD_CLOEXEC, 0);
 	if (fd < 0)
 		return err_sys(err, "copy a descriptor");
