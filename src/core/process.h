@@ -123,6 +123,6 @@ int process_resize(struct process *process, uint16_t columns, uint16_t rows, str
 /* Kills it, with all its children or alone; before process_run, as soon as it runs. */
 void process_kill(struct process *process, bool whole_tree);
 
-/* For link events (sandbox.c): hands a frame to the process it names. */
+/* For link events (sandbox_link.c): hands a frame to the process it names. */
 struct frame;
 int process_frame(struct sandbox *sandbox, const struct frame *frame);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The insides of a process; for process.c and roll.c only. */
+/* The insides of a process; for process*.c, audience.c, verdict.c and roll.c only. */
 #pragma once
 
 #include "core/alarm.h"
@@ -50,8 +50,15 @@ struct process {
 	bool concluded; /* its end was reported */
 };
 
+#define PROCESS_INPUT_MAX (1u << 20) /* standard input that waits */
+
 /* One that has no spec: found by roll.c in the database. */
 struct process *process_make(struct sandbox *sandbox, struct link *link);
+
+/* Sends a frame. One that cannot be sent means that the link is gone, and its loss ends the process. */
+void process_tell(struct process *process, uint16_t kind, const void *payload, size_t len);
+
+bool process_has_survivors(struct process *process);
 
 /* Opens its log in the sandbox's directory. */
 int process_open_log(struct process *process, struct err *err) must_check;
@@ -62,6 +69,9 @@ int process_start_timer(struct process *process, uint64_t ms, struct err *err) m
 /* Makes this its end, unless it has one; whether it is ours to conclude. */
 bool process_claim_end(struct process *process, const struct process_end *end);
 
+/* It has ended, says the agent or the clock; on the reactor's thread, so the scribe writes it down. */
+void process_come_to_end(struct process *process, const struct process_end *how);
+
 /* Writes the end down and reports it. Not on the reactor's thread. */
 void process_conclude(struct process *process);
 
@@ -71,6 +81,12 @@ void process_conclude_later(struct process *process);
 /* Reports an end that is not written down: the daemon leaves, and the next goes on with it. */
 void process_abandon(struct process *process);
 
+/* Has what is known of a kept one written down soon, so that the next daemon knows it too. */
+void process_note_change(struct process *process);
+
+/* Forgets a kept one that never ran. */
+void process_drop_row(struct process *process);
+
 /* Drops it from the list, with the list's reference. */
 void process_unlist(struct process *process);
 
@@ -79,6 +95,12 @@ void process_leave_later(struct process *process);
 
 /* Nobody of it can be left. */
 void process_lose_survivors(struct process *process);
+
+/* Sends what the agent has room for of its standard input. The lock is held; the link's is a leaf. */
+void process_push_input(struct process *process);
+
+/* Acknowledges what was consumed when it is its turn (governor.h), not for every few bytes. */
+void process_acknowledge(struct process *process);
 
 /* Tells the agent how far its output was taken. */
 void process_send_ack(struct process *process, uint64_t offset);

@@ -19,7 +19,7 @@ int roll_list(struct sandbox *sandbox, void (*each)(const struct process_record 
 int roll_open_log(struct sandbox *sandbox, uint32_t number, struct output_log **ret_log,
 	struct err *err) must_check;
 
-/* For sandbox.c and the reaper: */
+/* For sandbox_link.c, reconcile.c and the reaper: */
 
 /* Lists what the database says runs, before the agent of an adopted sandbox says hello. */
 int roll_recall(struct sandbox *sandbox, struct link *link, struct err *err) must_check;

@@ -55,6 +55,13 @@ struct engine {
 	bool reaper_runs;
 };
 
+/* Whether its record says that it runs, or is paused. */
+static inline bool sandbox_seems_up(const struct sandbox *sandbox)
+{
+	return sandbox->record.status == SANDBOX_RUNNING ||
+	       sandbox->record.status == SANDBOX_PAUSED;
+}
+
 /* The handle of a record that is in the database; takes over the record. */
 struct sandbox *sandbox_attach(struct engine *engine, struct sandbox_record *record);
 

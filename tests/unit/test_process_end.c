@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How commands end (src/core/process.c): why, what is written of them, and who hears of it. */
+/* How commands end (src/core/process_end.c): why, what is written of them, and who hears of it. */
 #include "process_stage.h"
 
 #include "wire/agent.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Commands (src/core/process.c) of hostile agents: the link ends, and with it the sandbox; the command
+ * Commands (src/core/process_report.c) of hostile agents: the link ends, and with it the sandbox; the command
  * ends once.
  */
 #include "process_stage.h"

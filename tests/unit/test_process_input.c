@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Standard input of commands (src/core/process.c): a window to the agent, a bound on what waits. */
+/* Standard input of commands (src/core/process_input.c): a window to the agent, a bound on what waits. */
 #include "process_stage.h"
 
 #include "wire/agent.h"

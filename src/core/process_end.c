@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The row of a process and its end. Whoever claims the end concludes it: it is written down, then
+ * reported, then the process leaves the list, unless somebody survived it.
+ */
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/log.h"
+#include "core/audience.h"
+#include "core/process_state.h"
+#include "core/scribe.h"
+#include "core/verdict.h"
+
+#include <signal.h>
+
+#define SURPLUS_MAX 16
+
+/* Writes what is known of a kept one. */
+static void write_row(struct process *process)
+{
+	struct process_record record;
+	struct err err;
+
+	pthread_mutex_lock(&process->row);
+	process_read(process, &record);
+	if (store_process_update(process->sandbox->engine->config.store, &record, &err) < 0)
+		log_error("process p%u of sandbox %s: %s", record.number, record.sandbox_id,
+			err.message);
+	pthread_mutex_unlock(&process->row);
+	process_record_fini(&record);
+}
+
+static void write_later(void *arg)
+{
+	write_row(arg);
+	process_unref(arg);
+}
+
+void process_note_change(struct process *process)
+{
+	if (process->log)
+		scribe_put(process->sandbox->engine->scribe, write_later, process_ref(process));
+}
+void process_unlist(struct process *process)
+{
+	struct sandbox *sandbox = process->sandbox;
+	bool found = false;
+
+	pthread_mutex_lock(&sandbox->state);
+	for (struct process **at = &sandbox->processes; *at; at = &(*at)->next) {
+		if (*at == process) {
+			*at = process->next;
+			found = true;
+			break;
+		}
+	}
+	pthread_cond_broadcast(&sandbox->changed);
+	pthread_mutex_unlock(&sandbox->state);
+	if (found)
+		process_unref(process);
+}
+
+bool process_claim_end(struct process *process, const struct process_end *end)
+{
+	struct alarm *timer = NULL;
+	bool is_ours;
+
+	pthread_mutex_lock(&process->lock);
+	is_ours = !process->ending;
+	if (is_ours) {
+		struct process_record *record = &process->record;
+
+		process->ending = true;
+		process->record.is_input_open = false;
+		process->end = *end;
+		record->exit_code = end->exit_code;
+		record->duration_us = end->duration_us;
+		record->end = end->how;
+		record->ended_at_ms = clock_wall_ms();
+		timer = take_ptr(&process->timer);
+	}
+	pthread_mutex_unlock(&process->lock);
+	alarm_close(timer);
+	return is_ours;
+}
+
+/* Forgets the oldest that ended, so that no sandbox fills the disk with its past. */
+static void forget_surplus(const struct process *latest)
+{
+	struct sandbox *sandbox = latest->sandbox;
+	struct engine *engine = sandbox->engine;
+	uint32_t numbers[SURPLUS_MAX];
+	struct err err;
+	auto_fd int logs_fd = -1;
+	int count = store_process_surplus(engine->config.store, sandbox->id,
+		engine->config.process_history, numbers, SURPLUS_MAX, &err);
+
+	if (count <= 0 || sandbox_open_logs(sandbox, &logs_fd, &err) < 0)
+		return;
+	for (int i = 0; i < count; i++) {
+		/* Of those that ended in the same millisecond it may not look like the last. */
+		if (numbers[i] == latest->record.number)
+			continue;
+		if (store_process_delete(engine->config.store, sandbox->id, numbers[i], &err) < 0)
+			break;
+		output_log_remove(logs_fd, numbers[i]);
+	}
+}
+
+void process_drop_row(struct process *process)
+{
+	struct sandbox *sandbox = process->sandbox;
+	auto_fd int logs_fd = -1;
+	struct err err;
+
+	if (!process->log)
+		return;
+	if (store_process_delete(
+		    sandbox->engine->config.store, sandbox->id, process->record.number, &err) < 0 ||
+		sandbox_open_logs(sandbox, &logs_fd, &err) < 0)
+		log_error("sandbox %s: %s", sandbox->id, err.message);
+	else
+		output_log_remove(logs_fd, process->record.number);
+}
+
+/* One that was not kept, but left somebody behind, is listed from now on. One that never was is not. */
+static void write_end(struct process *process)
+{
+	struct process_record record;
+	struct err err;
+
+	if (process->end.outcome == PROCESS_BAD_CWD || process->end.outcome == PROCESS_REFUSED) {
+		process_drop_row(process);
+	} else if (process->log) {
+		write_row(process);
+	} else {
+		process_read(process, &record);
+		if (store_process_insert(process->sandbox->engine->config.store, &record, &err) < 0)
+			log_error("process p%u of sandbox %s: %s", record.number, record.sandbox_id,
+				err.message);
+		process_record_fini(&record);
+	}
+	forget_surplus(process);
+}
+
+static void report_end(struct process *process)
+{
+	process_tell(process, AGENT_FORGET, NULL, 0);
+	audience_tell_ended(process);
+	if (!process_has_survivors(process)) {
+		process_unlist(process);
+		return;
+	}
+	/* Under the lock: who looks at the list and then waits must not miss it in between. */
+	pthread_mutex_lock(&process->sandbox->state);
+	pthread_cond_broadcast(&process->sandbox->changed);
+	pthread_mutex_unlock(&process->sandbox->state);
+}
+
+void process_conclude(struct process *process)
+{
+	if (process->log || process_has_survivors(process))
+		write_end(process);
+	report_end(process);
+}
+
+void process_abandon(struct process *process)
+{
+	const struct process_end leaving = {.exit_code = VERDICT_SIGNAL_BASE + SIGKILL,
+		.how = {.reason = END_OPERATOR, .signal = SIGKILL}};
+
+	struct alarm *timer = NULL;
+	bool is_ours;
+
+	/* The record stays as it is: it may be on its way to the database. */
+	pthread_mutex_lock(&process->lock);
+	is_ours = !process->ending;
+	if (is_ours) {
+		process->ending = true;
+		process->end = leaving;
+		timer = take_ptr(&process->timer);
+	}
+	pthread_mutex_unlock(&process->lock);
+	alarm_close(timer);
+	if (is_ours)
+		audience_tell_ended(process);
+	audience_tell_deserted(process);
+}
+
+static void conclude(void *arg)
+{
+	process_conclude(arg);
+	process_unref(arg);
+}
+
+void process_conclude_later(struct process *process)
+{
+	scribe_put(process->sandbox->engine->scribe, conclude, process_ref(process));
+}
+
+void process_come_to_end(struct process *process, const struct process_end *how)
+{
+	if (!process_claim_end(process, how))
+		return;
+	if (process->log || process_has_survivors(process))
+		process_conclude_later(process);
+	else
+		report_end(process);
+}
+
+static void leave_list(void *arg)
+{
+	struct process *process = arg;
+
+	write_row(process);
+	audience_tell_deserted(process);
+	process_unlist(process);
+	process_unref(process);
+}
+
+void process_leave_later(struct process *process)
+{
+	scribe_put(process->sandbox->engine->scribe, leave_list, process_ref(process));
+}

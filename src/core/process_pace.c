@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * How fast output is taken: the agent sends no more than a window beyond what was acknowledged. So a
+ * paced process waits for its reader, and all others for their turn at the disk.
+ */
+#include "core/governor.h"
+#include "core/process_state.h"
+#include "wire/pack.h"
+
+#define ACK_STEP   (AGENT_OUTPUT_WINDOW / 4)
+#define PTY_WEIGHT 8
+
+void process_send_ack(struct process *process, uint64_t offset)
+{
+	struct buf payload = BUF_INIT(16);
+
+	pack_u64(&payload, offset);
+	process_tell(process, AGENT_ACK, payload.data, payload.len);
+	buf_fini(&payload);
+}
+
+/* Acknowledges what was consumed, not for every few bytes. */
+static void acknowledge(struct process *process)
+{
+	uint64_t ack = 0;
+
+	pthread_mutex_lock(&process->lock);
+	if (process->consumed - process->acked >= ACK_STEP && !process->ending)
+		ack = process->acked = process->consumed;
+	pthread_mutex_unlock(&process->lock);
+	if (ack)
+		process_send_ack(process, ack);
+}
+
+/* What a terminal costs the kernel: it looks at each character. */
+static uint64_t weight(const struct process *process, uint64_t bytes)
+{
+	return process->record.is_pty ? bytes * PTY_WEIGHT : bytes;
+}
+
+static uint64_t go_on(void *arg)
+{
+	struct process *process = arg;
+	uint64_t due;
+
+	pthread_mutex_lock(&process->lock);
+	process->is_parked = false;
+	due = process->consumed - process->acked;
+	pthread_mutex_unlock(&process->lock);
+	due = weight(process, due);
+	acknowledge(process);
+	process_unref(process);
+	return due;
+}
+
+void process_acknowledge(struct process *process)
+{
+	struct governor *governor = process->sandbox->engine->governor;
+	uint64_t due;
+	bool waits;
+
+	pthread_mutex_lock(&process->lock);
+	due = process->consumed - process->acked;
+	waits = process->is_parked || due < ACK_STEP || process->ending;
+	if (!waits)
+		process->is_parked = true;
+	pthread_mutex_unlock(&process->lock);
+	if (waits)
+		return;
+	if (!governor_allows(governor, weight(process, due))) {
+		governor_park(governor, go_on, process_ref(process));
+		return;
+	}
+	pthread_mutex_lock(&process->lock);
+	process->is_parked = false;
+	pthread_mutex_unlock(&process->lock);
+	acknowledge(process);
+}
+
+void process_consumed(struct process *process, uint64_t offset)
+{
+	pthread_mutex_lock(&process->lock);
+	if (process->pacers > 0 && offset > process->consumed)
+		process->consumed = offset;
+	pthread_mutex_unlock(&process->lock);
+	if (process->record.is_pty)
+		process_acknowledge(process);
+	else
+		acknowledge(process);
+}
+
+void process_pace(struct process *process)
+{
+	pthread_mutex_lock(&process->lock);
+	process->pacers++;
+	pthread_mutex_unlock(&process->lock);
+}
+
+void process_unpace(struct process *process)
+{
+	pthread_mutex_lock(&process->lock);
+	if (process->pacers > 0 && --process->pacers == 0)
+		process->consumed = process->record.output_bytes;
+	pthread_mutex_unlock(&process->lock);
+	acknowledge(process);
+}

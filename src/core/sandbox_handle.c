@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/sandbox_handle.h"
+
+#include "base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <search.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+const char *sandbox_id(const struct sandbox *sandbox)
+{
+	return sandbox->id;
+}
+
+struct engine *sandbox_engine(const struct sandbox *sandbox)
+{
+	return sandbox->engine;
+}
+
+static int compare(const void *a, const void *b)
+{
+	return strcmp(((const struct sandbox *)a)->id, ((const struct sandbox *)b)->id);
+}
+
+struct sandbox *sandbox_ref(struct sandbox *sandbox)
+{
+	atomic_fetch_add(&sandbox->refs, 1);
+	return sandbox;
+}
+
+static void free_sandbox(struct sandbox *sandbox)
+{
+	sandbox_record_fini(&sandbox->record);
+	pthread_mutex_destroy(&sandbox->life);
+	pthread_mutex_destroy(&sandbox->state);
+	pthread_cond_destroy(&sandbox->changed);
+	free(sandbox);
+}
+
+/* The last reference goes under the engine's lock, where a look-up could still find it. */
+void sandbox_unref(struct sandbox *sandbox)
+{
+	struct engine *engine;
+	int refs;
+
+	if (!sandbox)
+		return;
+	refs = atomic_load(&sandbox->refs);
+	while (refs > 1) {
+		if (atomic_compare_exchange_weak(&sandbox->refs, &refs, refs - 1))
+			return;
+	}
+	engine = sandbox->engine;
+	pthread_mutex_lock(&engine->lock);
+	if (atomic_fetch_sub(&sandbox->refs, 1) > 1) {
+		pthread_mutex_unlock(&engine->lock);
+		return;
+	}
+	if (!sandbox->gone)
+		tdelete(sandbox, &engine->sandboxes, compare);
+	pthread_mutex_unlock(&engine->lock);
+	free_sandbox(sandbox);
+}
+
+/* Looks one up that is in memory; the engine's lock is held. */
+static struct sandbox *find(struct engine *engine, const char *id)
+{
+	struct sandbox key = {0}, **found;
+
+	snprintf(key.id, sizeof(key.id), "%s", id);
+	found = tfind(&key, &engine->sandboxes, compare);
+	return found ? sandbox_ref(*found) : NULL;
+}
+
+/* A handle with a reference for the caller; takes over the record. The engine's lock is held. */
+static struct sandbox *make_handle(
+	struct engine *engine, struct sandbox_record *record, bool living)
+{
+	struct sandbox *sandbox = mem_new(sizeof(*sandbox));
+	pthread_condattr_t attr;
+
+	sandbox->refs = 1;
+	sandbox->engine = engine;
+	memcpy(sandbox->id, record->id, sizeof(sandbox->id));
+	pthread_mutex_init(&sandbox->life, NULL);
+	pthread_mutex_init(&sandbox->state, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&sandbox->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	sandbox->record = *record;
+	atomic_init(&sandbox->last_active_ms, record->last_active_at_ms);
+	/* Nobody can have it yet, so this succeeds, and is not against the order of locks. */
+	if (living && pthread_mutex_trylock(&sandbox->life) != 0)
+		abort();
+	if (!tsearch(sandbox, &engine->sandboxes, compare))
+		abort();
+	return sandbox;
+}
+
+struct sandbox *sandbox_attach(struct engine *engine, struct sandbox_record *record)
+{
+	struct sandbox *sandbox;
+
+	pthread_mutex_lock(&engine->lock);
+	sandbox = find(engine, record->id);
+	if (sandbox)
+		sandbox_record_fini(record);
+	else
+		sandbox = make_handle(engine, record, false);
+	pthread_mutex_unlock(&engine->lock);
+	return sandbox;
+}
+
+void sandbox_handle_detach(struct sandbox *sandbox)
+{
+	struct engine *engine = sandbox->engine;
+
+	pthread_mutex_lock(&engine->lock);
+	if (!sandbox->gone)
+		tdelete(sandbox, &engine->sandboxes, compare);
+	pthread_mutex_lock(&sandbox->state);
+	sandbox->gone = true;
+	pthread_mutex_unlock(&sandbox->state);
+	pthread_mutex_unlock(&engine->lock);
+}
+
+int sandbox_handle_forget(struct sandbox *sandbox,
+	int (*remove_row)(struct store *store, const char *id, struct err *err), struct err *err)
+{
+	struct engine *engine = sandbox->engine;
+	int r;
+
+	pthread_mutex_lock(&engine->births);
+	r = remove_row(engine->config.store, sandbox->id, err);
+	if (r == 0)
+		sandbox_handle_detach(sandbox);
+	pthread_mutex_unlock(&engine->births);
+	return r;
+}
+
+int sandbox_handle_new(struct engine *engine, struct sandbox_record *record,
+	int (*add_row)(struct store *store, struct sandbox_record *record, struct err *err),
+	struct sandbox **ret_sandbox, struct err *err)
+{
+	int r;
+
+	pthread_mutex_lock(&engine->births);
+	r = add_row(engine->config.store, record, err);
+	if (r == 0) {
+		pthread_mutex_lock(&engine->lock);
+		*ret_sandbox = make_handle(engine, record, true);
+		pthread_mutex_unlock(&engine->lock);
+	} else {
+		sandbox_record_fini(record);
+	}
+	pthread_mutex_unlock(&engine->births);
+	return r;
+}
+
+static bool owns(const struct owner *owner, const struct sandbox_record *record)
+{
+	return !owner || (strcmp(owner->organization, record->owner.organization) == 0 &&
+				 strcmp(owner->user, record->owner.user) == 0);
+}
+
+static struct sandbox *find_in_memory(struct engine *engine, const char *id)
+{
+	struct sandbox *sandbox;
+
+	pthread_mutex_lock(&engine->lock);
+	sandbox = find(engine, id);
+	pthread_mutex_unlock(&engine->lock);
+	return sandbox;
+}
+
+void engine_note_use(struct engine *engine, const char *id)
+{
+	struct sandbox *sandbox = find_in_memory(engine, id);
+
+	if (sandbox)
+		atomic_store(&sandbox->last_active_ms, clock_wall_ms());
+	sandbox_unref(sandbox);
+}
+
+/* Reads the row and makes its handle while neither can come or go: the row cannot grow old meanwhile. */
+static int load(struct engine *engine, const struct owner *owner, const char *id,
+	struct sandbox **ret_sandbox, struct err *err)
+{
+	struct sandbox_record record;
+	int r = 0;
+
+	pthread_mutex_lock(&engine->births);
+	*ret_sandbox = find_in_memory(engine, id);
+	if (!*ret_sandbox) {
+		r = store_sandbox_get(engine->config.store, owner, id, &record, err);
+		if (r == 0)
+			*ret_sandbox = sandbox_attach(engine, &record);
+	}
+	pthread_mutex_unlock(&engine->births);
+	return r;
+}
+
+int sandbox_get(struct engine *engine, const struct owner *owner, const char *id,
+	struct sandbox **ret_sandbox, struct err *err)
+{
+	struct sandbox *sandbox;
+	bool owned;
+	int r;
+
+	if (!id_is_valid(id))
+		return sandbox_not_found(id, err);
+	sandbox = find_in_memory(engine, id);
+	if (!sandbox) {
+		r = load(engine, owner, id, &sandbox, err);
+		if (r < 0)
+			return r;
+	}
+	pthread_mutex_lock(&sandbox->state);
+	owned = owns(owner, &sandbox->record);
+	pthread_mutex_unlock(&sandbox->state);
+	if (!owned) {
+		sandbox_unref(sandbox);
+		return sandbox_not_found(id, err);
+	}
+	*ret_sandbox = sandbox;
+	return 0;
+}
+
+void sandbox_read(struct sandbox *sandbox, struct sandbox_record *ret_record)
+{
+	pthread_mutex_lock(&sandbox->state);
+	sandbox_record_copy(ret_record, &sandbox->record);
+	pthread_mutex_unlock(&sandbox->state);
+	ret_record->last_active_at_ms = atomic_load(&sandbox->last_active_ms);
+}
+
+bool sandbox_read_walls(struct sandbox *sandbox, struct walls *ret_walls)
+{
+	bool is_up;
+
+	pthread_mutex_lock(&sandbox->state);
+	is_up = sandbox->record.status == SANDBOX_RUNNING ||
+		sandbox->record.status == SANDBOX_PAUSED;
+	if (is_up)
+		*ret_walls = sandbox->walls;
+	pthread_mutex_unlock(&sandbox->state);
+	return is_up;
+}
+
+int sandbox_open_logs(struct sandbox *sandbox, int *ret_fd, struct err *err)
+{
+	int parent = sandbox->engine->config.logs_fd;
+	int fd;
+
+	if (mkdirat(parent, sandbox->id, 0700) < 0 && errno != EEXIST)
+		return err_sys(err, "make the directory for the output of sandbox %s", sandbox->id);
+	fd = openat(parent, sandbox->id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(err, "open the directory for the output of sandbox %s", sandbox->id);
+	*ret_fd = fd;
+	return 0;
+}
