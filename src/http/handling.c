@@ -137,22 +137,78 @@ void handling_returned(struct request *req, int r, struct err *err)
 		request_conclude(req);
 }
 
+static uint64_t hash(uint64_t seed, const char *text)
+{
+	do
+		seed = (seed ^ (unsigned char)*text) * UINT64_C(1099511628211);
+	while (*text++);
+	return seed;
+}
+
+/* Which lanes the request has to pass. What is told without a token waits for nobody. */
+static void choose_lanes(struct request *req)
+{
+	unsigned flags = req->match.route->flags, workers = req->server->config.max_workers;
+	struct lane_pass *pass = &req->pass;
+	uint64_t owner =
+		hash(hash(req->server->id_seed, req->principal.organization), req->principal.user);
+
+	*pass = (struct lane_pass){.job = &req->job};
+	if (flags & ROUTE_OPEN)
+		return;
+	if (flags & ROUTE_WAITS)
+		pass->claims[pass->count++] = (struct lane_claim){
+			hash(owner, req->match.params[0].value), (workers + 7) / 8};
+	pass->claims[pass->count++] = (struct lane_claim){
+		hash(owner, flags & ROUTE_WAITS ? "/" : ""), (workers * 3 + 7) / 8};
+}
+
+/* Does the work when the request is let into its lanes: now, or later on any worker. */
+static int do_in_lanes(struct request *req, void (*work)(struct request *req))
+{
+	int r;
+
+	req->work = work;
+	req->job.run = run_job;
+	request_ref(req);
+	r = lanes_enter(req->server->lanes, &req->pass);
+	if (r == 1)
+		work(req);
+	if (r != 0)
+		request_unref(req);
+	return r;
+}
+
 static void work_handle(struct request *req)
 {
-	const struct route *route = req->match.route;
+	struct err err = {0};
+	int r = req->match.route->handle(req, req->server->config.context, &err);
+
+	lanes_leave(req->server->lanes, &req->pass);
+	handling_returned(req, r, &err);
+}
+
+static void work_begin(struct request *req)
+{
 	struct err err = {0};
 	int r = admit(req, &err);
 
 	if (r == 0)
 		r = read_json(req, &err);
-	if (r == 0)
-		r = route->handle(req, req->server->config.context, &err);
+	if (r == 0) {
+		choose_lanes(req);
+		if (do_in_lanes(req, work_handle) >= 0)
+			return;
+		r = err_explain(&err, ERR_RATE, "too_many_waiting",
+			"wait for the answers of some before you send more",
+			"too many of your requests are waiting");
+	}
 	handling_returned(req, r, &err);
 }
 
 int handling_start(struct request *req)
 {
-	return submit(req, work_handle);
+	return submit(req, work_begin);
 }
 
 static void work_admit(struct request *req)
@@ -185,13 +241,21 @@ static void work_finish(struct request *req)
 
 	req->upload.finish = NULL;
 	r = finish(req, req->upload.arg, req->upload.complete, &err);
+	lanes_leave(req->server->lanes, &req->pass);
 	handling_returned(req, r, &err);
+}
+
+static void work_finish_in_lanes(struct request *req)
+{
+	choose_lanes(req);
+	req->pass.is_patient = true;
+	(void)!do_in_lanes(req, work_finish);
 }
 
 void handling_finish(struct request *req, bool complete)
 {
 	req->upload.complete = complete;
-	req->work = work_finish;
+	req->work = work_finish_in_lanes;
 	req->job.run = run_job;
 	workers_submit_always(req->server->workers, &request_ref(req)->job);
 }

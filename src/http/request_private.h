@@ -26,6 +26,7 @@
 #include "http/arena.h"
 #include "http/guard.h"
 #include "http/headers.h"
+#include "http/lanes.h"
 #include "http/poller.h"
 #include "http/request.h"
 #include "http/router.h"
@@ -89,6 +90,7 @@ struct request {
 	/* Of whoever works on it. */
 	struct arena arena;
 	struct job job;
+	struct lane_pass pass;
 	void (*work)(struct request *req); /* what the job does */
 	struct principal principal; /* written once, under the lock: others look for whom to cut */
 	bool is_known;		    /* it was made out who asks */

@@ -82,6 +82,7 @@ static void add_route(struct router *router, const struct route *route)
 		at = segment + len;
 	}
 	assert(variables <= REQUEST_PARAMS && !node->routes[method]);
+	assert(variables > 0 || !(route->flags & ROUTE_WAITS));
 	node->routes[method] = route;
 }
 

@@ -31,6 +31,7 @@
 #define DEFAULT_WORKERS	    64
 #define DEFAULT_CONNECTIONS 4096
 #define QUEUE_PER_WORKER    16
+#define WAITING_PER_WORKER  8 /* of one owner */
 #define ACCEPT_BATCH	    64
 #define ACCEPT_PAUSE_MS	    100
 #define SHORTAGE_LOG_MS	    60000
@@ -249,8 +250,11 @@ static int open_parts(struct server *server, struct err *err)
 	server->router = router_new(server->config.routes, server->config.route_count);
 	r = workers_open(server->config.max_workers, server->config.max_workers * QUEUE_PER_WORKER,
 		&server->workers, err);
-	if (r == 0)
+	if (r == 0) {
+		server->lanes =
+			lanes_new(server->workers, server->config.max_workers * WAITING_PER_WORKER);
 		r = poller_open(&server->poller, err);
+	}
 	if (r == 0)
 		r = open_loops(server, err);
 	if (r == 0) {
@@ -380,6 +384,7 @@ void server_close(struct server *server, unsigned grace_ms)
 		loop_close(server->loops[i]);
 	websocket_cut_all(server);
 	workers_close(server->workers);
+	lanes_free(server->lanes);
 	poller_close(server->poller);
 	free(server->loops);
 	router_free(server->router);

@@ -6,6 +6,10 @@
  * (Host, Origin, token, size, type: before any body is read), gather a JSON body, run the handler on a
  * worker, pump a stream. Worker threads are made on demand up to a maximum and leave after a quiet
  * while; when all are busy requests wait in a bounded queue, and past that get 503 with Retry-After.
+ *
+ * No owner has more than three quarters of them: half of that for routes that wait for an object
+ * (ROUTE_WAITS), of which no object has more than a third, and half for all others, so that one whose
+ * objects do not answer can still end them. Past that requests wait, and when too many do get 429.
  */
 #pragma once
 
@@ -23,6 +27,7 @@ struct server;
 #define ROUTE_BODY	4u  /* has a JSON body (on other routes any body is 400) */
 #define ROUTE_WEBSOCKET 8u  /* a GET that may be turned into a WebSocket (http/websocket.h) */
 #define ROUTE_TICKET	16u /* ?ticket= does in the place of a token */
+#define ROUTE_WAITS	32u /* the handler waits for what the path names first, perhaps for long */
 
 typedef int (*route_handler)(struct request *req, void *context, struct err *err);
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "http/guard.h"
+#include "http/lanes.h"
 #include "http/poller.h"
 #include "http/router.h"
 #include "http/server.h"
@@ -23,6 +24,7 @@ struct server {
 	struct failures *failures;
 	struct router *router;
 	struct workers *workers;
+	struct lanes *lanes;
 	struct poller *poller;
 	struct loop **loops;
 	unsigned loop_count;

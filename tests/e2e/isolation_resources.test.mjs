@@ -6,6 +6,7 @@ import fs from 'node:fs';
 import { test } from 'node:test';
 
 import { Attacks } from './lib/attacks.mjs';
+import { ownerApi } from './lib/owners.mjs';
 import * as proc from './lib/proc.mjs';
 import { suite } from './lib/suite.mjs';
 import { MI } from './lib/values.mjs';
@@ -148,6 +149,36 @@ while True: time.sleep(1)`;
   assert.equal(result.termination.reason, 'timeout', JSON.stringify(result));
   await until(async () => !(await api.processes(id)).some((line) => line.includes('evasive-e2e')), { what: 'nobody is left' });
   await api.purge(id);
+});
+
+test('R10 eighty slow listings of one sandbox keep waiting neither others, nor its owner elsewhere, nor its end', async () => {
+  const slow = await api.create({ resources: { cpu: 0.05 } });
+  const [own, stranger] = [await api.create(), await ownerApi(api, 'elsewhere', 'stranger')];
+  await api.out(slow.id, { argv: ['python3', '-c', 'import os\nos.mkdir("/tmp/many")\nfor i in range(10000): os.mknod(f"/tmp/many/{i}")'], timeout_ms: 60_000 });
+  const init = await instance.initOf(slow.id);
+  const helpers = () => proc.descendants([init.pid]).length;
+  let ended = 0;
+  const listings = Array.from({ length: 80 }, async () => {
+    try {
+      return (await api.request('GET', `/v1/sandboxes/${slow.id}/files/list`, { query: { path: '/tmp/many', limit: 10_000 }, timeout: 60_000 })).status;
+    } finally {
+      ended++;
+    }
+  });
+  await until(() => helpers() === 8, { what: 'its helpers are busy' });
+
+  await healthy(own.id);
+  await api.put(own.id, '/tmp/here', 'too');
+  const { id } = await stranger.create();
+  assert.equal((await stranger.out(id, { argv: ['echo', 'fine'] })).trim(), 'fine');
+  assert.deepEqual((await stranger.listFiles(id, '/tmp')).entries, []);
+  await stranger.purge(id);
+  stranger.disconnect();
+  assert.ok(helpers() <= 8, 'the rest holds neither a thread nor a helper');
+  assert.ok(ended < 8, `${ended} listings ended before the others were served`);
+  await api.purge(slow.id);
+  assert.equal((await Promise.all(listings)).length, 80, 'every one is answered');
+  await api.purge(own.id);
 });
 
 test('R11 memory that belongs to no process does not end the sandbox, however harmless its processes make themselves look', async () => {

@@ -327,6 +327,7 @@ static const struct route routes[] = {
 	{"GET", "/ticket", handle_plain, ROUTE_TICKET, 0, NULL},
 	{"DELETE", "/token/{id}", handle_evict, 0, 0, NULL},
 	{"GET", "/block", handle_block, 0, 0, NULL},
+	{"GET", "/block/{name}", handle_block, ROUTE_WAITS, 0, NULL, "block"},
 	{"GET", "/hold", handle_hold, 0, 0, NULL},
 	{"GET", "/hold/shortly", handle_hold_shortly, 0, 0, NULL, "hold.shortly"},
 	{"GET", "/stream", handle_stream, 0, 0, NULL},
@@ -345,7 +346,8 @@ static int admit(void *context, const struct credential *credential, const struc
 	bump(fixture, &fixture->admitted);
 	snprintf(ret->token_id, sizeof(ret->token_id), "%s",
 		strcmp(shown, TOKEN) == 0 ? "one" : "two");
-	snprintf(ret->user, sizeof(ret->user), "tester");
+	snprintf(ret->user, sizeof(ret->user), "%s",
+		strcmp(shown, OTHER_TOKEN) == 0 ? "other" : "tester");
 	ret->expires_at_ms = atomic_load(&fixture->expires_at_ms);
 	if (route->scope)
 		return err_set(err, ERR_DENIED, "not for anybody");
