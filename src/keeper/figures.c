@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keeper/figures.h"
+
+#include "keeper/headcount.h"
+#include "keeper/kernel_log.h"
+#include "keeper/userns.h"
+
+#include <string.h>
+
+static void note_victim(void *arg, uint32_t uid, const char victim[KERNEL_LOG_VICTIM_MAX])
+{
+	struct keeper *keeper = arg;
+
+	for (size_t i = 0; i < keeper->roster.count; i++) {
+		struct held *held = keeper->roster.sorted[i];
+		const struct userns_ranges *ranges = &keeper->context.userns.ranges;
+		uint32_t base = userns_base(ranges, held->slot);
+
+		if (uid >= base && uid - base < ranges->width)
+			memcpy(held->oom_victim, victim, KERNEL_LOG_VICTIM_MAX);
+	}
+}
+
+int figures_read(struct keeper *keeper, const struct held *held, struct keeper_stats *ret_stats,
+	struct err *err)
+{
+	const struct cgroup_tree *cgroups = &keeper->context.cgroups;
+	int r = cgroup_is_real(cgroups) ? cgroup_stats(cgroups, held->id, ret_stats, err)
+					: headcount_take(held->pid, ret_stats, err);
+
+	if (r < 0)
+		return r;
+	kernel_log_read(keeper->kernel_log_fd, note_victim, keeper);
+	memcpy(ret_stats->oom_victim, held->oom_victim, sizeof(ret_stats->oom_victim));
+	return 0;
+}

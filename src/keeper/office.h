@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the keeper has: shared by the files that its one thread runs through. */
+#pragma once
+
+#include "keeper/build.h"
+#include "keeper/cpus.h"
+#include "keeper/roster.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+#define OFFICE_LISTEN_FD 3 /* sandlotd handed it over */
+
+struct keeper {
+	struct build_context context;
+	struct cpus cpus;
+	struct roster roster;
+	int epoll_fd;
+	int signal_fd;
+	int lock_fd;
+	int kernel_log_fd;
+	int janitor_fd; /* a byte here makes the janitor look into the trash */
+	pid_t janitor_pid;
+	uid_t daemon_uid;
+	bool unclean;	 /* some cgroup could not be removed yet */
+	bool stopping;	 /* no more sandboxes; exit when the roster is empty */
+	int stop_waiter; /* connection that asked for it, or -1 */
+};
