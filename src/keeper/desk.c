@@ -7,7 +7,6 @@
 #include "keeper/endings.h"
 #include "keeper/figures.h"
 #include "keeper/image.h"
-#include "keeper/janitor.h"
 #include "keeper/netns.h"
 #include "keeper/reply.h"
 #include "keeper/upkeep.h"
@@ -259,10 +258,9 @@ static void delegate(struct keeper *keeper, const struct keeper_request *request
 {
 	struct keeper_answer reply = {.version = KEEPER_VERSION, .wait_status = -1};
 	struct err err = {0};
-	pid_t pid = fork();
+	pid_t pid = crew_fork(&keeper->crew, conn);
 
 	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		reply.result = work(keeper, request, &reply.stats, &err);
 		reply.err = err;
 		reply_send(conn, &reply, NULL, 0);
@@ -367,7 +365,7 @@ static void on_clean(struct keeper *keeper, const struct keeper_request *request
 		delegate(keeper, request, conn, clean);
 	else
 		reply_result(conn, r, &err);
-	janitor_poke(keeper);
+	crew_poke(&keeper->janitor);
 }
 
 void desk_shut_down(struct keeper *keeper, int conn)

@@ -10,16 +10,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 
 #define SPARES	      16
 #define QUIET_MS      100 /* without a create, before spares are made up to their number */
 #define PARKED_US     300000
-#define HELPER_NICE   10
 #define TRIM_EVERY_S  3
 #define KEEPERS_ROOM  (256ull << 10) /* for directories that the keeper makes at each start */
 #define HOME	      "home"	     /* in the image: below it ext4 keeps things near each other */
@@ -65,6 +62,16 @@ static int put_mount(int mount_fd, int parent, const char *name, struct err *err
 	if (place < 0 || mounts_attach(mount_fd, place) < 0)
 		return err_sys(err, "place disk %s", name);
 	return 0;
+}
+
+static void drop_mount(int parent, const char *name)
+{
+	char path[PROC_PATH_LEN];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", parent, name);
+	if (umount2(path, MNT_DETACH) < 0)
+		log_warning("a disk stays mounted: %s", strerror(errno));
+	unlinkat(parent, name, AT_REMOVEDIR);
 }
 
 static int make_place(int shelf_fd, const char *name, int *ret_fd, struct err *err)
@@ -123,11 +130,15 @@ static int name_image(int file_fd, int dirfd, const char *name, struct err *err)
 static int add_spare(const struct disks *disks, const char *name, struct err *err)
 {
 	auto_fd int file = -1, mount = -1;
-	int r = make_image(disks, &file, &mount, err);
+	int r;
 
-	if (r == 0)
-		r = put_mount(mount, disks->ready_fd, name, err);
-	return r < 0 ? r : name_image(file, disks->storage->spares_fd, name, err);
+	if ((r = make_image(disks, &file, &mount, err)) < 0 ||
+		(r = put_mount(mount, disks->ready_fd, name, err)) < 0)
+		return r;
+	r = name_image(file, disks->storage->spares_fd, name, err);
+	if (r < 0)
+		drop_mount(disks->ready_fd, name);
+	return r;
 }
 
 /* The first spare by name; how many there are. */
@@ -149,38 +160,6 @@ static unsigned look_at_spares(const struct disks *disks, char first[NAME_MAX_LE
 	return count;
 }
 
-/*
- * Lets go of all descriptors but those that disks need, and one more. An unmount cannot be interrupted: a
- * child that holds the keeper's listener or lock then would be taken for a keeper that is dead already.
- */
-static void shed_descriptors(const struct disks *disks, int needed_fd)
-{
-	const int kept[] = {disks->storage->workspaces_fd, disks->storage->spares_fd,
-		disks->mounted_fd, disks->ready_fd, disks->leaving_fd, needed_fd};
-	int last = STDERR_FILENO;
-
-	for (size_t i = 0; i < array_len(kept); i++)
-		last = kept[i] > last ? kept[i] : last;
-	for (int fd = STDERR_FILENO + 1; fd < last; fd++) {
-		bool is_kept = false;
-
-		for (size_t i = 0; i < array_len(kept); i++)
-			is_kept |= kept[i] == fd;
-		if (!is_kept)
-			close(fd);
-	}
-	syscall(SYS_close_range, last + 1, ~0u, 0);
-}
-
-/* In a child that works ahead or clears up: whoever waits for a sandbox comes first. */
-static void become_helper(const struct disks *disks, int needed_fd)
-{
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	signal(SIGTERM, SIG_DFL);
-	(void)!nice(HELPER_NICE);
-	shed_descriptors(disks, needed_fd);
-}
-
 /* Waits until it is needed: while there are enough, whoever is being built is not disturbed. */
 static bool await_need(const struct disks *disks, int pokes)
 {
@@ -195,13 +174,13 @@ static bool await_need(const struct disks *disks, int pokes)
 	return goes_on;
 }
 
-static void run_stocker(const struct disks *disks, int pokes)
+static void run_stocker(const void *arg, int pokes)
 {
+	const struct disks *disks = arg;
 	char name[NAME_MAX_LEN];
 	unsigned made = 0;
 	struct err err;
 
-	become_helper(disks, pokes);
 	while (await_need(disks, pokes)) {
 		while (look_at_spares(disks, name) < SPARES) {
 			snprintf(name, sizeof(name), "%d-%u", getpid(), ++made);
@@ -211,32 +190,12 @@ static void run_stocker(const struct disks *disks, int pokes)
 			}
 		}
 	}
-	_exit(0);
-}
-
-static int start_stocker(struct disks *disks, struct err *err)
-{
-	int pipe_fds[2];
-
-	if (pipe2(pipe_fds, O_CLOEXEC) < 0)
-		return err_sys(err, "make a pipe for the stocker");
-	disks->stocker_pid = fork();
-	if (disks->stocker_pid == 0) {
-		close(pipe_fds[1]);
-		run_stocker(disks, pipe_fds[0]);
-	}
-	close(pipe_fds[0]);
-	disks->stocker_fd = pipe_fds[1];
-	if (disks->stocker_pid < 0 || fd_set_nonblocking(disks->stocker_fd) < 0)
-		return err_sys(err, "start the stocker");
-	return 0;
 }
 
 void disk_stock(const struct disks *disks)
 {
-	/* A full pipe means that it has been told already. */
 	if (disks->can_make)
-		(void)!write(disks->stocker_fd, "", 1);
+		crew_poke(&disks->stocker);
 }
 
 /* --- leaving --- */
@@ -255,7 +214,7 @@ void disk_give_back(const struct disks *disks, const char *id, int fd)
 /* Removes what was thrown away on the disk, and unmounts. Who wants to mount it meanwhile waits. */
 static void leave(const struct disks *disks, const struct disk_leaving *leaving)
 {
-	char name[NAME_MAX_LEN], path[PROC_PATH_LEN];
+	char name[NAME_MAX_LEN];
 	int root, home;
 
 	snprintf(name, sizeof(name), "%u", leaving->number);
@@ -269,10 +228,7 @@ static void leave(const struct disks *disks, const struct disk_leaving *leaving)
 	}
 	fd_close(home);
 	fd_close(root);
-	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", disks->leaving_fd, name);
-	if (umount2(path, MNT_DETACH) < 0)
-		log_warning("a disk stays mounted: %s", strerror(errno));
-	unlinkat(disks->leaving_fd, name, AT_REMOVEDIR);
+	drop_mount(disks->leaving_fd, name);
 }
 
 /* A child clears up and unmounts all that were let go since the last one. */
@@ -282,9 +238,9 @@ static void start_leaving(struct disks *disks)
 
 	if (disks->leaving_count == 0)
 		return;
-	pid = fork();
+	pid = crew_fork(disks->crew, -1);
 	if (pid == 0) {
-		become_helper(disks, -1);
+		crew_give_way();
 		for (size_t i = 0; i < disks->leaving_count; i++)
 			leave(disks, &disks->leaving[i]);
 		_exit(0);
@@ -295,8 +251,11 @@ static void start_leaving(struct disks *disks)
 		disks->leaving_count = 0;
 }
 
-/* From here on a start of that sandbox mounts its disk anew, as soon as it can have it. */
-static void let_go(struct disks *disks, const char *id)
+/*
+ * From here on a start of that sandbox mounts its disk anew, as soon as it can have it. False if it stays
+ * where it is, and somebody has to try again.
+ */
+static bool let_go(struct disks *disks, const char *id)
 {
 	auto_fd int root = open_mount(disks->mounted_fd, id);
 	struct disk_leaving *leaving;
@@ -305,8 +264,10 @@ static void let_go(struct disks *disks, const char *id)
 
 	if (disks->leaving_count == DISK_PARKED_MAX)
 		start_leaving(disks);
-	if (root < 0 || disks->leaving_count == DISK_PARKED_MAX)
-		return;
+	if (root < 0)
+		return true;
+	if (disks->leaving_count == DISK_PARKED_MAX)
+		return false;
 	leaving = &disks->leaving[disks->leaving_count];
 	*leaving = (struct disk_leaving){
 		.number = disks->left++, .is_discarded = !disk_exists(disks, id)};
@@ -314,18 +275,21 @@ static void let_go(struct disks *disks, const char *id)
 	snprintf(name, sizeof(name), "%u", leaving->number);
 	if (put_mount(root, disks->leaving_fd, name, &err) < 0) {
 		log_warning("%s", err.message);
-		return;
+		return false;
 	}
 	unlinkat(disks->mounted_fd, id, AT_REMOVEDIR);
 	disks->leaving_count++;
+	return true;
 }
 
 /* --- the trimmer --- */
 
 /* Looks after disks that have been in use for a while. */
-static void run_trimmer(const struct disks *disks)
+static void run_trimmer(const void *arg, int pokes)
 {
-	become_helper(disks, -1);
+	const struct disks *disks = arg;
+
+	(void)pokes;
 	for (;;) {
 		int fd = openat(disks->mounted_fd, ".", DIR_FLAGS);
 		DIR *dir = fd < 0 ? NULL : fdopendir(fd);
@@ -343,32 +307,6 @@ static void run_trimmer(const struct disks *disks)
 			closedir(dir);
 		sleep(TRIM_EVERY_S);
 	}
-}
-
-static int start_trimmer(struct disks *disks, struct err *err)
-{
-	disks->trimmer_pid = fork();
-	if (disks->trimmer_pid == 0)
-		run_trimmer(disks);
-	return disks->trimmer_pid < 0 ? err_sys(err, "start the trimmer") : 0;
-}
-
-void disk_reaped(struct disks *disks, pid_t pid)
-{
-	struct err err;
-	int r;
-
-	if (pid != disks->stocker_pid && pid != disks->trimmer_pid)
-		return;
-	log_warning("a helper with disks ended; starting another");
-	if (pid == disks->stocker_pid) {
-		fd_close(take_fd(&disks->stocker_fd));
-		r = start_stocker(disks, &err);
-	} else {
-		r = start_trimmer(disks, &err);
-	}
-	if (r < 0)
-		log_error("%s", err.message);
 }
 
 /* --- taking and opening --- */
@@ -418,7 +356,8 @@ static int take_spare(struct disks *disks, const char *id, struct err *err)
 	if (renameat(disks->storage->spares_fd, spare, disks->storage->workspaces_fd, name) < 0) {
 		r = err_sys(err, "give %s its disk", id);
 		unlinkat(disks->storage->spares_fd, spare, 0);
-		let_go(disks, id);
+		if (!let_go(disks, id))
+			log_error("a disk without a name is mounted for %s", id);
 		return r;
 	}
 	return 0;
@@ -561,8 +500,8 @@ int disk_discard(struct disks *disks, const char *id, struct err *err)
 	image_name(id, name);
 	r = storage_discard(disks->storage, disks->storage->workspaces_fd, name, err);
 	forget_parked(disks, id);
-	if (r == 0)
-		let_go(disks, id);
+	if (r == 0 && !let_go(disks, id))
+		disk_park(disks, id);
 	return r;
 }
 
@@ -572,7 +511,8 @@ void disk_park(struct disks *disks, const char *id)
 
 	forget_parked(disks, id);
 	if (disks->parked_count == DISK_PARKED_MAX) {
-		let_go(disks, disks->parked[0].id);
+		if (!let_go(disks, disks->parked[0].id))
+			log_error("the disk of %s stays mounted", disks->parked[0].id);
 		unpark(disks, 0);
 	}
 	parked = &disks->parked[disks->parked_count++];
@@ -585,10 +525,15 @@ int disk_retire(struct disks *disks)
 	uint64_t now = clock_steady_us();
 
 	while (disks->parked_count > 0 && disks->parked[0].until_us <= now) {
-		let_go(disks, disks->parked[0].id);
+		struct disk_parked parked = disks->parked[0];
+
 		unpark(disks, 0);
+		if (!let_go(disks, parked.id))
+			disk_park(disks, parked.id);
 	}
 	start_leaving(disks);
+	if (disks->leaving_count > 0) /* there was no child for them */
+		return PARKED_US / 1000;
 	return disks->parked_count == 0 ? -1 : (int)((disks->parked[0].until_us - now) / 1000 + 1);
 }
 
@@ -619,23 +564,30 @@ static int try_one(const struct disks *disks, struct err *err)
 	return 0;
 }
 
-int disk_start(struct disks *disks, const struct storage *storage, int shelf_fd, struct err *err)
+int disk_start(struct disks *disks, const struct storage *storage, int shelf_fd, struct crew *crew,
+	struct err *err)
 {
 	struct err why;
 	int r;
 
-	*disks = (struct disks){
-		.storage = storage, .stocker_fd = -1, .stocker_pid = -1, .trimmer_pid = -1};
+	*disks = (struct disks){.storage = storage,
+		.crew = crew,
+		.stocker = {.name = "stocker", .work = run_stocker, .arg = disks},
+		.trimmer = {.name = "trimmer", .work = run_trimmer, .arg = disks}};
 	if ((r = make_place(shelf_fd, "disks", &disks->mounted_fd, err)) < 0 ||
 		(r = make_place(shelf_fd, "spares", &disks->ready_fd, err)) < 0 ||
 		(r = make_place(shelf_fd, "leaving", &disks->leaving_fd, err)) < 0)
 		return r;
+	crew_lend(crew, disks->mounted_fd);
+	crew_lend(crew, disks->ready_fd);
+	crew_lend(crew, disks->leaving_fd);
 	remove_old_spares(storage);
 	disks->can_make = try_one(disks, &why) == 0;
 	if (!disks->can_make) {
 		log_warning("the disks of new sandboxes will have no limit: %s", why.message);
 		return 0;
 	}
-	r = start_stocker(disks, err);
-	return r < 0 ? r : start_trimmer(disks, err);
+	crew_join(crew, &disks->stocker);
+	crew_join(crew, &disks->trimmer);
+	return 0;
 }

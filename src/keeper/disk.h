@@ -21,6 +21,7 @@
 #pragma once
 
 #include "base/err.h"
+#include "keeper/crew.h"
 #include "keeper/storage.h"
 
 #include <stdbool.h>
@@ -32,8 +33,8 @@ struct disks {
 	const struct storage *storage;
 	int mounted_fd, ready_fd, leaving_fd; /* on the shelf: disks, spares, leaving */
 	bool can_make;
-	int stocker_fd; /* a byte here makes the stocker look at its spares */
-	pid_t stocker_pid, trimmer_pid;
+	struct crew *crew;
+	struct crew_member stocker, trimmer;
 	struct disk_leaving {
 		char id[KEEPER_ID_LEN + 1];
 		unsigned number;
@@ -55,11 +56,8 @@ struct disk {
 };
 
 /* Sees whether disks can be made here (can_make, and why not in the log), and starts the helpers. */
-int disk_start(struct disks *disks, const struct storage *storage, int shelf_fd, struct err *err)
-	must_check;
-
-/* A child ended; if it was one of the helpers there is another then. */
-void disk_reaped(struct disks *disks, pid_t pid);
+int disk_start(struct disks *disks, const struct storage *storage, int shelf_fd, struct crew *crew,
+	struct err *err) must_check;
 
 /* Says that spares will be wanted. */
 void disk_stock(const struct disks *disks);

@@ -4,7 +4,6 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "keeper/figures.h"
-#include "keeper/janitor.h"
 #include "keeper/reply.h"
 #include "keeper/userns.h"
 #include "keeper/view.h"
@@ -21,7 +20,7 @@ void endings_finish(struct keeper *keeper, struct held *held)
 		keeper->unclean = true;
 		return;
 	}
-	janitor_poke(keeper); /* its build may have thrown something away */
+	crew_poke(&keeper->janitor); /* its build may have thrown something away */
 	if (held->kill_waiter >= 0) {
 		disk_park(&keeper->context.disks, held->id);
 		reply_killed(held->kill_waiter, held);
@@ -81,12 +80,8 @@ void endings_reap(struct keeper *keeper)
 				log_debug("no figures of %s: %s", held->id, ignored.message);
 			roster_release(held);
 			endings_finish(keeper, held);
-		} else if (pid == keeper->janitor_pid && !keeper->stopping) {
-			log_warning("the janitor ended with status %d; starting another", status);
-			fd_close(take_fd(&keeper->janitor_fd));
-			janitor_start(keeper);
-		} else if (!keeper->stopping) {
-			disk_reaped(&keeper->context.disks, pid);
+		} else {
+			crew_reaped(&keeper->crew, pid, status);
 		}
 	}
 }

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The child of the keeper that removes what is in the trash (storage.h). */
+/* The member of the crew that removes what is in the trash (storage.h). */
 #pragma once
 
-#include "keeper/office.h"
+#include "keeper/crew.h"
+#include "keeper/storage.h"
 
-void janitor_start(struct keeper *keeper);
-
-/* Makes it look into the trash. */
-void janitor_poke(const struct keeper *keeper);
+/* Begins with what is there. A poke makes it look again. */
+void janitor_start(struct crew_member *janitor, const struct storage *storage, struct crew *crew);

@@ -81,14 +81,30 @@ static void read_signal(struct keeper *keeper)
 		desk_shut_down(keeper, -1);
 }
 
+/* -1 is never. */
+static int sooner(int one_ms, int other_ms)
+{
+	if (one_ms < 0 || other_ms < 0)
+		return one_ms < 0 ? other_ms : one_ms;
+	return one_ms < other_ms ? one_ms : other_ms;
+}
+
+/* Does what is due without anybody asking; in how many ms to come again, -1 for never. */
+static int tend(struct keeper *keeper)
+{
+	int due_ms = disk_retire(&keeper->context.disks);
+
+	if (!keeper->stopping)
+		due_ms = sooner(due_ms, crew_tend(&keeper->crew));
+	return keeper->unclean ? sooner(due_ms, RETRY_MS) : due_ms;
+}
+
 static void run(struct keeper *keeper)
 {
 	struct epoll_event events[32];
 
 	while (!keeper->stopping || keeper->roster.count > 0) {
-		int due_ms = disk_retire(&keeper->context.disks);
-		int n = epoll_wait(keeper->epoll_fd, events, array_len(events),
-			keeper->unclean ? RETRY_MS : due_ms);
+		int n = epoll_wait(keeper->epoll_fd, events, array_len(events), tend(keeper));
 
 		for (int i = 0; i < n; i++) {
 			int fd = events[i].data.fd;
@@ -187,6 +203,20 @@ static void survey(struct build_context *context)
 		(uint32_t)allowed);
 }
 
+/* With what all children work on. */
+static int start_disks(struct keeper *keeper, struct err *err)
+{
+	struct build_context *context = &keeper->context;
+	const struct storage *storage = &context->storage;
+
+	crew_lend(&keeper->crew, storage->sandboxes_fd);
+	crew_lend(&keeper->crew, storage->workspaces_fd);
+	crew_lend(&keeper->crew, storage->spares_fd);
+	crew_lend(&keeper->crew, storage->trash_fd);
+	crew_lend(&keeper->crew, storage->shredder_fd);
+	return disk_start(&context->disks, storage, context->sources.shelf_fd, &keeper->crew, err);
+}
+
 static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 {
 	struct build_context *context = &keeper->context;
@@ -214,8 +244,7 @@ static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 		(r = open_template(&context->storage, ranges->is_host, &template_fd, err)) < 0 ||
 		(r = rootfs_open_sources(&context->sources, template_fd, ranges->is_host, err)) <
 			0 ||
-		(r = disk_start(
-			 &context->disks, &context->storage, context->sources.shelf_fd, err)) < 0 ||
+		(r = start_disks(keeper, err)) < 0 ||
 		(r = netns_open_own(&context->own_netns_fd, err)) < 0 ||
 		(r = build_open_agent(argv[3], &context->agent_fd, err)) < 0)
 		return r;
@@ -232,13 +261,13 @@ static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 		return err_sys(err, "open the event loop");
 	watch(keeper, OFFICE_LISTEN_FD);
 	watch(keeper, keeper->signal_fd);
-	janitor_start(keeper);
+	janitor_start(&keeper->janitor, &context->storage, &keeper->crew);
 	return reserve_descriptors(context, err);
 }
 
 int main(int argc, char *argv[])
 {
-	struct keeper keeper = {.context.spare_netns_fd = -1, .stop_waiter = -1, .janitor_fd = -1};
+	struct keeper keeper = {.context.spare_netns_fd = -1, .stop_waiter = -1};
 	struct err err = {0};
 
 	log_open("sandlot-keeper", LOG_INFO);
@@ -257,8 +286,7 @@ int main(int argc, char *argv[])
 	build_prepare(&keeper.context, 0);
 	log_info("ready; %zu names of /proc are masked", keeper.context.sources.mask_count);
 	run(&keeper);
-	if (keeper.janitor_pid > 0)
-		kill(keeper.janitor_pid, SIGKILL);
+	crew_dismiss(&keeper.crew);
 	cgroup_close(&keeper.context.cgroups);
 	if (keeper.stop_waiter >= 0)
 		reply_result(keeper.stop_waiter, 0, NULL);

@@ -19,8 +19,8 @@ struct keeper {
 	int signal_fd;
 	int lock_fd;
 	int kernel_log_fd;
-	int janitor_fd; /* a byte here makes the janitor look into the trash */
-	pid_t janitor_pid;
+	struct crew crew;
+	struct crew_member janitor;
 	uid_t daemon_uid;
 	bool unclean;	 /* some cgroup could not be removed yet */
 	bool stopping;	 /* no more sandboxes; exit when the roster is empty */

@@ -280,6 +280,21 @@ test('one that starts while its disk is still being unmounted waits for it', asy
   await api.purge(id);
 });
 
+test('helpers of the keeper have neither its listener nor its lock, and are replaced when they end', async () => {
+  const helpers = () => proc.descendants([instance.keeper.pid]).filter((info) => info.ppid === instance.keeper.pid && info.state !== 'Z' && !proc.isSandboxInit(info.pid));
+  const first = await until(() => (helpers().length === 3 ? helpers() : null), { what: 'janitor, stocker and trimmer are there' });
+  for (const { pid } of first) {
+    const held = proc.descriptorTargets(pid).filter((target) => /keeper\.lock|socket:|eventpoll|signalfd|kmsg|cgroup/.test(target));
+    assert.deepEqual(held, []);
+  }
+  for (const { pid } of first) process.kill(pid, 'SIGKILL');
+  await until(() => helpers().length === 3 && !helpers().some(({ pid }) => first.some((old) => old.pid === pid)), { what: 'there are others' });
+  const { id } = await api.create();
+  await api.put(id, '/workspace/outputs/x', 'x');
+  await api.purge(id);
+  await until(() => proc.entries(path.join(instance.dataDir, 'trash')).length === 0 && proc.entries(path.join(instance.dataDir, 'spares')).length > 8, { what: 'they work' });
+});
+
 test('a new sandbox of a purged id finds nothing of the old one', async () => {
   const id = ulid();
   for (let i = 0; i < 5; i++) {
