@@ -117,6 +117,9 @@ static int open_store(struct daemon *daemon, struct err *err)
 		r = set_quotas(daemon, err);
 	if (r < 0)
 		return r;
+	/* An ordinary user has few, and may need the very last. */
+	if (!daemon->premises.is_rootless)
+		store_take_slots_in_turn(daemon->store);
 	secret_hash(daemon->premises.token, hash);
 	explicit_bzero(daemon->premises.token, sizeof(daemon->premises.token));
 	return store_token_put(daemon->store, &admin, hash, err);

@@ -16,7 +16,8 @@ struct driver;
 struct driver_spec {
 	const char *id;
 	const char *hostname;
-	uint32_t slot; /* uid range */
+	uint32_t slot;	    /* uid range */
+	uint32_t next_slot; /* the one that a new sandbox after this will probably have */
 	enum template_profile profile;
 	struct resources resources;
 };

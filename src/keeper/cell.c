@@ -135,7 +135,7 @@ static int build(const struct build_context *context, const struct held *held,
 	int r;
 
 	cpus_list(&held->cpus, variable + sizeof(AGENT_CPUS));
-	r = cgroup_enter_v1(&context->cgroups, held->id, err);
+	r = cgroup_enter_v1(&context->cgroups, held->group, err);
 	if (r == 0)
 		r = pack_baggage(baggage, err);
 	if (r < 0)
@@ -200,9 +200,9 @@ int cell_start(const struct build_context *context, const struct held *held, int
 	if (sandbox_fd < 0)
 		return err_sys(err, "open sandbox %s", held->id);
 	group_fd =
-		openat(context->cgroups.unified_fd, held->id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		openat(context->cgroups.unified_fd, held->group, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (group_fd < 0)
-		return err_sys(err, "open cgroup %s", held->id);
+		return err_sys(err, "open cgroup %s", held->group);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return err_sys(err, "make a socket for the cell");
 	ours = pair[0];

@@ -82,8 +82,6 @@ static void on_build(struct keeper *keeper, const struct keeper_request *request
 {
 	struct err err = {0};
 	struct held *held = roster_find(&keeper->roster, request->id);
-	struct cpus_share cpus;
-	struct build build;
 	int r;
 
 	if (keeper->stopping) {
@@ -105,29 +103,13 @@ static void on_build(struct keeper *keeper, const struct keeper_request *request
 		reply_result(conn, r, &err);
 		return;
 	}
-	disk_claim(&keeper->context.disks, request->id, request->limits.disk_bytes > 0);
-	cpus_take(&keeper->cpus, request->limits.cpu_millis, &cpus);
-	r = build_start(&keeper->context, request, &cpus, &build, &err);
+	r = birth_give(&keeper->births, request, &held, &err);
 	if (r < 0) {
-		cpus_give_back(&keeper->cpus, &cpus);
-		disk_park(&keeper->context.disks, request->id);
-		(void)!cgroup_remove(&keeper->context.cgroups, request->id);
 		reply_result(conn, r, &err);
 		return;
 	}
-	held = roster_add(&keeper->roster, request->id);
-	held->pid = build.pid;
-	held->lifeline = build.lifeline;
-	held->netns_fd = build.netns_fd;
-	held->slot = request->slot;
-	held->cpus = cpus;
-	held->profile = request->profile;
-	held->limits = request->limits;
-	fence_describe(&keeper->context.fence, request, &held->walls);
-	if (upkeep_is_plain(&keeper->context.disks, request->id))
-		held->walls.how[WALL_DISK][0] = '\0';
 	answer_link(conn, held, &err);
-	build_prepare(&keeper->context, request->slot + 1);
+	birth_prepare(&keeper->births, request);
 }
 
 /* The entry of a running sandbox, or an answer that there is none. */
@@ -197,7 +179,7 @@ static void set_frozen(
 
 	if (!held)
 		return;
-	r = cgroup_freeze(&keeper->context.cgroups, held->id, frozen, &err);
+	r = cgroup_freeze(&keeper->context.cgroups, held->group, frozen, &err);
 	reply_result(conn, r, &err);
 }
 

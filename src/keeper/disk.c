@@ -14,6 +14,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define LIGHT_FILES   256 /* on a disk that is emptied sooner than replaced */
+#define LIGHT_BYTES   (16ull << 20)
 #define SPARES	      16
 #define QUIET_MS      100 /* without a create, before spares are made up to their number */
 #define PARKED_US     300000
@@ -126,25 +128,25 @@ static int name_image(int file_fd, int dirfd, const char *name, struct err *err)
 
 /* --- the stocker --- */
 
-/* Mounted first and named then: who finds the name finds the mount. */
+/* Named first and mounted then: who finds the mount finds the name. */
 static int add_spare(const struct disks *disks, const char *name, struct err *err)
 {
 	auto_fd int file = -1, mount = -1;
 	int r;
 
 	if ((r = make_image(disks, &file, &mount, err)) < 0 ||
-		(r = put_mount(mount, disks->ready_fd, name, err)) < 0)
+		(r = name_image(file, disks->storage->spares_fd, name, err)) < 0)
 		return r;
-	r = name_image(file, disks->storage->spares_fd, name, err);
+	r = put_mount(mount, disks->ready_fd, name, err);
 	if (r < 0)
-		drop_mount(disks->ready_fd, name);
+		unlinkat(disks->storage->spares_fd, name, 0);
 	return r;
 }
 
-/* The first spare by name; how many there are. */
-static unsigned look_at_spares(const struct disks *disks, char first[NAME_MAX_LEN])
+/* How many names there are in a directory, and the first of them. */
+static unsigned look_into(int dirfd, char first[NAME_MAX_LEN])
 {
-	int fd = openat(disks->storage->spares_fd, ".", DIR_FLAGS);
+	int fd = openat(dirfd, ".", DIR_FLAGS);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
 	struct dirent *entry;
 	unsigned count = 0;
@@ -158,6 +160,11 @@ static unsigned look_at_spares(const struct disks *disks, char first[NAME_MAX_LE
 	else
 		fd_close(fd);
 	return count;
+}
+
+static unsigned look_at_spares(const struct disks *disks, char first[NAME_MAX_LEN])
+{
+	return look_into(disks->ready_fd, first);
 }
 
 /* Waits until it is needed: while there are enough, whoever is being built is not disturbed. */
@@ -211,24 +218,78 @@ void disk_give_back(const struct disks *disks, const char *id, int fd)
 		image_trim(file, fd);
 }
 
+/* The name of a disk that was thrown away, among the spares. */
+static void used_name(const char *id, char name[NAME_MAX_LEN])
+{
+	snprintf(name, NAME_MAX_LEN, "used-%s", id);
+}
+
+/* Whether it is sooner emptied than replaced. */
+static bool is_light(const struct disks *disks, int home)
+{
+	struct keeper_stats usage = {0};
+
+	image_usage(home, &usage);
+	return usage.disk_files > 0 && usage.disk_files <= disks->blank.disk_files + LIGHT_FILES &&
+	       usage.disk_bytes <= disks->blank.disk_bytes + LIGHT_BYTES;
+}
+
+/*
+ * Makes a disk that was thrown away a spare again. Whoever gets it finds what a new one has: all else was
+ * removed, and ext4 shows nobody a block that it has not written. It is counted, to be sure.
+ */
+static int recycle(const struct disks *disks, const char *id, int root, int home)
+{
+	char name[NAME_MAX_LEN], first[NAME_MAX_LEN];
+	struct keeper_stats usage = {0};
+	struct err err;
+	int r;
+
+	if (look_at_spares(disks, first) >= SPARES || !is_light(disks, home))
+		return -EBUSY;
+	r = storage_refurnish(home, &err);
+	image_usage(home, &usage);
+	if (r < 0 || usage.disk_files != disks->blank.disk_files)
+		return -ENOTEMPTY;
+	used_name(id, name);
+	return put_mount(root, disks->ready_fd, name, &err);
+}
+
+/* A disk that was thrown away becomes a spare again, or nothing more is written to it; which. */
+static bool reuse_or_forsake(const struct disks *disks, const char *id, int root, int home)
+{
+	char name[NAME_MAX_LEN];
+
+	if (home >= 0 && recycle(disks, id, root, home) == 0)
+		return true;
+	image_forsake(root);
+	used_name(id, name);
+	unlinkat(disks->storage->spares_fd, name, 0);
+	return false;
+}
+
 /* Removes what was thrown away on the disk, and unmounts. Who wants to mount it meanwhile waits. */
 static void leave(const struct disks *disks, const struct disk_leaving *leaving)
 {
 	char name[NAME_MAX_LEN];
+	bool is_spare = false;
 	int root, home;
 
 	snprintf(name, sizeof(name), "%u", leaving->number);
 	root = open_mount(disks->leaving_fd, name);
 	home = root < 0 ? -1 : openat(root, HOME, DIR_FLAGS);
 	if (leaving->is_discarded && root >= 0) {
-		image_forsake(root);
+		is_spare = reuse_or_forsake(disks, leaving->id, root, home);
 	} else if (home >= 0) {
 		storage_empty_bins(home);
 		disk_give_back(disks, leaving->id, home);
 	}
 	fd_close(home);
 	fd_close(root);
-	drop_mount(disks->leaving_fd, name);
+	if (is_spare)
+		unlinkat(disks->leaving_fd, name, AT_REMOVEDIR);
+	else
+		drop_mount(disks->leaving_fd, name);
 }
 
 /* A child clears up and unmounts all that were let go since the last one. */
@@ -333,45 +394,100 @@ static bool has_directories(const struct disks *disks, const char *id)
 	return faccessat(disks->storage->workspaces_fd, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+bool disk_is_new(const struct disks *disks, const char *id)
+{
+	return !disk_exists(disks, id) && !has_directories(disks, id);
+}
+
+/* Throws an image away: to where the child that empties it finds it, if it is mounted. */
+static int throw_away(
+	struct disks *disks, const char *id, int dirfd, const char *image, struct err *err)
+{
+	auto_fd int root = open_mount(disks->mounted_fd, id);
+	char name[NAME_MAX_LEN];
+
+	forget_parked(disks, id);
+	if (root < 0)
+		return storage_discard(disks->storage, dirfd, image, err);
+	used_name(id, name);
+	if (renameat(dirfd, image, disks->storage->spares_fd, name) < 0 && errno != ENOENT)
+		return err_sys(err, "throw away the disk of %s", id);
+	if (!let_go(disks, id))
+		disk_park(disks, id);
+	return 0;
+}
+
 /*
+ * Moves the mount of a spare from a place on the shelf to that of `taker`, and its image to a new name.
  * By the keeper and not by its child, which may be killed between the two steps: then the image would be
  * mounted where nobody looks for it.
  */
-static int take_spare(struct disks *disks, const char *id, struct err *err)
+static int move_spare(struct disks *disks, int from_fd, const char *spare, const char *taker,
+	int dirfd, const char *image, struct err *err)
 {
-	char spare[NAME_MAX_LEN], name[NAME_MAX_LEN];
-	auto_fd int mount = -1;
+	auto_fd int mount = open_mount(from_fd, spare);
 	int r;
 
-	if (look_at_spares(disks, spare) == 0)
-		return 0;
-	mount = open_mount(disks->ready_fd, spare);
 	if (mount < 0)
-		return err_sys(err, "open spare disk %s", spare);
-	image_name(id, name);
-	r = put_mount(mount, disks->mounted_fd, id, err);
+		return err_set(err, ERR_UNAVAILABLE, "spare disk %s is not mounted", spare);
+	r = put_mount(mount, disks->mounted_fd, taker, err);
 	if (r < 0)
 		return r;
-	unlinkat(disks->ready_fd, spare, AT_REMOVEDIR);
-	if (renameat(disks->storage->spares_fd, spare, disks->storage->workspaces_fd, name) < 0) {
-		r = err_sys(err, "give %s its disk", id);
-		unlinkat(disks->storage->spares_fd, spare, 0);
-		if (!let_go(disks, id))
-			log_error("a disk without a name is mounted for %s", id);
+	unlinkat(from_fd, spare, AT_REMOVEDIR);
+	if (renameat(disks->storage->spares_fd, spare, dirfd, image) < 0) {
+		struct err ignored;
+
+		r = err_sys(err, "give %s its disk", taker);
+		(void)!throw_away(disks, taker, disks->storage->spares_fd, spare, &ignored);
 		return r;
 	}
 	return 0;
 }
 
-void disk_claim(struct disks *disks, const char *id, bool wants_limit)
+/* One that nobody has yet becomes the disk of id. */
+static int give_spare(
+	struct disks *disks, int from_fd, const char *spare, const char *id, struct err *err)
+{
+	char image[NAME_MAX_LEN];
+
+	image_name(id, image);
+	return move_spare(
+		disks, from_fd, spare, id, disks->storage->workspaces_fd, image, err);
+}
+
+int disk_reserve(struct disks *disks, const char *name, struct err *err)
+{
+	char spare[NAME_MAX_LEN];
+
+	if (!disks->can_make || look_at_spares(disks, spare) == 0)
+		return err_set(err, ERR_UNAVAILABLE, "there is no spare disk");
+	return move_spare(
+		disks, disks->ready_fd, spare, name, disks->storage->spares_fd, name, err);
+}
+
+int disk_hand_over(struct disks *disks, const char *name, const char *id, struct err *err)
+{
+	return give_spare(disks, disks->mounted_fd, name, id, err);
+}
+
+void disk_unreserve(struct disks *disks, const char *name)
 {
 	struct err err;
 
+	if (throw_away(disks, name, disks->storage->spares_fd, name, &err) < 0)
+		log_warning("%s", err.message);
+}
+
+void disk_claim(struct disks *disks, const char *id, bool wants_limit)
+{
+	char spare[NAME_MAX_LEN];
+	struct err err;
+
 	forget_parked(disks, id);
-	if (!wants_limit || !disks->can_make || disk_exists(disks, id) ||
-		has_directories(disks, id))
+	if (!wants_limit || !disks->can_make || !disk_is_new(disks, id))
 		return;
-	if (take_spare(disks, id, &err) < 0)
+	if (look_at_spares(disks, spare) > 0 &&
+		give_spare(disks, disks->ready_fd, spare, id, &err) < 0)
 		log_warning("%s", err.message);
 	disk_stock(disks);
 }
@@ -495,14 +611,9 @@ int disk_borrow(const struct disks *disks, const char *id, int *ret_home_fd, str
 int disk_discard(struct disks *disks, const char *id, struct err *err)
 {
 	char name[NAME_MAX_LEN];
-	int r;
 
 	image_name(id, name);
-	r = storage_discard(disks->storage, disks->storage->workspaces_fd, name, err);
-	forget_parked(disks, id);
-	if (r == 0 && !let_go(disks, id))
-		disk_park(disks, id);
-	return r;
+	return throw_away(disks, id, disks->storage->workspaces_fd, name, err);
 }
 
 void disk_park(struct disks *disks, const char *id)
@@ -543,16 +654,15 @@ int disk_retire(struct disks *disks)
 static void remove_old_spares(const struct storage *storage)
 {
 	char name[NAME_MAX_LEN];
-	struct disks disks = {.storage = storage};
 
-	while (look_at_spares(&disks, name) > 0) {
+	while (look_into(storage->spares_fd, name) > 0) {
 		if (unlinkat(storage->spares_fd, name, 0) < 0)
 			return;
 	}
 }
 
 /* Makes one and sets its limit: whatever a disk needs is then known to work. */
-static int try_one(const struct disks *disks, struct err *err)
+static int try_one(struct disks *disks, struct err *err)
 {
 	auto_fd int file = -1, mount = -1, knob = -1;
 	int r;
@@ -561,6 +671,7 @@ static int try_one(const struct disks *disks, struct err *err)
 		(r = image_open_knob(mount, &knob, err)) < 0 ||
 		(r = image_set_limit(mount, knob, 1 << 20, err)) < 0)
 		return r;
+	image_usage(mount, &disks->blank);
 	return 0;
 }
 

@@ -10,7 +10,7 @@
  * A mount takes a millisecond and an unmount several, so neither is ever waited for where it shows. A
  * child, the stocker, keeps a few spares mounted; a build takes one by a rename and a move of its mount.
  * The disk of one that ended stays mounted for a moment, for a reset, delete or start that may follow;
- * then a child clears it up and unmounts it.
+ * then a child clears it up and unmounts it, or, if it was thrown away with little on it, makes it a spare.
  *
  * Images are sparse and larger than their limits, so a third child, the trimmer, sees to it that none
  * takes more of the host than it holds.
@@ -33,6 +33,7 @@ struct disks {
 	const struct storage *storage;
 	int mounted_fd, ready_fd, leaving_fd; /* on the shelf: disks, spares, leaving */
 	bool can_make;
+	struct keeper_stats blank; /* what is in use on a new one */
 	struct crew *crew;
 	struct crew_member stocker, trimmer;
 	struct disk_leaving {
@@ -67,6 +68,18 @@ void disk_stock(const struct disks *disks);
  * limit, if there is a spare.
  */
 void disk_claim(struct disks *disks, const char *id, bool wants_limit);
+
+/* Whether a sandbox has neither a disk nor directories yet. */
+bool disk_is_new(const struct disks *disks, const char *id);
+
+/*
+ * For a build ahead of its request: takes a spare under a name of the caller's, by which disk_open finds
+ * it; then it becomes the disk of id, or goes.
+ */
+int disk_reserve(struct disks *disks, const char *name, struct err *err) must_check;
+int disk_hand_over(struct disks *disks, const char *name, const char *id, struct err *err)
+	must_check;
+void disk_unreserve(struct disks *disks, const char *name);
 
 /*
  * In the child: mounts the disk of a sandbox, unless it is; makes one if it has neither that nor

@@ -5,7 +5,6 @@
 #include "base/log.h"
 #include "keeper/figures.h"
 #include "keeper/reply.h"
-#include "keeper/userns.h"
 #include "keeper/view.h"
 
 #include <errno.h>
@@ -16,8 +15,12 @@
 
 void endings_finish(struct keeper *keeper, struct held *held)
 {
-	if (cgroup_remove(&keeper->context.cgroups, held->id) < 0) {
+	if (cgroup_remove(&keeper->context.cgroups, held->group) < 0) {
 		keeper->unclean = true;
+		return;
+	}
+	if (!held->has_owner) {
+		birth_forget(&keeper->births, held);
 		return;
 	}
 	crew_poke(&keeper->janitor); /* its build may have thrown something away */
@@ -71,8 +74,7 @@ void endings_reap(struct keeper *keeper)
 			held->pid = 0;
 			held->wait_status = status;
 			cpus_give_back(&keeper->cpus, &held->cpus);
-			view_discard(keeper->context.sources.shelf_fd,
-				userns_base(&keeper->context.userns.ranges, held->slot));
+			view_discard(keeper->context.sources.shelf_fd, held->group);
 			read_build_error(held);
 			/* It ended by itself: how is of interest, and gone with its groups. */
 			if (held->kill_waiter < 0 &&

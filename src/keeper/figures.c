@@ -25,7 +25,7 @@ int figures_read(struct keeper *keeper, const struct held *held, struct keeper_s
 	struct err *err)
 {
 	const struct cgroup_tree *cgroups = &keeper->context.cgroups;
-	int r = cgroup_is_real(cgroups) ? cgroup_stats(cgroups, held->id, ret_stats, err)
+	int r = cgroup_is_real(cgroups) ? cgroup_stats(cgroups, held->group, ret_stats, err)
 					: headcount_take(held->pid, ret_stats, err);
 
 	if (r < 0)

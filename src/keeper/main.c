@@ -236,6 +236,8 @@ static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 	if (sched_getaffinity(0, sizeof(usable), &usable) < 0)
 		memset(&usable, 0xff, sizeof(usable));
 	cpus_init(&keeper->cpus, &usable);
+	keeper->births = (struct births){
+		.context = context, .cpus = &keeper->cpus, .roster = &keeper->roster};
 	if ((r = rootfs_leave_host(err)) < 0 ||
 		(r = lock_data(argv[1], &keeper->lock_fd, err)) < 0 ||
 		(r = userns_survey(ranges, err)) < 0 ||

@@ -2,7 +2,7 @@
 /* What the keeper has: shared by the files that its one thread runs through. */
 #pragma once
 
-#include "keeper/build.h"
+#include "keeper/birth.h"
 #include "keeper/cpus.h"
 #include "keeper/roster.h"
 
@@ -15,6 +15,7 @@ struct keeper {
 	struct build_context context;
 	struct cpus cpus;
 	struct roster roster;
+	struct births births;
 	int epoll_fd;
 	int signal_fd;
 	int lock_fd;

@@ -39,9 +39,27 @@ struct held *roster_find_pid(const struct roster *roster, pid_t pid)
 	return NULL;
 }
 
+static void insert(struct roster *roster, struct held *held)
+{
+	size_t at = lower_bound(roster, held->id);
+
+	memmove(&roster->sorted[at + 1], &roster->sorted[at],
+		(roster->count - at) * sizeof(struct held *));
+	roster->sorted[at] = held;
+	roster->count++;
+}
+
+static void take_out(struct roster *roster, const struct held *held)
+{
+	size_t at = lower_bound(roster, held->id);
+
+	roster->count--;
+	memmove(&roster->sorted[at], &roster->sorted[at + 1],
+		(roster->count - at) * sizeof(struct held *));
+}
+
 struct held *roster_add(struct roster *roster, const char *id)
 {
-	size_t at = lower_bound(roster, id);
 	struct held *held = mem_new(sizeof(*held));
 
 	if (roster->count == roster->cap) {
@@ -50,11 +68,10 @@ struct held *roster_add(struct roster *roster, const char *id)
 		if (!roster->sorted)
 			abort();
 	}
-	memmove(&roster->sorted[at + 1], &roster->sorted[at],
-		(roster->count - at) * sizeof(struct held *));
-	roster->sorted[at] = held;
-	roster->count++;
 	memcpy(held->id, id, sizeof(held->id));
+	memcpy(held->group, id, sizeof(held->group));
+	held->has_owner = true;
+	insert(roster, held);
 	held->lifeline = held->kill_waiter = held->netns_fd = -1;
 	for (size_t i = 0; i < KEEPER_EXIT_COUNT; i++)
 		held->exits[i] = -1;
@@ -69,13 +86,16 @@ void roster_release(struct held *held)
 		fd_close(take_fd(&held->exits[i]));
 }
 
+void roster_rename(struct roster *roster, struct held *held, const char *id)
+{
+	take_out(roster, held);
+	memcpy(held->id, id, sizeof(held->id));
+	insert(roster, held);
+}
+
 void roster_remove(struct roster *roster, struct held *held)
 {
-	size_t at = lower_bound(roster, held->id);
-
-	roster->count--;
-	memmove(&roster->sorted[at], &roster->sorted[at + 1],
-		(roster->count - at) * sizeof(struct held *));
+	take_out(roster, held);
 	roster_release(held);
 	free(held);
 }
@@ -86,7 +106,7 @@ uint32_t roster_list(
 	uint32_t count = 0;
 
 	for (size_t i = lower_bound(roster, after); i < roster->count && count < max; i++) {
-		if (strcmp(roster->sorted[i]->id, after) != 0)
+		if (roster->sorted[i]->has_owner && strcmp(roster->sorted[i]->id, after) != 0)
 			memcpy(ids[count++], roster->sorted[i]->id, sizeof(ids[0]));
 	}
 	return count;

@@ -11,6 +11,8 @@
 
 struct held {
 	char id[KEEPER_ID_LEN + 1];
+	char group[KEEPER_ID_LEN + 1]; /* the name of its cgroups: its id when it was built */
+	bool has_owner;		       /* false: built ahead (birth.h), and on nobody's list */
 	pid_t pid; /* 0 once it was reaped; until then nobody else can have that number */
 	int lifeline;
 	int netns_fd;		      /* its network namespace, until it was reaped */
@@ -37,12 +39,14 @@ struct roster {
 struct held *roster_find(const struct roster *roster, const char *id);
 struct held *roster_find_pid(const struct roster *roster, pid_t pid);
 
-/* Adds an entry; the id must be new. */
+/* Adds an entry, whose group has the same name; the id must be new. */
 struct held *roster_add(struct roster *roster, const char *id);
+/* Gives an entry another id, which must be new. */
+void roster_rename(struct roster *roster, struct held *held, const char *id);
 /* Lets go of its descriptors. */
 void roster_release(struct held *held);
 void roster_remove(struct roster *roster, struct held *held);
 
-/* Ids from the one after `after` on; how many. */
+/* Ids of those with an owner from the one after `after` on; how many. */
 uint32_t roster_list(const struct roster *roster, const char *after, char ids[][KEEPER_ID_LEN + 1],
 	uint32_t max);

@@ -268,7 +268,7 @@ int storage_furnish(int home_fd, struct err *err)
 	auto_fd int workspace = -1;
 
 	for (size_t i = 0; i < array_len(names); i++) {
-		if (mkdirat(home_fd, names[i], 0755) < 0)
+		if (mkdirat(home_fd, names[i], 0755) < 0 && errno != EEXIST)
 			return err_sys(err, "make directory %s", names[i]);
 	}
 	workspace = openat(home_fd, "workspace", OPEN_DIR_FLAGS);
@@ -278,6 +278,21 @@ int storage_furnish(int home_fd, struct err *err)
 	}
 	storage_reserve(home_fd);
 	return 0;
+}
+
+int storage_refurnish(int home_fd, struct err *err)
+{
+	static const char *const names[] = {"upper", "work", "workspace"};
+	struct storage bins;
+	int r = open_bins(home_fd, &bins, err);
+
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < array_len(names) && r == 0; i++)
+		r = storage_discard(&bins, home_fd, names[i], err);
+	storage_empty_trash(&bins);
+	close_bins(&bins);
+	return r < 0 ? r : storage_furnish(home_fd, err);
 }
 
 static int open_home_workspace(

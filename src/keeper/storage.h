@@ -46,6 +46,9 @@ int storage_open(struct storage *storage, const char *data_dir, struct err *err)
 /* Makes all that a sandbox has in the home directory of its disk, for nobody yet. */
 int storage_furnish(int home_fd, struct err *err) must_check;
 
+/* The same where somebody was before, of whom nothing stays. */
+int storage_refurnish(int home_fd, struct err *err) must_check;
+
 /*
  * Keeps a few inodes of a disk from the sandbox, if they are not kept yet: without, one that has used up
  * all could not be started again. storage_prepare may take them, so this comes after the overlay.

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#define SHEET_NAME_MAX (16 + KEEPER_ID_LEN)
 #define ATTRS (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
 
 static const char *const directories[] = {"sys", "sys/devices", "sys/devices/system",
@@ -116,19 +117,19 @@ int view_prepare(
 	return make_cpuinfo(fd, cpu_count, err);
 }
 
-static void sheet_name(int sheet, uint32_t base_uid, char name[32])
+static void sheet_name(int sheet, const char *group, char name[SHEET_NAME_MAX])
 {
-	snprintf(name, 32, "%s-%u", sheet_names[sheet], base_uid);
+	snprintf(name, SHEET_NAME_MAX, "%s-%s", sheet_names[sheet], group);
 }
 
-/* Named after the uid range: what a build that was cut short left is in the way of the next one only. */
+/* Named after the group: what a build that was cut short left is in the way of the next one only. */
 static int clone_sheet(struct view *view, int shelf_fd, int sheet, struct err *err)
 {
 	const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC;
-	char name[32];
+	char name[SHEET_NAME_MAX];
 	int fd;
 
-	sheet_name(sheet, view->base_uid, name);
+	sheet_name(sheet, view->group, name);
 	fd = openat(shelf_fd, name, flags, 0444);
 	if (fd < 0 && errno == EEXIST && unlinkat(shelf_fd, name, 0) == 0)
 		fd = openat(shelf_fd, name, flags, 0444);
@@ -155,18 +156,19 @@ static int clone_groups(
 	return r;
 }
 
-int view_clone(struct view *view, int shelf_fd, const struct cgroup_tree *cgroups, const char *id,
-	unsigned cpu_count, uint32_t base_uid, struct err *err)
+int view_clone(struct view *view, int shelf_fd, const struct cgroup_tree *cgroups,
+	const char *group, unsigned cpu_count, uint32_t base_uid, struct err *err)
 {
 	char sys[32], cpuinfo[32];
 	int r;
 
+	view->group = group;
 	view->base_uid = base_uid;
 	snprintf(sys, sizeof(sys), "machine-%u/sys", cpu_count);
 	snprintf(cpuinfo, sizeof(cpuinfo), "machine-%u/cpuinfo", cpu_count);
 	if ((r = mounts_clone(shelf_fd, sys, ATTRS, -1, &view->sys, err)) < 0 ||
 		(r = mounts_clone(shelf_fd, cpuinfo, ATTRS, -1, &view->cpuinfo, err)) < 0 ||
-		(r = clone_groups(view, cgroups, id, err)) < 0)
+		(r = clone_groups(view, cgroups, group, err)) < 0)
 		return r;
 	for (int i = 0; i < VIEW_SHEETS && r == 0; i++)
 		r = clone_sheet(view, shelf_fd, i, err);
@@ -215,12 +217,12 @@ int view_attach(const struct view *view, struct err *err)
 	return r;
 }
 
-void view_discard(int shelf_fd, uint32_t base_uid)
+void view_discard(int shelf_fd, const char *group)
 {
 	for (int i = 0; i < VIEW_SHEETS; i++) {
-		char name[32];
+		char name[SHEET_NAME_MAX];
 
-		sheet_name(i, base_uid, name);
+		sheet_name(i, group, name);
 		(void)!unlinkat(shelf_fd, name, 0);
 	}
 }

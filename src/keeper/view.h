@@ -30,6 +30,7 @@ struct view {
 	int v1[CGROUP_COUNT]; /* -1: not on v1 */
 	int sheets[VIEW_SHEETS];
 	int sheet_fds[VIEW_SHEETS]; /* meminfo, stat */
+	const char *group;
 	uint32_t base_uid;
 };
 
@@ -38,11 +39,11 @@ int view_prepare(int shelf_fd, const struct cgroup_tree *cgroups, unsigned cpu_c
 	struct err *err) must_check;
 
 /* In the child, once it is in its groups and before it leaves the keeper's mount namespace. */
-int view_clone(struct view *view, int shelf_fd, const struct cgroup_tree *cgroups, const char *id,
-	unsigned cpu_count, uint32_t base_uid, struct err *err) must_check;
+int view_clone(struct view *view, int shelf_fd, const struct cgroup_tree *cgroups,
+	const char *group, unsigned cpu_count, uint32_t base_uid, struct err *err) must_check;
 
 /* In the child, in its new root, once /proc is there. */
 int view_attach(const struct view *view, struct err *err) must_check;
 
-/* In the keeper, when the sandbox of that uid range has ended. */
-void view_discard(int shelf_fd, uint32_t base_uid);
+/* In the keeper, when the sandbox of that group has ended. */
+void view_discard(int shelf_fd, const char *group);

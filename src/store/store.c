@@ -35,6 +35,7 @@
 /* Those of a token, in the order of store_token.c. */
 #define T_COLUMNS "id, name, organization, user, scopes, created_at, expires_at, last_used_at"
 /* ?31 and ?32 are the owner; NULL stands for the daemon, who owns all. */
+#define SLOTS_IN_TURN 8
 #define OWNED(t) "(?31 IS NULL OR (" t "organization = ?31 AND " t "user = ?32))"
 
 static const char *const queries[Q_COUNT] = {
@@ -407,22 +408,58 @@ void store_close(struct store *store)
 
 /* --- sandboxes --- */
 
-/* The lowest free uid range: the keeper has the namespaces of low ones at hand. */
+/* The lowest free uid range from `from` on; KEEPER_SLOT_COUNT if there is none. */
+static uint32_t find_free_slot(const struct store *store, uint32_t from)
+{
+	uint32_t slot = from > store->lowest_free ? from : store->lowest_free;
+
+	while (slot < KEEPER_SLOT_COUNT && store->slots[slot / 8] & (1u << slot % 8))
+		slot++;
+	return slot;
+}
+
+/*
+ * The uid range that is taken next. A low one, because the keeper has the namespaces of these at hand. If it
+ * builds ahead (keeper/prebuilt.h) a few take turns: else a sandbox that ends would change which is next.
+ */
+static uint32_t next_slot(const struct store *store)
+{
+	uint32_t lowest = find_free_slot(store, 0);
+	uint32_t slot = find_free_slot(store, store->turn);
+
+	return slot - lowest < store->slots_in_turn ? slot : lowest;
+}
+
 static int take_slot(struct store *store, uint32_t *ret_slot, struct err *err)
 {
-	for (uint32_t slot = store->lowest_free; slot < KEEPER_SLOT_COUNT; slot++) {
-		uint8_t bit = (uint8_t)(1u << slot % 8);
+	uint32_t slot = next_slot(store);
 
-		if (store->slots[slot / 8] & bit)
-			continue;
-		store->slots[slot / 8] |= bit;
-		store->lowest_free = slot + 1;
-		*ret_slot = slot;
-		return 0;
-	}
-	return err_explain(err, ERR_UNAVAILABLE, "no_uid_range",
-		"purge sandboxes that are not needed",
-		"all %d uid ranges are taken by sandboxes and kept workspaces", KEEPER_SLOT_COUNT);
+	if (slot == KEEPER_SLOT_COUNT)
+		return err_explain(err, ERR_UNAVAILABLE, "no_uid_range",
+			"purge sandboxes that are not needed",
+			"all %d uid ranges are taken by sandboxes and kept workspaces",
+			KEEPER_SLOT_COUNT);
+	store->slots[slot / 8] |= (uint8_t)(1u << slot % 8);
+	if (slot == store->lowest_free)
+		store->lowest_free++;
+	store->turn = slot + 1;
+	*ret_slot = slot;
+	return 0;
+}
+
+void store_take_slots_in_turn(struct store *store)
+{
+	store->slots_in_turn = SLOTS_IN_TURN;
+}
+
+uint32_t store_next_slot(struct store *store)
+{
+	uint32_t slot;
+
+	pthread_mutex_lock(&store->lock);
+	slot = next_slot(store);
+	pthread_mutex_unlock(&store->lock);
+	return slot;
 }
 
 static void free_slot(struct store *store, uint32_t slot)

@@ -31,6 +31,12 @@ void store_close(struct store *store);
 int store_sandbox_insert(struct store *store, struct sandbox_record *record, struct err *err)
 	must_check;
 
+/* The slot that the next new workspace will have, unless all are taken or another is faster. */
+uint32_t store_next_slot(struct store *store);
+
+/* Right after store_open: a slot that was freed is not the next one to be taken. */
+void store_take_slots_in_turn(struct store *store);
+
 /* The same for a row that only keeps others from its id; no quota counts. */
 int store_sandbox_hold(struct store *store, struct sandbox_record *record, struct err *err)
 	must_check;

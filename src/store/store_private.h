@@ -79,6 +79,8 @@ struct store {
 	sqlite3 *db;
 	sqlite3_stmt *stmts[Q_COUNT];
 	uint32_t lowest_free;		      /* no uid range below is free */
+	uint32_t turn;			      /* the one after that taken last */
+	uint32_t slots_in_turn;		      /* how many of the lowest free ones take turns */
 	uint8_t slots[KEEPER_SLOT_COUNT / 8]; /* which uid ranges are taken */
 	unsigned replays_noted;		      /* since the start */
 	struct quota default_quotas[2];	      /* of an organization, of a user */

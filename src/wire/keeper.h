@@ -14,7 +14,7 @@
 
 #include <stdint.h>
 
-#define KEEPER_VERSION	    5
+#define KEEPER_VERSION	    6
 #define KEEPER_ID_LEN	    26 /* a lower-case ULID */
 #define KEEPER_HOSTNAME_MAX 64
 #define KEEPER_LIST_MAX	    64
@@ -79,7 +79,8 @@ struct keeper_limits {
 
 struct keeper_request {
 	uint32_t kind; /* enum keeper_kind */
-	uint32_t slot; /* BUILD, CLEAN: which uid range */
+	uint32_t slot;	    /* BUILD, CLEAN: which uid range */
+	uint32_t next_slot; /* BUILD: the one that is likely to be next, to be built ahead */
 	uint32_t parts;
 	uint32_t profile;	    /* BUILD: enum keeper_profile */
 	char id[KEEPER_ID_LEN + 1]; /* for LIST and STORED: list what sorts after it */

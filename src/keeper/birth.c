@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keeper/birth.h"
+
+#include "base/log.h"
+#include "keeper/upkeep.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PASSED_OVER_MAX 4 /* requests come in any order; but then it waits for one that never comes */
+
+/* Builds it as asked for, on the disk that it finds under the request's id. */
+static int begin(struct births *births, const struct keeper_request *request,
+	struct held **ret_held, struct err *err)
+{
+	struct build_context *context = births->context;
+	struct cpus_share cpus;
+	struct build build;
+	struct held *held;
+	int r;
+
+	cpus_take(births->cpus, request->limits.cpu_millis, &cpus);
+	r = build_start(context, request, &cpus, &build, err);
+	if (r < 0) {
+		cpus_give_back(births->cpus, &cpus);
+		(void)!cgroup_remove(&context->cgroups, request->id);
+		return r;
+	}
+	held = roster_add(births->roster, request->id);
+	held->pid = build.pid;
+	held->lifeline = build.lifeline;
+	held->netns_fd = build.netns_fd;
+	held->slot = request->slot;
+	held->cpus = cpus;
+	held->profile = request->profile;
+	held->limits = request->limits;
+	*ret_held = held;
+	return 0;
+}
+
+static void give_up(struct births *births)
+{
+	/* What it leaves is removed when it was reaped. */
+	if (births->ahead->pid)
+		kill(births->ahead->pid, SIGKILL);
+	births->ahead = NULL;
+}
+
+static bool fits(const struct births *births, const struct keeper_request *request)
+{
+	const struct held *ahead = births->ahead;
+
+	return ahead && ahead->pid && ahead->slot == request->slot &&
+	       ahead->profile == request->profile &&
+	       memcmp(&ahead->limits, &request->limits, sizeof(ahead->limits)) == 0 &&
+	       disk_is_new(&births->context->disks, request->id);
+}
+
+/* Makes the one that was begun the one that is asked for; NULL if it does not fit. */
+static struct held *take_over(struct births *births, const struct keeper_request *request)
+{
+	struct held *held = births->ahead;
+	struct err err;
+
+	if (!fits(births, request))
+		return NULL;
+	if (disk_hand_over(&births->context->disks, held->id, request->id, &err) < 0) {
+		log_warning("%s", err.message);
+		give_up(births);
+		return NULL;
+	}
+	births->ahead = NULL;
+	held->has_owner = true;
+	roster_rename(births->roster, held, request->id);
+	return held;
+}
+
+int birth_give(struct births *births, const struct keeper_request *request, struct held **ret_held,
+	struct err *err)
+{
+	struct build_context *context = births->context;
+	struct held *held = take_over(births, request);
+	int r;
+
+	if (!held) {
+		/* One uid range, one sandbox. */
+		if (births->ahead && births->ahead->slot == request->slot)
+			give_up(births);
+		disk_claim(&context->disks, request->id, request->limits.disk_bytes > 0);
+		r = begin(births, request, &held, err);
+		if (r < 0) {
+			disk_park(&context->disks, request->id);
+			return r;
+		}
+	}
+	fence_describe(&context->fence, request, &held->walls);
+	if (upkeep_is_plain(&context->disks, request->id))
+		held->walls.how[WALL_DISK][0] = '\0';
+	*ret_held = held;
+	return 0;
+}
+
+/* The request of nobody. Its id has a character that those of requests have not. */
+static struct keeper_request imagine(struct births *births, const struct keeper_request *last)
+{
+	struct keeper_request next = *last;
+
+	next.slot = last->next_slot;
+	snprintf(next.id, sizeof(next.id), "ahead-%020u", ++births->ahead_count);
+	return next;
+}
+
+static void begin_ahead(struct births *births, const struct keeper_request *last)
+{
+	struct keeper_request next = imagine(births, last);
+	struct disks *disks = &births->context->disks;
+	struct err err;
+
+	births->passed_over = 0;
+	if (disk_reserve(disks, next.id, &err) < 0) {
+		log_debug("nothing is built ahead: %s", err.message);
+		return;
+	}
+	if (begin(births, &next, &births->ahead, &err) < 0) {
+		log_warning("nothing is built ahead: %s", err.message);
+		disk_unreserve(disks, next.id);
+		return;
+	}
+	births->ahead->has_owner = false;
+	disk_stock(disks);
+}
+
+void birth_prepare(struct births *births, const struct keeper_request *last)
+{
+	if (births->ahead && ++births->passed_over > PASSED_OVER_MAX)
+		give_up(births);
+	if (!births->ahead && last->limits.disk_bytes > 0 && last->next_slot < KEEPER_SLOT_COUNT)
+		begin_ahead(births, last);
+	build_prepare(births->context, last->next_slot);
+}
+
+void birth_forget(struct births *births, struct held *held)
+{
+	if (births->ahead == held)
+		births->ahead = NULL;
+	disk_unreserve(&births->context->disks, held->id);
+	roster_remove(births->roster, held);
+}
