@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool wants_way_out(const json_t *network)
+bool network_leads_out(const json_t *network)
 {
 	const char *mode = json_string_value(json_object_get(network, "mode"));
 
@@ -60,7 +60,7 @@ int network_open(struct sandbox *sandbox, struct err *err)
 	struct sluice *sluice;
 	int r;
 
-	if (!wants_way_out(network) || !driver->ops->open_exits)
+	if (!network_leads_out(network) || !driver->ops->open_exits)
 		return 0;
 	r = driver->ops->open_exits(driver, sandbox->id, &exits, err);
 	if (r < 0)
@@ -84,7 +84,7 @@ static bool is_missing(struct sandbox *sandbox)
 
 	pthread_mutex_lock(&sandbox->state);
 	is = !sandbox->sluice && sandbox->link && !sandbox->ending &&
-	     wants_way_out(sandbox->record.network);
+	     network_leads_out(sandbox->record.network);
 	pthread_mutex_unlock(&sandbox->state);
 	return is;
 }

@@ -5,6 +5,9 @@
 #include "core/sandbox.h"
 #include "egress/egress.h"
 
+/* Whether a sandbox with such a `network` has one. */
+bool network_leads_out(const json_t *network);
+
 /* Opens it for one that runs, if its mode asks for one. life is held. */
 int network_open(struct sandbox *sandbox, struct err *err) must_check;
 

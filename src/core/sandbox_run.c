@@ -2,6 +2,7 @@
 #include "core/sandbox_run.h"
 
 #include "base/log.h"
+#include "core/network.h"
 #include "core/sandbox_link.h"
 #include "core/sandbox_row.h"
 
@@ -46,6 +47,7 @@ int sandbox_run_begin(struct sandbox *sandbox, struct err *err)
 		return err_explain(err, ERR_UNAVAILABLE, "template_not_found", NULL,
 			"the template %s does not exist any more", sandbox->record.template_name);
 	spec.profile = template->profile;
+	spec.leads_out = network_leads_out(sandbox->record.network);
 	r = driver->ops->start(driver, &spec, &link_fd, &walls, err);
 	if (r < 0)
 		return r;

@@ -19,6 +19,7 @@ struct driver_spec {
 	uint32_t slot;	    /* uid range */
 	uint32_t next_slot; /* the one that a new sandbox after this will probably have */
 	enum template_profile profile;
+	bool leads_out; /* its exits will be opened */
 	struct resources resources;
 };
 

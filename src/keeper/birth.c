@@ -30,7 +30,7 @@ static int begin(struct births *births, const struct keeper_request *request,
 	held = roster_add(births->roster, request->id);
 	held->pid = build.pid;
 	held->lifeline = build.lifeline;
-	held->netns_fd = build.netns_fd;
+	held->network = build.network;
 	held->slot = request->slot;
 	held->cpus = cpus;
 	held->profile = request->profile;
@@ -53,6 +53,7 @@ static bool fits(const struct births *births, const struct keeper_request *reque
 
 	return ahead && ahead->pid && ahead->slot == request->slot &&
 	       ahead->profile == request->profile &&
+	       (request->leads_out || ahead->network.exits[0] < 0) &&
 	       memcmp(&ahead->limits, &request->limits, sizeof(ahead->limits)) == 0 &&
 	       disk_is_new(&births->context->disks, request->id);
 }
@@ -133,11 +134,14 @@ static void begin_ahead(struct births *births, const struct keeper_request *last
 
 void birth_prepare(struct births *births, const struct keeper_request *last)
 {
+	struct err err;
+
 	if (births->ahead && ++births->passed_over > PASSED_OVER_MAX)
 		give_up(births);
 	if (!births->ahead && last->limits.disk_bytes > 0 && last->next_slot < KEEPER_SLOT_COUNT)
 		begin_ahead(births, last);
-	build_prepare(births->context, last->next_slot);
+	if (userns_prepare(&births->context->userns, last->next_slot, &err) < 0)
+		log_debug("no user namespace is made ahead: %s", err.message);
 }
 
 void birth_forget(struct births *births, struct held *held)

@@ -24,7 +24,6 @@ struct births {
 	struct held *ahead;   /* without an owner yet; NULL if there is none */
 	unsigned ahead_count; /* how many were begun, ever */
 	unsigned passed_over; /* builds since the last was begun that it did not fit */
-	bool wants_exits;     /* the last ones asked for a way out */
 };
 
 /* Begins a sandbox, or takes over the one that was begun. What is held is in the roster then. */

@@ -240,29 +240,36 @@ static void run_child(const struct build_context *context, const struct keeper_r
 	_exit(1);
 }
 
-static int send_network(
-	struct build_context *context, int lifeline, int *ret_netns, struct err *err)
+/* Its way out is there already, if it is to have one and there was one at hand. */
+static int get_network(const struct build_context *context, bool leads_out,
+	struct network *ret_network, struct err *err)
 {
-	auto_fd int netns = take_fd(&context->spare_netns_fd);
-	int r = netns < 0 ? netns_make(context->own_netns_fd, &netns, err) : 0;
+	*ret_network = NETWORK_NONE;
+	if (leads_out && netstock_take(&context->networks, ret_network))
+		return 0;
+	return netns_make(context->own_netns_fd, &ret_network->netns_fd, err);
+}
+
+static int send_network(const struct build_context *context, bool leads_out, int lifeline,
+	struct network *ret_network, struct err *err)
+{
+	int r = get_network(context, leads_out, ret_network, err);
 	ssize_t n;
 
 	if (r < 0) {
 		shutdown(lifeline, SHUT_WR);
 		return r;
 	}
-	n = fdpass_send(lifeline, "N", 1, &netns, 1, MSG_DONTWAIT);
-	if (n < 0)
-		return err_from(err, (int)n, "hand over the network namespace");
-	*ret_netns = take_fd(&netns);
-	return 0;
+	n = fdpass_send(lifeline, "N", 1, &ret_network->netns_fd, 1, MSG_DONTWAIT);
+	return n < 0 ? err_from(err, (int)n, "hand over the network namespace") : 0;
 }
 
 int build_start(struct build_context *context, const struct keeper_request *request,
 	const struct cpus_share *cpus, struct build *ret_build, struct err *err)
 {
 	auto_fd int cgroup_fd = -1, userns_fd = -1, ours = -1, theirs = -1;
-	int pair[2], netns_fd = -1, r;
+	struct network network;
+	int pair[2], r;
 	pid_t pid;
 
 	r = view_prepare(context->sources.shelf_fd, &context->cgroups, cpus->count, err);
@@ -290,21 +297,10 @@ int build_start(struct build_context *context, const struct keeper_request *requ
 				.userns_fd = userns_fd,
 				.group_fd = cgroup_fd,
 				.lifeline = theirs});
-	r = send_network(context, ours, &netns_fd, err);
+	r = send_network(context, request->leads_out, ours, &network, err);
 	if (r < 0)
 		log_error("sandbox %s: %s", request->id, err->message);
 	/* Without a network namespace the child fails by itself, and is reaped like any other. */
-	*ret_build = (struct build){.pid = pid, .lifeline = take_fd(&ours), .netns_fd = netns_fd};
+	*ret_build = (struct build){.pid = pid, .lifeline = take_fd(&ours), .network = network};
 	return 0;
-}
-
-void build_prepare(struct build_context *context, uint32_t slot)
-{
-	struct err err;
-
-	if (context->spare_netns_fd < 0 &&
-		netns_make(context->own_netns_fd, &context->spare_netns_fd, &err) < 0)
-		log_debug("no network namespace is made ahead: %s", err.message);
-	if (userns_prepare(&context->userns, slot, &err) < 0)
-		log_debug("no user namespace is made ahead: %s", err.message);
 }

@@ -7,6 +7,7 @@
 #include "keeper/cpus.h"
 #include "keeper/disk.h"
 #include "keeper/fence.h"
+#include "keeper/netstock.h"
 #include "keeper/rootfs.h"
 #include "keeper/storage.h"
 #include "keeper/userns.h"
@@ -26,7 +27,7 @@ struct build_context {
 	struct userns_cache userns;
 	struct fence fence;
 	int own_netns_fd;
-	int spare_netns_fd; /* made ahead, for the next; -1 if there is none */
+	struct netstock networks;
 	char *command_line; /* the keeper's own, which names the data directory */
 	size_t command_line_len;
 	int first_passing_fd; /* descriptors from here on come and go; those below stay open */
@@ -39,7 +40,7 @@ int build_open_agent(const char *path, int *ret_fd, struct err *err) must_check;
 struct build {
 	pid_t pid;
 	int lifeline;
-	int netns_fd; /* -1 if it could not be made, and then the child fails */
+	struct network network; /* without a namespace if it could not be made: then the child fails */
 };
 
 /*
@@ -48,10 +49,3 @@ struct build {
  */
 int build_start(struct build_context *context, const struct keeper_request *request,
 	const struct cpus_share *cpus, struct build *ret_build, struct err *err) must_check;
-
-/*
- * Makes ahead what the next is likely to need: a network namespace, and the user namespace of a slot, which is
- * the one after the last that was used as long as sandboxes come and stay. While the last one is built the keeper
- * has nothing better to do.
- */
-void build_prepare(struct build_context *context, uint32_t slot);

@@ -274,14 +274,13 @@ static void on_exits(struct keeper *keeper, const struct keeper_request *request
 
 	if (!held)
 		return;
-	if (held->exits[0] < 0)
-		r = netns_open_exits(keeper->context.own_netns_fd, held->netns_fd, held->exits,
-			&held->is_transparent, &err);
-	reply.is_transparent = held->is_transparent;
+	if (held->network.exits[0] < 0)
+		r = netns_open_exits(keeper->context.own_netns_fd, &held->network, &err);
+	reply.is_transparent = held->network.is_transparent;
 	if (r < 0)
 		reply_result(conn, r, &err);
 	else
-		reply_send(conn, &reply, held->exits, KEEPER_EXIT_COUNT);
+		reply_send(conn, &reply, held->network.exits, KEEPER_EXIT_COUNT);
 }
 
 static void on_socket(struct keeper *keeper, const struct keeper_request *request, int conn)
@@ -294,7 +293,7 @@ static void on_socket(struct keeper *keeper, const struct keeper_request *reques
 
 	if (!held)
 		return;
-	r = netns_open_socket(keeper->context.own_netns_fd, held->netns_fd, &sock, &err);
+	r = netns_open_socket(keeper->context.own_netns_fd, held->network.netns_fd, &sock, &err);
 	if (r < 0)
 		reply_result(conn, r, &err);
 	else

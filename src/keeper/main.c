@@ -248,6 +248,8 @@ static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 			0 ||
 		(r = start_disks(keeper, err)) < 0 ||
 		(r = netns_open_own(&context->own_netns_fd, err)) < 0 ||
+		(r = netstock_start(&context->networks, context->own_netns_fd, &keeper->crew,
+			 err)) < 0 ||
 		(r = build_open_agent(argv[3], &context->agent_fd, err)) < 0)
 		return r;
 	survey(context);
@@ -269,7 +271,7 @@ static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 
 int main(int argc, char *argv[])
 {
-	struct keeper keeper = {.context.spare_netns_fd = -1, .stop_waiter = -1};
+	struct keeper keeper = {.stop_waiter = -1};
 	struct err err = {0};
 
 	log_open("sandlot-keeper", LOG_INFO);
@@ -285,7 +287,6 @@ int main(int argc, char *argv[])
 			err.remedy);
 		return 1;
 	}
-	build_prepare(&keeper.context, 0);
 	log_info("ready; %zu names of /proc are masked", keeper.context.sources.mask_count);
 	run(&keeper);
 	crew_dismiss(&keeper.crew);

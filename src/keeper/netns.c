@@ -128,24 +128,23 @@ static int open_exits(int fds[KEEPER_EXIT_COUNT], struct err *err)
 	return 0;
 }
 
-int netns_open_exits(int own_fd, int netns_fd, int ret_fds[KEEPER_EXIT_COUNT],
-	bool *ret_is_transparent, struct err *err)
+int netns_open_exits(int own_fd, struct network *network, struct err *err)
 {
 	int fds[KEEPER_EXIT_COUNT] = {-1, -1, -1}, r;
 	struct err detour;
 
-	if (setns(netns_fd, CLONE_NEWNET) < 0)
+	if (setns(network->netns_fd, CLONE_NEWNET) < 0)
 		return err_sys(err, "enter the network namespace");
 	r = open_exits(fds, err);
 	if (r == 0) {
-		*ret_is_transparent = detour_make(&detour) == 0;
-		if (!*ret_is_transparent)
+		network->is_transparent = detour_make(&detour) == 0;
+		if (!network->is_transparent)
 			log_warning("only proxies lead out: %s", detour.message);
 	}
 	come_back(own_fd);
 	for (size_t i = 0; i < KEEPER_EXIT_COUNT; i++) {
 		if (r == 0)
-			ret_fds[i] = fds[i];
+			network->exits[i] = fds[i];
 		else
 			fd_close(fds[i]);
 	}

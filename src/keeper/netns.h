@@ -2,15 +2,33 @@
 /*
  * Network namespaces with nothing in them but a loopback interface that is up.
  *
- * Making one takes the kernel longer than any other part of a sandbox. So the keeper makes it while
- * the sandbox's first process, on another processor, is building its root, and hands it over.
+ * Making one takes the kernel longer than any other part of a sandbox. So most are made ahead (netstock.h);
+ * else the keeper makes it while the sandbox's first process, on another processor, is building its root,
+ * and hands it over.
  */
 #pragma once
 
 #include "base/err.h"
+#include "base/fd.h"
 #include "wire/keeper.h"
 
 #include <stdint.h>
+
+/* What a sandbox has of the network. -1: not there. */
+struct network {
+	int netns_fd;
+	int exits[KEEPER_EXIT_COUNT]; /* the way out, if it has one */
+	bool is_transparent;	      /* all TCP goes to the first of them by itself */
+};
+
+#define NETWORK_NONE ((struct network){.netns_fd = -1, .exits = {-1, -1, -1}})
+
+static inline void network_release(struct network *network)
+{
+	fd_close(take_fd(&network->netns_fd));
+	for (int i = 0; i < KEEPER_EXIT_COUNT; i++)
+		fd_close(take_fd(&network->exits[i]));
+}
 
 /*
  * Makes the keeper's own namespace, in which it has no network either, to come back to. (To the host's
@@ -30,12 +48,11 @@ int netns_make(int own_fd, int *ret_fd, struct err *err) must_check;
 int netns_open_ports(uint32_t base_gid, uint32_t count, struct err *err) must_check;
 
 /*
- * The way out of the namespace netns_fd: opens its sockets (KEEPER_EXIT_*) and leads all TCP to the
- * first. Where the kernel has no nf_tables the sockets still serve whoever asks for them by address:
- * then *ret_is_transparent is false. Made by us, so that nobody inside can close or replace them.
+ * Opens the way out of a network: its sockets (KEEPER_EXIT_*), and leads all TCP to the first. Where the
+ * kernel has no nf_tables the sockets still serve whoever asks for them by address: then it is not
+ * transparent. Made by us, so that nobody inside can close or replace them.
  */
-int netns_open_exits(int own_fd, int netns_fd, int ret_fds[KEEPER_EXIT_COUNT],
-	bool *ret_is_transparent, struct err *err) must_check;
+int netns_open_exits(int own_fd, struct network *network, struct err *err) must_check;
 
 /* A TCP socket in the namespace netns_fd, not connected: for IPv6, and for IPv4 as ::ffff:127.0.0.1. */
 int netns_open_socket(int own_fd, int netns_fd, int *ret_fd, struct err *err) must_check;

@@ -72,18 +72,15 @@ struct held *roster_add(struct roster *roster, const char *id)
 	memcpy(held->group, id, sizeof(held->group));
 	held->has_owner = true;
 	insert(roster, held);
-	held->lifeline = held->kill_waiter = held->netns_fd = -1;
-	for (size_t i = 0; i < KEEPER_EXIT_COUNT; i++)
-		held->exits[i] = -1;
+	held->lifeline = held->kill_waiter = -1;
+	held->network = NETWORK_NONE;
 	return held;
 }
 
 void roster_release(struct held *held)
 {
 	fd_close(take_fd(&held->lifeline));
-	fd_close(take_fd(&held->netns_fd));
-	for (size_t i = 0; i < KEEPER_EXIT_COUNT; i++)
-		fd_close(take_fd(&held->exits[i]));
+	network_release(&held->network);
 }
 
 void roster_rename(struct roster *roster, struct held *held, const char *id)

@@ -5,6 +5,7 @@
 #include "base/err.h"
 #include "keeper/cpus.h"
 #include "keeper/kernel_log.h"
+#include "keeper/netns.h"
 #include "wire/keeper.h"
 
 #include <sys/types.h>
@@ -15,9 +16,7 @@ struct held {
 	bool has_owner;		       /* false: built ahead (birth.h), and on nobody's list */
 	pid_t pid; /* 0 once it was reaped; until then nobody else can have that number */
 	int lifeline;
-	int netns_fd;		      /* its network namespace, until it was reaped */
-	int exits[KEEPER_EXIT_COUNT]; /* the way out, once it was asked for; else -1 */
-	bool is_transparent;	      /* all TCP goes there by itself */
+	struct network network; /* until it was reaped */
 	int wait_status;	      /* once it was reaped */
 	uint32_t slot;		      /* its uid range */
 	struct keeper_stats last;     /* what it had used, if it ended by itself */

@@ -83,6 +83,7 @@ struct keeper_request {
 	uint32_t next_slot; /* BUILD: the one that is likely to be next, to be built ahead */
 	uint32_t parts;
 	uint32_t profile;	    /* BUILD: enum keeper_profile */
+	uint32_t leads_out;	    /* BUILD: EXITS will be asked for */
 	char id[KEEPER_ID_LEN + 1]; /* for LIST and STORED: list what sorts after it */
 	char hostname[KEEPER_HOSTNAME_MAX];
 	struct keeper_limits limits;

@@ -17,9 +17,8 @@
 #include <cmocka.h>
 
 struct world {
-	int own_fd, netns_fd;
-	int exits[KEEPER_EXIT_COUNT];
-	bool is_transparent;
+	int own_fd;
+	struct network network;
 };
 
 static int setup(void **state)
@@ -28,10 +27,8 @@ static int setup(void **state)
 	struct err err;
 
 	assert_int_equal(netns_open_own(&world.own_fd, &err), 0);
-	assert_int_equal(netns_make(world.own_fd, &world.netns_fd, &err), 0);
-	assert_int_equal(netns_open_exits(world.own_fd, world.netns_fd, world.exits,
-				 &world.is_transparent, &err),
-		0);
+	assert_int_equal(netns_make(world.own_fd, &world.network.netns_fd, &err), 0);
+	assert_int_equal(netns_open_exits(world.own_fd, &world.network, &err), 0);
 	*state = &world;
 	return 0;
 }
@@ -40,9 +37,7 @@ static int teardown(void **state)
 {
 	struct world *world = *state;
 
-	for (size_t i = 0; i < KEEPER_EXIT_COUNT; i++)
-		close(world->exits[i]);
-	close(world->netns_fd);
+	network_release(&world->network);
 	close(world->own_fd);
 	return 0;
 }
@@ -60,7 +55,7 @@ static int inside(const struct world *world, int type)
 {
 	int sock;
 
-	assert_int_equal(setns(world->netns_fd, CLONE_NEWNET), 0);
+	assert_int_equal(setns(world->network.netns_fd, CLONE_NEWNET), 0);
 	sock = socket(AF_INET, type | SOCK_CLOEXEC, 0);
 	assert_int_equal(setns(world->own_fd, CLONE_NEWNET), 0);
 	assert_true(sock >= 0);
@@ -83,7 +78,7 @@ static void every_connection_arrives_with_its_goal(void **state)
 		{"169.254.169.254", 80}, {"127.0.0.1", EGRESS_PROXY_PORT}};
 	struct world *world = *state;
 
-	assert_true(world->is_transparent); /* not proven without nf_tables */
+	assert_true(world->network.is_transparent); /* not proven without nf_tables */
 	for (size_t i = 0; i < array_len(goals); i++) {
 		struct sockaddr_in goal = at(goals[i].address, goals[i].port), seen;
 		auto_fd int client = inside(world, SOCK_STREAM);
@@ -91,7 +86,7 @@ static void every_connection_arrives_with_its_goal(void **state)
 		socklen_t len = sizeof(seen);
 
 		assert_int_equal(connect(client, (struct sockaddr *)&goal, sizeof(goal)), 0);
-		server = accept_within(world->exits[KEEPER_EXIT_PROXY], 5000);
+		server = accept_within(world->network.exits[KEEPER_EXIT_PROXY], 5000);
 		assert_true(server >= 0);
 		assert_int_equal(getsockname(server, (struct sockaddr *)&seen, &len), 0);
 		assert_int_equal(seen.sin_addr.s_addr, goal.sin_addr.s_addr);
@@ -114,7 +109,7 @@ static void what_listens_inside_gets_only_what_is_for_it(void **state)
 	server = accept_within(listener, 5000);
 	assert_true(server >= 0);
 	assert_int_equal(connect(far, (struct sockaddr *)&foreign, sizeof(foreign)), 0);
-	out = accept_within(world->exits[KEEPER_EXIT_PROXY], 5000);
+	out = accept_within(world->network.exits[KEEPER_EXIT_PROXY], 5000);
 	assert_true(out >= 0);
 	assert_int_equal(accept_within(listener, 0), -1);
 	assert_int_equal(connect(nobody, (struct sockaddr *)&free_port, sizeof(free_port)), -1);
@@ -126,7 +121,7 @@ static void datagrams_are_refused_at_once_but_for_dns(void **state)
 	struct world *world = *state;
 	auto_fd int client = inside(world, SOCK_DGRAM);
 	struct sockaddr_in quic = at("93.184.216.34", 443), dns = at("8.8.8.8", EGRESS_DNS_PORT);
-	struct pollfd ready = {.fd = world->exits[KEEPER_EXIT_DNS], .events = POLLIN};
+	struct pollfd ready = {.fd = world->network.exits[KEEPER_EXIT_DNS], .events = POLLIN};
 
 	assert_int_equal(sendto(client, "x", 1, 0, (struct sockaddr *)&quic, sizeof(quic)), -1);
 	assert_int_equal(errno, EPERM);
@@ -145,7 +140,7 @@ static void a_socket_from_outside_reaches_what_listens_inside(void **state)
 	inet_pton(AF_INET6, "::ffff:127.0.0.1", &mapped.sin6_addr);
 	assert_int_equal(bind(listener, (struct sockaddr *)&local, sizeof(local)), 0);
 	assert_int_equal(listen(listener, 4), 0);
-	assert_int_equal(netns_open_socket(world->own_fd, world->netns_fd, &sock, &err), 0);
+	assert_int_equal(netns_open_socket(world->own_fd, world->network.netns_fd, &sock, &err), 0);
 	assert_true(connect(sock, (struct sockaddr *)&mapped, sizeof(mapped)) == 0 ||
 		    errno == EINPROGRESS);
 	server = accept_within(listener, 5000);

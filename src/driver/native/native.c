@@ -163,6 +163,7 @@ static int native_start(struct driver *driver, const struct driver_spec *spec, i
 	request.profile = profiles[spec->profile];
 	request.slot = spec->slot;
 	request.next_slot = spec->next_slot;
+	request.leads_out = spec->leads_out;
 	request.limits = (struct keeper_limits){.memory_bytes = spec->resources.memory_bytes,
 		.cpu_millis = spec->resources.cpu_millis,
 		.pids = spec->resources.pids,
