@@ -71,6 +71,7 @@ static int join_network(int lifeline, struct err *err)
 /* What a child needs from the keeper. */
 struct handover {
 	const struct cpus_share *cpus;
+	int disk_fd; /* -1: it is not mounted yet */
 	int userns_fd;
 	int group_fd;
 	int lifeline;
@@ -150,7 +151,7 @@ static int become_sandbox(const struct build_context *context, const struct keep
 		return r;
 	if (sethostname(request->hostname, strlen(request->hostname)) < 0)
 		return err_sys(err, "set the host name");
-	if ((r = disk_open(&context->disks, request->id, disk_bytes, &disk, err)) < 0 ||
+	if ((r = disk_open(&context->disks, request->id, given->disk_fd, disk_bytes, &disk, err)) < 0 ||
 		(r = storage_prepare(
 			 &context->storage, request->id, disk.home_fd, base_uid, &dirs, err)) < 0 ||
 		(r = view_clone(&own.view, shelf_fd, &context->cgroups, request->id,
@@ -204,7 +205,8 @@ static pid_t clone_into(int cgroup_fd)
  */
 static int shed_descriptors(const struct build_context *context, struct handover *given)
 {
-	int *const kept[BUILD_KEPT_FDS] = {&given->userns_fd, &given->group_fd, &given->lifeline};
+	int *const kept[BUILD_KEPT_FDS] = {
+		&given->userns_fd, &given->group_fd, &given->lifeline, &given->disk_fd};
 	int first = context->first_passing_fd;
 
 	for (int i = 0; i < BUILD_KEPT_FDS; i++) {
@@ -267,6 +269,8 @@ static int send_network(const struct build_context *context, bool leads_out, int
 int build_start(struct build_context *context, const struct keeper_request *request,
 	const struct cpus_share *cpus, struct build *ret_build, struct err *err)
 {
+	/* Ours, and not looked for by the child: what is built ahead gets another name meanwhile. */
+	auto_fd int disk_fd = disk_open_root(&context->disks, request->id);
 	auto_fd int cgroup_fd = -1, userns_fd = -1, ours = -1, theirs = -1;
 	struct network network;
 	int pair[2], r;
@@ -294,6 +298,7 @@ int build_start(struct build_context *context, const struct keeper_request *requ
 	if (pid == 0)
 		run_child(context, request,
 			&(struct handover){.cpus = cpus,
+				.disk_fd = disk_fd,
 				.userns_fd = userns_fd,
 				.group_fd = cgroup_fd,
 				.lifeline = theirs});

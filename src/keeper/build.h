@@ -16,7 +16,7 @@
 #include <sys/types.h>
 
 /* Descriptors of its own that a build takes along, to places right below first_passing_fd. */
-#define BUILD_KEPT_FDS 3
+#define BUILD_KEPT_FDS 4
 
 /* What every build uses; made once. */
 struct build_context {

@@ -514,45 +514,47 @@ static int make_for(const struct disks *disks, const char *id, int *ret_mount_fd
 	return r < 0 ? r : name_image(file, disks->storage->workspaces_fd, name, err);
 }
 
-/* Opens the root of the disk, mounted in its place. -ENOENT: it is to have directories. */
-static int open_or_mount(
+/* Mounts the disk in its place and opens its root. -ENOENT: it is to have directories. */
+static int mount_root(
 	const struct disks *disks, const char *id, bool may_make, int *ret_fd, struct err *err)
 {
 	auto_fd int mount = -1;
-	int root = open_mount(disks->mounted_fd, id), r;
+	int r;
 
-	if (root < 0) {
-		if (disk_exists(disks, id))
-			r = open_image(disks, id, &mount, err);
-		else if (may_make && disks->can_make && !has_directories(disks, id))
-			r = make_for(disks, id, &mount, err);
-		else
-			return -ENOENT;
-		if (r == 0)
-			r = put_mount(mount, disks->mounted_fd, id, err);
-		if (r < 0)
-			return r;
-		/* By its place: before 6.15 only what is mounted somewhere can be cloned. */
-		root = open_mount(disks->mounted_fd, id);
-	}
-	if (root < 0)
-		return err_sys(err, "open the disk of %s", id);
-	*ret_fd = root;
-	return 0;
-}
-
-int disk_open(const struct disks *disks, const char *id, uint64_t limit_bytes,
-	struct disk *ret_disk, struct err *err)
-{
-	auto_fd int root = -1, home = -1, knob = -1;
-	int r = open_or_mount(disks, id, limit_bytes > 0, &root, err);
-
-	*ret_disk = (struct disk){.home_fd = -1, .knob_fd = -1};
-	if (r == -ENOENT)
-		return 0;
+	if (disk_exists(disks, id))
+		r = open_image(disks, id, &mount, err);
+	else if (may_make && disks->can_make && !has_directories(disks, id))
+		r = make_for(disks, id, &mount, err);
+	else
+		return -ENOENT;
+	if (r == 0)
+		r = put_mount(mount, disks->mounted_fd, id, err);
 	if (r < 0)
 		return r;
-	home = open_home(root, err);
+	/* By its place: before 6.15 only what is mounted somewhere can be cloned. */
+	*ret_fd = disk_open_root(disks, id);
+	return *ret_fd < 0 ? err_sys(err, "open the disk of %s", id) : 0;
+}
+
+int disk_open_root(const struct disks *disks, const char *id)
+{
+	return open_mount(disks->mounted_fd, id);
+}
+
+int disk_open(const struct disks *disks, const char *id, int root_fd, uint64_t limit_bytes,
+	struct disk *ret_disk, struct err *err)
+{
+	auto_fd int mounted = -1, home = -1, knob = -1;
+	int r = 0;
+
+	*ret_disk = (struct disk){.home_fd = -1, .knob_fd = -1};
+	if (root_fd < 0) {
+		r = mount_root(disks, id, limit_bytes > 0, &mounted, err);
+		if (r < 0)
+			return r == -ENOENT ? 0 : r;
+		root_fd = mounted;
+	}
+	home = open_home(root_fd, err);
 	if (home < 0)
 		return home;
 	if ((r = image_open_knob(home, &knob, err)) < 0 ||

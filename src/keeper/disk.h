@@ -81,12 +81,15 @@ int disk_hand_over(struct disks *disks, const char *name, const char *id, struct
 	must_check;
 void disk_unreserve(struct disks *disks, const char *name);
 
+/* The root of the disk of a sandbox, if it is mounted; else -1. */
+int disk_open_root(const struct disks *disks, const char *id);
+
 /*
- * In the child: mounts the disk of a sandbox, unless it is; makes one if it has neither that nor
+ * In the child: mounts the disk of a sandbox, unless root_fd is its root; makes one if it has neither that nor
  * directories, and limit_bytes is not 0. The limit is not yet the final one: there is room for what the
  * keeper itself makes, also on a disk that is full.
  */
-int disk_open(const struct disks *disks, const char *id, uint64_t limit_bytes,
+int disk_open(const struct disks *disks, const char *id, int root_fd, uint64_t limit_bytes,
 	struct disk *ret_disk, struct err *err) must_check;
 
 /* Sets the final limit, before anything of the sandbox runs. */

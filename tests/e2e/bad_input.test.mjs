@@ -17,7 +17,7 @@ async function world() {
   const rows = (await api.all()).map(({ last_active_at: _, ...rest }) => rest);
   return {
     rows,
-    processes: instance.sandboxProcesses().filter((info) => proc.isSandboxInit(info.pid)).length,
+    processes: instance.sandboxInits().length,
     directories: ['sandboxes', 'workspaces'].map((dir) => proc.stored(path.join(instance.dataDir, dir))),
   };
 }

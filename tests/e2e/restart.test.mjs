@@ -16,7 +16,7 @@ const { instance, api, finish } = await suite('restart');
 const AGENT = '/workspace/agent_workspace';
 
 const leaveRunning = (id, command) => api.out(id, { command: `setsid sh -c ${quoted(command)} </dev/null >/dev/null 2>&1 &` });
-const inits = () => instance.sandboxProcesses().filter((info) => proc.isSandboxInit(info.pid) && info.state !== 'Z');
+const inits = () => instance.sandboxInits();
 const withMarker = (marker) => instance.sandboxProcesses().filter((info) => proc.cmdline(info.pid).includes(marker));
 
 /** Rows and reality agree: each running row has its init, works, and has its directories. */

@@ -92,12 +92,34 @@ static void who_is_removed_takes_its_lifeline_along(void **state)
 	empty(&roster);
 }
 
+static void who_has_no_owner_is_on_no_list_until_it_has_one(void **state)
+{
+	struct roster roster = {0};
+	char ids[4][KEEPER_ID_LEN + 1];
+	struct held *ahead;
+
+	(void)state;
+	roster_add(&roster, id_of(5));
+	ahead = roster_add(&roster, id_of(9));
+	ahead->has_owner = false;
+	assert_int_equal(roster_list(&roster, "", ids, 4), 1);
+	ahead->has_owner = true;
+	roster_rename(&roster, ahead, id_of(2));
+	assert_int_equal(roster_list(&roster, "", ids, 4), 2);
+	assert_string_equal(ids[0], id_of(2));
+	assert_ptr_equal(roster_find(&roster, id_of(2)), ahead);
+	assert_null(roster_find(&roster, id_of(9)));
+	assert_string_equal(ahead->group, id_of(9));
+	empty(&roster);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_added_in_any_order_is_found_and_listed_in_order),
 		cmocka_unit_test(a_list_goes_on_after_the_last_one_also_when_it_is_gone),
 		cmocka_unit_test(who_is_removed_takes_its_lifeline_along),
+		cmocka_unit_test(who_has_no_owner_is_on_no_list_until_it_has_one),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -225,6 +225,27 @@ static void no_two_workspaces_share_a_uid_range(void **state)
 	}
 }
 
+static void uid_ranges_in_turn_are_foretold_whoever_ends_meanwhile(void **state)
+{
+	struct fixture *fixture = *state;
+	uint32_t foretold, highest = 0;
+	struct err err;
+
+	store_take_slots_in_turn(fixture->store);
+	must_insert(fixture->store, &alice, id_of(0), "");
+	foretold = store_next_slot(fixture->store);
+	for (unsigned i = 1; i < 50; i++) {
+		uint32_t slot = must_insert(fixture->store, &alice, id_of(i), "");
+
+		assert_int_equal(slot, foretold);
+		highest = slot > highest ? slot : highest;
+		foretold = store_next_slot(fixture->store);
+		assert_int_equal(store_sandbox_delete(fixture->store, id_of(i), &err), 0);
+		assert_int_equal(store_workspace_delete(fixture->store, id_of(i), &err), 0);
+	}
+	assert_true(highest < 10);
+}
+
 static void a_failed_insert_keeps_no_uid_range(void **state)
 {
 	struct fixture *fixture = *state;
@@ -555,6 +576,7 @@ int main(void)
 		OPENED(a_workspace_outlives_its_sandbox_and_is_taken_up_by_its_owner),
 		OPENED(a_purged_workspace_frees_its_uid_range),
 		OPENED(no_two_workspaces_share_a_uid_range),
+		OPENED(uid_ranges_in_turn_are_foretold_whoever_ends_meanwhile),
 		OPENED(a_failed_insert_keeps_no_uid_range),
 		OPENED(when_all_uid_ranges_are_taken_the_answer_says_what_to_do),
 		OPENED(a_uid_range_that_cannot_be_is_deleted_as_any_other),

@@ -128,6 +128,12 @@ export class Instance {
     return found;
   }
 
+  /** The first processes of sandboxes that somebody owns: not that of the one built ahead, whose disk is still a spare. */
+  sandboxInits() {
+    const isAhead = (pid) => proc.groupsOf(pid).some((name) => /^ahead-\d+$/.test(name) && fs.existsSync(path.join(this.dataDir, 'spares', name)));
+    return this.sandboxProcesses().filter((info) => info.state !== 'Z' && proc.isSandboxInit(info.pid) && !isAhead(info.pid));
+  }
+
   /** The host's view of the init of a sandbox, found by its PID namespace. */
   async initOf(id) {
     const ns = (await this.api.out(id, { argv: ['readlink', '/proc/self/ns/pid'], user: 'root' })).trim();

@@ -120,11 +120,11 @@ export function cgroupDirs(root = '/sys/fs/cgroup') {
   return found;
 }
 
-/** The parts of a process's cgroup paths that carry our prefix ("sandlot-..."). */
-export function cgroupNames(pid) {
-  const text = quiet(() => fs.readFileSync(`/proc/${pid}/cgroup`, 'utf8'), '');
-  return new Set(text.split(/[/\n]/).filter((part) => part.startsWith('sandlot')));
-}
+/** The parts of a process's cgroup paths, in every hierarchy. */
+export const groupsOf = (pid) => quiet(() => fs.readFileSync(`/proc/${pid}/cgroup`, 'utf8'), '').split(/[/\n]/);
+
+/** Those of them that carry our prefix ("sandlot-..."). */
+export const cgroupNames = (pid) => new Set(groupsOf(pid).filter((part) => part.startsWith('sandlot')));
 
 /** What is stored in sandboxes/ or workspaces/: entries named after an id, also when they are spread over buckets. */
 export function stored(dir) {

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// The next sandbox is built ahead, and disks with little on them are used again: whoever gets them
+// notices nothing of it.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+
+import { assertError } from './lib/client.mjs';
+import * as proc from './lib/proc.mjs';
+import { suite } from './lib/suite.mjs';
+import { until } from './lib/wait.mjs';
+
+const { instance, api, finish } = await suite('ahead');
+
+const spares = () => proc.entries(path.join(instance.dataDir, 'spares'));
+const ahead = () => spares().filter((name) => name.startsWith('ahead-'));
+const untilAhead = async () => {
+  await api.purge((await api.create()).id);
+  return until(() => ahead()[0], { what: 'one is built ahead' });
+};
+const groupOf = async (id) => proc.groupsOf((await instance.initOf(id)).pid).find((name) => /^ahead-\d+$/.test(name)) ?? id;
+
+test('a create takes over the one that was built ahead, and the next is begun', async () => {
+  const name = await untilAhead();
+  const { id } = await api.create();
+  assert.equal(await groupOf(id), name);
+  assert.ok(!spares().includes(name), 'its disk has an owner');
+  assert.ok(fs.existsSync(path.join(instance.dataDir, 'workspaces', `${id}.img`)));
+  await until(() => ahead().length === 1 && ahead()[0] !== name, { what: 'the next one' });
+  assert.equal((await api.out(id, 'echo $((6*7)); hostname')).trim(), '42\nsandbox');
+  await api.purge(id);
+});
+
+test('who asks for something else gets that', async () => {
+  await untilAhead();
+  const { id } = await api.create({ resources: { memory: '300Mi', pids: 99, disk: '100Mi' }, network: { mode: 'none' } });
+  const { memory, pids, disk } = await api.stats(id);
+  assert.deepEqual([memory.limit_bytes, pids.limit, disk.limit_bytes], [300 * 2 ** 20, 99, 100 * 2 ** 20]);
+  const reached = await api.exec(id, { argv: ['python3', '-c', 'import socket; socket.create_connection(("192.0.2.1", 80), 2)'] });
+  assert.match(reached.stderr, /unreachable/);
+  await api.purge(id);
+});
+
+test('a workspace that was kept comes with its create, not another', async () => {
+  const { id } = await api.create();
+  await api.out(id, 'echo kept > /workspace/outputs/mark');
+  await api.remove(id);
+  await untilAhead();
+  await api.create({ id });
+  assert.equal(await api.out(id, 'cat /workspace/outputs/mark'), 'kept\n');
+  await api.purge(id);
+});
+
+test('it is on no list and no request reaches it', async () => {
+  const name = await untilAhead();
+  assert.deepEqual((await api.all()).map((sandbox) => sandbox.id).filter((id) => id.startsWith('ahead')), []);
+  assertError(await api.request('GET', `/v1/sandboxes/${name}`), [400, 404]);
+  assertError(await api.request('POST', '/v1/sandboxes', { json: { id: name } }), [400]);
+});
+
+test('it outlives the daemon, and the next daemon takes it', async () => {
+  const name = await untilAhead();
+  await instance.crash();
+  await instance.start();
+  assert.deepEqual(ahead(), [name]);
+  const { id } = await api.create();
+  assert.ok((await api.out(id, 'echo here')).includes('here'));
+  await api.purge(id);
+});
+
+test('many creates at once each get one of their own', async () => {
+  await untilAhead();
+  const made = await Promise.all(Array.from({ length: 24 }, () => api.create()));
+  const names = await Promise.all(made.map(async ({ id }) => {
+    await api.out(id, `echo ${id} > /workspace/outputs/own; echo ${id} > /tmp/own`);
+    return (await api.out(id, 'readlink /proc/self/ns/pid /proc/self/ns/net /proc/self/ns/user')).trim();
+  }));
+  assert.equal(new Set(names.flatMap((text) => text.split('\n'))).size, 24 * names[0].split('\n').length, 'namespaces');
+  const own = await Promise.all(made.map(({ id }) => api.out(id, 'cat /workspace/outputs/own /tmp/own')));
+  assert.deepEqual(own, made.map(({ id }) => `${id}\n${id}\n`));
+  assert.equal(new Set(await Promise.all(made.map(({ id }) => groupOf(id)))).size, 24, 'groups');
+  await Promise.all(made.map(({ id }) => api.purge(id)));
+});
+
+test('a disk that is used again has nothing of who had it before', async () => {
+  const look = 'find / -xdev \\( -path /proc -o -path /sys -o -path /dev \\) -prune -o -printf "%p %M %U %G %s\\n" 2>/dev/null | grep -vE "^/(usr|etc)/" | sort';
+  const { id: fresh } = await api.create();
+  const before = await api.out(fresh, { command: look, user: 'root' });
+  await until(() => spares().length >= 16, { what: 'spares', timeout: 20_000 });
+  for (let i = 0; i < 24; i++) {
+    const { id } = await api.create();
+    assert.equal(await api.out(id, { command: look, user: 'root' }), before, `the disk of sandbox ${i}`);
+    await api.out(id, {
+      command: `for dir in /tmp /root /home/sandbox /workspace/outputs /workspace/project_files /var/lib/left; do
+          mkdir -p $dir/left/deep && echo secret > $dir/left/deep/file && chmod 777 $dir && setfattr -n user.left -v 1 $dir/left 2>/dev/null || true; done
+        rm -rf /srv; chown 1234 /workspace/outputs; ln -s / /workspace/left; mkfifo /tmp/fifo`,
+      user: 'root',
+    });
+    await api.purge(id);
+    await until(() => !proc.entries(path.join(instance.dataDir, 'workspaces')).includes(`${id}.img`), { what: 'its image' });
+  }
+  assert.ok(spares().some((name) => name.startsWith('used-')), `one was used again: ${spares()}`);
+  await api.purge(fresh);
+});
+
+test('one with much on it is not', async () => {
+  const { id } = await api.create();
+  await api.out(id, 'head -c 40M /dev/urandom > /tmp/much');
+  await api.purge(id);
+  await until(() => !spares().includes(`used-${id}`) && proc.entries(path.join(instance.dataDir, 'trash')).length === 0, { what: 'it is gone' });
+});
+
+finish();
