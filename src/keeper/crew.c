@@ -23,23 +23,29 @@ void crew_lend(struct crew *crew, int fd)
 	crew->lent[crew->lent_count++] = fd;
 }
 
+/* Of two descriptors, of which either may be none, the lower. */
+static int lower(int a, int b)
+{
+	return b < 0 || (a >= 0 && a < b) ? a : b;
+}
+
 /* The lowest descriptor from `from` on that the child keeps; -1 if there is none. */
-static int next_kept(const struct crew *crew, int also, int from)
+static int next_kept(const struct crew *crew, const int *tools, int also, int from)
 {
 	int next = also >= from ? also : -1;
 
-	for (size_t i = 0; i < crew->lent_count; i++) {
-		if (crew->lent[i] >= from && (next < 0 || crew->lent[i] < next))
-			next = crew->lent[i];
-	}
+	for (size_t i = 0; i < crew->lent_count; i++)
+		next = lower(next, crew->lent[i] >= from ? crew->lent[i] : -1);
+	for (size_t i = 0; tools && i < CREW_TOOLS_MAX; i++)
+		next = lower(next, tools[i] >= from ? tools[i] : -1);
 	return next;
 }
 
-static void shed_descriptors(const struct crew *crew, int also)
+static void shed_descriptors(const struct crew *crew, const int *tools, int also)
 {
 	int from = STDERR_FILENO + 1, kept;
 
-	while ((kept = next_kept(crew, also, from)) >= 0) {
+	while ((kept = next_kept(crew, tools, also, from)) >= 0) {
 		if (kept > from)
 			syscall(SYS_close_range, from, kept - 1, 0);
 		from = kept + 1;
@@ -47,7 +53,7 @@ static void shed_descriptors(const struct crew *crew, int also)
 	syscall(SYS_close_range, from, ~0u, 0);
 }
 
-pid_t crew_fork(const struct crew *crew, int also)
+static pid_t fork_with(const struct crew *crew, const int *tools, int also)
 {
 	pid_t keeper = getpid(), pid = fork();
 
@@ -56,8 +62,13 @@ pid_t crew_fork(const struct crew *crew, int also)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != keeper) /* it died before that */
 		_exit(1);
-	shed_descriptors(crew, also);
+	shed_descriptors(crew, tools, also);
 	return 0;
+}
+
+pid_t crew_fork(const struct crew *crew, int also)
+{
+	return fork_with(crew, NULL, also);
 }
 
 void crew_give_way(void)
@@ -76,7 +87,7 @@ static int start(const struct crew *crew, struct crew_member *member, struct err
 	ours = pair[1];
 	if (fd_set_nonblocking(ours) < 0)
 		return err_sys(err, "set up a pipe");
-	member->pid = crew_fork(crew, theirs);
+	member->pid = fork_with(crew, member->tools, theirs);
 	if (member->pid == 0) {
 		crew_give_way();
 		member->work(member->arg, theirs);

@@ -13,7 +13,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define CREW_LENT_MAX 16
+#define CREW_LENT_MAX  16
+#define CREW_TOOLS_MAX 3
 
 struct crew_member {
 	const char *name;
@@ -21,6 +22,7 @@ struct crew_member {
 	 * more. */
 	void (*work)(const void *arg, int pokes);
 	const void *arg;
+	int tools[CREW_TOOLS_MAX]; /* descriptors that only it has, and no other child; 0: none */
 
 	pid_t pid;    /* 0: there is none now */
 	int pokes_fd; /* -1 then */

@@ -12,6 +12,7 @@
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #define LIGHT_FILES   256 /* on a disk that is emptied sooner than replaced */
@@ -128,21 +129,6 @@ static int name_image(int file_fd, int dirfd, const char *name, struct err *err)
 
 /* --- the stocker --- */
 
-/* Named first and mounted then: who finds the mount finds the name. */
-static int add_spare(const struct disks *disks, const char *name, struct err *err)
-{
-	auto_fd int file = -1, mount = -1;
-	int r;
-
-	if ((r = make_image(disks, &file, &mount, err)) < 0 ||
-		(r = name_image(file, disks->storage->spares_fd, name, err)) < 0)
-		return r;
-	r = put_mount(mount, disks->ready_fd, name, err);
-	if (r < 0)
-		unlinkat(disks->storage->spares_fd, name, 0);
-	return r;
-}
-
 /* How many names there are in a directory, and the first of them. */
 static unsigned look_into(int dirfd, char first[NAME_MAX_LEN])
 {
@@ -165,6 +151,34 @@ static unsigned look_into(int dirfd, char first[NAME_MAX_LEN])
 static unsigned look_at_spares(const struct disks *disks, char first[NAME_MAX_LEN])
 {
 	return look_into(disks->ready_fd, first);
+}
+
+/* Places one for whoever comes, unless there are enough: several of our children make them. */
+static int put_spare(const struct disks *disks, int mount_fd, const char *name, struct err *err)
+{
+	auto_fd int door = openat(disks->ready_fd, ".", DIR_FLAGS);
+	char first[NAME_MAX_LEN];
+
+	if (door < 0 || flock(door, LOCK_EX) < 0)
+		return err_sys(err, "lock the spare disks");
+	if (look_at_spares(disks, first) >= SPARES)
+		return err_set(err, ERR_CONFLICT, "there are enough spare disks");
+	return put_mount(mount_fd, disks->ready_fd, name, err);
+}
+
+/* Named first and mounted then: who finds the mount finds the name. */
+static int add_spare(const struct disks *disks, const char *name, struct err *err)
+{
+	auto_fd int file = -1, mount = -1;
+	int r;
+
+	if ((r = make_image(disks, &file, &mount, err)) < 0 ||
+		(r = name_image(file, disks->storage->spares_fd, name, err)) < 0)
+		return r;
+	r = put_spare(disks, mount, name, err);
+	if (r < 0)
+		unlinkat(disks->storage->spares_fd, name, 0);
+	return r;
 }
 
 /* Waits until it is needed: while there are enough, whoever is being built is not disturbed. */
@@ -191,10 +205,11 @@ static void run_stocker(const void *arg, int pokes)
 	while (await_need(disks, pokes)) {
 		while (look_at_spares(disks, name) < SPARES) {
 			snprintf(name, sizeof(name), "%d-%u", getpid(), ++made);
-			if (add_spare(disks, name, &err) < 0) {
+			if (add_spare(disks, name, &err) == 0)
+				continue;
+			if (err.kind != ERR_CONFLICT)
 				log_warning("no spare disk: %s", err.message);
-				break;
-			}
+			break;
 		}
 	}
 }
@@ -240,19 +255,19 @@ static bool is_light(const struct disks *disks, int home)
  */
 static int recycle(const struct disks *disks, const char *id, int root, int home)
 {
-	char name[NAME_MAX_LEN], first[NAME_MAX_LEN];
+	char name[NAME_MAX_LEN];
 	struct keeper_stats usage = {0};
 	struct err err;
 	int r;
 
-	if (look_at_spares(disks, first) >= SPARES || !is_light(disks, home))
+	if (look_at_spares(disks, name) >= SPARES || !is_light(disks, home))
 		return -EBUSY;
 	r = storage_refurnish(home, &err);
 	image_usage(home, &usage);
 	if (r < 0 || usage.disk_files != disks->blank.disk_files)
 		return -ENOTEMPTY;
 	used_name(id, name);
-	return put_mount(root, disks->ready_fd, name, &err);
+	return put_spare(disks, root, name, &err);
 }
 
 /* A disk that was thrown away becomes a spare again, or nothing more is written to it; which. */

@@ -70,10 +70,10 @@ int netstock_start(struct netstock *stock, int own_netns_fd, struct crew *crew, 
 	*stock = (struct netstock){.own_netns_fd = own_netns_fd,
 		.take_fd = pair[0],
 		.give_fd = pair[1],
-		.wirer = {.name = "wirer", .work = run_wirer, .arg = stock}};
-	crew_lend(crew, own_netns_fd);
-	crew_lend(crew, stock->take_fd);
-	crew_lend(crew, stock->give_fd);
+		.wirer = {.name = "wirer",
+			.work = run_wirer,
+			.arg = stock,
+			.tools = {own_netns_fd, pair[0], pair[1]}}};
 	crew_join(crew, &stock->wirer);
 	return 0;
 }

@@ -282,13 +282,14 @@ test('one that starts while its disk is still being unmounted waits for it', asy
 
 test('helpers of the keeper have neither its listener nor its lock, and are replaced when they end', async () => {
   const helpers = () => proc.descendants([instance.keeper.pid]).filter((info) => info.ppid === instance.keeper.pid && info.state !== 'Z' && !proc.isSandboxInit(info.pid));
-  const first = await until(() => (helpers().length === 3 ? helpers() : null), { what: 'janitor, stocker and trimmer are there' });
+  const first = await until(() => (helpers().length === 4 ? helpers() : null), { what: 'janitor, stocker, trimmer and wirer are there' });
   for (const { pid } of first) {
     const held = proc.descriptorTargets(pid).filter((target) => /keeper\.lock|socket:|eventpoll|signalfd|kmsg|cgroup/.test(target));
-    assert.deepEqual(held, []);
+    if (proc.descriptorTargets(pid).some((target) => target.startsWith('net:'))) assert.match(held.join(), /^socket:\[\d+\],socket:\[\d+\]$/, 'the wirer passes networks on');
+    else assert.deepEqual(held, []);
   }
   for (const { pid } of first) process.kill(pid, 'SIGKILL');
-  await until(() => helpers().length === 3 && !helpers().some(({ pid }) => first.some((old) => old.pid === pid)), { what: 'there are others' });
+  await until(() => helpers().length === 4 && !helpers().some(({ pid }) => first.some((old) => old.pid === pid)), { what: 'there are others' });
   const { id } = await api.create();
   await api.put(id, '/workspace/outputs/x', 'x');
   await api.purge(id);
