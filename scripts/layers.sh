@@ -10,8 +10,8 @@ allowed() {
     model) echo base model ;;
     store) echo base wire model store ;;
     driver) echo base wire model driver ;;
-    egress) echo base wire model egress ;;
-    core) echo base wire model store driver egress core ;;
+    egress) echo base wire model http egress ;;
+    core) echo base wire model store driver http egress core ;;
     http) echo base http ;;
     proxy) echo base http proxy ;;
     auth) echo base wire model store http auth ;;

@@ -31,6 +31,7 @@
 #define FAREWELL_TIMEOUT_MS 2000
 #define HALF_OPEN_MS	    120000 /* without a byte, after one side has ended */
 #define TURN_BYTES	    (1 << 20)
+#define NOT_FOR_A_PROXY	    "this is a proxy: CONNECT host:port, or a request with a whole http URL"
 
 enum flow_state { FLOW_HEAD, FLOW_RESOLVING, FLOW_DIALLING, FLOW_RELAYING, FLOW_FAREWELL };
 
@@ -267,28 +268,13 @@ static void head_for_target(struct flow *flow)
 
 /* --- a proxy's client --- */
 
-static void read_head(struct flow *flow)
+/* The head is whole: what follows it stays in `first`, behind the head that a server gets. */
+static void follow_head(struct flow *flow, const struct message *request, size_t len)
 {
 	struct proxy_head head;
-	int r;
 
-	for (;;) {
-		char bytes[4096];
-		ssize_t n = recv(flow->client.fd, bytes, sizeof(bytes), 0);
-
-		if (n < 0 && errno == EAGAIN)
-			return;
-		if (n <= 0 || buf_append(&flow->first, bytes, (size_t)n) < 0) {
-			cut(flow);
-			return;
-		}
-		r = proxy_head_read((const char *)flow->first.data, flow->first.len, &head);
-		if (r != 0)
-			break;
-	}
-	if (r < 0) {
-		turn_away(flow, "400 Bad Request",
-			"this is a proxy: CONNECT host:port, or a request with a whole http URL");
+	if (proxy_head_read(request, &head) < 0) {
+		turn_away(flow, "400 Bad Request", NOT_FOR_A_PROXY);
 		return;
 	}
 	memcpy(flow->target.name, head.name, sizeof(head.name));
@@ -298,15 +284,40 @@ static void read_head(struct flow *flow)
 	if (!head.is_connect) {
 		struct buf rewritten = BUF_INIT(flow->first.max);
 
-		proxy_head_write((const char *)flow->first.data, &head, &rewritten);
-		buf_append(&rewritten, flow->first.data + head.len, flow->first.len - head.len);
+		proxy_head_write(request, &head, &rewritten);
+		buf_append(&rewritten, flow->first.data + len, flow->first.len - len);
 		buf_fini(&flow->first);
 		flow->first = rewritten;
 		flow->is_screened = true;
 	} else {
-		buf_consume(&flow->first, head.len);
+		buf_consume(&flow->first, len);
 	}
 	head_for_target(flow);
+}
+
+static void read_head(struct flow *flow)
+{
+	struct message request = {0};
+	ssize_t taken = 0;
+
+	while (taken == 0) {
+		char bytes[4096];
+		ssize_t n = recv(flow->client.fd, bytes, sizeof(bytes), 0);
+
+		if (n < 0 && errno == EAGAIN)
+			return;
+		if (n <= 0 || buf_append(&flow->first, bytes, (size_t)n) < 0) {
+			cut(flow);
+			return;
+		}
+		message_begin(&request, HTTP_REQUEST);
+		taken = message_feed(&request, flow->first.data, flow->first.len);
+	}
+	if (taken < 0)
+		turn_away(flow, "400 Bad Request", NOT_FOR_A_PROXY);
+	else
+		follow_head(flow, &request, (size_t)taken);
+	message_fini(&request);
 }
 
 /* --- relaying --- */
@@ -454,7 +465,7 @@ static struct flow *add(struct sluice *sluice, int fd)
 	*flow = (struct flow){.sluice = sluice,
 		.client = {.fd = fd, .ready = step, .owner = flow},
 		.upstream = {.fd = -1},
-		.first = BUF_INIT(PROXY_HEAD_MAX + CLIENT_HELLO_MAX),
+		.first = BUF_INIT(MESSAGE_HEAD_MAX + CLIENT_HELLO_MAX),
 		.next = sluice->flows,
 		.at = &sluice->flows};
 	if (flow->next)

@@ -4,26 +4,23 @@
 #include "base/number.h"
 
 #include <arpa/inet.h>
-#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
-#define METHOD_MAX 32
-#define HTTP_PORT  80
+#define HTTP_PORT 80
 
-/* "host" or "host:port"; no user, no brackets. */
-static int read_authority(
-	const char *text, size_t len, uint16_t default_port, struct proxy_head *head)
+int proxy_head_read_authority(
+	struct slice authority, uint16_t default_port, struct proxy_head *ret_head)
 {
-	const char *colon = memchr(text, ':', len);
-	size_t host_len = colon ? (size_t)(colon - text) : len;
+	const char *colon = memchr(authority.at, ':', authority.len);
+	size_t host_len = colon ? (size_t)(colon - authority.at) : authority.len;
 	char host[EGRESS_NAME_MAX], port[6];
 	uint64_t number = default_port;
 
 	if (colon) {
-		size_t port_len = len - host_len - 1;
+		size_t port_len = authority.len - host_len - 1;
 
 		if (port_len >= sizeof(port))
 			return -EBADMSG;
@@ -34,142 +31,96 @@ static int read_authority(
 	}
 	if (number == 0 || host_len == 0 || host_len >= sizeof(host))
 		return -EBADMSG;
-	memcpy(host, text, host_len);
+	memcpy(host, authority.at, host_len);
 	host[host_len] = '\0';
-	head->port = (uint16_t)number;
-	head->is_address =
-		strlen(host) == host_len && inet_pton(AF_INET, host, &head->address) == 1;
-	if (!head->is_address && egress_name_read(text, host_len, head->name) < 0)
+	ret_head->port = (uint16_t)number;
+	ret_head->is_address =
+		strlen(host) == host_len && inet_pton(AF_INET, host, &ret_head->address) == 1;
+	if (!ret_head->is_address && egress_name_read(host, host_len, ret_head->name) < 0)
 		return -EBADMSG;
 	return 0;
 }
 
-static int read_url(const char *data, size_t at, size_t end, struct proxy_head *head)
+static int read_url(struct slice url, struct proxy_head *head)
 {
 	static const char scheme[] = "http://";
-	size_t len = sizeof(scheme) - 1;
+	size_t at = sizeof(scheme) - 1, end = at;
 
-	if (end - at < len || strncasecmp(data + at, scheme, len) != 0)
+	if (url.len < at || strncasecmp(url.at, scheme, at) != 0)
 		return -EBADMSG;
-	head->host_at = at + len;
-	for (head->path_at = head->host_at; head->path_at < end; head->path_at++) {
-		if (strchr("/?#", data[head->path_at]))
-			break;
-	}
-	head->host_len = head->path_at - head->host_at;
-	head->path_len = end - head->path_at;
-	return read_authority(data + head->host_at, head->host_len, HTTP_PORT, head);
+	while (end < url.len && !strchr("/?#", url.at[end]))
+		end++;
+	head->authority = (struct slice){url.at + at, end - at};
+	head->path = (struct slice){url.at + end, url.len - end};
+	return proxy_head_read_authority(head->authority, HTTP_PORT, head);
 }
 
-/* METHOD TARGET HTTP/1.x, one space between. */
-static int read_request_line(const char *data, size_t len, struct proxy_head *head)
+int proxy_head_read(const struct message *request, struct proxy_head *ret_head)
 {
-	static const char version[] = " HTTP/1.";
-	size_t version_at = len - (sizeof(version) - 1) - 1, target_at;
-	const char *space = memchr(data, ' ', len);
+	struct proxy_head head = {.is_connect = request->parser.method == HTTP_CONNECT};
+	int r;
 
-	if (!space || len < sizeof(version) || (size_t)(space - data) >= version_at ||
-		memcmp(data + version_at, version, sizeof(version) - 1) != 0 ||
-		!strchr("01", data[len - 1]))
+	if (request->parser.http_major != 1 || request->parser.http_minor > 1)
 		return -EBADMSG;
-	head->method_len = (size_t)(space - data);
-	if (head->method_len < 1 || head->method_len > METHOD_MAX)
-		return -EBADMSG;
-	for (size_t i = 0; i < head->method_len; i++) {
-		if (!isupper((unsigned char)data[i]) && data[i] != '-')
+	for (size_t i = 0; i < request->target.len; i++) {
+		if ((unsigned char)request->target.at[i] <= ' ' ||
+			(unsigned char)request->target.at[i] >= 0x7f)
 			return -EBADMSG;
 	}
-	head->version_at = version_at;
-	target_at = head->method_len + 1;
-	for (size_t i = target_at; i < version_at; i++) {
-		if ((unsigned char)data[i] <= ' ' || (unsigned char)data[i] >= 0x7f)
-			return -EBADMSG;
-	}
-	head->is_connect = head->method_len == 7 && memcmp(data, "CONNECT", 7) == 0;
-	if (head->is_connect)
-		return read_authority(data + target_at, version_at - target_at, 0, head);
-	return read_url(data, target_at, version_at, head);
+	head.authority = request->target;
+	r = head.is_connect ? proxy_head_read_authority(head.authority, 0, &head)
+			    : read_url(request->target, &head);
+	if (r == 0)
+		*ret_head = head;
+	return r;
 }
 
-/* "Name: value", no folding, no bytes that end a line for some readers and not for others. */
-static bool is_field(const char *line, size_t len)
+static bool is_for_this_hop(const struct message *request, struct slice name)
 {
-	const char *colon = memchr(line, ':', len);
-
-	if (!colon || colon == line)
-		return false;
-	for (const char *c = line; c < colon; c++) {
-		if (!isalnum((unsigned char)*c) && !strchr("!#$%&'*+-.^_`|~", *c))
-			return false;
-	}
-	for (const char *c = colon; c < line + len; c++) {
-		if (iscntrl((unsigned char)*c) && *c != '\t')
-			return false;
-	}
-	return true;
-}
-
-/* The length of the line at data, without its end; -1 if it has none yet. */
-static ssize_t line_length(const char *data, size_t len)
-{
-	const char *end = memmem(data, len, "\r\n", 2);
-
-	return end ? end - data : -1;
-}
-
-int proxy_head_read(const char *data, size_t len, struct proxy_head *ret_head)
-{
-	struct proxy_head head = {0};
-	const char *end = memmem(data, len, "\r\n\r\n", 4);
-	size_t at;
-	ssize_t line;
-
-	if (!end)
-		return len >= PROXY_HEAD_MAX || memchr(data, '\0', len) ? -EBADMSG : 0;
-	head.len = (size_t)(end - data) + 4;
-	line = line_length(data, head.len);
-	if (read_request_line(data, (size_t)line, &head) < 0)
-		return -EBADMSG;
-	head.fields_at = at = (size_t)line + 2;
-	while (at < head.len - 2) {
-		line = line_length(data + at, head.len - at);
-		if (!is_field(data + at, (size_t)line))
-			return -EBADMSG;
-		at += (size_t)line + 2;
-	}
-	*ret_head = head;
-	return 1;
-}
-
-static bool is_dropped(const char *line, size_t len)
-{
-	static const char *const names[] = {"Host:", "Connection:", "Keep-Alive:",
-		"Proxy-Connection:", "Proxy-Authorization:", "TE:", "Upgrade:"};
+	static const char *const names[] = {"Host", "Connection", "Keep-Alive", "Proxy-Connection",
+		"Proxy-Authorization", "TE", "Upgrade"};
+	char text[64];
 
 	for (size_t i = 0; i < array_len(names); i++) {
-		if (len >= strlen(names[i]) && strncasecmp(line, names[i], strlen(names[i])) == 0)
+		if (slice_is_like(name, names[i]))
 			return true;
 	}
-	return false;
+	/* How long the body is, nobody may take away. */
+	if (name.len >= sizeof(text) || slice_is_like(name, "Content-Length") ||
+		slice_is_like(name, "Transfer-Encoding"))
+		return false;
+	memcpy(text, name.at, name.len);
+	text[name.len] = '\0';
+	return message_lists(request, "Connection", text);
 }
 
-void proxy_head_write(const char *data, const struct proxy_head *head, struct buf *out)
+void proxy_head_forward(const struct message *request, const char *base, struct slice path,
+	const char *host, const char *replaced, struct buf *out)
 {
-	bool has_slash = head->path_len > 0 && data[head->path_at] == '/';
+	bool has_slash = path.len > 0 && path.at[0] == '/';
 
-	buf_append(out, data, head->method_len);
-	buf_append_str(out, has_slash ? " " : " /");
-	buf_append(out, data + head->path_at, head->path_len);
-	buf_append(out, data + head->version_at, head->fields_at - head->version_at);
-	buf_append_str(out, "Host: ");
-	buf_append(out, data + head->host_at, head->host_len);
-	buf_append_str(out, "\r\nConnection: close\r\n");
-	for (size_t at = head->fields_at; at < head->len - 2;) {
-		size_t line = (size_t)line_length(data + at, head->len - at) + 2;
+	buf_printf(out, "%s %s%s", http_method_str((enum http_method)request->parser.method), base,
+		has_slash ? "" : "/");
+	buf_append(out, path.at, path.len);
+	buf_printf(out, " HTTP/1.%u\r\nHost: %s\r\n", request->parser.http_minor, host);
+	for (size_t i = 0; i < request->field_count; i++) {
+		const struct message_field *field = &request->fields[i];
 
-		if (!is_dropped(data + at, line))
-			buf_append(out, data + at, line);
-		at += line;
+		if (is_for_this_hop(request, field->name) ||
+			(replaced && slice_is_like(field->name, replaced)))
+			continue;
+		buf_append(out, field->name.at, field->name.len);
+		buf_append_str(out, ": ");
+		buf_append(out, field->value.at, field->value.len);
+		buf_append_str(out, "\r\n");
 	}
-	buf_append_str(out, "\r\n");
+}
+
+void proxy_head_write(const struct message *request, const struct proxy_head *head, struct buf *out)
+{
+	char host[EGRESS_NAME_MAX + 8];
+
+	snprintf(host, sizeof(host), "%.*s", (int)head->authority.len, head->authority.at);
+	proxy_head_forward(request, "", head->path, host, NULL, out);
+	buf_append_str(out, "Connection: close\r\n\r\n");
 }

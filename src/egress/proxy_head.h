@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The head of a request to a proxy: CONNECT for a tunnel, or a plain request with the whole URL in its
+ * What a request asks a proxy for: CONNECT for a tunnel, or a plain request with the whole URL in its
  * first line. Read strictly, because what comes after is judged by what this says.
  */
 #pragma once
 
-#include "base/buf.h"
+#include "http/message.h"
 #include "model/egress_rule.h"
-
-#define PROXY_HEAD_MAX 16384
 
 struct proxy_head {
 	bool is_connect;
@@ -16,20 +14,24 @@ struct proxy_head {
 	struct in_addr address;
 	char name[EGRESS_NAME_MAX];
 	uint16_t port;
-	size_t len; /* of the head, with its empty line */
-
-	size_t method_len; /* for proxy_head_write: parts of the bytes it was read from */
-	size_t host_at, host_len;
-	size_t path_at, path_len;
-	size_t version_at; /* with the space before it */
-	size_t fields_at;
+	struct slice authority; /* as it was written; these are parts of the request */
+	struct slice path;	/* with its query; may be empty, or begin with one */
 };
 
-/* 1: a whole head. 0: more bytes are needed. -EBADMSG: not a request that a proxy serves. */
-int proxy_head_read(const char *data, size_t len, struct proxy_head *ret_head) must_check;
+/* -EBADMSG: not a request that a proxy serves. */
+int proxy_head_read(const struct message *request, struct proxy_head *ret_head) must_check;
+
+/* Appends the head of the plain request for the server itself, which is to close after its answer. */
+void proxy_head_write(
+	const struct message *request, const struct proxy_head *head, struct buf *out);
 
 /*
- * Writes the head of a plain request as its server wants it: the path alone, the Host that was judged,
- * nothing that is meant for proxies. The connection is for this one request.
+ * Appends the first line for a server, and the fields of a request that are not only for the hop before:
+ * without Host, and without `replaced` (NULL: none). The empty line is the caller's to add.
  */
-void proxy_head_write(const char *data, const struct proxy_head *head, struct buf *out);
+void proxy_head_forward(const struct message *request, const char *base, struct slice path,
+	const char *host, const char *replaced, struct buf *out);
+
+/* "host" or "host:port", no user; sets name or address, and port. */
+int proxy_head_read_authority(
+	struct slice authority, uint16_t default_port, struct proxy_head *ret_head) must_check;

@@ -2,7 +2,7 @@
 /* What the head of a request demands: whether it can be passed on at all, and what it shows to be let in. */
 #pragma once
 
-#include "proxy/message.h"
+#include "http/message.h"
 
 #define DEMAND_HOST_MAX	  300
 #define DEMAND_DIGEST_LEN 32

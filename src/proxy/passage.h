@@ -5,9 +5,9 @@
  */
 #pragma once
 
+#include "http/message.h"
 #include "http/workers.h"
 #include "proxy/demand.h"
-#include "proxy/message.h"
 #include "proxy/proxy.h"
 
 struct proxy_loop;

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "proxy/message.h"
+#include "http/message.h"
 
 #define REWRITE_COOKIE "sandlot_preview" /* ours: never reaches an app, and none may set it */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "proxy/message.h"
+#include "http/message.h"
 
 #include <errno.h>
 #include <setjmp.h>
