@@ -15,6 +15,7 @@ struct api {
 	struct gate gate;
 	struct auditor *auditor;
 	struct replays *replays;
+	struct strongbox *strongbox;
 	bool audits_commands;	       /* as they are, not as a hash */
 	struct engine *_Atomic engine; /* NULL until sandboxes can be served */
 	char unready[320];	       /* why it is NULL */

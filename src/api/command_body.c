@@ -124,7 +124,8 @@ static void add_proxy(json_t *env, const json_t *network)
 	const char *mode = json_string_value(json_object_get(network, "mode"));
 	auto_free char *url = mem_printf("http://127.0.0.1:%d", EGRESS_PROXY_PORT);
 
-	if (!mode || strcmp(mode, "none") == 0)
+	if ((!mode || strcmp(mode, "none") == 0) &&
+		json_array_size(json_object_get(network, "secrets")) == 0)
 		return;
 	for (size_t i = 0; i < array_len(names); i++)
 		json_object_set_new(env, names[i], json_string(url));

@@ -30,6 +30,11 @@ HANDLER(quotas_get);
 HANDLER(quotas_put);
 HANDLER(quotas_delete);
 
+/* secrets.c */
+HANDLER(secrets_put);
+HANDLER(secrets_list);
+HANDLER(secrets_delete);
+
 /* sandboxes.c */
 HANDLER(sandboxes_create);
 HANDLER(sandboxes_ensure);
@@ -97,3 +102,4 @@ extern const struct fields processes_resize_fields;
 extern const struct fields files_mkdir_fields;
 extern const struct fields files_move_fields;
 extern const struct fields quotas_fields;
+extern const struct fields secrets_fields;

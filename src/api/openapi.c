@@ -81,6 +81,8 @@ static const struct api_parameter path_parts[] = {
 	{"port", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":65535}", "The port.", true},
 	{"process", "{\"type\":\"string\",\"pattern\":\"^p?[1-9][0-9]*$\"}",
 		"The process: its id, or its pid.", true},
+	{"secret", "{\"type\":\"string\",\"pattern\":\"^[0-9a-z]([0-9a-z-]{0,61}[0-9a-z])?$\"}",
+		"The secret's name.", true},
 	{"token", "{\"type\":\"string\",\"pattern\":\"^([0-9a-z]{26}|admin)$\"}", "The token's id.",
 		true},
 	{"user", NAME_SCHEMA, "The user of it.", true},

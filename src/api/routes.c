@@ -137,6 +137,14 @@ static const struct api_parameter watch_query[] = {
 	"path that it names; the scope of that route is checked when it is used. Events, output, " \
 	"file watches and terminals take one."
 
+#define SECRET_TEXT                                                                                \
+	"A sandbox whose `network.secrets` has the name reaches the server as "                    \
+	"http://<name>.internal/, over plain HTTP; the daemon adds the secret to each request, "   \
+	"in the place of what the sandbox may have sent in that field, and speaks TLS to the "     \
+	"server if its URL says so. If the URL is plain http, requests that name the server "      \
+	"itself get it too. It goes to no other server: redirects are not followed. Setting it "   \
+	"again acts on the next request."
+
 #define ONE	     "/v1/sandboxes/{id}"
 #define PROCESS	     ONE "/processes/{process}"
 #define ORGANIZATION "/v1/quotas/{organization}"
@@ -207,6 +215,18 @@ static const struct route table[] = {
 	{"DELETE", ORGANIZATION "/{user}", quotas_delete, 0, SCOPE_ADMIN,
 		DOC("Let the default quotas hold for a user", "quotas", .status = 204),
 		"quota.user.delete"},
+
+	{"GET", "/v1/secrets", secrets_list, 0, SCOPE_READ,
+		DOC("List the secrets that your sandboxes may use, without their values", "secrets",
+			.status = 200, .answer = "SecretList")},
+	{"PUT", "/v1/secrets/{secret}", secrets_put, ROUTE_BODY, SCOPE_MANAGE,
+		DOC("Set a secret, and the one server that gets it", "secrets",
+			.body = &secrets_fields, .status = 200, .answer = "Secret",
+			.description = SECRET_TEXT),
+		"secret.set"},
+	{"DELETE", "/v1/secrets/{secret}", secrets_delete, 0, SCOPE_MANAGE,
+		DOC("Remove a secret; no request gets it from then on", "secrets", .status = 204),
+		"secret.delete"},
 
 	{"POST", "/v1/sandboxes", sandboxes_create, ROUTE_BODY, SCOPE_MANAGE,
 		DOC("Create a sandbox and start it", "sandboxes", .body = &sandbox_body_fields,

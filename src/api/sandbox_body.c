@@ -4,6 +4,7 @@
 #include "api/process_body.h"
 
 #include "base/clock.h"
+#include "core/strongbox.h"
 #include "model/egress_rule.h"
 #include "model/size.h"
 #include "model/template.h"
@@ -104,11 +105,24 @@ static const char *check_allow(const json_t *list)
 	return NULL;
 }
 
+static const char *check_secrets(const json_t *list)
+{
+	size_t i;
+	json_t *entry;
+
+	json_array_foreach((json_t *)list, i, entry)
+	{
+		if (!secret_name_is_valid(json_string_value(entry)))
+			return "has an entry that is no name of a secret";
+	}
+	return NULL;
+}
+
 /* --- tables --- */
 
 struct network_body {
 	const char *mode;
-	const json_t *allow;
+	const json_t *allow, *secrets;
 	int64_t bandwidth, connections;
 };
 
@@ -139,6 +153,10 @@ static const struct field network_rows[] = {
 		"that are not public are refused unless they are here, whatever name leads "
 		"there.",
 		.check = check_allow},
+	{"secrets", FIELD_STRING_LIST, offsetof(struct network_body, secrets), 0, SECRETS_IN_USE, 0,
+		"Names of secrets (PUT /v1/secrets/{secret}) that its requests may be given: their "
+		"servers are http://<name>.internal inside, in every mode.",
+		.check = check_secrets},
 	{"bandwidth", FIELD_SIZE, offsetof(struct network_body, bandwidth), 1024, 1ll << 40, 0,
 		"Bytes a second that it may send and receive."},
 	{"connections", FIELD_INTEGER, offsetof(struct network_body, connections), 1, 65536, 0,
@@ -249,6 +267,28 @@ static int check_reach(const struct request *req, const json_t *allow, struct er
 	return 0;
 }
 
+/* They may be removed later; but one that is not there now is a mistake. */
+static int check_secrets_exist(
+	const struct api *api, const struct request *req, const json_t *names, struct err *err)
+{
+	struct owner owner = api_owner(req);
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach((json_t *)names, i, entry)
+	{
+		const struct vault_secret *secret = vault_find(
+			strongbox_vault(api->strongbox), &owner, json_string_value(entry));
+
+		if (!secret)
+			return err_explain(err, ERR_INVALID, "secret_not_found",
+				"set it with PUT /v1/secrets/{name}, or sandlot secret set",
+				"there is no secret %s", json_string_value(entry));
+		vault_secret_unref(secret);
+	}
+	return 0;
+}
+
 static json_t *make_network(const struct api *api, const struct network_body *body)
 {
 	const char *mode = body->allow ? "allowlist" : api->default_network;
@@ -256,6 +296,8 @@ static json_t *make_network(const struct api *api, const struct network_body *bo
 
 	if (body->allow)
 		json_object_set_new(network, "allow", json_deep_copy(body->allow));
+	if (body->secrets)
+		json_object_set_new(network, "secrets", json_deep_copy(body->secrets));
 	if (body->bandwidth != FIELD_ABSENT)
 		json_object_set_new(network, "bandwidth", json_integer(body->bandwidth));
 	if (body->connections != FIELD_ABSENT)
@@ -334,6 +376,8 @@ int sandbox_body_decode(const struct api *api, const struct request *req,
 	if (r == 0)
 		r = check_reach(req, body.network.allow, err);
 	if (r == 0)
+		r = check_secrets_exist(api, req, body.network.secrets, err);
+	if (r == 0)
 		r = fill_resources(api, &body.resources, &resources, err);
 	if (r == 0)
 		r = check_template(api, template_name(&body), err);
@@ -371,6 +415,8 @@ int sandbox_patch_decode(const struct api *api, const struct request *req,
 	r = fields_decode(&sandbox_patch_fields, request_body(req), &body, err);
 	if (r == 0)
 		r = check_reach(req, body.network.allow, err);
+	if (r == 0)
+		r = check_secrets_exist(api, req, body.network.secrets, err);
 	if (r < 0)
 		return r;
 	*ret_patch = (struct sandbox_patch){.idle_timeout_s = body.idle_timeout_s,

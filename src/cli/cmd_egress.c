@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
+#include "cli/create_spec.h"
 #include "cli/human.h"
 #include "cli/resolve.h"
 #include "cli/table.h"
@@ -9,7 +10,7 @@
 
 struct egress_options {
 	const char *network;
-	struct option_list allow;
+	struct option_list allow, secrets;
 	bool learn;
 };
 
@@ -20,32 +21,39 @@ static const struct option options[] = {
 		AT(network), "none allowlist internet"},
 	{OPTION_LIST, 0, "allow", "RULE", "change the list of what is allowed; may be repeated",
 		AT(allow)},
+	{OPTION_LIST, 0, "secret", "NAME",
+		"change the list of secrets that its requests are given; may be repeated",
+		AT(secrets)},
 	{OPTION_FLAG, 0, "learn", NULL, "print only what was reached, as the rules of an allowlist",
 		AT(learn)},
 	{OPTION_END},
 };
 
+static int fetch(struct client *client, const char *id, json_t **ret_report, struct err *err)
+{
+	auto_free char *path = mem_printf("/v1/sandboxes/%s/network", id);
+
+	return client_json(
+		client, &(struct client_call){.method = "GET", .path = path}, ret_report, err);
+}
+
+/* What is not named stays; a list of what is allowed is the mode allowlist, unless another is named. */
 static int change(
 	struct client *client, const char *id, const struct egress_options *wanted, struct err *err)
 {
+	const char *mode =
+		!wanted->network && wanted->allow.count > 0 ? "allowlist" : wanted->network;
 	auto_free char *path = mem_printf("/v1/sandboxes/%s", id);
-	json_auto_t *network = json_object();
-	json_auto_t *body = json_object();
-	json_auto_t *answer = NULL;
-	json_t *allow = json_array();
+	json_auto_t *body = json_object(), *report = NULL, *answer = NULL;
+	int r = create_spec_network(mode, &wanted->allow, &wanted->secrets, body, err);
 
-	for (size_t i = 0; i < wanted->allow.count; i++) {
-		if (json_array_append_new(allow, json_string(wanted->allow.items[i])) < 0) {
-			json_decref(allow);
-			return err_set(err, ERR_INVALID, "--allow is not UTF-8 text");
-		}
-	}
-	if (wanted->network)
-		json_object_set_new(network, "mode", json_string(wanted->network));
-	if (wanted->allow.count > 0)
-		json_object_set(network, "allow", allow);
-	json_decref(allow);
-	json_object_set(body, "network", network);
+	if (r < 0 || json_object_size(body) == 0)
+		return r;
+	r = fetch(client, id, &report, err);
+	if (r < 0)
+		return r;
+	json_object_update_missing(
+		json_object_get(body, "network"), json_object_get(report, "policy"));
 	return client_json(client,
 		&(struct client_call){.method = "PATCH", .path = path, .body = body}, &answer, err);
 }
@@ -103,6 +111,7 @@ static void print_report(const json_t *report)
 	human_bytes((uint64_t)number_of(report, "rx_bytes"), received);
 	printf("%-12s %s\n", "mode", text_of(policy, "mode"));
 	print_list("allow", json_object_get(policy, "allow"));
+	print_list("secrets", json_object_get(policy, "secrets"));
 	printf("%-12s %s sent, %s received, %lld connections (%lld open), %lld denied\n", "traffic",
 		sent, received, number_of(report, "connections"),
 		number_of(report, "open_connections"), number_of(report, "denied"));
@@ -122,7 +131,6 @@ static void print_rules(const json_t *report)
 static int run(struct cli *cli, const void *values, int argc, char **argv, struct err *err)
 {
 	const struct egress_options *wanted = values;
-	auto_free char *path = NULL;
 	json_auto_t *report = NULL;
 	char id[RESOLVE_ID_LEN + 1];
 	struct client *client;
@@ -131,12 +139,10 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 	(void)argc;
 	if (r == 0)
 		r = resolve_id(client, argv[0], id, err);
-	if (r == 0 && (wanted->network || wanted->allow.count > 0))
+	if (r == 0)
 		r = change(client, id, wanted, err);
-	if (r < 0)
-		return r;
-	path = mem_printf("/v1/sandboxes/%s/network", id);
-	r = client_json(client, &(struct client_call){.method = "GET", .path = path}, &report, err);
+	if (r == 0)
+		r = fetch(client, id, &report, err);
 	if (r < 0)
 		return r;
 	if (wanted->learn)

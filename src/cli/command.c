@@ -27,6 +27,7 @@ const struct command *const command_table[] = {
 	&cmd_resume,
 	&cmd_rm,
 	&cmd_run,
+	&cmd_secret,
 	&cmd_shell,
 	&cmd_shutdown,
 	&cmd_start,

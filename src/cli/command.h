@@ -83,6 +83,7 @@ extern const struct command cmd_reset;
 extern const struct command cmd_resume;
 extern const struct command cmd_rm;
 extern const struct command cmd_run;
+extern const struct command cmd_secret;
 extern const struct command cmd_shell;
 extern const struct command cmd_shutdown;
 extern const struct command cmd_start;

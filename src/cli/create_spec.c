@@ -23,6 +23,9 @@ const struct option create_spec_options[] = {
 		"none allowlist internet"},
 	{OPTION_LIST, 0, "allow", "NAME",
 		"a name, address or network that may be reached; may be repeated", AT(allow)},
+	{OPTION_LIST, 0, "secret", "NAME",
+		"a secret that its requests to http://NAME.internal are given; may be repeated",
+		AT(secrets)},
 	{OPTION_SECONDS, 0, "idle-timeout", "TIME",
 		"stop after so long without use: seconds, or 30m", AT(idle_timeout)},
 	{OPTION_SECONDS, 0, "lifetime", "TIME", "end after so long in any case: seconds, or 8h",
@@ -150,27 +153,48 @@ static int add_ports(json_t *body, const struct option_list *ports, struct err *
 	return 0;
 }
 
+static int add_list(json_t *network, const char *field, const struct option_list *list,
+	const char *what, struct err *err)
+{
+	json_t *items = json_array();
+
+	for (size_t i = 0; i < list->count; i++) {
+		if (json_array_append_new(items, json_string(list->items[i])) < 0) {
+			json_decref(items);
+			return err_set(err, ERR_INVALID, "%s is not UTF-8 text", what);
+		}
+	}
+	if (list->count > 0)
+		json_object_set(network, field, items);
+	json_decref(items);
+	return 0;
+}
+
+int create_spec_network(const char *mode, const struct option_list *allow,
+	const struct option_list *secrets, json_t *body, struct err *err)
+{
+	json_auto_t *network = json_object();
+	int r;
+
+	if (mode)
+		json_object_set_new(network, "mode", json_string(mode));
+	r = add_list(network, "allow", allow, "--allow", err);
+	if (r == 0)
+		r = add_list(network, "secrets", secrets, "--secret", err);
+	if (r == 0 && json_object_size(network) > 0)
+		json_object_set(body, "network", network);
+	return r;
+}
+
 static int add_network(json_t *body, const struct create_spec *spec, struct err *err)
 {
 	const char *mode = spec->network;
-	json_auto_t *network = json_object();
-	json_auto_t *allow = json_array();
 
 	if (spec->allow.count > 0 && mode && strcmp(mode, "none") == 0)
 		return err_set(err, ERR_INVALID, "--allow does not go with --network %s", mode);
 	if (!mode && spec->allow.count > 0)
 		mode = "allowlist";
-	if (!mode)
-		return 0;
-	json_object_set_new(network, "mode", json_string(mode));
-	for (size_t i = 0; i < spec->allow.count; i++) {
-		if (json_array_append_new(allow, json_string(spec->allow.items[i])) < 0)
-			return err_set(err, ERR_INVALID, "--allow is not UTF-8 text");
-	}
-	if (spec->allow.count > 0)
-		json_object_set(network, "allow", allow);
-	json_object_set(body, "network", network);
-	return 0;
+	return create_spec_network(mode, &spec->allow, &spec->secrets, body, err);
 }
 
 /* The API counts these in whole seconds; less than one would silently become none. */

@@ -22,6 +22,7 @@ struct create_spec {
 	struct option_list labels;
 	const char *network;
 	struct option_list allow;
+	struct option_list secrets;
 	struct option_number idle_timeout;
 	struct option_number lifetime;
 	bool is_public;
@@ -31,6 +32,10 @@ extern const struct option create_spec_options[];
 
 /* The body of POST /v1/sandboxes: only what was given, so that the defaults stay the daemon's. */
 int create_spec_body(const struct create_spec *spec, json_t **ret, struct err *err) must_check;
+
+/* Adds the member `network` to a body, if there is anything to say. */
+int create_spec_network(const char *mode, const struct option_list *allow,
+	const struct option_list *secrets, json_t *body, struct err *err) must_check;
 
 /* Makes the sandbox. ret_document (may be NULL) is a new reference to the answer. */
 int create_spec_send(struct client *client, const struct create_spec *spec,

@@ -67,6 +67,7 @@ int engine_open(const struct engine_config *config, struct engine **ret_engine, 
 		r = governor_open(engine->reactor, &engine->governor, err);
 	if (r == 0)
 		r = egress_open(&(struct egress_config){.resolver = config->resolver,
+					.vault = config->vault,
 					.denied = network_announce_denial,
 					.arg = engine},
 			&engine->egress, err);

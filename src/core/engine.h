@@ -27,6 +27,7 @@ struct engine_config {
 	unsigned process_history; /* ended processes remembered in each sandbox */
 	uint64_t memory_reserve;  /* idle sandboxes are stopped when the host has less left */
 	uint64_t disk_reserve;	  /* none is created when the disk of logs_fd has less left */
+	struct vault *vault;	  /* borrowed: secrets of the way out; NULL: none */
 	const char *resolver;	  /* name servers (egress/resolver.h); NULL: the host's */
 	struct sluice_limits network_limits; /* of a sandbox that asks for none */
 };

@@ -11,7 +11,8 @@ bool network_leads_out(const json_t *network)
 {
 	const char *mode = json_string_value(json_object_get(network, "mode"));
 
-	return mode && strcmp(mode, "none") != 0;
+	return (mode && strcmp(mode, "none") != 0) ||
+	       json_array_size(json_object_get(network, "secrets")) > 0;
 }
 
 static uint64_t number_in(const json_t *network, const char *name, uint64_t default_value)
@@ -65,7 +66,7 @@ int network_open(struct sandbox *sandbox, struct err *err)
 	r = driver->ops->open_exits(driver, sandbox->id, &exits, err);
 	if (r < 0)
 		return r;
-	r = sluice_open(engine->egress, sandbox->id,
+	r = sluice_open(engine->egress, &(struct sluice_party){sandbox->id, &sandbox->record.owner},
 		&(struct sluice_sockets){exits.proxy_fd, exits.dns_fd, exits.dns_stream_fd},
 		network, &limits, &sluice, err);
 	if (r < 0)

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "core/auditor.h"
 #include "core/engine.h"
+#include "core/strongbox.h"
 #include "daemon/issuer.h"
 #include "daemon/premises.h"
 #include "daemon/settings.h"
@@ -53,6 +54,7 @@ struct daemon {
 	struct api api;
 	struct store *store;
 	struct auditor *auditor;
+	struct strongbox *strongbox;
 	struct driver *driver;
 	struct engine *engine;
 	struct listener listener, preview_listener;
@@ -162,6 +164,14 @@ static void close_auditor(struct daemon *daemon)
 	tell_audit_head(daemon);
 }
 
+static int open_strongbox(struct daemon *daemon, struct err *err)
+{
+	char path[PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/state/secrets.key", daemon->settings.data_dir);
+	return strongbox_open(daemon->store, path, &daemon->strongbox, err);
+}
+
 static int open_logs(struct daemon *daemon, struct err *err)
 {
 	char path[PATH_MAX];
@@ -207,6 +217,7 @@ static int open_server(struct daemon *daemon, struct err *err)
 		.issuer = issuer_rules(&daemon->issuer)};
 	daemon->api.auditor = daemon->auditor;
 	daemon->api.replays = replays_new();
+	daemon->api.strongbox = daemon->strongbox;
 	daemon->api.audits_commands = strcmp(daemon->settings.audit_exec, "text") == 0;
 	daemon->api.default_resources = daemon->settings.resources;
 	daemon->api.default_network = daemon->settings.network;
@@ -253,6 +264,7 @@ static int open_engine(struct daemon *daemon, struct err *err)
 	config.process_history = (unsigned)daemon->settings.process_history;
 	config.memory_reserve = daemon->settings.memory_reserve;
 	config.disk_reserve = daemon->settings.disk_reserve;
+	config.vault = strongbox_vault(daemon->strongbox);
 	config.resolver = daemon->settings.resolver;
 	config.network_limits =
 		(struct sluice_limits){.connections = (unsigned)daemon->settings.connections,
@@ -345,7 +357,7 @@ static int open_all(struct daemon *daemon, struct err *err)
 		(r = premises_start_keeper(&daemon->settings, &daemon->premises, err)) < 0 ||
 		(r = premises_drop_privileges(&daemon->premises, err)) < 0 ||
 		(r = open_store(daemon, err)) < 0 || (r = open_auditor(daemon, err)) < 0 ||
-		(r = open_logs(daemon, err)) < 0)
+		(r = open_strongbox(daemon, err)) < 0 || (r = open_logs(daemon, err)) < 0)
 		return r;
 	daemon->signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
 	daemon->shutdown_fd = eventfd(0, EFD_CLOEXEC);
@@ -389,6 +401,7 @@ static void close_all(struct daemon *daemon, bool stop_all)
 		log_error("end the sandboxes: %s", err.message);
 	if (daemon->driver)
 		daemon->driver->ops->close(daemon->driver);
+	strongbox_close(daemon->strongbox);
 	store_close(daemon->store);
 	ticket_book_free(daemon->api.gate.tickets);
 	issuer_close(&daemon->issuer);

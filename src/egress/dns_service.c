@@ -179,6 +179,8 @@ static void answer(
 
 		reply(sluice, asker, question, DNS_OK,
 			question->type == DNS_TYPE_A ? &loopback : NULL);
+	} else if (sluice_serves_name(sluice, question->name)) {
+		reply_found(sluice, asker, question);
 	} else if (!policy_knows_name(sluice->policy, question->name)) {
 		sluice_deny(sluice, question->name, question->name, EGRESS_NOT_ALLOWED);
 		reply(sluice, asker, question, DNS_NO_SUCH_NAME, NULL);

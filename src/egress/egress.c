@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "egress/egress.h"
 
+#include "base/log.h"
 #include "egress/egress_private.h"
+#include "egress/tls_client.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
@@ -49,6 +52,7 @@ int egress_open(const struct egress_config *config, struct egress **ret_egress, 
 	int r = 0;
 
 	egress->config = *config;
+	pthread_mutex_init(&egress->trust_lock, NULL);
 	egress->max_connections = count_affordable();
 	while (r == 0 && egress->station_count < count)
 		r = open_station(egress, &egress->stations[egress->station_count++], err);
@@ -77,5 +81,22 @@ void egress_close(struct egress *egress)
 		dispatcher_close(station->dispatcher);
 		pipes_fini(&station->pipes);
 	}
+	tls_trust_close(egress->trust);
+	pthread_mutex_destroy(&egress->trust_lock);
 	free(egress);
+}
+
+int egress_trust(struct egress *egress, struct tls_trust **ret_trust)
+{
+	struct err err;
+	int r = 0;
+
+	pthread_mutex_lock(&egress->trust_lock);
+	if (!egress->trust)
+		r = tls_trust_open(&egress->trust, &err);
+	if (r < 0)
+		log_error("no server can be trusted: %s", err.message);
+	*ret_trust = egress->trust;
+	pthread_mutex_unlock(&egress->trust_lock);
+	return r < 0 ? -EPROTO : 0;
 }

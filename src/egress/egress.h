@@ -11,6 +11,7 @@
 #pragma once
 
 #include "base/err.h"
+#include "egress/vault.h"
 #include "model/egress_rule.h"
 #include "model/id.h"
 
@@ -42,6 +43,7 @@ struct egress_denial {
 
 struct egress_config {
 	const char *resolver; /* name servers, as for resolver_open; NULL: the host's */
+	struct vault *vault;  /* borrowed: the secrets that sandboxes may use; NULL: none */
 	/* Called when something is refused that was not refused before; must not block or call back. */
 	void (*denied)(void *arg, const char *sandbox_id, const struct egress_denial *denial);
 	void *arg;
@@ -63,10 +65,16 @@ struct sluice_limits {
 	uint64_t bandwidth; /* bytes a second, both ways together; 0: no limit */
 };
 
+/* Whose way out it is. */
+struct sluice_party {
+	const char *sandbox_id;
+	const struct owner *owner; /* whose secrets it may use */
+};
+
 /* Opens the sluice of a sandbox under the policy of its `network`; a reference to it. */
-int sluice_open(struct egress *egress, const char *sandbox_id, const struct sluice_sockets *sockets,
-	const json_t *network, const struct sluice_limits *limits, struct sluice **ret_gate,
-	struct err *err) must_check;
+int sluice_open(struct egress *egress, const struct sluice_party *party,
+	const struct sluice_sockets *sockets, const json_t *network,
+	const struct sluice_limits *limits, struct sluice **ret_sluice, struct err *err) must_check;
 struct sluice *sluice_ref(struct sluice *sluice);
 void sluice_unref(struct sluice *sluice);
 

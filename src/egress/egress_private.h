@@ -9,9 +9,11 @@
 #include "egress/resolver.h"
 #include "egress/stand_in.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 
 struct flow;
+struct tls_trust;
 struct dns_ask;
 struct dns_stream;
 
@@ -30,6 +32,8 @@ struct egress {
 	unsigned max_connections; /* of all sandboxes together */
 	atomic_uint connections;
 	atomic_uint next_station;
+	pthread_mutex_t trust_lock;
+	struct tls_trust *trust; /* made when it is first needed */
 	unsigned station_count;
 	struct station stations[];
 };
@@ -43,6 +47,7 @@ struct sluice {
 	struct station *station;
 	struct sluice *next;
 	char sandbox_id[ID_LEN + 1];
+	struct owner owner;
 	struct source proxy, dns, dns_stream;
 	bool is_closed;
 	bool is_stalled; /* there are clients that could not be accepted for want of descriptors */
@@ -56,7 +61,7 @@ struct sluice {
 	struct flow *flows;
 	struct dns_ask *asks;
 	struct dns_stream *dns_streams;
-	unsigned ask_count, dns_stream_count;
+	unsigned ask_count, dns_stream_count, errand_count;
 
 	struct sluice_counters counters;
 	struct egress_denial *denials; /* once there is one; in no order; count 0: free */
@@ -73,12 +78,25 @@ struct target {
 	uint16_t port;
 };
 
+/* Those who sign certificates of servers, for as long as egress is there. */
+int egress_trust(struct egress *egress, struct tls_trust **ret_trust) must_check;
+
 /* "host:port" */
 void target_format(const struct target *target, char text[EGRESS_NAME_MAX + 8]);
 
 /* Whether the policy allows to ask for it; why not. */
 bool sluice_judge(const struct sluice *sluice, const struct target *target,
 	enum egress_denial_reason *ret_reason);
+
+/*
+ * The secret that requests to a target are given, to be let go of, if the policy lets the sandbox use
+ * one: the target is <name>.internal, or the server of a secret itself if that speaks plain HTTP.
+ */
+const struct vault_secret *sluice_find_secret(
+	const struct sluice *sluice, const struct target *target);
+
+/* Whether a name is one of such a target, with some port. */
+bool sluice_serves_name(const struct sluice *sluice, const char *name);
 
 /* Notes a refusal of what (host:port, or a name), and which rule would allow it. */
 void sluice_deny(struct sluice *sluice, const char *what, const char *rule,

@@ -7,7 +7,8 @@
  *     +------------+---------------+--------> farewell (a proxy's client is told why) or reset
  *
  * It starts with `head` if the client speaks to us as to a proxy, else where the address that it
- * connected to says. Judged are: the target, before its name is resolved; each address, before it is
+ * connected to says. One whose requests are given a secret is an errand (errand.h): it goes to the secret's
+ * server, and what is relayed are its requests, one by one. Judged are: the target, before its name is resolved; each address, before it is
  * dialled; and the name in the first message of TLS, before it is passed on.
  */
 #include "base/buf.h"
@@ -15,6 +16,7 @@
 #include "base/fd.h"
 #include "egress/client_hello.h"
 #include "egress/egress_private.h"
+#include "egress/errand.h"
 #include "egress/proxy_head.h"
 #include "wire/egress.h"
 
@@ -50,7 +52,8 @@ struct flow {
 	size_t next_address;
 	struct in_addr dialled;
 	struct lookup *lookup;
-	struct buf first; /* what was read of the client, and goes out before all else */
+	struct errand *errand; /* NULL: bytes are relayed as they are */
+	struct buf first;      /* what was read of the client, and goes out before all else */
 	struct lane out, in;
 	uint64_t deadline_ms; /* 0: none */
 };
@@ -82,6 +85,7 @@ static void end(struct flow *flow)
 	flow->is_throttled = false;
 	set_deadline(flow, 0);
 	lookup_cancel(flow->lookup);
+	errand_free(flow->errand);
 	dispatcher_remove(station->dispatcher, &flow->client);
 	dispatcher_remove(station->dispatcher, &flow->upstream);
 	lane_fini(&flow->out);
@@ -122,6 +126,15 @@ static void say_farewell(struct flow *flow)
 		end(flow);
 }
 
+static void begin_farewell(struct flow *flow)
+{
+	shutdown(flow->client.fd, SHUT_WR);
+	dispatcher_remove(flow->sluice->station->dispatcher, &flow->upstream);
+	flow->state = FLOW_FAREWELL;
+	set_deadline(flow, FAREWELL_TIMEOUT_MS);
+	say_farewell(flow);
+}
+
 /* Tells a client that knows of us; one that does not sees its connection reset. It may be gone then. */
 static void turn_away(struct flow *flow, const char *status, const char *text)
 {
@@ -137,11 +150,7 @@ static void turn_away(struct flow *flow, const char *status, const char *text)
 		"Connection: close\r\n\r\nsandlot: %s\n",
 		status, strlen(text) + 10, text);
 	(void)!send(flow->client.fd, reply, (size_t)len, MSG_NOSIGNAL);
-	shutdown(flow->client.fd, SHUT_WR);
-	dispatcher_remove(flow->sluice->station->dispatcher, &flow->upstream);
-	flow->state = FLOW_FAREWELL;
-	set_deadline(flow, FAREWELL_TIMEOUT_MS);
-	say_farewell(flow);
+	begin_farewell(flow);
 }
 
 static void note_denial(struct flow *flow, const char *rule, enum egress_denial_reason reason)
@@ -174,6 +183,9 @@ static bool may_dial(const struct flow *flow, struct in_addr address)
 {
 	const struct policy *policy = flow->sluice->policy;
 
+	if (flow->errand)
+		return errand_secret(flow->errand)->record.is_trusted ||
+		       policy_allows_server(policy, address, flow->target.port);
 	return flow->target.name[0] ? policy_allows_behind_name(policy, address, flow->target.port)
 				    : policy_allows_address(policy, address, flow->target.port);
 }
@@ -244,7 +256,7 @@ static void head_for_target(struct flow *flow)
 	char rule[EGRESS_NAME_MAX + 8];
 	int r;
 
-	if (!sluice_judge(flow->sluice, &flow->target, &reason)) {
+	if (!flow->errand && !sluice_judge(flow->sluice, &flow->target, &reason)) {
 		target_format(&flow->target, rule);
 		deny(flow, rule, reason);
 		return;
@@ -266,6 +278,30 @@ static void head_for_target(struct flow *flow)
 		turn_away(flow, "502 Bad Gateway", "the name cannot be resolved");
 }
 
+/*
+ * Whether requests to the target are given a secret. Then they go to the secret's server, and the client,
+ * which speaks HTTP, can be told whatever goes wrong. sent: what it has said already.
+ */
+static bool becomes_errand(struct flow *flow, const void *sent, size_t len)
+{
+	const struct vault_secret *secret = sluice_find_secret(flow->sluice, &flow->target);
+	const struct secret_server *server;
+
+	if (!secret)
+		return false;
+	server = &secret->server;
+	flow->errand = errand_new(flow->sluice, &flow->target, secret, sent, len);
+	flow->is_proxied = flow->is_screened = true;
+	flow->target = (struct target){.address = server->address, .port = server->port};
+	if (!server->is_address)
+		snprintf(flow->target.name, sizeof(flow->target.name), "%s", server->name);
+	if (flow->sluice->errand_count > ERRANDS_MAX)
+		deny(flow, "", EGRESS_TOO_MANY);
+	else
+		head_for_target(flow);
+	return true;
+}
+
 /* --- a proxy's client --- */
 
 /* The head is whole: what follows it stays in `first`, behind the head that a server gets. */
@@ -281,6 +317,10 @@ static void follow_head(struct flow *flow, const struct message *request, size_t
 	flow->target.address = head.address;
 	flow->target.port = head.port;
 	flow->is_tunnel = head.is_connect;
+	if (head.is_connect)
+		buf_consume(&flow->first, len);
+	if (becomes_errand(flow, flow->first.data, flow->first.len))
+		return;
 	if (!head.is_connect) {
 		struct buf rewritten = BUF_INIT(flow->first.max);
 
@@ -289,8 +329,6 @@ static void follow_head(struct flow *flow, const struct message *request, size_t
 		buf_fini(&flow->first);
 		flow->first = rewritten;
 		flow->is_screened = true;
-	} else {
-		buf_consume(&flow->first, len);
 	}
 	head_for_target(flow);
 }
@@ -338,13 +376,21 @@ static void check_dialled(struct flow *flow)
 		return;
 	if (flow->is_tunnel)
 		(void)!send(flow->client.fd, established, sizeof(established) - 1, MSG_NOSIGNAL);
-	flow->is_proxied = false; /* from here on it hears the server only */
 	flow->sluice->counters.connections++;
-	sluice_note_contact(flow->sluice, &flow->target);
 	setsockopt(flow->upstream.fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
 	setsockopt(flow->upstream.fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
-	set_deadline(flow, 0);
 	flow->state = FLOW_RELAYING;
+	if (flow->errand) {
+		set_deadline(flow, DIAL_TIMEOUT_MS);
+		if (errand_connect(flow->errand, flow->client.fd, flow->upstream.fd) < 0) {
+			turn_away(flow, "502 Bad Gateway", "TLS cannot be spoken to the server");
+			return;
+		}
+	} else {
+		flow->is_proxied = false; /* from here on it hears the server only */
+		sluice_note_contact(flow->sluice, &flow->target);
+		set_deadline(flow, 0);
+	}
 	step(flow);
 }
 
@@ -429,6 +475,41 @@ static void relay(struct flow *flow)
 	}
 }
 
+/* Requests one by one, within the sandbox's bandwidth. */
+static void run_errand(struct flow *flow)
+{
+	struct sluice *sluice = flow->sluice;
+	struct errand_turn turn = {.budget = sluice_budget(sluice, TURN_BYTES)};
+	enum errand_result result = errand_move(flow->errand, &turn);
+	const char *status, *text;
+
+	sluice->counters.tx_bytes += turn.sent;
+	sluice->counters.rx_bytes += turn.received;
+	sluice_spend(sluice, turn.sent + turn.received);
+	switch (result) {
+	case ERRAND_WAITS:
+	case ERRAND_MORE:
+		flow->is_throttled =
+			result == ERRAND_MORE && sluice_budget(sluice, TURN_BYTES) == 0;
+		if (result == ERRAND_MORE && !flow->is_throttled)
+			dispatcher_requeue(sluice->station->dispatcher, &flow->client);
+		if (!errand_is_shaking(flow->errand))
+			flow->deadline_ms = 0;
+		update_wait(flow);
+		break;
+	case ERRAND_OVER:
+		begin_farewell(flow);
+		break;
+	case ERRAND_BROKEN:
+		cut(flow);
+		break;
+	case ERRAND_REFUSED:
+		errand_refusal(flow->errand, &status, &text);
+		turn_away(flow, status, text);
+		break;
+	}
+}
+
 static void step(void *arg)
 {
 	struct flow *flow = arg;
@@ -443,7 +524,10 @@ static void step(void *arg)
 		check_dialled(flow);
 		break;
 	case FLOW_RELAYING:
-		relay(flow);
+		if (flow->errand)
+			run_errand(flow);
+		else
+			relay(flow);
 		break;
 	case FLOW_FAREWELL:
 		say_farewell(flow);
@@ -490,10 +574,11 @@ static void set_out(struct flow *flow, const struct sockaddr_in *goal)
 		read_head(flow);
 	} else if (name) {
 		snprintf(flow->target.name, sizeof(flow->target.name), "%s", name);
-		head_for_target(flow);
+		if (!becomes_errand(flow, NULL, 0))
+			head_for_target(flow);
 	} else if (stand_in_is_one(goal->sin_addr)) {
 		deny(flow, "", EGRESS_FORGOTTEN_NAME);
-	} else {
+	} else if (!becomes_errand(flow, NULL, 0)) {
 		head_for_target(flow);
 	}
 }
@@ -548,19 +633,34 @@ void flow_tick_all(struct sluice *sluice, uint64_t now_ms)
 	}
 }
 
+/* Whether it may go on under the policy that there is now; why not. */
+static bool is_allowed_still(const struct flow *flow, enum egress_denial_reason *ret_reason)
+{
+	const struct sluice *sluice = flow->sluice;
+
+	if (flow->errand) {
+		*ret_reason = EGRESS_NOT_ALLOWED;
+		if (!policy_uses_secret(sluice->policy, errand_secret(flow->errand)->record.name))
+			return false;
+	} else if (!sluice_judge(sluice, &flow->target, ret_reason)) {
+		return false;
+	}
+	*ret_reason = EGRESS_PRIVATE_ADDRESS;
+	return flow->state == FLOW_RESOLVING || may_dial(flow, flow->dialled);
+}
+
 void flow_review_all(struct sluice *sluice)
 {
 	struct flow *next;
 
 	for (struct flow *flow = sluice->flows; flow; flow = next) {
-		enum egress_denial_reason reason = EGRESS_PRIVATE_ADDRESS;
+		enum egress_denial_reason reason;
 		char target[EGRESS_NAME_MAX + 8];
 
 		next = flow->next;
 		if (flow->state == FLOW_HEAD || flow->state == FLOW_FAREWELL)
 			continue;
-		if (sluice_judge(sluice, &flow->target, &reason) &&
-			(flow->state == FLOW_RESOLVING || may_dial(flow, flow->dialled)))
+		if (is_allowed_still(flow, &reason))
 			continue;
 		target_format(&flow->target, target);
 		sluice_deny(sluice, target, target, reason);

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "egress/policy.h"
 
+#include "model/secret_record.h"
+
+#include <stdio.h>
 #include <string.h>
 
 enum mode { MODE_NONE, MODE_ALLOWLIST, MODE_INTERNET };
 
 struct policy {
 	enum mode mode;
+	size_t secret_count;
+	char secrets[SECRETS_IN_USE][SECRET_NAME_MAX];
 	size_t count;
 	struct egress_rule rules[];
 };
@@ -20,6 +25,21 @@ static enum mode read_mode(const json_t *network)
 	return mode && strcmp(mode, "allowlist") == 0 ? MODE_ALLOWLIST : MODE_NONE;
 }
 
+static void read_secrets(struct policy *policy, const json_t *list)
+{
+	const json_t *entry;
+	size_t i;
+
+	json_array_foreach((json_t *)list, i, entry)
+	{
+		const char *name = json_string_value(entry);
+
+		if (name && secret_name_is_valid(name) && policy->secret_count < SECRETS_IN_USE)
+			snprintf(policy->secrets[policy->secret_count++], SECRET_NAME_MAX, "%s",
+				name);
+	}
+}
+
 struct policy *policy_new(const json_t *network)
 {
 	const json_t *allow = json_object_get(network, "allow");
@@ -27,6 +47,7 @@ struct policy *policy_new(const json_t *network)
 	struct policy *policy = mem_new(sizeof(*policy) + size * sizeof(policy->rules[0]));
 
 	policy->mode = read_mode(network);
+	read_secrets(policy, json_object_get(network, "secrets"));
 	for (size_t i = 0; i < size; i++) {
 		const char *text = json_string_value(json_array_get(allow, i));
 
@@ -41,9 +62,18 @@ void policy_free(struct policy *policy)
 	free(policy);
 }
 
-bool policy_is_open(const struct policy *policy)
+const char *policy_secret(const struct policy *policy, size_t i)
 {
-	return policy->mode != MODE_NONE;
+	return i < policy->secret_count ? policy->secrets[i] : NULL;
+}
+
+bool policy_uses_secret(const struct policy *policy, const char *name)
+{
+	for (size_t i = 0; i < policy->secret_count; i++) {
+		if (strcmp(policy->secrets[i], name) == 0)
+			return true;
+	}
+	return false;
 }
 
 static bool has_port(const struct egress_rule *rule, uint16_t port)
@@ -82,10 +112,14 @@ bool policy_allows_name(const struct policy *policy, const char *name, uint16_t 
 	return policy->mode == MODE_INTERNET;
 }
 
+bool policy_allows_server(const struct policy *policy, struct in_addr address, uint16_t port)
+{
+	return egress_address_is_public(address) || holds(policy, address, port);
+}
+
 bool policy_allows_behind_name(const struct policy *policy, struct in_addr address, uint16_t port)
 {
-	return policy->mode != MODE_NONE &&
-	       (egress_address_is_public(address) || holds(policy, address, port));
+	return policy->mode != MODE_NONE && policy_allows_server(policy, address, port);
 }
 
 bool policy_allows_address(const struct policy *policy, struct in_addr address, uint16_t port)

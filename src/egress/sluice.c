@@ -47,6 +47,64 @@ bool sluice_judge(const struct sluice *sluice, const struct target *target,
 	return policy_allows_address(sluice->policy, target->address, target->port);
 }
 
+/* Whether it is the name inside of a secret: <name>.internal. */
+static bool is_alias(const char *name, const char *secret_name)
+{
+	size_t len = strlen(secret_name);
+
+	return strncmp(name, secret_name, len) == 0 && strcmp(name + len, "." SECRET_DOMAIN) == 0;
+}
+
+static bool is_server_itself(const struct vault_secret *secret, const struct target *target)
+{
+	const struct secret_server *server = &secret->server;
+
+	if (server->is_tls || server->port != target->port)
+		return false;
+	if (server->is_address)
+		return !target->name[0] && server->address.s_addr == target->address.s_addr;
+	return strcmp(server->name, target->name) == 0;
+}
+
+static const struct vault_secret *nth_secret(const struct sluice *sluice, size_t i)
+{
+	struct vault *vault = sluice->station->egress->config.vault;
+	const char *name = policy_secret(sluice->policy, i);
+
+	return vault && name ? vault_find(vault, &sluice->owner, name) : NULL;
+}
+
+const struct vault_secret *sluice_find_secret(
+	const struct sluice *sluice, const struct target *target)
+{
+	for (size_t i = 0; policy_secret(sluice->policy, i); i++) {
+		const struct vault_secret *secret = nth_secret(sluice, i);
+
+		if (secret && ((target->port == SECRET_PORT &&
+				       is_alias(target->name, secret->record.name)) ||
+				      is_server_itself(secret, target)))
+			return secret;
+		vault_secret_unref(secret);
+	}
+	return NULL;
+}
+
+bool sluice_serves_name(const struct sluice *sluice, const char *name)
+{
+	bool serves = false;
+
+	for (size_t i = 0; policy_secret(sluice->policy, i) && !serves; i++) {
+		const struct vault_secret *secret = nth_secret(sluice, i);
+
+		serves =
+			secret &&
+			(is_alias(name, secret->record.name) ||
+				(!secret->server.is_tls && strcmp(secret->server.name, name) == 0));
+		vault_secret_unref(secret);
+	}
+	return serves;
+}
+
 /* The entry for it: one that is there, a free one, or that of the oldest. */
 static struct egress_denial *place_for_denial(
 	struct sluice *sluice, const char *what, enum egress_denial_reason reason)
@@ -199,9 +257,9 @@ static int open_sources(
 	return dns < 0 ? dns : stream < 0 ? stream : proxy;
 }
 
-int sluice_open(struct egress *egress, const char *sandbox_id, const struct sluice_sockets *sockets,
-	const json_t *network, const struct sluice_limits *limits, struct sluice **ret_gate,
-	struct err *err)
+int sluice_open(struct egress *egress, const struct sluice_party *party,
+	const struct sluice_sockets *sockets, const json_t *network,
+	const struct sluice_limits *limits, struct sluice **ret_sluice, struct err *err)
 {
 	unsigned turn = atomic_fetch_add(&egress->next_station, 1);
 	struct station *station = &egress->stations[turn % egress->station_count];
@@ -210,7 +268,8 @@ int sluice_open(struct egress *egress, const char *sandbox_id, const struct slui
 
 	sluice->refs = 1;
 	sluice->station = station;
-	snprintf(sluice->sandbox_id, sizeof(sluice->sandbox_id), "%s", sandbox_id);
+	snprintf(sluice->sandbox_id, sizeof(sluice->sandbox_id), "%s", party->sandbox_id);
+	sluice->owner = *party->owner;
 	sluice->policy = policy_new(network);
 	sluice->limits = *limits;
 	sluice->refilled_ms = clock_steady_ms();
@@ -224,7 +283,7 @@ int sluice_open(struct egress *egress, const char *sandbox_id, const struct slui
 		sluice_unref(sluice);
 		return r;
 	}
-	*ret_gate = sluice;
+	*ret_sluice = sluice;
 	return 0;
 }
 

@@ -2,6 +2,7 @@
 #include "http/body.h"
 
 #include <stdbool.h>
+#include <string.h>
 
 /* The deepest nesting. jansson recurses up to 2048 levels, which is more than a document needs. */
 static unsigned depth_of(const char *text, size_t len)
@@ -24,6 +25,14 @@ static unsigned depth_of(const char *text, size_t len)
 	return deepest;
 }
 
+/* Without what stands there in the body, which may be a secret. */
+static size_t reason_len(const char *text)
+{
+	const char *quote = strstr(text, " near '");
+
+	return quote ? (size_t)(quote - text) : strlen(text);
+}
+
 int body_parse(const char *text, size_t len, json_t **ret_object, struct err *err)
 {
 	json_error_t why;
@@ -35,8 +44,8 @@ int body_parse(const char *text, size_t len, json_t **ret_object, struct err *er
 	object = json_loadb(text, len, JSON_REJECT_DUPLICATES, &why);
 	if (!object)
 		return err_explain(err, ERR_INVALID, "invalid_json", NULL,
-			"the body is not valid JSON: line %d, column %d: %s", why.line, why.column,
-			why.text);
+			"the body is not valid JSON: line %d, column %d: %.*s", why.line,
+			why.column, (int)(reason_len(why.text)), why.text);
 	if (!json_is_object(object)) {
 		json_decref(object);
 		return err_explain(

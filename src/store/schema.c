@@ -181,6 +181,20 @@ static const char *const migrations[] = {
 	") WITHOUT ROWID;"
 	"CREATE INDEX preview_links_sandbox ON preview_links(sandbox, port);"
 	"CREATE INDEX preview_links_expiry ON preview_links(expires_at);",
+
+	/* 9: secrets that requests of sandboxes are given; their values are sealed. */
+	"CREATE TABLE secrets ("
+	" name TEXT NOT NULL,"
+	" organization TEXT NOT NULL,"
+	" user TEXT NOT NULL,"
+	" url TEXT NOT NULL,"
+	" header TEXT NOT NULL,"
+	" prefix TEXT NOT NULL,"
+	" trusted INTEGER NOT NULL,"
+	" changed_at INTEGER NOT NULL,"
+	" sealed BLOB NOT NULL,"
+	" PRIMARY KEY (organization, user, name)"
+	") WITHOUT ROWID;",
 };
 
 size_t schema_version(void)

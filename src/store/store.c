@@ -34,6 +34,8 @@
 	" end_peak_bytes, end_profile, end_denied"
 /* Those of a token, in the order of store_token.c. */
 #define T_COLUMNS "id, name, organization, user, scopes, created_at, expires_at, last_used_at"
+/* Those of a secret, in the order of store_secret.c. */
+#define SECRET_COLUMNS "name, organization, user, url, header, prefix, trusted, changed_at, sealed"
 /* ?31 and ?32 are the owner; NULL stands for the daemon, who owns all. */
 #define SLOTS_IN_TURN 8
 #define OWNED(t) "(?31 IS NULL OR (" t "organization = ?31 AND " t "user = ?32))"
@@ -107,9 +109,10 @@ static const char *const queries[Q_COUNT] = {
 		" (SELECT count(*) FROM preview_links WHERE sandbox = ?3 AND port = ?4)",
 	[Q_PREVIEW_LINK_GET] = "SELECT id, sandbox, port, created_at, expires_at FROM preview_links"
 			       " WHERE hash = ?1 AND expires_at > ?2",
-	[Q_PREVIEW_LINK_LIST] = "SELECT id, sandbox, port, created_at, expires_at FROM preview_links"
-				" WHERE sandbox = ?1 AND port = ?2 AND expires_at > ?3"
-				" ORDER BY created_at, id LIMIT ?4",
+	[Q_PREVIEW_LINK_LIST] =
+		"SELECT id, sandbox, port, created_at, expires_at FROM preview_links"
+		" WHERE sandbox = ?1 AND port = ?2 AND expires_at > ?3"
+		" ORDER BY created_at, id LIMIT ?4",
 	[Q_PREVIEW_LINK_DELETE] =
 		"DELETE FROM preview_links WHERE sandbox = ?1 AND port = ?2 AND id = ?3",
 	[Q_PREVIEW_LINK_CLEAN] = "DELETE FROM preview_links WHERE expires_at <= ?1",
@@ -135,6 +138,15 @@ static const char *const queries[Q_COUNT] = {
 				" (SELECT sequence, hash FROM audit WHERE sequence <= ?1 ORDER BY "
 				"sequence DESC LIMIT 1)"
 				" WHERE EXISTS (SELECT 1 FROM audit WHERE sequence <= ?1)",
+	/* One that is put again is always let in. */
+	[Q_SECRET_PUT] =
+		"INSERT OR REPLACE INTO secrets (" SECRET_COLUMNS
+		") SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9"
+		" WHERE ?10 > (SELECT count(*) FROM secrets WHERE organization = ?2 AND user = ?3"
+		" AND name <> ?1)",
+	[Q_SECRET_LIST] =
+		"SELECT " SECRET_COLUMNS " FROM secrets WHERE " OWNED("") " ORDER BY name",
+	[Q_SECRET_DELETE] = "DELETE FROM secrets WHERE name = ?1 AND " OWNED(""),
 	[Q_QUOTA_GET] = "SELECT sandboxes, running, workspaces, cpu_millis, memory_bytes,"
 			" disk_bytes, creates_per_minute FROM quotas"
 			" WHERE organization = ?1 AND user = ?2",

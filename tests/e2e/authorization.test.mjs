@@ -32,6 +32,7 @@ const REQUESTS = {
   'POST /v1/tickets': { json: { path: '/v1/sandboxes/x/events' } },
   [`PUT ${QUOTA}`]: { json: { sandboxes: 0 } },
   [`PUT ${QUOTA}/{user}`]: { json: { sandboxes: 0 } },
+  'PUT /v1/secrets/{secret}': { json: { value: 'stolen', url: 'https://evil.test' } },
   [`PATCH ${ONE}`]: { json: { labels: { stolen: 'yes' } } },
   [`POST ${ONE}/exec`]: { json: { command: 'echo stolen > /workspace/canary' } },
   [`POST ${PROCESS}/stdin`]: { json: { data: 'stolen\n' } },
@@ -51,12 +52,15 @@ const REQUESTS = {
   [`PUT ${ONE}/files/archive`]: { query: { path: '/workspace' }, ...RAW },
 };
 
-// Routes that name no object: what another owner may see of them.
+// Routes that name no object, or one that everybody has of their own: what another owner may see of them.
 const COLLECTIONS = {
   'GET /v1/version': () => {},
   'GET /v1/sandboxes': ({ json }) => assert.deepEqual(json.sandboxes.map((one) => one.id), []),
   'GET /v1/audit': ({ json }, caller) => assert.ok(json.entries.every((one) => one.organization === caller.organization)),
   'GET /v1/quotas': ({ json }, caller) => assert.ok(json.quotas.every((one) => one.organization === caller.organization && [null, caller.user].includes(one.user))),
+  'GET /v1/secrets': ({ json }) => assert.deepEqual(json.secrets.filter((one) => one.url !== 'https://evil.test'), []),
+  'PUT /v1/secrets/{secret}': ({ json }) => assert.equal(json.url, 'https://evil.test'), // one's own, of the same name
+  'DELETE /v1/secrets/{secret}': ({ status }) => assert.equal(status, 204),
   'GET /v1/tokens': ({ json }, caller) => assert.ok(json.tokens.every((one) => one.owner.organization === caller.organization && one.owner.user === caller.user)),
   'POST /v1/sandboxes': ({ json }, caller) => assert.equal(json.owner.organization, caller.organization),
   'POST /v1/sandboxes/ensure': ({ json }) => assert.notEqual(json.id, victim.sandbox),
@@ -73,6 +77,7 @@ before(async () => {
   alice = await ownerApi(admin, 'acme', 'alice');
   victim.sandbox = (await alice.create({ project: 'canary', labels: { mine: 'yes' } })).id;
   victim.token = (await makeToken(admin, { organization: 'acme', user: 'alice', name: 'canary' })).id;
+  await alice.request('PUT', '/v1/secrets/canary', { json: { value: 'mine', url: 'https://api.test' } });
   await alice.put(victim.sandbox, '/workspace/canary', 'untouched');
   victim.process = (await alice.tryExec(victim.sandbox, { command: 'sleep 3600', background: true })).json.process.id;
 
@@ -88,7 +93,7 @@ before(async () => {
   }
 });
 
-const target = (route) => route.replaceAll('{id}', victim.sandbox).replaceAll('{process}', victim.process).replaceAll('{token}', victim.token).replace('{port}', '3000').replace('{link}', victim.token).replace('{organization}', 'acme').replace('{user}', 'alice');
+const target = (route) => route.replaceAll('{id}', victim.sandbox).replaceAll('{process}', victim.process).replaceAll('{token}', victim.token).replace('{port}', '3000').replace('{link}', victim.token).replace('{organization}', 'acme').replace('{user}', 'alice').replace('{secret}', 'canary');
 const scopeOf = ({ operation }) => operation.security[0].bearer[0];
 
 function send({ name, method, route, operation }, api, token) {
@@ -109,6 +114,7 @@ async function state() {
     files: (await alice.listFiles(victim.sandbox, '/workspace', { depth: 2 })).entries.map((entry) => [entry.path, entry.size]),
     canary: (await alice.read(victim.sandbox, '/workspace/canary')).toString(),
     tokens: tokens.map((one) => one.id),
+    secrets: (await alice.request('GET', '/v1/secrets')).json.secrets,
     quotas: (await alice.request('GET', '/v1/quotas')).json.quotas.map((one) => one.limits),
   };
 }
@@ -159,7 +165,7 @@ for (const kind of ['another organization', 'another user']) {
       const answer = await send(operation, caller.api, caller.api.token);
       const line = `${operation.name}: ${answer.status} ${answer.text.slice(0, 300)}`;
       if (ADMINISTRATIVE.includes(operation.name)) return assert.equal(answer.status, 403, line);
-      if (operation.route.includes('{')) return assert.equal(answer.status, 404, line);
+      if (operation.route.includes('{') && !COLLECTIONS[operation.name]) return assert.equal(answer.status, 404, line);
       assert.ok(COLLECTIONS[operation.name], `${operation.name} names no object, and the matrix does not know what another may see`);
       assert.ok(answer.status < 300, line);
       COLLECTIONS[operation.name](answer, caller);
@@ -179,7 +185,7 @@ test('an administrator of another owner finds no sandbox of the victim either', 
 test('a foreign object and one that never was get the same answer, on every route', async () => {
   const plain = (answer, ...names) => names.reduce((text, name) => text.replaceAll(name, 'X'), answer.text.replace(/"request_id":"[^"]*"/, ''));
   const { api } = strangers['another user'];
-  for (const operation of guarded.filter(({ route }) => route.includes('{'))) {
+  for (const operation of guarded.filter(({ name, route }) => route.includes('{') && !COLLECTIONS[name])) {
     const request = { ...REQUESTS[operation.name] };
     const foreign = await api.request(operation.method, target(operation.route), request);
     const random = await api.request(operation.method, operation.route.replace(/\{(id|token)\}/, NOBODY).replace('{process}', victim.process).replace('{port}', '3000').replace('{link}', victim.token).replace(/\{(organization|user)\}/g, 'nobody'), request);

@@ -228,6 +228,7 @@ static void a_database_of_the_first_schema_is_taken_up_with_all_it_has(void **st
 	execute(fixture->path,
 		"INSERT INTO tokens VALUES (zeroblob(32), 'admin', 'default', 'admin',"
 		" 1, 7)");
+	execute(fixture->path, "DROP TABLE secrets");
 	execute(fixture->path, "DROP TABLE preview_links");
 	execute(fixture->path, "DROP TABLE replays");
 	execute(fixture->path, "DROP INDEX sandboxes_use");

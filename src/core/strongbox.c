@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/strongbox.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "core/seal.h"
+#include "store/store_secret.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LABEL_MAX 2048
+#define LABEL	  "sandlot secret 1"
+
+struct strongbox {
+	struct store *store;
+	struct vault *vault;
+	pthread_mutex_t order; /* so that row and vault tell of the same change last */
+	uint8_t key[SEAL_KEY_LEN];
+};
+
+/* --- the key --- */
+
+static int make_key(const char *path, uint8_t key[SEAL_KEY_LEN], struct err *err)
+{
+	auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	int r;
+
+	if (fd < 0)
+		return err_sys(err, "make the key of secrets, %s", path);
+	if (getrandom(key, SEAL_KEY_LEN, 0) != SEAL_KEY_LEN)
+		return err_sys(err, "make the key of secrets");
+	r = fd_write_full(fd, key, SEAL_KEY_LEN);
+	if (r == 0 && fsync(fd) < 0)
+		r = -errno;
+	return r < 0 ? err_from(err, r, "write the key of secrets, %s", path) : 0;
+}
+
+static int read_key(const char *path, uint8_t key[SEAL_KEY_LEN], struct err *err)
+{
+	auto_fd int fd = open(path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat status;
+
+	if (fd < 0 && errno == ENOENT)
+		return make_key(path, key, err);
+	if (fd < 0 || fstat(fd, &status) < 0)
+		return err_sys(err, "open the key of secrets, %s", path);
+	if (status.st_mode & 077)
+		return err_explain(err, ERR_INVALID, "key_not_private", "chmod 600 it",
+			"others may read the key of secrets, %s", path);
+	if (status.st_size != SEAL_KEY_LEN || fd_read_full(fd, key, SEAL_KEY_LEN) < 0)
+		return err_explain(err, ERR_INVALID, "key_damaged",
+			"restore it; or remove it and set all secrets again",
+			"%s is no key of secrets", path);
+	return 0;
+}
+
+/* --- rows --- */
+
+static void put_text(struct buf *label, const char *text)
+{
+	buf_append(label, text, strlen(text) + 1);
+}
+
+/* All that says whose it is and where it goes. */
+static void make_label(const struct secret_record *record, struct buf *label)
+{
+	put_text(label, LABEL);
+	put_text(label, record->owner.organization);
+	put_text(label, record->owner.user);
+	put_text(label, record->name);
+	put_text(label, record->url);
+	put_text(label, record->header);
+	put_text(label, record->prefix);
+	put_text(label, record->is_trusted ? "trusted" : "");
+}
+
+static void load(const struct secret_record *record, const void *sealed, size_t len, void *arg)
+{
+	auto_(buf_fini) struct buf label = BUF_INIT(LABEL_MAX);
+	struct strongbox *box = arg;
+	char *value;
+
+	make_label(record, &label);
+	if (seal_open(box->key, &label, sealed, len, &value) < 0) {
+		log_error(
+			"the secret %s of %s/%s does not open: the key is another one, or the row "
+			"was changed; set it again",
+			record->name, record->owner.organization, record->owner.user);
+		return;
+	}
+	vault_put(box->vault, record, value);
+	explicit_bzero(value, strlen(value));
+	free(value);
+}
+
+int strongbox_open(
+	struct store *store, const char *key_path, struct strongbox **ret_box, struct err *err)
+{
+	struct strongbox *box = mem_new(sizeof(*box));
+	int r;
+
+	box->store = store;
+	box->vault = vault_new();
+	pthread_mutex_init(&box->order, NULL);
+	r = read_key(key_path, box->key, err);
+	if (r == 0)
+		r = store_secret_list(store, NULL, load, box, err);
+	if (r < 0) {
+		strongbox_close(box);
+		return r;
+	}
+	*ret_box = box;
+	return 0;
+}
+
+void strongbox_close(struct strongbox *box)
+{
+	if (!box)
+		return;
+	vault_free(box->vault);
+	pthread_mutex_destroy(&box->order);
+	explicit_bzero(box->key, sizeof(box->key));
+	free(box);
+}
+
+struct vault *strongbox_vault(struct strongbox *box)
+{
+	return box->vault;
+}
+
+int strongbox_put(struct strongbox *box, const struct secret_record *record, const char *value,
+	struct err *err)
+{
+	auto_(buf_fini) struct buf label = BUF_INIT(LABEL_MAX);
+	auto_(buf_fini) struct buf sealed = BUF_INIT(SECRET_VALUE_MAX + SEAL_OVERHEAD);
+	int r;
+
+	make_label(record, &label);
+	r = seal_close(box->key, &label, value, strlen(value), &sealed);
+	if (r < 0)
+		return err_from(err, r, "seal the secret %s", record->name);
+	pthread_mutex_lock(&box->order);
+	r = store_secret_put(box->store, record, sealed.data, sealed.len, err);
+	if (r == 0)
+		vault_put(box->vault, record, value);
+	pthread_mutex_unlock(&box->order);
+	return r;
+}
+
+int strongbox_remove(
+	struct strongbox *box, const struct owner *owner, const char *name, struct err *err)
+{
+	int r;
+
+	pthread_mutex_lock(&box->order);
+	r = store_secret_delete(box->store, owner, name, err);
+	if (r == 0)
+		vault_remove(box->vault, owner, name);
+	pthread_mutex_unlock(&box->order);
+	return r;
+}
