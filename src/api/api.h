@@ -6,6 +6,7 @@
 #include "auth/gate.h"
 #include "core/engine.h"
 #include "http/server.h"
+#include "model/network_default.h"
 #include "wire/agent.h"
 
 #include <stdatomic.h>
@@ -20,7 +21,7 @@ struct api {
 	struct engine *_Atomic engine; /* NULL until sandboxes can be served */
 	char unready[320];	       /* why it is NULL */
 	struct resources default_resources;
-	const char *default_network; /* mode of a sandbox that asks for none */
+	struct network_default default_network;
 	int64_t default_idle_timeout_s;
 	const char *preview_domain;
 	unsigned preview_port;

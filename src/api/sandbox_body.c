@@ -141,12 +141,11 @@ struct create_body {
 	const json_t *members;
 };
 
-static const char *const network_modes[] = {"none", "allowlist", "internet", NULL};
-
 static const struct field network_rows[] = {
 	{"mode", FIELD_STRING, offsetof(struct network_body, mode), 1, 16, 0,
 		"What may be reached outside: nothing, what `allow` names, or also all public "
-		"addresses. allowlist if only `allow` is given.",
+		"addresses. allowlist if only `allow` is given; else what the operator has set for "
+		"the template.",
 		.choices = network_modes},
 	{"allow", FIELD_STRING_LIST, offsetof(struct network_body, allow), 0, ALLOW_ENTRIES, 0,
 		"Names, *.names, addresses and networks, each with or without :port. Addresses "
@@ -289,13 +288,19 @@ static int check_secrets_exist(
 	return 0;
 }
 
-static json_t *make_network(const struct api *api, const struct network_body *body)
+/* What is not said is as the operator says for the template; who names what is allowed means that alone. */
+static json_t *make_network(
+	const struct api *api, const struct network_body *body, const char *template_name)
 {
-	const char *mode = body->allow ? "allowlist" : api->default_network;
+	const struct network_default *settings = &api->default_network;
+	const char *mode =
+		body->allow ? "allowlist" : network_default_mode(settings, template_name);
 	json_t *network = json_pack("{s:s}", "mode", body->mode ? body->mode : mode);
+	json_t *allow = body->allow ? json_deep_copy(body->allow)
+				    : network_default_rules(settings, template_name);
 
-	if (body->allow)
-		json_object_set_new(network, "allow", json_deep_copy(body->allow));
+	if (allow)
+		json_object_set_new(network, "allow", allow);
 	if (body->secrets)
 		json_object_set_new(network, "secrets", json_deep_copy(body->secrets));
 	if (body->bandwidth != FIELD_ABSENT)
@@ -303,15 +308,6 @@ static json_t *make_network(const struct api *api, const struct network_body *bo
 	if (body->connections != FIELD_ABSENT)
 		json_object_set_new(network, "connections", json_integer(body->connections));
 	return network;
-}
-
-bool sandbox_is_network_mode(const char *mode)
-{
-	for (size_t i = 0; network_modes[i]; i++) {
-		if (strcmp(network_modes[i], mode) == 0)
-			return true;
-	}
-	return false;
 }
 
 static int64_t limit_from(int64_t value, int64_t default_value)
@@ -400,13 +396,13 @@ int sandbox_body_decode(const struct api *api, const struct request *req,
 	if (body.labels)
 		replace(&draft.labels, body.labels);
 	json_decref(draft.network);
-	draft.network = make_network(api, &body.network);
+	draft.network = make_network(api, &body.network, draft.template_name);
 	*ret_draft = draft;
 	return 0;
 }
 
 int sandbox_patch_decode(const struct api *api, const struct request *req,
-	struct sandbox_patch *ret_patch, struct err *err)
+	const char *template_name, struct sandbox_patch *ret_patch, struct err *err)
 {
 	struct patch_body body = {0};
 	int r;
@@ -426,7 +422,7 @@ int sandbox_patch_decode(const struct api *api, const struct request *req,
 		.ports = body.ports,
 		.is_private = body.is_private};
 	if (json_object_get(request_body(req), "network"))
-		ret_patch->network = make_network(api, &body.network);
+		ret_patch->network = make_network(api, &body.network, template_name);
 	return 0;
 }
 

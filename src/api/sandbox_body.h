@@ -23,11 +23,8 @@ struct sandbox_patch {
 };
 
 int sandbox_patch_decode(const struct api *api, const struct request *req,
-	struct sandbox_patch *ret_patch, struct err *err) must_check;
+	const char *template_name, struct sandbox_patch *ret_patch, struct err *err) must_check;
 void sandbox_patch_apply(struct sandbox_record *record, void *patch);
-
-/* Whether it is a value of network.mode. */
-bool sandbox_is_network_mode(const char *mode);
 
 json_t *sandbox_walls_to_json(const struct walls *walls);
 json_t *sandbox_to_json(const struct api *api, const struct sandbox_record *record);

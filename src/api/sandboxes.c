@@ -211,11 +211,16 @@ HANDLER(sandboxes_patch)
 {
 	struct api *api = context;
 	struct sandbox_patch patch;
+	struct sandbox_record record;
 	struct sandbox *sandbox;
 	int r;
 
-	if ((r = api_sandbox(req, api, &sandbox, err)) < 0 ||
-		(r = sandbox_patch_decode(api, req, &patch, err)) < 0)
+	if ((r = api_sandbox(req, api, &sandbox, err)) < 0)
+		return r;
+	sandbox_read(sandbox, &record);
+	r = sandbox_patch_decode(api, req, record.template_name, &patch, err);
+	sandbox_record_fini(&record);
+	if (r < 0)
 		return r;
 	r = sandbox_change(sandbox, sandbox_patch_apply, &patch, err);
 	json_decref(patch.network);

@@ -427,8 +427,8 @@ int main(int argc, char *argv[])
 	if (r == 0 && strcmp(daemon.settings.audit_exec, "hash") != 0 &&
 		strcmp(daemon.settings.audit_exec, "text") != 0)
 		r = err_set(&err, ERR_INVALID, "audit-exec must be hash or text");
-	if (r == 0 && !sandbox_is_network_mode(daemon.settings.network))
-		r = err_set(&err, ERR_INVALID, "network must be none, allowlist or internet");
+	if (r == 0)
+		r = network_default_check(&daemon.settings.network, &err);
 	if (r == 0 && daemon.settings.help) {
 		settings_print_help();
 		return 0;

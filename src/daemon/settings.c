@@ -94,8 +94,12 @@ static const struct row {
 		"disk of a sandbox that asks for none"},
 	{"pids", NUMBER, offsetof(struct settings, resources.pids), "1024", 4, 4 << 20,
 		"processes of a sandbox that asks for none"},
-	{"network", TEXT, offsetof(struct settings, network), "internet", 0, 0,
-		"what a sandbox may reach that asks for nothing else: none, allowlist, internet"},
+	{"network", TEXT, offsetof(struct settings, network.modes), "internet", 0, 0,
+		"what a sandbox may reach that asks for nothing else: none, allowlist, internet; "
+		"template=mode for one template, separated by commas"},
+	{"allow", TEXT, offsetof(struct settings, network.rules), "", 0, 0,
+		"names, addresses and networks that it may reach then, separated by commas; "
+		"template=rule for one template"},
 	{"bandwidth", SIZE, offsetof(struct settings, bandwidth), "0", 0, 1ull << 40,
 		"bytes a second that a sandbox may send and receive; 0: no limit"},
 	{"connections", NUMBER, offsetof(struct settings, connections), "512", 1, 65536,

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/err.h"
+#include "model/network_default.h"
 #include "model/sandbox_record.h"
 
 #include <stdint.h>
@@ -41,8 +42,8 @@ struct settings {
 	const char *audit_exec;
 	const char *quota_organization;
 	const char *quota_user;
-	struct resources resources; /* of a sandbox that asks for none */
-	const char *network;	    /* its mode, likewise */
+	struct resources resources;	/* of a sandbox that asks for none */
+	struct network_default network; /* likewise */
 	const char *resolver;
 	uint64_t bandwidth;
 	uint64_t connections;
