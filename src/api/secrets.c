@@ -31,7 +31,7 @@ static const char *check_url(const json_t *value)
 
 	return secret_server_read(json_string_value(value), &server) == 0
 		       ? NULL
-		       : "must be http:// or https://, a name or IPv4 address, and maybe a port "
+		       : "must be http:// or https://, a name or address, and maybe a port "
 			 "and a path; no user, query or steps";
 }
 
@@ -103,11 +103,11 @@ static int check_reach(const struct request *req, const struct secret_body *body
 	struct secret_server server;
 
 	if (request_principal(req)->scopes & SCOPE_ADMIN ||
-		secret_server_read(body->url, &server) < 0 || !server.is_address ||
-		egress_address_is_public(server.address))
+		secret_server_read(body->url, &server) < 0 || server.at.name[0] ||
+		address_is_public(server.at.address))
 		return 0;
 	return err_explain(err, ERR_DENIED, "private_address", "use a token with the scope admin",
-		"%s is an address that is not public", server.name);
+		"%s is an address that is not public", server.host);
 }
 
 HANDLER(secrets_put)

@@ -96,8 +96,14 @@ int dns_question_read(const uint8_t *data, size_t len, struct dns_question *ret_
 	return 0;
 }
 
+/* An address in a record; that of IPv4 is the end of ours. */
+static size_t data_len_of(uint16_t type)
+{
+	return type == DNS_TYPE_A ? sizeof(struct in_addr) : sizeof(struct in6_addr);
+}
+
 size_t dns_answer_write(const struct dns_question *question, enum dns_code code,
-	const struct in_addr *address, uint32_t ttl_s, uint8_t out[DNS_MESSAGE_MAX])
+	const struct address *address, uint32_t ttl_s, uint8_t out[DNS_MESSAGE_MAX])
 {
 	unsigned flags = FLAG_RESPONSE | (question->flags & FLAG_RECURSE) | FLAG_RECURSES | code;
 	uint8_t *at = put_header(out, question->id, flags, address ? 1 : 0);
@@ -106,18 +112,21 @@ size_t dns_answer_write(const struct dns_question *question, enum dns_code code,
 	at += question->wire_len;
 	if (address) {
 		at = put_u16(at, POINTER_BITS << 8 | HEADER_LEN); /* the name: as in the question */
-		at = put_u16(at, DNS_TYPE_A);
+		at = put_u16(at, question->type);
 		at = put_u16(at, CLASS_IN);
 		at = put_u16(at, ttl_s >> 16);
 		at = put_u16(at, ttl_s & 0xffff);
-		at = put_u16(at, sizeof(address->s_addr));
-		memcpy(at, &address->s_addr, sizeof(address->s_addr));
-		at += sizeof(address->s_addr);
+		at = put_u16(at, (unsigned)data_len_of(question->type));
+		memcpy(at,
+			(const uint8_t *)address + sizeof(*address) - data_len_of(question->type),
+			data_len_of(question->type));
+		at += data_len_of(question->type);
 	}
 	return (size_t)(at - out);
 }
 
-size_t dns_question_write(uint16_t id, const char *name, uint8_t out[DNS_MESSAGE_MAX])
+size_t dns_question_write(
+	uint16_t id, const char *name, uint16_t type, uint8_t out[DNS_MESSAGE_MAX])
 {
 	uint8_t *at = put_header(out, id, FLAG_RECURSE, 0);
 
@@ -132,7 +141,7 @@ size_t dns_question_write(uint16_t id, const char *name, uint8_t out[DNS_MESSAGE
 		name += label_len + 1;
 	}
 	*at++ = 0;
-	at = put_u16(at, DNS_TYPE_A);
+	at = put_u16(at, type);
 	at = put_u16(at, CLASS_IN);
 	return (size_t)(at - out);
 }
@@ -150,9 +159,22 @@ static size_t skip_name(const uint8_t *data, size_t len, size_t at)
 	return 0;
 }
 
+static struct address read_address(const uint8_t *data, uint16_t type)
+{
+	struct address address;
+	struct in_addr v4;
+
+	if (type == DNS_TYPE_A) {
+		memcpy(&v4, data, sizeof(v4));
+		return address_from_v4(v4);
+	}
+	memcpy(&address, data, sizeof(address));
+	return address;
+}
+
 /* Takes the addresses of all records; those between, a name for another name, say, are passed over. */
-static int read_records(
-	const uint8_t *data, size_t len, size_t at, unsigned count, struct dns_addresses *addresses)
+static int read_records(const uint8_t *data, size_t len, size_t at, unsigned count, uint16_t type,
+	struct dns_addresses *addresses)
 {
 	while (count-- > 0) {
 		size_t record = skip_name(data, len, at), data_len;
@@ -163,19 +185,19 @@ static int read_records(
 		at = record + 10 + data_len;
 		if (at > len)
 			return -EBADMSG;
-		if (get_u16(data + record) != DNS_TYPE_A ||
-			get_u16(data + record + 2) != CLASS_IN ||
-			data_len != sizeof(struct in_addr))
+		if (get_u16(data + record) != type || get_u16(data + record + 2) != CLASS_IN ||
+			data_len != data_len_of(type))
 			continue;
 		if (get_u32(data + record + 4) < addresses->ttl_s)
 			addresses->ttl_s = get_u32(data + record + 4);
 		if (addresses->count < DNS_ADDRESSES_MAX)
-			memcpy(&addresses->list[addresses->count++], data + record + 10, data_len);
+			addresses->list[addresses->count++] =
+				read_address(data + record + 10, type);
 	}
 	return 0;
 }
 
-int dns_answer_read(const uint8_t *data, size_t len, uint16_t id, const char *name,
+int dns_answer_read(const uint8_t *data, size_t len, uint16_t id, const char *name, uint16_t type,
 	struct dns_addresses *ret_addresses)
 {
 	struct dns_addresses addresses = {.ttl_s = UINT32_MAX};
@@ -187,14 +209,14 @@ int dns_answer_read(const uint8_t *data, size_t len, uint16_t id, const char *na
 		get_u16(data + 4) != 1)
 		return -EBADMSG;
 	end = read_labels(data, len, HEADER_LEN, text, &text_len);
-	if (end == 0 || end + 4 > len || get_u16(data + end) != DNS_TYPE_A ||
+	if (end == 0 || end + 4 > len || get_u16(data + end) != type ||
 		egress_name_read(text, text_len, asked) < 0 || strcmp(asked, name) != 0)
 		return -EBADMSG;
 	if ((get_u16(data + 2) & 0xf) == DNS_NO_SUCH_NAME)
 		return -ENOENT;
 	if ((get_u16(data + 2) & 0xf) != DNS_OK)
 		return -EAGAIN;
-	r = read_records(data, len, end + 4, get_u16(data + 6), &addresses);
+	r = read_records(data, len, end + 4, get_u16(data + 6), type, &addresses);
 	/* What was cut short still has whole records at its beginning. */
 	if (r < 0 && !((get_u16(data + 2) & FLAG_CUT) && addresses.count > 0))
 		return r;

@@ -34,23 +34,24 @@ struct dns_question {
 int dns_question_read(const uint8_t *data, size_t len, struct dns_question *ret_question)
 	must_check;
 
-/* Writes the answer to it: no address but with a code, or one. Returns its length. */
+/* Writes the answer to it: no address but with a code, or one of the kind that was asked for. Returns its length. */
 size_t dns_answer_write(const struct dns_question *question, enum dns_code code,
-	const struct in_addr *address, uint32_t ttl_s, uint8_t out[DNS_MESSAGE_MAX]);
+	const struct address *address, uint32_t ttl_s, uint8_t out[DNS_MESSAGE_MAX]);
 
-/* Writes a question for the addresses of a name (as egress_name_read leaves it). Returns its length. */
-size_t dns_question_write(uint16_t id, const char *name, uint8_t out[DNS_MESSAGE_MAX]);
+/* Writes a question for the addresses of a name (as egress_name_read leaves it), of type A or AAAA. Returns its length. */
+size_t dns_question_write(
+	uint16_t id, const char *name, uint16_t type, uint8_t out[DNS_MESSAGE_MAX]);
 
 struct dns_addresses {
-	struct in_addr list[DNS_ADDRESSES_MAX];
+	struct address list[DNS_ADDRESSES_MAX];
 	size_t count;
 	uint32_t ttl_s; /* the least of all */
 };
 
 /*
- * Reads the answer to a question that was written with this id and name. 0 with the addresses, of which
+ * Reads the answer to a question that was written with this id, name and type. 0 with the addresses, of which
  * there may be none; -ENOENT if there is no such name; -EAGAIN if the server could not tell; -EBADMSG
  * if it is no answer to it.
  */
-int dns_answer_read(const uint8_t *data, size_t len, uint16_t id, const char *name,
+int dns_answer_read(const uint8_t *data, size_t len, uint16_t id, const char *name, uint16_t type,
 	struct dns_addresses *ret_addresses) must_check;

@@ -2,8 +2,8 @@
 /*
  * Answers the questions of a sandbox. A name that the policy does not know is no name: nothing about it
  * leaves this machine, so that no message can be hidden in it. One that is known is looked up first, and
- * answered with an address that stands for it (stand_in.h). IPv6 there is none; other kinds of records
- * are refused.
+ * answered with an address that stands for it (stand_in.h), whichever kind it has outside. Other kinds of
+ * records are refused.
  */
 #include "base/fd.h"
 #include "egress/egress_private.h"
@@ -72,7 +72,7 @@ static void send_datagram(
 }
 
 static void reply(struct sluice *sluice, const struct asker *asker,
-	const struct dns_question *question, enum dns_code code, const struct in_addr *address)
+	const struct dns_question *question, enum dns_code code, const struct address *address)
 {
 	uint8_t data[LENGTH_LEN + DNS_MESSAGE_MAX];
 	size_t len = dns_answer_write(question, code, address, STAND_IN_TTL_S, data + LENGTH_LEN);
@@ -86,13 +86,17 @@ static void reply(struct sluice *sluice, const struct asker *asker,
 	(void)!send(asker->stream->source.fd, data, LENGTH_LEN + len, MSG_NOSIGNAL);
 }
 
+/* An address that stands for the name, of the kind that was asked for. */
 static void reply_found(
 	struct sluice *sluice, const struct asker *asker, const struct dns_question *question)
 {
-	struct in_addr address = stand_in_for(&sluice->stand_ins, question->name);
+	struct address stand_in = stand_in_for(&sluice->stand_ins, question->name);
 
-	/* That it exists is all that is told to who asks for IPv6. */
-	reply(sluice, asker, question, DNS_OK, question->type == DNS_TYPE_A ? &address : NULL);
+	if (question->type == DNS_TYPE_AAAA)
+		stand_in = stand_in_as_v6(stand_in);
+	/* Where IPv6 does not lead out, that the name exists is all that is told. */
+	reply(sluice, asker, question, DNS_OK,
+		question->type == DNS_TYPE_A || sluice->has_v6 ? &stand_in : NULL);
 }
 
 static void end_ask(struct dns_ask *ask)
@@ -175,10 +179,11 @@ static void answer(
 	} else if (!question->name[0]) {
 		reply(sluice, asker, question, DNS_NO_SUCH_NAME, NULL);
 	} else if (is_localhost(question->name)) {
-		struct in_addr loopback = {htonl(INADDR_LOOPBACK)};
+		struct address loopback = {in6addr_loopback};
 
-		reply(sluice, asker, question, DNS_OK,
-			question->type == DNS_TYPE_A ? &loopback : NULL);
+		if (question->type == DNS_TYPE_A)
+			loopback = address_from_v4((struct in_addr){htonl(INADDR_LOOPBACK)});
+		reply(sluice, asker, question, DNS_OK, &loopback);
 	} else if (sluice_serves_name(sluice, question->name)) {
 		reply_found(sluice, asker, question);
 	} else if (!policy_knows_name(sluice->policy, question->name)) {

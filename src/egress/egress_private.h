@@ -8,6 +8,7 @@
 #include "egress/policy.h"
 #include "egress/resolver.h"
 #include "egress/stand_in.h"
+#include "model/authority.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -50,6 +51,7 @@ struct sluice {
 	struct owner owner;
 	struct source proxy, dns, dns_stream;
 	bool is_closed;
+	bool has_v6;	 /* its connections over IPv6 come here too */
 	bool is_stalled; /* there are clients that could not be accepted for want of descriptors */
 
 	struct policy *policy;
@@ -71,21 +73,11 @@ struct sluice {
 	size_t contact_count;
 };
 
-/* Where a connection wants to go. */
-struct target {
-	char name[EGRESS_NAME_MAX]; /* empty: an address */
-	struct in_addr address;
-	uint16_t port;
-};
-
 /* Those who sign certificates of servers, for as long as egress is there. */
 int egress_trust(struct egress *egress, struct tls_trust **ret_trust) must_check;
 
-/* "host:port" */
-void target_format(const struct target *target, char text[EGRESS_NAME_MAX + 8]);
-
 /* Whether the policy allows to ask for it; why not. */
-bool sluice_judge(const struct sluice *sluice, const struct target *target,
+bool sluice_judge(const struct sluice *sluice, const struct authority *target,
 	enum egress_denial_reason *ret_reason);
 
 /*
@@ -93,7 +85,7 @@ bool sluice_judge(const struct sluice *sluice, const struct target *target,
  * one: the target is <name>.internal, or the server of a secret itself if that speaks plain HTTP.
  */
 const struct vault_secret *sluice_find_secret(
-	const struct sluice *sluice, const struct target *target);
+	const struct sluice *sluice, const struct authority *target);
 
 /* Whether a name is one of such a target, with some port. */
 bool sluice_serves_name(const struct sluice *sluice, const char *name);
@@ -103,7 +95,7 @@ void sluice_deny(struct sluice *sluice, const char *what, const char *rule,
 	enum egress_denial_reason reason);
 
 /* Notes that a target was reached. */
-void sluice_note_contact(struct sluice *sluice, const struct target *target);
+void sluice_note_contact(struct sluice *sluice, const struct authority *target);
 
 /* How many bytes may be moved now; they are to be taken off with sluice_spend. */
 size_t sluice_budget(struct sluice *sluice, size_t wanted);

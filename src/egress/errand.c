@@ -30,7 +30,7 @@ struct side {
 
 struct errand {
 	struct sluice *sluice;
-	struct target inside;
+	struct authority inside;
 	const struct vault_secret *secret;
 	struct side client, server;
 	struct message request, response;
@@ -139,17 +139,13 @@ static void end_exchange(struct errand *errand)
 
 /* --- requests --- */
 
-/* Whether an authority is what the client calls the server; http is its scheme. */
-static bool is_inside(const struct errand *errand, struct slice authority)
+/* Whether it is what the client calls the server; http is its scheme. */
+static bool is_inside(const struct errand *errand, struct slice text)
 {
-	const struct target *inside = &errand->inside;
-	struct proxy_head head = {0};
+	struct authority named;
 
-	if (proxy_head_read_authority(authority, SECRET_PORT, &head) < 0 ||
-		head.port != inside->port || head.is_address == (inside->name[0] != '\0'))
-		return false;
-	return head.is_address ? head.address.s_addr == inside->address.s_addr
-			       : strcmp(head.name, inside->name) == 0;
+	return authority_read(text.at, text.len, SECRET_PORT, &named) == 0 &&
+	       authority_equals(&named, &errand->inside);
 }
 
 /* Exactly one, unless the client is of an age that had none. */
@@ -176,7 +172,7 @@ static bool read_path(const struct errand *errand, struct slice *ret_path)
 	if (proxy_head_read(&errand->request, &head) < 0 || head.is_connect)
 		return false;
 	*ret_path = head.path;
-	return is_inside(errand, head.authority);
+	return authority_equals(&head.at, &errand->inside);
 }
 
 /* The secret may have changed since the last request; the server that we are connected to has not. */
@@ -202,7 +198,7 @@ static void write_head(struct errand *errand, struct slice path)
 	struct message *request = &errand->request;
 	struct buf *out = &errand->server.out;
 
-	proxy_head_forward(request, secret->server.path, path, secret->server.authority,
+	proxy_head_forward(request, secret->server.path, path, secret->server.host,
 		secret->record.header, out);
 	buf_printf(
 		out, "%s: %s%s\r\n", secret->record.header, secret->record.prefix, secret->value);
@@ -382,7 +378,7 @@ static void shake(struct errand *errand)
 	errand->is_shaking = r == -EAGAIN;
 	if (r == 0 || r == -EAGAIN)
 		return;
-	snprintf(text, sizeof(text), "%s is not trusted: %s", errand->secret->server.authority,
+	snprintf(text, sizeof(text), "%s is not trusted: %s", errand->secret->server.host,
 		tls_client_problem(errand->server.tls));
 	refuse(errand, BAD_GATEWAY, text);
 }
@@ -452,13 +448,12 @@ int errand_connect(struct errand *errand, int client_fd, int server_fd)
 		return 0;
 	r = egress_trust(errand->sluice->station->egress, &trust);
 	if (r == 0)
-		r = tls_client_open(
-			trust, server_fd, server->name, server->is_address, &errand->server.tls);
+		r = tls_client_open(trust, server_fd, &server->at, &errand->server.tls);
 	errand->is_shaking = r == 0;
 	return r;
 }
 
-struct errand *errand_new(struct sluice *sluice, const struct target *inside,
+struct errand *errand_new(struct sluice *sluice, const struct authority *inside,
 	const struct vault_secret *secret, const void *sent, size_t len)
 {
 	struct errand *errand = mem_new(sizeof(*errand));

@@ -26,7 +26,7 @@ enum errand_result {
 };
 
 /* For a client that calls the server `inside`, with the bytes that it has sent; takes the secret over. */
-struct errand *errand_new(struct sluice *sluice, const struct target *inside,
+struct errand *errand_new(struct sluice *sluice, const struct authority *inside,
 	const struct vault_secret *secret, const void *sent, size_t len);
 void errand_free(struct errand *errand);
 

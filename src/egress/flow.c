@@ -42,7 +42,7 @@ struct flow {
 	struct flow *next, **at;
 	struct source client, upstream;
 	enum flow_state state;
-	struct target target;
+	struct authority target;
 	bool is_proxied;  /* the client knows that we are here, and can be told */
 	bool is_tunnel;	  /* by CONNECT */
 	bool is_screened; /* the first bytes were looked at, or need not be */
@@ -50,7 +50,7 @@ struct flow {
 	bool waits_for_time;
 	struct dns_addresses addresses;
 	size_t next_address;
-	struct in_addr dialled;
+	struct address dialled;
 	struct lookup *lookup;
 	struct errand *errand; /* NULL: bytes are relayed as they are */
 	struct buf first;      /* what was read of the client, and goes out before all else */
@@ -157,7 +157,7 @@ static void note_denial(struct flow *flow, const char *rule, enum egress_denial_
 {
 	char target[EGRESS_NAME_MAX + 8];
 
-	target_format(&flow->target, target);
+	authority_format(&flow->target, 0, target);
 	sluice_deny(flow->sluice, target, rule, reason);
 }
 
@@ -167,7 +167,7 @@ static void deny(struct flow *flow, const char *rule, enum egress_denial_reason 
 	char target[EGRESS_NAME_MAX + 8], text[2 * EGRESS_NAME_MAX + 128];
 
 	note_denial(flow, rule, reason);
-	target_format(&flow->target, target);
+	authority_format(&flow->target, 0, target);
 	snprintf(text, sizeof(text), "%s is not allowed (%s)%s%s", target,
 		egress_denial_reason_name(reason), rule[0] ? "; this rule would allow it: " : "",
 		rule);
@@ -179,7 +179,7 @@ static void deny(struct flow *flow, const char *rule, enum egress_denial_reason 
 static void step(void *arg);
 static void dial(struct flow *flow);
 
-static bool may_dial(const struct flow *flow, struct in_addr address)
+static bool may_dial(const struct flow *flow, struct address address)
 {
 	const struct policy *policy = flow->sluice->policy;
 
@@ -190,19 +190,19 @@ static bool may_dial(const struct flow *flow, struct in_addr address)
 				    : policy_allows_address(policy, address, flow->target.port);
 }
 
-static int connect_to(struct flow *flow, struct in_addr address)
+static int connect_to(struct flow *flow, struct address address)
 {
-	struct sockaddr_in peer = {
-		.sin_family = AF_INET, .sin_port = htons(flow->target.port), .sin_addr = address};
 	struct dispatcher *dispatcher = flow->sluice->station->dispatcher;
+	struct sockaddr_storage peer;
+	socklen_t len = address_to_socket(address, flow->target.port, &peer);
 
 	flow->upstream = (struct source){
-		.fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
+		.fd = socket(peer.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
 		.ready = step,
 		.owner = flow};
 	if (flow->upstream.fd < 0)
 		return -errno;
-	if (connect(flow->upstream.fd, (const struct sockaddr *)&peer, sizeof(peer)) < 0 &&
+	if (connect(flow->upstream.fd, (const struct sockaddr *)&peer, len) < 0 &&
 		errno != EINPROGRESS) {
 		int r = -errno;
 
@@ -215,15 +215,15 @@ static int connect_to(struct flow *flow, struct in_addr address)
 
 static void dial(struct flow *flow)
 {
-	struct target refused = {.port = flow->target.port};
+	struct authority refused = {.port = flow->target.port};
 	char rule[EGRESS_NAME_MAX + 8] = "";
 
 	while (flow->next_address < flow->addresses.count) {
-		struct in_addr address = flow->addresses.list[flow->next_address++];
+		struct address address = flow->addresses.list[flow->next_address++];
 
 		if (!may_dial(flow, address)) {
 			refused.address = address;
-			target_format(&refused, rule);
+			authority_format(&refused, 0, rule);
 		} else if (connect_to(flow, address) == 0) {
 			flow->state = FLOW_DIALLING;
 			set_deadline(flow, DIAL_TIMEOUT_MS);
@@ -257,7 +257,7 @@ static void head_for_target(struct flow *flow)
 	int r;
 
 	if (!flow->errand && !sluice_judge(flow->sluice, &flow->target, &reason)) {
-		target_format(&flow->target, rule);
+		authority_format(&flow->target, 0, rule);
 		deny(flow, rule, reason);
 		return;
 	}
@@ -285,16 +285,12 @@ static void head_for_target(struct flow *flow)
 static bool becomes_errand(struct flow *flow, const void *sent, size_t len)
 {
 	const struct vault_secret *secret = sluice_find_secret(flow->sluice, &flow->target);
-	const struct secret_server *server;
 
 	if (!secret)
 		return false;
-	server = &secret->server;
 	flow->errand = errand_new(flow->sluice, &flow->target, secret, sent, len);
 	flow->is_proxied = flow->is_screened = true;
-	flow->target = (struct target){.address = server->address, .port = server->port};
-	if (!server->is_address)
-		snprintf(flow->target.name, sizeof(flow->target.name), "%s", server->name);
+	flow->target = secret->server.at;
 	if (flow->sluice->errand_count > ERRANDS_MAX)
 		deny(flow, "", EGRESS_TOO_MANY);
 	else
@@ -313,9 +309,7 @@ static void follow_head(struct flow *flow, const struct message *request, size_t
 		turn_away(flow, "400 Bad Request", NOT_FOR_A_PROXY);
 		return;
 	}
-	memcpy(flow->target.name, head.name, sizeof(head.name));
-	flow->target.address = head.address;
-	flow->target.port = head.port;
+	flow->target = head.at;
 	flow->is_tunnel = head.is_connect;
 	if (head.is_connect)
 		buf_consume(&flow->first, len);
@@ -363,7 +357,7 @@ static void read_head(struct flow *flow)
 static void check_dialled(struct flow *flow)
 {
 	static const char established[] = "HTTP/1.1 200 Connection established\r\n\r\n";
-	struct sockaddr_in peer;
+	struct sockaddr_storage peer;
 	socklen_t peer_len = sizeof(peer), len = sizeof(int);
 	int error = 0;
 
@@ -537,9 +531,15 @@ static void step(void *arg)
 
 /* --- all of them --- */
 
-static bool is_loopback(struct in_addr address)
+/* Of the sandbox itself: whoever connects there means the proxy. */
+static bool is_own(struct address address)
 {
-	return ntohl(address.s_addr) >> 24 == 127 || ntohl(address.s_addr) == EGRESS_OWN_ADDRESS;
+	static const struct address own_v6 = {.bytes.s6_addr = EGRESS_OWN_V6};
+	uint32_t v4 = ntohl(address_to_v4(address).s_addr);
+
+	if (address_is_v4(address))
+		return v4 >> 24 == 127 || v4 == EGRESS_OWN_ADDRESS;
+	return IN6_IS_ADDR_LOOPBACK(&address.bytes) || address_equals(address, own_v6);
 }
 
 static struct flow *add(struct sluice *sluice, int fd)
@@ -561,13 +561,13 @@ static struct flow *add(struct sluice *sluice, int fd)
 	return flow;
 }
 
-static void set_out(struct flow *flow, const struct sockaddr_in *goal)
+static void set_out(struct flow *flow, struct address goal, uint16_t port)
 {
 	struct sluice *sluice = flow->sluice;
-	const char *name = stand_in_name(&sluice->stand_ins, goal->sin_addr);
+	const char *name = stand_in_name(&sluice->stand_ins, goal);
 
-	flow->target = (struct target){.address = goal->sin_addr, .port = ntohs(goal->sin_port)};
-	if (is_loopback(goal->sin_addr)) {
+	flow->target = (struct authority){.address = goal, .port = port};
+	if (is_own(goal)) {
 		flow->is_proxied = true;
 		flow->state = FLOW_HEAD;
 		set_deadline(flow, HEAD_TIMEOUT_MS);
@@ -576,7 +576,7 @@ static void set_out(struct flow *flow, const struct sockaddr_in *goal)
 		snprintf(flow->target.name, sizeof(flow->target.name), "%s", name);
 		if (!becomes_errand(flow, NULL, 0))
 			head_for_target(flow);
-	} else if (stand_in_is_one(goal->sin_addr)) {
+	} else if (stand_in_is_one(goal)) {
 		deny(flow, "", EGRESS_FORGOTTEN_NAME);
 	} else if (!becomes_errand(flow, NULL, 0)) {
 		head_for_target(flow);
@@ -586,15 +586,18 @@ static void set_out(struct flow *flow, const struct sockaddr_in *goal)
 void flow_accept(struct sluice *sluice, int fd)
 {
 	struct egress *egress = sluice->station->egress;
-	struct sockaddr_in goal;
-	socklen_t len = sizeof(goal);
+	struct sockaddr_storage own;
+	socklen_t len = sizeof(own);
+	struct address goal;
 	struct flow *flow;
+	uint16_t port;
 
-	if (getsockname(fd, (struct sockaddr *)&goal, &len) < 0) {
+	if (getsockname(fd, (struct sockaddr *)&own, &len) < 0) {
 		close(fd);
 		return;
 	}
-	if (ntohs(goal.sin_port) == EGRESS_DNS_PORT) {
+	goal = address_of_socket(&own, &port);
+	if (port == EGRESS_DNS_PORT) {
 		dns_service_serve(sluice, fd);
 		return;
 	}
@@ -604,11 +607,10 @@ void flow_accept(struct sluice *sluice, int fd)
 		end(flow);
 	} else if (sluice->counters.open_connections > sluice->limits.connections ||
 		   atomic_load(&egress->connections) > egress->max_connections) {
-		flow->target =
-			(struct target){.address = goal.sin_addr, .port = ntohs(goal.sin_port)};
+		flow->target = (struct authority){.address = goal, .port = port};
 		deny(flow, "", EGRESS_TOO_MANY);
 	} else {
-		set_out(flow, &goal);
+		set_out(flow, goal, port);
 	}
 }
 
@@ -662,7 +664,7 @@ void flow_review_all(struct sluice *sluice)
 			continue;
 		if (is_allowed_still(flow, &reason))
 			continue;
-		target_format(&flow->target, target);
+		authority_format(&flow->target, 0, target);
 		sluice_deny(sluice, target, target, reason);
 		cut(flow);
 	}

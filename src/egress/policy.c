@@ -81,7 +81,7 @@ static bool has_port(const struct egress_rule *rule, uint16_t port)
 	return rule->port == 0 || rule->port == port;
 }
 
-static bool holds(const struct policy *policy, struct in_addr address, uint16_t port)
+static bool holds(const struct policy *policy, struct address address, uint16_t port)
 {
 	for (size_t i = 0; i < policy->count; i++) {
 		const struct egress_rule *rule = &policy->rules[i];
@@ -112,17 +112,17 @@ bool policy_allows_name(const struct policy *policy, const char *name, uint16_t 
 	return policy->mode == MODE_INTERNET;
 }
 
-bool policy_allows_server(const struct policy *policy, struct in_addr address, uint16_t port)
+bool policy_allows_server(const struct policy *policy, struct address address, uint16_t port)
 {
-	return egress_address_is_public(address) || holds(policy, address, port);
+	return address_is_public(address) || holds(policy, address, port);
 }
 
-bool policy_allows_behind_name(const struct policy *policy, struct in_addr address, uint16_t port)
+bool policy_allows_behind_name(const struct policy *policy, struct address address, uint16_t port)
 {
 	return policy->mode != MODE_NONE && policy_allows_server(policy, address, port);
 }
 
-bool policy_allows_address(const struct policy *policy, struct in_addr address, uint16_t port)
+bool policy_allows_address(const struct policy *policy, struct address address, uint16_t port)
 {
 	if (policy->mode == MODE_INTERNET)
 		return policy_allows_behind_name(policy, address, port);

@@ -25,8 +25,8 @@ bool policy_knows_name(const struct policy *policy, const char *name);
 bool policy_allows_name(const struct policy *policy, const char *name, uint16_t port);
 
 /* An address that the sandbox itself named, or one behind a name that is allowed. */
-bool policy_allows_address(const struct policy *policy, struct in_addr address, uint16_t port);
-bool policy_allows_behind_name(const struct policy *policy, struct in_addr address, uint16_t port);
+bool policy_allows_address(const struct policy *policy, struct address address, uint16_t port);
+bool policy_allows_behind_name(const struct policy *policy, struct address address, uint16_t port);
 
 /* One of the server of a secret that it may use, in whatever mode. */
-bool policy_allows_server(const struct policy *policy, struct in_addr address, uint16_t port);
+bool policy_allows_server(const struct policy *policy, struct address address, uint16_t port);

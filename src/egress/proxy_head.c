@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "egress/proxy_head.h"
 
-#include "base/number.h"
-
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,34 +8,11 @@
 
 #define HTTP_PORT 80
 
-int proxy_head_read_authority(
-	struct slice authority, uint16_t default_port, struct proxy_head *ret_head)
+static int read_authority(uint16_t default_port, struct proxy_head *head)
 {
-	const char *colon = memchr(authority.at, ':', authority.len);
-	size_t host_len = colon ? (size_t)(colon - authority.at) : authority.len;
-	char host[EGRESS_NAME_MAX], port[6];
-	uint64_t number = default_port;
+	struct slice text = head->authority;
 
-	if (colon) {
-		size_t port_len = authority.len - host_len - 1;
-
-		if (port_len >= sizeof(port))
-			return -EBADMSG;
-		memcpy(port, colon + 1, port_len);
-		port[port_len] = '\0';
-		if (number_parse(port, 1, 65535, &number) < 0)
-			return -EBADMSG;
-	}
-	if (number == 0 || host_len == 0 || host_len >= sizeof(host))
-		return -EBADMSG;
-	memcpy(host, authority.at, host_len);
-	host[host_len] = '\0';
-	ret_head->port = (uint16_t)number;
-	ret_head->is_address =
-		strlen(host) == host_len && inet_pton(AF_INET, host, &ret_head->address) == 1;
-	if (!ret_head->is_address && egress_name_read(host, host_len, ret_head->name) < 0)
-		return -EBADMSG;
-	return 0;
+	return authority_read(text.at, text.len, default_port, &head->at) < 0 ? -EBADMSG : 0;
 }
 
 static int read_url(struct slice url, struct proxy_head *head)
@@ -52,7 +26,7 @@ static int read_url(struct slice url, struct proxy_head *head)
 		end++;
 	head->authority = (struct slice){url.at + at, end - at};
 	head->path = (struct slice){url.at + end, url.len - end};
-	return proxy_head_read_authority(head->authority, HTTP_PORT, head);
+	return read_authority(HTTP_PORT, head);
 }
 
 int proxy_head_read(const struct message *request, struct proxy_head *ret_head)
@@ -68,8 +42,7 @@ int proxy_head_read(const struct message *request, struct proxy_head *ret_head)
 			return -EBADMSG;
 	}
 	head.authority = request->target;
-	r = head.is_connect ? proxy_head_read_authority(head.authority, 0, &head)
-			    : read_url(request->target, &head);
+	r = head.is_connect ? read_authority(0, &head) : read_url(request->target, &head);
 	if (r == 0)
 		*ret_head = head;
 	return r;

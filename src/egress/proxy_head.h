@@ -6,14 +6,11 @@
 #pragma once
 
 #include "http/message.h"
-#include "model/egress_rule.h"
+#include "model/authority.h"
 
 struct proxy_head {
 	bool is_connect;
-	bool is_address; /* it names an address, not a name */
-	struct in_addr address;
-	char name[EGRESS_NAME_MAX];
-	uint16_t port;
+	struct authority at;
 	struct slice authority; /* as it was written; these are parts of the request */
 	struct slice path;	/* with its query; may be empty, or begin with one */
 };
@@ -31,7 +28,3 @@ void proxy_head_write(
  */
 void proxy_head_forward(const struct message *request, const char *base, struct slice path,
 	const char *host, const char *replaced, struct buf *out);
-
-/* "host" or "host:port", no user; sets name or address, and port. */
-int proxy_head_read_authority(
-	struct slice authority, uint16_t default_port, struct proxy_head *ret_head) must_check;

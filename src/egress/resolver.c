@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/number.h"
+#include "model/authority.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,8 +23,9 @@
 #define ATTEMPT_MS    1500
 #define RESOLV_CONF   "/etc/resolv.conf"
 #define CONF_MAX      8192
-#define CONF_FRESH_MS 5000 /* how long what was read of it holds */
+#define FRESH_MS      5000 /* how long what was read of it holds, and what was seen of routes */
 #define DNS_PORT      53
+#define FAR_ADDRESS   0x08080808 /* of the internet; nobody is asked there */
 
 struct lookup {
 	struct source source; /* of the attempt that is under way */
@@ -32,6 +33,8 @@ struct lookup {
 	struct lookup *next, **at;
 	char name[EGRESS_NAME_MAX];
 	uint16_t id;
+	uint16_t type;	/* A or AAAA: what is asked for now */
+	bool is_second; /* the name has none of the other */
 	unsigned attempt;
 	uint64_t deadline_ms;
 	resolver_answer_fn answer;
@@ -46,10 +49,11 @@ struct remembered {
 
 struct resolver {
 	struct dispatcher *dispatcher;
-	struct sockaddr_in servers[SERVERS_MAX];
+	struct authority servers[SERVERS_MAX];
+	bool has_v4; /* the machine has a way to the internet of IPv4 */
 	size_t server_count;
 	bool follows_conf; /* the servers are those of the file */
-	uint64_t conf_read_ms;
+	uint64_t looked_ms;
 	struct lookup *lookups;
 	size_t lookup_count;
 	struct remembered cache[CACHE_MAX];
@@ -57,19 +61,16 @@ struct resolver {
 
 /* --- servers --- */
 
-static void add_server(struct resolver *resolver, char *text)
+/* An address, with a port if it stands in brackets or is of IPv4. */
+static void add_server(struct resolver *resolver, const char *text)
 {
-	struct sockaddr_in server = {.sin_family = AF_INET};
-	uint64_t port = DNS_PORT;
-	char *colon = strchr(text, ':');
+	struct authority server = {.port = DNS_PORT};
 
-	if (colon)
-		*colon = '\0';
 	if (resolver->server_count == SERVERS_MAX ||
-		inet_pton(AF_INET, text, &server.sin_addr) != 1 ||
-		(colon && number_parse(colon + 1, 1, 65535, &port) < 0))
+		(address_parse(text, &server.address) < 0 &&
+			authority_read(text, strlen(text), DNS_PORT, &server) < 0) ||
+		server.name[0])
 		return;
-	server.sin_port = htons((uint16_t)port);
 	resolver->servers[resolver->server_count++] = server;
 }
 
@@ -88,14 +89,29 @@ static void read_conf(struct resolver *resolver)
 	}
 }
 
-static void refresh_servers(struct resolver *resolver)
+/* Whether a packet to the internet would find a way; none is sent. */
+static bool has_route_v4(void)
 {
-	uint64_t now = clock_steady_ms();
+	struct sockaddr_in far = {.sin_family = AF_INET,
+		.sin_port = htons(DNS_PORT),
+		.sin_addr.s_addr = htonl(FAR_ADDRESS)};
+	auto_fd int sock = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
-	if (!resolver->follows_conf || now - resolver->conf_read_ms < CONF_FRESH_MS)
-		return;
-	resolver->conf_read_ms = now;
-	read_conf(resolver);
+	return sock >= 0 && connect(sock, (const struct sockaddr *)&far, sizeof(far)) == 0;
+}
+
+static void look_around(struct resolver *resolver)
+{
+	resolver->looked_ms = clock_steady_ms();
+	resolver->has_v4 = has_route_v4();
+	if (resolver->follows_conf)
+		read_conf(resolver);
+}
+
+static void look_around_again(struct resolver *resolver)
+{
+	if (clock_steady_ms() - resolver->looked_ms >= FRESH_MS)
+		look_around(resolver);
 }
 
 int resolver_open(struct dispatcher *dispatcher, const char *servers,
@@ -107,10 +123,7 @@ int resolver_open(struct dispatcher *dispatcher, const char *servers,
 
 	resolver->dispatcher = dispatcher;
 	resolver->follows_conf = servers[0] == '\0';
-	if (resolver->follows_conf) {
-		read_conf(resolver);
-		resolver->conf_read_ms = clock_steady_ms();
-	}
+	look_around(resolver);
 	while (!resolver->follows_conf && (server = strsep(&rest, ",")))
 		add_server(resolver, server);
 	if (!resolver->follows_conf && resolver->server_count == 0) {
@@ -193,8 +206,10 @@ static void on_reply(void *arg);
 static int send_question(struct lookup *lookup)
 {
 	struct resolver *resolver = lookup->resolver;
-	const struct sockaddr_in *server =
+	const struct authority *server =
 		&resolver->servers[lookup->attempt % resolver->server_count];
+	struct sockaddr_storage peer;
+	socklen_t peer_len = address_to_socket(server->address, server->port, &peer);
 	uint8_t message[DNS_MESSAGE_MAX];
 	size_t len;
 	int r;
@@ -202,11 +217,11 @@ static int send_question(struct lookup *lookup)
 	dispatcher_remove(resolver->dispatcher, &lookup->source);
 	if (getrandom(&lookup->id, sizeof(lookup->id), 0) != sizeof(lookup->id))
 		return -EAGAIN;
-	len = dns_question_write(lookup->id, lookup->name, message);
-	lookup->source =
-		(struct source){.fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
-			.ready = on_reply,
-			.owner = lookup};
+	len = dns_question_write(lookup->id, lookup->name, lookup->type, message);
+	lookup->source = (struct source){
+		.fd = socket(peer.ss_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
+		.ready = on_reply,
+		.owner = lookup};
 	if (lookup->source.fd < 0)
 		return -errno;
 	r = dispatcher_add(resolver->dispatcher, &lookup->source);
@@ -215,7 +230,7 @@ static int send_question(struct lookup *lookup)
 	lookup->deadline_ms = clock_steady_ms() + ATTEMPT_MS;
 	lookup->attempt++;
 	/* What cannot be sent is like what was lost: the next attempt comes in its time. */
-	if (connect(lookup->source.fd, (const struct sockaddr *)server, sizeof(*server)) == 0)
+	if (connect(lookup->source.fd, (const struct sockaddr *)&peer, peer_len) == 0)
 		(void)!send(lookup->source.fd, message, len, 0);
 	return 0;
 }
@@ -226,6 +241,19 @@ static void try_again(struct lookup *lookup, int result)
 		result = send_question(lookup);
 	if (result < 0)
 		finish(lookup, result, NULL);
+}
+
+/* The name is one, but has no address of the kind that serves this machine best. */
+static void ask_for_other(struct lookup *lookup)
+{
+	int r;
+
+	lookup->is_second = true;
+	lookup->type = lookup->type == DNS_TYPE_A ? DNS_TYPE_AAAA : DNS_TYPE_A;
+	lookup->attempt = 0;
+	r = send_question(lookup);
+	if (r < 0)
+		finish(lookup, r, NULL);
 }
 
 static void on_reply(void *arg)
@@ -242,7 +270,7 @@ static void on_reply(void *arg)
 			try_again(lookup, -EHOSTUNREACH);
 		return;
 	}
-	r = dns_answer_read(message, (size_t)n, lookup->id, lookup->name, &addresses);
+	r = dns_answer_read(message, (size_t)n, lookup->id, lookup->name, lookup->type, &addresses);
 	if (r == -EBADMSG) {
 		dispatcher_requeue(lookup->resolver->dispatcher, &lookup->source);
 	} else if (r == -EAGAIN) {
@@ -250,6 +278,8 @@ static void on_reply(void *arg)
 	} else if (r == 0 && addresses.count > 0) {
 		remember(lookup->resolver, lookup->name, &addresses);
 		finish(lookup, 0, &addresses);
+	} else if (r == 0 && !lookup->is_second) {
+		ask_for_other(lookup);
 	} else {
 		finish(lookup, -ENOENT, NULL);
 	}
@@ -263,14 +293,17 @@ int resolver_ask(struct resolver *resolver, const char *name, struct dns_address
 
 	if (recall(resolver, name, ret_addresses))
 		return 1;
-	refresh_servers(resolver);
+	look_around_again(resolver);
 	if (resolver->server_count == 0)
 		return -EHOSTUNREACH;
 	if (resolver->lookup_count == LOOKUPS_MAX)
 		return -EAGAIN;
 	lookup = mem_new(sizeof(*lookup));
-	*lookup = (struct lookup){
-		.source = {.fd = -1}, .resolver = resolver, .answer = answer, .arg = arg};
+	*lookup = (struct lookup){.source = {.fd = -1},
+		.resolver = resolver,
+		.type = resolver->has_v4 ? DNS_TYPE_A : DNS_TYPE_AAAA,
+		.answer = answer,
+		.arg = arg};
 	snprintf(lookup->name, sizeof(lookup->name), "%s", name);
 	lookup->next = resolver->lookups;
 	lookup->at = &resolver->lookups;

@@ -2,7 +2,8 @@
 /*
  * Finds the addresses of names by asking the machine's name servers, without a thread for each question.
  * Answers are remembered for a moment, so that the connection which follows a question of DNS need not
- * wait for it again. A part of its dispatcher: everything is called under its lock.
+ * wait for it again. A name is asked for addresses of IPv4, and if it has none for those of IPv6; the other way
+ * round on a machine that has no way to the internet of IPv4. A part of its dispatcher: everything is called under its lock.
  */
 #pragma once
 
@@ -16,7 +17,7 @@ struct lookup;
  * resolver_ask. */
 typedef void (*resolver_answer_fn)(void *arg, int result, const struct dns_addresses *addresses);
 
-/* servers: addresses with or without :port, separated by commas; empty: those of /etc/resolv.conf. */
+/* servers: addresses with or without :port (of IPv6 in brackets then), separated by commas; empty: those of /etc/resolv.conf. */
 int resolver_open(struct dispatcher *dispatcher, const char *servers,
 	struct resolver **ret_resolver, struct err *err) must_check;
 

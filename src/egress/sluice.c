@@ -4,7 +4,6 @@
 #include "base/fd.h"
 #include "egress/egress_private.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -29,16 +28,7 @@ const char *egress_denial_reason_name(enum egress_denial_reason reason)
 
 /* --- judging and noting --- */
 
-void target_format(const struct target *target, char text[EGRESS_NAME_MAX + 8])
-{
-	char address[INET_ADDRSTRLEN] = "";
-
-	inet_ntop(AF_INET, &target->address, address, sizeof(address));
-	snprintf(text, EGRESS_NAME_MAX + 8, "%s:%u", target->name[0] ? target->name : address,
-		target->port);
-}
-
-bool sluice_judge(const struct sluice *sluice, const struct target *target,
+bool sluice_judge(const struct sluice *sluice, const struct authority *target,
 	enum egress_denial_reason *ret_reason)
 {
 	*ret_reason = EGRESS_NOT_ALLOWED;
@@ -55,15 +45,11 @@ static bool is_alias(const char *name, const char *secret_name)
 	return strncmp(name, secret_name, len) == 0 && strcmp(name + len, "." SECRET_DOMAIN) == 0;
 }
 
-static bool is_server_itself(const struct vault_secret *secret, const struct target *target)
+static bool is_server_itself(const struct vault_secret *secret, const struct authority *target)
 {
 	const struct secret_server *server = &secret->server;
 
-	if (server->is_tls || server->port != target->port)
-		return false;
-	if (server->is_address)
-		return !target->name[0] && server->address.s_addr == target->address.s_addr;
-	return strcmp(server->name, target->name) == 0;
+	return !server->is_tls && authority_equals(&server->at, target);
 }
 
 static const struct vault_secret *nth_secret(const struct sluice *sluice, size_t i)
@@ -75,7 +61,7 @@ static const struct vault_secret *nth_secret(const struct sluice *sluice, size_t
 }
 
 const struct vault_secret *sluice_find_secret(
-	const struct sluice *sluice, const struct target *target)
+	const struct sluice *sluice, const struct authority *target)
 {
 	for (size_t i = 0; policy_secret(sluice->policy, i); i++) {
 		const struct vault_secret *secret = nth_secret(sluice, i);
@@ -96,10 +82,9 @@ bool sluice_serves_name(const struct sluice *sluice, const char *name)
 	for (size_t i = 0; policy_secret(sluice->policy, i) && !serves; i++) {
 		const struct vault_secret *secret = nth_secret(sluice, i);
 
-		serves =
-			secret &&
-			(is_alias(name, secret->record.name) ||
-				(!secret->server.is_tls && strcmp(secret->server.name, name) == 0));
+		serves = secret && (is_alias(name, secret->record.name) ||
+					   (!secret->server.is_tls &&
+						   strcmp(secret->server.at.name, name) == 0));
 		vault_secret_unref(secret);
 	}
 	return serves;
@@ -155,11 +140,11 @@ void sluice_deny(
 		config->denied(config->arg, sluice->sandbox_id, denial);
 }
 
-void sluice_note_contact(struct sluice *sluice, const struct target *target)
+void sluice_note_contact(struct sluice *sluice, const struct authority *target)
 {
 	char rule[EGRESS_NAME_MAX + 8];
 
-	target_format(target, rule);
+	authority_format(target, 0, rule);
 	for (size_t i = 0; i < sluice->contact_count; i++) {
 		if (strcmp(sluice->contacts[i].rule, rule) == 0)
 			return;
@@ -257,6 +242,16 @@ static int open_sources(
 	return dns < 0 ? dns : stream < 0 ? stream : proxy;
 }
 
+/* A listener for both kinds is one of IPv6. */
+static bool is_v6(int listener)
+{
+	int domain;
+	socklen_t len = sizeof(domain);
+
+	return getsockopt(listener, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 &&
+	       domain == AF_INET6;
+}
+
 int sluice_open(struct egress *egress, const struct sluice_party *party,
 	const struct sluice_sockets *sockets, const json_t *network,
 	const struct sluice_limits *limits, struct sluice **ret_sluice, struct err *err)
@@ -272,6 +267,7 @@ int sluice_open(struct egress *egress, const struct sluice_party *party,
 	sluice->owner = *party->owner;
 	sluice->policy = policy_new(network);
 	sluice->limits = *limits;
+	sluice->has_v6 = is_v6(sockets->proxy_fd);
 	sluice->refilled_ms = clock_steady_ms();
 	dispatcher_lock(station->dispatcher);
 	sluice->next = station->sluices;

@@ -17,17 +17,31 @@ void stand_ins_fini(struct stand_ins *stand_ins)
 	free(stand_ins->places);
 }
 
-static uint32_t offset_of(struct in_addr address)
+static const struct address v6_network = {.bytes.s6_addr = EGRESS_STAND_IN_V6};
+
+/* Those of IPv6 end with the one of IPv4. */
+static uint32_t offset_of(struct address address)
 {
-	return ntohl(address.s_addr) - EGRESS_STAND_IN_FIRST;
+	if (!address_is_v4(address) &&
+		!address_is_within(address, v6_network, EGRESS_STAND_IN_V6_LEN))
+		return UINT32_MAX;
+	return ntohl(address_to_v4(address).s_addr) - EGRESS_STAND_IN_FIRST;
 }
 
-static struct in_addr address_at(uint32_t offset)
+static struct address address_at(uint32_t offset)
 {
-	return (struct in_addr){htonl(EGRESS_STAND_IN_FIRST + offset)};
+	return address_from_v4((struct in_addr){htonl(EGRESS_STAND_IN_FIRST + offset)});
 }
 
-struct in_addr stand_in_for(struct stand_ins *stand_ins, const char *name)
+struct address stand_in_as_v6(struct address stand_in)
+{
+	struct address address = v6_network;
+
+	memcpy(&address.bytes.s6_addr[12], &stand_in.bytes.s6_addr[12], 4);
+	return address;
+}
+
+struct address stand_in_for(struct stand_ins *stand_ins, const char *name)
 {
 	uint32_t offset = stand_ins->next, place = offset % STAND_IN_MAX;
 
@@ -44,7 +58,7 @@ struct in_addr stand_in_for(struct stand_ins *stand_ins, const char *name)
 	return address_at(offset);
 }
 
-const char *stand_in_name(const struct stand_ins *stand_ins, struct in_addr address)
+const char *stand_in_name(const struct stand_ins *stand_ins, struct address address)
 {
 	uint32_t offset = offset_of(address), place = offset % STAND_IN_MAX;
 
@@ -54,7 +68,7 @@ const char *stand_in_name(const struct stand_ins *stand_ins, struct in_addr addr
 	return stand_ins->places[place].name;
 }
 
-bool stand_in_is_one(struct in_addr address)
+bool stand_in_is_one(struct address address)
 {
 	return offset_of(address) < EGRESS_STAND_IN_COUNT;
 }

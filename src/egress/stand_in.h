@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "model/egress_rule.h"
+#include "model/address.h"
 
 #define STAND_IN_MAX   1024
 #define STAND_IN_TTL_S 30
@@ -24,10 +24,12 @@ struct stand_ins {
 
 void stand_ins_fini(struct stand_ins *stand_ins);
 
-struct in_addr stand_in_for(struct stand_ins *stand_ins, const char *name);
+/* IPv4; stand_in_as_v6 gives the one of IPv6 that stands for the same name. */
+struct address stand_in_for(struct stand_ins *stand_ins, const char *name);
+struct address stand_in_as_v6(struct address stand_in);
 
 /* The name it stands for, or NULL. */
-const char *stand_in_name(const struct stand_ins *stand_ins, struct in_addr address);
+const char *stand_in_name(const struct stand_ins *stand_ins, struct address address);
 
 /* Whether it is of the range, whether or not it stands for somebody. */
-bool stand_in_is_one(struct in_addr address);
+bool stand_in_is_one(struct address address);

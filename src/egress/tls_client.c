@@ -46,22 +46,27 @@ void tls_trust_close(struct tls_trust *trust)
 }
 
 /* Which name the certificate must be good for; one that is not an address is also asked for by name. */
-static bool set_name(SSL *ssl, const char *name, bool is_address)
+static bool set_name(SSL *ssl, const struct authority *server)
 {
-	if (is_address)
-		return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) == 1;
+	const char *name = server->name;
+	char address[ADDRESS_TEXT_MAX];
+
+	if (!name[0]) {
+		address_format(server->address, address);
+		return X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), address) == 1;
+	}
 	SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
 	return SSL_set1_host(ssl, name) == 1 && SSL_set_tlsext_host_name(ssl, name) == 1;
 }
 
-int tls_client_open(struct tls_trust *trust, int fd, const char *name, bool is_address,
+int tls_client_open(struct tls_trust *trust, int fd, const struct authority *server,
 	struct tls_client **ret_client)
 {
 	static const unsigned char protocol[] = "\x08http/1.1";
 	SSL *ssl = SSL_new(trust->context);
 	struct tls_client *client;
 
-	if (!ssl || SSL_set_fd(ssl, fd) != 1 || !set_name(ssl, name, is_address) ||
+	if (!ssl || SSL_set_fd(ssl, fd) != 1 || !set_name(ssl, server) ||
 		SSL_set_alpn_protos(ssl, protocol, sizeof(protocol) - 1) != 0) {
 		SSL_free(ssl);
 		ERR_clear_error();

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "base/err.h"
+#include "model/authority.h"
 
-#include <stdbool.h>
 #include <sys/types.h>
 
 struct tls_trust;
@@ -18,7 +18,7 @@ int tls_trust_open(struct tls_trust **ret_trust, struct err *err) must_check;
 void tls_trust_close(struct tls_trust *trust);
 
 /* trust must outlive it. */
-int tls_client_open(struct tls_trust *trust, int fd, const char *name, bool is_address,
+int tls_client_open(struct tls_trust *trust, int fd, const struct authority *server,
 	struct tls_client **ret_client) must_check;
 void tls_client_close(struct tls_client *client);
 

@@ -3,7 +3,6 @@
 
 #include "base/number.h"
 
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -69,18 +68,16 @@ static int read_name(const char *text, struct egress_rule *rule)
 static int read_network(char *text, struct egress_rule *rule)
 {
 	char *slash = strchr(text, '/');
-	uint64_t prefix_len, longest;
+	unsigned before = strchr(text, ':') ? 0 : ADDRESS_V4_PREFIX;
+	uint64_t prefix_len = ADDRESS_PREFIX_MAX - before;
 
 	if (slash)
 		*slash = '\0';
 	rule->kind = EGRESS_NETWORK;
-	rule->family = strchr(text, ':') ? AF_INET6 : AF_INET;
-	if (inet_pton(rule->family, text, &rule->network) != 1)
+	if (address_parse(text, &rule->network) < 0 ||
+		(slash && number_parse(slash + 1, 0, ADDRESS_PREFIX_MAX - before, &prefix_len) < 0))
 		return -EINVAL;
-	prefix_len = longest = rule->family == AF_INET ? 32 : 128;
-	if (slash && number_parse(slash + 1, 0, longest, &prefix_len) < 0)
-		return -EINVAL;
-	rule->prefix_len = (unsigned)prefix_len;
+	rule->prefix_len = before + (unsigned)prefix_len;
 	return 0;
 }
 
@@ -144,67 +141,20 @@ bool egress_rule_names(const struct egress_rule *rule, const char *name)
 	       strcmp(name + len - tail, rule->name) == 0;
 }
 
-bool egress_rule_holds(const struct egress_rule *rule, struct in_addr address)
+/* IPv4 is a part of no rule of IPv6, not even of one for all. */
+static bool is_v4(const struct egress_rule *rule)
 {
-	struct in_addr network;
-	uint32_t mask;
-
-	if (rule->kind != EGRESS_NETWORK || rule->family != AF_INET)
-		return false;
-	memcpy(&network, &rule->network, sizeof(network));
-	mask = rule->prefix_len == 0 ? 0 : htonl(~0u << (32 - rule->prefix_len));
-	return ((address.s_addr ^ network.s_addr) & mask) == 0;
+	return rule->prefix_len >= ADDRESS_V4_PREFIX && address_is_v4(rule->network);
 }
 
-/* --- what is everybody's --- */
-
-/* All that is not the internet, after the registry of special addresses of IANA. */
-static const struct {
-	uint32_t network, mask;
-} special[] = {
-	{0x00000000, 0xff000000}, /* 0/8: this host */
-	{0x0a000000, 0xff000000}, /* 10/8 */
-	{0x64400000, 0xffc00000}, /* 100.64/10: behind a provider's NAT, and metadata of some */
-	{0x7f000000, 0xff000000}, /* 127/8 */
-	{0xa83f8110, 0xffffffff}, /* 168.63.129.16: the host of a virtual machine, on Azure */
-	{0xa9fe0000, 0xffff0000}, /* 169.254/16: link-local, metadata of clouds */
-	{0xac100000, 0xfff00000}, /* 172.16/12 */
-	{0xc0000000, 0xffffff00}, /* 192.0.0/24 */
-	{0xc0000200, 0xffffff00}, /* 192.0.2/24: documentation */
-	{0xc0586300, 0xffffff00}, /* 192.88.99/24 */
-	{0xc0a80000, 0xffff0000}, /* 192.168/16 */
-	{0xc6120000, 0xfffe0000}, /* 198.18/15: stands for names inside */
-	{0xc6336400, 0xffffff00}, /* 198.51.100/24 */
-	{0xcb007100, 0xffffff00}, /* 203.0.113/24 */
-	{0xe0000000, 0xe0000000}, /* 224/3: multicast, reserved, broadcast */
-};
-
-bool egress_address_is_public(struct in_addr address)
+bool egress_rule_holds(const struct egress_rule *rule, struct address address)
 {
-	uint32_t host = ntohl(address.s_addr);
-
-	for (size_t i = 0; i < array_len(special); i++) {
-		if ((host & special[i].mask) == special[i].network)
-			return false;
-	}
-	return true;
+	return rule->kind == EGRESS_NETWORK && is_v4(rule) == address_is_v4(address) &&
+	       address_is_within(address, rule->network, rule->prefix_len);
 }
 
 bool egress_rule_is_public(const struct egress_rule *rule)
 {
-	struct in_addr network;
-	uint32_t mask;
-
-	if (rule->kind != EGRESS_NETWORK)
-		return true;
-	if (rule->family != AF_INET)
-		return false;
-	memcpy(&network, &rule->network, sizeof(network));
-	mask = rule->prefix_len == 0 ? 0 : ~0u << (32 - rule->prefix_len);
-	/* Two networks overlap if they agree in what both fix. */
-	for (size_t i = 0; i < array_len(special); i++) {
-		if (((ntohl(network.s_addr) ^ special[i].network) & mask & special[i].mask) == 0)
-			return false;
-	}
-	return true;
+	return rule->kind != EGRESS_NETWORK ||
+	       address_network_is_public(rule->network, rule->prefix_len);
 }

@@ -6,11 +6,7 @@
  */
 #pragma once
 
-#include "base/mem.h"
-
-#include <netinet/in.h>
-#include <stdbool.h>
-#include <stdint.h>
+#include "model/address.h"
 
 #define EGRESS_NAME_MAX 254 /* with its NUL */
 #define EGRESS_RULE_MAX 280
@@ -21,9 +17,8 @@ struct egress_rule {
 	enum egress_rule_kind kind;
 	uint16_t port;		    /* 0: any */
 	char name[EGRESS_NAME_MAX]; /* as egress_name_read leaves it, without `*.` */
-	int family;
-	unsigned prefix_len;
-	struct in6_addr network; /* its first bytes, for IPv4 */
+	struct address network;
+	unsigned prefix_len; /* of 128: of IPv4 from ADDRESS_V4_PREFIX on */
 };
 
 int egress_rule_parse(const char *text, struct egress_rule *ret_rule) must_check;
@@ -31,10 +26,7 @@ bool egress_rule_is_valid(const char *text);
 
 /* name must have come through egress_name_read. */
 bool egress_rule_names(const struct egress_rule *rule, const char *name);
-bool egress_rule_holds(const struct egress_rule *rule, struct in_addr address);
-
-/* Whether it is an address of everybody's internet: not private, of this machine or of its provider. */
-bool egress_address_is_public(struct in_addr address);
+bool egress_rule_holds(const struct egress_rule *rule, struct address address);
 
 /* Whether the rule holds no other address than such. Names are public: what they lead to is judged. */
 bool egress_rule_is_public(const struct egress_rule *rule);

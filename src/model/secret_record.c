@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/secret_record.h"
 
-#include "base/number.h"
-
-#include <arpa/inet.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -97,42 +94,10 @@ bool secret_path_has_steps(const char *path, size_t len)
 	return false;
 }
 
-/* "host" or "host:port". */
-static int read_authority(const char *text, size_t len, struct secret_server *server)
-{
-	const uint16_t usual = server->is_tls ? 443 : 80;
-	const char *colon = memchr(text, ':', len);
-	size_t host_len = colon ? (size_t)(colon - text) : len;
-	char host[EGRESS_NAME_MAX], port[6] = "";
-	uint64_t number = usual;
-
-	if (host_len < 1 || host_len >= sizeof(host) || len - host_len > sizeof(port))
-		return -EINVAL;
-	memcpy(host, text, host_len);
-	host[host_len] = '\0';
-	if (colon) {
-		memcpy(port, colon + 1, len - host_len - 1);
-		port[len - host_len - 1] = '\0';
-		if (number_parse(port, 1, 65535, &number) < 0)
-			return -EINVAL;
-	}
-	server->port = (uint16_t)number;
-	server->is_address = inet_pton(AF_INET, host, &server->address) == 1;
-	if (server->is_address)
-		snprintf(server->name, sizeof(server->name), "%s", host);
-	else if (egress_name_read(host, host_len, server->name) < 0)
-		return -EINVAL;
-	if (server->port == usual)
-		snprintf(server->authority, sizeof(server->authority), "%s", server->name);
-	else
-		snprintf(server->authority, sizeof(server->authority), "%s:%u", server->name,
-			server->port);
-	return 0;
-}
-
 int secret_server_read(const char *url, struct secret_server *ret_server)
 {
 	struct secret_server server = {.is_tls = strncmp(url, "https://", 8) == 0};
+	const uint16_t usual_port = server.is_tls ? 443 : 80;
 	size_t len = strlen(url), path_len;
 	const char *host = url + (server.is_tls ? 8 : 7), *path;
 
@@ -142,8 +107,9 @@ int secret_server_read(const char *url, struct secret_server *ret_server)
 	path = host + strcspn(host, "/");
 	path_len = strlen(path);
 	if (secret_path_has_steps(path, path_len) ||
-		read_authority(host, (size_t)(path - host), &server) < 0)
+		authority_read(host, (size_t)(path - host), usual_port, &server.at) < 0)
 		return -EINVAL;
+	authority_format(&server.at, usual_port, server.host);
 	while (path_len > 0 && path[path_len - 1] == '/')
 		path_len--;
 	memcpy(server.path, path, path_len);

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "model/egress_rule.h"
+#include "model/authority.h"
 #include "model/sandbox_record.h"
 
 #define SECRET_NAME_MAX	  64 /* with its NUL, as all of these: a label of a host name */
@@ -35,12 +35,9 @@ struct secret_record {
 /* A URL, taken apart. */
 struct secret_server {
 	bool is_tls;
-	bool is_address;
-	struct in_addr address;
-	char name[EGRESS_NAME_MAX]; /* as egress_name_read leaves it; of an address: as text */
-	uint16_t port;
-	char authority[EGRESS_NAME_MAX + 8]; /* for Host: without the port that is usual */
-	char path[SECRET_URL_MAX];	     /* without a slash at its end; may be empty */
+	struct authority at;
+	char host[AUTHORITY_TEXT_MAX]; /* the field Host: without the port that is usual */
+	char path[SECRET_URL_MAX];     /* without a slash at its end; may be empty */
 };
 
 /* -EINVAL: not http or https, with a user, a query, a fragment, or steps (. and ..) in its path. */

@@ -76,7 +76,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.url = "http://api.test",
 		.header = "X-Secret",
 		.is_trusted = true};
-	static const struct target inside = {.name = "model.internal", .port = SECRET_PORT};
+	static const struct authority inside = {.name = "model.internal", .port = SECRET_PORT};
 	size_t said = size >= 2 ? (size_t)data[0] << 8 | data[1] : 0, heard_len;
 	struct vault *vault = vault_new();
 	struct sluice *sluice = make_sluice(vault);

@@ -15,8 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	message_begin(&request, HTTP_REQUEST);
 	if (message_feed(&request, data, size) > 0 && proxy_head_read(&request, &head) == 0) {
-		assert(head.port > 0);
-		assert(head.is_address || head.name[0]);
+		assert(head.at.port > 0);
 		if (!head.is_connect) {
 			proxy_head_write(&request, &head, &out);
 			assert(!out.failed && out.len > 4);

@@ -12,43 +12,72 @@
 
 static void a_question_comes_back_with_its_answer(void **state)
 {
-	struct in_addr address = {htonl(0xc6120401)};
+	struct address address = address_from_v4((struct in_addr){htonl(0xc6120401)});
 	uint8_t out[DNS_MESSAGE_MAX], in[DNS_MESSAGE_MAX];
 	struct dns_addresses addresses;
 	struct dns_question question;
-	size_t len = dns_question_write(0x1234, "a.example.com", out);
+	size_t len = dns_question_write(0x1234, "a.example.com", DNS_TYPE_A, out);
 
 	(void)state;
 	assert_int_equal(dns_question_read(out, len, &question), 0);
 	assert_string_equal(question.name, "a.example.com");
 	assert_int_equal(question.type, DNS_TYPE_A);
 	len = dns_answer_write(&question, DNS_OK, &address, 30, in);
-	assert_int_equal(dns_answer_read(in, len, 0x1234, "a.example.com", &addresses), 0);
+	assert_int_equal(
+		dns_answer_read(in, len, 0x1234, "a.example.com", DNS_TYPE_A, &addresses), 0);
 	assert_int_equal(addresses.count, 1);
-	assert_int_equal(addresses.list[0].s_addr, address.s_addr);
+	assert_true(address_equals(addresses.list[0], address));
 	assert_int_equal(addresses.ttl_s, 30);
 	len = dns_answer_write(&question, DNS_NO_SUCH_NAME, NULL, 0, in);
-	assert_int_equal(dns_answer_read(in, len, 0x1234, "a.example.com", &addresses), -ENOENT);
+	assert_int_equal(
+		dns_answer_read(in, len, 0x1234, "a.example.com", DNS_TYPE_A, &addresses), -ENOENT);
 	len = dns_answer_write(&question, DNS_SERVER_FAILURE, NULL, 0, in);
-	assert_int_equal(dns_answer_read(in, len, 0x1234, "a.example.com", &addresses), -EAGAIN);
+	assert_int_equal(
+		dns_answer_read(in, len, 0x1234, "a.example.com", DNS_TYPE_A, &addresses), -EAGAIN);
+}
+
+static void addresses_of_ipv6_come_back_too(void **state)
+{
+	uint8_t out[DNS_MESSAGE_MAX], in[DNS_MESSAGE_MAX];
+	struct dns_addresses addresses;
+	struct dns_question question;
+	struct address address;
+	size_t len = dns_question_write(7, "a.test", DNS_TYPE_AAAA, out);
+
+	(void)state;
+	assert_int_equal(address_parse("2001:db8::7", &address), 0);
+	assert_int_equal(dns_question_read(out, len, &question), 0);
+	assert_int_equal(question.type, DNS_TYPE_AAAA);
+	len = dns_answer_write(&question, DNS_OK, &address, 30, in);
+	assert_int_equal(dns_answer_read(in, len, 7, "a.test", DNS_TYPE_AAAA, &addresses), 0);
+	assert_int_equal(addresses.count, 1);
+	assert_true(address_equals(addresses.list[0], address));
+	assert_int_equal(dns_answer_read(in, len, 7, "a.test", DNS_TYPE_A, &addresses), -EBADMSG);
+	/* IPv4 in the clothes of IPv6 is IPv4. */
+	assert_int_equal(address_parse("::ffff:127.0.0.1", &address), 0);
+	len = dns_answer_write(&question, DNS_OK, &address, 30, in);
+	assert_int_equal(dns_answer_read(in, len, 7, "a.test", DNS_TYPE_AAAA, &addresses), 0);
+	assert_true(address_is_v4(addresses.list[0]));
+	assert_false(address_is_public(addresses.list[0]));
 }
 
 static void an_answer_to_another_question_is_none(void **state)
 {
-	struct in_addr address = {1};
+	struct address address = address_from_v4((struct in_addr){1});
 	uint8_t out[DNS_MESSAGE_MAX], in[DNS_MESSAGE_MAX];
 	struct dns_addresses addresses;
 	struct dns_question question;
-	size_t len = dns_question_write(1, "a.test", out);
+	size_t len = dns_question_write(1, "a.test", DNS_TYPE_A, out);
 
 	(void)state;
 	assert_int_equal(dns_question_read(out, len, &question), 0);
-	assert_int_equal(dns_answer_read(out, len, 1, "a.test", &addresses), -EBADMSG);
+	assert_int_equal(dns_answer_read(out, len, 1, "a.test", DNS_TYPE_A, &addresses), -EBADMSG);
 	len = dns_answer_write(&question, DNS_OK, &address, 30, in);
-	assert_int_equal(dns_answer_read(in, len, 2, "a.test", &addresses), -EBADMSG);
-	assert_int_equal(dns_answer_read(in, len, 1, "b.test", &addresses), -EBADMSG);
+	assert_int_equal(dns_answer_read(in, len, 2, "a.test", DNS_TYPE_A, &addresses), -EBADMSG);
+	assert_int_equal(dns_answer_read(in, len, 1, "b.test", DNS_TYPE_A, &addresses), -EBADMSG);
 	for (size_t cut = 0; cut < len; cut++)
-		assert_int_equal(dns_answer_read(in, cut, 1, "a.test", &addresses), -EBADMSG);
+		assert_int_equal(
+			dns_answer_read(in, cut, 1, "a.test", DNS_TYPE_A, &addresses), -EBADMSG);
 }
 
 static void the_addresses_behind_other_names_count(void **state)
@@ -63,9 +92,11 @@ static void the_addresses_behind_other_names_count(void **state)
 	struct dns_addresses addresses;
 
 	(void)state;
-	assert_int_equal(dns_answer_read(message, sizeof(message) - 1, 7, "a.test", &addresses), 0);
+	assert_int_equal(
+		dns_answer_read(message, sizeof(message) - 1, 7, "a.test", DNS_TYPE_A, &addresses),
+		0);
 	assert_int_equal(addresses.count, 2);
-	assert_int_equal(ntohl(addresses.list[1].s_addr), 0x05060708);
+	assert_int_equal(ntohl(address_to_v4(addresses.list[1]).s_addr), 0x05060708);
 	assert_int_equal(addresses.ttl_s, 20);
 }
 
@@ -90,7 +121,7 @@ static void what_cannot_be_a_name_is_left_empty(void **state)
 static void what_is_no_question_is_refused(void **state)
 {
 	uint8_t good[DNS_MESSAGE_MAX], bad[DNS_MESSAGE_MAX];
-	size_t len = dns_question_write(1, "a.test", good);
+	size_t len = dns_question_write(1, "a.test", DNS_TYPE_A, good);
 	struct dns_question question;
 	static const struct {
 		size_t at;
@@ -111,6 +142,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_question_comes_back_with_its_answer),
+		cmocka_unit_test(addresses_of_ipv6_come_back_too),
 		cmocka_unit_test(an_answer_to_another_question_is_none),
 		cmocka_unit_test(the_addresses_behind_other_names_count),
 		cmocka_unit_test(what_cannot_be_a_name_is_left_empty),

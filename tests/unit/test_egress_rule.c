@@ -19,11 +19,11 @@ static struct egress_rule parse(const char *text)
 	return rule;
 }
 
-static struct in_addr address(const char *text)
+static struct address address(const char *text)
 {
-	struct in_addr address;
+	struct address address;
 
-	assert_int_equal(inet_pton(AF_INET, text, &address), 1);
+	assert_int_equal(address_parse(text, &address), 0);
 	return address;
 }
 
@@ -69,16 +69,30 @@ static void a_network_holds_its_addresses(void **state)
 	assert_false(egress_rule_holds(&one, address("192.0.2.6")));
 	assert_int_equal(six.port, 443);
 	assert_false(egress_rule_holds(&six, address("32.1.13.184")));
+	assert_true(egress_rule_holds(&six, address("2001:db8:ffff::1")));
+	assert_false(egress_rule_holds(&six, address("2001:db9::")));
+	assert_true(egress_rule_holds(
+		&net, address("::ffff:10.1.0.1"))); /* IPv4, in another spelling */
+	six = parse("::/0");
+	assert_true(egress_rule_holds(&six, address("fe80::1")));
+	assert_false(egress_rule_holds(&six, address("10.1.0.1")));
+	assert_false(egress_rule_holds(&all, address("2001:db8::1")));
+	six = parse("2001:db8:8000::/33");
+	assert_true(egress_rule_holds(&six, address("2001:db8:8001::")));
+	assert_false(egress_rule_holds(&six, address("2001:db8:7fff::")));
 	assert_false(egress_rule_names(&net, ""));
 }
 
 static void a_rule_is_public_if_all_that_it_holds_is(void **state)
 {
 	static const char *const public[] = {"a.test", "*.a.test:80", "93.184.216.34", "8.0.0.0/7",
-		"11.0.0.0/8", "172.32.0.0/11:443"};
+		"11.0.0.0/8", "172.32.0.0/11:443", "2606:4700::/32", "[2a00::1]:443", "2400::/6"};
 	static const char *const private[] = {"0.0.0.0/0", "10.0.0.5", "10.0.0.5:80", "8.0.0.0/5",
 		"127.0.0.1:9090", "169.254.169.254", "172.0.0.0/8", "168.63.129.16/31",
-		"192.168.0.0/24", "198.18.0.1", "255.255.255.255", "::1", "2001:db8::/32"};
+		"192.168.0.0/24", "198.18.0.1", "255.255.255.255", "::1", "::/0", "2000::/3",
+		"2001::/16", "2001:db8::/32", "2001:db8::1", "2002:a00:5::1", "3fff::1",
+		"64:ff9b::a00:5", "::ffff:10.0.0.5", "fc00::1", "fd00::/8", "fe80::1", "ff02::1",
+		"::", "4000::1"};
 	struct egress_rule rule;
 
 	(void)state;

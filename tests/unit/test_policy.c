@@ -19,11 +19,11 @@ static struct policy *make(const char *text)
 	return policy;
 }
 
-static struct in_addr address(const char *text)
+static struct address address(const char *text)
 {
-	struct in_addr address;
+	struct address address;
 
-	assert_int_equal(inet_pton(AF_INET, text, &address), 1);
+	assert_int_equal(address_parse(text, &address), 0);
 	return address;
 }
 
@@ -43,6 +43,24 @@ static void what_is_not_understood_is_denied(void **state)
 		assert_false(policy_allows_address(policy, address("93.184.216.34"), 80));
 		policy_free(policy);
 	}
+}
+
+static void secrets_are_named_and_their_servers_judged_in_every_mode(void **state)
+{
+	struct policy *policy = make("{\"mode\":\"none\",\"allow\":[\"10.0.0.5:80\"],\"secrets\":["
+				     "\"a\",\"B\",7,\"c\"]}");
+
+	(void)state;
+	assert_string_equal(policy_secret(policy, 0), "a");
+	assert_string_equal(policy_secret(policy, 1), "c");
+	assert_null(policy_secret(policy, 2));
+	assert_true(policy_uses_secret(policy, "c"));
+	assert_false(policy_uses_secret(policy, "B"));
+	assert_true(policy_allows_server(policy, address("93.184.216.34"), 1));
+	assert_true(policy_allows_server(policy, address("10.0.0.5"), 80));
+	assert_false(policy_allows_server(policy, address("10.0.0.5"), 81));
+	assert_false(policy_allows_address(policy, address("10.0.0.5"), 80));
+	policy_free(policy);
 }
 
 static void an_allowlist_is_about_names_ports_and_addresses(void **state)
@@ -71,11 +89,14 @@ static void the_internet_has_no_private_addresses(void **state)
 	static const char *const private[] = {"0.0.0.0", "0.1.2.3", "10.255.0.1", "100.64.0.1",
 		"100.127.255.255", "127.0.0.1", "127.255.255.254", "168.63.129.16",
 		"169.254.169.254", "172.16.0.1", "172.31.255.255", "192.0.0.192", "192.168.0.1",
-		"198.18.0.1", "198.19.255.255", "224.0.0.1", "240.0.0.1", "255.255.255.255"};
+		"198.18.0.1", "198.19.255.255", "224.0.0.1", "240.0.0.1", "255.255.255.255", "::1",
+		"::", "::ffff:127.0.0.1", "fe80::1", "fd00::1", "fc00::1", "ff02::1", "2001:db8::1",
+		"2002:7f00:1::", "64:ff9b::7f00:1", "2001::1"};
 	static const char *const public[] = {"1.1.1.1", "9.255.255.255", "11.0.0.0",
 		"100.63.255.255", "100.128.0.0", "126.255.255.255", "128.0.0.0", "168.63.129.15",
 		"169.253.255.255", "172.15.255.255", "172.32.0.0", "192.167.255.255",
-		"198.17.255.255", "198.20.0.0", "223.255.255.255"};
+		"198.17.255.255", "198.20.0.0", "223.255.255.255", "2606:4700::1111", "2a00::1",
+		"2001:200::1", "::ffff:1.1.1.1"};
 	struct policy *policy = make("{\"mode\":\"internet\"}");
 
 	(void)state;
@@ -100,6 +121,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_not_understood_is_denied),
+		cmocka_unit_test(secrets_are_named_and_their_servers_judged_in_every_mode),
 		cmocka_unit_test(an_allowlist_is_about_names_ports_and_addresses),
 		cmocka_unit_test(the_internet_has_no_private_addresses),
 	};

@@ -45,12 +45,12 @@ static void a_tunnel_names_its_end(void **state)
 				 &request, &head),
 		0);
 	assert_true(head.is_connect);
-	assert_string_equal(head.name, "ok.test");
-	assert_int_equal(head.port, 443);
+	assert_string_equal(head.at.name, "ok.test");
+	assert_int_equal(head.at.port, 443);
 	message_fini(&request);
 	assert_int_equal(read_text("CONNECT 10.0.0.5:22 HTTP/1.0\r\n\r\n", &request, &head), 0);
-	assert_true(head.is_address);
-	assert_int_equal(ntohl(head.address.s_addr), 0x0a000005);
+	assert_string_equal(head.at.name, "");
+	assert_int_equal(ntohl(address_to_v4(head.at.address).s_addr), 0x0a000005);
 	message_fini(&request);
 }
 
@@ -89,7 +89,7 @@ static void everything_else_is_refused(void **state)
 		"GET https://ok.test/ HTTP/1.1\r\n\r\n", "CONNECT ok.test HTTP/1.1\r\n\r\n",
 		"CONNECT ok.test:0 HTTP/1.1\r\n\r\n", "CONNECT ok.test:65536 HTTP/1.1\r\n\r\n",
 		"CONNECT ok.test:443/ HTTP/1.1\r\n\r\n", "CONNECT u@ok.test:443 HTTP/1.1\r\n\r\n",
-		"CONNECT [::1]:443 HTTP/1.1\r\n\r\n", "CONNECT 0177.1:443 HTTP/1.1\r\n\r\n",
+		"CONNECT [a.test]:443 HTTP/1.1\r\n\r\n", "CONNECT 0177.1:443 HTTP/1.1\r\n\r\n",
 		"CONNECT 2130706433:443 HTTP/1.1\r\n\r\n", "CONNECT ok.test:443 HTTP/2.0\r\n\r\n",
 		"connect ok.test:443 HTTP/1.1\r\n\r\n", "CONNECT ok.test:443\tHTTP/1.1\r\n\r\n",
 		"GET http://u:p@ok.test/ HTTP/1.1\r\n\r\n", "GET http:///x HTTP/1.1\r\n\r\n",

@@ -16,17 +16,21 @@ static void a_url_is_taken_apart(void **state)
 	(void)state;
 	assert_int_equal(secret_server_read("https://Api.Test/v1/", &server), 0);
 	assert_true(server.is_tls);
-	assert_string_equal(server.name, "api.test");
-	assert_int_equal(server.port, 443);
-	assert_string_equal(server.authority, "api.test");
+	assert_string_equal(server.at.name, "api.test");
+	assert_int_equal(server.at.port, 443);
+	assert_string_equal(server.host, "api.test");
 	assert_string_equal(server.path, "/v1");
 	assert_int_equal(secret_server_read("http://10.0.0.5:8000", &server), 0);
 	assert_false(server.is_tls);
-	assert_true(server.is_address);
-	assert_string_equal(server.authority, "10.0.0.5:8000");
+	assert_string_equal(server.at.name, "");
+	assert_string_equal(server.host, "10.0.0.5:8000");
 	assert_string_equal(server.path, "");
+	assert_int_equal(secret_server_read("https://[2001:DB8::1]:8443/x", &server), 0);
+	assert_string_equal(server.host, "[2001:db8::1]:8443");
+	assert_int_equal(secret_server_read("http://[::1]", &server), 0);
+	assert_string_equal(server.host, "[::1]");
 	assert_int_equal(secret_server_read("http://api.test:80/", &server), 0);
-	assert_string_equal(server.authority, "api.test");
+	assert_string_equal(server.host, "api.test");
 }
 
 static void what_is_no_server_is_refused(void **state)
@@ -37,7 +41,8 @@ static void what_is_no_server_is_refused(void **state)
 		"https://api.test:+1", "https://api.test:443:1", "https://api..test",
 		"https://0x7f.0.0.1", "https://2130706433", "https://api.test/..",
 		"https://api.test/./x", "https://api.test/a/%2e%2E/b", "https://api.test\\x",
-		"https://api.test/a b", "https://api.test/\r\n", "HTTPS://api.test"};
+		"https://api.test/a b", "https://api.test/\r\n", "HTTPS://api.test", "http://::1/",
+		"http://[::1", "http://[1.2.3.4]", "http://[api.test]", "http://[::1]x"};
 	char url[SECRET_URL_MAX + 1] = "http://api.test/";
 	struct secret_server server;
 
