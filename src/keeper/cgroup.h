@@ -93,9 +93,10 @@ int cgroup_part_agent(const struct cgroup_tree *tree, const char *id,
 /* Removes all groups of a sandbox and its commands. -EBUSY while something in them still dies. */
 int cgroup_remove(const struct cgroup_tree *tree, const char *id) must_check;
 
-/* Freezes or thaws, and returns when it has happened. */
+/* Begins to freeze or to thaw; whether it is frozen by now: 1, 0, or -errno. */
 int cgroup_freeze(const struct cgroup_tree *tree, const char *id, bool freeze, struct err *err)
 	must_check;
+int cgroup_is_frozen(const struct cgroup_tree *tree, const char *id, struct err *err) must_check;
 
 /* For a tree in which no controller is missing. */
 int cgroup_stats(const struct cgroup_tree *tree, const char *id, struct keeper_stats *ret_stats,

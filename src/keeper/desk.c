@@ -8,6 +8,7 @@
 #include "keeper/figures.h"
 #include "keeper/image.h"
 #include "keeper/netns.h"
+#include "keeper/pausing.h"
 #include "keeper/reply.h"
 #include "keeper/upkeep.h"
 #include "keeper/userns.h"
@@ -174,13 +175,9 @@ static void set_frozen(
 	struct keeper *keeper, const struct keeper_request *request, int conn, bool frozen)
 {
 	struct held *held = find_running(keeper, request, conn);
-	struct err err = {0};
-	int r;
 
-	if (!held)
-		return;
-	r = cgroup_freeze(&keeper->context.cgroups, held->group, frozen, &err);
-	reply_result(conn, r, &err);
+	if (held)
+		pausing_begin(keeper, held, frozen, conn);
 }
 
 static void on_freeze(struct keeper *keeper, const struct keeper_request *request, int conn)
@@ -222,8 +219,12 @@ static void on_resize(struct keeper *keeper, const struct keeper_request *reques
 static void forget_waiter(struct keeper *keeper, int conn)
 {
 	for (size_t i = 0; i < keeper->roster.count; i++) {
-		if (keeper->roster.sorted[i]->kill_waiter == conn)
-			keeper->roster.sorted[i]->kill_waiter = -1;
+		struct held *held = keeper->roster.sorted[i];
+
+		if (held->kill_waiter == conn)
+			held->kill_waiter = -1;
+		if (held->pause.waiter == conn)
+			held->pause.waiter = -1;
 	}
 	if (keeper->stop_waiter == conn)
 		keeper->stop_waiter = -1;
@@ -317,35 +318,27 @@ static void on_stored(struct keeper *keeper, const struct keeper_request *reques
 	reply_send(conn, &reply, NULL, 0);
 }
 
-static int clean_parts(
-	struct keeper *keeper, const struct keeper_request *request, bool may_wait, struct err *err)
-{
-	uint32_t base = userns_base(&keeper->context.userns.ranges, request->slot);
-
-	return upkeep_clean(&keeper->context.disks, request, base, may_wait, err);
-}
-
 static int clean(struct keeper *keeper, const struct keeper_request *request,
 	struct keeper_stats *stats, struct err *err)
 {
+	uint32_t base = userns_base(&keeper->context.userns.ranges, request->slot);
+
 	(void)stats;
-	return clean_parts(keeper, request, true, err);
+	return upkeep_clean(&keeper->context.disks, request, base, err);
 }
 
 static void on_clean(struct keeper *keeper, const struct keeper_request *request, int conn)
 {
 	struct held *held = roster_find(&keeper->roster, request->id);
 	struct err err = {0};
-	int r;
 
 	if (held && held->pid)
-		r = err_set(&err, ERR_CONFLICT, "sandbox %s runs", request->id);
+		reply_result(
+			conn, err_set(&err, ERR_CONFLICT, "sandbox %s runs", request->id), &err);
+	else if (upkeep_is_quick(&keeper->context.disks, request))
+		reply_result(conn, clean(keeper, request, NULL, &err), &err);
 	else
-		r = clean_parts(keeper, request, false, &err);
-	if (r == 1)
 		delegate(keeper, request, conn, clean);
-	else
-		reply_result(conn, r, &err);
 	crew_poke(&keeper->janitor);
 }
 

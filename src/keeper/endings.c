@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "keeper/figures.h"
+#include "keeper/pausing.h"
 #include "keeper/reply.h"
 #include "keeper/view.h"
 
@@ -73,6 +74,7 @@ void endings_reap(struct keeper *keeper)
 		if (held) {
 			held->pid = 0;
 			held->wait_status = status;
+			pausing_abandon(keeper, held);
 			cpus_give_back(&keeper->cpus, &held->cpus);
 			view_discard(keeper->context.sources.shelf_fd, held->group);
 			read_build_error(held);

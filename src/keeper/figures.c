@@ -25,9 +25,14 @@ int figures_read(struct keeper *keeper, const struct held *held, struct keeper_s
 	struct err *err)
 {
 	const struct cgroup_tree *cgroups = &keeper->context.cgroups;
-	int r = cgroup_is_real(cgroups) ? cgroup_stats(cgroups, held->group, ret_stats, err)
-					: headcount_take(held->pid, ret_stats, err);
+	int r;
 
+	if (cgroup_is_real(cgroups))
+		r = cgroup_stats(cgroups, held->group, ret_stats, err);
+	else if (held->pid)
+		r = headcount_take(held->pid, ret_stats, err);
+	else
+		r = err_set(err, ERR_NOT_FOUND, "sandbox %s has no processes to count", held->id);
 	if (r < 0)
 		return r;
 	kernel_log_read(keeper->kernel_log_fd, note_victim, keeper);

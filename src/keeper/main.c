@@ -8,7 +8,8 @@
  * handed over as descriptor 3; only root and the daemon's uid may talk. Requests are fixed structs
  * (wire/keeper.h), dispatched through a table (desk.c), and nothing in them is a path. A build clones a
  * child that does the work in parallel (build.c), so the loop never waits for a mount. The death of a
- * sandbox's first process arrives as SIGCHLD. Removing files is left to one child, the janitor.
+ * sandbox's first process arrives as SIGCHLD. What else may take long is left to children too (crew.h), or
+ * looked at again later (pausing.h).
  *
  * It parses no text from outside, reads and writes no network socket (those that it opens in sandboxes are
  * for the daemon), and starts no other program than the agent, which it holds as a sealed copy. If it dies its sandboxes die with it (PR_SET_PDEATHSIG); the next
@@ -25,11 +26,13 @@
 #include "keeper/janitor.h"
 #include "keeper/kernel_log.h"
 #include "keeper/netns.h"
+#include "keeper/pausing.h"
 #include "keeper/reply.h"
 #include "keeper/userns.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/time_types.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -38,6 +41,7 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define DESCRIPTORS_AT_START 256
@@ -82,21 +86,35 @@ static void read_signal(struct keeper *keeper)
 }
 
 /* -1 is never. */
-static int sooner(int one_ms, int other_ms)
+static int64_t sooner(int64_t one, int64_t other)
 {
-	if (one_ms < 0 || other_ms < 0)
-		return one_ms < 0 ? other_ms : one_ms;
-	return one_ms < other_ms ? one_ms : other_ms;
+	if (one < 0 || other < 0)
+		return one < 0 ? other : one;
+	return one < other ? one : other;
 }
 
-/* Does what is due without anybody asking; in how many ms to come again, -1 for never. */
-static int tend(struct keeper *keeper)
+/* Does what is due without anybody asking; in how many us to come again, -1 for never. */
+static int64_t tend(struct keeper *keeper)
 {
-	int due_ms = disk_retire(&keeper->context.disks);
+	int64_t due_ms = disk_retire(&keeper->context.disks);
 
 	if (!keeper->stopping)
 		due_ms = sooner(due_ms, crew_tend(&keeper->crew));
-	return keeper->unclean ? sooner(due_ms, RETRY_MS) : due_ms;
+	if (keeper->unclean)
+		due_ms = sooner(due_ms, RETRY_MS);
+	return sooner(due_ms < 0 ? -1 : due_ms * 1000, pausing_tend(keeper));
+}
+
+/* As epoll_wait(), by the microsecond: a pause takes less than one of its milliseconds. */
+static int wait_for_events(
+	const struct keeper *keeper, struct epoll_event *events, size_t max, int64_t due_us)
+{
+	/* The C library's own structure may be another one. */
+	struct __kernel_timespec due = {
+		.tv_sec = due_us / 1000000, .tv_nsec = due_us % 1000000 * 1000};
+
+	return (int)syscall(
+		SYS_epoll_pwait2, keeper->epoll_fd, events, max, due_us < 0 ? NULL : &due, NULL, 0);
 }
 
 static void run(struct keeper *keeper)
@@ -104,7 +122,7 @@ static void run(struct keeper *keeper)
 	struct epoll_event events[32];
 
 	while (!keeper->stopping || keeper->roster.count > 0) {
-		int n = epoll_wait(keeper->epoll_fd, events, array_len(events), tend(keeper));
+		int n = wait_for_events(keeper, events, array_len(events), tend(keeper));
 
 		for (int i = 0; i < n; i++) {
 			int fd = events[i].data.fd;

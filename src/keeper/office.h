@@ -23,6 +23,7 @@ struct keeper {
 	struct crew crew;
 	struct crew_member janitor;
 	uid_t daemon_uid;
+	size_t pausing;	 /* how many freeze or thaw */
 	bool unclean;	 /* some cgroup could not be removed yet */
 	bool stopping;	 /* no more sandboxes; exit when the roster is empty */
 	int stop_waiter; /* connection that asked for it, or -1 */

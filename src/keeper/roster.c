@@ -72,7 +72,7 @@ struct held *roster_add(struct roster *roster, const char *id)
 	memcpy(held->group, id, sizeof(held->group));
 	held->has_owner = true;
 	insert(roster, held);
-	held->lifeline = held->kill_waiter = -1;
+	held->lifeline = held->kill_waiter = held->pause.waiter = -1;
 	held->network = NETWORK_NONE;
 	return held;
 }

@@ -27,6 +27,12 @@ struct held {
 	struct keeper_limits limits;
 	struct err err;	 /* what its build failed with, if it did */
 	int kill_waiter; /* connection that asked to kill it and waits, or -1 */
+	struct {
+		bool is_pending; /* it freezes or thaws (pausing.h) */
+		bool wants_frozen;
+		uint64_t since_us;
+		int waiter; /* connection that asked for it, or -1 */
+	} pause;
 };
 
 struct roster {

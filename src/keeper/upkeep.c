@@ -30,19 +30,20 @@ int upkeep_count(
 	return r;
 }
 
-static int clean_disk(
-	struct disks *disks, const struct keeper_request *request, bool may_wait, struct err *err)
+bool upkeep_is_quick(const struct disks *disks, const struct keeper_request *request)
 {
-	auto_fd int home = -1;
+	return (request->parts & KEEPER_PART_WORKSPACE) || !disk_exists(disks, request->id);
+}
+
+/* What is thrown away on a disk that is mounted goes when the disk leaves. */
+static int clean_disk(
+	const struct disks *disks, const struct keeper_request *request, struct err *err)
+{
+	auto_fd int home = disk_open_mounted(disks, request->id);
 	int r;
 
-	if (request->parts & KEEPER_PART_WORKSPACE)
-		return disk_discard(disks, request->id, err);
-	home = disk_open_mounted(disks, request->id);
-	if (home >= 0) /* what is thrown away here goes when the disk leaves */
+	if (home >= 0)
 		return storage_clean_home(home, request->parts, err);
-	if (!may_wait)
-		return 1;
 	if ((r = disk_borrow(disks, request->id, &home, err)) < 0 ||
 		(r = storage_clean_home(home, request->parts, err)) < 0)
 		return r;
@@ -52,9 +53,11 @@ static int clean_disk(
 }
 
 int upkeep_clean(struct disks *disks, const struct keeper_request *request, uint32_t base_uid,
-	bool may_wait, struct err *err)
+	struct err *err)
 {
-	if (disk_exists(disks, request->id))
-		return clean_disk(disks, request, may_wait, err);
-	return storage_clean(disks->storage, request->id, base_uid, request->parts, err);
+	if (!disk_exists(disks, request->id))
+		return storage_clean(disks->storage, request->id, base_uid, request->parts, err);
+	if (request->parts & KEEPER_PART_WORKSPACE)
+		return disk_discard(disks, request->id, err);
+	return clean_disk(disks, request, err);
 }

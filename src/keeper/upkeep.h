@@ -11,9 +11,9 @@ bool upkeep_is_plain(const struct disks *disks, const char *id);
 int upkeep_count(const struct disks *disks, const char *id, struct keeper_stats *stats,
 	struct err *err) must_check;
 
-/*
- * Empties or removes parts (KEEPER_PART_*) of a sandbox that does not run, whose uids begin at base_uid. Returns 1 if that needs a mount
- * and may_wait is not set, which is for children; then nothing was done.
- */
+/* Whether that is a rename or two in the data directory, which the loop does itself; else it is for a child. */
+bool upkeep_is_quick(const struct disks *disks, const struct keeper_request *request);
+
+/* Empties or removes parts (KEEPER_PART_*) of a sandbox that does not run, whose uids begin at base_uid. */
 int upkeep_clean(struct disks *disks, const struct keeper_request *request, uint32_t base_uid,
-	bool may_wait, struct err *err) must_check;
+	struct err *err) must_check;
