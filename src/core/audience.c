@@ -178,6 +178,9 @@ void audience_tell_ended(struct process *process)
 	pthread_mutex_unlock(&process->lock);
 	tell(process, &(struct news){.event = ENDED});
 	drop(process, !has_survivors);
+	pthread_mutex_lock(&process->lock);
+	process->reported = true;
+	pthread_mutex_unlock(&process->lock);
 }
 
 void audience_tell_deserted(struct process *process)

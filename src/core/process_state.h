@@ -47,7 +47,8 @@ struct process {
 	bool started, running, killed;
 	bool is_parked; /* waits for the governor */
 	bool ending;	/* its end is being written down */
-	bool concluded; /* its end was reported */
+	bool concluded; /* its end is being reported: whoever comes to watch is late */
+	bool reported;	/* all who watched have heard of it */
 };
 
 #define PROCESS_INPUT_MAX (1u << 20) /* standard input that waits */

@@ -188,7 +188,7 @@ static int recall(struct sandbox *sandbox, struct link *link, const struct proce
 	process_record_fini(&process->record);
 	process_record_copy(&process->record, record);
 	process->is_adopted = process->running = true;
-	process->ending = process->concluded = record->ended_at_ms > 0;
+	process->ending = process->concluded = process->reported = record->ended_at_ms > 0;
 	process->record.is_input_open = record->is_input_open && !process->ending;
 	process->started_us = clock_steady_us() - (uint64_t)(age_ms > 0 ? age_ms : 0) * 1000;
 	r = process_open_log(process, err);
@@ -337,12 +337,12 @@ static bool empty_list(struct sandbox *sandbox)
 
 	pthread_mutex_lock(&sandbox->state);
 	while ((process = sandbox->processes)) {
-		bool concluded;
+		bool reported;
 
 		pthread_mutex_lock(&process->lock);
-		concluded = process->concluded;
+		reported = process->reported;
 		pthread_mutex_unlock(&process->lock);
-		if (!concluded) {
+		if (!reported) {
 			pthread_cond_wait(&sandbox->changed, &sandbox->state);
 			continue;
 		}

@@ -104,9 +104,45 @@ static void an_end_that_is_written_just_before_it_is_waited_for_is_not_missed(vo
 	stage_fini(&stage, true);
 }
 
+static void hold_end(struct heard *heard)
+{
+	(void)heard;
+	sem_post(&writing);
+	await(&may_write, WORLD_PATIENCE_MS / 1000);
+}
+
+static void an_end_that_is_being_told_is_waited_for_until_all_have_heard_of_it(void **state)
+{
+	struct stage stage;
+	pthread_t thread;
+	void *failed = NULL;
+
+	sem_init(&writing, 0, 0);
+	sem_init(&may_write, 0, 0);
+	sem_init(&written, 0, 0);
+	stage_init(&stage, *state);
+	stage.heard.at_end = hold_end;
+	stage_start(&stage, true);
+	world_flush(stage.world);
+	say_survivors(&stage, 2);
+	say_exited(&stage, 0, 0);
+	assert_int_equal(await(&writing, WORLD_PATIENCE_MS / 1000), 0);
+	scribe_put(stage.world->engine->scribe, post, &written);
+	atomic_store(&trap, stage.sandbox);
+	assert_int_equal(pthread_create(&thread, NULL, reset, stage.sandbox), 0);
+	pthread_join(thread, &failed);
+	sem_post(&may_write); /* for one that did not wait */
+	assert_null(failed);
+	assert_null(atomic_load(&trap));
+	stage_fini(&stage, true);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			an_end_that_is_being_told_is_waited_for_until_all_have_heard_of_it,
+			world_setup, world_teardown),
 		cmocka_unit_test_setup_teardown(
 			an_end_that_is_written_just_before_it_is_waited_for_is_not_missed,
 			world_setup, world_teardown),
