@@ -24,6 +24,7 @@ struct fixture {
 	struct peer peer;
 	char *dir;
 	int channel;
+	char last[2 * AGENT_PATH_MAX + 64]; /* what was told last */
 };
 
 static int start(void **state)
@@ -132,17 +133,27 @@ static const char *describe(const struct change *change)
 	return line;
 }
 
+/* A program that was slow between a write and its close: a file that stays open is told of at intervals. */
+static bool is_told_again(const struct fixture *f, const char *line)
+{
+	return strncmp(line, "modified", strlen("modified")) == 0 && strcmp(line, f->last) == 0;
+}
+
 /* The next changes are these, in this order; the list ends with NULL. */
 static void expect(struct fixture *f, ...)
 {
+	const char *line, *told;
 	struct change change;
-	const char *line;
 	va_list lines;
 
 	va_start(lines, f);
 	while ((line = va_arg(lines, const char *))) {
-		next_change(f, &change);
-		assert_string_equal(describe(&change), line);
+		do {
+			next_change(f, &change);
+			told = describe(&change);
+		} while (strcmp(told, line) != 0 && is_told_again(f, told));
+		assert_string_equal(told, line);
+		snprintf(f->last, sizeof(f->last), "%s", line);
 	}
 	va_end(lines);
 }
@@ -153,9 +164,10 @@ static void expect_nothing(struct fixture *f)
 	struct pollfd pollfd = {.fd = f->channel, .events = POLLIN};
 	struct change change;
 
-	if (poll(&pollfd, 1, 400) > 0) {
+	while (poll(&pollfd, 1, 400) > 0) {
 		next_change(f, &change);
-		fail_msg("unexpected: %s", describe(&change));
+		if (!is_told_again(f, describe(&change)))
+			fail_msg("unexpected: %s", describe(&change));
 	}
 }
 
@@ -193,15 +205,17 @@ static void renames_are_moves_inside_and_else_come_and_go(void **state)
 	expect(f, "moved dir d e", "created file e/new", "modified file e/new", NULL);
 	run(f, "mv w/e out/ && echo x > out/e/more && touch w/z");
 	expect(f, "deleted dir e", "created file z", "modified file z", NULL);
-	run(f, "mv out/e w/f && echo x >> w/f/more");
+	run(f, "mv out/e w/f");
 	expect(f, "created dir f", NULL);
-	for (int i = 0; i < 4; i++) {
+	for (int i = 0; i < 3; i++) {
 		struct change change;
 
-		next_change(f, &change); /* a3, new, more in some order, then the writing */
+		next_change(f, &change); /* a3, new, more in some order */
 		assert_memory_equal(change.path, "f/", 2);
-		assert_int_equal(change.what, i < 3 ? AGENT_CREATED : AGENT_MODIFIED);
+		assert_int_equal(change.what, AGENT_CREATED);
 	}
+	run(f, "echo x >> w/f/more");
+	expect(f, "modified file f/more", NULL);
 	expect_nothing(f);
 }
 
@@ -241,7 +255,7 @@ static void a_file_that_stays_open_is_told_of_at_intervals(void **state)
 {
 	struct fixture *f = *state;
 	int fd = open(in(f, "log"), O_CREAT | O_WRONLY | O_APPEND, 0644);
-	uint64_t end_ms;
+	uint64_t end_ms = clock_steady_ms() + PEER_TIMEOUT_MS;
 	unsigned writes = 0, told = 0;
 	struct pollfd pollfd;
 	struct change change;
@@ -249,20 +263,30 @@ static void a_file_that_stays_open_is_told_of_at_intervals(void **state)
 	assert_true(fd >= 0);
 	assert_int_equal(open_watch(f, f->dir, false), 0);
 	pollfd = (struct pollfd){.fd = f->channel, .events = POLLIN};
-	end_ms = clock_steady_ms() + 1500;
-	while (clock_steady_ms() < end_ms) {
-		assert_int_equal(write(fd, "line\n", 5), 5);
-		writes++;
+	while (told < 5 && clock_steady_ms() < end_ms) {
+		for (int i = 0; i < 10; i++, writes++)
+			assert_int_equal(write(fd, "line\n", 5), 5);
 		if (poll(&pollfd, 1, 1) > 0) {
 			next_change(f, &change);
 			assert_string_equal(describe(&change), "modified file log");
 			told++;
 		}
 	}
-	assert_true(told >= 3 && told <= 12 && writes > 50);
+	assert_int_equal(told, 5);
+	assert_true(writes >= 10 * told); /* not of each one */
 	close(fd);
 	expect(f, "modified file log", NULL);
 	expect_nothing(f);
+}
+
+/* In one go: what is missing for half a second counts as gone. */
+static void put_new(struct fixture *f, const char *name)
+{
+	int fd = open(in(f, name), O_CREAT | O_EXCL | O_WRONLY, 0644);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "new", 3), 3);
+	close(fd);
 }
 
 static void a_watched_file_survives_being_replaced(void **state)
@@ -275,9 +299,12 @@ static void a_watched_file_survives_being_replaced(void **state)
 	expect(f, "modified file ", NULL);
 	run(f, "sed -i s/1/one/ file");
 	expect(f, "modified file ", NULL);
-	run(f, "rm file && echo 3 > file"); /* as git and some editors do */
+	assert_int_equal(unlink(in(f, "file")), 0); /* as git and some editors do */
+	put_new(f, "file");
 	expect(f, "modified file ", NULL);
-	run(f, "mv file file~ && echo 4 > file && rm file~");
+	assert_int_equal(rename(in(f, "file"), in(f, "file~")), 0);
+	put_new(f, "file");
+	assert_int_equal(unlink(in(f, "file~")), 0);
 	expect(f, "modified file ", NULL);
 	run(f, "echo 5 > file");
 	expect(f, "modified file ", NULL);
