@@ -175,7 +175,7 @@ test('F09 a directory that is swapped for a link to the host a thousand times a 
   const swappers = [];
   for (const [i, target] of targets.entries()) swappers.push(await running(own, [program, `/tmp/swapped${i}`, target]));
   const statuses = new Set();
-  await eachLimit(Array.from({ length: 3000 }), 16, async (_, i) => {
+  await eachLimit(Array.from({ length: 10_000 }), 16, async (_, i) => {
     const file = `/tmp/swapped${i % targets.length}/secret`;
     const answers = [
       () => api.tryPut(own, file, 'overwritten'),

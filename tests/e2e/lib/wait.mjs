@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waiting for something to become true, with a deadline: the tests never sleep and hope.
+import net from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
 /**
@@ -35,6 +36,23 @@ export async function within(ms, what, promise) {
     return await Promise.race([promise, late]);
   } finally {
     clearTimeout(timer);
+  }
+}
+
+/**
+ * Runs fn while no other run of the tests on this machine does so under that name. Daemons on one host have
+ * the same uid ranges, so what the kernel counts for each user their sandboxes have together.
+ */
+export async function alone(name, fn) {
+  const server = net.createServer();
+  await until(() => new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(`\0sandlot-e2e-${name}`, () => resolve(true));
+  }), { timeout: 300_000, every: 200, what: `nobody else is at ${name}` });
+  try {
+    return await fn();
+  } finally {
+    server.close();
   }
 }
 
