@@ -45,6 +45,18 @@ int api_sandbox(struct request *req, struct api *api, struct sandbox **ret_sandb
 	return r;
 }
 
+int api_port(const struct request *req, uint16_t *ret_port, struct err *err)
+{
+	const char *text = request_param(req, "port");
+	uint64_t port;
+
+	if (text[0] == '0' || number_parse(text, 1, 65535, &port) < 0)
+		return err_explain(err, ERR_INVALID, "invalid_port", "use a number from 1 to 65535",
+			"\"%s\" is no port", text);
+	*ret_port = (uint16_t)port;
+	return 0;
+}
+
 int api_query_number(const struct request *req, const char *name, uint64_t min, uint64_t max,
 	uint64_t default_value, uint64_t *ret_value, struct err *err)
 {

@@ -80,6 +80,9 @@ static inline struct owner api_owner(const struct request *req)
 int api_sandbox(struct request *req, struct api *api, struct sandbox **ret_sandbox, struct err *err)
 	must_check;
 
+/* The port that the path names. */
+int api_port(const struct request *req, uint16_t *ret_port, struct err *err) must_check;
+
 /* Whether the daemon can serve sandboxes yet; ERR_UNAVAILABLE with the reason if not. */
 int api_check_ready(const struct api *api, struct err *err) must_check;
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/fields.h"
 
+#include "model/sandbox_port.h"
 #include "model/size.h"
 
 #include <assert.h>
@@ -148,25 +149,15 @@ static int decode_list(const struct field *field, const char *prefix, const json
 static int decode_ports(const struct field *field, const char *prefix, const json_t *value,
 	void *out, struct err *err)
 {
-	size_t i, j;
-	json_t *entry, *other;
+	const char *wrong;
 
 	if (!json_is_array(value))
 		return bad(err, prefix, field, "must be an array of ports");
 	if (!in_bounds(field, (int64_t)json_array_size(value)))
 		return bad_bounds(err, prefix, field, " entries");
-	json_array_foreach((json_t *)value, i, entry)
-	{
-		if (!json_is_integer(entry) || json_integer_value(entry) < 1 ||
-			json_integer_value(entry) > 65535)
-			return bad(err, prefix, field,
-				"must hold ports, whole numbers from 1 to 65535");
-		json_array_foreach((json_t *)value, j, other)
-		{
-			if (i != j && json_equal(entry, other))
-				return bad(err, prefix, field, "has a port twice");
-		}
-	}
+	wrong = sandbox_port_check(value);
+	if (wrong)
+		return bad(err, prefix, field, wrong);
 	*(const json_t **)place(field, out) = value;
 	return 0;
 }
@@ -229,7 +220,7 @@ static const struct {
 		"minItems", "maxItems"},
 	[FIELD_PORT_LIST] = {decode_ports,
 		"{\"type\":\"array\",\"uniqueItems\":true,"
-		"\"items\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":65535}}",
+		"\"items\":{\"$ref\":\"#/components/schemas/Port\"}}",
 		"minItems", "maxItems"},
 	[FIELD_EMPTY_LIST] = {decode_empty, "{\"type\":\"array\",\"maxItems\":0}", NULL, NULL},
 	[FIELD_NAME_OR_NUMBER] = {decode_name_or_number,

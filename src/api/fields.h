@@ -20,8 +20,8 @@ enum field_type {
 	FIELD_SIZE,    /* int64_t: bytes, as a number or a string with Ki, Mi, Gi, Ti */
 	FIELD_STRING_MAP,  /* json_t *, borrowed: an object of strings; min and max count entries */
 	FIELD_STRING_LIST, /* json_t *, borrowed: an array of strings */
-	FIELD_PORT_LIST,   /* json_t *, borrowed: an array of distinct ports, 1-65535 */
-	FIELD_EMPTY_LIST,  /* json_t *, borrowed: an array that must be empty as yet */
+	FIELD_PORT_LIST, /* json_t *, borrowed: an array of distinct ports (model/sandbox_port.h) */
+	FIELD_EMPTY_LIST,     /* json_t *, borrowed: an array that must be empty as yet */
 	FIELD_NAME_OR_NUMBER, /* json_t *, borrowed: a string or a whole number; the row checks it */
 	FIELD_OBJECT,	      /* a struct of its own, described by sub */
 };

@@ -59,6 +59,9 @@ HANDLER(preview_links_create);
 HANDLER(preview_links_list);
 HANDLER(preview_links_delete);
 
+/* preview_ports.c */
+HANDLER(preview_ports_patch);
+
 /* processes.c */
 HANDLER(processes_list);
 HANDLER(processes_get);
@@ -96,6 +99,7 @@ HANDLER(watches_open);
 extern const struct fields tokens_fields;
 extern const struct fields tickets_fields;
 extern const struct fields preview_links_fields;
+extern const struct fields preview_ports_fields;
 extern const struct fields processes_stdin_fields;
 extern const struct fields processes_signal_fields;
 extern const struct fields processes_resize_fields;

@@ -2,17 +2,13 @@
 /* Links that open a private preview: made, listed and revoked by the owner of the sandbox. */
 #include "api/handlers.h"
 
+#include "auth/secret.h"
 #include "base/clock.h"
-#include "base/number.h"
 #include "core/sandbox.h"
 #include "model/preview_name.h"
 
-#include <openssl/evp.h>
-#include <openssl/rand.h>
-#include <openssl/sha.h>
 #include <stdio.h>
 
-#define SECRET_BYTES   32
 #define EXPIRY_MAX     (30 * 24 * 3600)
 #define EXPIRY_DEFAULT (24 * 3600)
 
@@ -27,39 +23,6 @@ static const struct field link_rows[] = {
 
 const struct fields preview_links_fields = FIELDS(link_rows);
 
-static int read_port(struct request *req, uint16_t *ret_port, struct err *err)
-{
-	const char *text = request_param(req, "port");
-	uint64_t port;
-
-	if (text[0] == '0' || number_parse(text, 1, 65535, &port) < 0)
-		return err_explain(err, ERR_INVALID, "invalid_port", "use a number from 1 to 65535",
-			"\"%s\" is no port", text);
-	*ret_port = (uint16_t)port;
-	return 0;
-}
-
-/* "slp_" and 43 characters that may stand in an address. */
-static int make_secret(char secret[64], struct err *err)
-{
-	unsigned char bytes[SECRET_BYTES];
-	size_t len;
-
-	if (RAND_bytes(bytes, sizeof(bytes)) != 1)
-		return err_set(err, ERR_INTERNAL, "no random bytes are to be had");
-	snprintf(secret, 64, "slp_");
-	len = 4 + (size_t)EVP_EncodeBlock((unsigned char *)secret + 4, bytes, sizeof(bytes));
-	for (size_t i = 4; i < len; i++) {
-		if (secret[i] == '+')
-			secret[i] = '-';
-		else if (secret[i] == '/')
-			secret[i] = '_';
-		else if (secret[i] == '=')
-			secret[i] = '\0';
-	}
-	return 0;
-}
-
 static json_t *link_to_json(const struct preview_link *link)
 {
 	return json_pack("{s:s, s:i, s:o, s:o}", "id", link->id, "port", (int)link->port,
@@ -72,24 +35,24 @@ HANDLER(preview_links_create)
 	struct api *api = context;
 	struct link_body body;
 	struct preview_link link = {.created_at_ms = clock_wall_ms()};
-	char secret[64], host[160], url[320];
-	unsigned char hash[32];
+	char secret[SECRET_TEXT_MAX], host[160], url[320];
+	unsigned char hash[SECRET_HASH_LEN];
 	struct sandbox *sandbox;
 	json_t *answer;
 	int r;
 
 	fields_clear(&preview_links_fields, &body);
 	if ((r = fields_decode(&preview_links_fields, request_body(req), &body, err)) < 0 ||
-		(r = read_port(req, &link.port, err)) < 0 ||
-		(r = api_sandbox(req, api, &sandbox, err)) < 0 ||
-		(r = make_secret(secret, err)) < 0)
+		(r = api_port(req, &link.port, err)) < 0 ||
+		(r = api_sandbox(req, api, &sandbox, err)) < 0)
 		return r;
+	secret_make_short(SECRET_LINK_PREFIX, secret);
+	secret_hash(secret, hash);
 	id_new(link.created_at_ms, link.id);
 	snprintf(link.sandbox_id, sizeof(link.sandbox_id), "%s", sandbox_id(sandbox));
 	link.expires_at_ms =
 		link.created_at_ms +
 		1000 * (body.expires_in_s == FIELD_ABSENT ? EXPIRY_DEFAULT : body.expires_in_s);
-	SHA256((const unsigned char *)secret, strlen(secret), hash);
 	r = store_preview_link_add(engine_store(api->engine), &link, hash, err);
 	if (r < 0)
 		return r;
@@ -111,7 +74,7 @@ HANDLER(preview_links_list)
 	uint16_t port;
 	int count, r;
 
-	if ((r = read_port(req, &port, err)) < 0 || (r = api_sandbox(req, api, &sandbox, err)) < 0)
+	if ((r = api_port(req, &port, err)) < 0 || (r = api_sandbox(req, api, &sandbox, err)) < 0)
 		return r;
 	count = store_preview_link_list(
 		engine_store(api->engine), sandbox_id(sandbox), port, links, array_len(links), err);
@@ -131,7 +94,7 @@ HANDLER(preview_links_delete)
 	uint16_t port;
 	int r;
 
-	if ((r = read_port(req, &port, err)) < 0 || (r = api_sandbox(req, api, &sandbox, err)) < 0)
+	if ((r = api_port(req, &port, err)) < 0 || (r = api_sandbox(req, api, &sandbox, err)) < 0)
 		return r;
 	r = store_preview_link_delete(engine_store(api->engine), sandbox_id(sandbox), port,
 		request_param(req, "link"), err);

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define PAGE_MAX   (16u * 1024)
-#define FIELDS_MAX 64
+#define FIELDS_MAX 256
 
 /* No script: it is shown on the origin of an app that nobody has reason to trust. */
 static const char head[] =
@@ -77,6 +77,9 @@ void preview_page_put(
 	way->status = page->status;
 	way->type = visit->is_page ? "text/html; charset=utf-8" : "application/json";
 	way->fields = BUF_INIT(FIELDS_MAX);
+	/* It needs nothing but its own style. */
+	buf_append_str(&way->fields,
+		"Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'\r\n");
 	if (page->reloads)
 		buf_append_str(&way->fields, "Retry-After: 1\r\n");
 	way->body = BUF_INIT(PAGE_MAX);

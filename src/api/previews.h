@@ -12,7 +12,6 @@ struct previews;
 
 struct previews_config {
 	struct api *api;
-	struct store *store;
 	const struct listener *listener; /* borrowed */
 	unsigned threads, max_workers, max_connections;
 };

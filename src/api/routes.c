@@ -280,6 +280,11 @@ static const struct route table[] = {
 		DOC("Follow what happens to a sandbox", "sandboxes", .status = 200,
 			.answer = EVENTS)},
 
+	{"PATCH", ONE "/ports/{port}", preview_ports_patch, ROUTE_BODY, SCOPE_MANAGE,
+		DOC("Say who may see the preview of a port, and what its app sees of paths",
+			"previews", .body = &preview_ports_fields, .status = 200,
+			.answer = "PreviewPort"),
+		"preview.update"},
 	{"POST", ONE "/ports/{port}/links", preview_links_create, ROUTE_BODY, SCOPE_MANAGE,
 		DOC("Make a link that opens the preview of a port", "previews",
 			.body = &preview_links_fields, .status = 201, .answer = "PreviewLink"),

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "core/strongbox.h"
 #include "model/egress_rule.h"
+#include "model/sandbox_port.h"
 #include "model/size.h"
 #include "model/template.h"
 
@@ -188,7 +189,7 @@ static const struct field create_rows[] = {
 	{"env", FIELD_STRING_MAP, offsetof(struct create_body, env), 0, ENV_ENTRIES, 0,
 		"Environment of every command.", .check = sandbox_check_env},
 	{"ports", FIELD_PORT_LIST, offsetof(struct create_body, ports), 0, PORT_ENTRIES, 0,
-		"Ports that have previews."},
+		"Ports that have previews: numbers, or objects that say more of one."},
 	{"labels", FIELD_STRING_MAP, offsetof(struct create_body, labels), 0, LABEL_ENTRIES, 0,
 		"Names and values of your own, for finding it again.", .check = check_labels},
 	{"network", FIELD_OBJECT, offsetof(struct create_body, network), 0, 0, 0, "Egress policy.",
@@ -342,6 +343,12 @@ static void replace(json_t **place, const json_t *value)
 	*place = json_deep_copy(value);
 }
 
+static void replace_ports(struct sandbox_record *record, const json_t *ports)
+{
+	json_decref(record->ports);
+	record->ports = sandbox_port_copy(ports);
+}
+
 static const char *template_name(const struct create_body *body)
 {
 	return body->template_name ? body->template_name : "host";
@@ -392,7 +399,7 @@ int sandbox_body_decode(const struct api *api, const struct request *req,
 	if (body.env)
 		replace(&draft.env, body.env);
 	if (body.ports)
-		replace(&draft.ports, body.ports);
+		replace_ports(&draft, body.ports);
 	if (body.labels)
 		replace(&draft.labels, body.labels);
 	json_decref(draft.network);
@@ -440,7 +447,7 @@ void sandbox_patch_apply(struct sandbox_record *record, void *arg)
 	if (patch->labels)
 		replace(&record->labels, patch->labels);
 	if (patch->ports)
-		replace(&record->ports, patch->ports);
+		replace_ports(record, patch->ports);
 	if (patch->network)
 		replace(&record->network, patch->network);
 	if (patch->is_private != FIELD_UNSET)
@@ -482,7 +489,7 @@ static json_t *previews_to_json(const struct api *api, const struct sandbox_reco
 	{
 		char key[8], url[256];
 
-		snprintf(key, sizeof(key), "%d", (int)json_integer_value(port));
+		snprintf(key, sizeof(key), "%u", sandbox_port_number(port));
 		snprintf(url, sizeof(url), "http://s-%s-%s.%s:%u", record->id, key,
 			api->preview_domain, api->preview_port);
 		json_object_set_new(previews, key, json_string(url));

@@ -37,3 +37,20 @@ ssize_t base64url_decode(const char *text, size_t len, uint8_t *data)
 	/* Bits that are left over and not zero would make a second spelling of the same bytes. */
 	return bits & ((1u << count) - 1) ? -EINVAL : (ssize_t)size;
 }
+
+void base64url_encode(const uint8_t *data, size_t len, char *text)
+{
+	static const char alphabet[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+	uint32_t bits = 0;
+	unsigned count = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		bits = bits << 8 | data[i];
+		for (count += 8; count >= 6; count -= 6)
+			*text++ = alphabet[bits >> (count - 6) & 63];
+	}
+	if (count > 0)
+		*text++ = alphabet[bits << (6 - count) & 63];
+	*text = '\0';
+}

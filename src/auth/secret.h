@@ -11,6 +11,10 @@
 #define SECRET_TEXT_MAX	    128
 #define SECRET_HASH_LEN	    32
 #define SECRET_TOKEN_PREFIX "slt_"
+#define SECRET_LINK_PREFIX  "slp_"
 
+/* In 64 digits; or, for what stands in an address, in 43 characters that may. */
 void secret_make(const char *prefix, char text[SECRET_TEXT_MAX]);
+void secret_make_short(const char *prefix, char text[SECRET_TEXT_MAX]);
+
 void secret_hash(const char *text, unsigned char hash[SECRET_HASH_LEN]);

@@ -4,6 +4,7 @@
 #include "base/number.h"
 #include "cli/human.h"
 
+#include <errno.h>
 #include <string.h>
 
 #define AT(field) offsetof(struct create_spec, field)
@@ -17,7 +18,9 @@ const struct option create_spec_options[] = {
 	{OPTION_TEXT, 0, "disk", "SIZE", "disk limit, such as 2Gi", AT(disk)},
 	{OPTION_NUMBER, 0, "pids", "N", "limit of processes and threads", AT(pids)},
 	{OPTION_LIST, 'e', "env", "K=V", "set an environment variable; may be repeated", AT(env)},
-	{OPTION_LIST, 'p', "port", "N", "preview this port; may be repeated", AT(ports)},
+	{OPTION_LIST, 'p', "port", "N[:HOW]",
+		"preview this port; HOW is public, private, keep or strip; may be repeated",
+		AT(ports)},
 	{OPTION_LIST, 'l', "label", "K=V", "set a label; may be repeated", AT(labels)},
 	{OPTION_CHOICE, 0, "network", "MODE", "none, allowlist or internet", AT(network),
 		"none allowlist internet"},
@@ -136,17 +139,63 @@ static int add_resources(json_t *body, const struct create_spec *spec, struct er
 	return 0;
 }
 
+/* One word behind the number of a port. */
+static int set_port_word(json_t *port, const char *word, size_t len)
+{
+	static const struct {
+		const char *word, *field;
+		bool is_true;
+		const char *text;
+	} words[] = {{"public", "public", true}, {"private", "public", false},
+		{"keep", "prefix", .text = "keep"}, {"strip", "prefix", .text = "strip"}};
+
+	for (size_t i = 0; i < array_len(words); i++) {
+		if (strlen(words[i].word) != len || memcmp(words[i].word, word, len) != 0)
+			continue;
+		json_object_set_new(port, words[i].field,
+			words[i].text ? json_string(words[i].text)
+				      : json_boolean(words[i].is_true));
+		return 0;
+	}
+	return -EINVAL;
+}
+
+/* "3000", or "3000:public,keep". */
+static int read_port(const char *text, json_t **ret_port, struct err *err)
+{
+	json_auto_t *port = json_object();
+	size_t len = strcspn(text, ":");
+	auto_free char *digits = mem_printf("%.*s", (int)len, text);
+	const char *word = text + len;
+	uint64_t number;
+
+	if (number_parse(digits, 1, 65535, &number) < 0)
+		return err_set(err, ERR_INVALID, "--port: \"%s\" is not a port", text);
+	for (; *word; word += len) {
+		word++; /* the separator */
+		len = strcspn(word, ",");
+		if (set_port_word(port, word, len) < 0)
+			return err_set(err, ERR_INVALID,
+				"--port: behind the number stands public, private, keep or strip, "
+				"not \"%.*s\"",
+				(int)len, word);
+	}
+	json_object_set_new(port, "port", json_integer((json_int_t)number));
+	*ret_port = json_incref(json_object_size(port) > 1 ? port : json_object_get(port, "port"));
+	return 0;
+}
+
 static int add_ports(json_t *body, const struct option_list *ports, struct err *err)
 {
 	json_auto_t *list = json_array();
 
 	for (size_t i = 0; i < ports->count; i++) {
-		uint64_t port;
+		json_t *port;
+		int r = read_port(ports->items[i], &port, err);
 
-		if (number_parse(ports->items[i], 1, 65535, &port) < 0)
-			return err_set(
-				err, ERR_INVALID, "--port: \"%s\" is not a port", ports->items[i]);
-		json_array_append_new(list, json_integer((json_int_t)port));
+		if (r < 0)
+			return r;
+		json_array_append_new(list, port);
 	}
 	if (ports->count > 0)
 		json_object_set(body, "ports", list);

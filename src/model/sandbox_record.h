@@ -59,7 +59,7 @@ struct sandbox_record {
 	struct resources resources;
 	uint32_t slot;	 /* uid range, from the table `workspaces` */
 	json_t *env;	 /* object of strings */
-	json_t *ports;	 /* array of integers */
+	json_t *ports;	 /* array, see model/sandbox_port.h */
 	json_t *labels;	 /* object of strings */
 	json_t *network; /* {"mode": ..., "allow": [...]} */
 	int64_t idle_timeout_s;

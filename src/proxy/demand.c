@@ -75,6 +75,12 @@ static bool has_another_coding(const struct message *request)
 	       (coding.at && !slice_is_like(coding, "chunked"));
 }
 
+/* Only one is looked at, and the app must not get the other. */
+static bool has_two_credentials(const struct message *request)
+{
+	return count_fields(request, "Authorization") > 1 || count_fields(request, "X-API-Key") > 1;
+}
+
 static bool has_no_path(const struct message *request)
 {
 	return request->target.len == 0 || request->target.at[0] != '/';
@@ -94,6 +100,8 @@ const struct demand_fault *demand_fault(const struct message *request)
 					      "previews pass no upgrade but that to a WebSocket"}},
 		{has_another_coding,
 			{400, "bad_coding", "previews know no transfer coding but chunked"}},
+		{has_two_credentials,
+			{400, "bad_credentials", "the request has a header for credentials twice"}},
 		{has_no_path, {400, "bad_target", "the target must be a path"}},
 	};
 

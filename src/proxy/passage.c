@@ -189,14 +189,25 @@ static bool is_same_way(struct passage *passage, const char digest[DEMAND_DIGEST
 	       memcmp(digest, passage->credentials, DEMAND_DIGEST_LEN) == 0;
 }
 
-static void start_relay(struct passage *passage)
+/* How the heads of this exchange are rewritten, while the request's is there. */
+static struct rewrite rewrite_of(const struct passage *passage)
 {
-	struct rewrite rewrite = {.scheme = passage->config->scheme,
+	const struct proxy_way *way = &passage->way;
+
+	return (struct rewrite){.scheme = passage->config->scheme,
 		.host = passage->host,
 		.client = passage->address,
-		.port = passage->way.port,
-		.prefix_len = passage->way.prefix_len,
-		.is_confined = passage->way.is_confined};
+		.port = way->port,
+		.prefix = {passage->request.target.at, way->prefix_len},
+		.is_confined = way->is_confined,
+		.is_for_all = way->is_for_all,
+		.hides_authorization = way->hides_authorization,
+		.hides_api_key = way->hides_api_key};
+}
+
+static void start_relay(struct passage *passage)
+{
+	struct rewrite rewrite = rewrite_of(passage);
 	struct message *request = &passage->request;
 
 	request->out = &passage->app.out;
@@ -284,7 +295,6 @@ void passage_find(struct passage *passage)
 		.authorization = message_get(request, "Authorization").at,
 		.api_key = message_get(request, "X-API-Key").at,
 		.origin = message_get(request, "Origin").at,
-		.referer = message_get(request, "Referer").at,
 		.is_websocket = passage->is_upgrade,
 		.waited_ms = clock_steady_ms() - passage->asked_ms,
 	};
@@ -420,10 +430,7 @@ static void start_tunnel(struct passage *passage)
 /* The head of an answer is there: passed on, unless it is only a hint. */
 static void pass_answer(struct passage *passage)
 {
-	struct rewrite rewrite = {.scheme = passage->config->scheme,
-		.host = passage->host,
-		.port = passage->way.port,
-		.is_confined = passage->way.is_confined};
+	struct rewrite rewrite = rewrite_of(passage);
 	struct message *response = &passage->response;
 	unsigned status = response->parser.status_code;
 

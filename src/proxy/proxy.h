@@ -21,8 +21,8 @@ struct proxy_visit {
 	const char *host;   /* as it was sent, checked for its characters only */
 	const char *target; /* path and query */
 	const char *client; /* address */
-	const char *cookie, *authorization, *api_key, *origin, *referer; /* or NULL */
-	bool is_page; /* a browser that opens a page */
+	const char *cookie, *authorization, *api_key, *origin; /* or NULL */
+	bool is_page;					       /* a browser that opens a page */
 	bool is_foreign; /* a browser, for a page of another origin, which does not say so with Origin */
 	bool is_websocket;
 	uint64_t waited_ms; /* since it was asked first */
@@ -43,10 +43,13 @@ struct proxy_way {
 	uint16_t port;
 	size_t prefix_len; /* of the target's path, that the app does not see */
 	bool is_confined;  /* it shares its origin with others */
+	bool is_for_all;   /* whoever asks may see it */
+	bool hides_authorization, hides_api_key; /* these headers are ours, not the app's */
 	/* Good for more requests of the same name and credentials until then, while this is the generation. */
 	uint64_t good_until_ms, generation;
-	uint64_t ends_ms;	 /* when it is cut, whatever passes */
-	unsigned char grant[32]; /* what opened it, for is_granted() */
+	uint64_t ends_ms;    /* when it is cut, whatever passes */
+	unsigned grant_kind; /* what opened it, for is_granted() */
+	unsigned char grant[32];
 
 	unsigned status;
 	const char *type;

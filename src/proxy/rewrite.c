@@ -55,12 +55,14 @@ static bool is_claim(struct slice name)
 	return is_one_of(name, names, array_len(names));
 }
 
-static bool is_our_credential(struct slice name, struct slice value)
+/* Those that were found good, and those that look like ours. */
+static bool is_our_credential(const struct rewrite *rewrite, struct slice name, struct slice value)
 {
 	if (slice_is_like(name, "X-API-Key"))
-		return slice_begins(value, TOKEN_PREFIX);
-	return slice_is_like(name, "Authorization") && strncasecmp(value.at, "Bearer", 6) == 0 &&
-	       strstr(value.at, TOKEN_PREFIX);
+		return rewrite->hides_api_key || slice_begins(value, TOKEN_PREFIX);
+	return slice_is_like(name, "Authorization") &&
+	       (rewrite->hides_authorization ||
+		       (strncasecmp(value.at, "Bearer", 6) == 0 && strstr(value.at, TOKEN_PREFIX)));
 }
 
 /* Takes the next "name=value" off a Cookie header. */
@@ -147,8 +149,8 @@ static void put_origin(
 static void put_target(
 	const struct message *request, const struct rewrite *rewrite, struct buf *out)
 {
-	struct slice rest = {request->target.at + rewrite->prefix_len,
-		request->target.len - rewrite->prefix_len};
+	struct slice rest = {request->target.at + rewrite->prefix.len,
+		request->target.len - rewrite->prefix.len};
 
 	if (rest.len == 0 || rest.at[0] != '/')
 		buf_append_str(out, "/");
@@ -165,7 +167,7 @@ void rewrite_request(const struct message *request, const struct rewrite *rewrit
 		const struct message_field *field = &request->fields[i];
 
 		if (is_hop(request, field->name) || is_claim(field->name) ||
-			is_our_credential(field->name, field->value))
+			is_our_credential(rewrite, field->name, field->value))
 			continue;
 		if (slice_is_like(field->name, "Cookie"))
 			put_cookies(out, rewrite, field->value);
@@ -177,9 +179,9 @@ void rewrite_request(const struct message *request, const struct rewrite *rewrit
 	}
 	buf_printf(out, "X-Forwarded-For: %s\r\nX-Forwarded-Host: %s\r\nX-Forwarded-Proto: %s\r\n",
 		rewrite->client, rewrite->host, rewrite->scheme);
-	if (rewrite->prefix_len > 0)
-		buf_printf(out, "X-Forwarded-Prefix: %.*s\r\n", (int)rewrite->prefix_len,
-			request->target.at);
+	if (rewrite->prefix.len > 0)
+		buf_printf(out, "X-Forwarded-Prefix: %.*s\r\n", (int)rewrite->prefix.len,
+			rewrite->prefix.at);
 	if (is_upgrade)
 		buf_append_str(out, "Connection: Upgrade\r\nUpgrade: websocket\r\n");
 	if (message_is_chunked(request))
@@ -248,19 +250,48 @@ static size_t app_origin(const struct rewrite *rewrite, struct slice value)
 	return 0;
 }
 
-static void put_address(
+static bool is_path(struct slice value)
+{
+	return value.len > 0 && value.at[0] == '/' && (value.len == 1 || value.at[1] != '/');
+}
+
+/* Whether a path lies below the prefix already: apps that believe X-Forwarded-Prefix put it there themselves. */
+static bool has_prefix(const struct rewrite *rewrite, struct slice path)
+{
+	size_t len = rewrite->prefix.len;
+
+	return path.len >= len && memcmp(path.at, rewrite->prefix.at, len) == 0 &&
+	       (path.len == len || path.at[len] == '/' || path.at[len] == '?');
+}
+
+/* Where the app sends the browser: what it believes to be its own address becomes that of the preview. */
+static void put_location(
 	struct buf *out, const struct rewrite *rewrite, const struct message_field *field)
 {
 	size_t app = app_origin(rewrite, field->value);
+	struct slice path = {field->value.at + app, field->value.len - app};
 
-	if (app == 0) {
-		put_field(out, field->name, field->value);
-		return;
-	}
 	buf_append(out, field->name.at, field->name.len);
-	buf_printf(out, ": %s://%s", rewrite->scheme, rewrite->host);
-	buf_append(out, field->value.at + app, field->value.len - app);
+	buf_append_str(out, ": ");
+	if (app > 0)
+		buf_printf(out, "%s://%s", rewrite->scheme, rewrite->host);
+	if ((app > 0 || is_path(path)) && !has_prefix(rewrite, path))
+		buf_append(out, rewrite->prefix.at, rewrite->prefix.len);
+	buf_append(out, path.at, path.len);
 	buf_append_str(out, "\r\n");
+}
+
+/* Which origin may read it. A page by path has none that it could be allowed by (see put_confinement). */
+static void put_allowed_origin(
+	struct buf *out, const struct rewrite *rewrite, const struct message_field *field)
+{
+	if (rewrite->is_confined)
+		return;
+	if (app_origin(rewrite, field->value) == field->value.len)
+		buf_printf(out, "%.*s: %s://%s\r\n", (int)field->name.len, field->name.at,
+			rewrite->scheme, rewrite->host);
+	else
+		put_field(out, field->name, field->value);
 }
 
 static void put_answer_field(
@@ -268,11 +299,24 @@ static void put_answer_field(
 {
 	if (slice_is_like(field->name, "Set-Cookie"))
 		put_set_cookie(out, rewrite, field);
-	else if (slice_is_like(field->name, "Location") ||
-		 slice_is_like(field->name, "Access-Control-Allow-Origin"))
-		put_address(out, rewrite, field);
+	else if (slice_is_like(field->name, "Location"))
+		put_location(out, rewrite, field);
+	else if (slice_is_like(field->name, "Access-Control-Allow-Origin"))
+		put_allowed_origin(out, rewrite, field);
 	else
 		put_field(out, field->name, field->value);
+}
+
+/*
+ * The page is given an origin of its own, which nobody else has, so that it reads nothing of its neighbours. But then its
+ * own scripts and data are of another origin too; what all may see it may read nevertheless.
+ */
+static void put_confinement(struct buf *out, const struct rewrite *rewrite)
+{
+	buf_append_str(out, "Content-Security-Policy: sandbox allow-scripts allow-forms "
+			    "allow-popups allow-modals allow-downloads\r\n");
+	if (rewrite->is_for_all)
+		buf_append_str(out, "Access-Control-Allow-Origin: *\r\n");
 }
 
 void rewrite_response(const struct message *response, const struct rewrite *rewrite, bool in_chunks,
@@ -290,8 +334,7 @@ void rewrite_response(const struct message *response, const struct rewrite *rewr
 			put_answer_field(out, rewrite, field);
 	}
 	if (rewrite->is_confined)
-		buf_append_str(out, "Content-Security-Policy: sandbox allow-scripts allow-forms "
-				    "allow-popups allow-modals allow-downloads\r\n");
+		put_confinement(out, rewrite);
 	if (is_upgrade)
 		buf_append_str(out, "Connection: Upgrade\r\nUpgrade: websocket\r\n");
 	else if (in_chunks)

@@ -14,12 +14,14 @@
 #define REWRITE_LINK "sandlot_link="
 
 struct rewrite {
-	const char *scheme; /* of the preview: "http" or "https" */
-	const char *host;   /* of the preview, as the client named it, with its port */
-	const char *client; /* address */
-	uint16_t port;	    /* of the app */
-	size_t prefix_len;  /* how much of the target's path is cut off in front */
-	bool is_confined;   /* it shares its origin with others: by path, not by name */
+	const char *scheme;  /* of the preview: "http" or "https" */
+	const char *host;    /* of the preview, as the client named it, with its port */
+	const char *client;  /* address */
+	uint16_t port;	     /* of the app */
+	struct slice prefix; /* cut off in front of the target; redirects get it back */
+	bool is_confined;    /* it shares its origin with others: by path, not by name */
+	bool is_for_all;     /* whoever asks may see it */
+	bool hides_authorization, hides_api_key; /* of the request: ours */
 };
 
 /* Appends the request's head as the app gets it; `target` is what is left of its target. */

@@ -38,6 +38,7 @@ const REQUESTS = {
   [`POST ${PROCESS}/stdin`]: { json: { data: 'stolen\n' } },
   [`POST ${PROCESS}/signal`]: { json: { signal: 'SIGKILL' } },
   [`POST ${PROCESS}/resize`]: { json: { cols: 10, rows: 10 } },
+  [`PATCH ${ONE}/ports/{port}`]: { json: { public: true } },
   [`POST ${ONE}/ports/{port}/links`]: { json: {} },
   [`POST ${ONE}/files/mkdir`]: { json: { path: '/workspace/stolen' } },
   [`POST ${ONE}/files/move`]: { json: { from: '/workspace/canary', to: '/workspace/stolen' } },
@@ -75,7 +76,7 @@ const strangers = {};
 
 before(async () => {
   alice = await ownerApi(admin, 'acme', 'alice');
-  victim.sandbox = (await alice.create({ project: 'canary', labels: { mine: 'yes' } })).id;
+  victim.sandbox = (await alice.create({ project: 'canary', labels: { mine: 'yes' }, ports: [3000] })).id;
   victim.token = (await makeToken(admin, { organization: 'acme', user: 'alice', name: 'canary' })).id;
   await alice.request('PUT', '/v1/secrets/canary', { json: { value: 'mine', url: 'https://api.test' } });
   await alice.put(victim.sandbox, '/workspace/canary', 'untouched');

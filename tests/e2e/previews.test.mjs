@@ -8,59 +8,12 @@ import net from 'node:net';
 import { Readable } from 'node:stream';
 import { test } from 'node:test';
 
-import { Previews } from './lib/preview.mjs';
+import { openSocket, Previews } from './lib/preview.mjs';
+import { sayAs, startApp, startLiar } from './lib/preview_app.mjs';
 import { suite } from './lib/suite.mjs';
 import { until } from './lib/wait.mjs';
 
 const { api, finish } = await suite('previews');
-
-// An app that shows what it got, and one that answers with whatever bytes a file holds.
-const APP = `
-const http = require('http'), crypto = require('crypto');
-const server = http.createServer((req, res) => {
-  const url = new URL(req.url, 'http://x');
-  if (url.pathname === '/echo') {
-    const hash = crypto.createHash('sha256'); let bytes = 0;
-    req.on('data', (d) => { hash.update(d); bytes += d.length; });
-    req.on('end', () => { res.setHeader('content-type', 'application/json'); res.end(JSON.stringify({ bytes, sha: hash.digest('hex'), headers: req.headers, raw: req.rawHeaders, url: req.url, method: req.method, trailers: req.trailers })); });
-  } else if (url.pathname === '/big') {
-    const n = Number(url.searchParams.get('n')); res.writeHead(200, { 'content-length': n });
-    const block = Buffer.alloc(65536, 'b'); let left = n;
-    const more = () => { while (left > 0) { const part = block.subarray(0, Math.min(left, block.length)); left -= part.length; if (!res.write(part)) return res.once('drain', more); } res.end(); };
-    more();
-  } else if (url.pathname === '/chunks') {
-    res.setHeader('Trailer', 'X-Sum'); res.write('one'); setTimeout(() => { res.write('two'); res.addTrailers({ 'X-Sum': '42' }); res.end(); }, 50);
-  } else if (url.pathname === '/events') {
-    res.writeHead(200, { 'content-type': 'text/event-stream' }); res.write('data: first\\n\\n');
-    req.on('close', () => { server.left = true; });
-  } else if (url.pathname === '/left') { res.end(String(!!server.left));
-  } else if (url.pathname === '/headers') {
-    res.writeHead(200, { 'set-cookie': ['a=1; Domain=localhost; Path=/x', 'sandlot_preview=stolen', 'b=2; HttpOnly'], 'strict-transport-security': 'max-age=99', 'clear-site-data': '"*"', 'alt-svc': 'h3=":443"', 'service-worker-allowed': '/', 'x-accel-redirect': '/etc/passwd', 'x-mine': 'kept', 'access-control-allow-origin': 'http://localhost:3000' });
-    res.end();
-  } else if (url.pathname === '/moved') { res.writeHead(302, { location: 'http://localhost:3000/there?x=1' }); res.end();
-  } else if (url.pathname === '/away') { res.writeHead(302, { location: 'http://169.254.169.254/latest' }); res.end();
-  } else if (url.pathname === '/nothing') { res.writeHead(204); res.end();
-  } else res.end('hello');
-});
-server.on('upgrade', (req, socket) => {
-  const accept = crypto.createHash('sha1').update(req.headers['sec-websocket-key'] + '258EAFA5-E914-47DA-95CA-C5AB0DC85B11').digest('base64');
-  socket.write('HTTP/1.1 101 Switching Protocols\\r\\nUpgrade: websocket\\r\\nConnection: Upgrade\\r\\nSec-WebSocket-Protocol: ' + (req.headers['sec-websocket-protocol'] || 'none') + '\\r\\nX-Origin: ' + req.headers.origin + '\\r\\nSec-WebSocket-Accept: ' + accept + '\\r\\n\\r\\n');
-  socket.pipe(socket);
-});
-server.listen(3000, '127.0.0.1');
-`;
-
-// Answers each connection with the bytes of /tmp/answer, once it has read a head; then waits, or closes.
-const LIAR = `
-import socket, time, os
-s = socket.socket(); s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.bind(('127.0.0.1', 3001)); s.listen(64)
-while True:
-    c, _ = s.accept()
-    c.recv(65536)
-    try: c.sendall(open('/tmp/answer', 'rb').read())
-    except OSError: pass
-    if not os.path.exists('/tmp/keep'): c.close()
-`;
 
 const sandbox = await api.create({ ports: [3000, 3001, 3002] });
 const { id } = sandbox;
@@ -68,20 +21,8 @@ const previews = new Previews(api, sandbox);
 const get = (path, options) => previews.request(3000, path, options);
 const mine = (options) => ({ host: previews.host(3000), 'x-api-key': api.token, ...options });
 
-async function background(on, argv) {
-  const answer = await api.request('POST', `/v1/sandboxes/${on}/exec`, { json: { argv, background: true } });
-  assert.equal(answer.status, 201, answer.text);
-}
-
-async function startApp(on) {
-  await api.put(on, '/tmp/app.js', APP);
-  await background(on, ['node', '/tmp/app.js']);
-}
-
-await startApp(id);
-await api.put(id, '/tmp/liar.py', LIAR);
-await api.put(id, '/tmp/answer', 'HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok');
-await background(id, ['python3', '/tmp/liar.py']);
+await startApp(api, id);
+await startLiar(api, id);
 await until(async () => (await get('/')).text === 'hello', { timeout: 20_000, what: 'the app answers' });
 
 // Who gets in --------------------------------------------------------------------------------------
@@ -108,6 +49,7 @@ test('a browser sees a page, not JSON', async () => {
   assert.equal(answer.status, 401);
   assert.match(answer.headers['content-type'], /^text\/html/);
   assert.match(answer.text, /This preview is private/);
+  assert.match(answer.headers['content-security-policy'], /^default-src 'none'/, 'on the origin of an app');
 });
 
 test('a link becomes a cookie of that name alone, opens that port alone, expires and can be revoked', async () => {
@@ -165,32 +107,18 @@ test('a link leads nowhere else, leaves nothing of itself behind, and opens decl
   assert.equal((await previews.request(3999, `/${new URL(other.json.url).search}`, { token: false })).status, 401, 'a port that was not declared');
 });
 
-// A WebSocket that is open; `ended` when it is cut.
-async function openSocket(on, header) {
-  const socket = net.connect(on.port, '127.0.0.1');
-  const one = { ended: false };
-  let text = '';
-  socket.on('data', (data) => { text += data.toString('latin1'); });
-  socket.on('close', () => { one.ended = true; });
-  socket.on('error', () => {});
-  socket.write(`GET / HTTP/1.1\r\nHost: ${on.host(3000)}\r\n${header}Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${crypto.randomBytes(16).toString('base64')}\r\n\r\n`);
-  await until(() => text.includes('\r\n\r\n'), { timeout: 5000, what: 'the handshake' });
-  assert.match(text, /^HTTP\/1.1 101 /);
-  return one;
-}
-
 test('a WebSocket is cut when what opened it is revoked: a link, a token, or that all may see it', async () => {
   const open = await api.create({ ports: [3000], private: false });
-  await startApp(open.id);
+  await startApp(api, open.id);
   const theirs = new Previews(api, open);
   await until(async () => (await theirs.request(3000, '/', { token: false })).text === 'hello', { timeout: 20_000, what: 'the public app' });
   const link = (await api.request('POST', `/v1/sandboxes/${id}/ports/3000/links`, { json: {} })).json;
   const { owner } = (await api.request('GET', '/v1/tokens')).json.tokens[0];
   const token = (await api.request('POST', '/v1/tokens', { json: { ...owner, scopes: ['read'] } })).json;
   const sockets = {
-    link: await openSocket(previews, `Cookie: sandlot_preview=${new URL(link.url).searchParams.get('sandlot_link')}\r\n`),
-    token: await openSocket(previews, `X-API-Key: ${token.token}\r\n`),
-    public: await openSocket(theirs, ''), stays: await openSocket(previews, `X-API-Key: ${api.token}\r\n`),
+    link: await openSocket(previews, 3000, `Cookie: sandlot_preview=${new URL(link.url).searchParams.get('sandlot_link')}\r\n`),
+    token: await openSocket(previews, 3000, `X-API-Key: ${token.token}\r\n`),
+    public: await openSocket(theirs, 3000, ''), stays: await openSocket(previews, 3000, `X-API-Key: ${api.token}\r\n`),
   };
   const cut = async (name, method, path, options) => {
     const answer = await api.request(method, path, options);
@@ -207,7 +135,7 @@ test('a WebSocket is cut when what opened it is revoked: a link, a token, or tha
 
 test('a public one opens to anybody, but only its declared ports', async () => {
   const open = await api.create({ ports: [3000], private: false });
-  await startApp(open.id);
+  await startApp(api, open.id);
   const theirs = new Previews(api, open);
   await until(async () => (await theirs.request(3000, '/', { token: false })).text === 'hello', { timeout: 20_000, what: 'the public app' });
   assert.equal((await theirs.request(3001, '/', { token: false })).status, 401);
@@ -240,8 +168,6 @@ test('the form with a path leads there too, without its prefix, and shares no or
   assert.equal((await get(`/v1/sandboxes/${id}/preview/3000/echo`, { host, headers: { cookie: 'session=1' } })).json.headers.cookie, undefined, 'cookies of a shared host');
   assert.equal((await get(`/v1/sandboxes/${id}/preview/3000/headers`, { host })).headers['set-cookie'], undefined);
   assert.equal((await get(`/api/sandbox/sessions/${id}/preview?_rsc=1`, { host })).text, 'hello');
-  const referer = `http://${host}/v1/sandboxes/${id}/preview/3000/index.html`;
-  assert.equal((await get('/echo', { host, headers: { referer } })).json.url, '/echo');
   assert.equal((await get(`/v1/sandboxes/${id}/preview/30000x/`, { host })).status, 421);
   assert.equal((await get('/echo', { host })).status, 421);
   assert.equal((await get(`/v1/sandboxes/${id}/preview/3000/echo`, { host, token: false })).status, 401);
@@ -358,7 +284,7 @@ test('what two parsers might read differently is refused', async () => {
 });
 
 test('an app that answers with nonsense harms its own answer only', async () => {
-  const say = async (bytes) => { await api.put(id, '/tmp/answer', Buffer.from(bytes, 'latin1')); return previews.request(3001, '/').catch((error) => error); };
+  const say = async (bytes) => { await sayAs(api, id, bytes); return previews.request(3001, '/').catch((error) => error); };
   const bad = {
     'length and chunks': 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n',
     'two lengths': 'HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nhello!',
@@ -388,7 +314,7 @@ test('nothing on a port is said so', async () => {
 
 // Waking -------------------------------------------------------------------------------------------
 
-test('300 requests at one that sleeps start it once; curiosity and strangers do not wake it', async () => {
+test('1,000 requests at one that sleeps start it once; curiosity and strangers do not wake it', async () => {
   const sleeper = await api.create({ ports: [3000] });
   const theirs = new Previews(api, sleeper);
   assert.equal((await api.verb(sleeper.id, 'stop')).status, 200);
@@ -397,10 +323,10 @@ test('300 requests at one that sleeps start it once; curiosity and strangers do 
   assert.equal((await theirs.request(3000, '/favicon.ico')).status, 503);
   assert.equal((await theirs.request(3000, '/', { method: 'HEAD' })).status, 503);
   assert.equal(await status(), 'stopped');
-  const requests = Array.from({ length: 300 }, () => theirs.request(3000, '/'));
+  const requests = Array.from({ length: 1000 }, () => theirs.request(3000, '/'));
   await until(async () => (await status()) === 'running', { timeout: 10_000, what: 'it wakes' });
   const started = (await api.request('GET', `/v1/sandboxes/${sleeper.id}`)).json.started_at;
-  await startApp(sleeper.id);
+  await startApp(api, sleeper.id);
   const answers = await Promise.all(requests);
   assert.deepEqual([...new Set(answers.map((answer) => `${answer.status} ${answer.text}`))], ['200 hello']);
   assert.equal((await api.request('GET', `/v1/sandboxes/${sleeper.id}`)).json.started_at, started);

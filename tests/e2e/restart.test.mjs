@@ -77,7 +77,7 @@ while True:
 test('the token, labels, timeouts, environment and order of rows survive a crash', async () => {
   const { token } = api;
   const made = [];
-  for (let i = 0; i < 5; i++) made.push((await api.create({ labels: { n: String(i) }, env: { N: String(i) }, idle_timeout_s: 100 + i, ports: [3000 + i] })).id);
+  for (let i = 0; i < 5; i++) made.push((await api.create({ labels: { n: String(i) }, env: { N: String(i) }, idle_timeout_s: 100 + i, ports: [3000 + i, { port: 8080, public: true, prefix: 'keep' }] })).id);
   await api.life(made[1], 'stop');
   await api.life(made[2], 'pause');
   await api.patch(made[3], { labels: { n: 'changed' } });

@@ -139,12 +139,28 @@ static void a_full_spec_becomes_the_documented_body(void **state)
 	free(text);
 }
 
+static void a_port_may_have_words_behind_it(void **state)
+{
+	const char *ports[] = {"1:public", "2:private,keep", "3:strip"};
+	struct create_spec spec = {.ports = {ports, 3}};
+	json_t *body;
+	char *text;
+
+	(void)state;
+	assert_int_equal(create_spec_body(&spec, &body, &err), 0);
+	text = dump(body);
+	assert_string_equal(text, "{\"ports\":[{\"port\":1,\"public\":true},"
+				  "{\"port\":2,\"prefix\":\"keep\",\"public\":false},"
+				  "{\"port\":3,\"prefix\":\"strip\"}]}");
+	free(text);
+}
+
 static void a_bad_spec_is_refused_before_anything_is_sent(void **state)
 {
 	const char *no_equals[] = {"A"};
 	const char *no_name[] = {"=1"};
 	const char *not_utf8[] = {"A=\xff"};
-	const char *ports[] = {"0"};
+	const char *ports[] = {"0", "80:", "80:open", "80:public,", ":public", "80,public"};
 	const char *allow[] = {"x"};
 	const struct create_spec bad[] = {
 		{.id = "short"},
@@ -158,6 +174,11 @@ static void a_bad_spec_is_refused_before_anything_is_sent(void **state)
 		{.env = {no_name, 1}},
 		{.env = {not_utf8, 1}},
 		{.ports = {ports, 1}},
+		{.ports = {ports + 1, 1}},
+		{.ports = {ports + 2, 1}},
+		{.ports = {ports + 3, 1}},
+		{.ports = {ports + 4, 1}},
+		{.ports = {ports + 5, 1}},
 		{.network = "none", .allow = {allow, 1}},
 		{.lifetime = {true, 1500}},
 	};
@@ -307,6 +328,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_id_never_reaches_the_daemon),
 		cmocka_unit_test(an_empty_spec_leaves_all_defaults_to_the_daemon),
 		cmocka_unit_test(a_full_spec_becomes_the_documented_body),
+		cmocka_unit_test(a_port_may_have_words_behind_it),
 		cmocka_unit_test(a_bad_spec_is_refused_before_anything_is_sent),
 		cmocka_unit_test(a_command_is_a_list_or_a_line),
 		cmocka_unit_test(the_exit_code_is_what_a_shell_would_say),

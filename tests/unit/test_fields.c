@@ -244,6 +244,7 @@ static void ports_are_ports_and_distinct(void **state)
 	(void)state;
 	assert_int_equal(json_array_size(accepted("\"ports\":[1,65535]").ports), 2);
 	assert_int_equal(json_array_size(accepted("\"ports\":[]").ports), 0);
+	assert_int_equal(json_array_size(accepted("\"ports\":[{\"port\":1}]").ports), 1);
 	refused("\"ports\":[0]", "ports");
 	refused("\"ports\":[65536]", "ports");
 	refused("\"ports\":[80,443,80]", "ports");

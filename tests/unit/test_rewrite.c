@@ -3,6 +3,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -13,7 +14,7 @@ static const struct rewrite by_path = {.scheme = "http",
 	.host = "p.test:9091",
 	.client = "10.0.0.1",
 	.port = 3000,
-	.prefix_len = 2,
+	.prefix = {"/p", 2},
 	.is_confined = true};
 
 /* The head of a request as the app gets it. */
@@ -139,6 +140,71 @@ static void addresses_of_the_app_become_those_of_the_preview(void **state)
 		"0\r\n\r\n");
 }
 
+static void a_redirect_gets_back_the_prefix_that_its_app_does_not_know(void **state)
+{
+	static const char *const locations[][2] = {{"/a", "/p/a"}, {"/", "/p/"}, {"/p", "/p"},
+		{"/p/a", "/p/a"}, {"/p?a", "/p?a"}, {"/pp", "/p/pp"},
+		{"http://localhost:3000/a", "http://p.test:9091/p/a"},
+		{"http://localhost:3000", "http://p.test:9091/p"},
+		{"http://127.0.0.1:3000/p/a", "http://p.test:9091/p/a"},
+		{"//evil.test/", "//evil.test/"}, {"next", "next"}, {"", ""},
+		{"https://evil.test/p", "https://evil.test/p"}};
+
+	(void)state;
+	for (size_t i = 0; i < array_len(locations); i++) {
+		char text[160], expected[160];
+		auto_free char *answer = NULL;
+
+		snprintf(text, sizeof(text),
+			"HTTP/1.1 302 Found\r\nLocation: %s\r\nContent-Length: 0\r\n\r\n",
+			locations[i][0]);
+		snprintf(expected, sizeof(expected), "\r\nLocation: %s\r\n", locations[i][1]);
+		answer = response(&by_path, text);
+		if (!strstr(answer, expected))
+			fail_msg("%s became %s", locations[i][0], answer);
+	}
+}
+
+static void a_signed_token_of_ours_stays_with_us_and_one_of_the_app_passes(void **state)
+{
+	static const char text[] = "GET / HTTP/1.1\r\nX-API-Key: eyJa\r\n"
+				   "Authorization: Bearer eyJb\r\n\r\n";
+	struct rewrite rewrite = by_name;
+	auto_free char *both = request(&rewrite, text), *key = NULL, *authorization = NULL;
+
+	(void)state;
+	assert_non_null(strstr(both, "eyJa"));
+	assert_non_null(strstr(both, "eyJb"));
+	rewrite.hides_authorization = true;
+	key = request(&rewrite, text);
+	assert_non_null(strstr(key, "eyJa"));
+	assert_null(strstr(key, "eyJb"));
+	rewrite.hides_authorization = false;
+	rewrite.hides_api_key = true;
+	authorization = request(&rewrite, text);
+	assert_null(strstr(authorization, "eyJa"));
+	assert_non_null(strstr(authorization, "eyJb"));
+}
+
+/* Its page has an origin of its own there, which no app could know to allow. */
+static void by_path_all_may_read_what_all_may_see_and_nothing_else(void **state)
+{
+	static const char text[] = "HTTP/1.1 200 OK\r\n"
+				   "Access-Control-Allow-Origin: http://localhost:3000\r\n"
+				   "Content-Length: 0\r\n\r\n";
+	struct rewrite open = by_path;
+	auto_free char *named = response(&by_name, text), *closed = response(&by_path, text),
+		       *opened = NULL;
+
+	(void)state;
+	open.is_for_all = true;
+	opened = response(&open, text);
+	assert_non_null(
+		strstr(named, "Access-Control-Allow-Origin: http://s-x-3000.p.test:9091\r\n"));
+	assert_null(strstr(closed, "Access-Control-Allow-Origin"));
+	assert_non_null(strstr(opened, "Access-Control-Allow-Origin: *\r\n"));
+}
+
 static void an_answer_without_a_body_claims_no_length(void **state)
 {
 	auto_free char *answer =
@@ -172,6 +238,9 @@ int main(void)
 		cmocka_unit_test(a_shared_origin_has_no_cookies),
 		cmocka_unit_test(no_app_sets_our_cookie_or_one_of_a_domain),
 		cmocka_unit_test(addresses_of_the_app_become_those_of_the_preview),
+		cmocka_unit_test(a_redirect_gets_back_the_prefix_that_its_app_does_not_know),
+		cmocka_unit_test(a_signed_token_of_ours_stays_with_us_and_one_of_the_app_passes),
+		cmocka_unit_test(by_path_all_may_read_what_all_may_see_and_nothing_else),
 		cmocka_unit_test(an_answer_without_a_body_claims_no_length),
 		cmocka_unit_test(each_cookie_of_a_name_is_found),
 	};

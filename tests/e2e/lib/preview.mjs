@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // A client of previews: names that lead to the preview listener, and raw sockets where a test must say
 // exactly what goes over the wire.
+import assert from 'node:assert/strict';
+import crypto from 'node:crypto';
 import http from 'node:http';
 import net from 'node:net';
 
 import { Answer } from './client.mjs';
+import { until } from './wait.mjs';
 
 export class Previews {
   constructor(api, sandbox) {
@@ -48,4 +51,18 @@ export class Previews {
       if (halfClose) socket.end();
     });
   }
+}
+
+/** A WebSocket that is open; `ended` when it is cut. Header: more lines of its request. */
+export async function openSocket(previews, port, header) {
+  const socket = net.connect(previews.port, '127.0.0.1');
+  const one = { ended: false, close: () => socket.destroy() };
+  let text = '';
+  socket.on('data', (data) => { text += data.toString('latin1'); });
+  socket.on('close', () => { one.ended = true; });
+  socket.on('error', () => {});
+  socket.write(`GET / HTTP/1.1\r\nHost: ${previews.host(port)}\r\n${header}Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${crypto.randomBytes(16).toString('base64')}\r\n\r\n`);
+  await until(() => text.includes('\r\n\r\n'), { timeout: 5000, what: 'the handshake' });
+  assert.match(text, /^HTTP\/1.1 101 /);
+  return one;
 }

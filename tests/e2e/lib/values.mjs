@@ -37,6 +37,9 @@ const isTimeOrNull = (value) => value === null || isTime(value);
 const isNumberOrNull = (value) => value === null || Number.isInteger(value);
 const isObject = (value) => typeof value === 'object' && value !== null && !Array.isArray(value);
 
+/** The number of a port, which may say more. */
+const portOf = (port) => (isObject(port) ? port.port : port);
+
 const FIELDS = {
   id: (value) => /^[0-9a-z]{26}$/.test(value),
   status: (value) => ['creating', 'running', 'paused', 'stopped', 'error'].includes(value),
@@ -44,7 +47,7 @@ const FIELDS = {
   template: (value) => typeof value === 'string',
   driver: (value) => typeof value === 'string',
   resources: (value) => isObject(value) && typeof value.cpu === 'number' && bytesOf(value.memory) > 0 && bytesOf(value.disk) > 0 && Number.isInteger(value.pids),
-  ports: (value) => Array.isArray(value) && value.every(Number.isInteger),
+  ports: (value) => Array.isArray(value) && value.every((port) => Number.isInteger(portOf(port))),
   labels: isObject,
   network: (value) => isObject(value) && ['none', 'allowlist', 'internet', 'learn'].includes(value.mode),
   idle_timeout_s: isNumberOrNull,
@@ -68,5 +71,5 @@ export function assertSandbox({ walls = null, ...sandbox }) {
   }
   assert.deepEqual(Object.keys(sandbox.owner).sort(), ['organization', 'project', 'user']);
   assert.deepEqual(Object.keys(sandbox.resources).sort(), ['cpu', 'disk', 'memory', 'pids']);
-  assert.deepEqual(Object.keys(sandbox.previews).sort(), sandbox.ports.map(String).sort(), 'a preview for each port');
+  assert.deepEqual(Object.keys(sandbox.previews).sort(), sandbox.ports.map((port) => String(portOf(port))).sort(), 'a preview for each port');
 }

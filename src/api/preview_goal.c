@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/preview_goal.h"
+
+#include "base/number.h"
+#include "model/preview_name.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#define PORT_DIGITS 5
+
+/* What follows a prefix must not make another word of it. */
+static bool is_cut(char byte)
+{
+	return byte == '\0' || byte == '/' || byte == '?';
+}
+
+static const char *skip(const char *path, const char *word)
+{
+	return path && strncmp(path, word, strlen(word)) == 0 ? path + strlen(word) : NULL;
+}
+
+/* Reads "<id>" and more; the rest, or NULL. */
+static const char *read_id(const char *path, char id[ID_LEN + 1])
+{
+	if (strnlen(path, ID_LEN) < ID_LEN)
+		return NULL;
+	memcpy(id, path, ID_LEN);
+	id[ID_LEN] = '\0';
+	return id_is_valid(id) ? path + ID_LEN : NULL;
+}
+
+/* Reads "<port>" and more; the rest, or NULL. */
+static const char *read_port(const char *path, uint16_t *port)
+{
+	size_t len = strspn(path, "0123456789");
+	char text[PORT_DIGITS + 1];
+	uint64_t number;
+
+	if (len == 0 || len > PORT_DIGITS || path[0] == '0')
+		return NULL;
+	memcpy(text, path, len);
+	text[len] = '\0';
+	if (number_parse(text, 1, 65535, &number) < 0)
+		return NULL;
+	*port = (uint16_t)number;
+	return path + len;
+}
+
+int preview_goal_parse_path(const char *path, struct preview_goal *ret_goal)
+{
+	struct preview_goal goal = {0};
+	const char *rest = skip(path, "/v1/sandboxes/");
+	bool has_port = rest != NULL;
+
+	if (!rest)
+		rest = skip(path, "/api/sandbox/sessions/");
+	rest = rest ? skip(read_id(rest, goal.id), has_port ? "/preview/" : "/preview") : NULL;
+	if (!rest)
+		return -ENOENT;
+	if (has_port)
+		rest = read_port(rest, &goal.port);
+	if (!rest || !is_cut(*rest))
+		return -EINVAL;
+	goal.prefix = (struct slice){path, (size_t)(rest - path)};
+	*ret_goal = goal;
+	return 0;
+}
+
+static bool is_own_host(const char *domain, const struct listener *listener, const char *host)
+{
+	char own[LISTENER_HOST_MAX + 8];
+
+	snprintf(own, sizeof(own), "%s:%u", listener->host, listener->port);
+	if (strcasecmp(host, own) == 0 || preview_name_is_domain(host, domain))
+		return true;
+	snprintf(own, sizeof(own), "localhost:%u", listener->port);
+	return strcasecmp(host, own) == 0;
+}
+
+int preview_goal_find(const char *domain, const struct listener *listener,
+	const struct proxy_visit *visit, struct preview_goal *ret_goal)
+{
+	struct preview_goal goal = {0};
+	int r = preview_name_parse(visit->host, domain, goal.id, &goal.port);
+
+	if (r == -ENOENT && is_own_host(domain, listener, visit->host))
+		r = preview_goal_parse_path(visit->target, &goal);
+	if (r == 0)
+		*ret_goal = goal;
+	return r;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which sandbox and port a request for a preview means: by the name of its host (model/preview_name.h), or, where
+ * names below a domain are not to be had, by a path in front.
+ */
+#pragma once
+
+#include "http/listener.h"
+#include "model/id.h"
+#include "proxy/message.h"
+#include "proxy/proxy.h"
+
+struct preview_goal {
+	char id[ID_LEN + 1];
+	uint16_t port;	     /* 0: the first that the sandbox has */
+	struct slice prefix; /* the path in front, of the visit's target; at NULL by name */
+};
+
+/*
+ * Reads "/v1/sandboxes/<id>/preview/<port>", or "/api/sandbox/sessions/<id>/preview" for the first port, in front of
+ * a path. -ENOENT if it begins like neither, -EINVAL if it does but names no preview.
+ */
+int preview_goal_parse_path(const char *path, struct preview_goal *ret_goal) must_check;
+
+/* -ENOENT or -EINVAL if it means none. */
+int preview_goal_find(const char *domain, const struct listener *listener,
+	const struct proxy_visit *visit, struct preview_goal *ret_goal) must_check;

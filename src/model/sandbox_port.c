@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "model/sandbox_port.h"
+
+#include <string.h>
+
+#define PORT_MAX 65535
+
+static bool is_number(const json_t *value)
+{
+	return json_is_integer(value) && json_integer_value(value) >= 1 &&
+	       json_integer_value(value) <= PORT_MAX;
+}
+
+static bool is_prefix(const json_t *value)
+{
+	const char *text = json_string_value(value);
+
+	return text && (strcmp(text, "keep") == 0 || strcmp(text, "strip") == 0);
+}
+
+static bool keeps(const json_t *entry)
+{
+	const char *prefix = json_string_value(json_object_get(entry, "prefix"));
+
+	return prefix && strcmp(prefix, "keep") == 0;
+}
+
+uint16_t sandbox_port_number(const json_t *entry)
+{
+	const json_t *number = json_is_object(entry) ? json_object_get(entry, "port") : entry;
+
+	return (uint16_t)json_integer_value(number);
+}
+
+static const char *check_entry(const json_t *entry)
+{
+	const json_t *is_public = json_object_get(entry, "public");
+	const json_t *prefix = json_object_get(entry, "prefix");
+	size_t known = 1;
+
+	if (!json_is_object(entry))
+		return is_number(entry) ? NULL : "must hold ports, whole numbers from 1 to 65535";
+	if (!is_number(json_object_get(entry, "port")))
+		return "has an entry without a port, a whole number from 1 to 65535";
+	if (is_public && !json_is_boolean(is_public))
+		return "has an entry whose public is neither true nor false";
+	if (prefix && !is_prefix(prefix))
+		return "has an entry whose prefix is neither keep nor strip";
+	known += (is_public != NULL) + (prefix != NULL);
+	return json_object_size(entry) > known ? "has an entry with more than port, public, prefix"
+					       : NULL;
+}
+
+const char *sandbox_port_check(const json_t *ports)
+{
+	const json_t *entry, *other;
+	size_t i, j;
+
+	json_array_foreach((json_t *)ports, i, entry)
+	{
+		const char *wrong = check_entry(entry);
+
+		if (wrong)
+			return wrong;
+		json_array_foreach((json_t *)ports, j, other)
+		{
+			if (j >= i)
+				break;
+			if (sandbox_port_number(entry) == sandbox_port_number(other))
+				return "has a port twice";
+		}
+	}
+	return NULL;
+}
+
+static json_t *shorten(const json_t *entry)
+{
+	json_t *number = json_integer(sandbox_port_number(entry)), *copy;
+
+	if (!json_object_get(entry, "public") && !keeps(entry))
+		return number;
+	copy = json_deep_copy(entry);
+	if (!keeps(entry))
+		json_object_del(copy, "prefix");
+	json_decref(number);
+	return copy;
+}
+
+json_t *sandbox_port_copy(const json_t *ports)
+{
+	json_t *copy = json_array(), *entry;
+	size_t i;
+
+	json_array_foreach((json_t *)ports, i, entry) json_array_append_new(copy, shorten(entry));
+	return copy;
+}
+
+/* Copies what it takes from the change, which may belong to another thread's request. */
+bool sandbox_port_change(json_t *ports, uint16_t number, const json_t *change)
+{
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach(ports, i, entry)
+	{
+		json_auto_t *changed = json_pack("{s:i}", "port", (int)number);
+		json_auto_t *copy = json_deep_copy(change);
+
+		if (sandbox_port_number(entry) != number)
+			continue;
+		if (json_is_object(entry))
+			json_object_update(changed, entry);
+		json_object_update(changed, copy);
+		json_array_set_new(ports, i, shorten(changed));
+		return true;
+	}
+	return false;
+}
+
+bool sandbox_port_find(
+	const struct sandbox_record *record, uint16_t number, struct sandbox_port *ret_port)
+{
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach(record->ports, i, entry)
+	{
+		const json_t *is_public = json_object_get(entry, "public");
+
+		if (number != 0 && sandbox_port_number(entry) != number)
+			continue;
+		*ret_port = (struct sandbox_port){.number = sandbox_port_number(entry),
+			.is_public = is_public ? json_is_true(is_public) : !record->is_private,
+			.keeps_prefix = keeps(entry)};
+		return true;
+	}
+	return false;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A port of a sandbox that has a preview. In JSON it is its number, or, where it is not like the others, an object:
+ *
+ *   {"port": 3000, "public": true, "prefix": "keep"}
+ *
+ * Without `public` it is what the sandbox's `private` says. `prefix` is what becomes of the path in front of a request
+ * by path: "strip" (most apps know nothing of it) or "keep" (apps that are told where they are, as by Vite's `base`).
+ */
+#pragma once
+
+#include "model/sandbox_record.h"
+
+struct sandbox_port {
+	uint16_t number;
+	bool is_public; /* anybody may see it */
+	bool keeps_prefix;
+};
+
+/* What is wrong with an array that is to hold ports, or NULL. */
+const char *sandbox_port_check(const json_t *ports);
+
+/* The same ports, each in its shortest form. */
+json_t *sandbox_port_copy(const json_t *ports);
+
+/* Sets what `change` (an object as above, without the port) says of a port; false if there is no such. */
+bool sandbox_port_change(json_t *ports, uint16_t number, const json_t *change);
+
+/* The number of an entry. */
+uint16_t sandbox_port_number(const json_t *entry);
+
+/* The port of that number, or for 0 the first; false if there is none. */
+bool sandbox_port_find(
+	const struct sandbox_record *record, uint16_t number, struct sandbox_port *ret_port);

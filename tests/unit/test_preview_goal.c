@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/preview_goal.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define ID     "01k9zzzzzzzzzzzzzzzzzzzzzz"
+#define DOMAIN "preview.test"
+#define NEW    "/v1/sandboxes/" ID "/preview/3000"
+#define OLD    "/api/sandbox/sessions/" ID "/preview"
+
+static const struct listener listener = {.host = "127.0.0.1", .port = 9091};
+
+static int find(const char *host, const char *target, struct preview_goal *goal)
+{
+	struct proxy_visit visit = {.host = host, .target = target};
+
+	return preview_goal_find(DOMAIN, &listener, &visit, goal);
+}
+
+static void a_path_names_a_sandbox_and_its_port(void **state)
+{
+	static const struct {
+		const char *path, *prefix;
+		uint16_t port;
+	} paths[] = {{NEW, NEW, 3000}, {NEW "/a?b", NEW, 3000}, {NEW "?b=/", NEW, 3000},
+		{OLD, OLD, 0}, {OLD "/a", OLD, 0}, {OLD "?_rsc=1", OLD, 0}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++) {
+		struct preview_goal goal;
+
+		assert_int_equal(find("127.0.0.1:9091", paths[i].path, &goal), 0);
+		assert_string_equal(goal.id, ID);
+		assert_int_equal(goal.port, paths[i].port);
+		assert_true(slice_is(goal.prefix, paths[i].prefix));
+	}
+}
+
+static void paths_are_exact(void **state)
+{
+	static const char *const bad[] = {NEW "0x", NEW "x/", "/v1/sandboxes/" ID "/preview/",
+		"/v1/sandboxes/" ID "/preview/0", "/v1/sandboxes/" ID "/preview/03000/",
+		"/v1/sandboxes/" ID "/preview/65536/", "/v1/sandboxes/" ID "/preview/300000/",
+		OLD "s/", OLD "x"};
+	static const char *const others[] = {"/", "", "/v1/sandboxes/", "/v1/sandboxes/" ID,
+		"/v1/sandboxes/short/preview/3000/", "/api/sandbox/sessions/", "v1",
+		"/v1/sandboxes/" ID "x/preview/3000/", "//v1/sandboxes/" ID "/preview/3000/"};
+	struct preview_goal goal;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		if (preview_goal_parse_path(bad[i], &goal) != -EINVAL)
+			fail_msg("%s", bad[i]);
+	}
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		if (preview_goal_parse_path(others[i], &goal) != -ENOENT)
+			fail_msg("%s", others[i]);
+	}
+}
+
+static void a_name_has_no_path_in_front(void **state)
+{
+	struct preview_goal goal;
+
+	(void)state;
+	assert_int_equal(find("s-" ID "-80." DOMAIN ":9091", NEW, &goal), 0);
+	assert_int_equal(goal.port, 80);
+	assert_null(goal.prefix.at);
+}
+
+static void paths_lead_somewhere_only_on_the_listeners_own_names(void **state)
+{
+	static const char *const own[] = {
+		"127.0.0.1:9091", "localhost:9091", DOMAIN, DOMAIN ":9091", "LOCALHOST:9091"};
+	static const char *const others[] = {"localhost", "localhost:80", "127.0.0.1", "evil.test",
+		"x" DOMAIN, "127.0.0.1:90911"};
+	struct preview_goal goal;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		assert_int_equal(find(own[i], NEW, &goal), 0);
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		assert_int_equal(find(others[i], NEW, &goal), -ENOENT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_path_names_a_sandbox_and_its_port),
+		cmocka_unit_test(paths_are_exact),
+		cmocka_unit_test(a_name_has_no_path_in_front),
+		cmocka_unit_test(paths_lead_somewhere_only_on_the_listeners_own_names),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
