@@ -35,20 +35,17 @@ static int connect_to(int sock, const struct in6_addr *address, uint16_t port)
 	return -failed;
 }
 
-int preview_connect(struct sandbox *sandbox, uint16_t port, int *ret_fd, struct err *err)
+/* A socket that was refused by one family connects to none of the other: each try has its own. */
+static int dial(struct sandbox *sandbox, const struct in6_addr *address, uint16_t port, int *ret_fd,
+	struct err *err)
 {
-	static const struct in6_addr mapped = {
-		{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1}}};
 	struct driver *driver = sandbox->engine->config.driver;
 	auto_fd int sock = -1;
 	int r = driver->ops->open_socket(driver, sandbox->id, &sock, err);
 
 	if (r < 0)
 		return r;
-	r = connect_to(sock, &mapped, port);
-	/* Development servers often listen on what `localhost` means first, which is this. */
-	if (r == -ECONNREFUSED)
-		r = connect_to(sock, &in6addr_loopback, port);
+	r = connect_to(sock, address, port);
 	if (r == -ETIMEDOUT)
 		return err_explain(err, ERR_UNAVAILABLE, "port_busy", NULL,
 			"what listens on port %u of sandbox %s takes no connections at present",
@@ -61,6 +58,18 @@ int preview_connect(struct sandbox *sandbox, uint16_t port, int *ret_fd, struct 
 	setsockopt(sock, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
 	*ret_fd = take_fd(&sock);
 	return 0;
+}
+
+int preview_connect(struct sandbox *sandbox, uint16_t port, int *ret_fd, struct err *err)
+{
+	static const struct in6_addr mapped = {
+		{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1}}};
+	int r = dial(sandbox, &mapped, port, ret_fd, err);
+
+	/* Development servers often listen on what `localhost` means first, which is this. */
+	if (r < 0 && strcmp(err->code, "port_closed") == 0)
+		r = dial(sandbox, &in6addr_loopback, port, ret_fd, err);
+	return r;
 }
 
 int preview_wake(struct sandbox *sandbox, struct err *err)
