@@ -107,7 +107,7 @@ static int on_target(http_parser *parser, const char *at, size_t len)
 	struct message *message = parser->data;
 
 	message->target = (struct slice){at, len};
-	return len > MESSAGE_TARGET_MAX;
+	return 0;
 }
 
 static int on_reason(http_parser *parser, const char *at, size_t len)

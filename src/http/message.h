@@ -14,7 +14,6 @@
 
 #define MESSAGE_HEAD_MAX   (32u * 1024)
 #define MESSAGE_FIELDS_MAX 128
-#define MESSAGE_TARGET_MAX 8192
 
 /* A part of the head. Values and the target are also terminated. */
 struct slice {

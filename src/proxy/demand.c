@@ -86,6 +86,11 @@ static bool has_no_path(const struct message *request)
 	return request->target.len == 0 || request->target.at[0] != '/';
 }
 
+static bool has_long_target(const struct message *request)
+{
+	return request->target.len > DEMAND_TARGET_MAX;
+}
+
 const struct demand_fault *demand_fault(const struct message *request)
 {
 	static const struct {
@@ -102,6 +107,8 @@ const struct demand_fault *demand_fault(const struct message *request)
 			{400, "bad_coding", "previews know no transfer coding but chunked"}},
 		{has_two_credentials,
 			{400, "bad_credentials", "the request has a header for credentials twice"}},
+		{has_long_target,
+			{414, "target_too_long", "path and query have more than 8 KiB together"}},
 		{has_no_path, {400, "bad_target", "the target must be a path"}},
 	};
 

@@ -5,6 +5,7 @@
 #include "http/message.h"
 
 #define DEMAND_HOST_MAX	  300
+#define DEMAND_TARGET_MAX 8192
 #define DEMAND_DIGEST_LEN 32
 
 struct demand_fault {
