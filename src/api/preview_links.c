@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "core/sandbox.h"
 #include "model/preview_name.h"
+#include "model/sandbox_port.h"
 
 #include <stdio.h>
 
@@ -30,6 +31,19 @@ static json_t *link_to_json(const struct preview_link *link)
 		api_time_to_json(link->expires_at_ms));
 }
 
+/* A link for a port without a preview would open nothing. */
+static int check_port(struct sandbox *sandbox, uint16_t number, struct err *err)
+{
+	struct sandbox_record record;
+	struct sandbox_port port;
+	bool is_there;
+
+	sandbox_read(sandbox, &record);
+	is_there = sandbox_port_find(&record, number, &port);
+	sandbox_record_fini(&record);
+	return is_there ? 0 : sandbox_port_not_found(sandbox_id(sandbox), number, err);
+}
+
 HANDLER(preview_links_create)
 {
 	struct api *api = context;
@@ -44,7 +58,8 @@ HANDLER(preview_links_create)
 	fields_clear(&preview_links_fields, &body);
 	if ((r = fields_decode(&preview_links_fields, request_body(req), &body, err)) < 0 ||
 		(r = api_port(req, &link.port, err)) < 0 ||
-		(r = api_sandbox(req, api, &sandbox, err)) < 0)
+		(r = api_sandbox(req, api, &sandbox, err)) < 0 ||
+		(r = check_port(sandbox, link.port, err)) < 0)
 		return r;
 	secret_make_short(SECRET_LINK_PREFIX, secret);
 	secret_hash(secret, hash);

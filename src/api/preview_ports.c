@@ -52,9 +52,7 @@ HANDLER(preview_ports_patch)
 		(r = sandbox_change(sandbox, apply, &change, err)) < 0)
 		return r;
 	if (!change.is_there)
-		return err_explain(err, ERR_NOT_FOUND, "port_not_found",
-			"add it to `ports`: PATCH /v1/sandboxes/{id}", "sandbox %s has no port %u",
-			sandbox_id(sandbox), change.port.number);
+		return sandbox_port_not_found(sandbox_id(sandbox), change.port.number, err);
 	atomic_fetch_add(&api->preview_generation, 1);
 	request_answer_json(req, 200,
 		json_pack("{s:i, s:b, s:s}", "port", (int)change.port.number, "public",

@@ -136,3 +136,10 @@ bool sandbox_port_find(
 	}
 	return false;
 }
+
+int sandbox_port_not_found(const char *id, uint16_t number, struct err *err)
+{
+	return err_explain(err, ERR_NOT_FOUND, "port_not_found",
+		"add it to `ports`: PATCH /v1/sandboxes/{id}",
+		"port %u of sandbox %s has no preview", number, id);
+}

@@ -32,3 +32,6 @@ uint16_t sandbox_port_number(const json_t *entry);
 /* The port of that number, or for 0 the first; false if there is none. */
 bool sandbox_port_find(
 	const struct sandbox_record *record, uint16_t number, struct sandbox_port *ret_port);
+
+/* Says that a sandbox has no such port; returns -ENOENT. */
+int sandbox_port_not_found(const char *id, uint16_t number, struct err *err);

@@ -8,6 +8,7 @@ import net from 'node:net';
 import { Readable } from 'node:stream';
 import { test } from 'node:test';
 
+import { assertError } from './lib/client.mjs';
 import { openSocket, Previews } from './lib/preview.mjs';
 import { sayAs, startApp, startLiar } from './lib/preview_app.mjs';
 import { suite } from './lib/suite.mjs';
@@ -103,8 +104,11 @@ test('a link leads nowhere else, leaves nothing of itself behind, and opens decl
     assert.equal((await get('/', { token: false, headers: { cookie, 'sec-fetch-site': site, 'sec-fetch-mode': 'no-cors' } })).status, 403, site);
     assert.equal((await get('/', { token: false, headers: { cookie, 'sec-fetch-site': site, 'sec-fetch-mode': 'navigate' } })).status, 200, site);
   }
-  const other = await api.request('POST', `/v1/sandboxes/${id}/ports/3999/links`, { json: {} });
-  assert.equal((await previews.request(3999, `/${new URL(other.json.url).search}`, { token: false })).status, 401, 'a port that was not declared');
+  assertError(await api.request('POST', `/v1/sandboxes/${id}/ports/3999/links`, { json: {} }), 404);
+  const brief = await api.create({ ports: [3000] });
+  const other = await api.request('POST', `/v1/sandboxes/${brief.id}/ports/3000/links`, { json: {} });
+  await api.patch(brief.id, { ports: [] });
+  assert.equal((await new Previews(api, brief).request(3000, `/${new URL(other.json.url).search}`, { token: false })).status, 401, 'a port that is declared no more');
 });
 
 test('a WebSocket is cut when what opened it is revoked: a link, a token, or that all may see it', async () => {
