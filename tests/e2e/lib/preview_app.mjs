@@ -2,9 +2,9 @@
 // Apps that run in sandboxes and are looked at through previews.
 import assert from 'node:assert/strict';
 
-// Shows what it got, and answers in most of the ways there are. On port 3000, and says who it is if asked.
+// Shows what it got, and answers in most of the ways there are. Arguments: its port, and what it says otherwise.
 const APP = `
-const http = require('http'), crypto = require('crypto');
+const http = require('http'), crypto = require('crypto'), listeners = [];
 const server = http.createServer((req, res) => {
   const url = new URL(req.url, 'http://x');
   if (url.pathname.endsWith('/echo')) {
@@ -21,6 +21,10 @@ const server = http.createServer((req, res) => {
   } else if (url.pathname === '/events') {
     res.writeHead(200, { 'content-type': 'text/event-stream' }); res.write('data: first\\n\\n');
     req.on('close', () => { server.left = true; });
+  } else if (url.pathname === '/ticks') { res.writeHead(200, { 'content-type': 'text/event-stream' }); res.write(': open\\n\\n'); listeners.push(res);
+  } else if (url.pathname === '/tick') { for (const one of listeners) one.write('data: tick\\n\\n'); res.end();
+  } else if (url.pathname === '/dribble') { let i = 0; const timer = setInterval(() => { res.write('abcdef'[i++]); if (i === 6) { clearInterval(timer); res.end(); } }, 20);
+  } else if (url.pathname === '/tear') { res.writeHead(200, { 'content-length': 10 }); res.write('half'); setTimeout(() => res.socket.resetAndDestroy(), 20);
   } else if (url.pathname === '/left') { res.end(String(!!server.left));
   } else if (url.pathname === '/headers') {
     res.writeHead(200, { 'set-cookie': ['a=1; Domain=localhost; Path=/x', 'sandlot_preview=stolen', 'b=2; HttpOnly'], 'strict-transport-security': 'max-age=99', 'clear-site-data': '"*"', 'alt-svc': 'h3=":443"', 'service-worker-allowed': '/', 'x-accel-redirect': '/etc/passwd', 'x-mine': 'kept', 'access-control-allow-origin': 'http://localhost:3000' });

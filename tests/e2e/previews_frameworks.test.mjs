@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+// Development servers as they come, looked at with a real browser: the page loads, and a change of a file in the
+// sandbox reaches it through its WebSocket, without a reload. They need packages; see lib/framework.mjs.
+import assert from 'node:assert/strict';
+import path from 'node:path';
+import { after, test } from 'node:test';
+
+import { Chromium } from './lib/chromium.mjs';
+import { installed, putApp } from './lib/framework.mjs';
+import { Previews } from './lib/preview.mjs';
+import { background } from './lib/preview_app.mjs';
+import { suite } from './lib/suite.mjs';
+import { until } from './lib/wait.mjs';
+
+const { api, finish } = await suite('previews_frameworks');
+const DIR = '/workspace/agent_workspace/app';
+const TEXT = 'document.querySelector("#text")?.textContent';
+const browser = new Chromium();
+after(() => browser.close());
+
+/** For whoever wants to see what the browser saw: a directory of pictures. */
+const show = (page, name) => (process.env.E2E_SCREENSHOTS ? page.screenshot(path.join(process.env.E2E_SCREENSHOTS, `${name}.png`)) : undefined);
+
+async function serve(name, archive, body, argvOf) {
+  const sandbox = await api.create({ resources: { memory: '2Gi', cpu: 2, disk: '4Gi' }, env: { NEXT_TELEMETRY_DISABLED: '1' }, ...body });
+  await putApp(api, sandbox.id, name, archive, DIR);
+  await background(api, sandbox.id, ['sh', '-c', `cd ${DIR} && exec ${argvOf(sandbox.id)}`]);
+  return new Previews(api, sandbox);
+}
+
+/** The address that its owner opens. */
+async function linkTo(previews, port = 3000) {
+  const made = await api.request('POST', `/v1/sandboxes/${previews.id}/ports/${port}/links`, { json: {} });
+  assert.equal(made.status, 201, made.text);
+  return made.json.url;
+}
+
+/**
+ * A change of a file shows up in the page, in which what a reload would lose is still there. It is saved again until
+ * then: Next loses what changes between its page's first words and its subscription.
+ */
+async function assertHot(previews, page, file, { from = 'first', to = 'second' } = {}) {
+  await until(() => page.frames > 0, { timeout: 60_000, what: 'the page listens for changes' });
+  await page.evaluate('window.marker = "kept"');
+  const text = (await api.read(previews.id, `${DIR}/${file}`)).toString().replace(from, to);
+  let saved = 0;
+  await until(async () => {
+    await api.put(previews.id, `${DIR}/${file}`, `${text}// ${++saved}\n`);
+    await page.shows(TEXT, to, { timeout: 5000 });
+    return true;
+  }, { timeout: 90_000, what: 'the change is seen' });
+  assert.equal(await page.evaluate('window.marker'), 'kept', 'without a reload');
+}
+
+const vite = (...more) => () => `node_modules/.bin/vite --host 127.0.0.1 --port 3000 --strictPort ${more.join(' ')}`;
+
+test('Vite by name, private: the link opens it, and a change arrives without a reload', async (t) => {
+  const archive = installed(t, 'vite');
+  if (!archive) return;
+  const previews = await serve('vite', archive, { ports: [3000] }, vite());
+  const page = await browser.open(await linkTo(previews));
+  await page.shows(TEXT, 'first');
+  assert.equal(await page.evaluate('location.search'), '', 'the secret is not in the address');
+  assert.equal(await page.evaluate('getComputedStyle(document.querySelector("h1")).color'), 'rgb(10, 90, 160)');
+  await assertHot(previews, page, 'message.js');
+  await show(page, 'vite');
+  assert.deepEqual(page.errors.filter((error) => !/favicon|status of 503/.test(error)), [], 'but for what came before the app was there');
+  const other = await browser.open(`http://3000-${previews.id}.preview.localhost:${previews.port}/`);
+  await other.shows('document.querySelector("h1").textContent', 'This preview is private');
+  await show(other, 'private');
+});
+
+test('Vite by path with its base set: the port keeps the path, and a change arrives without a reload', async (t) => {
+  const archive = installed(t, 'vite');
+  if (!archive) return;
+  const prefix = (id) => `/v1/sandboxes/${id}/preview/3000/`;
+  const previews = await serve('vite', archive, { ports: [{ port: 3000, public: true, prefix: 'keep' }] }, (id) => vite('--base', prefix(id))());
+  const page = await browser.open(`http://localhost:${previews.port}${prefix(previews.id)}`);
+  await page.shows(TEXT, 'first');
+  await assertHot(previews, page, 'message.js');
+});
+
+test('by path a page with relative addresses works, but has neither cookies nor storage, and reads nothing of its neighbours', async () => {
+  const [own, neighbour] = [await api.create({ ports: [{ port: 3000, public: true }] }), await api.create({ ports: [3000] })];
+  const files = { 'index.html': '<h1 id="text"></h1><script type="module" src="main.js"></script>', 'main.js': 'import { text } from "./part.js"; document.querySelector("#text").textContent = text + (await (await fetch("data.json")).json()).more;', 'part.js': 'export const text = "one";', 'data.json': '{"more":"two"}' };
+  for (const { id } of [own, neighbour]) {
+    for (const [name, text] of Object.entries(files)) await api.put(id, `/tmp/web/${name}`, text);
+    await background(api, id, ['python3', '-m', 'http.server', '3000', '--bind', '127.0.0.1', '--directory', '/tmp/web']);
+  }
+  const previews = new Previews(api, own);
+  const at = ({ id }) => `http://localhost:${previews.port}/v1/sandboxes/${id}/preview/3000/`;
+  // The browser may see the neighbour: it has opened a link, and keeps the cookie.
+  const link = new URL(await linkTo(new Previews(api, neighbour)));
+  const theirs = await browser.open(at(neighbour) + link.search);
+  await theirs.shows('document.querySelector("#text") !== null', true);
+  const page = await browser.open(at(own));
+  await page.shows(TEXT, 'onetwo');
+  const attempt = (code) => page.evaluate(`(async () => { try { return String(await (async () => { ${code} })()); } catch (error) { return error.name; } })()`);
+  assert.equal(await attempt('return localStorage.length'), 'SecurityError');
+  assert.equal(await attempt('return document.cookie'), 'SecurityError');
+  assert.equal(await attempt(`return (await fetch(${JSON.stringify(at(neighbour))}, { credentials: "include" })).status`), 'TypeError');
+  assert.equal(await attempt(`const frame = document.createElement("iframe"); frame.src = ${JSON.stringify(at(neighbour))}; document.body.append(frame); await new Promise((done) => { frame.onload = done; }); return frame.contentDocument`), 'null');
+});
+
+test('Next by name, private: the page is compiled and hydrated, and a change arrives without a reload', async (t) => {
+  const archive = installed(t, 'next');
+  if (!archive) return;
+  const previews = await serve('next', archive, { ports: [3000] }, () => 'node_modules/.bin/next dev -H 127.0.0.1 -p 3000');
+  const page = await browser.open(await linkTo(previews));
+  await page.shows(TEXT, 'first', { timeout: 120_000 });
+  await page.shows('Object.keys(document.querySelector("#text")).some((key) => key.startsWith("__react"))', true);
+  await assertHot(previews, page, 'app/page.js');
+  await show(page, 'next');
+});
+
+test('a browser that comes to a sandbox that sleeps sees it start, and then the app', async (t) => {
+  const sandbox = await api.create({ ports: [3000, 3001] });
+  const previews = new Previews(api, sandbox);
+  const [url, other] = [await linkTo(previews), await linkTo(previews, 3001)];
+  await api.verb(sandbox.id, 'stop');
+  const page = await browser.open(url);
+  await page.shows('/Starting the sandbox|Waiting for the app/.test(document.body.innerText)', true);
+  await show(page, 'warming');
+  await until(async () => (await api.get(sandbox.id)).status === 'running', { timeout: 20_000, what: 'it wakes' });
+  await api.put(sandbox.id, '/tmp/index.html', '<h1 id=text>awake</h1>');
+  await background(api, sandbox.id, ['python3', '-m', 'http.server', '3000', '--bind', '127.0.0.1', '--directory', '/tmp']);
+  await page.shows(TEXT, 'awake');
+  const wrong = await browser.open(other);
+  await wrong.shows('/Nothing answers|Waiting for the app/.test(document.body.innerText)', true);
+  await show(wrong, 'wrong-port');
+});
+
+test('the browser leaves', () => browser.close());
+
+finish();
