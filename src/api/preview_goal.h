@@ -6,8 +6,8 @@
 #pragma once
 
 #include "http/listener.h"
+#include "http/message.h"
 #include "model/id.h"
-#include "proxy/message.h"
 #include "proxy/proxy.h"
 
 struct preview_goal {
