@@ -4,7 +4,7 @@
 BUILD ?= build
 export DEBIAN_FRONTEND = noninteractive
 
-.PHONY: all run test unit e2e rootless bench asan tsan fuzz lint fmt install clean deps help
+.PHONY: all run test unit e2e rootless vm bench asan tsan fuzz lint fmt install clean deps help
 
 all: $(BUILD)/build.ninja  ## build the four programs into build/
 	@ninja -C $(BUILD) sandlotd sandlot sandlot-keeper sandlot-agent
@@ -39,6 +39,10 @@ rootless: all  ## the end-to-end tests with daemons of an ordinary user
 	@scripts/user.sh rootless
 	@BUILD_DIR=$(BUILD) E2E_USER=sandlot-rootless scripts/e2e.sh
 	@BUILD_DIR=$(BUILD) E2E_USER=sandlot-rootless E2E_DELEGATED=1 scripts/e2e.sh
+
+vm: all  ## end-to-end tests in a virtual machine with Debian's kernel; TESTS names files
+	@scripts/deps.sh vm
+	@scripts/vm.sh $(TESTS)
 
 bench: all  ## measure beside Docker, crun and bubblewrap
 	@scripts/deps.sh bench

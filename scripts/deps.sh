@@ -1,7 +1,9 @@
 #!/bin/sh
-# Installs the Debian packages for a purpose (build, test, bench, lint, fuzz), if any is missing.
-# Usage: deps.sh PURPOSE
+# Installs the Debian packages for a purpose (build, test, bench, lint, fuzz, vm), if any is missing.
+# Usage: deps.sh [--list] PURPOSE       --list: only prints their names, with commas
 set -eu
+is_list=""
+[ "$1" != --list ] || { is_list=yes; shift; }
 
 build="gcc libc6-dev make meson ninja-build pkg-config musl-tools linux-libc-dev libmicrohttpd-dev
  libjansson-dev libseccomp-dev libsqlite3-dev libarchive-dev libcurl4-openssl-dev libssl-dev libwslay-dev libhttp-parser-dev
@@ -12,12 +14,15 @@ workloads="git strace gdb default-jre-headless postgresql redis-server chromium"
 
 case "$1" in
   build) packages="$build" ;;
-  test) packages="$build $runtime $workloads nodejs sqlite3 curl openssl util-linux vim" ;;
+  test) packages="$build $runtime $workloads nodejs sqlite3 curl openssl util-linux vim xxd" ;;
   bench) packages="$build $runtime nodejs curl docker.io crun bubblewrap nginx-light wrk jq busybox-static" ;;
   lint) packages="$build clang clang-format clang-tidy" ;;
   fuzz) packages="$build clang libclang-rt-14-dev" ;;
+  vm) packages="qemu-system-x86 mmdebstrap e2fsprogs xfsprogs nodejs" ;;
   *) echo "deps.sh: unknown purpose $1" >&2; exit 2 ;;
 esac
+# shellcheck disable=SC2086
+[ -z "$is_list" ] || { echo $packages | tr ' ' ,; exit 0; }
 
 # A package counts as there if dpkg has it installed; node and python may come from elsewhere.
 missing=""

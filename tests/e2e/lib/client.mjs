@@ -5,6 +5,8 @@ import assert from 'node:assert/strict';
 import http from 'node:http';
 import net from 'node:net';
 
+import { PATIENCE } from './wait.mjs';
+
 const ERROR_KEYS = ['code', 'message', 'remediation', 'request_id', 'retryable'];
 
 export class Answer {
@@ -102,7 +104,7 @@ export class Api {
       { host: this.host, port: this.port, method, path: path + queryString(query), headers, agent: options.agent ?? this.agent, signal },
       (response) => callback(null, response),
     );
-    request.setTimeout(timeout, () => request.destroy(new Error(`no answer within ${timeout} ms: ${method} ${path}`)));
+    request.setTimeout(timeout * PATIENCE, () => request.destroy(new Error(`no answer within ${timeout * PATIENCE} ms: ${method} ${path}`)));
     request.on('error', (error) => callback(error));
     if (payload !== undefined && !Buffer.isBuffer(payload)) {
       (async () => {

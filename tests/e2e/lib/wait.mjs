@@ -3,12 +3,15 @@
 import net from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 
+/** How many times as long as usual things may take: a machine may be an emulated one. */
+export const PATIENCE = Number(process.env.E2E_PATIENCE ?? 1);
+
 /**
  * Calls probe() until it returns something truthy and returns that. A probe that throws counts as
  * "not yet"; after timeout ms its last error (or `what`) is thrown.
  */
 export async function until(probe, { timeout = 10_000, every = 20, what = 'condition' } = {}) {
-  const deadline = Date.now() + timeout;
+  const deadline = Date.now() + timeout * PATIENCE;
   let last;
   for (;;) {
     try {
@@ -20,7 +23,7 @@ export async function until(probe, { timeout = 10_000, every = 20, what = 'condi
     }
     if (Date.now() > deadline) {
       const reason = last ? `: ${last.message}` : '';
-      throw new Error(`not true within ${timeout} ms: ${what}${reason}`, { cause: last });
+      throw new Error(`not true within ${timeout * PATIENCE} ms: ${what}${reason}`, { cause: last });
     }
     await delay(every);
   }
@@ -30,7 +33,7 @@ export async function until(probe, { timeout = 10_000, every = 20, what = 'condi
 export async function within(ms, what, promise) {
   let timer;
   const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`took longer than ${ms} ms: ${what}`)), ms);
+    timer = setTimeout(() => reject(new Error(`took longer than ${ms * PATIENCE} ms: ${what}`)), ms * PATIENCE);
   });
   try {
     return await Promise.race([promise, late]);
