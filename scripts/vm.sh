@@ -87,12 +87,12 @@ kernel=$(find "$dir" -name "vmlinuz-${VM_KERNEL:-6.1}.*" | sed 's/.*vmlinuz-//' 
 grep -qwE 'vmx|svm' /proc/cpuinfo && accel=kvm || accel=tcg,thread=multi
 
 settings="VM_DISK=$disk BUILD_DIR=${BUILD_DIR:-build} E2E_JOBS=${E2E_JOBS:-1}"
-[ $accel = kvm ] || settings="$settings E2E_PATIENCE=10 E2E_TIMEOUT_MS=3000000"
+[ "$accel" = kvm ] || settings="$settings E2E_PATIENCE=10 E2E_TIMEOUT_MS=3000000"
 for name in E2E_USER E2E_DELEGATED; do
   eval "value=\${$name:-}"
   [ -z "$value" ] || settings="$settings $name=$value"
 done
-qemu-system-x86_64 -accel $accel -cpu max -smp 2 -m 4G -nographic -no-reboot -nic none \
+qemu-system-x86_64 -accel "$accel" -cpu max -smp 2 -m 4G -nographic -no-reboot -nic none \
   -kernel "$dir/vmlinuz-$kernel" -initrd "$dir/initrd.img-$kernel" \
   -drive "file=$dir/root.img,format=raw,if=virtio,snapshot=on" -drive "file=$dir/disk.img,format=raw,if=virtio,cache=unsafe" \
   -virtfs local,path=.,mount_tag=tree,security_model=none,readonly=on \

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/host_check.h"
 
+#include "base/data_dir.h"
 #include "base/fd.h"
 #include "base/subids.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <mntent.h>
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
@@ -380,20 +382,51 @@ static void check_suid_dumpable(const struct host *host, struct finding *f)
 			"sudo sysctl -w fs.suid_dumpable=0", "fs.suid_dumpable is 1");
 }
 
-static void check_disk_images(const struct host *host, struct finding *f)
+/* Where the file system is mounted that root's daemon has its data on, if that enforces project quotas. */
+static bool find_project_quota(const struct host *host, char ret_place[PATH_MAX])
+{
+	int fd = openat(host->root_fd, "proc/self/mounts", O_RDONLY | O_CLOEXEC);
+	FILE *mounts = fd < 0 ? NULL : fdopen(fd, "r");
+	bool has_quota = false;
+	struct mntent *entry;
+	size_t longest = 0;
+
+	if (!mounts) {
+		fd_close(fd);
+		return false;
+	}
+	while ((entry = getmntent(mounts))) {
+		size_t len = strcmp(entry->mnt_dir, "/") == 0 ? 0 : strlen(entry->mnt_dir);
+		char next = len < strlen(DATA_DIR_OF_ROOT) ? DATA_DIR_OF_ROOT[len] : '\0';
+
+		/* Of two at the same place the later one is what is seen. */
+		if (len < longest || strncmp(entry->mnt_dir, DATA_DIR_OF_ROOT, len) != 0 ||
+			(next && next != '/'))
+			continue;
+		longest = len;
+		has_quota = hasmntopt(entry, "prjquota") || hasmntopt(entry, "pquota");
+		snprintf(ret_place, PATH_MAX, "%s", entry->mnt_dir);
+	}
+	endmntent(mounts);
+	return has_quota;
+}
+
+static void check_disk_limits(const struct host *host, struct finding *f)
 {
 	static const char why[] =
-		"where the file system has no project quota, the disk of a sandbox is limited by "
-		"an ext4 image on a loop device";
-	char text[8192];
+		"where the file system of the data directory is not mounted with prjquota, the "
+		"disk of a sandbox is limited by an ext4 image on a loop device";
+	char text[8192], place[PATH_MAX];
 
-	if (faccessat(host->root_fd, "dev/loop-control", F_OK, 0) < 0)
+	if (host->is_root && find_project_quota(host, place))
+		finding_ok(f, "project quotas of %s", place);
+	else if (faccessat(host->root_fd, "dev/loop-control", F_OK, 0) < 0)
 		finding_problem(f, FINDING_WARN, why, "sudo modprobe loop", "no /dev/loop-control");
 	else if (!slurp(host, "proc/filesystems", text, sizeof(text)) || !has_word(text, "ext4"))
 		finding_problem(f, FINDING_WARN, why, "sudo modprobe ext4",
 			"ext4 is not in /proc/filesystems");
 	else
-		finding_ok(f, "loop devices and ext4");
+		finding_ok(f, "ext4 images on loop devices");
 }
 
 /* What the kernel counts once for the whole host: sandboxes share it with each other and with it. */
@@ -472,7 +505,7 @@ const struct host_check host_checks[] = {
 	{"seccomp", check_seccomp},
 	{"nft", host_probe_nft},
 	{"daemon-user", check_user},
-	{"disk-images", check_disk_images},
+	{"disk-limits", check_disk_limits},
 	{"core-pattern", check_core_pattern},
 	{"suid-dumpable", check_suid_dumpable},
 	{"shared-limits", check_shared_limits},

@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PASSED_OVER_MAX 4 /* requests come in any order; but then it waits for one that never comes */
+#define PASSED_OVER_MAX                                                                            \
+	4 /* requests come in any order; but then it waits for one that never comes */
 
 /* Builds it as asked for, on the disk that it finds under the request's id. */
 static int begin(struct births *births, const struct keeper_request *request,
@@ -95,9 +96,8 @@ int birth_give(struct births *births, const struct keeper_request *request, stru
 			return r;
 		}
 	}
-	fence_describe(&context->fence, request, &held->walls);
-	if (upkeep_is_plain(&context->disks, request->id))
-		held->walls.how[WALL_DISK][0] = '\0';
+	fence_describe(
+		&context->fence, request, disk_way_of(&context->disks, request->id), &held->walls);
 	*ret_held = held;
 	return 0;
 }

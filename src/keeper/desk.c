@@ -53,7 +53,9 @@ static int send_link(const struct held *held, int *ret_fd, struct err *err)
 	 * where we are root of less than the host; then it is only slower. */
 	(void)!setsockopt(theirs, SOL_SOCKET, SO_SNDBUFFORCE, &(int){LINK_BUFFER}, sizeof(int));
 	n = fdpass_send(held->lifeline, &(char){AGENT_LINK}, 1, &theirs, 1, MSG_DONTWAIT);
-	if (n < 0)
+	/* One whose build failed may be gone already, and has left the reason: a link that ends at once
+	 * makes the daemon ask for it. */
+	if (n < 0 && n != -ECONNRESET && n != -EPIPE)
 		return err_from(err, (int)n, "hand the agent of %s a link", held->id);
 	*ret_fd = take_fd(&ours);
 	return 0;

@@ -65,13 +65,18 @@ static const char *place_of(const struct cgroup_tree *cgroups, enum cgroup_contr
 	return cgroups->v1_fd[controller] >= 0 ? "cgroup_v1" : "cgroup_v2";
 }
 
+static const char *const disk_names[] = {
+	[DISK_NONE] = "", [DISK_IMAGE] = "ext4_image", [DISK_QUOTA] = "project_quota"};
+
 static const struct {
 	enum wall wall;
 	const char *remedy;
 } optional[] = {
 	{WALL_CORE_DUMPS, "raise the hard limit of core files of the keeper to 1 or more"},
 	{WALL_CPU, "boot with cgroup v2, or mount the v1 hierarchy of cpu"},
-	{WALL_DISK, "modprobe loop ext4, or start sandlotd with --disk-limits=false"},
+	{WALL_DISK,
+		"modprobe loop ext4, or mount the file system of the data directory with prjquota, "
+		"or start sandlotd with --disk-limits=false"},
 	{WALL_KEYRING, "let the keeper use keyctl(2)"},
 	{WALL_MEMORY, "boot with cgroup v2, or mount the v1 hierarchy of memory"},
 	{WALL_PIDS, "boot with cgroup v2, or mount the v1 hierarchy of pids"},
@@ -97,7 +102,7 @@ static void look(struct walls *walls, const struct fence_ground *ground)
 	put(walls, WALL_KEYRING, has_keyring() ? "own_session" : "");
 	put(walls, WALL_SECCOMP, has_seccomp() ? profile_names[KEEPER_PROFILE_DEFAULT] : "");
 	put(walls, WALL_CPU, place_of(cgroups, CGROUP_CPU));
-	put(walls, WALL_DISK, ground->has_disks ? "ext4_image" : "");
+	put(walls, WALL_DISK, disk_names[ground->disk_way]);
 	put(walls, WALL_MEMORY, place_of(cgroups, CGROUP_MEMORY));
 	put(walls, WALL_PIDS, place_of(cgroups, CGROUP_PIDS));
 	/* Where the keeper is not root of the host, the user namespace of a sandbox limits it too. */
@@ -141,12 +146,11 @@ int fence_check(const struct fence *fence, const struct keeper_request *request,
 	return -EAGAIN;
 }
 
-void fence_describe(
-	const struct fence *fence, const struct keeper_request *request, struct walls *ret_walls)
+void fence_describe(const struct fence *fence, const struct keeper_request *request,
+	enum disk_way disk_way, struct walls *ret_walls)
 {
 	*ret_walls = fence->walls;
 	if (ret_walls->how[WALL_SECCOMP][0])
 		put(ret_walls, WALL_SECCOMP, profile_names[request->profile]);
-	if (request->limits.disk_bytes == 0)
-		put(ret_walls, WALL_DISK, "");
+	put(ret_walls, WALL_DISK, request->limits.disk_bytes == 0 ? "" : disk_names[disk_way]);
 }

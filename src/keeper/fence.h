@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "keeper/cgroup.h"
+#include "keeper/disk.h"
 #include "wire/keeper.h"
 
 struct fence {
@@ -21,7 +22,7 @@ struct fence_ground {
 	const struct cgroup_tree *cgroups;
 	bool is_host; /* the keeper is its root */
 	size_t mask_count;
-	bool has_disks; /* disks with limits can be made */
+	enum disk_way disk_way;
 };
 
 /* allowed: bits of walls that may be missing. */
@@ -31,6 +32,6 @@ void fence_survey(struct fence *ret_fence, const struct fence_ground *ground, ui
 int fence_check(const struct fence *fence, const struct keeper_request *request, struct err *err)
 	must_check;
 
-/* The walls of a sandbox that is built as asked for. */
-void fence_describe(
-	const struct fence *fence, const struct keeper_request *request, struct walls *ret_walls);
+/* The walls of a sandbox that is built as asked for, with such a disk. */
+void fence_describe(const struct fence *fence, const struct keeper_request *request,
+	enum disk_way disk_way, struct walls *ret_walls);

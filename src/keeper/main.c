@@ -217,7 +217,7 @@ static void survey(struct build_context *context)
 		&(struct fence_ground){.cgroups = &context->cgroups,
 			.is_host = context->userns.ranges.is_host,
 			.mask_count = context->sources.mask_count,
-			.has_disks = context->disks.can_make},
+			.disk_way = context->disks.way},
 		(uint32_t)allowed);
 }
 

@@ -2,16 +2,10 @@
 #include "keeper/upkeep.h"
 
 #include "base/fd.h"
-#include "keeper/image.h"
 #include "keeper/userns.h"
 
 #include <fcntl.h>
 #include <unistd.h>
-
-bool upkeep_is_plain(const struct disks *disks, const char *id)
-{
-	return faccessat(disks->storage->workspaces_fd, id, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-}
 
 int upkeep_count(
 	const struct disks *disks, const char *id, struct keeper_stats *stats, struct err *err)
@@ -26,24 +20,28 @@ int upkeep_count(
 	if (home < 0)
 		r = disk_borrow(disks, id, &home, err);
 	if (r == 0)
-		image_usage(home, stats);
+		r = disk_usage(disks, id, home, stats, err);
 	return r;
 }
 
 bool upkeep_is_quick(const struct disks *disks, const struct keeper_request *request)
 {
-	return (request->parts & KEEPER_PART_WORKSPACE) || !disk_exists(disks, request->id);
+	return (request->parts & KEEPER_PART_WORKSPACE) || !disk_exists(disks, request->id) ||
+	       disk_way_of(disks, request->id) == DISK_QUOTA;
 }
 
-/* What is thrown away on a disk that is mounted goes when the disk leaves. */
+/* What is thrown away on an image that is mounted goes when the image leaves. */
 static int clean_disk(
 	const struct disks *disks, const struct keeper_request *request, struct err *err)
 {
 	auto_fd int home = disk_open_mounted(disks, request->id);
 	int r;
 
-	if (home >= 0)
-		return storage_clean_home(home, request->parts, err);
+	if (home >= 0) {
+		r = storage_clean_home(home, request->parts, err);
+		disk_clear_up(disks, request->id);
+		return r;
+	}
 	if ((r = disk_borrow(disks, request->id, &home, err)) < 0 ||
 		(r = storage_clean_home(home, request->parts, err)) < 0)
 		return r;

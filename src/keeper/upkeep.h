@@ -4,9 +4,6 @@
 
 #include "keeper/disk.h"
 
-/* Whether the files of a sandbox are in directories, which have no limit. */
-bool upkeep_is_plain(const struct disks *disks, const char *id);
-
 /* Counts bytes and files. Takes as long as trees are large, or as a mount takes: for a child. */
 int upkeep_count(const struct disks *disks, const char *id, struct keeper_stats *stats,
 	struct err *err) must_check;

@@ -151,7 +151,7 @@ test('a command that fails on a full disk ends as disk_full', async () => {
   assert.equal(record.termination.reason, 'disk_full');
   await api.out(own, 'rm /workspace/outputs/fill');
   const result = await api.exec(own, fill);
-  assert.match(result.stderr, /No space left/);
+  assert.match(result.stderr, /No space left|quota exceeded/);
   assert.equal(result.termination.reason, 'disk_full');
   await api.out(own, 'rm /workspace/outputs/fill');
   const fine = await api.exec(own, 'exit 1');

@@ -192,15 +192,30 @@ static void the_limit_that_is_too_low_for_all_is_named(void **state)
 	expect_problem("shared-limits", FINDING_WARN, "kernel.pid_max=131072");
 }
 
+static void project_quotas_need_no_images(void **state)
+{
+	(void)state;
+	put("proc/self/mounts", "/dev/a / ext4 rw,prjquota 0 0\n");
+	expect_ok("disk-limits");
+	put("proc/self/mounts",
+		"/dev/a / ext4 rw,prjquota 0 0\n/dev/b /var/lib ext4 rw,usrquota 0 0\n");
+	expect_problem("disk-limits", FINDING_WARN, "modprobe loop");
+	put("proc/self/mounts", "/dev/a / ext4 rw 0 0\n/dev/b /var/lib xfs rw,prjquota 0 0\n"
+				"/dev/c /var/lib/sand ext4 rw 0 0\n");
+	expect_ok("disk-limits");
+	assert_int_equal(look_as("disk-limits", false).level, FINDING_WARN);
+	put("proc/self/mounts", "");
+}
+
 static void images_need_loop_devices_and_ext4(void **state)
 {
 	(void)state;
 	put("proc/filesystems", "nodev\toverlay\n\text4\n");
-	expect_problem("disk-images", FINDING_WARN, "modprobe loop");
+	expect_problem("disk-limits", FINDING_WARN, "modprobe loop");
 	put("dev/loop-control", "");
-	expect_ok("disk-images");
+	expect_ok("disk-limits");
 	put("proc/filesystems", "nodev\toverlay\n");
-	expect_problem("disk-images", FINDING_WARN, "modprobe ext4");
+	expect_problem("disk-limits", FINDING_WARN, "modprobe ext4");
 }
 
 static void io_uring_that_is_on_is_a_warning(void **state)
@@ -272,6 +287,7 @@ int main(void)
 		cmocka_unit_test(a_core_pattern_that_is_a_pipe_is_a_warning),
 		cmocka_unit_test(processes_that_change_their_user_must_not_be_dumpable),
 		cmocka_unit_test(the_limit_that_is_too_low_for_all_is_named),
+		cmocka_unit_test(project_quotas_need_no_images),
 		cmocka_unit_test(images_need_loop_devices_and_ext4),
 		cmocka_unit_test(io_uring_that_is_on_is_a_warning),
 		cmocka_unit_test(a_kernel_without_seccomp_fails),

@@ -142,10 +142,11 @@ export class Instance {
     return found[0];
   }
 
-  /** The workspace of a running sandbox: a directory, or as the keeper sees its disk, which is mounted nowhere else on the host. */
+  /** The workspace of a running sandbox: a directory, or as the keeper sees its image, which is mounted nowhere else on the host. */
   workspace(id) {
-    const plain = path.join(this.dataDir, 'workspaces', id);
-    if (fs.existsSync(plain)) return plain;
+    const places = [id, `${id}.home/workspace`].map((name) => path.join(this.dataDir, 'workspaces', name));
+    const directory = places.find((place) => fs.existsSync(place));
+    if (directory) return directory;
     return path.join(`/proc/${this.keeper.pid}/root`, this.dataDir, 'templates/disks', id, 'home/workspace');
   }
 
