@@ -12,11 +12,12 @@ allowed() {
     driver) echo base wire model driver ;;
     egress) echo base wire model http egress ;;
     core) echo base wire model store driver http egress core ;;
-    http) echo base http ;;
+    tls) echo base tls ;;
+    http) echo base tls http ;;
     proxy) echo base http proxy ;;
     auth) echo base wire model store http auth ;;
     api) echo base wire model store driver egress core http auth proxy api ;;
-    daemon) echo base wire model store driver egress core http auth proxy api daemon ;;
+    daemon) echo base wire model store driver egress core tls http auth proxy api daemon ;;
     keeper) echo base wire keeper ;;
     agent) echo base wire agent ;;
     cli) echo base cli ;;

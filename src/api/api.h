@@ -24,6 +24,7 @@ struct api {
 	struct network_default default_network;
 	int64_t default_idle_timeout_s;
 	const char *preview_domain;
+	const char *preview_scheme; /* "http" or "https" */
 	unsigned preview_port;
 	const char *templates; /* those that the operator offers, separated by commas */
 	atomic_uint_fast64_t preview_generation; /* changes when somebody may no longer see one */

@@ -76,8 +76,8 @@ static bool has_link_cookie(struct api *api, const struct proxy_visit *visit, co
  * A link was opened: it becomes a cookie of this name alone, and leaves the address. The answer must lead nowhere
  * else: to a browser, two slashes in front of a path make a host of it.
  */
-static void answer_link(const struct proxy_visit *visit, const struct preview_goal *goal,
-	const struct shown_link *shown, struct proxy_way *way)
+static void answer_link(const struct api *api, const struct proxy_visit *visit,
+	const struct preview_goal *goal, const struct shown_link *shown, struct proxy_way *way)
 {
 	const char *target = visit->target;
 	const char *from = shown->secret.at - strlen(REWRITE_LINK);
@@ -96,10 +96,11 @@ static void answer_link(const struct proxy_visit *visit, const struct preview_go
 	buf_printf(&way->fields, "Location: /%.*s%s\r\n", (int)(from - begin), begin, after);
 	buf_printf(&way->fields,
 		"Set-Cookie: " REWRITE_COOKIE
-		"=%.*s; Path=%.*s; Max-Age=%lld; HttpOnly; SameSite=Lax\r\n",
+		"=%.*s; Path=%.*s; Max-Age=%lld; HttpOnly; SameSite=Lax%s\r\n",
 		(int)shown->secret.len, shown->secret.at,
 		goal->prefix.at ? (int)goal->prefix.len : 1, target,
-		(long long)(left_s > 0 ? left_s : 0));
+		(long long)(left_s > 0 ? left_s : 0),
+		strcmp(api->preview_scheme, "https") == 0 ? "; Secure" : "");
 }
 
 /* --- tokens --- */
@@ -213,7 +214,7 @@ bool preview_entry_check(struct api *api, const struct proxy_visit *visit,
 		return false;
 	}
 	if (is_link_of(api, goal->id, port->number, query_secret(visit->target), &shown)) {
-		answer_link(visit, goal, &shown, way);
+		answer_link(api, visit, goal, &shown, way);
 		return false;
 	}
 	has_own_token = has_token(api, visit, &record->owner, way);

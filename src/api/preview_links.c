@@ -72,8 +72,8 @@ HANDLER(preview_links_create)
 	if (r < 0)
 		return r;
 	preview_name_format(link.sandbox_id, link.port, api->preview_domain, host, sizeof(host));
-	snprintf(
-		url, sizeof(url), "http://%s:%u/?sandlot_link=%s", host, api->preview_port, secret);
+	snprintf(url, sizeof(url), "%s://%s:%u/?sandlot_link=%s", api->preview_scheme, host,
+		api->preview_port, secret);
 	answer = link_to_json(&link);
 	json_object_set_new(answer, "url", json_string(url));
 	request_answer_json(req, 201, answer);

@@ -282,8 +282,7 @@ int previews_open(
 	const struct previews_config *config, struct previews **ret_previews, struct err *err)
 {
 	struct previews *previews = mem_new(sizeof(*previews));
-	struct proxy_config proxy = {.listen_fd = config->listener->fd,
-		.scheme = "http",
+	struct proxy_config proxy = {.listener = config->listener,
 		.threads = config->threads,
 		.max_workers = config->max_workers,
 		.max_connections = config->max_connections,

@@ -490,8 +490,8 @@ static json_t *previews_to_json(const struct api *api, const struct sandbox_reco
 		char key[8], url[256];
 
 		snprintf(key, sizeof(key), "%u", sandbox_port_number(port));
-		snprintf(url, sizeof(url), "http://s-%s-%s.%s:%u", record->id, key,
-			api->preview_domain, api->preview_port);
+		snprintf(url, sizeof(url), "%s://s-%s-%s.%s:%u", api->preview_scheme, record->id,
+			key, api->preview_domain, api->preview_port);
 		json_object_set_new(previews, key, json_string(url));
 	}
 	return previews;

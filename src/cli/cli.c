@@ -17,6 +17,9 @@
 #define DEFAULT_URL "http://127.0.0.1:9090"
 
 const struct option cli_options[] = {
+	{OPTION_TEXT, 0, "ca-file", "FILE",
+		"who signs the daemon's certificate, instead of SANDLOT_CA_FILE or the system's",
+		offsetof(struct cli, ca_file)},
 	{OPTION_FLAG, 'h', "help", NULL, "show this help", offsetof(struct cli, help)},
 	{OPTION_FLAG, 0, "json", NULL, "the same as -o json", offsetof(struct cli, json)},
 	{OPTION_CHOICE, 'o', "output", "FORMAT", "table or json", offsetof(struct cli, output),
@@ -41,45 +44,61 @@ bool cli_wants_json(const struct cli *cli)
 	return cli->json || (cli->output && strcmp(cli->output, "json") == 0);
 }
 
-/* Where the daemon of a data directory listens: it writes that down there. NULL if none does. */
-static char *url_of(const char *data_dir)
+/* A line that a daemon wrote down: an address, or a URL and the key by which it is known. */
+struct note {
+	char line[256];
+};
+
+/* Where the daemon of a data directory listens: it writes that down there. False if none does. */
+static bool read_note(const char *data_dir, struct note *note)
 {
 	auto_free char *path = mem_printf("%s/run/api.addr", data_dir);
-	char address[128];
 
-	if (fd_read_file(AT_FDCWD, path, address, sizeof(address)) <= 0)
-		return NULL;
-	address[strcspn(address, "\n")] = '\0';
-	return mem_printf("http://%s", address);
+	if (fd_read_file(AT_FDCWD, path, note->line, sizeof(note->line)) <= 0)
+		return false;
+	note->line[strcspn(note->line, "\n")] = '\0';
+	return true;
 }
 
 /* Of the data directory that was named, or else of the user's own daemon, or of root's. */
-static char *local_url(void)
+static bool find_note(struct note *note)
 {
 	const char *named = getenv("SANDLOT_DATA_DIR");
 	auto_free char *own = geteuid() == 0 ? NULL : data_dir_of_user();
-	char *url = NULL;
 
-	if (named && named[0]) {
-		url = url_of(named);
-	} else {
-		url = own ? url_of(own) : NULL;
-		url = url ? url : url_of(DATA_DIR_OF_ROOT);
+	if (named && named[0])
+		return read_note(named, note);
+	return (own && read_note(own, note)) || read_note(DATA_DIR_OF_ROOT, note);
+}
+
+static int connect_locally(struct cli *cli, const char *ca_file, struct err *err)
+{
+	struct client_address address = {.url = DEFAULT_URL, .ca_file = ca_file};
+	auto_free char *plain = NULL;
+	struct note note;
+	char *rest = note.line;
+
+	if (find_note(&note)) {
+		address.url = strsep(&rest, " ");
+		address.pin = rest;
+		if (!strstr(address.url, "://"))
+			address.url = plain = mem_printf("http://%s", address.url);
 	}
-	return url ? url : mem_strdup(DEFAULT_URL);
+	return client_new(&address, cli->token, &cli->client, err);
 }
 
 int cli_connect(struct cli *cli, struct client **ret, struct err *err)
 {
 	const char *url = cli->url ? cli->url : getenv("SANDLOT_URL");
+	const char *ca_file = cli->ca_file ? cli->ca_file : getenv("SANDLOT_CA_FILE");
+	struct client_address address = {.url = url, .ca_file = ca_file};
+	int r = 0;
 
-	if (!cli->client) {
-		auto_free char *local = url && url[0] ? NULL : local_url();
-		int r = client_new(local ? local : url, cli->token, &cli->client, err);
-
-		if (r < 0)
-			return r;
-	}
+	if (!cli->client)
+		r = url && url[0] ? client_new(&address, cli->token, &cli->client, err)
+				  : connect_locally(cli, ca_file, err);
+	if (r < 0)
+		return r;
 	*ret = cli->client;
 	return 0;
 }

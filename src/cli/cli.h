@@ -15,6 +15,7 @@ struct cli {
 	const char *output; /* "table", "json" or NULL for the command's own choice */
 	const char *url;
 	const char *token;
+	const char *ca_file;
 	bool json; /* the same as output "json" */
 	bool help;
 	bool version;

@@ -27,7 +27,7 @@
 struct client {
 	CURLM *multi;
 	CURL *easy;
-	char *url;
+	char *url, *ca_file, *pin; /* the last two may be NULL */
 	struct credential credential;
 	bool is_loopback;
 
@@ -131,15 +131,23 @@ static int open_handles(struct client *client, struct err *err)
 	return 0;
 }
 
-int client_new(const char *url, const char *token, struct client **ret, struct err *err)
+static char *copy(const char *text)
+{
+	return text && text[0] ? mem_strdup(text) : NULL;
+}
+
+int client_new(const struct client_address *address, const char *token, struct client **ret,
+	struct err *err)
 {
 	auto_(client_freep) struct client *client = allocate();
 	bool tls;
 	int r;
 
-	r = check_url(client, url, &tls, err);
+	r = check_url(client, address->url, &tls, err);
 	if (r < 0)
 		return r;
+	client->ca_file = copy(address->ca_file);
+	client->pin = copy(address->pin);
 	r = credential_find(token, client->is_loopback, &client->credential, err);
 	if (r < 0)
 		return r;
@@ -161,6 +169,8 @@ int client_clone(const struct client *from, struct client **ret, struct err *err
 	if (r < 0)
 		return r;
 	client->url = mem_strdup(from->url);
+	client->ca_file = copy(from->ca_file);
+	client->pin = copy(from->pin);
 	client->credential = from->credential;
 	client->is_loopback = from->is_loopback;
 	*ret = take_ptr(&client);
@@ -178,6 +188,8 @@ void client_free(struct client *client)
 	buf_fini(&client->incoming);
 	fd_close(client->signal_fd);
 	free(client->url);
+	free(client->ca_file);
+	free(client->pin);
 	free(client);
 }
 
@@ -289,6 +301,18 @@ static void set_body(struct client *client, const struct client_call *call)
 	curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, call->method);
 }
 
+/* By whom the daemon's certificate must be signed; or, if we were told its key, that it has this one. */
+static void set_trust(const struct client *client, CURL *easy)
+{
+	if (client->ca_file)
+		curl_easy_setopt(easy, CURLOPT_CAINFO, client->ca_file);
+	if (!client->pin)
+		return;
+	curl_easy_setopt(easy, CURLOPT_PINNEDPUBLICKEY, client->pin);
+	curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
+	curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
+}
+
 /* What all that goes to the daemon has in common. */
 static void set_address(const struct client *client, CURL *easy, const char *path)
 {
@@ -301,6 +325,7 @@ static void set_address(const struct client *client, CURL *easy, const char *pat
 	curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, CONNECT_TIMEOUT_MS);
+	set_trust(client, easy);
 	/* http_proxy is meant for the world outside; it would get the token of the local daemon. */
 	if (client->is_loopback)
 		curl_easy_setopt(easy, CURLOPT_PROXY, "");
@@ -380,6 +405,25 @@ int client_failure(const struct client *client, int curl_code, const char *detai
 	case CURLE_PARTIAL_FILE:
 		return err_explain(err, ERR_UNAVAILABLE, "connection_lost", NULL,
 			"the daemon at %s closed the connection before the end", client->url);
+	case CURLE_PEER_FAILED_VERIFICATION:
+		return err_explain(err, ERR_DENIED, "untrusted_certificate",
+			"use the name it is made out for; tell who signed it with --ca-file or "
+			"SANDLOT_CA_FILE",
+			"the certificate of the daemon at %s cannot be trusted: %s", client->url,
+			detail);
+	case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
+		return err_explain(err, ERR_DENIED, "untrusted_certificate", NULL,
+			"what answers at %s is not the daemon that wrote this address down",
+			client->url);
+	case CURLE_SSL_CACERT_BADFILE:
+		return err_explain(err, ERR_INVALID, "bad_ca_file",
+			"--ca-file or SANDLOT_CA_FILE names a file with certificates, as PEM",
+			"%s cannot be used: %s", client->ca_file ? client->ca_file : "the CA file",
+			detail);
+	case CURLE_SSL_CONNECT_ERROR:
+		return err_explain(err, ERR_UNAVAILABLE, "no_tls",
+			"if it speaks plain HTTP, use http:// in the address",
+			"no TLS connection with the daemon at %s: %s", client->url, detail);
 	default:
 		return err_set(err, ERR_INTERNAL, "request to %s: %s", client->url,
 			detail[0] ? detail : curl_easy_strerror((CURLcode)curl_code));

@@ -42,7 +42,17 @@ struct client_call {
 	bool is_create;			    /* carries a fresh Idempotency-Key */
 };
 
-int client_new(const char *url, const char *token, struct client **ret, struct err *err) must_check;
+/* Where the daemon is, and how it is known, if its address is https. */
+struct client_address {
+	const char *url;
+	const char
+		*ca_file; /* with the authorities that are believed, as PEM; NULL: the system's */
+	const char *
+		pin; /* or its public key, "sha256//...", whatever its certificate says; NULL: none */
+};
+
+int client_new(const struct client_address *address, const char *token, struct client **ret,
+	struct err *err) must_check;
 void client_free(struct client *client);
 
 static inline void client_freep(struct client **clientp)

@@ -21,6 +21,7 @@
 #include "daemon/issuer.h"
 #include "daemon/premises.h"
 #include "daemon/settings.h"
+#include "daemon/transport.h"
 #include "driver/native/native.h"
 #include "http/listener.h"
 #include "http/server.h"
@@ -46,6 +47,7 @@
 #define CLOSE_GRACE_MS	    5000
 #define HOSTS_MAX	    16
 #define PREVIEW_CONNECTIONS 8192
+#define REMIND_MS	    86400000
 
 struct daemon {
 	struct settings settings;
@@ -58,6 +60,7 @@ struct daemon {
 	struct driver *driver;
 	struct engine *engine;
 	struct listener listener, preview_listener;
+	struct transport transport;
 	struct server *server;
 	struct previews *previews;
 	int signal_fd;
@@ -223,6 +226,7 @@ static int open_server(struct daemon *daemon, struct err *err)
 	daemon->api.default_network = daemon->settings.network;
 	daemon->api.default_idle_timeout_s = (int64_t)daemon->settings.idle_timeout_s;
 	daemon->api.preview_domain = daemon->settings.preview_domain;
+	daemon->api.preview_scheme = listener_scheme(&daemon->preview_listener);
 	daemon->api.preview_port = daemon->preview_listener.port;
 	daemon->api.templates = daemon->settings.templates;
 	daemon->api.exec_output_max = daemon->settings.exec_output_max;
@@ -292,9 +296,10 @@ static void print_welcome(const struct daemon *daemon, const char *address)
 	char cli[PATH_MAX];
 
 	find_cli(cli);
-	printf("\nSandlot %s serves http://%s\nThe token is in %s/token.\n\nTry, in another "
+	printf("\nSandlot %s serves %s://%s\nThe token is in %s/token.\n\nTry, in another "
 	       "terminal:\n",
-		SANDLOT_VERSION, address, daemon->settings.data_dir);
+		SANDLOT_VERSION, listener_scheme(&daemon->listener), address,
+		daemon->settings.data_dir);
 	/* The command line looks for token and address in the data directory. */
 	if (!is_default)
 		printf("  export SANDLOT_DATA_DIR=%s\n", daemon->settings.data_dir);
@@ -305,6 +310,50 @@ static void print_welcome(const struct daemon *daemon, const char *address)
 	fflush(stdout);
 }
 
+/* Where clients on this machine reach us. */
+static void make_address(const struct daemon *daemon, char *address, size_t size)
+{
+	const char *host = daemon->listener.host;
+
+	if (strcmp(host, "0.0.0.0") == 0)
+		host = "127.0.0.1";
+	else if (strcmp(host, "[::]") == 0)
+		host = "[::1]";
+	snprintf(address, size, "%s:%u", host, daemon->listener.port);
+}
+
+/*
+ * For the command line: the address; with TLS as a URL, and with the key by which it knows us, since no certificate is
+ * made out for the loopback address.
+ */
+static void tell_address(const struct daemon *daemon)
+{
+	char address[160], pin[CERTIFICATE_PIN_MAX], line[256];
+
+	make_address(daemon, address, sizeof(address));
+	if (!daemon->transport.api.certificate) {
+		premises_write_address(&daemon->premises, address);
+		return;
+	}
+	certificate_pin(daemon->transport.api.certificate, pin);
+	snprintf(line, sizeof(line), "https://%s %s", address, pin);
+	premises_write_address(&daemon->premises, line);
+}
+
+/* Whether the signal that came is one to end. */
+static bool ends_us(struct daemon *daemon)
+{
+	struct signalfd_siginfo info;
+
+	if (read(daemon->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
+		return false;
+	if (info.ssi_signo != SIGHUP)
+		return true;
+	transport_reload(&daemon->transport);
+	tell_address(daemon);
+	return false;
+}
+
 /* Until a signal, a request to shut down, or the loss of the keeper. Whether sandboxes end with us. */
 static bool wait_for_end(struct daemon *daemon, int *exit_code)
 {
@@ -313,60 +362,65 @@ static bool wait_for_end(struct daemon *daemon, int *exit_code)
 		{.fd = daemon->shutdown_fd, .events = POLLIN},
 		{.fd = keeper_fd, .events = POLLRDHUP}};
 
-	while (poll(fds, array_len(fds), -1) < 0 && errno == EINTR)
-		;
-	if (fds[1].revents)
-		return true;
-	if (fds[2].revents) {
-		/* Its sandboxes ended with it, and we may no longer start another. */
-		log_error("the keeper is gone; leaving, so that sandlotd can be started again");
-		*exit_code = 1;
-		return false;
+	for (;;) {
+		int count = poll(fds, array_len(fds), REMIND_MS);
+
+		if (count == 0)
+			transport_remind(&daemon->transport);
+		if (count <= 0)
+			continue;
+		if (fds[1].revents)
+			return true;
+		if (fds[2].revents) {
+			/* Its sandboxes ended with it, and we may no longer start another. */
+			log_error("the keeper is gone; leaving, so that sandlotd can be started "
+				  "again");
+			*exit_code = 1;
+			return false;
+		}
+		if (ends_us(daemon))
+			return daemon->settings.stop_all;
 	}
-	return daemon->settings.stop_all;
 }
 
-/* Where clients on this machine reach us. */
-static void make_address(const struct daemon *daemon, char *address, size_t size)
+/* What the main thread waits for. */
+static int take_signals(struct daemon *daemon, struct err *err)
 {
-	const char *host = daemon->listener.host;
-	bool any = strcmp(host, "0.0.0.0") == 0 || strcmp(host, "[::]") == 0;
+	sigset_t set;
 
-	snprintf(address, size, "%s:%u", any ? "127.0.0.1" : host, daemon->listener.port);
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	daemon->signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
+	daemon->shutdown_fd = eventfd(0, EFD_CLOEXEC);
+	return daemon->signal_fd < 0 || daemon->shutdown_fd < 0 ? err_sys(err, "open the main loop")
+								: 0;
 }
 
 static int open_all(struct daemon *daemon, struct err *err)
 {
 	char address[160];
-	sigset_t set;
 	int r;
 
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGHUP, SIG_IGN);
 	raise_descriptor_limit();
-	if ((r = issuer_open(&daemon->settings, &daemon->issuer, err)) < 0 ||
+	if ((r = take_signals(daemon, err)) < 0 ||
+		(r = issuer_open(&daemon->settings, &daemon->issuer, err)) < 0 ||
 		(r = premises_open(&daemon->settings, &daemon->premises, err)) < 0 ||
 		(r = listener_open(daemon->settings.api_bind, &daemon->listener, err)) < 0 ||
 		(r = listener_open(daemon->settings.preview_bind, &daemon->preview_listener, err)) <
 			0 ||
+		(r = transport_check(&daemon->settings, &daemon->listener,
+			 &daemon->preview_listener, err)) < 0 ||
 		(r = premises_start_keeper(&daemon->settings, &daemon->premises, err)) < 0 ||
 		(r = premises_drop_privileges(&daemon->premises, err)) < 0 ||
+		(r = transport_open(&daemon->settings, &daemon->transport, &daemon->listener,
+			 &daemon->preview_listener, err)) < 0 ||
 		(r = open_store(daemon, err)) < 0 || (r = open_auditor(daemon, err)) < 0 ||
-		(r = open_strongbox(daemon, err)) < 0 || (r = open_logs(daemon, err)) < 0)
-		return r;
-	daemon->signal_fd = signalfd(-1, &set, SFD_CLOEXEC);
-	daemon->shutdown_fd = eventfd(0, EFD_CLOEXEC);
-	if (daemon->signal_fd < 0 || daemon->shutdown_fd < 0)
-		return err_sys(err, "open the main loop");
-	r = open_server(daemon, err);
-	if (r < 0)
-		return r;
-	r = open_previews(daemon, err);
-	if (r < 0)
+		(r = open_strongbox(daemon, err)) < 0 || (r = open_logs(daemon, err)) < 0 ||
+		(r = open_server(daemon, err)) < 0 || (r = open_previews(daemon, err)) < 0)
 		return r;
 	make_address(daemon, address, sizeof(address));
 	if (open_engine(daemon, err) < 0) {
@@ -376,7 +430,7 @@ static int open_all(struct daemon *daemon, struct err *err)
 	} else {
 		atomic_store(&daemon->api.engine, daemon->engine);
 	}
-	premises_write_address(&daemon->premises, address);
+	tell_address(daemon);
 	print_welcome(daemon, address);
 	return 0;
 }
@@ -391,6 +445,7 @@ static void close_all(struct daemon *daemon, bool stop_all)
 	if (daemon->server)
 		server_close(daemon->server, CLOSE_GRACE_MS);
 	previews_close(daemon->previews);
+	transport_close(&daemon->transport);
 	engine_close(daemon->engine);
 	close_auditor(daemon);
 	if (stop_all && daemon->driver &&
@@ -407,6 +462,18 @@ static void close_all(struct daemon *daemon, bool stop_all)
 	fd_close(daemon->logs_fd);
 	replays_free(daemon->api.replays);
 	json_decref(daemon->api.openapi);
+}
+
+/* One that we started for nothing. It has no sandboxes yet. */
+static void dismiss_keeper(struct daemon *daemon)
+{
+	const struct settings *settings = &daemon->settings;
+	struct err err;
+
+	if (daemon->premises.has_started_keeper &&
+		(daemon->driver || native_open(daemon->premises.keeper_socket,
+					   settings->disk_limits, &daemon->driver, &err) == 0))
+		(void)!daemon->driver->ops->shutdown(daemon->driver, &err);
 }
 
 int main(int argc, char *argv[])
@@ -444,6 +511,7 @@ int main(int argc, char *argv[])
 		fprintf(stderr, "sandlotd: %s\n", err.message);
 		if (err.remedy[0])
 			fprintf(stderr, "  try: %s\n", err.remedy);
+		dismiss_keeper(&daemon);
 		close_all(&daemon, false);
 		return err_class((enum err_kind)err.kind)->exit_code;
 	}

@@ -229,7 +229,7 @@ static void run_keeper(const char *program, const char *data_dir, uid_t uid, con
 }
 
 int premises_start_keeper(
-	const struct settings *settings, const struct premises *premises, struct err *err)
+	const struct settings *settings, struct premises *premises, struct err *err)
 {
 	char keeper[PATH_MAX], agent[PATH_MAX];
 	auto_fd int listener = -1, ours = -1, theirs = -1;
@@ -267,6 +267,7 @@ int premises_start_keeper(
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	fd_close(take_fd(&theirs));
+	premises->has_started_keeper = true;
 	return premises->is_rootless ? rootless_admit(ours, err) : 0;
 }
 
@@ -288,7 +289,7 @@ int premises_drop_privileges(const struct premises *premises, struct err *err)
 
 void premises_write_address(const struct premises *premises, const char *address)
 {
-	char line[160];
+	char line[256];
 	int len = snprintf(line, sizeof(line), "%s%s", address, address[0] ? "\n" : "");
 
 	if (ftruncate(premises->address_fd, 0) < 0 ||

@@ -19,8 +19,9 @@ struct premises {
 	uid_t owner;	  /* of directories and token: root, or that user */
 	uid_t uid;	  /* what the daemon becomes, or is */
 	gid_t gid;
-	int lock_fd;	/* held as long as the process lives */
-	int address_fd; /* run/api.addr, for writing where we listen */
+	int lock_fd;		 /* held as long as the process lives */
+	int address_fd;		 /* run/api.addr, for writing where we listen */
+	bool has_started_keeper; /* none ran before */
 	char keeper_socket[108];
 	char token[PREMISES_TOKEN_MAX]; /* the first administrator's token, as in the file */
 };
@@ -30,8 +31,8 @@ int premises_open(const struct settings *settings, struct premises *ret_premises
 	must_check;
 
 /* Makes sure that a keeper runs for this data directory. */
-int premises_start_keeper(const struct settings *settings, const struct premises *premises,
-	struct err *err) must_check;
+int premises_start_keeper(
+	const struct settings *settings, struct premises *premises, struct err *err) must_check;
 
 /* Becomes the unprivileged user, if it is not, for good. */
 int premises_drop_privileges(const struct premises *premises, struct err *err) must_check;

@@ -40,6 +40,18 @@ static const struct row {
 		"address of previews"},
 	{"preview-domain", TEXT, offsetof(struct settings, preview_domain), "preview.localhost", 0,
 		0, "domain below which previews have their names"},
+	{"tls-certificate", TEXT, offsetof(struct settings, tls_certificate), "", 0, 0,
+		"file with the certificate of both addresses, which speak TLS then; SIGHUP reads "
+		"it "
+		"again"},
+	{"tls-key", TEXT, offsetof(struct settings, tls_key), "", 0, 0,
+		"file with its key, readable by the daemon's user"},
+	{"preview-tls-certificate", TEXT, offsetof(struct settings, preview_tls_certificate), "", 0,
+		0, "another one for previews"},
+	{"preview-tls-key", TEXT, offsetof(struct settings, preview_tls_key), "", 0, 0,
+		"file with its key"},
+	{"allow-plain", SWITCH, offsetof(struct settings, allow_plain), "false", 0, 0,
+		"speak plain HTTP also on addresses that other machines reach"},
 	{"user", TEXT, offsetof(struct settings, user), "sandlot", 0, 0,
 		"unprivileged user that the daemon becomes"},
 	{"log-level", TEXT, offsetof(struct settings, log_level), "info", 0, 0,
@@ -334,7 +346,7 @@ void settings_print_help(void)
 	       "Each setting can also be the line `name = value` of the configuration file, or an\n"
 	       "environment variable: --data-dir is SANDLOT_DATA_DIR.\n\n");
 	for (size_t i = 0; i < array_len(rows); i++) {
-		printf("  --%-22s %s", rows[i].name, rows[i].help);
+		printf("  --%-24s %s", rows[i].name, rows[i].help);
 		if (rows[i].type != SWITCH && rows[i].value[0])
 			printf(" (%s)", rows[i].value);
 		printf("\n");

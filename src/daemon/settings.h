@@ -19,6 +19,11 @@ struct settings {
 	const char *api_hosts;
 	const char *preview_bind;
 	const char *preview_domain;
+	const char *tls_certificate;
+	const char *tls_key;
+	const char *preview_tls_certificate;
+	const char *preview_tls_key;
+	bool allow_plain;
 	const char *user;
 	const char *log_level;
 	const char *jwt_issuer;

@@ -3,11 +3,12 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "http/listener.h"
 #include "http/loop.h"
 #include "http/request_private.h"
 #include "http/server_private.h"
+#include "http/sources.h"
 
-#include <arpa/inet.h>
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <string.h>
@@ -20,6 +21,7 @@ static void unref(void *owner)
 	if (atomic_fetch_sub(&connection->refs, 1) != 1)
 		return;
 	pthread_mutex_destroy(&connection->lock);
+	meter_unref(connection->meter);
 	free(connection);
 }
 
@@ -70,20 +72,7 @@ static void nudge(void *owner, uint32_t events)
 static const struct poller_ops watch_ops = {ref, unref, hang_up};
 static const struct poller_ops nudge_ops = {ref, unref, nudge};
 
-static void name_peer(struct connection *connection)
-{
-	struct sockaddr_storage address = {0};
-	socklen_t len = sizeof(address);
-	const void *number = &((struct sockaddr_in *)&address)->sin_addr;
-
-	if (getpeername(connection->sock, (struct sockaddr *)&address, &len) < 0)
-		return;
-	if (address.ss_family == AF_INET6)
-		number = &((struct sockaddr_in6 *)&address)->sin6_addr;
-	inet_ntop(address.ss_family, number, connection->peer, sizeof(connection->peer));
-}
-
-struct connection *connection_open(struct loop *loop, int sock, uint64_t source)
+struct connection *connection_open(struct loop *loop, int sock, struct arrival *arrival)
 {
 	struct connection *connection = mem_new(sizeof(*connection));
 	struct server *server = loop_server(loop);
@@ -92,8 +81,9 @@ struct connection *connection_open(struct loop *loop, int sock, uint64_t source)
 	pthread_mutex_init(&connection->lock, NULL);
 	connection->loop = loop;
 	connection->sock = sock;
-	name_peer(connection);
-	connection->source = source;
+	listener_format(&arrival->address, connection->peer, sizeof(connection->peer));
+	connection->source = sources_key((struct sockaddr *)&arrival->address);
+	connection->meter = take_ptr(&arrival->meter);
 	connection->idle_since_ms = clock_steady_ms();
 	connection->watch = (struct poller_watch){.ops = &watch_ops, .owner = connection};
 	connection->nudge_alarm = (struct poller_alarm){.ops = &nudge_ops, .owner = connection};
@@ -152,12 +142,14 @@ void connection_end(struct connection *connection)
 	pthread_mutex_unlock(&connection->lock);
 }
 
-static uint64_t bytes_received(int sock)
+static uint64_t bytes_received(const struct connection *connection)
 {
 	struct tcp_info info = {0};
 	socklen_t len = sizeof(info);
 
-	getsockopt(sock, IPPROTO_TCP, TCP_INFO, &info, &len);
+	if (connection->meter)
+		return atomic_load(&connection->meter->bytes);
+	getsockopt(connection->sock, IPPROTO_TCP, TCP_INFO, &info, &len);
 	return info.tcpi_bytes_received;
 }
 
@@ -172,7 +164,7 @@ static void cut(struct connection *connection)
 /* Bytes have come since the last headers were whole: those of the next. */
 static void check_head(struct connection *connection, uint64_t now)
 {
-	uint64_t bytes = bytes_received(connection->sock);
+	uint64_t bytes = bytes_received(connection);
 
 	if (connection->heads != connection->heads_seen) {
 		connection->heads_seen = connection->heads;
@@ -238,7 +230,7 @@ static enum stage stage_of(struct connection *connection)
 
 static void check_body(struct connection *connection, uint64_t now)
 {
-	uint64_t bytes = bytes_received(connection->sock);
+	uint64_t bytes = bytes_received(connection);
 
 	if (connection->body_since_ms == 0 ||
 		bytes - connection->bytes_seen >= CONNECTION_BODY_MIN) {

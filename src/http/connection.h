@@ -28,7 +28,9 @@
 #define CONNECTION_SWEEP_MS 2000
 #define CONNECTION_NUDGE_MS 10
 
+struct arrival;
 struct loop;
+struct meter;
 struct request;
 struct server;
 
@@ -37,6 +39,7 @@ struct connection {
 	struct loop *loop;
 	char peer[INET6_ADDRSTRLEN];	/* its address, without the port */
 	uint64_t source;		/* http/sources.h */
+	struct meter *meter;		/* of what it received; NULL: the socket knows */
 	struct connection *prev, *next; /* in server->clients, under its lock */
 
 	pthread_mutex_t lock;
@@ -57,8 +60,8 @@ struct connection {
 	uint64_t body_since_ms; /* 0: no body is waited for */
 };
 
-/* Both on the connection's thread, when it begins and before its descriptor is closed. */
-struct connection *connection_open(struct loop *loop, int sock, uint64_t source);
+/* Both on the connection's thread, when it begins (and takes the meter) and before its descriptor is closed. */
+struct connection *connection_open(struct loop *loop, int sock, struct arrival *arrival);
 void connection_close(struct connection *connection);
 
 /* A request begins, has all its headers, is over. */

@@ -38,6 +38,7 @@ void *exchange_open(void *arg, const char *target, struct MHD_Connection *connec
 
 	req->client = client;
 	memcpy(req->peer, client->peer, sizeof(req->peer));
+	req->source = client->source;
 	connection_begin(client, req);
 	server_add_request(req->server, req);
 	return req;

@@ -2,6 +2,7 @@
 #include "http/guard.h"
 
 #include "base/number.h"
+#include "http/listener.h"
 
 #include <string.h>
 #include <strings.h>
@@ -12,6 +13,7 @@ struct guard {
 	char *hosts[NAMES_MAX];
 	unsigned count;
 	unsigned own_count; /* the first ones: addresses we listen on; the rest was configured */
+	const char *scheme; /* what is spoken there */
 };
 
 static void add_host(struct guard *guard, const char *name, unsigned port)
@@ -29,14 +31,16 @@ static bool has_port(const char *host)
 	return colon && !strchr(colon, ']');
 }
 
-struct guard *guard_new(const char *bind_host, uint16_t port, const char *const *hosts)
+struct guard *guard_new(const struct listener *listener, const char *const *hosts)
 {
-	const char *own[] = {bind_host, "localhost", "127.0.0.1", "[::1]"};
+	const char *own[] = {listener->host, "localhost", "127.0.0.1", "[::1]"};
 	struct guard *guard = mem_new(sizeof(*guard));
+	uint16_t port = listener->port;
 
+	guard->scheme = listener_scheme(listener);
 	for (size_t i = 0; i < array_len(own); i++) {
 		add_host(guard, own[i], port);
-		if (port == 80)
+		if (port == (listener->terminator ? 443 : 80))
 			add_host(guard, own[i], 0);
 	}
 	guard->own_count = guard->count;
@@ -70,11 +74,13 @@ static bool is_own_host(const struct guard *guard, const char *host)
 	return has_host(guard, 0, host);
 }
 
-/* We speak http; https is only spoken in front of us, under a name that was configured. */
+/* What is not our own scheme can only be https in front of us, under a name that was configured. */
 static bool is_own_origin(const struct guard *guard, const char *origin)
 {
-	if (strncasecmp(origin, "http://", 7) == 0)
-		return is_own_host(guard, origin + 7);
+	size_t len = strlen(guard->scheme);
+
+	if (strncasecmp(origin, guard->scheme, len) == 0 && strncmp(origin + len, "://", 3) == 0)
+		return is_own_host(guard, origin + len + 3);
 	if (strncasecmp(origin, "https://", 8) == 0)
 		return has_host(guard, guard->own_count, origin + 8);
 	return false;

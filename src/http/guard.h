@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 struct guard;
+struct listener;
 
 #define GUARD_UNKNOWN_SIZE UINT64_MAX
 #define GUARD_TOKEN_MAX	   4096 /* a signed one is long */
@@ -25,8 +26,8 @@ struct guard_body {
 	uint64_t size;	     /* GUARD_UNKNOWN_SIZE when chunked or not to be trusted */
 };
 
-/* `bind_host` as it is written in a URL ("127.0.0.1", "[::1]"); hosts as in server_config. */
-struct guard *guard_new(const char *bind_host, uint16_t port, const char *const *hosts);
+/* hosts as in server_config. */
+struct guard *guard_new(const struct listener *listener, const char *const *hosts);
 void guard_free(struct guard *guard);
 
 /* Host, Origin and Sec-Fetch-Site. */

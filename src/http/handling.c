@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "http/body.h"
-#include "http/failures.h"
+#include "http/rates.h"
 #include "http/server_private.h"
 
 #include <assert.h>
@@ -40,15 +40,9 @@ static int submit(struct request *req, void (*work)(struct request *req))
 /* A stranger who has tried too often is told to wait, and nothing else. */
 static int refuse_stranger(struct request *req, struct err *err)
 {
-	struct sockaddr_storage source = {0};
-	socklen_t len = sizeof(source);
-	unsigned wait_s = 0;
+	unsigned wait_s = rates_count(req->server->failures, req->source, clock_steady_ms());
 	char text[16];
 
-	pthread_mutex_lock(&req->lock);
-	if (req->sock >= 0 && getpeername(req->sock, (struct sockaddr *)&source, &len) == 0)
-		wait_s = failures_count(req->server->failures, &source, clock_steady_ms());
-	pthread_mutex_unlock(&req->lock);
 	if (wait_s == 0)
 		return -err_class(ERR_UNAUTHENTICATED)->errnum;
 	snprintf(text, sizeof(text), "%u", wait_s);

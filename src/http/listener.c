@@ -78,6 +78,13 @@ static void set_keepalive(int fd)
 			sizeof(options[i].value));
 }
 
+static bool is_loopback(const union address *address)
+{
+	if (address->any.sa_family == AF_INET6)
+		return IN6_IS_ADDR_LOOPBACK(&address->v6.sin6_addr);
+	return ntohl(address->v4.sin_addr.s_addr) >> 24 == 127;
+}
+
 static int explain_bind(const char *text, struct err *err)
 {
 	int errnum = errno;
@@ -107,6 +114,7 @@ int listener_open(const char *text, struct listener *ret_listener, struct err *e
 	if (address.any.sa_family == AF_INET6)
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
 	set_keepalive(fd);
+	listener.is_loopback = is_loopback(&address);
 	if (bind(fd, &address.any, len) < 0 || listen(fd, BACKLOG) < 0)
 		return explain_bind(text, err);
 	if (getsockname(fd, &address.any, &len) < 0)
@@ -116,4 +124,42 @@ int listener_open(const char *text, struct listener *ret_listener, struct err *e
 	listener.fd = take_fd(&fd);
 	*ret_listener = listener;
 	return 0;
+}
+
+int listener_accept(const struct listener *listener, struct arrival *ret_arrival)
+{
+	struct arrival arrival = {.address_len = sizeof(arrival.address)};
+	int r = 0;
+
+	arrival.fd = accept4(listener->fd, (struct sockaddr *)&arrival.address,
+		&arrival.address_len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	if (arrival.fd < 0)
+		return -errno;
+	if (listener->terminator)
+		r = terminator_wrap(listener->terminator, arrival.fd, &arrival.fd, &arrival.meter);
+	if (r == 0)
+		*ret_arrival = arrival;
+	return r;
+}
+
+void arrival_fini(struct arrival *arrival)
+{
+	fd_close(take_fd(&arrival->fd));
+	meter_unref(take_ptr(&arrival->meter));
+}
+
+const char *listener_scheme(const struct listener *listener)
+{
+	return listener->terminator ? "https" : "http";
+}
+
+void listener_format(const struct sockaddr_storage *address, char *text, size_t size)
+{
+	const union address *known = (const void *)address;
+	const void *number = &known->v4.sin_addr;
+
+	if (address->ss_family == AF_INET6)
+		number = &known->v6.sin6_addr;
+	if (!inet_ntop(address->ss_family, number, text, (socklen_t)size))
+		text[0] = '\0';
 }

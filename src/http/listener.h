@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The listening socket: made before anything else, so that a taken port is a clear message. */
+/*
+ * The listening socket: made before anything else, so that a taken port is a clear message. What it accepts are plain
+ * bytes in any case: where clients speak TLS, that ends before (tls/terminator.h).
+ */
 #pragma once
 
 #include "base/err.h"
+#include "tls/terminator.h"
 
 #include <stdint.h>
+#include <sys/socket.h>
 
 #define LISTENER_HOST_MAX 64
 
@@ -12,7 +17,28 @@ struct listener {
 	int fd;
 	char host[LISTENER_HOST_MAX]; /* as in a URL: "127.0.0.1", "[::1]" */
 	uint16_t port;
+	bool is_loopback;	       /* nobody but this machine reaches it */
+	struct terminator *terminator; /* borrowed; NULL: clients speak plain HTTP */
+};
+
+/* A connection that came, as those who serve it see it. */
+struct arrival {
+	int fd;				 /* plain bytes, non-blocking */
+	struct sockaddr_storage address; /* the client's */
+	socklen_t address_len;
+	struct meter
+		*meter; /* of what comes from the client, through TLS; NULL: its socket knows */
 };
 
 /* `address` is "127.0.0.1:9090" or "[::1]:9090"; port 0 picks one. The descriptor is the caller's. */
 int listener_open(const char *address, struct listener *ret_listener, struct err *err) must_check;
+
+/* 0, or -errno of accept(). What it holds is the caller's. */
+int listener_accept(const struct listener *listener, struct arrival *ret_arrival) must_check;
+void arrival_fini(struct arrival *arrival);
+
+/* "https" or "http". */
+const char *listener_scheme(const struct listener *listener);
+
+/* An address as people write it, without a port. */
+void listener_format(const struct sockaddr_storage *address, char *text, size_t size);

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "http/connection.h"
 #include "http/exchange.h"
+#include "http/listener.h"
 #include "http/server_private.h"
 #include "http/sources.h"
 
@@ -31,9 +32,7 @@
 
 struct newcomer {
 	struct newcomer *next;
-	int sock;
-	socklen_t len;
-	struct sockaddr_storage address;
+	struct arrival arrival;
 };
 
 struct loop {
@@ -43,7 +42,7 @@ struct loop {
 	bool has_thread;
 	int library_fd; /* readable when the library has something to do; its own */
 	int wake_fd;
-	bool has_started; /* the connection being added was begun; only the thread */
+	struct arrival *adding; /* NULL once its connection has begun; only the thread */
 
 	atomic_bool pending;
 	atomic_bool sleeping;
@@ -75,13 +74,11 @@ void loop_wake(struct loop *loop)
 		log_error("cannot wake a thread of the HTTP server: %s", strerror(errno));
 }
 
-void loop_take(struct loop *loop, int sock, const struct sockaddr *address, socklen_t len)
+void loop_take(struct loop *loop, const struct arrival *arrival)
 {
 	struct newcomer *newcomer = mem_new(sizeof(*newcomer));
 
-	newcomer->sock = sock;
-	newcomer->len = len;
-	memcpy(&newcomer->address, address, len);
+	newcomer->arrival = *arrival;
 	atomic_fetch_add(&loop->connections, 1);
 	pthread_mutex_lock(&loop->lock);
 	newcomer->next = loop->newcomers;
@@ -112,14 +109,17 @@ static void add_newcomers(struct loop *loop)
 
 	while (newcomer) {
 		auto_free struct newcomer *done = newcomer;
+		struct arrival *arrival = &done->arrival;
 
 		newcomer = done->next;
-		loop->has_started = false;
+		loop->adding = arrival;
 		/* On failure the library has closed it, and said so if it had begun. */
-		if (MHD_add_connection(loop->daemon, done->sock, (struct sockaddr *)&done->address,
-			    done->len) != MHD_YES &&
-			!loop->has_started)
-			leave(loop, sources_key((struct sockaddr *)&done->address));
+		if (MHD_add_connection(loop->daemon, take_fd(&arrival->fd),
+			    (struct sockaddr *)&arrival->address,
+			    arrival->address_len) != MHD_YES &&
+			loop->adding)
+			leave(loop, sources_key((struct sockaddr *)&arrival->address));
+		arrival_fini(arrival);
 	}
 }
 
@@ -132,12 +132,9 @@ static void notice_connection(void *arg, struct MHD_Connection *connection, void
 	if (code == MHD_CONNECTION_NOTIFY_STARTED) {
 		const union MHD_ConnectionInfo *sock =
 			MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-		const union MHD_ConnectionInfo *address =
-			MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+		struct arrival *arrival = take_ptr(&loop->adding);
 
-		loop->has_started = true;
-		*context =
-			connection_open(loop, sock->connect_fd, sources_key(address->client_addr));
+		*context = connection_open(loop, sock->connect_fd, arrival);
 	} else {
 		uint64_t source = ((struct connection *)*context)->source;
 
@@ -285,7 +282,7 @@ void loop_close(struct loop *loop)
 		auto_free struct newcomer *done = newcomer;
 
 		newcomer = done->next;
-		fd_close(done->sock);
+		arrival_fini(&done->arrival);
 	}
 	fd_close(loop->wake_fd);
 	pthread_mutex_destroy(&loop->lock);

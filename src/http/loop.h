@@ -15,8 +15,7 @@
 
 #include "base/err.h"
 
-#include <sys/socket.h>
-
+struct arrival;
 struct loop;
 struct server;
 
@@ -25,8 +24,8 @@ int loop_open(struct server *server, struct loop **ret_loop, struct err *err) mu
 /* Closes its connections; none may be suspended that has not been resumed. */
 void loop_close(struct loop *loop);
 
-/* Takes over an accepted, non-blocking socket. */
-void loop_take(struct loop *loop, int sock, const struct sockaddr *address, socklen_t len);
+/* Takes over what the arrival holds. */
+void loop_take(struct loop *loop, const struct arrival *arrival);
 
 /* After MHD_resume_connection() or MHD_upgrade_action(). */
 void loop_wake(struct loop *loop);

@@ -77,6 +77,7 @@ struct request {
 	/* What was asked: written while the headers are judged, only read afterwards. */
 	char id[REQUEST_ID_MAX + 1];
 	char peer[INET6_ADDRSTRLEN];
+	uint64_t source; /* http/sources.h */
 	const char *raw_target;
 	enum method method;
 	bool is_http_1_1;

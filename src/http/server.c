@@ -9,9 +9,8 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "http/connection.h"
-#include "http/failures.h"
-#include "http/listener.h"
 #include "http/loop.h"
+#include "http/rates.h"
 #include "http/request_private.h"
 #include "http/server_private.h"
 #include "http/sources.h"
@@ -94,7 +93,7 @@ void server_remove_request(struct server *server, struct request *req)
 
 static void arm_listener(struct server *server)
 {
-	if (poller_arm(server->poller, &server->listen_watch, server->listen_fd, EPOLLIN) < 0)
+	if (poller_arm(server->poller, &server->listen_watch, server->listener.fd, EPOLLIN) < 0)
 		poller_set_alarm(
 			server->poller, &server->listen_alarm, clock_steady_ms() + ACCEPT_PAUSE_MS);
 }
@@ -112,19 +111,17 @@ static struct loop *quietest_loop(const struct server *server)
 /* 0, or -errno of accept(). */
 static int accept_one(struct server *server)
 {
-	struct sockaddr_storage address = {0};
-	socklen_t len = sizeof(address);
+	struct arrival arrival;
 	uint64_t source;
-	int sock = accept4(
-		server->listen_fd, (struct sockaddr *)&address, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int r = listener_accept(&server->listener, &arrival);
 
-	if (sock < 0)
-		return -errno;
-	source = sources_key((struct sockaddr *)&address);
+	if (r < 0)
+		return r;
+	source = sources_key((struct sockaddr *)&arrival.address);
 	if (server_connection_came(server, source) || connection_give_way(server, &source)) {
-		loop_take(quietest_loop(server), sock, (struct sockaddr *)&address, len);
+		loop_take(quietest_loop(server), &arrival);
 	} else {
-		fd_close(sock);
+		arrival_fini(&arrival);
 		server_connection_left(server, source);
 	}
 	return 0;
@@ -165,7 +162,7 @@ static bool is_full(struct server *server)
 /* There is no room: one that is idle makes some if somebody waits, and then whoever leaves lets it in. */
 static void wait_for_room(struct server *server)
 {
-	struct pollfd waiting = {.fd = server->listen_fd, .events = POLLIN};
+	struct pollfd waiting = {.fd = server->listener.fd, .events = POLLIN};
 
 	if (poll(&waiting, 1, 0) > 0)
 		connection_give_way(server, NULL);
@@ -201,7 +198,7 @@ static void listen_ready(void *owner, uint32_t events)
 
 	(void)events;
 	pthread_mutex_lock(&server->accept_lock);
-	if (server->listen_fd >= 0)
+	if (server->listener.fd >= 0)
 		accept_waiting(server);
 	pthread_mutex_unlock(&server->accept_lock);
 }
@@ -234,19 +231,16 @@ static int open_loops(struct server *server, struct err *err)
 
 static int open_parts(struct server *server, struct err *err)
 {
-	struct listener listener;
 	int r = 0;
 
 	if (server->config.listener)
-		listener = *server->config.listener;
+		server->listener = *server->config.listener;
 	else
-		r = listener_open(server->config.bind, &listener, err);
+		r = listener_open(server->config.bind, &server->listener, err);
 	if (r < 0)
 		return r;
-	server->listen_fd = listener.fd;
-	server->port = listener.port;
-	server->failures = failures_new();
-	server->guard = guard_new(listener.host, listener.port, server->config.hosts);
+	server->failures = rates_new(SERVER_FAILURES, SERVER_FAILURES_PER_SECOND);
+	server->guard = guard_new(&server->listener, server->config.hosts);
 	server->router = router_new(server->config.routes, server->config.route_count);
 	r = workers_open(server->config.max_workers, server->config.max_workers * QUEUE_PER_WORKER,
 		&server->workers, err);
@@ -288,7 +282,7 @@ int server_open(const struct server_config *config, struct server **ret_server, 
 		server->config.max_per_source = (server->config.max_connections * 3 + 3) / 4;
 	server->sources = sources_new(server->config.max_per_source);
 	server->max_readers = (server->config.max_workers + 3) / 4;
-	server->listen_fd = -1;
+	server->listener.fd = -1;
 	server->listen_watch = (struct poller_watch){.ops = &listen_ops, .owner = server};
 	server->listen_alarm = (struct poller_alarm){.ops = &listen_ops, .owner = server};
 	server->sweep_alarm = (struct poller_alarm){.ops = &sweep_ops, .owner = server};
@@ -309,7 +303,7 @@ int server_open(const struct server_config *config, struct server **ret_server, 
 
 uint16_t server_port(const struct server *server)
 {
-	return server->port;
+	return server->listener.port;
 }
 
 static void stop_accepting(struct server *server)
@@ -319,7 +313,7 @@ static void stop_accepting(struct server *server)
 		poller_forget(server->poller, &server->listen_watch);
 		poller_set_alarm(server->poller, &server->listen_alarm, 0);
 	}
-	fd_close(take_fd(&server->listen_fd));
+	fd_close(take_fd(&server->listener.fd));
 	pthread_mutex_unlock(&server->accept_lock);
 }
 
@@ -389,6 +383,6 @@ void server_close(struct server *server, unsigned grace_ms)
 	free(server->loops);
 	router_free(server->router);
 	guard_free(server->guard);
-	failures_free(server->failures);
+	rates_free(server->failures);
 	server_unref(server);
 }

@@ -22,6 +22,13 @@
 struct listener;
 struct server;
 
+/*
+ * Wrong tokens that may come from one address, at once and for good; then 429. A good one is served all the same, since
+ * whoever is behind the same address (a proxy) is not to blame, and 256 bits are not guessed.
+ */
+#define SERVER_FAILURES		   500
+#define SERVER_FAILURES_PER_SECOND 10
+
 #define ROUTE_OPEN	1u  /* no token needed */
 #define ROUTE_RAW_BODY	2u  /* the body is not JSON; the handler takes it */
 #define ROUTE_BODY	4u  /* has a JSON body (on other routes any body is 400) */

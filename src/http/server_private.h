@@ -4,6 +4,7 @@
 
 #include "http/guard.h"
 #include "http/lanes.h"
+#include "http/listener.h"
 #include "http/poller.h"
 #include "http/router.h"
 #include "http/server.h"
@@ -14,6 +15,7 @@
 
 struct connection;
 struct loop;
+struct rates;
 struct sources;
 struct websocket;
 
@@ -21,7 +23,7 @@ struct server {
 	atomic_uint refs; /* server_open's, and one for each request */
 	struct server_config config;
 	struct guard *guard;
-	struct failures *failures;
+	struct rates *failures; /* wrong tokens */
 	struct router *router;
 	struct workers *workers;
 	struct lanes *lanes;
@@ -29,9 +31,8 @@ struct server {
 	struct loop **loops;
 	unsigned loop_count;
 
-	uint16_t port;
 	pthread_mutex_t accept_lock; /* held while accepting; comes before all others */
-	int listen_fd;		     /* -1 once it is closed */
+	struct listener listener;    /* its fd is -1 once it is closed */
 	struct poller_watch listen_watch;
 	struct poller_alarm listen_alarm;
 	uint64_t shortage_logged_ms; /* when a want of descriptors was; 0: never */

@@ -46,13 +46,19 @@ void sources_free(struct sources *sources)
 
 uint64_t sources_key(const struct sockaddr *address)
 {
+	const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)address;
 	uint64_t key = 0;
+	uint32_t v4 = 0;
 
+	if (address->sa_family == AF_INET6 && !IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) {
+		memcpy(&key, &v6->sin6_addr, sizeof(key));
+		return key ? key : 1; /* ::1 has nothing in its first half */
+	}
 	if (address->sa_family == AF_INET6)
-		memcpy(&key, &((const struct sockaddr_in6 *)address)->sin6_addr, sizeof(key));
+		memcpy(&v4, (const char *)&v6->sin6_addr + 12, sizeof(v4));
 	else if (address->sa_family == AF_INET)
-		key = UINT64_C(1) << 32 | ((const struct sockaddr_in *)address)->sin_addr.s_addr;
-	return key;
+		v4 = ((const struct sockaddr_in *)address)->sin_addr.s_addr;
+	return UINT64_C(1) << 32 | v4;
 }
 
 /* Where the source is, or would be put; the lock is held. */

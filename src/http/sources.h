@@ -16,7 +16,7 @@ struct sources;
 struct sources *sources_new(unsigned max_each);
 void sources_free(struct sources *sources);
 
-/* What stands for the source of an address. */
+/* What stands for the source of an address; never 0. */
 uint64_t sources_key(const struct sockaddr *address);
 
 /* Counts one more in any case; false if these are more than a source may have. */

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "http/listener.h"
 #include "proxy/proxy_loop.h"
 #include "proxy/rewrite.h"
 
@@ -194,7 +195,7 @@ static struct rewrite rewrite_of(const struct passage *passage)
 {
 	const struct proxy_way *way = &passage->way;
 
-	return (struct rewrite){.scheme = passage->config->scheme,
+	return (struct rewrite){.scheme = listener_scheme(passage->config->listener),
 		.host = passage->host,
 		.client = passage->address,
 		.port = way->port,

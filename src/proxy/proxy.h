@@ -61,12 +61,12 @@ struct proxy_way {
 /* Closes and frees what it holds; it leads nowhere then. */
 void proxy_way_fini(struct proxy_way *way);
 
+struct listener;
 struct proxy;
 
 struct proxy_config {
-	struct proxy *proxy; /* set by proxy_open() */
-	int listen_fd;	     /* borrowed */
-	const char *scheme;
+	struct proxy *proxy;		 /* set by proxy_open() */
+	const struct listener *listener; /* borrowed */
 	unsigned threads, max_workers, max_connections;
 	void *context;
 	const atomic_uint_fast64_t *generation; /* changes when a way may have ceased to be */

@@ -4,10 +4,11 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "http/listener.h"
 #include "proxy/proxy_private.h"
 
-#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <pthread.h>
 #include <string.h>
@@ -141,25 +142,16 @@ static void take_found(struct proxy_loop *loop)
 
 /* --- clients --- */
 
-static void format_address(const struct sockaddr_storage *address, char *text, size_t size)
+static void add_client(struct proxy_loop *loop, struct arrival *arrival)
 {
-	const struct sockaddr_in *v4 = (const void *)address;
-	const struct sockaddr_in6 *v6 = (const void *)address;
-
-	if (address->ss_family == AF_INET6)
-		inet_ntop(AF_INET6, &v6->sin6_addr, text, (socklen_t)size);
-	else
-		inet_ntop(AF_INET, &v4->sin_addr, text, (socklen_t)size);
-}
-
-static void add_client(struct proxy_loop *loop, int fd, const struct sockaddr_storage *address)
-{
-	char text[64] = "";
+	char text[64];
 	struct passage *passage;
 
-	format_address(address, text, sizeof(text));
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
-	passage = passage_open(loop, loop->config, fd, text);
+	listener_format(&arrival->address, text, sizeof(text));
+	if (!loop->config->listener->terminator)
+		setsockopt(arrival->fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
+	passage = passage_open(loop, loop->config, take_fd(&arrival->fd), text);
+	arrival_fini(arrival);
 	if (proxy_loop_watch(loop, &passage->client) < 0) {
 		proxy_leave(loop->proxy);
 		passage_free(passage);
@@ -176,7 +168,7 @@ static int listen_to_clients(struct proxy_loop *loop)
 	struct epoll_event event = {.events = EPOLLIN | EPOLLEXCLUSIVE, .data.ptr = loop};
 
 	loop->is_full = false;
-	return epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, loop->config->listen_fd, &event) < 0
+	return epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, loop->config->listener->fd, &event) < 0
 		       ? -errno
 		       : 0;
 }
@@ -184,31 +176,28 @@ static int listen_to_clients(struct proxy_loop *loop)
 /* Clients for whom there is no place wait in the kernel's queue, and nobody looks there until the next tick. */
 static void turn_away(struct proxy_loop *loop)
 {
-	epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, loop->config->listen_fd, NULL);
+	epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, loop->config->listener->fd, NULL);
 	loop->is_full = true;
 }
 
 static void accept_clients(struct proxy_loop *loop)
 {
 	for (int i = 0; i < ACCEPT_BATCH; i++) {
-		struct sockaddr_storage address = {0};
-		socklen_t len = sizeof(address);
-		int fd;
+		struct arrival arrival;
+		int r;
 
 		if (!proxy_admit(loop->proxy)) {
 			turn_away(loop);
 			return;
 		}
-		fd = accept4(loop->config->listen_fd, (struct sockaddr *)&address, &len,
-			SOCK_NONBLOCK | SOCK_CLOEXEC);
-		if (fd < 0) {
+		r = listener_accept(loop->config->listener, &arrival);
+		if (r < 0) {
 			proxy_leave(loop->proxy);
-			if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS ||
-				errno == ENOMEM)
+			if (r == -EMFILE || r == -ENFILE || r == -ENOBUFS || r == -ENOMEM)
 				turn_away(loop);
 			return;
 		}
-		add_client(loop, fd, &address);
+		add_client(loop, &arrival);
 	}
 }
 

@@ -333,6 +333,9 @@ void rewrite_response(const struct message *response, const struct rewrite *rewr
 		if (!is_hop(response, field->name) && !is_overreaching(field->name))
 			put_answer_field(out, rewrite, field);
 	}
+	/* A name of its own is nobody else's, so what is said of it concerns this server alone. */
+	if (!rewrite->is_confined && strcmp(rewrite->scheme, "https") == 0)
+		buf_append_str(out, "Strict-Transport-Security: max-age=86400\r\n");
 	if (rewrite->is_confined)
 		put_confinement(out, rewrite);
 	if (is_upgrade)

@@ -6,6 +6,7 @@
 #include "api/routes.h"
 #include "http/guard.h"
 #include "http/handshake.h"
+#include "http/listener.h"
 
 #include <assert.h>
 #include <string.h>
@@ -75,7 +76,8 @@ static void check_framing(const struct headers *headers)
 static void check_source(const struct headers *headers, enum method method)
 {
 	static const char *const hosts[] = {"sandlot.example", NULL};
-	struct guard *guard = guard_new("127.0.0.1", 9090, hosts);
+	struct listener listener = {.host = "127.0.0.1", .port = 9090};
+	struct guard *guard = guard_new(&listener, hosts);
 	const char *host = headers_get(headers, "Host"), *token = NULL;
 	struct handshake handshake;
 	struct err err = {0};

@@ -99,7 +99,8 @@ static void expect_request(const char *url, const char *first_lines)
 	struct err err;
 	char *text;
 
-	assert_int_equal(client_new(url, "secret", &client, &err), 0);
+	assert_int_equal(
+		client_new(&(struct client_address){.url = url}, "secret", &client, &err), 0);
 	assert_int_equal(upgrade_request(client, "/v1/x?a=b", "pty.v1", key, &request, &err), 0);
 	text = buf_take_str(&request);
 	assert_int_equal(strncmp(text, first_lines, strlen(first_lines)), 0);

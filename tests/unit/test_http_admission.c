@@ -2,7 +2,6 @@
 /* Who is let in, and what becomes of those inside when their token ends. */
 #include "base/clock.h"
 #include "http/connection.h"
-#include "http/failures.h"
 #include "http_fixture.h"
 
 #include <arpa/inet.h>
@@ -196,10 +195,10 @@ static void wrong_tokens_are_429_in_the_end_for_their_source_alone(void **state)
 	unsigned wait_s = 0;
 	int status = 401, count = 0;
 
-	while (status == 401 && count++ < 100 * FAILURES_BURST)
+	while (status == 401 && count++ < 100 * SERVER_FAILURES)
 		status = ask(fixture, bad, "X-API-Key: wrong\r\n", &wait_s);
 	assert_int_equal(status, 429);
-	assert_true(count > FAILURES_BURST);
+	assert_true(count > SERVER_FAILURES);
 	assert_true(wait_s >= 1);
 	/* Another source, and a good token of the same. */
 	assert_int_equal(ask(fixture, good, "X-API-Key: wrong\r\n", &wait_s), 401);

@@ -186,7 +186,8 @@ static int check_source(
 	static const char *const extra[] = {"sandlot.example", "other.example:8443", NULL};
 	struct header list[3];
 	struct headers headers = {list, 0};
-	struct guard *guard = guard_new("192.0.2.1", port, extra);
+	struct listener listener = {.host = "192.0.2.1", .port = port};
+	struct guard *guard = guard_new(&listener, extra);
 	struct err err = {0};
 	int r;
 
@@ -560,7 +561,7 @@ static void stage_open(struct stage *stage)
 	stage->sock = accept_client(&stage->client.fd);
 	assert_int_equal(poller_open(&stage->server.poller, &err), 0);
 	assert_int_equal(loop_open(&stage->server, &stage->loop, &err), 0);
-	stage->connection = connection_open(stage->loop, stage->sock, 0);
+	stage->connection = connection_open(stage->loop, stage->sock, &(struct arrival){0});
 }
 
 static void stage_close(struct stage *stage)

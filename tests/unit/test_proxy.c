@@ -4,6 +4,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "http/listener.h"
 
 #include <netinet/in.h>
 #include <pthread.h>
@@ -20,6 +21,7 @@
 
 struct stage {
 	int listen_fd, app_fd; /* of the proxy, of the app */
+	struct listener listener;
 	struct proxy *proxy;
 	atomic_uint_fast64_t generation;
 	atomic_uint finds;
@@ -87,7 +89,7 @@ static bool is_granted(void *context, const struct proxy_way *way)
 
 static void open_stage(struct stage *stage, unsigned max_connections)
 {
-	struct proxy_config config = {.scheme = "http",
+	struct proxy_config config = {.listener = &stage->listener,
 		.threads = 1,
 		.max_workers = 4,
 		.max_connections = max_connections,
@@ -100,7 +102,7 @@ static void open_stage(struct stage *stage, unsigned max_connections)
 	struct err err;
 
 	*stage = (struct stage){.good_ms = 60000, .ends_in_ms = 3600000, .is_granted = true};
-	stage->listen_fd = config.listen_fd = listen_on_loopback();
+	stage->listen_fd = stage->listener.fd = listen_on_loopback();
 	assert_int_equal(fd_set_nonblocking(stage->listen_fd), 0);
 	stage->app_fd = listen_on_loopback();
 	assert_int_equal(fd_set_timeout(stage->app_fd, PATIENCE_MS), 0);

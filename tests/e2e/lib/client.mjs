@@ -3,6 +3,7 @@
 // see how a connection ends and to send bodies that fetch would refuse.
 import assert from 'node:assert/strict';
 import http from 'node:http';
+import https from 'node:https';
 import net from 'node:net';
 
 import { PATIENCE } from './wait.mjs';
@@ -43,20 +44,27 @@ export function queryString(query = {}) {
 }
 
 export class Api {
-  constructor({ host = '127.0.0.1', port, token, secrets = [] }) {
+  /** tls: options of node's, such as { ca }, for a daemon that speaks it. */
+  constructor({ host = '127.0.0.1', port, token, secrets = [], tls = null }) {
+    this.tls = tls;
+    this.http = tls ? https : http;
     this.host = host;
     this.port = port;
     this.token = token;
     this.secrets = secrets; // strings that no answer may contain
     this.made = new Set(); // ids of sandboxes that were answered and may have to be purged
     this.purged = new Set(); // ids of those that were
-    this.agent = new http.Agent({ keepAlive: true, maxSockets: 128 });
+    this.agent = this.newAgent({ keepAlive: true, maxSockets: 128 });
+  }
+
+  newAgent(options = {}) {
+    return new this.http.Agent({ ...this.tls, ...options });
   }
 
   /** Drops idle connections, so that the daemon's descriptors can be counted. */
   disconnect() {
     this.agent.destroy();
-    this.agent = new http.Agent({ keepAlive: true, maxSockets: 128 });
+    this.agent = this.newAgent({ keepAlive: true, maxSockets: 128 });
   }
 
   headers(extra = {}) {
@@ -100,7 +108,7 @@ export class Api {
     } else if (payload === undefined && ['POST', 'PUT', 'PATCH'].includes(method)) {
       headers['content-length'] ??= 0;
     }
-    const request = http.request(
+    const request = this.http.request(
       { host: this.host, port: this.port, method, path: path + queryString(query), headers, agent: options.agent ?? this.agent, signal },
       (response) => callback(null, response),
     );
@@ -243,7 +251,7 @@ export class Api {
     return new Promise((resolve, reject) => {
       const request = this.open(
         'POST', `/v1/sandboxes/${id}/exec`,
-        { json: typeof body === 'string' ? { command: body } : body, headers: { accept: 'text/event-stream', ...headers }, agent: new http.Agent() },
+        { json: typeof body === 'string' ? { command: body } : body, headers: { accept: 'text/event-stream', ...headers }, agent: this.newAgent() },
         (error, response) => {
           if (error) return reject(error);
           resolve({ response, close: () => request.destroy(), events: () => parseEvents(response) });

@@ -22,10 +22,10 @@ const REPORT = /ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|LeakSanitizer: dete
 
 export class Instance {
   /**
-   * args: settings of every daemon that is started; wrapper: a command line that execs it. It is started by
+   * args: settings of every daemon that is started; wrapper: a command line that execs it; tls: as of Api. It is started by
    * user (root if there is none), in cgroups of that user's own if they are delegated.
    */
-  constructor(name, { args = [], wrapper = [], user = process.env.E2E_USER, isDelegated = user && process.env.E2E_DELEGATED } = {}) {
+  constructor(name, { args = [], wrapper = [], tls = null, user = process.env.E2E_USER, isDelegated = user && process.env.E2E_DELEGATED } = {}) {
     this.name = name;
     this.args = args;
     this.wrapper = wrapper;
@@ -43,7 +43,7 @@ export class Instance {
     this.daemon = null; // { pid, start, child, exited }
     this.keeper = null; // { pid, start }
     this.seen = new Map(); // every process ever seen in the tree: pid -> start
-    this.api = new Api({ port: 0, token: '', secrets: [this.dataDir] });
+    this.api = new Api({ port: 0, token: '', secrets: [this.dataDir], tls });
   }
 
   /** To where the user may go, which the build directory may not be; the path of sandlotd there. */
@@ -76,7 +76,7 @@ export class Instance {
     this.daemon = daemon;
     await until(() => daemon.how || fs.existsSync(addressFile), { timeout: 20_000, what: `the daemon writes ${addressFile}` });
     assert.ok(!daemon.how, `the daemon ended at once: ${JSON.stringify(daemon.how)}\n${this.log().slice(-3000)}`);
-    const address = await until(() => /^(127\.0\.0\.1):(\d+)\n$/.exec(fs.readFileSync(addressFile, 'utf8')), { timeout: 20_000, what: `api.addr has an address; log: ${this.log().slice(-500)}` });
+    const address = await until(() => /^(https:\/\/)?127\.0\.0\.1:(\d+)( sha256\S+)?\n$/.exec(fs.readFileSync(addressFile, 'utf8')), { timeout: 20_000, what: `api.addr has an address; log: ${this.log().slice(-500)}` });
     this.api.port = Number(address[2]);
     this.api.token = fs.readFileSync(path.join(this.dataDir, 'token'), 'utf8').trim();
     this.api.disconnect();

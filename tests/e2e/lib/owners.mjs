@@ -15,7 +15,7 @@ export async function makeToken(admin, body) {
 
 /** The API as seen by another token. `made` keeps apart what each owner made. */
 export function apiOf(admin, token) {
-  return new Api({ host: admin.host, port: admin.port, token, secrets: admin.secrets });
+  return new Api({ host: admin.host, port: admin.port, token, secrets: admin.secrets, tls: admin.tls });
 }
 
 export async function ownerApi(admin, organization, user, scopes = ORDINARY) {

@@ -3,7 +3,6 @@
 // exactly what goes over the wire.
 import assert from 'node:assert/strict';
 import crypto from 'node:crypto';
-import http from 'node:http';
 import net from 'node:net';
 
 import { Answer } from './client.mjs';
@@ -22,7 +21,7 @@ export class Previews {
   request(port, path, { headers = {}, host = this.host(port), token = true, body, method = 'GET', agent = false } = {}) {
     return new Promise((resolve, reject) => {
       const all = { host, ...(token ? { 'x-api-key': this.api.token } : {}), ...headers };
-      const request = http.request({ host: '127.0.0.1', port: this.port, path, method, headers: all, agent }, (response) => {
+      const request = this.api.http.request({ ...this.api.tls, servername: host.split(':')[0], host: '127.0.0.1', port: this.port, path, method, headers: all, agent }, (response) => {
         const chunks = [];
         response.on('data', (chunk) => chunks.push(chunk));
         response.on('error', reject);

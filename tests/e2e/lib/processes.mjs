@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The process API as the tests use it, and what its records and streams must look like.
 import assert from 'node:assert/strict';
-import http from 'node:http';
 
 import { Answer, eventBytes, parseEvents } from './client.mjs';
 import * as proc from './proc.mjs';
@@ -124,7 +123,7 @@ export class Processes {
   }
 
   tryWait(id, process, query = {}) {
-    return this.api.request('GET', this.path(id, process, '/wait'), { query, agent: new http.Agent() });
+    return this.api.request('GET', this.path(id, process, '/wait'), { query, agent: this.api.newAgent() });
   }
 
   /** Waits for the end and returns the record. */
@@ -173,7 +172,7 @@ export class Processes {
   output(id, process, { from, follow, lastEventId } = {}) {
     return new Promise((resolve, reject) => {
       const headers = { accept: 'text/event-stream', 'last-event-id': lastEventId };
-      const request = this.api.open('GET', this.path(id, process, '/output'), { query: { from, follow }, headers, agent: new http.Agent() }, (error, response) => {
+      const request = this.api.open('GET', this.path(id, process, '/output'), { query: { from, follow }, headers, agent: this.api.newAgent() }, (error, response) => {
         if (error) return reject(error);
         if (response.statusCode !== 200) {
           const chunks = [];

@@ -4,7 +4,6 @@
 import assert from 'node:assert/strict';
 import crypto from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
-import http from 'node:http';
 
 import { Answer, assertErrorShape, queryString } from './client.mjs';
 
@@ -23,7 +22,7 @@ export function openWebSocket(api, path, { query, headers, token = api.token, pr
   };
   for (const name of Object.keys(wanted)) if (wanted[name] === undefined) delete wanted[name];
   return new Promise((resolve, reject) => {
-    const request = http.request({ host: api.host, port: api.port, path: path + queryString(query), headers: wanted, agent: new http.Agent() });
+    const request = api.http.request({ host: api.host, port: api.port, path: path + queryString(query), headers: wanted, agent: api.newAgent() });
     request.setTimeout(20_000, () => request.destroy(new Error(`no answer to the handshake: ${path}`)));
     request.on('error', reject);
     request.on('upgrade', (response, socket, head) => {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http/failures.h"
+#include "http/rates.h"
+#include "http/sources.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -9,6 +10,9 @@
 #include <stdio.h>
 
 #include <cmocka.h>
+
+#define BURST	   500
+#define PER_SECOND 10
 
 static struct sockaddr_storage address(const char *text)
 {
@@ -23,33 +27,33 @@ static struct sockaddr_storage address(const char *text)
 	return storage;
 }
 
-static unsigned count(struct failures *failures, const char *source, uint64_t now_ms)
+static unsigned count(struct rates *rates, const char *source, uint64_t now_ms)
 {
 	struct sockaddr_storage storage = address(source);
 
-	return failures_count(failures, &storage, now_ms);
+	return rates_count(rates, sources_key((struct sockaddr *)&storage), now_ms);
 }
 
 static int setup(void **state)
 {
-	*state = failures_new();
+	*state = rates_new(BURST, PER_SECOND);
 	return 0;
 }
 
 static int teardown(void **state)
 {
-	failures_free(*state);
+	rates_free(*state);
 	return 0;
 }
 
-static void exhaust(struct failures *failures, const char *source, uint64_t now_ms)
+static void exhaust(struct rates *rates, const char *source, uint64_t now_ms)
 {
-	for (int i = 0; i < FAILURES_BURST; i++)
-		assert_int_equal(count(failures, source, now_ms), 0);
-	assert_true(count(failures, source, now_ms) >= 1);
+	for (int i = 0; i < BURST; i++)
+		assert_int_equal(count(rates, source, now_ms), 0);
+	assert_true(count(rates, source, now_ms) >= 1);
 }
 
-static void a_source_that_fails_too_often_has_to_wait_and_no_other_has(void **state)
+static void a_source_that_comes_too_often_has_to_wait_and_no_other_has(void **state)
 {
 	exhaust(*state, "10.0.0.1", 1000);
 	assert_int_equal(count(*state, "10.0.0.2", 1000), 0);
@@ -60,7 +64,7 @@ static void a_source_that_fails_too_often_has_to_wait_and_no_other_has(void **st
 static void waiting_helps_a_little_and_long_waiting_no_more_than_all(void **state)
 {
 	exhaust(*state, "10.0.0.1", 1000);
-	for (int i = 0; i < FAILURES_PER_SEC; i++)
+	for (int i = 0; i < PER_SECOND; i++)
 		assert_int_equal(count(*state, "10.0.0.1", 2000), 0);
 	assert_true(count(*state, "10.0.0.1", 2000) >= 1);
 	exhaust(*state, "10.0.0.1", 2000 + 86400000);
@@ -91,7 +95,7 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	static const struct CMUnitTest tests[] = {
-		TEST(a_source_that_fails_too_often_has_to_wait_and_no_other_has),
+		TEST(a_source_that_comes_too_often_has_to_wait_and_no_other_has),
 		TEST(waiting_helps_a_little_and_long_waiting_no_more_than_all),
 		TEST(an_ipv6_source_is_its_network_and_a_mapped_address_is_the_address),
 		TEST(many_sources_do_not_disturb_each_other),

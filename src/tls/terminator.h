@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where TLS ends: between the sockets of a listener's clients and all that serves them. What has been accepted is given
+ * here, and a socket with the plain bytes of that client is got back, so that nobody behind knows of ciphers. A few
+ * threads pass the bytes on.
+ *
+ * A connection may be over for its server while its client still has to read (relay.h). Such ones are bounded in
+ * number and time; all others are bounded by those who accept them.
+ *
+ * Not TLS within the kernel, which would need no passing on: its module must have been loaded by root, and OpenSSL
+ * before 3.2 cannot receive TLS 1.3 with it.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "tls/certificate.h"
+#include "tls/meter.h"
+
+struct terminator;
+
+/* The certificate is borrowed. */
+int terminator_open(struct certificate *certificate, unsigned threads,
+	struct terminator **ret_terminator, struct err *err) must_check;
+
+/* To be called when nobody serves clients any more: they have a moment to take what waits for them. */
+void terminator_close(struct terminator *terminator);
+
+/*
+ * Takes over an accepted, non-blocking socket, also on failure (-errno). Gives the plain side, non-blocking too, and
+ * the meter of what comes from the client; both are the caller's. Any thread.
+ */
+int terminator_wrap(struct terminator *terminator, int sock, int *ret_plain,
+	struct meter **ret_meter) must_check;

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A relay without its thread: the test says what happened, and when it may act. */
+#include "tls/relay.h"
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "tls/certificate.h"
+#include "tls_fixture.h"
+
+#include <openssl/ssl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+struct stage {
+	struct certificate *certificate;
+	SSL_CTX *context;
+	struct meter *meter;
+	struct relay *relay;
+	SSL *ssl; /* the client's */
+	int far;  /* its socket */
+	int plain;
+};
+
+static void open_stage(struct stage *stage)
+{
+	int outer[2], inner[2];
+	struct tls_files files;
+	struct err err;
+
+	tls_files_make(&files, "test");
+	assert_int_equal(certificate_open(files.chain, files.key, &stage->certificate, &err), 0);
+	tls_files_remove(&files);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, outer), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, inner), 0);
+	/* Room for more than a turn. */
+	setsockopt(outer[1], SOL_SOCKET, SO_SNDBUF, &(int){1 << 20}, sizeof(int));
+	setsockopt(inner[0], SOL_SOCKET, SO_SNDBUF, &(int){1 << 20}, sizeof(int));
+	stage->far = outer[1];
+	stage->plain = inner[1];
+	stage->meter = meter_new();
+	stage->relay = relay_open(
+		certificate_accept(stage->certificate, outer[0]), outer[0], inner[0], stage->meter);
+	stage->context = SSL_CTX_new(TLS_client_method());
+	stage->ssl = SSL_new(stage->context);
+	SSL_set_fd(stage->ssl, stage->far);
+}
+
+static void close_stage(struct stage *stage)
+{
+	relay_free(stage->relay);
+	meter_unref(stage->meter);
+	SSL_free(stage->ssl);
+	SSL_CTX_free(stage->context);
+	close(stage->far);
+	close(stage->plain);
+	certificate_close(stage->certificate);
+}
+
+static bool move(struct stage *stage)
+{
+	static uint8_t scratch[RELAY_BYTES];
+
+	return relay_move(stage->relay, scratch);
+}
+
+static void shake_hands(struct stage *stage)
+{
+	assert_int_equal(SSL_connect(stage->ssl), -1);
+	assert_false(move(stage));
+	assert_int_equal(SSL_connect(stage->ssl), 1);
+}
+
+static void expect(struct stage *stage, const char *text)
+{
+	char got[64] = "";
+
+	assert_int_equal(recv(stage->plain, got, sizeof(got), 0), strlen(text));
+	assert_string_equal(got, text);
+}
+
+/*
+ * The end of the handshake and the first request are read together, at the occasion of something else; and by the time
+ * the kernel would tell of them there is nothing left to tell.
+ */
+static void what_comes_right_behind_a_handshake_is_not_left_lying(void **state)
+{
+	struct stage stage;
+
+	(void)state;
+	open_stage(&stage);
+	shake_hands(&stage);
+	assert_int_equal(SSL_write(stage.ssl, "hello", 5), 5);
+	relay_note(&stage.relay->inner, EPOLLOUT);
+	move(&stage);
+	relay_note(&stage.relay->outer, EPOLLOUT);
+	move(&stage);
+	expect(&stage, "hello");
+	close_stage(&stage);
+}
+
+static void a_handshake_has_its_time_and_what_follows_has_all_the_time(void **state)
+{
+	struct stage stage;
+
+	(void)state;
+	open_stage(&stage);
+	assert_in_range(stage.relay->due_ms, clock_steady_ms() + 9000, clock_steady_ms() + 10000);
+	shake_hands(&stage);
+	move(&stage);
+	assert_int_equal(stage.relay->state, RELAY_OPEN);
+	assert_true(stage.relay->due_ms == UINT64_MAX);
+	shutdown(stage.plain, SHUT_RDWR);
+	relay_note(&stage.relay->inner, EPOLLIN | EPOLLRDHUP | EPOLLHUP);
+	move(&stage);
+	assert_int_equal(stage.relay->state, RELAY_LINGER);
+	assert_in_range(stage.relay->due_ms, clock_steady_ms() + 4000, clock_steady_ms() + 5000);
+	close_stage(&stage);
+}
+
+/* One who pours without end does not keep the thread from others. */
+static void a_turn_ends_though_there_is_more(void **state)
+{
+	static char block[65536];
+	struct stage stage;
+	int turns = 0;
+
+	(void)state;
+	open_stage(&stage);
+	shake_hands(&stage);
+	move(&stage);
+	do {
+		while (SSL_write(stage.ssl, block, sizeof(block)) > 0)
+			;
+		relay_note(&stage.relay->outer, EPOLLIN);
+		while (recv(stage.plain, block, sizeof(block), 0) > 0)
+			;
+		relay_note(&stage.relay->inner, EPOLLOUT);
+	} while (!move(&stage) && turns++ < 1000);
+	assert_true(turns < 1000);
+	close_stage(&stage);
+}
+
+static void a_client_that_is_gone_is_over_at_once(void **state)
+{
+	struct stage stage;
+
+	(void)state;
+	open_stage(&stage);
+	shake_hands(&stage);
+	move(&stage);
+	relay_note(&stage.relay->outer, EPOLLIN | EPOLLHUP | EPOLLERR);
+	assert_int_equal(stage.relay->state, RELAY_OVER);
+	close_stage(&stage);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_comes_right_behind_a_handshake_is_not_left_lying),
+		cmocka_unit_test(a_handshake_has_its_time_and_what_follows_has_all_the_time),
+		cmocka_unit_test(a_turn_ends_though_there_is_more),
+		cmocka_unit_test(a_client_that_is_gone_is_over_at_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
