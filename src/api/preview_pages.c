@@ -61,8 +61,9 @@ static void put_html(const struct preview_page *page, struct buf *out)
 static void put_json(const struct preview_page *page, struct buf *out)
 {
 	json_t *error = json_pack("{s:{s:s, s:s, s:b, s:s?}}", "error", "code", page->code,
-		"message", page->message, "retryable", page->status >= 500 || page->reloads,
-		"remediation", page->remediation);
+		"message", page->message, "retryable",
+		page->status >= 500 || page->reloads || page->retry_after_s, "remediation",
+		page->remediation);
 	auto_free char *text = json_dumps(error, JSON_COMPACT);
 
 	json_decref(error);
@@ -80,8 +81,9 @@ void preview_page_put(
 	/* It needs nothing but its own style. */
 	buf_append_str(&way->fields,
 		"Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'\r\n");
-	if (page->reloads)
-		buf_append_str(&way->fields, "Retry-After: 1\r\n");
+	if (page->reloads || page->retry_after_s)
+		buf_printf(&way->fields, "Retry-After: %u\r\n",
+			page->retry_after_s ? page->retry_after_s : 1);
 	way->body = BUF_INIT(PAGE_MAX);
 	if (visit->is_page)
 		put_html(page, &way->body);

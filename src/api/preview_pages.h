@@ -11,6 +11,7 @@ struct preview_page {
 	const char *message;	 /* what, and why; any text */
 	const char *remediation; /* what to do, or NULL */
 	bool reloads;		 /* it will be there soon: the page looks again by itself */
+	unsigned retry_after_s;	 /* when to come again; 0: nobody knows */
 };
 
 void preview_page_put(

@@ -267,6 +267,33 @@ static void find(void *context, const struct proxy_visit *visit, struct proxy_wa
 		find_in(previews, engine, visit, &goal, way);
 }
 
+static void turn_away(void *context, const struct proxy_visit *visit, enum proxy_excess excess,
+	unsigned wait_s, struct proxy_way *way)
+{
+	static const struct preview_page pages[] = {
+		[PROXY_SOURCE_CROWDS] = {.status = 429,
+			.code = "too_many_connections",
+			.title = "Too many connections",
+			.message = "Your address has as many connections to previews as it may.",
+			.remediation = "Close some of them, or come again in a moment."},
+		[PROXY_SOURCE_HURRIES] = {.status = 429,
+			.code = "too_many_requests",
+			.title = "Too many requests",
+			.message = "Your address asks for more a second than it may.",
+			.remediation = "Ask again more slowly."},
+		[PROXY_KEY_CROWDED] = {.status = 503,
+			.code = "preview_crowded",
+			.title = "Too many visitors",
+			.message = "This sandbox has as many connections as it may.",
+			.remediation = "Come again in a moment."},
+	};
+	struct preview_page page = pages[excess];
+
+	(void)context;
+	page.retry_after_s = wait_s;
+	preview_page_put(&page, visit, way);
+}
+
 static void used(void *context, const char *key)
 {
 	struct previews *previews = context;
@@ -286,9 +313,13 @@ int previews_open(
 		.threads = config->threads,
 		.max_workers = config->max_workers,
 		.max_connections = config->max_connections,
+		.max_per_source = config->max_per_source,
+		.max_per_key = config->max_per_sandbox,
+		.requests_per_second = config->requests_per_second,
 		.context = previews,
 		.generation = &config->api->preview_generation,
 		.find = find,
+		.turn_away = turn_away,
 		.wake = wake,
 		.is_granted = is_granted,
 		.used = used};

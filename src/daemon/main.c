@@ -44,10 +44,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define CLOSE_GRACE_MS	    5000
-#define HOSTS_MAX	    16
-#define PREVIEW_CONNECTIONS 8192
-#define REMIND_MS	    86400000
+#define CLOSE_GRACE_MS 5000
+#define HOSTS_MAX      16
+#define REMIND_MS      86400000
 
 struct daemon {
 	struct settings settings;
@@ -247,7 +246,10 @@ static int open_previews(struct daemon *daemon, struct err *err)
 		.listener = &daemon->preview_listener,
 		.threads = cores > 0 ? (unsigned)cores : 1,
 		.max_workers = (unsigned)daemon->settings.workers,
-		.max_connections = PREVIEW_CONNECTIONS};
+		.max_connections = SETTINGS_PREVIEW_CONNECTIONS,
+		.max_per_source = (unsigned)daemon->settings.preview_source_connections,
+		.max_per_sandbox = (unsigned)daemon->settings.preview_sandbox_connections,
+		.requests_per_second = (unsigned)daemon->settings.preview_rate};
 
 	return previews_open(&config, &daemon->previews, err);
 }

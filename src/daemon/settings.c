@@ -52,6 +52,17 @@ static const struct row {
 		"file with its key"},
 	{"allow-plain", SWITCH, offsetof(struct settings, allow_plain), "false", 0, 0,
 		"speak plain HTTP also on addresses that other machines reach"},
+	{"preview-source-connections", NUMBER,
+		offsetof(struct settings, preview_source_connections), "2048", 1,
+		SETTINGS_PREVIEW_CONNECTIONS, "connections that one address may have to previews"},
+	{"preview-sandbox-connections", NUMBER,
+		offsetof(struct settings, preview_sandbox_connections), "4096", 1,
+		SETTINGS_PREVIEW_CONNECTIONS,
+		"connections that the previews of a sandbox may have"},
+	{"preview-rate", NUMBER, offsetof(struct settings, preview_rate), "1000", 0, 1000000,
+		"requests a second that one address may make to previews, but for loopback ones; "
+		"0: "
+		"any number"},
 	{"user", TEXT, offsetof(struct settings, user), "sandlot", 0, 0,
 		"unprivileged user that the daemon becomes"},
 	{"log-level", TEXT, offsetof(struct settings, log_level), "info", 0, 0,
@@ -346,7 +357,7 @@ void settings_print_help(void)
 	       "Each setting can also be the line `name = value` of the configuration file, or an\n"
 	       "environment variable: --data-dir is SANDLOT_DATA_DIR.\n\n");
 	for (size_t i = 0; i < array_len(rows); i++) {
-		printf("  --%-24s %s", rows[i].name, rows[i].help);
+		printf("  --%-27s %s", rows[i].name, rows[i].help);
 		if (rows[i].type != SWITCH && rows[i].value[0])
 			printf(" (%s)", rows[i].value);
 		printf("\n");

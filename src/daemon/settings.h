@@ -12,6 +12,8 @@
 
 #include <stdint.h>
 
+#define SETTINGS_PREVIEW_CONNECTIONS 8192 /* of all together */
+
 struct settings {
 	const char *config;
 	const char *data_dir;
@@ -24,6 +26,9 @@ struct settings {
 	const char *preview_tls_certificate;
 	const char *preview_tls_key;
 	bool allow_plain;
+	uint64_t preview_source_connections;
+	uint64_t preview_sandbox_connections;
+	uint64_t preview_rate;
 	const char *user;
 	const char *log_level;
 	const char *jwt_issuer;

@@ -135,6 +135,7 @@ int listener_accept(const struct listener *listener, struct arrival *ret_arrival
 		&arrival.address_len, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (arrival.fd < 0)
 		return -errno;
+	arrival.is_local = is_loopback((const union address *)&arrival.address);
 	if (listener->terminator)
 		r = terminator_wrap(listener->terminator, arrival.fd, &arrival.fd, &arrival.meter);
 	if (r == 0)
@@ -142,7 +143,7 @@ int listener_accept(const struct listener *listener, struct arrival *ret_arrival
 	return r;
 }
 
-void arrival_fini(struct arrival *arrival)
+void listener_drop(struct arrival *arrival)
 {
 	fd_close(take_fd(&arrival->fd));
 	meter_unref(take_ptr(&arrival->meter));

@@ -26,16 +26,16 @@ struct arrival {
 	int fd;				 /* plain bytes, non-blocking */
 	struct sockaddr_storage address; /* the client's */
 	socklen_t address_len;
-	struct meter
-		*meter; /* of what comes from the client, through TLS; NULL: its socket knows */
+	bool is_local;	     /* it comes from this machine's loopback */
+	struct meter *meter; /* of what comes through TLS; NULL: the socket knows */
 };
 
 /* `address` is "127.0.0.1:9090" or "[::1]:9090"; port 0 picks one. The descriptor is the caller's. */
 int listener_open(const char *address, struct listener *ret_listener, struct err *err) must_check;
 
-/* 0, or -errno of accept(). What it holds is the caller's. */
+/* 0, or -errno of accept(). What it holds is the caller's; listener_drop() lets go of what is left of that. */
 int listener_accept(const struct listener *listener, struct arrival *ret_arrival) must_check;
-void arrival_fini(struct arrival *arrival);
+void listener_drop(struct arrival *arrival);
 
 /* "https" or "http". */
 const char *listener_scheme(const struct listener *listener);

@@ -119,7 +119,7 @@ static void add_newcomers(struct loop *loop)
 			    arrival->address_len) != MHD_YES &&
 			loop->adding)
 			leave(loop, sources_key((struct sockaddr *)&arrival->address));
-		arrival_fini(arrival);
+		listener_drop(arrival);
 	}
 }
 
@@ -282,7 +282,7 @@ void loop_close(struct loop *loop)
 		auto_free struct newcomer *done = newcomer;
 
 		newcomer = done->next;
-		arrival_fini(&done->arrival);
+		listener_drop(&done->arrival);
 	}
 	fd_close(loop->wake_fd);
 	pthread_mutex_destroy(&loop->lock);

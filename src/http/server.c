@@ -121,7 +121,7 @@ static int accept_one(struct server *server)
 	if (server_connection_came(server, source) || connection_give_way(server, &source)) {
 		loop_take(quietest_loop(server), &arrival);
 	} else {
-		arrival_fini(&arrival);
+		listener_drop(&arrival);
 		server_connection_left(server, source);
 	}
 	return 0;

@@ -121,6 +121,24 @@ const struct demand_fault *demand_fault(const struct message *request)
 
 /* --- what it shows --- */
 
+struct proxy_visit demand_visit(const struct message *request)
+{
+	struct slice accept = message_get(request, "Accept");
+
+	return (struct proxy_visit){
+		.method = http_method_str((enum http_method)request->parser.method),
+		.target = request->target.at,
+		.cookie = message_get(request, "Cookie").at,
+		.authorization = message_get(request, "Authorization").at,
+		.api_key = message_get(request, "X-API-Key").at,
+		.origin = message_get(request, "Origin").at,
+		.is_page = request->parser.method == HTTP_GET && accept.at &&
+			   strstr(accept.at, "text/html"),
+		.is_foreign = demand_is_foreign(request),
+		.is_websocket = demand_is_upgrade(request),
+	};
+}
+
 void demand_digest(const struct message *request, char digest[DEMAND_DIGEST_LEN])
 {
 	static const char *const names[] = {"Cookie", "Authorization", "X-API-Key", "Origin"};

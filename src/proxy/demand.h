@@ -3,6 +3,7 @@
 #pragma once
 
 #include "http/message.h"
+#include "proxy/proxy.h"
 
 #define DEMAND_HOST_MAX	  300
 #define DEMAND_TARGET_MAX 8192
@@ -24,6 +25,9 @@ bool demand_is_old(const struct message *request);
 
 /* A browser asks for a page of another origin, without saying so with Origin. */
 bool demand_is_foreign(const struct message *request);
+
+/* What it says of itself; of its connection nothing yet. */
+struct proxy_visit demand_visit(const struct message *request);
 
 /* All that decides whether it is let in, in few bytes. */
 void demand_digest(const struct message *request, char digest[DEMAND_DIGEST_LEN]);

@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "http/listener.h"
 #include "proxy/proxy_loop.h"
+#include "proxy/proxy_private.h"
 #include "proxy/rewrite.h"
 
 #include <errno.h>
@@ -21,21 +22,22 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define READ_BYTES   (64u * 1024)
-#define WAITING_MAX  (128u * 1024) /* then the other side is not read */
-#define OUT_MAX	     (WAITING_MAX + 2 * READ_BYTES + MESSAGE_HEAD_MAX * 2)
-#define IN_MAX	     (MESSAGE_HEAD_MAX + READ_BYTES)
-#define HINTS_MAX    16
-#define HEAD_MS	     10000  /* for a request's head, once it has begun */
-#define IDLE_MS	     75000  /* between two requests */
-#define ANSWER_MS    300000 /* for the head of an answer */
-#define STALL_MS     60000  /* for a body that does not move although it could */
-#define TUNNEL_MS    3600000
-#define USED_EACH_MS 5000
-#define LATER_MIN_MS 50
-#define LATER_MAX_MS 1000
-#define LINGER_MS    5000 /* for a client to read our end */
-#define ROUNDS_MAX   16	  /* then others have their turn */
+#define READ_BYTES     (64u * 1024)
+#define WAITING_MAX    (128u * 1024) /* then the other side is not read */
+#define OUT_MAX	       (WAITING_MAX + 2 * READ_BYTES + MESSAGE_HEAD_MAX * 2)
+#define IN_MAX	       (MESSAGE_HEAD_MAX + READ_BYTES)
+#define HINTS_MAX      16
+#define HEAD_MS	       10000  /* for a request's head, once it has begun */
+#define IDLE_MS	       75000  /* between two requests */
+#define ANSWER_MS      300000 /* for the head of an answer */
+#define STALL_MS       60000  /* for a body that does not move although it could */
+#define TUNNEL_MS      3600000
+#define USED_EACH_MS   5000
+#define LATER_MIN_MS   50
+#define LATER_MAX_MS   1000
+#define LINGER_MS      5000 /* for a client to read our end */
+#define ROUNDS_MAX     16   /* then others have their turn */
+#define CROWDED_WAIT_S 5    /* when to come again, where there are too many */
 
 /* --- bytes --- */
 
@@ -156,6 +158,15 @@ static void answer(
 	passage->moved_ms = clock_steady_ms();
 }
 
+/* The way is an answer. */
+static void answer_as_found(struct passage *passage)
+{
+	struct proxy_way *way = &passage->way;
+
+	answer(passage, way->status, way->type, way->body.data, way->body.len);
+	proxy_way_fini(way);
+}
+
 static void refuse(struct passage *passage, unsigned status, const char *code, const char *message)
 {
 	char body[512];
@@ -224,6 +235,36 @@ static void ask(struct passage *passage)
 	proxy_loop_find(passage->loop, passage);
 }
 
+static struct proxy_visit describe(const struct passage *passage)
+{
+	struct proxy_visit visit = demand_visit(&passage->request);
+
+	visit.host = passage->host;
+	visit.client = passage->address;
+	visit.waited_ms = clock_steady_ms() - passage->asked_ms;
+	return visit;
+}
+
+static void turn_away(struct passage *passage, enum proxy_excess excess, unsigned wait_s)
+{
+	struct proxy_visit visit = describe(passage);
+
+	proxy_way_fini(&passage->way);
+	passage->config->turn_away(passage->config->context, &visit, excess, wait_s, &passage->way);
+}
+
+/* Whether its source has more, or wants more, than it may; then the way says so. */
+static bool is_too_much(struct passage *passage)
+{
+	unsigned wait_s =
+		passage->is_excess ? CROWDED_WAIT_S : proxy_pace(passage->config->proxy, passage);
+
+	if (wait_s)
+		turn_away(passage, passage->is_excess ? PROXY_SOURCE_CROWDS : PROXY_SOURCE_HURRIES,
+			wait_s);
+	return wait_s;
+}
+
 /* The head is there. */
 static void consider(struct passage *passage)
 {
@@ -238,6 +279,10 @@ static void consider(struct passage *passage)
 	passage->is_upgrade = demand_is_upgrade(request);
 	passage->wants_close = demand_is_old(request) || !http_should_keep_alive(&request->parser);
 	passage->asked_ms = clock_steady_ms();
+	if (is_too_much(passage)) {
+		answer_as_found(passage);
+		return;
+	}
 	demand_digest(request, digest);
 	passage->is_reused = is_same_way(passage, digest);
 	if (passage->is_reused) {
@@ -285,26 +330,13 @@ static bool move_head(struct passage *passage)
 
 void passage_find(struct passage *passage)
 {
-	const struct message *request = &passage->request;
-	struct slice accept = message_get(request, "Accept");
-	struct proxy_visit visit = {
-		.method = http_method_str((enum http_method)request->parser.method),
-		.host = passage->host,
-		.target = request->target.at,
-		.client = passage->address,
-		.cookie = message_get(request, "Cookie").at,
-		.authorization = message_get(request, "Authorization").at,
-		.api_key = message_get(request, "X-API-Key").at,
-		.origin = message_get(request, "Origin").at,
-		.is_websocket = passage->is_upgrade,
-		.waited_ms = clock_steady_ms() - passage->asked_ms,
-	};
+	struct proxy_visit visit = describe(passage);
 
-	visit.is_foreign = demand_is_foreign(request);
-	visit.is_page =
-		request->parser.method == HTTP_GET && accept.at && strstr(accept.at, "text/html");
 	proxy_way_fini(&passage->way);
 	passage->config->find(passage->config->context, &visit, &passage->way);
+	if ((passage->way.kind != PROXY_ANSWER || passage->way.also_wakes) &&
+		!proxy_claim(passage->config->proxy, passage))
+		turn_away(passage, PROXY_KEY_CROWDED, CROWDED_WAIT_S);
 }
 
 /* Whether nobody waits for the answer any more: who closes after a request has left. */
@@ -347,21 +379,18 @@ static void move(struct passage *passage);
 
 void passage_found(struct passage *passage)
 {
-	struct proxy_way *way = &passage->way;
-
 	passage->state = PASSAGE_HEAD;
 	if (is_deserted(passage)) {
 		end(passage);
 		proxy_loop_drop(passage->loop, passage);
 		return;
 	}
-	switch (way->kind) {
+	switch (passage->way.kind) {
 	case PROXY_GO:
 		connect_app(passage);
 		break;
 	case PROXY_ANSWER:
-		answer(passage, way->status, way->type, way->body.data, way->body.len);
-		proxy_way_fini(way);
+		answer_as_found(passage);
 		break;
 	case PROXY_WAKE:
 	case PROXY_LATER:
@@ -678,7 +707,7 @@ static uint64_t patience(const struct passage *passage)
 {
 	switch (passage->state) {
 	case PASSAGE_HEAD:
-		return IDLE_MS;
+		return passage->is_excess ? HEAD_MS : IDLE_MS;
 	case PASSAGE_RELAY:
 		return passage->client.out.len > 0 || passage->app.out.len > 0 ? STALL_MS
 		       : passage->has_answer_begun			       ? TUNNEL_MS

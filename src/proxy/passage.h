@@ -39,6 +39,9 @@ struct passage {
 	enum passage_state state;
 	struct side client, app;
 	char address[64];
+	uint64_t source;	  /* http/sources.h */
+	bool is_local, is_excess; /* of this machine; one too many of its source */
+	uint64_t claim;		  /* what it is counted for, by proxy_claim(); 0: nothing */
 
 	struct message request, response;
 	struct proxy_way way;

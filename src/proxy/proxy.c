@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/proxy.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
+#include "http/rates.h"
+#include "http/sources.h"
 #include "http/workers.h"
 #include "proxy/proxy_loop.h"
 #include "proxy/proxy_private.h"
@@ -10,8 +13,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LOOPS_MAX 16
-#define QUEUE_MAX 4096
+#define LOOPS_MAX     16
+#define QUEUE_MAX     4096
+#define EXCESS_MAX    64
+#define BURST_SECONDS 10
 
 /* Something is being woken, and who waits for that. */
 struct waking {
@@ -25,7 +30,9 @@ struct proxy {
 	struct proxy_loop *loops[LOOPS_MAX];
 	unsigned loop_count;
 	struct workers *workers;
-	atomic_uint connections;
+	atomic_uint connections, excess; /* the second: of those that are to be told */
+	struct sources *sources, *keys;
+	struct rates *rates; /* NULL: no limit */
 
 	pthread_mutex_t lock;
 	struct waking *wakings;
@@ -50,6 +57,60 @@ bool proxy_admit(struct proxy *proxy)
 void proxy_leave(struct proxy *proxy)
 {
 	atomic_fetch_sub(&proxy->connections, 1);
+}
+
+/* --- limits --- */
+
+bool proxy_welcome(struct proxy *proxy, struct passage *passage)
+{
+	passage->is_excess = !sources_enter(proxy->sources, passage->source);
+	return !passage->is_excess || atomic_fetch_add(&proxy->excess, 1) < EXCESS_MAX;
+}
+
+static void unclaim(struct proxy *proxy, struct passage *passage)
+{
+	if (passage->claim)
+		sources_leave(proxy->keys, passage->claim);
+	passage->claim = 0;
+}
+
+void proxy_bid_farewell(struct proxy *proxy, struct passage *passage)
+{
+	if (passage->is_excess)
+		atomic_fetch_sub(&proxy->excess, 1);
+	sources_leave(proxy->sources, passage->source);
+	unclaim(proxy, passage);
+}
+
+unsigned proxy_pace(struct proxy *proxy, const struct passage *passage)
+{
+	if (passage->is_local || !proxy->rates)
+		return 0;
+	return rates_count(proxy->rates, passage->source, clock_steady_ms());
+}
+
+/* FNV-1a. Keys are not chosen by those who visit, so nobody makes two of them meet. */
+static uint64_t digest(const char *key)
+{
+	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+
+	for (; *key; key++)
+		hash = (hash ^ (uint8_t)*key) * UINT64_C(0x100000001b3);
+	return hash ? hash : 1;
+}
+
+bool proxy_claim(struct proxy *proxy, struct passage *passage)
+{
+	uint64_t claim = digest(passage->way.key);
+
+	if (claim == passage->claim)
+		return true;
+	unclaim(proxy, passage);
+	passage->claim = claim;
+	if (sources_enter(proxy->keys, claim))
+		return true;
+	unclaim(proxy, passage);
+	return false;
 }
 
 /* --- waking --- */
@@ -150,6 +211,11 @@ int proxy_open(const struct proxy_config *config, struct proxy **ret_proxy, stru
 	proxy->config = *config;
 	proxy->config.proxy = proxy;
 	pthread_mutex_init(&proxy->lock, NULL);
+	proxy->sources = sources_new(config->max_per_source);
+	proxy->keys = sources_new(config->max_per_key);
+	if (config->requests_per_second)
+		proxy->rates = rates_new(
+			BURST_SECONDS * config->requests_per_second, config->requests_per_second);
 	r = workers_open(config->max_workers, QUEUE_MAX, &proxy->workers, err);
 	for (unsigned i = 0; r == 0 && i < config->threads && i < LOOPS_MAX; i++) {
 		r = proxy_loop_open(proxy, &proxy->config, &proxy->loops[i], err);
@@ -173,6 +239,9 @@ void proxy_close(struct proxy *proxy)
 		workers_close(proxy->workers);
 	for (unsigned i = 0; i < proxy->loop_count; i++)
 		proxy_loop_free(proxy->loops[i]);
+	sources_free(proxy->sources);
+	sources_free(proxy->keys);
+	rates_free(proxy->rates);
 	pthread_mutex_destroy(&proxy->lock);
 	free(proxy);
 }

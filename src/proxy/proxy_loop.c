@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "http/listener.h"
+#include "http/sources.h"
 #include "proxy/proxy_private.h"
 
 #include <errno.h>
@@ -82,6 +83,7 @@ void proxy_loop_drop(struct proxy_loop *loop, struct passage *passage)
 	unlink_passage(loop, passage);
 	passage->next = loop->dropped;
 	loop->dropped = passage;
+	proxy_bid_farewell(loop->proxy, passage);
 	proxy_leave(loop->proxy);
 }
 
@@ -151,8 +153,11 @@ static void add_client(struct proxy_loop *loop, struct arrival *arrival)
 	if (!loop->config->listener->terminator)
 		setsockopt(arrival->fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
 	passage = passage_open(loop, loop->config, take_fd(&arrival->fd), text);
-	arrival_fini(arrival);
-	if (proxy_loop_watch(loop, &passage->client) < 0) {
+	passage->source = sources_key((struct sockaddr *)&arrival->address);
+	passage->is_local = arrival->is_local;
+	listener_drop(arrival);
+	if (!proxy_welcome(loop->proxy, passage) || proxy_loop_watch(loop, &passage->client) < 0) {
+		proxy_bid_farewell(loop->proxy, passage);
 		proxy_leave(loop->proxy);
 		passage_free(passage);
 		return;

@@ -7,6 +7,7 @@
 #include "http/listener.h"
 
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -87,15 +88,31 @@ static bool is_granted(void *context, const struct proxy_way *way)
 	return atomic_load(&((struct stage *)context)->is_granted);
 }
 
-static void open_stage(struct stage *stage, unsigned max_connections)
+static void turn_away(void *context, const struct proxy_visit *visit, enum proxy_excess excess,
+	unsigned wait_s, struct proxy_way *way)
+{
+	(void)context;
+	(void)visit;
+	assert_true(wait_s > 0);
+	way->kind = PROXY_ANSWER;
+	way->status = excess == PROXY_KEY_CROWDED ? 503 : 429;
+	way->type = "text/plain";
+}
+
+static void open_limited_stage(struct stage *stage, unsigned max_connections,
+	unsigned max_per_source, unsigned max_per_key)
 {
 	struct proxy_config config = {.listener = &stage->listener,
 		.threads = 1,
 		.max_workers = 4,
 		.max_connections = max_connections,
+		.max_per_source = max_per_source,
+		.max_per_key = max_per_key,
+		.requests_per_second = 1, /* which is not for clients of this machine */
 		.context = stage,
 		.generation = &stage->generation,
 		.find = find,
+		.turn_away = turn_away,
 		.wake = wake,
 		.is_granted = is_granted,
 		.used = wake};
@@ -107,6 +124,11 @@ static void open_stage(struct stage *stage, unsigned max_connections)
 	stage->app_fd = listen_on_loopback();
 	assert_int_equal(fd_set_timeout(stage->app_fd, PATIENCE_MS), 0);
 	assert_int_equal(proxy_open(&config, &stage->proxy, &err), 0);
+}
+
+static void open_stage(struct stage *stage, unsigned max_connections)
+{
+	open_limited_stage(stage, max_connections, max_connections, max_connections);
 }
 
 static void close_stage(struct stage *stage)
@@ -404,6 +426,80 @@ static void a_place_becomes_free_when_its_client_leaves_in_any_way(void **state)
 	close_stage(&stage);
 }
 
+static void a_source_with_too_many_connections_is_told_so_and_then_cut(void **state)
+{
+	int clients[2], told[64], last;
+	struct stage stage;
+
+	(void)state;
+	open_limited_stage(&stage, 1000, array_len(clients), 1000);
+	for (size_t i = 0; i < array_len(clients); i++)
+		clients[i] = connect_to(stage.listen_fd);
+	for (size_t i = 0; i < array_len(told); i++)
+		told[i] = connect_to(stage.listen_fd);
+	last = connect_to(stage.listen_fd);
+	expect_end(last);
+	for (size_t i = 0; i < array_len(told); i++) {
+		say(told[i], GET);
+		expect(told[i], "HTTP/1.1 429 ");
+		close(told[i]);
+	}
+	/* Whoever came in time is served, and whoever comes in the place of one that left. */
+	close(clients[0]);
+	for (int tries = 0;; tries++) {
+		int app;
+
+		assert_true(tries < 100);
+		clients[0] = connect_to(stage.listen_fd);
+		say(clients[0], GET);
+		if (poll(&(struct pollfd){.fd = stage.app_fd, .events = POLLIN}, 1, 100) == 0) {
+			close(clients[0]);
+			continue;
+		}
+		app = accept_from(&stage);
+		expect(app, "\r\n\r\n");
+		say(app, OK);
+		expect(clients[0], "ok");
+		close(app);
+		break;
+	}
+	assert_int_equal(atomic_load(&stage.finds), 1);
+	close(last);
+	close(clients[0]);
+	close(clients[1]);
+	close_stage(&stage);
+}
+
+static void what_has_enough_connections_gets_no_more(void **state)
+{
+	int first, second, app;
+	struct stage stage;
+
+	(void)state;
+	open_limited_stage(&stage, 1000, 1000, 1);
+	open_tunnel(&stage, &first, &app);
+	second = connect_to(stage.listen_fd);
+	say(second, GET);
+	expect(second, "HTTP/1.1 503 ");
+	close(second);
+	close(accept_from(&stage)); /* it was connected, and nothing came of it */
+	close(first);
+	expect_end(app);
+	close(app);
+	second = connect_to(stage.listen_fd);
+	for (int i = 0; i < 3; i++) { /* as often as it likes: it is one connection */
+		say(second, GET);
+		if (i == 0)
+			app = accept_from(&stage);
+		expect(app, "\r\n\r\n");
+		say(app, OK);
+		expect(second, "ok");
+	}
+	close(second);
+	close(app);
+	close_stage(&stage);
+}
+
 struct flood {
 	int client, app;
 	atomic_bool is_over;
@@ -476,6 +572,8 @@ int main(void)
 		cmocka_unit_test(an_answer_without_a_body_has_none_whatever_it_says),
 		cmocka_unit_test(a_request_is_asked_twice_only_where_that_does_no_harm),
 		cmocka_unit_test(a_place_becomes_free_when_its_client_leaves_in_any_way),
+		cmocka_unit_test(a_source_with_too_many_connections_is_told_so_and_then_cut),
+		cmocka_unit_test(what_has_enough_connections_gets_no_more),
 		cmocka_unit_test(a_flood_leaves_turns_to_others),
 	};
 
