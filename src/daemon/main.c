@@ -65,6 +65,7 @@ struct daemon {
 	int signal_fd;
 	int shutdown_fd;
 	int logs_fd; /* the output of processes */
+	char *host_list; /* what the next point into */
 	const char *hosts[HOSTS_MAX + 1];
 };
 
@@ -194,9 +195,10 @@ static void request_shutdown(void *arg)
 
 static void split_hosts(struct daemon *daemon)
 {
-	char *rest = mem_strdup(daemon->settings.api_hosts), *host;
+	char *rest, *host;
 	size_t count = 0;
 
+	rest = daemon->host_list = mem_strdup(daemon->settings.api_hosts);
 	while (count < HOSTS_MAX && (host = strsep(&rest, ","))) {
 		if (host[0])
 			daemon->hosts[count++] = host;
@@ -462,6 +464,7 @@ static void close_all(struct daemon *daemon, bool stop_all)
 	ticket_book_free(daemon->api.gate.tickets);
 	issuer_close(&daemon->issuer);
 	fd_close(daemon->logs_fd);
+	free(daemon->host_list);
 	replays_free(daemon->api.replays);
 	json_decref(daemon->api.openapi);
 }
