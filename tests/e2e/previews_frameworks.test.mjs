@@ -12,10 +12,12 @@ import { background } from './lib/preview_app.mjs';
 import { suite } from './lib/suite.mjs';
 import { until } from './lib/wait.mjs';
 
-const { api, finish } = await suite('previews_frameworks');
+// Names that development servers do not trust by themselves, as they do those below localhost.
+const DOMAIN = 'preview.test';
+const { api, finish } = await suite('previews_frameworks', { args: ['--preview-domain', DOMAIN] });
 const DIR = '/workspace/agent_workspace/app';
 const TEXT = 'document.querySelector("#text")?.textContent';
-const browser = new Chromium();
+const browser = new Chromium({ domain: DOMAIN });
 after(() => browser.close());
 
 /** For whoever wants to see what the browser saw: a directory of pictures. */
@@ -65,7 +67,7 @@ test('Vite by name, private: the link opens it, and a change arrives without a r
   await assertHot(previews, page, 'message.js');
   await show(page, 'vite');
   assert.deepEqual(page.errors.filter((error) => !/favicon|status of 503/.test(error)), [], 'but for what came before the app was there');
-  const other = await browser.open(`http://3000-${previews.id}.preview.localhost:${previews.port}/`);
+  const other = await browser.open(`http://3000-${previews.id}.${DOMAIN}:${previews.port}/`);
   await other.shows('document.querySelector("h1").textContent', 'This preview is private');
   await show(other, 'private');
 });

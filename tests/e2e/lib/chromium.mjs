@@ -12,9 +12,10 @@ import { until } from './wait.mjs';
 const FLAGS = ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--disable-background-networking', '--no-first-run', '--ignore-certificate-errors', '--window-size=1000,640', '--remote-debugging-pipe'];
 
 export class Chromium {
-  constructor() {
+  /** The names below a domain are this machine's. */
+  constructor({ domain = 'preview.localhost' } = {}) {
     this.home = fs.mkdtempSync(path.join(os.tmpdir(), 'chromium-'));
-    this.child = spawn('chromium', [...FLAGS, `--user-data-dir=${this.home}`, 'about:blank'], { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'], env: { ...process.env, HOME: this.home } });
+    this.child = spawn('chromium', [...FLAGS, `--host-resolver-rules=MAP *.${domain} 127.0.0.1`, `--user-data-dir=${this.home}`, 'about:blank'], { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'], env: { ...process.env, HOME: this.home } });
     this.exited = new Promise((resolve) => this.child.on('exit', resolve));
     this.sent = 0;
     this.waiting = new Map();
