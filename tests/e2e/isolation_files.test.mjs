@@ -230,6 +230,44 @@ test('F13 links in the place of devices and of files that are made at a start wr
   canary.assertUntouched();
 });
 
+test('F14 what is kept of a sandbox is written where nobody inside can plant a link, and a link is not followed there', async () => {
+  const { id: own } = await api.create();
+  const logs = path.join(instance.dataDir, 'state/logs', own);
+  const said = async (text) => {
+    const started = await api.request('POST', `/v1/sandboxes/${own}/exec`, { json: { command: `echo ${text}`, background: true } });
+    if (started.status !== 201) return started.status;
+    const ended = await api.request('GET', `/v1/sandboxes/${own}/processes/${started.json.process.id}/wait`);
+    assert.equal(ended.status, 200, ended.text);
+    return started.json.process.id;
+  };
+  // Under every name that a log has, wherever somebody inside can write.
+  await api.out(own, { command: `for d in / /tmp /root /workspace /workspace/outputs /var/lib /var/log; do for n in 1 2 3 4 5 6 7 8 9; do ln -s ${canary.file} $d/$n-0; done; ln -s ${canary.dir} $d/${own}; ln -s ${canary.dir} $d/logs; ln -s ${canary.dir} $d/state; done 2>/dev/null; true`, user: 'root' });
+  assert.match(await said('first'), /^p/);
+  for (const dir of ['state', 'state/logs', `state/logs/${own}`, 'workspaces', 'sandboxes', 'trash', 'shredder', 'templates']) {
+    const { uid, mode } = fs.lstatSync(path.join(instance.dataDir, dir));
+    assert.equal(mode & 0o170077, 0o040000, `${dir} is a directory for its owner alone`);
+    assert.ok(uid === 0 || uid === fs.statSync(`/proc/${instance.daemon.pid}`).uid, `${dir} belongs to ${uid}`);
+  }
+  for (const name of fs.readdirSync(logs)) assert.equal(fs.lstatSync(path.join(logs, name)).mode & 0o170077, 0o100000, name);
+  canary.assertUntouched();
+
+  // And if one were there all the same: in the place of the next log, of the directory, of the workspace.
+  const next = Number((await said('second')).slice(1)) + 1;
+  for (let i = 0; i < 5; i++) fs.symlinkSync(canary.file, path.join(logs, `${next + i}-0`));
+  await said('third');
+  fs.renameSync(logs, `${logs}.aside`);
+  fs.symlinkSync(canary.dir, logs);
+  await said('fourth');
+  await api.life(own, 'stop');
+  await api.life(own, 'start');
+  await said('fifth');
+  canary.assertUntouched();
+  await api.purge(own);
+  canary.assertUntouched();
+  fs.rmSync(`${logs}.aside`, { recursive: true, force: true });
+  fs.rmSync(logs, { force: true });
+});
+
 test('F15 a tree with links to /, a very deep one and odd names is removed, and only that', async () => {
   const { id: own } = await api.create();
   await api.out(own, { argv: ['python3', '-c', `
