@@ -61,7 +61,7 @@ fuzz:  ## 60 seconds of each fuzz harness
 
 lint: all  ## format, layers, clang and static analysis
 	@scripts/deps.sh lint
-	@scripts/lint.sh $(BUILD)
+	@scripts/lint.sh
 
 fmt:  ## format all C sources
 	@scripts/deps.sh lint

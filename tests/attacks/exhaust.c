@@ -148,6 +148,20 @@ static long take_key(unsigned long i)
 	return syscall(SYS_add_key, "user", name, "x", 1, -4);
 }
 
+/* A socket, and a flow as the tracking of connections counts: a packet to another port each time. */
+static long take_flow(unsigned long i)
+{
+	static int sender = -1;
+	struct sockaddr_in to = {.sin_family = AF_INET,
+		.sin_port = htons((uint16_t)(1 + i % 65000)),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+
+	if (sender < 0)
+		sender = socket(AF_INET, SOCK_DGRAM, 0);
+	(void)!sendto(sender, "x", 1, MSG_DONTWAIT, (struct sockaddr *)&to, sizeof(to));
+	return socket(AF_INET, SOCK_DGRAM, 0);
+}
+
 static long take_aio(unsigned long i)
 {
 	unsigned long context = 0;
@@ -300,6 +314,7 @@ static const struct {
 	{"forks", take_fork},
 	{"locked", take_lock},
 	{"keys", take_key},
+	{"flows", take_flow},
 	{"aio", take_aio},
 	{"anonymous", take_anonymous},
 	{"shared", take_shared},

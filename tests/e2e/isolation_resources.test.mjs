@@ -202,6 +202,23 @@ test('R11 memory that belongs to no process does not end the sandbox, however ha
   await api.purge(id);
 });
 
+test('R13 tens of thousands of sockets and flows are missing to nobody else', async () => {
+  const tracked = () => Number(proc.quiet(() => fs.readFileSync('/proc/sys/net/netfilter/nf_conntrack_count', 'utf8'), '0'));
+  const [greedy, other] = await Promise.all([api.create({ resources: { memory: '512Mi' }, network: { mode: 'internet' } }), api.create({ network: { mode: 'internet' } })]);
+  const { count: share } = await take(other.id, 'flows');
+  const before = tracked();
+  const held = [];
+  for (let i = 0; i < 8 && held.reduce((sum, { count }) => sum + count, 0) < 50_000; i++) held.push(await hold(greedy.id, 'flows'));
+  const taken = held.reduce((sum, { count }) => sum + count, 0);
+  assert.ok(taken >= 50_000 || held.at(-1).count < share, `not proven: ${taken} of 50000, and no limit was met`);
+  assert.ok(tracked() < before + 1000, `the host tracks ${tracked() - before} flows more`);
+  assert.ok((await take(other.id, 'flows')).count >= share - 50, 'the neighbour has as many as before');
+  await healthy(other.id);
+  for (const { close } of held) close();
+  await healthy(greedy.id);
+  await Promise.all([greedy, other].map(({ id }) => api.purge(id)));
+});
+
 /** A million names, of one file for each 50,000: more links than that ext4 does not take. And a tree, 10,000 deep. */
 const MANY_FILES = `
 import os
