@@ -15,13 +15,36 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define MESSAGES_MAX  4096
-#define LOOPBACK_NET  0x7f /* 127.0.0.0/8: its first byte */
-#define LOOPBACK_LINK 1	   /* the index of lo in every namespace */
-#define DADDR_OFFSET  16   /* in an IPv4 header */
-#define DPORT_OFFSET  2	   /* in a UDP header */
+#define MESSAGES_MAX  8192
+#define LOOPBACK_LINK 1 /* the index of lo in every namespace */
+#define DPORT_OFFSET  2 /* in a UDP header */
 
 static const char table_name[] = "sandlot";
+
+/* What differs between the two versions of IP. */
+struct version {
+	uint8_t family; /* of sockets; that of nf_tables has the same number */
+	uint32_t at;	/* where in a header the address is that it goes to */
+	uint8_t loopback[16];
+	uint32_t loopback_len; /* of what all addresses of lo have in common */
+	uint8_t own[16];       /* EGRESS_OWN_* */
+	uint32_t len;	       /* of an address */
+};
+
+static const struct version v4 = {.family = AF_INET,
+	.at = 16,
+	.loopback = {127},
+	.loopback_len = 1,
+	.own = {EGRESS_OWN_ADDRESS >> 24, EGRESS_OWN_ADDRESS >> 16 & 255,
+		EGRESS_OWN_ADDRESS >> 8 & 255, EGRESS_OWN_ADDRESS & 255},
+	.len = 4};
+static const struct version v6 = {.family = AF_INET6,
+	.at = 24,
+	.loopback = {[15] = 1},
+	.loopback_len = 16,
+	.own = EGRESS_OWN_V6,
+	.len = 16};
+static const struct version *const versions[] = {&v4, &v6};
 
 /* --- messages: a header, a family, attributes that may nest --- */
 
@@ -140,16 +163,16 @@ static void match_protocol(struct buf *out, uint8_t protocol)
 	compare(out, NFT_CMP_EQ, &protocol, 1);
 }
 
-static void match_loopback(struct buf *out, uint32_t how)
+static void match_loopback(struct buf *out, const struct version *ip, uint32_t how)
 {
-	load_bytes(out, NFT_PAYLOAD_NETWORK_HEADER, DADDR_OFFSET, 1);
-	compare(out, how, &(uint8_t){LOOPBACK_NET}, 1);
+	load_bytes(out, NFT_PAYLOAD_NETWORK_HEADER, ip->at, ip->loopback_len);
+	compare(out, how, ip->loopback, ip->loopback_len);
 }
 
-static void match_own_address(struct buf *out, uint32_t how)
+static void match_own_address(struct buf *out, const struct version *ip, uint32_t how)
 {
-	load_bytes(out, NFT_PAYLOAD_NETWORK_HEADER, DADDR_OFFSET, 4);
-	compare(out, how, &(uint32_t){htonl(EGRESS_OWN_ADDRESS)}, 4);
+	load_bytes(out, NFT_PAYLOAD_NETWORK_HEADER, ip->at, ip->len);
+	compare(out, how, ip->own, ip->len);
 }
 
 static void accept_packet(struct buf *out)
@@ -166,7 +189,7 @@ static void accept_packet(struct buf *out)
 	close_expression(out, immediate);
 }
 
-static void give_to_listener(struct buf *out)
+static void give_to_listener(struct buf *out, const struct version *ip)
 {
 	struct expression immediate = open_expression(out, "immediate"), tproxy;
 	size_t data;
@@ -177,14 +200,15 @@ static void give_to_listener(struct buf *out)
 	close_nest(out, data);
 	close_expression(out, immediate);
 	tproxy = open_expression(out, "tproxy");
-	put_number(out, NFTA_TPROXY_FAMILY, NFPROTO_IPV4);
+	put_number(out, NFTA_TPROXY_FAMILY, ip->family);
 	put_number(out, NFTA_TPROXY_REG_PORT, NFT_REG_1);
 	close_expression(out, tproxy);
 }
 
-static size_t open_nft_message(struct buf *out, uint16_t kind, uint16_t flags)
+static size_t open_nft_message(
+	struct buf *out, const struct version *ip, uint16_t kind, uint16_t flags)
 {
-	struct nfgenmsg head = {.nfgen_family = NFPROTO_IPV4, .version = NFNETLINK_V0};
+	struct nfgenmsg head = {.nfgen_family = ip->family, .version = NFNETLINK_V0};
 
 	return open_message(out, NFNL_SUBSYS_NFTABLES << 8 | kind, flags, &head, sizeof(head));
 }
@@ -196,18 +220,18 @@ static void put_batch_mark(struct buf *out, uint16_t kind)
 	close_message(out, open_message(out, kind, 0, &head, sizeof(head)));
 }
 
-static void put_table(struct buf *out)
+static void put_table(struct buf *out, const struct version *ip)
 {
-	size_t at = open_nft_message(out, NFT_MSG_NEWTABLE, NLM_F_CREATE);
+	size_t at = open_nft_message(out, ip, NFT_MSG_NEWTABLE, NLM_F_CREATE);
 
 	put_text(out, NFTA_TABLE_NAME, table_name);
 	close_message(out, at);
 }
 
-static void put_chain(
-	struct buf *out, const char *name, uint32_t hook, int32_t priority, uint32_t policy)
+static void put_chain(struct buf *out, const struct version *ip, const char *name, uint32_t hook,
+	int32_t priority, uint32_t policy)
 {
-	size_t at = open_nft_message(out, NFT_MSG_NEWCHAIN, NLM_F_CREATE), nest;
+	size_t at = open_nft_message(out, ip, NFT_MSG_NEWCHAIN, NLM_F_CREATE), nest;
 
 	put_text(out, NFTA_CHAIN_TABLE, table_name);
 	put_text(out, NFTA_CHAIN_NAME, name);
@@ -222,35 +246,37 @@ static void put_chain(
 
 /* --- our rules --- */
 
-static void rule_tcp_to_listener(struct buf *out)
+static void rule_tcp_to_listener(struct buf *out, const struct version *ip)
 {
 	match_protocol(out, IPPROTO_TCP);
-	match_loopback(out, NFT_CMP_NEQ);
-	match_own_address(out, NFT_CMP_NEQ);
-	give_to_listener(out);
+	match_loopback(out, ip, NFT_CMP_NEQ);
+	match_own_address(out, ip, NFT_CMP_NEQ);
+	give_to_listener(out, ip);
 	accept_packet(out);
 }
 
-static void rule_tcp_passes(struct buf *out)
+static void rule_tcp_passes(struct buf *out, const struct version *ip)
 {
+	(void)ip;
 	match_protocol(out, IPPROTO_TCP);
 	accept_packet(out);
 }
 
-static void rule_loopback_passes(struct buf *out)
+static void rule_loopback_passes(struct buf *out, const struct version *ip)
 {
-	match_loopback(out, NFT_CMP_EQ);
+	match_loopback(out, ip, NFT_CMP_EQ);
 	accept_packet(out);
 }
 
-static void rule_own_address_passes(struct buf *out)
+static void rule_own_address_passes(struct buf *out, const struct version *ip)
 {
-	match_own_address(out, NFT_CMP_EQ);
+	match_own_address(out, ip, NFT_CMP_EQ);
 	accept_packet(out);
 }
 
-static void rule_dns_passes(struct buf *out)
+static void rule_dns_passes(struct buf *out, const struct version *ip)
 {
+	(void)ip;
 	match_protocol(out, IPPROTO_UDP);
 	load_bytes(out, NFT_PAYLOAD_TRANSPORT_HEADER, DPORT_OFFSET, 2);
 	compare(out, NFT_CMP_EQ, &(uint16_t){htons(EGRESS_DNS_PORT)}, 2);
@@ -259,7 +285,7 @@ static void rule_dns_passes(struct buf *out)
 
 static const struct {
 	const char *chain;
-	void (*write)(struct buf *out);
+	void (*write)(struct buf *out, const struct version *ip);
 } rules[] = {
 	{"in", rule_tcp_to_listener},
 	{"out", rule_tcp_passes},
@@ -268,43 +294,53 @@ static const struct {
 	{"out", rule_dns_passes},
 };
 
+static void put_rule(struct buf *out, const struct version *ip, size_t i, uint16_t flags)
+{
+	size_t at = open_nft_message(out, ip, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND | flags);
+	size_t list;
+
+	put_text(out, NFTA_RULE_TABLE, table_name);
+	put_text(out, NFTA_RULE_CHAIN, rules[i].chain);
+	list = open_nest(out, NFTA_RULE_EXPRESSIONS);
+	rules[i].write(out, ip);
+	close_nest(out, list);
+	close_message(out, at);
+}
+
 /* The last is to be acknowledged; of the others one hears only if they fail. */
-static void write_ruleset(struct buf *out)
+static void write_ruleset(struct buf *out, size_t version_count)
 {
 	put_batch_mark(out, NFNL_MSG_BATCH_BEGIN);
-	put_table(out);
-	put_chain(out, "in", NF_INET_PRE_ROUTING, -150 /* "mangle" */, NF_ACCEPT);
-	put_chain(out, "out", NF_INET_LOCAL_OUT, 0, NF_DROP);
-	for (size_t i = 0; i < array_len(rules); i++) {
-		uint16_t ack = i + 1 == array_len(rules) ? NLM_F_ACK : 0;
-		size_t at =
-			open_nft_message(out, NFT_MSG_NEWRULE, NLM_F_CREATE | NLM_F_APPEND | ack);
-		size_t list;
+	for (size_t v = 0; v < version_count; v++) {
+		const struct version *ip = versions[v];
 
-		put_text(out, NFTA_RULE_TABLE, table_name);
-		put_text(out, NFTA_RULE_CHAIN, rules[i].chain);
-		list = open_nest(out, NFTA_RULE_EXPRESSIONS);
-		rules[i].write(out);
-		close_nest(out, list);
-		close_message(out, at);
+		put_table(out, ip);
+		put_chain(out, ip, "in", NF_INET_PRE_ROUTING, -150 /* "mangle" */, NF_ACCEPT);
+		put_chain(out, ip, "out", NF_INET_LOCAL_OUT, 0, NF_DROP);
+		for (size_t i = 0; i < array_len(rules); i++)
+			put_rule(out, ip, i,
+				v + 1 == version_count && i + 1 == array_len(rules) ? NLM_F_ACK
+										    : 0);
 	}
 	put_batch_mark(out, NFNL_MSG_BATCH_END);
 }
 
-static void write_address(struct buf *out)
+static void write_address(struct buf *out, const struct version *ip)
 {
-	struct ifaddrmsg head = {
-		.ifa_family = AF_INET, .ifa_prefixlen = 32, .ifa_index = LOOPBACK_LINK};
+	struct ifaddrmsg head = {.ifa_family = ip->family,
+		.ifa_prefixlen = (uint8_t)(ip->len * 8),
+		.ifa_flags = IFA_F_NODAD, /* nobody else could have it; else it is of no use yet */
+		.ifa_index = LOOPBACK_LINK};
 	size_t at = open_message(out, RTM_NEWADDR, NLM_F_CREATE | NLM_F_ACK, &head, sizeof(head));
 
-	put_number(out, IFA_LOCAL, EGRESS_OWN_ADDRESS);
-	put_number(out, IFA_ADDRESS, EGRESS_OWN_ADDRESS);
+	put(out, IFA_LOCAL, ip->own, ip->len);
+	put(out, IFA_ADDRESS, ip->own, ip->len);
 	close_message(out, at);
 }
 
-static void write_route(struct buf *out)
+static void write_route(struct buf *out, const struct version *ip)
 {
-	struct rtmsg head = {.rtm_family = AF_INET,
+	struct rtmsg head = {.rtm_family = ip->family,
 		.rtm_table = RT_TABLE_LOCAL,
 		.rtm_protocol = RTPROT_STATIC,
 		.rtm_scope = RT_SCOPE_HOST,
@@ -313,7 +349,7 @@ static void write_route(struct buf *out)
 	size_t at = open_message(out, RTM_NEWROUTE, NLM_F_CREATE | NLM_F_ACK, &head, sizeof(head));
 
 	put(out, RTA_OIF, &link, sizeof(link));
-	put_number(out, RTA_PREFSRC, EGRESS_OWN_ADDRESS);
+	put(out, RTA_PREFSRC, ip->own, ip->len);
 	close_message(out, at);
 }
 
@@ -361,21 +397,44 @@ static int talk(int protocol, const struct buf *messages, int expected)
 	return 0;
 }
 
-/* The rules come first: until there is a route there is nothing that they could miss. */
-int detour_make(struct err *err)
+static int set_rules(size_t version_count)
 {
-	struct buf rules_batch = BUF_INIT(MESSAGES_MAX), links = BUF_INIT(MESSAGES_MAX);
+	struct buf batch = BUF_INIT(MESSAGES_MAX);
 	int r;
 
-	write_ruleset(&rules_batch);
-	write_address(&links);
-	write_route(&links);
-	r = talk(NETLINK_NETFILTER, &rules_batch, 1);
-	if (r < 0)
-		err_from(err, r, "set the rules of nf_tables");
-	else if ((r = talk(NETLINK_ROUTE, &links, 2)) < 0)
-		err_from(err, r, "set the route");
-	buf_fini(&rules_batch);
+	write_ruleset(&batch, version_count);
+	r = talk(NETLINK_NETFILTER, &batch, 1);
+	buf_fini(&batch);
+	return r;
+}
+
+static int set_route(const struct version *ip)
+{
+	struct buf links = BUF_INIT(MESSAGES_MAX);
+	int r;
+
+	write_address(&links, ip);
+	write_route(&links, ip);
+	r = talk(NETLINK_ROUTE, &links, 2);
 	buf_fini(&links);
 	return r;
+}
+
+/*
+ * The rules come first: until there is a route there is nothing that they could miss. Without IPv6 in this
+ * kernel there is no route for it, and programs are told that at once.
+ */
+int detour_make(struct err *err)
+{
+	bool has_v6 = set_rules(array_len(versions)) == 0;
+	int r = has_v6 ? 0 : set_rules(1);
+
+	if (r < 0)
+		return err_from(err, r, "set the rules of nf_tables");
+	r = set_route(&v4);
+	if (r < 0)
+		return err_from(err, r, "set the route");
+	if (has_v6)
+		(void)set_route(&v6);
+	return 0;
 }

@@ -96,11 +96,35 @@ static const struct {
 	[KEEPER_EXIT_DNS_STREAM] = {SOCK_STREAM, EGRESS_DNS_PORT, false},
 };
 
+/* Of IPv6 it takes connections of both versions; of IPv4 where the kernel has no other. */
+static int open_listener(int *ret_family)
+{
+	int no = 0, sock = socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	*ret_family = AF_INET6;
+	if (sock >= 0 && setsockopt(sock, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no)) == 0)
+		return sock;
+	fd_close(sock);
+	*ret_family = AF_INET;
+	return socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
+
+static int bind_any(int sock, int family, uint16_t port)
+{
+	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
+	struct sockaddr_in6 v6 = {.sin6_family = AF_INET6, .sin6_port = htons(port)};
+
+	return family == AF_INET ? bind(sock, (const struct sockaddr *)&v4, sizeof(v4))
+				 : bind(sock, (const struct sockaddr *)&v6, sizeof(v6));
+}
+
 static int open_exit(size_t i)
 {
-	struct sockaddr_in any = {.sin_family = AF_INET, .sin_port = htons(exits[i].port)};
-	auto_fd int sock = socket(AF_INET, exits[i].type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	int yes = 1;
+	int family = AF_INET, yes = 1;
+	auto_fd int sock =
+		exits[i].is_transparent
+			? open_listener(&family)
+			: socket(family, exits[i].type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (sock < 0)
 		return -errno;
@@ -111,7 +135,7 @@ static int open_exit(size_t i)
 	if (exits[i].type == SOCK_DGRAM &&
 		setsockopt(sock, IPPROTO_IP, IP_PKTINFO, &yes, sizeof(yes)) < 0)
 		return -errno;
-	if (bind(sock, (const struct sockaddr *)&any, sizeof(any)) < 0 ||
+	if (bind_any(sock, family, exits[i].port) < 0 ||
 		(exits[i].type == SOCK_STREAM && listen(sock, EXIT_BACKLOG) < 0))
 		return -errno;
 	return take_fd(&sock);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The way out of a sandbox: what is reached, what is refused, and what a program inside sees of it.
 import assert from 'node:assert/strict';
+import os from 'node:os';
 import { test } from 'node:test';
 
 import { commandLine } from './lib/cli.mjs';
@@ -90,6 +91,47 @@ test('the daemon itself cannot be reached from inside', async () => {
   assert.equal(result.stdout, '403');
 });
 
+test('a server that has only IPv6 is reached by its name, over either version inside, and judged by its address', async () => {
+  const six = await echoServer('::1');
+  names.names['six.test'] = '::1';
+  names.names['mapped.test'] = '::ffff:7f00:1';
+  names.names['both.test'] = ['127.0.0.1', '::1'];
+  const { id } = await api.create(policy(['six.test', 'mapped.test', 'both.test', `[::1]:${six.port}`]));
+  assert.equal(await dial(id, 'six.test', six.port), 'read hello');
+  const { stdout } = await python(id, `
+import socket
+for family in (socket.AF_INET, socket.AF_INET6):
+    s = socket.socket(family); s.settimeout(8)
+    where = socket.getaddrinfo('six.test', ${six.port}, family, socket.SOCK_STREAM)[0][4]
+    s.connect(where); s.sendall(b'x'); print(where[0].split(':')[0].split('.')[0], s.recv(1).decode())
+`);
+  assert.equal(stdout, '198 x\nfd73 x\n');
+  assert.doesNotMatch(await dial(id, 'mapped.test', echo.port), /^read/, 'an address of IPv4 is judged as one, whatever it is dressed as');
+  assert.equal((await denials(id))[`mapped.test:${echo.port}`].rule, `127.0.0.1:${echo.port}`);
+  await api.patch(id, policy(['six.test']));
+  assert.doesNotMatch(await dial(id, 'six.test', six.port), /^read/);
+  assert.equal((await denials(id))[`six.test:${six.port}`].rule, `[::1]:${six.port}`);
+  six.close();
+});
+
+test('an address of IPv6 that a program names is judged like one of IPv4', async (t) => {
+  const own = Object.values(os.networkInterfaces()).flat().find((one) => one.family === 'IPv6' && !one.internal && !one.address.startsWith('fe80'))?.address;
+  const { id } = await api.create(policy(['2001:db8::/32']));
+  assert.doesNotMatch(await dial(id, '2606:4700::1111', 443), /^read/);
+  assert.equal((await denials(id))['[2606:4700::1111]:443'].rule, '[2606:4700::1111]:443');
+  if (!own) return t.skip('not proven: this machine has no address of IPv6 but its loopback');
+  const six = await echoServer(own);
+  assert.doesNotMatch(await dial(id, own, six.port), /^read/);
+  await api.patch(id, policy([`[${own}]:${six.port}`]));
+  assert.equal(await dial(id, own, six.port), 'read hello');
+  await api.patch(id, policy([`${own}/64`]));
+  assert.equal(await dial(id, own, six.port), 'read hello');
+  await api.patch(id, policy([], 'internet'));
+  if (/^f[cd]/.test(own)) assert.doesNotMatch(await dial(id, own, six.port), /^read/, 'a private one is no part of the internet');
+  assert.doesNotMatch(await dial(id, '::1', api.port), /^read/);
+  six.close();
+});
+
 test('mode none has nothing but lo: no address, no DNS, no proxy, no listener', async () => {
   const asked = names.asked.length;
   const { id } = await api.create({ network: { mode: 'none' } });
@@ -105,15 +147,19 @@ test('UDP and ICMP go nowhere, and a program is told at once', async () => {
   const { id } = await api.create(policy([], 'internet'));
   const { stdout } = await python(id, `
 import socket
-for kind, proto, port in ((socket.SOCK_DGRAM, 0, 443), (socket.SOCK_DGRAM, 0, 123), (socket.SOCK_DGRAM, socket.IPPROTO_ICMP, 0)):
-    s = socket.socket(socket.AF_INET, kind, proto)
+V4, V6 = socket.AF_INET, socket.AF_INET6
+for family, host, proto, port, kind in ((V4, '93.184.216.34', 0, 443, 8), (V4, '93.184.216.34', 0, 123, 8), (V4, '93.184.216.34', socket.IPPROTO_ICMP, 0, 8),
+        (V6, '2001:db8::1', 0, 443, 8), (V6, '2606:4700::1111', 0, 123, 8), (V6, '2606:4700::1111', socket.IPPROTO_ICMPV6, 0, 128), (V6, 'ff02::1%lo', 0, 5353, 8)):
     try:
-        s.sendto(b'\\x08\\x00\\x00\\x00\\x00\\x00\\x00\\x00', ('93.184.216.34', port)); print('sent')
+        s = socket.socket(family, socket.SOCK_DGRAM, proto)
+        s.sendto(bytes([kind]) + bytes(7), socket.getaddrinfo(host, port, family, socket.SOCK_DGRAM)[0][4])
+        s.settimeout(0.5); print('answered', s.recv(99))
     except OSError as e: print(type(e).__name__)
 a = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); a.bind(('127.0.0.1', 0))
 a.sendto(b'own', a.getsockname()); print(a.recv(9).decode())
 `);
-  assert.equal(stdout, 'PermissionError\nPermissionError\nPermissionError\nown\n');
+  // Who pings over IPv6 is not told by the kernel; nobody answers.
+  assert.equal(stdout, `${'PermissionError\n'.repeat(5)}TimeoutError\nPermissionError\nown\n`);
 });
 
 test('names are answered by the daemon, whichever server is asked and however', async () => {
@@ -139,7 +185,7 @@ def query(name, kind, stream=False, server='127.0.0.1'):
   for (const same of [again, stream, far, farStream]) assert.equal(same, a);
   assert.match(sub, /^code 0 answers 1/);
   assert.notEqual(sub, a);
-  assert.equal(aaaa, 'code 0 answers 0');
+  assert.match(aaaa, /^code 0 answers 1/);
   assert.equal(mx, 'code 5 answers 0');
   for (const none of [evil, odd, dotted]) assert.equal(none, 'code 3 answers 0');
 });
@@ -382,7 +428,7 @@ test('sandlot egress shows, changes and learns', async () => {
   const shown = await ok(['egress', id]);
   assert.match(shown, /^mode +internet$/m);
   assert.match(shown, new RegExp(`^reached +echo\\.test:${echo.port}$`, 'm'));
-  assert.match(shown, /^lan\.test:81 +1 +private_address +10\.0\.0\.5:81$/m);
+  assert.match(shown, /^lan\.test:81 +[12] +private_address +10\.0\.0\.5:81$/m);
   const changed = await ok(['egress', id, '--allow', 'echo.test', '--allow', here(echo)]);
   assert.match(changed, /^mode +allowlist$/m);
   assert.equal(await dial(id, 'echo.test', echo.port), 'read hello');

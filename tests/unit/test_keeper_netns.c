@@ -69,19 +69,42 @@ static int accept_within(int listener, int timeout_ms)
 	return poll(&ready, 1, timeout_ms) == 1 ? accept4(listener, NULL, NULL, SOCK_CLOEXEC) : -1;
 }
 
+/* Of IPv6, which IPv4 is a part of: ::ffff:a.b.c.d. */
+static struct sockaddr_in6 at_v6(const char *address, unsigned port)
+{
+	struct sockaddr_in6 sockaddr = {
+		.sin6_family = AF_INET6, .sin6_port = htons((uint16_t)port)};
+
+	assert_int_equal(inet_pton(AF_INET6, address, &sockaddr.sin6_addr), 1);
+	return sockaddr;
+}
+
+static int inside_v6(const struct world *world, int type)
+{
+	int sock;
+
+	assert_int_equal(setns(world->network.netns_fd, CLONE_NEWNET), 0);
+	sock = socket(AF_INET6, type | SOCK_CLOEXEC, 0);
+	assert_int_equal(setns(world->own_fd, CLONE_NEWNET), 0);
+	assert_true(sock >= 0);
+	return sock;
+}
+
 static void every_connection_arrives_with_its_goal(void **state)
 {
 	static const struct {
 		const char *address;
 		unsigned port;
-	} goals[] = {{"93.184.216.34", 443}, {"10.0.0.2", 1}, {"198.19.255.255", 65535},
-		{"169.254.169.254", 80}, {"127.0.0.1", EGRESS_PROXY_PORT}};
+	} goals[] = {{"::ffff:93.184.216.34", 443}, {"::ffff:10.0.0.2", 1},
+		{"::ffff:198.19.255.255", 65535}, {"::ffff:169.254.169.254", 80},
+		{"::ffff:127.0.0.1", EGRESS_PROXY_PORT}, {"2001:db8::1", 443}, {"fd00::5", 22},
+		{"::1", EGRESS_PROXY_PORT}};
 	struct world *world = *state;
 
 	assert_true(world->network.is_transparent); /* not proven without nf_tables */
 	for (size_t i = 0; i < array_len(goals); i++) {
-		struct sockaddr_in goal = at(goals[i].address, goals[i].port), seen;
-		auto_fd int client = inside(world, SOCK_STREAM);
+		struct sockaddr_in6 goal = at_v6(goals[i].address, goals[i].port), seen;
+		auto_fd int client = inside_v6(world, SOCK_STREAM);
 		auto_fd int server = -1;
 		socklen_t len = sizeof(seen);
 
@@ -89,9 +112,34 @@ static void every_connection_arrives_with_its_goal(void **state)
 		server = accept_within(world->network.exits[KEEPER_EXIT_PROXY], 5000);
 		assert_true(server >= 0);
 		assert_int_equal(getsockname(server, (struct sockaddr *)&seen, &len), 0);
-		assert_int_equal(seen.sin_addr.s_addr, goal.sin_addr.s_addr);
-		assert_int_equal(seen.sin_port, goal.sin_port);
+		assert_memory_equal(&seen.sin6_addr, &goal.sin6_addr, sizeof(seen.sin6_addr));
+		assert_int_equal(seen.sin6_port, goal.sin6_port);
 	}
+}
+
+static void over_ipv6_too_what_listens_inside_gets_only_what_is_for_it(void **state)
+{
+	struct world *world = *state;
+	auto_fd int listener = inside_v6(world, SOCK_STREAM), near = inside_v6(world, SOCK_STREAM);
+	auto_fd int far = inside_v6(world, SOCK_STREAM), datagram = inside_v6(world, SOCK_DGRAM);
+	auto_fd int server = -1, out = -1;
+	struct sockaddr_in6 any = at_v6("::", 8090), local = at_v6("::1", 8090);
+	struct sockaddr_in6 foreign = at_v6("2001:db8::1", 8090), link = at_v6("ff02::1", 53530);
+
+	assert_int_equal(bind(listener, (struct sockaddr *)&any, sizeof(any)), 0);
+	assert_int_equal(listen(listener, 4), 0);
+	assert_int_equal(connect(near, (struct sockaddr *)&local, sizeof(local)), 0);
+	server = accept_within(listener, 5000);
+	assert_true(server >= 0);
+	assert_int_equal(connect(far, (struct sockaddr *)&foreign, sizeof(foreign)), 0);
+	out = accept_within(world->network.exits[KEEPER_EXIT_PROXY], 5000);
+	assert_true(out >= 0);
+	assert_int_equal(accept_within(listener, 0), -1);
+	assert_int_equal(
+		sendto(datagram, "x", 1, 0, (struct sockaddr *)&foreign, sizeof(foreign)), -1);
+	assert_int_equal(errno, EPERM);
+	assert_int_equal(sendto(datagram, "x", 1, 0, (struct sockaddr *)&link, sizeof(link)), -1);
+	assert_int_equal(sendto(datagram, "x", 1, 0, (struct sockaddr *)&local, sizeof(local)), 1);
 }
 
 static void what_listens_inside_gets_only_what_is_for_it(void **state)
@@ -151,6 +199,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_connection_arrives_with_its_goal),
+		cmocka_unit_test(over_ipv6_too_what_listens_inside_gets_only_what_is_for_it),
 		cmocka_unit_test(what_listens_inside_gets_only_what_is_for_it),
 		cmocka_unit_test(datagrams_are_refused_at_once_but_for_dns),
 		cmocka_unit_test(a_socket_from_outside_reaches_what_listens_inside),

@@ -5,6 +5,13 @@ import http from 'node:http';
 import net from 'node:net';
 import { once } from 'node:events';
 
+/** The sixteen bytes of an address of IPv6. */
+function addressBytes(text) {
+  const [left, right] = text.split('::').map((part) => (part ? part.split(':') : []));
+  const groups = right === undefined ? left : [...left, ...Array(8 - left.length - right.length).fill('0'), ...right];
+  return groups.flatMap((group) => [parseInt(group, 16) >> 8, parseInt(group, 16) & 255]);
+}
+
 /** A name server that knows `names` ({ name: address, or a function }) and remembers what it was asked. */
 export async function nameServer(names = {}) {
   const socket = dgram.createSocket('udp4');
@@ -20,9 +27,13 @@ export async function nameServer(names = {}) {
     const question = message.subarray(12, at + 5);
     server.asked.push(name);
     const found = server.names[name];
-    const addresses = found === undefined ? [] : [found].flat();
+    const type = question.readUInt16BE(question.length - 4);
+    const addresses = found === undefined ? [] : [found].flat().filter((address) => (type === 28 ? address.includes(':') : type === 1 && !address.includes(':')));
     const header = Buffer.from([message[0], message[1], 0x81, found === undefined ? 0x83 : 0x80, 0, 1, 0, addresses.length, 0, 0, 0, 0]);
-    const records = addresses.map((address) => Buffer.from([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 1, 0, 4, ...address.split('.').map(Number)]));
+    const records = addresses.map((address) => {
+      const bytes = type === 28 ? addressBytes(address) : address.split('.').map(Number);
+      return Buffer.from([0xc0, 12, 0, type, 0, 1, 0, 0, 0, 1, 0, bytes.length, ...bytes]);
+    });
     socket.send(Buffer.concat([header, question, ...records]), peer.port, peer.address);
   });
   socket.bind(0, '127.0.0.1');
@@ -48,7 +59,7 @@ export async function tcpServer(serve, address = '127.0.0.1') {
   return server;
 }
 
-export const echoServer = () => tcpServer((socket) => socket.pipe(socket));
+export const echoServer = (address) => tcpServer((socket) => socket.pipe(socket), address);
 
 /** An HTTP server that answers with what it was asked, and remembers the heads. */
 export async function httpServer(serve, address = '127.0.0.1') {
