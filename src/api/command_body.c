@@ -4,18 +4,13 @@
 #include "api/sandbox_body.h"
 #include "api/text.h"
 #include "base/number.h"
-#include "wire/egress.h"
+#include "core/environment.h"
 
 #include <errno.h>
 
 #define COMMAND_MAX    (128 * 1024 - 1) /* the kernel's limit for one argument */
 #define INPUT_MAX      (1 << 20)
 #define TIMEOUT_MAX_MS (7ll * 86400 * 1000)
-#define SANDBOX_UID    1000
-#define DEFAULT_CWD    "/workspace"
-#define DEFAULT_PATH   "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-#define NO_PROXY       "localhost,127.0.0.1,::1,0.0.0.0,sandbox,.localhost"
-#define DEFAULT_TERM   "xterm-256color"
 #define TERMINAL_MAX   1000 /* columns, rows */
 #define COLUMNS	       80
 #define ROWS	       24
@@ -93,9 +88,7 @@ const struct fields command_body_fields = FIELDS(exec_rows);
 
 void command_body_fini(struct command *command)
 {
-	for (char **entry = command->env; entry && *entry; entry++)
-		free(*entry);
-	free(command->env);
+	environment_free(command->env);
 	free(command->argv);
 	free(command->input);
 }
@@ -106,7 +99,7 @@ static int read_user(const char *name, uint32_t *ret_uid, struct err *err)
 	uint64_t uid;
 
 	if (!name || strcmp(name, "sandbox") == 0)
-		uid = SANDBOX_UID;
+		uid = ENVIRONMENT_UID;
 	else if (strcmp(name, "root") == 0)
 		uid = 0;
 	else if (number_parse(name, 0, 65534, &uid) < 0)
@@ -114,50 +107,6 @@ static int read_user(const char *name, uint32_t *ret_uid, struct err *err)
 			"field user must be sandbox, root, or a uid from 0 to 65534");
 	*ret_uid = (uint32_t)uid;
 	return 0;
-}
-
-/* For programs that ask for one by name and so spare themselves the question for it. */
-static void add_proxy(json_t *env, const json_t *network)
-{
-	static const char *const names[] = {
-		"http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY"};
-	const char *mode = json_string_value(json_object_get(network, "mode"));
-	auto_free char *url = mem_printf("http://127.0.0.1:%d", EGRESS_PROXY_PORT);
-
-	if ((!mode || strcmp(mode, "none") == 0) &&
-		json_array_size(json_object_get(network, "secrets")) == 0)
-		return;
-	for (size_t i = 0; i < array_len(names); i++)
-		json_object_set_new(env, names[i], json_string(url));
-	json_object_set_new(env, "no_proxy", json_string(NO_PROXY));
-	json_object_set_new(env, "NO_PROXY", json_string(NO_PROXY));
-}
-
-static char **make_env(struct sandbox *sandbox, const json_t *own_env, uint32_t uid, bool is_pty)
-{
-	const char *user = uid == 0 ? "root" : uid == SANDBOX_UID ? "sandbox" : "nobody";
-	const char *home = uid == 0 ? "/root" : uid == SANDBOX_UID ? "/home/sandbox" : "/tmp";
-	json_t *env = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "PATH", DEFAULT_PATH, "HOME",
-		home, "USER", user, "LOGNAME", user, "SHELL", "/bin/bash", "LANG", "C.UTF-8");
-	struct sandbox_record record;
-	char **entries;
-	const char *name;
-	json_t *value;
-	size_t i = 0;
-
-	if (is_pty)
-		json_object_set_new(env, "TERM", json_string(DEFAULT_TERM));
-	sandbox_read(sandbox, &record);
-	add_proxy(env, record.network);
-	json_object_update(env, record.env);
-	sandbox_record_fini(&record);
-	if (own_env)
-		json_object_update(env, (json_t *)own_env);
-	entries = mem_new((json_object_size(env) + 1) * sizeof(char *));
-	json_object_foreach(env, name, value) entries[i++] =
-		mem_printf("%s=%s", name, json_string_value(value));
-	json_decref(env);
-	return entries;
 }
 
 static const char **make_argv(const struct exec_body *body)
@@ -224,7 +173,7 @@ static void fill_spec(const struct exec_body *body, struct command *command)
 	struct process_spec *spec = &command->spec;
 
 	spec->gid = spec->uid;
-	spec->cwd = body->cwd ? body->cwd : DEFAULT_CWD;
+	spec->cwd = body->cwd ? body->cwd : ENVIRONMENT_CWD;
 	spec->timeout_ms = body->timeout_ms > 0 ? (uint64_t)body->timeout_ms : 0;
 	spec->kills_tree = body->kill_tree != FIELD_FALSE;
 	spec->is_line = body->command != NULL;
@@ -262,7 +211,7 @@ int command_body_decode(const struct request *req, struct sandbox *sandbox,
 	}
 	fill_spec(&body, &command);
 	command.argv = make_argv(&body);
-	command.env = make_env(sandbox, body.env, command.spec.uid, command.spec.is_pty);
+	command.env = environment_make(sandbox, body.env, command.spec.uid, command.spec.is_pty);
 	command.spec.argv = command.argv;
 	command.spec.env = (const char *const *)command.env;
 	*ret_command = command;
@@ -273,7 +222,7 @@ int command_body_of_terminal(const struct request *req, struct sandbox *sandbox,
 	struct command *ret_command, struct err *err)
 {
 	const char *cwd = request_query(req, "cwd");
-	struct command command = {.spec = {.cwd = cwd ? cwd : DEFAULT_CWD,
+	struct command command = {.spec = {.cwd = cwd ? cwd : ENVIRONMENT_CWD,
 					  .is_background = true,
 					  .is_kept = true,
 					  .is_pty = true,
@@ -295,7 +244,7 @@ int command_body_of_terminal(const struct request *req, struct sandbox *sandbox,
 	command.argv = mem_new(3 * sizeof(char *));
 	command.argv[0] = "/bin/bash";
 	command.argv[1] = "-l";
-	command.env = make_env(sandbox, NULL, command.spec.uid, true);
+	command.env = environment_make(sandbox, NULL, command.spec.uid, true);
 	command.spec.argv = command.argv;
 	command.spec.env = (const char *const *)command.env;
 	*ret_command = command;
