@@ -37,7 +37,7 @@ static const char *check_argv(const json_t *argv)
 	return NULL;
 }
 
-static const char *check_cwd(const json_t *cwd)
+const char *command_body_check_cwd(const json_t *cwd)
 {
 	return json_string_value(cwd)[0] == '/' ? NULL : "must be an absolute path";
 }
@@ -52,7 +52,7 @@ static const struct field exec_rows[] = {
 	{"argv", FIELD_STRING_LIST, AT(argv), 1, AGENT_ARGS_MAX, 0,
 		"Program and arguments, run without a shell.", .check = check_argv},
 	{"cwd", FIELD_STRING, AT(cwd), 1, AGENT_PATH_MAX - 1, 0,
-		"Working directory; /workspace if left out.", .check = check_cwd},
+		"Working directory; /workspace if left out.", .check = command_body_check_cwd},
 	{"env", FIELD_STRING_MAP, AT(env), 0, 256, 0, "Environment, on top of the sandbox's.",
 		.check = sandbox_check_env},
 	{"user", FIELD_STRING, AT(user), 1, 16, 0,

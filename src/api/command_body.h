@@ -26,6 +26,9 @@ int command_body_of_terminal(const struct request *req, struct sandbox *sandbox,
 
 void command_body_fini(struct command *command);
 
+/* What is wrong with a field cwd, or NULL. */
+const char *command_body_check_cwd(const json_t *cwd);
+
 /* Why a command never ran, if that is for the client to hear as an error; 0 if it is its own result. */
 int command_body_explain(const char *cwd, const struct process_end *end, struct err *err)
 	must_check;

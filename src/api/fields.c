@@ -198,6 +198,37 @@ static int decode_object(const struct field *field, const char *prefix, const js
 	return decode(&sub, below, value, place(field, out), err);
 }
 
+static int decode_line_or_list(const struct field *field, const char *prefix, const json_t *value,
+	void *out, struct err *err)
+{
+	struct fields sub = {field->sub, field->sub_count};
+	uint64_t ignored[16]; /* the entries are only looked at: they are taken as JSON */
+	json_t *entry;
+	size_t i;
+
+	*(const json_t **)place(field, out) = value;
+	if (json_is_string(value) && !in_bounds(field, (int64_t)json_string_length(value)))
+		return bad_bounds(err, prefix, field, " bytes long");
+	if (json_is_string(value))
+		return 0;
+	if (!json_is_array(value) || json_array_size(value) > FIELD_LIST_MAX)
+		return bad(
+			err, prefix, field, "must be a string, or an array of at most 8 objects");
+	json_array_foreach((json_t *)value, i, entry)
+	{
+		char below[PREFIX_MAX];
+		int r;
+
+		if (!json_is_object(entry))
+			return bad(err, prefix, field, "must be an array of objects");
+		snprintf(below, sizeof(below), "%s%s[%zu].", prefix, field->name, i);
+		r = decode(&sub, below, entry, ignored, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 /* One row a type: how it is read, and what its schema says. */
 static const struct {
 	int (*decode)(const struct field *field, const char *prefix, const json_t *value, void *out,
@@ -227,6 +258,8 @@ static const struct {
 		"{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"integer\"}]}", NULL, NULL},
 	[FIELD_OBJECT] = {decode_object, "{\"type\":\"object\",\"additionalProperties\":false}",
 		NULL, NULL},
+	[FIELD_LINE_OR_LIST] = {decode_line_or_list,
+		"{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"array\"}]}", NULL, NULL},
 };
 
 static int decode_field(const struct field *field, const char *prefix, const json_t *value,
@@ -306,6 +339,20 @@ void fields_clear(const struct fields *fields, void *out)
 	}
 }
 
+static void fill_line_or_list(json_t *schema, const struct field *field)
+{
+	struct fields sub = {field->sub, field->sub_count};
+	json_t *either = json_object_get(schema, "oneOf");
+	json_t *line = json_array_get(either, 0), *list = json_array_get(either, 1);
+
+	json_object_set_new(line, "minLength", json_integer(field->min));
+	json_object_set_new(line, "maxLength", json_integer(field->max));
+	json_object_set_new(list, "items", fields_schema(&sub));
+	json_object_set_new(list, "maxItems", json_integer(FIELD_LIST_MAX));
+	if (field->flags & FIELD_NULLABLE)
+		json_array_append_new(either, json_pack("{s:s}", "type", "null"));
+}
+
 static json_t *field_schema(const struct field *field)
 {
 	json_t *schema = json_loads(types[field->type].schema, 0, NULL);
@@ -331,6 +378,8 @@ static json_t *field_schema(const struct field *field)
 		json_object_set_new(schema, "description", json_string(field->doc));
 		json_decref(below);
 	}
+	if (field->type == FIELD_LINE_OR_LIST)
+		fill_line_or_list(schema, field);
 	if ((field->flags & FIELD_NULLABLE) && json_object_get(schema, "type"))
 		json_object_set_new(schema, "type",
 			json_pack("[O, s]", json_object_get(schema, "type"), "null"));

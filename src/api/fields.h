@@ -24,6 +24,7 @@ enum field_type {
 	FIELD_EMPTY_LIST,     /* json_t *, borrowed: an array that must be empty as yet */
 	FIELD_NAME_OR_NUMBER, /* json_t *, borrowed: a string or a whole number; the row checks it */
 	FIELD_OBJECT,	      /* a struct of its own, described by sub */
+	FIELD_LINE_OR_LIST, /* json_t *, borrowed: a string, or an array of objects that sub describes */
 };
 
 enum field_boolean { FIELD_UNSET = 0, FIELD_FALSE, FIELD_TRUE };
@@ -33,6 +34,8 @@ enum field_boolean { FIELD_UNSET = 0, FIELD_FALSE, FIELD_TRUE };
 
 #define FIELD_REQUIRED 1u
 #define FIELD_NULLABLE 2u
+
+#define FIELD_LIST_MAX 8 /* objects in a FIELD_LINE_OR_LIST */
 
 struct field {
 	const char *name;

@@ -73,7 +73,7 @@ json_t *process_body_encode(const struct process_record *record)
 	process_name_format(record->number, name);
 	return json_pack(
 		"{s:s, s:o, s:o, s:O, s:s, s:o, s:b, s:b, s:b, s:s, s:I, s:b, s:I, s:o, s:o, s:o,"
-		" s:o, s:o, s:o}",
+		" s:o, s:o, s:o, s:o, s:I}",
 		"id", name, "pid", record->pid ? json_integer(record->pid) : json_null(), "command",
 		encode_command(record), "argv", record->argv, "cwd", record->cwd, "user",
 		encode_user(record->uid), "background", record->is_background, "pty",
@@ -86,5 +86,7 @@ json_t *process_body_encode(const struct process_record *record)
 		api_time_to_json(record->ended_at_ms), "exit_code",
 		has_ended ? json_integer(record->exit_code) : json_null(), "duration_ms",
 		has_ended ? json_real((double)record->duration_us / 1000) : json_null(),
-		"termination", process_body_encode_termination(&record->end));
+		"termination", process_body_encode_termination(&record->end), "start",
+		record->start[0] ? json_string(record->start) : json_null(), "restarts",
+		(json_int_t)record->restarts);
 }

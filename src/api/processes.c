@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "core/alarm.h"
 #include "core/roll.h"
+#include "core/starter.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -257,6 +258,7 @@ HANDLER(processes_kill)
 		return r;
 	if (process)
 		process_kill(process, whole_tree);
+	starter_cease(sandbox, record.number);
 	/* Its main process alone, or also those who outlived it. */
 	if (process && (record.ended_at_ms == 0 || whole_tree))
 		r = keep_vigil(req, context, process, KILL_PATIENCE_MS,

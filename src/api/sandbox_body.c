@@ -2,7 +2,7 @@
 #include "api/sandbox_body.h"
 
 #include "api/process_body.h"
-
+#include "api/start_body.h"
 #include "base/clock.h"
 #include "core/strongbox.h"
 #include "model/egress_rule.h"
@@ -139,7 +139,7 @@ struct create_body {
 	struct network_body network;
 	int64_t idle_timeout_s, lifetime_s;
 	enum field_boolean is_private;
-	const json_t *members;
+	const json_t *members, *start;
 };
 
 static const struct field network_rows[] = {
@@ -200,6 +200,11 @@ static const struct field create_rows[] = {
 		FIELD_NULLABLE, "Is deleted so long after its creation; null: never."},
 	{"private", FIELD_BOOLEAN, offsetof(struct create_body, is_private), 0, 0, 0,
 		"Whether previews need a link or token."},
+	{"start", FIELD_LINE_OR_LIST, offsetof(struct create_body, start), 1, START_LINE_MAX, 0,
+		"What it runs whenever it starts, and again when that fails: a line for /bin/sh, "
+		"or a "
+		"list of commands.",
+		.sub = start_body_rows, .sub_count = START_BODY_ROWS, .check = start_body_check},
 	{"members", FIELD_EMPTY_LIST, offsetof(struct create_body, members), 0, 0, 0,
 		"Reserved for databases and caches beside it."},
 };
@@ -213,7 +218,7 @@ struct patch_resources {
 struct patch_body {
 	int64_t idle_timeout_s, lifetime_s;
 	struct patch_resources resources;
-	const json_t *labels, *ports;
+	const json_t *labels, *ports, *start;
 	enum field_boolean is_private;
 	struct network_body network;
 };
@@ -240,6 +245,9 @@ static const struct field patch_rows[] = {
 	{"resources", FIELD_OBJECT, offsetof(struct patch_body, resources), 0, 0, 0,
 		"Changes limits.", .sub = patch_resources_rows,
 		.sub_count = array_len(patch_resources_rows)},
+	{"start", FIELD_LINE_OR_LIST, offsetof(struct patch_body, start), 1, START_LINE_MAX,
+		FIELD_NULLABLE, "Replaces the start commands, at once if it runs; null: none.",
+		.sub = start_body_rows, .sub_count = START_BODY_ROWS, .check = start_body_check},
 };
 
 const struct fields sandbox_patch_fields = FIELDS(patch_rows);
@@ -404,6 +412,8 @@ int sandbox_body_decode(const struct api *api, const struct request *req,
 		replace(&draft.labels, body.labels);
 	json_decref(draft.network);
 	draft.network = make_network(api, &body.network, draft.template_name);
+	json_decref(draft.start);
+	draft.start = start_body_normalize(body.start);
 	*ret_draft = draft;
 	return 0;
 }
@@ -430,6 +440,8 @@ int sandbox_patch_decode(const struct api *api, const struct request *req,
 		.is_private = body.is_private};
 	if (json_object_get(request_body(req), "network"))
 		ret_patch->network = make_network(api, &body.network, template_name);
+	if (json_object_get(request_body(req), "start"))
+		ret_patch->start = start_body_normalize(body.start);
 	return 0;
 }
 
@@ -450,6 +462,8 @@ void sandbox_patch_apply(struct sandbox_record *record, void *arg)
 		replace_ports(record, patch->ports);
 	if (patch->network)
 		replace(&record->network, patch->network);
+	if (patch->start)
+		replace(&record->start, patch->start);
 	if (patch->is_private != FIELD_UNSET)
 		record->is_private = patch->is_private == FIELD_TRUE;
 }
@@ -519,7 +533,7 @@ json_t *sandbox_to_json(const struct api *api, const struct sandbox_record *reco
 
 	return json_pack(
 		"{s:s, s:s, s:o, s:s, s:s, s:o, s:O, s:O, s:O, s:o, s:o, s:b, s:o, s:o, s:o, s:o,"
-		" s:o, s:o, s:o}",
+		" s:o, s:o, s:o, s:o}",
 		"id", record->id, "status", sandbox_status_name(record->status), "owner", owner,
 		"template", record->template_name, "driver", record->driver, "resources", resources,
 		"ports", record->ports, "labels", record->labels, "network", record->network,
@@ -531,5 +545,6 @@ json_t *sandbox_to_json(const struct api *api, const struct sandbox_record *reco
 		api_time_to_json(record->last_active_at_ms), "expires_at",
 		api_time_to_json(record->expires_at_ms), "termination",
 		process_body_encode_termination(&record->end), "error_message",
-		text_to_json(record->error_message));
+		text_to_json(record->error_message), "start",
+		start_body_encode(record->start, NULL));
 }

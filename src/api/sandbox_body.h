@@ -20,6 +20,7 @@ struct sandbox_patch {
 	const json_t *labels, *ports;
 	enum field_boolean is_private;
 	json_t *network; /* owned: the new network object, or NULL */
+	json_t *start;	 /* owned: the new list of start commands, or NULL */
 };
 
 int sandbox_patch_decode(const struct api *api, const struct request *req,

@@ -2,6 +2,7 @@
 #include "api/handlers.h"
 #include "api/replay.h"
 #include "api/sandbox_body.h"
+#include "api/start_body.h"
 #include "core/network.h"
 #include "core/sandbox.h"
 #include "http/stream.h"
@@ -22,6 +23,7 @@ static json_t *encode(const struct api *api, struct sandbox *sandbox)
 
 	sandbox_read(sandbox, &record);
 	body = sandbox_to_json(api, &record);
+	json_object_set_new(body, "start", start_body_encode(record.start, sandbox));
 	sandbox_record_fini(&record);
 	json_object_set_new(body, "walls",
 		sandbox_read_walls(sandbox, &walls) ? sandbox_walls_to_json(&walls) : json_null());
@@ -224,6 +226,7 @@ HANDLER(sandboxes_patch)
 		return r;
 	r = sandbox_change(sandbox, sandbox_patch_apply, &patch, err);
 	json_decref(patch.network);
+	json_decref(patch.start);
 	if (r < 0)
 		return r;
 	if (patch.ports || patch.is_private != FIELD_UNSET)

@@ -77,15 +77,18 @@ static void add_exit(struct table *table, const json_t *process)
 		add_number(table, code);
 }
 
-/* What was asked for: the line, or the words. Cut where a character begins. */
+/* What was asked for: the line, or the words; of a start command also its name. Cut where a character begins. */
 static void add_command(struct table *table, const json_t *process)
 {
 	auto_(buf_fini) struct buf line = BUF_INIT(1024u * 1024);
 	auto_free char *text = NULL;
 	const json_t *word;
+	const char *start = cli_text(process, "start");
 	size_t len;
 	size_t i;
 
+	if (start[0])
+		buf_printf(&line, "[%s] ", start);
 	buf_append_str(&line, cli_text(process, "command"));
 	if (line.len == 0) {
 		json_array_foreach(json_object_get(process, "argv"), i, word)

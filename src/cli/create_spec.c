@@ -34,6 +34,8 @@ const struct option create_spec_options[] = {
 	{OPTION_SECONDS, 0, "lifetime", "TIME", "end after so long in any case: seconds, or 8h",
 		AT(lifetime)},
 	{OPTION_FLAG, 0, "public", NULL, "let anyone open the previews", AT(is_public)},
+	{OPTION_TEXT, 0, "start", "LINE",
+		"run this whenever the sandbox starts, and again when it fails", AT(start)},
 	{OPTION_END},
 };
 
@@ -285,6 +287,8 @@ int create_spec_body(const struct create_spec *spec, json_t **ret, struct err *e
 		r = add_seconds(body, "idle_timeout_s", &spec->idle_timeout, err);
 	if (r == 0)
 		r = add_seconds(body, "lifetime_s", &spec->lifetime, err);
+	if (r == 0)
+		r = add_text(body, "start", spec->start, err);
 	if (r < 0)
 		return r;
 	if (spec->is_public)

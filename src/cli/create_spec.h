@@ -26,6 +26,7 @@ struct create_spec {
 	struct option_number idle_timeout;
 	struct option_number lifetime;
 	bool is_public;
+	const char *start;
 };
 
 extern const struct option create_spec_options[];

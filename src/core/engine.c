@@ -10,6 +10,7 @@
 #include "core/roll.h"
 #include "core/sandbox_state.h"
 #include "core/scribe.h"
+#include "core/starter.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -170,6 +171,7 @@ static void let_go(struct engine *engine)
 		while (sandbox->link)
 			pthread_cond_wait(&sandbox->changed, &sandbox->state);
 		pthread_mutex_unlock(&sandbox->state);
+		starter_leave(sandbox);
 		network_close(sandbox);
 		roll_let_go(sandbox);
 		sandbox_unref(sandbox);

@@ -90,16 +90,20 @@ static bool is_missing(struct sandbox *sandbox)
 	return is;
 }
 
+int network_open_missing(struct sandbox *sandbox, struct err *err)
+{
+	return is_missing(sandbox) ? network_open(sandbox, err) : 0;
+}
+
 int network_need(struct sandbox *sandbox, struct err *err)
 {
-	int r = 0;
+	int r;
 
 	if (!is_missing(sandbox))
 		return 0;
 	pthread_mutex_lock(&sandbox->life);
 	/* Somebody else may have opened it, or ended the sandbox, which the process will then notice. */
-	if (is_missing(sandbox))
-		r = network_open(sandbox, err);
+	r = network_open_missing(sandbox, err);
 	pthread_mutex_unlock(&sandbox->life);
 	return r;
 }
@@ -123,7 +127,7 @@ int network_change(struct sandbox *sandbox, struct err *err)
 	struct sluice *sluice = network_sluice(sandbox);
 
 	if (!sluice)
-		return is_missing(sandbox) ? network_open(sandbox, err) : 0;
+		return network_open_missing(sandbox, err);
 	sluice_change(sluice, network, &limits);
 	sluice_unref(sluice);
 	return 0;

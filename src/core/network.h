@@ -11,6 +11,9 @@ bool network_leads_out(const json_t *network);
 /* Opens it for one that runs, if its mode asks for one. life is held. */
 int network_open(struct sandbox *sandbox, struct err *err) must_check;
 
+/* The same for one that should have one and does not. life is held. */
+int network_open_missing(struct sandbox *sandbox, struct err *err) must_check;
+
 /*
  * A process is to be started: opens it now, if that was not done before. Not when the sandbox starts:
  * one that only holds files needs none, and a create need not wait for it.

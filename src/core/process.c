@@ -12,6 +12,7 @@
 #include "core/network.h"
 #include "core/process_state.h"
 #include "core/roll.h"
+#include "core/starter.h"
 #include "core/verdict.h"
 #include "wire/pack.h"
 
@@ -37,6 +38,7 @@ void process_unref(struct process *process)
 	output_log_unref(process->log);
 	process_record_fini(&process->record);
 	link_unref(process->link);
+	starter_unref(process->starter);
 	sandbox_unref(process->sandbox);
 	pthread_mutex_destroy(&process->lock);
 	pthread_mutex_destroy(&process->row);

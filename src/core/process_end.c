@@ -9,6 +9,7 @@
 #include "core/audience.h"
 #include "core/process_state.h"
 #include "core/scribe.h"
+#include "core/starter.h"
 #include "core/verdict.h"
 
 #include <signal.h>
@@ -107,20 +108,22 @@ static void forget_surplus(const struct process *latest)
 	}
 }
 
-void process_drop_row(struct process *process)
+void process_forget_row(struct sandbox *sandbox, uint32_t number)
 {
-	struct sandbox *sandbox = process->sandbox;
 	auto_fd int logs_fd = -1;
 	struct err err;
 
-	if (!process->log)
-		return;
-	if (store_process_delete(
-		    sandbox->engine->config.store, sandbox->id, process->record.number, &err) < 0 ||
+	if (store_process_delete(sandbox->engine->config.store, sandbox->id, number, &err) < 0 ||
 		sandbox_open_logs(sandbox, &logs_fd, &err) < 0)
 		log_error("sandbox %s: %s", sandbox->id, err.message);
 	else
-		output_log_remove(logs_fd, process->record.number);
+		output_log_remove(logs_fd, number);
+}
+
+void process_drop_row(struct process *process)
+{
+	if (process->log)
+		process_forget_row(process->sandbox, process->record.number);
 }
 
 /* One that was not kept, but left somebody behind, is listed from now on. One that never was is not. */
@@ -147,6 +150,8 @@ static void report_end(struct process *process)
 {
 	process_tell(process, AGENT_FORGET, NULL, 0);
 	audience_tell_ended(process);
+	if (process->starter)
+		starter_note_end(process->starter, &process->end);
 	if (!process_has_survivors(process)) {
 		process_unlist(process);
 		return;

@@ -22,8 +22,9 @@ struct process {
 	struct process *next; /* in sandbox.processes; under sandbox.state */
 	struct sandbox *sandbox;
 	struct link *link;
-	struct output_log *log; /* NULL: not kept */
-	bool is_adopted;	/* a daemon before us started it */
+	struct output_log *log;	 /* NULL: not kept */
+	struct starter *starter; /* of the start command that it runs, or NULL; counted */
+	bool is_adopted;	 /* a daemon before us started it */
 	uint64_t started_us;
 
 	/* The reactor's thread only. */
@@ -84,6 +85,9 @@ void process_abandon(struct process *process);
 
 /* Has what is known of a kept one written down soon, so that the next daemon knows it too. */
 void process_note_change(struct process *process);
+
+/* Forgets a kept one that has ended: its row and its output. */
+void process_forget_row(struct sandbox *sandbox, uint32_t number);
 
 /* Forgets a kept one that never ran. */
 void process_drop_row(struct process *process);

@@ -14,6 +14,7 @@
 #include "core/sandbox_link.h"
 #include "core/sandbox_row.h"
 #include "core/sandbox_run.h"
+#include "core/starter.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -40,6 +41,16 @@ static int finish(struct sandbox *sandbox, int r)
 
 static const struct termination by_operator = {.reason = END_OPERATOR};
 
+/* It was brought up: that is written down, and what it is to run is started. life is held. */
+static int go_live(struct sandbox *sandbox, struct err *err)
+{
+	int r = sandbox_row_write_running(sandbox, err);
+
+	if (r == 0)
+		starter_apply(sandbox);
+	return r;
+}
+
 /* Starts one that is stopped or in error; a failure, but for want of quota, is its new state. life is
  * held. */
 static int wake(struct sandbox *sandbox, struct err *err)
@@ -52,7 +63,7 @@ static int wake(struct sandbox *sandbox, struct err *err)
 		return r;
 	r = sandbox_run_begin(sandbox, err);
 	if (r == 0) {
-		r = sandbox_row_write_running(sandbox, err);
+		r = go_live(sandbox, err);
 		if (r < 0 && sandbox_run_end(sandbox, false, &by_operator, &ignored) < 0)
 			log_error("sandbox %s: %s", sandbox->id, ignored.message);
 		return r;
@@ -109,6 +120,8 @@ static int set_frozen(struct sandbox *sandbox, bool frozen, struct err *err)
 	/* One that is frozen and said to run would never answer. */
 	if (r < 0 && driver->ops->freeze(driver, sandbox->id, !frozen, &ignored) < 0)
 		log_error("sandbox %s: %s", sandbox->id, ignored.message);
+	if (r == 0 && !frozen)
+		starter_resume(sandbox);
 	return finish(sandbox, r);
 }
 
@@ -298,7 +311,7 @@ int sandbox_create(struct engine *engine, const struct sandbox_record *draft,
 		return r;
 	r = sandbox_run_begin(sandbox, err);
 	if (r == 0)
-		r = sandbox_row_write_running(sandbox, err);
+		r = go_live(sandbox, err);
 	if (r < 0)
 		undo_create(sandbox, kept);
 	pthread_mutex_unlock(&sandbox->life);

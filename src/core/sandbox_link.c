@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "core/network.h"
 #include "core/roll.h"
+#include "core/starter.h"
 #include "wire/pack.h"
 
 #include <errno.h>
@@ -35,6 +36,7 @@ static int on_hello(struct sandbox *sandbox, const struct frame *frame)
 	sandbox->greeted = true;
 	pthread_cond_broadcast(&sandbox->changed);
 	pthread_mutex_unlock(&sandbox->state);
+	starter_resume(sandbox);
 	return unpack_done(&in) ? 0 : -EPROTO;
 }
 
@@ -184,6 +186,7 @@ void sandbox_link_close(struct sandbox *sandbox, const struct termination *how)
 {
 	struct link *link = sandbox_link_expect_end(sandbox, how->reason);
 
+	starter_leave(sandbox);
 	network_close(sandbox);
 	if (link) {
 		link_close(link);
@@ -220,6 +223,8 @@ int sandbox_adopt(struct sandbox *sandbox, int link_fd, const struct walls *wall
 	if (r < 0)
 		return r;
 	r = roll_recall(sandbox, link, err);
+	if (r == 0)
+		r = starter_recall(sandbox, err);
 	/* Without a way out it goes on; the next command tries again. */
 	if (r == 0 && network_open(sandbox, err) < 0)
 		log_warning("sandbox %s: %s", sandbox->id, err->message);

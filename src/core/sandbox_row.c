@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/network.h"
+#include "core/starter.h"
 
 #include <errno.h>
 
@@ -77,13 +78,14 @@ static int change(struct sandbox *sandbox, void (*apply)(struct sandbox_record *
 	uint64_t disk_bytes = sandbox->record.resources.disk_bytes;
 	struct sandbox_record before, changed;
 	struct err ignored;
-	bool is_other_network;
+	bool is_other_network, is_other_start;
 	int r;
 
 	sandbox_read(sandbox, &before);
 	sandbox_read(sandbox, &changed);
 	apply(&changed, arg);
 	is_other_network = !json_equal(changed.network, sandbox->record.network);
+	is_other_start = !json_equal(changed.start, sandbox->record.start);
 	r = resize(sandbox, disk_bytes, changed.resources.disk_bytes, err);
 	if (r == 0) {
 		r = sandbox_row_write(sandbox, &changed, err);
@@ -96,6 +98,8 @@ static int change(struct sandbox *sandbox, void (*apply)(struct sandbox_record *
 		if (r < 0 && sandbox_row_write(sandbox, &before, &ignored) < 0)
 			log_error("sandbox %s: %s", sandbox->id, ignored.message);
 	}
+	if (r == 0 && is_other_start && sandbox_seems_up(sandbox))
+		starter_apply(sandbox);
 	sandbox_record_fini(&before);
 	sandbox_record_fini(&changed);
 	return r;

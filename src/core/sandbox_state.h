@@ -27,10 +27,11 @@ struct sandbox {
 	enum end_reason end_reason; /* why, while it is ending */
 	bool gone;		    /* deleted */
 	struct process *processes;
-	struct sluice *sluice; /* the way out, while it runs and has one */
-	bool is_transparent;   /* all TCP leads there by itself */
-	uint32_t next_process; /* the last number that was given out */
-	bool is_numbered;      /* the database was asked for it */
+	struct starter *starters; /* of its start commands, while it runs */
+	struct sluice *sluice;	  /* the way out, while it runs and has one */
+	bool is_transparent;	  /* all TCP leads there by itself */
+	uint32_t next_process;	  /* the last number that was given out */
+	bool is_numbered;	  /* the database was asked for it */
 };
 
 struct engine {

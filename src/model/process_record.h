@@ -13,7 +13,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PROCESS_NAME_MAX 16 /* "p" and a number of 32 bits, with NUL */
+#define PROCESS_NAME_MAX  16 /* "p" and a number of 32 bits, with NUL */
+#define PROCESS_START_MAX 32 /* the name of a start command, with NUL */
 
 struct process_record {
 	char sandbox_id[ID_LEN + 1];
@@ -25,9 +26,11 @@ struct process_record {
 	bool is_line;	    /* argv is a shell with the line that was asked for */
 	bool is_background; /* nobody waits for it */
 	bool is_pty;
-	bool is_isolated;   /* in a cell of its own */
-	bool is_input_open; /* standard input can be written to */
-	bool kills_tree;    /* its timeout ends all that came from it */
+	bool is_isolated;	       /* in a cell of its own */
+	bool is_input_open;	       /* standard input can be written to */
+	bool kills_tree;	       /* its timeout ends all that came from it */
+	char start[PROCESS_START_MAX]; /* the start command that it runs; else empty */
+	uint32_t restarts;	       /* of that, since the sandbox was started */
 	uint64_t timeout_ms;
 	int64_t started_at_ms;
 	int64_t ended_at_ms; /* 0: it runs */

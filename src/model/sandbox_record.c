@@ -13,7 +13,8 @@ void sandbox_record_init(struct sandbox_record *record)
 	*record = (struct sandbox_record){.env = json_object(),
 		.ports = json_array(),
 		.labels = json_object(),
-		.network = json_object()};
+		.network = json_object(),
+		.start = json_array()};
 }
 
 void sandbox_record_fini(struct sandbox_record *record)
@@ -22,7 +23,8 @@ void sandbox_record_fini(struct sandbox_record *record)
 	json_decref(record->ports);
 	json_decref(record->labels);
 	json_decref(record->network);
-	record->env = record->ports = record->labels = record->network = NULL;
+	json_decref(record->start);
+	record->env = record->ports = record->labels = record->network = record->start = NULL;
 }
 
 /* Deep: a JSON value that two threads hold is not safe, not even to count references of. */
@@ -33,6 +35,7 @@ void sandbox_record_copy(struct sandbox_record *to, const struct sandbox_record 
 	to->ports = json_deep_copy(from->ports);
 	to->labels = json_deep_copy(from->labels);
 	to->network = json_deep_copy(from->network);
+	to->start = json_deep_copy(from->start);
 }
 
 static int find_name(const char *const *names, int count, const char *name)

@@ -62,6 +62,7 @@ struct sandbox_record {
 	json_t *ports;	 /* array, see model/sandbox_port.h */
 	json_t *labels;	 /* object of strings */
 	json_t *network; /* {"mode": ..., "allow": [...]} */
+	json_t *start;	 /* array of {"name": ..., "command": ..., "cwd": ..., "env": {...}} */
 	int64_t idle_timeout_s;
 	int64_t lifetime_s;
 	bool is_private;

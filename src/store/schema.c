@@ -195,6 +195,11 @@ static const char *const migrations[] = {
 	" sealed BLOB NOT NULL,"
 	" PRIMARY KEY (organization, user, name)"
 	") WITHOUT ROWID;",
+
+	/* 10: start commands, and the processes that run them. */
+	"ALTER TABLE sandboxes ADD COLUMN start TEXT NOT NULL DEFAULT '[]';"
+	"ALTER TABLE processes ADD COLUMN start TEXT NOT NULL DEFAULT '';"
+	"ALTER TABLE processes ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0;",
 };
 
 size_t schema_version(void)

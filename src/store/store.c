@@ -16,22 +16,22 @@
 	"id, organization, user, project, status, template, driver, cpu_millis, memory_bytes,"     \
 	" disk_bytes, pids, env, ports, labels, network, idle_timeout_s, lifetime_s, private,"     \
 	" created_at, started_at, last_active_at, expires_at, end_reason, end_signal, end_detail," \
-	" error_message, end_cpu_us, end_peak_bytes"
-#define COLUMN_COUNT 28
+	" error_message, end_cpu_us, end_peak_bytes, start"
+#define COLUMN_COUNT 29
 #define S_COLUMNS                                                                                  \
 	"s.id, s.organization, s.user, s.project, s.status, s.template, s.driver, s.cpu_millis,"   \
 	" s.memory_bytes, s.disk_bytes, s.pids, s.env, s.ports, s.labels, s.network,"              \
 	" s.idle_timeout_s, s.lifetime_s, s.private, s.created_at, s.started_at, "                 \
 	"s.last_active_at,"                                                                        \
 	" s.expires_at, s.end_reason, s.end_signal, s.end_detail, s.error_message,"                \
-	" s.end_cpu_us, s.end_peak_bytes, w.slot"                                                  \
+	" s.end_cpu_us, s.end_peak_bytes, s.start, w.slot"                                         \
 	" FROM sandboxes s JOIN workspaces w ON w.id = s.id "
 /* Those of a process, in the order of store_process.c. */
 #define P_COLUMNS                                                                                  \
 	"sandbox, number, pid, argv, cwd, uid, flags, timeout_ms, started_at, ended_at, "          \
 	"exit_code,"                                                                               \
 	" duration_us, output_bytes, survivors, end_reason, end_signal, end_detail, end_cpu_us,"   \
-	" end_peak_bytes, end_profile, end_denied"
+	" end_peak_bytes, end_profile, end_denied, start, restarts"
 /* Those of a token, in the order of store_token.c. */
 #define T_COLUMNS "id, name, organization, user, scopes, created_at, expires_at, last_used_at"
 /* Those of a secret, in the order of store_secret.c. */
@@ -47,11 +47,12 @@ static const char *const queries[Q_COUNT] = {
 	[Q_SANDBOX_INSERT] =
 		"INSERT INTO sandboxes (" COLUMNS
 		") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,"
-		" ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28)",
+		" ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29)",
 	[Q_SANDBOX_UPDATE] =
 		"UPDATE sandboxes SET (" COLUMNS
 		") = (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,"
-		" ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28), starting = 0"
+		" ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29),"
+		" starting = 0"
 		" WHERE id = ?1",
 	[Q_SANDBOX_GET] = "SELECT " S_COLUMNS "WHERE s.id = ?1 AND " OWNED("s."),
 	[Q_SANDBOX_FIND] = "SELECT " S_COLUMNS "WHERE s.project = ?1 AND " OWNED("s."),
@@ -78,11 +79,11 @@ static const char *const queries[Q_COUNT] = {
 	[Q_WORKSPACE_SLOTS] = "SELECT slot FROM workspaces",
 	[Q_PROCESS_INSERT] = "INSERT INTO processes (" P_COLUMNS
 			     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
-			     " ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21)",
-	[Q_PROCESS_UPDATE] =
-		"UPDATE processes SET (" P_COLUMNS
-		") = (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,"
-		" ?15, ?16, ?17, ?18, ?19, ?20, ?21) WHERE sandbox = ?1 AND number = ?2",
+			     " ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)",
+	[Q_PROCESS_UPDATE] = "UPDATE processes SET (" P_COLUMNS
+			     ") = (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,"
+			     " ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)"
+			     " WHERE sandbox = ?1 AND number = ?2",
 	[Q_PROCESS_DELETE] = "DELETE FROM processes WHERE sandbox = ?1 AND number = ?2",
 	[Q_PROCESS_GET] = "SELECT " P_COLUMNS " FROM processes WHERE sandbox = ?1 AND number = ?2",
 	[Q_PROCESS_LIST] =
@@ -267,6 +268,7 @@ static void bind_record(sqlite3_stmt *stmt, const struct sandbox_record *record)
 	store_bind_text(stmt, 26, record->error_message);
 	sqlite3_bind_int64(stmt, 27, (int64_t)record->end.cpu_us);
 	sqlite3_bind_int64(stmt, 28, (int64_t)record->end.peak_memory_bytes);
+	store_bind_json(stmt, 29, record->start);
 }
 
 void store_read_text(sqlite3_stmt *stmt, int column, char *text, size_t size)
@@ -322,7 +324,8 @@ static void read_record(sqlite3_stmt *stmt, struct sandbox_record *record)
 	store_read_text(stmt, 25, record->error_message, sizeof(record->error_message));
 	record->end.cpu_us = (uint64_t)sqlite3_column_int64(stmt, 26);
 	record->end.peak_memory_bytes = (uint64_t)sqlite3_column_int64(stmt, 27);
-	record->slot = (uint32_t)sqlite3_column_int64(stmt, 28);
+	record->start = store_read_json(stmt, 28);
+	record->slot = (uint32_t)sqlite3_column_int64(stmt, 29);
 }
 
 /* --- opening --- */

@@ -74,6 +74,8 @@ static void bind_process(sqlite3_stmt *stmt, const struct process_record *record
 	sqlite3_bind_int64(stmt, 19, (int64_t)record->end.peak_memory_bytes);
 	store_bind_text(stmt, 20, record->end.profile);
 	bind_denied(stmt, 21, &record->end);
+	store_bind_text(stmt, 22, record->start);
+	sqlite3_bind_int64(stmt, 23, record->restarts);
 }
 
 static void read_process(sqlite3_stmt *stmt, struct process_record *record)
@@ -110,6 +112,8 @@ static void read_process(sqlite3_stmt *stmt, struct process_record *record)
 	record->end.peak_memory_bytes = (uint64_t)sqlite3_column_int64(stmt, 18);
 	store_read_text(stmt, 19, record->end.profile, sizeof(record->end.profile));
 	read_denied(stmt, 20, &record->end);
+	store_read_text(stmt, 21, record->start, sizeof(record->start));
+	record->restarts = (uint32_t)sqlite3_column_int64(stmt, 22);
 }
 
 static int write_process(struct store *store, enum query query, const struct process_record *record,

@@ -398,6 +398,9 @@ static void a_create_body_is_checked(void **state)
 		"{\"network\":{\"mode\":\"allowlist\",\"allow\":[\"*.example.org:443\",\"10.0.0.0/"
 		"8\"]}}",
 		"{\"idle_timeout_s\":null,\"lifetime_s\":1,\"private\":false,\"members\":[]}",
+		"{\"start\":\"npm run dev\"}", "{\"start\":[]}",
+		"{\"start\":[{\"name\":\"a\",\"command\":\"b\",\"cwd\":\"/"
+		"\",\"env\":{\"A\":\"\"}}]}",
 		NULL};
 	static const char *const bad[] = {"{\"id\":\"0000000000000000000000000A\"}",
 		"{\"id\":\"0000000000000000000000000\"}",
@@ -410,7 +413,12 @@ static void a_create_body_is_checked(void **state)
 		"{\"labels\":{\"a b\":\"x\"}}", "{\"labels\":{\"a\":\"x\\ny\"}}",
 		"{\"network\":{\"mode\":\"everything\"}}", "{\"network\":{\"allow\":[\"\"]}}",
 		"{\"network\":{\"allow\":[\"a b\"]}}", "{\"idle_timeout_s\":0}",
-		"{\"idle_timeout_s\":31622401}", "{\"members\":[1]}", "{\"owner\":\"me\"}", NULL};
+		"{\"idle_timeout_s\":31622401}", "{\"members\":[1]}", "{\"owner\":\"me\"}",
+		"{\"start\":\"\"}", "{\"start\":null}", "{\"start\":{}}", "{\"start\":[\"a\"]}",
+		"{\"start\":[{\"name\":\"a\"}]}", "{\"start\":[{\"name\":\"a\",\"command\":1}]}",
+		"{\"start\":[{\"name\":\"a\",\"command\":\"b\"},{\"name\":\"a\",\"command\":\"c\"}]"
+		"}",
+		"{\"start\":[{},{},{},{},{},{},{},{},{}]}", NULL};
 
 	(void)state;
 	assert_verdicts(&sandbox_body_fields, good, bad);

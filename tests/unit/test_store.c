@@ -30,6 +30,7 @@ static void every_member_of_a_record_comes_back(void **state)
 	json_array_append_new(in.ports, json_integer(65535));
 	json_object_set_new(in.labels, "a.b/c", json_string("x'; DROP TABLE sandboxes; --"));
 	json_object_set_new(in.network, "mode", json_string("none"));
+	json_array_append_new(in.start, json_pack("{s:s}", "command", "it's \"run\""));
 	in.idle_timeout_s = 1;
 	in.lifetime_s = 366 * 86400;
 	in.is_private = true;
@@ -58,6 +59,7 @@ static void every_member_of_a_record_comes_back(void **state)
 	assert_true(json_equal(out.ports, in.ports));
 	assert_true(json_equal(out.labels, in.labels));
 	assert_true(json_equal(out.network, in.network));
+	assert_true(json_equal(out.start, in.start));
 	assert_int_equal(out.idle_timeout_s, in.idle_timeout_s);
 	assert_int_equal(out.lifetime_s, in.lifetime_s);
 	assert_true(out.is_private);

@@ -106,6 +106,8 @@ static void fill(struct process_record *record)
 	record->duration_us = 1ull << 50;
 	record->output_bytes = 1ull << 60;
 	record->survivors = UINT32_MAX;
+	memset(record->start, 's', sizeof(record->start) - 1);
+	record->restarts = UINT32_MAX;
 	record->end = (struct termination){.reason = END_MEMORY_PRESSURE,
 		.signal = SIGKILL,
 		.cpu_us = 1ull << 41,
@@ -129,7 +131,8 @@ static void assert_same(const struct process_record *a, const struct process_rec
 		    a->ended_at_ms == b->ended_at_ms && a->duration_us == b->duration_us &&
 		    a->output_bytes == b->output_bytes);
 	assert_int_equal(a->exit_code, b->exit_code);
-	assert_true(a->survivors == b->survivors);
+	assert_true(a->survivors == b->survivors && a->restarts == b->restarts);
+	assert_string_equal(a->start, b->start);
 	assert_int_equal(a->end.reason, b->end.reason);
 	assert_int_equal(a->end.signal, b->end.signal);
 	assert_string_equal(a->end.detail, b->end.detail);

@@ -234,6 +234,7 @@ static void a_database_of_the_first_schema_is_taken_up_with_all_it_has(void **st
 	execute(fixture->path, "DROP INDEX sandboxes_use");
 	execute(fixture->path, "DROP INDEX workspaces_owner");
 	execute(fixture->path, "ALTER TABLE sandboxes DROP COLUMN starting");
+	execute(fixture->path, "ALTER TABLE sandboxes DROP COLUMN start");
 	execute(fixture->path, "DROP TABLE quotas");
 	execute(fixture->path, "DROP TABLE quota_pace");
 	execute(fixture->path, "DROP TABLE audit");
@@ -249,6 +250,7 @@ static void a_database_of_the_first_schema_is_taken_up_with_all_it_has(void **st
 	assert_int_equal(record.slot, slot);
 	assert_string_equal(record.project, "web");
 	assert_int_equal(record.end.cpu_us, 0);
+	assert_true(json_is_array(record.start));
 	sandbox_record_fini(&record);
 	process_record_init(&process);
 	snprintf(process.sandbox_id, sizeof(process.sandbox_id), "%s", id_of(2));

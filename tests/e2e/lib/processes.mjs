@@ -45,6 +45,8 @@ const PROCESS = {
   exit_code: orNull((value) => Number.isInteger(value) && value >= 0 && value <= 255),
   duration_ms: orNull(isAmount),
   termination: orNull((value) => typeof value === 'object'),
+  start: orNull(isText),
+  restarts: isCount,
 };
 
 function assertFields(what, object, fields) {

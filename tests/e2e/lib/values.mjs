@@ -60,6 +60,7 @@ const FIELDS = {
   expires_at: isTimeOrNull,
   termination: (value) => value === null || (isObject(value) && typeof value.reason === 'string'),
   error_message: (value) => value === null || typeof value === 'string',
+  start: (value) => Array.isArray(value) && value.every((start) => typeof start.name === 'string' && typeof start.command === 'string' && start.cwd.startsWith('/') && start.env === undefined),
 };
 
 /** Exactly the promised fields, each of its type. Lists leave out the walls. */

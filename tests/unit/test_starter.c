@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Start commands (src/core/starter.c) against an agent that the test plays. */
+#include "process_stage.h"
+
+#include "core/starter.h"
+#include "wire/agent.h"
+#include "wire/pack.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define EXIT_STATUS(code) ((uint32_t)(code) << 8) /* as wait(2) has it */
+
+/* A sandbox with one start command, and who hears of it. */
+struct scene {
+	struct stage stage; /* without a process of its own: only the agent's side of it is used */
+	struct listener listener;
+};
+
+static void expect_run(struct stage *stage)
+{
+	struct wire_frame frame;
+
+	wire_expect(stage->peer, AGENT_EXEC, &frame);
+	stage->id = frame.id;
+	say_started(stage, 40 + frame.id);
+}
+
+static void set_start(struct sandbox_record *record, void *line)
+{
+	json_decref(record->start);
+	record->start =
+		line ? json_pack("[{s:s, s:s}]", "name", "web", "command", line) : json_array();
+}
+
+static void change(struct scene *scene, const char *line)
+{
+	struct err err;
+
+	assert_int_equal(sandbox_change(scene->stage.sandbox, set_start, (void *)line, &err), 0);
+}
+
+static void open_scene(struct scene *scene, struct world *world)
+{
+	struct wire_frame frame;
+
+	*scene = (struct scene){.stage = {.world = world}};
+	fake_set_agent(&world->driver, FAKE_AGENT_MANUAL);
+	scene->stage.sandbox = world_create(world, "");
+	scene->stage.peer = dup(fake_peer(&world->driver, sandbox_id(scene->stage.sandbox)));
+	wire_expect(scene->stage.peer, AGENT_ATTACH, &frame);
+	listener_open(&scene->listener, world->engine, sandbox_id(scene->stage.sandbox));
+	change(scene, "run");
+	expect_run(&scene->stage);
+	listener_wait(&scene->listener, "start.running");
+}
+
+static void close_scene(struct scene *scene)
+{
+	struct err err;
+
+	listener_close(&scene->listener);
+	assert_int_equal(sandbox_delete(scene->stage.sandbox, END_OPERATOR, &err), 0);
+	sandbox_unref(scene->stage.sandbox);
+	close(scene->stage.peer);
+}
+
+static struct starter_state read_state(struct scene *scene)
+{
+	struct starter_state state;
+
+	starter_read(scene->stage.sandbox, "web", &state);
+	return state;
+}
+
+static void one_that_fails_is_run_again_as_another_process(void **state)
+{
+	struct scene scene;
+	struct starter_state is;
+	struct process_record record;
+	uint32_t first;
+
+	open_scene(&scene, *state);
+	first = scene.stage.id;
+	say_exited(&scene.stage, EXIT_STATUS(3), 0);
+	listener_wait(&scene.listener, "start.waiting");
+	is = read_state(&scene);
+	assert_int_equal(is.status, STARTER_WAITING);
+	assert_int_equal(is.exit_code, 3);
+	assert_int_equal(is.process, first);
+	assert_true(is.next_try_at_ms > 0);
+	expect_forget(&scene.stage);
+	expect_kill(&scene.stage); /* what it may have left behind */
+	expect_run(&scene.stage);
+	listener_wait(&scene.listener, "start.running");
+	is = read_state(&scene);
+	assert_int_equal(is.status, STARTER_RUNNING);
+	assert_int_equal(is.restarts, 1);
+	assert_int_equal(is.process, first + 1);
+	assert_true(stage_row(&scene.stage, &record));
+	assert_string_equal(record.start, "web");
+	assert_int_equal(record.restarts, 1);
+	process_record_fini(&record);
+	close_scene(&scene);
+}
+
+static void one_that_is_done_is_left_alone(void **state)
+{
+	struct scene scene;
+
+	open_scene(&scene, *state);
+	say_exited(&scene.stage, EXIT_STATUS(0), 0);
+	listener_wait(&scene.listener, "start.exited");
+	assert_int_equal(read_state(&scene).status, STARTER_EXITED);
+	assert_int_equal(read_state(&scene).next_try_at_ms, 0);
+	close_scene(&scene);
+}
+
+static void its_output_is_no_use_of_the_sandbox(void **state)
+{
+	struct scene scene;
+	struct sandbox_record before, after;
+
+	open_scene(&scene, *state);
+	sandbox_read(scene.stage.sandbox, &before);
+	usleep(5000); /* so that a note of now would differ */
+	say_text(&scene.stage, 0, 1, "hello");
+	say_exited(&scene.stage, EXIT_STATUS(0), 5);
+	listener_wait(&scene.listener, "start.exited");
+	sandbox_read(scene.stage.sandbox, &after);
+	assert_int_equal(after.last_active_at_ms, before.last_active_at_ms);
+	sandbox_record_fini(&before);
+	sandbox_record_fini(&after);
+	close_scene(&scene);
+}
+
+static void one_that_waits_can_be_ceased(void **state)
+{
+	struct scene scene;
+
+	open_scene(&scene, *state);
+	say_exited(&scene.stage, EXIT_STATUS(1), 0);
+	listener_wait(&scene.listener, "start.waiting");
+	starter_cease(scene.stage.sandbox, scene.stage.id);
+	listener_wait(&scene.listener, "start.killed");
+	assert_int_equal(read_state(&scene).status, STARTER_KILLED);
+	close_scene(&scene);
+}
+
+static void one_that_is_taken_out_is_ended_and_its_end_means_nothing(void **state)
+{
+	struct scene scene;
+
+	open_scene(&scene, *state);
+	change(&scene, NULL);
+	expect_kill(&scene.stage);
+	say_exited(&scene.stage, 9, 0);
+	expect_forget(&scene.stage);
+	assert_int_equal(read_state(&scene).status, STARTER_STOPPED);
+	close_scene(&scene);
+}
+
+static void one_that_never_ran_has_no_process_and_is_tried_again(void **state)
+{
+	struct scene scene;
+	struct wire_frame frame;
+	struct starter_state is;
+
+	open_scene(&scene, *state);
+	change(&scene, "run elsewhere");
+	expect_kill(&scene.stage);
+	wire_expect(scene.stage.peer, AGENT_EXEC, &frame);
+	scene.stage.id = frame.id;
+	say_failed(&scene.stage, AGENT_STAGE_CWD, ENOENT);
+	listener_wait(&scene.listener, "start.waiting");
+	is = read_state(&scene);
+	assert_int_equal(is.process, 0);
+	assert_non_null(strstr(is.end.detail, "directory cannot be entered"));
+	assert_true(is.next_try_at_ms > 0);
+	close_scene(&scene);
+}
+
+/* The next daemon finds what the database says of it, and what the agent has. */
+static void reopen(struct scene *scene, const uint32_t *ids, uint32_t count)
+{
+	struct world *world = scene->stage.world;
+	char id[ID_LEN + 1];
+	struct wire_frame frame;
+	struct err err = {0};
+
+	snprintf(id, sizeof(id), "%s", sandbox_id(scene->stage.sandbox));
+	listener_close(&scene->listener);
+	sandbox_unref(scene->stage.sandbox);
+	close(scene->stage.peer);
+	world_close(world);
+	world_open(world);
+	if (sandbox_get(world->engine, NULL, id, &scene->stage.sandbox, &err) < 0)
+		fail_msg("%s", err.message);
+	listener_open(&scene->listener, world->engine, id);
+	scene->stage.peer = dup(fake_peer(&world->driver, id));
+	wire_expect(scene->stage.peer, AGENT_ATTACH, &frame);
+	wire_hello(scene->stage.peer, AGENT_VERSION, ids, count);
+}
+
+static void the_next_daemon_goes_on_with_what_runs(void **state)
+{
+	struct scene scene;
+
+	open_scene(&scene, *state);
+	world_flush(scene.stage.world);
+	reopen(&scene, &scene.stage.id, 1);
+	expect_ack(&scene.stage, 0);
+	assert_int_equal(read_state(&scene).status, STARTER_RUNNING);
+	assert_int_equal(read_state(&scene).process, scene.stage.id);
+	say_started(&scene.stage, 40 + scene.stage.id);
+	say_exited(&scene.stage, EXIT_STATUS(1), 0);
+	listener_wait(&scene.listener, "start.waiting");
+	expect_forget(&scene.stage);
+	expect_kill(&scene.stage);
+	expect_run(&scene.stage); /* and nothing was run before that */
+	close_scene(&scene);
+}
+
+static void the_next_daemon_runs_what_died_without_one(void **state)
+{
+	struct scene scene;
+	uint32_t first;
+
+	open_scene(&scene, *state);
+	first = scene.stage.id;
+	world_flush(scene.stage.world);
+	reopen(&scene, NULL, 0);
+	listener_wait(&scene.listener, "start.waiting");
+	expect_forget(&scene.stage);
+	expect_kill(&scene.stage);
+	expect_run(&scene.stage);
+	assert_int_equal(scene.stage.id, first + 1);
+	close_scene(&scene);
+}
+
+static void the_next_daemon_leaves_alone_what_was_done(void **state)
+{
+	struct scene scene;
+
+	open_scene(&scene, *state);
+	say_exited(&scene.stage, EXIT_STATUS(0), 0);
+	listener_wait(&scene.listener, "start.exited");
+	world_flush(scene.stage.world);
+	reopen(&scene, NULL, 0);
+	assert_int_equal(read_state(&scene).status, STARTER_EXITED);
+	close_scene(&scene);
+}
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(one_that_fails_is_run_again_as_another_process,
+			world_setup, world_teardown),
+		cmocka_unit_test_setup_teardown(
+			one_that_is_done_is_left_alone, world_setup, world_teardown),
+		cmocka_unit_test_setup_teardown(
+			its_output_is_no_use_of_the_sandbox, world_setup, world_teardown),
+		cmocka_unit_test_setup_teardown(
+			one_that_waits_can_be_ceased, world_setup, world_teardown),
+		cmocka_unit_test_setup_teardown(
+			one_that_is_taken_out_is_ended_and_its_end_means_nothing, world_setup,
+			world_teardown),
+		cmocka_unit_test_setup_teardown(
+			one_that_never_ran_has_no_process_and_is_tried_again, world_setup,
+			world_teardown),
+		cmocka_unit_test_setup_teardown(
+			the_next_daemon_goes_on_with_what_runs, world_setup, world_teardown),
+		cmocka_unit_test_setup_teardown(
+			the_next_daemon_runs_what_died_without_one, world_setup, world_teardown),
+		cmocka_unit_test_setup_teardown(
+			the_next_daemon_leaves_alone_what_was_done, world_setup, world_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
