@@ -6,7 +6,7 @@
 #include <jansson.h>
 #include <string.h>
 
-#define PAGE_MAX   (16u * 1024)
+#define PAGE_MAX   (32u * 1024)
 #define FIELDS_MAX 256
 
 /* No script: it is shown on the origin of an app that nobody has reason to trust. */
@@ -15,12 +15,14 @@ static const char head[] =
 	"<meta name=viewport content='width=device-width'>%s<title>%s</title><style>"
 	"body{font:16px/1.5 system-ui,sans-serif;max-width:34rem;margin:18vh auto;padding:0 1.5rem;"
 	"color:#1c2430;background:#fafbfc}h1{font-size:1.35rem}p{margin:.6rem 0}"
-	"code{background:#eef1f5;padding:.1rem .3rem;border-radius:4px}"
+	"pre{font-size:.8rem;overflow:auto;max-height:40vh;white-space:pre-wrap;background:#eef1f5;"
+	"padding:.6rem;border-radius:4px}code{background:#eef1f5;padding:.1rem "
+	".3rem;border-radius:4px}"
 	".bar{height:3px;background:#e3e8ef;border-radius:2px;overflow:hidden;margin-top:1.5rem}"
 	".bar i{display:block;height:100%%;width:30%%;background:#3b82f6;animation:m 1.2s infinite}"
 	"@keyframes m{from{margin-left:-30%%}to{margin-left:100%%}}"
 	"@media(prefers-color-scheme:dark){body{color:#dbe2ea;background:#12161c}"
-	"code,.bar{background:#232a34}}</style>";
+	"code,pre,.bar{background:#232a34}}</style>";
 
 static void put_escaped(struct buf *out, const char *text)
 {
@@ -53,6 +55,11 @@ static void put_html(const struct preview_page *page, struct buf *out)
 		put_escaped(out, page->remediation);
 		buf_append_str(out, "</p>");
 	}
+	if (page->output) {
+		buf_append_str(out, "<pre>");
+		put_escaped(out, page->output);
+		buf_append_str(out, "</pre>");
+	}
 	if (page->reloads)
 		buf_append_str(out, "<div class=bar><i></i></div>");
 	buf_append_str(out, "</html>\n");
@@ -60,10 +67,10 @@ static void put_html(const struct preview_page *page, struct buf *out)
 
 static void put_json(const struct preview_page *page, struct buf *out)
 {
-	json_t *error = json_pack("{s:{s:s, s:s, s:b, s:s?}}", "error", "code", page->code,
+	json_t *error = json_pack("{s:{s:s, s:s, s:b, s:s?, s:s*}}", "error", "code", page->code,
 		"message", page->message, "retryable",
 		page->status >= 500 || page->reloads || page->retry_after_s, "remediation",
-		page->remediation);
+		page->remediation, "output", page->output);
 	auto_free char *text = json_dumps(error, JSON_COMPACT);
 
 	json_decref(error);

@@ -10,6 +10,7 @@ struct preview_page {
 	const char *title;	 /* for people */
 	const char *message;	 /* what, and why; any text */
 	const char *remediation; /* what to do, or NULL */
+	const char *output;	 /* the last lines of the app, or NULL; any text */
 	bool reloads;		 /* it will be there soon: the page looks again by itself */
 	unsigned retry_after_s;	 /* when to come again; 0: nobody knows */
 };

@@ -5,6 +5,7 @@
  */
 #include "api/previews.h"
 
+#include "api/preview_app.h"
 #include "api/preview_entry.h"
 #include "api/preview_goal.h"
 #include "api/preview_pages.h"
@@ -17,8 +18,6 @@
 #include <string.h>
 
 #define FIELDS_MAX (16u * 1024)
-#define HOLD_MS	   30000 /* how long a request waits for an app that is starting */
-#define YOUNG_MS   60000 /* a sandbox whose app may still be starting */
 #define FAILURES   16
 #define FAILURE_MS 2000 /* how long a failed start is answered without another try */
 #define GOOD_MS                                                                                    \
@@ -159,31 +158,12 @@ static void describe(
 static void lead_to_running(struct sandbox *sandbox, const struct proxy_visit *visit,
 	const struct sandbox_record *record, struct proxy_way *way)
 {
-	bool is_young = clock_wall_ms() - record->started_at_ms < YOUNG_MS;
 	struct err err;
 
 	if (preview_connect(sandbox, way->port, &way->fd, &err) == 0)
 		way->kind = PROXY_GO;
-	else if (strcmp(err.code, "port_closed") == 0 && is_young && visit->is_page)
-		preview_page_put(
-			&(struct preview_page){.status = 503,
-				.code = "app_starting",
-				.title = "Waiting for the app",
-				.message = "The sandbox runs; nothing answers on this port yet. "
-					   "This page reloads by itself.",
-				.reloads = true},
-			visit, way);
-	else if (visit->waited_ms < HOLD_MS &&
-		 ((strcmp(err.code, "port_closed") == 0 && is_young) ||
-			 strcmp(err.code, "port_busy") == 0))
-		way->kind = PROXY_LATER;
 	else
-		preview_page_put(&(struct preview_page){.status = 502,
-					 .code = err.code,
-					 .title = "Nothing answers on this port",
-					 .message = err.message,
-					 .remediation = err.remedy},
-			visit, way);
+		preview_app_miss(sandbox, record, visit, &err, way);
 }
 
 static void lead(struct previews *previews, struct sandbox *sandbox,

@@ -98,6 +98,24 @@ void text_set(json_t *object, const char *name, const uint8_t *data, size_t len)
 	json_object_set_new(object, key, json_stringn_nocheck(encoded, (size_t)encoded_len));
 }
 
+void text_put_plain(struct buf *out, const uint8_t *data, size_t len)
+{
+	for (size_t at = 0, n; at < len; at += n) {
+		n = text_character(data + at, len - at);
+		if (data[at] == 0x1b && at + 1 < len && data[at + 1] == '[') {
+			n = 2;
+			while (at + n < len && (data[at + n] < 0x40 || data[at + n] > 0x7e))
+				n++;
+			n += at + n < len;
+		} else if (n == 0) {
+			buf_append_str(out, "?");
+			n = 1;
+		} else if (n > 1 || data[at] >= 0x20 || data[at] == '\n' || data[at] == '\t') {
+			buf_append(out, data + at, n);
+		}
+	}
+}
+
 ssize_t text_decode_base64(const char *text, uint8_t **ret_data)
 {
 	static const char alphabet[] =

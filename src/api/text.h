@@ -2,6 +2,8 @@
 /* Bytes that a program wrote, as JSON: text where they are UTF-8, base64 where they are not. */
 #pragma once
 
+#include "base/buf.h"
+
 #include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,6 +45,12 @@ bool text_is_utf8(const uint8_t *data, size_t len);
 
 /* Sets object[name] to the text, or object[name_base64] if it is none. */
 void text_set(json_t *object, const char *name, const uint8_t *data, size_t len);
+
+/*
+ * Adds bytes as text to be read in any place: without control characters but \n and \t, without the escapes
+ * that colour a terminal, and with a ? for what is not UTF-8.
+ */
+void text_put_plain(struct buf *out, const uint8_t *data, size_t len);
 
 /* Decodes strict base64 with its padding into fresh memory; the length, or -EINVAL. */
 ssize_t text_decode_base64(const char *text, uint8_t **ret_data);

@@ -112,6 +112,31 @@ static void base64_is_written_in_one_way_only(void **state)
 			fail_msg("%s is taken", wrong[i]);
 }
 
+static void what_a_terminal_would_obey_is_left_out(void **state)
+{
+	static const struct {
+		const char *bytes, *plain;
+	} texts[] = {
+		{"plain \u00fc\n\tindented", "plain \u00fc\n\tindented"},
+		{"\x1b[1;31mred\x1b[0m", "red"},
+		{"bell\a back\b line\r\n", "bell back line\n"},
+		{"broken \xff \xc3", "broken ? ?"},
+		{"cut \x1b[1;3", "cut "},
+		{"\x1b", ""},
+		{"\x1b]0;title\a", "]0;title"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_len(texts); i++) {
+		struct buf out = BUF_INIT(256);
+
+		text_put_plain(&out, (const uint8_t *)texts[i].bytes, strlen(texts[i].bytes));
+		buf_append(&out, "", 1);
+		assert_string_equal(out.data, texts[i].plain);
+		buf_fini(&out);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -120,6 +145,7 @@ int main(void)
 		cmocka_unit_test(text_is_text_and_the_rest_is_base64),
 		cmocka_unit_test(base64_is_written_in_one_way_only),
 		cmocka_unit_test(a_nul_byte_is_text_and_not_an_end),
+		cmocka_unit_test(what_a_terminal_would_obey_is_left_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

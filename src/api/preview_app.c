@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/preview_app.h"
+
+#include "api/preview_pages.h"
+#include "api/text.h"
+#include "base/clock.h"
+#include "core/output_cursor.h"
+#include "core/roll.h"
+#include "core/starter.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define HOLD_MS	 30000 /* how long a request waits for an app that is starting */
+#define YOUNG_MS 60000 /* an app that may still be starting */
+#define TAIL_MAX 2000  /* bytes of its output that a page shows */
+
+/* The start command that says most about the app. */
+struct app {
+	const char *name; /* NULL: the sandbox has none */
+	struct starter_state state;
+};
+
+/* One that does not run explains why nothing answers; of those that run, the one that was started last. */
+static bool tells_more(const struct starter_state *one, const struct starter_state *other)
+{
+	bool one_runs = one->status == STARTER_RUNNING,
+	     other_runs = other->status == STARTER_RUNNING;
+
+	return one_runs != other_runs ? other_runs : one->tried_at_ms > other->tried_at_ms;
+}
+
+static struct app find_app(struct sandbox *sandbox, const struct sandbox_record *record)
+{
+	struct app app = {0};
+	json_t *spec;
+	size_t i;
+
+	json_array_foreach(record->start, i, spec)
+	{
+		struct app next = {.name = json_string_value(json_object_get(spec, "name"))};
+
+		starter_read(sandbox, next.name, &next.state);
+		if (!app.name || tells_more(&next.state, &app.state))
+			app = next;
+	}
+	return app;
+}
+
+/* --- its output --- */
+
+/* The last lines that it wrote; only for those who were let in, because a program may say anything there. */
+static void read_tail(struct sandbox *sandbox, uint32_t process, struct buf *out)
+{
+	struct output_cursor *cursor;
+	struct output_piece piece;
+	struct output_log *log;
+	uint8_t data[TAIL_MAX];
+	struct err ignored;
+
+	if (!process || roll_open_log(sandbox, process, &log, &ignored) < 0)
+		return;
+	cursor = output_cursor_new(log, output_log_tail(log, TAIL_MAX));
+	do {
+		output_cursor_read(cursor, data, sizeof(data), &piece);
+		if (piece.kind == OUTPUT_STDOUT || piece.kind == OUTPUT_STDERR)
+			text_put_plain(out, data, (size_t)(piece.next - piece.offset));
+	} while (piece.kind != OUTPUT_NONE && out->len < TAIL_MAX);
+	buf_append(out, "", 1);
+	output_cursor_free(cursor);
+	output_log_unref(log);
+}
+
+/* --- pages --- */
+
+static void describe_crash(const struct app *app, char *text, size_t size)
+{
+	const struct starter_state *state = &app->state;
+	int64_t left_ms = state->next_try_at_ms - clock_wall_ms();
+
+	snprintf(text, size,
+		"The start command %s ended with status %d%s%s. Restarts so far: %u; the next try "
+		"is "
+		"in %lld s.",
+		app->name, state->exit_code, state->end.detail[0] ? ": " : "", state->end.detail,
+		state->restarts, (long long)(left_ms > 0 ? (left_ms + 999) / 1000 : 0));
+}
+
+/* What is wrong with an app that is not starting. */
+static void judge(const struct app *app, const struct err *why, char *text, size_t size,
+	struct preview_page *page)
+{
+	*page = (struct preview_page){.status = 502, .code = why->code, .message = text};
+	snprintf(text, size, "%s", why->message);
+	page->title = "Nothing answers on this port";
+	page->remediation = why->remedy;
+	if (!app->name)
+		return;
+	switch (app->state.status) {
+	case STARTER_WAITING:
+		page->code = "app_crashed";
+		page->title = "The app crashed";
+		page->remediation = "Its output says why: sandlot logs ID PROCESS";
+		page->reloads = true;
+		describe_crash(app, text, size);
+		break;
+	case STARTER_EXITED:
+		page->code = "app_exited";
+		page->title = "The app has ended";
+		page->remediation =
+			"A start command that ends with status 0 is left alone; it runs "
+			"again when the sandbox starts: sandlot stop ID, sandlot start ID";
+		snprintf(text, size,
+			"The start command %s ended with status 0, and nothing listens on this "
+			"port.",
+			app->name);
+		break;
+	case STARTER_KILLED:
+		page->code = "app_killed";
+		page->title = "The app was ended";
+		page->remediation =
+			"It runs again when the sandbox starts: sandlot stop ID, sandlot start ID";
+		snprintf(text, size, "Somebody ended the start command %s.", app->name);
+		break;
+	default:
+		if (strcmp(why->code, "port_closed") != 0)
+			break;
+		page->code = "wrong_port";
+		page->title = "The app does not listen on this port";
+		page->remediation = "Have it listen on this port, or open the one that it uses";
+		snprintf(text, size, "The start command %s runs, but %s", app->name, why->message);
+	}
+}
+
+void preview_app_miss(struct sandbox *sandbox, const struct sandbox_record *record,
+	const struct proxy_visit *visit, const struct err *why, struct proxy_way *way)
+{
+	struct app app = find_app(sandbox, record);
+	/* One that is stopped in a sandbox that runs is about to be started. */
+	bool runs = !app.name || app.state.status == STARTER_RUNNING ||
+		    app.state.status == STARTER_STOPPED;
+	int64_t since_ms = app.state.tried_at_ms ? app.state.tried_at_ms : record->started_at_ms;
+	bool is_busy = strcmp(why->code, "port_busy") == 0;
+	bool is_starting = !is_busy && runs && clock_wall_ms() - since_ms < YOUNG_MS;
+	struct buf tail = BUF_INIT(2 * TAIL_MAX);
+	struct preview_page page;
+	char text[640];
+
+	if (visit->waited_ms < HOLD_MS && (is_busy || (is_starting && !visit->is_page))) {
+		way->kind = PROXY_LATER;
+		return;
+	}
+	if (is_starting && visit->is_page)
+		page = (struct preview_page){.status = 503,
+			.code = "app_starting",
+			.title = "Waiting for the app",
+			.message = "The sandbox runs; nothing answers on this port yet. This page "
+				   "reloads by itself.",
+			.reloads = true};
+	else
+		judge(&app, why, text, sizeof(text), &page);
+	if (!way->is_for_all)
+		read_tail(sandbox, app.state.process, &tail);
+	page.output = tail.len > 1 ? (const char *)tail.data : NULL;
+	preview_page_put(&page, visit, way);
+	buf_fini(&tail);
+}
