@@ -7,16 +7,15 @@
  *     +------------+---------------+--------> farewell (a proxy's client is told why) or reset
  *
  * It starts with `head` if the client speaks to us as to a proxy, else where the address that it
- * connected to says. One whose requests are given a secret is an errand (errand.h): it goes to the secret's
- * server, and what is relayed are its requests, one by one. Judged are: the target, before its name is resolved; each address, before it is
- * dialled; and the name in the first message of TLS, before it is passed on.
+ * connected to says. One whose requests are given a secret is an errand (errand.h): it goes to the
+ * secret's server, and what is relayed are its requests, one by one. Judged are: the target, before its
+ * name is resolved; each address, before it is dialled (flow_dial.c); and the name in the first message
+ * of TLS, before it is passed on.
  */
-#include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "egress/client_hello.h"
-#include "egress/egress_private.h"
-#include "egress/errand.h"
+#include "egress/flow_private.h"
 #include "egress/proxy_head.h"
 #include "wire/egress.h"
 
@@ -29,34 +28,10 @@
 #include <unistd.h>
 
 #define HEAD_TIMEOUT_MS	    30000
-#define DIAL_TIMEOUT_MS	    10000
 #define FAREWELL_TIMEOUT_MS 2000
 #define HALF_OPEN_MS	    120000 /* without a byte, after one side has ended */
 #define TURN_BYTES	    (1 << 20)
 #define NOT_FOR_A_PROXY	    "this is a proxy: CONNECT host:port, or a request with a whole http URL"
-
-enum flow_state { FLOW_HEAD, FLOW_RESOLVING, FLOW_DIALLING, FLOW_RELAYING, FLOW_FAREWELL };
-
-struct flow {
-	struct sluice *sluice;
-	struct flow *next, **at;
-	struct source client, upstream;
-	enum flow_state state;
-	struct authority target;
-	bool is_proxied;  /* the client knows that we are here, and can be told */
-	bool is_tunnel;	  /* by CONNECT */
-	bool is_screened; /* the first bytes were looked at, or need not be */
-	bool is_throttled;
-	bool waits_for_time;
-	struct dns_addresses addresses;
-	size_t next_address;
-	struct address dialled;
-	struct lookup *lookup;
-	struct errand *errand; /* NULL: bytes are relayed as they are */
-	struct buf first;      /* what was read of the client, and goes out before all else */
-	struct lane out, in;
-	uint64_t deadline_ms; /* 0: none */
-};
 
 /* --- beginning and end --- */
 
@@ -69,7 +44,7 @@ static void update_wait(struct flow *flow)
 	flow->waits_for_time = waits;
 }
 
-static void set_deadline(struct flow *flow, uint64_t ms)
+void flow_set_deadline(struct flow *flow, uint64_t ms)
 {
 	flow->deadline_ms = ms > 0 ? clock_steady_ms() + ms : 0;
 	update_wait(flow);
@@ -83,7 +58,7 @@ static void end(struct flow *flow)
 	if (flow->next)
 		flow->next->at = flow->at;
 	flow->is_throttled = false;
-	set_deadline(flow, 0);
+	flow_set_deadline(flow, 0);
 	lookup_cancel(flow->lookup);
 	errand_free(flow->errand);
 	dispatcher_remove(station->dispatcher, &flow->client);
@@ -131,12 +106,11 @@ static void begin_farewell(struct flow *flow)
 	shutdown(flow->client.fd, SHUT_WR);
 	dispatcher_remove(flow->sluice->station->dispatcher, &flow->upstream);
 	flow->state = FLOW_FAREWELL;
-	set_deadline(flow, FAREWELL_TIMEOUT_MS);
+	flow_set_deadline(flow, FAREWELL_TIMEOUT_MS);
 	say_farewell(flow);
 }
 
-/* Tells a client that knows of us; one that does not sees its connection reset. It may be gone then. */
-static void turn_away(struct flow *flow, const char *status, const char *text)
+void flow_turn_away(struct flow *flow, const char *status, const char *text)
 {
 	char reply[1024];
 	int len;
@@ -161,8 +135,7 @@ static void note_denial(struct flow *flow, const char *rule, enum egress_denial_
 	sluice_deny(flow->sluice, target, rule, reason);
 }
 
-/* The flow may be gone afterwards. */
-static void deny(struct flow *flow, const char *rule, enum egress_denial_reason reason)
+void flow_deny(struct flow *flow, const char *rule, enum egress_denial_reason reason)
 {
 	char target[EGRESS_NAME_MAX + 8], text[2 * EGRESS_NAME_MAX + 128];
 
@@ -171,111 +144,7 @@ static void deny(struct flow *flow, const char *rule, enum egress_denial_reason 
 	snprintf(text, sizeof(text), "%s is not allowed (%s)%s%s", target,
 		egress_denial_reason_name(reason), rule[0] ? "; this rule would allow it: " : "",
 		rule);
-	turn_away(flow, "403 Forbidden", text);
-}
-
-/* --- dialling --- */
-
-static void step(void *arg);
-static void dial(struct flow *flow);
-
-static bool may_dial(const struct flow *flow, struct address address)
-{
-	const struct policy *policy = flow->sluice->policy;
-
-	if (flow->errand)
-		return errand_secret(flow->errand)->record.is_trusted ||
-		       policy_allows_server(policy, address, flow->target.port);
-	return flow->target.name[0] ? policy_allows_behind_name(policy, address, flow->target.port)
-				    : policy_allows_address(policy, address, flow->target.port);
-}
-
-static int connect_to(struct flow *flow, struct address address)
-{
-	struct dispatcher *dispatcher = flow->sluice->station->dispatcher;
-	struct sockaddr_storage peer;
-	socklen_t len = address_to_socket(address, flow->target.port, &peer);
-
-	flow->upstream = (struct source){
-		.fd = socket(peer.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
-		.ready = step,
-		.owner = flow};
-	if (flow->upstream.fd < 0)
-		return -errno;
-	if (connect(flow->upstream.fd, (const struct sockaddr *)&peer, len) < 0 &&
-		errno != EINPROGRESS) {
-		int r = -errno;
-
-		fd_close(take_fd(&flow->upstream.fd));
-		return r;
-	}
-	flow->dialled = address;
-	return dispatcher_add(dispatcher, &flow->upstream);
-}
-
-static void dial(struct flow *flow)
-{
-	struct authority refused = {.port = flow->target.port};
-	char rule[EGRESS_NAME_MAX + 8] = "";
-
-	while (flow->next_address < flow->addresses.count) {
-		struct address address = flow->addresses.list[flow->next_address++];
-
-		if (!may_dial(flow, address)) {
-			refused.address = address;
-			authority_format(&refused, 0, rule);
-		} else if (connect_to(flow, address) == 0) {
-			flow->state = FLOW_DIALLING;
-			set_deadline(flow, DIAL_TIMEOUT_MS);
-			return;
-		}
-	}
-	if (rule[0])
-		deny(flow, rule, EGRESS_PRIVATE_ADDRESS);
-	else
-		turn_away(flow, "502 Bad Gateway", "the server cannot be reached");
-}
-
-static void on_addresses(void *arg, int result, const struct dns_addresses *addresses)
-{
-	struct flow *flow = arg;
-
-	flow->lookup = NULL;
-	if (result < 0) {
-		turn_away(flow, "502 Bad Gateway", "the name cannot be resolved");
-		return;
-	}
-	flow->addresses = *addresses;
-	dial(flow);
-}
-
-/* The target is known: judges it, and goes there. */
-static void head_for_target(struct flow *flow)
-{
-	enum egress_denial_reason reason;
-	char rule[EGRESS_NAME_MAX + 8];
-	int r;
-
-	if (!flow->errand && !sluice_judge(flow->sluice, &flow->target, &reason)) {
-		authority_format(&flow->target, 0, rule);
-		deny(flow, rule, reason);
-		return;
-	}
-	flow->state = FLOW_RESOLVING;
-	set_deadline(flow, 0);
-	if (!flow->target.name[0]) {
-		flow->is_screened = true; /* an address was allowed, whatever it is called */
-		flow->addresses =
-			(struct dns_addresses){.list = {flow->target.address}, .count = 1};
-		dial(flow);
-		return;
-	}
-	r = resolver_ask(flow->sluice->station->resolver, flow->target.name, &flow->addresses,
-		on_addresses, flow, &flow->lookup);
-	if (r == 1)
-		dial(flow);
-	else if (r < 0)
-		turn_away(flow, "502 Bad Gateway", "the name cannot be resolved");
+	flow_turn_away(flow, "403 Forbidden", text);
 }
 
 /*
@@ -292,9 +161,9 @@ static bool becomes_errand(struct flow *flow, const void *sent, size_t len)
 	flow->is_proxied = flow->is_screened = true;
 	flow->target = secret->server.at;
 	if (flow->sluice->errand_count > ERRANDS_MAX)
-		deny(flow, "", EGRESS_TOO_MANY);
+		flow_deny(flow, "", EGRESS_TOO_MANY);
 	else
-		head_for_target(flow);
+		flow_dial_start(flow);
 	return true;
 }
 
@@ -306,7 +175,7 @@ static void follow_head(struct flow *flow, const struct message *request, size_t
 	struct proxy_head head;
 
 	if (proxy_head_read(request, &head) < 0) {
-		turn_away(flow, "400 Bad Request", NOT_FOR_A_PROXY);
+		flow_turn_away(flow, "400 Bad Request", NOT_FOR_A_PROXY);
 		return;
 	}
 	flow->target = head.at;
@@ -324,7 +193,7 @@ static void follow_head(struct flow *flow, const struct message *request, size_t
 		flow->first = rewritten;
 		flow->is_screened = true;
 	}
-	head_for_target(flow);
+	flow_dial_start(flow);
 }
 
 static void read_head(struct flow *flow)
@@ -346,7 +215,7 @@ static void read_head(struct flow *flow)
 		taken = message_feed(&request, flow->first.data, flow->first.len);
 	}
 	if (taken < 0)
-		turn_away(flow, "400 Bad Request", NOT_FOR_A_PROXY);
+		flow_turn_away(flow, "400 Bad Request", NOT_FOR_A_PROXY);
 	else
 		follow_head(flow, &request, (size_t)taken);
 	message_fini(&request);
@@ -363,7 +232,7 @@ static void check_dialled(struct flow *flow)
 
 	if (getsockopt(flow->upstream.fd, SOL_SOCKET, SO_ERROR, &error, &len) < 0 || error != 0) {
 		dispatcher_remove(flow->sluice->station->dispatcher, &flow->upstream);
-		dial(flow);
+		flow_dial_next(flow);
 		return;
 	}
 	if (getpeername(flow->upstream.fd, (struct sockaddr *)&peer, &peer_len) < 0)
@@ -375,17 +244,18 @@ static void check_dialled(struct flow *flow)
 	setsockopt(flow->upstream.fd, SOL_SOCKET, SO_KEEPALIVE, &(int){1}, sizeof(int));
 	flow->state = FLOW_RELAYING;
 	if (flow->errand) {
-		set_deadline(flow, DIAL_TIMEOUT_MS);
+		flow_set_deadline(flow, FLOW_DIAL_TIMEOUT_MS);
 		if (errand_connect(flow->errand, flow->client.fd, flow->upstream.fd) < 0) {
-			turn_away(flow, "502 Bad Gateway", "TLS cannot be spoken to the server");
+			flow_turn_away(
+				flow, "502 Bad Gateway", "TLS cannot be spoken to the server");
 			return;
 		}
 	} else {
 		flow->is_proxied = false; /* from here on it hears the server only */
 		sluice_note_contact(flow->sluice, &flow->target);
-		set_deadline(flow, 0);
+		flow_set_deadline(flow, 0);
 	}
-	step(flow);
+	flow_step(flow);
 }
 
 /* Reads the first bytes until it is known whom they ask for; LANE_MORE: they may go. */
@@ -465,7 +335,7 @@ static void relay(struct flow *flow)
 				     sluice_budget(sluice, TURN_BYTES) == 0;
 		if ((out == LANE_MORE || in == LANE_MORE) && !flow->is_throttled)
 			dispatcher_requeue(sluice->station->dispatcher, &flow->client);
-		set_deadline(flow, flow->out.is_done || flow->in.is_done ? HALF_OPEN_MS : 0);
+		flow_set_deadline(flow, flow->out.is_done || flow->in.is_done ? HALF_OPEN_MS : 0);
 	}
 }
 
@@ -499,12 +369,12 @@ static void run_errand(struct flow *flow)
 		break;
 	case ERRAND_REFUSED:
 		errand_refusal(flow->errand, &status, &text);
-		turn_away(flow, status, text);
+		flow_turn_away(flow, status, text);
 		break;
 	}
 }
 
-static void step(void *arg)
+void flow_step(void *arg)
 {
 	struct flow *flow = arg;
 
@@ -547,7 +417,7 @@ static struct flow *add(struct sluice *sluice, int fd)
 	struct flow *flow = mem_new(sizeof(*flow));
 
 	*flow = (struct flow){.sluice = sluice,
-		.client = {.fd = fd, .ready = step, .owner = flow},
+		.client = {.fd = fd, .ready = flow_step, .owner = flow},
 		.upstream = {.fd = -1},
 		.first = BUF_INIT(MESSAGE_HEAD_MAX + CLIENT_HELLO_MAX),
 		.next = sluice->flows,
@@ -570,16 +440,16 @@ static void set_out(struct flow *flow, struct address goal, uint16_t port)
 	if (is_own(goal)) {
 		flow->is_proxied = true;
 		flow->state = FLOW_HEAD;
-		set_deadline(flow, HEAD_TIMEOUT_MS);
+		flow_set_deadline(flow, HEAD_TIMEOUT_MS);
 		read_head(flow);
 	} else if (name) {
 		snprintf(flow->target.name, sizeof(flow->target.name), "%s", name);
 		if (!becomes_errand(flow, NULL, 0))
-			head_for_target(flow);
+			flow_dial_start(flow);
 	} else if (stand_in_is_one(goal)) {
-		deny(flow, "", EGRESS_FORGOTTEN_NAME);
+		flow_deny(flow, "", EGRESS_FORGOTTEN_NAME);
 	} else if (!becomes_errand(flow, NULL, 0)) {
-		head_for_target(flow);
+		flow_dial_start(flow);
 	}
 }
 
@@ -608,7 +478,7 @@ void flow_accept(struct sluice *sluice, int fd)
 	} else if (sluice->counters.open_connections > sluice->limits.connections ||
 		   atomic_load(&egress->connections) > egress->max_connections) {
 		flow->target = (struct authority){.address = goal, .port = port};
-		deny(flow, "", EGRESS_TOO_MANY);
+		flow_deny(flow, "", EGRESS_TOO_MANY);
 	} else {
 		set_out(flow, goal, port);
 	}
@@ -623,14 +493,14 @@ void flow_tick_all(struct sluice *sluice, uint64_t now_ms)
 		if (flow->deadline_ms > 0 && now_ms >= flow->deadline_ms) {
 			if (flow->state == FLOW_DIALLING) {
 				dispatcher_remove(sluice->station->dispatcher, &flow->upstream);
-				dial(flow);
+				flow_dial_next(flow);
 			} else if (flow->state == FLOW_FAREWELL) {
 				end(flow);
 			} else {
 				cut(flow);
 			}
 		} else if (flow->is_throttled) {
-			step(flow);
+			flow_step(flow);
 		}
 	}
 }
@@ -648,7 +518,7 @@ static bool is_allowed_still(const struct flow *flow, enum egress_denial_reason 
 		return false;
 	}
 	*ret_reason = EGRESS_PRIVATE_ADDRESS;
-	return flow->state == FLOW_RESOLVING || may_dial(flow, flow->dialled);
+	return flow->state == FLOW_RESOLVING || flow_dial_may(flow, flow->dialled);
 }
 
 void flow_review_all(struct sluice *sluice)
