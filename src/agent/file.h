@@ -22,3 +22,9 @@ int file_remove(struct dialog *dialog, const struct payload_file *request) must_
 int file_pack(struct dialog *dialog, const struct payload_file *request) must_check;
 int file_unpack(struct dialog *dialog, const struct payload_file *request) must_check;
 int file_watch(struct dialog *dialog, const struct payload_file *request) must_check;
+
+/* What a helper does for a struct payload_file: one of the above, and the failure if there is one. */
+void file_serve(struct dialog *dialog, const void *request);
+
+/* The answer where no helper could be started; the channel stays the caller's. */
+void file_refuse(int channel, int errnum);

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/helper.h"
 
-#include "agent/dialog.h"
-#include "agent/file.h"
 #include "base/fd.h"
-#include "wire/agent.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,29 +12,15 @@
 
 #define CHANNEL_FD 3
 
-static int (*const operations[])(struct dialog *, const struct payload_file *) = {
-	[AGENT_FILE_STAT] = file_stat,
-	[AGENT_FILE_READ] = file_read,
-	[AGENT_FILE_WRITE] = file_write,
-	[AGENT_FILE_LIST] = file_list,
-	[AGENT_FILE_MKDIR] = file_mkdir,
-	[AGENT_FILE_MOVE] = file_move,
-	[AGENT_FILE_REMOVE] = file_remove,
-	[AGENT_FILE_PACK] = file_pack,
-	[AGENT_FILE_UNPACK] = file_unpack,
-	[AGENT_FILE_WATCH] = file_watch,
-};
-
 /*
  * The child. Signals are let through again, so that a sandbox that is shut down need not wait for
  * it; only SIGPIPE stays blocked, because sendfile() has no MSG_NOSIGNAL.
  */
-static _Noreturn void run(const struct oom *oom, const struct payload_file *request, int fd)
+static _Noreturn void run(const struct oom *oom, const struct helper_task *task, int fd)
 {
 	struct dialog dialog;
 	sigset_t blocked;
 	int flags;
-	int r;
 
 	if (oom_join_work(oom) < 0)
 		_exit(1);
@@ -54,56 +37,37 @@ static _Noreturn void run(const struct oom *oom, const struct payload_file *requ
 		_exit(1);
 
 	dialog_init(&dialog, CHANNEL_FD);
-	r = request->path[0] == '/' ? operations[request->op](&dialog, request) : -EINVAL;
-	if (r < 0)
-		dialog_put_failure(&dialog, -r, "");
+	task->serve(&dialog, task->arg);
 	_exit(dialog_flush(&dialog) < 0);
 }
 
-static void refuse(int fd, int errnum)
-{
-	struct dialog dialog;
-
-	dialog_init(&dialog, fd);
-	dialog_put_failure(&dialog, errnum, "");
-	/* A new channel has room for one answer; if not, its end is answer enough. */
-	if (fd_set_nonblocking(fd) == 0 && dialog_flush(&dialog) < 0)
-		errno = 0;
-	dialog_fini(&dialog);
-}
-
-/* 0, or the errnum that refuses another helper. */
 static int check_room(const struct helper_table *table, bool is_watch)
 {
 	if (is_watch && table->watches == HELPER_WATCH_MAX)
-		return EMFILE;
-	return table->count == HELPER_MAX ? EAGAIN : 0;
+		return -EMFILE;
+	return table->count == HELPER_MAX ? -EAGAIN : 0;
 }
 
-void helper_start(struct helper_table *table, const struct oom *oom,
-	const struct payload_file *request, int channel)
+int helper_start(struct helper_table *table, const struct oom *oom, const struct helper_task *task,
+	int channel)
 {
-	bool is_watch = request->op == AGENT_FILE_WATCH;
-	int errnum = check_room(table, is_watch);
+	int r = check_room(table, task->is_watch);
 	pid_t pid;
 
-	if (errnum) {
-		refuse(channel, errnum);
-		fd_close(channel);
-		return;
-	}
+	if (r < 0)
+		return r;
 	oom_raise(oom);
 	pid = fork();
 	if (pid == 0)
-		run(oom, request, channel);
+		run(oom, task, channel);
 	if (pid < 0) {
-		refuse(channel, errno);
+		r = -errno;
 	} else {
-		table->helpers[table->count++] = (struct helper){pid, is_watch};
-		table->watches += is_watch;
+		table->helpers[table->count++] = (struct helper){pid, task->is_watch};
+		table->watches += task->is_watch;
 	}
 	oom_restore(oom);
-	fd_close(channel);
+	return r;
 }
 
 void helper_stopped(const struct helper_table *table, pid_t pid)

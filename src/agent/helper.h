@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * File requests, each in a child process of its own: a slow disk or a hostile tree holds up that
- * child, never PID 1. The child keeps nothing of the agent but the request and its channel.
+ * Requests that take a while, each in a child process of its own: a slow disk, a hostile tree or a
+ * thousand processes hold up that child, never PID 1. The child has the agent's memory as it was at
+ * that moment, and no descriptor but its channel.
  */
 #pragma once
 
+#include "agent/dialog.h"
 #include "agent/oom.h"
-#include "agent/payload.h"
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -25,12 +26,16 @@ struct helper_table {
 	size_t watches; /* of those */
 };
 
-/*
- * Starts a helper for request, which answers on channel; where none can be started, the reason is
- * the answer. Channel is closed in any case.
- */
-void helper_start(struct helper_table *table, const struct oom *oom,
-	const struct payload_file *request, int channel);
+/* What it does, as root of the sandbox with umask 0; what was put is sent when it is done. */
+struct helper_task {
+	void (*serve)(struct dialog *dialog, const void *arg);
+	const void *arg;
+	bool is_watch;
+};
+
+/* Starts a helper, which has the channel from then on as well. -errno if none can be started. */
+int helper_start(struct helper_table *table, const struct oom *oom, const struct helper_task *task,
+	int channel) must_check;
 
 /*
  * A child was stopped. If it is a helper it is killed: root of the sandbox may stop one, and the daemon

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/init.h"
 
+#include "agent/file.h"
 #include "agent/helper.h"
 #include "agent/job.h"
 #include "agent/lineage.h"
 #include "agent/machine.h"
 #include "agent/payload.h"
+#include "agent/port_scan.h"
 #include "agent/uplink.h"
 #include "agent/watch.h"
 #include "base/clock.h"
@@ -101,8 +103,26 @@ static int handle_file(struct init *init, const struct frame *frame)
 	r = payload_file_parse(frame, &request);
 	if (r < 0)
 		return r;
-	helper_start(&init->helpers, &init->jobs.base.oom, &request, take_fd(&channel));
+	r = helper_start(&init->helpers, &init->jobs.base.oom,
+		&(struct helper_task){file_serve, &request, request.op == AGENT_FILE_WATCH},
+		channel);
+	if (r < 0)
+		file_refuse(channel, -r);
 	payload_file_fini(&request);
+	return 0;
+}
+
+static int handle_ports(struct init *init, const struct frame *frame)
+{
+	auto_fd int channel = uplink_take_fd(&init->link);
+	struct port_scan_query query = {.jobs = &init->jobs};
+	int r = payload_u64_parse(frame, &query.known);
+
+	if (channel < 0 || r < 0)
+		return -EPROTO;
+	/* If there is none, the end of the channel says so. */
+	(void)!helper_start(&init->helpers, &init->jobs.base.oom,
+		&(struct helper_task){port_scan_serve, &query, false}, channel);
 	return 0;
 }
 
@@ -149,6 +169,7 @@ static frame_handler *const handlers[] = {
 	[AGENT_FORGET] = handle_forget,
 	[AGENT_FILE] = handle_file,
 	[AGENT_SHUTDOWN] = handle_shutdown,
+	[AGENT_PORTS] = handle_ports,
 };
 
 /* AGENT_ATTACH comes first, and only then. */

@@ -600,10 +600,11 @@ static struct job *find_running(const struct job_table *table, pid_t pid)
 	return NULL;
 }
 
-/* The command that a thread came of, as long as it has not ended; NULL for the agent's own. */
+/* The command that a thread came of, which may have ended before it; NULL for the agent's own. */
 static struct job *find_of_thread(const struct job_table *table, pid_t thread)
 {
 	bool has_groups = table->groups.dir_fd >= 0;
+	struct job *ended = NULL;
 	uint32_t number = 0;
 
 	if (has_groups && !group_of_thread(thread, &number))
@@ -616,9 +617,18 @@ static struct job *find_of_thread(const struct job_table *table, pid_t thread)
 
 			if (is_its && !p->ended)
 				return p;
+			if (is_its)
+				ended = p;
 		}
 	}
-	return NULL;
+	return ended;
+}
+
+uint32_t job_of_process(const struct job_table *table, pid_t pid)
+{
+	const struct job *job = find_of_thread(table, pid);
+
+	return job ? job->id : 0;
 }
 
 /* Whose it was is asked while it waits, and counted once it has its answer. */
@@ -632,7 +642,7 @@ void job_deny(struct job_table *table, uint32_t id)
 	if ((id && !job) || listener_fd < 0 || !denial_receive(listener_fd, &denial))
 		return;
 	job = find_of_thread(table, denial.thread);
-	if (denial_answer(listener_fd, &denial) && job)
+	if (denial_answer(listener_fd, &denial) && job && !job->ended)
 		denial_note(&job->denied, denial.number);
 }
 

@@ -88,5 +88,8 @@ void job_deny(struct job_table *table, uint32_t id);
 /* Whether commands run in cells, whose processes are nobody's children here. */
 bool job_has_cells(const struct job_table *table);
 
+/* The id of the command that a process came of, also after that has ended; 0 if of none. */
+uint32_t job_of_process(const struct job_table *table, pid_t pid);
+
 /* A child ended; false if it was none of the commands. */
 bool job_end(struct job_table *table, pid_t pid, int wait_status, const struct rusage *usage);

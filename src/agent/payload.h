@@ -41,7 +41,7 @@ struct payload_resize {
 
 int payload_resize_parse(const struct frame *frame, struct payload_resize *ret_resize) must_check;
 
-/* AGENT_ATTACH, AGENT_SHUTDOWN; AGENT_ACK; AGENT_STDIN_CLOSE, AGENT_FORGET. */
+/* AGENT_ATTACH, AGENT_SHUTDOWN; AGENT_ACK, AGENT_PORTS; AGENT_STDIN_CLOSE, AGENT_FORGET. */
 int payload_u32_parse(const struct frame *frame, uint32_t *ret_value) must_check;
 int payload_u64_parse(const struct frame *frame, uint64_t *ret_value) must_check;
 int payload_empty_parse(const struct frame *frame) must_check;

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/number.h"
 #include "core/sandbox.h"
+#include "model/preview_name.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -82,6 +83,16 @@ int api_query_boolean(const struct request *req, const char *name, bool *ret_val
 			"parameter %s must be true or false", name);
 	*ret_value = text && strcmp(text, "true") == 0;
 	return 0;
+}
+
+void api_preview_url(
+	const struct api *api, const char *sandbox_id, uint16_t port, char url[API_PREVIEW_URL_MAX])
+{
+	char host[160];
+
+	preview_name_format(sandbox_id, port, api->preview_domain, host, sizeof(host));
+	snprintf(url, API_PREVIEW_URL_MAX, "%s://%s:%u", api->preview_scheme, host,
+		api->preview_port);
 }
 
 json_t *api_time_to_json(int64_t wall_ms)

@@ -84,6 +84,11 @@ int api_sandbox(struct request *req, struct api *api, struct sandbox **ret_sandb
 /* The port that the path names. */
 int api_port(const struct request *req, uint16_t *ret_port, struct err *err) must_check;
 
+/* Where the preview of a port is: "http://s-<id>-<port>.<domain>:<port>/". */
+#define API_PREVIEW_URL_MAX 256
+void api_preview_url(const struct api *api, const char *sandbox_id, uint16_t port,
+	char url[API_PREVIEW_URL_MAX]);
+
 /* Whether the daemon can serve sandboxes yet; ERR_UNAVAILABLE with the reason if not. */
 int api_check_ready(const struct api *api, struct err *err) must_check;
 

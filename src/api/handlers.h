@@ -54,6 +54,9 @@ HANDLER(sandboxes_events);
 /* exec.c */
 HANDLER(exec_run);
 
+/* ports.c */
+HANDLER(ports_list);
+
 /* preview_links.c */
 HANDLER(preview_links_create);
 HANDLER(preview_links_list);

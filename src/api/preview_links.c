@@ -5,7 +5,6 @@
 #include "auth/secret.h"
 #include "base/clock.h"
 #include "core/sandbox.h"
-#include "model/preview_name.h"
 #include "model/sandbox_port.h"
 
 #include <stdio.h>
@@ -49,7 +48,7 @@ HANDLER(preview_links_create)
 	struct api *api = context;
 	struct link_body body;
 	struct preview_link link = {.created_at_ms = clock_wall_ms()};
-	char secret[SECRET_TEXT_MAX], host[160], url[320];
+	char secret[SECRET_TEXT_MAX], url[API_PREVIEW_URL_MAX];
 	unsigned char hash[SECRET_HASH_LEN];
 	struct sandbox *sandbox;
 	json_t *answer;
@@ -71,11 +70,9 @@ HANDLER(preview_links_create)
 	r = store_preview_link_add(engine_store(api->engine), &link, hash, err);
 	if (r < 0)
 		return r;
-	preview_name_format(link.sandbox_id, link.port, api->preview_domain, host, sizeof(host));
-	snprintf(url, sizeof(url), "%s://%s:%u/?sandlot_link=%s", api->preview_scheme, host,
-		api->preview_port, secret);
+	api_preview_url(api, link.sandbox_id, link.port, url);
 	answer = link_to_json(&link);
-	json_object_set_new(answer, "url", json_string(url));
+	json_object_set_new(answer, "url", json_sprintf("%s/?sandlot_link=%s", url, secret));
 	request_answer_json(req, 201, answer);
 	return 0;
 }

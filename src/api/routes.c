@@ -113,6 +113,21 @@ static const struct api_parameter watch_query[] = {
 	{"recursive", BOOLEAN, "Whether all directories below are watched too.", false},
 };
 
+#define EVENTS_TEXT                                                                                \
+	"Server-sent events, with ids that grow. `status` {sandbox, status}: what it is now, the " \
+	"first one. `sandbox.<status>` {sandbox, status, at}: what it has become, or that it was " \
+	"deleted. `network.denied` {sandbox, target, reason, rule, at}. `port.opened` and "        \
+	"`port.closed` {sandbox, address, port, pid, command, process, reachable, at}: something " \
+	"listens on a TCP port, or no longer does; of those that are open already `port.opened` "  \
+	"comes first. Ports are looked at twice a second while somebody follows: of one that "     \
+	"opens and closes in between nothing is told. Following is no use of the sandbox, and "    \
+	"wakes nobody. Who does not read fast enough misses events."
+
+#define PORTS_TEXT                                                                                 \
+	"TCP sockets that listen, of IPv4 and IPv6, at most 128. Nothing listens in a sandbox "    \
+	"that is stopped; of one that is paused it is not known (409). What is told comes from "   \
+	"inside of the sandbox, which may lie about itself."
+
 #define WATCH_TEXT                                                                                 \
 	"Server-sent events; the id of each is one more than that of the one before. `ready` "     \
 	"{path}: everything is watched from here on, and a listing made now misses nothing. "      \
@@ -278,8 +293,11 @@ static const struct route table[] = {
 			.status = 200, .answer = "Network")},
 	{"GET", ONE "/events", sandboxes_events, ROUTE_TICKET, SCOPE_READ,
 		DOC("Follow what happens to a sandbox", "sandboxes", .status = 200,
-			.answer = EVENTS)},
+			.answer = EVENTS, .description = EVENTS_TEXT)},
 
+	{"GET", ONE "/ports", ports_list, 0, SCOPE_READ,
+		DOC("List what listens in a sandbox, without waking it", "previews", .status = 200,
+			.answer = "Ports", .description = PORTS_TEXT)},
 	{"PATCH", ONE "/ports/{port}", preview_ports_patch, ROUTE_BODY, SCOPE_MANAGE,
 		DOC("Say who may see the preview of a port, and what its app sees of paths",
 			"previews", .body = &preview_ports_fields, .status = 200,

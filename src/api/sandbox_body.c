@@ -501,11 +501,10 @@ static json_t *previews_to_json(const struct api *api, const struct sandbox_reco
 
 	json_array_foreach(record->ports, i, port)
 	{
-		char key[8], url[256];
+		char key[8], url[API_PREVIEW_URL_MAX];
 
 		snprintf(key, sizeof(key), "%u", sandbox_port_number(port));
-		snprintf(url, sizeof(url), "%s://s-%s-%s.%s:%u", api->preview_scheme, record->id,
-			key, api->preview_domain, api->preview_port);
+		api_preview_url(api, record->id, sandbox_port_number(port), url);
 		json_object_set_new(previews, key, json_string(url));
 	}
 	return previews;

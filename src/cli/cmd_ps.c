@@ -34,14 +34,6 @@ static bool is_alive(const json_t *process)
 	return strcmp(cli_text(process, "status"), "running") == 0 || survivors(process) > 0;
 }
 
-static void add_number(struct table *table, const json_t *number)
-{
-	if (json_is_integer(number))
-		table_add(table, "%" JSON_INTEGER_FORMAT, json_integer_value(number));
-	else
-		table_add(table, "%s", "");
-}
-
 static void add_status(struct table *table, const json_t *process)
 {
 	const char *status = cli_text(process, "status");
@@ -74,7 +66,7 @@ static void add_exit(struct table *table, const json_t *process)
 	else if (signal[0])
 		table_add(table, "%s", signal);
 	else
-		add_number(table, code);
+		table_add_number(table, code);
 }
 
 /* What was asked for: the line, or the words; of a start command also its name. Cut where a character begins. */
@@ -119,7 +111,7 @@ static void print_table(const json_t *processes)
 	json_array_foreach(processes, i, process)
 	{
 		table_add(&table, "%s", cli_text(process, "id"));
-		add_number(&table, json_object_get(process, "pid"));
+		table_add_number(&table, json_object_get(process, "pid"));
 		add_status(&table, process);
 		add_age(&table, process);
 		add_exit(&table, process);

@@ -49,6 +49,14 @@ void table_add(struct table *table, const char *fmt, ...)
 	table->cells[table->count++] = cell;
 }
 
+void table_add_number(struct table *table, const json_t *number)
+{
+	if (json_is_integer(number))
+		table_add(table, "%" JSON_INTEGER_FORMAT, json_integer_value(number));
+	else
+		table_add(table, "%s", "");
+}
+
 void table_add_row(struct table *table, const char *const *cells)
 {
 	for (size_t i = 0; i < table->columns; i++)

@@ -9,6 +9,7 @@
 
 #include "base/mem.h"
 
+#include <jansson.h>
 #include <stdio.h>
 
 struct table {
@@ -23,6 +24,8 @@ void table_fini(struct table *table);
 
 /* Cells are added from left to right; an empty one is shown as "-". */
 void table_add(struct table *table, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* A whole number; an empty cell if it is none. */
+void table_add_number(struct table *table, const json_t *number);
 /* A row of as many cells as there are columns: the heading, say. */
 void table_add_row(struct table *table, const char *const *cells);
 void table_print(const struct table *table, FILE *out);

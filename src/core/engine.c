@@ -7,6 +7,7 @@
 #include "core/alarm.h"
 #include "core/governor.h"
 #include "core/network.h"
+#include "core/port_watch.h"
 #include "core/roll.h"
 #include "core/sandbox_state.h"
 #include "core/scribe.h"
@@ -28,6 +29,7 @@ struct subscription {
 	char sandbox_id[ID_LEN + 1];
 	engine_event_fn event;
 	void *arg;
+	struct port_watch *ports;
 };
 
 struct store *engine_store(struct engine *engine)
@@ -235,6 +237,7 @@ struct subscription *engine_subscribe(
 	pthread_mutex_lock(&engine->lock);
 	subscription->next = engine->subscriptions;
 	engine->subscriptions = subscription;
+	subscription->ports = port_watch_join(engine, id, event, arg);
 	pthread_mutex_unlock(&engine->lock);
 	return subscription;
 }
@@ -248,19 +251,25 @@ void engine_unsubscribe(struct engine *engine, struct subscription *subscription
 			break;
 		}
 	}
+	port_watch_leave(subscription->ports);
 	pthread_mutex_unlock(&engine->lock);
 	free(subscription);
+}
+
+void engine_tell(struct engine *engine, const char *sandbox_id, const char *type, const char *json)
+{
+	engine->event_sequence++;
+	for (struct subscription *s = engine->subscriptions; s; s = s->next) {
+		if (strcmp(s->sandbox_id, sandbox_id) == 0)
+			s->event(s->arg, engine->event_sequence, type, json);
+	}
 }
 
 void engine_publish(
 	struct engine *engine, const char *sandbox_id, const char *type, const char *json)
 {
 	pthread_mutex_lock(&engine->lock);
-	engine->event_sequence++;
-	for (struct subscription *s = engine->subscriptions; s; s = s->next) {
-		if (strcmp(s->sandbox_id, sandbox_id) == 0)
-			s->event(s->arg, engine->event_sequence, type, json);
-	}
+	engine_tell(engine, sandbox_id, type, json);
 	pthread_mutex_unlock(&engine->lock);
 }
 

@@ -54,7 +54,8 @@ int engine_alarm(struct engine *engine, uint64_t ms, void (*ring)(void *arg),
 /* An event of a sandbox: its type ("sandbox.running") and a JSON object as text. */
 typedef void (*engine_event_fn)(void *arg, uint64_t sequence, const char *type, const char *json);
 
-/* Calls event for what happens to a sandbox from now on, on any thread, which must not block. */
+/* Calls event for what happens to a sandbox from now on, and for each port of it that is open, on any thread,
+ * which must not block. While somebody is subscribed, its ports are looked at (port_watch.h). */
 struct subscription *engine_subscribe(
 	struct engine *engine, const char *sandbox_id, engine_event_fn event, void *arg);
 

@@ -167,7 +167,7 @@ static bool owns(const struct owner *owner, const struct sandbox_record *record)
 				 strcmp(owner->user, record->owner.user) == 0);
 }
 
-static struct sandbox *find_in_memory(struct engine *engine, const char *id)
+struct sandbox *sandbox_handle_find(struct engine *engine, const char *id)
 {
 	struct sandbox *sandbox;
 
@@ -179,7 +179,7 @@ static struct sandbox *find_in_memory(struct engine *engine, const char *id)
 
 void engine_note_use(struct engine *engine, const char *id)
 {
-	struct sandbox *sandbox = find_in_memory(engine, id);
+	struct sandbox *sandbox = sandbox_handle_find(engine, id);
 
 	if (sandbox)
 		atomic_store(&sandbox->last_active_ms, clock_wall_ms());
@@ -194,7 +194,7 @@ static int load(struct engine *engine, const struct owner *owner, const char *id
 	int r = 0;
 
 	pthread_mutex_lock(&engine->births);
-	*ret_sandbox = find_in_memory(engine, id);
+	*ret_sandbox = sandbox_handle_find(engine, id);
 	if (!*ret_sandbox) {
 		r = store_sandbox_get(engine->config.store, owner, id, &record, err);
 		if (r == 0)
@@ -213,7 +213,7 @@ int sandbox_get(struct engine *engine, const struct owner *owner, const char *id
 
 	if (!id_is_valid(id))
 		return sandbox_not_found(id, err);
-	sandbox = find_in_memory(engine, id);
+	sandbox = sandbox_handle_find(engine, id);
 	if (!sandbox) {
 		r = load(engine, owner, id, &sandbox, err);
 		if (r < 0)

@@ -4,6 +4,9 @@
 
 #include "core/sandbox_state.h"
 
+/* A reference to the handle of one that is in memory, as all that run are; else NULL. */
+struct sandbox *sandbox_handle_find(struct engine *engine, const char *id);
+
 /*
  * Adds a row and its handle together, with its life lock held: whoever finds it waits until it has
  * come up. Takes over the record.

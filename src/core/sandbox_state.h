@@ -50,6 +50,7 @@ struct engine {
 	size_t lost_count, lost_cap;
 	bool closing;
 	struct subscription *subscriptions;
+	struct port_watch *port_watches; /* one for each sandbox that somebody follows */
 	uint64_t event_sequence;
 
 	pthread_t reaper;
@@ -76,9 +77,10 @@ void sandbox_settle(struct sandbox *sandbox);
 /* Opens the directory for the output of its processes, which is made if need be. */
 int sandbox_open_logs(struct sandbox *sandbox, int *ret_fd, struct err *err) must_check;
 
-/* Tells the subscribers of a sandbox of an event. */
+/* Tells the subscribers of a sandbox of an event; the same where engine.lock is held. */
 void engine_publish(
 	struct engine *engine, const char *sandbox_id, const char *type, const char *json);
+void engine_tell(struct engine *engine, const char *sandbox_id, const char *type, const char *json);
 
 /* Tells subscribers what it is now. */
 void sandbox_announce(struct sandbox *sandbox);

@@ -9,8 +9,9 @@
  *             link it had. An end of file on the lifeline means that the keeper is gone: exit.
  *   link      daemon <-> agent, SOCK_STREAM, frames of the kinds below. An end of file means that
  *             the daemon is gone: go on, keep what was not acknowledged, wait for the next link.
- *   channel   daemon <-> one helper process of the agent, SOCK_STREAM, one for each file request;
- *             its agent end comes as a descriptor with the first byte of an AGENT_FILE frame.
+ *   channel   daemon <-> one helper process of the agent, SOCK_STREAM, one for each request of
+ *             AGENT_FILE or AGENT_PORTS; its agent end comes as a descriptor with the first byte of
+ *             that frame.
  *
  *   cell      agent <-> warden, SOCK_STREAM, one for each isolated command: see AGENT_EXEC_CELL.
  *
@@ -30,7 +31,7 @@
 
 #include <stdint.h>
 
-#define AGENT_VERSION	    3
+#define AGENT_VERSION	    4
 #define AGENT_LIFELINE_FD   3
 #define AGENT_GROUP_FD	    4 /* the sandbox's directory on the v2 cgroup tree; not open if none */
 #define AGENT_MEMINFO_FD    5 /* the file that is /proc/meminfo inside; the agent writes it */
@@ -52,6 +53,8 @@
 #define AGENT_PATH_MAX	    4096 /* with its NUL */
 #define AGENT_PROCESSES_MAX 4096 /* alive or not yet forgotten, in one sandbox */
 #define AGENT_DENIED_MAX    16	 /* different system calls in one AGENT_EXITED */
+#define AGENT_PORTS_MAX	    128	 /* listeners in one answer to AGENT_PORTS */
+#define AGENT_NAME_MAX	    15	 /* bytes of a program's name, as the kernel keeps it */
 
 enum agent_msg {
 	/* daemon -> agent */
@@ -66,6 +69,8 @@ enum agent_msg {
 			      signalled for as long as somebody is in it */
 	AGENT_FILE,	   /* id 0: u8 enum agent_file_op, then its arguments; one descriptor */
 	AGENT_SHUTDOWN, /* u32 grace in ms: SIGTERM to all, wait, exit (the kernel kills the rest) */
+	AGENT_PORTS, /* id 0: u64 digest of the listeners that the daemon knows of, 0 for none; one
+			   descriptor */
 
 	/* agent -> daemon */
 	AGENT_HELLO = 64, /* u32 version, u32 count, count times u32 id: processes it still has */
@@ -217,6 +222,15 @@ enum agent_item {
 	AGENT_ITEM_SYMLINK,
 	AGENT_ITEM_HARDLINK, /* target: name of an earlier item */
 };
+
+/*
+ * AGENT_PORTS: a helper tells on the channel which TCP sockets listen in the sandbox, and ends: u64 digest
+ * (never 0), u8 whether that is another than the daemon's, which is all if it is not; else u8 whether there
+ * are more than it tells, u32 count (at most AGENT_PORTS_MAX), count times, with ports and then addresses
+ * ascending and no two the same: 16 bytes address (of IPv4 as ::ffff:a.b.c.d), u32 port, u32 pid of the
+ * first process that holds it (0: none was found), u32 id of the command that process came of (0: of none),
+ * str its name (at most AGENT_NAME_MAX bytes, any). Nothing at all if no helper could be started.
+ */
 
 #define AGENT_MODE_KEEP	   UINT32_MAX
 #define AGENT_SIZE_UNKNOWN UINT64_MAX

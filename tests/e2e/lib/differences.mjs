@@ -110,6 +110,7 @@ export const DIFFERENCES = [
       'two crashes while a sandbox is paused neither wake nor harm its processes',
       'a sandbox that floods its agent with refused calls can be paused, resumed and used',
       'a paused one goes on',
+      'ports of a paused sandbox are not known, and do not close',
     ],
   },
   {
@@ -133,6 +134,7 @@ export const DIFFERENCES = [
       'a timeout is kept by whichever daemon is there when it is due, and by the next if none is',
       'a daemon that a foreground command left is listed after a crash and can be ended',
       'the processor time of a command is that of all it started',
+      'whoever left its session is known by the process it came of, also when that has ended',
       'counts are exact, over threads, children and sessions',
       'R09 a timeout ends all that a command became: deaf, stopped, forked twice, in another session',
     ],

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What listens in a sandbox. */
+#include "api/handlers.h"
+#include "core/port_list.h"
+#include "model/sandbox_port.h"
+
+static json_t *encode_port(
+	const struct api *api, const struct sandbox_record *record, const struct port *port)
+{
+	struct sandbox_port shown = {0};
+	bool is_shown = sandbox_port_find(record, port->number, &shown) && port_is_reachable(port);
+	json_t *json = port_to_json(port);
+	char url[API_PREVIEW_URL_MAX];
+
+	api_preview_url(api, record->id, port->number, url);
+	json_object_set_new(json, "preview_url", is_shown ? json_string(url) : json_null());
+	json_object_set_new(json, "public", json_boolean(is_shown && shown.is_public));
+	return json;
+}
+
+HANDLER(ports_list)
+{
+	struct api *api = context;
+	struct sandbox_record record;
+	struct sandbox *sandbox;
+	struct port_list list;
+	json_t *ports;
+	int r;
+
+	if ((r = api_sandbox(req, api, &sandbox, err)) < 0 ||
+		(r = port_list_read(sandbox, &list, err)) < 0)
+		return r;
+	ports = json_array();
+	sandbox_read(sandbox, &record);
+	for (size_t i = 0; i < list.count; i++)
+		json_array_append_new(ports, encode_port(api, &record, &list.ports[i]));
+	sandbox_record_fini(&record);
+	request_answer_json(
+		req, 200, json_pack("{s:o, s:b}", "ports", ports, "truncated", list.is_cut));
+	port_list_fini(&list);
+	return 0;
+}
