@@ -56,6 +56,7 @@ HANDLER(exec_run);
 
 /* ports.c */
 HANDLER(ports_list);
+HANDLER(ports_connect);
 
 /* preview_links.c */
 HANDLER(preview_links_create);

@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What listens in a sandbox. */
+/*
+ * What listens in a sandbox, and connections to it. A connection is a WebSocket that any TCP protocol passes
+ * through (http/tunnel.h): `sandlot port-forward` makes local ports of them.
+ */
 #include "api/handlers.h"
 #include "core/port_list.h"
+#include "core/preview.h"
+#include "http/tunnel.h"
+#include "http/websocket.h"
 #include "model/sandbox_port.h"
+
+#define PROTOCOL "tcp.v1"
 
 static json_t *encode_port(
 	const struct api *api, const struct sandbox_record *record, const struct port *port)
@@ -39,4 +47,31 @@ HANDLER(ports_list)
 		req, 200, json_pack("{s:o, s:b}", "ports", ports, "truncated", list.is_cut));
 	port_list_fini(&list);
 	return 0;
+}
+
+static void connection_ended(void *arg)
+{
+	struct sandbox *sandbox = arg;
+
+	sandbox_leave(sandbox);
+	sandbox_unref(sandbox);
+}
+
+HANDLER(ports_connect)
+{
+	struct sandbox *sandbox;
+	uint16_t port;
+	int fd, r;
+
+	if ((r = api_port(req, &port, err)) < 0 ||
+		(r = api_sandbox(req, context, &sandbox, err)) < 0 ||
+		(r = request_check_websocket(req, PROTOCOL, err)) < 0 ||
+		(r = preview_wake(sandbox, err)) < 0 ||
+		(r = preview_connect(sandbox, port, &fd, err)) < 0)
+		return r;
+	sandbox_enter(sandbox_ref(sandbox));
+	r = request_answer_tunnel(req, PROTOCOL, fd, connection_ended, sandbox, err);
+	if (r < 0)
+		connection_ended(sandbox);
+	return r;
 }

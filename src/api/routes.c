@@ -128,6 +128,15 @@ static const struct api_parameter watch_query[] = {
 	"that is stopped; of one that is paused it is not known (409). What is told comes from "   \
 	"inside of the sandbox, which may lie about itself."
 
+#define CONNECT_TEXT                                                                               \
+	"Any TCP protocol, on any port that listens on 127.0.0.1, ::1 or all addresses. A "        \
+	"stopped "                                                                                 \
+	"sandbox is woken, and while the connection lasts it is not idle. Binary frames are "      \
+	"bytes. The text frame {\"type\":\"end\"} says that no bytes follow in its direction; "    \
+	"close when you have sent one and seen one. Leaving before that resets the connection "    \
+	"inside; one that is reset there closes the WebSocket with 1011. If nothing listens, the " \
+	"answer is an error with the code port_closed."
+
 #define WATCH_TEXT                                                                                 \
 	"Server-sent events; the id of each is one more than that of the one before. `ready` "     \
 	"{path}: everything is watched from here on, and a listing made now misses nothing. "      \
@@ -298,6 +307,11 @@ static const struct route table[] = {
 	{"GET", ONE "/ports", ports_list, 0, SCOPE_READ,
 		DOC("List what listens in a sandbox, without waking it", "previews", .status = 200,
 			.answer = "Ports", .description = PORTS_TEXT)},
+	{"GET", ONE "/ports/{port}/connect", ports_connect, ROUTE_WEBSOCKET | ROUTE_TICKET,
+		SCOPE_RUN,
+		DOC("A connection to a port as a WebSocket (subprotocol tcp.v1)", "previews",
+			.status = 101, .answer = NULL, .description = CONNECT_TEXT),
+		"port.connect"},
 	{"PATCH", ONE "/ports/{port}", preview_ports_patch, ROUTE_BODY, SCOPE_MANAGE,
 		DOC("Say who may see the preview of a port, and what its app sees of paths",
 			"previews", .body = &preview_ports_fields, .status = 200,

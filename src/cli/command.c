@@ -20,6 +20,7 @@ const struct command *const command_table[] = {
 	&cmd_ls,
 	&cmd_open,
 	&cmd_pause,
+	&cmd_port_forward,
 	&cmd_ports,
 	&cmd_ps,
 	&cmd_purge,

@@ -76,6 +76,7 @@ extern const struct command cmd_logs;
 extern const struct command cmd_ls;
 extern const struct command cmd_open;
 extern const struct command cmd_pause;
+extern const struct command cmd_port_forward;
 extern const struct command cmd_ports;
 extern const struct command cmd_ps;
 extern const struct command cmd_purge;

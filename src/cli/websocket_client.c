@@ -26,6 +26,8 @@ struct websocket_client {
 	struct buf incoming; /* the answer to the upgrade, and what came right behind it */
 	size_t taken;
 	size_t budget; /* bytes that this step may still receive */
+	bool is_held;
+	bool is_closing; /* by us */
 	uint64_t heard_ms;
 	uint64_t pinged_ms;
 	char detail[CURL_ERROR_SIZE];
@@ -316,7 +318,8 @@ int websocket_client_fd(const struct websocket_client *ws)
 
 short websocket_client_events(const struct websocket_client *ws)
 {
-	return (short)(POLLIN | (wslay_event_want_write(ws->frames) ? POLLOUT : 0));
+	return (short)((ws->is_held ? 0 : POLLIN) |
+		       (wslay_event_want_write(ws->frames) ? POLLOUT : 0));
 }
 
 int websocket_client_wait_ms(const struct websocket_client *ws)
@@ -325,8 +328,10 @@ int websocket_client_wait_ms(const struct websocket_client *ws)
 	uint64_t last_ms = ws->heard_ms > ws->pinged_ms ? ws->heard_ms : ws->pinged_ms;
 
 	/* There may be more, where poll does not see it: libcurl has a buffer, and so has TLS. */
-	if (ws->budget == 0)
+	if (ws->budget == 0 && !ws->is_held)
 		return 0;
+	if (ws->is_closing)
+		return PING_MS;
 	return now_ms - last_ms < PING_MS ? (int)(PING_MS - (now_ms - last_ms)) : 0;
 }
 
@@ -351,16 +356,36 @@ size_t websocket_client_queued(const struct websocket_client *ws)
 	return wslay_event_get_queued_msg_length(ws->frames);
 }
 
+int websocket_client_close(struct websocket_client *ws, struct err *err)
+{
+	ws->is_closing = true;
+	if (wslay_event_queue_close(ws->frames, WSLAY_CODE_NORMAL_CLOSURE, NULL, 0) != 0)
+		return lost(ws, err);
+	return 0;
+}
+
+void websocket_client_hold(struct websocket_client *ws, bool is_held)
+{
+	ws->is_held = is_held;
+}
+
+unsigned websocket_client_status(const struct websocket_client *ws)
+{
+	return wslay_event_get_close_received(ws->frames)
+		       ? wslay_event_get_status_code_received(ws->frames)
+		       : 0;
+}
+
 static int closed(const struct websocket_client *ws, struct err *err)
 {
-	unsigned status = wslay_event_get_status_code_received(ws->frames);
+	unsigned status = websocket_client_status(ws);
 
 	/* That it ended or must be begun anew is no refusal; all else would only happen again. */
 	if (status == WSLAY_CODE_NORMAL_CLOSURE || status == WSLAY_CODE_GOING_AWAY ||
 		status == WSLAY_CODE_INTERNAL_SERVER_ERROR ||
 		status == WSLAY_CODE_ABNORMAL_CLOSURE || status == WSLAY_CODE_NO_STATUS_RCVD)
 		return lost(ws, err);
-	return err_set(err, ERR_INTERNAL, "the daemon at %s closed the terminal (%u%s%s)",
+	return err_set(err, ERR_INTERNAL, "the daemon at %s closed the connection (%u%s%s)",
 		client_url(ws->client), status, ws->reason[0] ? ": " : "", ws->reason);
 }
 
@@ -368,9 +393,16 @@ static int keep_alive(struct websocket_client *ws, struct err *err)
 {
 	uint64_t now_ms = clock_steady_ms();
 
+	if (ws->is_held)
+		ws->heard_ms = now_ms;
+	if (ws->is_held && now_ms - ws->pinged_ms >= PING_MS) {
+		/* A ping would be answered, and the answers would wait for us by the dozen. */
+		ws->pinged_ms = now_ms;
+		return queue(ws, WSLAY_PONG, NULL, 0, err);
+	}
 	if (now_ms - ws->heard_ms >= SILENCE_MAX_MS)
 		return lost(ws, err);
-	if (now_ms - ws->heard_ms < PING_MS || now_ms - ws->pinged_ms < PING_MS)
+	if (ws->is_closing || now_ms - ws->heard_ms < PING_MS || now_ms - ws->pinged_ms < PING_MS)
 		return 0;
 	ws->pinged_ms = now_ms;
 	return queue(ws, WSLAY_PING, NULL, 0, err);
@@ -382,7 +414,7 @@ int websocket_client_step(struct websocket_client *ws, struct err *err)
 
 	ws->err = err;
 	ws->message_result = 0;
-	ws->budget = STEP_BYTES;
+	ws->budget = ws->is_held ? 0 : STEP_BYTES;
 	r = wslay_event_recv(ws->frames);
 	if (ws->message_result < 0)
 		return ws->message_result;

@@ -42,6 +42,18 @@ int websocket_client_wait_ms(const struct websocket_client *websocket);
 int websocket_client_send(struct websocket_client *websocket, bool is_text, const void *data,
 	size_t len, struct err *err) must_check;
 
+/*
+ * While it is held nothing is received, so that whoever sends to us must wait; the daemon is told from time to
+ * time that we are there.
+ */
+void websocket_client_hold(struct websocket_client *websocket, bool is_held);
+
+/*
+ * Begins a close; the step that brings the answer ends with the status 1000. Nothing may wait to be sent, which a
+ * close would overtake.
+ */
+int websocket_client_close(struct websocket_client *websocket, struct err *err) must_check;
+
 /* Bytes that wait to be sent. */
 size_t websocket_client_queued(const struct websocket_client *websocket);
 
@@ -50,3 +62,6 @@ size_t websocket_client_queued(const struct websocket_client *websocket);
  * the code "connection_lost" if connecting again may help.
  */
 int websocket_client_step(struct websocket_client *websocket, struct err *err) must_check;
+
+/* The status that the daemon closed it with; 0 if it did not. */
+unsigned websocket_client_status(const struct websocket_client *websocket);

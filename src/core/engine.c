@@ -120,7 +120,7 @@ static bool is_idle(struct sandbox *sandbox)
 	runs = sandbox->record.status == SANDBOX_RUNNING && sandbox->link && !sandbox->ending;
 	pthread_mutex_unlock(&sandbox->state);
 	return runs && clock_wall_ms() - atomic_load(&sandbox->last_active_ms) > IDLE_MIN_MS &&
-	       !roll_is_watched(sandbox);
+	       !sandbox_is_occupied(sandbox);
 }
 
 struct sandbox *engine_find_idlest(struct engine *engine)

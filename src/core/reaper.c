@@ -51,7 +51,7 @@ static void look_after(struct engine *engine, const char *id)
 	if (record.expires_at_ms && now >= record.expires_at_ms) {
 		log_info("sandbox %s reached the end of its lifetime", id);
 		r = sandbox_delete(sandbox, END_LIFETIME, &err);
-	} else if (roll_is_watched(sandbox)) {
+	} else if (sandbox_is_occupied(sandbox)) {
 		r = store_sandbox_touch(engine->config.store, id, now, &err);
 	} else if (now - record.last_active_at_ms < record.idle_timeout_s * 1000) {
 		r = store_sandbox_touch(engine->config.store, id, record.last_active_at_ms, &err);

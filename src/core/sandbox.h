@@ -63,5 +63,9 @@ int sandbox_change(struct sandbox *sandbox, void (*apply)(struct sandbox_record 
  */
 int sandbox_use(struct sandbox *sandbox, struct link **ret_link, struct err *err) must_check;
 
+/* Somebody is connected to something in it, and until they leave it is not idle. In pairs. */
+void sandbox_enter(struct sandbox *sandbox);
+void sandbox_leave(struct sandbox *sandbox);
+
 const char *sandbox_id(const struct sandbox *sandbox);
 struct engine *sandbox_engine(const struct sandbox *sandbox);

@@ -2,6 +2,7 @@
 #include "core/sandbox_handle.h"
 
 #include "base/clock.h"
+#include "core/roll.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -184,6 +185,22 @@ void engine_note_use(struct engine *engine, const char *id)
 	if (sandbox)
 		atomic_store(&sandbox->last_active_ms, clock_wall_ms());
 	sandbox_unref(sandbox);
+}
+
+void sandbox_enter(struct sandbox *sandbox)
+{
+	atomic_fetch_add(&sandbox->visitors, 1);
+}
+
+void sandbox_leave(struct sandbox *sandbox)
+{
+	atomic_store(&sandbox->last_active_ms, clock_wall_ms());
+	atomic_fetch_sub(&sandbox->visitors, 1);
+}
+
+bool sandbox_is_occupied(struct sandbox *sandbox)
+{
+	return atomic_load(&sandbox->visitors) > 0 || roll_is_watched(sandbox);
 }
 
 /* Reads the row and makes its handle while neither can come or go: the row cannot grow old meanwhile. */

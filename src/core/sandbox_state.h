@@ -16,6 +16,7 @@ struct sandbox {
 	char id[ID_LEN + 1];
 	pthread_mutex_t life;	     /* held through a whole verb; serialises them */
 	atomic_llong last_active_ms; /* newer than the record's; the reaper writes it down */
+	atomic_int visitors;	     /* sandbox_enter() */
 
 	pthread_mutex_t state; /* what follows; never held while anything blocks */
 	pthread_cond_t changed;
@@ -70,6 +71,9 @@ struct sandbox *sandbox_attach(struct engine *engine, struct sandbox_record *rec
 /* Takes up the link of one that a previous daemon started. life must be held. */
 int sandbox_adopt(struct sandbox *sandbox, int link_fd, const struct walls *walls, struct err *err)
 	must_check;
+
+/* Whether somebody uses it at this moment, so that it cannot be idle. */
+bool sandbox_is_occupied(struct sandbox *sandbox);
 
 /* If its agent vanished: ends what is left of it and writes down how it ended. */
 void sandbox_settle(struct sandbox *sandbox);

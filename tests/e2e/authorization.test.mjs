@@ -212,18 +212,18 @@ test('the owner comes from the token: a body that names one is 400', async () =>
   }
 });
 
-test('a terminal and event streams of another are 404, also over a real handshake', async () => {
+test('a terminal, ports and event streams of another are 404, also over a real handshake', async () => {
   for (const { api } of Object.values(strangers)) {
-    const { answer } = await openWebSocket(api, `/v1/sandboxes/${victim.sandbox}/terminal`);
-    assertError(answer, 404);
+    assertError((await openWebSocket(api, `/v1/sandboxes/${victim.sandbox}/terminal`)).answer, 404);
+    assertError((await openWebSocket(api, `/v1/sandboxes/${victim.sandbox}/ports/80/connect`, { protocol: 'tcp.v1' })).answer, 404);
     assertError(await api.request('GET', `/v1/sandboxes/${victim.sandbox}/events`, { headers: { accept: 'text/event-stream' } }), 404);
   }
 });
 
-test('a terminal with a foreign Origin is 403, whoever asks', async () => {
+test('a terminal or a port with a foreign Origin is 403, whoever asks', async () => {
   for (const origin of ['http://evil.example', 'null', `http://127.0.0.1:${admin.port + 1}`]) {
-    const { answer } = await openWebSocket(alice, `/v1/sandboxes/${victim.sandbox}/terminal`, { headers: { origin } });
-    assertError(answer, 403);
+    assertError((await openWebSocket(alice, `/v1/sandboxes/${victim.sandbox}/terminal`, { headers: { origin } })).answer, 403);
+    assertError((await openWebSocket(alice, `/v1/sandboxes/${victim.sandbox}/ports/80/connect`, { protocol: 'tcp.v1', headers: { origin } })).answer, 403);
   }
 });
 

@@ -231,11 +231,36 @@ static void a_machine_short_of_memory_loses_what_was_left_alone_longest(void **s
 
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, world_setup, world_teardown)
 
+static void one_that_somebody_is_connected_to_is_not_idle(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *visited = create_with(world, 0, SANDBOX_NO_LIMIT);
+	struct sandbox *idle;
+	struct listener visited_events, idle_events;
+
+	sandbox_enter(visited);
+	sandbox_enter(visited);
+	idle = create_with(world, 0, SANDBOX_NO_LIMIT);
+	listener_open(&visited_events, world->engine, sandbox_id(visited));
+	listener_open(&idle_events, world->engine, sandbox_id(idle));
+	listener_wait(&idle_events, "sandbox.stopped");
+	assert_int_equal(world_status(visited), SANDBOX_RUNNING);
+	sandbox_leave(visited);
+	assert_true(sandbox_is_occupied(visited));
+	sandbox_leave(visited);
+	listener_wait(&visited_events, "sandbox.stopped");
+	listener_close(&visited_events);
+	listener_close(&idle_events);
+	sandbox_unref(visited);
+	sandbox_unref(idle);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		IN_WORLD(the_reaper_stops_the_idle_and_deletes_the_old),
 		IN_WORLD(the_reaper_leaves_a_sandbox_alone_in_which_a_client_waits),
+		IN_WORLD(one_that_somebody_is_connected_to_is_not_idle),
 		IN_WORLD(what_the_reaper_ends_says_why),
 		cmocka_unit_test_setup_teardown(
 			a_machine_short_of_memory_loses_what_was_left_alone_longest,
