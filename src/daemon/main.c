@@ -64,7 +64,7 @@ struct daemon {
 	struct previews *previews;
 	int signal_fd;
 	int shutdown_fd;
-	int logs_fd; /* the output of processes */
+	int logs_fd;	 /* the output of processes */
 	char *host_list; /* what the next point into */
 	const char *hosts[HOSTS_MAX + 1];
 };

@@ -256,13 +256,13 @@ static void turn_away(struct passage *passage, enum proxy_excess excess, unsigne
 /* Whether its source has more, or wants more, than it may; then the way says so. */
 static bool is_too_much(struct passage *passage)
 {
-	unsigned wait_s =
-		passage->is_excess ? CROWDED_WAIT_S : proxy_pace(passage->config->proxy, passage);
+	unsigned wait_s = proxy_pace(passage->config->proxy, passage);
 
-	if (wait_s)
-		turn_away(passage, passage->is_excess ? PROXY_SOURCE_CROWDS : PROXY_SOURCE_HURRIES,
-			wait_s);
-	return wait_s;
+	if (passage->is_excess)
+		turn_away(passage, PROXY_SOURCE_CROWDS, CROWDED_WAIT_S);
+	else if (wait_s)
+		turn_away(passage, PROXY_SOURCE_HURRIES, wait_s);
+	return passage->is_excess || wait_s;
 }
 
 /* The head is there. */
