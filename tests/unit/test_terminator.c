@@ -20,7 +20,7 @@
 #include <cmocka.h>
 
 #define PATIENCE_MS 10000
-#define LINGERING   3000
+#define LINGERING   1500
 
 struct stage {
 	struct tls_files files;
@@ -93,7 +93,7 @@ static int setup(void **state)
 	assert_int_equal(
 		certificate_open(stage->files.chain, stage->files.key, &stage->certificate, &err),
 		0);
-	assert_int_equal(terminator_open(stage->certificate, 2, &stage->terminator, &err), 0);
+	assert_int_equal(terminator_open(stage->certificate, 1, &stage->terminator, &err), 0);
 	stage->context = SSL_CTX_new(TLS_client_method());
 	*state = stage;
 	return 0;
@@ -270,14 +270,14 @@ static size_t open_descriptors(void)
 static void those_who_linger_are_bounded(void **state)
 {
 	static struct wrapped clients[LINGERING];
-	size_t before = open_descriptors(), most = before + LINGERING + 2 * 2 * 1024;
+	size_t before = open_descriptors(), most = before + LINGERING + 2 * 1024;
 
 	for (size_t i = 0; i < LINGERING; i++) {
 		open_client(*state, &clients[i]);
 		close(clients[i].plain);
 		clients[i].plain = -1;
 	}
-	for (int i = 0; i < 100 && open_descriptors() > most; i++)
+	for (int i = 0; i < 50 && open_descriptors() > most; i++)
 		poll(NULL, 0, 20);
 	assert_in_range(open_descriptors(), before, most);
 	for (size_t i = 0; i < LINGERING; i++)
