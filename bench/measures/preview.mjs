@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests through a preview beside the same requests through nginx: both pass them on to an nginx that serves a small
-// file, ours inside a sandbox. Then one large file, and what a thousand WebSockets that say nothing cost.
+// file, ours inside a sandbox. Then one large file, what a thousand WebSockets that say nothing cost, and how long a
+// request waits that wakes a sandbox, until its app answers.
 import { spawn } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
+import http from 'node:http'
 import net from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 
@@ -45,6 +47,8 @@ async def main():
     await (await asyncio.start_server(serve, '127.0.0.1', 3001, backlog=1024)).serve_forever()
 asyncio.run(main())
 `
+
+const APP = `require('http').createServer((req, res) => res.end('hello')).listen(process.argv[1], '127.0.0.1')`
 
 function output(program, ...args) {
   return new Promise((resolve, reject) => {
@@ -116,6 +120,36 @@ async function socketBytes(sandlot, way) {
   return (after - before) / SOCKETS
 }
 
+// From the start of the app, on the host and by itself, to its answer.
+async function startToByte() {
+  const port = await freePort(), began = performance.now()
+  const child = spawn('node', ['-e', APP, String(port)], { stdio: 'ignore' })
+  try {
+    await waitFor('the app', () => new Promise((resolve) => {
+      http.get({ port, host: '127.0.0.1', agent: false }, (response) => response.resume().on('end', () => resolve(true))).on('error', () => setTimeout(resolve, 1, false))
+    }))
+    return performance.now() - began
+  } finally {
+    child.kill('SIGKILL')
+  }
+}
+
+async function wakeToByte(sandlot, way) {
+  await sandlot.http(`POST /v1/sandboxes/${way.id}/stop`)
+  const [status, bytes, seconds] = (await curl(way, '/')).split(' ').map(Number)
+  if (status !== 200 || bytes !== 5) throw new Error(`curl: status ${status}, ${bytes} bytes`)
+  return seconds * 1000
+}
+
+async function wakes(sandlot, count) {
+  const { id, previews } = await sandlot.json('POST', '/v1/sandboxes', { ports: [3000], start: `exec node -e "${APP}" 3000` })
+  const { host } = new URL(previews['3000'])
+  const way = { id, address: `127.0.0.1:${host.split(':')[1]}`, headers: ['-H', `Host: ${host}`, '-H', `X-API-Key: ${sandlot.token}`] }
+  const { samples } = await interleave(count, { sandlot: () => wakeToByte(sandlot, way), host: startToByte }, { block: 1 })
+  await sandlot.purge(id)
+  return samples
+}
+
 export async function run({ undo, scratch, sandlot, rounds }) {
   const peer = await startPeer(undo, scratch), ours = await startOurs(sandlot)
   for (const way of [peer, ours]) await waitFor('a preview', async () => (await curl(way, '/small').catch(() => '')).startsWith('200 5 '))
@@ -123,10 +157,12 @@ export async function run({ undo, scratch, sandlot, rounds }) {
   const loads = await interleave(rounds(5, 2), { sandlot: () => load(ours), nginx: () => load(peer) }, { block: 1 })
   const bulks = await interleave(rounds(5, 2), { sandlot: () => bulk(ours), nginx: () => bulk(peer) }, { block: 1 })
   await sandlot.purge(ours.id)
+  const woken = await wakes(sandlot, rounds(20, 5))
   const of = (name, key) => loads.samples[name].map((sample) => sample[key])
   const rate = median(of('sandlot', 'rate')) / median(of('nginx', 'rate'))
   const p50 = median(of('sandlot', 'p50')) / median(of('nginx', 'p50'))
   const large = median(bulks.samples.sandlot) / median(bulks.samples.nginx)
+  const wake = median(woken.sandlot) / median(woken.host)
   const perSecond = (name) => `${median(of(name, 'rate')).toFixed(0)}/s`
   return [
     { what: `requests through a preview, ${CONNECTIONS} connections`, sandlot: perSecond('sandlot'), peer: `nginx as a proxy: ${perSecond('nginx')}`,
@@ -136,5 +172,7 @@ export async function run({ undo, scratch, sandlot, rounds }) {
     { what: '1 GiB through a preview, one connection', sandlot: mbs(median(bulks.samples.sandlot)), peer: `nginx as a proxy: ${mbs(median(bulks.samples.nginx))}`,
       ratio: times(large), data: { ...bulks.samples, ratio: large } },
     { what: `an idle WebSocket through a preview, of ${SOCKETS}`, sandlot: `${(memory / 1024).toFixed(1)} KiB`, goal: '< 16 KiB', ok: memory < 16384, data: { bytes: memory } },
+    { what: 'a request that wakes a sandbox, to the first byte of its app', sandlot: ms(median(woken.sandlot)), peer: `the app started on the host: ${ms(median(woken.host))}`,
+      ratio: times(wake), data: { sandlot: summary(woken.sandlot, 'ms'), host: summary(woken.host, 'ms'), ratio: wake } },
   ]
 }
