@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #define LIGHT_FILES   256 /* on a disk that is emptied sooner than replaced */
 #define LIGHT_BYTES   (16ull << 20)
@@ -231,10 +232,13 @@ void stock_give_back(const struct stock *stock, const char *id, int fd)
 		image_trim(file, fd);
 }
 
-/* The name of a disk that was thrown away, among the spares. */
-static void used_name(const char *id, char name[NAME_MAX_LEN])
+/* The name of a disk that was thrown away, among the spares: by its device, which it has alone while mounted. */
+static void used_name(int root, char name[NAME_MAX_LEN])
 {
-	snprintf(name, NAME_MAX_LEN, "used-%s", id);
+	struct stat st = {0};
+
+	fstat(root, &st);
+	snprintf(name, NAME_MAX_LEN, "used-%u", minor(st.st_dev));
 }
 
 /* Whether it is sooner emptied than replaced. */
@@ -251,7 +255,7 @@ static bool is_light(const struct stock *stock, int home)
  * Makes a disk that was thrown away a spare again. Whoever gets it finds what a new one has: all else was
  * removed, and ext4 shows nobody a block that it has not written. It is counted, to be sure.
  */
-static int recycle(const struct stock *stock, const char *id, int root, int home)
+static int recycle(const struct stock *stock, int root, int home)
 {
 	char name[NAME_MAX_LEN];
 	struct keeper_stats usage = {0};
@@ -264,19 +268,19 @@ static int recycle(const struct stock *stock, const char *id, int root, int home
 	image_usage(home, &usage);
 	if (r < 0 || usage.disk_files != stock->blank.disk_files)
 		return -ENOTEMPTY;
-	used_name(id, name);
+	used_name(root, name);
 	return put_spare(stock, root, name, &err);
 }
 
 /* A disk that was thrown away becomes a spare again, or nothing more is written to it; which. */
-static bool reuse_or_forsake(const struct stock *stock, const char *id, int root, int home)
+static bool reuse_or_forsake(const struct stock *stock, int root, int home)
 {
 	char name[NAME_MAX_LEN];
 
-	if (home >= 0 && recycle(stock, id, root, home) == 0)
+	if (home >= 0 && recycle(stock, root, home) == 0)
 		return true;
 	image_forsake(root);
-	used_name(id, name);
+	used_name(root, name);
 	unlinkat(stock->storage->spares_fd, name, 0);
 	return false;
 }
@@ -292,7 +296,7 @@ static void leave(const struct stock *stock, const struct stock_leaving *leaving
 	root = open_mount(stock->leaving_fd, name);
 	home = root < 0 ? -1 : openat(root, HOME, DIR_FLAGS);
 	if (leaving->is_discarded && root >= 0) {
-		is_spare = reuse_or_forsake(stock, leaving->id, root, home);
+		is_spare = reuse_or_forsake(stock, root, home);
 	} else if (home >= 0) {
 		storage_empty_bins(home);
 		stock_give_back(stock, leaving->id, home);
@@ -412,7 +416,7 @@ static int throw_away(
 	forget_parked(stock, id);
 	if (root < 0)
 		return storage_discard(stock->storage, dirfd, image, err);
-	used_name(id, name);
+	used_name(root, name);
 	if (renameat(dirfd, image, stock->storage->spares_fd, name) < 0 && errno != ENOENT)
 		return err_sys(err, "throw away the disk of %s", id);
 	if (!let_go(stock, id))

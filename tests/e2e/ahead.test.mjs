@@ -112,8 +112,9 @@ test('a disk that is used again has nothing of who had it before', ofImages, asy
 test('one with much on it is not', ofImages, async () => {
   const { id } = await api.create();
   await api.out(id, 'head -c 40M /dev/urandom > /tmp/much');
+  const { ino } = fs.statSync(path.join(instance.dataDir, 'workspaces', `${id}.img`));
   await api.purge(id);
-  await until(() => !spares().includes(`used-${id}`) && proc.entries(path.join(instance.dataDir, 'trash')).length === 0, { what: 'it is gone' });
+  await until(() => !spares().some((name) => proc.quiet(() => fs.statSync(path.join(instance.dataDir, 'spares', name)).ino, 0) === ino) && proc.entries(path.join(instance.dataDir, 'trash')).length === 0, { what: 'it is gone' });
 });
 
 finish();

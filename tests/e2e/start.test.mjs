@@ -68,6 +68,7 @@ test('it runs once after each start: by hand, by use, and after a reset; a pause
   await untilRunning(instance, words);
   await api.life(id, 'reset');
   await untilRunning(instance, words);
+  await until(async () => (await api.request('GET', `/v1/sandboxes/${id}/processes`)).json.processes.every((record) => record.pid), { what: 'the daemon knows what runs' });
   const tries = (await ps.list(id)).filter((record) => record.start);
   assert.deepEqual(tries.map((record) => record.restarts), [0, 0, 0, 0], 'none of these is a restart');
   assert.equal(tries.filter((record) => record.status === 'running').length, 1);
