@@ -132,13 +132,24 @@ static void begin_ahead(struct births *births, const struct keeper_request *last
 	disk_stock(disks);
 }
 
+/* Whether who wants the one would be content with the other. */
+static bool is_alike(const struct keeper_request *a, const struct keeper_request *b)
+{
+	return a->profile == b->profile && a->leads_out == b->leads_out &&
+	       memcmp(&a->limits, &b->limits, sizeof(a->limits)) == 0;
+}
+
 void birth_prepare(struct births *births, const struct keeper_request *last)
 {
+	/* Where all differ, what is built ahead would only be thrown away. */
+	bool is_likely = births->last.kind == 0 || is_alike(&births->last, last);
 	struct err err;
 
+	births->last = *last;
 	if (births->ahead && ++births->passed_over > PASSED_OVER_MAX)
 		give_up(births);
-	if (!births->ahead && last->limits.disk_bytes > 0 && last->next_slot < KEEPER_SLOT_COUNT)
+	if (!births->ahead && is_likely && last->limits.disk_bytes > 0 &&
+		last->next_slot < KEEPER_SLOT_COUNT)
 		begin_ahead(births, last);
 	if (userns_prepare(&births->context->userns, last->next_slot, &err) < 0)
 		log_debug("no user namespace is made ahead: %s", err.message);

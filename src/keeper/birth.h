@@ -2,8 +2,8 @@
 /*
  * How sandboxes come to be: built when they are asked for, or before.
  *
- * A build takes milliseconds, and most requests want what the one before them wanted. So after each of
- * them one more is begun that nobody owns yet, with the same limits and the uid range that is said to be
+ * A build takes milliseconds, and most requests want what the one before them wanted. So after each that
+ * did one more is begun that nobody owns yet, with the same limits and the uid range that is said to be
  * next. A request that fits takes it over, however far it is: its agent waits for a link in any case. Then
  * only names change, of its disk and here; its cgroups keep the one they were born with.
  *
@@ -23,6 +23,7 @@ struct births {
 	struct roster *roster;
 	struct held *ahead;   /* without an owner yet; NULL if there is none */
 	unsigned ahead_count; /* how many were begun, ever */
+	struct keeper_request last;
 	unsigned passed_over; /* builds since the last was begun that it did not fit */
 };
 
