@@ -99,7 +99,6 @@ static const struct {
 
 void vitals_init(struct vitals *vitals)
 {
-	struct sysinfo info;
 	struct timespec now, up;
 
 	clock_gettime(CLOCK_REALTIME, &now);
@@ -107,11 +106,8 @@ void vitals_init(struct vitals *vitals)
 	/* Once: asked again it could be a second off, and with it every start time that ps shows. */
 	*vitals = (struct vitals){.cgroups = "/sys/fs/cgroup",
 		.online = "/sys/devices/system/cpu/online",
-		.total_bytes = UINT64_MAX,
 		.boot_s = (uint64_t)(now.tv_sec - up.tv_sec - (now.tv_nsec < up.tv_nsec)),
 		.started_us = clock_steady_us()};
-	if (sysinfo(&info) == 0)
-		vitals->total_bytes = (uint64_t)info.totalram * info.mem_unit;
 }
 
 /* Reads a file of one of the groups; false if the group has none of that name. */
@@ -146,10 +142,21 @@ static uint64_t find(const char *text, const char *key)
 	return 0;
 }
 
+/* Not asked for before it is wanted: the kernel looks at every processor for it. */
+static uint64_t total_bytes(const struct vitals *vitals)
+{
+	struct sysinfo info;
+
+	if (vitals->total_bytes || sysinfo(&info) < 0)
+		return vitals->total_bytes;
+	return (uint64_t)info.totalram * info.mem_unit;
+}
+
 static void read_facts(
 	const struct vitals *vitals, const char *group, bool is_v1, uint64_t facts[FACT_COUNT])
 {
 	char text[8192];
+	uint64_t total = total_bytes(vitals);
 	uint64_t limit = read_number(vitals, group, is_v1 ? "memory.limit_in_bytes" : "memory.max");
 	uint64_t used =
 		read_number(vitals, group, is_v1 ? "memory.usage_in_bytes" : "memory.current");
@@ -161,7 +168,7 @@ static void read_facts(
 
 		facts[i] = key ? find(text, key) : 0;
 	}
-	facts[TOTAL] = limit && limit < vitals->total_bytes ? limit : vitals->total_bytes;
+	facts[TOTAL] = limit && limit < total ? limit : total;
 	facts[FREE] = used < facts[TOTAL] ? facts[TOTAL] - used : 0;
 	facts[ACTIVE] = facts[ACTIVE_ANON] + facts[ACTIVE_FILE];
 	facts[INACTIVE] = facts[INACTIVE_ANON] + facts[INACTIVE_FILE];
@@ -175,7 +182,7 @@ static void read_host(const struct vitals *vitals, uint64_t facts[FACT_COUNT])
 {
 	struct sysinfo info;
 
-	facts[TOTAL] = facts[FREE] = vitals->total_bytes;
+	facts[TOTAL] = facts[FREE] = total_bytes(vitals);
 	if (sysinfo(&info) == 0)
 		facts[FREE] = (uint64_t)info.freeram * info.mem_unit;
 	facts[AVAILABLE] = facts[FREE];

@@ -18,7 +18,7 @@
 struct vitals {
 	const char *cgroups;  /* "/sys/fs/cgroup" */
 	const char *online;   /* "/sys/devices/system/cpu/online" */
-	uint64_t total_bytes; /* of memory that the host has */
+	uint64_t total_bytes; /* of memory; 0: what the host has */
 	uint64_t boot_s;      /* when the host was booted */
 	uint64_t started_us;  /* when the sandbox was, on the steady clock */
 };

@@ -12,7 +12,7 @@
 	4 /* requests come in any order; but then it waits for one that never comes */
 
 /* Builds it as asked for, on the disk that it finds under the request's id. */
-static int begin(struct births *births, const struct keeper_request *request,
+static int begin(struct births *births, const struct keeper_request *request, bool is_ahead,
 	struct held **ret_held, struct err *err)
 {
 	struct build_context *context = births->context;
@@ -22,7 +22,7 @@ static int begin(struct births *births, const struct keeper_request *request,
 	int r;
 
 	cpus_take(births->cpus, request->limits.cpu_millis, &cpus);
-	r = build_start(context, request, &cpus, &build, err);
+	r = build_start(context, request, &cpus, is_ahead, &build, err);
 	if (r < 0) {
 		cpus_give_back(births->cpus, &cpus);
 		(void)!cgroup_remove(&context->cgroups, request->id);
@@ -36,6 +36,7 @@ static int begin(struct births *births, const struct keeper_request *request,
 	held->cpus = cpus;
 	held->profile = request->profile;
 	held->limits = request->limits;
+	held->has_owner = !is_ahead;
 	*ret_held = held;
 	return 0;
 }
@@ -90,7 +91,7 @@ int birth_give(struct births *births, const struct keeper_request *request, stru
 		if (births->ahead && births->ahead->slot == request->slot)
 			give_up(births);
 		disk_claim(&context->disks, request->id, request->limits.disk_bytes > 0);
-		r = begin(births, request, &held, err);
+		r = begin(births, request, false, &held, err);
 		if (r < 0) {
 			disk_park(&context->disks, request->id);
 			return r;
@@ -123,12 +124,11 @@ static void begin_ahead(struct births *births, const struct keeper_request *last
 		log_debug("nothing is built ahead: %s", err.message);
 		return;
 	}
-	if (begin(births, &next, &births->ahead, &err) < 0) {
+	if (begin(births, &next, true, &births->ahead, &err) < 0) {
 		log_warning("nothing is built ahead: %s", err.message);
 		disk_unreserve(disks, next.id);
 		return;
 	}
-	births->ahead->has_owner = false;
 	disk_stock(disks);
 }
 

@@ -71,6 +71,7 @@ static int join_network(int lifeline, struct err *err)
 /* What a child needs from the keeper. */
 struct handover {
 	const struct cpus_share *cpus;
+	bool has_time; /* nobody waits for it */
 	int disk_fd; /* -1: it is not mounted yet */
 	int userns_fd;
 	int group_fd;
@@ -166,6 +167,8 @@ static int become_sandbox(const struct build_context *context, const struct keep
 		(r = cgroup_part_agent(
 			 &context->cgroups, request->id, &request->limits, &own.work_fd, err)) < 0)
 		return r;
+	if (given->has_time)
+		rootfs_warm();
 	if (step_aside(&agent_fd) < 0 || step_aside(&userns_fd) < 0)
 		return err_sys(err, "place the agent");
 	r = place_descriptors(given->lifeline, &own, err);
@@ -267,7 +270,7 @@ static int send_network(const struct build_context *context, bool leads_out, int
 }
 
 int build_start(struct build_context *context, const struct keeper_request *request,
-	const struct cpus_share *cpus, struct build *ret_build, struct err *err)
+	const struct cpus_share *cpus, bool has_time, struct build *ret_build, struct err *err)
 {
 	/* Ours, and not looked for by the child: what is built ahead gets another name meanwhile. */
 	auto_fd int disk_fd = disk_open_root(&context->disks, request->id);
@@ -298,6 +301,7 @@ int build_start(struct build_context *context, const struct keeper_request *requ
 	if (pid == 0)
 		run_child(context, request,
 			&(struct handover){.cpus = cpus,
+				.has_time = has_time,
 				.disk_fd = disk_fd,
 				.userns_fd = userns_fd,
 				.group_fd = cgroup_fd,

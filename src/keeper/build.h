@@ -45,7 +45,9 @@ struct build {
 
 /*
  * Clones the first process. It builds its own surroundings in parallel with us; if that fails it
- * sends a struct err on the lifeline and exits. The caller reaps it.
+ * sends a struct err on the lifeline and exits. The caller reaps it. If nobody waits for it yet, it has
+ * time to be more thorough.
  */
 int build_start(struct build_context *context, const struct keeper_request *request,
-	const struct cpus_share *cpus, struct build *ret_build, struct err *err) must_check;
+	const struct cpus_share *cpus, bool has_time, struct build *ret_build, struct err *err)
+	must_check;

@@ -59,5 +59,11 @@ int rootfs_divide(const struct rootfs_sources *sources, uint32_t base_uid, uint6
 int rootfs_enter(const struct rootfs_sources *sources, const struct storage_dirs *dirs,
 	int userns_fd, uint32_t base_uid, uint64_t memory_bytes, struct err *err) must_check;
 
+/*
+ * In the child, in its root, if there is time: looks at what nearly every command needs, so that the first
+ * one finds it in the caches of an overlay that is new.
+ */
+void rootfs_warm(void);
+
 /* In the child, when the knobs of its namespaces are set: makes them read-only, whatever their modes. */
 int rootfs_seal(struct err *err) must_check;

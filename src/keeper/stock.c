@@ -492,10 +492,13 @@ void stock_keep(struct stock *stock, const char *id)
 int stock_take(struct stock *stock, const char *id, struct err *err)
 {
 	char spare[NAME_MAX_LEN];
+	int r;
 
-	return look_at_spares(stock, spare) == 0
-		       ? 0
-		       : give_spare(stock, stock->ready_fd, spare, id, err);
+	if (look_at_spares(stock, spare) == 0)
+		return 0;
+	r = give_spare(stock, stock->ready_fd, spare, id, err);
+	/* It is being placed at this moment: then it is not there yet. */
+	return r < 0 && err->kind == ERR_UNAVAILABLE ? 0 : r;
 }
 
 static int open_image(const struct stock *stock, const char *id, int *ret_mount_fd, struct err *err)
