@@ -263,8 +263,9 @@ test('a kill of the keeper in the middle of many creates and deletes leaves no l
 });
 
 test('a hundred lives leave as many loop devices and mounts as there were', async () => {
-  const mounts = () => proc.mountLines(instance.keeper.pid).length;
-  const settled = { loops: loops(instance).length, mounts: mounts() };
+  const others = (lines) => lines.filter((line) => !/\/ahead-\d+/.test(line)); // one may be built ahead, or none
+  const count = () => ({ loops: others(loops(instance)).length, mounts: others(proc.mountLines(instance.keeper.pid)).length });
+  const settled = count();
   assert.equal(settled.loops > 0, IS_IMAGE, 'not proven: there are no spares to be counted');
   const lives = Array.from({ length: 100 }, (_, i) => i);
   await eachLimit(lives, 8, async (i) => {
@@ -275,7 +276,7 @@ test('a hundred lives leave as many loop devices and mounts as there were', asyn
     await api.purge(id);
   });
   await until(() => {
-    assert.deepEqual({ loops: loops(instance).length, mounts: mounts() }, settled);
+    assert.deepEqual(count(), settled);
     return true;
   }, { timeout: 20_000, every: 100, what: 'as many as before' });
   assert.deepEqual(proc.entries(path.join(instance.dataDir, 'workspaces')), []);
