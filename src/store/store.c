@@ -435,14 +435,14 @@ static uint32_t find_free_slot(const struct store *store, uint32_t from)
 
 /*
  * The uid range that is taken next. A low one, because the keeper has the namespaces of these at hand. If it
- * builds ahead (keeper/prebuilt.h) a few take turns: else a sandbox that ends would change which is next.
+ * builds ahead (keeper/birth.h) a few take turns: else a sandbox that ends would change which is next.
  */
 static uint32_t next_slot(const struct store *store)
 {
 	uint32_t lowest = find_free_slot(store, 0);
 	uint32_t slot = find_free_slot(store, store->turn);
 
-	return slot - lowest < store->slots_in_turn ? slot : lowest;
+	return slot < KEEPER_SLOT_COUNT && slot - lowest < store->slots_in_turn ? slot : lowest;
 }
 
 static int take_slot(struct store *store, uint32_t *ret_slot, struct err *err)

@@ -248,6 +248,29 @@ static void uid_ranges_in_turn_are_foretold_whoever_ends_meanwhile(void **state)
 	assert_true(highest < 10);
 }
 
+static void the_last_free_uid_range_is_taken_whosever_turn_it_is(void **state)
+{
+	const unsigned last = KEEPER_SLOT_COUNT - 1, freed = last - 4;
+	struct fixture *fixture = *state;
+	/* All are taken but the very last. */
+	auto_free char *sql = mem_printf(
+		"WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < %u) "
+		"INSERT INTO workspaces (id, organization, user, slot, created_at) "
+		"SELECT printf('%%026d', i), 'org', 'alice', i, 1 FROM n",
+		last);
+	struct err err;
+
+	execute(fixture->path, sql);
+	reopen(fixture);
+	store_take_slots_in_turn(fixture->store);
+	assert_int_equal(must_insert(fixture->store, &bob, id_of(last), ""), last);
+	assert_int_equal(
+		insert(fixture->store, &bob, id_of(last + 1), "", NULL, &err), -EAGAIN);
+	assert_int_equal(store_workspace_delete(fixture->store, id_of(freed), &err), 0);
+	assert_int_equal(store_next_slot(fixture->store), freed);
+	assert_int_equal(must_insert(fixture->store, &bob, id_of(last + 1), ""), freed);
+}
+
 static void a_failed_insert_keeps_no_uid_range(void **state)
 {
 	struct fixture *fixture = *state;
@@ -579,6 +602,7 @@ int main(void)
 		OPENED(a_purged_workspace_frees_its_uid_range),
 		OPENED(no_two_workspaces_share_a_uid_range),
 		OPENED(uid_ranges_in_turn_are_foretold_whoever_ends_meanwhile),
+		OPENED(the_last_free_uid_range_is_taken_whosever_turn_it_is),
 		OPENED(a_failed_insert_keeps_no_uid_range),
 		OPENED(when_all_uid_ranges_are_taken_the_answer_says_what_to_do),
 		OPENED(a_uid_range_that_cannot_be_is_deleted_as_any_other),
