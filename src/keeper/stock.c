@@ -40,6 +40,36 @@ bool stock_has(const struct stock *stock, const char *id)
 	return faccessat(stock->storage->workspaces_fd, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
+/* --- directories --- */
+
+static DIR *open_listing(int dirfd)
+{
+	int fd = openat(dirfd, ".", DIR_FLAGS);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
+
+	if (!dir)
+		fd_close(fd);
+	return dir;
+}
+
+/* NULL at the end, and of a directory that could not be opened. */
+static const char *next_name(DIR *dir)
+{
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		if (entry->d_name[0] != '.')
+			return entry->d_name;
+	}
+	return NULL;
+}
+
+static void close_listing(DIR *dir)
+{
+	if (dir)
+		closedir(dir);
+}
+
 /* --- mounts on the shelf --- */
 
 /* Opens the root of what is mounted at parent/name; -1 if nothing is. */
@@ -62,8 +92,12 @@ static int put_mount(int mount_fd, int parent, const char *name, struct err *err
 	if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST)
 		return err_sys(err, "make a place for disk %s", name);
 	place = openat(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (place < 0 || mounts_attach(mount_fd, place) < 0)
-		return err_sys(err, "place disk %s", name);
+	if (place < 0 || mounts_attach(mount_fd, place) < 0) {
+		int r = err_sys(err, "place disk %s", name);
+
+		unlinkat(parent, name, AT_REMOVEDIR);
+		return r;
+	}
 	return 0;
 }
 
@@ -129,39 +163,42 @@ static int name_image(int file_fd, int dirfd, const char *name, struct err *err)
 
 /* --- the stocker --- */
 
-/* How many names there are in a directory, and the first of them. */
-static unsigned look_into(int dirfd, char first[NAME_MAX_LEN])
+static unsigned count_spares(const struct stock *stock)
 {
-	int fd = openat(dirfd, ".", DIR_FLAGS);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
+	DIR *dir = open_listing(stock->ready_fd);
 	unsigned count = 0;
 
-	while (dir && (entry = readdir(dir))) {
-		if (entry->d_name[0] != '.' && count++ == 0)
-			snprintf(first, NAME_MAX_LEN, "%s", entry->d_name);
-	}
-	if (dir)
-		closedir(dir);
-	else
-		fd_close(fd);
+	while (next_name(dir))
+		count++;
+	close_listing(dir);
 	return count;
 }
 
-static unsigned look_at_spares(const struct stock *stock, char first[NAME_MAX_LEN])
+/* A place without a mount is one that somebody is about to fill, or was killed before that. */
+static bool find_spare(const struct stock *stock, char name[NAME_MAX_LEN])
 {
-	return look_into(stock->ready_fd, first);
+	DIR *dir = open_listing(stock->ready_fd);
+	const char *next;
+	bool is_found = false;
+
+	while (!is_found && (next = next_name(dir))) {
+		auto_fd int mount = open_mount(stock->ready_fd, next);
+
+		is_found = mount >= 0;
+		snprintf(name, NAME_MAX_LEN, "%s", next);
+	}
+	close_listing(dir);
+	return is_found;
 }
 
 /* Places one for whoever comes, unless there are enough: several of our children make them. */
 static int put_spare(const struct stock *stock, int mount_fd, const char *name, struct err *err)
 {
 	auto_fd int door = openat(stock->ready_fd, ".", DIR_FLAGS);
-	char first[NAME_MAX_LEN];
 
 	if (door < 0 || flock(door, LOCK_EX) < 0)
 		return err_sys(err, "lock the spare disks");
-	if (look_at_spares(stock, first) >= SPARES)
+	if (count_spares(stock) >= SPARES)
 		return err_set(err, ERR_CONFLICT, "there are enough spare disks");
 	return put_mount(mount_fd, stock->ready_fd, name, err);
 }
@@ -185,13 +222,12 @@ static int add_spare(const struct stock *stock, const char *name, struct err *er
 static bool await_need(const struct stock *stock, int pokes)
 {
 	struct pollfd poked = {.fd = pokes, .events = POLLIN};
-	char bytes[64], name[NAME_MAX_LEN];
+	char bytes[64];
 	bool goes_on;
 
 	do
 		goes_on = read(pokes, bytes, sizeof(bytes)) > 0;
-	while (goes_on && look_at_spares(stock, name) >= SPARES / 2 &&
-		poll(&poked, 1, QUIET_MS) > 0);
+	while (goes_on && count_spares(stock) >= SPARES / 2 && poll(&poked, 1, QUIET_MS) > 0);
 	return goes_on;
 }
 
@@ -203,7 +239,7 @@ static void run_stocker(const void *arg, int pokes)
 	struct err err;
 
 	while (await_need(stock, pokes)) {
-		while (look_at_spares(stock, name) < SPARES) {
+		while (count_spares(stock) < SPARES) {
 			snprintf(name, sizeof(name), "%d-%u", getpid(), ++made);
 			if (add_spare(stock, name, &err) == 0)
 				continue;
@@ -262,7 +298,7 @@ static int recycle(const struct stock *stock, int root, int home)
 	struct err err;
 	int r;
 
-	if (look_at_spares(stock, name) >= SPARES || !is_light(stock, home))
+	if (count_spares(stock) >= SPARES || !is_light(stock, home))
 		return -EBUSY;
 	r = storage_refurnish(home, &err);
 	image_usage(home, &usage);
@@ -369,20 +405,18 @@ static void run_trimmer(const void *arg, int pokes)
 
 	(void)pokes;
 	for (;;) {
-		int fd = openat(stock->mounted_fd, ".", DIR_FLAGS);
-		DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-		struct dirent *entry;
+		DIR *dir = open_listing(stock->mounted_fd);
+		const char *id;
 
-		while (dir && (entry = readdir(dir))) {
-			auto_fd int home = stock_open_mounted(stock, entry->d_name);
+		while ((id = next_name(dir))) {
+			auto_fd int home = stock_open_mounted(stock, id);
 
 			if (home < 0)
 				continue;
 			image_go_direct(home);
-			stock_give_back(stock, entry->d_name, home);
+			stock_give_back(stock, id, home);
 		}
-		if (dir)
-			closedir(dir);
+		close_listing(dir);
 		sleep(TRIM_EVERY_S);
 	}
 }
@@ -465,7 +499,7 @@ int stock_reserve(struct stock *stock, const char *name, struct err *err)
 {
 	char spare[NAME_MAX_LEN];
 
-	if (look_at_spares(stock, spare) == 0)
+	if (!find_spare(stock, spare))
 		return err_set(err, ERR_UNAVAILABLE, "there is no spare disk");
 	return move_spare(
 		stock, stock->ready_fd, spare, name, stock->storage->spares_fd, name, err);
@@ -492,13 +526,8 @@ void stock_keep(struct stock *stock, const char *id)
 int stock_take(struct stock *stock, const char *id, struct err *err)
 {
 	char spare[NAME_MAX_LEN];
-	int r;
 
-	if (look_at_spares(stock, spare) == 0)
-		return 0;
-	r = give_spare(stock, stock->ready_fd, spare, id, err);
-	/* It is being placed at this moment: then it is not there yet. */
-	return r < 0 && err->kind == ERR_UNAVAILABLE ? 0 : r;
+	return find_spare(stock, spare) ? give_spare(stock, stock->ready_fd, spare, id, err) : 0;
 }
 
 static int open_image(const struct stock *stock, const char *id, int *ret_mount_fd, struct err *err)
@@ -631,15 +660,15 @@ int stock_retire(struct stock *stock)
 /* Those of a keeper before us, which nobody has mounted any more. */
 static void remove_old_spares(const struct storage *storage)
 {
-	char name[NAME_MAX_LEN];
+	DIR *dir = open_listing(storage->spares_fd);
+	const char *name;
 	struct err err;
 
-	while (look_into(storage->spares_fd, name) > 0) {
-		if (storage_discard(storage, storage->spares_fd, name, &err) < 0) {
+	while ((name = next_name(dir))) {
+		if (storage_discard(storage, storage->spares_fd, name, &err) < 0)
 			log_warning("an old spare disk stays: %s", err.message);
-			return;
-		}
 	}
+	close_listing(dir);
 }
 
 int stock_try(struct stock *stock, struct err *err)

@@ -88,6 +88,17 @@ test('many creates at once each get one of their own', async () => {
   await Promise.all(made.map(({ id }) => api.purge(id)));
 });
 
+test('a place for a spare that nobody fills is in nobody\'s way', ofImages, async () => {
+  const shelf = path.join(`/proc/${instance.keeper.pid}/root`, instance.dataDir, 'templates', 'spares');
+  await until(() => proc.entries(shelf).length >= 16, { what: 'spares', timeout: 20_000 });
+  fs.mkdirSync(path.join(shelf, 'unfilled')); // as by a child that was killed before it mounted something there
+  for (let i = 0; i < 10; i++) {
+    await until(() => proc.entries(shelf).length >= 8, { what: 'spares', timeout: 20_000 });
+    await untilAhead();
+  }
+  fs.rmdirSync(path.join(shelf, 'unfilled'));
+});
+
 test('a disk that is used again has nothing of who had it before', ofImages, async () => {
   const look = 'find / -xdev \\( -path /proc -o -path /sys -o -path /dev \\) -prune -o -printf "%p %M %U %G %s\\n" 2>/dev/null | grep -vE "^/(usr|etc)/" | sort';
   const { id: fresh } = await api.create();
