@@ -178,15 +178,21 @@ static uint64_t bookkeeping_bytes(const struct keeper_stats *usage)
 	return BOOKKEEPING + usage->disk_files * INODE_BYTES;
 }
 
-void image_trim(int file_fd, int fd)
+bool image_is_bloated(int file_fd, int fd)
 {
-	struct fstrim_range all = {.len = UINT64_MAX};
 	struct keeper_stats usage = {0};
 	struct stat st;
 
 	image_usage(fd, &usage);
-	if (fstat(file_fd, &st) < 0 ||
-		(uint64_t)st.st_blocks * 512 < usage.disk_bytes + bookkeeping_bytes(&usage))
+	return fstat(file_fd, &st) == 0 &&
+	       (uint64_t)st.st_blocks * 512 >= usage.disk_bytes + bookkeeping_bytes(&usage);
+}
+
+void image_trim(int file_fd, int fd)
+{
+	struct fstrim_range all = {.len = UINT64_MAX};
+
+	if (!image_is_bloated(file_fd, fd))
 		return;
 	/* What was freed just now counts as free when it is committed. */
 	if (syncfs(fd) < 0 || ioctl(fd, FITRIM, &all) < 0)

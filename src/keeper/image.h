@@ -17,6 +17,8 @@
 #include "base/err.h"
 #include "wire/keeper.h"
 
+#include <stdbool.h>
+
 #define IMAGE_BYTES (64ull << 30)
 
 /* Makes a blank in dirfd, without a name yet. */
@@ -36,6 +38,9 @@ int image_set_limit(int fd, int knob_fd, uint64_t bytes, struct err *err) must_c
 
 /* Bytes and files that are in use, and how many files there can be. */
 void image_usage(int fd, struct keeper_stats *stats);
+
+/* Whether the file holds much more than what is in use, and what the file system needs for that. */
+bool image_is_bloated(int file_fd, int fd);
 
 /*
  * Gives the host back what the file holds of blocks that are free, if that is much. The kernel does it by

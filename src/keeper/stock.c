@@ -277,6 +277,15 @@ static void used_name(int root, char name[NAME_MAX_LEN])
 	snprintf(name, NAME_MAX_LEN, "used-%u", minor(st.st_dev));
 }
 
+/* Whether it takes little of the host: the tables of files that it had once stay. */
+static bool is_lean(const struct stock *stock, const char *name, int home)
+{
+	auto_fd int file =
+		openat(stock->storage->spares_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	return file >= 0 && !image_is_bloated(file, home);
+}
+
 /* Whether it is sooner emptied than replaced. */
 static bool is_light(const struct stock *stock, int home)
 {
@@ -298,13 +307,14 @@ static int recycle(const struct stock *stock, int root, int home)
 	struct err err;
 	int r;
 
-	if (count_spares(stock) >= SPARES || !is_light(stock, home))
+	used_name(root, name);
+	if (count_spares(stock) >= SPARES || !is_light(stock, home) || !is_lean(stock, name, home))
 		return -EBUSY;
 	r = storage_refurnish(home, &err);
 	image_usage(home, &usage);
-	if (r < 0 || usage.disk_files != stock->blank.disk_files)
+	if (r < 0 || usage.disk_files != stock->blank.disk_files ||
+		usage.disk_bytes > stock->blank.disk_bytes)
 		return -ENOTEMPTY;
-	used_name(root, name);
 	return put_spare(stock, root, name, &err);
 }
 

@@ -292,7 +292,13 @@ int storage_refurnish(int home_fd, struct err *err)
 		r = storage_discard(&bins, home_fd, names[i], err);
 	storage_empty_trash(&bins);
 	close_bins(&bins);
-	return r < 0 ? r : storage_furnish(home_fd, err);
+	if (r < 0)
+		return r;
+	/* A directory that had many entries stays large without them. */
+	if (unlinkat(home_fd, "trash", AT_REMOVEDIR) < 0 ||
+		unlinkat(home_fd, "shredder", AT_REMOVEDIR) < 0)
+		return err_sys(err, "empty the bins of a disk");
+	return storage_furnish(home_fd, err);
 }
 
 static int open_home_workspace(

@@ -24,6 +24,18 @@ const untilAhead = async () => {
   for (let i = 0; i < 2; i++) await api.purge((await api.create()).id);
   return until(() => ahead()[0], { what: 'one is built ahead' });
 };
+const shelf = (...names) => path.join(`/proc/${instance.keeper.pid}/root`, instance.dataDir, 'templates', ...names);
+/** Purges one while there is room for another spare; the name of its disk among the spares, if that is used again, and how many blocks are free on it. */
+const purgeForReuse = async (id) => {
+  const { ino } = fs.statSync(path.join(instance.dataDir, 'workspaces', `${id}.img`));
+  const others = await Promise.all(Array.from({ length: 6 }, () => api.create()));
+  await api.purge(id);
+  await until(() => proc.entries(shelf('leaving')).length === 0, { what: 'it is emptied or gone' });
+  const name = spares().find((spare) => proc.quiet(() => fs.statSync(path.join(instance.dataDir, 'spares', spare)).ino, 0) === ino);
+  const free = name && fs.statfsSync(shelf('spares', name)).bfree;
+  await Promise.all(others.map((other) => api.purge(other.id)));
+  return { name, free };
+};
 const groupOf = async (id) => proc.groupsOf((await instance.initOf(id)).pid).find((name) => /^ahead-\d+$/.test(name)) ?? id;
 
 test('a create takes over the one that was built ahead, and the next is begun', async () => {
@@ -89,14 +101,14 @@ test('many creates at once each get one of their own', async () => {
 });
 
 test('a place for a spare that nobody fills is in nobody\'s way', ofImages, async () => {
-  const shelf = path.join(`/proc/${instance.keeper.pid}/root`, instance.dataDir, 'templates', 'spares');
-  await until(() => proc.entries(shelf).length >= 16, { what: 'spares', timeout: 20_000 });
-  fs.mkdirSync(path.join(shelf, 'unfilled')); // as by a child that was killed before it mounted something there
+  const ready = shelf('spares');
+  await until(() => proc.entries(ready).length >= 16, { what: 'spares', timeout: 20_000 });
+  fs.mkdirSync(path.join(ready, 'unfilled')); // as by a child that was killed before it mounted something there
   for (let i = 0; i < 10; i++) {
-    await until(() => proc.entries(shelf).length >= 8, { what: 'spares', timeout: 20_000 });
+    await until(() => proc.entries(ready).length >= 8, { what: 'spares', timeout: 20_000 });
     await untilAhead();
   }
-  fs.rmdirSync(path.join(shelf, 'unfilled'));
+  fs.rmdirSync(path.join(ready, 'unfilled'));
 });
 
 test('a disk that is used again has nothing of who had it before', ofImages, async () => {
@@ -118,6 +130,27 @@ test('a disk that is used again has nothing of who had it before', ofImages, asy
   }
   assert.ok(spares().some((name) => name.startsWith('used-')), `one was used again: ${spares()}`);
   await api.purge(fresh);
+});
+
+test('nor has it less room, however many files there were before', ofImages, async () => {
+  const fresh = await until(() => proc.entries(shelf('spares')).find((name) => /^\d+-\d+$/.test(name)), { what: 'a new spare' });
+  const { bfree } = fs.statfsSync(shelf('spares', fresh));
+  let reused;
+  for (let tries = 0; !reused?.name && tries < 5; tries++) {
+    const { id } = await api.create();
+    await api.out(id, "seq -f '/tmp/many/%g/deep' 2000 | xargs mkdir -p");
+    await api.life(id, 'reset');
+    reused = await purgeForReuse(id);
+  }
+  assert.ok(reused.name, 'not proven: none was used again');
+  assert.equal(reused.free, bfree);
+});
+
+test('one that takes much of the host is not, though there is little on it', ofImages, async () => {
+  const { id } = await api.create();
+  const touch = 'import os\nfor i in range(120000): os.close(os.open(f"{i}", os.O_CREAT))';
+  await api.out(id, `mkdir /workspace/outputs/many && cd /workspace/outputs/many && python3 -c '${touch}' && sync . && cd .. && rm -r many`);
+  assert.equal((await purgeForReuse(id)).name, undefined);
 });
 
 test('one with much on it is not', ofImages, async () => {
