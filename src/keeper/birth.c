@@ -2,7 +2,6 @@
 #include "keeper/birth.h"
 
 #include "base/log.h"
-#include "keeper/upkeep.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -139,6 +138,12 @@ static bool is_alike(const struct keeper_request *a, const struct keeper_request
 	       memcmp(&a->limits, &b->limits, sizeof(a->limits)) == 0;
 }
 
+/* Of requests that overtake each other the later may name what the earlier has taken by now. */
+static bool is_free(const struct births *births, uint32_t slot)
+{
+	return slot < KEEPER_SLOT_COUNT && !roster_find_slot(births->roster, slot);
+}
+
 void birth_prepare(struct births *births, const struct keeper_request *last)
 {
 	/* Where all differ, what is built ahead would only be thrown away. */
@@ -149,7 +154,7 @@ void birth_prepare(struct births *births, const struct keeper_request *last)
 	if (births->ahead && ++births->passed_over > PASSED_OVER_MAX)
 		give_up(births);
 	if (!births->ahead && is_likely && last->limits.disk_bytes > 0 &&
-		last->next_slot < KEEPER_SLOT_COUNT)
+		is_free(births, last->next_slot))
 		begin_ahead(births, last);
 	if (userns_prepare(&births->context->userns, last->next_slot, &err) < 0)
 		log_debug("no user namespace is made ahead: %s", err.message);

@@ -39,6 +39,17 @@ struct held *roster_find_pid(const struct roster *roster, pid_t pid)
 	return NULL;
 }
 
+struct held *roster_find_slot(const struct roster *roster, uint32_t slot)
+{
+	for (size_t i = 0; i < roster->count; i++) {
+		struct held *held = roster->sorted[i];
+
+		if (held->slot == slot && held->pid && held->has_owner)
+			return held;
+	}
+	return NULL;
+}
+
 static void insert(struct roster *roster, struct held *held)
 {
 	size_t at = lower_bound(roster, held->id);

@@ -43,6 +43,8 @@ struct roster {
 
 struct held *roster_find(const struct roster *roster, const char *id);
 struct held *roster_find_pid(const struct roster *roster, pid_t pid);
+/* Who runs in a uid range and has an owner. */
+struct held *roster_find_slot(const struct roster *roster, uint32_t slot);
 
 /* Adds an entry, whose group has the same name; the id must be new. */
 struct held *roster_add(struct roster *roster, const char *id);

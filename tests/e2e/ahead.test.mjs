@@ -100,6 +100,16 @@ test('many creates at once each get one of their own', async () => {
   await Promise.all(made.map(({ id }) => api.purge(id)));
 });
 
+test('no two have one uid range, also when many are created at once', async () => {
+  const ranges = () => proc.descendants([instance.keeper.pid]).filter(({ pid }) => proc.isSandboxInit(pid))
+    .map(({ pid }) => proc.quiet(() => fs.readFileSync(`/proc/${pid}/uid_map`, 'utf8').trim(), '')).filter((map) => map && !/ 4294967295$/.test(map));
+  for (let i = 0; i < 10; i++) {
+    const made = await Promise.all(Array.from({ length: 8 }, () => api.create()));
+    await until(() => new Set(ranges()).size === ranges().length, { what: 'each has a range of its own', timeout: 3000 });
+    await Promise.all(made.map(({ id }) => api.purge(id)));
+  }
+});
+
 test('a place for a spare that nobody fills is in nobody\'s way', ofImages, async () => {
   const ready = shelf('spares');
   await until(() => proc.entries(ready).length >= 16, { what: 'spares', timeout: 20_000 });

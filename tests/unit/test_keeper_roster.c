@@ -113,6 +113,24 @@ static void who_has_no_owner_is_on_no_list_until_it_has_one(void **state)
 	empty(&roster);
 }
 
+static void a_uid_range_is_taken_by_whoever_runs_in_it_for_somebody(void **state)
+{
+	struct roster roster = {0};
+	struct held *held = roster_add(&roster, id_of(5));
+
+	(void)state;
+	roster_add(&roster, id_of(4))->slot = 3;
+	held->slot = 7;
+	assert_null(roster_find_slot(&roster, 7)); /* it was reaped */
+	held->pid = 1000;
+	held->has_owner = false;
+	assert_null(roster_find_slot(&roster, 7));
+	held->has_owner = true;
+	assert_ptr_equal(roster_find_slot(&roster, 7), held);
+	assert_null(roster_find_slot(&roster, 8));
+	empty(&roster);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -120,6 +138,7 @@ int main(void)
 		cmocka_unit_test(a_list_goes_on_after_the_last_one_also_when_it_is_gone),
 		cmocka_unit_test(who_is_removed_takes_its_lifeline_along),
 		cmocka_unit_test(who_has_no_owner_is_on_no_list_until_it_has_one),
+		cmocka_unit_test(a_uid_range_is_taken_by_whoever_runs_in_it_for_somebody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
