@@ -106,6 +106,7 @@ static void on_build(struct keeper *keeper, const struct keeper_request *request
 		reply_result(conn, r, &err);
 		return;
 	}
+	figures_note_victims(keeper);
 	r = birth_give(&keeper->births, request, &held, &err);
 	if (r < 0) {
 		reply_result(conn, r, &err);

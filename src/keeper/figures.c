@@ -16,9 +16,14 @@ static void note_victim(void *arg, uint32_t uid, const char victim[KERNEL_LOG_VI
 		const struct userns_ranges *ranges = &keeper->context.userns.ranges;
 		uint32_t base = userns_base(ranges, held->slot);
 
-		if (uid >= base && uid - base < ranges->width)
+		if (held->has_owner && uid >= base && uid - base < ranges->width)
 			memcpy(held->oom_victim, victim, KERNEL_LOG_VICTIM_MAX);
 	}
+}
+
+void figures_note_victims(struct keeper *keeper)
+{
+	kernel_log_read(keeper->kernel_log_fd, note_victim, keeper);
 }
 
 int figures_read(struct keeper *keeper, const struct held *held, struct keeper_stats *ret_stats,
@@ -35,7 +40,7 @@ int figures_read(struct keeper *keeper, const struct held *held, struct keeper_s
 		r = err_set(err, ERR_NOT_FOUND, "sandbox %s has no processes to count", held->id);
 	if (r < 0)
 		return r;
-	kernel_log_read(keeper->kernel_log_fd, note_victim, keeper);
+	figures_note_victims(keeper);
 	memcpy(ret_stats->oom_victim, held->oom_victim, sizeof(ret_stats->oom_victim));
 	return 0;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How processes end, and that the record says so: the same in the answer, in the stream and in the list.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
 import { test } from 'node:test';
 
 import { IS_SANITIZED } from './lib/instance.mjs';
@@ -99,6 +100,26 @@ test('of two commands only the one that ran out of memory is told as oom', async
   assert.equal(record.exit_code, 0);
   assert.equal(record.termination.reason, 'exited');
   await api.purge(own.id);
+});
+
+test('whom the kernel killed in one sandbox is not told of the next in its uid range', async () => {
+  const rangeOf = async (id) => fs.readFileSync(`/proc/${(await instance.initOf(id)).pid}/uid_map`, 'utf8').trim();
+  const last = await api.create({ resources: { memory: '64Mi' } });
+  const range = await rangeOf(last.id);
+  await ps.start(last.id, `cp $(readlink -f $(command -v python3)) /tmp/hush6408; /tmp/hush6408 -c '${EATER}'; touch /tmp/over; sleep 6408`);
+  await until(async () => (await api.exec(last.id, 'test -e /tmp/over')).exit_code === 0, { what: 'the kernel has killed it' });
+  await api.purge(last.id); // nobody has asked for its figures
+  const next = await until(async () => {
+    const { id } = await api.create({ resources: { memory: '64Mi' } });
+    if (await rangeOf(id) === range) return id;
+    await api.purge(id);
+    return null;
+  }, { what: 'one in its range' });
+  process.kill((await instance.initOf(next)).pid, 'SIGKILL');
+  const { termination: end } = await until(async () => { const record = await api.get(next); return record.status === 'stopped' && record; }, { what: 'its end is known' });
+  assert.match(end.detail, /killed by signal 9/);
+  assert.doesNotMatch(end.detail, /hush6408/);
+  await api.purge(next);
 });
 
 test('a command that fails for want of processes ends as pids_limit', async () => {
