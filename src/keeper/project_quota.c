@@ -95,8 +95,11 @@ int project_quota_set_limit(int fd, uint64_t bytes, uint64_t files, struct err *
 	uint32_t project;
 	int r = read_project(fd, &project, err);
 
-	if (r < 0)
+	if (r < 0 || (project == 0 && bytes == 0))
 		return r;
+	/* It is everybody's who has no other, and on XFS its limits are those of all by default. */
+	if (project == 0)
+		return err_set(err, ERR_INTERNAL, "a directory without a project has no limit");
 	if (bytes > 0) {
 		record.dqb_bhardlimit = bytes / QIF_DQBLKSIZE;
 		record.dqb_ihardlimit = files;

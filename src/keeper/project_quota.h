@@ -34,7 +34,10 @@ int project_quota_make(int dirfd, const char *name, struct err *err) must_check;
  */
 int project_quota_enter(int fd, struct err *err) must_check;
 
-/* Sets how much the directory may hold. 0 bytes: as much as there is room. */
+/*
+ * Sets how much the directory may hold. 0 bytes: as much as there is room; one that has no project yet has
+ * that already.
+ */
 int project_quota_set_limit(int fd, uint64_t bytes, uint64_t files, struct err *err) must_check;
 
 /* Bytes and files that are in use, and how many files there can be. */
