@@ -152,10 +152,8 @@ static bool is_inside(const struct errand *errand, struct slice text)
 static bool is_host_right(const struct errand *errand)
 {
 	const struct message *request = &errand->request;
-	size_t count = 0;
+	size_t count = message_count(request, "Host");
 
-	for (size_t i = 0; i < request->field_count; i++)
-		count += slice_is_like(request->fields[i].name, "Host");
 	if (count == 0)
 		return request->parser.http_minor == 0;
 	return count == 1 && is_inside(errand, message_get(request, "Host"));
@@ -173,6 +171,19 @@ static bool read_path(const struct errand *errand, struct slice *ret_path)
 		return false;
 	*ret_path = head.path;
 	return authority_equals(&head.at, &errand->inside);
+}
+
+/* What a server may answer with the request itself, secret and all, or take for something else than a request. */
+static bool is_for_the_hop(const struct message *request)
+{
+	return request->parser.method == HTTP_CONNECT || request->parser.method == HTTP_TRACE;
+}
+
+/* Whether a server may see its end elsewhere than we do: the next request, with the secret, would become a part of it. */
+static bool has_doubtful_end(const struct message *request)
+{
+	return message_has_other_coding(request) ||
+	       (message_is_chunked(request) && request->parser.http_minor == 0);
 }
 
 /* The secret may have changed since the last request; the server that we are connected to has not. */
@@ -216,6 +227,11 @@ static void send_head(struct errand *errand)
 	errand->wants_close = !http_should_keep_alive(&request->parser);
 	if (request->parser.http_major != 1 || request->parser.http_minor > 1)
 		refuse(errand, "505 HTTP Version Not Supported", "HTTP/1.1 is spoken here");
+	else if (is_for_the_hop(request))
+		refuse(errand, "405 Method Not Allowed", "CONNECT and TRACE are not passed on");
+	else if (has_doubtful_end(request))
+		refuse(errand, BAD_REQUEST,
+			"no transfer coding is passed on but chunked, of HTTP/1.1");
 	else if (!read_path(errand, &path) || !is_host_right(errand))
 		refuse(errand, MISDIRECTED,
 			"on this connection only the server is asked that it was opened for");

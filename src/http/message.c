@@ -354,6 +354,15 @@ struct slice message_get(const struct message *message, const char *name)
 	return (struct slice){0};
 }
 
+size_t message_count(const struct message *message, const char *name)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < message->field_count; i++)
+		count += slice_is_like(message->fields[i].name, name);
+	return count;
+}
+
 bool message_lists(const struct message *message, const char *name, const char *word)
 {
 	for (size_t i = 0; i < message->field_count; i++) {
@@ -372,4 +381,12 @@ bool message_is_chunked(const struct message *message)
 bool message_has_length(const struct message *message)
 {
 	return message->parser.flags & F_CONTENTLENGTH;
+}
+
+bool message_has_other_coding(const struct message *message)
+{
+	struct slice coding = message_get(message, "Transfer-Encoding");
+
+	return message_count(message, "Transfer-Encoding") > 1 ||
+	       (coding.at && !slice_is_like(coding, "chunked"));
 }

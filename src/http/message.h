@@ -60,12 +60,21 @@ bool message_end(struct message *message);
 /* The value of a field, at NULL if there is none; the last one if there are several. */
 struct slice message_get(const struct message *message, const char *name);
 
+/* How many fields have that name. */
+size_t message_count(const struct message *message, const char *name);
+
 /* Whether one of the fields of that name has a word in its comma-separated list, in any case. */
 bool message_lists(const struct message *message, const char *name, const char *word);
 
 /* How it is framed. */
 bool message_is_chunked(const struct message *message);
 bool message_has_length(const struct message *message);
+
+/*
+ * Whether it names another transfer coding than chunked, or several times one: the parser takes a list that ends with
+ * chunked, and the word chunked in any of several fields; others may not.
+ */
+bool message_has_other_coding(const struct message *message);
 
 bool slice_is(struct slice slice, const char *text);	  /* exactly */
 bool slice_is_like(struct slice slice, const char *text); /* in any case */

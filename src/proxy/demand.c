@@ -27,15 +27,6 @@ bool demand_is_foreign(const struct message *request)
 
 /* --- what cannot be passed on --- */
 
-static size_t count_fields(const struct message *message, const char *name)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < message->field_count; i++)
-		count += slice_is_like(message->fields[i].name, name);
-	return count;
-}
-
 static bool is_of_another_version(const struct message *request)
 {
 	return request->parser.http_major != 1 || request->parser.http_minor > 1;
@@ -45,7 +36,7 @@ static bool has_no_host(const struct message *request)
 {
 	struct slice host = message_get(request, "Host");
 
-	if (count_fields(request, "Host") != 1 || host.len == 0 || host.len >= DEMAND_HOST_MAX)
+	if (message_count(request, "Host") != 1 || host.len == 0 || host.len >= DEMAND_HOST_MAX)
 		return true;
 	for (size_t i = 0; i < host.len; i++) {
 		unsigned char byte = (unsigned char)host.at[i];
@@ -66,19 +57,11 @@ static bool has_another_upgrade(const struct message *request)
 	return message_get(request, "Upgrade").at && !demand_is_upgrade(request);
 }
 
-/* The parser takes a list that ends with chunked, and the last word of several headers; others may not. */
-static bool has_another_coding(const struct message *request)
-{
-	struct slice coding = message_get(request, "Transfer-Encoding");
-
-	return count_fields(request, "Transfer-Encoding") > 1 ||
-	       (coding.at && !slice_is_like(coding, "chunked"));
-}
-
 /* Only one is looked at, and the app must not get the other. */
 static bool has_two_credentials(const struct message *request)
 {
-	return count_fields(request, "Authorization") > 1 || count_fields(request, "X-API-Key") > 1;
+	return message_count(request, "Authorization") > 1 ||
+	       message_count(request, "X-API-Key") > 1;
 }
 
 static bool has_no_path(const struct message *request)
@@ -103,7 +86,7 @@ const struct demand_fault *demand_fault(const struct message *request)
 			{405, "method_not_allowed", "previews pass no CONNECT and no TRACE"}},
 		{has_another_upgrade, {501, "upgrade_not_supported",
 					      "previews pass no upgrade but that to a WebSocket"}},
-		{has_another_coding,
+		{message_has_other_coding,
 			{400, "bad_coding", "previews know no transfer coding but chunked"}},
 		{has_two_credentials,
 			{400, "bad_credentials", "the request has a header for credentials twice"}},

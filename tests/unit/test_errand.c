@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Errands without their flow: the test is client and server, and says when something may move. */
+#include "egress/errand.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#define OWN   "Host: model.internal\r\n"
+#define GIVEN "Host: api.test\r\nX-Secret: value\r\n"
+
+struct stage {
+	struct vault *vault;
+	struct egress *egress;
+	struct sluice sluice;
+	struct errand *errand;
+	int client[2], server[2]; /* the test's end, the errand's end */
+};
+
+static int setup(void **state)
+{
+	static const struct secret_record record = {
+		.name = "model", .url = "http://api.test", .header = "X-Secret"};
+	static const struct authority inside = {.name = "model.internal", .port = SECRET_PORT};
+	struct stage *stage = mem_new(sizeof(*stage));
+
+	stage->vault = vault_new();
+	vault_put(stage->vault, &record, "value");
+	stage->egress = mem_new(sizeof(*stage->egress) + sizeof(stage->egress->stations[0]));
+	stage->egress->config.vault = stage->vault;
+	stage->egress->stations[0].egress = stage->egress;
+	stage->sluice.station = &stage->egress->stations[0];
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, stage->client), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, stage->server), 0);
+	stage->errand = errand_new(&stage->sluice, &inside,
+		vault_find(stage->vault, &stage->sluice.owner, "model"), NULL, 0);
+	assert_int_equal(errand_connect(stage->errand, stage->client[1], stage->server[1]), 0);
+	*state = stage;
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	struct stage *stage = *state;
+
+	errand_free(stage->errand);
+	for (int i = 0; i < 2; i++) {
+		close(stage->client[i]);
+		close(stage->server[i]);
+	}
+	free(stage->egress);
+	vault_free(stage->vault);
+	free(stage);
+	return 0;
+}
+
+static enum errand_result move(struct stage *stage)
+{
+	struct errand_turn turn = {.budget = 1 << 20};
+
+	return errand_move(stage->errand, &turn);
+}
+
+/* Says it, and lets it arrive. */
+static enum errand_result say(struct stage *stage, int sock, const char *text)
+{
+	assert_int_equal(send(sock, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+	return move(stage);
+}
+
+static void expect(int sock, const char *text)
+{
+	char got[4096];
+	ssize_t n = recv(sock, got, sizeof(got) - 1, 0);
+
+	got[n > 0 ? n : 0] = '\0';
+	assert_string_equal(got, text);
+}
+
+static void requests_are_given_the_secret_one_after_the_other(void **state)
+{
+	struct stage *stage = *state;
+
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(say(stage, stage->client[0], "GET /a HTTP/1.1\r\n" OWN "\r\n"),
+			ERRAND_WAITS);
+		expect(stage->server[0], "GET /a HTTP/1.1\r\n" GIVEN "\r\n");
+		assert_int_equal(say(stage, stage->server[0],
+					 "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
+			ERRAND_WAITS);
+		expect(stage->client[0], "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+	}
+}
+
+/* A server that takes a part of the next request for this one's body keeps the secret with it, or shows it. */
+static void what_a_server_might_read_otherwise_or_send_back_is_refused(void **state)
+{
+	static const char *const requests[] = {
+		"TRACE / HTTP/1.1\r\n" OWN "\r\n",
+		"CONNECT /a HTTP/1.1\r\n" OWN "Content-Length: 64\r\n\r\n",
+		"POST / HTTP/1.1\r\n" OWN
+		"Transfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n\r\n0\r\n\r\n",
+		"POST / HTTP/1.1\r\n" OWN "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+		"POST / HTTP/1.0\r\n" OWN "Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+	};
+
+	for (size_t i = 0; i < array_len(requests); i++) {
+		struct stage *stage = *state;
+
+		if (say(stage, stage->client[0], requests[i]) != ERRAND_REFUSED)
+			fail_msg("not refused: %s", requests[i]);
+		expect(stage->server[0], "");
+		teardown(state);
+		setup(state);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(
+			requests_are_given_the_secret_one_after_the_other, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			what_a_server_might_read_otherwise_or_send_back_is_refused, setup,
+			teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
