@@ -405,12 +405,12 @@ static bool move_once(struct errand *errand, struct errand_turn *turn)
 	bool moved = flush(server);
 
 	moved |= flush(client);
-	if (client->is_deaf) {
+	/* Also while it waits for an answer: else nobody would notice that it left, and nobody might ever answer. */
+	moved |= receive(client, server, &turn->budget, &turn->sent);
+	if (client->is_deaf || client->is_broken) {
 		errand->outcome = ERRAND_BROKEN;
 		return false;
 	}
-	if (!errand->request.is_complete)
-		moved |= receive(client, server, &turn->budget, &turn->sent);
 	moved |= move_request(errand);
 	if (errand->outcome != ERRAND_WAITS)
 		return false;
@@ -439,6 +439,11 @@ enum errand_result errand_move(struct errand *errand, struct errand_turn *turn)
 bool errand_is_shaking(const struct errand *errand)
 {
 	return errand->is_shaking;
+}
+
+bool errand_is_half_open(const struct errand *errand)
+{
+	return errand->client.has_ended;
 }
 
 const struct vault_secret *errand_secret(const struct errand *errand)

@@ -46,5 +46,8 @@ enum errand_result errand_move(struct errand *errand, struct errand_turn *turn);
 /* Whether it is not sure yet that the server is the one. */
 bool errand_is_shaking(const struct errand *errand);
 
+/* Whether the client says no more. It may have left, or listen still. */
+bool errand_is_half_open(const struct errand *errand);
+
 /* Status and text. */
 void errand_refusal(const struct errand *errand, const char **ret_status, const char **ret_text);

@@ -357,9 +357,11 @@ static void run_errand(struct flow *flow)
 			result == ERRAND_MORE && sluice_budget(sluice, TURN_BYTES) == 0;
 		if (result == ERRAND_MORE && !flow->is_throttled)
 			dispatcher_requeue(sluice->station->dispatcher, &flow->client);
-		if (!errand_is_shaking(flow->errand))
-			flow->deadline_ms = 0;
-		update_wait(flow);
+		if (errand_is_shaking(flow->errand))
+			update_wait(flow);
+		else
+			flow_set_deadline(
+				flow, errand_is_half_open(flow->errand) ? HALF_OPEN_MS : 0);
 		break;
 	case ERRAND_OVER:
 		begin_farewell(flow);

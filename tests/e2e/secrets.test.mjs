@@ -298,6 +298,21 @@ time.sleep(600)`], background: true });
   for (const socket of endless.sockets) socket.destroy();
 });
 
+test('a client that leaves before it was answered is gone for the server too', async () => {
+  const silent = await tcpServer((socket) => socket.once('data', () => socket.write('HTTP/1.1 100 Continue\r\n\r\n')));
+  assert.equal((await set('silent', { url: `http://plain.test:${silent.port}` })).status, 200);
+  const { id } = await api.create(using(['silent']));
+  // Something stays unread, so that closing tears the connection.
+  const left = await api.exec(id, { argv: ['python3', '-c', `import socket
+s = socket.create_connection(('silent.internal', 80), 20)
+s.sendall(b'GET / HTTP/1.1\\r\\nHost: silent.internal\\r\\n\\r\\n')
+s.recv(1)`], timeout_ms: 20_000 });
+  assert.equal(left.exit_code, 0, left.stderr);
+  assert.equal(silent.served, 1);
+  await until(() => silent.sockets.size === 0, { what: 'the server is left alone' });
+  silent.close();
+});
+
 test('another value acts on the next request, also on a kept connection; another server asks for a new one; none is none', async () => {
   assert.equal((await set('turn', { url: url(model) })).status, 200);
   const { id } = await api.create(using(['turn']));

@@ -120,6 +120,34 @@ static void what_a_server_might_read_otherwise_or_send_back_is_refused(void **st
 	}
 }
 
+static void who_leaves_before_the_answer_is_noticed(void **state)
+{
+	struct stage *stage = *state;
+
+	assert_int_equal(
+		say(stage, stage->client[0], "GET /a HTTP/1.1\r\n" OWN "\r\n"), ERRAND_WAITS);
+	assert_false(errand_is_half_open(stage->errand));
+	shutdown(stage->client[0], SHUT_WR);
+	assert_int_equal(move(stage), ERRAND_WAITS);
+	assert_true(errand_is_half_open(stage->errand));
+	assert_int_equal(say(stage, stage->server[0], "HTTP/1.1 204 None\r\n\r\n"), ERRAND_OVER);
+	expect(stage->client[0], "HTTP/1.1 204 None\r\n\r\n");
+}
+
+/* With something unread, which tells the other side that nobody will. */
+static void who_tears_the_connection_ends_the_errand_at_once(void **state)
+{
+	struct stage *stage = *state;
+
+	assert_int_equal(
+		say(stage, stage->client[0], "GET /a HTTP/1.1\r\n" OWN "\r\n"), ERRAND_WAITS);
+	assert_int_equal(
+		say(stage, stage->server[0], "HTTP/1.1 100 Continue\r\n\r\n"), ERRAND_WAITS);
+	close(stage->client[0]);
+	assert_int_equal(move(stage), ERRAND_BROKEN);
+	stage->client[0] = -1;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -128,6 +156,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			what_a_server_might_read_otherwise_or_send_back_is_refused, setup,
 			teardown),
+		cmocka_unit_test_setup_teardown(
+			who_leaves_before_the_answer_is_noticed, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			who_tears_the_connection_ends_the_errand_at_once, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
