@@ -224,7 +224,9 @@ static void send_head(struct errand *errand)
 	struct slice path;
 
 	errand->is_old = request->parser.http_minor == 0;
-	errand->wants_close = !http_should_keep_alive(&request->parser);
+	/* Whoever asks a proxy would send requests for other servers here too. */
+	errand->wants_close =
+		!http_should_keep_alive(&request->parser) || !slice_begins(request->target, "/");
 	if (request->parser.http_major != 1 || request->parser.http_minor > 1)
 		refuse(errand, "505 HTTP Version Not Supported", "HTTP/1.1 is spoken here");
 	else if (is_for_the_hop(request))

@@ -204,6 +204,15 @@ test('a connection is kept: many requests, one after the other or at once, over 
   assert.ok(model.heads.slice(before).every((head) => head.headers.authorization === `Bearer ${KEY}`));
 });
 
+test('a program that asks the proxy for one server after the other gets each answer', async () => {
+  const other = await httpServer();
+  const { id } = await api.create(using(['model'], { mode: 'allowlist', allow: ['evil.test', `127.0.0.1:${other.port}`] }));
+  const { stdout, stderr } = await api.exec(id, `curl -sS http://model.internal/1 http://evil.test:${other.port}/2 http://model.internal/3`);
+  assert.equal(stdout, `GET /v1/1 api.test:${model.port} 0\nGET /2 evil.test:${other.port}\nGET /v1/3 api.test:${model.port} 0\n`, stderr);
+  assert.equal(last(other).headers.authorization, undefined);
+  other.close();
+});
+
 test('a redirect is not followed', async () => {
   const { id } = await api.create(using(['model']));
   const before = model.heads.length;

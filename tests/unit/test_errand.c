@@ -120,6 +120,19 @@ static void what_a_server_might_read_otherwise_or_send_back_is_refused(void **st
 	}
 }
 
+/* Its client would ask for others there too. */
+static void a_connection_to_the_proxy_is_not_kept(void **state)
+{
+	struct stage *stage = *state;
+
+	assert_int_equal(
+		say(stage, stage->client[0], "GET http://model.internal/a HTTP/1.1\r\n" OWN "\r\n"),
+		ERRAND_WAITS);
+	expect(stage->server[0], "GET /a HTTP/1.1\r\n" GIVEN "Connection: close\r\n\r\n");
+	assert_int_equal(say(stage, stage->server[0], "HTTP/1.1 204 None\r\n\r\n"), ERRAND_OVER);
+	expect(stage->client[0], "HTTP/1.1 204 None\r\nConnection: close\r\n\r\n");
+}
+
 static void who_leaves_before_the_answer_is_noticed(void **state)
 {
 	struct stage *stage = *state;
@@ -156,6 +169,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			what_a_server_might_read_otherwise_or_send_back_is_refused, setup,
 			teardown),
+		cmocka_unit_test_setup_teardown(
+			a_connection_to_the_proxy_is_not_kept, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			who_leaves_before_the_answer_is_noticed, setup, teardown),
 		cmocka_unit_test_setup_teardown(
