@@ -8,7 +8,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -26,18 +28,31 @@ struct strongbox {
 
 /* --- the key --- */
 
+/* The name of a file lasts when its directory does. */
+static int sync_directory(const char *path)
+{
+	auto_free char *copy = mem_strdup(path);
+	auto_fd int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	return fd < 0 || fsync(fd) < 0 ? -errno : 0;
+}
+
+/* Under another name first: half a key, left by a crash or a full disk, would be in the way for ever. */
 static int make_key(const char *path, uint8_t key[SEAL_KEY_LEN], struct err *err)
 {
-	auto_fd int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+	auto_free char *draft = mem_printf("%s.new", path);
+	auto_fd int fd = open(draft, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
 	int r;
 
 	if (fd < 0)
-		return err_sys(err, "make the key of secrets, %s", path);
+		return err_sys(err, "make the key of secrets, %s", draft);
 	if (getrandom(key, SEAL_KEY_LEN, 0) != SEAL_KEY_LEN)
 		return err_sys(err, "make the key of secrets");
 	r = fd_write_full(fd, key, SEAL_KEY_LEN);
-	if (r == 0 && fsync(fd) < 0)
+	if (r == 0 && (fsync(fd) < 0 || rename(draft, path) < 0))
 		r = -errno;
+	if (r == 0)
+		r = sync_directory(path);
 	return r < 0 ? err_from(err, r, "write the key of secrets, %s", path) : 0;
 }
 

@@ -7,9 +7,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -187,6 +189,24 @@ static void a_key_that_others_may_read_or_that_is_none_is_refused(void **state)
 	assert_non_null(strstr(err.message, "is no key"));
 }
 
+/* As on a disk that is full. */
+static void a_key_that_could_not_be_written_is_made_the_next_time(void **state)
+{
+	struct rlimit limit, nothing;
+	struct strongbox *box;
+	struct err err;
+	int r;
+
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+	nothing = (struct rlimit){.rlim_cur = 0, .rlim_max = limit.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &nothing), 0);
+	r = try_open(*state, &box, &err);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+	assert_int_equal(r, -EFBIG);
+	strongbox_close(must_open(*state));
+}
+
 static void an_owner_has_a_share_and_may_change_what_is_in_it(void **state)
 {
 	struct fixture *fixture = *state;
@@ -220,6 +240,8 @@ int main(void)
 			a_row_that_was_changed_or_moved_does_not_open, setup, end),
 		cmocka_unit_test_setup_teardown(
 			a_key_that_others_may_read_or_that_is_none_is_refused, setup, end),
+		cmocka_unit_test_setup_teardown(
+			a_key_that_could_not_be_written_is_made_the_next_time, setup, end),
 		cmocka_unit_test_setup_teardown(
 			an_owner_has_a_share_and_may_change_what_is_in_it, setup, end),
 	};
