@@ -57,15 +57,17 @@ static void read_tail(struct sandbox *sandbox, uint32_t process, struct buf *out
 	struct output_log *log;
 	uint8_t data[TAIL_MAX];
 	struct err ignored;
+	uint64_t end;
 
 	if (!process || roll_open_log(sandbox, process, &log, &ignored) < 0)
 		return;
+	end = output_log_end(log); /* of one that runs there may always be more */
 	cursor = output_cursor_new(log, output_log_tail(log, TAIL_MAX));
 	do {
 		output_cursor_read(cursor, data, sizeof(data), &piece);
 		if (piece.kind == OUTPUT_STDOUT || piece.kind == OUTPUT_STDERR)
 			text_put_plain(out, data, (size_t)(piece.next - piece.offset));
-	} while (piece.kind != OUTPUT_NONE && out->len < TAIL_MAX);
+	} while (piece.kind != OUTPUT_NONE && piece.next < end && out->len < TAIL_MAX);
 	buf_append(out, "", 1);
 	output_cursor_free(cursor);
 	output_log_unref(log);

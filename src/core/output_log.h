@@ -29,7 +29,8 @@ struct output_log;
 /*
  * Opens the log of a process in the directory dir_fd (of which it keeps a copy), to go on where it ended; one
  * that is not there is empty and costs no file until the first byte. One that was kept with a larger bound
- * shrinks with its next bytes. One more descriptor is held once there is something to append. Counted.
+ * shrinks with its next bytes. One more descriptor is held once there is something to append. Counted. No other
+ * may be open that is appended to: what it is about to write looks like something that a crash cut short.
  *
  * max_bytes bounds what the files take on disk, in blocks of 4 KiB: OUTPUT_LOG_MIN_BYTES or more.
  */

@@ -153,9 +153,16 @@ int roll_list(struct sandbox *sandbox, void (*each)(const struct process_record 
 int roll_open_log(
 	struct sandbox *sandbox, uint32_t number, struct output_log **ret_log, struct err *err)
 {
+	auto_(process_unrefp) struct process *process = find_listed(sandbox, number, 0);
 	auto_fd int dir_fd = -1;
-	int r = sandbox_open_logs(sandbox, &dir_fd, err);
+	int r;
 
+	/* Opening mends the end of a log, which is not to be done to one that somebody appends to. */
+	if (process && process->log) {
+		*ret_log = output_log_ref(process->log);
+		return 0;
+	}
+	r = sandbox_open_logs(sandbox, &dir_fd, err);
 	if (r < 0)
 		return r;
 	return output_log_open(dir_fd, number, sandbox->engine->config.output_max, ret_log, err);

@@ -15,7 +15,7 @@ int roll_find(struct sandbox *sandbox, const char *name, struct process **ret_pr
 int roll_list(struct sandbox *sandbox, void (*each)(const struct process_record *record, void *arg),
 	void *arg, struct err *err) must_check;
 
-/* The kept output of one. Counted. */
+/* The kept output of one; of one that runs, the very log that is written. Counted. */
 int roll_open_log(struct sandbox *sandbox, uint32_t number, struct output_log **ret_log,
 	struct err *err) must_check;
 

@@ -242,7 +242,7 @@ static void one_that_nobody_watches_is_told_from_one_that_is_watched(void **stat
 	stage_leave(&stage, false);
 }
 
-/* --- logs of those that have ended --- */
+/* --- logs --- */
 
 static void the_output_of_one_that_has_ended_can_be_read(void **state)
 {
@@ -260,6 +260,28 @@ static void the_output_of_one_that_has_ended_can_be_read(void **state)
 	assert_int_equal(roll_open_log(stage.sandbox, stage.id, &log, &err), 0);
 	text = read_log(log);
 	assert_string_equal(text, "to be continued");
+	output_log_unref(log);
+	stage_fini(&stage, true);
+}
+
+/* Another one would take what is being written for the damage of a crash, and mend it. */
+static void the_output_of_one_that_runs_is_read_from_the_log_that_is_written(void **state)
+{
+	auto_free char *text = NULL;
+	struct output_log *log;
+	struct stage stage;
+	struct err err;
+
+	stage_init(&stage, *state);
+	stage_start(&stage, true);
+	say_text(&stage, 0, 1, "out");
+	heard_wait_output(&stage.heard, 1, 3);
+	assert_int_equal(roll_open_log(stage.sandbox, stage.id, &log, &err), 0);
+	assert_ptr_equal(log, process_log(stage.process));
+	say_text(&stage, 3, 2, "err");
+	heard_wait_output(&stage.heard, 2, 3);
+	text = read_log(log);
+	assert_string_equal(text, "outerr");
 	output_log_unref(log);
 	stage_fini(&stage, true);
 }
@@ -541,6 +563,7 @@ int main(void)
 		IN_WORLD(survivors_keep_a_process_listed_until_the_last_is_gone),
 		IN_WORLD(one_that_nobody_watches_is_told_from_one_that_is_watched),
 		IN_WORLD(the_output_of_one_that_has_ended_can_be_read),
+		IN_WORLD(the_output_of_one_that_runs_is_read_from_the_log_that_is_written),
 		cmocka_unit_test_setup_teardown(the_history_is_bounded_and_takes_its_files_along,
 			setup_short_memory, world_teardown),
 		cmocka_unit_test_setup_teardown(one_that_ran_for_long_is_remembered_when_it_ends,
