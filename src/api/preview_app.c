@@ -21,13 +21,29 @@ struct app {
 	struct starter_state state;
 };
 
-/* One that does not run explains why nothing answers; of those that run, the one that was started last. */
+/*
+ * How much it explains that nothing answers: one that failed or was ended most of all, one that has done what
+ * it was for only if nothing else runs.
+ */
+static int weight(const struct starter_state *state)
+{
+	switch (state->status) {
+	case STARTER_WAITING:
+	case STARTER_KILLED:
+		return 2;
+	case STARTER_EXITED:
+		return 0;
+	default:
+		return 1;
+	}
+}
+
+/* Of those that explain as much, the one that was started last. */
 static bool tells_more(const struct starter_state *one, const struct starter_state *other)
 {
-	bool one_runs = one->status == STARTER_RUNNING,
-	     other_runs = other->status == STARTER_RUNNING;
+	int difference = weight(one) - weight(other);
 
-	return one_runs != other_runs ? other_runs : one->tried_at_ms > other->tried_at_ms;
+	return difference ? difference > 0 : one->tried_at_ms > other->tried_at_ms;
 }
 
 static struct app find_app(struct sandbox *sandbox, const struct sandbox_record *record)

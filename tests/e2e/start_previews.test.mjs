@@ -77,6 +77,16 @@ test('a crashed app is said so, with what it wrote last, as text', async () => {
   assert.doesNotMatch(open.html, /oh no/, 'what it wrote is not for everybody');
 });
 
+test('one that has done its part does not speak for the app that is still starting', async () => {
+  const { id, previews } = await make([{ name: 'setup', command: 'true' },
+    { name: 'web', command: `while [ ! -e /workspace/ready ]; do sleep 0.1; done; ${app('late')}` }]);
+  await untilStatus(id, 'exited');
+  assert.match((await previews.request(3000, '/', { headers: { accept: 'text/html' } })).text, /Waiting for the app/);
+  const answer = previews.request(3000, '/');
+  await api.put(id, '/workspace/ready', '');
+  assert.equal((await answer).text, 'late');
+});
+
 test('one that ended, and one that was ended, are told apart', async () => {
   const ended = await make('echo bye');
   await untilStatus(ended.id, 'exited');
