@@ -304,7 +304,7 @@ static const struct route table[] = {
 		DOC("Follow what happens to a sandbox", "sandboxes", .status = 200,
 			.answer = EVENTS, .description = EVENTS_TEXT)},
 
-	{"GET", ONE "/ports", ports_list, 0, SCOPE_READ,
+	{"GET", ONE "/ports", ports_list, ROUTE_WAITS, SCOPE_READ,
 		DOC("List what listens in a sandbox, without waking it", "previews", .status = 200,
 			.answer = "Ports", .description = PORTS_TEXT)},
 	{"GET", ONE "/ports/{port}/connect", ports_connect, ROUTE_WEBSOCKET | ROUTE_TICKET,

@@ -290,6 +290,26 @@ time.sleep(10000)"` });
   events.close();
 });
 
+test('one that does not answer keeps no other request of its owner waiting', async () => {
+  const { id } = await api.create();
+  const { pid } = await instance.initOf(id);
+  let answered = 0;
+  let asked;
+  process.kill(pid, 'SIGSTOP');
+  try {
+    asked = Array.from({ length: 40 }, async () => {
+      const answer = await api.request('GET', path(id), { agent: api.newAgent() });
+      answered++;
+      return answer;
+    });
+    for (let i = 0; i < 100; i++) assert.equal((await api.get(id)).status, 'running');
+    assert.equal(answered, 0, 'these came first, and still wait');
+  } finally {
+    process.kill(pid, 'SIGCONT');
+  }
+  for (const answer of await Promise.all(asked)) assert.equal(answer.status, 200, answer.text);
+});
+
 test('who comes and goes while it is looked at is no trouble', async () => {
   const { id } = await api.create();
   const storm = await ps.start(id, { command: `echo ready; while :; do python3 -c "
