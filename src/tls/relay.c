@@ -43,6 +43,13 @@ void relay_free(struct relay *relay)
 	free(relay);
 }
 
+/* From here on nobody counts it but us, and it has its time. */
+static void start_leaving(struct relay *relay)
+{
+	relay->state = RELAY_LEAVING;
+	relay->due_ms = clock_steady_ms() + STALL_MS;
+}
+
 void relay_note(struct relay_end *end, uint32_t events)
 {
 	struct relay *relay = end->relay;
@@ -53,6 +60,9 @@ void relay_note(struct relay_end *end, uint32_t events)
 	/* A client that is gone in both directions; or one whom nobody wants to serve any more. */
 	if (is_gone && (end == &relay->outer || relay->state == RELAY_HANDSHAKE))
 		relay->state = RELAY_OVER;
+	/* Its last words may be waiting for a client that takes nothing. */
+	else if (is_gone && relay->state == RELAY_OPEN)
+		start_leaving(relay);
 }
 
 /* --- handshake --- */
@@ -176,6 +186,8 @@ static size_t encrypt(struct relay *relay, const uint8_t *data, size_t len)
 
 	ERR_clear_error();
 	n = SSL_write(relay->ssl, data, (int)len);
+	if (n > 0 && relay->state == RELAY_LEAVING)
+		relay->due_ms = clock_steady_ms() + STALL_MS;
 	if (n > 0)
 		return (size_t)n;
 	if (sort_failure(relay, n) != 0)
@@ -192,8 +204,6 @@ static bool move_waiting_out(struct relay *relay)
 	buf_consume(&relay->out, sent);
 	if (relay->out.len == 0)
 		buf_fini(&relay->out);
-	if (sent > 0 && relay->state == RELAY_LEAVING)
-		relay->due_ms = clock_steady_ms() + STALL_MS;
 	return sent > 0;
 }
 
@@ -204,7 +214,7 @@ static bool move_out(struct relay *relay, uint8_t *scratch)
 
 	if (relay->out.len > 0)
 		return move_waiting_out(relay);
-	if (!relay->inner.is_readable || relay->state != RELAY_OPEN)
+	if (!relay->inner.is_readable || relay->has_server_ended)
 		return false;
 	n = recv(relay->inner.fd, scratch, RELAY_BYTES, 0);
 	if (n > 0) {
@@ -215,8 +225,9 @@ static bool move_out(struct relay *relay, uint8_t *scratch)
 	relay->inner.is_readable = false;
 	if (n < 0 && errno == EAGAIN)
 		return false;
-	relay->state = RELAY_LEAVING;
-	relay->due_ms = clock_steady_ms() + STALL_MS;
+	relay->has_server_ended = true;
+	if (relay->state == RELAY_OPEN)
+		start_leaving(relay);
 	return true;
 }
 
@@ -258,7 +269,7 @@ bool relay_move(struct relay *relay, uint8_t *scratch)
 		moved = move_out(relay, scratch);
 		if (relay->state == RELAY_OPEN)
 			moved |= move_in(relay, scratch);
-		if (relay->state == RELAY_LEAVING && relay->out.len == 0)
+		if (relay->state == RELAY_LEAVING && relay->has_server_ended && relay->out.len == 0)
 			say_end(relay);
 	}
 	if (relay->state == RELAY_LINGER) {

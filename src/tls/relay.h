@@ -41,7 +41,7 @@ struct relay {
 	SSL *ssl;
 	struct relay_end outer, inner;
 	struct buf in, out; /* came from the client and is for inside; the other way */
-	bool has_client_ended;
+	bool has_client_ended, has_server_ended; /* and all that they said was read */
 	uint64_t due_ms; /* when it ends, whatever it does; UINT64_MAX: never */
 	struct meter *meter;
 };

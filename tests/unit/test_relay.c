@@ -123,6 +123,41 @@ static void a_handshake_has_its_time_and_what_follows_has_all_the_time(void **st
 	close_stage(&stage);
 }
 
+/* What nobody serves any more nobody else counts: it has its time even if its client takes nothing. */
+static void an_answer_that_is_not_taken_has_its_time_once_its_server_is_gone(void **state)
+{
+	static char block[65536];
+	struct stage stage;
+	size_t sent = 0, got = 0;
+	ssize_t n;
+
+	(void)state;
+	open_stage(&stage);
+	shake_hands(&stage);
+	do {
+		while ((n = send(stage.plain, block, sizeof(block), 0)) > 0)
+			sent += (size_t)n;
+		relay_note(&stage.relay->inner, EPOLLIN);
+	} while (move(&stage));
+	assert_int_equal(stage.relay->state, RELAY_OPEN);
+	close(stage.plain);
+	stage.plain = -1;
+	relay_note(&stage.relay->inner, EPOLLIN | EPOLLRDHUP | EPOLLHUP);
+	move(&stage);
+	assert_int_equal(stage.relay->state, RELAY_LEAVING);
+	assert_in_range(stage.relay->due_ms, clock_steady_ms() + 29000, clock_steady_ms() + 30000);
+	do {
+		while ((n = SSL_read(stage.ssl, block, sizeof(block))) > 0)
+			got += (size_t)n;
+		relay_note(&stage.relay->outer, EPOLLOUT);
+		move(&stage);
+	} while (SSL_get_error(stage.ssl, (int)n) == SSL_ERROR_WANT_READ);
+	assert_int_equal(SSL_get_error(stage.ssl, (int)n), SSL_ERROR_ZERO_RETURN);
+	assert_int_equal(got, sent);
+	assert_int_equal(stage.relay->state, RELAY_LINGER);
+	close_stage(&stage);
+}
+
 /* One who pours without end does not keep the thread from others. */
 static void a_turn_ends_though_there_is_more(void **state)
 {
@@ -164,6 +199,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_comes_right_behind_a_handshake_is_not_left_lying),
 		cmocka_unit_test(a_handshake_has_its_time_and_what_follows_has_all_the_time),
+		cmocka_unit_test(an_answer_that_is_not_taken_has_its_time_once_its_server_is_gone),
 		cmocka_unit_test(a_turn_ends_though_there_is_more),
 		cmocka_unit_test(a_client_that_is_gone_is_over_at_once),
 	};
