@@ -19,7 +19,7 @@ export async function suite(name, options) {
     await instance.start();
     await warmUp(instance.api);
     await steady(instance);
-    for (let i = 0; i < 6; i++) await instance.api.purge((await instance.api.create()).id); // then the one built ahead is there, and counts
+    await settle(instance);
     const baseline = await steady(instance);
     return { instance, api: instance.api, baseline, finish: () => finish(instance, baseline) };
   } catch (error) {
@@ -45,6 +45,15 @@ async function warmUp(api) {
     await api.verb(id, 'purge');
   };
   await Promise.all(ids.map(one));
+}
+
+/** Until one sandbox is built ahead, where that is done at all: it counts among what there is. */
+async function settle(instance) {
+  const spares = () => proc.entries(path.join(instance.dataDir, 'spares'));
+  for (let i = 0; i < 6 || (i < 60 && spares().length > 0 && !spares().some((name) => name.startsWith('ahead-'))); i++) {
+    await instance.api.purge((await instance.api.create()).id);
+    await new Promise((resolve) => { setTimeout(resolve, 100); }); // for what is made ahead of that
+  }
 }
 
 /** Everything that must not grow, as numbers (and names, for the message when it did). */
