@@ -17,6 +17,24 @@
 	30000 /* for a client to take something of what waits for it, once nobody serves it any more */
 #define LINGER_MS  5000 /* for a client to read our end */
 #define ROUNDS_MAX 16	/* then others have their turn */
+#define READS_MAX  2	/* and within a round */
+
+/*
+ * OpenSSL reads on for as long as what comes is no data: a client that sends nothing but new keys, or asks to renegotiate,
+ * would have the thread for itself.
+ */
+static long limit_reads(BIO *bio, int what, const char *data, size_t len, int argi, long argl,
+	int result, size_t *processed)
+{
+	struct relay *relay = (struct relay *)BIO_get_callback_arg(bio);
+
+	(void)data, (void)len, (void)argi, (void)argl, (void)processed;
+	if (what != BIO_CB_READ || relay->reads_left-- > 0)
+		return result;
+	BIO_clear_retry_flags(bio);
+	BIO_set_retry_read(bio);
+	return -1;
+}
 
 struct relay *relay_open(SSL *ssl, int outer, int inner, struct meter *meter)
 {
@@ -29,6 +47,8 @@ struct relay *relay_open(SSL *ssl, int outer, int inner, struct meter *meter)
 	relay->inner = (struct relay_end){.relay = relay, .fd = inner, .is_writable = true};
 	relay->in = relay->out = BUF_INIT(RELAY_BYTES);
 	relay->due_ms = clock_steady_ms() + HANDSHAKE_MS;
+	BIO_set_callback_ex(SSL_get_rbio(ssl), limit_reads);
+	BIO_set_callback_arg(SSL_get_rbio(ssl), (char *)relay);
 	return relay;
 }
 
@@ -67,12 +87,19 @@ void relay_note(struct relay_end *end, uint32_t events)
 
 /* --- handshake --- */
 
+/* Before each call of OpenSSL. */
+static void begin_call(struct relay *relay)
+{
+	ERR_clear_error();
+	relay->reads_left = READS_MAX;
+}
+
 /* What a failed call waits for; 0 if it waits for something, 1 if the client has ended, -1 if it is broken. */
 static int sort_failure(struct relay *relay, int result)
 {
 	switch (SSL_get_error(relay->ssl, result)) {
 	case SSL_ERROR_WANT_READ:
-		relay->outer.is_readable = false;
+		relay->outer.is_readable = relay->reads_left < 0;
 		return 0;
 	case SSL_ERROR_WANT_WRITE:
 		relay->outer.is_writable = false;
@@ -111,7 +138,7 @@ static void shake_hands(struct relay *relay)
 {
 	int result;
 
-	ERR_clear_error();
+	begin_call(relay);
 	result = SSL_do_handshake(relay->ssl);
 	if (result == 1) {
 		relay->state = RELAY_OPEN;
@@ -157,7 +184,7 @@ static bool move_in(struct relay *relay, uint8_t *scratch)
 		return move_waiting_in(relay);
 	if (!relay->outer.is_readable || relay->has_client_ended)
 		return false;
-	ERR_clear_error();
+	begin_call(relay);
 	n = SSL_read(relay->ssl, scratch, RELAY_BYTES);
 	if (n > 0) {
 		atomic_fetch_add(&relay->meter->bytes, (uint64_t)n);
@@ -184,7 +211,7 @@ static size_t encrypt(struct relay *relay, const uint8_t *data, size_t len)
 {
 	int n;
 
-	ERR_clear_error();
+	begin_call(relay);
 	n = SSL_write(relay->ssl, data, (int)len);
 	if (n > 0 && relay->state == RELAY_LEAVING)
 		relay->due_ms = clock_steady_ms() + STALL_MS;
@@ -239,7 +266,7 @@ static void say_end(struct relay *relay)
 
 	if (!relay->outer.is_writable)
 		return;
-	ERR_clear_error();
+	begin_call(relay);
 	result = SSL_shutdown(relay->ssl);
 	if (result < 0 && sort_failure(relay, result) == 0)
 		return; /* to be tried again when the socket takes it */
@@ -261,6 +288,7 @@ bool relay_move(struct relay *relay, uint8_t *scratch)
 {
 	bool moved = true;
 
+	relay->reads_left = 0;
 	if (relay->state == RELAY_HANDSHAKE)
 		shake_hands(relay);
 	for (int i = 0; moved && i < ROUNDS_MAX &&
@@ -276,5 +304,6 @@ bool relay_move(struct relay *relay, uint8_t *scratch)
 		linger(relay, scratch);
 		return relay->outer.is_readable && relay->state == RELAY_LINGER;
 	}
-	return moved && relay->state != RELAY_OVER && relay->state != RELAY_HANDSHAKE;
+	return relay->state != RELAY_OVER &&
+	       (relay->reads_left < 0 || (moved && relay->state != RELAY_HANDSHAKE));
 }

@@ -42,6 +42,7 @@ struct relay {
 	struct relay_end outer, inner;
 	struct buf in, out; /* came from the client and is for inside; the other way */
 	bool has_client_ended, has_server_ended; /* and all that they said was read */
+	int reads_left;	 /* of the socket, in one call of OpenSSL; below 0: it wanted more */
 	uint64_t due_ms; /* when it ends, whatever it does; UINT64_MAX: never */
 	struct meter *meter;
 };

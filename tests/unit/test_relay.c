@@ -12,6 +12,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -181,6 +182,34 @@ static void a_turn_ends_though_there_is_more(void **state)
 	close_stage(&stage);
 }
 
+/* New keys are no data: OpenSSL would go on reading for as long as they come. */
+static void a_turn_ends_though_nothing_comes_but_new_keys(void **state)
+{
+	struct stage stage;
+	int turns = 0, unread = 0;
+
+	(void)state;
+	open_stage(&stage);
+	shake_hands(&stage);
+	move(&stage);
+	while (SSL_key_update(stage.ssl, SSL_KEY_UPDATE_NOT_REQUESTED) == 1 &&
+		SSL_do_handshake(stage.ssl) == 1)
+		;
+	relay_note(&stage.relay->outer, EPOLLIN);
+	assert_true(move(&stage));
+	assert_int_equal(ioctl(stage.relay->outer.fd, FIONREAD, &unread), 0);
+	assert_true(unread > 0);
+	while (move(&stage))
+		assert_true(turns++ < 1000);
+	/* The last one did not fit, and goes before what is said. */
+	assert_int_equal(SSL_write(stage.ssl, "hello", 5), 5);
+	relay_note(&stage.relay->outer, EPOLLIN);
+	while (move(&stage))
+		;
+	expect(&stage, "hello");
+	close_stage(&stage);
+}
+
 static void a_client_that_is_gone_is_over_at_once(void **state)
 {
 	struct stage stage;
@@ -201,6 +230,7 @@ int main(void)
 		cmocka_unit_test(a_handshake_has_its_time_and_what_follows_has_all_the_time),
 		cmocka_unit_test(an_answer_that_is_not_taken_has_its_time_once_its_server_is_gone),
 		cmocka_unit_test(a_turn_ends_though_there_is_more),
+		cmocka_unit_test(a_turn_ends_though_nothing_comes_but_new_keys),
 		cmocka_unit_test(a_client_that_is_gone_is_over_at_once),
 	};
 
