@@ -212,7 +212,9 @@ static void read_head(struct flow *flow)
 			return;
 		}
 		message_begin(&request, HTTP_REQUEST);
+		request.checked = flow->head_checked;
 		taken = message_feed(&request, flow->first.data, flow->first.len);
+		flow->head_checked = request.checked;
 	}
 	if (taken < 0)
 		flow_turn_away(flow, "400 Bad Request", NOT_FOR_A_PROXY);

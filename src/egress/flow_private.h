@@ -27,6 +27,7 @@ struct flow {
 	struct lookup *lookup;
 	struct errand *errand; /* NULL: bytes are relayed as they are */
 	struct buf first;      /* what was read of the client, and goes out before all else */
+	size_t head_checked;   /* of it, as message.checked */
 	struct lane out, in;
 	uint64_t deadline_ms; /* 0: none */
 };

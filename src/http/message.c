@@ -77,14 +77,15 @@ static bool is_first_line(const uint8_t *line, size_t len)
 	return len > 0;
 }
 
-/* The length of the head with the empty line behind it; 0 if it is not all there, or -errno. */
-static ssize_t head_len(const uint8_t *data, size_t len)
+/*
+ * The length of the head with the empty line behind it; 0 if it is not all there, or -errno. No line is read twice: one
+ * who sends a long head byte by byte would have us read all of it for each.
+ */
+static ssize_t head_len(struct message *message, const uint8_t *data, size_t len)
 {
-	size_t at = 0;
-
 	for (;;) {
+		size_t at = message->checked, line;
 		const uint8_t *feed = memchr(data + at, '\n', len - at);
-		size_t line;
 
 		if (!feed)
 			return len >= MESSAGE_HEAD_MAX ? -EMSGSIZE : 0;
@@ -96,7 +97,7 @@ static ssize_t head_len(const uint8_t *data, size_t len)
 			return (ssize_t)(at + 2) > MESSAGE_HEAD_MAX ? -EMSGSIZE : (ssize_t)(at + 2);
 		if (!(at == 0 ? is_first_line : is_field_line)(data + at, line))
 			return -EPROTO;
-		at += line + 2;
+		message->checked += line + 2;
 	}
 }
 
@@ -310,7 +311,7 @@ static void terminate(struct message *message)
 /* The parser stands on the last byte of the head when it says that the head is complete. */
 static ssize_t feed_head(struct message *message, const uint8_t *data, size_t len)
 {
-	ssize_t whole = head_len(data, len), n;
+	ssize_t whole = head_len(message, data, len), n;
 
 	if (whole <= 0)
 		return whole;

@@ -30,6 +30,7 @@ struct message {
 	bool has_head, is_complete;
 	bool has_no_body; /* set by the caller for the answer to a HEAD */
 
+	size_t checked; /* bytes in front of the head whose lines were found good, until it is all there */
 	char *head; /* what the slices point into */
 	struct slice target;
 	struct slice reason;
@@ -48,8 +49,8 @@ void message_begin(struct message *message, enum http_parser_type type);
 void message_fini(struct message *message);
 
 /*
- * Takes bytes of the message, at first those of its head: nothing is taken before the head is all there. After
- * the head it stops, so that the caller can say where the body goes, and it stops at the end of the message. How
+ * Takes bytes of the message, at first those of its head: nothing is taken before the head is all there, and
+ * then what was there the last time must be there again, with more behind it. After the head it stops, so that the caller can say where the body goes, and it stops at the end of the message. How
  * many bytes were taken, or -EPROTO (-EMSGSIZE for a head that is too long).
  */
 ssize_t message_feed(struct message *message, const uint8_t *data, size_t len) must_check;

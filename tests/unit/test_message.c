@@ -91,6 +91,26 @@ static void a_head_is_taken_apart(void **state)
 	message_fini(&message);
 }
 
+static void no_line_of_a_head_is_read_twice(void **state)
+{
+	static const char text[] = "GET / HTTP/1.1\r\nHost: x\r\nX: 1\r\n\r\n";
+	struct message message = {0};
+
+	(void)state;
+	message_begin(&message, HTTP_REQUEST);
+	for (size_t len = 1; len < strlen(text); len++) {
+		size_t lines = 0;
+
+		for (size_t i = 0; i < len; i++)
+			lines = text[i] == '\n' ? i + 1 : lines;
+		assert_int_equal(message_feed(&message, (const uint8_t *)text, len), 0);
+		assert_int_equal(message.checked, lines);
+	}
+	assert_int_equal(message_feed(&message, (const uint8_t *)text, strlen(text)), strlen(text));
+	assert_string_equal(message_get(&message, "X").at, "1");
+	message_fini(&message);
+}
+
 static void bodies_arrive_however_they_are_cut(void **state)
 {
 	(void)state;
@@ -242,6 +262,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_head_is_taken_apart),
+		cmocka_unit_test(no_line_of_a_head_is_read_twice),
 		cmocka_unit_test(bodies_arrive_however_they_are_cut),
 		cmocka_unit_test(trailers_change_nothing_of_the_message),
 		cmocka_unit_test(trailers_that_just_fit_are_too_long),
