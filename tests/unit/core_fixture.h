@@ -193,7 +193,7 @@ struct wire_frame {
 /* The next frame; false at the end of the link. Fails the test when none comes. */
 bool wire_read(int fd, struct wire_frame *ret_frame);
 
-/* The next frame must be of that kind. */
+/* The next frame must be of that kind; but for questions about ports, which come while somebody listens. */
 void wire_expect(int fd, uint16_t kind, struct wire_frame *ret_frame);
 void wire_write(int fd, uint16_t kind, uint32_t id, const void *payload, size_t len);
 
