@@ -121,7 +121,8 @@ static const struct api_parameter watch_query[] = {
 	"listens on a TCP port, or no longer does; of those that are open already `port.opened` "  \
 	"comes first. Ports are looked at twice a second while somebody follows: of one that "     \
 	"opens and closes in between nothing is told. Following is no use of the sandbox, and "    \
-	"wakes nobody. Who does not read fast enough misses events."
+	"wakes nobody. Who does not read fast enough misses events. The stream goes on with "      \
+	"another sandbox of the same id, if that is yours too; else it ends."
 
 #define PORTS_TEXT                                                                                 \
 	"TCP sockets that listen, of IPv4 and IPv6, at most 128. Nothing listens in a sandbox "    \

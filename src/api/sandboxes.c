@@ -370,9 +370,14 @@ static void feed_event(void *arg, uint64_t sequence, const char *type, const cha
 {
 	struct event_feed *feed = arg;
 	char text[1280];
-	int len = snprintf(text, sizeof(text), "id: %llu\nevent: %s\ndata: %s\n\n",
-		(unsigned long long)sequence, type, json);
+	int len;
 
+	if (!type) {
+		stream_finish(feed->stream);
+		return;
+	}
+	len = snprintf(text, sizeof(text), "id: %llu\nevent: %s\ndata: %s\n\n",
+		(unsigned long long)sequence, type, json);
 	/* A client that does not read misses events; the gap shows in the ids. */
 	if (len > 0 && stream_offer(feed->stream, text, (size_t)len) < 0)
 		return;
@@ -409,7 +414,7 @@ HANDLER(sandboxes_events)
 	sandbox_record_fini(&record);
 	if (stream_offer(feed->stream, text, (size_t)len) < 0)
 		stream_finish(feed->stream);
-	feed->subscription = engine_subscribe(api->engine, sandbox_id(sandbox), feed_event, feed);
+	feed->subscription = engine_subscribe(sandbox, feed_event, feed);
 	request_keep(req, feed, end_feed);
 	request_answer_stream(req, 200, "text/event-stream", feed->stream);
 	return 0;

@@ -26,7 +26,8 @@
 
 struct subscription {
 	struct subscription *next;
-	char sandbox_id[ID_LEN + 1];
+	char sandbox_id[ID_LEN + 1]; /* empty: it is over */
+	struct owner owner;
 	engine_event_fn event;
 	void *arg;
 	struct port_watch *ports;
@@ -226,20 +227,44 @@ void engine_remove_logs(struct engine *engine, const char *sandbox_id)
 
 /* --- events --- */
 
-struct subscription *engine_subscribe(
-	struct engine *engine, const char *id, engine_event_fn event, void *arg)
+/* engine.lock is held. */
+static void end_subscription(struct subscription *subscription)
+{
+	subscription->sandbox_id[0] = '\0';
+	port_watch_leave(take_ptr(&subscription->ports));
+	subscription->event(subscription->arg, 0, NULL, NULL);
+}
+
+struct subscription *engine_subscribe(struct sandbox *sandbox, engine_event_fn event, void *arg)
 {
 	struct subscription *subscription = mem_new(sizeof(*subscription));
+	struct engine *engine = sandbox->engine;
 
-	snprintf(subscription->sandbox_id, sizeof(subscription->sandbox_id), "%s", id);
+	memcpy(subscription->sandbox_id, sandbox->id, sizeof(subscription->sandbox_id));
 	subscription->event = event;
 	subscription->arg = arg;
 	pthread_mutex_lock(&engine->lock);
+	pthread_mutex_lock(&sandbox->state);
+	subscription->owner = sandbox->record.owner;
+	pthread_mutex_unlock(&sandbox->state);
 	subscription->next = engine->subscriptions;
 	engine->subscriptions = subscription;
-	subscription->ports = port_watch_join(engine, id, event, arg);
+	/* The id of one that was deleted just now may be somebody else's already. */
+	if (sandbox->gone)
+		end_subscription(subscription);
+	else
+		subscription->ports = port_watch_join(engine, sandbox->id, event, arg);
 	pthread_mutex_unlock(&engine->lock);
 	return subscription;
+}
+
+void engine_dismiss_strangers(struct engine *engine, const struct sandbox_record *record)
+{
+	for (struct subscription *s = engine->subscriptions; s; s = s->next) {
+		if (strcmp(s->sandbox_id, record->id) == 0 &&
+			!sandbox_record_is_of(record, &s->owner))
+			end_subscription(s);
+	}
 }
 
 void engine_unsubscribe(struct engine *engine, struct subscription *subscription)

@@ -51,13 +51,18 @@ int engine_alarm(struct engine *engine, uint64_t ms, void (*ring)(void *arg),
 	void (*release)(void *arg), void *arg, struct alarm **ret_alarm, struct err *err)
 	must_check;
 
-/* An event of a sandbox: its type ("sandbox.running") and a JSON object as text. */
+/*
+ * An event of a sandbox: its type ("sandbox.running") and a JSON object as text. Without a type, both NULL:
+ * nothing more follows.
+ */
 typedef void (*engine_event_fn)(void *arg, uint64_t sequence, const char *type, const char *json);
 
-/* Calls event for what happens to a sandbox from now on, and for each port of it that is open, on any thread,
- * which must not block. While somebody is subscribed, its ports are looked at (port_watch.h). */
-struct subscription *engine_subscribe(
-	struct engine *engine, const char *sandbox_id, engine_event_fn event, void *arg);
+/*
+ * Calls event for what happens to a sandbox from now on, and for each port of it that is open, on any thread,
+ * which must not block. While somebody is subscribed, its ports are looked at (port_watch.h). It outlives the
+ * sandbox and goes on with another of the same id and owner; with one of another owner it is over.
+ */
+struct subscription *engine_subscribe(struct sandbox *sandbox, engine_event_fn event, void *arg);
 
 /* After it returned, event is not called again. */
 void engine_unsubscribe(struct engine *engine, struct subscription *subscription);

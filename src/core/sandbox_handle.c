@@ -153,6 +153,7 @@ int sandbox_handle_new(struct engine *engine, struct sandbox_record *record,
 	r = add_row(engine->config.store, record, err);
 	if (r == 0) {
 		pthread_mutex_lock(&engine->lock);
+		engine_dismiss_strangers(engine, record);
 		*ret_sandbox = make_handle(engine, record, true);
 		pthread_mutex_unlock(&engine->lock);
 	} else {
@@ -160,12 +161,6 @@ int sandbox_handle_new(struct engine *engine, struct sandbox_record *record,
 	}
 	pthread_mutex_unlock(&engine->births);
 	return r;
-}
-
-static bool owns(const struct owner *owner, const struct sandbox_record *record)
-{
-	return !owner || (strcmp(owner->organization, record->owner.organization) == 0 &&
-				 strcmp(owner->user, record->owner.user) == 0);
 }
 
 struct sandbox *sandbox_handle_find(struct engine *engine, const char *id)
@@ -237,7 +232,7 @@ int sandbox_get(struct engine *engine, const struct owner *owner, const char *id
 			return r;
 	}
 	pthread_mutex_lock(&sandbox->state);
-	owned = owns(owner, &sandbox->record);
+	owned = !owner || sandbox_record_is_of(&sandbox->record, owner);
 	pthread_mutex_unlock(&sandbox->state);
 	if (!owned) {
 		sandbox_unref(sandbox);

@@ -86,6 +86,10 @@ void engine_publish(
 	struct engine *engine, const char *sandbox_id, const char *type, const char *json);
 void engine_tell(struct engine *engine, const char *sandbox_id, const char *type, const char *json);
 
+/* A sandbox is born: who followed one of its id that was another owner's hears nothing of it. engine.lock is
+ * held. */
+void engine_dismiss_strangers(struct engine *engine, const struct sandbox_record *record);
+
 /* Tells subscribers what it is now. */
 void sandbox_announce(struct sandbox *sandbox);
 

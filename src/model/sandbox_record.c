@@ -47,6 +47,12 @@ static int find_name(const char *const *names, int count, const char *name)
 	return -EINVAL;
 }
 
+bool sandbox_record_is_of(const struct sandbox_record *record, const struct owner *owner)
+{
+	return strcmp(owner->organization, record->owner.organization) == 0 &&
+	       strcmp(owner->user, record->owner.user) == 0;
+}
+
 const char *sandbox_status_name(enum sandbox_status status)
 {
 	return status_names[status];

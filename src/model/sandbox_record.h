@@ -81,6 +81,8 @@ void sandbox_record_fini(struct sandbox_record *record);
 /* A copy that shares nothing with the original. */
 void sandbox_record_copy(struct sandbox_record *to, const struct sandbox_record *from);
 
+bool sandbox_record_is_of(const struct sandbox_record *record, const struct owner *owner);
+
 const char *sandbox_status_name(enum sandbox_status status);
 int sandbox_status_parse(const char *name, enum sandbox_status *ret_status) must_check;
 

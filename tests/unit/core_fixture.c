@@ -434,7 +434,8 @@ static void on_event(void *arg, uint64_t sequence, const char *type, const char 
 	(void)json;
 	pthread_mutex_lock(&listener->lock);
 	if (listener->count < array_len(listener->types)) {
-		snprintf(listener->types[listener->count], sizeof(listener->types[0]), "%s", type);
+		snprintf(listener->types[listener->count], sizeof(listener->types[0]), "%s",
+			type ? type : "over");
 		listener->sequences[listener->count++] = sequence;
 	}
 	pthread_cond_broadcast(&listener->changed);
@@ -443,10 +444,16 @@ static void on_event(void *arg, uint64_t sequence, const char *type, const char 
 
 void listener_open(struct listener *listener, struct engine *engine, const char *id)
 {
+	struct sandbox *sandbox;
+	struct err err;
+
 	*listener = (struct listener){.engine = engine};
 	pthread_mutex_init(&listener->lock, NULL);
 	pthread_cond_init(&listener->changed, NULL);
-	listener->subscription = engine_subscribe(engine, id, on_event, listener);
+	if (sandbox_get(engine, NULL, id, &sandbox, &err) < 0)
+		fail_msg("%s", err.message);
+	listener->subscription = engine_subscribe(sandbox, on_event, listener);
+	sandbox_unref(sandbox);
 }
 
 void listener_close(struct listener *listener)

@@ -880,6 +880,36 @@ static void events_come_in_order_and_end_with_the_subscription(void **state)
 	sandbox_unref(other);
 }
 
+/* What follows the id of a purged one must not tell of whoever has it next. */
+static void events_go_on_with_the_same_id_but_not_with_another_owner(void **state)
+{
+	struct world *world = *state;
+	const char *id = world_id('w');
+	struct sandbox *sandbox = world_create(world, id);
+	struct sandbox_record draft;
+	struct listener listener;
+	struct err err;
+
+	listener_open(&listener, world->engine, id);
+	assert_int_equal(sandbox_purge(world->engine, &world_owner, id, &err), 0);
+	sandbox_unref(sandbox);
+	sandbox = world_create(world, id);
+	listener_wait(&listener, "sandbox.deleted");
+	listener_wait(&listener, "sandbox.running");
+	assert_int_equal(sandbox_purge(world->engine, &world_owner, id, &err), 0);
+	sandbox_unref(sandbox);
+	world_draft(&draft, id, "");
+	draft.owner = world_stranger;
+	assert_int_equal(sandbox_create(world->engine, &draft, &sandbox, &err), 0);
+	sandbox_record_fini(&draft);
+	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), 0);
+	listener_wait(&listener, "sandbox.deleted");
+	listener_wait(&listener, "over");
+	assert_int_equal(listener.taken, listener.count);
+	listener_close(&listener);
+	sandbox_unref(sandbox);
+}
+
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, world_setup, world_teardown)
 
 int main(void)
@@ -931,6 +961,7 @@ int main(void)
 		IN_WORLD(want_of_quota_is_no_fault_of_the_sandbox),
 		IN_WORLD(ensure_does_not_give_away_somebody_else_s),
 		IN_WORLD(events_come_in_order_and_end_with_the_subscription),
+		IN_WORLD(events_go_on_with_the_same_id_but_not_with_another_owner),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
