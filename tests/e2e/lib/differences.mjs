@@ -45,6 +45,7 @@ export const DIFFERENCES = [
       'while a cell is built nobody inside sees anything of the host',
       'many at a time',
       'sandlot exec --isolate does it, plain, with -i and with -d',
+      'whoever listens is found: children, root, and those in a cell',
     ],
   },
   {
@@ -69,6 +70,12 @@ export const DIFFERENCES = [
       'limits can be off; workspaces from then stay as they are, and new ones get theirs',
       'without loop devices nothing is built, unless that wall may be missing or no limits are wanted',
       'an image that a crash of the host left behind unclean is mended by its journal',
+      'a create takes over the one that was built ahead, and the next is begun',
+      'who asks for something else gets that',
+      'a workspace that was kept comes with its create, not another',
+      'it is on no list and no request reaches it',
+      'it outlives the daemon, and the next daemon takes it',
+      'many creates at once each get one of their own',
     ],
   },
   {
@@ -111,6 +118,8 @@ export const DIFFERENCES = [
       'a sandbox that floods its agent with refused calls can be paused, resumed and used',
       'a paused one goes on',
       'ports of a paused sandbox are not known, and do not close',
+      'it runs once after each start: by hand, by use, and after a reset; a pause leaves it as it is',
+      'while it is paused nothing is run again; that is made up for when it goes on',
     ],
   },
   {
@@ -118,6 +127,7 @@ export const DIFFERENCES = [
     isSolvedByCgroups: true,
     tests: [
       'kill --main-only spares what it started; ps shows that and kill ends it',
+      'what a failed one leaves behind is ended before it is run again',
       'two hundred starts and kills of whole trees leave nothing behind either',
       'a process that wrote nothing, and one whose output was answered, have an empty output',
       'a signal reaches the main process alone, or with kill_tree all that it started',
