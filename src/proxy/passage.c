@@ -381,8 +381,7 @@ void passage_found(struct passage *passage)
 {
 	passage->state = PASSAGE_HEAD;
 	if (is_deserted(passage)) {
-		end(passage);
-		proxy_loop_drop(passage->loop, passage);
+		passage_cut(passage);
 		return;
 	}
 	switch (passage->way.kind) {
@@ -681,6 +680,17 @@ static void move(struct passage *passage)
 
 /* --- life --- */
 
+bool passage_is_idle(const struct passage *passage)
+{
+	return passage->state == PASSAGE_HEAD;
+}
+
+void passage_cut(struct passage *passage)
+{
+	end(passage);
+	proxy_loop_drop(passage->loop, passage);
+}
+
 void passage_ready(struct side *side, uint32_t events)
 {
 	struct passage *passage = side->passage;
@@ -767,8 +777,7 @@ void passage_tick(struct passage *passage, uint64_t now_ms)
 		move(passage);
 		return;
 	}
-	end(passage);
-	proxy_loop_drop(passage->loop, passage);
+	passage_cut(passage);
 }
 
 struct passage *passage_open(

@@ -68,5 +68,11 @@ void passage_found(struct passage *passage);
 /* Its time has come: to ask again, or to end. */
 void passage_tick(struct passage *passage, uint64_t now_ms);
 
+/* Whether it is between two requests, or before the first. */
+bool passage_is_idle(const struct passage *passage);
+
+/* Ends it, and has its loop drop it. */
+void passage_cut(struct passage *passage);
+
 /* On a worker's thread: finds the way of the request. */
 void passage_find(struct passage *passage);

@@ -74,6 +74,7 @@ struct proxy;
 struct proxy_config {
 	struct proxy *proxy;		 /* set by proxy_open() */
 	const struct listener *listener; /* borrowed */
+	/* Where there are as many connections as may be, those without a request give way to others. */
 	unsigned threads, max_workers, max_connections;
 	unsigned max_per_source, max_per_key; /* connections of an address; that lead to a key */
 	/* Of an address that is not this machine's; ten times that at once. 0: any number. */

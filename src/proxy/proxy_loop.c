@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -185,13 +186,37 @@ static void turn_away(struct proxy_loop *loop)
 	loop->is_full = true;
 }
 
+static bool is_awaited(const struct proxy_loop *loop)
+{
+	struct pollfd waiting = {.fd = loop->config->listener->fd, .events = POLLIN};
+
+	return poll(&waiting, 1, 0) > 0;
+}
+
+/* Whoever has been without a request for the longest makes room; false if there is none such. */
+static bool give_way(struct proxy_loop *loop)
+{
+	struct passage *longest = NULL;
+
+	for (struct passage *p = loop->passages; p; p = p->next) {
+		if (passage_is_idle(p) && (!longest || p->moved_ms <= longest->moved_ms))
+			longest = p;
+	}
+	if (longest)
+		passage_cut(longest);
+	return longest;
+}
+
 static void accept_clients(struct proxy_loop *loop)
 {
 	for (int i = 0; i < ACCEPT_BATCH; i++) {
+		bool has_place = proxy_admit(loop->proxy);
 		struct arrival arrival;
 		int r;
 
-		if (!proxy_admit(loop->proxy)) {
+		if (!has_place && !is_awaited(loop))
+			return;
+		if (!has_place && !(give_way(loop) && proxy_admit(loop->proxy))) {
 			turn_away(loop);
 			return;
 		}

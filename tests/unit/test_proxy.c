@@ -426,6 +426,40 @@ static void a_place_becomes_free_when_its_client_leaves_in_any_way(void **state)
 	close_stage(&stage);
 }
 
+static void serve(struct stage *stage, int client)
+{
+	int app;
+
+	say(client, GET);
+	app = accept_from(stage);
+	expect(app, "\r\n\r\n");
+	say(app, OK);
+	expect(client, "ok");
+	close(app);
+}
+
+/* Who only holds connections open keeps nobody out. */
+static void whoever_asks_for_nothing_gives_way_when_there_is_no_place(void **state)
+{
+	int first, second, third;
+	struct stage stage;
+
+	(void)state;
+	open_stage(&stage, 2);
+	first = connect_to(stage.listen_fd);
+	serve(&stage, first);
+	second = connect_to(stage.listen_fd);
+	serve(&stage, second);
+	third = connect_to(stage.listen_fd);
+	serve(&stage, third);
+	expect_end(first);
+	serve(&stage, second);
+	close(first);
+	close(second);
+	close(third);
+	close_stage(&stage);
+}
+
 static void a_source_with_too_many_connections_is_told_so_and_then_cut(void **state)
 {
 	int clients[2], told[64], last;
@@ -572,6 +606,7 @@ int main(void)
 		cmocka_unit_test(an_answer_without_a_body_has_none_whatever_it_says),
 		cmocka_unit_test(a_request_is_asked_twice_only_where_that_does_no_harm),
 		cmocka_unit_test(a_place_becomes_free_when_its_client_leaves_in_any_way),
+		cmocka_unit_test(whoever_asks_for_nothing_gives_way_when_there_is_no_place),
 		cmocka_unit_test(a_source_with_too_many_connections_is_told_so_and_then_cut),
 		cmocka_unit_test(what_has_enough_connections_gets_no_more),
 		cmocka_unit_test(a_flood_leaves_turns_to_others),
