@@ -9,6 +9,7 @@
 #include "proxy/proxy_loop.h"
 #include "proxy/proxy_private.h"
 
+#include <openssl/sha.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -89,14 +90,15 @@ unsigned proxy_pace(struct proxy *proxy, const struct passage *passage)
 	return rates_count(proxy->rates, passage->source, clock_steady_ms());
 }
 
-/* FNV-1a. Keys are not chosen by those who visit, so nobody makes two of them meet. */
+/* Whoever visits may have chosen one key, and must not find another that it meets. */
 static uint64_t digest(const char *key)
 {
-	uint64_t hash = UINT64_C(0xcbf29ce484222325);
+	unsigned char hash[SHA256_DIGEST_LENGTH];
+	uint64_t first;
 
-	for (; *key; key++)
-		hash = (hash ^ (uint8_t)*key) * UINT64_C(0x100000001b3);
-	return hash ? hash : 1;
+	SHA256((const unsigned char *)key, strlen(key), hash);
+	memcpy(&first, hash, sizeof(first));
+	return first ? first : 1;
 }
 
 bool proxy_claim(struct proxy *proxy, struct passage *passage)

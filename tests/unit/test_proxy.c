@@ -65,8 +65,8 @@ static void find(void *context, const struct proxy_visit *visit, struct proxy_wa
 {
 	struct stage *stage = context;
 
-	(void)visit;
 	atomic_fetch_add(&stage->finds, 1);
+	snprintf(way->key, sizeof(way->key), "%s", visit->target + 1);
 	way->generation = atomic_load(&stage->generation);
 	way->good_until_ms = clock_steady_ms() + stage->good_ms;
 	way->ends_ms = clock_steady_ms() + stage->ends_in_ms;
@@ -534,6 +534,31 @@ static void what_has_enough_connections_gets_no_more(void **state)
 	close_stage(&stage);
 }
 
+/* Two that a simpler digest takes for one: whoever chooses its own key takes no places of another. */
+static void keys_that_look_alike_are_counted_apart(void **state)
+{
+	int first, second, first_app, app;
+	struct stage stage;
+
+	(void)state;
+	open_limited_stage(&stage, 1000, 1000, 1);
+	first = connect_to(stage.listen_fd);
+	say(first, "GET /8yn0iYCKYHlIj4-BwPqk HTTP/1.1\r\nHost: a\r\n\r\n");
+	first_app = accept_from(&stage);
+	expect(first_app, "\r\n\r\n");
+	second = connect_to(stage.listen_fd);
+	say(second, "GET /GReLUrM4wMqfg9yzV3KQ HTTP/1.1\r\nHost: a\r\n\r\n");
+	app = accept_from(&stage);
+	expect(app, "\r\n\r\n");
+	say(app, OK);
+	expect(second, "ok");
+	close(app);
+	close(first_app);
+	close(first);
+	close(second);
+	close_stage(&stage);
+}
+
 struct flood {
 	int client, app;
 	atomic_bool is_over;
@@ -609,6 +634,7 @@ int main(void)
 		cmocka_unit_test(whoever_asks_for_nothing_gives_way_when_there_is_no_place),
 		cmocka_unit_test(a_source_with_too_many_connections_is_told_so_and_then_cut),
 		cmocka_unit_test(what_has_enough_connections_gets_no_more),
+		cmocka_unit_test(keys_that_look_alike_are_counted_apart),
 		cmocka_unit_test(a_flood_leaves_turns_to_others),
 	};
 
