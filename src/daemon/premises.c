@@ -292,7 +292,8 @@ void premises_write_address(const struct premises *premises, const char *address
 	char line[256];
 	int len = snprintf(line, sizeof(line), "%s%s", address, address[0] ? "\n" : "");
 
-	if (ftruncate(premises->address_fd, 0) < 0 ||
-		pwrite(premises->address_fd, line, (size_t)len, 0) != len)
+	/* In this order: whoever reads meanwhile finds the old line or the new one, and not that nobody serves. */
+	if (pwrite(premises->address_fd, line, (size_t)len, 0) != len ||
+		ftruncate(premises->address_fd, len) < 0)
 		log_warning("run/api.addr not written: %s", strerror(errno));
 }
