@@ -153,8 +153,8 @@ static void look_up(
 	sluice->ask_count++;
 	if (asker->stream)
 		asker->stream->ask = ask;
-	r = resolver_ask(sluice->station->resolver, question->name, &addresses, on_addresses, ask,
-		&ask->lookup);
+	r = resolver_ask(sluice->station->resolver, question->name, &addresses,
+		&sluice->lookup_count, on_addresses, ask, &ask->lookup);
 	if (r == 0)
 		return;
 	if (r == 1)

@@ -64,6 +64,7 @@ struct sluice {
 	struct dns_ask *asks;
 	struct dns_stream *dns_streams;
 	unsigned ask_count, dns_stream_count, errand_count;
+	unsigned lookup_count; /* kept by the resolver */
 
 	struct sluice_counters counters;
 	struct egress_denial *denials; /* once there is one; in no order; count 0: free */

@@ -97,7 +97,7 @@ void flow_dial_start(struct flow *flow)
 		return;
 	}
 	r = resolver_ask(flow->sluice->station->resolver, flow->target.name, &flow->addresses,
-		on_addresses, flow, &flow->lookup);
+		&flow->sluice->lookup_count, on_addresses, flow, &flow->lookup);
 	if (r == 1)
 		flow_dial_next(flow);
 	else if (r < 0)

@@ -16,6 +16,7 @@
 
 #define SERVERS_MAX   4
 #define LOOKUPS_MAX   512 /* under way at a time */
+#define SHARE_MAX     128 /* of these, that one sandbox may have */
 #define CACHE_MAX     512
 #define CACHE_LEAST_S 5
 #define CACHE_MOST_S  300
@@ -37,6 +38,7 @@ struct lookup {
 	bool is_second; /* the name has none of the other */
 	unsigned attempt;
 	uint64_t deadline_ms;
+	unsigned *share; /* how many its sandbox has */
 	resolver_answer_fn answer;
 	void *arg;
 };
@@ -180,6 +182,7 @@ static void end_lookup(struct lookup *lookup)
 	if (lookup->next)
 		lookup->next->at = lookup->at;
 	resolver->lookup_count--;
+	--*lookup->share;
 	dispatcher_wait_for_time(resolver->dispatcher, false);
 	dispatcher_remove(resolver->dispatcher, &lookup->source);
 	dispatcher_discard(resolver->dispatcher, lookup);
@@ -286,7 +289,7 @@ static void on_reply(void *arg)
 }
 
 int resolver_ask(struct resolver *resolver, const char *name, struct dns_addresses *ret_addresses,
-	resolver_answer_fn answer, void *arg, struct lookup **ret_lookup)
+	unsigned *share, resolver_answer_fn answer, void *arg, struct lookup **ret_lookup)
 {
 	struct lookup *lookup;
 	int r;
@@ -296,12 +299,13 @@ int resolver_ask(struct resolver *resolver, const char *name, struct dns_address
 	look_around_again(resolver);
 	if (resolver->server_count == 0)
 		return -EHOSTUNREACH;
-	if (resolver->lookup_count == LOOKUPS_MAX)
+	if (resolver->lookup_count == LOOKUPS_MAX || *share == SHARE_MAX)
 		return -EAGAIN;
 	lookup = mem_new(sizeof(*lookup));
 	*lookup = (struct lookup){.source = {.fd = -1},
 		.resolver = resolver,
 		.type = resolver->has_v4 ? DNS_TYPE_A : DNS_TYPE_AAAA,
+		.share = share,
 		.answer = answer,
 		.arg = arg};
 	snprintf(lookup->name, sizeof(lookup->name), "%s", name);
@@ -311,6 +315,7 @@ int resolver_ask(struct resolver *resolver, const char *name, struct dns_address
 		lookup->next->at = &lookup->next;
 	resolver->lookups = lookup;
 	resolver->lookup_count++;
+	++*share;
 	dispatcher_wait_for_time(resolver->dispatcher, true);
 	r = send_question(lookup);
 	if (r < 0) {

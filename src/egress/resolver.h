@@ -26,10 +26,12 @@ void resolver_close(struct resolver *resolver);
 
 /*
  * Asks for a name (as egress_name_read leaves it). 1: known, *ret_addresses is set. 0: the answer comes,
- * *ret_lookup is valid until then. -EAGAIN: too many questions are under way.
+ * *ret_lookup is valid until then. -EAGAIN: too many questions are under way, of all or of one sandbox:
+ * *share is how many that has, which is kept here, and outlives them.
  */
 int resolver_ask(struct resolver *resolver, const char *name, struct dns_addresses *ret_addresses,
-	resolver_answer_fn answer, void *arg, struct lookup **ret_lookup) must_check;
+	unsigned *share, resolver_answer_fn answer, void *arg, struct lookup **ret_lookup)
+	must_check;
 
 void lookup_cancel(struct lookup *lookup);
 

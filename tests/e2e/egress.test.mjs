@@ -359,6 +359,28 @@ print(len(kept), all(one.recv(1) == b'y' for one in kept))
   assert.equal((await network(id)).denials[0].reason, 'too_many_connections');
 });
 
+test('a sandbox that waits for very many names keeps no other from finding one', async () => {
+  names.names['mute.test'] = null;
+  const { id } = await api.create({ network: { mode: 'internet', connections: 1000 } });
+  const others = [];
+  for (let i = 0; i < Math.min(4, os.availableParallelism()); i++) others.push((await api.create(policy([`*.ok.test:${web.port}`, here(web)]))).id);
+  // Its sockets stay open while it sleeps: each waits for an answer of its own.
+  const crowd = await api.tryExec(id, { argv: ['python3', '-c', `import socket, time
+held = []
+for i in range(600):
+    s = socket.create_connection(('127.0.0.1', 61080), 20)
+    s.sendall(b'CONNECT mute.test:80 HTTP/1.1\\r\\n\\r\\n')
+    held.append(s)
+open('/tmp/sent', 'w').close()
+time.sleep(600)`], background: true });
+  assert.equal(crowd.status, 201);
+  await until(async () => (await api.exec(id, 'test -e /tmp/sent')).exit_code === 0, { what: 'all names are asked for' });
+  for (const i of others.keys()) names.names[`fresh${i}.ok.test`] = '127.0.0.1'; // which nobody remembers
+  const found = await Promise.all(others.map((other, i) => api.exec(other, `curl -sS -m 15 http://fresh${i}.ok.test:${web.port}/`)));
+  for (const { stdout, stderr } of found) assert.match(stdout, /^GET \//, stderr);
+  await api.purge(id);
+});
+
 test('bandwidth is limited: a transfer takes no less than its share of time', async () => {
   const bytes = 2 << 20;
   const { id } = await api.create({ network: { mode: 'allowlist', allow: ['ok.test', here(echo)], bandwidth: '4Mi' } });

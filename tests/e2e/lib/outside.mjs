@@ -12,7 +12,7 @@ function addressBytes(text) {
   return groups.flatMap((group) => [parseInt(group, 16) >> 8, parseInt(group, 16) & 255]);
 }
 
-/** A name server that knows `names` ({ name: address, or a function }) and remembers what it was asked. */
+/** A name server that knows `names` ({ name: address, several, or null for no answer at all }) and remembers what it was asked. */
 export async function nameServer(names = {}) {
   const socket = dgram.createSocket('udp4');
   const server = { names, asked: [], port: 0, close: () => socket.close() };
@@ -27,6 +27,7 @@ export async function nameServer(names = {}) {
     const question = message.subarray(12, at + 5);
     server.asked.push(name);
     const found = server.names[name];
+    if (found === null) return;
     const type = question.readUInt16BE(question.length - 4);
     const addresses = found === undefined ? [] : [found].flat().filter((address) => (type === 28 ? address.includes(':') : type === 1 && !address.includes(':')));
     const header = Buffer.from([message[0], message[1], 0x81, found === undefined ? 0x83 : 0x80, 0, 1, 0, addresses.length, 0, 0, 0, 0]);
