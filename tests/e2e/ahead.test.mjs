@@ -2,6 +2,8 @@
 // The next sandbox is built ahead, and disks with little on them are used again: whoever gets them
 // notices nothing of it.
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -100,14 +102,35 @@ test('many creates at once each get one of their own', async () => {
   await Promise.all(made.map(({ id }) => api.purge(id)));
 });
 
-test('no two have one uid range, also when many are created at once', async () => {
-  const ranges = () => proc.descendants([instance.keeper.pid]).filter(({ pid }) => proc.isSandboxInit(pid))
-    .map(({ pid }) => proc.quiet(() => fs.readFileSync(`/proc/${pid}/uid_map`, 'utf8').trim(), '')).filter((map) => map && !/ 4294967295$/.test(map));
-  for (let i = 0; i < 10; i++) {
-    const made = await Promise.all(Array.from({ length: 8 }, () => api.create()));
-    await until(() => new Set(ranges()).size === ranges().length, { what: 'each has a range of its own', timeout: 3000 });
-    await Promise.all(made.map(({ id }) => api.purge(id)));
-  }
+/** Requests straight to the keeper: six builds alike, each saying that `next` is the uid range to come; and their end. */
+const BUILDS = `
+import socket, struct, sys
+BUILD, KILL, CLEAN, ALL = 2, 5, 12, 12
+keeper = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+keeper.connect(sys.argv[1])
+def ask(kind, n, parts=0):
+    keeper.send(struct.pack('=6I27s64s5x4Q', kind, 50 + n, int(sys.argv[2]), parts, 0, 0, b'%026d' % n, b'sandbox', 64 << 20, 1000, 64, 64 << 20))
+    result, = struct.unpack_from('i', keeper.recv(1 << 16))
+    assert result == 0, (kind, n, result)
+for n in range(6): ask(BUILD, n)
+print('built', flush=True)
+sys.stdin.read()
+for n in range(6): ask(KILL, n); ask(CLEAN, n, ALL)
+`;
+
+test('nothing is built ahead in a uid range that somebody has', ofImages, async () => {
+  await untilAhead();
+  const { id } = await api.create();
+  const mapOf = (pid) => proc.quiet(() => fs.readFileSync(`/proc/${pid}/uid_map`, 'utf8').trim().split(/\s+/)[1], '');
+  const base = mapOf((await instance.initOf(id)).pid);
+  const python = spawn('python3', ['-c', BUILDS, path.join(instance.dataDir, 'run', 'keeper.sock'), `${(base - 1_000_000) / 65536}`], { stdio: ['pipe', 'pipe', 'inherit'] });
+  await once(python.stdout, 'data');
+  const inits = () => proc.descendants([instance.keeper.pid]).filter(({ pid }) => proc.isSandboxInit(pid));
+  await until(() => inits().length >= 7 && inits().every(({ pid }) => mapOf(pid) !== '0'), { what: 'all are built' });
+  assert.equal(inits().filter(({ pid }) => mapOf(pid) === base).length, 1);
+  python.stdin.end();
+  assert.deepEqual(await once(python, 'exit'), [0, null]);
+  await api.purge(id);
 });
 
 test('a place for a spare that nobody fills is in nobody\'s way', ofImages, async () => {
