@@ -487,7 +487,7 @@ void starter_leave(struct sandbox *sandbox)
 
 /* --- after a restart of the daemon --- */
 
-/* The last try of a start command since the sandbox was started. */
+/* The last try of a start command since the sandbox was started; clocks may have been set back meanwhile. */
 struct last_try {
 	const char *name;
 	int64_t since_ms;
@@ -499,7 +499,10 @@ static void look_at_row(const struct process_record *record, void *arg)
 {
 	struct last_try *last = arg;
 
-	if (strcmp(record->start, last->name) != 0 || record->started_at_ms < last->since_ms)
+	if (strcmp(record->start, last->name) != 0)
+		return;
+	/* One that runs cannot be of an earlier start, whatever the time says. */
+	if (record->ended_at_ms > 0 && record->started_at_ms < last->since_ms)
 		return;
 	last->is_over = record->ended_at_ms > 0;
 	last->state = (struct starter_state){.process = record->number,
@@ -515,12 +518,13 @@ static void plan_again(struct starter *starter)
 {
 	struct starter_state *state = &starter->state;
 	int64_t ran_ms = state->ended_at_ms - state->tried_at_ms;
+	int64_t now_ms = clock_wall_ms();
+	int64_t since_ms = state->ended_at_ms < now_ms ? state->ended_at_ms : now_ms;
 
 	state->status = STARTER_WAITING;
 	if (starter->was_tried)
-		state->next_try_at_ms =
-			state->ended_at_ms + (int64_t)restart_pause_ms(&starter->failures,
-						     ran_ms > 0 ? (uint64_t)ran_ms : 0);
+		state->next_try_at_ms = since_ms + (int64_t)restart_pause_ms(&starter->failures,
+							   ran_ms > 0 ? (uint64_t)ran_ms : 0);
 }
 
 /* What it was at when the daemon before us went, from the rows of its processes. */

@@ -2,7 +2,9 @@
 /* Start commands (src/core/starter.c) against an agent that the test plays. */
 #include "process_stage.h"
 
+#include "base/clock.h"
 #include "core/starter.h"
+#include "model/restart.h"
 #include "wire/agent.h"
 #include "wire/pack.h"
 
@@ -257,6 +259,47 @@ static void the_next_daemon_leaves_alone_what_was_done(void **state)
 	close_scene(&scene);
 }
 
+/* What a clock would have written that was ahead or behind by so much. */
+static void shift_row(struct scene *scene, int64_t start_ms, int64_t end_ms)
+{
+	struct process_record record;
+	struct err err;
+
+	world_flush(scene->stage.world);
+	assert_true(stage_row(&scene->stage, &record));
+	record.started_at_ms += start_ms;
+	record.ended_at_ms += end_ms;
+	assert_int_equal(store_process_update(scene->stage.world->store, &record, &err), 0);
+	process_record_fini(&record);
+}
+
+static void what_runs_is_not_run_twice_because_a_clock_was_set_back(void **state)
+{
+	struct scene scene;
+
+	open_scene(&scene, *state);
+	shift_row(&scene, -3600 * 1000, 0);
+	reopen(&scene, &scene.stage.id, 1);
+	expect_ack(&scene.stage, 0);
+	assert_int_equal(read_state(&scene).status, STARTER_RUNNING);
+	assert_int_equal(read_state(&scene).process, scene.stage.id);
+	close_scene(&scene);
+}
+
+static void what_failed_does_not_wait_for_a_clock_that_was_set_back(void **state)
+{
+	struct scene scene;
+
+	open_scene(&scene, *state);
+	say_exited(&scene.stage, EXIT_STATUS(1), 0);
+	listener_wait(&scene.listener, "start.waiting");
+	shift_row(&scene, 86400 * 1000, 86400 * 1000);
+	reopen(&scene, NULL, 0);
+	assert_int_equal(read_state(&scene).status, STARTER_WAITING);
+	assert_true(read_state(&scene).next_try_at_ms <= clock_wall_ms() + RESTART_FIRST_MS);
+	close_scene(&scene);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -280,6 +323,12 @@ int main(void)
 			the_next_daemon_runs_what_died_without_one, world_setup, world_teardown),
 		cmocka_unit_test_setup_teardown(
 			the_next_daemon_leaves_alone_what_was_done, world_setup, world_teardown),
+		cmocka_unit_test_setup_teardown(
+			what_runs_is_not_run_twice_because_a_clock_was_set_back, world_setup,
+			world_teardown),
+		cmocka_unit_test_setup_teardown(
+			what_failed_does_not_wait_for_a_clock_that_was_set_back, world_setup,
+			world_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
