@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "egress/policy.h"
 
+#include "egress/own_address.h"
 #include "model/secret_record.h"
 
 #include <stdio.h>
@@ -114,7 +115,8 @@ bool policy_allows_name(const struct policy *policy, const char *name, uint16_t 
 
 bool policy_allows_server(const struct policy *policy, struct address address, uint16_t port)
 {
-	return address_is_public(address) || holds(policy, address, port);
+	return (address_is_public(address) && !own_address_is(address)) ||
+	       holds(policy, address, port);
 }
 
 bool policy_allows_behind_name(const struct policy *policy, struct address address, uint16_t port)

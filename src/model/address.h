@@ -28,7 +28,7 @@ void address_format(struct address address, char text[ADDRESS_TEXT_MAX]);
 bool address_equals(struct address one, struct address other);
 bool address_is_within(struct address address, struct address network, unsigned prefix_len);
 
-/* Whether it is of everybody's internet: not private, of this machine or of its provider. */
+/* Whether it is of everybody's internet: not private, of loopback or of a provider. */
 bool address_is_public(struct address address);
 
 /* The same for all that a network holds. */
