@@ -277,7 +277,10 @@ static void used_name(int root, char name[NAME_MAX_LEN])
 	snprintf(name, NAME_MAX_LEN, "used-%u", minor(st.st_dev));
 }
 
-/* Whether it takes little of the host: the tables of files that it had once stay. */
+/*
+ * Whether it takes little of the host: the tables of files that it had once stay, as far as the kernel has
+ * written them.
+ */
 static bool is_lean(const struct stock *stock, const char *name, int home)
 {
 	auto_fd int file =
