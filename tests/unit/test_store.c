@@ -264,8 +264,7 @@ static void the_last_free_uid_range_is_taken_whosever_turn_it_is(void **state)
 	reopen(fixture);
 	store_take_slots_in_turn(fixture->store);
 	assert_int_equal(must_insert(fixture->store, &bob, id_of(last), ""), last);
-	assert_int_equal(
-		insert(fixture->store, &bob, id_of(last + 1), "", NULL, &err), -EAGAIN);
+	assert_int_equal(insert(fixture->store, &bob, id_of(last + 1), "", NULL, &err), -EAGAIN);
 	assert_int_equal(store_workspace_delete(fixture->store, id_of(freed), &err), 0);
 	assert_int_equal(store_next_slot(fixture->store), freed);
 	assert_int_equal(must_insert(fixture->store, &bob, id_of(last + 1), ""), freed);
