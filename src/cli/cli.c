@@ -49,26 +49,32 @@ struct note {
 	char line[256];
 };
 
-/* Where the daemon of a data directory listens: it writes that down there. False if none does. */
-static bool read_note(const char *data_dir, struct note *note)
+/* Where the daemon of a data directory listens: it writes that down there. 1; 0 if it has ended; -errno if none is known. */
+static int read_note(const char *data_dir, struct note *note)
 {
 	auto_free char *path = mem_printf("%s/run/api.addr", data_dir);
+	ssize_t n = fd_read_file(AT_FDCWD, path, note->line, sizeof(note->line));
 
-	if (fd_read_file(AT_FDCWD, path, note->line, sizeof(note->line)) <= 0)
-		return false;
+	if (n <= 0)
+		return (int)n;
 	note->line[strcspn(note->line, "\n")] = '\0';
-	return true;
+	return 1;
 }
 
 /* Of the data directory that was named, or else of the user's own daemon, or of root's. */
-static bool find_note(struct note *note)
+static int find_note(struct note *note)
 {
 	const char *named = getenv("SANDLOT_DATA_DIR");
 	auto_free char *own = geteuid() == 0 ? NULL : data_dir_of_user();
+	int r, shared;
 
 	if (named && named[0])
 		return read_note(named, note);
-	return (own && read_note(own, note)) || read_note(DATA_DIR_OF_ROOT, note);
+	r = own ? read_note(own, note) : -ENOENT;
+	if (r == 1)
+		return r;
+	shared = read_note(DATA_DIR_OF_ROOT, note);
+	return shared < 0 ? r : shared;
 }
 
 static int connect_locally(struct cli *cli, const char *ca_file, struct err *err)
@@ -77,8 +83,11 @@ static int connect_locally(struct cli *cli, const char *ca_file, struct err *err
 	auto_free char *plain = NULL;
 	struct note note;
 	char *rest = note.line;
+	int r = find_note(&note);
 
-	if (find_note(&note)) {
+	/* By now anybody may listen where it did, which is most likely the usual address. */
+	address.is_guess = r == 0;
+	if (r > 0) {
 		address.url = strsep(&rest, " ");
 		address.pin = rest;
 		if (!strstr(address.url, "://"))

@@ -148,7 +148,8 @@ int client_new(const struct client_address *address, const char *token, struct c
 		return r;
 	client->ca_file = copy(address->ca_file);
 	client->pin = copy(address->pin);
-	r = credential_find(token, client->is_loopback, &client->credential, err);
+	r = credential_find(
+		token, client->is_loopback && !address->is_guess, &client->credential, err);
 	if (r < 0)
 		return r;
 	/* Without TLS there is no reason to wake OpenSSL up: it costs more than the request. */

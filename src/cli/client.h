@@ -49,6 +49,7 @@ struct client_address {
 		*ca_file; /* with the authorities that are believed, as PEM; NULL: the system's */
 	const char *
 		pin; /* or its public key, "sha256//...", whatever its certificate says; NULL: none */
+	bool is_guess; /* whoever listens there may be a stranger, for whom no token file is */
 };
 
 int client_new(const struct client_address *address, const char *token, struct client **ret,

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the client makes of its arguments and of the daemon's answers, without a daemon. */
 #include "base/fd.h"
+#include "cli/cli.h"
 #include "cli/create_spec.h"
 #include "cli/credential.h"
 #include "cli/exec_spec.h"
@@ -298,6 +299,34 @@ static void a_token_file_is_not_offered_to_another_machine(void **state)
 	assert_string_equal(credential.token, "");
 }
 
+/* An address file that is empty was emptied by a daemon that ended: a stranger may have its port by now. */
+static void a_token_file_is_not_offered_once_its_daemon_has_ended(void **state)
+{
+	static const char *const notes[] = {"127.0.0.1:19090\n", ""};
+	char dir[64], path[96], line[256];
+
+	(void)state;
+	snprintf(dir, sizeof(dir), "%s/run", scratch);
+	snprintf(path, sizeof(path), "%s/api.addr", dir);
+	assert_int_equal(mkdir(dir, 0700), 0);
+	write_token("secret\n");
+	for (size_t i = 0; i < array_len(notes); i++) {
+		FILE *file = fopen(path, "w");
+		struct cli cli = {0};
+		struct client *client;
+
+		assert_non_null(file);
+		fputs(notes[i], file);
+		fclose(file);
+		assert_int_equal(cli_connect(&cli, &client, &err), 0);
+		client_authorization(client, line, sizeof(line));
+		assert_string_equal(line, i == 0 ? "Authorization: Bearer secret\r\n" : "");
+		cli_fini(&cli);
+	}
+	unlink(path);
+	rmdir(dir);
+}
+
 static void a_token_that_would_break_its_header_is_refused_and_not_shown(void **state)
 {
 	struct credential credential;
@@ -334,6 +363,7 @@ int main(void)
 		cmocka_unit_test(the_exit_code_is_what_a_shell_would_say),
 		cmocka_unit_test(the_token_is_found_and_its_origin_named),
 		cmocka_unit_test(a_token_file_is_not_offered_to_another_machine),
+		cmocka_unit_test(a_token_file_is_not_offered_once_its_daemon_has_ended),
 		cmocka_unit_test(a_token_that_would_break_its_header_is_refused_and_not_shown),
 	};
 
