@@ -116,7 +116,9 @@ static const struct api_parameter watch_query[] = {
 #define EVENTS_TEXT                                                                                \
 	"Server-sent events, with ids that grow. `status` {sandbox, status}: what it is now, the " \
 	"first one. `sandbox.<status>` {sandbox, status, at}: what it has become, or that it was " \
-	"deleted. `network.denied` {sandbox, target, reason, rule, at}. `port.opened` and "        \
+	"deleted. `start.running`, `start.waiting`, `start.exited`, `start.killed` {sandbox, "      \
+	"name, ...}: how a start command fares, as in `start` of the sandbox. "                    \
+	"`network.denied` {sandbox, target, reason, rule, at}. `port.opened` and "                 \
 	"`port.closed` {sandbox, address, port, pid, command, process, reachable, at}: something " \
 	"listens on a TCP port, or no longer does; of those that are open already `port.opened` "  \
 	"comes first. Ports are looked at twice a second while somebody follows: of one that "     \

@@ -378,7 +378,7 @@ static void feed_event(void *arg, uint64_t sequence, const char *type, const cha
 	}
 	len = snprintf(text, sizeof(text), "id: %llu\nevent: %s\ndata: %s\n\n",
 		(unsigned long long)sequence, type, json);
-	/* A client that does not read misses events; the gap shows in the ids. */
+	/* A client that does not read misses events. */
 	if (len > 0 && stream_offer(feed->stream, text, (size_t)len) < 0)
 		return;
 }
