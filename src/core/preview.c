@@ -14,13 +14,25 @@
 
 /* On a loopback, more means that the app takes no connections at present; a thread is held meanwhile. */
 #define CONNECT_MS 100
+#define DIALS_MAX  4 /* of one sandbox that wait at a time: all sandboxes share the threads */
+
+/* Until a connection is made or refused; false if it takes too long, or too many wait already. */
+static bool await(struct sandbox *sandbox, int sock)
+{
+	struct pollfd ready = {.fd = sock, .events = POLLOUT};
+	bool is_ready =
+		atomic_fetch_add(&sandbox->dials, 1) < DIALS_MAX && poll(&ready, 1, CONNECT_MS) > 0;
+
+	atomic_fetch_sub(&sandbox->dials, 1);
+	return is_ready;
+}
 
 /* 0 or -errno. */
-static int connect_to(int sock, const struct in6_addr *address, uint16_t port)
+static int connect_to(
+	struct sandbox *sandbox, int sock, const struct in6_addr *address, uint16_t port)
 {
 	struct sockaddr_in6 to = {
 		.sin6_family = AF_INET6, .sin6_addr = *address, .sin6_port = htons(port)};
-	struct pollfd ready = {.fd = sock, .events = POLLOUT};
 	int failed = 0;
 	socklen_t len = sizeof(failed);
 
@@ -28,7 +40,7 @@ static int connect_to(int sock, const struct in6_addr *address, uint16_t port)
 		return 0;
 	if (errno != EINPROGRESS)
 		return -errno;
-	if (poll(&ready, 1, CONNECT_MS) <= 0)
+	if (!await(sandbox, sock))
 		return -ETIMEDOUT;
 	if (getsockopt(sock, SOL_SOCKET, SO_ERROR, &failed, &len) < 0)
 		return -errno;
@@ -45,7 +57,7 @@ static int dial(struct sandbox *sandbox, const struct in6_addr *address, uint16_
 
 	if (r < 0)
 		return r;
-	r = connect_to(sock, address, port);
+	r = connect_to(sandbox, sock, address, port);
 	if (r == -ETIMEDOUT)
 		return err_explain(err, ERR_UNAVAILABLE, "port_busy", NULL,
 			"what listens on port %u of sandbox %s takes no connections at present",
