@@ -263,8 +263,9 @@ test('a kill of the keeper in the middle of many creates and deletes leaves no l
 });
 
 test('a hundred lives leave as many loop devices and mounts as there were', async () => {
-  const others = (lines) => lines.filter((line) => !/\/ahead-\d+/.test(line)); // one may be built ahead, or none
-  const count = () => ({ loops: others(loops(instance)).length, mounts: others(proc.mountLines(instance.keeper.pid)).length });
+  // One may be built ahead, or none. A loop device does not tell: its file had no name when it was set up.
+  const ahead = () => proc.entries(path.join(instance.dataDir, 'spares')).filter((name) => name.startsWith('ahead-')).length;
+  const count = () => ({ loops: loops(instance).length - (IS_IMAGE ? ahead() : 0), mounts: proc.mountLines(instance.keeper.pid).filter((line) => !/\/ahead-\d+/.test(line)).length });
   const settled = count();
   assert.equal(settled.loops > 0, IS_IMAGE, 'not proven: there are no spares to be counted');
   const lives = Array.from({ length: 100 }, (_, i) => i);
