@@ -116,7 +116,7 @@ static const struct api_parameter watch_query[] = {
 #define EVENTS_TEXT                                                                                \
 	"Server-sent events, with ids that grow. `status` {sandbox, status}: what it is now, the " \
 	"first one. `sandbox.<status>` {sandbox, status, at}: what it has become, or that it was " \
-	"deleted. `start.running`, `start.waiting`, `start.exited`, `start.killed` {sandbox, "      \
+	"deleted. `start.running`, `start.waiting`, `start.exited`, `start.killed` {sandbox, "     \
 	"name, ...}: how a start command fares, as in `start` of the sandbox. "                    \
 	"`network.denied` {sandbox, target, reason, rule, at}. `port.opened` and "                 \
 	"`port.closed` {sandbox, address, port, pid, command, process, reachable, at}: something " \

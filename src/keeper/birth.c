@@ -164,6 +164,8 @@ void birth_forget(struct births *births, struct held *held)
 {
 	if (births->ahead == held)
 		births->ahead = NULL;
+	if (held->err.kind != ERR_NONE)
+		log_warning("what was built ahead failed: %s", held->err.message);
 	disk_unreserve(&births->context->disks, held->id);
 	roster_remove(births->roster, held);
 }

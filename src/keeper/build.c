@@ -72,7 +72,7 @@ static int join_network(int lifeline, struct err *err)
 struct handover {
 	const struct cpus_share *cpus;
 	bool has_time; /* nobody waits for it */
-	int disk_fd; /* -1: it is not mounted yet */
+	int disk_fd;   /* -1: it is not mounted yet */
 	int userns_fd;
 	int group_fd;
 	int lifeline;
@@ -152,7 +152,8 @@ static int become_sandbox(const struct build_context *context, const struct keep
 		return r;
 	if (sethostname(request->hostname, strlen(request->hostname)) < 0)
 		return err_sys(err, "set the host name");
-	if ((r = disk_open(&context->disks, request->id, given->disk_fd, disk_bytes, &disk, err)) < 0 ||
+	if ((r = disk_open(&context->disks, request->id, given->disk_fd, disk_bytes, &disk, err)) <
+			0 ||
 		(r = storage_prepare(
 			 &context->storage, request->id, disk.home_fd, base_uid, &dirs, err)) < 0 ||
 		(r = view_clone(&own.view, shelf_fd, &context->cgroups, request->id,

@@ -199,8 +199,8 @@ int cell_start(const struct build_context *context, const struct held *held, int
 	sandbox_fd = (int)syscall(SYS_pidfd_open, held->pid, 0);
 	if (sandbox_fd < 0)
 		return err_sys(err, "open sandbox %s", held->id);
-	group_fd =
-		openat(context->cgroups.unified_fd, held->group, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	group_fd = openat(
+		context->cgroups.unified_fd, held->group, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (group_fd < 0)
 		return err_sys(err, "open cgroup %s", held->group);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)

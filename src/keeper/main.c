@@ -266,8 +266,8 @@ static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 			0 ||
 		(r = start_disks(keeper, err)) < 0 ||
 		(r = netns_open_own(&context->own_netns_fd, err)) < 0 ||
-		(r = netstock_start(&context->networks, context->own_netns_fd, &keeper->crew,
-			 err)) < 0 ||
+		(r = netstock_start(
+			 &context->networks, context->own_netns_fd, &keeper->crew, err)) < 0 ||
 		(r = build_open_agent(argv[3], &context->agent_fd, err)) < 0)
 		return r;
 	survey(context);

@@ -16,10 +16,10 @@ struct held {
 	bool has_owner;		       /* false: built ahead (birth.h), and on nobody's list */
 	pid_t pid; /* 0 once it was reaped; until then nobody else can have that number */
 	int lifeline;
-	struct network network; /* until it was reaped */
-	int wait_status;	      /* once it was reaped */
-	uint32_t slot;		      /* its uid range */
-	struct keeper_stats last;     /* what it had used, if it ended by itself */
+	struct network network;	  /* until it was reaped */
+	int wait_status;	  /* once it was reaped */
+	uint32_t slot;		  /* its uid range */
+	struct keeper_stats last; /* what it had used, if it ended by itself */
 	char oom_victim[KERNEL_LOG_VICTIM_MAX];
 	struct cpus_share cpus; /* until it was reaped */
 	struct walls walls;	/* that it was built with; so are these: */

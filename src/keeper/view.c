@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 
 #define SHEET_NAME_MAX (16 + KEEPER_ID_LEN)
-#define ATTRS (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
+#define ATTRS	       (MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC)
 
 static const char *const directories[] = {"sys", "sys/devices", "sys/devices/system",
 	"sys/devices/system/cpu", "sys/fs", "sys/fs/cgroup", "sys/fs/cgroup/unified"};

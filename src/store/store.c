@@ -38,7 +38,7 @@
 #define SECRET_COLUMNS "name, organization, user, url, header, prefix, trusted, changed_at, sealed"
 /* ?31 and ?32 are the owner; NULL stands for the daemon, who owns all. */
 #define SLOTS_IN_TURN 8
-#define OWNED(t) "(?31 IS NULL OR (" t "organization = ?31 AND " t "user = ?32))"
+#define OWNED(t)      "(?31 IS NULL OR (" t "organization = ?31 AND " t "user = ?32))"
 
 static const char *const queries[Q_COUNT] = {
 	[Q_BEGIN] = "BEGIN IMMEDIATE",

@@ -78,7 +78,7 @@ struct keeper_limits {
 };
 
 struct keeper_request {
-	uint32_t kind; /* enum keeper_kind */
+	uint32_t kind;	    /* enum keeper_kind */
 	uint32_t slot;	    /* BUILD, CLEAN: which uid range */
 	uint32_t next_slot; /* BUILD: the one that is likely to be next, to be built ahead */
 	uint32_t parts;

@@ -43,6 +43,12 @@ function sign(payload, header = { alg: 'HS256', kid: 'h' }, how = SIGN[header.al
   return `${text}.${how(Buffer.from(text)).toString('base64url')}`;
 }
 
+/** As the daemon's owner would: root, or the ordinary user who starts it. */
+function writeKeys(text, mode) {
+  fs.writeFileSync(keysFile, text);
+  fs.chmodSync(keysFile, mode);
+  if (instance.account) fs.chownSync(keysFile, instance.account.uid, instance.account.gid);
+}
 const settings = (more = []) => ['--jwt-issuer', ISSUER, '--jwt-audience', AUDIENCE, '--jwt-keys', keysFile, ...more];
 const status = async (token) => (await admin.request('GET', '/v1/sandboxes', { token })).status;
 
@@ -57,21 +63,19 @@ test('the daemon refuses keys that others can change, secrets that they can read
     assert.ok(!said.includes(secret.toString('base64url')));
     return said;
   };
-  fs.writeFileSync(keysFile, JSON.stringify(JWKS));
-  fs.chmodSync(keysFile, 0o644);
+  writeKeys(JSON.stringify(JWKS), 0o644);
   assert.match(await refused(), /secret/);
   fs.chmodSync(keysFile, 0o620);
   assert.match(await refused(), /write/);
-  fs.chmodSync(keysFile, 0o600);
-  fs.writeFileSync(keysFile, '{"keys":[{"kty":"oct","k":"c2hvcnQ"}]}');
+  writeKeys('{"keys":[{"kty":"oct","k":"c2hvcnQ"}]}', 0o600);
   assert.match(await refused(), /key 1/);
   fs.rmSync(keysFile);
   assert.match(await refused(), /keys\.json/);
   assert.match(await refused(['--jwt-issuer', ISSUER]), /jwt-audience/);
 });
 
-test('with an issuer the daemon starts, from a file that only root can read', async () => {
-  fs.writeFileSync(keysFile, JSON.stringify(JWKS), { mode: 0o600 });
+test('with an issuer the daemon starts, from a file that only its owner can read', async () => {
+  writeKeys(JSON.stringify(JWKS), 0o600);
   await instance.terminate();
   await instance.start(settings());
   assert.equal((await admin.request('GET', '/v1/sandboxes')).status, 200, 'our own tokens are good as before');

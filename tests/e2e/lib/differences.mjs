@@ -70,6 +70,7 @@ export const DIFFERENCES = [
       'limits can be off; workspaces from then stay as they are, and new ones get theirs',
       'without loop devices nothing is built, unless that wall may be missing or no limits are wanted',
       'an image that a crash of the host left behind unclean is mended by its journal',
+      'a command that fails on a full disk ends as disk_full',
       'a create takes over the one that was built ahead, and the next is begun',
       'who asks for something else gets that',
       'a workspace that was kept comes with its create, not another',
