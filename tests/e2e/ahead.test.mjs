@@ -27,13 +27,15 @@ const untilAhead = async () => {
   return until(() => ahead()[0], { what: 'one is built ahead' });
 };
 const shelf = (...names) => path.join(`/proc/${instance.keeper.pid}/root`, instance.dataDir, 'templates', ...names);
+/** The name of a disk that is used again, by the number of its image; a new image may have the number of one that was removed. */
+const usedAgain = (ino) => spares().find((name) => name.startsWith('used-') && proc.quiet(() => fs.statSync(path.join(instance.dataDir, 'spares', name)).ino, 0) === ino);
 /** Purges one while there is room for another spare; the name of its disk among the spares, if that is used again, and how many blocks are free on it. */
 const purgeForReuse = async (id) => {
   const { ino } = fs.statSync(path.join(instance.dataDir, 'workspaces', `${id}.img`));
   const others = await Promise.all(Array.from({ length: 6 }, () => api.create()));
   await api.purge(id);
   await until(() => proc.entries(shelf('leaving')).length === 0, { what: 'it is emptied or gone' });
-  const name = spares().find((spare) => proc.quiet(() => fs.statSync(path.join(instance.dataDir, 'spares', spare)).ino, 0) === ino);
+  const name = usedAgain(ino);
   const free = name && fs.statfsSync(shelf('spares', name)).bfree;
   await Promise.all(others.map((other) => api.purge(other.id)));
   return { name, free };
@@ -193,7 +195,7 @@ test('one with much on it is not', ofImages, async () => {
   await api.out(id, 'head -c 40M /dev/urandom > /tmp/much');
   const { ino } = fs.statSync(path.join(instance.dataDir, 'workspaces', `${id}.img`));
   await api.purge(id);
-  await until(() => !spares().some((name) => proc.quiet(() => fs.statSync(path.join(instance.dataDir, 'spares', name)).ino, 0) === ino) && proc.entries(path.join(instance.dataDir, 'trash')).length === 0, { what: 'it is gone' });
+  await until(() => !usedAgain(ino) && proc.entries(path.join(instance.dataDir, 'trash')).length === 0, { what: 'it is gone' });
 });
 
 finish();
