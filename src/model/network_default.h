@@ -16,7 +16,7 @@ extern const char *const network_modes[];
 struct network_default {
 	const char *modes; /* "internet,browser=none" */
 	const char *
-		rules; /* of an allowlist: "deb.debian.org:80,browser=*.example.org"; may be empty */
+		rules; /* of an allowlist: "mirror.example.org:80,browser=*.example.com"; may be empty */
 };
 
 /* Whether both can be read: modes has one for all, and every entry is a mode, or a rule, of a template. */

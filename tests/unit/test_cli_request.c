@@ -107,7 +107,7 @@ static void a_full_spec_becomes_the_documented_body(void **state)
 	const char *env[] = {"A=1", "B=x=y"};
 	const char *ports[] = {"3000", "65535"};
 	const char *labels[] = {"team=web"};
-	const char *allow[] = {"*.debian.org"};
+	const char *allow[] = {"*.example.org"};
 	struct create_spec spec = {
 		.template = "node",
 		.project = "p",
@@ -132,7 +132,7 @@ static void a_full_spec_becomes_the_documented_body(void **state)
 	assert_string_equal(text,
 		"{\"env\":{\"A\":\"1\",\"B\":\"x=y\"},\"idle_timeout_s\":60,\"labels\":{\"team\":"
 		"\"web\"},"
-		"\"lifetime_s\":3600,\"network\":{\"allow\":[\"*.debian.org\"],\"mode\":"
+		"\"lifetime_s\":3600,\"network\":{\"allow\":[\"*.example.org\"],\"mode\":"
 		"\"allowlist\"},"
 		"\"ports\":[3000,65535],\"private\":false,\"project\":\"p\",\"resources\":{\"cpu\":"
 		"0.5,"
