@@ -32,19 +32,12 @@ static void add_value(struct table *table, const char *name, const json_t *value
 static int show(struct cli *cli, const char *text, struct err *err)
 {
 	auto_(table_fini) struct table table = TABLE_INIT(2);
-	char id[RESOLVE_ID_LEN + 1];
 	json_auto_t *document = NULL;
-	auto_free char *path = NULL;
 	struct client *client;
 	int r = cli_connect(cli, &client, err);
 
 	if (r == 0)
-		r = resolve_id(client, text, id, err);
-	if (r < 0)
-		return r;
-	path = mem_printf("/v1/sandboxes/%s", id);
-	r = client_json(
-		client, &(struct client_call){.method = "GET", .path = path}, &document, err);
+		r = resolve_get(client, text, "", &document, err);
 	if (r < 0)
 		return r;
 	if (cli_wants_json(cli)) {

@@ -32,20 +32,13 @@ static void print_table(const json_t *ports)
 
 static int run(struct cli *cli, const void *values, int argc, char **argv, struct err *err)
 {
-	char id[RESOLVE_ID_LEN + 1];
-	auto_free char *path = NULL;
 	json_auto_t *document = NULL;
 	struct client *client;
 	int r = cli_connect(cli, &client, err);
 
 	(void)values, (void)argc;
 	if (r == 0)
-		r = resolve_id(client, argv[0], id, err);
-	if (r < 0)
-		return r;
-	path = mem_printf("/v1/sandboxes/%s/ports", id);
-	r = client_json(
-		client, &(struct client_call){.method = "GET", .path = path}, &document, err);
+		r = resolve_get(client, argv[0], "/ports", &document, err);
 	if (r < 0)
 		return r;
 	if (cli_wants_json(cli)) {

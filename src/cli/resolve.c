@@ -77,3 +77,17 @@ int resolve_id(
 		return r;
 	return resolve_among(sandboxes, text, ret_id, err);
 }
+
+int resolve_get(struct client *client, const char *text, const char *tail, json_t **ret_document,
+	struct err *err)
+{
+	char id[RESOLVE_ID_LEN + 1];
+	auto_free char *path = NULL;
+	int r = resolve_id(client, text, id, err);
+
+	if (r < 0)
+		return r;
+	path = mem_printf("/v1/sandboxes/%s%s", id, tail);
+	return client_json(
+		client, &(struct client_call){.method = "GET", .path = path}, ret_document, err);
+}

@@ -22,3 +22,7 @@ int resolve_among(const json_t *sandboxes, const char *text, char ret_id[RESOLVE
 /* Asks the daemon if it must. */
 int resolve_id(struct client *client, const char *text, char ret_id[RESOLVE_ID_LEN + 1],
 	struct err *err) must_check;
+
+/* The same, and then asks for what is at `tail` ("/ports", say, or "") below that sandbox. */
+int resolve_get(struct client *client, const char *text, const char *tail, json_t **ret_document,
+	struct err *err) must_check;

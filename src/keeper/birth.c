@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PASSED_OVER_MAX                                                                            \
-	4 /* requests come in any order; but then it waits for one that never comes */
+/* Requests come in any order; but then it waits for one that never comes. */
+#define PASSED_OVER_MAX 4
 
 /* Builds it as asked for, on the disk that it finds under the request's id. */
 static int begin(struct births *births, const struct keeper_request *request, bool is_ahead,
@@ -48,14 +48,18 @@ static void give_up(struct births *births)
 	births->ahead = NULL;
 }
 
+/* Whether who wants the one would be content with the other. */
+static bool is_alike(const struct keeper_request *a, const struct keeper_request *b)
+{
+	return a->profile == b->profile && a->leads_out == b->leads_out &&
+	       strcmp(a->hostname, b->hostname) == 0 &&
+	       memcmp(&a->limits, &b->limits, sizeof(a->limits)) == 0;
+}
+
 static bool fits(const struct births *births, const struct keeper_request *request)
 {
-	const struct held *ahead = births->ahead;
-
-	return ahead && ahead->pid && ahead->slot == request->slot &&
-	       ahead->profile == request->profile &&
-	       (request->leads_out || ahead->network.exits[0] < 0) &&
-	       memcmp(&ahead->limits, &request->limits, sizeof(ahead->limits)) == 0 &&
+	return births->ahead && births->ahead->pid && births->plan.slot == request->slot &&
+	       is_alike(&births->plan, request) &&
 	       disk_is_new(&births->context->disks, request->id);
 }
 
@@ -102,40 +106,27 @@ int birth_give(struct births *births, const struct keeper_request *request, stru
 	return 0;
 }
 
-/* The request of nobody. Its id has a character that those of requests have not. */
-static struct keeper_request imagine(struct births *births, const struct keeper_request *last)
-{
-	struct keeper_request next = *last;
-
-	next.slot = last->next_slot;
-	snprintf(next.id, sizeof(next.id), "ahead-%020u", ++births->ahead_count);
-	return next;
-}
-
 static void begin_ahead(struct births *births, const struct keeper_request *last)
 {
-	struct keeper_request next = imagine(births, last);
+	struct keeper_request *plan = &births->plan;
 	struct disks *disks = &births->context->disks;
 	struct err err;
 
+	/* The request of nobody. Its id has a character that those of requests have not. */
+	*plan = *last;
+	plan->slot = last->next_slot;
+	snprintf(plan->id, sizeof(plan->id), "ahead-%020u", ++births->ahead_count);
 	births->passed_over = 0;
-	if (disk_reserve(disks, next.id, &err) < 0) {
+	if (disk_reserve(disks, plan->id, &err) < 0) {
 		log_debug("nothing is built ahead: %s", err.message);
 		return;
 	}
-	if (begin(births, &next, true, &births->ahead, &err) < 0) {
+	if (begin(births, plan, true, &births->ahead, &err) < 0) {
 		log_warning("nothing is built ahead: %s", err.message);
-		disk_unreserve(disks, next.id);
+		disk_unreserve(disks, plan->id);
 		return;
 	}
 	disk_stock(disks);
-}
-
-/* Whether who wants the one would be content with the other. */
-static bool is_alike(const struct keeper_request *a, const struct keeper_request *b)
-{
-	return a->profile == b->profile && a->leads_out == b->leads_out &&
-	       memcmp(&a->limits, &b->limits, sizeof(a->limits)) == 0;
 }
 
 /* Of requests that overtake each other the later may name what the earlier has taken by now. */

@@ -21,10 +21,11 @@ struct births {
 	struct build_context *context;
 	struct cpus *cpus;
 	struct roster *roster;
-	struct held *ahead;   /* without an owner yet; NULL if there is none */
-	unsigned ahead_count; /* how many were begun, ever */
-	struct keeper_request last;
-	unsigned passed_over; /* builds since the last was begun that it did not fit */
+	struct held *ahead;	    /* without an owner yet; NULL if there is none */
+	unsigned ahead_count;	    /* how many were begun, ever */
+	struct keeper_request plan; /* what that is built for */
+	struct keeper_request last; /* what was built last */
+	unsigned passed_over;	    /* builds since the last was begun that it did not fit */
 };
 
 /* Begins a sandbox, or takes over the one that was begun. What is held is in the roster then. */
