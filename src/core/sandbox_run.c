@@ -37,7 +37,7 @@ int sandbox_run_begin(struct sandbox *sandbox, struct err *err)
 	struct driver_spec spec = {.id = sandbox->id,
 		.hostname = "sandbox",
 		.slot = sandbox->record.slot,
-		.next_slot = store_next_slot(sandbox->engine->config.store),
+		.next_slot = store_workspace_next_slot(sandbox->engine->config.store),
 		.resources = sandbox->record.resources};
 	const struct template *template = template_find(sandbox->record.template_name);
 	struct walls walls;

@@ -124,7 +124,7 @@ static int open_store(struct daemon *daemon, struct err *err)
 		return r;
 	/* An ordinary user has few, and may need the very last. */
 	if (!daemon->premises.is_rootless)
-		store_take_slots_in_turn(daemon->store);
+		store_workspace_take_turns(daemon->store);
 	secret_hash(daemon->premises.token, hash);
 	explicit_bzero(daemon->premises.token, sizeof(daemon->premises.token));
 	return store_token_put(daemon->store, &admin, hash, err);

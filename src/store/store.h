@@ -31,12 +31,6 @@ void store_close(struct store *store);
 int store_sandbox_insert(struct store *store, struct sandbox_record *record, struct err *err)
 	must_check;
 
-/* The slot that the next new workspace will have, unless all are taken or another is faster. */
-uint32_t store_next_slot(struct store *store);
-
-/* Right after store_open: a slot that was freed is not the next one to be taken. */
-void store_take_slots_in_turn(struct store *store);
-
 /* The same for a row that only keeps others from its id; no quota counts. */
 int store_sandbox_hold(struct store *store, struct sandbox_record *record, struct err *err)
 	must_check;
@@ -97,6 +91,12 @@ struct workspace_record {
 
 int store_workspace_get(struct store *store, const struct owner *owner, const char *id,
 	struct workspace_record *ret_record, struct err *err) must_check;
+
+/* The slot that the next new workspace will have, unless all are taken or another is faster. */
+uint32_t store_workspace_next_slot(struct store *store);
+
+/* Right after store_open: a slot that was freed is not the next one to be taken. */
+void store_workspace_take_turns(struct store *store);
 
 /* Removes a workspace and its sandbox, if any, and frees its uid range. */
 int store_workspace_delete(struct store *store, const char *id, struct err *err) must_check;

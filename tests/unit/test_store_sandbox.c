@@ -1,20 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store: what was written comes back whole, and owners see their own. */
+/* Sandboxes in the store: what was written comes back whole, and owners see their own. */
 #include "store_fixture.h"
-#include "wire/keeper.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
-#include <signal.h>
-#include <sqlite3.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -159,170 +152,6 @@ static void a_project_has_one_sandbox_and_no_project_any_number(void **state)
 	must_insert(fixture->store, &alice, id_of(7), "web");
 }
 
-/* --- workspaces and uid ranges --- */
-
-static void a_workspace_outlives_its_sandbox_and_is_taken_up_by_its_owner(void **state)
-{
-	struct fixture *fixture = *state;
-	uint32_t slot = must_insert(fixture->store, &alice, id_of(1), "");
-	struct workspace_record workspace;
-	struct err err;
-
-	assert_int_equal(store_sandbox_delete(fixture->store, id_of(1), &err), 0);
-	assert_false(exists(fixture->store, NULL, id_of(1)));
-	assert_int_equal(
-		store_workspace_get(fixture->store, &alice, id_of(1), &workspace, &err), 0);
-	assert_int_equal(workspace.slot, slot);
-	assert_int_not_equal(must_insert(fixture->store, &bob, id_of(2), ""), slot);
-	assert_int_equal(insert(fixture->store, &bob, id_of(1), "", NULL, &err), -EEXIST);
-	assert_string_equal(err.code, "id_taken");
-	reopen(fixture);
-	assert_int_not_equal(must_insert(fixture->store, &bob, id_of(3), ""), slot);
-	assert_int_equal(must_insert(fixture->store, &alice, id_of(1), ""), slot);
-}
-
-static void a_purged_workspace_frees_its_uid_range(void **state)
-{
-	struct fixture *fixture = *state;
-	uint32_t slot = must_insert(fixture->store, &alice, id_of(1), "");
-	struct workspace_record workspace;
-	struct err err;
-
-	assert_int_equal(store_workspace_delete(fixture->store, id_of(1), &err), 0);
-	assert_false(exists(fixture->store, NULL, id_of(1)));
-	assert_int_equal(
-		store_workspace_get(fixture->store, NULL, id_of(1), &workspace, &err), -ENOENT);
-	assert_int_equal(must_insert(fixture->store, &bob, id_of(2), ""), slot);
-	assert_int_equal(
-		store_workspace_delete(fixture->store, id_of(1), &err), 0); /* again: fine */
-	assert_true(exists(fixture->store, &bob, id_of(2)));
-}
-
-static void no_two_workspaces_share_a_uid_range(void **state)
-{
-	struct fixture *fixture = *state;
-	bool taken[64] = {false};
-	struct err err;
-
-	for (unsigned i = 0; i < 40; i++) {
-		uint32_t slot;
-
-		if (i == 20) {
-			for (unsigned j = 0; j < 20; j += 3) {
-				struct workspace_record workspace;
-
-				assert_int_equal(store_workspace_get(fixture->store, NULL, id_of(j),
-							 &workspace, &err),
-					0);
-				taken[workspace.slot] = false;
-				assert_int_equal(
-					store_workspace_delete(fixture->store, id_of(j), &err), 0);
-			}
-			reopen(fixture);
-		}
-		slot = must_insert(fixture->store, &alice, id_of(i), "");
-		assert_true(slot < array_len(taken));
-		assert_false(taken[slot]);
-		taken[slot] = true;
-	}
-}
-
-static void uid_ranges_in_turn_are_foretold_whoever_ends_meanwhile(void **state)
-{
-	struct fixture *fixture = *state;
-	uint32_t foretold, highest = 0;
-	struct err err;
-
-	store_take_slots_in_turn(fixture->store);
-	must_insert(fixture->store, &alice, id_of(0), "");
-	foretold = store_next_slot(fixture->store);
-	for (unsigned i = 1; i < 50; i++) {
-		uint32_t slot = must_insert(fixture->store, &alice, id_of(i), "");
-
-		assert_int_equal(slot, foretold);
-		highest = slot > highest ? slot : highest;
-		foretold = store_next_slot(fixture->store);
-		assert_int_equal(store_sandbox_delete(fixture->store, id_of(i), &err), 0);
-		assert_int_equal(store_workspace_delete(fixture->store, id_of(i), &err), 0);
-	}
-	assert_true(highest < 10);
-}
-
-static void the_last_free_uid_range_is_taken_whosever_turn_it_is(void **state)
-{
-	const unsigned last = KEEPER_SLOT_COUNT - 1, freed = last - 4;
-	struct fixture *fixture = *state;
-	/* All are taken but the very last. */
-	auto_free char *sql = mem_printf(
-		"WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < %u) "
-		"INSERT INTO workspaces (id, organization, user, slot, created_at) "
-		"SELECT printf('%%026d', i), 'org', 'alice', i, 1 FROM n",
-		last);
-	struct err err;
-
-	execute(fixture->path, sql);
-	reopen(fixture);
-	store_take_slots_in_turn(fixture->store);
-	assert_int_equal(must_insert(fixture->store, &bob, id_of(last), ""), last);
-	assert_int_equal(insert(fixture->store, &bob, id_of(last + 1), "", NULL, &err), -EAGAIN);
-	assert_int_equal(store_workspace_delete(fixture->store, id_of(freed), &err), 0);
-	assert_int_equal(store_next_slot(fixture->store), freed);
-	assert_int_equal(must_insert(fixture->store, &bob, id_of(last + 1), ""), freed);
-}
-
-static void a_failed_insert_keeps_no_uid_range(void **state)
-{
-	struct fixture *fixture = *state;
-	uint32_t first = must_insert(fixture->store, &alice, id_of(1), "web");
-	struct err err;
-
-	for (unsigned i = 0; i < 10; i++) {
-		struct workspace_record workspace;
-
-		assert_int_equal(
-			insert(fixture->store, &alice, id_of(50), "web", NULL, &err), -EEXIST);
-		assert_int_equal(
-			store_workspace_get(fixture->store, NULL, id_of(50), &workspace, &err),
-			-ENOENT);
-	}
-	assert_int_equal(must_insert(fixture->store, &alice, id_of(2), ""), first + 1);
-}
-
-static void when_all_uid_ranges_are_taken_the_answer_says_what_to_do(void **state)
-{
-	struct fixture *fixture = *state;
-	char sql[256];
-	struct err err;
-
-	snprintf(sql, sizeof(sql),
-		"WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < %d)"
-		" INSERT INTO workspaces SELECT printf('%%026d', i), 'o', 'u', i, 0 FROM n",
-		KEEPER_SLOT_COUNT - 1);
-	execute(fixture->path, sql);
-	reopen(fixture);
-	assert_int_equal(
-		insert(fixture->store, &alice, "new00000000000000000000000", "", NULL, &err),
-		-EAGAIN);
-	assert_string_equal(err.code, "no_uid_range");
-	assert_true(err.remedy[0]);
-	assert_int_equal(store_workspace_delete(fixture->store, id_of(17), &err), 0);
-	assert_int_equal(must_insert(fixture->store, &alice, "new00000000000000000000000", ""), 17);
-}
-
-/* A database that was tampered with, or written by a version with more ranges, is no reason to die. */
-static void a_uid_range_that_cannot_be_is_deleted_as_any_other(void **state)
-{
-	struct fixture *fixture = *state;
-	struct err err;
-
-	execute(fixture->path, "INSERT INTO workspaces VALUES"
-			       " ('zzzzzzzzzzzzzzzzzzzzzzzzzz', 'o', 'u', 999999999, 0)");
-	reopen(fixture);
-	assert_int_equal(
-		store_workspace_delete(fixture->store, "zzzzzzzzzzzzzzzzzzzzzzzzzz", &err), 0);
-	assert_int_equal(must_insert(fixture->store, &alice, id_of(1), ""), 0);
-}
-
 /* --- lists --- */
 
 struct seen {
@@ -442,98 +271,6 @@ static void the_idle_and_the_expired_are_due(void **state)
 		store_sandbox_due(fixture->store, 11000, ids, array_len(ids), &err), count - 1);
 }
 
-/* --- tokens --- */
-
-static void a_token_is_known_by_its_hash_and_replaced_by_its_id(void **state)
-{
-	struct fixture *fixture = *state;
-	struct token_record in = {.id = "admin",
-				    .owner = alice,
-				    .scopes = SCOPE_ADMIN,
-				    .created_at_ms = 7},
-			    out;
-	unsigned char hash[32] = {1, 0, 2}, other[32] = {1, 0, 3};
-	struct err err;
-
-	assert_int_equal(store_token_find(fixture->store, hash, 1, &out, &err), -EACCES);
-	assert_int_equal(store_token_put(fixture->store, &in, hash, &err), 0);
-	reopen(fixture);
-	assert_int_equal(store_token_find(fixture->store, hash, 1, &out, &err), 0);
-	assert_string_equal(out.id, "admin");
-	assert_string_equal(out.owner.organization, alice.organization);
-	assert_string_equal(out.owner.user, alice.user);
-	assert_int_equal(out.scopes, SCOPE_ADMIN);
-	assert_int_equal(store_token_find(fixture->store, other, 1, &out, &err), -EACCES);
-	assert_int_equal(store_token_touch(fixture->store, "admin", 9, &err), 0);
-	in.created_at_ms = 8;
-	assert_int_equal(store_token_put(fixture->store, &in, other, &err), 0);
-	assert_int_equal(store_token_find(fixture->store, other, 1, &out, &err), 0);
-	assert_int_equal(
-		store_token_find(fixture->store, hash, 1, &out, &err), -EACCES); /* the old one */
-	assert_int_equal(store_token_get(fixture->store, NULL, "admin", &out, &err), 0);
-	assert_int_equal(out.created_at_ms, 7);
-	assert_int_equal(out.last_used_at_ms, 9);
-}
-
-static void put_token(
-	struct store *store, const char *id, const struct owner *owner, unsigned char first)
-{
-	struct token_record token = {
-		.id = "", .name = "ci", .owner = *owner, .scopes = SCOPE_READ | SCOPE_RUN};
-	unsigned char hash[32] = {first};
-	struct err err;
-
-	snprintf(token.id, sizeof(token.id), "%s", id);
-	token.expires_at_ms = 1000;
-	assert_int_equal(store_token_put(store, &token, hash, &err), 0);
-}
-
-static void a_token_is_good_until_it_expires(void **state)
-{
-	struct fixture *fixture = *state;
-	unsigned char hash[32] = {1};
-	struct token_record out;
-	struct err err;
-
-	put_token(fixture->store, "a", &alice, 1);
-	assert_int_equal(store_token_find(fixture->store, hash, 999, &out, &err), 0);
-	assert_string_equal(out.name, "ci");
-	assert_int_equal(out.scopes, SCOPE_READ | SCOPE_RUN);
-	assert_int_equal(out.expires_at_ms, 1000);
-	assert_int_equal(store_token_find(fixture->store, hash, 1000, &out, &err), -EACCES);
-	assert_int_equal(err.kind, ERR_UNAUTHENTICATED);
-}
-
-static void append_id(const struct token_record *token, void *arg)
-{
-	strcat(arg, token->id);
-}
-
-static void tokens_of_another_are_neither_seen_nor_revoked(void **state)
-{
-	struct fixture *fixture = *state;
-	struct store *store = fixture->store;
-	char ids[16] = "";
-	struct token_record out;
-	struct err err;
-
-	put_token(store, "a", &alice, 1);
-	put_token(store, "b", &bob, 2);
-	put_token(store, "c", &other_alice, 3);
-	put_token(store, "d", &alice, 4);
-	assert_int_equal(store_token_list(store, &alice, "", 9, append_id, ids, &err), 0);
-	assert_string_equal(ids, "ad");
-	ids[0] = '\0';
-	assert_int_equal(store_token_list(store, NULL, "a", 2, append_id, ids, &err), 0);
-	assert_string_equal(ids, "bc");
-	assert_int_equal(store_token_get(store, &alice, "b", &out, &err), -ENOENT);
-	assert_int_equal(store_token_delete(store, &alice, "c", &err), -ENOENT);
-	assert_int_equal(store_token_get(store, NULL, "c", &out, &err), 0);
-	assert_int_equal(store_token_delete(store, &alice, "a", &err), 0);
-	assert_int_equal(store_token_delete(store, &alice, "a", &err), -ENOENT);
-	assert_int_equal(store_token_get(store, NULL, "a", &out, &err), -ENOENT);
-}
-
 /* --- many threads --- */
 
 #define WRITERS 4
@@ -597,19 +334,8 @@ int main(void)
 		OPENED(what_is_somebody_else_s_is_not_found),
 		OPENED(an_id_is_given_once),
 		OPENED(a_project_has_one_sandbox_and_no_project_any_number),
-		OPENED(a_workspace_outlives_its_sandbox_and_is_taken_up_by_its_owner),
-		OPENED(a_purged_workspace_frees_its_uid_range),
-		OPENED(no_two_workspaces_share_a_uid_range),
-		OPENED(uid_ranges_in_turn_are_foretold_whoever_ends_meanwhile),
-		OPENED(the_last_free_uid_range_is_taken_whosever_turn_it_is),
-		OPENED(a_failed_insert_keeps_no_uid_range),
-		OPENED(when_all_uid_ranges_are_taken_the_answer_says_what_to_do),
-		OPENED(a_uid_range_that_cannot_be_is_deleted_as_any_other),
 		OPENED(lists_are_filtered_ordered_and_paged),
 		OPENED(the_idle_and_the_expired_are_due),
-		OPENED(a_token_is_known_by_its_hash_and_replaced_by_its_id),
-		OPENED(a_token_is_good_until_it_expires),
-		OPENED(tokens_of_another_are_neither_seen_nor_revoked),
 		OPENED(many_threads_write_without_losing_anything),
 	};
 

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Every statement of the program. They stand together, because those of one table must agree on its
+ * columns: a COLUMNS of sql.c and the bind and read functions of a store_*.c have the same order.
+ */
+#pragma once
+
+/* Prepared once, used under the mutex (store_use). */
+enum query {
+	Q_BEGIN,
+	Q_COMMIT,
+	Q_ROLLBACK,
+	Q_SANDBOX_INSERT,
+	Q_SANDBOX_UPDATE,
+	Q_SANDBOX_GET,
+	Q_SANDBOX_FIND,
+	Q_SANDBOX_DELETE,
+	Q_SANDBOX_LIST,
+	Q_SANDBOX_DUE,
+	Q_SANDBOX_TOUCH,
+	Q_SANDBOX_END_ALL,
+	Q_SANDBOX_CLAIM,
+	Q_WORKSPACE_INSERT,
+	Q_WORKSPACE_GET,
+	Q_WORKSPACE_DELETE,
+	Q_WORKSPACE_SLOTS,
+	Q_PROCESS_INSERT,
+	Q_PROCESS_UPDATE,
+	Q_PROCESS_DELETE,
+	Q_PROCESS_GET,
+	Q_PROCESS_LIST,
+	Q_PROCESS_LAST,
+	Q_PROCESS_SURPLUS,
+	Q_PROCESS_END_ALL,
+	Q_PROCESS_FORGET,
+	Q_PREVIEW_LINK_ADD,
+	Q_PREVIEW_LINK_GET,
+	Q_PREVIEW_LINK_LIST,
+	Q_PREVIEW_LINK_DELETE,
+	Q_PREVIEW_LINK_CLEAN,
+	Q_TOKEN_PUT,
+	Q_TOKEN_FIND,
+	Q_TOKEN_GET,
+	Q_TOKEN_LIST,
+	Q_TOKEN_DELETE,
+	Q_TOKEN_TOUCH,
+	Q_AUDIT_APPEND,
+	Q_AUDIT_HEAD,
+	Q_AUDIT_ANCHOR,
+	Q_AUDIT_MOVE_ANCHOR,
+	Q_AUDIT_PRUNE,
+	Q_QUOTA_GET,
+	Q_QUOTA_PUT,
+	Q_QUOTA_DELETE,
+	Q_QUOTA_USE,
+	Q_QUOTA_WORKSPACES,
+	Q_QUOTA_PACE_GET,
+	Q_QUOTA_PACE_PUT,
+	Q_REPLAY_GET,
+	Q_REPLAY_PUT,
+	Q_REPLAY_ANSWER,
+	Q_REPLAY_DELETE,
+	Q_REPLAY_EXPIRE,
+	Q_REPLAY_PRUNE,
+	Q_SECRET_PUT,
+	Q_SECRET_LIST,
+	Q_SECRET_DELETE,
+	Q_COUNT,
+};
+
+/* What it says. Where rows have an owner, ?31 and ?32 are bound to it (store_bind_owner). */
+const char *sql_text(enum query query);
