@@ -10,6 +10,7 @@
 #include "http/request_private.h"
 #include "http/server_private.h"
 #include "http/stream_private.h"
+#include "http/websocket_list.h"
 #include "http/websocket_private.h"
 
 #include <assert.h>
@@ -520,7 +521,7 @@ void request_evict(struct request *req, const char *token_id)
 	atomic_fetch_add(&server->evictions, 1);
 	connection_evict(server, token_id, req);
 	/* After the requests: one that is turned into a WebSocket just now is cut as either. */
-	websocket_evict(server, token_id);
+	websocket_list_evict(server, token_id);
 }
 
 void request_receive_to_fd(struct request *req, int fd, request_finish_fn finish, void *arg)

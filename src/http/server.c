@@ -15,7 +15,7 @@
 #include "http/server_private.h"
 #include "http/sources.h"
 #include "http/stream.h"
-#include "http/websocket_private.h"
+#include "http/websocket_list.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -209,7 +209,7 @@ static void sweep(void *owner, uint32_t events)
 
 	(void)events;
 	connection_sweep(server);
-	websocket_sweep(server, clock_steady_ms());
+	websocket_list_sweep(server, clock_steady_ms());
 	if (!atomic_load(&server->closing))
 		poller_set_alarm(server->poller, &server->sweep_alarm,
 			clock_steady_ms() + CONNECTION_SWEEP_MS);
@@ -371,12 +371,12 @@ void server_close(struct server *server, unsigned grace_ms)
 	atomic_store(&server->closing, true);
 	stop_accepting(server);
 	finish_streams(server);
-	websocket_close_all(server);
+	websocket_list_close(server);
 	wait_for_requests(server, grace_ms);
 	abort_requests(server);
 	for (unsigned i = 0; server->loops && i < server->loop_count; i++)
 		loop_close(server->loops[i]);
-	websocket_cut_all(server);
+	websocket_list_cut(server);
 	workers_close(server->workers);
 	lanes_free(server->lanes);
 	poller_close(server->poller);

@@ -17,7 +17,7 @@ struct connection;
 struct loop;
 struct rates;
 struct sources;
-struct websocket;
+struct websocket_member;
 
 struct server {
 	atomic_uint refs; /* server_open's, and one for each request */
@@ -55,7 +55,7 @@ struct server {
 	pthread_cond_t changed;
 	struct request *requests;
 	unsigned running; /* past their headers and not over */
-	struct websocket *websockets;
+	struct websocket_member *websockets;
 };
 
 struct server *server_ref(struct server *server);

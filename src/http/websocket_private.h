@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server's side of a WebSocket: how it comes to its socket, and how it ends with the server. */
+/* The server's side of a WebSocket: how it comes to its socket, and what is done to it from outside. */
 #pragma once
 
 #include "http/websocket.h"
@@ -22,14 +22,8 @@ void websocket_open(struct websocket *websocket, const struct request *req, int 
 /* It never will be. Takes over the reference. */
 void websocket_abandon(struct websocket *websocket);
 
-/* Pings those that are due at now_ms, ends those that did not answer, closes those whose token expired. */
-void websocket_sweep(struct server *server, uint64_t now_ms);
+/* Pings it if that is due at now_ms, and cuts it if it did not answer. */
+void websocket_ping(struct websocket *websocket, uint64_t now_ms);
 
-/* Closes those that were opened with a token (1008). */
-void websocket_evict(struct server *server, const char *token_id);
-
-/* Closes all (1001). One that opens later closes by itself. */
-void websocket_close_all(struct server *server);
-
-/* Cuts all, and waits until that is done. None may open any more. */
-void websocket_cut_all(struct server *server);
+/* Ends it without a close frame; `gone` follows. */
+void websocket_cut(struct websocket *websocket);

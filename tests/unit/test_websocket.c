@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
+#include "http/websocket_list.h"
 #include "http/websocket_private.h"
 #include "websocket_fixture.h"
 
@@ -512,31 +513,31 @@ static void a_client_that_answers_no_ping_is_gone(void **state)
 	int fd = site_connect(site);
 	uint64_t now = clock_steady_ms() + WEBSOCKET_PING_MS + 1000;
 
-	websocket_sweep(site->server, now);
+	websocket_list_sweep(site->server, now);
 	frame_expect(fd, PING, "", 0);
-	websocket_sweep(site->server, now + WEBSOCKET_PING_MS - 1);
+	websocket_list_sweep(site->server, now + WEBSOCKET_PING_MS - 1);
 	for (int i = 1; i < 4; i++) {
 		frame_send(fd, FIN | PONG, "", 0);
 		frame_send(fd, FIN | TEXT, "x", 1);
 		frame_expect(fd, TEXT, "x", 1);
-		websocket_sweep(site->server, now += WEBSOCKET_PING_MS);
+		websocket_list_sweep(site->server, now += WEBSOCKET_PING_MS);
 		frame_expect(fd, PING, "", 0);
 	}
-	websocket_sweep(site->server, now += WEBSOCKET_PING_MS);
+	websocket_list_sweep(site->server, now += WEBSOCKET_PING_MS);
 	frame_expect(fd, PING, "", 0);
 	/* Not while we do not listen. */
 	websocket_pause(site->websocket, true);
 	for (int i = 0; i < 4; i++) {
-		websocket_sweep(site->server, now += WEBSOCKET_PING_MS);
+		websocket_list_sweep(site->server, now += WEBSOCKET_PING_MS);
 		frame_expect(fd, PING, "", 0);
 	}
 	websocket_pause(site->websocket, false);
-	websocket_sweep(site->server, now += WEBSOCKET_PING_MS);
+	websocket_list_sweep(site->server, now += WEBSOCKET_PING_MS);
 	frame_expect(fd, PING, "", 0);
-	websocket_sweep(site->server, now += WEBSOCKET_PING_MS);
+	websocket_list_sweep(site->server, now += WEBSOCKET_PING_MS);
 	frame_expect(fd, PING, "", 0);
 	assert_int_equal(site_count(site, &site->gone), 0);
-	websocket_sweep(site->server, now += WEBSOCKET_PING_MS);
+	websocket_list_sweep(site->server, now += WEBSOCKET_PING_MS);
 	assert_true(client_sees_close(fd));
 	site_wait(site, &site->gone, 1);
 	close(fd);
