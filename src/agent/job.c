@@ -1,30 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/job.h"
 
-#include "agent/backlog.h"
 #include "agent/cell_link.h"
 #include "agent/denial.h"
-#include "agent/inlet.h"
+#include "agent/job_streams.h"
 #include "agent/lineage.h"
-#include "agent/outlet.h"
 #include "agent/payload.h"
-#include "agent/pty.h"
+#include "agent/report.h"
 #include "base/clock.h"
-#include "base/fd.h"
 #include "wire/agent.h"
 #include "wire/pack.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <unistd.h>
-
-/* Descriptors that commands never get, so that links and file requests always find one. */
-#define FDS_RESERVED 96
-
-#define PIPE_BYTES (256 * 1024)
 
 /* How often what did not work at once is tried again. */
 #define TICK_MS 20
@@ -34,9 +25,7 @@ struct job {
 	uint32_t id;
 	pid_t pid;
 	uint64_t started_us;
-	struct inlet inlet;
-	struct outlet outlets[2];
-	struct backlog backlog;
+	struct job_streams streams;
 	struct group group; /* closed when its last process and the main one are gone */
 	struct scarcity_counts before;
 	bool is_killing;
@@ -44,14 +33,8 @@ struct job {
 	bool ended;
 	bool end_sent;
 	bool had_survivors;
-	bool none_sent; /* that there are no survivors any more */
-	uint32_t wait_status;
-	uint64_t cpu_us;
-	uint64_t peak_bytes;
-	uint64_t duration_us;
-	struct scarcity_counts during;
-	uint32_t flags; /* AGENT_EXITED_* */
-	struct denial_list denied;
+	bool none_sent;	       /* that there are no survivors any more */
+	struct report_end end; /* as far as it is known */
 	struct cell_link cell;
 };
 
@@ -81,14 +64,6 @@ static struct job *find(struct job_table *table, uint32_t id)
 	return job && !job->is_forgotten ? job : NULL;
 }
 
-static void close_pipes(struct job *job)
-{
-	inlet_discard(&job->inlet);
-	for (size_t i = 0; i < 2; i++)
-		outlet_close(&job->outlets[i]);
-	backlog_fini(&job->backlog);
-}
-
 static void try_again_later(struct job_table *table)
 {
 	if (table->tick_ms == 0)
@@ -105,7 +80,7 @@ static void close_group(struct job_table *table, struct job *job)
 /* Of one that has nobody left. */
 static void job_free(struct job_table *table, struct job *job)
 {
-	close_pipes(job);
+	job_streams_close(&job->streams);
 	cell_link_close(&job->cell);
 	close_group(table, job);
 	free(job);
@@ -126,34 +101,22 @@ void job_prepare(struct job_table *table)
 
 /* Output */
 
-/* Reads both pipes once; false when there is nothing to read, or no room. */
-static bool read_output(struct job *job)
-{
-	uint64_t before = job->backlog.end;
-
-	outlet_read(&job->outlets[0], BACKLOG_STDOUT, &job->backlog);
-	outlet_read(&job->outlets[1], BACKLOG_STDERR, &job->backlog);
-	return job->backlog.end != before;
-}
-
 static void send_output(struct job_table *table, struct job *job)
 {
 	struct backlog_piece piece;
 
-	while (backlog_next(&job->backlog, AGENT_OUTPUT_CHUNK, &piece)) {
+	while (backlog_next(&job->streams.backlog, AGENT_OUTPUT_CHUNK, &piece)) {
 		if (!uplink_put_output(table->link, job->id, &piece))
 			return;
-		backlog_send(&job->backlog, piece.len);
+		backlog_send(&job->streams.backlog, piece.len);
 	}
 }
 
 static void send_survivors(struct job_table *table, struct job *job, uint32_t count)
 {
-	struct buf *out = uplink_begin(table->link, AGENT_SURVIVORS, job->id, 4);
+	bool is_sent = report_survivors(table->link, job->id, count);
 
-	if (out)
-		pack_u32(out, count);
-	job->none_sent = out && count == 0;
+	job->none_sent = is_sent && count == 0;
 }
 
 /* That the last one is gone is told after the exit, which is of more interest. */
@@ -165,36 +128,12 @@ static void send_no_survivors(struct job_table *table, struct job *job)
 		send_survivors(table, job, 0);
 }
 
-static uint32_t clip(uint64_t count)
-{
-	return count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
-}
-
 static void send_end(struct job_table *table, struct job *job)
 {
-	const struct backlog *backlog = &job->backlog;
-	struct buf *out;
-
-	if (!job->ended || job->end_sent || job->is_forgotten || backlog->sent != backlog->end ||
-		job->outlets[0].fd >= 0 || job->outlets[1].fd >= 0)
+	if (!job->ended || job->end_sent || job->is_forgotten ||
+		!job_streams_are_done(&job->streams) ||
+		!report_exited(table->link, job->id, job->streams.backlog.end, &job->end))
 		return;
-	out = uplink_begin(table->link, AGENT_EXITED, job->id,
-		4 + 4 * 8 + 3 * 4 + 4 + job->denied.count * 2 * 4);
-	if (!out)
-		return;
-	pack_u32(out, job->wait_status);
-	pack_u64(out, backlog->end);
-	pack_u64(out, job->cpu_us);
-	pack_u64(out, job->peak_bytes);
-	pack_u64(out, job->duration_us);
-	pack_u32(out, clip(job->during.oom_kills));
-	pack_u32(out, clip(job->during.refused_forks));
-	pack_u32(out, job->flags);
-	pack_u32(out, job->denied.count);
-	for (uint32_t i = 0; i < job->denied.count; i++) {
-		pack_u32(out, job->denied.calls[i].number);
-		pack_u32(out, job->denied.calls[i].times);
-	}
 	job->end_sent = true;
 	send_no_survivors(table, job);
 }
@@ -202,87 +141,13 @@ static void send_end(struct job_table *table, struct job *job)
 /* Moves output along as far as window and link allow; at most one window's worth at a time. */
 static void pump(struct job_table *table, struct job *job)
 {
-	while (read_output(job))
+	while (job_streams_read(&job->streams))
 		send_output(table, job);
 	send_output(table, job);
 	send_end(table, job);
 }
 
 /* Exec */
-
-static int report_failure(struct job_table *table, uint32_t id, int stage, int errnum)
-{
-	struct buf *out = uplink_begin(table->link, AGENT_FAILED, id, 1 + 4);
-
-	if (out) {
-		pack_u8(out, (uint8_t)stage);
-		pack_u32(out, (uint32_t)errnum);
-	}
-	return 0;
-}
-
-/*
- * One pipe: *ours is the agent's end, nonblocking, *theirs the command's. The user may open
- * /dev/stdout by name only if the pipe is the user's.
- */
-static int open_pipe(const struct job_table *table, const struct payload_exec *exec, bool is_input,
-	int *ours, int *theirs)
-{
-	int ends[2];
-
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return -errno;
-	*ours = ends[is_input ? 1 : 0];
-	*theirs = ends[is_input ? 0 : 1];
-	if ((rlim_t)ends[1] + FDS_RESERVED > table->base.files.rlim_max)
-		return -EMFILE;
-	/* Fewer and larger reads of a command that writes much. If it is refused, so be it. */
-	if (!is_input)
-		(void)fcntl(*ours, F_SETPIPE_SZ, PIPE_BYTES);
-	if (exec->uid != table->base.uid && fchown(*theirs, exec->uid, exec->gid) < 0)
-		return -errno;
-	return fcntl(*ours, F_SETFL, O_NONBLOCK) < 0 ? -errno : 0;
-}
-
-static int open_pipes(struct job_table *table, const struct payload_exec *exec, struct job *job,
-	struct launch_seat *seat)
-{
-	int r = 0;
-
-	if (exec->flags & AGENT_EXEC_STDIN) {
-		int ours = -1;
-
-		r = open_pipe(table, exec, true, &ours, &seat->fds[0]);
-		inlet_open_pipe(&job->inlet, ours);
-	}
-	for (size_t i = 0; i < 2 && r == 0; i++) {
-		struct outlet *outlet = &job->outlets[i];
-
-		r = open_pipe(table, exec, false, &outlet->fd, &seat->fds[1 + i]);
-		if (r == 0)
-			r = watch_add(table->epoll_fd, outlet->fd, EPOLLIN | EPOLLET,
-				i ? WATCH_STDERR : WATCH_STDOUT, job->id);
-	}
-	return r;
-}
-
-/* One descriptor for both directions, so one watch for both. */
-static int open_terminal(struct job_table *table, const struct payload_exec *exec, struct job *job,
-	struct launch_seat *seat)
-{
-	struct outlet *outlet = &job->outlets[0];
-	int r = pty_open(exec, table->base.uid, &outlet->fd, &seat->fds[0]);
-
-	if (r < 0)
-		return r;
-	outlet->is_terminal = seat->is_terminal = true;
-	inlet_open_terminal(&job->inlet, outlet->fd);
-	if ((rlim_t)seat->fds[0] + FDS_RESERVED > table->base.files.rlim_max)
-		return -EMFILE;
-	seat->fds[1] = seat->fds[2] = seat->fds[0];
-	return watch_add(
-		table->epoll_fd, outlet->fd, EPOLLIN | EPOLLOUT | EPOLLET, WATCH_TERMINAL, job->id);
-}
 
 /* The cell's end wakes us, and so do calls that are refused there. */
 static int watch_cell(const struct job_table *table, const struct job *job)
@@ -321,10 +186,7 @@ static int start(struct job_table *table, const struct frame *frame,
 		return -ESHUTDOWN;
 	if (table->count == AGENT_PROCESSES_MAX)
 		return -EAGAIN;
-	if (exec->flags & AGENT_EXEC_PTY)
-		r = open_terminal(table, exec, job, &seat);
-	else
-		r = open_pipes(table, exec, job, &seat);
+	r = job_streams_open(&job->streams, &table->base, exec, table->epoll_fd, job->id, &seat);
 	if (r == 0)
 		r = group_open(&table->groups, &job->group);
 	seat.group_fd = job->group.threads_fd;
@@ -334,18 +196,8 @@ static int start(struct job_table *table, const struct frame *frame,
 		r = launch_in_cell(table, frame, job, &seat, ret_stage);
 	else if (r == 0)
 		r = launch_run(&table->base, exec, &seat, ret_stage);
-	fd_close(seat.fds[0]);
-	for (size_t i = 1; i < 3 && !seat.is_terminal; i++)
-		fd_close(seat.fds[i]);
+	job_streams_close_seat(&seat);
 	return r;
-}
-
-static void send_started(struct job_table *table, const struct job *job)
-{
-	struct buf *out = uplink_begin(table->link, AGENT_STARTED, job->id, 4);
-
-	if (out)
-		pack_u32(out, (uint32_t)job->pid);
 }
 
 static struct job *job_new(uint32_t id)
@@ -353,11 +205,9 @@ static struct job *job_new(uint32_t id)
 	struct job *job = mem_new(sizeof(*job));
 
 	job->id = id;
-	job->outlets[0] = job->outlets[1] = OUTLET_INIT;
+	job_streams_init(&job->streams);
 	job->group = GROUP_NONE;
 	job->cell = CELL_LINK_NONE;
-	inlet_init(&job->inlet);
-	backlog_init(&job->backlog);
 	return job;
 }
 
@@ -385,32 +235,24 @@ int job_exec(struct job_table *table, const struct frame *frame)
 	payload_exec_fini(&exec);
 	if (r < 0) {
 		job_free(table, job);
-		return report_failure(table, frame->id, stage, -r);
+		report_failed(table->link, frame->id, stage, -r);
+		return 0;
 	}
 	job->pid = r;
 	*slot_of(table, job->id) = job;
 	table->count++;
-	send_started(table, job);
+	report_started(table->link, job->id, job->pid);
 	return 0;
 }
 
 /* Input */
 
-static void acknowledge_input(struct job_table *table, const struct job *job)
-{
-	struct buf *out = uplink_begin(table->link, AGENT_STDIN_ACK, job->id, 2 * 8);
-
-	if (!out)
-		return;
-	pack_u64(out, job->inlet.taken);
-	pack_u64(out, job->inlet.received);
-}
-
 static void feed(struct job_table *table, struct job *job, uint64_t taken_before)
 {
-	inlet_write(&job->inlet, table->epoll_fd, job->id);
-	if (job->inlet.taken != taken_before)
-		acknowledge_input(table, job);
+	inlet_write(&job->streams.inlet, table->epoll_fd, job->id);
+	if (job->streams.inlet.taken != taken_before)
+		report_input(table->link, job->id, job->streams.inlet.taken,
+			job->streams.inlet.received);
 }
 
 int job_stdin(struct job_table *table, const struct frame *frame)
@@ -421,8 +263,8 @@ int job_stdin(struct job_table *table, const struct frame *frame)
 
 	if (!job)
 		return 0;
-	before = job->inlet.taken;
-	r = inlet_add(&job->inlet, frame->payload, frame->len);
+	before = job->streams.inlet.taken;
+	r = inlet_add(&job->streams.inlet, frame->payload, frame->len);
 	if (r < 0)
 		return r;
 	feed(table, job, before);
@@ -436,8 +278,8 @@ int job_stdin_close(struct job_table *table, const struct frame *frame)
 
 	if (r < 0 || !job)
 		return r;
-	inlet_end(&job->inlet);
-	feed(table, job, job->inlet.taken);
+	inlet_end(&job->streams.inlet);
+	feed(table, job, job->streams.inlet.taken);
 	return 0;
 }
 
@@ -449,8 +291,8 @@ int job_resize(struct job_table *table, const struct frame *frame)
 
 	if (r < 0)
 		return r;
-	if (job && job->outlets[0].is_terminal && job->outlets[0].fd >= 0)
-		pty_resize(job->outlets[0].fd, size.columns, size.rows);
+	if (job)
+		job_streams_resize(&job->streams, size.columns, size.rows);
 	return 0;
 }
 
@@ -567,7 +409,7 @@ int job_ack(struct job_table *table, const struct frame *frame)
 
 	if (r < 0 || !job)
 		return r;
-	r = backlog_ack(&job->backlog, offset);
+	r = backlog_ack(&job->streams.backlog, offset);
 	if (r < 0)
 		return r;
 	pump(table, job);
@@ -583,7 +425,7 @@ int job_forget(struct job_table *table, const struct frame *frame)
 		return r;
 	job->is_forgotten = true;
 	if (group_is_real(&job->group))
-		close_pipes(job);
+		job_streams_close(&job->streams);
 	else
 		drop(table, job);
 	return 0;
@@ -643,7 +485,7 @@ void job_deny(struct job_table *table, uint32_t id)
 		return;
 	job = find_of_thread(table, denial.thread);
 	if (denial_answer(listener_fd, &denial) && job && !job->ended)
-		denial_note(&job->denied, denial.number);
+		denial_note(&job->end.denied, denial.number);
 }
 
 static uint64_t microseconds(const struct timeval *time)
@@ -657,25 +499,23 @@ static void record_end(
 	struct scarcity_counts now = scarcity_read(&table->scarcity);
 
 	job->ended = true;
-	job->wait_status = (uint32_t)wait_status;
-	job->duration_us = clock_steady_us() - job->started_us;
-	job->cpu_us = group_is_real(&job->group)
-			      ? group_cpu_us(&job->group)
-			      : microseconds(&usage->ru_utime) + microseconds(&usage->ru_stime);
-	job->peak_bytes = (uint64_t)usage->ru_maxrss * 1024;
-	job->during.oom_kills = now.oom_kills - job->before.oom_kills;
-	job->during.refused_forks = now.refused_forks - job->before.refused_forks;
+	job->end.wait_status = (uint32_t)wait_status;
+	job->end.duration_us = clock_steady_us() - job->started_us;
+	job->end.cpu_us = group_is_real(&job->group)
+				  ? group_cpu_us(&job->group)
+				  : microseconds(&usage->ru_utime) + microseconds(&usage->ru_stime);
+	job->end.peak_bytes = (uint64_t)usage->ru_maxrss * 1024;
+	job->end.during.oom_kills = now.oom_kills - job->before.oom_kills;
+	job->end.during.refused_forks = now.refused_forks - job->before.refused_forks;
 	if (wait_status != 0 && scarcity_is_disk_full())
-		job->flags |= AGENT_EXITED_DISK_FULL;
+		job->end.flags |= AGENT_EXITED_DISK_FULL;
 }
 
 static void conclude(
 	struct job_table *table, struct job *job, int wait_status, const struct rusage *usage)
 {
 	record_end(table, job, wait_status, usage);
-	inlet_discard(&job->inlet);
-	outlet_drain(&job->outlets[0]);
-	outlet_drain(&job->outlets[1]);
+	job_streams_drain(&job->streams);
 	if (look_around(table, job))
 		pump(table, job);
 }
@@ -716,9 +556,9 @@ bool job_has_cells(const struct job_table *table)
 
 static void terminal_ready(struct job_table *table, struct job *job, uint32_t events)
 {
-	if ((events & EPOLLOUT) && job->inlet.queue.len > 0)
-		feed(table, job, job->inlet.taken);
-	outlet_wake(&job->outlets[0], events);
+	if ((events & EPOLLOUT) && job->streams.inlet.queue.len > 0)
+		feed(table, job, job->streams.inlet.taken);
+	outlet_wake(&job->streams.outlets[0], events);
 	pump(table, job);
 }
 
@@ -738,13 +578,13 @@ void job_ready(struct job_table *table, enum watch_role role, uint32_t id, uint3
 		cell_ready(table, job);
 		return;
 	case WATCH_STDIN:
-		feed(table, job, job->inlet.taken);
+		feed(table, job, job->streams.inlet.taken);
 		return;
 	case WATCH_TERMINAL:
 		terminal_ready(table, job, events);
 		return;
 	default:
-		outlet_wake(&job->outlets[role == WATCH_STDERR], events);
+		outlet_wake(&job->streams.outlets[role == WATCH_STDERR], events);
 		pump(table, job);
 	}
 }
@@ -763,13 +603,13 @@ static void resume(struct job_table *table, struct job *job)
 	uint32_t count = job->ended ? group_count(&job->group) : 0;
 
 	job->end_sent = job->none_sent = false;
-	send_started(table, job);
+	report_started(table->link, job->id, job->pid);
 	if (count > 0)
 		send_survivors(table, job, count);
 	if (job->is_forgotten)
 		return;
-	backlog_rewind(&job->backlog);
-	acknowledge_input(table, job);
+	backlog_rewind(&job->streams.backlog);
+	report_input(table->link, job->id, job->streams.inlet.taken, job->streams.inlet.received);
 	pump(table, job);
 }
 
