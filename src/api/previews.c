@@ -198,6 +198,17 @@ static void answer_nowhere(const struct proxy_visit *visit, struct proxy_way *wa
 		visit, way);
 }
 
+static void answer_misdirected(const struct proxy_visit *visit, struct proxy_way *way)
+{
+	preview_page_put(&(struct preview_page){.status = 421,
+				 .code = "server_name_mismatch",
+				 .title = "This connection is for another name",
+				 .message = "Its TLS handshake (SNI) asked for another server than "
+					    "the request.",
+				 .remediation = "A client or proxy must name one server in both."},
+		visit, way);
+}
+
 static void answer_unready(const struct proxy_visit *visit, struct proxy_way *way)
 {
 	preview_page_put(&(struct preview_page){.status = 503,
@@ -239,7 +250,10 @@ static void find(void *context, const struct proxy_visit *visit, struct proxy_wa
 	struct preview_goal goal;
 
 	way->generation = atomic_load(&api->preview_generation);
-	if (preview_goal_find(api->preview_domain, previews->config.listener, visit, &goal) < 0)
+	if (visit->is_misdirected)
+		answer_misdirected(visit, way);
+	else if (preview_goal_find(api->preview_domain, previews->config.listener, visit, &goal) <
+		 0)
 		answer_nowhere(visit, way);
 	else if (!engine)
 		answer_unready(visit, way);

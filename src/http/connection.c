@@ -21,7 +21,7 @@ static void unref(void *owner)
 	if (atomic_fetch_sub(&connection->refs, 1) != 1)
 		return;
 	pthread_mutex_destroy(&connection->lock);
-	meter_unref(connection->meter);
+	dossier_unref(connection->dossier);
 	free(connection);
 }
 
@@ -83,7 +83,7 @@ struct connection *connection_open(struct loop *loop, int sock, struct arrival *
 	connection->sock = sock;
 	listener_format(&arrival->address, connection->peer, sizeof(connection->peer));
 	connection->source = sources_key((struct sockaddr *)&arrival->address);
-	connection->meter = take_ptr(&arrival->meter);
+	connection->dossier = take_ptr(&arrival->dossier);
 	connection->idle_since_ms = clock_steady_ms();
 	connection->watch = (struct poller_watch){.ops = &watch_ops, .owner = connection};
 	connection->nudge_alarm = (struct poller_alarm){.ops = &nudge_ops, .owner = connection};
@@ -147,8 +147,8 @@ static uint64_t bytes_received(const struct connection *connection)
 	struct tcp_info info = {0};
 	socklen_t len = sizeof(info);
 
-	if (connection->meter)
-		return atomic_load(&connection->meter->bytes);
+	if (connection->dossier)
+		return atomic_load(&connection->dossier->bytes);
 	getsockopt(connection->sock, IPPROTO_TCP, TCP_INFO, &info, &len);
 	return info.tcpi_bytes_received;
 }

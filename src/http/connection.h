@@ -30,7 +30,7 @@
 
 struct arrival;
 struct loop;
-struct meter;
+struct dossier;
 struct request;
 struct server;
 
@@ -39,7 +39,7 @@ struct connection {
 	struct loop *loop;
 	char peer[INET6_ADDRSTRLEN];	/* its address, without the port */
 	uint64_t source;		/* http/sources.h */
-	struct meter *meter;		/* of what it received; NULL: the socket knows */
+	struct dossier *dossier;	/* NULL: it does not speak TLS */
 	struct connection *prev, *next; /* in server->clients, under its lock */
 
 	pthread_mutex_t lock;
@@ -60,7 +60,7 @@ struct connection {
 	uint64_t body_since_ms; /* 0: no body is waited for */
 };
 
-/* Both on the connection's thread, when it begins (and takes the meter) and before its descriptor is closed. */
+/* Both on the connection's thread, when it begins (and takes the dossier) and before its descriptor is closed. */
 struct connection *connection_open(struct loop *loop, int sock, struct arrival *arrival);
 void connection_close(struct connection *connection);
 

@@ -80,6 +80,8 @@ static int find_route(struct request *req, const char *method, struct err *err)
 	if (r == 0)
 		r = guard_check_source(req->server->guard, &req->headers, req->method, err);
 	if (r == 0)
+		r = guard_check_server_name(&req->headers, req->client->dossier, err);
+	if (r == 0)
 		r = router_find(req->server->router, req->method, &req->target, &req->arena,
 			&req->match, err);
 	if (r < 0 && err->kind == ERR_METHOD)

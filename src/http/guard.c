@@ -116,6 +116,18 @@ int guard_check_source(const struct guard *guard, const struct headers *headers,
 	return 0;
 }
 
+int guard_check_server_name(
+	const struct headers *headers, const struct dossier *dossier, struct err *err)
+{
+	const char *host = headers_get(headers, "Host");
+
+	if (dossier_allows_host(dossier, host))
+		return 0;
+	return err_explain(err, ERR_MISDIRECTED, "server_name_mismatch",
+		"a client or proxy must name one server in both, its TLS handshake (SNI) and Host",
+		"the host %.100s is not the server that the TLS connection was opened to", host);
+}
+
 static bool is_plausible_token(const char *token)
 {
 	size_t len = strlen(token);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a request must show before anything of it is believed: that it was meant for this server
- * (Host: the wall against DNS rebinding), that no foreign web page made the browser send it (Origin,
+ * (Host: the wall against DNS rebinding; and the name in its TLS handshake), that no foreign web page made the browser send it (Origin,
  * Sec-Fetch-Site), a token, and a body of the announced kind. All from the headers alone.
  */
 #pragma once
@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct dossier;
 struct guard;
 struct listener;
 
@@ -33,6 +34,10 @@ void guard_free(struct guard *guard);
 /* Host, Origin and Sec-Fetch-Site. */
 int guard_check_source(const struct guard *guard, const struct headers *headers, enum method method,
 	struct err *err) must_check;
+
+/* That Host names the server that a client's handshake asked for, if it did; once the Host was found good. */
+int guard_check_server_name(
+	const struct headers *headers, const struct dossier *dossier, struct err *err) must_check;
 
 /* The token of Authorization: Bearer or X-API-Key. */
 int guard_read_token(const struct headers *headers, const char **ret_token, struct err *err)

@@ -137,7 +137,8 @@ int listener_accept(const struct listener *listener, struct arrival *ret_arrival
 		return -errno;
 	arrival.is_local = is_loopback((const union address *)&arrival.address);
 	if (listener->terminator)
-		r = terminator_wrap(listener->terminator, arrival.fd, &arrival.fd, &arrival.meter);
+		r = terminator_wrap(
+			listener->terminator, arrival.fd, &arrival.fd, &arrival.dossier);
 	if (r == 0)
 		*ret_arrival = arrival;
 	return r;
@@ -146,7 +147,7 @@ int listener_accept(const struct listener *listener, struct arrival *ret_arrival
 void listener_drop(struct arrival *arrival)
 {
 	fd_close(take_fd(&arrival->fd));
-	meter_unref(take_ptr(&arrival->meter));
+	dossier_unref(take_ptr(&arrival->dossier));
 }
 
 const char *listener_scheme(const struct listener *listener)

@@ -26,8 +26,8 @@ struct arrival {
 	int fd;				 /* plain bytes, non-blocking */
 	struct sockaddr_storage address; /* the client's */
 	socklen_t address_len;
-	bool is_local;	     /* it comes from this machine's loopback */
-	struct meter *meter; /* of what comes through TLS; NULL: the socket knows */
+	bool is_local;		 /* it comes from this machine's loopback */
+	struct dossier *dossier; /* NULL: it does not speak TLS */
 };
 
 /* `address` is "127.0.0.1:9090" or "[::1]:9090"; port 0 picks one. The descriptor is the caller's. */

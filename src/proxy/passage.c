@@ -241,6 +241,7 @@ static struct proxy_visit describe(const struct passage *passage)
 
 	visit.host = passage->host;
 	visit.client = passage->address;
+	visit.is_misdirected = !dossier_allows_host(passage->dossier, passage->host);
 	visit.waited_ms = clock_steady_ms() - passage->asked_ms;
 	return visit;
 }
@@ -807,5 +808,6 @@ void passage_free(struct passage *passage)
 	proxy_way_fini(&passage->way);
 	message_fini(&passage->request);
 	message_fini(&passage->response);
+	dossier_unref(passage->dossier);
 	free(passage);
 }

@@ -10,6 +10,7 @@
 #include "proxy/demand.h"
 #include "proxy/proxy.h"
 
+struct dossier;
 struct proxy_loop;
 
 enum passage_state {
@@ -39,6 +40,7 @@ struct passage {
 	enum passage_state state;
 	struct side client, app;
 	char address[64];
+	struct dossier *dossier;  /* NULL: it does not speak TLS */
 	uint64_t source;	  /* http/sources.h */
 	bool is_local, is_excess; /* of this machine; one too many of its source */
 	uint64_t claim;		  /* what it is counted for, by proxy_claim(); 0: nothing */

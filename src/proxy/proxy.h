@@ -25,7 +25,8 @@ struct proxy_visit {
 	bool is_page;					       /* a browser that opens a page */
 	bool is_foreign; /* a browser, for a page of another origin, which does not say so with Origin */
 	bool is_websocket;
-	uint64_t waited_ms; /* since it was asked first */
+	bool is_misdirected; /* its TLS connection was opened to another server than `host` */
+	uint64_t waited_ms;  /* since it was asked first */
 };
 
 enum proxy_way_kind {

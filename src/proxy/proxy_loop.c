@@ -156,6 +156,7 @@ static void add_client(struct proxy_loop *loop, struct arrival *arrival)
 	passage = passage_open(loop, loop->config, take_fd(&arrival->fd), text);
 	passage->source = sources_key((struct sockaddr *)&arrival->address);
 	passage->is_local = arrival->is_local;
+	passage->dossier = take_ptr(&arrival->dossier);
 	listener_drop(arrival);
 	if (!proxy_welcome(loop->proxy, passage) || proxy_loop_watch(loop, &passage->client) < 0) {
 		proxy_bid_farewell(loop->proxy, passage);

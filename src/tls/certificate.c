@@ -174,6 +174,13 @@ static int choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *o
 		       : SSL_TLSEXT_ERR_ALERT_FATAL;
 }
 
+/* There is one certificate for all. A name that was accepted is known again when a session of TLS 1.2 is resumed. */
+static int accept_name(SSL *ssl, int *alert, void *arg)
+{
+	(void)ssl, (void)alert, (void)arg;
+	return SSL_TLSEXT_ERR_OK;
+}
+
 static SSL_CTX *new_context(void)
 {
 	SSL_CTX *context = SSL_CTX_new(TLS_server_method());
@@ -189,6 +196,7 @@ static SSL_CTX *new_context(void)
 	SSL_CTX_set_read_ahead(context, 1);
 	/* Sessions are resumed by tickets, which the clients keep. */
 	SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+	SSL_CTX_set_tlsext_servername_callback(context, accept_name);
 	SSL_CTX_set_alpn_select_cb(context, choose_protocol, NULL);
 	if (SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) != 1 ||
 		SSL_CTX_set_cipher_list(context, "ECDHE+AESGCM:ECDHE+CHACHA20") != 1) {

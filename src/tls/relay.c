@@ -36,12 +36,12 @@ static long limit_reads(BIO *bio, int what, const char *data, size_t len, int ar
 	return -1;
 }
 
-struct relay *relay_open(SSL *ssl, int outer, int inner, struct meter *meter)
+struct relay *relay_open(SSL *ssl, int outer, int inner, struct dossier *dossier)
 {
 	struct relay *relay = mem_new(sizeof(*relay));
 
 	relay->ssl = ssl;
-	relay->meter = meter;
+	relay->dossier = dossier;
 	relay->outer = (struct relay_end){
 		.relay = relay, .fd = outer, .is_readable = true, .is_writable = true};
 	relay->inner = (struct relay_end){.relay = relay, .fd = inner, .is_writable = true};
@@ -59,7 +59,7 @@ void relay_free(struct relay *relay)
 	fd_close(relay->inner.fd);
 	buf_fini(&relay->in);
 	buf_fini(&relay->out);
-	meter_unref(relay->meter);
+	dossier_unref(relay->dossier);
 	free(relay);
 }
 
@@ -134,6 +134,14 @@ static void start_lingering(struct relay *relay)
 	relay->due_ms = clock_steady_ms() + LINGER_MS;
 }
 
+static void note_server_name(struct relay *relay)
+{
+	const char *name = SSL_get_servername(relay->ssl, TLSEXT_NAMETYPE_host_name);
+
+	if (name)
+		dossier_set_server_name(relay->dossier, name);
+}
+
 static void shake_hands(struct relay *relay)
 {
 	int result;
@@ -141,6 +149,7 @@ static void shake_hands(struct relay *relay)
 	begin_call(relay);
 	result = SSL_do_handshake(relay->ssl);
 	if (result == 1) {
+		note_server_name(relay);
 		relay->state = RELAY_OPEN;
 		relay->due_ms = UINT64_MAX;
 		/* What came right behind it may have been read with it: the kernel has nothing to tell then. */
@@ -187,7 +196,7 @@ static bool move_in(struct relay *relay, uint8_t *scratch)
 	begin_call(relay);
 	n = SSL_read(relay->ssl, scratch, RELAY_BYTES);
 	if (n > 0) {
-		atomic_fetch_add(&relay->meter->bytes, (uint64_t)n);
+		atomic_fetch_add(&relay->dossier->bytes, (uint64_t)n);
 		sent = deliver(relay, scratch, (size_t)n);
 		buf_append(&relay->in, scratch + sent, (size_t)n - sent);
 		return true;

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "tls/meter.h"
+#include "tls/dossier.h"
 
 #include <openssl/types.h>
 #include <stdbool.h>
@@ -44,11 +44,11 @@ struct relay {
 	bool has_client_ended, has_server_ended; /* and all that they said was read */
 	int reads_left;	 /* of the socket, in one call of OpenSSL; below 0: it wanted more */
 	uint64_t due_ms; /* when it ends, whatever it does; UINT64_MAX: never */
-	struct meter *meter;
+	struct dossier *dossier;
 };
 
 /* Takes over all of these. */
-struct relay *relay_open(SSL *ssl, int outer, int inner, struct meter *meter);
+struct relay *relay_open(SSL *ssl, int outer, int inner, struct dossier *dossier);
 void relay_free(struct relay *relay);
 
 /* What epoll said of a side. */

@@ -307,11 +307,11 @@ static void give(struct thread *thread, struct relay *relay)
 }
 
 int terminator_wrap(
-	struct terminator *terminator, int sock, int *ret_plain, struct meter **ret_meter)
+	struct terminator *terminator, int sock, int *ret_plain, struct dossier **ret_dossier)
 {
 	unsigned turn = atomic_fetch_add(&terminator->next, 1) % terminator->thread_count;
 	auto_fd int outer = sock;
-	struct meter *meter;
+	struct dossier *dossier;
 	int pair[2];
 	SSL *ssl;
 
@@ -325,9 +325,9 @@ int terminator_wrap(
 	}
 	setsockopt(outer, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
 	setsockopt(outer, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &(int){UNSENT_MAX}, sizeof(int));
-	meter = meter_new();
-	give(terminator->threads[turn], relay_open(ssl, take_fd(&outer), pair[0], meter));
+	dossier = dossier_new();
+	give(terminator->threads[turn], relay_open(ssl, take_fd(&outer), pair[0], dossier));
 	*ret_plain = pair[1];
-	*ret_meter = meter;
+	*ret_dossier = dossier;
 	return 0;
 }

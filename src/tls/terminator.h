@@ -14,7 +14,7 @@
 
 #include "base/err.h"
 #include "tls/certificate.h"
-#include "tls/meter.h"
+#include "tls/dossier.h"
 
 struct terminator;
 
@@ -27,7 +27,7 @@ void terminator_close(struct terminator *terminator);
 
 /*
  * Takes over an accepted, non-blocking socket, also on failure (-errno). Gives the plain side, non-blocking too, and
- * the meter of what comes from the client; both are the caller's. Any thread.
+ * what is known of the client; both are the caller's. Any thread.
  */
 int terminator_wrap(struct terminator *terminator, int sock, int *ret_plain,
-	struct meter **ret_meter) must_check;
+	struct dossier **ret_dossier) must_check;

@@ -185,6 +185,54 @@ test('garbage instead of a handshake ends the connection', async () => {
   honest.destroy();
 });
 
+// Which server is meant ------------------------------------------------------------------------------
+
+/** An answer of known length, once all of it is there. */
+function parse(text) {
+  const [head, body = ''] = text.split('\r\n\r\n');
+  const field = (name) => new RegExp(`^${name}: (.*)$`, 'im').exec(head)?.[1];
+  return body.length >= Number(field('content-length')) && { status: Number(head.split(' ')[1]), type: field('content-type'), body };
+}
+
+/** The answers to requests on one TLS connection, whose handshake asks for a server, or ('') for none. */
+async function ask(port, servername, requests) {
+  const socket = await dial(port, { servername, checkServerIdentity: () => undefined });
+  let text;
+  socket.on('data', (chunk) => { text += chunk; });
+  const answers = [];
+  for (const [host, more = ''] of requests) {
+    text = '';
+    socket.write(`GET ${port === api.port ? '/readyz' : '/'} HTTP/1.1\r\nHost: ${host}\r\nX-API-Key: ${api.token}\r\n${more}\r\n`);
+    answers.push(await until(() => parse(text), { what: `an answer for ${host}` }));
+  }
+  socket.destroy();
+  return answers;
+}
+
+test('a request for another server than the handshake asked for is 421, each one of a connection, on both listeners', async () => {
+  const [own] = previews.host(3000).split(':');
+  const statuses = async (...args) => (await ask(...args)).map(({ status }) => status);
+  assert.deepEqual(await statuses(api.port, 'localhost', [[`localhost:${api.port}`], [`LOCALHOST:${api.port}`], [`127.0.0.1:${api.port}`]]), [200, 200, 421]);
+  assert.deepEqual(await statuses(api.port, 'other.test', [[`localhost:${api.port}`]]), [421]);
+  assert.deepEqual(await statuses(previews.port, own, [[previews.host(3000)], [previews.host(3000).toUpperCase()], [previews.host(3001)]]), [200, 200, 421]);
+  assert.deepEqual(await statuses(previews.port, own.toUpperCase(), [[previews.host(3000)]]), [200]);
+  assert.deepEqual(await statuses(previews.port, 'localhost', [[previews.host(3000)]]), [421]);
+  // Who has only an address asks for none.
+  assert.deepEqual(await statuses(api.port, '', [[`localhost:${api.port}`], [`127.0.0.1:${api.port}`]]), [200, 200]);
+  assert.deepEqual(await statuses(previews.port, '', [[previews.host(3000)]]), [200]);
+});
+
+test('it says so in JSON, and to browsers with a page', async () => {
+  for (const [port, host] of [[api.port, `localhost:${api.port}`], [previews.port, previews.host(3000)]]) {
+    const [{ status, type, body }] = await ask(port, 'other.test', [[host]]);
+    assert.deepEqual([status, type], [421, 'application/json']);
+    assert.equal(JSON.parse(body).error.code, 'server_name_mismatch');
+  }
+  const [{ type, body }] = await ask(previews.port, 'other.test', [[previews.host(3000), 'Accept: text/html\r\n']]);
+  assert.match(type, /^text\/html/);
+  assert.match(body, /This connection is for another name/);
+});
+
 // What passes ---------------------------------------------------------------------------------------
 
 test('files pass in both directions, byte for byte', async () => {

@@ -21,7 +21,7 @@
 struct stage {
 	struct certificate *certificate;
 	SSL_CTX *context;
-	struct meter *meter;
+	struct dossier *dossier;
 	struct relay *relay;
 	SSL *ssl; /* the client's */
 	int far;  /* its socket */
@@ -44,9 +44,9 @@ static void open_stage(struct stage *stage)
 	setsockopt(inner[0], SOL_SOCKET, SO_SNDBUF, &(int){1 << 20}, sizeof(int));
 	stage->far = outer[1];
 	stage->plain = inner[1];
-	stage->meter = meter_new();
-	stage->relay = relay_open(
-		certificate_accept(stage->certificate, outer[0]), outer[0], inner[0], stage->meter);
+	stage->dossier = dossier_new();
+	stage->relay = relay_open(certificate_accept(stage->certificate, outer[0]), outer[0],
+		inner[0], stage->dossier);
 	stage->context = SSL_CTX_new(TLS_client_method());
 	stage->ssl = SSL_new(stage->context);
 	SSL_set_fd(stage->ssl, stage->far);
@@ -55,7 +55,7 @@ static void open_stage(struct stage *stage)
 static void close_stage(struct stage *stage)
 {
 	relay_free(stage->relay);
-	meter_unref(stage->meter);
+	dossier_unref(stage->dossier);
 	SSL_free(stage->ssl);
 	SSL_CTX_free(stage->context);
 	close(stage->far);

@@ -52,7 +52,7 @@ struct wrapped {
 	int far; /* the client's socket */
 	SSL *ssl;
 	int plain; /* what serves it */
-	struct meter *meter;
+	struct dossier *dossier;
 };
 
 static void wrap(struct stage *stage, struct wrapped *ret)
@@ -60,7 +60,7 @@ static void wrap(struct stage *stage, struct wrapped *ret)
 	int near;
 
 	connect_pair(&near, &ret->far);
-	assert_int_equal(terminator_wrap(stage->terminator, near, &ret->plain, &ret->meter), 0);
+	assert_int_equal(terminator_wrap(stage->terminator, near, &ret->plain, &ret->dossier), 0);
 	ret->ssl = SSL_new(stage->context);
 	SSL_set_fd(ret->ssl, ret->far);
 }
@@ -76,7 +76,7 @@ static void close_client(struct wrapped *client)
 	SSL_free(client->ssl);
 	close(client->far);
 	close(client->plain);
-	meter_unref(client->meter);
+	dossier_unref(client->dossier);
 }
 
 static int setup(void **state)
@@ -129,11 +129,54 @@ static void bytes_pass_both_ways_and_are_counted(void **state)
 	assert_int_equal(SSL_write(client.ssl, "hello", 5), 5);
 	assert_int_equal(receive(client.plain, text, sizeof(text)), 5);
 	assert_memory_equal(text, "hello", 5);
-	assert_int_equal(atomic_load(&client.meter->bytes), 5);
+	assert_int_equal(atomic_load(&client.dossier->bytes), 5);
 	assert_int_equal(send(client.plain, "world!", 6, 0), 6);
 	assert_int_equal(SSL_read(client.ssl, text, sizeof(text)), 6);
 	assert_memory_equal(text, "world!", 6);
 	close_client(&client);
+}
+
+/* Asks for a server, resuming a session if there is one (NULL: none), and gives the session. */
+static void ask_for(struct stage *stage, const char *name, int version, SSL_SESSION **session)
+{
+	struct wrapped client;
+	char text[16];
+
+	wrap(stage, &client);
+	SSL_set_min_proto_version(client.ssl, version);
+	SSL_set_max_proto_version(client.ssl, version);
+	if (name)
+		SSL_set_tlsext_host_name(client.ssl, name);
+	if (*session)
+		SSL_set_session(client.ssl, *session);
+	assert_int_equal(SSL_connect(client.ssl), 1);
+	assert_int_equal(SSL_session_reused(client.ssl), *session != NULL);
+	assert_int_equal(SSL_write(client.ssl, "ask", 3), 3);
+	assert_int_equal(receive(client.plain, text, sizeof(text)), 3);
+	assert_int_equal(send(client.plain, "answer", 6, 0), 6);
+	assert_int_equal(SSL_read(client.ssl, text, sizeof(text)), 6);
+	assert_true(dossier_allows_host(client.dossier, name ? name : "any.test"));
+	assert_int_equal(dossier_allows_host(client.dossier, "other.test"), !name);
+	SSL_SESSION_free(*session);
+	*session = SSL_get1_session(client.ssl);
+	SSL_shutdown(client.ssl);
+	close_client(&client);
+}
+
+static void the_server_that_a_client_asked_for_is_known_also_when_it_resumes(void **state)
+{
+	static const int versions[] = {TLS1_2_VERSION, TLS1_3_VERSION};
+	static const char *const names[] = {"a.test", NULL};
+
+	for (size_t i = 0; i < 2; i++) {
+		for (size_t j = 0; j < 2; j++) {
+			SSL_SESSION *session = NULL;
+
+			ask_for(*state, names[j], versions[i], &session);
+			ask_for(*state, names[j], versions[i], &session);
+			SSL_SESSION_free(session);
+		}
+	}
 }
 
 static void the_end_of_a_client_passes_and_it_still_hears_the_answer(void **state)
@@ -292,6 +335,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 	static const struct CMUnitTest tests[] = {
 		TEST(bytes_pass_both_ways_and_are_counted),
+		TEST(the_server_that_a_client_asked_for_is_known_also_when_it_resumes),
 		TEST(the_end_of_a_client_passes_and_it_still_hears_the_answer),
 		TEST(what_was_said_before_the_end_arrives_though_the_client_is_slow),
 		TEST(a_server_that_does_not_read_holds_its_client_back),
