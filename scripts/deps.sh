@@ -14,7 +14,7 @@ workloads="git strace gdb default-jre-headless postgresql redis-server chromium"
 
 case "$1" in
   build) packages="$build" ;;
-  test) packages="$build $runtime $workloads nodejs sqlite3 curl openssl util-linux vim xxd" ;;
+  test) packages="$build $runtime $workloads nodejs sqlite3 curl openssl libnss3-tools util-linux vim xxd" ;;
   bench) packages="$build $runtime nodejs curl docker.io crun bubblewrap nginx-light wrk jq busybox-static" ;;
   lint) packages="$build clang clang-format clang-tidy" ;;
   fuzz) packages="$build clang libclang-rt-14-dev" ;;

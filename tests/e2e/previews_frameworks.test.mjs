@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Development servers as they come, looked at with a real browser: the page loads, and a change of a file in the
-// sandbox reaches it through its WebSocket, without a reload. They need packages; see lib/framework.mjs.
+// Development servers as they come, looked at with a real browser, without TLS and with it: the page loads, and a change
+// of a file in the sandbox reaches it through its WebSocket, without a reload. They need packages; see lib/framework.mjs.
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { after, test } from 'node:test';
 
+import { authority } from './lib/certificates.mjs';
 import { Chromium } from './lib/chromium.mjs';
 import { installed, putApp } from './lib/framework.mjs';
+import { Instance } from './lib/instance.mjs';
 import { Previews } from './lib/preview.mjs';
 import { background } from './lib/preview_app.mjs';
 import { suite } from './lib/suite.mjs';
@@ -17,13 +19,15 @@ const DOMAIN = 'preview.test';
 const { api, finish } = await suite('previews_frameworks', { args: ['--preview-domain', DOMAIN] });
 const DIR = '/workspace/agent_workspace/app';
 const TEXT = 'document.querySelector("#text")?.textContent';
-const browser = new Chromium({ domain: DOMAIN });
+const ca = authority();
+process.on('exit', ca.remove);
+const browser = new Chromium({ domain: DOMAIN, authority: ca.file });
 after(() => browser.close());
 
 /** For whoever wants to see what the browser saw: a directory of pictures. */
 const show = (page, name) => (process.env.E2E_SCREENSHOTS ? page.screenshot(path.join(process.env.E2E_SCREENSHOTS, `${name}.png`)) : undefined);
 
-async function serve(name, archive, body, argvOf) {
+async function serve(api, name, archive, body, argvOf) {
   const sandbox = await api.create({ resources: { memory: '2Gi', cpu: 2, disk: '4Gi' }, env: { NEXT_TELEMETRY_DISABLED: '1' }, ...body });
   await putApp(api, sandbox.id, name, archive, DIR);
   await background(api, sandbox.id, ['sh', '-c', `cd ${DIR} && exec ${argvOf(sandbox.id)}`]);
@@ -32,7 +36,7 @@ async function serve(name, archive, body, argvOf) {
 
 /** The address that its owner opens. */
 async function linkTo(previews, port = 3000) {
-  const made = await api.request('POST', `/v1/sandboxes/${previews.id}/ports/${port}/links`, { json: {} });
+  const made = await previews.api.request('POST', `/v1/sandboxes/${previews.id}/ports/${port}/links`, { json: {} });
   assert.equal(made.status, 201, made.text);
   return made.json.url;
 }
@@ -41,42 +45,68 @@ async function linkTo(previews, port = 3000) {
  * A change of a file shows up in the page, in which what a reload would lose is still there. It is saved again until
  * then: Next loses what changes between its page's first words and its subscription.
  */
-async function assertHot(previews, page, file, { from = 'first', to = 'second' } = {}) {
+async function assertHot({ api, id }, page, file, { from = 'first', to = 'second' } = {}) {
   await until(() => page.frames > 0, { timeout: 60_000, what: 'the page listens for changes' });
   await page.evaluate('window.marker = "kept"');
-  const text = (await api.read(previews.id, `${DIR}/${file}`)).toString().replace(from, to);
+  const text = (await api.read(id, `${DIR}/${file}`)).toString().replace(from, to);
   let saved = 0;
   await until(async () => {
-    await api.put(previews.id, `${DIR}/${file}`, `${text}// ${++saved}\n`);
+    await api.put(id, `${DIR}/${file}`, `${text}// ${++saved}\n`);
     await page.shows(TEXT, to, { timeout: 5000 });
     return true;
   }, { timeout: 90_000, what: 'the change is seen' });
   assert.equal(await page.evaluate('window.marker'), 'kept', 'without a reload');
 }
 
+/** What the page complained about, but for what came before the app was there. */
+const complaints = (page) => page.errors.filter((error) => !/favicon|status of 503/.test(error));
+
 const vite = (...more) => () => `node_modules/.bin/vite --host 127.0.0.1 --port 3000 --strictPort ${more.join(' ')}`;
 
 test('Vite by name, private: the link opens it, and a change arrives without a reload', async (t) => {
   const archive = installed(t, 'vite');
   if (!archive) return;
-  const previews = await serve('vite', archive, { ports: [3000] }, vite());
+  const previews = await serve(api, 'vite', archive, { ports: [3000] }, vite());
   const page = await browser.open(await linkTo(previews));
   await page.shows(TEXT, 'first');
   assert.equal(await page.evaluate('location.search'), '', 'the secret is not in the address');
   assert.equal(await page.evaluate('getComputedStyle(document.querySelector("h1")).color'), 'rgb(10, 90, 160)');
   await assertHot(previews, page, 'message.js');
   await show(page, 'vite');
-  assert.deepEqual(page.errors.filter((error) => !/favicon|status of 503/.test(error)), [], 'but for what came before the app was there');
+  assert.deepEqual(complaints(page), []);
   const other = await browser.open(`http://3000-${previews.id}.${DOMAIN}:${previews.port}/`);
   await other.shows('document.querySelector("h1").textContent', 'This preview is private');
   await show(other, 'private');
+});
+
+test('Vite by name behind TLS, private: the link opens it, its cookie stays with https, and a change arrives over wss without a reload', async (t) => {
+  const archive = installed(t, 'vite');
+  if (!archive) return;
+  const { certificate, key } = ca.issue('previews', [`DNS:*.${DOMAIN}`]);
+  const secure = new Instance('previews_frameworks_tls', { args: ['--preview-domain', DOMAIN, '--preview-tls-certificate', certificate, '--preview-tls-key', key] });
+  try {
+    await secure.start();
+    const previews = await serve(secure.api, 'vite', archive, { ports: [3000] }, vite());
+    const origin = `https://s-${previews.id}-3000.${DOMAIN}:${previews.port}`;
+    const page = await browser.open(await linkTo(previews));
+    await page.shows(TEXT, 'first');
+    assert.equal(await page.evaluate('location.href'), `${origin}/`, 'the redirect leads to the same name, without the secret');
+    const [cookie, ...more] = (await page.send('Network.getCookies')).cookies;
+    assert.deepEqual([cookie.secure, cookie.httpOnly, more], [true, true, []]);
+    await assertHot(previews, page, 'message.js');
+    assert.ok(page.sockets.length > 0 && page.sockets.every((url) => url.startsWith(`${origin.replace('https', 'wss')}/`)), page.sockets.join(' '));
+    assert.deepEqual(complaints(page), []);
+    await secure.shutdown();
+  } finally {
+    secure.destroy();
+  }
 });
 
 test('Vite by path with its base set: the port keeps the path, and a change arrives without a reload', async (t) => {
   const archive = installed(t, 'vite');
   if (!archive) return;
   const prefix = (id) => `/v1/sandboxes/${id}/preview/3000/`;
-  const previews = await serve('vite', archive, { ports: [{ port: 3000, public: true, prefix: 'keep' }] }, (id) => vite('--base', prefix(id))());
+  const previews = await serve(api, 'vite', archive, { ports: [{ port: 3000, public: true, prefix: 'keep' }] }, (id) => vite('--base', prefix(id))());
   const page = await browser.open(`http://localhost:${previews.port}${prefix(previews.id)}`);
   await page.shows(TEXT, 'first');
   await assertHot(previews, page, 'message.js');
@@ -107,7 +137,7 @@ test('by path a page with relative addresses works, but has neither cookies nor 
 test('Next by name, private: the page is compiled and hydrated, and a change arrives without a reload', async (t) => {
   const archive = installed(t, 'next');
   if (!archive) return;
-  const previews = await serve('next', archive, { ports: [3000] }, () => 'node_modules/.bin/next dev -H 127.0.0.1 -p 3000');
+  const previews = await serve(api, 'next', archive, { ports: [3000] }, () => 'node_modules/.bin/next dev -H 127.0.0.1 -p 3000');
   const page = await browser.open(await linkTo(previews));
   await page.shows(TEXT, 'first', { timeout: 120_000 });
   await page.shows('Object.keys(document.querySelector("#text")).some((key) => key.startsWith("__react"))', true);

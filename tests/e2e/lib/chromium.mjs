@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A real browser, driven over its debugging pipe: JSON messages that end with a NUL, no WebSocket and no driver.
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -9,12 +9,21 @@ import path from 'node:path';
 import { until } from './wait.mjs';
 
 // As root it has to do without its own sandbox; it opens nothing here but what the tests serve.
-const FLAGS = ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--disable-background-networking', '--no-first-run', '--ignore-certificate-errors', '--window-size=1000,640', '--remote-debugging-pipe'];
+const FLAGS = ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--disable-background-networking', '--no-first-run', '--window-size=1000,640', '--remote-debugging-pipe'];
+
+/** Has whoever lives there believe in an authority; its certificate is in a file. */
+function teach(home, authority) {
+  const book = path.join(home, '.pki/nssdb');
+  fs.mkdirSync(book, { recursive: true });
+  execFileSync('certutil', ['-d', `sql:${book}`, '-N', '--empty-password']);
+  execFileSync('certutil', ['-d', `sql:${book}`, '-A', '-t', 'C,,', '-n', 'tests', '-i', authority]);
+}
 
 export class Chromium {
-  /** The names below a domain are this machine's. */
-  constructor({ domain = 'preview.localhost' } = {}) {
+  /** The names below a domain are this machine's. Whose certificates are good besides those that everybody knows: a file. */
+  constructor({ domain = 'preview.localhost', authority } = {}) {
     this.home = fs.mkdtempSync(path.join(os.tmpdir(), 'chromium-'));
+    if (authority) teach(this.home, authority);
     this.child = spawn('chromium', [...FLAGS, `--host-resolver-rules=MAP *.${domain} 127.0.0.1`, `--user-data-dir=${this.home}`, 'about:blank'], { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'], env: { ...process.env, HOME: this.home } });
     this.exited = new Promise((resolve) => this.child.on('exit', resolve));
     this.sent = 0;
@@ -70,11 +79,12 @@ export class Chromium {
 
 class Page {
   constructor(browser, sessionId) {
-    Object.assign(this, { browser, sessionId, errors: [], frames: 0 });
+    Object.assign(this, { browser, sessionId, errors: [], sockets: [], frames: 0 });
   }
 
-  /** What the page complained about, and how much its WebSockets heard. */
+  /** What the page complained about, where its WebSockets lead, and how much they heard. */
   note(method, params) {
+    if (method === 'Network.webSocketCreated') this.sockets.push(params.url);
     if (method === 'Network.webSocketFrameReceived') this.frames++;
     if (method === 'Runtime.exceptionThrown') this.errors.push(params.exceptionDetails.exception?.description ?? params.exceptionDetails.text);
     if (method === 'Log.entryAdded' && params.entry.level === 'error') this.errors.push(`${params.entry.text} ${params.entry.url ?? ''}`);
