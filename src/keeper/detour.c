@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/fib_rules.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
@@ -18,6 +19,7 @@
 #define MESSAGES_MAX  8192
 #define LOOPBACK_LINK 1 /* the index of lo in every namespace */
 #define DPORT_OFFSET  2 /* in a UDP header */
+#define PING_PRIORITY 1 /* after the table of what is local, before the one that our route is in */
 
 static const char table_name[] = "sandlot";
 
@@ -286,12 +288,13 @@ static void rule_dns_passes(struct buf *out, const struct version *ip)
 static const struct {
 	const char *chain;
 	void (*write)(struct buf *out, const struct version *ip);
+	bool is_of_v4; /* alone */
 } rules[] = {
-	{"in", rule_tcp_to_listener},
-	{"out", rule_tcp_passes},
-	{"out", rule_loopback_passes},
-	{"out", rule_own_address_passes},
-	{"out", rule_dns_passes},
+	{"in", rule_tcp_to_listener, false},
+	{"out", rule_dns_passes, true}, /* the socket that datagrams arrive at is of IPv4 */
+	{"out", rule_tcp_passes, false},
+	{"out", rule_loopback_passes, false},
+	{"out", rule_own_address_passes, false},
 };
 
 static void put_rule(struct buf *out, const struct version *ip, size_t i, uint16_t flags)
@@ -317,10 +320,12 @@ static void write_ruleset(struct buf *out, size_t version_count)
 		put_table(out, ip);
 		put_chain(out, ip, "in", NF_INET_PRE_ROUTING, -150 /* "mangle" */, NF_ACCEPT);
 		put_chain(out, ip, "out", NF_INET_LOCAL_OUT, 0, NF_DROP);
-		for (size_t i = 0; i < array_len(rules); i++)
-			put_rule(out, ip, i,
-				v + 1 == version_count && i + 1 == array_len(rules) ? NLM_F_ACK
-										    : 0);
+		for (size_t i = 0; i < array_len(rules); i++) {
+			bool is_last = v + 1 == version_count && i + 1 == array_len(rules);
+
+			if (!rules[i].is_of_v4 || ip == &v4)
+				put_rule(out, ip, i, is_last ? NLM_F_ACK : 0);
+		}
 	}
 	put_batch_mark(out, NFNL_MSG_BATCH_END);
 }
@@ -338,10 +343,26 @@ static void write_address(struct buf *out, const struct version *ip)
 	close_message(out, at);
 }
 
+/*
+ * Whoever pings over IPv6 is not told that the packet was dropped on its way out. That there is no way, it
+ * is told before there is a packet.
+ */
+static void write_ping_rule(struct buf *out)
+{
+	struct fib_rule_hdr head = {.family = AF_INET6, .action = FR_ACT_UNREACHABLE};
+	uint32_t priority = PING_PRIORITY;
+	uint8_t protocol = IPPROTO_ICMPV6;
+	size_t at = open_message(out, RTM_NEWRULE, NLM_F_CREATE | NLM_F_ACK, &head, sizeof(head));
+
+	put(out, FRA_PRIORITY, &priority, sizeof(priority));
+	put(out, FRA_IP_PROTO, &protocol, sizeof(protocol));
+	close_message(out, at);
+}
+
 static void write_route(struct buf *out, const struct version *ip)
 {
 	struct rtmsg head = {.rtm_family = ip->family,
-		.rtm_table = RT_TABLE_LOCAL,
+		.rtm_table = RT_TABLE_MAIN,
 		.rtm_protocol = RTPROT_STATIC,
 		.rtm_scope = RT_SCOPE_HOST,
 		.rtm_type = RTN_LOCAL};
@@ -411,11 +432,14 @@ static int set_rules(size_t version_count)
 static int set_route(const struct version *ip)
 {
 	struct buf links = BUF_INIT(MESSAGES_MAX);
+	bool has_ping_rule = ip == &v6;
 	int r;
 
+	if (has_ping_rule)
+		write_ping_rule(&links);
 	write_address(&links, ip);
 	write_route(&links, ip);
-	r = talk(NETLINK_ROUTE, &links, 2);
+	r = talk(NETLINK_ROUTE, &links, has_ping_rule ? 3 : 2);
 	buf_fini(&links);
 	return r;
 }

@@ -6,8 +6,9 @@
  * nf_tables gives what goes to a foreign address to the listener (TPROXY), whatever its port. There is
  * no address translation and so no connection tracking, which would cost memory for each connection
  * and could be filled up: the accepted socket's own address is the one that was asked for.
- * Another rule refuses the rest at once: a program that sends UDP or ICMP outside gets EPERM. DNS
- * questions pass, to whatever server they are sent. IPv6 is treated alike where the kernel has it.
+ * Another rule refuses the rest at once: a program that sends UDP or ICMP outside gets EPERM, or
+ * ENETUNREACH if it pings over IPv6. DNS questions pass, to whatever server of IPv4 they are sent. But
+ * for that IPv6 is treated alike, where the kernel has it.
  *
  * Spoken to the kernel as netlink messages of our own: the keeper links no library and starts no
  * program.

@@ -143,23 +143,42 @@ test('mode none has nothing but lo: no address, no DNS, no proxy, no listener', 
   assert.equal((await network(id)).transparent, false);
 });
 
-test('UDP and ICMP go nowhere, and a program is told at once', async () => {
-  const { id } = await api.create(policy([], 'internet'));
-  const { stdout } = await python(id, `
+test('UDP and ICMP go nowhere, and a program is told at once, in every mode and also as root', async () => {
+  const program = `
 import socket
 V4, V6 = socket.AF_INET, socket.AF_INET6
-for family, host, proto, port, kind in ((V4, '93.184.216.34', 0, 443, 8), (V4, '93.184.216.34', 0, 123, 8), (V4, '93.184.216.34', socket.IPPROTO_ICMP, 0, 8),
-        (V6, '2001:db8::1', 0, 443, 8), (V6, '2606:4700::1111', 0, 123, 8), (V6, '2606:4700::1111', socket.IPPROTO_ICMPV6, 0, 128), (V6, 'ff02::1%lo', 0, 5353, 8)):
-    try:
-        s = socket.socket(family, socket.SOCK_DGRAM, proto)
-        s.sendto(bytes([kind]) + bytes(7), socket.getaddrinfo(host, port, family, socket.SOCK_DGRAM)[0][4])
-        s.settimeout(0.5); print('answered', s.recv(99))
-    except OSError as e: print(type(e).__name__)
-a = socket.socket(socket.AF_INET, socket.SOCK_DGRAM); a.bind(('127.0.0.1', 0))
-a.sendto(b'own', a.getsockname()); print(a.recv(9).decode())
-`);
-  // Who pings over IPv6 is not told by the kernel; nobody answers.
-  assert.equal(stdout, `${'PermissionError\n'.repeat(5)}TimeoutError\nPermissionError\nown\n`);
+PING = {V4: (socket.IPPROTO_ICMP, 8), V6: (socket.IPPROTO_ICMPV6, 128)}
+def send(family, host, port, connects):
+    protocol, kind = (0, 8) if port else PING[family]
+    s = socket.socket(family, socket.SOCK_DGRAM, protocol)
+    goal = socket.getaddrinfo(host, port, family, socket.SOCK_DGRAM)[0][4]
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+    s.settimeout(8)
+    message = bytes([kind]) + bytes(7)
+    if connects: s.connect(goal); s.send(message)
+    else: s.sendto(message, goal)
+    return s.recv(99)
+for family, host, port in ((V4, '93.184.216.34', 443), (V4, '93.184.216.34', 123), (V4, '224.0.0.251', 5353), (V4, '255.255.255.255', 67), (V4, '93.184.216.34', 0),
+        (V6, '2001:db8::1', 443), (V6, '2606:4700::1111', 53), (V6, '::ffff:93.184.216.34', 443), (V6, 'ff02::1%lo', 5353), (V6, 'fe80::1%lo', 9),
+        (V6, '2606:4700::1111', 0), (V6, 'ff02::1%lo', 0), (V6, 'fe80::1%lo', 0)):
+    for connects in (False, True):
+        try: print(host, port, connects, 'answered', send(family, host, port, connects))
+        except PermissionError: pass
+        except OSError as e: e.strerror == 'Network is unreachable' or print(host, port, connects, e)
+for family, kind, protocol in ((V4, socket.SOCK_RAW, 1), (V6, socket.SOCK_RAW, 58), (V4, socket.SOCK_RAW, 255), (V4, socket.SOCK_DGRAM, 136), (V4, socket.SOCK_STREAM, 132)):
+    try: print('opened', socket.socket(family, kind, protocol))
+    except PermissionError: pass
+for family, host in ((V4, '127.0.0.1'), (V6, '::1')):
+    a = socket.socket(family, socket.SOCK_DGRAM); a.bind((host, 0)); a.settimeout(8)
+    a.sendto(b'own', a.getsockname()); print(a.recv(9).decode(), len(send(family, host, 0, False)))
+`;
+  for (const mode of ['none', 'allowlist', 'internet']) {
+    const { id } = await api.create({ network: { mode } });
+    for (const user of ['root', 'sandbox']) {
+      const { stdout, stderr } = await api.exec(id, { argv: ['python3', '-c', program], user, timeout_ms: 60_000 });
+      assert.equal(stdout, 'own 8\nown 8\n', `${mode} as ${user}: ${stderr}`);
+    }
+  }
 });
 
 test('names are answered by the daemon, whichever server is asked and however', async () => {

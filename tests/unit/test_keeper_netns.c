@@ -51,15 +51,20 @@ static struct sockaddr_in at(const char *address, unsigned port)
 }
 
 /* A socket that a program inside has. */
-static int inside(const struct world *world, int type)
+static int open_inside(const struct world *world, int family, int type, int protocol)
 {
 	int sock;
 
 	assert_int_equal(setns(world->network.netns_fd, CLONE_NEWNET), 0);
-	sock = socket(AF_INET, type | SOCK_CLOEXEC, 0);
+	sock = socket(family, type | SOCK_CLOEXEC, protocol);
 	assert_int_equal(setns(world->own_fd, CLONE_NEWNET), 0);
 	assert_true(sock >= 0);
 	return sock;
+}
+
+static int inside(const struct world *world, int type)
+{
+	return open_inside(world, AF_INET, type, 0);
 }
 
 static int accept_within(int listener, int timeout_ms)
@@ -81,13 +86,7 @@ static struct sockaddr_in6 at_v6(const char *address, unsigned port)
 
 static int inside_v6(const struct world *world, int type)
 {
-	int sock;
-
-	assert_int_equal(setns(world->network.netns_fd, CLONE_NEWNET), 0);
-	sock = socket(AF_INET6, type | SOCK_CLOEXEC, 0);
-	assert_int_equal(setns(world->own_fd, CLONE_NEWNET), 0);
-	assert_true(sock >= 0);
-	return sock;
+	return open_inside(world, AF_INET6, type, 0);
 }
 
 static void every_connection_arrives_with_its_goal(void **state)
@@ -138,6 +137,10 @@ static void over_ipv6_too_what_listens_inside_gets_only_what_is_for_it(void **st
 	assert_int_equal(
 		sendto(datagram, "x", 1, 0, (struct sockaddr *)&foreign, sizeof(foreign)), -1);
 	assert_int_equal(errno, EPERM);
+	foreign.sin6_port = htons(EGRESS_DNS_PORT);
+	assert_int_equal(
+		sendto(datagram, "x", 1, 0, (struct sockaddr *)&foreign, sizeof(foreign)), -1);
+	assert_int_equal(errno, EPERM);
 	assert_int_equal(sendto(datagram, "x", 1, 0, (struct sockaddr *)&link, sizeof(link)), -1);
 	assert_int_equal(sendto(datagram, "x", 1, 0, (struct sockaddr *)&local, sizeof(local)), 1);
 }
@@ -177,6 +180,24 @@ static void datagrams_are_refused_at_once_but_for_dns(void **state)
 	assert_int_equal(poll(&ready, 1, 5000), 1);
 }
 
+/* Raw sockets, as whoever had the power would ping; what a sandbox may open is tried in tests/e2e. */
+static void whoever_pings_is_told_at_once(void **state)
+{
+	static const char echo_v4[8] = {8}, echo_v6[8] = {(char)128};
+	struct world *world = *state;
+	auto_fd int v4 = open_inside(world, AF_INET, SOCK_RAW, IPPROTO_ICMP);
+	auto_fd int v6 = open_inside(world, AF_INET6, SOCK_RAW, IPPROTO_ICMPV6);
+	struct sockaddr_in far_v4 = at("93.184.216.34", 0);
+	struct sockaddr_in6 far_v6 = at_v6("2606:4700::1111", 0), near_v6 = at_v6("::1", 0);
+
+	assert_int_equal(sendto(v4, echo_v4, 8, 0, (struct sockaddr *)&far_v4, sizeof(far_v4)), -1);
+	assert_int_equal(errno, EPERM);
+	assert_int_equal(sendto(v6, echo_v6, 8, 0, (struct sockaddr *)&far_v6, sizeof(far_v6)), -1);
+	assert_int_equal(errno, ENETUNREACH);
+	assert_int_equal(
+		sendto(v6, echo_v6, 8, 0, (struct sockaddr *)&near_v6, sizeof(near_v6)), 8);
+}
+
 static void a_socket_from_outside_reaches_what_listens_inside(void **state)
 {
 	struct world *world = *state;
@@ -202,6 +223,7 @@ int main(void)
 		cmocka_unit_test(over_ipv6_too_what_listens_inside_gets_only_what_is_for_it),
 		cmocka_unit_test(what_listens_inside_gets_only_what_is_for_it),
 		cmocka_unit_test(datagrams_are_refused_at_once_but_for_dns),
+		cmocka_unit_test(whoever_pings_is_told_at_once),
 		cmocka_unit_test(a_socket_from_outside_reaches_what_listens_inside),
 	};
 
