@@ -4,6 +4,7 @@
 #include "api/process_body.h"
 #include "api/start_body.h"
 #include "base/clock.h"
+#include "core/network.h"
 #include "core/strongbox.h"
 #include "model/egress_rule.h"
 #include "model/sandbox_port.h"
@@ -11,6 +12,7 @@
 #include "model/template.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -158,9 +160,9 @@ static const struct field network_rows[] = {
 		"servers are http://<name>.internal inside, in every mode.",
 		.check = check_secrets},
 	{"bandwidth", FIELD_SIZE, offsetof(struct network_body, bandwidth), 1024, 1ll << 40, 0,
-		"Bytes a second that it may send and receive."},
+		"Bytes a second that it may send and receive; what the operator has set, at most."},
 	{"connections", FIELD_INTEGER, offsetof(struct network_body, connections), 1, 65536, 0,
-		"Connections that it may have open."},
+		"Connections that it may have open; what the operator has set, at most."},
 };
 
 static const struct field resources_rows[] = {
@@ -297,6 +299,24 @@ static int check_secrets_exist(
 	return 0;
 }
 
+static int check_limits(const struct api *api, const struct network_body *body, struct err *err)
+{
+	struct sluice_limits most = network_limits(api->engine);
+
+	if (body->connections > (int64_t)most.connections)
+		return err_explain(err, ERR_INVALID, "invalid_field",
+			"ask for less, or start sandlotd with a higher --connections",
+			"field network.connections is %" PRId64 ", but the operator allows %u",
+			body->connections, most.connections);
+	if (most.bandwidth > 0 && body->bandwidth > (int64_t)most.bandwidth)
+		return err_explain(err, ERR_INVALID, "invalid_field",
+			"ask for less, or start sandlotd with a higher --bandwidth",
+			"field network.bandwidth is %" PRId64
+			" bytes a second, but the operator allows %" PRIu64,
+			body->bandwidth, most.bandwidth);
+	return 0;
+}
+
 /* What is not said is as the operator says for the template; who names what is allowed means that alone. */
 static json_t *make_network(
 	const struct api *api, const struct network_body *body, const char *template_name)
@@ -389,6 +409,8 @@ int sandbox_body_decode(const struct api *api, const struct request *req,
 	if (r == 0)
 		r = check_secrets_exist(api, req, body.network.secrets, err);
 	if (r == 0)
+		r = check_limits(api, &body.network, err);
+	if (r == 0)
 		r = fill_resources(api, &body.resources, &resources, err);
 	if (r == 0)
 		r = check_template(api, template_name(&body), err);
@@ -430,6 +452,8 @@ int sandbox_patch_decode(const struct api *api, const struct request *req,
 		r = check_reach(req, body.network.allow, err);
 	if (r == 0)
 		r = check_secrets_exist(api, req, body.network.secrets, err);
+	if (r == 0)
+		r = check_limits(api, &body.network, err);
 	if (r < 0)
 		return r;
 	*ret_patch = (struct sandbox_patch){.idle_timeout_s = body.idle_timeout_s,

@@ -22,13 +22,23 @@ static uint64_t number_in(const json_t *network, const char *name, uint64_t defa
 	return json_is_integer(value) ? (uint64_t)json_integer_value(value) : default_value;
 }
 
+struct sluice_limits network_limits(const struct engine *engine)
+{
+	return engine->config.network_limits;
+}
+
+/* A row may ask for more, from a time when the operator allowed more. */
 static struct sluice_limits limits_of(const struct engine *engine, const json_t *network)
 {
-	const struct sluice_limits *defaults = &engine->config.network_limits;
+	struct sluice_limits most = network_limits(engine);
+	uint64_t connections = number_in(network, "connections", most.connections);
+	uint64_t bandwidth = number_in(network, "bandwidth", most.bandwidth);
 
-	return (struct sluice_limits){
-		.connections = (unsigned)number_in(network, "connections", defaults->connections),
-		.bandwidth = number_in(network, "bandwidth", defaults->bandwidth)};
+	return (struct sluice_limits){.connections = connections < most.connections
+							     ? (unsigned)connections
+							     : most.connections,
+		.bandwidth = most.bandwidth == 0 || bandwidth < most.bandwidth ? bandwidth
+									       : most.bandwidth};
 }
 
 struct sluice *network_sluice(struct sandbox *sandbox)

@@ -8,6 +8,9 @@
 /* Whether a sandbox with such a `network` has one. */
 bool network_leads_out(const json_t *network);
 
+/* What the operator lets every sandbox have, and none have more of. */
+struct sluice_limits network_limits(const struct engine *engine);
+
 /* Opens it for one that runs, if its mode asks for one. life is held. */
 int network_open(struct sandbox *sandbox, struct err *err) must_check;
 

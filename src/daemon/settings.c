@@ -126,7 +126,7 @@ static const struct row {
 	{"bandwidth", SIZE, offsetof(struct settings, bandwidth), "0", 0, 1ull << 40,
 		"bytes a second that a sandbox may send and receive; 0: no limit"},
 	{"connections", NUMBER, offsetof(struct settings, connections), "512", 1, 65536,
-		"connections that a sandbox may have open to the outside"},
+		"connections that a sandbox may have open to the outside, at most"},
 	{"resolver", TEXT, offsetof(struct settings, resolver), "", 0, 0,
 		"name servers for sandboxes, as addresses separated by commas, instead of the "
 		"host's"},

@@ -11,7 +11,7 @@ import { suite } from './lib/suite.mjs';
 import { until } from './lib/wait.mjs';
 
 const names = await nameServer();
-const { instance, api, finish } = await suite('egress', { args: ['--resolver', `127.0.0.1:${names.port}`] });
+const { instance, api, finish } = await suite('egress', { args: ['--resolver', `127.0.0.1:${names.port}`, '--connections', '1000', '--bandwidth', '512Gi'] });
 const web = await httpServer();
 const echo = await echoServer();
 names.names = { 'ok.test': '127.0.0.1', 'sub.ok.test': '127.0.0.1', 'echo.test': '127.0.0.1', 'meta.test': '169.254.169.254', 'lan.test': '10.0.0.5', 'two.test': ['10.0.0.5', '127.0.0.1'], 'ok.test.evil.test': '127.0.0.1', 'evil.test': '127.0.0.1', 'xn--k-bja.test': '127.0.0.1' };
@@ -376,6 +376,18 @@ print(len(kept), all(one.recv(1) == b'y' for one in kept))
 `);
   assert.equal(stdout, '3 True\n');
   assert.equal((await network(id)).denials[0].reason, 'too_many_connections');
+});
+
+test('no sandbox has more connections or bandwidth than the operator allows', async () => {
+  const { id } = await api.create({ network: { mode: 'internet', connections: 1000, bandwidth: '512Gi' } });
+  for (const [name, asked, allowed] of [['connections', 1001, 1000], ['bandwidth', 2 ** 39 + 1, 2 ** 39]]) {
+    const network = { mode: 'internet', [name]: asked };
+    for (const answer of [await api.request('POST', '/v1/sandboxes', { json: { network } }), await api.patch(id, { network })]) {
+      assert.equal(answer.status, 400, answer.text);
+      assert.match(answer.json.error.message, new RegExp(`network\\.${name} is ${asked}\\b.* allows ${allowed}$`));
+    }
+  }
+  assert.equal((await api.request('GET', `/v1/sandboxes/${id}`)).json.network.connections, 1000);
 });
 
 test('a sandbox that waits for very many names keeps no other from finding one', async () => {
