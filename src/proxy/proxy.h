@@ -38,7 +38,8 @@ enum proxy_way_kind {
 
 struct proxy_way {
 	enum proxy_way_kind kind;
-	char key[64]; /* of what it leads to */
+	char key[64];	    /* of what it leads to */
+	uint64_t wake_lane; /* of all that may take only a share of the wakes together */
 
 	int fd;
 	uint16_t port;

@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The proxy between clients and an app that the test plays itself, over loopback. */
-#include "proxy/proxy.h"
+#include "proxy_stage.h"
 
-#include "base/clock.h"
 #include "base/fd.h"
-#include "http/listener.h"
 
-#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -18,158 +14,7 @@
 
 #include <cmocka.h>
 
-#define PATIENCE_MS 10000
-
-struct stage {
-	int listen_fd, app_fd; /* of the proxy, of the app */
-	struct listener listener;
-	struct proxy *proxy;
-	atomic_uint_fast64_t generation;
-	atomic_uint finds;
-	atomic_bool is_granted;
-	uint64_t good_ms, ends_in_ms;
-};
-
-static int listen_on_loopback(void)
-{
-	struct sockaddr_in any = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	int sock = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	assert_int_equal(bind(sock, (struct sockaddr *)&any, sizeof(any)), 0);
-	assert_int_equal(listen(sock, 64), 0);
-	return sock;
-}
-
-static int connect_to(int listener)
-{
-	struct sockaddr_in to;
-	socklen_t len = sizeof(to);
-	int sock = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	assert_int_equal(getsockname(listener, (struct sockaddr *)&to, &len), 0);
-	assert_int_equal(connect(sock, (struct sockaddr *)&to, sizeof(to)), 0);
-	assert_int_equal(fd_set_timeout(sock, PATIENCE_MS), 0);
-	return sock;
-}
-
-static int accept_from(struct stage *stage)
-{
-	int sock = accept4(stage->app_fd, NULL, NULL, SOCK_CLOEXEC);
-
-	assert_true(sock >= 0);
-	assert_int_equal(fd_set_timeout(sock, PATIENCE_MS), 0);
-	return sock;
-}
-
-static void find(void *context, const struct proxy_visit *visit, struct proxy_way *way)
-{
-	struct stage *stage = context;
-
-	atomic_fetch_add(&stage->finds, 1);
-	snprintf(way->key, sizeof(way->key), "%s", visit->target + 1);
-	way->generation = atomic_load(&stage->generation);
-	way->good_until_ms = clock_steady_ms() + stage->good_ms;
-	way->ends_ms = clock_steady_ms() + stage->ends_in_ms;
-	way->port = 3000;
-	way->kind = PROXY_GO;
-	way->fd = connect_to(stage->app_fd);
-	assert_int_equal(fd_set_nonblocking(way->fd), 0);
-}
-
-static void wake(void *context, const char *key)
-{
-	(void)context;
-	(void)key;
-}
-
-static bool is_granted(void *context, const struct proxy_way *way)
-{
-	(void)way;
-	return atomic_load(&((struct stage *)context)->is_granted);
-}
-
-static void turn_away(void *context, const struct proxy_visit *visit, enum proxy_excess excess,
-	unsigned wait_s, struct proxy_way *way)
-{
-	(void)context;
-	(void)visit;
-	assert_true(wait_s > 0);
-	way->kind = PROXY_ANSWER;
-	way->status = excess == PROXY_KEY_CROWDED ? 503 : 429;
-	way->type = "text/plain";
-}
-
-static void open_limited_stage(struct stage *stage, unsigned max_connections,
-	unsigned max_per_source, unsigned max_per_key)
-{
-	struct proxy_config config = {.listener = &stage->listener,
-		.threads = 1,
-		.max_workers = 4,
-		.max_connections = max_connections,
-		.max_per_source = max_per_source,
-		.max_per_key = max_per_key,
-		.requests_per_second = 1, /* which is not for clients of this machine */
-		.context = stage,
-		.generation = &stage->generation,
-		.find = find,
-		.turn_away = turn_away,
-		.wake = wake,
-		.is_granted = is_granted,
-		.used = wake};
-	struct err err;
-
-	*stage = (struct stage){.good_ms = 60000, .ends_in_ms = 3600000, .is_granted = true};
-	stage->listen_fd = stage->listener.fd = listen_on_loopback();
-	assert_int_equal(fd_set_nonblocking(stage->listen_fd), 0);
-	stage->app_fd = listen_on_loopback();
-	assert_int_equal(fd_set_timeout(stage->app_fd, PATIENCE_MS), 0);
-	assert_int_equal(proxy_open(&config, &stage->proxy, &err), 0);
-}
-
-static void open_stage(struct stage *stage, unsigned max_connections)
-{
-	open_limited_stage(stage, max_connections, max_connections, max_connections);
-}
-
-static void close_stage(struct stage *stage)
-{
-	proxy_close(stage->proxy);
-	close(stage->listen_fd);
-	close(stage->app_fd);
-}
-
-static void say(int sock, const char *text)
-{
-	assert_int_equal(fd_write_full(sock, text, strlen(text)), 0);
-}
-
-/* Reads until a text has come; all of it. */
-static char *hear(int sock, const char *until)
-{
-	struct buf all = BUF_INIT(1 << 20);
-	char byte;
-
-	while (all.len < strlen(until) ||
-		memcmp(all.data + all.len - strlen(until), until, strlen(until)) != 0) {
-		if (recv(sock, &byte, 1, 0) != 1)
-			fail_msg("no \"%s\", only %.*s", until, (int)all.len, (char *)all.data);
-		buf_append(&all, &byte, 1);
-	}
-	return buf_take_str(&all);
-}
-
-static void expect(int sock, const char *until)
-{
-	free(hear(sock, until));
-}
-
-/* The other side ends the connection, and says nothing more. */
-static void expect_end(int sock)
-{
-	char byte;
-
-	assert_int_equal(recv(sock, &byte, 1, 0), 0);
-}
+#define POST "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000\r\n\r\n"
 
 /* Closes with a reset. */
 static void tear(int sock)
@@ -178,10 +23,6 @@ static void tear(int sock)
 		sock, SOL_SOCKET, SO_LINGER, &(struct linger){.l_onoff = 1}, sizeof(struct linger));
 	close(sock);
 }
-
-#define GET  "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
-#define OK   "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-#define POST "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 10000000\r\n\r\n"
 
 static void exchange(int client, int app)
 {
@@ -197,10 +38,10 @@ static void requests_of_one_client_share_a_connection_while_its_way_is_good(void
 	int client, app;
 
 	(void)state;
-	open_stage(&stage, 10);
-	client = connect_to(stage.listen_fd);
+	stage_open(&stage, 10);
+	client = stage_connect(&stage);
 	say(client, GET);
-	app = accept_from(&stage);
+	app = stage_accept(&stage);
 	expect(app, "\r\n\r\n");
 	say(app, OK);
 	expect(client, "ok");
@@ -210,7 +51,7 @@ static void requests_of_one_client_share_a_connection_while_its_way_is_good(void
 	say(client, GET);
 	expect_end(app);
 	close(app);
-	app = accept_from(&stage);
+	app = stage_accept(&stage);
 	expect(app, "\r\n\r\n");
 	say(app, OK);
 	expect(client, "ok");
@@ -220,7 +61,7 @@ static void requests_of_one_client_share_a_connection_while_its_way_is_good(void
 	expect_end(app);
 	close(client);
 	close(app);
-	close_stage(&stage);
+	stage_close(&stage);
 }
 
 static void a_way_ends_with_its_time(void **state)
@@ -229,11 +70,11 @@ static void a_way_ends_with_its_time(void **state)
 	int client, app;
 
 	(void)state;
-	open_stage(&stage, 10);
+	stage_open(&stage, 10);
 	stage.good_ms = 0;
-	client = connect_to(stage.listen_fd);
+	client = stage_connect(&stage);
 	say(client, GET);
-	app = accept_from(&stage);
+	app = stage_accept(&stage);
 	expect(app, "\r\n\r\n");
 	say(app, OK);
 	expect(client, "ok");
@@ -241,16 +82,16 @@ static void a_way_ends_with_its_time(void **state)
 	expect_end(app);
 	close(client);
 	close(app);
-	close_stage(&stage);
+	stage_close(&stage);
 }
 
 static void open_tunnel(struct stage *stage, int *ret_client, int *ret_app)
 {
-	*ret_client = connect_to(stage->listen_fd);
+	*ret_client = stage_connect(stage);
 	say(*ret_client,
 		"GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
 		"early");
-	*ret_app = accept_from(stage);
+	*ret_app = stage_accept(stage);
 	expect(*ret_app, "\r\n\r\n");
 	say(*ret_app, "HTTP/1.1 101 Go\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\nhello");
 	expect(*ret_client, "\r\n\r\nhello");
@@ -263,7 +104,7 @@ static void a_tunnel_ends_with_what_opened_it(void **state)
 	int client, app;
 
 	(void)state;
-	open_stage(&stage, 10);
+	stage_open(&stage, 10);
 	open_tunnel(&stage, &client, &app);
 	atomic_store(&stage.is_granted, false);
 	atomic_fetch_add(&stage.generation, 1);
@@ -273,14 +114,14 @@ static void a_tunnel_ends_with_what_opened_it(void **state)
 	close(app);
 	stage.ends_in_ms = 1;
 	atomic_store(&stage.is_granted, true);
-	client = connect_to(stage.listen_fd);
+	client = stage_connect(&stage);
 	say(client, GET);
-	app = accept_from(&stage);
+	app = stage_accept(&stage);
 	expect(app, "\r\n\r\n");
 	expect_end(client);
 	close(client);
 	close(app);
-	close_stage(&stage);
+	stage_close(&stage);
 }
 
 static void the_last_words_of_a_tunnel_reach_a_client_that_still_speaks(void **state)
@@ -289,7 +130,7 @@ static void the_last_words_of_a_tunnel_reach_a_client_that_still_speaks(void **s
 	int client, app;
 
 	(void)state;
-	open_stage(&stage, 10);
+	stage_open(&stage, 10);
 	open_tunnel(&stage, &client, &app);
 	say(app, "bye");
 	shutdown(app, SHUT_WR);
@@ -298,7 +139,7 @@ static void the_last_words_of_a_tunnel_reach_a_client_that_still_speaks(void **s
 	expect_end(client);
 	close(client);
 	close(app);
-	close_stage(&stage);
+	stage_close(&stage);
 }
 
 static void an_early_answer_reaches_a_client_that_still_sends(void **state)
@@ -309,10 +150,10 @@ static void an_early_answer_reaches_a_client_that_still_sends(void **state)
 	int client, app;
 
 	(void)state;
-	open_stage(&stage, 10);
-	client = connect_to(stage.listen_fd);
+	stage_open(&stage, 10);
+	client = stage_connect(&stage);
 	say(client, POST);
-	app = accept_from(&stage);
+	app = stage_accept(&stage);
 	expect(app, "\r\n\r\n");
 	for (int i = 0; i < 8; i++)
 		assert_int_equal(fd_write_full(client, block, sizeof(block)), 0);
@@ -320,7 +161,7 @@ static void an_early_answer_reaches_a_client_that_still_sends(void **state)
 	close(app); /* with bytes that it did not read: a reset */
 	expect(client, "\r\n\r\nno");
 	close(client);
-	close_stage(&stage);
+	stage_close(&stage);
 }
 
 static void an_answer_that_is_torn_does_not_look_whole(void **state)
@@ -331,17 +172,17 @@ static void an_answer_that_is_torn_does_not_look_whole(void **state)
 	char rest[64];
 
 	(void)state;
-	open_stage(&stage, 10);
-	client = connect_to(stage.listen_fd);
+	stage_open(&stage, 10);
+	client = stage_connect(&stage);
 	say(client, GET);
-	app = accept_from(&stage);
+	app = stage_accept(&stage);
 	expect(app, "\r\n\r\n");
 	say(app, "HTTP/1.1 200 OK\r\n\r\nhalf");
 	text = hear(client, "half\r\n");
 	tear(app);
 	assert_true(recv(client, rest, sizeof(rest), 0) <= 0);
 	close(client);
-	close_stage(&stage);
+	stage_close(&stage);
 }
 
 static void an_answer_without_a_body_has_none_whatever_it_says(void **state)
@@ -351,24 +192,24 @@ static void an_answer_without_a_body_has_none_whatever_it_says(void **state)
 	int client, app;
 
 	(void)state;
-	open_stage(&stage, 10);
-	client = connect_to(stage.listen_fd);
+	stage_open(&stage, 10);
+	client = stage_connect(&stage);
 	say(client, GET);
-	app = accept_from(&stage);
+	app = stage_accept(&stage);
 	expect(app, "\r\n\r\n");
 	say(app, "HTTP/1.1 304 Not Modified\r\nContent-Length: 42\r\n\r\n"
 		 "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
 	expect(client, "\r\n\r\n");
 	close(app);
 	say(client, GET);
-	app = accept_from(&stage);
+	app = stage_accept(&stage);
 	expect(app, "\r\n\r\n");
 	say(app, OK);
 	text = hear(client, "ok");
 	assert_null(strstr(text, "evil"));
 	close(client);
 	close(app);
-	close_stage(&stage);
+	stage_close(&stage);
 }
 
 static void a_request_is_asked_twice_only_where_that_does_no_harm(void **state)
@@ -381,10 +222,10 @@ static void a_request_is_asked_twice_only_where_that_does_no_harm(void **state)
 		struct stage stage;
 		int client, app;
 
-		open_stage(&stage, 10);
-		client = connect_to(stage.listen_fd);
+		stage_open(&stage, 10);
+		client = stage_connect(&stage);
 		say(client, GET);
-		app = accept_from(&stage);
+		app = stage_accept(&stage);
 		expect(app, "\r\n\r\n");
 		say(app, OK);
 		expect(client, "ok");
@@ -392,7 +233,7 @@ static void a_request_is_asked_twice_only_where_that_does_no_harm(void **state)
 		expect(app, "\r\n\r\n");
 		close(app);
 		if (i == 0) {
-			app = accept_from(&stage);
+			app = stage_accept(&stage);
 			expect(app, "\r\n\r\n");
 			say(app, OK);
 			expect(client, "ok");
@@ -401,7 +242,7 @@ static void a_request_is_asked_twice_only_where_that_does_no_harm(void **state)
 			expect(client, "HTTP/1.1 502 Bad Gateway\r\n");
 		}
 		close(client);
-		close_stage(&stage);
+		stage_close(&stage);
 	}
 }
 
@@ -411,19 +252,19 @@ static void a_place_becomes_free_when_its_client_leaves_in_any_way(void **state)
 	int first, second, app;
 
 	(void)state;
-	open_stage(&stage, 1);
-	first = connect_to(stage.listen_fd);
+	stage_open(&stage, 1);
+	first = stage_connect(&stage);
 	say(first, "GET ");
-	second = connect_to(stage.listen_fd);
+	second = stage_connect(&stage);
 	say(second, GET);
 	tear(first);
-	app = accept_from(&stage);
+	app = stage_accept(&stage);
 	expect(app, "\r\n\r\n");
 	say(app, OK);
 	expect(second, "ok");
 	close(second);
 	close(app);
-	close_stage(&stage);
+	stage_close(&stage);
 }
 
 static void serve(struct stage *stage, int client)
@@ -431,7 +272,7 @@ static void serve(struct stage *stage, int client)
 	int app;
 
 	say(client, GET);
-	app = accept_from(stage);
+	app = stage_accept(stage);
 	expect(app, "\r\n\r\n");
 	say(app, OK);
 	expect(client, "ok");
@@ -445,19 +286,19 @@ static void whoever_asks_for_nothing_gives_way_when_there_is_no_place(void **sta
 	struct stage stage;
 
 	(void)state;
-	open_stage(&stage, 2);
-	first = connect_to(stage.listen_fd);
+	stage_open(&stage, 2);
+	first = stage_connect(&stage);
 	serve(&stage, first);
-	second = connect_to(stage.listen_fd);
+	second = stage_connect(&stage);
 	serve(&stage, second);
-	third = connect_to(stage.listen_fd);
+	third = stage_connect(&stage);
 	serve(&stage, third);
 	expect_end(first);
 	serve(&stage, second);
 	close(first);
 	close(second);
 	close(third);
-	close_stage(&stage);
+	stage_close(&stage);
 }
 
 static void a_source_with_too_many_connections_is_told_so_and_then_cut(void **state)
@@ -466,12 +307,14 @@ static void a_source_with_too_many_connections_is_told_so_and_then_cut(void **st
 	struct stage stage;
 
 	(void)state;
-	open_limited_stage(&stage, 1000, array_len(clients), 1000);
+	stage_init(&stage, 1000);
+	stage.config.max_per_source = array_len(clients);
+	stage_start(&stage);
 	for (size_t i = 0; i < array_len(clients); i++)
-		clients[i] = connect_to(stage.listen_fd);
+		clients[i] = stage_connect(&stage);
 	for (size_t i = 0; i < array_len(told); i++)
-		told[i] = connect_to(stage.listen_fd);
-	last = connect_to(stage.listen_fd);
+		told[i] = stage_connect(&stage);
+	last = stage_connect(&stage);
 	expect_end(last);
 	for (size_t i = 0; i < array_len(told); i++) {
 		say(told[i], GET);
@@ -484,13 +327,13 @@ static void a_source_with_too_many_connections_is_told_so_and_then_cut(void **st
 		int app;
 
 		assert_true(tries < 100);
-		clients[0] = connect_to(stage.listen_fd);
+		clients[0] = stage_connect(&stage);
 		say(clients[0], GET);
 		if (poll(&(struct pollfd){.fd = stage.app_fd, .events = POLLIN}, 1, 100) == 0) {
 			close(clients[0]);
 			continue;
 		}
-		app = accept_from(&stage);
+		app = stage_accept(&stage);
 		expect(app, "\r\n\r\n");
 		say(app, OK);
 		expect(clients[0], "ok");
@@ -501,7 +344,7 @@ static void a_source_with_too_many_connections_is_told_so_and_then_cut(void **st
 	close(last);
 	close(clients[0]);
 	close(clients[1]);
-	close_stage(&stage);
+	stage_close(&stage);
 }
 
 static void what_has_enough_connections_gets_no_more(void **state)
@@ -510,28 +353,30 @@ static void what_has_enough_connections_gets_no_more(void **state)
 	struct stage stage;
 
 	(void)state;
-	open_limited_stage(&stage, 1000, 1000, 1);
+	stage_init(&stage, 1000);
+	stage.config.max_per_key = 1;
+	stage_start(&stage);
 	open_tunnel(&stage, &first, &app);
-	second = connect_to(stage.listen_fd);
+	second = stage_connect(&stage);
 	say(second, GET);
 	expect(second, "HTTP/1.1 503 ");
 	close(second);
-	close(accept_from(&stage)); /* it was connected, and nothing came of it */
+	close(stage_accept(&stage)); /* it was connected, and nothing came of it */
 	close(first);
 	expect_end(app);
 	close(app);
-	second = connect_to(stage.listen_fd);
+	second = stage_connect(&stage);
 	for (int i = 0; i < 3; i++) { /* as often as it likes: it is one connection */
 		say(second, GET);
 		if (i == 0)
-			app = accept_from(&stage);
+			app = stage_accept(&stage);
 		expect(app, "\r\n\r\n");
 		say(app, OK);
 		expect(second, "ok");
 	}
 	close(second);
 	close(app);
-	close_stage(&stage);
+	stage_close(&stage);
 }
 
 /* Two that a simpler digest takes for one: whoever chooses its own key takes no places of another. */
@@ -541,14 +386,16 @@ static void keys_that_look_alike_are_counted_apart(void **state)
 	struct stage stage;
 
 	(void)state;
-	open_limited_stage(&stage, 1000, 1000, 1);
-	first = connect_to(stage.listen_fd);
+	stage_init(&stage, 1000);
+	stage.config.max_per_key = 1;
+	stage_start(&stage);
+	first = stage_connect(&stage);
 	say(first, "GET /8yn0iYCKYHlIj4-BwPqk HTTP/1.1\r\nHost: a\r\n\r\n");
-	first_app = accept_from(&stage);
+	first_app = stage_accept(&stage);
 	expect(first_app, "\r\n\r\n");
-	second = connect_to(stage.listen_fd);
+	second = stage_connect(&stage);
 	say(second, "GET /GReLUrM4wMqfg9yzV3KQ HTTP/1.1\r\nHost: a\r\n\r\n");
-	app = accept_from(&stage);
+	app = stage_accept(&stage);
 	expect(app, "\r\n\r\n");
 	say(app, OK);
 	expect(second, "ok");
@@ -556,7 +403,7 @@ static void keys_that_look_alike_are_counted_apart(void **state)
 	close(first_app);
 	close(first);
 	close(second);
-	close_stage(&stage);
+	stage_close(&stage);
 }
 
 struct flood {
@@ -593,18 +440,18 @@ static void a_flood_leaves_turns_to_others(void **state)
 	int client, app;
 
 	(void)state;
-	open_stage(&stage, 10);
-	flood.client = connect_to(stage.listen_fd);
+	stage_open(&stage, 10);
+	flood.client = stage_connect(&stage);
 	say(flood.client, GET);
-	flood.app = accept_from(&stage);
+	flood.app = stage_accept(&stage);
 	expect(flood.app, "\r\n\r\n");
 	say(flood.app, "HTTP/1.1 200 OK\r\n\r\n");
 	assert_int_equal(pthread_create(&writer, NULL, pour, &flood), 0);
 	assert_int_equal(pthread_create(&reader, NULL, drink, &flood), 0);
 	for (int i = 0; i < 20; i++) {
-		client = connect_to(stage.listen_fd);
+		client = stage_connect(&stage);
 		say(client, GET);
-		app = accept_from(&stage);
+		app = stage_accept(&stage);
 		expect(app, "\r\n\r\n");
 		say(app, OK);
 		expect(client, "ok");
@@ -616,7 +463,7 @@ static void a_flood_leaves_turns_to_others(void **state)
 	close(flood.client);
 	pthread_join(writer, NULL);
 	close(flood.app);
-	close_stage(&stage);
+	stage_close(&stage);
 }
 
 int main(void)
