@@ -3,6 +3,8 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "keeper/directory.h"
+#include "keeper/disk_image.h"
 #include "keeper/image.h"
 #include "keeper/project_quota.h"
 
@@ -15,7 +17,6 @@
 #define KEEPERS_ROOM  (256ull << 10) /* for directories that the keeper makes at each start */
 #define KEEPERS_FILES 32
 #define NAME_MAX_LEN  (KEEPER_ID_LEN + 8)
-#define DIR_FLAGS     (O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
 
 /* --- which way --- */
 
@@ -39,7 +40,7 @@ static bool has_quota(const struct disks *disks, const char *id)
 
 bool disk_exists(const struct disks *disks, const char *id)
 {
-	return stock_has(&disks->stock, id) || has_quota(disks, id);
+	return disk_image_exists(disks->storage, id) || has_quota(disks, id);
 }
 
 bool disk_is_new(const struct disks *disks, const char *id)
@@ -51,7 +52,7 @@ enum disk_way disk_way_of(const struct disks *disks, const char *id)
 {
 	if (has_quota(disks, id))
 		return DISK_QUOTA;
-	if (stock_has(&disks->stock, id))
+	if (disk_image_exists(disks->storage, id))
 		return DISK_IMAGE;
 	return is_stored(disks, id) ? DISK_NONE : disks->way;
 }
@@ -60,7 +61,7 @@ enum disk_way disk_way_of(const struct disks *disks, const char *id)
 static int discard_quota(
 	const struct storage *storage, int dirfd, const char *name, struct err *err)
 {
-	auto_fd int home = openat(dirfd, name, DIR_FLAGS);
+	auto_fd int home = directory_open(dirfd, name);
 	struct err why;
 
 	if (home >= 0 && project_quota_set_limit(home, 0, 0, &why) < 0)
@@ -73,14 +74,14 @@ static int discard_quota(
 void disk_stock(const struct disks *disks)
 {
 	if (disks->way == DISK_IMAGE)
-		stock_fill_up(&disks->stock);
+		spares_fill_up(&disks->stock.spares);
 }
 
 void disk_claim(struct disks *disks, const char *id, bool wants_limit)
 {
 	struct err err;
 
-	stock_keep(&disks->stock, id);
+	departure_cancel(&disks->stock.departures, id);
 	if (!wants_limit || disks->way != DISK_IMAGE || !disk_is_new(disks, id))
 		return;
 	if (stock_take(&disks->stock, id, &err) < 0)
@@ -212,9 +213,9 @@ int disk_open_root(const struct disks *disks, const char *id)
 	if (fd >= 0)
 		return fd;
 	home_name(id, name);
-	fd = openat(disks->storage->workspaces_fd, name, DIR_FLAGS);
+	fd = directory_open(disks->storage->workspaces_fd, name);
 	/* One that is reserved has the name by itself. Nothing else among the spares is a directory. */
-	return fd < 0 ? openat(disks->storage->spares_fd, id, DIR_FLAGS) : fd;
+	return fd < 0 ? directory_open(disks->storage->spares_fd, id) : fd;
 }
 
 int disk_open_mounted(const struct disks *disks, const char *id)
@@ -222,7 +223,7 @@ int disk_open_mounted(const struct disks *disks, const char *id)
 	char name[NAME_MAX_LEN];
 
 	home_name(id, name);
-	return has_quota(disks, id) ? openat(disks->storage->workspaces_fd, name, DIR_FLAGS)
+	return has_quota(disks, id) ? directory_open(disks->storage->workspaces_fd, name)
 				    : stock_open_mounted(&disks->stock, id);
 }
 
@@ -256,7 +257,7 @@ int disk_borrow(const struct disks *disks, const char *id, int *ret_home_fd, str
 
 void disk_give_back(const struct disks *disks, const char *id, int fd)
 {
-	stock_give_back(&disks->stock, id, fd);
+	disk_image_give_back(disks->storage, id, fd);
 }
 
 /* --- ended sandboxes --- */
@@ -301,12 +302,12 @@ int disk_discard(struct disks *disks, const char *id, struct err *err)
 void disk_park(struct disks *disks, const char *id)
 {
 	if (!has_quota(disks, id))
-		stock_park(&disks->stock, id);
+		departure_park(&disks->stock.departures, id);
 }
 
 int disk_retire(struct disks *disks)
 {
-	return stock_retire(&disks->stock);
+	return departure_tend(&disks->stock.departures);
 }
 
 /* --- at the start of the keeper --- */

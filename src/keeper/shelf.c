@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keeper/shelf.h"
+
+#include "base/fd.h"
+#include "base/log.h"
+#include "keeper/directory.h"
+#include "keeper/mounts.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+int shelf_open_section(int shelf_fd, const char *name, int *ret_fd, struct err *err)
+{
+	int fd;
+
+	if (mkdirat(shelf_fd, name, 0700) < 0 && errno != EEXIST)
+		return err_sys(err, "make %s", name);
+	fd = directory_open(shelf_fd, name);
+	if (fd < 0)
+		return err_sys(err, "open %s", name);
+	*ret_fd = fd;
+	return 0;
+}
+
+int shelf_open_mount(int section_fd, const char *name)
+{
+	auto_fd int fd = directory_open(section_fd, name);
+	struct stat here, there;
+
+	if (fd < 0 || fstat(section_fd, &here) < 0 || fstat(fd, &there) < 0 ||
+		here.st_dev == there.st_dev)
+		return -1;
+	return take_fd(&fd);
+}
+
+int shelf_put_mount(int section_fd, const char *name, int mount_fd, struct err *err)
+{
+	auto_fd int place = -1;
+
+	if (mkdirat(section_fd, name, 0700) < 0 && errno != EEXIST)
+		return err_sys(err, "make a place for disk %s", name);
+	place = openat(section_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (place < 0 || mounts_attach(mount_fd, place) < 0) {
+		int r = err_sys(err, "place disk %s", name);
+
+		shelf_drop_place(section_fd, name);
+		return r;
+	}
+	return 0;
+}
+
+void shelf_drop_mount(int section_fd, const char *name)
+{
+	char path[96];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", section_fd, name);
+	if (umount2(path, MNT_DETACH) < 0)
+		log_warning("a disk stays mounted: %s", strerror(errno));
+	shelf_drop_place(section_fd, name);
+}
+
+void shelf_drop_place(int section_fd, const char *name)
+{
+	unlinkat(section_fd, name, AT_REMOVEDIR);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The places on the keeper's shelf (rootfs.h) where disks are mounted. A place is a directory of a tmpfs;
+ * one that nothing is mounted at is about to be filled, or was left by somebody who was killed.
+ */
+#pragma once
+
+#include "base/err.h"
+
+/* Makes a directory for such places on the shelf, if it is missing, and opens it. */
+int shelf_open_section(int shelf_fd, const char *name, int *ret_fd, struct err *err) must_check;
+
+/* Opens the root of what is mounted at section/name; -1 if nothing is. */
+int shelf_open_mount(int section_fd, const char *name);
+
+/* Attaches a mount at section/name, or moves it there. */
+int shelf_put_mount(int section_fd, const char *name, int mount_fd, struct err *err) must_check;
+
+/* Unmounts what is at section/name, and removes the place. */
+void shelf_drop_mount(int section_fd, const char *name);
+
+/* Removes a place whose mount was moved away. */
+void shelf_drop_place(int section_fd, const char *name);
