@@ -225,7 +225,8 @@ static void children_ready(struct init *init)
 	if (read(init->signal_fd, &info, sizeof(info)) < 0 && errno != EAGAIN)
 		return;
 	while ((pid = wait4(-1, &status, WNOHANG | WUNTRACED, &usage)) > 0) {
-		if (WIFSTOPPED(status))
+		/* Unsigned: musl's macro multiplies what it is given, beyond an int from exit code 128 on. */
+		if (WIFSTOPPED((unsigned int)status))
 			helper_stopped(&init->helpers, pid);
 		else if (!job_end(&init->jobs, pid, status, &usage))
 			helper_end(&init->helpers, pid);
