@@ -4,6 +4,7 @@
 #include "base/data_dir.h"
 #include "base/fd.h"
 
+#include "cli/peer.h"
 #include "cli/table.h"
 
 #include <errno.h>
@@ -79,7 +80,7 @@ static int find_note(struct note *note)
 
 static int connect_locally(struct cli *cli, const char *ca_file, struct err *err)
 {
-	struct client_address address = {.url = DEFAULT_URL, .ca_file = ca_file};
+	struct peer_address address = {.url = DEFAULT_URL, .ca_file = ca_file};
 	auto_free char *plain = NULL;
 	struct note note;
 	char *rest = note.line;
@@ -100,7 +101,7 @@ int cli_connect(struct cli *cli, struct client **ret, struct err *err)
 {
 	const char *url = cli->url ? cli->url : getenv("SANDLOT_URL");
 	const char *ca_file = cli->ca_file ? cli->ca_file : getenv("SANDLOT_CA_FILE");
-	struct client_address address = {.url = url, .ca_file = ca_file};
+	struct peer_address address = {.url = url, .ca_file = ca_file};
 	int r = 0;
 
 	if (!cli->client)

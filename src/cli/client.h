@@ -22,6 +22,9 @@
 #include <sys/types.h>
 
 struct client;
+struct interrupt;
+struct peer;
+struct peer_address;
 
 /* A body that is not JSON: read returns the number of bytes, 0 at the end, or -errno with err set.
  */
@@ -42,17 +45,7 @@ struct client_call {
 	bool is_create;			    /* carries a fresh Idempotency-Key */
 };
 
-/* Where the daemon is, and how it is known, if its address is https. */
-struct client_address {
-	const char *url;
-	const char
-		*ca_file; /* with the authorities that are believed, as PEM; NULL: the system's */
-	const char *
-		pin; /* or its public key, "sha256//...", whatever its certificate says; NULL: none */
-	bool is_guess; /* whoever listens there may be a stranger, for whom no token file is */
-};
-
-int client_new(const struct client_address *address, const char *token, struct client **ret,
+int client_new(const struct peer_address *address, const char *token, struct client **ret,
 	struct err *err) must_check;
 void client_free(struct client *client);
 
@@ -66,6 +59,9 @@ int client_clone(const struct client *from, struct client **ret, struct err *err
 
 /* The address without a trailing slash, for messages. */
 const char *client_url(const struct client *client);
+
+/* For a connection beside ours. */
+const struct peer *client_peer(const struct client *client);
 
 /* Sends the request and waits for the head of a successful answer. */
 int client_open(struct client *client, const struct client_call *call, struct err *err) must_check;
@@ -100,37 +96,5 @@ void client_close(struct client *client);
 int client_json(struct client *client, const struct client_call *call, json_t **ret,
 	struct err *err) must_check;
 
-/*
- * From now on SIGINT, SIGTERM and SIGHUP do not end the process: while `watch` is on they end the
- * request under way with -EINTR, while it is off they wait. Nothing that must not be cut in the
- * middle (creating, removing) is watched.
- */
-int client_hold_signals(struct client *client, struct err *err) must_check;
-void client_watch_signals(struct client *client, bool watch);
-
-/* The signal that ended a request, or 0. */
-int client_signal(const struct client *client);
-
-/* The descriptor that can be read when a watched signal has come, or -1. */
-int client_signal_fd(const struct client *client);
-
-/* -EINTR if a watched signal has come. */
-int client_check_signal(struct client *client, struct err *err) must_check;
-
-/*
- * Waits for events on fd (-1: for none), for at most wait_ms: 1, 0 when the time is over, or -EINTR
- * for a watched signal.
- */
-int client_wait(struct client *client, int fd, short events, int wait_ms, struct err *err)
-	must_check;
-
-/*
- * For a connection that is not made of requests: a libcurl handle (CURL *, the caller's) with the
- * address, proxy rules and timeouts of the client; the header line with its token, "" without one;
- * and the errors for what came instead, a CURLcode or an answer with its status and document.
- */
-void *client_handle(const struct client *client);
-void client_authorization(const struct client *client, char *line, size_t size);
-int client_failure(const struct client *client, int curl_code, const char *detail, struct err *err);
-int client_refusal(
-	const struct client *client, long status, const char *text, size_t len, struct err *err);
+/* What ends a request under way, if it is told to watch. */
+struct interrupt *client_interrupt(struct client *client);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
 #include "cli/follow.h"
+#include "cli/interrupt.h"
 #include "cli/live_exec.h"
 #include "cli/patience.h"
 #include "cli/remote_shell.h"
@@ -29,13 +30,13 @@ static int attach_pipes(struct client *client, const struct process_ref *ref, co
 	};
 	json_auto_t *result = NULL;
 	int exit_code = 0;
-	int r = client_hold_signals(client, err);
+	int r = interrupt_hold(client_interrupt(client), err);
 
 	if (r < 0)
 		return r;
-	client_watch_signals(client, true);
+	interrupt_watch(client_interrupt(client), true);
 	r = follow_run(client, &follow, &result, err);
-	if (r < 0 && (client_signal(client) || patience_is_for(err)))
+	if (r < 0 && (client_interrupt(client)->signal || patience_is_for(err)))
 		process_ref_tell(ref, "attach");
 	if (r == 0)
 		r = live_exec_report(result, &exit_code, err);

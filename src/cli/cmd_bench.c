@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "cli/command.h"
 #include "cli/create_spec.h"
+#include "cli/interrupt.h"
 #include "cli/removal.h"
 #include "cli/table.h"
 
@@ -180,7 +181,7 @@ static void clean_up(struct bench *b)
 {
 	struct err err;
 
-	client_watch_signals(b->client, false);
+	interrupt_watch(client_interrupt(b->client), false);
 	if (b->id[0] && do_remove(b, &err) < 0)
 		cli_complain(&err, b->id);
 }
@@ -193,10 +194,10 @@ static int measure(struct bench *b, size_t rounds, uint64_t *samples_us, struct 
 	for (size_t i = 0; r == 0 && i < rounds; i++) {
 		r = one_round(b, samples_us + i * STEPS, err);
 		/* Between two rounds there is no sandbox: the place to notice a signal. */
-		client_watch_signals(b->client, true);
+		interrupt_watch(client_interrupt(b->client), true);
 		if (r == 0)
 			r = do_http(b, err);
-		client_watch_signals(b->client, false);
+		interrupt_watch(client_interrupt(b->client), false);
 	}
 	clean_up(b);
 	return r;
@@ -216,7 +217,7 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 	samples_us = mem_new(rounds * STEPS * sizeof(*samples_us));
 	r = cli_connect(cli, &bench.client, err);
 	if (r == 0)
-		r = client_hold_signals(bench.client, err);
+		r = interrupt_hold(client_interrupt(bench.client), err);
 	if (r == 0)
 		r = measure(&bench, rounds, samples_us, err);
 	if (r < 0)

@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/exec_spec.h"
 #include "cli/follow.h"
+#include "cli/interrupt.h"
 #include "cli/live_exec.h"
 #include "cli/patience.h"
 #include "cli/remote_shell.h"
@@ -97,9 +98,9 @@ static int accompany(struct client *client, const struct process_ref *ref, bool 
 	json_auto_t *result = NULL;
 	int r;
 
-	client_watch_signals(client, true);
+	interrupt_watch(client_interrupt(client), true);
 	r = follow_run(client, &follow, &result, err);
-	client_watch_signals(client, false);
+	interrupt_watch(client_interrupt(client), false);
 	if (r == 0)
 		return live_exec_report(result, ret_exit, err);
 	if (patience_is_for(err))
@@ -119,7 +120,7 @@ static int run_in_background(struct cli *cli, struct client *client, const struc
 
 	/* Not watched yet: a start that is cut in the middle leaves a process without a name. */
 	if (!v->detach && !(v->tty && v->interactive))
-		r = client_hold_signals(client, err);
+		r = interrupt_hold(client_interrupt(client), err);
 	if (r == 0)
 		r = start(client, v, body, ref, &started, err);
 	if (r < 0)

@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/create_spec.h"
 #include "cli/exec_spec.h"
+#include "cli/interrupt.h"
 #include "cli/live_exec.h"
 #include "cli/removal.h"
 
@@ -31,7 +32,7 @@ static void leave(struct client *client, const char *id, bool keep)
 {
 	struct err err;
 
-	client_watch_signals(client, false);
+	interrupt_watch(client_interrupt(client), false);
 	if (keep) {
 		cli_note("kept %s", id);
 		return;
@@ -61,14 +62,14 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 	if (r == 0)
 		r = exec_spec_body(&v->exec, NULL, argc, argv, with_stdin, &body, err);
 	if (r == 0)
-		r = client_hold_signals(client, err);
+		r = interrupt_hold(client_interrupt(client), err);
 	/* Not watched: a request to create that is cut in the middle leaves a sandbox without a
 	 * name. */
 	if (r == 0)
 		r = create_spec_send(client, &v->create, id, NULL, err);
 	if (r < 0)
 		return r;
-	client_watch_signals(client, true);
+	interrupt_watch(client_interrupt(client), true);
 	r = live_exec_run(client, id, body, cli_wants_json(cli), &exit_code, err);
 	leave(client, id, v->keep);
 	return r < 0 ? r : exit_code;

@@ -7,6 +7,7 @@
  */
 #include "cli/cli.h"
 #include "cli/command.h"
+#include "cli/interrupt.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -83,7 +84,7 @@ int main(int argc, char **argv)
 	/* A reader that leaves ends the output, not the cleaning up after it. */
 	signal(SIGPIPE, SIG_IGN);
 	r = dispatch(&cli, argc - 1, argv + 1, &err);
-	signal_number = cli.client ? client_signal(cli.client) : 0;
+	signal_number = cli.client ? client_interrupt(cli.client)->signal : 0;
 	if (r == -EPIPE)
 		signal_number = SIGPIPE;
 	if (signal_number)

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "cli/cli.h"
+#include "cli/interrupt.h"
 
 #include <string.h>
 
@@ -62,5 +63,5 @@ int patience_wait(struct patience *patience, struct client *client, int r, struc
 	if (delay_ms == FIRST_DELAY_MS)
 		cli_note("the connection to %s is lost; trying again for %d s", client_url(client),
 			PATIENCE_MS / 1000);
-	return client_wait(client, -1, 0, delay_ms, err);
+	return interrupt_wait(client_interrupt(client), -1, 0, delay_ms, err);
 }

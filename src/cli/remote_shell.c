@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/detach_keys.h"
+#include "cli/interrupt.h"
 #include "cli/live_exec.h"
 #include "cli/patience.h"
 #include "cli/query.h"
@@ -189,8 +190,9 @@ static int on_terminal_signal(struct session *s, struct err *err)
 /* The terminal is gone. The signal that says so may be a moment later, and is the better answer. */
 static int on_hangup(struct session *s, struct err *err)
 {
-	struct pollfd signal = {.fd = client_signal_fd(s->client), .events = POLLIN};
-	int r = poll(&signal, 1, HANGUP_MS) > 0 ? client_check_signal(s->client, err) : 0;
+	struct pollfd signal = {.fd = interrupt_fd(client_interrupt(s->client)), .events = POLLIN};
+	int r = poll(&signal, 1, HANGUP_MS) > 0 ? interrupt_check(client_interrupt(s->client), err)
+						: 0;
 
 	if (r != 0)
 		return r;
@@ -246,7 +248,7 @@ static int wait_and_read(struct session *s, int wait_ms, struct err *err)
 {
 	struct pollfd fds[] = {
 		{.fd = has_room(s) ? STDIN_FILENO : -1, .events = POLLIN},
-		{.fd = client_signal_fd(s->client), .events = POLLIN},
+		{.fd = interrupt_fd(client_interrupt(s->client)), .events = POLLIN},
 		{.fd = s->terminal.signal_fd, .events = POLLIN},
 		{.fd = -1},
 	};
@@ -260,7 +262,7 @@ static int wait_and_read(struct session *s, int wait_ms, struct err *err)
 		wait_ms = shorter(wait_ms, DETACH_KEYS_HOLD_MS);
 	if (poll(fds, array_len(fds), wait_ms) <= 0)
 		return 0;
-	r = client_check_signal(s->client, err);
+	r = interrupt_check(client_interrupt(s->client), err);
 	if (r == 0 && fds[2].revents)
 		r = on_terminal_signal(s, err);
 	if (r == 0 && fds[0].revents)
@@ -357,15 +359,16 @@ int remote_shell_run(
 	int r = terminal_open(&s.terminal, err);
 
 	if (r == 0)
-		r = client_hold_signals(client, err);
+		r = interrupt_hold(client_interrupt(client), err);
 	if (r < 0)
 		return r;
-	client_watch_signals(client, true);
+	interrupt_watch(client_interrupt(client), true);
 	r = run_session(&s, err);
 	terminal_restore(&s.terminal);
 	if (r == 0 && s.result)
 		return live_exec_report(s.result, ret_exit, err);
-	if (s.has_offset && (s.has_left || patience_is_for(err) || client_signal(client))) {
+	if (s.has_offset &&
+		(s.has_left || patience_is_for(err) || client_interrupt(client)->signal)) {
 		fputs("\n", stderr);
 		process_ref_tell(&s.ref, "attach");
 	}

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "cli/cli.h"
+#include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/query.h"
 #include "cli/tree.h"
@@ -224,14 +225,14 @@ int transfer_get_file(struct client *client, const char *id, const char *path,
 
 	if (is_special(local))
 		return get_in_place(client, id, path, stat, local, err);
-	r = client_hold_signals(client, err);
+	r = interrupt_hold(client_interrupt(client), err);
 	if (r < 0)
 		return r;
 	fd = mkostemp(temporary, O_CLOEXEC);
 	if (fd < 0)
 		return err_sys(err, "create a file beside %s", local);
 	/* Watched, so that Ctrl-C takes the half file away too. */
-	client_watch_signals(client, true);
+	interrupt_watch(client_interrupt(client), true);
 	r = transfer_get_fd(client, id, path, stat, fd, err);
 	if (r == 0 && fchmod(fd, mode_for(stat)) < 0)
 		r = err_sys(err, "set the mode of %s", local);

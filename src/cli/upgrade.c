@@ -4,6 +4,7 @@
 #include "base/number.h"
 #include "cli/base64.h"
 #include "cli/credential.h"
+#include "cli/peer.h"
 
 #include <curl/curl.h>
 #include <errno.h>
@@ -75,7 +76,7 @@ int upgrade_request(const struct client *client, const char *path, const char *p
 	memcpy(ret_key, key.data, UPGRADE_KEY_LEN);
 	ret_key[UPGRADE_KEY_LEN] = '\0';
 	add_target(request, client_url(client), path);
-	client_authorization(client, authorization, sizeof(authorization));
+	peer_authorization(client_peer(client), authorization, sizeof(authorization));
 	buf_append_str(request, authorization);
 	explicit_bzero(authorization, sizeof(authorization));
 	buf_printf(request,

@@ -3,6 +3,8 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "cli/interrupt.h"
+#include "cli/peer.h"
 #include "cli/upgrade.h"
 
 #include <curl/curl.h>
@@ -41,7 +43,7 @@ struct websocket_client {
 
 static int lost(const struct websocket_client *ws, struct err *err)
 {
-	return client_failure(ws->client, CURLE_RECV_ERROR, "", err);
+	return peer_failure(client_peer(ws->client), CURLE_RECV_ERROR, "", err);
 }
 
 void websocket_client_free(struct websocket_client *ws)
@@ -65,7 +67,7 @@ static int on_progress(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl
 	struct websocket_client *ws = arg;
 
 	(void)a, (void)b, (void)c, (void)d;
-	ws->message_result = client_check_signal(ws->client, ws->err);
+	ws->message_result = interrupt_check(client_interrupt(ws->client), ws->err);
 	return ws->message_result < 0;
 }
 
@@ -75,7 +77,7 @@ static int dial(struct websocket_client *ws, struct err *err)
 	CURLcode code;
 
 	ws->err = err;
-	ws->easy = client_handle(ws->client);
+	ws->easy = peer_handle(client_peer(ws->client));
 	curl_easy_setopt(ws->easy, CURLOPT_CONNECT_ONLY, 1L);
 	/* A proxy that reads requests would not let an upgrade through. */
 	curl_easy_setopt(ws->easy, CURLOPT_HTTPPROXYTUNNEL, 1L);
@@ -87,7 +89,7 @@ static int dial(struct websocket_client *ws, struct err *err)
 	if (ws->message_result < 0)
 		return ws->message_result;
 	if (code != CURLE_OK)
-		return client_failure(ws->client, code, ws->detail, err);
+		return peer_failure(client_peer(ws->client), code, ws->detail, err);
 	if (curl_easy_getinfo(ws->easy, CURLINFO_ACTIVESOCKET, &fd) != CURLE_OK || fd < 0)
 		return lost(ws, err);
 	ws->fd = fd;
@@ -99,12 +101,12 @@ static int wait_for(
 	struct websocket_client *ws, short events, uint64_t deadline_ms, struct err *err)
 {
 	uint64_t now_ms = clock_steady_ms();
-	int r = now_ms < deadline_ms
-			? client_wait(ws->client, ws->fd, events, (int)(deadline_ms - now_ms), err)
-			: 0;
+	int r = now_ms < deadline_ms ? interrupt_wait(client_interrupt(ws->client), ws->fd, events,
+					       (int)(deadline_ms - now_ms), err)
+				     : 0;
 
 	if (r == 0)
-		return client_failure(ws->client, CURLE_OPERATION_TIMEDOUT, "", err);
+		return peer_failure(client_peer(ws->client), CURLE_OPERATION_TIMEDOUT, "", err);
 	return r < 0 ? r : 0;
 }
 
@@ -163,7 +165,7 @@ static int refuse(struct websocket_client *ws, const struct upgrade_answer *answ
 		if (receive_some(ws, deadline_ms, &ignored) <= 0)
 			break;
 	}
-	return client_refusal(ws->client, answer->status,
+	return peer_refusal(client_peer(ws->client), answer->status,
 		(const char *)ws->incoming.data + answer->head_len,
 		ws->incoming.len - answer->head_len, err);
 }

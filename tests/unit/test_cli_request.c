@@ -6,6 +6,7 @@
 #include "cli/credential.h"
 #include "cli/exec_spec.h"
 #include "cli/live_exec.h"
+#include "cli/peer.h"
 #include "cli/resolve.h"
 
 #include <errno.h>
@@ -319,7 +320,7 @@ static void a_token_file_is_not_offered_once_its_daemon_has_ended(void **state)
 		fputs(notes[i], file);
 		fclose(file);
 		assert_int_equal(cli_connect(&cli, &client, &err), 0);
-		client_authorization(client, line, sizeof(line));
+		peer_authorization(client_peer(client), line, sizeof(line));
 		assert_string_equal(line, i == 0 ? "Authorization: Bearer secret\r\n" : "");
 		cli_fini(&cli);
 	}

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/peer.h"
 #include "cli/upgrade.h"
 
 #include <errno.h>
@@ -100,7 +101,7 @@ static void expect_request(const char *url, const char *first_lines)
 	char *text;
 
 	assert_int_equal(
-		client_new(&(struct client_address){.url = url}, "secret", &client, &err), 0);
+		client_new(&(struct peer_address){.url = url}, "secret", &client, &err), 0);
 	assert_int_equal(upgrade_request(client, "/v1/x?a=b", "pty.v1", key, &request, &err), 0);
 	text = buf_take_str(&request);
 	assert_int_equal(strncmp(text, first_lines, strlen(first_lines)), 0);
