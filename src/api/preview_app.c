@@ -78,7 +78,7 @@ static void read_tail(struct sandbox *sandbox, uint32_t process, struct buf *out
 	if (!process || roll_open_log(sandbox, process, &log, &ignored) < 0)
 		return;
 	end = output_log_end(log); /* of one that runs there may always be more */
-	cursor = output_cursor_new(log, output_log_tail(log, TAIL_MAX));
+	cursor = output_cursor_new(log, output_cursor_tail(log, TAIL_MAX));
 	do {
 		output_cursor_read(cursor, data, sizeof(data), &piece);
 		if (piece.kind == OUTPUT_STDOUT || piece.kind == OUTPUT_STDERR)

@@ -433,7 +433,7 @@ static int find_start(
 	const struct request *req, struct terminal *terminal, uint64_t *ret_from, struct err *err)
 {
 	uint64_t end = terminal->log ? output_log_end(terminal->log) : 0;
-	uint64_t tail = terminal->log ? output_log_tail(terminal->log, SCROLLBACK) : 0;
+	uint64_t tail = terminal->log ? output_cursor_tail(terminal->log, SCROLLBACK) : 0;
 
 	return api_query_number(req, "from", 0, end, tail, ret_from, err);
 }

@@ -12,6 +12,9 @@
 #include "core/output_record.h"
 
 #include <assert.h>
+#include <string.h>
+
+#define LINE_SEARCH_BYTES 4096
 
 struct output_cursor {
 	struct output_log *log;
@@ -43,7 +46,7 @@ struct output_cursor *output_cursor_new(struct output_log *log, uint64_t from)
 static void leave_segment(struct output_cursor *cursor)
 {
 	if (cursor->segment)
-		output_log_put_segment(take_ptr(&cursor->segment));
+		output_segment_unref(take_ptr(&cursor->segment));
 	fd_close(take_fd(&cursor->fd));
 }
 
@@ -175,4 +178,31 @@ void output_cursor_read(
 		return;
 	after = settle(cursor, &until);
 	ret_piece->is_run_end = after != OUTPUT_NONE && after != kind;
+}
+
+uint64_t output_cursor_tail(struct output_log *log, uint64_t bytes)
+{
+	uint64_t end = output_log_end(log), from = end > bytes ? end - bytes : 0;
+	struct output_cursor *cursor;
+	struct output_piece piece;
+	uint8_t data[LINE_SEARCH_BYTES];
+	uint8_t *newline;
+	size_t len, at;
+
+	if (from == 0 || bytes == 0)
+		return from;
+	/* One byte earlier: a line that begins right there is seen by the newline before it. */
+	cursor = output_cursor_new(log, from - 1);
+	len = bytes / 4 < sizeof(data) - 4 ? (size_t)bytes / 4 + 4 : sizeof(data);
+	output_cursor_read(cursor, data, len, &piece);
+	output_cursor_free(cursor);
+	if (piece.kind == OUTPUT_CUT)
+		return piece.next < from ? from : piece.next;
+	len = (size_t)(piece.next - piece.offset);
+	newline = memchr(data, '\n', len);
+	if (newline)
+		return piece.offset + (uint64_t)(newline - data) + 1;
+	for (at = 1; at < len && at <= 3 && (data[at] & 0xc0) == 0x80;)
+		at++;
+	return piece.offset + at;
 }

@@ -39,3 +39,9 @@ void output_cursor_free(struct output_cursor *cursor);
  */
 void output_cursor_read(
 	struct output_cursor *cursor, void *data, size_t size, struct output_piece *ret_piece);
+
+/*
+ * An offset from which at most `bytes` are left to read: where a line begins, if one does soon, and never
+ * inside a character. For scrollback.
+ */
+uint64_t output_cursor_tail(struct output_log *log, uint64_t bytes);

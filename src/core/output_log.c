@@ -17,12 +17,10 @@
 
 #include "base/fd.h"
 #include "base/log.h"
-#include "core/output_cursor.h"
 #include "core/output_log_private.h"
 #include "core/output_record.h"
 
 #include <assert.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -33,11 +31,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#define BLOCK_BYTES	  4096
 #define SEGMENTS	  8	     /* full ones in a log: four of the head, four of the tail */
 #define SEGMENT_MAX_BYTES (4u << 20) /* larger ones take long to find a place in */
-#define OFFSET_MAX	  (UINT64_MAX / 4) /* names beyond are not ours: nothing can overflow */
-#define LINE_SEARCH_BYTES 4096
 
 struct output_log {
 	atomic_int refs;
@@ -56,49 +51,6 @@ struct output_log {
 	size_t count, room;
 	uint64_t end;
 };
-
-static uint64_t blocks(uint64_t size)
-{
-	return (size + BLOCK_BYTES - 1) / BLOCK_BYTES * BLOCK_BYTES;
-}
-
-/* What a file would take if it had that size. */
-static uint64_t cost_at(const struct output_segment *segment, uint64_t size)
-{
-	return blocks(size) > segment->blocks ? blocks(size) : segment->blocks;
-}
-
-static uint64_t segment_cost(const struct output_segment *segment)
-{
-	return cost_at(segment, segment->size);
-}
-
-static bool is_empty(const struct output_segment *segment)
-{
-	return segment->size == OUTPUT_MARK_LEN;
-}
-
-static void format_name(char name[OUTPUT_NAME_LEN], uint32_t process, uint64_t first)
-{
-	snprintf(name, OUTPUT_NAME_LEN, "%" PRIu32 "-%" PRIx64, process, first);
-}
-
-/* Whether a file is one of a process, and its first offset: exactly as format_name makes it. */
-static bool parse_name(const char *name, uint32_t process, uint64_t *ret_first)
-{
-	const char *dash = strchr(name, '-');
-	char again[OUTPUT_NAME_LEN];
-	uint64_t first;
-
-	if (!dash || strlen(name) >= sizeof(again))
-		return false;
-	first = strtoull(dash + 1, NULL, 16);
-	format_name(again, process, first);
-	if (first > OFFSET_MAX || strcmp(name, again) != 0)
-		return false;
-	*ret_first = first;
-	return true;
-}
 
 /* --- the list --- */
 
@@ -122,24 +74,7 @@ static void insert_segment(struct output_log *log, struct output_segment *segmen
 		log->segments[at] = log->segments[at - 1];
 	log->segments[at] = segment;
 	log->count++;
-	log->used_bytes += segment_cost(segment);
-}
-
-static struct output_segment *new_segment(uint64_t first, uint64_t size, uint64_t file_size)
-{
-	struct output_segment *segment = mem_new(sizeof(*segment));
-
-	segment->refs = 1;
-	segment->first = first;
-	segment->size = segment->open = size;
-	segment->blocks = blocks(file_size);
-	return segment;
-}
-
-void output_log_put_segment(struct output_segment *segment)
-{
-	if (atomic_fetch_sub(&segment->refs, 1) == 1)
-		free(segment);
+	log->used_bytes += output_segment_cost(segment);
 }
 
 /* Takes one off the list: nobody can begin to read it any more. */
@@ -152,18 +87,18 @@ static struct output_segment *take_segment(struct output_log *log, size_t at)
 	memmove(log->segments + at, log->segments + at + 1,
 		(log->count - at) * sizeof(*log->segments));
 	pthread_mutex_unlock(&log->lock);
-	log->used_bytes -= segment_cost(segment);
+	log->used_bytes -= output_segment_cost(segment);
 	return segment;
 }
 
 static void remove_segment(struct output_log *log, size_t at)
 {
 	struct output_segment *segment = take_segment(log, at);
-	char name[OUTPUT_NAME_LEN];
+	char name[OUTPUT_SEGMENT_NAME_LEN];
 
-	format_name(name, log->process, segment->first);
+	output_segment_name(name, log->process, segment->first);
 	unlinkat(log->dir_fd, name, 0);
-	output_log_put_segment(segment);
+	output_segment_unref(segment);
 }
 
 /* Decides whether a segment at the end of the list stays for ever, and how large it may become. */
@@ -174,8 +109,8 @@ static void classify(struct output_log *log, struct output_segment *segment, uin
 
 	for (size_t i = 0; i < log->count && log->segments[i] != segment; i++)
 		before = log->segments[i];
-	segment->is_head =
-		(!before || before->is_head) && used_before + segment_cost(segment) <= head_bytes;
+	segment->is_head = (!before || before->is_head) &&
+			   used_before + output_segment_cost(segment) <= head_bytes;
 	segment->limit = log->segment_bytes;
 	if (segment->is_head && segment->limit > head_bytes - used_before)
 		segment->limit = head_bytes - used_before;
@@ -183,96 +118,35 @@ static void classify(struct output_log *log, struct output_segment *segment, uin
 
 /* --- opening --- */
 
-/* Reads the names of a process's files, in any order. */
-static int list_files(int dir_fd, uint32_t process,
-	void (*found)(void *arg, const char *name, uint64_t first), void *arg)
-{
-	/* A descriptor of its own: the place in a directory belongs to the open file. */
-	int fd = openat(dir_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	struct dirent *entry;
-	uint64_t first;
-	int r;
-
-	if (!dir) {
-		r = -errno;
-		fd_close(fd);
-		return r;
-	}
-	while (errno = 0, (entry = readdir(dir))) {
-		if (parse_name(entry->d_name, process, &first))
-			found(arg, entry->d_name, first);
-	}
-	r = -errno;
-	closedir(dir);
-	return r;
-}
-
 static void take_file(void *arg, const char *name, uint64_t first)
 {
 	struct output_log *log = arg;
-	struct output_segment *segment;
-	struct stat st;
-	/* Not to be held up by what is no file, should there be any. */
-	auto_fd int fd = openat(log->dir_fd, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	struct output_segment *segment = output_segment_load(log->dir_fd, name, first);
 
-	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
-		return;
-	segment = new_segment(
-		first, output_mark_read(fd, (uint64_t)st.st_size), (uint64_t)st.st_size);
-	segment->open = UINT64_MAX;
-	insert_segment(log, segment);
+	if (segment)
+		insert_segment(log, segment);
 }
 
-/* Walks through the last file, to learn where the log ends; leaves out what is no record. */
 static int read_last(struct output_log *log, struct output_segment *segment)
 {
-	auto_free struct output_window *window = mem_new(sizeof(*window));
-	uint8_t header[OUTPUT_RECORD_HEADER];
-	char name[OUTPUT_NAME_LEN];
-	auto_fd int fd = -1;
-	struct output_record record = {0};
-	uint64_t at = OUTPUT_MARK_LEN, offset = segment->first;
-	int r;
+	uint64_t before = output_segment_cost(segment);
+	int r = output_segment_recover(segment, log->dir_fd, log->process, &log->end);
 
-	format_name(name, log->process, segment->first);
-	fd = openat(log->dir_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	while (!record.is_open && output_record_read(window, fd, segment->size, at, &record)) {
-		segment->open = at;
-		segment->open_offset = offset;
-		segment->open_is_stderr = record.is_stderr;
-		at += OUTPUT_RECORD_HEADER + record.len;
-		offset += record.len;
-	}
-	r = at < segment->size ? output_mark_write(fd, at) : 0;
-	if (r < 0)
-		return r;
-	/* What was cut short goes on growing, so it must not say a length that it will have one day. */
-	output_record_encode(header, record.is_stderr, OUTPUT_RECORD_OPEN);
-	if (record.is_cut && pwrite(fd, header, sizeof(header), (off_t)segment->open) < 0)
-		return -errno;
-	log->used_bytes -= segment_cost(segment);
-	segment->size = at;
-	log->used_bytes += segment_cost(segment);
-	if (!record.is_open)
-		segment->open = at;
-	log->end = offset;
-	return 0;
+	log->used_bytes += output_segment_cost(segment) - before;
+	return r;
 }
 
 static int read_files(struct output_log *log)
 {
 	uint64_t used = 0;
-	int r = list_files(log->dir_fd, log->process, take_file, log);
+	int r = output_segment_list(log->dir_fd, log->process, take_file, log);
 
 	if (r < 0 || log->count == 0)
 		return r;
 	r = read_last(log, last_segment(log));
 	for (size_t i = 0; i < log->count; i++) {
 		classify(log, log->segments[i], used);
-		used += segment_cost(log->segments[i]);
+		used += output_segment_cost(log->segments[i]);
 	}
 	return r;
 }
@@ -288,7 +162,7 @@ int output_log_open(int dir_fd, uint32_t process, uint64_t max_bytes, struct out
 	log->dir_fd = fcntl(dir_fd, F_DUPFD_CLOEXEC, 0);
 	log->process = process;
 	log->max_bytes = max_bytes;
-	log->segment_bytes = max_bytes / SEGMENTS / BLOCK_BYTES * BLOCK_BYTES;
+	log->segment_bytes = max_bytes / SEGMENTS / OUTPUT_SEGMENT_BLOCK * OUTPUT_SEGMENT_BLOCK;
 	if (log->segment_bytes > SEGMENT_MAX_BYTES)
 		log->segment_bytes = SEGMENT_MAX_BYTES;
 	log->fd = -1;
@@ -313,7 +187,7 @@ void output_log_unref(struct output_log *log)
 	if (!log || atomic_fetch_sub(&log->refs, 1) > 1)
 		return;
 	for (size_t i = 0; i < log->count; i++)
-		output_log_put_segment(log->segments[i]);
+		output_segment_unref(log->segments[i]);
 	free(log->segments);
 	fd_close(log->fd);
 	fd_close(log->dir_fd);
@@ -329,7 +203,7 @@ static void remove_file(void *arg, const char *name, uint64_t first)
 
 void output_log_remove(int dir_fd, uint32_t process)
 {
-	int r = list_files(dir_fd, process, remove_file, &dir_fd);
+	int r = output_segment_list(dir_fd, process, remove_file, &dir_fd);
 
 	if (r < 0)
 		log_warning(
@@ -345,7 +219,7 @@ static void close_segment(struct output_log *log)
 
 	fd_close(take_fd(&log->fd));
 	log->is_closed = true;
-	if (segment && is_empty(segment))
+	if (segment && output_segment_is_empty(segment))
 		remove_segment(log, log->count - 1);
 }
 
@@ -368,16 +242,17 @@ static int reuse_file(struct output_log *log, const char *name)
 {
 	size_t oldest = oldest_of_tail(log);
 	struct output_segment *segment;
-	char old_name[OUTPUT_NAME_LEN];
+	char old_name[OUTPUT_SEGMENT_NAME_LEN];
 	bool is_fit;
 	auto_fd int fd = -1;
 
 	if (log->used_bytes + log->segment_bytes <= log->max_bytes || oldest == log->count)
 		return -1;
 	segment = take_segment(log, oldest);
-	is_fit = segment_cost(segment) <= log->segment_bytes && atomic_load(&segment->refs) == 1;
-	format_name(old_name, log->process, segment->first);
-	output_log_put_segment(segment);
+	is_fit = output_segment_cost(segment) <= log->segment_bytes &&
+		 atomic_load(&segment->refs) == 1;
+	output_segment_name(old_name, log->process, segment->first);
+	output_segment_unref(segment);
 	if (is_fit)
 		fd = openat(log->dir_fd, old_name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0 && output_mark_write(fd, OUTPUT_MARK_LEN) == 0 &&
@@ -391,11 +266,11 @@ static int reuse_file(struct output_log *log, const char *name)
 static int begin_segment(struct output_log *log)
 {
 	struct output_segment *segment;
-	char name[OUTPUT_NAME_LEN];
+	char name[OUTPUT_SEGMENT_NAME_LEN];
 	struct stat st = {0};
 	int fd;
 
-	format_name(name, log->process, log->end);
+	output_segment_name(name, log->process, log->end);
 	fd = reuse_file(log, name);
 	if (fd < 0)
 		fd = openat(log->dir_fd, name,
@@ -404,7 +279,7 @@ static int begin_segment(struct output_log *log)
 		return -errno;
 	if (fstat(fd, &st) < 0)
 		st.st_size = 0;
-	segment = new_segment(log->end, OUTPUT_MARK_LEN, (uint64_t)st.st_size);
+	segment = output_segment_new(log->end, OUTPUT_MARK_LEN, (uint64_t)st.st_size);
 	classify(log, segment, log->used_bytes);
 	log->fd = fd;
 	log->is_closed = false;
@@ -414,29 +289,19 @@ static int begin_segment(struct output_log *log)
 	return 0;
 }
 
-/* What a file needs before bytes of a stream: a header, unless its open record is of that stream. */
-static size_t header_len(const struct output_segment *segment, bool is_stderr)
-{
-	bool continues = segment->open < segment->size && segment->open_is_stderr == is_stderr;
-
-	return continues ? 0 : OUTPUT_RECORD_HEADER;
-}
-
 /* Makes the last file one that takes bytes of a stream: how many, or -errno. */
 static int64_t prepare_segment(struct output_log *log, bool is_stderr)
 {
 	struct output_segment *segment = last_segment(log);
-	char name[OUTPUT_NAME_LEN];
 	int r;
 
 	if (segment && !log->is_closed) {
-		uint64_t full = segment->size + header_len(segment, is_stderr);
+		uint64_t full = segment->size + output_segment_header_len(segment, is_stderr);
 		bool has_room = full < segment->limit && segment->blocks <= segment->limit;
 
-		if (log->fd < 0 && has_room) {
-			format_name(name, log->process, segment->first);
-			log->fd = openat(log->dir_fd, name, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
-		}
+		if (log->fd < 0 && has_room)
+			log->fd = output_segment_open(
+				log->dir_fd, log->process, segment->first, O_WRONLY);
 		if (log->fd >= 0 && has_room)
 			return (int64_t)(segment->limit - full);
 		close_segment(log);
@@ -450,7 +315,7 @@ static int64_t prepare_segment(struct output_log *log, bool is_stderr)
 static void make_room(struct output_log *log, size_t len)
 {
 	struct output_segment *last = last_segment(log);
-	uint64_t more = cost_at(last, last->size + len) - segment_cost(last);
+	uint64_t more = output_segment_cost_at(last, last->size + len) - output_segment_cost(last);
 	size_t oldest = oldest_of_tail(log);
 
 	while (oldest < log->count && log->used_bytes + more > log->max_bytes &&
@@ -480,7 +345,7 @@ static int end_record(struct output_log *log, struct output_segment *segment)
 static void publish(struct output_log *log, struct output_segment *segment, bool is_stderr,
 	size_t header, size_t len)
 {
-	log->used_bytes -= segment_cost(segment);
+	log->used_bytes -= output_segment_cost(segment);
 	pthread_mutex_lock(&log->lock);
 	if (header > 0) {
 		segment->open = segment->size;
@@ -490,7 +355,7 @@ static void publish(struct output_log *log, struct output_segment *segment, bool
 	segment->size += header + len;
 	log->end += len;
 	pthread_mutex_unlock(&log->lock);
-	log->used_bytes += segment_cost(segment);
+	log->used_bytes += output_segment_cost(segment);
 }
 
 /* Writes as much as the last file takes; how much that was, or -errno if it was nothing. */
@@ -502,7 +367,7 @@ static ssize_t write_some(struct output_log *log, bool is_stderr, const uint8_t 
 	ssize_t n;
 	int r;
 
-	if (header_len(segment, is_stderr) > 0) {
+	if (output_segment_header_len(segment, is_stderr) > 0) {
 		r = end_record(log, segment);
 		if (r < 0)
 			return r;
@@ -547,7 +412,7 @@ void output_log_append(struct output_log *log, int stream, const void *data, siz
 			n = room;
 			break;
 		}
-		make_room(log, header_len(last_segment(log), stream == 2) + part);
+		make_room(log, output_segment_header_len(last_segment(log), stream == 2) + part);
 		n = write_some(log, stream == 2, at, part);
 		if (n < 0)
 			break;
@@ -565,7 +430,7 @@ void output_log_append(struct output_log *log, int stream, const void *data, siz
 
 void output_log_skip(struct output_log *log, uint64_t offset)
 {
-	if (offset <= log->end || offset > OFFSET_MAX)
+	if (offset <= log->end || offset > OUTPUT_OFFSET_MAX)
 		return;
 	leave_gap(log, offset);
 	/* The name of an empty file keeps the offset over the daemon's death. If there is none, so be it. */
@@ -628,37 +493,5 @@ void output_log_look(struct output_log *log, uint64_t offset, struct output_segm
 
 int output_log_open_segment(struct output_log *log, const struct output_segment *segment)
 {
-	char name[OUTPUT_NAME_LEN];
-	int fd;
-
-	format_name(name, log->process, segment->first);
-	fd = openat(log->dir_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
-	return fd < 0 ? -errno : fd;
-}
-
-uint64_t output_log_tail(struct output_log *log, uint64_t bytes)
-{
-	uint64_t end = output_log_end(log), from = end > bytes ? end - bytes : 0;
-	struct output_cursor *cursor;
-	struct output_piece piece;
-	uint8_t data[LINE_SEARCH_BYTES];
-	uint8_t *newline;
-	size_t len, at;
-
-	if (from == 0 || bytes == 0)
-		return from;
-	/* One byte earlier: a line that begins right there is seen by the newline before it. */
-	cursor = output_cursor_new(log, from - 1);
-	len = bytes / 4 < sizeof(data) - 4 ? (size_t)bytes / 4 + 4 : sizeof(data);
-	output_cursor_read(cursor, data, len, &piece);
-	output_cursor_free(cursor);
-	if (piece.kind == OUTPUT_CUT)
-		return piece.next < from ? from : piece.next;
-	len = (size_t)(piece.next - piece.offset);
-	newline = memchr(data, '\n', len);
-	if (newline)
-		return piece.offset + (uint64_t)(newline - data) + 1;
-	for (at = 1; at < len && at <= 3 && (data[at] & 0xc0) == 0x80;)
-		at++;
-	return piece.offset + at;
+	return output_segment_open(log->dir_fd, log->process, segment->first, O_RDONLY);
 }

@@ -54,11 +54,5 @@ void output_log_skip(struct output_log *log, uint64_t offset);
 /* One past the last byte. */
 uint64_t output_log_end(struct output_log *log);
 
-/*
- * An offset from which at most `bytes` are left to read: where a line begins, if one does soon, and never
- * inside a character. For scrollback.
- */
-uint64_t output_log_tail(struct output_log *log, uint64_t bytes);
-
 /* Removes all files of a process. */
 void output_log_remove(int dir_fd, uint32_t process);

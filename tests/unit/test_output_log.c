@@ -338,7 +338,7 @@ static void an_empty_log_costs_no_file(void **state)
 	read_all(world, 0, 10);
 	assert_int_equal(world->count, 0);
 	assert_int_equal(output_log_end(world->log), 0);
-	assert_int_equal(output_log_tail(world->log, 100), 0);
+	assert_int_equal(output_cursor_tail(world->log, 100), 0);
 	assert_int_equal(each_file(world, NULL), 0);
 	assert_int_equal(count_fds(), fds + 1); /* the directory */
 }
@@ -1028,10 +1028,10 @@ static void the_tail_begins_with_a_line(void **state)
 	open_log(world, MIN_BYTES);
 	for (size_t i = 0; i < 1000; i++)
 		append(world, 1, line, 11);
-	assert_int_equal(output_log_tail(world->log, 1 << 20), 0);
-	assert_int_equal(output_log_tail(world->log, 0), world->len);
+	assert_int_equal(output_cursor_tail(world->log, 1 << 20), 0);
+	assert_int_equal(output_cursor_tail(world->log, 0), world->len);
 	for (uint64_t bytes = 44; bytes < 400; bytes++) {
-		at = output_log_tail(world->log, bytes);
+		at = output_cursor_tail(world->log, bytes);
 		assert_int_equal(at % 11, 0);
 		assert_in_range(world->len - at, bytes - 10, bytes);
 	}
@@ -1039,13 +1039,14 @@ static void the_tail_begins_with_a_line(void **state)
 	for (size_t i = 0; i < 1000; i++)
 		append(world, 1, wide, 3);
 	for (uint64_t bytes = 3; bytes < 400; bytes++) {
-		assert_int_equal((output_log_tail(world->log, bytes) - at) % 3, 0);
-		assert_in_range(world->len - output_log_tail(world->log, bytes), bytes - 2, bytes);
+		assert_int_equal((output_cursor_tail(world->log, bytes) - at) % 3, 0);
+		assert_in_range(
+			world->len - output_cursor_tail(world->log, bytes), bytes - 2, bytes);
 	}
 	/* What is cut is not waited for. */
 	output_log_skip(world->log, world->len += 100);
 	append(world, 1, line, 11);
-	assert_int_equal(output_log_tail(world->log, 50), world->len - 11);
+	assert_int_equal(output_cursor_tail(world->log, 50), world->len - 11);
 }
 
 /* --- at the same time --- */
