@@ -11,19 +11,13 @@
  * Writing to the daemon blocks. While it does not read, nothing is read from the kernel either, whose
  * queue then overflows; that is told too, after all directories are watched again. So memory is bounded
  * whatever happens: by the number of directories, and by two sets with a maximum.
- *
- * One file is watched by its parent directory, because programs replace files rather than write to them,
- * and a watch of the file itself would stay with the old one.
- *
- * The parent of the watched directory is watched too, only for its loss: this process keeps it open, and
- * the kernel tells of the deletion of a directory itself only after the last user is gone.
  */
 #include "agent/file.h"
+#include "agent/inotify_queue.h"
 #include "agent/name_set.h"
-#include "agent/path.h"
+#include "agent/watched_target.h"
 #include "agent/watched_tree.h"
 #include "base/clock.h"
-#include "base/fd.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,29 +26,17 @@
 #include <sys/inotify.h>
 #include <unistd.h>
 
-#define EVENTS_LEN   (64u * 1024)
-#define EVENT_MAX    (sizeof(struct inotify_event) + NAME_MAX + 1)
 #define MODIFIED_MAX 4096
 #define MODIFIED_MS  150 /* a file that stays open is told of this often at most */
 #define TOLD_MAX     65536
 #define TOLD_MS	     2000
 #define SYNC_MS	     200 /* between two looks at the whole tree */
-#define PAIR_MS	     20	 /* between the two halves of a rename */
 #define ABSENT_MS    500 /* a file that is being replaced may be missing this long */
-
-/* Of the parent: for the loss of the watched directory, or for all that happens to the watched file. */
-#define PARENT_MASK                                                                                \
-	(IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_MOVE_SELF | IN_ONLYDIR | IN_EXCL_UNLINK)
-#define FILE_MASK (PARENT_MASK | IN_CREATE | IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB)
 
 struct watcher {
 	struct dialog *dialog;
-	bool is_file;
-	int inotify;
-	int parent; /* O_PATH; -1 for "/" */
-	int parent_wd;
-	char name[NAME_MAX + 1];  /* of what is watched, in its parent */
-	int root;		  /* O_PATH */
+	struct inotify_queue queue;
+	struct watched_target target;
 	struct watched_tree tree; /* empty for a file */
 	struct name_set modified; /* written to, and not told yet */
 	struct name_set told;	  /* told as created because they were found */
@@ -62,8 +44,6 @@ struct watcher {
 	uint64_t sync_ms;	  /* when the tree may be looked at as a whole again */
 	bool has_lost;		  /* something was missed; to be told */
 	bool is_gone;
-	size_t at, len; /* of events */
-	_Alignas(struct inotify_event) char events[EVENTS_LEN];
 };
 
 /* --- telling --- */
@@ -86,7 +66,8 @@ static enum agent_file_kind kind_at(struct watcher *watcher, const char *path, b
 
 	if (is_directory)
 		return AGENT_FILE_DIRECTORY;
-	if (fstatat(watcher->root, path, &stat, AT_SYMLINK_NOFOLLOW) < 0 || S_ISDIR(stat.st_mode))
+	if (fstatat(watcher->target.root, path, &stat, AT_SYMLINK_NOFOLLOW) < 0 ||
+		S_ISDIR(stat.st_mode))
 		return AGENT_FILE_REGULAR; /* something else by now */
 	return watched_tree_kind(stat.st_mode);
 }
@@ -114,10 +95,11 @@ static bool look(struct watcher *watcher, int wd, const char *name, char path[AG
 	struct dir_node *node = dir_tree_find(&watcher->tree.dirs, wd);
 
 	path[0] = '\0';
-	if (watcher->is_file)
-		return fstatat(watcher->parent, name, ret_stat, AT_SYMLINK_NOFOLLOW) == 0;
+	if (watcher->target.is_file)
+		return fstatat(watcher->target.parent, name, ret_stat, AT_SYMLINK_NOFOLLOW) == 0;
 	return node && dir_tree_path(node, name, path) == 0 &&
-	       fstatat(watcher->root, path, ret_stat, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) == 0;
+	       fstatat(watcher->target.root, path, ret_stat, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH) ==
+		       0;
 }
 
 /* Of what was put off; if it is gone by now, its end says more. */
@@ -160,11 +142,6 @@ static void put_off(struct watcher *watcher, int wd, const char *name)
 
 /* --- the watched one itself --- */
 
-static bool is_there(const struct watcher *watcher, struct stat *ret_stat)
-{
-	return fstatat(watcher->parent, watcher->name, ret_stat, AT_SYMLINK_NOFOLLOW) == 0;
-}
-
 /* Whether the path still leads to what is watched; a file may be replaced, a directory not. */
 static void check_path(struct watcher *watcher)
 {
@@ -172,10 +149,10 @@ static void check_path(struct watcher *watcher)
 	struct stat stat;
 	bool found;
 
-	if (watcher->parent < 0)
+	if (watcher->target.parent < 0)
 		return;
-	found = is_there(watcher, &stat);
-	if (watcher->is_file && !found)
+	found = watched_target_look(&watcher->target, &stat);
+	if (watcher->target.is_file && !found)
 		watcher->absent_ms = clock_steady_ms() + ABSENT_MS;
 	else if (root)
 		watcher->is_gone |=
@@ -195,10 +172,10 @@ static void handle_file(struct watcher *watcher, uint32_t mask)
 	if (mask & (IN_CREATE | IN_MOVED_TO))
 		watcher->absent_ms = 0;
 	if (mask & (IN_CLOSE_WRITE | IN_MOVED_TO)) {
-		name_set_take(&watcher->modified, watcher->parent_wd, watcher->name);
-		tell_modified(watcher, watcher->parent_wd, watcher->name);
+		name_set_take(&watcher->modified, watcher->target.parent_wd, watcher->target.name);
+		tell_modified(watcher, watcher->target.parent_wd, watcher->target.name);
 	} else {
-		put_off(watcher, watcher->parent_wd, watcher->name);
+		put_off(watcher, watcher->target.parent_wd, watcher->target.name);
 	}
 }
 
@@ -207,8 +184,8 @@ static void check_absent(struct watcher *watcher)
 	struct stat stat;
 
 	watcher->absent_ms = 0;
-	if (is_there(watcher, &stat))
-		tell_modified(watcher, watcher->parent_wd, watcher->name);
+	if (watched_target_look(&watcher->target, &stat))
+		tell_modified(watcher, watcher->target.parent_wd, watcher->target.name);
 	else
 		watcher->is_gone = true;
 }
@@ -217,8 +194,8 @@ static void handle_parent(struct watcher *watcher, uint32_t mask, const char *na
 {
 	if (mask & (IN_IGNORED | IN_UNMOUNT | IN_MOVE_SELF)) {
 		watcher->is_gone = true;
-	} else if (strcmp(name, watcher->name) == 0) {
-		if (watcher->is_file)
+	} else if (strcmp(name, watcher->target.name) == 0) {
+		if (watcher->target.is_file)
 			handle_file(watcher, mask);
 		else
 			check_path(watcher);
@@ -226,12 +203,6 @@ static void handle_parent(struct watcher *watcher, uint32_t mask, const char *na
 }
 
 /* --- events --- */
-
-/* The name in an event: "" if it is about the directory itself. */
-static const char *name_of(const struct inotify_event *event)
-{
-	return event->len > 0 ? event->name : "";
-}
 
 static void handle_created(
 	struct watcher *watcher, struct dir_node *node, const char *name, uint32_t mask)
@@ -256,57 +227,6 @@ static void handle_deleted(
 	if (mask & IN_ISDIR)
 		watched_tree_forget(
 			&watcher->tree, dir_tree_child(&watcher->tree.dirs, node, name));
-}
-
-/* Reads more events behind those that are there, waiting so long for the first. */
-static void read_events(struct watcher *watcher, int timeout_ms)
-{
-	struct pollfd pollfd = {.fd = watcher->inotify, .events = POLLIN};
-	ssize_t n;
-
-	if (watcher->at > 0) {
-		memmove(watcher->events, watcher->events + watcher->at, watcher->len - watcher->at);
-		watcher->len -= watcher->at;
-		watcher->at = 0;
-	}
-	if (EVENTS_LEN - watcher->len < EVENT_MAX || poll(&pollfd, 1, timeout_ms) <= 0)
-		return;
-	n = read(watcher->inotify, watcher->events + watcher->len, EVENTS_LEN - watcher->len);
-	if (n > 0)
-		watcher->len += (size_t)n;
-}
-
-static struct inotify_event *event_at(struct watcher *watcher, size_t at)
-{
-	return (struct inotify_event *)(void *)(watcher->events + at);
-}
-
-static struct inotify_event *find_pair(struct watcher *watcher, uint32_t cookie)
-{
-	size_t at = watcher->at;
-
-	while (at < watcher->len) {
-		struct inotify_event *event = event_at(watcher, at);
-
-		if ((event->mask & IN_MOVED_TO) && event->cookie == cookie)
-			return event;
-		at += sizeof(*event) + event->len;
-	}
-	return NULL;
-}
-
-/*
- * The other half of a rename. The kernel queues it right behind the first, but for events that
- * happen at the same moment; so it is worth waiting for only if nothing has come behind the first.
- */
-static struct inotify_event *await_pair(struct watcher *watcher, uint32_t cookie)
-{
-	struct inotify_event *event = find_pair(watcher, cookie);
-
-	if (event)
-		return event;
-	read_events(watcher, watcher->at == watcher->len ? PAIR_MS : 0);
-	return find_pair(watcher, cookie);
 }
 
 static void tell_moved(struct watcher *watcher, const struct dir_node *from, const char *name,
@@ -355,15 +275,15 @@ static void handle_moved_from(
 	struct inotify_event *pair;
 	struct dir_node *to;
 
-	strcpy(name, name_of(event));
-	pair = await_pair(watcher, event->cookie);
+	strcpy(name, inotify_queue_name(event));
+	pair = inotify_queue_await_pair(&watcher->queue, event->cookie);
 	to = pair ? dir_tree_find(&watcher->tree.dirs, pair->wd) : NULL;
 	if (!to) {
 		handle_deleted(watcher, from, name, mask);
 		return;
 	}
 	pair->mask = 0; /* done */
-	handle_moved(watcher, from, name, to, name_of(pair), mask);
+	handle_moved(watcher, from, name, to, inotify_queue_name(pair), mask);
 }
 
 /* About a directory itself; whoever watches the one around it has heard of it there. */
@@ -387,19 +307,19 @@ static void handle_overflow(struct watcher *watcher)
 	name_set_fini(&watcher->told);
 	name_set_fini(&watcher->modified);
 	check_path(watcher);
-	if (!watcher->is_file)
+	if (!watcher->target.is_file)
 		watched_tree_synchronize(&watcher->tree, false);
 }
 
 static void handle_event(struct watcher *watcher, const struct inotify_event *event)
 {
 	struct dir_node *node = dir_tree_find(&watcher->tree.dirs, event->wd);
-	const char *name = name_of(event);
+	const char *name = inotify_queue_name(event);
 	uint32_t mask = event->mask;
 
 	if (mask & IN_Q_OVERFLOW) {
 		handle_overflow(watcher);
-	} else if (event->wd == watcher->parent_wd) {
+	} else if (event->wd == watcher->target.parent_wd) {
 		handle_parent(watcher, mask, name);
 	} else if (!node) {
 		return; /* of one that was let go */
@@ -421,13 +341,11 @@ static void handle_event(struct watcher *watcher, const struct inotify_event *ev
 
 static void handle_events(struct watcher *watcher)
 {
-	while (watcher->at < watcher->len && !watcher->is_gone && watcher->dialog->failure == 0) {
-		struct inotify_event *event = event_at(watcher, watcher->at);
+	struct inotify_event *event;
 
-		/* Passed by first: whoever looks for the other half of a rename reads on. */
-		watcher->at += sizeof(*event) + event->len;
+	while (!watcher->is_gone && watcher->dialog->failure == 0 &&
+		(event = inotify_queue_next(&watcher->queue)))
 		handle_event(watcher, event);
-	}
 }
 
 /* --- the loop --- */
@@ -472,7 +390,7 @@ static int patience_ms(const struct watcher *watcher)
 static void run(struct watcher *watcher)
 {
 	struct pollfd fds[] = {
-		{.fd = watcher->inotify, .events = POLLIN},
+		{.fd = watcher->queue.inotify, .events = POLLIN},
 		{.fd = watcher->dialog->fd, .events = POLLIN | POLLRDHUP},
 	};
 
@@ -486,7 +404,7 @@ static void run(struct watcher *watcher)
 			return;
 		is_quiet = !fds[0].revents;
 		if (!is_quiet) {
-			read_events(watcher, 0);
+			inotify_queue_read(&watcher->queue, 0);
 			handle_events(watcher);
 		} else if (watcher->tree.is_stale && watcher->sync_ms <= clock_steady_ms()) {
 			watched_tree_synchronize(&watcher->tree, true);
@@ -504,47 +422,14 @@ static void run(struct watcher *watcher)
 
 /* --- the beginning --- */
 
-/* Finds what is to be watched, through a symbolic link if it is one. */
-static int locate(struct watcher *watcher, const char *path, struct stat *ret_stat)
-{
-	auto_(path_place_fini) struct path_place place = PATH_PLACE_INIT;
-	int r;
-
-	if (path[strspn(path, "/")] == '\0') {
-		watcher->root = path_open(AT_FDCWD, "/", O_PATH | O_DIRECTORY, 0);
-	} else {
-		r = path_locate_target(path, &place);
-		if (r < 0)
-			return r;
-		if (place.missing[0])
-			return -ENOENT;
-		watcher->root = path_open(place.dir, place.name, O_PATH | O_NOFOLLOW, 0);
-		watcher->parent = take_fd(&place.dir);
-		strcpy(watcher->name, place.name);
-	}
-	if (watcher->root < 0)
-		return watcher->root;
-	return fstat(watcher->root, ret_stat) < 0 ? -errno : 0;
-}
-
-static int watch_parent(struct watcher *watcher, const struct stat *stat)
-{
-	watcher->is_file = !S_ISDIR(stat->st_mode);
-	if (watcher->parent < 0)
-		return 0;
-	watcher->parent_wd = watched_tree_watch(
-		watcher->inotify, watcher->parent, watcher->is_file ? FILE_MASK : PARENT_MASK);
-	return watcher->parent_wd < 0 ? watcher->parent_wd : 0;
-}
-
 static int watch_tree(struct watcher *watcher, const struct stat *stat, bool is_recursive)
 {
-	if (watcher->is_file)
+	if (watcher->target.is_file)
 		return 0;
 	watcher->tree = (struct watched_tree){
-		.inotify = watcher->inotify,
-		.root = watcher->root,
-		.foreign_wd = watcher->parent_wd,
+		.inotify = watcher->queue.inotify,
+		.root = watcher->target.root,
+		.foreign_wd = watcher->target.parent_wd,
 		.is_recursive = is_recursive,
 		.found = tell_found,
 		.is_wanted = is_wanted,
@@ -555,9 +440,8 @@ static int watch_tree(struct watcher *watcher, const struct stat *stat, bool is_
 
 static void watcher_fini(struct watcher *watcher)
 {
-	fd_close(watcher->inotify);
-	fd_close(watcher->root);
-	fd_close(watcher->parent);
+	inotify_queue_close(&watcher->queue);
+	watched_target_close(&watcher->target);
 	watched_tree_close(&watcher->tree);
 	name_set_fini(&watcher->modified);
 	name_set_fini(&watcher->told);
@@ -574,10 +458,8 @@ static struct watcher *make_watcher(struct dialog *dialog)
 	struct watcher *watcher = mem_new(sizeof(*watcher));
 
 	watcher->dialog = dialog;
-	watcher->parent = watcher->root = watcher->parent_wd = -1;
-	watcher->inotify = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	if (watcher->inotify < 0)
-		watcher->inotify = -errno;
+	watcher->target = WATCHED_TARGET_NONE;
+	inotify_queue_open(&watcher->queue);
 	watcher->modified.max = MODIFIED_MAX;
 	watcher->told.max = TOLD_MAX;
 	return watcher;
@@ -589,11 +471,9 @@ int file_watch(struct dialog *dialog, const struct payload_file *request)
 	struct stat stat;
 	int r;
 
-	if (watcher->inotify < 0)
-		return watcher->inotify;
-	r = locate(watcher, request->path, &stat);
-	if (r == 0)
-		r = watch_parent(watcher, &stat);
+	if (watcher->queue.inotify < 0)
+		return watcher->queue.inotify;
+	r = watched_target_open(&watcher->target, request->path, watcher->queue.inotify, &stat);
 	if (r == 0)
 		r = watch_tree(watcher, &stat, request->flag);
 	if (r < 0)
