@@ -216,7 +216,7 @@ static void survey(struct build_context *context)
 	fence_survey(&context->fence,
 		&(struct fence_ground){.cgroups = &context->cgroups,
 			.is_host = context->userns.ranges.is_host,
-			.mask_count = context->sources.mask_count,
+			.mask_count = context->sources.masks.count,
 			.disk_way = context->disks.way},
 		(uint32_t)allowed);
 }
@@ -305,7 +305,7 @@ int main(int argc, char *argv[])
 			err.remedy);
 		return 1;
 	}
-	log_info("ready; %zu names of /proc are masked", keeper.context.sources.mask_count);
+	log_info("ready; %zu names of /proc are masked", keeper.context.sources.masks.count);
 	run(&keeper);
 	crew_dismiss(&keeper.crew);
 	cgroup_close(&keeper.context.cgroups);

@@ -2,8 +2,10 @@
 #include "keeper/rootfs.h"
 
 #include "base/fd.h"
+#include "keeper/devices.h"
 #include "keeper/mounts.h"
 #include "keeper/namespace.h"
+#include "keeper/shelf.h"
 
 #include <errno.h>
 #include <sched.h>
@@ -11,7 +13,6 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
-#include <sys/sysmacros.h>
 #include <sys/utsname.h>
 
 #define SAFE	      (MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
@@ -20,125 +21,6 @@
 #define TTY_GID	      5
 #define PTYS_MAX      "64"
 #define CELL_PTYS_MAX "4"
-
-/*
- * What /proc tells about the host. Only names that everybody may read are masked: this procfs belongs
- * to the host's root, who is not mapped inside, so a file with mode 0400 is closed already.
- */
-static const char *const telling[] = {"acpi", "asound", "bus", "cmdline", "config.gz", "driver",
-	"fs", "interrupts", "iomem", "ioports", "irq", "kallsyms", "kcore", "key-users", "keys",
-	"kpagecgroup", "kpagecount", "kpageflags", "latency_stats", "modules", "mtrr",
-	"pagetypeinfo", "pressure", "sched_debug", "scsi", "slabinfo", "timer_list", "timer_stats",
-	"vmallocinfo"};
-
-static const struct {
-	const char *name;
-	unsigned major, minor;
-} devices[] = {
-	{"null", 1, 3},
-	{"zero", 1, 5},
-	{"full", 1, 7},
-	{"random", 1, 8},
-	{"urandom", 1, 9},
-	{"tty", 5, 0},
-};
-
-static const struct {
-	const char *name;
-	const char *target;
-} dev_links[] = {
-	{"fd", "/proc/self/fd"},
-	{"stdin", "/proc/self/fd/0"},
-	{"stdout", "/proc/self/fd/1"},
-	{"stderr", "/proc/self/fd/2"},
-	{"ptmx", "pts/ptmx"},
-};
-
-/* Nobody looks for the directory of templates by name any more, so the place over it is free. */
-static int make_shelf(int template_fd, int *ret_fd, struct err *err)
-{
-	auto_fd int fs = mounts_fsopen("tmpfs");
-	auto_fd int place = openat(template_fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	auto_fd int shelf = -1;
-
-	/* Without a size: what lies on it is small, and paid for by the sandbox that writes. */
-	if (fs < 0 || place < 0 || mounts_set_string(fs, "mode", "0700") < 0 ||
-		mounts_set_string(fs, "size", "0") < 0)
-		return err_sys(err, "configure tmpfs for mounts");
-	shelf = mounts_fsmount(fs, SAFE | MOUNT_ATTR_NOEXEC);
-	if (shelf < 0 || mounts_attach(shelf, place) < 0)
-		return err_sys(err, "mount tmpfs for mounts");
-	*ret_fd = take_fd(&shelf);
-	return 0;
-}
-
-static int put_on_shelf(int shelf_fd, const char *name, int mount_fd, struct err *err)
-{
-	auto_fd int place = -1;
-
-	if (mkdirat(shelf_fd, name, 0700) < 0 && errno != EEXIST)
-		return err_sys(err, "make a place for mount %s", name);
-	place = mounts_open_beneath(shelf_fd, name, O_PATH);
-	if (place < 0 || mounts_attach(mount_fd, place) < 0)
-		return err_sys(err, "keep mount %s", name);
-	return 0;
-}
-
-/* Root of a user namespace may not make device nodes, but may show those of the host. */
-static int bind_device(int dev, const char *name, struct err *err)
-{
-	auto_fd int file = openat(dev, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-	auto_fd int place = mounts_open_beneath(dev, name, O_PATH);
-	auto_fd int mount = -1;
-	char path[32];
-	int r;
-
-	snprintf(path, sizeof(path), "/dev/%s", name);
-	r = mounts_clone(AT_FDCWD, path, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, -1, &mount, err);
-	if (r < 0)
-		return r;
-	if (file < 0 || place < 0 || mounts_attach(mount, place) < 0)
-		return err_sys(err, "show device node %s", name);
-	return 0;
-}
-
-static int make_device(int dev, const char *name, unsigned major, unsigned minor, struct err *err)
-{
-	if (mknodat(dev, name, S_IFCHR | 0666, makedev(major, minor)) < 0)
-		return errno == EPERM ? bind_device(dev, name, err)
-				      : err_sys(err, "make device node %s", name);
-	return fchmodat(dev, name, 0666, 0) < 0 ? err_sys(err, "open up device node %s", name) : 0;
-}
-
-/* One /dev for all sandboxes: it is mounted read-only, so they cannot meet in it. */
-static int make_dev(int shelf_fd, int *ret_fd, struct err *err)
-{
-	auto_fd int fs = mounts_fsopen("tmpfs");
-	auto_fd int dev = -1;
-	int r;
-
-	if (fs < 0 || mounts_set_string(fs, "size", "65536") < 0 ||
-		mounts_set_string(fs, "nr_inodes", "64") < 0 ||
-		mounts_set_string(fs, "mode", "0755") < 0)
-		return err_sys(err, "configure tmpfs for /dev");
-	dev = mounts_fsmount(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC);
-	if (dev < 0)
-		return err_sys(err, "make tmpfs for /dev");
-	/* First, because nothing can be mounted on what is mounted nowhere. */
-	r = put_on_shelf(shelf_fd, "dev", dev, err);
-	for (size_t i = 0; i < array_len(devices) && r == 0; i++)
-		r = make_device(dev, devices[i].name, devices[i].major, devices[i].minor, err);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < array_len(dev_links); i++) {
-		if (symlinkat(dev_links[i].target, dev, dev_links[i].name) < 0)
-			return err_sys(err, "make /dev/%s", dev_links[i].name);
-	}
-	if (mkdirat(dev, "pts", 0755) < 0 || mkdirat(dev, "shm", 01777) < 0)
-		return err_sys(err, "make directories of /dev");
-	*ret_fd = take_fd(&dev);
-	return 0;
-}
 
 /* What directories are masked with: on the shelf, where no sandbox can put anything into it. */
 static int make_blank(int shelf_fd, struct err *err)
@@ -168,20 +50,6 @@ static int make_void(int *ret_fd, struct err *err)
 	static const struct namespace_job job = {.file = "mnt", .enter = enter_empty};
 
 	return namespace_make(&job, NULL, ret_fd, err);
-}
-
-static void find_masks(struct rootfs_sources *sources)
-{
-	for (size_t i = 0; i < array_len(telling); i++) {
-		char path[64];
-		struct stat st;
-
-		snprintf(path, sizeof(path), "/proc/%s", telling[i]);
-		if (lstat(path, &st) < 0 || !(st.st_mode & 0004))
-			continue;
-		sources->masks[sources->mask_count] = telling[i];
-		sources->mask_is_dir[sources->mask_count++] = S_ISDIR(st.st_mode);
-	}
 }
 
 int rootfs_leave_host(struct err *err)
@@ -229,6 +97,7 @@ int rootfs_cover_templates(int *templates_fd, struct err *err)
 int rootfs_open_sources(
 	struct rootfs_sources *sources, int template_fd, bool is_host, struct err *err)
 {
+	auto_fd int place = -1;
 	int r;
 
 	*sources = (struct rootfs_sources){.is_host = is_host,
@@ -240,31 +109,22 @@ int rootfs_open_sources(
 	sources->usr_fd = open("/usr", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (sources->usr_fd < 0)
 		return err_sys(err, "open /usr");
-	if ((r = make_shelf(template_fd, &sources->shelf_fd, err)) < 0 ||
-		(r = make_dev(sources->shelf_fd, &sources->dev_fd, err)) < 0 ||
+	place = openat(template_fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (place < 0)
+		return err_sys(err, "open the directory of templates");
+	if ((r = shelf_make(place, &sources->shelf_fd, err)) < 0 ||
+		(r = devices_make(sources->shelf_fd, &sources->dev_fd, err)) < 0 ||
 		(r = make_blank(sources->shelf_fd, err)) < 0 ||
 		(r = make_void(&sources->void_ns_fd, err)) < 0)
 		return r;
-	find_masks(sources);
+	proc_mask_find(&sources->masks);
 	return 0;
 }
 
 /* The mounts that are cloned or made before the child leaves the host's mount namespace. */
 struct parts {
-	int overlay, usr, dev, proc, workspace, project, masks[ROOTFS_MASKS_MAX];
+	int overlay, usr, dev, proc, workspace, project, masks[PROC_MASKS_MAX];
 };
-
-/* Opens the mount of that name; -1 if there is none yet. */
-static int open_from_shelf(int shelf_fd, const char *name)
-{
-	auto_fd int fd = openat(shelf_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	struct stat here, there;
-
-	if (fd < 0 || fstat(shelf_fd, &here) < 0 || fstat(fd, &there) < 0 ||
-		here.st_dev == there.st_dev)
-		return -1;
-	return take_fd(&fd);
-}
 
 /*
  * A directory of the host as the owner of a uid range sees it. It stays mounted for the range's next
@@ -278,14 +138,14 @@ static int open_lower(const struct rootfs_sources *sources, const char *kind, in
 	int r;
 
 	snprintf(name, sizeof(name), "%s-%u", kind, base_uid);
-	*ret_fd = open_from_shelf(sources->shelf_fd, name);
+	*ret_fd = shelf_open_mount(sources->shelf_fd, name);
 	if (*ret_fd >= 0)
 		return 0;
 	r = mounts_clone(
 		source_fd, "", SAFE | MOUNT_ATTR_RDONLY | MOUNT_ATTR_IDMAP, userns_fd, &lower, err);
 	if (r < 0)
 		return r;
-	r = put_on_shelf(sources->shelf_fd, name, lower, err);
+	r = shelf_put_mount(sources->shelf_fd, name, lower, err);
 	if (r < 0)
 		return r;
 	*ret_fd = take_fd(&lower);
@@ -372,23 +232,6 @@ static int make_overlays(const struct rootfs_sources *sources, const struct stor
 	return make_usr(usr, blank, &parts->usr, err);
 }
 
-/* The covers of telling names: the null device, or the empty directory. */
-static int clone_masks(const struct rootfs_sources *sources, struct parts *parts, struct err *err)
-{
-	for (size_t i = 0; i < sources->mask_count; i++) {
-		bool is_dir = sources->mask_is_dir[i];
-		int r = mounts_clone(is_dir ? sources->shelf_fd : sources->dev_fd,
-			is_dir ? "blank" : "null",
-			MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC |
-				(is_dir ? MOUNT_ATTR_NODEV : 0),
-			-1, &parts->masks[i], err);
-
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
 /* Here, where a procfs can be seen: to root of a user namespace the kernel gives one only beside a
  * whole one, so that nobody gets to see what somebody has masked. */
 static int make_proc(int *ret_fd, struct err *err)
@@ -418,7 +261,9 @@ static int clone_parts(const struct rootfs_sources *sources, const struct storag
 		return r;
 	r = mounts_clone(dirs->workspace_fd, "project_files", SAFE | MOUNT_ATTR_RDONLY, -1,
 		&parts->project, err);
-	return r < 0 ? r : clone_masks(sources, parts, err);
+	return r < 0 ? r
+		     : proc_mask_clone(&sources->masks, sources->shelf_fd, sources->dev_fd,
+			       parts->masks, err);
 }
 
 /* Makes a kernel file system and attaches it. */
@@ -470,19 +315,6 @@ static int enter_void(const struct rootfs_sources *sources, int overlay, struct 
 	return 0;
 }
 
-static int mask(const struct rootfs_sources *sources, const struct parts *parts, struct err *err)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < sources->mask_count && r == 0; i++) {
-		char place[64];
-
-		snprintf(place, sizeof(place), "proc/%s", sources->masks[i]);
-		r = mounts_place(parts->masks[i], place, err);
-	}
-	return r;
-}
-
 int rootfs_enter(const struct rootfs_sources *sources, const struct storage_dirs *dirs,
 	int userns_fd, uint32_t base_uid, uint64_t memory_bytes, struct err *err)
 {
@@ -498,7 +330,7 @@ int rootfs_enter(const struct rootfs_sources *sources, const struct storage_dirs
 		(r = mounts_place(parts.project, "workspace/project_files", err)) < 0 ||
 		(r = attach_kernel_files(base_uid, memory_bytes, PTYS_MAX, err)) < 0)
 		return r;
-	return mask(sources, &parts, err);
+	return proc_mask_place(&sources->masks, parts.masks, err);
 }
 
 void rootfs_warm(void)
@@ -523,54 +355,6 @@ int rootfs_seal(struct err *err)
 	return mounts_place(knobs, "proc/sys", err);
 }
 
-/* Files of /proc that the sandbox has its own of (view.h). */
-static const char *const sheets[] = {"cpuinfo", "meminfo", "stat"};
-
-#define COVERS_MAX (ROOTFS_MASKS_MAX + array_len(sheets))
-
-static size_t count_covers(const struct rootfs_sources *sources)
-{
-	return sources->mask_count + array_len(sheets);
-}
-
-/* The place of something that covers a file of /proc. */
-static const char *cover_place(
-	const struct rootfs_sources *sources, size_t i, char *path, size_t size)
-{
-	size_t masks = sources->mask_count;
-
-	snprintf(path, size, "proc/%s", i < masks ? sources->masks[i] : sheets[i - masks]);
-	return path;
-}
-
-/* From the sandbox's /proc, where nobody inside can have changed them. */
-static int clone_covers(
-	const struct rootfs_sources *sources, int fds[static COVERS_MAX], struct err *err)
-{
-	for (size_t i = 0; i < count_covers(sources); i++) {
-		char path[64];
-
-		cover_place(sources, i, path, sizeof(path));
-		fds[i] = mounts_open_tree(AT_FDCWD, path, 0);
-		if (fds[i] < 0)
-			return err_sys(err, "clone /%s", path);
-	}
-	return 0;
-}
-
-static int place_covers(
-	const struct rootfs_sources *sources, const int fds[static COVERS_MAX], struct err *err)
-{
-	int r = 0;
-
-	for (size_t i = 0; i < count_covers(sources) && r == 0; i++) {
-		char path[64];
-
-		r = mounts_place(fds[i], cover_place(sources, i, path, sizeof(path)), err);
-	}
-	return r;
-}
-
 int rootfs_divide(const struct rootfs_sources *sources, uint32_t base_uid, uint64_t memory_bytes,
 	struct err *err)
 {
@@ -578,15 +362,15 @@ int rootfs_divide(const struct rootfs_sources *sources, uint32_t base_uid, uint6
 	const struct option tmp[] = {
 		{"size", size}, {"nr_inodes", "65536"}, {"mode", "1777"}, {NULL, NULL}};
 	auto_fd int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int covers[COVERS_MAX], proc, r;
+	int covers[PROC_COVERS_MAX], proc, r;
 
 	part_of(memory_bytes / 2, TMP_MAX_BYTES, size, sizeof(size));
 	if (root < 0 || fchdir(root) < 0 || mounts_set_attr(root, MOUNT_ATTR_RDONLY, -1, 0) < 0)
 		return err_sys(err, "make the system read-only");
-	if ((r = clone_covers(sources, covers, err)) < 0 ||
+	if ((r = proc_mask_clone_covers(&sources->masks, covers, err)) < 0 ||
 		(r = attach_new("tmpfs", tmp, SAFE, "tmp", err)) < 0 ||
 		(r = make_proc(&proc, err)) < 0 || (r = mounts_place(proc, "proc", err)) < 0 ||
 		(r = attach_kernel_files(base_uid, memory_bytes, CELL_PTYS_MAX, err)) < 0)
 		return r;
-	return place_covers(sources, covers, err);
+	return proc_mask_place_covers(&sources->masks, covers, err);
 }

@@ -17,9 +17,8 @@
 #pragma once
 
 #include "base/err.h"
+#include "keeper/proc_mask.h"
 #include "keeper/storage.h"
-
-#define ROOTFS_MASKS_MAX 32
 
 /* Made once, when the keeper starts. */
 struct rootfs_sources {
@@ -30,10 +29,7 @@ struct rootfs_sources {
 	int usr_fd;   /* the host's /usr */
 	int dev_fd;   /* a tmpfs with the device nodes */
 	int void_ns_fd; /* mount namespace with one empty mount */
-	const char
-		*masks[ROOTFS_MASKS_MAX]; /* names in /proc that exist here and that all may read */
-	bool mask_is_dir[ROOTFS_MASKS_MAX];
-	size_t mask_count;
+	struct proc_masks masks;
 };
 
 /* Leaves the host's mount namespace. To be called before any directory is opened. */

@@ -11,6 +11,22 @@
 #include <string.h>
 #include <sys/stat.h>
 
+int shelf_make(int place_fd, int *ret_fd, struct err *err)
+{
+	auto_fd int fs = mounts_fsopen("tmpfs");
+	auto_fd int shelf = -1;
+
+	/* Without a size: what lies on it is small, and paid for by the sandbox that writes. */
+	if (fs < 0 || mounts_set_string(fs, "mode", "0700") < 0 ||
+		mounts_set_string(fs, "size", "0") < 0)
+		return err_sys(err, "configure tmpfs for mounts");
+	shelf = mounts_fsmount(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+	if (shelf < 0 || mounts_attach(shelf, place_fd) < 0)
+		return err_sys(err, "mount tmpfs for mounts");
+	*ret_fd = take_fd(&shelf);
+	return 0;
+}
+
 int shelf_open_section(int shelf_fd, const char *name, int *ret_fd, struct err *err)
 {
 	int fd;
@@ -40,10 +56,10 @@ int shelf_put_mount(int section_fd, const char *name, int mount_fd, struct err *
 	auto_fd int place = -1;
 
 	if (mkdirat(section_fd, name, 0700) < 0 && errno != EEXIST)
-		return err_sys(err, "make a place for disk %s", name);
+		return err_sys(err, "make a place for mount %s", name);
 	place = openat(section_fd, name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (place < 0 || mounts_attach(mount_fd, place) < 0) {
-		int r = err_sys(err, "place disk %s", name);
+		int r = err_sys(err, "place mount %s", name);
 
 		shelf_drop_place(section_fd, name);
 		return r;
@@ -57,7 +73,7 @@ void shelf_drop_mount(int section_fd, const char *name)
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", section_fd, name);
 	if (umount2(path, MNT_DETACH) < 0)
-		log_warning("a disk stays mounted: %s", strerror(errno));
+		log_warning("a mount stays on the shelf: %s", strerror(errno));
 	shelf_drop_place(section_fd, name);
 }
 

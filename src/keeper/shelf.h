@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The places on the keeper's shelf (rootfs.h) where disks are mounted. A place is a directory of a tmpfs;
- * one that nothing is mounted at is about to be filled, or was left by somebody who was killed.
+ * The keeper's shelf: a tmpfs that the host does not see, where mounts are kept (rootfs.h says why), those of
+ * disks in sections. A place is a directory; one that nothing is mounted at is about to be filled, or was left
+ * by somebody who was killed.
  */
 #pragma once
 
 #include "base/err.h"
+
+/* Mounts the shelf over the directory place_fd, which nobody looks for by name any more. */
+int shelf_make(int place_fd, int *ret_fd, struct err *err) must_check;
 
 /* Makes a directory for such places on the shelf, if it is missing, and opens it. */
 int shelf_open_section(int shelf_fd, const char *name, int *ret_fd, struct err *err) must_check;
