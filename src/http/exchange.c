@@ -179,7 +179,7 @@ static bool answer_at_head(struct request *req, struct MHD_Connection *connectio
 	 * never sees the answer. */
 	pthread_mutex_lock(&req->lock);
 	if (req->announced.size > REQUEST_DROP_MAX)
-		request_answer_early_locked(req);
+		request_deliver_early_locked(req);
 	else
 		req->phase = PHASE_DROP;
 	req->at_head = false;
@@ -201,7 +201,7 @@ static bool hand_over(struct request *req, int (*start)(struct request *req))
 		struct err err;
 
 		err_set(&err, ERR_UNAVAILABLE, "the server is busy");
-		request_fail(req, &err);
+		request_answer_error(req, &err);
 		request_deliver(req);
 	}
 	return suspended;
@@ -216,7 +216,7 @@ static bool judge(struct request *req, struct MHD_Connection *connection, const 
 
 	connection_pass_head(req->client);
 	if (check_head(req, &line, &err) < 0) {
-		request_fail(req, &err);
+		request_answer_error(req, &err);
 		return answer_at_head(req, connection);
 	}
 	server_count_request(req->server, req);
@@ -242,7 +242,7 @@ static bool gather(struct request *req, const char *data, size_t *size)
 		struct err err;
 
 		err_set(&err, ERR_TOO_LARGE, "the body is larger than %u bytes", REQUEST_BODY_MAX);
-		request_fail(req, &err);
+		request_answer_error(req, &err);
 		request_deliver(req);
 	}
 	req->received += *size;

@@ -115,7 +115,7 @@ void handling_returned(struct request *req, int r, struct err *err)
 	else if (r < 0 && req->upload.was_cut)
 		err_set(err, ERR_INVALID, "the client left before the body was complete");
 	if (r < 0)
-		request_fail(req, err);
+		request_answer_error(req, err);
 	pthread_mutex_lock(&req->lock);
 	assert(r >= 0 || !req->held);
 	req->returned = true;
@@ -210,7 +210,7 @@ static void work_admit(struct request *req)
 	struct err err = {0};
 
 	if (admit(req, &err) < 0) {
-		request_fail(req, &err);
+		request_answer_error(req, &err);
 		request_conclude(req);
 		return;
 	}

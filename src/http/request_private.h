@@ -150,7 +150,7 @@ void request_wake_when(struct request *req, int fd, uint32_t events);
 bool request_is_cut(struct request *req);
 
 /* Makes the answer an error document. */
-void request_fail(struct request *req, const struct err *err);
+void request_answer_error(struct request *req, const struct err *err);
 
 /* The handler's part is over: accounts for what it did, if that is needed, and delivers. */
 void request_conclude(struct request *req);
@@ -159,7 +159,7 @@ void request_conclude(struct request *req);
 void request_deliver(struct request *req);
 
 /* The same while the body is still to come, or coming. The lock is held. */
-void request_answer_early_locked(struct request *req);
+void request_deliver_early_locked(struct request *req);
 
 /* The connection is over; *req stays until its last reference goes. */
 void request_detach(struct request *req);
