@@ -288,8 +288,8 @@ int build_start(struct build_context *context, const struct keeper_request *requ
 	if (r < 0)
 		return r;
 	r = userns_get(&context->userns, request->slot,
-		cgroup_has(&context->cgroups, CGROUP_PIDS) ? 0 : request->limits.pids, &userns_fd,
-		err);
+		cgroup_tree_has(&context->cgroups, CGROUP_PIDS) ? 0 : request->limits.pids,
+		&userns_fd, err);
 	if (r < 0)
 		return r;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)

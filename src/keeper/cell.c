@@ -190,7 +190,7 @@ int cell_start(const struct build_context *context, const struct held *held, int
 	int pair[2];
 	pid_t pid;
 
-	if (!cgroup_is_real(&context->cgroups))
+	if (!cgroup_tree_is_real(&context->cgroups))
 		return err_explain(err, ERR_UNAVAILABLE, "isolate_unavailable",
 			"run sandlotd as root, or delegate control groups to it",
 			"commands cannot be isolated without control groups");

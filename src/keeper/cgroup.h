@@ -1,15 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Limits and groups, wherever the host keeps its controllers.
- *
- * memory, cpu and pids are each looked for on the unified (v2) tree and then on a v1 hierarchy of
- * their own. The unified tree, even one without controllers, gives every sandbox a group that can be
- * frozen and into which its first process is born. All groups of one keeper live below one directory
- * `sandlot-<tag>` in each hierarchy, so that two keepers on a machine do not meet.
- *
- * The keeper of an ordinary user has no say in the host's trees, but for what was delegated to that user
- * (delegation.h). Without that there are no groups: none is made, none is shown, the figures come from the
- * sandbox's processes (headcount.h), and what only a group can do is refused.
+ * The groups of a sandbox: its limits, freezing, figures. One on the unified tree, and one on each v1 hierarchy
+ * that has a controller (cgroup_tree.h).
  *
  * Joining: a process written into cgroup.procs waits for an RCU grace period (11 ms measured). A
  * process born into a v2 group, or a thread that writes "0" into a v1 `tasks` file itself, does not.
@@ -17,46 +9,8 @@
 #pragma once
 
 #include "base/err.h"
+#include "keeper/cgroup_tree.h"
 #include "wire/keeper.h"
-
-enum cgroup_controller { CGROUP_MEMORY, CGROUP_CPU, CGROUP_PIDS, CGROUP_COUNT };
-
-struct cgroup_tree {
-	int unified_fd; /* our directory on v2; -1: there are no groups */
-	int v1_fd
-		[CGROUP_COUNT]; /* our directory on the controller's v1 hierarchy, or -1: it is on v2 */
-	uint32_t missing;	/* bits of controllers that the host has nowhere, or not for us */
-	bool is_host;		/* we are root of the host, not of what was delegated */
-	char name[32];
-};
-
-/* "memory", say. */
-const char *cgroup_controller_name(enum cgroup_controller controller);
-
-/* No groups at all. */
-#define CGROUP_TREE_NONE                                                                           \
-	((struct cgroup_tree){                                                                     \
-		.unified_fd = -1, .v1_fd = {-1, -1, -1}, .missing = (1u << CGROUP_COUNT) - 1})
-
-static inline bool cgroup_is_real(const struct cgroup_tree *tree)
-{
-	return tree->unified_fd >= 0;
-}
-
-static inline bool cgroup_has(const struct cgroup_tree *tree, enum cgroup_controller controller)
-{
-	return !(tree->missing & (1u << controller));
-}
-
-/*
- * Finds the hierarchies and makes our directory in each: at their roots, where everything must be there,
- * or, if we are root of less than the host, in what was delegated.
- */
-int cgroup_open(struct cgroup_tree *tree, const char *tag, bool is_host, struct err *err)
-	must_check;
-
-/* Removes our directories; those that are not empty stay. */
-void cgroup_close(struct cgroup_tree *tree);
 
 /*
  * Makes the v2 group of a sandbox with the limits that live there; its directory descriptor, or -1 if

@@ -106,7 +106,7 @@ static void look(struct walls *walls, const struct fence_ground *ground)
 	put(walls, WALL_MEMORY, place_of(cgroups, CGROUP_MEMORY));
 	put(walls, WALL_PIDS, place_of(cgroups, CGROUP_PIDS));
 	/* Where the keeper is not root of the host, the user namespace of a sandbox limits it too. */
-	if (!ground->is_host && !cgroup_has(cgroups, CGROUP_PIDS))
+	if (!ground->is_host && !cgroup_tree_has(cgroups, CGROUP_PIDS))
 		put(walls, WALL_PIDS, "rlimit");
 }
 

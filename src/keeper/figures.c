@@ -32,7 +32,7 @@ int figures_read(struct keeper *keeper, const struct held *held, struct keeper_s
 	const struct cgroup_tree *cgroups = &keeper->context.cgroups;
 	int r;
 
-	if (cgroup_is_real(cgroups))
+	if (cgroup_tree_is_real(cgroups))
 		r = cgroup_stats(cgroups, held->group, ret_stats, err);
 	else if (held->pid)
 		r = headcount_take(held->pid, ret_stats, err);

@@ -259,7 +259,7 @@ static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 	if ((r = rootfs_leave_host(err)) < 0 ||
 		(r = lock_data(argv[1], &keeper->lock_fd, err)) < 0 ||
 		(r = userns_survey(ranges, err)) < 0 ||
-		(r = cgroup_open(&context->cgroups, tag, ranges->is_host, err)) < 0 ||
+		(r = cgroup_tree_open(&context->cgroups, tag, ranges->is_host, err)) < 0 ||
 		(r = storage_open(&context->storage, argv[1], err)) < 0 ||
 		(r = open_template(&context->storage, ranges->is_host, &template_fd, err)) < 0 ||
 		(r = rootfs_open_sources(&context->sources, template_fd, ranges->is_host, err)) <
@@ -308,7 +308,7 @@ int main(int argc, char *argv[])
 	log_info("ready; %zu names of /proc are masked", keeper.context.sources.masks.count);
 	run(&keeper);
 	crew_dismiss(&keeper.crew);
-	cgroup_close(&keeper.context.cgroups);
+	cgroup_tree_close(&keeper.context.cgroups);
 	if (keeper.stop_waiter >= 0)
 		reply_result(keeper.stop_waiter, 0, NULL);
 	log_info("all sandboxes are stopped; leaving");

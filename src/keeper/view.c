@@ -34,7 +34,7 @@ static int make_dirs(int fd, const struct cgroup_tree *cgroups, struct err *err)
 	for (int c = 0; c < CGROUP_COUNT && r == 0; c++) {
 		char path[64];
 
-		snprintf(path, sizeof(path), "sys/fs/cgroup/%s", cgroup_controller_name(c));
+		snprintf(path, sizeof(path), "sys/fs/cgroup/%s", cgroup_tree_controller(c));
 		if (cgroups->v1_fd[c] >= 0)
 			r = make_dir(fd, path, err);
 	}
@@ -146,7 +146,7 @@ static int clone_groups(
 	int r = 0;
 
 	view->unified = -1;
-	if (cgroup_is_real(cgroups))
+	if (cgroup_tree_is_real(cgroups))
 		r = mounts_clone(cgroups->unified_fd, id, ATTRS, -1, &view->unified, err);
 	for (int c = 0; c < CGROUP_COUNT && r == 0; c++) {
 		view->v1[c] = -1;
@@ -186,7 +186,7 @@ static int attach_groups(const struct view *view, struct err *err)
 		if (view->v1[c] < 0)
 			continue;
 		is_hybrid = true;
-		snprintf(place, sizeof(place), "sys/fs/cgroup/%s", cgroup_controller_name(c));
+		snprintf(place, sizeof(place), "sys/fs/cgroup/%s", cgroup_tree_controller(c));
 		r = mounts_place(view->v1[c], place, err);
 		if (r < 0)
 			return r;
