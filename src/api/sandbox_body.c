@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/sandbox_body.h"
 
+#include "api/network_body.h"
 #include "api/process_body.h"
 #include "api/start_body.h"
 #include "base/clock.h"
-#include "core/network.h"
-#include "core/strongbox.h"
-#include "model/egress_rule.h"
 #include "model/sandbox_port.h"
 #include "model/size.h"
 #include "model/template.h"
 
 #include <ctype.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,7 +21,6 @@
 #define ENV_ENTRIES   256
 #define LABEL_ENTRIES 64
 #define PORT_ENTRIES  64
-#define ALLOW_ENTRIES 256
 
 /* --- checks --- */
 
@@ -94,40 +90,7 @@ static const char *check_name(const json_t *value)
 		       : "must be letters, digits, . _ - with a letter or digit first";
 }
 
-static const char *check_allow(const json_t *list)
-{
-	size_t i;
-	json_t *entry;
-
-	json_array_foreach((json_t *)list, i, entry)
-	{
-		if (!egress_rule_is_valid(json_string_value(entry)))
-			return "has an entry that is no name, address or network, with or without "
-			       ":port";
-	}
-	return NULL;
-}
-
-static const char *check_secrets(const json_t *list)
-{
-	size_t i;
-	json_t *entry;
-
-	json_array_foreach((json_t *)list, i, entry)
-	{
-		if (!secret_name_is_valid(json_string_value(entry)))
-			return "has an entry that is no name of a secret";
-	}
-	return NULL;
-}
-
 /* --- tables --- */
-
-struct network_body {
-	const char *mode;
-	const json_t *allow, *secrets;
-	int64_t bandwidth, connections;
-};
 
 struct resources_body {
 	double cpu;
@@ -142,27 +105,6 @@ struct create_body {
 	int64_t idle_timeout_s, lifetime_s;
 	enum field_boolean is_private;
 	const json_t *members, *start;
-};
-
-static const struct field network_rows[] = {
-	{"mode", FIELD_STRING, offsetof(struct network_body, mode), 1, 16, 0,
-		"What may be reached outside: nothing, what `allow` names, or also all public "
-		"addresses. allowlist if only `allow` is given; else what the operator has set for "
-		"the template.",
-		.choices = network_modes},
-	{"allow", FIELD_STRING_LIST, offsetof(struct network_body, allow), 0, ALLOW_ENTRIES, 0,
-		"Names, *.names, addresses and networks, each with or without :port. Addresses "
-		"that are not public are refused unless they are here, whatever name leads "
-		"there.",
-		.check = check_allow},
-	{"secrets", FIELD_STRING_LIST, offsetof(struct network_body, secrets), 0, SECRETS_IN_USE, 0,
-		"Names of secrets (PUT /v1/secrets/{secret}) that its requests may be given: their "
-		"servers are http://<name>.internal inside, in every mode.",
-		.check = check_secrets},
-	{"bandwidth", FIELD_SIZE, offsetof(struct network_body, bandwidth), 1024, 1ll << 40, 0,
-		"Bytes a second that it may send and receive; what the operator has set, at most."},
-	{"connections", FIELD_INTEGER, offsetof(struct network_body, connections), 1, 65536, 0,
-		"Connections that it may have open; what the operator has set, at most."},
 };
 
 static const struct field resources_rows[] = {
@@ -195,7 +137,7 @@ static const struct field create_rows[] = {
 	{"labels", FIELD_STRING_MAP, offsetof(struct create_body, labels), 0, LABEL_ENTRIES, 0,
 		"Names and values of your own, for finding it again.", .check = check_labels},
 	{"network", FIELD_OBJECT, offsetof(struct create_body, network), 0, 0, 0, "Egress policy.",
-		.sub = network_rows, .sub_count = array_len(network_rows)},
+		.sub = network_body_rows, .sub_count = NETWORK_BODY_ROWS},
 	{"idle_timeout_s", FIELD_INTEGER, offsetof(struct create_body, idle_timeout_s), 1, YEAR_S,
 		FIELD_NULLABLE, "Stops after so long without use; null: never."},
 	{"lifetime_s", FIELD_INTEGER, offsetof(struct create_body, lifetime_s), 1, YEAR_S,
@@ -242,8 +184,8 @@ static const struct field patch_rows[] = {
 	{"private", FIELD_BOOLEAN, offsetof(struct patch_body, is_private), 0, 0, 0,
 		"Whether previews need a link or token."},
 	{"network", FIELD_OBJECT, offsetof(struct patch_body, network), 0, 0, 0,
-		"Replaces the egress policy.", .sub = network_rows,
-		.sub_count = array_len(network_rows)},
+		"Replaces the egress policy.", .sub = network_body_rows,
+		.sub_count = NETWORK_BODY_ROWS},
 	{"resources", FIELD_OBJECT, offsetof(struct patch_body, resources), 0, 0, 0,
 		"Changes limits.", .sub = patch_resources_rows,
 		.sub_count = array_len(patch_resources_rows)},
@@ -255,89 +197,6 @@ static const struct field patch_rows[] = {
 const struct fields sandbox_patch_fields = FIELDS(patch_rows);
 
 /* --- decoding --- */
-
-/* Addresses of this machine and of private networks are not everybody's to hand out. */
-static int check_reach(const struct request *req, const json_t *allow, struct err *err)
-{
-	struct egress_rule rule;
-	json_t *entry;
-	size_t i;
-
-	if (request_principal(req)->scopes & SCOPE_ADMIN)
-		return 0;
-	json_array_foreach((json_t *)allow, i, entry)
-	{
-		if (egress_rule_parse(json_string_value(entry), &rule) < 0 ||
-			!egress_rule_is_public(&rule))
-			return err_explain(err, ERR_DENIED, "private_rule",
-				"use a token with the scope admin",
-				"the rule %s holds addresses that are not public",
-				json_string_value(entry));
-	}
-	return 0;
-}
-
-/* They may be removed later; but one that is not there now is a mistake. */
-static int check_secrets_exist(
-	const struct api *api, const struct request *req, const json_t *names, struct err *err)
-{
-	struct owner owner = api_owner(req);
-	json_t *entry;
-	size_t i;
-
-	json_array_foreach((json_t *)names, i, entry)
-	{
-		const struct vault_secret *secret = vault_find(
-			strongbox_vault(api->strongbox), &owner, json_string_value(entry));
-
-		if (!secret)
-			return err_explain(err, ERR_INVALID, "secret_not_found",
-				"set it with PUT /v1/secrets/{name}, or sandlot secret set",
-				"there is no secret %s", json_string_value(entry));
-		vault_secret_unref(secret);
-	}
-	return 0;
-}
-
-static int check_limits(const struct api *api, const struct network_body *body, struct err *err)
-{
-	struct sluice_limits most = network_limits(api->engine);
-
-	if (body->connections > (int64_t)most.connections)
-		return err_explain(err, ERR_INVALID, "invalid_field",
-			"ask for less, or start sandlotd with a higher --connections",
-			"field network.connections is %" PRId64 ", but the operator allows %u",
-			body->connections, most.connections);
-	if (most.bandwidth > 0 && body->bandwidth > (int64_t)most.bandwidth)
-		return err_explain(err, ERR_INVALID, "invalid_field",
-			"ask for less, or start sandlotd with a higher --bandwidth",
-			"field network.bandwidth is %" PRId64
-			" bytes a second, but the operator allows %" PRIu64,
-			body->bandwidth, most.bandwidth);
-	return 0;
-}
-
-/* What is not said is as the operator says for the template; who names what is allowed means that alone. */
-static json_t *make_network(
-	const struct api *api, const struct network_body *body, const char *template_name)
-{
-	const struct network_default *settings = &api->default_network;
-	const char *mode =
-		body->allow ? "allowlist" : network_default_mode(settings, template_name);
-	json_t *network = json_pack("{s:s}", "mode", body->mode ? body->mode : mode);
-	json_t *allow = body->allow ? json_deep_copy(body->allow)
-				    : network_default_rules(settings, template_name);
-
-	if (allow)
-		json_object_set_new(network, "allow", allow);
-	if (body->secrets)
-		json_object_set_new(network, "secrets", json_deep_copy(body->secrets));
-	if (body->bandwidth != FIELD_ABSENT)
-		json_object_set_new(network, "bandwidth", json_integer(body->bandwidth));
-	if (body->connections != FIELD_ABSENT)
-		json_object_set_new(network, "connections", json_integer(body->connections));
-	return network;
-}
 
 static int64_t limit_from(int64_t value, int64_t default_value)
 {
@@ -405,11 +264,7 @@ int sandbox_body_decode(const struct api *api, const struct request *req,
 	fields_clear(&sandbox_body_fields, &body);
 	r = fields_decode(&sandbox_body_fields, request_body(req), &body, err);
 	if (r == 0)
-		r = check_reach(req, body.network.allow, err);
-	if (r == 0)
-		r = check_secrets_exist(api, req, body.network.secrets, err);
-	if (r == 0)
-		r = check_limits(api, &body.network, err);
+		r = network_body_check(api, req, &body.network, err);
 	if (r == 0)
 		r = fill_resources(api, &body.resources, &resources, err);
 	if (r == 0)
@@ -433,7 +288,7 @@ int sandbox_body_decode(const struct api *api, const struct request *req,
 	if (body.labels)
 		replace(&draft.labels, body.labels);
 	json_decref(draft.network);
-	draft.network = make_network(api, &body.network, draft.template_name);
+	draft.network = network_body_make(api, &body.network, draft.template_name);
 	json_decref(draft.start);
 	draft.start = start_body_normalize(body.start);
 	*ret_draft = draft;
@@ -449,11 +304,7 @@ int sandbox_patch_decode(const struct api *api, const struct request *req,
 	fields_clear(&sandbox_patch_fields, &body);
 	r = fields_decode(&sandbox_patch_fields, request_body(req), &body, err);
 	if (r == 0)
-		r = check_reach(req, body.network.allow, err);
-	if (r == 0)
-		r = check_secrets_exist(api, req, body.network.secrets, err);
-	if (r == 0)
-		r = check_limits(api, &body.network, err);
+		r = network_body_check(api, req, &body.network, err);
 	if (r < 0)
 		return r;
 	*ret_patch = (struct sandbox_patch){.idle_timeout_s = body.idle_timeout_s,
@@ -463,7 +314,7 @@ int sandbox_patch_decode(const struct api *api, const struct request *req,
 		.ports = body.ports,
 		.is_private = body.is_private};
 	if (json_object_get(request_body(req), "network"))
-		ret_patch->network = make_network(api, &body.network, template_name);
+		ret_patch->network = network_body_make(api, &body.network, template_name);
 	if (json_object_get(request_body(req), "start"))
 		ret_patch->start = start_body_normalize(body.start);
 	return 0;
