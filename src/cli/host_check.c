@@ -4,6 +4,7 @@
 #include "base/data_dir.h"
 #include "base/fd.h"
 #include "base/subids.h"
+#include "cli/host_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +13,6 @@
 #include <pwd.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -21,7 +21,6 @@
 #define KERNEL_MINOR_ROOTLESS 3 /* the first with id-mapped tmpfs */
 #define NAMESPACES_ENOUGH     1000
 #define INOTIFY_ENOUGH	      512
-#define UPGRADE		      "upgrade the kernel (Debian 12 and Ubuntu 24.04 have one that serves)"
 
 void host_check_init(struct host *ret, int root_fd)
 {
@@ -33,39 +32,6 @@ void host_check_init(struct host *ret, int root_fd)
 	snprintf(ret->kernel, sizeof(ret->kernel), "%s", name.release);
 	if (sscanf(name.release, "%u.%u", &ret->kernel_major, &ret->kernel_minor) != 2)
 		ret->kernel_major = 0;
-}
-
-/* A file of text below the root; NULL (and no complaint) if it is not there. */
-static const char *slurp(const struct host *host, const char *path, char *text, size_t size)
-{
-	ssize_t n = fd_read_file(host->root_fd, path, text, size);
-
-	if (n < 0)
-		return NULL;
-	while (n > 0 && text[n - 1] == '\n')
-		text[--n] = '\0';
-	return text;
-}
-
-static long long number_in(const struct host *host, const char *path, long long absent)
-{
-	char text[64];
-
-	return slurp(host, path, text, sizeof(text)) ? atoll(text) : absent;
-}
-
-/* Is word one of the words of text? */
-static bool has_word(const char *text, const char *word)
-{
-	size_t len = strlen(word);
-
-	for (const char *at = text; (at = strstr(at, word)); at += len) {
-		bool begins = at == text || strchr(" ,\t\n", at[-1]);
-
-		if (begins && (!at[len] || strchr(" ,\t\n", at[len])))
-			return true;
-	}
-	return false;
 }
 
 static void check_privilege(const struct host *host, struct finding *f)
@@ -106,8 +72,9 @@ static void check_kernel(const struct host *host, struct finding *f)
 		finding_ok(f, "Linux %s", host->kernel);
 	else
 		finding_problem(f, FINDING_FAIL,
-			"idmapped overlay layers and the newer mount calls are not in it", UPGRADE,
-			"Linux %s, older than %d.%u", host->kernel, KERNEL_MAJOR, minor);
+			"idmapped overlay layers and the newer mount calls are not in it",
+			HOST_CHECK_UPGRADE, "Linux %s, older than %d.%u", host->kernel,
+			KERNEL_MAJOR, minor);
 }
 
 static void check_namespaces(const struct host *host, struct finding *f)
@@ -121,7 +88,7 @@ static void check_namespaces(const struct host *host, struct finding *f)
 		long long max;
 
 		snprintf(path, sizeof(path), "proc/sys/user/max_%s_namespaces", kinds[i]);
-		max = number_in(host, path, -1);
+		max = host_file_number(host, path, -1);
 		if (max >= 0 && (least < 0 || max < least)) {
 			least = max;
 			which = kinds[i];
@@ -139,12 +106,13 @@ static void check_namespaces(const struct host *host, struct finding *f)
 
 static void check_apparmor(const struct host *host, struct finding *f)
 {
-	if (number_in(host, "proc/sys/kernel/unprivileged_userns_clone", 1) == 0)
+	if (host_file_number(host, "proc/sys/kernel/unprivileged_userns_clone", 1) == 0)
 		finding_problem(f, FINDING_FAIL,
 			"a sandbox's user namespace is made by its own unprivileged uid",
 			"sudo sysctl -w kernel.unprivileged_userns_clone=1",
 			"kernel.unprivileged_userns_clone is 0");
-	else if (number_in(host, "proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0) != 0)
+	else if (host_file_number(
+			 host, "proc/sys/kernel/apparmor_restrict_unprivileged_userns", 0) != 0)
 		finding_problem(f, FINDING_WARN,
 			"AppArmor takes the capabilities out of user namespaces that unprivileged "
 			"uids "
@@ -161,7 +129,8 @@ static void check_overlay(const struct host *host, struct finding *f)
 
 	snprintf(module, sizeof(module), "lib/modules/%s/kernel/fs/overlayfs/overlay.ko",
 		host->kernel);
-	if (slurp(host, "proc/filesystems", text, sizeof(text)) && has_word(text, "overlay"))
+	if (host_file_read(host, "proc/filesystems", text, sizeof(text)) &&
+		host_file_has_word(text, "overlay"))
 		finding_ok(f, "available");
 	else if (faccessat(host->root_fd, module, F_OK, 0) == 0)
 		finding_ok(f, "available as a module, loaded at its first use");
@@ -170,159 +139,12 @@ static void check_overlay(const struct host *host, struct finding *f)
 			"sudo modprobe overlay", "not in /proc/filesystems");
 }
 
-/* Where cgroup v2 is mounted, relative to the root directory; false if nowhere. */
-static bool find_cgroup2(const struct host *host, char *ret, size_t size)
-{
-	char mounts[65536];
-	char *line = mounts;
-
-	if (!slurp(host, "proc/self/mounts", mounts, sizeof(mounts)))
-		return false;
-	while (line) {
-		char *next = strchr(line, '\n');
-		char where[256];
-		char type[64];
-
-		if (next)
-			*next++ = '\0';
-		if (sscanf(line, "%*s %255s %63s", where, type) == 2 &&
-			strcmp(type, "cgroup2") == 0 && where[0] == '/') {
-			snprintf(ret, size, "%s", where + 1);
-			return true;
-		}
-		line = next;
-	}
-	return false;
-}
-
-/* Does a v1 hierarchy carry this controller? */
-static bool has_v1_controller(const struct host *host, const char *name)
-{
-	char mounts[65536];
-	char *line = mounts;
-
-	if (!slurp(host, "proc/self/mounts", mounts, sizeof(mounts)))
-		return false;
-	while (line) {
-		char *next = strchr(line, '\n');
-		char type[64];
-		char flags[256];
-
-		if (next)
-			*next++ = '\0';
-		if (sscanf(line, "%*s %*s %63s %255s", type, flags) == 2 &&
-			strcmp(type, "cgroup") == 0 && has_word(flags, name))
-			return true;
-		line = next;
-	}
-	return false;
-}
-
-static void check_controllers(const struct host *host, struct finding *f)
-{
-	static const char *const needed[] = {"memory", "cpu", "pids"};
-	char where[256];
-	char path[300];
-	char v2[1024] = "";
-	char fact[256] = "";
-	char missing[64] = "";
-	size_t len = 0;
-
-	if (find_cgroup2(host, where, sizeof(where))) {
-		snprintf(path, sizeof(path), "%s/cgroup.controllers", where);
-		if (!slurp(host, path, v2, sizeof(v2)))
-			v2[0] = '\0';
-	}
-	for (size_t i = 0; i < array_len(needed); i++) {
-		const char *on = has_word(v2, needed[i])	      ? "v2"
-				 : has_v1_controller(host, needed[i]) ? "v1"
-								      : NULL;
-
-		if (on)
-			len += (size_t)snprintf(fact + len, sizeof(fact) - len, "%s%s on %s",
-				len ? ", " : "", needed[i], on);
-		else if (!missing[0])
-			snprintf(missing, sizeof(missing), "%s", needed[i]);
-	}
-	if (!missing[0])
-		finding_ok(f, "%s", fact);
-	else
-		finding_problem(f, host->is_root ? FINDING_FAIL : FINDING_WARN,
-			"without it nothing keeps a sandbox from taking all of the machine",
-			"boot with systemd.unified_cgroup_hierarchy=1", "no %s controller",
-			missing);
-}
-
-/* Whether the group that this user's daemon would be started in belongs to the user. */
-static void check_delegation(const struct host *host, struct finding *f)
-{
-	char text[4096], where[256], path[PATH_MAX];
-	const char *own = slurp(host, "proc/self/cgroup", text, sizeof(text));
-
-	own = own ? strstr(own, "0::/") : NULL; /* the last line, of v2 */
-	if (host->is_root) {
-		finding_ok(f, "not needed by root");
-		return;
-	}
-	if (own && find_cgroup2(host, where, sizeof(where))) {
-		snprintf(path, sizeof(path), "%s%s/cgroup.procs", where, own + strlen("0::"));
-		if (faccessat(host->root_fd, path, W_OK, AT_EACCESS) == 0) {
-			finding_ok(f, "this group is the user's own");
-			return;
-		}
-	}
-	finding_problem(f, FINDING_WARN,
-		"without a cgroup of the user's own, memory and processor of sandboxes are not "
-		"limited, and pause is refused",
-		"systemd-run --user --scope -p Delegate=yes sandlotd",
-		"no cgroup is delegated to this user here");
-}
-
-/* The root cgroup has neither file, so a child has to be looked at: ours, or one made for it. */
-static void check_cgroup_kill(const struct host *host, struct finding *f)
-{
-	char where[256];
-	char probe[300];
-	char path[340];
-	bool made;
-	bool has_kill;
-	bool has_freeze;
-
-	if (!find_cgroup2(host, where, sizeof(where))) {
-		finding_problem(f, FINDING_WARN,
-			"cgroup.kill ends a whole sandbox at once, cgroup.freeze pauses it",
-			"sudo mkdir -p /sys/fs/cgroup/unified && sudo mount -t cgroup2 none "
-			"/sys/fs/cgroup/unified",
-			"cgroup v2 is not mounted");
-		return;
-	}
-	snprintf(probe, sizeof(probe), "%s/sandlot-doctor-%d", where, (int)getpid());
-	made = mkdirat(host->root_fd, probe, 0755) == 0;
-	if (!made) {
-		finding_problem(f, FINDING_WARN,
-			"cgroup.kill ends a whole sandbox at once, cgroup.freeze pauses it",
-			"sudo sandlot doctor",
-			"not proven: cgroup v2 at /%s is not writable for us", where);
-		return;
-	}
-	snprintf(path, sizeof(path), "%s/cgroup.kill", probe);
-	has_kill = faccessat(host->root_fd, path, F_OK, 0) == 0;
-	snprintf(path, sizeof(path), "%s/cgroup.freeze", probe);
-	has_freeze = faccessat(host->root_fd, path, F_OK, 0) == 0;
-	unlinkat(host->root_fd, probe, AT_REMOVEDIR);
-	if (has_kill && has_freeze)
-		finding_ok(f, "cgroup.kill and cgroup.freeze at /%s", where);
-	else
-		finding_problem(f, FINDING_FAIL,
-			"cgroup.kill ends a whole sandbox at once, cgroup.freeze pauses it",
-			UPGRADE, "no cgroup.%s", has_kill ? "freeze" : "kill");
-}
-
 static void check_seccomp(const struct host *host, struct finding *f)
 {
 	char text[8192];
 
-	if (slurp(host, "proc/self/status", text, sizeof(text)) && strstr(text, "\nSeccomp:"))
+	if (host_file_read(host, "proc/self/status", text, sizeof(text)) &&
+		strstr(text, "\nSeccomp:"))
 		finding_ok(f, "available");
 	else
 		finding_problem(f, FINDING_FAIL,
@@ -357,7 +179,7 @@ static void check_core_pattern(const struct host *host, struct finding *f)
 {
 	char text[256];
 
-	if (!slurp(host, "proc/sys/kernel/core_pattern", text, sizeof(text)) ||
+	if (!host_file_read(host, "proc/sys/kernel/core_pattern", text, sizeof(text)) ||
 		(text[0] != '|' && text[0] != '@'))
 		finding_ok(f, "crashes start no program");
 	else
@@ -371,7 +193,7 @@ static void check_core_pattern(const struct host *host, struct finding *f)
 
 static void check_suid_dumpable(const struct host *host, struct finding *f)
 {
-	long long value = number_in(host, "proc/sys/fs/suid_dumpable", 0);
+	long long value = host_file_number(host, "proc/sys/fs/suid_dumpable", 0);
 
 	if (value != 1)
 		finding_ok(f, "processes that change their user stay closed to tracers");
@@ -422,7 +244,8 @@ static void check_disk_limits(const struct host *host, struct finding *f)
 		finding_ok(f, "project quotas of %s", place);
 	else if (faccessat(host->root_fd, "dev/loop-control", F_OK, 0) < 0)
 		finding_problem(f, FINDING_WARN, why, "sudo modprobe loop", "no /dev/loop-control");
-	else if (!slurp(host, "proc/filesystems", text, sizeof(text)) || !has_word(text, "ext4"))
+	else if (!host_file_read(host, "proc/filesystems", text, sizeof(text)) ||
+		 !host_file_has_word(text, "ext4"))
 		finding_problem(f, FINDING_WARN, why, "sudo modprobe ext4",
 			"ext4 is not in /proc/filesystems");
 	else
@@ -443,7 +266,7 @@ static void check_shared_limits(const struct host *host, struct finding *f)
 	};
 
 	for (size_t i = 0; i < array_len(limits); i++) {
-		long long value = number_in(host, limits[i].path, limits[i].enough);
+		long long value = host_file_number(host, limits[i].path, limits[i].enough);
 
 		if (value >= limits[i].enough)
 			continue;
@@ -461,7 +284,7 @@ static void check_shared_limits(const struct host *host, struct finding *f)
 static void check_io_uring(const struct host *host, struct finding *f)
 {
 	/* Absent before 6.6: then it is on and there is no switch. */
-	long long off = number_in(host, "proc/sys/kernel/io_uring_disabled", -1);
+	long long off = host_file_number(host, "proc/sys/kernel/io_uring_disabled", -1);
 
 	if (off == 2)
 		finding_ok(f, "off for the whole host");
@@ -475,7 +298,8 @@ static void check_io_uring(const struct host *host, struct finding *f)
 
 static void check_inotify(const struct host *host, struct finding *f)
 {
-	long long max = number_in(host, "proc/sys/fs/inotify/max_user_instances", INOTIFY_ENOUGH);
+	long long max =
+		host_file_number(host, "proc/sys/fs/inotify/max_user_instances", INOTIFY_ENOUGH);
 
 	if (max >= INOTIFY_ENOUGH)
 		finding_ok(f, "%lld instances for each user", max);
@@ -499,9 +323,9 @@ const struct host_check host_checks[] = {
 	{"openat2", host_probe_openat2},
 	{"clone3", host_probe_clone3},
 	{"pidfd", host_probe_pidfd},
-	{"cgroup-limits", check_controllers},
-	{"cgroup-delegation", check_delegation},
-	{"cgroup-kill", check_cgroup_kill},
+	{"cgroup-limits", host_cgroup_limits},
+	{"cgroup-delegation", host_cgroup_delegation},
+	{"cgroup-kill", host_cgroup_kill},
 	{"seccomp", check_seccomp},
 	{"nft", host_probe_nft},
 	{"daemon-user", check_user},

@@ -2,9 +2,9 @@
 /*
  * What doctor looks at on the host, one row a check, without the daemon.
  *
- * Two kinds: host_check.c reads what the kernel and the system say in files, all below one root
- * directory, so that a test can show it another host; host_probe.c tries system calls, some in a
- * child, and changes nothing that lasts.
+ * Two kinds: host_check.c and host_cgroup.c read what the kernel and the system say in files, all below
+ * one root directory, so that a test can show them another host; host_probe.c tries system calls, some in
+ * a child, and changes nothing that lasts.
  */
 #pragma once
 
@@ -31,6 +31,14 @@ extern const size_t host_check_count;
 
 /* The host we are on. */
 void host_check_init(struct host *ret, int root_fd);
+
+/* What mends a kernel that lacks something. */
+#define HOST_CHECK_UPGRADE "upgrade the kernel (Debian 12 and Ubuntu 24.04 have one that serves)"
+
+/* host_cgroup.c */
+void host_cgroup_limits(const struct host *host, struct finding *ret);
+void host_cgroup_delegation(const struct host *host, struct finding *ret);
+void host_cgroup_kill(const struct host *host, struct finding *ret);
 
 /* host_probe.c */
 void host_probe_userns(const struct host *host, struct finding *ret);
