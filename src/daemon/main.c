@@ -22,6 +22,7 @@
 #include "daemon/premises.h"
 #include "daemon/settings.h"
 #include "daemon/transport.h"
+#include "daemon/welcome.h"
 #include "driver/native/native.h"
 #include "http/listener.h"
 #include "http/server.h"
@@ -32,7 +33,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <libgen.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -279,62 +279,15 @@ static int open_engine(struct daemon *daemon, struct err *err)
 	return engine_open(&config, &daemon->engine, err);
 }
 
-/* How the command line is called from here: by name if it is in the path, else beside us. */
-static void find_cli(char cli[PATH_MAX])
-{
-	char self[PATH_MAX];
-	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	snprintf(cli, PATH_MAX, "sandlot");
-	if (len < 0)
-		return;
-	self[len] = '\0';
-	snprintf(cli, PATH_MAX, "%.*s/sandlot", PATH_MAX - 16, dirname(self));
-	if (access(cli, X_OK) < 0)
-		snprintf(cli, PATH_MAX, "sandlot"); /* installed: we are in sbin, it is in bin */
-}
-
-static void print_welcome(const struct daemon *daemon, const char *address)
-{
-	bool is_default = strcmp(daemon->settings.data_dir, "/var/lib/sandlot") == 0;
-	char cli[PATH_MAX];
-
-	find_cli(cli);
-	printf("\nSandlot %s serves %s://%s\nThe token is in %s/token.\n\nTry, in another "
-	       "terminal:\n",
-		SANDLOT_VERSION, listener_scheme(&daemon->listener), address,
-		daemon->settings.data_dir);
-	/* The command line looks for token and address in the data directory. */
-	if (!is_default)
-		printf("  export SANDLOT_DATA_DIR=%s\n", daemon->settings.data_dir);
-	printf("  %s run -- python3 -c 'print(6*7)'\n"
-	       "  %s create\n"
-	       "  %s ls\n\n",
-		cli, cli, cli);
-	fflush(stdout);
-}
-
-/* Where clients on this machine reach us. */
-static void make_address(const struct daemon *daemon, char *address, size_t size)
-{
-	const char *host = daemon->listener.host;
-
-	if (strcmp(host, "0.0.0.0") == 0)
-		host = "127.0.0.1";
-	else if (strcmp(host, "[::]") == 0)
-		host = "[::1]";
-	snprintf(address, size, "%s:%u", host, daemon->listener.port);
-}
-
 /*
  * For the command line: the address; with TLS as a URL, and with the key by which it knows us, since no certificate is
  * made out for the loopback address.
  */
 static void tell_address(const struct daemon *daemon)
 {
-	char address[160], pin[CERTIFICATE_PIN_MAX], line[256];
+	char address[WELCOME_ADDRESS_MAX], pin[CERTIFICATE_PIN_MAX], line[256];
 
-	make_address(daemon, address, sizeof(address));
+	welcome_address(&daemon->listener, address);
 	if (!daemon->transport.api.certificate) {
 		premises_write_address(&daemon->premises, address);
 		return;
@@ -406,7 +359,6 @@ static int take_signals(struct daemon *daemon, struct err *err)
 
 static int open_all(struct daemon *daemon, struct err *err)
 {
-	char address[160];
 	int r;
 
 	raise_descriptor_limit();
@@ -426,7 +378,6 @@ static int open_all(struct daemon *daemon, struct err *err)
 		(r = open_strongbox(daemon, err)) < 0 || (r = open_logs(daemon, err)) < 0 ||
 		(r = open_server(daemon, err)) < 0 || (r = open_previews(daemon, err)) < 0)
 		return r;
-	make_address(daemon, address, sizeof(address));
 	if (open_engine(daemon, err) < 0) {
 		/* It stays up to say why: /readyz, and every call that needs a sandbox. */
 		log_error("sandboxes cannot be served: %s", err->message);
@@ -435,7 +386,7 @@ static int open_all(struct daemon *daemon, struct err *err)
 		atomic_store(&daemon->api.engine, daemon->engine);
 	}
 	tell_address(daemon);
-	print_welcome(daemon, address);
+	welcome_print(daemon->settings.data_dir, &daemon->listener);
 	return 0;
 }
 

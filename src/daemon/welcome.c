@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "daemon/welcome.h"
+
+#include "base/data_dir.h"
+
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+void welcome_address(const struct listener *listener, char address[WELCOME_ADDRESS_MAX])
+{
+	const char *host = listener->host;
+
+	if (strcmp(host, "0.0.0.0") == 0)
+		host = "127.0.0.1";
+	else if (strcmp(host, "[::]") == 0)
+		host = "[::1]";
+	snprintf(address, WELCOME_ADDRESS_MAX, "%s:%u", host, listener->port);
+}
+
+/* How the command line is called from here: by name if it is in the path, else beside us. */
+static void find_cli(char cli[PATH_MAX])
+{
+	char self[PATH_MAX];
+	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	snprintf(cli, PATH_MAX, "sandlot");
+	if (len < 0)
+		return;
+	self[len] = '\0';
+	snprintf(cli, PATH_MAX, "%.*s/sandlot", PATH_MAX - 16, dirname(self));
+	if (access(cli, X_OK) < 0)
+		snprintf(cli, PATH_MAX, "sandlot"); /* installed: we are in sbin, it is in bin */
+}
+
+void welcome_print(const char *data_dir, const struct listener *listener)
+{
+	bool is_default = strcmp(data_dir, DATA_DIR_OF_ROOT) == 0;
+	char address[WELCOME_ADDRESS_MAX];
+	char cli[PATH_MAX];
+
+	find_cli(cli);
+	welcome_address(listener, address);
+	printf("\nSandlot %s serves %s://%s\nThe token is in %s/token.\n\nTry, in another "
+	       "terminal:\n",
+		SANDLOT_VERSION, listener_scheme(listener), address, data_dir);
+	/* The command line looks for token and address in the data directory. */
+	if (!is_default)
+		printf("  export SANDLOT_DATA_DIR=%s\n", data_dir);
+	printf("  %s run -- python3 -c 'print(6*7)'\n"
+	       "  %s create\n"
+	       "  %s ls\n\n",
+		cli, cli, cli);
+	fflush(stdout);
+}
