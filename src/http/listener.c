@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "base/number.h"
+#include "http/sources.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -137,8 +138,9 @@ int listener_accept(const struct listener *listener, struct arrival *ret_arrival
 		return -errno;
 	arrival.is_local = is_loopback((const union address *)&arrival.address);
 	if (listener->terminator)
-		r = terminator_wrap(
-			listener->terminator, arrival.fd, &arrival.fd, &arrival.dossier);
+		r = terminator_wrap(listener->terminator, arrival.fd,
+			sources_key((struct sockaddr *)&arrival.address), &arrival.fd,
+			&arrival.dossier);
 	if (r == 0)
 		*ret_arrival = arrival;
 	return r;

@@ -25,6 +25,14 @@ enum relay_state {
 	RELAY_OVER,
 };
 
+/* What its thread counts it as; all others are counted by whoever serves them. */
+enum relay_crowd {
+	RELAY_UNCOUNTED,
+	RELAY_ARRIVING, /* its handshake is not done */
+	RELAY_PARTING,	/* nobody serves it any more */
+	RELAY_CROWDS,
+};
+
 /* A side of it. What may be done with the socket is remembered until the kernel says otherwise. */
 struct relay_end {
 	struct relay *relay;
@@ -35,8 +43,10 @@ struct relay_end {
 struct relay {
 	struct relay *prev, *next; /* in its thread */
 	struct relay *next_ready;  /* in its thread's queue of those with something to do, if: */
-	bool is_ready, is_leaving; /* of the thread */
-	uint64_t left_ms;	   /* when it began to leave */
+	bool is_ready;
+	enum relay_crowd crowd;
+	uint64_t since_ms; /* when it joined that */
+	uint64_t source;   /* what stands for the client's address; the terminator's */
 	enum relay_state state;
 	SSL *ssl;
 	struct relay_end outer, inner;

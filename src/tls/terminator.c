@@ -22,7 +22,8 @@
 #define EVENTS	    64
 #define TICK_MS	    1000
 #define CLOSE_MS    2000
-#define LEAVING_MAX 1024	 /* of a thread */
+#define CROWD_MAX   1024	 /* of a thread, in each crowd */
+#define SOURCE_MAX  512		 /* of these, in handshakes of one source */
 #define UNSENT_MAX  (128 * 1024) /* in the kernel; more waits with whoever serves the client */
 
 struct thread {
@@ -33,12 +34,12 @@ struct thread {
 
 	struct relay *relays;
 	struct relay *ready;
-	unsigned leaving; /* how many of them are */
+	unsigned counts[RELAY_CROWDS];
 	uint64_t ticked_ms;
 	uint8_t scratch[RELAY_BYTES];
 
 	pthread_mutex_t lock;
-	struct relay *newcomers;
+	struct relay *newcomers, **newcomers_end; /* in their order */
 };
 
 struct terminator {
@@ -82,34 +83,59 @@ static void drop(struct thread *thread, struct relay *relay)
 		thread->relays = relay->next;
 	if (relay->next)
 		relay->next->prev = relay->prev;
-	thread->leaving -= relay->is_leaving;
+	thread->counts[relay->crowd]--;
 	epoll_ctl(thread->epoll_fd, EPOLL_CTL_DEL, relay->outer.fd, NULL);
 	epoll_ctl(thread->epoll_fd, EPOLL_CTL_DEL, relay->inner.fd, NULL);
 	relay_free(relay);
 }
 
-static void end_longest_leaving(struct thread *thread)
+/* Where a crowd has too many, of a source or (0) of all, the one that has been there for the longest gives way. */
+static void end_excess(struct thread *thread, enum relay_crowd crowd, uint64_t source, unsigned max)
 {
 	struct relay *longest = NULL;
+	unsigned count = 0;
 
+	if (thread->counts[crowd] <= max)
+		return;
 	for (struct relay *relay = thread->relays; relay; relay = relay->next) {
-		if (relay->is_leaving && relay->state != RELAY_OVER &&
-			(!longest || relay->left_ms < longest->left_ms))
+		if (relay->crowd != crowd || relay->state == RELAY_OVER ||
+			(source && relay->source != source))
+			continue;
+		count++;
+		if (!longest || relay->since_ms <= longest->since_ms)
 			longest = relay;
 	}
-	if (longest)
+	if (count > max)
 		end(thread, longest);
 }
 
-/* Those who serve it count it no longer. */
-static void count_leaving(struct thread *thread, struct relay *relay)
+static enum relay_crowd crowd_of(const struct relay *relay)
 {
-	if (relay->is_leaving || (relay->state != RELAY_LEAVING && relay->state != RELAY_LINGER))
+	switch (relay->state) {
+	case RELAY_HANDSHAKE:
+		return RELAY_ARRIVING;
+	case RELAY_LEAVING:
+	case RELAY_LINGER:
+		return RELAY_PARTING;
+	default:
+		return RELAY_UNCOUNTED;
+	}
+}
+
+static void recount(struct thread *thread, struct relay *relay)
+{
+	enum relay_crowd crowd = crowd_of(relay);
+
+	if (crowd == relay->crowd)
 		return;
-	relay->is_leaving = true;
-	relay->left_ms = clock_steady_ms();
-	if (++thread->leaving > LEAVING_MAX)
-		end_longest_leaving(thread);
+	thread->counts[relay->crowd]--;
+	thread->counts[crowd]++;
+	relay->crowd = crowd;
+	relay->since_ms = clock_steady_ms();
+	if (crowd == RELAY_ARRIVING)
+		end_excess(thread, crowd, relay->source, SOURCE_MAX);
+	if (crowd != RELAY_UNCOUNTED)
+		end_excess(thread, crowd, 0, CROWD_MAX);
 }
 
 static void move_ready(struct thread *thread)
@@ -123,7 +149,7 @@ static void move_ready(struct thread *thread)
 		relay->is_ready = false;
 		if (relay->state != RELAY_OVER && relay_move(relay, thread->scratch))
 			make_ready(thread, relay);
-		count_leaving(thread, relay);
+		recount(thread, relay);
 		if (relay->state == RELAY_OVER && !relay->is_ready)
 			drop(thread, relay);
 	}
@@ -137,6 +163,7 @@ static void add_newcomers(struct thread *thread)
 	(void)!read(thread->wake_fd, &count, sizeof(count));
 	pthread_mutex_lock(&thread->lock);
 	relay = take_ptr(&thread->newcomers);
+	thread->newcomers_end = &thread->newcomers;
 	pthread_mutex_unlock(&thread->lock);
 	while (relay) {
 		struct relay *next = relay->next;
@@ -145,6 +172,8 @@ static void add_newcomers(struct thread *thread)
 		if (relay->next)
 			relay->next->prev = relay;
 		thread->relays = relay;
+		thread->counts[relay->crowd]++;
+		recount(thread, relay);
 		if (watch(thread, &relay->outer) < 0 || watch(thread, &relay->inner) < 0)
 			relay->state = RELAY_OVER;
 		make_ready(thread, relay);
@@ -254,6 +283,7 @@ static int thread_open(struct thread **ret_thread, struct err *err)
 	int r;
 
 	pthread_mutex_init(&thread->lock, NULL);
+	thread->newcomers_end = &thread->newcomers;
 	thread->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	thread->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (thread->epoll_fd < 0 || thread->wake_fd < 0 ||
@@ -300,18 +330,19 @@ void terminator_close(struct terminator *terminator)
 static void give(struct thread *thread, struct relay *relay)
 {
 	pthread_mutex_lock(&thread->lock);
-	relay->next = thread->newcomers;
-	thread->newcomers = relay;
+	*thread->newcomers_end = relay;
+	thread->newcomers_end = &relay->next;
 	pthread_mutex_unlock(&thread->lock);
 	wake(thread);
 }
 
-int terminator_wrap(
-	struct terminator *terminator, int sock, int *ret_plain, struct dossier **ret_dossier)
+int terminator_wrap(struct terminator *terminator, int sock, uint64_t source, int *ret_plain,
+	struct dossier **ret_dossier)
 {
 	unsigned turn = atomic_fetch_add(&terminator->next, 1) % terminator->thread_count;
 	auto_fd int outer = sock;
 	struct dossier *dossier;
+	struct relay *relay;
 	int pair[2];
 	SSL *ssl;
 
@@ -326,7 +357,9 @@ int terminator_wrap(
 	setsockopt(outer, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
 	setsockopt(outer, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &(int){UNSENT_MAX}, sizeof(int));
 	dossier = dossier_new();
-	give(terminator->threads[turn], relay_open(ssl, take_fd(&outer), pair[0], dossier));
+	relay = relay_open(ssl, take_fd(&outer), pair[0], dossier);
+	relay->source = source;
+	give(terminator->threads[turn], relay);
 	*ret_plain = pair[1];
 	*ret_dossier = dossier;
 	return 0;

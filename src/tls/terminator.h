@@ -4,8 +4,9 @@
  * here, and a socket with the plain bytes of that client is got back, so that nobody behind knows of ciphers. A few
  * threads pass the bytes on.
  *
- * A connection may be over for its server while its client still has to read (relay.h). Such ones are bounded in
- * number and time; all others are bounded by those who accept them.
+ * A client has a while for its handshake, and a connection may be over for its server while its client still has to
+ * read (relay.h). Both are bounded in number and time: where there are too many, the longest of them gives way, and of
+ * handshakes one source has no more than half. All others are bounded by those who accept them.
  *
  * Not TLS within the kernel, which would need no passing on: its module must have been loaded by root, and OpenSSL
  * before 3.2 cannot receive TLS 1.3 with it.
@@ -26,8 +27,9 @@ int terminator_open(struct certificate *certificate, unsigned threads,
 void terminator_close(struct terminator *terminator);
 
 /*
- * Takes over an accepted, non-blocking socket, also on failure (-errno). Gives the plain side, non-blocking too, and
+ * Takes over an accepted, non-blocking socket, also on failure (-errno), of a client that counts with all others of its
+ * `source`, which is not 0. Gives the plain side, non-blocking too, and
  * what is known of the client; both are the caller's. Any thread.
  */
-int terminator_wrap(struct terminator *terminator, int sock, int *ret_plain,
+int terminator_wrap(struct terminator *terminator, int sock, uint64_t source, int *ret_plain,
 	struct dossier **ret_dossier) must_check;

@@ -21,6 +21,8 @@
 
 #define PATIENCE_MS 10000
 #define LINGERING   1500
+#define CROWD_MAX   1024 /* as of terminator.c */
+#define SOURCE_MAX  512
 
 struct stage {
 	struct tls_files files;
@@ -55,14 +57,20 @@ struct wrapped {
 	struct dossier *dossier;
 };
 
-static void wrap(struct stage *stage, struct wrapped *ret)
+static void wrap_of(struct stage *stage, uint64_t source, struct wrapped *ret)
 {
 	int near;
 
 	connect_pair(&near, &ret->far);
-	assert_int_equal(terminator_wrap(stage->terminator, near, &ret->plain, &ret->dossier), 0);
+	assert_int_equal(
+		terminator_wrap(stage->terminator, near, source, &ret->plain, &ret->dossier), 0);
 	ret->ssl = SSL_new(stage->context);
 	SSL_set_fd(ret->ssl, ret->far);
+}
+
+static void wrap(struct stage *stage, struct wrapped *ret)
+{
+	wrap_of(stage, 1, ret);
 }
 
 static void open_client(struct stage *stage, struct wrapped *ret)
@@ -316,7 +324,7 @@ static size_t open_descriptors(void)
 static void those_who_linger_are_bounded(void **state)
 {
 	static struct wrapped clients[LINGERING];
-	size_t before = open_descriptors(), most = before + LINGERING + 2 * 1024;
+	size_t before = open_descriptors(), most = before + LINGERING + 2 * CROWD_MAX;
 
 	for (size_t i = 0; i < LINGERING; i++) {
 		open_client(*state, &clients[i]);
@@ -328,6 +336,35 @@ static void those_who_linger_are_bounded(void **state)
 	assert_in_range(open_descriptors(), before, most);
 	for (size_t i = 0; i < LINGERING; i++)
 		close_client(&clients[i]);
+}
+
+/* Of a client that has not begun its handshake yet. */
+static bool is_cut(struct wrapped *client)
+{
+	return SSL_connect(client->ssl) != 1;
+}
+
+/* Where too many clients do not even begin theirs, those that came first give way: of a source, and of all. */
+static void unfinished_handshakes_are_bounded(void **state)
+{
+	static struct wrapped silent[CROWD_MAX + 4];
+	struct wrapped served;
+	size_t count = 0;
+
+	open_client(*state, &served);
+	for (; count < SOURCE_MAX + 2; count++)
+		wrap_of(*state, 1, &silent[count]);
+	assert_true(is_cut(&silent[0]) && is_cut(&silent[1]));
+	assert_false(is_cut(&silent[2]));
+	for (; count < CROWD_MAX + 4; count++)
+		wrap_of(*state, count, &silent[count]);
+	assert_true(is_cut(&silent[3]));
+	assert_false(is_cut(&silent[4]) || is_cut(&silent[count - 1]));
+	assert_int_equal(SSL_write(served.ssl, "hello", 5), 5);
+	assert_int_equal(receive(served.plain, (char[8]){0}, 8), 5);
+	close_client(&served);
+	while (count > 0)
+		close_client(&silent[--count]);
 }
 
 int main(void)
@@ -343,6 +380,7 @@ int main(void)
 		TEST(whoever_is_not_wanted_is_cut_before_its_handshake),
 		TEST(what_is_no_handshake_ends_both_sides),
 		TEST(those_who_linger_are_bounded),
+		TEST(unfinished_handshakes_are_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
