@@ -4,6 +4,7 @@
 #include "api/preview_pages.h"
 #include "auth/secret.h"
 #include "base/clock.h"
+#include "http/guard.h"
 #include "proxy/rewrite.h"
 
 #include <stdio.h>
@@ -195,11 +196,17 @@ static void refuse_stranger(const struct proxy_visit *visit, struct proxy_way *w
 		visit, way);
 }
 
-static bool is_own_origin(const char *origin, const char *host)
+/* What is not our own scheme can only be https in front of us. */
+static bool is_own_origin(const struct api *api, const struct proxy_visit *visit)
 {
-	const char *name = origin ? strstr(origin, "://") : NULL;
+	const char *host;
 
-	return !origin || (name && strcasecmp(name + 3, host) == 0);
+	if (!visit->origin)
+		return true;
+	host = guard_origin_host(visit->origin, api->preview_scheme);
+	if (!host)
+		host = guard_origin_host(visit->origin, "https");
+	return host && strcasecmp(host, visit->host) == 0;
 }
 
 bool preview_entry_check(struct api *api, const struct proxy_visit *visit,
@@ -228,7 +235,7 @@ bool preview_entry_check(struct api *api, const struct proxy_visit *visit,
 		refuse_stranger(visit, way);
 		return false;
 	}
-	if (visit->is_foreign || !is_own_origin(visit->origin, visit->host)) {
+	if (visit->is_foreign || !is_own_origin(api, visit)) {
 		refuse_foreign(visit, way);
 		return false;
 	}

@@ -69,15 +69,20 @@ int preview_goal_parse_path(const char *path, struct preview_goal *ret_goal)
 	return 0;
 }
 
-static bool is_own_host(const char *domain, const struct listener *listener, const char *host)
+/* Whether a host is that name with the listener's port, or without where browsers leave it out. */
+static bool is_name(const char *name, const struct listener *listener, const char *host)
 {
 	char own[LISTENER_HOST_MAX + 8];
 
-	snprintf(own, sizeof(own), "%s:%u", listener->host, listener->port);
-	if (strcasecmp(host, own) == 0 || preview_name_is_domain(host, domain))
-		return true;
-	snprintf(own, sizeof(own), "localhost:%u", listener->port);
-	return strcasecmp(host, own) == 0;
+	snprintf(own, sizeof(own), "%s:%u", name, listener->port);
+	return strcasecmp(host, own) == 0 ||
+	       (listener_has_default_port(listener) && strcasecmp(host, name) == 0);
+}
+
+static bool is_own_host(const char *domain, const struct listener *listener, const char *host)
+{
+	return preview_name_is_domain(host, domain) || is_name(listener->host, listener, host) ||
+	       is_name("localhost", listener, host);
 }
 
 int preview_goal_find(const char *domain, const struct listener *listener,

@@ -40,7 +40,7 @@ struct guard *guard_new(const struct listener *listener, const char *const *host
 	guard->scheme = listener_scheme(listener);
 	for (size_t i = 0; i < array_len(own); i++) {
 		add_host(guard, own[i], port);
-		if (port == (listener->terminator ? 443 : 80))
+		if (listener_has_default_port(listener))
 			add_host(guard, own[i], 0);
 	}
 	guard->own_count = guard->count;
@@ -74,16 +74,24 @@ static bool is_own_host(const struct guard *guard, const char *host)
 	return has_host(guard, 0, host);
 }
 
+const char *guard_origin_host(const char *origin, const char *scheme)
+{
+	size_t len = strlen(scheme);
+
+	if (strncasecmp(origin, scheme, len) != 0 || strncmp(origin + len, "://", 3) != 0)
+		return NULL;
+	return origin + len + 3;
+}
+
 /* What is not our own scheme can only be https in front of us, under a name that was configured. */
 static bool is_own_origin(const struct guard *guard, const char *origin)
 {
-	size_t len = strlen(guard->scheme);
+	const char *host = guard_origin_host(origin, guard->scheme);
 
-	if (strncasecmp(origin, guard->scheme, len) == 0 && strncmp(origin + len, "://", 3) == 0)
-		return is_own_host(guard, origin + len + 3);
-	if (strncasecmp(origin, "https://", 8) == 0)
-		return has_host(guard, guard->own_count, origin + 8);
-	return false;
+	if (host)
+		return is_own_host(guard, host);
+	host = guard_origin_host(origin, "https");
+	return host && has_host(guard, guard->own_count, host);
 }
 
 /* A WebSocket is opened by a GET, and no browser asks us first (CORS) whether a page may. */

@@ -35,6 +35,9 @@ void guard_free(struct guard *guard);
 int guard_check_source(const struct guard *guard, const struct headers *headers, enum method method,
 	struct err *err) must_check;
 
+/* The host, with its port, of an origin of that scheme; NULL if it is of another one. */
+const char *guard_origin_host(const char *origin, const char *scheme);
+
 /* That Host names the server that a client's handshake asked for, if it did; once the Host was found good. */
 int guard_check_server_name(
 	const struct headers *headers, const struct dossier *dossier, struct err *err) must_check;

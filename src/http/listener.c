@@ -157,6 +157,11 @@ const char *listener_scheme(const struct listener *listener)
 	return listener->terminator ? "https" : "http";
 }
 
+bool listener_has_default_port(const struct listener *listener)
+{
+	return listener->port == (listener->terminator ? 443 : 80);
+}
+
 void listener_format(const struct sockaddr_storage *address, char *text, size_t size)
 {
 	const union address *known = (const void *)address;

@@ -37,8 +37,9 @@ int listener_open(const char *address, struct listener *ret_listener, struct err
 int listener_accept(const struct listener *listener, struct arrival *ret_arrival) must_check;
 void listener_drop(struct arrival *arrival);
 
-/* "https" or "http". */
+/* "https" or "http"; and whether its port is the one of that, which browsers leave out. */
 const char *listener_scheme(const struct listener *listener);
+bool listener_has_default_port(const struct listener *listener);
 
 /* An address as people write it, without a port. */
 void listener_format(const struct sockaddr_storage *address, char *text, size_t size);

@@ -67,6 +67,7 @@ test('a link becomes a cookie of that name alone, opens that port alone, expires
   assert.equal((await get('/', { token: false, headers })).text, 'hello');
   assert.equal((await previews.request(3001, '/', { token: false, headers })).status, 401, 'another port');
   assert.equal((await get('/', { token: false, headers: { ...headers, origin: 'http://evil.example' } })).status, 403, 'another origin');
+  for (const [scheme, status] of [['http', 200], ['https', 200], ['ftp', 403]]) assert.equal((await get('/', { token: false, headers: { ...headers, origin: `${scheme}://${previews.host(3000)}` } })).status, status, `${scheme}: our own, or that of a proxy in front`);
   const listed = await api.request('GET', `/v1/sandboxes/${id}/ports/3000/links`);
   assert.deepEqual(listed.json.links.map((link) => link.id), [made.json.id]);
   assert.equal(listed.json.links[0].url, undefined);

@@ -127,6 +127,11 @@ test('a page of the same origin is one that came by https', async () => {
   const ask = (origin) => api.request('GET', '/v1/sandboxes', { headers: { origin } });
   assert.equal((await ask(`https://127.0.0.1:${api.port}`)).status, 200);
   assert.equal((await ask(`http://127.0.0.1:${api.port}`)).status, 403);
+  const link = await api.request('POST', `/v1/sandboxes/${id}/ports/3000/links`, { json: {} });
+  const [cookie] = (await previews.request(3000, `/${new URL(link.json.url).search}`, { token: false })).headers['set-cookie'];
+  const visit = (scheme) => previews.request(3000, '/', { token: false, headers: { cookie: cookie.split(';')[0], origin: `${scheme}://${previews.host(3000)}` } });
+  assert.equal((await visit('https')).status, 200);
+  assert.equal((await visit('http')).status, 403);
 });
 
 test('the audit log names the address of the client, and not the relay', async () => {

@@ -233,6 +233,18 @@ static void only_own_hosts_and_origins_pass(void **state)
 	assert_int_equal(check_source(9090, METHOD_GET, good[0], NULL, "cross-site"), 200);
 }
 
+static void an_origin_has_a_host_only_for_its_own_scheme(void **state)
+{
+	(void)state;
+	assert_string_equal(guard_origin_host("https://a.test:1", "https"), "a.test:1");
+	assert_string_equal(guard_origin_host("HTTP://a.test", "http"), "a.test");
+	assert_null(guard_origin_host("http://a.test", "https"));
+	assert_null(guard_origin_host("https://a.test", "http"));
+	assert_null(guard_origin_host("null", "http"));
+	assert_null(guard_origin_host("", "http"));
+	assert_null(guard_origin_host("http:/", "http"));
+}
+
 static const char *read_token(const char *authorization, const char *key, int *ret_status)
 {
 	struct header list[2];
@@ -679,6 +691,7 @@ int main(void)
 		cmocka_unit_test(routes_are_found_with_fixed_segments_first),
 		cmocka_unit_test(a_missing_route_is_told_from_a_missing_method),
 		cmocka_unit_test(only_own_hosts_and_origins_pass),
+		cmocka_unit_test(an_origin_has_a_host_only_for_its_own_scheme),
 		cmocka_unit_test(a_token_comes_from_either_header_but_not_two_from_both),
 		cmocka_unit_test(a_body_is_one_strict_json_object),
 		cmocka_unit_test(nesting_is_bounded_without_recursion),

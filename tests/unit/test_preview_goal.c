@@ -13,13 +13,18 @@
 #define NEW    "/v1/sandboxes/" ID "/preview/3000"
 #define OLD    "/api/sandbox/sessions/" ID "/preview"
 
-static const struct listener listener = {.host = "127.0.0.1", .port = 9091};
-
-static int find(const char *host, const char *target, struct preview_goal *goal)
+static int find_at(uint16_t port, struct terminator *terminator, const char *host,
+	const char *target, struct preview_goal *goal)
 {
+	struct listener listener = {.host = "127.0.0.1", .port = port, .terminator = terminator};
 	struct proxy_visit visit = {.host = host, .target = target};
 
 	return preview_goal_find(DOMAIN, &listener, &visit, goal);
+}
+
+static int find(const char *host, const char *target, struct preview_goal *goal)
+{
+	return find_at(9091, NULL, host, target, goal);
 }
 
 static void a_path_names_a_sandbox_and_its_port(void **state)
@@ -88,6 +93,24 @@ static void paths_lead_somewhere_only_on_the_listeners_own_names(void **state)
 		assert_int_equal(find(others[i], NEW, &goal), -ENOENT);
 }
 
+static void a_port_that_browsers_leave_out_may_be_left_out(void **state)
+{
+	static const char *const own[] = {"127.0.0.1", "localhost"};
+	struct terminator *tls =
+		(struct terminator *)&own; /* any: only whether there is one counts */
+	struct preview_goal goal;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+		assert_int_equal(find_at(443, tls, own[i], NEW, &goal), 0);
+		assert_int_equal(find_at(80, NULL, own[i], NEW, &goal), 0);
+		assert_int_equal(find_at(80, tls, own[i], NEW, &goal), -ENOENT);
+		assert_int_equal(find_at(443, NULL, own[i], NEW, &goal), -ENOENT);
+	}
+	assert_int_equal(find_at(443, tls, "localhost:443", NEW, &goal), 0);
+	assert_int_equal(find_at(443, tls, "localhost:80", NEW, &goal), -ENOENT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -95,6 +118,7 @@ int main(void)
 		cmocka_unit_test(paths_are_exact),
 		cmocka_unit_test(a_name_has_no_path_in_front),
 		cmocka_unit_test(paths_lead_somewhere_only_on_the_listeners_own_names),
+		cmocka_unit_test(a_port_that_browsers_leave_out_may_be_left_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
