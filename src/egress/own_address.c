@@ -9,7 +9,7 @@
 bool own_address_is(struct address address)
 {
 	struct sockaddr_storage here;
-	socklen_t len = address_to_socket(address, 0, &here);
+	socklen_t len = address_to_socket(address_meant(address), 0, &here);
 	auto_fd int sock = socket(here.ss_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
 	return sock >= 0 && bind(sock, (const struct sockaddr *)&here, len) == 0;

@@ -65,6 +65,19 @@ bool address_is_within(struct address address, struct address network, unsigned 
 
 /* --- what is everybody's --- */
 
+/* 64:ff9b::/96, by which NAT64 leads from networks without IPv4 to one address of it. */
+static const struct address translated = {.bytes.s6_addr = {0, 0x64, 0xff, 0x9b}};
+
+static bool is_translated(struct address address)
+{
+	return address_is_within(address, translated, ADDRESS_V4_PREFIX);
+}
+
+struct address address_meant(struct address address)
+{
+	return is_translated(address) ? address_from_v4(address_to_v4(address)) : address;
+}
+
 /* The 32 bits of an address that tell, and what they must be to be special. */
 struct special {
 	uint32_t network, mask;
@@ -89,7 +102,11 @@ static const struct special special_v4[] = {
 	{0xe0000000, 0xe0000000}, /* 224/3: multicast, reserved, broadcast */
 };
 
-/* The internet of IPv6 is 2000::/3, but for these. What leads to an IPv4 address could be a private one. */
+/*
+ * The internet of IPv6 is 2000::/3, but for these. What leads to an IPv4 address could be a private one: of
+ * such only 64:ff9b::/96 is looked into, because where all servers of IPv4 are reached by it, all names lead
+ * there. Not 64:ff9b:1::/48: where in it the address is, each network decides for itself.
+ */
 static const struct special special_v6[] = {
 	{0x20010000, 0xfffffe00}, /* 2001::/23: protocols, of them Teredo */
 	{0x20010db8, 0xffffffff}, /* 2001:db8::/32: documentation */
@@ -127,7 +144,7 @@ bool address_network_is_public(struct address network, unsigned prefix_len)
 {
 	uint32_t first = bits_at(network, 0);
 
-	if (address_is_v4(network) && prefix_len >= ADDRESS_V4_PREFIX)
+	if ((address_is_v4(network) || is_translated(network)) && prefix_len >= ADDRESS_V4_PREFIX)
 		return !overlaps(bits_at(network, 12), mask_of(prefix_len - ADDRESS_V4_PREFIX),
 			special_v4, array_len(special_v4));
 	return prefix_len >= PUBLIC_V6_LEN && (first & mask_of(PUBLIC_V6_LEN)) == PUBLIC_V6 &&

@@ -28,6 +28,9 @@ void address_format(struct address address, char text[ADDRESS_TEXT_MAX]);
 bool address_equals(struct address one, struct address other);
 bool address_is_within(struct address address, struct address network, unsigned prefix_len);
 
+/* The address of IPv4 that a translator makes of it, if it is one for that; else itself. */
+struct address address_meant(struct address address);
+
 /* Whether it is of everybody's internet: not private, of loopback or of a provider. */
 bool address_is_public(struct address address);
 

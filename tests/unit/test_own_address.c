@@ -53,7 +53,9 @@ static void an_address_is_ours_when_this_machine_has_it(void **state)
 	assert_false(is_ours("2606:2800:220:1::1"));
 	give_lo("93.184.216.34");
 	assert_true(is_ours("93.184.216.34"));
+	assert_true(is_ours("64:ff9b::93.184.216.34"));
 	assert_false(is_ours("151.101.1.1"));
+	assert_false(is_ours("64:ff9b::151.101.1.1"));
 }
 
 int main(void)
