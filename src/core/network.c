@@ -143,6 +143,11 @@ int network_change(struct sandbox *sandbox, struct err *err)
 	return 0;
 }
 
+void network_reload_trust(struct engine *engine)
+{
+	egress_reload_trust(engine->egress);
+}
+
 /* Names and addresses were checked before they came here: none has a character to be escaped. */
 void network_announce_denial(void *arg, const char *sandbox_id, const struct egress_denial *denial)
 {

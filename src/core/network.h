@@ -35,6 +35,9 @@ struct sluice *network_sluice(struct sandbox *sandbox);
 /* Whether all TCP leads out, or only what asks for a proxy. */
 bool network_is_transparent(struct sandbox *sandbox);
 
+/* Reads again whom the servers of secrets may have their certificates from. */
+void network_reload_trust(struct engine *engine);
+
 /* Events of what was refused. */
 void network_announce_denial(
 	void *engine, const char *sandbox_id, const struct egress_denial *denial);

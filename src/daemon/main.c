@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "core/auditor.h"
 #include "core/engine.h"
+#include "core/network.h"
 #include "core/strongbox.h"
 #include "daemon/issuer.h"
 #include "daemon/premises.h"
@@ -307,6 +308,8 @@ static bool ends_us(struct daemon *daemon)
 	if (info.ssi_signo != SIGHUP)
 		return true;
 	transport_reload(&daemon->transport);
+	if (daemon->engine)
+		network_reload_trust(daemon->engine);
 	tell_address(daemon);
 	return false;
 }

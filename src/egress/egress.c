@@ -86,7 +86,8 @@ void egress_close(struct egress *egress)
 	free(egress);
 }
 
-int egress_trust(struct egress *egress, struct tls_trust **ret_trust)
+int egress_open_tls(struct egress *egress, int fd, const struct authority *server,
+	struct tls_client **ret_client)
 {
 	struct err err;
 	int r = 0;
@@ -96,7 +97,24 @@ int egress_trust(struct egress *egress, struct tls_trust **ret_trust)
 		r = tls_trust_open(&egress->trust, &err);
 	if (r < 0)
 		log_error("no server can be trusted: %s", err.message);
-	*ret_trust = egress->trust;
+	else
+		r = tls_client_open(egress->trust, fd, server, ret_client);
 	pthread_mutex_unlock(&egress->trust_lock);
 	return r < 0 ? -EPROTO : 0;
+}
+
+void egress_reload_trust(struct egress *egress)
+{
+	struct tls_trust *now, *before;
+	struct err err;
+
+	if (tls_trust_open(&now, &err) < 0) {
+		log_error("the certificates that servers are judged by stay: %s", err.message);
+		return;
+	}
+	pthread_mutex_lock(&egress->trust_lock);
+	before = egress->trust;
+	egress->trust = now;
+	pthread_mutex_unlock(&egress->trust_lock);
+	tls_trust_close(before);
 }

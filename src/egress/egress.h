@@ -52,6 +52,9 @@ struct egress_config {
 int egress_open(const struct egress_config *config, struct egress **ret_egress, struct err *err)
 	must_check;
 
+/* Reads again who may sign certificates of servers. Connections that are open go on. */
+void egress_reload_trust(struct egress *egress);
+
 /* All sluices must have been closed. */
 void egress_close(struct egress *egress);
 

@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 
 struct flow;
+struct tls_client;
 struct tls_trust;
 struct dns_ask;
 struct dns_stream;
@@ -74,8 +75,9 @@ struct sluice {
 	size_t contact_count;
 };
 
-/* Those who sign certificates of servers, for as long as egress is there. */
-int egress_trust(struct egress *egress, struct tls_trust **ret_trust) must_check;
+/* Begins to speak TLS to a server, which must have a certificate from somebody whom this machine trusts. */
+int egress_open_tls(struct egress *egress, int fd, const struct authority *server,
+	struct tls_client **ret_client) must_check;
 
 /* Whether the policy allows to ask for it; why not. */
 bool sluice_judge(const struct sluice *sluice, const struct authority *target,

@@ -462,16 +462,14 @@ void errand_refusal(const struct errand *errand, const char **ret_status, const 
 int errand_connect(struct errand *errand, int client_fd, int server_fd)
 {
 	const struct secret_server *server = &errand->secret->server;
-	struct tls_trust *trust;
 	int r;
 
 	errand->client.fd = client_fd;
 	errand->server.fd = server_fd;
 	if (!server->is_tls)
 		return 0;
-	r = egress_trust(errand->sluice->station->egress, &trust);
-	if (r == 0)
-		r = tls_client_open(trust, server_fd, &server->at, &errand->server.tls);
+	r = egress_open_tls(
+		errand->sluice->station->egress, server_fd, &server->at, &errand->server.tls);
 	errand->is_shaking = r == 0;
 	return r;
 }

@@ -17,7 +17,7 @@ struct tls_client;
 int tls_trust_open(struct tls_trust **ret_trust, struct err *err) must_check;
 void tls_trust_close(struct tls_trust *trust);
 
-/* trust must outlive it. */
+/* What it was opened with it keeps, also when that trust is closed. */
 int tls_client_open(struct tls_trust *trust, int fd, const struct authority *server,
 	struct tls_client **ret_client) must_check;
 void tls_client_close(struct tls_client *client);

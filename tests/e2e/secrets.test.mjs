@@ -173,6 +173,27 @@ test('the certificate must be good for the name: signed by somebody trusted, for
   strangers.remove();
 });
 
+test('SIGHUP reads again who may sign the certificates of servers', async () => {
+  const strangers = authority();
+  const server = await tlsServer(null, strangers.sign(['DNS:api.test']));
+  assert.equal((await set('renewed', { url: url(server) })).status, 200);
+  const { id } = await api.create(using(['renewed', 'model']));
+  const ask = async (name) => (await api.exec(id, `curl -sS -o /dev/null -w '%{http_code}' http://${name}.internal/`)).stdout;
+  const trust = (...pems) => {
+    fs.writeFileSync(ca.file, pems.join(''));
+    process.kill(instance.daemon.pid, 'SIGHUP');
+  };
+  assert.equal(await ask('renewed'), '502');
+  trust(ca.pem, strangers.pem);
+  await until(async () => (await ask('renewed')) === '200', { what: 'the new one is trusted' });
+  assert.equal(await ask('model'), '200');
+  trust(ca.pem);
+  await until(async () => (await ask('renewed')) === '502', { what: 'it is not trusted any more' });
+  assert.equal(await ask('model'), '200');
+  server.close();
+  strangers.remove();
+});
+
 test('an answer streams as it comes, and a large body goes through whole, with a length and in chunks', async () => {
   const { id } = await api.create(using(['model']));
   const { events } = await api.execStream(id, { command: 'curl -sSN http://model.internal/stream', timeout_ms: 20_000 });
