@@ -98,9 +98,15 @@ static void make_label(const struct secret_record *record, struct buf *label)
 static void load(const struct secret_record *record, const void *sealed, size_t len, void *arg)
 {
 	auto_(buf_fini) struct buf label = BUF_INIT(LABEL_MAX);
+	struct secret_server server;
 	struct strongbox *box = arg;
 	char *value;
 
+	if (secret_server_read(record->url, &server) < 0) {
+		log_error("the secret %s of %s/%s leads to no server, but to %s; set it again",
+			record->name, record->owner.organization, record->owner.user, record->url);
+		return;
+	}
 	make_label(record, &label);
 	if (seal_open(box->key, &label, sealed, len, &value) < 0) {
 		log_error(
@@ -109,7 +115,7 @@ static void load(const struct secret_record *record, const void *sealed, size_t 
 			record->name, record->owner.organization, record->owner.user);
 		return;
 	}
-	vault_put(box->vault, record, value);
+	vault_put(box->vault, record, &server, value);
 	explicit_bzero(value, strlen(value));
 	free(value);
 }
@@ -154,8 +160,12 @@ int strongbox_put(struct strongbox *box, const struct secret_record *record, con
 {
 	auto_(buf_fini) struct buf label = BUF_INIT(LABEL_MAX);
 	auto_(buf_fini) struct buf sealed = BUF_INIT(SECRET_VALUE_MAX + SEAL_OVERHEAD);
+	struct secret_server server;
 	int r;
 
+	if (secret_server_read(record->url, &server) < 0)
+		return err_set(
+			err, ERR_INVALID, "%s is no server to send a secret to", record->url);
 	make_label(record, &label);
 	r = seal_close(box->key, &label, value, strlen(value), &sealed);
 	if (r < 0)
@@ -163,7 +173,7 @@ int strongbox_put(struct strongbox *box, const struct secret_record *record, con
 	pthread_mutex_lock(&box->order);
 	r = store_secret_put(box->store, record, sealed.data, sealed.len, err);
 	if (r == 0)
-		vault_put(box->vault, record, value);
+		vault_put(box->vault, record, &server, value);
 	pthread_mutex_unlock(&box->order);
 	return r;
 }

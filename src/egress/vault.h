@@ -19,8 +19,9 @@ struct vault_secret {
 struct vault *vault_new(void);
 void vault_free(struct vault *vault); /* secrets that are in use stay until they are let go */
 
-/* Adds it or puts it in the place of the one of its owner and name. The record was checked before. */
-void vault_put(struct vault *vault, const struct secret_record *record, const char *value);
+/* Adds it or puts it in the place of the one of its owner and name; server: what the record's URL says. */
+void vault_put(struct vault *vault, const struct secret_record *record,
+	const struct secret_server *server, const char *value);
 void vault_remove(struct vault *vault, const struct owner *owner, const char *name);
 
 /* The secret of an owner, to be let go of; NULL if there is none. Does not block for long. */

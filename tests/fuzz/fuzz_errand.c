@@ -80,6 +80,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t said = size >= 2 ? (size_t)data[0] << 8 | data[1] : 0, heard_len;
 	struct vault *vault = vault_new();
 	struct sluice *sluice = make_sluice(vault);
+	struct secret_server goal;
 	struct errand *errand;
 	int client[2], server[2];
 	char *heard;
@@ -90,7 +91,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		data += 2, size -= 2;
 	if (said > size)
 		said = size;
-	vault_put(vault, &record, VALUE);
+	if (secret_server_read(record.url, &goal) < 0)
+		abort();
+	vault_put(vault, &record, &goal, VALUE);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, client) < 0 ||
 		socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, server) < 0)
 		abort();

@@ -28,9 +28,11 @@ static int setup(void **state)
 		.name = "model", .url = "http://api.test", .header = "X-Secret"};
 	static const struct authority inside = {.name = "model.internal", .port = SECRET_PORT};
 	struct stage *stage = mem_new(sizeof(*stage));
+	struct secret_server server;
 
 	stage->vault = vault_new();
-	vault_put(stage->vault, &record, "value");
+	assert_int_equal(secret_server_read(record.url, &server), 0);
+	vault_put(stage->vault, &record, &server, "value");
 	stage->egress = mem_new(sizeof(*stage->egress) + sizeof(stage->egress->stations[0]));
 	stage->egress->config.vault = stage->vault;
 	stage->egress->stations[0].egress = stage->egress;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Secrets on disk and in memory: what is kept, what opens again, and whose it is. */
+#include "core/seal.h"
 #include "core/strongbox.h"
 #include "store/store_secret.h"
 #include "store_fixture.h"
@@ -168,6 +169,47 @@ static void a_row_that_was_changed_or_moved_does_not_open(void **state)
 	}
 }
 
+/* As a release would have kept it that took other URLs. */
+static void keep_sealed(struct fixture *fixture, const struct secret_record *record)
+{
+	const char *const texts[] = {"sandlot secret 1", record->owner.organization,
+		record->owner.user, record->name, record->url, record->header, record->prefix, ""};
+	auto_(buf_fini) struct buf label = BUF_INIT(2048), sealed = BUF_INIT(2048);
+	uint8_t key[SEAL_KEY_LEN];
+	struct err err;
+	char path[128];
+	int fd;
+
+	key_path(fixture, path);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(read(fd, key, sizeof(key)), sizeof(key));
+	close(fd);
+	for (size_t i = 0; i < array_len(texts); i++)
+		buf_append(&label, texts[i], strlen(texts[i]) + 1);
+	assert_int_equal(seal_close(key, &label, "value", 5, &sealed), 0);
+	assert_int_equal(
+		store_secret_put(fixture->store, record, sealed.data, sealed.len, &err), 0);
+}
+
+static void one_that_leads_nowhere_is_refused_and_keeps_no_other_from_being_there(void **state)
+{
+	struct fixture *fixture = *state;
+	struct strongbox *box = must_open(fixture);
+	struct secret_record record = make(&alice, "nowhere"), good = make(&bob, "model");
+	struct err err;
+
+	snprintf(record.url, sizeof(record.url), "gopher://api.test");
+	assert_int_equal(strongbox_put(box, &record, "v", &err), -EINVAL);
+	assert_non_null(strstr(err.message, "gopher://api.test"));
+	strongbox_close(box);
+	keep_sealed(fixture, &record);
+	keep_sealed(fixture, &good);
+	box = must_open(fixture);
+	expect(box, &alice, "nowhere", NULL);
+	expect(box, &bob, "model", "value");
+	strongbox_close(box);
+}
+
 static void a_key_that_others_may_read_or_that_is_none_is_refused(void **state)
 {
 	struct fixture *fixture = *state;
@@ -238,6 +280,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(the_value_is_nowhere_in_the_files, setup, end),
 		cmocka_unit_test_setup_teardown(
 			a_row_that_was_changed_or_moved_does_not_open, setup, end),
+		cmocka_unit_test_setup_teardown(
+			one_that_leads_nowhere_is_refused_and_keeps_no_other_from_being_there,
+			setup, end),
 		cmocka_unit_test_setup_teardown(
 			a_key_that_others_may_read_or_that_is_none_is_refused, setup, end),
 		cmocka_unit_test_setup_teardown(
