@@ -162,13 +162,19 @@ static void shake_hands(struct relay *relay)
 
 /* --- from the client --- */
 
-/* To the plain side, as much as it takes. What nobody wants to hear is dropped. */
+/*
+ * To the plain side, as much as it takes. What nobody wants to hear is dropped. If the kernel has no memory for it, all is
+ * over: nobody would tell us when to try again, and what comes after must not arrive without it.
+ */
 static size_t deliver(struct relay *relay, const uint8_t *data, size_t len)
 {
 	ssize_t n = send(relay->inner.fd, data, len, MSG_NOSIGNAL);
 
-	if (n < 0 && errno != EAGAIN)
+	if (n < 0 && errno != EAGAIN) {
+		if (errno != EPIPE && errno != ECONNRESET)
+			relay->state = RELAY_OVER;
 		return len;
+	}
 	relay->inner.is_writable = n == (ssize_t)len;
 	return n < 0 ? 0 : (size_t)n;
 }

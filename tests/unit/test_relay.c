@@ -210,6 +210,51 @@ static void a_turn_ends_though_nothing_comes_but_new_keys(void **state)
 	close_stage(&stage);
 }
 
+/* A kernel without memory cannot be had at will; a plain side that takes no message of this size fails like it. */
+static void bytes_that_cannot_be_passed_on_though_somebody_listens_end_it(void **state)
+{
+	static const char block[8192];
+	struct stage stage;
+	int inner[2];
+
+	(void)state;
+	open_stage(&stage);
+	shake_hands(&stage);
+	move(&stage);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK, 0, inner), 0);
+	setsockopt(inner[0], SOL_SOCKET, SO_SNDBUF, &(int){1}, sizeof(int));
+	assert_int_equal(dup2(inner[0], stage.relay->inner.fd), stage.relay->inner.fd);
+	assert_int_equal(SSL_write(stage.ssl, block, sizeof(block)), sizeof(block));
+	relay_note(&stage.relay->outer, EPOLLIN);
+	assert_false(move(&stage));
+	assert_int_equal(stage.relay->state, RELAY_OVER);
+	close(inner[0]);
+	close(inner[1]);
+	close_stage(&stage);
+}
+
+static void what_a_server_does_not_want_to_hear_keeps_its_answer_from_nobody(void **state)
+{
+	struct stage stage;
+	char got[8] = "";
+
+	(void)state;
+	open_stage(&stage);
+	shake_hands(&stage);
+	move(&stage);
+	assert_int_equal(send(stage.plain, "answer", 6, 0), 6);
+	shutdown(stage.plain, SHUT_RD);
+	assert_int_equal(SSL_write(stage.ssl, "more", 4), 4);
+	relay_note(&stage.relay->outer, EPOLLIN);
+	move(&stage);
+	assert_int_equal(stage.relay->state, RELAY_OPEN);
+	relay_note(&stage.relay->inner, EPOLLIN);
+	move(&stage);
+	assert_int_equal(SSL_read(stage.ssl, got, sizeof(got)), 6);
+	assert_string_equal(got, "answer");
+	close_stage(&stage);
+}
+
 static void a_client_that_is_gone_is_over_at_once(void **state)
 {
 	struct stage stage;
@@ -231,6 +276,8 @@ int main(void)
 		cmocka_unit_test(an_answer_that_is_not_taken_has_its_time_once_its_server_is_gone),
 		cmocka_unit_test(a_turn_ends_though_there_is_more),
 		cmocka_unit_test(a_turn_ends_though_nothing_comes_but_new_keys),
+		cmocka_unit_test(bytes_that_cannot_be_passed_on_though_somebody_listens_end_it),
+		cmocka_unit_test(what_a_server_does_not_want_to_hear_keeps_its_answer_from_nobody),
 		cmocka_unit_test(a_client_that_is_gone_is_over_at_once),
 	};
 
