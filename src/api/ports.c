@@ -10,7 +10,8 @@
 #include "http/websocket.h"
 #include "model/sandbox_port.h"
 
-#define PROTOCOL "tcp.v1"
+#define PROTOCOL	"tcp.v1"
+#define LIST_TIMEOUT_MS 15000
 
 static json_t *encode_port(
 	const struct api *api, const struct sandbox_record *record, const struct port *port)
@@ -36,7 +37,7 @@ HANDLER(ports_list)
 	int r;
 
 	if ((r = api_sandbox(req, api, &sandbox, err)) < 0 ||
-		(r = port_list_read(sandbox, &list, err)) < 0)
+		(r = port_list_read(sandbox, LIST_TIMEOUT_MS, &list, err)) < 0)
 		return r;
 	ports = json_array();
 	sandbox_read(sandbox, &record);

@@ -5,15 +5,20 @@
 #include "api/text.h"
 #include "base/clock.h"
 #include "core/output_cursor.h"
+#include "core/preview.h"
 #include "core/roll.h"
 #include "core/starter.h"
+#include "model/sandbox_port.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#define HOLD_MS	 30000 /* how long a request waits for an app that is starting */
-#define YOUNG_MS 60000 /* an app that may still be starting */
-#define TAIL_MAX 2000  /* bytes of its output that a page shows */
+#define HOLD_MS	  30000 /* how long a request waits for an app that is starting */
+#define YOUNG_MS  60000 /* an app that may still be starting */
+#define TAIL_MAX  2000	/* bytes of its output that a page shows */
+#define PORTS_MAX 8	/* that a page names */
+#define TEXT_MAX  768
 
 /* The start command that says most about the app. */
 struct app {
@@ -91,25 +96,48 @@ static void read_tail(struct sandbox *sandbox, uint32_t process, struct buf *out
 
 /* --- pages --- */
 
-static void describe_crash(const struct app *app, char *text, size_t size)
+/* A page and the texts that it points to. */
+struct finding {
+	struct preview_page page;
+	char message[TEXT_MAX], remediation[TEXT_MAX];
+};
+
+/* Says what to do. */
+static void advise(struct finding *finding, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+static void advise(struct finding *finding, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(finding->remediation, TEXT_MAX, format, args);
+	va_end(args);
+	finding->page.remediation = finding->remediation;
+}
+
+static void describe_crash(const struct app *app, struct finding *finding)
 {
 	const struct starter_state *state = &app->state;
 	int64_t left_ms = state->next_try_at_ms - clock_wall_ms();
 
-	snprintf(text, size,
+	snprintf(finding->message, TEXT_MAX,
 		"The start command %s ended with status %d%s%s. Restarts so far: %u; the next try "
-		"is "
-		"in %lld s.",
+		"is in %lld s.",
 		app->name, state->exit_code, state->end.detail[0] ? ": " : "", state->end.detail,
 		state->restarts, (long long)(left_ms > 0 ? (left_ms + 999) / 1000 : 0));
 }
 
 /* What is wrong with an app that is not starting. */
-static void judge(const struct app *app, const struct err *why, char *text, size_t size,
-	struct preview_page *page)
+static void judge(
+	const char *id, const struct app *app, const struct err *why, struct finding *finding)
 {
-	*page = (struct preview_page){.status = 502, .code = why->code, .message = text};
-	snprintf(text, size, "%s", why->message);
+	struct preview_page *page = &finding->page;
+	char process[PROCESS_NAME_MAX];
+
+	*page = (struct preview_page){
+		.status = 502, .code = why->code, .message = finding->message};
+	snprintf(finding->message, TEXT_MAX, "%s", why->message);
 	page->title = "Nothing answers on this port";
 	page->remediation = why->remedy;
 	if (!app->name)
@@ -118,17 +146,19 @@ static void judge(const struct app *app, const struct err *why, char *text, size
 	case STARTER_WAITING:
 		page->code = "app_crashed";
 		page->title = "The app crashed";
-		page->remediation = "Its output says why: sandlot logs ID PROCESS";
+		process_name_format(app->state.process, process);
+		advise(finding, "Its output says why: sandlot logs %s %s", id, process);
 		page->reloads = true;
-		describe_crash(app, text, size);
+		describe_crash(app, finding);
 		break;
 	case STARTER_EXITED:
 		page->code = "app_exited";
 		page->title = "The app has ended";
-		page->remediation =
-			"A start command that ends with status 0 is left alone; it runs "
-			"again when the sandbox starts: sandlot stop ID, sandlot start ID";
-		snprintf(text, size,
+		advise(finding,
+			"A start command that ends with status 0 is left alone; it runs again when "
+			"the sandbox starts: sandlot stop %s, sandlot start %s",
+			id, id);
+		snprintf(finding->message, TEXT_MAX,
 			"The start command %s ended with status 0, and nothing listens on this "
 			"port.",
 			app->name);
@@ -136,9 +166,11 @@ static void judge(const struct app *app, const struct err *why, char *text, size
 	case STARTER_KILLED:
 		page->code = "app_killed";
 		page->title = "The app was ended";
-		page->remediation =
-			"It runs again when the sandbox starts: sandlot stop ID, sandlot start ID";
-		snprintf(text, size, "Somebody ended the start command %s.", app->name);
+		advise(finding,
+			"It runs again when the sandbox starts: sandlot stop %s, sandlot start %s",
+			id, id);
+		snprintf(finding->message, TEXT_MAX, "Somebody ended the start command %s.",
+			app->name);
 		break;
 	default:
 		if (strcmp(why->code, "port_closed") != 0)
@@ -146,8 +178,81 @@ static void judge(const struct app *app, const struct err *why, char *text, size
 		page->code = "wrong_port";
 		page->title = "The app does not listen on this port";
 		page->remediation = "Have it listen on this port, or open the one that it uses";
-		snprintf(text, size, "The start command %s runs, but %s", app->name, why->message);
+		snprintf(finding->message, TEXT_MAX, "The start command %s runs, but %s", app->name,
+			why->message);
 	}
+}
+
+/* --- where it listens instead --- */
+
+/* The ports that would answer, each once; NULL if that is not known. */
+static json_t *list_ports(struct sandbox *sandbox)
+{
+	struct port_list list;
+	json_t *numbers;
+
+	if (preview_look_around(sandbox, &list) < 0)
+		return NULL;
+	numbers = json_array();
+	for (size_t i = 0; i < list.count && json_array_size(numbers) < PORTS_MAX; i++) {
+		const json_t *last = json_array_get(numbers, json_array_size(numbers) - 1);
+
+		if (port_is_reachable(&list.ports[i]) &&
+			json_integer_value(last) != list.ports[i].number)
+			json_array_append_new(numbers, json_integer(list.ports[i].number));
+	}
+	port_list_fini(&list);
+	return numbers;
+}
+
+/* How to see one of them: one that has a preview, if there is such. */
+static void show_way(const struct sandbox_record *record, uint16_t wanted, struct finding *finding)
+{
+	int number = (int)json_integer_value(json_array_get(finding->page.listening, 0));
+	struct sandbox_port shown;
+	json_t *port;
+	size_t i;
+
+	json_array_foreach((json_t *)finding->page.listening, i, port)
+	{
+		if (!sandbox_port_find(record, (uint16_t)json_integer_value(port), &shown))
+			continue;
+		advise(finding, "Open that one: sandlot open %s %u", record->id, shown.number);
+		return;
+	}
+	advise(finding,
+		"Have it listen on port %u, or add %d to `ports` of the sandbox: PATCH "
+		"/v1/sandboxes/%s (sandlot create -p %d for a new one). Without a preview: sandlot "
+		"port-forward %s %d",
+		wanted, number, record->id, number, record->id, number);
+}
+
+/* Says what listens, if anything does: what looks for the app knocks on the wrong door. */
+static void point_elsewhere(
+	const struct sandbox_record *record, uint16_t wanted, struct finding *finding)
+{
+	auto_free char *numbers = json_dumps(finding->page.listening, 0);
+	size_t len = strlen(finding->message);
+
+	if (json_array_size(finding->page.listening) == 0)
+		return;
+	/* Without the brackets. */
+	snprintf(finding->message + len, TEXT_MAX - len, "%s The sandbox listens on %.*s.",
+		finding->message[len - 1] == '.' ? "" : ".", (int)strlen(numbers) - 2, numbers + 1);
+	show_way(record, wanted, finding);
+}
+
+/* --- the answer --- */
+
+static void await_app(struct finding *finding)
+{
+	finding->page = (struct preview_page){.status = 503,
+		.code = "app_starting",
+		.title = "Waiting for the app",
+		.message = finding->message,
+		.reloads = true};
+	snprintf(finding->message, TEXT_MAX,
+		"The sandbox runs; nothing answers on this port yet. This page reloads by itself.");
 }
 
 void preview_app_miss(struct sandbox *sandbox, const struct sandbox_record *record,
@@ -161,25 +266,25 @@ void preview_app_miss(struct sandbox *sandbox, const struct sandbox_record *reco
 	bool is_busy = strcmp(why->code, "port_busy") == 0;
 	bool is_starting = !is_busy && runs && clock_wall_ms() - since_ms < YOUNG_MS;
 	struct buf tail = BUF_INIT(2 * TAIL_MAX);
-	struct preview_page page;
-	char text[640];
+	json_auto_t *ports = NULL;
+	struct finding finding;
 
 	if (visit->waited_ms < HOLD_MS && (is_busy || (is_starting && !visit->is_page))) {
 		way->kind = PROXY_LATER;
 		return;
 	}
 	if (is_starting && visit->is_page)
-		page = (struct preview_page){.status = 503,
-			.code = "app_starting",
-			.title = "Waiting for the app",
-			.message = "The sandbox runs; nothing answers on this port yet. This page "
-				   "reloads by itself.",
-			.reloads = true};
+		await_app(&finding);
 	else
-		judge(&app, why, text, sizeof(text), &page);
-	if (!way->is_for_all)
+		judge(record->id, &app, why, &finding);
+	/* What is inside is for those who were let in. */
+	if (!way->is_for_all) {
 		read_tail(sandbox, app.state.process, &tail);
-	page.output = tail.len > 1 ? (const char *)tail.data : NULL;
-	preview_page_put(&page, visit, way);
+		if (runs && !is_busy)
+			finding.page.listening = ports = list_ports(sandbox);
+	}
+	point_elsewhere(record, way->port, &finding);
+	finding.page.output = tail.len > 1 ? (const char *)tail.data : NULL;
+	preview_page_put(&finding.page, visit, way);
 	buf_fini(&tail);
 }

@@ -3,7 +3,6 @@
 
 #include "base/mem.h"
 
-#include <jansson.h>
 #include <string.h>
 
 #define PAGE_MAX   (32u * 1024)
@@ -67,10 +66,10 @@ static void put_html(const struct preview_page *page, struct buf *out)
 
 static void put_json(const struct preview_page *page, struct buf *out)
 {
-	json_t *error = json_pack("{s:{s:s, s:s, s:b, s:s?, s:s*}}", "error", "code", page->code,
-		"message", page->message, "retryable",
+	json_t *error = json_pack("{s:{s:s, s:s, s:b, s:s?, s:s*, s:O*}}", "error", "code",
+		page->code, "message", page->message, "retryable",
 		page->status >= 500 || page->reloads || page->retry_after_s, "remediation",
-		page->remediation, "output", page->output);
+		page->remediation, "output", page->output, "listening", page->listening);
 	auto_free char *text = json_dumps(error, JSON_COMPACT);
 
 	json_decref(error);

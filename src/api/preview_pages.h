@@ -4,6 +4,8 @@
 
 #include "proxy/proxy.h"
 
+#include <jansson.h>
+
 struct preview_page {
 	unsigned status;
 	const char *code;	 /* stable, for programs */
@@ -11,6 +13,7 @@ struct preview_page {
 	const char *message;	 /* what, and why; any text */
 	const char *remediation; /* what to do, or NULL */
 	const char *output;	 /* the last lines of the app, or NULL; any text */
+	const json_t *listening; /* ports that would answer, or NULL; the message says so too */
 	bool reloads;		 /* it will be there soon: the page looks again by itself */
 	unsigned retry_after_s;	 /* when to come again; 0: nobody knows */
 };

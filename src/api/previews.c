@@ -184,16 +184,20 @@ static void lead_to_running(struct sandbox *sandbox, const struct proxy_visit *v
 static void lead(struct previews *previews, struct sandbox *sandbox,
 	const struct proxy_visit *visit, const struct sandbox_record *record, struct proxy_way *way)
 {
+	char remediation[96];
+
 	switch (record->status) {
 	case SANDBOX_RUNNING:
 		lead_to_running(sandbox, visit, record, way);
 		break;
 	case SANDBOX_ERROR:
+		snprintf(remediation, sizeof(remediation), "Start it again: sandlot start %s",
+			record->id);
 		preview_page_put(&(struct preview_page){.status = 502,
 					 .code = "sandbox_error",
 					 .title = "The sandbox is in error",
 					 .message = record->error_message,
-					 .remediation = "start it again: sandlot start ID"},
+					 .remediation = remediation},
 			visit, way);
 		break;
 	default:

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/port_list.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "core/channel.h"
 #include "core/sandbox_state.h"
@@ -8,10 +9,9 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
-
-#define ANSWER_TIMEOUT_MS 15000
 
 void port_list_fini(struct port_list *list)
 {
@@ -115,10 +115,19 @@ int port_list_ask(struct link *link, uint64_t known_digest, int *ret_fd)
 	return 0;
 }
 
-/* Up to the end of the channel. 0 or -errno. */
-static int read_answer(int fd, struct buf *answer)
+/* Whether there is something to be read before its time is over. */
+static bool await(int fd, uint64_t until_ms)
 {
-	for (;;) {
+	uint64_t now_ms = clock_steady_ms();
+	struct pollfd ready = {.fd = fd, .events = POLLIN};
+
+	return now_ms < until_ms && poll(&ready, 1, (int)(until_ms - now_ms)) > 0;
+}
+
+/* Up to the end of the channel, however many pieces it comes in. 0 or -errno; -EAGAIN if that takes too long. */
+static int read_answer(int fd, uint64_t until_ms, struct buf *answer)
+{
+	while (await(fd, until_ms)) {
 		uint8_t data[4096];
 		ssize_t n = recv(fd, data, sizeof(data), 0);
 
@@ -129,18 +138,17 @@ static int read_answer(int fd, struct buf *answer)
 		if (n > 0 && buf_append(answer, data, (size_t)n) < 0)
 			return -EPROTO;
 	}
+	return -EAGAIN;
 }
 
-static int ask_and_read(struct link *link, struct port_list *ret_list)
+static int ask_and_read(struct link *link, uint64_t until_ms, struct port_list *ret_list)
 {
 	auto_(buf_fini) struct buf answer = BUF_INIT(PORT_LIST_ANSWER_MAX);
 	auto_fd int fd = -1;
 	int r = port_list_ask(link, 0, &fd);
 
 	if (r == 0)
-		r = fd_set_timeout(fd, ANSWER_TIMEOUT_MS);
-	if (r == 0)
-		r = read_answer(fd, &answer);
+		r = read_answer(fd, until_ms, &answer);
 	if (r < 0)
 		return r;
 	if (answer.len == 0)
@@ -149,7 +157,8 @@ static int ask_and_read(struct link *link, struct port_list *ret_list)
 	return r == 0 ? -EPROTO : r;
 }
 
-int port_list_read(struct sandbox *sandbox, struct port_list *ret_list, struct err *err)
+int port_list_read(
+	struct sandbox *sandbox, uint64_t timeout_ms, struct port_list *ret_list, struct err *err)
 {
 	struct link *link = NULL;
 	int r = 0;
@@ -166,7 +175,7 @@ int port_list_read(struct sandbox *sandbox, struct port_list *ret_list, struct e
 		*ret_list = (struct port_list){0};
 		return 0;
 	}
-	r = ask_and_read(link, ret_list);
+	r = ask_and_read(link, clock_steady_ms() + timeout_ms, ret_list);
 	link_unref(link);
 	if (r == -EPROTO)
 		return err_set(err, ERR_INTERNAL, "the sandbox gave a malformed list of ports");

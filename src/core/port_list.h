@@ -31,9 +31,10 @@ void port_list_fini(struct port_list *list);
 
 /*
  * What listens now. Wakes nobody: nothing listens in a sandbox that does not run. ERR_CONFLICT for one that is
- * paused, whose agent cannot be asked.
+ * paused, whose agent cannot be asked; ERR_TIMEOUT if the whole answer has not come in time.
  */
-int port_list_read(struct sandbox *sandbox, struct port_list *ret_list, struct err *err) must_check;
+int port_list_read(struct sandbox *sandbox, uint64_t timeout_ms, struct port_list *ret_list,
+	struct err *err) must_check;
 
 /* Asks an agent; the answer comes over the channel, and ends with it. -errno. */
 int port_list_ask(struct link *link, uint64_t known_digest, int *ret_fd) must_check;

@@ -14,16 +14,17 @@
 
 /* On a loopback, more means that the app takes no connections at present; a thread is held meanwhile. */
 #define CONNECT_MS 100
-#define DIALS_MAX  4 /* of one sandbox that wait at a time: all sandboxes share the threads */
+#define LOOK_MS	   500
+#define WAITS_MAX  4 /* threads that wait for one sandbox at a time: all sandboxes share them */
 
 /* Until a connection is made or refused; false if it takes too long, or too many wait already. */
 static bool await(struct sandbox *sandbox, int sock)
 {
 	struct pollfd ready = {.fd = sock, .events = POLLOUT};
 	bool is_ready =
-		atomic_fetch_add(&sandbox->dials, 1) < DIALS_MAX && poll(&ready, 1, CONNECT_MS) > 0;
+		atomic_fetch_add(&sandbox->waits, 1) < WAITS_MAX && poll(&ready, 1, CONNECT_MS) > 0;
 
-	atomic_fetch_sub(&sandbox->dials, 1);
+	atomic_fetch_sub(&sandbox->waits, 1);
 	return is_ready;
 }
 
@@ -99,5 +100,16 @@ int preview_wake(struct sandbox *sandbox, struct err *err)
 		r = sandbox_use(sandbox, &link, err);
 	if (r == 0)
 		link_unref(link);
+	return r;
+}
+
+int preview_look_around(struct sandbox *sandbox, struct port_list *ret_list)
+{
+	struct err ignored;
+	int r = -EBUSY;
+
+	if (atomic_fetch_add(&sandbox->waits, 1) < WAITS_MAX)
+		r = port_list_read(sandbox, LOOK_MS, ret_list, &ignored);
+	atomic_fetch_sub(&sandbox->waits, 1);
 	return r;
 }

@@ -17,7 +17,7 @@ struct sandbox {
 	pthread_mutex_t life;	     /* held through a whole verb; serialises them */
 	atomic_llong last_active_ms; /* newer than the record's; the reaper writes it down */
 	atomic_int visitors;	     /* sandbox_enter() */
-	atomic_int dials;	     /* threads that wait for an app to take a connection */
+	atomic_int waits;	     /* threads of previews that wait for what is inside */
 
 	pthread_mutex_t state; /* what follows; never held while anything blocks */
 	pthread_cond_t changed;

@@ -13,6 +13,15 @@ import { until } from './lib/wait.mjs';
 const { instance, api, finish } = await suite('start-previews');
 const ps = new Processes(api);
 
+/** SQL after which a sandbox and what it started are not young any more. */
+const age = (id) => ['processes', 'sandboxes'].map((table) => `UPDATE ${table} SET started_at = started_at - 100000 WHERE ${table === 'processes' ? 'sandbox' : 'id'} = '${id}';`).join('');
+async function grow(id) {
+  await instance.terminate();
+  sql(instance, age(id));
+  await instance.start();
+  return new Previews(api, await api.get(id));
+}
+
 /** An app that says whose it is, and how often it was started. */
 const app = (says, port = 3000) => `echo started >>/workspace/starts; exec node -e 'require("http").createServer((q, r) => r.end("${says}")).listen(${port})'`;
 const starts = async (id) => (await api.read(id, '/workspace/starts')).toString().split('\n').length - 1;
@@ -100,6 +109,21 @@ test('one that ended, and one that was ended, are told apart', async () => {
   assert.match(html, /The app was ended/);
 });
 
+test('without a start command, what listens elsewhere is named too, at once for a browser', async () => {
+  const { id, previews } = await make([]);
+  await ps.start(id, app('x', 5173));
+  await until(async () => /The sandbox listens on 5173\./.test((await previews.request(3000, '/', { headers: { accept: 'text/html' } })).text), { what: 'the page that waits says so' });
+  const { error } = await bothForms(await grow(id));
+  assert.deepEqual([error.code, error.listening], ['port_closed', [5173]]);
+});
+
+test('many who ask at once all hear that nothing answers', async () => {
+  const { id } = await make([]);
+  const previews = await grow(id);
+  const answers = await Promise.all(Array.from({ length: 200 }, () => previews.request(3000, '/')));
+  assert.deepEqual([...new Set(answers.map((answer) => answer.json.error.code))], ['port_closed']);
+});
+
 test('an app that listens elsewhere, and a sandbox in error, are told apart', async () => {
   const elsewhere = await make(app('elsewhere', 3001));
   const broken = await make('true');
@@ -108,17 +132,26 @@ test('an app that listens elsewhere, and a sandbox in error, are told apart', as
   const young = await elsewhere.previews.request(3000, '/', { headers: { accept: 'text/html' } });
   assert.match(young.text, /Waiting for the app/, 'it may still come');
   await instance.terminate();
-  sql(instance, `UPDATE processes SET started_at = started_at - 100000 WHERE sandbox = '${elsewhere.id}';`
-    + `UPDATE sandboxes SET started_at = started_at - 100000 WHERE id = '${elsewhere.id}';`
-    + `UPDATE sandboxes SET status = 'error', error_message = 'no <room>' WHERE id = '${broken.id}'`);
+  sql(instance, age(elsewhere.id) + `UPDATE sandboxes SET status = 'error', error_message = 'no <room>' WHERE id = '${broken.id}'`);
   await instance.start();
-  const wrong = await bothForms(new Previews(api, await api.get(elsewhere.id)));
+  const previews = new Previews(api, await api.get(elsewhere.id));
+  const wrong = await bothForms(previews);
   assert.deepEqual([wrong.status, wrong.error.code], [502, 'wrong_port']);
-  assert.match(wrong.error.message, /The start command main runs, but nothing answers on port 3000/);
-  assert.match(wrong.html, /The app does not listen on this port/);
+  assert.match(wrong.error.message, /The start command main runs, but nothing answers on port 3000.*\. The sandbox listens on 3001\.$/);
+  assert.deepEqual(wrong.error.listening, [3001]);
+  assert.match(wrong.error.remediation, new RegExp(`sandlot port-forward ${elsewhere.id} 3001$`), 'that one has no preview');
+  assert.match(wrong.html, /The app does not listen on this port.*The sandbox listens on 3001\./s);
+  await api.patch(elsewhere.id, { ports: [3000, 3001] });
+  const { error } = await bothForms(previews);
+  assert.equal(error.remediation, `Open that one: sandlot open ${elsewhere.id} 3001`);
+  await api.patch(elsewhere.id, { private: false });
+  const open = await bothForms(previews, { token: false });
+  assert.equal(open.error.code, 'wrong_port');
+  assert.doesNotMatch(JSON.stringify(open), /3001/, 'what listens inside is not for everybody');
   const failed = await bothForms(new Previews(api, await api.get(broken.id)));
   assert.deepEqual([failed.status, failed.error.code, failed.error.message], [502, 'sandbox_error', 'no <room>']);
   assert.match(failed.html, /The sandbox is in error.*no &lt;room>/s);
+  assert.equal(failed.error.remediation, `Start it again: sandlot start ${broken.id}`);
 });
 
 finish();

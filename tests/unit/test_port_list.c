@@ -2,6 +2,9 @@
 /* Answers of an agent about ports, honest and otherwise. */
 #include "core/port_list.h"
 
+#include "core/preview.h"
+#include "core_fixture.h"
+#include "wire/fdpass.h"
 #include "wire/pack.h"
 
 #include <arpa/inet.h>
@@ -9,6 +12,9 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -169,6 +175,39 @@ static void addresses_that_a_preview_gets_to(void **state)
 	}
 }
 
+/* Answers byte by byte, for as long as somebody listens. */
+static void *trickle(void *arg)
+{
+	int fds[FDPASS_MAX];
+	uint8_t frame[64];
+
+	assert_true(fdpass_recv(*(int *)arg, frame, sizeof(frame), fds, 0) > 0);
+	while (send(fds[0], "", 1, MSG_NOSIGNAL) == 1)
+		nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+	close(fds[0]);
+	return NULL;
+}
+
+static void an_agent_that_never_ends_its_answer_is_given_up(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox;
+	struct port_list list;
+	pthread_t agent;
+	struct err err;
+	int peer;
+
+	fake_set_agent(&world->driver, FAKE_AGENT_MANUAL);
+	sandbox = world_create(world, world_id('a'));
+	peer = fake_peer(&world->driver, world_id('a'));
+	assert_int_equal(pthread_create(&agent, NULL, trickle, &peer), 0);
+	assert_true(port_list_read(sandbox, 100, &list, &err) < 0);
+	assert_int_equal(err.kind, ERR_TIMEOUT);
+	pthread_join(agent, NULL);
+	assert_true(preview_look_around(sandbox, &list) < 0); /* nobody answers at all */
+	sandbox_unref(sandbox);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -179,6 +218,8 @@ int main(void)
 		cmocka_unit_test(a_place_is_named_once),
 		cmocka_unit_test(no_list_means_more_than_can_be),
 		cmocka_unit_test(addresses_that_a_preview_gets_to),
+		cmocka_unit_test_setup_teardown(an_agent_that_never_ends_its_answer_is_given_up,
+			world_setup, world_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
