@@ -35,6 +35,13 @@ remains() {
   find "$TMPDIR" -mindepth 1 -maxdepth 1 -name 'sandlot-e2e-*' | sed 's/^/directory /'
 }
 
+# What sanitizers say of any program that has one, a process a file: of clients and every daemon. (Of UBSan
+# each report is the end of the program: see meson.build.)
+reports=$TMPDIR/reports
+mkdir -m 1777 "$reports"
+export ASAN_OPTIONS="log_path=$reports/report:${ASAN_OPTIONS:-}"
+export TSAN_OPTIONS="log_path=$reports/report:${TSAN_OPTIONS:-}"
+
 names=/./
 [ -z "${E2E_USER:-}" ] || names=$(node tests/e2e/lib/differences.mjs)
 
@@ -47,6 +54,11 @@ left=$(remains)
 if [ -n "$left" ]; then
   echo "e2e: left behind on the machine:" >&2
   echo "$left" >&2
+  status=1
+fi
+if [ -n "$(ls "$reports")" ]; then
+  echo "e2e: sanitizers report:" >&2
+  cat "$reports"/* >&2
   status=1
 fi
 # The counters in the form of node's TAP, for whoever reads this with a program.
