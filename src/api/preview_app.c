@@ -205,26 +205,19 @@ static json_t *list_ports(struct sandbox *sandbox)
 	return numbers;
 }
 
-/* How to see one of them: one that has a preview, if there is such. */
-static void show_way(const struct sandbox_record *record, uint16_t wanted, struct finding *finding)
+/* The one to look at: one that has a preview, if there is such. */
+static int choose(const struct sandbox_record *record, const json_t *listening)
 {
-	int number = (int)json_integer_value(json_array_get(finding->page.listening, 0));
 	struct sandbox_port shown;
 	json_t *port;
 	size_t i;
 
-	json_array_foreach((json_t *)finding->page.listening, i, port)
+	json_array_foreach((json_t *)listening, i, port)
 	{
-		if (!sandbox_port_find(record, (uint16_t)json_integer_value(port), &shown))
-			continue;
-		advise(finding, "Open that one: sandlot open %s %u", record->id, shown.number);
-		return;
+		if (sandbox_port_find(record, (uint16_t)json_integer_value(port), &shown))
+			return shown.number;
 	}
-	advise(finding,
-		"Have it listen on port %u, or add %d to `ports` of the sandbox: PATCH "
-		"/v1/sandboxes/%s (sandlot create -p %d for a new one). Without a preview: sandlot "
-		"port-forward %s %d",
-		wanted, number, record->id, number, record->id, number);
+	return (int)json_integer_value(json_array_get(listening, 0));
 }
 
 /* Says what listens, if anything does: what looks for the app knocks on the wrong door. */
@@ -239,7 +232,9 @@ static void point_elsewhere(
 	/* Without the brackets. */
 	snprintf(finding->message + len, TEXT_MAX - len, "%s The sandbox listens on %.*s.",
 		finding->message[len - 1] == '.' ? "" : ".", (int)strlen(numbers) - 2, numbers + 1);
-	show_way(record, wanted, finding);
+	advise(finding,
+		"Have it listen on port %u, or open the one that it uses: sandlot open %s %d",
+		wanted, record->id, choose(record, finding->page.listening));
 }
 
 /* --- the answer --- */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One port of a sandbox: who may see its preview, and what its app sees of the path in front. */
+/* One port of a sandbox gets a preview: who may see it, and what its app sees of the path in front. */
 #include "api/handlers.h"
 
 #include "core/sandbox.h"
@@ -25,16 +25,15 @@ const struct fields preview_ports_fields = FIELDS(port_rows);
 struct port_change {
 	const json_t *change;
 	struct sandbox_port port; /* as it is then */
-	bool is_there;
+	bool is_done;
 };
 
 static void apply(struct sandbox_record *record, void *arg)
 {
 	struct port_change *change = arg;
 
-	change->is_there =
-		sandbox_port_change(record->ports, change->port.number, change->change) &&
-		sandbox_port_find(record, change->port.number, &change->port);
+	change->is_done = sandbox_port_change(record->ports, change->port.number, change->change) &&
+			  sandbox_port_find(record, change->port.number, &change->port);
 }
 
 HANDLER(preview_ports_patch)
@@ -51,8 +50,11 @@ HANDLER(preview_ports_patch)
 		(r = api_sandbox(req, api, &sandbox, err)) < 0 ||
 		(r = sandbox_change(sandbox, apply, &change, err)) < 0)
 		return r;
-	if (!change.is_there)
-		return sandbox_port_not_found(sandbox_id(sandbox), change.port.number, err);
+	if (!change.is_done)
+		return err_explain(err, ERR_CONFLICT, "too_many_ports",
+			"take away some that are not needed: PATCH /v1/sandboxes/{id} with `ports`",
+			"sandbox %s has %d ports with previews, and may not have more",
+			sandbox_id(sandbox), SANDBOX_PORTS_MAX);
 	atomic_fetch_add(&api->preview_generation, 1);
 	request_answer_json(req, 200,
 		json_pack("{s:i, s:b, s:s}", "port", (int)change.port.number, "public",

@@ -316,7 +316,7 @@ static const struct route table[] = {
 			.status = 101, .answer = NULL, .description = CONNECT_TEXT),
 		"port.connect"},
 	{"PATCH", ONE "/ports/{port}", preview_ports_patch, ROUTE_BODY, SCOPE_MANAGE,
-		DOC("Say who may see the preview of a port, and what its app sees of paths",
+		DOC("Give a port a preview: who may see it, and what its app sees of paths",
 			"previews", .body = &preview_ports_fields, .status = 200,
 			.answer = "PreviewPort"),
 		"preview.update"},

@@ -20,7 +20,6 @@
 #define MEMORY_MIN    (16 << 20)
 #define ENV_ENTRIES   256
 #define LABEL_ENTRIES 64
-#define PORT_ENTRIES  64
 
 /* --- checks --- */
 
@@ -132,7 +131,7 @@ static const struct field create_rows[] = {
 		.sub = resources_rows, .sub_count = array_len(resources_rows)},
 	{"env", FIELD_STRING_MAP, offsetof(struct create_body, env), 0, ENV_ENTRIES, 0,
 		"Environment of every command.", .check = sandbox_check_env},
-	{"ports", FIELD_PORT_LIST, offsetof(struct create_body, ports), 0, PORT_ENTRIES, 0,
+	{"ports", FIELD_PORT_LIST, offsetof(struct create_body, ports), 0, SANDBOX_PORTS_MAX, 0,
 		"Ports that have previews: numbers, or objects that say more of one."},
 	{"labels", FIELD_STRING_MAP, offsetof(struct create_body, labels), 0, LABEL_ENTRIES, 0,
 		"Names and values of your own, for finding it again.", .check = check_labels},
@@ -179,7 +178,7 @@ static const struct field patch_rows[] = {
 		FIELD_NULLABLE, "Is deleted so long after its creation; null: never."},
 	{"labels", FIELD_STRING_MAP, offsetof(struct patch_body, labels), 0, LABEL_ENTRIES, 0,
 		"Replaces all labels.", .check = check_labels},
-	{"ports", FIELD_PORT_LIST, offsetof(struct patch_body, ports), 0, PORT_ENTRIES, 0,
+	{"ports", FIELD_PORT_LIST, offsetof(struct patch_body, ports), 0, SANDBOX_PORTS_MAX, 0,
 		"Replaces all ports."},
 	{"private", FIELD_BOOLEAN, offsetof(struct patch_body, is_private), 0, 0, 0,
 		"Whether previews need a link or token."},

@@ -25,8 +25,8 @@ static const struct option options[] = {
 	{OPTION_END},
 };
 
-/* Changes the port if an option says so. */
-static int change_port(struct client *client, const char *id, const char *port,
+/* Gives the port a preview if it has none, and changes what the options say. */
+static int declare_port(struct client *client, const char *id, const char *port,
 	const struct open_values *v, struct err *err)
 {
 	auto_free char *path = mem_printf("/v1/sandboxes/%s/ports/%s", id, port);
@@ -39,8 +39,6 @@ static int change_port(struct client *client, const char *id, const char *port,
 		json_object_set_new(body, "public", json_boolean(v->is_public));
 	if (v->prefix)
 		json_object_set_new(body, "prefix", json_string(v->prefix));
-	if (json_object_size(body) == 0)
-		return 0;
 	return client_json(client,
 		&(struct client_call){.method = "PATCH", .path = path, .body = body}, &answer, err);
 }
@@ -87,7 +85,7 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 	if (r == 0)
 		r = resolve_id(client, argv[0], id, err);
 	if (r == 0)
-		r = change_port(client, id, argv[1], v, err);
+		r = declare_port(client, id, argv[1], v, err);
 	if (r == 0)
 		r = v->is_public ? get_address(client, id, argv[1], &link, err)
 				 : make_link(client, id, argv[1], v, &link, err);
@@ -106,6 +104,7 @@ const struct command cmd_open = {
 	.operands = "SANDBOX PORT",
 	.summary = "print a link that opens the preview of a port",
 	.details = "Whoever has the link may see what listens on that port, until it expires.\n"
+		   "A port that was not named at the creation gets a preview by this.\n"
 		   "With --public anyone may, until --private takes it back.\n\n"
 		   "  sandlot open 01k9 3000\n"
 		   "  xdg-open \"$(sandlot open --expires 8h 01k9 3000)\"\n",

@@ -95,26 +95,35 @@ json_t *sandbox_port_copy(const json_t *ports)
 	return copy;
 }
 
+/* Where it stands among them; behind them all if it does not. */
+static size_t position(const json_t *ports, uint16_t number)
+{
+	size_t i = 0;
+
+	while (i < json_array_size(ports) &&
+		sandbox_port_number(json_array_get(ports, i)) != number)
+		i++;
+	return i;
+}
+
 /* Copies what it takes from the change, which may belong to another thread's request. */
 bool sandbox_port_change(json_t *ports, uint16_t number, const json_t *change)
 {
-	json_t *entry;
-	size_t i;
+	json_auto_t *changed = json_pack("{s:i}", "port", (int)number);
+	json_auto_t *copy = json_deep_copy(change);
+	size_t at = position(ports, number);
+	json_t *entry = json_array_get(ports, at);
 
-	json_array_foreach(ports, i, entry)
-	{
-		json_auto_t *changed = json_pack("{s:i}", "port", (int)number);
-		json_auto_t *copy = json_deep_copy(change);
-
-		if (sandbox_port_number(entry) != number)
-			continue;
-		if (json_is_object(entry))
-			json_object_update(changed, entry);
-		json_object_update(changed, copy);
-		json_array_set_new(ports, i, shorten(changed));
-		return true;
-	}
-	return false;
+	if (!entry && at >= SANDBOX_PORTS_MAX)
+		return false;
+	if (json_is_object(entry))
+		json_object_update(changed, entry);
+	json_object_update(changed, copy);
+	if (entry)
+		json_array_set_new(ports, at, shorten(changed));
+	else
+		json_array_append_new(ports, shorten(changed));
+	return true;
 }
 
 bool sandbox_port_find(
@@ -140,6 +149,6 @@ bool sandbox_port_find(
 int sandbox_port_not_found(const char *id, uint16_t number, struct err *err)
 {
 	return err_explain(err, ERR_NOT_FOUND, "port_not_found",
-		"add it to `ports`: PATCH /v1/sandboxes/{id}",
+		"give it one: PATCH /v1/sandboxes/{id}/ports/{port}, or sandlot open",
 		"port %u of sandbox %s has no preview", number, id);
 }

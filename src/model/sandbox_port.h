@@ -11,6 +11,8 @@
 
 #include "model/sandbox_record.h"
 
+#define SANDBOX_PORTS_MAX 64
+
 struct sandbox_port {
 	uint16_t number;
 	bool is_public; /* anybody may see it */
@@ -23,8 +25,11 @@ const char *sandbox_port_check(const json_t *ports);
 /* The same ports, each in its shortest form. */
 json_t *sandbox_port_copy(const json_t *ports);
 
-/* Sets what `change` (an object as above, without the port) says of a port; false if there is no such. */
-bool sandbox_port_change(json_t *ports, uint16_t number, const json_t *change);
+/*
+ * Sets what `change` (an object as above, without the port) says of a port, which becomes one of them if it was not;
+ * false if there are as many as may be.
+ */
+bool sandbox_port_change(json_t *ports, uint16_t number, const json_t *change) must_check;
 
 /* The number of an entry. */
 uint16_t sandbox_port_number(const json_t *entry);

@@ -65,7 +65,11 @@ test('a port is a number, or an object where it is not like the others, and is t
   assert.deepEqual(patched.json, { port: 3000, public: true, prefix: 'strip' });
   assert.deepEqual((await api.request('PATCH', `/v1/sandboxes/${id}/ports/8080`, { json: { prefix: 'strip' } })).json, { port: 8080, public: true, prefix: 'strip' });
   assert.deepEqual((await api.get(id)).ports, [{ port: 3000, public: true }, { port: 8080, public: true }, { port: 8081, public: false }]);
-  assertError(await api.request('PATCH', `/v1/sandboxes/${id}/ports/9`, { json: { public: true } }), 404);
+  assert.deepEqual((await api.request('PATCH', `/v1/sandboxes/${id}/ports/9`, { json: {} })).json, { port: 9, public: false, prefix: 'strip' }, 'one that had no preview');
+  assert.equal((await api.get(id)).ports.at(-1), 9);
+  await api.patch(id, { ports: Array.from({ length: 64 }, (_, i) => i + 1) });
+  assertError(await api.request('PATCH', `/v1/sandboxes/${id}/ports/65`, { json: {} }), 409, /64 ports/);
+  await api.patch(id, { ports });
   for (const bad of [{ public: 1 }, { public: null }, { prefix: 'cut' }, { prefix: true }, { port: 1 }]) assertError(await api.request('PATCH', `/v1/sandboxes/${id}/ports/3000`, { json: bad }), 400);
   for (const bad of [[{}], [{ port: 0 }], [{ port: 80, public: 'yes' }], [{ port: 80, prefix: '' }], [{ port: 80, name: 'x' }], [80, { port: 80 }]]) assertError(await api.request('PATCH', `/v1/sandboxes/${id}`, { json: { ports: bad } }), 400);
 });
@@ -232,7 +236,10 @@ test('the command line says who may see a port, and opens it', async () => {
   assert.match(await ok(['open', '--private', '--prefix', 'keep', id, '3000']), /sandlot_link=/);
   assert.deepEqual((await api.get(id)).ports[0], { port: 3000, public: false, prefix: 'keep' });
   speaks(await sandlot(['open', '--public', '--private', id, '3000']), /--public does not go with --private/);
-  for (const more of [[], ['--public']]) speaks(await sandlot(['open', ...more, id, '9']), /port 9 of sandbox \w+ has no preview[\s\S]*ports/);
+  assert.match(await ok(['open', id, '9']), /-9\.preview.*sandlot_link=/, 'a port that nobody named before');
+  assert.match(await ok(['open', '--public', id, '10']), /-10\.preview/);
+  assert.deepEqual((await api.get(id)).ports.slice(-2), [9, { port: 10, public: true }]);
+  speaks(await sandlot(['open', id, '0']), /port/);
   speaks(await sandlot(['create', '-p', '3000:open']), /public, private, keep or strip, not "open"/);
 });
 

@@ -102,8 +102,24 @@ static void one_port_is_changed_and_the_others_stay(void **state)
 	assert_true(json_equal(ports, changed));
 	assert_true(sandbox_port_change(ports, 2, strips));
 	assert_true(json_equal(ports, back));
-	assert_false(sandbox_port_change(ports, 3, opens));
-	assert_true(json_equal(ports, back));
+}
+
+static void a_port_that_was_not_there_is_one_of_them_then_up_to_a_bound(void **state)
+{
+	json_auto_t *ports = json_array();
+	json_auto_t *nothing = json_object();
+	json_auto_t *opens = parse("{\"public\": true}");
+	json_auto_t *both = parse("[3, {\"port\": 4, \"public\": true}]");
+
+	(void)state;
+	assert_true(sandbox_port_change(ports, 3, nothing));
+	assert_true(sandbox_port_change(ports, 4, opens));
+	assert_true(json_equal(ports, both));
+	for (uint16_t i = 2; i < SANDBOX_PORTS_MAX; i++)
+		assert_true(sandbox_port_change(ports, 100 + i, nothing));
+	assert_false(sandbox_port_change(ports, 99, nothing));
+	assert_int_equal(json_array_size(ports), SANDBOX_PORTS_MAX);
+	assert_true(sandbox_port_change(ports, 3, opens));
 }
 
 int main(void)
@@ -114,6 +130,7 @@ int main(void)
 		cmocka_unit_test(what_says_nothing_more_is_a_number_again),
 		cmocka_unit_test(each_port_follows_the_sandbox_unless_it_says_otherwise),
 		cmocka_unit_test(one_port_is_changed_and_the_others_stay),
+		cmocka_unit_test(a_port_that_was_not_there_is_one_of_them_then_up_to_a_bound),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
