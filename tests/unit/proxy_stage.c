@@ -188,3 +188,23 @@ void stage_close(struct stage *stage)
 	close(stage->app_fd);
 	sem_destroy(&stage->may_wake);
 }
+
+int stage_take(const struct stage *stage)
+{
+	int app = stage_accept(stage);
+
+	expect(app, "\r\n\r\n");
+	return app;
+}
+
+int stage_ask(const struct stage *stage, int client, const char *request)
+{
+	say(client, request);
+	return stage_take(stage);
+}
+
+void stage_reply(int app, int client)
+{
+	say(app, OK);
+	expect(client, "ok");
+}

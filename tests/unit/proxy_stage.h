@@ -44,5 +44,11 @@ void expect(int sock, const char *until);
 /* The other side ends the connection, and says nothing more. */
 void expect_end(int sock);
 
+/* The app takes a connection and the head of a request; the same when a client has said it; and answers with OK,
+ * which reaches the client. */
+int stage_take(const struct stage *stage);
+int stage_ask(const struct stage *stage, int client, const char *request);
+void stage_reply(int app, int client);
+
 #define GET "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
 #define OK  "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"

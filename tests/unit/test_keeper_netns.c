@@ -116,24 +116,35 @@ static void every_connection_arrives_with_its_goal(void **state)
 	}
 }
 
-static void over_ipv6_too_what_listens_inside_gets_only_what_is_for_it(void **state)
+/* Whoever listens on any address gets a connection to the local one; one to the foreign one leaves. */
+static void assert_gets_only_its_own(struct world *world, const struct sockaddr *any,
+	const struct sockaddr *local, const struct sockaddr *foreign, socklen_t len)
 {
-	struct world *world = *state;
-	auto_fd int listener = inside_v6(world, SOCK_STREAM), near = inside_v6(world, SOCK_STREAM);
-	auto_fd int far = inside_v6(world, SOCK_STREAM), datagram = inside_v6(world, SOCK_DGRAM);
+	auto_fd int listener = open_inside(world, any->sa_family, SOCK_STREAM, 0);
+	auto_fd int near = open_inside(world, any->sa_family, SOCK_STREAM, 0);
+	auto_fd int far = open_inside(world, any->sa_family, SOCK_STREAM, 0);
 	auto_fd int server = -1, out = -1;
-	struct sockaddr_in6 any = at_v6("::", 8090), local = at_v6("::1", 8090);
-	struct sockaddr_in6 foreign = at_v6("2001:db8::1", 8090), link = at_v6("ff02::1", 53530);
 
-	assert_int_equal(bind(listener, (struct sockaddr *)&any, sizeof(any)), 0);
+	assert_int_equal(bind(listener, any, len), 0);
 	assert_int_equal(listen(listener, 4), 0);
-	assert_int_equal(connect(near, (struct sockaddr *)&local, sizeof(local)), 0);
+	assert_int_equal(connect(near, local, len), 0);
 	server = accept_within(listener, 5000);
 	assert_true(server >= 0);
-	assert_int_equal(connect(far, (struct sockaddr *)&foreign, sizeof(foreign)), 0);
+	assert_int_equal(connect(far, foreign, len), 0);
 	out = accept_within(world->network.exits[KEEPER_EXIT_PROXY], 5000);
 	assert_true(out >= 0);
 	assert_int_equal(accept_within(listener, 0), -1);
+}
+
+static void over_ipv6_too_what_listens_inside_gets_only_what_is_for_it(void **state)
+{
+	struct world *world = *state;
+	auto_fd int datagram = inside_v6(world, SOCK_DGRAM);
+	struct sockaddr_in6 any = at_v6("::", 8090), local = at_v6("::1", 8090);
+	struct sockaddr_in6 foreign = at_v6("2001:db8::1", 8090), link = at_v6("ff02::1", 53530);
+
+	assert_gets_only_its_own(world, (struct sockaddr *)&any, (struct sockaddr *)&local,
+		(struct sockaddr *)&foreign, sizeof(any));
 	assert_int_equal(
 		sendto(datagram, "x", 1, 0, (struct sockaddr *)&foreign, sizeof(foreign)), -1);
 	assert_int_equal(errno, EPERM);
@@ -148,21 +159,12 @@ static void over_ipv6_too_what_listens_inside_gets_only_what_is_for_it(void **st
 static void what_listens_inside_gets_only_what_is_for_it(void **state)
 {
 	struct world *world = *state;
-	auto_fd int listener = inside(world, SOCK_STREAM), near = inside(world, SOCK_STREAM);
-	auto_fd int far = inside(world, SOCK_STREAM), nobody = inside(world, SOCK_STREAM);
-	auto_fd int server = -1, out = -1;
+	auto_fd int nobody = inside(world, SOCK_STREAM);
 	struct sockaddr_in any = at("0.0.0.0", 8080), local = at("127.0.0.1", 8080);
 	struct sockaddr_in foreign = at("93.184.216.34", 8080), free_port = at("127.0.0.1", 8081);
 
-	assert_int_equal(bind(listener, (struct sockaddr *)&any, sizeof(any)), 0);
-	assert_int_equal(listen(listener, 4), 0);
-	assert_int_equal(connect(near, (struct sockaddr *)&local, sizeof(local)), 0);
-	server = accept_within(listener, 5000);
-	assert_true(server >= 0);
-	assert_int_equal(connect(far, (struct sockaddr *)&foreign, sizeof(foreign)), 0);
-	out = accept_within(world->network.exits[KEEPER_EXIT_PROXY], 5000);
-	assert_true(out >= 0);
-	assert_int_equal(accept_within(listener, 0), -1);
+	assert_gets_only_its_own(world, (struct sockaddr *)&any, (struct sockaddr *)&local,
+		(struct sockaddr *)&foreign, sizeof(any));
 	assert_int_equal(connect(nobody, (struct sockaddr *)&free_port, sizeof(free_port)), -1);
 	assert_int_equal(errno, ECONNREFUSED);
 }

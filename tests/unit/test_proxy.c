@@ -40,21 +40,16 @@ static void requests_of_one_client_share_a_connection_while_its_way_is_good(void
 	(void)state;
 	stage_open(&stage, 10);
 	client = stage_connect(&stage);
-	say(client, GET);
-	app = stage_accept(&stage);
-	expect(app, "\r\n\r\n");
-	say(app, OK);
-	expect(client, "ok");
+	app = stage_ask(&stage, client, GET);
+	stage_reply(app, client);
 	exchange(client, app);
 	assert_int_equal(atomic_load(&stage.finds), 1);
 	atomic_fetch_add(&stage.generation, 1);
 	say(client, GET);
 	expect_end(app);
 	close(app);
-	app = stage_accept(&stage);
-	expect(app, "\r\n\r\n");
-	say(app, OK);
-	expect(client, "ok");
+	app = stage_take(&stage);
+	stage_reply(app, client);
 	assert_int_equal(atomic_load(&stage.finds), 2);
 	/* The secret of a link is for us alone. */
 	say(client, "GET /?sandlot_link=x HTTP/1.1\r\nHost: a\r\n\r\n");
@@ -73,11 +68,8 @@ static void a_way_ends_with_its_time(void **state)
 	stage_open(&stage, 10);
 	stage.good_ms = 0;
 	client = stage_connect(&stage);
-	say(client, GET);
-	app = stage_accept(&stage);
-	expect(app, "\r\n\r\n");
-	say(app, OK);
-	expect(client, "ok");
+	app = stage_ask(&stage, client, GET);
+	stage_reply(app, client);
 	say(client, GET);
 	expect_end(app);
 	close(client);
@@ -115,9 +107,7 @@ static void a_tunnel_ends_with_what_opened_it(void **state)
 	stage.ends_in_ms = 1;
 	atomic_store(&stage.is_granted, true);
 	client = stage_connect(&stage);
-	say(client, GET);
-	app = stage_accept(&stage);
-	expect(app, "\r\n\r\n");
+	app = stage_ask(&stage, client, GET);
 	expect_end(client);
 	close(client);
 	close(app);
@@ -152,9 +142,7 @@ static void an_early_answer_reaches_a_client_that_still_sends(void **state)
 	(void)state;
 	stage_open(&stage, 10);
 	client = stage_connect(&stage);
-	say(client, POST);
-	app = stage_accept(&stage);
-	expect(app, "\r\n\r\n");
+	app = stage_ask(&stage, client, POST);
 	for (int i = 0; i < 8; i++)
 		assert_int_equal(fd_write_full(client, block, sizeof(block)), 0);
 	say(app, answer);
@@ -174,9 +162,7 @@ static void an_answer_that_is_torn_does_not_look_whole(void **state)
 	(void)state;
 	stage_open(&stage, 10);
 	client = stage_connect(&stage);
-	say(client, GET);
-	app = stage_accept(&stage);
-	expect(app, "\r\n\r\n");
+	app = stage_ask(&stage, client, GET);
 	say(app, "HTTP/1.1 200 OK\r\n\r\nhalf");
 	text = hear(client, "half\r\n");
 	tear(app);
@@ -194,16 +180,12 @@ static void an_answer_without_a_body_has_none_whatever_it_says(void **state)
 	(void)state;
 	stage_open(&stage, 10);
 	client = stage_connect(&stage);
-	say(client, GET);
-	app = stage_accept(&stage);
-	expect(app, "\r\n\r\n");
+	app = stage_ask(&stage, client, GET);
 	say(app, "HTTP/1.1 304 Not Modified\r\nContent-Length: 42\r\n\r\n"
 		 "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil");
 	expect(client, "\r\n\r\n");
 	close(app);
-	say(client, GET);
-	app = stage_accept(&stage);
-	expect(app, "\r\n\r\n");
+	app = stage_ask(&stage, client, GET);
 	say(app, OK);
 	text = hear(client, "ok");
 	assert_null(strstr(text, "evil"));
@@ -224,19 +206,14 @@ static void a_request_is_asked_twice_only_where_that_does_no_harm(void **state)
 
 		stage_open(&stage, 10);
 		client = stage_connect(&stage);
-		say(client, GET);
-		app = stage_accept(&stage);
-		expect(app, "\r\n\r\n");
-		say(app, OK);
-		expect(client, "ok");
+		app = stage_ask(&stage, client, GET);
+		stage_reply(app, client);
 		say(client, requests[i]);
 		expect(app, "\r\n\r\n");
 		close(app);
 		if (i == 0) {
-			app = stage_accept(&stage);
-			expect(app, "\r\n\r\n");
-			say(app, OK);
-			expect(client, "ok");
+			app = stage_take(&stage);
+			stage_reply(app, client);
 			close(app);
 		} else {
 			expect(client, "HTTP/1.1 502 Bad Gateway\r\n");
@@ -258,10 +235,8 @@ static void a_place_becomes_free_when_its_client_leaves_in_any_way(void **state)
 	second = stage_connect(&stage);
 	say(second, GET);
 	tear(first);
-	app = stage_accept(&stage);
-	expect(app, "\r\n\r\n");
-	say(app, OK);
-	expect(second, "ok");
+	app = stage_take(&stage);
+	stage_reply(app, second);
 	close(second);
 	close(app);
 	stage_close(&stage);
@@ -274,8 +249,7 @@ static void serve(struct stage *stage, int client)
 	say(client, GET);
 	app = stage_accept(stage);
 	expect(app, "\r\n\r\n");
-	say(app, OK);
-	expect(client, "ok");
+	stage_reply(app, client);
 	close(app);
 }
 
@@ -333,8 +307,7 @@ static void a_source_with_too_many_connections_is_told_so_and_then_cut(void **st
 			close(clients[0]);
 			continue;
 		}
-		app = stage_accept(&stage);
-		expect(app, "\r\n\r\n");
+		app = stage_take(&stage);
 		say(app, OK);
 		expect(clients[0], "ok");
 		close(app);
@@ -369,10 +342,8 @@ static void what_has_enough_connections_gets_no_more(void **state)
 	for (int i = 0; i < 3; i++) { /* as often as it likes: it is one connection */
 		say(second, GET);
 		if (i == 0)
-			app = stage_accept(&stage);
-		expect(app, "\r\n\r\n");
-		say(app, OK);
-		expect(second, "ok");
+			app = stage_take(&stage);
+		stage_reply(app, second);
 	}
 	close(second);
 	close(app);
@@ -390,15 +361,11 @@ static void keys_that_look_alike_are_counted_apart(void **state)
 	stage.config.max_per_key = 1;
 	stage_start(&stage);
 	first = stage_connect(&stage);
-	say(first, "GET /8yn0iYCKYHlIj4-BwPqk HTTP/1.1\r\nHost: a\r\n\r\n");
-	first_app = stage_accept(&stage);
-	expect(first_app, "\r\n\r\n");
+	first_app =
+		stage_ask(&stage, first, "GET /8yn0iYCKYHlIj4-BwPqk HTTP/1.1\r\nHost: a\r\n\r\n");
 	second = stage_connect(&stage);
-	say(second, "GET /GReLUrM4wMqfg9yzV3KQ HTTP/1.1\r\nHost: a\r\n\r\n");
-	app = stage_accept(&stage);
-	expect(app, "\r\n\r\n");
-	say(app, OK);
-	expect(second, "ok");
+	app = stage_ask(&stage, second, "GET /GReLUrM4wMqfg9yzV3KQ HTTP/1.1\r\nHost: a\r\n\r\n");
+	stage_reply(app, second);
 	close(app);
 	close(first_app);
 	close(first);
@@ -450,11 +417,8 @@ static void a_flood_leaves_turns_to_others(void **state)
 	assert_int_equal(pthread_create(&reader, NULL, drink, &flood), 0);
 	for (int i = 0; i < 20; i++) {
 		client = stage_connect(&stage);
-		say(client, GET);
-		app = stage_accept(&stage);
-		expect(app, "\r\n\r\n");
-		say(app, OK);
-		expect(client, "ok");
+		app = stage_ask(&stage, client, GET);
+		stage_reply(app, client);
 		close(client);
 		close(app);
 	}
