@@ -4,10 +4,10 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "fd_count.h"
 #include "wire/agent.h"
 #include "wire/pack.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
@@ -233,16 +233,21 @@ static void reset_script(void)
 
 /* --- the world --- */
 
-int world_count_fds(void)
+struct timespec world_deadline(void)
 {
-	DIR *dir = opendir("/proc/self/fd");
-	int count = 0;
+	struct timespec until;
 
-	while (dir && readdir(dir))
-		count++;
-	if (dir)
-		closedir(dir);
-	return count;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += WORLD_PATIENCE_MS / 1000;
+	return until;
+}
+
+void world_await(sem_t *sem)
+{
+	struct timespec until = world_deadline();
+
+	while (sem_timedwait(sem, &until) < 0)
+		assert_int_equal(errno, EINTR);
 }
 
 /* The directory for the output of processes. */
@@ -262,7 +267,7 @@ int world_setup_closed(void **state)
 
 	log_open("test", LOG_ERROR + 1); /* what goes wrong here goes wrong on purpose */
 	reset_script();
-	world->fds_before = world_count_fds();
+	world->fds_before = count_fds();
 	snprintf(world->dir, sizeof(world->dir), "/tmp/sandlot-core-XXXXXX");
 	if (!mkdtemp(world->dir))
 		return -1;
@@ -323,7 +328,7 @@ int world_teardown(void **state)
 	store_close(world->store);
 	close(world->logs_fd);
 	assert_int_equal(nftw(world->dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
-	assert_int_equal(world_count_fds(), world->fds_before);
+	assert_int_equal(count_fds(), world->fds_before);
 	free(world);
 	return 0;
 }

@@ -16,10 +16,15 @@
 #include "wire/frame.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 
 #define WORLD_PATIENCE_MS 20000 /* how long a test waits for what must happen */
+
+/* When that is over, and waiting for a semaphore until then. */
+struct timespec world_deadline(void);
+void world_await(sem_t *sem);
 
 /* --- the driver --- */
 
@@ -160,8 +165,6 @@ bool world_has_workspace(struct world *world, const char *id);
 
 /* What the row and the driver say of a sandbox must be the same thing. */
 void world_assert_agree(struct world *world, const char *id);
-
-int world_count_fds(void);
 
 /* --- events --- */
 

@@ -422,18 +422,24 @@ void fixture_close(struct fixture *fixture)
 	pthread_mutex_destroy(&fixture->lock);
 }
 
-void fixture_wait(struct fixture *fixture, const unsigned *counter, unsigned count)
+void fixture_wait_for(
+	pthread_mutex_t *lock, pthread_cond_t *cond, const unsigned *counter, unsigned want)
 {
 	struct timespec until;
 	int r = 0;
 
 	clock_gettime(CLOCK_REALTIME, &until);
 	until.tv_sec += 10;
-	pthread_mutex_lock(&fixture->lock);
-	while (*counter < count && r != ETIMEDOUT)
-		r = pthread_cond_timedwait(&fixture->cond, &fixture->lock, &until);
-	pthread_mutex_unlock(&fixture->lock);
+	pthread_mutex_lock(lock);
+	while (*counter < want && r != ETIMEDOUT)
+		r = pthread_cond_timedwait(cond, lock, &until);
+	pthread_mutex_unlock(lock);
 	assert_int_not_equal(r, ETIMEDOUT);
+}
+
+void fixture_wait(struct fixture *fixture, const unsigned *counter, unsigned count)
+{
+	fixture_wait_for(&fixture->lock, &fixture->cond, counter, count);
 }
 
 void fixture_let_go(struct fixture *fixture, unsigned count)

@@ -59,3 +59,7 @@ void fixture_let_go(struct fixture *fixture, unsigned count);
 /* For cmocka: a fixture for each test, with the default number of workers. */
 int fixture_setup(void **state);
 int fixture_teardown(void **state);
+
+/* Waits until a counter that a lock guards has reached `want`. */
+void fixture_wait_for(
+	pthread_mutex_t *lock, pthread_cond_t *cond, const unsigned *counter, unsigned want);

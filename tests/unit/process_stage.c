@@ -7,7 +7,6 @@
 #include "wire/agent.h"
 #include "wire/pack.h"
 
-#include <errno.h>
 #include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -93,18 +92,9 @@ void heard_init(struct heard *heard)
 	heard->streams[0] = heard->streams[1] = BUF_INIT(16u << 20);
 }
 
-static struct timespec deadline(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	ts.tv_sec += WORLD_PATIENCE_MS / 1000;
-	return ts;
-}
-
 void heard_fini(struct heard *heard, unsigned watches)
 {
-	struct timespec until = deadline();
+	struct timespec until = world_deadline();
 	int waited = 0;
 
 	pthread_mutex_lock(&heard->lock);
@@ -125,7 +115,7 @@ void heard_watch(struct heard *heard, struct process *process)
 
 void heard_wait(struct heard *heard, bool (*is_so)(const struct heard *heard))
 {
-	struct timespec until = deadline();
+	struct timespec until = world_deadline();
 	int waited = 0;
 	bool so;
 
@@ -138,7 +128,7 @@ void heard_wait(struct heard *heard, bool (*is_so)(const struct heard *heard))
 
 void heard_wait_output(struct heard *heard, int stream, size_t len)
 {
-	struct timespec until = deadline();
+	struct timespec until = world_deadline();
 	int waited = 0;
 
 	pthread_mutex_lock(&heard->lock);
@@ -427,13 +417,11 @@ static void post(void *arg)
 
 void world_flush(struct world *world)
 {
-	struct timespec until = deadline();
 	sem_t done;
 
 	sem_init(&done, 0, 0);
 	scribe_put(world->engine->scribe, post, &done);
-	while (sem_timedwait(&done, &until) < 0)
-		assert_int_equal(errno, EINTR);
+	world_await(&done);
 	sem_destroy(&done);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
 #include "core/alarm.h"
+#include "core_fixture.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <setjmp.h>
@@ -14,8 +14,6 @@
 
 #include <cmocka.h>
 
-#define PATIENCE_S 20
-
 struct probe {
 	struct alarm *alarm;
 	atomic_int rings, releases;
@@ -24,16 +22,6 @@ struct probe {
 	bool closes;
 	sem_t rang, released;
 };
-
-static void await(sem_t *sem)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += PATIENCE_S;
-	while (sem_timedwait(sem, &until) < 0)
-		assert_int_equal(errno, EINTR);
-}
 
 static void ring(void *arg)
 {
@@ -69,7 +57,7 @@ static void probe_open(struct probe *probe, struct reactor *reactor, uint64_t ms
 static void probe_close(struct probe *probe)
 {
 	alarm_close(probe->alarm);
-	await(&probe->released);
+	world_await(&probe->released);
 	assert_int_equal(probe->releases, 1);
 	sem_destroy(&probe->rang);
 	sem_destroy(&probe->released);
@@ -98,7 +86,7 @@ static void it_rings_once_and_not_before_its_time(void **state)
 	struct probe probe = {0};
 
 	probe_open(&probe, *state, 20);
-	await(&probe.rang);
+	world_await(&probe.rang);
 	assert_true(probe.rang_ms >= now + 20);
 	assert_int_equal(probe.rings, 1);
 	probe_close(&probe);
@@ -110,7 +98,7 @@ static void no_time_at_all_is_soon_and_not_never(void **state)
 	struct probe probe = {0};
 
 	probe_open(&probe, *state, 0);
-	await(&probe.rang);
+	world_await(&probe.rang);
 	probe_close(&probe);
 }
 
@@ -120,7 +108,7 @@ static void it_can_be_set_again_when_it_rang(void **state)
 
 	probe_open(&probe, *state, 1);
 	for (int i = 0; i < 4; i++)
-		await(&probe.rang);
+		world_await(&probe.rang);
 	assert_int_equal(probe.rings, 4);
 	probe_close(&probe);
 }
@@ -140,8 +128,8 @@ static void it_may_close_itself_when_it_rings(void **state)
 	struct probe probe = {.closes = true};
 
 	probe_open(&probe, *state, 0);
-	await(&probe.rang);
-	await(&probe.released);
+	world_await(&probe.rang);
+	world_await(&probe.released);
 	assert_int_equal(probe.rings, 1);
 	assert_int_equal(probe.releases, 1);
 }
@@ -155,9 +143,9 @@ static void closing_while_it_rings_is_safe(void **state)
 
 		probe_open(&probe, *state, (uint64_t)(i % 2));
 		if (i % 4 < 2)
-			await(&probe.rang);
+			world_await(&probe.rang);
 		alarm_close(probe.alarm);
-		await(&probe.released);
+		world_await(&probe.released);
 		rings = atomic_load(&probe.rings);
 		assert_true(rings <= 1);
 		assert_int_equal(probe.releases, 1);

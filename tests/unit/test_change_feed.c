@@ -15,7 +15,6 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -75,11 +74,7 @@ static void open_sink(struct world *world, struct sink *sink, int room)
 
 static void await_end(struct sink *sink)
 {
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += WORLD_PATIENCE_MS / 1000;
-	assert_int_equal(sem_timedwait(&sink->ended, &until), 0);
+	world_await(&sink->ended);
 	assert_int_equal(atomic_load(&sink->ends), 1);
 }
 

@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "core/link.h"
+#include "fd_count.h"
 #include "wire/fdpass.h"
 #include "wire/pack.h"
 
@@ -99,7 +100,7 @@ static int setup(void **state)
 
 	log_open("test", LOG_ERROR + 1);
 	atomic_store(&fail_sends, 0);
-	wire->fds_before = world_count_fds();
+	wire->fds_before = count_fds();
 	pthread_mutex_init(&wire->lock, NULL);
 	pthread_cond_init(&wire->changed, NULL);
 	if (reactor_open(&wire->reactor, &err) < 0 ||
@@ -136,7 +137,7 @@ static int teardown(void **state)
 	reactor_close(wire->reactor);
 	assert_int_equal(wire->losses, 1);
 	fd_close(wire->peer);
-	assert_int_equal(world_count_fds(), wire->fds_before);
+	assert_int_equal(count_fds(), wire->fds_before);
 	pthread_mutex_destroy(&wire->lock);
 	pthread_cond_destroy(&wire->changed);
 	free(wire);
@@ -268,7 +269,7 @@ static void descriptors_that_an_agent_sends_along_do_not_stay(void **state)
 {
 	struct wire *wire = *state;
 	struct buf out = BUF_INIT(64);
-	int before = world_count_fds();
+	int before = count_fds();
 	int fds[FDPASS_MAX] = {0, 0, 0, 0};
 
 	frame_put(&out, 7, 1, "", 0);
@@ -276,7 +277,7 @@ static void descriptors_that_an_agent_sends_along_do_not_stay(void **state)
 		__real_fdpass_send(wire->peer, out.data, out.len, fds, FDPASS_MAX, 0), out.len);
 	buf_fini(&out);
 	wait_for(wire, 1, 0);
-	assert_int_equal(world_count_fds(), before);
+	assert_int_equal(count_fds(), before);
 }
 
 /* --- out --- */

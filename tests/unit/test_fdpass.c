@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/fd.h"
+#include "fd_count.h"
 #include "wire/fdpass.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -15,18 +15,6 @@
 
 static int pair[2];
 static int fds_before;
-
-static int count_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	int count = 0;
-
-	while (dir && readdir(dir))
-		count++;
-	if (dir)
-		closedir(dir);
-	return count;
-}
 
 static int setup(void **state)
 {

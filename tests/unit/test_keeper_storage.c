@@ -7,6 +7,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "fd_count.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -29,18 +30,6 @@ struct fixture {
 	struct storage storage;
 	int fds_before;
 };
-
-static int count_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	int count = 0;
-
-	while (dir && readdir(dir))
-		count++;
-	if (dir)
-		closedir(dir);
-	return count;
-}
 
 static int setup(void **state)
 {

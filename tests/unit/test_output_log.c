@@ -8,6 +8,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "fd_count.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -95,18 +96,6 @@ struct world {
 	size_t count;
 	uint64_t seed;
 };
-
-static int count_fds(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	int count = 0;
-
-	while (dir && readdir(dir))
-		count++;
-	if (dir)
-		closedir(dir);
-	return count;
-}
 
 static uint64_t next_random(struct world *world)
 {

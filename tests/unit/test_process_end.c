@@ -414,16 +414,6 @@ static void hold_writes(int count)
 	atomic_store(&store_script.before, hold);
 }
 
-static void await_write(void)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += WORLD_PATIENCE_MS / 1000;
-	while (sem_timedwait(&writing, &until) < 0)
-		assert_int_equal(errno, EINTR);
-}
-
 static void a_slow_database_holds_up_no_other_command(void **state)
 {
 	struct stage slow, quick;
@@ -434,7 +424,7 @@ static void a_slow_database_holds_up_no_other_command(void **state)
 	stage_start(&quick, false);
 	hold_writes(1);
 	say_exited(&slow, 0, 0);
-	await_write();
+	world_await(&writing);
 	say_output(&quick, 0, 1, 1000);
 	say_exited(&quick, 0, 1000);
 	heard_wait(&quick.heard, has_ended);
@@ -476,7 +466,7 @@ static void an_end_is_not_undone_by_a_write_from_before_it(void **state)
 	hold_writes(1);
 	stage_run(&stage, &spec);
 	say_started(&stage, 1);
-	await_write(); /* the scribe is about to write that it runs */
+	world_await(&writing); /* the scribe is about to write that it runs */
 	stopper.sandbox = stage.sandbox;
 	shutdown(stage.peer, SHUT_RDWR);
 	assert_int_equal(pthread_create(&thread, NULL, stop, &stopper), 0);

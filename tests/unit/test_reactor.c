@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/fd.h"
 #include "core/reactor.h"
+#include "core_fixture.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -13,12 +14,9 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
-
-#define PATIENCE_S 20
 
 struct probe {
 	int fd; /* an eventfd, or one end of a socket pair */
@@ -30,16 +28,6 @@ struct probe {
 	bool closes;	  /* itself, when called */
 	sem_t called, released;
 };
-
-static void await(sem_t *sem)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += PATIENCE_S;
-	while (sem_timedwait(sem, &until) < 0)
-		assert_int_equal(errno, EINTR);
-}
 
 static void ready(void *arg, uint32_t events)
 {
@@ -111,13 +99,13 @@ static void a_watch_is_called_on_the_reactor_s_thread(void **state)
 	probe_init(&probe, reactor, EPOLLIN);
 	for (int i = 1; i <= 3; i++) {
 		poke(&probe);
-		await(&probe.called);
+		world_await(&probe.called);
 		assert_int_equal(probe.calls, i);
 	}
 	assert_true(probe.events & EPOLLIN);
 	assert_false(pthread_equal(probe.thread, pthread_self()));
 	watch_close(probe.watch);
-	await(&probe.released);
+	world_await(&probe.released);
 	reactor_close(reactor);
 	probe_fini(&probe);
 }
@@ -131,13 +119,13 @@ static void a_closed_watch_is_released_once_and_not_called_again(void **state)
 	probe_init(&probe, reactor, EPOLLIN);
 	probe_init(&other, reactor, EPOLLIN);
 	watch_close(probe.watch);
-	await(&probe.released);
+	world_await(&probe.released);
 	poke(&probe);
 	poke(&other); /* once this was seen, the other would have been too */
-	await(&other.called);
+	world_await(&other.called);
 	assert_int_equal(probe.calls, 0);
 	watch_close(other.watch);
-	await(&other.released);
+	world_await(&other.released);
 	reactor_close(reactor);
 	probe_fini(&probe);
 	probe_fini(&other);
@@ -152,7 +140,7 @@ static void a_watch_may_close_itself_from_within(void **state)
 	probe_init(&probe, reactor, EPOLLIN);
 	probe.closes = true;
 	poke(&probe);
-	await(&probe.released);
+	world_await(&probe.released);
 	assert_int_equal(probe.calls, 1);
 	reactor_close(reactor);
 	probe_fini(&probe);
@@ -168,10 +156,10 @@ static void the_events_of_a_watch_can_be_changed(void **state)
 	probe_init(&other, reactor, EPOLLIN);
 	poke(&probe);
 	poke(&other);
-	await(&other.called);
+	world_await(&other.called);
 	assert_int_equal(probe.calls, 0);
 	watch_set(probe.watch, EPOLLIN);
-	await(&probe.called);
+	world_await(&probe.called);
 	assert_int_equal(probe.calls, 1);
 	watch_close(probe.watch);
 	watch_close(other.watch);
@@ -234,9 +222,9 @@ static void a_watch_can_be_closed_from_any_thread_at_any_moment(void **state)
 		probe_init(&probe, reactor, EPOLLIN);
 		assert_int_equal(pthread_create(&thread, NULL, poke_a_lot, &probe), 0);
 		if (round % 2)
-			await(&probe.called);
+			world_await(&probe.called);
 		watch_close(probe.watch);
-		await(&probe.released);
+		world_await(&probe.released);
 		pthread_join(thread, NULL);
 		probe_fini(&probe);
 	}

@@ -14,7 +14,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -281,16 +280,6 @@ static void hold(enum store_op op, const char *id)
 		;
 }
 
-static void await(sem_t *sem)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += WORLD_PATIENCE_MS / 1000;
-	while (sem_timedwait(sem, &until) < 0)
-		assert_int_equal(errno, EINTR);
-}
-
 /* Lets the scribe go on when the second command was let go of. */
 static void let_write(struct heard *heard)
 {
@@ -312,7 +301,7 @@ static void a_daemon_that_leaves_in_the_middle_of_a_write_ends_nothing(void **st
 	world_flush(stage.world);
 	atomic_store(&store_script.before, hold);
 	say_exited(&other, 0, 0);
-	await(&writing); /* the scribe is busy with the end of another */
+	world_await(&writing); /* the scribe is busy with the end of another */
 	spec.is_kept = true;
 	stage.heard.at_end = let_write; /* when the daemon lets go of it */
 	stage_run(&stage, &spec);

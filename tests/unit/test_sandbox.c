@@ -13,7 +13,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -698,7 +697,6 @@ static void a_lost_sandbox_that_cannot_be_ended_is_settled_by_the_next_verb(void
 	struct world *world = *state;
 	struct sandbox *sandbox = world_create(world, "");
 	struct link *link = NULL;
-	struct timespec until;
 	struct err err = {0};
 	sem_t stopped;
 
@@ -706,9 +704,7 @@ static void a_lost_sandbox_that_cannot_be_ended_is_settled_by_the_next_verb(void
 	fake_set_hook(&world->driver, note_stop, &stopped);
 	fake_fail(&world->driver, FAKE_STOP, 1);
 	fake_crash(&world->driver, sandbox_id(sandbox), SIGKILL);
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += WORLD_PATIENCE_MS / 1000;
-	assert_int_equal(sem_timedwait(&stopped, &until), 0); /* the reaper tried, in vain */
+	world_await(&stopped); /* the reaper tried, in vain */
 	assert_int_equal(sandbox_use(sandbox, &link, &err), 0);
 	assert_int_equal(fake_calls(&world->driver, FAKE_STOP), 2);
 	assert_int_equal(fake_calls(&world->driver, FAKE_START), 2);

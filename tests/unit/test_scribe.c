@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/scribe.h"
+#include "core_fixture.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <setjmp.h>
@@ -9,11 +9,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
-
-#define PATIENCE_S 20
 
 static struct scribe *open_scribe(void)
 {
@@ -23,16 +20,6 @@ static struct scribe *open_scribe(void)
 	if (scribe_open(&scribe, &err) < 0)
 		fail_msg("%s", err.message);
 	return scribe;
-}
-
-static void await(sem_t *sem)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += PATIENCE_S;
-	while (sem_timedwait(sem, &until) < 0)
-		assert_int_equal(errno, EINTR);
 }
 
 struct note {
@@ -61,7 +48,7 @@ static void pause_for(void *arg)
 	struct book *book = arg;
 
 	sem_post(&book->begun);
-	await(&book->may_go_on);
+	world_await(&book->may_go_on);
 }
 
 static void all_is_done_in_order_on_a_thread_of_its_own(void **state)
@@ -92,7 +79,7 @@ static void handing_over_does_not_wait_for_what_is_under_way(void **state)
 	sem_init(&book.begun, 0, 0);
 	sem_init(&book.may_go_on, 0, 0);
 	scribe_put(scribe, pause_for, &book);
-	await(&book.begun);
+	world_await(&book.begun);
 	for (unsigned i = 0; i < array_len(notes); i++) {
 		notes[i] = (struct note){&book, i};
 		scribe_put(scribe, write_down, &notes[i]);
@@ -125,7 +112,7 @@ static void work_may_hand_over_more(void **state)
 	(void)state;
 	sem_init(&chain.done, 0, 0);
 	scribe_put(chain.scribe, put_another, &chain);
-	await(&chain.done);
+	world_await(&chain.done);
 	scribe_close(chain.scribe);
 }
 

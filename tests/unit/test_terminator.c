@@ -3,9 +3,9 @@
 #include "tls/terminator.h"
 
 #include "base/fd.h"
+#include "fd_count.h"
 #include "tls_fixture.h"
 
-#include <dirent.h>
 #include <netinet/in.h>
 #include <openssl/ssl.h>
 #include <poll.h>
@@ -308,32 +308,20 @@ static void what_is_no_handshake_ends_both_sides(void **state)
 	close_client(&client);
 }
 
-static size_t open_descriptors(void)
-{
-	DIR *dir = opendir("/proc/self/fd");
-	size_t count = 0;
-
-	assert_non_null(dir);
-	while (readdir(dir))
-		count++;
-	closedir(dir);
-	return count;
-}
-
 /* Clients whose server is done, and who do not leave: only so many are kept. */
 static void those_who_linger_are_bounded(void **state)
 {
 	static struct wrapped clients[LINGERING];
-	size_t before = open_descriptors(), most = before + LINGERING + 2 * CROWD_MAX;
+	int before = count_fds(), most = before + LINGERING + 2 * CROWD_MAX;
 
 	for (size_t i = 0; i < LINGERING; i++) {
 		open_client(*state, &clients[i]);
 		close(clients[i].plain);
 		clients[i].plain = -1;
 	}
-	for (int i = 0; i < 50 && open_descriptors() > most; i++)
+	for (int i = 0; i < 50 && count_fds() > most; i++)
 		poll(NULL, 0, 20);
-	assert_in_range(open_descriptors(), before, most);
+	assert_in_range(count_fds(), before, most);
 	for (size_t i = 0; i < LINGERING; i++)
 		close_client(&clients[i]);
 }

@@ -10,7 +10,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include <cmocka.h>
 
@@ -152,16 +151,7 @@ int site_teardown(void **state)
 
 void site_wait(struct site *site, const unsigned *counter, unsigned want)
 {
-	struct timespec until;
-	int r = 0;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += 10;
-	pthread_mutex_lock(&site->lock);
-	while (*counter < want && r != ETIMEDOUT)
-		r = pthread_cond_timedwait(&site->cond, &site->lock, &until);
-	pthread_mutex_unlock(&site->lock);
-	assert_int_not_equal(r, ETIMEDOUT);
+	fixture_wait_for(&site->lock, &site->cond, counter, want);
 }
 
 void site_set(struct site *site, bool *flag, bool value)
