@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/job.h"
 
-#include "agent/cell_link.h"
 #include "agent/denial.h"
-#include "agent/job_streams.h"
-#include "agent/lineage.h"
+#include "agent/job_kin.h"
 #include "agent/payload.h"
-#include "agent/report.h"
 #include "base/clock.h"
 #include "wire/agent.h"
 #include "wire/pack.h"
@@ -19,24 +16,6 @@
 
 /* How often what did not work at once is tried again. */
 #define TICK_MS 20
-
-struct job {
-	struct job *next;
-	uint32_t id;
-	pid_t pid;
-	uint64_t started_us;
-	struct job_streams streams;
-	struct group group; /* closed when its last process and the main one are gone */
-	struct scarcity_counts before;
-	bool is_killing;
-	bool is_forgotten;
-	bool ended;
-	bool end_sent;
-	bool had_survivors;
-	bool none_sent;	       /* that there are no survivors any more */
-	struct report_end end; /* as far as it is known */
-	struct cell_link cell;
-};
 
 void job_table_init(
 	struct job_table *table, int epoll_fd, const struct job_fds *fds, struct uplink *link)
@@ -64,25 +43,12 @@ static struct job *find(struct job_table *table, uint32_t id)
 	return job && !job->is_forgotten ? job : NULL;
 }
 
-static void try_again_later(struct job_table *table)
-{
-	if (table->tick_ms == 0)
-		table->tick_ms = clock_steady_ms() + TICK_MS;
-}
-
-static void close_group(struct job_table *table, struct job *job)
-{
-	group_close(&table->groups, &job->group);
-	if (table->groups.leftovers.len > 0)
-		try_again_later(table);
-}
-
 /* Of one that has nobody left. */
 static void job_free(struct job_table *table, struct job *job)
 {
 	job_streams_close(&job->streams);
 	cell_link_close(&job->cell);
-	close_group(table, job);
+	job_kin_close(table, job);
 	free(job);
 }
 
@@ -91,6 +57,12 @@ static void drop(struct job_table *table, struct job *job)
 	*slot_of(table, job->id) = job->next;
 	table->count--;
 	job_free(table, job);
+}
+
+void job_try_again_later(struct job_table *table)
+{
+	if (table->tick_ms == 0)
+		table->tick_ms = clock_steady_ms() + TICK_MS;
 }
 
 void job_prepare(struct job_table *table)
@@ -112,22 +84,6 @@ static void send_output(struct job_table *table, struct job *job)
 	}
 }
 
-static void send_survivors(struct job_table *table, struct job *job, uint32_t count)
-{
-	bool is_sent = report_survivors(table->link, job->id, count);
-
-	job->none_sent = is_sent && count == 0;
-}
-
-/* That the last one is gone is told after the exit, which is of more interest. */
-static void send_no_survivors(struct job_table *table, struct job *job)
-{
-	if (!job->ended || group_is_real(&job->group) || job->none_sent)
-		return;
-	if (job->is_forgotten || (job->had_survivors && job->end_sent))
-		send_survivors(table, job, 0);
-}
-
 static void send_end(struct job_table *table, struct job *job)
 {
 	if (!job->ended || job->end_sent || job->is_forgotten ||
@@ -135,7 +91,7 @@ static void send_end(struct job_table *table, struct job *job)
 		!report_exited(table->link, job->id, job->streams.backlog.end, &job->end))
 		return;
 	job->end_sent = true;
-	send_no_survivors(table, job);
+	job_kin_tell_none(table, job);
 }
 
 /* Moves output along as far as window and link allow; at most one window's worth at a time. */
@@ -296,57 +252,7 @@ int job_resize(struct job_table *table, const struct frame *frame)
 	return 0;
 }
 
-/* Signals, and who is left */
-
-/*
- * After the main process's end: says who is left, and lets go of the group when nobody is. False if
- * that was the end of the job too.
- */
-static bool look_around(struct job_table *table, struct job *job)
-{
-	uint32_t count = group_count(&job->group);
-
-	if (count > 0 && !job->had_survivors) {
-		job->had_survivors = true;
-		send_survivors(table, job, count);
-		if (group_watch(&table->groups, &job->group, table->epoll_fd, job->id) < 0)
-			try_again_later(table);
-		/* The last one may have gone before the watch began. */
-		count = group_count(&job->group);
-	}
-	if (count > 0)
-		return true;
-	close_group(table, job);
-	send_no_survivors(table, job);
-	if (!job->is_forgotten)
-		return true;
-	drop(table, job);
-	return false;
-}
-
-/*
- * Where there are no groups. The number of a process that was reaped is only given out again when
- * nobody is left in its session. So as long as no process has it, that session can still be reached.
- */
-static void signal_lineage(const struct job *job, int signal)
-{
-	if (!job->ended || (kill(job->pid, 0) < 0 && errno == ESRCH))
-		lineage_signal(job->pid, signal);
-}
-
-static void signal_tree(struct job_table *table, struct job *job, int signal)
-{
-	if (table->groups.dir_fd < 0) {
-		signal_lineage(job, signal);
-	} else if (signal != SIGKILL) {
-		group_signal(&job->group, signal);
-	} else if (group_kill(&table->groups, &job->group)) {
-		/* Who was being born at the first time is there at the second, as a rule. */
-		(void)group_kill(&table->groups, &job->group);
-		job->is_killing = true;
-		try_again_later(table);
-	}
-}
+/* Signals */
 
 int job_signal(struct job_table *table, const struct frame *frame)
 {
@@ -357,7 +263,7 @@ int job_signal(struct job_table *table, const struct frame *frame)
 	if (r < 0)
 		return r;
 	if (job && request.whole_tree)
-		signal_tree(table, job, request.signal);
+		job_kin_signal(table, job, request.signal);
 	else if (job && !job->ended && job->cell.sock >= 0)
 		(void)cell_link_signal(&job->cell, request.signal);
 	else if (job && !job->ended)
@@ -381,20 +287,12 @@ void job_tick(struct job_table *table)
 		return;
 	table->tick_ms = 0;
 	if (group_clean(&table->groups))
-		try_again_later(table);
+		job_try_again_later(table);
 	for (size_t i = 0; i < JOB_HEADS; i++) {
 		for (struct job *p = table->heads[i], *next; p; p = next) {
-			bool is_unwatched = p->had_survivors && p->group.events_fd < 0;
-
 			next = p->next;
-			if (!group_is_real(&p->group) || (!p->is_killing && !is_unwatched))
-				continue;
-			if (p->is_killing)
-				p->is_killing = group_kill(&table->groups, &p->group);
-			if (p->is_killing || is_unwatched)
-				try_again_later(table);
-			if (p->ended)
-				(void)look_around(table, p);
+			if (!job_kin_try_again(table, p))
+				drop(table, p);
 		}
 	}
 }
@@ -516,8 +414,10 @@ static void conclude(
 {
 	record_end(table, job, wait_status, usage);
 	job_streams_drain(&job->streams);
-	if (look_around(table, job))
+	if (job_kin_look(table, job))
 		pump(table, job);
+	else
+		drop(table, job);
 }
 
 bool job_end(struct job_table *table, pid_t pid, int wait_status, const struct rusage *usage)
@@ -571,8 +471,8 @@ void job_ready(struct job_table *table, enum watch_role role, uint32_t id, uint3
 	switch (role) {
 	case WATCH_GROUP:
 		group_heard(&job->group);
-		if (job->ended)
-			(void)look_around(table, job);
+		if (job->ended && !job_kin_look(table, job))
+			drop(table, job);
 		return;
 	case WATCH_CELL:
 		cell_ready(table, job);
@@ -605,7 +505,7 @@ static void resume(struct job_table *table, struct job *job)
 	job->end_sent = job->none_sent = false;
 	report_started(table->link, job->id, job->pid);
 	if (count > 0)
-		send_survivors(table, job, count);
+		job_kin_tell(table, job, count);
 	if (job->is_forgotten)
 		return;
 	backlog_rewind(&job->streams.backlog);
