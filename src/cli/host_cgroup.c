@@ -10,8 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* Where cgroup v2 is mounted, relative to the root directory; false if nowhere. */
-static bool find_cgroup2(const struct host *host, char *ret, size_t size)
+/* Where a hierarchy is mounted, relative to the root directory: of that type, with an option unless that is NULL. */
+static bool find_mount(
+	const struct host *host, const char *type, const char *option, char *ret_where, size_t size)
 {
 	char mounts[65536];
 	char *line = mounts;
@@ -20,14 +21,14 @@ static bool find_cgroup2(const struct host *host, char *ret, size_t size)
 		return false;
 	while (line) {
 		char *next = strchr(line, '\n');
-		char where[256];
-		char type[64];
+		char where[256], its_type[64], options[256];
 
 		if (next)
 			*next++ = '\0';
-		if (sscanf(line, "%*s %255s %63s", where, type) == 2 &&
-			strcmp(type, "cgroup2") == 0 && where[0] == '/') {
-			snprintf(ret, size, "%s", where + 1);
+		if (sscanf(line, "%*s %255s %63s %255s", where, its_type, options) == 3 &&
+			strcmp(its_type, type) == 0 && where[0] == '/' &&
+			(!option || host_file_has_word(options, option))) {
+			snprintf(ret_where, size, "%s", where + 1);
 			return true;
 		}
 		line = next;
@@ -35,27 +36,16 @@ static bool find_cgroup2(const struct host *host, char *ret, size_t size)
 	return false;
 }
 
-/* Does a v1 hierarchy carry this controller? */
+static bool find_cgroup2(const struct host *host, char *ret_where, size_t size)
+{
+	return find_mount(host, "cgroup2", NULL, ret_where, size);
+}
+
 static bool has_v1_controller(const struct host *host, const char *name)
 {
-	char mounts[65536];
-	char *line = mounts;
+	char where[256];
 
-	if (!host_file_read(host, "proc/self/mounts", mounts, sizeof(mounts)))
-		return false;
-	while (line) {
-		char *next = strchr(line, '\n');
-		char type[64];
-		char flags[256];
-
-		if (next)
-			*next++ = '\0';
-		if (sscanf(line, "%*s %*s %63s %255s", type, flags) == 2 &&
-			strcmp(type, "cgroup") == 0 && host_file_has_word(flags, name))
-			return true;
-		line = next;
-	}
-	return false;
+	return find_mount(host, "cgroup", name, where, sizeof(where));
 }
 
 void host_cgroup_limits(const struct host *host, struct finding *f)
