@@ -356,8 +356,7 @@ static void describe(struct process *process, const struct process_spec *spec)
 		buf_append(&process->input, spec->input, spec->input_len);
 }
 
-/* The command was sent: from now on it can be killed, and that may have been asked for already. */
-static void note_running(struct process *process)
+void process_note_running(struct process *process)
 {
 	bool killed;
 
@@ -425,7 +424,7 @@ int process_run(struct process *process, const struct process_spec *spec, struct
 	if (r == 0)
 		r = send_exec(process, spec, cell_sock, err);
 	if (r == 0) {
-		note_running(process);
+		process_note_running(process);
 		if (spec->timeout_ms > 0)
 			r = process_start_timer(process, spec->timeout_ms, err);
 		if (r < 0)

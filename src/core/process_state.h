@@ -57,6 +57,9 @@ struct process {
 /* One that has no spec: found by roll.c in the database. */
 struct process *process_make(struct sandbox *sandbox, struct link *link);
 
+/* Its agent has it: from now on it can be killed, and that may have been asked for already. */
+void process_note_running(struct process *process);
+
 /* Sends a frame. One that cannot be sent means that the link is gone, and its loss ends the process. */
 void process_tell(struct process *process, uint16_t kind, const void *payload, size_t len);
 

@@ -194,7 +194,7 @@ static int recall(struct sandbox *sandbox, struct link *link, const struct proce
 
 	process_record_fini(&process->record);
 	process_record_copy(&process->record, record);
-	process->is_adopted = process->running = true;
+	process->is_adopted = true;
 	process->ending = process->concluded = process->reported = record->ended_at_ms > 0;
 	process->record.is_input_open = record->is_input_open && !process->ending;
 	process->started_us = clock_steady_us() - (uint64_t)(age_ms > 0 ? age_ms : 0) * 1000;
@@ -278,6 +278,7 @@ static void note_known(struct sandbox *sandbox, struct link *link, uint32_t numb
 		return;
 	}
 	process->is_known = true;
+	process_note_running(process);
 	if (!process->ending) {
 		process_send_ack(process, process->offset);
 		resume_timer(process);

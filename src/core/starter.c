@@ -14,6 +14,7 @@
 #include "core/process_state.h"
 #include "core/scribe.h"
 #include "model/restart.h"
+#include "model/start_spec.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -60,7 +61,7 @@ static struct starter *starter_new(struct sandbox *sandbox, const json_t *spec)
 	starter->refs = 1;
 	starter->sandbox = sandbox_ref(sandbox);
 	starter->spec = json_deep_copy(spec);
-	starter->name = json_string_value(json_object_get(starter->spec, "name"));
+	starter->name = start_spec_name(starter->spec);
 	starter->state.status = STARTER_WAITING;
 	return starter;
 }
@@ -155,6 +156,15 @@ static void end_process(struct starter *starter)
 	process_unref(process);
 }
 
+/* Ends one whose command the sandbox has no more: it says nothing about one of that name that may come. */
+static void disown(struct process *process)
+{
+	pthread_mutex_lock(&process->lock);
+	process->record.start_digest = 0;
+	pthread_mutex_unlock(&process->lock);
+	process_kill(process, true);
+}
+
 /* A reference of the link if it may be run now, and is ours to run. */
 static struct link *claim(struct starter *starter, uint32_t *ret_restarts)
 {
@@ -215,6 +225,7 @@ static void launch(struct starter *starter)
 	process = process_make(sandbox, link);
 	process->starter = starter_ref(starter);
 	snprintf(process->record.start, sizeof(process->record.start), "%s", starter->name);
+	process->record.start_digest = start_spec_digest(starter->spec);
 	process->record.restarts = restarts;
 	env = environment_make(
 		sandbox, json_object_get(starter->spec, "env"), ENVIRONMENT_UID, false);
@@ -406,6 +417,7 @@ static bool is_wanted(const struct sandbox *sandbox, const struct starter *start
 static bool drop_unwanted(struct sandbox *sandbox)
 {
 	struct starter *dropped = NULL;
+	struct process *process;
 	struct alarm *alarm = NULL;
 
 	pthread_mutex_lock(&sandbox->state);
@@ -419,7 +431,10 @@ static bool drop_unwanted(struct sandbox *sandbox)
 	if (!dropped)
 		return false;
 	alarm_close(alarm);
-	end_process(dropped);
+	process = find_process(dropped);
+	if (process)
+		disown(process);
+	process_unref(process);
 	starter_unref(dropped);
 	return true;
 }
@@ -487,9 +502,13 @@ void starter_leave(struct sandbox *sandbox)
 
 /* --- after a restart of the daemon --- */
 
-/* The last try of a start command since the sandbox was started; clocks may have been set back meanwhile. */
+/*
+ * The last try of a start command since the sandbox was started; clocks may have been set back meanwhile. One
+ * of the same name that was to run something else says nothing about it.
+ */
 struct last_try {
 	const char *name;
+	uint64_t digest;
 	int64_t since_ms;
 	struct starter_state state;
 	bool is_over; /* it has ended */
@@ -504,6 +523,10 @@ static void look_at_row(const struct process_record *record, void *arg)
 	/* One that runs cannot be of an earlier start, whatever the time says. */
 	if (record->ended_at_ms > 0 && record->started_at_ms < last->since_ms)
 		return;
+	if (record->start_digest != last->digest) {
+		last->state = (struct starter_state){0};
+		return;
+	}
 	last->is_over = record->ended_at_ms > 0;
 	last->state = (struct starter_state){.process = record->number,
 		.tried_at_ms = record->started_at_ms,
@@ -555,6 +578,17 @@ static void join_process(struct starter *starter)
 	pthread_mutex_unlock(&sandbox->state);
 }
 
+/* The daemon before us wrote down that others are to run, and did not come to end these. */
+static void disown_strays(struct sandbox *sandbox)
+{
+	pthread_mutex_lock(&sandbox->state);
+	for (struct process *p = sandbox->processes; p; p = p->next) {
+		if (p->record.start[0] && !p->starter)
+			disown(p);
+	}
+	pthread_mutex_unlock(&sandbox->state);
+}
+
 int starter_recall(struct sandbox *sandbox, struct err *err)
 {
 	json_t *spec;
@@ -563,8 +597,9 @@ int starter_recall(struct sandbox *sandbox, struct err *err)
 	json_array_foreach(sandbox->record.start, i, spec)
 	{
 		struct starter *starter = starter_new(sandbox, spec);
-		struct last_try last = {
-			.name = starter->name, .since_ms = sandbox->record.started_at_ms};
+		struct last_try last = {.name = starter->name,
+			.digest = start_spec_digest(spec),
+			.since_ms = sandbox->record.started_at_ms};
 		int r = store_process_list(
 			engine_store(sandbox->engine), sandbox->id, false, look_at_row, &last, err);
 
@@ -576,5 +611,6 @@ int starter_recall(struct sandbox *sandbox, struct err *err)
 		join_process(starter);
 		add(sandbox, starter);
 	}
+	disown_strays(sandbox);
 	return 0;
 }

@@ -200,6 +200,9 @@ static const char *const migrations[] = {
 	"ALTER TABLE sandboxes ADD COLUMN start TEXT NOT NULL DEFAULT '[]';"
 	"ALTER TABLE processes ADD COLUMN start TEXT NOT NULL DEFAULT '';"
 	"ALTER TABLE processes ADD COLUMN restarts INTEGER NOT NULL DEFAULT 0;",
+
+	/* 11: which form of a start command a process runs. */
+	"ALTER TABLE processes ADD COLUMN start_digest INTEGER NOT NULL DEFAULT 0;",
 };
 
 size_t schema_version(void)

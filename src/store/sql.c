@@ -20,7 +20,7 @@
 	"sandbox, number, pid, argv, cwd, uid, flags, timeout_ms, started_at, ended_at, "          \
 	"exit_code,"                                                                               \
 	" duration_us, output_bytes, survivors, end_reason, end_signal, end_detail, end_cpu_us,"   \
-	" end_peak_bytes, end_profile, end_denied, start, restarts"
+	" end_peak_bytes, end_profile, end_denied, start, restarts, start_digest"
 /* Those of a token, in the order of store_token.c. */
 #define T_COLUMNS "id, name, organization, user, scopes, created_at, expires_at, last_used_at"
 /* Those of a secret, in the order of store_secret.c. */
@@ -67,10 +67,10 @@ static const char *const queries[Q_COUNT] = {
 	[Q_WORKSPACE_SLOTS] = "SELECT slot FROM workspaces",
 	[Q_PROCESS_INSERT] = "INSERT INTO processes (" P_COLUMNS
 			     ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,"
-			     " ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)",
+			     " ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)",
 	[Q_PROCESS_UPDATE] = "UPDATE processes SET (" P_COLUMNS
 			     ") = (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14,"
-			     " ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23)"
+			     " ?15, ?16, ?17, ?18, ?19, ?20, ?21, ?22, ?23, ?24)"
 			     " WHERE sandbox = ?1 AND number = ?2",
 	[Q_PROCESS_DELETE] = "DELETE FROM processes WHERE sandbox = ?1 AND number = ?2",
 	[Q_PROCESS_GET] = "SELECT " P_COLUMNS " FROM processes WHERE sandbox = ?1 AND number = ?2",

@@ -76,6 +76,7 @@ static void bind_process(sqlite3_stmt *stmt, const struct process_record *record
 	bind_denied(stmt, 21, &record->end);
 	store_bind_text(stmt, 22, record->start);
 	sqlite3_bind_int64(stmt, 23, record->restarts);
+	sqlite3_bind_int64(stmt, 24, (int64_t)record->start_digest);
 }
 
 static void read_process(sqlite3_stmt *stmt, struct process_record *record)
@@ -114,6 +115,7 @@ static void read_process(sqlite3_stmt *stmt, struct process_record *record)
 	read_denied(stmt, 20, &record->end);
 	store_read_text(stmt, 21, record->start, sizeof(record->start));
 	record->restarts = (uint32_t)sqlite3_column_int64(stmt, 22);
+	record->start_digest = (uint64_t)sqlite3_column_int64(stmt, 23);
 }
 
 static int write_process(struct store *store, enum query query, const struct process_record *record,

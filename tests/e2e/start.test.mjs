@@ -5,6 +5,7 @@ import { test } from 'node:test';
 
 import { commandLine } from './lib/cli.mjs';
 import { assertError } from './lib/client.mjs';
+import { sql } from './lib/database.mjs';
 import { ownerApi } from './lib/owners.mjs';
 import { Processes, hostProcesses, untilRunning } from './lib/processes.mjs';
 import { suite } from './lib/suite.mjs';
@@ -252,6 +253,37 @@ test('crash upon crash there is never more than one', async () => {
     await until(() => running(words).length === 1 && running(words)[0].pid !== victim.pid, { timeout: 20_000, what: 'one runs again' });
   }
   assert.equal((await api.read(id, '/workspace/runs')).toString(), 'x\n'.repeat(4));
+});
+
+test('a change that is cut short by a crash is carried out by the next daemon', async () => {
+  const specs = Array.from({ length: 8 }, () => nap());
+  const { id } = await api.create({ start: asExec(specs[0]) });
+  await untilRunning(instance, specs[0]);
+  for (const [round, words] of specs.slice(1).entries()) {
+    const patch = api.patch(id, { start: asExec(words) }).catch(() => {}); // it may have no answer
+    await new Promise((resolve) => { setTimeout(resolve, round); }); // so that the crash comes elsewhere each time
+    await Promise.all([instance.crash(), patch]);
+    await instance.start();
+    const { command } = await fares(id);
+    await until(() => specs.every((other) => running(other).length === (asExec(other) === command ? 1 : 0)), { timeout: 20_000, what: `${command} runs, and nothing else` });
+  }
+});
+
+test('what a change that was written down before a crash has replaced or taken out does not run', async () => {
+  const [old, fresh, gone, other] = [nap(), nap(), nap(), nap()];
+  const changed = (await api.create({ start: asExec(old) })).id;
+  const emptied = (await api.create({ start: asExec(gone) })).id;
+  const surroundings = (await api.create({ start: [{ name: 'main', command: `exec sleep $NAP`, env: { NAP: other.slice(6) } }] })).id;
+  await Promise.all([old, gone, other].map((words) => untilRunning(instance, words)));
+  await instance.crash();
+  const write = (id, start) => `UPDATE sandboxes SET start = '${JSON.stringify(start)}' WHERE id = '${id}';`;
+  const nextNap = nap();
+  sql(instance, write(changed, [{ name: 'main', command: asExec(fresh) }]) + write(emptied, [])
+    + write(surroundings, [{ name: 'main', command: 'exec sleep $NAP', env: { NAP: nextNap.slice(6) } }]));
+  await instance.start();
+  await Promise.all([untilRunning(instance, fresh), untilRunning(instance, nextNap), ...[old, gone, other].map((words) => untilRunning(instance, words, 0))]);
+  assert.deepEqual([(await fares(changed)).status, (await fares(changed)).restarts], ['running', 0]);
+  assert.equal((await ps.list(emptied)).at(-1).termination.reason, 'killed');
 });
 
 finish();

@@ -188,19 +188,24 @@ static void one_that_never_ran_has_no_process_and_is_tried_again(void **state)
 	close_scene(&scene);
 }
 
-/* The next daemon finds what the database says of it, and what the agent has. */
-static void reopen(struct scene *scene, const uint32_t *ids, uint32_t count)
+/* The daemon goes, as if it had crashed. */
+static void leave(struct scene *scene, char id[ID_LEN + 1])
 {
-	struct world *world = scene->stage.world;
-	char id[ID_LEN + 1];
-	struct wire_frame frame;
-	struct err err = {0};
-
-	snprintf(id, sizeof(id), "%s", sandbox_id(scene->stage.sandbox));
+	snprintf(id, ID_LEN + 1, "%s", sandbox_id(scene->stage.sandbox));
+	world_flush(scene->stage.world);
 	listener_close(&scene->listener);
 	sandbox_unref(scene->stage.sandbox);
 	close(scene->stage.peer);
-	world_close(world);
+	world_close(scene->stage.world);
+}
+
+/* The next daemon finds what the database says of it, and what the agent has. */
+static void come_back(struct scene *scene, const char *id, const uint32_t *ids, uint32_t count)
+{
+	struct world *world = scene->stage.world;
+	struct wire_frame frame;
+	struct err err = {0};
+
 	world_open(world);
 	if (sandbox_get(world->engine, NULL, id, &scene->stage.sandbox, &err) < 0)
 		fail_msg("%s", err.message);
@@ -210,12 +215,35 @@ static void reopen(struct scene *scene, const uint32_t *ids, uint32_t count)
 	wire_hello(scene->stage.peer, AGENT_VERSION, ids, count);
 }
 
+static void reopen(struct scene *scene, const uint32_t *ids, uint32_t count)
+{
+	char id[ID_LEN + 1];
+
+	leave(scene, id);
+	come_back(scene, id, ids, count);
+}
+
+/* The same after a change of which no more was done than writing it down. */
+static void reopen_changed(
+	struct scene *scene, const char *line, const uint32_t *ids, uint32_t count)
+{
+	struct sandbox_record record;
+	char id[ID_LEN + 1];
+	struct err err;
+
+	leave(scene, id);
+	assert_true(world_row(scene->stage.world, id, &record));
+	set_start(&record, (void *)line);
+	assert_int_equal(store_sandbox_update(scene->stage.world->store, &record, &err), 0);
+	sandbox_record_fini(&record);
+	come_back(scene, id, ids, count);
+}
+
 static void the_next_daemon_goes_on_with_what_runs(void **state)
 {
 	struct scene scene;
 
 	open_scene(&scene, *state);
-	world_flush(scene.stage.world);
 	reopen(&scene, &scene.stage.id, 1);
 	expect_ack(&scene.stage, 0);
 	assert_int_equal(read_state(&scene).status, STARTER_RUNNING);
@@ -236,11 +264,9 @@ static void the_next_daemon_runs_what_died_without_one(void **state)
 
 	open_scene(&scene, *state);
 	first = scene.stage.id;
-	world_flush(scene.stage.world);
 	reopen(&scene, NULL, 0);
 	listener_wait(&scene.listener, "start.waiting");
 	expect_forget(&scene.stage);
-	expect_kill(&scene.stage);
 	expect_run(&scene.stage);
 	assert_int_equal(scene.stage.id, first + 1);
 	close_scene(&scene);
@@ -253,9 +279,59 @@ static void the_next_daemon_leaves_alone_what_was_done(void **state)
 	open_scene(&scene, *state);
 	say_exited(&scene.stage, EXIT_STATUS(0), 0);
 	listener_wait(&scene.listener, "start.exited");
-	world_flush(scene.stage.world);
 	reopen(&scene, NULL, 0);
 	assert_int_equal(read_state(&scene).status, STARTER_EXITED);
+	close_scene(&scene);
+}
+
+static void the_next_daemon_replaces_what_was_to_be_replaced(void **state)
+{
+	struct scene scene;
+	uint32_t first;
+
+	open_scene(&scene, *state);
+	first = scene.stage.id;
+	reopen_changed(&scene, "run another", &first, 1);
+	expect_kill(&scene.stage);
+	expect_ack(&scene.stage, 0);
+	expect_run(&scene.stage);
+	listener_wait(&scene.listener, "start.running");
+	assert_int_equal(scene.stage.id, first + 1);
+	assert_int_equal(read_state(&scene).restarts, 0);
+	/* The end of the old one is not its end. */
+	scene.stage.id = first;
+	say_exited(&scene.stage, 9, 0);
+	expect_forget(&scene.stage);
+	assert_int_equal(read_state(&scene).status, STARTER_RUNNING);
+	assert_int_equal(read_state(&scene).process, first + 1);
+	close_scene(&scene);
+}
+
+static void the_next_daemon_ends_what_was_to_be_ended(void **state)
+{
+	struct scene scene;
+
+	open_scene(&scene, *state);
+	reopen_changed(&scene, NULL, &scene.stage.id, 1);
+	expect_kill(&scene.stage);
+	expect_ack(&scene.stage, 0);
+	say_exited(&scene.stage, 9, 0);
+	expect_forget(&scene.stage);
+	close_scene(&scene);
+}
+
+/* What was ended to make room is not taken for what somebody wanted to end. */
+static void the_next_daemon_runs_what_did_not_come_to_run(void **state)
+{
+	struct scene scene;
+
+	open_scene(&scene, *state);
+	change(&scene, NULL);
+	expect_kill(&scene.stage);
+	say_exited(&scene.stage, 9, 0);
+	expect_forget(&scene.stage);
+	reopen_changed(&scene, "run", NULL, 0);
+	expect_run(&scene.stage);
 	close_scene(&scene);
 }
 
@@ -323,6 +399,12 @@ int main(void)
 			the_next_daemon_runs_what_died_without_one, world_setup, world_teardown),
 		cmocka_unit_test_setup_teardown(
 			the_next_daemon_leaves_alone_what_was_done, world_setup, world_teardown),
+		cmocka_unit_test_setup_teardown(the_next_daemon_replaces_what_was_to_be_replaced,
+			world_setup, world_teardown),
+		cmocka_unit_test_setup_teardown(
+			the_next_daemon_ends_what_was_to_be_ended, world_setup, world_teardown),
+		cmocka_unit_test_setup_teardown(
+			the_next_daemon_runs_what_did_not_come_to_run, world_setup, world_teardown),
 		cmocka_unit_test_setup_teardown(
 			what_runs_is_not_run_twice_because_a_clock_was_set_back, world_setup,
 			world_teardown),
