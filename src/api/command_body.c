@@ -253,19 +253,9 @@ int command_body_of_terminal(const struct request *req, struct sandbox *sandbox,
 
 int command_body_explain(const char *cwd, const struct process_end *end, struct err *err)
 {
-	switch (end->outcome) {
-	case PROCESS_BAD_CWD:
-		return err_explain(err, ERR_INVALID, "cwd_not_found", NULL,
-			"field cwd: the directory %s cannot be entered: %s", cwd,
-			strerror(end->errnum));
-	case PROCESS_REFUSED:
-		if (end->errnum == ESHUTDOWN)
-			return err_explain(err, ERR_CONFLICT, "sandbox_ended", "try again",
-				"the sandbox is being stopped");
-		return err_explain(err, ERR_UNAVAILABLE, "process_refused",
-			"end other processes in it, or raise its limits",
-			"the sandbox has no room for another process: %s", strerror(end->errnum));
-	default:
-		return 0;
-	}
+	int r = process_explain_end(end, cwd, err);
+
+	if (r < 0 && end->outcome == PROCESS_BAD_CWD)
+		err_prefix(err, "field cwd");
+	return r;
 }

@@ -116,24 +116,49 @@ static void advise(struct finding *finding, const char *format, ...)
 	finding->page.remediation = finding->remediation;
 }
 
-static void describe_crash(const struct app *app, struct finding *finding)
+/* Adds what comes next of one that failed. */
+static void describe_plan(const struct starter_state *state, struct finding *finding)
+{
+	int64_t left_ms = state->next_try_at_ms - clock_wall_ms();
+	size_t len = strlen(finding->message);
+
+	snprintf(finding->message + len, TEXT_MAX - len,
+		" Restarts so far: %u; the next try is in %lld s.", state->restarts,
+		(long long)(left_ms > 0 ? (left_ms + 999) / 1000 : 0));
+}
+
+static void describe_crash(const char *id, const struct app *app, struct finding *finding)
 {
 	const struct starter_state *state = &app->state;
-	int64_t left_ms = state->next_try_at_ms - clock_wall_ms();
+	char process[PROCESS_NAME_MAX];
 
-	snprintf(finding->message, TEXT_MAX,
-		"The start command %s ended with status %d%s%s. Restarts so far: %u; the next try "
-		"is in %lld s.",
-		app->name, state->exit_code, state->end.detail[0] ? ": " : "", state->end.detail,
-		state->restarts, (long long)(left_ms > 0 ? (left_ms + 999) / 1000 : 0));
+	finding->page.code = "app_crashed";
+	finding->page.title = "The app crashed";
+	process_name_format(state->process, process);
+	advise(finding, "Its output says why: sandlot logs %s %s", id, process);
+	snprintf(finding->message, TEXT_MAX, "The start command %s ended with status %d%s%s.",
+		app->name, state->exit_code, state->end.detail[0] ? ": " : "", state->end.detail);
+}
+
+/* Why is not for everybody: it is about the inside of the sandbox, as its output is. */
+static void describe_failure(const struct app *app, bool is_for_all, struct finding *finding)
+{
+	const char *why = is_for_all ? NULL : starter_error(&app->state);
+
+	finding->page.code = "app_not_run";
+	finding->page.title = "The app cannot be run";
+	finding->page.remediation = NULL;
+	if (app->state.error.remedy[0])
+		advise(finding, "%s", app->state.error.remedy);
+	snprintf(finding->message, TEXT_MAX, "The start command %s cannot be run%s%s.", app->name,
+		why ? ": " : "", why ? why : "");
 }
 
 /* What is wrong with an app that is not starting. */
-static void judge(
-	const char *id, const struct app *app, const struct err *why, struct finding *finding)
+static void judge(const char *id, const struct app *app, const struct err *why, bool is_for_all,
+	struct finding *finding)
 {
 	struct preview_page *page = &finding->page;
-	char process[PROCESS_NAME_MAX];
 
 	*page = (struct preview_page){
 		.status = 502, .code = why->code, .message = finding->message};
@@ -144,12 +169,12 @@ static void judge(
 		return;
 	switch (app->state.status) {
 	case STARTER_WAITING:
-		page->code = "app_crashed";
-		page->title = "The app crashed";
-		process_name_format(app->state.process, process);
-		advise(finding, "Its output says why: sandlot logs %s %s", id, process);
+		if (starter_error(&app->state))
+			describe_failure(app, is_for_all, finding);
+		else
+			describe_crash(id, app, finding);
+		describe_plan(&app->state, finding);
 		page->reloads = true;
-		describe_crash(app, finding);
 		break;
 	case STARTER_EXITED:
 		page->code = "app_exited";
@@ -271,7 +296,7 @@ void preview_app_miss(struct sandbox *sandbox, const struct sandbox_record *reco
 	if (is_starting && visit->is_page)
 		await_app(&finding);
 	else
-		judge(record->id, &app, why, &finding);
+		judge(record->id, &app, why, way->is_for_all, &finding);
 	/* What is inside is for those who were let in. */
 	if (!way->is_for_all) {
 		read_tail(sandbox, app.state.process, &tail);

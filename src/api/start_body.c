@@ -65,15 +65,15 @@ static void add_state(json_t *shown, struct sandbox *sandbox, const char *name)
 
 	starter_read(sandbox, name, &state);
 	process_name_format(state.process, process);
-	json_object_update_new(
-		shown, json_pack("{s:s, s:o, s:I, s:o, s:o, s:o, s:o}", "status",
-			       starter_status_name(state.status), "process",
-			       state.process ? json_string(process) : json_null(), "restarts",
-			       (json_int_t)state.restarts, "next_try_at",
-			       api_time_to_json(state.next_try_at_ms), "last_ended_at",
-			       api_time_to_json(state.ended_at_ms), "last_exit_code",
-			       state.ended_at_ms ? json_integer(state.exit_code) : json_null(),
-			       "last_termination", process_body_encode_termination(&state.end)));
+	json_object_update_new(shown,
+		json_pack("{s:s, s:o, s:I, s:s?, s:o, s:o, s:o, s:o}", "status",
+			starter_status_name(state.status), "process",
+			state.process ? json_string(process) : json_null(), "restarts",
+			(json_int_t)state.restarts, "last_error", starter_error(&state),
+			"next_try_at", api_time_to_json(state.next_try_at_ms), "last_ended_at",
+			api_time_to_json(state.ended_at_ms), "last_exit_code",
+			state.ended_at_ms ? json_integer(state.exit_code) : json_null(),
+			"last_termination", process_body_encode_termination(&state.end)));
 }
 
 json_t *start_body_encode(const json_t *start, struct sandbox *sandbox)

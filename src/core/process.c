@@ -231,7 +231,7 @@ static int send_exec(
 {
 	struct buf payload = BUF_INIT(AGENT_DOWN_MAX);
 	bool has_input = spec->input || spec->keeps_input_open;
-	int r;
+	int r = 0;
 
 	pack_u32(&payload, (has_input ? AGENT_EXEC_STDIN : 0) |
 				   (spec->is_pty ? AGENT_EXEC_PTY : 0) |
@@ -243,17 +243,19 @@ static int send_exec(
 	pack_str(&payload, spec->cwd);
 	pack_strings(&payload, spec->argv);
 	pack_strings(&payload, spec->env);
+	if (!payload.failed)
+		r = link_send(process->link, AGENT_EXEC, process->record.number, payload.data,
+			payload.len, cell_sock);
 	if (payload.failed)
 		r = err_set(err, ERR_TOO_LARGE, "command and environment exceed %u bytes",
 			AGENT_DOWN_MAX);
-	else
-		r = link_send(process->link, AGENT_EXEC, process->record.number, payload.data,
-			payload.len, cell_sock);
-	if (r == -EPIPE)
+	else if (r == -EPIPE)
 		err_set(err, ERR_CONFLICT, "sandbox %s ended meanwhile", process->sandbox->id);
 	else if (r == -EAGAIN)
 		err_set(err, ERR_UNAVAILABLE, "the agent of sandbox %s is busy",
 			process->sandbox->id);
+	else if (r < 0)
+		err_from(err, r, "give a command to sandbox %s", process->sandbox->id);
 	buf_fini(&payload);
 	return r;
 }

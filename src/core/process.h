@@ -123,6 +123,9 @@ int process_resize(struct process *process, uint16_t columns, uint16_t rows, str
 /* Kills it, with all its children or alone; before process_run, as soon as it runs. */
 void process_kill(struct process *process, bool whole_tree);
 
+/* Why it never ran, in that directory, as an error; 0 if it did, or if that it could not be executed is its result. */
+int process_explain_end(const struct process_end *end, const char *cwd, struct err *err) must_check;
+
 /* For link events (sandbox_link.c): hands a frame to the process it names. */
 struct frame;
 int process_frame(struct sandbox *sandbox, const struct frame *frame);

@@ -12,7 +12,9 @@
 #include "core/starter.h"
 #include "core/verdict.h"
 
+#include <errno.h>
 #include <signal.h>
+#include <string.h>
 
 #define SURPLUS_MAX 16
 
@@ -83,6 +85,25 @@ bool process_claim_end(struct process *process, const struct process_end *end)
 	pthread_mutex_unlock(&process->lock);
 	alarm_close(timer);
 	return is_ours;
+}
+
+int process_explain_end(const struct process_end *end, const char *cwd, struct err *err)
+{
+	switch (end->outcome) {
+	case PROCESS_BAD_CWD:
+		return err_explain(err, ERR_INVALID, "cwd_not_found",
+			"make that directory, or name another",
+			"the directory %s cannot be entered: %s", cwd, strerror(end->errnum));
+	case PROCESS_REFUSED:
+		if (end->errnum == ESHUTDOWN)
+			return err_explain(err, ERR_CONFLICT, "sandbox_ended", "try again",
+				"the sandbox is being stopped");
+		return err_explain(err, ERR_UNAVAILABLE, "process_refused",
+			"end other processes in it, or raise its limits",
+			"the sandbox has no room for another process: %s", strerror(end->errnum));
+	default:
+		return 0;
+	}
 }
 
 /* Forgets the oldest that ended, so that no sandbox fills the disk with its past. */

@@ -79,6 +79,11 @@ const char *starter_status_name(enum starter_status status)
 	return names[status];
 }
 
+const char *starter_error(const struct starter_state *state)
+{
+	return state->error.kind == ERR_NONE ? NULL : state->error.message;
+}
+
 void starter_read(struct sandbox *sandbox, const char *name, struct starter_state *ret_state)
 {
 	*ret_state = (struct starter_state){.status = STARTER_STOPPED};
@@ -112,10 +117,10 @@ static void announce(struct starter *starter)
 	pthread_mutex_unlock(&sandbox->state);
 	process_name_format(state.process, process);
 	snprintf(type, sizeof(type), "start.%s", starter_status_name(state.status));
-	event = json_pack("{s:s, s:s, s:s, s:o, s:I, s:o, s:o, s:o, s:o}", "sandbox", sandbox->id,
-		"name", starter->name, "status", starter_status_name(state.status), "process",
-		state.process ? json_string(process) : json_null(), "restarts",
-		(json_int_t)state.restarts, "last_exit_code",
+	event = json_pack("{s:s, s:s, s:s, s:o, s:I, s:s?, s:o, s:o, s:o, s:o}", "sandbox",
+		sandbox->id, "name", starter->name, "status", starter_status_name(state.status),
+		"process", state.process ? json_string(process) : json_null(), "restarts",
+		(json_int_t)state.restarts, "last_error", starter_error(&state), "last_exit_code",
 		state.ended_at_ms ? json_integer(state.exit_code) : json_null(), "last_reason",
 		state.ended_at_ms ? json_string(end_reason_name(state.end.reason)) : json_null(),
 		"next_try_at", time_to_json(state.next_try_at_ms), "at",
@@ -186,6 +191,19 @@ static struct link *claim(struct starter *starter, uint32_t *ret_restarts)
 	return link;
 }
 
+/* It could not even be asked for. */
+static void note_failure(struct starter *starter, const struct err *why)
+{
+	struct sandbox *sandbox = starter->sandbox;
+
+	log_warning("sandbox %s: start command %s: %s", sandbox->id, starter->name, why->message);
+	pthread_mutex_lock(&sandbox->state);
+	starter->state.error = *why;
+	pthread_mutex_unlock(&sandbox->state);
+	try_later(starter, 0);
+	announce(starter);
+}
+
 /* It runs as this process, unless that has ended already; the oldest of many tries is forgotten. */
 static void note_try(struct starter *starter, struct process *process, uint32_t restarts)
 {
@@ -206,9 +224,15 @@ static void note_try(struct starter *starter, struct process *process, uint32_t 
 		process_kill(process, true);
 }
 
-static void launch(struct starter *starter)
+static const char *directory(const struct starter *starter)
 {
 	const char *cwd = json_string_value(json_object_get(starter->spec, "cwd"));
+
+	return cwd ? cwd : ENVIRONMENT_CWD;
+}
+
+static void launch(struct starter *starter)
+{
 	const char *argv[] = {"/bin/sh", "-c",
 		json_string_value(json_object_get(starter->spec, "command")), NULL};
 	struct sandbox *sandbox = starter->sandbox;
@@ -232,7 +256,7 @@ static void launch(struct starter *starter)
 	r = process_run(process,
 		&(struct process_spec){.argv = argv,
 			.env = (const char *const *)env,
-			.cwd = cwd ? cwd : ENVIRONMENT_CWD,
+			.cwd = directory(starter),
 			.uid = ENVIRONMENT_UID,
 			.gid = ENVIRONMENT_UID,
 			/* Servers that watch their standard input take its end for their own. */
@@ -243,13 +267,10 @@ static void launch(struct starter *starter)
 			.kills_tree = true},
 		&err);
 	environment_free(env);
-	if (r == 0) {
+	if (r == 0)
 		note_try(starter, process, restarts);
-	} else {
-		log_warning("sandbox %s: start command %s: %s", sandbox->id, starter->name,
-			err.message);
-		try_later(starter, 0);
-	}
+	else
+		note_failure(starter, &err);
 	process_unref(process);
 }
 
@@ -313,24 +334,24 @@ void starter_note_started(struct starter *starter, uint32_t process)
 {
 	pthread_mutex_lock(&starter->sandbox->state);
 	starter->state.process = process;
+	starter->state.error.kind = ERR_NONE;
 	pthread_mutex_unlock(&starter->sandbox->state);
 	announce(starter);
 }
 
 /* What is known of the end of a try; one that never ran has left no process. The lock is held. */
-static void keep_end(struct starter_state *state, const struct process_end *end)
+static void keep_end(struct starter *starter, const struct process_end *end)
 {
-	if (end->outcome == PROCESS_BAD_CWD || end->outcome == PROCESS_REFUSED)
+	struct starter_state *state = &starter->state;
+
+	if (process_explain_end(end, directory(starter), &state->error) < 0) {
 		state->process = 0;
+		return;
+	}
+	state->error.kind = ERR_NONE;
 	state->ended_at_ms = clock_wall_ms();
 	state->exit_code = end->exit_code;
 	state->end = end->how;
-	if (end->outcome == PROCESS_BAD_CWD)
-		snprintf(state->end.detail, sizeof(state->end.detail),
-			"its directory cannot be entered: %s", strerror(end->errnum));
-	else if (end->outcome == PROCESS_REFUSED)
-		snprintf(state->end.detail, sizeof(state->end.detail),
-			"the sandbox has no room for another process: %s", strerror(end->errnum));
 }
 
 void starter_note_end(struct starter *starter, const struct process_end *end)
@@ -342,7 +363,7 @@ void starter_note_end(struct starter *starter, const struct process_end *end)
 	pthread_mutex_lock(&sandbox->state);
 	is_ours = !starter->is_over && !sandbox->ending && starter->state.status == STARTER_RUNNING;
 	if (is_ours)
-		keep_end(&starter->state, end);
+		keep_end(starter, end);
 	if (is_ours && verdict != RESTART_AGAIN)
 		starter->state.status = verdict == RESTART_DONE ? STARTER_EXITED : STARTER_KILLED;
 	pthread_mutex_unlock(&sandbox->state);

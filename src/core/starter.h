@@ -24,16 +24,20 @@ enum starter_status {
 
 struct starter_state {
 	enum starter_status status;
-	uint32_t process;	/* the number of the present or last one; 0: none yet */
-	int64_t tried_at_ms;	/* when that was started */
-	uint32_t restarts;	/* since the sandbox was started */
-	int64_t ended_at_ms;	/* of the last that ended; 0: none has */
-	int exit_code;		/* likewise */
+	uint32_t process;    /* the number of the present or last one; 0: none yet */
+	int64_t tried_at_ms; /* when that was started */
+	uint32_t restarts;   /* since the sandbox was started */
+	struct err error;    /* why the last try could not be run; its kind is ERR_NONE if it ran */
+	int64_t ended_at_ms; /* of the last that ended; 0: none has */
+	int exit_code;	     /* likewise */
 	struct termination end; /* likewise */
 	int64_t next_try_at_ms; /* 0: none is planned */
 };
 
 const char *starter_status_name(enum starter_status status);
+
+/* The message of its error, or NULL. */
+const char *starter_error(const struct starter_state *state);
 
 /* How the start command of that name fares. */
 void starter_read(struct sandbox *sandbox, const char *name, struct starter_state *ret_state);

@@ -33,7 +33,7 @@ test('a new sandbox runs it as a kept process that is marked', async () => {
   assert.equal(made.start.length, 1);
   const { status, process, restarts, last_termination: end, ...rest } = made.start[0];
   assert.deepEqual([status, process, restarts, end], ['running', 'p1', 0, null]);
-  assert.deepEqual(rest, { name: 'main', command: line, cwd: '/workspace', next_try_at: null, last_ended_at: null, last_exit_code: null });
+  assert.deepEqual(rest, { name: 'main', command: line, cwd: '/workspace', last_error: null, next_try_at: null, last_ended_at: null, last_exit_code: null });
   await ps.untilOutput(made.id, 'p1', 'here /workspace word\n');
   await untilRunning(instance, 'sleep 39001');
   const record = await ps.get(made.id, 'p1');
@@ -118,8 +118,34 @@ test('a directory that is not there yet is a failure like others', async () => {
   const words = nap();
   const { id } = await api.create({ start: [{ name: 'app', command: asExec(words), cwd: '/workspace/app' }] });
   const start = await untilStatus(id, 'waiting');
-  assert.match(start.last_termination.detail, /directory cannot be entered: No such file/);
+  assert.deepEqual([start.last_error, start.process, start.last_termination], ['the directory /workspace/app cannot be entered: No such file or directory', null, null]);
   await api.mkdir(id, '/workspace/app');
+  await untilRunning(instance, words);
+  assert.equal((await untilStatus(id, 'running')).last_error, null, 'that is over');
+  await api.purge(id);
+});
+
+test('a sandbox without room for it says so, also as an event, and runs it when there is', async () => {
+  const words = nap();
+  const { id } = await api.create({ resources: { pids: 16 } });
+  const crowd = await ps.start(id, { command: `exec python3 -c "
+import os, time
+try:
+    while os.fork(): pass
+except OSError: print('full', flush=True)
+time.sleep(10000)"` });
+  await ps.untilOutput(id, crowd.id, 'full');
+  const said = [];
+  const request = api.open('GET', `/v1/sandboxes/${id}/events`, {}, (error, response) => { if (!error) response.on('data', (chunk) => said.push(chunk.toString())); });
+  request.on('error', () => {});
+  await until(() => said.join('').includes('event: status'), { what: 'the stream is open' });
+  assert.equal((await api.patch(id, { start: asExec(words) })).status, 200);
+  const start = await untilStatus(id, 'waiting');
+  assert.match(start.last_error, /^the sandbox has no room for another process: /);
+  await until(() => said.join('').includes('event: start.waiting'), { what: 'the event' });
+  assert.equal(JSON.parse(/event: start\.waiting\ndata: (.*)\n/.exec(said.join(''))[1]).last_error, start.last_error);
+  request.destroy();
+  await ps.kill(id, crowd.id);
   await untilRunning(instance, words);
   await api.purge(id);
 });

@@ -86,6 +86,19 @@ test('a crashed app is said so, with what it wrote last, as text', async () => {
   assert.doesNotMatch(open.html, /oh no/, 'what it wrote is not for everybody');
 });
 
+test('an app that cannot be run at all says why to those who may know', async () => {
+  const { id, previews } = await make([{ name: 'web', command: 'true', cwd: '/workspace/<app>' }]);
+  await untilStatus(id, 'waiting');
+  const { status, error, html } = await bothForms(previews);
+  assert.deepEqual([status, error.code], [502, 'app_not_run']);
+  assert.match(error.message, /^The start command web cannot be run: the directory \/workspace\/<app> cannot be entered: No such file or directory\. Restarts so far: \d+; the next try is in \d+ s\.$/);
+  assert.match(html, /The app cannot be run.*\/workspace\/&lt;app>/s);
+  await api.patch(id, { private: false });
+  const open = await bothForms(previews, { token: false });
+  assert.match(open.error.message, /^The start command web cannot be run\. Restarts/);
+  assert.doesNotMatch(open.html, /workspace/);
+});
+
 test('one that has done its part does not speak for the app that is still starting', async () => {
   const { id, previews } = await make([{ name: 'setup', command: 'true' },
     { name: 'web', command: `while [ ! -e /workspace/ready ]; do sleep 0.1; done; ${app('late')}` }]);

@@ -183,8 +183,30 @@ static void one_that_never_ran_has_no_process_and_is_tried_again(void **state)
 	listener_wait(&scene.listener, "start.waiting");
 	is = read_state(&scene);
 	assert_int_equal(is.process, 0);
-	assert_non_null(strstr(is.end.detail, "directory cannot be entered"));
+	assert_string_equal(starter_error(&is),
+		"the directory /workspace cannot be entered: No such file or directory");
+	assert_int_equal(is.ended_at_ms, 0); /* nothing has ended */
 	assert_true(is.next_try_at_ms > 0);
+	close_scene(&scene);
+}
+
+static void why_it_cannot_even_be_asked_for_is_known(void **state)
+{
+	struct scene scene;
+	struct starter_state is;
+
+	open_scene(&scene, *state);
+	change(&scene, NULL);
+	expect_kill(&scene.stage);
+	atomic_store(&store_script.fail[STORE_PROCESS_INSERT], 1);
+	change(&scene, "run another");
+	listener_wait(&scene.listener, "start.waiting");
+	is = read_state(&scene);
+	assert_string_equal(starter_error(&is), "the store was told to fail");
+	expect_run(&scene.stage);
+	listener_wait(&scene.listener, "start.running");
+	is = read_state(&scene);
+	assert_null(starter_error(&is));
 	close_scene(&scene);
 }
 
@@ -393,6 +415,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			one_that_never_ran_has_no_process_and_is_tried_again, world_setup,
 			world_teardown),
+		cmocka_unit_test_setup_teardown(
+			why_it_cannot_even_be_asked_for_is_known, world_setup, world_teardown),
 		cmocka_unit_test_setup_teardown(
 			the_next_daemon_goes_on_with_what_runs, world_setup, world_teardown),
 		cmocka_unit_test_setup_teardown(
