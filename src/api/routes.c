@@ -121,8 +121,9 @@ static const struct api_parameter watch_query[] = {
 	"`network.denied` {sandbox, target, reason, rule, at}. `port.opened` and "                 \
 	"`port.closed` {sandbox, address, port, pid, command, process, reachable, at}: something " \
 	"listens on a TCP port, or no longer does; of those that are open already `port.opened` "  \
-	"comes first. Ports are looked at twice a second while somebody follows: of one that "     \
-	"opens and closes in between nothing is told. Following is no use of the sandbox, and "    \
+	"comes first. Ports are looked at twice a second while somebody follows and processes "    \
+	"start, end or write, and every 4 seconds while all are silent: of one that opens and "    \
+	"closes in between nothing is told. Following is no use of the sandbox, and "              \
 	"wakes nobody. Who does not read fast enough misses events. The stream goes on with "      \
 	"another sandbox of the same id, if that is yours too; else it ends."
 

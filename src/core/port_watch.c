@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A watch is an alarm on the reactor's thread. When it rings the agent is asked; while the answer is under way
- * the alarm is its deadline. All of that belongs to that thread alone; the list of what is open, and who
- * follows, to engine.lock.
+ * A watch is an alarm on the reactor's thread. When it rings and it is time, the agent is asked; then the alarm is
+ * not set before the question has come to its end. That needs no deadline: the channel ends with the helper that
+ * answers, with the agent and with the link, and one that is frozen is not asked again. All of that belongs to
+ * that thread alone; the list of what is open, and who follows, to engine.lock.
  */
 #include "core/port_watch.h"
 
@@ -12,6 +13,7 @@
 #include "base/log.h"
 #include "core/alarm.h"
 #include "core/port_list.h"
+#include "core/port_pace.h"
 #include "core/sandbox_handle.h"
 
 #include <errno.h>
@@ -19,9 +21,6 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
-
-#define PERIOD_MS 500
-#define ANSWER_MS 10000
 
 struct port_watch {
 	struct engine *engine;
@@ -33,6 +32,7 @@ struct port_watch {
 	/* The reactor's thread only. */
 	unsigned refs; /* the alarm, and the question that is under way */
 	struct alarm *alarm;
+	struct port_pace pace;
 	struct question *question;
 };
 
@@ -106,6 +106,7 @@ static void note(struct port_watch *watch, struct port_list *now)
 		tell_differences(watch, now);
 	port_list_fini(&watch->open);
 	watch->open = *now;
+	port_pace_quicken(&watch->pace);
 	pthread_mutex_unlock(&watch->engine->lock);
 }
 
@@ -153,7 +154,7 @@ static void answer_ready(void *arg, uint32_t events)
 	if (n == 0)
 		take_answer(watch, &question->answer);
 	end_question(watch);
-	alarm_set(watch->alarm, PERIOD_MS);
+	alarm_set(watch->alarm, PORT_PACE_TICK_MS);
 }
 
 static int ask(struct port_watch *watch, struct link *link)
@@ -184,6 +185,7 @@ static int ask(struct port_watch *watch, struct link *link)
 struct outlook {
 	struct link *link; /* to ask, if not NULL */
 	bool is_down;	   /* so nothing is open */
+	unsigned stirs;
 };
 
 static struct outlook look(struct port_watch *watch)
@@ -199,6 +201,7 @@ static struct outlook look(struct port_watch *watch)
 		(sandbox->processes || watch->open.count > 0))
 		outlook.link = link_ref(sandbox->link);
 	pthread_mutex_unlock(&sandbox->state);
+	outlook.stirs = atomic_load(&sandbox->stirs);
 	sandbox_unref(sandbox);
 	return outlook;
 }
@@ -206,17 +209,16 @@ static struct outlook look(struct port_watch *watch)
 static void rung(void *arg)
 {
 	struct port_watch *watch = arg;
-	struct outlook outlook;
-	uint64_t next_ms = PERIOD_MS;
+	struct outlook outlook = look(watch);
+	bool is_asked = false;
 
-	end_question(watch); /* there has been no answer for long */
-	outlook = look(watch);
 	if (outlook.is_down && watch->open.digest)
 		note(watch, &(struct port_list){0});
-	if (outlook.link && ask(watch, outlook.link) == 0)
-		next_ms = ANSWER_MS;
+	if (outlook.link && port_pace_tick(&watch->pace, outlook.stirs))
+		is_asked = ask(watch, outlook.link) == 0;
 	link_unref(outlook.link);
-	alarm_set(watch->alarm, next_ms);
+	if (!is_asked)
+		alarm_set(watch->alarm, PORT_PACE_TICK_MS);
 }
 
 static void alarm_released(void *arg)

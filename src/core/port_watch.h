@@ -2,7 +2,8 @@
 /*
  * Notices when a port of a sandbox opens or closes, for those who follow its events: `port.opened` and
  * `port.closed`. The kernel tells nobody of that, so the agent is asked now and then; but only while somebody
- * follows, and while anything runs in the sandbox. One watch serves all who follow one sandbox.
+ * follows and anything runs in the sandbox, and the more rarely the less happens there (port_pace.h). One watch
+ * serves all who follow one sandbox.
  *
  * It goes by the id, not by a handle: events go on over the end of a sandbox and its next start.
  */

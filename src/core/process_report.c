@@ -242,6 +242,7 @@ int process_frame(struct sandbox *sandbox, const struct frame *frame)
 	size_t i = 0;
 	int r;
 
+	atomic_fetch_add(&sandbox->stirs, 1);
 	while (i < array_len(takers) && takers[i].kind != frame->kind)
 		i++;
 	if (i == array_len(takers))

@@ -17,6 +17,7 @@ struct sandbox {
 	pthread_mutex_t life;	     /* held through a whole verb; serialises them */
 	atomic_llong last_active_ms; /* newer than the record's; the reaper writes it down */
 	atomic_int visitors;	     /* sandbox_enter() */
+	atomic_uint stirs;	     /* grows with each report of its agent about processes */
 	atomic_int waits;	     /* threads of previews that wait for what is inside */
 
 	pthread_mutex_t state; /* what follows; never held while anything blocks */

@@ -232,6 +232,14 @@ test('what is open closes with the sandbox, and events go on with its next start
   events.close();
 });
 
+test('a port that a silent process opens late is told too', async () => {
+  const { id } = await api.create();
+  const events = await Events.open(id);
+  const { id: process } = await ps.start(id, { command: 'sleep 4; exec python3 -m http.server 3000 2>/dev/null >/dev/null' });
+  assert.equal((await events.next('opened 3000')).process, process);
+  events.close();
+});
+
 test('nothing is looked at while nobody follows', async () => {
   const { id } = await api.create();
   await listen(id, [['127.0.0.1', 3000]]);
