@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/lineage.h"
 
-#include "agent/dirents.h"
+#include "agent/pid_walk.h"
 #include "base/buf.h"
 #include "base/fd.h"
 
-#include <ctype.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,46 +24,41 @@ struct member {
 };
 
 /* "pid (name) state ppid pgrp session ...": the name may hold anything, so look for its end. */
-static bool read_member(int proc_fd, const char *name, struct member *ret_member)
+static bool read_member(const struct pid_walk *walk, struct member *ret_member)
 {
 	char path[32], text[512];
-	size_t len = strlen(name);
+	size_t len = strlen(walk->name);
 	char *at;
 
 	if (len + sizeof("/stat") > sizeof(path))
 		return false;
-	memcpy(path, name, len);
+	memcpy(path, walk->name, len);
 	memcpy(path + len, "/stat", sizeof("/stat"));
-	if (fd_read_file(proc_fd, path, text, sizeof(text)) <= 0)
+	if (fd_read_file(walk->proc_fd, path, text, sizeof(text)) <= 0)
 		return false;
 	at = strrchr(text, ')');
 	if (!at || at[1] != ' ' || !at[2])
 		return false;
 	at += 3;
-	*ret_member = (struct member){.pid = atoi(name)};
+	*ret_member = (struct member){.pid = walk->pid};
 	ret_member->parent = (pid_t)strtol(at, &at, 10);
 	ret_member->group = (pid_t)strtol(at, &at, 10);
 	ret_member->session = (pid_t)strtol(at, &at, 10);
 	return true;
 }
 
-/* All processes there are, in the order of /proc: by pid. */
+/* All processes there are. */
 static void read_members(struct buf *members)
 {
-	auto_fd int proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	auto_free char *entries = mem_new(DIRENTS_LEN);
-	struct dirents dirents;
-	const char *name;
+	struct pid_walk walk;
+	struct member member;
 
-	if (proc_fd < 0)
-		return;
-	dirents_begin(&dirents, proc_fd, entries);
-	while (dirents_next(&dirents, &name) > 0) {
-		struct member member;
-
-		if (isdigit((unsigned char)name[0]) && read_member(proc_fd, name, &member))
+	pid_walk_open(&walk);
+	while (pid_walk_next(&walk)) {
+		if (read_member(&walk, &member))
 			buf_append(members, &member, sizeof(member));
 	}
+	pid_walk_close(&walk);
 }
 
 static int compare_pids(const void *a, const void *b)

@@ -2,8 +2,8 @@
 #include "agent/port_scan.h"
 
 #include "agent/dirents.h"
+#include "agent/pid_walk.h"
 #include "base/fd.h"
-#include "base/number.h"
 #include "wire/egress.h"
 
 #include <ctype.h>
@@ -244,33 +244,27 @@ static void see_files_as(uid_t uid, gid_t gid)
 }
 
 /* Root of a sandbox has no power over processes of others; only they may look at their descriptors. */
-static void look_at_process(struct search *search, int proc_fd, const char *name)
+static void look_at_process(struct search *search, const struct pid_walk *walk)
 {
-	auto_fd int process_fd = openat(proc_fd, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_fd int process_fd =
+		openat(walk->proc_fd, walk->name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct stat stat;
-	uint64_t pid;
 
-	if (process_fd < 0 || number_parse(name, 1, INT32_MAX, &pid) < 0 ||
-		fstat(process_fd, &stat) < 0)
+	if (process_fd < 0 || fstat(process_fd, &stat) < 0)
 		return;
 	see_files_as(stat.st_uid, stat.st_gid);
-	look_at_descriptors(search, process_fd, (pid_t)pid);
+	look_at_descriptors(search, process_fd, walk->pid);
 	see_files_as(geteuid(), getegid());
 }
 
 static void find_holders(struct search *search)
 {
-	auto_fd int proc_fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	auto_free char *entries = mem_new(DIRENTS_LEN);
-	struct dirents dirents;
-	const char *name;
+	struct pid_walk walk;
 
-	if (proc_fd < 0)
-		return;
-	dirents_begin(&dirents, proc_fd, entries);
-	while (search->missing > 0 && search->descriptors_left > 0 &&
-		dirents_next(&dirents, &name) > 0)
-		look_at_process(search, proc_fd, name);
+	pid_walk_open(&walk);
+	while (search->missing > 0 && search->descriptors_left > 0 && pid_walk_next(&walk))
+		look_at_process(search, &walk);
+	pid_walk_close(&walk);
 	for (size_t i = 0; i < search->list->count; i++) {
 		struct scanned_port *port = &search->list->all[i];
 
