@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The insides of a process; for process*.c, audience.c, verdict.c and roll.c only. */
+/* The insides of a process; for process*.c, starter*.c, audience.c, verdict.c and roll.c only. */
 #pragma once
 
 #include "core/alarm.h"
