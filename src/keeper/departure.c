@@ -15,9 +15,14 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#define LIGHT_FILES 256 /* on a disk that is emptied sooner than replaced */
-#define LIGHT_BYTES (16ull << 20)
-#define PARKED_US   300000
+#define LIGHT_FILES  256 /* on a disk that is emptied sooner than replaced */
+#define LIGHT_BYTES  (16ull << 20)
+#define PARKED_US    300000
+#define RETRY_US     1000000
+#define CHILDREN_MAX 8
+/* Who ended in the middle of clearing up so often will always end there. What stays is removed at the next
+ * start of the sandbox. */
+#define CLEAR_UP_TRIES 3
 
 int departure_open(struct departures *departures, const struct spares *spares, int shelf_fd,
 	int mounted_fd, struct err *err)
@@ -92,11 +97,14 @@ static int recycle(const struct departures *departures, int root, int home)
 }
 
 /* A disk that was thrown away becomes a spare again, or nothing more is written to it; which. */
-static bool reuse_or_forsake(const struct departures *departures, int root, int home)
+static bool reuse_or_forsake(const struct departures *departures, int root, bool may_reuse)
 {
+	auto_fd int home = -1;
 	char name[DISK_IMAGE_NAME_MAX];
+	struct err err;
 
-	if (home >= 0 && recycle(departures, root, home) == 0)
+	if (may_reuse && disk_image_open_home(root, &home, &err) == 0 &&
+		recycle(departures, root, home) == 0)
 		return true;
 	image_forsake(root);
 	used_name(root, name);
@@ -104,115 +112,108 @@ static bool reuse_or_forsake(const struct departures *departures, int root, int 
 	return false;
 }
 
-/* Removes what was thrown away on the disk, and unmounts. Who wants to mount it meanwhile waits. */
-static void leave(const struct departures *departures, const struct departure_leaving *leaving)
+/* Removes what was thrown away on the disk. Who wants to mount it meanwhile waits. */
+static void clear_up(
+	const struct departures *departures, const struct departure *departure, int root)
 {
-	char name[DISK_IMAGE_NAME_MAX];
-	bool is_spare = false;
-	int root, home = -1;
-	struct err ignored;
+	auto_fd int home = -1;
+	struct err err;
 
-	snprintf(name, sizeof(name), "%u", leaving->number);
-	root = shelf_open_mount(departures->leaving_fd, name);
-	if (root >= 0)
-		(void)!disk_image_open_home(root, &home, &ignored);
-	if (leaving->is_discarded && root >= 0) {
-		is_spare = reuse_or_forsake(departures, root, home);
-	} else if (home >= 0) {
-		storage_empty_bins(home);
-		disk_image_give_back(departures->storage, leaving->id, home);
-	}
-	fd_close(home);
-	fd_close(root);
-	if (is_spare)
-		shelf_drop_place(departures->leaving_fd, name);
-	else
-		shelf_drop_mount(departures->leaving_fd, name);
+	if (disk_image_open_home(root, &home, &err) < 0)
+		return;
+	storage_empty_bins(home);
+	disk_image_give_back(departures->storage, departure->id, home);
 }
 
-/* A child clears up and unmounts all that were let go since the last one. */
-static void start_leaving(struct departures *departures)
+/*
+ * Whatever somebody before us has done of it. A place without a mount is one whose disk is a spare by now, or
+ * was unmounted.
+ */
+static int leave(
+	const struct departures *departures, const struct departure *departure, const char *place)
 {
-	pid_t pid;
+	auto_fd int root = shelf_open_mount(departures->leaving_fd, place);
+	bool clears_up = departure->failures < CLEAR_UP_TRIES;
+	bool is_mounted = root >= 0;
+	int r;
 
-	if (departures->leaving_count == 0)
-		return;
-	pid = crew_fork(departures->crew, -1);
-	if (pid == 0) {
-		crew_give_way();
-		for (size_t i = 0; i < departures->leaving_count; i++)
-			leave(departures, &departures->leaving[i]);
-		_exit(0);
+	if (is_mounted && departure->is_discarded)
+		is_mounted = !reuse_or_forsake(departures, root, clears_up);
+	else if (is_mounted && clears_up)
+		clear_up(departures, departure, root);
+	fd_close(take_fd(&root));
+	if (is_mounted && (r = shelf_unmount(departures->leaving_fd, place)) < 0) {
+		log_warning("the disk of %s stays mounted: %s", departure->id, strerror(-r));
+		return r;
 	}
-	if (pid < 0)
-		log_error("no child to unmount disks: %s", strerror(errno));
-	else
-		departures->leaving_count = 0;
+	shelf_drop_place(departures->leaving_fd, place);
+	return 0;
 }
 
 /* --- in the keeper --- */
 
-/*
- * From here on a start of that sandbox mounts its disk anew, as soon as it can have it. False if it stays
- * where it is, and somebody has to try again.
- */
-static bool let_go(struct departures *departures, const char *id)
+static struct departure *add(struct departure **list, const char *id)
 {
-	auto_fd int root = shelf_open_mount(departures->mounted_fd, id);
-	struct departure_leaving *leaving;
-	char name[DISK_IMAGE_NAME_MAX];
-	struct err err;
+	struct departure *departure = mem_new(sizeof(*departure));
 
-	if (departures->leaving_count == DEPARTURE_PARKED_MAX)
-		start_leaving(departures);
-	if (root < 0)
-		return true;
-	if (departures->leaving_count == DEPARTURE_PARKED_MAX)
-		return false;
-	leaving = &departures->leaving[departures->leaving_count];
-	*leaving = (struct departure_leaving){.number = departures->left++,
-		.is_discarded = !disk_image_exists(departures->storage, id)};
-	snprintf(leaving->id, sizeof(leaving->id), "%s", id);
-	snprintf(name, sizeof(name), "%u", leaving->number);
-	if (shelf_put_mount(departures->leaving_fd, name, root, &err) < 0) {
-		log_warning("%s", err.message);
-		return false;
-	}
-	shelf_drop_place(departures->mounted_fd, id);
-	departures->leaving_count++;
-	return true;
+	while (*list)
+		list = &(*list)->next;
+	*list = departure;
+	snprintf(departure->id, sizeof(departure->id), "%s", id);
+	return departure;
 }
 
-static void unpark(struct departures *departures, size_t i)
+/* Takes the one that *link points to off its list. */
+static void drop(struct departure **link)
 {
-	departures->parked_count--;
-	memmove(&departures->parked[i], &departures->parked[i + 1],
-		(departures->parked_count - i) * sizeof(departures->parked[0]));
+	struct departure *departure = *link;
+
+	*link = departure->next;
+	free(departure);
 }
 
 void departure_cancel(struct departures *departures, const char *id)
 {
-	for (size_t i = 0; i < departures->parked_count; i++) {
-		if (strcmp(departures->parked[i].id, id) == 0) {
-			unpark(departures, i);
-			return;
-		}
-	}
+	struct departure **link = &departures->parked;
+
+	while (*link && strcmp((*link)->id, id) != 0)
+		link = &(*link)->next;
+	if (*link)
+		drop(link);
 }
 
 void departure_park(struct departures *departures, const char *id)
 {
-	struct departure_parked *parked;
-
 	departure_cancel(departures, id);
-	if (departures->parked_count == DEPARTURE_PARKED_MAX) {
-		if (!let_go(departures, departures->parked[0].id))
-			log_error("the disk of %s stays mounted", departures->parked[0].id);
-		unpark(departures, 0);
+	add(&departures->parked, id)->due_us = clock_steady_us() + PARKED_US;
+}
+
+static void place_name(unsigned number, char name[static DISK_IMAGE_NAME_MAX])
+{
+	snprintf(name, DISK_IMAGE_NAME_MAX, "%u", number);
+}
+
+/* From here on a start of that sandbox mounts its disk anew, as soon as it can have it. */
+static void let_go(struct departures *departures, const char *id)
+{
+	auto_fd int root = shelf_open_mount(departures->mounted_fd, id);
+	unsigned number = departures->let_go_count++;
+	struct departure *departure;
+	char place[DISK_IMAGE_NAME_MAX];
+	struct err err;
+
+	if (root < 0)
+		return;
+	place_name(number, place);
+	if (shelf_put_mount(departures->leaving_fd, place, root, &err) < 0) {
+		log_warning("%s", err.message);
+		departure_park(departures, id);
+		return;
 	}
-	parked = &departures->parked[departures->parked_count++];
-	snprintf(parked->id, sizeof(parked->id), "%s", id);
-	parked->until_us = clock_steady_us() + PARKED_US;
+	shelf_drop_place(departures->mounted_fd, id);
+	departure = add(&departures->leaving, id);
+	departure->number = number;
+	departure->is_discarded = !disk_image_exists(departures->storage, id);
 }
 
 /* If it is mounted, its image goes to where the child that empties it finds it. */
@@ -229,26 +230,75 @@ int departure_throw_away(struct departures *departures, const char *id, int dirf
 	used_name(root, name);
 	if (renameat(dirfd, image, storage->spares_fd, name) < 0 && errno != ENOENT)
 		return err_sys(err, "throw away the disk of %s", id);
-	if (!let_go(departures, id))
-		departure_park(departures, id);
+	let_go(departures, id);
 	return 0;
+}
+
+/* Starts a child that sees one off. */
+static void see_off(struct departures *departures, struct departure *departure)
+{
+	char place[DISK_IMAGE_NAME_MAX];
+	pid_t pid = crew_fork(departures->crew, -1);
+
+	place_name(departure->number, place);
+	if (pid == 0) {
+		crew_give_way();
+		_exit(leave(departures, departure, place) < 0);
+	}
+	departure->due_us = clock_steady_us() + RETRY_US;
+	if (pid < 0) {
+		log_error("no child to unmount a disk: %s", strerror(errno));
+		return;
+	}
+	departure->pid = pid;
+	departures->child_count++;
+}
+
+bool departure_reaped(struct departures *departures, pid_t pid, int status)
+{
+	struct departure **link = &departures->leaving;
+
+	while (*link && (*link)->pid != pid)
+		link = &(*link)->next;
+	if (!*link)
+		return false;
+	departures->child_count--;
+	(*link)->pid = 0;
+	if (status == 0) {
+		drop(link);
+		return true;
+	}
+	log_warning("who unmounts the disk of %s ended with status %d; there will be another",
+		(*link)->id, status);
+	(*link)->failures++;
+	return true;
+}
+
+static void let_go_of_parked(struct departures *departures, uint64_t now_us)
+{
+	while (departures->parked && departures->parked->due_us <= now_us) {
+		char id[KEEPER_ID_LEN + 1];
+
+		memcpy(id, departures->parked->id, sizeof(id));
+		drop(&departures->parked);
+		let_go(departures, id);
+	}
 }
 
 int departure_tend(struct departures *departures)
 {
-	uint64_t now = clock_steady_us();
+	uint64_t now_us = clock_steady_us(), soonest_us = UINT64_MAX;
 
-	while (departures->parked_count > 0 && departures->parked[0].until_us <= now) {
-		struct departure_parked parked = departures->parked[0];
-
-		unpark(departures, 0);
-		if (!let_go(departures, parked.id))
-			departure_park(departures, parked.id);
+	let_go_of_parked(departures, now_us);
+	if (departures->parked)
+		soonest_us = departures->parked->due_us;
+	for (struct departure *departure = departures->leaving;
+		departure && departures->child_count < CHILDREN_MAX; departure = departure->next) {
+		if (!departure->pid && departure->due_us <= now_us)
+			see_off(departures, departure);
+		if (!departure->pid && departure->due_us < soonest_us)
+			soonest_us = departure->due_us;
 	}
-	start_leaving(departures);
-	if (departures->leaving_count > 0) /* there was no child for them */
-		return PARKED_US / 1000;
-	return departures->parked_count == 0
-		       ? -1
-		       : (int)((departures->parked[0].until_us - now) / 1000 + 1);
+	/* Where there is no child to be had, the end of one calls us. */
+	return soonest_us == UINT64_MAX ? -1 : (int)((soonest_us - now_us) / 1000 + 1);
 }

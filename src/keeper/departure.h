@@ -3,8 +3,11 @@
  * How disks leave that are images. An unmount takes several milliseconds, so nobody waits for one.
  *
  * The disk of a sandbox that ended stays mounted for a moment, for a reset, delete or start that may
- * follow. Then it moves from disks/<id> of the shelf to leaving/<n>, and a child clears it up and unmounts
- * it. One that was thrown away goes there at once; with little on it, it becomes a spare again.
+ * follow. Then it moves from disks/<id> of the shelf to leaving/<n>, and a child of its own clears it up and
+ * unmounts it. One that was thrown away goes there at once; with little on it, it becomes a spare again.
+ *
+ * Each has a child of its own, a few at a time, so that one that takes long holds up no other. A child may
+ * be killed anywhere: then there is another for the same disk, which goes on where that one was.
  */
 #pragma once
 
@@ -12,8 +15,18 @@
 #include "keeper/spares.h"
 
 #include <stdbool.h>
+#include <sys/types.h>
 
-#define DEPARTURE_PARKED_MAX 32
+/* A disk that is to leave. */
+struct departure {
+	char id[KEEPER_ID_LEN + 1];
+	uint64_t due_us; /* nothing is done before */
+	unsigned number; /* of its place, once it was let go; so are these: */
+	bool is_discarded;
+	unsigned failures; /* how many children did not come to an end with it */
+	pid_t pid;	   /* who sees it off; 0: nobody yet */
+	struct departure *next;
+};
 
 struct departures {
 	const struct storage *storage;
@@ -21,18 +34,10 @@ struct departures {
 	struct crew *crew;
 	int mounted_fd, leaving_fd; /* on the shelf */
 	struct keeper_stats blank;  /* what is in use on a new one */
-	struct departure_leaving {
-		char id[KEEPER_ID_LEN + 1];
-		unsigned number;
-		bool is_discarded;
-	} leaving[DEPARTURE_PARKED_MAX]; /* let go, but nobody unmounts them yet */
-	size_t leaving_count;
-	unsigned left; /* how many were let go, ever */
-	struct departure_parked {
-		char id[KEEPER_ID_LEN + 1];
-		uint64_t until_us;
-	} parked[DEPARTURE_PARKED_MAX]; /* disks of ended sandboxes, the oldest first */
-	size_t parked_count;
+	struct departure *parked; /* disks of ended sandboxes; of both lists the oldest is first */
+	struct departure *leaving;
+	size_t child_count;
+	unsigned let_go_count; /* ever */
 };
 
 /* mounted_fd is where the disks of sandboxes are mounted. */
@@ -51,3 +56,6 @@ int departure_throw_away(struct departures *departures, const char *id, int dirf
 
 /* Sees those off whose time has come; in how many ms to call again, -1 for never. */
 int departure_tend(struct departures *departures);
+
+/* A child was reaped. If it was one of ours its disk is gone, or departure_tend has another see to it. */
+bool departure_reaped(struct departures *departures, pid_t pid, int status);

@@ -310,6 +310,11 @@ int disk_retire(struct disks *disks)
 	return departure_tend(&disks->stock.departures);
 }
 
+bool disk_reaped(struct disks *disks, pid_t pid, int status)
+{
+	return departure_reaped(&disks->stock.departures, pid, status);
+}
+
 /* --- at the start of the keeper --- */
 
 int disk_start(struct disks *disks, const struct storage *storage, int shelf_fd, struct crew *crew,

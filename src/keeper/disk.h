@@ -104,5 +104,8 @@ int disk_discard(struct disks *disks, const char *id, struct err *err) must_chec
 /* The sandbox ended: its disk may leave soon. */
 void disk_park(struct disks *disks, const char *id);
 
-/* Unmounts those whose time has come, in a child; in how many ms to call again, -1 for never. */
+/* Unmounts those whose time has come, in children; in how many ms to call again, -1 for never. */
 int disk_retire(struct disks *disks);
+
+/* A child was reaped; whether it was one of those. */
+bool disk_reaped(struct disks *disks, pid_t pid, int status);

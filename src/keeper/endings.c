@@ -84,7 +84,7 @@ void endings_reap(struct keeper *keeper)
 				log_debug("no figures of %s: %s", held->id, ignored.message);
 			roster_release(held);
 			endings_finish(keeper, held);
-		} else {
+		} else if (!disk_reaped(&keeper->context.disks, pid, status)) {
 			crew_reaped(&keeper->crew, pid, status);
 		}
 	}

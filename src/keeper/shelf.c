@@ -2,13 +2,11 @@
 #include "keeper/shelf.h"
 
 #include "base/fd.h"
-#include "base/log.h"
 #include "keeper/directory.h"
 #include "keeper/mounts.h"
 
 #include <errno.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 int shelf_make(int place_fd, int *ret_fd, struct err *err)
@@ -67,14 +65,12 @@ int shelf_put_mount(int section_fd, const char *name, int mount_fd, struct err *
 	return 0;
 }
 
-void shelf_drop_mount(int section_fd, const char *name)
+int shelf_unmount(int section_fd, const char *name)
 {
 	char path[96];
 
 	snprintf(path, sizeof(path), "/proc/self/fd/%d/%s", section_fd, name);
-	if (umount2(path, MNT_DETACH) < 0)
-		log_warning("a mount stays on the shelf: %s", strerror(errno));
-	shelf_drop_place(section_fd, name);
+	return umount2(path, MNT_DETACH) < 0 ? -errno : 0;
 }
 
 void shelf_drop_place(int section_fd, const char *name)

@@ -20,8 +20,8 @@ int shelf_open_mount(int section_fd, const char *name);
 /* Attaches a mount at section/name, or moves it there. */
 int shelf_put_mount(int section_fd, const char *name, int mount_fd, struct err *err) must_check;
 
-/* Unmounts what is at section/name, and removes the place. */
-void shelf_drop_mount(int section_fd, const char *name);
+/* Unmounts what is at section/name. */
+int shelf_unmount(int section_fd, const char *name) must_check;
 
-/* Removes a place whose mount was moved away. */
+/* Removes a place that nothing is mounted at any more. */
 void shelf_drop_place(int section_fd, const char *name);

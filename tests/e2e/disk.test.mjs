@@ -295,6 +295,28 @@ test('one that starts while its disk is still being unmounted waits for it', asy
   await api.purge(id);
 });
 
+test('a disk that takes long to leave holds up no other, and leaves although who unmounts it is killed', ofImages, async () => {
+  const children = () => proc.descendants([instance.keeper.pid]).filter((info) => info.ppid === instance.keeper.pid && info.state !== 'Z' && !proc.isSandboxInit(info.pid));
+  const mounted = (what) => proc.mountLines(instance.keeper.pid).filter((line) => line.includes(what)).length;
+  const helpers = children().map(({ pid }) => pid);
+  const { id } = await api.create({ resources: { disk: '256Mi' } });
+  const { id: other } = await api.create();
+  await api.out(id, 'echo kept > /workspace/outputs/file; mkdir /var/tmp/many; cd /var/tmp/many; seq 60000 | xargs touch');
+  await api.remove(id);
+  const child = await until(() => mounted('/leaving/') === 1 && children().find(({ pid }) => !helpers.includes(pid)), { every: 1, what: 'a child removes what was thrown away' });
+  process.kill(child.pid, 'SIGSTOP');
+  await until(() => proc.processInfo(child.pid)?.state === 'T', { what: 'the child stands still' });
+  assert.equal(mounted('/leaving/'), 1, 'not proven: the child was done already');
+  await api.remove(other);
+  await until(() => mounted(other) === 0 && mounted('/leaving/') === 1, { what: 'the disk of the other is unmounted' });
+  process.kill(child.pid, 'SIGKILL');
+  await until(() => mounted('/leaving/') === 0 && mounted(id) === 0, { what: 'the disk is unmounted all the same' });
+  await until(() => hostBytes(id) < 40 * MI, { what: 'what was thrown away is gone' });
+  await api.create({ id });
+  assert.equal(await api.out(id, 'cat /workspace/outputs/file; ls /var/tmp'), 'kept\n');
+  await eachLimit([id, other], 2, (own) => api.purge(own));
+});
+
 test('helpers of the keeper have neither its listener nor its lock, and are replaced when they end', async () => {
   const helpers = () => proc.descendants([instance.keeper.pid]).filter((info) => info.ppid === instance.keeper.pid && info.state !== 'Z' && !proc.isSandboxInit(info.pid));
   const count = IS_IMAGE ? 4 : 3; // quotas need no stocker
