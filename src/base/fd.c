@@ -105,6 +105,14 @@ int fd_set_nonblocking(int fd)
 	return 0;
 }
 
+int fd_family(int sock)
+{
+	int family;
+	socklen_t len = sizeof(family);
+
+	return getsockopt(sock, SOL_SOCKET, SO_DOMAIN, &family, &len) < 0 ? AF_UNSPEC : family;
+}
+
 int fd_set_timeout(int sock, int64_t timeout_ms)
 {
 	struct timeval tv = {.tv_sec = timeout_ms / 1000, .tv_usec = timeout_ms % 1000 * 1000};

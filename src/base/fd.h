@@ -42,5 +42,8 @@ int fd_write_file(int dirfd, const char *path, const char *text) must_check;
 
 int fd_set_nonblocking(int fd) must_check;
 
+/* The family of a socket (AF_*); AF_UNSPEC of what is none. */
+int fd_family(int sock);
+
 /* Limits how long a blocking read or write on a socket may take; 0 means for ever. */
 int fd_set_timeout(int sock, int64_t timeout_ms) must_check;

@@ -4,6 +4,7 @@
 #include "base/fd.h"
 #include "core/link.h"
 #include "core/sandbox_state.h"
+#include "model/address.h"
 
 #include <errno.h>
 #include <netinet/in.h>
@@ -28,28 +29,43 @@ static bool await(struct sandbox *sandbox, int sock)
 	return is_ready;
 }
 
-/* 0 or -errno. */
-static int connect_to(
-	struct sandbox *sandbox, int sock, const struct in6_addr *address, uint16_t port)
+/* In the form that the socket takes: one of IPv6 is for both versions. */
+static socklen_t write_goal(
+	int sock, struct address address, uint16_t port, struct sockaddr_storage *out)
 {
-	struct sockaddr_in6 to = {
-		.sin6_family = AF_INET6, .sin6_addr = *address, .sin6_port = htons(port)};
-	int failed = 0;
-	socklen_t len = sizeof(failed);
+	struct sockaddr_in6 *v6 = (struct sockaddr_in6 *)out;
 
-	if (connect(sock, (struct sockaddr *)&to, sizeof(to)) == 0)
+	if (fd_family(sock) == AF_INET)
+		return address_to_socket(address, port, out);
+	*v6 = (struct sockaddr_in6){
+		.sin6_family = AF_INET6, .sin6_addr = address.bytes, .sin6_port = htons(port)};
+	return sizeof(*v6);
+}
+
+/* 0 or -errno. */
+static int connect_to(struct sandbox *sandbox, int sock, struct address address, uint16_t port)
+{
+	struct sockaddr_storage to;
+	int failed = 0;
+	socklen_t len = write_goal(sock, address, port, &to);
+
+	if (connect(sock, (struct sockaddr *)&to, len) == 0)
 		return 0;
+	/* Where there is no IPv6, nobody listens there. */
+	if (errno == EAFNOSUPPORT || errno == EADDRNOTAVAIL)
+		return -ECONNREFUSED;
 	if (errno != EINPROGRESS)
 		return -errno;
 	if (!await(sandbox, sock))
 		return -ETIMEDOUT;
+	len = sizeof(failed);
 	if (getsockopt(sock, SOL_SOCKET, SO_ERROR, &failed, &len) < 0)
 		return -errno;
 	return -failed;
 }
 
 /* A socket that was refused by one family connects to none of the other: each try has its own. */
-static int dial(struct sandbox *sandbox, const struct in6_addr *address, uint16_t port, int *ret_fd,
+static int dial(struct sandbox *sandbox, struct address address, uint16_t port, int *ret_fd,
 	struct err *err)
 {
 	struct driver *driver = sandbox->engine->config.driver;
@@ -75,13 +91,12 @@ static int dial(struct sandbox *sandbox, const struct in6_addr *address, uint16_
 
 int preview_connect(struct sandbox *sandbox, uint16_t port, int *ret_fd, struct err *err)
 {
-	static const struct in6_addr mapped = {
-		{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1}}};
-	int r = dial(sandbox, &mapped, port, ret_fd, err);
+	const struct address v4 = address_from_v4((struct in_addr){htonl(INADDR_LOOPBACK)});
+	int r = dial(sandbox, v4, port, ret_fd, err);
 
 	/* Development servers often listen on what `localhost` means first, which is this. */
 	if (r < 0 && strcmp(err->code, "port_closed") == 0)
-		r = dial(sandbox, &in6addr_loopback, port, ret_fd, err);
+		r = dial(sandbox, (struct address){in6addr_loopback}, port, ret_fd, err);
 	return r;
 }
 

@@ -242,16 +242,6 @@ static int open_sources(
 	return dns < 0 ? dns : stream < 0 ? stream : proxy;
 }
 
-/* A listener for both kinds is one of IPv6. */
-static bool is_v6(int listener)
-{
-	int domain;
-	socklen_t len = sizeof(domain);
-
-	return getsockopt(listener, SOL_SOCKET, SO_DOMAIN, &domain, &len) == 0 &&
-	       domain == AF_INET6;
-}
-
 int sluice_open(struct egress *egress, const struct sluice_party *party,
 	const struct sluice_sockets *sockets, const json_t *network,
 	const struct sluice_limits *limits, struct sluice **ret_sluice, struct err *err)
@@ -267,7 +257,7 @@ int sluice_open(struct egress *egress, const struct sluice_party *party,
 	sluice->owner = *party->owner;
 	sluice->policy = policy_new(network);
 	sluice->limits = *limits;
-	sluice->has_v6 = is_v6(sockets->proxy_fd);
+	sluice->has_v6 = fd_family(sockets->proxy_fd) == AF_INET6; /* then it is for both */
 	sluice->refilled_ms = clock_steady_ms();
 	dispatcher_lock(station->dispatcher);
 	sluice->next = station->sluices;

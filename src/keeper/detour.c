@@ -445,10 +445,10 @@ static int set_route(const struct version *ip)
 }
 
 /*
- * The rules come first: until there is a route there is nothing that they could miss. Without IPv6 in this
- * kernel there is no route for it, and programs are told that at once.
+ * The rules come first: until there is a route there is nothing that they could miss. Where IPv6 has no
+ * rules it gets no route, and programs are told at once that there is none.
  */
-int detour_make(struct err *err)
+int detour_make(bool *ret_has_v6, struct err *err)
 {
 	bool has_v6 = set_rules(array_len(versions)) == 0;
 	int r = has_v6 ? 0 : set_rules(1);
@@ -458,7 +458,6 @@ int detour_make(struct err *err)
 	r = set_route(&v4);
 	if (r < 0)
 		return err_from(err, r, "set the route");
-	if (has_v6)
-		(void)set_route(&v6);
+	*ret_has_v6 = has_v6 && set_route(&v6) == 0;
 	return 0;
 }

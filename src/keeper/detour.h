@@ -19,6 +19,7 @@
 
 /*
  * In the calling thread's network namespace, which must have a lo that is up, and where a listener with
- * IP_TRANSPARENT is bound to EGRESS_PROXY_PORT. On failure there is no way out.
+ * IP_TRANSPARENT will be bound to EGRESS_PROXY_PORT: of IPv6 if that leads there too, ret_has_v6. On
+ * failure there is no way out.
  */
-int detour_make(struct err *err) must_check;
+int detour_make(bool *ret_has_v6, struct err *err) must_check;

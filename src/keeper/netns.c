@@ -82,6 +82,20 @@ int netns_open_ports(uint32_t base_gid, uint32_t count, struct err *err)
 	return 0;
 }
 
+/* Of IPv6 it is for both versions; of IPv4 where that is wanted, or the kernel has no other. */
+static int open_tcp(bool wants_v6, int *ret_family)
+{
+	const int type = SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC;
+	auto_fd int sock = wants_v6 ? socket(AF_INET6, type, 0) : -1;
+	int no = 0;
+
+	*ret_family = AF_INET6;
+	if (sock >= 0 && setsockopt(sock, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no)) == 0)
+		return take_fd(&sock);
+	*ret_family = AF_INET;
+	return socket(AF_INET, type, 0);
+}
+
 /* --- the way out --- */
 
 #define EXIT_BACKLOG 1024
@@ -96,19 +110,6 @@ static const struct {
 	[KEEPER_EXIT_DNS_STREAM] = {SOCK_STREAM, EGRESS_DNS_PORT, false},
 };
 
-/* Of IPv6 it takes connections of both versions; of IPv4 where the kernel has no other. */
-static int open_listener(int *ret_family)
-{
-	int no = 0, sock = socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-
-	*ret_family = AF_INET6;
-	if (sock >= 0 && setsockopt(sock, IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no)) == 0)
-		return sock;
-	fd_close(sock);
-	*ret_family = AF_INET;
-	return socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-}
-
 static int bind_any(int sock, int family, uint16_t port)
 {
 	struct sockaddr_in v4 = {.sin_family = AF_INET, .sin_port = htons(port)};
@@ -118,12 +119,12 @@ static int bind_any(int sock, int family, uint16_t port)
 				 : bind(sock, (const struct sockaddr *)&v6, sizeof(v6));
 }
 
-static int open_exit(size_t i)
+static int open_exit(size_t i, bool has_v6)
 {
 	int family = AF_INET, yes = 1;
 	auto_fd int sock =
-		exits[i].is_transparent
-			? open_listener(&family)
+		exits[i].type == SOCK_STREAM
+			? open_tcp(exits[i].is_transparent && has_v6, &family)
 			: socket(family, exits[i].type | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 
 	if (sock < 0)
@@ -141,10 +142,10 @@ static int open_exit(size_t i)
 	return take_fd(&sock);
 }
 
-static int open_exits(int fds[KEEPER_EXIT_COUNT], struct err *err)
+static int open_exits(bool has_v6, int fds[KEEPER_EXIT_COUNT], struct err *err)
 {
 	for (size_t i = 0; i < KEEPER_EXIT_COUNT; i++) {
-		fds[i] = open_exit(i);
+		fds[i] = open_exit(i, has_v6);
 		if (fds[i] < 0)
 			return err_from(
 				err, fds[i], "listen on port %u of the sandbox", exits[i].port);
@@ -156,15 +157,14 @@ int netns_open_exits(int own_fd, struct network *network, struct err *err)
 {
 	int fds[KEEPER_EXIT_COUNT] = {-1, -1, -1}, r;
 	struct err detour;
+	bool has_v6 = false;
 
 	if (setns(network->netns_fd, CLONE_NEWNET) < 0)
 		return err_sys(err, "enter the network namespace");
-	r = open_exits(fds, err);
-	if (r == 0) {
-		network->is_transparent = detour_make(&detour) == 0;
-		if (!network->is_transparent)
-			log_warning("only proxies lead out: %s", detour.message);
-	}
+	network->is_transparent = detour_make(&has_v6, &detour) == 0;
+	if (!network->is_transparent)
+		log_warning("only proxies lead out: %s", detour.message);
+	r = open_exits(has_v6, fds, err);
 	come_back(own_fd);
 	for (size_t i = 0; i < KEEPER_EXIT_COUNT; i++) {
 		if (r == 0)
@@ -177,11 +177,11 @@ int netns_open_exits(int own_fd, struct network *network, struct err *err)
 
 int netns_open_socket(int own_fd, int netns_fd, int *ret_fd, struct err *err)
 {
-	int fd, r = 0;
+	int fd, family, r = 0;
 
 	if (setns(netns_fd, CLONE_NEWNET) < 0)
 		return err_sys(err, "enter the network namespace");
-	fd = socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	fd = open_tcp(true, &family);
 	if (fd < 0)
 		r = err_sys(err, "make a socket in the sandbox");
 	come_back(own_fd);

@@ -54,5 +54,8 @@ int netns_open_ports(uint32_t base_gid, uint32_t count, struct err *err) must_ch
  */
 int netns_open_exits(int own_fd, struct network *network, struct err *err) must_check;
 
-/* A TCP socket in the namespace netns_fd, not connected: for IPv6, and for IPv4 as ::ffff:127.0.0.1. */
+/*
+ * A TCP socket in the namespace netns_fd, not connected: for IPv6, and for IPv4 as ::ffff:127.0.0.1. Of IPv4
+ * alone where the kernel has no IPv6.
+ */
 int netns_open_socket(int own_fd, int netns_fd, int *ret_fd, struct err *err) must_check;

@@ -6,7 +6,10 @@ import { test } from 'node:test';
 
 import { commandLine } from './lib/cli.mjs';
 import { clientHello, echoServer, httpServer, nameServer, tcpServer } from './lib/outside.mjs';
+import { Instance } from './lib/instance.mjs';
 import { ownerApi } from './lib/owners.mjs';
+import { Previews } from './lib/preview.mjs';
+import { startApp } from './lib/preview_app.mjs';
 import { suite } from './lib/suite.mjs';
 import { until } from './lib/wait.mjs';
 
@@ -130,6 +133,33 @@ test('an address of IPv6 that a program names is judged like one of IPv4', async
   if (/^f[cd]/.test(own)) assert.doesNotMatch(await dial(id, own, six.port), /^read/, 'a private one is no part of the internet');
   assert.doesNotMatch(await dial(id, '::1', api.port), /^read/);
   six.close();
+});
+
+// As on a kernel that was booted without IPv6, there are no such sockets for this daemon and all that it starts.
+const WITHOUT_IPV6 = `
+import ctypes, errno, os, platform, struct, sys
+op = lambda code, jt, jf, k: struct.pack('HBBI', code, jt, jf, k)
+number = {'x86_64': 41, 'aarch64': 198}[platform.machine()]
+code = op(0x20, 0, 0, 0) + op(0x15, 0, 3, number) + op(0x20, 0, 0, 16) + op(0x15, 0, 1, 10) + op(6, 0, 0, 0x50000 | errno.EAFNOSUPPORT) + op(6, 0, 0, 0x7fff0000)
+text = ctypes.create_string_buffer(code)
+program = struct.pack('HxxxxxxQ', 6, ctypes.addressof(text))
+assert ctypes.CDLL(None).prctl(22, 2, ctypes.c_char_p(program)) == 0
+os.execv(sys.argv[1], sys.argv[1:])`;
+
+test('on a host without IPv6 egress and previews work over IPv4', async () => {
+  const old = new Instance('no-ipv6', { args: ['--resolver', `127.0.0.1:${names.port}`], wrapper: ['python3', '-c', WITHOUT_IPV6], user: null });
+  try {
+    await old.start();
+    const sandbox = await old.api.create({ network: { mode: 'allowlist', allow: ['ok.test', here(web)] }, ports: [3000] });
+    assert.match(await old.api.out(sandbox.id, "python3 -c \"import socket\ntry: socket.socket(socket.AF_INET6)\nexcept OSError as e: print(e)\""), /not supported/);
+    for (const env of [{}, NO_PROXY]) assert.match(await old.api.out(sandbox.id, { command: `curl -sS -m 15 http://ok.test:${web.port}/`, env }), /^GET \//);
+    const previews = new Previews(old.api, sandbox);
+    await startApp(old.api, sandbox.id, { port: 3000 });
+    await until(async () => (await previews.request(3000, '/')).text === 'hello', { timeout: 20_000, what: 'the app answers' });
+    await old.shutdown();
+  } finally {
+    old.destroy();
+  }
 });
 
 test('mode none has nothing but lo: no address, no DNS, no proxy, no listener', async () => {

@@ -6,12 +6,19 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -218,6 +225,86 @@ static void a_socket_from_outside_reaches_what_listens_inside(void **state)
 	assert_true(server >= 0);
 }
 
+/* As an administrator turns it off. The daemon tells by the listener whether IPv6 leads out. */
+static void where_ipv6_is_turned_off_the_listener_is_of_ipv4(void **state)
+{
+	struct world *world = *state;
+	struct network network = NETWORK_NONE;
+	struct err err;
+
+	assert_int_equal(netns_make(world->own_fd, &network.netns_fd, &err), 0);
+	assert_int_equal(setns(network.netns_fd, CLONE_NEWNET), 0);
+	assert_int_equal(
+		fd_write_file(AT_FDCWD, "/proc/sys/net/ipv6/conf/all/disable_ipv6", "1"), 0);
+	assert_int_equal(setns(world->own_fd, CLONE_NEWNET), 0);
+	assert_int_equal(netns_open_exits(world->own_fd, &network, &err), 0);
+	assert_true(network.is_transparent);
+	assert_int_equal(fd_family(network.exits[KEEPER_EXIT_PROXY]), AF_INET);
+	assert_int_equal(fd_family(world->network.exits[KEEPER_EXIT_PROXY]), AF_INET6);
+	network_release(&network);
+}
+
+/* As on a kernel that was booted without IPv6: there are no such sockets. */
+static void take_ipv6_away(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_socket, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_INET6, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EAFNOSUPPORT),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {.len = array_len(code), .filter = code};
+
+	assert_int_equal(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
+	assert_int_equal(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program), 0);
+}
+
+static void without_ipv6_there_is_a_way_out_and_in_over_ipv4(struct world *world)
+{
+	struct network network = NETWORK_NONE;
+	auto_fd int client = -1, out = -1, listener = -1, sock = -1, server = -1;
+	struct sockaddr_in far = at("93.184.216.34", 443), local = at("127.0.0.1", 9001);
+	struct err err;
+
+	take_ipv6_away();
+	assert_int_equal(netns_make(world->own_fd, &network.netns_fd, &err), 0);
+	assert_int_equal(netns_open_exits(world->own_fd, &network, &err), 0);
+	assert_true(network.is_transparent);
+	assert_int_equal(fd_family(network.exits[KEEPER_EXIT_PROXY]), AF_INET);
+	*world = (struct world){world->own_fd, network};
+	client = inside(world, SOCK_STREAM);
+	assert_int_equal(connect(client, (struct sockaddr *)&far, sizeof(far)), 0);
+	out = accept_within(network.exits[KEEPER_EXIT_PROXY], 5000);
+	assert_true(out >= 0);
+	listener = inside(world, SOCK_STREAM);
+	assert_int_equal(bind(listener, (struct sockaddr *)&local, sizeof(local)), 0);
+	assert_int_equal(listen(listener, 4), 0);
+	assert_int_equal(netns_open_socket(world->own_fd, network.netns_fd, &sock, &err), 0);
+	assert_int_equal(fd_family(sock), AF_INET);
+	assert_true(connect(sock, (struct sockaddr *)&local, sizeof(local)) == 0 ||
+		    errno == EINPROGRESS);
+	server = accept_within(listener, 5000);
+	assert_true(server >= 0);
+	network_release(&network);
+}
+
+/* In a child: what is taken away does not come back. */
+static void a_kernel_without_ipv6_is_served(void **state)
+{
+	struct world world = *(struct world *)*state;
+	pid_t child = fork();
+	int status;
+
+	if (child == 0) {
+		without_ipv6_there_is_a_way_out_and_in_over_ipv4(&world);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -227,6 +314,8 @@ int main(void)
 		cmocka_unit_test(datagrams_are_refused_at_once_but_for_dns),
 		cmocka_unit_test(whoever_pings_is_told_at_once),
 		cmocka_unit_test(a_socket_from_outside_reaches_what_listens_inside),
+		cmocka_unit_test(where_ipv6_is_turned_off_the_listener_is_of_ipv4),
+		cmocka_unit_test(a_kernel_without_ipv6_is_served),
 	};
 
 	return cmocka_run_group_tests(tests, setup, teardown);
