@@ -305,6 +305,6 @@ void preview_app_miss(struct sandbox *sandbox, const struct sandbox_record *reco
 	}
 	point_elsewhere(record, way->port, &finding);
 	finding.page.output = tail.len > 1 ? (const char *)tail.data : NULL;
-	preview_page_put(&finding.page, visit, way);
+	preview_page_put(&finding.page, visit->is_page, way);
 	buf_fini(&tail);
 }

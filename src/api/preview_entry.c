@@ -182,7 +182,7 @@ static void refuse_foreign(const struct proxy_visit *visit, struct proxy_way *wa
 				 .code = "foreign_origin",
 				 .title = "Not from there",
 				 .message = "A page of another origin may not use this preview."},
-		visit, way);
+		visit->is_page, way);
 }
 
 static void refuse_stranger(const struct proxy_visit *visit, struct proxy_way *way)
@@ -193,7 +193,7 @@ static void refuse_stranger(const struct proxy_visit *visit, struct proxy_way *w
 			.title = "This preview is private",
 			.message = "It opens with a link from its owner, or with a token.",
 			.remediation = "Its owner makes a link with: sandlot open ID PORT"},
-		visit, way);
+		visit->is_page, way);
 }
 
 /* What is not our own scheme can only be https in front of us. */

@@ -77,12 +77,11 @@ static void put_json(const struct preview_page *page, struct buf *out)
 	buf_append_str(out, "\n");
 }
 
-void preview_page_put(
-	const struct preview_page *page, const struct proxy_visit *visit, struct proxy_way *way)
+void preview_page_put(const struct preview_page *page, bool is_html, struct proxy_way *way)
 {
 	way->kind = PROXY_ANSWER;
 	way->status = page->status;
-	way->type = visit->is_page ? "text/html; charset=utf-8" : "application/json";
+	way->type = is_html ? "text/html; charset=utf-8" : "application/json";
 	way->fields = BUF_INIT(FIELDS_MAX);
 	/* It needs nothing but its own style. */
 	buf_append_str(&way->fields,
@@ -91,7 +90,7 @@ void preview_page_put(
 		buf_printf(&way->fields, "Retry-After: %u\r\n",
 			page->retry_after_s ? page->retry_after_s : 1);
 	way->body = BUF_INIT(PAGE_MAX);
-	if (visit->is_page)
+	if (is_html)
 		put_html(page, &way->body);
 	else
 		put_json(page, &way->body);

@@ -18,5 +18,4 @@ struct preview_page {
 	unsigned retry_after_s;	 /* when to come again; 0: nobody knows */
 };
 
-void preview_page_put(
-	const struct preview_page *page, const struct proxy_visit *visit, struct proxy_way *way);
+void preview_page_put(const struct preview_page *page, bool is_html, struct proxy_way *way);

@@ -19,6 +19,8 @@
 #include <string.h>
 
 #define FIELDS_MAX (16u * 1024)
+#define STALL_MS   60000   /* for bytes that somebody does not take */
+#define QUIET_MS   3600000 /* for streams and WebSockets in which nobody says anything */
 #define FAILURES   16
 #define FAILURE_MS 2000 /* how long a failed start is answered without another try */
 #define GOOD_MS                                                                                    \
@@ -121,20 +123,20 @@ static void lead_to_sleeping(struct previews *previews, const struct proxy_visit
 					 .code = "wake_failed",
 					 .title = "The sandbox does not start",
 					 .message = message},
-			visit, way);
+			visit->is_page, way);
 	else if (is_idle_curiosity(visit))
 		preview_page_put(&(struct preview_page){.status = 503,
 					 .code = "sandbox_asleep",
 					 .title = "The sandbox sleeps",
 					 .message = "This request does not wake it."},
-			visit, way);
+			visit->is_page, way);
 	else if (visit->is_page) {
 		preview_page_put(&(struct preview_page){.status = 503,
 					 .code = "starting",
 					 .title = "Starting the sandbox",
 					 .message = "It was asleep. This page reloads by itself.",
 					 .reloads = true},
-			visit, way);
+			visit->is_page, way);
 		way->also_wakes = true;
 	} else {
 		way->kind = PROXY_WAKE;
@@ -198,7 +200,7 @@ static void lead(struct previews *previews, struct sandbox *sandbox,
 					 .title = "The sandbox is in error",
 					 .message = record->error_message,
 					 .remediation = remediation},
-			visit, way);
+			visit->is_page, way);
 		break;
 	default:
 		lead_to_sleeping(previews, visit, record, way);
@@ -214,7 +216,7 @@ static void answer_nowhere(const struct proxy_visit *visit, struct proxy_way *wa
 			.code = "no_preview_of_that_name",
 			.title = "No preview has this name",
 			.message = "Previews are at s-<id>-<port> below the preview domain."},
-		visit, way);
+		visit->is_page, way);
 }
 
 static void answer_misdirected(const struct proxy_visit *visit, struct proxy_way *way)
@@ -235,7 +237,7 @@ static void answer_unready(const struct proxy_visit *visit, struct proxy_way *wa
 				 .title = "Sandlot is starting",
 				 .message = "This page reloads by itself.",
 				 .reloads = true},
-		visit, way);
+		visit->is_page, way);
 }
 
 static void find_in(struct previews *previews, struct engine *engine,
@@ -280,31 +282,15 @@ static void find(void *context, const struct proxy_visit *visit, struct proxy_wa
 		find_in(previews, engine, visit, &goal, way);
 }
 
-static void turn_away(void *context, const struct proxy_visit *visit, enum proxy_excess excess,
-	unsigned wait_s, struct proxy_way *way)
+static void refuse(const struct proxy_refusal *refusal, bool is_page, struct proxy_way *way)
 {
-	static const struct preview_page pages[] = {
-		[PROXY_SOURCE_CROWDS] = {.status = 429,
-			.code = "too_many_connections",
-			.title = "Too many connections",
-			.message = "Your address has as many connections to previews as it may.",
-			.remediation = "Close some of them, or come again in a moment."},
-		[PROXY_SOURCE_HURRIES] = {.status = 429,
-			.code = "too_many_requests",
-			.title = "Too many requests",
-			.message = "Your address asks for more a second than it may.",
-			.remediation = "Ask again more slowly."},
-		[PROXY_KEY_CROWDED] = {.status = 503,
-			.code = "preview_crowded",
-			.title = "Too many visitors",
-			.message = "This sandbox has as many connections as it may.",
-			.remediation = "Come again in a moment."},
-	};
-	struct preview_page page = pages[excess];
-
-	(void)context;
-	page.retry_after_s = wait_s;
-	preview_page_put(&page, visit, way);
+	preview_page_put(&(struct preview_page){.status = refusal->status,
+				 .code = refusal->code,
+				 .title = refusal->title,
+				 .message = refusal->message,
+				 .remediation = refusal->remediation,
+				 .retry_after_s = refusal->wait_s},
+		is_page, way);
 }
 
 static void used(void *context, const char *key)
@@ -329,10 +315,13 @@ int previews_open(
 		.max_per_source = config->max_per_source,
 		.max_per_key = config->max_per_sandbox,
 		.requests_per_second = config->requests_per_second,
+		.answer_ms = config->answer_ms,
+		.stall_ms = STALL_MS,
+		.quiet_ms = QUIET_MS,
 		.context = previews,
 		.generation = &config->api->preview_generation,
 		.find = find,
-		.turn_away = turn_away,
+		.refuse = refuse,
 		.wake = wake,
 		.is_granted = is_granted,
 		.used = used};

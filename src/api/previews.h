@@ -15,6 +15,7 @@ struct previews_config {
 	const struct listener *listener; /* borrowed */
 	unsigned threads, max_workers, max_connections;
 	unsigned max_per_source, max_per_sandbox, requests_per_second; /* as of proxy_config */
+	uint64_t answer_ms;
 };
 
 int previews_open(const struct previews_config *config, struct previews **ret_previews,

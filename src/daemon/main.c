@@ -252,7 +252,8 @@ static int open_previews(struct daemon *daemon, struct err *err)
 		.max_connections = SETTINGS_PREVIEW_CONNECTIONS,
 		.max_per_source = (unsigned)daemon->settings.preview_source_connections,
 		.max_per_sandbox = (unsigned)daemon->settings.preview_sandbox_connections,
-		.requests_per_second = (unsigned)daemon->settings.preview_rate};
+		.requests_per_second = (unsigned)daemon->settings.preview_rate,
+		.answer_ms = daemon->settings.preview_timeout_s * 1000};
 
 	return previews_open(&config, &daemon->previews, err);
 }

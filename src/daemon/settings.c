@@ -63,6 +63,8 @@ static const struct row {
 		"requests a second that one address may make to previews, but for loopback ones; "
 		"0: "
 		"any number"},
+	{"preview-timeout", NUMBER, offsetof(struct settings, preview_timeout_s), "300", 1, 86400,
+		"seconds that an app behind a preview may take until its answer begins"},
 	{"user", TEXT, offsetof(struct settings, user), "sandlot", 0, 0,
 		"unprivileged user that the daemon becomes"},
 	{"log-level", TEXT, offsetof(struct settings, log_level), "info", 0, 0,

@@ -29,6 +29,7 @@ struct settings {
 	uint64_t preview_source_connections;
 	uint64_t preview_sandbox_connections;
 	uint64_t preview_rate;
+	uint64_t preview_timeout_s;
 	const char *user;
 	const char *log_level;
 	const char *jwt_issuer;

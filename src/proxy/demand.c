@@ -16,6 +16,13 @@ bool demand_is_old(const struct message *request)
 	return request->parser.http_minor == 0;
 }
 
+bool demand_is_page(const struct message *request)
+{
+	struct slice accept = message_get(request, "Accept");
+
+	return request->parser.method == HTTP_GET && accept.at && strstr(accept.at, "text/html");
+}
+
 /* Browsers send no Origin with images and the like; they do send this. */
 bool demand_is_foreign(const struct message *request)
 {
@@ -74,30 +81,37 @@ static bool has_long_target(const struct message *request)
 	return request->target.len > DEMAND_TARGET_MAX;
 }
 
-const struct demand_fault *demand_fault(const struct message *request)
+#define FAULT(number, name, text)                                                                  \
+	{                                                                                          \
+		.status = (number), .code = (name), .title = "This request cannot be passed on",   \
+		.message = (text)                                                                  \
+	}
+
+const struct proxy_refusal *demand_fault(const struct message *request)
 {
 	static const struct {
 		bool (*is_so)(const struct message *request);
-		struct demand_fault fault;
+		struct proxy_refusal refusal;
 	} faults[] = {
-		{is_of_another_version, {505, "version_not_supported", "previews speak HTTP/1.1"}},
-		{has_no_host, {400, "bad_host", "the request needs one header Host"}},
+		{is_of_another_version,
+			FAULT(505, "version_not_supported", "Previews speak HTTP/1.1.")},
+		{has_no_host, FAULT(400, "bad_host", "The request needs one header Host.")},
 		{is_for_the_proxy,
-			{405, "method_not_allowed", "previews pass no CONNECT and no TRACE"}},
-		{has_another_upgrade, {501, "upgrade_not_supported",
-					      "previews pass no upgrade but that to a WebSocket"}},
+			FAULT(405, "method_not_allowed", "Previews pass no CONNECT and no TRACE.")},
+		{has_another_upgrade, FAULT(501, "upgrade_not_supported",
+					      "Previews pass no upgrade but that to a WebSocket.")},
 		{message_has_other_coding,
-			{400, "bad_coding", "previews know no transfer coding but chunked"}},
-		{has_two_credentials,
-			{400, "bad_credentials", "the request has a header for credentials twice"}},
-		{has_long_target,
-			{414, "target_too_long", "path and query have more than 8 KiB together"}},
-		{has_no_path, {400, "bad_target", "the target must be a path"}},
+			FAULT(400, "bad_coding", "Previews know no transfer coding but chunked.")},
+		{has_two_credentials, FAULT(400, "bad_credentials",
+					      "The request has a header for credentials twice.")},
+		{has_long_target, FAULT(414, "target_too_long",
+					  "Path and query have more than 8 KiB together.")},
+		{has_no_path, FAULT(400, "bad_target", "The target must be a path.")},
 	};
 
 	for (size_t i = 0; i < array_len(faults); i++) {
 		if (faults[i].is_so(request))
-			return &faults[i].fault;
+			return &faults[i].refusal;
 	}
 	return NULL;
 }
@@ -106,8 +120,6 @@ const struct demand_fault *demand_fault(const struct message *request)
 
 struct proxy_visit demand_visit(const struct message *request)
 {
-	struct slice accept = message_get(request, "Accept");
-
 	return (struct proxy_visit){
 		.method = http_method_str((enum http_method)request->parser.method),
 		.target = request->target.at,
@@ -115,8 +127,7 @@ struct proxy_visit demand_visit(const struct message *request)
 		.authorization = message_get(request, "Authorization").at,
 		.api_key = message_get(request, "X-API-Key").at,
 		.origin = message_get(request, "Origin").at,
-		.is_page = request->parser.method == HTTP_GET && accept.at &&
-			   strstr(accept.at, "text/html"),
+		.is_page = demand_is_page(request),
 		.is_foreign = demand_is_foreign(request),
 		.is_websocket = demand_is_upgrade(request),
 	};

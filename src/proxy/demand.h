@@ -9,19 +9,17 @@
 #define DEMAND_TARGET_MAX 8192
 #define DEMAND_DIGEST_LEN 32
 
-struct demand_fault {
-	unsigned status;
-	const char *code, *message;
-};
-
 /* Why it cannot be passed on, or NULL. */
-const struct demand_fault *demand_fault(const struct message *request);
+const struct proxy_refusal *demand_fault(const struct message *request);
 
 /* A WebSocket; no other change of protocol is passed on. */
 bool demand_is_upgrade(const struct message *request);
 
 /* Who speaks HTTP/1.0 knows neither chunks nor hints, and gets one answer. */
 bool demand_is_old(const struct message *request);
+
+/* A browser that opens a page. */
+bool demand_is_page(const struct message *request);
 
 /* A browser asks for a page of another origin, without saying so with Origin. */
 bool demand_is_foreign(const struct message *request);

@@ -12,6 +12,7 @@
 #include "http/listener.h"
 #include "proxy/proxy_loop.h"
 #include "proxy/proxy_private.h"
+#include "proxy/refusal.h"
 #include "proxy/rewrite.h"
 
 #include <errno.h>
@@ -22,22 +23,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define READ_BYTES     (64u * 1024)
-#define WAITING_MAX    (128u * 1024) /* then the other side is not read */
-#define OUT_MAX	       (WAITING_MAX + 2 * READ_BYTES + MESSAGE_HEAD_MAX * 2)
-#define IN_MAX	       (MESSAGE_HEAD_MAX + READ_BYTES)
-#define HINTS_MAX      16
-#define HEAD_MS	       10000  /* for a request's head, once it has begun */
-#define IDLE_MS	       75000  /* between two requests */
-#define ANSWER_MS      300000 /* for the head of an answer */
-#define STALL_MS       60000  /* for a body that does not move although it could */
-#define TUNNEL_MS      3600000
-#define USED_EACH_MS   5000
-#define LATER_MIN_MS   50
-#define LATER_MAX_MS   1000
-#define LINGER_MS      5000 /* for a client to read our end */
-#define ROUNDS_MAX     16   /* then others have their turn */
-#define CROWDED_WAIT_S 5    /* when to come again, where there are too many */
+#define READ_BYTES   (64u * 1024)
+#define WAITING_MAX  (128u * 1024) /* then the other side is not read */
+#define OUT_MAX	     (WAITING_MAX + 2 * READ_BYTES + MESSAGE_HEAD_MAX * 2)
+#define IN_MAX	     (MESSAGE_HEAD_MAX + READ_BYTES)
+#define HINTS_MAX    16
+#define HEAD_MS	     10000 /* for a request's head, once it has begun */
+#define IDLE_MS	     75000 /* between two requests */
+#define USED_EACH_MS 5000
+#define LATER_MIN_MS 50
+#define LATER_MAX_MS 1000
+#define LINGER_MS    5000 /* for a client to read our end */
+#define ROUNDS_MAX   16	  /* then others have their turn */
 
 /* --- bytes --- */
 
@@ -132,49 +129,47 @@ static void end(struct passage *passage)
 
 /* --- answers of our own --- */
 
-static void answer(
-	struct passage *passage, unsigned status, const char *type, const void *body, size_t len)
+/* The way is an answer. */
+static void answer_as_found(struct passage *passage)
 {
 	struct buf *out = &passage->client.out;
 	bool is_head = passage->request.has_head && passage->request.parser.method == HTTP_HEAD;
-	const struct proxy_way *way = &passage->way;
+	struct proxy_way *way = &passage->way;
 
-	if (passage->has_answer_begun) {
-		end(passage); /* it cannot be taken back: the client sees a cut connection */
-		return;
-	}
 	buf_printf(out,
-		"HTTP/1.1 %u %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nCache-Control: "
-		"no-store\r\n"
-		"X-Content-Type-Options: nosniff\r\nConnection: close\r\n",
-		status, http_status_str((enum http_status)status), type, len);
-	if (way->kind == PROXY_ANSWER)
-		buf_append(out, way->fields.data, way->fields.len);
+		"HTTP/1.1 %u %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\n"
+		"Cache-Control: no-store\r\nX-Content-Type-Options: nosniff\r\nConnection: "
+		"close\r\n",
+		way->status, http_status_str((enum http_status)way->status), way->type,
+		way->body.len);
+	buf_append(out, way->fields.data, way->fields.len);
 	buf_append_str(out, "\r\n");
 	if (!is_head)
-		buf_append(out, body, len);
+		buf_append(out, way->body.data, way->body.len);
+	proxy_way_fini(way);
 	close_side(&passage->app);
 	passage->state = PASSAGE_LAST;
 	passage->moved_ms = clock_steady_ms();
 }
 
-/* The way is an answer. */
-static void answer_as_found(struct passage *passage)
+/* Makes the way an answer. */
+static void turn_away(struct passage *passage, const struct proxy_refusal *refusal)
 {
-	struct proxy_way *way = &passage->way;
+	const struct message *request = &passage->request;
 
-	answer(passage, way->status, way->type, way->body.data, way->body.len);
-	proxy_way_fini(way);
+	proxy_way_fini(&passage->way);
+	passage->config->refuse(
+		refusal, request->has_head && demand_is_page(request), &passage->way);
 }
 
-static void refuse(struct passage *passage, unsigned status, const char *code, const char *message)
+static void refuse(struct passage *passage, const struct proxy_refusal *refusal)
 {
-	char body[512];
-	int len = snprintf(body, sizeof(body),
-		"{\"error\":{\"code\":\"%s\",\"message\":\"%s\",\"retryable\":%s}}\n", code,
-		message, status >= 500 ? "true" : "false");
-
-	answer(passage, status, "application/json", body, (size_t)len);
+	if (passage->has_answer_begun) {
+		end(passage); /* it cannot be taken back: the client sees a cut connection */
+		return;
+	}
+	turn_away(passage, refusal);
+	answer_as_found(passage);
 }
 
 /* --- a request --- */
@@ -246,44 +241,35 @@ static struct proxy_visit describe(const struct passage *passage)
 	return visit;
 }
 
-static void turn_away(struct passage *passage, enum proxy_excess excess, unsigned wait_s)
-{
-	struct proxy_visit visit = describe(passage);
-
-	proxy_way_fini(&passage->way);
-	passage->config->turn_away(passage->config->context, &visit, excess, wait_s, &passage->way);
-}
-
-/* Whether its source has more, or wants more, than it may; then the way says so. */
+/* Whether its source has more, or wants more, than it may; then it is told so. */
 static bool is_too_much(struct passage *passage)
 {
-	unsigned wait_s = proxy_pace(passage->config->proxy, passage);
+	struct proxy_refusal hurries = refusal_source_hurries;
 
+	hurries.wait_s = proxy_pace(passage->config->proxy, passage);
 	if (passage->is_excess)
-		turn_away(passage, PROXY_SOURCE_CROWDS, CROWDED_WAIT_S);
-	else if (wait_s)
-		turn_away(passage, PROXY_SOURCE_HURRIES, wait_s);
-	return passage->is_excess || wait_s;
+		refuse(passage, &refusal_source_crowds);
+	else if (hurries.wait_s)
+		refuse(passage, &hurries);
+	return passage->is_excess || hurries.wait_s;
 }
 
 /* The head is there. */
 static void consider(struct passage *passage)
 {
 	const struct message *request = &passage->request;
-	const struct demand_fault *fault = demand_fault(request);
+	const struct proxy_refusal *fault = demand_fault(request);
 	char digest[DEMAND_DIGEST_LEN];
 
 	if (fault) {
-		refuse(passage, fault->status, fault->code, fault->message);
+		refuse(passage, fault);
 		return;
 	}
 	passage->is_upgrade = demand_is_upgrade(request);
 	passage->wants_close = demand_is_old(request) || !http_should_keep_alive(&request->parser);
 	passage->asked_ms = clock_steady_ms();
-	if (is_too_much(passage)) {
-		answer_as_found(passage);
+	if (is_too_much(passage))
 		return;
-	}
 	demand_digest(request, digest);
 	passage->is_reused = is_same_way(passage, digest);
 	if (passage->is_reused) {
@@ -304,12 +290,8 @@ static bool move_head(struct passage *passage)
 	if (client->in.len > 0) {
 		n = message_feed(&passage->request, client->in.data, client->in.len);
 		if (n < 0) {
-			if (n == -EMSGSIZE)
-				refuse(passage, 431, "head_too_long",
-					"the head of the request is too long");
-			else
-				refuse(passage, 400, "bad_request",
-					"the request is not proper HTTP");
+			refuse(passage,
+				n == -EMSGSIZE ? &refusal_head_too_long : &refusal_bad_request);
 			return true;
 		}
 		buf_consume(&client->in, (size_t)n);
@@ -337,7 +319,7 @@ void passage_find(struct passage *passage)
 	passage->config->find(passage->config->context, &visit, &passage->way);
 	if ((passage->way.kind != PROXY_ANSWER || passage->way.also_wakes) &&
 		!proxy_claim(passage->config->proxy, passage))
-		turn_away(passage, PROXY_KEY_CROWDED, CROWDED_WAIT_S);
+		turn_away(passage, &refusal_key_crowded);
 }
 
 /* Whether nobody waits for the answer any more: who closes after a request has left. */
@@ -359,7 +341,7 @@ static void connect_app(struct passage *passage)
 	app->fd = take_fd(&passage->way.fd);
 	app->is_writable = true;
 	if (proxy_loop_watch(passage->loop, app) < 0) {
-		refuse(passage, 503, "overloaded", "too many connections");
+		refuse(passage, &refusal_overloaded);
 		return;
 	}
 	start_relay(passage);
@@ -413,11 +395,8 @@ static bool feed(struct side *side, struct message *message)
 		return false;
 	n = message_feed(message, side->in.data, side->in.len);
 	if (n < 0) {
-		if (side == &side->passage->client)
-			refuse(side->passage, 400, "bad_request", "the body is not proper HTTP");
-		else
-			refuse(side->passage, 502, "bad_answer",
-				"what listens on this port does not answer with proper HTTP");
+		refuse(side->passage,
+			side == &side->passage->client ? &refusal_bad_body : &refusal_bad_answer);
 		return true;
 	}
 	buf_consume(&side->in, (size_t)n);
@@ -465,12 +444,12 @@ static void pass_answer(struct passage *passage)
 	unsigned status = response->parser.status_code;
 
 	if (status < 100) {
-		refuse(passage, 502, "bad_answer", "the app answers with a status that is none");
+		refuse(passage, &refusal_bad_status);
 		return;
 	}
 	if (status >= 100 && status < 200 && status != 101) {
 		if (++passage->hints > HINTS_MAX) {
-			refuse(passage, 502, "bad_answer", "the app answers with hints only");
+			refuse(passage, &refusal_hints_only);
 			return;
 		}
 		if (status == 100 && !demand_is_old(&passage->request))
@@ -480,8 +459,7 @@ static void pass_answer(struct passage *passage)
 		return;
 	}
 	if (status == 101 && !passage->is_upgrade) {
-		refuse(passage, 502, "bad_answer",
-			"the app changed the protocol without being asked");
+		refuse(passage, &refusal_changed_protocol);
 		return;
 	}
 	response->in_chunks = !response->is_complete && !message_has_length(response) &&
@@ -519,7 +497,7 @@ static void end_answer(struct passage *passage)
 		return;
 	if (response->has_head && !passage->app.is_broken && message_end(response))
 		return;
-	refuse(passage, 502, "no_answer", "the app closed the connection without an answer");
+	refuse(passage, &refusal_no_answer);
 }
 
 static bool move_request(struct passage *passage)
@@ -716,15 +694,17 @@ void passage_ready(struct side *side, uint32_t events)
 /* How long nothing may move. */
 static uint64_t patience(const struct passage *passage)
 {
+	const struct proxy_config *config = passage->config;
+
 	switch (passage->state) {
 	case PASSAGE_HEAD:
 		return passage->is_excess ? HEAD_MS : IDLE_MS;
 	case PASSAGE_RELAY:
-		return passage->client.out.len > 0 || passage->app.out.len > 0 ? STALL_MS
-		       : passage->has_answer_begun			       ? TUNNEL_MS
-									       : ANSWER_MS;
+		return passage->client.out.len > 0 || passage->app.out.len > 0 ? config->stall_ms
+		       : passage->has_answer_begun			       ? config->quiet_ms
+									       : config->answer_ms;
 	case PASSAGE_TUNNEL:
-		return TUNNEL_MS;
+		return config->quiet_ms;
 	case PASSAGE_LAST:
 		return HEAD_MS;
 	default:
@@ -761,8 +741,19 @@ static bool is_due(struct passage *passage, uint64_t now_ms)
 	}
 }
 
+/* Whom it waits for in vain, if somebody can still be told. */
+static const struct proxy_refusal *find_fault(const struct passage *passage)
+{
+	if (passage->state != PASSAGE_RELAY || passage->has_answer_begun ||
+		passage->client.out.len > 0)
+		return NULL;
+	return passage->request.is_complete || passage->app.out.len > 0 ? &refusal_answer_timeout
+									: &refusal_request_timeout;
+}
+
 void passage_tick(struct passage *passage, uint64_t now_ms)
 {
+	const struct proxy_refusal *fault = find_fault(passage);
 	bool is_over;
 
 	if (passage->state == PASSAGE_LATER && now_ms >= passage->due_ms) {
@@ -772,9 +763,8 @@ void passage_tick(struct passage *passage, uint64_t now_ms)
 	is_over = is_due(passage, now_ms);
 	if (now_ms - passage->moved_ms < patience(passage) && !is_over)
 		return;
-	if (passage->state == PASSAGE_RELAY && !passage->has_answer_begun &&
-		passage->client.out.len == 0 && passage->app.out.len == 0 && !is_over) {
-		refuse(passage, 504, "no_answer", "the app did not answer in time");
+	if (fault && !is_over) {
+		refuse(passage, fault);
 		move(passage);
 		return;
 	}

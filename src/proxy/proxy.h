@@ -60,11 +60,14 @@ struct proxy_way {
 	bool also_wakes;   /* what `key` names, meanwhile */
 };
 
-/* Why somebody is turned away who would have been served otherwise. */
-enum proxy_excess {
-	PROXY_SOURCE_CROWDS,  /* as many connections as an address may have */
-	PROXY_SOURCE_HURRIES, /* more requests a second than an address may make */
-	PROXY_KEY_CROWDED,    /* as many connections as may lead to one key */
+/* Why the proxy itself turns somebody away. */
+struct proxy_refusal {
+	unsigned status;
+	const char *code;	 /* stable, for programs */
+	const char *title;	 /* for people */
+	const char *message;	 /* what, and why */
+	const char *remediation; /* what to do, or NULL */
+	unsigned wait_s;	 /* when to come again; 0: nobody knows */
 };
 
 /* Closes and frees what it holds; it leads nowhere then. */
@@ -81,14 +84,17 @@ struct proxy_config {
 	unsigned max_per_source, max_per_key; /* connections of an address; that lead to a key */
 	/* Of an address that is not this machine's; ten times that at once. 0: any number. */
 	unsigned requests_per_second;
+	/* How long nothing may move: until an answer begins; where a side does not take what is for it; and
+	   where nobody has anything to say, in an answer that has begun or a WebSocket. */
+	uint64_t answer_ms, stall_ms, quiet_ms;
 	void *context;
 	const atomic_uint_fast64_t *generation; /* changes when a way may have ceased to be */
 
 	/* On a worker: finds the way. Must not wait for anything that takes long. */
 	void (*find)(void *context, const struct proxy_visit *visit, struct proxy_way *ret_way);
-	/* Says why, in the place of `find`. On any thread, must not block. */
-	void (*turn_away)(void *context, const struct proxy_visit *visit, enum proxy_excess excess,
-		unsigned wait_s, struct proxy_way *ret_way);
+	/* Makes an answer of a refusal: a page, or something for programs. On any thread, must not block. */
+	void (*refuse)(
+		const struct proxy_refusal *refusal, bool is_page, struct proxy_way *ret_way);
 	/* On a worker: returns when it is awake, or cannot be woken (find will say why). */
 	void (*wake)(void *context, const char *key);
 	/* Whether a way in use is still open, asked after a change of generation; on a loop's thread: a look-up. */

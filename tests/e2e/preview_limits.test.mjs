@@ -13,10 +13,10 @@ import { until, within } from './lib/wait.mjs';
 
 const [SOURCE, SANDBOX, RATE] = [24, 12, 10];
 const { api, finish } = await suite('preview-limits', {
-  args: ['--preview-bind', '0.0.0.0:0', '--allow-plain', '--preview-source-connections', String(SOURCE), '--preview-sandbox-connections', String(SANDBOX), '--preview-rate', String(RATE)],
+  args: ['--preview-bind', '0.0.0.0:0', '--allow-plain', '--preview-source-connections', String(SOURCE), '--preview-sandbox-connections', String(SANDBOX), '--preview-rate', String(RATE), '--preview-timeout', '1'],
 });
 
-const APP = `require('http').createServer((req, res) => { res.writeHead(200); res.write('hello'); if (req.url !== '/open') res.end(); }).listen(3000, '127.0.0.1')`;
+const APP = `require('http').createServer((req, res) => { if (req.url === '/hang') return; res.writeHead(200); res.write('hello'); if (req.url !== '/open') res.end(); }).listen(3000, '127.0.0.1')`;
 
 async function startApp() {
   const sandbox = await api.create({ ports: [3000] });
@@ -55,6 +55,18 @@ test('a sandbox with enough visitors turns others away, and another sandbox does
   await leave(visitors.splice(0, 1));
   await until(async () => (await crowded.request(3000, '/')).status === 200, { what: 'there is room again' });
   await leave(visitors);
+});
+
+test('an app that does not answer is given up, as a page and as JSON, and one that is slow after that is not', async () => {
+  const open = await occupy(other);
+  const answer = await other.request(3000, '/hang');
+  assert.deepEqual([answer.status, answer.json.error.code, answer.json.error.retryable], [504, 'answer_timeout', true]);
+  assert.match(answer.json.error.remediation, /--preview-timeout/);
+  const page = await other.request(3000, '/hang', { headers: { accept: 'text/html' } });
+  assert.deepEqual([page.status, page.headers['content-type']], [504, 'text/html; charset=utf-8']);
+  assert.match(page.text, /The app does not answer/);
+  assert.equal(open.destroyed || open.readableEnded, false, 'an answer that has begun may pause');
+  await leave([open]);
 });
 
 test('strangers take no places of a sandbox', async () => {

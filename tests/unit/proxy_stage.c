@@ -117,15 +117,13 @@ static void wake(void *context, const char *key)
 	assert_int_equal(sem_wait(&stage->may_wake), 0);
 }
 
-static void turn_away(void *context, const struct proxy_visit *visit, enum proxy_excess excess,
-	unsigned wait_s, struct proxy_way *way)
+static void refuse(const struct proxy_refusal *refusal, bool is_page, struct proxy_way *way)
 {
-	(void)context;
-	(void)visit;
-	assert_true(wait_s > 0);
 	way->kind = PROXY_ANSWER;
-	way->status = excess == PROXY_KEY_CROWDED ? 503 : 429;
-	way->type = "text/plain";
+	way->status = refusal->status;
+	way->type = is_page ? "text/html" : "text/plain";
+	way->body = BUF_INIT(1024);
+	buf_printf(&way->body, "%s: %s", refusal->code, refusal->message);
 }
 
 static bool is_granted(void *context, const struct proxy_way *way)
@@ -157,7 +155,10 @@ void stage_init(struct stage *stage, unsigned max_connections)
 			.context = stage,
 			.generation = &stage->generation,
 			.find = find,
-			.turn_away = turn_away,
+			.refuse = refuse,
+			.answer_ms = 300000,
+			.stall_ms = 60000,
+			.quiet_ms = 3600000,
 			.wake = wake,
 			.is_granted = is_granted,
 			.used = used}};
