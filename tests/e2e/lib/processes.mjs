@@ -56,12 +56,16 @@ function assertFields(what, object, fields) {
 
 export const assertTermination = (termination) => assertFields('termination', termination, TERMINATION);
 
+function assertPid(process) {
+  assert.ok(process.pid !== null || [126, 127].includes(process.exit_code), `only what never ran has no pid: ${JSON.stringify(process)}`);
+}
+
 /** Exactly the fields of a process, each of its type, and an end that is there altogether or not at all. */
 export function assertProcess(process) {
   assertFields('process', process, PROCESS);
   const isOver = process.status === 'exited';
   for (const name of ['ended_at', 'exit_code', 'duration_ms', 'termination']) assert.equal(process[name] !== null, isOver, `${name} of ${JSON.stringify(process)}`);
-  assert.ok(process.pid !== null || [126, 127].includes(process.exit_code), `only what never ran has no pid: ${JSON.stringify(process)}`);
+  if (isOver) assertPid(process); // before that the daemon may not have heard yet that it runs
   if (isOver) assertTermination(process.termination);
   if (isOver) assert.equal(process.stdin_open, false, 'nobody reads the input of what has ended');
 }
@@ -86,6 +90,7 @@ export class Processes {
     assert.deepEqual(Object.keys(answer.json), ['process']);
     const { process } = answer.json;
     assertProcess(process);
+    assertPid(process);
     assert.equal(answer.headers.location, this.path(id, process.id));
     return process;
   }
