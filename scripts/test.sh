@@ -15,7 +15,8 @@ count() { # count NAME PASSED FAILED
 scripts/layers.sh && count layers 1 0 || count layers 0 1
 
 log=$(mktemp)
-meson test -C "$build" --print-errorlogs >"$log" 2>&1
+# Time enough for a sanitizer on a busy machine too: it is there only to end what hangs.
+meson test -C "$build" --timeout-multiplier 8 --print-errorlogs >"$log" 2>&1
 grep -vE '^(ninja|[0-9]+/[0-9]+ .* OK )' "$log" | tail -60
 ok=$(sed -n 's/^Ok: *\([0-9]*\).*/\1/p' "$log")
 bad=$(awk '/^(Fail|Timeout|Unexpected Pass):/ {n += $NF} END {print n + 0}' "$log")
