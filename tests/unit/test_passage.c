@@ -96,7 +96,6 @@ static size_t pour(int sock)
 	assert_int_equal(fd_set_timeout(sock, 500), 0);
 	for (ssize_t n; (n = send(sock, block, sizeof(block), MSG_NOSIGNAL)) > 0;)
 		sum += (size_t)n;
-	assert_true(sum < MEMORY_MAX);
 	assert_int_equal(fd_set_timeout(sock, PATIENCE_MS), 0);
 	return sum;
 }
@@ -110,7 +109,7 @@ static void an_app_that_takes_no_body_is_given_up_in_words(void **state)
 	open_stage(&stage, LONG_MS, 1, LONG_MS);
 	client = ask(
 		&stage, "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 900000000\r\n\r\n", &app);
-	assert_true(pour(client) > 0);
+	assert_true(pour(client) > 0); /* also what is thrown away behind the answer */
 	expect(client, "HTTP/1.1 504 Gateway Timeout\r\n");
 	leave(&stage, client, app);
 }
@@ -125,7 +124,7 @@ static void a_client_that_takes_no_answer_is_cut_and_costs_little_until_then(voi
 	open_stage(&stage, LONG_MS, 1, LONG_MS);
 	client = ask(&stage, GET, &app);
 	say(app, "HTTP/1.1 200 OK\r\n\r\n");
-	assert_true(pour(app) > 0);
+	assert_in_range(pour(app), 1, MEMORY_MAX);
 	/* With what it did not take: a reset, or the end. */
 	assert_true(recv(app, &byte, 1, 0) == 0 || errno == ECONNRESET);
 	leave(&stage, client, app);
