@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
 
-#include "base/data_dir.h"
-#include "base/fd.h"
-
+#include "cli/note.h"
 #include "cli/peer.h"
 #include "cli/table.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -45,54 +42,18 @@ bool cli_wants_json(const struct cli *cli)
 	return cli->json || (cli->output && strcmp(cli->output, "json") == 0);
 }
 
-/* A line that a daemon wrote down: an address, or a URL and the key by which it is known. */
-struct note {
-	char line[256];
-};
-
-/* Where the daemon of a data directory listens: it writes that down there. 1; 0 if it has ended; -errno if none is known. */
-static int read_note(const char *data_dir, struct note *note)
-{
-	auto_free char *path = mem_printf("%s/run/api.addr", data_dir);
-	ssize_t n = fd_read_file(AT_FDCWD, path, note->line, sizeof(note->line));
-
-	if (n <= 0)
-		return (int)n;
-	note->line[strcspn(note->line, "\n")] = '\0';
-	return 1;
-}
-
-/* Of the data directory that was named, or else of the user's own daemon, or of root's. */
-static int find_note(struct note *note)
-{
-	const char *named = getenv("SANDLOT_DATA_DIR");
-	auto_free char *own = geteuid() == 0 ? NULL : data_dir_of_user();
-	int r, shared;
-
-	if (named && named[0])
-		return read_note(named, note);
-	r = own ? read_note(own, note) : -ENOENT;
-	if (r == 1)
-		return r;
-	shared = read_note(DATA_DIR_OF_ROOT, note);
-	return shared < 0 ? r : shared;
-}
-
 static int connect_locally(struct cli *cli, const char *ca_file, struct err *err)
 {
 	struct peer_address address = {.url = DEFAULT_URL, .ca_file = ca_file};
-	auto_free char *plain = NULL;
 	struct note note;
-	char *rest = note.line;
-	int r = find_note(&note);
+	int r = note_find(&note);
 
 	/* By now anybody may listen where it did, which is most likely the usual address. */
 	address.is_guess = r == 0;
 	if (r > 0) {
-		address.url = strsep(&rest, " ");
-		address.pin = rest;
-		if (!strstr(address.url, "://"))
-			address.url = plain = mem_printf("http://%s", address.url);
+		address.url = note.url;
+		address.pin = note.pin;
+		address.note_path = note.path;
 	}
 	return client_new(&address, cli->token, &cli->client, err);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/peer.h"
 
+#include "cli/note.h"
+
 #include <arpa/inet.h>
 #include <curl/curl.h>
 #include <jansson.h>
@@ -74,6 +76,7 @@ int peer_init(
 		return r;
 	peer->ca_file = copy(address->ca_file);
 	peer->pin = copy(address->pin);
+	peer->note_path = copy(address->note_path);
 	return credential_find(
 		token, peer->is_loopback && !address->is_guess, &peer->credential, err);
 }
@@ -84,6 +87,7 @@ void peer_copy(struct peer *peer, const struct peer *from)
 	peer->url = mem_strdup(from->url);
 	peer->ca_file = copy(from->ca_file);
 	peer->pin = copy(from->pin);
+	peer->note_path = copy(from->note_path);
 }
 
 void peer_fini(struct peer *peer)
@@ -92,16 +96,25 @@ void peer_fini(struct peer *peer)
 	free(peer->url);
 	free(peer->ca_file);
 	free(peer->pin);
+	free(peer->note_path);
 }
 
-/* By whom the daemon's certificate must be signed; or, if we were told its key, that it has this one. */
+/*
+ * By whom the daemon's certificate must be signed; or, if we were told its key, that it has this one, or the one that it
+ * has written down since: a command may last longer than a certificate.
+ */
 static void set_trust(const struct peer *peer, CURL *easy)
 {
+	const char *pin = peer->pin;
+	struct note note;
+
 	if (peer->ca_file)
 		curl_easy_setopt(easy, CURLOPT_CAINFO, peer->ca_file);
-	if (!peer->pin)
+	if (!pin)
 		return;
-	curl_easy_setopt(easy, CURLOPT_PINNEDPUBLICKEY, peer->pin);
+	if (peer->note_path && note_read(peer->note_path, &note) > 0 && note.pin[0])
+		pin = note.pin;
+	curl_easy_setopt(easy, CURLOPT_PINNEDPUBLICKEY, pin);
 	curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 0L);
 	curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 0L);
 }

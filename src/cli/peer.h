@@ -19,12 +19,13 @@ struct peer_address {
 		*ca_file; /* with the authorities that are believed, as PEM; NULL: the system's */
 	const char *
 		pin; /* or its public key, "sha256//...", whatever its certificate says; NULL: none */
+	const char *note_path; /* where it writes down a new one (cli/note.h); NULL: nowhere */
 	bool is_guess; /* whoever listens there may be a stranger, for whom no token file is */
 };
 
 struct peer {
-	char *url;	     /* without a trailing slash */
-	char *ca_file, *pin; /* NULL: none */
+	char *url;			 /* without a trailing slash */
+	char *ca_file, *pin, *note_path; /* NULL: none */
 	struct credential credential;
 	bool is_loopback;
 	bool has_tls;

@@ -309,9 +309,10 @@ static bool ends_us(struct daemon *daemon)
 	if (info.ssi_signo != SIGHUP)
 		return true;
 	transport_reload(&daemon->transport);
+	/* At once: the command line knows us by the key that is shown from now on. */
+	tell_address(daemon);
 	if (daemon->engine)
 		network_reload_trust(daemon->engine);
-	tell_address(daemon);
 	return false;
 }
 

@@ -38,7 +38,7 @@ function install({ certificate, key }) {
 install(first);
 const withTls = ['--tls-certificate', files.certificate, '--tls-key', files.key];
 const { instance, api, finish } = await suite('tls', { args: withTls, tls: { ca: ca.pem } });
-const { sandlot, ok } = commandLine(instance);
+const { sandlot, start, ok } = commandLine(instance);
 
 const APP = `
 const http = require('http'), crypto = require('crypto');
@@ -440,6 +440,20 @@ test('SIGHUP shows new clients the new certificate, and open connections go on',
   assert.equal((await terminal.closed).code, 1000);
   await until(() => fs.readFileSync(path.join(instance.dataDir, 'run/api.addr'), 'utf8').includes('sha256'));
   assert.equal(await ok(['exec', id, '--', 'echo', 'new key'], { env: { SANDLOT_DATA_DIR: instance.dataDir } }), 'new key\n');
+});
+
+test('a command that lasts finds the daemon again by its new key', async () => {
+  const child = start(['port-forward', id, '3000:0'], { env: { SANDLOT_DATA_DIR: instance.dataDir }, timeout: 120_000 });
+  const [, port] = await until(() => /^127\.0\.0\.1:(\d+) -> port 3000$/m.exec(child.shown()), { what: 'it listens' });
+  const visit = () => fetch(`http://127.0.0.1:${port}/`, { headers: { connection: 'close' } }).then((answer) => answer.text()).catch((error) => `${error.cause ?? error}; ${child.said}`);
+  assert.equal(await visit(), 'hello');
+  install(issue('another'));
+  await reload(/read again.*read again/s);
+  await until(async () => (await visit()) === 'hello', { timeout: 5000, what: 'a connection with the new key' });
+  child.kill('SIGTERM');
+  await child.result;
+  install(issue('second'));
+  await reload(/read again.*read again/s);
 });
 
 test('a new certificate that cannot be used is named with the reason, and the old one stays', async () => {
