@@ -35,6 +35,18 @@ static struct job **slot_of(struct job_table *table, uint32_t id)
 	return slot;
 }
 
+/* The one after `job`, which is NULL for the first; NULL behind the last. */
+static struct job *next_of(const struct job_table *table, const struct job *job)
+{
+	size_t head = job ? job->id % JOB_HEADS + 1 : 0;
+
+	if (job && job->next)
+		return job->next;
+	while (head < JOB_HEADS && !table->heads[head])
+		head++;
+	return head < JOB_HEADS ? table->heads[head] : NULL;
+}
+
 /* The one that the daemon still speaks of; of one that is forgotten only the group is left. */
 static struct job *find(struct job_table *table, uint32_t id)
 {
@@ -288,12 +300,10 @@ void job_tick(struct job_table *table)
 	table->tick_ms = 0;
 	if (group_clean(&table->groups))
 		job_try_again_later(table);
-	for (size_t i = 0; i < JOB_HEADS; i++) {
-		for (struct job *p = table->heads[i], *next; p; p = next) {
-			next = p->next;
-			if (!job_kin_try_again(table, p))
-				drop(table, p);
-		}
+	for (struct job *p = next_of(table, NULL), *next; p; p = next) {
+		next = next_of(table, p);
+		if (!job_kin_try_again(table, p))
+			drop(table, p);
 	}
 }
 
@@ -331,11 +341,9 @@ int job_forget(struct job_table *table, const struct frame *frame)
 
 static struct job *find_running(const struct job_table *table, pid_t pid)
 {
-	for (size_t i = 0; i < JOB_HEADS; i++) {
-		for (struct job *p = table->heads[i]; p; p = p->next) {
-			if (!p->ended && p->pid == pid && p->cell.sock < 0)
-				return p;
-		}
+	for (struct job *p = next_of(table, NULL); p; p = next_of(table, p)) {
+		if (!p->ended && p->pid == pid && p->cell.sock < 0)
+			return p;
 	}
 	return NULL;
 }
@@ -349,17 +357,14 @@ static struct job *find_of_thread(const struct job_table *table, pid_t thread)
 
 	if (has_groups && !group_of_thread(thread, &number))
 		return NULL;
-	for (size_t i = 0; i < JOB_HEADS; i++) {
-		for (struct job *p = table->heads[i]; p; p = p->next) {
-			bool is_its =
-				has_groups ? group_is_real(&p->group) && p->group.number == number
-					   : getsid(thread) == p->pid;
+	for (struct job *p = next_of(table, NULL); p; p = next_of(table, p)) {
+		bool is_its = has_groups ? group_is_real(&p->group) && p->group.number == number
+					 : getsid(thread) == p->pid;
 
-			if (is_its && !p->ended)
-				return p;
-			if (is_its)
-				ended = p;
-		}
+		if (is_its && !p->ended)
+			return p;
+		if (is_its)
+			ended = p;
 	}
 	return ended;
 }
@@ -445,11 +450,9 @@ static void cell_ready(struct job_table *table, struct job *job)
 
 bool job_has_cells(const struct job_table *table)
 {
-	for (size_t i = 0; i < JOB_HEADS; i++) {
-		for (const struct job *p = table->heads[i]; p; p = p->next) {
-			if (p->cell.sock >= 0)
-				return true;
-		}
+	for (struct job *p = next_of(table, NULL); p; p = next_of(table, p)) {
+		if (p->cell.sock >= 0)
+			return true;
 	}
 	return false;
 }
@@ -491,10 +494,8 @@ void job_ready(struct job_table *table, enum watch_role role, uint32_t id, uint3
 
 void job_send_all(struct job_table *table)
 {
-	for (size_t i = 0; i < JOB_HEADS; i++) {
-		for (struct job *p = table->heads[i]; p; p = p->next)
-			pump(table, p);
-	}
+	for (struct job *p = next_of(table, NULL); p; p = next_of(table, p))
+		pump(table, p);
 }
 
 /* Whatever the last link may not have brought to its end. */
@@ -521,12 +522,8 @@ void job_resume_all(struct job_table *table)
 	assert(out);
 	pack_u32(out, AGENT_VERSION);
 	pack_u32(out, table->count);
-	for (size_t i = 0; i < JOB_HEADS; i++) {
-		for (struct job *p = table->heads[i]; p; p = p->next)
-			pack_u32(out, p->id);
-	}
-	for (size_t i = 0; i < JOB_HEADS; i++) {
-		for (struct job *p = table->heads[i]; p; p = p->next)
-			resume(table, p);
-	}
+	for (struct job *p = next_of(table, NULL); p; p = next_of(table, p))
+		pack_u32(out, p->id);
+	for (struct job *p = next_of(table, NULL); p; p = next_of(table, p))
+		resume(table, p);
 }
