@@ -4,6 +4,7 @@
 #include "api/paths.h"
 #include "base/clock.h"
 #include "base/number.h"
+#include "base/signal_name.h"
 #include "core/sandbox.h"
 #include "model/preview_name.h"
 
@@ -128,17 +129,7 @@ int api_signal_parse(const json_t *value)
 
 		return number >= 1 && number <= SIGRTMAX ? (int)number : 0;
 	}
-	if (!name)
-		return 0;
-	if (strncmp(name, "SIG", 3) == 0)
-		name += 3;
-	for (int i = 1; i < NSIG; i++) {
-		const char *known = sigabbrev_np(i);
-
-		if (known && strcmp(known, name) == 0)
-			return i;
-	}
-	return 0;
+	return name ? signal_name_parse(name) : 0;
 }
 
 int api_query_path(const struct request *req, char path[AGENT_PATH_MAX], struct err *err)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/live_exec.h"
 
+#include "base/signal_name.h"
 #include "cli/cli.h"
 #include "cli/output_stream.h"
 
@@ -20,17 +21,7 @@ static int signal_number(const json_t *signal)
 
 		return number > 0 && number < NSIG ? (int)number : 0;
 	}
-	if (!name)
-		return 0;
-	if (strncmp(name, "SIG", 3) == 0)
-		name += 3;
-	for (int i = 1; i < NSIG; i++) {
-		const char *known = sigabbrev_np(i);
-
-		if (known && strcmp(known, name) == 0)
-			return i;
-	}
-	return 0;
+	return name ? signal_name_parse(name) : 0;
 }
 
 int live_exec_exit_code(const json_t *result, char *note, size_t note_size)

@@ -113,6 +113,16 @@ static void count_in(const void *node, VISIT visit, void *arg)
 	census->sandboxes[census->count++] = sandbox_ref(*(struct sandbox *const *)node);
 }
 
+static struct census take_census(struct engine *engine)
+{
+	struct census census = {0};
+
+	pthread_mutex_lock(&engine->lock);
+	twalk_r(engine->sandboxes, count_in, &census);
+	pthread_mutex_unlock(&engine->lock);
+	return census;
+}
+
 static bool is_idle(struct sandbox *sandbox)
 {
 	bool runs;
@@ -127,11 +137,8 @@ static bool is_idle(struct sandbox *sandbox)
 struct sandbox *engine_find_idlest(struct engine *engine)
 {
 	struct sandbox *idlest = NULL;
-	struct census census = {0};
+	struct census census = take_census(engine);
 
-	pthread_mutex_lock(&engine->lock);
-	twalk_r(engine->sandboxes, count_in, &census);
-	pthread_mutex_unlock(&engine->lock);
 	for (size_t i = 0; i < census.count; i++) {
 		struct sandbox *sandbox = census.sandboxes[i];
 
@@ -150,11 +157,8 @@ struct sandbox *engine_find_idlest(struct engine *engine)
 /* Cuts every link without ending what is behind it: the keeper holds on to the agents. */
 static void let_go(struct engine *engine)
 {
-	struct census census = {0};
+	struct census census = take_census(engine);
 
-	pthread_mutex_lock(&engine->lock);
-	twalk_r(engine->sandboxes, count_in, &census);
-	pthread_mutex_unlock(&engine->lock);
 	for (size_t i = 0; i < census.count; i++) {
 		struct sandbox *sandbox = census.sandboxes[i];
 		struct link *link;

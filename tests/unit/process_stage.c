@@ -442,3 +442,10 @@ char *read_log(struct output_log *log)
 	output_cursor_free(cursor);
 	return buf_take_str(&all);
 }
+
+void assert_log(struct output_log *log, const char *expected)
+{
+	auto_free char *text = read_log(log);
+
+	assert_string_equal(text, expected);
+}

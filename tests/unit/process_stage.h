@@ -110,3 +110,4 @@ void world_flush(struct world *world);
 
 /* The kept output of a command, cuts shown as "[cut]". The caller frees it. */
 char *read_log(struct output_log *log);
+void assert_log(struct output_log *log, const char *expected);

@@ -422,12 +422,7 @@ static void a_signal_reaches_the_main_process_only_or_the_whole_tree(void **stat
 	peer_result_init(&result);
 	peer_shell(peer, 1, 0, line);
 	peer_wait_for_output(peer, &result, 3);
-	peer_signal(peer, 1, SIGKILL, true);
-	peer_collect(peer, 1, true, &result);
-	assert_int_equal(WTERMSIG(result.wait_status), SIGKILL);
-	assert_true(peer_is_gone(dir, "a"));
-	assert_true(peer_is_gone(dir, "b"));
-	assert_true(peer_is_gone(dir, "c"));
+	peer_kill_family(peer, 1, dir, &result);
 	peer_result_fini(&result);
 
 	peer_result_init(&result);
@@ -577,14 +572,9 @@ static void frames_that_break_the_protocol_close_the_link(void **state)
 
 static size_t count_fds(pid_t pid)
 {
-	char *line = mem_printf("ls /proc/%d/fd | wc -l", (int)pid);
-	FILE *stream = popen(line, "r");
-	int count = 0;
+	auto_free char *line = mem_printf("ls /proc/%d/fd | wc -l", (int)pid);
 
-	assert_int_equal(fscanf(stream, "%d", &count), 1);
-	pclose(stream);
-	free(line);
-	return (size_t)count;
+	return peer_number_of(line);
 }
 
 static void many_commands_leave_no_descriptor_behind(void **state)

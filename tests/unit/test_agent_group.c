@@ -162,12 +162,7 @@ static void a_kill_reaches_whoever_came_of_the_command(void **state)
 	peer_result_init(&result);
 	peer_shell(peer, 1, 0, line);
 	peer_wait_for_text(peer, &result, "up");
-	peer_signal(peer, 1, SIGKILL, true);
-	peer_collect(peer, 1, true, &result);
-	assert_int_equal(WTERMSIG(result.wait_status), SIGKILL);
-	assert_true(peer_is_gone(dir, "a"));
-	assert_true(peer_is_gone(dir, "b"));
-	assert_true(peer_is_gone(dir, "c"));
+	peer_kill_family(peer, 1, dir, &result);
 	peer_send(peer, AGENT_FORGET, 1, NULL, 0);
 	expect_no_groups_left(peer);
 	peer_result_fini(&result);

@@ -797,3 +797,24 @@ int peer_teardown(void **state)
 	free(*state);
 	return 0;
 }
+
+void peer_kill_family(struct peer *peer, uint32_t id, const char *dir, struct peer_result *result)
+{
+	peer_signal(peer, id, SIGKILL, true);
+	peer_collect(peer, id, true, result);
+	assert_int_equal(WTERMSIG(result->wait_status), SIGKILL);
+	assert_true(peer_is_gone(dir, "a"));
+	assert_true(peer_is_gone(dir, "b"));
+	assert_true(peer_is_gone(dir, "c"));
+}
+
+size_t peer_number_of(const char *line)
+{
+	FILE *stream = popen(line, "r");
+	size_t number = 0;
+
+	assert_non_null(stream);
+	assert_int_equal(fscanf(stream, "%zu", &number), 1);
+	pclose(stream);
+	return number;
+}

@@ -142,3 +142,9 @@ bool peer_has_other_users(void);
 /* A new directory, removed by peer_remove_temp(). */
 char *peer_make_temp(void);
 void peer_remove_temp(char *dir);
+
+/* Kills a command and whoever came of it, among them those whose pids are in the files a, b and c of dir. */
+void peer_kill_family(struct peer *peer, uint32_t id, const char *dir, struct peer_result *result);
+
+/* The number that a line for the shell prints. */
+size_t peer_number_of(const char *line);

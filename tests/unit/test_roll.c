@@ -246,7 +246,6 @@ static void one_that_nobody_watches_is_told_from_one_that_is_watched(void **stat
 
 static void the_output_of_one_that_has_ended_can_be_read(void **state)
 {
-	auto_free char *text = NULL;
 	struct output_log *log;
 	struct stage stage;
 	struct err err;
@@ -258,8 +257,7 @@ static void the_output_of_one_that_has_ended_can_be_read(void **state)
 	say_exited(&stage, 0, 15);
 	heard_wait(&stage.heard, has_ended);
 	assert_int_equal(roll_open_log(stage.sandbox, stage.id, &log, &err), 0);
-	text = read_log(log);
-	assert_string_equal(text, "to be continued");
+	assert_log(log, "to be continued");
 	output_log_unref(log);
 	stage_fini(&stage, true);
 }
@@ -267,7 +265,6 @@ static void the_output_of_one_that_has_ended_can_be_read(void **state)
 /* Another one would take what is being written for the damage of a crash, and mend it. */
 static void the_output_of_one_that_runs_is_read_from_the_log_that_is_written(void **state)
 {
-	auto_free char *text = NULL;
 	struct output_log *log;
 	struct stage stage;
 	struct err err;
@@ -280,8 +277,7 @@ static void the_output_of_one_that_runs_is_read_from_the_log_that_is_written(voi
 	assert_ptr_equal(log, process_log(stage.process));
 	say_text(&stage, 3, 2, "err");
 	heard_wait_output(&stage.heard, 2, 3);
-	text = read_log(log);
-	assert_string_equal(text, "outerr");
+	assert_log(log, "outerr");
 	output_log_unref(log);
 	stage_fini(&stage, true);
 }

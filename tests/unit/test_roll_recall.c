@@ -92,13 +92,6 @@ static void begin(struct stage *stage, struct world *world)
 	assert_true(stage->is_watched);
 }
 
-static void assert_log(struct stage *stage, const char *expected)
-{
-	auto_free char *text = read_log(process_log(stage->process));
-
-	assert_string_equal(text, expected);
-}
-
 /* --- output --- */
 
 static void output_goes_on_exactly_where_the_log_ended(void **state)
@@ -107,13 +100,13 @@ static void output_goes_on_exactly_where_the_log_ended(void **state)
 	struct stage stage;
 
 	begin(&stage, *state);
-	assert_log(&stage, "hello ");
+	assert_log(process_log(stage.process), "hello ");
 	resume(&stage);
 	expect_ack(&stage, 6);
 	heard_wait(&stage.heard, has_started);
 	say_text(&stage, 6, 1, "world");
 	heard_wait_output(&stage.heard, 1, 5);
-	assert_log(&stage, "hello world");
+	assert_log(process_log(stage.process), "hello world");
 	process_read(stage.process, &record);
 	assert_int_equal(record.output_bytes, 11);
 	assert_int_equal(record.pid, 41);
@@ -140,7 +133,7 @@ static void what_the_agent_sends_again_is_not_written_again(void **state)
 	assert_int_equal(stage.heard.streams[0].len, 5);
 	assert_memory_equal(stage.heard.streams[0].data, "world", 5);
 	assert_int_equal(stage.heard.streams[1].len, 1);
-	assert_log(&stage, "hello world!");
+	assert_log(process_log(stage.process), "hello world!");
 	assert_int_equal(row_of(&stage).output_bytes, 12);
 	stage_fini(&stage, true);
 }
@@ -154,11 +147,11 @@ static void what_the_disk_lost_is_a_cut(void **state)
 	expect_ack(&stage, 6);
 	say_text(&stage, 10, 1, "world");
 	heard_wait_output(&stage.heard, 1, 5);
-	assert_log(&stage, "hello [cut]world");
+	assert_log(process_log(stage.process), "hello [cut]world");
 	/* Also before the end. */
 	say_exited(&stage, 0, 20);
 	heard_wait(&stage.heard, has_ended);
-	assert_log(&stage, "hello [cut]world[cut]");
+	assert_log(process_log(stage.process), "hello [cut]world[cut]");
 	stage_fini(&stage, true);
 }
 
@@ -245,7 +238,7 @@ static void it_outlives_many_daemons(void **state)
 		heard_wait_output(&stage.heard, 1, 1);
 		restart(&stage);
 	}
-	assert_log(&stage, "hello xxx");
+	assert_log(process_log(stage.process), "hello xxx");
 	resume(&stage);
 	say_exited(&stage, 0, 9);
 	heard_wait(&stage.heard, has_ended);
