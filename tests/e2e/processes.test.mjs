@@ -417,7 +417,7 @@ for (const isStream of [false, true]) {
   });
 
   test(`with on_disconnect keep a ${form} command goes on and its end is known`, async () => {
-    const words = `sleep 0.0612${n}`;
+    const words = `sleep 0.612${n}`; // long enough to be seen by who looks for it on a busy host
     const p = await abandon({ command: `until test -e /tmp/kept${n}; do ${words}; done; exit 8`, on_disconnect: 'keep' }, words, isStream).catch((error) => error);
     assert.equal(typeof p, 'string', `${p?.stack}`);
     assert.equal((await ps.get(id, p)).status, 'running');
