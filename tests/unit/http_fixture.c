@@ -467,3 +467,43 @@ int fixture_teardown(void **state)
 	free(*state);
 	return 0;
 }
+
+int fixture_call(struct fixture *fixture, const char *line, const char *extra, const char *body)
+{
+	struct reply reply;
+	int status;
+
+	client_call(fixture->port, line, extra, body, &reply);
+	status = reply.status;
+	reply_fini(&reply);
+	return status;
+}
+
+int fixture_status_of(struct fixture *fixture, const char *fmt)
+{
+	struct reply reply;
+	int fd = client_connect(fixture->port);
+	int status;
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	client_print(fd, fmt, fixture->port);
+#pragma GCC diagnostic pop
+	client_receive(fd, &reply, true);
+	status = reply.status;
+	reply_fini(&reply);
+	close(fd);
+	return status;
+}
+
+int fixture_connect_idle(const struct fixture *fixture)
+{
+	int fd = client_connect(fixture->port);
+	struct reply reply;
+
+	client_request(fd, fixture->port, "GET /plain", NULL, NULL);
+	client_receive(fd, &reply, true);
+	assert_int_equal(reply.status, 200);
+	reply_fini(&reply);
+	return fd;
+}

@@ -63,3 +63,10 @@ int fixture_teardown(void **state);
 /* Waits until a counter that a lock guards has reached `want`. */
 void fixture_wait_for(
 	pthread_mutex_t *lock, pthread_cond_t *cond, const unsigned *counter, unsigned want);
+
+/* The status of the answer to a request; or to one of the caller's own making, in which "%u" becomes the port. */
+int fixture_call(struct fixture *fixture, const char *line, const char *extra, const char *body);
+int fixture_status_of(struct fixture *fixture, const char *fmt);
+
+/* A connection that has been served, and waits for the next request. */
+int fixture_connect_idle(const struct fixture *fixture);

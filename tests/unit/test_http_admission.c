@@ -18,27 +18,16 @@
 
 #define WITH_OTHER "X-API-Key: " OTHER_TOKEN "\r\n"
 
-static int call(struct fixture *fixture, const char *line, const char *extra)
-{
-	struct reply reply;
-	int status;
-
-	client_call(fixture->port, line, extra, NULL, &reply);
-	status = reply.status;
-	reply_fini(&reply);
-	return status;
-}
-
 static void one_gate_stands_before_every_route_that_is_not_open(void **state)
 {
 	struct fixture *fixture = *state;
 
-	assert_int_equal(call(fixture, "GET /denied", WITH_TOKEN), 403);
-	assert_int_equal(call(fixture, "GET /denied", "X-API-Key: wrong\r\n"), 403);
+	assert_int_equal(fixture_call(fixture, "GET /denied", WITH_TOKEN, NULL), 403);
+	assert_int_equal(fixture_call(fixture, "GET /denied", "X-API-Key: wrong\r\n", NULL), 403);
 	assert_int_equal(fixture->admitted, 2);
-	assert_int_equal(call(fixture, "GET /echo/x", WITH_TOKEN), 200);
+	assert_int_equal(fixture_call(fixture, "GET /echo/x", WITH_TOKEN, NULL), 200);
 	assert_int_equal(fixture->admitted, 3);
-	assert_int_equal(call(fixture, "GET /plain", WITH_TOKEN), 200);
+	assert_int_equal(fixture_call(fixture, "GET /plain", WITH_TOKEN, NULL), 200);
 	assert_int_equal(fixture->admitted, 3); /* that one is open */
 }
 
@@ -46,10 +35,12 @@ static void a_token_in_the_query_is_refused_whatever_else_is_sent(void **state)
 {
 	struct fixture *fixture = *state;
 
-	assert_int_equal(call(fixture, "GET /echo/x?token=" TOKEN, NULL), 401);
-	assert_int_equal(call(fixture, "GET /echo/x?access_token=" TOKEN, WITH_TOKEN), 401);
-	assert_int_equal(call(fixture, "GET /echo/x?api_key=" TOKEN, WITH_TOKEN), 401);
-	assert_int_equal(call(fixture, "GET /ticket?token=" TOKEN, NULL), 401);
+	assert_int_equal(fixture_call(fixture, "GET /echo/x?token=" TOKEN, NULL, NULL), 401);
+	assert_int_equal(
+		fixture_call(fixture, "GET /echo/x?access_token=" TOKEN, WITH_TOKEN, NULL), 401);
+	assert_int_equal(
+		fixture_call(fixture, "GET /echo/x?api_key=" TOKEN, WITH_TOKEN, NULL), 401);
+	assert_int_equal(fixture_call(fixture, "GET /ticket?token=" TOKEN, NULL, NULL), 401);
 	assert_int_equal(fixture->admitted, 0);
 }
 
@@ -57,12 +48,12 @@ static void a_ticket_is_taken_only_where_the_route_takes_one_and_alone(void **st
 {
 	struct fixture *fixture = *state;
 
-	assert_int_equal(call(fixture, "GET /ticket?ticket=" TOKEN, NULL), 200);
-	assert_int_equal(call(fixture, "GET /ticket?ticket=wrong", NULL), 401);
-	assert_int_equal(call(fixture, "GET /ticket?ticket=", NULL), 401);
-	assert_int_equal(call(fixture, "GET /ticket", WITH_TOKEN), 200);
-	assert_int_equal(call(fixture, "GET /ticket?ticket=" TOKEN, WITH_TOKEN), 400);
-	assert_int_equal(call(fixture, "GET /echo/x?ticket=" TOKEN, NULL), 401);
+	assert_int_equal(fixture_call(fixture, "GET /ticket?ticket=" TOKEN, NULL, NULL), 200);
+	assert_int_equal(fixture_call(fixture, "GET /ticket?ticket=wrong", NULL, NULL), 401);
+	assert_int_equal(fixture_call(fixture, "GET /ticket?ticket=", NULL, NULL), 401);
+	assert_int_equal(fixture_call(fixture, "GET /ticket", WITH_TOKEN, NULL), 200);
+	assert_int_equal(fixture_call(fixture, "GET /ticket?ticket=" TOKEN, WITH_TOKEN, NULL), 400);
+	assert_int_equal(fixture_call(fixture, "GET /echo/x?ticket=" TOKEN, NULL, NULL), 401);
 }
 
 /* --- the end of a token --- */
@@ -92,7 +83,7 @@ static void an_evicted_token_loses_its_streams_and_no_other_does(void **state)
 	fixture_wait(fixture, &fixture->entered, 2);
 	client_request(other, fixture->port, "GET /block", WITH_OTHER, NULL);
 	fixture_wait(fixture, &fixture->entered, 3);
-	assert_int_equal(call(fixture, "DELETE /token/one", WITH_OTHER), 204);
+	assert_int_equal(fixture_call(fixture, "DELETE /token/one", WITH_OTHER, NULL), 204);
 	assert_true(client_sees_close(stream));
 	assert_true(client_sees_close(hold));
 	fixture_wait(fixture, &fixture->gone, 2); /* the producer, and who held */
@@ -111,7 +102,7 @@ static void whoever_evicts_itself_still_gets_the_answer(void **state)
 	struct fixture *fixture = *state;
 	int stream = open_stream(fixture, WITH_TOKEN);
 
-	assert_int_equal(call(fixture, "DELETE /token/one", WITH_TOKEN), 204);
+	assert_int_equal(fixture_call(fixture, "DELETE /token/one", WITH_TOKEN, NULL), 204);
 	assert_true(client_sees_close(stream));
 	close(stream);
 }
@@ -134,7 +125,7 @@ static void *evict_often(void *arg)
 	struct fixture *fixture = arg;
 
 	for (int i = 0; i < 50; i++)
-		if (call(fixture, "DELETE /token/one", WITH_OTHER) != 204)
+		if (fixture_call(fixture, "DELETE /token/one", WITH_OTHER, NULL) != 204)
 			return arg;
 	return NULL;
 }
@@ -147,13 +138,13 @@ static void admissions_and_evictions_cross_without_harm(void **state)
 
 	assert_int_equal(pthread_create(&thread, NULL, evict_often, fixture), 0);
 	for (int i = 0; i < 100; i++) {
-		int status = call(fixture, "GET /echo/x", WITH_TOKEN);
+		int status = fixture_call(fixture, "GET /echo/x", WITH_TOKEN, NULL);
 
 		assert_true(status == 200 || status == 0);
 	}
 	pthread_join(thread, &failed);
 	assert_null(failed);
-	assert_int_equal(call(fixture, "GET /echo/x", WITH_TOKEN), 200);
+	assert_int_equal(fixture_call(fixture, "GET /echo/x", WITH_TOKEN, NULL), 200);
 }
 
 /* --- wrong tokens --- */

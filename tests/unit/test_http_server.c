@@ -5,47 +5,15 @@
 #include "base/mem.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <cmocka.h>
-
-/* Sends a request of one's own making ("%u" becomes the port) and gives the status of its answer.
- */
-static int status_of(struct fixture *fixture, const char *fmt)
-{
-	struct reply reply;
-	int fd = client_connect(fixture->port);
-	int status;
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-	client_print(fd, fmt, fixture->port);
-#pragma GCC diagnostic pop
-	client_receive(fd, &reply, true);
-	status = reply.status;
-	reply_fini(&reply);
-	close(fd);
-	return status;
-}
-
-static int call(struct fixture *fixture, const char *line, const char *extra, const char *body)
-{
-	struct reply reply;
-	int status;
-
-	client_call(fixture->port, line, extra, body, &reply);
-	status = reply.status;
-	reply_fini(&reply);
-	return status;
-}
 
 /* The error document of a reply, checked for its shape; the caller owns it. */
 static json_t *error_of(const struct reply *reply)
@@ -131,9 +99,9 @@ static void missing_routes_and_methods_are_told_apart(void **state)
 	assert_int_equal(reply.status, 405);
 	assert_string_equal(reply_header(&reply, "Allow", value), "GET, HEAD");
 	reply_fini(&reply);
-	assert_int_equal(call(fixture, "BREW /plain", NULL, NULL), 405);
-	assert_int_equal(call(fixture, "get /plain", NULL, NULL), 405);
-	assert_int_equal(call(fixture, "BREW /none", NULL, NULL), 404);
+	assert_int_equal(fixture_call(fixture, "BREW /plain", NULL, NULL), 405);
+	assert_int_equal(fixture_call(fixture, "get /plain", NULL, NULL), 405);
+	assert_int_equal(fixture_call(fixture, "BREW /none", NULL, NULL), 404);
 }
 
 static void the_target_is_checked(void **state)
@@ -141,13 +109,13 @@ static void the_target_is_checked(void **state)
 	struct fixture *fixture = *state;
 	char line[9000] = "GET /plain?a=";
 
-	assert_int_equal(call(fixture, "GET /echo/x?q=1&q=2", WITH_TOKEN, NULL), 400);
-	assert_int_equal(call(fixture, "GET /echo/x?q=1%00", WITH_TOKEN, NULL), 400);
-	assert_int_equal(call(fixture, "GET /plain%00", NULL, NULL), 400);
-	assert_int_equal(call(fixture, "GET /plain%", NULL, NULL), 400);
-	assert_int_equal(call(fixture, "GET http://127.0.0.1/plain", NULL, NULL), 400);
+	assert_int_equal(fixture_call(fixture, "GET /echo/x?q=1&q=2", WITH_TOKEN, NULL), 400);
+	assert_int_equal(fixture_call(fixture, "GET /echo/x?q=1%00", WITH_TOKEN, NULL), 400);
+	assert_int_equal(fixture_call(fixture, "GET /plain%00", NULL, NULL), 400);
+	assert_int_equal(fixture_call(fixture, "GET /plain%", NULL, NULL), 400);
+	assert_int_equal(fixture_call(fixture, "GET http://127.0.0.1/plain", NULL, NULL), 400);
 	memset(line + strlen(line), 'a', 8500);
-	assert_int_equal(call(fixture, line, NULL, NULL), 413);
+	assert_int_equal(fixture_call(fixture, line, NULL, NULL), 413);
 }
 
 static void only_own_hosts_are_served(void **state)
@@ -155,21 +123,29 @@ static void only_own_hosts_are_served(void **state)
 	struct fixture *fixture = *state;
 
 	assert_int_equal(
-		status_of(fixture, "GET /plain HTTP/1.1\r\nHost: localhost:%u\r\n\r\n"), 200);
-	assert_int_equal(status_of(fixture, "GET /plain HTTP/1.1\r\nHost: [::1]:%u\r\n\r\n"), 200);
+		fixture_status_of(fixture, "GET /plain HTTP/1.1\r\nHost: localhost:%u\r\n\r\n"),
+		200);
 	assert_int_equal(
-		status_of(fixture, "GET /plain HTTP/1.1\r\nHost: sandlot.example\r\n\r\n"), 200);
+		fixture_status_of(fixture, "GET /plain HTTP/1.1\r\nHost: [::1]:%u\r\n\r\n"), 200);
 	assert_int_equal(
-		status_of(fixture, "GET /plain HTTP/1.0\r\nHost: localhost:%u\r\n\r\n"), 200);
+		fixture_status_of(fixture, "GET /plain HTTP/1.1\r\nHost: sandlot.example\r\n\r\n"),
+		200);
 	assert_int_equal(
-		status_of(fixture, "GET /plain HTTP/1.1\r\nHost: evil.example\r\n\r\n"), 421);
+		fixture_status_of(fixture, "GET /plain HTTP/1.0\r\nHost: localhost:%u\r\n\r\n"),
+		200);
 	assert_int_equal(
-		status_of(fixture, "GET /plain HTTP/1.1\r\nHost: evil.example:%u\r\n\r\n"), 421);
-	assert_int_equal(status_of(fixture, "GET /plain HTTP/1.1\r\nHost: localhost\r\n\r\n"), 421);
-	assert_int_equal(status_of(fixture, "GET /plain HTTP/1.1\r\n\r\n"), 400);
-	assert_int_equal(status_of(fixture, "GET /plain HTTP/1.0\r\n\r\n"), 400);
-	assert_int_equal(status_of(fixture, "GET /plain HTTP/1.1\r\nHost: localhost:%1$u\r\n"
-					    "Host: localhost:%1$u\r\n\r\n"),
+		fixture_status_of(fixture, "GET /plain HTTP/1.1\r\nHost: evil.example\r\n\r\n"),
+		421);
+	assert_int_equal(
+		fixture_status_of(fixture, "GET /plain HTTP/1.1\r\nHost: evil.example:%u\r\n\r\n"),
+		421);
+	assert_int_equal(
+		fixture_status_of(fixture, "GET /plain HTTP/1.1\r\nHost: localhost\r\n\r\n"), 421);
+	assert_int_equal(fixture_status_of(fixture, "GET /plain HTTP/1.1\r\n\r\n"), 400);
+	assert_int_equal(fixture_status_of(fixture, "GET /plain HTTP/1.0\r\n\r\n"), 400);
+	assert_int_equal(
+		fixture_status_of(fixture, "GET /plain HTTP/1.1\r\nHost: localhost:%1$u\r\n"
+					   "Host: localhost:%1$u\r\n\r\n"),
 		400);
 }
 
@@ -178,14 +154,18 @@ static void foreign_pages_are_kept_out(void **state)
 	struct fixture *fixture = *state;
 	char own[128];
 
-	assert_int_equal(call(fixture, "GET /plain", "Origin: http://evil.example\r\n", NULL), 403);
-	assert_int_equal(call(fixture, "POST /open", "Origin: null\r\n", NULL), 403);
-	assert_int_equal(call(fixture, "POST /open", "Sec-Fetch-Site: cross-site\r\n", NULL), 403);
-	assert_int_equal(call(fixture, "POST /open", "Sec-Fetch-Site: same-site\r\n", NULL), 403);
-	assert_int_equal(call(fixture, "GET /plain", "Sec-Fetch-Site: cross-site\r\n", NULL), 200);
+	assert_int_equal(
+		fixture_call(fixture, "GET /plain", "Origin: http://evil.example\r\n", NULL), 403);
+	assert_int_equal(fixture_call(fixture, "POST /open", "Origin: null\r\n", NULL), 403);
+	assert_int_equal(
+		fixture_call(fixture, "POST /open", "Sec-Fetch-Site: cross-site\r\n", NULL), 403);
+	assert_int_equal(
+		fixture_call(fixture, "POST /open", "Sec-Fetch-Site: same-site\r\n", NULL), 403);
+	assert_int_equal(
+		fixture_call(fixture, "GET /plain", "Sec-Fetch-Site: cross-site\r\n", NULL), 200);
 	snprintf(own, sizeof(own), "Origin: http://localhost:%u\r\nSec-Fetch-Site: same-origin\r\n",
 		fixture->port);
-	assert_int_equal(call(fixture, "POST /open", own, NULL), 200);
+	assert_int_equal(fixture_call(fixture, "POST /open", own, NULL), 200);
 }
 
 static void a_token_is_needed(void **state)
@@ -206,18 +186,20 @@ static void a_token_is_needed(void **state)
 	assert_int_equal(reply.status, 401);
 	assert_string_equal(reply_header(&reply, "WWW-Authenticate", value), "Bearer");
 	reply_fini(&reply);
-	assert_int_equal(call(fixture, "GET /echo/x", WITH_TOKEN, NULL), 200);
+	assert_int_equal(fixture_call(fixture, "GET /echo/x", WITH_TOKEN, NULL), 200);
 	assert_int_equal(
-		call(fixture, "GET /echo/x", "Authorization: Bearer " TOKEN "\r\n", NULL), 200);
-	assert_int_equal(call(fixture, "GET /echo/x", "Authorization: Basic eDp5\r\n", NULL), 401);
+		fixture_call(fixture, "GET /echo/x", "Authorization: Bearer " TOKEN "\r\n", NULL),
+		200);
+	assert_int_equal(
+		fixture_call(fixture, "GET /echo/x", "Authorization: Basic eDp5\r\n", NULL), 401);
 	/* A stranger is not told what else is wrong. */
-	assert_int_equal(call(fixture, "POST /json", "X-API-Key: wrong\r\n", "{}"), 401);
-	assert_int_equal(call(fixture, "POST /json",
+	assert_int_equal(fixture_call(fixture, "POST /json", "X-API-Key: wrong\r\n", "{}"), 401);
+	assert_int_equal(fixture_call(fixture, "POST /json",
 				 "X-API-Key: wrong\r\n"
 				 "Content-Type: application/json\r\n",
 				 "nonsense"),
 		401);
-	assert_int_equal(call(fixture, "PUT /upload", "X-API-Key: wrong\r\n", "data"), 401);
+	assert_int_equal(fixture_call(fixture, "PUT /upload", "X-API-Key: wrong\r\n", "data"), 401);
 	assert_int_equal(fixture->entered, 0);
 }
 
@@ -225,21 +207,21 @@ static void what_may_have_changed_something_is_accounted_for_before_it_is_answer
 {
 	struct fixture *fixture = *state;
 
-	assert_int_equal(call(fixture, "DELETE /thing", WITH_TOKEN, NULL), 204);
+	assert_int_equal(fixture_call(fixture, "DELETE /thing", WITH_TOKEN, NULL), 204);
 	assert_string_equal(fixture->account, "thing.delete tester 204  127.0.0.1");
-	assert_int_equal(call(fixture, "GET /rate", WITH_TOKEN, NULL), 429);
+	assert_int_equal(fixture_call(fixture, "GET /rate", WITH_TOKEN, NULL), 429);
 	assert_string_equal(fixture->account, "rate tester 429 slow_down 127.0.0.1");
-	assert_int_equal(call(fixture, "GET /hold/shortly", WITH_TOKEN, NULL), 200);
+	assert_int_equal(fixture_call(fixture, "GET /hold/shortly", WITH_TOKEN, NULL), 200);
 	assert_string_equal(fixture->account, "hold.shortly tester 200  127.0.0.1");
 	/* Refused for its headers, but the sender is known. */
-	assert_int_equal(call(fixture, "DELETE /thing", WITH_TOKEN, "body"), 400);
+	assert_int_equal(fixture_call(fixture, "DELETE /thing", WITH_TOKEN, "body"), 400);
 	assert_string_equal(fixture->account, "thing.delete tester 400 invalid_request 127.0.0.1");
 	/* And one that may not is known as well. */
-	assert_int_equal(call(fixture, "GET /denied", WITH_TOKEN, NULL), 403);
+	assert_int_equal(fixture_call(fixture, "GET /denied", WITH_TOKEN, NULL), 403);
 	assert_string_equal(fixture->account, "denied tester 403 permission_denied 127.0.0.1");
 	assert_int_equal(fixture->accounts, 5);
-	assert_int_equal(call(fixture, "GET /echo/x", WITH_TOKEN, NULL), 200);
-	assert_int_equal(call(fixture, "GET /plain", NULL, NULL), 200);
+	assert_int_equal(fixture_call(fixture, "GET /echo/x", WITH_TOKEN, NULL), 200);
+	assert_int_equal(fixture_call(fixture, "GET /plain", NULL, NULL), 200);
 	assert_int_equal(fixture->accounts, 5);
 	assert_int_equal(fixture->refusals, 0);
 }
@@ -248,154 +230,14 @@ static void a_stranger_is_told_of_once(void **state)
 {
 	struct fixture *fixture = *state;
 
-	assert_int_equal(call(fixture, "DELETE /thing", NULL, NULL), 401);
+	assert_int_equal(fixture_call(fixture, "DELETE /thing", NULL, NULL), 401);
 	assert_int_equal(fixture->refusals, 1);
-	assert_int_equal(call(fixture, "GET /echo/x", "X-API-Key: wrong\r\n", NULL), 401);
+	assert_int_equal(fixture_call(fixture, "GET /echo/x", "X-API-Key: wrong\r\n", NULL), 401);
 	assert_int_equal(fixture->refusals, 2);
-	assert_int_equal(call(fixture, "PUT /upload", "X-API-Key: wrong\r\n", "data"), 401);
+	assert_int_equal(fixture_call(fixture, "PUT /upload", "X-API-Key: wrong\r\n", "data"), 401);
 	assert_int_equal(fixture->refusals, 3);
 	assert_string_equal(fixture->account, "upload  401 unauthenticated 127.0.0.1");
 	assert_int_equal(fixture->accounts, 0);
-}
-
-static void a_json_body_must_say_what_it_is(void **state)
-{
-	struct fixture *fixture = *state;
-
-	assert_int_equal(call(fixture, "POST /json", WITH_JSON, "{}"), 200);
-	assert_int_equal(call(fixture, "POST /json", WITH_TOKEN, NULL), 200);
-	assert_int_equal(call(fixture, "POST /json", WITH_TOKEN, ""), 200);
-	assert_int_equal(
-		call(fixture, "POST /json",
-			WITH_TOKEN "Content-Type: Application/JSON; charset=UTF-8\r\n", "{}"),
-		200);
-	assert_int_equal(call(fixture, "POST /json", WITH_TOKEN, "{}"), 415);
-	assert_int_equal(
-		call(fixture, "POST /json", WITH_TOKEN "Content-Type: text/plain\r\n", "{}"), 415);
-	assert_int_equal(
-		call(fixture, "POST /json",
-			WITH_TOKEN "Content-Type: application/json; charset=latin1\r\n", "{}"),
-		415);
-	assert_int_equal(
-		call(fixture, "POST /json", WITH_TOKEN "Content-Type: application/jsonx\r\n", "{}"),
-		415);
-	assert_int_equal(
-		call(fixture, "POST /json", WITH_JSON "Content-Encoding: gzip\r\n", "{}"), 415);
-	assert_int_equal(
-		call(fixture, "POST /json", WITH_JSON "Content-Encoding: identity\r\n", "{}"), 200);
-	assert_int_equal(call(fixture, "GET /echo/x", WITH_JSON, "{}"), 400);
-	assert_int_equal(call(fixture, "GET /echo/x", WITH_JSON, ""), 200);
-}
-
-static void a_json_body_is_read_strictly(void **state)
-{
-	static const char *const bad[] = {"[]", "nonsense", "{\"a\":1,\"a\":2}", "{\"a\":NaN}",
-		"{\"a\":\"\xff\"}", "\xef\xbb\xbf{}", "{}{}", "{\"a\":\"\\u0000\"}"};
-	struct fixture *fixture = *state;
-	char *deep = mem_new(100001);
-	struct reply reply;
-
-	for (size_t i = 0; i < array_len(bad); i++)
-		assert_int_equal(call(fixture, "POST /json", WITH_JSON, bad[i]), 400);
-	memset(deep, '[', 100000);
-	assert_int_equal(call(fixture, "POST /json", WITH_JSON, deep), 400);
-	free(deep);
-	client_call(fixture->port, "POST /json", WITH_JSON, "{\"a\":[1,\"\xc3\xa4\"]}", &reply);
-	assert_string_equal(reply.body, "{\"a\":[1,\"\xc3\xa4\"]}");
-	reply_fini(&reply);
-}
-
-static void a_body_has_a_maximum(void **state)
-{
-	struct fixture *fixture = *state;
-	char *body = mem_new(REQUEST_BODY_MAX + 2);
-	struct reply reply;
-	int fd;
-
-	memset(body, ' ', REQUEST_BODY_MAX + 1);
-	memcpy(body, "{}", 2);
-	body[REQUEST_BODY_MAX] = '\0';
-	assert_int_equal(call(fixture, "POST /json", WITH_JSON, body), 200);
-	/* Refused by its length alone: nothing of it was sent. */
-	fd = client_connect(fixture->port);
-	client_print(fd,
-		"POST /json HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_JSON
-		"Content-Length: %u\r\n\r\n",
-		fixture->port, REQUEST_BODY_MAX + 1);
-	client_receive(fd, &reply, true);
-	assert_int_equal(reply.status, 413);
-	reply_fini(&reply);
-	assert_true(client_sees_close(fd));
-	close(fd);
-	/* In chunks the size shows only on the way. */
-	body[REQUEST_BODY_MAX] = ' ';
-	fd = client_connect(fixture->port);
-	client_print(fd,
-		"POST /json HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_JSON
-		"Transfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n",
-		fixture->port, REQUEST_BODY_MAX + 1, body);
-	client_receive(fd, &reply, true);
-	assert_int_equal(reply.status, 413);
-	reply_fini(&reply);
-	assert_true(client_sees_close(fd));
-	close(fd);
-	free(body);
-}
-
-static void a_chunked_body_is_read_as_well(void **state)
-{
-	struct fixture *fixture = *state;
-	struct reply reply;
-	int fd = client_connect(fixture->port);
-
-	client_print(fd,
-		"POST /json HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_JSON
-		"Transfer-Encoding: chunked\r\n\r\n3\r\n{\"a\r\n4\r\n\":1}\r\n0\r\n\r\n",
-		fixture->port);
-	client_receive(fd, &reply, true);
-	assert_int_equal(reply.status, 200);
-	assert_string_equal(reply.body, "{\"a\":1}");
-	reply_fini(&reply);
-	client_request(fd, fixture->port, "GET /plain", NULL, NULL);
-	client_receive(fd, &reply, true);
-	assert_int_equal(reply.status, 200);
-	reply_fini(&reply);
-	close(fd);
-}
-
-static void a_body_with_two_ends_is_refused_and_the_connection_closed(void **state)
-{
-	static const char *const framings[] = {
-		"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n",
-		"Content-Length: 2\r\nContent-Length: 2\r\n",
-		"Content-Length: 2\r\nContent-Length: 3\r\n",
-		"Transfer-Encoding: gzip\r\n",
-		"Transfer-Encoding: chunked \r\n",
-		"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n",
-		"Transfer-Encoding: identity\r\n",
-		"Content-Length : 2\r\n",
-		"Content-Length: +2\r\n",
-		"Content-Length: 2, 2\r\n",
-		"Content-Length: 0x2\r\n",
-		"Content-Length: -1\r\n",
-		"Content-Length: 99999999999999999999999\r\n",
-	};
-	struct fixture *fixture = *state;
-
-	for (size_t i = 0; i < array_len(framings); i++) {
-		struct reply reply;
-		int fd = client_connect(fixture->port);
-
-		client_print(fd,
-			"POST /json HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_JSON "%s\r\n{}",
-			fixture->port, framings[i]);
-		client_receive(fd, &reply, true);
-		if (reply.status != 400 && reply.status != 413)
-			fail_msg("%s gave %d", framings[i], reply.status);
-		reply_fini(&reply);
-		assert_true(client_sees_close(fd));
-		close(fd);
-	}
 }
 
 static void headers_are_checked(void **state)
@@ -403,27 +245,17 @@ static void headers_are_checked(void **state)
 	struct fixture *fixture = *state;
 	char many[8192] = WITH_TOKEN;
 
-	assert_int_equal(call(fixture, "GET /echo/x", WITH_TOKEN WITH_TOKEN, NULL), 400);
+	assert_int_equal(fixture_call(fixture, "GET /echo/x", WITH_TOKEN WITH_TOKEN, NULL), 400);
 	assert_int_equal(
-		call(fixture, "GET /echo/x", WITH_TOKEN "X-Test: a\r\nx-test: b\r\n", NULL), 400);
-	assert_int_equal(call(fixture, "GET /echo/x", WITH_TOKEN "Bad Name: a\r\n", NULL), 400);
-	assert_int_equal(call(fixture, "GET /echo/x", WITH_TOKEN "X-Test: a\x01\r\n", NULL), 400);
+		fixture_call(fixture, "GET /echo/x", WITH_TOKEN "X-Test: a\r\nx-test: b\r\n", NULL),
+		400);
+	assert_int_equal(
+		fixture_call(fixture, "GET /echo/x", WITH_TOKEN "Bad Name: a\r\n", NULL), 400);
+	assert_int_equal(
+		fixture_call(fixture, "GET /echo/x", WITH_TOKEN "X-Test: a\x01\r\n", NULL), 400);
 	for (int i = 0; i < 120; i++)
 		snprintf(many + strlen(many), sizeof(many) - strlen(many), "X-%d: 1\r\n", i);
-	assert_int_equal(call(fixture, "GET /echo/x", many, NULL), 413);
-}
-
-/* A connection that has been served, and waits for the next request. */
-static int connect_idle(const struct fixture *fixture)
-{
-	int fd = client_connect(fixture->port);
-	struct reply reply;
-
-	client_request(fd, fixture->port, "GET /plain", NULL, NULL);
-	client_receive(fd, &reply, true);
-	assert_int_equal(reply.status, 200);
-	reply_fini(&reply);
-	return fd;
+	assert_int_equal(fixture_call(fixture, "GET /echo/x", many, NULL), 413);
 }
 
 /* The library would take each of these for a whole and harmless head. */
@@ -454,7 +286,7 @@ static void a_head_has_no_bytes_that_could_be_read_in_another_way(void **state)
 
 	for (size_t i = 0; i < 2 * array_len(heads); i++) {
 		/* On a new connection and on one that is kept. */
-		int fd = i % 2 ? connect_idle(fixture) : client_connect(fixture->port);
+		int fd = i % 2 ? fixture_connect_idle(fixture) : client_connect(fixture->port);
 		const char *at = memmem(heads[i / 2].bytes, heads[i / 2].len, "%u", 2);
 		size_t before = (size_t)(at - heads[i / 2].bytes);
 		struct reply reply;
@@ -484,12 +316,12 @@ static void an_unknown_query_parameter_is_named(void **state)
 
 	(void)state;
 	fixture_open_asking(&fixture, takes_query);
-	assert_int_equal(call(&fixture, "GET /plain?known=1", NULL, NULL), 200);
-	assert_int_equal(call(&fixture, "GET /plain?", NULL, NULL), 200);
-	assert_int_equal(call(&fixture, "GET /plain?=", NULL, NULL), 400);
+	assert_int_equal(fixture_call(&fixture, "GET /plain?known=1", NULL, NULL), 200);
+	assert_int_equal(fixture_call(&fixture, "GET /plain?", NULL, NULL), 200);
+	assert_int_equal(fixture_call(&fixture, "GET /plain?=", NULL, NULL), 400);
 	/* Only those who may ask are told what a route has. */
-	assert_int_equal(call(&fixture, "GET /echo/x?known=1", NULL, NULL), 401);
-	assert_int_equal(call(&fixture, "GET /echo/x?known=1", WITH_TOKEN, NULL), 400);
+	assert_int_equal(fixture_call(&fixture, "GET /echo/x?known=1", NULL, NULL), 401);
+	assert_int_equal(fixture_call(&fixture, "GET /echo/x?known=1", WITH_TOKEN, NULL), 400);
 	client_call(fixture.port, "GET /plain?known=1&odd=2", NULL, NULL, &reply);
 	assert_int_equal(reply.status, 400);
 	error = error_of(&reply);
@@ -498,37 +330,6 @@ static void an_unknown_query_parameter_is_named(void **state)
 	json_decref(error);
 	reply_fini(&reply);
 	fixture_close(&fixture);
-}
-
-static void expect_100_continue_asks_before_the_body_comes(void **state)
-{
-	struct fixture *fixture = *state;
-	struct reply reply;
-	char line[64] = "";
-	int fd = client_connect(fixture->port);
-
-	client_print(fd,
-		"POST /json HTTP/1.1\r\nHost: localhost:%u\r\n" WITH_JSON
-		"Expect: 100-continue\r\nContent-Length: 7\r\n\r\n",
-		fixture->port);
-	assert_int_equal(recv(fd, line, 25, MSG_WAITALL), 25);
-	assert_string_equal(line, "HTTP/1.1 100 Continue\r\n\r\n");
-	client_send(fd, "{\"a\":1}", 7);
-	client_receive(fd, &reply, true);
-	assert_int_equal(reply.status, 200);
-	reply_fini(&reply);
-	close(fd);
-	/* A refusal comes instead of the 100. */
-	fd = client_connect(fixture->port);
-	client_print(fd,
-		"POST /json HTTP/1.1\r\nHost: localhost:%u\r\nX-API-Key: wrong\r\n"
-		"Content-Type: application/json\r\n"
-		"Expect: 100-continue\r\nContent-Length: 7\r\n\r\n",
-		fixture->port);
-	assert_int_equal(recv(fd, line, 12, MSG_WAITALL), 12);
-	line[12] = '\0';
-	assert_string_equal(line, "HTTP/1.1 401");
-	close(fd);
 }
 
 static void errors_have_one_shape_and_tell_nothing_of_the_host(void **state)
@@ -560,7 +361,7 @@ static void errors_have_one_shape_and_tell_nothing_of_the_host(void **state)
 	assert_true(json_is_true(json_object_get(error, "retryable")));
 	json_decref(error);
 	reply_fini(&reply);
-	assert_int_equal(call(fixture, "GET /nothing", WITH_TOKEN, NULL), 500);
+	assert_int_equal(fixture_call(fixture, "GET /nothing", WITH_TOKEN, NULL), 500);
 }
 
 static void head_is_get_without_a_body(void **state)
@@ -595,223 +396,12 @@ static void head_is_get_without_a_body(void **state)
 	close(fd);
 }
 
-static void a_connection_serves_many_requests(void **state)
-{
-	static const char *const lines[] = {
-		"GET /plain", "GET /none", "GET /echo/x", "POST /thing"};
-	static const int statuses[] = {200, 404, 401, 405};
-	struct fixture *fixture = *state;
-	int fd = client_connect(fixture->port);
-
-	for (int i = 0; i < 200; i++) {
-		struct reply reply;
-
-		/* Small bodies of refused requests are dropped, so that the connection stays
-		 * usable. */
-		client_request(fd, fixture->port, lines[i % 4], NULL, i % 8 < 4 ? NULL : "dropped");
-		client_receive(fd, &reply, true);
-		assert_int_equal(reply.status, i % 8 == 4 ? 400 : statuses[i % 4]);
-		reply_fini(&reply);
-	}
-	close(fd);
-}
-
-static void pipelined_requests_are_answered_in_order(void **state)
-{
-	struct fixture *fixture = *state;
-	int fd = client_connect(fixture->port);
-
-	for (int i = 0; i < 50; i++) {
-		char line[64];
-
-		snprintf(line, sizeof(line), "GET /echo/%d", i);
-		client_request(fd, fixture->port, line, WITH_TOKEN, NULL);
-		client_request(fd, fixture->port, "POST /json", WITH_JSON, "{\"a\":1}");
-	}
-	for (int i = 0; i < 50; i++) {
-		struct reply reply;
-		char want[64];
-
-		client_receive(fd, &reply, true);
-		snprintf(want, sizeof(want), "\"name\":\"%d\"", i);
-		assert_non_null(strstr(reply.body, want));
-		reply_fini(&reply);
-		client_receive(fd, &reply, true);
-		assert_string_equal(reply.body, "{\"a\":1}");
-		reply_fini(&reply);
-	}
-	close(fd);
-}
-
-/* As many events at once as the library's array holds made its own threads stand still. */
-static void waves_of_requests_on_many_connections_are_all_answered(void **state)
-{
-	enum { CLIENTS = 256, WAVES = 20 };
-	struct fixture *fixture = *state;
-	int fds[CLIENTS];
-
-	for (int i = 0; i < CLIENTS; i++)
-		fds[i] = client_connect(fixture->port);
-	for (int wave = 0; wave < WAVES; wave++) {
-		for (int i = 0; i < CLIENTS; i++)
-			client_request(fds[i], fixture->port, "GET /plain", NULL, NULL);
-		for (int i = 0; i < CLIENTS; i++) {
-			struct reply reply;
-
-			client_receive(fds[i], &reply, true);
-			assert_int_equal(reply.status, 200);
-			reply_fini(&reply);
-		}
-	}
-	for (int i = 0; i < CLIENTS; i++)
-		close(fds[i]);
-}
-
 static void what_a_request_keeps_is_released(void **state)
 {
 	struct fixture *fixture = *state;
 
-	assert_int_equal(call(fixture, "DELETE /thing", WITH_TOKEN, NULL), 204);
+	assert_int_equal(fixture_call(fixture, "DELETE /thing", WITH_TOKEN, NULL), 204);
 	fixture_wait(fixture, &fixture->released, 1);
-}
-
-/* Takes replies, which must have this status, until there are as many as wanted. */
-static unsigned collect(struct pollfd *clients, size_t count, int status, unsigned want)
-{
-	unsigned got = 0;
-
-	while (got < want) {
-		assert_true(poll(clients, count, 10000) > 0);
-		for (size_t i = 0; i < count; i++) {
-			struct reply reply;
-			char value[256];
-
-			if (!(clients[i].revents & POLLIN))
-				continue;
-			client_receive(clients[i].fd, &reply, true);
-			assert_int_equal(reply.status, status);
-			if (status == 503)
-				assert_string_equal(
-					reply_header(&reply, "Retry-After", value), "1");
-			reply_fini(&reply);
-			close(clients[i].fd);
-			clients[i].fd = -1;
-			got++;
-		}
-	}
-	return got;
-}
-
-static void requests_beyond_the_queue_get_503(void **state)
-{
-	enum { WAITING = 16, REFUSED = 3, CLIENTS = 1 + WAITING + REFUSED };
-	struct pollfd clients[CLIENTS];
-	struct fixture fixture;
-
-	(void)state;
-	fixture_open(&fixture, 1, 0);
-	for (int i = 0; i < CLIENTS; i++) {
-		clients[i] = (struct pollfd){client_connect(fixture.port), POLLIN, 0};
-		client_request(clients[i].fd, fixture.port, "GET /block", WITH_TOKEN, NULL);
-		fixture_wait(&fixture, &fixture.entered, 1);
-	}
-	/* The refused ones are answered while the others wait. */
-	assert_int_equal(collect(clients, CLIENTS, 503, REFUSED), REFUSED);
-	fixture_let_go(&fixture, 1 + WAITING);
-	assert_int_equal(collect(clients, CLIENTS, 200, 1 + WAITING), 1 + WAITING);
-	fixture_close(&fixture);
-}
-
-/* One whose handler runs. */
-static int connect_busy(struct fixture *fixture)
-{
-	unsigned entered = fixture->entered;
-	int fd = client_connect(fixture->port);
-
-	client_request(fd, fixture->port, "GET /block", WITH_TOKEN, NULL);
-	fixture_wait(fixture, &fixture->entered, entered + 1);
-	return fd;
-}
-
-static void expect_status(int fd, int status)
-{
-	struct reply reply;
-
-	client_receive(fd, &reply, true);
-	assert_int_equal(reply.status, status);
-	reply_fini(&reply);
-	close(fd);
-}
-
-static void connections_beyond_the_maximum_wait_for_their_turn(void **state)
-{
-	struct fixture fixture;
-	struct pollfd third;
-	int first, second;
-
-	(void)state;
-	fixture_open(&fixture, 0, 2);
-	first = connect_busy(&fixture);
-	second = connect_busy(&fixture);
-	third = (struct pollfd){client_connect(fixture.port), POLLIN, 0};
-	client_request(third.fd, fixture.port, "GET /plain", NULL, NULL);
-	assert_int_equal(poll(&third, 1, 50), 0);
-	fixture_let_go(&fixture, 2);
-	expect_status(first, 200);
-	expect_status(third.fd, 200);
-	expect_status(second, 200);
-	fixture_close(&fixture);
-}
-
-static void the_connection_that_is_idle_for_the_longest_gives_way(void **state)
-{
-	struct fixture fixture;
-	int slow, busy, idle, late;
-
-	(void)state;
-	fixture_open(&fixture, 0, 3);
-	slow = client_connect(fixture.port);
-	client_print(slow, "GET /plain HTTP/1.1\r\nHost: ");
-	busy = connect_busy(&fixture);
-	usleep(5000); /* idle times are counted in milliseconds */
-	idle = connect_idle(&fixture);
-	late = client_connect(fixture.port);
-	client_request(late, fixture.port, "GET /plain", NULL, NULL);
-	expect_status(late, 200);
-	assert_true(client_sees_close(slow));
-	fixture_let_go(&fixture, 1);
-	expect_status(busy, 200);
-	client_request(idle, fixture.port, "GET /plain", NULL, NULL);
-	expect_status(idle, 200);
-	close(slow);
-	fixture_close(&fixture);
-}
-
-static void one_source_cannot_take_all_connections(void **state)
-{
-	struct fixture fixture;
-	int busy[3], fourth, other;
-
-	(void)state;
-	fixture_open(&fixture, 0, 4); /* of which a source may have three */
-	for (size_t i = 0; i < array_len(busy); i++)
-		busy[i] = connect_busy(&fixture);
-	fourth = client_connect(fixture.port);
-	assert_true(client_sees_close(fourth));
-	other = client_connect_from("127.0.0.2", fixture.port);
-	client_request(other, fixture.port, "GET /plain", NULL, NULL);
-	expect_status(other, 200);
-	fixture_let_go(&fixture, array_len(busy));
-	for (size_t i = 0; i < array_len(busy); i++)
-		expect_status(busy[i], 200);
-	/* The places are free again. */
-	for (size_t i = 0; i < array_len(busy); i++)
-		busy[i] = connect_busy(&fixture);
-	fixture_let_go(&fixture, array_len(busy));
-	for (size_t i = 0; i < array_len(busy); i++)
-		expect_status(busy[i], 200);
-	close(fourth);
-	fixture_close(&fixture);
 }
 
 static void a_server_that_cannot_listen_says_so(void **state)
@@ -865,7 +455,7 @@ static void garbage_does_no_harm(void **state)
 			assert_true(client_sees_close(fd));
 		close(fd);
 	}
-	assert_int_equal(call(fixture, "GET /plain", NULL, NULL), 200);
+	assert_int_equal(fixture_call(fixture, "GET /plain", NULL, NULL), 200);
 }
 
 #define server_test(name) cmocka_unit_test_setup_teardown(name, fixture_setup, fixture_teardown)
@@ -882,25 +472,12 @@ int main(void)
 		server_test(a_token_is_needed),
 		server_test(what_may_have_changed_something_is_accounted_for_before_it_is_answered),
 		server_test(a_stranger_is_told_of_once),
-		server_test(a_json_body_must_say_what_it_is),
-		server_test(a_json_body_is_read_strictly),
-		server_test(a_body_has_a_maximum),
-		server_test(a_chunked_body_is_read_as_well),
-		server_test(a_body_with_two_ends_is_refused_and_the_connection_closed),
 		server_test(headers_are_checked),
 		server_test(a_head_has_no_bytes_that_could_be_read_in_another_way),
 		cmocka_unit_test(an_unknown_query_parameter_is_named),
-		server_test(expect_100_continue_asks_before_the_body_comes),
 		server_test(errors_have_one_shape_and_tell_nothing_of_the_host),
 		server_test(head_is_get_without_a_body),
-		server_test(a_connection_serves_many_requests),
-		server_test(pipelined_requests_are_answered_in_order),
-		server_test(waves_of_requests_on_many_connections_are_all_answered),
 		server_test(what_a_request_keeps_is_released),
-		cmocka_unit_test(requests_beyond_the_queue_get_503),
-		cmocka_unit_test(connections_beyond_the_maximum_wait_for_their_turn),
-		cmocka_unit_test(the_connection_that_is_idle_for_the_longest_gives_way),
-		cmocka_unit_test(one_source_cannot_take_all_connections),
 		server_test(a_server_that_cannot_listen_says_so),
 		server_test(garbage_does_no_harm),
 	};
