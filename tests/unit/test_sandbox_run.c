@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How sandboxes run, pause, end and wake (src/core/sandbox_run.c, sandbox_link.c), over a driver that is played. */
+#include "core_fixture.h"
+
+#include "core/link.h"
+
+#include <errno.h>
+#include <semaphore.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* --- stop and start --- */
+
+/* The profile comes from the template, and what the driver says of the walls is passed on. */
+static void the_walls_are_those_of_the_running_sandbox(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox;
+	struct sandbox_record draft;
+	struct walls walls;
+	struct err err;
+
+	world_draft(&draft, "", "");
+	snprintf(draft.template_name, sizeof(draft.template_name), "browser");
+	assert_int_equal(sandbox_create(world->engine, &draft, &sandbox, &err), 0);
+	assert_true(sandbox_read_walls(sandbox, &walls));
+	assert_string_equal(walls.how[WALL_SECCOMP], "browser");
+	assert_string_equal(walls.how[WALL_MEMORY], "");
+	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), 0);
+	assert_false(sandbox_read_walls(sandbox, &walls));
+	sandbox_unref(sandbox);
+	sandbox_record_fini(&draft);
+}
+
+static void a_template_that_is_gone_starts_nothing(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = NULL;
+	struct sandbox_record draft;
+	struct err err;
+
+	world_draft(&draft, "", "");
+	snprintf(draft.template_name, sizeof(draft.template_name), "of-yesterday");
+	assert_true(sandbox_create(world->engine, &draft, &sandbox, &err) < 0);
+	assert_string_equal(err.code, "template_not_found");
+	assert_int_equal(fake_calls(&world->driver, FAKE_START), 0);
+	sandbox_record_fini(&draft);
+}
+
+static void a_stop_asks_the_agent_first_and_says_why(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct sandbox_record record;
+	struct err err;
+
+	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), 0);
+	assert_int_equal(world->driver.shutdowns, 1);
+	assert_true(world_row(world, sandbox_id(sandbox), &record));
+	assert_int_equal(record.status, SANDBOX_STOPPED);
+	assert_int_equal(record.end.reason, END_OPERATOR);
+	sandbox_record_fini(&record);
+	world_assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+static void a_second_stop_and_a_second_start_do_nothing(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct err err;
+
+	assert_int_equal(sandbox_start(sandbox, &err), 0);
+	assert_int_equal(fake_calls(&world->driver, FAKE_START), 1);
+	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), 0);
+	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), 0);
+	assert_int_equal(fake_calls(&world->driver, FAKE_STOP), 1);
+	assert_int_equal(sandbox_start(sandbox, &err), 0);
+	assert_int_equal(sandbox_start(sandbox, &err), 0);
+	assert_int_equal(fake_calls(&world->driver, FAKE_START), 2);
+	world_assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+static void a_start_forgets_how_it_had_ended(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct sandbox_record record;
+	struct err err;
+
+	assert_int_equal(sandbox_stop(sandbox, END_IDLE, &err), 0);
+	assert_int_equal(sandbox_start(sandbox, &err), 0);
+	sandbox_read(sandbox, &record);
+	assert_int_equal(record.status, SANDBOX_RUNNING);
+	assert_int_equal(record.end.reason, END_NONE);
+	sandbox_record_fini(&record);
+	sandbox_unref(sandbox);
+}
+
+static void a_start_that_fails_is_an_error_that_can_be_mended(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct sandbox_record record;
+	struct err err;
+
+	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), 0);
+	fake_fail(&world->driver, FAKE_START, 1);
+	assert_int_equal(sandbox_start(sandbox, &err), -EAGAIN);
+	assert_non_null(strstr(err.message, sandbox_id(sandbox)));
+	assert_true(world_row(world, sandbox_id(sandbox), &record));
+	assert_int_equal(record.status, SANDBOX_ERROR);
+	assert_non_null(strstr(record.error_message, "told to fail"));
+	sandbox_record_fini(&record);
+	assert_int_equal(sandbox_start(sandbox, &err), 0);
+	sandbox_read(sandbox, &record);
+	assert_int_equal(record.status, SANDBOX_RUNNING);
+	assert_string_equal(record.error_message, "");
+	sandbox_record_fini(&record);
+	world_assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+static void a_stop_that_the_driver_fails_leaves_it_for_the_next_try(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct err err;
+
+	fake_fail(&world->driver, FAKE_STOP, 1);
+	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), -EAGAIN);
+	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), 0);
+	assert_int_equal(world_status(sandbox), SANDBOX_STOPPED);
+	world_assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+static void a_stop_that_cannot_be_written_is_put_right_by_the_next_verb(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct err err;
+
+	store_script.fail[STORE_UPDATE] = 1;
+	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), -ENOSPC);
+	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), 0);
+	assert_int_equal(world_status(sandbox), SANDBOX_STOPPED);
+	world_assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+static void a_start_that_cannot_be_written_does_not_run(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct err err;
+
+	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), 0);
+	store_script.fail[STORE_UPDATE] = 1;
+	assert_int_equal(sandbox_start(sandbox, &err), -ENOSPC);
+	world_assert_agree(world, sandbox_id(sandbox));
+	assert_int_equal(sandbox_start(sandbox, &err), 0);
+	world_assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+/* --- pause --- */
+
+static void a_paused_sandbox_is_frozen_and_cannot_be_used(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct link *link = NULL;
+	struct err err;
+
+	assert_int_equal(sandbox_pause(sandbox, &err), 0);
+	assert_int_equal(sandbox_pause(sandbox, &err), 0);
+	assert_int_equal(fake_calls(&world->driver, FAKE_FREEZE), 1);
+	world_assert_agree(world, sandbox_id(sandbox));
+	assert_int_equal(sandbox_use(sandbox, &link, &err), -EEXIST);
+	assert_string_equal(err.code, "wrong_state");
+	assert_int_equal(sandbox_start(sandbox, &err), -EEXIST);
+	assert_int_equal(sandbox_resume(sandbox, &err), 0);
+	world_assert_agree(world, sandbox_id(sandbox));
+	assert_int_equal(sandbox_use(sandbox, &link, &err), 0);
+	link_unref(link);
+	sandbox_unref(sandbox);
+}
+
+static void a_paused_sandbox_is_stopped_without_being_asked(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct err err;
+
+	assert_int_equal(sandbox_pause(sandbox, &err), 0);
+	assert_int_equal(sandbox_stop(sandbox, END_OPERATOR, &err), 0);
+	assert_int_equal(world->driver.shutdowns, 0);
+	world_assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+static void a_pause_that_cannot_be_written_is_undone(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct err err;
+
+	store_script.fail[STORE_UPDATE] = 1;
+	assert_int_equal(sandbox_pause(sandbox, &err), -ENOSPC);
+	assert_int_equal(world_status(sandbox), SANDBOX_RUNNING);
+	world_assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+static void a_resume_that_cannot_be_written_is_undone(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct err err;
+
+	assert_int_equal(sandbox_pause(sandbox, &err), 0);
+	store_script.fail[STORE_UPDATE] = 1;
+	assert_int_equal(sandbox_resume(sandbox, &err), -ENOSPC);
+	assert_int_equal(world_status(sandbox), SANDBOX_PAUSED);
+	world_assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+/* --- an agent that vanishes --- */
+
+static void assert_crash_is_noted(
+	struct world *world, int wait_status, int signal, const char *words)
+{
+	struct sandbox *sandbox = world_create(world, "");
+	struct sandbox_record record;
+	struct listener listener;
+
+	listener_open(&listener, world->engine, sandbox_id(sandbox));
+	fake_crash(&world->driver, sandbox_id(sandbox), wait_status);
+	listener_wait(&listener, "sandbox.stopped");
+	listener_close(&listener);
+	assert_true(world_row(world, sandbox_id(sandbox), &record));
+	assert_int_equal(record.status, SANDBOX_STOPPED);
+	assert_int_equal(record.end.reason, END_AGENT_LOST);
+	assert_int_equal(record.end.signal, signal);
+	assert_non_null(strstr(record.end.detail, words));
+	sandbox_record_fini(&record);
+	world_assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+static void a_sandbox_that_was_killed_is_stopped_with_the_signal_on_record(void **state)
+{
+	assert_crash_is_noted(*state, SIGKILL, SIGKILL, "killed by signal 9");
+}
+
+static void a_sandbox_that_exited_is_stopped_with_the_status_on_record(void **state)
+{
+	assert_crash_is_noted(*state, 3 << 8, 0, "exited with status 3");
+}
+
+static void note_stop(enum fake_op op, const char *id, void *arg)
+{
+	(void)id;
+	if (op == FAKE_STOP)
+		sem_post(arg);
+}
+
+static void a_lost_sandbox_that_cannot_be_ended_is_settled_by_the_next_verb(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct link *link = NULL;
+	struct err err = {0};
+	sem_t stopped;
+
+	sem_init(&stopped, 0, 0);
+	fake_set_hook(&world->driver, note_stop, &stopped);
+	fake_fail(&world->driver, FAKE_STOP, 1);
+	fake_crash(&world->driver, sandbox_id(sandbox), SIGKILL);
+	world_await(&stopped); /* the reaper tried, in vain */
+	assert_int_equal(sandbox_use(sandbox, &link, &err), 0);
+	assert_int_equal(fake_calls(&world->driver, FAKE_STOP), 2);
+	assert_int_equal(fake_calls(&world->driver, FAKE_START), 2);
+	world_assert_agree(world, sandbox_id(sandbox));
+	fake_set_hook(&world->driver, NULL, NULL);
+	link_unref(link);
+	sem_destroy(&stopped);
+	sandbox_unref(sandbox);
+}
+
+static void a_use_wakes_a_stopped_sandbox(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct sandbox_record record;
+	struct link *link = NULL;
+	struct err err;
+
+	assert_int_equal(sandbox_stop(sandbox, END_IDLE, &err), 0);
+	assert_int_equal(sandbox_use(sandbox, &link, &err), 0);
+	assert_non_null(link);
+	link_unref(link);
+	sandbox_read(sandbox, &record);
+	assert_int_equal(record.status, SANDBOX_RUNNING);
+	assert_true(record.last_active_at_ms >= record.created_at_ms);
+	sandbox_record_fini(&record);
+	world_assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+static void a_use_of_one_that_does_not_start_gives_the_reason(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct link *link = NULL;
+	struct err err;
+
+	assert_int_equal(sandbox_stop(sandbox, END_IDLE, &err), 0);
+	fake_set_agent(&world->driver, FAKE_AGENT_DIES);
+	assert_true(sandbox_use(sandbox, &link, &err) < 0);
+	assert_null(link);
+	assert_int_equal(world_status(sandbox), SANDBOX_ERROR);
+	world_assert_agree(world, sandbox_id(sandbox));
+	sandbox_unref(sandbox);
+}
+
+#define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, world_setup, world_teardown)
+
+int main(void)
+{
+	static const struct CMUnitTest tests[] = {
+		IN_WORLD(the_walls_are_those_of_the_running_sandbox),
+		IN_WORLD(a_template_that_is_gone_starts_nothing),
+		IN_WORLD(a_stop_asks_the_agent_first_and_says_why),
+		IN_WORLD(a_second_stop_and_a_second_start_do_nothing),
+		IN_WORLD(a_start_forgets_how_it_had_ended),
+		IN_WORLD(a_start_that_fails_is_an_error_that_can_be_mended),
+		IN_WORLD(a_stop_that_the_driver_fails_leaves_it_for_the_next_try),
+		IN_WORLD(a_stop_that_cannot_be_written_is_put_right_by_the_next_verb),
+		IN_WORLD(a_start_that_cannot_be_written_does_not_run),
+		IN_WORLD(a_paused_sandbox_is_frozen_and_cannot_be_used),
+		IN_WORLD(a_paused_sandbox_is_stopped_without_being_asked),
+		IN_WORLD(a_pause_that_cannot_be_written_is_undone),
+		IN_WORLD(a_resume_that_cannot_be_written_is_undone),
+		IN_WORLD(a_sandbox_that_was_killed_is_stopped_with_the_signal_on_record),
+		IN_WORLD(a_sandbox_that_exited_is_stopped_with_the_status_on_record),
+		IN_WORLD(a_lost_sandbox_that_cannot_be_ended_is_settled_by_the_next_verb),
+		IN_WORLD(a_use_wakes_a_stopped_sandbox),
+		IN_WORLD(a_use_of_one_that_does_not_start_gives_the_reason),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
