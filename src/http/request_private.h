@@ -5,6 +5,7 @@
  *   exchange.c   the connection's side: what libmicrohttpd calls, on its threads
  *   handling.c   the handler's side: what runs on worker threads
  *   request.c    its life, and what src/api calls
+ *   request_answer.c  the answers that src/api gives
  *   connection.c the client, seen beside the library
  *   loop.c       the thread that runs the library
  *   upload.c     a raw body on its way in       download.c  a descriptor on its way out
