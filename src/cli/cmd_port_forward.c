@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,7 +26,7 @@
 #define PORTS_MAX	32
 #define BACKLOG		128
 #define CONNECTIONS_MAX 512
-#define FULL_MS		200 /* how often it is looked whether a connection has ended */
+#define LACK_MS		200 /* how long to wait for what is lacking to take a connection */
 
 struct forward_values {
 	const char *address;
@@ -50,12 +51,14 @@ struct house {
 	struct door doors[PORTS_MAX];
 	size_t count;
 	unsigned connections;
+	int endings; /* can be read when a connection has ended */
 };
 
 static void house_fini(struct house *house)
 {
 	for (size_t i = 0; i < house->count; i++)
 		fd_close(house->doors[i].sock);
+	fd_close(house->endings);
 }
 
 /* "3000" or "3000:8080". */
@@ -201,7 +204,7 @@ static void take_connection(struct house *house, const struct door *door)
 
 	if (sock < 0) {
 		if (errno != EAGAIN && errno != ECONNABORTED)
-			poll(NULL, 0, FULL_MS); /* want of something that may come back */
+			poll(NULL, 0, LACK_MS); /* descriptors or memory: they may come back */
 		return;
 	}
 	fflush(NULL);
@@ -214,22 +217,38 @@ static void take_connection(struct house *house, const struct door *door)
 		house->connections++;
 }
 
+static int watch_endings(struct house *house, struct err *err)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	house->endings = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return house->endings < 0 ? err_sys(err, "watch for the end of connections") : 0;
+}
+
 static void bury(struct house *house)
 {
+	struct signalfd_siginfo info;
+
+	while (read(house->endings, &info, sizeof(info)) > 0)
+		;
 	while (house->connections > 0 && waitpid(-1, NULL, WNOHANG) > 0)
 		house->connections--;
 }
 
 static _Noreturn void keep_house(struct house *house)
 {
-	struct pollfd fds[PORTS_MAX];
+	struct pollfd fds[PORTS_MAX + 1];
 
 	for (;;) {
 		bool is_full = house->connections >= CONNECTIONS_MAX;
 
 		for (size_t i = 0; i < house->count; i++)
 			fds[i] = (struct pollfd){house->doors[i].sock, is_full ? 0 : POLLIN, 0};
-		poll(fds, house->count, is_full ? FULL_MS : -1);
+		fds[house->count] = (struct pollfd){house->endings, POLLIN, 0};
+		poll(fds, house->count + 1, -1);
 		bury(house);
 		for (size_t i = 0; i < house->count; i++) {
 			if (fds[i].revents & POLLIN)
@@ -250,7 +269,8 @@ static int check_sandbox(const struct house *house, struct err *err)
 static int run(struct cli *cli, const void *values, int argc, char **argv, struct err *err)
 {
 	const struct forward_values *v = values;
-	auto_(house_fini) struct house house = {.address = v->address ? v->address : "127.0.0.1"};
+	auto_(house_fini) struct house house = {
+		.address = v->address ? v->address : "127.0.0.1", .endings = -1};
 	int r = cli_connect(cli, &house.client, err);
 
 	if (r == 0)
@@ -259,6 +279,8 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 		r = check_sandbox(&house, err);
 	if (r == 0)
 		r = open_doors(&house, argv + 1, argc - 1, err);
+	if (r == 0)
+		r = watch_endings(&house, err);
 	if (r < 0)
 		return r;
 	print_doors(&house, cli_wants_json(cli));

@@ -89,19 +89,25 @@ static bool may_read(const struct forward *forward)
 	return !forward->has_ended && websocket_client_queued(forward->websocket) < QUEUED_HIGH;
 }
 
-/* Whether there may be something to be read. One that nothing is wanted of would report a hangup for ever. */
-static bool wait_for_any(struct forward *forward)
+/*
+ * Whether there is something to be read: 1, 0, or -ECONNRESET, which is noticed also while nothing is wanted of the
+ * local side, because the app inside does not read. After the end of both directions it would report a hangup for
+ * ever.
+ */
+static int wait_for_any(struct forward *forward)
 {
 	bool reads = may_read(forward);
 	short events = (short)((reads ? POLLIN : 0) | (forward->out.len > 0 ? POLLOUT : 0));
 	struct pollfd fds[] = {
-		{.fd = events ? forward->sock : -1, .events = events},
+		{.fd = events || !forward->is_shut ? forward->sock : -1, .events = events},
 		{.fd = websocket_client_fd(forward->websocket),
 			.events = websocket_client_events(forward->websocket)},
 	};
 
 	poll(fds, array_len(fds), websocket_client_wait_ms(forward->websocket));
-	return reads && (fds[0].revents & (POLLIN | POLLHUP | POLLERR));
+	if (fds[0].revents & POLLERR)
+		return broken_off();
+	return reads && (fds[0].revents & (POLLIN | POLLHUP));
 }
 
 /* All has been said: the answer to our close tells that it has arrived. */
@@ -127,17 +133,16 @@ static int outcome(const struct forward *forward, int r)
 static int carry(struct forward *forward, struct err *err)
 {
 	for (;;) {
-		int r = conclude(forward, err);
-		bool is_readable;
+		int r = websocket_client_step(forward->websocket, err), readable;
 
 		if (r == 0)
-			r = websocket_client_step(forward->websocket, err);
+			r = conclude(forward, err);
 		if (r < 0)
 			return outcome(forward, r);
 		websocket_client_hold(forward->websocket, forward->out.len >= OUT_HIGH);
-		is_readable = wait_for_any(forward);
-		r = flush(forward);
-		if (r == 0 && is_readable)
+		readable = wait_for_any(forward);
+		r = readable < 0 ? readable : flush(forward);
+		if (r == 0 && readable)
 			r = read_local(forward, err);
 		if (r < 0)
 			return r;

@@ -101,6 +101,9 @@ async function forward(ports, { sandbox = id, options = [], ...rest } = {}) {
   return child;
 }
 
+/** The processes that carry its connections. */
+const carriers = (child) => proc.descendants([child.pid]).filter((pid) => pid !== child.pid);
+
 function dial(port, { host = '127.0.0.1', allowHalfOpen = true } = {}) {
   const socket = net.connect({ port, host, allowHalfOpen });
   socket.chunks = [];
@@ -178,6 +181,7 @@ test('100 connections at once', async () => {
     return (await converse(child.local[HASHES], data)).toString() === sha256(data);
   }));
   assert.ok(answers.every(Boolean));
+  await until(() => carriers(child).length === 0, { what: 'each leaves when all is said' });
   await child.end();
   assert.equal(child.said, '');
 });
@@ -237,6 +241,26 @@ test('a reset inside is a reset here, and the other way round', async () => {
   assert.equal(child.said, '', 'neither is a failure');
 });
 
+test('whoever resets a connection whose app does not read is let go', async () => {
+  const child = await forward([`${IGNORES}:0`]);
+  const sockets = Array.from({ length: 3 }, () => dial(child.local[IGNORES]));
+  for (const socket of sockets) {
+    for (let i = 0; i < 64; i++) socket.write(Buffer.alloc(MI));
+  }
+  const waiting = () => sockets.reduce((sum, socket) => sum + socket.writableLength, 0);
+  let last = -1;
+  await until(() => { // nothing more goes
+    const stands = waiting() === last;
+    last = waiting();
+    return stands && carriers(child).length === 3;
+  }, { every: 1000, timeout: 30_000, what: 'the app is full' });
+  assert.ok(last > 0);
+  for (const socket of sockets) socket.resetAndDestroy();
+  await until(() => carriers(child).length === 0, { what: 'nobody carries anything' });
+  await child.end();
+  assert.equal(child.said, '');
+});
+
 test('the first connection wakes a stopped sandbox', async () => {
   const { id: sleeper } = await api.create();
   await api.life(sleeper, 'stop');
@@ -256,13 +280,13 @@ test('Ctrl-C ends it, with all connections, without a word', async () => {
     socket.write('hello');
     await once(socket, 'data');
   }
-  const carriers = proc.descendants([child.pid]).filter((pid) => pid !== child.pid);
-  assert.ok(carriers.length >= 5);
+  const busy = carriers(child);
+  assert.ok(busy.length >= 5);
   const { signal, code, stderr } = await child.end();
   assert.ok(signal === 'SIGINT' || code === 130, `${signal} ${code}`);
   assert.equal(stderr, '');
   await Promise.all(sockets.map((socket) => within(10_000, 'the end', socket.ended)));
-  await until(() => carriers.every((pid) => !proc.cmdline(pid).includes('port-forward')), { what: 'nobody is left' });
+  await until(() => busy.every((pid) => !proc.cmdline(pid).includes('port-forward')), { what: 'nobody is left' });
 });
 
 test('what it cannot do it says', async () => {
