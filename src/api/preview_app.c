@@ -148,7 +148,7 @@ static void describe_failure(const struct app *app, bool is_for_all, struct find
 	finding->page.code = "app_not_run";
 	finding->page.title = "The app cannot be run";
 	finding->page.remediation = NULL;
-	if (app->state.error.remedy[0])
+	if (why && app->state.error.remedy[0])
 		advise(finding, "%s", app->state.error.remedy);
 	snprintf(finding->message, TEXT_MAX, "The start command %s cannot be run%s%s.", app->name,
 		why ? ": " : "", why ? why : "");

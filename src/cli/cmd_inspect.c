@@ -4,6 +4,38 @@
 #include "cli/resolve.h"
 #include "cli/table.h"
 
+static void add_value(struct table *table, const char *name, const json_t *value);
+
+static void add_member(struct table *table, const char *name, const char *key, const json_t *member)
+{
+	auto_free char *path = mem_printf("%s%s%s", name, name[0] ? "." : "", key);
+
+	add_value(table, path, member);
+}
+
+/* The lines of a list whose members have names, such as start commands; false if it is none. */
+static bool add_named(struct table *table, const char *name, const json_t *list)
+{
+	json_t *member;
+	size_t i;
+
+	if (json_array_size(list) == 0)
+		return false;
+	json_array_foreach((json_t *)list, i, member)
+	{
+		if (!json_is_string(json_object_get(member, "name")))
+			return false;
+	}
+	json_array_foreach((json_t *)list, i, member)
+	{
+		json_auto_t *rest = json_copy(member);
+
+		json_object_del(rest, "name");
+		add_member(table, name, cli_text(member, "name"), rest);
+	}
+	return true;
+}
+
 /* One line for each value, with a dotted name for what lies deeper: easy to read and to grep. */
 static void add_value(struct table *table, const char *name, const json_t *value)
 {
@@ -13,13 +45,11 @@ static void add_value(struct table *table, const char *name, const json_t *value
 
 	if (json_is_object(value) && json_object_size(value) > 0) {
 		json_object_foreach((json_t *)value, key, member)
-		{
-			auto_free char *path = mem_printf("%s%s%s", name, name[0] ? "." : "", key);
-
-			add_value(table, path, member);
-		}
+			add_member(table, name, key, member);
 		return;
 	}
+	if (add_named(table, name, value))
+		return;
 	table_add(table, "%s", name);
 	if (json_is_string(value)) {
 		table_add(table, "%s", json_string_value(value));

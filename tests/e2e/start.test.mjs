@@ -235,6 +235,10 @@ test('the command line makes it and shows it', async () => {
   const id = await created('--start', asExec(words));
   await untilRunning(instance, words);
   assert.match(await ok(['ps', id]), new RegExp(`p1 .*running.*\\[main\\] exec ${words}`));
+  const shown = await ok(['inspect', id]);
+  assert.match(shown, new RegExp(`^start\\.main\\.command +exec ${words}$`, 'm'));
+  assert.match(shown, /^start\.main\.status +running$/m);
+  assert.match(shown, /^start\.main\.last_error +-$/m);
 });
 
 test('of one that fails again and again the last tries are remembered', async () => {

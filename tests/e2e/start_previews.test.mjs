@@ -96,6 +96,7 @@ test('an app that cannot be run at all says why to those who may know', async ()
   await api.patch(id, { private: false });
   const open = await bothForms(previews, { token: false });
   assert.match(open.error.message, /^The start command web cannot be run\. Restarts/);
+  assert.deepEqual([error.remediation, open.error.remediation], ['make that directory, or name another', null]);
   assert.doesNotMatch(open.html, /workspace/);
 });
 
