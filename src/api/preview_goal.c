@@ -97,3 +97,28 @@ int preview_goal_find(const char *domain, const struct listener *listener,
 		*ret_goal = goal;
 	return r;
 }
+
+/* The path of an address on that host, or NULL. */
+static const char *path_on(const char *host, const struct listener *listener, const char *address)
+{
+	const char *rest = skip(skip(address, listener_scheme(listener)), "://");
+
+	if (!rest || strncasecmp(rest, host, strlen(host)) != 0)
+		return NULL;
+	rest += strlen(host);
+	return *rest == '/' ? rest : NULL;
+}
+
+int preview_goal_find_stray(const char *domain, const struct listener *listener,
+	const struct proxy_visit *visit, struct slice *ret_prefix)
+{
+	const char *path = path_on(visit->host, listener, visit->referer);
+	struct preview_goal goal;
+
+	if (!path || !is_own_host(domain, listener, visit->host) ||
+		preview_goal_parse_path(visit->target, &goal) != -ENOENT ||
+		preview_goal_parse_path(path, &goal) < 0)
+		return -ENOENT;
+	*ret_prefix = goal.prefix;
+	return 0;
+}

@@ -25,3 +25,11 @@ int preview_goal_parse_path(const char *path, struct preview_goal *ret_goal) mus
 /* -ENOENT or -EINVAL if it means none. */
 int preview_goal_find(const char *domain, const struct listener *listener,
 	const struct proxy_visit *visit, struct preview_goal *ret_goal) must_check;
+
+/*
+ * The prefix of the preview by path that a stray request came from: one that names no preview itself, but that a style
+ * or script below that prefix asked for, as Referer says. -ENOENT if there is none. What it is told to ask for instead
+ * names a preview, so it is told so once.
+ */
+int preview_goal_find_stray(const char *domain, const struct listener *listener,
+	const struct proxy_visit *visit, struct slice *ret_prefix) must_check;

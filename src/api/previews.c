@@ -227,7 +227,19 @@ static void answer_misdirected(const struct proxy_visit *visit, struct proxy_way
 				 .message = "Its TLS handshake (SNI) asked for another server than "
 					    "the request.",
 				 .remediation = "A client or proxy must name one server in both."},
-		visit, way);
+		visit->is_page, way);
+}
+
+/* Pages by path have no origin that could be named (proxy/rewrite.c), so that all may read where it leads. */
+static void answer_stray(
+	const struct proxy_visit *visit, struct slice prefix, struct proxy_way *way)
+{
+	way->kind = PROXY_ANSWER;
+	way->status = 307;
+	way->type = "text/plain";
+	way->fields = BUF_INIT(FIELDS_MAX);
+	buf_printf(&way->fields, "Location: %.*s%s\r\nAccess-Control-Allow-Origin: *\r\n",
+		(int)prefix.len, prefix.at, visit->target);
 }
 
 static void answer_unready(const struct proxy_visit *visit, struct proxy_way *way)
@@ -268,18 +280,23 @@ static void find(void *context, const struct proxy_visit *visit, struct proxy_wa
 	struct previews *previews = context;
 	struct api *api = previews->config.api;
 	struct engine *engine = atomic_load(&api->engine);
+	const struct listener *listener = previews->config.listener;
 	struct preview_goal goal;
+	struct slice prefix;
 
 	way->generation = atomic_load(&api->preview_generation);
-	if (visit->is_misdirected)
+	if (visit->is_misdirected) {
 		answer_misdirected(visit, way);
-	else if (preview_goal_find(api->preview_domain, previews->config.listener, visit, &goal) <
-		 0)
+	} else if (preview_goal_find(api->preview_domain, listener, visit, &goal) == 0) {
+		if (engine)
+			find_in(previews, engine, visit, &goal, way);
+		else
+			answer_unready(visit, way);
+	} else if (preview_goal_find_stray(api->preview_domain, listener, visit, &prefix) == 0) {
+		answer_stray(visit, prefix, way);
+	} else {
 		answer_nowhere(visit, way);
-	else if (!engine)
-		answer_unready(visit, way);
-	else
-		find_in(previews, engine, visit, &goal, way);
+	}
 }
 
 static void refuse(const struct proxy_refusal *refusal, bool is_page, struct proxy_way *way)

@@ -127,6 +127,7 @@ struct proxy_visit demand_visit(const struct message *request)
 		.authorization = message_get(request, "Authorization").at,
 		.api_key = message_get(request, "X-API-Key").at,
 		.origin = message_get(request, "Origin").at,
+		.referer = message_get(request, "Referer").at,
 		.is_page = demand_is_page(request),
 		.is_foreign = demand_is_foreign(request),
 		.is_websocket = demand_is_upgrade(request),

@@ -21,8 +21,8 @@ struct proxy_visit {
 	const char *host;   /* as it was sent, checked for its characters only */
 	const char *target; /* path and query */
 	const char *client; /* address */
-	const char *cookie, *authorization, *api_key, *origin; /* or NULL */
-	bool is_page;					       /* a browser that opens a page */
+	const char *cookie, *authorization, *api_key, *origin, *referer; /* or NULL */
+	bool is_page; /* a browser that opens a page */
 	bool is_foreign; /* a browser, for a page of another origin, which does not say so with Origin */
 	bool is_websocket;
 	bool is_misdirected; /* its TLS connection was opened to another server than `host` */

@@ -309,14 +309,19 @@ static void put_answer_field(
 
 /*
  * The page is given an origin of its own, which nobody else has, so that it reads nothing of its neighbours. But then its
- * own scripts and data are of another origin too; what all may see it may read nevertheless.
+ * own scripts and data are of another origin too; what all may see it may read nevertheless. Its styles and modules say
+ * where they lie, so that what they ask for at the root is found; the page itself never does, having no origin.
  */
-static void put_confinement(struct buf *out, const struct rewrite *rewrite)
+static void put_confinement(
+	struct buf *out, const struct rewrite *rewrite, const struct message *response)
 {
 	buf_append_str(out, "Content-Security-Policy: sandbox allow-scripts allow-forms "
 			    "allow-popups allow-modals allow-downloads\r\n");
-	if (rewrite->is_for_all)
-		buf_append_str(out, "Access-Control-Allow-Origin: *\r\n");
+	if (!rewrite->is_for_all)
+		return;
+	buf_append_str(out, "Access-Control-Allow-Origin: *\r\n");
+	if (!message_get(response, "Referrer-Policy").at)
+		buf_append_str(out, "Referrer-Policy: no-referrer-when-downgrade\r\n");
 }
 
 void rewrite_response(const struct message *response, const struct rewrite *rewrite, bool in_chunks,
@@ -337,7 +342,7 @@ void rewrite_response(const struct message *response, const struct rewrite *rewr
 	if (!rewrite->is_confined && strcmp(rewrite->scheme, "https") == 0)
 		buf_append_str(out, "Strict-Transport-Security: max-age=86400\r\n");
 	if (rewrite->is_confined)
-		put_confinement(out, rewrite);
+		put_confinement(out, rewrite, response);
 	if (is_upgrade)
 		buf_append_str(out, "Connection: Upgrade\r\nUpgrade: websocket\r\n");
 	else if (in_chunks)

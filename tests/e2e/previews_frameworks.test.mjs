@@ -112,6 +112,23 @@ test('Vite by path with its base set: the port keeps the path, and a change arri
   await assertHot(previews, page, 'message.js');
 });
 
+// What the page itself asks for at the root is not: browsers do not say which page without an origin asks.
+test('Vite by path that knows nothing of it: what modules and styles of its page import at the root is found', async (t) => {
+  const archive = installed(t, 'vite');
+  if (!archive) return;
+  const previews = await serve('vite', archive, { ports: [{ port: 3000, public: true }] }, vite());
+  const files = {
+    'index.html': '<link rel="stylesheet" href="plain.css"><h1 id="text"></h1><script type="module" src="main.js"></script>',
+    'public/plain.css': '@import "/more.css";',
+    'public/more.css': 'h1 { color: rgb(1, 2, 3) }',
+  };
+  for (const [name, text] of Object.entries(files)) await api.put(previews.id, `${DIR}/${name}`, text);
+  const prefix = `/v1/sandboxes/${previews.id}/preview/3000/`;
+  const page = await browser.open(`http://localhost:${previews.port}${prefix}`);
+  await page.shows(TEXT, 'first');
+  await page.shows('getComputedStyle(document.querySelector("h1")).color', 'rgb(1, 2, 3)');
+});
+
 test('by path a page with relative addresses works, but has neither cookies nor storage, and reads nothing of its neighbours', async () => {
   const [own, neighbour] = [await api.create({ ports: [{ port: 3000, public: true }] }), await api.create({ ports: [3000] })];
   const files = { 'index.html': '<h1 id="text"></h1><script type="module" src="main.js"></script>', 'main.js': 'import { text } from "./part.js"; document.querySelector("#text").textContent = text + (await (await fetch("data.json")).json()).more;', 'part.js': 'export const text = "one";', 'data.json': '{"more":"two"}' };

@@ -224,6 +224,24 @@ test('by path a page has an origin of its own, and may read only what all may', 
   assert.equal(open.headers['access-control-allow-origin'], '*');
 });
 
+test('by path what styles and scripts ask for at the root is found below the path, whatever the method', async () => {
+  const sandbox = await api.create({ ports: [{ port: 3001, public: true }] });
+  await startApp(api, sandbox.id, { port: 3001 });
+  const mine = new Previews(api, sandbox);
+  const [host, prefix] = [`localhost:${mine.port}`, `/v1/sandboxes/${sandbox.id}/preview/3001`];
+  const from = (referer, options) => mine.request(3001, '/echo?a=1', { host, token: false, headers: { referer, origin: 'null' }, ...options });
+  await until(async () => (await mine.request(3001, `${prefix}/`, { host })).text === 'hello', { timeout: 20_000, what: 'the app' });
+  for (const options of [{}, { method: 'POST', body: 'x' }]) {
+    const { status, headers } = await from(`http://${host}${prefix}/main.js`, options);
+    assert.deepEqual([status, headers.location, headers['access-control-allow-origin']], [307, `${prefix}/echo?a=1`, '*']);
+  }
+  assert.equal((await from(`http://evil.test${prefix}/main.js`)).status, 421);
+  assert.equal((await from(`http://${host}/elsewhere`)).status, 421);
+  assert.equal((await from(`http://${mine.host(3001)}/`, { host: mine.host(3001) })).status, 200, 'by name nothing is astray');
+  const answer = await mine.request(3001, `${prefix}/echo`, { host, token: false });
+  assert.equal(answer.headers['referrer-policy'], 'no-referrer-when-downgrade', 'so that they say where they are');
+});
+
 // The command line -------------------------------------------------------------------------------------
 
 test('the command line says who may see a port, and opens it', async () => {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The target of a request by path: what is found is one preview, and the path in front of it begins the target. */
+/*
+ * The target of a request by path: what is found is one preview, and the path in front of it begins the target. Or what
+ * Referer says of a request that names none: the path in front is part of that.
+ */
 #include "api/preview_goal.h"
 
 #include <assert.h>
@@ -10,7 +13,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	char *target = mem_new(size + 1);
+	const struct listener listener = {.host = "127.0.0.1", .port = 9091};
+	struct proxy_visit visit = {.host = "localhost:9091", .target = "/main.js"};
 	struct preview_goal goal;
+	struct slice prefix;
 
 	if (size > 0)
 		memcpy(target, data, size);
@@ -20,6 +26,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		assert(target[0] == '/' && target[1] != '/');
 		assert(!memchr(target, '?', goal.prefix.len));
 		assert(strchr("/?", target[goal.prefix.len]));
+	}
+	visit.referer = target;
+	if (preview_goal_find_stray("preview.localhost", &listener, &visit, &prefix) == 0) {
+		assert(prefix.at > target && prefix.at + prefix.len <= target + strlen(target));
+		assert(prefix.at[0] == '/' && prefix.at[1] != '/');
 	}
 	free(target);
 	return 0;

@@ -111,6 +111,47 @@ static void a_port_that_browsers_leave_out_may_be_left_out(void **state)
 	assert_int_equal(find_at(443, tls, "localhost:80", NEW, &goal), -ENOENT);
 }
 
+static void a_stray_request_belongs_below_the_prefix_of_what_asked_for_it(void **state)
+{
+	static const char own[] = "localhost:9091";
+	static const struct {
+		const char *target, *host, *referer, *prefix;
+	} cases[] = {
+		{"/src/a.js", own, "http://localhost:9091" NEW "/main.js", NEW},
+		{"/v1", own, "http://LOCALHOST:9091" OLD "?x", OLD},
+		{"//evil.test/", own, "http://localhost:9091" NEW, NEW},
+		/* Nobody says where it is from, or it is from somewhere else. */
+		{"/src/a.js", own, NULL, NULL},
+		{"/src/a.js", own, "", NULL},
+		{"/src/a.js", own, "http://localhost:9091/", NULL},
+		{"/src/a.js", own, "http://localhost:9091", NULL},
+		{"/src/a.js", own, "https://localhost:9091" NEW "/", NULL},
+		{"/src/a.js", own, "http://127.0.0.1:9091" NEW "/", NULL},
+		{"/src/a.js", own, "http://localhost:90911" NEW "/", NULL},
+		{"/src/a.js", own, "http://localhost:9091@evil.test" NEW "/", NULL},
+		{"/src/a.js", "evil.test", "http://evil.test" NEW "/", NULL},
+		{"/src/a.js", own, "http://localhost:9091" NEW "x/", NULL},
+		/* It has a place of its own, be it one that is none. */
+		{OLD "/", own, "http://localhost:9091" NEW "/", NULL},
+		{NEW "x/", own, "http://localhost:9091" NEW "/", NULL},
+	};
+
+	const struct listener listener = {.host = "127.0.0.1", .port = 9091};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct proxy_visit visit = {.host = cases[i].host,
+			.target = cases[i].target,
+			.referer = cases[i].referer};
+		struct slice prefix = {0};
+		int r = preview_goal_find_stray(DOMAIN, &listener, &visit, &prefix);
+
+		if (cases[i].prefix ? r < 0 || !slice_is(prefix, cases[i].prefix) : r != -ENOENT)
+			fail_msg("%s from %s", cases[i].target,
+				cases[i].referer ? cases[i].referer : "nowhere");
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -119,6 +160,7 @@ int main(void)
 		cmocka_unit_test(a_name_has_no_path_in_front),
 		cmocka_unit_test(paths_lead_somewhere_only_on_the_listeners_own_names),
 		cmocka_unit_test(a_port_that_browsers_leave_out_may_be_left_out),
+		cmocka_unit_test(a_stray_request_belongs_below_the_prefix_of_what_asked_for_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -205,6 +205,25 @@ static void by_path_all_may_read_what_all_may_see_and_nothing_else(void **state)
 	assert_non_null(strstr(opened, "Access-Control-Allow-Origin: *\r\n"));
 }
 
+static void by_path_what_all_may_see_says_where_it_lies_unless_its_app_minds(void **state)
+{
+	static const char text[] = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+	struct rewrite open = by_path;
+	auto_free char *named = response(&by_name, text), *closed = response(&by_path, text),
+		       *opened = NULL, *minded = NULL;
+
+	(void)state;
+	open.is_for_all = true;
+	opened = response(&open, text);
+	minded = response(&open, "HTTP/1.1 200 OK\r\nReferrer-Policy: no-referrer\r\n"
+				 "Content-Length: 0\r\n\r\n");
+	assert_null(strstr(named, "Referrer-Policy"));
+	assert_null(strstr(closed, "Referrer-Policy"));
+	assert_non_null(strstr(opened, "Referrer-Policy: no-referrer-when-downgrade\r\n"));
+	assert_non_null(strstr(minded, "Referrer-Policy: no-referrer\r\n"));
+	assert_null(strstr(minded, "downgrade"));
+}
+
 static void an_answer_without_a_body_claims_no_length(void **state)
 {
 	auto_free char *answer =
@@ -241,6 +260,7 @@ int main(void)
 		cmocka_unit_test(a_redirect_gets_back_the_prefix_that_its_app_does_not_know),
 		cmocka_unit_test(a_signed_token_of_ours_stays_with_us_and_one_of_the_app_passes),
 		cmocka_unit_test(by_path_all_may_read_what_all_may_see_and_nothing_else),
+		cmocka_unit_test(by_path_what_all_may_see_says_where_it_lies_unless_its_app_minds),
 		cmocka_unit_test(an_answer_without_a_body_claims_no_length),
 		cmocka_unit_test(each_cookie_of_a_name_is_found),
 	};
