@@ -74,32 +74,34 @@ static bool has_link_cookie(struct api *api, const struct proxy_visit *visit, co
 }
 
 /*
- * A link was opened: it becomes a cookie of this name alone, and leaves the address. The answer must lead nowhere
- * else: to a browser, two slashes in front of a path make a host of it.
+ * Leads to the same address without its links. It must lead nowhere else: to a browser, two slashes in front of a path
+ * make a host of it.
  */
-static void answer_link(const struct api *api, const struct proxy_visit *visit,
-	const struct preview_goal *goal, const struct shown_link *shown, struct proxy_way *way)
+static void answer_without_links(const struct proxy_visit *visit, struct proxy_way *way)
 {
-	const char *target = visit->target;
-	const char *from = shown->secret.at - strlen(REWRITE_LINK);
-	const char *after = shown->secret.at + shown->secret.len;
-	int64_t left_s = (shown->link.expires_at_ms - clock_wall_ms()) / 1000;
-	const char *begin = target + strspn(target, "/\\");
+	const char *begin = visit->target + strspn(visit->target, "/\\");
 
-	if (*after == '&')
-		after++;
-	else
-		from--; /* the separator before it */
 	way->kind = PROXY_ANSWER;
 	way->status = 302;
 	way->type = "text/plain";
 	way->fields = BUF_INIT(FIELDS_MAX);
-	buf_printf(&way->fields, "Location: /%.*s%s\r\n", (int)(from - begin), begin, after);
+	buf_append_str(&way->fields, "Location: /");
+	rewrite_put_without_links(&way->fields, (struct slice){begin, strlen(begin)});
+	buf_append_str(&way->fields, "\r\n");
+}
+
+/* A link was opened: it becomes a cookie of this name alone, and leaves the address. */
+static void answer_link(const struct api *api, const struct proxy_visit *visit,
+	const struct preview_goal *goal, const struct shown_link *shown, struct proxy_way *way)
+{
+	int64_t left_s = (shown->link.expires_at_ms - clock_wall_ms()) / 1000;
+
+	answer_without_links(visit, way);
 	buf_printf(&way->fields,
 		"Set-Cookie: " REWRITE_COOKIE
 		"=%.*s; Path=%.*s; Max-Age=%lld; HttpOnly; SameSite=Lax%s\r\n",
 		(int)shown->secret.len, shown->secret.at,
-		goal->prefix.at ? (int)goal->prefix.len : 1, target,
+		goal->prefix.at ? (int)goal->prefix.len : 1, visit->target,
 		(long long)(left_s > 0 ? left_s : 0),
 		strcmp(api->preview_scheme, "https") == 0 ? "; Secure" : "");
 }
@@ -209,9 +211,8 @@ static bool is_own_origin(const struct api *api, const struct proxy_visit *visit
 	return host && strcasecmp(host, visit->host) == 0;
 }
 
-bool preview_entry_check(struct api *api, const struct proxy_visit *visit,
-	const struct preview_goal *goal, const struct sandbox_record *record,
-	const struct sandbox_port *port, struct proxy_way *way)
+static bool admit(struct api *api, const struct proxy_visit *visit, const struct preview_goal *goal,
+	const struct sandbox_record *record, const struct sandbox_port *port, struct proxy_way *way)
 {
 	struct shown_link shown;
 	bool has_own_token;
@@ -241,6 +242,19 @@ bool preview_entry_check(struct api *api, const struct proxy_visit *visit,
 	}
 	grant(BY_LINK, shown.hash, shown.link.expires_at_ms, way);
 	return true;
+}
+
+/* A link that opens nothing any more is not for the scripts of a page that something else opened. */
+bool preview_entry_check(struct api *api, const struct proxy_visit *visit,
+	const struct preview_goal *goal, const struct sandbox_record *record,
+	const struct sandbox_port *port, struct proxy_way *way)
+{
+	if (!admit(api, visit, goal, record, port, way))
+		return false;
+	if (!visit->is_page || !query_secret(visit->target).at)
+		return true;
+	answer_without_links(visit, way);
+	return false;
 }
 
 bool preview_entry_is_open(

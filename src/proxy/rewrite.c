@@ -42,6 +42,25 @@ static void put_field(struct buf *out, struct slice name, struct slice value)
 	buf_append_str(out, "\r\n");
 }
 
+void rewrite_put_without_links(struct buf *out, struct slice address)
+{
+	const char *end = address.at + address.len, *at = memchr(address.at, '?', address.len);
+	char before = '?';
+
+	buf_append(out, address.at, at ? (size_t)(at - address.at) : address.len);
+	while (at && at < end) {
+		const char *field = at + 1, *next = memchr(field, '&', (size_t)(end - field));
+		struct slice pair = {field, (size_t)((next ? next : end) - field)};
+
+		if (!slice_begins(pair, REWRITE_LINK)) {
+			buf_append(out, &before, 1);
+			buf_append(out, pair.at, pair.len);
+			before = '&';
+		}
+		at = next;
+	}
+}
+
 /* --- requests --- */
 
 /* What a client may say about itself, or about others, is ours to say. */
@@ -136,13 +155,12 @@ static void put_origin(
 {
 	size_t own = own_origin(rewrite, field->value);
 
-	if (own == 0) {
-		put_field(out, field->name, field->value);
-		return;
-	}
 	buf_append(out, field->name.at, field->name.len);
-	buf_printf(out, ": http://localhost:%" PRIu16, rewrite->port);
-	buf_append(out, field->value.at + own, field->value.len - own);
+	buf_append_str(out, ": ");
+	if (own > 0)
+		buf_printf(out, "http://localhost:%" PRIu16, rewrite->port);
+	rewrite_put_without_links(
+		out, (struct slice){field->value.at + own, field->value.len - own});
 	buf_append_str(out, "\r\n");
 }
 
@@ -154,7 +172,7 @@ static void put_target(
 
 	if (rest.len == 0 || rest.at[0] != '/')
 		buf_append_str(out, "/");
-	buf_append(out, rest.at, rest.len);
+	rewrite_put_without_links(out, rest);
 }
 
 void rewrite_request(const struct message *request, const struct rewrite *rewrite, bool is_upgrade,

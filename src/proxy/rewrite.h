@@ -10,7 +10,7 @@
 
 #define REWRITE_COOKIE "sandlot_preview" /* ours: never reaches an app, and none may set it */
 
-/* In a query: the secret of a link. A request with one goes to nobody but us. */
+/* In a query: the secret of a link, good or not any more. It is for nobody but us. */
 #define REWRITE_LINK "sandlot_link="
 
 struct rewrite {
@@ -37,3 +37,6 @@ void rewrite_response(const struct message *response, const struct rewrite *rewr
 
 /* Takes off a Cookie header until after the next one of that name, and gives its value; false if there is none. */
 bool rewrite_cookie(struct slice *rest, const char *name, struct slice *ret_value);
+
+/* Appends an address, or the part of one that begins with its path, without the secrets of links in its query. */
+void rewrite_put_without_links(struct buf *out, struct slice address);

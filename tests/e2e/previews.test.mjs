@@ -112,6 +112,18 @@ test('a link leads nowhere else, leaves nothing of itself behind, and opens decl
   assert.equal((await new Previews(api, brief).request(3000, `/${new URL(other.json.url).search}`, { token: false })).status, 401, 'a port that is declared no more');
 });
 
+test('a link that opens nothing any more does not reach the app that something else opens', async () => {
+  const made = await api.request('POST', `/v1/sandboxes/${id}/ports/3000/links`, { json: {} });
+  const link = new URL(made.json.url).search.slice(1);
+  assert.equal((await api.request('DELETE', `/v1/sandboxes/${id}/ports/3000/links/${made.json.id}`)).status, 204);
+  assert.equal((await get(`/echo?${link}`, { token: false })).status, 401);
+  const seen = await get(`/echo?a=1&${link}`, { headers: { referer: `http://${previews.host(3000)}/?${link}` } });
+  assert.equal(seen.json.url, '/echo?a=1');
+  assert.doesNotMatch(seen.text, /sandlot_link/);
+  const page = await get(`/echo?${link}&a=1`, { headers: { accept: 'text/html' } });
+  assert.deepEqual([page.status, page.headers.location, page.headers['set-cookie']], [302, '/echo?a=1', undefined], 'nor its scripts');
+});
+
 test('a WebSocket is cut when what opened it is revoked: a link, a token, or that all may see it', async () => {
   const open = await api.create({ ports: [3000], private: false });
   await startApp(api, open.id);

@@ -233,6 +233,43 @@ static void an_answer_without_a_body_claims_no_length(void **state)
 	assert_string_equal(answer, "HTTP/1.1 204 No Content\r\n\r\n");
 }
 
+static void the_secret_of_a_link_never_reaches_the_app(void **state)
+{
+	static const struct {
+		const char *address, *left;
+	} cases[] = {
+		{"/", "/"},
+		{"/?", "/?"},
+		{"/?&a&&b=", "/?&a&&b="},
+		{"/sandlot_link=x", "/sandlot_link=x"},
+		{"/?sandlot_link=x", "/"},
+		{"/a?sandlot_link=x&b=1", "/a?b=1"},
+		{"/a?b=1&sandlot_link=x", "/a?b=1"},
+		{"/a?b=1&sandlot_link=x&c", "/a?b=1&c"},
+		{"/a?sandlot_link=x&sandlot_link=&b&sandlot_link=?y", "/a?b"},
+		{"/a?xsandlot_link=x", "/a?xsandlot_link=x"},
+		{"http://a/?sandlot_link=x", "http://a/"},
+	};
+	auto_free char *whole = NULL;
+
+	(void)state;
+	for (size_t i = 0; i < array_len(cases); i++) {
+		struct buf out = BUF_INIT(256);
+		auto_free char *left = NULL;
+
+		rewrite_put_without_links(
+			&out, (struct slice){cases[i].address, strlen(cases[i].address)});
+		left = buf_take_str(&out);
+		assert_string_equal(left, cases[i].left);
+	}
+	whole = request(&by_name,
+		"GET /a?b&sandlot_link=secret HTTP/1.1\r\nHost: x\r\n"
+		"Referer: http://s-x-3000.p.test:9091/?sandlot_link=secret\r\n\r\n");
+	assert_non_null(strstr(whole, "GET /a?b HTTP/1.1\r\n"));
+	assert_non_null(strstr(whole, "Referer: http://localhost:3000/\r\n"));
+	assert_null(strstr(whole, "secret"));
+}
+
 static void each_cookie_of_a_name_is_found(void **state)
 {
 	struct slice rest = {"a=1; k=one;k=; kk=2; k=two", 26}, value;
@@ -262,6 +299,7 @@ int main(void)
 		cmocka_unit_test(by_path_all_may_read_what_all_may_see_and_nothing_else),
 		cmocka_unit_test(by_path_what_all_may_see_says_where_it_lies_unless_its_app_minds),
 		cmocka_unit_test(an_answer_without_a_body_claims_no_length),
+		cmocka_unit_test(the_secret_of_a_link_never_reaches_the_app),
 		cmocka_unit_test(each_cookie_of_a_name_is_found),
 	};
 
