@@ -83,9 +83,10 @@ void preview_page_put(const struct preview_page *page, bool is_html, struct prox
 	way->status = page->status;
 	way->type = is_html ? "text/html; charset=utf-8" : "application/json";
 	way->fields = BUF_INIT(FIELDS_MAX);
-	/* It needs nothing but its own style. */
+	/* It needs nothing but its own style. It may be framed, as the app may: consoles embed previews. */
 	buf_append_str(&way->fields,
-		"Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'\r\n");
+		"Content-Security-Policy: default-src 'none'; style-src 'unsafe-inline'; "
+		"base-uri 'none'; form-action 'none'\r\n");
 	if (page->reloads || page->retry_after_s)
 		buf_printf(&way->fields, "Retry-After: %u\r\n",
 			page->retry_after_s ? page->retry_after_s : 1);

@@ -18,8 +18,12 @@
 
 #define PULL_BYTES (128u * 1024)
 
+/* Pages of others neither guess what an answer is, nor frame it, embed it, or keep hold of a window that shows it. */
 static const struct answer_header common_headers[] = {
 	{NULL, "X-Content-Type-Options", "nosniff"},
+	{NULL, "Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'"},
+	{NULL, "Cross-Origin-Opener-Policy", "same-origin"},
+	{NULL, "Cross-Origin-Resource-Policy", "same-origin"},
 	{NULL, "Cache-Control", "no-store"},
 };
 

@@ -151,6 +151,25 @@ test('by path a page with relative addresses works, but has neither cookies nor 
   assert.equal(await attempt(`const frame = document.createElement("iframe"); frame.src = ${JSON.stringify(at(neighbour))}; document.body.append(frame); await new Promise((done) => { frame.onload = done; }); return frame.contentDocument`), 'null');
 });
 
+test('a hostile page neither frames nor embeds answers of the API, nor keeps a window that it opened there', async () => {
+  const { id } = await api.create({ ports: [{ port: 3000, public: true }] });
+  await api.put(id, '/tmp/web/index.html', '<h1 id="text">hostile</h1>');
+  await background(api, id, ['python3', '-m', 'http.server', '3000', '--bind', '127.0.0.1', '--directory', '/tmp/web']);
+  const page = await browser.open(`http://3000-${id}.${DOMAIN}:${new Previews(api, await api.get(id)).port}/`);
+  await page.shows(TEXT, 'hostile');
+  const complaint = (text) => until(() => page.errors.some((error) => error.includes(text)), { what: `the browser refuses: ${text}` });
+  for (const target of ['/openapi.json', '/v1/sandboxes']) {
+    const at = JSON.stringify(`http://${api.host}:${api.port}${target}`);
+    page.errors.length = 0;
+    await page.evaluate(`{ const frame = document.createElement('iframe'); frame.src = ${at}; document.body.append(frame); }`);
+    await complaint('frame-ancestors');
+    await page.evaluate(`{ const script = document.createElement('script'); script.src = ${at}; document.body.append(script); }`);
+    await complaint('ERR_BLOCKED_BY_RESPONSE');
+    await page.evaluate(`window.opened = window.open(${at}); null`);
+    await page.shows('opened.closed', true);
+  }
+});
+
 test('Next by name, private: the page is compiled and hydrated, and a change arrives without a reload', async (t) => {
   const archive = installed(t, 'next');
   if (!archive) return;

@@ -49,6 +49,12 @@ static void an_answer_has_the_headers_that_all_have(void **state)
 	assert_string_equal(reply_header(&reply, "Content-Type", value), "text/plain");
 	assert_string_equal(reply_header(&reply, "X-Request-ID", value), "My.id_1-2");
 	assert_string_equal(reply_header(&reply, "X-Content-Type-Options", value), "nosniff");
+	assert_string_equal(reply_header(&reply, "Content-Security-Policy", value),
+		"default-src 'none'; frame-ancestors 'none'");
+	assert_string_equal(
+		reply_header(&reply, "Cross-Origin-Opener-Policy", value), "same-origin");
+	assert_string_equal(
+		reply_header(&reply, "Cross-Origin-Resource-Policy", value), "same-origin");
 	assert_string_equal(reply_header(&reply, "Cache-Control", value), "no-store");
 	assert_string_equal(reply_header(&reply, "X-Extra", value), "yes");
 	assert_null(reply_header(&reply, "Server", value));

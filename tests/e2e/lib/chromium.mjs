@@ -97,9 +97,9 @@ class Page {
     assert.ok(!errorText, `${url}: ${errorText}`);
   }
 
-  /** The value of an expression; undefined while there is no page that could tell. */
+  /** The value of an expression, as if its user had asked for it; undefined while there is no page that could tell. */
   async evaluate(expression) {
-    const { result, exceptionDetails } = await this.send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true });
+    const { result, exceptionDetails } = await this.send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true, userGesture: true });
     return exceptionDetails ? undefined : result.value;
   }
 
