@@ -9,6 +9,9 @@
 #include "http/workers.h"
 #include "proxy/demand.h"
 #include "proxy/proxy.h"
+#include "proxy/side.h"
+
+#define PASSAGE_HEAD_MS 10000 /* for the head of a request, once it has begun */
 
 struct dossier;
 struct proxy_loop;
@@ -21,16 +24,6 @@ enum passage_state {
 	PASSAGE_TUNNEL,	 /* bytes go both ways until one side ends */
 	PASSAGE_LAST,	 /* what waits for the client is sent, then it ends */
 	PASSAGE_OVER,
-};
-
-/* A connection: what it said that was not looked at, and what it is to be told. */
-struct side {
-	struct passage *passage;
-	int fd;
-	bool is_readable, is_writable;
-	bool hangs_up;		   /* its end is on the way: to be read */
-	bool has_ended, is_broken; /* it ended, without having said so */
-	struct buf in, out;
 };
 
 struct passage {
@@ -76,5 +69,8 @@ bool passage_is_idle(const struct passage *passage);
 /* Ends it, and has its loop drop it. */
 void passage_cut(struct passage *passage);
 
-/* On a worker's thread: finds the way of the request. */
-void passage_find(struct passage *passage);
+/* For its parts: it is over, and dropped when what moves it returns. */
+void passage_end(struct passage *passage);
+
+/* For its parts: whether nobody waits for the answer any more: who closes after a request has left. */
+bool passage_is_deserted(struct passage *passage);

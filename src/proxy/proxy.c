@@ -6,6 +6,7 @@
 #include "http/rates.h"
 #include "http/sources.h"
 #include "http/workers.h"
+#include "proxy/passage_request.h"
 #include "proxy/proxy_loop.h"
 #include "proxy/proxy_private.h"
 #include "proxy/wakings.h"
@@ -113,7 +114,7 @@ static void find(struct job *job)
 	struct wakings *wakings = passage->config->proxy->wakings;
 	const struct proxy_way *way = &passage->way;
 
-	passage_find(passage);
+	passage_request_find(passage);
 	if (way->kind == PROXY_WAKE) {
 		wakings_join(wakings, way, passage);
 		return;
