@@ -103,6 +103,7 @@ int rootfs_open_sources(
 	*sources = (struct rootfs_sources){.is_host = is_host,
 		.template_fd = template_fd,
 		.shelf_fd = -1,
+		.lowers_fd = -1,
 		.usr_fd = -1,
 		.dev_fd = -1,
 		.void_ns_fd = -1};
@@ -113,6 +114,8 @@ int rootfs_open_sources(
 	if (place < 0)
 		return err_sys(err, "open the directory of templates");
 	if ((r = shelf_make(place, &sources->shelf_fd, err)) < 0 ||
+		(r = shelf_open_section(sources->shelf_fd, "lowers", &sources->lowers_fd, err)) <
+			0 ||
 		(r = devices_make(sources->shelf_fd, &sources->dev_fd, err)) < 0 ||
 		(r = make_blank(sources->shelf_fd, err)) < 0 ||
 		(r = make_void(&sources->void_ns_fd, err)) < 0)
@@ -138,14 +141,14 @@ static int open_lower(const struct rootfs_sources *sources, const char *kind, in
 	int r;
 
 	snprintf(name, sizeof(name), "%s-%u", kind, base_uid);
-	*ret_fd = shelf_open_mount(sources->shelf_fd, name);
+	*ret_fd = shelf_open_mount(sources->lowers_fd, name);
 	if (*ret_fd >= 0)
 		return 0;
 	r = mounts_clone(
 		source_fd, "", SAFE | MOUNT_ATTR_RDONLY | MOUNT_ATTR_IDMAP, userns_fd, &lower, err);
 	if (r < 0)
 		return r;
-	r = shelf_put_mount(sources->shelf_fd, name, lower, err);
+	r = shelf_put_mount(sources->lowers_fd, name, lower, err);
 	if (r < 0)
 		return r;
 	*ret_fd = take_fd(&lower);

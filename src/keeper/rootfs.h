@@ -24,10 +24,10 @@
 struct rootfs_sources {
 	bool is_host;	 /* the keeper is root of the host */
 	int template_fd; /* directory of the template */
-	int shelf_fd; /* a tmpfs: dev, what views are made of (view.h), and the template as each uid
-			 range sees it, once it was used */
-	int usr_fd;   /* the host's /usr */
-	int dev_fd;   /* a tmpfs with the device nodes */
+	int shelf_fd;	 /* dev, and what views are made of (view.h) */
+	int lowers_fd; /* a section of it: template and /usr as each uid range sees them, once it was used */
+	int usr_fd;	/* the host's /usr */
+	int dev_fd;	/* a tmpfs with the device nodes */
 	int void_ns_fd; /* mount namespace with one empty mount */
 	struct proc_masks masks;
 };

@@ -27,13 +27,20 @@ int shelf_make(int place_fd, int *ret_fd, struct err *err)
 
 int shelf_open_section(int shelf_fd, const char *name, int *ret_fd, struct err *err)
 {
-	int fd;
+	auto_fd int place = -1, mount = -1;
+	int fd, r;
 
 	if (mkdirat(shelf_fd, name, 0700) < 0 && errno != EEXIST)
-		return err_sys(err, "make %s", name);
+		return err_sys(err, "make section %s of the shelf", name);
+	place = directory_open(shelf_fd, name);
+	r = place < 0 ? err_sys(err, "open section %s of the shelf", name)
+		      : shelf_make(place, &mount, err);
+	if (r < 0)
+		return r;
+	/* As a directory: what was mounted is only a place. */
 	fd = directory_open(shelf_fd, name);
 	if (fd < 0)
-		return err_sys(err, "open %s", name);
+		return err_sys(err, "open section %s of the shelf", name);
 	*ret_fd = fd;
 	return 0;
 }

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The keeper's shelf: a tmpfs that the host does not see, where mounts are kept (rootfs.h says why), those of
- * disks in sections. A place is a directory; one that nothing is mounted at is about to be filled, or was left
- * by somebody who was killed.
+ * The keeper's shelf: a tmpfs that the host does not see, where mounts are kept (rootfs.h says why). A place is
+ * a directory; one that nothing is mounted at is about to be filled, or was left by somebody who was killed.
+ *
+ * What each sandbox has there is in sections, which are file systems of their own. Whoever clones from a mount
+ * makes the kernel look at everything that is mounted on it; so on the shelf itself, from which each build
+ * clones a dozen files, there is little however many sandboxes there are.
  */
 #pragma once
 
@@ -11,7 +14,7 @@
 /* Mounts the shelf over the directory place_fd, which nobody looks for by name any more. */
 int shelf_make(int place_fd, int *ret_fd, struct err *err) must_check;
 
-/* Makes a directory for such places on the shelf, if it is missing, and opens it. */
+/* Makes a section of the shelf and opens it. */
 int shelf_open_section(int shelf_fd, const char *name, int *ret_fd, struct err *err) must_check;
 
 /* Opens the root of what is mounted at section/name; -1 if nothing is. */
