@@ -188,8 +188,10 @@ static int become_sandbox(const struct build_context *context, const struct keep
 	return err_sys(err, "run the agent");
 }
 
-static pid_t clone_into(int cgroup_fd)
+static pid_t clone_into(const struct offspring *offspring, int cgroup_fd, struct handover *given)
 {
+	int *const kept[] = {
+		&given->userns_fd, &given->group_fd, &given->lifeline, &given->disk_fd};
 	struct clone_args args = {
 		.flags = CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_INTO_CGROUP |
 			 CLONE_CLEAR_SIGHAND,
@@ -199,34 +201,11 @@ static pid_t clone_into(int cgroup_fd)
 
 	if (cgroup_fd < 0)
 		args.flags &= ~(uint64_t)CLONE_INTO_CGROUP;
-	return (pid_t)syscall(SYS_clone3, &args, sizeof(args));
-}
-
-/*
- * Lets go of what belongs to other sandboxes and to connections: a child that lingered with the
- * keeper's end of somebody's lifeline would keep that agent alive when the keeper is gone. The
- * descriptors that this child needs move below first, to places that are kept for them.
- */
-static int shed_descriptors(const struct build_context *context, struct handover *given)
-{
-	int *const kept[BUILD_KEPT_FDS] = {
-		&given->userns_fd, &given->group_fd, &given->lifeline, &given->disk_fd};
-	int first = context->first_passing_fd;
-
-	for (int i = 0; i < BUILD_KEPT_FDS; i++) {
-		int at = first - BUILD_KEPT_FDS + i;
-
-		if (*kept[i] < 0)
-			continue;
-		if (dup2(*kept[i], at) < 0)
-			return -errno;
-		*kept[i] = at;
-	}
-	return syscall(SYS_close_range, first, ~0u, 0) < 0 ? -errno : 0;
+	return offspring_clone(offspring, args, kept, array_len(kept));
 }
 
 static void run_child(const struct build_context *context, const struct keeper_request *request,
-	struct handover *given)
+	const struct handover *given)
 {
 	struct err err = {0};
 	sigset_t none;
@@ -236,10 +215,7 @@ static void run_child(const struct build_context *context, const struct keeper_r
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	if (shed_descriptors(context, given) < 0)
-		err_sys(&err, "arrange descriptors");
-	else
-		become_sandbox(context, request, given, &err);
+	become_sandbox(context, request, given, &err);
 	/* On failure the descriptor may have moved to its final place already. */
 	if (send(given->lifeline, &err, sizeof(err), MSG_NOSIGNAL) < 0)
 		(void)!send(AGENT_LIFELINE_FD, &err, sizeof(err), MSG_NOSIGNAL);
@@ -276,6 +252,7 @@ int build_start(struct build_context *context, const struct keeper_request *requ
 	/* Ours, and not looked for by the child: what is built ahead gets another name meanwhile. */
 	auto_fd int disk_fd = disk_open_root(&context->disks, request->id);
 	auto_fd int cgroup_fd = -1, userns_fd = -1, ours = -1, theirs = -1;
+	struct handover given;
 	struct network network;
 	int pair[2], r;
 	pid_t pid;
@@ -296,17 +273,17 @@ int build_start(struct build_context *context, const struct keeper_request *requ
 		return err_sys(err, "make the lifeline");
 	ours = pair[0];
 	theirs = pair[1];
-	pid = clone_into(cgroup_fd);
+	given = (struct handover){.cpus = cpus,
+		.has_time = has_time,
+		.disk_fd = disk_fd,
+		.userns_fd = userns_fd,
+		.group_fd = cgroup_fd,
+		.lifeline = theirs};
+	pid = clone_into(&context->offspring, cgroup_fd, &given);
 	if (pid < 0)
 		return err_sys(err, "clone the sandbox");
 	if (pid == 0)
-		run_child(context, request,
-			&(struct handover){.cpus = cpus,
-				.has_time = has_time,
-				.disk_fd = disk_fd,
-				.userns_fd = userns_fd,
-				.group_fd = cgroup_fd,
-				.lifeline = theirs});
+		run_child(context, request, &given);
 	r = send_network(context, request->leads_out, ours, &network, err);
 	if (r < 0)
 		log_error("sandbox %s: %s", request->id, err->message);

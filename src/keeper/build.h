@@ -8,15 +8,13 @@
 #include "keeper/disk.h"
 #include "keeper/fence.h"
 #include "keeper/netstock.h"
+#include "keeper/offspring.h"
 #include "keeper/rootfs.h"
 #include "keeper/storage.h"
 #include "keeper/userns.h"
 #include "wire/keeper.h"
 
 #include <sys/types.h>
-
-/* Descriptors of its own that a build takes along, to places right below first_passing_fd. */
-#define BUILD_KEPT_FDS 4
 
 /* What every build uses; made once. */
 struct build_context {
@@ -30,7 +28,7 @@ struct build_context {
 	struct netstock networks;
 	char *command_line; /* the keeper's own, which names the data directory */
 	size_t command_line_len;
-	int first_passing_fd; /* descriptors from here on come and go; those below stay open */
+	struct offspring offspring;
 	int agent_fd; /* the agent as a sealed memfd: no file on the host that anybody could write */
 };
 

@@ -187,6 +187,8 @@ int cell_start(const struct build_context *context, const struct held *held, int
 	struct err *err)
 {
 	auto_fd int ours = -1, theirs = -1, sandbox_fd = -1, group_fd = -1;
+	struct baggage baggage;
+	int *const kept[] = {&baggage.sock, &baggage.sandbox_fd, &baggage.group_fd};
 	int pair[2];
 	pid_t pid;
 
@@ -207,15 +209,16 @@ int cell_start(const struct build_context *context, const struct held *held, int
 		return err_sys(err, "make a socket for the cell");
 	ours = pair[0];
 	theirs = pair[1];
-	pid = fork();
+	baggage = (struct baggage){.sock = theirs,
+		.sandbox_fd = sandbox_fd,
+		.group_fd = group_fd,
+		.agent_fd = context->agent_fd};
+	pid = offspring_clone(&context->offspring, (struct clone_args){.exit_signal = SIGCHLD},
+		kept, array_len(kept));
 	if (pid < 0)
 		return err_sys(err, "fork");
 	if (pid == 0)
-		run_builder(context, held,
-			&(struct baggage){.sock = theirs,
-				.sandbox_fd = sandbox_fd,
-				.group_fd = group_fd,
-				.agent_fd = context->agent_fd});
+		run_builder(context, held, &baggage);
 	*ret_sock = take_fd(&ours);
 	return 0;
 }

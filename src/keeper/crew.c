@@ -53,20 +53,23 @@ static void shed_descriptors(const struct crew *crew, const int *tools, int also
 	syscall(SYS_close_range, from, ~0u, 0);
 }
 
-static pid_t fork_with(const struct crew *crew, const int *tools, int also)
+static pid_t fork_with(const struct crew *crew, const int *tools, int *also)
 {
-	pid_t keeper = getpid(), pid = fork();
+	int none = -1, *const kept[] = {also ? also : &none};
+	pid_t keeper = getpid();
+	pid_t pid = offspring_clone(crew->offspring, (struct clone_args){.exit_signal = SIGCHLD},
+		kept, array_len(kept));
 
 	if (pid != 0)
 		return pid;
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != keeper) /* it died before that */
 		_exit(1);
-	shed_descriptors(crew, tools, also);
+	shed_descriptors(crew, tools, *kept[0]);
 	return 0;
 }
 
-pid_t crew_fork(const struct crew *crew, int also)
+pid_t crew_fork(const struct crew *crew, int *also)
 {
 	return fork_with(crew, NULL, also);
 }
@@ -87,7 +90,7 @@ static int start(const struct crew *crew, struct crew_member *member, struct err
 	ours = pair[1];
 	if (fd_set_nonblocking(ours) < 0)
 		return err_sys(err, "set up a pipe");
-	member->pid = fork_with(crew, member->tools, theirs);
+	member->pid = fork_with(crew, member->tools, &theirs);
 	if (member->pid == 0) {
 		crew_give_way();
 		member->work(member->arg, theirs);

@@ -9,6 +9,7 @@
 #pragma once
 
 #include "base/err.h"
+#include "keeper/offspring.h"
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -31,6 +32,7 @@ struct crew_member {
 };
 
 struct crew {
+	const struct offspring *offspring; /* how they are cloned */
 	struct crew_member *first;
 	int lent[CREW_LENT_MAX];
 	size_t lent_count;
@@ -40,11 +42,11 @@ struct crew {
 void crew_lend(struct crew *crew, int fd);
 
 /*
- * As fork(). The child has, beside what is lent, the descriptor `also` (or -1), and is to _exit(). To
- * hold more would harm: an unmount or the removal of a large file cannot be interrupted, and a child that
+ * As fork(). The child has, beside what is lent, the descriptor that also points to (NULL: none), where it
+ * finds the number that it has there; and is to _exit(). To hold more would harm: an unmount or the removal of a large file cannot be interrupted, and a child that
  * holds the keeper's listener or lock meanwhile would be taken for a keeper that is dead already.
  */
-pid_t crew_fork(const struct crew *crew, int also);
+pid_t crew_fork(const struct crew *crew, int *also);
 
 /* Whoever waits for a sandbox comes first: for children that work ahead or clear up. */
 void crew_give_way(void);

@@ -238,7 +238,7 @@ int departure_throw_away(struct departures *departures, const char *id, int dirf
 static void see_off(struct departures *departures, struct departure *departure)
 {
 	char place[DISK_IMAGE_NAME_MAX];
-	pid_t pid = crew_fork(departures->crew, -1);
+	pid_t pid = crew_fork(departures->crew, NULL);
 
 	place_name(departure->number, place);
 	if (pid == 0) {

@@ -244,7 +244,7 @@ static void delegate(struct keeper *keeper, const struct keeper_request *request
 {
 	struct keeper_answer reply = {.version = KEEPER_VERSION, .wait_status = -1};
 	struct err err = {0};
-	pid_t pid = crew_fork(&keeper->crew, conn);
+	pid_t pid = crew_fork(&keeper->crew, &conn);
 
 	if (pid == 0) {
 		reply.result = work(keeper, request, &reply.stats, &err);

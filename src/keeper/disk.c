@@ -279,7 +279,7 @@ void disk_clear_up(const struct disks *disks, const char *id)
 
 	if (!has_quota(disks, id))
 		return;
-	pid = crew_fork(disks->crew, -1);
+	pid = crew_fork(disks->crew, NULL);
 	if (pid == 0) {
 		crew_give_way();
 		empty_bins(disks, id);

@@ -62,32 +62,39 @@ static void read_build_error(struct held *held)
 	held->err = err;
 }
 
-void endings_reap(struct keeper *keeper)
+static void bury(struct keeper *keeper, pid_t pid, int status)
 {
+	struct held *held = roster_find_pid(&keeper->roster, pid);
 	struct err ignored;
+
+	if (!held) {
+		if (!disk_reaped(&keeper->context.disks, pid, status))
+			crew_reaped(&keeper->crew, pid, status);
+		return;
+	}
+	held->pid = 0;
+	held->wait_status = status;
+	pausing_abandon(keeper, held);
+	cpus_give_back(&keeper->cpus, &held->cpus);
+	view_discard(keeper->context.sources.shelf_fd, held->group);
+	read_build_error(held);
+	/* It ended by itself: how is of interest, and gone with its groups. */
+	if (held->kill_waiter < 0 && figures_read(keeper, held, &held->last, &ignored) < 0)
+		log_debug("no figures of %s: %s", held->id, ignored.message);
+	roster_release(held);
+	endings_finish(keeper, held);
+}
+
+void endings_reap(struct keeper *keeper, pid_t first)
+{
 	int status;
 	pid_t pid;
 
-	while ((pid = waitpid(-1, &status, WNOHANG)) > 0) {
-		struct held *held = roster_find_pid(&keeper->roster, pid);
-
-		if (held) {
-			held->pid = 0;
-			held->wait_status = status;
-			pausing_abandon(keeper, held);
-			cpus_give_back(&keeper->cpus, &held->cpus);
-			view_discard(keeper->context.sources.shelf_fd, held->group);
-			read_build_error(held);
-			/* It ended by itself: how is of interest, and gone with its groups. */
-			if (held->kill_waiter < 0 &&
-				figures_read(keeper, held, &held->last, &ignored) < 0)
-				log_debug("no figures of %s: %s", held->id, ignored.message);
-			roster_release(held);
-			endings_finish(keeper, held);
-		} else if (!disk_reaped(&keeper->context.disks, pid, status)) {
-			crew_reaped(&keeper->crew, pid, status);
-		}
-	}
+	/* By its number: the kernel looks for any child at all of them in turn. */
+	if (first > 0 && waitpid(first, &status, WNOHANG) == first)
+		bury(keeper, first, status);
+	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
+		bury(keeper, pid, status);
 }
 
 void endings_kill(const struct held *held)

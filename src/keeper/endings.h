@@ -14,5 +14,5 @@ void endings_kill(const struct held *held);
 void endings_finish(struct keeper *keeper, struct held *held);
 void endings_retry(struct keeper *keeper);
 
-/* Some children have ended: sandboxes, or helpers of ours. */
-void endings_reap(struct keeper *keeper);
+/* Some children have ended: sandboxes, or helpers of ours. One of them is `first`, the others are looked for. */
+void endings_reap(struct keeper *keeper, pid_t first);

@@ -44,8 +44,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define DESCRIPTORS_AT_START 256
-#define RETRY_MS	     5
+#define RETRY_MS 5
 
 static void watch(struct keeper *keeper, int fd)
 {
@@ -80,7 +79,7 @@ static void read_signal(struct keeper *keeper)
 	if (read(keeper->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
 		return;
 	if (info.ssi_signo == SIGCHLD)
-		endings_reap(keeper);
+		endings_reap(keeper, (pid_t)info.ssi_pid);
 	else
 		desk_shut_down(keeper, -1);
 }
@@ -177,27 +176,6 @@ static int lock_data(const char *data_dir, int *ret_fd, struct err *err)
 	return 0;
 }
 
-/*
- * Places for a build's own descriptors, after all that stay open and before all that do not. Gaps
- * below are filled, so that no descriptor of a sandbox or a connection ever gets such a low number.
- */
-static int reserve_descriptors(struct build_context *context, struct err *err)
-{
-	int highest = 0, fd;
-
-	for (int i = 0; i < DESCRIPTORS_AT_START; i++) {
-		if (fcntl(i, F_GETFD) >= 0)
-			highest = i;
-	}
-	do {
-		fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-		if (fd < 0)
-			return err_sys(err, "reserve descriptors");
-	} while (fd < highest + BUILD_KEPT_FDS);
-	context->first_passing_fd = fd + 1;
-	return 0;
-}
-
 static int open_template(struct storage *storage, bool is_host, int *ret_fd, struct err *err)
 {
 	int r = is_host ? 0 : rootfs_cover_templates(&storage->templates_fd, err);
@@ -254,6 +232,7 @@ static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 	if (sched_getaffinity(0, sizeof(usable), &usable) < 0)
 		memset(&usable, 0xff, sizeof(usable));
 	cpus_init(&keeper->cpus, &usable);
+	keeper->crew.offspring = &context->offspring;
 	keeper->births = (struct births){
 		.context = context, .cpus = &keeper->cpus, .roster = &keeper->roster};
 	if ((r = rootfs_leave_host(err)) < 0 ||
@@ -284,7 +263,7 @@ static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 	watch(keeper, OFFICE_LISTEN_FD);
 	watch(keeper, keeper->signal_fd);
 	janitor_start(&keeper->janitor, &context->storage, &keeper->crew);
-	return reserve_descriptors(context, err);
+	return offspring_open(&context->offspring, err);
 }
 
 int main(int argc, char *argv[])

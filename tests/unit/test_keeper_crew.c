@@ -19,7 +19,7 @@
 #define LOOK_AT 256 /* descriptors from 3 up to here */
 
 /* The descriptors that a child has, as it says itself: a byte for each. */
-static size_t descriptors_of_child(const struct crew *crew, int also, int report[2], char *fds)
+static size_t descriptors_of_child(const struct crew *crew, int *also, int report[2], char *fds)
 {
 	pid_t pid = crew_fork(crew, also);
 	size_t len = 0;
@@ -61,7 +61,7 @@ static void a_child_has_what_is_lent_and_one_more_and_nothing_else(void **state)
 	crew_lend(&crew, others[5]);
 	crew_lend(&crew, others[2]);
 	crew_lend(&crew, others[3]);
-	assert_int_equal(descriptors_of_child(&crew, also, report, fds), 5);
+	assert_int_equal(descriptors_of_child(&crew, &also, report, fds), 5);
 	assert_int_equal(fds[0], others[2]);
 	assert_int_equal(fds[1], others[3]);
 	assert_int_equal(fds[2], others[5]);
