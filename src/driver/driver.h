@@ -88,7 +88,7 @@ struct driver_ops {
 	int (*usage)(struct driver *driver, const char *id, struct driver_usage *ret_usage,
 		struct err *err);
 
-	/* Changes the disk limit of one that runs. */
+	/* Changes the disk limit of one that runs, or takes it away where disks have none. */
 	int (*resize)(struct driver *driver, const char *id, uint64_t disk_bytes, struct err *err);
 
 	/* Empties or removes parts (DRIVER_PART_*) of one that does not run. */

@@ -392,13 +392,11 @@ static const struct {
 	[KEEPER_SOCKET] = {on_socket, NAMES_A_SANDBOX},
 };
 
-/* Exactly len characters of the set, or 1 to len if it may be shorter. */
-static bool is_name(const char *text, size_t len, bool may_be_shorter)
+static bool is_hostname(const char *text)
 {
-	size_t n = strspn(text, may_be_shorter ? "0123456789abcdefghijklmnopqrstuvwxyz-"
-					       : "0123456789abcdefghijklmnopqrstuvwxyz");
+	size_t len = strspn(text, "0123456789abcdefghijklmnopqrstuvwxyz-");
 
-	return text[n] == '\0' && (may_be_shorter ? n >= 1 && n <= len : n == len);
+	return text[len] == '\0' && len >= 1 && len < KEEPER_HOSTNAME_MAX;
 }
 
 static int check_request(struct keeper_request *request, struct err *err)
@@ -410,7 +408,7 @@ static int check_request(struct keeper_request *request, struct err *err)
 	request->id[KEEPER_ID_LEN] = '\0';
 	request->hostname[KEEPER_HOSTNAME_MAX - 1] = '\0';
 	checks = kinds[request->kind].checks;
-	if ((checks & NAMES_A_SANDBOX) && !is_name(request->id, KEEPER_ID_LEN, false))
+	if ((checks & NAMES_A_SANDBOX) && !keeper_is_id(request->id, '\0'))
 		return err_set(err, ERR_INVALID, "the id of a sandbox has %d characters of 0-9a-z",
 			KEEPER_ID_LEN);
 	if ((checks & HAS_SLOT) && request->slot >= KEEPER_SLOT_COUNT)
@@ -418,7 +416,7 @@ static int check_request(struct keeper_request *request, struct err *err)
 	if (checks & HAS_LIMITS) {
 		const struct keeper_limits *limits = &request->limits;
 
-		if (!is_name(request->hostname, KEEPER_HOSTNAME_MAX - 1, true))
+		if (!is_hostname(request->hostname))
 			return err_set(err, ERR_INVALID, "the host name is not one label");
 		if (limits->memory_bytes < MEMORY_MIN_BYTES ||
 			limits->memory_bytes > MEMORY_MAX_BYTES || limits->cpu_millis < 10 ||

@@ -238,7 +238,8 @@ int disk_set_limit(const struct disks *disks, const char *id, uint64_t limit_byt
 	if (has_quota(disks, id))
 		return project_quota_set_limit(home, limit_bytes, PROJECT_QUOTA_FILES, err);
 	r = image_open_knob(home, &knob, err);
-	return r < 0 ? r : image_set_limit(home, knob, limit_bytes, err);
+	return r < 0 ? r
+		     : image_set_limit(home, knob, limit_bytes ? limit_bytes : IMAGE_BYTES, err);
 }
 
 int disk_usage(const struct disks *disks, const char *id, int home_fd, struct keeper_stats *stats,

@@ -74,7 +74,7 @@ int disk_open(const struct disks *disks, const char *id, int root_fd, uint64_t l
 /* Sets the final limit, before anything of the sandbox runs. */
 int disk_seal(const struct disk *disk, uint64_t limit_bytes, struct err *err) must_check;
 
-/* Changes the limit of one that is in use. */
+/* Changes the limit of one that is in use; 0: it has none. */
 int disk_set_limit(const struct disks *disks, const char *id, uint64_t limit_bytes, struct err *err)
 	must_check;
 

@@ -474,6 +474,15 @@ static uint32_t insert_id(
 	return count;
 }
 
+/* Once for all parts of the list: nobody could do anything about it by its name. */
+static void note_stranger(const char *name, const char *after)
+{
+	if (after[0] == '\0' && strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
+		log_warning(
+			"\"%s\" among the directories of sandboxes is not ours; it stays as it is",
+			name);
+}
+
 static uint32_t list_dir(
 	int fd, const char *after, char ids[][KEEPER_ID_LEN + 1], uint32_t count, uint32_t max)
 {
@@ -485,7 +494,9 @@ static uint32_t list_dir(
 
 		/* "<id>.workspace" counts as the id: its build was cut short. */
 		snprintf(id, sizeof(id), "%s", entry->d_name);
-		if (strlen(id) == KEEPER_ID_LEN && strcmp(id, after) > 0)
+		if (!keeper_is_id(entry->d_name, '.'))
+			note_stranger(entry->d_name, after);
+		else if (strcmp(id, after) > 0)
 			count = insert_id(ids, count, max, id);
 	}
 	if (dir)

@@ -12,15 +12,24 @@
 #include "base/err.h"
 #include "wire/wall.h"
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
-#define KEEPER_VERSION	    6
+#define KEEPER_VERSION	    7
 #define KEEPER_ID_LEN	    26 /* a lower-case ULID */
 #define KEEPER_HOSTNAME_MAX 64
 #define KEEPER_LIST_MAX	    64
 #define KEEPER_SLOT_COUNT   32000 /* uid ranges of 65536, the first at KEEPER_UID_FIRST */
 #define KEEPER_UID_FIRST    1000000u
 #define KEEPER_UID_COUNT    65536u
+
+/* Whether a text begins with the id of a sandbox, and `end` or nothing follows. */
+static inline bool keeper_is_id(const char *text, char end)
+{
+	return strspn(text, "0123456789abcdefghijklmnopqrstuvwxyz") == KEEPER_ID_LEN &&
+	       (text[KEEPER_ID_LEN] == '\0' || text[KEEPER_ID_LEN] == end);
+}
 
 /* Environment variable of the keeper: walls that may be missing, a number of bits (wire/wall.h). */
 #define KEEPER_ALLOW_MISSING "ALLOW_MISSING"
@@ -42,7 +51,7 @@ enum keeper_kind {
 	KEEPER_LIST,   /* ids of what it holds, from `after` on */
 	KEEPER_STORED, /* ids that have directories on disk, from `after` on */
 	KEEPER_CLEAN, /* empty parts of a stopped sandbox: KEEPER_PART_*; then the connection ends */
-	KEEPER_RESIZE,	 /* give a running sandbox limits.disk_bytes */
+	KEEPER_RESIZE, /* give a running sandbox limits.disk_bytes, or with 0 a disk without a limit */
 	KEEPER_SHUTDOWN, /* kill all sandboxes and exit */
 	KEEPER_EXITS,	 /* the answer carries the sockets of the way out, KEEPER_EXIT_*, which is
 			      made when it is first asked for */

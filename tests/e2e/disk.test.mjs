@@ -364,6 +364,9 @@ test('limits can be off; workspaces from then stay as they are, and new ones get
   assert.match((await at.api.exec(limited, fill('/tmp/fill'))).stdout, FULL);
   await at.terminate();
   await at.start(['--disk-limits=false']);
+  assert.match((await at.api.exec(limited, fill('/tmp/more', 20))).stdout, FULL, 'one that runs keeps its limit');
+  assert.equal((await at.api.patch(limited, { resources: { disk: '24Mi' } })).status, 200);
+  await at.api.out(limited, fill('/tmp/more', 20));
   await at.api.life(limited, 'stop');
   await at.api.life(limited, 'start');
   await at.api.out(limited, fill('/tmp/more', 20));

@@ -428,6 +428,22 @@ static void ids_are_listed_in_order_once_and_by_the_page(void **state)
 	assert_int_equal(seen, 10);
 }
 
+static void what_has_no_id_for_a_name_is_not_listed(void **state)
+{
+	static const char *const names[] = {"lost+found", "ABCDEFGHJKMNPQRSTVWXYZ0123",
+		"0123456789_bcdefghijklmnop", "0123456789abcdefghijklmnopq",
+		"0123456789abcdefghijklmno", "0123456789abcdefghijklmno.img"};
+	struct fixture *fixture = *state;
+	char ids[8][KEEPER_ID_LEN + 1], image[KEEPER_ID_LEN + 8];
+
+	for (size_t i = 0; i < array_len(names); i++)
+		assert_int_equal(mkdirat(fixture->storage.workspaces_fd, names[i], 0700), 0);
+	snprintf(image, sizeof(image), "%s.img", id);
+	assert_int_equal(mkdirat(fixture->storage.workspaces_fd, image, 0700), 0);
+	assert_int_equal(storage_list(&fixture->storage, "", ids, array_len(ids)), 1);
+	assert_string_equal(ids[0], id);
+}
+
 static void usage_counts_files_and_bytes_of_both_trees(void **state)
 {
 	struct fixture *fixture = *state;
@@ -541,6 +557,7 @@ int main(void)
 		ON_DISK(the_trash_never_follows_a_link_out),
 		ON_DISK(discarding_what_is_not_there_is_fine),
 		ON_DISK(ids_are_listed_in_order_once_and_by_the_page),
+		ON_DISK(what_has_no_id_for_a_name_is_not_listed),
 		ON_DISK(usage_counts_files_and_bytes_of_both_trees),
 		ON_DISK(what_was_made_ahead_becomes_the_sandbox_s),
 		ON_DISK(on_a_disk_a_new_start_keeps_files_and_removes_what_was_thrown_away),

@@ -284,10 +284,12 @@ static int native_resize(
 	struct driver *driver, const char *id, uint64_t disk_bytes, struct err *err)
 {
 	struct keeper_request request = request_for(KEEPER_RESIZE, id);
+	struct native *native = native_from(driver);
 	struct keeper_answer answer;
 
-	request.limits.disk_bytes = disk_bytes;
-	return call(native_from(driver), &request, &answer, NULL, err);
+	/* As it would be built: it may have been with a limit, by a daemon before this one. */
+	request.limits.disk_bytes = native->limits_disk ? disk_bytes : 0;
+	return call(native, &request, &answer, NULL, err);
 }
 
 static int native_clean(
