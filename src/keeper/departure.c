@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "keeper/image.h"
 #include "keeper/shelf.h"
+#include "keeper/trash.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -226,7 +227,7 @@ int departure_throw_away(struct departures *departures, const char *id, int dirf
 
 	departure_cancel(departures, id);
 	if (root < 0)
-		return storage_discard(storage, dirfd, image, err);
+		return trash_discard(storage, dirfd, image, err);
 	used_name(root, name);
 	if (renameat(dirfd, image, storage->spares_fd, name) < 0 && errno != ENOENT)
 		return err_sys(err, "throw away the disk of %s", id);

@@ -7,6 +7,7 @@
 #include "keeper/endings.h"
 #include "keeper/figures.h"
 #include "keeper/image.h"
+#include "keeper/inventory.h"
 #include "keeper/netns.h"
 #include "keeper/pausing.h"
 #include "keeper/reply.h"
@@ -317,7 +318,7 @@ static void on_stored(struct keeper *keeper, const struct keeper_request *reques
 	struct keeper_answer reply = {.version = KEEPER_VERSION, .wait_status = -1};
 
 	reply.count =
-		storage_list(&keeper->context.storage, request->id, reply.ids, KEEPER_LIST_MAX);
+		inventory_list(&keeper->context.storage, request->id, reply.ids, KEEPER_LIST_MAX);
 	reply_send(conn, &reply, NULL, 0);
 }
 

@@ -7,6 +7,7 @@
 #include "keeper/disk_image.h"
 #include "keeper/image.h"
 #include "keeper/project_quota.h"
+#include "keeper/trash.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -66,7 +67,7 @@ static int discard_quota(
 
 	if (home >= 0 && project_quota_set_limit(home, 0, 0, &why) < 0)
 		log_warning("the limit of a disk stays: %s", why.message);
-	return storage_discard(storage, dirfd, name, err);
+	return trash_discard(storage, dirfd, name, err);
 }
 
 /* --- before a build --- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "keeper/host_template.h"
+#include "keeper/trash.h"
 
 #include "base/fd.h"
 
@@ -252,7 +253,7 @@ static int copy_etc(int root, struct err *err)
 int host_template_make(const struct storage *storage, int *ret_fd, struct err *err)
 {
 	auto_fd int root = -1;
-	int r = storage_discard(storage, storage->templates_fd, "host", err);
+	int r = trash_discard(storage, storage->templates_fd, "host", err);
 
 	if (r < 0)
 		return r;

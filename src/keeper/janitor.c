@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "keeper/janitor.h"
+#include "keeper/trash.h"
 
 #include <unistd.h>
 
@@ -8,7 +9,7 @@ static void run_janitor(const void *arg, int pokes)
 	char bytes[64];
 
 	do
-		storage_empty_trash(arg);
+		trash_empty(arg);
 	while (read(pokes, bytes, sizeof(bytes)) > 0);
 }
 

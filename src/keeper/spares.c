@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "keeper/directory.h"
 #include "keeper/shelf.h"
+#include "keeper/trash.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -127,7 +128,7 @@ static void remove_old(const struct storage *storage)
 	struct err err;
 
 	while ((entry = directory_next(list))) {
-		if (storage_discard(storage, storage->spares_fd, entry->d_name, &err) < 0)
+		if (trash_discard(storage, storage->spares_fd, entry->d_name, &err) < 0)
 			log_warning("an old spare disk stays: %s", err.message);
 	}
 	directory_end(list);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "keeper/storage.h"
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "keeper/directory.h"
+#include "keeper/trash.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -16,12 +16,8 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
-#define SANDBOX_UID	1000 /* the default user inside */
-#define SHARDS		256
-#define RESERVE_INODES	8
-#define USAGE_DEPTH_MAX 512
-#define USAGE_FILES_MAX 2000000
-#define OPEN_DIR_FLAGS	(O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)
+#define SANDBOX_UID    1000 /* the default user inside */
+#define RESERVE_INODES 8
 
 static int open_own_dir(int parent, const char *name, struct err *err)
 {
@@ -30,7 +26,7 @@ static int open_own_dir(int parent, const char *name, struct err *err)
 
 	if (mkdirat(parent, name, 0700) < 0 && errno != EEXIST)
 		return err_sys(err, "make directory %s", name);
-	fd = openat(parent, name, OPEN_DIR_FLAGS);
+	fd = directory_open(parent, name);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_sys(err, "open directory %s", name);
 	/* The daemon may not have put its own directory here: what is below is mounted as root. */
@@ -52,25 +48,40 @@ static void mark_unrelated(int fd)
 	}
 }
 
-/* Which shard an id belongs to; any even spread will do. */
 static void shard_name(unsigned shard, char name[4])
 {
-	snprintf(name, 4, "%02x", shard % SHARDS);
+	snprintf(name, 4, "%02x", shard % STORAGE_SHARDS);
 }
 
+/* Which shard an id belongs to; any even spread will do. */
 static unsigned shard_of(const char *id)
 {
 	unsigned hash = 2166136261u;
 
 	for (; *id; id++)
 		hash = (hash ^ (unsigned char)*id) * 16777619u;
-	return (hash ^ hash >> 16) % SHARDS;
+	return (hash ^ hash >> 16) % STORAGE_SHARDS;
+}
+
+int storage_open_shard(const struct storage *storage, unsigned shard)
+{
+	char name[4];
+
+	shard_name(shard, name);
+	return directory_open(storage->sandboxes_fd, name);
+}
+
+int storage_open_shard_of(const struct storage *storage, const char *id, struct err *err)
+{
+	int fd = storage_open_shard(storage, shard_of(id));
+
+	return fd < 0 ? err_sys(err, "open the shard of %s", id) : fd;
 }
 
 static int make_shards(const struct storage *storage, struct err *err)
 {
 	mark_unrelated(storage->sandboxes_fd);
-	for (unsigned i = 0; i < SHARDS; i++) {
+	for (unsigned i = 0; i < STORAGE_SHARDS; i++) {
 		char name[4];
 
 		shard_name(i, name);
@@ -80,19 +91,9 @@ static int make_shards(const struct storage *storage, struct err *err)
 	return 0;
 }
 
-static int open_shard(const struct storage *storage, const char *id, struct err *err)
-{
-	char name[4];
-	int fd;
-
-	shard_name(shard_of(id), name);
-	fd = openat(storage->sandboxes_fd, name, OPEN_DIR_FLAGS);
-	return fd < 0 ? err_sys(err, "open shard %s", name) : fd;
-}
-
 int storage_open(struct storage *storage, const char *data_dir, struct err *err)
 {
-	auto_fd int data_fd = open(data_dir, OPEN_DIR_FLAGS);
+	auto_fd int data_fd = directory_open(AT_FDCWD, data_dir);
 
 	if (data_fd < 0)
 		return err_sys(err, "open data directory %s", data_dir);
@@ -114,7 +115,7 @@ static int open_owned(int parent, const char *name, mode_t mode, uint32_t uid, s
 
 	if (mkdirat(parent, name, mode) < 0 && errno != EEXIST)
 		return err_sys(err, "make directory %s", name);
-	fd = openat(parent, name, OPEN_DIR_FLAGS);
+	fd = directory_open(parent, name);
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_sys(err, "open directory %s", name);
 	if (st.st_uid != uid && st.st_uid == 0 && fchown(fd, uid, uid) < 0)
@@ -143,7 +144,7 @@ static int prepare_workspace(
 		int part = open_owned(fd, name, 0755, uid, err);
 
 		if (part == -ELOOP || part == -ENOTDIR) {
-			int r = storage_discard(storage, fd, name, err);
+			int r = trash_discard(storage, fd, name, err);
 
 			if (r < 0)
 				return r;
@@ -163,7 +164,7 @@ static int prepare_workspace(
 static int open_workspace(const struct storage *storage, int shard, const char *id,
 	uint32_t base_uid, struct err *err)
 {
-	auto_fd int fd = openat(storage->workspaces_fd, id, OPEN_DIR_FLAGS);
+	auto_fd int fd = directory_open(storage->workspaces_fd, id);
 	char name[KEEPER_ID_LEN + 16];
 	int r;
 
@@ -194,7 +195,7 @@ static int open_layer(const struct storage *storage, int layer, uint32_t base_ui
 		return dirs->upper_fd;
 	/* The work directory starts anew: a volatile overlay leaves a mark in it against a second
 	 * mount, and emptying it in place takes longer than everything else here together. */
-	if ((r = storage_discard(storage, layer, "work", err)) < 0)
+	if ((r = trash_discard(storage, layer, "work", err)) < 0)
 		return r;
 	dirs->work_fd = open_owned(layer, "work", 0700, base_uid, err);
 	return dirs->work_fd < 0 ? dirs->work_fd : 0;
@@ -203,7 +204,7 @@ static int open_layer(const struct storage *storage, int layer, uint32_t base_ui
 static int prepare_dirs(const struct storage *storage, const char *id, uint32_t base_uid,
 	struct storage_dirs *dirs, struct err *err)
 {
-	auto_fd int shard = open_shard(storage, id, err);
+	auto_fd int shard = storage_open_shard_of(storage, id, err);
 	auto_fd int layer = -1;
 	int r;
 
@@ -246,7 +247,7 @@ void storage_reserve(int home_fd)
 
 	if (mkdirat(home_fd, "reserve", 0700) < 0)
 		return; /* it is there, or there is no inode at all */
-	fd = openat(home_fd, "reserve", OPEN_DIR_FLAGS);
+	fd = directory_open(home_fd, "reserve");
 	for (int i = 0; i < RESERVE_INODES; i++) {
 		char name[16];
 
@@ -271,7 +272,7 @@ int storage_furnish(int home_fd, struct err *err)
 		if (mkdirat(home_fd, names[i], 0755) < 0 && errno != EEXIST)
 			return err_sys(err, "make directory %s", names[i]);
 	}
-	workspace = openat(home_fd, "workspace", OPEN_DIR_FLAGS);
+	workspace = directory_open(home_fd, "workspace");
 	for (size_t i = 0; i < array_len(workspace_parts); i++) {
 		if (mkdirat(workspace, workspace_parts[i].name, 0755) < 0)
 			return err_sys(err, "make directory %s", workspace_parts[i].name);
@@ -289,8 +290,8 @@ int storage_refurnish(int home_fd, struct err *err)
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < array_len(names) && r == 0; i++)
-		r = storage_discard(&bins, home_fd, names[i], err);
-	storage_empty_trash(&bins);
+		r = trash_discard(&bins, home_fd, names[i], err);
+	trash_empty(&bins);
 	close_bins(&bins);
 	if (r < 0)
 		return r;
@@ -319,10 +320,10 @@ static int prepare_home(int home_fd, uint32_t base_uid, struct storage_dirs *dir
 		return r;
 	/* What a reset or delete threw away would count against the limit. Where there is no inode
 	 * left, the overlay is made of the old one's, and of what was kept for this. */
-	r = storage_discard(&bins, home_fd, "work", err);
+	r = trash_discard(&bins, home_fd, "work", err);
 	if (r == 0 && is_short_of_inodes(home_fd))
-		r = storage_discard(&bins, home_fd, "reserve", err);
-	storage_empty_trash(&bins);
+		r = trash_discard(&bins, home_fd, "reserve", err);
+	trash_empty(&bins);
 	if (r == 0)
 		r = open_layer(&bins, home_fd, base_uid, dirs, err);
 	if (r == 0) {
@@ -349,30 +350,10 @@ int storage_prepare(const struct storage *storage, const char *id, int home_fd, 
 	return 0;
 }
 
-/* A name in the trash that nothing else has: inode and time together do not come twice. */
-static void trash_name(uint64_t inode, char name[64])
-{
-	snprintf(name, 64, "%llx-%llx", (unsigned long long)inode,
-		(unsigned long long)clock_steady_us());
-}
-
-int storage_discard(const struct storage *storage, int dirfd, const char *name, struct err *err)
-{
-	struct stat st;
-	char to[64];
-
-	if (fstatat(dirfd, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : err_sys(err, "look at %s", name);
-	trash_name(st.st_ino, to);
-	if (renameat(dirfd, name, storage->trash_fd, to) < 0)
-		return err_sys(err, "move %s into the trash", name);
-	return 0;
-}
-
 static int clean_layer(
 	const struct storage *storage, const char *id, uint32_t parts, struct err *err)
 {
-	auto_fd int shard = open_shard(storage, id, err);
+	auto_fd int shard = storage_open_shard_of(storage, id, err);
 	auto_fd int layer = -1;
 	char name[KEEPER_ID_LEN + 16];
 	int r;
@@ -382,14 +363,14 @@ static int clean_layer(
 	if (parts & KEEPER_PART_LAYER_DIR) {
 		snprintf(
 			name, sizeof(name), "%s.workspace", id); /* of a build that was cut short */
-		r = storage_discard(storage, shard, name, err);
-		return r < 0 ? r : storage_discard(storage, shard, id, err);
+		r = trash_discard(storage, shard, name, err);
+		return r < 0 ? r : trash_discard(storage, shard, id, err);
 	}
-	layer = openat(shard, id, OPEN_DIR_FLAGS);
+	layer = directory_open(shard, id);
 	if (layer < 0)
 		return errno == ENOENT ? 0 : err_sys(err, "open the layer of %s", id);
-	r = storage_discard(storage, layer, "upper", err);
-	return r < 0 ? r : storage_discard(storage, layer, "work", err);
+	r = trash_discard(storage, layer, "upper", err);
+	return r < 0 ? r : trash_discard(storage, layer, "work", err);
 }
 
 /* In a workspace that is open. The next start makes what is missing. */
@@ -399,7 +380,7 @@ static int clean_scratch(const struct storage *storage, int fd, struct err *err)
 		int r = 0;
 
 		if (workspace_parts[i].cleaned_by & KEEPER_PART_SCRATCH)
-			r = storage_discard(storage, fd, workspace_parts[i].name, err);
+			r = trash_discard(storage, fd, workspace_parts[i].name, err);
 		if (r < 0)
 			return r;
 	}
@@ -414,7 +395,7 @@ int storage_clean(const struct storage *storage, const char *id, uint32_t base_u
 	if (parts & (KEEPER_PART_SYSTEM | KEEPER_PART_LAYER_DIR))
 		r = clean_layer(storage, id, parts, err);
 	if (r == 0 && (parts & KEEPER_PART_SCRATCH)) {
-		auto_fd int fd = openat(storage->workspaces_fd, id, OPEN_DIR_FLAGS);
+		auto_fd int fd = directory_open(storage->workspaces_fd, id);
 
 		if (fd < 0)
 			r = errno == ENOENT ? 0 : err_sys(err, "open the workspace of %s", id);
@@ -422,7 +403,7 @@ int storage_clean(const struct storage *storage, const char *id, uint32_t base_u
 			r = prepare_workspace(storage, fd, base_uid, err);
 	}
 	if (r == 0 && (parts & KEEPER_PART_WORKSPACE))
-		r = storage_discard(storage, storage->workspaces_fd, id, err);
+		r = trash_discard(storage, storage->workspaces_fd, id, err);
 	return r;
 }
 
@@ -434,199 +415,17 @@ int storage_clean_home(int home_fd, uint32_t parts, struct err *err)
 	if (r < 0)
 		return r;
 	if (parts & (KEEPER_PART_SYSTEM | KEEPER_PART_LAYER_DIR)) {
-		r = storage_discard(&bins, home_fd, "upper", err);
+		r = trash_discard(&bins, home_fd, "upper", err);
 		if (r == 0)
-			r = storage_discard(&bins, home_fd, "work", err);
+			r = trash_discard(&bins, home_fd, "work", err);
 	}
 	if (r == 0 && (parts & KEEPER_PART_SCRATCH)) {
-		auto_fd int fd = openat(home_fd, "workspace", OPEN_DIR_FLAGS);
+		auto_fd int fd = directory_open(home_fd, "workspace");
 
 		r = fd < 0 ? err_sys(err, "open a workspace") : clean_scratch(&bins, fd, err);
 	}
 	close_bins(&bins);
 	return r;
-}
-
-static DIR *open_listing(int dirfd)
-{
-	int fd = openat(dirfd, ".", OPEN_DIR_FLAGS);
-	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-
-	if (!dir)
-		fd_close(fd);
-	return dir;
-}
-
-/* Keeps the max smallest distinct ids. */
-static uint32_t insert_id(
-	char ids[][KEEPER_ID_LEN + 1], uint32_t count, uint32_t max, const char *id)
-{
-	uint32_t at = 0;
-
-	while (at < count && strcmp(ids[at], id) < 0)
-		at++;
-	if (at == max || (at < count && strcmp(ids[at], id) == 0))
-		return count;
-	if (count < max)
-		count++;
-	memmove(ids[at + 1], ids[at], (count - 1 - at) * sizeof(ids[0]));
-	memcpy(ids[at], id, sizeof(ids[0]));
-	return count;
-}
-
-/* Once for all parts of the list: nobody could do anything about it by its name. */
-static void note_stranger(const char *name, const char *after)
-{
-	if (after[0] == '\0' && strcmp(name, ".") != 0 && strcmp(name, "..") != 0)
-		log_warning(
-			"\"%s\" among the directories of sandboxes is not ours; it stays as it is",
-			name);
-}
-
-static uint32_t list_dir(
-	int fd, const char *after, char ids[][KEEPER_ID_LEN + 1], uint32_t count, uint32_t max)
-{
-	DIR *dir = open_listing(fd);
-	struct dirent *entry;
-
-	while (dir && (entry = readdir(dir))) {
-		char id[KEEPER_ID_LEN + 1];
-
-		/* "<id>.workspace" counts as the id: its build was cut short. */
-		snprintf(id, sizeof(id), "%s", entry->d_name);
-		if (!keeper_is_id(entry->d_name, '.'))
-			note_stranger(entry->d_name, after);
-		else if (strcmp(id, after) > 0)
-			count = insert_id(ids, count, max, id);
-	}
-	if (dir)
-		closedir(dir);
-	return count;
-}
-
-uint32_t storage_list(const struct storage *storage, const char *after,
-	char ids[][KEEPER_ID_LEN + 1], uint32_t max)
-{
-	uint32_t count = list_dir(storage->workspaces_fd, after, ids, 0, max);
-
-	for (unsigned i = 0; i < SHARDS; i++) {
-		char name[4];
-		auto_fd int fd = -1;
-
-		shard_name(i, name);
-		fd = openat(storage->sandboxes_fd, name, OPEN_DIR_FLAGS);
-
-		if (fd >= 0)
-			count = list_dir(fd, after, ids, count, max);
-	}
-	return count;
-}
-
-static void add_usage(int dirfd, int depth, struct keeper_stats *stats)
-{
-	DIR *dir = open_listing(dirfd);
-	struct dirent *entry;
-
-	while (dir && stats->disk_files < USAGE_FILES_MAX && (entry = readdir(dir))) {
-		struct stat st;
-
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-			fstatat(dirfd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-			continue;
-		stats->disk_files++;
-		stats->disk_bytes += (uint64_t)st.st_blocks * 512;
-		if (S_ISDIR(st.st_mode) && depth < USAGE_DEPTH_MAX) {
-			auto_fd int sub = openat(dirfd, entry->d_name, OPEN_DIR_FLAGS);
-
-			if (sub >= 0)
-				add_usage(sub, depth + 1, stats);
-		}
-	}
-	if (dir)
-		closedir(dir);
-}
-
-void storage_usage(const struct storage *storage, const char *id, struct keeper_stats *stats)
-{
-	auto_fd int shard = open_shard(storage, id, NULL);
-	auto_fd int layer = shard < 0 ? -1 : openat(shard, id, OPEN_DIR_FLAGS);
-	auto_fd int upper = layer < 0 ? -1 : openat(layer, "upper", OPEN_DIR_FLAGS);
-	auto_fd int workspace = openat(storage->workspaces_fd, id, OPEN_DIR_FLAGS);
-
-	if (upper >= 0)
-		add_usage(upper, 0, stats);
-	if (workspace >= 0)
-		add_usage(workspace, 0, stats);
-}
-
-/* Empties one directory of the shredder; directories in it move up into the shredder, so that a tree
- * of any depth is taken apart without recursion and with two descriptors. */
-static void flatten(const struct storage *storage, const char *name)
-{
-	auto_fd int fd = openat(storage->shredder_fd, name, OPEN_DIR_FLAGS);
-	DIR *dir = fd < 0 ? NULL : open_listing(fd);
-	struct dirent *entry;
-
-	while (dir && (entry = readdir(dir))) {
-		char to[64];
-
-		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
-			continue;
-		if (unlinkat(fd, entry->d_name, 0) == 0 ||
-			unlinkat(fd, entry->d_name, AT_REMOVEDIR) == 0)
-			continue;
-		trash_name(entry->d_ino, to);
-		if (renameat(fd, entry->d_name, storage->shredder_fd, to) < 0)
-			log_warning("the shredder keeps an entry: %s", strerror(errno));
-	}
-	if (dir)
-		closedir(dir);
-}
-
-/* Whether anything could be removed. */
-static bool shred(const struct storage *storage)
-{
-	DIR *dir = open_listing(storage->shredder_fd);
-	bool progress = false;
-	struct dirent *entry;
-
-	while (dir && (entry = readdir(dir))) {
-		const char *name = entry->d_name;
-
-		if (strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-			continue;
-		if (unlinkat(storage->shredder_fd, name, 0) < 0) {
-			flatten(storage, name);
-			if (unlinkat(storage->shredder_fd, name, AT_REMOVEDIR) < 0)
-				continue;
-		}
-		progress = true;
-	}
-	if (dir)
-		closedir(dir);
-	return progress;
-}
-
-void storage_empty_trash(const struct storage *storage)
-{
-	bool progress;
-
-	do {
-		DIR *dir = open_listing(storage->trash_fd);
-		struct dirent *entry;
-
-		progress = false;
-		while (dir && (entry = readdir(dir))) {
-			const char *name = entry->d_name;
-
-			if (strcmp(name, ".") != 0 && strcmp(name, "..") != 0 &&
-				renameat(storage->trash_fd, name, storage->shredder_fd, name) == 0)
-				progress = true;
-		}
-		if (dir)
-			closedir(dir);
-		progress |= shred(storage);
-	} while (progress);
 }
 
 void storage_empty_bins(int home_fd)
@@ -638,6 +437,6 @@ void storage_empty_bins(int home_fd)
 		log_warning("the trash of a disk stays: %s", err.message);
 		return;
 	}
-	storage_empty_trash(&bins);
+	trash_empty(&bins);
 	close_bins(&bins);
 }

@@ -6,12 +6,10 @@
  *   workspaces/<id>/{project_files,agent_workspace,outputs}      what outlives it
  *   workspaces/<id>.img, spares/                                 both in one, with a limit: disk.h
  *   templates/host                                               what sandboxes start from
- *   trash/                                                       what is to be removed
+ *   trash/                                                       what is to be removed: trash.h
  *   shredder/                                                    what is being removed
  *
- * They belong to root with mode 0700, so nobody but the keeper walks in. Removing means renaming into
- * trash/, which takes no time however large a tree is; a child of the keeper, the janitor, takes it
- * from there into shredder/, so that its slow work never holds the lock of a directory that we need.
+ * They belong to root with mode 0700, so nobody but the keeper walks in.
  *
  * A shard is one of 256, by a hash of the id. ext4 spreads the shards over the disk, because `sandboxes`
  * is marked as a directory of unrelated things; so making a dozen inodes for a sandbox does not have
@@ -24,6 +22,8 @@
 
 #include "base/err.h"
 #include "wire/keeper.h"
+
+#define STORAGE_SHARDS 256
 
 struct storage {
 	int sandboxes_fd;
@@ -42,6 +42,11 @@ struct storage_dirs {
 };
 
 int storage_open(struct storage *storage, const char *data_dir, struct err *err) must_check;
+
+/* Opens a shard, by its number (-1 with errno) or as that of an id. */
+int storage_open_shard(const struct storage *storage, unsigned shard);
+int storage_open_shard_of(const struct storage *storage, const char *id, struct err *err)
+	must_check;
 
 /* Makes all that a sandbox has in the home directory of its disk, for nobody yet. */
 int storage_furnish(int home_fd, struct err *err) must_check;
@@ -72,17 +77,5 @@ int storage_clean(const struct storage *storage, const char *id, uint32_t base_u
  */
 int storage_clean_home(int home_fd, uint32_t parts, struct err *err) must_check;
 
-/* Moves dirfd/name into the trash; a name that does not exist is fine. */
-int storage_discard(const struct storage *storage, int dirfd, const char *name, struct err *err)
-	must_check;
-
-/* The ids that have directories, in order, from the one after `after` on; how many. */
-uint32_t storage_list(const struct storage *storage, const char *after,
-	char ids[][KEEPER_ID_LEN + 1], uint32_t max);
-
-/* Bytes and files that a sandbox has on disk. Takes as long as its trees are large. */
-void storage_usage(const struct storage *storage, const char *id, struct keeper_stats *stats);
-
-/* Removes all there is in the trash, however deep; and the same in the home directory of a disk. */
-void storage_empty_trash(const struct storage *storage);
+/* Removes all there is in the trash of a disk, whose home directory is open. */
 void storage_empty_bins(int home_fd);

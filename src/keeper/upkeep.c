@@ -2,6 +2,7 @@
 #include "keeper/upkeep.h"
 
 #include "base/fd.h"
+#include "keeper/inventory.h"
 #include "keeper/userns.h"
 
 #include <fcntl.h>
@@ -14,7 +15,7 @@ int upkeep_count(
 	int r = 0;
 
 	if (home < 0 && !disk_exists(disks, id)) {
-		storage_usage(disks->storage, id, stats);
+		inventory_usage(disks->storage, id, stats);
 		return 0;
 	}
 	if (home < 0)

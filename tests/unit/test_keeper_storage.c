@@ -3,7 +3,9 @@
  * The keeper's directories. It gives directories to the uid ranges of sandboxes, which only root can:
  * without root nothing here is proven, and the test says so by failing.
  */
+#include "keeper/inventory.h"
 #include "keeper/storage.h"
+#include "keeper/trash.h"
 
 #include "base/fd.h"
 #include "base/log.h"
@@ -165,7 +167,7 @@ static void discard(struct fixture *fixture, const char *shard, const char *name
 	int fd = open_shard(fixture, shard);
 	struct err err = {0};
 
-	if (storage_discard(&fixture->storage, fd, name, &err) < 0)
+	if (trash_discard(&fixture->storage, fd, name, &err) < 0)
 		fail_msg("%s", err.message);
 	close(fd);
 }
@@ -332,7 +334,7 @@ static void removing_takes_what_is_named_and_twice_is_fine(void **state)
 	clean(fixture, KEEPER_PART_SYSTEM | KEEPER_PART_SCRATCH | KEEPER_PART_LAYER_DIR |
 			       KEEPER_PART_WORKSPACE);
 	assert_int_equal(count_entries(fixture->storage.trash_fd), 2);
-	storage_empty_trash(&fixture->storage);
+	trash_empty(&fixture->storage);
 	assert_no_trash(fixture);
 }
 
@@ -358,9 +360,9 @@ static void the_trash_is_emptied_however_deep(void **state)
 	close(fd);
 	discard(fixture, SHARD, id);
 	assert_false(exists(fixture, LAYER));
-	storage_empty_trash(&fixture->storage);
+	trash_empty(&fixture->storage);
 	assert_no_trash(fixture);
-	storage_empty_trash(&fixture->storage);
+	trash_empty(&fixture->storage);
 }
 
 static void the_trash_never_follows_a_link_out(void **state)
@@ -380,7 +382,7 @@ static void the_trash_never_follows_a_link_out(void **state)
 	close(fd);
 	discard(fixture, SHARD, id);
 	discard(fixture, SHARD, "top");
-	storage_empty_trash(&fixture->storage);
+	trash_empty(&fixture->storage);
 	assert_no_trash(fixture);
 	assert_true(exists(fixture, "canary/file"));
 	free(canary);
@@ -419,7 +421,7 @@ static void ids_are_listed_in_order_once_and_by_the_page(void **state)
 	}
 	assert_int_equal(mkdirat(fixture->storage.workspaces_fd, "not-an-id", 0700), 0);
 	do {
-		count = storage_list(&fixture->storage, after, ids, 4);
+		count = inventory_list(&fixture->storage, after, ids, 4);
 		for (unsigned i = 0; i < count; i++, seen++) {
 			assert_int_equal(atoi(ids[i]), seen);
 			memcpy(after, ids[i], sizeof(after));
@@ -440,7 +442,7 @@ static void what_has_no_id_for_a_name_is_not_listed(void **state)
 		assert_int_equal(mkdirat(fixture->storage.workspaces_fd, names[i], 0700), 0);
 	snprintf(image, sizeof(image), "%s.img", id);
 	assert_int_equal(mkdirat(fixture->storage.workspaces_fd, image, 0700), 0);
-	assert_int_equal(storage_list(&fixture->storage, "", ids, array_len(ids)), 1);
+	assert_int_equal(inventory_list(&fixture->storage, "", ids, array_len(ids)), 1);
 	assert_string_equal(ids[0], id);
 }
 
@@ -450,13 +452,13 @@ static void usage_counts_files_and_bytes_of_both_trees(void **state)
 	struct keeper_stats before = {0}, after = {0}, none = {0};
 
 	prepare(fixture);
-	storage_usage(&fixture->storage, id, &before);
+	inventory_usage(&fixture->storage, id, &before);
 	make_file(fixture, LAYER "/upper/one");
 	make_file(fixture, WORKSPACE "/outputs/two");
-	storage_usage(&fixture->storage, id, &after);
+	inventory_usage(&fixture->storage, id, &after);
 	assert_int_equal(after.disk_files, before.disk_files + 2);
 	assert_true(after.disk_bytes >= before.disk_bytes);
-	storage_usage(&fixture->storage, "00000000000000000000000000", &none);
+	inventory_usage(&fixture->storage, "00000000000000000000000000", &none);
 	assert_int_equal(none.disk_files, 0);
 }
 
