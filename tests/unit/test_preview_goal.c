@@ -83,7 +83,7 @@ static void paths_lead_somewhere_only_on_the_listeners_own_names(void **state)
 	static const char *const own[] = {
 		"127.0.0.1:9091", "localhost:9091", DOMAIN, DOMAIN ":9091", "LOCALHOST:9091"};
 	static const char *const others[] = {"localhost", "localhost:80", "127.0.0.1", "evil.test",
-		"x" DOMAIN, "127.0.0.1:90911"};
+		("x" DOMAIN), "127.0.0.1:90911"};
 	struct preview_goal goal;
 
 	(void)state;
