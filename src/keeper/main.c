@@ -268,7 +268,7 @@ static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 
 int main(int argc, char *argv[])
 {
-	struct keeper keeper = {.stop_waiter = -1};
+	static struct keeper keeper = {.stop_waiter = -1};
 	struct err err = {0};
 
 	log_open("sandlot-keeper", LOG_INFO);

@@ -253,7 +253,8 @@ test('time, CPU and memory of a command are measured', async () => {
   const busy = await api.exec(id, { argv: ['python3', '-c', 'import time\nx = bytearray(60 << 20)\nwhile time.process_time() < 0.3: pass'] });
   assert.ok(busy.termination.cpu_ms >= 290 && busy.termination.cpu_ms < 10_000, `${busy.termination.cpu_ms}`);
   assert.ok(busy.termination.peak_memory_bytes >= 60 * MI && busy.termination.peak_memory_bytes < 400 * MI, `${busy.termination.peak_memory_bytes}`);
-  assert.ok(idle.termination.peak_memory_bytes > 0 && idle.termination.peak_memory_bytes < 60 * MI, `${idle.termination.peak_memory_bytes}`);
+  // Until it runs its program it is the agent, which is large with a sanitizer.
+  assert.ok(idle.termination.peak_memory_bytes > 0 && idle.termination.peak_memory_bytes < (IS_SANITIZED ? 512 : 60) * MI, `${idle.termination.peak_memory_bytes}`);
 });
 
 test('fifty parallel commands keep their output apart', async () => {
