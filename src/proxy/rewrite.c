@@ -278,7 +278,7 @@ static bool has_prefix(const struct rewrite *rewrite, struct slice path)
 {
 	size_t len = rewrite->prefix.len;
 
-	return path.len >= len && memcmp(path.at, rewrite->prefix.at, len) == 0 &&
+	return len > 0 && path.len >= len && memcmp(path.at, rewrite->prefix.at, len) == 0 &&
 	       (path.len == len || path.at[len] == '/' || path.at[len] == '?');
 }
 
