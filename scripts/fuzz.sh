@@ -4,7 +4,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
-flags="-fsanitize=fuzzer-no-link,address,undefined"
+flags="-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined"
 [ -f build-fuzz/build.ninja ] ||
   CC=clang meson setup build-fuzz -Db_lundef=false -Dfuzzing=true "-Dc_args=$flags" "-Dc_link_args=$flags" >/dev/null
 failed=0
