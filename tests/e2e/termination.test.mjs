@@ -237,6 +237,7 @@ test('a wait is answered when the sandbox is stopped', async () => {
 test('a lifetime that is over ends streams with reason lifetime', async () => {
   const own = await api.create({ lifetime_s: 2 });
   const process = await watched(own.id, 'exec sleep 6408');
+  await until(() => hostProcesses(instance, 'sleep 6408').length === 1, { what: 'it runs' });
   await until(() => hostProcesses(instance, 'sleep 6408').length === 0, { timeout: 15_000, what: 'its time is over' });
   const exit = await process.exit('after the lifetime');
   assert.equal(exit.termination.reason, 'lifetime');
