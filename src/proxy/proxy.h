@@ -84,8 +84,10 @@ struct proxy_config {
 	unsigned max_per_source, max_per_key; /* connections of an address; that lead to a key */
 	/* Of an address that is not this machine's; ten times that at once. 0: any number. */
 	unsigned requests_per_second;
-	/* How long nothing may move: until an answer begins; where a side does not take what is for it; and
-	   where nobody has anything to say, in an answer that has begun or a WebSocket. */
+	/*
+	 * How long nothing may move: until an answer begins; where a side does not take what is for it; and where
+	 * nobody has anything to say, in an answer that has begun or a WebSocket.
+	 */
 	uint64_t answer_ms, stall_ms, quiet_ms;
 	void *context;
 	const atomic_uint_fast64_t *generation; /* changes when a way may have ceased to be */
