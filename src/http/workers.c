@@ -157,9 +157,12 @@ int workers_open(
 	workers->max_threads = max_threads;
 	workers->max_queue = max_queue;
 	pthread_mutex_lock(&workers->lock);
-	/* One thread from the start: if no other can ever be made, requests still get served. */
+	/* Those that stay are there from the start: if no other can ever be made, requests still get served. */
 	r = spawn(workers);
 	workers->waking = r == 0;
+	while (r == 0 && workers->threads < KEEP_THREADS && workers->threads < max_threads)
+		if (spawn(workers) < 0)
+			break; /* one will do */
 	pthread_mutex_unlock(&workers->lock);
 	if (r < 0) {
 		workers_close(workers);
