@@ -116,7 +116,7 @@ test('Vite by path with its base set: the port keeps the path, and a change arri
 test('Vite by path that knows nothing of it: what modules and styles of its page import at the root is found', async (t) => {
   const archive = installed(t, 'vite');
   if (!archive) return;
-  const previews = await serve('vite', archive, { ports: [{ port: 3000, public: true }] }, vite());
+  const previews = await serve(api, 'vite', archive, { ports: [{ port: 3000, public: true }] }, vite());
   const files = {
     'index.html': '<link rel="stylesheet" href="plain.css"><h1 id="text"></h1><script type="module" src="main.js"></script>',
     'public/plain.css': '@import "/more.css";',
