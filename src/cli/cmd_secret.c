@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
 #include "cli/command.h"
+#include "cli/hidden_input.h"
 #include "cli/human.h"
 #include "cli/table.h"
+#include "cli/terminal.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -40,14 +42,12 @@ static int path_of(const char *name, char **ret_path, struct err *err)
 
 /* --- set --- */
 
-/* Not from the command line, which every user of this machine may read. One line end is not part of it. */
-static int read_value(struct buf *value, struct err *err)
+/* Up to its end, without one end of a line. */
+static int read_all(struct buf *value, struct err *err)
 {
 	char bytes[4096];
 	ssize_t n;
 
-	if (isatty(STDIN_FILENO))
-		cli_note("type the secret and end it with Ctrl-D");
 	while ((n = read(STDIN_FILENO, bytes, sizeof(bytes))) > 0) {
 		if (buf_append(value, bytes, (size_t)n) < 0)
 			return err_set(
@@ -58,6 +58,22 @@ static int read_value(struct buf *value, struct err *err)
 		return err_sys(err, "read standard input");
 	if (value->len > 0 && value->data[value->len - 1] == '\n')
 		value->len--;
+	return 0;
+}
+
+/* Not from the command line, which every user of this machine may read. */
+static int read_value(struct buf *value, struct err *err)
+{
+	int r;
+
+	if (terminal_is_there()) {
+		cli_note("type the secret, which is not shown, and Enter");
+		r = hidden_input_read(value, err);
+	} else {
+		r = read_all(value, err);
+	}
+	if (r < 0)
+		return r;
 	if (value->len == 0)
 		return err_explain(err, ERR_INVALID, NULL,
 			"printf %s \"$KEY\" | sandlot secret set NAME --server URL",
@@ -201,11 +217,10 @@ const struct command cmd_secret = {
 	.operands = "set|ls|rm [NAME...]",
 	.summary = "give requests of sandboxes a key that they never see",
 	.details =
-		"set reads the secret from standard input. A sandbox made with --secret NAME\n"
-		"reaches the server as http://NAME.internal; the daemon adds the secret on the "
-		"way\n"
-		"and speaks TLS to the server. The secret goes nowhere else, and nobody is "
-		"shown it.\n\n"
+		"set reads the secret from standard input; what is typed there is not shown. A\n"
+		"sandbox made with --secret NAME reaches the server as http://NAME.internal; the\n"
+		"daemon adds the secret on the way and speaks TLS to the server. The secret goes\n"
+		"nowhere else, and nobody is shown it.\n\n"
 		"  sandlot secret set model --server https://api.example.com < key\n"
 		"  sandlot secret set other --server https://api.example.org --header x-api-key < "
 		"key\n"

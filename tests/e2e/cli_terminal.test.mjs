@@ -14,6 +14,7 @@ const { urlEnv, sandlot, ok, created, crash } = commandLine(instance);
 const CTRL_C = '\x03';
 const DETACH = '\x10\x11';
 const SIGTERM = 15;
+const ECHO = 0o10; // of the local flags of a terminal
 
 const open = [];
 after(() => { for (const terminal of open) terminal.end(); });
@@ -294,6 +295,27 @@ test('errors look as they do without a terminal and leave it as it was', async (
     assert.ok(code > 0 && code < 128, `${args}: ${code}`);
     assert.deepEqual(terminal.after, terminal.before);
   }
+});
+
+test('a secret that is typed is not shown, and the terminal is as it was, also after a signal', async () => {
+  const server = ['--server', 'https://api.example.com'];
+  const typed = sit(['secret', 'set', 'typed', ...server]);
+  await typed.expect(/type the secret/);
+  await until(async () => !((await typed.state())[3] & ECHO), { what: 'nothing is shown any more' });
+  typed.type('canary-value\r');
+  await typed.expect(/typed\.internal is https:\/\/api\.example\.com/);
+  await left(typed, 0);
+  assert.doesNotMatch(typed.text, /canary/);
+  assert.match(await ok(['secret', 'ls']), /^typed +https:/m);
+  for (const [name, leave] of [['interrupted', (one) => one.type(CTRL_C)], ['terminated', (one) => one.signal(SIGTERM)], ['nothing', (one) => one.type('\r')]]) {
+    const one = sit(['secret', 'set', name, ...server]);
+    await one.expect(/type the secret/);
+    await until(async () => !((await one.state())[3] & ECHO), { what: 'nothing is shown any more' });
+    leave(one);
+    assert.notEqual(await one.exit(), 0, name);
+    assert.deepEqual(one.after, one.before, name);
+  }
+  assert.doesNotMatch(await ok(['secret', 'ls']), /interrupted|terminated|nothing/);
 });
 
 finish();
