@@ -4,6 +4,7 @@
  * through (http/tunnel.h): `sandlot port-forward` makes local ports of them.
  */
 #include "api/handlers.h"
+#include "core/cord.h"
 #include "core/port_list.h"
 #include "core/preview.h"
 #include "http/tunnel.h"
@@ -50,29 +51,51 @@ HANDLER(ports_list)
 	return 0;
 }
 
-static void connection_ended(void *arg)
-{
-	struct sandbox *sandbox = arg;
+/* A client that is connected to a port. */
+struct caller {
+	struct sandbox *sandbox;
+	struct cord *cord;
+};
 
-	sandbox_leave(sandbox);
-	sandbox_unref(sandbox);
+static void caller_left(void *arg)
+{
+	struct caller *caller = arg;
+
+	cord_free(caller->cord);
+	sandbox_leave(caller->sandbox);
+	sandbox_unref(caller->sandbox);
+	free(caller);
 }
 
 HANDLER(ports_connect)
 {
 	struct sandbox *sandbox;
+	struct caller *caller;
+	struct tunnel *tunnel;
+	struct cord *cord;
 	uint16_t port;
 	int fd, r;
 
 	if ((r = api_port(req, &port, err)) < 0 ||
 		(r = api_sandbox(req, context, &sandbox, err)) < 0 ||
 		(r = request_check_websocket(req, PROTOCOL, err)) < 0 ||
-		(r = preview_wake(sandbox, err)) < 0 ||
-		(r = preview_connect(sandbox, port, &fd, err)) < 0)
+		(r = preview_wake(sandbox, err)) < 0)
 		return r;
-	sandbox_enter(sandbox_ref(sandbox));
-	r = request_answer_tunnel(req, PROTOCOL, fd, connection_ended, sandbox, err);
-	if (r < 0)
-		connection_ended(sandbox);
+	cord = cord_new(sandbox);
+	r = preview_connect(sandbox, port, &fd, err);
+	if (r < 0) {
+		cord_free(cord);
+		return r;
+	}
+	caller = mem_new(sizeof(*caller));
+	*caller = (struct caller){sandbox_ref(sandbox), cord};
+	sandbox_enter(sandbox);
+	tunnel = tunnel_new(req, fd, caller_left, caller);
+	cord_tie(cord, tunnel_cut, tunnel);
+	r = request_answer_tunnel(req, PROTOCOL, tunnel, err);
+	if (r < 0) {
+		caller_left(caller);
+		tunnel_free(tunnel);
+	}
 	return r;
 }

@@ -2,6 +2,7 @@
 #include "core/sandbox_link.h"
 
 #include "base/log.h"
+#include "core/cord.h"
 #include "core/network.h"
 #include "core/roll.h"
 #include "core/starter.h"
@@ -188,6 +189,7 @@ void sandbox_link_close(struct sandbox *sandbox, const struct termination *how)
 
 	starter_leave(sandbox);
 	network_close(sandbox);
+	cord_cut_all(sandbox);
 	if (link) {
 		link_close(link);
 		link_unref(link);

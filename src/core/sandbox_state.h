@@ -33,6 +33,7 @@ struct sandbox {
 	struct starter *starters; /* of its start commands, while it runs */
 	struct sluice *sluice;	  /* the way out, while it runs and has one */
 	bool is_transparent;	  /* all TCP leads there by itself */
+	struct cord *cords;	  /* connections from outside that end with it */
 	uint32_t next_process;	  /* the last number that was given out */
 	bool is_numbered;	  /* the database was asked for it */
 };

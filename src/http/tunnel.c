@@ -2,6 +2,7 @@
 #include "http/tunnel.h"
 
 #include "base/buf.h"
+#include "base/clock.h"
 #include "base/fd.h"
 #include "http/body.h"
 #include "http/poller.h"
@@ -24,6 +25,8 @@ struct tunnel {
 	struct poller *poller;
 	void (*ended)(void *arg);
 	void *arg;
+	atomic_bool is_cut;
+	struct poller_alarm cutting; /* for the poller's thread to act on that */
 
 	/* Of the poller's thread, once it is open. */
 	struct websocket *websocket;
@@ -202,6 +205,34 @@ static void socket_ready(void *owner, uint32_t events)
 
 static const struct poller_ops socket_ops = {hold, drop, socket_ready};
 
+/* --- cutting --- */
+
+static void obey_cut(struct tunnel *tunnel)
+{
+	if (tunnel->fd >= 0)
+		reset_socket(tunnel);
+	websocket_close(tunnel->websocket, WEBSOCKET_FAILED, "the other end is gone");
+}
+
+static void cut_due(void *owner, uint32_t events)
+{
+	struct tunnel *tunnel = owner;
+
+	(void)events;
+	if (tunnel->websocket) /* else it opens soon, and looks for itself */
+		obey_cut(tunnel);
+}
+
+static const struct poller_ops cutting_ops = {hold, drop, cut_due};
+
+void tunnel_cut(void *arg)
+{
+	struct tunnel *tunnel = arg;
+
+	atomic_store(&tunnel->is_cut, true);
+	poller_set_alarm(tunnel->poller, &tunnel->cutting, clock_steady_ms());
+}
+
 /* --- the client --- */
 
 static void opened(void *arg, struct websocket *websocket)
@@ -209,7 +240,10 @@ static void opened(void *arg, struct websocket *websocket)
 	struct tunnel *tunnel = arg;
 
 	tunnel->websocket = websocket_ref(websocket);
-	serve(tunnel);
+	if (atomic_load(&tunnel->is_cut))
+		obey_cut(tunnel);
+	else
+		serve(tunnel);
 }
 
 static bool is_end(const uint8_t *data, size_t len)
@@ -281,17 +315,16 @@ static void gone(void *arg)
 	if (tunnel->fd >= 0)
 		reset_socket(tunnel);
 	tunnel->ended(tunnel->arg);
+	poller_set_alarm(tunnel->poller, &tunnel->cutting, 0);
 	drop(tunnel);
 }
 
 static const struct websocket_events websocket_events = {
 	.open = opened, .message = take_message, .room = room, .gone = gone};
 
-int request_answer_tunnel(struct request *req, const char *protocol, int fd,
-	void (*ended)(void *arg), void *arg, struct err *err)
+struct tunnel *tunnel_new(struct request *req, int fd, void (*ended)(void *arg), void *arg)
 {
 	struct tunnel *tunnel = mem_new(sizeof(*tunnel));
-	int r;
 
 	tunnel->refs = 1;
 	tunnel->poller = req->server->poller;
@@ -299,11 +332,20 @@ int request_answer_tunnel(struct request *req, const char *protocol, int fd,
 	tunnel->arg = arg;
 	tunnel->fd = fd;
 	tunnel->watch = (struct poller_watch){.ops = &socket_ops, .owner = tunnel};
+	tunnel->cutting = (struct poller_alarm){.ops = &cutting_ops, .owner = tunnel};
 	tunnel->out = BUF_INIT(WEBSOCKET_MESSAGE_MAX);
-	r = request_answer_websocket(req, protocol, CAPACITY, &websocket_events, tunnel, err);
-	if (r < 0) {
-		fd_close(fd);
-		drop(tunnel);
-	}
-	return r;
+	return tunnel;
+}
+
+void tunnel_free(struct tunnel *tunnel)
+{
+	poller_set_alarm(tunnel->poller, &tunnel->cutting, 0);
+	fd_close(take_fd(&tunnel->fd));
+	drop(tunnel);
+}
+
+int request_answer_tunnel(
+	struct request *req, const char *protocol, struct tunnel *tunnel, struct err *err)
+{
+	return request_answer_websocket(req, protocol, CAPACITY, &websocket_events, tunnel, err);
 }

@@ -13,9 +13,21 @@
 
 #include "http/request.h"
 
+struct tunnel;
+
 /*
- * Answers with the handshake as request_answer_websocket() does. Takes over fd, connected and non-blocking, also on
- * failure. `ended` is called once, on any thread, when all is over; not after a failure.
+ * Of a socket, connected and non-blocking, which it takes over, for the client that asks. `ended` is called once, on any
+ * thread, when all is over.
  */
-int request_answer_tunnel(struct request *req, const char *protocol, int fd,
-	void (*ended)(void *arg), void *arg, struct err *err) must_check;
+struct tunnel *tunnel_new(struct request *req, int fd, void (*ended)(void *arg), void *arg);
+
+/* One that was not answered with; `ended` is not called. */
+void tunnel_free(struct tunnel *tunnel);
+
+/* Answers with the handshake as request_answer_websocket() does. The tunnel is its own, unless that fails. */
+int request_answer_tunnel(struct request *req, const char *protocol, struct tunnel *tunnel,
+	struct err *err) must_check;
+
+/* Ends it at once, because whoever the socket led to has: resets the socket, and tells the client. On any thread, until
+ * `ended` has returned. */
+void tunnel_cut(void *tunnel);
