@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "egress/errand.h"
 
+#include "egress/errand_side.h"
 #include "egress/proxy_head.h"
 #include "egress/tls_client.h"
 
@@ -9,30 +10,17 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#define READ_BYTES  (32u * 1024)
-#define WAITING_MAX (64u * 1024) /* then the other side is not read */
-#define IN_MAX	    (MESSAGE_HEAD_MAX + READ_BYTES)
-#define OUT_MAX	    (WAITING_MAX + 2 * IN_MAX + SECRET_VALUE_MAX)
-#define HINTS_MAX   16 /* answers of the kind 1xx to one request */
+#define HINTS_MAX 16 /* answers of the kind 1xx to one request */
 
 #define BAD_GATEWAY "502 Bad Gateway"
 #define BAD_REQUEST "400 Bad Request"
 #define MISDIRECTED "421 Misdirected Request"
 
-/* A connection: what it said that was not looked at, and what it is to be told. */
-struct side {
-	int fd;
-	struct tls_client *tls; /* NULL: none */
-	bool has_ended, is_broken;
-	bool is_deaf; /* it takes nothing any more, but may have something to say */
-	struct buf in, out;
-};
-
 struct errand {
 	struct sluice *sluice;
 	struct authority inside;
 	const struct vault_secret *secret;
-	struct side client, server;
+	struct errand_side client, server;
 	struct message request, response;
 	bool is_shaking;
 	bool is_old;	  /* the client does not know chunks */
@@ -43,71 +31,6 @@ struct errand {
 	const char *status;
 	char text[256];
 };
-
-/* --- bytes --- */
-
-/* Reads once; whether something came, be it the end. */
-static bool receive(struct side *side, const struct side *other, size_t *budget, size_t *counter)
-{
-	ssize_t n;
-
-	if (side->has_ended || side->in.len >= MESSAGE_HEAD_MAX || other->out.len >= WAITING_MAX ||
-		*budget == 0 || buf_reserve(&side->in, READ_BYTES) < 0)
-		return false;
-	if (side->tls) {
-		n = tls_client_read(side->tls, side->in.data + side->in.len, READ_BYTES);
-	} else {
-		n = recv(side->fd, side->in.data + side->in.len, READ_BYTES, 0);
-		n = n < 0 ? -errno : n;
-	}
-	if (n == -EAGAIN)
-		return false;
-	if (n <= 0) {
-		side->has_ended = true;
-		side->is_broken = n < 0;
-		return true;
-	}
-	side->in.len += (size_t)n;
-	*counter += (size_t)n;
-	*budget -= (size_t)n < *budget ? (size_t)n : *budget;
-	return true;
-}
-
-/* Sends what waits; whether something went. */
-static bool flush(struct side *side)
-{
-	ssize_t n;
-
-	if (side->out.len == 0)
-		return false;
-	if (side->is_deaf) {
-		side->out.len = 0;
-		return true;
-	}
-	if (side->tls) {
-		n = tls_client_write(side->tls, side->out.data, side->out.len);
-	} else {
-		n = send(side->fd, side->out.data, side->out.len, MSG_NOSIGNAL);
-		n = n < 0 ? -errno : n;
-	}
-	if (n == -EAGAIN)
-		return false;
-	if (n < 0) {
-		side->is_deaf = true;
-		return true;
-	}
-	buf_consume(&side->out, (size_t)n);
-	return true;
-}
-
-/* Who has nothing to say or to hear keeps no memory. */
-static void release(struct side *side)
-{
-	if (side->in.len == 0)
-		buf_fini(&side->in);
-	if (side->out.len == 0)
-		buf_fini(&side->out);
-}
 
 /* --- ends --- */
 
@@ -248,11 +171,11 @@ static void send_head(struct errand *errand)
 
 static bool move_request(struct errand *errand)
 {
-	struct side *client = &errand->client;
+	struct errand_side *client = &errand->client;
 	bool had_head = errand->request.has_head;
 	ssize_t n = 0;
 
-	if (errand->request.is_complete || errand->server.out.len >= WAITING_MAX)
+	if (errand->request.is_complete || errand->server.out.len >= ERRAND_SIDE_WAITING_MAX)
 		return false;
 	if (client->in.len > 0)
 		n = message_feed(&errand->request, client->in.data, client->in.len);
@@ -342,11 +265,12 @@ static void pass_head(struct errand *errand)
 static bool feed_answer(struct errand *errand)
 {
 	struct message *response = &errand->response;
-	struct side *server = &errand->server;
+	struct errand_side *server = &errand->server;
 	bool had_head = response->has_head;
 	ssize_t n;
 
-	if (response->is_complete || server->in.len == 0 || errand->client.out.len >= WAITING_MAX)
+	if (response->is_complete || server->in.len == 0 ||
+		errand->client.out.len >= ERRAND_SIDE_WAITING_MAX)
 		return false;
 	response->has_no_body = errand->request.parser.method == HTTP_HEAD;
 	n = message_feed(response, server->in.data, server->in.len);
@@ -362,7 +286,7 @@ static bool feed_answer(struct errand *errand)
 
 static bool move_answer(struct errand *errand)
 {
-	struct side *server = &errand->server;
+	struct errand_side *server = &errand->server;
 
 	if (!errand->request.has_head) {
 		/* Between two requests it has nothing to say; if it leaves, so do we. */
@@ -378,7 +302,7 @@ static bool move_answer(struct errand *errand)
 		end_exchange(errand);
 		return true;
 	}
-	if (!server->has_ended || errand->client.out.len >= WAITING_MAX)
+	if (!server->has_ended || errand->client.out.len >= ERRAND_SIDE_WAITING_MAX)
 		return false;
 	if (errand->response.has_head && !server->is_broken && message_end(&errand->response))
 		return true;
@@ -403,12 +327,12 @@ static void shake(struct errand *errand)
 
 static bool move_once(struct errand *errand, struct errand_turn *turn)
 {
-	struct side *client = &errand->client, *server = &errand->server;
-	bool moved = flush(server);
+	struct errand_side *client = &errand->client, *server = &errand->server;
+	bool moved = errand_side_flush(server);
 
-	moved |= flush(client);
+	moved |= errand_side_flush(client);
 	/* Also while it waits for an answer: else nobody would notice that it left, and nobody might ever answer. */
-	moved |= receive(client, server, &turn->budget, &turn->sent);
+	moved |= errand_side_receive(client, server, &turn->budget, &turn->sent);
 	if (client->is_deaf || client->is_broken) {
 		errand->outcome = ERRAND_BROKEN;
 		return false;
@@ -416,7 +340,7 @@ static bool move_once(struct errand *errand, struct errand_turn *turn)
 	moved |= move_request(errand);
 	if (errand->outcome != ERRAND_WAITS)
 		return false;
-	moved |= receive(server, client, &turn->budget, &turn->received);
+	moved |= errand_side_receive(server, client, &turn->budget, &turn->received);
 	moved |= move_answer(errand);
 	if (client->out.failed || server->out.failed)
 		errand->outcome = ERRAND_BROKEN;
@@ -433,8 +357,8 @@ enum errand_result errand_move(struct errand *errand, struct errand_turn *turn)
 		if (turn->budget == 0)
 			return ERRAND_MORE;
 	}
-	release(&errand->client);
-	release(&errand->server);
+	errand_side_release(&errand->client);
+	errand_side_release(&errand->server);
 	return errand->outcome == ERRAND_WAITS && turn->budget == 0 ? ERRAND_MORE : errand->outcome;
 }
 
@@ -482,19 +406,12 @@ struct errand *errand_new(struct sluice *sluice, const struct authority *inside,
 	*errand = (struct errand){.sluice = sluice,
 		.inside = *inside,
 		.secret = secret,
-		.client = {.fd = -1, .in = BUF_INIT(IN_MAX), .out = BUF_INIT(OUT_MAX)},
-		.server = {.fd = -1, .in = BUF_INIT(IN_MAX), .out = BUF_INIT(OUT_MAX)}};
+		.client = ERRAND_SIDE_INIT,
+		.server = ERRAND_SIDE_INIT};
 	buf_append(&errand->client.in, sent, len);
 	begin_exchange(errand);
 	sluice->errand_count++;
 	return errand;
-}
-
-static void fini_side(struct side *side)
-{
-	tls_client_close(side->tls);
-	buf_fini(&side->in);
-	buf_fini(&side->out);
 }
 
 void errand_free(struct errand *errand)
@@ -502,8 +419,8 @@ void errand_free(struct errand *errand)
 	if (!errand)
 		return;
 	errand->sluice->errand_count--;
-	fini_side(&errand->client);
-	fini_side(&errand->server);
+	errand_side_fini(&errand->client);
+	errand_side_fini(&errand->server);
 	message_fini(&errand->request);
 	message_fini(&errand->response);
 	vault_secret_unref(errand->secret);

@@ -8,7 +8,7 @@
  *
  * It starts with `head` if the client speaks to us as to a proxy, else where the address that it
  * connected to says. One whose requests are given a secret is an errand (errand.h): it goes to the
- * secret's server, and what is relayed are its requests, one by one. Judged are: the target, before its
+ * secret's server, and what is relayed are its requests, one by one (flow_relay.c). Judged are: the target, before its
  * name is resolved; each address, before it is dialled (flow_dial.c); and the name in the first message
  * of TLS, before it is passed on.
  */
@@ -29,13 +29,11 @@
 
 #define HEAD_TIMEOUT_MS	    30000
 #define FAREWELL_TIMEOUT_MS 2000
-#define HALF_OPEN_MS	    120000 /* without a byte, after one side has ended */
-#define TURN_BYTES	    (1 << 20)
 #define NOT_FOR_A_PROXY	    "this is a proxy: CONNECT host:port, or a request with a whole http URL"
 
 /* --- beginning and end --- */
 
-static void update_wait(struct flow *flow)
+void flow_update_wait(struct flow *flow)
 {
 	bool waits = flow->deadline_ms > 0 || flow->is_throttled;
 
@@ -47,10 +45,10 @@ static void update_wait(struct flow *flow)
 void flow_set_deadline(struct flow *flow, uint64_t ms)
 {
 	flow->deadline_ms = ms > 0 ? clock_steady_ms() + ms : 0;
-	update_wait(flow);
+	flow_update_wait(flow);
 }
 
-static void end(struct flow *flow)
+void flow_end(struct flow *flow)
 {
 	struct station *station = flow->sluice->station;
 
@@ -82,11 +80,11 @@ static void reset_on_close(int fd)
 		setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger));
 }
 
-static void cut(struct flow *flow)
+void flow_cut(struct flow *flow)
 {
 	reset_on_close(flow->client.fd);
 	reset_on_close(flow->upstream.fd);
-	end(flow);
+	flow_end(flow);
 }
 
 /* Reads what still comes, unheard: closing before would take the reply back. */
@@ -98,10 +96,10 @@ static void say_farewell(struct flow *flow)
 	if (n > 0)
 		dispatcher_requeue(flow->sluice->station->dispatcher, &flow->client);
 	else if (n == 0 || errno != EAGAIN)
-		end(flow);
+		flow_end(flow);
 }
 
-static void begin_farewell(struct flow *flow)
+void flow_begin_farewell(struct flow *flow)
 {
 	shutdown(flow->client.fd, SHUT_WR);
 	dispatcher_remove(flow->sluice->station->dispatcher, &flow->upstream);
@@ -116,7 +114,7 @@ void flow_turn_away(struct flow *flow, const char *status, const char *text)
 	int len;
 
 	if (!flow->is_proxied) {
-		cut(flow);
+		flow_cut(flow);
 		return;
 	}
 	len = snprintf(reply, sizeof(reply),
@@ -124,10 +122,10 @@ void flow_turn_away(struct flow *flow, const char *status, const char *text)
 		"Connection: close\r\n\r\nsandlot: %s\n",
 		status, strlen(text) + 10, text);
 	(void)!send(flow->client.fd, reply, (size_t)len, MSG_NOSIGNAL);
-	begin_farewell(flow);
+	flow_begin_farewell(flow);
 }
 
-static void note_denial(struct flow *flow, const char *rule, enum egress_denial_reason reason)
+void flow_note_denial(struct flow *flow, const char *rule, enum egress_denial_reason reason)
 {
 	char target[EGRESS_NAME_MAX + 8];
 
@@ -139,7 +137,7 @@ void flow_deny(struct flow *flow, const char *rule, enum egress_denial_reason re
 {
 	char target[EGRESS_NAME_MAX + 8], text[2 * EGRESS_NAME_MAX + 128];
 
-	note_denial(flow, rule, reason);
+	flow_note_denial(flow, rule, reason);
 	authority_format(&flow->target, 0, target);
 	snprintf(text, sizeof(text), "%s is not allowed (%s)%s%s", target,
 		egress_denial_reason_name(reason), rule[0] ? "; this rule would allow it: " : "",
@@ -208,7 +206,7 @@ static void read_head(struct flow *flow)
 		if (n < 0 && errno == EAGAIN)
 			return;
 		if (n <= 0 || buf_append(&flow->first, bytes, (size_t)n) < 0) {
-			cut(flow);
+			flow_cut(flow);
 			return;
 		}
 		message_begin(&request, HTTP_REQUEST);
@@ -223,7 +221,7 @@ static void read_head(struct flow *flow)
 	message_fini(&request);
 }
 
-/* --- relaying --- */
+/* --- its way is found --- */
 
 static void check_dialled(struct flow *flow)
 {
@@ -260,124 +258,6 @@ static void check_dialled(struct flow *flow)
 	flow_step(flow);
 }
 
-/* Reads the first bytes until it is known whom they ask for; LANE_MORE: they may go. */
-static enum lane_result screen(struct flow *flow)
-{
-	char name[EGRESS_NAME_MAX] = "";
-	int r = client_hello_read(flow->first.data, flow->first.len, name);
-
-	while (r == -EAGAIN) {
-		uint8_t bytes[4096];
-		ssize_t n = recv(flow->client.fd, bytes, sizeof(bytes), 0);
-
-		if (n < 0 && errno == EAGAIN)
-			return LANE_WAITS;
-		if (n <= 0)
-			break; /* it ended, or broke: what there is passes on, and then that */
-		r = buf_append(&flow->first, bytes, (size_t)n);
-		if (r == 0)
-			r = client_hello_read(flow->first.data, flow->first.len, name);
-	}
-	if ((r < 0 && r != -EAGAIN) || (r == 1 && strcmp(name, flow->target.name) != 0)) {
-		note_denial(flow, name, EGRESS_OTHER_NAME);
-		return LANE_BROKEN;
-	}
-	flow->is_screened = true;
-	return LANE_MORE;
-}
-
-/* Sends what was read ahead; LANE_MORE: it is all gone. */
-static enum lane_result send_first(struct flow *flow)
-{
-	while (flow->first.len > 0) {
-		ssize_t n =
-			send(flow->upstream.fd, flow->first.data, flow->first.len, MSG_NOSIGNAL);
-
-		if (n < 0)
-			return errno == EAGAIN ? LANE_WAITS : LANE_BROKEN;
-		buf_consume(&flow->first, (size_t)n);
-		flow->sluice->counters.tx_bytes += (uint64_t)n;
-		sluice_spend(flow->sluice, (size_t)n);
-	}
-	return LANE_MORE;
-}
-
-/* Moves what one side has for the other, within the sandbox's bandwidth. */
-static enum lane_result move(
-	struct flow *flow, struct lane *lane, int from, int to, uint64_t *counter)
-{
-	size_t budget = sluice_budget(flow->sluice, TURN_BYTES), left = budget;
-	enum lane_result result;
-
-	if (budget == 0 && lane->held == 0 && !lane->is_ended)
-		return LANE_MORE;
-	result = lane_move(lane, &flow->sluice->station->pipes, from, to, &left);
-	*counter += budget - left;
-	sluice_spend(flow->sluice, budget - left);
-	return result;
-}
-
-static void relay(struct flow *flow)
-{
-	struct sluice *sluice = flow->sluice;
-	enum lane_result out = flow->is_screened ? LANE_MORE : screen(flow), in;
-
-	if (out == LANE_MORE)
-		out = send_first(flow);
-	if (out == LANE_MORE)
-		out = move(flow, &flow->out, flow->client.fd, flow->upstream.fd,
-			&sluice->counters.tx_bytes);
-	in = move(flow, &flow->in, flow->upstream.fd, flow->client.fd, &sluice->counters.rx_bytes);
-	if (out == LANE_BROKEN || in == LANE_BROKEN) {
-		cut(flow);
-	} else if (flow->out.is_done && flow->in.is_done) {
-		end(flow);
-	} else {
-		flow->is_throttled = (out == LANE_MORE || in == LANE_MORE) &&
-				     sluice_budget(sluice, TURN_BYTES) == 0;
-		if ((out == LANE_MORE || in == LANE_MORE) && !flow->is_throttled)
-			dispatcher_requeue(sluice->station->dispatcher, &flow->client);
-		flow_set_deadline(flow, flow->out.is_done || flow->in.is_done ? HALF_OPEN_MS : 0);
-	}
-}
-
-/* Requests one by one, within the sandbox's bandwidth. */
-static void run_errand(struct flow *flow)
-{
-	struct sluice *sluice = flow->sluice;
-	struct errand_turn turn = {.budget = sluice_budget(sluice, TURN_BYTES)};
-	enum errand_result result = errand_move(flow->errand, &turn);
-	const char *status, *text;
-
-	sluice->counters.tx_bytes += turn.sent;
-	sluice->counters.rx_bytes += turn.received;
-	sluice_spend(sluice, turn.sent + turn.received);
-	switch (result) {
-	case ERRAND_WAITS:
-	case ERRAND_MORE:
-		flow->is_throttled =
-			result == ERRAND_MORE && sluice_budget(sluice, TURN_BYTES) == 0;
-		if (result == ERRAND_MORE && !flow->is_throttled)
-			dispatcher_requeue(sluice->station->dispatcher, &flow->client);
-		if (errand_is_shaking(flow->errand))
-			update_wait(flow);
-		else
-			flow_set_deadline(
-				flow, errand_is_half_open(flow->errand) ? HALF_OPEN_MS : 0);
-		break;
-	case ERRAND_OVER:
-		begin_farewell(flow);
-		break;
-	case ERRAND_BROKEN:
-		cut(flow);
-		break;
-	case ERRAND_REFUSED:
-		errand_refusal(flow->errand, &status, &text);
-		flow_turn_away(flow, status, text);
-		break;
-	}
-}
-
 void flow_step(void *arg)
 {
 	struct flow *flow = arg;
@@ -393,9 +273,9 @@ void flow_step(void *arg)
 		break;
 	case FLOW_RELAYING:
 		if (flow->errand)
-			run_errand(flow);
+			flow_relay_requests(flow);
 		else
-			relay(flow);
+			flow_relay_bytes(flow);
 		break;
 	case FLOW_FAREWELL:
 		say_farewell(flow);
@@ -478,7 +358,7 @@ void flow_accept(struct sluice *sluice, int fd)
 	flow = add(sluice, fd);
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
 	if (dispatcher_add(sluice->station->dispatcher, &flow->client) < 0) {
-		end(flow);
+		flow_end(flow);
 	} else if (sluice->counters.open_connections > sluice->limits.connections ||
 		   atomic_load(&egress->connections) > egress->max_connections) {
 		flow->target = (struct authority){.address = goal, .port = port};
@@ -499,9 +379,9 @@ void flow_tick_all(struct sluice *sluice, uint64_t now_ms)
 				dispatcher_remove(sluice->station->dispatcher, &flow->upstream);
 				flow_dial_next(flow);
 			} else if (flow->state == FLOW_FAREWELL) {
-				end(flow);
+				flow_end(flow);
 			} else {
-				cut(flow);
+				flow_cut(flow);
 			}
 		} else if (flow->is_throttled) {
 			flow_step(flow);
@@ -540,12 +420,12 @@ void flow_review_all(struct sluice *sluice)
 			continue;
 		authority_format(&flow->target, 0, target);
 		sluice_deny(sluice, target, target, reason);
-		cut(flow);
+		flow_cut(flow);
 	}
 }
 
 void flow_cut_all(struct sluice *sluice)
 {
 	while (sluice->flows)
-		cut(sluice->flows);
+		flow_cut(sluice->flows);
 }

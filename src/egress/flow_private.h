@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection to the outside, for flow.c, which leads it through its life, and flow_dial.c, which finds its way. */
+/* A connection to the outside, for flow.c, which leads it through its life, flow_dial.c, which finds its way, and flow_relay.c. */
 #pragma once
 
 #include "base/buf.h"
@@ -38,11 +38,29 @@ void flow_step(void *flow);
 /* When it is given up, or the next address is tried; 0: never. */
 void flow_set_deadline(struct flow *flow, uint64_t ms);
 
+/* Whether it waits for time may have changed. */
+void flow_update_wait(struct flow *flow);
+
+/* Ends it: with all that was said delivered; for a client that is to read our last words first; or at once, so that
+ * nobody takes what came for the whole. It may be gone afterwards. */
+void flow_end(struct flow *flow);
+void flow_begin_farewell(struct flow *flow);
+void flow_cut(struct flow *flow);
+
 /* Tells a client that knows of us; one that does not sees its connection reset. It may be gone afterwards. */
 void flow_turn_away(struct flow *flow, const char *status, const char *text);
 
 /* The same for want of a rule, which is noted. */
 void flow_deny(struct flow *flow, const char *rule, enum egress_denial_reason reason);
+
+/* The note alone. */
+void flow_note_denial(struct flow *flow, const char *rule, enum egress_denial_reason reason);
+
+/* --- flow_relay.c --- */
+
+/* Moves what can be moved. */
+void flow_relay_bytes(struct flow *flow);
+void flow_relay_requests(struct flow *flow);
 
 /* --- flow_dial.c --- */
 
