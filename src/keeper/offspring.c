@@ -8,12 +8,14 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdint.h>
 #include <sys/eventfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #define DESCRIPTORS_AT_START 256
+#define LEAVING_MS	     5000
 
 /* Gaps below are filled, so that no descriptor that comes and goes ever gets such a low number. */
 int offspring_open(struct offspring *offspring, struct err *err)
@@ -72,15 +74,21 @@ static void leave_table(const struct offspring *offspring, int *const kept[], si
 	}
 }
 
-/* Until the child has left the table, or has ended. */
-static void await_leaving(const struct offspring *offspring, int child_fd)
+/*
+ * Until the child has left the table, or has ended. One that does not come to its first step, in a group that
+ * is frozen, say, is ended: everybody waits with us.
+ */
+static void await_leaving(const struct offspring *offspring, pid_t pid, int child_fd)
 {
 	struct pollfd signs[] = {
 		{.fd = offspring->told_fd, .events = POLLIN}, {.fd = child_fd, .events = POLLIN}};
 	uint64_t ignored;
+	int n;
 
-	while (poll(signs, array_len(signs), -1) < 0 && errno == EINTR)
-		;
+	while ((n = poll(signs, array_len(signs), LEAVING_MS)) <= 0) {
+		if (n == 0)
+			kill(pid, SIGKILL);
+	}
 	if (signs[0].revents)
 		(void)!read(offspring->told_fd, &ignored, sizeof(ignored));
 }
@@ -107,7 +115,7 @@ pid_t offspring_clone(
 		return 0;
 	}
 	if (pid > 0)
-		await_leaving(offspring, child_fd);
+		await_leaving(offspring, pid, child_fd);
 	clear_places(offspring, count);
 	return pid;
 }
