@@ -23,7 +23,8 @@
 
 static int ask_quota(int fd, int command, uint32_t project, void *argument)
 {
-	return (int)syscall(__NR_quotactl_fd, fd, QCMD(command, PRJQUOTA), project, argument);
+	return (int)syscall(
+		__NR_quotactl_fd, fd, QCMD((unsigned int)command, PRJQUOTA), project, argument);
 }
 
 static int read_project(int fd, uint32_t *ret_project, struct err *err)
