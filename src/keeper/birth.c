@@ -90,7 +90,10 @@ int birth_give(struct births *births, const struct keeper_request *request, stru
 	int r;
 
 	if (!held) {
-		/* One uid range, one sandbox. */
+		/* One uid range, one sandbox, whatever the daemon believes. */
+		if (roster_find_slot(births->roster, request->slot))
+			return err_set(err, ERR_CONFLICT, "a sandbox runs in uid range %u already",
+				request->slot);
 		if (births->ahead && births->ahead->slot == request->slot)
 			give_up(births);
 		disk_claim(&context->disks, request->id, request->limits.disk_bytes > 0);
