@@ -121,7 +121,7 @@ static void forget_surplus(const struct process *latest)
 		return;
 	for (int i = 0; i < count; i++) {
 		/* Of those that ended in the same millisecond it may not look like the last. */
-		if (numbers[i] == latest->record.number)
+		if (numbers[i] == latest->record.number || starter_needs_row(sandbox, numbers[i]))
 			continue;
 		if (store_process_delete(engine->config.store, sandbox->id, numbers[i], &err) < 0)
 			break;

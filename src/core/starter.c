@@ -223,6 +223,17 @@ void starter_leave(struct sandbox *sandbox)
 	} while (starter);
 }
 
+bool starter_needs_row(struct sandbox *sandbox, uint32_t process)
+{
+	struct starter *s;
+
+	pthread_mutex_lock(&sandbox->state);
+	for (s = sandbox->starters; s && s->state.process != process;)
+		s = s->next;
+	pthread_mutex_unlock(&sandbox->state);
+	return s != NULL;
+}
+
 void starter_cease(struct sandbox *sandbox, uint32_t process)
 {
 	struct starter *found;

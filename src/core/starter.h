@@ -61,6 +61,9 @@ void starter_resume(struct sandbox *sandbox);
 /* The sandbox ends, or the daemon leaves: nothing is run again. */
 void starter_leave(struct sandbox *sandbox);
 
+/* Whether the row of this process tells the next daemon how a start command of the sandbox fares. */
+bool starter_needs_row(struct sandbox *sandbox, uint32_t process);
+
 /* Its process runs. */
 void starter_note_started(struct starter *starter, uint32_t process);
 

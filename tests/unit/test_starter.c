@@ -306,6 +306,43 @@ static void the_next_daemon_leaves_alone_what_was_done(void **state)
 	close_scene(&scene);
 }
 
+static int setup_short_memory(void **state)
+{
+	struct world *world;
+
+	if (world_setup_closed(state) < 0)
+		return -1;
+	world = *state;
+	world->config.process_history = 1;
+	world_open(world);
+	return 0;
+}
+
+/* However much has ended since. */
+static void the_next_daemon_leaves_alone_what_was_done_long_ago(void **state)
+{
+	struct scene scene;
+
+	open_scene(&scene, *state);
+	say_exited(&scene.stage, EXIT_STATUS(0), 0);
+	listener_wait(&scene.listener, "start.exited");
+	expect_forget(&scene.stage);
+	for (int i = 0; i < 3; i++) {
+		struct stage other;
+
+		stage_join(&other, &scene.stage);
+		stage_start(&other, true);
+		say_exited(&other, EXIT_STATUS(0), 0);
+		heard_wait(&other.heard, has_ended);
+		expect_forget(&other);
+		stage_leave(&other, true);
+	}
+	reopen(&scene, NULL, 0);
+	assert_int_equal(read_state(&scene).status, STARTER_EXITED);
+	assert_int_equal(read_state(&scene).process, scene.stage.id);
+	close_scene(&scene);
+}
+
 static void the_next_daemon_replaces_what_was_to_be_replaced(void **state)
 {
 	struct scene scene;
@@ -423,6 +460,8 @@ int main(void)
 			the_next_daemon_runs_what_died_without_one, world_setup, world_teardown),
 		cmocka_unit_test_setup_teardown(
 			the_next_daemon_leaves_alone_what_was_done, world_setup, world_teardown),
+		cmocka_unit_test_setup_teardown(the_next_daemon_leaves_alone_what_was_done_long_ago,
+			setup_short_memory, world_teardown),
 		cmocka_unit_test_setup_teardown(the_next_daemon_replaces_what_was_to_be_replaced,
 			world_setup, world_teardown),
 		cmocka_unit_test_setup_teardown(
