@@ -121,6 +121,7 @@ void process_kill(struct process *process, bool whole_tree)
 	/* Once more does no harm: the tree of one that has ended may have survivors. */
 	now = process->running;
 	process->killed = true;
+	process->killed_tree |= whole_tree;
 	pthread_mutex_unlock(&process->lock);
 	if (now)
 		send_signal(process, SIGKILL, whole_tree);
@@ -360,14 +361,15 @@ static void describe(struct process *process, const struct process_spec *spec)
 
 void process_note_running(struct process *process)
 {
-	bool killed;
+	bool killed, whole_tree;
 
 	pthread_mutex_lock(&process->lock);
 	process->running = true;
 	killed = process->killed;
+	whole_tree = process->killed_tree;
 	pthread_mutex_unlock(&process->lock);
 	if (killed)
-		send_signal(process, SIGKILL, true);
+		send_signal(process, SIGKILL, whole_tree);
 }
 
 /* Row and log, before anything can happen that would have to be written there. */

@@ -46,10 +46,11 @@ struct process {
 	unsigned pacers; /* readers that it waits for: the fastest of them */
 	uint64_t consumed, acked;
 	bool started, running, killed;
-	bool is_parked; /* waits for the governor */
-	bool ending;	/* its end is being written down */
-	bool concluded; /* its end is being reported: whoever comes to watch is late */
-	bool reported;	/* all who watched have heard of it */
+	bool killed_tree; /* with all that came of it */
+	bool is_parked;	  /* waits for the governor */
+	bool ending;	  /* its end is being written down */
+	bool concluded;	  /* its end is being reported: whoever comes to watch is late */
+	bool reported;	  /* all who watched have heard of it */
 };
 
 #define PROCESS_INPUT_MAX (1u << 20) /* standard input that waits */

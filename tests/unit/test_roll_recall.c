@@ -438,6 +438,21 @@ static void survivors_that_are_gone_meanwhile_are_written_off(void **state)
 	stage_fini(&stage, false);
 }
 
+static void one_that_is_killed_before_the_agent_answered_is_killed_alone_if_asked(void **state)
+{
+	struct stage stage;
+
+	begin(&stage, *state);
+	process_kill(stage.process, false);
+	wire_hello(stage.peer, AGENT_VERSION, &stage.id, 1);
+	expect_signal(&stage, SIGKILL, false);
+	expect_ack(&stage, 6);
+	say_exited(&stage, SIGKILL, 6);
+	heard_wait(&stage.heard, has_ended);
+	assert_int_equal(stage.heard.end.how.reason, END_KILLED);
+	stage_fini(&stage, true);
+}
+
 /* --- input --- */
 
 static void input_goes_on_within_what_the_agent_has_room_for(void **state)
@@ -630,6 +645,7 @@ int main(void)
 		IN_WORLD(numbers_go_on_after_those_the_agent_has),
 		IN_WORLD(survivors_are_recalled_until_the_last_is_gone),
 		IN_WORLD(survivors_that_are_gone_meanwhile_are_written_off),
+		IN_WORLD(one_that_is_killed_before_the_agent_answered_is_killed_alone_if_asked),
 		IN_WORLD(input_goes_on_within_what_the_agent_has_room_for),
 		IN_WORLD(input_that_was_closed_stays_closed),
 		IN_WORLD(its_pid_is_known_before_the_agent_says_it_again),
