@@ -15,7 +15,9 @@
 #include <unistd.h>
 
 #define LINK_OUT_MAX (4u << 20)
-#define READ_SIZE    (256u << 10) /* whole frames of output, as a rule */
+#define LINK_FDS_MAX                                                                               \
+	256 /* descriptors that wait: they are the daemon's, and all sandboxes share them */
+#define READ_SIZE (256u << 10) /* whole frames of output, as a rule */
 
 /* What could not be sent at once, in order; a descriptor goes with the first byte of its frame. */
 struct chunk {
@@ -36,6 +38,7 @@ struct link {
 	pthread_mutex_t lock; /* what follows */
 	struct chunk *out_first, **out_last;
 	size_t out_len;
+	unsigned out_fds;
 	bool ended;
 };
 
@@ -110,6 +113,7 @@ static int flush(struct link *link)
 		link->out_first = chunk->next;
 		if (!link->out_first)
 			link->out_last = &link->out_first;
+		link->out_fds -= chunk->fd >= 0;
 		drop_chunk(chunk);
 	}
 	return 0;
@@ -121,6 +125,7 @@ static void empty(struct link *link)
 	link->out_first = NULL;
 	link->out_last = &link->out_first;
 	link->out_len = 0;
+	link->out_fds = 0;
 }
 
 static struct chunk *make_chunk(uint16_t kind, uint32_t id, const void *payload, size_t len, int fd)
@@ -152,7 +157,8 @@ int link_send(
 	pthread_mutex_lock(&link->lock);
 	if (r == 0 && link->ended)
 		r = -EPIPE;
-	if (r == 0 && link->out_len + chunk->len > LINK_OUT_MAX)
+	if (r == 0 && (link->out_len + chunk->len > LINK_OUT_MAX ||
+			      (fd >= 0 && link->out_fds == LINK_FDS_MAX)))
 		r = -EAGAIN;
 	if (r == 0) {
 		bool idle = !link->out_first;
@@ -160,6 +166,7 @@ int link_send(
 		*link->out_last = chunk;
 		link->out_last = &chunk->next;
 		link->out_len += chunk->len;
+		link->out_fds += fd >= 0;
 		if (idle)
 			r = flush(link);
 		if (r == 0 && idle && link->out_first)

@@ -4,7 +4,7 @@
  *
  * The agent is hostile input. A frame that does not parse, is out of place or exceeds its window ends
  * the link, and with it the sandbox; nothing the agent says is used as a path, a pid or a size to
- * allocate. Memory for one link is bounded: one frame in, LINK_OUT_MAX bytes out.
+ * allocate. What one link takes is bounded: one frame in, LINK_OUT_MAX bytes and LINK_FDS_MAX descriptors out.
  */
 #pragma once
 
@@ -31,6 +31,7 @@ void link_unref(struct link *link);
 /* Ends the link; `lost` will be called unless it was. */
 void link_close(struct link *link);
 
-/* Sends a frame, with a descriptor beside it if fd >= 0 (it stays the caller's). -EPIPE if it ended. */
+/* Sends a frame, with a descriptor beside it if fd >= 0 (it stays the caller's). -EPIPE if it ended, -EAGAIN if
+ * too much waits for the agent already. */
 int link_send(struct link *link, uint16_t kind, uint32_t id, const void *payload, size_t len,
 	int fd) must_check;

@@ -355,6 +355,31 @@ static void an_agent_that_does_not_read_gets_so_much_and_no_more(void **state)
 	assert_int_equal(frame.id, 77);
 }
 
+static void an_agent_that_does_not_read_holds_so_many_descriptors_and_no_more(void **state)
+{
+	struct wire *wire = *state;
+	uint8_t *payload = mem_new(AGENT_DOWN_MAX);
+	uint32_t sent = 0;
+	struct wire_frame frame;
+	int r;
+
+	/* More than the socket takes: from now on all waits in memory. */
+	assert_int_equal(link_send(wire->link, 5, 0, payload, AGENT_DOWN_MAX, -1), 0);
+	free(payload);
+	do {
+		r = link_send(wire->link, 6, sent, "", 0, STDERR_FILENO);
+		sent += r == 0;
+	} while (r == 0 && sent < 500);
+	assert_int_equal(r, -EAGAIN);
+	assert_int_equal(link_send(wire->link, 7, 1, "", 0, -1), 0); /* one without still fits */
+	wire_expect(wire->peer, 5, &frame);
+	for (uint32_t id = 0; id < sent; id++)
+		wire_expect(wire->peer, 6, &frame);
+	wire_expect(wire->peer, 7, &frame);
+	assert_int_equal(link_send(wire->link, 6, 77, "", 0, STDERR_FILENO), 0);
+	wire_expect(wire->peer, 6, &frame);
+}
+
 static void what_waits_is_dropped_with_the_link(void **state)
 {
 	struct wire *wire = *state;
@@ -485,6 +510,7 @@ int main(void)
 		ON_A_WIRE(a_frame_arrives_with_its_descriptor),
 		ON_A_WIRE(a_payload_that_is_too_large_is_refused),
 		ON_A_WIRE(an_agent_that_does_not_read_gets_so_much_and_no_more),
+		ON_A_WIRE(an_agent_that_does_not_read_holds_so_many_descriptors_and_no_more),
 		ON_A_WIRE(what_waits_is_dropped_with_the_link),
 		ON_A_WIRE(a_send_that_the_kernel_refuses_leaves_the_link_usable),
 		ON_A_WIRE(frames_of_several_threads_do_not_mix),
