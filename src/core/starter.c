@@ -240,10 +240,13 @@ void starter_cease(struct sandbox *sandbox, uint32_t process)
 	struct alarm *alarm = NULL;
 
 	pthread_mutex_lock(&sandbox->state);
-	for (found = sandbox->starters; found; found = found->next) {
-		if (found->state.process == process && found->state.status == STARTER_WAITING)
-			break;
-	}
+	for (found = sandbox->starters; found && found->state.process != process;)
+		found = found->next;
+	/* It may end by itself before the signal comes, or has and that is being written down. */
+	if (found)
+		found->is_ceased = true;
+	if (found && found->state.status != STARTER_WAITING)
+		found = NULL;
 	if (found) {
 		found->state.status = STARTER_KILLED;
 		found->state.next_try_at_ms = 0;

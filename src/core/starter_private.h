@@ -20,6 +20,7 @@ struct starter {
 	struct starter *next;
 	bool is_over; /* off the list: it starts nothing any more */
 	struct starter_state state;
+	bool is_ceased;	   /* somebody wants the end of the present one: it is the last */
 	bool was_tried;	   /* since the sandbox was started: the next try is a restart */
 	uint32_t failures; /* since it was last well */
 	struct alarm *alarm;

@@ -63,6 +63,7 @@ static struct link *claim(struct starter *starter, uint32_t *ret_restarts)
 		sandbox->greeted && !sandbox->ending && sandbox->record.status == SANDBOX_RUNNING) {
 		link = link_ref(sandbox->link);
 		starter->state.status = STARTER_RUNNING;
+		starter->is_ceased = false;
 		starter->state.next_try_at_ms = 0;
 		starter->state.tried_at_ms = clock_wall_ms();
 		starter->state.restarts += starter->was_tried;
@@ -245,6 +246,8 @@ void starter_note_end(struct starter *starter, const struct process_end *end)
 	is_ours = !starter->is_over && !sandbox->ending && starter->state.status == STARTER_RUNNING;
 	if (is_ours)
 		keep_end(starter, end);
+	if (starter->is_ceased && verdict == RESTART_AGAIN)
+		verdict = RESTART_KILLED;
 	if (is_ours && verdict != RESTART_AGAIN)
 		starter->state.status = verdict == RESTART_DONE ? STARTER_EXITED : STARTER_KILLED;
 	pthread_mutex_unlock(&sandbox->state);

@@ -155,6 +155,20 @@ static void one_that_waits_can_be_ceased(void **state)
 	close_scene(&scene);
 }
 
+static void one_that_is_ceased_and_fails_before_the_signal_comes_is_not_run_again(void **state)
+{
+	struct scene scene;
+
+	open_scene(&scene, *state);
+	starter_cease(scene.stage.sandbox, scene.stage.id);
+	assert_int_equal(read_state(&scene).status, STARTER_RUNNING);
+	say_exited(&scene.stage, EXIT_STATUS(1), 0);
+	listener_wait(&scene.listener, "start.killed");
+	assert_int_equal(read_state(&scene).exit_code, 1);
+	assert_int_equal(read_state(&scene).next_try_at_ms, 0);
+	close_scene(&scene);
+}
+
 static void one_that_is_taken_out_is_ended_and_its_end_means_nothing(void **state)
 {
 	struct scene scene;
@@ -446,6 +460,9 @@ int main(void)
 			its_output_is_no_use_of_the_sandbox, world_setup, world_teardown),
 		cmocka_unit_test_setup_teardown(
 			one_that_waits_can_be_ceased, world_setup, world_teardown),
+		cmocka_unit_test_setup_teardown(
+			one_that_is_ceased_and_fails_before_the_signal_comes_is_not_run_again,
+			world_setup, world_teardown),
 		cmocka_unit_test_setup_teardown(
 			one_that_is_taken_out_is_ended_and_its_end_means_nothing, world_setup,
 			world_teardown),
