@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/network.h"
+#include "core/scribe.h"
 #include "core/starter_private.h"
 #include "model/start_spec.h"
 
@@ -234,29 +235,68 @@ bool starter_needs_row(struct sandbox *sandbox, uint32_t process)
 	return s != NULL;
 }
 
+/* Of one that is only remembered; one that never ran is not. */
+static void mark_row(struct sandbox *sandbox, uint32_t number)
+{
+	struct store *store = engine_store(sandbox->engine);
+	struct process_record record;
+	struct err err;
+
+	if (store_process_get(store, sandbox->id, number, &record, &err) < 0)
+		return;
+	record.is_ceased = true;
+	if (store_process_update(store, &record, &err) < 0)
+		log_error("process p%u of sandbox %s: %s", number, sandbox->id, err.message);
+	process_record_fini(&record);
+}
+
+/* For the next daemon. */
+static void write_ceased(void *arg)
+{
+	struct starter *starter = arg;
+	struct process *process = starter_find_process(starter);
+	uint32_t ceased;
+
+	pthread_mutex_lock(&starter->sandbox->state);
+	ceased = starter->ceased;
+	pthread_mutex_unlock(&starter->sandbox->state);
+	if (process && process->record.number == ceased) {
+		pthread_mutex_lock(&process->lock);
+		process->record.is_ceased = true;
+		pthread_mutex_unlock(&process->lock);
+		process_note_change(process);
+	} else if (ceased) {
+		mark_row(starter->sandbox, ceased);
+	}
+	process_unref(process);
+	starter_unref(starter);
+}
+
 void starter_cease(struct sandbox *sandbox, uint32_t process)
 {
 	struct starter *found;
 	struct alarm *alarm = NULL;
+	bool waits = false;
 
 	pthread_mutex_lock(&sandbox->state);
 	for (found = sandbox->starters; found && found->state.process != process;)
 		found = found->next;
-	/* It may end by itself before the signal comes, or has and that is being written down. */
-	if (found)
-		found->is_ceased = true;
-	if (found && found->state.status != STARTER_WAITING)
-		found = NULL;
 	if (found) {
+		found->ceased = process;
+		waits = found->state.status == STARTER_WAITING;
+		starter_ref(found);
+	}
+	if (waits) {
 		found->state.status = STARTER_KILLED;
 		found->state.next_try_at_ms = 0;
 		alarm = take_ptr(&found->alarm);
-		starter_ref(found);
 	}
 	pthread_mutex_unlock(&sandbox->state);
 	if (!found)
 		return;
 	alarm_close(alarm);
-	starter_announce(found);
-	starter_unref(found);
+	if (waits)
+		starter_announce(found);
+	/* There it comes after what else is known of the process. */
+	scribe_put(sandbox->engine->scribe, write_ceased, found);
 }

@@ -42,7 +42,8 @@ const char *starter_error(const struct starter_state *state);
 /* How the start command of that name fares. */
 void starter_read(struct sandbox *sandbox, const char *name, struct starter_state *ret_state);
 
-/* Somebody wants the end of this process: if it is that of a start command, it is not run again. */
+/* Somebody wants the end of this process: if it is that of a start command, it is not run again until the sandbox
+ * starts again, whatever ends it, and by whichever daemon. */
 void starter_cease(struct sandbox *sandbox, uint32_t process);
 
 /* For the files of src/core: */

@@ -7,6 +7,7 @@
 
 #include "core/process_state.h"
 #include "core/starter.h"
+#include "model/restart.h"
 
 #define STARTER_TRIES_KEPT 4 /* processes that are remembered of one that fails again and again */
 
@@ -20,7 +21,7 @@ struct starter {
 	struct starter *next;
 	bool is_over; /* off the list: it starts nothing any more */
 	struct starter_state state;
-	bool is_ceased;	   /* somebody wants the end of the present one: it is the last */
+	uint32_t ceased;   /* the present one, if somebody wants its end: then it is the last */
 	bool was_tried;	   /* since the sandbox was started: the next try is a restart */
 	uint32_t failures; /* since it was last well */
 	struct alarm *alarm;
@@ -40,6 +41,10 @@ void starter_announce(struct starter *starter);
 
 /* Runs it, if it waits for that and its sandbox can run it now. Not on the reactor's thread. */
 void starter_launch(struct starter *starter);
+
+/* What its end means for it. The lock is held. */
+enum restart_verdict starter_judge(
+	const struct starter *starter, enum end_reason reason, int exit_code);
 
 /* Sets the alarm to its next try, unless it has one. The lock is held. */
 void starter_set_alarm(struct starter *starter);

@@ -2,7 +2,6 @@
 /* What start commands were at when the daemon before us went, from the rows of their processes. */
 #include "base/clock.h"
 #include "core/starter_private.h"
-#include "model/restart.h"
 #include "model/start_spec.h"
 
 #include <string.h>
@@ -17,6 +16,7 @@ struct last_try {
 	int64_t since_ms;
 	struct starter_state state;
 	bool is_over; /* it has ended */
+	bool is_ceased;
 };
 
 static void look_at_row(const struct process_record *record, void *arg)
@@ -33,6 +33,7 @@ static void look_at_row(const struct process_record *record, void *arg)
 		return;
 	}
 	last->is_over = record->ended_at_ms > 0;
+	last->is_ceased = record->is_ceased;
 	last->state = (struct starter_state){.process = record->number,
 		.tried_at_ms = record->started_at_ms,
 		.restarts = record->restarts,
@@ -58,9 +59,11 @@ static void plan_again(struct starter *starter)
 /* What it was at when the daemon before us went, from the rows of its processes. */
 static void remember(struct starter *starter, const struct last_try *last)
 {
-	enum restart_verdict verdict = restart_judge(last->state.end.reason, last->state.exit_code);
+	enum restart_verdict verdict;
 
 	starter->state = last->state;
+	starter->ceased = last->is_ceased ? last->state.process : 0;
+	verdict = starter_judge(starter, last->state.end.reason, last->state.exit_code);
 	starter->was_tried = last->state.process > 0;
 	starter->failures = last->state.restarts;
 	if (starter->was_tried && !last->is_over)

@@ -10,7 +10,6 @@
 #include "core/environment.h"
 #include "core/scribe.h"
 #include "core/starter_private.h"
-#include "model/restart.h"
 #include "model/start_spec.h"
 
 #include <stdio.h>
@@ -63,7 +62,7 @@ static struct link *claim(struct starter *starter, uint32_t *ret_restarts)
 		sandbox->greeted && !sandbox->ending && sandbox->record.status == SANDBOX_RUNNING) {
 		link = link_ref(sandbox->link);
 		starter->state.status = STARTER_RUNNING;
-		starter->is_ceased = false;
+		starter->ceased = 0;
 		starter->state.next_try_at_ms = 0;
 		starter->state.tried_at_ms = clock_wall_ms();
 		starter->state.restarts += starter->was_tried;
@@ -236,18 +235,26 @@ static void keep_end(struct starter *starter, const struct process_end *end)
 	state->end = end->how;
 }
 
+enum restart_verdict starter_judge(
+	const struct starter *starter, enum end_reason reason, int exit_code)
+{
+	enum restart_verdict verdict = restart_judge(reason, exit_code);
+
+	/* It may have failed before the signal came, or before anybody asked for its end. */
+	return starter->ceased && verdict == RESTART_AGAIN ? RESTART_KILLED : verdict;
+}
+
 void starter_note_end(struct starter *starter, const struct process_end *end)
 {
-	enum restart_verdict verdict = restart_judge(end->how.reason, end->exit_code);
 	struct sandbox *sandbox = starter->sandbox;
+	enum restart_verdict verdict;
 	bool is_ours;
 
 	pthread_mutex_lock(&sandbox->state);
+	verdict = starter_judge(starter, end->how.reason, end->exit_code);
 	is_ours = !starter->is_over && !sandbox->ending && starter->state.status == STARTER_RUNNING;
 	if (is_ours)
 		keep_end(starter, end);
-	if (starter->is_ceased && verdict == RESTART_AGAIN)
-		verdict = RESTART_KILLED;
 	if (is_ours && verdict != RESTART_AGAIN)
 		starter->state.status = verdict == RESTART_DONE ? STARTER_EXITED : STARTER_KILLED;
 	pthread_mutex_unlock(&sandbox->state);

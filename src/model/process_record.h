@@ -31,6 +31,7 @@ struct process_record {
 	bool kills_tree;	       /* its timeout ends all that came from it */
 	char start[PROCESS_START_MAX]; /* the start command that it runs; else empty */
 	uint64_t start_digest;	       /* of that as it was then; 0: the sandbox has it no more */
+	bool is_ceased;		       /* somebody wanted its end: that is not run again */
 	uint32_t restarts;	       /* of that, since the sandbox was started */
 	uint64_t timeout_ms;
 	int64_t started_at_ms;

@@ -11,6 +11,7 @@
 #define FLAG_KILLS_TREE 8
 #define FLAG_INPUT_OPEN 16
 #define FLAG_ISOLATED	32
+#define FLAG_CEASED	64
 
 static void bind_key(sqlite3_stmt *stmt, const char *sandbox_id, uint32_t number)
 {
@@ -59,7 +60,8 @@ static void bind_process(sqlite3_stmt *stmt, const struct process_record *record
 			(record->is_pty ? FLAG_PTY : 0) |
 			(record->kills_tree ? FLAG_KILLS_TREE : 0) |
 			(record->is_input_open ? FLAG_INPUT_OPEN : 0) |
-			(record->is_isolated ? FLAG_ISOLATED : 0));
+			(record->is_isolated ? FLAG_ISOLATED : 0) |
+			(record->is_ceased ? FLAG_CEASED : 0));
 	sqlite3_bind_int64(stmt, 8, (int64_t)record->timeout_ms);
 	sqlite3_bind_int64(stmt, 9, record->started_at_ms);
 	sqlite3_bind_int64(stmt, 10, record->ended_at_ms);
@@ -96,6 +98,7 @@ static void read_process(sqlite3_stmt *stmt, struct process_record *record)
 		.kills_tree = flags & FLAG_KILLS_TREE,
 		.is_input_open = flags & FLAG_INPUT_OPEN,
 		.is_isolated = flags & FLAG_ISOLATED,
+		.is_ceased = flags & FLAG_CEASED,
 		.timeout_ms = (uint64_t)sqlite3_column_int64(stmt, 7),
 		.started_at_ms = sqlite3_column_int64(stmt, 8),
 		.ended_at_ms = sqlite3_column_int64(stmt, 9),

@@ -320,6 +320,35 @@ static void the_next_daemon_leaves_alone_what_was_done(void **state)
 	close_scene(&scene);
 }
 
+static void the_next_daemon_leaves_alone_what_was_ceased(void **state)
+{
+	struct scene scene;
+
+	open_scene(&scene, *state);
+	say_exited(&scene.stage, EXIT_STATUS(1), 0);
+	listener_wait(&scene.listener, "start.waiting");
+	starter_cease(scene.stage.sandbox, scene.stage.id);
+	reopen(&scene, NULL, 0);
+	assert_int_equal(read_state(&scene).status, STARTER_KILLED);
+	assert_int_equal(read_state(&scene).next_try_at_ms, 0);
+	close_scene(&scene);
+}
+
+/* The daemon that was asked for its end went before it came. */
+static void the_next_daemon_does_not_run_again_what_is_being_ended(void **state)
+{
+	struct scene scene;
+
+	open_scene(&scene, *state);
+	starter_cease(scene.stage.sandbox, scene.stage.id);
+	reopen(&scene, &scene.stage.id, 1);
+	expect_ack(&scene.stage, 0);
+	say_started(&scene.stage, 40 + scene.stage.id);
+	say_exited(&scene.stage, 9, 0);
+	listener_wait(&scene.listener, "start.killed");
+	close_scene(&scene);
+}
+
 static int setup_short_memory(void **state)
 {
 	struct world *world;
@@ -477,6 +506,11 @@ int main(void)
 			the_next_daemon_runs_what_died_without_one, world_setup, world_teardown),
 		cmocka_unit_test_setup_teardown(
 			the_next_daemon_leaves_alone_what_was_done, world_setup, world_teardown),
+		cmocka_unit_test_setup_teardown(
+			the_next_daemon_leaves_alone_what_was_ceased, world_setup, world_teardown),
+		cmocka_unit_test_setup_teardown(
+			the_next_daemon_does_not_run_again_what_is_being_ended, world_setup,
+			world_teardown),
 		cmocka_unit_test_setup_teardown(the_next_daemon_leaves_alone_what_was_done_long_ago,
 			setup_short_memory, world_teardown),
 		cmocka_unit_test_setup_teardown(the_next_daemon_replaces_what_was_to_be_replaced,

@@ -109,6 +109,7 @@ static void fill(struct process_record *record)
 	memset(record->start, 's', sizeof(record->start) - 1);
 	record->restarts = UINT32_MAX;
 	record->start_digest = UINT64_MAX - 1;
+	record->is_ceased = true;
 	record->end = (struct termination){.reason = END_MEMORY_PRESSURE,
 		.signal = SIGKILL,
 		.cpu_us = 1ull << 41,
@@ -134,6 +135,7 @@ static void assert_same(const struct process_record *a, const struct process_rec
 	assert_int_equal(a->exit_code, b->exit_code);
 	assert_true(a->survivors == b->survivors && a->restarts == b->restarts);
 	assert_true(a->start_digest == b->start_digest);
+	assert_int_equal(a->is_ceased, b->is_ceased);
 	assert_string_equal(a->start, b->start);
 	assert_int_equal(a->end.reason, b->end.reason);
 	assert_int_equal(a->end.signal, b->end.signal);
