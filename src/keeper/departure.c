@@ -275,9 +275,20 @@ bool departure_reaped(struct departures *departures, pid_t pid, int status)
 	return true;
 }
 
+static bool has_room(const struct departures *departures)
+{
+	size_t count = 0;
+
+	for (const struct departure *at = departures->leaving; at && count < CHILDREN_MAX;
+		at = at->next)
+		count++;
+	return count < CHILDREN_MAX;
+}
+
+/* No more than are seen off at once: whoever wants one back that was let go waits until it is unmounted. */
 static void let_go_of_parked(struct departures *departures, uint64_t now_us)
 {
-	while (departures->parked && departures->parked->due_us <= now_us) {
+	while (departures->parked && departures->parked->due_us <= now_us && has_room(departures)) {
 		char id[KEEPER_ID_LEN + 1];
 
 		memcpy(id, departures->parked->id, sizeof(id));
@@ -291,7 +302,7 @@ int departure_tend(struct departures *departures)
 	uint64_t now_us = clock_steady_us(), soonest_us = UINT64_MAX;
 
 	let_go_of_parked(departures, now_us);
-	if (departures->parked)
+	if (departures->parked && departures->parked->due_us > now_us)
 		soonest_us = departures->parked->due_us;
 	for (struct departure *departure = departures->leaving;
 		departure && departures->child_count < CHILDREN_MAX; departure = departure->next) {

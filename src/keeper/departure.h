@@ -3,8 +3,9 @@
  * How disks leave that are images. An unmount takes several milliseconds, so nobody waits for one.
  *
  * The disk of a sandbox that ended stays mounted for a moment, for a reset, delete or start that may
- * follow. Then it moves from disks/<id> of the shelf to leaving/<n>, and a child of its own clears it up and
- * unmounts it. One that was thrown away goes there at once; with little on it, it becomes a spare again.
+ * follow, and for as long as nobody has time for it. Then it moves from disks/<id> of the shelf to leaving/<n>,
+ * and a child of its own clears it up and unmounts it. One that was thrown away goes there at once; with little
+ * on it, it becomes a spare again.
  *
  * Each has a child of its own, a few at a time, so that one that takes long holds up no other. A child may
  * be killed anywhere: then there is another for the same disk, which goes on where that one was.

@@ -317,6 +317,28 @@ test('a disk that takes long to leave holds up no other, and leaves although who
   await eachLimit([id, other], 2, (own) => api.purge(own));
 });
 
+test('one that stops starts again although as many disks leave as may at a time, and take long', ofImages, async () => {
+  const children = () => proc.descendants([instance.keeper.pid]).filter((info) => info.ppid === instance.keeper.pid && info.state !== 'Z' && !proc.isSandboxInit(info.pid));
+  const mounted = (what) => proc.mountLines(instance.keeper.pid).filter((line) => line.includes(what)).length;
+  await until(() => mounted('/leaving/') === 0, { what: 'no disk leaves' });
+  const helpers = children().map(({ pid }) => pid);
+  const slow = await eachLimit(Array(8).fill(), 4, async () => (await api.create({ resources: { disk: '256Mi' } })).id);
+  const { id } = await api.create();
+  await eachLimit(slow, 4, (own) => api.out(own, 'mkdir /var/tmp/many; cd /var/tmp/many; seq 30000 | xargs touch'));
+  await eachLimit(slow, 8, (own) => api.remove(own));
+  const stopped = await until(() => {
+    const busy = children().filter(({ pid }) => !helpers.includes(pid));
+    for (const { pid } of busy) proc.quiet(() => process.kill(pid, 'SIGSTOP'));
+    return busy.length === 8 && busy.every(({ state }) => state === 'T') && busy;
+  }, { every: 1, what: 'eight children stand still' });
+  assert.equal(mounted('/leaving/'), 8, 'not proven: a child was done already');
+  await api.life(id, 'stop');
+  await new Promise((resolve) => { setTimeout(resolve, 600); }); // its disk could have left by now
+  await api.life(id, 'start').finally(() => stopped.forEach(({ pid }) => process.kill(pid, 'SIGCONT')));
+  await until(() => mounted('/leaving/') === 0, { what: 'all have left' });
+  await eachLimit([...slow, id], 4, (own) => api.purge(own));
+});
+
 test('helpers of the keeper have neither its listener nor its lock, and are replaced when they end', async () => {
   const helpers = () => proc.descendants([instance.keeper.pid]).filter((info) => info.ppid === instance.keeper.pid && info.state !== 'Z' && !proc.isSandboxInit(info.pid));
   const count = IS_IMAGE ? 4 : 3; // quotas need no stocker
