@@ -79,7 +79,7 @@ void crew_give_way(void)
 	(void)!nice(GIVE_WAY_NICE);
 }
 
-static int start(const struct crew *crew, struct crew_member *member, struct err *err)
+static int make_pokes(struct crew_member *member, struct err *err)
 {
 	auto_fd int theirs = -1, ours = -1;
 	int pair[2];
@@ -90,6 +90,18 @@ static int start(const struct crew *crew, struct crew_member *member, struct err
 	ours = pair[1];
 	if (fd_set_nonblocking(ours) < 0)
 		return err_sys(err, "set up a pipe");
+	member->their_fd = take_fd(&theirs);
+	member->pokes_fd = take_fd(&ours);
+	return 0;
+}
+
+static int start(const struct crew *crew, struct crew_member *member, struct err *err)
+{
+	int r = member->pokes_fd < 0 ? make_pokes(member, err) : 0;
+	int theirs = member->their_fd;
+
+	if (r < 0)
+		return r;
 	member->pid = fork_with(crew, member->tools, &theirs);
 	if (member->pid == 0) {
 		crew_give_way();
@@ -100,7 +112,6 @@ static int start(const struct crew *crew, struct crew_member *member, struct err
 		member->pid = 0;
 		return err_sys(err, "fork");
 	}
-	member->pokes_fd = take_fd(&ours);
 	return 0;
 }
 
@@ -116,7 +127,7 @@ static void try_start(struct crew *crew, struct crew_member *member)
 void crew_join(struct crew *crew, struct crew_member *member)
 {
 	member->pid = 0;
-	member->pokes_fd = -1;
+	member->pokes_fd = member->their_fd = -1;
 	member->next = crew->first;
 	crew->first = member;
 	try_start(crew, member);
@@ -137,7 +148,6 @@ void crew_reaped(struct crew *crew, pid_t pid, int status)
 		log_warning(
 			"the %s ended with status %d; there will be another", member->name, status);
 		member->pid = 0;
-		fd_close(take_fd(&member->pokes_fd));
 	}
 }
 

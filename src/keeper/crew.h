@@ -25,8 +25,10 @@ struct crew_member {
 	const void *arg;
 	int tools[CREW_TOOLS_MAX]; /* descriptors that only it has, and no other child; 0: none */
 
-	pid_t pid;    /* 0: there is none now */
-	int pokes_fd; /* -1 then */
+	pid_t pid; /* 0: there is none now */
+	/* The two ends of the pipe; -1: not made yet. They stay: what it is told while there is none the next
+	 * one hears, and their numbers never become those of descriptors that come and go (offspring.h). */
+	int pokes_fd, their_fd;
 	uint64_t not_before_ms;
 	struct crew_member *next;
 };

@@ -82,6 +82,12 @@ static void work(const void *arg, int pokes)
 			_exit(1);
 }
 
+static void close_pokes(const struct crew_member *member)
+{
+	close(member->pokes_fd);
+	close(member->their_fd);
+}
+
 static void a_member_that_ended_is_replaced_but_not_all_the_time(void **state)
 {
 	struct crew crew = {0};
@@ -103,8 +109,6 @@ static void a_member_that_ended_is_replaced_but_not_all_the_time(void **state)
 	assert_int_equal(member.pid, first);
 	crew_reaped(&crew, first, status);
 	assert_int_equal(member.pid, 0);
-	assert_int_equal(member.pokes_fd, -1);
-	crew_poke(&member); /* reaches nobody */
 	assert_true(crew_tend(&crew) > 0);
 	assert_int_equal(member.pid, 0);
 
@@ -114,7 +118,49 @@ static void a_member_that_ended_is_replaced_but_not_all_the_time(void **state)
 	crew_dismiss(&crew);
 	assert_int_equal(waitpid(member.pid, &status, 0), member.pid);
 	assert_int_equal(WTERMSIG(status), SIGKILL);
-	close(member.pokes_fd);
+	close_pokes(&member);
+}
+
+static void what_a_member_is_told_while_it_is_missing_the_next_one_hears(void **state)
+{
+	struct crew crew = {0};
+	int after = 1, status;
+	struct crew_member member = {.name = "member", .work = work, .arg = &after};
+
+	(void)state;
+	crew_join(&crew, &member);
+	crew_dismiss(&crew);
+	assert_int_equal(waitpid(member.pid, &status, 0), member.pid);
+	crew_reaped(&crew, member.pid, status);
+	crew_poke(&member);
+	member.not_before_ms = 0;
+	assert_int_equal(crew_tend(&crew), -1);
+	assert_int_equal(waitpid(member.pid, &status, 0), member.pid);
+	assert_int_equal(status, 0);
+	close_pokes(&member);
+}
+
+/* The numbers below are for what stays: every child gets a copy of that. */
+static void what_comes_and_goes_gets_no_low_number_when_a_member_ended(void **state)
+{
+	struct offspring offspring = {0};
+	struct crew crew = {.offspring = &offspring};
+	int after = 1, status, fd;
+	struct crew_member member = {.name = "member", .work = work, .arg = &after};
+	struct err err;
+
+	(void)state;
+	crew_join(&crew, &member);
+	assert_int_equal(offspring_open(&offspring, &err), 0);
+	crew_poke(&member);
+	assert_int_equal(waitpid(member.pid, &status, 0), member.pid);
+	crew_reaped(&crew, member.pid, status);
+	fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	assert_true(fd >= offspring.first_fd);
+	close(fd);
+	close_pokes(&member);
+	for (fd = offspring.told_fd; fd < offspring.first_fd; fd++)
+		close(fd);
 }
 
 static void a_member_sees_the_end_of_its_pokes(void **state)
@@ -128,6 +174,7 @@ static void a_member_sees_the_end_of_its_pokes(void **state)
 	close(member.pokes_fd);
 	assert_int_equal(waitpid(member.pid, &status, 0), member.pid);
 	assert_int_equal(WEXITSTATUS(status), 1);
+	close(member.their_fd);
 }
 
 int main(void)
@@ -135,6 +182,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_child_has_what_is_lent_and_one_more_and_nothing_else),
 		cmocka_unit_test(a_member_that_ended_is_replaced_but_not_all_the_time),
+		cmocka_unit_test(what_a_member_is_told_while_it_is_missing_the_next_one_hears),
+		cmocka_unit_test(what_comes_and_goes_gets_no_low_number_when_a_member_ended),
 		cmocka_unit_test(a_member_sees_the_end_of_its_pokes),
 	};
 
