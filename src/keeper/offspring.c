@@ -22,7 +22,7 @@ int offspring_open(struct offspring *offspring, struct err *err)
 {
 	int highest, fd;
 
-	offspring->told_fd = highest = eventfd(0, EFD_CLOEXEC);
+	offspring->told_fd = highest = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (highest < 0)
 		return err_sys(err, "make a counter");
 	for (int i = 0; i < DESCRIPTORS_AT_START; i++) {
@@ -82,15 +82,20 @@ static void await_leaving(const struct offspring *offspring, pid_t pid, int chil
 {
 	struct pollfd signs[] = {
 		{.fd = offspring->told_fd, .events = POLLIN}, {.fd = child_fd, .events = POLLIN}};
-	uint64_t ignored;
 	int n;
 
 	while ((n = poll(signs, array_len(signs), LEAVING_MS)) <= 0) {
 		if (n == 0)
 			kill(pid, SIGKILL);
 	}
-	if (signs[0].revents)
-		(void)!read(offspring->told_fd, &ignored, sizeof(ignored));
+}
+
+/* Before each: of one who has left and ended at once we may have seen only the end. */
+static void forget_told(const struct offspring *offspring)
+{
+	uint64_t ignored;
+
+	(void)!read(offspring->told_fd, &ignored, sizeof(ignored));
 }
 
 pid_t offspring_clone(
@@ -108,6 +113,7 @@ pid_t offspring_clone(
 		clear_places(offspring, count);
 		return -1;
 	}
+	forget_told(offspring);
 	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 	if (pid == 0) {
 		child_fd = -1; /* of the keeper's table */

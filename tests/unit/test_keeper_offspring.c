@@ -134,6 +134,28 @@ static void what_the_one_who_clones_opens_and_closes_does_not_reach_the_child(vo
 	assert_int_equal(wait_for(pid), 0);
 }
 
+/* Who looks at both signs in turn may see only the end of one that has left and ended at once. */
+static void what_one_before_has_said_is_not_taken_for_the_word_of_the_next(void **state)
+{
+	struct fixture *fixture = *state;
+	const struct offspring *offspring = &fixture->offspring;
+	int kept = fixture->pipe[1], *const all[] = {&kept};
+	const uint64_t one = 1;
+	char byte;
+
+	for (int i = 0; i < 100; i++) {
+		pid_t pid;
+
+		assert_int_equal(write(offspring->told_fd, &one, sizeof(one)), sizeof(one));
+		pid = offspring_clone(offspring, plain, all, array_len(all));
+		if (pid == 0)
+			_exit(write(kept, "x", 1) != 1);
+		assert_int_equal(wait_for(pid), 0);
+		assert_int_equal(fcntl(fixture->pipe[0], F_SETFL, O_NONBLOCK), 0);
+		assert_int_equal(read(fixture->pipe[0], &byte, 1), 1);
+	}
+}
+
 static void one_that_cannot_be_cloned_leaves_nothing(void **state)
 {
 	struct fixture *fixture = *state;
@@ -166,6 +188,9 @@ int main(void)
 			nothing_changes_for_the_one_who_clones, setup, teardown),
 		cmocka_unit_test_setup_teardown(
 			what_the_one_who_clones_opens_and_closes_does_not_reach_the_child, setup,
+			teardown),
+		cmocka_unit_test_setup_teardown(
+			what_one_before_has_said_is_not_taken_for_the_word_of_the_next, setup,
 			teardown),
 		cmocka_unit_test_setup_teardown(
 			one_that_cannot_be_cloned_leaves_nothing, setup, teardown),
