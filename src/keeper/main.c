@@ -149,6 +149,9 @@ static int open_signals(void)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
+	/* A child that aborts sends it to us: it was cloned behind the back of the C library, to which
+	 * our number is still its own. It ends all the same; and so do we when we abort ourselves. */
+	signal(SIGABRT, SIG_IGN);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 

@@ -70,7 +70,7 @@ export const DIFFERENCES = [
       'a kill of the keeper in the middle of many creates and deletes leaves no loop device',
       'a hundred lives leave as many loop devices and mounts as there were',
       'one that starts while its disk is still being unmounted waits for it',
-      'helpers of the keeper have neither its listener nor its lock, and are replaced when they end',
+      'helpers of the keeper have neither its listener nor its lock, do not end it, and are replaced when they end',
       'limits can be off; workspaces from then stay as they are, and new ones get theirs',
       'without loop devices nothing is built, unless that wall may be missing or no limits are wanted',
       'an image that a crash of the host left behind unclean is mended by its journal',
