@@ -135,12 +135,12 @@ static int leave(
 {
 	auto_fd int root = shelf_open_mount(departures->leaving_fd, place);
 	bool clears_up = departure->failures < CLEAR_UP_TRIES;
-	bool is_mounted = root >= 0;
+	bool is_mounted = root != -ENOENT;
 	int r;
 
-	if (is_mounted && departure->is_discarded)
+	if (root >= 0 && departure->is_discarded)
 		is_mounted = !reuse_or_forsake(departures, root, clears_up);
-	else if (is_mounted && clears_up)
+	else if (root >= 0 && clears_up)
 		clear_up(departures, departure, root);
 	fd_close(take_fd(&root));
 	if (is_mounted && (r = shelf_unmount(departures->leaving_fd, place)) < 0) {
@@ -202,11 +202,14 @@ static void let_go(struct departures *departures, const char *id)
 	struct departure *departure;
 	char place[DISK_IMAGE_NAME_MAX];
 	struct err err;
+	int r;
 
-	if (root < 0)
+	if (root == -ENOENT)
 		return;
 	place_name(number, place);
-	if (shelf_put_mount(departures->leaving_fd, place, root, &err) < 0) {
+	r = root < 0 ? err_from(&err, root, "open the disk of %s", id)
+		     : shelf_put_mount(departures->leaving_fd, place, root, &err);
+	if (r < 0) {
 		log_warning("%s", err.message);
 		departure_park(departures, id);
 		return;
@@ -225,12 +228,14 @@ int departure_throw_away(struct departures *departures, const char *id, int dirf
 	const struct storage *storage = departures->storage;
 	char name[DISK_IMAGE_NAME_MAX];
 
-	departure_cancel(departures, id);
-	if (root < 0)
+	if (root == -ENOENT)
 		return trash_discard(storage, dirfd, image, err);
+	if (root < 0)
+		return err_from(err, root, "open the disk of %s", id);
 	used_name(root, name);
 	if (renameat(dirfd, image, storage->spares_fd, name) < 0 && errno != ENOENT)
 		return err_sys(err, "throw away the disk of %s", id);
+	departure_cancel(departures, id);
 	let_go(departures, id);
 	return 0;
 }

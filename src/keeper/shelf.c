@@ -50,10 +50,9 @@ int shelf_open_mount(int section_fd, const char *name)
 	auto_fd int fd = directory_open(section_fd, name);
 	struct stat here, there;
 
-	if (fd < 0 || fstat(section_fd, &here) < 0 || fstat(fd, &there) < 0 ||
-		here.st_dev == there.st_dev)
-		return -1;
-	return take_fd(&fd);
+	if (fd < 0 || fstat(section_fd, &here) < 0 || fstat(fd, &there) < 0)
+		return -errno;
+	return here.st_dev == there.st_dev ? -ENOENT : take_fd(&fd);
 }
 
 int shelf_put_mount(int section_fd, const char *name, int mount_fd, struct err *err)

@@ -17,7 +17,7 @@ int shelf_make(int place_fd, int *ret_fd, struct err *err) must_check;
 /* Makes a section of the shelf and opens it. */
 int shelf_open_section(int shelf_fd, const char *name, int *ret_fd, struct err *err) must_check;
 
-/* Opens the root of what is mounted at section/name; -1 if nothing is. */
+/* Opens the root of what is mounted at section/name; -ENOENT if nothing is, -errno if that cannot be told. */
 int shelf_open_mount(int section_fd, const char *name);
 
 /* Attaches a mount at section/name, or moves it there. */

@@ -50,7 +50,7 @@ int stock_hand_over(struct stock *stock, const char *name, const char *id, struc
 	must_check;
 void stock_unreserve(struct stock *stock, const char *name);
 
-/* The root of the disk of a sandbox, if it is mounted; else -1. */
+/* The root of the disk of a sandbox, as shelf_open_mount. */
 int stock_open_root(const struct stock *stock, const char *id);
 
 /*

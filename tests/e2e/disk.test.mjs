@@ -357,6 +357,19 @@ test('helpers of the keeper have neither its listener nor its lock, do not end i
   await until(() => proc.entries(path.join(instance.dataDir, 'trash')).length === 0 && proc.entries(path.join(instance.dataDir, 'spares')).length > (IS_IMAGE ? 8 : 0), { what: 'they work' });
 });
 
+test('a disk leaves although the keeper was out of descriptors when its time came', ofImages, async () => {
+  const { pid } = instance.keeper;
+  const limit = (most) => execFileSync('prlimit', ['--pid', String(pid), `--nofile=${most}:`]);
+  const [, most] = /Max open files +(\d+)/.exec(fs.readFileSync(`/proc/${pid}/limits`, 'utf8'));
+  const { id } = await api.create();
+  await api.life(id, 'stop');
+  limit(3); // those that it has it keeps
+  await new Promise((resolve) => { setTimeout(resolve, 600); });
+  limit(most);
+  await until(() => !proc.mountLines(pid).some((line) => line.includes(id)), { what: 'its disk is unmounted' });
+  await api.purge(id);
+});
+
 test('a new sandbox of a purged id finds nothing of the old one', async () => {
   const id = ulid();
   for (let i = 0; i < 5; i++) {
