@@ -120,16 +120,16 @@ void passage_found(struct passage *passage)
 static uint64_t patience(const struct passage *passage)
 {
 	const struct proxy_config *config = passage->config;
+	bool is_stalled = passage->client.out.len > 0 || passage->app.out.len > 0;
 
 	switch (passage->state) {
 	case PASSAGE_HEAD:
 		return passage->is_excess ? PASSAGE_HEAD_MS : IDLE_MS;
 	case PASSAGE_RELAY:
-		return passage->client.out.len > 0 || passage->app.out.len > 0 ? config->stall_ms
-		       : passage->has_answer_begun			       ? config->quiet_ms
-									       : config->answer_ms;
 	case PASSAGE_TUNNEL:
-		return config->quiet_ms;
+		return is_stalled		   ? config->stall_ms
+		       : passage->has_answer_begun ? config->quiet_ms
+						   : config->answer_ms;
 	case PASSAGE_LAST:
 		return PASSAGE_HEAD_MS;
 	default:

@@ -191,6 +191,22 @@ static void a_websocket_may_say_nothing_for_longer_than_an_answer(void **state)
 	leave(&stage, client, app);
 }
 
+static void a_websocket_whose_client_takes_nothing_is_cut(void **state)
+{
+	struct stage stage;
+	int app, client;
+	char byte;
+
+	(void)state;
+	open_stage(&stage, LONG_MS, 1, LONG_MS);
+	client = ask(&stage, WEBSOCKET, &app);
+	say(app, "HTTP/1.1 101 Go\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n");
+	expect(client, "\r\n\r\n");
+	assert_in_range(pour(app), 1, MEMORY_MAX);
+	assert_true(recv(app, &byte, 1, 0) == 0 || errno == ECONNRESET);
+	leave(&stage, client, app);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -201,6 +217,7 @@ int main(void)
 		cmocka_unit_test(an_answer_that_falls_silent_is_cut),
 		cmocka_unit_test(an_answer_that_comes_slowly_passes),
 		cmocka_unit_test(a_websocket_may_say_nothing_for_longer_than_an_answer),
+		cmocka_unit_test(a_websocket_whose_client_takes_nothing_is_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
