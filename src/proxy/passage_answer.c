@@ -62,9 +62,9 @@ bool passage_answer_move(struct passage *passage)
 		passage->due_ms = clock_steady_ms() + LINGER_MS;
 	}
 	/* Closing with unread bytes would reset the connection under the answer. */
-	while (side_receive(client))
-		client->in.len = 0;
+	moved |= side_receive(client);
+	client->in.len = 0;
 	if (client->has_ended)
 		passage_end(passage);
-	return false;
+	return moved;
 }

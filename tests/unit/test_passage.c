@@ -4,11 +4,13 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "proxy/passage_answer.h"
 
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -207,6 +209,32 @@ static void a_websocket_whose_client_takes_nothing_is_cut(void **state)
 	leave(&stage, client, app);
 }
 
+/* On a stage it would have to send faster than the loop reads, which no machine promises. */
+static void what_comes_behind_the_last_answer_is_dropped_in_turns(void **state)
+{
+	struct proxy_config config = {0};
+	struct passage passage = {.config = &config, .state = PASSAGE_LAST, .has_said_end = true};
+	static const char block[65536];
+	int pair[2], waiting = 0;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, pair), 0);
+	side_init(&passage.client, &passage, pair[0]);
+	passage.client.is_readable = true;
+	while (send(pair[1], block, sizeof(block), MSG_NOSIGNAL) > 0)
+		;
+	assert_true(passage_answer_move(&passage));
+	assert_int_equal(ioctl(pair[0], FIONREAD, &waiting), 0);
+	assert_true(waiting > 0);
+	while (passage_answer_move(&passage))
+		;
+	assert_int_equal(ioctl(pair[0], FIONREAD, &waiting), 0);
+	assert_int_equal(waiting, 0);
+	buf_fini(&passage.client.in);
+	close(pair[0]);
+	close(pair[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -218,6 +246,7 @@ int main(void)
 		cmocka_unit_test(an_answer_that_comes_slowly_passes),
 		cmocka_unit_test(a_websocket_may_say_nothing_for_longer_than_an_answer),
 		cmocka_unit_test(a_websocket_whose_client_takes_nothing_is_cut),
+		cmocka_unit_test(what_comes_behind_the_last_answer_is_dropped_in_turns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
