@@ -17,6 +17,12 @@ if [ $# -eq 0 ]; then
   set -- tests/e2e/*.test.mjs
 fi
 
+# A sanitizer makes programs several times as slow.
+case "${BUILD_DIR:-}" in *asan* | *tsan*)
+  export E2E_PATIENCE="${E2E_PATIENCE:-4}"
+  E2E_TIMEOUT_MS=${E2E_TIMEOUT_MS:-1600000} ;;
+esac
+
 # All instances live below one directory of this run, which tells them from those of another.
 TMPDIR=$(mktemp -d "${TMPDIR:-/tmp}/sandlot-e2e.XXXXXX")
 export TMPDIR

@@ -10,7 +10,7 @@ import { Processes, collect, numbered } from './lib/processes.mjs';
 import { census, growth, steady, suite } from './lib/suite.mjs';
 import { Terminal } from './lib/terminal.mjs';
 import { MI } from './lib/values.mjs';
-import { eachLimit, until, within } from './lib/wait.mjs';
+import { eachLimit, PATIENCE, until, within } from './lib/wait.mjs';
 
 const { instance, api, finish } = await suite('flood');
 const ps = new Processes(api);
@@ -109,7 +109,7 @@ test('of two readers of a terminal the one that slept is told what it missed', a
   await api.purge(own.id);
 });
 
-test('500 readers that never read cost the daemon less than a MiB for each three, others are served, and nothing stays', { timeout: 180_000 }, async () => {
+test('500 readers that never read cost the daemon less than a MiB for each three, others are served, and nothing stays', { timeout: 180_000 * PATIENCE }, async () => {
   const floods = (await Promise.all(times(4).map(() => api.create()))).map((row) => row.id);
   const other = await api.create();
   for (const id of [...floods, other.id]) await api.exec(id, 'true');
@@ -155,7 +155,7 @@ test('500 readers that never read cost the daemon less than a MiB for each three
   await Promise.all([...floods, other.id].map((id) => api.purge(id)));
 });
 
-test('a thousand short execs at 16 in parallel leave no process, descriptor, cgroup or thread behind', { timeout: 120_000 }, async () => {
+test('a thousand short execs at 16 in parallel leave no process, descriptor, cgroup or thread behind', { timeout: 120_000 * PATIENCE }, async () => {
   const own = await api.create();
   await eachLimit(times(32), 16, () => api.exec(own.id, { argv: ['true'] }));
   const before = await steady(instance);
@@ -176,7 +176,7 @@ test('a thousand short execs at 16 in parallel leave no process, descriptor, cgr
   await api.purge(own.id);
 });
 
-test('two hundred starts and kills of whole trees leave nothing behind either', { timeout: 120_000 }, async () => {
+test('two hundred starts and kills of whole trees leave nothing behind either', { timeout: 120_000 * PATIENCE }, async () => {
   const own = await api.create();
   await api.exec(own.id, 'true');
   const before = await steady(instance);

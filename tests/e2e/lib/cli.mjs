@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 
 import { program } from './instance.mjs';
+import { PATIENCE } from './wait.mjs';
 
 export function commandLine(instance) {
   const { api } = instance;
@@ -18,7 +19,7 @@ export function commandLine(instance) {
     child.stderr.on('data', (chunk) => { child.said += chunk; });
     child.result = new Promise((resolve, reject) => {
       child.on('error', reject);
-      const timer = setTimeout(() => { child.kill('SIGKILL'); reject(new Error(`sandlot ${args.join(' ')} did not end; stderr: ${child.said}`)); }, timeout);
+      const timer = setTimeout(() => { child.kill('SIGKILL'); reject(new Error(`sandlot ${args.join(' ')} did not end; stderr: ${child.said}`)); }, timeout * PATIENCE);
       child.on('close', (code, signal) => {
         clearTimeout(timer);
         const bytes = Buffer.concat(child.out);
