@@ -84,8 +84,11 @@ static bool read_head(int fd, struct reply *reply)
 
 static bool read_more(int fd, struct reply *reply, size_t want)
 {
-	reply->body = realloc(reply->body, reply->len + want + 1);
-	assert_non_null(reply->body);
+	if (reply->len + want >= reply->room) {
+		reply->room = 2 * (reply->len + want) + 1;
+		reply->body = realloc(reply->body, reply->room);
+		assert_non_null(reply->body);
+	}
 	while (want > 0) {
 		ssize_t n = recv(fd, reply->body + reply->len, want, 0);
 

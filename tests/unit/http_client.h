@@ -11,7 +11,8 @@ struct reply {
 	char head[16384];
 	char *body; /* ended by a NUL byte */
 	size_t len;
-	bool whole; /* the body ended as its headers promised */
+	size_t room; /* of the body */
+	bool whole;  /* the body ended as its headers promised */
 };
 
 /* Connected to 127.0.0.1:port; reads and writes give up after ten seconds. */
