@@ -261,9 +261,10 @@ int dialog_read_u32(struct dialog *dialog, uint32_t *ret_value)
 	uint8_t raw[4];
 	int r = dialog_read(dialog, raw, sizeof(raw));
 
-	if (r == 0)
-		*ret_value = unpack_u32(&UNPACK_INIT(raw, sizeof(raw)));
-	return r;
+	if (r < 0)
+		return r;
+	*ret_value = unpack_u32(&UNPACK_INIT(raw, sizeof(raw)));
+	return 0;
 }
 
 int dialog_read_u64(struct dialog *dialog, uint64_t *ret_value)
@@ -271,9 +272,10 @@ int dialog_read_u64(struct dialog *dialog, uint64_t *ret_value)
 	uint8_t raw[8];
 	int r = dialog_read(dialog, raw, sizeof(raw));
 
-	if (r == 0)
-		*ret_value = unpack_u64(&UNPACK_INIT(raw, sizeof(raw)));
-	return r;
+	if (r < 0)
+		return r;
+	*ret_value = unpack_u64(&UNPACK_INIT(raw, sizeof(raw)));
+	return 0;
 }
 
 int dialog_read_str(struct dialog *dialog, char *text, size_t size)

@@ -115,6 +115,7 @@ static int scan(struct walk *walk, struct walk_level *level, const char *from, b
 	const char *name;
 	int r;
 
+	assert(heap.max > 0);
 	dirents_begin(&dirents, walk->dir, walk->entries);
 	while ((r = dirents_next(&dirents, &name)) > 0) {
 		int order = strcmp(name, from);

@@ -132,7 +132,7 @@ HANDLER(archives_pack)
 	char path[AGENT_PATH_MAX], disposition[FILE_ENTRY_DISPOSITION_LEN];
 	auto_fd int items_fd = -1;
 	struct sandbox *sandbox;
-	int out_fd, r;
+	int out_fd = -1, r;
 
 	if ((r = api_sandbox(req, api, &sandbox, err)) < 0 ||
 		(r = api_query_path(req, path, err)) < 0)

@@ -309,7 +309,7 @@ static int read_cursor(const struct request *req, char after[AGENT_PATH_MAX], st
 HANDLER(files_list)
 {
 	struct channel_answer answer;
-	char path[AGENT_PATH_MAX], name[AGENT_PATH_MAX];
+	char path[AGENT_PATH_MAX], name[AGENT_PATH_MAX] = "";
 	struct buf more = BUF_INIT(AGENT_PATH_MAX + 64);
 	auto_fd int fd = -1;
 	struct sandbox *sandbox;

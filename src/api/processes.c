@@ -34,12 +34,12 @@ static int find(struct request *req, struct api *api, struct sandbox **ret_sandb
 {
 	int r = api_sandbox(req, api, ret_sandbox, err);
 
-	if (r == 0)
-		r = roll_find(
-			*ret_sandbox, request_param(req, "process"), ret_process, ret_record, err);
-	if (r == 0 && *ret_process)
+	if (r < 0 || (r = roll_find(*ret_sandbox, request_param(req, "process"), ret_process,
+			      ret_record, err)) < 0)
+		return r;
+	if (*ret_process)
 		request_keep(req, *ret_process, release_process);
-	return r;
+	return 0;
 }
 
 /* One that must run still. */

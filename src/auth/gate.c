@@ -48,14 +48,14 @@ static int read_ticket(const struct gate *gate, const struct credential *credent
 	int r = ticket_book_redeem(gate->tickets, credential->ticket, credential->path,
 		clock_steady_ms(), &principal, err);
 
-	if (r == 0 &&
-		(principal_is_over(&principal, now_ms) ||
-			(principal.token_id[0] && store_token_get(gate->store, NULL,
-							  principal.token_id, &token, err) < 0)))
-		r = err_set(err, ERR_UNAUTHENTICATED, "the ticket is not valid");
-	if (r == 0)
-		*ret_principal = principal;
-	return r;
+	if (r < 0)
+		return r;
+	if (principal_is_over(&principal, now_ms) ||
+		(principal.token_id[0] &&
+			store_token_get(gate->store, NULL, principal.token_id, &token, err) < 0))
+		return err_set(err, ERR_UNAUTHENTICATED, "the ticket is not valid");
+	*ret_principal = principal;
+	return 0;
 }
 
 static int check_scope(

@@ -103,7 +103,7 @@ static int listen_at(
 		struct sockaddr any;
 		struct sockaddr_in v4;
 		struct sockaddr_in6 v6;
-	} bound;
+	} bound = {0};
 	socklen_t len = sizeof(bound);
 
 	if (sock < 0)

@@ -429,12 +429,16 @@ static void close_all(struct daemon *daemon, bool stop_all)
 static void dismiss_keeper(struct daemon *daemon)
 {
 	const struct settings *settings = &daemon->settings;
+	struct driver *driver = daemon->driver;
 	struct err err;
 
-	if (daemon->premises.has_started_keeper &&
-		(daemon->driver || native_open(daemon->premises.keeper_socket,
-					   settings->disk_limits, &daemon->driver, &err) == 0))
-		(void)!daemon->driver->ops->shutdown(daemon->driver, &err);
+	if (!daemon->premises.has_started_keeper)
+		return;
+	if (!driver && native_open(daemon->premises.keeper_socket, settings->disk_limits, &driver,
+			       &err) < 0)
+		return;
+	daemon->driver = driver;
+	(void)!driver->ops->shutdown(driver, &err);
 }
 
 int main(int argc, char *argv[])

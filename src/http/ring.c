@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/ring.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -78,6 +79,7 @@ size_t ring_take(struct ring *ring, char *data, size_t size)
 
 void ring_drop(struct ring *ring, size_t len)
 {
+	assert(len <= ring->len && ring->len <= ring->size);
 	if (len == 0)
 		return;
 	ring->head = (ring->head + len) % ring->size;

@@ -31,7 +31,7 @@ static bool looks_numeric(const char *name)
 
 int egress_name_read(const char *text, size_t len, char ret_name[EGRESS_NAME_MAX])
 {
-	char name[EGRESS_NAME_MAX];
+	char name[EGRESS_NAME_MAX] = "";
 	const char *label = name;
 
 	if (len > 0 && text[len - 1] == '.')

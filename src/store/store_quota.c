@@ -90,7 +90,7 @@ static int read_use(struct store *store, const struct owner *whom, const struct 
 	uint64_t *of_sandboxes[] = {&used.of[QUOTA_SANDBOXES], &used.of[QUOTA_RUNNING],
 		&used.of[QUOTA_CPU], &used.of[QUOTA_MEMORY], &used.of[QUOTA_DISK]};
 	uint64_t *of_workspaces[] = {&used.of[QUOTA_WORKSPACES]};
-	int64_t until;
+	int64_t until = 0;
 	int r = read_numbers(store, Q_QUOTA_USE, whom, of_sandboxes, array_len(of_sandboxes), err);
 
 	if (r == 0)
@@ -226,7 +226,7 @@ int store_quota_delete(struct store *store, const struct owner *whom, struct err
 int store_quota_get(struct store *store, const struct owner *whom, struct quota_state *ret_state,
 	struct err *err)
 {
-	struct quota_state state;
+	struct quota_state state = {0};
 	int r;
 
 	pthread_mutex_lock(&store->lock);
