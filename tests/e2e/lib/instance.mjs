@@ -18,7 +18,8 @@ export const BUILD_DIR = path.resolve(REPOSITORY, process.env.BUILD_DIR ?? 'buil
 export const IS_SANITIZED = /asan|tsan|ubsan|msan/.test(BUILD_DIR);
 export const program = (name) => path.join(BUILD_DIR, name);
 
-const REPORT = /ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|LeakSanitizer: detected|runtime error: |Assertion .* failed|stack smashing detected|free\(\): |malloc\(\): |double free/;
+// An agent's own words reach nobody; that it has ended does.
+const REPORT = /ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|LeakSanitizer: detected|runtime error: |Assertion .* failed|stack smashing detected|free\(\): |malloc\(\): |double free|first process exited with status/;
 
 export class Instance {
   /**
