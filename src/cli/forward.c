@@ -29,6 +29,7 @@ struct forward {
 	bool has_ended; /* the local side, and the daemon was told */
 	bool far_has_ended;
 	bool is_shut;	 /* and the local side was told of that */
+	bool is_hung_up; /* the local side, as poll has it: both directions have ended there */
 	bool is_closing; /* all is said */
 };
 
@@ -91,20 +92,20 @@ static bool may_read(const struct forward *forward)
 
 /*
  * Whether there is something to be read: 1, 0, or -ECONNRESET, which is noticed also while nothing is wanted of the
- * local side, because the app inside does not read. After the end of both directions it would report a hangup for
- * ever.
+ * local side, because the app inside does not read. A hangup would be reported for ever.
  */
 static int wait_for_any(struct forward *forward)
 {
 	bool reads = may_read(forward);
 	short events = (short)((reads ? POLLIN : 0) | (forward->out.len > 0 ? POLLOUT : 0));
 	struct pollfd fds[] = {
-		{.fd = events || !forward->is_shut ? forward->sock : -1, .events = events},
+		{.fd = events || !forward->is_hung_up ? forward->sock : -1, .events = events},
 		{.fd = websocket_client_fd(forward->websocket),
 			.events = websocket_client_events(forward->websocket)},
 	};
 
 	poll(fds, array_len(fds), websocket_client_wait_ms(forward->websocket));
+	forward->is_hung_up |= (fds[0].revents & POLLHUP) != 0;
 	if (fds[0].revents & POLLERR)
 		return broken_off();
 	return reads && (fds[0].revents & (POLLIN | POLLHUP));

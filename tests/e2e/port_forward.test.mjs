@@ -55,6 +55,8 @@ def tells(c):  # how its client left
     except OSError as e: print('left', e.strerror, flush=True)
 def ignores(c):  # never reads
     print('ignoring', flush=True); threading.Event().wait()
+def ends_and_ignores(c):
+    c.shutdown(socket.SHUT_WR); ignores(c)
 def serve(address, port, function):
     s = socket.socket(socket.AF_INET6 if ':' in address else socket.AF_INET)
     s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1); s.bind((address, port)); s.listen(256)
@@ -65,12 +67,12 @@ def serve(address, port, function):
     def run():
         while True: threading.Thread(target=handle, args=(s.accept()[0],), daemon=True).start()
     threading.Thread(target=run).start()
-for i, word in enumerate(['hashes', 'ends_first', 'echoes', 'pours', 'resets', 'tells', 'ignores']):
+for i, word in enumerate(['hashes', 'ends_first', 'echoes', 'pours', 'resets', 'tells', 'ignores', 'ends_and_ignores']):
     serve('127.0.0.1', 7000 + i, globals()[word])
 serve('::1', 7100, echoes)
 print('ready', flush=True)
 `;
-const [HASHES, ENDS_FIRST, ECHOES, POURS, RESETS, TELLS, IGNORES] = [7000, 7001, 7002, 7003, 7004, 7005, 7006];
+const [HASHES, ENDS_FIRST, ECHOES, POURS, RESETS, TELLS, IGNORES, ENDS_AND_IGNORES] = [7000, 7001, 7002, 7003, 7004, 7005, 7006, 7007];
 const ECHOES_V6 = 7100;
 
 async function serve(id) {
@@ -242,8 +244,8 @@ test('a reset inside is a reset here, and the other way round', async () => {
 });
 
 test('whoever resets a connection whose app does not read is let go', async () => {
-  const child = await forward([`${IGNORES}:0`]);
-  const sockets = Array.from({ length: 3 }, () => dial(child.local[IGNORES]));
+  const child = await forward([`${IGNORES}:0`, `${ENDS_AND_IGNORES}:0`]);
+  const sockets = [IGNORES, IGNORES, ENDS_AND_IGNORES, ENDS_AND_IGNORES].map((port) => dial(child.local[port]));
   for (const socket of sockets) {
     for (let i = 0; i < 64; i++) socket.write(Buffer.alloc(MI));
   }
@@ -252,7 +254,7 @@ test('whoever resets a connection whose app does not read is let go', async () =
   await until(() => { // nothing more goes
     const stands = waiting() === last;
     last = waiting();
-    return stands && carriers(child).length === 3;
+    return stands && carriers(child).length === sockets.length;
   }, { every: 1000, timeout: 30_000, what: 'the app is full' });
   assert.ok(last > 0);
   for (const socket of sockets) socket.resetAndDestroy();
