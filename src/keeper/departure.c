@@ -194,49 +194,51 @@ static void place_name(unsigned number, char name[static DISK_IMAGE_NAME_MAX])
 	snprintf(name, DISK_IMAGE_NAME_MAX, "%u", number);
 }
 
-/* From here on a start of that sandbox mounts its disk anew, as soon as it can have it. */
-static void let_go(struct departures *departures, const char *id)
+/* From here on a start of that sandbox mounts its disk, whose root is open, anew, as soon as it can have it. */
+static int let_go(struct departures *departures, const char *id, int root,
+	struct departure **ret_departure, struct err *err)
 {
-	auto_fd int root = shelf_open_mount(departures->mounted_fd, id);
 	unsigned number = departures->let_go_count++;
 	struct departure *departure;
 	char place[DISK_IMAGE_NAME_MAX];
-	struct err err;
 	int r;
 
-	if (root == -ENOENT)
-		return;
 	place_name(number, place);
-	r = root < 0 ? err_from(&err, root, "open the disk of %s", id)
-		     : shelf_put_mount(departures->leaving_fd, place, root, &err);
-	if (r < 0) {
-		log_warning("%s", err.message);
-		departure_park(departures, id);
-		return;
-	}
+	r = shelf_put_mount(departures->leaving_fd, place, root, err);
+	if (r < 0)
+		return r;
 	shelf_drop_place(departures->mounted_fd, id);
 	departure = add(&departures->leaving, id);
 	departure->number = number;
-	departure->is_discarded = !disk_image_exists(departures->storage, id);
+	*ret_departure = departure;
+	return 0;
 }
 
-/* If it is mounted, its image goes to where the child that empties it finds it. */
+/*
+ * If it is mounted, its image goes to where the child that empties it finds it. Not before the mount: a new
+ * sandbox of the same id must not find that without the image.
+ */
 int departure_throw_away(struct departures *departures, const char *id, int dirfd,
 	const char *image, struct err *err)
 {
 	auto_fd int root = shelf_open_mount(departures->mounted_fd, id);
 	const struct storage *storage = departures->storage;
+	struct departure *departure;
 	char name[DISK_IMAGE_NAME_MAX];
+	int r;
 
 	if (root == -ENOENT)
 		return trash_discard(storage, dirfd, image, err);
 	if (root < 0)
 		return err_from(err, root, "open the disk of %s", id);
+	r = let_go(departures, id, root, &departure, err);
+	if (r < 0)
+		return r;
+	departure_cancel(departures, id);
 	used_name(root, name);
 	if (renameat(dirfd, image, storage->spares_fd, name) < 0 && errno != ENOENT)
 		return err_sys(err, "throw away the disk of %s", id);
-	departure_cancel(departures, id);
-	let_go(departures, id);
+	departure->is_discarded = true;
 	return 0;
 }
 
@@ -280,6 +282,23 @@ bool departure_reaped(struct departures *departures, pid_t pid, int status)
 	return true;
 }
 
+static void let_go_or_park(struct departures *departures, const char *id)
+{
+	auto_fd int root = shelf_open_mount(departures->mounted_fd, id);
+	struct departure *departure;
+	struct err err;
+	int r;
+
+	if (root == -ENOENT)
+		return;
+	r = root < 0 ? err_from(&err, root, "open the disk of %s", id)
+		     : let_go(departures, id, root, &departure, &err);
+	if (r < 0) {
+		log_warning("%s", err.message);
+		departure_park(departures, id);
+	}
+}
+
 static bool has_room(const struct departures *departures)
 {
 	size_t count = 0;
@@ -298,7 +317,7 @@ static void let_go_of_parked(struct departures *departures, uint64_t now_us)
 
 		memcpy(id, departures->parked->id, sizeof(id));
 		drop(&departures->parked);
-		let_go(departures, id);
+		let_go_or_park(departures, id);
 	}
 }
 

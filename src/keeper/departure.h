@@ -51,7 +51,7 @@ void departure_park(struct departures *departures, const char *id);
 /* It is wanted again: it does not leave. */
 void departure_cancel(struct departures *departures, const char *id);
 
-/* Throws away the disk of id, whose image is dirfd/image, with all that is on it. */
+/* Throws away the disk of id, whose image is dirfd/image, with all that is on it. If that fails the image stays. */
 int departure_throw_away(struct departures *departures, const char *id, int dirfd,
 	const char *image, struct err *err) must_check;
 

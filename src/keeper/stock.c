@@ -76,8 +76,10 @@ void stock_unreserve(struct stock *stock, const char *name)
 	int spares_fd = stock->storage->spares_fd;
 	struct err err;
 
-	if (departure_throw_away(&stock->departures, name, spares_fd, name, &err) < 0)
+	if (departure_throw_away(&stock->departures, name, spares_fd, name, &err) < 0) {
 		log_warning("%s", err.message);
+		departure_park(&stock->departures, name);
+	}
 }
 
 int stock_discard(struct stock *stock, const char *id, struct err *err)
