@@ -107,20 +107,22 @@ static void what_comes_right_behind_a_handshake_is_not_left_lying(void **state)
 
 static void a_handshake_has_its_time_and_what_follows_has_all_the_time(void **state)
 {
+	uint64_t before = clock_steady_ms();
 	struct stage stage;
 
 	(void)state;
 	open_stage(&stage);
-	assert_in_range(stage.relay->due_ms, clock_steady_ms() + 9000, clock_steady_ms() + 10000);
+	assert_in_range(stage.relay->due_ms, before + 10000, clock_steady_ms() + 10000);
 	shake_hands(&stage);
 	move(&stage);
 	assert_int_equal(stage.relay->state, RELAY_OPEN);
 	assert_true(stage.relay->due_ms == UINT64_MAX);
+	before = clock_steady_ms();
 	shutdown(stage.plain, SHUT_RDWR);
 	relay_note(&stage.relay->inner, EPOLLIN | EPOLLRDHUP | EPOLLHUP);
 	move(&stage);
 	assert_int_equal(stage.relay->state, RELAY_LINGER);
-	assert_in_range(stage.relay->due_ms, clock_steady_ms() + 4000, clock_steady_ms() + 5000);
+	assert_in_range(stage.relay->due_ms, before + 5000, clock_steady_ms() + 5000);
 	close_stage(&stage);
 }
 
@@ -130,6 +132,7 @@ static void an_answer_that_is_not_taken_has_its_time_once_its_server_is_gone(voi
 	static char block[65536];
 	struct stage stage;
 	size_t sent = 0, got = 0;
+	uint64_t before;
 	ssize_t n;
 
 	(void)state;
@@ -143,10 +146,11 @@ static void an_answer_that_is_not_taken_has_its_time_once_its_server_is_gone(voi
 	assert_int_equal(stage.relay->state, RELAY_OPEN);
 	close(stage.plain);
 	stage.plain = -1;
+	before = clock_steady_ms();
 	relay_note(&stage.relay->inner, EPOLLIN | EPOLLRDHUP | EPOLLHUP);
 	move(&stage);
 	assert_int_equal(stage.relay->state, RELAY_LEAVING);
-	assert_in_range(stage.relay->due_ms, clock_steady_ms() + 29000, clock_steady_ms() + 30000);
+	assert_in_range(stage.relay->due_ms, before + 30000, clock_steady_ms() + 30000);
 	do {
 		while ((n = SSL_read(stage.ssl, block, sizeof(block))) > 0)
 			got += (size_t)n;
