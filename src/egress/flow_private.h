@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection to the outside, for flow.c, which leads it through its life, flow_dial.c, which finds its way, and flow_relay.c. */
+/*
+ * A connection to the outside, for flow.c, which leads it through its life, flow_dial.c, which finds its way, and
+ * flow_relay.c, which passes on.
+ */
 #pragma once
 
 #include "base/buf.h"

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a request must show before anything of it is believed: that it was meant for this server
- * (Host: the wall against DNS rebinding; and the name in its TLS handshake), that no foreign web page made the browser send it (Origin,
- * Sec-Fetch-Site), a token, and a body of the announced kind. All from the headers alone.
+ * What a request must show before anything of it is believed: that it was meant for this server (Host: the wall
+ * against DNS rebinding; and the name in its TLS handshake), that no foreign web page made the browser send it
+ * (Origin, Sec-Fetch-Site), a token, and a body of the announced kind. But for the handshake's name, all from the
+ * headers alone.
  */
 #pragma once
 

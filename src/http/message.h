@@ -50,8 +50,9 @@ void message_fini(struct message *message);
 
 /*
  * Takes bytes of the message, at first those of its head: nothing is taken before the head is all there, and
- * then what was there the last time must be there again, with more behind it. After the head it stops, so that the caller can say where the body goes, and it stops at the end of the message. How
- * many bytes were taken, or -EPROTO (-EMSGSIZE for a head that is too long).
+ * then what was there the last time must be there again, with more behind it. After the head it stops, so that the
+ * caller can say where the body goes, and it stops at the end of the message. How many bytes were taken, or -EPROTO
+ * (-EMSGSIZE for a head that is too long).
  */
 ssize_t message_feed(struct message *message, const uint8_t *data, size_t len) must_check;
 

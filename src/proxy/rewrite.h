@@ -24,7 +24,7 @@ struct rewrite {
 	bool hides_authorization, hides_api_key; /* of the request: ours */
 };
 
-/* Appends the request's head as the app gets it; `target` is what is left of its target. */
+/* Appends the request's head as the app gets it: its target without the prefix and without links. */
 void rewrite_request(const struct message *request, const struct rewrite *rewrite, bool is_upgrade,
 	struct buf *out);
 
