@@ -121,6 +121,8 @@ void sandbox_run_settle(struct sandbox *sandbox)
 	pthread_mutex_unlock(&sandbox->state);
 	if (!lost)
 		return;
+	/* Also if what follows fails: with its link it may have lost the last who holds this handle. */
+	network_close(sandbox);
 	if (driver->ops->stop(driver, sandbox->id, &how, &err) < 0) {
 		log_error("sandbox %s lost its agent and cannot be ended: %s", sandbox->id,
 			err.message);

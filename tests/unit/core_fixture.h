@@ -75,6 +75,7 @@ struct fake_driver {
 	unsigned starts_twice; /* starts of one that ran already */
 	struct driver_stats stats;
 	struct err cause; /* what stop says about a build that failed */
+	int exit_peer;	  /* it reads its end when the last way out that was opened is closed */
 	/* Called at the beginning of each function, without the lock. */
 	void (*hook)(enum fake_op op, const char *id, void *arg);
 	void *hook_arg;

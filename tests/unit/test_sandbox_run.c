@@ -3,14 +3,18 @@
 #include "core_fixture.h"
 
 #include "core/link.h"
+#include "core/network.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <semaphore.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -296,6 +300,28 @@ static void a_lost_sandbox_that_cannot_be_ended_is_settled_by_the_next_verb(void
 	sandbox_unref(sandbox);
 }
 
+/* Then nobody may hold the handle any longer, and nobody would ever close it. */
+static void the_way_out_of_a_lost_sandbox_is_closed_though_it_cannot_be_ended(void **state)
+{
+	struct world *world = *state;
+	struct sandbox_record draft;
+	struct sandbox *sandbox;
+	struct err err = {0};
+	char byte;
+
+	world_draft(&draft, "", "");
+	json_object_set_new(draft.network, "mode", json_string("open"));
+	assert_int_equal(sandbox_create(world->engine, &draft, &sandbox, &err), 0);
+	sandbox_record_fini(&draft);
+	assert_int_equal(network_need(sandbox, &err), 0);
+	fake_fail(&world->driver, FAKE_STOP, 1);
+	fake_crash(&world->driver, sandbox_id(sandbox), SIGKILL);
+	assert_int_equal(poll(&(struct pollfd){world->driver.exit_peer, POLLIN, 0}, 1, 10000), 1);
+	assert_int_equal(recv(world->driver.exit_peer, &byte, 1, 0), 0);
+	close(world->driver.exit_peer);
+	sandbox_unref(sandbox);
+}
+
 static void a_use_wakes_a_stopped_sandbox(void **state)
 {
 	struct world *world = *state;
@@ -353,6 +379,7 @@ int main(void)
 		IN_WORLD(a_sandbox_that_was_killed_is_stopped_with_the_signal_on_record),
 		IN_WORLD(a_sandbox_that_exited_is_stopped_with_the_status_on_record),
 		IN_WORLD(a_lost_sandbox_that_cannot_be_ended_is_settled_by_the_next_verb),
+		IN_WORLD(the_way_out_of_a_lost_sandbox_is_closed_though_it_cannot_be_ended),
 		IN_WORLD(a_use_wakes_a_stopped_sandbox),
 		IN_WORLD(a_use_of_one_that_does_not_start_gives_the_reason),
 	};
