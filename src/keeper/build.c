@@ -236,14 +236,15 @@ static int send_network(const struct build_context *context, bool leads_out, int
 	struct network *ret_network, struct err *err)
 {
 	int r = get_network(context, leads_out, ret_network, err);
-	ssize_t n;
 
-	if (r < 0) {
-		shutdown(lifeline, SHUT_WR);
-		return r;
+	if (r == 0) {
+		r = (int)fdpass_send(lifeline, "N", 1, &ret_network->netns_fd, 1, MSG_DONTWAIT);
+		if (r < 0)
+			r = err_from(err, r, "hand over the network namespace");
 	}
-	n = fdpass_send(lifeline, "N", 1, &ret_network->netns_fd, 1, MSG_DONTWAIT);
-	return n < 0 ? err_from(err, (int)n, "hand over the network namespace") : 0;
+	if (r < 0)
+		shutdown(lifeline, SHUT_WR); /* the child waits for one */
+	return r < 0 ? r : 0;
 }
 
 int build_start(struct build_context *context, const struct keeper_request *request,
