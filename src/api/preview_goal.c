@@ -98,11 +98,13 @@ int preview_goal_find(const char *domain, const struct listener *listener,
 	return r;
 }
 
-/* The path of an address on that host, or NULL. */
-static const char *path_on(const char *host, const struct listener *listener, const char *address)
+/* The path of an address on that host, or NULL. It may say https where a proxy in front does. */
+static const char *path_on(const char *host, const char *address)
 {
-	const char *rest = skip(skip(address, listener_scheme(listener)), "://");
+	const char *rest = skip(address, "http://");
 
+	if (!rest)
+		rest = skip(address, "https://");
 	if (!rest || strncasecmp(rest, host, strlen(host)) != 0)
 		return NULL;
 	rest += strlen(host);
@@ -112,7 +114,7 @@ static const char *path_on(const char *host, const struct listener *listener, co
 int preview_goal_find_stray(const char *domain, const struct listener *listener,
 	const struct proxy_visit *visit, struct slice *ret_prefix)
 {
-	const char *path = path_on(visit->host, listener, visit->referer);
+	const char *path = path_on(visit->host, visit->referer);
 	struct preview_goal goal;
 
 	if (!path || !is_own_host(domain, listener, visit->host) ||

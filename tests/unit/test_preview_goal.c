@@ -120,12 +120,12 @@ static void a_stray_request_belongs_below_the_prefix_of_what_asked_for_it(void *
 		{"/src/a.js", own, "http://localhost:9091" NEW "/main.js", NEW},
 		{"/v1", own, "http://LOCALHOST:9091" OLD "?x", OLD},
 		{"//evil.test/", own, "http://localhost:9091" NEW, NEW},
+		{"/src/a.js", own, "https://localhost:9091" NEW "/", NEW},
 		/* Nobody says where it is from, or it is from somewhere else. */
 		{"/src/a.js", own, NULL, NULL},
 		{"/src/a.js", own, "", NULL},
 		{"/src/a.js", own, "http://localhost:9091/", NULL},
 		{"/src/a.js", own, "http://localhost:9091", NULL},
-		{"/src/a.js", own, "https://localhost:9091" NEW "/", NULL},
 		{"/src/a.js", own, "http://127.0.0.1:9091" NEW "/", NULL},
 		{"/src/a.js", own, "http://localhost:90911" NEW "/", NULL},
 		{"/src/a.js", own, "http://localhost:9091@evil.test" NEW "/", NULL},
