@@ -320,11 +320,13 @@ test('one that does not answer keeps no other request of its owner waiting', asy
 
 test('who comes and goes while it is looked at is no trouble', async () => {
   const { id } = await api.create();
-  const storm = await ps.start(id, { command: `echo ready; while :; do python3 -c "
-import socket, os
+  // What is written has the ports looked at often, and each is there for a while.
+  const storm = await ps.start(id, { command: `while :; do echo ready; python3 -c "
+import socket, os, time
 s = socket.socket(); s.bind(('127.0.0.1', 0)); s.listen()
 for i in range(20):
     if os.fork() == 0: os._exit(0)
+time.sleep(0.1)
 " ; done` });
   await ps.untilOutput(id, storm.id, 'ready');
   const events = await Events.open(id);
