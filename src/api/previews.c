@@ -9,9 +9,9 @@
 #include "api/preview_entry.h"
 #include "api/preview_goal.h"
 #include "api/preview_pages.h"
-#include "auth/secret.h"
 #include "base/clock.h"
 #include "core/preview.h"
+#include "model/text_digest.h"
 #include "proxy/proxy.h"
 
 #include <pthread.h>
@@ -113,11 +113,21 @@ static bool is_idle_curiosity(const struct proxy_visit *visit)
 	       strcmp(visit->target, "/robots.txt") == 0;
 }
 
+/* Sandboxes of one owner share their wakes. Nobody may choose a name that shares those of another. */
+static uint64_t wake_lane(const struct owner *owner)
+{
+	char text[sizeof(*owner)];
+
+	snprintf(text, sizeof(text), "%s\n%s", owner->organization, owner->user);
+	return text_digest(text);
+}
+
 static void lead_to_sleeping(struct previews *previews, const struct proxy_visit *visit,
 	const struct sandbox_record *record, struct proxy_way *way)
 {
 	char message[320];
 
+	way->wake_lane = wake_lane(&record->owner);
 	if (recent_failure(previews, record->id, message))
 		preview_page_put(&(struct preview_page){.status = 503,
 					 .code = "wake_failed",
@@ -143,25 +153,11 @@ static void lead_to_sleeping(struct previews *previews, const struct proxy_visit
 	}
 }
 
-/* Sandboxes of one owner share their wakes. Nobody may choose a name that shares those of another. */
-static uint64_t wake_lane(const struct owner *owner)
-{
-	unsigned char hash[SECRET_HASH_LEN];
-	char text[sizeof(*owner)];
-	uint64_t lane;
-
-	snprintf(text, sizeof(text), "%s\n%s", owner->organization, owner->user);
-	secret_hash(text, hash);
-	memcpy(&lane, hash, sizeof(lane));
-	return lane;
-}
-
 /* By path, one connection leads to many apps, and each request says to which. */
-static void describe(const struct preview_goal *goal, const struct sandbox_record *record,
-	const struct sandbox_port *port, struct proxy_way *way)
+static void describe(
+	const struct preview_goal *goal, const struct sandbox_port *port, struct proxy_way *way)
 {
 	memcpy(way->key, goal->id, sizeof(goal->id));
-	way->wake_lane = wake_lane(&record->owner);
 	way->port = port->number;
 	way->is_confined = goal->prefix.at;
 	way->is_for_all = port->is_public;
@@ -269,7 +265,7 @@ static void find_in(struct previews *previews, struct engine *engine,
 	sandbox_read(sandbox, &record);
 	has_port = sandbox_port_find(&record, goal->port, &port);
 	if (preview_entry_check(api, visit, goal, &record, has_port ? &port : NULL, way)) {
-		describe(goal, &record, &port, way);
+		describe(goal, &port, way);
 		lead(previews, sandbox, visit, &record, way);
 	}
 	sandbox_record_fini(&record);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/peer.h"
 
+#include "cli/curl_auto.h"
 #include "cli/note.h"
 
 #include <arpa/inet.h>
-#include <curl/curl.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,23 +21,13 @@ static bool is_loopback_host(const char *host)
 	return strcmp(host, "localhost") == 0 || strcmp(host, "[::1]") == 0;
 }
 
-static void url_cleanup(CURLU **urlp)
-{
-	curl_url_cleanup(*urlp);
-}
-
-static void curl_freep(char **textp)
-{
-	curl_free(*textp);
-}
-
 /* http or https, a host, no user name: nothing else is an address of the daemon. */
 static int set_url(struct peer *peer, const char *url, struct err *err)
 {
-	auto_(url_cleanup) CURLU *parsed = curl_url();
-	auto_(curl_freep) char *scheme = NULL;
-	auto_(curl_freep) char *host = NULL;
-	auto_(curl_freep) char *user = NULL;
+	auto_(curl_auto_url) CURLU *parsed = curl_url();
+	auto_(curl_auto_text) char *scheme = NULL;
+	auto_(curl_auto_text) char *host = NULL;
+	auto_(curl_auto_text) char *user = NULL;
 	size_t len = strlen(url);
 
 	if (!parsed)

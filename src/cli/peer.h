@@ -15,10 +15,10 @@
 /* Where the daemon is, and how it is known, if its address is https. */
 struct peer_address {
 	const char *url;
-	const char
-		*ca_file; /* with the authorities that are believed, as PEM; NULL: the system's */
-	const char *
-		pin; /* or its public key, "sha256//...", whatever its certificate says; NULL: none */
+	/* With the authorities that are believed, as PEM; NULL: the system's. */
+	const char *ca_file;
+	/* Or its public key, "sha256//...", whatever its certificate says; NULL: none. */
+	const char *pin;
 	const char *note_path; /* where it writes down a new one (cli/note.h); NULL: nowhere */
 	bool is_guess; /* whoever listens there may be a stranger, for whom no token file is */
 };

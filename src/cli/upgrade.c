@@ -4,9 +4,9 @@
 #include "base/number.h"
 #include "cli/base64.h"
 #include "cli/credential.h"
+#include "cli/curl_auto.h"
 #include "cli/peer.h"
 
-#include <curl/curl.h>
 #include <errno.h>
 #include <openssl/sha.h>
 #include <stdio.h>
@@ -30,23 +30,13 @@ struct head {
 	size_t body_len;
 };
 
-static void url_cleanup(CURLU **urlp)
-{
-	curl_url_cleanup(*urlp);
-}
-
-static void curl_freep(char **textp)
-{
-	curl_free(*textp);
-}
-
 /* The Host header, and the path below which the daemon lives (behind a proxy it may have one). */
 static void add_target(struct buf *request, const char *url, const char *path)
 {
-	auto_(url_cleanup) CURLU *parsed = curl_url();
-	auto_(curl_freep) char *host = NULL;
-	auto_(curl_freep) char *port = NULL;
-	auto_(curl_freep) char *base = NULL;
+	auto_(curl_auto_url) CURLU *parsed = curl_url();
+	auto_(curl_auto_text) char *host = NULL;
+	auto_(curl_auto_text) char *port = NULL;
+	auto_(curl_auto_text) char *base = NULL;
 	size_t base_len;
 
 	/* The address was parsed before, when the client was made. */

@@ -38,8 +38,8 @@ int build_open_agent(const char *path, int *ret_fd, struct err *err) must_check;
 struct build {
 	pid_t pid;
 	int lifeline;
-	struct network
-		network; /* without a namespace if it could not be made: then the child fails */
+	/* Without a namespace if it could not be made: then the child fails. */
+	struct network network;
 };
 
 /*

@@ -45,8 +45,9 @@ void crew_lend(struct crew *crew, int fd);
 
 /*
  * As fork(). The child has, beside what is lent, the descriptor that also points to (NULL: none), where it
- * finds the number that it has there; and is to _exit(). To hold more would harm: an unmount or the removal of a large file cannot be interrupted, and a child that
- * holds the keeper's listener or lock meanwhile would be taken for a keeper that is dead already.
+ * finds the number that it has there; and is to _exit(). To hold more would harm: an unmount or the removal of
+ * a large file cannot be interrupted, and a child that holds the keeper's listener or lock meanwhile would be
+ * taken for a keeper that is dead already.
  */
 pid_t crew_fork(const struct crew *crew, int *also);
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/demand.h"
 
+#include "proxy/refusal.h"
+
 #include <openssl/sha.h>
 #include <string.h>
 
@@ -83,7 +85,7 @@ static bool has_long_target(const struct message *request)
 
 #define FAULT(number, name, text)                                                                  \
 	{                                                                                          \
-		.status = (number), .code = (name), .title = "This request cannot be passed on",   \
+		.status = (number), .code = (name), .title = REFUSAL_BAD_REQUEST,                  \
 		.message = (text)                                                                  \
 	}
 

@@ -5,33 +5,31 @@
 
 /* --- those who ask --- */
 
-#define BAD_REQUEST "This request cannot be passed on"
-
 const struct proxy_refusal refusal_bad_request = {
 	.status = 400,
 	.code = "bad_request",
-	.title = BAD_REQUEST,
+	.title = REFUSAL_BAD_REQUEST,
 	.message = "The request is not proper HTTP.",
 };
 
 const struct proxy_refusal refusal_bad_body = {
 	.status = 400,
 	.code = "bad_request",
-	.title = BAD_REQUEST,
+	.title = REFUSAL_BAD_REQUEST,
 	.message = "The body is not proper HTTP.",
 };
 
 const struct proxy_refusal refusal_head_too_long = {
 	.status = 431,
 	.code = "head_too_long",
-	.title = BAD_REQUEST,
+	.title = REFUSAL_BAD_REQUEST,
 	.message = "The head of the request is too long.",
 };
 
 const struct proxy_refusal refusal_request_timeout = {
 	.status = 408,
 	.code = "request_timeout",
-	.title = BAD_REQUEST,
+	.title = REFUSAL_BAD_REQUEST,
 	.message = "The rest of the request did not come in time.",
 };
 

@@ -4,6 +4,8 @@
 
 #include "proxy/proxy.h"
 
+#define REFUSAL_BAD_REQUEST "This request cannot be passed on"
+
 /* Of those who ask. */
 extern const struct proxy_refusal refusal_bad_request, refusal_bad_body, refusal_head_too_long,
 	refusal_request_timeout;

@@ -9,8 +9,8 @@
 struct dossier {
 	atomic_uint refs;
 	atomic_uint_fast64_t bytes; /* how many it has sent */
-	_Atomic(char *)
-		server_name; /* that it asked for (SNI), once its handshake is done; NULL: none */
+	/* That it asked for (SNI), once its handshake is done; NULL: none. */
+	_Atomic(char *) server_name;
 };
 
 /* With two references: of who writes it and of who reads it. */

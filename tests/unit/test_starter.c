@@ -169,15 +169,21 @@ static void one_that_is_ceased_and_fails_before_the_signal_comes_is_not_run_agai
 	close_scene(&scene);
 }
 
+/* Its command is one of the sandbox's no more, and it is ended for that. */
+static void take_out(struct scene *scene)
+{
+	change(scene, NULL);
+	expect_kill(&scene->stage);
+	say_exited(&scene->stage, 9, 0);
+	expect_forget(&scene->stage);
+}
+
 static void one_that_is_taken_out_is_ended_and_its_end_means_nothing(void **state)
 {
 	struct scene scene;
 
 	open_scene(&scene, *state);
-	change(&scene, NULL);
-	expect_kill(&scene.stage);
-	say_exited(&scene.stage, 9, 0);
-	expect_forget(&scene.stage);
+	take_out(&scene);
 	assert_int_equal(read_state(&scene).status, STARTER_STOPPED);
 	close_scene(&scene);
 }
@@ -428,10 +434,7 @@ static void the_next_daemon_runs_what_did_not_come_to_run(void **state)
 	struct scene scene;
 
 	open_scene(&scene, *state);
-	change(&scene, NULL);
-	expect_kill(&scene.stage);
-	say_exited(&scene.stage, 9, 0);
-	expect_forget(&scene.stage);
+	take_out(&scene);
 	reopen_changed(&scene, "run", NULL, 0);
 	expect_run(&scene.stage);
 	close_scene(&scene);
