@@ -7,14 +7,15 @@ is_list=""
 
 build="gcc libc6-dev make meson ninja-build pkg-config musl-tools linux-libc-dev libmicrohttpd-dev
  libjansson-dev libseccomp-dev libsqlite3-dev libarchive-dev libcurl4-openssl-dev libssl-dev libwslay-dev libhttp-parser-dev
- libcmocka-dev e2fsprogs"
-runtime="python3 procps iproute2 uidmap"
+ libcmocka-dev e2fsprogs python3-pip"
+runtime="python3 procps iproute2 uidmap e2fsprogs"
 # What the tests start inside a sandbox, to see that real work runs behind the walls.
-workloads="git strace gdb default-jre-headless postgresql redis-server chromium"
+workloads="git strace gdb python3-pip default-jre-headless postgresql redis-server chromium"
 
 case "$1" in
   build) packages="$build" ;;
-  test) packages="$build $runtime $workloads nodejs sqlite3 curl openssl libnss3-tools util-linux vim xxd" ;;
+  test) packages="$build $runtime $workloads nodejs npm sqlite3 curl openssl libnss3-tools util-linux vim xxd clang-format clang-tidy
+    docker-registry skopeo umoci busybox-static mmdebstrap" ;;
   bench) packages="$build $runtime nodejs curl docker.io crun bubblewrap nginx-light wrk jq busybox-static" ;;
   lint) packages="$build clang clang-format clang-tidy" ;;
   fuzz) packages="$build clang libclang-rt-14-dev" ;;
@@ -29,6 +30,7 @@ missing=""
 for package in $packages; do
   case "$package" in
     nodejs) command -v node >/dev/null && continue ;;
+    npm) command -v npm >/dev/null && continue ;;
     docker.io) command -v dockerd >/dev/null && continue ;;
   esac
   dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing="$missing $package"

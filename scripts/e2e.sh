@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs the end-to-end tests against the real daemon, as root, and checks that the machine holds
 # afterwards what it held before. BUILD_DIR chooses the build (default: build), E2E_JOBS how many
-# files run at once (default: 2); arguments are test files (default: all). The last lines are node's
+# files run at once (default: 3); arguments are test files (default: all). The last lines are node's
 # counters: "# pass N", "# fail N".
 # With E2E_USER the daemons are started by that ordinary user, in cgroups of its own with E2E_DELEGATED,
 # and tests of what only root can have (tests/e2e/lib/differences.mjs) are skipped.
@@ -17,10 +17,12 @@ if [ $# -eq 0 ]; then
   set -- tests/e2e/*.test.mjs
 fi
 
+scripts/test_packages.sh
+
 # A sanitizer makes programs several times as slow.
 case "${BUILD_DIR:-}" in *asan* | *tsan*)
   export E2E_PATIENCE="${E2E_PATIENCE:-4}"
-  E2E_TIMEOUT_MS=${E2E_TIMEOUT_MS:-1600000} ;;
+  E2E_TIMEOUT_MS=${E2E_TIMEOUT_MS:-3600000} ;;
 esac
 
 # All instances live below one directory of this run, which tells them from those of another.
@@ -48,13 +50,11 @@ mkdir -m 1777 "$reports"
 export ASAN_OPTIONS="log_path=$reports/report:${ASAN_OPTIONS:-}"
 export TSAN_OPTIONS="log_path=$reports/report:${TSAN_OPTIONS:-}"
 
-names=/./
-[ -z "${E2E_USER:-}" ] || names=$(node tests/e2e/lib/differences.mjs)
+[ -z "${E2E_USER:-}" ] || E2E_NAMES=$(node tests/e2e/lib/differences.mjs)
+export E2E_NAMES E2E_TIMEOUT_MS
 
 status=0
-node --test --test-name-pattern="$names" --test-concurrency="${E2E_JOBS:-2}" --test-timeout="${E2E_TIMEOUT_MS:-400000}" \
-  --test-reporter=spec --test-reporter-destination=stdout \
-  --test-reporter=tap --test-reporter-destination="$tap" "$@" || status=$?
+node tests/e2e/lib/run.mjs "$tap" "$@" || status=$?
 
 left=$(remains)
 if [ -n "$left" ]; then

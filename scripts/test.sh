@@ -1,31 +1,83 @@
 #!/bin/sh
-# Runs every test of a build directory and ends with one line: N passed, N failed.
-# Usage: test.sh BUILD_DIR
+# Runs every test of a build directory, says how long each part took, slowest first, repeats the names of
+# the tests that failed, and ends with one line: N passed, N failed. The unit tests run beside the
+# end-to-end tests, since both wait more than they compute.
+# Usage: test.sh BUILD_DIR [quick]      quick: what belongs to the inner loop (`make check`)
 set -u
 build=$1
 failed=0
 passed=0
+times=""
+failures=""
+logs=$(mktemp -d)
+trap 'rm -rf "$logs"' EXIT
 
-count() { # count NAME PASSED FAILED
-  echo "== $1: $2 passed, $3 failed"
+# Runs a command with its output in a file, and writes its exit status and its seconds beside that.
+run() { # run LOG COMMAND...
+  to=$1; shift
+  began=$(date +%s)
+  "$@" >"$to" 2>&1
+  echo $? >"$to.status"
+  echo $(($(date +%s) - began)) >"$to.seconds"
+}
+
+count() { # count NAME PASSED FAILED LOG
+  seconds=$(cat "$4.seconds")
+  echo "== $1: $2 passed, $3 failed, $seconds s"
+  times="$times$seconds s $1
+"
   passed=$((passed + $2))
   failed=$((failed + $3))
 }
 
-scripts/layers.sh && count layers 1 0 || count layers 0 1
+remember() { # remember NAMES: of tests that failed, one a line
+  [ -z "$1" ] || failures="$failures$1
+"
+}
 
-log=$(mktemp)
-# Time enough for a sanitizer on a busy machine too: it is there only to end what hangs.
-meson test -C "$build" --timeout-multiplier 8 --print-errorlogs >"$log" 2>&1
-grep -vE '^(ninja|[0-9]+/[0-9]+ .* OK )' "$log" | tail -60
-ok=$(sed -n 's/^Ok: *\([0-9]*\).*/\1/p' "$log")
-bad=$(awk '/^(Fail|Timeout|Unexpected Pass):/ {n += $NF} END {print n + 0}' "$log")
-[ -n "$ok" ] || { ok=0; bad=1; cat "$log"; }
-count "unit test programs" "$ok" "$bad"
+judge() { # judge NAME: one test, which is whether the command succeeded that ran with this log
+  name=$1
+  cat "$logs/$name"
+  if [ "$(cat "$logs/$name.status")" = 0 ]; then
+    count "$name" 1 0 "$logs/$name"
+  else
+    count "$name" 0 1 "$logs/$name"
+    remember "$name"
+  fi
+}
+
+check() { # check NAME COMMAND...
+  name=$1; shift
+  run "$logs/$name" "$@"
+  judge "$name"
+}
+
+format() {
+  git ls-files -z '*.c' '*.h' | xargs -0 clang-format --dry-run -Werror
+}
+
+unit() {
+  # More programs than processors: most of them wait. Time enough for a sanitizer on a busy machine too: it is
+  # there only to end what hangs.
+  meson test -C "$build" --num-processes $((3 * $(nproc))) --timeout-multiplier 8 --print-errorlogs
+}
+
+count_unit() {
+  log=$logs/unit
+  grep -vE '^(ninja|[0-9]+/[0-9]+ .* OK |\[[0-9]+/[0-9]+\] )|^ *[0-9]+/[0-9]+ .* OK ' "$log" | tail -60
+  ok=$(sed -n 's/^Ok: *\([0-9]*\).*/\1/p' "$log")
+  bad=$(awk '/^(Fail|Timeout|Unexpected Pass):/ {n += $NF} END {print n + 0}' "$log")
+  [ -n "$ok" ] || { ok=0; bad=1; cat "$log"; }
+  [ "$bad" != 0 ] || [ "$(cat "$log.status")" = 0 ] || bad=1
+  count "unit test programs" "$ok" "$bad" "$log"
+  remember "$(sed -nE 's/^ *[0-9]+\/[0-9]+ (.*[^ ]) +(FAIL|TIMEOUT|ERROR|UNEXPECTEDPASS) .*/\1: \2/p' "$log" | sort -u)"
+}
 
 e2e() { # e2e NAME [FILE...]
-  name=$1; shift
+  name=$1 log=$logs/e2e; shift
+  began=$(date +%s)
   { BUILD_DIR=$build scripts/e2e.sh "$@" 2>&1; echo $? >"$log.status"; } | tee "$log"
+  echo $(($(date +%s) - began)) >"$log.seconds"
   ok=$(sed -n 's/^[#ℹ] pass \([0-9]*\)/\1/p' "$log" | tail -1)
   bad=$(sed -n 's/^[#ℹ] fail \([0-9]*\)/\1/p' "$log" | tail -1)
   cancelled=$(sed -n 's/^[#ℹ] cancelled \([0-9]*\)/\1/p' "$log" | tail -1)
@@ -33,17 +85,30 @@ e2e() { # e2e NAME [FILE...]
   bad=$((bad + ${cancelled:-0}))
   # What no test says, but the machine or a sanitizer does afterwards.
   [ "$bad" != 0 ] || [ "$(cat "$log.status")" = 0 ] || bad=1
-  count "$name" "$ok" "$bad"
+  count "$name" "$ok" "$bad" "$log"
+  remember "$(sed -n 's/^failed: //p' "$log")"
 }
 
-e2e "end-to-end tests"
-# The files in which a wall or a mount could differ; `make rootless` runs all of them.
-E2E_USER=sandlot-rootless
-export E2E_USER
-e2e "end-to-end tests without root" tests/e2e/inside.test.mjs tests/e2e/exec.test.mjs tests/e2e/files.test.mjs \
-  tests/e2e/restart.test.mjs tests/e2e/terminal.test.mjs tests/e2e/walls.test.mjs tests/e2e/egress.test.mjs \
-  tests/e2e/isolation_kernel.test.mjs tests/e2e/isolation_files.test.mjs tests/e2e/isolation_resources.test.mjs
-rm -f "$log" "$log.status"
-
+if [ "${2:-}" = quick ]; then
+  check layers scripts/layers.sh
+  check format format
+  run "$logs/unit" unit &
+  e2e "quick end-to-end tests" tests/e2e/api.test.mjs tests/e2e/bad_input.test.mjs tests/e2e/exec.test.mjs \
+    tests/e2e/files.test.mjs tests/e2e/openapi.test.mjs tests/e2e/sandboxes.test.mjs tests/e2e/tokens.test.mjs
+else
+  { run "$logs/lint" scripts/lint.sh "$build"; run "$logs/unit" unit; } &
+  e2e "end-to-end tests"
+  # The files in which a wall or a mount could differ; `make rootless` runs all of them.
+  E2E_USER=sandlot-rootless
+  export E2E_USER
+  e2e "end-to-end tests without root" tests/e2e/inside.test.mjs tests/e2e/exec.test.mjs tests/e2e/files.test.mjs \
+    tests/e2e/restart.test.mjs tests/e2e/terminal.test.mjs tests/e2e/walls.test.mjs tests/e2e/egress.test.mjs \
+    tests/e2e/isolation_kernel.test.mjs tests/e2e/isolation_files.test.mjs tests/e2e/isolation_resources.test.mjs
+fi
+wait
+[ "${2:-}" = quick ] || judge lint
+count_unit
+printf '%s' "$times" | sort -rn
+printf '%s' "$failures" | sed 's/^/failed: /'
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

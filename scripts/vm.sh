@@ -51,7 +51,8 @@ fi
 
 cd "$(dirname "$0")/.."
 dir=build/vm
-packages="$(scripts/deps.sh --list test | sed 's/,nodejs//'),libstdc++6,kmod,initramfs-tools,xfsprogs,linux-image-amd64,linux-image-6.12-amd64"
+scripts/test_packages.sh
+packages="$(scripts/deps.sh --list test | sed 's/,nodejs,npm//'),libstdc++6,kmod,initramfs-tools,xfsprogs,linux-image-amd64,linux-image-6.12-amd64"
 
 make_root() {
   rm -rf "$dir"

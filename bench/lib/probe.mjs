@@ -15,6 +15,7 @@ export class Probe {
     this.#child = spawn(argv[0], argv.slice(1), { detached: true, stdio: ['pipe', 'pipe', 'inherit'] })
     this.#child.stdin.on('error', () => {})
     this.#lines = createInterface({ input: this.#child.stdout })[Symbol.asyncIterator]()
+    this.pid = this.#child.pid
     undo.push('end the probe', () => { this.#child.stdin.end() })
   }
 

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/init.h"
 
-#include "agent/file.h"
-#include "agent/helper.h"
-#include "agent/job.h"
-#include "agent/lineage.h"
-#include "agent/machine.h"
-#include "agent/payload.h"
-#include "agent/port_scan.h"
-#include "agent/uplink.h"
-#include "agent/watch.h"
+#include "agent/files/file.h"
+#include "agent/files/helper.h"
+#include "agent/link/control.h"
+#include "agent/link/daemon_link.h"
+#include "agent/link/payload.h"
+#include "agent/link/watch.h"
+#include "agent/machine/virtual_proc.h"
+#include "agent/process/port_scan.h"
+#include "agent/process/process.h"
+#include "agent/process/process_tree.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "wire/agent.h"
@@ -19,6 +20,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -38,10 +40,11 @@ struct init {
 	bool ends; /* leave the loop */
 	bool shutting_down;
 	uint64_t deadline_ms; /* of the shutdown */
-	struct uplink link;
-	struct job_table jobs;
+	struct daemon_link link;
+	struct control control;
+	struct process_table processes;
 	struct helper_table helpers;
-	struct machine machine;
+	struct virtual_proc machine;
 };
 
 static int handle_attach(struct init *init, const struct frame *frame)
@@ -51,83 +54,54 @@ static int handle_attach(struct init *init, const struct frame *frame)
 
 	if (r < 0)
 		return r;
-	/* Whether it can speak with our version is for the daemon to say. */
+	/* The daemon decides whether it can speak with our version. */
 	init->link.attached = true;
-	job_resume_all(&init->jobs);
+	process_resume_all(&init->processes);
 	return 0;
 }
 
 static int handle_exec(struct init *init, const struct frame *frame)
 {
-	return job_exec(&init->jobs, frame);
+	return process_exec(&init->processes, frame);
 }
 
 static int handle_stdin(struct init *init, const struct frame *frame)
 {
-	return job_stdin(&init->jobs, frame);
+	return process_stdin(&init->processes, frame);
 }
 
 static int handle_stdin_close(struct init *init, const struct frame *frame)
 {
-	return job_stdin_close(&init->jobs, frame);
+	return process_stdin_close(&init->processes, frame);
 }
 
 static int handle_signal(struct init *init, const struct frame *frame)
 {
-	return job_signal(&init->jobs, frame);
+	return process_signal(&init->processes, frame);
 }
 
 static int handle_resize(struct init *init, const struct frame *frame)
 {
-	return job_resize(&init->jobs, frame);
+	return process_resize(&init->processes, frame);
 }
 
 static int handle_ack(struct init *init, const struct frame *frame)
 {
-	return job_ack(&init->jobs, frame);
+	return process_ack(&init->processes, frame);
 }
 
 static int handle_forget(struct init *init, const struct frame *frame)
 {
-	return job_forget(&init->jobs, frame);
+	return process_forget(&init->processes, frame);
 }
 
-static int handle_file(struct init *init, const struct frame *frame)
+static int handle_usage(struct init *init, const struct frame *frame)
 {
-	auto_fd int channel = uplink_take_fd(&init->link);
-	struct payload_file request;
-	int r;
-
-	if (channel < 0)
-		return -EPROTO;
-	r = payload_file_parse(frame, &request);
-	if (r < 0)
-		return r;
-	r = helper_start(&init->helpers, &init->jobs.base.oom,
-		&(struct helper_task){file_serve, &request, request.op == AGENT_FILE_WATCH},
-		channel);
-	if (r < 0)
-		file_refuse(channel, -r);
-	payload_file_fini(&request);
-	return 0;
+	return process_tell_usage(&init->processes, frame);
 }
 
-static int handle_ports(struct init *init, const struct frame *frame)
-{
-	auto_fd int channel = uplink_take_fd(&init->link);
-	struct port_scan_query query = {.jobs = &init->jobs};
-	int r = payload_u64_parse(frame, &query.known);
-
-	if (channel < 0 || r < 0)
-		return -EPROTO;
-	/* If there is none, the end of the channel says so. */
-	(void)!helper_start(&init->helpers, &init->jobs.base.oom,
-		&(struct helper_task){port_scan_serve, &query, false}, channel);
-	return 0;
-}
-
-/* A stopped process would sleep through its SIGTERM. */
-static void signal_everybody(void)
+/* A stopped process would not act on its SIGTERM. */
+static void signal_all(void)
 {
 	static const int signals[] = {SIGTERM, SIGCONT};
 
@@ -136,7 +110,7 @@ static void signal_everybody(void)
 		if (getpid() == 1)
 			kill(-1, signals[i]);
 		else
-			lineage_signal_own(signals[i]);
+			process_tree_signal_own(signals[i]);
 	}
 }
 
@@ -151,8 +125,8 @@ static int handle_shutdown(struct init *init, const struct frame *frame)
 		return 0;
 	init->shutting_down = true;
 	init->deadline_ms = clock_steady_ms() + grace_ms;
-	init->jobs.closed = true;
-	signal_everybody();
+	init->processes.closed = true;
+	signal_all();
 	return 0;
 }
 
@@ -167,12 +141,11 @@ static frame_handler *const handlers[] = {
 	[AGENT_RESIZE] = handle_resize,
 	[AGENT_ACK] = handle_ack,
 	[AGENT_FORGET] = handle_forget,
-	[AGENT_FILE] = handle_file,
 	[AGENT_SHUTDOWN] = handle_shutdown,
-	[AGENT_PORTS] = handle_ports,
+	[AGENT_USAGE] = handle_usage,
 };
 
-/* AGENT_ATTACH comes first, and only then. */
+/* AGENT_ATTACH must be the first frame, and must come only once. */
 static int handle_frame(void *context, const struct frame *frame)
 {
 	struct init *init = context;
@@ -184,11 +157,47 @@ static int handle_frame(void *context, const struct frame *frame)
 	return handlers[frame->kind](init, frame);
 }
 
+/* --- channels --- */
+
+static void serve_file(struct init *init, int channel, const struct frame *frame)
+{
+	struct payload_file request;
+	int r = payload_file_parse(frame, &request);
+
+	if (r < 0)
+		return;
+	r = helper_start(&init->helpers, &init->processes.base.oom,
+		&(struct helper_task){file_serve, &request, request.op == AGENT_FILE_WATCH},
+		channel);
+	if (r < 0)
+		file_refuse(channel, -r);
+	payload_file_fini(&request);
+}
+
+static void serve_ports(struct init *init, int channel, const struct frame *frame)
+{
+	struct port_scan_query query = {.processes = &init->processes};
+
+	/* If no helper starts, the end of the channel says so. */
+	if (payload_u64_parse(frame, &query.known) == 0)
+		(void)!helper_start(&init->helpers, &init->processes.base.oom,
+			&(struct helper_task){port_scan_serve, &query, false}, channel);
+}
+
+/* What cannot be parsed ends its channel. */
+static void serve_channel(void *context, int channel, const struct frame *frame)
+{
+	if (frame->kind == AGENT_FILE)
+		serve_file(context, channel, frame);
+	else if (frame->kind == AGENT_PORTS)
+		serve_ports(context, channel, frame);
+}
+
 static void lifeline_ready(struct init *init)
 {
 	int fds[FDPASS_MAX];
-	char byte;
-	ssize_t n = fdpass_recv(init->lifeline_fd, &byte, 1, fds, MSG_DONTWAIT);
+	char packet[1 + sizeof(cpu_set_t)];
+	ssize_t n = fdpass_recv(init->lifeline_fd, packet, sizeof(packet), fds, MSG_DONTWAIT);
 
 	if (n == -EAGAIN || n == -EPROTO)
 		return;
@@ -196,9 +205,16 @@ static void lifeline_ready(struct init *init)
 		init->ends = true;
 		return;
 	}
-	if (byte == AGENT_LINK && fds[0] >= 0) {
-		uplink_open(&init->link, fds[0]);
-		fds[0] = -1;
+	if (packet[0] == AGENT_BIND) {
+		struct affinity *affinity = &init->processes.base.affinity;
+
+		affinity->is_bound = n == sizeof(packet);
+		if (affinity->is_bound)
+			memcpy(&affinity->set, packet + 1, sizeof(affinity->set));
+	}
+	if (packet[0] == AGENT_LINK && fds[0] >= 0 && fds[1] >= 0) {
+		daemon_link_open(&init->link, take_fd(&fds[0]));
+		control_open(&init->control, take_fd(&fds[1]));
 	}
 	for (size_t i = 0; i < FDPASS_MAX; i++)
 		fd_close(fds[i]);
@@ -207,11 +223,11 @@ static void lifeline_ready(struct init *init)
 static void link_ready(struct init *init, uint32_t events)
 {
 	if (events & EPOLLOUT) {
-		uplink_resume(&init->link);
-		job_send_all(&init->jobs);
+		daemon_link_resume(&init->link);
+		process_send_all(&init->processes);
 	}
 	if (events & ~(uint32_t)EPOLLOUT)
-		uplink_receive(&init->link, handle_frame, init);
+		daemon_link_receive(&init->link, handle_frame, init);
 }
 
 /* Besides its own children, PID 1 reaps every orphan of the sandbox. */
@@ -228,7 +244,7 @@ static void children_ready(struct init *init)
 		/* Unsigned: musl's macro multiplies what it is given, beyond an int from exit code 128 on. */
 		if (WIFSTOPPED((unsigned int)status))
 			helper_stopped(&init->helpers, pid);
-		else if (!job_end(&init->jobs, pid, status, &usage))
+		else if (!process_end(&init->processes, pid, status, &usage))
 			helper_end(&init->helpers, pid);
 	}
 }
@@ -244,48 +260,54 @@ static void dispatch(struct init *init, const struct epoll_event *event)
 	case WATCH_LINK:
 		link_ready(init, event->events);
 		break;
+	case WATCH_CONTROL:
+		control_receive(&init->control);
+		break;
 	case WATCH_CHILDREN:
 		children_ready(init);
 		break;
 	case WATCH_MACHINE:
-		machine_ready(&init->machine);
+		virtual_proc_ready(&init->machine);
 		break;
 	case WATCH_DENIALS:
-		/* One for each turn, so that a flood of them leaves time for the rest. A hangup is no
-		 * question, and waiting for one would be for ever: the cell's end follows. */
+		/* Answers one call in each turn of the loop, so that a flood of them leaves time
+		 * for the rest. A hangup is no call, and receiving would block for ever: the
+		 * isolated command's end follows. */
 		if (event->events & EPOLLIN)
-			job_deny(&init->jobs, watch_id(event->data.u64));
+			process_deny(&init->processes, watch_id(event->data.u64));
 		break;
 	case WATCH_STDIN:
 	case WATCH_STDOUT:
 	case WATCH_STDERR:
+	case WATCH_RESULT:
 	case WATCH_TERMINAL:
 	case WATCH_GROUP:
 	case WATCH_CELL:
-		job_ready(&init->jobs, role, watch_id(event->data.u64), event->events);
+		process_ready(&init->processes, role, watch_id(event->data.u64), event->events);
 		break;
 	}
 }
 
-/* Of two times to wait, where -1 is for ever. */
+/* The sooner of two times to wait, where -1 is for ever. */
 static int sooner(int a, int b)
 {
 	return b < 0 || (a >= 0 && a < b) ? a : b;
 }
 
-/* How long epoll may wait: for ever, or until a job, a file or the end of a shutdown is due. */
-static int patience_ms(const struct init *init)
+/* How long epoll may wait: for ever, or until a command, a file or the end of a shutdown is due. */
+static int timeout_ms(const struct init *init)
 {
-	int patience = sooner(job_patience_ms(&init->jobs), machine_patience_ms(&init->machine));
+	int reconnect = sooner(
+		process_patience_ms(&init->processes), virtual_proc_patience_ms(&init->machine));
 	uint64_t now, left;
 
 	if (!init->shutting_down)
-		return patience;
+		return reconnect;
 	now = clock_steady_ms();
 	left = now < init->deadline_ms ? init->deadline_ms - now : 0;
-	if (patience < 0 || left < (uint64_t)patience)
-		patience = left < 1000 ? (int)left : 1000;
-	return patience;
+	if (reconnect < 0 || left < (uint64_t)reconnect)
+		reconnect = left < 1000 ? (int)left : 1000;
+	return reconnect;
 }
 
 static bool is_shut_down(const struct init *init)
@@ -295,7 +317,7 @@ static bool is_shut_down(const struct init *init)
 	if (!init->shutting_down)
 		return false;
 	return clock_steady_ms() >= init->deadline_ms ||
-	       (!job_has_cells(&init->jobs) &&
+	       (!process_has_isolated(&init->processes) &&
 		       waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD);
 }
 
@@ -304,37 +326,37 @@ static void loop(struct init *init)
 	struct epoll_event events[EVENTS_MAX];
 
 	while (!init->ends) {
-		int n = epoll_wait(init->epoll_fd, events, EVENTS_MAX, patience_ms(init));
+		int n = epoll_wait(init->epoll_fd, events, EVENTS_MAX, timeout_ms(init));
 
 		for (int i = 0; i < n; i++)
 			dispatch(init, &events[i]);
-		job_tick(&init->jobs);
-		machine_tick(&init->machine);
-		uplink_settle(&init->link);
+		process_tick(&init->processes);
+		virtual_proc_tick(&init->machine);
+		daemon_link_settle(&init->link);
 		/* After the hello went out, which the daemon waits for. */
 		if (init->link.attached)
-			job_prepare(&init->jobs);
+			process_prepare(&init->processes);
 		if (is_shut_down(init))
 			init->ends = true;
 	}
 }
 
-/* The end of a child is all that is of interest. */
+/* The loop only needs to know that a child ended. */
 static int open_signals(void)
 {
 	sigset_t set;
 
-	launch_block_signals();
+	spawn_block_signals();
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* They were given to us over exec; nobody else is to have them. */
-static int keep_to_ourselves(const struct init_fds *fds)
+/* They were inherited over exec; commands must not have them. */
+static int set_cloexec(const struct init_fds *fds)
 {
-	const int given[] = {
-		fds->lifeline, fds->jobs.group, fds->jobs.score, fds->jobs.work, fds->jobs.denials};
+	const int given[] = {fds->lifeline, fds->processes.group, fds->processes.score,
+		fds->processes.work, fds->processes.denials};
 
 	for (size_t i = 0; i < array_len(given); i++) {
 		if (given[i] >= 0 && fcntl(given[i], F_SETFD, FD_CLOEXEC) < 0)
@@ -343,10 +365,13 @@ static int keep_to_ourselves(const struct init_fds *fds)
 	return 0;
 }
 
-/* Without a listener the kernel answers by itself. With one that nobody listens to, calls would hang. */
+/*
+ * Without a listener the kernel answers by itself. If the agent did not read its listener, calls
+ * would hang.
+ */
 static int listen_to_denials(const struct init *init)
 {
-	int fd = init->jobs.denials_fd;
+	int fd = init->processes.denials_fd;
 
 	return fd < 0 ? 0 : watch_add(init->epoll_fd, fd, EPOLLIN, WATCH_DENIALS, 0);
 }
@@ -358,17 +383,20 @@ int init_run(const struct init_fds *fds)
 	umask(022);
 	init.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	init.signal_fd = open_signals();
-	uplink_init(&init.link, init.epoll_fd);
-	if (keep_to_ourselves(fds) < 0)
+	daemon_link_init(&init.link, init.epoll_fd);
+	if (set_cloexec(fds) < 0)
 		return 1;
-	job_table_init(&init.jobs, init.epoll_fd, &fds->jobs, &init.link);
-	/* The keeper's copy of the program makes it so from the start; here for whoever runs another. */
+	control_init(&init.control, init.epoll_fd, serve_channel, &init);
+	process_table_init(
+		&init.processes, init.epoll_fd, &fds->processes, &init.link, &init.control);
+	/* The keeper's sealed copy of the program is not dumpable from the start; this is for
+	 * other callers. */
 	prctl(PR_SET_DUMPABLE, 0);
 	if (watch_add(init.epoll_fd, init.signal_fd, EPOLLIN, WATCH_CHILDREN, 0) < 0 ||
 		watch_add(init.epoll_fd, fds->lifeline, EPOLLIN, WATCH_LIFELINE, 0) < 0 ||
 		listen_to_denials(&init) < 0)
 		return 1;
-	machine_open(&init.machine, init.epoll_fd, fds->sheets);
+	virtual_proc_open(&init.machine, init.epoll_fd, fds->proc_files);
 	loop(&init);
 	return 0;
 }

@@ -4,74 +4,96 @@
  *
  * Theory of operation
  *
- * The keeper starts it inside the finished sandbox, with /dev/null as descriptors 0-2 and those that
- * wire/agent.h names from 3 on. It is one thread around one epoll (init.c), and it never blocks:
- * whatever could is left to a child. It keeps no state on disk and knows no secret; wire/agent.h is
- * its whole contract.
+ * The keeper starts the agent inside the finished sandbox, with /dev/null as descriptors 0-2 and those that
+ * wire/agent.h names from 3 on. It has one thread and one epoll loop (init.c) and never blocks: a child does
+ * whatever could block. It keeps no state on disk and knows no secret; wire/agent.h is its whole contract.
  *
- *   lifeline --fd--> uplink --frames--> payload --> job: launch, inlet, backlog --> uplink
- *                                            \---> helper (fork): file_* ---------> dialog
+ *   lifeline --fd--> link/daemon_link --frames--> link/payload --> process/process --> link/daemon_link
+ *                                                        \--> files/helper (fork): files/file_*
  *
- *   init      the loop; a row for each kind of frame
- *   uplink    the link to the daemon of the day: frames in and out, waiting for nobody
- *   payload   frames taken apart (the part that is fuzzed)
- *   job       commands: launch starts one, inlet feeds it, outlet reads it (pty makes both from
- *             one device), backlog keeps its output until it is acknowledged, group has all that
- *             came from it, scarcity says what the sandbox ran out of meanwhile, denial what the
- *             filter refused to it; lineage stands in for group where there are none (a keeper that
- *             is not root of the host)
- *   cell_link an isolated command, which a warden starts and buries: this same program, as PID 1 of
- *             namespaces that the keeper made for it
- *   helper    file requests: a forked child each, which runs one file_* from top to bottom in a
- *             dialog on its channel; path and walk are the two ways they have of naming files.
- *             file_watch lasts until the daemon closes; watched_tree, dir_tree and name_set are
- *             its parts
- *   machine   /proc/meminfo and /proc/stat of the sandbox, written when somebody looks; vitals is
- *             what they say
+ *   init               the loop; a table row for each kind of frame
+ *   link/daemon_link   the link to the present daemon: frames in and out
+ *   link/payload       parses frames (the part that is fuzzed)
+ *   link/report        what the daemon is told of a command, but for its output
+ *   process/process    commands. spawn starts one, stdin_pipe feeds it, output_pipe reads it (pty makes both
+ *                      from one device), output_backlog keeps its output until it is acknowledged,
+ *                      process_cgroup holds all its descendants, survivors signals and counts them,
+ *                      limit_hits says what the sandbox ran out of, denied_syscall what the filter refused.
+ *                      process_tree replaces process_cgroup where there are no cgroups (a keeper that is not
+ *                      root of the host)
+ *   process/isolated_process
+ *                      an isolated command, which an isolated_init starts and reaps: this same program, as
+ *                      PID 1 of namespaces that the keeper made for the command
+ *   files/helper       file requests: a forked child each, which runs one file_* from start to end and talks
+ *                      to the daemon by helper_io; path and walk find the files. file_watch runs until the
+ *                      daemon closes; watched_tree, watched_target, dir_tree, inotify_queue and name_set are
+ *                      its parts
+ *   files/layer_writer
+ *                      writes a layer of an image: this same program, outside of any sandbox.
+ *                      tree_reader reads one in the same way, or what a sandbox has written
+ *   machine/virtual_proc
+ *                      writes /proc/meminfo and /proc/stat of the sandbox when a program opens them;
+ *                      proc_text makes their text
+ *   machine/port_scan  finds the listening sockets, in a helper
  *
  * Invariants
  *
  *  1. A byte read from a command is sent, and again to the next daemon, until it is acknowledged;
- *     a command's exit is told after its last byte, until it is forgotten.
- *  2. At most a window of output and of input is held for each command; beyond it the pipe fills
+ *     a command's exit is reported after its last byte, until the daemon forgets the command.
+ *  2. The agent keeps at most a window of output and of input for each command; beyond it the pipe fills
  *     and the command waits.
- *  3. No pointer is kept in the kernel: events name a command by id, so one that is gone is not
+ *  3. No pointer is kept in the kernel: events name a command by id, so a command that is gone is not
  *     found.
- *  4. Memory that an idle agent does not need is not there: but for two small ones, buffers exist
- *     while they hold something.
- *  5. Nothing in the sandbox can signal or trace it, or change its limits: it blocks all signals, its
- *     program cannot be read, which makes its /proc entry the host's, and the filter knows its
+ *  4. An idle agent uses little memory: but for two small ones, buffers exist while they hold something.
+ *  5. No process in the sandbox can signal or trace the agent, or change its limits: it blocks all signals,
+ *     its program cannot be read, which makes its /proc entry the host's, and the filter knows its
  *     number; and the OOM killer takes its children first.
- *  6. It makes no system call that the filter refuses: such calls wait for its answer (denial.h).
+ *  6. The agent makes no system call that the filter refuses: such calls wait for its own answer
+ *     (process/denied_syscall.h).
  *
  * The road not taken: a thread or a coroutine for each command. It would read more simply, and cost
  * a stack for each of the thousands of commands and sandboxes that mostly wait.
  */
+#include "agent/files/layer_writer.h"
+#include "agent/files/tree_reader.h"
 #include "agent/init.h"
-#include "agent/warden.h"
+#include "agent/process/isolated_init.h"
 #include "wire/agent.h"
+#include "wire/layer.h"
 
 #include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
-/* What the keeper did not have to give is not open. */
+/* The descriptor, or -1 if the keeper did not pass it. */
 static int given(int fd)
 {
 	return fcntl(fd, F_GETFD) < 0 ? -1 : fd;
 }
 
+static enum tree_reader_form reader_form(const char *option)
+{
+	if (option && strcmp(option, LAYER_READER_CHANGES) == 0)
+		return TREE_READER_CHANGES;
+	return option && strcmp(option, LAYER_READER_NAMES) == 0 ? TREE_READER_NAMES
+								 : TREE_READER_CONTENT;
+}
+
 int main(int argc, char **argv)
 {
-	static const int sheets[MACHINE_SHEETS] = {AGENT_MEMINFO_FD, AGENT_STAT_FD};
+	static const int proc_files[VIRTUAL_PROC_FILES] = {AGENT_MEMINFO_FD, AGENT_STAT_FD};
 	const struct init_fds fds = {
 		.lifeline = AGENT_LIFELINE_FD,
-		.jobs = {given(AGENT_GROUP_FD), given(AGENT_OOM_FD), given(AGENT_WORK_FD),
+		.processes = {given(AGENT_GROUP_FD), given(AGENT_OOM_FD), given(AGENT_WORK_FD),
 			given(AGENT_DENIALS_FD)},
-		.sheets = sheets,
+		.proc_files = proc_files,
 	};
 
-	if (argc > 1 && strcmp(argv[1], AGENT_WARDEN) == 0)
-		_exit(warden_run(fds.lifeline, fds.jobs.score));
+	if (argc > 1 && strcmp(argv[1], AGENT_ISOLATED_INIT) == 0)
+		_exit(isolated_init_run(fds.lifeline, fds.processes.score));
+	if (argc > 1 && strcmp(argv[1], LAYER_WRITER) == 0)
+		_exit(layer_writer_run(LAYER_WRITER_FD));
+	if (argc > 1 && strcmp(argv[1], LAYER_READER) == 0)
+		_exit(tree_reader_run(LAYER_WRITER_FD, reader_form(argv[2])));
 	_exit(init_run(&fds));
 }

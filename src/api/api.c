@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/api.h"
 
-#include "api/paths.h"
+#include "api/files/paths.h"
 #include "base/clock.h"
 #include "base/number.h"
 #include "base/signal_name.h"
-#include "core/sandbox.h"
+#include "core/sandbox/sandbox.h"
 #include "model/preview_name.h"
+#include "store/store_clock.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -20,18 +21,67 @@ int api_admit(void *context, const struct credential *credential, const struct r
 	return gate_admit(&api->gate, credential, route, ret_principal, err);
 }
 
-int api_check_ready(const struct api *api, struct err *err)
+struct caller api_caller_of(const struct principal *principal)
 {
+	struct caller caller = {.scopes = principal->scopes};
+
+	memcpy(caller.owner.organization, principal->organization,
+		sizeof(caller.owner.organization));
+	memcpy(caller.owner.user, principal->user, sizeof(caller.owner.user));
+	return caller;
+}
+
+struct caller api_caller(const struct request *req)
+{
+	return api_caller_of(request_principal(req));
+}
+
+struct owner api_owner(const struct request *req)
+{
+	return api_caller(req).owner;
+}
+
+int api_check_ready(struct api *api, struct err *err)
+{
+	struct err why;
+	int r;
+
 	if (api->engine)
 		return 0;
-	return err_explain(err, ERR_UNAVAILABLE, "not_ready",
-		"see GET /readyz, and `sandlot doctor`", "sandboxes cannot be served: %s",
-		api->unready);
+	pthread_mutex_lock(&api->unready_lock);
+	why = api->unready;
+	pthread_mutex_unlock(&api->unready_lock);
+	r = err_explain(err, ERR_UNAVAILABLE, "not_ready",
+		why.remedy[0] ? why.remedy : "see GET /readyz, and `sandlot doctor`",
+		"sandboxes cannot be served: %s", why.message);
+	if (err)
+		err->retry_after_s = why.retry_after_s;
+	return r;
+}
+
+void api_set_unready(struct api *api, const struct err *why)
+{
+	pthread_mutex_lock(&api->unready_lock);
+	api->unready = *why;
+	pthread_mutex_unlock(&api->unready_lock);
 }
 
 static void release_sandbox(void *sandbox)
 {
 	sandbox_unref(sandbox);
+}
+
+/* The audit log names objects by id, also where the path had a name, which may become another's. */
+static void note_object(struct request *req, const char *id)
+{
+	const char *process = request_param(req, "process");
+	char object[128];
+
+	if (strcmp(request_param(req, "id"), id) == 0)
+		return;
+	snprintf(object, sizeof(object), "%s%s%.40s", id, process ? "/" : "",
+		process ? process : "");
+	request_set_object(req, object);
 }
 
 int api_sandbox(struct request *req, struct api *api, struct sandbox **ret_sandbox, struct err *err)
@@ -42,9 +92,11 @@ int api_sandbox(struct request *req, struct api *api, struct sandbox **ret_sandb
 	if (r < 0)
 		return r;
 	r = sandbox_get(api->engine, &owner, request_param(req, "id"), ret_sandbox, err);
-	if (r == 0)
-		request_keep(req, *ret_sandbox, release_sandbox);
-	return r;
+	if (r < 0)
+		return r;
+	request_keep(req, *ret_sandbox, release_sandbox);
+	note_object(req, sandbox_id(*ret_sandbox));
+	return 0;
 }
 
 int api_port(const struct request *req, uint16_t *ret_port, struct err *err)
@@ -86,6 +138,19 @@ int api_query_boolean(const struct request *req, const char *name, bool *ret_val
 	return 0;
 }
 
+int api_query_from(const struct request *req, uint64_t *ret_from, bool *ret_given, struct err *err)
+{
+	const char *last = request_header(req, "Last-Event-ID");
+
+	*ret_given = last || request_query(req, "from");
+	if (!last)
+		return api_query_number(req, "from", 0, INT64_MAX, 0, ret_from, err);
+	if (number_parse(last, 0, INT64_MAX, ret_from) < 0)
+		return err_explain(err, ERR_INVALID, "invalid_header", NULL,
+			"header Last-Event-ID must be the id of an event of this stream");
+	return 0;
+}
+
 void api_preview_url(
 	const struct api *api, const char *sandbox_id, uint16_t port, char url[API_PREVIEW_URL_MAX])
 {
@@ -106,18 +171,10 @@ json_t *api_time_to_json(int64_t wall_ms)
 	return json_string(text);
 }
 
-json_t *api_signal_to_json(int signal_number)
+json_t *api_stored_time_to_json(const struct api *api, int64_t stored_ms)
 {
-	const char *name = signal_number ? sigabbrev_np(signal_number) : NULL;
-	char text[24];
-
-	if (!signal_number)
-		return json_null();
-	if (name)
-		snprintf(text, sizeof(text), "SIG%s", name);
-	else
-		snprintf(text, sizeof(text), "%d", signal_number);
-	return json_string(text);
+	return stored_ms ? api_time_to_json(store_clock_to_wall(api->gate.store, stored_ms))
+			 : json_null();
 }
 
 int api_signal_parse(const json_t *value)

@@ -4,40 +4,48 @@
 
 #include "api/fields.h"
 #include "auth/gate.h"
-#include "core/engine.h"
-#include "http/server.h"
-#include "model/network_default.h"
+#include "core/engine/engine.h"
+#include "http/server/server.h"
+#include "model/caller.h"
 #include "wire/agent.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 
+struct share_pool;
+
 struct api {
 	struct gate gate;
-	struct auditor *auditor;
-	struct replays *replays;
-	struct strongbox *strongbox;
+	struct audit_writer *audit_writer;
+	struct idempotency_keys *idempotency_keys;
+	struct secret_store *secret_store;
+	struct backups *backups;
+	struct jobs *jobs;
+	struct executions *executions;
+	struct event_bus *bus;
 	bool audits_commands;	       /* as they are, not as a hash */
 	struct engine *_Atomic engine; /* NULL until sandboxes can be served */
-	char unready[320];	       /* why it is NULL */
-	struct resources default_resources;
-	struct network_default default_network;
-	int64_t default_idle_timeout_s;
+	pthread_mutex_t unready_lock;
+	struct err unready; /* why it is NULL; under the lock */
 	const char *preview_domain;
-	const char *preview_scheme; /* "http" or "https" */
+	const char *
+		preview_frame_ancestor; /* origin whose pages may frame private previews; NULL: none */
+	const char *preview_scheme;	/* "http" or "https" */
 	unsigned preview_port;
-	const char *templates; /* those that the operator offers, separated by commas */
+	const char *driver;			 /* the name of the one that runs sandboxes */
 	atomic_uint_fast64_t preview_generation; /* changes when somebody may no longer see one */
 	uint64_t exec_output_max;		 /* bytes kept of each stream of a buffered exec */
 	int spool_fd;				 /* a directory for files without a name */
+	uint64_t spool_reserve;			 /* what they leave free on its disk */
 	atomic_bool is_leaving;	     /* the daemon closes; its clients are not to blame */
-	atomic_int packers;	     /* archive downloads under way */
+	struct share_pool *packers;  /* archive downloads under way, by owner */
 	json_t *openapi;	     /* the document, made once */
 	void (*shutdown)(void *arg); /* ends daemon, keeper and sandboxes */
 	void *shutdown_arg;
 };
 
-/* A query parameter or variable part of a path, for the OpenAPI document. */
+/* A query parameter, header or variable part of a path, for the OpenAPI document. */
 struct api_parameter {
 	const char *name;
 	const char *schema; /* JSON */
@@ -49,33 +57,33 @@ struct api_parameter {
 
 /* What the OpenAPI document says of a route; the `doc` member of struct route. */
 struct api_doc {
+	const char *id; /* operationId; operations.json describes it */
 	const char *summary;
 	const char *tag;
 	const struct api_parameter *query;
 	size_t query_count;
+	const struct api_parameter *headers;
+	size_t header_count;
 	const struct fields *body; /* JSON body, or NULL */
+	bool needs_body;	   /* it is refused without one, though no field is required */
 	const char *raw_body;	   /* type of a raw body, or NULL */
 	int status;		   /* of success */
 	const char *answer;	   /* schema name, media type, or NULL for an empty answer */
+	const char *stream_answer; /* media type of the answer to those who ask for it, or NULL */
 	const char *also;	   /* further statuses of success: "206 304", or NULL */
 	const char *also_answer;   /* their schema, if it is another */
-	const char *description;   /* what the summary has no room for, or NULL */
 };
 
 /* The server's `admit`: api->gate. */
 int api_admit(void *context, const struct credential *credential, const struct route *route,
 	struct principal *ret_principal, struct err *err) must_check;
 
-/* The owner that a request acts for. */
-static inline struct owner api_owner(const struct request *req)
-{
-	const struct principal *principal = request_principal(req);
-	struct owner owner;
+/* Who asks, for the use cases in src/core. */
+struct caller api_caller(const struct request *req);
+struct caller api_caller_of(const struct principal *principal);
 
-	memcpy(owner.organization, principal->organization, sizeof(owner.organization));
-	memcpy(owner.user, principal->user, sizeof(owner.user));
-	return owner;
-}
+/* The owner that a request acts for. */
+struct owner api_owner(const struct request *req);
 
 /* The sandbox that the path names; kept until the request is over. */
 int api_sandbox(struct request *req, struct api *api, struct sandbox **ret_sandbox, struct err *err)
@@ -90,7 +98,10 @@ void api_preview_url(const struct api *api, const char *sandbox_id, uint16_t por
 	char url[API_PREVIEW_URL_MAX]);
 
 /* Whether the daemon can serve sandboxes yet; ERR_UNAVAILABLE with the reason if not. */
-int api_check_ready(const struct api *api, struct err *err) must_check;
+int api_check_ready(struct api *api, struct err *err) must_check;
+
+/* Says why sandboxes cannot be served yet. */
+void api_set_unready(struct api *api, const struct err *why);
 
 /* A whole number from the query; the default if it is absent. */
 int api_query_number(const struct request *req, const char *name, uint64_t min, uint64_t max,
@@ -98,11 +109,15 @@ int api_query_number(const struct request *req, const char *name, uint64_t min, 
 int api_query_boolean(const struct request *req, const char *name, bool *ret_value, struct err *err)
 	must_check;
 
+/* Where the client wants to go on with a log: Last-Event-ID, or the parameter `from`; *ret_given if it said so. */
+int api_query_from(const struct request *req, uint64_t *ret_from, bool *ret_given, struct err *err)
+	must_check;
+
 /* A time of the wall clock in ms as text; null for 0, which is never. */
 json_t *api_time_to_json(int64_t wall_ms);
 
-/* "SIGKILL", or null for 0. */
-json_t *api_signal_to_json(int signal_number);
+/* The same for a time by the clock of the database (store_clock.h). */
+json_t *api_stored_time_to_json(const struct api *api, int64_t stored_ms);
 
 /* The number of "SIGINT", "INT" or 2; 0 if it is no signal. */
 int api_signal_parse(const json_t *value);

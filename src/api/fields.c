@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/fields.h"
 
+#include "base/format.h"
 #include "model/sandbox_port.h"
 #include "model/size.h"
 
@@ -24,6 +25,16 @@ static int bad_bounds(
 
 	snprintf(what, sizeof(what), "must be from %lld to %lld%s", (long long)field->min,
 		(long long)field->max, unit);
+	return bad(err, prefix, field, what);
+}
+
+static int bad_size(struct err *err, const char *prefix, const struct field *field)
+{
+	char what[96], least[FORMAT_SIZE_LEN], most[FORMAT_SIZE_LEN];
+
+	format_size((uint64_t)field->min, least);
+	format_size((uint64_t)field->max, most);
+	snprintf(what, sizeof(what), "must be from %s to %s", least, most);
 	return bad(err, prefix, field, what);
 }
 
@@ -92,6 +103,15 @@ static int decode_boolean(const struct field *field, const char *prefix, const j
 	return 0;
 }
 
+static int decode_json(const struct field *field, const char *prefix, const json_t *value,
+	void *out, struct err *err)
+{
+	(void)prefix;
+	(void)err;
+	*(const json_t **)place(field, out) = value;
+	return 0;
+}
+
 static int decode_size(const struct field *field, const char *prefix, const json_t *value,
 	void *out, struct err *err)
 {
@@ -103,7 +123,7 @@ static int decode_size(const struct field *field, const char *prefix, const json
 		return bad(err, prefix, field,
 			"must be a number of bytes, or one with Ki, Mi, Gi or Ti");
 	if (!in_bounds(field, (int64_t)bytes))
-		return bad_bounds(err, prefix, field, " bytes");
+		return bad_size(err, prefix, field);
 	*(int64_t *)place(field, out) = (int64_t)bytes;
 	return 0;
 }
@@ -251,11 +271,13 @@ static const struct {
 		"minItems", "maxItems"},
 	[FIELD_PORT_LIST] = {decode_ports,
 		"{\"type\":\"array\",\"uniqueItems\":true,"
-		"\"items\":{\"$ref\":\"#/components/schemas/Port\"}}",
+		"\"items\":{\"$ref\":\"#/components/schemas/PreviewedPort\"}}",
 		"minItems", "maxItems"},
-	[FIELD_EMPTY_LIST] = {decode_empty, "{\"type\":\"array\",\"maxItems\":0}", NULL, NULL},
+	[FIELD_EMPTY_LIST] = {decode_empty,
+		"{\"type\":\"array\",\"maxItems\":0,\"items\":{\"type\":\"object\"}}", NULL, NULL},
 	[FIELD_NAME_OR_NUMBER] = {decode_name_or_number,
 		"{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"integer\"}]}", NULL, NULL},
+	[FIELD_JSON] = {decode_json, "{}", NULL, NULL},
 	[FIELD_OBJECT] = {decode_object, "{\"type\":\"object\",\"additionalProperties\":false}",
 		NULL, NULL},
 	[FIELD_LINE_OR_LIST] = {decode_line_or_list,
@@ -337,6 +359,26 @@ void fields_clear(const struct fields *fields, void *out)
 		else if (field->type == FIELD_OBJECT)
 			fields_clear(&sub, place(field, out));
 	}
+}
+
+size_t fields_copy_map(const json_t *map, struct text_pair pairs[])
+{
+	const char *name;
+	json_t *value;
+	size_t i = 0;
+
+	json_object_foreach((json_t *)map, name, value) pairs[i++] =
+		(struct text_pair){name, json_string_value(value)};
+	return i;
+}
+
+size_t fields_copy_list(const json_t *list, const char *texts[])
+{
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach((json_t *)list, i, entry) texts[i] = json_string_value(entry);
+	return json_array_size(list);
 }
 
 static void fill_line_or_list(json_t *schema, const struct field *field)

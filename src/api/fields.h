@@ -7,6 +7,7 @@
 #pragma once
 
 #include "base/err.h"
+#include "model/sandbox_spec.h"
 
 #include <jansson.h>
 #include <stddef.h>
@@ -23,6 +24,7 @@ enum field_type {
 	FIELD_PORT_LIST, /* json_t *, borrowed: an array of distinct ports (model/sandbox_port.h) */
 	FIELD_EMPTY_LIST,     /* json_t *, borrowed: an array that must be empty as yet */
 	FIELD_NAME_OR_NUMBER, /* json_t *, borrowed: a string or a whole number; the row checks it */
+	FIELD_JSON,	      /* json_t *, borrowed: any value, null too */
 	FIELD_OBJECT,	      /* a struct of its own, described by sub */
 	FIELD_LINE_OR_LIST, /* json_t *, borrowed: a string, or an array of objects that sub describes */
 };
@@ -35,7 +37,7 @@ enum field_boolean { FIELD_UNSET = 0, FIELD_FALSE, FIELD_TRUE };
 #define FIELD_REQUIRED 1u
 #define FIELD_NULLABLE 2u
 
-#define FIELD_LIST_MAX 8 /* objects in a FIELD_LINE_OR_LIST */
+#define FIELD_LIST_MAX SPEC_STARTS_MAX /* objects in a FIELD_LINE_OR_LIST */
 
 struct field {
 	const char *name;
@@ -66,6 +68,17 @@ struct fields {
 int fields_decode(const struct fields *fields, const json_t *object, void *out, struct err *err)
 	must_check;
 void fields_clear(const struct fields *fields, void *out);
+
+/* What a boolean asks for. */
+static inline enum choice fields_choice(enum field_boolean value)
+{
+	return value == FIELD_UNSET ? CHOICE_UNSET : value == FIELD_TRUE ? CHOICE_YES : CHOICE_NO;
+}
+
+/* The entries of a decoded map or list, whose field bounds their number, as plain values; borrowed.
+ * How many; none for NULL. */
+size_t fields_copy_map(const json_t *map, struct text_pair pairs[]);
+size_t fields_copy_list(const json_t *list, const char *texts[]);
 
 /* The JSON schema of the fields. */
 json_t *fields_schema(const struct fields *fields);

@@ -10,8 +10,10 @@
 HANDLER(service_health);
 HANDLER(service_ready);
 HANDLER(service_version);
+HANDLER(service_drivers);
 HANDLER(service_openapi);
 HANDLER(service_shutdown);
+HANDLER(service_backups);
 
 /* tokens.c, tickets.c */
 HANDLER(tokens_create);
@@ -29,6 +31,35 @@ HANDLER(quotas_own);
 HANDLER(quotas_get);
 HANDLER(quotas_put);
 HANDLER(quotas_delete);
+
+/* orphans.c */
+HANDLER(orphans_list);
+HANDLER(orphans_adopt);
+HANDLER(orphans_purge);
+
+/* template_handlers.c */
+HANDLER(templates_create);
+HANDLER(templates_import_archive);
+HANDLER(templates_list);
+HANDLER(templates_get);
+HANDLER(templates_patch);
+HANDLER(templates_export);
+HANDLER(templates_clear_cache);
+HANDLER(templates_prune);
+HANDLER(templates_delete);
+HANDLER(templates_build);
+HANDLER(templates_log);
+HANDLER(templates_cancel);
+
+/* snapshot_handlers.c */
+HANDLER(snapshots_create);
+HANDLER(snapshots_list);
+HANDLER(snapshots_get);
+HANDLER(snapshots_delete);
+HANDLER(snapshots_restore_sandbox);
+HANDLER(snapshots_fork_sandbox);
+HANDLER(snapshots_undo);
+HANDLER(snapshots_list_changes);
 
 /* secrets.c */
 HANDLER(secrets_put);
@@ -49,7 +80,25 @@ HANDLER(sandboxes_resume);
 HANDLER(sandboxes_reset);
 HANDLER(sandboxes_purge);
 HANDLER(sandboxes_stats);
-HANDLER(sandboxes_events);
+
+/* events.c */
+HANDLER(events_of_sandbox);
+HANDLER(events_of_owner);
+
+/* jobs.c */
+HANDLER(jobs_list);
+HANDLER(jobs_get);
+HANDLER(jobs_log);
+HANDLER(jobs_cancel);
+HANDLER(jobs_back_up);
+
+/* executions.c */
+extern const struct fields executions_fields;
+HANDLER(executions_run);
+HANDLER(executions_list);
+HANDLER(executions_get);
+HANDLER(executions_events);
+HANDLER(executions_cancel);
 
 /* exec.c */
 HANDLER(exec_run);
@@ -96,6 +145,10 @@ HANDLER(archives_pack);
 /* networks.c */
 HANDLER(networks_get);
 
+/* dependency_handlers.c */
+HANDLER(dependency_get);
+HANDLER(dependency_add);
+
 /* watches.c */
 HANDLER(watches_open);
 
@@ -110,4 +163,10 @@ extern const struct fields processes_resize_fields;
 extern const struct fields files_mkdir_fields;
 extern const struct fields files_move_fields;
 extern const struct fields quotas_fields;
+extern const struct fields orphans_fields;
 extern const struct fields secrets_fields;
+extern const struct fields templates_fields, templates_patch_fields, templates_build_fields,
+	templates_prune_fields;
+extern const struct fields snapshots_take_fields;
+extern const struct fields snapshots_restore_fields;
+extern const struct fields snapshots_fork_fields;

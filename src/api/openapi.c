@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Parameters and bodies come from the tables that also decode them, so the document cannot promise
- * what the server does not take. The shapes of answers are in schemas.json, built in by the linker.
+ * what the server does not take. The shapes of answers are in schemas.json, what operations do is in
+ * operations.json, and examples are in examples.json; the linker builds them in.
  */
 #include "api/openapi.h"
 
 #include "api/handlers.h"
+#include "api/openapi_examples.h"
 #include "api/routes.h"
 
 #include <assert.h>
@@ -15,10 +17,22 @@
 
 extern const char schemas_json[];
 extern const char schemas_json_end[];
+extern const char operations_json[];
+extern const char operations_json_end[];
+extern const char examples_json[];
+extern const char examples_json_end[];
 
 static json_t *parse(const char *text)
 {
 	json_t *value = json_loads(text, 0, NULL);
+
+	assert(value);
+	return value;
+}
+
+static json_t *parse_file(const char *begin, const char *end)
+{
+	json_t *value = json_loadb(begin, (size_t)(end - begin), JSON_REJECT_DUPLICATES, NULL);
 
 	assert(value);
 	return value;
@@ -40,13 +54,25 @@ static json_t *content(const char *answer)
 static void add_response(json_t *responses, int status, const char *answer)
 {
 	char key[8];
-	json_t *response =
-		json_pack("{s:s}", "description", status == 304 ? "Not changed" : "Done");
+	json_t *response = json_pack("{s:s}", "description",
+		status == 304	? "Not changed"
+		: status >= 400 ? "Not now, and why"
+				: "Done");
 
 	snprintf(key, sizeof(key), "%d", status);
 	if (answer && status != 204 && status != 304)
 		json_object_set_new(response, "content", content(answer));
 	json_object_set_new(responses, key, response);
+}
+
+static void add_stream(json_t *responses, int status, const char *type)
+{
+	json_t *stream = content(type);
+	char key[8];
+
+	snprintf(key, sizeof(key), "%d", status);
+	json_object_update(json_object_get(json_object_get(responses, key), "content"), stream);
+	json_decref(stream);
 }
 
 static json_t *responses_of(const struct api_doc *doc)
@@ -56,6 +82,8 @@ static json_t *responses_of(const struct api_doc *doc)
 		"content", content("Error"));
 
 	add_response(responses, doc->status, doc->answer);
+	if (doc->stream_answer)
+		add_stream(responses, doc->status, doc->stream_answer);
 	for (const char *at = doc->also; at && *at; at += strcspn(at, " "), at += strspn(at, " "))
 		add_response(responses, (int)strtol(at, NULL, 10),
 			doc->also_answer ? doc->also_answer : doc->answer);
@@ -75,12 +103,22 @@ static void add_parameter(json_t *parameters, const char *name, const char *in, 
 
 /* The variable parts of paths. */
 static const struct api_parameter path_parts[] = {
-	{"id", "{\"type\":\"string\",\"pattern\":\"^[0-9a-z]{26}$\"}", "The sandbox.", true},
+	{"id", "{\"type\":\"string\",\"pattern\":\"^([0-9a-z]{26}|[a-z][a-z0-9-]{0,39})$\"}",
+		"The sandbox: its id, or its name.", true},
+	{"execution", "{\"type\":\"string\",\"pattern\":\"^[0-9a-z]{26}$\"}", "The execution's id.",
+		true},
 	{"link", "{\"type\":\"string\",\"pattern\":\"^[0-9a-z]{26}$\"}", "The link's id.", true},
 	{"organization", NAME_SCHEMA, "The organization.", true},
 	{"port", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":65535}", "The port.", true},
 	{"process", "{\"type\":\"string\",\"pattern\":\"^p?[1-9][0-9]*$\"}",
 		"The process: its id, or its pid.", true},
+	{"template",
+		"{\"type\":\"string\",\"pattern\":\"^[0-9A-Za-z._/:@][0-9A-Za-z._/:@-]{0,254}$\"}",
+		"Name of the template, or the reference of an image that was used without a name; "
+		"its slashes are written %2F.",
+		true},
+	{"snapshot", "{\"type\":\"string\",\"pattern\":\"^[0-9a-z]{26}$\"}", "The snapshot's id.",
+		true},
 	{"secret", "{\"type\":\"string\",\"pattern\":\"^[0-9a-z]([0-9a-z-]{0,61}[0-9a-z])?$\"}",
 		"The secret's name.", true},
 	{"token", "{\"type\":\"string\",\"pattern\":\"^([0-9a-z]{26}|admin)$\"}", "The token's id.",
@@ -116,28 +154,12 @@ static json_t *parameters_of(const struct route *route, const struct api_doc *do
 
 		add_parameter(parameters, p->name, "query", p->doc, p->required, parse(p->schema));
 	}
-	return parameters;
-}
+	for (size_t i = 0; i < doc->header_count; i++) {
+		const struct api_parameter *p = &doc->headers[i];
 
-/* "GET", "/v1/sandboxes/{id}/files" -> "getV1SandboxesIdFiles": unique, as the pair is. */
-static json_t *operation_id(const struct route *route)
-{
-	char id[128];
-	size_t len = 0;
-	bool upper = false;
-
-	for (const char *c = route->method; *c; c++)
-		id[len++] = (char)tolower((unsigned char)*c);
-	for (const char *c = route->path; *c && len < sizeof(id) - 1; c++) {
-		if (!isalnum((unsigned char)*c)) {
-			upper = true;
-			continue;
-		}
-		id[len++] = (char)(upper ? toupper((unsigned char)*c) : *c);
-		upper = false;
+		add_parameter(parameters, p->name, "header", p->doc, p->required, parse(p->schema));
 	}
-	id[len] = '\0';
-	return json_string(id);
+	return parameters;
 }
 
 /* None, or either of the two ways to send a token, which must have the scope. */
@@ -151,28 +173,42 @@ static json_t *security_of(const struct route *route)
 	return json_pack("[{s:[s]}, {s:[s]}]", "bearer", scope, "key", scope);
 }
 
-static json_t *operation_of(const struct route *route)
+static json_t *body_of(const struct api_doc *doc)
+{
+	json_t *schema;
+	bool is_required;
+
+	if (doc->raw_body)
+		return json_pack("{s:b, s:{s:{s:{s:s}}}}", "required", 1, "content", doc->raw_body,
+			"schema", "type", "string");
+	if (!doc->body)
+		return NULL;
+	schema = fields_schema(doc->body);
+	is_required = doc->needs_body || json_object_get(schema, "required");
+	return json_pack("{s:b, s:{s:{s:o}}}", "required", is_required, "content",
+		"application/json", "schema", schema);
+}
+
+static json_t *operation_of(const struct route *route, const json_t *texts)
 {
 	const struct api_doc *doc = route->doc;
-	json_t *operation = json_pack("{s:o, s:s, s:[s], s:o, s:o}", "operationId",
-		operation_id(route), "summary", doc->summary, "tags", doc->tag, "parameters",
-		parameters_of(route, doc), "responses", responses_of(doc));
+	const char *description = json_string_value(json_object_get(texts, doc->id));
+	json_t *operation = json_pack("{s:s, s:s, s:[s], s:o, s:o}", "operationId", doc->id,
+		"summary", doc->summary, "tags", doc->tag, "parameters", parameters_of(route, doc),
+		"responses", responses_of(doc));
+	json_t *body = body_of(doc);
 
-	if (doc->description)
-		json_object_set_new(operation, "description", json_string(doc->description));
-	if (doc->body)
-		json_object_set_new(operation, "requestBody",
-			json_pack("{s:{s:{s:o}}}", "content", "application/json", "schema",
-				fields_schema(doc->body)));
-	if (doc->raw_body)
-		json_object_set_new(operation, "requestBody",
-			json_pack("{s:b, s:{s:{}}}", "required", 1, "content", doc->raw_body));
+	json_object_set_new(
+		operation, "description", json_string(description ? description : doc->summary));
+	if (body)
+		json_object_set_new(operation, "requestBody", body);
 	json_object_set_new(operation, "security", security_of(route));
 	return operation;
 }
 
 static json_t *paths(void)
 {
+	json_t *texts = parse_file(operations_json, operations_json_end);
 	json_t *all = json_object();
 	size_t count;
 	const struct route *routes = routes_table(&count);
@@ -187,8 +223,9 @@ static json_t *paths(void)
 			path = json_object();
 			json_object_set_new(all, routes[i].path, path);
 		}
-		json_object_set_new(path, method, operation_of(&routes[i]));
+		json_object_set_new(path, method, operation_of(&routes[i], texts));
 	}
+	json_decref(texts);
 	return all;
 }
 
@@ -208,22 +245,24 @@ static void describe_scopes(json_t *scheme)
 
 json_t *openapi_make(void)
 {
-	json_t *schemas =
-		json_loadb(schemas_json, (size_t)(schemas_json_end - schemas_json), 0, NULL);
+	json_t *schemas = parse_file(schemas_json, schemas_json_end);
+	json_t *examples = parse_file(examples_json, examples_json_end);
 	json_t *schemes =
 		parse("{\"bearer\":{\"type\":\"http\",\"scheme\":\"bearer\"},"
 		      "\"key\":{\"type\":\"apiKey\",\"in\":\"header\",\"name\":\"X-API-Key\"}}");
+	json_t *document;
 
 	describe_scopes(json_object_get(schemes, "bearer"));
 	describe_scopes(json_object_get(schemes, "key"));
-
-	assert(schemas);
-	return json_pack(
-		"{s:s, s:{s:s, s:s, s:s, s:{s:s, s:s}}, s:[{s:[]}, {s:[]}], s:o, s:{s:o, s:o}}",
+	document = json_pack("{s:s, s:{s:s, s:s, s:s, s:{s:s, s:s}}, s:[{s:s, s:s}], s:[{s:[]}, "
+			     "{s:[]}], s:o, s:{s:o, s:o}}",
 		"openapi", "3.1.0", "info", "title", "Sandlot", "version", SANDLOT_VERSION,
 		"description",
 		"Isolated Linux environments for AI agents, generated projects and untrusted code.",
-		"license", "name", "Apache-2.0", "identifier", "Apache-2.0", "security", "bearer",
-		"key", "paths", paths(), "components", "schemas", schemas, "securitySchemes",
-		schemes);
+		"license", "name", "Apache-2.0", "identifier", "Apache-2.0", "servers", "url", "/",
+		"description", "The daemon that served this document.", "security", "bearer", "key",
+		"paths", paths(), "components", "schemas", schemas, "securitySchemes", schemes);
+	openapi_examples_add(document, examples);
+	json_decref(examples);
+	return document;
 }

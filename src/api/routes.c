@@ -1,17 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/routes.h"
 
-#include "api/command_body.h"
 #include "api/handlers.h"
-#include "api/sandbox_body.h"
+#include "api/process/command_body.h"
+#include "api/sandbox/dependency_body.h"
+#include "api/sandbox/sandbox_body.h"
 
 #include <string.h>
 
-#define DOC(...)     (&(const struct api_doc){__VA_ARGS__})
-#define QUERY(table) .query = (table), .query_count = array_len(table)
+#define DOC(...)       (&(const struct api_doc){__VA_ARGS__})
+#define QUERY(table)   .query = (table), .query_count = array_len(table)
+#define HEADERS(table) .headers = (table), .header_count = array_len(table)
 
-#define STRING	"{\"type\":\"string\"}"
-#define BOOLEAN "{\"type\":\"boolean\"}"
+#define STRING "{\"type\":\"string\"}"
+/* LIST_PAGE_BYTES bounds it too. */
+#define PAGE_LIMIT "How many on a page, at most: one has no more than about 1 MiB."
+#define BOOLEAN	   "{\"type\":\"boolean\"}"
 
 static const struct api_parameter list_query[] = {
 	{"status",
@@ -21,15 +25,85 @@ static const struct api_parameter list_query[] = {
 	{"template", STRING, "Only those from this template.", false},
 	{"project", STRING, "Only that of this project.", false},
 	{"label", STRING, "Only those with this label, as name=value.", false},
+	{"removed", BOOLEAN,
+		"Whether to list, as `removed`, the workspaces that removed sandboxes left; no "
+		"other "
+		"filter goes with it.",
+		false},
 	{"limit", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000,\"default\":100}",
-		"How many on a page.", false},
+		PAGE_LIMIT, false},
 	{"cursor", STRING, "next_cursor of the page before.", false},
 };
 
 static const struct api_parameter tokens_query[] = {
 	{"limit", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000,\"default\":100}",
-		"How many on a page.", false},
+		PAGE_LIMIT, false},
 	{"cursor", STRING, "next_cursor of the page before.", false},
+};
+
+static const struct api_parameter snapshots_query[] = {
+	{"sandbox", STRING, "Only those of this sandbox, by its id; it may be gone.", false},
+	{"limit", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000,\"default\":100}",
+		PAGE_LIMIT, false},
+	{"cursor", STRING, "next_cursor of the page before.", false},
+};
+
+static const struct api_parameter changes_query[] = {
+	{"since", STRING, "Since this snapshot, by its id; else since it was created.", false},
+	{"limit", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":10000,\"default\":1000}",
+		PAGE_LIMIT, false},
+	{"cursor", STRING, "next_cursor of the page before.", false},
+};
+
+static const struct api_parameter archive_query[] = {
+	{"tag", STRING, "Which of the images of the archive; needed if there are several.", false},
+};
+
+static const struct api_parameter jobs_query[] = {
+	{"state",
+		"{\"type\":\"string\",\"enum\":[\"queued\",\"running\",\"succeeded\","
+		"\"failed\",\"cancelled\",\"lost\"]}",
+		"Only those in this state.", false},
+	{"kind", STRING, "Only those of this kind.", false},
+	{"target", STRING, "Only those about this object.", false},
+	{"limit", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000,\"default\":100}",
+		PAGE_LIMIT, false},
+	{"cursor", STRING, "next_cursor of the page before.", false},
+};
+
+static const struct api_parameter executions_query[] = {
+	{"sandbox", STRING, "Only those in this sandbox, by its id; it may be gone.", false},
+	{"status",
+		"{\"type\":\"string\",\"enum\":[\"running\",\"succeeded\",\"failed\","
+		"\"timeout\",\"cancelled\",\"lost\"]}",
+		"Only those in this state.", false},
+	{"language", STRING, "Only those in this language.", false},
+	{"limit", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000,\"default\":100}",
+		PAGE_LIMIT, false},
+	{"cursor", STRING, "next_cursor of the page before.", false},
+};
+
+static const struct api_parameter execution_query[] = {
+	{"wait_ms", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":86400000}",
+		"Answers when it is over, or after so long.", false},
+};
+
+static const struct api_parameter execution_events_query[] = {
+	{"from", "{\"type\":\"integer\",\"minimum\":0}",
+		"Resume after the event of this id. The header Last-Event-ID weighs more.", false},
+};
+
+static const struct api_parameter job_log_query[] = {
+	{"from", "{\"type\":\"integer\",\"minimum\":0}",
+		"The id of the last event that was seen; Last-Event-ID does the same.", false},
+	{"follow", BOOLEAN, "Whether to wait for what comes; true.", false},
+};
+
+static const struct api_parameter events_query[] = {
+	{"topics", STRING,
+		"Only these, with commas between: sandbox, start, port, network, job, "
+		"execution.",
+		false},
 };
 
 static const struct api_parameter audit_query[] = {
@@ -38,7 +112,7 @@ static const struct api_parameter audit_query[] = {
 	{"action", STRING, "Only this action, such as sandbox.create.", false},
 	{"object", STRING, "Only what was done to this sandbox, or to a process: id/p3.", false},
 	{"limit", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000,\"default\":100}",
-		"How many on a page.", false},
+		PAGE_LIMIT, false},
 	{"cursor", STRING, "next_cursor of the page before.", false},
 };
 
@@ -50,6 +124,9 @@ static const struct api_parameter verify_query[] = {
 static const struct api_parameter processes_query[] = {
 	{"status", "{\"type\":\"string\",\"enum\":[\"running\",\"exited\"]}",
 		"Only those in this state.", false},
+	{"limit", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000,\"default\":100}",
+		PAGE_LIMIT, false},
+	{"cursor", STRING, "next_cursor of the page before.", false},
 };
 
 static const struct api_parameter kill_query[] = {
@@ -82,6 +159,27 @@ static const struct api_parameter terminal_query[] = {
 		false},
 };
 
+static const struct api_parameter create_headers[] = {
+	{"Idempotency-Key", "{\"type\":\"string\",\"minLength\":1,\"maxLength\":255}",
+		"A text of your own for this sandbox: a request that is sent again with it makes "
+		"no "
+		"second one, and gets the answer of the first.",
+		false},
+};
+
+static const struct api_parameter exec_headers[] = {
+	{"Accept", STRING, "text/event-stream: output is sent while the command runs.", false},
+};
+
+static const struct api_parameter output_headers[] = {
+	{"Last-Event-ID", STRING, "Resume after the event of this id, as browsers do.", false},
+};
+
+static const struct api_parameter read_headers[] = {
+	{"Range", STRING, "One range of bytes, such as bytes=0-99; answered with 206.", false},
+	{"If-None-Match", STRING, "A tag; if the file still has it, the answer is 304.", false},
+};
+
 #define PATH_ROW                                                                                   \
 	{                                                                                          \
 		"path", STRING, "Absolute path in the sandbox.", true                              \
@@ -104,7 +202,7 @@ static const struct api_parameter files_list_query[] = {
 	{"depth", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":64,\"default\":1}",
 		"How many levels of directories.", false},
 	{"limit", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":10000,\"default\":1000}",
-		"How many on a page.", false},
+		PAGE_LIMIT, false},
 	{"cursor", STRING, "next_cursor of the page before.", false},
 };
 
@@ -113,68 +211,9 @@ static const struct api_parameter watch_query[] = {
 	{"recursive", BOOLEAN, "Whether all directories below are watched too.", false},
 };
 
-#define EVENTS_TEXT                                                                                \
-	"Server-sent events, with ids that grow. `status` {sandbox, status}: what it is now, the " \
-	"first one. `sandbox.<status>` {sandbox, status, at}: what it has become, or that it was " \
-	"deleted. `start.running`, `start.waiting`, `start.exited`, `start.killed` {sandbox, "     \
-	"name, ...}: how a start command fares, as in `start` of the sandbox. "                    \
-	"`network.denied` {sandbox, target, reason, rule, at}. `port.opened` and "                 \
-	"`port.closed` {sandbox, address, port, pid, command, process, reachable, at}: something " \
-	"listens on a TCP port, or no longer does; of those that are open already `port.opened` "  \
-	"comes first. Ports are looked at twice a second while somebody follows and processes "    \
-	"start, end or write, and every 4 seconds while all are silent: of one that opens and "    \
-	"closes in between nothing is told. Following is no use of the sandbox, and "              \
-	"wakes nobody. Who does not read fast enough misses events. The stream goes on with "      \
-	"another sandbox of the same id, if that is yours too; else it ends."
-
-#define PORTS_TEXT                                                                                 \
-	"TCP sockets that listen, of IPv4 and IPv6, at most 128. Nothing listens in a sandbox "    \
-	"that is stopped; of one that is paused it is not known (409). What is told comes from "   \
-	"inside of the sandbox, which may lie about itself."
-
-#define CONNECT_TEXT                                                                               \
-	"Any TCP protocol, on any port that listens on 127.0.0.1, ::1 or all addresses. A "        \
-	"stopped "                                                                                 \
-	"sandbox is woken, and while the connection lasts it is not idle. Binary frames are "      \
-	"bytes. The text frame {\"type\":\"end\"} says that no bytes follow in its direction; "    \
-	"close when you have sent one and seen one. Leaving before that resets the connection "    \
-	"inside; one that is reset there closes the WebSocket with 1011. If nothing listens, the " \
-	"answer is an error with the code port_closed."
-
-#define WATCH_TEXT                                                                                 \
-	"Server-sent events; the id of each is one more than that of the one before. `ready` "     \
-	"{path}: everything is watched from here on, and a listing made now misses nothing. "      \
-	"`created`, `modified`, `deleted` {path, type}; `moved` {path, to, type}; type is file, "  \
-	"dir, symlink or other (of what was deleted: file or dir). `overflow` {}: changes were "   \
-	"too many or were not read fast enough, and some were missed; list again. `gone` {path}: " \
-	"what was watched is not there any more, or the sandbox ended; the last event. Paths "     \
-	"are absolute; one that is not UTF-8 comes as path_base64 (to_base64).\n\n"                \
-	"A file is modified when a program closes it after writing, when its mode, owner or "      \
-	"times change, and at most about seven times a second while it is kept open and "          \
-	"written. A rename within the watched directories is `moved`, also one that replaces "     \
-	"something: an editor or `sed -i` that writes a new file and renames it over the old "     \
-	"one is seen as `moved` to the old name. A rename into them is `created`, out of them "    \
-	"`deleted`. What is in a directory that is made or moved in comes as `created` too. If "   \
-	"path is a file, whatever replaces it is `modified`, and it is gone when it has been "     \
-	"missing for half a second. If path is a symbolic link, it is followed; links below it "   \
-	"are not, and neither are file systems that the kernel makes up, such as /proc. A watch "  \
-	"counts as a use of the sandbox when it is opened, not while it is open."
-
-#define TICKET_TEXT                                                                                \
-	"Send it as ?ticket= in the place of a token. It is good for a minute, once, and for the " \
-	"path that it names; the scope of that route is checked when it is used. Events, output, " \
-	"file watches and terminals take one."
-
-#define SECRET_TEXT                                                                                \
-	"A sandbox whose `network.secrets` has the name reaches the server as "                    \
-	"http://<name>.internal/, over plain HTTP; the daemon adds the secret to each request, "   \
-	"in the place of what the sandbox may have sent in that field, and speaks TLS to the "     \
-	"server if its URL says so. If the URL is plain http, requests that name the server "      \
-	"itself get it too. It goes to no other server: redirects are not followed. Setting it "   \
-	"again acts on the next request."
-
 #define ONE	     "/v1/sandboxes/{id}"
 #define PROCESS	     ONE "/processes/{process}"
+#define EXECUTION    "/v1/executions/{execution}"
 #define ORGANIZATION "/v1/quotas/{organization}"
 #define EVENTS	     "text/event-stream"
 #define BYTES	     "application/octet-stream"
@@ -182,232 +221,410 @@ static const struct api_parameter watch_query[] = {
 
 static const struct route table[] = {
 	{"GET", "/healthz", service_health, ROUTE_OPEN, 0,
-		DOC("Whether the process serves", "service", .status = 200,
+		DOC("getHealth", "Whether the process serves", "service", .status = 200,
 			.answer = "text/plain")},
 	{"GET", "/readyz", service_ready, ROUTE_OPEN, 0,
-		DOC("Whether sandboxes can be created", "service", .status = 200,
-			.answer = "text/plain")},
+		DOC("getReadiness",
+			"Whether sandboxes can be created; 503 says why not, as when the disk is "
+			"full",
+			"service", .status = 200, .answer = "text/plain", .also = "503")},
 	{"GET", "/openapi.json", service_openapi, ROUTE_OPEN, 0,
-		DOC("This document", "service", .status = 200, .answer = "application/json")},
+		DOC("getOpenapi", "This document", "service", .status = 200,
+			.answer = "application/json")},
 	{"GET", "/v1/version", service_version, 0, SCOPE_READ,
-		DOC("The daemon's version", "service", .status = 200, .answer = "Version")},
+		DOC("getVersion", "The daemon's version", "service", .status = 200,
+			.answer = "Version")},
+	{"GET", "/v1/drivers", service_drivers, 0, SCOPE_READ,
+		DOC("listDrivers", "What can run sandboxes here, and what each can do", "service",
+			.status = 200, .answer = "DriverList")},
 	{"POST", "/v1/shutdown", service_shutdown, 0, SCOPE_ADMIN,
-		DOC("End the daemon, the keeper and all sandboxes", "service", .status = 202,
-			.answer = "Status"),
+		DOC("shutDown", "End the daemon, the keeper and all sandboxes", "service",
+			.status = 202, .answer = "Status"),
 		"daemon.shutdown"},
+	{"GET", "/v1/backups", service_backups, 0, SCOPE_ADMIN,
+		DOC("listBackups",
+			"List the backups of the state, the oldest first, and why the last failed",
+			"service", .status = 200, .answer = "BackupList")},
+
+	{"POST", "/v1/backups", jobs_back_up, 0, SCOPE_ADMIN,
+		DOC("createBackup", "Write a backup of the state now, as a job", "service",
+			.status = 202, .answer = "Job"),
+		"backup.create"},
+
+	{"GET", "/v1/jobs", jobs_list, 0, SCOPE_READ,
+		DOC("listJobs", "List jobs, the newest first", "jobs", QUERY(jobs_query),
+			.status = 200, .answer = "JobList")},
+	{"GET", "/v1/jobs/{id}", jobs_get, 0, SCOPE_READ,
+		DOC("getJob", "Look at a job", "jobs", .status = 200, .answer = "Job")},
+	{"GET", "/v1/jobs/{id}/log", jobs_log, ROUTE_TICKET, SCOPE_READ,
+		DOC("followJobLog", "Follow the log of a job", "jobs", QUERY(job_log_query),
+			.status = 200, .answer = EVENTS, .also = "204")},
+	{"POST", "/v1/jobs/{id}/cancel", jobs_cancel, 0, SCOPE_MANAGE,
+		DOC("cancelJob", "Ask for the end of a job", "jobs", .status = 200,
+			.answer = "Job"),
+		"job.cancel"},
+	{"GET", "/v1/executions", executions_list, 0, SCOPE_READ,
+		DOC("listExecutions", "List executions, the newest first", "executions",
+			QUERY(executions_query), .status = 200, .answer = "ExecutionList")},
+	{"GET", EXECUTION, executions_get, 0, SCOPE_READ,
+		DOC("getExecution", "Look at an execution, or wait for its end", "executions",
+			QUERY(execution_query), .status = 200, .answer = "Execution")},
+	{"GET", EXECUTION "/events", executions_events, ROUTE_TICKET, SCOPE_READ,
+		DOC("followExecution", "Follow an execution", "executions",
+			QUERY(execution_events_query), HEADERS(output_headers), .status = 200,
+			.answer = EVENTS)},
+	{"POST", EXECUTION "/cancel", executions_cancel, 0, SCOPE_RUN,
+		DOC("cancelExecution", "End an execution with all that it started", "executions",
+			.status = 200, .answer = "Execution"),
+		"execution.cancel"},
+	{"GET", "/v1/events", events_of_owner, ROUTE_TICKET, SCOPE_READ,
+		DOC("followEvents", "Follow what happens to all that is yours", "events",
+			QUERY(events_query), .status = 200, .answer = EVENTS)},
 
 	{"GET", "/v1/audit", audits_list, 0, SCOPE_READ,
-		DOC("What was done in the name of an organization, the newest first", "audit",
+		DOC("listAuditEntries",
+			"What was done in the name of an organization, the newest first", "audit",
 			QUERY(audit_query), .status = 200, .answer = "AuditPage")},
 	{"GET", "/v1/audit/verify", audits_verify, 0, SCOPE_ADMIN,
-		DOC("Walk the chain of the audit log and name the first entry that is wrong",
+		DOC("verifyAudit",
+			"Walk the chain of the audit log and name the first entry that is wrong",
 			"audit", QUERY(verify_query), .status = 200, .answer = "AuditReport")},
 
 	{"POST", "/v1/tokens", tokens_create, ROUTE_BODY, SCOPE_ADMIN,
-		DOC("Make a token; its secret is shown this once", "tokens", .body = &tokens_fields,
-			.status = 201, .answer = "NewToken"),
+		DOC("createToken", "Make a token; its secret is shown this once", "tokens",
+			.body = &tokens_fields, .status = 201, .answer = "NewToken"),
 		"token.create"},
 	{"GET", "/v1/tokens", tokens_list, 0, SCOPE_READ,
-		DOC("List tokens: an administrator all, others those of their owner", "tokens",
-			QUERY(tokens_query), .status = 200, .answer = "TokenList")},
+		DOC("listTokens", "List tokens: an administrator all, others those of their owner",
+			"tokens", QUERY(tokens_query), .status = 200, .answer = "TokenList")},
 	{"GET", "/v1/tokens/{token}", tokens_get, 0, SCOPE_READ,
-		DOC("Look at a token", "tokens", .status = 200, .answer = "Token")},
+		DOC("getToken", "Look at a token", "tokens", .status = 200, .answer = "Token")},
 	{"DELETE", "/v1/tokens/{token}", tokens_revoke, 0, SCOPE_MANAGE,
-		DOC("Revoke a token, and cut what is served to it", "tokens", .status = 204),
+		DOC("revokeToken", "Revoke a token, and cut what is served to it", "tokens",
+			.status = 204),
 		"token.revoke"},
 	{"POST", "/v1/tickets", tickets_create, ROUTE_BODY, SCOPE_READ,
-		DOC("A ticket for one WebSocket or event stream, for browsers", "tokens",
-			.body = &tickets_fields, .status = 201, .answer = "Ticket",
-			.description = TICKET_TEXT),
+		DOC("createTicket", "A ticket for one WebSocket or event stream, for browsers",
+			"tokens", .body = &tickets_fields, .status = 201, .answer = "Ticket"),
 		"ticket.create"},
 
 	{"GET", "/v1/quotas", quotas_own, 0, SCOPE_READ,
-		DOC("The quotas of your organization and of yourself", "quotas", .status = 200,
-			.answer = "QuotaList")},
+		DOC("listOwnQuotas", "The quotas of your organization and of yourself", "quotas",
+			.status = 200, .answer = "QuotaList")},
 	{"GET", ORGANIZATION, quotas_get, 0, SCOPE_ADMIN,
-		DOC("What an organization may have, and has", "quotas", .status = 200,
-			.answer = "Quota")},
+		DOC("getOrganizationQuota", "What an organization may have, and has", "quotas",
+			.status = 200, .answer = "Quota")},
 	{"PUT", ORGANIZATION, quotas_put, ROUTE_BODY, SCOPE_ADMIN,
-		DOC("Set the quotas of an organization", "quotas", .body = &quotas_fields,
-			.status = 200, .answer = "Quota"),
+		DOC("setOrganizationQuota", "Set the quotas of an organization", "quotas",
+			.body = &quotas_fields, .status = 200, .answer = "Quota"),
 		"quota.set"},
 	{"DELETE", ORGANIZATION, quotas_delete, 0, SCOPE_ADMIN,
-		DOC("Let the default quotas hold for an organization", "quotas", .status = 204),
+		DOC("deleteOrganizationQuota", "Let the default quotas hold for an organization",
+			"quotas", .status = 204),
 		"quota.delete"},
 	{"GET", ORGANIZATION "/{user}", quotas_get, 0, SCOPE_ADMIN,
-		DOC("What a user may have, and has", "quotas", .status = 200, .answer = "Quota")},
+		DOC("getUserQuota", "What a user may have, and has", "quotas", .status = 200,
+			.answer = "Quota")},
 	{"PUT", ORGANIZATION "/{user}", quotas_put, ROUTE_BODY, SCOPE_ADMIN,
-		DOC("Set the quotas of a user", "quotas", .body = &quotas_fields, .status = 200,
-			.answer = "Quota"),
+		DOC("setUserQuota", "Set the quotas of a user", "quotas", .body = &quotas_fields,
+			.status = 200, .answer = "Quota"),
 		"quota.user.set"},
 	{"DELETE", ORGANIZATION "/{user}", quotas_delete, 0, SCOPE_ADMIN,
-		DOC("Let the default quotas hold for a user", "quotas", .status = 204),
+		DOC("deleteUserQuota", "Let the default quotas hold for a user", "quotas",
+			.status = 204),
 		"quota.user.delete"},
 
+	{"GET", "/v1/orphans", orphans_list, 0, SCOPE_ADMIN,
+		DOC("listOrphans", "List sandboxes that have files, but no row in the database",
+			"orphans", QUERY(tokens_query), .status = 200, .answer = "OrphanList")},
+	{"POST", "/v1/orphans/{id}/adopt", orphans_adopt, ROUTE_BODY, SCOPE_ADMIN,
+		DOC("adoptOrphan",
+			"Make an orphan a stopped sandbox of an owner, with the default settings",
+			"orphans", .body = &orphans_fields, .status = 201, .answer = "Sandbox"),
+		"orphan.adopt"},
+	{"DELETE", "/v1/orphans/{id}", orphans_purge, 0, SCOPE_ADMIN,
+		DOC("purgeOrphan", "Remove the files of an orphan for good", "orphans",
+			.status = 204),
+		"orphan.purge"},
+
 	{"GET", "/v1/secrets", secrets_list, 0, SCOPE_READ,
-		DOC("List the secrets that your sandboxes may use, without their values", "secrets",
-			.status = 200, .answer = "SecretList")},
+		DOC("listSecrets",
+			"List the secrets that your sandboxes may use, without their values",
+			"secrets", .status = 200, .answer = "SecretList")},
 	{"PUT", "/v1/secrets/{secret}", secrets_put, ROUTE_BODY, SCOPE_MANAGE,
-		DOC("Set a secret, and the one server that gets it", "secrets",
-			.body = &secrets_fields, .status = 200, .answer = "Secret",
-			.description = SECRET_TEXT),
+		DOC("setSecret", "Set a secret, and the one server that gets it", "secrets",
+			.body = &secrets_fields, .status = 200, .answer = "Secret"),
 		"secret.set"},
 	{"DELETE", "/v1/secrets/{secret}", secrets_delete, 0, SCOPE_MANAGE,
-		DOC("Remove a secret; no request gets it from then on", "secrets", .status = 204),
+		DOC("deleteSecret", "Remove a secret; no request gets it from then on", "secrets",
+			.status = 204),
 		"secret.delete"},
 
+	{"GET", "/v1/templates", templates_list, 0, SCOPE_READ,
+		DOC("listTemplates", "List the templates that your sandboxes may start from",
+			"templates", QUERY(tokens_query), .status = 200, .answer = "TemplateList")},
+	{"POST", "/v1/templates", templates_create, ROUTE_BODY, SCOPE_MANAGE,
+		DOC("createTemplate", "Make a template of an image", "templates",
+			.body = &templates_fields, .status = 202, .answer = "Template"),
+		"template.create"},
+	{"GET", "/v1/templates/{template}", templates_get, 0, SCOPE_READ,
+		DOC("getTemplate", "Look at a template", "templates", .status = 200,
+			.answer = "Template")},
+	{"PATCH", "/v1/templates/{template}", templates_patch, ROUTE_BODY, SCOPE_MANAGE,
+		DOC("updateTemplate", "Change the defaults that a template gives its sandboxes",
+			"templates", .body = &templates_patch_fields, .needs_body = true,
+			.status = 200, .answer = "Template"),
+		"template.update"},
+	{"DELETE", "/v1/templates/{template}", templates_delete, 0, SCOPE_MANAGE,
+		DOC("deleteTemplate", "Remove a template that no sandbox uses", "templates",
+			.status = 204),
+		"template.delete"},
+	{"POST", "/v1/templates/{template}/build", templates_build, ROUTE_BODY, SCOPE_MANAGE,
+		DOC("buildTemplate", "Build a template again", "templates",
+			.body = &templates_build_fields, .status = 202, .answer = "Template"),
+		"template.build"},
+	{"GET", "/v1/templates/{template}/log", templates_log, ROUTE_TICKET, SCOPE_READ,
+		DOC("followTemplateLog", "Follow the log of a template's build", "templates",
+			QUERY(job_log_query), .status = 200, .answer = EVENTS, .also = "204")},
+	{"POST", "/v1/templates/{template}/cancel", templates_cancel, 0, SCOPE_MANAGE,
+		DOC("cancelTemplate", "Ask for the end of a template's build", "templates",
+			.status = 200, .answer = "Template"),
+		"template.cancel"},
+	{"DELETE", "/v1/build-cache", templates_clear_cache, 0, SCOPE_MANAGE,
+		DOC("clearBuildCache", "Forget what steps of your builds have made", "templates",
+			.status = 200, .answer = "BuildCacheCleared"),
+		"template.clear_cache"},
+	{"POST", "/v1/templates/prune", templates_prune, ROUTE_BODY, SCOPE_ADMIN,
+		DOC("pruneTemplates", "Remove layers of images that nothing uses", "templates",
+			.body = &templates_prune_fields, .status = 200, .answer = "Pruned"),
+		"template.prune"},
+	{"GET", "/v1/templates/{template}/archive", templates_export, ROUTE_WAITS, SCOPE_READ,
+		DOC("exportTemplate", "Get a template as an image in an archive", "templates",
+			.status = 200, .answer = TAR)},
+	{"PUT", "/v1/templates/{template}/archive", templates_import_archive, ROUTE_RAW_BODY,
+		SCOPE_MANAGE,
+		DOC("importTemplate", "Make a template of an image in an archive", "templates",
+			QUERY(archive_query), .raw_body = "application/x-tar", .status = 200,
+			.answer = "Template"),
+		"template.import"},
+
+	{"POST", ONE "/snapshots", snapshots_create, ROUTE_BODY, SCOPE_MANAGE,
+		DOC("createSnapshot", "Keep a copy of all files of a sandbox", "snapshots",
+			.body = &snapshots_take_fields, .status = 201, .answer = "Snapshot"),
+		"snapshot.create"},
+	{"GET", "/v1/snapshots", snapshots_list, 0, SCOPE_READ,
+		DOC("listSnapshots", "List snapshots", "snapshots", QUERY(snapshots_query),
+			.status = 200, .answer = "SnapshotList")},
+	{"GET", "/v1/snapshots/{snapshot}", snapshots_get, 0, SCOPE_READ,
+		DOC("getSnapshot", "Look at a snapshot", "snapshots", .status = 200,
+			.answer = "Snapshot")},
+	{"DELETE", "/v1/snapshots/{snapshot}", snapshots_delete, 0, SCOPE_MANAGE,
+		DOC("deleteSnapshot", "Remove a snapshot", "snapshots", .status = 204),
+		"snapshot.delete"},
+	{"POST", ONE "/restore", snapshots_restore_sandbox, ROUTE_BODY, SCOPE_MANAGE,
+		DOC("restoreSandbox", "Give a sandbox the files of a snapshot", "snapshots",
+			.body = &snapshots_restore_fields, .status = 200, .answer = "Sandbox"),
+		"sandbox.restore"},
+	{"POST", ONE "/fork", snapshots_fork_sandbox, ROUTE_BODY, SCOPE_MANAGE,
+		DOC("forkSandbox", "Make new sandboxes with the files of one", "snapshots",
+			.body = &snapshots_fork_fields, .status = 201, .answer = "Fork"),
+		"sandbox.fork"},
+	{"POST", ONE "/undo", snapshots_undo, 0, SCOPE_MANAGE,
+		DOC("undoSandbox", "Go back to the last checkpoint", "snapshots", .status = 200,
+			.answer = "Sandbox"),
+		"sandbox.undo"},
+	{"GET", ONE "/changes", snapshots_list_changes, ROUTE_WAITS, SCOPE_READ,
+		DOC("listChanges", "List the files that a sandbox added, changed and deleted",
+			"snapshots", QUERY(changes_query), .status = 200, .answer = "ChangeList")},
+
 	{"POST", "/v1/sandboxes", sandboxes_create, ROUTE_BODY, SCOPE_MANAGE,
-		DOC("Create a sandbox and start it", "sandboxes", .body = &sandbox_body_fields,
-			.status = 201, .answer = "Sandbox"),
+		DOC("createSandbox", "Create a sandbox and start it", "sandboxes",
+			HEADERS(create_headers), .body = &sandbox_body_fields, .status = 201,
+			.answer = "Sandbox", .also = "202"),
 		"sandbox.create"},
 	{"GET", "/v1/sandboxes", sandboxes_list, 0, SCOPE_READ,
-		DOC("List sandboxes", "sandboxes", QUERY(list_query), .status = 200,
-			.answer = "SandboxList")},
+		DOC("listSandboxes", "List sandboxes", "sandboxes", QUERY(list_query),
+			.status = 200, .answer = "SandboxList")},
 	{"POST", "/v1/sandboxes/ensure", sandboxes_ensure, ROUTE_BODY, SCOPE_MANAGE,
-		DOC("Get the sandbox of an id or project, woken or created if need be", "sandboxes",
-			.body = &sandbox_body_fields, .status = 200, .answer = "Sandbox",
-			.also = "201"),
+		DOC("ensureSandbox",
+			"Get the sandbox of an id or project, woken or created if need be",
+			"sandboxes", .body = &sandbox_body_fields, .status = 200,
+			.answer = "Sandbox", .also = "201 202"),
 		"sandbox.ensure"},
 	{"GET", ONE, sandboxes_get, 0, SCOPE_READ,
-		DOC("Look at a sandbox", "sandboxes", .status = 200, .answer = "Sandbox")},
+		DOC("getSandbox", "Look at a sandbox", "sandboxes", .status = 200,
+			.answer = "Sandbox")},
 	{"PATCH", ONE, sandboxes_patch, ROUTE_BODY, SCOPE_MANAGE,
-		DOC("Change timeouts, labels, ports, privacy or network", "sandboxes",
-			.body = &sandbox_patch_fields, .status = 200, .answer = "Sandbox"),
+		DOC("updateSandbox", "Change timeouts, labels, ports, privacy or network",
+			"sandboxes", .body = &sandbox_patch_fields, .status = 200,
+			.answer = "Sandbox"),
 		"sandbox.update"},
 	{"DELETE", ONE, sandboxes_delete, 0, SCOPE_MANAGE,
-		DOC("End a sandbox and forget it; its workspace stays", "sandboxes", .status = 204),
+		DOC("deleteSandbox", "End a sandbox and forget it; its workspace stays",
+			"sandboxes", .status = 204),
 		"sandbox.delete"},
 	{"POST", ONE "/start", sandboxes_start, 0, SCOPE_MANAGE,
-		DOC("Start a stopped sandbox", "sandboxes", .status = 200, .answer = "Sandbox"),
+		DOC("startSandbox", "Start a stopped sandbox", "sandboxes", .status = 200,
+			.answer = "Sandbox"),
 		"sandbox.start"},
 	{"POST", ONE "/stop", sandboxes_stop, 0, SCOPE_MANAGE,
-		DOC("Stop a sandbox; its files stay", "sandboxes", .status = 200,
+		DOC("stopSandbox", "Stop a sandbox; its files stay", "sandboxes", .status = 200,
 			.answer = "Sandbox"),
 		"sandbox.stop"},
 	{"POST", ONE "/pause", sandboxes_pause, 0, SCOPE_MANAGE,
-		DOC("Freeze every process of a sandbox", "sandboxes", .status = 200,
+		DOC("pauseSandbox", "Freeze every process of a sandbox", "sandboxes", .status = 200,
 			.answer = "Sandbox"),
 		"sandbox.pause"},
 	{"POST", ONE "/resume", sandboxes_resume, 0, SCOPE_MANAGE,
-		DOC("Go on after a pause", "sandboxes", .status = 200, .answer = "Sandbox"),
+		DOC("resumeSandbox", "Go on after a pause", "sandboxes", .status = 200,
+			.answer = "Sandbox"),
 		"sandbox.resume"},
 	{"POST", ONE "/reset", sandboxes_reset, 0, SCOPE_MANAGE,
-		DOC("Empty agent_workspace, outputs and the writable system layer", "sandboxes",
-			.status = 200, .answer = "Sandbox"),
+		DOC("resetSandbox", "Empty agent_workspace, outputs and the writable system layer",
+			"sandboxes", .status = 200, .answer = "Sandbox"),
 		"sandbox.reset"},
 	{"POST", ONE "/purge", sandboxes_purge, 0, SCOPE_MANAGE,
-		DOC("Remove a sandbox with its workspace, also after it was deleted", "sandboxes",
-			.status = 204),
+		DOC("purgeSandbox",
+			"Remove a sandbox with its workspace, also after it was deleted",
+			"sandboxes", .status = 204),
 		"sandbox.purge"},
 	{"GET", ONE "/stats", sandboxes_stats, 0, SCOPE_READ,
-		DOC("What a sandbox uses", "sandboxes", .status = 200, .answer = "Stats")},
+		DOC("getSandboxStats", "What a sandbox uses", "sandboxes", .status = 200,
+			.answer = "Stats")},
 	{"GET", ONE "/network", networks_get, 0, SCOPE_READ,
-		DOC("What a sandbox may reach, what it reached and what was refused", "sandboxes",
-			.status = 200, .answer = "Network")},
-	{"GET", ONE "/events", sandboxes_events, ROUTE_TICKET, SCOPE_READ,
-		DOC("Follow what happens to a sandbox", "sandboxes", .status = 200,
-			.answer = EVENTS, .description = EVENTS_TEXT)},
+		DOC("getSandboxNetwork",
+			"What a sandbox may reach, what it reached and what was refused",
+			"sandboxes", .status = 200, .answer = "Network")},
+	{"GET", ONE "/events", events_of_sandbox, ROUTE_TICKET, SCOPE_READ,
+		DOC("followSandboxEvents", "Follow what happens to a sandbox", "sandboxes",
+			.status = 200, .answer = EVENTS)},
 
 	{"GET", ONE "/ports", ports_list, ROUTE_WAITS, SCOPE_READ,
-		DOC("List what listens in a sandbox, without waking it", "previews", .status = 200,
-			.answer = "Ports", .description = PORTS_TEXT)},
+		DOC("listPorts", "List what listens in a sandbox, without waking it", "previews",
+			.status = 200, .answer = "Ports")},
 	{"GET", ONE "/ports/{port}/connect", ports_connect, ROUTE_WEBSOCKET | ROUTE_TICKET,
 		SCOPE_RUN,
-		DOC("A connection to a port as a WebSocket (subprotocol tcp.v1)", "previews",
-			.status = 101, .answer = NULL, .description = CONNECT_TEXT),
+		DOC("connectPort", "A connection to a port as a WebSocket (subprotocol tcp.v1)",
+			"previews", .status = 101, .answer = NULL),
 		"port.connect"},
 	{"PATCH", ONE "/ports/{port}", preview_ports_patch, ROUTE_BODY, SCOPE_MANAGE,
-		DOC("Give a port a preview: who may see it, and what its app sees of paths",
+		DOC("updatePort",
+			"Give a port a preview: who may see it, and what its app sees of paths",
 			"previews", .body = &preview_ports_fields, .status = 200,
 			.answer = "PreviewPort"),
 		"preview.update"},
 	{"POST", ONE "/ports/{port}/links", preview_links_create, ROUTE_BODY, SCOPE_MANAGE,
-		DOC("Make a link that opens the preview of a port", "previews",
+		DOC("createPreviewLink", "Make a link that opens the preview of a port", "previews",
 			.body = &preview_links_fields, .status = 201, .answer = "PreviewLink"),
 		"preview.link"},
 	{"GET", ONE "/ports/{port}/links", preview_links_list, 0, SCOPE_READ,
-		DOC("List the links of a port", "previews", .status = 200,
+		DOC("listPreviewLinks", "List the links of a port", "previews", .status = 200,
 			.answer = "PreviewLinks")},
 	{"DELETE", ONE "/ports/{port}/links/{link}", preview_links_delete, 0, SCOPE_MANAGE,
-		DOC("Revoke a link", "previews", .status = 204), "preview.revoke"},
+		DOC("deletePreviewLink", "Revoke a link", "previews", .status = 204),
+		"preview.revoke"},
 
 	{"POST", ONE "/exec", exec_run, ROUTE_BODY, SCOPE_RUN,
-		DOC("Run a command; with Accept: text/event-stream, live", "exec",
-			.body = &command_body_fields, .status = 200, .answer = "ExecResult",
+		DOC("execCommand", "Run a command; with Accept: text/event-stream, live", "exec",
+			HEADERS(exec_headers), .body = &command_body_fields, .needs_body = true,
+			.status = 200, .answer = "ExecResult", .stream_answer = EVENTS,
 			.also = "201", .also_answer = "ProcessAnswer"),
 		"exec.run"},
 
+	{"POST", ONE "/executions", executions_run, ROUTE_BODY, SCOPE_RUN,
+		DOC("executeCode", "Run code for its result", "executions", HEADERS(exec_headers),
+			.body = &executions_fields, .needs_body = true, .status = 200,
+			.answer = "Execution", .stream_answer = EVENTS, .also = "202"),
+		"execution.run"},
+
+	{"GET", ONE "/dependencies", dependency_get, 0, SCOPE_READ,
+		DOC("getDependencies", "Packages that a sandbox has beside its template",
+			"sandboxes", .status = 200, .answer = "Dependencies")},
+	{"POST", ONE "/dependencies", dependency_add, ROUTE_BODY, SCOPE_RUN,
+		DOC("addDependencies", "Install packages of Python and Node for a sandbox",
+			"sandboxes", .body = &dependency_body_fields, .needs_body = true,
+			.status = 202, .answer = "Dependencies"),
+		"dependencies.add"},
+
 	{"GET", ONE "/processes", processes_list, 0, SCOPE_READ,
-		DOC("List processes: those that run, and the last that ended", "processes",
-			QUERY(processes_query), .status = 200, .answer = "ProcessList")},
+		DOC("listProcesses", "List processes: those that run, and the last that ended",
+			"processes", QUERY(processes_query), .status = 200,
+			.answer = "ProcessList")},
 	{"GET", PROCESS, processes_get, 0, SCOPE_READ,
-		DOC("Look at a process, by its id or its pid", "processes", .status = 200,
-			.answer = "ProcessAnswer")},
+		DOC("getProcess", "Look at a process, by its id or its pid", "processes",
+			.status = 200, .answer = "ProcessAnswer")},
 	{"DELETE", PROCESS, processes_kill, 0, SCOPE_RUN,
-		DOC("Kill a process with all that it started, and wait for its end", "processes",
-			QUERY(kill_query), .status = 204),
+		DOC("killProcess", "Kill a process with all that it started, and wait for its end",
+			"processes", QUERY(kill_query), .status = 204),
 		"process.kill"},
 	{"GET", PROCESS "/wait", processes_wait, 0, SCOPE_READ,
-		DOC("Wait until a process has ended", "processes", QUERY(wait_query), .status = 200,
-			.answer = "ProcessAnswer")},
+		DOC("waitForProcess", "Wait until a process has ended", "processes",
+			QUERY(wait_query), .status = 200, .answer = "ProcessAnswer")},
 	{"GET", PROCESS "/output", processes_output, ROUTE_TICKET, SCOPE_READ,
-		DOC("Replay and follow the output of a process; resumes after Last-Event-ID",
-			"processes", QUERY(output_query), .status = 200, .answer = EVENTS,
-			.also = "204")},
+		DOC("followProcessOutput",
+			"Replay and follow the output of a process; resumes after Last-Event-ID",
+			"processes", QUERY(output_query), HEADERS(output_headers), .status = 200,
+			.answer = EVENTS, .also = "204")},
 	{"POST", PROCESS "/stdin", processes_stdin, ROUTE_BODY, SCOPE_RUN,
-		DOC("Write to standard input, and close it", "processes",
+		DOC("writeProcessInput", "Write to standard input, and close it", "processes",
 			.body = &processes_stdin_fields, .status = 204),
 		"process.stdin"},
 	{"POST", PROCESS "/signal", processes_signal, ROUTE_BODY, SCOPE_RUN,
-		DOC("Send a signal", "processes", .body = &processes_signal_fields, .status = 204),
+		DOC("signalProcess", "Send a signal", "processes", .body = &processes_signal_fields,
+			.status = 204),
 		"process.signal"},
 	{"POST", PROCESS "/resize", processes_resize, ROUTE_BODY, SCOPE_RUN,
-		DOC("Change the size of its terminal", "processes",
+		DOC("resizeProcessTerminal", "Change the size of its terminal", "processes",
 			.body = &processes_resize_fields, .status = 204),
 		"process.resize"},
 	{"GET", ONE "/terminal", terminals_open, ROUTE_WEBSOCKET | ROUTE_TICKET, SCOPE_RUN,
-		DOC("A terminal as a WebSocket (subprotocol pty.v1): binary frames are bytes, text "
-		    "frames JSON control",
+		DOC("openTerminal",
+			"A terminal as a WebSocket (subprotocol pty.v1): binary frames are bytes, "
+			"text "
+			"frames JSON control",
 			"processes", QUERY(terminal_query), .status = 101, .answer = NULL),
 		"terminal.open"},
 
 	{"GET", ONE "/files", files_read, ROUTE_WAITS, SCOPE_FILES,
-		DOC("Read a file, or a range of it", "files", QUERY(path_query), .status = 200,
-			.answer = BYTES, .also = "206 304")},
+		DOC("readFile", "Read a file, or a range of it", "files", QUERY(path_query),
+			HEADERS(read_headers), .status = 200, .answer = BYTES, .also = "206 304")},
 	{"HEAD", ONE "/files", files_head, ROUTE_WAITS, SCOPE_FILES,
-		DOC("Size and tag of a file", "files", QUERY(path_query), .status = 200,
-			.answer = BYTES, .also = "206 304")},
+		DOC("checkFile", "Size and tag of a file", "files", QUERY(path_query),
+			HEADERS(read_headers), .status = 200, .answer = BYTES, .also = "206 304")},
 	{"PUT", ONE "/files", files_write, ROUTE_RAW_BODY | ROUTE_WAITS, SCOPE_FILES,
-		DOC("Write a file, replacing it at a single instant", "files", QUERY(write_query),
-			.raw_body = BYTES, .status = 201, .answer = "File", .also = "200"),
+		DOC("writeFile", "Write a file, replacing it at a single instant", "files",
+			QUERY(write_query), .raw_body = BYTES, .status = 201, .answer = "File",
+			.also = "200"),
 		"file.write"},
 	{"DELETE", ONE "/files", files_delete, ROUTE_WAITS, SCOPE_FILES,
-		DOC("Remove a file or directory", "files", QUERY(delete_query), .status = 204),
+		DOC("deleteFile", "Remove a file or directory", "files", QUERY(delete_query),
+			.status = 204),
 		"file.delete"},
 	{"GET", ONE "/files/list", files_list, ROUTE_WAITS, SCOPE_FILES,
-		DOC("List a directory", "files", QUERY(files_list_query), .status = 200,
-			.answer = "FileList")},
+		DOC("listFiles", "List a directory", "files", QUERY(files_list_query),
+			.status = 200, .answer = "FileList")},
 	{"GET", ONE "/files/stat", files_stat, ROUTE_WAITS, SCOPE_FILES,
-		DOC("Look at a file without following a link", "files", QUERY(path_query),
-			.status = 200, .answer = "File")},
+		DOC("statFile", "Look at a file without following a link", "files",
+			QUERY(path_query), .status = 200, .answer = "File")},
 	{"POST", ONE "/files/mkdir", files_mkdir, ROUTE_BODY | ROUTE_WAITS, SCOPE_FILES,
-		DOC("Make a directory with its parents", "files", .body = &files_mkdir_fields,
-			.status = 201, .answer = "File", .also = "200"),
+		DOC("makeDirectory", "Make a directory with its parents", "files",
+			.body = &files_mkdir_fields, .status = 201, .answer = "File",
+			.also = "200"),
 		"file.mkdir"},
 	{"POST", ONE "/files/move", files_move, ROUTE_BODY | ROUTE_WAITS, SCOPE_FILES,
-		DOC("Rename or move", "files", .body = &files_move_fields, .status = 200,
-			.answer = "File"),
+		DOC("moveFile", "Rename or move", "files", .body = &files_move_fields,
+			.status = 200, .answer = "File"),
 		"file.move"},
 	{"GET", ONE "/files/watch", watches_open, ROUTE_TICKET | ROUTE_WAITS, SCOPE_FILES,
-		DOC("Follow what happens to files", "files", QUERY(watch_query), .status = 200,
-			.answer = EVENTS, .description = WATCH_TEXT)},
+		DOC("watchFiles", "Follow what happens to files", "files", QUERY(watch_query),
+			.status = 200, .answer = EVENTS)},
 	{"PUT", ONE "/files/archive", archives_unpack, ROUTE_RAW_BODY | ROUTE_WAITS, SCOPE_FILES,
-		DOC("Unpack a tar or tar.gz into a directory", "files", QUERY(path_query),
-			.raw_body = TAR, .status = 200, .answer = "Unpacked"),
+		DOC("unpackArchive", "Unpack a tar or tar.gz into a directory", "files",
+			QUERY(path_query), .raw_body = TAR, .status = 200, .answer = "Unpacked"),
 		"file.unpack"},
 	{"GET", ONE "/files/archive", archives_pack, ROUTE_WAITS, SCOPE_FILES,
-		DOC("A file or directory as a tar archive", "files", QUERY(path_query),
-			.status = 200, .answer = TAR)},
+		DOC("packArchive", "A file or directory as a tar archive", "files",
+			QUERY(path_query), .status = 200, .answer = TAR)},
 };
 
 const struct route *routes_table(size_t *ret_count)

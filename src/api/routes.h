@@ -2,7 +2,7 @@
 /* The table of all routes: what is served, by whom, and what the OpenAPI document says of it. */
 #pragma once
 
-#include "http/server.h"
+#include "http/server/server.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,10 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Builds schemas.json into the program as it is. */
+/* Builds the texts of the OpenAPI document into the program as they are. */
 	.section .rodata
 	.global schemas_json
 	.global schemas_json_end
+	.global operations_json
+	.global operations_json_end
+	.global examples_json
+	.global examples_json_end
 schemas_json:
 	.incbin "schemas.json"
 schemas_json_end:
+	.byte 0
+operations_json:
+	.incbin "operations.json"
+operations_json_end:
+	.byte 0
+examples_json:
+	.incbin "examples.json"
+examples_json_end:
 	.byte 0
 	.section .note.GNU-stack, "", %progbits

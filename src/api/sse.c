@@ -2,6 +2,8 @@
 #include "api/sse.h"
 
 #include "api/text.h"
+#include "base/clock.h"
+#include "base/format.h"
 
 #include <endian.h>
 #include <inttypes.h>
@@ -137,30 +139,38 @@ static void put_head(struct buf *out, bool is_stderr, uint64_t id, const char *k
 		key);
 }
 
-/* Puts one event, for which there is room; how many bytes it has. */
-static size_t put_piece(struct buf *out, bool is_stderr, uint64_t offset, const uint8_t *data,
-	size_t len, bool may_continue)
+static void put_tail(struct buf *out, int64_t at_ms)
 {
-	static const char tail[] = "\"}\n\n";
-	size_t before = out->len, whole = may_continue ? len - text_unfinished(data, len) : len;
+	char at[CLOCK_TEXT_LEN] = "";
+
+	if (at_ms > 0)
+		clock_format(at_ms, at);
+	out->len += (size_t)sprintf((char *)out->data + out->len, "\"%s%s%s}\n\n",
+		at[0] ? ",\"at\":\"" : "", at, at[0] ? "\"" : "");
+}
+
+/* Puts one event, for which there is room; how many bytes it has. */
+static size_t put_piece(struct buf *out, const struct sse_run *run, uint64_t offset,
+	const uint8_t *data, size_t len, bool may_continue)
+{
+	size_t before = out->len, whole = may_continue ? len - format_unfinished(data, len) : len;
 
 	if (whole == 0)
 		return 0;
-	put_head(out, is_stderr, offset + whole, "data");
+	put_head(out, run->is_stderr, offset + whole, "data");
 	if (!put_text(out, data, whole)) {
 		out->len = before;
 		whole = len;
-		put_head(out, is_stderr, offset + whole, "data_base64");
+		put_head(out, run->is_stderr, offset + whole, "data_base64");
 		out->len += (size_t)EVP_EncodeBlock(out->data + out->len, data, (int)len);
 	}
-	memcpy(out->data + out->len, tail, sizeof(tail) - 1);
-	out->len += sizeof(tail) - 1;
+	put_tail(out, run->at_ms);
 	return whole;
 }
 
 /* The same where it may be too much: the room is only known when it is done. */
-static size_t put_tightly(struct buf *out, bool is_stderr, uint64_t offset, const uint8_t *data,
-	size_t len, bool may_continue)
+static size_t put_tightly(struct buf *out, const struct sse_run *run, uint64_t offset,
+	const uint8_t *data, size_t len, bool may_continue)
 {
 	struct buf event = BUF_INIT(SSE_OUTPUT_ROOM(len));
 	size_t n = 0;
@@ -168,15 +178,15 @@ static size_t put_tightly(struct buf *out, bool is_stderr, uint64_t offset, cons
 	if (buf_reserve(&event, event.max) < 0)
 		out->failed = true;
 	else
-		n = put_piece(&event, is_stderr, offset, data, len, may_continue);
+		n = put_piece(&event, run, offset, data, len, may_continue);
 	if (buf_append(out, event.data, event.len) < 0)
 		n = 0;
 	buf_fini(&event);
 	return n;
 }
 
-size_t sse_put_output(struct buf *out, bool is_stderr, uint64_t offset, const uint8_t *data,
-	size_t len, bool may_continue)
+size_t sse_put_output(struct buf *out, const struct sse_run *run, const uint8_t *data, size_t len,
+	bool may_continue)
 {
 	size_t done = 0, n = 1;
 
@@ -188,7 +198,7 @@ size_t sse_put_output(struct buf *out, bool is_stderr, uint64_t offset, const ui
 		if (fits && buf_reserve(out, SSE_OUTPUT_ROOM(part)) < 0)
 			break;
 		n = (fits ? put_piece : put_tightly)(
-			out, is_stderr, offset + done, data + done, part, !is_last || may_continue);
+			out, run, run->offset + done, data + done, part, !is_last || may_continue);
 		done += n;
 	}
 	return done;

@@ -29,7 +29,12 @@
  * byte as their id. Returns how many bytes that were: all of them, unless out is full, but for a character at
  * the end whose rest is not there. That is left out if may_continue, and if the bytes before it are text.
  */
-size_t sse_put_output(struct buf *out, bool is_stderr, uint64_t offset, const uint8_t *data,
-	size_t len, bool may_continue);
+struct sse_run {
+	bool is_stderr;
+	uint64_t offset;
+	int64_t at_ms; /* when it came, told as `at`; 0: unknown */
+};
+size_t sse_put_output(struct buf *out, const struct sse_run *run, const uint8_t *data, size_t len,
+	bool may_continue);
 
 void sse_put_event(struct buf *out, uint64_t id, const char *event, const json_t *data);

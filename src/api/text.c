@@ -8,30 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The length of the character that a byte begins; 0 if it begins none. */
-static size_t character_len(uint8_t first)
-{
-	if (first < 0x80)
-		return 1;
-	if (first >= 0xc2 && first < 0xe0)
-		return 2;
-	if (first >= 0xe0 && first < 0xf0)
-		return 3;
-	return first >= 0xf0 && first < 0xf5 ? 4 : 0;
-}
-
-size_t text_unfinished(const uint8_t *data, size_t len)
-{
-	for (size_t back = 1; back <= 3 && back <= len; back++) {
-		uint8_t byte = data[len - back];
-
-		if ((byte & 0xc0) == 0x80)
-			continue; /* inside a character: look further back */
-		return character_len(byte) > back ? back : 0;
-	}
-	return 0;
-}
-
 bool text_is_utf8(const uint8_t *data, size_t len)
 {
 	size_t at = 0;

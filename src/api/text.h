@@ -9,9 +9,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/* How many bytes at the end of data begin a character whose rest is not there: 0 to 3. */
-size_t text_unfinished(const uint8_t *data, size_t len);
-
 /*
  * The length of the character that data, not empty, begins with: 1 to 4; 0 if it is none, or not all of it
  * is there. As in RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF.

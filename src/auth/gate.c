@@ -45,7 +45,7 @@ static int read_ticket(const struct gate *gate, const struct credential *credent
 {
 	struct principal principal;
 	struct token_record token;
-	int r = ticket_book_redeem(gate->tickets, credential->ticket, credential->path,
+	int r = ticket_table_redeem(gate->tickets, credential->ticket, credential->path,
 		clock_steady_ms(), &principal, err);
 
 	if (r < 0)
@@ -86,6 +86,7 @@ int gate_admit(const struct gate *gate, const struct credential *credential,
 		r = read_token(gate, credential->token, now_ms, &principal, err);
 	if (r < 0)
 		return r;
+	principal.is_operator = scope_allows(principal.scopes, SCOPE_ADMIN);
 	*ret_principal = principal;
 	return check_scope(&principal, route, err);
 }

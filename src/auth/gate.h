@@ -7,13 +7,13 @@
 #pragma once
 
 #include "auth/jwt.h"
-#include "auth/ticket_book.h"
-#include "http/server.h"
+#include "auth/ticket_table.h"
+#include "http/server/server.h"
 #include "store/store.h"
 
 struct gate {
 	struct store *store;
-	struct ticket_book *tickets;
+	struct ticket_table *tickets;
 	const struct jwt_issuer *issuer; /* NULL: none is configured */
 };
 

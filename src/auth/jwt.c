@@ -2,7 +2,7 @@
 #include "auth/jwt.h"
 
 #include "auth/base64url.h"
-#include "http/body.h"
+#include "http/server/body.h"
 #include "model/sandbox_record.h"
 #include "model/scope.h"
 

@@ -2,6 +2,7 @@
 #include "auth/secret.h"
 
 #include "auth/base64url.h"
+#include "base/format.h"
 
 #include <openssl/sha.h>
 #include <stdio.h>
@@ -10,6 +11,7 @@
 #include <sys/random.h>
 
 #define RANDOM_LEN 32
+#define SHORT_LEN  43 /* of 32 bytes in base64url */
 
 static void draw(unsigned char random[RANDOM_LEN])
 {
@@ -23,10 +25,19 @@ void secret_make(const char *prefix, char text[SECRET_TEXT_MAX])
 	size_t len;
 
 	draw(random);
-	len = (size_t)snprintf(text, SECRET_TEXT_MAX, "%s", prefix);
+	len = format_append(text, SECRET_TEXT_MAX, 0, "%s", prefix);
 	for (size_t i = 0; i < sizeof(random); i++)
-		len += (size_t)snprintf(text + len, SECRET_TEXT_MAX - len, "%02x", random[i]);
+		len = format_append(text, SECRET_TEXT_MAX, len, "%02x", random[i]);
 	explicit_bzero(random, sizeof(random));
+}
+
+bool secret_is_token(const char *text)
+{
+	size_t len = strlen(SECRET_TOKEN_PREFIX);
+
+	return strncmp(text, SECRET_TOKEN_PREFIX, len) == 0 &&
+	       strlen(text + len) == 2 * RANDOM_LEN &&
+	       strspn(text + len, "0123456789abcdef") == 2 * RANDOM_LEN;
 }
 
 void secret_make_short(const char *prefix, char text[SECRET_TEXT_MAX])
@@ -38,6 +49,13 @@ void secret_make_short(const char *prefix, char text[SECRET_TEXT_MAX])
 	memcpy(text, prefix, len);
 	base64url_encode(random, sizeof(random), text + len);
 	explicit_bzero(random, sizeof(random));
+}
+
+bool secret_is_link(const char *text, size_t len)
+{
+	size_t prefix = strlen(SECRET_LINK_PREFIX);
+
+	return len == prefix + SHORT_LEN && memcmp(text, SECRET_LINK_PREFIX, prefix) == 0;
 }
 
 void secret_hash(const char *text, unsigned char hash[SECRET_HASH_LEN])

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #define SECRET_TEXT_MAX	    128
@@ -16,5 +17,11 @@
 /* In 64 digits; or, for what stands in an address, in 43 characters that may. */
 void secret_make(const char *prefix, char text[SECRET_TEXT_MAX]);
 void secret_make_short(const char *prefix, char text[SECRET_TEXT_MAX]);
+
+/* Whether it has the form of the tokens that secret_make() makes. */
+bool secret_is_token(const char *text);
+
+/* Whether these bytes have the form of the links that secret_make_short() makes. */
+bool secret_is_link(const char *text, size_t len);
 
 void secret_hash(const char *text, unsigned char hash[SECRET_HASH_LEN]);

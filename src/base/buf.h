@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A byte buffer that grows up to a maximum it was given at birth.
+ * A byte buffer that grows up to a maximum that is set when it is initialized.
  *
  * Appending past the maximum fails with -EMSGSIZE and leaves the content as it was; the failure is
  * remembered in `failed`, so a run of appends can be checked once at its end.

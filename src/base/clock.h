@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Two clocks. Deadlines use the one that nobody sets (it counts suspended time too); what people
- * read and what the database keeps uses the wall clock.
+ * Two clocks. Deadlines use the steady clock, which cannot be set (it counts suspended time too);
+ * what people read and what the database keeps uses the wall clock.
  */
 #pragma once
 

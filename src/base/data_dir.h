@@ -6,5 +6,8 @@
 
 #define DATA_DIR_OF_ROOT "/var/lib/sandlot"
 
-/* That of a daemon which this user starts without root, $XDG_DATA_HOME/sandlot; NULL if nobody can tell. */
+/*
+ * The data directory of a daemon that this user starts without root, $XDG_DATA_HOME/sandlot; NULL
+ * if the environment does not say.
+ */
 char *data_dir_of_user(void);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/err.h"
 
+#include "base/format.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -35,6 +37,29 @@ const struct err_class *err_class(enum err_kind kind)
 	return &classes[kind];
 }
 
+enum err_kind err_kind_of(const char *code)
+{
+	for (size_t i = 0; i < array_len(classes); i++) {
+		if (strcmp(classes[i].code, code) == 0)
+			return (enum err_kind)i;
+	}
+	return ERR_NONE;
+}
+
+/* A text that fills its place may have lost its end: it says so. No half of a character stays, because JSON takes
+ * none. */
+static void mend_end(char *text, size_t size)
+{
+	static const char dots[] = "...";
+	size_t len = strlen(text);
+
+	if (len < size - 1)
+		return;
+	len -= sizeof(dots) - 1;
+	len -= format_unfinished(text, len);
+	memcpy(text + len, dots, sizeof(dots));
+}
+
 static void __attribute__((format(printf, 5, 0))) fill(struct err *err, enum err_kind kind,
 	const char *code, const char *remedy, const char *fmt, va_list ap)
 {
@@ -42,6 +67,8 @@ static void __attribute__((format(printf, 5, 0))) fill(struct err *err, enum err
 	snprintf(err->code, sizeof(err->code), "%s", code ? code : classes[kind].code);
 	snprintf(err->remedy, sizeof(err->remedy), "%s", remedy ? remedy : "");
 	vsnprintf(err->message, sizeof(err->message), fmt, ap);
+	mend_end(err->message, sizeof(err->message));
+	mend_end(err->remedy, sizeof(err->remedy));
 }
 
 int err_set(struct err *err, enum err_kind kind, const char *fmt, ...)
@@ -94,6 +121,7 @@ from_errno(struct err *err, int errnum, const char *fmt, va_list ap)
 		fill(err, kind_of_errno(errnum), NULL, NULL, fmt, ap);
 		len = strlen(err->message);
 		snprintf(err->message + len, sizeof(err->message) - len, ": %s", strerror(errnum));
+		mend_end(err->message, sizeof(err->message));
 	}
 	return -errnum;
 }
@@ -134,4 +162,5 @@ void err_prefix(struct err *err, const char *fmt, ...)
 	/* A message too long for its place loses its end, never its beginning. */
 	if (snprintf(err->message, sizeof(err->message), "%s: %s", prefix, rest) < 0)
 		err->message[0] = '\0';
+	mend_end(err->message, sizeof(err->message));
 }

@@ -19,7 +19,7 @@ enum err_kind {
 	ERR_INVALID,	     /* the request is wrong: change it */
 	ERR_UNAUTHENTICATED, /* no valid token */
 	ERR_DENIED,	     /* known, but not allowed */
-	ERR_NOT_FOUND,	     /* it does not exist, or it is somebody else's */
+	ERR_NOT_FOUND,	     /* it does not exist, or it belongs to another owner */
 	ERR_METHOD,	     /* the route exists, not with this method */
 	ERR_CONFLICT,	     /* the present state forbids it */
 	ERR_PRECONDITION,    /* If-Match did not match */
@@ -42,7 +42,7 @@ struct err {
 	char code[40];		/* stable name for programs: "sandbox_not_found" */
 	char message[320];	/* what, which, why */
 	char remedy[196];	/* what to do about it; may be empty */
-	unsigned retry_after_s; /* when it may be worth trying again; 0: nobody knows */
+	unsigned retry_after_s; /* when it may be worth trying again; 0: unknown */
 };
 
 /* One row for each kind. */
@@ -55,6 +55,9 @@ struct err_class {
 };
 
 const struct err_class *err_class(enum err_kind kind);
+
+/* The kind whose default code that is; ERR_NONE if there is none. */
+enum err_kind err_kind_of(const char *code);
 
 /* Sets *err (which may be NULL) with the kind's default code; returns the kind's -errno. */
 int err_set(struct err *err, enum err_kind kind, const char *fmt, ...)

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/statvfs.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -92,7 +93,7 @@ int fd_write_file(int dirfd, const char *path, const char *text)
 
 	if (fd < 0)
 		return -errno;
-	/* A kernel knob takes its value in one write or not at all. */
+	/* A sysctl or cgroup file takes its value in one write or not at all. */
 	return write(fd, text, len) == (ssize_t)len ? 0 : -errno;
 }
 
@@ -121,4 +122,11 @@ int fd_set_timeout(int sock, int64_t timeout_ms)
 		setsockopt(sock, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)) < 0)
 		return -errno;
 	return 0;
+}
+
+uint64_t fd_free_bytes(int fd)
+{
+	struct statvfs disk;
+
+	return fstatvfs(fd, &disk) < 0 ? UINT64_MAX : (uint64_t)disk.f_bavail * disk.f_frsize;
 }

@@ -37,12 +37,15 @@ int fd_write_full(int fd, const void *data, size_t len) must_check;
 /* Reads a whole small file below dirfd (AT_FDCWD for none) into text, ended by a NUL byte. */
 ssize_t fd_read_file(int dirfd, const char *path, char *text, size_t size) must_check;
 
-/* Writes text into an existing file (a kernel knob) below dirfd. */
+/* What ordinary users can still write to the file system of fd, in bytes; UINT64_MAX if that is not known. */
+uint64_t fd_free_bytes(int fd);
+
+/* Writes text into an existing file of the kernel (sysctl, cgroup) below dirfd. */
 int fd_write_file(int dirfd, const char *path, const char *text) must_check;
 
 int fd_set_nonblocking(int fd) must_check;
 
-/* The family of a socket (AF_*); AF_UNSPEC of what is none. */
+/* The family of a socket (AF_*); AF_UNSPEC if it is no socket. */
 int fd_family(int sock);
 
 /* Limits how long a blocking read or write on a socket may take; 0 means for ever. */

@@ -2,12 +2,14 @@
 #include "base/log.h"
 
 #include "base/clock.h"
+#include "base/format.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #define MESSAGE_MAX 1024
@@ -27,7 +29,7 @@ void log_open(const char *program, enum log_level least)
 	logger.plain = isatty(STDERR_FILENO);
 }
 
-/* Control characters, quotes and backslashes as \u00XX: right for JSON, and harmless on a terminal. */
+/* Control characters as \u00XX, harmless on a terminal; in JSON quotes and backslashes too. */
 static size_t escape(const char *text, char *out, size_t size)
 {
 	size_t len = 0;
@@ -35,13 +37,28 @@ static size_t escape(const char *text, char *out, size_t size)
 	for (; *text && len + 7 < size; text++) {
 		unsigned char c = (unsigned char)*text;
 
-		if (c < 0x20 || c == 0x7f || c == '"' || c == '\\')
-			len += (size_t)snprintf(out + len, size - len, "\\u%04x", c);
+		if (c < 0x20 || c == 0x7f || (!logger.plain && (c == '"' || c == '\\')))
+			len = format_append(out, size, len, "\\u%04x", c);
 		else
 			out[len++] = (char)c;
 	}
 	out[len] = '\0';
 	return len;
+}
+
+/* "14:03:07  a message", by the clock on the wall; who says it only if that is not the daemon. */
+static size_t format_plain(enum log_level level, const char *message, char *line, size_t size)
+{
+	static const char *const marks[] = {"debug: ", "", "warning: ", "error: "};
+	bool is_daemon = strcmp(logger.program, "sandlotd") == 0;
+	time_t now = time(NULL);
+	char clock[16] = "";
+	struct tm local;
+
+	if (localtime_r(&now, &local))
+		strftime(clock, sizeof(clock), "%H:%M:%S", &local);
+	return format_append(line, size, 0, "%s  %s%s%s%s\n", clock, marks[level],
+		is_daemon ? "" : logger.program, is_daemon ? "" : ": ", message);
 }
 
 void log_write(enum log_level level, const char *fmt, ...)
@@ -50,7 +67,7 @@ void log_write(enum log_level level, const char *fmt, ...)
 	char now[CLOCK_TEXT_LEN];
 	int saved = errno;
 	va_list ap;
-	int len;
+	size_t len;
 
 	if (level < logger.least)
 		return;
@@ -60,15 +77,14 @@ void log_write(enum log_level level, const char *fmt, ...)
 	escape(message, escaped, sizeof(escaped));
 	clock_format(clock_wall_ms(), now);
 	if (logger.plain)
-		len = snprintf(line, sizeof(line), "%s %-7s %s: %s\n", now, level_names[level],
-			logger.program, escaped);
+		len = format_plain(level, escaped, line, sizeof(line));
 	else
-		len = snprintf(line, sizeof(line),
+		len = format_append(line, sizeof(line), 0,
 			"{\"time\":\"%s\",\"level\":\"%s\",\"program\":\"%s\",\"message\":\"%s\"}"
 			"\n",
 			now, level_names[level], logger.program, escaped);
 	/* One write a line, so that lines of several threads do not mix; a full disk loses the line. */
-	if (len > 0 && write(STDERR_FILENO, line, (size_t)len) < 0)
+	if (write(STDERR_FILENO, line, len) < 0)
 		errno = saved;
 	errno = saved;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The log: one line an event on standard error, as JSON, or as plain text when that is a terminal.
- * Values are escaped, so nothing a tenant names can forge a line. The only mutable global there is.
+ * Values are escaped, so a name that a tenant chose cannot forge a line. It is the only mutable
+ * global.
  */
 #pragma once
 

@@ -2,8 +2,9 @@
 /*
  * Memory and scope-bound cleanup.
  *
- * Small allocations of a size known at compile time abort when memory is gone: there is no sensible
- * way on. Whatever is sized by somebody else's input goes into a struct buf, which has a maximum.
+ * Small allocations of a size known at compile time abort when memory runs out: the program could
+ * not continue. Whatever is sized by input from outside goes into a struct buf, which has a
+ * maximum.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The one strict reader of decimal numbers: digits only, no sign, no space, no leading zero, the
- * whole string. Used for everything that comes from outside, so "+80", "080" and "80 " are errors.
+ * The strict parser of decimal numbers: digits only, no sign, no space, no leading zero, the whole
+ * string. All input from outside uses it, so "+80", "080" and "80 " are errors.
  */
 #pragma once
 

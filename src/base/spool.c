@@ -10,9 +10,13 @@
 
 #define HEAD_MAX (32u * 1024)
 
-void spool_init(struct spool *spool, int dir_fd, size_t max)
+void spool_init(struct spool *spool, int dir_fd, size_t max, uint64_t disk_reserve)
 {
-	*spool = (struct spool){.head = BUF_INIT(HEAD_MAX), .dir_fd = dir_fd, .fd = -1, .max = max};
+	*spool = (struct spool){.head = BUF_INIT(HEAD_MAX),
+		.dir_fd = dir_fd,
+		.fd = -1,
+		.max = max,
+		.disk_reserve = disk_reserve};
 }
 
 void spool_fini(struct spool *spool)
@@ -34,6 +38,16 @@ static int open_file(struct spool *spool)
 	return 0;
 }
 
+/* Whether the disk took the bytes. */
+static bool write_file(struct spool *spool, const void *data, size_t len)
+{
+	if (fd_free_bytes(spool->dir_fd) < spool->disk_reserve)
+		return false;
+	if (spool->fd < 0 && open_file(spool) < 0)
+		return false;
+	return pwrite(spool->fd, data, len, (off_t)spool->len) == (ssize_t)len;
+}
+
 void spool_put(struct spool *spool, const void *data, size_t len)
 {
 	if (len > spool->max - spool->len) {
@@ -44,8 +58,7 @@ void spool_put(struct spool *spool, const void *data, size_t len)
 		return;
 	if (spool->fd < 0 && spool->head.len + len <= HEAD_MAX) {
 		buf_append(&spool->head, data, len);
-	} else if ((spool->fd < 0 && open_file(spool) < 0) ||
-		   pwrite(spool->fd, data, len, (off_t)spool->len) != (ssize_t)len) {
+	} else if (!write_file(spool, data, len)) {
 		spool->is_cut = true;
 		spool->max = spool->len;
 		return;

@@ -13,7 +13,7 @@
 #define FIRST_LENT   100000 /* where useradd begins, */
 #define LENT_AT_ONCE 65536  /* and how many it lends */
 
-/* Takes "name:first:count" apart; whether it is that. The line is cut into pieces. */
+/* Parses "name:first:count"; whether it has that form. Cuts the line into pieces. */
 static bool read_line(char *line, const char **ret_name, uint64_t *ret_first, uint64_t *ret_count)
 {
 	char *first = strchr(line, ':');

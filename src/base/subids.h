@@ -21,19 +21,25 @@ struct subids {
 		uint32_t first, count;
 	} ranges[SUBIDS_RANGES_MAX]; /* in the order of the file */
 	size_t range_count;
-	uint64_t total;	     /* ids in all of them */
-	uint32_t next_first; /* the first id above all that anybody was lent: free to be lent */
+	uint64_t total; /* ids in all of them */
+	/* the first id above all that were lent to any user: free to be lent */
+	uint32_t next_first;
 };
 
-/* What the text of such a file lends to a user. Lines that are none do not count, nor ranges beyond
- * the most. */
+/*
+ * Parses the text of such a file for a user. Malformed lines do not count, nor ranges beyond the
+ * maximum.
+ */
 void subids_parse(const char *text, const char *name, uid_t uid, struct subids *ret_subids);
 
 enum subids_kind { SUBIDS_UID, SUBIDS_GID, SUBIDS_KINDS };
 
-/* The file of a kind, below the root directory; one that cannot be read lends nothing. */
+/* Reads the file of a kind, below the root directory; a file that cannot be read lends nothing. */
 void subids_read(
 	int root_fd, enum subids_kind kind, const char *name, uid_t uid, struct subids *ret_subids);
 
-/* Whether a user was lent enough of both kinds for a sandbox; if not, the command that lends more. */
+/*
+ * Whether enough of both kinds was lent to a user for a sandbox; if not, the command that lends
+ * more.
+ */
 bool subids_suffice(int root_fd, const char *name, uid_t uid, char remedy[SUBIDS_REMEDY_MAX]);

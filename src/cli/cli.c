@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/cli.h"
 
-#include "cli/note.h"
-#include "cli/peer.h"
-#include "cli/table.h"
+#include "base/buf.h"
+#include "cli/remote/local_daemon.h"
+#include "cli/remote/peer.h"
+#include "cli/text/table.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -11,8 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#define DEFAULT_URL "http://127.0.0.1:9090"
 
 const struct option cli_options[] = {
 	{OPTION_TEXT, 0, "ca-file", "FILE",
@@ -42,41 +41,73 @@ bool cli_wants_json(const struct cli *cli)
 	return cli->json || (cli->output && strcmp(cli->output, "json") == 0);
 }
 
-static int connect_locally(struct cli *cli, const char *ca_file, struct err *err)
-{
-	struct peer_address address = {.url = DEFAULT_URL, .ca_file = ca_file};
-	struct note note;
-	int r = note_find(&note);
-
-	/* By now anybody may listen where it did, which is most likely the usual address. */
-	address.is_guess = r == 0;
-	if (r > 0) {
-		address.url = note.url;
-		address.pin = note.pin;
-		address.note_path = note.path;
-	}
-	return client_new(&address, cli->token, &cli->client, err);
-}
-
 int cli_connect(struct cli *cli, struct client **ret, struct err *err)
 {
 	const char *url = cli->url ? cli->url : getenv("SANDLOT_URL");
-	const char *ca_file = cli->ca_file ? cli->ca_file : getenv("SANDLOT_CA_FILE");
-	struct peer_address address = {.url = url, .ca_file = ca_file};
+	struct peer_address address = {
+		.url = url, .ca_file = cli->ca_file ? cli->ca_file : getenv("SANDLOT_CA_FILE")};
+	auto_free char *data_dir = NULL;
 	int r = 0;
 
+	if (!url || !url[0])
+		address.data_dir = data_dir = local_daemon_data_dir();
 	if (!cli->client)
-		r = url && url[0] ? client_new(&address, cli->token, &cli->client, err)
-				  : connect_locally(cli, ca_file, err);
+		r = client_new(&address, cli->token, &cli->client, err);
 	if (r < 0)
 		return r;
 	*ret = cli->client;
 	return 0;
 }
 
+void cli_print(const char *fmt, ...)
+{
+	auto_free char *text = NULL;
+	char *rest, *line;
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (vasprintf(&text, fmt, ap) < 0)
+		abort();
+	va_end(ap);
+	rest = text;
+	while ((line = strsep(&rest, "\n"))) {
+		table_tame(line);
+		fputs(line, stdout);
+		if (rest)
+			putchar('\n');
+	}
+}
+
+char *cli_dump_json(const json_t *document, size_t flags)
+{
+	auto_free char *text = json_dumps(document, flags);
+	/* At worst each byte becomes an escape of six. */
+	auto_(buf_fini) struct buf escaped = BUF_INIT(text ? 6 * strlen(text) + 1 : 1);
+	const char *plain = text;
+	size_t len;
+
+	if (!text)
+		abort();
+	for (const char *at = text; *at; at += len) {
+		unsigned code = table_control(at, &len);
+
+		/* Line ends are between values here; in strings jansson escapes what is below a space. */
+		if (code < 0x20)
+			continue;
+		buf_append(&escaped, plain, (size_t)(at - plain));
+		buf_printf(&escaped, "\\u%04x", code);
+		plain = at + len;
+	}
+	buf_append_str(&escaped, plain);
+	return buf_take_str(&escaped);
+}
+
 void cli_print_json(const json_t *document)
 {
-	json_dumpf(document, stdout, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+	auto_free char *text =
+		cli_dump_json(document, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+
+	fputs(text, stdout);
 	putchar('\n');
 	fflush(stdout);
 }

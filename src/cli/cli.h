@@ -5,8 +5,8 @@
 #pragma once
 
 #include "base/err.h"
-#include "cli/client.h"
 #include "cli/option.h"
+#include "cli/remote/client.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -31,6 +31,12 @@ bool cli_wants_json(const struct cli *cli);
 
 /* Lends the client; the first call makes it. Nothing is sent yet. */
 int cli_connect(struct cli *cli, struct client **ret, struct err *err) must_check;
+
+/* To standard output: lines, in which nothing that a server or sandbox named steers the terminal. */
+void cli_print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+/* As JSON, with what steers a terminal as \u escapes; flags are jansson's. A new string. */
+char *cli_dump_json(const json_t *document, size_t flags);
 
 /* To standard output, indented, at once. */
 void cli_print_json(const json_t *document);

@@ -1,20 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
 
+#include "cli/text/similar.h"
+
 #include <string.h>
 
 const struct command *const command_table[] = {
+	&cmd_adopt,
 	&cmd_attach,
 	&cmd_audit,
+	&cmd_backup,
 	&cmd_bench,
 	&cmd_completion,
 	&cmd_cp,
 	&cmd_create,
+	&cmd_deps,
+	&cmd_diff,
 	&cmd_doctor,
 	&cmd_egress,
+	&cmd_events,
 	&cmd_exec,
+	&cmd_fork,
 	&cmd_help,
 	&cmd_inspect,
+	&cmd_job,
 	&cmd_kill,
 	&cmd_logs,
 	&cmd_ls,
@@ -22,20 +31,28 @@ const struct command *const command_table[] = {
 	&cmd_pause,
 	&cmd_port_forward,
 	&cmd_ports,
+	&cmd_prune,
 	&cmd_ps,
 	&cmd_purge,
 	&cmd_quota,
 	&cmd_reset,
+	&cmd_restart,
+	&cmd_restore,
 	&cmd_resume,
 	&cmd_rm,
 	&cmd_run,
+	&cmd_run_code,
 	&cmd_secret,
 	&cmd_shell,
 	&cmd_shutdown,
+	&cmd_snapshot,
 	&cmd_start,
 	&cmd_stats,
 	&cmd_stop,
+	&cmd_template,
 	&cmd_token,
+	&cmd_undo,
+	&cmd_update,
 	&cmd_version,
 	&cmd_wait,
 	&cmd_watch,
@@ -45,10 +62,38 @@ const struct command *const command_table[] = {
 const struct command *command_find(const char *name)
 {
 	for (size_t i = 0; command_table[i]; i++) {
-		if (strcmp(command_table[i]->name, name) == 0)
-			return command_table[i];
+		const struct command *command = command_table[i];
+
+		if (strcmp(command->name, name) == 0 ||
+			(command->alias && strcmp(command->alias, name) == 0))
+			return command;
 	}
 	return NULL;
+}
+
+int command_unknown(const char *name, struct err *err)
+{
+	const char *best = NULL;
+	unsigned least = SIMILAR_MAX + 1;
+
+	for (size_t i = 0; command_table[i]; i++) {
+		const char *known = command_table[i]->name;
+		unsigned distance = similar_distance(known, name);
+
+		if (distance < least && distance < strlen(known)) {
+			least = distance;
+			best = known;
+		}
+	}
+	/* Somebody may have typed no more than the beginning. */
+	for (size_t i = 0; !best && strlen(name) >= 2 && command_table[i]; i++) {
+		if (strncmp(command_table[i]->name, name, strlen(name)) == 0)
+			best = command_table[i]->name;
+	}
+	err_set(err, ERR_INVALID, "there is no command \"%s\"", name);
+	snprintf(err->remedy, sizeof(err->remedy), "%s%s%s\"sandlot help\" lists them all",
+		best ? "did you mean \"" : "", best ? best : "", best ? "\"? " : "");
+	return -err_class(ERR_INVALID)->errnum;
 }
 
 static int check_operands(const struct command *command, int count, struct err *err)
@@ -128,9 +173,17 @@ void command_help_all(FILE *out)
 	fputs("usage: sandlot [OPTION...] COMMAND [ARG...]\n\n"
 	      "Isolated Linux environments in milliseconds.\n\ncommands:\n",
 		out);
-	for (size_t i = 0; command_table[i]; i++)
-		fprintf(out, "  %-12s %s\n", command_table[i]->name, command_table[i]->summary);
+	for (size_t i = 0; command_table[i]; i++) {
+		const struct command *command = command_table[i];
+		char names[32];
+
+		snprintf(names, sizeof(names), "%s%s%s", command->name, command->alias ? ", " : "",
+			command->alias ? command->alias : "");
+		fprintf(out, "  %-12s %s\n", names, command->summary);
+	}
 	fputs("\noptions:\n", out);
 	print_options(cli_options, out);
-	fputs("\nTry \"sandlot run -- echo hello\", then \"sandlot help COMMAND\".\n", out);
+	fputs("\nTry \"sandlot run -- echo hello\", then \"sandlot help COMMAND\". "
+	      "\"sandlot help exit-codes\" lists those.\n",
+		out);
 }

@@ -32,6 +32,7 @@ struct command_options {
 
 struct command {
 	const char *name;
+	const char *alias;    /* another name that it has; may be NULL */
 	const char *operands; /* "ID [--] COMMAND [ARG...]" */
 	const char *summary;  /* one line, no full stop */
 	const char *details;  /* paragraphs and examples */
@@ -51,6 +52,9 @@ extern const struct command *const command_table[];
 
 const struct command *command_find(const char *name);
 
+/* Sets err: there is no such command, and which one may have been meant. */
+int command_unknown(const char *name, struct err *err);
+
 /* Parses the command's arguments (without its name) and runs it. */
 int command_run(const struct command *command, struct cli *cli, int argc, char **argv,
 	struct err *err) must_check;
@@ -60,17 +64,24 @@ void command_help(const struct command *command, FILE *out);
 void command_help_all(FILE *out);
 
 /* The rows, each in its own file. */
+extern const struct command cmd_adopt;
 extern const struct command cmd_attach;
 extern const struct command cmd_audit;
+extern const struct command cmd_backup;
 extern const struct command cmd_bench;
 extern const struct command cmd_completion;
 extern const struct command cmd_cp;
 extern const struct command cmd_create;
+extern const struct command cmd_deps;
+extern const struct command cmd_diff;
 extern const struct command cmd_doctor;
 extern const struct command cmd_egress;
+extern const struct command cmd_events;
 extern const struct command cmd_exec;
+extern const struct command cmd_fork;
 extern const struct command cmd_help;
 extern const struct command cmd_inspect;
+extern const struct command cmd_job;
 extern const struct command cmd_kill;
 extern const struct command cmd_logs;
 extern const struct command cmd_ls;
@@ -78,20 +89,28 @@ extern const struct command cmd_open;
 extern const struct command cmd_pause;
 extern const struct command cmd_port_forward;
 extern const struct command cmd_ports;
+extern const struct command cmd_prune;
 extern const struct command cmd_ps;
 extern const struct command cmd_purge;
 extern const struct command cmd_quota;
 extern const struct command cmd_reset;
+extern const struct command cmd_restart;
+extern const struct command cmd_restore;
 extern const struct command cmd_resume;
 extern const struct command cmd_rm;
 extern const struct command cmd_run;
+extern const struct command cmd_run_code;
 extern const struct command cmd_secret;
 extern const struct command cmd_shell;
 extern const struct command cmd_shutdown;
+extern const struct command cmd_snapshot;
 extern const struct command cmd_start;
 extern const struct command cmd_stats;
 extern const struct command cmd_stop;
+extern const struct command cmd_template;
 extern const struct command cmd_token;
+extern const struct command cmd_undo;
+extern const struct command cmd_update;
 extern const struct command cmd_version;
 extern const struct command cmd_wait;
 extern const struct command cmd_watch;

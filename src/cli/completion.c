@@ -45,7 +45,7 @@ static const char *bash_operands(const struct command *command)
 	switch (command->takes) {
 	case COMMAND_TAKES_IDS:
 	case COMMAND_TAKES_FILES:
-		return "$(sandlot ls -q 2>/dev/null)";
+		return "$(sandlot ls -q --names 2>/dev/null)";
 	case COMMAND_TAKES_PROCESSES:
 		return "$(_sandlot_words)";
 	case COMMAND_TAKES_SHELLS:
@@ -66,10 +66,12 @@ static void write_bash(FILE *out)
 	      "_sandlot_words() {\n"
 	      "    local i id=\n"
 	      "    for ((i = 2; i < COMP_CWORD; i++)); do\n"
-	      "        [[ ${COMP_WORDS[i]} =~ ^[0-9a-z]{4,26}$ ]] && { id=${COMP_WORDS[i]}; break; "
-	      "}\n"
+	      "        [[ ${COMP_WORDS[i]} =~ ^([a-z]|[0-9a-z-]{4})[0-9a-z-]*$ ]] && {\n"
+	      "            id=${COMP_WORDS[i]}; break\n"
+	      "        }\n"
 	      "    done\n"
-	      "    if [[ $id ]]; then sandlot ps -aq \"$id\"; else sandlot ls -q; fi 2>/dev/null\n"
+	      "    if [[ $id ]]; then sandlot ps -aq \"$id\"; else sandlot ls -q --names; fi "
+	      "2>/dev/null\n"
 	      "}\n"
 	      "_sandlot() {\n"
 	      "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
@@ -170,10 +172,10 @@ static const char *zsh_operands(const struct command *command)
 static void write_zsh(FILE *out)
 {
 	fputs("#compdef sandlot\n# made by: sandlot completion zsh\n\n"
-	      "_sandlot_ids() { compadd -- ${(f)\"$(sandlot ls -q 2>/dev/null)\"} }\n"
+	      "_sandlot_ids() { compadd -- ${(f)\"$(sandlot ls -q --names 2>/dev/null)\"} }\n"
 	      "_sandlot_ids_or_files() { _sandlot_ids; _files }\n"
 	      "_sandlot_ids_or_processes() {\n"
-	      "    local id=${${(M)words[2,CURRENT-1]:#[0-9a-z](#c4,26)}[1]}\n"
+	      "    local id=${${(M)words[2,CURRENT-1]:#([a-z]|[0-9a-z](#c4))[0-9a-z-]#}[1]}\n"
 	      "    if [[ -n $id ]]; then\n"
 	      "        compadd -- ${(f)\"$(sandlot ps -aq $id 2>/dev/null)\"}\n"
 	      "    else\n        _sandlot_ids\n    fi\n}\n"
@@ -237,7 +239,7 @@ static void fish_operands(const struct command *command, FILE *out)
 	const char *words = command->takes == COMMAND_TAKES_IDS ||
 					    command->takes == COMMAND_TAKES_FILES ||
 					    command->takes == COMMAND_TAKES_PROCESSES
-				    ? "(sandlot ls -q 2>/dev/null)"
+				    ? "(sandlot ls -q --names 2>/dev/null)"
 			    : command->takes == COMMAND_TAKES_SHELLS ? COMPLETION_SHELLS
 								     : NULL;
 

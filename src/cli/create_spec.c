@@ -2,16 +2,23 @@
 #include "cli/create_spec.h"
 
 #include "base/number.h"
-#include "cli/human.h"
+#include "cli/cli.h"
+#include "cli/terminal/interrupt.h"
+#include "cli/terminal/job_bars.h"
+#include "cli/text/human.h"
 
 #include <errno.h>
 #include <string.h>
 
+#define LOOK_MS	  50
 #define AT(field) offsetof(struct create_spec, field)
 
 const struct option create_spec_options[] = {
 	{OPTION_TEXT, 0, "id", "ID", "use this id: 26 digits and small letters", AT(id)},
-	{OPTION_TEXT, 0, "template", "NAME", "what the sandbox starts from", AT(template)},
+	{OPTION_TEXT, 0, "name", "NAME", "a name that stands wherever its id may", AT(name)},
+	{OPTION_TEXT, 't', "template", "NAME", "what the sandbox starts from", AT(template)},
+	{OPTION_TEXT, 0, "snapshot", "ID", "start with the files and settings of a snapshot",
+		AT(snapshot)},
 	{OPTION_TEXT, 0, "project", "NAME", "the project it belongs to", AT(project)},
 	{OPTION_TEXT, 0, "cpu", "CORES", "processor limit, such as 0.5 or 2", AT(cpu)},
 	{OPTION_TEXT, 0, "memory", "SIZE", "memory limit, such as 512Mi", AT(memory)},
@@ -29,13 +36,14 @@ const struct option create_spec_options[] = {
 	{OPTION_LIST, 0, "secret", "NAME",
 		"a secret that its requests to http://NAME.internal are given; may be repeated",
 		AT(secrets)},
-	{OPTION_SECONDS, 0, "idle-timeout", "TIME",
-		"stop after so long without use: seconds, or 30m", AT(idle_timeout)},
-	{OPTION_SECONDS, 0, "lifetime", "TIME", "end after so long in any case: seconds, or 8h",
+	{OPTION_LIMIT, 0, "idle-timeout", "TIME", "stop after so long without use: 30m, or never",
+		AT(idle_timeout)},
+	{OPTION_LIMIT, 0, "lifetime", "TIME", "end after so long in any case: 8h, or never",
 		AT(lifetime)},
 	{OPTION_FLAG, 0, "public", NULL, "let anyone open the previews", AT(is_public)},
 	{OPTION_TEXT, 0, "start", "LINE",
 		"run this whenever the sandbox starts, and again when it fails", AT(start)},
+	DEPENDENCY_SPEC_OPTIONS(AT(dependencies)),
 	{OPTION_END},
 };
 
@@ -248,16 +256,34 @@ static int add_network(json_t *body, const struct create_spec *spec, struct err 
 	return create_spec_network(mode, &spec->allow, &spec->secrets, body, err);
 }
 
-/* The API counts these in whole seconds; less than one would silently become none. */
-static int add_seconds(
+int create_spec_limit(
 	json_t *body, const char *field, const struct option_number *number, struct err *err)
 {
 	if (!number->is_set)
 		return 0;
 	if (number->value % 1000 != 0)
 		return err_set(err, ERR_INVALID, "%s is counted in whole seconds", field);
-	json_object_set_new(body, field, json_integer((json_int_t)(number->value / 1000)));
+	json_object_set_new(body, field,
+		number->is_never ? json_null() : json_integer((json_int_t)(number->value / 1000)));
 	return 0;
+}
+
+static int add_dependencies(json_t *body, const struct dependency_spec *spec, struct err *err)
+{
+	json_t *packages = NULL;
+	int r = dependency_spec_body(spec, &packages, err);
+
+	if (r == 0 && packages)
+		json_object_set_new(body, "dependencies", packages);
+	return r;
+}
+
+int create_spec_await_packages(
+	struct client *client, const struct create_spec *spec, const char *id, struct err *err)
+{
+	if (spec->dependencies.python.count == 0 && spec->dependencies.node.count == 0)
+		return 0;
+	return dependency_spec_await(client, id, NULL, err);
 }
 
 int create_spec_body(const struct create_spec *spec, json_t **ret, struct err *err)
@@ -270,7 +296,11 @@ int create_spec_body(const struct create_spec *spec, json_t **ret, struct err *e
 			"--id: \"%s\" is not an id of 26 digits and small letters", spec->id);
 	r = add_text(body, "id", spec->id, err);
 	if (r == 0)
+		r = add_text(body, "name", spec->name, err);
+	if (r == 0)
 		r = add_text(body, "template", spec->template, err);
+	if (r == 0)
+		r = add_text(body, "snapshot", spec->snapshot, err);
 	if (r == 0)
 		r = add_text(body, "project", spec->project, err);
 	if (r == 0)
@@ -284,17 +314,31 @@ int create_spec_body(const struct create_spec *spec, json_t **ret, struct err *e
 	if (r == 0)
 		r = add_network(body, spec, err);
 	if (r == 0)
-		r = add_seconds(body, "idle_timeout_s", &spec->idle_timeout, err);
+		r = create_spec_limit(body, "idle_timeout_s", &spec->idle_timeout, err);
 	if (r == 0)
-		r = add_seconds(body, "lifetime_s", &spec->lifetime, err);
+		r = create_spec_limit(body, "lifetime_s", &spec->lifetime, err);
 	if (r == 0)
 		r = add_text(body, "start", spec->start, err);
+	if (r == 0)
+		r = add_dependencies(body, &spec->dependencies, err);
 	if (r < 0)
 		return r;
 	if (spec->is_public)
 		json_object_set_new(body, "private", json_false());
 	*ret = json_incref(body);
 	return 0;
+}
+
+void create_spec_warn(const json_t *sandbox)
+{
+	const json_t *warning;
+	size_t i;
+
+	json_array_foreach(json_object_get(sandbox, "warnings"), i, warning)
+	{
+		if (json_is_string(warning))
+			cli_note("%s", json_string_value(warning));
+	}
 }
 
 int create_spec_send(struct client *client, const struct create_spec *spec,
@@ -307,6 +351,8 @@ int create_spec_send(struct client *client, const struct create_spec *spec,
 
 	if (r < 0)
 		return r;
+	/* So that there is something to show while an image is fetched, and a name to remove it by. */
+	json_object_set_new(body, "wait", json_false());
 	r = client_json(client,
 		&(struct client_call){
 			.method = "POST", .path = "/v1/sandboxes", .body = body, .is_create = true},
@@ -318,7 +364,49 @@ int create_spec_send(struct client *client, const struct create_spec *spec,
 		return err_set(err, ERR_INTERNAL, "%s created a sandbox and did not name it",
 			client_url(client));
 	memcpy(ret_id, id, RESOLVE_ID_LEN + 1);
-	if (ret_document)
-		*ret_document = json_incref(document);
+	create_spec_warn(document);
+	*ret_document = json_incref(document);
 	return 0;
+}
+
+static bool is_creating(const json_t *sandbox)
+{
+	return strcmp(cli_text(sandbox, "status"), "creating") == 0;
+}
+
+/* After its image is there it is made within a moment. */
+static int await_made(struct client *client, json_t **document, struct err *err)
+{
+	auto_free char *path = mem_printf("/v1/sandboxes/%s", cli_text(*document, "id"));
+	struct interrupt *interrupt = client_interrupt(client);
+	int r = 0;
+
+	interrupt_watch(interrupt, true);
+	while (r >= 0 && is_creating(*document)) {
+		json_t *now;
+
+		r = client_json(
+			client, &(struct client_call){.method = "GET", .path = path}, &now, err);
+		if (r < 0)
+			break;
+		json_decref(*document);
+		*document = now;
+		if (is_creating(now))
+			r = interrupt_wait(interrupt, -1, 0, LOOK_MS, err);
+	}
+	interrupt_watch(interrupt, false);
+	return r < 0 ? r : 0;
+}
+
+int create_spec_await(struct client *client, json_t **document, struct err *err)
+{
+	int r = 0;
+
+	if (is_creating(*document))
+		r = job_bars_wait(client, cli_text(*document, "job"), err);
+	if (r == 0)
+		r = await_made(client, document, err);
+	if (r == 0 && strcmp(cli_text(*document, "status"), "error") == 0)
+		r = err_set(err, ERR_UNAVAILABLE, "%s", cli_text(*document, "error_message"));
+	return r;
 }

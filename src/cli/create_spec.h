@@ -3,15 +3,18 @@
 #pragma once
 
 #include "base/err.h"
-#include "cli/client.h"
+#include "cli/dependency_spec.h"
 #include "cli/option.h"
-#include "cli/resolve.h"
+#include "cli/remote/client.h"
+#include "cli/remote/resolve.h"
 
 #include <jansson.h>
 
 struct create_spec {
 	const char *id;
+	const char *name;
 	const char *template;
+	const char *snapshot;
 	const char *project;
 	const char *cpu;
 	const char *memory;
@@ -27,6 +30,7 @@ struct create_spec {
 	struct option_number lifetime;
 	bool is_public;
 	const char *start;
+	struct dependency_spec dependencies;
 };
 
 extern const struct option create_spec_options[];
@@ -38,9 +42,26 @@ int create_spec_body(const struct create_spec *spec, json_t **ret, struct err *e
 int create_spec_network(const char *mode, const struct option_list *allow,
 	const struct option_list *secrets, json_t *body, struct err *err) must_check;
 
-/* Makes the sandbox. ret_document (may be NULL) is a new reference to the answer. */
+/* Adds a time limit if one is given. The API counts whole seconds: less would silently become none. */
+int create_spec_limit(json_t *body, const char *field, const struct option_number *number,
+	struct err *err) must_check;
+
+/* Makes the sandbox, which may be `creating` then. *ret_document is a new reference to the answer. */
 int create_spec_send(struct client *client, const struct create_spec *spec,
 	char ret_id[RESOLVE_ID_LEN + 1], json_t **ret_document, struct err *err) must_check;
+
+/*
+ * Waits until a sandbox that was sent for is made, and shows how far its image is. *document is replaced by what it
+ * is then. One that cannot be made is an error, and is still there.
+ */
+int create_spec_await(struct client *client, json_t **document, struct err *err) must_check;
+
+/* Waits until its packages are installed, if any were asked for. */
+int create_spec_await_packages(struct client *client, const struct create_spec *spec,
+	const char *id, struct err *err) must_check;
+
+/* Says on standard error what the daemon warns of. */
+void create_spec_warn(const json_t *sandbox);
 
 /* Puts "K=V" strings into an object; what names the option in a message. */
 int create_spec_pairs(

@@ -2,21 +2,21 @@
 #include "cli/exec_spec.h"
 
 #include "base/buf.h"
-#include "cli/base64.h"
 #include "cli/cli.h"
 #include "cli/create_spec.h"
+#include "cli/text/base64.h"
 
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
 #include <unistd.h>
 
-#define PATIENCE_MS 2000 /* before saying what we wait for */
-#define AT(field)   offsetof(struct exec_spec, field)
+#define RECONNECT_MS 2000 /* before saying what we wait for */
+#define AT(field)    offsetof(struct exec_spec, field)
 
 const struct option exec_spec_options[] = {
 	{OPTION_TEXT, 'c', "command", "LINE", "run this line with the shell", AT(line)},
-	{OPTION_MILLISECONDS, 'T', "timeout", "TIME", "end it after so long: ms, or 10s",
+	{OPTION_SECONDS, 'T', "timeout", "TIME", "end it after so long: 10s, 500ms, 5m",
 		AT(timeout)},
 	{OPTION_TEXT, 'u', "user", "USER", "run as this user of the sandbox", AT(user)},
 	{OPTION_TEXT, 'w', "workdir", "DIR", "run in this directory", AT(cwd)},
@@ -28,7 +28,7 @@ static void explain_wait(void)
 {
 	struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
 
-	if (poll(&in, 1, PATIENCE_MS) == 0)
+	if (poll(&in, 1, RECONNECT_MS) == 0)
 		cli_note("waiting for the end of standard input; give it </dev/null if the command "
 			 "needs none");
 }
@@ -93,6 +93,8 @@ static int add_command(
 
 	if (spec->line && argc > 0)
 		return err_set(err, ERR_INVALID, "give either -c LINE or a command, not both");
+	if (!spec->line && argc == 0 && spec->may_be_image)
+		return 0;
 	if (!spec->line && argc == 0)
 		return err_explain(err, ERR_INVALID, NULL,
 			"end with a command, such as: -- echo hello", "there is no command to run");

@@ -3,7 +3,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
-#include "cli/websocket_client.h"
+#include "cli/remote/websocket_client.h"
 
 #include <errno.h>
 #include <poll.h>

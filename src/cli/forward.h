@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "cli/client.h"
+#include "cli/remote/client.h"
 
 /*
  * Carries it until both directions have ended. Takes over sock, a connected socket; whatever goes wrong, and if

@@ -7,29 +7,13 @@
  */
 #include "cli/cli.h"
 #include "cli/command.h"
-#include "cli/interrupt.h"
+#include "cli/terminal/interrupt.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
 
 #define EXIT_SIGNAL 128
-
-static int unknown_command(const char *name, struct err *err)
-{
-	for (size_t i = 0; command_table[i]; i++) {
-		const char *known = command_table[i]->name;
-
-		if (strncmp(known, name, 2) != 0)
-			continue;
-		err_set(err, ERR_INVALID, "there is no command \"%s\"", name);
-		snprintf(err->remedy, sizeof(err->remedy),
-			"did you mean \"%s\"? \"sandlot help\" lists them all", known);
-		return -EINVAL;
-	}
-	return err_explain(err, ERR_INVALID, NULL, "\"sandlot help\" lists them all",
-		"there is no command \"%s\"", name);
-}
 
 static int dispatch(struct cli *cli, int argc, char **argv, struct err *err)
 {
@@ -56,7 +40,7 @@ static int dispatch(struct cli *cli, int argc, char **argv, struct err *err)
 	}
 	command = command_find(argv[0]);
 	if (!command)
-		return unknown_command(argv[0], err);
+		return command_unknown(argv[0], err);
 	return command_run(command, cli, operands - 1, argv + 1, err);
 }
 

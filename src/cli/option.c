@@ -2,7 +2,7 @@
 #include "cli/option.h"
 
 #include "base/number.h"
-#include "cli/human.h"
+#include "cli/text/human.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -91,17 +91,21 @@ static int store_number(
 	uint64_t value;
 	int r;
 
+	if (o->kind == OPTION_LIMIT && strcmp(text, "never") == 0) {
+		*ret = (struct option_number){.is_set = true, .is_never = true};
+		return 0;
+	}
 	if (o->kind == OPTION_NUMBER)
 		r = number_parse(text, 0, NUMBER_MAX, &value);
 	else
-		r = human_parse_duration(text, o->kind == OPTION_SECONDS ? 1000 : 1, &value);
+		r = human_parse_duration(text, &value);
 	if (r < 0 && o->kind == OPTION_NUMBER)
 		return err_set(
 			err, ERR_INVALID, "--%s: \"%s\" is not a whole number", o->name, text);
 	if (r < 0)
 		return err_set(err, ERR_INVALID,
-			"--%s: \"%s\" is not a duration such as 500ms, 10s, 5m, 2h or 1d", o->name,
-			text);
+			"--%s: \"%s\" is not a duration such as 500ms, 10s, 5m, 2h or 1d%s",
+			o->name, text, o->kind == OPTION_LIMIT ? ", nor \"never\"" : "");
 	*ret = (struct option_number){.is_set = true, .value = value};
 	return 0;
 }
@@ -137,7 +141,7 @@ static int store(const struct match *match, const char *text, struct err *err)
 		return store_choice(o, (const char **)place, text, err);
 	case OPTION_NUMBER:
 	case OPTION_SECONDS:
-	case OPTION_MILLISECONDS:
+	case OPTION_LIMIT:
 		return store_number(o, (struct option_number *)place, text, err);
 	case OPTION_END:
 		break;
@@ -168,10 +172,33 @@ static int take_long(const struct option_binding *bindings, size_t count, int ar
 	return store(&match, value, err);
 }
 
+/* Two letters that mean one flag together, in either order. */
+static bool find_pair(
+	const struct option_binding *bindings, size_t count, const char *letters, struct match *ret)
+{
+	for (size_t i = 0; i < count; i++) {
+		const struct option *o = bindings[i].options;
+
+		for (; o->kind != OPTION_END; o++) {
+			if (!o->pair || strlen(letters) != 2 ||
+				((letters[0] != o->pair[0] || letters[1] != o->pair[1]) &&
+					(letters[0] != o->pair[1] || letters[1] != o->pair[0])))
+				continue;
+			*ret = (struct match){o, bindings[i].values};
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Handles "-i", "-iq", "-eK=V" and "-e K=V". */
 static int take_letters(const struct option_binding *bindings, size_t count, int argc, char **argv,
 	int *at, struct err *err)
 {
+	struct match pair;
+
+	if (find_pair(bindings, count, argv[*at] + 1, &pair))
+		return store(&pair, NULL, err);
 	for (const char *c = argv[*at] + 1; *c; c++) {
 		struct match match;
 		const char *value;

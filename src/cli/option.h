@@ -16,13 +16,13 @@
 
 enum option_kind {
 	OPTION_END,
-	OPTION_FLAG,	     /* bool */
-	OPTION_TEXT,	     /* const char *, borrowed from argv */
-	OPTION_CHOICE,	     /* the same, one of `choices` */
-	OPTION_LIST,	     /* struct option_list */
-	OPTION_NUMBER,	     /* struct option_number */
-	OPTION_SECONDS,	     /* struct option_number in ms; a bare number counts seconds */
-	OPTION_MILLISECONDS, /* the same; a bare number counts milliseconds */
+	OPTION_FLAG,	/* bool */
+	OPTION_TEXT,	/* const char *, borrowed from argv */
+	OPTION_CHOICE,	/* the same, one of `choices` */
+	OPTION_LIST,	/* struct option_list */
+	OPTION_NUMBER,	/* struct option_number */
+	OPTION_SECONDS, /* struct option_number in ms; a bare number counts seconds */
+	OPTION_LIMIT,	/* the same, or "never" */
 };
 
 struct option_list {
@@ -32,6 +32,7 @@ struct option_list {
 
 struct option_number {
 	bool is_set;
+	bool is_never; /* OPTION_LIMIT; value is 0 */
 	uint64_t value;
 };
 
@@ -43,6 +44,8 @@ struct option {
 	const char *help;
 	size_t offset;
 	const char *choices; /* OPTION_CHOICE: words with one space between */
+	const char
+		*pair; /* OPTION_FLAG: two letters that set it when they stand alone, as in "-it" */
 };
 
 struct option_binding {

@@ -3,8 +3,8 @@
 #pragma once
 
 #include "base/err.h"
-#include "cli/client.h"
-#include "cli/resolve.h"
+#include "cli/remote/client.h"
+#include "cli/remote/resolve.h"
 
 #include <jansson.h>
 #include <stdbool.h>

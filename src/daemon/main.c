@@ -1,35 +1,48 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * sandlotd: wires everything together, in the order in which privileges and promises allow. First it
- * prepares directories and the keeper (premises.c); then it becomes an ordinary user, opens the
+ * prepares directories (privileged_setup.c) and the driver; then it becomes an ordinary user, opens the
  * database, serves HTTP, and takes up the sandboxes that a daemon before it left running.
  */
 #include "api/api.h"
+#include "api/audit_hook.h"
+#include "api/idempotency.h"
 #include "api/openapi.h"
-#include "api/previews.h"
-#include "api/replay.h"
+#include "api/preview/previews.h"
 #include "api/routes.h"
-#include "api/sandbox_body.h"
-#include "api/witness.h"
+#include "api/sandbox/sandbox_body.h"
 #include "auth/secret.h"
 #include "base/clock.h"
+#include "base/fail_point.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "core/auditor.h"
-#include "core/engine.h"
-#include "core/network.h"
-#include "core/strongbox.h"
+#include "base/share_pool.h"
+#include "core/audit/audit_writer.h"
+#include "core/dependency/dependencies.h"
+#include "core/engine/backups.h"
+#include "core/engine/engine.h"
+#include "core/execution/execution.h"
+#include "core/job/backup_job.h"
+
+#include "core/sandbox/sandbox_network.h"
+#include "core/secret/secret_store.h"
+#include "core/template/template_build.h"
+#include "core/template/templates.h"
+#include "core/token/token_request.h"
+#include "daemon/banner.h"
+#include "daemon/descriptors.h"
 #include "daemon/issuer.h"
-#include "daemon/premises.h"
+#include "daemon/privileged_setup.h"
 #include "daemon/settings.h"
 #include "daemon/transport.h"
-#include "daemon/welcome.h"
-#include "driver/native/native.h"
+#include "driver/driver_table.h"
 #include "http/listener.h"
-#include "http/server.h"
+#include "http/server/server.h"
+#include "model/owner.h"
 #include "model/template.h"
 #include "store/store.h"
 #include "store/store_audit.h"
+#include "store/store_clock.h"
 #include "store/store_quota.h"
 
 #include <errno.h>
@@ -40,7 +53,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -48,25 +60,53 @@
 #define CLOSE_GRACE_MS 5000
 #define HOSTS_MAX      16
 #define REMIND_MS      86400000
+#define JOBS_RUNNING   8     /* at a time */
+#define JOBS_HISTORY   100   /* of an owner */
+#define REOPEN_MS      2000  /* between attempts to serve sandboxes */
+#define REFUSED_MS     60000 /* how long we stay to say why the driver cannot start */
+
+/* The err.code of a start that failed because the driver's part that needs privileges ended, and the status with which
+ * we leave then. */
+#define DRIVER_GONE	   "driver_gone"
+#define DRIVER_GONE_STATUS 1
+#define DATABASE_STATUS	   65 /* EX_DATAERR */
 
 struct daemon {
 	struct settings settings;
-	struct premises premises;
+	struct descriptor_plan plan;
+	struct privileged_setup setup;
 	struct issuer issuer;
 	struct api api;
 	struct store *store;
-	struct auditor *auditor;
-	struct strongbox *strongbox;
+	struct audit_writer *audit_writer;
+	struct backups *backups;
+	struct event_bus *bus;
+	struct job_kind job_kinds[3];
+	struct jobs *jobs;
+	struct executions *executions;
+	struct store_backup_rule backup_rule;
+	char backup_dir[PATH_MAX];
+	bool is_accepted; /* an operator wants the database as it is */
+	struct secret_store *secret_store;
+	const struct driver_kind *driver_kind;
+	struct driver_config driver_config;
+	bool has_prepared; /* something runs now for the driver that did not before */
 	struct driver *driver;
 	struct engine *engine;
-	struct listener listener, preview_listener;
+	struct templates *templates;
+	struct listener listener, local_listener, preview_listener;
 	struct transport transport;
 	struct server *server;
 	struct previews *previews;
 	int signal_fd;
 	int shutdown_fd;
-	int logs_fd;	 /* the output of processes */
-	char *host_list; /* what the next point into */
+	uint64_t unserved_ms; /* when the first attempt to open the engine failed, or 0 */
+	uint64_t reopen_ms;   /* when the next attempt to open the engine is due; steady clock */
+	int logs_fd;	      /* the output of processes */
+	int unfinished_fd;    /* marks of what is being created */
+	int jobs_fd;	      /* the logs of jobs */
+	int blobs_fd;	      /* what images are fetched into */
+	char *host_list;      /* what the next point into */
 	const char *hosts[HOSTS_MAX + 1];
 };
 
@@ -83,17 +123,6 @@ static int read_log_level(const char *name, enum log_level *ret_level)
 	return -EINVAL;
 }
 
-/* Each sandbox costs a descriptor, each client another. */
-static void raise_descriptor_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
-
 static int set_quotas(struct daemon *daemon, struct err *err)
 {
 	struct quota organization, user;
@@ -107,27 +136,59 @@ static int set_quotas(struct daemon *daemon, struct err *err)
 	return 0;
 }
 
+/* What `sandlot restore` leaves: an operator wants the database as it is, this once. */
+static void accept_path(const struct daemon *daemon, char path[PATH_MAX])
+{
+	snprintf(path, PATH_MAX, "%s/state/accept", daemon->settings.data_dir);
+}
+
+static int open_database(struct daemon *daemon, struct err *err)
+{
+	struct store_options options = {.stamp_fd = daemon->setup.stamp_fd,
+		.has_workspaces = daemon->setup.has_workspaces,
+		.backup = daemon->backup_rule};
+	char path[PATH_MAX], accept[PATH_MAX];
+	int r;
+
+	accept_path(daemon, accept);
+	options.is_accepted = daemon->is_accepted = access(accept, F_OK) == 0;
+	snprintf(path, sizeof(path), "%s/state/sandlot.db", daemon->settings.data_dir);
+	r = store_open_checked(path, &options, &daemon->store, err);
+	if (r < 0 || !options.is_accepted)
+		return r;
+	log_warning("an operator accepted the database as it is; workspaces that it does not know "
+		    "are kept as orphans");
+	if (unlink(accept) < 0)
+		return err_sys(err, "remove %s", accept);
+	return 0;
+}
+
 static int open_store(struct daemon *daemon, struct err *err)
 {
-	struct token_record admin = {.id = "admin",
-		.owner = {.organization = "default", .user = "admin"},
+	struct token_record admin = {.id = TOKEN_REQUEST_FIRST,
+		.owner = {.organization = OWNER_OPERATOR_ORGANIZATION, .user = OWNER_OPERATOR_USER},
 		.scopes = SCOPE_ADMIN,
 		.created_at_ms = clock_wall_ms()};
 	unsigned char hash[SECRET_HASH_LEN];
-	char path[PATH_MAX];
+	struct token_record known;
 	int r;
 
-	snprintf(path, sizeof(path), "%s/state/sandlot.db", daemon->settings.data_dir);
-	r = store_open(path, &daemon->store, err);
+	snprintf(daemon->backup_dir, sizeof(daemon->backup_dir), "%s/state/backups",
+		daemon->settings.data_dir);
+	daemon->backup_rule = (struct store_backup_rule){.dir = daemon->backup_dir,
+		.keep = (unsigned)daemon->settings.backup_keep,
+		.reserve_bytes = daemon->settings.disk_reserve};
+	r = open_database(daemon, err);
 	if (r == 0)
 		r = set_quotas(daemon, err);
 	if (r < 0)
 		return r;
-	/* An ordinary user has few, and may need the very last. */
-	if (!daemon->premises.is_rootless)
-		store_workspace_take_turns(daemon->store);
-	secret_hash(daemon->premises.token, hash);
-	explicit_bzero(daemon->premises.token, sizeof(daemon->premises.token));
+	secret_hash(daemon->setup.token, hash);
+	explicit_bzero(daemon->setup.token, sizeof(daemon->setup.token));
+	/* Written only if it is another one: the disk may be full. */
+	r = store_token_find(daemon->store, hash, admin.created_at_ms, &known, err);
+	if (r == 0 && strcmp(known.id, admin.id) == 0 && known.scopes == admin.scopes)
+		return 0;
 	return store_token_put(daemon->store, &admin, hash, err);
 }
 
@@ -142,49 +203,125 @@ static void tell_audit_head(struct daemon *daemon)
 	log_info("the audit log ends with %s", text);
 }
 
-static int open_auditor(struct daemon *daemon, struct err *err)
+static int open_audit_writer(struct daemon *daemon, struct err *err)
 {
 	struct audit_entry entry = {.action = "daemon.start", .detail = SANDLOT_VERSION};
 	char path[PATH_MAX];
 	int r;
 
 	snprintf(path, sizeof(path), "%s/state/audit.ring", daemon->settings.data_dir);
-	r = auditor_open(daemon->store, path, daemon->settings.audit_keep, &daemon->auditor, err);
+	r = audit_writer_open(
+		daemon->store, path, daemon->settings.audit_keep, &daemon->audit_writer, err);
 	if (r < 0)
 		return r;
 	tell_audit_head(daemon);
-	auditor_put(daemon->auditor, &entry);
+	audit_writer_put(daemon->audit_writer, &entry);
+	if (daemon->is_accepted)
+		audit_writer_put(daemon->audit_writer,
+			&(struct audit_entry){.action = "state.accept",
+				.detail = "a database that is empty, older or restored"});
 	return 0;
 }
 
-static void close_auditor(struct daemon *daemon)
+static void close_audit_writer(struct daemon *daemon)
 {
 	struct audit_entry entry = {.action = "daemon.stop", .detail = SANDLOT_VERSION};
 
-	if (!daemon->auditor)
+	if (!daemon->audit_writer)
 		return;
-	auditor_put(daemon->auditor, &entry);
-	auditor_close(daemon->auditor);
+	audit_writer_put(daemon->audit_writer, &entry);
+	audit_writer_close(daemon->audit_writer);
 	tell_audit_head(daemon);
 }
 
-static int open_strongbox(struct daemon *daemon, struct err *err)
+static int open_secret_store(struct daemon *daemon, struct err *err)
 {
 	char path[PATH_MAX];
 
 	snprintf(path, sizeof(path), "%s/state/secrets.key", daemon->settings.data_dir);
-	return strongbox_open(daemon->store, path, &daemon->strongbox, err);
+	return secret_store_open(daemon->store, path, &daemon->secret_store, err);
 }
 
-static int open_logs(struct daemon *daemon, struct err *err)
+/* A directory below state/, made if it is missing. */
+static int open_state_dir(
+	const struct daemon *daemon, const char *name, int *ret_fd, struct err *err)
 {
 	char path[PATH_MAX];
 
-	snprintf(path, sizeof(path), "%s/state/logs", daemon->settings.data_dir);
+	snprintf(path, sizeof(path), "%s/state/%s", daemon->settings.data_dir, name);
 	if (mkdir(path, 0700) < 0 && errno != EEXIST)
 		return err_sys(err, "make %s", path);
-	daemon->logs_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return daemon->logs_fd < 0 ? err_sys(err, "open %s", path) : 0;
+	*ret_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return *ret_fd < 0 ? err_sys(err, "open %s", path) : 0;
+}
+
+static int open_state_dirs(struct daemon *daemon, struct err *err)
+{
+	int r = open_state_dir(daemon, "logs", &daemon->logs_fd, err);
+
+	if (r == 0)
+		r = open_state_dir(daemon, "unfinished", &daemon->unfinished_fd, err);
+	if (r == 0)
+		r = open_state_dir(daemon, "jobs", &daemon->jobs_fd, err);
+	return r < 0 ? r : open_state_dir(daemon, "blobs", &daemon->blobs_fd, err);
+}
+
+static const char *or_null(const char *text)
+{
+	return text[0] ? text : NULL;
+}
+
+static int open_templates(struct daemon *daemon, struct err *err)
+{
+	const struct settings *settings = &daemon->settings;
+	const struct templates_config config = {.registry = settings->registry,
+		.registry_prefix = settings->registry_prefix,
+		.mirrors = settings->registry_mirror,
+		.short_names = settings->short_names,
+		.plain = settings->registry_plain,
+		.allowed = settings->registry_allow,
+		.ca_file = or_null(settings->registry_ca),
+		.auth_file = or_null(settings->registry_auth),
+		.stall_s = (unsigned)settings->registry_stall_s,
+		.apt_mirror = or_null(settings->apt_mirror),
+		.pip_index = or_null(settings->pip_index),
+		.npm_registry = or_null(settings->npm_registry),
+		.package_ca = or_null(settings->package_ca),
+		.disk_reserve = settings->disk_reserve,
+		.layer_retention_s = settings->layer_retention_s == SETTINGS_NEVER
+					     ? 0
+					     : (int64_t)settings->layer_retention_s};
+
+	return templates_open(&config, daemon->blobs_fd, &daemon->templates, err);
+}
+
+/* Sequence numbers of events go on growing over restarts, so that a client can tell old from new. */
+static int open_jobs(struct daemon *daemon, struct err *err)
+{
+	struct jobs_config config = {.store = daemon->store,
+		.dir_fd = daemon->jobs_fd,
+		.kinds = daemon->job_kinds,
+		.kind_count = array_len(daemon->job_kinds),
+		.max_running = JOBS_RUNNING,
+		.history = JOBS_HISTORY,
+		.log_bytes = daemon->settings.output_max,
+		.disk_reserve = daemon->settings.disk_reserve};
+
+	config.bus = daemon->bus = event_bus_new((uint64_t)store_clock_ms(daemon->store) * 1000);
+	daemon->job_kinds[0] = (struct job_kind)BACKUP_JOB(daemon->backups);
+	daemon->job_kinds[1] = (struct job_kind)TEMPLATE_JOB(daemon->templates);
+	daemon->job_kinds[2] = (struct job_kind)DEPENDENCIES_JOB(daemon->templates);
+	return jobs_open(&config, &daemon->jobs, err);
+}
+
+static void open_executions(struct daemon *daemon)
+{
+	struct executions_config config = {.store = daemon->store,
+		.bus = daemon->bus,
+		.history = (unsigned)daemon->settings.execution_history,
+		.keep_ms = (int64_t)daemon->settings.execution_keep_s * 1000};
+
+	daemon->executions = executions_new(&config);
 }
 
 static void request_shutdown(void *arg)
@@ -209,34 +346,44 @@ static void split_hosts(struct daemon *daemon)
 static int open_server(struct daemon *daemon, struct err *err)
 {
 	struct server_config config = {.listener = &daemon->listener,
+		.local = &daemon->local_listener,
 		.context = &daemon->api,
 		.admit = api_admit,
-		.account = witness_account,
-		.refused = witness_refused,
+		.account = audit_hook_account,
+		.refused = audit_hook_refused,
 		.takes_query = routes_take_query,
 		.hosts = daemon->hosts,
-		.max_workers = (unsigned)daemon->settings.workers};
+		.max_memory = daemon->settings.answer_memory,
+		.max_workers = (unsigned)daemon->settings.workers,
+		.max_connections = daemon->plan.api_connections};
+	struct share_limits packers = share_limits_of(daemon->plan.archive_downloads);
 
 	daemon->api.gate = (struct gate){.store = daemon->store,
-		.tickets = ticket_book_new(),
+		.tickets = ticket_table_new(),
 		.issuer = issuer_rules(&daemon->issuer)};
-	daemon->api.auditor = daemon->auditor;
-	daemon->api.replays = replays_new();
-	daemon->api.strongbox = daemon->strongbox;
+	daemon->api.audit_writer = daemon->audit_writer;
+	daemon->api.idempotency_keys = idempotency_keys_new();
+	/* Never freed: the threads that pack end by themselves. */
+	daemon->api.packers = share_pool_new(&packers);
+	daemon->api.secret_store = daemon->secret_store;
+	daemon->api.backups = daemon->backups;
+	open_executions(daemon);
+	daemon->api.jobs = daemon->jobs;
+	daemon->api.executions = daemon->executions;
+	daemon->api.bus = daemon->bus;
 	daemon->api.audits_commands = strcmp(daemon->settings.audit_exec, "text") == 0;
-	daemon->api.default_resources = daemon->settings.resources;
-	daemon->api.default_network = daemon->settings.network;
-	daemon->api.default_idle_timeout_s = (int64_t)daemon->settings.idle_timeout_s;
+	daemon->api.driver = daemon->driver_kind->name;
 	daemon->api.preview_domain = daemon->settings.preview_domain;
 	daemon->api.preview_scheme = listener_scheme(&daemon->preview_listener);
 	daemon->api.preview_port = daemon->preview_listener.port;
-	daemon->api.templates = daemon->settings.templates;
 	daemon->api.exec_output_max = daemon->settings.exec_output_max;
 	daemon->api.spool_fd = daemon->logs_fd;
+	daemon->api.spool_reserve = daemon->settings.disk_reserve;
 	daemon->api.openapi = openapi_make();
 	daemon->api.shutdown = request_shutdown;
 	daemon->api.shutdown_arg = daemon;
-	snprintf(daemon->api.unready, sizeof(daemon->api.unready), "starting\n");
+	pthread_mutex_init(&daemon->api.unready_lock, NULL);
+	snprintf(daemon->api.unready.message, sizeof(daemon->api.unready.message), "starting");
 	split_hosts(daemon);
 	config.routes = routes_table(&config.route_count);
 	return server_open(&config, &daemon->server, err);
@@ -249,7 +396,7 @@ static int open_previews(struct daemon *daemon, struct err *err)
 		.listener = &daemon->preview_listener,
 		.threads = cores > 0 ? (unsigned)cores : 1,
 		.max_workers = (unsigned)daemon->settings.workers,
-		.max_connections = SETTINGS_PREVIEW_CONNECTIONS,
+		.max_connections = daemon->plan.preview_connections,
 		.max_per_source = (unsigned)daemon->settings.preview_source_connections,
 		.max_per_sandbox = (unsigned)daemon->settings.preview_sandbox_connections,
 		.requests_per_second = (unsigned)daemon->settings.preview_rate,
@@ -258,27 +405,128 @@ static int open_previews(struct daemon *daemon, struct err *err)
 	return previews_open(&config, &daemon->previews, err);
 }
 
+/* How long a driver that is silent is waited for. An ordinary user's keeper is not replaced by a new start, so leaving
+ * would not help. */
+static uint64_t patience_ms(const struct daemon *daemon)
+{
+	return daemon->setup.is_rootless ? 0 : daemon->settings.keeper_timeout_s * 1000;
+}
+
+/* Has the driver do what needs privileges, if anything does. */
+static int prepare_driver(struct daemon *daemon, struct err *err)
+{
+	daemon->driver_config = (struct driver_config){.data_dir = daemon->settings.data_dir,
+		.owner = daemon->setup.owner,
+		.uid = daemon->setup.uid,
+		.gid = daemon->setup.gid,
+		.allow_missing = daemon->settings.allow_missing,
+		.limits_disk = daemon->settings.disk_limits,
+		.is_rootless = daemon->setup.is_rootless,
+		.patience_ms = patience_ms(daemon)};
+
+	if (!daemon->driver_kind->prepare)
+		return 0;
+	return daemon->driver_kind->prepare(&daemon->driver_config, &daemon->has_prepared, err);
+}
+
+/* Opens the driver, if it is not open. */
+static int open_driver(struct daemon *daemon, struct err *err)
+{
+	return daemon->driver
+		       ? 0
+		       : daemon->driver_kind->open(&daemon->driver_config, &daemon->driver, err);
+}
+
 static int open_engine(struct daemon *daemon, struct err *err)
 {
 	struct engine_config config = {
 		.store = daemon->store, .stop_grace_ms = (unsigned)daemon->settings.stop_grace_ms};
-	int r = native_open(
-		daemon->premises.keeper_socket, daemon->settings.disk_limits, &daemon->driver, err);
+	int r = open_driver(daemon, err);
 
 	if (r < 0)
 		return r;
 	config.driver = daemon->driver;
+	config.bus = daemon->bus;
 	config.logs_fd = daemon->logs_fd;
+	config.unfinished_fd = daemon->unfinished_fd;
 	config.output_max = daemon->settings.output_max;
+	config.max_processes = daemon->plan.processes;
+	config.max_running = daemon->plan.running;
+	config.egress_connections = daemon->plan.egress_connections;
+	config.egress_pipes = daemon->plan.egress_pipes;
+	config.egress_lookups = daemon->plan.egress_lookups;
+	config.output_sandbox_max = daemon->settings.output_sandbox_max;
 	config.process_history = (unsigned)daemon->settings.process_history;
 	config.memory_reserve = daemon->settings.memory_reserve;
 	config.disk_reserve = daemon->settings.disk_reserve;
-	config.vault = strongbox_vault(daemon->strongbox);
+	if (daemon->settings.workspace_retention_s != SETTINGS_NEVER)
+		config.workspace_retention_s = (int64_t)daemon->settings.workspace_retention_s;
+	config.secret_cache = secret_store_cache(daemon->secret_store);
 	config.resolver = daemon->settings.resolver;
-	config.network_limits =
-		(struct sluice_limits){.connections = (unsigned)daemon->settings.connections,
-			.bandwidth = daemon->settings.bandwidth};
+	config.sandbox_network_limits = (struct sandbox_egress_limits){
+		.connections = (unsigned)daemon->settings.connections,
+		.bandwidth = daemon->settings.bandwidth};
+	config.defaults = (struct sandbox_defaults){.resources = daemon->settings.resources,
+		.network = daemon->settings.network,
+		.idle_timeout_s = (int64_t)daemon->settings.idle_timeout_s,
+		.templates = daemon->settings.templates};
+	config.preview_generation = &daemon->api.preview_generation;
+	config.jobs = daemon->jobs;
+	config.templates = daemon->templates;
 	return engine_open(&config, &daemon->engine, err);
+}
+
+/*
+ * Whether what the driver needs has ended or was silent for too long, so that no attempt of ours can succeed: as an ordinary user, without new
+ * privileges, we cannot start it again. Leaving cures it, because whoever supervises us starts both again.
+ */
+static bool is_driver_gone(const struct daemon *daemon)
+{
+	struct pollfd gone = {.events = POLLIN};
+
+	if (daemon->driver) {
+		gone.fd = driver_gone_fd(daemon->driver);
+		return poll(&gone, 1, 0) > 0;
+	}
+	if (!daemon->driver_kind->is_gone)
+		return false;
+	return (patience_ms(daemon) > 0 &&
+		       clock_steady_ms() - daemon->unserved_ms >= patience_ms(daemon)) ||
+	       daemon->driver_kind->is_gone(&daemon->driver_config);
+}
+
+static const char *name_helper(const struct daemon *daemon)
+{
+	return daemon->driver_kind->helper ? daemon->driver_kind->helper : "the driver";
+}
+
+/*
+ * Takes up the sandboxes and serves them. What fails is tried again later, and meanwhile we stay up to say why: /readyz,
+ * and every call that needs a sandbox. Only if the driver is gone is that an error. One that said why it cannot start
+ * is gone too; its reason is shown for a minute before we leave, because it will be the same after each start.
+ */
+static int serve_sandboxes(struct daemon *daemon, struct err *err)
+{
+	if (open_engine(daemon, err) == 0) {
+		executions_adopt(daemon->executions, daemon->engine);
+		atomic_store(&daemon->api.engine, daemon->engine);
+		templates_attach(daemon->templates, daemon->engine);
+		jobs_look(daemon->jobs);
+		return 0;
+	}
+	daemon->reopen_ms = clock_steady_ms() + REOPEN_MS;
+	if (daemon->unserved_ms == 0)
+		daemon->unserved_ms = clock_steady_ms();
+	if (strcmp(err->code, DRIVER_CANNOT_START) == 0)
+		daemon->reopen_ms = clock_steady_ms() + REFUSED_MS;
+	else if (is_driver_gone(daemon))
+		return err_explain(err, ERR_UNAVAILABLE, DRIVER_GONE,
+			"start sandlotd again, which starts both; the log says why it ended",
+			"%s ended while sandlotd started, or does not answer", name_helper(daemon));
+	if (strcmp(daemon->api.unready.message, err->message) != 0)
+		log_error("sandboxes cannot be served: %s", err->message);
+	api_set_unready(&daemon->api, err);
+	return 0;
 }
 
 /*
@@ -287,16 +535,16 @@ static int open_engine(struct daemon *daemon, struct err *err)
  */
 static void tell_address(const struct daemon *daemon)
 {
-	char address[WELCOME_ADDRESS_MAX], pin[CERTIFICATE_PIN_MAX], line[256];
+	char address[BANNER_ADDRESS_MAX], pin[CERTIFICATE_PIN_MAX], line[256];
 
-	welcome_address(&daemon->listener, address);
+	banner_address(&daemon->listener, address);
 	if (!daemon->transport.api.certificate) {
-		premises_write_address(&daemon->premises, address);
+		privileged_setup_write_address(&daemon->setup, address);
 		return;
 	}
 	certificate_pin(daemon->transport.api.certificate, pin);
 	snprintf(line, sizeof(line), "https://%s %s", address, pin);
-	premises_write_address(&daemon->premises, line);
+	privileged_setup_write_address(&daemon->setup, line);
 }
 
 /* Whether the signal that came is one to end. */
@@ -312,35 +560,58 @@ static bool ends_us(struct daemon *daemon)
 	/* At once: the command line knows us by the key that is shown from now on. */
 	tell_address(daemon);
 	if (daemon->engine)
-		network_reload_trust(daemon->engine);
+		sandbox_network_reload_trust(daemon->engine);
 	return false;
 }
 
-/* Until a signal, a request to shut down, or the loss of the keeper. Whether sandboxes end with us. */
+/* How long the main thread may sleep. */
+static int sleep_ms(const struct daemon *daemon, uint64_t remind_ms)
+{
+	uint64_t now_ms = clock_steady_ms(), due_ms = remind_ms;
+
+	if (!daemon->engine && daemon->reopen_ms < due_ms)
+		due_ms = daemon->reopen_ms;
+	return due_ms > now_ms ? (int)(due_ms - now_ms) : 0;
+}
+
+/* What is due without anybody asking. An error if the driver is gone. */
+static int do_what_is_due(struct daemon *daemon, uint64_t *remind_ms)
+{
+	struct err err = {0};
+	int r = 0;
+
+	if (clock_steady_ms() >= *remind_ms) {
+		*remind_ms += REMIND_MS;
+		transport_remind(&daemon->transport);
+	}
+	if (!daemon->engine && clock_steady_ms() >= daemon->reopen_ms)
+		r = serve_sandboxes(daemon, &err);
+	return r;
+}
+
+/* Until a signal, a request to shut down, or the loss of the driver. Whether sandboxes end with us. */
 static bool wait_for_end(struct daemon *daemon, int *exit_code)
 {
-	int keeper_fd = daemon->driver ? native_watch_fd(daemon->driver) : -1;
+	uint64_t remind_ms = clock_steady_ms() + REMIND_MS;
 	struct pollfd fds[] = {{.fd = daemon->signal_fd, .events = POLLIN},
-		{.fd = daemon->shutdown_fd, .events = POLLIN},
-		{.fd = keeper_fd, .events = POLLRDHUP}};
+		{.fd = daemon->shutdown_fd, .events = POLLIN}, {.events = POLLIN}};
 
 	for (;;) {
-		int count = poll(fds, array_len(fds), REMIND_MS);
+		int count;
 
-		if (count == 0)
-			transport_remind(&daemon->transport);
-		if (count <= 0)
-			continue;
-		if (fds[1].revents)
+		fds[2].fd = daemon->driver ? driver_gone_fd(daemon->driver) : -1;
+		count = poll(fds, array_len(fds), sleep_ms(daemon, remind_ms));
+		if (count > 0 && fds[1].revents)
 			return true;
-		if (fds[2].revents) {
+		if ((count > 0 && fds[2].revents) || do_what_is_due(daemon, &remind_ms) < 0) {
 			/* Its sandboxes ended with it, and we may no longer start another. */
-			log_error("the keeper is gone; leaving, so that sandlotd can be started "
-				  "again");
-			*exit_code = 1;
+			log_error("%s is gone or hangs; leaving, so that sandlotd can be started "
+				  "again",
+				name_helper(daemon));
+			*exit_code = DRIVER_GONE_STATUS;
 			return false;
 		}
-		if (ends_us(daemon))
+		if (count > 0 && fds[0].revents && ends_us(daemon))
 			return daemon->settings.stop_all;
 	}
 }
@@ -366,84 +637,157 @@ static int open_all(struct daemon *daemon, struct err *err)
 {
 	int r;
 
-	raise_descriptor_limit();
-	if ((r = take_signals(daemon, err)) < 0 ||
+	fail_point_open(daemon->settings.data_dir);
+	if ((r = descriptors_open(&daemon->settings, &daemon->plan, err)) < 0 ||
+		(r = take_signals(daemon, err)) < 0 ||
 		(r = issuer_open(&daemon->settings, &daemon->issuer, err)) < 0 ||
-		(r = premises_open(&daemon->settings, &daemon->premises, err)) < 0 ||
-		(r = listener_open(daemon->settings.api_bind, &daemon->listener, err)) < 0 ||
-		(r = listener_open(daemon->settings.preview_bind, &daemon->preview_listener, err)) <
-			0 ||
+		(daemon->driver_kind->check_user &&
+			(r = daemon->driver_kind->check_user(err)) < 0) ||
+		(r = privileged_setup_open(&daemon->settings, &daemon->setup, err)) < 0 ||
+		(r = transport_listen(
+			 daemon->settings.api_bind, "--api-bind", &daemon->listener, err)) < 0 ||
+		(r = listener_open_unix(daemon->setup.api_socket, daemon->setup.owner,
+			 daemon->setup.gid, &daemon->local_listener, err)) < 0 ||
+		(r = transport_listen(daemon->settings.preview_bind, "--preview-bind",
+			 &daemon->preview_listener, err)) < 0 ||
 		(r = transport_check(&daemon->settings, &daemon->listener,
 			 &daemon->preview_listener, err)) < 0 ||
-		(r = premises_start_keeper(&daemon->settings, &daemon->premises, err)) < 0 ||
-		(r = premises_drop_privileges(&daemon->premises, err)) < 0 ||
+		(r = prepare_driver(daemon, err)) < 0 ||
+		(r = privileged_setup_drop_privileges(&daemon->setup, err)) < 0 ||
 		(r = transport_open(&daemon->settings, &daemon->transport, &daemon->listener,
-			 &daemon->preview_listener, err)) < 0 ||
-		(r = open_store(daemon, err)) < 0 || (r = open_auditor(daemon, err)) < 0 ||
-		(r = open_strongbox(daemon, err)) < 0 || (r = open_logs(daemon, err)) < 0 ||
-		(r = open_server(daemon, err)) < 0 || (r = open_previews(daemon, err)) < 0)
+			 &daemon->preview_listener, daemon->plan.tls_crowd, err)) < 0 ||
+		(r = open_store(daemon, err)) < 0 || (r = open_audit_writer(daemon, err)) < 0 ||
+		(r = backups_open(daemon->store, &daemon->backup_rule, &daemon->backups, err)) <
+			0 ||
+		(r = open_secret_store(daemon, err)) < 0 ||
+		(r = open_state_dirs(daemon, err)) < 0 || (r = open_templates(daemon, err)) < 0 ||
+		(r = open_jobs(daemon, err)) < 0 || (r = open_server(daemon, err)) < 0 ||
+		(r = open_previews(daemon, err)) < 0)
 		return r;
-	if (open_engine(daemon, err) < 0) {
-		/* It stays up to say why: /readyz, and every call that needs a sandbox. */
-		log_error("sandboxes cannot be served: %s", err->message);
-		snprintf(daemon->api.unready, sizeof(daemon->api.unready), "%s\n", err->message);
-	} else {
-		atomic_store(&daemon->api.engine, daemon->engine);
-	}
+	fail_point("daemon.server_opened");
+	if ((r = serve_sandboxes(daemon, err)) < 0)
+		return r;
 	tell_address(daemon);
-	welcome_print(daemon->settings.data_dir, &daemon->listener);
+	banner_print(daemon->settings.data_dir, &daemon->listener,
+		daemon->engine ? NULL : &daemon->api.unready);
 	return 0;
+}
+
+/* With or without a driver that could be opened: a keeper of another version is ended so too. */
+static int end_sandboxes(struct daemon *daemon, struct err *err)
+{
+	const struct driver_kind *kind = daemon->driver_kind;
+
+	if (daemon->driver)
+		return daemon->driver->ops->shutdown(daemon->driver, err);
+	return kind->end && !is_driver_gone(daemon) ? kind->end(&daemon->driver_config, err) : 0;
 }
 
 static void close_all(struct daemon *daemon, bool stop_all)
 {
 	struct err err;
 
-	if (daemon->premises.address_fd > 0)
-		premises_write_address(&daemon->premises, "");
+	if (daemon->setup.address_fd > 0)
+		privileged_setup_write_address(&daemon->setup, "");
 	atomic_store(&daemon->api.is_leaving, true);
+	if (daemon->jobs)
+		jobs_stop(daemon->jobs);
 	if (daemon->server)
 		server_close(daemon->server, CLOSE_GRACE_MS);
 	previews_close(daemon->previews);
 	transport_close(&daemon->transport);
+	jobs_close(daemon->jobs);
+	templates_detach(daemon->templates);
+	executions_leave(daemon->executions);
 	engine_close(daemon->engine);
-	close_auditor(daemon);
-	if (stop_all && daemon->driver &&
-		(daemon->driver->ops->shutdown(daemon->driver, &err) < 0 ||
+	executions_free(daemon->executions);
+	event_bus_free(daemon->bus);
+	templates_close(daemon->templates);
+	close_audit_writer(daemon);
+	backups_close(daemon->backups);
+	if (stop_all && daemon->store &&
+		(end_sandboxes(daemon, &err) < 0 ||
 			store_sandbox_end_all(
 				daemon->store, END_OPERATOR, "sandlot was shut down", &err) < 0))
 		log_error("end the sandboxes: %s", err.message);
 	if (daemon->driver)
 		daemon->driver->ops->close(daemon->driver);
-	strongbox_close(daemon->strongbox);
+	secret_store_close(daemon->secret_store);
 	store_close(daemon->store);
-	ticket_book_free(daemon->api.gate.tickets);
+	ticket_table_free(daemon->api.gate.tickets);
 	issuer_close(&daemon->issuer);
 	fd_close(daemon->logs_fd);
+	fd_close(daemon->unfinished_fd);
+	fd_close(daemon->jobs_fd);
+	fd_close(daemon->blobs_fd);
 	free(daemon->host_list);
-	replays_free(daemon->api.replays);
+	idempotency_keys_free(daemon->api.idempotency_keys);
 	json_decref(daemon->api.openapi);
 }
 
-/* One that we started for nothing. It has no sandboxes yet. */
-static void dismiss_keeper(struct daemon *daemon)
+/* Ends what we started for the driver, for nothing. It has no sandboxes yet. */
+static void undo_prepare(struct daemon *daemon)
 {
-	const struct settings *settings = &daemon->settings;
-	struct driver *driver = daemon->driver;
 	struct err err;
 
-	if (!daemon->premises.has_started_keeper)
-		return;
-	if (!driver && native_open(daemon->premises.keeper_socket, settings->disk_limits, &driver,
-			       &err) < 0)
-		return;
-	daemon->driver = driver;
-	(void)!driver->ops->shutdown(driver, &err);
+	if (daemon->has_prepared && open_driver(daemon, &err) == 0)
+		(void)!daemon->driver->ops->shutdown(daemon->driver, &err);
+}
+
+/* Of a database that is not to be used, the commands that resolve it, as they are to be typed. */
+static void complain(const struct daemon *daemon, const struct err *err)
+{
+	const char *dir = daemon->settings.data_dir;
+
+	fprintf(stderr, "sandlotd: %s\n", err->message);
+	if (strcmp(err->code, "database_empty") == 0 || strcmp(err->code, "database_older") == 0)
+		fprintf(stderr,
+			"  try: sandlot restore --data-dir %s           to bring back the last "
+			"backup\n"
+			"   or: sandlot restore --data-dir %s --accept  to start as it is; "
+			"workspaces that it does not know are kept as orphans\n",
+			dir, dir);
+	else if (strcmp(err->code, "database_damaged") == 0)
+		fprintf(stderr,
+			"  try: sandlot restore --data-dir %s          to bring back the last "
+			"backup\n"
+			"   or: sandlot restore --data-dir %s --empty  to start with an empty one; "
+			"all workspaces are kept as orphans\n",
+			dir, dir);
+	else if (err->remedy[0])
+		fprintf(stderr, "  try: %s\n", err->remedy);
+}
+
+/*
+ * The status with which we leave when we cannot start. A new start cures a keeper that died; it mends no database, for
+ * which the status is one of its own, so that no supervisor tries for ever (data/sandlot.service.in).
+ */
+static int exit_status(const struct err *err)
+{
+	static const struct {
+		const char *code;
+		int status;
+	} statuses[] = {
+		{DRIVER_GONE, DRIVER_GONE_STATUS},
+		{"database_damaged", DATABASE_STATUS},
+		{"database_too_new", DATABASE_STATUS},
+	};
+
+	for (size_t i = 0; i < array_len(statuses); i++) {
+		if (strcmp(err->code, statuses[i].code) == 0)
+			return statuses[i].status;
+	}
+	return err_class((enum err_kind)err->kind)->exit_code;
 }
 
 int main(int argc, char *argv[])
 {
-	static struct daemon daemon = {.signal_fd = -1, .shutdown_fd = -1, .logs_fd = -1};
+	static struct daemon daemon = {.signal_fd = -1,
+		.shutdown_fd = -1,
+		.logs_fd = -1,
+		.unfinished_fd = -1,
+		.jobs_fd = -1,
+		.blobs_fd = -1};
 	enum log_level level;
 	struct err err = {0};
 	int exit_code = 0, r;
@@ -455,11 +799,17 @@ int main(int argc, char *argv[])
 		r = err_set(&err, ERR_INVALID, "log-level must be debug, info, warning or error");
 	if (r == 0)
 		r = template_check_list(daemon.settings.templates, &err);
+	if (r == 0)
+		r = registry_mirror_check(daemon.settings.registry_mirror, &err);
+	if (r == 0)
+		r = short_name_check(daemon.settings.short_names, &err);
 	if (r == 0 && strcmp(daemon.settings.audit_exec, "hash") != 0 &&
 		strcmp(daemon.settings.audit_exec, "text") != 0)
 		r = err_set(&err, ERR_INVALID, "audit-exec must be hash or text");
 	if (r == 0)
 		r = network_default_check(&daemon.settings.network, &err);
+	if (r == 0)
+		r = driver_table_find(daemon.settings.driver, &daemon.driver_kind, &err);
 	if (r == 0 && daemon.settings.help) {
 		settings_print_help();
 		return 0;
@@ -473,12 +823,10 @@ int main(int argc, char *argv[])
 		r = open_all(&daemon, &err);
 	}
 	if (r < 0) {
-		fprintf(stderr, "sandlotd: %s\n", err.message);
-		if (err.remedy[0])
-			fprintf(stderr, "  try: %s\n", err.remedy);
-		dismiss_keeper(&daemon);
+		complain(&daemon, &err);
+		undo_prepare(&daemon);
 		close_all(&daemon, false);
-		return err_class((enum err_kind)err.kind)->exit_code;
+		return exit_status(&err);
 	}
 	stop_all = wait_for_end(&daemon, &exit_code);
 	log_info("leaving");

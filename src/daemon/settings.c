@@ -3,6 +3,7 @@
 
 #include "base/data_dir.h"
 #include "base/fd.h"
+#include "base/format.h"
 #include "base/number.h"
 #include "model/size.h"
 
@@ -17,7 +18,7 @@
 #define CONFIG_DEFAULT "/etc/sandlot/sandlot.conf"
 #define CONFIG_MAX     65536
 
-enum type { TEXT, NUMBER, SIZE, CORES, SWITCH };
+enum type { TEXT, NUMBER, SIZE, CORES, SECONDS, LIMIT, SWITCH };
 
 static const struct row {
 	const char *name;
@@ -52,19 +53,24 @@ static const struct row {
 		"file with its key"},
 	{"allow-plain", SWITCH, offsetof(struct settings, allow_plain), "false", 0, 0,
 		"speak plain HTTP also on addresses that other machines reach"},
+	{"api-connections", NUMBER, offsetof(struct settings, api_connections), "4096", 16, 1 << 20,
+		"connections to the API; an owner but the operator has a quarter of them at most"},
+	{"preview-connections", NUMBER, offsetof(struct settings, preview_connections), "8192", 16,
+		1 << 20,
+		"connections to previews; to those of one owner but the operator a quarter at "
+		"most"},
 	{"preview-source-connections", NUMBER,
-		offsetof(struct settings, preview_source_connections), "2048", 1,
-		SETTINGS_PREVIEW_CONNECTIONS, "connections that one address may have to previews"},
+		offsetof(struct settings, preview_source_connections), "2048", 1, 1 << 20,
+		"connections that one address may have to previews"},
 	{"preview-sandbox-connections", NUMBER,
-		offsetof(struct settings, preview_sandbox_connections), "4096", 1,
-		SETTINGS_PREVIEW_CONNECTIONS,
+		offsetof(struct settings, preview_sandbox_connections), "2048", 1, 1 << 20,
 		"connections that the previews of a sandbox may have"},
 	{"preview-rate", NUMBER, offsetof(struct settings, preview_rate), "1000", 0, 1000000,
 		"requests a second that one address may make to previews, but for loopback ones; "
 		"0: "
 		"any number"},
-	{"preview-timeout", NUMBER, offsetof(struct settings, preview_timeout_s), "300", 1, 86400,
-		"seconds that an app behind a preview may take until its answer begins"},
+	{"preview-timeout", SECONDS, offsetof(struct settings, preview_timeout_s), "300", 1, 86400,
+		"time that an app behind a preview may take until its answer begins"},
 	{"user", TEXT, offsetof(struct settings, user), "sandlot", 0, 0,
 		"unprivileged user that the daemon becomes"},
 	{"log-level", TEXT, offsetof(struct settings, log_level), "info", 0, 0,
@@ -83,26 +89,85 @@ static const struct row {
 		"claim that names the scopes"},
 	{"templates", TEXT, offsetof(struct settings, templates), "host", 0, 0,
 		"templates that are offered, of host and browser, separated by commas"},
+	{"registry", TEXT, offsetof(struct settings, registry), "registry-1.docker.io", 0, 0,
+		"where images come from whose name has no registry; empty for nowhere"},
+	{"registry-prefix", TEXT, offsetof(struct settings, registry_prefix), "library", 0, 0,
+		"what stands there before a name without an owner; empty for nothing"},
+	{"registry-mirror", TEXT, offsetof(struct settings, registry_mirror), "", 0, 0,
+		"hosts that are asked before a registry: [REGISTRY=]HOST[/PREFIX], separated by "
+		"commas"},
+	{"short-names", TEXT, offsetof(struct settings, short_names), "", 0, 0,
+		"names that stand for images: NAME=IMAGE, separated by commas"},
+	{"registry-plain", TEXT, offsetof(struct settings, registry_plain), "", 0, 0,
+		"registries that are reached without TLS, separated by commas"},
+	{"registry-allow", TEXT, offsetof(struct settings, registry_allow), "", 0, 0,
+		"registries that may be at addresses which are not public, separated by commas"},
+	{"registry-ca", TEXT, offsetof(struct settings, registry_ca), "", 0, 0,
+		"file with the certificates that registries are trusted by; empty for the host's"},
+	{"registry-auth", TEXT, offsetof(struct settings, registry_auth), "", 0, 0,
+		"file with passwords of registries, as docker login writes it; sandlotd must be "
+		"able to "
+		"read it"},
+	{"registry-stall", SECONDS, offsetof(struct settings, registry_stall_s), "60", 1, 86400,
+		"time without a byte after which a registry counts as failed: seconds, or 5m"},
+	{"apt-mirror", TEXT, offsetof(struct settings, apt_mirror), "", 0, 0,
+		"where builds of templates get Debian's packages; empty for what the image "
+		"says, and for a new Debian what the host's sources.list says"},
+	{"pip-index", TEXT, offsetof(struct settings, pip_index), "", 0, 0,
+		"the same for packages of Python"},
+	{"npm-registry", TEXT, offsetof(struct settings, npm_registry), "", 0, 0,
+		"the same for packages of Node"},
+	{"package-ca", TEXT, offsetof(struct settings, package_ca), "", 0, 0,
+		"file with the certificates that these three are trusted by; empty for the "
+		"image's"},
 	{"allow-missing", TEXT, offsetof(struct settings, allow_missing), "", 0, 0,
 		"walls that sandboxes may go without where the host lacks them"},
-	{"idle-timeout", NUMBER, offsetof(struct settings, idle_timeout_s), "2100", 1, 366 * 86400,
-		"seconds without use after which a sandbox is stopped"},
+	{"idle-timeout", LIMIT, offsetof(struct settings, idle_timeout_s), "35m", 1, 366 * 86400,
+		"time without use after which a sandbox is stopped: seconds, 35m, 8h, 2d, or "
+		"never"},
+	{"workspace-retention", LIMIT, offsetof(struct settings, workspace_retention_s), "never", 1,
+		3660 * 86400ull,
+		"time after which the workspace of a removed sandbox is purged: 30d, or never"},
+	{"layer-retention", LIMIT, offsetof(struct settings, layer_retention_s), "7d", 1,
+		3660 * 86400ull,
+		"time after which layers of images that nothing uses are removed: 7d, or never"},
 	{"stop-grace-ms", NUMBER, offsetof(struct settings, stop_grace_ms), "2000", 0, 600000,
 		"what processes get between SIGTERM and SIGKILL"},
 	{"exec-output-max", SIZE, offsetof(struct settings, exec_output_max), "1Mi", 1024, 64 << 20,
 		"bytes kept of each stream of a buffered exec"},
 	{"output-max", SIZE, offsetof(struct settings, output_max), "16Mi", 256 << 10, 1ull << 40,
 		"bytes kept on disk of the output of each process, its head and its tail"},
+	{"output-sandbox-max", SIZE, offsetof(struct settings, output_sandbox_max), "256Mi",
+		1 << 20, 1ull << 50,
+		"the same of all processes of a sandbox together, and no more than its disk limit"},
 	{"process-history", NUMBER, offsetof(struct settings, process_history), "64", 1, 100000,
 		"ended processes that each sandbox remembers, with their output"},
+	{"execution-history", NUMBER, offsetof(struct settings, execution_history), "1000", 1,
+		100000, "ended executions that are kept of each owner, with what came of them"},
+	{"execution-keep", NUMBER, offsetof(struct settings, execution_keep_s), "604800", 60,
+		315360000, "seconds for which they are kept at most"},
 	{"memory-reserve", SIZE, offsetof(struct settings, memory_reserve), "128Mi", 0, 1ull << 50,
-		"memory of the host below which sandboxes that nobody uses are stopped"},
+		"memory of the host below which sandboxes are stopped, those of whoever holds most "
+		"first"},
 	{"disk-reserve", SIZE, offsetof(struct settings, disk_reserve), "512Mi", 0, 1ull << 50,
-		"free space of the data directory below which no sandbox is created"},
+		"free space of the data directory below which nothing is created, started or "
+		"uploaded"},
 	{"disk-limits", SWITCH, offsetof(struct settings, disk_limits), "true", 0, 0,
 		"give each new sandbox a disk of its own, which holds as much as its limit says"},
+	{"keeper-timeout", SECONDS, offsetof(struct settings, keeper_timeout_s), "60", 10, 86400,
+		"time without an answer of the keeper after which sandlotd leaves, for its next "
+		"start to "
+		"replace the keeper"},
+	{"driver", TEXT, offsetof(struct settings, driver), "native", 0, 0,
+		"what runs sandboxes; there is native alone"},
 	{"workers", NUMBER, offsetof(struct settings, workers), "64", 4, 1024,
 		"most requests that are worked on at a time"},
+	{"backup-keep", NUMBER, offsetof(struct settings, backup_keep), "7", 1, 365,
+		"backups of the state that are kept; one is written each day"},
+	{"answer-memory", SIZE, offsetof(struct settings, answer_memory), "512Mi", 64 << 20,
+		1ull << 50,
+		"memory for answers that clients have not read and bodies that they send; an owner "
+		"has a quarter"},
 	{"audit-keep", NUMBER, offsetof(struct settings, audit_keep), "250000", 1000, 1ull << 40,
 		"entries of the audit log that are kept"},
 	{"audit-exec", TEXT, offsetof(struct settings, audit_exec), "hash", 0, 0,
@@ -129,6 +194,15 @@ static const struct row {
 		"bytes a second that a sandbox may send and receive; 0: no limit"},
 	{"connections", NUMBER, offsetof(struct settings, connections), "512", 1, 65536,
 		"connections that a sandbox may have open to the outside, at most"},
+	{"egress-connections", NUMBER, offsetof(struct settings, egress_connections), "16384", 16,
+		1 << 20,
+		"connections that all sandboxes may have open to the outside; those of one owner a "
+		"quarter of them at most"},
+	{"egress-lookups", NUMBER, offsetof(struct settings, egress_lookups), "2048", 16, 1 << 20,
+		"names that are looked up for sandboxes at a time; for one owner a quarter at "
+		"most"},
+	{"archive-downloads", NUMBER, offsetof(struct settings, archive_downloads), "32", 4, 1024,
+		"archives that are downloaded at a time; by one owner a quarter of them at most"},
 	{"resolver", TEXT, offsetof(struct settings, resolver), "", 0, 0,
 		"name servers for sandboxes, as addresses separated by commas, instead of the "
 		"host's"},
@@ -160,6 +234,34 @@ static int parse_cores(const char *text, uint64_t *ret_millis)
 	return 0;
 }
 
+/* "90", "90s", "35m", "8h", "30d" as seconds. */
+static int parse_seconds(const char *text, uint64_t *ret_seconds)
+{
+	static const struct {
+		char unit;
+		uint64_t seconds;
+	} units[] = {{'\0', 1}, {'s', 1}, {'m', 60}, {'h', 3600}, {'d', 86400}};
+	size_t len = strspn(text, "0123456789");
+	char digits[24];
+
+	if (len == 0 || len >= sizeof(digits) || (text[len] && text[len + 1]))
+		return -EINVAL;
+	memcpy(digits, text, len);
+	digits[len] = '\0';
+	for (size_t i = 0; i < array_len(units); i++) {
+		uint64_t number;
+		int r;
+
+		if (units[i].unit != text[len])
+			continue;
+		r = number_parse(digits, 0, UINT32_MAX, &number);
+		if (r == 0)
+			*ret_seconds = number * units[i].seconds;
+		return r;
+	}
+	return -EINVAL;
+}
+
 static int parse(const struct row *row, const char *value, void *place)
 {
 	uint64_t number;
@@ -182,6 +284,16 @@ static int parse(const struct row *row, const char *value, void *place)
 		break;
 	case CORES:
 		r = parse_cores(value, &number);
+		break;
+	case LIMIT:
+		if (strcmp(value, "never") == 0) {
+			*(uint64_t *)place = SETTINGS_NEVER;
+			return 0;
+		}
+		r = parse_seconds(value, &number);
+		break;
+	case SECONDS:
+		r = parse_seconds(value, &number);
 		break;
 	}
 	if (r == 0 && (number < row->min || number > row->max))
@@ -209,7 +321,7 @@ static int set(struct settings *settings, const struct row *row, const char *val
 
 static void variable_name(const struct row *row, char name[64])
 {
-	size_t len = (size_t)snprintf(name, 64, "SANDLOT_%s", row->name);
+	size_t len = format_append(name, 64, 0, "SANDLOT_%s", row->name);
 
 	for (size_t i = 0; i < len; i++)
 		name[i] = (char)(name[i] == '-' ? '_' : toupper((unsigned char)name[i]));

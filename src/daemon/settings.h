@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#define SETTINGS_PREVIEW_CONNECTIONS 8192 /* of all together */
+#define SETTINGS_NEVER UINT64_MAX /* as int64_t: SANDBOX_NO_LIMIT */
 
 struct settings {
 	const char *config;
@@ -26,6 +26,8 @@ struct settings {
 	const char *preview_tls_certificate;
 	const char *preview_tls_key;
 	bool allow_plain;
+	uint64_t api_connections;
+	uint64_t preview_connections;
 	uint64_t preview_source_connections;
 	uint64_t preview_sandbox_connections;
 	uint64_t preview_rate;
@@ -39,16 +41,28 @@ struct settings {
 	const char *jwt_user_claim;
 	const char *jwt_scopes_claim;
 	const char *templates;
+	const char *registry, *registry_prefix, *registry_mirror, *registry_plain, *registry_allow,
+		*registry_ca, *registry_auth, *short_names;
+	uint64_t registry_stall_s;
+	const char *apt_mirror, *pip_index, *npm_registry, *package_ca;
 	const char *allow_missing;
-	uint64_t idle_timeout_s;
+	uint64_t idle_timeout_s;	/* or SETTINGS_NEVER */
+	uint64_t workspace_retention_s; /* likewise */
+	uint64_t layer_retention_s;	/* likewise */
 	uint64_t stop_grace_ms;
 	uint64_t exec_output_max;
 	uint64_t output_max;
+	uint64_t output_sandbox_max;
 	uint64_t process_history;
+	uint64_t execution_history, execution_keep_s;
 	uint64_t memory_reserve;
 	uint64_t disk_reserve;
 	bool disk_limits;
+	uint64_t keeper_timeout_s;
+	const char *driver; /* a name of driver/driver_table.h */
 	uint64_t workers;
+	uint64_t backup_keep;
+	uint64_t answer_memory;
 	uint64_t audit_keep;
 	const char *audit_exec;
 	const char *quota_organization;
@@ -58,6 +72,9 @@ struct settings {
 	const char *resolver;
 	uint64_t bandwidth;
 	uint64_t connections;
+	uint64_t egress_connections;
+	uint64_t egress_lookups;
+	uint64_t archive_downloads;
 	bool stop_all;
 	bool help, version;
 };

@@ -3,9 +3,22 @@
 
 #include "base/log.h"
 
+#include <errno.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #define SOON_DAYS 14
+
+int transport_listen(
+	const char *address, const char *flag, struct listener *ret_listener, struct err *err)
+{
+	int r = listener_open(address, ret_listener, err);
+
+	if (r == -EADDRINUSE)
+		snprintf(err->remedy, sizeof(err->remedy),
+			"another sandlotd? choose another address with %s", flag);
+	return r;
+}
 
 /* --- settings --- */
 
@@ -32,12 +45,12 @@ static int check_plain(const struct settings *settings, const char *name, const 
 }
 
 /* The one of the API does for previews too, unless they have their own. */
-static struct door preview_door(const struct settings *settings)
+static struct endpoint preview_endpoint(const struct settings *settings)
 {
 	if (settings->preview_tls_certificate[0])
-		return (struct door){.chain_path = settings->preview_tls_certificate,
+		return (struct endpoint){.chain_path = settings->preview_tls_certificate,
 			.key_path = settings->preview_tls_key};
-	return (struct door){
+	return (struct endpoint){
 		.chain_path = settings->tls_certificate, .key_path = settings->tls_key};
 }
 
@@ -51,82 +64,83 @@ int transport_check(const struct settings *settings, const struct listener *api,
 			settings->preview_tls_key, err);
 	if (r == 0 && !settings->tls_certificate[0])
 		r = check_plain(settings, "api-bind", settings->api_bind, api, err);
-	if (r == 0 && !preview_door(settings).chain_path[0])
+	if (r == 0 && !preview_endpoint(settings).chain_path[0])
 		r = check_plain(settings, "preview-bind", settings->preview_bind, preview, err);
 	return r;
 }
 
-/* --- doors --- */
+/* --- endpoints --- */
 
-static void remind(struct door *door)
+static void remind(struct endpoint *endpoint)
 {
-	int days = door->certificate ? certificate_days_left(door->certificate) : SOON_DAYS;
+	int days = endpoint->certificate ? certificate_days_left(endpoint->certificate) : SOON_DAYS;
 
 	if (days < 0)
-		log_warning(
-			"the certificate in %s has expired: clients refuse it", door->chain_path);
+		log_warning("the certificate in %s has expired: clients refuse it",
+			endpoint->chain_path);
 	else if (days < SOON_DAYS)
-		log_warning("the certificate in %s expires in %d days", door->chain_path, days);
+		log_warning("the certificate in %s expires in %d days", endpoint->chain_path, days);
 }
 
-static int open_door(struct door *door, struct listener *listener, struct err *err)
+static int open_endpoint(
+	struct endpoint *endpoint, struct listener *listener, unsigned max_crowd, struct err *err)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	int r;
 
-	if (!door->chain_path[0])
+	if (!endpoint->chain_path[0])
 		return 0;
-	r = certificate_open(door->chain_path, door->key_path, &door->certificate, err);
+	r = certificate_open(endpoint->chain_path, endpoint->key_path, &endpoint->certificate, err);
 	if (r == 0)
-		r = terminator_open(
-			door->certificate, cores > 0 ? (unsigned)cores : 1, &door->terminator, err);
+		r = terminator_open(endpoint->certificate, cores > 0 ? (unsigned)cores : 1,
+			max_crowd, &endpoint->terminator, err);
 	if (r < 0)
 		return r;
-	listener->terminator = door->terminator;
-	remind(door);
+	listener->terminator = endpoint->terminator;
+	remind(endpoint);
 	return 0;
 }
 
-static void close_door(struct door *door)
+static void close_endpoint(struct endpoint *endpoint)
 {
-	terminator_close(door->terminator);
-	certificate_close(door->certificate);
-	*door = (struct door){0};
+	terminator_close(endpoint->terminator);
+	certificate_close(endpoint->certificate);
+	*endpoint = (struct endpoint){0};
 }
 
-static void reload(struct door *door)
+static void reload(struct endpoint *endpoint)
 {
 	struct err err;
 
-	if (!door->certificate)
+	if (!endpoint->certificate)
 		return;
-	if (certificate_reload(door->certificate, &err) < 0) {
+	if (certificate_reload(endpoint->certificate, &err) < 0) {
 		log_error("the certificate in use stays: %s%s%s", err.message,
 			err.remedy[0] ? "; " : "", err.remedy);
 		return;
 	}
-	log_info("the certificate in %s was read again", door->chain_path);
-	remind(door);
+	log_info("the certificate in %s was read again", endpoint->chain_path);
+	remind(endpoint);
 }
 
 /* --- all of them --- */
 
 int transport_open(const struct settings *settings, struct transport *transport,
-	struct listener *api, struct listener *preview, struct err *err)
+	struct listener *api, struct listener *preview, unsigned max_crowd, struct err *err)
 {
 	int r;
 
-	transport->api = (struct door){
+	transport->api = (struct endpoint){
 		.chain_path = settings->tls_certificate, .key_path = settings->tls_key};
-	transport->preview = preview_door(settings);
-	r = open_door(&transport->api, api, err);
-	return r == 0 ? open_door(&transport->preview, preview, err) : r;
+	transport->preview = preview_endpoint(settings);
+	r = open_endpoint(&transport->api, api, max_crowd, err);
+	return r == 0 ? open_endpoint(&transport->preview, preview, max_crowd, err) : r;
 }
 
 void transport_close(struct transport *transport)
 {
-	close_door(&transport->api);
-	close_door(&transport->preview);
+	close_endpoint(&transport->api);
+	close_endpoint(&transport->preview);
 }
 
 void transport_reload(struct transport *transport)

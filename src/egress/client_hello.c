@@ -10,7 +10,7 @@
 #define EXTENSION_NAME	     0
 #define NAME_IS_HOST	     0
 
-/* A run of bytes that is read from the front; once something was missing all that follows is. */
+/* Bytes that are read from the front. Once a read was too short, all reads after it are. */
 struct span {
 	const uint8_t *at;
 	size_t len;
@@ -108,7 +108,7 @@ int client_hello_read(const uint8_t *data, size_t len, char ret_name[EGRESS_NAME
 	if (take_number(&message, 1) != MESSAGE_CLIENT_HELLO)
 		return -EBADMSG;
 	message_len = take_number(&message, 3);
-	/* Nobody spreads it over several records but to hide something. */
+	/* No honest client spreads a ClientHello over several records. */
 	if (message_len > message.len)
 		return -EBADMSG;
 	return read_hello(take(&message, message_len), ret_name);

@@ -43,8 +43,9 @@ static uint8_t *put_header(uint8_t *out, uint16_t id, unsigned flags, unsigned a
 }
 
 /*
- * The labels at data[at] as text with dots between, which may hold any byte; a byte that is a dot inside
- * of a label makes it no name. Without pointers: nobody needs them in a question. Where it ends, or 0.
+ * Reads the labels at data[at] as text with dots between them. The text may hold any byte; a dot
+ * inside a label becomes NUL, so that the name is not valid. Pointers are refused: a question needs
+ * none. Returns where the name ends, or 0.
  */
 static size_t read_labels(
 	const uint8_t *data, size_t len, size_t at, char text[NAME_TEXT_MAX], size_t *ret_text_len)
@@ -96,7 +97,7 @@ int dns_question_read(const uint8_t *data, size_t len, struct dns_question *ret_
 	return 0;
 }
 
-/* An address in a record; that of IPv4 is the end of ours. */
+/* The length of an address in a record. An IPv4 address is the end of struct address. */
 static size_t data_len_of(uint16_t type)
 {
 	return type == DNS_TYPE_A ? sizeof(struct in_addr) : sizeof(struct in6_addr);
@@ -172,7 +173,7 @@ static struct address read_address(const uint8_t *data, uint16_t type)
 	return address;
 }
 
-/* Takes the addresses of all records; those between, a name for another name, say, are passed over. */
+/* Takes the addresses from all records and skips records of other types, such as CNAME. */
 static int read_records(const uint8_t *data, size_t len, size_t at, unsigned count, uint16_t type,
 	struct dns_addresses *addresses)
 {
@@ -217,7 +218,7 @@ int dns_answer_read(const uint8_t *data, size_t len, uint16_t id, const char *na
 	if ((get_u16(data + 2) & 0xf) != DNS_OK)
 		return -EAGAIN;
 	r = read_records(data, len, end + 4, get_u16(data + 6), type, &addresses);
-	/* What was cut short still has whole records at its beginning. */
+	/* A truncated answer still has whole records at its beginning. */
 	if (r < 0 && !((get_u16(data + 2) & FLAG_CUT) && addresses.count > 0))
 		return r;
 	*ret_addresses = addresses;

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The little of DNS that is spoken here: a question for one name, and its answer with addresses. Both
- * sides of it come from strangers: the questions from a sandbox, the answers from the network.
+ * Reads and writes the part of DNS that egress needs: a question for one name, and its answer with
+ * addresses. Both are hostile input: sandboxes send the questions, the network sends the answers.
  */
 #pragma once
 
 #include "model/egress_rule.h"
 
-#define DNS_MESSAGE_MAX	  1232 /* what passes everywhere in one piece */
+#define DNS_MESSAGE_MAX	  1232 /* fits into one packet on any network */
 #define DNS_ADDRESSES_MAX 8
 
 #define DNS_TYPE_A    1
@@ -25,16 +25,19 @@ struct dns_question {
 	uint16_t id;
 	uint16_t type;
 	uint16_t flags;		    /* as they came */
-	char name[EGRESS_NAME_MAX]; /* empty if it is no name that could be allowed */
+	char name[EGRESS_NAME_MAX]; /* empty if no rule could allow that name */
 	uint8_t wire[256 + 4];	    /* the question as it came, to be sent back */
 	size_t wire_len;
 };
 
-/* Reads a question; -EBADMSG for what is none, and is best left without an answer. */
+/* Reads a question; -EBADMSG if it is not one, and should get no answer. */
 int dns_question_read(const uint8_t *data, size_t len, struct dns_question *ret_question)
 	must_check;
 
-/* Writes the answer to it: no address but with a code, or one of the kind that was asked for. Returns its length. */
+/*
+ * Writes the answer: a code without an address, or one address of the type in the question. Returns
+ * its length.
+ */
 size_t dns_answer_write(const struct dns_question *question, enum dns_code code,
 	const struct address *address, uint32_t ttl_s, uint8_t out[DNS_MESSAGE_MAX]);
 
@@ -49,9 +52,9 @@ struct dns_addresses {
 };
 
 /*
- * Reads the answer to a question that was written with this id, name and type. 0 with the addresses, of which
- * there may be none; -ENOENT if there is no such name; -EAGAIN if the server could not tell; -EBADMSG
- * if it is no answer to it.
+ * Reads the answer to a question that was written with this id, name and type. 0: there are
+ * addresses, or none of that type. -ENOENT: the name does not exist. -EAGAIN: the server failed.
+ * -EBADMSG: this is not an answer to that question.
  */
 int dns_answer_read(const uint8_t *data, size_t len, uint16_t id, const char *name, uint16_t type,
 	struct dns_addresses *ret_addresses) must_check;

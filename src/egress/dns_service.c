@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Answers the questions of a sandbox. A name that the policy does not know is no name: nothing about it
- * leaves this machine, so that no message can be hidden in it. One that is known is looked up first, and
- * answered with an address that stands for it (stand_in.h), whichever kind it has outside. Other kinds of
- * records are refused.
+ * Answers the DNS questions of a sandbox. If the policy does not know a name, the answer is that it
+ * does not exist, and nothing about it leaves this machine, so that no message can be hidden in a
+ * name. A known name is looked up first, and answered with a fake address (fake_address.h) of the
+ * type in the question. Other types of records are refused.
  */
 #include "base/fd.h"
+#include "base/share_pool.h"
 #include "egress/egress_private.h"
 
 #include <arpa/inet.h>
@@ -20,16 +21,16 @@
 #define STREAMS_MAX	    16
 #define LENGTH_LEN	    2 /* before each message over TCP */
 
-/* Who asked. */
+/* Where a question came from. */
 struct asker {
 	struct sockaddr_in peer;   /* over UDP */
-	struct in_addr server;	   /* whom it believes to ask */
+	struct in_addr server;	   /* the server that it was sent to */
 	struct dns_stream *stream; /* over TCP; else NULL */
 };
 
 /* A question that waits for its answer. */
 struct dns_ask {
-	struct sluice *sluice;
+	struct sandbox_egress *sandbox;
 	struct dns_ask *next, **at;
 	struct asker asker;
 	struct dns_question question;
@@ -38,9 +39,10 @@ struct dns_ask {
 
 /* A client over TCP. One question at a time. */
 struct dns_stream {
-	struct sluice *sluice;
+	struct sandbox_egress *sandbox;
 	struct dns_stream *next, **at;
 	struct source source;
+	struct share *share; /* its place among the connections */
 	struct dns_ask *ask;
 	uint8_t data[LENGTH_LEN + DNS_MESSAGE_MAX];
 	size_t len;
@@ -49,7 +51,7 @@ struct dns_stream {
 /* --- answering --- */
 
 static void send_datagram(
-	struct sluice *sluice, const struct asker *asker, const uint8_t *data, size_t len)
+	struct sandbox_egress *sandbox, const struct asker *asker, const uint8_t *data, size_t len)
 {
 	union {
 		struct cmsghdr header;
@@ -68,17 +70,18 @@ static void send_datagram(
 	control.header.cmsg_type = IP_PKTINFO;
 	control.header.cmsg_len = CMSG_LEN(sizeof(info));
 	memcpy(CMSG_DATA(&control.header), &info, sizeof(info));
-	(void)!sendmsg(sluice->dns.fd, &message, MSG_NOSIGNAL);
+	(void)!sendmsg(sandbox->dns.fd, &message, MSG_NOSIGNAL);
 }
 
-static void reply(struct sluice *sluice, const struct asker *asker,
+static void reply(struct sandbox_egress *sandbox, const struct asker *asker,
 	const struct dns_question *question, enum dns_code code, const struct address *address)
 {
 	uint8_t data[LENGTH_LEN + DNS_MESSAGE_MAX];
-	size_t len = dns_answer_write(question, code, address, STAND_IN_TTL_S, data + LENGTH_LEN);
+	size_t len =
+		dns_answer_write(question, code, address, FAKE_ADDRESS_TTL_S, data + LENGTH_LEN);
 
 	if (!asker->stream) {
-		send_datagram(sluice, asker, data + LENGTH_LEN, len);
+		send_datagram(sandbox, asker, data + LENGTH_LEN, len);
 		return;
 	}
 	data[0] = (uint8_t)(len >> 8);
@@ -86,17 +89,17 @@ static void reply(struct sluice *sluice, const struct asker *asker,
 	(void)!send(asker->stream->source.fd, data, LENGTH_LEN + len, MSG_NOSIGNAL);
 }
 
-/* An address that stands for the name, of the kind that was asked for. */
-static void reply_found(
-	struct sluice *sluice, const struct asker *asker, const struct dns_question *question)
+/* Answers with a fake address for the name, of the type in the question. */
+static void reply_found(struct sandbox_egress *sandbox, const struct asker *asker,
+	const struct dns_question *question)
 {
-	struct address stand_in = stand_in_for(&sluice->stand_ins, question->name);
+	struct address fake_address = fake_address_for(&sandbox->fake_addresses, question->name);
 
 	if (question->type == DNS_TYPE_AAAA)
-		stand_in = stand_in_as_v6(stand_in);
-	/* Where IPv6 does not lead out, that the name exists is all that is told. */
-	reply(sluice, asker, question, DNS_OK,
-		question->type == DNS_TYPE_A || sluice->has_v6 ? &stand_in : NULL);
+		fake_address = fake_address_as_v6(fake_address);
+	/* Without IPv6 in the sandbox, an AAAA answer only says that the name exists. */
+	reply(sandbox, asker, question, DNS_OK,
+		question->type == DNS_TYPE_A || sandbox->has_v6 ? &fake_address : NULL);
 }
 
 static void end_ask(struct dns_ask *ask)
@@ -104,7 +107,7 @@ static void end_ask(struct dns_ask *ask)
 	*ask->at = ask->next;
 	if (ask->next)
 		ask->next->at = ask->at;
-	ask->sluice->ask_count--;
+	ask->sandbox->ask_count--;
 	if (ask->asker.stream)
 		ask->asker.stream->ask = NULL;
 	lookup_cancel(ask->lookup);
@@ -121,46 +124,46 @@ static void on_addresses(void *arg, int result, const struct dns_addresses *addr
 	(void)addresses;
 	ask->lookup = NULL;
 	if (result == 0)
-		reply_found(ask->sluice, &ask->asker, &ask->question);
+		reply_found(ask->sandbox, &ask->asker, &ask->question);
 	else
-		reply(ask->sluice, &ask->asker, &ask->question,
+		reply(ask->sandbox, &ask->asker, &ask->question,
 			result == -ENOENT ? DNS_NO_SUCH_NAME : DNS_SERVER_FAILURE, NULL);
 	end_ask(ask);
 	if (stream)
 		read_stream(stream);
 }
 
-static void look_up(
-	struct sluice *sluice, const struct asker *asker, const struct dns_question *question)
+static void look_up(struct sandbox_egress *sandbox, const struct asker *asker,
+	const struct dns_question *question)
 {
 	struct dns_ask *ask;
 	struct dns_addresses addresses;
 	int r;
 
-	if (sluice->ask_count == ASKS_MAX) {
-		reply(sluice, asker, question, DNS_SERVER_FAILURE, NULL);
+	if (sandbox->ask_count == ASKS_MAX) {
+		reply(sandbox, asker, question, DNS_SERVER_FAILURE, NULL);
 		return;
 	}
 	ask = mem_new(sizeof(*ask));
-	*ask = (struct dns_ask){.sluice = sluice,
+	*ask = (struct dns_ask){.sandbox = sandbox,
 		.asker = *asker,
 		.question = *question,
-		.next = sluice->asks,
-		.at = &sluice->asks};
+		.next = sandbox->asks,
+		.at = &sandbox->asks};
 	if (ask->next)
 		ask->next->at = &ask->next;
-	sluice->asks = ask;
-	sluice->ask_count++;
+	sandbox->asks = ask;
+	sandbox->ask_count++;
 	if (asker->stream)
 		asker->stream->ask = ask;
-	r = resolver_ask(sluice->station->resolver, question->name, &addresses,
-		&sluice->lookup_count, on_addresses, ask, &ask->lookup);
+	r = resolver_ask(sandbox->worker->resolver, question->name, &addresses, &sandbox->asker,
+		on_addresses, ask, &ask->lookup);
 	if (r == 0)
 		return;
 	if (r == 1)
-		reply_found(sluice, asker, question);
+		reply_found(sandbox, asker, question);
 	else
-		reply(sluice, asker, question, DNS_SERVER_FAILURE, NULL);
+		reply(sandbox, asker, question, DNS_SERVER_FAILURE, NULL);
 	end_ask(ask);
 }
 
@@ -171,33 +174,33 @@ static bool is_localhost(const char *name)
 	return strcmp(last ? last + 1 : name, "localhost") == 0;
 }
 
-static void answer(
-	struct sluice *sluice, const struct asker *asker, const struct dns_question *question)
+static void answer(struct sandbox_egress *sandbox, const struct asker *asker,
+	const struct dns_question *question)
 {
 	if (question->type != DNS_TYPE_A && question->type != DNS_TYPE_AAAA) {
-		reply(sluice, asker, question, DNS_REFUSED, NULL);
+		reply(sandbox, asker, question, DNS_REFUSED, NULL);
 	} else if (!question->name[0]) {
-		reply(sluice, asker, question, DNS_NO_SUCH_NAME, NULL);
+		reply(sandbox, asker, question, DNS_NO_SUCH_NAME, NULL);
 	} else if (is_localhost(question->name)) {
 		struct address loopback = {in6addr_loopback};
 
 		if (question->type == DNS_TYPE_A)
 			loopback = address_from_v4((struct in_addr){htonl(INADDR_LOOPBACK)});
-		reply(sluice, asker, question, DNS_OK, &loopback);
-	} else if (sluice_serves_name(sluice, question->name)) {
-		reply_found(sluice, asker, question);
-	} else if (!policy_knows_name(sluice->policy, question->name)) {
-		sluice_deny(sluice, question->name, question->name, EGRESS_NOT_ALLOWED);
-		reply(sluice, asker, question, DNS_NO_SUCH_NAME, NULL);
+		reply(sandbox, asker, question, DNS_OK, &loopback);
+	} else if (sandbox_egress_serves_name(sandbox, question->name)) {
+		reply_found(sandbox, asker, question);
+	} else if (!policy_knows_name(sandbox->policy, question->name)) {
+		sandbox_egress_deny(sandbox, question->name, question->name, EGRESS_NOT_ALLOWED);
+		reply(sandbox, asker, question, DNS_NO_SUCH_NAME, NULL);
 	} else {
-		look_up(sluice, asker, question);
+		look_up(sandbox, asker, question);
 	}
 }
 
 /* --- UDP --- */
 
 /* One datagram; 0 if there is none, or -errno. */
-static int read_datagram(struct sluice *sluice)
+static int read_datagram(struct sandbox_egress *sandbox)
 {
 	union {
 		struct cmsghdr header;
@@ -212,7 +215,7 @@ static int read_datagram(struct sluice *sluice)
 		.msg_iovlen = 1,
 		.msg_control = &control,
 		.msg_controllen = sizeof(control)};
-	ssize_t n = recvmsg(sluice->dns.fd, &message, 0);
+	ssize_t n = recvmsg(sandbox->dns.fd, &message, 0);
 	struct dns_question question;
 
 	if (n < 0)
@@ -223,37 +226,38 @@ static int read_datagram(struct sluice *sluice)
 				sizeof(asker.server));
 	}
 	if (dns_question_read(data, (size_t)n, &question) == 0)
-		answer(sluice, &asker, &question);
+		answer(sandbox, &asker, &question);
 	return 1;
 }
 
 void dns_service_read(void *arg)
 {
-	struct sluice *sluice = arg;
+	struct sandbox_egress *sandbox = arg;
 
 	for (int i = 0; i < QUESTIONS_AT_A_TIME; i++) {
-		int r = read_datagram(sluice);
+		int r = read_datagram(sandbox);
 
 		if (r == -EAGAIN)
 			return;
 	}
-	dispatcher_requeue(sluice->station->dispatcher, &sluice->dns);
+	egress_thread_requeue(sandbox->worker->thread, &sandbox->dns);
 }
 
 /* --- TCP --- */
 
 static void end_stream(struct dns_stream *stream)
 {
-	struct dispatcher *dispatcher = stream->sluice->station->dispatcher;
+	struct egress_thread *thread = stream->sandbox->worker->thread;
 
 	if (stream->ask)
 		end_ask(stream->ask);
 	*stream->at = stream->next;
 	if (stream->next)
 		stream->next->at = stream->at;
-	stream->sluice->dns_stream_count--;
-	dispatcher_remove(dispatcher, &stream->source);
-	dispatcher_discard(dispatcher, stream);
+	stream->sandbox->dns_stream_count--;
+	share_give_back(stream->share);
+	egress_thread_remove(thread, &stream->source);
+	egress_thread_discard(thread, stream);
 }
 
 /* Takes one question off the front, if it is whole. False: it is not, or will never be. */
@@ -271,7 +275,7 @@ static bool take_question(struct dns_stream *stream, bool *ret_bad)
 		return false;
 	stream->len -= LENGTH_LEN + len;
 	memmove(stream->data, stream->data + LENGTH_LEN + len, stream->len);
-	answer(stream->sluice, &asker, &question);
+	answer(stream->sandbox, &asker, &question);
 	return true;
 }
 
@@ -298,44 +302,48 @@ static void read_stream(void *arg)
 	}
 }
 
-void dns_service_serve(struct sluice *sluice, int fd)
+void dns_service_serve(struct sandbox_egress *sandbox, int fd)
 {
 	struct dns_stream *stream;
+	struct share *share;
 
-	if (sluice->dns_stream_count == STREAMS_MAX) {
+	if (sandbox->dns_stream_count == STREAMS_MAX ||
+		share_pool_take(sandbox->worker->egress->connections, sandbox->owner_key,
+			sandbox->is_operators, &share) < 0) {
 		close(fd);
 		return;
 	}
 	stream = mem_new(sizeof(*stream));
-	stream->sluice = sluice;
+	stream->share = share;
+	stream->sandbox = sandbox;
 	stream->source = (struct source){.fd = fd, .ready = read_stream, .owner = stream};
-	stream->next = sluice->dns_streams;
-	stream->at = &sluice->dns_streams;
+	stream->next = sandbox->dns_streams;
+	stream->at = &sandbox->dns_streams;
 	if (stream->next)
 		stream->next->at = &stream->next;
-	sluice->dns_streams = stream;
-	sluice->dns_stream_count++;
-	if (dispatcher_add(sluice->station->dispatcher, &stream->source) < 0)
+	sandbox->dns_streams = stream;
+	sandbox->dns_stream_count++;
+	if (egress_thread_add(sandbox->worker->thread, &stream->source) < 0)
 		end_stream(stream);
 }
 
 void dns_service_accept(void *arg)
 {
-	struct sluice *sluice = arg;
+	struct sandbox_egress *sandbox = arg;
 
 	for (;;) {
-		int fd = accept4(sluice->dns_stream.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+		int fd = accept4(sandbox->dns_stream.fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd < 0)
 			return;
-		dns_service_serve(sluice, fd);
+		dns_service_serve(sandbox, fd);
 	}
 }
 
-void dns_service_close(struct sluice *sluice)
+void dns_service_close(struct sandbox_egress *sandbox)
 {
-	while (sluice->dns_streams)
-		end_stream(sluice->dns_streams);
-	while (sluice->asks)
-		end_ask(sluice->asks);
+	while (sandbox->dns_streams)
+		end_stream(sandbox->dns_streams);
+	while (sandbox->asks)
+		end_ask(sandbox->asks);
 }

@@ -2,60 +2,71 @@
 #include "egress/egress.h"
 
 #include "base/log.h"
+#include "base/share_pool.h"
 #include "egress/egress_private.h"
 #include "egress/tls_client.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <sys/resource.h>
 #include <sys/sysinfo.h>
 
-#define STATIONS_MAX 4
+#define STATIONS_MAX	    4
+#define DEFAULT_CONNECTIONS 1024
+#define DEFAULT_PIPES	    256
+#define DEFAULT_LOOKUPS	    512
 
 static void tick(void *arg, uint64_t now_ms)
 {
-	struct station *station = arg;
+	struct egress_worker *worker = arg;
 
-	resolver_tick(station->resolver, now_ms);
-	for (struct sluice *sluice = station->sluices; sluice; sluice = sluice->next)
-		sluice_tick(sluice, now_ms);
+	resolver_tick(worker->resolver, now_ms);
+	for (struct sandbox_egress *sandbox = worker->sandboxes; sandbox; sandbox = sandbox->next)
+		sandbox_egress_tick(sandbox, now_ms);
 }
 
-static int open_station(struct egress *egress, struct station *station, struct err *err)
+static int open_worker(struct egress *egress, struct egress_worker *worker, struct err *err)
 {
 	int r;
 
-	station->egress = egress;
-	r = dispatcher_open("egress", tick, station, &station->dispatcher, err);
+	worker->egress = egress;
+	r = egress_thread_open("egress", tick, worker, &worker->thread, err);
 	if (r == 0)
-		r = resolver_open(station->dispatcher,
-			egress->config.resolver ? egress->config.resolver : "", &station->resolver,
-			err);
+		r = resolver_open(worker->thread,
+			egress->config.resolver ? egress->config.resolver : "", egress->lookups,
+			&worker->resolver, err);
 	return r;
 }
 
-/* Two sockets each, pipes for some, and half of all descriptors for the rest of the daemon. */
-static unsigned count_affordable(void)
+static struct share_pool *pool_of(unsigned limit, unsigned default_limit)
 {
-	struct rlimit limit;
+	struct share_limits limits = share_limits_of(limit ? limit : default_limit);
 
-	return getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < UINT_MAX
-		       ? (unsigned)limit.rlim_cur / 6
-		       : UINT_MAX;
+	return share_pool_new(&limits);
+}
+
+static void open_pools(struct egress *egress)
+{
+	const struct egress_config *config = &egress->config;
+	unsigned connections =
+		config->max_connections ? config->max_connections : DEFAULT_CONNECTIONS;
+
+	egress->connections = pool_of(connections, 0);
+	egress->pipes = pool_of(config->max_pipes, DEFAULT_PIPES);
+	egress->lookups = pool_of(config->max_lookups, DEFAULT_LOOKUPS);
+	egress->max_per_sandbox = (share_limits_of(connections).per_owner + 1) / 2;
 }
 
 int egress_open(const struct egress_config *config, struct egress **ret_egress, struct err *err)
 {
 	int processors = get_nprocs();
 	unsigned count = processors < STATIONS_MAX ? (unsigned)processors : STATIONS_MAX;
-	struct egress *egress = mem_new(sizeof(*egress) + count * sizeof(egress->stations[0]));
+	struct egress *egress = mem_new(sizeof(*egress) + count * sizeof(egress->workers[0]));
 	int r = 0;
 
 	egress->config = *config;
 	pthread_mutex_init(&egress->trust_lock, NULL);
-	egress->max_connections = count_affordable();
-	while (r == 0 && egress->station_count < count)
-		r = open_station(egress, &egress->stations[egress->station_count++], err);
+	open_pools(egress);
+	while (r == 0 && egress->worker_count < count)
+		r = open_worker(egress, &egress->workers[egress->worker_count++], err);
 	if (r < 0) {
 		egress_close(egress);
 		return r;
@@ -68,19 +79,22 @@ void egress_close(struct egress *egress)
 {
 	if (!egress)
 		return;
-	for (unsigned i = 0; i < egress->station_count; i++) {
-		struct station *station = &egress->stations[i];
+	for (unsigned i = 0; i < egress->worker_count; i++) {
+		struct egress_worker *worker = &egress->workers[i];
 
-		/* First the thread: what it would serve after that is gone by then. */
-		if (station->dispatcher) {
-			dispatcher_lock(station->dispatcher);
-			resolver_close(station->resolver);
-			station->resolver = NULL;
-			dispatcher_unlock(station->dispatcher);
+		/* The thread ends first: what it serves is freed after that. */
+		if (worker->thread) {
+			egress_thread_lock(worker->thread);
+			resolver_close(worker->resolver);
+			worker->resolver = NULL;
+			egress_thread_unlock(worker->thread);
 		}
-		dispatcher_close(station->dispatcher);
-		pipes_fini(&station->pipes);
+		egress_thread_close(worker->thread);
+		pipes_fini(&worker->pipes);
 	}
+	share_pool_free(egress->connections);
+	share_pool_free(egress->pipes);
+	share_pool_free(egress->lookups);
 	tls_trust_close(egress->trust);
 	pthread_mutex_destroy(&egress->trust_lock);
 	free(egress);

@@ -5,7 +5,7 @@
 
 #include <sys/socket.h>
 
-/* The kernel lets nobody be who is not here. */
+/* The kernel binds a socket only to an address of this machine. */
 bool own_address_is(struct address address)
 {
 	struct sockaddr_storage here;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which addresses are those of this machine, also public ones: what listens there would be reached from
- * inside, past whatever firewall keeps others from it.
+ * Which addresses belong to this machine, public ones too. A sandbox must not reach them: its
+ * connection would come from inside, past any firewall.
  */
 #pragma once
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "egress/proxy_head.h"
 
+#include "http/head_rules.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,10 +33,11 @@ static int read_url(struct slice url, struct proxy_head *head)
 
 int proxy_head_read(const struct message *request, struct proxy_head *ret_head)
 {
-	struct proxy_head head = {.is_connect = request->parser.method == HTTP_CONNECT};
+	struct proxy_head head = {.is_connect = message_asks(request, "CONNECT")};
 	int r;
 
-	if (request->parser.http_major != 1 || request->parser.http_minor > 1)
+	if (!head_rules_is_version(request->version_major, request->version_minor) ||
+		message_framing_fault(request))
 		return -EBADMSG;
 	for (size_t i = 0; i < request->target.len; i++) {
 		if ((unsigned char)request->target.at[i] <= ' ' ||
@@ -58,7 +61,7 @@ static bool is_for_this_hop(const struct message *request, struct slice name)
 		if (slice_is_like(name, names[i]))
 			return true;
 	}
-	/* How long the body is, nobody may take away. */
+	/* A client must not remove the length of the body. */
 	if (name.len >= sizeof(text) || slice_is_like(name, "Content-Length") ||
 		slice_is_like(name, "Transfer-Encoding"))
 		return false;
@@ -72,10 +75,9 @@ void proxy_head_forward(const struct message *request, const char *base, struct 
 {
 	bool has_slash = path.len > 0 && path.at[0] == '/';
 
-	buf_printf(out, "%s %s%s", http_method_str((enum http_method)request->parser.method), base,
-		has_slash ? "" : "/");
+	buf_printf(out, "%s %s%s", request->method, base, has_slash ? "" : "/");
 	buf_append(out, path.at, path.len);
-	buf_printf(out, " HTTP/1.%u\r\nHost: %s\r\n", request->parser.http_minor, host);
+	buf_printf(out, " HTTP/1.%u\r\nHost: %s\r\n", request->version_minor, host);
 	for (size_t i = 0; i < request->field_count; i++) {
 		const struct message_field *field = &request->fields[i];
 

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/share_pool.h"
 #include "model/authority.h"
 
 #include <arpa/inet.h>
@@ -15,8 +16,7 @@
 #include <unistd.h>
 
 #define SERVERS_MAX   4
-#define LOOKUPS_MAX   512 /* under way at a time */
-#define SHARE_MAX     128 /* of these, that one sandbox may have */
+#define SANDBOX_MAX   128 /* under way at a time of one sandbox */
 #define CACHE_MAX     512
 #define CACHE_LEAST_S 5
 #define CACHE_MOST_S  300
@@ -26,7 +26,7 @@
 #define CONF_MAX      8192
 #define FRESH_MS      5000 /* how long what was read of it holds, and what was seen of routes */
 #define DNS_PORT      53
-#define FAR_ADDRESS   0x08080808 /* of the internet; nobody is asked there */
+#define FAR_ADDRESS   0x08080808 /* a public address, only to look for a route */
 
 struct lookup {
 	struct source source; /* of the attempt that is under way */
@@ -38,7 +38,8 @@ struct lookup {
 	bool is_second; /* the name has none of the other */
 	unsigned attempt;
 	uint64_t deadline_ms;
-	unsigned *share; /* how many its sandbox has */
+	struct resolver_asker *asker;
+	struct share *share;
 	resolver_answer_fn answer;
 	void *arg;
 };
@@ -50,14 +51,14 @@ struct remembered {
 };
 
 struct resolver {
-	struct dispatcher *dispatcher;
+	struct egress_thread *thread;
+	struct share_pool *shares; /* of look-ups */
 	struct authority servers[SERVERS_MAX];
 	bool has_v4; /* the machine has a way to the internet of IPv4 */
 	size_t server_count;
 	bool follows_conf; /* the servers are those of the file */
 	uint64_t looked_ms;
 	struct lookup *lookups;
-	size_t lookup_count;
 	struct remembered cache[CACHE_MAX];
 };
 
@@ -84,14 +85,15 @@ static void read_conf(struct resolver *resolver)
 		return;
 	resolver->server_count = 0;
 	while ((line = strsep(&rest, "\n"))) {
-		char *word = strtok(line, " \t\r"), *value;
+		char *at, *word = strtok_r(line, " \t\r", &at), *value;
 
-		if (word && strcmp(word, "nameserver") == 0 && (value = strtok(NULL, " \t\r")))
+		if (word && strcmp(word, "nameserver") == 0 &&
+			(value = strtok_r(NULL, " \t\r", &at)))
 			add_server(resolver, value);
 	}
 }
 
-/* Whether a packet to the internet would find a way; none is sent. */
+/* Whether there is a route to the IPv4 internet; no packet is sent. */
 static bool has_route_v4(void)
 {
 	struct sockaddr_in far = {.sin_family = AF_INET,
@@ -116,14 +118,15 @@ static void look_around_again(struct resolver *resolver)
 		look_around(resolver);
 }
 
-int resolver_open(struct dispatcher *dispatcher, const char *servers,
+int resolver_open(struct egress_thread *thread, const char *servers, struct share_pool *lookups,
 	struct resolver **ret_resolver, struct err *err)
 {
 	struct resolver *resolver = mem_new(sizeof(*resolver));
 	auto_free char *copy = mem_strdup(servers);
 	char *rest = copy, *server;
 
-	resolver->dispatcher = dispatcher;
+	resolver->thread = thread;
+	resolver->shares = lookups;
 	resolver->follows_conf = servers[0] == '\0';
 	look_around(resolver);
 	while (!resolver->follows_conf && (server = strsep(&rest, ",")))
@@ -181,11 +184,11 @@ static void end_lookup(struct lookup *lookup)
 	*lookup->at = lookup->next;
 	if (lookup->next)
 		lookup->next->at = lookup->at;
-	resolver->lookup_count--;
-	--*lookup->share;
-	dispatcher_wait_for_time(resolver->dispatcher, false);
-	dispatcher_remove(resolver->dispatcher, &lookup->source);
-	dispatcher_discard(resolver->dispatcher, lookup);
+	lookup->asker->count--;
+	share_give_back(lookup->share);
+	egress_thread_wait_for_time(resolver->thread, false);
+	egress_thread_remove(resolver->thread, &lookup->source);
+	egress_thread_discard(resolver->thread, lookup);
 }
 
 void lookup_cancel(struct lookup *lookup)
@@ -205,7 +208,10 @@ static void finish(struct lookup *lookup, int result, const struct dns_addresses
 
 static void on_reply(void *arg);
 
-/* Sends the question from a port of its own: whoever would forge an answer must guess it, and the id. */
+/*
+ * Sends the question from a port of its own: an attacker who forges an answer must guess port and
+ * id.
+ */
 static int send_question(struct lookup *lookup)
 {
 	struct resolver *resolver = lookup->resolver;
@@ -217,7 +223,7 @@ static int send_question(struct lookup *lookup)
 	size_t len;
 	int r;
 
-	dispatcher_remove(resolver->dispatcher, &lookup->source);
+	egress_thread_remove(resolver->thread, &lookup->source);
 	if (getrandom(&lookup->id, sizeof(lookup->id), 0) != sizeof(lookup->id))
 		return -EAGAIN;
 	len = dns_question_write(lookup->id, lookup->name, lookup->type, message);
@@ -227,12 +233,12 @@ static int send_question(struct lookup *lookup)
 		.owner = lookup};
 	if (lookup->source.fd < 0)
 		return -errno;
-	r = dispatcher_add(resolver->dispatcher, &lookup->source);
+	r = egress_thread_add(resolver->thread, &lookup->source);
 	if (r < 0)
 		return r;
 	lookup->deadline_ms = clock_steady_ms() + ATTEMPT_MS;
 	lookup->attempt++;
-	/* What cannot be sent is like what was lost: the next attempt comes in its time. */
+	/* A question that cannot be sent counts as lost: the next attempt follows in time. */
 	if (connect(lookup->source.fd, (const struct sockaddr *)&peer, peer_len) == 0)
 		(void)!send(lookup->source.fd, message, len, 0);
 	return 0;
@@ -246,7 +252,7 @@ static void try_again(struct lookup *lookup, int result)
 		finish(lookup, result, NULL);
 }
 
-/* The name is one, but has no address of the kind that serves this machine best. */
+/* The name exists, but has no address of the preferred type. */
 static void ask_for_other(struct lookup *lookup)
 {
 	int r;
@@ -268,14 +274,14 @@ static void on_reply(void *arg)
 	int r;
 
 	if (n < 0) {
-		/* Nobody is there: no need to wait for it. */
+		/* No server listens there, so the next attempt need not wait. */
 		if (errno == ECONNREFUSED)
 			try_again(lookup, -EHOSTUNREACH);
 		return;
 	}
 	r = dns_answer_read(message, (size_t)n, lookup->id, lookup->name, lookup->type, &addresses);
 	if (r == -EBADMSG) {
-		dispatcher_requeue(lookup->resolver->dispatcher, &lookup->source);
+		egress_thread_requeue(lookup->resolver->thread, &lookup->source);
 	} else if (r == -EAGAIN) {
 		try_again(lookup, -EHOSTUNREACH);
 	} else if (r == 0 && addresses.count > 0) {
@@ -289,9 +295,11 @@ static void on_reply(void *arg)
 }
 
 int resolver_ask(struct resolver *resolver, const char *name, struct dns_addresses *ret_addresses,
-	unsigned *share, resolver_answer_fn answer, void *arg, struct lookup **ret_lookup)
+	struct resolver_asker *asker, resolver_answer_fn answer, void *arg,
+	struct lookup **ret_lookup)
 {
 	struct lookup *lookup;
+	struct share *share;
 	int r;
 
 	if (recall(resolver, name, ret_addresses))
@@ -299,12 +307,14 @@ int resolver_ask(struct resolver *resolver, const char *name, struct dns_address
 	look_around_again(resolver);
 	if (resolver->server_count == 0)
 		return -EHOSTUNREACH;
-	if (resolver->lookup_count == LOOKUPS_MAX || *share == SHARE_MAX)
+	if (asker->count == SANDBOX_MAX ||
+		share_pool_take(resolver->shares, asker->owner, asker->is_operator, &share) < 0)
 		return -EAGAIN;
 	lookup = mem_new(sizeof(*lookup));
 	*lookup = (struct lookup){.source = {.fd = -1},
 		.resolver = resolver,
 		.type = resolver->has_v4 ? DNS_TYPE_A : DNS_TYPE_AAAA,
+		.asker = asker,
 		.share = share,
 		.answer = answer,
 		.arg = arg};
@@ -314,9 +324,8 @@ int resolver_ask(struct resolver *resolver, const char *name, struct dns_address
 	if (lookup->next)
 		lookup->next->at = &lookup->next;
 	resolver->lookups = lookup;
-	resolver->lookup_count++;
-	++*share;
-	dispatcher_wait_for_time(resolver->dispatcher, true);
+	asker->count++;
+	egress_thread_wait_for_time(resolver->thread, true);
 	r = send_question(lookup);
 	if (r < 0) {
 		end_lookup(lookup);

@@ -27,7 +27,7 @@ int tls_trust_open(struct tls_trust **ret_trust, struct err *err)
 		return err_set(err, ERR_INTERNAL, "the trusted certificates cannot be read");
 	}
 	SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
-	/* What is to be sent may move in memory between two attempts, and go in parts. */
+	/* Bytes to send may move in memory between two attempts, and go in parts. */
 	SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE |
 					  SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
 					  SSL_MODE_RELEASE_BUFFERS);
@@ -45,7 +45,7 @@ void tls_trust_close(struct tls_trust *trust)
 	free(trust);
 }
 
-/* Which name the certificate must be good for; one that is not an address is also asked for by name. */
+/* Sets the name that the certificate must be good for; a host name is also sent as SNI. */
 static bool set_name(SSL *ssl, const struct authority *server)
 {
 	const char *name = server->name;
@@ -87,7 +87,9 @@ void tls_client_close(struct tls_client *client)
 	free(client);
 }
 
-/* What a result of the library means; the queue of its errors is this thread's, and is left empty. */
+/*
+ * Makes an errno of a result of OpenSSL, and empties its error queue, which belongs to the thread.
+ */
 static int fail(struct tls_client *client, int result)
 {
 	int code = SSL_get_error(client->ssl, result), saved = errno;
@@ -106,7 +108,7 @@ static int fail(struct tls_client *client, int result)
 	}
 }
 
-int tls_client_shake(struct tls_client *client)
+int tls_client_handshake(struct tls_client *client)
 {
 	int n, r;
 
@@ -120,10 +122,10 @@ int tls_client_shake(struct tls_client *client)
 
 const char *tls_client_problem(const struct tls_client *client)
 {
-	long verdict = SSL_get_verify_result(client->ssl);
+	long result = SSL_get_verify_result(client->ssl);
 
-	return verdict == X509_V_OK ? "it does not speak TLS as we do"
-				    : X509_verify_cert_error_string(verdict);
+	return result == X509_V_OK ? "it does not speak TLS as we do"
+				   : X509_verify_cert_error_string(result);
 }
 
 ssize_t tls_client_read(struct tls_client *client, void *data, size_t len)

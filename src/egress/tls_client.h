@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * TLS towards a server whose certificate must be good for the name that we asked for. Over a socket that
- * does not block, and that somebody else owns.
+ * TLS as a client: the server's certificate must be good for the name that was asked for. It works
+ * on a non-blocking socket that the caller owns.
  */
 #pragma once
 
@@ -13,19 +13,22 @@
 struct tls_trust;
 struct tls_client;
 
-/* Those whom this machine trusts to sign certificates; some 20 ms of work. */
+/* The certificate authorities that this machine trusts; reading them takes some 20 ms. */
 int tls_trust_open(struct tls_trust **ret_trust, struct err *err) must_check;
 void tls_trust_close(struct tls_trust *trust);
 
-/* What it was opened with it keeps, also when that trust is closed. */
+/* A client keeps what it needs of `trust`, which may be closed before it. */
 int tls_client_open(struct tls_trust *trust, int fd, const struct authority *server,
 	struct tls_client **ret_client) must_check;
 void tls_client_close(struct tls_client *client);
 
-/* 0: it is the server. -EAGAIN: to be called again when the socket is ready. -EPROTO: it is not. */
-int tls_client_shake(struct tls_client *client) must_check;
+/*
+ * 0: the handshake is done and the server is the right one. -EAGAIN: call again when the socket is
+ * ready. -EPROTO: it failed.
+ */
+int tls_client_handshake(struct tls_client *client) must_check;
 
-/* Why not, for people. */
+/* Why the handshake failed, for people. */
 const char *tls_client_problem(const struct tls_client *client);
 
 /* As recv and send, with -errno; the end of a connection that was cut is -ECONNRESET. */

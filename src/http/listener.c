@@ -3,7 +3,7 @@
 
 #include "base/fd.h"
 #include "base/number.h"
-#include "http/sources.h"
+#include "http/address_key.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -12,8 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
 
-#define BACKLOG 1024
+#define OUTPUT_BACKLOG 1024
 
 union address {
 	struct sockaddr any;
@@ -90,9 +93,8 @@ static int explain_bind(const char *text, struct err *err)
 {
 	int errnum = errno;
 
-	err_explain(err, ERR_CONFLICT, "cannot_listen",
-		errnum == EADDRINUSE ? "another sandlotd? choose another with --api-bind" : NULL,
-		"cannot listen on %s: %s", text, strerror(errnum));
+	err_explain(err, ERR_CONFLICT, "cannot_listen", NULL, "cannot listen on %s: %s", text,
+		strerror(errnum));
 	return -errnum;
 }
 
@@ -116,7 +118,7 @@ int listener_open(const char *text, struct listener *ret_listener, struct err *e
 		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
 	set_keepalive(fd);
 	listener.is_loopback = is_loopback(&address);
-	if (bind(fd, &address.any, len) < 0 || listen(fd, BACKLOG) < 0)
+	if (bind(fd, &address.any, len) < 0 || listen(fd, OUTPUT_BACKLOG) < 0)
 		return explain_bind(text, err);
 	if (getsockname(fd, &address.any, &len) < 0)
 		return err_sys(err, "ask for the address of %s", text);
@@ -125,6 +127,33 @@ int listener_open(const char *text, struct listener *ret_listener, struct err *e
 	listener.fd = take_fd(&fd);
 	*ret_listener = listener;
 	return 0;
+}
+
+int listener_open_unix(
+	const char *path, uid_t owner, gid_t group, struct listener *ret_listener, struct err *err)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	auto_fd int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return err_sys(err, "create a socket to listen on %s", path);
+	if (strlen(path) >= sizeof(address.sun_path))
+		return err_set(err, ERR_INVALID, "the path %s is too long for a socket", path);
+	strcpy(address.sun_path, path);
+	unlink(path);
+	/* Nobody connects before it has its owner and mode: it does not listen yet. */
+	if (bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+		chown(path, owner, group) < 0 || chmod(path, 0660) < 0 ||
+		listen(fd, OUTPUT_BACKLOG) < 0)
+		return explain_bind(path, err);
+	*ret_listener =
+		(struct listener){.fd = take_fd(&fd), .host = "localhost", .is_loopback = true};
+	return 0;
+}
+
+bool listener_is_unix(const struct sockaddr_storage *address)
+{
+	return address->ss_family == AF_UNIX;
 }
 
 int listener_accept(const struct listener *listener, struct arrival *ret_arrival)
@@ -136,11 +165,12 @@ int listener_accept(const struct listener *listener, struct arrival *ret_arrival
 		&arrival.address_len, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (arrival.fd < 0)
 		return -errno;
-	arrival.is_local = is_loopback((const union address *)&arrival.address);
+	arrival.is_local = listener_is_unix(&arrival.address) ||
+			   is_loopback((const union address *)&arrival.address);
 	if (listener->terminator)
 		r = terminator_wrap(listener->terminator, arrival.fd,
-			sources_key((struct sockaddr *)&arrival.address), &arrival.fd,
-			&arrival.dossier);
+			address_key_of((struct sockaddr *)&arrival.address), &arrival.fd,
+			&arrival.tls_peer);
 	if (r == 0)
 		*ret_arrival = arrival;
 	return r;
@@ -149,7 +179,7 @@ int listener_accept(const struct listener *listener, struct arrival *ret_arrival
 void listener_drop(struct arrival *arrival)
 {
 	fd_close(take_fd(&arrival->fd));
-	dossier_unref(take_ptr(&arrival->dossier));
+	tls_peer_unref(take_ptr(&arrival->tls_peer));
 }
 
 const char *listener_scheme(const struct listener *listener)
@@ -167,6 +197,10 @@ void listener_format(const struct sockaddr_storage *address, char *text, size_t 
 	const union address *known = (const void *)address;
 	const void *number = &known->v4.sin_addr;
 
+	if (listener_is_unix(address)) {
+		snprintf(text, size, "unix");
+		return;
+	}
 	if (address->ss_family == AF_INET6)
 		number = &known->v6.sin6_addr;
 	if (!inet_ntop(address->ss_family, number, text, (socklen_t)size))

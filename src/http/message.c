@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/message.h"
 
-#include <ctype.h>
+#include "http/head_rules.h"
+
 #include <errno.h>
+#include <http_parser.h>
 #include <string.h>
 #include <strings.h>
 
@@ -47,34 +49,22 @@ bool slice_has_word(struct slice list, const char *word)
 
 /* --- the head, byte by byte --- */
 
-static bool is_token_byte(uint8_t byte)
+/* One line behind the first: a name, a colon, a value. */
+static bool is_field_line(const char *line, size_t len)
 {
-	return isalnum(byte) || (byte && strchr("!#$%&'*+-.^_`|~", byte));
+	const char *colon = memchr(line, ':', len);
+	size_t name_len = colon ? (size_t)(colon - line) : 0;
+
+	return head_rules_is_name(line, name_len) &&
+	       head_rules_is_value(line + name_len, len - name_len);
 }
 
-/* One line behind the first: a token, a colon, and no control character but the tabulator. */
-static bool is_field_line(const uint8_t *line, size_t len)
+/* The reason in the first line of an answer may have any spaces. */
+static bool is_first_line(const struct message *message, const char *line, size_t len)
 {
-	size_t at = 0;
-
-	while (at < len && is_token_byte(line[at]))
-		at++;
-	if (at == 0 || at == len || line[at] != ':')
-		return false;
-	for (; at < len; at++) {
-		if ((line[at] < 0x20 && line[at] != '\t') || line[at] == 0x7f)
-			return false;
-	}
-	return true;
-}
-
-static bool is_first_line(const uint8_t *line, size_t len)
-{
-	for (size_t i = 0; i < len; i++) {
-		if (line[i] < 0x20 || line[i] == 0x7f)
-			return false;
-	}
-	return len > 0;
+	if (message->kind == MESSAGE_REQUEST)
+		return head_rules_is_request_line(line, len);
+	return len > 0 && !memchr(line, '\t', len) && head_rules_is_value(line, len);
 }
 
 /*
@@ -95,7 +85,8 @@ static ssize_t head_len(struct message *message, const uint8_t *data, size_t len
 		line--;
 		if (line == 0 && at > 0)
 			return (ssize_t)(at + 2) > MESSAGE_HEAD_MAX ? -EMSGSIZE : (ssize_t)(at + 2);
-		if (!(at == 0 ? is_first_line : is_field_line)(data + at, line))
+		if (at == 0 ? !is_first_line(message, (const char *)data, line)
+			    : !is_field_line((const char *)data + at, line))
 			return -EPROTO;
 		message->checked += line + 2;
 	}
@@ -150,7 +141,7 @@ static bool is_harmless_trailer(struct slice line)
 		"Location:", "Set-Cookie:", "TE:", "Trailer:", "Upgrade:", "X-API-Key:",
 		"X-Real-IP:"};
 
-	if (!is_field_line((const uint8_t *)line.at, line.len))
+	if (!is_field_line(line.at, line.len))
 		return false;
 	for (size_t i = 0; i < array_len(refused); i++) {
 		size_t len = strlen(refused[i]);
@@ -193,12 +184,16 @@ static int on_name(http_parser *parser, const char *at, size_t len)
 static int on_value(http_parser *parser, const char *at, size_t len)
 {
 	struct message *message = parser->data;
+	struct message_field *field;
+	size_t name_len;
 
 	if (message->has_head)
 		return add_trailer_value(message, at, len);
-	while (len > 0 && strchr(" \t", at[len - 1]))
-		len--;
-	message->fields[message->field_count - 1].value = (struct slice){at, len};
+	field = &message->fields[message->field_count - 1];
+	/* The rules are for requests: an answer's length is passed on without its padding. */
+	name_len = message->kind == MESSAGE_REQUEST ? field->name.len : 0;
+	len = head_rules_value_len(field->name.at, name_len, at, len);
+	field->value = (struct slice){at, len};
 	return 0;
 }
 
@@ -260,16 +255,20 @@ static const http_parser_settings settings = {
 
 /* --- life --- */
 
-void message_begin(struct message *message, enum http_parser_type type)
+void message_begin(struct message *message, enum message_kind kind)
 {
 	message_fini(message);
-	*message = (struct message){.trailers = BUF_INIT(TRAILERS_MAX)};
-	http_parser_init(&message->parser, type);
-	message->parser.data = message;
+	*message = (struct message){.kind = kind,
+		.parser = mem_new(sizeof(*message->parser)),
+		.method = "",
+		.trailers = BUF_INIT(TRAILERS_MAX)};
+	http_parser_init(message->parser, kind == MESSAGE_REQUEST ? HTTP_REQUEST : HTTP_RESPONSE);
+	message->parser->data = message;
 }
 
 void message_fini(struct message *message)
 {
+	free(take_ptr(&message->parser));
 	free(take_ptr(&message->head));
 	free(take_ptr(&message->fields));
 	message->field_count = 0;
@@ -280,9 +279,9 @@ static ssize_t run(struct message *message, const void *data, size_t len)
 {
 	size_t n;
 
-	http_parser_pause(&message->parser, 0);
-	n = http_parser_execute(&message->parser, &settings, data, len);
-	switch (HTTP_PARSER_ERRNO(&message->parser)) {
+	http_parser_pause(message->parser, 0);
+	n = http_parser_execute(message->parser, &settings, data, len);
+	switch (HTTP_PARSER_ERRNO(message->parser)) {
 	case HPE_OK:
 	case HPE_PAUSED:
 		return (ssize_t)n;
@@ -308,6 +307,21 @@ static void terminate(struct message *message)
 	}
 }
 
+static void describe(struct message *message)
+{
+	const http_parser *parser = message->parser;
+
+	if (message->kind == MESSAGE_REQUEST)
+		message->method = http_method_str((enum http_method)parser->method);
+	message->status = parser->status_code;
+	message->version_major = parser->http_major;
+	message->version_minor = parser->http_minor;
+	message->is_chunked = parser->flags & F_CHUNKED;
+	message->has_length = parser->flags & F_CONTENTLENGTH;
+	message->length = parser->content_length;
+	message->keeps_alive = http_should_keep_alive(parser);
+}
+
 /* The parser stands on the last byte of the head when it says that the head is complete. */
 static ssize_t feed_head(struct message *message, const uint8_t *data, size_t len)
 {
@@ -316,7 +330,7 @@ static ssize_t feed_head(struct message *message, const uint8_t *data, size_t le
 	if (whole <= 0)
 		return whole;
 	/* The parser looks at the first letter alone. */
-	if (message->parser.type == HTTP_RESPONSE && memcmp(data, "HTTP/", strlen("HTTP/")) != 0)
+	if (message->kind == MESSAGE_RESPONSE && memcmp(data, "HTTP/", strlen("HTTP/")) != 0)
 		return -EPROTO;
 	message->head = mem_new((size_t)whole + 1);
 	message->fields = mem_new(MESSAGE_FIELDS_MAX * sizeof(*message->fields));
@@ -329,6 +343,7 @@ static ssize_t feed_head(struct message *message, const uint8_t *data, size_t le
 	if (n < whole && run(message, message->head + n, (size_t)(whole - n)) < 0)
 		return -EPROTO;
 	terminate(message);
+	describe(message);
 	return whole;
 }
 
@@ -374,20 +389,23 @@ bool message_lists(const struct message *message, const char *name, const char *
 	return false;
 }
 
-bool message_is_chunked(const struct message *message)
+bool message_asks(const struct message *request, const char *method)
 {
-	return message->parser.flags & F_CHUNKED;
+	return strcmp(request->method, method) == 0;
 }
 
-bool message_has_length(const struct message *message)
+const char *message_reason(unsigned status)
 {
-	return message->parser.flags & F_CONTENTLENGTH;
+	return http_status_str((enum http_status)status);
 }
 
-bool message_has_other_coding(const struct message *message)
+const char *message_framing_fault(const struct message *request)
 {
-	struct slice coding = message_get(message, "Transfer-Encoding");
+	struct head_framing framing = {.is_old = request->version_minor == 0,
+		.coding_count = (unsigned)message_count(request, "Transfer-Encoding"),
+		.length_count = (unsigned)message_count(request, "Content-Length"),
+		.coding = message_get(request, "Transfer-Encoding").at,
+		.length = message_get(request, "Content-Length").at};
 
-	return message_count(message, "Transfer-Encoding") > 1 ||
-	       (coding.at && !slice_is_like(coding, "chunked"));
+	return head_rules_framing_fault(&framing);
 }

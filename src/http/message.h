@@ -10,7 +10,9 @@
 
 #include "base/buf.h"
 
-#include <http_parser.h>
+#include <sys/types.h>
+
+struct http_parser;
 
 #define MESSAGE_HEAD_MAX   (32u * 1024)
 #define MESSAGE_FIELDS_MAX 128
@@ -25,13 +27,26 @@ struct message_field {
 	struct slice name, value;
 };
 
+enum message_kind {
+	MESSAGE_REQUEST,
+	MESSAGE_RESPONSE,
+};
+
 struct message {
-	http_parser parser;
+	struct http_parser *parser; /* of message.c alone */
+	enum message_kind kind;
 	bool has_head, is_complete;
 	bool has_no_body; /* set by the caller for the answer to a HEAD */
 
 	size_t checked; /* bytes in front of the head whose lines were found good, until it is all there */
-	char *head; /* what the slices point into */
+	/* Known with the head. */
+	const char *method; /* of a request, in capitals */
+	unsigned status;    /* of an answer */
+	unsigned version_major, version_minor;
+	bool is_chunked, has_length; /* how it is framed */
+	uint64_t length;
+	bool keeps_alive; /* another may follow on its connection */
+	char *head;	  /* what the slices point into */
 	struct slice target;
 	struct slice reason;
 	struct message_field *fields;
@@ -43,9 +58,9 @@ struct message {
 	bool in_trailer_value;
 };
 
-void message_begin(struct message *message, enum http_parser_type type);
+void message_begin(struct message *message, enum message_kind kind);
 
-/* Lets go of what it holds; how it was framed is still known. */
+/* Frees what it holds; what was known with the head is known still, but for the slices. */
 void message_fini(struct message *message);
 
 /*
@@ -68,15 +83,17 @@ size_t message_count(const struct message *message, const char *name);
 /* Whether one of the fields of that name has a word in its comma-separated list, in any case. */
 bool message_lists(const struct message *message, const char *name, const char *word);
 
-/* How it is framed. */
-bool message_is_chunked(const struct message *message);
-bool message_has_length(const struct message *message);
+/* Whether a request has this method. */
+bool message_asks(const struct message *request, const char *method);
+
+/* The reason that goes with a status. */
+const char *message_reason(unsigned status);
 
 /*
- * Whether it names another transfer coding than chunked, or several times one: the parser takes a list that ends with
- * chunked, and the word chunked in any of several fields; others may not.
+ * What is doubtful about where a request's body ends (http/head_rules.h), or NULL. The parser alone is less strict: it
+ * takes a list of codings that ends with chunked, and the word chunked in any of several fields.
  */
-bool message_has_other_coding(const struct message *message);
+const char *message_framing_fault(const struct message *request);
 
 bool slice_is(struct slice slice, const char *text);	  /* exactly */
 bool slice_is_like(struct slice slice, const char *text); /* in any case */

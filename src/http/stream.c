@@ -187,6 +187,11 @@ static bool has_room(const struct stream *stream)
 	       (want <= stream->capacity && stream->ring.len <= stream->capacity - want);
 }
 
+size_t stream_capacity(const struct stream *stream)
+{
+	return stream->capacity;
+}
+
 bool stream_is_pulled(const struct stream *stream)
 {
 	return stream->events.pull != NULL;

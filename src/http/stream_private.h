@@ -2,10 +2,11 @@
 /* The consumer's side of a stream: the connection that sends it. */
 #pragma once
 
-#include "http/stream.h"
-
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+struct stream;
 
 struct stream_consumer {
 	/* Nothing to send: go to sleep. Called from stream_pull() with the stream's lock held. */
@@ -23,6 +24,9 @@ void stream_bind(struct stream *stream, const struct stream_consumer *consumer, 
 void stream_unbind(struct stream *stream);
 
 bool stream_is_pulled(const struct stream *stream);
+
+/* How many bytes may wait in it. */
+size_t stream_capacity(const struct stream *stream);
 
 /* Takes up to size bytes; 0 after having called sleep(); -ENODATA at the end. */
 ssize_t stream_pull(struct stream *stream, char *data, size_t size);

@@ -20,11 +20,11 @@ struct idle {
 struct workers {
 	pthread_mutex_t lock;
 	pthread_cond_t changed; /* a thread has left */
-	struct job *first, **last;
+	struct work_item *first, **last;
 	unsigned queued, max_queue;
 	unsigned threads, max_threads;
 	struct idle *idle; /* the latest first: its cache is warm, and the oldest times out */
-	bool waking;	   /* a thread was called or made and has not looked yet */
+	bool wake;	   /* a thread was called or made and has not looked yet */
 	bool closing;
 	pthread_t left; /* the last thread that ended; joined by the one that ends next */
 	bool has_left;
@@ -47,35 +47,35 @@ static int spawn(struct workers *workers)
 	return r;
 }
 
-/* Sees to it that a waiting job gets a thread, if one is to be had. Called with the lock. */
+/* Wakes or creates a thread for a waiting item, if possible. The lock is held. */
 static void call_one(struct workers *workers)
 {
 	struct idle *idle = workers->idle;
 
-	if (workers->waking || !workers->first)
+	if (workers->wake || !workers->first)
 		return;
 	if (idle) {
 		workers->idle = idle->next;
 		idle->called = true;
-		workers->waking = true;
+		workers->wake = true;
 		pthread_cond_signal(&idle->cond);
 	} else if (workers->threads < workers->max_threads && spawn(workers) == 0) {
-		workers->waking = true;
+		workers->wake = true;
 	}
 }
 
-static struct job *take_job(struct workers *workers)
+static struct work_item *take_item(struct workers *workers)
 {
-	struct job *job = workers->first;
+	struct work_item *item = workers->first;
 
-	if (!job)
+	if (!item)
 		return NULL;
-	workers->first = job->next;
+	workers->first = item->next;
 	if (!workers->first)
 		workers->last = &workers->first;
 	workers->queued--;
 	call_one(workers);
-	return job;
+	return item;
 }
 
 static void unlink_idle(struct workers *workers, struct idle *self)
@@ -88,7 +88,7 @@ static void unlink_idle(struct workers *workers, struct idle *self)
 		*at = self->next;
 }
 
-/* Waits to be called; false if nobody did for a quiet while. */
+/* Waits to be called; false if that did not happen for a quiet while. */
 static bool wait_for_call(struct workers *workers)
 {
 	struct idle self = {.next = workers->idle};
@@ -106,7 +106,7 @@ static bool wait_for_call(struct workers *workers)
 	while (!self.called && !workers->closing && r != ETIMEDOUT)
 		r = pthread_cond_timedwait(&self.cond, &workers->lock, &until);
 	if (self.called)
-		workers->waking = false;
+		workers->wake = false;
 	else
 		unlink_idle(workers, &self);
 	pthread_cond_destroy(&self.cond);
@@ -121,13 +121,13 @@ static void *worker_main(void *arg)
 
 	pthread_setname_np(pthread_self(), "http-worker");
 	pthread_mutex_lock(&workers->lock);
-	workers->waking = false;
+	workers->wake = false;
 	for (;;) {
-		struct job *job = take_job(workers);
+		struct work_item *item = take_item(workers);
 
-		if (job) {
+		if (item) {
 			pthread_mutex_unlock(&workers->lock);
-			job->run(job);
+			item->run(item);
 			pthread_mutex_lock(&workers->lock);
 		} else if (workers->closing || !wait_for_call(workers)) {
 			break;
@@ -157,9 +157,12 @@ int workers_open(
 	workers->max_threads = max_threads;
 	workers->max_queue = max_queue;
 	pthread_mutex_lock(&workers->lock);
-	/* Those that stay are there from the start: if no other can ever be made, requests still get served. */
+	/*
+	 * Permanent threads are made at the start: if no other can ever be made, requests are still
+	 * served.
+	 */
 	r = spawn(workers);
-	workers->waking = r == 0;
+	workers->wake = r == 0;
 	while (r == 0 && workers->threads < KEEP_THREADS && workers->threads < max_threads)
 		if (spawn(workers) < 0)
 			break; /* one will do */
@@ -172,7 +175,7 @@ int workers_open(
 	return 0;
 }
 
-static int submit(struct workers *workers, struct job *job, bool always)
+static int submit(struct workers *workers, struct work_item *item, bool always)
 {
 	int r = 0;
 
@@ -180,9 +183,9 @@ static int submit(struct workers *workers, struct job *job, bool always)
 	if (!always && workers->queued >= workers->max_queue) {
 		r = -EAGAIN;
 	} else {
-		job->next = NULL;
-		*workers->last = job;
-		workers->last = &job->next;
+		item->next = NULL;
+		*workers->last = item;
+		workers->last = &item->next;
 		workers->queued++;
 		call_one(workers);
 	}
@@ -190,14 +193,14 @@ static int submit(struct workers *workers, struct job *job, bool always)
 	return r;
 }
 
-int workers_submit(struct workers *workers, struct job *job)
+int workers_submit(struct workers *workers, struct work_item *item)
 {
-	return submit(workers, job, false);
+	return submit(workers, item, false);
 }
 
-void workers_submit_always(struct workers *workers, struct job *job)
+void workers_submit_always(struct workers *workers, struct work_item *item)
 {
-	submit(workers, job, true);
+	submit(workers, item, true);
 }
 
 void workers_close(struct workers *workers)

@@ -4,35 +4,47 @@
  * the daemon, so that a restart or crash of sandlotd stops no sandbox. It is root of the host, or, for an
  * ordinary user, of a user namespace that sandlotd made for it (daemon/rootless.h).
  *
- * Theory of operation. One thread, one epoll loop. It listens on a unix socket that sandlotd made and
- * handed over as descriptor 3; only root and the daemon's uid may talk. Requests are fixed structs
- * (wire/keeper.h), dispatched through a table (desk.c), and nothing in them is a path. A build clones a
- * child that does the work in parallel (build.c), so the loop never waits for a mount. The death of a
- * sandbox's first process arrives as SIGCHLD. What else may take long is left to children too (crew.h), or
- * looked at again later (pausing.h).
+ * Theory of operation. The keeper has one thread and one epoll loop. It listens on a unix socket that
+ * sandlotd opened and passed as descriptor 3, and serves only root and the daemon's uid. Requests are fixed
+ * structs (wire/keeper.h) without paths; requests.c dispatches them through a table.
  *
- * It parses no text from outside, reads and writes no network socket (those that it opens in sandboxes are
- * for the daemon), and starts no other program than the agent, which it holds as a sealed copy. If it dies its sandboxes die with it (PR_SET_PDEATHSIG); the next
- * keeper sweeps up their cgroups.
+ *   sandbox_table.h    one entry for each sandbox: pid, lifeline, network, limits
+ *   build/             clones the first process (build.c), which sets up its root and becomes the agent;
+ *                      builds and holds those that the daemon orders ahead (prebuild.c)
+ *   rootfs/            the mounts that a sandbox sees; mount_area.c is where the keeper keeps mounts
+ *   namespace/, net/   user, ipc and network namespaces, and the sockets that lead out of a sandbox
+ *   cgroup/, stats/    limits, and what a sandbox uses
+ *   disk/              the disk of each sandbox, and the pool of disks that are made ahead
+ *   process/           children that do slow work (helpers.c), the end of sandboxes (reap.c), freeze.c
+ *
+ * The loop never waits for a mount: the first process of a sandbox builds its own root, in parallel; helpers
+ * do other slow work; a freeze is looked at again later. SIGCHLD reports the death of a sandbox's first
+ * process.
+ *
+ * The keeper parses no text from outside, reads and writes no network socket (those that it opens in
+ * sandboxes are for the daemon), and starts no program but the agent, which it holds as a sealed copy. If it
+ * dies its sandboxes die with it (PR_SET_PDEATHSIG); the next keeper removes their cgroups.
  *
  * Usage: sandlot-keeper DATA_DIR DAEMON_UID AGENT_PATH   (started by sandlotd, not by hand)
  */
+#include "base/fail_point.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/number.h"
-#include "keeper/desk.h"
-#include "keeper/endings.h"
-#include "keeper/host_template.h"
-#include "keeper/janitor.h"
-#include "keeper/kernel_log.h"
-#include "keeper/netns.h"
-#include "keeper/pausing.h"
-#include "keeper/reply.h"
-#include "keeper/userns.h"
+#include "keeper/disk/trash.h"
+#include "keeper/freeze.h"
+#include "keeper/namespace/userns.h"
+#include "keeper/net/netns.h"
+#include "keeper/reap.h"
+#include "keeper/requests.h"
+#include "keeper/rootfs/host_template.h"
+#include "keeper/sandbox/reply.h"
+#include "keeper/stats/kernel_log.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/time_types.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -42,9 +54,14 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
-#define RETRY_MS 5
+#define RETRY_MS      5
+#define LOCK_WAIT_MS  10000
+#define LOCK_LOOK_MS  10
+#define TELL_MS	      30000
+#define TEMPLATE_ROOM (64ull << 20)
 
 static void watch(struct keeper *keeper, int fd)
 {
@@ -54,22 +71,31 @@ static void watch(struct keeper *keeper, int fd)
 		log_error("watch descriptor %d: %s", fd, strerror(errno));
 }
 
-static void accept_peer(struct keeper *keeper)
+/* A connection of root or the daemon; -1 if there is none. */
+static int accept_conn(const struct keeper *keeper)
 {
-	auto_fd int conn = accept4(OFFICE_LISTEN_FD, NULL, NULL, SOCK_CLOEXEC);
+	auto_fd int conn = accept4(KEEPER_LISTEN_FD, NULL, NULL, SOCK_CLOEXEC);
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
 
-	/* The listener stays readable: not at full speed until there is a descriptor again. */
+	/* The listener stays readable: waits a little, until a descriptor is free again. */
 	if (conn < 0 && (errno == EMFILE || errno == ENFILE))
 		usleep(10000);
 	if (conn < 0 || getsockopt(conn, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
-		return;
+		return -1;
 	if (peer.uid != 0 && peer.uid != keeper->daemon_uid) {
 		log_warning("uid %u is not the daemon; connection refused", peer.uid);
-		return;
+		return -1;
 	}
-	watch(keeper, take_fd(&conn));
+	return take_fd(&conn);
+}
+
+static void accept_peer(struct keeper *keeper)
+{
+	int conn = accept_conn(keeper);
+
+	if (conn >= 0)
+		watch(keeper, conn);
 }
 
 static void read_signal(struct keeper *keeper)
@@ -78,13 +104,16 @@ static void read_signal(struct keeper *keeper)
 
 	if (read(keeper->signal_fd, &info, sizeof(info)) != (ssize_t)sizeof(info))
 		return;
-	if (info.ssi_signo == SIGCHLD)
-		endings_reap(keeper, (pid_t)info.ssi_pid);
-	else
-		desk_shut_down(keeper, -1);
+	if (info.ssi_signo != SIGCHLD) {
+		requests_shut_down(keeper, -1);
+		return;
+	}
+	reap_reap(keeper, (pid_t)info.ssi_pid);
+	/* A child may have thrown something away after its request was passed on. */
+	trash_wake_remover(&keeper->trash_remover);
 }
 
-/* -1 is never. */
+/* The sooner of two times, of which -1 is never. */
 static int64_t sooner(int64_t one, int64_t other)
 {
 	if (one < 0 || other < 0)
@@ -92,16 +121,16 @@ static int64_t sooner(int64_t one, int64_t other)
 	return one < other ? one : other;
 }
 
-/* Does what is due without anybody asking; in how many us to come again, -1 for never. */
+/* Does the work that is due; returns in how many us to call again, -1 for never. */
 static int64_t tend(struct keeper *keeper)
 {
 	int64_t due_ms = disk_retire(&keeper->context.disks);
 
 	if (!keeper->stopping)
-		due_ms = sooner(due_ms, crew_tend(&keeper->crew));
+		due_ms = sooner(due_ms, helpers_tend(&keeper->helpers));
 	if (keeper->unclean)
 		due_ms = sooner(due_ms, RETRY_MS);
-	return sooner(due_ms < 0 ? -1 : due_ms * 1000, pausing_tend(keeper));
+	return sooner(due_ms < 0 ? -1 : due_ms * 1000, freeze_tend(keeper));
 }
 
 /* As epoll_wait(), by the microsecond: a pause takes less than one of its milliseconds. */
@@ -120,21 +149,21 @@ static void run(struct keeper *keeper)
 {
 	struct epoll_event events[32];
 
-	while (!keeper->stopping || keeper->roster.count > 0) {
+	while (!keeper->stopping || keeper->table.count > 0) {
 		int n = wait_for_events(keeper, events, array_len(events), tend(keeper));
 
 		for (int i = 0; i < n; i++) {
 			int fd = events[i].data.fd;
 
-			if (fd == OFFICE_LISTEN_FD)
+			if (fd == KEEPER_LISTEN_FD)
 				accept_peer(keeper);
 			else if (fd == keeper->signal_fd)
 				read_signal(keeper);
 			else
-				desk_serve(keeper, fd);
+				requests_serve(keeper, fd);
 		}
 		if (keeper->unclean)
-			endings_retry(keeper);
+			reap_retry(keeper);
 	}
 }
 
@@ -149,13 +178,13 @@ static int open_signals(void)
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signal(SIGHUP, SIG_IGN);
 	signal(SIGPIPE, SIG_IGN);
-	/* A child that aborts sends it to us: it was cloned behind the back of the C library, to which
-	 * our number is still its own. It ends all the same; and so do we when we abort ourselves. */
+	/* A child that aborts sends it to us: the C library does not know of the clone and takes our pid
+	 * for the child's. The child ends all the same; and so does the keeper when it aborts itself. */
 	signal(SIGABRT, SIG_IGN);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Names our cgroups after the data directory, so that the next keeper finds what we left. */
+/* Names the cgroups after the data directory, so that the next keeper finds what this one left. */
 static void make_tag(const char *data_dir, char tag[16])
 {
 	uint64_t hash = 14695981039346656037ull;
@@ -173,20 +202,42 @@ static int lock_data(const char *data_dir, int *ret_fd, struct err *err)
 	if (dir < 0)
 		return err_sys(err, "open data directory %s", data_dir);
 	fd = openat(dir, "run/keeper.lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return err_sys(err, "lock %s/run/keeper.lock (another keeper?)", data_dir);
+	if (fd < 0)
+		return err_sys(err, "open %s/run/keeper.lock", data_dir);
+	/* An earlier keeper closes its socket first, and its children, which end after it, may hold the
+	 * lock a little longer, on a busy host for seconds. */
+	for (int waited_ms = 0; flock(fd, LOCK_EX | LOCK_NB) < 0; waited_ms += LOCK_LOOK_MS) {
+		if (errno != EWOULDBLOCK || waited_ms >= LOCK_WAIT_MS)
+			return err_sys(err, "lock %s/run/keeper.lock (another keeper?)", data_dir);
+		usleep(LOCK_LOOK_MS * 1000);
+	}
+	/* For a daemon that finds us hanging. On a full disk it stays empty, and we are not replaced. */
+	if (ftruncate(fd, 0) < 0 || dprintf(fd, "%d\n", getpid()) < 0)
+		log_warning("%s/run/keeper.lock not written: %s", data_dir, strerror(errno));
 	*ret_fd = take_fd(&fd);
 	return 0;
 }
 
-static int open_template(struct storage *storage, bool is_host, int *ret_fd, struct err *err)
+/* A file of the template that finds no room would be missing in all sandboxes. */
+static bool has_room_for_template(const struct storage *storage)
 {
-	int r = is_host ? 0 : rootfs_cover_templates(&storage->templates_fd, err);
+	struct statfs disk;
 
-	return r < 0 ? r : host_template_make(storage, ret_fd, err);
+	return fstatfs(storage->templates_fd, &disk) < 0 ||
+	       disk.f_bavail * (uint64_t)disk.f_bsize >= TEMPLATE_ROOM;
 }
 
-/* Without a number that can be read nothing may be missing. */
+/* Makes the template on a tmpfs where it cannot be on the disk. For root of the host that may fail. */
+static int open_template(struct storage *storage, bool is_host, int *ret_fd, struct err *err)
+{
+	int r = 0;
+
+	if (!is_host || !has_room_for_template(storage))
+		r = rootfs_cover_templates(&storage->templates_fd, err);
+	return r < 0 && !is_host ? r : host_template_make(storage, ret_fd, err);
+}
+
+/* If the variable is not set, or is no number, no wall may be missing. */
 static void survey(struct build_context *context)
 {
 	const char *text = getenv(KEEPER_ALLOW_MISSING);
@@ -194,26 +245,47 @@ static void survey(struct build_context *context)
 
 	if (text && number_parse(text, 0, (1u << WALL_COUNT) - 1, &allowed) < 0)
 		allowed = 0;
-	fence_survey(&context->fence,
-		&(struct fence_ground){.cgroups = &context->cgroups,
+	isolation_check_survey(&context->isolation,
+		&(struct isolation_check_host){.cgroups = &context->cgroups,
 			.is_host = context->userns.ranges.is_host,
 			.mask_count = context->sources.masks.count,
 			.disk_way = context->disks.way},
 		(uint32_t)allowed);
 }
 
-/* With what all children work on. */
+/* Shares with all children the directories that they work in, and starts the disks. */
 static int start_disks(struct keeper *keeper, struct err *err)
 {
 	struct build_context *context = &keeper->context;
 	const struct storage *storage = &context->storage;
+	int r;
 
-	crew_lend(&keeper->crew, storage->sandboxes_fd);
-	crew_lend(&keeper->crew, storage->workspaces_fd);
-	crew_lend(&keeper->crew, storage->spares_fd);
-	crew_lend(&keeper->crew, storage->trash_fd);
-	crew_lend(&keeper->crew, storage->shredder_fd);
-	return disk_start(&context->disks, storage, context->sources.shelf_fd, &keeper->crew, err);
+	helpers_share_fd(&keeper->helpers, storage->sandboxes_fd);
+	helpers_share_fd(&keeper->helpers, storage->workspaces_fd);
+	helpers_share_fd(&keeper->helpers, storage->snapshots_fd);
+	helpers_share_fd(&keeper->helpers, storage->pool_fd);
+	helpers_share_fd(&keeper->helpers, storage->trash.waiting_fd);
+	helpers_share_fd(&keeper->helpers, storage->trash.removing_fd);
+	r = disk_start(
+		&context->disks, storage, context->sources.mount_area_fd, &keeper->helpers, err);
+	if (r < 0)
+		return r;
+	snapshot_store_open(&keeper->snapshots, &context->disks);
+	return 0;
+}
+
+/* What a child needs to become the writer of a layer. */
+static void share_with_writers(struct keeper *keeper)
+{
+	helpers_share_fd(&keeper->helpers, keeper->layers.fd);
+	helpers_share_fd(&keeper->helpers, keeper->layers.new_fd);
+	helpers_share_fd(&keeper->helpers, keeper->layers.stacks_fd);
+	helpers_share_fd(&keeper->helpers, keeper->context.sources.layers_fd);
+	helpers_share_fd(&keeper->helpers, keeper->context.sources.lowers_fd);
+	helpers_share_fd(&keeper->helpers, keeper->context.sources.template_fd);
+	helpers_share_fd(&keeper->helpers, keeper->context.sources.mount_area_fd);
+	helpers_share_fd(&keeper->helpers, keeper->context.sources.empty_ns_fd);
+	helpers_share_fd(&keeper->helpers, keeper->context.agent_fd);
 }
 
 static int open_all(struct keeper *keeper, char *argv[], struct err *err)
@@ -231,42 +303,64 @@ static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 	make_tag(argv[1], tag);
 	context->command_line = argv[0];
 	context->command_line_len = (size_t)(argv[3] + strlen(argv[3]) - argv[0]);
-	/* Refused only where there are more than such a set can name; then it names enough. */
+	/* It fails only where the host has more processors than the set can name; then all are set. */
 	if (sched_getaffinity(0, sizeof(usable), &usable) < 0)
 		memset(&usable, 0xff, sizeof(usable));
 	cpus_init(&keeper->cpus, &usable);
-	keeper->crew.offspring = &context->offspring;
-	keeper->births = (struct births){
-		.context = context, .cpus = &keeper->cpus, .roster = &keeper->roster};
+	keeper->helpers.child = &context->child;
+	keeper->prebuilds = (struct prebuilds){
+		.context = context, .cpus = &keeper->cpus, .table = &keeper->table};
 	if ((r = rootfs_leave_host(err)) < 0 ||
 		(r = lock_data(argv[1], &keeper->lock_fd, err)) < 0 ||
 		(r = userns_survey(ranges, err)) < 0 ||
 		(r = cgroup_tree_open(&context->cgroups, tag, ranges->is_host, err)) < 0 ||
 		(r = storage_open(&context->storage, argv[1], err)) < 0 ||
 		(r = open_template(&context->storage, ranges->is_host, &template_fd, err)) < 0 ||
-		(r = rootfs_open_sources(&context->sources, template_fd, ranges->is_host, err)) <
-			0 ||
+		(r = rootfs_open_sources(&context->sources, template_fd, context->storage.layers_fd,
+			 ranges->is_host, err)) < 0 ||
+		(r = layer_store_open(&keeper->layers, &context->storage, err)) < 0 ||
 		(r = start_disks(keeper, err)) < 0 ||
 		(r = netns_open_own(&context->own_netns_fd, err)) < 0 ||
-		(r = netstock_start(
-			 &context->networks, context->own_netns_fd, &keeper->crew, err)) < 0 ||
+		(r = build_open_own_uts(&context->own_uts_fd, err)) < 0 ||
+		(r = netns_pool_start(
+			 &context->networks, context->own_netns_fd, &keeper->helpers, err)) < 0 ||
 		(r = build_open_agent(argv[3], &context->agent_fd, err)) < 0)
 		return r;
 	survey(context);
+	fail_point("keeper.disks_opened");
 	cgroup_sweep(&context->cgroups);
+	fail_point("keeper.groups_swept");
 	keeper->kernel_log_fd = kernel_log_open();
 	if (keeper->kernel_log_fd < 0)
-		log_warning(
-			"the kernel's log is closed to us; ends for want of memory will not name "
-			"their victim");
+		log_warning("the kernel's log cannot be read; a process that the kernel kills when "
+			    "memory runs out will not be named");
 	keeper->signal_fd = open_signals();
 	keeper->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (keeper->signal_fd < 0 || keeper->epoll_fd < 0)
 		return err_sys(err, "open the event loop");
-	watch(keeper, OFFICE_LISTEN_FD);
+	watch(keeper, KEEPER_LISTEN_FD);
 	watch(keeper, keeper->signal_fd);
-	janitor_start(&keeper->janitor, &context->storage, &keeper->crew);
-	return offspring_open(&context->offspring, err);
+	trash_start_remover(&keeper->trash_remover, &context->storage.trash, &keeper->helpers);
+	share_with_writers(keeper);
+	return clone_child_open(&context->child, err);
+}
+
+/* Answers the daemon's first request with the reason why the keeper could not start. */
+static void tell_why(const struct keeper *keeper, const struct err *err)
+{
+	struct pollfd listener = {.fd = KEEPER_LISTEN_FD, .events = POLLIN};
+	struct keeper_request request;
+	ssize_t n = 0;
+
+	while (n <= 0 && poll(&listener, 1, TELL_MS) > 0) {
+		auto_fd int conn = accept_conn(keeper);
+
+		if (conn < 0 || fd_set_timeout(conn, TELL_MS) < 0)
+			continue;
+		n = recv(conn, &request, sizeof(request), 0);
+		if (n > 0)
+			reply_result(conn, -err_class((enum err_kind)err->kind)->errnum, err);
+	}
 }
 
 int main(int argc, char *argv[])
@@ -281,18 +375,20 @@ int main(int argc, char *argv[])
 		return 2;
 	}
 	umask(022);
-	if (chdir("/") < 0 || fcntl(OFFICE_LISTEN_FD, F_SETFD, FD_CLOEXEC) < 0 ||
+	fail_point_open(argv[1]);
+	if (chdir("/") < 0 || fcntl(KEEPER_LISTEN_FD, F_SETFD, FD_CLOEXEC) < 0 ||
 		open_all(&keeper, argv, &err) < 0) {
 		log_error("cannot start: %s%s%s", err.message, err.remedy[0] ? "; try: " : "",
 			err.remedy);
+		tell_why(&keeper, &err);
 		return 1;
 	}
 	log_info("ready; %zu names of /proc are masked", keeper.context.sources.masks.count);
 	run(&keeper);
-	crew_dismiss(&keeper.crew);
+	helpers_kill(&keeper.helpers);
 	cgroup_tree_close(&keeper.context.cgroups);
 	if (keeper.stop_waiter >= 0)
 		reply_result(keeper.stop_waiter, 0, NULL);
-	log_info("all sandboxes are stopped; leaving");
+	log_info("all sandboxes are stopped; exiting");
 	return 0;
 }

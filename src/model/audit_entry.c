@@ -2,6 +2,7 @@
 #include "model/audit_entry.h"
 
 #include "base/buf.h"
+#include "base/format.h"
 #include "base/number.h"
 
 #include <assert.h>
@@ -14,10 +15,10 @@ static_assert(AUDIT_HASH_LEN == SHA256_DIGEST_LENGTH, "the chain is made with SH
 
 void audit_mark_format(const struct audit_mark *mark, char text[AUDIT_MARK_TEXT])
 {
-	int len = snprintf(text, AUDIT_MARK_TEXT, "%lld:", (long long)mark->sequence);
+	size_t len = format_append(text, AUDIT_MARK_TEXT, 0, "%lld:", (long long)mark->sequence);
 
 	for (size_t i = 0; i < AUDIT_HASH_LEN; i++)
-		len += snprintf(text + len, AUDIT_MARK_TEXT - (size_t)len, "%02x", mark->hash[i]);
+		len = format_append(text, AUDIT_MARK_TEXT, len, "%02x", mark->hash[i]);
 }
 
 static int hex_digit(char c)

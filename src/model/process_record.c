@@ -25,6 +25,38 @@ void process_record_copy(struct process_record *to, const struct process_record 
 	to->cwd = mem_strdup(from->cwd);
 }
 
+/* How much of a text fits: whole characters of UTF-8. */
+static size_t fit(const char *text, size_t len, size_t max)
+{
+	if (len <= max)
+		return len;
+	while (max > 0 && (text[max] & 0xc0) == 0x80)
+		max--;
+	return max;
+}
+
+json_t *process_argv_shorten(const json_t *argv, size_t max, bool *ret_is_cut)
+{
+	json_t *shorter = json_array();
+	bool is_cut = false;
+
+	for (size_t i = 0; i < json_array_size(argv); i++) {
+		const json_t *word = json_array_get(argv, i);
+		size_t len = json_string_length(word), kept;
+
+		/* Words may be empty: each counts at least one byte. */
+		kept = fit(json_string_value(word), len, max);
+		is_cut = kept < len || max == 0;
+		if (max > 0)
+			json_array_append_new(shorter, json_stringn(json_string_value(word), kept));
+		if (is_cut)
+			break;
+		max -= kept < max ? kept + 1 : kept;
+	}
+	*ret_is_cut = is_cut;
+	return shorter;
+}
+
 uint32_t process_name_parse(const char *name)
 {
 	uint64_t number;

@@ -13,8 +13,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PROCESS_NAME_MAX  16 /* "p" and a number of 32 bits, with NUL */
-#define PROCESS_START_MAX 32 /* the name of a start command, with NUL */
+#define PROCESS_NAME_MAX  16	      /* "p" and a number of 32 bits, with NUL */
+#define PROCESS_START_MAX 32	      /* the name of a start command, with NUL */
+#define PROCESS_ARGV_MAX  (64u << 10) /* bytes of a command that are remembered */
 
 struct process_record {
 	char sandbox_id[ID_LEN + 1];
@@ -23,15 +24,17 @@ struct process_record {
 	json_t *argv;	 /* array of strings; owned */
 	char *cwd;	 /* owned */
 	uint32_t uid;
+	bool is_argv_cut;   /* argv is not all of it */
 	bool is_line;	    /* argv is a shell with the line that was asked for */
-	bool is_background; /* nobody waits for it */
+	bool is_background; /* no client waits for it */
+	bool keeps_awake;   /* its sandbox is not idle while it runs */
 	bool is_pty;
-	bool is_isolated;	       /* in a cell of its own */
+	bool is_isolated;	       /* in an isolated command of its own */
 	bool is_input_open;	       /* standard input can be written to */
 	bool kills_tree;	       /* its timeout ends all that came from it */
 	char start[PROCESS_START_MAX]; /* the start command that it runs; else empty */
 	uint64_t start_digest;	       /* of that as it was then; 0: the sandbox has it no more */
-	bool is_ceased;		       /* somebody wanted its end: that is not run again */
+	bool is_ceased;		       /* a client asked for its end: it is not restarted */
 	uint32_t restarts;	       /* of that, since the sandbox was started */
 	uint64_t timeout_ms;
 	int64_t started_at_ms;
@@ -49,6 +52,9 @@ void process_record_fini(struct process_record *record);
 
 /* A copy that shares nothing with the original. */
 void process_record_copy(struct process_record *to, const struct process_record *from);
+
+/* A copy of the first max bytes of an argv, cut between characters; *ret_is_cut if that is not all. */
+json_t *process_argv_shorten(const json_t *argv, size_t max, bool *ret_is_cut);
 
 /* The number of a name "p7"; 0 if it is no such name. */
 uint32_t process_name_parse(const char *name);

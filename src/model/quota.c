@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/quota.h"
 
+#include "base/format.h"
 #include "base/number.h"
 #include "model/size.h"
 
@@ -21,6 +22,7 @@ static const struct {
 	[QUOTA_CPU] = {"cpu", CORES},
 	[QUOTA_MEMORY] = {"memory", BYTES},
 	[QUOTA_DISK] = {"disk", BYTES},
+	[QUOTA_IMAGES] = {"images", BYTES},
 	[QUOTA_CREATES] = {"creates_per_minute", COUNT},
 };
 
@@ -53,6 +55,14 @@ void quota_format(enum quota_kind kind, uint64_t amount, char text[QUOTA_TEXT_LE
 		size_format(amount, text);
 		break;
 	}
+}
+
+void quota_describe(enum quota_kind kind, uint64_t amount, char text[QUOTA_TEXT_LEN])
+{
+	if (kinds[kind].unit == BYTES)
+		format_size(amount, text);
+	else
+		quota_format(kind, amount, text);
 }
 
 static int parse_cores(const char *text, uint64_t *ret_millis)

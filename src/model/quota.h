@@ -16,7 +16,8 @@ enum quota_kind {
 	QUOTA_WORKSPACES, /* of sandboxes that exist, and kept ones */
 	QUOTA_CPU,	  /* of those that run, in thousandths of a core */
 	QUOTA_MEMORY,	  /* of those that run, in bytes */
-	QUOTA_DISK,	  /* of those that exist, in bytes */
+	QUOTA_DISK,	  /* of workspaces, kept ones too, and of kept output, in bytes */
+	QUOTA_IMAGES,	  /* layers that were brought in or built, in bytes of their files */
 	QUOTA_CREATES,	  /* in a minute */
 	QUOTA_KIND_COUNT,
 };
@@ -40,6 +41,10 @@ int quota_find(const char *name, enum quota_kind *ret_kind) must_check;
 /* An amount as people write it: "10", "1.5", "8Gi". */
 #define QUOTA_TEXT_LEN 32
 void quota_format(enum quota_kind kind, uint64_t amount, char text[QUOTA_TEXT_LEN]);
+
+/* The same for a message, with sizes rounded: "1.5 TiB". */
+void quota_describe(enum quota_kind kind, uint64_t amount, char text[QUOTA_TEXT_LEN]);
+
 int quota_parse_amount(enum quota_kind kind, const char *text, uint64_t *ret_amount) must_check;
 
 /* Nothing set. */

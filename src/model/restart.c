@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/restart.h"
 
-enum restart_verdict restart_judge(enum end_reason reason, int exit_code)
+enum restart_decision restart_judge(enum end_reason reason, int exit_code)
 {
 	if (reason == END_KILLED)
 		return RESTART_KILLED;

@@ -13,13 +13,13 @@
 #define RESTART_MAX_MS	 60000
 #define RESTART_WELL_MS	 30000 /* one that ran for so long was well: the pauses begin anew */
 
-enum restart_verdict {
+enum restart_decision {
 	RESTART_AGAIN,
 	RESTART_DONE,	/* it ended with status 0 */
-	RESTART_KILLED, /* somebody asked for its end */
+	RESTART_KILLED, /* a client asked for its end */
 };
 
-enum restart_verdict restart_judge(enum end_reason reason, int exit_code);
+enum restart_decision restart_judge(enum end_reason reason, int exit_code);
 
 /* It failed after ran_ms: counts that with its failures since it was last well, and says how long to pause. */
 uint64_t restart_pause_ms(uint32_t *failures, uint64_t ran_ms);

@@ -86,15 +86,6 @@ static json_t *shorten(const json_t *entry)
 	return copy;
 }
 
-json_t *sandbox_port_copy(const json_t *ports)
-{
-	json_t *copy = json_array(), *entry;
-	size_t i;
-
-	json_array_foreach((json_t *)ports, i, entry) json_array_append_new(copy, shorten(entry));
-	return copy;
-}
-
 /* Where it stands among them; behind them all if it does not. */
 static size_t position(const json_t *ports, uint16_t number)
 {

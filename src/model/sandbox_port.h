@@ -22,9 +22,6 @@ struct sandbox_port {
 /* What is wrong with an array that is to hold ports, or NULL. */
 const char *sandbox_port_check(const json_t *ports);
 
-/* The same ports, each in its shortest form. */
-json_t *sandbox_port_copy(const json_t *ports);
-
 /*
  * Sets what `change` (an object as above, without the port) says of a port, which becomes one of them if it was not;
  * false if there are as many as may be.

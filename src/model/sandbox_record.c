@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/sandbox_record.h"
 
+#include "model/owner.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
@@ -14,6 +16,8 @@ void sandbox_record_init(struct sandbox_record *record)
 		.ports = json_array(),
 		.labels = json_object(),
 		.network = json_object(),
+		.image = json_object(),
+		.dependencies = json_object(),
 		.start = json_array()};
 }
 
@@ -23,8 +27,11 @@ void sandbox_record_fini(struct sandbox_record *record)
 	json_decref(record->ports);
 	json_decref(record->labels);
 	json_decref(record->network);
+	json_decref(record->image);
+	json_decref(record->dependencies);
 	json_decref(record->start);
 	record->env = record->ports = record->labels = record->network = record->start = NULL;
+	record->image = record->dependencies = NULL;
 }
 
 /* Deep: a JSON value that two threads hold is not safe, not even to count references of. */
@@ -35,6 +42,8 @@ void sandbox_record_copy(struct sandbox_record *to, const struct sandbox_record 
 	to->ports = json_deep_copy(from->ports);
 	to->labels = json_deep_copy(from->labels);
 	to->network = json_deep_copy(from->network);
+	to->image = json_deep_copy(from->image);
+	to->dependencies = json_deep_copy(from->dependencies);
 	to->start = json_deep_copy(from->start);
 }
 
@@ -49,8 +58,7 @@ static int find_name(const char *const *names, int count, const char *name)
 
 bool sandbox_record_is_of(const struct sandbox_record *record, const struct owner *owner)
 {
-	return strcmp(owner->organization, record->owner.organization) == 0 &&
-	       strcmp(owner->user, record->owner.user) == 0;
+	return owner_equals(owner, &record->owner);
 }
 
 const char *sandbox_status_name(enum sandbox_status status)
@@ -74,7 +82,7 @@ int sandbox_not_found(const char *id, struct err *err)
 		"list yours with GET /v1/sandboxes", "there is no sandbox %s", id);
 }
 
-enum verdict { NO, DO, NOOP };
+enum exit_reason { NO, DO, NOOP };
 
 /* The state machine. A sandbox in error can be started again, stopped and reset. */
 static const unsigned char transitions[SANDBOX_VERB_COUNT][SANDBOX_STATUS_COUNT] = {
@@ -91,7 +99,6 @@ static const char *const verb_phrases[SANDBOX_VERB_COUNT] = {
 	"started", "stopped", "paused", "resumed", "reset", "used"};
 
 static const char *const remedies[SANDBOX_STATUS_COUNT] = {
-	[SANDBOX_CREATING] = "wait until it is running",
 	[SANDBOX_PAUSED] = "resume it first: POST /v1/sandboxes/{id}/resume",
 	[SANDBOX_STOPPED] = "start it first: POST /v1/sandboxes/{id}/start",
 	[SANDBOX_ERROR] = "start it first: POST /v1/sandboxes/{id}/start",
@@ -105,6 +112,12 @@ int sandbox_verb_check(const struct sandbox_record *record, enum sandbox_verb ve
 	case NOOP:
 		return 1;
 	default:
+		/* That passes by itself. */
+		if (record->status == SANDBOX_CREATING)
+			return err_explain(err, ERR_UNAVAILABLE, "sandbox_creating",
+				"wait until it is running: GET /v1/sandboxes/{id}",
+				"sandbox %s is being created and cannot be %s yet", record->id,
+				verb_phrases[verb]);
 		return err_explain(err, ERR_CONFLICT, "wrong_state", remedies[record->status],
 			"sandbox %s is %s and cannot be %s now", record->id,
 			status_names[record->status], verb_phrases[verb]);
@@ -122,4 +135,12 @@ bool model_name_is_valid(const char *name)
 			return false;
 	}
 	return true;
+}
+
+bool sandbox_name_is_valid(const char *name)
+{
+	size_t len = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-");
+
+	return islower((unsigned char)name[0]) && len < SANDBOX_NAME_MAX && !name[len] &&
+	       !id_is_valid(name);
 }

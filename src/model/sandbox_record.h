@@ -13,7 +13,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MODEL_NAME_MAX 64 /* organization, user, project, template: with NUL */
+#define MODEL_NAME_MAX	 64 /* organization, user, project, template: with NUL */
+#define SANDBOX_NAME_MAX 41 /* the name that a person gave a sandbox: with NUL */
+#define SANDBOX_TEMPLATE_MAX                                                                       \
+	256 /* the name of a template, or the reference of an image: with NUL */
 
 enum sandbox_status {
 	SANDBOX_CREATING,
@@ -53,16 +56,27 @@ struct sandbox_record {
 	char id[ID_LEN + 1];
 	enum sandbox_status status;
 	struct owner owner;
+	char name[SANDBOX_NAME_MAX];  /* empty: none; unique among those of its owner */
 	char project[MODEL_NAME_MAX]; /* empty: none */
-	char template_name[MODEL_NAME_MAX];
+	char template_name[SANDBOX_TEMPLATE_MAX];
 	char driver[16];
 	struct resources resources;
-	uint32_t slot;	 /* uid range, from the table `workspaces` */
-	json_t *env;	 /* object of strings */
-	json_t *ports;	 /* array, see model/sandbox_port.h */
-	json_t *labels;	 /* object of strings */
-	json_t *network; /* {"mode": ..., "allow": [...]} */
-	json_t *start;	 /* array of {"name": ..., "command": ..., "cwd": ..., "env": {...}} */
+	bool is_on_kept; /* in no row: when it was inserted, its workspace was there already */
+	char snapshot[ID_LEN + 1]; /* in no row: whose files a new one gets; empty: none */
+	bool takes_snapshot;	   /* likewise: nobody else wants them */
+	json_t *env;		   /* object of strings */
+	json_t *ports;		   /* array, see model/sandbox_port.h */
+	json_t *labels;		   /* object of strings */
+	json_t *network;	   /* {"mode": ..., "allow": [...]} */
+	/* what it took of the template, if that is made of an image, else {}: {"stack": ..., "version": ...,
+	 * "reference": ..., "digest": ..., "env": {...}, "user": ..., "workdir": ..., "command": [...]} */
+	json_t *image;
+	/* that brings its image; empty once it was made, and of one that waited for none */
+	char job[ID_LEN + 1];
+	/* packages beside its template, else {}: {"requested": {...}, "shown": {...} (model/dependency_set.h), "layer": ...,
+	 * "base": ..., "installed": {"python": {name: version}, "node": {...}}, "job": ..., "error": ...} */
+	json_t *dependencies;
+	json_t *start; /* array of {"name": ..., "command": ..., "cwd": ..., "env": {...}} */
 	int64_t idle_timeout_s;
 	int64_t lifetime_s;
 	bool is_private;
@@ -89,10 +103,15 @@ int sandbox_status_parse(const char *name, enum sandbox_status *ret_status) must
 /* Nobody's, or somebody else's: the two are told apart by nothing. Returns -ENOENT. */
 int sandbox_not_found(const char *id, struct err *err);
 
-/* Whether a verb may be applied in a state: 0 (do it), 1 (nothing to do), or -EEXIST with err set. */
+/* Whether a verb may be applied in a state: 0 (do it), 1 (nothing to do), or an error: ERR_UNAVAILABLE while it is
+ * being created, else ERR_CONFLICT. */
 int sandbox_verb_check(const struct sandbox_record *record, enum sandbox_verb verb, struct err *err)
 	must_check;
 
 /* Names: organization, user, project, template. 1-63 characters of a-z A-Z 0-9 . _ -, first a letter or
  * digit. */
 bool model_name_is_valid(const char *name);
+
+/* Names of sandboxes: 1-40 characters of a-z 0-9 -, first a letter. What could be an id is no name, so a text
+ * in the place of an id means one of the two, never both. */
+bool sandbox_name_is_valid(const char *name);

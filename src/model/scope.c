@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/scope.h"
+#include "base/format.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -44,7 +45,7 @@ void scope_format(unsigned scopes, char text[SCOPE_TEXT_MAX])
 	text[0] = '\0';
 	for (size_t i = 0; i < scope_count; i++) {
 		if (scopes & scope_table[i].scope)
-			len += (size_t)snprintf(text + len, SCOPE_TEXT_MAX - len, "%s%s",
-				len ? " " : "", scope_table[i].name);
+			len = format_append(text, SCOPE_TEXT_MAX, len, "%s%s", len ? " " : "",
+				scope_table[i].name);
 	}
 }

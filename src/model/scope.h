@@ -39,7 +39,7 @@ unsigned scope_parse(const char *text);
 /* The names of a set, separated by spaces. */
 void scope_format(unsigned scopes, char text[SCOPE_TEXT_MAX]);
 
-/* Whether whoever has these may do what asks for that one. */
+/* Whether these scopes include that one. */
 static inline bool scope_allows(unsigned scopes, unsigned needed)
 {
 	return (scopes & SCOPE_ADMIN) || (scopes & needed) == needed;

@@ -87,8 +87,8 @@ bool secret_path_has_steps(const char *path, size_t len)
 			at += dot;
 			dots++;
 		}
-		if ((dots == 1 || dots == 2) &&
-			(at == len || path[at] == '?' || separator_at(path + at, len - at) > 0))
+		if ((dots == 1 || dots == 2) && (at == len || strchr("?#", path[at]) ||
+							separator_at(path + at, len - at) > 0))
 			return true;
 	}
 	return false;

@@ -6,6 +6,17 @@
 
 #include <stdlib.h>
 
+json_t *start_spec_to_json(const struct start_spec *start)
+{
+	json_t *spec = json_pack("{s:s, s:s}", "name", start->name, "command", start->command);
+
+	if (start->cwd)
+		json_object_set_new(spec, "cwd", json_string(start->cwd));
+	if (start->env.pairs)
+		json_object_set_new(spec, "env", text_map_to_json(start->env));
+	return spec;
+}
+
 const char *start_spec_name(const json_t *spec)
 {
 	return json_string_value(json_object_get(spec, "name"));

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 
+#include <errno.h>
 #include <string.h>
 
 static const struct template templates[] = {
@@ -24,14 +25,38 @@ const struct template *template_find(const char *name)
 	return find(name, strlen(name));
 }
 
+static const char *const profile_names[] = {
+	[TEMPLATE_PROFILE_DEFAULT] = "default",
+	[TEMPLATE_PROFILE_BROWSER] = "browser",
+	[TEMPLATE_PROFILE_STRICT] = "strict",
+};
+
 const char *template_profile_name(enum template_profile profile)
 {
-	static const char *const names[] = {
-		[TEMPLATE_PROFILE_DEFAULT] = "default",
-		[TEMPLATE_PROFILE_BROWSER] = "browser",
-	};
+	return profile_names[profile];
+}
 
-	return names[profile];
+int template_profile_parse(const char *name, enum template_profile *ret_profile)
+{
+	for (size_t i = 0; i < array_len(profile_names); i++) {
+		if (strcmp(name, profile_names[i]) == 0) {
+			*ret_profile = (enum template_profile)i;
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+enum template_profile template_profile_of(const struct sandbox_record *record)
+{
+	const char *name = json_string_value(json_object_get(record->image, "security"));
+	const struct template *template = template_find(record->template_name);
+	enum template_profile profile;
+
+	if (name && template_profile_parse(name, &profile) == 0)
+		return profile;
+	/* An image that says nothing, as a template that is gone since, has the profile of most. */
+	return template ? template->profile : TEMPLATE_PROFILE_DEFAULT;
 }
 
 bool template_is_offered(const char *list, const char *name)

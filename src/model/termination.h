@@ -4,6 +4,7 @@
 
 #include "base/mem.h"
 
+#include <jansson.h>
 #include <stdint.h>
 
 enum end_reason {
@@ -43,4 +44,7 @@ struct termination {
 };
 
 const char *end_reason_name(enum end_reason reason);
+/* As the interface has it; null if it has not ended. */
+json_t *termination_to_json(const struct termination *termination);
+
 int end_reason_parse(const char *name, enum end_reason *ret_reason) must_check;

@@ -1,26 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One thread of the proxy: accepts, waits, and moves the passages that are its own. */
+/* One thread of the proxy: waits for the connections that are its own. */
 #pragma once
 
-#include "proxy/passage.h"
+#include "base/err.h"
+#include "event/timer.h"
+#include "proxy/proxy_conn_state.h"
 
-struct proxy_loop;
+#define PROXY_LOOP_TICK_MS  1000
+#define PROXY_LOOP_LATER_MS 50 /* while somebody waits for an app */
 
-int proxy_loop_open(struct proxy *proxy, const struct proxy_config *config,
-	struct proxy_loop **ret_loop, struct err *err) must_check;
+struct proxy_loop {
+	struct proxy *proxy;
+	const struct proxy_config *config;
+	struct event_loop *events;
+	struct watch *listening; /* NULL: there is no place, and no client is accepted */
+	struct timer *ticks;
+	struct proxy_conn *conns;
+	unsigned later; /* how many ask again */
+	void (*accept)(void *arg, uint32_t events);
+};
 
-/* Ends the thread; no passage may be with a worker any more. */
+/* Both are called on its thread, with the loop: clients wait to be accepted, and now and then. */
+int proxy_loop_open(struct proxy *proxy, void (*accept)(void *loop, uint32_t events),
+	void (*tick)(void *loop), struct proxy_loop **ret_loop, struct err *err) must_check;
+
+/* Watches the listener; `listening` is set. */
+int proxy_loop_listen(struct proxy_loop *loop, struct err *err) must_check;
+
+/* Ends the thread; no proxy connection may be with a worker any more. */
 void proxy_loop_stop(struct proxy_loop *loop);
 void proxy_loop_free(struct proxy_loop *loop);
 
-/* For passages, on the loop's thread. */
-int proxy_loop_watch(struct proxy_loop *loop, struct side *side) must_check;
-void proxy_loop_unwatch(struct proxy_loop *loop, struct side *side);
-void proxy_loop_again(
-	struct proxy_loop *loop, struct side *side); /* tells once more what it is ready for */
-void proxy_loop_find(struct proxy_loop *loop, struct passage *passage);
-void proxy_loop_drop(struct proxy_loop *loop, struct passage *passage);
+/* For connections, on the loop's thread. */
+int proxy_loop_watch(struct proxy_loop *loop, struct buffered_socket *side) must_check;
+void proxy_loop_drop(struct proxy_loop *loop, struct proxy_conn *conn); /* frees it */
 void proxy_loop_hurry(struct proxy_loop *loop); /* one of them is to ask again soon */
 
-/* From any thread: the way of a passage was found. */
-void proxy_loop_found(struct proxy_loop *loop, struct passage *passage);
+/* From any thread: the way of a proxy connection was found. */
+void proxy_loop_found(struct proxy_loop *loop, struct proxy_conn *conn);

@@ -2,24 +2,23 @@
 /* What the loops of a proxy share. */
 #pragma once
 
-#include "proxy/passage.h"
+#include "proxy/proxy_config.h"
 
-/* Takes a place for one more connection; false if there is none. */
-bool proxy_admit(struct proxy *proxy);
-void proxy_leave(struct proxy *proxy);
+#define PROXY_LOOPS_MAX 16
 
-/*
- * Counts a connection for its source until it leaves. One that is too many is marked, to be told so; false if there
- * are enough of those as well.
- */
-bool proxy_welcome(struct proxy *proxy, struct passage *passage);
-void proxy_bid_farewell(struct proxy *proxy, struct passage *passage);
+struct proxy_loop;
+struct rate_limit;
+struct share_pool;
+struct wake_queue;
+struct workers;
 
-/* Counts a request for its source. In how many seconds it may come again; 0: it may be served. */
-unsigned proxy_pace(struct proxy *proxy, const struct passage *passage);
-
-/* Counts a connection for what its way leads to, until it leads elsewhere or leaves; false if that has enough. */
-bool proxy_claim(struct proxy *proxy, struct passage *passage);
-
-/* Has its way found on a worker; proxy_loop_found() follows. */
-void proxy_find(struct proxy *proxy, struct passage *passage);
+struct proxy {
+	struct proxy_config config;
+	struct proxy_loop *loops[PROXY_LOOPS_MAX];
+	unsigned loop_count;
+	struct workers *workers;
+	atomic_uint connections, excess; /* the second: of those that are to be told */
+	struct share_pool *per_address_limit, *keys, *owners;
+	struct rate_limit *rate_limit; /* NULL: no limit */
+	struct wake_queue *wake_queue;
+};

@@ -71,6 +71,15 @@ const struct proxy_refusal refusal_overloaded = {
 	.wait_s = CROWDED_WAIT_S,
 };
 
+const struct proxy_refusal refusal_wake_timeout = {
+	.status = 503,
+	.code = "wake_timeout",
+	.title = "The start takes long",
+	.message = "What is previewed here is still being started, or waits for its turn.",
+	.remediation = "Come again in a moment.",
+	.wait_s = CROWDED_WAIT_S,
+};
+
 /* --- the app --- */
 
 #define BAD_ANSWER "The app gives no proper answer"

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why the proxy turns somebody away, in the words that they read. (demand.h has what is wrong with a head.) */
+/*
+ * Why the proxy refuses a request, in words for the client. (request_check.h has what is wrong with
+ * a head.)
+ */
 #pragma once
 
-#include "proxy/proxy.h"
+#include "proxy/proxy_way.h"
 
 #define REFUSAL_BAD_REQUEST "This request cannot be passed on"
 
@@ -12,7 +15,7 @@ extern const struct proxy_refusal refusal_bad_request, refusal_bad_body, refusal
 
 /* There are too many. */
 extern const struct proxy_refusal refusal_source_crowds, refusal_source_hurries,
-	refusal_key_crowded, refusal_overloaded;
+	refusal_key_crowded, refusal_overloaded, refusal_wake_timeout;
 
 /* Of the app. */
 extern const struct proxy_refusal refusal_bad_answer, refusal_bad_status, refusal_hints_only,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/rewrite.h"
+#include "base/format.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -127,7 +128,7 @@ static void put_cookies(struct buf *out, const struct rewrite *rewrite, struct s
 	struct slice pair;
 
 	while (!rewrite->is_confined && next_cookie(&header, &pair)) {
-		if (is_cookie(pair, REWRITE_COOKIE))
+		if (is_cookie(pair, REWRITE_COOKIE) || is_cookie(pair, REWRITE_HOST_COOKIE))
 			continue;
 		buf_append_str(out, before);
 		buf_append(out, pair.at, pair.len);
@@ -141,12 +142,13 @@ static void put_cookies(struct buf *out, const struct rewrite *rewrite, struct s
 static size_t own_origin(const struct rewrite *rewrite, struct slice value)
 {
 	char origin[320];
-	int len = snprintf(origin, sizeof(origin), "%s://%s", rewrite->scheme, rewrite->host);
+	size_t len =
+		format_append(origin, sizeof(origin), 0, "%s://%s", rewrite->scheme, rewrite->host);
 
-	if (len < 0 || (size_t)len >= sizeof(origin) || value.len < (size_t)len ||
-		strncasecmp(value.at, origin, (size_t)len) != 0)
+	/* A name as long as that is none of ours, and may have been cut. */
+	if (len == sizeof(origin) - 1 || value.len < len || strncasecmp(value.at, origin, len) != 0)
 		return 0;
-	return value.len == (size_t)len || value.at[len] == '/' ? (size_t)len : 0;
+	return value.len == len || value.at[len] == '/' ? len : 0;
 }
 
 /* Origin and Referer of the preview itself become those of the app's own address. */
@@ -178,7 +180,7 @@ static void put_target(
 void rewrite_request(const struct message *request, const struct rewrite *rewrite, bool is_upgrade,
 	struct buf *out)
 {
-	buf_printf(out, "%s ", http_method_str((enum http_method)request->parser.method));
+	buf_printf(out, "%s ", request->method);
 	put_target(request, rewrite, out);
 	buf_printf(out, " HTTP/1.1\r\nHost: localhost:%" PRIu16 "\r\n", rewrite->port);
 	for (size_t i = 0; i < request->field_count; i++) {
@@ -202,10 +204,10 @@ void rewrite_request(const struct message *request, const struct rewrite *rewrit
 			rewrite->prefix.at);
 	if (is_upgrade)
 		buf_append_str(out, "Connection: Upgrade\r\nUpgrade: websocket\r\n");
-	if (message_is_chunked(request))
+	if (request->is_chunked)
 		buf_append_str(out, "Transfer-Encoding: chunked\r\n");
-	else if (message_has_length(request))
-		buf_printf(out, "Content-Length: %" PRIu64 "\r\n", request->parser.content_length);
+	else if (request->has_length)
+		buf_printf(out, "Content-Length: %" PRIu64 "\r\n", request->length);
 	buf_append_str(out, "\r\n");
 }
 
@@ -237,7 +239,7 @@ static void put_set_cookie(
 	while (rest.len > 0 && strchr("= \t", rest.at[0]))
 		rest = (struct slice){rest.at + 1, rest.len - 1};
 	if (rewrite->is_confined || !next_cookie(&rest, &part) ||
-		slice_begins(part, REWRITE_COOKIE))
+		slice_begins(part, REWRITE_COOKIE) || slice_begins(part, REWRITE_HOST_COOKIE))
 		return;
 	buf_append(out, field->name.at, field->name.len);
 	buf_append_str(out, ": ");
@@ -258,12 +260,12 @@ static size_t app_origin(const struct rewrite *rewrite, struct slice value)
 
 	for (size_t i = 0; i < array_len(hosts); i++) {
 		char origin[64];
-		int len = snprintf(
-			origin, sizeof(origin), "http://%s:%" PRIu16, hosts[i], rewrite->port);
+		size_t len = format_append(
+			origin, sizeof(origin), 0, "http://%s:%" PRIu16, hosts[i], rewrite->port);
 
 		if (slice_begins(value, origin) &&
-			(value.len == (size_t)len || value.at[len] == '/' || value.at[len] == '?'))
-			return (size_t)len;
+			(value.len == len || value.at[len] == '/' || value.at[len] == '?'))
+			return len;
 	}
 	return 0;
 }
@@ -342,10 +344,36 @@ static void put_confinement(
 		buf_append_str(out, "Referrer-Policy: no-referrer-when-downgrade\r\n");
 }
 
+void rewrite_put_frame_policy(struct buf *out, const char *ancestor)
+{
+	buf_printf(out, "Content-Security-Policy: frame-ancestors 'self'%s%s\r\n",
+		ancestor ? " " : "", ancestor ? ancestor : "");
+	/* For browsers that know nothing else; there is no way to name an origin to them. */
+	if (!ancestor)
+		buf_append_str(out, "X-Frame-Options: SAMEORIGIN\r\n");
+}
+
+/* Two of these fields may be read in either way: that of the app goes, unless it is the stricter one. */
+static bool is_replaced(const struct rewrite *rewrite, const struct message_field *field)
+{
+	return !rewrite->is_for_all && slice_is_like(field->name, "X-Frame-Options") &&
+	       !slice_is_like(field->value, "DENY");
+}
+
+static void put_frame_policy(
+	struct buf *out, const struct rewrite *rewrite, const struct message *response)
+{
+	/* Where there is a policy, browsers pass over the field. */
+	if (slice_is_like(message_get(response, "X-Frame-Options"), "DENY"))
+		buf_append_str(out, "Content-Security-Policy: frame-ancestors 'none'\r\n");
+	else
+		rewrite_put_frame_policy(out, rewrite->frame_ancestor);
+}
+
 void rewrite_response(const struct message *response, const struct rewrite *rewrite, bool in_chunks,
 	bool close, struct buf *out)
 {
-	unsigned status = response->parser.status_code;
+	unsigned status = response->status;
 	bool is_upgrade = status == 101;
 
 	buf_printf(out, "HTTP/1.1 %03u %.*s\r\n", status, (int)response->reason.len,
@@ -353,7 +381,8 @@ void rewrite_response(const struct message *response, const struct rewrite *rewr
 	for (size_t i = 0; i < response->field_count; i++) {
 		const struct message_field *field = &response->fields[i];
 
-		if (!is_hop(response, field->name) && !is_overreaching(field->name))
+		if (!is_hop(response, field->name) && !is_overreaching(field->name) &&
+			!is_replaced(rewrite, field))
 			put_answer_field(out, rewrite, field);
 	}
 	/* A name of its own is nobody else's, so what is said of it concerns this server alone. */
@@ -361,13 +390,14 @@ void rewrite_response(const struct message *response, const struct rewrite *rewr
 		buf_append_str(out, "Strict-Transport-Security: max-age=86400\r\n");
 	if (rewrite->is_confined)
 		put_confinement(out, rewrite, response);
+	if (!rewrite->is_for_all && !is_upgrade)
+		put_frame_policy(out, rewrite, response);
 	if (is_upgrade)
 		buf_append_str(out, "Connection: Upgrade\r\nUpgrade: websocket\r\n");
 	else if (in_chunks)
 		buf_append_str(out, "Transfer-Encoding: chunked\r\n");
-	else if (message_has_length(response) &&
-		 status != 204) /* which has no body, whatever it says */
-		buf_printf(out, "Content-Length: %" PRIu64 "\r\n", response->parser.content_length);
+	else if (response->has_length && status != 204) /* which has no body, whatever it says */
+		buf_printf(out, "Content-Length: %" PRIu64 "\r\n", response->length);
 	if (close && !is_upgrade)
 		buf_append_str(out, "Connection: close\r\n");
 	buf_append_str(out, "\r\n");

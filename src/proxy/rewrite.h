@@ -8,19 +8,25 @@
 
 #include "http/message.h"
 
-#define REWRITE_COOKIE "sandlot_preview" /* ours: never reaches an app, and none may set it */
+/*
+ * The cookies of a link are ours: they never reach an app, and none may set them. Browsers let no neighbouring name set
+ * one that begins with __Host-, but that needs https and the path "/".
+ */
+#define REWRITE_COOKIE	    "sandlot_preview"
+#define REWRITE_HOST_COOKIE "__Host-" REWRITE_COOKIE
 
 /* In a query: the secret of a link, good or not any more. It is for nobody but us. */
 #define REWRITE_LINK "sandlot_link="
 
 struct rewrite {
-	const char *scheme;  /* of the preview: "http" or "https" */
-	const char *host;    /* of the preview, as the client named it, with its port */
-	const char *client;  /* address */
-	uint16_t port;	     /* of the app */
-	struct slice prefix; /* cut off in front of the target; redirects get it back */
-	bool is_confined;    /* it shares its origin with others: by path, not by name */
-	bool is_for_all;     /* whoever asks may see it */
+	const char *scheme;	    /* of the preview: "http" or "https" */
+	const char *host;	    /* of the preview, as the client named it, with its port */
+	const char *client;	    /* address */
+	uint16_t port;		    /* of the app */
+	struct slice prefix;	    /* cut off in front of the target; redirects get it back */
+	bool is_confined;	    /* it shares its origin with others: by path, not by name */
+	bool is_for_all;	    /* public: any client may see it, in a frame too */
+	const char *frame_ancestor; /* origin whose pages may frame it, beside its own; or NULL */
 	bool hides_authorization, hides_api_key; /* of the request: ours */
 };
 
@@ -34,6 +40,12 @@ void rewrite_request(const struct message *request, const struct rewrite *rewrit
  */
 void rewrite_response(const struct message *response, const struct rewrite *rewrite, bool in_chunks,
 	bool close, struct buf *out);
+
+/*
+ * Appends what keeps pages of other origins from showing an answer in a frame, an object or the like, but for
+ * those of one origin (or NULL). Browsers heed every policy that is sent, so what the app says holds as well.
+ */
+void rewrite_put_frame_policy(struct buf *out, const char *ancestor);
 
 /* Takes off a Cookie header until after the next one of that name, and gives its value; false if there is none. */
 bool rewrite_cookie(struct slice *rest, const char *name, struct slice *ret_value);

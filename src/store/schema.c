@@ -2,11 +2,22 @@
 #include "store/schema.h"
 
 #include "base/err.h"
+#include "base/fail_point.h"
+#include "base/mem.h"
+#include "store/db.h"
 
-#include <sqlite3.h>
 #include <stdio.h>
 
-static const char *const migrations[] = {
+#define SQLITE_NOW_MS "CAST(strftime('%s', 'now') AS INTEGER) * 1000"
+
+/*
+ * SQLite's. These parts of it are written differently elsewhere: WITHOUT ROWID, AUTOINCREMENT, BLOB, zeroblob(),
+ * RAISE in triggers, IS NOT between values, json_extract(), strftime(), indexes with a WHERE (PostgreSQL has them too), names that need quotes
+ * ("user", "key"), and an INTEGER of 64 bits (BIGINT). Another database has a list of its own of the same length,
+ * because a number of the schema means the same tables everywhere; what came before its first release is one step,
+ * and the steps before that are empty. Its texts compare byte by byte.
+ */
+static const char *const sqlite[] = {
 	/* 1: sandboxes, the workspaces that outlive them, and tokens. */
 	"CREATE TABLE workspaces ("
 	" id TEXT PRIMARY KEY,"
@@ -203,52 +214,288 @@ static const char *const migrations[] = {
 
 	/* 11: which form of a start command a process runs. */
 	"ALTER TABLE processes ADD COLUMN start_digest INTEGER NOT NULL DEFAULT 0;",
+
+	/* 12: a number by which an older database is known (generation.h). */
+	"CREATE TABLE generation ("
+	" one INTEGER PRIMARY KEY CHECK (one = 1),"
+	" number INTEGER NOT NULL"
+	");"
+	"INSERT INTO generation VALUES (1, 1);"
+	"CREATE TRIGGER generation_workspace_comes AFTER INSERT ON workspaces"
+	" BEGIN UPDATE generation SET number = number + 1; END;"
+	"CREATE TRIGGER generation_workspace_goes AFTER DELETE ON workspaces"
+	" BEGIN UPDATE generation SET number = number + 1; END;"
+	"CREATE TRIGGER generation_sandbox_comes AFTER INSERT ON sandboxes"
+	" BEGIN UPDATE generation SET number = number + 1; END;"
+	"CREATE TRIGGER generation_sandbox_goes AFTER DELETE ON sandboxes"
+	" BEGIN UPDATE generation SET number = number + 1; END;",
+
+	/* 13: how the clock of the database goes (store_clock.h); one row. */
+	"CREATE TABLE clock ("
+	" id INTEGER PRIMARY KEY CHECK (id = 1),"
+	" boot_id TEXT NOT NULL,"
+	" base INTEGER NOT NULL,"
+	" skew INTEGER NOT NULL,"
+	" last INTEGER NOT NULL"
+	");",
+
+	/* 14: a workspace remembers the size of its disk, so that a kept one counts too. How much one that
+	 * was kept before this could hold is not known any more: it is measured (core/sandbox/disk_count.c). */
+	"ALTER TABLE workspaces ADD COLUMN disk_bytes INTEGER NOT NULL DEFAULT -1;"
+	"UPDATE workspaces SET disk_bytes ="
+	" ifnull((SELECT s.disk_bytes FROM sandboxes s WHERE s.id = workspaces.id), -1);"
+	"DROP INDEX workspaces_owner;"
+	"CREATE INDEX workspaces_owner ON workspaces(organization, user, disk_bytes);"
+	"CREATE INDEX workspaces_unmeasured ON workspaces(id) WHERE disk_bytes < 0;",
+
+	/* 15: what is kept of the output of processes counts too; -1: to be measured. */
+	"ALTER TABLE workspaces ADD COLUMN output_bytes INTEGER NOT NULL DEFAULT -1;"
+	"DROP INDEX workspaces_unmeasured;"
+	"DROP INDEX workspaces_owner;"
+	"CREATE INDEX workspaces_owner ON workspaces(organization, user, disk_bytes, "
+	"output_bytes);",
+
+	/* 16: names that people give sandboxes. */
+	"ALTER TABLE sandboxes ADD COLUMN name TEXT;"
+	"CREATE UNIQUE INDEX sandboxes_name ON sandboxes(organization, user, name)"
+	" WHERE name IS NOT NULL;",
+
+	/* 17: when a sandbox was removed, and its name, remembered by the workspace that it left. Those that were
+	 * left before this are counted from the first look on (store_workspace_due). */
+	"ALTER TABLE workspaces ADD COLUMN removed_at INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE workspaces ADD COLUMN name TEXT NOT NULL DEFAULT '';",
+
+	/* 18: workspaces without uid ranges, which their files on disk say. */
+	"CREATE TABLE workspaces_18 ("
+	" id TEXT PRIMARY KEY,"
+	" organization TEXT NOT NULL,"
+	" user TEXT NOT NULL,"
+	" created_at INTEGER NOT NULL,"
+	" disk_bytes INTEGER NOT NULL DEFAULT -1,"
+	" output_bytes INTEGER NOT NULL DEFAULT -1,"
+	" removed_at INTEGER NOT NULL DEFAULT 0,"
+	" name TEXT NOT NULL DEFAULT ''"
+	") WITHOUT ROWID;"
+	"INSERT INTO workspaces_18"
+	" SELECT id, organization, user, created_at, disk_bytes, output_bytes, removed_at, name"
+	" FROM workspaces;"
+	"DROP TABLE workspaces;"
+	"ALTER TABLE workspaces_18 RENAME TO workspaces;"
+	"CREATE INDEX workspaces_owner ON workspaces(organization, user, disk_bytes, "
+	"output_bytes);"
+	"CREATE TRIGGER generation_workspace_comes AFTER INSERT ON workspaces"
+	" BEGIN UPDATE generation SET number = number + 1; END;"
+	"CREATE TRIGGER generation_workspace_goes AFTER DELETE ON workspaces"
+	" BEGIN UPDATE generation SET number = number + 1; END;",
+
+	/* 19: what sandboxes reached, as rules for their allowlists. */
+	"CREATE TABLE reached ("
+	" sandbox TEXT NOT NULL REFERENCES sandboxes(id) ON DELETE CASCADE,"
+	" rule TEXT NOT NULL,"
+	" PRIMARY KEY (sandbox, rule)"
+	") WITHOUT ROWID;",
+
+	/* 20: jobs (core/job/job.h). One of a key is not over at a time. */
+	"CREATE TABLE jobs ("
+	" id TEXT PRIMARY KEY,"
+	" kind TEXT NOT NULL,"
+	" organization TEXT NOT NULL,"
+	" user TEXT NOT NULL,"
+	" target TEXT NOT NULL,"
+	" key TEXT,"
+	" input TEXT NOT NULL,"
+	" state TEXT NOT NULL,"
+	" cancelling INTEGER NOT NULL,"
+	" tries INTEGER NOT NULL,"
+	" progress TEXT NOT NULL,"
+	" done_bytes INTEGER NOT NULL,"
+	" total_bytes INTEGER NOT NULL,"
+	" result TEXT NOT NULL,"
+	" error_code TEXT NOT NULL,"
+	" error_message TEXT NOT NULL,"
+	" error_remedy TEXT NOT NULL,"
+	" created_at INTEGER NOT NULL,"
+	" started_at INTEGER NOT NULL,"
+	" ended_at INTEGER NOT NULL"
+	");"
+	"CREATE INDEX jobs_owner ON jobs(organization, user, id);"
+	"CREATE INDEX jobs_active ON jobs(id) WHERE ended_at = 0;"
+	"CREATE UNIQUE INDEX jobs_key ON jobs(organization, user, kind, key)"
+	" WHERE key IS NOT NULL AND ended_at = 0;",
+
+	/* 21: templates that are made of images, and what a sandbox took of one. */
+	"ALTER TABLE sandboxes ADD COLUMN image TEXT NOT NULL DEFAULT '{}';"
+	"CREATE TABLE templates ("
+	" organization TEXT NOT NULL,"
+	" user TEXT NOT NULL,"
+	" name TEXT NOT NULL,"
+	" version INTEGER NOT NULL,"
+	" reference TEXT NOT NULL,"
+	" digest TEXT NOT NULL,"
+	" image TEXT NOT NULL,"
+	" bytes INTEGER NOT NULL,"
+	" created_at INTEGER NOT NULL,"
+	" used_at INTEGER NOT NULL,"
+	" PRIMARY KEY (organization, user, name)"
+	");"
+	"CREATE TABLE layers ("
+	" organization TEXT NOT NULL,"
+	" user TEXT NOT NULL,"
+	" diff_id TEXT NOT NULL,"
+	" PRIMARY KEY (organization, user, diff_id)"
+	");",
+
+	/* 22: what a template is to be made of, how it is set, and the job that makes it. */
+	"ALTER TABLE templates ADD COLUMN source TEXT NOT NULL DEFAULT '{}';"
+	"ALTER TABLE templates ADD COLUMN options TEXT NOT NULL DEFAULT '{}';"
+	"ALTER TABLE templates ADD COLUMN job TEXT NOT NULL DEFAULT '';"
+	"UPDATE templates SET source = CASE reference WHEN '' THEN '{\"archive\":true}'"
+	" ELSE json_object('image', reference) END;",
+
+	/* 23: sandboxes in which templates are built, and the layers that steps of builds have made. */
+	"CREATE TABLE builders ("
+	" id TEXT PRIMARY KEY"
+	") WITHOUT ROWID;"
+	"CREATE TABLE build_cache ("
+	" organization TEXT NOT NULL,"
+	" user TEXT NOT NULL,"
+	" step TEXT NOT NULL,"
+	" diff_id TEXT NOT NULL,"
+	" bytes INTEGER NOT NULL,"
+	" used_at INTEGER NOT NULL,"
+	" PRIMARY KEY (organization, user, step)"
+	") WITHOUT ROWID;",
+
+	/* 24: snapshots, with what a new sandbox of their files needs. */
+	"CREATE TABLE snapshots ("
+	" id TEXT PRIMARY KEY,"
+	" status INTEGER NOT NULL,"
+	" organization TEXT NOT NULL,"
+	" user TEXT NOT NULL,"
+	" sandbox TEXT NOT NULL,"
+	" name TEXT NOT NULL,"
+	" checkpoint INTEGER NOT NULL,"
+	" bytes INTEGER NOT NULL,"
+	" created_at INTEGER NOT NULL,"
+	" settings TEXT NOT NULL"
+	");"
+	"CREATE INDEX snapshots_owner ON snapshots(organization, user, id);"
+	"CREATE INDEX snapshots_sandbox ON snapshots(sandbox, id);",
+
+	/* 25: what the store of layers has and when it was used last (store_layer.h), and a quota of it. All that is
+	 * known of before counts as used now; what it takes is measured later. */
+	"CREATE TABLE layer_files ("
+	" name TEXT PRIMARY KEY,"
+	" stack INTEGER NOT NULL,"
+	" bytes INTEGER NOT NULL,"
+	" used_at INTEGER NOT NULL,"
+	" gone INTEGER NOT NULL"
+	") WITHOUT ROWID;"
+	"ALTER TABLE layers ADD COLUMN used_at INTEGER NOT NULL DEFAULT 0;"
+	"UPDATE layers SET used_at = " SQLITE_NOW_MS ";"
+	"INSERT OR IGNORE INTO layer_files"
+	" SELECT diff_id, 0, -1, " SQLITE_NOW_MS ", 0 FROM layers;"
+	"INSERT OR IGNORE INTO layer_files"
+	" SELECT stack, 1, 0, " SQLITE_NOW_MS ", 0 FROM"
+	" (SELECT json_extract(image, '$.stack') AS stack FROM templates"
+	" UNION SELECT json_extract(image, '$.stack') FROM sandboxes"
+	" UNION SELECT json_extract(settings, '$.image.stack') FROM snapshots)"
+	" WHERE stack IS NOT NULL;"
+	"ALTER TABLE quotas ADD COLUMN images_bytes INTEGER NOT NULL DEFAULT -2;",
+	/* 26: what kind of error a job ended with, and the job that a sandbox waits for before it is made. */
+	"ALTER TABLE jobs ADD COLUMN error_kind TEXT NOT NULL DEFAULT '';"
+	"ALTER TABLE sandboxes ADD COLUMN job TEXT NOT NULL DEFAULT '';"
+	"CREATE INDEX sandboxes_job ON sandboxes(job) WHERE job <> '';",
+
+	/* 27: whether a layer has the library of Python, and its byte code. */
+	"ALTER TABLE layer_files ADD COLUMN python INTEGER NOT NULL DEFAULT 0;",
+
+	/* 28: executions, and what came of them. */
+	"CREATE TABLE executions ("
+	" id TEXT PRIMARY KEY,"
+	" organization TEXT NOT NULL,"
+	" user TEXT NOT NULL,"
+	" sandbox TEXT NOT NULL,"
+	" context TEXT NOT NULL,"
+	" language TEXT NOT NULL,"
+	" handler TEXT NOT NULL,"
+	" has_handler INTEGER NOT NULL,"
+	" status TEXT NOT NULL,"
+	" cancelling INTEGER NOT NULL,"
+	" process INTEGER NOT NULL,"
+	" first_byte INTEGER NOT NULL,"
+	" timeout_ms INTEGER NOT NULL,"
+	" outcome_bytes INTEGER NOT NULL,"
+	" created_at INTEGER NOT NULL,"
+	" ended_at INTEGER NOT NULL,"
+	" outcome TEXT"
+	");"
+	"CREATE INDEX executions_owner ON executions(organization, user, id, ended_at, created_at,"
+	" outcome_bytes);"
+	"CREATE INDEX executions_running ON executions(ended_at) WHERE ended_at = 0;",
+
+	/* 29: packages that sandboxes have beside their template, and what is known of a built layer. */
+	"ALTER TABLE sandboxes ADD COLUMN dependencies TEXT NOT NULL DEFAULT '{}';"
+	"ALTER TABLE build_cache ADD COLUMN note TEXT NOT NULL DEFAULT '{}';",
 };
+
+static const char *const *const migrations[DB_DIALECT_COUNT] = {[DB_SQLITE] = sqlite};
 
 size_t schema_version(void)
 {
-	return sizeof(migrations) / sizeof(migrations[0]);
+	return array_len(sqlite);
 }
 
-static int read_version(sqlite3 *db, size_t *ret_version, struct err *err)
+static int apply(struct db *db, size_t version, struct err *err)
 {
-	sqlite3_stmt *stmt = NULL;
+	int r = db_begin(db, err);
 
-	if (sqlite3_prepare_v2(db, "PRAGMA user_version", -1, &stmt, NULL) != SQLITE_OK ||
-		sqlite3_step(stmt) != SQLITE_ROW) {
-		sqlite3_finalize(stmt);
-		return err_set(
-			err, ERR_INTERNAL, "read the schema version: %s", sqlite3_errmsg(db));
+	if (r < 0)
+		return r;
+	r = db_exec(db, migrations[db_dialect(db)][version - 1], "change the schema", err);
+	if (r == 0)
+		r = fail_point_check("migration.applied", err);
+	if (r == 0)
+		r = db_write_version(db, version, err);
+	if (r == 0)
+		r = db_commit(db, err);
+	if (r < 0)
+		db_rollback(db);
+	return r;
+}
+
+static int apply_due(struct db *db, size_t version, struct err *err)
+{
+	while (version < schema_version()) {
+		int r;
+
+		fail_point("migration.due");
+		r = apply(db, ++version, err);
+		if (r < 0) {
+			err_prefix(err, "migrate to schema %zu", version);
+			return r;
+		}
+		fail_point("migration.committed");
 	}
-	*ret_version = (size_t)sqlite3_column_int64(stmt, 0);
-	sqlite3_finalize(stmt);
 	return 0;
 }
 
-int schema_migrate(sqlite3 *db, struct err *err)
+int schema_migrate(struct db *db, struct err *err)
 {
 	size_t version = 0;
-	int r = read_version(db, &version, err);
+	int r = db_read_version(db, &version, err);
 
 	if (r < 0)
 		return r;
 	if (version > schema_version())
 		return err_explain(err, ERR_INTERNAL, "database_too_new",
 			"run the version of sandlotd that wrote it, or a newer one",
-			"the database has schema %zu, this program knows %zu", version,
-			schema_version());
-	for (; version < schema_version(); version++) {
-		char done[64];
-
-		snprintf(done, sizeof(done), "PRAGMA user_version = %zu; COMMIT", version + 1);
-		if (sqlite3_exec(db, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK ||
-			sqlite3_exec(db, migrations[version], NULL, NULL, NULL) != SQLITE_OK ||
-			sqlite3_exec(db, done, NULL, NULL, NULL) != SQLITE_OK) {
-			r = err_set(err, ERR_INTERNAL, "migrate the database to schema %zu: %s",
-				version + 1, sqlite3_errmsg(db));
-			sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
-			return r;
-		}
-	}
-	return 0;
+			"the database %s has schema %zu, this program knows %zu", db_place(db),
+			version, schema_version());
+	if (version == schema_version())
+		return 0;
+	r = db_check_references(db, false, err);
+	if (r == 0)
+		r = apply_due(db, version, err);
+	return r < 0 ? r : db_check_references(db, true, err);
 }

@@ -20,12 +20,57 @@ struct store;
 
 #define TOKEN_ID_MAX 32
 
+/* Where backups go, and how many are kept. */
+struct store_backup_rule {
+	const char *dir; /* NULL: nowhere */
+	unsigned keep;
+	uint64_t reserve_bytes; /* what a backup leaves free on its disk */
+};
+
+struct store_options {
+	int stamp_fd;	     /* borrowed: the stamp of the workspaces (generation.h); -1: none */
+	bool has_workspaces; /* there are files of sandboxes */
+	bool is_accepted;    /* an operator wants it though it is empty, or older than those */
+	struct store_backup_rule backup; /* before a migration */
+};
+
+/*
+ * Opens the database, or makes it. One that is damaged, or is not that of the workspaces, is refused and
+ * left as it is: ERR_INTERNAL "database_damaged"; ERR_CONFLICT "database_empty", "database_older".
+ */
+int store_open_checked(const char *path, const struct store_options *options,
+	struct store **ret_store, struct err *err) must_check;
+
+/* The same for one that has no workspaces beside it. */
 int store_open(const char *path, struct store **ret_store, struct err *err) must_check;
 void store_close(struct store *store);
 
+/* Grows with each sandbox and workspace that comes or goes, and with each start. */
+uint64_t store_generation(struct store *store);
+
+/* Lets the stamp say that all that was committed until now is on the disk. Syncs: it may take long. */
+void store_stamp_durably(struct store *store);
+
 /*
- * Adds a sandbox, and its workspace unless the owner still has one of that id from before. Sets
- * record->slot. ERR_CONFLICT if the id, or the full tuple of owner and project, is taken; ERR_RATE if
+ * Copies the database into a file of its own below rule->dir, synced, and removes the oldest beyond
+ * rule->keep. Holds up nobody. What cannot be written is taken away again. ERR_NO_SPACE if there is too
+ * little room.
+ */
+int store_backup(struct store *store, const struct store_backup_rule *rule, struct err *err)
+	must_check;
+
+#define STORE_BACKUP_NAME_MAX 64
+
+/* The backups there are, in order, the oldest first; those after `after`, at most max: how many. */
+int store_backup_list(const char *dir, const char *after, char names[][STORE_BACKUP_NAME_MAX],
+	unsigned max, struct err *err) must_check;
+
+/* The name of the newest; false if there is none. */
+bool store_backup_newest(const char *dir, char name[STORE_BACKUP_NAME_MAX]);
+
+/*
+ * Adds a sandbox, and its workspace unless the owner still has one of that id from before.
+ * ERR_CONFLICT if the id, or the full tuple of owner and project, is taken; ERR_RATE if
  * a quota is used up.
  */
 int store_sandbox_insert(struct store *store, struct sandbox_record *record, struct err *err)
@@ -40,7 +85,8 @@ int store_sandbox_hold(struct store *store, struct sandbox_record *record, struc
 int store_sandbox_claim(struct store *store, const struct sandbox_record *record, struct err *err)
 	must_check;
 
-/* Writes the whole row. ERR_NOT_FOUND if it is gone. */
+/* Writes the whole row. ERR_NOT_FOUND if it is gone; ERR_RATE if a number grew for which there is no quota;
+ * ERR_CONFLICT if another has its name. */
 int store_sandbox_update(struct store *store, const struct sandbox_record *record, struct err *err)
 	must_check;
 
@@ -50,6 +96,20 @@ int store_sandbox_get(struct store *store, const struct owner *owner, const char
 /* The sandbox of owner and project; ERR_NOT_FOUND if there is none. */
 int store_sandbox_find(struct store *store, const struct owner *owner, const char *project,
 	struct sandbox_record *ret_record, struct err *err) must_check;
+
+/* The sandbox of that name; ERR_NOT_FOUND if its owner has none. */
+int store_sandbox_find_name(struct store *store, const struct owner *owner, const char *name,
+	struct sandbox_record *ret_record, struct err *err) must_check;
+
+/* What a sandbox reached, as rules (store_reached.c): at most STORE_REACHED_MAX, no rule twice. It goes with its
+ * sandbox. */
+#define STORE_REACHED_MAX 256
+int store_reached_add(struct store *store, const char *id, const char *rule, struct err *err)
+	must_check;
+
+/* In order. Calls each without a lock. */
+int store_reached_list(struct store *store, const char *id,
+	void (*each)(const char *rule, void *arg), void *arg, struct err *err) must_check;
 
 /* Removes the row; the workspace's row stays. */
 int store_sandbox_delete(struct store *store, const char *id, struct err *err) must_check;
@@ -65,14 +125,26 @@ struct store_filter {
 	unsigned limit;
 };
 
-/* Calls each for up to limit rows in order of id; the record is borrowed. */
+/*
+ * Lists, here and below, call `each` without any lock, so it may use the store. They read a page of rows at a time:
+ * a row that comes or goes meanwhile may be listed or not; none is listed twice.
+ *
+ * Calls each for up to limit rows in order of id, until it says false; the record is borrowed.
+ */
 int store_sandbox_list(struct store *store, const struct store_filter *filter,
-	void (*each)(const struct sandbox_record *record, void *arg), void *arg, struct err *err)
+	bool (*each)(const struct sandbox_record *record, void *arg), void *arg, struct err *err)
 	must_check;
 
 /* Ids of sandboxes whose row says that they are idle for too long, or past their end; how many. */
 int store_sandbox_due(struct store *store, int64_t now_ms, char ids[][ID_LEN + 1], unsigned max,
 	struct err *err) must_check;
+
+/*
+ * Ids of sandboxes that are `creating` and wait for a job (NULL: for any), in order from the one after `after`
+ * on; how many, at most max.
+ */
+int store_sandbox_unmade(struct store *store, const char *job, const char *after,
+	char ids[][ID_LEN + 1], unsigned max, struct err *err) must_check;
 
 /* Writes when a running sandbox was last used; not a change of state, so errors are not fatal. */
 int store_sandbox_touch(
@@ -85,20 +157,47 @@ int store_sandbox_end_all(struct store *store, enum end_reason reason, const cha
 struct workspace_record {
 	char id[ID_LEN + 1];
 	struct owner owner;
-	uint32_t slot;
-	int64_t created_at_ms; /* with the first sandbox of its id */
+	int64_t created_at_ms;	     /* with the first sandbox of its id */
+	int64_t disk_bytes;	     /* what it counts of the quota; -1: to be measured */
+	int64_t output_bytes;	     /* what is kept of its processes' output, likewise */
+	int64_t removed_at_ms;	     /* when its last sandbox was; 0: not known, or never */
+	char name[SANDBOX_NAME_MAX]; /* of that sandbox; may be empty */
 };
 
 int store_workspace_get(struct store *store, const struct owner *owner, const char *id,
 	struct workspace_record *ret_record, struct err *err) must_check;
 
-/* The slot that the next new workspace will have, unless all are taken or another is faster. */
-uint32_t store_workspace_next_slot(struct store *store);
+/* Calls each for up to limit workspaces that no sandbox has, in order of id, those after `after`, until it says
+ * false. */
+int store_workspace_list(struct store *store, const struct owner *owner, const char *after,
+	unsigned limit, bool (*each)(const struct workspace_record *record, void *arg), void *arg,
+	struct err *err) must_check;
 
-/* Right after store_open: a slot that was freed is not the next one to be taken. */
-void store_workspace_take_turns(struct store *store);
+/* Ids of workspaces whose sandbox was removed until then; how many. One that was removed nobody knows when counts
+ * as removed at now_ms. */
+int store_workspace_due(struct store *store, int64_t now_ms, int64_t until_ms,
+	char ids[][ID_LEN + 1], unsigned max, struct err *err) must_check;
 
-/* Removes a workspace and its sandbox, if any, and frees its uid range. */
+/*
+ * What its disk counts from now on. Only for somebody who has measured what is on it, and keeps sandboxes of its
+ * id from growing meanwhile.
+ */
+int store_workspace_set_disk(
+	struct store *store, const char *id, uint64_t disk_bytes, struct err *err) must_check;
+
+/* The same for one that was kept before disks were counted, unless a sandbox took it up meanwhile. */
+int store_workspace_note_measured(
+	struct store *store, const char *id, uint64_t disk_bytes, struct err *err) must_check;
+
+/* What is kept of the output of its processes. */
+int store_workspace_set_output(
+	struct store *store, const char *id, uint64_t output_bytes, struct err *err) must_check;
+
+/* Ids after `after` of workspaces that were not measured yet, in order, at most max; how many. */
+int store_workspace_unmeasured(struct store *store, const char *after, char ids[][ID_LEN + 1],
+	unsigned max, struct err *err) must_check;
+
+/* Removes a workspace and its sandbox, if any. */
 int store_workspace_delete(struct store *store, const char *id, struct err *err) must_check;
 
 /*
@@ -112,6 +211,10 @@ int store_process_update(struct store *store, const struct process_record *recor
 int store_process_delete(
 	struct store *store, const char *sandbox_id, uint32_t number, struct err *err) must_check;
 int store_process_get(struct store *store, const char *sandbox_id, uint32_t number,
+	struct process_record *ret_record, struct err *err) must_check;
+
+/* The first with a number above `after`: 1, or 0 if there is none. */
+int store_process_next(struct store *store, const char *sandbox_id, uint32_t after,
 	struct process_record *ret_record, struct err *err) must_check;
 
 /* Calls each for all of a sandbox in order, or only for those of whom something runs; borrowed. */

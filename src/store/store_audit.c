@@ -7,83 +7,43 @@
 #include <string.h>
 
 #define PRUNE_STEP 1024 /* dropped at a time: the lock is held meanwhile */
-#define COLUMNS                                                                                    \
-	"sequence, at, organization, user, token, action, object, status, code, peer, request,"    \
-	" detail, hash"
-/* The organization, if there is one, by its index. */
-#define LIST(and_organization)                                                                     \
-	"SELECT " COLUMNS " FROM audit WHERE sequence < ?1 AND (?2 IS NULL OR user = ?2)"          \
-	" AND (?3 IS NULL OR action = ?3) AND (?4 IS NULL OR object = ?4 OR"                       \
-	" (object > ?4 || '/' AND object < ?4 || '0'))" and_organization                           \
-	" ORDER BY sequence DESC LIMIT ?5"
-
-/* --- a connection for one reader: it may take long, and so holds up nobody who writes --- */
-
-static int reader_fail(sqlite3 *reader, struct err *err)
-{
-	return err_set(err, ERR_INTERNAL, "read the audit log: %s",
-		reader ? sqlite3_errmsg(reader) : "out of memory");
-}
-
-struct reader {
-	sqlite3 *db;
-	pthread_mutex_t *lock; /* held; NULL before it was opened */
-};
-
-/* One after another: the library keeps the descriptor of a closed connection for the next one, and so
- * there is never more than one of them. */
-static int open_reader(struct store *store, struct reader *reader, struct err *err)
-{
-	reader->lock = &store->reader_lock;
-	pthread_mutex_lock(reader->lock);
-	if (sqlite3_open_v2(store->path, &reader->db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX,
-		    NULL) != SQLITE_OK)
-		return reader_fail(reader->db, err);
-	sqlite3_busy_timeout(reader->db, STORE_BUSY_MS);
-	return 0;
-}
-
-static void close_reader(struct reader *reader)
-{
-	sqlite3_close(reader->db);
-	if (reader->lock)
-		pthread_mutex_unlock(reader->lock);
-}
 
 /* --- writing --- */
 
-static void read_hash(sqlite3_stmt *stmt, int column, uint8_t hash[AUDIT_HASH_LEN])
+static void read_hash(struct db_stmt *stmt, int column, uint8_t hash[AUDIT_HASH_LEN])
 {
-	const void *bytes = sqlite3_column_blob(stmt, column);
+	size_t len;
+	const void *bytes = db_column_blob(stmt, column, &len);
 
 	memset(hash, 0, AUDIT_HASH_LEN);
-	if (bytes && sqlite3_column_bytes(stmt, column) == AUDIT_HASH_LEN)
+	if (bytes && len == AUDIT_HASH_LEN)
 		memcpy(hash, bytes, AUDIT_HASH_LEN);
 }
 
 static int load_mark(
 	struct store *store, enum query query, struct audit_mark *ret_mark, struct err *err)
 {
-	sqlite3_stmt *stmt = store_use(store, query);
+	struct db_stmt *stmt = store_use(store, query);
 
-	if (sqlite3_step(stmt) != SQLITE_ROW) {
-		sqlite3_reset(stmt);
+	if (db_step(stmt) != DB_ROW) {
+		db_reset(stmt);
 		return store_fail(store, "read the audit log", err);
 	}
-	ret_mark->sequence = sqlite3_column_int64(stmt, 0);
+	ret_mark->sequence = db_column_int(stmt, 0);
 	read_hash(stmt, 1, ret_mark->hash);
 	/* If the end was cut off, numbers go on where they had come to: the gap stays to be seen. */
-	if (query == Q_AUDIT_HEAD && sqlite3_column_int64(stmt, 2) > ret_mark->sequence)
-		ret_mark->sequence = sqlite3_column_int64(stmt, 2);
-	sqlite3_reset(stmt);
+	if (query == Q_AUDIT_HEAD && db_column_int(stmt, 2) > ret_mark->sequence)
+		ret_mark->sequence = db_column_int(stmt, 2);
+	db_reset(stmt);
 	return 0;
 }
 
 int store_audit_load(struct store *store, struct err *err)
 {
 	static const uint8_t none[AUDIT_HASH_LEN];
-	auto_(close_reader) struct reader reader = {0};
-	int r = open_reader(store, &reader, err); /* if it cannot be, that is better known now */
+	auto_(store_reader_close) struct store_reader reader = {0};
+	int r = store_reader_open(
+		store, &reader, err); /* if it cannot be, that is better known now */
 
 	if (r == 0)
 		r = load_mark(store, Q_AUDIT_ANCHOR, &store->audit_anchor, err);
@@ -98,22 +58,22 @@ int store_audit_load(struct store *store, struct err *err)
 static int insert(struct store *store, const struct audit_entry *entry,
 	const uint8_t hash[AUDIT_HASH_LEN], struct err *err)
 {
-	sqlite3_stmt *stmt = store_use(store, Q_AUDIT_APPEND);
+	struct db_stmt *stmt = store_use(store, Q_AUDIT_APPEND);
 
-	sqlite3_bind_int64(stmt, 1, entry->sequence);
-	sqlite3_bind_int64(stmt, 2, entry->at_ms);
-	store_bind_text(stmt, 3, entry->owner.organization);
-	store_bind_text(stmt, 4, entry->owner.user);
-	store_bind_text(stmt, 5, entry->token_id);
-	store_bind_text(stmt, 6, entry->action);
-	store_bind_text(stmt, 7, entry->object);
-	sqlite3_bind_int(stmt, 8, entry->status);
-	store_bind_text(stmt, 9, entry->code);
-	store_bind_text(stmt, 10, entry->peer);
-	store_bind_text(stmt, 11, entry->request_id);
-	store_bind_text(stmt, 12, entry->detail);
-	sqlite3_bind_blob(stmt, 13, hash, AUDIT_HASH_LEN, SQLITE_TRANSIENT);
-	return store_run(store, stmt, "add to the audit log", err);
+	db_bind_int(stmt, 1, entry->sequence);
+	db_bind_int(stmt, 2, entry->at_ms);
+	db_bind_text(stmt, 3, entry->owner.organization);
+	db_bind_text(stmt, 4, entry->owner.user);
+	db_bind_text(stmt, 5, entry->token_id);
+	db_bind_text(stmt, 6, entry->action);
+	db_bind_text(stmt, 7, entry->object);
+	db_bind_int(stmt, 8, entry->status);
+	db_bind_text(stmt, 9, entry->code);
+	db_bind_text(stmt, 10, entry->peer);
+	db_bind_text(stmt, 11, entry->request_id);
+	db_bind_text(stmt, 12, entry->detail);
+	db_bind_blob(stmt, 13, hash, AUDIT_HASH_LEN);
+	return db_run(stmt, "add to the audit log", err);
 }
 
 static int insert_all(struct store *store, const struct audit_entry *const entries[], size_t count,
@@ -138,13 +98,13 @@ int store_audit_append(struct store *store, const struct audit_entry *const entr
 
 	pthread_mutex_lock(&store->lock);
 	head = store->audit_head;
-	r = store_run(store, store_use(store, Q_BEGIN), "begin", err);
+	r = db_begin(store->db, err);
 	if (r == 0) {
 		r = insert_all(store, entries, count, &head, err);
 		if (r == 0)
-			r = store_run(store, store_use(store, Q_COMMIT), "commit", err);
+			r = db_commit(store->db, err);
 		if (r < 0)
-			(void)!store_run(store, store_use(store, Q_ROLLBACK), "roll back", NULL);
+			db_rollback(store->db);
 		else
 			store->audit_head = head;
 	}
@@ -155,20 +115,20 @@ int store_audit_append(struct store *store, const struct audit_entry *const entr
 /* Moves the anchor on and deletes what it has passed. The lock is held. */
 static int drop_until(struct store *store, int64_t sequence, struct err *err)
 {
-	sqlite3_stmt *stmt = store_use(store, Q_AUDIT_MOVE_ANCHOR);
+	struct db_stmt *stmt = store_use(store, Q_AUDIT_MOVE_ANCHOR);
 	struct audit_mark anchor;
 	int r;
 
-	sqlite3_bind_int64(stmt, 1, sequence);
-	r = store_run(store, stmt, "move the anchor of the audit log", err);
+	db_bind_int(stmt, 1, sequence);
+	r = db_run(stmt, "move the anchor of the audit log", err);
 	if (r == 0)
-		r = store_run(store, store_use(store, Q_AUDIT_PRUNE), "drop old entries", err);
+		r = db_run(store_use(store, Q_AUDIT_PRUNE), "drop old entries", err);
 	if (r == 0)
 		r = load_mark(store, Q_AUDIT_ANCHOR, &anchor, err);
 	if (r == 0)
-		r = store_run(store, store_use(store, Q_COMMIT), "commit", err);
+		r = db_commit(store->db, err);
 	if (r < 0)
-		(void)!store_run(store, store_use(store, Q_ROLLBACK), "roll back", NULL);
+		db_rollback(store->db);
 	else
 		store->audit_anchor = anchor;
 	return r;
@@ -186,7 +146,7 @@ int store_audit_prune(struct store *store, uint64_t keep, struct err *err)
 		surplus = PRUNE_STEP;
 	/* Not one by one: a sixteenth more than asked for is kept before it is worth it. */
 	if (count > (int64_t)(keep + keep / 16)) {
-		r = store_run(store, store_use(store, Q_BEGIN), "begin", err);
+		r = db_begin(store->db, err);
 		if (r == 0)
 			r = drop_until(store, store->audit_anchor.sequence + surplus, err);
 	}
@@ -207,19 +167,20 @@ struct audit_mark store_audit_head(struct store *store)
 /* --- reading --- */
 
 /* False if it did not fit: nothing that we wrote is so long, or has a NUL inside. */
-static bool read_text(sqlite3_stmt *stmt, int column, char *text, size_t size)
+static bool read_text(struct db_stmt *stmt, int column, char *text, size_t size)
 {
 	store_read_text(stmt, column, text, size);
-	return (size_t)sqlite3_column_bytes(stmt, column) == strlen(text);
+	return db_column_bytes(stmt, column) == strlen(text);
 }
 
-static bool read_entry(sqlite3_stmt *stmt, struct audit_entry *entry, uint8_t hash[AUDIT_HASH_LEN])
+static bool read_entry(
+	struct db_stmt *stmt, struct audit_entry *entry, uint8_t hash[AUDIT_HASH_LEN])
 {
 	bool is_whole = true;
 
-	*entry = (struct audit_entry){.sequence = sqlite3_column_int64(stmt, 0),
-		.at_ms = sqlite3_column_int64(stmt, 1),
-		.status = sqlite3_column_int(stmt, 7)};
+	*entry = (struct audit_entry){.sequence = db_column_int(stmt, 0),
+		.at_ms = db_column_int(stmt, 1),
+		.status = (int)db_column_int(stmt, 7)};
 	is_whole &= read_text(stmt, 2, entry->owner.organization, MODEL_NAME_MAX);
 	is_whole &= read_text(stmt, 3, entry->owner.user, MODEL_NAME_MAX);
 	is_whole &= read_text(stmt, 4, entry->token_id, sizeof(entry->token_id));
@@ -233,53 +194,68 @@ static bool read_entry(sqlite3_stmt *stmt, struct audit_entry *entry, uint8_t ha
 	return is_whole;
 }
 
-static void bind_filter(sqlite3_stmt *stmt, int at, const char *text)
+static void bind_filter(struct db_stmt *stmt, int at, const char *text)
 {
 	if (text && text[0])
-		store_bind_text(stmt, at, text);
+		db_bind_text(stmt, at, text);
 }
 
-static int list(sqlite3 *reader, sqlite3_stmt *stmt,
-	void (*each)(const struct audit_entry *entry, const uint8_t *hash, void *arg), void *arg,
-	struct err *err)
-{
-	uint8_t hash[AUDIT_HASH_LEN];
+/* An entry as it is listed. */
+struct row {
 	struct audit_entry entry;
-	int code;
+	uint8_t hash[AUDIT_HASH_LEN];
+};
 
-	while ((code = sqlite3_step(stmt)) == SQLITE_ROW) {
-		(void)read_entry(stmt, &entry, hash); /* verifying is for store_audit_verify */
-		each(&entry, hash, arg);
-	}
-	return code == SQLITE_DONE ? 0 : reader_fail(reader, err);
+static void bind_list(struct db_stmt *stmt, const struct store_audit_filter *filter, bool is_one)
+{
+	db_bind_int(stmt, 1, filter->before ? filter->before : INT64_MAX);
+	bind_filter(stmt, 2, filter->user);
+	bind_filter(stmt, 3, filter->action);
+	bind_filter(stmt, 4, filter->object);
+	db_bind_int(stmt, 5, store_page(filter->limit));
+	if (is_one)
+		db_bind_text(stmt, 6, filter->organization);
+}
+
+/* Copies the next entries: how many. */
+static int read_page(struct store *store, const struct store_audit_filter *filter,
+	struct row page[STORE_PAGE], struct err *err)
+{
+	bool is_one = filter->organization && filter->organization[0];
+	auto_(store_reader_close) struct store_reader reader = {0};
+	struct db_stmt *stmt = NULL;
+	int code, count = 0, r = store_reader_open(store, &reader, err);
+
+	if (r == 0)
+		r = store_prepare(reader.db, is_one ? Q_AUDIT_LIST_OF : Q_AUDIT_LIST, &stmt, err);
+	if (r < 0)
+		return r;
+	bind_list(stmt, filter, is_one);
+	for (; (code = db_step(stmt)) == DB_ROW; count++) /* store_audit_verify verifies */
+		(void)read_entry(stmt, &page[count].entry, page[count].hash);
+	r = code == DB_DONE ? count : db_error(reader.db, "read the audit log", err);
+	db_finalize(stmt);
+	return r;
 }
 
 int store_audit_list(struct store *store, const struct store_audit_filter *filter,
 	void (*each)(const struct audit_entry *entry, const uint8_t *hash, void *arg), void *arg,
 	struct err *err)
 {
-	bool is_one = filter->organization && filter->organization[0];
-	auto_(close_reader) struct reader reader = {0};
-	sqlite3_stmt *stmt = NULL;
-	int r = open_reader(store, &reader, err);
+	auto_free struct row *page = mem_new(STORE_PAGE * sizeof(*page));
+	struct store_audit_filter rest = *filter;
+	int count;
 
-	if (r < 0)
-		return r;
-	if (sqlite3_prepare_v2(reader.db, is_one ? LIST(" AND organization = ?6") : LIST(""), -1,
-		    &stmt, NULL) == SQLITE_OK) {
-		sqlite3_bind_int64(stmt, 1, filter->before ? filter->before : INT64_MAX);
-		bind_filter(stmt, 2, filter->user);
-		bind_filter(stmt, 3, filter->action);
-		bind_filter(stmt, 4, filter->object);
-		sqlite3_bind_int64(stmt, 5, filter->limit);
-		if (is_one)
-			store_bind_text(stmt, 6, filter->organization);
-		r = list(reader.db, stmt, each, arg, err);
-	} else {
-		r = reader_fail(reader.db, err);
-	}
-	sqlite3_finalize(stmt);
-	return r;
+	do {
+		count = read_page(store, &rest, page, err);
+		for (int i = 0; i < count; i++)
+			each(&page[i].entry, page[i].hash, arg);
+		if (count > 0) {
+			rest.before = page[count - 1].entry.sequence;
+			rest.limit -= (unsigned)count;
+		}
+	} while (count == STORE_PAGE);
+	return count < 0 ? count : 0;
 }
 
 /* --- verifying --- */
@@ -327,45 +303,46 @@ static void check_entry(struct walk *walk, const struct audit_entry *entry, cons
 	check_marks(walk);
 }
 
-static int read_anchor(sqlite3 *reader, struct audit_mark *ret_anchor, struct err *err)
+static int read_anchor(struct db *reader, struct audit_mark *ret_anchor, struct err *err)
 {
-	sqlite3_stmt *stmt = NULL;
-	int r = 0;
+	struct db_stmt *stmt = NULL;
+	int r = store_prepare(reader, Q_AUDIT_ANCHOR, &stmt, err);
 
-	if (sqlite3_prepare_v2(reader, "SELECT sequence, hash FROM audit_anchor", -1, &stmt,
-		    NULL) == SQLITE_OK &&
-		sqlite3_step(stmt) == SQLITE_ROW) {
-		ret_anchor->sequence = sqlite3_column_int64(stmt, 0);
+	if (r < 0)
+		return r;
+	if (db_step(stmt) == DB_ROW) {
+		ret_anchor->sequence = db_column_int(stmt, 0);
 		read_hash(stmt, 1, ret_anchor->hash);
 	} else {
-		r = reader_fail(reader, err);
+		r = db_error(reader, "read the audit log", err);
 	}
-	sqlite3_finalize(stmt);
+	db_finalize(stmt);
 	return r;
 }
 
-static int walk_all(sqlite3 *reader, struct walk *walk, struct err *err)
+static int walk_all(struct db *reader, struct walk *walk, struct err *err)
 {
-	sqlite3_stmt *stmt = NULL;
+	struct db_stmt *stmt = NULL;
 	uint8_t hash[AUDIT_HASH_LEN];
 	struct audit_entry entry;
-	int code, r;
+	int r = read_anchor(reader, &walk->report.anchor, err);
 
-	r = read_anchor(reader, &walk->report.anchor, err);
 	if (r < 0)
 		return r;
 	walk->report.head = walk->report.anchor;
 	check_marks(walk);
-	if (sqlite3_prepare_v2(reader, "SELECT " COLUMNS " FROM audit ORDER BY sequence", -1, &stmt,
-		    NULL) != SQLITE_OK)
-		return reader_fail(reader, err);
-	while ((code = sqlite3_step(stmt)) == SQLITE_ROW) {
+	r = store_prepare(reader, Q_AUDIT_WALK, &stmt, err);
+	if (r < 0)
+		return r;
+	while ((r = db_step(stmt)) == DB_ROW) {
 		if (!read_entry(stmt, &entry, hash))
 			find(walk, AUDIT_CHANGED, entry.sequence);
 		check_entry(walk, &entry, hash);
 	}
-	sqlite3_finalize(stmt);
-	return code == SQLITE_DONE ? 0 : reader_fail(reader, err);
+	if (r == DB_FAILED)
+		r = db_error(reader, "read the audit log", err);
+	db_finalize(stmt);
+	return r;
 }
 
 int store_audit_verify(struct store *store, const struct audit_mark *known,
@@ -374,15 +351,16 @@ int store_audit_verify(struct store *store, const struct audit_mark *known,
 	/* Taken first: what is written from here on only adds to what is walked. */
 	struct audit_mark own = store_audit_head(store);
 	struct walk walk = {.marks = {&own, known}};
-	auto_(close_reader) struct reader reader = {0};
-	int r = open_reader(store, &reader, err);
+	auto_(store_reader_close) struct store_reader reader = {0};
+	int r = store_reader_open(store, &reader, err);
 
 	if (r < 0)
 		return r;
 	/* One view of anchor and entries, though the log grows and is pruned meanwhile. */
-	sqlite3_exec(reader.db, "BEGIN", NULL, NULL, NULL);
-	r = walk_all(reader.db, &walk, err);
-	sqlite3_exec(reader.db, "COMMIT", NULL, NULL, NULL);
+	r = db_begin(reader.db, err);
+	if (r == 0)
+		r = walk_all(reader.db, &walk, err);
+	db_rollback(reader.db);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < array_len(walk.marks); i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/store_quota.h"
 
-#include "base/clock.h"
+#include "store/store_clock.h"
 #include "store/store_private.h"
 
 #include <stdio.h>
@@ -21,29 +21,29 @@ void store_quota_set_defaults(
 
 /* --- all of these with the lock held --- */
 
-static sqlite3_stmt *use_for(struct store *store, enum query query, const struct owner *whom)
+static struct db_stmt *use_for(struct store *store, enum query query, const struct owner *whom)
 {
-	sqlite3_stmt *stmt = store_use(store, query);
+	struct db_stmt *stmt = store_use(store, query);
 
-	store_bind_text(stmt, 1, whom->organization);
-	store_bind_text(stmt, 2, whom->user);
+	db_bind_text(stmt, 1, whom->organization);
+	db_bind_text(stmt, 2, whom->user);
 	return stmt;
 }
 
 static int read_limits(struct store *store, const struct owner *whom, bool *ret_is_set,
 	struct quota *ret_limits, struct err *err)
 {
-	sqlite3_stmt *stmt = use_for(store, Q_QUOTA_GET, whom);
+	struct db_stmt *stmt = use_for(store, Q_QUOTA_GET, whom);
 	struct quota own;
-	int code = sqlite3_step(stmt);
+	int code = db_step(stmt);
 
 	quota_clear(&own);
-	for (int kind = 0; code == SQLITE_ROW && kind < QUOTA_KIND_COUNT; kind++)
-		own.limits[kind] = sqlite3_column_int64(stmt, kind);
-	sqlite3_reset(stmt);
-	if (code != SQLITE_ROW && code != SQLITE_DONE)
+	for (int kind = 0; code == DB_ROW && kind < QUOTA_KIND_COUNT; kind++)
+		own.limits[kind] = db_column_int(stmt, kind);
+	db_reset(stmt);
+	if (code != DB_ROW && code != DB_DONE)
 		return store_fail(store, "read a quota", err);
-	*ret_is_set = code == SQLITE_ROW;
+	*ret_is_set = code == DB_ROW;
 	*ret_limits = quota_over(&own, &store->default_quotas[whom->user[0] != '\0']);
 	return 0;
 }
@@ -51,13 +51,13 @@ static int read_limits(struct store *store, const struct owner *whom, bool *ret_
 static int read_numbers(struct store *store, enum query query, const struct owner *whom,
 	uint64_t *numbers[], size_t count, struct err *err)
 {
-	sqlite3_stmt *stmt = use_for(store, query, whom);
-	int code = sqlite3_step(stmt);
+	struct db_stmt *stmt = use_for(store, query, whom);
+	int code = db_step(stmt);
 
-	for (size_t i = 0; code == SQLITE_ROW && i < count; i++)
-		*numbers[i] = (uint64_t)sqlite3_column_int64(stmt, (int)i);
-	sqlite3_reset(stmt);
-	return code == SQLITE_ROW || code == SQLITE_DONE ? 0 : store_fail(store, "count use", err);
+	for (size_t i = 0; code == DB_ROW && i < count; i++)
+		*numbers[i] = (uint64_t)db_column_int(stmt, (int)i);
+	db_reset(stmt);
+	return code == DB_ROW || code == DB_DONE ? 0 : store_fail(store, "count use", err);
 }
 
 /* Creates are paced: each takes its share of a minute, and a minute may be taken at once. `until` is
@@ -70,16 +70,16 @@ static int64_t pace_of(const struct quota *limits)
 static int read_until(
 	struct store *store, const struct owner *whom, int64_t *ret_until_ms, struct err *err)
 {
-	int64_t now = clock_wall_ms();
+	int64_t now = store_clock_ms(store);
 	uint64_t until = 0, *numbers[] = {&until};
 	int r = read_numbers(store, Q_QUOTA_PACE_GET, whom, numbers, 1, err);
 
 	*ret_until_ms = (int64_t)until;
 	if (*ret_until_ms < now)
 		*ret_until_ms = now;
-	/* More than that is never taken: the clock was set back, which must not lock anybody out. */
+	/* More than that is never taken; an entry from a clock that was wrong must not lock anybody out. */
 	if (*ret_until_ms > now + 2 * MINUTE_MS)
-		*ret_until_ms = now + MINUTE_MS;
+		*ret_until_ms = now;
 	return r;
 }
 
@@ -88,18 +88,22 @@ static int read_use(struct store *store, const struct owner *whom, const struct 
 {
 	struct quota_amounts used = {0};
 	uint64_t *of_sandboxes[] = {&used.of[QUOTA_SANDBOXES], &used.of[QUOTA_RUNNING],
-		&used.of[QUOTA_CPU], &used.of[QUOTA_MEMORY], &used.of[QUOTA_DISK]};
-	uint64_t *of_workspaces[] = {&used.of[QUOTA_WORKSPACES]};
+		&used.of[QUOTA_CPU], &used.of[QUOTA_MEMORY]};
+	uint64_t *of_workspaces[] = {&used.of[QUOTA_WORKSPACES], &used.of[QUOTA_DISK]};
+	uint64_t *of_images[] = {&used.of[QUOTA_IMAGES]};
 	int64_t until = 0;
 	int r = read_numbers(store, Q_QUOTA_USE, whom, of_sandboxes, array_len(of_sandboxes), err);
 
 	if (r == 0)
-		r = read_numbers(store, Q_QUOTA_WORKSPACES, whom, of_workspaces, 1, err);
+		r = read_numbers(store, Q_QUOTA_WORKSPACES, whom, of_workspaces,
+			array_len(of_workspaces), err);
+	if (r == 0)
+		r = read_numbers(store, Q_QUOTA_IMAGES, whom, of_images, 1, err);
 	if (r == 0 && pace_of(limits) > 0) {
 		r = read_until(store, whom, &until, err);
 		/* Rounded up: what is half given back is not there yet. */
 		used.of[QUOTA_CREATES] =
-			(uint64_t)((until - clock_wall_ms() + pace_of(limits) - 1) /
+			(uint64_t)((until - store_clock_ms(store) + pace_of(limits) - 1) /
 				   pace_of(limits));
 	}
 	if (r == 0)
@@ -108,15 +112,15 @@ static int read_use(struct store *store, const struct owner *whom, const struct 
 }
 
 static int refuse(const struct owner *whom, enum quota_kind kind, const struct quota_state *state,
-	const struct quota_amounts *demand, struct err *err)
+	const struct quota_amounts *wanted, struct err *err)
 {
-	uint64_t before = state->used.of[kind] - demand->of[kind];
+	uint64_t before = state->used.of[kind] - wanted->of[kind];
 	bool is_pace = kind == QUOTA_CREATES;
 	char limit[QUOTA_TEXT_LEN], used[QUOTA_TEXT_LEN];
 	int r;
 
-	quota_format(kind, (uint64_t)state->limits.limits[kind], limit);
-	quota_format(kind, state->used.of[kind] > demand->of[kind] ? before : 0, used);
+	quota_describe(kind, (uint64_t)state->limits.limits[kind], limit);
+	quota_describe(kind, state->used.of[kind] > wanted->of[kind] ? before : 0, used);
 	r = err_explain(err, ERR_RATE, "quota_exceeded", is_pace ? REMEDY_PATIENCE : REMEDY_ROOM,
 		"the quota %s of %s %s is used up: limit %s, in use %s", quota_name(kind),
 		whom->user[0] ? "user" : "organization",
@@ -131,49 +135,49 @@ static int refuse(const struct owner *whom, enum quota_kind kind, const struct q
 static int take_pace(
 	struct store *store, const struct owner *whom, const struct quota *limits, struct err *err)
 {
-	sqlite3_stmt *stmt;
+	struct db_stmt *stmt;
 	int64_t until;
 	int r = read_until(store, whom, &until, err);
 
 	if (r < 0)
 		return r;
 	stmt = use_for(store, Q_QUOTA_PACE_PUT, whom);
-	sqlite3_bind_int64(stmt, 3, until + pace_of(limits));
-	return store_run(store, stmt, "note a create", err);
+	db_bind_int(stmt, 3, until + pace_of(limits));
+	return db_run(stmt, "note a create", err);
 }
 
 /* Whether what somebody has now, of which `demand` is new, is within their limits. */
 static int check_one(struct store *store, const struct owner *whom,
-	const struct quota_amounts *demand, struct err *err)
+	const struct quota_amounts *wanted, struct err *err)
 {
 	struct quota_state state;
 	int r = read_limits(store, whom, &state.is_set, &state.limits, err);
 
 	if (r < 0 || !quota_limits_anything(&state.limits))
 		return r;
-	if (demand->of[QUOTA_CREATES] > 0 && pace_of(&state.limits) > 0)
+	if (wanted->of[QUOTA_CREATES] > 0 && pace_of(&state.limits) > 0)
 		r = take_pace(store, whom, &state.limits, err);
 	if (r == 0)
 		r = read_use(store, whom, &state.limits, &state.used, err);
 	for (int kind = 0; r == 0 && kind < QUOTA_KIND_COUNT; kind++) {
 		int64_t limit = state.limits.limits[kind];
 
-		if (limit >= 0 && demand->of[kind] > 0 &&
+		if (limit >= 0 && wanted->of[kind] > 0 &&
 			(limit == 0 || state.used.of[kind] > (uint64_t)limit))
-			return refuse(whom, (enum quota_kind)kind, &state, demand, err);
+			return refuse(whom, (enum quota_kind)kind, &state, wanted, err);
 	}
 	return r;
 }
 
 int store_quota_check(struct store *store, const struct owner *owner,
-	const struct quota_amounts *demand, struct err *err)
+	const struct quota_amounts *wanted, struct err *err)
 {
 	struct owner organization = *owner;
 	int r;
 
 	memset(organization.user, 0, sizeof(organization.user));
-	r = check_one(store, &organization, demand, err);
-	return r < 0 ? r : check_one(store, owner, demand, err);
+	r = check_one(store, &organization, wanted, err);
+	return r < 0 ? r : check_one(store, owner, wanted, err);
 }
 
 int store_quota_applies(struct store *store, const struct owner *owner, struct err *err)
@@ -192,19 +196,52 @@ int store_quota_applies(struct store *store, const struct owner *owner, struct e
 	return quota_limits_anything(&of_organization) || quota_limits_anything(&of_user);
 }
 
+static int check_images(
+	struct store *store, const struct owner *whom, uint64_t bytes, struct err *err)
+{
+	const struct quota_amounts wanted = {.of = {[QUOTA_IMAGES] = bytes}};
+	struct quota_state state = {0};
+	uint64_t *used = &state.used.of[QUOTA_IMAGES];
+	int r = read_limits(store, whom, &state.is_set, &state.limits, err);
+	int64_t limit = state.limits.limits[QUOTA_IMAGES];
+
+	if (r < 0 || limit < 0)
+		return r;
+	r = read_numbers(store, Q_QUOTA_IMAGES, whom, &used, 1, err);
+	if (r < 0)
+		return r;
+	*used += bytes;
+	return *used > (uint64_t)limit ? refuse(whom, QUOTA_IMAGES, &state, &wanted, err) : 0;
+}
+
 /* --- for everybody --- */
+
+int store_quota_check_images(
+	struct store *store, const struct owner *owner, uint64_t bytes, struct err *err)
+{
+	struct owner organization = *owner;
+	int r;
+
+	memset(organization.user, 0, sizeof(organization.user));
+	pthread_mutex_lock(&store->lock);
+	r = check_images(store, &organization, bytes, err);
+	if (r == 0)
+		r = check_images(store, owner, bytes, err);
+	pthread_mutex_unlock(&store->lock);
+	return r;
+}
 
 int store_quota_put(
 	struct store *store, const struct owner *whom, const struct quota *quota, struct err *err)
 {
-	sqlite3_stmt *stmt;
+	struct db_stmt *stmt;
 	int r;
 
 	pthread_mutex_lock(&store->lock);
 	stmt = use_for(store, Q_QUOTA_PUT, whom);
 	for (int kind = 0; kind < QUOTA_KIND_COUNT; kind++)
-		sqlite3_bind_int64(stmt, 3 + kind, quota->limits[kind]);
-	r = store_run(store, stmt, "set a quota", err);
+		db_bind_int(stmt, 3 + kind, quota->limits[kind]);
+	r = db_run(stmt, "set a quota", err);
 	pthread_mutex_unlock(&store->lock);
 	return r;
 }
@@ -214,8 +251,8 @@ int store_quota_delete(struct store *store, const struct owner *whom, struct err
 	int r;
 
 	pthread_mutex_lock(&store->lock);
-	r = store_run(store, use_for(store, Q_QUOTA_DELETE, whom), "delete a quota", err);
-	if (r == 0 && sqlite3_changes(store->db) == 0)
+	r = db_run(use_for(store, Q_QUOTA_DELETE, whom), "delete a quota", err);
+	if (r == 0 && db_changes(store->db) == 0)
 		r = err_explain(err, ERR_NOT_FOUND, "quota_not_found", NULL,
 			"no quota is set for %s%s%s", whom->organization, whom->user[0] ? "/" : "",
 			whom->user);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Quotas in the database. They are checked where sandboxes come to be and to run, in the transaction
- * that makes it so (store_sandbox_insert, store_sandbox_claim): of any number of parallel requests
- * exactly as many succeed as there is room for.
+ * Quotas in the database. They are checked wherever a number grows: where sandboxes come to be, start and
+ * change, in the transaction that makes it so (store_sandbox_insert, store_sandbox_claim,
+ * store_sandbox_update): of any number of parallel requests exactly as many succeed as there is room for.
  *
  * Whom they are for is an owner; one without a user is the organization as a whole.
  */
@@ -28,3 +28,10 @@ struct quota_state {
 
 int store_quota_get(struct store *store, const struct owner *whom, struct quota_state *ret_state,
 	struct err *err) must_check;
+
+/*
+ * Whether an owner may bring in layers of so many bytes beside those that it has: 0, or ERR_RATE. That is asked while
+ * they come, since what they unpack to is not known before; whoever brings several at a time asks for the sum.
+ */
+int store_quota_check_images(
+	struct store *store, const struct owner *owner, uint64_t bytes, struct err *err) must_check;

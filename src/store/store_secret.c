@@ -3,10 +3,13 @@
 
 #include "store/store_private.h"
 
-static void read_record(sqlite3_stmt *stmt, struct secret_record *record)
+#include <stdlib.h>
+#include <string.h>
+
+static void read_record(struct db_stmt *stmt, struct secret_record *record)
 {
-	*record = (struct secret_record){.is_trusted = sqlite3_column_int(stmt, 6),
-		.changed_at_ms = sqlite3_column_int64(stmt, 7)};
+	*record = (struct secret_record){
+		.is_trusted = (int)db_column_int(stmt, 6), .changed_at_ms = db_column_int(stmt, 7)};
 	store_read_text(stmt, 0, record->name, sizeof(record->name));
 	store_read_text(stmt, 1, record->owner.organization, sizeof(record->owner.organization));
 	store_read_text(stmt, 2, record->owner.user, sizeof(record->owner.user));
@@ -18,26 +21,66 @@ static void read_record(sqlite3_stmt *stmt, struct secret_record *record)
 int store_secret_put(struct store *store, const struct secret_record *record, const void *sealed,
 	size_t len, struct err *err)
 {
-	sqlite3_stmt *stmt;
+	struct db_stmt *stmt;
 	int r;
 
 	pthread_mutex_lock(&store->lock);
 	stmt = store_use(store, Q_SECRET_PUT);
-	store_bind_text(stmt, 1, record->name);
-	store_bind_text(stmt, 2, record->owner.organization);
-	store_bind_text(stmt, 3, record->owner.user);
-	store_bind_text(stmt, 4, record->url);
-	store_bind_text(stmt, 5, record->header);
-	store_bind_text(stmt, 6, record->prefix);
-	sqlite3_bind_int(stmt, 7, record->is_trusted);
-	sqlite3_bind_int64(stmt, 8, record->changed_at_ms);
-	sqlite3_bind_blob(stmt, 9, sealed, (int)len, SQLITE_TRANSIENT);
-	sqlite3_bind_int(stmt, 10, STORE_SECRETS_MAX);
-	r = store_run(store, stmt, "keep a secret", err);
-	if (r == 0 && sqlite3_changes(store->db) == 0)
+	db_bind_text(stmt, 1, record->name);
+	db_bind_text(stmt, 2, record->owner.organization);
+	db_bind_text(stmt, 3, record->owner.user);
+	db_bind_text(stmt, 4, record->url);
+	db_bind_text(stmt, 5, record->header);
+	db_bind_text(stmt, 6, record->prefix);
+	db_bind_int(stmt, 7, record->is_trusted);
+	db_bind_int(stmt, 8, record->changed_at_ms);
+	db_bind_blob(stmt, 9, sealed, len);
+	db_bind_int(stmt, 10, STORE_SECRETS_MAX);
+	r = db_run(stmt, "keep a secret", err);
+	if (r == 0 && db_changes(store->db) == 0)
 		r = err_explain(err, ERR_RATE, "too_many_secrets", "remove one that is not used",
 			"there are %d secrets already", STORE_SECRETS_MAX);
 	pthread_mutex_unlock(&store->lock);
+	return r;
+}
+
+struct row {
+	struct secret_record record;
+	void *sealed;
+	size_t len;
+};
+
+static void read_row(struct db_stmt *stmt, struct row *row)
+{
+	const void *sealed = db_column_blob(stmt, 8, &row->len);
+
+	read_record(stmt, &row->record);
+	row->sealed = mem_new(row->len);
+	if (row->len > 0)
+		memcpy(row->sealed, sealed, row->len);
+}
+
+/* Copies the rows after a row: how many. */
+static int read_page(struct store *store, const struct owner *owner,
+	const struct secret_record *after, struct row page[STORE_PAGE], struct err *err)
+{
+	struct db_stmt *stmt;
+	int code, count = 0, r;
+
+	pthread_mutex_lock(&store->lock);
+	stmt = store_use(store, Q_SECRET_LIST);
+	db_bind_text(stmt, 1, after->owner.organization);
+	db_bind_text(stmt, 2, after->owner.user);
+	db_bind_text(stmt, 3, after->name);
+	db_bind_int(stmt, 4, STORE_PAGE);
+	store_bind_owner(stmt, owner);
+	while ((code = db_step(stmt)) == DB_ROW)
+		read_row(stmt, &page[count++]);
+	r = code == DB_DONE ? count : store_fail(store, "list secrets", err);
+	db_reset(stmt);
+	pthread_mutex_unlock(&store->lock);
+	for (int i = 0; r < 0 && i < count; i++)
+		free(page[i].sealed);
 	return r;
 }
 
@@ -45,37 +88,34 @@ int store_secret_list(struct store *store, const struct owner *owner,
 	void (*each)(const struct secret_record *record, const void *sealed, size_t len, void *arg),
 	void *arg, struct err *err)
 {
-	struct secret_record record;
-	sqlite3_stmt *stmt;
-	int code, r = 0;
+	auto_free struct row *page = mem_new(STORE_PAGE * sizeof(*page));
+	struct secret_record after = {0};
+	int count;
 
-	pthread_mutex_lock(&store->lock);
-	stmt = store_use(store, Q_SECRET_LIST);
-	store_bind_owner(stmt, owner);
-	while ((code = sqlite3_step(stmt)) == SQLITE_ROW) {
-		read_record(stmt, &record);
-		each(&record, sqlite3_column_blob(stmt, 8), (size_t)sqlite3_column_bytes(stmt, 8),
-			arg);
-	}
-	if (code != SQLITE_DONE)
-		r = store_fail(store, "list secrets", err);
-	sqlite3_reset(stmt);
-	pthread_mutex_unlock(&store->lock);
-	return r;
+	do {
+		count = read_page(store, owner, &after, page, err);
+		for (int i = 0; i < count; i++) {
+			each(&page[i].record, page[i].sealed, page[i].len, arg);
+			free(page[i].sealed);
+		}
+		if (count > 0)
+			after = page[count - 1].record;
+	} while (count == STORE_PAGE);
+	return count < 0 ? count : 0;
 }
 
 int store_secret_delete(
 	struct store *store, const struct owner *owner, const char *name, struct err *err)
 {
-	sqlite3_stmt *stmt;
+	struct db_stmt *stmt;
 	int r;
 
 	pthread_mutex_lock(&store->lock);
 	stmt = store_use(store, Q_SECRET_DELETE);
-	store_bind_text(stmt, 1, name);
+	db_bind_text(stmt, 1, name);
 	store_bind_owner(stmt, owner);
-	r = store_run(store, stmt, "remove a secret", err);
-	if (r == 0 && sqlite3_changes(store->db) == 0)
+	r = db_run(stmt, "remove a secret", err);
+	if (r == 0 && db_changes(store->db) == 0)
 		r = err_explain(err, ERR_NOT_FOUND, "secret_not_found",
 			"list them with GET /v1/secrets", "there is no secret %.64s", name);
 	pthread_mutex_unlock(&store->lock);

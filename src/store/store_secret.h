@@ -11,7 +11,8 @@
 int store_secret_put(struct store *store, const struct secret_record *record, const void *sealed,
 	size_t len, struct err *err) must_check;
 
-/* Calls each for those of an owner in order of their names; sealed is borrowed. */
+/* Calls each for those of an owner in order of their names, of all (NULL) in order of owner and name. The
+ * record and sealed are borrowed; the callback may use the store. */
 int store_secret_list(struct store *store, const struct owner *owner,
 	void (*each)(const struct secret_record *record, const void *sealed, size_t len, void *arg),
 	void *arg, struct err *err) must_check;

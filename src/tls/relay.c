@@ -36,12 +36,12 @@ static long limit_reads(BIO *bio, int what, const char *data, size_t len, int ar
 	return -1;
 }
 
-struct relay *relay_open(SSL *ssl, int outer, int inner, struct dossier *dossier)
+struct relay *relay_open(SSL *ssl, int outer, int inner, struct tls_peer *peer)
 {
 	struct relay *relay = mem_new(sizeof(*relay));
 
 	relay->ssl = ssl;
-	relay->dossier = dossier;
+	relay->peer = peer;
 	relay->outer = (struct relay_end){
 		.relay = relay, .fd = outer, .is_readable = true, .is_writable = true};
 	relay->inner = (struct relay_end){.relay = relay, .fd = inner, .is_writable = true};
@@ -59,7 +59,7 @@ void relay_free(struct relay *relay)
 	fd_close(relay->inner.fd);
 	buf_fini(&relay->in);
 	buf_fini(&relay->out);
-	dossier_unref(relay->dossier);
+	tls_peer_unref(relay->peer);
 	free(relay);
 }
 
@@ -139,7 +139,7 @@ static void note_server_name(struct relay *relay)
 	const char *name = SSL_get_servername(relay->ssl, TLSEXT_NAMETYPE_host_name);
 
 	if (name)
-		dossier_set_server_name(relay->dossier, name);
+		tls_peer_set_server_name(relay->peer, name);
 }
 
 static void shake_hands(struct relay *relay)
@@ -202,7 +202,7 @@ static bool move_in(struct relay *relay, uint8_t *scratch)
 	begin_call(relay);
 	n = SSL_read(relay->ssl, scratch, RELAY_BYTES);
 	if (n > 0) {
-		atomic_fetch_add(&relay->dossier->bytes, (uint64_t)n);
+		atomic_fetch_add(&relay->peer->bytes, (uint64_t)n);
 		sent = deliver(relay, scratch, (size_t)n);
 		buf_append(&relay->in, scratch + sent, (size_t)n - sent);
 		return true;

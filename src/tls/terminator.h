@@ -15,15 +15,15 @@
 
 #include "base/err.h"
 #include "tls/certificate.h"
-#include "tls/dossier.h"
+#include "tls/tls_peer.h"
 
 struct terminator;
 
-/* The certificate is borrowed. */
-int terminator_open(struct certificate *certificate, unsigned threads,
+/* The certificate is borrowed. max_of_class: handshakes of a thread, and connections that end there, each. */
+int terminator_open(struct certificate *certificate, unsigned threads, unsigned max_of_class,
 	struct terminator **ret_terminator, struct err *err) must_check;
 
-/* To be called when nobody serves clients any more: they have a moment to take what waits for them. */
+/* Call it when clients are not served any more. They have a moment to read what waits for them. */
 void terminator_close(struct terminator *terminator);
 
 /*
@@ -32,4 +32,4 @@ void terminator_close(struct terminator *terminator);
  * what is known of the client; both are the caller's. Any thread.
  */
 int terminator_wrap(struct terminator *terminator, int sock, uint64_t source, int *ret_plain,
-	struct dossier **ret_dossier) must_check;
+	struct tls_peer **ret_peer) must_check;

@@ -2,52 +2,59 @@
 /*
  * What sandlotd and the agent say to each other.
  *
- * Four sockets, all unix stream or seqpacket sockets:
+ * Five sockets, all unix stream or seqpacket sockets:
  *
  *   lifeline  keeper <-> agent, SOCK_SEQPACKET, descriptor AGENT_LIFELINE_FD. The keeper sends one
- *             byte AGENT_LINK with one descriptor: the agent's end of a new link, which replaces the
- *             link it had. An end of file on the lifeline means that the keeper is gone: exit.
+ *             byte AGENT_LINK with two descriptors: the agent's ends of a new link and a new control
+ *             socket, which replace those it had; or AGENT_BIND with a cpu_set_t behind it, to which
+ *             commands that start from now on are bound, or with nothing: they are bound to none.
+ *             An end of file on the lifeline means that the keeper is gone: exit.
+ *   control   daemon -> agent, SOCK_SEQPACKET, struct agent_control with one descriptor each. Only
+ *             where the daemon can pass descriptors; all other sockets carry bytes alone.
  *   link      daemon <-> agent, SOCK_STREAM, frames of the kinds below. An end of file means that
  *             the daemon is gone: go on, keep what was not acknowledged, wait for the next link.
- *   channel   daemon <-> one helper process of the agent, SOCK_STREAM, one for each request of
- *             AGENT_FILE or AGENT_PORTS; its agent end comes as a descriptor with the first byte of
- *             that frame.
+ *   channel   daemon <-> one helper process of the agent, SOCK_STREAM, one for each request. Its
+ *             first frame, AGENT_FILE or AGENT_PORTS, says what it is for, and is there, whole,
+ *             when the agent gets its end over the control socket.
+ *   isolated  agent <-> isolated init, SOCK_STREAM, one for each isolated command: see
+ *             AGENT_EXEC_ISOLATED.
  *
- *   cell      agent <-> warden, SOCK_STREAM, one for each isolated command: see AGENT_EXEC_CELL.
- *
- * A link that sends a frame that cannot be parsed is closed by whoever notices.
+ * Each side closes a link on which it receives a frame that it cannot parse.
  *
  * Processes are named by 32-bit ids that the daemon chooses and never uses twice for one sandbox.
- * Every output byte of a process has an offset, counted over stdout and stderr together in the order
+ * Every output byte of a process has an offset, counted over its streams together in the order
  * in which the agent read them. The agent sends at most AGENT_OUTPUT_WINDOW bytes beyond what was
  * acknowledged and then stops reading the command's pipes, so a slow reader slows the command
- * instead of growing anybody's memory. Standard input has the same window in the other direction.
+ * instead of growing the memory of a program. Standard input has the same window in the other direction.
  *
  * Each command runs in a control group of its own, below the sandbox's, whose directory is descriptor
- * AGENT_GROUP_FD. Whatever the command starts is in it, however often it forks or makes sessions: so a
- * signal can reach the whole tree, and the agent knows who is left when the command has ended.
+ * AGENT_GROUP_FD. All descendants of the command are in it, however often they fork or make sessions: so
+ * a signal can reach the whole tree, and the agent knows how many are left when the command has ended.
  */
 #pragma once
 
 #include <stdint.h>
 
-#define AGENT_VERSION	    4
-#define AGENT_LIFELINE_FD   3
-#define AGENT_GROUP_FD	    4 /* the sandbox's directory on the v2 cgroup tree; not open if none */
-#define AGENT_MEMINFO_FD    5 /* the file that is /proc/meminfo inside; the agent writes it */
-#define AGENT_STAT_FD	    6 /* likewise /proc/stat */
-#define AGENT_OOM_FD	    7 /* the agent's oom_score_adj, which it could not open by itself */
-#define AGENT_WORK_FD	    8 /* `tasks` of the group whose memory is limited; not if it is in it */
-#define AGENT_DENIALS_FD    9 /* listener of the seccomp filter; not there if the keeper has none */
-#define AGENT_FDS_END	    10
-#define AGENT_CPUS	    "CPUS" /* environment variable: processors that commands are bound to */
-#define AGENT_LINK	    'L'
-#define AGENT_WARDEN	    "warden" /* argument: it is PID 1 of a cell, with its socket as lifeline */
-#define AGENT_DOWN_MAX	    (1280u * 1024) /* payload of a frame to the agent */
-#define AGENT_UP_MAX	    (128u * 1024)  /* payload of a frame from the agent */
-#define AGENT_OUTPUT_WINDOW (1024u * 1024)
+#define AGENT_VERSION	  9
+#define AGENT_LIFELINE_FD 3
+#define AGENT_GROUP_FD	  4 /* the sandbox's directory on the v2 cgroup tree; not open if none */
+#define AGENT_MEMINFO_FD  5 /* the file that is /proc/meminfo inside; the agent writes it */
+#define AGENT_STAT_FD	  6 /* likewise /proc/stat */
+#define AGENT_OOM_FD	  7 /* the agent's oom_score_adj, which it could not open by itself */
+#define AGENT_WORK_FD	  8 /* `tasks` of the group whose memory is limited; not if it is in it */
+#define AGENT_DENIALS_FD  9 /* listener of the seccomp filter; not there if the keeper has none */
+#define AGENT_FDS_END	  10
+#define AGENT_CPUS	  "CPUS" /* environment variable: processors that commands are bound to */
+#define AGENT_LINK	  'L'
+#define AGENT_BIND	  'B' /* beside the link: see the lifeline */
+#define AGENT_ISOLATED_INIT                                                                        \
+	"isolated-init" /* argument: it is PID 1 of an isolated command, with its socket as lifeline */
+#define AGENT_DOWN_MAX		(1280u * 1024) /* payload of a frame to the agent */
+#define AGENT_CHANNEL_FIRST_MAX (32u * 1024)   /* the first frame of a channel, with its header */
+#define AGENT_UP_MAX		(128u * 1024)  /* payload of a frame from the agent */
+#define AGENT_OUTPUT_WINDOW	(1024u * 1024)
 #define AGENT_OUTPUT_CHUNK                                                                         \
-	(64u * 1024 - 21) /* most bytes in one AGENT_OUTPUT: with its heads it is 64 KiB */
+	(64u * 1024 - 25) /* most bytes in one AGENT_OUTPUT: with its heads it is 64 KiB */
 #define AGENT_STDIN_WINDOW  (64u * 1024)
 #define AGENT_ARGS_MAX	    4096 /* arguments, and environment strings, of one command */
 #define AGENT_PATH_MAX	    4096 /* with its NUL */
@@ -66,17 +73,19 @@ enum agent_msg {
 	AGENT_RESIZE,	   /* id: u16 columns, u16 rows; of a command with a terminal */
 	AGENT_ACK,	   /* id: u64 offset up to which output was taken */
 	AGENT_FORGET,	   /* id: empty; its exit was recorded: drop all but its group, which can be
-			      signalled for as long as somebody is in it */
-	AGENT_FILE,	   /* id 0: u8 enum agent_file_op, then its arguments; one descriptor */
+			      signalled for as long as a process is in it */
+	AGENT_FILE,	   /* of a channel; id 0: u8 enum agent_file_op, then its arguments */
 	AGENT_SHUTDOWN, /* u32 grace in ms: SIGTERM to all, wait, exit (the kernel kills the rest) */
-	AGENT_PORTS, /* id 0: u64 digest of the listeners that the daemon knows of, 0 for none; one
-			   descriptor */
+	AGENT_PORTS, /* of a channel; id 0: u64 digest of the listeners that the daemon knows of, 0
+			   for none */
+	AGENT_USAGE, /* id: empty; answered by AGENT_USED while the agent has the id */
 
 	/* agent -> daemon */
 	AGENT_HELLO = 64, /* u32 version, u32 count, count times u32 id: processes it still has */
 	AGENT_STARTED,	  /* id: u32 pid as seen in the sandbox; repeated on each new link */
 	AGENT_FAILED, /* id: u8 enum agent_stage, u32 errno: it never ran; no other frame follows */
-	AGENT_OUTPUT, /* id: u64 offset of its first byte, u8 1 stdout or 2 stderr, bytes */
+	AGENT_OUTPUT, /* id: u64 offset of its first byte, u8 1 stdout, 2 stderr or 3 result, u32
+			 ms since the agent read them (a daemon may have been away meanwhile), bytes */
 	AGENT_STDIN_ACK, /* id: u64 bytes of standard input the command's pipe has taken, u64 bytes
 			    that came from the daemon; repeated on each new link */
 	AGENT_SURVIVORS, /* id: u32 how many processes its group still has after the main process
@@ -84,6 +93,18 @@ enum agent_msg {
 			    0 when the last is gone, and then the id is forgotten */
 	AGENT_EXITED, /* id: struct of agent_exited fields, see below. After all AGENT_OUTPUT of the
 			    id; repeated on each new link until AGENT_FORGET */
+	AGENT_USED,   /* id: u64 cpu us of its group so far; 0 where commands have no groups */
+};
+
+enum agent_control_kind {
+	AGENT_CONTROL_CHANNEL = 1, /* the agent's end of a channel */
+	AGENT_CONTROL_ISOLATED,	   /* the socket of an isolated command: AGENT_EXEC_ISOLATED */
+};
+
+struct agent_control {
+	uint32_t kind; /* enum agent_control_kind */
+	uint32_t
+		number; /* ISOLATED: the id of the AGENT_EXEC that it is for, which comes after it */
 };
 
 /*
@@ -94,7 +115,9 @@ enum agent_msg {
  * seccomp filter refused to it, u32 how often); the first AGENT_DENIED_MAX different ones.
  */
 #define AGENT_EXITED_DISK_FULL                                                                     \
-	1u /* it failed, and a file system it could write to has no room left */
+	1u /* it failed, a file system it could write to has no room left, and it met that itself */
+#define AGENT_EXITED_DISK_WAS_FULL 2u /* the same, but nothing says that it met that */
+#define AGENT_EXITED_NO_NETWORK	   4u /* it failed, and said that it could not reach the network */
 
 /*
  * AGENT_EXEC: u32 flags (AGENT_EXEC_*), u32 uid, u32 gid, u16 columns, u16 rows, str cwd,
@@ -110,17 +133,25 @@ enum agent_msg {
 #define AGENT_EXEC_PTY	 2u
 
 /*
- * With AGENT_EXEC_CELL a descriptor comes with the frame, the socket of a cell that the keeper built: a pid,
- * mount and ipc namespace below the sandbox's. The command starts there, and all that it started ends with
- * it. The keeper has sent a struct err of kind ERR_NONE on the socket, with the listener of the cell's filter
- * beside it (if there is one). Then agent and the cell's PID 1, the warden:
- *   agent   u32 length, the payload of AGENT_EXEC; with the first byte the descriptors 0, 1, 2 of the command
- *	     and cgroup.threads of its group (if it has one)
- *   warden  u32 enum agent_stage, u32 errno: it failed there, and that is the end; or 0, 0 with a pidfd
- *   agent   one byte, when it knows the pid
- *   warden  u32 wait status, u64 peak memory bytes, when the command has ended and nobody is left
+ * With AGENT_EXEC_RESULT, which goes with neither a terminal nor AGENT_EXEC_ISOLATED, descriptor 3 is a third pipe,
+ * for what the command wants to say apart from its output. What it wrote to stdout and stderr before it
+ * wrote a byte there has lower offsets than that byte.
  */
-#define AGENT_EXEC_CELL 4u
+#define AGENT_EXEC_RESULT 8u
+
+/*
+ * With AGENT_EXEC_ISOLATED the control socket has brought a descriptor for this id before: the socket of an
+ * isolated command that the keeper built, with a pid, mount and ipc namespace below the sandbox's. The command starts there, and all
+ * its descendants end with it. The keeper has sent a struct err of kind ERR_NONE on the socket, with the
+ * listener of the isolated command's filter beside it (if there is one). Then the agent and the isolated
+ * init, which is PID 1 there, talk:
+ *   agent  u32 length, the payload of AGENT_EXEC; with the first byte the descriptors 0, 1, 2 of the
+ *          command and cgroup.threads of its group (if it has one)
+ *   init   u32 enum agent_stage, u32 errno: it failed there, and that is the end; or 0, 0 with a pidfd
+ *   agent  one byte, when it knows the pid
+ *   init   u32 wait status, u64 peak memory bytes, when the command and all its descendants have ended
+ */
+#define AGENT_EXEC_ISOLATED 4u
 
 enum agent_stage { AGENT_STAGE_SETUP = 1, AGENT_STAGE_CWD, AGENT_STAGE_EXEC };
 
@@ -128,12 +159,13 @@ enum agent_stage { AGENT_STAGE_SETUP = 1, AGENT_STAGE_CWD, AGENT_STAGE_EXEC };
  * File requests. Each runs in a child process of its own, so that a slow disk, a FIFO or a hostile
  * tree never holds up PID 1. It runs as root of the sandbox. Paths are absolute, resolved with
  * openat2(RESOLVE_NO_MAGICLINKS) from "/". What it creates belongs to the owner of the nearest
- * parent directory that existed.
+ * parent directory that existed; where that is root and all users may enter it, to the user whom
+ * commands of this sandbox run as, whose id stands behind the op: u8 op, u32 uid, arguments.
  *
  * Every answer on the channel is a struct agent_file_answer, packed in the order of its fields as
  * little-endian numbers, followed by target_len bytes of a symbolic link's target.
  *
- *  op       arguments after the op                      conversation on the channel
+ *  op       arguments                                   conversation on the channel
  *  STAT     str path                                    answer (of the link itself, not its target)
  *  READ     str path                                    answer; daemon: u64 offset, u64 length (or just
  *                                                       closes); then exactly length bytes. Only regular
@@ -184,6 +216,13 @@ enum agent_stage { AGENT_STAGE_SETUP = 1, AGENT_STAGE_CWD, AGENT_STAGE_EXEC };
  *                                                       watched one ("" is itself), str to (of AGENT_MOVED).
  *                                                       After AGENT_CHANGE_LOST or AGENT_CHANGE_GONE the
  *                                                       sender may have missed some, or is at its end.
+ *  PREPARE  str path of the workspace, str user         answer of the workspace, which the user owns now unless
+ *           ("name", "1000", or both with ":group"),    that is root, as those directories that were missing
+ *           str skeleton ("" for none), str             (flag EXISTED: nothing had to be done, and there is no
+ *           directories, each in a line                 skeleton); u8 enum agent_user_fault, u32 uid, u32 gid,
+ *                                                       u8 whether the skeleton is a directory, str home of the
+ *                                                       user ("" if nothing says it). Where the user is not
+ *                                                       found, nothing was changed.
  */
 enum agent_file_op {
 	AGENT_FILE_STAT = 1,
@@ -196,7 +235,12 @@ enum agent_file_op {
 	AGENT_FILE_PACK,
 	AGENT_FILE_UNPACK,
 	AGENT_FILE_WATCH,
+	AGENT_FILE_PREPARE,
 };
+
+#define AGENT_DIRS_MAX (16u * 1024) /* bytes of the directories of PREPARE */
+
+enum agent_user_fault { AGENT_USER_FOUND, AGENT_USER_UNKNOWN, AGENT_GROUP_UNKNOWN };
 
 enum agent_change {
 	AGENT_CREATED = 1,

@@ -64,3 +64,16 @@ ssize_t fdpass_recv(int sock, void *data, size_t size, int fds[FDPASS_MAX], int 
 	}
 	return n;
 }
+
+int fdpass_recv_packet(int sock, void *data, size_t size, int flags)
+{
+	ssize_t n;
+
+	do {
+		n = recv(
+			sock, data, size, flags | MSG_TRUNC); /* the length that it was sent with */
+	} while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return n < 0 ? -errno : 0;
+	return n == (ssize_t)size ? 1 : -EPROTO;
+}

@@ -2,8 +2,8 @@
 /*
  * Frames on the byte stream between sandlotd and an agent: a 12-byte header, then a payload.
  *
- * Both sides treat what they read as hostile. frame_next() only ever looks at bytes that are there,
- * and refuses a length above the caller's maximum before anything is allocated for it.
+ * Both sides treat what they read as hostile. frame_next() only looks at bytes that have arrived,
+ * and refuses a length above the caller's maximum before it allocates anything.
  */
 #pragma once
 
@@ -27,8 +27,8 @@ void frame_put_header(struct buf *out, uint16_t kind, uint32_t id, uint32_t len)
 void frame_put(struct buf *out, uint16_t kind, uint32_t id, const void *payload, size_t len);
 
 /*
- * Looks at the first frame of data. Its whole length with the header, when it is all there; 0, when
- * more bytes are needed; -EPROTO, when this can never become a frame of at most max_payload bytes.
+ * Looks at the first frame of data. Returns its length with the header when it is complete; 0 when
+ * more bytes are needed; -EPROTO when this can never become a frame of at most max_payload bytes.
  */
 int frame_next(const uint8_t *data, size_t len, uint32_t max_payload, struct frame *ret_frame)
 	must_check;

@@ -2,7 +2,7 @@
 /*
  * Numbers and byte strings in a frame's payload: little-endian, strings with a 32-bit length.
  *
- * Writing goes into a struct buf. Reading never leaves the payload: the first thing that does not
+ * Writing goes into a struct buf. Reading never leaves the payload: the first field that does not
  * fit sets `bad`, after which every read gives zeros and empty strings, so a parser reads all its
  * fields and asks once, with unpack_done(), whether the payload was exactly right.
  */

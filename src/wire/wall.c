@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-/* May be missing: what the kernel or the host can lack while a sandbox can still be built. */
+/* Whether a wall may be missing: a host can lack it while a sandbox can still be built. */
 static const struct {
 	const char *name;
 	bool may_be_missing;

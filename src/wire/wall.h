@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The walls around a sandbox, by the names under which people meet them: in `walls` of a sandbox, and in
- * the setting that allows some of them to be missing.
+ * The walls around a sandbox, by their names in `walls` of a sandbox, and in the setting that
+ * allows some of them to be missing.
  */
 #pragma once
 
@@ -31,7 +31,7 @@ enum wall {
 
 #define WALL_HOW_MAX 40
 
-/* For each wall by what it stands, in a word or two for people; "" where it is missing. */
+/* What each wall is made of, in a word or two for people; "" where it is missing. */
 struct walls {
 	char how[WALL_COUNT][WALL_HOW_MAX];
 };

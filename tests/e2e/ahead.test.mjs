@@ -10,8 +10,10 @@ import { test } from 'node:test';
 
 import { assertError } from './lib/client.mjs';
 import * as proc from './lib/proc.mjs';
+import { compile } from './lib/programs.mjs';
+import { withoutNewSpares } from './lib/spares.mjs';
 import { suite } from './lib/suite.mjs';
-import { until } from './lib/wait.mjs';
+import { until, within } from './lib/wait.mjs';
 
 const { instance, api, finish } = await suite('ahead');
 
@@ -26,19 +28,21 @@ const untilAhead = async () => {
   for (let i = 0; i < 2; i++) await api.purge((await api.create()).id);
   return until(() => ahead()[0], { what: 'one is built ahead' });
 };
-const shelf = (...names) => path.join(`/proc/${instance.keeper.pid}/root`, instance.dataDir, 'templates', ...names);
+const mountArea = (...names) => path.join(`/proc/${instance.keeper.pid}/root`, instance.dataDir, 'templates', ...names);
 /** The name of a disk that is used again, by the number of its image; a new image may have the number of one that was removed. */
 const usedAgain = (ino) => spares().find((name) => name.startsWith('used-') && proc.quiet(() => fs.statSync(path.join(instance.dataDir, 'spares', name)).ino, 0) === ino);
 /** Purges one while there is room for another spare; the name of its disk among the spares, if that is used again, and how many blocks are free on it. */
 const purgeForReuse = async (id) => {
   const { ino } = fs.statSync(path.join(instance.dataDir, 'workspaces', `${id}.img`));
-  const others = await Promise.all(Array.from({ length: 6 }, () => api.create()));
-  await api.purge(id);
-  await until(() => proc.entries(shelf('leaving')).length === 0, { what: 'it is emptied or gone' });
-  const name = usedAgain(ino);
-  const free = name && fs.statfsSync(shelf('spares', name)).bfree;
-  await Promise.all(others.map((other) => api.purge(other.id)));
-  return { name, free };
+  return withoutNewSpares(instance, async () => {
+    const others = await Promise.all(Array.from({ length: 6 }, () => api.create()));
+    await api.purge(id);
+    await until(() => proc.entries(mountArea('unmounting')).length === 0, { what: 'it is emptied or gone' });
+    const name = usedAgain(ino);
+    const free = name && fs.statfsSync(mountArea('spares', name)).bfree;
+    await Promise.all(others.map((other) => api.purge(other.id)));
+    return { name, free };
+  });
 };
 const groupOf = async (id) => proc.groupsOf((await instance.initOf(id)).pid).find((name) => /^ahead-\d+$/.test(name)) ?? id;
 
@@ -51,6 +55,24 @@ test('a create takes over the one that was built ahead, and the next is begun', 
   await until(() => ahead().length === 1 && ahead()[0] !== name, { what: 'the next one' });
   assert.equal((await api.out(id, 'echo $((6*7)); hostname')).trim(), '42\nsandbox');
   await api.purge(id);
+});
+
+/** What a v2 group says of whose it is, as an operator would ask; null if it does not. */
+const ownerOf = (group) => {
+  const roots = [...instance.cgroupRoots].filter((root) => fs.existsSync(path.join(root, group, 'cgroup.type')) || fs.existsSync(path.join(root, group, 'cgroup.events')));
+  const script = 'import os, sys\ntry: print(os.getxattr(sys.argv[1], sys.argv[2]).decode())\nexcept OSError: pass';
+  return execFileSync('python3', ['-c', script, path.join(roots[0], group), instance.account ? 'user.sandlot.sandbox' : 'trusted.sandlot.sandbox'], { encoding: 'utf8' }).trim() || null;
+};
+
+test('a group that was made before its sandbox had an id says whose it is from then on', async () => {
+  const name = await untilAhead();
+  assert.equal(ownerOf(name), null);
+  const { id } = await api.create();
+  assert.equal(await groupOf(id), name);
+  assert.equal(ownerOf(name), id);
+  const other = await api.create({ resources: { memory: '300Mi' } });
+  assert.equal(ownerOf(await groupOf(other.id)), other.id);
+  await Promise.all([api.purge(id), api.purge(other.id)]);
 });
 
 test('who asks for something else gets that', async () => {
@@ -104,43 +126,40 @@ test('many creates at once each get one of their own', async () => {
   await Promise.all(made.map(({ id }) => api.purge(id)));
 });
 
-/** Requests straight to the keeper: six builds alike, each saying that `next` is the uid range to come; and their end. */
-const BUILDS = `
-import socket, struct, sys
-BUILD, KILL, CLEAN, ALL = 2, 5, 12, 12
-keeper = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-keeper.connect(sys.argv[1])
-def ask(kind, n, parts=0):
-    keeper.send(struct.pack('=6I27s64s5x4Q', kind, 50 + n, int(sys.argv[2]), parts, 0, 0, b'%026d' % n, b'sandbox', 64 << 20, 1000, 64, 64 << 20))
-    result, = struct.unpack_from('i', keeper.recv(1 << 16))
-    assert result == 0, (kind, n, result)
-for n in range(6): ask(BUILD, n)
-print('built', flush=True)
-sys.stdin.read()
-for n in range(6): ask(KILL, n); ask(CLEAN, n, ALL)
-`;
+test('of uid ranges that nobody runs in the keeper holds a few, and one that it let go is as good as new', async () => {
+  const KEPT = 32 + 2; // the one that is built ahead, and a namespace for the one after it
+  const held = () => [proc.mountLines(instance.keeper.pid).filter((line) => /\/lowers\/(root|usr)-\d+ /.test(line)).length / 2, proc.descriptorTargets(instance.keeper.pid).filter((target) => target.startsWith('user:[')).length];
+  for (let round = 0; round < 2; round++) {
+    const all = await Promise.all(Array.from({ length: 48 }, () => api.create()));
+    assert.ok(held()[0] >= 48, 'those that run have theirs');
+    assert.equal(await api.out(all.at(-1).id, 'id -u; stat -c %u /usr/bin/env /etc/passwd'), '1000\n0\n0\n');
+    await Promise.all(all.map(({ id }) => api.purge(id)));
+    await until(() => held().every((count) => count <= KEPT), { what: `the keeper holds ${held()} and at most ${KEPT}` });
+  }
+});
 
 test('nothing is built ahead in a uid range that somebody has', ofImages, async () => {
   await untilAhead();
   const { id } = await api.create();
   const mapOf = (pid) => proc.quiet(() => fs.readFileSync(`/proc/${pid}/uid_map`, 'utf8').trim().split(/\s+/)[1], '');
   const base = mapOf((await instance.initOf(id)).pid);
-  const python = spawn('python3', ['-c', BUILDS, path.join(instance.dataDir, 'run', 'keeper.sock'), `${(base - 1_000_000) / 65536}`], { stdio: ['pipe', 'pipe', 'inherit'] });
-  await once(python.stdout, 'data');
+  const program = compile('keeper_builds', path.join(instance.home, 'keeper_builds'));
+  const builder = spawn(program, [path.join(instance.dataDir, 'run', 'keeper.sock'), `${(base - 1_000_000) / 65536}`], { stdio: ['pipe', 'pipe', 'inherit'] });
+  await within('its builds', once(builder.stdout, 'data'));
   const inits = () => proc.descendants([instance.keeper.pid]).filter(({ pid }) => proc.isSandboxInit(pid));
   await until(() => inits().length >= 7 && inits().every(({ pid }) => mapOf(pid) !== '0'), { what: 'all are built' });
   assert.equal(inits().filter(({ pid }) => mapOf(pid) === base).length, 1);
-  python.stdin.end();
-  assert.deepEqual(await once(python, 'exit'), [0, null]);
+  builder.stdin.end();
+  assert.deepEqual(await within('their end', once(builder, 'exit')), [0, null]);
   await api.purge(id);
 });
 
 test('a place for a spare that nobody fills is in nobody\'s way', ofImages, async () => {
-  const ready = shelf('spares');
-  await until(() => proc.entries(ready).length >= 16, { what: 'spares', timeout: 20_000 });
+  const ready = mountArea('spares');
+  await until(() => proc.entries(ready).length >= 16, { what: 'spares' });
   fs.mkdirSync(path.join(ready, 'unfilled')); // as by a child that was killed before it mounted something there
   for (let i = 0; i < 10; i++) {
-    await until(() => proc.entries(ready).length >= 8, { what: 'spares', timeout: 20_000 });
+    await until(() => proc.entries(ready).length >= 8, { what: 'spares' });
     await untilAhead();
   }
   fs.rmdirSync(path.join(ready, 'unfilled'));
@@ -150,42 +169,49 @@ test('a disk that is used again has nothing of who had it before', ofImages, asy
   const look = 'find / -xdev \\( -path /proc -o -path /sys -o -path /dev \\) -prune -o -printf "%p %M %U %G %s\\n" 2>/dev/null | grep -vE "^/(usr|etc)/" | sort';
   const { id: fresh } = await api.create();
   const before = await api.out(fresh, { command: look, user: 'root' });
-  await until(() => spares().length >= 16, { what: 'spares', timeout: 20_000 });
-  for (let i = 0; i < 24; i++) {
-    const { id } = await api.create();
-    assert.equal(await api.out(id, { command: look, user: 'root' }), before, `the disk of sandbox ${i}`);
-    await api.out(id, {
-      command: `for dir in /tmp /root /home/sandbox /workspace/outputs /workspace/project_files /var/lib/left; do
-          mkdir -p $dir/left/deep && echo secret > $dir/left/deep/file && chmod 777 $dir && setfattr -n user.left -v 1 $dir/left 2>/dev/null || true; done
-        rm -rf /srv; chown 1234 /workspace/outputs; ln -s / /workspace/left; mkfifo /tmp/fifo`,
-      user: 'root',
-    });
-    await api.purge(id);
-    await until(() => !proc.entries(path.join(instance.dataDir, 'workspaces')).includes(`${id}.img`), { what: 'its image' });
-  }
-  assert.ok(spares().some((name) => name.startsWith('used-')), `one was used again: ${spares()}`);
+  await until(() => spares().length >= 16, { what: 'spares' });
+  await withoutNewSpares(instance, async () => {
+    for (let i = 0; i < 24; i++) {
+      const { id } = await api.create();
+      assert.equal(await api.out(id, { command: look, user: 'root' }), before, `the disk of sandbox ${i}`);
+      await api.out(id, {
+        command: `for dir in /tmp /root /home/sandbox /workspace/outputs /workspace/project_files /var/lib/left; do
+            mkdir -p $dir/left/deep && echo secret > $dir/left/deep/file && chmod 777 $dir && setfattr -n user.left -v 1 $dir/left 2>/dev/null || true; done
+          rm -rf /srv; chown 1234 /workspace/outputs; ln -s / /workspace/left; mkfifo /tmp/fifo`,
+        user: 'root',
+      });
+      await api.purge(id);
+      await until(() => !proc.entries(path.join(instance.dataDir, 'workspaces')).includes(`${id}.img`), { what: 'its image' });
+    }
+    assert.ok(spares().some((name) => name.startsWith('used-')), `one was used again: ${spares()}`);
+  });
   await api.purge(fresh);
 });
 
 test('nor has it less room, however many files there were before', ofImages, async () => {
-  const fresh = await until(() => proc.entries(shelf('spares')).find((name) => /^\d+-\d+$/.test(name)), { what: 'a new spare' });
-  const { bfree } = fs.statfsSync(shelf('spares', fresh));
-  let reused;
-  for (let tries = 0; !reused?.name && tries < 5; tries++) {
-    const { id } = await api.create();
-    await api.out(id, "seq -f '/tmp/many/%g/deep' 2000 | xargs mkdir -p");
-    await api.life(id, 'reset');
-    reused = await purgeForReuse(id);
-  }
-  assert.ok(reused.name, 'not proven: none was used again');
+  const isNew = (name) => /^\d+-\d+$/.test(name);
+  const takers = [];
+  // All of the pool may be disks that were used before: it makes new ones when those are taken.
+  const fresh = await until(async () => {
+    const found = proc.entries(mountArea('spares')).find(isNew);
+    if (!found && takers.length < 32) takers.push((await api.create()).id);
+    return found;
+  }, { what: 'a new spare' });
+  const { bfree } = fs.statfsSync(mountArea('spares', fresh));
+  const { id } = await api.create();
+  await api.out(id, "seq -f '/tmp/many/%g/deep' 2000 | xargs mkdir -p");
+  await api.life(id, 'reset');
+  const reused = await purgeForReuse(id);
+  assert.ok(reused.name, 'not proven: it was not used again');
   assert.equal(reused.free, bfree);
+  for (const taker of takers) await api.purge(taker);
 });
 
 test('one that takes much of the host is not, though there is little on it', ofImages, async () => {
   const { id } = await api.create();
   const touch = 'import os\nfor i in range(120000): os.close(os.open(f"{i}", os.O_CREAT))';
   await api.out(id, `mkdir /workspace/outputs/many && cd /workspace/outputs/many && python3 -c '${touch}'`);
-  execFileSync('sync', ['-f', shelf('disks', id)]); // the kernel writes the tables when it likes, and they count from then on
+  execFileSync('sync', ['-f', mountArea('disks', id)]); // the kernel writes the tables when it likes, and they count from then on
   await api.out(id, 'rm -r /workspace/outputs/many');
   assert.equal((await purgeForReuse(id)).name, undefined);
 });

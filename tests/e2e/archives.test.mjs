@@ -193,14 +193,11 @@ const HOSTILE = {
   'a hard link to a system file': [{ name: 'h', type: 'hardlink', target: '/etc/passwd' }, { name: 'h', data: 'evil' }],
   'a hard link that climbs': [{ name: 'h', type: 'hardlink', target: `${up}etc/passwd` }],
   'a hard link through a link': [{ name: 'l', type: 'symlink', target: '/etc' }, { name: 'h', type: 'hardlink', target: 'l/passwd' }],
-  'a pax link that points out': [pax({ linkpath: '../../../../etc/passwd' }), { name: 'l', type: 'symlink', target: 'x' }],
   'a pax hard link that climbs': [pax({ linkpath: '../../../../etc/passwd' }), { name: 'h', type: 'hardlink', target: 'x' }],
   'a hard link, then a file through it as a directory': [{ name: 'd', type: 'symlink', target: '.' }, { name: 'h', type: 'hardlink', target: 'd' }, { name: 'h/../../outside', data: 'evil' }],
   'a hard link to nothing': [{ name: 'h', type: 'hardlink', target: 'none' }],
   'a character device': [{ name: 'dev', type: 'char', major: 1, minor: 1 }],
   'a block device': [{ name: 'dev', type: 'block', major: 7, minor: 0 }],
-  'a link that points out': [{ name: 'l', type: 'symlink', target: '/etc/shadow' }],
-  'a relative link that points out': [{ name: 'l', type: 'symlink', target: `${up}etc/shadow` }],
 };
 
 for (const [name, items] of Object.entries(HOSTILE)) {
@@ -209,9 +206,16 @@ for (const [name, items] of Object.entries(HOSTILE)) {
     const answer = await api.putArchive(id, dir, tar(items));
     assertError(answer, 400);
     await nothingOutside(dir, name);
-    if (await api.exists(id, `${dir}/l`)) assert.notEqual((await api.stat(id, `${dir}/l`)).type, 'symlink', 'no outward link stays');
   });
 }
+
+test('links are kept as they are, wherever they lead, and nothing is written through them', async () => {
+  const dir = fresh();
+  const links = { abs: '/etc/passwd', up: `${up}etc/passwd`, none: 'not/there', self: 'self' };
+  await unpacked(dir, tar([...Object.entries(links).map(([name, target]) => ({ name, type: 'symlink', target })), pax({ linkpath: '../../../../etc/passwd' }), { name: 'long', type: 'symlink', target: 'x' }]));
+  assert.equal(await out(`cd ${dir} && readlink ${Object.keys(links).join(' ')} long`), [...Object.values(links), '../../../../etc/passwd'].join('\n'));
+  await nothingOutside(dir, 'links');
+});
 
 test('a FIFO in an archive is refused or left out', async () => {
   const dir = fresh();
@@ -330,10 +334,32 @@ test('unpacking happens inside: in the namespaces of the sandbox, with no right 
   for (const kind of ['user', 'mnt', 'pid', 'net']) assert.equal(proc.namespace(helper.pid, kind), proc.namespace(init.pid, kind), kind);
   assert.ok(proc.statusField(helper.pid, 'Uid').split(/\s+/).every((uid) => Number(uid) >= 1000), 'not root of the host');
   assert.equal(proc.statusField(helper.pid, 'Seccomp'), '2');
-  assert.ok(!proc.descriptorTargets(instance.daemon.pid).some((target) => target.includes('/workspaces/') || target.includes('/sandboxes/')), 'the daemon has no file of a sandbox open');
+  assert.ok(!proc.descriptorTargets(instance.daemon.pid).some((target) => /\/workspaces\/(?!\.generation$)/.test(target) || target.includes('/sandboxes/')), 'the daemon has no file of a sandbox open');
   go();
   assert.equal((await upload).status, 200);
   assert.equal((await api.stat(id, `${dir}/f`)).size, 8 * MI);
+});
+
+test('an archive that is refused is answered when its half file is gone, not before', async () => {
+  const { id: own } = await api.create();
+  let end;
+  const gate = new Promise((resolve) => { end = resolve; });
+  async function* half() {
+    yield tar([{ name: 'half', data: Buffer.alloc(4 * MI) }]).subarray(0, 2 * MI);
+    await gate;
+  }
+  const dir = fresh();
+  let isAnswered = false;
+  const upload = api.putArchive(own, dir, half()).finally(() => { isAnswered = true; });
+  await until(() => api.exists(own, `${dir}/half`), { what: 'half of the file is there' });
+  await api.life(own, 'pause'); // so that nobody can remove it
+  end();
+  for (let i = 0; i < 50; i++) assert.equal((await api.get(own)).status, 'paused'); // time enough for an answer that does not wait
+  assert.equal(isAnswered, false);
+  await api.life(own, 'resume');
+  assert.equal(assertError(await upload, 400).code, 'invalid_archive');
+  assert.equal(await api.exists(own, `${dir}/half`), false);
+  await api.purge(own);
 });
 
 test('an upload that is cut at each tenth leaves whole files or none', async () => {

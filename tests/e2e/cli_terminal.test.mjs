@@ -200,6 +200,17 @@ test('two terminals on one shell see the same', async () => {
   await left(first, 0);
 });
 
+test('leaving a full-screen program gives the screen back as it was', async () => {
+  const id = await created();
+  const terminal = await shell(id);
+  terminal.type("printf '\\033[?1049h\\033[?1000h\\033[?2004h\\033[?25l'; echo fu\"\"ll; sleep 600\r");
+  await terminal.expect(/\?25lfull/);
+  terminal.type(DETACH);
+  await terminal.expect(/\x1b\[\?1000l\x1b\[\?2004l\x1b\[\?25h\x1b\[\?1049l/);
+  await terminal.expect(/sandlot attach/);
+  await left(terminal, 0);
+});
+
 test('attach to a terminal whose process has ended shows the end', async () => {
   const id = await created();
   const name = (await ok(['exec', '-dt', id, '-c', 'echo last words; exit 6'])).trim();
@@ -316,6 +327,32 @@ test('a secret that is typed is not shown, and the terminal is as it was, also a
     assert.deepEqual(one.after, one.before, name);
   }
   assert.doesNotMatch(await ok(['secret', 'ls']), /interrupted|terminated|nothing/);
+});
+
+test('stats is live on a terminal until Ctrl-C', async () => {
+  const id = await created();
+  const terminal = sit(['stats', id]);
+  await until(() => terminal.text.split(id).length > 2, { what: 'it is shown twice' });
+  terminal.type(CTRL_C);
+  await left(terminal, 130);
+});
+
+test('rm --all asks how many, and does nothing unless it is answered yes', async () => {
+  const id = await created();
+  const count = (await ok(['ls', '-q'])).trim().split('\n').length;
+  for (const answer of ['n\r', '\r']) {
+    const terminal = sit(['rm', '--all']);
+    await terminal.expect(new RegExp(`Remove ${count} sandboxes\\? \\[y/N\\] `));
+    terminal.type(answer);
+    await terminal.expect(/nothing was done/);
+    assert.notEqual(await terminal.exit(), 0);
+  }
+  assert.match(await ok(['ls', '-q']), new RegExp(id));
+  const terminal = sit(['rm', '--all', '--purge']);
+  await terminal.expect(new RegExp(`Remove ${count} sandboxes with all their files\\? \\[y/N\\] `));
+  terminal.type('y\r');
+  await left(terminal, 0);
+  assert.equal(await ok(['ls', '-q']), '');
 });
 
 finish();

@@ -17,9 +17,9 @@ const ps = new Processes(api);
 const NUMBERS = `
 import ctypes, errno, os, platform, signal, sys, threading, time
 libc = ctypes.CDLL(None, use_errno=True)
-N = ({'mount': 165, 'bpf': 321, 'unshare': 272, 'setns': 308, 'keyctl': 250, 'personality': 135, 'clone': 56, 'ptrace': 101}
+N = ({'mount': 165, 'bpf': 321, 'unshare': 272, 'setns': 308, 'keyctl': 250, 'personality': 135, 'clone': 56, 'ptrace': 101, 'set_mempolicy': 238, 'mbind': 237}
      if platform.machine() == 'x86_64' else
-     {'mount': 40, 'bpf': 280, 'unshare': 97, 'setns': 268, 'keyctl': 219, 'personality': 92, 'clone': 220, 'ptrace': 117})
+     {'mount': 40, 'bpf': 280, 'unshare': 97, 'setns': 268, 'keyctl': 219, 'personality': 92, 'clone': 220, 'ptrace': 117, 'set_mempolicy': 237, 'mbind': 235})
 N.update(io_uring_setup=425, clone3=435, no_such_call=800)
 def call(name, *args):
     ctypes.set_errno(0)
@@ -54,6 +54,14 @@ for (const [what, code, call] of [
     }
   });
 }
+
+test('a refusal that costs a program nothing but speed is not taken for its failure', async () => {
+  const { termination } = await api.exec(id, python('call("set_mempolicy", 0, 0, 0)\nsys.exit(3)'));
+  assert.deepEqual(termination.denied, [{ syscall: 'set_mempolicy', count: 1 }]);
+  assert.equal(termination.detail, null);
+  const both = await api.exec(id, python('call("mbind", 0, 0, 0, 0, 0, 0)\ncall("bpf", 5, 0, 0)\nsys.exit(3)'));
+  assert.equal(both.termination.detail, 'the profile `default` refused bpf(2) once');
+});
 
 test('root inside is refused the same, and told the same', async () => {
   const { termination } = await api.exec(id, { ...python('sys.exit(call("mount", b"x", b"/mnt", b"tmpfs", 0, 0))'), user: 'root' });

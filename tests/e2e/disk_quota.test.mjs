@@ -58,7 +58,7 @@ async function tests() {
     const { id, walls } = await api.create({ resources: { disk: '64Mi' } });
     assert.equal(walls.disk, 'project_quota');
     assert.ok(fs.statSync(home(id)).isDirectory());
-    assert.deepEqual(proc.mountLines(instance.keeper.pid).filter((line) => line.includes(id) || line.includes('/loop')), []);
+    assert.deepEqual(proc.mountLines(instance.keeper.pid, [`${instance.dataDir}/`]).filter((line) => line.includes(id) || line.includes('/loop')), []);
     assert.equal((await api.get(id)).walls.disk, 'project_quota');
     await api.purge(id);
   });

@@ -21,7 +21,7 @@ names.names = { 'ok.test': '127.0.0.1', 'sub.ok.test': '127.0.0.1', 'echo.test':
 
 const here = (server) => `127.0.0.1:${server.port}`;
 const policy = (allow, mode = 'allowlist') => ({ network: { mode, allow } });
-const python = (id, code, env = {}) => api.exec(id, { argv: ['python3', '-c', code], env, timeout_ms: 20_000 });
+const python = (id, code, env = {}) => api.exec(id, { argv: ['python3', '-c', code], env, timeout_ms: 120_000 });
 const network = async (id) => (await api.request('GET', `/v1/sandboxes/${id}/network`)).json;
 const denials = async (id) => Object.fromEntries((await network(id)).denials.map((denial) => [denial.target, denial]));
 const NO_PROXY = { http_proxy: '', https_proxy: '', HTTP_PROXY: '', HTTPS_PROXY: '' };
@@ -29,7 +29,7 @@ const NO_PROXY = { http_proxy: '', https_proxy: '', HTTP_PROXY: '', HTTPS_PROXY:
 /** What a program sees that connects, sends and reads; it knows nothing of proxies. */
 const DIAL = `
 import socket, sys
-def dial(host, port, send=b'hello', timeout=8):
+def dial(host, port, send=b'hello', timeout=60):
     try:
         s = socket.create_connection((host, port), timeout)
         s.sendall(send)
@@ -86,6 +86,20 @@ test('an address that is not public is refused whatever name leads there, until 
   assert.equal(await dial(id, 'two.test', echo.port), 'read hello', 'an address that is refused does not spoil the next');
 });
 
+test('a refusal that a new rule allows leaves the list; the others and the counter stay', async () => {
+  const { id } = await api.create(policy([`ok.test:${echo.port}`]));
+  for (const [host, port] of [['evil.test', 80], ['two.test', 80], ['ok.test', web.port], ['ok.test', echo.port], ['93.184.216.34', 80]]) await dial(id, host, port);
+  const before = await network(id);
+  assert.deepEqual(before.denials.map(({ target }) => target).sort(), ['93.184.216.34:80', 'evil.test', `ok.test:${echo.port}`, `ok.test:${web.port}`, 'two.test'].sort());
+  await api.patch(id, policy(['ok.test', 'two.test:443', here(echo)]));
+  const after = await network(id);
+  assert.deepEqual(after.denials.map(({ target }) => target).sort(), ['93.184.216.34:80', 'evil.test']);
+  assert.equal(after.denied, before.denied);
+  assert.equal(await dial(id, 'ok.test', echo.port), 'read hello');
+  await api.patch(id, policy([], 'internet'));
+  assert.deepEqual((await network(id)).denials, []);
+});
+
 test('the daemon itself cannot be reached from inside', async () => {
   const { id } = await api.create(policy([], 'internet'));
   names.names['daemon.test'] = '127.0.0.1';
@@ -104,7 +118,7 @@ test('a server that has only IPv6 is reached by its name, over either version in
   const { stdout } = await python(id, `
 import socket
 for family in (socket.AF_INET, socket.AF_INET6):
-    s = socket.socket(family); s.settimeout(8)
+    s = socket.socket(family); s.settimeout(60)
     where = socket.getaddrinfo('six.test', ${six.port}, family, socket.SOCK_STREAM)[0][4]
     s.connect(where); s.sendall(b'x'); print(where[0].split(':')[0].split('.')[0], s.recv(1).decode())
 `);
@@ -155,7 +169,7 @@ test('on a host without IPv6 egress and previews work over IPv4', async () => {
     for (const env of [{}, NO_PROXY]) assert.match(await old.api.out(sandbox.id, { command: `curl -sS -m 15 http://ok.test:${web.port}/`, env }), /^GET \//);
     const previews = new Previews(old.api, sandbox);
     await startApp(old.api, sandbox.id, { port: 3000 });
-    await until(async () => (await previews.request(3000, '/')).text === 'hello', { timeout: 20_000, what: 'the app answers' });
+    await until(async () => (await previews.request(3000, '/')).text === 'hello', { what: 'the app answers' });
     await old.shutdown();
   } finally {
     old.destroy();
@@ -183,7 +197,7 @@ def send(family, host, port, connects):
     s = socket.socket(family, socket.SOCK_DGRAM, protocol)
     goal = socket.getaddrinfo(host, port, family, socket.SOCK_DGRAM)[0][4]
     s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
-    s.settimeout(8)
+    s.settimeout(60)
     message = bytes([kind]) + bytes(7)
     if connects: s.connect(goal); s.send(message)
     else: s.sendto(message, goal)
@@ -199,7 +213,7 @@ for family, kind, protocol in ((V4, socket.SOCK_RAW, 1), (V6, socket.SOCK_RAW, 5
     try: print('opened', socket.socket(family, kind, protocol))
     except PermissionError: pass
 for family, host in ((V4, '127.0.0.1'), (V6, '::1')):
-    a = socket.socket(family, socket.SOCK_DGRAM); a.bind((host, 0)); a.settimeout(8)
+    a = socket.socket(family, socket.SOCK_DGRAM); a.bind((host, 0)); a.settimeout(60)
     a.sendto(b'own', a.getsockname()); print(a.recv(9).decode(), len(send(family, host, 0, False)))
 `;
   for (const mode of ['none', 'allowlist', 'internet']) {
@@ -218,7 +232,7 @@ import socket, struct, sys
 def query(name, kind, stream=False, server='127.0.0.1'):
     q = struct.pack('>6H', 7, 0x100, 1, 0, 0, 0) + b''.join(bytes([len(l)]) + l for l in name) + b'\\0' + struct.pack('>2H', kind, 1)
     s = socket.socket(socket.AF_INET, socket.SOCK_STREAM if stream else socket.SOCK_DGRAM)
-    s.settimeout(8)
+    s.settimeout(60)
     s.connect((server, 53))
     s.sendall(struct.pack('>H', len(q)) + q if stream else q)
     r = s.recv(2000)
@@ -270,7 +284,7 @@ test('proxy: CONNECT and plain requests are judged alike, and a refusal says wha
   const refused = await api.exec(id, 'curl -sS http://evil.test:81/');
   assert.match(refused.stdout, /evil\.test:81 is not allowed .*rule would allow it: evil\.test:81/);
   for (const wrong of ['user@ok.test', 'OK.TEST..', '0x7f000001', '2130706433', '[::1]']) {
-    const result = await api.exec(id, `printf 'CONNECT ${wrong}:${web.port} HTTP/1.1\\r\\n\\r\\n' | timeout 5 python3 -c "
+    const result = await api.exec(id, `printf 'CONNECT ${wrong}:${web.port} HTTP/1.1\\r\\n\\r\\n' | timeout 60 python3 -c "
 import socket,sys
 s=socket.create_connection(('127.0.0.1',61080)); s.sendall(sys.stdin.buffer.read()); print(s.recv(200).decode())"`);
     assert.match(result.stdout, /^HTTP\/1\.1 40[03] /, wrong);
@@ -315,7 +329,7 @@ try: print('lost', lost.recv(1) or 'end')
 except OSError as e: print('lost', type(e).__name__)
 kept.sendall(b'y'); print('kept', kept.recv(1).decode(), flush=True)
 `;
-  const stream = await api.execStream(id, { argv: ['python3', '-u', '-c', program], timeout_ms: 30_000 });
+  const stream = await api.execStream(id, { argv: ['python3', '-u', '-c', program], timeout_ms: 120_000 });
   let text = '';
   for await (const event of stream.events()) {
     text += event.data?.data ?? event.data?.text ?? '';
@@ -410,11 +424,11 @@ print(len(kept), all(one.recv(1) == b'y' for one in kept))
 
 test('no sandbox has more connections or bandwidth than the operator allows', async () => {
   const { id } = await api.create({ network: { mode: 'internet', connections: 1000, bandwidth: '512Gi' } });
-  for (const [name, asked, allowed] of [['connections', 1001, 1000], ['bandwidth', 2 ** 39 + 1, 2 ** 39]]) {
+  for (const [name, asked, allowed] of [['connections', 1001, 1000], ['bandwidth', '600Gi', '512 GiB']]) {
     const network = { mode: 'internet', [name]: asked };
     for (const answer of [await api.request('POST', '/v1/sandboxes', { json: { network } }), await api.patch(id, { network })]) {
       assert.equal(answer.status, 400, answer.text);
-      assert.match(answer.json.error.message, new RegExp(`network\\.${name} is ${asked}\\b.* allows ${allowed}$`));
+      assert.match(answer.json.error.message, new RegExp(`network\\.${name} is ${parseInt(asked)}\\b.* allows ${allowed}$`));
     }
   }
   assert.equal((await api.request('GET', `/v1/sandboxes/${id}`)).json.network.connections, 1000);
@@ -429,9 +443,11 @@ test('a sandbox that waits for very many names keeps no other from finding one',
   const crowd = await api.tryExec(id, { argv: ['python3', '-c', `import socket, time
 held = []
 for i in range(600):
-    s = socket.create_connection(('127.0.0.1', 61080), 20)
-    s.sendall(b'CONNECT mute.test:80 HTTP/1.1\\r\\n\\r\\n')
-    held.append(s)
+    try:
+        s = socket.create_connection(('127.0.0.1', 61080), 20)
+        s.sendall(b'CONNECT mute.test:80 HTTP/1.1\\r\\n\\r\\n')
+        held.append(s)
+    except OSError: pass # more than it may have
 open('/tmp/sent', 'w').close()
 time.sleep(600)`], background: true });
   assert.equal(crowd.status, 201);
@@ -512,10 +528,26 @@ test('sandlot egress shows, changes and learns', async () => {
   assert.match(shown, /^mode +internet$/m);
   assert.match(shown, new RegExp(`^reached +echo\\.test:${echo.port}$`, 'm'));
   assert.match(shown, /^lan\.test:81 +[12] +private_address +10\.0\.0\.5:81$/m);
-  const changed = await ok(['egress', id, '--allow', 'echo.test', '--allow', here(echo)]);
+  const changed = await ok(['egress', id, '--mode', 'allowlist', '--allow', 'echo.test', '--allow', here(echo)]);
   assert.match(changed, /^mode +allowlist$/m);
   assert.equal(await dial(id, 'echo.test', echo.port), 'read hello');
   assert.doesNotMatch(await dial(id, 'ok.test', echo.port), /^read /);
+});
+
+test('what was learned survives a stop, a crash and a start of the daemon, and goes with the sandbox', async () => {
+  const { ok, created, crash } = commandLine(instance);
+  const id = await created('--network', 'internet', '--allow', here(echo));
+  const learned = () => ok(['egress', id, '--learn']);
+  assert.equal(await dial(id, 'echo.test', echo.port), 'read hello');
+  await ok(['stop', id]);
+  assert.equal(await learned(), `echo.test:${echo.port}\n`);
+  await crash();
+  assert.equal(await learned(), `echo.test:${echo.port}\n`);
+  assert.equal(await dial(id, 'echo.test', echo.port), 'read hello');
+  assert.equal(await learned(), `echo.test:${echo.port}\n`, 'and no rule comes twice');
+  await ok(['rm', id]);
+  await created('--id', id);
+  assert.equal(await learned(), '');
 });
 
 test('a server inside is not reached from outside, nor by what goes outside on its port', async () => {
@@ -550,6 +582,20 @@ test('the outside world closes', () => {
     for (const socket of server.sockets ?? []) socket.destroy();
   }
   names.close();
+});
+
+test('a command that fails says what the network refused it, and the rule that would allow it', async () => {
+  const { id } = await api.create({ network: { mode: 'allowlist', allow: ['allowed.example'] } });
+  const failed = await api.exec(id, 'curl -sS --max-time 20 https://refused.example/');
+  assert.notEqual(failed.exit_code, 0);
+  assert.match(failed.termination.detail, /^the network refused refused\.example(:443)?; the rule refused\.example(:443)? would allow it$/);
+  const other = await api.exec(id, 'exit 3');
+  assert.equal(other.termination.detail, null, 'what was refused before it ran is not told again');
+  const fine = await api.exec(id, 'curl -sS --max-time 20 https://refused.example/ || true');
+  assert.equal(fine.termination.detail, null, 'a command that succeeds has nothing to explain');
+  const { process } = (await api.request('POST', `/v1/sandboxes/${id}/exec`, { json: { command: 'curl -sS --max-time 20 https://other.example/', background: true } })).json;
+  const ended = (await api.request('GET', `/v1/sandboxes/${id}/processes/${process.id}/wait`)).json.process;
+  assert.match(ended.termination.detail, /refused other\.example/);
 });
 
 finish();

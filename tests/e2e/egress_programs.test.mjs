@@ -37,21 +37,21 @@ test('npm installs and builds a Vite app through an allowlist of one name, with 
   const registry = output('npm', 'config', 'get', 'registry');
   const rules = registry && output('npm', 'view', 'vite', 'version', '--fetch-retries=0', '--fetch-timeout=8000') && (await rulesFor(registry));
   if (!rules) return t.skip('not proven: no registry of npm can be reached from this machine');
-  const env = { npm_config_registry: registry, npm_config_fetch_retries: '0', npm_config_update_notifier: 'false', npm_config_audit: 'false', npm_config_fund: 'false' };
+  const env = { npm_config_registry: registry, npm_config_fetch_retries: '4', npm_config_fetch_retry_mintimeout: '1000', npm_config_update_notifier: 'false', npm_config_audit: 'false', npm_config_fund: 'false' };
   if (fs.existsSync(CERTIFICATES)) env.NODE_EXTRA_CA_CERTS = CERTIFICATES;
   const { id } = await api.create({ network: { mode: 'allowlist', allow: rules.allow }, env, resources: { memory: '2Gi', cpu: 2 } });
   await api.put(id, '/workspace/package.json', JSON.stringify({ name: 'app', private: true, type: 'module', devDependencies: { vite: '^5' } }));
   await api.put(id, '/workspace/index.html', '<!doctype html><script type="module" src="/main.js"></script>');
   await api.put(id, '/workspace/main.js', "document.title = 'built';\n");
-  const installed = await api.exec(id, { command: 'npm install --cache /tmp/cache', timeout_ms: 150_000 });
+  const installed = await api.exec(id, { command: 'npm install --cache /tmp/cache', timeout_ms: 300_000 });
   assert.equal(installed.exit_code, 0, installed.stderr);
-  const built = await api.exec(id, { command: 'npx vite build && grep -l built dist/assets/*.js', timeout_ms: 60_000 });
+  const built = await api.exec(id, { command: 'npx vite build && grep -l built dist/assets/*.js', timeout_ms: 300_000 });
   assert.equal(built.exit_code, 0, built.stderr);
   assert.match(built.stdout, /dist\/assets\/.*\.js\s*$/);
-  const plain = await api.exec(id, { command: 'mkdir /tmp/plain && cd /tmp/plain && npm init -y >/dev/null && npm install --cache /tmp/other is-odd && node -p "require(\'is-odd\')(3)"', env: NO_PROXY, timeout_ms: 60_000 });
+  const plain = await api.exec(id, { command: 'mkdir /tmp/plain && cd /tmp/plain && npm init -y >/dev/null && npm install --cache /tmp/other is-odd && node -p "require(\'is-odd\')(3)"', env: NO_PROXY, timeout_ms: 300_000 });
   assert.match(plain.stdout, /true\s*$/, plain.stderr);
   assert.deepEqual(await reached(id), [rules.target]);
-  const other = await api.exec(id, { command: 'npm view is-even version --registry https://registry.example.org/', timeout_ms: 60_000 });
+  const other = await api.exec(id, { command: 'npm view is-even version --fetch-retries=0 --registry https://registry.example.org/', timeout_ms: 300_000 });
   assert.notEqual(other.exit_code, 0);
 });
 
@@ -62,9 +62,9 @@ test('apt reads an archive and downloads a package through an allowlist of one n
   if (!rules || output('curl', '-sfI', '-m', '10', `${uri.replace(/\/$/, '')}/dists/${suite}/InRelease`) === null) return t.skip('not proven: no archive of apt can be reached from this machine');
   const { id } = await api.create({ network: { mode: 'allowlist', allow: rules.allow } });
   await api.put(id, '/tmp/sources.list', `deb ${uri} ${suite} ${component}\n`);
-  const apt = 'apt-get -o Dir::State=/tmp/state -o Dir::State::status=/tmp/status -o Dir::Cache=/tmp/cache -o Dir::Etc=/tmp -o Dir::Etc::SourceList=/tmp/sources.list -o Dir::Etc::SourceParts=- -o Dir::Etc::TrustedParts=/usr/share/keyrings/ -o Acquire::Check-Valid-Until=false -o Acquire::Languages=none -o Acquire::Retries=0';
+  const apt = 'apt-get -o Dir::State=/tmp/state -o Dir::State::status=/tmp/status -o Dir::Cache=/tmp/cache -o Dir::Etc=/tmp -o Dir::Etc::SourceList=/tmp/sources.list -o Dir::Etc::SourceParts=- -o Dir::Etc::TrustedParts=/usr/share/keyrings/ -o Acquire::Check-Valid-Until=false -o Acquire::Languages=none -o Acquire::Retries=4';
   const command = `mkdir -p /tmp/state/lists/partial /tmp/cache/archives/partial && touch /tmp/status && cd /tmp && ${apt} update && ${apt} download hostname && dpkg-deb --field hostname_*.deb Package`;
-  const result = await api.exec(id, { command, timeout_ms: 120_000 });
+  const result = await api.exec(id, { command, timeout_ms: 300_000 });
   assert.equal(result.exit_code, 0, `${result.stdout}${result.stderr}`);
   assert.match(result.stdout, /^hostname$/m);
   assert.deepEqual(await reached(id), [rules.target]);

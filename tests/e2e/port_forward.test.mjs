@@ -89,9 +89,9 @@ const untilSaid = (words) => until(async () => words.test(await said()), { what:
 const running = [];
 after(() => { for (const child of running) child.kill('SIGKILL'); });
 
-/** Forwards ports ("7000:0"); the child, with `local`: ports of this machine by those of the sandbox. */
+/** Forwards ports ("0:7000"); the child, with `local`: ports of this machine by those of the sandbox. */
 async function forward(ports, { sandbox = id, options = [], ...rest } = {}) {
-  const child = start(['port-forward', ...options, sandbox, ...ports], { timeout: 120_000, ...rest });
+  const child = start(['port-forward', ...options, sandbox, ...ports], rest);
   running.push(child);
   const line = /^(.*):(\d+) -> port (\d+)$/gm;
   await until(() => child.exitCode !== null || [...child.shown().matchAll(line)].length === ports.length, { what: 'it listens' });
@@ -119,7 +119,7 @@ function dial(port, { host = '127.0.0.1', allowHalfOpen = true } = {}) {
 async function converse(port, data, options) {
   const socket = dial(port, options);
   socket.end(data);
-  const answer = await within(60_000, 'the end of a connection', socket.ended);
+  const answer = await within('the end of a connection', socket.ended);
   assert.equal(socket.failure, undefined);
   return answer;
 }
@@ -129,7 +129,7 @@ async function converse(port, data, options) {
 test('a web server is there as if it were local', async () => {
   await api.put(id, '/workspace/page.txt', 'from inside');
   const web = await ps.start(id, { command: 'cd /workspace && exec python3 -m http.server 8000' });
-  const child = await forward(['8000:0', `${HASHES}:0`]);
+  const child = await forward(['0:8000', `0:${HASHES}`]);
   assert.deepEqual(Object.keys(child.local), [`${HASHES}`, '8000']);
   await until(async () => (await api.request('GET', `/v1/sandboxes/${id}/ports`)).json.ports.some((one) => one.port === 8000), { what: 'it listens' });
   for (let i = 0; i < 3; i++) {
@@ -143,12 +143,12 @@ test('a web server is there as if it were local', async () => {
 });
 
 test('each side may end before the other', async () => {
-  const child = await forward([`${HASHES}:0`, `${ENDS_FIRST}:0`]);
+  const child = await forward([`0:${HASHES}`, `0:${ENDS_FIRST}`]);
   const data = crypto.randomBytes(3 * MI);
   assert.equal((await converse(child.local[HASHES], data)).toString(), sha256(data));
   assert.equal((await converse(child.local[HASHES], '')).toString(), sha256(''));
   const socket = dial(child.local[ENDS_FIRST]);
-  await within(10_000, 'the end of the other side', once(socket, 'end'));
+  await within('the end of the other side', once(socket, 'end'));
   assert.equal(Buffer.concat(socket.chunks).toString(), 'bye');
   socket.end(data);
   await socket.ended;
@@ -158,7 +158,7 @@ test('each side may end before the other', async () => {
 });
 
 test('100 MiB pass each way at once, unchanged', async () => {
-  const child = await forward([`${ECHOES}:0`]);
+  const child = await forward([`0:${ECHOES}`]);
   const socket = net.connect({ port: child.local[ECHOES], allowHalfOpen: true });
   const [sent, received] = [crypto.createHash('sha256'), crypto.createHash('sha256')];
   let bytes = 0;
@@ -170,14 +170,14 @@ test('100 MiB pass each way at once, unchanged', async () => {
     if (!socket.write(block)) await once(socket, 'drain');
   }
   socket.end();
-  await within(90_000, 'all of it', ended);
+  await within('all of it', ended);
   assert.equal(bytes, 100 * MI);
   assert.equal(received.digest('hex'), sent.digest('hex'));
   await child.end();
 });
 
 test('100 connections at once', async () => {
-  const child = await forward([`${HASHES}:0`]);
+  const child = await forward([`0:${HASHES}`]);
   const answers = await Promise.all(Array.from({ length: 100 }, async (_, i) => {
     const data = Buffer.alloc(10_000 + i, i);
     return (await converse(child.local[HASHES], data)).toString() === sha256(data);
@@ -191,7 +191,7 @@ test('100 connections at once', async () => {
 test('redis, which knows nothing of it', async () => {
   const redis = await ps.start(id, { command: 'exec redis-server --port 6379 --save "" --dir /tmp' });
   await ps.untilOutput(id, redis.id, 'Ready to accept connections');
-  const child = await forward(['6379:0']);
+  const child = await forward(['0:6379']);
   const cli = async (...words) => (await promisify(execFile)('redis-cli', ['-p', `${child.local[6379]}`, ...words])).stdout.trim();
   assert.equal(await cli('set', 'key', 'value'), 'OK');
   assert.equal(await cli('get', 'key'), 'value');
@@ -201,7 +201,7 @@ test('redis, which knows nothing of it', async () => {
 });
 
 test('a server on ::1 is found, and a local port can be on another address', async () => {
-  const child = await forward([`${ECHOES_V6}:0`], { options: ['--address', '::1'] });
+  const child = await forward([`0:${ECHOES_V6}`], { options: ['--address', '::1'] });
   assert.match(child.shown(), /^\[::1\]:\d+ -> port 7100$/m);
   for (let i = 0; i < 10; i++) assert.equal((await converse(child.local[ECHOES_V6], 'hello', { host: '::1' })).toString(), 'hello');
   const refused = dial(child.local[ECHOES_V6]);
@@ -214,14 +214,14 @@ test('without another number the local port is the same', async () => {
   const child = await forward([`${ECHOES}`]);
   assert.equal(child.local[ECHOES], ECHOES);
   const taken = await sandlot(['port-forward', id, `${ECHOES}`]);
-  speaks(taken, /cannot listen on 127\.0\.0\.1 port 7002: Address already in use[^]*7002:0/);
+  speaks(taken, /cannot listen on 127\.0\.0\.1 port 7002: Address already in use[^]*0:7002/);
   await child.end();
 });
 
 test('a port that nobody listens on resets the connection, and one line says why', async () => {
-  const child = await forward(['5999:0', `${ECHOES}:0`]);
+  const child = await forward(['0:5999', `0:${ECHOES}`]);
   const socket = dial(child.local[5999]);
-  await within(10_000, 'the end', socket.ended);
+  await within('the end', socket.ended);
   assert.equal(socket.failure, 'ECONNRESET');
   await until(() => child.said.includes('\n'), { what: 'a line' });
   assert.match(child.said, /^sandlot: port 5999: nothing answers on port 5999 of sandbox [0-9a-z]{26}: Connection refused; start the app.*\n$/);
@@ -230,10 +230,10 @@ test('a port that nobody listens on resets the connection, and one line says why
 });
 
 test('a reset inside is a reset here, and the other way round', async () => {
-  const child = await forward([`${RESETS}:0`, `${TELLS}:0`]);
+  const child = await forward([`0:${RESETS}`, `0:${TELLS}`]);
   const socket = dial(child.local[RESETS]);
   socket.write('x');
-  await within(10_000, 'the end', socket.ended);
+  await within('the end', socket.ended);
   assert.equal(socket.failure, 'ECONNRESET');
   const other = dial(child.local[TELLS]);
   await untilSaid(/here/);
@@ -244,7 +244,7 @@ test('a reset inside is a reset here, and the other way round', async () => {
 });
 
 test('whoever resets a connection whose app does not read is let go', async () => {
-  const child = await forward([`${IGNORES}:0`, `${ENDS_AND_IGNORES}:0`]);
+  const child = await forward([`0:${IGNORES}`, `0:${ENDS_AND_IGNORES}`]);
   const sockets = [IGNORES, IGNORES, ENDS_AND_IGNORES, ENDS_AND_IGNORES].map((port) => dial(child.local[port]));
   for (const socket of sockets) {
     for (let i = 0; i < 64; i++) socket.write(Buffer.alloc(MI));
@@ -255,7 +255,7 @@ test('whoever resets a connection whose app does not read is let go', async () =
     const stands = waiting() === last;
     last = waiting();
     return stands && carriers(child).length === sockets.length;
-  }, { every: 1000, timeout: 30_000, what: 'the app is full' });
+  }, { every: 1000, what: 'the app is full' });
   assert.ok(last > 0);
   for (const socket of sockets) socket.resetAndDestroy();
   await until(() => carriers(child).length === 0, { what: 'nobody carries anything' });
@@ -266,7 +266,7 @@ test('whoever resets a connection whose app does not read is let go', async () =
 test('the first connection wakes a stopped sandbox', async () => {
   const { id: sleeper } = await api.create();
   await api.life(sleeper, 'stop');
-  const child = await forward(['8000:0'], { sandbox: sleeper });
+  const child = await forward(['0:8000'], { sandbox: sleeper });
   assert.equal((await api.get(sleeper)).status, 'stopped', 'listening alone does not');
   const socket = dial(child.local[8000]);
   await socket.ended;
@@ -276,7 +276,7 @@ test('the first connection wakes a stopped sandbox', async () => {
 });
 
 test('Ctrl-C ends it, with all connections, without a word', async () => {
-  const child = await forward([`${ECHOES}:0`]);
+  const child = await forward([`0:${ECHOES}`]);
   const sockets = Array.from({ length: 5 }, () => dial(child.local[ECHOES], { allowHalfOpen: false }));
   for (const socket of sockets) {
     socket.write('hello');
@@ -287,24 +287,24 @@ test('Ctrl-C ends it, with all connections, without a word', async () => {
   const { signal, code, stderr } = await child.end();
   assert.ok(signal === 'SIGINT' || code === 130, `${signal} ${code}`);
   assert.equal(stderr, '');
-  await Promise.all(sockets.map((socket) => within(10_000, 'the end', socket.ended)));
+  await Promise.all(sockets.map((socket) => within('the end', socket.ended)));
   await until(() => busy.every((pid) => !proc.cmdline(pid).includes('port-forward')), { what: 'nobody is left' });
 });
 
 test('what it cannot do it says', async () => {
-  speaks(await sandlot(['port-forward', id, 'http']), /"http" is no port[^]*PORT:LOCAL/);
+  speaks(await sandlot(['port-forward', id, 'http']), /"http" is no port[^]*LOCAL:PORT/);
   speaks(await sandlot(['port-forward', id, '0']), /"0" is no port/);
-  speaks(await sandlot(['port-forward', id, '80:x']), /"80:x" is no port/);
+  speaks(await sandlot(['port-forward', id, 'x:80']), /"x:80" is no port/);
   speaks(await sandlot(['port-forward', id, '080']), /"080" is no port/);
-  speaks(await sandlot(['port-forward', id, '65536:1']), /"65536:1" is no port/);
-  speaks(await sandlot(['port-forward', '--address', 'example.com', id, '80:0']), /"example\.com" is no address[^]*127\.0\.0\.1/);
+  speaks(await sandlot(['port-forward', id, '1:65536']), /"1:65536" is no port/);
+  speaks(await sandlot(['port-forward', '--address', 'example.com', id, '0:80']), /"example\.com" is no address[^]*127\.0\.0\.1/);
   speaks(await sandlot(['port-forward', id]), /too few arguments/);
   const stranger = await makeToken(api, { organization: 'elsewhere', user: 'eve' });
-  speaks(await sandlot(['port-forward', id, '80:0'], { env: { SANDLOT_URL: `http://127.0.0.1:${api.port}`, SANDLOT_TOKEN: stranger.token } }), /there is no sandbox|not found/i);
+  speaks(await sandlot(['port-forward', id, '0:80'], { env: { SANDLOT_URL: `http://127.0.0.1:${api.port}`, SANDLOT_TOKEN: stranger.token } }), /there is no sandbox|not found/i);
 });
 
 test('who does not read holds the other side up, however long, and loses nothing', async () => {
-  const child = await forward([`${POURS}:0`]);
+  const child = await forward([`0:${POURS}`]);
   const socket = net.connect({ port: child.local[POURS], allowHalfOpen: true });
   await once(socket, 'connect');
   socket.pause();
@@ -315,11 +315,11 @@ test('who does not read holds the other side up, however long, and loses nothing
     const stands = now > 0 && now === last;
     last = now;
     return stands;
-  }, { every: 1000, timeout: 30_000, what: 'the server waits' });
+  }, { every: 1000, what: 'the server waits' });
   assert.ok(last < 40 * MI, `buffers hold ${last} bytes`);
   let bytes = 0;
   socket.on('data', (chunk) => { bytes += chunk.length; }).resume();
-  await within(60_000, 'all of it', once(socket, 'end'));
+  await within('all of it', once(socket, 'end'));
   assert.equal(bytes, 64 * MI);
   socket.destroy();
   await child.end();
@@ -346,7 +346,7 @@ test('what is no message of it ends it', async () => {
   for (const messages of [['hello'], ['{"type":"resize"}'], ['[]'], [END, END], [END, Buffer.from('more')]]) {
     const { socket } = await open(IGNORES);
     for (const message of messages) socket.send(message);
-    assert.equal((await within(10_000, 'the close', socket.closed)).code, 1008, `${messages}`);
+    assert.equal((await within('the close', socket.closed)).code, 1008, `${messages}`);
   }
 });
 
@@ -400,7 +400,7 @@ test('revoking a token cuts its connections', async () => {
   socket.send(Buffer.from('hello'));
   await nextEvent(socket, 'message');
   assert.equal((await api.request('DELETE', `/v1/tokens/${token.id}`)).status, 204);
-  assert.equal((await within(10_000, 'the close', socket.closed)).code, 1008);
+  assert.equal((await within('the close', socket.closed)).code, 1008);
 });
 
 test('connections end with their sandbox, whatever the client does with its end', async () => {
@@ -418,7 +418,7 @@ test('connections end with their sandbox, whatever the client does with its end'
     if (verb === 'kill') process.kill((await instance.initOf(doomed)).pid, 'SIGKILL');
     else assert.ok((await api.verb(doomed, verb)).status < 300);
     await until(() => added() === 0, { what: 'no socket of its network is left, though no client has left' });
-    for (const socket of opened) assert.equal((await within(10_000, 'the close', socket.closed)).code, 1011, verb);
+    for (const socket of opened) assert.equal((await within('the close', socket.closed)).code, 1011, verb);
   }
 });
 
@@ -430,15 +430,17 @@ test('each is an entry of the audit log', async () => {
 });
 
 test('a sandbox is not idle while somebody is connected', async () => {
-  const [used, idle] = [(await api.create({ idle_timeout_s: 1 })).id, (await api.create({ idle_timeout_s: 1 })).id];
+  const { id: used } = await api.create();
   await serve(used);
   const { socket } = await openWebSocket(api, connectPath(ECHOES, used), { protocol: 'tcp.v1' });
   assert.ok(socket);
+  assert.equal((await api.patch(used, { idle_timeout_s: 1 })).status, 200);
+  const { id: idle } = await api.create({ idle_timeout_s: 1 });
   const status = async (one) => (await api.get(one)).status;
-  await until(async () => await status(idle) === 'stopped', { timeout: 30_000, what: 'the other is stopped' });
+  await until(async () => await status(idle) === 'stopped', { what: 'the other is stopped' });
   assert.equal(await status(used), 'running');
   socket.destroy();
-  await until(async () => await status(used) === 'stopped', { timeout: 30_000, what: 'it is stopped' });
+  await until(async () => await status(used) === 'stopped', { what: 'it is stopped' });
 });
 
 await finish();

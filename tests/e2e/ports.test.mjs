@@ -54,7 +54,7 @@ class Events {
 
   static open(id) {
     return new Promise((resolve, reject) => {
-      const request = api.open('GET', `/v1/sandboxes/${id}/events`, { agent: new http.Agent(), timeout: 120_000 }, (error, response) => {
+      const request = api.open('GET', `/v1/sandboxes/${id}/events`, { agent: new http.Agent() }, (error, response) => {
         if (error) return reject(error);
         assert.equal(response.statusCode, 200);
         return resolve(new Events(response, request));
@@ -65,7 +65,7 @@ class Events {
   /** The next event of a port, as "opened 3000". */
   async port() {
     for (;;) {
-      await until(() => this.all.length > this.taken, { timeout: 20_000, what: 'an event comes' });
+      await until(() => this.all.length > this.taken, { what: 'an event comes' });
       const { event, data } = this.all[this.taken++];
       if (event.startsWith('port.')) return { ...data, what: `${event.slice(5)} ${data.port}` };
     }
@@ -333,7 +333,7 @@ time.sleep(0.1)
   for (let i = 0; i < 40; i++) {
     for (const one of await ports(id)) assert.ok(one.pid === null || one.command.length > 0);
   }
-  await within(20_000, 'an event of the storm', events.port());
+  await within('an event of the storm', events.port());
   events.close();
   assert.equal((await api.get(id)).status, 'running');
 });

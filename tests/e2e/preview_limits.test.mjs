@@ -11,9 +11,9 @@ import { Previews } from './lib/preview.mjs';
 import { suite } from './lib/suite.mjs';
 import { until, within } from './lib/wait.mjs';
 
-const [SOURCE, SANDBOX, RATE] = [24, 12, 10];
+const [SOURCE, SANDBOX, RATE] = [24, 12, 2];
 const { api, finish } = await suite('preview-limits', {
-  args: ['--preview-bind', '0.0.0.0:0', '--allow-plain', '--preview-source-connections', String(SOURCE), '--preview-sandbox-connections', String(SANDBOX), '--preview-rate', String(RATE), '--preview-timeout', '1'],
+  args: ['--preview-bind', '0.0.0.0:0', '--allow-plain', '--preview-source-connections', String(SOURCE), '--preview-sandbox-connections', String(SANDBOX), '--preview-rate', String(RATE), '--preview-timeout', '5'],
 });
 
 const APP = `require('http').createServer((req, res) => { if (req.url === '/hang') return; res.writeHead(200); res.write('hello'); if (req.url !== '/open') res.end(); }).listen(3000, '127.0.0.1')`;
@@ -22,7 +22,7 @@ async function startApp() {
   const sandbox = await api.create({ ports: [3000] });
   const previews = new Previews(api, sandbox);
   await api.request('POST', `/v1/sandboxes/${sandbox.id}/exec`, { json: { argv: ['node', '-e', APP], background: true } });
-  await until(async () => (await previews.request(3000, '/')).text === 'hello', { timeout: 20_000, what: 'the app answers' });
+  await until(async () => (await previews.request(3000, '/')).text === 'hello', { what: 'the app answers' });
   return previews;
 }
 
@@ -34,7 +34,7 @@ async function occupy(previews, localAddress = '127.0.0.1') {
   const socket = net.connect({ host: '127.0.0.1', port: previews.port, localAddress });
   socket.on('error', () => {});
   socket.write(`GET /open HTTP/1.1\r\nHost: ${previews.host(3000)}\r\nX-API-Key: ${api.token}\r\n\r\n`);
-  const [chunk] = await within(10_000, 'an answer', once(socket, 'data'));
+  const [chunk] = await within('an answer', once(socket, 'data'));
   assert.match(chunk.toString(), /^HTTP\/1\.1 200/);
   return socket;
 }
@@ -59,10 +59,9 @@ test('a sandbox with enough visitors turns others away, and another sandbox does
 
 test('an app that does not answer is given up, as a page and as JSON, and one that is slow after that is not', async () => {
   const open = await occupy(other);
-  const answer = await other.request(3000, '/hang');
+  const [answer, page] = await Promise.all([other.request(3000, '/hang'), other.request(3000, '/hang', { headers: { accept: 'text/html' } })]);
   assert.deepEqual([answer.status, answer.json.error.code, answer.json.error.retryable], [504, 'answer_timeout', true]);
   assert.match(answer.json.error.remediation, /--preview-timeout/);
-  const page = await other.request(3000, '/hang', { headers: { accept: 'text/html' } });
   assert.deepEqual([page.status, page.headers['content-type']], [504, 'text/html; charset=utf-8']);
   assert.match(page.text, /The app does not answer/);
   assert.equal(open.destroyed || open.readableEnded, false, 'an answer that has begun may pause');

@@ -46,15 +46,15 @@ async function linkTo(previews, port = 3000) {
  * then: Next loses what changes between its page's first words and its subscription.
  */
 async function assertHot({ api, id }, page, file, { from = 'first', to = 'second' } = {}) {
-  await until(() => page.frames > 0, { timeout: 60_000, what: 'the page listens for changes' });
+  await until(() => page.frames > 0, { what: 'the page listens for changes' });
   await page.evaluate('window.marker = "kept"');
   const text = (await api.read(id, `${DIR}/${file}`)).toString().replace(from, to);
   let saved = 0;
   await until(async () => {
     await api.put(id, `${DIR}/${file}`, `${text}// ${++saved}\n`);
-    await page.shows(TEXT, to, { timeout: 5000 });
+    await page.shows(TEXT, to, { timeout_ms: 5000 });
     return true;
-  }, { timeout: 90_000, what: 'the change is seen' });
+  }, { what: 'the change is seen' });
   assert.equal(await page.evaluate('window.marker'), 'kept', 'without a reload');
 }
 
@@ -64,7 +64,7 @@ const complaints = (page) => page.errors.filter((error) => !/favicon|status of 5
 const vite = (...more) => () => `node_modules/.bin/vite --host 127.0.0.1 --port 3000 --strictPort ${more.join(' ')}`;
 
 test('Vite by name, private: the link opens it, and a change arrives without a reload', async (t) => {
-  const archive = installed(t, 'vite');
+  const archive = await installed(t, 'vite');
   if (!archive) return;
   const previews = await serve(api, 'vite', archive, { ports: [3000] }, vite());
   const page = await browser.open(await linkTo(previews));
@@ -80,7 +80,7 @@ test('Vite by name, private: the link opens it, and a change arrives without a r
 });
 
 test('Vite by name behind TLS, private: the link opens it, its cookie stays with https, and a change arrives over wss without a reload', async (t) => {
-  const archive = installed(t, 'vite');
+  const archive = await installed(t, 'vite');
   if (!archive) return;
   const { certificate, key } = ca.issue('previews', [`DNS:*.${DOMAIN}`]);
   const secure = new Instance('previews_frameworks_tls', { args: ['--preview-domain', DOMAIN, '--preview-tls-certificate', certificate, '--preview-tls-key', key] });
@@ -103,7 +103,7 @@ test('Vite by name behind TLS, private: the link opens it, its cookie stays with
 });
 
 test('Vite by path with its base set: the port keeps the path, and a change arrives without a reload', async (t) => {
-  const archive = installed(t, 'vite');
+  const archive = await installed(t, 'vite');
   if (!archive) return;
   const prefix = (id) => `/v1/sandboxes/${id}/preview/3000/`;
   const previews = await serve(api, 'vite', archive, { ports: [{ port: 3000, public: true, prefix: 'keep' }] }, (id) => vite('--base', prefix(id))());
@@ -114,7 +114,7 @@ test('Vite by path with its base set: the port keeps the path, and a change arri
 
 // What the page itself asks for at the root is not: browsers do not say which page without an origin asks.
 test('Vite by path that knows nothing of it: what modules and styles of its page import at the root is found', async (t) => {
-  const archive = installed(t, 'vite');
+  const archive = await installed(t, 'vite');
   if (!archive) return;
   const previews = await serve(api, 'vite', archive, { ports: [{ port: 3000, public: true }] }, vite());
   const files = {
@@ -171,11 +171,11 @@ test('a hostile page neither frames nor embeds answers of the API, nor keeps a w
 });
 
 test('Next by name, private: the page is compiled and hydrated, and a change arrives without a reload', async (t) => {
-  const archive = installed(t, 'next');
+  const archive = await installed(t, 'next');
   if (!archive) return;
   const previews = await serve(api, 'next', archive, { ports: [3000] }, () => 'node_modules/.bin/next dev -H 127.0.0.1 -p 3000');
   const page = await browser.open(await linkTo(previews));
-  await page.shows(TEXT, 'first', { timeout: 120_000 });
+  await page.shows(TEXT, 'first');
   await page.shows('Object.keys(document.querySelector("#text")).some((key) => key.startsWith("__react"))', true);
   await assertHot(previews, page, 'app/page.js');
   await show(page, 'next');
@@ -189,7 +189,7 @@ test('a browser that comes to a sandbox that sleeps sees it start, and then the 
   const page = await browser.open(url);
   await page.shows('/Starting the sandbox|Waiting for the app/.test(document.body.innerText)', true);
   await show(page, 'warming');
-  await until(async () => (await api.get(sandbox.id)).status === 'running', { timeout: 20_000, what: 'it wakes' });
+  await until(async () => (await api.get(sandbox.id)).status === 'running', { what: 'it wakes' });
   await api.put(sandbox.id, '/tmp/index.html', '<h1 id=text>awake</h1>');
   await background(api, sandbox.id, ['python3', '-m', 'http.server', '3000', '--bind', '127.0.0.1', '--directory', '/tmp']);
   await page.shows(TEXT, 'awake');

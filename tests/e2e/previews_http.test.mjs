@@ -47,7 +47,7 @@ await startLiar(api, id);
 await api.put(id, '/tmp/streams.js', STREAMS);
 await background(api, id, ['node', '/tmp/streams.js']);
 const get = (path, options) => previews.request(3000, path, options);
-for (const port of [3000, 3001, 3002]) await until(async () => (await previews.request(port, '/')).status === 200, { timeout: 20_000, what: `the app on ${port}` });
+for (const port of [3000, 3001, 3002]) await until(async () => (await previews.request(port, '/')).status === 200, { what: `the app on ${port}` });
 
 const head = (method, target, port, ...lines) => [`${method} ${target} HTTP/1.1`, `Host: ${previews.host(port)}`, `X-API-Key: ${api.token}`, ...lines].join('\r\n') + '\r\n\r\n';
 const say = async (bytes, options) => { await sayAs(api, id, bytes); return previews.request(3001, '/', options); };
@@ -87,9 +87,9 @@ test('who waits for 100 Continue gets it from the app, and then the answer', asy
   let text = '';
   socket.on('data', (data) => { text += data; });
   socket.write(head('POST', '/echo', 3000, 'Content-Length: 5', 'Expect: 100-continue', 'Connection: close'));
-  await until(() => text.startsWith('HTTP/1.1 100 Continue\r\n\r\n'), { timeout: 10_000, what: 'go on' });
+  await until(() => text.startsWith('HTTP/1.1 100 Continue\r\n\r\n'), { what: 'go on' });
   socket.write('hello');
-  await until(() => text.includes('"bytes":5'), { timeout: 10_000, what: 'the answer' });
+  await until(() => text.includes('"bytes":5'), { what: 'the answer' });
   socket.destroy();
 });
 
@@ -193,7 +193,7 @@ test('an app that speaks slowly, falls silent or tears its connection harms its 
   const silent = net.connect(previews.port, '127.0.0.1').on('error', () => {});
   silent.write(head('GET', '/', 3001));
   const slow = listen('/dribble');
-  await until(() => slow.text === 'abcdef', { timeout: 20_000, what: 'a letter at a time' });
+  await until(() => slow.text === 'abcdef', { what: 'a letter at a time' });
   assert.equal((await get('/')).text, 'hello');
   assert.ok(!silent.destroyed);
   silent.destroy();
@@ -209,7 +209,7 @@ test('10,000 frames through a WebSocket come back in order, and none is lost', a
   socket.on('data', (data) => chunks.push(data));
   const all = () => Buffer.concat(chunks).toString('latin1');
   socket.write(head('GET', '/', 3000, 'Connection: Upgrade', 'Upgrade: websocket', 'Sec-WebSocket-Version: 13', 'Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA=='));
-  await until(() => all().includes('\r\n\r\n'), { timeout: 10_000, what: 'the handshake' });
+  await until(() => all().includes('\r\n\r\n'), { what: 'the handshake' });
   const start = all().length;
   let sent = '';
   for (let i = 0; i < 10_000; i++) {
@@ -217,7 +217,7 @@ test('10,000 frames through a WebSocket come back in order, and none is lost', a
     sent += frame;
     socket.write(frame, 'latin1');
   }
-  await until(() => all().length - start >= sent.length, { timeout: 20_000, what: 'all of them' });
+  await until(() => all().length - start >= sent.length, { what: 'all of them' });
   assert.ok(all().slice(start) === sent);
   socket.destroy();
 });
@@ -241,7 +241,7 @@ test('a preview leads into its sandbox only: what listens on the host is not the
   assert.equal(reached, 0);
   for (const server of servers) server.close();
   await background(api, other.id, ['python3', '-m', 'http.server', '3000', '--bind', '::1', '--directory', '/etc']);
-  await until(async () => (await theirs.request(3000, '/passwd')).status === 200, { timeout: 20_000, what: 'the app on ::1' });
+  await until(async () => (await theirs.request(3000, '/passwd')).status === 200, { what: 'the app on ::1' });
   assert.equal((await api.request('GET', `/v1/sandboxes/${id}/preview/3000/`)).status, 404, 'the API serves no preview');
 });
 
@@ -252,7 +252,7 @@ test('two tenants with apps on the same port, both under load, never meet', asyn
     await startApp(own, one.id, { name: `only for ${user}` });
     return { user, own, agent: new http.Agent({ keepAlive: true, maxSockets: 16 }), theirs: new Previews(own, one) };
   }));
-  for (const { user, theirs } of tenants) await until(async () => (await theirs.request(3000, '/')).text === `only for ${user}`, { timeout: 20_000, what: `the app of ${user}` });
+  for (const { user, theirs } of tenants) await until(async () => (await theirs.request(3000, '/')).text === `only for ${user}`, { what: `the app of ${user}` });
   const rounds = 1000;
   const load = async ({ user, agent, theirs }) => {
     const secrets = Array.from({ length: rounds }, () => `${user}-${crypto.randomUUID()}`);
@@ -280,7 +280,7 @@ test('a stream of events that was opened first is open still', async () => {
   assert.ok(!events.ended);
   const { length } = events.text;
   assert.equal((await get('/tick')).status, 200);
-  await until(() => events.text.length > length, { timeout: 5000, what: 'another event' });
+  await until(() => events.text.length > length, { what: 'another event' });
   events.close();
 });
 

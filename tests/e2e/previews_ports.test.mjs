@@ -39,13 +39,13 @@ async function withApp(body, port = 3000) {
   const sandbox = await api.create(body);
   await startApp(api, sandbox.id, { port });
   const previews = new Previews(api, sandbox);
-  await until(async () => (await previews.request(port, '/')).text === 'hello', { timeout: 20_000, what: 'the app answers' });
+  await until(async () => (await previews.request(port, '/')).text === 'hello', { what: 'the app answers' });
   return previews;
 }
 
 const previews = await withApp({ ports: [3000, { port: 3001, public: true }] });
 await startApp(api, previews.id, { port: 3001 });
-await until(async () => (await previews.request(3001, '/')).text === 'hello', { timeout: 20_000, what: 'the second app answers' });
+await until(async () => (await previews.request(3001, '/')).text === 'hello', { what: 'the second app answers' });
 const stranger = (port, options) => previews.request(port, '/', { token: false, ...options });
 const statusOf = async (id) => (await api.get(id)).status;
 
@@ -91,7 +91,7 @@ test('the owner opens a port and closes it again, at once and for those who are 
   const socket = await openSocket(mine, 3000, '');
   await open(false);
   assert.equal((await mine.request(3000, '/', { token: false })).status, 401);
-  await until(() => socket.ended, { timeout: 10_000, what: 'the WebSocket is cut' });
+  await until(() => socket.ended, { what: 'the WebSocket is cut' });
   const bob = await ownerApi(api, 'other', 'bob');
   assertError(await bob.request('PATCH', `/v1/sandboxes/${mine.id}/ports/3000`, { json: { public: true } }), 404);
   bob.disconnect();
@@ -129,14 +129,44 @@ test('what is no token of the owner opens nothing; what is none of ours is the a
   assert.match(await previews.raw(`GET / HTTP/1.1\r\nHost: ${previews.host(3000)}\r\nX-API-Key: a\r\nX-API-Key: ${api.token}\r\n\r\n`), /^HTTP\/1.1 400 /, 'two of them');
 });
 
+test('a token of the owner opens a port that was not declared; to all others it is not there', async () => {
+  await startApp(api, previews.id, { port: 3002 });
+  await until(async () => (await previews.request(3002, '/')).text === 'hello', { what: 'the undeclared app answers its owner' });
+  assert.equal((await stranger(3002, { headers: { authorization: `Bearer ${signed()}` } })).text, 'hello', 'by a signed token too');
+  const theirs = await makeToken(api, { organization: 'other', user: 'bob', scopes: ['read'] });
+  for (const headers of [{}, { 'x-api-key': theirs.token }, { cookie: 'sandlot_preview=slp_wrong' }]) {
+    const [undeclared, silent] = await Promise.all([3002, 3999].map((port) => stranger(port, { headers })));
+    assert.equal(undeclared.status, 401);
+    assert.deepEqual(undeclared.body, silent.body, 'whether anything listens is not told');
+  }
+  const other = await makeToken(api, { ...owner, scopes: ['read'] });
+  const socket = await openSocket(previews, 3002, `X-API-Key: ${other.token}\r\n`);
+  assert.equal((await api.request('DELETE', `/v1/tokens/${other.id}`)).status, 204);
+  await until(() => socket.ended, { what: 'the WebSocket of the revoked token is cut' });
+});
+
+test('who sends a token that opens nothing is told what is wrong with it, and no more', async () => {
+  const theirs = await makeToken(api, { organization: 'other', user: 'bob', scopes: ['read'] });
+  const blind = await makeToken(api, { ...owner, scopes: ['run'] });
+  const absent = `s-01zzzzzzzzzzzzzzzzzzzzzzzz-3000.preview.localhost:${previews.port}`;
+  for (const [token, reason] of [[theirs.token, /not a token of this preview's owner/], [blind.token, /scope read/], ['slt_wrong', /token is not valid/]]) {
+    const headers = { authorization: `Bearer ${token}` };
+    const [there, missing] = await Promise.all([stranger(3000, { headers }), stranger(3000, { headers, host: absent })]);
+    assert.equal(there.json.error.code, 'preview_private');
+    assert.match(there.json.error.message, reason);
+    assert.deepEqual(missing.body, there.body, 'the same where there is no such sandbox');
+  }
+  assert.match((await stranger(3000)).json.error.message, /opens with a link/);
+});
+
 test('a WebSocket that a signed token opened ends when that expires, and not when others are revoked', async () => {
   // An expired one is good for a minute more, because clocks differ.
-  const soon = Math.floor(Date.now() / 1000) - 60 + 4;
+  const soon = Math.floor(Date.now() / 1000) - 60 + 8;
   const socket = await openSocket(previews, 3000, `Authorization: Bearer ${signed({ exp: soon })}\r\n`);
   const lasting = await openSocket(previews, 3000, `Authorization: Bearer ${signed()}\r\n`);
   const other = await makeToken(api, { ...owner, scopes: ['read'] });
   assert.equal((await api.request('DELETE', `/v1/tokens/${other.id}`)).status, 204);
-  await until(() => socket.ended, { timeout: 15_000, what: 'the WebSocket is cut' });
+  await until(() => socket.ended, { what: 'the WebSocket is cut' });
   assert.ok(!lasting.ended);
   lasting.close();
 });
@@ -159,17 +189,17 @@ test('only who may see it wakes it: by a public port anybody, by a private one i
     }
   }
   assert.equal((await mine.request(3000, '/', { token: false, headers: { cookie, origin: 'http://evil.example' } })).status, 403);
-  assert.equal((await mine.request(3002, '/', { headers: page })).status, 401, 'a port that was not declared');
+  assert.equal((await mine.request(3002, '/', { token: false, headers: { 'x-api-key': theirs.token, ...page } })).status, 401, 'a port that was not declared');
   assert.equal((await mine.request(3001, '/', { token: false, headers: page, method: 'HEAD' })).status, 503);
   assert.equal((await mine.request(3000, '/', { token: false, headers: page, host: `evil.example:${mine.port}` })).status, 421);
   assert.equal(await statusOf(id), 'stopped', 'nobody of them woke it');
   for (const headers of [{ authorization: `Bearer ${signed()}` }, { 'x-api-key': api.token }, { cookie }]) {
     assert.match((await mine.request(3000, '/', { token: false, headers: { ...headers, ...page } })).text, /Starting the sandbox|Waiting for the app/);
-    await until(async () => (await statusOf(id)) === 'running', { timeout: 10_000, what: `${Object.keys(headers)} wakes it` });
+    await until(async () => (await statusOf(id)) === 'running', { what: `${Object.keys(headers)} wakes it` });
     assert.equal((await api.verb(id, 'stop')).status, 200);
   }
   assert.match((await mine.request(3001, '/', { token: false, headers: page })).text, /Starting the sandbox/);
-  await until(async () => (await statusOf(id)) === 'running', { timeout: 10_000, what: 'anybody wakes it by its public port' });
+  await until(async () => (await statusOf(id)) === 'running', { what: 'anybody wakes it by its public port' });
 });
 
 test('a wake that races with stop, delete or purge leaves nothing behind', async () => {
@@ -194,7 +224,7 @@ test('by path an app sees the path in front or not, as its port says, in both fo
   for (const port of [3000, 3001]) await startApp(api, sandbox.id, { port });
   const mine = new Previews(api, sandbox);
   const host = `localhost:${mine.port}`;
-  for (const port of [3000, 3001]) await until(async () => (await mine.request(port, '/')).text === 'hello', { timeout: 20_000, what: `the app on ${port}` });
+  for (const port of [3000, 3001]) await until(async () => (await mine.request(port, '/')).text === 'hello', { what: `the app on ${port}` });
   const seen = async (target) => (await mine.request(3000, target, { host })).json;
   const v1 = (port) => `/v1/sandboxes/${sandbox.id}/preview/${port}`;
   const session = `/api/sandbox/sessions/${sandbox.id}/preview`;
@@ -217,7 +247,7 @@ test('by path a page has an origin of its own, and may read only what all may', 
   for (const port of [3000, 3001]) await startApp(api, sandbox.id, { port });
   const mine = new Previews(api, sandbox);
   const ask = (port, options) => mine.request(port, `/v1/sandboxes/${sandbox.id}/preview/${port}/headers`, { host: `localhost:${mine.port}`, ...options });
-  for (const port of [3000, 3001]) await until(async () => (await ask(port)).status === 200, { timeout: 20_000, what: `the app on ${port}` });
+  for (const port of [3000, 3001]) await until(async () => (await ask(port)).status === 200, { what: `the app on ${port}` });
   const closed = await ask(3000), open = await ask(3001, { token: false, headers: { origin: 'null' } });
   for (const { headers } of [closed, open]) assert.match(headers['content-security-policy'], /^sandbox (?!.*allow-same-origin)/);
   assert.equal(closed.headers['access-control-allow-origin'], undefined);
@@ -230,7 +260,7 @@ test('by path what styles and scripts ask for at the root is found below the pat
   const mine = new Previews(api, sandbox);
   const [host, prefix] = [`localhost:${mine.port}`, `/v1/sandboxes/${sandbox.id}/preview/3001`];
   const from = (referer, options) => mine.request(3001, '/echo?a=1', { host, token: false, headers: { referer, origin: 'null' }, ...options });
-  await until(async () => (await mine.request(3001, `${prefix}/`, { host })).text === 'hello', { timeout: 20_000, what: 'the app' });
+  await until(async () => (await mine.request(3001, `${prefix}/`, { host })).text === 'hello', { what: 'the app' });
   for (const options of [{}, { method: 'POST', body: 'x' }]) {
     const { status, headers } = await from(`http://${host}${prefix}/main.js`, options);
     assert.deepEqual([status, headers.location, headers['access-control-allow-origin']], [307, `${prefix}/echo?a=1`, '*']);

@@ -73,7 +73,7 @@ test('the record of an ended process says how, when and with what it ended', asy
   assert.equal(process.termination.reason, 'exited');
   assert.equal(process.termination.signal, null);
   assert.ok(Date.parse(process.ended_at) >= Date.parse(process.started_at));
-  assert.ok(process.duration_ms > 0 && process.duration_ms < 10_000, `${process.duration_ms}`);
+  assert.ok(process.duration_ms > 0, `${process.duration_ms}`);
   assert.deepEqual(await ps.get(id, p), process);
 });
 
@@ -108,8 +108,8 @@ test('wait holds until the end, answers many, and gives up after its time', asyn
   assert.equal(early.json.process.status, 'running');
   const waits = Array.from({ length: 20 }, () => ps.wait(id, p));
   await ps.write(id, p, 'go\n');
-  for (const process of await within(10_000, 'all of them', Promise.all(waits))) assert.equal(process.exit_code, 6);
-  assert.equal((await within(5000, 'an ended one', ps.wait(id, p))).exit_code, 6);
+  for (const process of await within('all of them', Promise.all(waits))) assert.equal(process.exit_code, 6);
+  assert.equal((await within('an ended one', ps.wait(id, p))).exit_code, 6);
   for (const timeout_ms of ['-1', 'x', '1.5', '']) assertError(await ps.tryWait(id, p, { timeout_ms }), 400, /timeout_ms/);
 });
 
@@ -128,7 +128,7 @@ test('a client that stops waiting harms nothing', async () => {
 test('a TCP server runs in the background and serves commands of the foreground', async () => {
   const server = await ps.start(id, { argv: ['python3', '-u', '-m', 'http.server', '8123', '--bind', '127.0.0.1'], cwd: '/etc' });
   const fetchIt = { argv: ['python3', '-c', 'import urllib.request; print(urllib.request.urlopen("http://127.0.0.1:8123/hostname").read().decode().strip())'] };
-  await until(async () => (await api.exec(id, fetchIt)).stdout === 'sandbox\n', { timeout: 15_000, every: 100, what: 'it serves' });
+  await until(async () => (await api.exec(id, fetchIt)).stdout === 'sandbox\n', { every: 100, what: 'it serves' });
   assert.match((await ps.read(id, server.id, { follow: false })).stderr.toString(), /GET \/hostname/, 'and its log is its output');
   await ps.kill(id, server.id);
   assert.notEqual((await api.exec(id, fetchIt)).exit_code, 0);
@@ -163,7 +163,7 @@ test('standard input is open only if it was not given or was asked to stay open'
   assert.equal((await ps.wait(id, given.id)).exit_code, 0);
   assert.equal((await ps.read(id, given.id)).stdout.toString(), 'all of it');
   const none = await ps.start(id, { argv: ['cat'], stdin_open: false });
-  assert.equal((await within(5000, 'cat', ps.wait(id, none.id))).output_bytes, 0);
+  assert.equal((await within('cat', ps.wait(id, none.id))).output_bytes, 0);
   const both = await ps.start(id, { argv: ['cat'], stdin: 'first ', stdin_open: true });
   assert.equal(both.stdin_open, true);
   await ps.write(id, both.id, 'second', true);
@@ -181,7 +181,7 @@ test('input that nobody reads is refused when it is too much, and what was taken
     taken += chunk.length;
     assert.ok(taken < 200e6, 'the daemon keeps input without a bound');
     return null;
-  }, { timeout: 20_000, every: 0, what: 'a refusal' });
+  }, { every: 0, what: 'a refusal' });
   const error = assertError(refused, 429);
   assert.equal(error.code, 'stdin_full');
   assert.equal(error.retryable, true);
@@ -335,7 +335,7 @@ test('a timeout ends what daemonised itself too, in foreground and background', 
 });
 
 test('a timeout with kill_tree false ends the main process alone', async () => {
-  const { id: p } = await ps.start(id, { command: `${daemonised('sleep 6111')}; exec sleep 6112`, timeout_ms: 400, kill_tree: false });
+  const { id: p } = await ps.start(id, { command: `${daemonised('sleep 6111')}; exec sleep 6112`, timeout_ms: 2000, kill_tree: false });
   assert.equal((await ps.wait(id, p)).termination.reason, 'timeout');
   await gone('sleep 6112');
   assert.equal(running('sleep 6111').length, 1);
@@ -355,7 +355,7 @@ for (const [what, command] of [
   test(`a process that ${what} is ended by its timeout`, async () => {
     const before = instance.sandboxProcesses().length;
     const { id: p } = await ps.start(id, { command, timeout_ms: 500 });
-    const process = await within(15_000, 'its end', ps.wait(id, p));
+    const process = await within('its end', ps.wait(id, p));
     if (!what.startsWith('replaces')) {
       assert.equal(process.termination.reason, 'timeout');
       assert.equal(process.exit_code, 124);
@@ -369,15 +369,15 @@ for (const [what, command] of [
 
 test('an exec ends when its main process ends although an orphan holds its output', async () => {
   const line = 'setsid sleep 6114 & echo main; exit 4';
-  const result = await within(5000, 'the buffered answer', api.exec(id, line));
+  const result = await within('the buffered answer', api.exec(id, line));
   assert.equal(result.stdout, 'main\n');
   assert.equal(result.exit_code, 4);
-  const events = await within(5000, 'the stream', collect(await api.execStream(id, line)));
+  const events = await within('the stream', collect(await api.execStream(id, line)));
   assert.equal(numbered(events).stdout.toString(), 'main\n');
   assert.equal(events.at(-1).data.exit_code, 4);
   const { id: p } = await ps.start(id, line);
-  assert.equal((await within(5000, 'wait', ps.wait(id, p))).exit_code, 4);
-  assert.equal((await within(5000, 'the output', ps.read(id, p))).exit.exit_code, 4);
+  assert.equal((await within('wait', ps.wait(id, p))).exit_code, 4);
+  assert.equal((await within('the output', ps.read(id, p))).exit.exit_code, 4);
   await untilRunning(instance, 'sleep 6114', 3);
   for (const process of await ps.list(id)) if (process.argv.join(' ').includes('sleep 6114')) await ps.kill(id, process.id);
   await gone('sleep 6114');

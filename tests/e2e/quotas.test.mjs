@@ -25,11 +25,20 @@ async function tryCreate(json = {}, options = {}) {
   return answer;
 }
 
+/** A size of the API as messages write it, with three digits: "1.5 GiB". */
+function told(amount) {
+  const [, digits, unit] = /^(\d+)(Ki|Mi|Gi|Ti)$/.exec(amount) ?? [];
+  const units = ['Ki', 'Mi', 'Gi', 'Ti'];
+  let [value, at] = [Number(digits), units.indexOf(unit)];
+  for (; value >= 999.5; at += 1) value /= 1024;
+  return unit ? `${Number(value.toPrecision(3))} ${units[at]}B` : amount;
+}
+
 /** 429 that says which quota, its limit and its use, and when to come back. */
 function assertExceeded(answer, name, limit, used) {
   assertError(answer, 429);
   assert.equal(answer.json.error.code, 'quota_exceeded');
-  assert.match(answer.json.error.message, new RegExp(`quota ${name} of .* limit ${limit}, in use ${used}$`));
+  assert.match(answer.json.error.message, new RegExp(`quota ${name} of .* limit ${told(limit)}, in use ${told(used)}$`));
   assert.ok(Number(answer.headers['retry-after']) > 0);
 }
 
@@ -84,6 +93,47 @@ test('cpu, memory, disk and kept workspaces are counted', async () => {
     await clear();
     await purgeAll(api);
   }
+});
+
+test('a PATCH cannot have more disk than the quota, however many come at a time', async () => {
+  const made = [];
+  for (let i = 0; i < 4; i++) made.push(await api.create({ resources: { disk: '100Mi' } }));
+  await set({ disk: '500Mi' });
+  const answers = await Promise.all(made.map(({ id }) => api.patch(id, { resources: { disk: '150Mi' } })));
+  const refused = answers.filter((answer) => answer.status !== 200);
+  assert.equal(refused.length, 2);
+  for (const answer of refused) assertExceeded(answer, 'disk', '500Mi', '500Mi');
+  const sizes = await Promise.all(made.map(async ({ id }) => [(await api.get(id)).resources.disk, (await api.stats(id)).disk.limit_bytes]));
+  assert.deepEqual(sizes.map(([disk]) => disk).sort(), ['100Mi', '100Mi', '150Mi', '150Mi'], 'what is refused changes nothing');
+  for (const [disk, limit] of sizes) assert.equal(limit, parseInt(disk, 10) * 1024 * 1024);
+  assertExceeded(await api.patch(made[0].id, { resources: { disk: '60Gi' } }), 'disk', '500Mi', '500Mi');
+  const smaller = await api.patch(made.find((_, i) => answers[i].status === 200).id, { resources: { disk: '100Mi' } });
+  assert.equal(smaller.status, 200, smaller.text);
+  const again = await api.patch(made.find((_, i) => answers[i].status !== 200).id, { resources: { disk: '150Mi' } });
+  assert.equal(again.status, 200, 'what one gives back another may have');
+  await clear();
+  await purgeAll(api);
+});
+
+test('a kept workspace counts its disk until it is purged, also what is on it beyond a smaller limit', async () => {
+  await set({ disk: '250Mi' });
+  const kept = [];
+  for (let i = 0; i < 2; i++) {
+    const { id } = await api.create({ resources: { disk: '100Mi' } });
+    await api.remove(id);
+    kept.push(id);
+  }
+  assertExceeded(await tryCreate({ resources: { disk: '100Mi' } }), 'disk', '250Mi', '200Mi');
+  await api.purge(kept[0]);
+  const { id } = await api.create({ resources: { disk: '150Mi' } });
+  await api.out(id, 'head -c 80M /dev/zero > /workspace/full && sync');
+  assert.equal((await api.patch(id, { resources: { disk: '10Mi' } })).status, 200);
+  const quota = (await api.request('GET', ME)).json;
+  const used = parseInt(quota.used.disk, 10) / (quota.used.disk.endsWith('Ki') ? 1024 : 1);
+  assert.ok(used >= 180, `${quota.used.disk}: the disk still holds 80 MiB`);
+  assertExceeded(await tryCreate({ resources: { disk: '100Mi' } }), 'disk', '250Mi', quota.used.disk);
+  await clear();
+  await purgeAll(api);
 });
 
 test('creates in a minute are paced, and Retry-After says when the next may come', async () => {
@@ -162,7 +212,7 @@ test('what is no quota is refused', async () => {
 });
 
 test('the command line shows, sets and removes them, and the audit log tells who did', async () => {
-  assert.match(await ok(['quota', 'set', 'acme/ann', 'running=5', 'memory=8Gi', 'cpu=2.5', 'disk=none']), /acme\/ann +memory +8Gi +0/);
+  assert.match(await ok(['quota', 'set', 'acme/ann', 'running=5', 'memory=8Gi', 'cpu=2.5', 'disk=none']), /acme\/ann +memory +8 GiB +0 B/);
   assert.match(await ok(['quota', 'show', 'acme/ann']), /acme\/ann +cpu +2\.5 +0\n/);
   await ok(['quota', 'rm', 'acme/ann']);
   assert.match(await ok(['quota', 'show']), /default\/admin +sandboxes +- +0\n/);

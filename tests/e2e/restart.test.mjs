@@ -119,7 +119,7 @@ test('SIGTERM under load ends within seconds and keeps the sandboxes', async () 
   }
   const init = await instance.initOf(id);
   await instance.terminate();
-  await within(10_000, 'the clients hear of it', Promise.all(calls));
+  await within('the clients hear of it', Promise.all(calls));
   assert.ok(proc.isAlive(init));
   await instance.start();
   assert.equal(await api.out(id, 'echo works'), 'works\n');
@@ -229,7 +229,7 @@ test('an exec whose init is killed is answered', async () => {
   const running = api.tryExec(id, 'touch /tmp/up; sleep 600');
   await until(() => api.exists(id, '/tmp/up'), { what: 'it runs' });
   process.kill((await instance.initOf(id)).pid, 'SIGKILL');
-  const answer = await within(10_000, 'the answer', running);
+  const answer = await within('the answer', running);
   if (answer.status === 200) assert.notEqual(answer.json.exit_code, 0);
   else assert.ok([409, 500, 502, 503].includes(answer.status), `${answer.status} ${answer.text}`);
   await api.purge(id);
@@ -240,11 +240,11 @@ test('a sandbox whose init is stopped by the host holds up nobody else and can b
   const init = await instance.initOf(stuck.id);
   process.kill(init.pid, 'SIGSTOP');
   const pending = api.tryExec(stuck.id, { command: 'true', timeout_ms: 1000 }).catch((error) => error);
-  assert.equal(await within(5000, 'the other sandbox', api.out(fine.id, 'echo works')), 'works\n');
-  assert.equal((await within(5000, 'a third one', api.create())).status, 'running');
-  await within(30_000, 'purge', api.purge(stuck.id));
+  assert.equal(await within('the other sandbox', api.out(fine.id, 'echo works')), 'works\n');
+  assert.equal((await within('a third one', api.create())).status, 'running');
+  await within('purge', api.purge(stuck.id));
   assert.equal(proc.isAlive(init), false);
-  await within(30_000, 'the pending call', pending);
+  await within('the pending call', pending);
   await purgeAll(api);
 });
 
@@ -270,13 +270,12 @@ test('an agent that does not answer holds up neither the start of the daemon nor
   const init = await instance.initOf(stuck.id);
   await instance.crash();
   process.kill(init.pid, 'SIGSTOP');
-  const start = Date.now();
+  const said = instance.log().length;
   await instance.start();
-  const took = Date.now() - start;
   assert.equal(await api.out(fine.id, 'echo works'), 'works\n');
-  await within(30_000, 'purge', purgeAll(api));
+  assert.doesNotMatch(instance.log().slice(said), /did not answer/, 'nobody has waited for it until its time was over');
+  await within('purge', purgeAll(api));
   assert.equal(proc.isAlive(init), false);
-  assert.ok(took < 5000, `the start took ${took} ms`);
 });
 
 test('a pause that was cut in two by a crash is finished or undone, and its processes live on', async () => {
@@ -335,11 +334,11 @@ test('when the keeper dies its sandboxes end, and each can be woken again', asyn
     if (instance.daemon.how) return 'ended';
     const answer = await api.request('GET', '/readyz', { token: null }).catch(() => null);
     return answer?.status === 200 && proc.allProcesses().some((info) => info.comm === 'sandlot-keeper' && proc.isAlive(info) && (info.ppid === instance.daemon.pid || proc.environ(info.pid).includes(instance.marker))) && 'ready';
-  }, { timeout: 15_000, what: 'the daemon is ready again or has ended' });
-  if (ready === 'ended') await instance.start();
+  }, { what: 'the daemon is ready again or has ended' });
+  if (ready === 'ended') await instance.startSupervised();
   else instance.keeper = instance.findKeeper();
   for (const id of ids) {
-    assert.equal(await until(async () => (await api.exec(id, `cat ${AGENT}/file`)).stdout, { timeout: 15_000, what: `${id} wakes` }), id);
+    assert.equal(await until(async () => (await api.exec(id, `cat ${AGENT}/file`)).stdout, { what: `${id} wakes` }), id);
   }
   await purgeAll(api);
 });

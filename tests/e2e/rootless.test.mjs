@@ -7,6 +7,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 
 import { accountOf, lentTo } from './lib/account.mjs';
+import { commandLine } from './lib/cli.mjs';
 import { assertError } from './lib/client.mjs';
 import { DIFFERENCES } from './lib/differences.mjs';
 import { Instance, REPOSITORY } from './lib/instance.mjs';
@@ -78,6 +79,12 @@ test('walls tell which are missing without cgroups, and by what the others stand
   assert.deepEqual([walls.cpu, walls.memory, walls.disk], [null, null, null]);
   assert.equal(walls.pids, 'rlimit');
   for (const name of ['capabilities', 'filesystem', 'masked_paths', 'namespaces', 'network', 'no_new_privs', 'seccomp', 'user_namespace']) assert.ok(walls[name], name);
+});
+
+test('ls shows no limit that nothing enforces', async () => {
+  const { id } = await api.create({ name: 'free', resources: { cpu: 1, memory: '128Mi' } });
+  assert.match(await commandLine(instance).ok(['ls']), new RegExp(`^${id} +free +running +host +- +- `, 'm'));
+  await api.purge(id);
 });
 
 test('pause is refused with the reason and what to do instead, and changes nothing', async () => {

@@ -30,7 +30,7 @@ const make = async (start, body = {}, owner = api) => {
   return { id: sandbox.id, previews: new Previews(owner, sandbox) };
 };
 const start = async (id) => (await api.get(id)).start[0];
-const untilStatus = (id, status) => until(async () => (await start(id)).status === status, { timeout: 20_000, what: `its start command is ${status}` });
+const untilStatus = (id, status) => until(async () => (await start(id)).status === status, { what: `its start command is ${status}` });
 
 /** The same answer in both forms: its status and code, and the page of a browser. */
 async function bothForms(previews, options) {
@@ -50,13 +50,13 @@ test('a request wakes it and is answered by its app', async () => {
   await api.life(id, 'stop');
   const page = () => previews.request(3000, '/', { headers: { accept: 'text/html' } });
   assert.match((await page()).text, /http-equiv=refresh/);
-  await until(async () => (await page()).text === 'mine', { timeout: 20_000, what: 'the page that reloads becomes the app' });
+  await until(async () => (await page()).text === 'mine', { what: 'the page that reloads becomes the app' });
 });
 
 test('one that stops when idle wakes with its app, for each of two owners their own', async () => {
   const ann = await ownerApi(api, 'acme', 'ann');
   const [one, two] = await Promise.all([make(app('one'), { idle_timeout_s: 1 }), make(app('two'), { idle_timeout_s: 1 }, ann)]);
-  await until(async () => (await api.get(one.id)).status === 'stopped' && (await ann.get(two.id)).status === 'stopped', { timeout: 20_000, what: 'both are idle' });
+  await until(async () => (await api.get(one.id)).status === 'stopped' && (await ann.get(two.id)).status === 'stopped', { what: 'both are idle' });
   const answers = await Promise.all([one, two].map(({ previews }) => previews.request(3000, '/')));
   assert.deepEqual(answers.map((answer) => answer.text), ['one', 'two']);
   assert.equal((await new Previews(api, await ann.get(two.id)).request(3000, '/')).status, 401, 'nobody else gets in');
@@ -73,7 +73,7 @@ test('1,000 requests at one that sleeps start it and its app once', async () => 
 
 test('a crashed app is said so, with what it wrote last, as text', async () => {
   const { id, previews } = await make('printf "\\033[31m<b>oh no</b>\\033[0m \\"x\\"\\001\\377 end\\n" >&2; exit 9');
-  await until(async () => (await start(id)).restarts >= 2 && (await start(id)).status === 'waiting', { timeout: 20_000, what: 'it loops' });
+  await until(async () => (await start(id)).restarts >= 2 && (await start(id)).status === 'waiting', { what: 'it loops' });
   const { status, error, html } = await bothForms(previews);
   assert.deepEqual([status, error.code, error.output], [502, 'app_crashed', '<b>oh no</b> "x"? end\n']);
   assert.match(error.message, /The start command main ended with status 9\. Restarts so far: \d+; the next try is in \d+ s\./);

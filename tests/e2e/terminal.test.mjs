@@ -221,11 +221,41 @@ test('a cut connection leaves the shell running, and it is attached to again wit
   await leave(second);
 });
 
+test('questions to the terminal are asked once: they are not in what is sent again', async () => {
+  const first = await shell();
+  await first.run("printf 'a\\033[6nb\\033[>c\\033]11;?\\007c\\033[31md\\n'; echo do''ne", /^done\r$/m);
+  const asked = Buffer.from('a\x1b[6nb\x1b[>c\x1b]11;?\x07c\x1b[31md');
+  assert.ok(first.bytes.includes(asked), 'the program asks');
+  await first.drop();
+  const second = await Terminal.open(api, id, { process: first.process });
+  await second.untilPosition(first.position);
+  const told = Buffer.from(asked.toString('latin1').replace(/\x1b\[6n|\x1b\[>c|\x1b\]11;\?\x07/g, (question) => '\0'.repeat(question.length)), 'latin1');
+  assert.ok(second.bytes.includes(told), JSON.stringify(second.bytes.toString('latin1')));
+  assert.equal(second.bytes.length, first.bytes.length, 'the bytes are as many as before');
+  await second.run("printf 'x\\033[6n\\n'; echo mo''re", /^more\r$/m);
+  assert.ok(second.bytes.includes('x\x1b[6n'), 'what is asked now is passed on');
+  await leave(second);
+});
+
+test('what a program asks before anybody is attached is asked of the first who is, and of no other', async () => {
+  const asks = await ps.start(id, { command: "stty raw -echo; printf '\\033[6n'; head -c 3 | tr 'RST' 'xyz'; sleep 600", pty: true, cols: 80, rows: 24 });
+  await ps.untilOutput(id, asks.id, '\x1b[6n');
+  const first = await Terminal.open(api, id, { process: asks.id, from: 0 });
+  await until(() => first.bytes.includes('\x1b[6n'), { what: 'the question' });
+  first.type('RST');
+  await until(() => first.bytes.includes('xyz'), { what: 'the answer was read' });
+  const second = await Terminal.open(api, id, { process: asks.id, from: 0 });
+  await second.untilPosition(first.position);
+  assert.ok(!second.bytes.includes('\x1b[6n'));
+  for (const terminal of [first, second]) await terminal.drop();
+  await ps.kill(id, asks.id);
+});
+
 test('a connection that is closed in good order leaves the shell running too', async () => {
   const terminal = await shell();
   terminal.line('sleep 6503');
   await untilRunning(instance, 'sleep 6503');
-  const close = await within(5000, 'the closing handshake', terminal.socket.close(1000));
+  const close = await within('the closing handshake', terminal.socket.close(1000));
   assert.equal(close.code, 1000);
   assert.equal(terminal.exit, null);
   assert.equal((await ps.get(id, terminal.process)).status, 'running');
@@ -237,7 +267,7 @@ test('a connection that is closed in good order leaves the shell running too', a
 test('of a long past the last 256 KiB are shown, and all that is kept if asked for', async () => {
   const first = await shell();
   first.line('seq 1 150000; echo do""ne');
-  await first.expect(/^done\r$/m, 30_000);
+  await first.expect(/^done\r$/m);
   await first.prompt();
   const end = first.position;
   assert.ok(end > MI, `${end}`);
@@ -291,7 +321,7 @@ test('a background command may have a terminal, which HTTP reads, writes and res
   await ps.untilOutput(id, process.id, 'typed\r\ntyped\r\n');
   const terminal = await Terminal.open(api, id, { process: process.id, from: 0 });
   await ps.closeStdin(id, process.id); // types an end of file
-  const record = await within(10_000, 'its end', ps.wait(id, process.id));
+  const record = await within('its end', ps.wait(id, process.id));
   assert.equal(record.exit_code, 2);
   const seen = await ps.read(id, process.id);
   assert.equal(seen.stderr.length, 0, 'a terminal has one output');
@@ -432,7 +462,7 @@ test('shells end with their sandbox and say so', async () => {
   for (const terminal of terminals) await terminal.prompt();
   await api.life(own.id, 'stop');
   for (const terminal of terminals) {
-    const exit = await terminal.untilExit(5000);
+    const exit = await terminal.untilExit();
     assert.equal(exit.termination.reason, 'operator');
     assert.equal((await terminal.untilClosed()).code, 1000);
   }

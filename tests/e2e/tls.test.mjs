@@ -7,7 +7,6 @@ import crypto from 'node:crypto';
 import { once } from 'node:events';
 import fs from 'node:fs';
 import net from 'node:net';
-import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import tls from 'node:tls';
@@ -66,7 +65,7 @@ const { id } = sandbox;
 const previews = new Previews(api, sandbox);
 await api.put(id, '/tmp/app.js', APP);
 await api.request('POST', `/v1/sandboxes/${id}/exec`, { json: { argv: ['node', '/tmp/app.js'], background: true } });
-await until(async () => (await previews.request(3000, '/')).text === 'hello', { timeout: 20_000, what: 'the app answers' });
+await until(async () => (await previews.request(3000, '/')).text === 'hello', { what: 'the app answers' });
 
 const sha = (bytes) => crypto.createHash('sha256').update(bytes).digest('hex');
 const descriptors = () => proc.descriptorNames(instance.daemon.pid).length;
@@ -92,7 +91,7 @@ const readyz = (fields = '') => `GET /readyz HTTP/1.1\r\nHost: localhost:${api.p
 
 async function answers(socket) {
   socket.write(readyz());
-  const [chunk] = await within(10_000, 'an answer', once(socket, 'data'));
+  const [chunk] = await within('an answer', once(socket, 'data'));
   return chunk.toString();
 }
 
@@ -111,7 +110,12 @@ test('all addresses that are given out say https', async () => {
   assert.match(link.json.url, /^https:\/\/s-/);
   const opened = await previews.request(3000, `/${new URL(link.json.url).search}`, { token: false });
   assert.equal(opened.status, 302);
-  assert.match(opened.headers['set-cookie'][0], /; Secure$/);
+  const [cookie] = opened.headers['set-cookie'];
+  assert.match(cookie, /^__Host-sandlot_preview=slp_[\w-]{43}; Path=\/; Max-Age=\d+; HttpOnly; SameSite=Lax; Secure$/, 'which no neighbouring name can set');
+  const [pair] = cookie.split(';');
+  assert.equal((await previews.request(3000, '/', { token: false, headers: { cookie: pair } })).text, 'hello');
+  assert.ok(!JSON.stringify((await previews.request(3000, '/echo', { token: false, headers: { cookie: pair } })).json).includes('slp_'), 'it does not reach the app');
+  assert.equal((await previews.request(3000, '/', { token: false, headers: { cookie: pair.replace('__Host-', '') } })).status, 401);
   assert.match(instance.log(), /serves https:\/\//);
 });
 
@@ -167,7 +171,7 @@ test('renegotiation is refused', async () => {
   const refused = new Promise((resolve) => { socket.on('error', resolve); socket.on('close', () => resolve()); });
   socket.renegotiate({ rejectUnauthorized: false }, (error) => { if (error) socket.destroy(error); });
   socket.write(readyz());
-  const error = await within(10_000, 'an end of it', refused);
+  const error = await within('an end of it', refused);
   assert.match(String(error?.message), /renegotiation/i);
 });
 
@@ -183,7 +187,7 @@ test('garbage instead of a handshake ends the connection', async () => {
   for (const bytes of [crypto.randomBytes(5000), Buffer.alloc(70_000, 0x16), Buffer.from([0x16, 3, 1, 0xff, 0xff]), Buffer.from('\0')]) {
     const socket = net.connect(api.port, '127.0.0.1');
     socket.end(bytes);
-    await within(15_000, `an end after ${bytes.length} bytes`, drain(socket).catch(() => ''));
+    await within(`an end after ${bytes.length} bytes`, drain(socket).catch(() => ''));
   }
   const honest = await dial();
   assert.match(await answers(honest), /200/);
@@ -269,7 +273,7 @@ test('a client that reads slowly slows the app down and gets all of it', async (
   let bytes = 0;
   socket.on('data', (chunk) => { bytes += chunk.length; });
   socket.resume();
-  await within(60_000, 'the rest', once(socket, 'close'));
+  await within('the rest', once(socket, 'close'));
   assert.ok(bytes >= 32 << 20, `all came: ${bytes}`);
 });
 
@@ -278,7 +282,7 @@ test('a terminal, and what is typed and shown in it', async () => {
   terminal.line('echo $((6*7))-shown');
   await until(() => terminal.text.includes('42-shown'), { what: 'the echo' });
   terminal.line('head -c 3000000 /dev/zero | base64 -w 0; echo; echo all-$((1+1))');
-  await until(() => terminal.text.includes('all-2'), { timeout: 30_000, what: 'four megabytes' });
+  await until(() => terminal.text.includes('all-2'), { what: 'four megabytes' });
   terminal.line('exit');
   assert.equal((await terminal.closed).code, 1000);
 });
@@ -331,7 +335,7 @@ test('a client that only ends its sending counts as gone, as without TLS', async
   await until(async () => (await api.processes(id)).some((line) => line.includes('3600.25')), { what: 'the command runs' });
   socket.end();
   await until(async () => !(await api.processes(id)).some((line) => line.includes('3600.25')), { what: 'the command ends' });
-  await within(15_000, 'the connection ends', ended);
+  await within('the connection ends', ended);
 });
 
 test('a client that stops in the middle of a handshake is cut, and so is one that says nothing', async () => {
@@ -339,7 +343,7 @@ test('a client that stops in the middle of a handshake is cut, and so is one tha
   const half = net.connect(previews.port, '127.0.0.1');
   const ends = [silent, half].map((socket) => drain(socket).catch(() => ''));
   half.write(Buffer.from([0x16, 3, 1, 2, 0, 1, 0]));
-  await within(25_000, 'both are cut', Promise.all(ends));
+  await within('both are cut', Promise.all(ends));
 });
 
 test('a client that sends its headers byte by byte is cut', async () => {
@@ -347,7 +351,7 @@ test('a client that sends its headers byte by byte is cut', async () => {
   const ended = drain(socket).catch(() => '');
   const bytes = [...readyz(`X-Long: ${'a'.repeat(1000)}\r\n`)];
   const timer = setInterval(() => { if (bytes.length && socket.writable) socket.write(bytes.shift()); }, 500);
-  await within(30_000, 'it is cut', ended);
+  await within('it is cut', ended);
   clearInterval(timer);
 });
 
@@ -366,7 +370,7 @@ test('two hundred connections are served at once and leave nothing', async () =>
   assert.ok(texts.every((text) => text.startsWith('HTTP/1.1 200')), texts.find((text) => !text.startsWith('HTTP/1.1 200')));
   for (const socket of sockets) socket.on('error', () => {});
   sockets.forEach((socket, i) => (i % 3 ? socket.end() : plain[i].resetAndDestroy()));
-  await until(() => descriptors() <= before, { timeout: 20_000, what: 'the descriptors are back' });
+  await until(() => descriptors() <= before, { what: 'the descriptors are back' });
 });
 
 // Other clients --------------------------------------------------------------------------------------
@@ -379,9 +383,9 @@ test('curl and openssl get along with it', () => {
   assert.match(said, /^HTTP\/1\.1 200/);
 });
 
-test('the command line knows the daemon of its machine by its key, and others by their authority', async () => {
+test('the command line knows the daemon of its machine by its socket, and others by their authority', async () => {
   const local = { env: { SANDLOT_DATA_DIR: instance.dataDir } };
-  assert.equal(await ok(['exec', id, '--', 'echo', 'by key'], local), 'by key\n');
+  assert.equal(await ok(['exec', id, '--', 'echo', 'by socket'], local), 'by socket\n');
   const url = { SANDLOT_URL: `https://localhost:${api.port}`, SANDLOT_TOKEN: api.token };
   assert.equal(await ok(['exec', id, '--', 'echo', 'by name'], { env: { ...url, SANDLOT_CA_FILE: ca.file } }), 'by name\n');
   assert.equal(await ok(['--ca-file', ca.file, 'exec', id, '--', 'echo', 'by option'], { env: url }), 'by option\n');
@@ -391,23 +395,6 @@ test('the command line knows the daemon of its machine by its key, and others by
   const wrong = await sandlot(['ls'], { env: { ...url, SANDLOT_CA_FILE: '/nowhere' } });
   assert.match(wrong.stderr, /\/nowhere cannot be used/);
   assert.match(await ok(['open', id, '3000'], local), /^https:\/\/s-/);
-});
-
-test('the command line does not talk to one who has another key', async () => {
-  const other = issue('other');
-  const server = tls.createServer({ cert: fs.readFileSync(other.certificate), key: fs.readFileSync(other.key) }, (socket) => { server.heard = true; socket.destroy(); });
-  server.on('tlsClientError', () => {});
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const home = fs.mkdtempSync(path.join(os.tmpdir(), 'impostor-'));
-  fs.mkdirSync(path.join(home, 'run'));
-  const [, pin] = fs.readFileSync(path.join(instance.dataDir, 'run/api.addr'), 'utf8').trim().split(' ');
-  fs.writeFileSync(path.join(home, 'run/api.addr'), `https://127.0.0.1:${server.address().port} ${pin}\n`);
-  const result = await sandlot(['ls'], { env: { SANDLOT_DATA_DIR: home, SANDLOT_TOKEN: api.token } });
-  server.close();
-  fs.rmSync(home, { recursive: true });
-  assert.notEqual(result.code, 0);
-  assert.match(result.stderr, /is not the daemon that wrote this address down/);
 });
 
 // New certificates -----------------------------------------------------------------------------------
@@ -442,14 +429,14 @@ test('SIGHUP shows new clients the new certificate, and open connections go on',
   assert.equal(await ok(['exec', id, '--', 'echo', 'new key'], { env: { SANDLOT_DATA_DIR: instance.dataDir } }), 'new key\n');
 });
 
-test('a command that lasts finds the daemon again by its new key', async () => {
-  const child = start(['port-forward', id, '3000:0'], { env: { SANDLOT_DATA_DIR: instance.dataDir }, timeout: 120_000 });
+test('a command that lasts goes on when the daemon has a new key', async () => {
+  const child = start(['port-forward', id, '0:3000'], { env: { SANDLOT_DATA_DIR: instance.dataDir } });
   const [, port] = await until(() => /^127\.0\.0\.1:(\d+) -> port 3000$/m.exec(child.shown()), { what: 'it listens' });
-  const visit = () => fetch(`http://127.0.0.1:${port}/`, { headers: { connection: 'close' } }).then((answer) => answer.text()).catch((error) => `${error.cause ?? error}; ${child.said}`);
+  const visit = () => fetch(`http://127.0.0.1:${port}/`, { headers: { connection: 'close' }, signal: AbortSignal.timeout(10_000) }).then((answer) => answer.text()).catch((error) => `${error.cause ?? error}; ${child.said}`);
   assert.equal(await visit(), 'hello');
   install(issue('another'));
   await reload(/read again.*read again/s);
-  await until(async () => (await visit()) === 'hello', { timeout: 5000, what: 'a connection with the new key' });
+  await until(async () => (await visit()) === 'hello', { what: 'a connection with the new key' });
   child.kill('SIGTERM');
   await child.result;
   install(issue('second'));

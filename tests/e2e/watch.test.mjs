@@ -43,7 +43,7 @@ class Watch {
 
   static open(dir, { recursive, sandbox = id } = {}) {
     return new Promise((resolve, reject) => {
-      const request = api.open('GET', route(sandbox), { query: { path: dir, recursive }, agent: new http.Agent(), timeout: 120_000 }, async (error, response) => {
+      const request = api.open('GET', route(sandbox), { query: { path: dir, recursive }, agent: new http.Agent() }, async (error, response) => {
         if (error) return reject(error);
         if (response.statusCode !== 200) return reject(new Error(`status ${response.statusCode}`));
         assert.match(response.headers['content-type'], /^text\/event-stream/);
@@ -59,8 +59,8 @@ class Watch {
     });
   }
 
-  async next(timeout = 20_000) {
-    await until(() => this.events.length > this.taken || this.ended || this.error, { timeout, every: 5, what: 'an event comes' });
+  async next() {
+    await until(() => this.events.length > this.taken || this.ended || this.error, { every: 5, what: 'an event comes' });
     assert.ok(this.events.length > this.taken, `the stream ended: ${this.error}`);
     return this.events[this.taken++];
   }
@@ -184,8 +184,8 @@ test('sed -i and vim are seen in the directory, and survived by a watch of the f
     await file.until('modified file');
     assert.ok(file.events.every(({ event }) => ['ready', 'modified'].includes(event)), JSON.stringify(file.events));
     await out(`rm ${dir}/file`);
-    assert.equal(file.line(await within(5000, 'gone', file.next())), 'gone');
-    await within(5000, 'the stream ends', file.done);
+    assert.equal(file.line(await within('gone', file.next())), 'gone');
+    await within('the stream ends', file.done);
     assert.ok(file.ended && !file.error, String(file.error));
   }));
 });
@@ -201,9 +201,13 @@ test('a write through the interface is seen, and replaces a watched file', async
 
 test('a file that is kept open and written is told of, but not at each write', async () => {
   await withWatch(await fresh('touch log'), {}, async (watch) => {
-    await out(`cd ${watch.dir} && exec 3>>log && for i in $(seq 200); do echo line $i >&3; sleep 0.01; done`);
+    const took_ms = Number(await out(`cd ${watch.dir} && exec 3>>log && python3 -c 'import os, time
+begin = time.monotonic()
+for i in range(200): os.write(3, b"line"); time.sleep(0.01)
+print(int((time.monotonic() - begin) * 1000))'`));
     const count = (await watch.soFar()).filter((line) => line === 'modified file log').length;
-    assert.ok(count >= 4 && count <= 60, `${count} events for 200 writes`);
+    // One in 150 ms at the most, however long a busy machine takes.
+    assert.ok(count >= 4 && count <= took_ms / 150 + 4, `${count} events for 200 writes in ${took_ms} ms`);
   });
 });
 
@@ -250,11 +254,11 @@ test('a client that does not read grows nobody and is told that it missed someth
   let all = '';
   socket.on('data', (chunk) => { text = text.slice(-4096) + chunk; all += /event: overflow/.test(text) ? 'overflow ' : ''; });
   socket.resume();
-  await until(() => all, { timeout: 60_000, what: 'the overflow is told' });
+  await until(() => all, { what: 'the overflow is told' });
   await until(async () => {
     await out(`echo x > ${dir}/d/100.d/after`);
     return text.includes(`${dir}/d/100.d/after`);
-  }, { timeout: 60_000, every: 100, what: 'a change after the overflow is told' });
+  }, { every: 100, what: 'a change after the overflow is told' });
   socket.destroy();
   await until(async () => (await helpers(id)).length === 0, { what: 'the helper is gone' });
 });
@@ -291,7 +295,7 @@ test('a client that leaves ends the helper inside', async () => {
   const watch = await Watch.open(await fresh(), { recursive: true });
   assert.equal((await helpers(id)).length, 1);
   watch.close();
-  await until(async () => (await helpers(id)).length === 0, { timeout: 5000, what: 'the helper is gone' });
+  await until(async () => (await helpers(id)).length === 0, { what: 'the helper is gone' });
 });
 
 test('the end of what is watched ends the stream with gone', async () => {
@@ -299,7 +303,7 @@ test('the end of what is watched ends the stream with gone', async () => {
     const dir = await fresh('mkdir w');
     const watch = await Watch.open(`${dir}/w`, { recursive: true });
     await out(`cd ${dir} && ${end}`);
-    await within(5000, 'the stream ends', watch.done);
+    await within('the stream ends', watch.done);
     assert.deepEqual([watch.events.at(-1).event, watch.events.at(-1).data], ['gone', { path: `${dir}/w` }]);
     assert.ok(watch.ended && !watch.error, String(watch.error));
   }
@@ -311,7 +315,7 @@ test('the end of the sandbox ends the stream with gone', async () => {
     const { id: other } = await api.create();
     const watch = await Watch.open('/workspace', { recursive: true, sandbox: other });
     await end(other);
-    await within(5000, `the stream ends after ${name}`, watch.done);
+    await within(`the stream ends after ${name}`, watch.done);
     assert.deepEqual([watch.events.at(-1).event, watch.events.at(-1).data], ['gone', { path: '/workspace' }]);
     assert.ok(watch.ended && !watch.error, String(watch.error));
   }
@@ -322,7 +326,7 @@ test('a watch wakes a stopped sandbox, and does not keep it awake', async () => 
   await api.life(other, 'stop');
   const watch = await Watch.open('/workspace', { sandbox: other });
   assert.equal((await api.get(other)).status, 'running');
-  await within(30_000, 'the idle sandbox is stopped', watch.done);
+  await within('the idle sandbox is stopped', watch.done);
   assert.equal(watch.events.at(-1).event, 'gone');
 });
 
@@ -345,7 +349,7 @@ test('the command line prints a line for each change and ends with what is watch
   const ended = new Promise((go) => child.on('close', go));
   await until(() => text === `ready    ${dir}/w\n`, { what: 'it is ready' });
   await out(`cd ${dir}/w && mkdir a && mv a 'b c' && rmdir 'b c' && rmdir ../w`);
-  assert.equal(await within(10_000, 'it ends', ended), 0);
+  assert.equal(await within('it ends', ended), 0);
   assert.deepEqual(text.split('\n').slice(1), [`created  ${dir}/w/a`, `moved    ${dir}/w/a "${dir}/w/b c"`, `deleted  "${dir}/w/b c"`, `gone     ${dir}/w`, '']);
 });
 

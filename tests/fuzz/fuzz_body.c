@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* JSON bodies, through the strict reader and the tables of what is served. */
-#include "api/command_body.h"
 #include "api/fields.h"
 #include "api/handlers.h"
-#include "api/sandbox_body.h"
-#include "http/body.h"
+#include "api/process/command_body.h"
+#include "api/sandbox/sandbox_body.h"
+#include "http/server/body.h"
 
 #include <assert.h>
 #include <string.h>

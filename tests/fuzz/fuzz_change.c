@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a watch of files says: changes, one behind the other, as they come over a channel. */
-#include "core/change_feed.h"
+#include "core/files/file_changes.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -17,12 +17,12 @@ static void check_path(const char *path)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	while (size > 0) {
-		struct change_feed_change change;
+		struct file_changes_change change;
 		uint8_t *copy = mem_new(size); /* so that a read past its end is seen */
 		int n;
 
 		memcpy(copy, data, size);
-		n = change_feed_parse(copy, size, &change);
+		n = file_changes_parse(copy, size, &change);
 		free(copy);
 		assert(n == 0 || n == -EPROTO || (n >= 10 && (size_t)n <= size));
 		if (n <= 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A stream of events as the command line reads it: in whatever pieces it comes, the events are the same. */
-#include "cli/event_reader.h"
+#include "cli/remote/event_reader.h"
 
 #include <assert.h>
 #include <errno.h>

@@ -2,10 +2,10 @@
 /*
  * The bytes of a link, as the agent takes them apart: frames, and the payload of each kind.
  *
- * Built by `make fuzz` with clang -fsanitize=fuzzer; otherwise with replay.c, which runs the files
+ * Built by `make fuzz` with clang -fsanitize=fuzzer; otherwise with idempotency.c, which runs the files
  * and directories named as arguments, so that the corpus is an ordinary test.
  */
-#include "agent/payload.h"
+#include "agent/link/payload.h"
 #include "wire/agent.h"
 #include "wire/frame.h"
 

@@ -3,8 +3,8 @@
  * What a helper in a sandbox says on its channel: the first byte chooses between the items of a tree that is
  * packed, and a listing of names and answers.
  */
-#include "api/file_entry.h"
-#include "api/packing.h"
+#include "api/files/file_entry.h"
+#include "api/files/tar_writer.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -18,7 +18,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 static void check_items(int channel)
 {
 	int out = open("/dev/null", O_WRONLY | O_CLOEXEC);
-	int r = packing_run(channel, out);
+	int r = tar_writer_run(channel, out);
 
 	assert(r == 0 || r == -ENODATA || r == -EPROTO);
 	close(out);
@@ -28,13 +28,13 @@ static void check_listing(int channel)
 {
 	char name[AGENT_PATH_MAX];
 
-	while (channel_read_str(channel, name) == 0) {
-		struct channel_answer answer;
+	while (file_channel_read_path(channel, name) == 0) {
+		struct file_channel_answer answer;
 		struct err err = {0};
 		json_t *entry;
 
-		assert(strlen(name) < AGENT_PATH_MAX);
-		if (channel_read_answer(channel, name, &answer, &err) < 0) {
+		assert(strlen(name) < AGENT_PATH_MAX && !strstr(name, "//") && name[0] != '/');
+		if (file_channel_read_answer(channel, name, &answer, &err) < 0) {
 			assert(err.kind != ERR_NONE && err.message[0]);
 			break;
 		}

@@ -38,7 +38,7 @@ static void write_head(const struct message *message, struct buf *out)
 	static const struct rewrite rewrite = {
 		.scheme = "http", .host = "a.test", .client = "10.0.0.1", .port = 3000};
 
-	if (message->parser.type == HTTP_REQUEST)
+	if (message->kind == MESSAGE_REQUEST)
 		rewrite_request(message, &rewrite, false, out);
 	else
 		rewrite_response(message, &rewrite, message->in_chunks, false, out);
@@ -47,7 +47,7 @@ static void write_head(const struct message *message, struct buf *out)
 }
 
 /* Reads in pieces of growing size; with `again`, what goes out goes there, too. */
-static void read_message(enum http_parser_type type, const uint8_t *data, size_t size, size_t step,
+static void read_message(enum message_kind type, const uint8_t *data, size_t size, size_t step,
 	struct buf *again, struct reading *ret)
 {
 	struct message message = {0};
@@ -69,9 +69,8 @@ static void read_message(enum http_parser_type type, const uint8_t *data, size_t
 			ret->head_len = (size_t)n;
 			ret->field_count = message.field_count;
 			message.out = again ? again : &ret->body;
-			message.in_chunks = again && !message.is_complete &&
-					    !message_has_length(&message) &&
-					    (type == HTTP_RESPONSE || message_is_chunked(&message));
+			message.in_chunks = again && !message.is_complete && !message.has_length &&
+					    (type == MESSAGE_RESPONSE || message.is_chunked);
 			if (again)
 				write_head(&message, again);
 			end = at;
@@ -96,12 +95,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct buf again = BUF_INIT(OUT_MAX);
 	struct reading whole, cut, copied, second;
-	enum http_parser_type type;
+	enum message_kind type;
 	size_t step;
 
 	if (size < 2 || size > 65536)
 		return 0;
-	type = data[0] % 2 ? HTTP_RESPONSE : HTTP_REQUEST;
+	type = data[0] % 2 ? MESSAGE_RESPONSE : MESSAGE_REQUEST;
 	step = data[1] + 1u;
 	read_message(type, data + 2, size - 2, size, NULL, &whole);
 	read_message(type, data + 2, size - 2, step, NULL, &cut);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ids, entries of allowlists, base64, and bytes that may be text. */
 #include "api/text.h"
+#include "base/format.h"
 #include "model/egress_rule.h"
 #include "model/id.h"
 
@@ -46,7 +47,7 @@ static void check_text(const uint8_t *data, size_t size)
 	json_t *object = json_object();
 	const json_t *text;
 
-	assert(text_unfinished(data, size) <= 3);
+	assert(format_unfinished(data, size) <= 3);
 	text_set(object, "x", data, size);
 	text = json_object_get(object, "x");
 	assert(text ? text_is_utf8(data, size) : !!json_object_get(object, "x_base64"));

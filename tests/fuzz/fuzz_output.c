@@ -3,8 +3,9 @@
  * A file of kept output, as a crash or a broken disk may leave it. It is opened, read, and written on, and
  * what is read is always in order and says where it was cut.
  */
-#include "core/output_cursor.h"
-#include "core/output_log.h"
+#include "base/clock.h"
+#include "core/output/output_cursor.h"
+#include "core/output/output_log.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -65,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(output_log_open(dir, 1, OUTPUT_LOG_MIN_BYTES, &log, &err) == 0);
 	read_all(log);
 	end = output_log_end(log);
-	output_log_append(log, 2, "more", 4);
+	output_log_append(log, 2, clock_wall_ms(), "more", 4);
 	assert(output_log_end(log) == end + 4);
 	read_all(log);
 	output_log_unref(log);

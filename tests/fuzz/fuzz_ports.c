@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an agent says of the ports of its sandbox: a whole answer, as it came over its channel. */
-#include "core/port_list.h"
+#include "core/preview/port_list.h"
 
 #include <assert.h>
 #include <errno.h>

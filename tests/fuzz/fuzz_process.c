@@ -9,10 +9,10 @@
  * output than the window; and a log that has just what was heard.
  */
 #include "base/log.h"
-#include "core/process.h"
-#include "core/roll.h"
-#include "core/sandbox_state.h"
-#include "core/scribe.h"
+#include "core/engine/db_writer.h"
+#include "core/process/process.h"
+#include "core/process/process_table.h"
+#include "core/sandbox/sandbox_state.h"
 #include "wire/agent.h"
 #include "wire/pack.h"
 
@@ -39,7 +39,8 @@ static struct {
 
 /* --- a driver for one sandbox --- */
 
-static int start(struct driver *driver, const struct driver_spec *spec, int *ret_link,
+static int start(struct driver *driver, const struct driver_spec *spec,
+	const struct driver_progress *progress, struct driver_link *ret_link,
 	struct walls *ret_walls, struct err *err)
 {
 	struct buf hello = BUF_INIT(64);
@@ -48,6 +49,7 @@ static int start(struct driver *driver, const struct driver_spec *spec, int *ret
 	*ret_walls = (struct walls){0};
 	(void)driver;
 	(void)spec;
+	(void)progress;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return err_sys(err, "make a link");
 	frame_put_header(&hello, AGENT_HELLO, 0, 8);
@@ -56,7 +58,7 @@ static int start(struct driver *driver, const struct driver_spec *spec, int *ret
 	assert(write(pair[1], hello.data, hello.len) == (ssize_t)hello.len);
 	buf_fini(&hello);
 	world.peer = pair[1];
-	*ret_link = pair[0];
+	*ret_link = (struct driver_link){pair[0], 1};
 	return 0;
 }
 
@@ -80,7 +82,19 @@ static int list(struct driver *driver, bool stored, const char *after,
 	return 0;
 }
 
-static const struct driver_ops ops = {.name = "fuzz", .start = start, .stats = stats, .list = list};
+static int resize(struct driver *driver, const char *id, uint64_t disk_bytes, uint64_t growth_bytes,
+	struct err *err)
+{
+	(void)driver;
+	(void)id;
+	(void)disk_bytes;
+	(void)growth_bytes;
+	(void)err;
+	return 0;
+}
+
+static const struct driver_ops ops = {
+	.name = "fuzz", .start = start, .stats = stats, .resize = resize, .list = list};
 
 static char logs_path[] = "/tmp/sandlot-fuzz-XXXXXX";
 
@@ -99,19 +113,21 @@ static void remove_logs(void)
 
 static void open_world(void)
 {
-	struct engine_config config = {
-		.driver = &world.driver, .output_max = OUTPUT_LOG_MIN_BYTES, .process_history = 10};
+	struct engine_config config = {.driver = &world.driver,
+		.bus = event_bus_new(0),
+		.output_max = OUTPUT_LOG_MIN_BYTES,
+		.process_history = 10};
 	struct sandbox_record draft;
 	struct err err;
 
 	log_open("fuzz", LOG_ERROR + 1);
-	world.driver.ops = &ops;
+	world.driver = (struct driver){.ops = &ops, .capabilities = DRIVER_BIT(DRIVER_LIVE_RESIZE)};
 	sandbox_record_init(&draft);
 	snprintf(draft.template_name, sizeof(draft.template_name), "host");
 	draft.idle_timeout_s = draft.lifetime_s = SANDBOX_NO_LIMIT;
 	if (!mkdtemp(logs_path) || atexit(remove_logs) != 0)
 		abort();
-	config.logs_fd = open(logs_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	config.logs_fd = config.unfinished_fd = open(logs_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (store_open(":memory:", &config.store, &err) < 0 ||
 		engine_open(&config, &world.engine, &err) < 0 ||
 		sandbox_create(world.engine, &draft, &world.sandbox, &err) < 0)
@@ -187,13 +203,13 @@ static void post(void *arg)
 	sem_post(arg);
 }
 
-/* The end of a kept one is written, and then reported, by the scribe. */
-static void await_scribe(void)
+/* The end of a kept one is written, and then reported, by the database writer. */
+static void await_writer(void)
 {
 	sem_t done;
 
 	sem_init(&done, 0, 0);
-	scribe_put(world.engine->scribe, post, &done);
+	db_writer_put(world.engine->db_writer, post, &done);
 	while (sem_wait(&done) < 0)
 		;
 	sem_destroy(&done);
@@ -244,8 +260,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		!process_watch(process, &watcher, &heard) || process_run(process, &spec, &err) < 0)
 		abort();
 	play(data, size, world.sandbox->next_process);
-	roll_end_all(world.sandbox, &(struct termination){.reason = END_AGENT_LOST});
-	await_scribe();
+	process_table_end_all(world.sandbox, &(struct termination){.reason = END_AGENT_LOST});
+	await_writer();
 	assert(heard.ends == 1 && heard.is_released);
 	assert(!process_log(process) || output_log_end(process_log(process)) == heard.output);
 	process_unref(process);

@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct message request = {0};
 	struct proxy_head head;
 
-	message_begin(&request, HTTP_REQUEST);
+	message_begin(&request, MESSAGE_REQUEST);
 	if (message_feed(&request, data, size) > 0 && proxy_head_read(&request, &head) == 0) {
 		assert(head.at.port > 0);
 		if (!head.is_connect) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Range and the lists of If-Match: eight bytes are the file's size, the rest is the header. */
-#include "api/file_entry.h"
-#include "api/range.h"
+#include "api/files/file_entry.h"
+#include "api/files/range.h"
 
 #include <assert.h>
 #include <string.h>

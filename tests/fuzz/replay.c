@@ -43,7 +43,7 @@ static void run_variants(struct buf *input)
 	}
 }
 
-static int replay_file(const char *path)
+static int idempotency_file(const char *path)
 {
 	struct buf input = BUF_INIT(INPUT_MAX);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -65,21 +65,21 @@ static int replay_file(const char *path)
 	return n == 0;
 }
 
-static int replay(const char *path)
+static int idempotency(const char *path)
 {
 	DIR *dir = opendir(path);
 	struct dirent *entry;
 	int count = 0;
 
 	if (!dir)
-		return replay_file(path);
+		return idempotency_file(path);
 	while ((entry = readdir(dir))) {
 		char *file;
 
 		if (entry->d_name[0] == '.')
 			continue;
 		file = mem_printf("%s/%s", path, entry->d_name);
-		count += replay_file(file);
+		count += idempotency_file(file);
 		free(file);
 	}
 	closedir(dir);
@@ -91,7 +91,7 @@ int main(int argc, char **argv)
 	int count = 0;
 
 	for (int i = 1; i < argc; i++)
-		count += replay(argv[i]);
+		count += idempotency(argv[i]);
 	printf("%d inputs\n", count);
 	return count > 0 ? 0 : 1;
 }

@@ -33,6 +33,17 @@ const char *__tsan_default_suppressions(void)
 	return "race:json_incref\nrace:json_decref\n";
 }
 
+/* --- the clock --- */
+
+atomic_llong world_wall_shift_ms;
+
+int64_t __real_clock_wall_ms(void);
+int64_t __wrap_clock_wall_ms(void);
+int64_t __wrap_clock_wall_ms(void)
+{
+	return __real_clock_wall_ms() + atomic_load(&world_wall_shift_ms);
+}
+
 /* --- frames --- */
 
 void wire_write(int fd, uint16_t kind, uint32_t id, const void *payload, size_t len)
@@ -51,7 +62,7 @@ static bool read_exactly(int fd, uint8_t *data, size_t len)
 		struct pollfd pollfd = {.fd = fd, .events = POLLIN};
 		ssize_t n;
 
-		if (poll(&pollfd, 1, WORLD_PATIENCE_MS) == 0)
+		if (poll(&pollfd, 1, DEADLINE_MS) == 0)
 			fail_msg("no frame came");
 		n = recv(fd, data, len, 0);
 		if (n < 0 && errno == EINTR)
@@ -93,9 +104,7 @@ bool wire_read(int fd, struct wire_frame *ret_frame)
 
 void wire_expect(int fd, uint16_t kind, struct wire_frame *ret_frame)
 {
-	do
-		assert_true(wire_read(fd, ret_frame));
-	while (ret_frame->kind == AGENT_PORTS && kind != AGENT_PORTS);
+	assert_true(wire_read(fd, ret_frame));
 	assert_int_equal(ret_frame->kind, kind);
 }
 
@@ -238,7 +247,7 @@ struct timespec world_deadline(void)
 	struct timespec until;
 
 	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += WORLD_PATIENCE_MS / 1000;
+	until.tv_sec += DEADLINE_MS / 1000;
 	return until;
 }
 
@@ -250,10 +259,9 @@ void world_await(sem_t *sem)
 		assert_int_equal(errno, EINTR);
 }
 
-/* The directory for the output of processes. */
-static int open_logs(const char *dir)
+static int make_dir(const char *dir, const char *name)
 {
-	auto_free char *path = mem_printf("%s/logs", dir);
+	auto_free char *path = mem_printf("%s/%s", dir, name);
 
 	if (mkdir(path, 0700) < 0)
 		return -1;
@@ -275,14 +283,19 @@ int world_setup_closed(void **state)
 	fake_init(&world->driver);
 	if (store_open(world->database, &world->store, &err) < 0)
 		return -1;
-	world->logs_fd = open_logs(world->dir);
-	if (world->logs_fd < 0)
+	world->logs_fd = make_dir(world->dir, "logs");
+	world->unfinished_fd = make_dir(world->dir, "unfinished");
+	if (world->logs_fd < 0 || world->unfinished_fd < 0)
 		return -1;
+	world->bus = event_bus_new((uint64_t)clock_wall_ms() * 1000);
 	world->config = (struct engine_config){.store = world->store,
+		.bus = world->bus,
 		.driver = &world->driver.base,
 		.stop_grace_ms = 0,
 		.logs_fd = world->logs_fd,
+		.unfinished_fd = world->unfinished_fd,
 		.output_max = 1u << 20,
+		.output_sandbox_max = 64u << 20,
 		.process_history = 100};
 	*state = world;
 	return 0;
@@ -322,26 +335,31 @@ int world_teardown(void **state)
 	struct world *world = *state;
 
 	engine_close(world->engine);
+	atomic_store(&world_wall_shift_ms, 0);
 	assert_int_equal(world->driver.overlaps, 0);
 	assert_int_equal(world->driver.starts_twice, 0);
 	fake_fini(&world->driver);
+	event_bus_free(world->bus);
 	store_close(world->store);
 	close(world->logs_fd);
+	close(world->unfinished_fd);
 	assert_int_equal(nftw(world->dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
 	assert_int_equal(count_fds(), world->fds_before);
 	free(world);
 	return 0;
 }
 
+static char world_ids['z' + 1][ID_LEN + 1];
+
+__attribute__((constructor)) static void make_ids(void)
+{
+	for (char letter = '0'; letter <= 'z'; letter++)
+		memset(world_ids[(unsigned char)letter], letter, ID_LEN);
+}
+
 const char *world_id(char letter)
 {
-	static _Thread_local char ids[4][ID_LEN + 1];
-	static _Thread_local unsigned next;
-	char *id = ids[next++ % array_len(ids)];
-
-	memset(id, letter, ID_LEN);
-	id[ID_LEN] = '\0';
-	return id;
+	return world_ids[(unsigned char)letter];
 }
 
 void world_draft(struct sandbox_record *draft, const char *id, const char *project)
@@ -407,7 +425,7 @@ bool world_has_workspace(struct world *world, const char *id)
 void world_assert_agree(struct world *world, const char *id)
 {
 	struct sandbox_record record;
-	struct machine machine;
+	struct virtual_proc machine;
 
 	fake_look(&world->driver, id, &machine);
 	if (!world_row(world, id, &record)) {
@@ -428,26 +446,32 @@ static struct timespec deadline(void)
 	struct timespec ts;
 
 	clock_gettime(CLOCK_REALTIME, &ts);
-	ts.tv_sec += WORLD_PATIENCE_MS / 1000;
+	ts.tv_sec += DEADLINE_MS / 1000;
 	return ts;
 }
 
-static void on_event(void *arg, uint64_t sequence, const char *type, const char *json)
+static void note_event(struct listener *listener, const char *type, uint64_t sequence)
 {
-	struct listener *listener = arg;
-
-	(void)json;
 	pthread_mutex_lock(&listener->lock);
 	if (listener->count < array_len(listener->types)) {
-		snprintf(listener->types[listener->count], sizeof(listener->types[0]), "%s",
-			type ? type : "over");
+		snprintf(listener->types[listener->count], sizeof(listener->types[0]), "%s", type);
 		listener->sequences[listener->count++] = sequence;
 	}
 	pthread_cond_broadcast(&listener->changed);
 	pthread_mutex_unlock(&listener->lock);
 }
 
-void listener_open(struct listener *listener, struct engine *engine, const char *id)
+static void on_event(void *arg, const struct event *event)
+{
+	note_event(arg, event->type, event->sequence);
+}
+
+static void on_over(void *arg)
+{
+	note_event(arg, "over", 0);
+}
+
+void world_listener_open(struct listener *listener, struct engine *engine, const char *id)
 {
 	struct sandbox *sandbox;
 	struct err err;
@@ -457,7 +481,7 @@ void listener_open(struct listener *listener, struct engine *engine, const char 
 	pthread_cond_init(&listener->changed, NULL);
 	if (sandbox_get(engine, NULL, id, &sandbox, &err) < 0)
 		fail_msg("%s", err.message);
-	listener->subscription = engine_subscribe(sandbox, on_event, listener);
+	listener->subscription = engine_subscribe(sandbox, on_event, on_over, listener);
 	sandbox_unref(sandbox);
 }
 

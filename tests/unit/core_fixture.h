@@ -9,8 +9,9 @@
  */
 #pragma once
 
-#include "core/engine.h"
-#include "core/sandbox.h"
+#include "core/engine/engine.h"
+#include "core/sandbox/sandbox.h"
+#include "deadline.h"
 #include "driver/driver.h"
 #include "store/store.h"
 #include "wire/frame.h"
@@ -20,7 +21,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#define WORLD_PATIENCE_MS 20000 /* how long a test waits for what must happen */
+/* What the wall clock is ahead of the machine's (it is wrapped by the linker, see meson.build). */
+extern atomic_llong world_wall_shift_ms;
 
 /* When that is over, and waiting for a semaphore until then. */
 struct timespec world_deadline(void);
@@ -35,9 +37,16 @@ enum fake_op {
 	FAKE_FREEZE,
 	FAKE_RESIZE,
 	FAKE_CLEAN,
+	FAKE_CHECK_DISK,
 	FAKE_LIST,
+	FAKE_IS_STORED,
 	FAKE_OP_COUNT,
 };
+
+#define FAKE_CAPABILITIES                                                                          \
+	(DRIVER_BIT(DRIVER_FREEZE) | DRIVER_BIT(DRIVER_DISK_LIMIT) |                               \
+		DRIVER_BIT(DRIVER_LIVE_RESIZE) | DRIVER_BIT(DRIVER_EGRESS_POLICY) |                \
+		DRIVER_BIT(DRIVER_ADOPT))
 
 enum fake_agent {
 	FAKE_AGENT_SERVES, /* says hello, and ends when it is asked to */
@@ -47,16 +56,18 @@ enum fake_agent {
 };
 
 /* One sandbox, as the driver knows it. */
-struct machine {
-	struct machine *next;
+struct virtual_proc {
+	struct virtual_proc *next;
 	char id[ID_LEN + 1];
-	uint32_t slot;
 	bool running, frozen;
-	uint64_t disk_bytes;
+	bool is_planted; /* the engine did not start it */
+	uint64_t disk_bytes, growth_bytes;
+	uint64_t memory_bytes;	       /* what it holds */
 	bool has_layer, has_workspace; /* directories */
 	bool dead;		       /* ended by itself, with wait_status */
 	int wait_status;
 	int peer; /* the agent's end of its link, or -1 */
+	uint64_t link_number;
 	bool served;
 	pthread_t server;
 	bool busy; /* a function of the driver is at work on it */
@@ -65,17 +76,23 @@ struct machine {
 struct fake_driver {
 	struct driver base;
 	pthread_mutex_t lock; /* what follows */
-	struct machine *machines;
+	struct virtual_proc *machines;
 	enum fake_agent agent;	 /* of those that are started from now on */
 	int fail[FAKE_OP_COUNT]; /* that many calls fail from now on */
+	bool is_in_trouble;	 /* it serves nobody, and says so */
 	unsigned calls[FAKE_OP_COUNT];
 	unsigned parts;	       /* all that clean was asked for, together */
 	unsigned overlaps;     /* calls for a sandbox while another was under way */
 	unsigned shutdowns;    /* agents that were asked to end */
 	unsigned starts_twice; /* starts of one that ran already */
+	uint64_t links;	       /* how many there were */
+	int channel_taker;     /* a pipe that gets the agent's ends of channels; -1: nobody */
+	const char *step;      /* what starts report as their progress, or NULL */
+	const char *failed;    /* the id of one whose disk failed, or NULL */
 	struct driver_stats stats;
-	struct err cause; /* what stop says about a build that failed */
-	int exit_peer;	  /* it reads its end when the last way out that was opened is closed */
+	atomic_ullong used_bytes; /* on every disk */
+	struct err cause;	  /* what stop says about a build that failed */
+	int exit_peer; /* it reads its end when the last way out that was opened is closed */
 	/* Called at the beginning of each function, without the lock. */
 	void (*hook)(enum fake_op op, const char *id, void *arg);
 	void *hook_arg;
@@ -85,10 +102,13 @@ void fake_init(struct fake_driver *driver);
 void fake_fini(struct fake_driver *driver);
 
 /* Copies what is known of a sandbox; false if nothing is. */
-bool fake_look(struct fake_driver *driver, const char *id, struct machine *ret_machine);
+bool fake_look(struct fake_driver *driver, const char *id, struct virtual_proc *ret_machine);
 
 /* Makes one that the engine does not know of. */
 void fake_plant(struct fake_driver *driver, const char *id, bool running);
+
+/* Takes the workspace of one that does not run away, as when its file system is not mounted. */
+void fake_lose_workspace(struct fake_driver *driver, const char *id);
 
 /* The agent's end of the link of a sandbox; it stays the driver's. */
 int fake_peer(struct fake_driver *driver, const char *id);
@@ -100,6 +120,8 @@ void fake_set_agent(struct fake_driver *driver, enum fake_agent agent);
 void fake_set_hook(struct fake_driver *driver,
 	void (*hook)(enum fake_op op, const char *id, void *arg), void *arg);
 void fake_fail(struct fake_driver *driver, enum fake_op op, int count);
+void fake_set_trouble(struct fake_driver *driver, bool is_in_trouble);
+void fake_set_memory(struct fake_driver *driver, const char *id, uint64_t bytes);
 unsigned fake_calls(struct fake_driver *driver, enum fake_op op);
 
 /* --- the store's failures --- */
@@ -132,10 +154,11 @@ struct world {
 	char dir[64];
 	char database[96];
 	struct store *store;
+	struct event_bus *bus;
 	struct fake_driver driver;
 	struct engine_config config; /* may be changed before world_open */
 	struct engine *engine;	     /* NULL until world_open */
-	int logs_fd;
+	int logs_fd, unfinished_fd;
 	int fds_before;
 };
 
@@ -180,7 +203,7 @@ struct listener {
 	size_t taken;
 };
 
-void listener_open(struct listener *listener, struct engine *engine, const char *id);
+void world_listener_open(struct listener *listener, struct engine *engine, const char *id);
 void listener_close(struct listener *listener);
 
 /* Waits until an event of that type came, after those that were waited for before. */
@@ -197,7 +220,7 @@ struct wire_frame {
 /* The next frame; false at the end of the link. Fails the test when none comes. */
 bool wire_read(int fd, struct wire_frame *ret_frame);
 
-/* The next frame must be of that kind; but for questions about ports, which come while somebody listens. */
+/* The next frame must be of that kind. */
 void wire_expect(int fd, uint16_t kind, struct wire_frame *ret_frame);
 void wire_write(int fd, uint16_t kind, uint32_t id, const void *payload, size_t len);
 

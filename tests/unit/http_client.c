@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "deadline.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -34,7 +35,7 @@ int client_connect_from(const char *from, uint16_t port)
 	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	address.sin_port = htons(port);
 	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
-	assert_int_equal(fd_set_timeout(fd, 10000), 0);
+	assert_int_equal(fd_set_timeout(fd, DEADLINE_MS), 0);
 	return fd;
 }
 

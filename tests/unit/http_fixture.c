@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "deadline.h"
 
 #include <errno.h>
 #include <setjmp.h>
@@ -134,6 +135,22 @@ static int handle_hold(struct request *req, void *context, struct err *err)
 	return 0;
 }
 
+static void answer_now(void *req)
+{
+	request_answer_text(req, 200, "text/plain", "asked too early");
+	request_release(req);
+}
+
+static int handle_hold_until_close(struct request *req, void *context, struct err *err)
+{
+	struct fixture *fixture = context;
+
+	(void)err;
+	request_hold_until_close(req, answer_now, req);
+	bump(fixture, &fixture->entered);
+	return 0;
+}
+
 static int handle_hold_shortly(struct request *req, void *context, struct err *err)
 {
 	(void)context;
@@ -203,7 +220,7 @@ static int make_pair(struct request *req, struct fixture *fixture, int *ret_fd, 
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return err_sys(err, "socketpair");
-	if (fd_set_nonblocking(pair[0]) < 0 || fd_set_timeout(pair[1], 10000) < 0)
+	if (fd_set_nonblocking(pair[0]) < 0 || fd_set_timeout(pair[1], DEADLINE_MS) < 0)
 		return err_set(err, ERR_INTERNAL, "fcntl");
 	pthread_mutex_lock(&fixture->lock);
 	if (request_query(req, "orphan"))
@@ -329,6 +346,7 @@ static const struct route routes[] = {
 	{"GET", "/block", handle_block, 0, 0, NULL},
 	{"GET", "/block/{name}", handle_block, ROUTE_WAITS, 0, NULL, "block"},
 	{"GET", "/hold", handle_hold, 0, 0, NULL},
+	{"GET", "/hold/until-close", handle_hold_until_close, 0, 0, NULL},
 	{"GET", "/hold/shortly", handle_hold_shortly, 0, 0, NULL, "hold.shortly"},
 	{"GET", "/stream", handle_stream, 0, 0, NULL},
 	{"GET", "/download", handle_download, 0, 0, NULL},
@@ -342,16 +360,21 @@ static int admit(void *context, const struct credential *credential, const struc
 {
 	struct fixture *fixture = context;
 	const char *shown = credential->ticket ? credential->ticket : credential->token;
+	bool is_owner;
 
 	bump(fixture, &fixture->admitted);
 	snprintf(ret->token_id, sizeof(ret->token_id), "%s",
 		strcmp(shown, TOKEN) == 0 ? "one" : "two");
+	ret->is_operator = strcmp(shown, OPERATOR_TOKEN) == 0;
+	is_owner = strncmp(shown, OWNER_TOKEN, strlen(OWNER_TOKEN)) == 0 || ret->is_operator;
 	snprintf(ret->user, sizeof(ret->user), "%s",
-		strcmp(shown, OTHER_TOKEN) == 0 ? "other" : "tester");
+		is_owner			  ? shown
+		: strcmp(shown, OTHER_TOKEN) == 0 ? "other"
+						  : "tester");
 	ret->expires_at_ms = atomic_load(&fixture->expires_at_ms);
 	if (route->scope)
 		return err_set(err, ERR_DENIED, "not for anybody");
-	if (strcmp(shown, TOKEN) != 0 && strcmp(shown, OTHER_TOKEN) != 0)
+	if (!is_owner && strcmp(shown, TOKEN) != 0 && strcmp(shown, OTHER_TOKEN) != 0)
 		return err_set(err, ERR_UNAUTHENTICATED, "no such token");
 	return 0;
 }
@@ -429,7 +452,7 @@ void fixture_wait_for(
 	int r = 0;
 
 	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += 10;
+	until.tv_sec += DEADLINE_MS / 1000;
 	pthread_mutex_lock(lock);
 	while (*counter < want && r != ETIMEDOUT)
 		r = pthread_cond_timedwait(cond, lock, &until);

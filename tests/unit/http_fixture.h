@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "http/server.h"
+#include "http/server/server.h"
 #include "http/stream.h"
 #include "http_client.h"
 
@@ -14,8 +14,11 @@
 
 #define TOKEN	    "slt_test"
 #define OTHER_TOKEN "slt_other"
-#define WITH_TOKEN  "X-API-Key: " TOKEN "\r\n"
-#define WITH_JSON   WITH_TOKEN "Content-Type: application/json\r\n"
+/* Of "owner-<name>" for any name; and of the operator. */
+#define OWNER_TOKEN    "slt_owner-"
+#define OPERATOR_TOKEN "slt_operator"
+#define WITH_TOKEN     "X-API-Key: " TOKEN "\r\n"
+#define WITH_JSON      WITH_TOKEN "Content-Type: application/json\r\n"
 
 struct fixture {
 	struct server *server;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "output_world.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "fd_count.h"
@@ -19,6 +20,14 @@
 #include <cmocka.h>
 
 struct output_disk output_disk = {.left = -1};
+int64_t output_now_ms = 1;
+
+int64_t __wrap_clock_wall_ms(void);
+
+int64_t __wrap_clock_wall_ms(void)
+{
+	return output_now_ms;
+}
 
 ssize_t __real_pwritev64(int fd, const struct iovec *parts, int count, off_t at);
 ssize_t __wrap_pwritev64(int fd, const struct iovec *parts, int count, off_t at);
@@ -150,7 +159,7 @@ void append(struct world *world, int stream, const void *data, size_t len)
 	assert_true(world->len + len <= MODEL_MAX);
 	memcpy(world->bytes + world->len, data, len);
 	memset(world->streams + world->len, stream, len);
-	output_log_append(world->log, stream, world->bytes + world->len, len);
+	output_log_append(world->log, stream, clock_wall_ms(), world->bytes + world->len, len);
 	world->len += len;
 	assert_int_equal(output_log_end(world->log), world->len);
 }

@@ -5,8 +5,8 @@
  */
 #pragma once
 
-#include "core/output_cursor.h"
-#include "core/output_log.h"
+#include "core/output/output_cursor.h"
+#include "core/output/output_log.h"
 
 #include <stdatomic.h>
 
@@ -14,7 +14,7 @@
 #define MIN_BYTES  OUTPUT_LOG_MIN_BYTES
 #define SEGMENT	   (MIN_BYTES / 8)
 #define MARK	   8
-#define ROOM	   (SEGMENT - MARK - 4) /* for a run, in one file */
+#define ROOM	   (SEGMENT - MARK - 16) /* for a run, in one file */
 #define MODEL_MAX  (4u << 20)
 #define PIECES_MAX 4096
 
@@ -24,6 +24,7 @@ struct output_disk {
 };
 
 extern struct output_disk output_disk;
+extern int64_t output_now_ms; /* what the clock says */
 
 struct world {
 	char dir[64];

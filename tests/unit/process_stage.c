@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "process_stage.h"
 
-#include "core/output_cursor.h"
-#include "core/process_state.h"
-#include "core/scribe.h"
+#include "core/engine/db_writer.h"
+#include "core/output/output_cursor.h"
+#include "core/process/process_state.h"
 #include "wire/agent.h"
 #include "wire/pack.h"
 
@@ -161,11 +161,15 @@ static void new_process(struct stage *stage)
 
 void stage_init(struct stage *stage, struct world *world)
 {
+	fake_set_agent(&world->driver, FAKE_AGENT_MANUAL);
+	stage_enter(stage, world, world_create(world, ""));
+}
+
+void stage_enter(struct stage *stage, struct world *world, struct sandbox *sandbox)
+{
 	struct wire_frame frame;
 
-	*stage = (struct stage){.world = world};
-	fake_set_agent(&world->driver, FAKE_AGENT_MANUAL);
-	stage->sandbox = world_create(world, "");
+	*stage = (struct stage){.world = world, .sandbox = sandbox};
 	/* One of our own: the driver closes its when it ends the sandbox. */
 	stage->peer = dup(fake_peer(&world->driver, sandbox_id(stage->sandbox)));
 	wire_expect(stage->peer, AGENT_ATTACH, &frame);
@@ -257,13 +261,14 @@ void say_failed(struct stage *stage, uint8_t at, uint32_t errnum)
 	buf_fini(&payload);
 }
 
-static void say_bytes(
-	struct stage *stage, uint64_t offset, uint8_t stream, const void *data, size_t len)
+static void say_bytes(struct stage *stage, uint64_t offset, uint8_t stream, uint32_t age_ms,
+	const void *data, size_t len)
 {
 	struct buf payload = BUF_INIT(AGENT_UP_MAX);
 
 	pack_u64(&payload, offset);
 	pack_u8(&payload, stream);
+	pack_u32(&payload, age_ms);
 	buf_append(&payload, data, len);
 	wire_write(stage->peer, AGENT_OUTPUT, stage->id, payload.data, payload.len);
 	buf_fini(&payload);
@@ -277,14 +282,19 @@ void say_output(struct stage *stage, uint64_t offset, uint8_t stream, size_t len
 	do {
 		size_t part = len - done < sizeof(zeros) ? len - done : sizeof(zeros);
 
-		say_bytes(stage, offset + done, stream, zeros, part);
+		say_bytes(stage, offset + done, stream, 0, zeros, part);
 		done += part;
 	} while (done < len);
 }
 
 void say_text(struct stage *stage, uint64_t offset, uint8_t stream, const char *text)
 {
-	say_bytes(stage, offset, stream, text, strlen(text));
+	say_bytes(stage, offset, stream, 0, text, strlen(text));
+}
+
+void say_old_text(struct stage *stage, uint64_t offset, uint32_t age_ms, const char *text)
+{
+	say_bytes(stage, offset, 1, age_ms, text, strlen(text));
 }
 
 void say_taken(struct stage *stage, uint64_t taken, uint64_t received)
@@ -402,7 +412,7 @@ void stage_await_unlisted(struct stage *stage)
 	int waited = 0;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += WORLD_PATIENCE_MS / 1000;
+	until.tv_sec += DEADLINE_MS / 1000;
 	pthread_mutex_lock(&sandbox->state);
 	while (is_listed(stage) && waited == 0)
 		waited = pthread_cond_timedwait(&sandbox->changed, &sandbox->state, &until);
@@ -420,7 +430,7 @@ void world_flush(struct world *world)
 	sem_t done;
 
 	sem_init(&done, 0, 0);
-	scribe_put(world->engine->scribe, post, &done);
+	db_writer_put(world->engine->db_writer, post, &done);
 	world_await(&done);
 	sem_destroy(&done);
 }

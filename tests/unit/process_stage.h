@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "core/process.h"
+#include "core/process/process.h"
 #include "core_fixture.h"
 
 /* What a watcher heard. */
@@ -48,6 +48,9 @@ struct stage {
 /* A new sandbox, and a process that does not run yet. */
 void stage_init(struct stage *stage, struct world *world);
 
+/* The same in a sandbox that was just created while agents are FAKE_AGENT_MANUAL; takes it over. */
+void stage_enter(struct stage *stage, struct world *world, struct sandbox *sandbox);
+
 /* Another process in the same sandbox, with a watcher of its own. */
 void stage_join(struct stage *stage, struct stage *other);
 
@@ -75,6 +78,8 @@ void say_started(struct stage *stage, uint32_t pid);
 void say_failed(struct stage *stage, uint8_t at, uint32_t errnum);
 void say_output(struct stage *stage, uint64_t offset, uint8_t stream, size_t len); /* zeros */
 void say_text(struct stage *stage, uint64_t offset, uint8_t stream, const char *text);
+/* Of stdout, that the agent has had for so long. */
+void say_old_text(struct stage *stage, uint64_t offset, uint32_t age_ms, const char *text);
 void say_taken(struct stage *stage, uint64_t taken, uint64_t received);
 void say_survivors(struct stage *stage, uint32_t count);
 
@@ -105,7 +110,7 @@ bool stage_row(struct stage *stage, struct process_record *ret_record);
 /* Waits until it has left the list of what runs. */
 void stage_await_unlisted(struct stage *stage);
 
-/* Waits until the scribe has done all that it was given so far. */
+/* Waits until the database writer has done all that it was given so far. */
 void world_flush(struct world *world);
 
 /* The kept output of a command, cuts shown as "[cut]". The caller frees it. */

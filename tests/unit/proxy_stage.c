@@ -14,6 +14,7 @@
 
 #include <cmocka.h>
 
+#define OWNED	"/of-"
 #define SLEEPER "/sleep"
 
 /* --- sockets --- */
@@ -36,7 +37,7 @@ static int connect_to(int listener)
 
 	assert_int_equal(getsockname(listener, (struct sockaddr *)&to, &len), 0);
 	assert_int_equal(connect(sock, (struct sockaddr *)&to, sizeof(to)), 0);
-	assert_int_equal(fd_set_timeout(sock, PATIENCE_MS), 0);
+	assert_int_equal(fd_set_timeout(sock, DEADLINE_MS), 0);
 	return sock;
 }
 
@@ -50,7 +51,7 @@ int stage_accept(const struct stage *stage)
 	int sock = accept4(stage->app_fd, NULL, NULL, SOCK_CLOEXEC);
 
 	assert_true(sock >= 0);
-	assert_int_equal(fd_set_timeout(sock, PATIENCE_MS), 0);
+	assert_int_equal(fd_set_timeout(sock, DEADLINE_MS), 0);
 	return sock;
 }
 
@@ -96,8 +97,12 @@ static void find(void *context, const struct proxy_visit *visit, struct proxy_wa
 	if (strncmp(visit->target, SLEEPER, strlen(SLEEPER)) == 0 &&
 		!atomic_load(&stage->is_awake)) {
 		way->kind = PROXY_WAKE;
-		way->wake_lane = (uint64_t)visit->target[strlen(SLEEPER)];
+		way->wake_class = (uint64_t)visit->target[strlen(SLEEPER)];
 		return;
+	}
+	if (strncmp(visit->target, OWNED, strlen(OWNED)) == 0) {
+		way->owner = (uint64_t)visit->target[strlen(OWNED)];
+		way->is_operators = way->owner == 'o';
 	}
 	way->generation = atomic_load(&stage->generation);
 	way->good_until_ms = clock_steady_ms() + stage->good_ms;
@@ -159,6 +164,7 @@ void stage_init(struct stage *stage, unsigned max_connections)
 			.answer_ms = 300000,
 			.stall_ms = 60000,
 			.quiet_ms = 3600000,
+			.wake_ms = 300000,
 			.wake = wake,
 			.is_granted = is_granted,
 			.used = used}};
@@ -172,7 +178,7 @@ void stage_start(struct stage *stage)
 	stage->listen_fd = stage->listener.fd = listen_on_loopback();
 	assert_int_equal(fd_set_nonblocking(stage->listen_fd), 0);
 	stage->app_fd = listen_on_loopback();
-	assert_int_equal(fd_set_timeout(stage->app_fd, PATIENCE_MS), 0);
+	assert_int_equal(fd_set_timeout(stage->app_fd, DEADLINE_MS), 0);
 	assert_int_equal(proxy_open(&stage->config, &stage->proxy, &err), 0);
 }
 

@@ -2,12 +2,11 @@
 /* The proxy between clients and an app that the test plays itself, over loopback. */
 #pragma once
 
+#include "deadline.h"
 #include "http/listener.h"
 #include "proxy/proxy.h"
 
 #include <semaphore.h>
-
-#define PATIENCE_MS 10000
 
 struct stage {
 	int listen_fd, app_fd; /* of the proxy, of the app */
@@ -19,7 +18,7 @@ struct stage {
 	atomic_bool is_granted;
 	uint64_t good_ms, ends_in_ms;
 
-	/* What is below "/sleep<digit>" has to be woken; the digit is its lane. */
+	/* What is below "/of-<letter>" is that owner's; 'o' is the operator. What is below "/sleep<digit>" has to be woken; the digit is its lane. */
 	atomic_bool is_awake;
 	atomic_uint wakes; /* that have begun */
 	sem_t may_wake;	   /* one for each that may end */
@@ -31,7 +30,7 @@ void stage_start(struct stage *stage);
 void stage_open(struct stage *stage, unsigned max_connections);
 void stage_close(struct stage *stage);
 
-/* Sockets that give up after PATIENCE_MS. */
+/* Sockets that give up after DEADLINE_MS. */
 int stage_connect(const struct stage *stage);
 int stage_accept(const struct stage *stage);
 

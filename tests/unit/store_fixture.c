@@ -91,26 +91,22 @@ struct sandbox_record draft(const struct owner *owner, const char *id, const cha
 }
 
 int insert(struct store *store, const struct owner *owner, const char *id, const char *project,
-	uint32_t *ret_slot, struct err *err)
+	struct err *err)
 {
 	struct sandbox_record record = draft(owner, id, project);
 	int r = store_sandbox_insert(store, &record, err);
 
-	if (ret_slot)
-		*ret_slot = record.slot;
 	sandbox_record_fini(&record);
 	return r;
 }
 
-uint32_t must_insert(
+void must_insert(
 	struct store *store, const struct owner *owner, const char *id, const char *project)
 {
 	struct err err = {0};
-	uint32_t slot = 0;
 
-	if (insert(store, owner, id, project, &slot, &err) < 0)
+	if (insert(store, owner, id, project, &err) < 0)
 		fail_msg("%s", err.message);
-	return slot;
 }
 
 bool exists(struct store *store, const struct owner *owner, const char *id)

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "deadline.h"
 #include "wire/agent.h"
 #include "wire/frame.h"
 
@@ -13,12 +14,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define PEER_TIMEOUT_MS 20000
-
 struct peer {
 	pid_t agent;
 	int lifeline;
-	int link;
+	int link, control;
 	struct buf in;	  /* bytes of the link, not yet taken as frames */
 	char *group_path; /* the control group of the agent; NULL: it has none */
 };
@@ -47,6 +46,7 @@ struct peer_result {
 	uint32_t denied[AGENT_DENIED_MAX][2]; /* number, times */
 	struct buf out, err;
 	uint64_t received; /* offset after the last byte */
+	uint32_t age_ms;   /* that the last bytes came with */
 };
 
 /* With a control group that is the agent's own, if we are root and there is a cgroup2 tree. */
@@ -89,10 +89,10 @@ void peer_exec_as(struct peer *peer, uint32_t id, unsigned flags, uint32_t uid, 
 	const char *path, const char *const *argv);
 void peer_shell(struct peer *peer, uint32_t id, unsigned flags, const char *line);
 /*
- * A warden in a pid namespace of its own, as the keeper makes one for a cell: its pid, and the agent's end of
+ * A isolated init in a pid namespace of its own, as the keeper makes one for an isolated command: its pid, and the agent's end of
  * its socket, for a command that it shall start.
  */
-pid_t peer_start_warden(const struct peer *peer, int *ret_sock);
+pid_t peer_start_isolated_init(const struct peer *peer, int *ret_sock);
 void peer_shell_in_cell(struct peer *peer, uint32_t id, unsigned flags, const char *line, int sock);
 void peer_resize(struct peer *peer, uint32_t id, uint16_t columns, uint16_t rows);
 
@@ -119,6 +119,11 @@ void peer_wait_for_nobody(struct peer *peer, uint32_t id, struct peer_result *re
 void peer_assert_text(const struct buf *buf, const char *text);
 /* Whether the process that wrote its number into dir/file is gone, or soon. */
 bool peer_is_gone(const char *dir, const char *file);
+
+/* Hands the agent a descriptor, which stays the caller's. */
+void peer_pass(struct peer *peer, uint32_t kind, uint32_t number, int fd);
+/* Opens a channel that begins with these bytes; the daemon's end. */
+int peer_open_channel(struct peer *peer, const void *first, size_t len);
 
 /* Starts a file request; the daemon's end of its channel. args are what follows the op. */
 int peer_file(struct peer *peer, enum agent_file_op op, const struct buf *args);

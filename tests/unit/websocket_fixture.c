@@ -3,7 +3,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
-#include "http/server.h"
+#include "http/server/server.h"
 
 #include <errno.h>
 #include <setjmp.h>

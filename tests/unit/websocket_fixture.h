@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "http/websocket.h"
+#include "http/websocket/websocket.h"
 #include "http_client.h"
 #include "http_fixture.h"
 

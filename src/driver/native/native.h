@@ -2,14 +2,21 @@
 /* The native driver: asks the keeper. */
 #pragma once
 
-#include "driver/driver.h"
+#include "driver/driver_table.h"
+
+/*
+ * Where the operator wants no disk limits (limits_disk) that is a choice of theirs, not something
+ * that is missing: sandboxes with a limit in their row start without it.
+ */
+#define NATIVE_CAPABILITIES                                                                        \
+	(DRIVER_BIT(DRIVER_FREEZE) | DRIVER_BIT(DRIVER_DISK_LIMIT) |                               \
+		DRIVER_BIT(DRIVER_LIVE_RESIZE) | DRIVER_BIT(DRIVER_EGRESS_POLICY) |                \
+		DRIVER_BIT(DRIVER_ISOLATED_EXEC) | DRIVER_BIT(DRIVER_ADOPT) |                      \
+		DRIVER_BIT(DRIVER_LAYERS) | DRIVER_BIT(DRIVER_SNAPSHOTS))
 
 /* Connects to the keeper. Without limits_disk new sandboxes write as much as the host holds. */
-int native_open(const char *socket_path, bool limits_disk, struct driver **ret_driver,
-	struct err *err) must_check;
+/* Ends the keeper and all its sandboxes, also one whose version native_open() refuses. */
+int native_end(const struct driver_config *config, struct err *err) must_check;
 
-/* Whether a keeper answers there: 0, or -errno (-ECONNREFUSED, -ENOENT: there is none). */
-int native_probe(const char *socket_path) must_check;
-
-/* A connection that is only good for noticing that the keeper hung up. */
-int native_watch_fd(struct driver *driver);
+int native_open(const struct driver_config *config, struct driver **ret_driver, struct err *err)
+	must_check;

@@ -38,7 +38,7 @@ export class Attacks {
   /** Runs it; { lines: Map of what it tried to what came of it, result }. */
   async run(id, name, { args = [], user = 'sandbox', timeout_ms = 60_000 } = {}) {
     const program = await this.carry(id, name);
-    const result = await this.api.exec(id, { argv: [program, ...args], user, timeout_ms }, { timeout: timeout_ms + 30_000 });
+    const result = await this.api.exec(id, { argv: [program, ...args], user, timeout_ms });
     const lines = new Map(result.stdout.split('\n').filter(Boolean).map((line) => line.split('\t')));
     return { lines, result };
   }

@@ -6,7 +6,7 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 
-import { until } from './wait.mjs';
+import { DEADLINE_MS, until } from './wait.mjs';
 
 // As root it has to do without its own sandbox; it opens nothing here but what the tests serve.
 const FLAGS = ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--disable-background-networking', '--no-first-run', '--window-size=1000,640', '--remote-debugging-pipe'];
@@ -73,7 +73,7 @@ export class Chromium {
     this.child.kill('SIGKILL');
     await this.exited;
     // Its children leave a moment after it, and write until then.
-    await until(() => spawnSync('rm', ['-rf', this.home]).status === 0, { timeout: 10_000, what: 'the browser is gone' });
+    await until(() => spawnSync('rm', ['-rf', this.home]).status === 0, { what: 'the browser is gone' });
   }
 }
 
@@ -104,12 +104,12 @@ class Page {
   }
 
   /** Waits until an expression has a value. */
-  shows(expression, value, { timeout = 60_000 } = {}) {
+  shows(expression, value, { timeout_ms = DEADLINE_MS } = {}) {
     return until(async () => {
       const seen = await this.evaluate(expression);
       assert.deepEqual(seen, value, `${expression} in the browser; errors: ${JSON.stringify(this.errors.slice(-5))}; text: ${await this.evaluate('document.body.innerText.slice(0, 500)')}`);
       return true;
-    }, { timeout, every: 100, what: `the page shows ${value}` });
+    }, { timeout_ms, every: 100, what: `the page shows ${value}` });
   }
 
   async screenshot(file) {

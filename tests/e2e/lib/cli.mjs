@@ -4,14 +4,14 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 
 import { program } from './instance.mjs';
-import { PATIENCE } from './wait.mjs';
+import { DEADLINE_MS } from './wait.mjs';
 
 export function commandLine(instance) {
   const { api } = instance;
   const urlEnv = () => ({ SANDLOT_URL: `http://127.0.0.1:${api.port}`, SANDLOT_TOKEN: api.token });
 
   /** Starts the client; the child, whose `result` resolves to { code, signal, bytes, stdout, stderr }. */
-  function start(args, { env = urlEnv(), input, cwd, timeout = 30_000 } = {}) {
+  function start(args, { env = urlEnv(), input, cwd } = {}) {
     const child = spawn(program('sandlot'), args, { env: instance.environment(env), cwd, stdio: [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'] });
     child.out = [];
     child.said = '';
@@ -19,7 +19,7 @@ export function commandLine(instance) {
     child.stderr.on('data', (chunk) => { child.said += chunk; });
     child.result = new Promise((resolve, reject) => {
       child.on('error', reject);
-      const timer = setTimeout(() => { child.kill('SIGKILL'); reject(new Error(`sandlot ${args.join(' ')} did not end; stderr: ${child.said}`)); }, timeout * PATIENCE);
+      const timer = setTimeout(() => { child.kill('SIGKILL'); reject(new Error(`sandlot ${args.join(' ')} did not end; stderr: ${child.said}`)); }, DEADLINE_MS);
       child.on('close', (code, signal) => {
         clearTimeout(timer);
         const bytes = Buffer.concat(child.out);

@@ -6,8 +6,11 @@ import http from 'node:http';
 import https from 'node:https';
 import net from 'node:net';
 
-import { PATIENCE } from './wait.mjs';
+import * as document from './document.mjs';
+import { DEADLINE_MS } from './wait.mjs';
 
+/** Connections that are kept for the next request leave long before the daemon closes them, which may be when that is sent. */
+const KEPT = { keepAlive: true, maxSockets: 128, timeout: 5000 };
 const ERROR_KEYS = ['code', 'message', 'remediation', 'request_id', 'retryable'];
 
 export class Answer {
@@ -54,7 +57,7 @@ export class Api {
     this.secrets = secrets; // strings that no answer may contain
     this.made = new Set(); // ids of sandboxes that were answered and may have to be purged
     this.purged = new Set(); // ids of those that were
-    this.agent = this.newAgent({ keepAlive: true, maxSockets: 128 });
+    this.agent = this.newAgent(KEPT);
   }
 
   newAgent(options = {}) {
@@ -64,7 +67,7 @@ export class Api {
   /** Drops idle connections, so that the daemon's descriptors can be counted. */
   disconnect() {
     this.agent.destroy();
-    this.agent = this.newAgent({ keepAlive: true, maxSockets: 128 });
+    this.agent = this.newAgent(KEPT);
   }
 
   headers(extra = {}) {
@@ -73,7 +76,7 @@ export class Api {
 
   /**
    * One request. options: headers, json (sent as application/json), body (string, Buffer or async
-   * iterable), query, token (null for none), signal, timeout. An undefined header is left out.
+   * iterable), query, token (null for none), signal, timeout_ms. An undefined header is left out.
    */
   request(method, path, options = {}) {
     return new Promise((resolve, reject) => {
@@ -84,7 +87,11 @@ export class Api {
         response.on('error', reject);
         response.on('end', () => {
           if (!response.complete) return reject(new Error('the answer was cut short'));
-          resolve(this.#checked(new Answer(response.statusCode, response.headers, Buffer.concat(chunks))));
+          try {
+            resolve(this.#checked(method, path, options, new Answer(response.statusCode, response.headers, Buffer.concat(chunks))));
+          } catch (flaw) {
+            reject(flaw); // thrown from here it would be nobody's
+          }
         });
         response.on('aborted', () => reject(new Error('the answer was cut short')));
       });
@@ -93,7 +100,7 @@ export class Api {
 
   /** Starts a request and calls back with the response while its body is still to come. */
   open(method, path, options, callback) {
-    const { json, body, query, token = this.token, signal, timeout = 60_000 } = options;
+    const { json, body, query, token = this.token, signal, timeout_ms = DEADLINE_MS } = options;
     let payload = body;
     const headers = token === null ? {} : { authorization: `Bearer ${token}` };
     if (json !== undefined) {
@@ -112,7 +119,7 @@ export class Api {
       { host: this.host, port: this.port, method, path: path + queryString(query), headers, agent: options.agent ?? this.agent, signal },
       (response) => callback(null, response),
     );
-    request.setTimeout(timeout * PATIENCE, () => request.destroy(new Error(`no answer within ${timeout * PATIENCE} ms: ${method} ${path}`)));
+    request.setTimeout(timeout_ms, () => request.destroy(new Error(`no answer within ${timeout_ms} ms: ${method} ${path}`)));
     request.on('error', (error) => callback(error));
     if (payload !== undefined && !Buffer.isBuffer(payload)) {
       (async () => {
@@ -132,12 +139,14 @@ export class Api {
     return request;
   }
 
-  #checked(answer) {
+  #checked(method, path, options, answer) {
     for (const secret of this.secrets) {
       assert.ok(!answer.body.includes(secret), `an answer shows ${secret}: ${answer.text.slice(0, 300)}`);
     }
-    if (answer.status >= 400 && answer.body.length > 0) assertErrorShape(answer);
+    // A probe gets a line of text, also when it is refused.
+    if (answer.status >= 400 && answer.body.length > 0 && path !== '/readyz') assertErrorShape(answer);
     if (answer.status === 201 || answer.status === 200) this.#remember(answer);
+    document.check(method, path, options, answer);
     return answer;
   }
 
@@ -221,7 +230,9 @@ export class Api {
   // Exec --------------------------------------------------------------------------------------
 
   tryExec(id, body, options = {}) {
-    return this.request('POST', `/v1/sandboxes/${id}/exec`, { ...options, json: typeof body === 'string' ? { command: body } : body });
+    const json = typeof body === 'string' ? { command: body } : body;
+    const own_ms = Number.isSafeInteger(json?.timeout_ms) ? Math.min(Math.max(json.timeout_ms, 0), 10 * DEADLINE_MS) : 0;
+    return this.request('POST', `/v1/sandboxes/${id}/exec`, { timeout_ms: DEADLINE_MS + own_ms, ...options, json });
   }
 
   async exec(id, body, options) {
@@ -243,21 +254,19 @@ export class Api {
     return (await this.out(id, { command, user })).split('\n').map((line) => line.trim()).filter(Boolean);
   }
 
-  /**
-   * Exec as an event stream. Returns { events(): async iterator, close(), response }. Each event:
-   * { id, event, data } with data parsed.
-   */
-  execStream(id, body, headers = {}) {
+  /** An event stream: { events(): async iterator, close(), response }. Each event: { id, event, data } with data parsed. */
+  stream(method, path, { headers, ...options } = {}) {
     return new Promise((resolve, reject) => {
-      const request = this.open(
-        'POST', `/v1/sandboxes/${id}/exec`,
-        { json: typeof body === 'string' ? { command: body } : body, headers: { accept: 'text/event-stream', ...headers }, agent: this.newAgent() },
-        (error, response) => {
-          if (error) return reject(error);
-          resolve({ response, close: () => request.destroy(), events: () => parseEvents(response) });
-        },
-      );
+      const request = this.open(method, path, { ...options, headers: { accept: 'text/event-stream', ...headers }, agent: this.newAgent() }, (error, response) => {
+        if (error) return reject(error);
+        resolve({ response, close: () => request.destroy(), events: () => parseEvents(response) });
+      });
     });
+  }
+
+  /** Exec as an event stream. */
+  execStream(id, body, headers = {}) {
+    return this.stream('POST', `/v1/sandboxes/${id}/exec`, { json: typeof body === 'string' ? { command: body } : body, headers });
   }
 
   // Files -------------------------------------------------------------------------------------
@@ -371,8 +380,8 @@ export async function* parseEvents(response) {
 export const eventBytes = (event) =>
   event.data.data_base64 !== undefined ? Buffer.from(event.data.data_base64, 'base64') : Buffer.from(event.data.data, 'utf8');
 
-/** Sends bytes on a fresh connection and returns all that comes back until it is closed or quiet. */
-export function raw(port, bytes, { host = '127.0.0.1', timeout = 15_000, end = false } = {}) {
+/** Sends bytes on a fresh connection and returns all that comes back until it is closed, or what there was at the deadline. */
+export function raw(port, bytes, { host = '127.0.0.1', end = false } = {}) {
   return new Promise((resolve, reject) => {
     const socket = net.connect(port, host);
     const chunks = [];
@@ -381,7 +390,7 @@ export function raw(port, bytes, { host = '127.0.0.1', timeout = 15_000, end = f
       const text = Buffer.concat(chunks).toString('latin1');
       resolve({ closed, text, status: Number(/^HTTP\/1\.[01] (\d{3})/.exec(text)?.[1] ?? 0), answers: (text.match(/^HTTP\/1\.[01] \d{3}/gm) ?? []).length });
     };
-    const timer = setTimeout(() => finish(false), timeout);
+    const timer = setTimeout(() => finish(false), DEADLINE_MS);
     socket.on('connect', () => (end ? socket.end(bytes) : socket.write(bytes)));
     socket.on('data', (chunk) => chunks.push(chunk));
     socket.on('error', (error) => {

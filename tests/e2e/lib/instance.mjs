@@ -10,6 +10,7 @@ import { fileURLToPath } from 'node:url';
 
 import { accountOf, Delegation } from './account.mjs';
 import { Api } from './client.mjs';
+import * as document from './document.mjs';
 import * as proc from './proc.mjs';
 import { until } from './wait.mjs';
 
@@ -23,13 +24,14 @@ const REPORT = /ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|LeakSanitizer: dete
 
 export class Instance {
   /**
-   * args: settings of every daemon that is started; wrapper: a command line that execs it; tls: as of Api. It is started by
-   * user (root if there is none), in cgroups of that user's own if they are delegated.
+   * args: settings of every daemon that is started; wrapper: a command line that execs it; tls: as of Api; build: where
+   * the programs are. It is started by user (root if there is none), in cgroups of that user's own if they are delegated.
    */
-  constructor(name, { args = [], wrapper = [], tls = null, user = process.env.E2E_USER, isDelegated = user && process.env.E2E_DELEGATED } = {}) {
+  constructor(name, { args = [], wrapper = [], tls = null, build = BUILD_DIR, user = process.env.E2E_USER, isDelegated = user && process.env.E2E_DELEGATED } = {}) {
     this.name = name;
     this.args = args;
     this.wrapper = wrapper;
+    this.build = build;
     this.account = user ? accountOf(user) : null;
     this.hasCgroups = !user || Boolean(isDelegated);
     this.marker = `SANDLOT_E2E=${name}-${process.pid}-${crypto.randomBytes(4).toString('hex')}`;
@@ -37,7 +39,7 @@ export class Instance {
     this.home = fs.mkdtempSync(path.join(os.tmpdir(), `sandlot-e2e-${name}-`));
     fs.chmodSync(this.home, 0o755);
     if (user) fs.chownSync(this.home, this.account.uid, this.account.gid);
-    this.daemonFile = user ? this.copyPrograms() : program('sandlotd');
+    this.daemonFile = user ? this.copyPrograms() : path.join(build, 'sandlotd');
     this.delegation = isDelegated ? new Delegation(path.basename(this.home), this.account) : null;
     this.dataDir = path.join(this.home, 'data');
     this.logFile = path.join(this.home, 'daemon.log');
@@ -51,10 +53,27 @@ export class Instance {
   copyPrograms() {
     const [daemon] = ['sandlotd', 'sandlot-keeper', 'sandlot-agent'].map((name) => {
       const copy = path.join(this.home, name);
-      fs.copyFileSync(program(name), copy);
+      fs.copyFileSync(path.join(this.build, name), copy);
       return copy;
     });
     return daemon;
+  }
+
+  /**
+   * Puts the data directory on an ext4 of its own, of so many bytes, before the first start: small, and without project
+   * quotas whatever the host has.
+   */
+  mountDisk(bytes) {
+    const disk = path.join(this.home, 'disk');
+    fs.mkdirSync(this.dataDir);
+    fs.writeFileSync(disk, '');
+    fs.truncateSync(disk, bytes);
+    for (const [file, ...args] of [['mkfs.ext4', '-q', '-b', '4096', '-m', '0', disk], ['mount', '-o', 'loop', disk, this.dataDir]]) {
+      const { status, stderr } = spawnSync(file, args, { encoding: 'utf8' });
+      assert.equal(status, 0, `${file} ${args.join(' ')}: ${stderr}`);
+    }
+    this.hasDisk = true;
+    if (this.account) fs.chownSync(this.dataDir, this.account.uid, this.account.gid);
   }
 
   environment(extra = {}) {
@@ -64,28 +83,46 @@ export class Instance {
     return { ...env, [name]: value, ...extra };
   }
 
-  /** Spawns the daemon and waits until it is ready; args are added to its command line. */
-  async start(args = []) {
-    assert.ok(fs.existsSync(program('sandlotd')), `${program('sandlotd')} is not built: run make first`);
+  /** Spawns the daemon and waits until it is ready, or only serves; args are added to its command line. */
+  async start(args = [], { isReady = true } = {}) {
+    assert.ok(fs.existsSync(this.daemonFile), `${this.daemonFile} is not built: run make first`);
     const addressFile = path.join(this.dataDir, 'run/api.addr');
-    fs.rmSync(addressFile, { force: true });
+    const isServed = () => proc.quiet(() => fs.statSync(addressFile).size > 0, false);
+    if (isServed()) fs.rmSync(addressFile); // of one that was killed
     const child = this.spawnDaemon(args, fs.openSync(this.logFile, 'a'));
     const info = proc.processInfo(child.pid);
     const daemon = { pid: child.pid, start: info?.start, child };
     daemon.exited = new Promise((resolve) => child.on('exit', (code, signal) => resolve({ code, signal })));
     daemon.exited.then((how) => { daemon.how = how; });
     this.daemon = daemon;
-    await until(() => daemon.how || fs.existsSync(addressFile), { timeout: 20_000, what: `the daemon writes ${addressFile}` });
+    await until(() => daemon.how || isServed(), { what: `the daemon writes ${addressFile}` });
     assert.ok(!daemon.how, `the daemon ended at once: ${JSON.stringify(daemon.how)}\n${this.log().slice(-3000)}`);
-    const address = await until(() => /^(https:\/\/)?127\.0\.0\.1:(\d+)( sha256\S+)?\n$/.exec(fs.readFileSync(addressFile, 'utf8')), { timeout: 20_000, what: `api.addr has an address; log: ${this.log().slice(-500)}` });
+    const address = await until(() => daemon.how || /^(https:\/\/)?127\.0\.0\.1:(\d+)( sha256\S+)?\n$/.exec(fs.readFileSync(addressFile, 'utf8')), { what: `api.addr has an address; log: ${this.log().slice(-500)}` });
+    assert.ok(!daemon.how, `the daemon ended while it started: ${JSON.stringify(daemon.how)}\n${this.log().slice(-3000)}`);
     this.api.port = Number(address[2]);
     this.api.token = fs.readFileSync(path.join(this.dataDir, 'token'), 'utf8').trim();
     this.api.disconnect();
-    await until(async () => (await this.api.request('GET', '/readyz', { token: null })).status === 200, { timeout: 20_000, what: '/readyz' });
+    await until(async () => daemon.how || (await this.api.request('GET', isReady ? '/readyz' : '/healthz', { token: null })).status === 200, { what: '/readyz' });
+    assert.ok(!daemon.how, `the daemon ended before it was ready: ${JSON.stringify(daemon.how)}\n${this.log().slice(-3000)}`);
+    document.load((await this.api.request('GET', '/openapi.json', { token: null })).json);
     this.keeper = this.findKeeper();
     this.cgroupRoots = new Set(proc.descriptorTargets(this.keeper.pid).filter((target) => target.startsWith('/sys/fs/cgroup/')));
     assert.equal(this.cgroupRoots.size > 0, this.hasCgroups, 'not proven: the keeper holds no cgroup that can be watched');
     return this;
+  }
+
+  /**
+   * As a supervisor does: starts the daemon, and again when it leaves before it is ready, because its keeper died just
+   * then, say. One that neither leaves nor becomes ready is an error.
+   */
+  async startSupervised(args = []) {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.start(args);
+      } catch (error) {
+        if (!this.daemon.how || attempt === 5) throw error;
+      }
+    }
   }
 
   /** Starts a daemon that is expected to refuse; returns its exit code and what it said. */
@@ -97,7 +134,7 @@ export class Instance {
     let how;
     child.on('exit', (code, signal) => { how = { code, signal }; });
     try {
-      await until(() => how, { timeout: 8000, what: `sandlotd ${args.join(' ')} ends` });
+      await until(() => how, { what: `sandlotd ${args.join(' ')} ends` });
     } finally {
       if (!how) process.kill(child.pid, 'SIGKILL');
     }
@@ -161,7 +198,7 @@ export class Instance {
   async terminate() {
     this.sandboxProcesses();
     process.kill(this.daemon.pid, 'SIGTERM');
-    const how = await until(() => this.daemon.how, { timeout: 20_000, what: 'the daemon ends after SIGTERM' });
+    const how = await until(() => this.daemon.how, { what: 'the daemon ends after SIGTERM' });
     assert.deepEqual(how, { code: 0, signal: null }, this.log().slice(-2000));
   }
 
@@ -171,7 +208,7 @@ export class Instance {
     const answer = await this.api.request('POST', '/v1/shutdown');
     assert.ok([200, 202, 204].includes(answer.status), `shutdown: ${answer.status} ${answer.text}`);
     this.api.disconnect();
-    const how = await until(() => this.daemon.how, { timeout: 20_000, what: 'the daemon ends after shutdown' });
+    const how = await until(() => this.daemon.how, { what: 'the daemon ends after shutdown' });
     assert.deepEqual(how, { code: 0, signal: null }, this.log().slice(-2000));
   }
 
@@ -189,6 +226,13 @@ export class Instance {
 
   log() {
     return proc.quiet(() => fs.readFileSync(this.logFile, 'utf8'), '');
+  }
+
+  /** The files of the state directory, without links, as paths. */
+  stateFiles() {
+    const dir = path.join(this.dataDir, 'state');
+    return fs.readdirSync(dir, { recursive: true }).map((name) => path.join(dir, name))
+      .filter((name) => proc.quiet(() => fs.lstatSync(name).isFile(), false));
   }
 
   /** What a sanitizer, an assertion or the C library complained about, in any log of the instance. */
@@ -212,6 +256,8 @@ export class Instance {
     }
     for (const info of this.survivors()) proc.quiet(() => process.kill(info.pid, 'SIGKILL'));
     this.delegation?.remove();
+    if (this.hasDisk) spawnSync('umount', ['-l', this.dataDir]);
+    this.hasDisk = false;
     // By rm, because a test may leave a tree that is too deep for node's own.
     if (!process.env.E2E_KEEP) spawnSync('rm', ['-rf', this.home]);
   }

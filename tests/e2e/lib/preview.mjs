@@ -6,7 +6,7 @@ import crypto from 'node:crypto';
 import net from 'node:net';
 
 import { Answer } from './client.mjs';
-import { until } from './wait.mjs';
+import { DEADLINE_MS, until } from './wait.mjs';
 
 export class Previews {
   constructor(api, sandbox) {
@@ -42,7 +42,7 @@ export class Previews {
     return new Promise((resolve, reject) => {
       const socket = net.connect({ host: '127.0.0.1', port: this.port, allowHalfOpen: true });
       const chunks = [];
-      socket.setTimeout(15_000, () => socket.destroy(new Error(`no end; so far: ${Buffer.concat(chunks).toString('latin1').slice(0, 300)}`)));
+      socket.setTimeout(DEADLINE_MS, () => socket.destroy(new Error(`no end; so far: ${Buffer.concat(chunks).toString('latin1').slice(0, 300)}`)));
       socket.on('data', (chunk) => chunks.push(chunk));
       socket.on('error', reject);
       socket.on('end', () => { socket.end(); resolve(Buffer.concat(chunks).toString('latin1')); });
@@ -61,7 +61,7 @@ export async function openSocket(previews, port, header) {
   socket.on('close', () => { one.ended = true; });
   socket.on('error', () => {});
   socket.write(`GET / HTTP/1.1\r\nHost: ${previews.host(port)}\r\n${header}Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${crypto.randomBytes(16).toString('base64')}\r\n\r\n`);
-  await until(() => text.includes('\r\n\r\n'), { timeout: 5000, what: 'the handshake' });
+  await until(() => text.includes('\r\n\r\n'), { what: 'the handshake' });
   assert.match(text, /^HTTP\/1.1 101 /);
   return one;
 }

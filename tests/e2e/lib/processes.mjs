@@ -30,11 +30,13 @@ const PROCESS = {
   pid: orNull((value) => Number.isInteger(value) && value > 1),
   command: orNull(isText),
   argv: (value) => Array.isArray(value) && value.length > 0 && value.every((word) => typeof word === 'string'),
+  command_truncated: isFlag,
   cwd: (value) => isText(value) && value.startsWith('/'),
   user: isText,
   background: isFlag,
   pty: isFlag,
   isolated: isFlag,
+  keep_awake: isFlag,
   status: (value) => ['running', 'exited'].includes(value),
   survivors: isCount,
   stdin_open: isFlag,
@@ -115,11 +117,17 @@ export class Processes {
   }
 
   async list(id, query = {}) {
-    const answer = await this.tryList(id, query);
-    assert.equal(answer.status, 200, answer.text);
-    assert.deepEqual(Object.keys(answer.json), ['processes']);
-    answer.json.processes.forEach(assertProcess);
-    return answer.json.processes;
+    const all = [];
+    let cursor;
+    do {
+      const answer = await this.tryList(id, { ...query, cursor });
+      assert.equal(answer.status, 200, answer.text);
+      assert.deepEqual(Object.keys(answer.json), ['processes', 'next_cursor']);
+      answer.json.processes.forEach(assertProcess);
+      all.push(...answer.json.processes);
+      cursor = answer.json.next_cursor;
+    } while (cursor);
+    return all;
   }
 
   /** The one listed process whose command line has the words. */
@@ -214,8 +222,8 @@ export class Processes {
   }
 
   /** Waits until the standard output of a process has the text; the process goes on. */
-  async untilOutput(id, process, text, timeout = 10_000) {
-    return until(async () => (await this.read(id, process, { follow: false })).stdout.toString().includes(text), { timeout, what: `${process} writes ${JSON.stringify(text)}` });
+  async untilOutput(id, process, text) {
+    return until(async () => (await this.read(id, process, { follow: false })).stdout.toString().includes(text), { what: `${process} writes ${JSON.stringify(text)}` });
   }
 }
 
@@ -254,7 +262,8 @@ export class Counter {
       this.start = data;
     } else if (event === 'stdout' || event === 'stderr') {
       const bytes = eventBytes({ data });
-      assert.equal(Object.keys(data).length, 1, 'text or base64, not both');
+      assert.deepEqual(Object.keys(data).sort(), ['at', data.data === undefined ? 'data_base64' : 'data'], 'text or base64, not both');
+      assert.ok(Math.abs(Date.parse(data.at) - Date.now()) < 86_400_000, data.at);
       assert.ok(bytes.length > 0, 'an event without bytes');
       this.runs.push({ stream: event, bytes, from: this.at });
       this.at += bytes.length;

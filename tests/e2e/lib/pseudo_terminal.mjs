@@ -69,8 +69,8 @@ export class Terminal {
   }
 
   /** Waits until what is shown after the last match matches. */
-  async expect(pattern, timeout = 15_000) {
-    const match = await until(() => pattern.exec(this.text.slice(this.seen)), { timeout, what: 'it shows the text' }).catch(() =>
+  async expect(pattern) {
+    const match = await until(() => pattern.exec(this.text.slice(this.seen)), { what: 'it shows the text' }).catch(() =>
       assert.fail(`${pattern} was not shown (exit ${this.code}) in: ${JSON.stringify(this.text.slice(this.seen).slice(-600))}`));
     this.seen += match.index + match[0].length;
     return match;
@@ -82,8 +82,8 @@ export class Terminal {
     return this.expect(pattern);
   }
 
-  async exit(timeout = 20_000) {
-    await until(() => this.code !== undefined, { timeout, what: `the program ends; shown: ${JSON.stringify(this.text.slice(-300))}` });
+  async exit() {
+    await until(() => this.code !== undefined, { what: `the program ends; shown: ${JSON.stringify(this.text.slice(-300))}` });
     return this.code;
   }
 

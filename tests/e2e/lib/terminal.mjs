@@ -108,7 +108,7 @@ export class Terminal {
     for (const waiter of this.#waiters) waiter();
   }
 
-  #until(probe, what, timeout = 15_000) {
+  #until(probe, what) {
     const waiting = new Promise((resolve, reject) => {
       const waiter = () => {
         const value = this.failure ? null : probe();
@@ -120,19 +120,19 @@ export class Terminal {
       this.#waiters.add(waiter);
       waiter();
     });
-    return within(timeout, what, waiting).catch((error) => {
+    return within(what, waiting).catch((error) => {
       throw new Error(`${error.message}; shown: ${JSON.stringify(this.text.slice(-400))}`, { cause: error });
     });
   }
 
   /** Waits until the pattern is shown, after what earlier calls have found; returns the match. */
-  async expect(pattern, timeout) {
+  async expect(pattern) {
     return this.#until(() => {
       const text = this.bytes.subarray(this.#mark).toString('utf8');
       const match = pattern.exec(text);
       if (match) this.#mark += Buffer.byteLength(text.slice(0, match.index + match[0].length));
       return match;
-    }, `${pattern} is shown`, timeout);
+    }, `${pattern} is shown`);
   }
 
   prompt() {
@@ -155,13 +155,13 @@ export class Terminal {
     return this.#until(() => this.position >= offset, `offset ${offset} is reached (it is at ${this.position})`);
   }
 
-  untilExit(timeout) {
-    return this.#until(() => this.exit, 'the exit message', timeout);
+  untilExit() {
+    return this.#until(() => this.exit, 'the exit message');
   }
 
   /** The close of the connection: { code, reason }. */
-  untilClosed(timeout = 10_000) {
-    return within(timeout, 'the close', this.closed);
+  untilClosed() {
+    return within('the close', this.closed);
   }
 
   /** As if the network were gone. */

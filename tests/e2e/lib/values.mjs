@@ -42,6 +42,7 @@ const portOf = (port) => (isObject(port) ? port.port : port);
 
 const FIELDS = {
   id: (value) => /^[0-9a-z]{26}$/.test(value),
+  name: (value) => value === null || /^[a-z][a-z0-9-]{0,39}$/.test(value),
   status: (value) => ['creating', 'running', 'paused', 'stopped', 'error'].includes(value),
   owner: (value) => isObject(value) && typeof value.organization === 'string' && typeof value.user === 'string' && (value.project === null || typeof value.project === 'string'),
   template: (value) => typeof value === 'string',
@@ -61,10 +62,14 @@ const FIELDS = {
   termination: (value) => value === null || (isObject(value) && typeof value.reason === 'string'),
   error_message: (value) => value === null || typeof value === 'string',
   start: (value) => Array.isArray(value) && value.every((start) => typeof start.name === 'string' && typeof start.command === 'string' && start.cwd.startsWith('/') && start.env === undefined),
+  upgradable: (value) => typeof value === 'boolean',
+  job: (value) => value === null || /^[0-9a-z]{26}$/.test(value),
+  security: (value) => ['strict', 'default', 'browser'].includes(value),
 };
 
-/** Exactly the promised fields, each of its type. Lists leave out the walls. */
-export function assertSandbox({ walls = null, ...sandbox }) {
+/** Exactly the promised fields, each of its type. Lists leave out the walls, and why it is awake. */
+export function assertSandbox({ walls = null, awake_because: awake = null, ...sandbox }) {
+  assert.ok(awake === null || typeof awake === 'string', `awake_because: ${awake}`);
   assert.deepEqual(Object.keys(sandbox).sort(), Object.keys(FIELDS).sort());
   if (walls !== null) for (const [name, how] of Object.entries(walls)) assert.ok(how === null || /^[a-z0-9_,]+$/.test(how), `${name}: ${how}`);
   for (const [name, isRight] of Object.entries(FIELDS)) {

@@ -7,33 +7,39 @@ import { setTimeout as delay } from 'node:timers/promises';
 export const PATIENCE = Number(process.env.E2E_PATIENCE ?? 1);
 
 /**
- * Calls probe() until it returns something truthy and returns that. A probe that throws counts as
- * "not yet"; after timeout ms its last error (or `what`) is thrown.
+ * How long anything may take. A deadline is there only to end what hangs: no test says how fast something is, so one
+ * that is generous on a busy machine serves all of them.
  */
-export async function until(probe, { timeout = 10_000, every = 20, what = 'condition' } = {}) {
-  const deadline = Date.now() + timeout * PATIENCE;
+export const DEADLINE_MS = 120_000 * PATIENCE;
+
+/**
+ * Calls probe() until it returns something truthy and returns that. A probe that throws counts as
+ * "not yet"; after the deadline its last error (or `what`) is thrown.
+ */
+export async function until(probe, { timeout_ms = DEADLINE_MS, every = 20, what = 'condition' } = {}) {
+  const deadline = performance.now() + timeout_ms;
   let last;
   for (;;) {
     try {
       last = undefined;
-      const value = await probe();
+      const value = await within(what, probe(), deadline - performance.now());
       if (value) return value;
     } catch (error) {
       last = error;
     }
-    if (Date.now() > deadline) {
+    if (performance.now() > deadline) {
       const reason = last ? `: ${last.message}` : '';
-      throw new Error(`not true within ${timeout * PATIENCE} ms: ${what}${reason}`, { cause: last });
+      throw new Error(`not true within ${timeout_ms} ms: ${what}${reason}`, { cause: last });
     }
     await delay(every);
   }
 }
 
-/** Rejects when the promise takes longer than ms; used where a hang is the failure looked for. */
-export async function within(ms, what, promise) {
+/** Rejects when the promise takes longer than that; used where a hang is the failure looked for. */
+export async function within(what, promise, timeout_ms = DEADLINE_MS) {
   let timer;
   const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`took longer than ${ms * PATIENCE} ms: ${what}`)), ms * PATIENCE);
+    timer = setTimeout(() => reject(new Error(`took longer than ${Math.round(timeout_ms)} ms: ${what}`)), Math.max(timeout_ms, 1));
   });
   try {
     return await Promise.race([promise, late]);
@@ -51,7 +57,7 @@ export async function alone(name, fn) {
   await until(() => new Promise((resolve, reject) => {
     server.once('error', reject);
     server.listen(`\0sandlot-e2e-${name}`, () => resolve(true));
-  }), { timeout: 300_000, every: 200, what: `nobody else is at ${name}` });
+  }), { timeout_ms: 10 * DEADLINE_MS, every: 200, what: `nobody else is at ${name}` });
   try {
     return await fn();
   } finally {

@@ -6,7 +6,7 @@ import crypto from 'node:crypto';
 import { EventEmitter, once } from 'node:events';
 
 import { Answer, assertErrorShape, queryString } from './client.mjs';
-import { PATIENCE } from './wait.mjs';
+import { DEADLINE_MS } from './wait.mjs';
 
 const GUID = '258EAFA5-E914-47DA-95CA-C5AB0DC85B11';
 const OPCODE = { continuation: 0, text: 1, binary: 2, close: 8, ping: 9, pong: 10 };
@@ -24,7 +24,7 @@ export function openWebSocket(api, path, { query, headers, token = api.token, pr
   for (const name of Object.keys(wanted)) if (wanted[name] === undefined) delete wanted[name];
   return new Promise((resolve, reject) => {
     const request = api.http.request({ host: api.host, port: api.port, path: path + queryString(query), headers: wanted, agent: api.newAgent() });
-    request.setTimeout(20_000 * PATIENCE, () => request.destroy(new Error(`no answer to the handshake: ${path}`)));
+    request.setTimeout(DEADLINE_MS, () => request.destroy(new Error(`no answer to the handshake: ${path}`)));
     request.on('error', reject);
     request.on('upgrade', (response, socket, head) => {
       try {
@@ -164,6 +164,6 @@ export class WebSocketClient extends EventEmitter {
 }
 
 /** Waits for one event of a client, with a deadline. */
-export async function nextEvent(client, name, ms = 10_000) {
-  return once(client, name, { signal: AbortSignal.timeout(ms * PATIENCE) });
+export async function nextEvent(client, name) {
+  return once(client, name, { signal: AbortSignal.timeout(DEADLINE_MS) });
 }

@@ -1,0 +1,544 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Runs Python for an execution. The daemon gives this text to `python3 -c` and writes a request to standard
+# input: ten digits, the length of a JSON document, and that document. What follows on standard input belongs
+# to the code. Results go to descriptor 3, one JSON object on each line:
+#
+#     {"begin":1}        the code begins; it is "handler" if a handler is to be called
+#     {"display":{}}     something to show: a map of MIME types
+#     {"result":...}     the value of a handler, or of the last expression
+#     {"error":{}}       type, message, traceback
+#     {"done":1}         all went well; of a context: it is ready for the next request
+#
+# The code runs in the same interpreter and can change whatever it finds there, so all that is needed after
+# it is looked up before it. A lie on descriptor 3 harms only the one who tells it.
+#
+# What it imports, every execution waits for: so it takes what is built in, and the rest when it is needed.
+import _ast, builtins, os, sys, time
+
+try:
+    import _json
+    quote = _json.encode_basestring
+except ImportError:  # not CPython
+    from json.encoder import encode_basestring as quote
+    _json = None
+
+write, read, getpid, exit_now = os.write, os.read, os.getpid, os._exit
+RESULT = os.dup(3)
+os.close(3)
+HOME = getpid()
+DEPTH = 100
+TEXT_MAX = 65536
+
+
+class TooLarge(Exception):
+    pass
+
+
+def send(kind, text):
+    if getpid() != HOME:
+        return  # a child that came back from fork() has nothing to say
+    data = ('{"%s":%s}\n' % (kind, text)).encode("utf-8", "replace")
+    while data:
+        data = data[write(RESULT, data):]
+
+
+def plain(value):
+    """What a value that JSON does not know becomes: (True, another value) or (False, None)."""
+    kind = type(value)
+    modules = {c.__module__.split(".")[0] for c in kind.__mro__ if isinstance(c.__module__, str)}
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        import base64
+        return True, base64.b64encode(bytes(value)).decode()
+    if isinstance(value, (set, frozenset, range)) or kind.__name__ in ("dict_keys", "dict_values", "generator", "map", "filter"):
+        return True, list(value)
+    if "datetime" in modules:
+        return True, value.isoformat() if hasattr(value, "isoformat") else str(value)
+    if "enum" in modules:
+        return True, value.value
+    if modules & {"decimal", "uuid", "pathlib", "fractions", "ipaddress"}:
+        return True, str(value)
+    if "numpy" in modules and hasattr(value, "tolist"):
+        return True, value.tolist()
+    if "pandas" in modules and hasattr(value, "to_dict"):
+        if kind.__name__ == "DataFrame":
+            return True, value.to_dict(orient="split")
+        return True, value.to_dict()
+    if hasattr(kind, "__dataclass_fields__"):
+        return True, {name: getattr(value, name) for name in kind.__dataclass_fields__}
+    if isinstance(value, BaseException):
+        return True, {"type": kind.__name__, "message": str(value)}
+    return False, None
+
+
+def encode(value, limit):
+    """JSON, also of what json.dumps refuses; TooLarge above limit, ValueError for what contains itself."""
+    parts, size, seen = [], 0, set()
+
+    def put(text):
+        nonlocal size
+        size += len(text)
+        if size > limit:
+            raise TooLarge
+        parts.append(text)
+
+    def key_of(key):
+        if key is None or isinstance(key, bool):
+            return {None: "null", True: "true", False: "false"}[key]
+        return str(key)
+
+    def walk(value, depth):
+        if depth > DEPTH:
+            raise ValueError("the result is nested more than %d deep" % DEPTH)
+        if value is None:
+            put("null")
+        elif value is True or value is False:
+            put("true" if value else "false")
+        elif isinstance(value, str):
+            if len(value) > limit:
+                raise TooLarge
+            put(quote(str.__str__(value)))
+        elif isinstance(value, int):
+            number = int(value)
+            put(int.__repr__(number) if -(1 << 63) <= number < 1 << 63 else '"%d"' % number)
+        elif isinstance(value, float):
+            number = float(value)
+            if number != number:
+                put('"NaN"')
+            elif number in (float("inf"), float("-inf")):
+                put('"Infinity"' if number > 0 else '"-Infinity"')
+            else:
+                put(float.__repr__(number))
+        elif isinstance(value, (dict, list, tuple)):
+            if id(value) in seen:
+                raise ValueError("the result contains itself")
+            seen.add(id(value))
+            if isinstance(value, dict):
+                put("{")
+                taken = set()
+                for key in value:
+                    name = key_of(key)
+                    if name in taken:
+                        continue
+                    if taken:
+                        put(",")
+                    taken.add(name)
+                    put(quote(name) + ":")
+                    walk(value[key], depth + 1)
+                put("}")
+            else:
+                put("[")
+                for at, item in enumerate(value):
+                    if at:
+                        put(",")
+                    walk(item, depth + 1)
+                put("]")
+            seen.discard(id(value))
+        else:
+            known, other = plain(value)
+            walk(other if known else repr(value)[:TEXT_MAX], depth + 1)
+
+    walk(value, 0)
+    return "".join(parts)
+
+
+# --- things to show ---
+
+REPRS = (("_repr_html_", "text/html"), ("_repr_markdown_", "text/markdown"), ("_repr_latex_", "text/latex"),
+         ("_repr_json_", "application/json"), ("_repr_svg_", "image/svg+xml"), ("_repr_png_", "image/png"),
+         ("_repr_jpeg_", "image/jpeg"), ("_repr_javascript_", "application/javascript"), ("_repr_pdf_", "application/pdf"))
+
+
+def base64_of(data):
+    import base64
+    return base64.b64encode(data).decode()
+
+
+def figure_of(value):
+    """The matplotlib figure that a value is, or is part of."""
+    figures = sys.modules.get("matplotlib.figure")
+    if not figures:
+        return None
+    if isinstance(value, figures.Figure):
+        return value
+    artist = sys.modules.get("matplotlib.artist")
+    if artist and isinstance(value, artist.Artist):
+        found = getattr(value, "figure", None)
+        return found if isinstance(found, figures.Figure) else None
+    if isinstance(value, (list, tuple)) and value:
+        return figure_of(value[0])
+    return None
+
+
+def picture(figure):
+    import io
+    out = io.BytesIO()
+    figure.savefig(out, format="png", bbox_inches="tight")
+    return {"image/png": base64_of(out.getvalue()), "text/plain": repr(figure)}
+
+
+def mime_of(value):
+    """A map of MIME types for anything; it always has text/plain."""
+    figure = figure_of(value)
+    if figure is not None:
+        return picture(figure)
+    found = {}
+    if not isinstance(value, type):
+        bundle = getattr(type(value), "_repr_mimebundle_", None)
+        if bundle:
+            try:
+                made = bundle(value)
+                made = made[0] if isinstance(made, tuple) else made
+                for mime, data in (made or {}).items():
+                    found[str(mime)] = base64_of(data) if isinstance(data, bytes) else data
+            except Exception:
+                pass
+        for name, mime in REPRS:
+            method = getattr(type(value), name, None)
+            if method is None or mime in found:
+                continue
+            try:
+                data = method(value)
+            except Exception:
+                continue
+            data = data[0] if isinstance(data, tuple) else data
+            if data is not None:
+                found[mime] = base64_of(data) if isinstance(data, bytes) else data
+        if type(value).__module__.startswith("PIL.") and hasattr(value, "save") and "image/png" not in found:
+            import io
+            out = io.BytesIO()
+            value.save(out, "PNG")
+            found["image/png"] = base64_of(out.getvalue())
+    if "text/plain" not in found:
+        try:
+            found["text/plain"] = repr(value)[:TEXT_MAX]
+        except Exception as failure:
+            found["text/plain"] = "<%s whose repr() failed: %s>" % (type(value).__name__, failure)
+    return found
+
+
+def show(mime):
+    try:
+        flush()
+        send("display", encode(mime, LIMITS["display"]))
+    except TooLarge:
+        send("display", '{"text/plain":"(too large to be shown)"}')
+
+
+def display(*values, **options):
+    for value in values:
+        raw = options.get("raw") and isinstance(value, dict)
+        show(value if raw else mime_of(value))
+
+
+def show_figures():
+    """Shows the matplotlib figures that are open, as notebooks do."""
+    pyplot = sys.modules.get("matplotlib.pyplot")
+    if not pyplot:
+        return
+    try:
+        for number in pyplot.get_fignums():
+            figure = pyplot.figure(number)
+            if figure.get_axes():
+                show(picture(figure))
+        pyplot.close("all")
+    except Exception as failure:
+        print("a figure could not be drawn: %s" % failure, file=sys.stderr)
+
+
+# --- running ---
+
+def flush():
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except BaseException:
+            pass
+
+
+def send_error(failure, name=None):
+    import linecache, traceback
+    for file, code in SOURCES.items():
+        text = code.decode("utf-8", "replace") if isinstance(code, bytes) else code
+        linecache.cache[file] = (len(text), None, text.splitlines(True), file)
+    trace = failure.__traceback__
+    while trace and trace.tb_frame.f_globals is globals():
+        trace = trace.tb_next
+    try:
+        if isinstance(failure, SyntaxError) and trace is None:
+            lines = traceback.format_exception_only(type(failure), failure)
+        else:
+            lines = traceback.format_exception(type(failure), failure, trace)
+        text = "".join(lines)
+    except BaseException:
+        text = ""
+    try:
+        message = str(failure)
+    except BaseException:
+        message = ""
+    flush()
+    send("error", encode({"type": name or type(failure).__name__, "message": message[:TEXT_MAX],
+                          "traceback": text[-TEXT_MAX:]}, 1 << 20))
+
+
+class Context:
+    """What AWS Lambda gives a handler as its second argument."""
+    function_version = "$LATEST"
+    identity = client_context = None
+    log_group_name = log_stream_name = ""
+
+    def __init__(self, request):
+        self.aws_request_id = request["id"]
+        self.function_name = request.get("name") or "handler"
+        self.function_version = request.get("version") or "$LATEST"
+        self.invoked_function_arn = "arn:aws:lambda:local:0:function:" + self.function_name
+        self.memory_limit_in_mb = str(request.get("memory_mb", 0))
+        self._deadline = time.monotonic() + request.get("timeout_ms", 0) / 1000
+
+    def get_remaining_time_in_millis(self):
+        return max(0, int((self._deadline - time.monotonic()) * 1000))
+
+    def log(self, message):
+        sys.stdout.write(str(message))
+
+
+ONLY_AST, TOP_LEVEL_AWAIT = 0x400, 0x2000  # flags of compile(), as the module ast names them
+SOURCES = {}  # by the name of the file
+
+
+def parse(code, file):
+    """The code as a tree; kept where tracebacks look for its lines."""
+    SOURCES[file] = code
+    return compile(code, file, "exec", ONLY_AST)
+
+
+def defines(tree, name):
+    ast = _ast
+    for node in tree.body:
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and node.name == name:
+            return True
+        if isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == name for t in node.targets):
+            return True
+        if isinstance(node, (ast.Import, ast.ImportFrom)) and any((a.asname or a.name) == name for a in node.names):
+            return True
+    return False
+
+
+def awaited(value):
+    import asyncio
+    return asyncio.run(value)
+
+
+LOOP = None
+
+
+def run_async(value):
+    """Awaits what top-level `await` made; the loop stays, so that what was made in it goes on."""
+    global LOOP
+    import asyncio
+    if LOOP is None:
+        LOOP = asyncio.new_event_loop()
+        asyncio.set_event_loop(LOOP)
+    return LOOP.run_until_complete(value)
+
+
+def run_tree(tree, file, scope):
+    """Runs it; the value of its last expression, or None."""
+    ast, last = _ast, None
+    if tree.body and isinstance(tree.body[-1], ast.Expr):
+        last = ast.Expression(tree.body.pop().value)
+    value = None
+    for part, mode in ((tree, "exec"), (last, "eval")):
+        if part is None:
+            continue
+        code = compile(part, file, mode, flags=TOP_LEVEL_AWAIT)
+        value = eval(code, scope)
+        if code.co_flags & 0x80:  # CO_COROUTINE: it awaits something
+            value = run_async(value)
+    return value if last is not None else None
+
+
+def call_handler(function, request):
+    code = getattr(function, "__code__", None) or getattr(getattr(type(function), "__call__", None), "__code__", None)
+    takes = 2
+    if code is not None and not code.co_flags & 0x04:  # without *args
+        takes = code.co_argcount - (1 if hasattr(function, "__self__") or getattr(function, "__code__", None) is None else 0)
+    arguments = [request.get("event"), Context(request)][:max(0, takes)]
+    value = function(*arguments)
+    if hasattr(value, "__await__"):
+        value = awaited(value)
+    return value
+
+
+def give(value, is_handler):
+    """Sends the value of a handler, or of a last expression, which may be more than JSON can say."""
+    flush()
+    try:
+        text = encode(value, LIMITS["result"])
+    except TooLarge:
+        if is_handler:
+            raise TooLarge("the result is larger than %d bytes of JSON" % LIMITS["result"]) from None
+        text = "null"
+    except (ValueError, RecursionError):
+        if is_handler:
+            raise
+        text = "null"
+    if not is_handler:
+        if value is None:
+            return
+        show(mime_of(value))
+    send("result", text)
+
+
+def no_input(prompt=""):
+    raise EOFError("input() is not available: there is nobody to answer")
+
+
+def load(request):
+    path = request.get("path")
+    if not path:
+        return request["code"], "main.py"
+    with open(path, "rb") as file:
+        return file.read(), path
+
+
+def run_once(request):
+    is_handler = False
+    try:
+        code, file = load(request)
+        if request.get("path"):
+            sys.path[0] = os.path.dirname(os.path.abspath(file))
+        sys.argv = [file]
+        tree = parse(code, file)
+        name = (request.get("handler") or "handler").rsplit(".", 1)[-1]
+        if not request.get("handler") and not defines(tree, name) and defines(tree, "lambda_handler"):
+            name = "lambda_handler"
+        is_handler = "handler" in request or "event" in request or defines(tree, name)
+        module = type(sys)("main" if is_handler else "__main__")
+        module.__file__ = file
+        module.display = display
+        sys.modules["__main__"] = sys.modules["main"] = module
+        send("begin", '"handler"' if is_handler else "1")
+        if is_handler:
+            exec(compile(tree, file, "exec"), module.__dict__)
+            function = module.__dict__.get(name)
+            if not callable(function):
+                raise NameError("the code defines no function %s(event, context)" % name)
+            give(call_handler(function, request), True)
+            show_figures()
+        else:
+            value = run_tree(tree, file, module.__dict__)
+            shown = figure_of(value) is not None
+            give(value, False)
+            if not shown:
+                show_figures()
+    except SystemExit as leaving:
+        code = leaving.code
+        if not is_handler and code in (None, 0):
+            send("done", "1")
+            raise
+        send_error(leaving)
+        flush()
+        exit_now(code if isinstance(code, int) and 0 < code < 256 else 1)
+    except BaseException as failure:
+        send_error(failure)
+        flush()
+        exit_now(1)
+    flush()
+    send("done", "1")
+    if is_handler:  # its threads end with it, as do the processes that it left
+        exit_now(0)
+
+
+def serve(request):
+    """A context: runs one request after another, in one namespace."""
+    import signal
+    module = type(sys)("__main__")
+    module.display = display
+    sys.modules["__main__"] = module
+    builtins.input = no_input
+    channel = os.dup(0)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
+    quiet = lambda *_: None
+    count = 0
+    while request:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        if "code" in request:
+            count += 1
+            file = "cell %d" % count
+            try:
+                send("begin", str(count))
+                value = run_tree(parse(shell_lines(request["code"]), file), file, module.__dict__)
+                if value is not None:
+                    module.__dict__["_"] = value
+                shown = figure_of(value) is not None
+                give(value, False)
+                if not shown:
+                    show_figures()
+            except SystemExit as leaving:
+                send_error(leaving)
+            except BaseException as failure:
+                send_error(failure)
+        signal.signal(signal.SIGINT, quiet)
+        flush()
+        send("done", "1")
+        request = receive(channel)
+
+
+def shell_lines(code):
+    """`!command` and `%pip ...`, as people type them in notebooks."""
+    if "!" not in code and "%" not in code:
+        return code
+    lines = []
+    for line in code.split("\n"):
+        bare = line.lstrip()
+        indent = line[:len(line) - len(bare)]
+        if bare.startswith("!"):
+            lines.append("%s__import__('subprocess').run(%r, shell=True)" % (indent, bare[1:]))
+        elif bare.startswith("%pip "):
+            lines.append("%s__import__('subprocess').run([__import__('sys').executable, '-m', 'pip'] + %r.split())" % (indent, bare[5:]))
+        else:
+            lines.append(line)
+    return "\n".join(lines)
+
+
+def read_all(channel, size):
+    data = b""
+    while len(data) < size:
+        part = read(channel, size - len(data))
+        if not part:
+            return None
+        data += part
+    return data
+
+
+class Plain:
+    """What the scanner of the module json asks its decoder for."""
+    strict, object_hook, object_pairs_hook, memo = True, None, None, {}
+    parse_float, parse_int, parse_constant = float, int, None
+
+
+def loads(text):
+    if _json:
+        return _json.make_scanner(Plain)(text, 0)[0]
+    import json
+    return json.loads(text)
+
+
+def receive(channel):
+    head = read_all(channel, 10)
+    body = head and read_all(channel, int(head))
+    return loads(body.decode()) if body else None
+
+
+REQUEST = receive(0)
+LIMITS = REQUEST["limits"]
+os.environ.setdefault("MPLBACKEND", "Agg")
+for stream in (sys.stdout, sys.stderr):
+    stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+if REQUEST.get("serve"):
+    serve(REQUEST)
+else:
+    run_once(REQUEST)

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "api/execution/execution_body.h"
+
+#include "api/env_body.h"
+#include "api/handlers.h"
+#include "api/process/command_body.h"
+#include "core/execution/language.h"
+#include "core/process/command.h"
+
+#define INPUT_MAX (1 << 20)
+
+struct body {
+	const char *language, *code, *path, *handler, *cwd, *input, *on_disconnect;
+	const json_t *event, *env;
+	int64_t timeout_ms;
+	enum field_boolean is_async;
+};
+
+static const char *check_handler(const json_t *handler)
+{
+	const char *text = json_string_value(handler);
+
+	for (; *text; text++) {
+		bool is_fit = (*text >= 'a' && *text <= 'z') || (*text >= 'A' && *text <= 'Z') ||
+			      (*text >= '0' && *text <= '9') || strchr("_$.-/", *text);
+
+		if (!is_fit)
+			return "must be the name of a function, or of a file and a function: "
+			       "index.handler";
+	}
+	return NULL;
+}
+
+static const char *const disconnect_choices[] = {"cancel", "keep", NULL};
+
+#define AT(member) offsetof(struct body, member)
+
+static const struct field rows[] = {
+	{"language", FIELD_STRING, AT(language), 1, EXECUTION_LANGUAGE_MAX, FIELD_REQUIRED,
+		"What the code is written in.", .choices = language_names},
+	{"code", FIELD_STRING, AT(code), 1, EXECUTION_CODE_MAX, 0,
+		"The code. Either this or path."},
+	{"path", FIELD_STRING, AT(path), 1, AGENT_PATH_MAX - 1, 0,
+		"A file in the sandbox with the code."},
+	{"handler", FIELD_STRING, AT(handler), 1, EXECUTION_HANDLER_MAX - 1, 0,
+		"The function to call. If left out, `handler` is called if the code defines it, "
+		"and else the code is a script.",
+		.check = check_handler},
+	{"event", FIELD_JSON, AT(event), 0, 0, 0,
+		"What the handler is called with: any JSON. null if left out."},
+	{"cwd", FIELD_STRING, AT(cwd), 1, AGENT_PATH_MAX - 1, 0,
+		"Working directory; /workspace if left out.", .check = command_body_check_cwd},
+	{"env", FIELD_STRING_MAP, AT(env), 0, SPEC_ENV_MAX, 0,
+		"Environment, on top of the sandbox's.", .check = env_body_check},
+	{"stdin", FIELD_STRING, AT(input), 0, INPUT_MAX, 0, "Standard input; empty if left out."},
+	{"timeout_ms", FIELD_INTEGER, AT(timeout_ms), 1, COMMAND_TIMEOUT_MAX_MS, 0,
+		"Ends it with all that it started after so long; 300000 if left out."},
+	{"async", FIELD_BOOLEAN, AT(is_async), 0, 0, 0,
+		"Answers with 202 as soon as it runs; what comes of it is kept under its id."},
+	{"on_disconnect", FIELD_STRING, AT(on_disconnect), 0, 16, 0,
+		"What becomes of one whose client goes away before the answer: cancel (the "
+		"default) ends it, keep lets it go on.",
+		.choices = disconnect_choices},
+};
+
+const struct fields executions_fields = FIELDS(rows);
+
+int execution_body_decode(
+	const struct request *req, struct execution_body *ret_body, struct err *err)
+{
+	struct body body = {0};
+	int r;
+
+	fields_clear(&executions_fields, &body);
+	r = fields_decode(&executions_fields, request_body(req), &body, err);
+	if (r < 0)
+		return r;
+	ret_body->spec = (struct execution_spec){.language = body.language,
+		.code = body.code,
+		.path = body.path,
+		.handler = body.handler,
+		.event = body.event,
+		.cwd = body.cwd,
+		.env = {ret_body->env, fields_copy_map(body.env, ret_body->env)},
+		.input = body.input,
+		.input_len = body.input ? strlen(body.input) : 0,
+		.timeout_ms = body.timeout_ms > 0 ? (uint64_t)body.timeout_ms : 0};
+	ret_body->is_async = body.is_async == FIELD_TRUE;
+	ret_body->is_kept = body.on_disconnect && strcmp(body.on_disconnect, "keep") == 0;
+	if (ret_body->is_async && body.on_disconnect)
+		return err_explain(err, ERR_INVALID, "invalid_field", NULL,
+			"field on_disconnect is for one whose client waits: this one is async");
+	return 0;
+}
+
+json_t *execution_body_encode(const struct api *api, const struct execution_record *record)
+{
+	char process[PROCESS_NAME_MAX];
+	json_t *answer;
+
+	process_name_format(record->process, process);
+	answer = json_pack("{s:s, s:s, s:s, s:o, s:s, s:o, s:s, s:b, s:I, s:o, s:o}", "id",
+		record->id, "status", execution_status_name(record->status), "sandbox_id",
+		record->sandbox_id, "context_id",
+		record->context_id[0] ? json_string(record->context_id) : json_null(), "language",
+		record->language, "handler",
+		record->handler[0] ? json_string(record->handler) : json_null(), "process", process,
+		"cancelling", record->is_cancelling && record->status == EXECUTION_RUNNING,
+		"timeout_ms", (json_int_t)record->timeout_ms, "created_at",
+		api_stored_time_to_json(api, record->created_at_ms), "ended_at",
+		api_stored_time_to_json(api, record->ended_at_ms));
+	if (record->outcome)
+		json_object_update(answer, record->outcome);
+	return answer;
+}

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sends a file as an answer: a thread of its own reads it, as fast as the client takes it. */
+#pragma once
+
+#include "http/server/request.h"
+
+struct share;
+
+/* Takes over the file, also on failure, and the share, which is given back at the end, on success alone. */
+int file_sender_answer(struct request *req, const char *type, int file_fd, uint64_t size,
+	struct share *share, struct err *err) must_check;

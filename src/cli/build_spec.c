@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/build_spec.h"
+
+#include "base/buf.h"
+#include "base/fd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <openssl/evp.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define FILES_BYTES_MAX (640u << 10) /* all together, so that the request has less than 1 MiB */
+#define DEPTH_MAX	32
+#define AT(member)	offsetof(struct build_spec, member)
+
+const struct option build_spec_options[] = {
+	{OPTION_TEXT, 0, "from", "TEMPLATE", "create: the template or image that it begins with",
+		AT(from)},
+	{OPTION_TEXT, 0, "bootstrap", "SUITE",
+		"create: a new Debian instead of --from, such as bookworm", AT(bootstrap)},
+	{OPTION_LIST, 0, "apt", "A,B", "create: packages of Debian", AT(apt)},
+	{OPTION_LIST, 0, "pip", "A,B", "create: packages of Python", AT(pip)},
+	{OPTION_LIST, 0, "npm", "A,B", "create: packages of Node", AT(npm)},
+	{OPTION_LIST, 0, "run", "COMMAND", "create: a line for the shell; may be repeated",
+		AT(run)},
+	{OPTION_LIST, 0, "file", "PATH=FILE",
+		"create: a file of this machine, under a path; may be repeated", AT(files)},
+	{OPTION_TEXT, 'f', "dockerfile", "FILE", "build: the Dockerfile", AT(dockerfile)},
+	{OPTION_LIST, 0, "build-arg", "K=V", "build: a value of its ARG; may be repeated",
+		AT(args)},
+	{OPTION_END},
+};
+
+/* --- files --- */
+
+struct files {
+	json_t *texts, *encoded;
+	size_t bytes;
+	char *ignored; /* the text of .dockerignore */
+};
+
+static int too_large(struct err *err)
+{
+	return err_explain(err, ERR_TOO_LARGE, NULL,
+		"name what is not needed in .dockerignore, or fetch large files in a RUN",
+		"the files that are sent have more than %u KiB together", FILES_BYTES_MAX >> 10);
+}
+
+static int read_file(int dir, const char *path, struct buf *content, struct err *err)
+{
+	auto_fd int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+	ssize_t n;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return err_explain(err, ERR_NOT_FOUND, NULL, NULL, "cannot open %s: %s", path,
+			strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return err_set(err, ERR_INVALID, "%s is not an ordinary file", path);
+	if (st.st_size > FILES_BYTES_MAX)
+		return too_large(err);
+	do {
+		char piece[16384];
+
+		n = read(fd, piece, sizeof(piece));
+		if (n < 0)
+			return err_sys(err, "read %s", path);
+		buf_append(content, piece, (size_t)n);
+	} while (n > 0);
+	return content->failed ? too_large(err) : 0;
+}
+
+/* As a text if it is one, else in base64. */
+static int add_content(
+	struct files *files, const char *name, const struct buf *content, struct err *err)
+{
+	const char *data = content->data ? (const char *)content->data : "";
+	json_t *text = memchr(data, '\0', content->len) ? NULL : json_stringn(data, content->len);
+	auto_free char *encoded = NULL;
+
+	files->bytes += content->len;
+	if (files->bytes > FILES_BYTES_MAX) {
+		json_decref(text);
+		return too_large(err);
+	}
+	if (text) {
+		json_object_set_new(files->texts, name, text);
+		return 0;
+	}
+	encoded = mem_new((content->len + 2) / 3 * 4 + 1);
+	EVP_EncodeBlock((unsigned char *)encoded, content->data, (int)content->len);
+	json_object_set_new(files->encoded, name, json_string(encoded));
+	return 0;
+}
+
+static int add_file(
+	struct files *files, int dir, const char *path, const char *name, struct err *err)
+{
+	struct buf content = BUF_INIT(FILES_BYTES_MAX + 1);
+	int r = read_file(dir, path, &content, err);
+
+	if (r == 0)
+		r = add_content(files, name, &content, err);
+	buf_fini(&content);
+	return r;
+}
+
+static bool is_ignored(const struct files *files, const char *name)
+{
+	for (const char *line = files->ignored; line && *line;) {
+		size_t len = strcspn(line, "\r\n"), end = len;
+		auto_free char *pattern = NULL;
+
+		while (end > 0 && line[end - 1] == '/')
+			end--;
+		pattern = mem_printf("%.*s", (int)end, line + (line[0] == '/'));
+		if (*pattern && *pattern != '#' && fnmatch(pattern, name, FNM_PATHNAME) == 0)
+			return true;
+		line += len + strspn(line + len, "\r\n");
+	}
+	return strcmp(name, ".git") == 0 || strcmp(name, ".dockerignore") == 0;
+}
+
+static int add_tree(
+	struct files *files, int dir, const char *prefix, unsigned depth, struct err *err)
+{
+	DIR *list = fdopendir(dup(dir));
+	const struct dirent *entry;
+	int r = 0;
+
+	if (!list)
+		return err_sys(err, "list %s", *prefix ? prefix : "the directory");
+	if (depth > DEPTH_MAX)
+		r = err_set(err, ERR_INVALID, "%s is too deep", prefix);
+	while (r == 0 && (entry = readdir(list))) {
+		auto_free char *name = mem_printf("%s%s", prefix, entry->d_name);
+		auto_fd int below = -1;
+		struct stat st;
+
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+			is_ignored(files, name) ||
+			fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+			continue;
+		if (S_ISREG(st.st_mode))
+			r = add_file(files, dir, entry->d_name, name, err);
+		if (!S_ISDIR(st.st_mode))
+			continue;
+		below = openat(dir, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+		if (below < 0) {
+			r = err_sys(err, "open %s", name);
+		} else {
+			auto_free char *next = mem_printf("%s/", name);
+
+			r = add_tree(files, below, next, depth + 1, err);
+		}
+	}
+	closedir(list);
+	return r;
+}
+
+/* --- bodies --- */
+
+/* "a,b" and several options are one list. */
+static void add_words(json_t *object, const char *name, const struct option_list *list)
+{
+	json_t *words = json_array();
+
+	for (size_t i = 0; i < list->count; i++) {
+		for (const char *at = list->items[i]; *at;) {
+			size_t len = strcspn(at, ",");
+
+			if (len > 0)
+				json_array_append_new(words, json_stringn(at, len));
+			at += len + (at[len] == ',');
+		}
+	}
+	json_object_set_new(object, name, words);
+}
+
+static int add_pairs(json_t *object, const char *name, const char *option,
+	const struct option_list *list, struct err *err)
+{
+	json_t *pairs = json_object();
+
+	json_object_set_new(object, name, pairs);
+	for (size_t i = 0; i < list->count; i++) {
+		const char *equals = strchr(list->items[i], '=');
+		auto_free char *key = NULL;
+
+		if (!equals || equals == list->items[i])
+			return err_set(err, ERR_INVALID, "%s takes NAME=VALUE, not %s", option,
+				list->items[i]);
+		key = mem_printf("%.*s", (int)(equals - list->items[i]), list->items[i]);
+		json_object_set_new(pairs, key, json_string(equals + 1));
+	}
+	return 0;
+}
+
+static int make_recipe(
+	const struct build_spec *spec, const char *name, json_t **ret_body, struct err *err)
+{
+	struct files files = {.texts = json_object(), .encoded = json_object()};
+	json_t *recipe = json_pack("{s:s?, s:o, s:o}", "from", spec->from, "files", files.texts,
+		"files_base64", files.encoded);
+	json_auto_t *body = json_pack("{s:s, s:o}", "name", name, "recipe", recipe);
+	json_t *run = json_array();
+	int r;
+
+	if (!spec->from || !recipe) {
+		json_decref(run);
+		return err_set(err, ERR_INVALID, "--from names the template that it begins with");
+	}
+	add_words(recipe, "apt", &spec->apt);
+	add_words(recipe, "pip", &spec->pip);
+	add_words(recipe, "npm", &spec->npm);
+	json_object_set_new(recipe, "run", run);
+	for (size_t i = 0; i < spec->run.count; i++)
+		json_array_append_new(run, json_string(spec->run.items[i]));
+	r = add_pairs(recipe, "env", "--env", &spec->env, err);
+	for (size_t i = 0; i < spec->files.count && r == 0; i++) {
+		const char *equals = strchr(spec->files.items[i], '=');
+		auto_free char *path =
+			equals ? mem_printf("%.*s", (int)(equals - spec->files.items[i]),
+					 spec->files.items[i])
+			       : NULL;
+
+		r = equals ? add_file(&files, AT_FDCWD, equals + 1, path, err)
+			   : err_set(err, ERR_INVALID, "--file takes PATH=FILE, not %s",
+				     spec->files.items[i]);
+	}
+	if (r == 0)
+		*ret_body = json_incref(body);
+	return r;
+}
+
+static int make_bootstrap(
+	const struct build_spec *spec, const char *name, json_t **ret_body, struct err *err)
+{
+	json_t *bootstrap;
+
+	if (spec->from || spec->pip.count + spec->npm.count + spec->run.count + spec->files.count +
+					  spec->env.count >
+				  0)
+		return err_explain(err, ERR_INVALID, NULL,
+			"put more on it by another template, with --from",
+			"--bootstrap makes a Debian with packages of --apt, and nothing else");
+	bootstrap = json_pack("{s:s}", "suite", spec->bootstrap);
+	add_words(bootstrap, "packages", &spec->apt);
+	*ret_body = json_pack("{s:s, s:o}", "name", name, "bootstrap", bootstrap);
+	return 0;
+}
+
+int build_spec_recipe(
+	const struct build_spec *spec, const char *name, json_t **ret_body, struct err *err)
+{
+	return spec->bootstrap ? make_bootstrap(spec, name, ret_body, err)
+			       : make_recipe(spec, name, ret_body, err);
+}
+
+static int load_text(int dir, const char *path, char **ret_text, struct err *err)
+{
+	struct buf content = BUF_INIT(FILES_BYTES_MAX + 1);
+	int r = read_file(dir, path, &content, err);
+
+	if (r == 0)
+		*ret_text = buf_take_str(&content);
+	buf_fini(&content);
+	return r;
+}
+
+int build_spec_dockerfile(const struct build_spec *spec, const char *name, const char *dir,
+	json_t **ret_body, struct err *err)
+{
+	struct files files = {.texts = json_object(), .encoded = json_object()};
+	json_auto_t *body = json_pack("{s:s, s:o, s:o}", "name", name, "files", files.texts,
+		"files_base64", files.encoded);
+	auto_fd int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	auto_free char *text = NULL, *ignored = NULL;
+	struct err none;
+	int r;
+
+	if (fd < 0)
+		return err_explain(
+			err, ERR_NOT_FOUND, NULL, NULL, "cannot open %s: %s", dir, strerror(errno));
+	r = spec->dockerfile ? load_text(AT_FDCWD, spec->dockerfile, &text, err)
+			     : load_text(fd, "Dockerfile", &text, err);
+	if (r == 0 && load_text(fd, ".dockerignore", &ignored, &none) == 0)
+		files.ignored = ignored;
+	if (r == 0)
+		r = add_tree(&files, fd, "", 0, err);
+	if (r == 0)
+		r = add_pairs(body, "args", "--build-arg", &spec->args, err);
+	if (r == 0 && json_object_set_new(body, "dockerfile", json_string(text)) < 0)
+		r = err_set(err, ERR_INVALID, "the Dockerfile is not UTF-8");
+	if (r == 0)
+		*ret_body = json_incref(body);
+	return r;
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What `sandlot template create` and `build` send: a recipe of options, or a Dockerfile with the files
+ * beside it. The server gets texts; it reads nothing of ours by itself.
+ */
+#pragma once
+
+#include "cli/option.h"
+
+#include <jansson.h>
+
+struct build_spec {
+	const char *from;
+	const char *bootstrap; /* a suite of Debian, instead of from */
+	struct option_list apt, pip, npm, run, files, args;
+	struct option_list env; /* no option of its own */
+	const char *dockerfile; /* NULL: Dockerfile in the directory */
+};
+
+extern const struct option build_spec_options[];
+
+/* The body of a request for a template made by a recipe, or of a new Debian. */
+int build_spec_recipe(const struct build_spec *spec, const char *name, json_t **ret_body,
+	struct err *err) must_check;
+
+/* The same by a Dockerfile, with the files of a directory but for those that its .dockerignore names. */
+int build_spec_dockerfile(const struct build_spec *spec, const char *name, const char *dir,
+	json_t **ret_body, struct err *err) must_check;

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/buf.h"
+#include "cli/command.h"
+#include "cli/remote/event_reader.h"
+#include "cli/remote/query.h"
+#include "cli/remote/resolve.h"
+#include "cli/text/table.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#define TARGET_MAX 1024
+
+struct events_values {
+	bool follow; /* what it always does; for those who are used to saying so */
+	const char *topics;
+};
+
+static const struct option options[] = {
+	{OPTION_FLAG, 'f', "follow", NULL, "go on until interrupted, as it does anyway",
+		offsetof(struct events_values, follow)},
+	{OPTION_TEXT, 't', "topics", "LIST",
+		"only these: sandbox, start, port, network, job, execution; with commas between",
+		offsetof(struct events_values, topics)},
+	{OPTION_END},
+};
+
+struct printer {
+	bool as_json;
+	struct err *err;
+};
+
+/* "12:00:00  sandbox.running  01k9...  {...}": what it is about first, then what else there is. */
+static void print_line(struct buf *line, const struct event *event, json_t *data)
+{
+	const char *about = cli_text(data, json_object_get(data, "job") ? "job" : "sandbox");
+	auto_free char *rest = NULL;
+	char name[48], subject[40];
+
+	snprintf(name, sizeof(name), "%s", event->name);
+	snprintf(subject, sizeof(subject), "%s", about);
+	table_tame(name);
+	table_tame(subject);
+	json_object_del(data, "job");
+	json_object_del(data, "sandbox");
+	rest = cli_dump_json(data, JSON_COMPACT | JSON_ENSURE_ASCII);
+	buf_printf(line, "%-18s %-26s %s", name, subject, rest);
+}
+
+static int on_event(const struct event *event, void *arg)
+{
+	struct printer *printer = arg;
+	json_auto_t *data = json_loadb(event->data, event->data_len, 0, NULL);
+	auto_(buf_fini) struct buf line = BUF_INIT(EVENT_READER_MAX);
+
+	if (!json_is_object(data))
+		return err_set(
+			printer->err, ERR_INTERNAL, "the daemon sent an event that is not JSON");
+	if (printer->as_json) {
+		auto_free char *text = NULL;
+
+		json_object_set_new(data, "event", json_string(event->name));
+		text = cli_dump_json(data, JSON_COMPACT);
+		buf_append_str(&line, text);
+	} else {
+		print_line(&line, event, data);
+	}
+	buf_append_str(&line, "\n");
+	return cli_write(STDOUT_FILENO, line.data, line.len, printer->err);
+}
+
+/* Until the stream ends. */
+static int follow(struct client *client, struct printer *printer)
+{
+	struct event_reader reader;
+	char chunk[16384];
+	ssize_t n;
+	int r = 0;
+
+	event_reader_init(&reader);
+	while (r == 0 && (n = client_read(client, chunk, sizeof(chunk), printer->err)) != 0)
+		r = n < 0 ? (int)n
+			  : event_reader_feed(&reader, chunk, (size_t)n, on_event, printer);
+	event_reader_fini(&reader);
+	if (r == -EMSGSIZE)
+		return err_set(printer->err, ERR_INTERNAL,
+			"the daemon sent an event larger than %u bytes", EVENT_READER_MAX);
+	return r;
+}
+
+/* The stream of a sandbox, or of all. */
+static int make_target(struct client *client, const struct events_values *v, const char *sandbox,
+	struct buf *target, struct err *err)
+{
+	char id[RESOLVE_ID_LEN + 1];
+	int r = 0;
+
+	if (sandbox && v->topics)
+		return err_set(err, ERR_INVALID, "--topics is for the events of all sandboxes");
+	if (sandbox)
+		r = resolve_id(client, sandbox, id, err);
+	if (r < 0)
+		return r;
+	if (sandbox)
+		buf_printf(target, "/v1/sandboxes/%s/events", id);
+	else
+		buf_append_str(target, "/v1/events");
+	query_add(target, "topics", v->topics);
+	return target->failed ? err_set(err, ERR_INVALID, "the list of topics is too long") : 0;
+}
+
+static int run(struct cli *cli, const void *values, int argc, char **argv, struct err *err)
+{
+	auto_(buf_fini) struct buf target = BUF_INIT(TARGET_MAX);
+	struct printer printer = {.as_json = cli_wants_json(cli), .err = err};
+	struct client_call call = {.method = "GET", .accept = "text/event-stream"};
+	auto_free char *path = NULL;
+	struct client *client;
+	int r = cli_connect(cli, &client, err);
+
+	if (r == 0)
+		r = make_target(client, values, argc > 0 ? argv[0] : NULL, &target, err);
+	if (r < 0)
+		return r;
+	path = buf_take_str(&target);
+	call.path = path;
+	r = client_open(client, &call, err);
+	if (r == 0)
+		r = follow(client, &printer);
+	client_close(client);
+	return r;
+}
+
+const struct command cmd_events = {
+	.name = "events",
+	.operands = "[ID]",
+	.summary = "follow what happens to sandboxes and jobs",
+	.details = "One line an event, of all that is yours or of one sandbox, until interrupted. "
+		   "Ports are\n"
+		   "only looked at in a sandbox that is followed by its ID. A line \"missed\" says "
+		   "that events\n"
+		   "came faster than they were read.\n\n"
+		   "  sandlot events -f\n"
+		   "  sandlot events -f --topics sandbox,job\n"
+		   "  sandlot events -f -o json 01k9\n",
+	.tables = {{options, 0}},
+	.values_size = sizeof(struct events_values),
+	.min_operands = 0,
+	.max_operands = 1,
+	.verbatim_after = OPTION_ANYWHERE,
+	.takes = COMMAND_TAKES_IDS,
+	.run = run,
+};

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * run-code: a file of code is run for its result. Its output goes where it belongs as it comes, then its result is
+ * printed as JSON; what it shows is printed as text, or saved.
+ */
+#include "base/buf.h"
+#include "base/fd.h"
+#include "cli/command.h"
+#include "cli/create_spec.h"
+#include "cli/remote/resolve.h"
+#include "cli/terminal/output_stream.h"
+#include "cli/text/base64.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CODE_MAX     (1u << 20)
+#define EXIT_TIMEOUT 124
+#define IMAGE_MAX    (8u << 20)
+
+struct run_code_values {
+	const char *language, *event, *handler, *cwd, *save;
+	struct option_number timeout;
+	struct option_list env;
+	bool detach;
+};
+
+static const struct option options[] = {
+	{OPTION_FLAG, 'd', "detach", NULL, "leave it running and print its id",
+		offsetof(struct run_code_values, detach)},
+	{OPTION_LIST, 'e', "env", "K=V", "set an environment variable; may be repeated",
+		offsetof(struct run_code_values, env)},
+	{OPTION_TEXT, 0, "event", "JSON", "call the handler with this",
+		offsetof(struct run_code_values, event)},
+	{OPTION_TEXT, 0, "handler", "NAME", "the function to call; `handler`, if there is one",
+		offsetof(struct run_code_values, handler)},
+	{OPTION_CHOICE, 'l', "language", "NAME", "what it is written in; its name tells that too",
+		offsetof(struct run_code_values, language), .choices = "python javascript shell"},
+	{OPTION_TEXT, 0, "save", "DIR", "save images that it shows there",
+		offsetof(struct run_code_values, save)},
+	{OPTION_SECONDS, 'T', "timeout", "TIME", "end it after so long: 10s, 500ms, 5m",
+		offsetof(struct run_code_values, timeout)},
+	{OPTION_TEXT, 'w', "workdir", "DIR", "run in this directory",
+		offsetof(struct run_code_values, cwd)},
+	{OPTION_END},
+};
+
+/* --- the request --- */
+
+static const char *language_of(const char *file)
+{
+	static const struct {
+		const char *ending, *language;
+	} endings[] = {{".py", "python"}, {".js", "javascript"}, {".mjs", "javascript"},
+		{".cjs", "javascript"}, {".sh", "shell"}};
+	const char *dot = strrchr(file, '.');
+
+	for (size_t i = 0; dot && i < array_len(endings); i++) {
+		if (strcmp(dot, endings[i].ending) == 0)
+			return endings[i].language;
+	}
+	return NULL;
+}
+
+/* A file, or standard input for "-". */
+static int read_code(const char *file, struct buf *code, struct err *err)
+{
+	auto_fd int fd =
+		strcmp(file, "-") == 0 ? dup(STDIN_FILENO) : open(file, O_RDONLY | O_CLOEXEC);
+	char chunk[65536];
+	ssize_t n;
+
+	if (fd < 0)
+		return err_sys(err, "open %s", file);
+	while ((n = read(fd, chunk, sizeof(chunk))) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return err_sys(err, "read %s", file);
+		if (buf_append(code, chunk, (size_t)n) < 0)
+			return err_explain(err, ERR_TOO_LARGE, NULL,
+				"copy it in with \"sandlot cp\" and import it",
+				"%s has more than 1 MiB", file);
+	}
+	return 0;
+}
+
+static int add_event(json_t *body, const char *text, struct err *err)
+{
+	json_error_t where;
+	json_t *event = json_loads(text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &where);
+
+	if (!event)
+		return err_explain(err, ERR_INVALID, NULL,
+			"quote it: --event '{\"name\": \"value\"}'", "--event is not JSON: %s",
+			where.text);
+	json_object_set_new(body, "event", event);
+	return 0;
+}
+
+static int set_text(json_t *body, const char *name, const char *text, struct err *err)
+{
+	if (text && json_object_set_new(body, name, json_string(text)) < 0)
+		return err_set(err, ERR_INVALID, "--%s is not UTF-8 text", name);
+	return 0;
+}
+
+static int make_body(
+	const struct run_code_values *v, const char *file, json_t **ret_body, struct err *err)
+{
+	const char *language = v->language ? v->language : language_of(file);
+	auto_(buf_fini) struct buf code = BUF_INIT(CODE_MAX);
+	json_auto_t *body = json_object();
+	json_t *pairs;
+	int r;
+
+	if (!language)
+		return err_explain(err, ERR_INVALID, NULL, "say it with -l python",
+			"the name %s does not tell its language", file);
+	r = read_code(file, &code, err);
+	if (r < 0)
+		return r;
+	json_object_set_new(body, "language", json_string(language));
+	if (code.len == 0 || json_object_set_new(body, "code",
+				     json_stringn((const char *)code.data, code.len)) < 0)
+		return err_set(err, ERR_INVALID, "%s is empty, or not UTF-8 text", file);
+	if ((r = set_text(body, "handler", v->handler, err)) < 0 ||
+		(r = set_text(body, "cwd", v->cwd, err)) < 0 ||
+		(v->event && (r = add_event(body, v->event, err)) < 0))
+		return r;
+	if (v->timeout.is_set)
+		json_object_set_new(body, "timeout_ms", json_integer((json_int_t)v->timeout.value));
+	if (v->env.count > 0) {
+		r = create_spec_pairs(&v->env, "--env", &pairs, err);
+		if (r < 0)
+			return r;
+		json_object_set_new(body, "env", pairs);
+	}
+	if (v->detach)
+		json_object_set_new(body, "async", json_true());
+	*ret_body = json_incref(body);
+	return 0;
+}
+
+/* --- what it shows --- */
+
+struct shown {
+	const struct run_code_values *values;
+	unsigned count;
+	bool has_shown; /* what came last was shown: the result is the same again */
+};
+
+/* Images are saved by number: 1.png, 2.svg. */
+static bool save(struct shown *shown, const char *ending, const json_t *data, bool is_text)
+{
+	auto_free char *path =
+		mem_printf("%s/%u.%s", shown->values->save, shown->count + 1, ending);
+	auto_(buf_fini) struct buf bytes = BUF_INIT(IMAGE_MAX);
+	auto_fd int fd = -1;
+	struct err err;
+
+	if (is_text)
+		buf_append(&bytes, json_string_value(data), json_string_length(data));
+	else if (base64_decode(json_string_value(data), json_string_length(data), &bytes) < 0)
+		return false;
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	if (fd < 0 || bytes.failed || fd_write_full(fd, bytes.data, bytes.len) < 0) {
+		err_sys(&err, "write %s", path);
+		cli_complain(&err, NULL);
+		return false;
+	}
+	shown->count++;
+	cli_note("saved %s", path);
+	return true;
+}
+
+static void show(struct shown *shown, const json_t *mime)
+{
+	static const struct {
+		const char *type, *ending;
+		bool is_text;
+	} images[] = {{"image/png", "png", false}, {"image/jpeg", "jpeg", false},
+		{"image/svg+xml", "svg", true}, {"application/pdf", "pdf", false}};
+	const char *text = cli_text(mime, "text/plain");
+
+	for (size_t i = 0; shown->values->save && i < array_len(images); i++) {
+		const json_t *data = json_object_get(mime, images[i].type);
+
+		if (json_is_string(data) && save(shown, images[i].ending, data, images[i].is_text))
+			return;
+	}
+	if (text[0])
+		cli_print("%s\n", text);
+}
+
+static bool take(void *arg, const char *name, const json_t *data)
+{
+	struct shown *shown = arg;
+	const json_t *display = json_object_get(data, "display");
+	auto_free char *text = NULL;
+
+	if (strcmp(name, "error") == 0)
+		return true; /* it comes again with the end */
+	if (strcmp(name, "result") != 0)
+		return false;
+	if (display) {
+		show(shown, display);
+	} else if (!shown->has_shown) {
+		text = cli_dump_json(
+			json_object_get(data, "result"), JSON_INDENT(2) | JSON_ENCODE_ANY);
+		cli_print("%s\n", text);
+	}
+	shown->has_shown = display != NULL;
+	fflush(stdout);
+	return true;
+}
+
+/* --- the end --- */
+
+static int exit_code_of(const json_t *execution)
+{
+	const char *status = cli_text(execution, "status");
+
+	if (strcmp(status, "succeeded") == 0)
+		return 0;
+	return strcmp(status, "timeout") == 0 ? EXIT_TIMEOUT : 1;
+}
+
+static void report(const json_t *execution)
+{
+	const json_t *error = json_object_get(execution, "error");
+	const json_t *artifact;
+	size_t i;
+
+	if (json_is_object(error) && cli_text(error, "traceback")[0])
+		cli_note("%s", cli_text(error, "traceback"));
+	else if (json_is_object(error))
+		cli_note("%s: %s", cli_text(error, "type"), cli_text(error, "message"));
+	json_array_foreach(json_object_get(execution, "artifacts"), i, artifact)
+	{
+		cli_note("artifact: %s (%lld bytes)", cli_text(artifact, "path"),
+			(long long)json_integer_value(json_object_get(artifact, "size")));
+	}
+}
+
+static int copy(struct client *client, struct output_stream *output, struct err *err)
+{
+	char chunk[65536];
+
+	for (;;) {
+		ssize_t n = client_read(client, chunk, sizeof(chunk), err);
+		int r;
+
+		if (n < 0)
+			return (int)n;
+		if (n == 0)
+			return err_explain(err, ERR_UNAVAILABLE, "connection_lost",
+				"it ends with its connection: run it again",
+				"the daemon closed the stream before the execution ended");
+		r = output_stream_feed(output, chunk, (size_t)n, err);
+		if (r != 0)
+			return r < 0 ? r : 0;
+	}
+}
+
+static int stream(struct client *client, struct client_call *call, const struct run_code_values *v,
+	struct err *err)
+{
+	auto_(output_stream_fini) struct output_stream output = {0};
+	struct shown shown = {.values = v};
+	int r;
+
+	call->accept = "text/event-stream";
+	r = client_open(client, call, err);
+	if (r < 0)
+		return r;
+	output_stream_init(&output, STDOUT_FILENO, STDERR_FILENO);
+	output.take = take;
+	output.arg = &shown;
+	r = copy(client, &output, err);
+	if (r == 0) {
+		client_drain(client);
+		report(output.result);
+		r = exit_code_of(output.result);
+	}
+	client_close(client);
+	return r;
+}
+
+static int run(struct cli *cli, const void *values, int argc, char **argv, struct err *err)
+{
+	const struct run_code_values *v = values;
+	char id[RESOLVE_ID_LEN + 1];
+	json_auto_t *body = NULL, *answer = NULL;
+	struct client_call call = {.method = "POST"};
+	auto_free char *path = NULL;
+	struct client *client;
+	int r = make_body(v, argv[0], &body, err);
+
+	(void)argc;
+	if (r == 0)
+		r = cli_connect(cli, &client, err);
+	if (r == 0)
+		r = resolve_id(client, argv[1], id, err);
+	if (r < 0)
+		return r;
+	call.path = path = mem_printf("/v1/sandboxes/%s/executions", id);
+	call.body = body;
+	if (!v->detach && !cli_wants_json(cli))
+		return stream(client, &call, v, err);
+	r = client_json(client, &call, &answer, err);
+	if (r < 0)
+		return r;
+	if (cli_wants_json(cli))
+		cli_print_json(answer);
+	else
+		cli_print("%s\n", cli_text(answer, "id"));
+	return v->detach ? 0 : exit_code_of(answer);
+}
+
+const struct command cmd_run_code = {
+	.name = "run-code",
+	.operands = "FILE ID",
+	.summary = "run code in a sandbox for its result",
+	.details =
+		"FILE is on this computer; - is standard input. Code that defines handler(event, "
+		"context)\n"
+		"is called as AWS Lambda calls it; other code is a script. The result is "
+		"printed as JSON\n"
+		"after the output; the exit code is 0 if it succeeded, 1 if it failed, 124 after "
+		"a timeout.\n\n"
+		"  sandlot run-code app.py 01k9 --event '{\"name\": \"Ada\"}'\n"
+		"  sandlot run-code -l python - 01k9 <<< '6 * 7'\n"
+		"  sandlot run-code --save . plot.py 01k9\n",
+	.tables = {{options, 0}},
+	.values_size = sizeof(struct run_code_values),
+	.min_operands = 2,
+	.max_operands = 2,
+	.verbatim_after = OPTION_ANYWHERE,
+	.takes = COMMAND_TAKES_FILES,
+	.run = run,
+};

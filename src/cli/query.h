@@ -1,8 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* Builds the path and query of a request. */
-#pragma once
-
-#include "base/buf.h"
-
-/* Appends "?name=value" or "&name=value", percent-encoded; does nothing if value is NULL. */
-void query_add(struct buf *target, const char *name, const char *value);

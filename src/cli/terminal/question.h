@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A question that only a person answers. */
+#pragma once
+
+#include "base/err.h"
+#include "base/mem.h"
+
+/* 0 after a yes. Anything else is a no; without a terminal it says that --force is needed. */
+int question_ask(const char *question, struct err *err) must_check;

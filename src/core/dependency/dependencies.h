@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Packages of Python and Node that a sandbox has beside its template. They are a layer
+ * (dependency_layer.h) that the sandbox sees, read-only, at DRIVER_LAYER_PLACE; its commands find them by
+ * their environment (core/sandbox/environment.h). The record of the sandbox names the layer, so it is
+ * shown again after each start, and in forks.
+ *
+ * A set that was installed before is there at once. Else a job installs it, and what there was before stays
+ * until then. Each request adds to what there is; one that fails changes nothing.
+ */
+#pragma once
+
+#include "core/engine/engine.h"
+#include "core/job/job.h"
+#include "core/sandbox/sandbox.h"
+#include "model/dependency_set.h"
+
+#define DEPENDENCIES_JOB_KIND "dependencies"
+
+struct templates;
+
+/* The row of its kind; `context` is the struct templates. A build that was cut short begins anew. */
+#define DEPENDENCIES_JOB(templates_)                                                               \
+	{                                                                                          \
+		.name = DEPENDENCIES_JOB_KIND, .on_restart = JOB_RESTART_RETRY,                    \
+		.is_ready = templates_are_attached, .run = dependencies_run,                       \
+		.context = (templates_)                                                            \
+	}
+
+int dependencies_run(struct job *job, void *templates, struct err *err) must_check;
+
+/* Asks for packages. They are there when it returns, or the record names the job that installs them. */
+int dependencies_ask(struct sandbox *sandbox, const struct dependency_spec *spec, struct err *err)
+	must_check;
+
+/* The same for a sandbox that is about to be made: if they were installed before, it starts with them. */
+void dependencies_fill_draft(
+	struct engine *engine, const struct dependency_spec *spec, struct sandbox_record *draft);
+
+/* Then, of one that was made: what is missing is asked for. A failure is in its record. */
+void dependencies_complete(struct sandbox *sandbox, const struct dependency_spec *spec);
+
+/*
+ * What was asked for, what is installed, and how that stands: {"requested", "installed", "status", "error",
+ * "job"}. A new reference.
+ */
+json_t *dependencies_describe(struct engine *engine, const struct sandbox_record *record);
+
+/* --- for the verbs; life is held --- */
+
+/* It runs now, and its row is written next: shows what it has. If that fails, the record says why. */
+void dependencies_show(struct sandbox *sandbox);
+
+/* It is about to be removed: nothing needs to be installed for it. */
+void dependencies_cancel(struct sandbox *sandbox);

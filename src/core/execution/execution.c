@@ -1,0 +1,637 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/execution/execution.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "core/execution/artifacts.h"
+#include "core/execution/execution_request.h"
+#include "core/execution/outcome.h"
+#include "core/process/process_table.h"
+#include "core/sandbox/sandbox_handle.h"
+#include "store/store_clock.h"
+#include "store/store_execution.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BYTES_KEPT (256ull << 20) /* of the outcomes of an owner */
+
+struct executions {
+	struct executions_config config;
+	pthread_mutex_t lock; /* what follows */
+	pthread_cond_t changed;
+	struct execution *running; /* a reference each */
+	unsigned threads;	   /* that gather outcomes */
+	bool is_leaving;
+};
+
+struct execution_watcher {
+	atomic_int refs;
+	struct execution_watcher *next;
+	const struct execution_events *events;
+	void *arg;
+};
+
+struct execution {
+	atomic_int refs;
+	struct executions *executions;
+	struct execution *next; /* in executions.running, under its lock */
+	struct sandbox *sandbox;
+	struct process *process; /* NULL: nothing of it runs any more */
+	struct output_log *log;
+	const struct language *language;
+	int64_t started_wall_ms;
+	struct outcome_times times; /* the thread that knows of each writes it */
+
+	pthread_mutex_t lock; /* what follows */
+	struct execution_record record;
+	struct process_end end;
+	bool is_listed; /* it has its row, */
+	bool has_ended; /* its process has ended: with both, its outcome is gathered */
+	bool is_over;
+	uint64_t log_end;
+	struct execution_watcher *watchers;
+};
+
+/* --- life --- */
+
+struct executions *executions_new(const struct executions_config *config)
+{
+	struct executions *executions = mem_new(sizeof(*executions));
+
+	executions->config = *config;
+	pthread_mutex_init(&executions->lock, NULL);
+	pthread_cond_init(&executions->changed, NULL);
+	return executions;
+}
+
+struct execution *execution_ref(struct execution *execution)
+{
+	atomic_fetch_add(&execution->refs, 1);
+	return execution;
+}
+
+void execution_unref(struct execution *execution)
+{
+	if (!execution || atomic_fetch_sub(&execution->refs, 1) > 1)
+		return;
+	output_log_unref(execution->log);
+	process_unref(execution->process);
+	sandbox_unref(execution->sandbox);
+	execution_record_fini(&execution->record);
+	pthread_mutex_destroy(&execution->lock);
+	free(execution);
+}
+
+static void release(void *arg)
+{
+	execution_unref(arg);
+}
+
+static struct execution *make(struct executions *executions, struct sandbox *sandbox,
+	const struct execution_record *record)
+{
+	struct execution *execution = mem_new(sizeof(*execution));
+
+	execution->refs = 1;
+	execution->executions = executions;
+	execution->sandbox = sandbox_ref(sandbox);
+	execution->language = language_find(record->language);
+	execution->record = *record;
+	pthread_mutex_init(&execution->lock, NULL);
+	return execution;
+}
+
+static void list(struct execution *execution)
+{
+	struct executions *executions = execution->executions;
+
+	pthread_mutex_lock(&executions->lock);
+	execution->next = executions->running;
+	executions->running = execution_ref(execution);
+	pthread_mutex_unlock(&executions->lock);
+}
+
+static void unlist(struct execution *execution)
+{
+	struct executions *executions = execution->executions;
+	bool found = false;
+
+	pthread_mutex_lock(&executions->lock);
+	for (struct execution **at = &executions->running; *at; at = &(*at)->next) {
+		if (*at == execution) {
+			*at = execution->next;
+			found = true;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&executions->lock);
+	if (found)
+		execution_unref(execution);
+}
+
+void executions_leave(struct executions *executions)
+{
+	if (!executions)
+		return;
+	pthread_mutex_lock(&executions->lock);
+	executions->is_leaving = true;
+	while (executions->threads > 0)
+		pthread_cond_wait(&executions->changed, &executions->lock);
+	pthread_mutex_unlock(&executions->lock);
+}
+
+void executions_free(struct executions *executions)
+{
+	struct execution *execution;
+
+	if (!executions)
+		return;
+	while ((execution = executions->running)) {
+		executions->running = execution->next;
+		execution_unref(execution);
+	}
+	pthread_cond_destroy(&executions->changed);
+	pthread_mutex_destroy(&executions->lock);
+	free(executions);
+}
+
+/* --- watchers --- */
+
+static void watcher_unref(struct execution_watcher *watcher)
+{
+	if (atomic_fetch_sub(&watcher->refs, 1) > 1)
+		return;
+	watcher->events->release(watcher->arg);
+	free(watcher);
+}
+
+bool execution_watch(struct execution *execution, const struct execution_events *events, void *arg)
+{
+	struct execution_watcher *watcher = mem_new(sizeof(*watcher));
+	bool is_late;
+
+	*watcher = (struct execution_watcher){.refs = 1, .events = events, .arg = arg};
+	pthread_mutex_lock(&execution->lock);
+	is_late = execution->is_over;
+	if (!is_late) {
+		watcher->next = execution->watchers;
+		execution->watchers = watcher;
+	}
+	pthread_mutex_unlock(&execution->lock);
+	if (is_late)
+		free(watcher);
+	return !is_late;
+}
+
+void execution_unwatch(struct execution *execution, void *arg)
+{
+	struct execution_watcher *found = NULL;
+
+	pthread_mutex_lock(&execution->lock);
+	for (struct execution_watcher **at = &execution->watchers; *at; at = &(*at)->next) {
+		if ((*at)->arg == arg) {
+			found = *at;
+			*at = found->next;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&execution->lock);
+	if (found)
+		watcher_unref(found);
+}
+
+/* Under the lock: what they do is to wake a thread. */
+static void tell_output(struct execution *execution)
+{
+	pthread_mutex_lock(&execution->lock);
+	for (struct execution_watcher *w = execution->watchers; w; w = w->next) {
+		if (w->events->output)
+			w->events->output(w->arg);
+	}
+	pthread_mutex_unlock(&execution->lock);
+}
+
+/* Without a lock, for they look at the record and answer clients. From then on nobody can watch. */
+static void tell_over(struct execution *execution, const struct execution_record *record)
+{
+	struct execution_watcher *watcher;
+
+	pthread_mutex_lock(&execution->lock);
+	execution->is_over = true;
+	watcher = take_ptr(&execution->watchers);
+	pthread_mutex_unlock(&execution->lock);
+	while (watcher) {
+		struct execution_watcher *next = watcher->next;
+
+		if (watcher->events->over)
+			watcher->events->over(watcher->arg, record);
+		watcher_unref(watcher);
+		watcher = next;
+	}
+}
+
+/* --- the end --- */
+
+static void publish(struct execution *execution, const struct execution_record *record)
+{
+	struct event_bus *bus = execution->executions->config.bus;
+	char type[32];
+	json_t *data = json_pack("{s:s, s:s, s:s, s:s}", "execution", record->id, "sandbox",
+		record->sandbox_id, "language", record->language, "status",
+		execution_status_name(record->status));
+	auto_free char *text = json_dumps(data, JSON_COMPACT);
+
+	json_decref(data);
+	snprintf(type, sizeof(type), "execution.%s", execution_status_name(record->status));
+	event_bus_publish(bus, &record->owner, record->id, type, text);
+}
+
+/* Forgets what is beyond the bounds of its owner. */
+static void prune(struct execution *execution)
+{
+	const struct executions_config *config = &execution->executions->config;
+	struct store_execution_rule rule = {.count = config->history,
+		.since_ms = store_clock_ms(config->store) - config->keep_ms,
+		.bytes = BYTES_KEPT};
+	struct err err;
+
+	if (store_execution_prune(config->store, &execution->record.owner, &rule, &err) < 0)
+		log_error("executions: %s", err.message);
+}
+
+/* Writes the outcome down and tells it. Takes the outcome over. */
+static void conclude(struct execution *execution, enum execution_status status, json_t *outcome)
+{
+	struct store *store = execution->executions->config.store;
+	struct execution_record record;
+	struct err err;
+
+	pthread_mutex_lock(&execution->lock);
+	execution->record.status = status;
+	execution->record.outcome = outcome;
+	execution->record.outcome_bytes = json_dumpb(outcome, NULL, 0, JSON_COMPACT);
+	execution->record.ended_at_ms = store_clock_ms(store);
+	execution_record_copy(&record, &execution->record);
+	pthread_mutex_unlock(&execution->lock);
+	if (store_execution_update(store, &record, &err) < 0)
+		log_error("execution %s: %s", record.id, err.message);
+	publish(execution, &record);
+	tell_over(execution, &record);
+	execution_record_fini(&record);
+	unlist(execution);
+	prune(execution);
+}
+
+/* Gathers the outcome: it blocks on the sandbox. `failure` says why nothing is known of its end; else NULL. */
+static void gather(struct execution *execution, const char *failure)
+{
+	struct outcome_input input = {.record = &execution->record,
+		.language = execution->language,
+		.log = execution->log,
+		.from = execution->record.from,
+		.to = execution->log ? output_log_end(execution->log) : 0,
+		.end = &execution->end,
+		.failure = failure,
+		.times = execution->times};
+	enum execution_status status;
+	json_t *outcome;
+
+	/* What it left behind would disturb the next. */
+	if (execution->process)
+		process_kill(execution->process, true);
+	input.artifacts = execution->end.outcome == PROCESS_RAN && !failure
+				  ? artifacts_list(execution->sandbox, execution->started_wall_ms,
+					    &input.is_artifacts_cut)
+				  : json_array();
+	pthread_mutex_lock(&execution->lock);
+	execution->log_end = input.to;
+	pthread_mutex_unlock(&execution->lock);
+	outcome = outcome_make(&input, &status);
+	conclude(execution, status, outcome);
+}
+
+static void *gather_in_thread(void *arg)
+{
+	struct execution *execution = arg;
+	struct executions *executions = execution->executions;
+
+	gather(execution, NULL);
+	execution_unref(execution);
+	pthread_mutex_lock(&executions->lock);
+	executions->threads--;
+	pthread_cond_broadcast(&executions->changed);
+	pthread_mutex_unlock(&executions->lock);
+	return NULL;
+}
+
+/* A daemon that leaves gathers nothing any more; the next does. */
+static bool take_thread(struct executions *executions)
+{
+	bool goes_on;
+
+	pthread_mutex_lock(&executions->lock);
+	goes_on = !executions->is_leaving;
+	executions->threads += goes_on;
+	pthread_mutex_unlock(&executions->lock);
+	return goes_on;
+}
+
+static void gather_later(struct execution *execution)
+{
+	pthread_t thread;
+
+	if (!take_thread(execution->executions))
+		return;
+	if (pthread_create(&thread, NULL, gather_in_thread, execution_ref(execution)) == 0) {
+		pthread_detach(thread);
+		return;
+	}
+	/* There is no thread to be had: better late than never. */
+	(void)gather_in_thread(execution);
+}
+
+/* Its row is there, or its process has ended: with both it goes on. */
+static void note(struct execution *execution, bool *flag)
+{
+	bool is_due;
+
+	pthread_mutex_lock(&execution->lock);
+	*flag = true;
+	is_due = execution->is_listed && execution->has_ended;
+	pthread_mutex_unlock(&execution->lock);
+	if (is_due)
+		gather_later(execution);
+}
+
+/* --- its process --- */
+
+static void on_output(void *arg, int stream, const uint8_t *data, size_t len)
+{
+	struct execution *execution = arg;
+
+	(void)data;
+	(void)len;
+	if (stream == 3 && !execution->times.begun_us)
+		execution->times.begun_us = clock_steady_us();
+	tell_output(execution);
+}
+
+static void on_ended(void *arg, const struct process_end *end)
+{
+	struct execution *execution = arg;
+
+	execution->times.ended_us = clock_steady_us();
+	pthread_mutex_lock(&execution->lock);
+	execution->end = *end;
+	pthread_mutex_unlock(&execution->lock);
+	note(execution, &execution->has_ended);
+}
+
+static const struct process_events process_events = {
+	.output = on_output, .ended = on_ended, .release = release};
+
+static void describe(struct executions *executions, struct sandbox *sandbox,
+	const struct execution_spec *spec, struct execution_record *record)
+{
+	struct sandbox_record box;
+
+	*record = (struct execution_record){
+		.timeout_ms = spec->timeout_ms ? spec->timeout_ms : EXECUTION_TIMEOUT_DEFAULT_MS,
+		.has_handler = spec->handler || spec->event};
+	sandbox_read(sandbox, &box);
+	record->owner = box.owner;
+	memcpy(record->sandbox_id, box.id, sizeof(record->sandbox_id));
+	sandbox_record_fini(&box);
+	record->created_at_ms = store_clock_ms(executions->config.store);
+	id_new(record->created_at_ms, record->id);
+	snprintf(record->language, sizeof(record->language), "%s", spec->language);
+	snprintf(
+		record->handler, sizeof(record->handler), "%s", spec->handler ? spec->handler : "");
+}
+
+/* Runs the process and writes the row; from the first on, its end may be told. */
+static int run(struct execution *execution, const struct command *command, struct err *err)
+{
+	struct process_record process;
+	int r;
+
+	if (!process_watch(execution->process, &process_events, execution_ref(execution)))
+		abort(); /* it does not run yet */
+	execution->times.sent_us = clock_steady_us();
+	execution->started_wall_ms = clock_wall_ms();
+	r = process_run(execution->process, &command->spec, err);
+	if (r < 0)
+		return r;
+	process_read(execution->process, &process);
+	execution->record.process = process.number;
+	process_record_fini(&process);
+	execution->log = output_log_ref(process_log(execution->process));
+	r = store_execution_insert(execution->executions->config.store, &execution->record, err);
+	if (r < 0) {
+		process_unwatch(execution->process, execution);
+		process_kill(execution->process, true);
+		return r;
+	}
+	list(execution);
+	note(execution, &execution->is_listed);
+	return 0;
+}
+
+int execution_start(struct executions *executions, struct sandbox *sandbox,
+	const struct execution_spec *spec, struct execution **ret_execution, struct err *err)
+{
+	uint64_t asked_us = clock_steady_us();
+	struct execution_request request;
+	struct execution_record record;
+	struct execution *execution;
+	int r;
+
+	if (!language_find(spec->language))
+		return err_explain(err, ERR_INVALID, "invalid_field", NULL,
+			"field language must be python, javascript or shell");
+	describe(executions, sandbox, spec, &record);
+	r = execution_request_make(sandbox, spec, &record, &request, err);
+	if (r < 0) {
+		execution_request_fini(&request);
+		return r;
+	}
+	execution = make(executions, sandbox, &record);
+	execution->times.asked_us = asked_us;
+	r = process_new(sandbox, &execution->process, err);
+	if (r == 0)
+		r = run(execution, &request.command, err);
+	execution_request_fini(&request);
+	if (r < 0)
+		execution_unref(execution);
+	else
+		*ret_execution = execution;
+	return r;
+}
+
+/* --- questions --- */
+
+void execution_read(struct execution *execution, struct execution_record *ret_record)
+{
+	pthread_mutex_lock(&execution->lock);
+	execution_record_copy(ret_record, &execution->record);
+	/* Not before it is written down. */
+	if (!execution->is_over && execution->record.ended_at_ms > 0) {
+		json_decref(take_ptr(&ret_record->outcome));
+		ret_record->status = EXECUTION_RUNNING;
+		ret_record->ended_at_ms = 0;
+	}
+	pthread_mutex_unlock(&execution->lock);
+}
+
+int execution_get(struct executions *executions, const struct owner *owner, const char *id,
+	struct execution **ret_execution, struct execution_record *ret_record, struct err *err)
+{
+	struct execution *found;
+	int r;
+
+	pthread_mutex_lock(&executions->lock);
+	for (found = executions->running; found && strcmp(found->record.id, id) != 0;)
+		found = found->next;
+	if (found)
+		execution_ref(found);
+	pthread_mutex_unlock(&executions->lock);
+	/* The row says whose it is. */
+	r = store_execution_get(executions->config.store, owner, id, ret_record, err);
+	if (r < 0 || !found) {
+		execution_unref(found);
+		*ret_execution = NULL;
+		return r;
+	}
+	execution_record_fini(ret_record);
+	execution_read(found, ret_record);
+	*ret_execution = found;
+	return 0;
+}
+
+struct output_log *execution_log(struct execution *execution)
+{
+	return execution->log;
+}
+
+uint64_t execution_log_end(struct execution *execution)
+{
+	uint64_t end;
+
+	pthread_mutex_lock(&execution->lock);
+	end = execution->is_over ? execution->log_end : UINT64_MAX;
+	pthread_mutex_unlock(&execution->lock);
+	return end;
+}
+
+void execution_cancel(struct execution *execution)
+{
+	pthread_mutex_lock(&execution->lock);
+	execution->record.is_cancelling = true;
+	pthread_mutex_unlock(&execution->lock);
+	if (execution->process)
+		process_kill(execution->process, true);
+}
+
+/* --- after a restart of the daemon --- */
+
+/* A process of which only the row is left tells its end itself. */
+static void take_end(struct execution *execution, const struct process_record *process)
+{
+	execution->end = (struct process_end){.exit_code = process->exit_code,
+		.duration_us = process->duration_us,
+		.how = process->end};
+	execution->has_ended = true;
+}
+
+/* Finds out what became of one; NULL, or why nobody can know. */
+static const char *take_up(struct execution *execution)
+{
+	struct process_record process;
+	char name[PROCESS_NAME_MAX];
+	struct err err;
+
+	process_name_format(execution->record.process, name);
+	if (process_table_find(execution->sandbox, name, &execution->process, &process, &err) < 0)
+		return "nothing is known of its process any more";
+	if (process_table_open_log(
+		    execution->sandbox, execution->record.process, &execution->log, &err) < 0)
+		log_warning("execution %s: %s", execution->record.id, err.message);
+	execution->started_wall_ms =
+		clock_wall_ms() - (store_clock_ms(execution->executions->config.store) -
+					  execution->record.created_at_ms);
+	list(execution);
+	if (!execution->process ||
+		!process_watch(execution->process, &process_events, execution_ref(execution))) {
+		if (execution->process) {
+			execution_unref(execution); /* the watch's: there is none */
+			process_record_fini(&process);
+			process_read(execution->process, &process);
+		}
+		take_end(execution, &process);
+	}
+	process_record_fini(&process);
+	note(execution, &execution->is_listed);
+	return NULL;
+}
+
+/* One whose process nobody can ask. */
+static void lose(struct executions *executions, struct execution_record *record, const char *why)
+{
+	const struct process_end unknown = {.outcome = PROCESS_REFUSED};
+	struct outcome_input input = {.record = record,
+		.language = language_find(language_names[0]), /* nothing of it is read */
+		.end = &unknown,
+		.failure = why,
+		.artifacts = json_array()};
+	struct err err;
+
+	record->outcome = outcome_make(&input, &record->status);
+	record->outcome_bytes = json_dumpb(record->outcome, NULL, 0, JSON_COMPACT);
+	record->ended_at_ms = store_clock_ms(executions->config.store);
+	if (store_execution_update(executions->config.store, record, &err) < 0)
+		log_error("execution %s: %s", record->id, err.message);
+}
+
+struct adoption {
+	struct executions *executions;
+	struct engine *engine;
+};
+
+static bool adopt(const struct execution_record *row, void *arg)
+{
+	struct adoption *adoption = arg;
+	struct execution_record record = *row;
+	struct execution *execution;
+	struct sandbox *sandbox;
+	const char *why;
+	struct err err;
+
+	if (!language_find(record.language) ||
+		sandbox_get(adoption->engine, NULL, record.sandbox_id, &sandbox, &err) < 0) {
+		lose(adoption->executions, &record, "its sandbox was removed meanwhile");
+		execution_record_fini(&record);
+		return true;
+	}
+	execution = make(adoption->executions, sandbox, &record);
+	why = take_up(execution);
+	if (why)
+		lose(adoption->executions, &execution->record, why);
+	execution_unref(execution);
+	sandbox_unref(sandbox);
+	return true;
+}
+
+void executions_adopt(struct executions *executions, struct engine *engine)
+{
+	struct adoption adoption = {executions, engine};
+	struct store_execution_filter filter = {.is_active = true, .limit = UINT32_MAX};
+	struct err err;
+
+	if (store_execution_list(executions->config.store, &filter, adopt, &adoption, &err) < 0)
+		log_error("executions: %s", err.message);
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Executions: code that is run for its result. An execution is a kept process (core/process/process.h) with a
+ * descriptor for results, and a row that says what came of it (model/execution_record.h).
+ *
+ * It goes on when its client leaves and when the daemon does: the process is adopted by the next daemon, and its
+ * results are in its log. When it has ended, a thread of its own gathers the outcome (outcome.h), because that
+ * blocks on the sandbox; then it is written, and then it is told.
+ *
+ * Lock order: executions, then execution; neither is held while the store or a process is called.
+ */
+#pragma once
+
+#include "core/process/process.h"
+#include "model/execution_record.h"
+#include "model/text_map.h"
+
+struct execution;
+struct executions;
+
+#define EXECUTION_CODE_MAX	     (1u << 20)
+#define EXECUTION_ARGUMENT_MAX	     (128u * 1024 - 1) /* code or event of a plain language */
+#define EXECUTION_TIMEOUT_DEFAULT_MS 300000
+
+struct executions_config {
+	struct store *store;   /* borrowed, as the next */
+	struct event_bus *bus; /* "execution.<status>" is published there */
+	unsigned history;      /* ended ones that are kept of an owner, */
+	int64_t keep_ms;       /* for so long */
+};
+
+struct executions *executions_new(const struct executions_config *config);
+
+/* Takes up what ran under the daemon before, once sandboxes are there. */
+void executions_adopt(struct executions *executions, struct engine *engine);
+
+/* From now on ends are not written: the next daemon sees to them. */
+void executions_leave(struct executions *executions);
+
+/* After the engine is closed. */
+void executions_free(struct executions *executions);
+
+/* --- for callers --- */
+
+/* What is to be run; all is borrowed until execution_start has returned. */
+struct execution_spec {
+	const char *language;
+	const char *code; /* exactly one of these two */
+	const char *path; /* a file in the sandbox */
+	const char
+		*handler; /* name of the function to be called; NULL: `handler`, if there is one */
+	const json_t *event; /* what it is called with; NULL: null */
+	const char *cwd;     /* NULL: as of commands */
+	struct text_map env;
+	const void *input; /* standard input; NULL: none */
+	size_t input_len;
+	uint64_t timeout_ms; /* 0: the default */
+};
+
+/* Starts one, in the name of the sandbox's owner. The sandbox is woken if need be. */
+int execution_start(struct executions *executions, struct sandbox *sandbox,
+	const struct execution_spec *spec, struct execution **ret_execution, struct err *err)
+	must_check;
+
+struct execution *execution_ref(struct execution *execution);
+void execution_unref(struct execution *execution);
+
+/*
+ * One that runs (then *ret_execution, a reference), or is kept. The caller ends the record, which is as it is now.
+ * ERR_NOT_FOUND for one of somebody else.
+ */
+int execution_get(struct executions *executions, const struct owner *owner, const char *id,
+	struct execution **ret_execution, struct execution_record *ret_record, struct err *err)
+	must_check;
+
+/* A copy of what it is now; the caller ends it. */
+void execution_read(struct execution *execution, struct execution_record *ret_record);
+
+/* Its log, borrowed; and how much of it is of this execution, once it is over. */
+struct output_log *execution_log(struct execution *execution);
+uint64_t execution_log_end(struct execution *execution);
+
+/* Asks for its end. One that is over stays as it is. */
+void execution_cancel(struct execution *execution);
+
+/* Both may be NULL; neither may block. */
+struct execution_events {
+	/* Its log has more. */
+	void (*output)(void *arg);
+	/* It is over, and that is written; the record is borrowed. Only release follows. */
+	void (*over)(void *arg, const struct execution_record *record);
+	/* The watch is over, and with it its reference of arg. */
+	void (*release)(void *arg);
+};
+
+/* Watches it, with a reference of arg that is the watch's; false if it is over already, and then the reference stays
+ * the caller's. */
+bool execution_watch(struct execution *execution, const struct execution_events *events, void *arg)
+	must_check;
+
+/* No event begins after it, but one may be under way. Harmless if the watch is over. */
+void execution_unwatch(struct execution *execution, void *arg);

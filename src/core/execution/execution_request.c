@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/execution/execution_request.h"
+
+#include "core/execution/outcome.h"
+#include "core/process/process_state.h"
+
+#include <string.h>
+
+#define HEAD_LEN 10 /* digits of the length before a request */
+
+static int bad(struct err *err, const char *remedy, const char *what)
+{
+	return err_explain(err, ERR_INVALID, "invalid_field", remedy, "%s", what);
+}
+
+static int check(const struct execution_spec *spec, const struct language *language,
+	const char *event, struct err *err)
+{
+	if (!spec->code == !spec->path)
+		return bad(err, NULL, "exactly one of the fields code and path must be given");
+	if (spec->path && spec->path[0] != '/')
+		return bad(err, NULL, "field path must be an absolute path in the sandbox");
+	if (language->is_plain && spec->code && strlen(spec->code) > EXECUTION_ARGUMENT_MAX)
+		return bad(err, "write it to a file and give its path",
+			"field code must have less than 128 KiB in this language");
+	if (language->is_plain && event && strlen(event) > EXECUTION_ARGUMENT_MAX)
+		return bad(err, NULL, "field event must have less than 128 KiB in this language");
+	if (language->is_plain && spec->event && spec->input)
+		return bad(err, NULL,
+			"field stdin cannot be given with event, which is the standard input of "
+			"this language");
+	return 0;
+}
+
+static uint64_t memory_mb(struct sandbox *sandbox)
+{
+	struct sandbox_record record;
+	uint64_t mb;
+
+	sandbox_read(sandbox, &record);
+	mb = record.resources.memory_bytes >> 20;
+	sandbox_record_fini(&record);
+	return mb;
+}
+
+/* Absent members stay absent: the runner tells them from null. */
+static json_t *make_document(struct sandbox *sandbox, const struct execution_spec *spec,
+	const struct execution_record *record)
+{
+	json_t *document = json_pack("{s:s, s:I, s:I, s:{s:i, s:i}}", "id", record->id,
+		"timeout_ms", (json_int_t)record->timeout_ms, "memory_mb",
+		(json_int_t)memory_mb(sandbox), "limits", "result", (int)OUTCOME_RESULT_MAX,
+		"display", (int)OUTCOME_DISPLAY_MAX - 4096);
+
+	if (spec->code)
+		json_object_set_new(document, "code", json_string(spec->code));
+	if (spec->path)
+		json_object_set_new(document, "path", json_string(spec->path));
+	if (spec->handler)
+		json_object_set_new(document, "handler", json_string(spec->handler));
+	if (spec->event)
+		json_object_set(document, "event", (json_t *)spec->event);
+	return document;
+}
+
+/* Puts the request before what the code reads. */
+static int frame_input(struct sandbox *sandbox, const struct execution_spec *spec,
+	const struct execution_record *record, struct buf *input, struct err *err)
+{
+	json_t *document = make_document(sandbox, spec, record);
+	auto_free char *text = json_dumps(document, JSON_COMPACT);
+
+	json_decref(document);
+	buf_printf(input, "%0*zu", HEAD_LEN, strlen(text));
+	buf_append(input, text, strlen(text));
+	if (spec->input)
+		buf_append(input, spec->input, spec->input_len);
+	return input->failed
+		       ? err_set(err, ERR_TOO_LARGE, "code, event and stdin together exceed 1 MiB")
+		       : 0;
+}
+
+static void add(struct execution_request *request, size_t *count, const char *text)
+{
+	request->argv[(*count)++] = text;
+}
+
+static size_t make_argv(struct execution_request *request, const struct execution_spec *spec,
+	const struct language *language)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; language->program[i]; i++)
+		add(request, &count, language->program[i]);
+	add(request, &count, language->runner);
+	if (!language->is_plain)
+		return count;
+	add(request, &count, "sandlot");
+	add(request, &count, spec->code ? spec->code : "");
+	add(request, &count, spec->path ? spec->path : "");
+	add(request, &count, spec->handler ? spec->handler : "handler");
+	add(request, &count, request->event ? request->event : "");
+	return count;
+}
+
+int execution_request_make(struct sandbox *sandbox, const struct execution_spec *spec,
+	const struct execution_record *record, struct execution_request *ret_request,
+	struct err *err)
+{
+	const struct language *language = language_find(spec->language);
+	struct command_spec command = {.cwd = spec->cwd,
+		.env = spec->env,
+		.timeout_ms = record->timeout_ms,
+		.is_background = true,
+		.keeps_awake = true,
+		.keeps_input = CHOICE_NO,
+		.has_result = true};
+	int r;
+
+	*ret_request = (struct execution_request){.input = BUF_INIT(PROCESS_INPUT_MAX)};
+	if (spec->event)
+		ret_request->event = json_dumps(spec->event, JSON_COMPACT | JSON_ENCODE_ANY);
+	r = check(spec, language, ret_request->event, err);
+	if (r == 0 && !language->is_plain)
+		r = frame_input(sandbox, spec, record, &ret_request->input, err);
+	if (r < 0)
+		return r;
+	command.input = language->is_plain
+				? (spec->event ? (void *)ret_request->event : spec->input)
+				: ret_request->input.data;
+	command.input_len = !language->is_plain ? ret_request->input.len
+			    : spec->event	? strlen(ret_request->event)
+						: spec->input_len;
+	ret_request->title = mem_printf("%s (execution %s)", language->name, record->id);
+	command.title = ret_request->title;
+	command.argv =
+		(struct text_list){ret_request->argv, make_argv(ret_request, spec, language)};
+	return command_make(sandbox, &command, &ret_request->command, err);
+}
+
+void execution_request_fini(struct execution_request *request)
+{
+	command_fini(&request->command);
+	buf_fini(&request->input);
+	free(request->event);
+	free(request->title);
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An execution as a command: the interpreter with its runner, and what it is told. */
+#pragma once
+
+#include "core/execution/execution.h"
+#include "core/execution/language.h"
+#include "core/process/command.h"
+
+struct execution_request {
+	struct command command;
+	char *event; /* owned, as the next */
+	char *title;
+	struct buf input;
+	const char *argv[LANGUAGE_PROGRAM_MAX + 8];
+};
+
+/* ERR_INVALID names the field. The caller ends it, also after a failure. */
+int execution_request_make(struct sandbox *sandbox, const struct execution_spec *spec,
+	const struct execution_record *record, struct execution_request *ret_request,
+	struct err *err) must_check;
+void execution_request_fini(struct execution_request *request);

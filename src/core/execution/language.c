@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/execution/language.h"
+
+#include "base/mem.h"
+
+#include <string.h>
+
+/* runners.S */
+extern const char python_py[], python_py_end[], javascript_js[], javascript_js_end[], shell_sh[],
+	shell_sh_end[];
+
+static const struct language table[] = {
+	{.name = "python",
+		.program = {"python3", "-c"},
+		.runner = python_py,
+		.runner_end = python_py_end,
+		.has_contexts = true},
+	{.name = "javascript",
+		.program = {"node", "--experimental-vm-modules", "--no-warnings", "-e"},
+		.runner = javascript_js,
+		.runner_end = javascript_js_end,
+		.has_contexts = true},
+	{.name = "shell",
+		.program = {"/bin/sh", "-c"},
+		.runner = shell_sh,
+		.runner_end = shell_sh_end,
+		.is_plain = true},
+};
+
+const char *const language_names[] = {"python", "javascript", "shell", NULL};
+
+const struct language *language_find(const char *name)
+{
+	for (size_t i = 0; i < array_len(table); i++) {
+		if (strcmp(table[i].name, name) == 0)
+			return &table[i];
+	}
+	return NULL;
+}

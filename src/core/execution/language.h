@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The languages of executions: one row each, with a runner of the project's directory runtime/. The runner is
+ * an argument of its interpreter, so nothing of it lies in the sandbox, where it could be changed or missing.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define LANGUAGE_PROGRAM_MAX 8
+
+struct language {
+	const char *name;
+	const char *program[LANGUAGE_PROGRAM_MAX]; /* interpreter and options; the runner follows */
+	const char *runner;			   /* its text, */
+	const char *runner_end;			   /* up to here: a NUL */
+	/* It gets code, path, handler and event as arguments, and its result is bytes without frames; else a
+	 * request on standard input, and results are lines (runtime/python.py). */
+	bool is_plain;
+	bool has_contexts;
+};
+
+/* NULL if there is none of that name. */
+const struct language *language_find(const char *name);
+
+/* All names, with a NULL at the end. */
+extern const char *const language_names[];

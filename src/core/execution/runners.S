@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Builds the runners of runtime/ into the program as they are. */
+	.section .rodata
+	.global python_py
+	.global python_py_end
+	.global javascript_js
+	.global javascript_js_end
+	.global shell_sh
+	.global shell_sh_end
+python_py:
+	.incbin "python.py"
+python_py_end:
+	.byte 0
+javascript_js:
+	.incbin "javascript.js"
+javascript_js_end:
+	.byte 0
+shell_sh:
+	.incbin "shell.sh"
+shell_sh_end:
+	.byte 0
+	.section .note.GNU-stack, "", %progbits

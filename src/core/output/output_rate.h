@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Limits the rate of output that no client waits for, and of output of terminals. Commands that
+ * flood their logs would keep the event loop or the kernel's tty layer busy, and all others
+ * waiting. So beyond a rate that no honest command reaches, acknowledgements wait for their turn,
+ * and with them the commands.
+ */
+#pragma once
+
+#include "event/timer.h"
+
+#include <stdbool.h>
+
+struct output_rate;
+
+struct output_rate *output_rate_open(struct event_loop *loop);
+void output_rate_close(struct output_rate *rate);
+
+/* Whether so many bytes may be acknowledged now; if so, they are counted. */
+bool output_rate_allows(struct output_rate *rate, uint64_t bytes);
+
+/*
+ * Calls go(arg) on the event loop's thread when there is room again, in order of arrival; go
+ * returns how many bytes it acknowledged.
+ */
+void output_rate_park(struct output_rate *rate, uint64_t (*go)(void *arg), void *arg);

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/sandbox/limit_warning.h"
+
+#include "base/format.h"
+
+#include <stdio.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+size_t limit_warning_list(
+	const struct resources *resources, char ret_texts[LIMIT_WARNING_MAX][LIMIT_WARNING_LEN])
+{
+	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	char asked[FORMAT_SIZE_LEN], there[FORMAT_SIZE_LEN];
+	struct sysinfo machine;
+	uint64_t bytes;
+	size_t count = 0;
+
+	if (cores > 0 && resources->cpu_millis > (uint64_t)cores * 1000)
+		snprintf(ret_texts[count++], LIMIT_WARNING_LEN,
+			"a limit of %g cores limits nothing: the machine has %ld",
+			(double)resources->cpu_millis / 1000, cores);
+	bytes = sysinfo(&machine) == 0 ? (uint64_t)machine.totalram * machine.mem_unit : UINT64_MAX;
+	if (resources->memory_bytes > bytes) {
+		format_size(resources->memory_bytes, asked);
+		format_size(bytes, there);
+		snprintf(ret_texts[count++], LIMIT_WARNING_LEN,
+			"a memory limit of %s limits nothing: the machine has %s", asked, there);
+	}
+	return count;
+}

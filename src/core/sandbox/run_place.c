@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/sandbox/run_place.h"
+
+#include "base/share_pool.h"
+#include "model/owner.h"
+
+#include <errno.h>
+
+static int take(struct sandbox *sandbox)
+{
+	const struct owner *owner = &sandbox->record.owner;
+
+	return sandbox->place ? 0
+			      : share_pool_take(sandbox->engine->running, owner_key(owner),
+					owner_is_operator(owner), &sandbox->place);
+}
+
+int run_place_take(struct sandbox *sandbox, struct err *err)
+{
+	int r = take(sandbox);
+
+	if (r == -EDQUOT)
+		return err_explain(err, ERR_RATE, "too_many_running",
+			"stop sandboxes that you do not need now",
+			"as many of your sandboxes run as one owner may have running");
+	if (r < 0)
+		return err_explain(err, ERR_UNAVAILABLE, "too_many_running",
+			"try again later; the operator can raise LimitNOFILE= of the service",
+			"as many sandboxes run as there may be");
+	return 0;
+}
+
+void run_place_adopt(struct sandbox *sandbox)
+{
+	(void)!take(sandbox);
+}
+
+void run_place_give_back(struct sandbox *sandbox)
+{
+	share_give_back(take_ptr(&sandbox->place));
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A sandbox and what can be done with it. Each verb blocks until it has happened and is written down.
+ * A handle is counted; it stays valid after the sandbox was deleted, when every verb says not found.
+ */
+#pragma once
+
+#include "core/engine/engine.h"
+#include "wire/wall.h"
+
+struct agent_link;
+struct sandbox;
+
+/* Makes a new sandbox from a draft (id may be empty) and starts it. The draft is not changed. */
+int sandbox_create(struct engine *engine, const struct sandbox_record *draft,
+	struct sandbox **ret_sandbox, struct err *err) must_check;
+
+/*
+ * The sandbox of the draft's id, or of its owner and project or name: healthy as it is, woken if it
+ * is stopped, made anew if it is not there or could not be started (then *ret_created).
+ */
+int sandbox_ensure(struct engine *engine, const struct sandbox_record *draft,
+	struct sandbox **ret_sandbox, bool *ret_created, struct err *err) must_check;
+
+/* The sandbox of an id; of an owner also by its name. */
+int sandbox_get(struct engine *engine, const struct owner *owner, const char *id,
+	struct sandbox **ret_sandbox, struct err *err) must_check;
+struct sandbox *sandbox_ref(struct sandbox *sandbox);
+void sandbox_unref(struct sandbox *sandbox);
+
+static inline void sandbox_unrefp(struct sandbox **sandbox)
+{
+	sandbox_unref(*sandbox);
+}
+
+/* A copy of its present record, which the caller ends with sandbox_record_fini. */
+void sandbox_read(struct sandbox *sandbox, struct sandbox_record *ret_record);
+
+/* Why it is not stopped as idle, for people; false while it does not run. */
+#define SANDBOX_AWAKE_MAX 96
+bool sandbox_explain_awake(struct sandbox *sandbox, char text[SANDBOX_AWAKE_MAX]);
+
+/* The walls that it has; false while it does not run. */
+bool sandbox_read_walls(struct sandbox *sandbox, struct walls *ret_walls);
+
+/* What is kept of the output of its processes takes so much of the host's disk. */
+uint64_t sandbox_output_used(struct sandbox *sandbox);
+
+int sandbox_start(struct sandbox *sandbox, struct err *err) must_check;
+int sandbox_stop(struct sandbox *sandbox, enum end_reason reason, struct err *err) must_check;
+/* The same with a detail for people. */
+int sandbox_stop_because(struct sandbox *sandbox, enum end_reason reason, const char *detail,
+	struct err *err) must_check;
+int sandbox_pause(struct sandbox *sandbox, struct err *err) must_check;
+int sandbox_resume(struct sandbox *sandbox, struct err *err) must_check;
+
+/* Empties agent_workspace, outputs and the writable system layer; it then runs, if it ran before. */
+int sandbox_reset(struct sandbox *sandbox, struct err *err) must_check;
+
+/* Gives it the files of a snapshot in the place of its own; it then runs, if it ran before. */
+int sandbox_restore(struct sandbox *sandbox, const char *snapshot, struct err *err) must_check;
+
+/* Ends it and forgets it; the workspace stays for a later one of the same id. */
+int sandbox_delete(struct sandbox *sandbox, enum end_reason reason, struct err *err) must_check;
+
+/* The same, and the workspace too. By id, because the sandbox may have been deleted before, or by the name of
+ * one that was not. */
+int sandbox_purge(struct engine *engine, const struct owner *owner, const char *ref,
+	struct err *err) must_check;
+
+/* The same for a workspace that no sandbox has; -EEXIST if one has it. */
+int sandbox_purge_left(struct engine *engine, const char *id, struct err *err) must_check;
+
+/* Applies a change to the record and writes it. */
+int sandbox_change(struct sandbox *sandbox, void (*apply)(struct sandbox_record *record, void *arg),
+	void *arg, struct err *err) must_check;
+
+/*
+ * Something wants to work in it: wakes it if it is stopped, notes the use, and gives a reference to
+ * the link to its agent.
+ */
+int sandbox_use(struct sandbox *sandbox, struct agent_link **ret_link, struct err *err) must_check;
+
+/*
+ * A client is connected to something in the sandbox, which is not idle until it leaves. In pairs.
+ */
+void sandbox_enter(struct sandbox *sandbox);
+void sandbox_leave(struct sandbox *sandbox);
+
+const char *sandbox_id(const struct sandbox *sandbox);
+struct engine *sandbox_engine(const struct sandbox *sandbox);

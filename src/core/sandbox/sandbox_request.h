@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What callers ask of sandboxes: the defaults and the policy in front of the verbs (sandbox.h). Every
+ * way into the daemon calls these functions with plain values (model/sandbox_spec.h), so that a sandbox
+ * is the same whichever way it was asked for.
+ */
+#pragma once
+
+#include "core/sandbox/sandbox.h"
+#include "model/caller.h"
+#include "model/sandbox_spec.h"
+
+/* What came of a request for a sandbox. */
+struct sandbox_request_result {
+	struct sandbox *sandbox; /* a reference */
+	bool is_created;	 /* for an ensure: it was not there in health */
+	char job[ID_LEN + 1];	 /* what to wait for */
+};
+
+/*
+ * Makes the sandbox and starts it. What is not given is as the operator has set it. 1: its image is not there, and
+ * nothing was made; when the job of the result is over, the caller asks again. Who does not want to wait
+ * (spec.waits) gets a sandbox that is `creating` (late_create.h).
+ */
+int sandbox_request_create(struct engine *engine, const struct caller *caller,
+	const struct sandbox_spec *spec, struct sandbox_request_result *ret_result, struct err *err)
+	must_check;
+
+/* The caller's sandbox of that id, or project, in health; made if need be. As above. */
+int sandbox_request_ensure(struct engine *engine, const struct caller *caller,
+	const struct sandbox_spec *spec, struct sandbox_request_result *ret_result, struct err *err)
+	must_check;
+
+/* Whether the caller may give such a network and such start commands to sandboxes: those of a template, of which
+ * the image's own program may be one. */
+int sandbox_request_check_template(const struct engine *engine, const struct caller *caller,
+	const struct sandbox_spec *spec, bool starts_image, struct err *err) must_check;
+
+/* Changes a sandbox; what it may reach and who may see its previews acts at once. */
+int sandbox_request_change(struct sandbox *sandbox, const struct caller *caller,
+	const struct sandbox_change *change, struct err *err) must_check;
+
+/* A port gets a preview, or another one. */
+struct sandbox_port_change {
+	uint16_t number;
+	enum choice is_public, keeps_prefix; /* unset: as it was */
+};
+
+int sandbox_request_change_port(struct sandbox *sandbox, const struct sandbox_port_change *change,
+	struct sandbox_port *ret_port, struct err *err) must_check;
+
+/* Which of the caller's sandboxes are listed: NULL is any. */
+struct sandbox_filter {
+	const char *status, *template_name, *project;
+	struct text_pair label; /* a name of NULL: any */
+	const char *after;	/* the id of the last one of the page before, or NULL */
+	unsigned limit;		/* at most so many */
+};
+
+/* Calls each for those that fit, in order of id, until it says false; the record is borrowed. */
+int sandbox_request_list(struct engine *engine, const struct caller *caller,
+	const struct sandbox_filter *filter,
+	bool (*each)(const struct sandbox_record *record, void *arg), void *arg, struct err *err)
+	must_check;
+
+/* The same for workspaces that removed sandboxes left; only `after` and `limit` of the filter may be given. */
+int sandbox_request_list_removed(struct engine *engine, const struct caller *caller,
+	const struct sandbox_filter *filter,
+	bool (*each)(const struct workspace_record *record, void *arg), void *arg, struct err *err)
+	must_check;
+
+/* A sandbox in which a template is built (core/template/build_sandbox.h). */
+struct sandbox_builder_spec {
+	const char *template_name;
+	const json_t *image; /* what it starts from, as of sandbox_record; NULL: the host's files */
+	const json_t *network;	    /* as of sandbox_record; NULL: that of the template */
+	const json_t *allow;	    /* rules beside those of its network; NULL: none */
+	struct resources resources; /* 0: the usual */
+};
+
+/* It is noted as a builder before it is made, so that it is in no list and outlives no daemon. */
+int sandbox_request_create_builder(struct engine *engine, const struct owner *owner,
+	const struct sandbox_builder_spec *spec, struct sandbox **ret_sandbox, struct err *err)
+	must_check;
+int sandbox_request_purge_builder(struct engine *engine, const char *id, struct err *err)
+	must_check;
+
+/* Makes an orphan (orphan.h) a stopped sandbox of that owner, with the defaults. */
+int sandbox_request_adopt(struct engine *engine, const struct owner *owner, const char *id,
+	struct sandbox **ret_sandbox, struct err *err) must_check;

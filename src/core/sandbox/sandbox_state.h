@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The structs of a sandbox and of the engine, for the files of src/core only. */
+#pragma once
+
+#include "core/engine/agent_link.h"
+#include "core/engine/engine.h"
+#include "core/process/process.h"
+#include "core/sandbox/orphan.h"
+#include "core/sandbox/sandbox.h"
+#include "store/store_clock.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#define OUTPUT_NOT_NOTED UINT64_MAX
+#define ENGINE_THREADS	 3
+
+enum disk_growth { GROWTH_UNKNOWN, GROWTH_FREE, GROWTH_HELD };
+
+struct sandbox {
+	atomic_int refs;
+	struct engine *engine;
+	char id[ID_LEN + 1];
+	pthread_mutex_t life;	 /* held through a whole verb; serialises them */
+	struct share *place;	 /* among those that run (run_place.h), or NULL; life guards it */
+	enum disk_growth growth; /* whether its disk may grow (disk_reserve.h); life guards it */
+	atomic_llong last_active_ms; /* store_clock_ms(); newer than the record's */
+	atomic_int visitors;	     /* sandbox_enter() */
+	atomic_uint agent_reports;   /* grows with each report of its agent about processes */
+	atomic_int waits;	     /* threads of previews that wait for what is inside */
+	atomic_bool is_undo_due; /* its create failed and could not be undone; holds a reference */
+
+	pthread_mutex_t
+		logs;	  /* held while their directory is made, and nothing else is taken then */
+	bool has_no_logs; /* they are being removed, or were: under `logs` */
+
+	pthread_mutex_t output_lock;  /* a leaf but for what is kept of output: what follows */
+	struct output_budget *output; /* NULL until first used */
+	atomic_ullong output_noted;   /* what the database says that it takes */
+
+	pthread_mutex_t state; /* what follows; never held while anything blocks */
+	pthread_cond_t changed;
+	struct sandbox_record record;
+	struct agent_link *link; /* while it runs */
+	struct walls walls;	 /* likewise */
+	bool greeted;		 /* the agent said hello on this link */
+	bool ending;		 /* a verb is ending it, so the loss of the link is no surprise */
+	enum end_reason end_reason; /* why, while it is ending */
+	bool gone;		    /* deleted */
+	struct process *processes;
+	struct start_command *start_commands; /* of its start commands, while it runs */
+	struct sandbox_egress *egress;	      /* its egress, while it runs and has one */
+	bool is_transparent;		      /* egress takes all TCP */
+	size_t saved_contacts;		      /* of the egress: how many are in the database */
+	uint64_t saved_connections;	      /* likewise: how many there were then */
+	struct forwarded_conn *conns;	      /* connections from outside that end with it */
+	uint32_t next_process;		      /* the last number that was given out */
+	bool is_numbered;		      /* the database was asked for it */
+};
+
+struct orphan_entry {
+	struct orphan orphan;
+	bool is_claimed; /* it is being adopted or purged */
+};
+
+struct engine {
+	struct engine_config config;
+	struct event_loop *loop;
+	struct db_writer *db_writer;
+	struct output_rate *output_rate;
+	struct share_pool *processes; /* places for kept ones that run, by owner */
+	struct share_pool *running;   /* places for sandboxes that run, likewise */
+	struct egress *egress;
+	int64_t next_expiry_ms; /* the reaper's: when it looks for workspaces to purge again */
+
+	pthread_mutex_t prepared_lock; /* a leaf; of what follows */
+	json_t *prepared; /* images in which nothing has to be prepared (sandbox_prepare.h) */
+
+	pthread_mutex_t rows_lock; /* held while a row and its handle come or go together */
+
+	pthread_mutex_t lock;  /* what follows */
+	pthread_cond_t work;   /* broadcast: one is lost, or the engine is to end */
+	void *sandboxes;       /* a tsearch tree by id */
+	struct sandbox **lost; /* sandboxes whose agent vanished: the reaper settles them */
+	size_t lost_count, lost_cap;
+	bool closing;
+	struct subscription *subscriptions;
+	struct port_watch *port_watches; /* one for each sandbox with a subscription */
+	struct orphan_entry *orphans;	 /* in order of id */
+	size_t orphan_count, orphan_cap;
+
+	pthread_t threads[ENGINE_THREADS]; /* the reaper, and those of host_watch.h */
+	unsigned thread_count;
+	bool is_short; /* the host's disk, in the last round; of the watch of the disk alone, as the next */
+	uint64_t sampled_ms; /* when processes were last asked what they use */
+	bool has_held;	     /* disks of some sandboxes may be kept from growing */
+};
+
+/* Whether its record says that it runs, or is paused. */
+static inline bool sandbox_seems_up(const struct sandbox *sandbox)
+{
+	return sandbox->record.status == SANDBOX_RUNNING ||
+	       sandbox->record.status == SANDBOX_PAUSED;
+}
+
+/* It is being used now. */
+static inline void sandbox_note_use(struct sandbox *sandbox)
+{
+	atomic_store(&sandbox->last_active_ms, store_clock_ms(sandbox->engine->config.store));
+}
+
+/* The handle of a record that is in the database; takes over the record. */
+struct sandbox *sandbox_attach(struct engine *engine, struct sandbox_record *record);
+
+/* Takes up the link of one that a previous daemon started. life must be held. */
+int sandbox_adopt(struct sandbox *sandbox, const struct driver_link *from,
+	const struct walls *walls, struct err *err) must_check;
+
+/* Whether the sandbox is in use now, so that it is not idle. */
+bool sandbox_is_occupied(struct sandbox *sandbox);
+
+/* A create that failed and is not undone yet (is_undo_due): tries once more, or gives up. */
+void sandbox_undo_again(struct sandbox *sandbox);
+void sandbox_cancel_undo(struct sandbox *sandbox);
+
+/* If its agent vanished: ends what is left of it and writes down how it ended. */
+void sandbox_settle(struct sandbox *sandbox);
+
+/* Opens the directory with the output of its processes; -ENOENT if there is none. */
+int sandbox_open_logs(struct sandbox *sandbox, int *ret_fd, struct err *err) must_check;
+
+/* The same for a writer: it is made if need be, but not once its removal has begun. */
+int sandbox_make_logs(struct sandbox *sandbox, int *ret_fd, struct err *err) must_check;
+
+/* Removes the kept output of all its processes, for good. */
+void sandbox_remove_logs(struct sandbox *sandbox);
+
+/* Removes the kept output of an id that no handle of a sandbox has. */
+void engine_remove_logs(struct engine *engine, const char *sandbox_id);
+
+/* Publishes an event of a sandbox. sandbox.state is not held. */
+void sandbox_tell(struct sandbox *sandbox, const char *type, const char *json);
+
+/*
+ * Ends subscriptions to an id that a new sandbox of another owner has taken. engine.lock is held.
+ */
+void engine_end_foreign_subscriptions(struct engine *engine, const struct sandbox_record *record);
+
+/* Publishes what it is now; and an event of that type, with its status. */
+void sandbox_announce(struct sandbox *sandbox);
+void sandbox_publish(struct sandbox *sandbox, const char *type);
+
+/* Calls a function for each sandbox in memory. */
+void engine_visit(
+	struct engine *engine, void (*visit)(struct sandbox *sandbox, void *arg), void *arg);
+
+/* References to all sandboxes in memory, as all that run are. The caller drops them and frees the array. */
+struct sandbox **engine_list(struct engine *engine, size_t *ret_count);
+
+/* Keeps one that has files and no row. */
+void orphan_note(struct engine *engine, const char *id);
+
+int reconcile(struct engine *engine, struct err *err) must_check;
+
+/* The reaper's thread: settles the lost, stops the idle, ends what outlived its time. */
+void *reaper_run(void *engine);

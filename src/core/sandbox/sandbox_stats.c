@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/sandbox/sandbox_stats.h"
+
+#include "core/sandbox/sandbox_network.h"
+#include "core/sandbox/sandbox_state.h"
+
+#include <errno.h>
+
+/* One that does not run uses nothing but disk; that it stopped just now is no error either. */
+static int read_running(struct sandbox *sandbox, enum sandbox_status status,
+	struct driver_stats *stats, struct err *err)
+{
+	struct driver *driver = sandbox->engine->config.driver;
+	int r;
+
+	if (status != SANDBOX_RUNNING && status != SANDBOX_PAUSED)
+		return 0;
+	r = driver->ops->stats(driver, sandbox->id, stats, err);
+	return r == -ENOENT ? 0 : r;
+}
+
+int sandbox_stats_read(struct sandbox *sandbox, struct sandbox_stats *ret_stats, struct err *err)
+{
+	struct driver *driver = sandbox->engine->config.driver;
+	struct sandbox_egress_counters network;
+	struct driver_stats stats = {0};
+	struct driver_usage usage = {0};
+	struct resources limits;
+	enum sandbox_status status;
+	int r;
+
+	pthread_mutex_lock(&sandbox->state);
+	status = sandbox->record.status;
+	limits = sandbox->record.resources;
+	pthread_mutex_unlock(&sandbox->state);
+	r = read_running(sandbox, status, &stats, err);
+	if (r == 0)
+		r = driver->ops->usage(driver, sandbox->id, &usage, err);
+	if (r < 0)
+		return r;
+	sandbox_network_count(sandbox, &network);
+	*ret_stats = (struct sandbox_stats){.limits = limits,
+		.cpu_us = stats.cpu_us,
+		.memory_bytes = stats.memory_bytes,
+		.memory_peak_bytes = stats.memory_peak_bytes,
+		.pids = stats.pids,
+		.disk_bytes = usage.bytes,
+		.disk_files = usage.files,
+		.disk_files_limit = usage.files_limit,
+		.output_bytes = sandbox_output_used(sandbox),
+		.rx_bytes = network.rx_bytes,
+		.tx_bytes = network.tx_bytes};
+	return 0;
+}

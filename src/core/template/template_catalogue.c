@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/template/template_catalogue.h"
+
+#include "core/job/job.h"
+#include "core/sandbox/sandbox_state.h"
+#include "core/template/template_bootstrap.h"
+#include "core/template/template_builder.h"
+#include "core/template/templates.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#define CONNECT_S                                                                                  \
+	5 /* where there is another way, a registry that does not answer is soon given up */
+
+extern const char catalogue_json[];
+extern const char catalogue_json_end[];
+extern const char install_node_sh[];
+
+/* --- the table --- */
+
+static const char *text_of(const json_t *row, const char *name)
+{
+	return json_string_value(json_object_get(row, name));
+}
+
+static json_t *read_table(void)
+{
+	json_error_t error;
+	json_t *table = json_loadb(
+		catalogue_json, (size_t)(catalogue_json_end - catalogue_json), 0, &error);
+
+	assert(table);
+	return table;
+}
+
+/* A new reference, or NULL. */
+static json_t *find(const char *name)
+{
+	json_auto_t *table = read_table();
+	json_t *row;
+	size_t i;
+
+	json_array_foreach(table, i, row)
+	{
+		const char *same = text_of(row, "same_as");
+
+		if (strcmp(text_of(row, "name"), name) == 0)
+			return same ? find(same) : json_incref(row);
+	}
+	return NULL;
+}
+
+json_t *template_catalogue_names(void)
+{
+	json_auto_t *table = read_table();
+	json_t *names = json_array(), *row;
+	size_t i;
+
+	json_array_foreach(table, i, row)
+	{
+		json_array_append(names, json_object_get(row, "name"));
+	}
+	return names;
+}
+
+json_t *template_catalogue_source(const char *name)
+{
+	json_auto_t *row = find(name);
+
+	return row ? json_pack("{s:O}", "catalogue", json_object_get(row, "name")) : NULL;
+}
+
+char *template_catalogue_image(const char *name)
+{
+	json_auto_t *row = find(name);
+
+	return row ? mem_strdup(text_of(row, "image")) : NULL;
+}
+
+int template_catalogue_check(const struct engine *engine, const struct caller *caller,
+	const json_t *value, struct err *err)
+{
+	json_auto_t *row = find(json_string_value(value));
+
+	(void)engine;
+	(void)caller;
+	if (!row)
+		return err_explain(err, ERR_INVALID, "invalid_source", NULL,
+			"the catalogue has no %.80s", json_string_value(value));
+	return 0;
+}
+
+/* --- without an image --- */
+
+static json_t *debian_recipe(const json_t *row)
+{
+	json_t *recipe = json_deep_copy(json_object_get(row, "on_debian"));
+	const char *node = text_of(row, "node_on_debian");
+
+	if (node)
+		json_object_set_new(recipe, "run",
+			json_pack("[o]", json_sprintf("major=%s\n%s", node, install_node_sh)));
+	return recipe;
+}
+
+/* The ports that the image would expose. */
+static int add_ports(struct image_pulled *pulled, const json_t *ports, struct err *err)
+{
+	json_auto_t *image = template_build_to_image(pulled);
+	struct image_pulled shown;
+	int r;
+
+	if (!ports)
+		return 0;
+	json_object_set(image, "ports", (json_t *)ports);
+	r = template_build_from_image(image, &shown, err);
+	if (r < 0)
+		return r;
+	shown.bytes = pulled->bytes;
+	image_pulled_fini(pulled);
+	*pulled = shown;
+	return 0;
+}
+
+static int make_debian(struct template_build *build, const json_t *row, const json_t *sources,
+	struct image_pulled *ret_pulled, struct err *err)
+{
+	json_auto_t *recipe = debian_recipe(row);
+	struct image_pulled base, made;
+	int r = template_bootstrap_suite(build, text_of(row, "suite"), &base, err);
+
+	if (r < 0)
+		return r;
+	if (recipe)
+		r = template_builder_add_own(build, &base, sources, recipe, &made, err);
+	else
+		made = base;
+	if (r < 0)
+		return r;
+	r = add_ports(&made, json_object_get(row, "ports"), err);
+	if (r < 0)
+		image_pulled_fini(&made);
+	else
+		*ret_pulled = made;
+	return r;
+}
+
+/* --- which way --- */
+
+/* Whether it is the registry that does not give the image, and not this host that has no room for it, for one. */
+static bool is_out_of_reach(const struct err *err)
+{
+	return strncmp(err->code, "registry_", strlen("registry_")) == 0 ||
+	       strcmp(err->code, "image_not_found") == 0 || strcmp(err->code, "no_registry") == 0;
+}
+
+/* *ret_sources is set if it is a Debian of these sources. */
+static int make_base(struct template_build *build, const json_t *row, json_t **ret_sources,
+	struct image_pulled *ret_pulled, struct err *err)
+{
+	const char *instead = text_of(row, "instead"), *image = text_of(row, "image");
+	int r = template_build_fetch(build, image, instead ? 0 : CONNECT_S, ret_pulled, err);
+
+	if (r == 0 || job_must_stop(build->job) || !is_out_of_reach(err))
+		return r;
+	if (instead) {
+		err_prefix(err, "it is made of an image alone (%s)", instead);
+		return r;
+	}
+	job_log(build->job, "%s cannot be had: %s", image, err->message);
+	job_log(build->job, "so it is made of Debian's packages");
+	*ret_sources =
+		templates_apt_sources(build->engine->config.templates, text_of(row, "suite"));
+	return make_debian(build, row, *ret_sources, ret_pulled, err);
+}
+
+int template_catalogue_make(struct template_build *build, const json_t *value,
+	struct image_pulled *ret_pulled, struct err *err)
+{
+	json_auto_t *row = find(json_string_value(value));
+	const json_t *more = json_object_get(row, "on_both");
+	json_auto_t *sources = NULL;
+	struct image_pulled base;
+	int r;
+
+	if (!row)
+		return err_explain(err, ERR_NOT_FOUND, "template_not_found", NULL,
+			"the catalogue has no %.80s", json_string_value(value));
+	r = make_base(build, row, &sources, &base, err);
+	if (r < 0)
+		return r;
+	if (more)
+		return template_builder_add_own(build, &base, sources, more, ret_pulled, err);
+	*ret_pulled = base;
+	return 0;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names of templates that everybody has without asking for them. Each is made when it is first used and is the
+ * user's own template of that name from then on. A template of one's own goes before it.
+ *
+ * The table is catalogue.json, with a row for each:
+ *   name            what creates say; with same_as another name of that row, and nothing else
+ *   image           without a registry: the setting --registry says which
+ *   suite           where the image cannot be had, a Debian of this suite is made instead (template_bootstrap.h) ...
+ *   on_debian       ... and this recipe is put on it, with Node of the version node_on_debian from npm's registry
+ *   ports           ... and these ports are shown
+ *   instead         why there is no such way, and what there is: a row without a suite has this
+ *   on_both         a recipe that is put on either
+ */
+#pragma once
+
+#include "core/template/template_source.h"
+
+/* The names, a new array. */
+json_t *template_catalogue_names(void);
+
+/* The source of a name, {"catalogue": its row's name}, a new reference; NULL if it is none of these. */
+json_t *template_catalogue_source(const char *name);
+
+/* The image that a name stands for, a new text; NULL if it is none of these. */
+char *template_catalogue_image(const char *name);
+
+/* The row "catalogue" of template_source.c. */
+int template_catalogue_check(const struct engine *engine, const struct caller *caller,
+	const json_t *value, struct err *err) must_check;
+int template_catalogue_make(struct template_build *build, const json_t *value,
+	struct image_pulled *ret_pulled, struct err *err) must_check;

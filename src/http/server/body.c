@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/server/body.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+/* The deepest nesting. jansson recurses up to 2048 levels, which is more than a document needs. */
+static unsigned depth_of(const char *text, size_t len)
+{
+	unsigned depth = 0, deepest = 0;
+	bool quoted = false;
+
+	for (size_t i = 0; i < len; i++) {
+		if (quoted && text[i] == '\\') {
+			i++;
+		} else if (text[i] == '"') {
+			quoted = !quoted;
+		} else if (!quoted && (text[i] == '{' || text[i] == '[')) {
+			if (++depth > deepest)
+				deepest = depth;
+		} else if (!quoted && (text[i] == '}' || text[i] == ']') && depth > 0) {
+			depth--;
+		}
+	}
+	return deepest;
+}
+
+/* Without what stands there in the body, which may be a secret. */
+static size_t reason_len(const char *text)
+{
+	const char *quote = strstr(text, " near '");
+
+	return quote ? (size_t)(quote - text) : strlen(text);
+}
+
+int body_parse(const char *text, size_t len, json_t **ret_object, struct err *err)
+{
+	json_error_t why;
+	json_t *object;
+
+	if (depth_of(text, len) > BODY_DEPTH)
+		return err_explain(err, ERR_INVALID, "invalid_json", NULL,
+			"the body is nested more than %d levels deep", BODY_DEPTH);
+	object = json_loadb(text, len, JSON_REJECT_DUPLICATES, &why);
+	if (!object)
+		return err_explain(err, ERR_INVALID, "invalid_json", NULL,
+			"the body is not valid JSON: line %d, column %d: %.*s", why.line,
+			why.column, (int)(reason_len(why.text)), why.text);
+	if (!json_is_object(object)) {
+		json_decref(object);
+		return err_explain(
+			err, ERR_INVALID, "invalid_json", NULL, "the body must be a JSON object");
+	}
+	*ret_object = object;
+	return 0;
+}

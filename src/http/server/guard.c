@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "http/server/guard.h"
+
+#include "base/format.h"
+#include "base/number.h"
+#include "http/head_rules.h"
+#include "http/listener.h"
+
+#include <string.h>
+#include <strings.h>
+
+#define NAMES_MAX 64
+
+struct guard {
+	char *hosts[NAMES_MAX];
+	unsigned count;
+	unsigned own_count; /* the first ones: addresses we listen on; the rest was configured */
+	const char *scheme; /* what is spoken there */
+};
+
+static void add_host(struct guard *guard, const char *name, unsigned port)
+{
+	if (guard->count == NAMES_MAX)
+		return;
+	guard->hosts[guard->count++] = port ? mem_printf("%s:%u", name, port) : mem_strdup(name);
+}
+
+/* Whether an authority names a port: the last colon is not inside an IPv6 address's brackets. */
+static bool has_port(const char *host)
+{
+	const char *colon = strrchr(host, ':');
+
+	return colon && !strchr(colon, ']');
+}
+
+struct guard *guard_new(const struct listener *listener, const char *const *hosts)
+{
+	const char *own[] = {listener->host, "localhost", "127.0.0.1", "[::1]"};
+	struct guard *guard = mem_new(sizeof(*guard));
+	uint16_t port = listener->port;
+
+	guard->scheme = listener_scheme(listener);
+	for (size_t i = 0; i < array_len(own); i++) {
+		add_host(guard, own[i], port);
+		if (listener_has_default_port(listener))
+			add_host(guard, own[i], 0);
+	}
+	guard->own_count = guard->count;
+	for (; hosts && *hosts; hosts++) {
+		add_host(guard, *hosts, 0);
+		if (!has_port(*hosts))
+			add_host(guard, *hosts, port);
+	}
+	return guard;
+}
+
+void guard_free(struct guard *guard)
+{
+	if (!guard)
+		return;
+	for (unsigned i = 0; i < guard->count; i++)
+		free(guard->hosts[i]);
+	free(guard);
+}
+
+static bool has_host(const struct guard *guard, unsigned first, const char *host)
+{
+	for (unsigned i = first; i < guard->count; i++)
+		if (strcasecmp(guard->hosts[i], host) == 0)
+			return true;
+	return false;
+}
+
+static bool is_own_host(const struct guard *guard, const char *host)
+{
+	return has_host(guard, 0, host);
+}
+
+const char *guard_origin_host(const char *origin, const char *scheme)
+{
+	size_t len = strlen(scheme);
+
+	if (strncasecmp(origin, scheme, len) != 0 || strncmp(origin + len, "://", 3) != 0)
+		return NULL;
+	return origin + len + 3;
+}
+
+/* What is not our own scheme can only be https in front of us, under a name that was configured. */
+static bool is_own_origin(const struct guard *guard, const char *origin)
+{
+	const char *host = guard_origin_host(origin, guard->scheme);
+
+	if (host)
+		return is_own_host(guard, host);
+	host = guard_origin_host(origin, "https");
+	return host && has_host(guard, guard->own_count, host);
+}
+
+/* A WebSocket is opened by a GET, and no browser asks us first (CORS) whether a page may. */
+static bool may_act(const struct headers *headers, enum method method)
+{
+	return (method != METHOD_GET && method != METHOD_HEAD) || headers_get(headers, "Upgrade");
+}
+
+int guard_check_source(const struct guard *guard, const struct headers *headers, enum method method,
+	struct err *err)
+{
+	const char *host = headers_get(headers, "Host");
+	const char *origin = headers_get(headers, "Origin");
+	const char *site = headers_get(headers, "Sec-Fetch-Site");
+
+	if (!host)
+		return err_set(err, ERR_INVALID, "the request has no Host header");
+	if (!is_own_host(guard, host))
+		return err_explain(err, ERR_MISDIRECTED, NULL,
+			"use the address the server listens on, or add the name to its allowed "
+			"hosts",
+			"the host %.100s is not served here", host);
+	if (origin && !is_own_origin(guard, origin))
+		return err_explain(err, ERR_DENIED, "foreign_origin", NULL,
+			"a page of another origin may not use this server");
+	if (site && may_act(headers, method) && strcasecmp(site, "same-origin") != 0 &&
+		strcasecmp(site, "none") != 0)
+		return err_explain(err, ERR_DENIED, "foreign_origin", NULL,
+			"a page of another site may not change anything here");
+	return 0;
+}
+
+int guard_check_server_name(
+	const struct headers *headers, const struct tls_peer *tls_peer, struct err *err)
+{
+	const char *host = headers_get(headers, "Host");
+
+	if (tls_peer_allows_host(tls_peer, host))
+		return 0;
+	return err_explain(err, ERR_MISDIRECTED, "server_name_mismatch",
+		"a client or proxy must name one server in both, its TLS handshake (SNI) and Host",
+		"the host %.100s is not the server that the TLS connection was opened to", host);
+}
+
+static bool is_plausible_token(const char *token)
+{
+	size_t len = strlen(token);
+
+	for (size_t i = 0; i < len; i++)
+		if (token[i] <= ' ' || token[i] >= 0x7f)
+			return false;
+	return len > 0 && len <= GUARD_TOKEN_MAX;
+}
+
+int guard_read_token(const struct headers *headers, const char **ret_token, struct err *err)
+{
+	const char *authorization = headers_get(headers, "Authorization");
+	const char *key = headers_get(headers, "X-API-Key");
+	const char *token = key;
+
+	if (authorization && strncasecmp(authorization, "Bearer ", 7) == 0) {
+		token = authorization + 7;
+		while (*token == ' ')
+			token++;
+		if (key && strcmp(key, token) != 0)
+			return err_set(err, ERR_INVALID,
+				"Authorization and X-API-Key hold different tokens");
+	}
+	if (!token)
+		return err_explain(err, ERR_UNAUTHENTICATED, NULL,
+			"send Authorization: Bearer <token> or X-API-Key: <token>",
+			"the request has no token");
+	if (!is_plausible_token(token))
+		return err_set(err, ERR_UNAUTHENTICATED, "the token is not valid");
+	*ret_token = token;
+	return 0;
+}
+
+int guard_read_credential(const struct headers *headers, const struct target *target,
+	unsigned route_flags, struct credential *ret_credential, struct err *err)
+{
+	static const char *const misplaced[] = {"token", "access_token", "api_key"};
+	const char *ticket = target_query(target, "ticket");
+	bool has_header =
+		headers_get(headers, "Authorization") || headers_get(headers, "X-API-Key");
+
+	for (size_t i = 0; i < array_len(misplaced); i++) {
+		if (target_query(target, misplaced[i]))
+			return err_explain(err, ERR_UNAUTHENTICATED, "token_in_query",
+				"send it as a header, or a ticket where that cannot be",
+				"a token does not belong into the query");
+	}
+	if (!ticket || !(route_flags & ROUTE_TICKET))
+		return guard_read_token(headers, &ret_credential->token, err);
+	if (has_header)
+		return err_set(err, ERR_INVALID, "the request has both a ticket and a token");
+	if (!is_plausible_token(ticket))
+		return err_set(err, ERR_UNAUTHENTICATED, "the ticket is not valid");
+	ret_credential->ticket = ticket;
+	return 0;
+}
+
+int guard_read_framing(
+	const struct headers *headers, bool is_old, struct guard_body *ret_body, struct err *err)
+{
+	const char *encoding = headers_get(headers, "Transfer-Encoding");
+	const char *length = headers_get(headers, "Content-Length");
+	const char *expect = headers_get(headers, "Expect");
+	const char *fault = head_rules_framing_fault(&(struct head_framing){.is_old = is_old,
+		.coding_count = encoding != NULL,
+		.length_count = length != NULL,
+		.coding = encoding,
+		.length = length});
+	struct guard_body body = {.size = encoding ? GUARD_UNKNOWN_SIZE : 0};
+
+	if (fault)
+		return err_set(err, ERR_INVALID, "%s", fault);
+	if (length)
+		(void)!number_parse(length, 0, UINT64_MAX - 1, &body.size);
+	body.present = body.size > 0;
+	body.wants_continue = expect && strcasecmp(expect, "100-continue") == 0;
+	*ret_body = body;
+	return 0;
+}
+
+/* "application/json", with no parameter but charset=utf-8. */
+static bool is_json(const char *type)
+{
+	static const char name[] = "application/json";
+
+	if (!type || strncasecmp(type, name, sizeof(name) - 1) != 0)
+		return false;
+	type += sizeof(name) - 1;
+	type += strspn(type, " \t");
+	if (*type == '\0')
+		return true;
+	if (*type++ != ';')
+		return false;
+	type += strspn(type, " \t");
+	return strcasecmp(type, "charset=utf-8") == 0 || strcasecmp(type, "charset=\"utf-8\"") == 0;
+}
+
+size_t guard_body_max(unsigned route_flags)
+{
+	return route_flags & ROUTE_BODY ? REQUEST_BODY_MAX : GUARD_EMPTY_MAX;
+}
+
+int guard_refuse_long_body(unsigned route_flags, struct err *err)
+{
+	char most[FORMAT_SIZE_LEN];
+
+	if (!(route_flags & ROUTE_BODY))
+		return err_set(err, ERR_INVALID, "this route takes no body");
+	format_size(REQUEST_BODY_MAX, most);
+	return err_set(err, ERR_TOO_LARGE, "the body is larger than %s", most);
+}
+
+int guard_check_body(unsigned route_flags, const struct headers *headers,
+	const struct guard_body *body, struct err *err)
+{
+	const char *coding = headers_get(headers, "Content-Encoding");
+	bool is_coded = coding && strcasecmp(coding, "identity") != 0;
+	bool is_json_body = is_json(headers_get(headers, "Content-Type"));
+
+	if (!body->present)
+		return 0;
+	if (!(route_flags & (ROUTE_BODY | ROUTE_RAW_BODY)) &&
+		(is_coded || !is_json_body || (route_flags & ROUTE_WEBSOCKET)))
+		return err_set(err, ERR_INVALID, "this route takes no body");
+	if (is_coded)
+		return err_explain(err, ERR_MEDIA_TYPE, NULL,
+			"send the body without Content-Encoding",
+			"the content encoding %.32s is not supported", coding);
+	if (route_flags & ROUTE_RAW_BODY)
+		return 0;
+	if (!is_json_body)
+		return err_explain(err, ERR_MEDIA_TYPE, NULL, "send Content-Type: application/json",
+			"the body must be application/json");
+	if (body->size != GUARD_UNKNOWN_SIZE && body->size > guard_body_max(route_flags))
+		return guard_refuse_long_body(route_flags, err);
+	return 0;
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whose something is, where owners share what there is (base/share_pool.h). */
+#pragma once
+
+#include "model/sandbox_record.h"
+
+#include <stdbool.h>
+
+/* Whose the first token is, which the daemon makes itself. */
+#define OWNER_OPERATOR_ORGANIZATION "default"
+#define OWNER_OPERATOR_USER	    "admin"
+
+/* A number that stands for the owner; nobody can choose names that meet another's. Never 0. */
+uint64_t owner_key(const struct owner *owner);
+
+bool owner_equals(const struct owner *one, const struct owner *other);
+
+/* For what belongs to no request, whose scope would tell. */
+bool owner_is_operator(const struct owner *owner);

@@ -1,0 +1,277 @@
+// SPDX-License-Identifier: Apache-2.0
+// Templates built by recipes and Dockerfiles: each step in a sandbox, each result a layer.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+
+import { commandLine } from './lib/cli.mjs';
+import { assertError } from './lib/client.mjs';
+import { sql } from './lib/database.mjs';
+import { busybox, image, layoutArchive } from './lib/images.mjs';
+import { ownerApi } from './lib/owners.mjs';
+import { remains } from './lib/remains.mjs';
+import { suite } from './lib/suite.mjs';
+import { until } from './lib/wait.mjs';
+
+const { instance, api, finish } = await suite('builds', { args: ['--pip-index', 'http://127.0.0.1:9/simple'] });
+
+const put = (name, body, who = api) => who.request('PUT', `/v1/templates/${name}/archive`, { body, headers: { 'content-type': 'application/x-tar' } });
+const ask = (json, who = api) => who.request('POST', '/v1/templates', { json });
+const layers = () => fs.readdirSync(path.join(instance.dataDir, 'layers')).filter((name) => !name.startsWith('.'));
+const stored = () => sql(instance, 'SELECT id FROM builders UNION SELECT id FROM workspaces').split('\n').filter(Boolean);
+const builders = async () => (await api.request('GET', '/v1/sandboxes')).json.sandboxes;
+
+/** Waits for the build of a template: the template. */
+async function built(name, who = api) {
+  let found;
+  await until(async () => (found = (await who.request('GET', `/v1/templates/${name}`)).json).status !== 'building', { what: `${name} is built` });
+  return found;
+}
+
+async function make(json, who = api) {
+  const answer = await ask(json, who);
+  assert.equal(answer.status, 202, answer.text);
+  return built(json.name, who);
+}
+
+/** The log of the last build, as text. */
+async function logOf(name) {
+  const { text } = await api.request('GET', `/v1/templates/${name}/log`, { headers: { accept: 'text/event-stream' } });
+  return text.split('\n').filter((line) => line.startsWith('data: ')).map((line) => JSON.parse(line.slice(6)).data ?? '').join('');
+}
+
+/** What the log of a running build has so far. */
+async function logSoFar(name) {
+  const { json } = await api.request('GET', `/v1/templates/${name}`);
+  return instance.stateFiles().filter((file) => file.includes(json.job)).map((file) => fs.readFileSync(file, 'latin1')).join('');
+}
+
+async function run(template, command, more = {}) {
+  const { id } = await api.create({ template });
+  const answer = await api.exec(id, { command, ...more });
+  await api.purge(id);
+  return answer;
+}
+
+const base = busybox();
+for (const name of ['chown', 'true', 'false', 'rmdir', 'ln', 'mkfifo', 'yes', 'head', 'seq', 'tail', 'grep', 'wc', 'pwd', 'sort', 'date', 'cp', 'mv', 'chmod']) base.push({ name: `bin/${name}`, type: 'symlink', target: 'busybox' });
+base.find(({ name }) => name === 'etc/passwd').data += 'app:x:1234:1235:app:/srv:/bin/sh\n';
+base.push({ name: 'etc/group', data: 'root:x:0:\napp:x:1235:\n' }, { name: 'old', data: 'old\n' }, { name: 'dir' }, { name: 'dir/below', data: 'x' }, { name: 'lib', type: 'symlink', target: 'bin' });
+
+test('a base is imported', async () => {
+  const { status } = await put('base', layoutArchive(image([base], { config: { Env: ['PATH=/bin', 'KEPT=yes'], Cmd: ['sh'] } })));
+  assert.equal(status, 200);
+});
+
+test('a Dockerfile is built: commands, files, users, and the config of the result', async () => {
+  const made = await make({
+    name: 'app',
+    dockerfile: [
+      'ARG BASE=base', 'FROM $BASE AS main', 'ARG VERSION=1', 'LABEL a=b',
+      'ENV PATH=/opt/bin:$PATH GREETING="hello $VERSION"',
+      'WORKDIR /srv/app',
+      'COPY --chown=app:app --chmod=750 src/ ./code/', 'COPY bin.dat one.txt /data/', 'COPY one.txt /lib',
+      'RUN echo "$GREETING $KEPT $(id -u)" > out; \\', '  # a comment', '  pwd >> out', 'RUN rm -r /old /dir && mkdir /dir && touch /dir/new && echo $VERSION > /version',
+      'USER app', 'RUN ["sh", "-c", "id -u; id -g; touch /tmp/gone; touch /srv/who 2>/dev/null || echo denied"]',
+      'EXPOSE 8080', 'CMD ["cat", "/srv/app/out"]',
+    ].join('\n'),
+    files: { 'src/a.sh': 'echo a\n', 'src/sub/b.sh': 'echo b\n', 'one.txt': 'one\n' },
+    files_base64: { 'bin.dat': Buffer.from([0, 255, 10]).toString('base64') },
+    args: { VERSION: '7' },
+  });
+  assert.deepEqual([made.status, made.error, made.version, made.source], ['ready', null, 1, 'dockerfile']);
+  assert.deepEqual([made.env, made.user, made.workdir, made.command, made.ports], [{ PATH: '/opt/bin:/bin', KEPT: 'yes', GREETING: 'hello 7' }, 'app', '/srv/app', ['cat', '/srv/app/out'], [8080]]);
+  const { stdout, stderr } = await run('app', 'cat out; stat -c "%a %u:%g" code/a.sh code/sub/b.sh; stat -c %a:%s /data/bin.dat; cat /data/one.txt /bin/one.txt; ls -d /old /dir/* 2>/dev/null; readlink /lib; cat /version; ls /tmp', { user: 'root', cwd: '/srv/app' });
+  assert.equal(stderr, '');
+  assert.equal(stdout, 'hello 7 yes 0\n/srv/app\n750 1234:1235\n750 1234:1235\n644:3\none\none\n/dir/new\nbin\n7\n');
+  const log = await logOf('app');
+  assert.match(log, /line 4: LABEL is left out/);
+  assert.match(log, /step 7 of 7: RUN \["sh"/);
+  assert.match(log, /1234\n1235\ndenied\n/);
+});
+
+test('a build that nothing can come of is refused at once, and leaves neither a template nor a job', async () => {
+  const jobs = async () => (await api.request('GET', '/v1/jobs')).json.jobs.length;
+  const before = await jobs();
+  for (const [from, status, code, text] of [['host', 400, 'invalid_base', /host's files/], ['browser', 400, 'invalid_base', /host's files/], ['nothing-of-that-name', 400, 'template_not_found', /from nothing-of-that-name: there is no/]]) {
+    for (const body of [{ recipe: { from, run: ['true'] } }, { dockerfile: `ARG BASE=${from}\nFROM $BASE\nRUN true\n` }]) {
+      assert.equal(assertError(await ask({ name: 'hopeless', ...body }), status, text).code, code);
+    }
+  }
+  assertError(await api.request('GET', '/v1/templates/hopeless'), 404);
+  assert.equal(await jobs(), before);
+});
+
+test('builders are in no list, and nothing of them stays', async () => {
+  assert.deepEqual(await builders(), []);
+  assert.deepEqual(stored(), []);
+  // A spare disk may be in the making.
+  await until(() => { assert.deepEqual(remains(instance, new Set()), {}); return true; }, { what: 'nothing remains' });
+});
+
+test('a recipe writes files and runs commands as root, and its result is the base of another', async () => {
+  const made = await make({ name: 'tools', recipe: { from: 'app', files: { '/etc/tools.conf': 'on\n' }, run: ['id -u > /etc/who', 'cat /etc/tools.conf >> /etc/who'], env: { MODE: 'test' } } });
+  assert.deepEqual([made.status, made.error, made.user, made.env.MODE, made.env.KEPT], ['ready', null, 'app', 'test', 'yes']);
+  assert.equal((await run('tools', 'cat /etc/who; echo $MODE', { user: 'root' })).stdout, '0\non\ntest\n');
+});
+
+test('steps are taken from the cache until one of their inputs changes', async () => {
+  const recipe = (text, name = 'cached') => ({ name, recipe: { from: 'base', files: { '/input': text }, run: ['cat /proc/sys/kernel/random/uuid > /stamp', 'cat /input > /copy'] } });
+  await make(recipe('1'));
+  const stamp = (await run('cached', 'cat /stamp')).stdout;
+  const count = layers().length;
+  await make(recipe('1', 'again'));
+  assert.match(await logOf('again'), /step 3 of 3: run cat \/input > \/copy\ntaken from the cache/);
+  assert.equal((await run('again', 'cat /stamp')).stdout, stamp);
+  assert.equal(layers().length, count);
+  await make(recipe('2'));
+  const fresh = await run('cached', 'cat /stamp /copy');
+  assert.notEqual(fresh.stdout.split('\n')[0], stamp.trim());
+  assert.equal(fresh.stdout.split('\n')[1], '2');
+  assert.equal((await api.request('POST', '/v1/templates/again/build', { json: { no_cache: true } })).status, 202);
+  assert.equal((await built('again')).version, 2);
+  const second = (await run('again', 'cat /stamp')).stdout;
+  assert.notEqual(second, stamp);
+  const { stderr } = await commandLine(instance).sandlot(['template', 'prune', '--build-cache']);
+  assert.match(stderr, /[1-9]\d* steps are forgotten/);
+  assert.equal((await api.request('POST', '/v1/templates/again/build', { json: {} })).status, 202);
+  assert.equal((await built('again')).version, 3);
+  assert.notEqual((await run('again', 'cat /stamp')).stdout, second);
+});
+
+test('the cache is an owner\'s own', async () => {
+  const other = await ownerApi(api, 'acme', 'ann');
+  assert.equal((await put('base', layoutArchive(image([base])), other)).status, 200);
+  const { status, error } = await make({ name: 'cached', recipe: { from: 'base', files: { '/input': '1' }, run: ['cat /proc/sys/kernel/random/uuid > /stamp', 'cat /input > /copy'] } }, other);
+  assert.deepEqual([status, error], ['ready', null]);
+  const log = await other.request('GET', '/v1/templates/cached/log', { headers: { accept: 'text/event-stream' } });
+  assert.doesNotMatch(log.text, /taken from the cache/);
+  assertError(await other.request('GET', '/v1/templates/tools'), [404]);
+});
+
+test('what a step writes is a layer as it is: links, modes, times, attributes, what is gone', async () => {
+  await make({ name: 'tree', recipe: { from: 'base', run: ['mkdir -p /t/d && cd /t && echo x > f && ln f hard && ln -s f soft && mkfifo fifo && chmod 4711 f && chown 7:8 d && touch -d "2001-02-03 04:05:06" d && rm /old && echo bad > /etc/resolv.conf && echo y > /workspace/y && seq 100000 > big'] } });
+  const { stdout } = await run('tree', 'cd /t; stat -c "%n %a %u:%g %h" d f hard; stat -c %Y d; readlink soft; test -p fifo && echo fifo; test -e /old || echo gone; grep -c bad /etc/resolv.conf; ls /workspace; tail -n 1 big; wc -c < big', { cwd: '/' });
+  assert.equal(stdout, `d 755 7:8 1\nf 4711 0:0 2\nhard 4711 0:0 2\n${Date.UTC(2001, 1, 3, 4, 5, 6) / 1000}\nf\nfifo\ngone\n0\nagent_workspace\noutputs\nproject_files\n100000\n588895\n`.replace(/d 755 7:8 1/, 'd 755 7:8 2'));
+});
+
+test('files of all sizes one after the other are in the layer as they were written', async () => {
+  await make({ name: 'sizes', recipe: { from: 'base', run: ['mkdir /m; for i in $(seq 40); do seq $((i * i * 20)) > /m/$i; done; for i in $(seq 40); do tail -n 1 /m/$i; wc -c < /m/$i; done > /told'] } });
+  const { stdout } = await run('sizes', 'for i in $(seq 40); do tail -n 1 /m/$i; wc -c < /m/$i; done > /tmp/now; cat /told; echo; cat /tmp/now', { user: 'root' });
+  const [told, now] = stdout.split('\n\n');
+  assert.equal(told.split('\n').length, 80);
+  assert.equal(now.trim(), told);
+});
+
+test('packages are installed by the programs of the image, from the mirrors of the recipe or of the operator', async () => {
+  const program = (name, text) => ({ name: `bin/${name}`, data: `#!/bin/sh\n${text}\n`, mode: 0o755 });
+  const programs = [
+    program('apt-get', 'echo "apt-get $* ($DEBIAN_FRONTEND)"; test -e /tmp/sandlot.list && cat /tmp/sandlot.list; case "$*" in *update*) mkdir -p /var/lib/apt/lists/x;; *install*) touch /installed;; esac'),
+    program('python3', 'echo "python3 $* ($PIP_INDEX_URL)"'),
+    program('npm', 'echo "npm $* ($NPM_CONFIG_REGISTRY) $npm_config_cache"'),
+    { name: 'etc/os-release', data: 'VERSION_CODENAME=bookworm\n' },
+  ];
+  assert.equal((await put('packaged', layoutArchive(image([base, programs], { config: { Env: ['PATH=/bin'] } })))).status, 200);
+  const made = await make({ name: 'with-packages', recipe: { from: 'packaged', apt: ['git', 'curl'], pip: ['requests==2'], npm: ['left-pad'], mirrors: { apt: 'http://deb.example/debian' } } });
+  assert.deepEqual([made.status, made.error], ['ready', null]);
+  const log = await logOf('with-packages');
+  assert.match(log, /^apt-get .*-o Dir::Etc::sourcelist=\/tmp\/sandlot.list .*update \(noninteractive\)\ndeb http:\/\/deb.example\/debian bookworm main$/m);
+  assert.match(log, /^apt-get install -y --no-install-recommends .* git curl \(noninteractive\)$/m);
+  assert.match(log, /^python3 -m pip install --no-cache-dir -- requests==2 \(http:\/\/127.0.0.1:9\/simple\)$/m);
+  assert.match(log, /^npm install -g --no-audit --no-fund -- left-pad \(\) \/tmp\/npm$/m);
+  assert.equal((await run('with-packages', 'ls /installed /var/lib/apt/lists')).stdout, '/installed\n\n/var/lib/apt/lists:\n');
+  const plain = await make({ name: 'no-mirror', recipe: { from: 'packaged', apt: ['git'] } });
+  assert.deepEqual([plain.status, plain.error], ['ready', null]);
+  assert.match(await logOf('no-mirror'), /^apt-get -o APT::Sandbox::User=root -o Acquire::Retries=3 update \(noninteractive\)$/m);
+});
+
+test('a step that fails ends the build with its last words, and the version before stays', async () => {
+  const bad = await make({ name: 'tools', recipe: { from: 'base', run: ['echo first', 'echo "cannot find it" >&2; exit 3'] } });
+  assert.equal(bad.status, 'error');
+  assert.equal(bad.version, 1);
+  assert.match(bad.error, /step 2 \(run echo "cannot find it".*\): exit code 3.*: cannot find it/);
+  assert.equal((await run('tools', 'cat /etc/who', { user: 'root' })).stdout, '0\non\n');
+  assert.match((await make({ name: 'nobody', dockerfile: 'FROM base\nUSER nobody\nRUN true\n' })).error, /knows no user or group nobody/);
+  assert.deepEqual(stored(), []);
+});
+
+test('a source that cannot be read is refused before anything is done', async () => {
+  assert.match(assertError(await ask({ name: 'x', dockerfile: 'FROM base\nRUN <<EOF\n' }), [400]).message, /^line 2: here-documents/);
+  assert.match(assertError(await ask({ name: 'x', dockerfile: 'FROM base\nCOPY none /\n' }), [400]).message, /line 2: there is no file none in the request/);
+  assertError(await ask({ name: 'x', recipe: { from: 'base', yum: [] } }), [400]);
+  assertError(await ask({ name: 'x', recipe: { from: 'base' }, dockerfile: 'FROM base' }), [400]);
+  assertError(await api.request('GET', '/v1/templates/x'), [404]);
+});
+
+test('a build is cancelled in the middle of a step', async () => {
+  await ask({ name: 'slow', recipe: { from: 'base', run: ['echo begun; sleep 600'] } });
+  await until(async () => (await logSoFar('slow')).includes('begun\n'), { what: 'the step runs' });
+  assert.equal(stored().length, 1);
+  const { json } = await api.request('GET', '/v1/templates/slow');
+  assert.deepEqual(await builders(), []);
+  assert.equal((await api.request('POST', '/v1/templates/slow/cancel')).status, 200);
+  await until(async () => (await api.request('GET', `/v1/jobs/${json.job}`)).json.state === 'cancelled', { what: 'it is cancelled' });
+  await until(async () => stored().length === 0, { what: 'the builder is gone' });
+});
+
+test('a daemon that is killed in the middle of a step leaves no builder, and the next builds on', async () => {
+  await ask({ name: 'killed', recipe: { from: 'base', run: ['echo one > /one', 'test -e /workspace/x || { touch /workspace/x; echo here; sleep 3; }; echo two > /two'] } });
+  await until(async () => (await logSoFar('killed')).includes('here'), { what: 'the second step runs' });
+  await instance.crash();
+  await instance.start();
+  const made = await built('killed');
+  assert.deepEqual([made.status, made.error], ['ready', null]);
+  assert.match(await logOf('killed'), /begins anew|goes on/);
+  assert.match(await logOf('killed'), /run echo one > \/one\ntaken from the cache/);
+  assert.equal((await run('killed', 'cat /one /two')).stdout, 'one\ntwo\n');
+  assert.deepEqual(stored(), []);
+});
+
+test('the command line makes templates of options, and of a directory with a Dockerfile', async () => {
+  const dir = fs.mkdtempSync(path.join(process.env.TMPDIR ?? '/tmp', 'context-'));
+  const { sandlot, ok } = commandLine(instance);
+  try {
+    fs.mkdirSync(path.join(dir, 'src'));
+    for (const [name, data] of [['Dockerfile', 'FROM base\nARG WHO\nCOPY src /srv\nRUN echo building for $WHO\n'], ['.dockerignore', '# not these\nsrc/*.log\n/secret/\n'], ['src/a', 'a\n'], ['src/b.log', 'b\n'], ['src/bin', Buffer.from([0, 200, 1])]]) fs.writeFileSync(path.join(dir, name), data);
+    fs.mkdirSync(path.join(dir, 'secret'));
+    fs.writeFileSync(path.join(dir, 'secret/key'), 'k');
+    const stdout = await ok(['template', 'build', 'cli-app', dir, '--build-arg', 'WHO=you']);
+    assert.match(stdout, /^building for you$/m);
+    assert.equal((await run('cli-app', 'cd /srv; ls; cat a; stat -c %s bin')).stdout, 'a\nbin\na\n3\n');
+    await ok(['template', 'create', 'cli-tools', '--from', 'base', '--run', 'cat /etc/x > /etc/y', '--file', `/etc/x=${dir}/src/a`, '-e', 'MODE=cli']);
+    assert.equal((await run('cli-tools', 'cat /etc/y; echo $MODE')).stdout, 'a\ncli\n');
+    const bad = await sandlot(['template', 'create', 'cli-bad', '--from', 'base', '--run', 'exit 7']);
+    assert.notEqual(bad.code, 0);
+    assert.match(bad.stderr, /exit code 7/);
+  } finally {
+    fs.rmSync(dir, { recursive: true });
+  }
+});
+
+test('a template is exported as an OCI layout that skopeo and umoci take, and that is imported again', async () => {
+  const dir = fs.mkdtempSync(path.join(process.env.TMPDIR ?? '/tmp', 'export-'));
+  const { ok } = commandLine(instance);
+  try {
+    await ok(['template', 'export', 'tree', path.join(dir, 'tree.tar')]);
+    execFileSync('tar', ['-xf', 'tree.tar', '--one-top-level=layout'], { cwd: dir });
+    const inspected = JSON.parse(execFileSync('skopeo', ['inspect', '--config', `oci:${dir}/layout:tree`]));
+    assert.deepEqual(inspected.config.Env, ['PATH=/bin', 'KEPT=yes']);
+    execFileSync('skopeo', ['copy', '-q', `oci:${dir}/layout:tree`, `oci:${dir}/copy:tree`]);
+    execFileSync('umoci', ['unpack', '--image', `${dir}/copy:tree`, `${dir}/bundle`]);
+    const unpacked = path.join(dir, 'bundle/rootfs');
+    assert.equal(fs.readFileSync(path.join(unpacked, 't/big'), 'utf8').split('\n').length, 100001);
+    assert.equal(fs.statSync(path.join(unpacked, 't/f')).nlink, 2);
+    assert.ok(!fs.existsSync(path.join(unpacked, 'old')));
+    assert.equal((await put('tree-again', fs.readFileSync(path.join(dir, 'tree.tar')))).status, 200);
+    const inside = `cd /; find t bin etc dir | sort | while read f; do stat -c '%n %a %u:%g %Y' "$f"; readlink "$f"; done`;
+    assert.equal((await run('tree-again', inside, { user: 'root' })).stdout, (await run('tree', inside, { user: 'root' })).stdout);
+  } finally {
+    fs.rmSync(dir, { recursive: true, force: true });
+  }
+  assertError(await (await ownerApi(api, 'acme', 'eve')).request('GET', '/v1/templates/tree/archive'), [404]);
+  assertError(await api.request('GET', '/v1/templates/host/archive'), [400]);
+});
+
+finish();

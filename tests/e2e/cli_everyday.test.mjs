@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a person meets on the first day with the command line client.
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { after, test } from 'node:test';
+import { promisify } from 'node:util';
+
+import { commandLine, speaks } from './lib/cli.mjs';
+import { Instance, program } from './lib/instance.mjs';
+import { suite } from './lib/suite.mjs';
+import { until } from './lib/wait.mjs';
+
+const { instance, api, finish } = await suite('cli-everyday');
+const { urlEnv, start, sandlot, ok, json, created } = commandLine(instance);
+const home = fs.mkdtempSync(path.join(os.tmpdir(), 'sandlot-e2e-home-'));
+after(() => fs.rmSync(home, { recursive: true, force: true }));
+
+test('a mistyped command names the one that was meant', async () => {
+  speaks(await sandlot(['stpo', 'x']), /did you mean "stop"\?/);
+  speaks(await sandlot(['inspct']), /did you mean "inspect"\?/);
+  speaks(await sandlot(['port']), /did you mean "ports"\?/);
+  const far = await sandlot(['xylophone']);
+  speaks(far, /there is no command/);
+  assert.doesNotMatch(far.stderr, /did you mean/);
+});
+
+test('list and delete are other names of ls and rm', async () => {
+  const id = await created();
+  assert.match(await ok(['list', '-q']), new RegExp(id));
+  await ok(['delete', '--purge', id]);
+  assert.doesNotMatch(await ok(['list', '-q']), new RegExp(id));
+});
+
+test('help tells what exit codes mean, and they are true', async () => {
+  const text = await ok(['help', 'exit-codes']);
+  for (const code of ['0', '2', '3', '4', '70', '74', '75', '77', '124', '127']) assert.match(text, new RegExp(`^ +${code} +\\S`, 'm'));
+  assert.equal((await sandlot(['inspect', 'zzzz'])).code, 3);
+  assert.equal((await sandlot(['ls', '--no-such-option'])).code, 2);
+  assert.equal((await sandlot(['ls'], { env: { ...urlEnv(), SANDLOT_TOKEN: 'wrong' } })).code, 77);
+  assert.equal((await sandlot(['ls'], { env: { ...urlEnv(), SANDLOT_URL: 'http://127.0.0.1:1' } })).code, 75);
+});
+
+test('a time without a unit counts seconds, and limits may be never', async () => {
+  const id = await created('--idle-timeout', 'never', '--lifetime', 'never');
+  assert.equal((await api.get(id)).idle_timeout_s, null);
+  assert.equal((await api.get(id)).lifetime_s, null);
+  const result = await json(['exec', '-o', 'json', '-T', '60', id, '--', 'echo', 'in time']);
+  assert.equal(result.stdout, 'in time\n');
+  assert.equal((await sandlot(['exec', '-T', '1', id, '--', 'sleep', '600'])).code, 124);
+});
+
+test('a local file that is missing is told as not found', async () => {
+  const id = await created();
+  const missing = await sandlot(['cp', path.join(home, 'nothing.txt'), `${id}:`]);
+  speaks(missing, /nothing\.txt.*No such file/);
+  assert.equal(missing.code, 3);
+});
+
+test('hints name commands, not routes', async () => {
+  const id = await created();
+  await ok(['pause', id]);
+  const paused = await sandlot(['exec', id, 'true']);
+  speaks(paused, /is paused[^]*sandlot resume ID/);
+  await ok(['resume', id]);
+  const gone = await sandlot(['inspect', '0'.repeat(26)]);
+  speaks(gone, /sandlot ls/);
+  const process = await sandlot(['logs', id, 'p99']);
+  speaks(process, /sandlot ps -a ID/);
+  for (const result of [paused, gone, process]) assert.doesNotMatch(result.stderr, /\/v1\//);
+});
+
+test('quotas are shown as sizes that people read', async () => {
+  await ok(['quota', 'set', 'huge', `memory=${100 * 2 ** 40 + 3 * 2 ** 20}`, 'disk=2Gi']);
+  const table = await ok(['quota', 'show', 'huge']);
+  assert.match(table, /memory +100 TiB/);
+  assert.match(table, /disk +2 GiB/);
+  assert.doesNotMatch(table, /\d{6}/);
+  await ok(['quota', 'rm', 'huge']);
+});
+
+test('restart ends all processes and keeps the files', async () => {
+  const id = await created('--start', 'sleep 600');
+  await api.put(id, '/workspace/kept', 'x');
+  await ok(['exec', '-d', id, '--', 'sleep', '601']);
+  assert.equal(await ok(['restart', id]), `${id}\n`);
+  assert.equal((await api.get(id)).status, 'running');
+  assert.equal(await api.exists(id, '/workspace/kept'), true);
+  assert.equal((await sandlot(['exec', id, '--', 'pgrep', '-f', 'sleep 601'])).code, 1);
+});
+
+test('open needs no port when there is only one', async () => {
+  const one = await created('-p', '3000');
+  assert.match(await ok(['open', one]), /^http\S*3000\S*\n$/);
+  const none = await created();
+  const nothing = await sandlot(['open', none]);
+  speaks(nothing, /no port with a preview, and nothing listens/);
+  assert.equal(nothing.code, 3);
+  const two = await created('-p', '3000', '-p', '4000');
+  speaks(await sandlot(['open', two]), /several ports: 3000 4000/);
+});
+
+test('completion installs itself for the shell of the user', async () => {
+  const env = { ...urlEnv(), HOME: home, SHELL: '/usr/bin/bash', XDG_DATA_HOME: '', XDG_CONFIG_HOME: '' };
+  const file = path.join(home, '.local/share/bash-completion/completions/sandlot');
+  assert.equal(await ok(['completion'], { env }), `${file}\n`);
+  assert.equal(fs.readFileSync(file, 'utf8'), await ok(['completion', 'bash'], { env }));
+  await ok(['completion'], { env }); // once more does no harm
+  assert.deepEqual(fs.readdirSync(path.dirname(file)), ['sandlot']);
+  await ok(['completion', '--install', 'fish'], { env });
+  const zsh = path.join(home, '.local/share/zsh/site-functions/_sandlot');
+  const installed = await sandlot(['completion', '--install', 'zsh'], { env });
+  assert.equal(installed.stdout, `${zsh}\n`);
+  assert.match(installed.stderr, /fpath=\(~\/\.local\/share\/zsh\/site-functions \$fpath\)/);
+  assert.match(fs.readFileSync(zsh, 'utf8'), /^#compdef sandlot\n/);
+  assert.match(fs.readFileSync(path.join(home, '.config/fish/completions/sandlot.fish'), 'utf8'), /complete -c sandlot/);
+  speaks(await sandlot(['completion'], { env: { ...env, SHELL: '/bin/tcsh' } }), /bash fish zsh, not for "tcsh"/);
+});
+
+test('ls shows ports and how start commands fare', async () => {
+  const id = await created('-p', '3000', '-p', '8080:public', '--start', 'sleep 600');
+  await until(async () => (await api.get(id)).start[0].status === 'running', { what: 'the start command runs' });
+  const table = await ok(['ls']);
+  assert.match(table.split('\n')[0], /PORTS +START/);
+  assert.match(table, new RegExp(`${id}.* 3000,8080\\* +running `));
+  await ok(['stop', id]);
+  assert.match(await ok(['ls']), new RegExp(`${id}.* 3000,8080\\* +- `));
+  assert.match(table, new RegExp(`${id} +- +running +host +[\\d.]+ +\\S+`));
+  assert.match(await ok(['ls']), new RegExp(`${id} +- +stopped +host +- +- +3000`), 'limits that nothing enforces are not shown');
+});
+
+test('ls -w and stats -w show what there is again and again', async () => {
+  const id = await created();
+  for (const command of ['ls', 'stats']) {
+    const child = start([command, '-w']);
+    await until(() => child.shown().split(id).length > 3, { what: `${command} shows it three times` });
+    child.kill('SIGINT');
+    assert.equal((await child.result).code, 130);
+  }
+});
+
+test('exec -d --keep-awake keeps the sandbox awake, and inspect says why', async () => {
+  const id = await created();
+  const name = (await ok(['exec', '-d', '--keep-awake', id, '--', 'sleep', '600'])).trim();
+  assert.match(await ok(['inspect', id]), new RegExp(`^awake_because +.*${name}`, 'm'));
+  await ok(['kill', id, name]);
+  await until(async () => !new RegExp(`^awake_because +.*${name}`, 'm').test(await ok(['inspect', id])), { what: 'it is no reason any more' });
+});
+
+test('in a directory that only root may enter the banner prints commands that work', async (t) => {
+  const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'sandlot-e2e-clone-'));
+  fs.chmodSync(dir, 0o700);
+  for (const name of ['sandlotd', 'sandlot-keeper', 'sandlot-agent', 'sandlot']) fs.copyFileSync(program(name), path.join(dir, name));
+  const hidden = new Instance('hidden', { build: dir });
+  t.after(() => { hidden.destroy(); fs.rmSync(dir, { recursive: true, force: true }); });
+  await hidden.start();
+  const text = await until(() => /Try, in another terminal:\n([^]*?)\n\n/.exec(hidden.log())?.[1], { what: 'the banner' });
+  assert.match(text, new RegExp(`^  ${dir}/sandlot run -- python3`, 'm'));
+  const { stdout } = await promisify(execFile)('bash', ['-ec', text], { cwd: '/', env: hidden.environment() });
+  assert.match(stdout, /^42\n[0-9a-z]{26}\nID /);
+  await hidden.shutdown();
+});
+
+test('stats tells per cent of a core', async () => {
+  const busy = await created('--cpu', '1');
+  const idle = await created('--name', 'calm');
+  await ok(['exec', '-d', busy, '--', 'sh', '-c', 'while :; do :; done']);
+  const percent = async (id) => Number(new RegExp(`${id} +\\S+ +(\\S+)`).exec(await ok(['stats', id]))[1]);
+  await until(async () => await percent(busy) > 5, { what: 'the busy one is seen to be busy' });
+  assert.ok(await percent(idle) < 5);
+  assert.match(await ok(['stats', 'calm']), new RegExp(`^${idle} +calm +`, 'm'));
+  assert.match((await ok(['stats'])).split('\n')[0], /ID +NAME +CPU% +CPU-TIME/);
+});
+
+test('a limit that the machine cannot reach is told', async () => {
+  const result = await sandlot(['create', '--cpu', '1000', '--memory', '100Ti']);
+  assert.equal(result.code, 0, result.stderr);
+  api.made.add(result.stdout.trim());
+  assert.match(result.stderr, /a limit of 1000 cores limits nothing: the machine has \d+\n/);
+  assert.match(result.stderr, /a memory limit of 100 TiB limits nothing: the machine has \S+ [GT]iB\n/);
+  assert.equal((await sandlot(['inspect', await created('--cpu', '1', '--memory', '128Mi')])).stderr, '');
+  assert.equal('warnings' in await api.get(await created('--memory', '128Mi')), false);
+});
+
+test('update changes what is named and keeps the rest', async () => {
+  const id = await created('--label', 'team=web', '--label', 'old=1', '--idle-timeout', '99', '--disk', '200Mi');
+  assert.equal(await ok(['update', '--label', 'stage=test', '--remove-label', 'old', '--idle-timeout', 'never', '--disk', '300Mi', id]), `${id}\n`);
+  const sandbox = await api.get(id);
+  assert.deepEqual(sandbox.labels, { team: 'web', stage: 'test' });
+  assert.equal(sandbox.idle_timeout_s, null);
+  assert.equal(sandbox.resources.disk, '300Mi');
+  speaks(await sandlot(['update', id]), /nothing to change/);
+});
+
+test('update changes the limits of a sandbox that runs', async () => {
+  const id = await created('--cpu', '0.5', '--memory', '128Mi', '--pids', '100');
+  const held = (await ok(['exec', '-d', id, '--', 'python3', '-c', 'import time; block = bytearray(64 << 20); print("has it", flush=True); time.sleep(600)'])).trim();
+  await until(async () => /has it/.test(await ok(['logs', id, held])), { what: 'it holds memory' });
+  const meminfo = async () => Number(/MemTotal: +(\d+)/.exec(await ok(['exec', id, '--', 'cat', '/proc/meminfo']))[1]);
+  await ok(['update', '--cpu', '2', '--memory', '256Mi', '--pids', '200', id]);
+  const { resources } = await api.get(id);
+  assert.deepEqual([resources.cpu, resources.memory, resources.pids], [2, '256Mi', 200]);
+  await until(async () => await meminfo() === 256 * 1024, { what: 'the sandbox sees its memory' });
+  assert.equal((await ok(['exec', id, '--', 'nproc'])).trim(), `${Math.min(2, os.availableParallelism())}`);
+  assert.match(await ok(['exec', id, '--', 'python3', '-c', 'print(len(bytearray(160 << 20)))']), /^167772160$/m);
+  const refused = await sandlot(['update', '--memory', '32Mi', id]);
+  speaks(refused, /uses \S+ MiB of memory, which is more than 32 MiB/);
+  assert.equal(refused.code, 4);
+  assert.equal((await api.get(id)).resources.memory, '256Mi');
+  assert.equal((await json(['ps', '-o', 'json', id])).processes.length, 1, 'nobody was killed');
+  await ok(['kill', id, held]);
+  await ok(['update', '--memory', '64Mi', id]);
+  assert.notEqual((await sandlot(['exec', id, '--', 'python3', '-c', 'bytearray(160 << 20)'])).code, 0);
+});
+
+test('egress adds, sets and removes rules, and keeps the mode', async () => {
+  const id = await created('--network', 'internet');
+  const policy = async () => { const { mode, allow } = (await json(['egress', id, '-o', 'json'])).policy; return { mode, allow }; };
+  await ok(['egress', id, '--allow', '10.1.2.3']);
+  assert.deepEqual(await policy(), { mode: 'internet', allow: ['10.1.2.3'] });
+  await ok(['egress', id, '--allow', 'example.com', '--allow', '10.1.2.3']);
+  assert.deepEqual(await policy(), { mode: 'internet', allow: ['10.1.2.3', 'example.com'] });
+  await ok(['egress', id, '--mode', 'allowlist', '--remove', '10.1.2.3']);
+  assert.deepEqual(await policy(), { mode: 'allowlist', allow: ['example.com'] });
+  await ok(['egress', id, '--set', 'a.example.com', '--set', 'b.example.com']);
+  assert.deepEqual(await policy(), { mode: 'allowlist', allow: ['a.example.com', 'b.example.com'] });
+  const missing = await sandlot(['egress', id, '--remove', 'c.example.com']);
+  speaks(missing, /there is no rule or secret "c\.example\.com"/);
+  assert.equal(missing.code, 3);
+  await ok(['egress', id, '--mode', 'none']);
+  assert.match((await sandlot(['egress', id, '--allow', 'c.example.com'])).stderr, /mode was none and is allowlist/);
+  assert.deepEqual(await policy(), { mode: 'allowlist', allow: ['a.example.com', 'b.example.com', 'c.example.com'] });
+});
+
+test('the hint below refused connections can be followed as it stands', async () => {
+  const id = await created('--network', 'allowlist', '--allow', 'kept.example.com');
+  await sandlot(['exec', id, '--', 'python3', '-c', 'import socket; socket.create_connection(("refused.example.com", 443))']);
+  const table = await ok(['egress', id]);
+  const [, rule] = /refused\.example\.com\S* +\d+ +\S.*? {2,}(\S+)/.exec(table) ?? assert.fail(table);
+  const [, hint] = /sandlot (egress .* --allow) RULE/.exec(table) ?? assert.fail(table);
+  await ok([...hint.split(' '), rule]);
+  assert.deepEqual((await json(['egress', id, '-o', 'json'])).policy.allow, ['kept.example.com', rule]);
+});
+
+test('version tells that of the client and of the daemon', async () => {
+  assert.match(await ok(['version']), /^client  \S+\ndaemon  \S+ at http:\S+\n$/);
+});
+
+test('a hint names a command for every route that a remedy of the daemon names', () => {
+  const root = path.join(import.meta.dirname, '../..');
+  const rows = [...fs.readFileSync(path.join(root, 'src/cli/remote/hint.c'), 'utf8').matchAll(/^\t\{"([^"]+)",/gm)].map(([, route]) => route);
+  const sources = fs.readdirSync(path.join(root, 'src'), { recursive: true }).filter((name) => name.endsWith('.c') && !/^(cli|daemon)|sandbox_body|openapi/.test(name));
+  const found = sources.flatMap((name) => [...fs.readFileSync(path.join(root, 'src', name), 'utf8').matchAll(/"([^"]*\b(?:GET|POST|PUT|PATCH|DELETE) (?:\/|\.\.\.)[^"]*)"/g)].map(([, text]) => `${name}: ${text}`));
+  assert.ok(found.length >= 8, String(found));
+  for (const remedy of found) assert.ok(rows.some((route) => remedy.includes(route)), remedy);
+});
+
+finish();

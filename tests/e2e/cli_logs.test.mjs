@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// sandlot logs of a whole sandbox: start commands and background processes together.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { commandLine, speaks } from './lib/cli.mjs';
+import { processInfo } from './lib/proc.mjs';
+import { hostProcesses, untilRunning } from './lib/processes.mjs';
+import { suite } from './lib/suite.mjs';
+import { until } from './lib/wait.mjs';
+
+const { instance, api, finish } = await suite('cli-logs');
+const { start, sandlot, ok, created } = commandLine(instance);
+
+const sandbox = await api.create({ start: [{ name: 'web', command: 'echo web is up; echo web fails >&2; sleep 600' }] });
+const { id } = sandbox;
+const background = (await ok(['exec', '-d', id, '--', 'sh', '-c', 'printf "one\ntwo\nhalf"; sleep 600'])).trim();
+await until(async () => /half/.test(await ok(['logs', id, background])) && /web is up/.test(await ok(['logs', id])), { what: 'both have written' });
+
+test('logs of a sandbox are those of all its processes, with their names', async () => {
+  const result = await sandlot(['logs', id]);
+  assert.equal(result.code, 0, result.stderr);
+  assert.deepEqual(result.stdout.split('\n').sort(), ['', `${background.padEnd(6)} | half`, `${background.padEnd(6)} | one`, `${background.padEnd(6)} | two`, 'web    | web is up'].sort());
+  assert.equal(result.stderr, 'web    | web fails\n');
+});
+
+test('commands that somebody waited for are left out, and there with -a', async () => {
+  const other = await created();
+  assert.equal(await ok(['exec', other, '--', 'echo', 'seen']), 'seen\n');
+  const name = (await ok(['exec', '-d', other, '--', 'echo', 'by itself'])).trim();
+  await ok(['wait', other, name]);
+  assert.equal(await ok(['logs', other]), `${name.padEnd(6)} | by itself\n`);
+  assert.deepEqual((await ok(['logs', '-a', other])).trim().split('\n').map((line) => line.split('| ')[1]), ['seen', 'by itself']);
+});
+
+test('--tail shows the last lines of each process', async () => {
+  assert.deepEqual((await ok(['logs', '--tail', '1', id, background])), 'half\n');
+  assert.equal(await ok(['logs', '-n', '2', id, background]), 'two\nhalf\n');
+  assert.match(await ok(['logs', '--tail', '1', id]), new RegExp(`^${background} +\\| half$`, 'm'));
+  speaks(await sandlot(['logs', '--tail', '0', id]), /--tail takes from 1/);
+});
+
+test('lines of several processes come in the order of their times, -t shows these, --since leaves older ones out', async () => {
+  const other = await created();
+  // Each waits for the other, and a moment more than lines may share a time.
+  const turn = (me, next) => `for i in 1 2 3; do until [ -e /tmp/${me}$i ]; do sleep 0.01; done; sleep 0.05; echo ${me}$i; sleep 0.05; touch /tmp/${next}$([ ${me} = b ] && echo $((i + 1)) || echo $i); done`;
+  const [a, b] = [(await ok(['exec', '-d', other, '-c', turn('a', 'b')])).trim(), (await ok(['exec', '-d', other, '-c', turn('b', 'a')])).trim()];
+  await ok(['exec', other, '--', 'touch', '/tmp/a1']);
+  for (const name of [a, b]) await ok(['wait', other, name]);
+  const plain = (await ok(['logs', other])).trim().split('\n');
+  assert.deepEqual(plain.map((line) => line.split('| ')[1]), ['a1', 'b1', 'a2', 'b2', 'a3', 'b3']);
+  const dated = (await ok(['logs', '-t', other])).trim().split('\n').map((line) => /^(\S+) +\| (\S+Z) (..)$/.exec(line));
+  const times = dated.map(([, , time]) => Date.parse(time));
+  assert.ok(times.every((time, i) => i === 0 || time > times[i - 1]), String(times));
+  const since = dated[2][2];
+  assert.equal(await ok(['logs', '--since', since, other]), plain.slice(2).map((line) => `${line}\n`).join(''));
+  assert.equal(await ok(['logs', '--since', since, other, a]), 'a2\na3\n');
+  assert.equal(await ok(['logs', '--since', since, '-n', '1', '-t', other, a]), `${dated[4][2]} a3\n`);
+  assert.equal((await ok(['logs', '--since', '1h', other])).trim().split('\n').length, 6);
+  assert.equal(await ok(['logs', '--since', '2100-01-01T00:00:00Z', other]), '');
+  speaks(await sandlot(['logs', '--since', 'yesterday', other]), /--since takes how long ago/);
+  const { text } = await api.request('GET', `/v1/sandboxes/${other}/processes/${a}/output`, { query: { follow: false }, headers: { accept: 'text/event-stream' } });
+  assert.match(text, new RegExp(`^data: {"data":"a1\\\\n","at":"${dated[0][2]}"}$`, 'm'));
+});
+
+test('-f goes on with all of them, and with those that come later', async () => {
+  const child = start(['logs', '-f', '--tail', '1', id]);
+  await until(() => /web +\| web fails/.test(child.said), { what: 'what is there is shown' });
+  const later = (await ok(['exec', '-d', id, '--', 'sh', '-c', 'echo later; sleep 600'])).trim();
+  await until(() => new RegExp(`^${later} +\\| later$`, 'm').test(child.shown()), { what: 'a new process is followed' });
+  await ok(['kill', id, later]);
+  child.kill('SIGINT');
+  assert.notEqual((await child.result).code, 0);
+  assert.doesNotMatch(child.shown(), /\| one/);
+});
+
+test('-f ends when the sandbox has stopped', async () => {
+  const other = await created();
+  await ok(['exec', '-d', other, '--', 'sh', '-c', 'echo there; sleep 600']);
+  const child = start(['logs', '-f', other]);
+  await until(() => /there/.test(child.shown()), { what: 'it is followed' });
+  await ok(['stop', other]);
+  assert.equal((await child.result).code, 0);
+});
+
+test('what was written while no daemon was there has the time at which it was written', async () => {
+  const other = await created();
+  const name = (await ok(['exec', '-d', other, '--', 'sh', '-c', 'echo before; trap "echo away; exec sleep 4242" USR1; while :; do sleep 0.02; done'])).trim();
+  await until(async () => /before/.test(await ok(['logs', other])), { what: 'it is ready' });
+  const { pid } = await instance.initOf(other);
+  const [main] = instance.sandboxProcesses().filter((info) => info.ppid === pid);
+  await instance.crash();
+  const crashed = Date.now();
+  process.kill(main.pid, 'SIGUSR1');
+  await untilRunning(instance, 'sleep 4242');
+  await until(() => processInfo(pid).state === 'S', { what: 'the agent has read what there is' });
+  const written = Date.now();
+  await instance.start();
+  await until(async () => /away/.test(await ok(['logs', other])), { what: 'the next daemon has it' });
+  const [, time] = /^(\S+Z) away$/m.exec(await ok(['logs', '-t', other, name]));
+  assert.ok(Date.parse(time) >= crashed && Date.parse(time) <= written, `${time} is between ${new Date(crashed).toISOString()} and ${new Date(written).toISOString()}`);
+  assert.equal(hostProcesses(instance, 'sleep 4242').length, 1);
+});
+
+test('a line longer than any screen is cut into several, and no byte is lost', async () => {
+  const other = await created();
+  const name = (await ok(['exec', '-d', other, '--', 'sh', '-c', 'head -c 200000 /dev/zero | tr "\\0" x; echo'])).trim();
+  await ok(['wait', other, name]);
+  const lines = (await ok(['logs', other])).trim().split('\n').map((line) => line.replace(/^\S+ +\| /, ''));
+  assert.equal(lines.join('').length, 200000);
+  assert.ok(lines.every((line) => line.length <= 65536));
+});
+
+finish();

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+// sandlot run: a sandbox for one command, of which nothing is left.
+import assert from 'node:assert/strict';
+import path from 'node:path';
+import { after, test } from 'node:test';
+
+import { commandLine, speaks } from './lib/cli.mjs';
+import { program } from './lib/instance.mjs';
+import * as proc from './lib/proc.mjs';
+import { Terminal } from './lib/pseudo_terminal.mjs';
+import { suite } from './lib/suite.mjs';
+import { until } from './lib/wait.mjs';
+
+const { instance, api, finish } = await suite('cli-run');
+const { urlEnv, start, sandlot, ok, json } = commandLine(instance);
+const DETACH = '\x10\x11';
+const SIGHUP = 1;
+
+const open = [];
+after(() => { for (const terminal of open) terminal.end(); });
+
+function sit(args) {
+  const terminal = new Terminal([program('sandlot'), ...args], { env: instance.environment({ TERM: 'xterm-256color', ...urlEnv() }) });
+  open.push(terminal);
+  return terminal;
+}
+
+const workspaces = () => proc.stored(path.join(instance.dataDir, 'workspaces')).length;
+const before = workspaces();
+const nothingLeft = () => until(async () => (await api.all()).length === 0 && workspaces() === before, { what: 'nothing is left' });
+
+test('run -it gives a command the terminal, and removes its sandbox when it ends', async () => {
+  const terminal = sit(['run', '-it', '-t', 'host', '--', 'bash', '--norc']);
+  await terminal.run('echo $((6 * 7)); tty', /[\r\n]42\r\n\/dev\/pts\/\d+\r/);
+  assert.equal((await api.all()).length, 1);
+  terminal.type('exit 3\r');
+  assert.equal(await terminal.exit(), 3);
+  await nothingLeft();
+});
+
+test('run -it without a command is a shell', async () => {
+  const terminal = sit(['run', '-ti', '-w', '/usr']);
+  await terminal.run('echo "at:$PWD"', /[\r\n]at:\/usr\r/);
+  terminal.type('exit\r');
+  assert.equal(await terminal.exit(), 0);
+  await nothingLeft();
+});
+
+test('a window that is closed leaves nothing of run -it', async () => {
+  const terminal = sit(['run', '-it', '--', 'bash', '--norc']);
+  await terminal.run('echo re""ady', /[\r\n]ready/);
+  terminal.signal(SIGHUP);
+  assert.equal(await terminal.exit(), 128 + SIGHUP);
+  await nothingLeft();
+});
+
+test('the keys to detach keep the sandbox of run -it, and say so', async () => {
+  const terminal = sit(['run', '-it', '--', 'bash', '--norc']);
+  await terminal.run('echo re""ady', /[\r\n]ready/);
+  terminal.type(DETACH);
+  const [, id] = await terminal.expect(/kept ([0-9a-z]{26})/);
+  assert.equal(await terminal.exit(), 0);
+  assert.equal((await api.get(id)).status, 'running');
+  await ok(['rm', '--purge', id]);
+  await nothingLeft();
+});
+
+test('run -it needs a terminal', async () => {
+  speaks(await sandlot(['run', '-it', '--', 'true']), /terminal/);
+  await nothingLeft();
+});
+
+test('run -d prints the sandbox of a command that goes on', async () => {
+  const result = await sandlot(['run', '-d', '--', 'sh', '-c', 'echo up; exec sleep 600']);
+  assert.equal(result.code, 0, result.stderr);
+  const id = result.stdout.trim();
+  assert.match(id, /^[0-9a-z]{26}$/);
+  assert.match(result.stderr, new RegExp(`sandlot rm --purge ${id}`));
+  const [process] = (await json(['ps', '-o', 'json', id])).processes;
+  assert.equal(process.status, 'running');
+  assert.equal(await ok(['logs', id, process.id]), 'up\n');
+  await ok(['rm', '--purge', id]);
+  await nothingLeft();
+});
+
+test('a command that cannot be started leaves nothing of run -d', async () => {
+  const result = await sandlot(['run', '-d', '-w', '/no/such/directory', '--', 'true']);
+  assert.notEqual(result.code, 0);
+  await nothingLeft();
+});
+
+test('standard input has no bound, and comes as it is typed', async () => {
+  const bytes = Buffer.alloc(5 * 2 ** 20, 'sandlot\n');
+  const result = await sandlot(['run', '--', 'wc', '-c'], { input: bytes });
+  assert.equal(result.code, 0, result.stderr);
+  assert.equal(result.stdout, `${bytes.length}\n`);
+  const child = start(['run', '--', 'sed', '-u', 's/^/got /'], { input: 'open' });
+  child.stdin.write('one\n');
+  await until(() => child.shown() === 'got one\n', { what: 'the first line came before the end of input' });
+  child.stdin.end('two\n');
+  assert.equal((await child.result).stdout, 'got one\ngot two\n');
+  await nothingLeft();
+});
+
+test('a reader that leaves ends the command, and nothing is left', async () => {
+  const child = start(['run', '--', 'sh', '-c', 'while echo line; do :; done'], { input: 'open' });
+  await until(() => child.shown().length > 0, { what: 'it writes' });
+  child.stdout.destroy();
+  child.stdin.end();
+  assert.notEqual((await child.result).code, 0);
+  await nothingLeft();
+});
+
+finish();

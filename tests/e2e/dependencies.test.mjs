@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packages that a sandbox has beside its template, by real pip and npm. Tests that need a network say so where there is
+// none, and are skipped; the others install small packages from a server of their own.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { commandLine, speaks } from './lib/cli.mjs';
+import { assertError } from './lib/client.mjs';
+import { sql } from './lib/database.mjs';
+import { ownerApi } from './lib/owners.mjs';
+import { packageServer } from './lib/packages.mjs';
+import { suite } from './lib/suite.mjs';
+import { until } from './lib/wait.mjs';
+
+const server = await packageServer();
+const { instance, api, finish } = await suite('dependencies', { args: server.args });
+
+const path = (id) => `/v1/sandboxes/${id}/dependencies`;
+const get = async (id, who = api) => (await who.request('GET', path(id))).json;
+const post = (id, json, who = api) => who.request('POST', path(id), { json });
+const stored = () => sql(instance, 'SELECT id FROM builders').split('\n').filter(Boolean);
+
+/** Waits until a request for packages is over: how it stands. */
+async function settled(id, who = api) {
+  let found;
+  await until(async () => !['queued', 'running'].includes((found = await get(id, who)).status), { what: `packages of ${id}` });
+  return found;
+}
+
+async function add(id, json, who = api) {
+  const answer = await post(id, json, who);
+  assert.equal(answer.status, 202, answer.text);
+  return settled(id, who);
+}
+
+const PYTHON = 'python3 -c "import tiny_one; print(tiny_one.word)"';
+const NODE = 'node -e "console.log(require(\'tiny-two\').word)"';
+const out = async (id, command, more = {}) => {
+  const { stdout, stderr } = await api.exec(id, { command, ...more });
+  return (stdout + stderr).trim();
+};
+
+let first;
+
+test('packages of Python and Node are installed, and commands of all kinds find them', async () => {
+  ({ id: first } = await api.create());
+  assert.deepEqual(await get(first), { requested: { python: [], node: [] }, installed: { python: {}, node: {} }, status: 'none', error: null, job: null });
+  const done = await add(first, { python: ['tiny-one'], node: ['tiny-two'] });
+  assert.deepEqual([done.status, done.error], ['succeeded', null]);
+  assert.deepEqual(done.requested, { python: ['tiny-one'], node: ['tiny-two'] });
+  assert.deepEqual(done.installed, { python: { 'tiny-one': '1.1.0' }, node: { 'tiny-two': '2.1.0' } });
+  assert.equal(await out(first, PYTHON), 'one 1.1.0');
+  assert.equal(await out(first, NODE), 'two 2.1.0');
+  assert.equal(await out(first, 'tiny-one-tool; tiny-two-tool'), 'one 1.1.0\ntwo 2.1.0');
+  assert.equal(await out(first, 'tiny-two-tool', { user: 'root' }), 'two 2.1.0');
+  assert.match(await out(first, 'touch /opt/dependencies/x', { user: 'root' }), /Read-only/);
+});
+
+test('builders are in no list, and nothing of them stays', async () => {
+  assert.deepEqual((await api.request('GET', '/v1/sandboxes')).json.sandboxes.map(({ id }) => id), [first]);
+  assert.deepEqual(stored(), []);
+});
+
+test('packages are there again after a stop, a reset, and in a fork', async () => {
+  await api.verb(first, 'stop');
+  assert.equal(await out(first, PYTHON), 'one 1.1.0');
+  await api.verb(first, 'reset');
+  assert.equal(await out(first, NODE), 'two 2.1.0');
+  const { json } = await api.request('POST', `/v1/sandboxes/${first}/fork`, { json: {} });
+  const [{ id }] = json.sandboxes;
+  api.made.add(id);
+  assert.equal(await out(id, PYTHON), 'one 1.1.0');
+  assert.equal((await get(id)).status, 'succeeded');
+  await api.purge(id);
+});
+
+test('the next sandbox with the same packages has them from the cache, without a network: by a request, and from its first moment on', async () => {
+  await server.unasked(async () => {
+    const { id } = await api.create({ network: { mode: 'none' } });
+    const { status, json } = await post(id, { node: ['tiny-two'], python: ['tiny-one'] });
+    assert.deepEqual([status, json.status, json.job], [202, 'succeeded', null]);
+    assert.equal(await out(id, PYTHON), 'one 1.1.0');
+    const made = await api.create({ network: { mode: 'none' }, dependencies: { python: ['tiny-one'], node: ['tiny-two'] }, start: 'tiny-one-tool > /workspace/started; sleep 1000' });
+    assert.deepEqual([(await get(made.id)).status, (await get(made.id)).job], ['succeeded', null]);
+    await until(async () => (await out(made.id, 'cat /workspace/started')) === 'one 1.1.0', { what: 'the start command has them' });
+    await api.purge(id);
+    await api.purge(made.id);
+  });
+});
+
+test('a request adds to what there is, a later version counts, and what was there stays if it fails', async () => {
+  const { id } = await api.create();
+  await add(id, { python: ['tiny-one==1.0.0'] });
+  assert.equal(await out(id, PYTHON), 'one 1.0.0');
+  const more = await add(id, { node: ['tiny-two@^2.0.0'] });
+  assert.deepEqual(more.installed, { python: { 'tiny-one': '1.0.0' }, node: { 'tiny-two': '2.1.0' } });
+  assert.equal(await out(id, 'grep -c " /opt/dependencies " /proc/self/mountinfo'), '1', 'what was shown before is gone');
+  const failed = await add(id, { python: ['no-such-package-here'] });
+  assert.equal(failed.status, 'failed');
+  assert.match(failed.error, /^pip: .*No matching distribution found for no-such-package-here/);
+  assert.deepEqual(failed.installed, more.installed);
+  assert.equal(await out(id, PYTHON), 'one 1.0.0');
+  const last = await add(id, { python: ['Tiny_One'] });
+  assert.deepEqual([last.status, last.requested, last.installed.python], ['succeeded', { python: ['Tiny_One'], node: ['tiny-two@^2.0.0'] }, { 'tiny-one': '1.1.0' }]);
+  assert.equal(await out(id, PYTHON), 'one 1.1.0');
+  await api.purge(id);
+});
+
+test('two requests at a time both come to be', async () => {
+  const { id } = await api.create();
+  const answers = await Promise.all([post(id, { python: ['tiny-one==1.0.0'] }), post(id, { node: ['tiny-two@2.0.0'] })]);
+  assert.deepEqual(answers.map(({ status }) => status), [202, 202]);
+  for (const { json: { job } } of answers) await until(async () => !['queued', 'running'].includes((await api.request('GET', `/v1/jobs/${job}`)).json.state), { what: 'the job is over' });
+  const { installed } = await settled(id);
+  assert.deepEqual(installed, { python: { 'tiny-one': '1.0.0' }, node: { 'tiny-two': '2.0.0' } });
+  await api.purge(id);
+});
+
+test('options, addresses, paths and nonsense are refused, and change nothing', async () => {
+  const { id } = await api.create();
+  const bad = { python: ['--index-url=http://x', '-r/etc/passwd', 'a @ http://x/a.whl', './a', '/a', 'git+https://x/a', 'a;b$(x)', 'a ==', '', ' a', 'a\nb', 'a#b', 'a'.repeat(201)], node: ['--registry=http://x', 'file:/a', '../a', '/a', 'http://x/a.tgz', 'git+ssh://x/a', 'user/repository', 'a@npm:b', 'a@file:/b', '@a', '@a/', '', 'a b', 'a@-g', '.a'] };
+  for (const [language, texts] of Object.entries(bad)) {
+    for (const text of texts) {
+      const answer = await post(id, { [language]: [text] });
+      assertError(answer, [400], /^field /);
+      assert.match(answer.json.error.message, new RegExp(`field ${language} `), text);
+      assertError(await api.request('POST', '/v1/sandboxes', { json: { dependencies: { [language]: [text] } } }), [400]);
+    }
+  }
+  assertError(await post(id, {}), [400], /^field /);
+  assertError(await post(id, { ruby: ['a'] }), [400]);
+  assertError(await post(id, { python: 'a' }), [400]);
+  assertError(await post(id, { python: Array.from({ length: 129 }, (_, i) => `a${i}`) }), [400]);
+  assert.equal((await get(id)).status, 'none');
+  await api.purge(id);
+});
+
+test('packages, their cache and their jobs are an owner\'s own', async () => {
+  const other = await ownerApi(api, 'acme', 'ann');
+  const reader = await ownerApi(api, 'default', 'admin', ['read', 'manage']);
+  assertError(await other.request('GET', path(first)), [404]);
+  assertError(await post(first, { python: ['tiny-one'] }, other), [404]);
+  assertError(await post(first, { python: ['tiny-one'] }, reader), [403]);
+  assertError(await reader.request('POST', '/v1/sandboxes', { json: { dependencies: { python: ['tiny-one'] } } }), [403]);
+  const { id } = await other.create();
+  const answer = await post(id, { python: ['tiny-one'], node: ['tiny-two'] }, other);
+  assert.notEqual(answer.json.job, null);
+  assertError(await api.request('GET', `/v1/jobs/${answer.json.job}`), [404]);
+  assert.equal((await settled(id, other)).status, 'succeeded');
+  await other.purge(id);
+});
+
+test('a job can be cancelled, and one of a sandbox that is removed ends; no builder stays', async () => {
+  await server.hold(async (held) => {
+    const { id } = await api.create();
+    const { json } = await post(id, { node: ['tiny-two@2.0.0', 'held-package'] });
+    await held();
+    assert.equal((await api.request('POST', `/v1/jobs/${json.job}/cancel`)).status, 200);
+    assert.equal((await settled(id)).status, 'cancelled');
+    assert.equal(await out(id, 'echo usable'), 'usable');
+    const again = (await post(id, { node: ['held-package'] })).json;
+    await held();
+    await api.purge(id);
+    await until(async () => (await api.request('GET', `/v1/jobs/${again.job}`)).json.state === 'cancelled', { what: 'the job ends with its sandbox' });
+    await until(() => stored().length === 0, { what: 'the builders are gone' });
+  });
+});
+
+test('a daemon that is killed in the middle goes on with the job', async () => {
+  const { id } = await api.create();
+  let job;
+  await server.hold(async (held) => {
+    ({ job } = (await post(id, { node: ['held-package'] })).json);
+    await held();
+    await instance.crash();
+  });
+  await instance.start();
+  const done = await settled(id);
+  assert.deepEqual([done.status, done.job, done.installed.node], ['succeeded', job, { 'held-package': '1.0.0' }]);
+  assert.equal(await out(id, 'node -p "require(\'held-package\').word"'), 'held 1.0.0');
+  assert.deepEqual(stored(), []);
+  await api.purge(id);
+});
+
+test('the command line installs, shows and waits', async () => {
+  const { ok, sandlot, json, created } = commandLine(instance);
+  const { id } = await api.create();
+  assert.match(await ok(['deps', id, '--python', 'tiny-one', '--node', 'tiny-two']), /^python +tiny-one +1\.1\.0\nnode +tiny-two +2\.1\.0$/m);
+  assert.match(await ok(['deps', id]), /^node +tiny-two +2\.1\.0$/m);
+  speaks({ ...(await sandlot(['deps', id, '--node', 'no-such-package-here'])), stdout: '' }, /npm: .*404/);
+  assert.equal((await json(['deps', id, '-o', 'json'])).status, 'failed');
+  assert.equal(await ok(['run', '--python', 'tiny-one', '--node', 'tiny-two', '--', 'sh', '-c', 'tiny-one-tool; tiny-two-tool']), 'one 1.1.0\ntwo 2.1.0\n');
+  const made = await created('--python', 'tiny-one==1.0.0');
+  assert.equal(await out(made, PYTHON), 'one 1.0.0');
+  await api.purge(made);
+  await api.purge(id);
+});
+
+test('a layer in use outlives its place in the cache; one that is gone is made anew', async () => {
+  const { sandlot } = commandLine(instance);
+  for (const args of [['template', 'prune', '--build-cache'], ['template', 'prune']]) assert.equal((await sandlot(args)).code, 0);
+  await api.verb(first, 'stop');
+  assert.equal(await out(first, PYTHON), 'one 1.1.0');
+  const { id } = await api.create();
+  const again = await post(id, { python: ['tiny-one'], node: ['tiny-two'] });
+  assert.notEqual(again.json.job, null);
+  assert.equal((await settled(id)).status, 'succeeded');
+  await api.purge(id);
+});
+
+finish();
+test('the server ends', () => server.close());

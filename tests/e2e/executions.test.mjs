@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+// Executions: code that is run for its result, in each language, also when it misbehaves.
+import assert from 'node:assert/strict';
+import crypto from 'node:crypto';
+import fs from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+
+import { commandLine } from './lib/cli.mjs';
+import { assertError } from './lib/client.mjs';
+import { suite } from './lib/suite.mjs';
+import { until } from './lib/wait.mjs';
+
+const { instance, api, finish } = await suite('executions');
+const { id } = await api.create({});
+
+const tryRun = (body, options = {}) => api.request('POST', `/v1/sandboxes/${id}/executions`, { json: body, ...options });
+
+async function run(body) {
+  const answer = await tryRun(body);
+  assert.equal(answer.status, 200, answer.text);
+  return answer.json;
+}
+
+const python = (code, more = {}) => run({ language: 'python', code, ...more });
+const javascript = (code, more = {}) => run({ language: 'javascript', code, ...more });
+const shell = (code, more = {}) => run({ language: 'shell', code, ...more });
+const look = async (execution) => (await api.request('GET', `/v1/executions/${execution}`)).json;
+
+/** It succeeded, with this result. */
+function assertResult(execution, result) {
+  assert.deepEqual([execution.status, execution.error, execution.result], ['succeeded', null, result]);
+}
+
+function assertFailed(execution, type, message = /./, status = 'failed') {
+  assert.equal(execution.status, status, JSON.stringify(execution));
+  assert.equal(execution.error.type, type);
+  assert.match(execution.error.message, message);
+  assert.equal(execution.result, null);
+}
+
+// Handlers ------------------------------------------------------------------------------------
+
+test('a handler is called with the event and a context, and its result is apart from its output', async () => {
+  const execution = await python(`
+def handler(event, context):
+    print("to stdout", event["a"])
+    assert 0 < context.get_remaining_time_in_millis() <= 20000
+    return {"sum": event["a"] + event["b"], "id": context.aws_request_id, "memory": context.memory_limit_in_mb, "name": context.function_name}
+`, { event: { a: 1, b: 2 }, timeout_ms: 20000 });
+  assertResult(execution, { sum: 3, id: execution.id, memory: '1024', name: 'handler' });
+  assert.equal(execution.stdout, 'to stdout 1\n');
+  assert.equal(execution.stderr, '');
+  assert.deepEqual(Object.keys(execution.metrics).sort(), ['cpu_ms', 'peak_memory_bytes', 'queued_ms', 'run_ms', 'start_ms']);
+  assert.ok(execution.metrics.start_ms > 0 && execution.metrics.peak_memory_bytes > 1_000_000);
+  assert.equal(execution.termination.reason, 'exited');
+  assert.deepEqual(execution.truncated, []);
+});
+
+test('a handler may be async, take the event alone, have another name, or stand in a file', async () => {
+  assertResult(await python('import asyncio\nasync def handler(event):\n    await asyncio.sleep(0)\n    return event', { event: [1] }), [1]);
+  assertResult(await python('def lambda_handler(event, context): return "x"', { event: {} }), 'x');
+  assertResult(await python('def mine(): return 7', { handler: 'app.mine' }), 7);
+  await api.put(id, '/workspace/app.py', 'import helper\ndef handler(e): return helper.double(e)\n');
+  await api.put(id, '/workspace/helper.py', 'def double(x): return x * 2\n');
+  assertResult(await run({ language: 'python', path: '/workspace/app.py', event: 4 }), 8);
+});
+
+test('a JavaScript handler is exported either way, and returns, promises or calls back', async () => {
+  assertResult(await javascript('exports.handler = async (event, context) => ({ n: event.n + 1, id: context.awsRequestId.length });', { event: { n: 1 } }), { n: 2, id: 26 });
+  assertResult(await javascript('export const handler = async (event) => event;', { event: 'e' }), 'e');
+  assertResult(await javascript('import { basename } from "node:path";\nexport default (event) => basename(event);', { event: '/a/b' }), 'b');
+  assertResult(await javascript('exports.handler = (event, context, callback) => { setImmediate(() => callback(null, event * 2)); };', { event: 21 }), 42);
+  assertFailed(await javascript('exports.handler = (e, c, callback) => callback(new RangeError("no"));'), 'RangeError', /no/);
+});
+
+test('a shell handler gets the event as $1 and on standard input, and returns what it writes to $RESULT', async () => {
+  const code = 'handler() {\n  read -r line\n  echo "out $1"\n  printf \'{"stdin":%s,"same":"%s"}\' "$line" "$([ "$line" = "$1" ] && echo yes)" > "$RESULT"\n}';
+  const execution = await shell(code, { event: { a: 'b c' } });
+  assertResult(execution, { stdin: { a: 'b c' }, same: 'yes' });
+  assert.equal(execution.stdout, 'out {"a":"b c"}\n');
+  assertResult(await shell('echo plain text > "$RESULT"'), 'plain text');
+  const failed = await shell('echo gone >&2\nexit 3');
+  assertFailed(failed, 'Exit', /exit code 3/);
+  assert.deepEqual([failed.stderr, failed.exit_code], ['gone\n', 3]);
+  assert.match((await shell('echo one\nnonsense-command')).stderr, /main\.sh: line 2: nonsense-command/);
+});
+
+// Scripts -------------------------------------------------------------------------------------
+
+test('code without a handler is a script with its own input, environment and directory; its last expression is its result', async () => {
+  const execution = await python('import os, sys\nprint(sys.stdin.read(), os.getcwd(), __name__)\nos.environ["X"] * 2', { stdin: 'in', env: { X: 'x' }, cwd: '/tmp' });
+  assertResult(execution, 'xx');
+  assert.equal(execution.stdout, 'in /tmp __main__\n');
+  assert.deepEqual(execution.results, [{ 'text/plain': "'xx'" }]);
+  assertResult(await python('x = 1'), null);
+  assertResult(await javascript('const a = 4;\na * 2'), 8);
+  assertResult(await javascript('const a = await Promise.resolve(5);\nconsole.log(a);'), null);
+});
+
+test('an error has its type, its message, and the lines of the code that was given', async () => {
+  const execution = await python('def f():\n    raise ValueError("wrong")\n\ndef handler(event):\n    f()\n');
+  assertFailed(execution, 'ValueError', /^wrong$/);
+  assert.match(execution.error.traceback, /File "main.py", line 5, in handler\n {4}f\(\)\n {2}File "main.py", line 2, in f\n {4}raise ValueError\("wrong"\)/);
+  assert.ok(!execution.error.traceback.includes('<string>'));
+  const thrown = await javascript('function f() {\n  throw new TypeError("bad");\n}\nf();');
+  assertFailed(thrown, 'TypeError', /^bad$/);
+  assert.match(thrown.error.traceback, /main\.js:2:9/);
+});
+
+test('what JSON does not know has a rule', async () => {
+  const execution = await python(`
+import dataclasses, datetime, decimal, enum, uuid
+@dataclasses.dataclass
+class Point:
+    x: int
+class Colour(enum.Enum):
+    RED = "red"
+def handler(event):
+    return {"nan": float("nan"), "inf": float("-inf"), "set": {1}, "tuple": (1, 2), "bytes": b"\\x00\\xff", "date": datetime.date(2026, 1, 2),
+            "decimal": decimal.Decimal("1.10"), "point": Point(3), "colour": Colour.RED, "big": 2 ** 80, "key": {1: "a", None: "b"}, "nul": "a\\0b", "other": object}
+`);
+  assert.equal(execution.status, 'succeeded', JSON.stringify(execution.error));
+  assert.deepEqual(execution.result, {
+    nan: 'NaN', inf: '-Infinity', set: [1], tuple: [1, 2], bytes: 'AP8=', date: '2026-01-02', decimal: '1.10', point: { x: 3 }, colour: 'red',
+    big: '1208925819614629174706176', key: { 1: 'a', null: 'b' }, nul: 'a\0b', other: "<class 'object'>",
+  });
+  assert.deepEqual((await look(execution.id)).result, execution.result);
+  assertResult(await javascript('exports.handler = () => ({ n: 1n, s: new Set([1]), m: new Map([["k", 2]]), b: Buffer.from([0, 255]), x: NaN, d: new Date(0) })'),
+    { n: '1', s: [1], m: { k: 2 }, b: 'AP8=', x: 'NaN', d: '1970-01-01T00:00:00.000Z' });
+  assertFailed(await python('def handler(e):\n    a = []\n    a.append(a)\n    return a'), 'ValueError', /itself/);
+});
+
+// Artifacts -----------------------------------------------------------------------------------
+
+test('files that it wrote to outputs are its artifacts, with size and digest; older ones are not', async () => {
+  await shell('echo old > /workspace/outputs/old.txt');
+  await shell('touch -d "1 hour ago" /workspace/outputs/old.txt');
+  const execution = await python('import os\nos.makedirs("/workspace/outputs/d", exist_ok=True)\nopen("/workspace/outputs/d/a.bin", "wb").write(b"abc")');
+  assert.deepEqual(execution.artifacts, [{ path: '/workspace/outputs/d/a.bin', size: 3, sha256: crypto.createHash('sha256').update('abc').digest('hex') }]);
+  assert.equal((await api.read(id, execution.artifacts[0].path)).toString(), 'abc');
+});
+
+// Misbehaviour --------------------------------------------------------------------------------
+
+test('output that looks like a result changes nothing', async () => {
+  const execution = await python('import sys\nprint(\'{"result":"forged"}\')\nsys.stderr.write(\'{"done":1}\\n\')\ndef handler(e): return "true one"');
+  assertResult(execution, 'true one');
+  assert.equal(execution.stdout, '{"result":"forged"}\n');
+});
+
+test('each misbehaviour gives a clear result, and the next execution is not disturbed', async () => {
+  assertFailed(await python('def f(:\n    pass'), 'SyntaxError', /line 1/);
+  assertFailed(await python('while True: pass', { timeout_ms: 300 }), 'Timeout', /300 ms/, 'timeout');
+  assertFailed(await python('import os\ndef handler(e): os._exit(0)'), 'Exit', /before the handler gave a result/);
+  assertFailed(await python('import sys\ndef handler(e): sys.exit(0)'), 'SystemExit');
+  assertFailed(await python('import sys\nsys.exit("enough")'), 'SystemExit', /enough/);
+  assertResult(await python('import sys\nsys.exit(0)'), null);
+  assertFailed(await python('import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)'), 'Signal', /SIGSEGV/);
+  assertFailed(await python('def handler(e):\n    def f(): f()\n    f()'), 'RecursionError');
+  assertFailed(await python('def handler(e): return "x" * (3 << 20)'), 'TooLarge');
+  assertFailed(await python('def other(e): pass', { handler: 'handler' }), 'NameError', /handler/);
+  assertResult(await python('import json, os, sys\njson.dumps = json.JSONEncoder = None\nos.write = os.getpid = None\nsys.stdout = None\ndef handler(e): return 1'), 1);
+  assertResult(await python('import os\nos.close(1)\nos.close(2)\ndef handler(e): return 2'), 2);
+  assertResult(await python('import os\ndef handler(e):\n    if os.fork() == 0: return "child"\n    os.wait()\n    return "parent"'), 'parent');
+  assertResult(await python('import threading, time\ndef handler(e):\n    threading.Thread(target=time.sleep, args=(3600,)).start()\n    return 3'), 3);
+  assertResult(await python('import subprocess\ndef handler(e):\n    subprocess.Popen(["sleep", "3611"])\n    return 4'), 4);
+  await until(async () => !(await api.processes(id)).some((line) => line.includes('3611')), { what: 'what it left behind is gone' });
+  assertFailed(await javascript('exports.handler = async () => { Promise.reject(new Error("lost one")); await new Promise((r) => setTimeout(r, 1000)); }'), 'Error', /lost one/);
+  assertFailed(await javascript('exports.handler = async () => { process.exit(0); }'), 'Exit', /before the handler/);
+  assertFailed(await javascript('exports.handler = async () => { await new Promise(() => {}); }'), 'Exit');
+  assertFailed(await javascript('const x = ;'), 'SyntaxError');
+  assertResult(await python('def handler(e): return "still well"'), 'still well');
+});
+
+test('a flood of output is cut and says so, and the result behind it is there', async () => {
+  const execution = await python('def handler(e):\n    for _ in range(300000): print("x" * 99)\n    return "end"');
+  assertResult(execution, 'end');
+  assert.equal(execution.stdout.length, 1 << 20);
+  assert.ok(execution.truncated.includes('stdout'));
+});
+
+test('bad input is 400, names the field, and starts nothing', async () => {
+  const before = (await api.request('GET', '/v1/executions', { query: { sandbox: id } })).json.executions[0].id;
+  assertError(await tryRun({ code: '1' }), 400, /language/);
+  assertError(await tryRun({ language: 'cobol', code: '1' }), 400, /language/);
+  assertError(await tryRun({ language: 'python' }), 400, /code and path/);
+  assertError(await tryRun({ language: 'python', code: '1', path: '/x' }), 400, /code and path/);
+  assertError(await tryRun({ language: 'python', path: 'x.py' }), 400, /path/);
+  assertError(await tryRun({ language: 'python', code: '1', handler: 'a b' }), 400, /handler/);
+  assertError(await tryRun({ language: 'python', code: '1', timeout_ms: 0 }), 400, /timeout_ms/);
+  assertError(await tryRun({ language: 'python', code: '1', cwd: 'here' }), 400, /cwd/);
+  assertError(await tryRun({ language: 'python', code: '1', async: true, on_disconnect: 'keep' }), 400, /on_disconnect/);
+  assertError(await tryRun({ language: 'shell', code: ':'.repeat(200_000) }), 400, /code/);
+  assertError(await tryRun(undefined, { body: '{"language":"python","code":"1","event":{bad}}', headers: { 'content-type': 'application/json' } }), 400, /JSON/i);
+  assertError(await tryRun(undefined, { body: Buffer.from([...Buffer.from('{"language":"python","code":"'), 0xff, ...Buffer.from('"}')]), headers: { 'content-type': 'application/json' } }), 400, /UTF-8|JSON/i);
+  assertError(await api.request('POST', '/v1/sandboxes/nobody/executions', { json: { language: 'python', code: '1' } }), 404, /nobody/);
+  assertError(await api.request('GET', '/v1/executions/nobody'), 404, /nobody/);
+  assertError(await api.request('GET', '/v1/executions', { query: { status: 'odd' } }), 400, /status/);
+  assert.equal((await api.request('GET', '/v1/executions', { query: { sandbox: id } })).json.executions[0].id, before);
+});
+
+// Life ----------------------------------------------------------------------------------------
+
+test('an asynchronous one is answered at once, can be waited for, listed and cancelled', async () => {
+  const answer = await tryRun({ language: 'python', code: 'import time\ndef handler(e): time.sleep(3600)', event: 1, async: true });
+  assert.equal(answer.status, 202);
+  assert.equal(answer.headers.location, `/v1/executions/${answer.json.id}`);
+  assert.equal(answer.json.status, 'running');
+  const waited = await api.request('GET', answer.headers.location, { query: { wait_ms: 1 } });
+  assert.equal(waited.json.status, 'running');
+  const running = (await api.request('GET', '/v1/executions', { query: { status: 'running', sandbox: id, language: 'python' } })).json.executions;
+  assert.deepEqual(running.map((one) => one.id), [answer.json.id]);
+  const cancelled = (await api.request('POST', `${answer.headers.location}/cancel`)).json;
+  assertFailed(cancelled, 'Cancelled', /cancelled/, 'cancelled');
+  assert.deepEqual((await api.request('POST', `${answer.headers.location}/cancel`)).json, cancelled);
+  const quick = (await tryRun({ language: 'shell', code: 'echo 5 > $RESULT', async: true })).json;
+  assert.equal((await api.request('GET', `/v1/executions/${quick.id}`, { query: { wait_ms: 60000 } })).json.result, 5);
+});
+
+test('a client that goes away ends what it waited for, unless it asked to keep it', async () => {
+  for (const [on_disconnect, status] of [['cancel', 'cancelled'], ['keep', 'running']]) {
+    const controller = new AbortController();
+    const code = `import time\nprint("${on_disconnect}")\ntime.sleep(3600)`;
+    fetch(`http://127.0.0.1:${api.port}/v1/sandboxes/${id}/executions`, { method: 'POST', signal: controller.signal, headers: { authorization: `Bearer ${api.token}`, 'content-type': 'application/json' }, body: JSON.stringify({ language: 'python', code, on_disconnect }) }).catch(() => {});
+    const mine = await until(async () => (await api.request('GET', '/v1/executions', { query: { status: 'running', sandbox: id } })).json.executions[0], { what: 'it runs' });
+    controller.abort();
+    if (status === 'cancelled') await until(async () => (await look(mine.id)).status === status, { what: 'it is cancelled' });
+    else assertFailed((await api.request('POST', `/v1/executions/${mine.id}/cancel`)).json, 'Cancelled', /./, 'cancelled');
+  }
+});
+
+test('as a stream it tells start, output, results, error and end', async () => {
+  const stream = await api.stream('POST', `/v1/sandboxes/${id}/executions`, { json: { language: 'python', code: 'import sys\nprint("one")\ndisplay("shown")\nsys.stderr.write("two\\n")\n1/0' } });
+  const events = [];
+  for await (const event of stream.events()) events.push(event);
+  // What was written before a result is before it; what was written after it may be too, because it has another pipe.
+  const kinds = events.map((event) => event.event);
+  assert.deepEqual(kinds.filter((kind) => kind !== 'stderr'), ['start', 'stdout', 'result', 'error', 'end']);
+  assert.ok(kinds.indexOf('stderr') > 0 && kinds.indexOf('stderr') < kinds.indexOf('error'), String(kinds));
+  assert.deepEqual(events[kinds.indexOf('result')].data, { display: { 'text/plain': "'shown'" } });
+  assert.equal(events[4].data.type, 'ZeroDivisionError');
+  assert.equal(events[5].data.status, 'failed');
+  const ids = events.map((event) => Number(event.id));
+  assert.deepEqual(ids, [...ids].sort((a, b) => a - b));
+  const after = await api.stream('GET', `/v1/executions/${events[5].data.id}/events`);
+  const last = [];
+  for await (const event of after.events()) last.push(event);
+  assert.deepEqual(last.map((event) => [event.event, event.data.stdout]), [['end', 'one\n']]);
+});
+
+test('the command line runs a file, prints its result, and leaves with its status', async () => {
+  const { sandlot } = commandLine(instance);
+  const file = (name, text) => {
+    const place = path.join(instance.home, name);
+    fs.writeFileSync(place, text);
+    return place;
+  };
+  const sum = file('sum.py', 'def handler(event):\n    print("adding")\n    return {"sum": sum(event)}');
+  const summed = await sandlot(['run-code', sum, id, '--event', '[1, 2]']);
+  assert.deepEqual([summed.code, summed.stdout, summed.stderr], [0, 'adding\n{\n  "sum": 3\n}\n', '']);
+  const failed = await sandlot(['run-code', file('bad.js', 'null.x'), id]);
+  assert.equal(failed.code, 1);
+  assert.match(failed.stderr, /main\.js:1[^]*TypeError/);
+  assert.equal((await sandlot(['run-code', file('long.sh', 'exec sleep 3600'), id, '-T', '200ms'])).code, 124);
+  assert.match((await sandlot(['run-code', sum, id, '--event', '{x'])).stderr, /--event is not JSON/);
+  assert.match((await sandlot(['run-code', file('what', '1'), id])).stderr, /language/);
+  const pixel = 'iVBORw0KGgo=';
+  const shown = await sandlot(['run-code', '--save', instance.home, file('shown.py', `display({"image/png": "${pixel}"}, raw=True)`), id]);
+  assert.equal(shown.code, 0, shown.stderr);
+  assert.equal(fs.readFileSync(path.join(instance.home, '1.png')).toString('base64'), pixel);
+});
+
+test('one that runs when the daemon is killed is finished by the next, with all that came of it', async () => {
+  const code = 'import time, os\nprint("before", flush=True)\ndisplay("early")\nwhile not os.path.exists("/workspace/go"): time.sleep(0.01)\nprint("after")\ndef handler(e): return e';
+  const { id: waiting } = (await tryRun({ language: 'python', code, event: { kept: true }, async: true })).json;
+  const { id: ended } = (await tryRun({ language: 'python', code: 'import os, time\nwhile not os.path.exists("/workspace/done"): time.sleep(0.01)\n"unheard"', async: true })).json;
+  await until(async () => (await api.processes(id)).length > 2, { what: 'both run' });
+  await instance.crash();
+  await instance.start();
+  await api.put(id, '/workspace/done', '');
+  assert.equal((await api.request('GET', `/v1/executions/${ended}`, { query: { wait_ms: 60000 } })).json.result, 'unheard');
+  await api.put(id, '/workspace/go', '');
+  const execution = (await api.request('GET', `/v1/executions/${waiting}`, { query: { wait_ms: 60000 } })).json;
+  assertResult(execution, { kept: true });
+  assert.equal(execution.stdout, 'before\nafter\n');
+  assert.deepEqual(execution.results, [{ 'text/plain': "'early'" }]);
+});
+
+test('one whose sandbox ends is lost or cancelled, and says why', async () => {
+  const other = await api.create({});
+  const { id: running } = (await api.request('POST', `/v1/sandboxes/${other.id}/executions`, { json: { language: 'shell', code: 'exec sleep 3600', async: true } })).json;
+  await api.remove(other.id);
+  const execution = (await api.request('GET', `/v1/executions/${running}`, { query: { wait_ms: 60000 } })).json;
+  assert.ok(['lost', 'cancelled'].includes(execution.status), JSON.stringify(execution));
+  assert.notEqual(execution.error.message, '');
+});
+
+finish();

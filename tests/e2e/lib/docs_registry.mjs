@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+// The registry of the machine on which guides are run: it has the images that they name, with programs that say what
+// the real ones say. Writes its address to the file that it is given.
+import fs from 'node:fs';
+
+import { busybox, image, registryServer } from './images.mjs';
+
+const python = [...busybox(), { name: 'bin/python3', data: '#!/bin/sh\necho Python 3.12.0\n', mode: 0o755 }];
+const { host } = await registryServer({
+  'library/python:3.12-slim': image([python], { config: { Env: ['PATH=/bin'] } }),
+  'library/redis:7': image([busybox()], { config: { Env: ['PATH=/bin'], Cmd: ['sleep', '600'] } }),
+});
+fs.writeFileSync(process.argv[2], host);

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+// Images that are made here, as archives, and a registry that serves them, honestly or not.
+import crypto from 'node:crypto';
+import fs from 'node:fs';
+import zlib from 'node:zlib';
+
+import { httpServer } from './outside.mjs';
+import { tar } from './tar.mjs';
+
+export const sha256 = (data) => `sha256:${crypto.createHash('sha256').update(data).digest('hex')}`;
+
+const ARCHITECTURES = { x64: 'amd64', arm64: 'arm64' };
+export const architecture = ARCHITECTURES[process.arch];
+const MANIFEST = 'application/vnd.oci.image.manifest.v1+json';
+const INDEX = 'application/vnd.oci.image.index.v1+json';
+
+/** Programs for an image that has none of its own: busybox, which is static. */
+export const busybox = () => [
+  { name: 'bin' },
+  { name: 'bin/busybox', data: fs.readFileSync('/bin/busybox'), mode: 0o755 },
+  ...['sh', 'cat', 'ls', 'id', 'env', 'stat', 'mkdir', 'rm', 'touch', 'find', 'echo', 'test', 'readlink', 'sleep'].map((name) => ({ name: `bin/${name}`, type: 'symlink', target: 'busybox' })),
+  { name: 'etc' },
+  { name: 'etc/passwd', data: 'root:x:0:0:root:/root:/bin/sh\n' },
+];
+
+/**
+ * An image of layers, each a list of items for tar(). Its blobs by digest, its manifest and its config; with
+ * `compress` its layers are wrapped by that function.
+ */
+export function image(layers, { config = {}, compress = zlib.gzipSync } = {}) {
+  const blobs = new Map();
+  const keep = (data) => {
+    const digest = sha256(data);
+    blobs.set(digest, data);
+    return { digest, size: data.length };
+  };
+  const tars = layers.map((layer) => (Buffer.isBuffer(layer) ? layer : tar(layer)));
+  const packed = tars.map((data) => ({ mediaType: 'application/vnd.oci.image.layer.v1.tar+gzip', ...keep(compress(data)) }));
+  const configBlob = keep(Buffer.from(JSON.stringify({ architecture, os: 'linux', config, rootfs: { type: 'layers', diff_ids: tars.map(sha256) } })));
+  const manifest = { schemaVersion: 2, mediaType: MANIFEST, config: { mediaType: 'application/vnd.oci.image.config.v1+json', ...configBlob }, layers: packed };
+  return { blobs, manifest, tars, manifestBlob: Buffer.from(JSON.stringify(manifest)) };
+}
+
+/** An OCI layout as a tar. */
+export function layoutArchive({ blobs, manifestBlob }, tag = 'latest') {
+  const index = { schemaVersion: 2, mediaType: INDEX, manifests: [{ mediaType: MANIFEST, digest: sha256(manifestBlob), size: manifestBlob.length, annotations: { 'org.opencontainers.image.ref.name': tag } }] };
+  return tar([
+    { name: 'oci-layout', data: '{"imageLayoutVersion":"1.0.0"}' },
+    { name: 'index.json', data: JSON.stringify(index) },
+    ...[...blobs, [sha256(manifestBlob), manifestBlob]].map(([digest, data]) => ({ name: `blobs/sha256/${digest.slice(7)}`, data })),
+  ]);
+}
+
+/**
+ * A registry on a port of its own. `images` has them by "name:tag". What it was asked is in `asked`; `answer` may
+ * answer a request itself (true) before the registry does.
+ */
+export async function registryServer(images, { answer } = {}) {
+  const asked = [];
+  const server = await httpServer((request, response) => {
+    const { pathname } = new URL(request.url, 'http://registry');
+    asked.push({ method: request.method, path: pathname, headers: request.headers });
+    if (answer?.(request, response, pathname)) return;
+    const [, name, kind, version] = pathname.match(/^\/v2\/(.*)\/(manifests|blobs)\/([^/]+)$/) ?? [];
+    const ours = Object.entries(images).filter(([key]) => key.startsWith(`${name}:`));
+    const document = kind === 'manifests' && ours.find(([key, one]) => key === `${name}:${version}` || sha256(one.manifestBlob) === version)?.[1].manifestBlob;
+    const blob = kind === 'blobs' && ours.map(([, one]) => one.blobs.get(version)).find(Boolean);
+    if (!document && !blob) return response.writeHead(404).end('{"errors":[]}');
+    if (document) return response.writeHead(200, { 'content-type': MANIFEST, 'content-length': document.length }).end(document);
+    const [, from] = request.headers.range?.match(/^bytes=(\d+)-$/) ?? [];
+    if (!from) return response.writeHead(200, { 'content-length': blob.length }).end(blob);
+    return response.writeHead(206, { 'content-range': `bytes ${from}-${blob.length - 1}/${blob.length}` }).end(blob.subarray(Number(from)));
+  });
+  return { server, asked, host: `127.0.0.1:${server.port ?? server.address().port}`, close: () => server.close() };
+}

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs files of tests, and tells which took longest and which tests failed. Debian's node (18) has no flag for the
+// timeout of a file, so the runner is started from here: run.mjs TAP_FILE FILE...; E2E_JOBS, E2E_TIMEOUT_MS and
+// E2E_NAMES (a pattern) say how.
+import fs from 'node:fs';
+import path from 'node:path';
+import { run } from 'node:test';
+import { spec as Spec, tap } from 'node:test/reporters';
+
+const [tapFile, ...files] = process.argv.slice(2);
+const SLOWEST = 12;
+const REASON = 400; // characters of an error in the list of failures
+
+const events = run({
+  files: files.map((file) => path.resolve(file)),
+  concurrency: Number(process.env.E2E_JOBS ?? 3),
+  timeout: Number(process.env.E2E_TIMEOUT_MS ?? 900_000),
+  testNamePatterns: process.env.E2E_NAMES,
+});
+
+const spent = new Map();
+// Files are told of one after the other: a test that a library defines belongs to the file that was told of last.
+let current = '';
+const count = ({ nesting, file, details }) => {
+  if (file?.endsWith('.test.mjs')) current = path.basename(file);
+  if (nesting === 0) spent.set(current, (spent.get(current) ?? 0) + details.duration_ms);
+};
+events.on('test:pass', count);
+const failed = [];
+events.on('test:fail', (data) => {
+  count(data);
+  if (data.todo !== undefined) return;
+  process.exitCode = 1;
+  // A suite fails with what is in it.
+  if (data.details.error?.failureType === 'subtestsFailed') return;
+  const { error } = data.details;
+  const why = String((error?.cause ?? error)?.message ?? error).replace(/\s+/g, ' ').slice(0, REASON);
+  failed.push(`${current}: ${data.name}: ${why}`);
+});
+events.compose(tap).pipe(fs.createWriteStream(tapFile));
+events.compose(new Spec()).pipe(process.stdout);
+
+process.on('exit', () => {
+  const slowest = [...spent].sort((a, b) => b[1] - a[1]).slice(0, SLOWEST);
+  if (slowest.length > 1) console.log('slowest files:');
+  for (const [file, ms] of slowest.length > 1 ? slowest : []) console.log(`  ${(ms / 1000).toFixed(1).padStart(6)} s  ${file}`);
+  for (const name of failed) console.log(`failed: ${name}`);
+});
