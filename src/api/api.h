@@ -5,6 +5,7 @@
 #include "api/fields.h"
 #include "auth/gate.h"
 #include "core/engine/engine.h"
+#include "core/engine/sandbox_handle.h"
 #include "http/server/server.h"
 #include "model/caller.h"
 #include "wire/agent.h"

@@ -5,6 +5,7 @@
  */
 #include "api/handlers.h"
 #include "api/sse.h"
+#include "core/preview/subscription.h"
 #include "core/sandbox/sandbox.h"
 #include "http/stream.h"
 

@@ -24,11 +24,12 @@
 #include "core/execution/execution.h"
 #include "core/job/backup_job.h"
 
-#include "core/sandbox/sandbox_network.h"
+#include "core/engine/sandbox_network.h"
 #include "core/secret/secret_store.h"
 #include "core/template/template_build.h"
 #include "core/template/templates.h"
 #include "core/token/token_request.h"
+#include "core/upkeep/engine_open.h"
 #include "daemon/banner.h"
 #include "daemon/descriptors.h"
 #include "daemon/issuer.h"

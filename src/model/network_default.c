@@ -117,3 +117,11 @@ int network_default_check(const struct network_default *settings, struct err *er
 	}
 	return r;
 }
+
+bool network_leads_out(const json_t *network)
+{
+	const char *mode = json_string_value(json_object_get(network, "mode"));
+
+	return (mode && strcmp(mode, "none") != 0) ||
+	       json_array_size(json_object_get(network, "secrets")) > 0;
+}

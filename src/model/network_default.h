@@ -27,3 +27,6 @@ const char *network_default_mode(const struct network_default *settings, const c
 
 /* The rules, a new array; NULL if there are none. */
 json_t *network_default_rules(const struct network_default *settings, const char *template_name);
+
+/* Whether a sandbox with such a `network` (sandbox_record.network) has egress. */
+bool network_leads_out(const json_t *network);

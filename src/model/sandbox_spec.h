@@ -93,6 +93,15 @@ struct sandbox_change {
 	size_t start_count;
 };
 
+/* A sandbox in which a template is built (core/template/build_sandbox.h). */
+struct sandbox_builder_spec {
+	const char *template_name;
+	const json_t *image; /* what it starts from, as of sandbox_record; NULL: the host's files */
+	const json_t *network;	    /* as of sandbox_record; NULL: that of the template */
+	const json_t *allow;	    /* rules beside those of its network; NULL: none */
+	struct resources resources; /* 0: the usual */
+};
+
 /* 0, or ERR_INVALID that names the field. */
 int sandbox_spec_check(const struct sandbox_spec *spec, struct err *err) must_check;
 int sandbox_spec_check_change(const struct sandbox_change *change, struct err *err) must_check;

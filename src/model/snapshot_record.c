@@ -87,6 +87,16 @@ void snapshot_record_apply(const json_t *settings, struct sandbox_record *record
 	record->is_private = json_is_true(json_object_get(settings, "private"));
 }
 
+void snapshot_record_draft(const struct snapshot_record *snapshot, const char *driver,
+	struct sandbox_record *ret_draft)
+{
+	sandbox_record_init(ret_draft);
+	ret_draft->owner = snapshot->owner;
+	snapshot_record_apply(snapshot->settings, ret_draft);
+	snprintf(ret_draft->driver, sizeof(ret_draft->driver), "%s", driver);
+	memcpy(ret_draft->snapshot, snapshot->id, sizeof(ret_draft->snapshot));
+}
+
 int snapshot_not_found(const char *id, struct err *err)
 {
 	return err_explain(err, ERR_NOT_FOUND, "snapshot_not_found",

@@ -38,5 +38,9 @@ json_t *snapshot_record_describe(const struct sandbox_record *record);
 /* Gives a record what snapshot_record_describe() noted. */
 void snapshot_record_apply(const json_t *settings, struct sandbox_record *record);
 
+/* The record of a new sandbox with the files and settings of a snapshot; the caller may change it. */
+void snapshot_record_draft(const struct snapshot_record *snapshot, const char *driver,
+	struct sandbox_record *ret_draft);
+
 /* Nobody's, or somebody else's: the two are told apart by nothing. Returns -ENOENT. */
 int snapshot_not_found(const char *id, struct err *err);

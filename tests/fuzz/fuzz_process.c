@@ -10,9 +10,11 @@
  */
 #include "base/log.h"
 #include "core/engine/db_writer.h"
+#include "core/engine/sandbox_state.h"
 #include "core/process/process.h"
 #include "core/process/process_table.h"
-#include "core/sandbox/sandbox_state.h"
+#include "core/sandbox/sandbox.h"
+#include "core/upkeep/engine_open.h"
 #include "wire/agent.h"
 #include "wire/pack.h"
 

@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "core/preview/subscription.h"
+#include "core/upkeep/engine_open.h"
 #include "fd_count.h"
 #include "wire/agent.h"
 #include "wire/pack.h"

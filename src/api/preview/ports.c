@@ -4,9 +4,9 @@
  * through (http/server/tunnel.h): `sandlot port-forward` makes local ports of them.
  */
 #include "api/handlers.h"
-#include "core/preview/forwarded_conn.h"
 #include "core/preview/port_list.h"
 #include "core/preview/preview.h"
+#include "core/sandbox/forwarded_conn.h"
 #include "http/server/tunnel.h"
 #include "http/websocket/websocket.h"
 #include "model/sandbox_port.h"

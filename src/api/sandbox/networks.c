@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/handlers.h"
-#include "core/sandbox/sandbox_network.h"
+#include "core/engine/sandbox_network.h"
 
 static json_t *denials_to_json(const struct sandbox_network_report *report)
 {

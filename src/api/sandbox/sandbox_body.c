@@ -4,6 +4,7 @@
 #include "api/env_body.h"
 #include "api/sandbox/start_body.h"
 #include "base/clock.h"
+#include "core/sandbox/sandbox.h"
 #include "core/template/templates.h"
 #include "model/egress_rule.h"
 #include "model/network_default.h"

@@ -4,7 +4,7 @@
 #include "api/api.h"
 #include "api/env_body.h"
 #include "api/process/command_body.h"
-#include "core/sandbox/environment.h"
+#include "core/process/environment.h"
 #include "store/store_clock.h"
 
 #define NAME_OF_LINE "main"

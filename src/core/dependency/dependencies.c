@@ -4,9 +4,8 @@
 #include "base/log.h"
 #include "core/dependency/dependency_layer.h"
 #include "core/engine/capability.h"
-#include "core/sandbox/sandbox_row.h"
-#include "core/sandbox/sandbox_run.h"
-#include "core/sandbox/sandbox_state.h"
+#include "core/engine/sandbox_row.h"
+#include "core/engine/sandbox_state.h"
 #include "core/template/templates.h"
 
 #include <errno.h>
@@ -119,7 +118,7 @@ static int take_and_give(struct sandbox *sandbox, const struct gift *gift, struc
 	int r;
 
 	pthread_mutex_lock(&sandbox->life);
-	sandbox_run_settle(sandbox);
+	sandbox->engine->verbs->settle(sandbox);
 	if (sandbox->gone || record->created_at_ms != was->created_at_ms)
 		r = sandbox_not_found(sandbox->id, err);
 	else if (!json_equal(record->image, was->image) ||
@@ -204,7 +203,7 @@ static int begin_job(struct sandbox *sandbox, const struct sandbox_record *recor
 	if (r < 0)
 		return r;
 	note.job = job;
-	return sandbox_change(sandbox, apply_note, &note, err);
+	return sandbox->engine->verbs->change(sandbox, apply_note, &note, err);
 }
 
 static int ask(struct sandbox *sandbox, const struct sandbox_record *record, const json_t *more,
@@ -277,7 +276,7 @@ void dependencies_complete(struct sandbox *sandbox, const struct dependency_spec
 	if (dependency_set_is_empty(wanted) || dependencies_ask(sandbox, spec, &err) == 0)
 		return;
 	note.error = err.message;
-	if (sandbox_change(sandbox, apply_note, &note, &ignored) < 0)
+	if (sandbox->engine->verbs->change(sandbox, apply_note, &note, &ignored) < 0)
 		log_warning("sandbox %s: %s", sandbox->id, err.message);
 }
 

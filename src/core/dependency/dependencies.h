@@ -2,7 +2,7 @@
 /*
  * Packages of Python and Node that a sandbox has beside its template. They are a layer
  * (dependency_layer.h) that the sandbox sees, read-only, at DRIVER_LAYER_PLACE; its commands find them by
- * their environment (core/sandbox/environment.h). The record of the sandbox names the layer, so it is
+ * their environment (core/process/environment.h). The record of the sandbox names the layer, so it is
  * shown again after each start, and in forks.
  *
  * A set that was installed before is there at once. Else a job installs it, and what there was before stays
@@ -11,8 +11,8 @@
 #pragma once
 
 #include "core/engine/engine.h"
+#include "core/engine/sandbox_handle.h"
 #include "core/job/job.h"
-#include "core/sandbox/sandbox.h"
 #include "model/dependency_set.h"
 
 #define DEPENDENCIES_JOB_KIND "dependencies"

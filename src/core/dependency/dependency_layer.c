@@ -2,14 +2,14 @@
 #include "core/dependency/dependency_layer.h"
 
 #include "base/log.h"
-#include "core/sandbox/sandbox_network.h"
-#include "core/sandbox/sandbox_state.h"
+#include "core/engine/sandbox_state.h"
 #include "core/template/build_sandbox.h"
 #include "core/template/layer_capture.h"
 #include "core/template/mirror_rules.h"
 #include "core/template/template_build.h"
 #include "core/template/templates.h"
 #include "model/dependency_set.h"
+#include "model/network_default.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -301,7 +301,7 @@ static json_t *make_network(const struct sandbox_record *sandbox)
 	json_t *network = json_deep_copy(sandbox->network);
 
 	json_object_del(network, "secrets");
-	if (sandbox_network_leads_out(network))
+	if (network_leads_out(network))
 		return network;
 	json_decref(network);
 	return NULL;

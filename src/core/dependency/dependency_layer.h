@@ -10,11 +10,8 @@
 
 #include "core/engine/engine.h"
 #include "core/job/job.h"
-#include "driver/driver.h"
+#include "core/process/environment.h"
 #include "store/store_build.h"
-
-#define DEPENDENCY_PYTHON DRIVER_LAYER_PLACE "/python"
-#define DEPENDENCY_NODE	  DRIVER_LAYER_PLACE "/node"
 
 #define DEPENDENCY_KEY_LEN 64
 

@@ -4,6 +4,7 @@
 
 #include "core/engine/agent_link.h"
 #include "core/engine/engine.h"
+#include "core/engine/sandbox_handle.h"
 
 /*
  * Opens one beside a link; its first frame, of that kind, says what it is for. Does not block.

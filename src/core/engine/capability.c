@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/engine/capability.h"
 
-#include "core/sandbox/sandbox_network.h"
+#include "model/network_default.h"
 
 #include <assert.h>
 
@@ -40,7 +40,7 @@ int capability_check_record(
 
 	if (record->resources.disk_bytes > 0)
 		r = capability_need(driver, DRIVER_DISK_LIMIT, err);
-	if (r == 0 && sandbox_network_leads_out(record->network))
+	if (r == 0 && network_leads_out(record->network))
 		r = capability_need(driver, DRIVER_EGRESS_POLICY, err);
 	if (r == 0 && json_object_get(record->image, "stack"))
 		r = capability_need(driver, DRIVER_LAYERS, err);

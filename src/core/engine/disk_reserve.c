@@ -4,7 +4,8 @@
 #include "base/disk_room.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "core/sandbox/sandbox_state.h"
+#include "core/engine/sandbox_handle.h"
+#include "core/engine/sandbox_state.h"
 
 #include <errno.h>
 

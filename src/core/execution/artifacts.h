@@ -2,7 +2,7 @@
 /* Artifacts of an execution: the files that were written to the directory for outputs while it ran. */
 #pragma once
 
-#include "core/sandbox/sandbox.h"
+#include "core/engine/sandbox_handle.h"
 
 #include <jansson.h>
 

@@ -3,11 +3,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/engine/sandbox_handle.h"
 #include "core/execution/artifacts.h"
 #include "core/execution/execution_request.h"
 #include "core/execution/outcome.h"
 #include "core/process/process_table.h"
-#include "core/sandbox/sandbox_handle.h"
 #include "store/store_clock.h"
 #include "store/store_execution.h"
 

@@ -4,8 +4,8 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "core/engine/sandbox_state.h"
 #include "core/files/relative_path.h"
-#include "core/sandbox/sandbox_state.h"
 #include "wire/pack.h"
 
 #include <errno.h>

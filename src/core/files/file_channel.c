@@ -6,7 +6,7 @@
 #include "core/engine/agent_link.h"
 #include "core/engine/disk_reserve.h"
 #include "core/files/relative_path.h"
-#include "core/sandbox/environment.h"
+#include "core/process/environment.h"
 #include "wire/pack.h"
 
 #include <errno.h>

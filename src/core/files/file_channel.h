@@ -7,7 +7,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "core/sandbox/sandbox.h"
+#include "core/engine/sandbox_handle.h"
 #include "wire/agent.h"
 
 #define FILE_CHANNEL_TARGET_MAX 4096

@@ -4,8 +4,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "core/engine/agent_channel.h"
+#include "core/engine/sandbox_state.h"
 #include "core/files/file_channel.h"
-#include "core/sandbox/sandbox_state.h"
 #include "wire/pack.h"
 
 #include <arpa/inet.h>

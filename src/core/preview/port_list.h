@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "core/sandbox/sandbox.h"
+#include "core/engine/sandbox_handle.h"
 #include "wire/agent.h"
 
 #include <jansson.h>

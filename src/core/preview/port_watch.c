@@ -11,9 +11,10 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
+#include "core/engine/sandbox_handle.h"
+#include "core/engine/sandbox_state.h"
 #include "core/preview/port_list.h"
 #include "core/preview/port_pace.h"
-#include "core/sandbox/sandbox_handle.h"
 #include "event/timer.h"
 
 #include <errno.h>

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "core/engine/engine.h"
+#include "core/engine/sandbox_handle.h"
 
 struct port_watch;
 

@@ -2,7 +2,8 @@
 #include "core/preview/preview.h"
 
 #include "core/engine/agent_link.h"
-#include "core/sandbox/sandbox_state.h"
+#include "core/engine/sandbox_state.h"
+#include "core/sandbox/sandbox.h"
 
 #include <errno.h>
 #include <string.h>

@@ -2,8 +2,8 @@
 /* Reaching a port of a sandbox from outside of it. */
 #pragma once
 
+#include "core/engine/sandbox_handle.h"
 #include "core/preview/port_list.h"
-#include "core/sandbox/sandbox.h"
 
 /*
  * Connects to a port on the loopback of a sandbox that runs. The descriptor is non-blocking.

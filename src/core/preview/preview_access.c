@@ -2,7 +2,7 @@
 #include "core/preview/preview_access.h"
 
 #include "base/clock.h"
-#include "core/sandbox/sandbox_state.h"
+#include "core/engine/sandbox_state.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -77,12 +77,6 @@ bool preview_access_is_open(struct engine *engine, const struct sandbox_record *
 	}
 }
 
-void preview_access_changed(struct engine *engine)
-{
-	if (engine->config.preview_generation)
-		atomic_fetch_add(engine->config.preview_generation, 1);
-}
-
 /* --- links --- */
 
 /* A link for a port without a preview would open nothing. */
@@ -125,6 +119,6 @@ int preview_access_remove_link(
 		sandbox->engine->config.store, sandbox->id, port, link_id, err);
 
 	if (r == 0)
-		preview_access_changed(sandbox->engine);
+		engine_note_unshared(sandbox->engine);
 	return r;
 }

@@ -8,7 +8,8 @@
  */
 #pragma once
 
-#include "core/sandbox/sandbox.h"
+#include "core/engine/engine.h"
+#include "core/engine/sandbox_handle.h"
 #include "model/caller.h"
 #include "model/sandbox_port.h"
 
@@ -54,9 +55,6 @@ bool preview_access_is_open(struct engine *engine, const struct sandbox_record *
 int preview_access_find_link(struct engine *engine, const struct sandbox_record *record,
 	uint16_t port, const unsigned char hash[PREVIEW_HASH_LEN], struct preview_link *ret_link)
 	must_check;
-
-/* Somebody may no longer see a preview: what is open is looked at again. */
-void preview_access_changed(struct engine *engine);
 
 /* --- links: for the owner of a sandbox --- */
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/preview/preview_diagnosis.h"
 
+#include "core/engine/sandbox_state.h"
 #include "core/output/output_cursor.h"
 #include "core/preview/preview.h"
 #include "core/process/process_table.h"
 #include "core/process/start_command.h"
-#include "core/sandbox/sandbox_state.h"
 #include "model/sandbox_port.h"
 
 #include <stdarg.h>

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "core/sandbox/sandbox.h"
+#include "core/engine/sandbox_handle.h"
 
 #define PREVIEW_OUTPUT_MAX 2000 /* bytes of the app's output that are shown */
 #define PREVIEW_PORTS_MAX  8	/* ports that are named */

@@ -2,7 +2,7 @@
 #include "core/process/command.h"
 
 #include "base/number.h"
-#include "core/sandbox/environment.h"
+#include "core/process/environment.h"
 #include "wire/agent.h"
 
 #include <string.h>

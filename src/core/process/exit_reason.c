@@ -3,8 +3,9 @@
 
 #include "base/clock.h"
 #include "base/format.h"
+#include "core/engine/engine.h"
+#include "core/engine/sandbox_network.h"
 #include "core/process/process_state.h"
-#include "core/sandbox/sandbox_network.h"
 #include "model/system_call.h"
 #include "model/template.h"
 
@@ -122,7 +123,7 @@ static bool has_no_network(struct sandbox *sandbox, char ret_name[SANDBOX_NAME_M
 	bool leads_out;
 
 	pthread_mutex_lock(&sandbox->state);
-	leads_out = sandbox_network_leads_out(sandbox->record.network);
+	leads_out = network_leads_out(sandbox->record.network);
 	snprintf(ret_name, SANDBOX_NAME_MAX, "%s",
 		sandbox->record.name[0] ? sandbox->record.name : sandbox->id);
 	pthread_mutex_unlock(&sandbox->state);

@@ -14,8 +14,8 @@
 #pragma once
 
 #include "base/buf.h"
+#include "core/engine/sandbox_handle.h"
 #include "core/output/output_log.h"
-#include "core/sandbox/sandbox.h"
 #include "model/process_record.h"
 
 struct process;

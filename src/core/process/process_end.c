@@ -7,10 +7,11 @@
 #include "base/fail_point.h"
 #include "base/log.h"
 #include "core/engine/db_writer.h"
-#include "core/output/sandbox_output.h"
+#include "core/engine/engine.h"
 #include "core/process/exit_reason.h"
 #include "core/process/process_state.h"
 #include "core/process/process_watchers.h"
+#include "core/process/sandbox_output.h"
 #include "core/process/start_command.h"
 
 #include <errno.h>

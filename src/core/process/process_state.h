@@ -3,9 +3,9 @@
 #pragma once
 
 #include "core/engine/agent_link.h"
+#include "core/engine/sandbox_state.h"
 #include "core/process/process.h"
 #include "core/process/process_usage.h"
-#include "core/sandbox/sandbox_state.h"
 #include "event/timer.h"
 
 #include <pthread.h>

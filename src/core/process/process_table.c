@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "core/engine/engine.h"
 #include "core/process/process_state.h"
 #include "core/process/process_watchers.h"
 #include "wire/pack.h"

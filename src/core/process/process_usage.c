@@ -2,8 +2,8 @@
 #include "core/process/process_usage.h"
 
 #include "base/clock.h"
+#include "core/engine/sandbox_state.h"
 #include "core/process/process_state.h"
-#include "core/sandbox/sandbox_state.h"
 #include "wire/pack.h"
 
 #include <errno.h>

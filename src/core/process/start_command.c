@@ -3,8 +3,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/engine/db_writer.h"
+#include "core/engine/engine.h"
+#include "core/engine/sandbox_network.h"
 #include "core/process/start_command_private.h"
-#include "core/sandbox/sandbox_network.h"
 #include "model/start_spec.h"
 
 #include <stdio.h>

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "core/sandbox/sandbox.h"
+#include "core/engine/sandbox_handle.h"
 #include "model/process_record.h"
 
 struct process_end;

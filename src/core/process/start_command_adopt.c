@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What start commands were at when the daemon before us went, from the rows of their processes. */
 #include "base/clock.h"
+#include "core/engine/engine.h"
 #include "core/process/start_command_private.h"
 #include "model/start_spec.h"
 

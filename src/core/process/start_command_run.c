@@ -7,8 +7,9 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/engine/db_writer.h"
+#include "core/engine/engine.h"
+#include "core/process/environment.h"
 #include "core/process/start_command_private.h"
-#include "core/sandbox/environment.h"
 #include "event/timer.h"
 #include "model/start_spec.h"
 

@@ -2,7 +2,7 @@
 #include "core/sandbox/disk_count.h"
 
 #include "base/log.h"
-#include "core/output/sandbox_output.h"
+#include "core/process/sandbox_output.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "core/sandbox/sandbox_state.h"
+#include "core/engine/sandbox_state.h"
 
 /* The limit became smaller, or a larger one was not given: counts the limit, or what is on the disk if that is
  * more. life is held. */

@@ -3,9 +3,10 @@
 
 #include "base/fail_point.h"
 #include "base/log.h"
-#include "core/sandbox/run_place.h"
+#include "core/engine/run_place.h"
+#include "core/engine/sandbox_handle.h"
+#include "core/engine/sandbox_row.h"
 #include "core/sandbox/sandbox_make.h"
-#include "core/sandbox/sandbox_row.h"
 #include "core/sandbox/sandbox_run.h"
 #include "core/sandbox/unfinished.h"
 #include "core/template/template_options.h"

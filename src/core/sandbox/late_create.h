@@ -9,8 +9,8 @@
  */
 #pragma once
 
+#include "core/engine/sandbox_state.h"
 #include "core/job/job.h"
-#include "core/sandbox/sandbox_state.h"
 
 /* Settles one if its job is over; whether it still waits then. */
 bool late_create_settle(struct sandbox *sandbox);

@@ -2,11 +2,18 @@
 #include "core/sandbox/orphan.h"
 
 #include "base/log.h"
-#include "core/sandbox/sandbox_handle.h"
+#include "core/engine/engine.h"
+#include "core/engine/sandbox_handle.h"
+#include "core/engine/sandbox_state.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+
+struct orphan_entry {
+	struct orphan orphan;
+	bool is_claimed; /* it is being adopted or purged */
+};
 
 static int not_found(const char *id, struct err *err)
 {

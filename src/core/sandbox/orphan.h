@@ -26,3 +26,6 @@ int orphan_adopt(struct engine *engine, const struct sandbox_record *draft,
 
 /* Removes its files for good. */
 int orphan_purge(struct engine *engine, const char *id, struct err *err) must_check;
+
+/* Keeps one that has files and no row. */
+void orphan_note(struct engine *engine, const char *id);

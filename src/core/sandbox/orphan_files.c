@@ -2,7 +2,7 @@
 #include "core/sandbox/orphan_files.h"
 
 #include "core/engine/capability.h"
-#include "core/sandbox/sandbox_state.h"
+#include "core/engine/sandbox_state.h"
 #include "core/template/layer_collect.h"
 #include "store/store_layer.h"
 #include "store/store_snapshot.h"

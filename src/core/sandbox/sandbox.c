@@ -14,18 +14,21 @@
 #include "core/dependency/dependencies.h"
 #include "core/engine/capability.h"
 #include "core/engine/disk_reserve.h"
+#include "core/engine/run_place.h"
+#include "core/engine/sandbox_handle.h"
+#include "core/engine/sandbox_row.h"
+#include "core/process/process_table.h"
+#include "core/process/process_usage.h"
 #include "core/process/start_command.h"
 #include "core/sandbox/disk_count.h"
 #include "core/sandbox/late_create.h"
-#include "core/sandbox/run_place.h"
-#include "core/sandbox/sandbox_handle.h"
+#include "core/sandbox/orphan.h"
 #include "core/sandbox/sandbox_link.h"
 #include "core/sandbox/sandbox_make.h"
 #include "core/sandbox/sandbox_prepare.h"
-#include "core/sandbox/sandbox_row.h"
 #include "core/sandbox/sandbox_run.h"
+#include "core/sandbox/snapshot_files.h"
 #include "core/sandbox/unfinished.h"
-#include "core/snapshot/snapshots.h"
 #include "core/template/templates.h"
 #include "store/store_layer.h"
 
@@ -399,7 +402,7 @@ static int purge(struct sandbox *sandbox, struct err *err)
 		r = sandbox_handle_forget(sandbox, store_workspace_delete, err);
 	fail_point("purge.rows_deleted");
 	if (r == 0)
-		snapshots_purge(sandbox->engine, sandbox->id);
+		snapshot_files_purge(sandbox->engine, sandbox->id);
 	if (r == 0)
 		unfinished_clear(sandbox->engine, sandbox->id);
 	/* What could not be removed is not found by the next sandbox of its id: see mark_create(). */
@@ -657,7 +660,7 @@ int sandbox_ensure(struct engine *engine, const struct sandbox_record *draft,
 
 /* --- use --- */
 
-int sandbox_use(struct sandbox *sandbox, struct agent_link **ret_link, struct err *err)
+int sandbox_wake_and_use(struct sandbox *sandbox, struct agent_link **ret_link, struct err *err)
 {
 	bool runs;
 	int r = 0;
@@ -673,4 +676,29 @@ int sandbox_use(struct sandbox *sandbox, struct agent_link **ret_link, struct er
 		r = finish(sandbox, r);
 	}
 	return r < 0 ? r : sandbox_link_await(sandbox, ret_link, err);
+}
+
+bool sandbox_is_occupied(struct sandbox *sandbox)
+{
+	return atomic_load(&sandbox->visitors) > 0 || process_table_is_watched(sandbox);
+}
+
+bool sandbox_explain_awake(struct sandbox *sandbox, char text[SANDBOX_AWAKE_MAX])
+{
+	long long timeout_s;
+	bool runs;
+
+	pthread_mutex_lock(&sandbox->state);
+	runs = sandbox->record.status == SANDBOX_RUNNING;
+	timeout_s = sandbox->record.idle_timeout_s;
+	pthread_mutex_unlock(&sandbox->state);
+	if (!runs)
+		return false;
+	if (timeout_s == SANDBOX_NO_LIMIT)
+		snprintf(text, SANDBOX_AWAKE_MAX, "it has no idle timeout");
+	else if (sandbox_is_occupied(sandbox))
+		snprintf(text, SANDBOX_AWAKE_MAX, "a client is connected");
+	else if (!process_usage_explain(sandbox, text))
+		snprintf(text, SANDBOX_AWAKE_MAX, "it was used less than %lld s ago", timeout_s);
+	return true;
 }

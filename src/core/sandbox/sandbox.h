@@ -6,10 +6,7 @@
 #pragma once
 
 #include "core/engine/engine.h"
-#include "wire/wall.h"
-
-struct agent_link;
-struct sandbox;
+#include "core/engine/sandbox_handle.h"
 
 /* Makes a new sandbox from a draft (id may be empty) and starts it. The draft is not changed. */
 int sandbox_create(struct engine *engine, const struct sandbox_record *draft,
@@ -22,29 +19,9 @@ int sandbox_create(struct engine *engine, const struct sandbox_record *draft,
 int sandbox_ensure(struct engine *engine, const struct sandbox_record *draft,
 	struct sandbox **ret_sandbox, bool *ret_created, struct err *err) must_check;
 
-/* The sandbox of an id; of an owner also by its name. */
-int sandbox_get(struct engine *engine, const struct owner *owner, const char *id,
-	struct sandbox **ret_sandbox, struct err *err) must_check;
-struct sandbox *sandbox_ref(struct sandbox *sandbox);
-void sandbox_unref(struct sandbox *sandbox);
-
-static inline void sandbox_unrefp(struct sandbox **sandbox)
-{
-	sandbox_unref(*sandbox);
-}
-
-/* A copy of its present record, which the caller ends with sandbox_record_fini. */
-void sandbox_read(struct sandbox *sandbox, struct sandbox_record *ret_record);
-
 /* Why it is not stopped as idle, for people; false while it does not run. */
 #define SANDBOX_AWAKE_MAX 96
 bool sandbox_explain_awake(struct sandbox *sandbox, char text[SANDBOX_AWAKE_MAX]);
-
-/* The walls that it has; false while it does not run. */
-bool sandbox_read_walls(struct sandbox *sandbox, struct walls *ret_walls);
-
-/* What is kept of the output of its processes takes so much of the host's disk. */
-uint64_t sandbox_output_used(struct sandbox *sandbox);
 
 int sandbox_start(struct sandbox *sandbox, struct err *err) must_check;
 int sandbox_stop(struct sandbox *sandbox, enum end_reason reason, struct err *err) must_check;
@@ -75,17 +52,13 @@ int sandbox_purge_left(struct engine *engine, const char *id, struct err *err) m
 int sandbox_change(struct sandbox *sandbox, void (*apply)(struct sandbox_record *record, void *arg),
 	void *arg, struct err *err) must_check;
 
-/*
- * Something wants to work in it: wakes it if it is stopped, notes the use, and gives a reference to
- * the link to its agent.
- */
-int sandbox_use(struct sandbox *sandbox, struct agent_link **ret_link, struct err *err) must_check;
+/* For engine_verbs: sandbox_use(). */
+int sandbox_wake_and_use(struct sandbox *sandbox, struct agent_link **ret_link, struct err *err)
+	must_check;
 
-/*
- * A client is connected to something in the sandbox, which is not idle until it leaves. In pairs.
- */
-void sandbox_enter(struct sandbox *sandbox);
-void sandbox_leave(struct sandbox *sandbox);
+/* Whether the sandbox is in use now, so that it is not idle. */
+bool sandbox_is_occupied(struct sandbox *sandbox);
 
-const char *sandbox_id(const struct sandbox *sandbox);
-struct engine *sandbox_engine(const struct sandbox *sandbox);
+/* A create that failed and is not undone yet (is_undo_due): tries once more, or gives up. */
+void sandbox_undo_again(struct sandbox *sandbox);
+void sandbox_cancel_undo(struct sandbox *sandbox);

@@ -2,11 +2,11 @@
 #include "core/sandbox/sandbox_link.h"
 
 #include "base/log.h"
-#include "core/preview/forwarded_conn.h"
+#include "core/engine/run_place.h"
+#include "core/engine/sandbox_network.h"
 #include "core/process/process_table.h"
 #include "core/process/start_command.h"
-#include "core/sandbox/run_place.h"
-#include "core/sandbox/sandbox_network.h"
+#include "core/sandbox/forwarded_conn.h"
 #include "wire/pack.h"
 
 #include <errno.h>

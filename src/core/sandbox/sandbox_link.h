@@ -2,7 +2,7 @@
 /* The link between a sandbox and its agent, from the first word to the last. */
 #pragma once
 
-#include "core/sandbox/sandbox_state.h"
+#include "core/engine/sandbox_state.h"
 
 /* Takes up the link of one that was just started, and waits until its agent has answered. life is held. */
 int sandbox_link_meet(struct sandbox *sandbox, const struct driver_link *from,
@@ -23,3 +23,7 @@ void sandbox_link_ask_to_end(struct sandbox *sandbox, enum end_reason reason);
 
 /* Closes the link, if any, waits until its last event is through, and ends what ran. life is held. */
 void sandbox_link_close(struct sandbox *sandbox, const struct termination *how);
+
+/* Takes up the link of one that a previous daemon started. life must be held. */
+int sandbox_adopt(struct sandbox *sandbox, const struct driver_link *from,
+	const struct walls *walls, struct err *err) must_check;

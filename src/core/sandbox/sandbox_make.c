@@ -3,11 +3,11 @@
 
 #include "base/fail_point.h"
 #include "base/log.h"
+#include "core/engine/sandbox_row.h"
 #include "core/process/start_command.h"
 #include "core/sandbox/disk_count.h"
 #include "core/sandbox/sandbox_link.h"
 #include "core/sandbox/sandbox_prepare.h"
-#include "core/sandbox/sandbox_row.h"
 #include "core/sandbox/sandbox_run.h"
 #include "core/sandbox/unfinished.h"
 

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "core/sandbox/sandbox_state.h"
+#include "core/engine/sandbox_state.h"
 
 /*
  * Makes its files and starts it; its row says `running` then. Until it returned 0 there is a mark

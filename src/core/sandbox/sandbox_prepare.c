@@ -4,7 +4,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "core/files/file_channel.h"
-#include "core/sandbox/environment.h"
+#include "core/process/environment.h"
 #include "core/sandbox/sandbox_link.h"
 #include "core/template/template_options.h"
 #include "wire/pack.h"

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "core/sandbox/sandbox_state.h"
+#include "core/engine/sandbox_state.h"
 
 /*
  * For one whose agent was just met and whose row does not say yet that it runs. On failure nobody may use it: one

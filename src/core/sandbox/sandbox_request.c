@@ -6,10 +6,9 @@
 #include "core/dependency/dependencies.h"
 #include "core/engine/capability.h"
 #include "core/engine/disk_reserve.h"
-#include "core/preview/preview_access.h"
-#include "core/sandbox/sandbox_network.h"
-#include "core/sandbox/sandbox_state.h"
-#include "core/snapshot/snapshots.h"
+#include "core/engine/sandbox_network.h"
+#include "core/engine/sandbox_state.h"
+#include "core/sandbox/orphan.h"
 #include "core/template/template_options.h"
 #include "core/template/templates.h"
 #include "egress/secret_cache.h"
@@ -284,7 +283,7 @@ static int prepare_from_snapshot(struct engine *engine, const struct owner *owne
 		return r;
 	r = disk_reserve_check_more(engine, snapshot.bytes, err);
 	if (r == 0) {
-		snapshots_draft(engine, &snapshot, ret_draft);
+		snapshot_record_draft(&snapshot, engine->config.driver->ops->name, ret_draft);
 		override(engine, spec, ret_draft);
 		dependencies_fill_draft(engine, &spec->dependencies, ret_draft);
 	}
@@ -539,7 +538,7 @@ int sandbox_request_change(struct sandbox *sandbox, const struct caller *caller,
 	if (r == 0)
 		r = sandbox_change(sandbox, apply_change, &change, err);
 	if (r == 0 && (asked->ports || asked->is_private != CHOICE_UNSET))
-		preview_access_changed(sandbox->engine);
+		engine_note_unshared(sandbox->engine);
 	return r;
 }
 
@@ -578,7 +577,7 @@ int sandbox_request_change_port(struct sandbox *sandbox, const struct sandbox_po
 			"take away some that are not needed: PATCH /v1/sandboxes/{id} with `ports`",
 			"sandbox %s has %d ports with previews, and may not have more", sandbox->id,
 			SANDBOX_PORTS_MAX);
-	preview_access_changed(sandbox->engine);
+	engine_note_unshared(sandbox->engine);
 	*ret_port = change.port;
 	return 0;
 }

@@ -69,15 +69,6 @@ int sandbox_request_list_removed(struct engine *engine, const struct caller *cal
 	bool (*each)(const struct workspace_record *record, void *arg), void *arg, struct err *err)
 	must_check;
 
-/* A sandbox in which a template is built (core/template/build_sandbox.h). */
-struct sandbox_builder_spec {
-	const char *template_name;
-	const json_t *image; /* what it starts from, as of sandbox_record; NULL: the host's files */
-	const json_t *network;	    /* as of sandbox_record; NULL: that of the template */
-	const json_t *allow;	    /* rules beside those of its network; NULL: none */
-	struct resources resources; /* 0: the usual */
-};
-
 /* It is noted as a builder before it is made, so that it is in no list and outlives no daemon. */
 int sandbox_request_create_builder(struct engine *engine, const struct owner *owner,
 	const struct sandbox_builder_spec *spec, struct sandbox **ret_sandbox, struct err *err)

@@ -6,10 +6,10 @@
 #include "core/dependency/dependencies.h"
 #include "core/engine/capability.h"
 #include "core/engine/disk_reserve.h"
-#include "core/sandbox/run_place.h"
+#include "core/engine/run_place.h"
+#include "core/engine/sandbox_network.h"
+#include "core/engine/sandbox_row.h"
 #include "core/sandbox/sandbox_link.h"
-#include "core/sandbox/sandbox_network.h"
-#include "core/sandbox/sandbox_row.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -102,9 +102,8 @@ static int begin(struct sandbox *sandbox, struct err *err)
 		.project = sandbox->record.project,
 		.labels = sandbox->record.labels,
 		.env = sandbox->record.env,
-		.network = sandbox_network_leads_out(sandbox->record.network)
-				   ? DRIVER_NETWORK_JUDGED
-				   : DRIVER_NETWORK_NONE,
+		.network = network_leads_out(sandbox->record.network) ? DRIVER_NETWORK_JUDGED
+								      : DRIVER_NETWORK_NONE,
 		.resources = sandbox->record.resources};
 	struct driver_link link;
 	struct walls walls;

@@ -2,7 +2,7 @@
 /* One run of a sandbox, from the driver's start to its stop. life is held by all callers. */
 #pragma once
 
-#include "core/sandbox/sandbox_state.h"
+#include "core/engine/sandbox_state.h"
 
 /* Starts it, with its disk checked if need be, and waits for its agent; if that fails, nothing of it runs. Writes
  * nothing down. */
@@ -24,3 +24,6 @@ void sandbox_run_read_usage(struct sandbox *sandbox, struct termination *how);
 
 /* If its agent vanished: ends what is left of it and writes down how it ended. */
 void sandbox_run_settle(struct sandbox *sandbox);
+
+/* The same, and takes life. */
+void sandbox_settle(struct sandbox *sandbox);

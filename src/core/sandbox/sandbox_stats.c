@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/sandbox/sandbox_stats.h"
 
-#include "core/sandbox/sandbox_network.h"
-#include "core/sandbox/sandbox_state.h"
+#include "core/engine/sandbox_network.h"
+#include "core/engine/sandbox_state.h"
+#include "core/process/sandbox_output.h"
 
 #include <errno.h>
 

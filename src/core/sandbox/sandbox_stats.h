@@ -2,7 +2,7 @@
 /* What a sandbox uses now, and what it may. */
 #pragma once
 
-#include "core/sandbox/sandbox.h"
+#include "core/engine/sandbox_handle.h"
 
 struct sandbox_stats {
 	struct resources limits;

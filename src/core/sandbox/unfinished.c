@@ -2,7 +2,7 @@
 #include "core/sandbox/unfinished.h"
 
 #include "base/log.h"
-#include "core/sandbox/sandbox_state.h"
+#include "core/engine/sandbox_state.h"
 
 #include <dirent.h>
 #include <errno.h>

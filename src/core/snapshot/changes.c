@@ -3,8 +3,8 @@
 
 #include "base/path_order.h"
 #include "core/engine/capability.h"
+#include "core/engine/sandbox_state.h"
 #include "core/sandbox/sandbox_run.h"
-#include "core/sandbox/sandbox_state.h"
 #include "core/snapshot/snapshots.h"
 #include "core/template/tree_stream.h"
 #include "wire/layer.h"

@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "core/sandbox/sandbox.h"
+#include "core/engine/sandbox_handle.h"
 #include "model/snapshot_record.h"
 
 enum change_kind { CHANGE_ADDED, CHANGE_MODIFIED, CHANGE_DELETED };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/snapshot/checkpoints.h"
 
-#include "core/sandbox/sandbox_state.h"
+#include "core/engine/sandbox_state.h"
 #include "core/snapshot/changes.h"
 #include "store/store_snapshot.h"
 

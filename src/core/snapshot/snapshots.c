@@ -6,31 +6,17 @@
 #include "base/log.h"
 #include "core/engine/capability.h"
 #include "core/engine/disk_reserve.h"
+#include "core/engine/sandbox_state.h"
+#include "core/sandbox/sandbox.h"
 #include "core/sandbox/sandbox_run.h"
-#include "core/sandbox/sandbox_state.h"
+#include "core/sandbox/snapshot_files.h"
 #include "store/store_snapshot.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
-#define PAGE 64
-
 /* --- making --- */
-
-/* Files first, then the row; what cannot be removed now goes when the daemon starts next. */
-static void drop(struct engine *engine, const char *id)
-{
-	struct driver *driver = engine->config.driver;
-	struct err err;
-	int r = driver->ops->drop_snapshot(driver, id, &err);
-
-	fail_point("snapshot.dropped");
-	if (r == 0)
-		r = store_snapshot_delete(engine->config.store, id, &err);
-	if (r < 0)
-		log_error("snapshot %s stays until the next start: %s", id, err.message);
-}
 
 static int read_size(struct sandbox *sandbox, uint64_t *ret_bytes, struct err *err)
 {
@@ -88,7 +74,7 @@ static int make(struct sandbox *sandbox, const char *name, enum purpose purpose,
 			sandbox, record.id, purpose == FOR_A_FORK, &record.bytes, err);
 		fail_point("snapshot.taken");
 		if (r < 0) {
-			drop(sandbox->engine, record.id);
+			snapshot_files_drop(sandbox->engine, record.id);
 			snapshot_record_fini(&record);
 			err_prefix(err, "no snapshot of sandbox %s", sandbox->id);
 		}
@@ -119,7 +105,7 @@ int snapshots_take(struct sandbox *sandbox, const char *name, bool is_checkpoint
 		return r;
 	r = store_snapshot_finish(engine->config.store, record.id, record.bytes, err);
 	if (r < 0) {
-		drop(engine, record.id);
+		snapshot_files_drop(engine, record.id);
 		snapshot_record_fini(&record);
 		return r;
 	}
@@ -136,7 +122,7 @@ int snapshots_remove(
 
 	fail_point("snapshot.hidden");
 	if (r == 0)
-		drop(engine, id);
+		snapshot_files_drop(engine, id);
 	return r;
 }
 
@@ -193,17 +179,6 @@ int snapshots_restore(
 	return r;
 }
 
-void snapshots_draft(const struct engine *engine, const struct snapshot_record *snapshot,
-	struct sandbox_record *ret_draft)
-{
-	sandbox_record_init(ret_draft);
-	ret_draft->owner = snapshot->owner;
-	snapshot_record_apply(snapshot->settings, ret_draft);
-	snprintf(ret_draft->driver, sizeof(ret_draft->driver), "%s",
-		engine->config.driver->ops->name);
-	memcpy(ret_draft->snapshot, snapshot->id, sizeof(ret_draft->snapshot));
-}
-
 /* The last one needs no copy of its own: it takes the snapshot. */
 static int fork_one(struct engine *engine, const struct snapshot_record *snapshot, bool is_last,
 	struct sandbox **ret_sandbox, struct err *err)
@@ -213,7 +188,7 @@ static int fork_one(struct engine *engine, const struct snapshot_record *snapsho
 
 	if (r < 0)
 		return r;
-	snapshots_draft(engine, snapshot, &draft);
+	snapshot_record_draft(snapshot, engine->config.driver->ops->name, &draft);
 	draft.takes_snapshot = is_last;
 	r = sandbox_create(engine, &draft, ret_sandbox, err);
 	sandbox_record_fini(&draft);
@@ -240,7 +215,7 @@ int snapshots_fork(
 			fork.failure_count++;
 		r = made < 0 ? made : r;
 	}
-	drop(sandbox->engine, snapshot.id);
+	snapshot_files_drop(sandbox->engine, snapshot.id);
 	snapshot_record_fini(&snapshot);
 	if (fork.made_count == 0) {
 		*err = fork.failures[0];
@@ -248,38 +223,4 @@ int snapshots_fork(
 	}
 	*ret_fork = fork;
 	return 0;
-}
-
-/* --- what was cut short, or purged --- */
-
-static int drop_unfinished(struct engine *engine, const char *sandbox_id, struct err *err)
-{
-	char ids[PAGE][ID_LEN + 1], after[ID_LEN + 1] = "";
-	int count;
-
-	if (!driver_can(engine->config.driver, DRIVER_SNAPSHOTS))
-		return 0;
-	do {
-		count = store_snapshot_unfinished(
-			engine->config.store, sandbox_id, after, ids, PAGE, err);
-		for (int i = 0; i < count; i++) {
-			drop(engine, ids[i]);
-			memcpy(after, ids[i], sizeof(after));
-		}
-	} while (count == PAGE);
-	return count < 0 ? count : 0;
-}
-
-int snapshots_settle(struct engine *engine, struct err *err)
-{
-	return drop_unfinished(engine, NULL, err);
-}
-
-void snapshots_purge(struct engine *engine, const char *sandbox_id)
-{
-	struct err err;
-
-	if (drop_unfinished(engine, sandbox_id, &err) < 0)
-		log_error(
-			"checkpoints of %s stay until the next start: %s", sandbox_id, err.message);
 }

@@ -8,7 +8,7 @@
  */
 #pragma once
 
-#include "core/sandbox/sandbox.h"
+#include "core/engine/sandbox_handle.h"
 #include "model/snapshot_record.h"
 
 #define SNAPSHOTS_FORK_MAX 16
@@ -52,13 +52,3 @@ struct snapshots_fork {
  */
 int snapshots_fork(struct sandbox *sandbox, unsigned count, struct snapshots_fork *ret_fork,
 	struct err *err) must_check;
-
-/* The record of a new sandbox with the files and settings of a snapshot; the caller may change it. */
-void snapshots_draft(const struct engine *engine, const struct snapshot_record *snapshot,
-	struct sandbox_record *ret_draft);
-
-/* When the daemon starts: removes what was cut short. */
-int snapshots_settle(struct engine *engine, struct err *err) must_check;
-
-/* After a purge, which has marked the checkpoints of the sandbox: removes them. */
-void snapshots_purge(struct engine *engine, const char *sandbox_id);

@@ -2,7 +2,7 @@
 #include "core/template/build_layers.h"
 
 #include "base/log.h"
-#include "core/sandbox/sandbox_state.h"
+#include "core/engine/sandbox_state.h"
 #include "core/template/layer_capture.h"
 #include "store/store_build.h"
 

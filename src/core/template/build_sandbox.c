@@ -5,9 +5,10 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "core/engine/sandbox_state.h"
 #include "core/files/file_channel.h"
 #include "core/process/command.h"
-#include "core/sandbox/sandbox_request.h"
+#include "model/sandbox_spec.h"
 #include "wire/pack.h"
 
 #include <errno.h>
@@ -27,7 +28,7 @@ int build_sandbox_open(struct engine *engine, const struct owner *owner, struct 
 	const struct build_sandbox_spec *spec, struct build_sandbox *ret_box, struct err *err)
 {
 	struct build_sandbox box = {.engine = engine, .owner = owner, .job = job};
-	int r = sandbox_request_create_builder(engine, owner,
+	int r = engine->verbs->create_builder(engine, owner,
 		&(struct sandbox_builder_spec){.template_name = spec->template_name,
 			.image = spec->image,
 			.network = spec->network,
@@ -52,13 +53,13 @@ void build_sandbox_close(struct build_sandbox *box)
 	sandbox_leave(box->sandbox);
 	sandbox_unref(take_ptr(&box->sandbox));
 	/* What stays is removed by the next daemon. */
-	if (sandbox_request_purge_builder(box->engine, box->id, &err) < 0)
+	if (box->engine->verbs->purge_builder(box->engine, box->id, &err) < 0)
 		log_error("the builder %s: %s", box->id, err.message);
 }
 
 int build_sandbox_stop(struct build_sandbox *box, struct err *err)
 {
-	return sandbox_stop(box->sandbox, END_OPERATOR, err);
+	return box->engine->verbs->stop(box->sandbox, END_OPERATOR, err);
 }
 
 /* --- commands --- */

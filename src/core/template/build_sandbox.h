@@ -6,8 +6,8 @@
  */
 #pragma once
 
+#include "core/engine/sandbox_handle.h"
 #include "core/job/job.h"
-#include "core/sandbox/sandbox.h"
 
 struct build_sandbox {
 	struct engine *engine;

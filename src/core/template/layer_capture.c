@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/template/layer_capture.h"
 
+#include "core/engine/sandbox_handle.h"
 #include "core/template/tree_stream.h"
 #include "image/layer_tar.h"
 

@@ -7,6 +7,7 @@
  */
 #pragma once
 
+#include "core/engine/sandbox_handle.h"
 #include "core/template/image_pull.h"
 
 /*

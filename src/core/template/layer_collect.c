@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "core/engine/capability.h"
 #include "core/engine/disk_reserve.h"
-#include "core/sandbox/sandbox_state.h"
+#include "core/engine/sandbox_state.h"
 #include "core/template/layer_install.h"
 #include "core/template/templates.h"
 #include "core/template/tree_stream.h"

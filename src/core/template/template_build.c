@@ -4,8 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/engine/disk_reserve.h"
-#include "core/sandbox/late_create.h"
-#include "core/sandbox/sandbox_state.h"
+#include "core/engine/sandbox_state.h"
 #include "core/template/python_layer.h"
 #include "core/template/template_source.h"
 #include "core/template/templates.h"
@@ -545,5 +544,5 @@ void template_build_ended(struct job *job, void *context)
 	struct engine *engine = templates_engine(context);
 
 	if (engine)
-		late_create_settle_job(engine, job);
+		engine->verbs->template_ended(engine, job);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/template/template_builder.h"
 
-#include "core/sandbox/sandbox_state.h"
+#include "core/engine/sandbox_state.h"
 #include "core/template/build_layers.h"
 #include "core/template/mirror_rules.h"
 #include "core/template/templates.h"

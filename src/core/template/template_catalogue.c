@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/template/template_catalogue.h"
 
+#include "core/engine/sandbox_state.h"
 #include "core/job/job.h"
-#include "core/sandbox/sandbox_state.h"
 #include "core/template/template_bootstrap.h"
 #include "core/template/template_builder.h"
 #include "core/template/templates.h"

@@ -2,7 +2,7 @@
 #include "core/template/template_export.h"
 
 #include "base/fd.h"
-#include "core/sandbox/sandbox_state.h"
+#include "core/engine/sandbox_state.h"
 #include "core/template/template_build.h"
 #include "core/template/templates.h"
 #include "core/template/tree_stream.h"

@@ -7,9 +7,8 @@
 #include "base/log.h"
 #include "core/engine/capability.h"
 #include "core/engine/disk_reserve.h"
+#include "core/engine/sandbox_state.h"
 #include "core/job/job.h"
-#include "core/sandbox/sandbox_request.h"
-#include "core/sandbox/sandbox_state.h"
 #include "core/template/apt_sources.h"
 #include "core/template/image_pull.h"
 #include "core/template/layer_collect.h"
@@ -559,7 +558,7 @@ static int check_options(struct engine *engine, const struct caller *caller,
 	if (r == 0)
 		r = check_security(engine, options->security, err);
 	return r < 0 ? r
-		     : sandbox_request_check_template(engine, caller, options->spec,
+		     : engine->verbs->check_template(engine, caller, options->spec,
 			       options->starts_image == CHOICE_YES, err);
 }
 

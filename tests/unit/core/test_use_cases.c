@@ -3,11 +3,11 @@
  * The use cases without any HTTP or JSON of a request: a caller, plain structs, and src/core. What works
  * here works for every way into the daemon.
  */
+#include "core/engine/sandbox_network.h"
 #include "core/preview/preview_access.h"
 #include "core/preview/wake_rules.h"
 #include "core/process/command_run.h"
 #include "core/sandbox/limit_warning.h"
-#include "core/sandbox/sandbox_network.h"
 #include "core/sandbox/sandbox_request.h"
 #include "core/sandbox/sandbox_stats.h"
 #include "core/token/token_request.h"

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "core/engine/sandbox_handle.h"
 #include "store/store_execution.h"
 #include "store_fixture.h"
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Layers in the database: what is used is never marked as gone, and what is marked is used by nothing new. */
+#include "core/engine/sandbox_handle.h"
 #include "store/store_build.h"
 #include "store/store_clock.h"
 #include "store/store_layer.h"

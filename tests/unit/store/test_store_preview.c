@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Links that open previews. */
 #include "base/clock.h"
+#include "core/engine/sandbox_handle.h"
 #include "store_fixture.h"
 
 #include <errno.h>

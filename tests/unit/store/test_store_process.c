@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of processes (src/store/store_process.c). */
+#include "core/engine/sandbox_handle.h"
 #include "store_fixture.h"
 
 #include <errno.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The schema of the store: what was acknowledged is there, also after a crash and with a newer program. */
+#include "core/engine/sandbox_handle.h"
 #include "store/db.h"
 #include "store/db_sqlite.h"
 #include "store/schema.h"

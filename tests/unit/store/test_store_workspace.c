@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workspaces: they outlive their sandboxes. */
+#include "core/engine/sandbox_handle.h"
 #include "store/store_clock.h"
 #include "store_fixture.h"
 

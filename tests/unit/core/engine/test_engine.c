@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/engine/db_writer.h"
-#include "core/sandbox/sandbox_state.h"
+#include "core/engine/sandbox_state.h"
 #include "core_fixture.h"
 #include "event/event_loop_private.h"
 

@@ -2,9 +2,9 @@
 /* The process table of a sandbox's processes (src/core/process table.c): finding, listing, forgetting, ending all. */
 #include "process_stage.h"
 
+#include "core/engine/sandbox_state.h"
 #include "core/process/process_state.h"
 #include "core/process/process_table.h"
-#include "core/sandbox/sandbox_state.h"
 
 #include <dirent.h>
 #include <errno.h>

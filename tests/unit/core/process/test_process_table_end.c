@@ -6,7 +6,7 @@
 #include "process_stage.h"
 
 #include "core/engine/db_writer.h"
-#include "core/sandbox/sandbox_state.h"
+#include "core/engine/sandbox_state.h"
 #include "wire/agent.h"
 
 #include <errno.h>

@@ -4,8 +4,8 @@
 
 #include "core/engine/agent_link.h"
 #include "core/engine/disk_reserve.h"
-#include "core/sandbox/sandbox_network.h"
-#include "core/sandbox/sandbox_state.h"
+#include "core/engine/sandbox_network.h"
+#include "core/engine/sandbox_state.h"
 #include "deadline.h"
 #include "store/store_quota.h"
 

@@ -3,11 +3,10 @@
 #pragma once
 
 #include "core/engine/agent_link.h"
-#include "core/engine/engine.h"
-#include "core/process/process.h"
-#include "core/sandbox/orphan.h"
-#include "core/sandbox/sandbox.h"
+#include "core/engine/engine_config.h"
+#include "event/timer.h"
 #include "store/store_clock.h"
+#include "wire/wall.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -58,13 +57,38 @@ struct sandbox {
 	bool is_numbered;		      /* the database was asked for it */
 };
 
-struct orphan_entry {
-	struct orphan orphan;
-	bool is_claimed; /* it is being adopted or purged */
+struct caller;
+struct job;
+struct sandbox_builder_spec;
+struct sandbox_spec;
+
+/* What is asked of the directories above by those below: see upkeep/engine_open.c. */
+struct engine_verbs {
+	/* sandbox_use() */
+	int (*use)(struct sandbox *sandbox, struct agent_link **ret_link, struct err *err);
+	/* sandbox_run_settle(), sandbox_change(), sandbox_stop() */
+	void (*settle)(struct sandbox *sandbox);
+	int (*change)(struct sandbox *sandbox,
+		void (*apply)(struct sandbox_record *record, void *arg), void *arg,
+		struct err *err);
+	int (*stop)(struct sandbox *sandbox, enum end_reason reason, struct err *err);
+	/* A sandbox in which a template is built comes, and goes. */
+	int (*create_builder)(struct engine *engine, const struct owner *owner,
+		const struct sandbox_builder_spec *spec, struct sandbox **ret_sandbox,
+		struct err *err);
+	int (*purge_builder)(struct engine *engine, const char *id, struct err *err);
+	/* Whether the caller may give sandboxes what a template has for them. */
+	int (*check_template)(const struct engine *engine, const struct caller *caller,
+		const struct sandbox_spec *spec, bool starts_image, struct err *err);
+	/* A job that makes a template has ended: sandboxes may wait for it. */
+	void (*template_ended)(struct engine *engine, struct job *job);
+	/* A new sandbox has the id of an earlier one. engine.lock is held. */
+	void (*id_taken)(struct engine *engine, const struct sandbox_record *record);
 };
 
 struct engine {
 	struct engine_config config;
+	const struct engine_verbs *verbs;
 	struct event_loop *loop;
 	struct db_writer *db_writer;
 	struct output_rate *output_rate;
@@ -108,59 +132,3 @@ static inline void sandbox_note_use(struct sandbox *sandbox)
 {
 	atomic_store(&sandbox->last_active_ms, store_clock_ms(sandbox->engine->config.store));
 }
-
-/* The handle of a record that is in the database; takes over the record. */
-struct sandbox *sandbox_attach(struct engine *engine, struct sandbox_record *record);
-
-/* Takes up the link of one that a previous daemon started. life must be held. */
-int sandbox_adopt(struct sandbox *sandbox, const struct driver_link *from,
-	const struct walls *walls, struct err *err) must_check;
-
-/* Whether the sandbox is in use now, so that it is not idle. */
-bool sandbox_is_occupied(struct sandbox *sandbox);
-
-/* A create that failed and is not undone yet (is_undo_due): tries once more, or gives up. */
-void sandbox_undo_again(struct sandbox *sandbox);
-void sandbox_cancel_undo(struct sandbox *sandbox);
-
-/* If its agent vanished: ends what is left of it and writes down how it ended. */
-void sandbox_settle(struct sandbox *sandbox);
-
-/* Opens the directory with the output of its processes; -ENOENT if there is none. */
-int sandbox_open_logs(struct sandbox *sandbox, int *ret_fd, struct err *err) must_check;
-
-/* The same for a writer: it is made if need be, but not once its removal has begun. */
-int sandbox_make_logs(struct sandbox *sandbox, int *ret_fd, struct err *err) must_check;
-
-/* Removes the kept output of all its processes, for good. */
-void sandbox_remove_logs(struct sandbox *sandbox);
-
-/* Removes the kept output of an id that no handle of a sandbox has. */
-void engine_remove_logs(struct engine *engine, const char *sandbox_id);
-
-/* Publishes an event of a sandbox. sandbox.state is not held. */
-void sandbox_tell(struct sandbox *sandbox, const char *type, const char *json);
-
-/*
- * Ends subscriptions to an id that a new sandbox of another owner has taken. engine.lock is held.
- */
-void engine_end_foreign_subscriptions(struct engine *engine, const struct sandbox_record *record);
-
-/* Publishes what it is now; and an event of that type, with its status. */
-void sandbox_announce(struct sandbox *sandbox);
-void sandbox_publish(struct sandbox *sandbox, const char *type);
-
-/* Calls a function for each sandbox in memory. */
-void engine_visit(
-	struct engine *engine, void (*visit)(struct sandbox *sandbox, void *arg), void *arg);
-
-/* References to all sandboxes in memory, as all that run are. The caller drops them and frees the array. */
-struct sandbox **engine_list(struct engine *engine, size_t *ret_count);
-
-/* Keeps one that has files and no row. */
-void orphan_note(struct engine *engine, const char *id);
-
-int reconcile(struct engine *engine, struct err *err) must_check;
-
-/* The reaper's thread: settles the lost, stops the idle, ends what outlived its time. */
-void *reaper_run(void *engine);

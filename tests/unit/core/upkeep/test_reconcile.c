@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the daemon finds when it starts (src/core/reconcile.c): rows and a driver that disagree, as a
+ * What the daemon finds when it starts (src/core/upkeep/reconcile.c): rows and a driver that disagree, as a
  * crash at any moment leaves them. Each test seeds both, opens an engine, and looks at both.
  */
 #include "core_fixture.h"
 
 #include "core/engine/agent_link.h"
 #include "core/sandbox/orphan.h"
+#include "core/upkeep/engine_open.h"
 #include "store/db_sqlite.h"
 #include "store/store_clock.h"
 #include "store/store_private.h"

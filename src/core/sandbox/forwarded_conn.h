@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "core/sandbox/sandbox.h"
+#include "core/engine/sandbox_handle.h"
 
 struct forwarded_conn;
 

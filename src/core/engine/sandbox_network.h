@@ -2,11 +2,8 @@
 /* The egress of a sandbox (egress/egress.h), through its life. */
 #pragma once
 
-#include "core/sandbox/sandbox.h"
+#include "core/engine/sandbox_handle.h"
 #include "egress/egress.h"
-
-/* Whether a sandbox with such a `network` has egress. */
-bool sandbox_network_leads_out(const json_t *network);
 
 /* The operator's limits: a sandbox has these by default, and never more. */
 struct sandbox_egress_limits sandbox_network_limits(const struct engine *engine);

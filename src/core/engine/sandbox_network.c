@@ -1,21 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/sandbox/sandbox_network.h"
+#include "core/engine/sandbox_network.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/engine/capability.h"
-#include "core/sandbox/sandbox_handle.h"
+#include "core/engine/engine.h"
+#include "core/engine/sandbox_handle.h"
+#include "core/engine/sandbox_state.h"
 
 #include <stdio.h>
 #include <string.h>
-
-bool sandbox_network_leads_out(const json_t *network)
-{
-	const char *mode = json_string_value(json_object_get(network, "mode"));
-
-	return (mode && strcmp(mode, "none") != 0) ||
-	       json_array_size(json_object_get(network, "secrets")) > 0;
-}
 
 static uint64_t number_in(const json_t *network, const char *name, uint64_t default_value)
 {
@@ -156,7 +150,7 @@ int sandbox_network_open(struct sandbox *sandbox, struct err *err)
 	struct sandbox_egress *egress;
 	int r;
 
-	if (!sandbox_network_leads_out(network))
+	if (!network_leads_out(network))
 		return 0;
 	r = capability_need(driver, DRIVER_EGRESS_POLICY, err);
 	if (r == 0)
@@ -186,7 +180,7 @@ static bool is_missing(struct sandbox *sandbox)
 
 	pthread_mutex_lock(&sandbox->state);
 	is = !sandbox->egress && sandbox->link && !sandbox->ending &&
-	     sandbox_network_leads_out(sandbox->record.network);
+	     network_leads_out(sandbox->record.network);
 	pthread_mutex_unlock(&sandbox->state);
 	return is;
 }

@@ -9,15 +9,18 @@
  * Nothing is removed because a row is missing: only what is marked (unfinished.h). A row that cannot be
  * read ends it with an error. It can be interrupted at any point and run again.
  */
+#include "core/upkeep/reconcile.h"
 #include "base/clock.h"
 #include "base/fail_point.h"
 #include "base/log.h"
 #include "core/engine/capability.h"
+#include "core/engine/sandbox_state.h"
 #include "core/process/process_table.h"
 #include "core/sandbox/disk_count.h"
-#include "core/sandbox/sandbox_state.h"
+#include "core/sandbox/orphan.h"
+#include "core/sandbox/sandbox_link.h"
+#include "core/sandbox/snapshot_files.h"
 #include "core/sandbox/unfinished.h"
-#include "core/snapshot/snapshots.h"
 #include "store/store_build.h"
 
 #include <errno.h>
@@ -351,7 +354,7 @@ int reconcile(struct engine *engine, struct err *err)
 	if (r == 0)
 		r = for_each_listed(engine, true, look_for_row, err);
 	if (r == 0)
-		r = snapshots_settle(engine, err);
+		r = snapshot_files_settle(engine, err);
 	fail_point("reconcile.strangers_dropped");
 	if (r < 0)
 		err_prefix(err, "make the database and what runs equal");

@@ -3,7 +3,7 @@
  * of the last. */
 #pragma once
 
-#include "core/sandbox/sandbox_state.h"
+#include "core/engine/sandbox_state.h"
 
 /* Makes a changed copy its record. */
 int sandbox_row_write(

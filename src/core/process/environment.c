@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/sandbox/environment.h"
+#include "core/process/environment.h"
 
-#include "core/dependency/dependency_layer.h"
-#include "core/sandbox/sandbox_network.h"
+#include "model/network_default.h"
 #include "wire/egress.h"
 
 #include <stdlib.h>
@@ -21,7 +20,7 @@ static void add_proxy(json_t *env, const json_t *network)
 		"http_proxy", "HTTP_PROXY", "https_proxy", "HTTPS_PROXY"};
 	auto_free char *url = mem_printf("http://127.0.0.1:%d", EGRESS_PROXY_PORT);
 
-	if (!sandbox_network_leads_out(network))
+	if (!network_leads_out(network))
 		return;
 	for (size_t i = 0; i < array_len(names); i++)
 		json_object_set_new(env, names[i], json_string(url));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/sandbox/run_place.h"
+#include "core/engine/run_place.h"
 
 #include "base/share_pool.h"
 #include "model/owner.h"

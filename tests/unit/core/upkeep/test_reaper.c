@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The reaper (src/core/reaper.c) over a driver that is played. Each test takes rounds of it, a second each. */
+/* The reaper (src/core/upkeep/reaper.c) over a driver that is played. Each test takes rounds of it, a second each. */
 #include "core_fixture.h"
 
+#include "core/engine/sandbox_state.h"
 #include "core/process/process.h"
-#include "core/sandbox/sandbox_state.h"
 
 #include <errno.h>
 #include <sched.h>

@@ -2,13 +2,17 @@
 /* The environment of every command of a sandbox. */
 #pragma once
 
-#include "core/sandbox/sandbox.h"
+#include "core/engine/sandbox_handle.h"
 
 #include <stdint.h>
 
 #define ENVIRONMENT_UID	    1000  /* the user `sandbox` */
 #define ENVIRONMENT_UID_MAX 65534 /* the highest of a sandbox */
 #define ENVIRONMENT_CWD	    "/workspace"
+
+/* Where packages are that a sandbox has beside its template (core/dependency/dependencies.h). */
+#define DEPENDENCY_PYTHON DRIVER_LAYER_PLACE "/python"
+#define DEPENDENCY_NODE	  DRIVER_LAYER_PLACE "/node"
 
 /*
  * Who runs a command that names nobody, and where one runs that names no place, which the record keeps: the usual, or

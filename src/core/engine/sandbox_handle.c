@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/sandbox/sandbox_handle.h"
+#include "core/engine/sandbox_handle.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/log.h"
+#include "core/engine/run_place.h"
+#include "core/engine/sandbox_state.h"
 #include "core/output/output_budget.h"
-#include "core/process/process_table.h"
-#include "core/process/process_usage.h"
-#include "core/sandbox/run_place.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <search.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 const char *sandbox_id(const struct sandbox *sandbox)
 {
@@ -164,7 +166,7 @@ int sandbox_handle_new(struct engine *engine, struct sandbox_record *record,
 	r = add_row(engine->config.store, record, err);
 	if (r == 0) {
 		pthread_mutex_lock(&engine->lock);
-		engine_end_foreign_subscriptions(engine, record);
+		engine->verbs->id_taken(engine, record);
 		*ret_sandbox = make_handle(engine, record, true);
 		pthread_mutex_unlock(&engine->lock);
 	} else {
@@ -204,29 +206,62 @@ void sandbox_leave(struct sandbox *sandbox)
 	atomic_fetch_sub(&sandbox->visitors, 1);
 }
 
-bool sandbox_is_occupied(struct sandbox *sandbox)
+int sandbox_use(struct sandbox *sandbox, struct agent_link **ret_link, struct err *err)
 {
-	return atomic_load(&sandbox->visitors) > 0 || process_table_is_watched(sandbox);
+	return sandbox->engine->verbs->use(sandbox, ret_link, err);
 }
 
-bool sandbox_explain_awake(struct sandbox *sandbox, char text[SANDBOX_AWAKE_MAX])
-{
-	long long timeout_s;
-	bool runs;
+/* Collects references of all sandboxes in memory. */
+struct sandbox_list {
+	struct sandbox **sandboxes;
+	size_t count, cap;
+};
 
-	pthread_mutex_lock(&sandbox->state);
-	runs = sandbox->record.status == SANDBOX_RUNNING;
-	timeout_s = sandbox->record.idle_timeout_s;
-	pthread_mutex_unlock(&sandbox->state);
-	if (!runs)
-		return false;
-	if (timeout_s == SANDBOX_NO_LIMIT)
-		snprintf(text, SANDBOX_AWAKE_MAX, "it has no idle timeout");
-	else if (sandbox_is_occupied(sandbox))
-		snprintf(text, SANDBOX_AWAKE_MAX, "a client is connected");
-	else if (!process_usage_explain(sandbox, text))
-		snprintf(text, SANDBOX_AWAKE_MAX, "it was used less than %lld s ago", timeout_s);
-	return true;
+static void count_in(const void *node, VISIT visit, void *arg)
+{
+	struct sandbox_list *sandbox_list = arg;
+
+	if (visit != postorder && visit != leaf)
+		return;
+	if (sandbox_list->count == sandbox_list->cap) {
+		sandbox_list->cap = sandbox_list->cap ? sandbox_list->cap * 2 : 64;
+		sandbox_list->sandboxes = realloc(
+			sandbox_list->sandboxes, sandbox_list->cap * sizeof(struct sandbox *));
+		if (!sandbox_list->sandboxes)
+			abort();
+	}
+	sandbox_list->sandboxes[sandbox_list->count++] =
+		sandbox_ref(*(struct sandbox *const *)node);
+}
+
+static struct sandbox_list list_sandboxes(struct engine *engine)
+{
+	struct sandbox_list sandbox_list = {0};
+
+	pthread_mutex_lock(&engine->lock);
+	twalk_r(engine->sandboxes, count_in, &sandbox_list);
+	pthread_mutex_unlock(&engine->lock);
+	return sandbox_list;
+}
+
+void engine_visit(
+	struct engine *engine, void (*visit)(struct sandbox *sandbox, void *arg), void *arg)
+{
+	struct sandbox_list sandbox_list = list_sandboxes(engine);
+
+	for (size_t i = 0; i < sandbox_list.count; i++) {
+		visit(sandbox_list.sandboxes[i], arg);
+		sandbox_unref(sandbox_list.sandboxes[i]);
+	}
+	free(sandbox_list.sandboxes);
+}
+
+struct sandbox **engine_list(struct engine *engine, size_t *ret_count)
+{
+	struct sandbox_list sandbox_list = list_sandboxes(engine);
+
+	*ret_count = sandbox_list.count;
+	return sandbox_list.sandboxes;
 }
 
 /* Reads the row and makes its handle while neither can come or go: the row cannot grow old meanwhile. */
@@ -341,6 +376,24 @@ int sandbox_make_logs(struct sandbox *sandbox, int *ret_fd, struct err *err)
 		r = sandbox_open_logs(sandbox, ret_fd, err);
 	pthread_mutex_unlock(&sandbox->logs);
 	return r;
+}
+
+void engine_remove_logs(struct engine *engine, const char *sandbox_id)
+{
+	auto_fd int fd = openat(engine->config.logs_fd, sandbox_id,
+		O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	DIR *dir = fd < 0 ? NULL : fdopendir(fcntl(fd, F_DUPFD_CLOEXEC, 0));
+	struct dirent *entry;
+
+	if (!dir)
+		return;
+	while ((entry = readdir(dir))) {
+		if (entry->d_name[0] != '.')
+			unlinkat(fd, entry->d_name, 0);
+	}
+	closedir(dir);
+	if (unlinkat(engine->config.logs_fd, sandbox_id, AT_REMOVEDIR) < 0)
+		log_error("the output of sandbox %s stays: %s", sandbox_id, strerror(errno));
 }
 
 void sandbox_remove_logs(struct sandbox *sandbox)

@@ -4,14 +4,17 @@
  * at once; every second it stops those that were idle for too long, and deletes those that reached
  * the end of their lifetime; and it purges the workspaces of those that were removed long ago. What the host needs does not wait for it: see host_watch.h.
  */
+#include "core/upkeep/reaper.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/engine/sandbox_network.h"
+#include "core/engine/sandbox_state.h"
 #include "core/process/process_table.h"
 #include "core/process/process_usage.h"
 #include "core/sandbox/disk_count.h"
 #include "core/sandbox/late_create.h"
-#include "core/sandbox/sandbox_network.h"
-#include "core/sandbox/sandbox_state.h"
+#include "core/sandbox/sandbox.h"
+#include "core/sandbox/sandbox_run.h"
 
 #include <errno.h>
 #include <stdio.h>

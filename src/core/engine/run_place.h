@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "core/sandbox/sandbox_state.h"
+#include "core/engine/sandbox_state.h"
 
 /* Takes a place for one that is to start, if it has none. ERR_RATE: its owner has its share; ERR_UNAVAILABLE: all are taken. */
 int run_place_take(struct sandbox *sandbox, struct err *err) must_check;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/engine/host_watch.h"
+#include "core/upkeep/host_watch.h"
 
 #include "base/fd.h"
 #include "base/log.h"
 #include "core/engine/disk_reserve.h"
-#include "core/output/sandbox_output.h"
-#include "core/sandbox/sandbox_row.h"
-#include "core/sandbox/sandbox_state.h"
+#include "core/engine/sandbox_row.h"
+#include "core/engine/sandbox_state.h"
+#include "core/process/sandbox_output.h"
+#include "core/sandbox/sandbox.h"
 #include "model/memory_pressure.h"
 
 #include <errno.h>

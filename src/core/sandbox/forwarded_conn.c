@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/preview/forwarded_conn.h"
+#include "core/sandbox/forwarded_conn.h"
 
-#include "core/sandbox/sandbox_state.h"
+#include "core/engine/sandbox_state.h"
 
 struct forwarded_conn {
 	struct sandbox *sandbox;

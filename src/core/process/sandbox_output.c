@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/output/sandbox_output.h"
+#include "core/process/sandbox_output.h"
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "core/engine/sandbox_handle.h"
 
 #include <errno.h>
 #include <fcntl.h>
