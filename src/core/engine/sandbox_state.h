@@ -72,6 +72,8 @@ struct engine_verbs {
 		void (*apply)(struct sandbox_record *record, void *arg), void *arg,
 		struct err *err);
 	int (*stop)(struct sandbox *sandbox, enum end_reason reason, struct err *err);
+	/* start_command_needs_row() */
+	bool (*needs_row)(struct sandbox *sandbox, uint32_t process);
 	/* A sandbox in which a template is built comes, and goes. */
 	int (*create_builder)(struct engine *engine, const struct owner *owner,
 		const struct sandbox_builder_spec *spec, struct sandbox **ret_sandbox,

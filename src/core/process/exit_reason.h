@@ -2,7 +2,9 @@
 /* Why a process ended: from what the kernel reported, what was asked for, and what its sandbox does. */
 #pragma once
 
-#include "core/process/process.h"
+#include "core/process/process_events.h"
+
+struct process;
 
 #define EXIT_REASON_SIGNAL_BASE 128 /* exit codes as a shell has them: this and the signal, */
 #define EXIT_REASON_TIMEOUT	124 /* and of a timeout */

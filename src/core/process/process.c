@@ -19,7 +19,6 @@
 #include "core/process/process_state.h"
 #include "core/process/process_watchers.h"
 #include "core/process/sandbox_output.h"
-#include "core/process/start_command.h"
 #include "model/owner.h"
 #include "wire/pack.h"
 
@@ -47,7 +46,8 @@ void process_unref(struct process *process)
 	share_give_back(process->share);
 	process_record_fini(&process->record);
 	agent_link_unref(process->link);
-	start_command_unref(process->start_command);
+	if (process->starter)
+		process->starter->unref(process->start_command);
 	sandbox_unref(process->sandbox);
 	pthread_mutex_destroy(&process->lock);
 	pthread_mutex_destroy(&process->row);

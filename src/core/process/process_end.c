@@ -9,10 +9,10 @@
 #include "core/engine/db_writer.h"
 #include "core/engine/engine.h"
 #include "core/process/exit_reason.h"
+#include "core/process/process.h"
 #include "core/process/process_state.h"
 #include "core/process/process_watchers.h"
 #include "core/process/sandbox_output.h"
-#include "core/process/start_command.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -122,7 +122,7 @@ static void forget_surplus(const struct process *latest)
 	for (int i = 0; i < count; i++) {
 		/* Of those that ended in the same millisecond it may not look like the last. */
 		if (numbers[i] == latest->record.number ||
-			start_command_needs_row(sandbox, numbers[i]))
+			sandbox->engine->verbs->needs_row(sandbox, numbers[i]))
 			continue;
 		if (store_process_delete(engine->config.store, sandbox->id, numbers[i], &err) < 0)
 			break;
@@ -172,8 +172,8 @@ static void report_end(struct process *process, bool stays)
 {
 	process_tell(process, AGENT_FORGET, NULL, 0);
 	process_watchers_tell_ended(process);
-	if (process->start_command)
-		start_command_note_end(process->start_command, &process->end);
+	if (process->starter)
+		process->starter->ended(process->start_command, &process->end);
 	if (!stays) {
 		process_unlist(process);
 		return;

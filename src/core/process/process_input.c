@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Standard input: a window to the agent, and a bound on what waits for it. */
 #include "base/format.h"
+#include "core/process/process.h"
 #include "core/process/process_state.h"
 
 void process_push_input(struct process *process)

@@ -4,6 +4,7 @@
  * paced process waits for its reader, and all others for their turn at the disk.
  */
 #include "core/output/output_rate.h"
+#include "core/process/process.h"
 #include "core/process/process_state.h"
 #include "wire/pack.h"
 

@@ -5,9 +5,10 @@
  */
 #include "base/clock.h"
 #include "core/process/exit_reason.h"
+#include "core/process/process.h"
 #include "core/process/process_state.h"
+#include "core/process/process_usage.h"
 #include "core/process/process_watchers.h"
-#include "core/process/start_command.h"
 #include "wire/pack.h"
 
 #include <assert.h>
@@ -34,7 +35,7 @@ static int on_started(struct process *process, struct unpack *in)
 	process_note_change(process);
 	process_watchers_tell_started(process, pid);
 	if (process->start_command && !process->is_adopted)
-		start_command_note_started(process->start_command, process->record.number);
+		process->starter->started(process->start_command, process->record.number);
 	pthread_mutex_lock(&process->lock);
 	process_push_input(process);
 	pthread_mutex_unlock(&process->lock);

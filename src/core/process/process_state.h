@@ -2,10 +2,11 @@
 /* The struct of a process, for process*.c, start_command*.c and exit_reason.c only. */
 #pragma once
 
+#include "base/buf.h"
 #include "core/engine/agent_link.h"
 #include "core/engine/sandbox_state.h"
-#include "core/process/process.h"
-#include "core/process/process_usage.h"
+#include "core/output/output_log.h"
+#include "core/process/process_events.h"
 #include "event/timer.h"
 
 #include <pthread.h>
@@ -18,6 +19,24 @@ struct process_watcher {
 	void *arg;
 };
 
+/* What is known of its use of processors (process_usage.h); under process.lock. */
+struct process_usage {
+	uint64_t asked_us;
+	uint64_t at_us, cpu_us; /* the last answer */
+	struct {
+		uint64_t at_us, cpu_us;
+	} before[2]; /* answers of the rounds before, the older first */
+};
+
+struct start_command;
+
+/* What the start command of a process is told of it. */
+struct process_starter {
+	void (*started)(struct start_command *command, uint32_t process);
+	void (*ended)(struct start_command *command, const struct process_end *end);
+	void (*unref)(struct start_command *command);
+};
+
 struct process {
 	atomic_int refs;
 	struct process *next; /* in sandbox.processes; under sandbox.state */
@@ -27,8 +46,9 @@ struct process {
 	struct share *share;	/* its place among those that are kept; NULL: it has none */
 	struct start_command
 		*start_command; /* of the start command that it runs, or NULL; counted */
-	bool is_adopted;	/* a daemon before us started it */
-	bool has_result;	/* it may write to its descriptor for results */
+	const struct process_starter *starter; /* of the same */
+	bool is_adopted;		       /* a daemon before us started it */
+	bool has_result;		       /* it may write to its descriptor for results */
 	uint64_t started_us;
 
 	/* The event loop's thread only. */

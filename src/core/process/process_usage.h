@@ -15,15 +15,6 @@ struct process;
 struct sandbox;
 struct unpack;
 
-/* What is known of one process; under process.lock. */
-struct process_usage {
-	uint64_t asked_us;
-	uint64_t at_us, cpu_us; /* the last answer */
-	struct {
-		uint64_t at_us, cpu_us;
-	} before[2]; /* answers of the rounds before, the older first */
-};
-
 enum process_activity {
 	PROCESS_ACTIVITY_NONE,
 	PROCESS_ACTIVITY_ASKED, /* the agent was asked: look again in a moment */

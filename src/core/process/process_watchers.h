@@ -5,7 +5,9 @@
  */
 #pragma once
 
-#include "core/process/process.h"
+#include "core/process/process_events.h"
+
+struct process;
 
 /* process_watch() and process_unwatch(). */
 bool process_watchers_add(struct process *process, const struct process_events *events, void *arg)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The start commands of a sandbox: who they are, and which of them there are to be. */
+#include "core/process/start_command.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/engine/db_writer.h"

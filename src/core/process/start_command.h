@@ -9,30 +9,9 @@
 #pragma once
 
 #include "core/engine/sandbox_handle.h"
-#include "model/process_record.h"
+#include "core/process/start_command_state.h"
 
-struct process_end;
 struct start_command;
-
-enum start_command_status {
-	START_COMMAND_STOPPED, /* the sandbox does not run */
-	START_COMMAND_RUNNING,
-	START_COMMAND_WAITING, /* it failed, and is run again at next_try_at_ms */
-	START_COMMAND_EXITED,  /* it ended with status 0, and is left alone */
-	START_COMMAND_KILLED, /* a client ended it: it is left alone until the sandbox starts again */
-};
-
-struct start_command_state {
-	enum start_command_status status;
-	uint32_t process;    /* the number of the present or last one; 0: none yet */
-	int64_t tried_at_ms; /* when that was started */
-	uint32_t restarts;   /* since the sandbox was started */
-	struct err error;    /* why the last try could not be run; its kind is ERR_NONE if it ran */
-	int64_t ended_at_ms; /* of the last that ended; 0: none has */
-	int exit_code;	     /* likewise */
-	struct termination end; /* likewise */
-	int64_t next_try_at_ms; /* 0: none is planned */
-};
 
 const char *start_command_status_name(enum start_command_status status);
 
@@ -67,11 +46,5 @@ void start_command_leave(struct sandbox *sandbox);
 
 /* Whether the row of this process tells the next daemon how a start command of the sandbox fares. */
 bool start_command_needs_row(struct sandbox *sandbox, uint32_t process);
-
-/* Its process runs. */
-void start_command_note_started(struct start_command *command, uint32_t process);
-
-/* Its process has ended. */
-void start_command_note_end(struct start_command *command, const struct process_end *end);
 
 void start_command_unref(struct start_command *command);

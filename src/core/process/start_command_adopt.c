@@ -2,6 +2,7 @@
 /* What start commands were at when the daemon before us went, from the rows of their processes. */
 #include "base/clock.h"
 #include "core/engine/engine.h"
+#include "core/process/start_command.h"
 #include "core/process/start_command_private.h"
 #include "model/start_spec.h"
 
@@ -83,7 +84,7 @@ static void join_process(struct start_command *command)
 	pthread_mutex_lock(&sandbox->state);
 	for (struct process *p = sandbox->processes; p; p = p->next) {
 		if (p->record.number == command->state.process)
-			p->start_command = start_command_ref(command);
+			start_command_tie(command, p);
 	}
 	pthread_mutex_unlock(&sandbox->state);
 }

@@ -6,8 +6,9 @@
  */
 #pragma once
 
+#include "core/process/process.h"
 #include "core/process/process_state.h"
-#include "core/process/start_command.h"
+#include "core/process/start_command_state.h"
 #include "model/restart.h"
 
 #define START_COMMAND_TRIES_KEPT                                                                   \
@@ -51,6 +52,9 @@ enum restart_decision start_command_judge(
 
 /* Starts the timer for the next try, unless it runs. The lock is held. */
 void start_command_set_timer(struct start_command *command);
+
+/* Makes this the process of the command, which is told how it fares. */
+void start_command_tie(struct start_command *command, struct process *process);
 
 /* The process that it has now; a reference, or NULL. */
 struct process *start_command_find_process(struct start_command *command);

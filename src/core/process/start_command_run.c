@@ -9,6 +9,7 @@
 #include "core/engine/db_writer.h"
 #include "core/engine/engine.h"
 #include "core/process/environment.h"
+#include "core/process/start_command.h"
 #include "core/process/start_command_private.h"
 #include "event/timer.h"
 #include "model/start_spec.h"
@@ -133,7 +134,7 @@ void start_command_launch(struct start_command *command)
 		return;
 	end_process(command);
 	process = process_make(sandbox, link);
-	process->start_command = start_command_ref(command);
+	start_command_tie(command, process);
 	snprintf(process->record.start, sizeof(process->record.start), "%s", command->name);
 	process->record.start_digest = start_spec_digest(command->spec);
 	process->record.restarts = restarts;
@@ -214,15 +215,6 @@ static void try_later(struct start_command *command, uint64_t ran_ms)
 	pthread_mutex_unlock(&sandbox->state);
 }
 
-void start_command_note_started(struct start_command *command, uint32_t process)
-{
-	pthread_mutex_lock(&command->sandbox->state);
-	command->state.process = process;
-	command->state.error.kind = ERR_NONE;
-	pthread_mutex_unlock(&command->sandbox->state);
-	start_command_announce(command);
-}
-
 /* What is known of the end of a try; one that never ran has left no process. The lock is held. */
 static void keep_end(struct start_command *command, const struct process_end *end)
 {
@@ -248,7 +240,7 @@ enum restart_decision start_command_judge(
 	return command->ceased && decision == RESTART_AGAIN ? RESTART_KILLED : decision;
 }
 
-void start_command_note_end(struct start_command *command, const struct process_end *end)
+static void note_end(struct start_command *command, const struct process_end *end)
 {
 	struct sandbox *sandbox = command->sandbox;
 	enum restart_decision decision;
@@ -271,4 +263,21 @@ void start_command_note_end(struct start_command *command, const struct process_
 		try_later(command, end->duration_us / 1000);
 	}
 	start_command_announce(command);
+}
+
+static void note_started(struct start_command *command, uint32_t process)
+{
+	pthread_mutex_lock(&command->sandbox->state);
+	command->state.process = process;
+	command->state.error.kind = ERR_NONE;
+	pthread_mutex_unlock(&command->sandbox->state);
+	start_command_announce(command);
+}
+
+static const struct process_starter starter = {note_started, note_end, start_command_unref};
+
+void start_command_tie(struct start_command *command, struct process *process)
+{
+	process->start_command = start_command_ref(command);
+	process->starter = &starter;
 }

@@ -27,6 +27,7 @@ static const struct engine_verbs verbs = {
 	.settle = sandbox_run_settle,
 	.change = sandbox_change,
 	.stop = sandbox_stop,
+	.needs_row = start_command_needs_row,
 	.create_builder = sandbox_request_create_builder,
 	.purge_builder = sandbox_request_purge_builder,
 	.check_template = sandbox_request_check_template,
