@@ -212,7 +212,17 @@ int keeper_client_init(struct keeper_client *client, const char *socket_path)
 
 int keeper_client_watch(struct keeper_client *client, uint64_t patience_ms, struct err *err)
 {
-	return keeper_watch_open(&client->address, patience_ms, &client->watch, err);
+	int r = keeper_watch_open(&client->address, patience_ms, &client->watch, err);
+
+	/* So many are kept at rest anyway, and their number then says nothing of what was done before. */
+	for (int i = 0; r == 0 && i < KEEPER_CLIENT_IDLE_MAX; i++) {
+		int sock = connect_to(&client->address);
+
+		if (sock < 0)
+			break;
+		return_connection(client, sock);
+	}
+	return r;
 }
 
 void keeper_client_fini(struct keeper_client *client)
