@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// Server-sent events read with fetch: unlike an EventSource it tells why a stream was refused, and can send a body.
+import { ApiError, request, type Options } from './client';
+
+export interface StreamEvent { id: string | null; event: string; data: any }
+
+/** Cuts a stream of text into events; give() takes what has come. */
+function parser(give: (event: StreamEvent) => void) {
+  let rest = '';
+  let id: string | null = null;
+  return (text: string) => {
+    const blocks = (rest + text).split('\n\n');
+    rest = blocks.pop()!;
+    for (const block of blocks) {
+      let event = 'message';
+      let data = '';
+      for (const line of block.split('\n')) {
+        if (line.startsWith('id: ')) id = line.slice(4);
+        else if (line.startsWith('event: ')) event = line.slice(7);
+        else if (line.startsWith('data: ')) data += line.slice(6);
+      }
+      if (data) give({ id, event, data: JSON.parse(data) });
+    }
+  };
+}
+
+/** Reads one answer to its end. Whether there was a stream at all: false for 204, after which nothing comes. */
+export async function stream(method: string, path: string, options: Options, give: (event: StreamEvent) => void): Promise<boolean> {
+  const answer = await request(method, path, { ...options, headers: { accept: 'text/event-stream', ...options.headers } });
+  if (answer.status === 204 || !answer.body) return false;
+  const reader = answer.body.getReader();
+  const decoder = new TextDecoder();
+  const feed = parser(give);
+  for (;;) {
+    let chunk;
+    try {
+      chunk = await reader.read();
+    } catch (error) {
+      if (options.signal?.aborted) throw error;
+      throw new ApiError(0, 'unreachable', 'the stream was cut', null, null, true);
+    }
+    if (chunk.done) return true;
+    feed(decoder.decode(chunk.value, { stream: true }));
+  }
+}
+
+const wait = (ms: number, signal: AbortSignal) => new Promise<void>((resolve) => {
+  const timer = setTimeout(resolve, ms);
+  signal.addEventListener('abort', () => { clearTimeout(timer); resolve(); }, { once: true });
+});
+
+export interface Follow {
+  query?: Options['query'];
+  signal: AbortSignal;
+  /** Names of events after which nothing comes. */
+  last?: string[];
+  onState?: (state: 'connecting' | 'live' | 'lost') => void;
+}
+
+/** Follows a stream over cuts and restarts of the server: each time it goes on after the last event that came. */
+export async function follow(path: string, { query, signal, last = [], onState }: Follow, give: (event: StreamEvent) => void): Promise<void> {
+  let lastId: string | null = null;
+  let isOver = false;
+  for (let pause = 500; !signal.aborted && !isOver; pause = Math.min(pause * 2, 8000)) {
+    try {
+      onState?.('connecting');
+      const headers: Record<string, string> = lastId ? { 'last-event-id': lastId } : {};
+      const came = await stream('GET', path, { query, signal, headers }, (event) => {
+        lastId = event.id ?? lastId;
+        pause = 500;
+        onState?.('live');
+        if (last.includes(event.event)) isOver = true;
+        give(event);
+      });
+      if (!came) return;
+    } catch (error) {
+      if (signal.aborted) return;
+      if (error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429) throw error;
+    }
+    if (isOver) return;
+    onState?.('lost');
+    await wait(pause, signal);
+  }
+}
+
+/** The text of an output event, whose bytes may not be UTF-8. */
+export function textOf(data: { data?: string; data_base64?: string }): string {
+  if (data.data !== undefined) return data.data;
+  const bytes = Uint8Array.from(atob(data.data_base64 ?? ''), (letter) => letter.charCodeAt(0));
+  return new TextDecoder().decode(bytes);
+}

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+// A line of the last values, from 0 to `top`.
+export function Sparkline({ values, top, label, width = 84, height = 24 }: { values: number[]; top: number; label: string; width?: number; height?: number }) {
+  const most = Math.max(top, ...values, 1e-9);
+  const step = width / Math.max(values.length - 1, 1);
+  const line = values.map((value, i) => `${i ? 'L' : 'M'}${(i * step).toFixed(1)} ${(height - 1 - (value / most) * (height - 3)).toFixed(1)}`).join('');
+  return (
+    <svg className="spark" width={width} height={height} viewBox={`0 0 ${width} ${height}`} role="img" aria-label={label}>
+      {values.length > 1 ? <><path className="area" d={`${line}L${width} ${height}L0 ${height}Z`} /><path d={line} /></> : <path d={`M0 ${height - 1}L${width} ${height - 1}`} opacity=".35" strokeDasharray="2 3" />}
+    </svg>
+  );
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a sandbox may reach, what it reached, and what was refused, with the rule that would allow it one click away.
+import { ShieldCheck } from 'lucide-react';
+import { useState } from 'react';
+
+import { useChange, useNetwork } from '../../../api/queries';
+import type { Network, Sandbox } from '../../../api/schema';
+import { Ago, Badge, Card, Empty, Facts, Loaded } from '../../../components/Basics';
+import { Button } from '../../../components/Button';
+import { AreaField, SelectField } from '../../../components/Field';
+import { complain, say } from '../../../components/Toasts';
+import { bytes } from '../../../lib/format';
+import { lines } from '../../../lib/parse';
+import { text } from '../../../text/en';
+
+export default function NetworkTab({ sandbox }: { sandbox: Sandbox }) {
+  const query = useNetwork(sandbox.id);
+  return (
+    <Loaded query={query}>
+      {(network) => (
+        <div className="stack wide">
+          <div className="grid two">
+            <Card title={text.network.traffic}><div className="body"><Facts facts={[[text.stats.received, bytes(network.rx_bytes)], [text.stats.sent, bytes(network.tx_bytes)], [text.network.connections, network.connections], [text.network.open, network.open_connections], [text.network.refused, network.denied]]} /></div></Card>
+            <Policy sandbox={sandbox} />
+          </div>
+          <Denials sandbox={sandbox} network={network} />
+          <Card title={text.network.reached}>{network.reached.length === 0 ? <p className="body muted">{text.network.reachedNone}</p> : <div className="body row wrap">{network.reached.map((name) => <Badge key={name}>{name}</Badge>)}</div>}</Card>
+        </div>
+      )}
+    </Loaded>
+  );
+}
+
+function Policy({ sandbox }: { sandbox: Sandbox }) {
+  const change = useChange(sandbox.id);
+  const [mode, setMode] = useState<string>(sandbox.network.mode ?? 'internet');
+  const [allow, setAllow] = useState((sandbox.network.allow ?? []).join('\n'));
+  const save = () => change.mutate({ network: { ...sandbox.network, mode, allow: lines(allow) } }, { onSuccess: () => say(text.network.saved), onError: (error) => complain(error) });
+  return (
+    <Card title={text.network.policy} actions={<Button small kind="primary" busy={change.isPending} onClick={save}>{text.save}</Button>}>
+      <div className="body stack">
+        <SelectField label={text.network.mode} value={mode} onText={setMode} choices={(['internet', 'allowlist', 'none'] as const).map((one) => ({ value: one, label: text.networkModes[one] }))} />
+        <AreaField label={text.create.allow} value={allow} onText={setAllow} hint={text.create.allowHint} placeholder={'pypi.org\n*.example.org:443'} />
+      </div>
+    </Card>
+  );
+}
+
+function Denials({ sandbox, network }: { sandbox: Sandbox; network: Network }) {
+  const change = useChange(sandbox.id);
+  const allow = (rule: string) => change.mutate({ network: { ...sandbox.network, allow: [...new Set([...(sandbox.network.allow ?? []), rule])] } }, { onSuccess: () => say(text.network.allowed(rule)), onError: (error) => complain(error) });
+  const isAllowed = (rule: string) => (sandbox.network.allow ?? []).includes(rule);
+  return (
+    <Card title={text.network.denials}>
+      {network.denials.length === 0 ? <Empty icon={ShieldCheck} title={text.network.noDenials}><p>{text.network.noDenialsAbout}</p></Empty> : (
+        <div className="table-wrap"><table className="table">
+          <thead><tr><th>{text.network.target}</th><th>{text.network.why}</th><th className="end">{text.network.times}</th><th>{text.network.last}</th><th><span className="sr-only">{text.actions}</span></th></tr></thead>
+          <tbody>{network.denials.map((denial) => (
+            <tr key={`${denial.target} ${denial.reason}`}>
+              <td className="mono break">{denial.target}</td><td>{text.network.reasons[denial.reason] ?? denial.reason}</td><td className="end number">{denial.count}</td><td><Ago time={denial.at} /></td>
+              <td className="actions">{denial.rule && (isAllowed(denial.rule) ? <Badge tone="ok">{text.network.isAllowed}</Badge> : <Button small busy={change.isPending} onClick={() => allow(denial.rule!)}>{text.network.allow(denial.rule)}</Button>)}</td>
+            </tr>
+          ))}</tbody>
+        </table></div>
+      )}
+    </Card>
+  );
+}

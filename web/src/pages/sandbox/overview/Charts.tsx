@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+// Figures over time with the lines of their limits. They begin with what the server remembers.
+import { useEffect, useMemo, useRef, useState } from 'react';
+import uPlot from 'uplot';
+import 'uplot/dist/uPlot.min.css';
+
+import { colour, theme } from '../../../app/theme';
+import type { Sandbox, Stats } from '../../../api/schema';
+import { Card } from '../../../components/Basics';
+import { bytes } from '../../../lib/format';
+import { useStore } from '../../../lib/store';
+import { text } from '../../../text/en';
+
+interface Point { at: number; cpu: number; memory: number; disk: number; rx: number; tx: number }
+type Raw = { at: number; usage_ms: number; memory: number; disk: number; rx: number; tx: number };
+const KEPT = 900;
+
+const rawOf = (stats: Stats, at: number): Raw => ({ at, usage_ms: stats.cpu.usage_ms ?? 0, memory: stats.memory.current_bytes ?? 0, disk: stats.disk.used_bytes ?? 0, rx: stats.network.rx_bytes ?? 0, tx: stats.network.tx_bytes ?? 0 });
+
+/** Counters that grow, as what was used in between. A counter that fell was begun anew. */
+function rates(list: Raw[]): Point[] {
+  return list.slice(1).map((now, i) => {
+    const before = list[i];
+    const s = Math.max((now.at - before.at) / 1000, 0.001);
+    const rate = (key: 'usage_ms' | 'rx' | 'tx') => Math.max(now[key] - before[key], 0) / s;
+    return { at: now.at, cpu: rate('usage_ms') / 10, memory: now.memory, disk: now.disk, rx: rate('rx'), tx: rate('tx') };
+  });
+}
+
+export default function Charts({ sandbox, stats, at }: { sandbox: Sandbox; stats: Stats | undefined; at: number }) {
+  const [raw, setRaw] = useState<Raw[]>([]);
+  useEffect(() => { if (stats) setRaw((before) => [...before, rawOf(stats, at)].slice(-KEPT)); }, [stats, at]);
+  const points = useMemo(() => rates(raw), [raw]);
+  const times = points.map((point) => point.at / 1000);
+  return (
+    <div className="charts">
+      <Chart title={text.stats.cpuPercent} times={times} lines={[{ name: text.stats.cpu, colour: '--info', values: points.map((point) => point.cpu) }]} limit={(sandbox.resources.cpu ?? 1) * 100} format={(value) => `${Math.round(value)} %`} />
+      <Chart title={text.stats.memory} times={times} lines={[{ name: text.stats.memory, colour: '--violet', values: points.map((point) => point.memory) }]} limit={stats?.memory.limit_bytes} format={bytes} />
+      <Chart title={text.stats.networkRate} times={times} lines={[{ name: text.stats.received, colour: '--ok', values: points.map((point) => point.rx) }, { name: text.stats.sent, colour: '--warn', values: points.map((point) => point.tx) }]} format={(value) => `${bytes(value)}/s`} />
+    </div>
+  );
+}
+
+interface Line { name: string; colour: string; values: number[] }
+interface ChartProps { title: string; times: number[]; lines: Line[]; limit?: number; format: (value: number) => string }
+
+/** One chart. It is drawn anew when theme or width change, and takes new values else. */
+function Chart({ title, times, lines, limit, format }: ChartProps) {
+  const box = useRef<HTMLDivElement>(null);
+  const plot = useRef<uPlot>(undefined);
+  const shown = useStore(theme);
+  const data = [times, ...lines.map((line) => line.values)] as uPlot.AlignedData;
+  const now = lines.map((line) => line.values.at(-1)).filter((value) => value !== undefined);
+
+  useEffect(() => {
+    const axis = { stroke: colour('--muted'), grid: { stroke: colour('--line'), width: 1 }, ticks: { show: false }, font: '11px system-ui' };
+    const most = (max: number) => (limit && max > limit * 0.25 ? limit * 1.08 : Math.max(max * 1.25, limit ? limit * 0.02 : 1));
+    const made = new uPlot({
+      width: box.current!.clientWidth, height: 150, padding: [8, 8, 0, 0],
+      cursor: { y: false }, legend: { show: false },
+      scales: { y: { range: (_, __, max) => [0, most(max ?? 1)] } },
+      axes: [{ ...axis, size: 26, values: (_, marks) => marks.map((mark) => new Date(mark * 1000).toLocaleTimeString('en-GB')) , space: 90 }, { ...axis, size: 66, values: (_, marks) => marks.map(format), space: 36 }],
+      series: [{}, ...lines.map((line) => ({ stroke: colour(line.colour), width: 1.6, fill: `color-mix(in srgb, ${colour(line.colour)} 14%, transparent)`, points: { show: false } }))],
+      hooks: { draw: [(self) => drawLimit(self, limit)] },
+    }, data, box.current!);
+    plot.current = made;
+    const observer = new ResizeObserver(() => made.setSize({ width: box.current?.clientWidth ?? 300, height: 150 }));
+    observer.observe(box.current!);
+    return () => { observer.disconnect(); made.destroy(); };
+  }, [shown, limit]);
+  useEffect(() => { plot.current?.setData(data); }, [times.length, times.at(-1)]);
+
+  return (
+    <Card title={title} actions={<span className="row small number">{lines.map((line, i) => <span key={line.name} className="row" style={{ gap: 5 }}><span className="dot" style={{ background: `var(${line.colour})` }} aria-hidden />{lines.length > 1 && <span className="muted">{line.name}</span>}{now[i] === undefined ? '–' : format(now[i])}</span>)}</span>}>
+      <div className="chart" ref={box} role="img" aria-label={text.stats.chart(title, now[0] === undefined ? '–' : format(now[0]))} />
+    </Card>
+  );
+}
+
+function drawLimit(plot: uPlot, limit: number | undefined) {
+  if (!limit || (plot.scales.y.max ?? 0) < limit) return;
+  const y = plot.valToPos(limit, 'y', true);
+  const { ctx, bbox } = plot;
+  ctx.save();
+  ctx.strokeStyle = colour('--bad');
+  ctx.setLineDash([5, 4]);
+  ctx.beginPath();
+  ctx.moveTo(bbox.left, y);
+  ctx.lineTo(bbox.left + bbox.width, y);
+  ctx.stroke();
+  ctx.restore();
+}

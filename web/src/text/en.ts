@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// All that the console says, in English. Another language is another file with the same keys.
+import { plural } from '../lib/format';
+
+const map = (entries: Record<string, string>): Record<string, string> => entries;
+
+export const text = {
+  // Said in many places.
+  cancel: 'Cancel', close: 'Close', save: 'Save', open: 'Open', copy: 'Copy', copyFailed: 'It could not be copied', retry: 'Try again', refresh: 'Refresh', more: 'Show more', all: 'All', no: 'no',
+  loading: 'Loading', failed: 'That did not work', requestId: 'Request', skip: 'Skip to content', menu: 'Menu', newTab: 'opens a new tab',
+  name: 'Name', id: 'Id', kind: 'Kind', status: 'Status', size: 'Size', path: 'Path', created: 'Created', expires: 'Expires', actions: 'Actions', command: 'Command',
+  of: (used: string, limit: string) => `${used} of ${limit}`,
+  count: (count: number) => plural(count, 'sandbox', 'sandboxes'),
+  typeToConfirm: (word: string) => `Type “${word}” to confirm`,
+  version: (version: string) => `Version ${version}`,
+  unreachable: 'The server cannot be reached',
+  reconnecting: 'The server is restarting or out of reach. Reconnecting…',
+  noPage: 'There is no such page', noPageAbout: 'The address may be old, or have a mistake in it.',
+  signedInAs: (name: string) => `Signed in as ${name}`,
+  signOut: 'Sign out',
+  theme: { label: 'Theme', system: 'As the system', dark: 'Dark', light: 'Light' },
+
+  nav: { label: 'Main', sandboxes: 'Sandboxes', templates: 'Templates', snapshots: 'Snapshots', jobs: 'Jobs', server: 'Server', host: 'Host', quotas: 'Quotas', audit: 'Audit log', access: 'Access', tokens: 'Tokens', secrets: 'Secrets', connect: 'Connect', docs: 'API reference' },
+  palette: { open: 'Search or jump to…', hint: 'A page, a sandbox, an action', none: 'Nothing has such a name.', theme: 'Switch between dark and light' },
+
+  signIn: {
+    title: 'Sign in to Sandlot', about: 'With a token of this server.', token: 'Token', button: 'Sign in', wrong: 'This token is not valid.',
+    hint: 'The first one is in the file “token” of the data directory.',
+  },
+
+  statuses: { creating: 'Creating', running: 'Running', paused: 'Paused', stopped: 'Stopped', error: 'Failed' },
+  verbs: { start: 'Start', stop: 'Stop', pause: 'Pause', resume: 'Resume', reset: 'Reset', delete: 'Delete', purge: 'Purge' },
+  done: {
+    start: (what: string) => `${what} runs`, stop: (what: string) => `${what} is stopped`, pause: (what: string) => `${what} is paused`, resume: (what: string) => `${what} goes on`,
+    reset: (what: string) => `${what} was reset`, delete: (what: string) => `${what} was deleted; its workspace is kept`, purge: (what: string) => `Nothing is left of ${what}`,
+  },
+  questions: {
+    word: 'purge',
+    reset: { title: (what: string) => `Reset ${what}?`, about: 'All processes end, and agent_workspace, outputs and changes of the system are emptied. Other files of the workspace stay.' },
+    delete: { title: (what: string) => `Delete ${what}?`, about: 'All processes end. The workspace is kept: a sandbox that is created with the same id takes it up again.' },
+    purge: { title: (what: string) => `Purge ${what}?`, about: 'All processes end and all files are removed, the workspace as well. Nothing of it can be had again.' },
+  },
+  reasons: map({
+    exited: 'It ended by itself', signal: 'A signal ended it', oom: 'It ran out of memory', timeout: 'It took longer than its timeout', pids_limit: 'It had too many processes', disk_full: 'Its disk is full', killed: 'It was stopped',
+    idle: 'It was stopped because nobody used it', lifetime: 'Its lifetime was over', memory_pressure: 'The host ran short of memory', agent_lost: 'Its agent was lost', operator: 'The operator stopped it',
+  }),
+  networkModes: { internet: 'Internet', allowlist: 'Only what is allowed', none: 'No network' },
+
+  overview: {
+    counts: (all: number, running: number) => `${plural(all, 'sandbox', 'sandboxes')}, ${running} running`,
+    search: 'Name, template, label=value', statusFilter: 'Status', columns: ['Sandbox', 'Template', 'Owner', 'CPU', 'Memory', 'Idle stop', 'Created', ''],
+    none: 'No sandboxes yet', noneAbout: 'A sandbox is an isolated Linux machine that is there in milliseconds. Create one, and open a terminal in it.',
+    noMatch: 'None fits', noMatchAbout: 'No sandbox has these words and this status.', clear: 'Show all',
+    choose: (name: string) => `Choose ${name}`, chooseAll: 'Choose all', chosen: (count: number) => `${count} chosen`, unchoose: 'Choose none', actions: (name: string) => `Actions of ${name}`,
+    never: 'Never', soon: 'Soon', idleTitle: 'Until it is stopped, if nobody uses it',
+  },
+  create: {
+    open: 'New sandbox', title: 'New sandbox', button: 'Create', name: 'Name', nameHint: 'optional', templateLabel: 'Template',
+    template: (name: string, status?: string) => (status === 'available' ? `${name} (fetched first)` : status === 'building' ? `${name} (building)` : name),
+    anImage: 'An image…', aSnapshot: 'A snapshot…', image: 'Image', snapshot: 'Snapshot', cpu: 'CPU cores', memory: 'Memory', disk: 'Disk',
+    network: 'Network', networkDefault: 'Default', ports: 'Ports with previews', idle: 'Stops when idle for',
+    idleChoices: [{ value: '', label: 'Default' }, { value: '300', label: '5 minutes' }, { value: '1800', label: '30 minutes' }, { value: '14400', label: '4 hours' }, { value: '86400', label: 'A day' }, { value: 'never', label: 'Never' }],
+    allow: 'Allowed names and addresses', allowHint: 'One a line: names, *.names, addresses or networks, with or without :port.',
+    more: 'Environment, labels, start command', env: 'Environment', labels: 'Labels', pairsHint: 'NAME=value, one a line.', start: 'Start command', startHint: 'Runs at each start, and again when it fails.',
+  },
+
+  host: {
+    about: 'The machine that runs the sandboxes.', state: 'State', ready: 'Sandboxes can be created', isReady: 'Yes', notReady: 'No', version: 'Version', driver: 'Driver', sandboxes: 'Sandboxes',
+    memoryPromised: 'Memory limits of those that run', cpuPromised: 'CPU limits of those that run', disk: 'Disk limits of your organization', images: 'Images', workspaces: 'Workspaces',
+    capabilities: 'What the driver can do',
+    capability: map({ freeze: 'Pause', disk_limit: 'Disk limits', live_resize: 'Change of limits while running', egress_policy: 'Network policy', isolated_exec: 'Isolated commands', adopt: 'Survives restarts', layers: 'Images', own_images: 'Own images', snapshots: 'Snapshots', members: 'Members' }),
+    backups: 'Backups of the state', backUp: 'Back up now', backupBegun: 'A backup is being written', backupName: 'File', written: 'Written',
+    orphans: 'Orphans', noOrphans: 'No orphans', noOrphansAbout: 'All files on disk belong to a sandbox that the database knows.', location: 'Location',
+  },
+
+  tabs: { overview: 'Overview', terminal: 'Terminal', run: 'Run', processes: 'Processes', files: 'Files', ports: 'Ports', network: 'Network', snapshots: 'Snapshots', playground: 'Playground', events: 'Events', settings: 'Settings' },
+  sandbox: {
+    tabs: 'Views of the sandbox', more: 'More', copyId: 'Copy the id', stopsIn: 'stops in', startFailed: 'The last start failed:', facts: 'Facts', walls: 'Walls', startCommands: 'Start commands', restarts: 'Restarts',
+    upgradable: 'Its template has a newer version, which it gets when it is stopped and started.',
+  },
+  facts: {
+    owner: 'Owner', project: 'Project', template: 'Template', driver: 'Driver', limits: 'Limits', limitsOf: (cpu: number, memory: string, disk: string, pids: number) => `${plural(cpu, 'core')}, ${memory} memory, ${disk} disk, ${pids} processes`,
+    network: 'Network', security: 'Security profile', previews: 'Previews', privacy: 'Previews are', private: 'private', public: 'public', idle: 'Stops when idle for', lifetime: 'Is deleted after', awake: 'Awake because',
+    created: 'Created', started: 'Started', active: 'Last used', expires: 'Expires', lastEnd: 'Last end',
+  },
+  stats: { cpu: 'CPU', cpuPercent: 'CPU', memory: 'Memory', disk: 'Disk', pids: 'Processes', network: 'Network', networkRate: 'Network', received: 'Received', sent: 'Sent', chart: (title: string, now: string) => `${title}, now ${now}` },
+  needs: {
+    title: (status: string) => `This sandbox is ${status}`, about: (what: string) => `Looking around does not wake it. Start it to ${what}.`,
+    terminal: 'open a terminal', run: 'run commands', files: 'see its files', playground: 'run code',
+  },
+  terminal: {
+    list: 'Terminals', open: 'New terminal', none: 'No terminal is open', noneAbout: 'Terminals go on when you leave this page, and are here again when you come back.',
+    number: (number: number) => `Terminal ${number}`, close: (number: number) => `End terminal ${number}`, states: { connecting: 'Connecting', live: '', lost: 'Reconnecting', over: 'Ended' },
+    ended: (code: number | null) => (code === null ? '[ended]' : `[ended with ${code}]`),
+  },
+  run: {
+    command: 'Command', hint: 'A line for the shell, such as uname -a', user: 'Runs as', button: 'Run', running: 'Running', exit: (code: number) => `exit ${code}`, cancelled: 'Cancelled.', drop: 'Drop this run',
+    none: 'Run a command', noneAbout: 'What it writes comes live, with its exit code at the end.', noneWithHistory: 'What it writes comes live. The arrow keys bring back what you ran before.',
+  },
+  output: { label: 'Output', none: 'Nothing was written.', cut: '\n[output that is not kept any more]\n', search: 'Search in the output', matches: (count: number) => plural(count, 'match', 'matches'), follow: 'Follow' },
+  processes: {
+    show: 'Which', running: 'Running', ended: 'Ended', runs: 'running', none: 'No processes', noneAbout: 'Background commands, terminals and streamed commands are listed here, with their output.', noMatch: 'None is like that.', nameless: '(its own command)',
+    signal: 'Signal', signalled: (name: string) => `${name} was sent`,
+  },
+  files: {
+    root: 'Directory', upload: 'Upload files', view: 'File', none: 'No file is open', noneAbout: 'Choose one on the left. Files that you drop there are uploaded.', empty: 'Empty', dropHint: (folder: string) => `Drop files here to upload them to ${folder}`,
+    make: { file: { title: 'New file' }, dir: { title: 'New directory' } }, makeIn: (folder: string) => `In ${folder}`, makeButton: 'Make',
+    more: (count: number) => `Show ${count} more`, notText: 'Its name is not valid text', unreadable: '(name is not text)', actions: (name: string) => `Actions of ${name}`, download: 'Download', downloadTar: 'Download as tar',
+    rename: 'Rename or move', renameButton: 'Rename', newPath: 'New path', removeTitle: (name: string) => `Delete ${name}?`, removeDir: 'The directory and all that is in it are removed.', removeFile: 'The file is removed.', removed: (name: string) => `${name} was deleted`,
+    saved: (name: string) => `${name} is saved`, dirty: 'Not saved', conflict: 'The file has changed meanwhile', conflictAbout: 'Somebody or something has written to it since you opened it. Overwriting loses those changes.', overwrite: 'Overwrite',
+    binary: 'Not a text', binaryAbout: (size: string) => `It is no text, or too large to be edited here (${size}). It can be downloaded.`, editor: (name: string) => `Editor of ${name}`,
+  },
+  ports: {
+    port: 'Port', listens: 'Listens', access: 'Who may see it', address: 'Preview', something: '(unknown)', nothing: 'nothing listens', unreachable: 'only inside', public: 'Public', noPreview: 'none yet', share: 'Share', show: 'Show here', preview: (port: number) => `Preview of port ${port}`,
+    none: 'Nothing listens', noneStopped: 'Nothing listens while it is stopped', noneAbout: 'Start a server in the sandbox: its port appears here within seconds, with an address of its own.',
+    shareTitle: (port: number) => `Share port ${port}`, shareAbout: 'Whoever has the link sees the preview until it expires or is revoked.', life: 'Good for', make: 'Make a link', link: 'Link', once: 'It is shown this once.', noLinks: 'No links are out.', revoke: 'Revoke', revoked: 'The link is revoked',
+    lives: [{ value: '3600', label: 'An hour' }, { value: '86400', label: 'A day' }, { value: '604800', label: 'A week' }, { value: '2592000', label: '30 days' }],
+  },
+  network: {
+    traffic: 'Traffic', connections: 'Connections', open: 'Open now', refused: 'Refused', policy: 'Policy', mode: 'May reach', saved: 'The policy holds from now on', reached: 'Reached', reachedNone: 'It has reached nothing yet.',
+    denials: 'Refused', noDenials: 'Nothing was refused', noDenialsAbout: 'What the sandbox tried to reach and may not appears here, with the rule that would allow it.', target: 'Target', why: 'Why', times: 'Times', last: 'Last', allow: (rule: string) => `Allow ${rule}`, allowed: (rule: string) => `${rule} is allowed now`, isAllowed: 'Allowed now',
+    reasons: map({ not_allowed: 'Not on the list', private_address: 'A private address', other_name: 'Asked for another name than it looked up', forgotten_name: 'The name was looked up too long ago', too_many_connections: 'Too many connections' }),
+  },
+  snapshots: {
+    about: 'Copies of all files of a sandbox. They outlive it.', make: 'New snapshot', makeButton: 'Take a snapshot', makeAbout: 'A copy of all files as they are now. Processes go on.', made: 'The snapshot is taken', nameOf: (date: Date) => date.toISOString().slice(0, 16).replace('T', ' '),
+    fork: 'Fork', forked: 'A new sandbox has these files', restore: 'Go back', restoreTitle: (name: string) => `Go back to ${name}?`, restoreAbout: 'All that was written since is lost, and all processes end.', restored: 'The files are back',
+    undo: 'Undo', undoAbout: 'The files become as they were before the last command with a checkpoint. What was written since is lost.', undone: 'Undone', none: 'No snapshots', noneAbout: 'A snapshot keeps all files as they are. You can go back to it, or start others from it.', noneAnywhere: 'Take one on the page of a sandbox.',
+    of: 'Sandbox', checkpoint: 'Checkpoint', changes: 'Changes', start: 'Start from it', remove: 'Delete the snapshot', removeTitle: (name: string) => `Delete snapshot ${name}?`, removeAbout: 'Its files are removed. Sandboxes that were started from it stay.', removed: 'The snapshot is deleted',
+    changed: 'Changed files', changedSince: (name: string) => `Changed since ${name}`, sinceCreated: 'Since it was created', unchanged: 'Nothing has changed.', searchChanges: 'Search in paths', moreChanges: 'Only the first thousand are shown.', kinds: { added: 'added', modified: 'modified', deleted: 'deleted' },
+  },
+  playground: {
+    language: 'Language', languages: { python: 'Python', javascript: 'JavaScript', shell: 'Shell' }, keys: 'Ctrl Enter runs it', none: 'Run code for its result', noneAbout: 'The value of the last expression is the result. Figures, tables and HTML are shown.', result: 'Result', artifacts: 'Artifacts', figure: 'Figure', html: 'HTML result',
+    statuses: map({ running: 'running', succeeded: 'succeeded', failed: 'failed', timeout: 'timed out', cancelled: 'cancelled', lost: 'lost' }),
+    samples: { python: 'squares = [n * n for n in range(10)]\nprint(squares)\nsum(squares)\n', javascript: 'const squares = [...Array(10).keys()].map((n) => n * n);\nconsole.log(squares);\nsquares.reduce((a, b) => a + b);\n', shell: 'uname -a\ndf -h /workspace\n' },
+  },
+  events: { live: 'Since this page is open', none: 'Nothing has happened', noneAbout: 'Starts, stops, refusals and ports appear here as they happen.', audit: 'Audit log', noAudit: 'The audit log has nothing of it.' },
+  settings: { saved: 'The settings are changed', nameHint: 'Stands wherever its id may.', idle: 'Stops when idle for (s)', lifetime: 'Is deleted after (s)', emptyNever: 'Empty: never.', private: 'Previews need a link or token' },
+  packages: { title: 'Packages', names: 'Names', install: 'Install', installing: 'Installing…', none: 'None beside those of its template.' },
+
+  templates: {
+    about: 'What sandboxes start from.', make: 'New template', build: 'Build', rebuild: 'Build again', building: 'The build has begun', search: 'Name or image', none: 'No template has such a name', start: 'Start a sandbox', used: 'used', source: 'Made of', from: 'Begins with', run: 'Commands, one a line', log: 'Build log', version: 'Version', digest: 'Digest', user: 'User', workdir: 'Directory', languages: 'Languages', lastUsed: 'Last used',
+    gone: (name: string) => `there is no template ${name}`, removeTitle: (name: string) => `Delete template ${name}?`, removeAbout: 'Sandboxes can no longer be started from it.',
+    statuses: { available: 'Not fetched', building: 'Building', ready: 'Ready', error: 'Failed' },
+    sources: map({ host: 'The host’s own files', image: 'Image', archive: 'Archive', archive_path: 'Archive on the server', snapshot: 'Snapshot', recipe: 'Packages', dockerfile: 'Dockerfile', bootstrap: 'Debian packages', catalogue: 'Catalogue' }),
+  },
+  jobs: { about: 'Builds, downloads and backups, which go on when you leave.', none: 'No jobs', noneAbout: 'Builds of templates, downloads of images and backups appear here.', target: 'About', progress: 'Progress', took: 'Took', states: { queued: 'Queued', running: 'Running', succeeded: 'Succeeded', failed: 'Failed', cancelled: 'Cancelled', lost: 'Lost' } },
+  tokens: {
+    about: 'Keys for programs and people. Each acts for its owner.', make: 'New token', makeButton: 'Make the token', none: 'No tokens', scopes: 'May', lastUsed: 'Last used', revoke: 'Revoke', revokeOf: (name: string) => `Revoke ${name}`, revokeTitle: (name: string) => `Revoke ${name}?`, revokeAbout: 'It is refused from now on, and what is served to it is cut.', revoked: 'The token is revoked',
+    made: 'The token', once: 'Copy it now: it is shown this once.', haveIt: 'I have it', nameHint: 'What it is for', organization: 'Organization', user: 'User', own: 'your own',
+    lives: [{ value: '', label: 'Never' }, { value: '86400', label: 'In a day' }, { value: '2592000', label: 'In 30 days' }, { value: '31536000', label: 'In a year' }],
+    scopeNames: { read: 'read: look at everything', run: 'run: commands and code', files: 'files: read and write files', manage: 'manage: create, change and remove', admin: 'admin: all of it, for everybody' },
+  },
+  secrets: { about: 'Keys that the server adds to requests of sandboxes, which never see them.', make: 'New secret', makeAbout: 'Sandboxes that may use it reach the server under a name of its own, and the key is added on the way.', none: 'No secrets', noneAbout: 'Give sandboxes the use of a key without giving them the key.', url: 'Server', header: 'Header', value: 'Value', changed: 'Changed', inside: (name: string) => `Inside: http://${name}.internal/`, removeTitle: (name: string) => `Delete ${name}?`, removeAbout: 'No request gets it from then on.' },
+  quotas: {
+    about: 'What you may have, and have.', organization: (name: string) => `Organization ${name}`, isSet: 'Set', change: 'Change', changeTitle: (name: string) => `Quotas of ${name}`, changeAbout: 'An empty field means the default. What there is already stays.', defaults: 'Use the defaults',
+    names: { sandboxes: 'Sandboxes', running: 'Running', workspaces: 'Workspaces', cpu: 'CPU cores', memory: 'Memory', disk: 'Disk', images: 'Images', creates_per_minute: 'Creates in a minute' },
+  },
+  audit: { about: 'What was done, and by whom. Each entry is chained to the one before.', verify: 'Verify the chain', whole: (count: number) => `The chain is whole: ${plural(count, 'entry', 'entries')}. Its head is`, broken: (kind: string, at: number) => `The chain is broken at entry ${at} (${kind}). Its head is`, action: 'Action, such as sandbox.create', user: 'User', none: 'No entries', noneAbout: 'Nothing like that was done.', when: 'When', who: 'Who', what: 'What', object: 'Object', answer: 'Answer', from: 'From' },
+  connect: {
+    about: 'Use this server from a shell or a program.', token: 'Each of these needs a token in the place of <token>:', way: 'Way', cliSetUp: 'Say where the server is.', cliRun: 'Run a command in a sandbox that is gone afterwards.', cliShell: 'Keep one, and open a shell in it.',
+    create: 'Create a sandbox.', exec: 'Run a command in it.', put: 'Write a file.', python: 'With nothing but Python’s own library.', javascript: 'In Node, with its own fetch.',
+  },
+};
