@@ -6,7 +6,7 @@ BUILD ?= build
 FAIL_BUILD = $(BUILD)-fail
 export DEBIAN_FRONTEND = noninteractive
 
-.PHONY: all fail-build run test test-full check unit e2e rootless vm chaos bench asan tsan fuzz lint lint-full fmt install clean deps help
+.PHONY: all fail-build run test test-full check unit e2e rootless vm chaos bench asan tsan fuzz lint lint-full fmt install clean deps web help
 
 all: $(BUILD)/build.ninja  ## build the four programs into build/
 	@ninja -C $(BUILD) sandlotd sandlot sandlot-keeper sandlot-agent
@@ -21,6 +21,10 @@ fail-build: $(FAIL_BUILD)/build.ninja $(BUILD)/build.ninja
 
 $(FAIL_BUILD)/build.ninja: | deps
 	@meson setup $(FAIL_BUILD) $(MESON_FLAGS) -Dfail_points=true -Doptimization=1 >/dev/null
+
+web: deps  ## build the console again, also if npm could not be reached before
+	@rm -f web/.pack/failed web/.pack/stamp
+	@$(MAKE) --no-print-directory all
 
 deps:  ## install the Debian packages that building needs
 	@scripts/deps.sh build

@@ -177,6 +177,17 @@ json_t *api_stored_time_to_json(const struct api *api, int64_t stored_ms)
 			 : json_null();
 }
 
+json_t *api_scopes_to_json(unsigned scopes)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < scope_count; i++) {
+		if (scopes & scope_table[i].scope)
+			json_array_append_new(list, json_string(scope_table[i].name));
+	}
+	return list;
+}
+
 int api_signal_parse(const json_t *value)
 {
 	const char *name = json_string_value(value);

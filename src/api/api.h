@@ -36,6 +36,7 @@ struct api {
 	unsigned preview_port;
 	const char *driver;			 /* the name of the one that runs sandboxes */
 	atomic_uint_fast64_t preview_generation; /* changes when somebody may no longer see one */
+	int64_t login_life_ms;			 /* of a browser's session */
 	uint64_t exec_output_max;		 /* bytes kept of each stream of a buffered exec */
 	int spool_fd;				 /* a directory for files without a name */
 	uint64_t spool_reserve;			 /* what they leave free on its disk */
@@ -119,6 +120,9 @@ json_t *api_time_to_json(int64_t wall_ms);
 
 /* The same for a time by the clock of the database (store_clock.h). */
 json_t *api_stored_time_to_json(const struct api *api, int64_t stored_ms);
+
+/* ["read","run"]. */
+json_t *api_scopes_to_json(unsigned scopes);
 
 /* The number of "SIGINT", "INT" or 2; 0 if it is no signal. */
 int api_signal_parse(const json_t *value);

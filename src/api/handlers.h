@@ -22,6 +22,17 @@ HANDLER(tokens_get);
 HANDLER(tokens_revoke);
 HANDLER(tickets_create);
 
+/* logins.c */
+HANDLER(logins_create);
+HANDLER(logins_follow_link);
+HANDLER(logins_end_own);
+HANDLER(logins_get_own);
+HANDLER(logins_list);
+HANDLER(logins_end);
+
+/* console.c */
+HANDLER(console_page);
+
 /* audits.c */
 HANDLER(audits_list);
 HANDLER(audits_verify);
@@ -155,6 +166,7 @@ HANDLER(watches_open);
 /* The bodies they take. */
 extern const struct fields tokens_fields;
 extern const struct fields tickets_fields;
+extern const struct fields logins_fields;
 extern const struct fields preview_links_fields;
 extern const struct fields preview_ports_fields;
 extern const struct fields processes_stdin_fields;

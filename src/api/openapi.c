@@ -108,6 +108,8 @@ static const struct api_parameter path_parts[] = {
 	{"execution", "{\"type\":\"string\",\"pattern\":\"^[0-9a-z]{26}$\"}", "The execution's id.",
 		true},
 	{"link", "{\"type\":\"string\",\"pattern\":\"^[0-9a-z]{26}$\"}", "The link's id.", true},
+	{"login", "{\"type\":\"string\",\"pattern\":\"^[0-9a-z]{26}$\"}", "The session's id.",
+		true},
 	{"organization", NAME_SCHEMA, "The organization.", true},
 	{"port", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":65535}", "The port.", true},
 	{"process", "{\"type\":\"string\",\"pattern\":\"^p?[1-9][0-9]*$\"}",

@@ -308,6 +308,27 @@ static const struct route table[] = {
 			"tokens", .body = &tickets_fields, .status = 201, .answer = "Ticket"),
 		"ticket.create"},
 
+	{"POST", "/v1/login", logins_create, ROUTE_OPEN | ROUTE_BODY, 0,
+		DOC("signIn", "Begin a session of a browser, with a token", "tokens",
+			.body = &logins_fields, .needs_body = true, .status = 201,
+			.answer = "Login"),
+		"login.create"},
+	{"GET", "/v1/login", logins_get_own, 0, SCOPE_READ,
+		DOC("getLogin", "Who you are, and what you may do", "tokens", .status = 200,
+			.answer = "Identity")},
+	{"POST", "/v1/logout", logins_end_own, 0, SCOPE_READ,
+		DOC("signOut", "End the session of this browser", "tokens", .status = 204),
+		"login.sign_out"},
+	{"GET", "/v1/logins", logins_list, 0, SCOPE_READ,
+		DOC("listLogins",
+			"List sessions of browsers: an administrator all, others those of their "
+			"owner",
+			"tokens", QUERY(tokens_query), .status = 200, .answer = "LoginList")},
+	{"DELETE", "/v1/logins/{login}", logins_end, 0, SCOPE_MANAGE,
+		DOC("endLogin", "End a session of a browser, and cut what is served to it",
+			"tokens", .status = 204),
+		"login.end"},
+
 	{"GET", "/v1/quotas", quotas_own, 0, SCOPE_READ,
 		DOC("listOwnQuotas", "The quotas of your organization and of yourself", "quotas",
 			.status = 200, .answer = "QuotaList")},
@@ -631,6 +652,14 @@ const struct route *routes_table(size_t *ret_count)
 {
 	*ret_count = array_len(table);
 	return table;
+}
+
+const struct route *routes_pages(void)
+{
+	static const struct route pages = {
+		"GET", "/", console_page, ROUTE_OPEN | ROUTE_FREE_QUERY, 0, NULL, NULL};
+
+	return &pages;
 }
 
 bool routes_take_query(const struct route *route, const char *name)

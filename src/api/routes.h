@@ -9,5 +9,8 @@
 
 const struct route *routes_table(size_t *ret_count);
 
+/* What answers a GET of any other path: the console. */
+const struct route *routes_pages(void);
+
 /* Whether the route's row lists that query parameter. */
 bool routes_take_query(const struct route *route, const char *name);

@@ -4,6 +4,7 @@
 #include "auth/secret.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "store/store_login.h"
 
 #include <string.h>
 
@@ -39,6 +40,36 @@ static int read_token(const struct gate *gate, const char *text, int64_t now_ms,
 	return 0;
 }
 
+static void touch_login(const struct gate *gate, const struct login_record *login, int64_t now_ms)
+{
+	struct err err;
+
+	if (now_ms - login->last_used_at_ms >= TOUCH_MS &&
+		store_login_touch(gate->store, login->id, now_ms, &err) < 0)
+		log_warning("the use of login %s is not noted: %s", login->id, err.message);
+}
+
+static int read_session(const struct gate *gate, const char *text, int64_t now_ms,
+	struct principal *ret_principal, struct err *err)
+{
+	unsigned char hash[SECRET_HASH_LEN];
+	struct login_record login;
+	int r;
+
+	secret_hash(text, hash);
+	r = store_login_find(gate->store, hash, now_ms, &login, err);
+	if (r < 0)
+		return r;
+	touch_login(gate, &login, now_ms);
+	*ret_principal =
+		(struct principal){.scopes = login.scopes, .expires_at_ms = login.expires_at_ms};
+	memcpy(ret_principal->token_id, login.token_id, sizeof(login.token_id));
+	memcpy(ret_principal->login_id, login.id, sizeof(login.id));
+	memcpy(ret_principal->organization, login.owner.organization, MODEL_NAME_MAX);
+	memcpy(ret_principal->user, login.owner.user, MODEL_NAME_MAX);
+	return 0;
+}
+
 /* A ticket is no better than the token it was asked for with, which may be gone by now. */
 static int read_ticket(const struct gate *gate, const struct credential *credential, int64_t now_ms,
 	struct principal *ret_principal, struct err *err)
@@ -63,7 +94,8 @@ static int check_scope(
 {
 	char needed[SCOPE_TEXT_MAX];
 
-	if (route->scope && scope_allows(principal->scopes, route->scope))
+	if ((route->flags & ROUTE_OPEN) ||
+		(route->scope && scope_allows(principal->scopes, route->scope)))
 		return 0;
 	scope_format(route->scope, needed);
 	return err_explain(err, ERR_DENIED, "missing_scope", "use a token that has it",
@@ -80,6 +112,8 @@ int gate_admit(const struct gate *gate, const struct credential *credential,
 
 	if (credential->ticket)
 		r = read_ticket(gate, credential, now_ms, &principal, err);
+	else if (credential->session)
+		r = read_session(gate, credential->session, now_ms, &principal, err);
 	else if (gate->issuer && jwt_is(credential->token))
 		r = jwt_verify(gate->issuer, credential->token, now_ms, &principal, err);
 	else

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The gate that every request passes before its handler runs: who asks (a token, a signed token of the
- * configured issuer, a ticket), and whether their scopes reach the route. Whether an object is theirs is
+ * configured issuer, a ticket, the session of a browser), and whether their scopes reach the route. Whether an object is theirs is
  * decided where it is looked up: its owner is in the SQL.
  */
 #pragma once

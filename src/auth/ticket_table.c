@@ -57,7 +57,8 @@ static struct ticket *find_place(
 }
 
 int ticket_table_issue(struct ticket_table *table, const struct principal *principal,
-	const char *path, uint64_t now_ms, char ticket[SECRET_TEXT_MAX], struct err *err)
+	const char *path, uint64_t now_ms, uint64_t life_ms, char ticket[SECRET_TEXT_MAX],
+	struct err *err)
 {
 	struct ticket *place;
 	char text[SECRET_TEXT_MAX];
@@ -67,8 +68,7 @@ int ticket_table_issue(struct ticket_table *table, const struct principal *princ
 	pthread_mutex_lock(&table->lock);
 	place = find_place(table, principal, now_ms);
 	if (place) {
-		*place = (struct ticket){
-			.until_ms = now_ms + TICKET_LIFE_MS, .principal = *principal};
+		*place = (struct ticket){.until_ms = now_ms + life_ms, .principal = *principal};
 		secret_hash(text, place->hash);
 		memcpy(place->path, path, strlen(path) + 1);
 	}

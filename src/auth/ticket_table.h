@@ -20,10 +20,10 @@ struct ticket_table;
 struct ticket_table *ticket_table_new(void);
 void ticket_table_free(struct ticket_table *table);
 
-/* `now_ms` on the steady clock. ERR_RATE if too many are out. */
+/* `now_ms` on the steady clock, good for life_ms. ERR_RATE if too many are out. */
 int ticket_table_issue(struct ticket_table *table, const struct principal *principal,
-	const char *path, uint64_t now_ms, char ticket[SECRET_TEXT_MAX], struct err *err)
-	must_check;
+	const char *path, uint64_t now_ms, uint64_t life_ms, char ticket[SECRET_TEXT_MAX],
+	struct err *err) must_check;
 
 /* Takes it out of the table, for whichever path: one that was shown is used up. ERR_UNAUTHENTICATED. */
 int ticket_table_redeem(struct ticket_table *table, const char *ticket, const char *path,

@@ -12,6 +12,7 @@ const struct command *const command_table[] = {
 	&cmd_backup,
 	&cmd_bench,
 	&cmd_completion,
+	&cmd_console,
 	&cmd_cp,
 	&cmd_create,
 	&cmd_deps,

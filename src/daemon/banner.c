@@ -48,7 +48,8 @@ static void print_failure(const char *cli, const struct err *failure)
 	fflush(stdout);
 }
 
-void banner_print(const char *data_dir, const struct listener *listener, const struct err *failure)
+void banner_print(const char *data_dir, const struct listener *listener, const char *code,
+	const struct err *failure)
 {
 	bool is_default = strcmp(data_dir, DATA_DIR_OF_ROOT) == 0;
 	char address[BANNER_ADDRESS_MAX];
@@ -58,6 +59,9 @@ void banner_print(const char *data_dir, const struct listener *listener, const s
 	banner_address(listener, address);
 	printf("\nSandlot %s serves %s://%s\nThe token is in %s/token.\n", SANDLOT_VERSION,
 		listener_scheme(listener), address, data_dir);
+	if (code[0])
+		printf("The console, signed in once within 15 minutes:\n  %s://%s/login?code=%s\n",
+			listener_scheme(listener), address, code);
 	if (failure) {
 		print_failure(cli, failure);
 		return;

@@ -8,6 +8,7 @@
 #include "api/audit_hook.h"
 #include "api/idempotency.h"
 #include "api/openapi.h"
+#include "api/operator/logins.h"
 #include "api/preview/previews.h"
 #include "api/routes.h"
 #include "api/sandbox/sandbox_body.h"
@@ -377,6 +378,7 @@ static int open_server(struct daemon *daemon, struct err *err)
 	daemon->api.preview_domain = daemon->settings.preview_domain;
 	daemon->api.preview_scheme = listener_scheme(&daemon->preview_listener);
 	daemon->api.preview_port = daemon->preview_listener.port;
+	daemon->api.login_life_ms = (int64_t)daemon->settings.login_life_s * 1000;
 	daemon->api.exec_output_max = daemon->settings.exec_output_max;
 	daemon->api.spool_fd = daemon->logs_fd;
 	daemon->api.spool_reserve = daemon->settings.disk_reserve;
@@ -387,6 +389,7 @@ static int open_server(struct daemon *daemon, struct err *err)
 	snprintf(daemon->api.unready.message, sizeof(daemon->api.unready.message), "starting");
 	split_hosts(daemon);
 	config.routes = routes_table(&config.route_count);
+	config.pages = routes_pages();
 	return server_open(&config, &daemon->server, err);
 }
 
@@ -634,8 +637,24 @@ static int take_signals(struct daemon *daemon, struct err *err)
 								: 0;
 }
 
+/* For whoever sees us start: a link that signs a browser in once, as the holder of the first token. None goes to a log. */
+static void make_login_code(struct daemon *daemon, char code[SECRET_TEXT_MAX])
+{
+	struct principal operator= {.token_id = TOKEN_REQUEST_FIRST,
+		.organization = OWNER_OPERATOR_ORGANIZATION,
+		.user = OWNER_OPERATOR_USER,
+		.scopes = SCOPE_ADMIN};
+	struct err err;
+
+	code[0] = '\0';
+	if (!getenv("JOURNAL_STREAM"))
+		(void)!ticket_table_issue(daemon->api.gate.tickets, &operator, LOGIN_PATH,
+			clock_steady_ms(), LOGIN_LINK_LIFE_MS, code, &err);
+}
+
 static int open_all(struct daemon *daemon, struct err *err)
 {
+	char code[SECRET_TEXT_MAX];
 	int r;
 
 	fail_point_open(daemon->settings.data_dir);
@@ -669,7 +688,8 @@ static int open_all(struct daemon *daemon, struct err *err)
 	if ((r = serve_sandboxes(daemon, err)) < 0)
 		return r;
 	tell_address(daemon);
-	banner_print(daemon->settings.data_dir, &daemon->listener,
+	make_login_code(daemon, code);
+	banner_print(daemon->settings.data_dir, &daemon->listener, code,
 		daemon->engine ? NULL : &daemon->api.unready);
 	return 0;
 }

@@ -71,6 +71,8 @@ static const struct row {
 		"any number"},
 	{"preview-timeout", SECONDS, offsetof(struct settings, preview_timeout_s), "300", 1, 86400,
 		"time that an app behind a preview may take until its answer begins"},
+	{"login-life", NUMBER, offsetof(struct settings, login_life_s), "604800", 60, 31536000,
+		"seconds after which a browser has to sign in again"},
 	{"user", TEXT, offsetof(struct settings, user), "sandlot", 0, 0,
 		"unprivileged user that the daemon becomes"},
 	{"log-level", TEXT, offsetof(struct settings, log_level), "info", 0, 0,

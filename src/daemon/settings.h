@@ -32,6 +32,7 @@ struct settings {
 	uint64_t preview_sandbox_connections;
 	uint64_t preview_rate;
 	uint64_t preview_timeout_s;
+	uint64_t login_life_s;
 	const char *user;
 	const char *log_level;
 	const char *jwt_issuer;

@@ -107,6 +107,12 @@ static bool is_cookie(struct slice pair, const char *name)
 	return pair.len > len && memcmp(pair.at, name, len) == 0 && pair.at[len] == '=';
 }
 
+/* Of the console (http/server/guard.h), on whatever port: browsers send it to every port of its host. */
+static bool is_session(struct slice pair)
+{
+	return slice_begins(pair, REWRITE_SESSION) || slice_begins(pair, "__Host-" REWRITE_SESSION);
+}
+
 bool rewrite_cookie(struct slice *rest, const char *name, struct slice *ret_value)
 {
 	size_t skipped = strlen(name) + 1;
@@ -128,7 +134,8 @@ static void put_cookies(struct buf *out, const struct rewrite *rewrite, struct s
 	struct slice pair;
 
 	while (!rewrite->is_confined && next_cookie(&header, &pair)) {
-		if (is_cookie(pair, REWRITE_COOKIE) || is_cookie(pair, REWRITE_HOST_COOKIE))
+		if (is_cookie(pair, REWRITE_COOKIE) || is_cookie(pair, REWRITE_HOST_COOKIE) ||
+			is_session(pair))
 			continue;
 		buf_append_str(out, before);
 		buf_append(out, pair.at, pair.len);
@@ -239,7 +246,8 @@ static void put_set_cookie(
 	while (rest.len > 0 && strchr("= \t", rest.at[0]))
 		rest = (struct slice){rest.at + 1, rest.len - 1};
 	if (rewrite->is_confined || !next_cookie(&rest, &part) ||
-		slice_begins(part, REWRITE_COOKIE) || slice_begins(part, REWRITE_HOST_COOKIE))
+		slice_begins(part, REWRITE_COOKIE) || slice_begins(part, REWRITE_HOST_COOKIE) ||
+		is_session(part))
 		return;
 	buf_append(out, field->name.at, field->name.len);
 	buf_append_str(out, ": ");

@@ -14,6 +14,7 @@
  */
 #define REWRITE_COOKIE	    "sandlot_preview"
 #define REWRITE_HOST_COOKIE "__Host-" REWRITE_COOKIE
+#define REWRITE_SESSION	    "sandlot_session"
 
 /* In a query: the secret of a link, good or not any more. It is for nobody but us. */
 #define REWRITE_LINK "sandlot_link="

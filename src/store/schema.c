@@ -437,6 +437,24 @@ static const char *const sqlite[] = {
 	/* 29: packages that sandboxes have beside their template, and what is known of a built layer. */
 	"ALTER TABLE sandboxes ADD COLUMN dependencies TEXT NOT NULL DEFAULT '{}';"
 	"ALTER TABLE build_cache ADD COLUMN note TEXT NOT NULL DEFAULT '{}';",
+
+	/* 30: sessions of browsers. One lasts no longer than the token that it was begun with: the one of this id
+	 * and this hash. */
+	"CREATE TABLE logins ("
+	" id TEXT PRIMARY KEY,"
+	" hash BLOB NOT NULL UNIQUE,"
+	" token TEXT NOT NULL,"
+	" token_hash BLOB,"
+	" organization TEXT NOT NULL,"
+	" user TEXT NOT NULL,"
+	" scopes TEXT NOT NULL,"
+	" created_at INTEGER NOT NULL,"
+	" expires_at INTEGER NOT NULL,"
+	" last_used_at INTEGER NOT NULL,"
+	" address TEXT NOT NULL,"
+	" agent TEXT NOT NULL"
+	");"
+	"CREATE INDEX logins_owner ON logins(organization, user, id);",
 };
 
 static const char *const *const migrations[DB_DIALECT_COUNT] = {[DB_SQLITE] = sqlite};

@@ -66,7 +66,12 @@
 	c("ended_at", "16")
 /* clang-format on */
 /* Those of a token, in the order of store_token.c. */
-#define TOKEN "id, name, organization, \"user\", scopes, created_at, expires_at, last_used_at"
+/* What a login may do is what its token may by now; of a token that is not ours, what it could at the beginning. */
+#define LOGIN                                                                                      \
+	"l.id, l.token, l.organization, l.\"user\", coalesce(t.scopes, l.scopes), l.created_at,"   \
+	" l.expires_at, coalesce(t.expires_at, 0), l.last_used_at, l.address, l.agent"
+#define LOGIN_IS_GOOD " AND (l.token = '' OR t.id IS NOT NULL)"
+#define TOKEN	      "id, name, organization, \"user\", scopes, created_at, expires_at, last_used_at"
 /* Those of a secret, in the order of store_secret.c. */
 #define SECRET "name, organization, \"user\", url, header, prefix, trusted, changed_at, sealed"
 /* Those of a template, in the order of store_template.c. */
@@ -200,6 +205,27 @@ static const char *const common[Q_ALL] = {
 		"SELECT " TOKEN " FROM tokens WHERE id > ?1 AND " OWNED("") " ORDER BY id LIMIT ?2",
 	[Q_TOKEN_DELETE] = "DELETE FROM tokens WHERE id = ?1 AND " OWNED(""),
 	[Q_TOKEN_TOUCH] = "UPDATE tokens SET last_used_at = ?2 WHERE id = ?1",
+	/* Of a token that is ours, its hash is kept with it. */
+	[Q_LOGIN_ADD] = "INSERT INTO logins (id, token, organization, \"user\", scopes,"
+			" created_at, expires_at, last_used_at, address, agent, hash, token_hash)"
+			" SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?6, ?8, ?9, ?10,"
+			" (SELECT hash FROM tokens WHERE id = ?2)",
+	[Q_LOGIN_FIND] = "SELECT " LOGIN " FROM logins l LEFT JOIN tokens t"
+			 " ON t.id = l.token AND t.hash = l.token_hash"
+			 " WHERE l.hash = ?1 AND l.expires_at > ?2" LOGIN_IS_GOOD,
+	[Q_LOGIN_LIST] = "SELECT " LOGIN " FROM logins l LEFT JOIN tokens t"
+			 " ON t.id = l.token AND t.hash = l.token_hash"
+			 " WHERE l.id > ?1 AND l.expires_at > ?3" LOGIN_IS_GOOD
+			 " AND " OWNED("l.") " ORDER BY l.id LIMIT ?2",
+	[Q_LOGIN_DELETE] = "DELETE FROM logins WHERE id = ?1 AND " OWNED(""),
+	[Q_LOGIN_TOUCH] = "UPDATE logins SET last_used_at = ?2 WHERE id = ?1",
+	[Q_LOGIN_CLEAN] = "DELETE FROM logins WHERE expires_at <= ?1 OR (token <> '' AND NOT EXISTS"
+			  " (SELECT 1 FROM tokens t WHERE t.id = logins.token"
+			  " AND t.hash = logins.token_hash))",
+	[Q_LOGIN_PRUNE] = "DELETE FROM logins WHERE " OWNED(
+		"") " AND id <="
+		    " (SELECT id FROM logins WHERE " OWNED("") " ORDER BY id DESC"
+							       " LIMIT 1 OFFSET ?1)",
 	[Q_EXECUTION_INSERT] = "INSERT INTO executions (" EXECUTION(
 		NAME) ", outcome) VALUES (" EXECUTION(VALUE) ", ?17)",
 	[Q_EXECUTION_UPDATE] = "UPDATE executions SET status = ?9, cancelling = ?10, process = ?11,"

@@ -21,7 +21,7 @@ const document = (await admin.request('GET', '/openapi.json', { token: null })).
 const operations = Object.entries(document.paths).flatMap(([route, item]) =>
   Object.entries(item).map(([method, operation]) => ({ route, method: method.toUpperCase(), name: `${method.toUpperCase()} ${route}`, operation })));
 const guarded = operations.filter(({ operation }) => operation.security.length > 0);
-const OPEN = ['GET /healthz', 'GET /openapi.json', 'GET /readyz'];
+const OPEN = ['GET /healthz', 'GET /openapi.json', 'GET /readyz', 'POST /v1/login'];
 
 // What is sent where a route wants a body or a parameter: good enough to be carried out.
 const ONE = '/v1/sandboxes/{id}';
@@ -72,6 +72,9 @@ const REQUESTS = {
 const COLLECTIONS = {
   'GET /v1/version': () => {},
   'GET /v1/drivers': ({ json }) => assert.deepEqual(json.drivers.map((one) => Object.keys(one)), [['name', 'used', 'capabilities']]),
+  'GET /v1/login': ({ json }, caller) => assert.deepEqual(json.owner, { organization: caller.organization, user: caller.user }),
+  'GET /v1/logins': ({ json }) => assert.deepEqual(json.logins, []),
+  'POST /v1/logout': ({ status }) => assert.equal(status, 204), // nobody's session is the token's
   'GET /v1/sandboxes': ({ json }) => assert.deepEqual(json.sandboxes.map((one) => one.id), []),
   'GET /v1/audit': ({ json }, caller) => assert.ok(json.entries.every((one) => one.organization === caller.organization)),
   'GET /v1/quotas': ({ json }, caller) => assert.ok(json.quotas.every((one) => one.organization === caller.organization && [null, caller.user].includes(one.user))),
@@ -111,6 +114,7 @@ before(async () => {
   await alice.put(victim.sandbox, '/workspace/canary', 'untouched');
   victim.snapshot = (await alice.request('POST', `/v1/sandboxes/${victim.sandbox}/snapshots`, { json: {} })).json.id ?? NOBODY; // disks of some runs have none
   victim.job = (await admin.request('POST', '/v1/backups')).json.id; // which nobody but an administrator can have
+  victim.login = (await admin.request('POST', '/v1/login', { json: { token: alice.token }, token: null })).json.id;
   victim.process = (await alice.tryExec(victim.sandbox, { command: 'sleep 3600', background: true })).json.process.id;
   victim.execution = (await alice.request('POST', `/v1/sandboxes/${victim.sandbox}/executions`, { json: { language: 'shell', code: 'exec sleep 3600', async: true } })).json.id;
 
@@ -126,7 +130,7 @@ before(async () => {
   }
 });
 
-const target = (route) => route.replace('/v1/jobs/{id}', `/v1/jobs/${victim.job}`).replaceAll('{id}', victim.sandbox).replaceAll('{process}', victim.process).replaceAll('{token}', victim.token).replace('{port}', '3000').replace('{link}', victim.token).replace('{organization}', 'acme').replace('{user}', 'alice').replace('{secret}', 'canary').replace('{template}', 'canary').replace('{snapshot}', victim.snapshot).replace('{execution}', victim.execution);
+const target = (route) => route.replace('/v1/jobs/{id}', `/v1/jobs/${victim.job}`).replaceAll('{id}', victim.sandbox).replaceAll('{process}', victim.process).replaceAll('{token}', victim.token).replace('{login}', victim.login).replace('{port}', '3000').replace('{link}', victim.token).replace('{organization}', 'acme').replace('{user}', 'alice').replace('{secret}', 'canary').replace('{template}', 'canary').replace('{snapshot}', victim.snapshot).replace('{execution}', victim.execution);
 const scopeOf = ({ operation }) => operation.security[0].bearer[0];
 
 function send({ name, method, route, operation }, api, token) {
@@ -147,6 +151,7 @@ async function state() {
     files: (await alice.listFiles(victim.sandbox, '/workspace', { depth: 2 })).entries.map((entry) => [entry.path, entry.size]),
     canary: (await alice.read(victim.sandbox, '/workspace/canary')).toString(),
     tokens: tokens.map((one) => one.id),
+    logins: (await alice.request('GET', '/v1/logins')).json.logins.map((one) => one.id),
     secrets: (await alice.request('GET', '/v1/secrets')).json.secrets,
     templates: (await alice.request('GET', '/v1/templates')).json.templates,
     snapshots: (await alice.request('GET', '/v1/snapshots')).json.snapshots,
@@ -161,12 +166,12 @@ async function changesNothing(attempt) {
   assert.deepEqual(await state(), was);
 }
 
-test('the open routes are those three, and every other names one scope', () => {
+test('the open routes are those four, and every other names one scope', () => {
   assert.deepEqual(operations.filter(({ operation }) => operation.security.length === 0).map(({ name }) => name).sort(), OPEN);
   for (const one of guarded) {
     assert.deepEqual(one.operation.security.map((way) => Object.values(way)), [[[scopeOf(one)]], [[scopeOf(one)]]], one.name);
     assert.ok([...ORDINARY, 'admin'].includes(scopeOf(one)), `${one.name}: ${scopeOf(one)}`);
-    const changes = !['GET', 'HEAD'].includes(one.method) && one.name !== 'POST /v1/tickets'; // a ticket does what its token could
+    const changes = !['GET', 'HEAD'].includes(one.method) && !['POST /v1/tickets', 'POST /v1/logout'].includes(one.name); // a ticket does what its token could
     assert.ok(!changes || scopeOf(one) !== 'read', `${one.name} changes something, and reading is not enough for it`);
   }
 });
@@ -243,9 +248,9 @@ test('a foreign object and one that never was get the same answer, on every rout
   for (const operation of guarded.filter(({ name, route }) => route.includes('{') && !COLLECTIONS[name])) {
     const request = { ...REQUESTS[operation.name] };
     const foreign = await api.request(operation.method, target(operation.route), request);
-    const random = await api.request(operation.method, operation.route.replace(/\{(id|token|snapshot|execution)\}/, NOBODY).replace('{process}', victim.process).replace('{port}', '3000').replace('{link}', victim.token).replace(/\{(organization|user|template)\}/g, 'nobody'), request);
+    const random = await api.request(operation.method, operation.route.replace(/\{(id|token|login|snapshot|execution)\}/, NOBODY).replace('{process}', victim.process).replace('{port}', '3000').replace('{link}', victim.token).replace(/\{(organization|user|template)\}/g, 'nobody'), request);
     assert.equal(foreign.status, random.status, operation.name);
-    assert.equal(plain(foreign, victim.sandbox, victim.token, victim.job, victim.snapshot, victim.execution, 'template canary'), plain(random, NOBODY, 'template nobody'), operation.name);
+    assert.equal(plain(foreign, victim.sandbox, victim.token, victim.login, victim.job, victim.snapshot, victim.execution, 'template canary'), plain(random, NOBODY, 'template nobody'), operation.name);
   }
 });
 

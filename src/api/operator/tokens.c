@@ -59,24 +59,14 @@ static const struct field rows[] = {
 };
 const struct fields tokens_fields = {rows, array_len(rows)};
 
-static json_t *scopes_to_json(unsigned scopes)
-{
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < scope_count; i++) {
-		if (scopes & scope_table[i].scope)
-			json_array_append_new(list, json_string(scope_table[i].name));
-	}
-	return list;
-}
-
 static json_t *token_to_json(const struct token_record *token)
 {
 	return json_pack("{s:s, s:o, s:{s:s, s:s}, s:o, s:o, s:o, s:o}", "id", token->id, "name",
 		token->name[0] ? json_string(token->name) : json_null(), "owner", "organization",
 		token->owner.organization, "user", token->owner.user, "scopes",
-		scopes_to_json(token->scopes), "created_at", api_time_to_json(token->created_at_ms),
-		"expires_at", api_time_to_json(token->expires_at_ms), "last_used_at",
+		api_scopes_to_json(token->scopes), "created_at",
+		api_time_to_json(token->created_at_ms), "expires_at",
+		api_time_to_json(token->expires_at_ms), "last_used_at",
 		api_time_to_json(token->last_used_at_ms));
 }
 

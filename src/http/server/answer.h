@@ -25,8 +25,9 @@ struct answer {
 	const char *type; /* NULL: no Content-Type */
 	char *bytes;	  /* malloc'ed */
 	size_t len;
-	int fd;	       /* owned */
-	uint64_t size; /* of what fd gives; UINT64_MAX: until its end */
+	const void *lasting; /* in the place of bytes: what outlives the server */
+	int fd;		     /* owned */
+	uint64_t size;	     /* of what fd gives; UINT64_MAX: until its end */
 	struct stream *stream;
 	struct websocket *websocket; /* until it is open */
 	struct answer_header *headers;

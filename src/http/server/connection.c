@@ -288,7 +288,7 @@ static void look_at(struct connection *connection, uint64_t now)
 		check_leaving(connection, now);
 }
 
-void connection_evict(struct server *server, const char *token_id, const struct request *spared)
+void connection_evict(struct server *server, const char *id, const struct request *spared)
 {
 	pthread_mutex_lock(&server->clients_lock);
 	for (struct connection *c = server->clients; c; c = c->next) {
@@ -296,7 +296,7 @@ void connection_evict(struct server *server, const char *token_id, const struct 
 
 		pthread_mutex_lock(&c->lock);
 		if (c->request != spared && is_past_head(c, &principal) &&
-			strcmp(principal.token_id, token_id) == 0)
+			principal_depends_on(&principal, id))
 			cut(c);
 		pthread_mutex_unlock(&c->lock);
 	}

@@ -105,7 +105,7 @@ void connection_sweep(struct server *server);
 
 /* Cuts those whose request was admitted with a token; but for one request. Then all goes on as if the
  * client had left. */
-void connection_evict(struct server *server, const char *token_id, const struct request *spared);
+void connection_evict(struct server *server, const char *id, const struct request *spared);
 
 /* Descriptors are short: cuts a connection of a stranger, else one that is idle. */
 void connection_give_way(struct server *server);

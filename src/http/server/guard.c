@@ -3,9 +3,11 @@
 
 #include "base/format.h"
 #include "base/number.h"
+#include "http/arena.h"
 #include "http/head_rules.h"
 #include "http/listener.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -16,6 +18,7 @@ struct guard {
 	unsigned count;
 	unsigned own_count; /* the first ones: addresses we listen on; the rest was configured */
 	const char *scheme; /* what is spoken there */
+	uint16_t port;
 };
 
 static void add_host(struct guard *guard, const char *name, unsigned port)
@@ -40,6 +43,7 @@ struct guard *guard_new(const struct listener *listener, const char *const *host
 	uint16_t port = listener->port;
 
 	guard->scheme = listener_scheme(listener);
+	guard->port = port;
 	for (size_t i = 0; i < array_len(own); i++) {
 		add_host(guard, own[i], port);
 		if (listener_has_default_port(listener))
@@ -172,8 +176,89 @@ int guard_read_token(const struct headers *headers, const char **ret_token, stru
 	return 0;
 }
 
-int guard_read_credential(const struct headers *headers, const struct target *target,
-	unsigned route_flags, struct credential *ret_credential, struct err *err)
+void guard_format_cookie(const struct guard *guard, bool is_secure, char name[GUARD_COOKIE_MAX])
+{
+	snprintf(name, GUARD_COOKIE_MAX, "%ssandlot_session_%u", is_secure ? "__Host-" : "",
+		guard->port);
+}
+
+bool guard_is_secure(const struct guard *guard, const struct headers *headers)
+{
+	const char *origin = headers_get(headers, "Origin");
+
+	return strcmp(guard->scheme, "https") == 0 ||
+	       (origin && guard_origin_host(origin, "https"));
+}
+
+/* Where the value of a cookie of that name begins, in a header of them; NULL if it has none. */
+static const char *find_cookie(const char *header, const char *name, size_t *ret_len)
+{
+	size_t name_len = strlen(name);
+
+	for (const char *at = header; at; at = strchr(at, ';')) {
+		at += strspn(at, "; \t");
+		if (strncmp(at, name, name_len) == 0 && at[name_len] == '=') {
+			*ret_len = strcspn(at + name_len + 1, "; \t");
+			return at + name_len + 1;
+		}
+	}
+	return NULL;
+}
+
+/* The one that only we can have set, if there is one; others do only where we do not speak TLS ourselves. */
+static const char *find_session(
+	const struct guard *guard, const struct headers *headers, size_t *ret_len)
+{
+	const char *header = headers_get(headers, "Cookie"), *value;
+	char name[GUARD_COOKIE_MAX];
+
+	guard_format_cookie(guard, true, name);
+	value = find_cookie(header, name, ret_len);
+	if (value || strcmp(guard->scheme, "https") == 0)
+		return value;
+	guard_format_cookie(guard, false, name);
+	return find_cookie(header, name, ret_len);
+}
+
+/*
+ * Browsers add the cookie to whatever a page has them send here, SameSite or not: pages on other ports of this host are
+ * of the same site. What acts must say that it comes from a page of ours; what reads must not say otherwise.
+ */
+static bool is_own_page(const struct headers *headers, enum method method)
+{
+	const char *site = headers_get(headers, "Sec-Fetch-Site");
+	const char *origin = headers_get(headers, "Origin"), *host;
+
+	if (site)
+		return strcasecmp(site, "same-origin") == 0 ||
+		       (!may_act(headers, method) && strcasecmp(site, "none") == 0);
+	if (!origin)
+		return !may_act(headers, method);
+	host = strstr(origin, "://");
+	return host && strcasecmp(host + 3, headers_get(headers, "Host")) == 0;
+}
+
+static int read_session(const struct guard *guard, const struct headers *headers,
+	enum method method, struct arena *arena, const char **ret_session, struct err *err)
+{
+	size_t len = 0;
+	const char *value = find_session(guard, headers, &len);
+	const char *session = value ? arena_strndup(arena, value, len) : NULL;
+
+	if (!session)
+		return 0;
+	if (!is_own_page(headers, method))
+		return err_explain(err, ERR_DENIED, "foreign_origin", NULL,
+			"a session counts only for requests of the console's own pages");
+	if (!is_plausible_token(session))
+		return err_set(err, ERR_UNAUTHENTICATED, "the session is not valid");
+	*ret_session = session;
+	return 0;
+}
+
+int guard_read_credential(const struct guard *guard, const struct headers *headers,
+	const struct target *target, unsigned route_flags, enum method method, struct arena *arena,
+	struct credential *ret_credential, struct err *err)
 {
 	static const char *const misplaced[] = {"token", "access_token", "api_key"};
 	const char *ticket = target_query(target, "ticket");
@@ -186,8 +271,15 @@ int guard_read_credential(const struct headers *headers, const struct target *ta
 				"send it as a header, or a ticket where that cannot be",
 				"a token does not belong into the query");
 	}
-	if (!ticket || !(route_flags & ROUTE_TICKET))
+	if (!ticket || !(route_flags & ROUTE_TICKET)) {
+		int r = has_header ? 0
+				   : read_session(guard, headers, method, arena,
+					     &ret_credential->session, err);
+
+		if (r < 0 || ret_credential->session)
+			return r;
 		return guard_read_token(headers, &ret_credential->token, err);
+	}
 	if (has_header)
 		return err_set(err, ERR_INVALID, "the request has both a ticket and a token");
 	if (!is_plausible_token(ticket))

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct arena;
 struct tls_peer;
 struct guard;
 struct listener;
@@ -48,10 +49,26 @@ int guard_check_server_name(
 int guard_read_token(const struct headers *headers, const char **ret_token, struct err *err)
 	must_check;
 
-/* That token, or the ticket of a route that takes one. A token in the query is refused: addresses are
- * remembered and logged by browsers and proxies. ret->path is left alone. */
-int guard_read_credential(const struct headers *headers, const struct target *target,
-	unsigned route_flags, struct credential *ret_credential, struct err *err) must_check;
+/*
+ * The name of the cookie of a browser's session. Browsers send cookies to every port of a host, so ours is in it. With
+ * is_secure, which is always so where we speak TLS, none but this host can have set it.
+ */
+#define GUARD_COOKIE_MAX 64
+void guard_format_cookie(const struct guard *guard, bool is_secure, char name[GUARD_COOKIE_MAX]);
+
+/*
+ * Whether the browser reaches us over TLS, as far as the headers tell: ours, or that of a proxy in front.
+ */
+bool guard_is_secure(const struct guard *guard, const struct headers *headers);
+
+/*
+ * That token, the ticket of a route that takes one, or else the cookie of a session, which counts only if a page of
+ * ours made the browser send it. A token in the query is refused: addresses are remembered and logged by browsers and
+ * proxies. ret->path is left alone.
+ */
+int guard_read_credential(const struct guard *guard, const struct headers *headers,
+	const struct target *target, unsigned route_flags, enum method method, struct arena *arena,
+	struct credential *ret_credential, struct err *err) must_check;
 
 /* How the body is delimited; what is ambiguous there is refused on every route. is_old: of HTTP/1.0. */
 int guard_read_framing(const struct headers *headers, bool is_old, struct guard_body *ret_body,

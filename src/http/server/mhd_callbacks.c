@@ -77,18 +77,22 @@ static void name_request(struct request *req)
 static int find_route(struct request *req, const char *method, struct err *err)
 {
 	const struct server *server = req->server;
-	const struct guard *guard = req->client->is_unix ? server->local_guard : server->guard;
 	int r;
 
 	req->method = method_parse(method);
 	r = target_parse(req->raw_target, &req->arena, &req->target, err);
 	if (r == 0)
-		r = guard_check_source(guard, &req->headers, req->method, err);
+		r = guard_check_source(request_guard(req), &req->headers, req->method, err);
 	if (r == 0)
 		r = guard_check_server_name(&req->headers, req->client->tls_peer, err);
 	if (r == 0)
 		r = router_find(req->server->router, req->method, &req->target, &req->arena,
 			&req->match, err);
+	if (r < 0 && err->kind == ERR_NOT_FOUND && server->config.pages &&
+		(req->method == METHOD_GET || req->method == METHOD_HEAD)) {
+		req->match = (struct router_match){.route = server->config.pages};
+		r = 0;
+	}
 	if (r < 0 && err->kind == ERR_METHOD)
 		request_answer_header(req, "Allow", req->match.allow);
 	return r;
@@ -100,6 +104,8 @@ static int check_query(const struct request *req, struct err *err)
 	const struct server_config *config = &req->server->config;
 	const struct route *route = req->match.route;
 
+	if (route->flags & ROUTE_FREE_QUERY)
+		return 0;
 	for (unsigned i = 0; config->takes_query && i < req->target.param_count; i++) {
 		const char *name = req->target.params[i].name;
 
@@ -132,12 +138,11 @@ static int check_head(struct request *req, const struct request_line *line, stru
 	if (r < 0)
 		return r;
 	if (!(req->match.route->flags & ROUTE_OPEN)) {
-		r = guard_read_credential(&req->headers, &req->target, req->match.route->flags,
-			&req->credential, err);
+		r = guard_read_credential(request_guard(req), &req->headers, &req->target,
+			req->match.route->flags, req->method, &req->arena, &req->credential, err);
 		if (r < 0)
 			return r;
-		req->credential.path =
-			arena_strndup(&req->arena, req->raw_target, strcspn(req->raw_target, "?"));
+		req->credential.path = req->path;
 	}
 	req->body.max = guard_body_max(req->match.route->flags);
 	r = check_query(req, &refusal);

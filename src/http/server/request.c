@@ -33,6 +33,7 @@ struct request *request_new(
 	req->sock = sock;
 	req->at_head = true;
 	req->raw_target = arena_strndup(&req->arena, raw_target, strlen(raw_target));
+	req->path = arena_strndup(&req->arena, raw_target, strcspn(raw_target, "?"));
 	req->body = BUF_INIT(REQUEST_BODY_MAX); /* or less, when the route is known */
 	req->answer.fd = -1;
 	req->upload.fd = -1;
@@ -283,7 +284,7 @@ void request_conclude(struct request *req)
 		err_set(&err, ERR_INTERNAL, "%s %s gave no answer", route->method, route->path);
 		request_answer_error(req, &err);
 	}
-	if (config->account && route->action && req->is_known)
+	if (config->account && request_action(req)[0] && req->is_known)
 		config->account(config->context, req);
 	request_deliver(req);
 }
@@ -333,6 +334,11 @@ void request_end(struct request *req)
 	request_unref(req);
 }
 
+const struct guard *request_guard(const struct request *req)
+{
+	return req->client->is_unix ? req->server->local_guard : req->server->guard;
+}
+
 /* What src/api calls. */
 
 const char *request_id(const struct request *req)
@@ -358,6 +364,11 @@ const char *request_param(const struct request *req, const char *name)
 	return NULL;
 }
 
+const char *request_path(const struct request *req)
+{
+	return req->path;
+}
+
 const char *request_query(const struct request *req, const char *name)
 {
 	return target_query(&req->target, name);
@@ -378,10 +389,17 @@ void request_set_detail(struct request *req, const char *detail)
 	req->detail = arena_strndup(&req->arena, detail, strlen(detail));
 }
 
+void request_set_action(struct request *req, const char *action)
+{
+	req->action = action;
+}
+
 const char *request_action(const struct request *req)
 {
 	const char *action = req->match.route ? req->match.route->action : NULL;
 
+	if (req->action)
+		action = req->action;
 	return action ? action : "";
 }
 
@@ -428,14 +446,21 @@ void request_keep(struct request *req, void *object, void (*release)(void *objec
 	req->kept = kept;
 }
 
-void request_evict(struct request *req, const char *token_id)
+void request_evict(struct request *req, const char *id)
 {
 	struct server *server = req->server;
 
 	atomic_fetch_add(&server->evictions, 1);
-	connection_evict(server, token_id, req);
+	connection_evict(server, id, req);
 	/* After the requests: one that is turned into a WebSocket just now is cut as either. */
-	websocket_evict(&server->websockets, token_id);
+	websocket_evict(&server->websockets, id);
+}
+
+int request_identify(struct request *req, const struct credential *credential, struct err *err)
+{
+	assert(req->match.route->flags & ROUTE_OPEN);
+	req->credential = *credential;
+	return request_worker_identify(req, err);
 }
 
 void request_receive_to_fd(struct request *req, int fd, request_finish_fn finish, void *arg)

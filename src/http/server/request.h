@@ -34,6 +34,9 @@ void *request_context(const struct request *req);
 
 const struct principal *request_principal(const struct request *req);
 
+/* The path as it was sent, without the query. */
+const char *request_path(const struct request *req);
+
 /* A variable part of the path by its name in the route ("id"); never NULL for a name in the route. */
 const char *request_param(const struct request *req, const char *name);
 
@@ -60,6 +63,9 @@ void request_keep(struct request *req, void *object, void (*release)(void *objec
  */
 void request_set_object(struct request *req, const char *object);
 void request_set_detail(struct request *req, const char *detail);
+
+/* What it did, where the route alone does not say; it must outlive the request. */
+void request_set_action(struct request *req, const char *action);
 
 /* What they are told; "" for what there is not. The status and code are those of a complete answer. */
 const char *request_action(const struct request *req);
@@ -114,7 +120,14 @@ void request_continue(struct request *req, request_again_fn again, void *arg);
 void request_release_error(struct request *req, const struct err *err);
 
 /*
- * Cuts every other request and every WebSocket that is served to a token, which was revoked before. Of
+ * Cuts every other request and every WebSocket that is served to a token or login, which was revoked before. Of
  * those that are being admitted meanwhile, none slips through.
  */
-void request_evict(struct request *req, const char *token_id);
+void request_evict(struct request *req, const char *id);
+
+/*
+ * On an open route: asks the gate (server_config) who shows this credential, as it is done before other routes. A wrong
+ * one is counted against the client's address. After that the request is theirs, also in the accounts.
+ */
+int request_identify(struct request *req, const struct credential *credential, struct err *err)
+	must_check;

@@ -129,6 +129,28 @@ void request_answer_empty(struct request *req, int status)
 	begin_answer(req, ANSWER_BYTES, status, NULL);
 }
 
+void request_answer_static(
+	struct request *req, int status, const char *type, const void *data, size_t len)
+{
+	struct answer *answer = begin_answer(req, ANSWER_BYTES, status, type);
+
+	answer->lasting = data;
+	answer->len = len;
+}
+
+void request_answer_session(struct request *req, const char *secret, int64_t life_s)
+{
+	const struct guard *guard = request_guard(req);
+	bool is_secure = guard_is_secure(guard, &req->headers);
+	char name[GUARD_COOKIE_MAX], value[512];
+
+	guard_format_cookie(guard, is_secure, name);
+	snprintf(value, sizeof(value),
+		"%s=%.300s; Path=/; Max-Age=%lld; HttpOnly; SameSite=Strict%s", name,
+		secret ? secret : "", secret ? (long long)life_s : 0, is_secure ? "; Secure" : "");
+	request_answer_header(req, "Set-Cookie", value);
+}
+
 void request_answer_fd(struct request *req, int status, const char *type, int fd, uint64_t size)
 {
 	struct answer *answer = begin_answer(req, ANSWER_FD, status, type);

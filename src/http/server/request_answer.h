@@ -16,10 +16,19 @@ struct websocket_events;
  * characters. */
 void request_answer_header(struct request *req, const char *name, const char *value);
 
+/*
+ * Begins or ends (NULL) a browser's session: sets its cookie, which no script can read, which no other site makes a
+ * browser send, and which comes back as the credential `session`.
+ */
+void request_answer_session(struct request *req, const char *secret, int64_t life_s);
+
 /* The answers. request_answer_json takes over the reference. */
 void request_answer_json(struct request *req, int status, json_t *body);
 void request_answer_text(struct request *req, int status, const char *type, const char *text);
 void request_answer_empty(struct request *req, int status);
+/* Bytes that outlive the server. */
+void request_answer_static(
+	struct request *req, int status, const char *type, const void *data, size_t len);
 
 /*
  * Sends exactly size bytes (UINT64_MAX: until the end, chunked) read from fd, a non-blocking stream

@@ -100,6 +100,7 @@ struct request {
 	char peer[INET6_ADDRSTRLEN];
 	uint64_t source; /* http/address_key.h */
 	const char *raw_target;
+	const char *path; /* of it */
 	enum method method;
 	bool is_http_1_1;
 	struct target target;
@@ -123,6 +124,7 @@ struct request {
 	struct answer answer;
 	uint64_t memory_key, memory_bytes; /* what it holds of its owner's (http/owner_memory.h) */
 	char error_code[sizeof(((struct err *)NULL)->code)]; /* "" for a success */
+	const char *action;				     /* NULL: that of the route */
 	const char *object, *detail;			     /* for the account; may be NULL */
 	struct upload upload;
 
@@ -171,6 +173,9 @@ void request_hang_up(struct request *req);
 /* Whether somebody holds it until the server closes; tells them that it does. */
 bool request_yields(struct request *req);
 void request_yield(struct request *req);
+
+/* What the listener that it came by demands. */
+const struct guard *request_guard(const struct request *req);
 
 /* Wakes the request when fd is ready; only while it is suspended. */
 void request_wake_when(struct request *req, int fd, uint32_t events);

@@ -60,7 +60,7 @@ static int refuse_stranger(struct request *req, struct err *err)
  * it. Then the count has changed, and it is asked for again. (A ticket is used up by then, and refused:
  * its client fetches another.)
  */
-static int identify(struct request *req, struct err *err)
+int request_worker_identify(struct request *req, struct err *err)
 {
 	const struct server_config *config = &req->server->config;
 	struct principal principal;
@@ -105,7 +105,7 @@ static int claim_connection(struct request *req, struct err *err)
 static int admit(struct request *req, struct err *err)
 {
 	if (!req->is_admitted && !(req->match.route->flags & ROUTE_OPEN)) {
-		int r = identify(req, err);
+		int r = request_worker_identify(req, err);
 
 		if (r < 0)
 			return r;

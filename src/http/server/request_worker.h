@@ -10,6 +10,9 @@ int request_worker_start(struct request *req) must_check;
 /* Only authenticates, before a larger body is read. */
 int request_worker_admit(struct request *req) must_check;
 
+/* Asks the gate who shows the request's credential; counts a wrong one. */
+int request_worker_identify(struct request *req, struct err *err) must_check;
+
 /* Runs the finish function of request_receive_to_fd(); also on a request that is over. */
 void request_worker_finish(struct request *req, bool complete);
 

@@ -145,7 +145,8 @@ static struct MHD_Response *make_response(struct request *req)
 	case ANSWER_NONE:
 		break;
 	case ANSWER_BYTES:
-		response = MHD_create_response_from_buffer(answer->len, answer->bytes,
+		response = MHD_create_response_from_buffer(answer->len,
+			answer->lasting ? (void *)answer->lasting : answer->bytes,
 			answer->bytes ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
 		if (response)
 			answer->bytes = NULL;
@@ -166,11 +167,23 @@ static struct MHD_Response *make_response(struct request *req)
 	return response;
 }
 
+/* Whether the answer says it otherwise. */
+static bool has_header(const struct answer *answer, const char *name)
+{
+	const struct answer_header *header = answer->headers;
+
+	while (header && strcasecmp(header->name, name) != 0)
+		header = header->next;
+	return header;
+}
+
 static void add_headers(struct request *req, struct MHD_Response *response)
 {
 	MHD_add_response_header(response, "X-Request-ID", req->id);
 	for (size_t i = 0; i < array_len(common_headers); i++)
-		MHD_add_response_header(response, common_headers[i].name, common_headers[i].value);
+		if (!has_header(&req->answer, common_headers[i].name))
+			MHD_add_response_header(
+				response, common_headers[i].name, common_headers[i].value);
 	if (req->answer.type)
 		MHD_add_response_header(response, "Content-Type", req->answer.type);
 	for (struct answer_header *h = req->answer.headers; h; h = h->next)
@@ -227,8 +240,9 @@ bool response_write(struct request *req, int sock)
 			answer->status, MHD_get_reason_phrase_for((unsigned)answer->status),
 			req->id);
 		for (size_t i = 0; i < array_len(common_headers); i++)
-			buf_printf(&text, "%s: %s\r\n", common_headers[i].name,
-				common_headers[i].value);
+			if (!has_header(answer, common_headers[i].name))
+				buf_printf(&text, "%s: %s\r\n", common_headers[i].name,
+					common_headers[i].value);
 		if (answer->type)
 			buf_printf(&text, "Content-Type: %s\r\n", answer->type);
 		for (struct answer_header *h = answer->headers; h; h = h->next)
@@ -237,7 +251,8 @@ bool response_write(struct request *req, int sock)
 			buf_printf(&text, "Content-Length: %zu\r\n", answer->len);
 		buf_append_str(&text, "\r\n");
 		if (req->method != METHOD_HEAD)
-			buf_append(&text, answer->bytes, answer->len);
+			buf_append(&text, answer->lasting ? answer->lasting : answer->bytes,
+				answer->len);
 		/* Nothing was sent on this connection before, so what fits its buffer goes at once. */
 		written = !text.failed && send(sock, text.data, text.len,
 						  MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)text.len;

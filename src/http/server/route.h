@@ -14,8 +14,9 @@ struct request;
 #define ROUTE_BODY     4u /* has a JSON body (on other routes any body but {} is 400) */
 #define ROUTE_WEBSOCKET                                                                            \
 	8u /* a GET that may be turned into a WebSocket (http/websocket/websocket.h) */
-#define ROUTE_TICKET 16u /* ?ticket= does in the place of a token */
-#define ROUTE_WAITS  32u /* the handler waits for what the path names first, perhaps for long */
+#define ROUTE_TICKET	 16u /* ?ticket= does in the place of a token */
+#define ROUTE_WAITS	 32u /* the handler waits for what the path names first, perhaps for long */
+#define ROUTE_FREE_QUERY 64u /* the query is none of ours: any parameter is let through */
 
 typedef int (*route_handler)(struct request *req, void *context, struct err *err);
 
@@ -31,9 +32,10 @@ struct route {
 	const char *action; /* what it does, by a name that stays; NULL if it only reads */
 };
 
-/* What a request shows of itself: one of both. */
+/* What a request shows of itself: one of these. */
 struct credential {
 	const char *token;
 	const char *ticket;
-	const char *path; /* as it was sent, without the query: what a ticket is bound to */
+	const char *session; /* the cookie of a browser, which no other page made it send */
+	const char *path;    /* as it was sent, without the query: what a ticket is bound to */
 };

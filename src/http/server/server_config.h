@@ -21,7 +21,8 @@ struct server_config {
 	const struct listener *local; /* a second one, of a path, taken over too; NULL: none */
 	const struct route *routes;
 	size_t route_count;
-	void *context; /* passed to every handler and to admit */
+	const struct route *pages; /* answers every GET of a path that no route has; NULL: 404 */
+	void *context;		   /* passed to every handler and to admit */
 
 	/* The one gate before every handler of a route that is not open: who asks, and whether they may
 	 * use the route. ERR_UNAUTHENTICATED, which is counted against their address, or ERR_DENIED, with

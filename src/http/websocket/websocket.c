@@ -615,11 +615,11 @@ void websocket_sweep(struct websocket_list *list, uint64_t now_ms)
 	pthread_mutex_unlock(list->lock);
 }
 
-void websocket_evict(struct websocket_list *list, const char *token_id)
+void websocket_evict(struct websocket_list *list, const char *id)
 {
 	pthread_mutex_lock(list->lock);
 	for (struct websocket *ws = list->first; ws; ws = ws->next)
-		if (strcmp(ws->principal.token_id, token_id) == 0)
+		if (principal_depends_on(&ws->principal, id))
 			dismiss(ws);
 	pthread_mutex_unlock(list->lock);
 }

@@ -44,7 +44,7 @@ void websocket_abandon(struct websocket *websocket);
 void websocket_sweep(struct websocket_list *list, uint64_t now_ms);
 
 /* Closes those that were opened with a token (1008). */
-void websocket_evict(struct websocket_list *list, const char *token_id);
+void websocket_evict(struct websocket_list *list, const char *id);
 
 /* Closes all (1001). One that opens later closes by itself. */
 void websocket_close_all(struct websocket_list *list);

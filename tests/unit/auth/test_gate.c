@@ -157,7 +157,7 @@ static void issue(struct world *world, const char *token_id, char ticket[SECRET_
 
 	snprintf(who.token_id, sizeof(who.token_id), "%s", token_id);
 	assert_int_equal(ticket_table_issue(world->gate.tickets, &who, STREAM, clock_steady_ms(),
-				 ticket, &err),
+				 TICKET_LIFE_MS, ticket, &err),
 		0);
 }
 

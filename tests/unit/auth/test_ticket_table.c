@@ -30,7 +30,8 @@ static void issue(struct ticket_table *book, uint64_t now_ms, char ticket[SECRET
 {
 	struct err err;
 
-	assert_int_equal(ticket_table_issue(book, &alice, PATH, now_ms, ticket, &err), 0);
+	assert_int_equal(
+		ticket_table_issue(book, &alice, PATH, now_ms, TICKET_LIFE_MS, ticket, &err), 0);
 }
 
 static int redeem(struct ticket_table *book, const char *ticket, const char *path, uint64_t now_ms)
@@ -94,9 +95,12 @@ static void an_owner_has_so_many_and_others_are_not_disturbed(void **state)
 	snprintf(bob.user, sizeof(bob.user), "bob");
 	for (int i = 0; i < TICKETS_OF_OWNER; i++)
 		issue(*state, 1000, ticket);
-	assert_int_equal(ticket_table_issue(*state, &alice, PATH, 1000, ticket, &err), -EAGAIN);
+	assert_int_equal(
+		ticket_table_issue(*state, &alice, PATH, 1000, TICKET_LIFE_MS, ticket, &err),
+		-EAGAIN);
 	assert_int_equal(err.kind, ERR_RATE);
-	assert_int_equal(ticket_table_issue(*state, &bob, PATH, 1000, ticket, &err), 0);
+	assert_int_equal(
+		ticket_table_issue(*state, &bob, PATH, 1000, TICKET_LIFE_MS, ticket, &err), 0);
 	issue(*state, 1000 + TICKET_LIFE_MS, ticket);
 }
 
@@ -109,7 +113,7 @@ static void the_book_has_an_end(void **state)
 
 	for (int i = 0; r == 0 && i <= TICKETS_MAX; i++) {
 		snprintf(someone.user, sizeof(someone.user), "u%d", i);
-		r = ticket_table_issue(*state, &someone, PATH, 1000, ticket, &err);
+		r = ticket_table_issue(*state, &someone, PATH, 1000, TICKET_LIFE_MS, ticket, &err);
 		issued += r == 0;
 	}
 	assert_int_equal(issued, TICKETS_MAX);

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 /* What is printed. */
-static const char *print(const char *data_dir, const struct err *failure)
+static const char *print(const char *data_dir, const char *code, const struct err *failure)
 {
 	static char text[4096];
 	struct listener listener = {.host = "127.0.0.1", .port = 9090};
@@ -25,7 +25,7 @@ static const char *print(const char *data_dir, const struct err *failure)
 	assert_true(fd >= 0 && before >= 0);
 	fflush(stdout);
 	dup2(fd, STDOUT_FILENO);
-	banner_print(data_dir, &listener, failure);
+	banner_print(data_dir, &listener, code, failure);
 	fflush(stdout);
 	dup2(before, STDOUT_FILENO);
 	n = pread(fd, text, sizeof(text) - 1, 0);
@@ -38,12 +38,13 @@ static const char *print(const char *data_dir, const struct err *failure)
 
 static void it_says_where_it_is_and_what_to_try(void **state)
 {
-	const char *text = print("/srv/data", NULL);
+	const char *text = print("/srv/data", "tkt_1", NULL);
 
 	(void)state;
 	assert_non_null(strstr(text, "serves http://127.0.0.1:9090"));
 	assert_non_null(strstr(text, "export SANDLOT_DATA_DIR=/srv/data"));
 	assert_non_null(strstr(text, " run -- python3"));
+	assert_non_null(strstr(text, "  http://127.0.0.1:9090/login?code=tkt_1\n"));
 	assert_null(strstr(text, "cannot"));
 }
 
@@ -54,11 +55,12 @@ static void without_sandboxes_it_says_why_and_what_to_do(void **state)
 
 	(void)state;
 	err_explain(&failure, ERR_UNAVAILABLE, "not_ready", "start it again", "the keeper is gone");
-	text = print("/var/lib/sandlot", &failure);
+	text = print("/var/lib/sandlot", "", &failure);
 	assert_non_null(strstr(text, "Sandboxes cannot be served yet: the keeper is gone.\n"));
 	assert_non_null(strstr(text, "What to do: start it again.\n"));
 	assert_non_null(strstr(text, "doctor\n"));
 	assert_null(strstr(text, "Try"));
+	assert_null(strstr(text, "/login"));
 }
 
 int main(void)
