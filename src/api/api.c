@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 int api_admit(void *context, const struct credential *credential, const struct route *route,
 	struct principal *ret_principal, struct err *err)
@@ -124,6 +125,29 @@ int api_query_number(const struct request *req, const char *name, uint64_t min, 
 		return err_explain(err, ERR_INVALID, "invalid_parameter", NULL,
 			"parameter %s must be a whole number from %llu to %llu", name,
 			(unsigned long long)min, (unsigned long long)max);
+	return 0;
+}
+
+int api_query_time(const struct request *req, const struct api *api, const char *name,
+	int64_t *ret_stored_ms, struct err *err)
+{
+	const char *text = request_query(req, name), *rest;
+	int64_t now_ms = store_clock_ms(api->gate.store), wall_ms;
+	struct tm tm = {0};
+
+	*ret_stored_ms = 0;
+	if (!text)
+		return 0;
+	rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &tm);
+	if (rest && *rest == '.')
+		rest += 1 + strspn(rest + 1, "0123456789");
+	if (!rest || strcmp(rest, "Z") != 0)
+		return err_explain(err, ERR_INVALID, "invalid_parameter", NULL,
+			"parameter %s must be a time such as 2026-01-31T12:00:00Z", name);
+	wall_ms = (int64_t)timegm(&tm) * 1000;
+	*ret_stored_ms = wall_ms - (store_clock_to_wall(api->gate.store, now_ms) - now_ms);
+	if (*ret_stored_ms < 1) /* 0 is no time */
+		*ret_stored_ms = 1;
 	return 0;
 }
 

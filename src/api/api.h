@@ -108,6 +108,9 @@ void api_set_unready(struct api *api, const struct err *why);
 /* A whole number from the query; the default if it is absent. */
 int api_query_number(const struct request *req, const char *name, uint64_t min, uint64_t max,
 	uint64_t default_value, uint64_t *ret_value, struct err *err) must_check;
+/* A time of the query, as answers have them, by the clock of the database; 0 if it is absent. */
+int api_query_time(const struct request *req, const struct api *api, const char *name,
+	int64_t *ret_stored_ms, struct err *err) must_check;
 int api_query_boolean(const struct request *req, const char *name, bool *ret_value, struct err *err)
 	must_check;
 

@@ -104,12 +104,19 @@ HANDLER(jobs_cancel);
 HANDLER(jobs_back_up);
 
 /* executions.c */
-extern const struct fields executions_fields;
+extern const struct fields executions_fields, executions_fresh_fields;
 HANDLER(executions_run);
 HANDLER(executions_list);
 HANDLER(executions_get);
 HANDLER(executions_events);
 HANDLER(executions_cancel);
+HANDLER(executions_stats);
+
+/* fresh_executions.c */
+HANDLER(fresh_executions_run);
+
+/* artifact_handlers.c */
+HANDLER(artifacts_read);
 
 /* exec.c */
 HANDLER(exec_run);

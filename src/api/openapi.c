@@ -119,6 +119,7 @@ static const struct api_parameter path_parts[] = {
 		"Name of the template, or the reference of an image that was used without a name; "
 		"its slashes are written %2F.",
 		true},
+	{"path", "{\"type\":\"string\"}", "The artifact's path; a slash in it is %2F.", true},
 	{"snapshot", "{\"type\":\"string\",\"pattern\":\"^[0-9a-z]{26}$\"}", "The snapshot's id.",
 		true},
 	{"secret", "{\"type\":\"string\",\"pattern\":\"^[0-9a-z]([0-9a-z-]{0,61}[0-9a-z])?$\"}",

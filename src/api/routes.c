@@ -16,6 +16,7 @@
 /* LIST_PAGE_BYTES bounds it too. */
 #define PAGE_LIMIT "How many on a page, at most: one has no more than about 1 MiB."
 #define BOOLEAN	   "{\"type\":\"boolean\"}"
+#define TIME	   "{\"type\":\"string\",\"format\":\"date-time\"}"
 
 static const struct api_parameter list_query[] = {
 	{"status",
@@ -78,9 +79,19 @@ static const struct api_parameter executions_query[] = {
 		"\"timeout\",\"cancelled\",\"lost\"]}",
 		"Only those in this state.", false},
 	{"language", STRING, "Only those in this language.", false},
+	{"function", STRING, "Only calls of this function.", false},
+	{"since", TIME, "Only those that were asked for at this time or later.", false},
+	{"until", TIME, "Only those that were asked for before.", false},
 	{"limit", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000,\"default\":100}",
 		PAGE_LIMIT, false},
 	{"cursor", STRING, "next_cursor of the page before.", false},
+};
+
+static const struct api_parameter execution_stats_query[] = {
+	{"sandbox", STRING, "Only those in this sandbox, by its id.", false},
+	{"function", STRING, "Only calls of this function.", false},
+	{"since", TIME, "Only those that were asked for at this time or later.", false},
+	{"until", TIME, "Only those that were asked for before.", false},
 };
 
 static const struct api_parameter execution_query[] = {
@@ -266,6 +277,20 @@ static const struct route table[] = {
 	{"GET", "/v1/executions", executions_list, 0, SCOPE_READ,
 		DOC("listExecutions", "List executions, the newest first", "executions",
 			QUERY(executions_query), .status = 200, .answer = "ExecutionList")},
+	{"POST", "/v1/executions", fresh_executions_run, ROUTE_BODY, SCOPE_RUN,
+		DOC("executeOnce", "Run code for its result in a fresh sandbox, gone afterwards",
+			"executions", HEADERS(exec_headers), .body = &executions_fresh_fields,
+			.needs_body = true, .status = 200, .answer = "Execution",
+			.stream_answer = EVENTS, .also = "202"),
+		"execution.run"},
+	{"GET", "/v1/executions/stats", executions_stats, 0, SCOPE_READ,
+		DOC("getExecutionStats",
+			"Count executions by sandbox and function, with how long they took",
+			"executions", QUERY(execution_stats_query), .status = 200,
+			.answer = "ExecutionStats")},
+	{"GET", EXECUTION "/artifacts/{path}", artifacts_read, ROUTE_WAITS, SCOPE_FILES,
+		DOC("readArtifact", "Read a file that an execution wrote to its outputs",
+			"executions", .status = 200, .answer = BYTES)},
 	{"GET", EXECUTION, executions_get, 0, SCOPE_READ,
 		DOC("getExecution", "Look at an execution, or wait for its end", "executions",
 			QUERY(execution_query), .status = 200, .answer = "Execution")},

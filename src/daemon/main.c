@@ -22,6 +22,7 @@
 #include "core/dependency/dependencies.h"
 #include "core/engine/backups.h"
 #include "core/engine/engine.h"
+#include "core/execution/artifact_store.h"
 #include "core/execution/execution.h"
 #include "core/job/backup_job.h"
 
@@ -86,6 +87,7 @@ struct daemon {
 	struct job_kind job_kinds[3];
 	struct jobs *jobs;
 	struct executions *executions;
+	struct artifact_store *artifacts;
 	struct store_backup_rule backup_rule;
 	char backup_dir[PATH_MAX];
 	bool is_accepted; /* an operator wants the database as it is */
@@ -108,6 +110,7 @@ struct daemon {
 	int unfinished_fd;    /* marks of what is being created */
 	int jobs_fd;	      /* the logs of jobs */
 	int blobs_fd;	      /* what images are fetched into */
+	int artifacts_fd;     /* copies of what executions wrote */
 	char *host_list;      /* what the next point into */
 	const char *hosts[HOSTS_MAX + 1];
 };
@@ -265,6 +268,8 @@ static int open_state_dirs(struct daemon *daemon, struct err *err)
 		r = open_state_dir(daemon, "unfinished", &daemon->unfinished_fd, err);
 	if (r == 0)
 		r = open_state_dir(daemon, "jobs", &daemon->jobs_fd, err);
+	if (r == 0)
+		r = open_state_dir(daemon, "artifacts", &daemon->artifacts_fd, err);
 	return r < 0 ? r : open_state_dir(daemon, "blobs", &daemon->blobs_fd, err);
 }
 
@@ -316,14 +321,20 @@ static int open_jobs(struct daemon *daemon, struct err *err)
 	return jobs_open(&config, &daemon->jobs, err);
 }
 
-static void open_executions(struct daemon *daemon)
+static int open_executions(struct daemon *daemon, struct err *err)
 {
 	struct executions_config config = {.store = daemon->store,
 		.bus = daemon->bus,
 		.history = (unsigned)daemon->settings.execution_history,
 		.keep_ms = (int64_t)daemon->settings.execution_keep_s * 1000};
+	int r = artifact_store_open(daemon->artifacts_fd, daemon->store,
+		daemon->settings.disk_reserve, &daemon->artifacts, err);
 
+	if (r < 0)
+		return r;
+	config.artifacts = daemon->artifacts;
 	daemon->executions = executions_new(&config);
+	return 0;
 }
 
 static void request_shutdown(void *arg)
@@ -369,7 +380,6 @@ static int open_server(struct daemon *daemon, struct err *err)
 	daemon->api.packers = share_pool_new(&packers);
 	daemon->api.secret_store = daemon->secret_store;
 	daemon->api.backups = daemon->backups;
-	open_executions(daemon);
 	daemon->api.jobs = daemon->jobs;
 	daemon->api.executions = daemon->executions;
 	daemon->api.bus = daemon->bus;
@@ -681,8 +691,8 @@ static int open_all(struct daemon *daemon, struct err *err)
 			0 ||
 		(r = open_secret_store(daemon, err)) < 0 ||
 		(r = open_state_dirs(daemon, err)) < 0 || (r = open_templates(daemon, err)) < 0 ||
-		(r = open_jobs(daemon, err)) < 0 || (r = open_server(daemon, err)) < 0 ||
-		(r = open_previews(daemon, err)) < 0)
+		(r = open_jobs(daemon, err)) < 0 || (r = open_executions(daemon, err)) < 0 ||
+		(r = open_server(daemon, err)) < 0 || (r = open_previews(daemon, err)) < 0)
 		return r;
 	fail_point("daemon.server_opened");
 	if ((r = serve_sandboxes(daemon, err)) < 0)
@@ -722,6 +732,7 @@ static void close_all(struct daemon *daemon, bool stop_all)
 	executions_leave(daemon->executions);
 	engine_close(daemon->engine);
 	executions_free(daemon->executions);
+	artifact_store_close(daemon->artifacts);
 	event_bus_free(daemon->bus);
 	templates_close(daemon->templates);
 	close_audit_writer(daemon);
@@ -741,6 +752,7 @@ static void close_all(struct daemon *daemon, bool stop_all)
 	fd_close(daemon->unfinished_fd);
 	fd_close(daemon->jobs_fd);
 	fd_close(daemon->blobs_fd);
+	fd_close(daemon->artifacts_fd);
 	free(daemon->host_list);
 	idempotency_keys_free(daemon->api.idempotency_keys);
 	json_decref(daemon->api.openapi);
@@ -808,7 +820,8 @@ int main(int argc, char *argv[])
 		.logs_fd = -1,
 		.unfinished_fd = -1,
 		.jobs_fd = -1,
-		.blobs_fd = -1};
+		.blobs_fd = -1,
+		.artifacts_fd = -1};
 	enum log_level level;
 	struct err err = {0};
 	int exit_code = 0, r;

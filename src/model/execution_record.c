@@ -15,12 +15,14 @@ static const char *const names[EXECUTION_STATUS_COUNT] = {
 
 void execution_record_fini(struct execution_record *record)
 {
+	json_decref(take_ptr(&record->request));
 	json_decref(take_ptr(&record->outcome));
 }
 
 void execution_record_copy(struct execution_record *to, const struct execution_record *from)
 {
 	*to = *from;
+	json_incref(to->request);
 	json_incref(to->outcome);
 }
 

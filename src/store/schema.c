@@ -455,6 +455,28 @@ static const char *const sqlite[] = {
 	" agent TEXT NOT NULL"
 	");"
 	"CREATE INDEX logins_owner ON logins(organization, user, id);",
+
+	/* 31: executions in sandboxes of their own, what they were asked, and copies of their artifacts; functions. */
+	"ALTER TABLE executions ADD COLUMN fresh INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE executions ADD COLUMN \"function\" TEXT NOT NULL DEFAULT '';"
+	"ALTER TABLE executions ADD COLUMN version INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE executions ADD COLUMN duration_us INTEGER NOT NULL DEFAULT 0;"
+	"ALTER TABLE executions ADD COLUMN request TEXT;"
+	"CREATE TABLE artifacts ("
+	" execution TEXT NOT NULL,"
+	" digest TEXT NOT NULL,"
+	" PRIMARY KEY (execution, digest)"
+	") WITHOUT ROWID;"
+	"CREATE INDEX artifacts_digest ON artifacts(digest);"
+	"CREATE TABLE functions ("
+	" organization TEXT NOT NULL,"
+	" user TEXT NOT NULL,"
+	" name TEXT NOT NULL,"
+	" version INTEGER NOT NULL,"
+	" created_at INTEGER NOT NULL,"
+	" spec TEXT NOT NULL,"
+	" PRIMARY KEY (organization, user, name, version)"
+	") WITHOUT ROWID;",
 };
 
 static const char *const *const migrations[DB_DIALECT_COUNT] = {[DB_SQLITE] = sqlite};

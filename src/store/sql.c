@@ -63,8 +63,11 @@
 	c("handler", "7") ", " c("has_handler", "8") ", " c("status", "9") ", " \
 	c("cancelling", "10") ", " c("process", "11") ", " c("first_byte", "12") ", " \
 	c("timeout_ms", "13") ", " c("outcome_bytes", "14") ", " c("created_at", "15") ", " \
-	c("ended_at", "16")
+	c("ended_at", "16") ", " c("fresh", "17") ", " c("\"function\"", "18") ", " \
+	c("version", "19") ", " c("duration_us", "20")
 /* clang-format on */
+/* Those of a function, in the order of store_function.c. */
+#define FUNCTION "organization, \"user\", name, version, created_at, spec"
 /* Those of a token, in the order of store_token.c. */
 /* What a login may do is what its token may by now; of a token that is not ours, what it could at the beginning. */
 #define LOGIN                                                                                      \
@@ -121,6 +124,8 @@ static const char *const common[Q_ALL] = {
 	[Q_SANDBOX_END_ALL] =
 		"UPDATE sandboxes SET status = 'stopped', end_reason = ?1, end_signal = 0,"
 		" end_detail = ?2, error_message = '' WHERE status IN ('running', 'paused')",
+	[Q_SANDBOX_GIVE] = "UPDATE sandboxes SET organization = ?2, \"user\" = ?3 WHERE id = ?1",
+	[Q_WORKSPACE_GIVE] = "UPDATE workspaces SET organization = ?2, \"user\" = ?3 WHERE id = ?1",
 	[Q_SANDBOX_CLAIM] = "UPDATE sandboxes SET starting = 1 WHERE id = ?1",
 	[Q_SANDBOX_FORGET_CLAIMS] = "UPDATE sandboxes SET starting = 0 WHERE starting <> 0",
 	[Q_SANDBOX_NUMBERS] = "SELECT s.cpu_millis, s.memory_bytes, w.disk_bytes"
@@ -227,18 +232,37 @@ static const char *const common[Q_ALL] = {
 		    " (SELECT id FROM logins WHERE " OWNED("") " ORDER BY id DESC"
 							       " LIMIT 1 OFFSET ?1)",
 	[Q_EXECUTION_INSERT] = "INSERT INTO executions (" EXECUTION(
-		NAME) ", outcome) VALUES (" EXECUTION(VALUE) ", ?17)",
+		NAME) ", outcome, request) VALUES (" EXECUTION(VALUE) ", ?21, ?22)",
 	[Q_EXECUTION_UPDATE] = "UPDATE executions SET status = ?9, cancelling = ?10, process = ?11,"
 			       " first_byte = ?12, outcome_bytes = ?14, ended_at = ?16,"
-			       " outcome = ?17 WHERE id = ?1",
-	[Q_EXECUTION_GET] =
-		"SELECT " EXECUTION(NAME) ", outcome FROM executions WHERE id = ?1 AND " OWNED(""),
+			       " duration_us = ?20, outcome = ?21 WHERE id = ?1",
+	[Q_EXECUTION_GET] = "SELECT " EXECUTION(
+		NAME) ", outcome, request FROM executions WHERE id = ?1 AND " OWNED(""),
 	[Q_EXECUTION_LIST] = "SELECT " EXECUTION(
 		NAME) " FROM executions WHERE (?1 IS NULL OR id < ?1)"
 		      " AND (?2 IS NULL OR status = ?2)"
 		      " AND (?3 IS NULL OR language = ?3)"
 		      " AND (?4 IS NULL OR sandbox = ?4)"
+		      " AND (?7 IS NULL OR \"function\" = ?7)"
+		      " AND (?8 = 0 OR created_at >= ?8) AND (?9 = 0 OR created_at < ?9)"
 		      " AND (?5 = 0 OR ended_at = 0) AND " OWNED("") " ORDER BY id DESC LIMIT ?6",
+	/* Of each group the number, how many did not succeed, and what half and 95 of 100 did not exceed: the least
+	 * duration that so many have. */
+	[Q_EXECUTION_STATS] =
+		"SELECT sandbox, name, count(*), sum(failed),"
+		" min(CASE WHEN place * 2 >= total THEN duration_us END),"
+		" min(CASE WHEN place * 20 >= total * 19 THEN duration_us END) FROM ("
+		"SELECT CASE WHEN fresh = 1 THEN '' ELSE sandbox END AS sandbox,"
+		" \"function\" AS name, duration_us,"
+		" CASE WHEN status = 'succeeded' THEN 0 ELSE 1 END AS failed,"
+		" row_number() OVER (PARTITION BY CASE WHEN fresh = 1 THEN '' ELSE sandbox END,"
+		" \"function\" ORDER BY duration_us) AS place,"
+		" count(*) OVER (PARTITION BY CASE WHEN fresh = 1 THEN '' ELSE sandbox END,"
+		" \"function\") AS total"
+		" FROM executions WHERE ended_at > 0 AND (?1 IS NULL OR sandbox = ?1)"
+		" AND (?2 IS NULL OR \"function\" = ?2)"
+		" AND (?3 = 0 OR created_at >= ?3) AND (?4 = 0 OR created_at < ?4) AND " OWNED(
+			"") ") AS ended GROUP BY sandbox, name ORDER BY 3 DESC LIMIT ?5",
 	/* The newest ?1 stay, if they are not older than ?2 and all newer ones have not more than ?3 bytes. */
 	[Q_EXECUTION_EXCESS] =
 		"SELECT id FROM (SELECT id, created_at,"
@@ -247,6 +271,29 @@ static const char *const common[Q_ALL] = {
 		" FROM executions WHERE ended_at > 0 AND " OWNED(
 			"") ") AS ended WHERE place > ?1 OR created_at < ?2 OR bytes > ?3 LIMIT ?4",
 	[Q_EXECUTION_DELETE] = "DELETE FROM executions WHERE id = ?1",
+	[Q_ARTIFACT_STALE] = "SELECT execution, digest, (SELECT count(*) FROM artifacts o"
+			     " WHERE o.digest = a.digest) FROM artifacts a WHERE NOT EXISTS"
+			     " (SELECT 1 FROM executions e WHERE e.id = a.execution) LIMIT 1",
+	[Q_ARTIFACT_DELETE] = "DELETE FROM artifacts WHERE execution = ?1 AND digest = ?2",
+	[Q_FUNCTION_INSERT] =
+		"INSERT INTO functions (" FUNCTION ") VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+	[Q_FUNCTION_COUNT] =
+		"SELECT count(DISTINCT name) FROM functions WHERE name <> ?1 AND " OWNED(""),
+	[Q_FUNCTION_LAST] = "SELECT max(version) FROM functions WHERE name = ?1 AND " OWNED(""),
+	[Q_FUNCTION_GET] =
+		"SELECT " FUNCTION " FROM functions WHERE name = ?1"
+		" AND (?2 = 0 OR version = ?2) AND " OWNED("") " ORDER BY version DESC LIMIT 1",
+	[Q_FUNCTION_LIST] = "SELECT " FUNCTION " FROM functions f WHERE name > ?1 AND " OWNED(
+		"") " AND NOT EXISTS (SELECT 1 FROM functions o WHERE"
+		    " o.organization = f.organization AND o.\"user\" = f.\"user\""
+		    " AND o.name = f.name AND o.version > f.version)"
+		    " ORDER BY name LIMIT ?2",
+	[Q_FUNCTION_VERSIONS] =
+		"SELECT " FUNCTION " FROM functions WHERE name = ?1 AND"
+		" (?2 = 0 OR version < ?2) AND " OWNED("") " ORDER BY version DESC LIMIT ?3",
+	[Q_FUNCTION_TRIM] =
+		"DELETE FROM functions WHERE name = ?1 AND version <= ?2 AND " OWNED(""),
+	[Q_FUNCTION_DELETE] = "DELETE FROM functions WHERE name = ?1 AND " OWNED(""),
 	[Q_JOB_INSERT] = "INSERT INTO jobs (" JOB(NAME) ") VALUES (" JOB(VALUE) ")",
 	[Q_JOB_UPDATE] =
 		"UPDATE jobs SET state = ?8, cancelling = ?9, tries = ?10, progress = ?11,"
@@ -403,6 +450,7 @@ static const char *const common[Q_ALL] = {
  * highest number of an AUTOINCREMENT; SET (a, b) = (SELECT ...), which PostgreSQL has too; LIMIT -1.
  */
 static const char *const sqlite[Q_ALL] = {
+	[Q_ARTIFACT_PUT] = "INSERT OR REPLACE INTO artifacts (execution, digest) VALUES (?1, ?2)",
 	[Q_CLOCK_PUT] = "INSERT OR REPLACE INTO clock (id, boot_id, base, skew, last)"
 			" VALUES (1, ?1, ?2, ?3, ?4)",
 	[Q_SANDBOX_LIST] = SELECT_SANDBOX "WHERE s.id > ?1 AND " OWNED(

@@ -85,6 +85,11 @@ int store_sandbox_hold(struct store *store, struct sandbox_record *record, struc
 int store_sandbox_claim(struct store *store, const struct sandbox_record *record, struct err *err)
 	must_check;
 
+/* It has another owner from now on, whose quotas must have room for it: ERR_RATE if not. One of empty names is nobody,
+ * who has no quota. */
+int store_sandbox_give(struct store *store, const struct sandbox_record *record,
+	const struct owner *owner, struct err *err) must_check;
+
 /* Writes the whole row. ERR_NOT_FOUND if it is gone; ERR_RATE if a number grew for which there is no quota;
  * ERR_CONFLICT if another has its name. */
 int store_sandbox_update(struct store *store, const struct sandbox_record *record, struct err *err)

@@ -5,7 +5,16 @@
 
 #include <string.h>
 
-#define OUTCOME 16 /* its column; the parameter is one more */
+#define OUTCOME 20 /* its column; the parameter is one more */
+#define REQUEST 21
+
+static void bind_document(struct db_stmt *stmt, int at, const json_t *document)
+{
+	if (document)
+		store_bind_json(stmt, at, document);
+	else
+		store_bind_optional(stmt, at, NULL);
+}
 
 static void bind_execution(struct db_stmt *stmt, const struct execution_record *record)
 {
@@ -25,13 +34,14 @@ static void bind_execution(struct db_stmt *stmt, const struct execution_record *
 	db_bind_int(stmt, 14, (int64_t)record->outcome_bytes);
 	db_bind_int(stmt, 15, record->created_at_ms);
 	db_bind_int(stmt, 16, record->ended_at_ms);
-	if (record->outcome)
-		store_bind_json(stmt, OUTCOME + 1, record->outcome);
-	else
-		store_bind_optional(stmt, OUTCOME + 1, NULL);
+	db_bind_int(stmt, 17, record->is_fresh);
+	db_bind_text(stmt, 18, record->function);
+	db_bind_int(stmt, 19, record->version);
+	db_bind_int(stmt, 20, (int64_t)record->duration_us);
+	bind_document(stmt, OUTCOME + 1, record->outcome);
 }
 
-/* All but the outcome. */
+/* All but outcome and request. */
 static void read_execution(struct db_stmt *stmt, struct execution_record *record)
 {
 	char status[16];
@@ -43,7 +53,10 @@ static void read_execution(struct db_stmt *stmt, struct execution_record *record
 		.timeout_ms = (uint64_t)db_column_int(stmt, 12),
 		.outcome_bytes = (uint64_t)db_column_int(stmt, 13),
 		.created_at_ms = db_column_int(stmt, 14),
-		.ended_at_ms = db_column_int(stmt, 15)};
+		.ended_at_ms = db_column_int(stmt, 15),
+		.is_fresh = db_column_int(stmt, 16) != 0,
+		.version = (uint32_t)db_column_int(stmt, 18),
+		.duration_us = (uint64_t)db_column_int(stmt, 19)};
 	store_read_text(stmt, 0, record->id, sizeof(record->id));
 	store_read_text(stmt, 1, record->owner.organization, sizeof(record->owner.organization));
 	store_read_text(stmt, 2, record->owner.user, sizeof(record->owner.user));
@@ -51,6 +64,7 @@ static void read_execution(struct db_stmt *stmt, struct execution_record *record
 	store_read_text(stmt, 4, record->context_id, sizeof(record->context_id));
 	store_read_text(stmt, 5, record->language, sizeof(record->language));
 	store_read_text(stmt, 6, record->handler, sizeof(record->handler));
+	store_read_text(stmt, 17, record->function, sizeof(record->function));
 	store_read_text(stmt, 8, status, sizeof(status));
 	if (execution_status_parse(status, &record->status) < 0)
 		record->status = EXECUTION_LOST;
@@ -66,6 +80,8 @@ static int write_execution(struct store *store, enum query query,
 	pthread_mutex_lock(&store->lock);
 	stmt = store_use(store, query);
 	bind_execution(stmt, record);
+	if (query == Q_EXECUTION_INSERT)
+		bind_document(stmt, REQUEST + 1, record->request);
 	r = db_run(stmt, what, err);
 	pthread_mutex_unlock(&store->lock);
 	return r;
@@ -98,6 +114,7 @@ int store_execution_get(struct store *store, const struct owner *owner, const ch
 	if (code == DB_ROW) {
 		read_execution(stmt, ret_record);
 		ret_record->outcome = store_read_json(stmt, OUTCOME);
+		ret_record->request = store_read_json(stmt, REQUEST);
 	} else if (code != DB_DONE) {
 		r = store_fail(store, "read an execution", err);
 	}
@@ -122,6 +139,9 @@ static int read_page(struct store *store, const struct store_execution_filter *f
 	store_bind_optional(stmt, 4, filter->sandbox);
 	db_bind_int(stmt, 5, filter->is_active);
 	db_bind_int(stmt, 6, store_page(limit));
+	store_bind_optional(stmt, 7, filter->function);
+	db_bind_int(stmt, 8, filter->since_ms);
+	db_bind_int(stmt, 9, filter->until_ms);
 	store_bind_owner(stmt, filter->owner);
 	while ((code = db_step(stmt)) == DB_ROW)
 		read_execution(stmt, &page[count++]);
@@ -177,13 +197,46 @@ static int list_excess(struct store *store, const struct owner *owner,
 	return r;
 }
 
+int store_execution_stats(struct store *store, const struct store_execution_filter *filter,
+	void (*each)(const struct store_execution_stats *stats, void *arg), void *arg,
+	struct err *err)
+{
+	struct db_stmt *stmt;
+	enum db_result code;
+	int r = 0;
+
+	pthread_mutex_lock(&store->lock);
+	stmt = store_use(store, Q_EXECUTION_STATS);
+	store_bind_optional(stmt, 1, filter->sandbox);
+	store_bind_optional(stmt, 2, filter->function);
+	db_bind_int(stmt, 3, filter->since_ms);
+	db_bind_int(stmt, 4, filter->until_ms);
+	db_bind_int(stmt, 5, filter->limit);
+	store_bind_owner(stmt, filter->owner);
+	while ((code = db_step(stmt)) == DB_ROW) {
+		struct store_execution_stats stats = {.count = (uint64_t)db_column_int(stmt, 2),
+			.failed = (uint64_t)db_column_int(stmt, 3),
+			.p50_us = (uint64_t)db_column_int(stmt, 4),
+			.p95_us = (uint64_t)db_column_int(stmt, 5)};
+
+		store_read_text(stmt, 0, stats.sandbox, sizeof(stats.sandbox));
+		store_read_text(stmt, 1, stats.function, sizeof(stats.function));
+		each(&stats, arg);
+	}
+	if (code != DB_DONE)
+		r = store_fail(store, "count executions", err);
+	db_reset(stmt);
+	pthread_mutex_unlock(&store->lock);
+	return r;
+}
+
 int store_execution_prune(struct store *store, const struct owner *owner,
 	const struct store_execution_rule *rule, struct err *err)
 {
 	char ids[STORE_PAGE][ID_LEN + 1];
-	int count = list_excess(store, owner, rule, ids, err), r = count < 0 ? count : 0;
+	int count = list_excess(store, owner, rule, ids, err), r = count;
 
-	for (int i = 0; i < count && r == 0; i++) {
+	for (int i = 0; i < count && r >= 0; i++) {
 		struct db_stmt *stmt;
 
 		pthread_mutex_lock(&store->lock);
@@ -192,5 +245,61 @@ int store_execution_prune(struct store *store, const struct owner *owner,
 		r = db_run(stmt, "forget an execution", err);
 		pthread_mutex_unlock(&store->lock);
 	}
+	return r < 0 ? r : count;
+}
+
+/* --- copies of artifacts --- */
+
+static struct db_stmt *use_artifact(
+	struct store *store, enum query query, const char *execution, const char *digest)
+{
+	struct db_stmt *stmt = store_use(store, query);
+
+	db_bind_text(stmt, 1, execution);
+	db_bind_text(stmt, 2, digest);
+	return stmt;
+}
+
+int store_artifact_put(
+	struct store *store, const char *execution, const char *digest, struct err *err)
+{
+	int r;
+
+	pthread_mutex_lock(&store->lock);
+	r = db_run(use_artifact(store, Q_ARTIFACT_PUT, execution, digest), "note an artifact", err);
+	pthread_mutex_unlock(&store->lock);
+	return r;
+}
+
+int store_artifact_stale(struct store *store, struct store_artifact *ret_artifact, struct err *err)
+{
+	struct db_stmt *stmt;
+	enum db_result code;
+	int r;
+
+	pthread_mutex_lock(&store->lock);
+	stmt = store_use(store, Q_ARTIFACT_STALE);
+	code = db_step(stmt);
+	if (code == DB_ROW) {
+		ret_artifact->is_shared = db_column_int(stmt, 2) > 1;
+		store_read_text(stmt, 0, ret_artifact->execution, sizeof(ret_artifact->execution));
+		store_read_text(stmt, 1, ret_artifact->digest, sizeof(ret_artifact->digest));
+	}
+	r = code == DB_ROW || code == DB_DONE ? code == DB_ROW
+					      : store_fail(store, "look for artifacts", err);
+	db_reset(stmt);
+	pthread_mutex_unlock(&store->lock);
+	return r;
+}
+
+int store_artifact_delete(
+	struct store *store, const struct store_artifact *artifact, struct err *err)
+{
+	int r;
+
+	pthread_mutex_lock(&store->lock);
+	r = db_run(use_artifact(store, Q_ARTIFACT_DELETE, artifact->execution, artifact->digest),
+		"forget an artifact", err);
+	pthread_mutex_unlock(&store->lock);
 	return r;
 }

@@ -18,8 +18,9 @@ int store_execution_get(struct store *store, const struct owner *owner, const ch
 
 struct store_execution_filter {
 	const struct owner *owner; /* NULL: all */
-	const char *status, *language, *sandbox;
-	const char *before; /* the id of the last one of the page before, or NULL */
+	const char *status, *language, *sandbox, *function;
+	int64_t since_ms, until_ms; /* when it was asked for; 0: any time */
+	const char *before;	    /* the id of the last one of the page before, or NULL */
 	unsigned limit;
 	bool is_active; /* only those that run */
 };
@@ -37,6 +38,37 @@ struct store_execution_rule {
 	uint64_t bytes;
 };
 
-/* Forgets what an owner has beyond the rule; at most a page at a time. */
+/* What became of executions of a sandbox, or of a function, or of those that have neither. */
+struct store_execution_stats {
+	char sandbox[ID_LEN + 1];      /* empty: a fresh one each time */
+	char function[MODEL_NAME_MAX]; /* empty: none */
+	uint64_t count, failed;	       /* that are over; of those, that did not succeed */
+	uint64_t p50_us, p95_us;       /* durations that half, and 95 of 100, did not exceed */
+};
+
+/* For each group of those that fit sandbox, function and time of the filter, the largest first, at most its limit;
+ * `each` must not call the store. */
+int store_execution_stats(struct store *store, const struct store_execution_filter *filter,
+	void (*each)(const struct store_execution_stats *stats, void *arg), void *arg,
+	struct err *err) must_check;
+
+/* Which execution has a copy of an artifact, by the digest of its content (core/execution/artifact_store.h). */
+struct store_artifact {
+	char execution[ID_LEN + 1];
+	char digest[65];
+	bool is_shared; /* another one has the same */
+};
+
+int store_artifact_put(
+	struct store *store, const char *execution, const char *digest, struct err *err) must_check;
+
+/* One of an execution that is forgotten: 1, or 0 if there is none. */
+int store_artifact_stale(struct store *store, struct store_artifact *ret_artifact, struct err *err)
+	must_check;
+
+int store_artifact_delete(
+	struct store *store, const struct store_artifact *artifact, struct err *err) must_check;
+
+/* Forgets what an owner has beyond the rule, at most a page at a time: how many. */
 int store_execution_prune(struct store *store, const struct owner *owner,
 	const struct store_execution_rule *rule, struct err *err) must_check;

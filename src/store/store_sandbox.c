@@ -241,6 +241,46 @@ int store_sandbox_claim(struct store *store, const struct sandbox_record *record
 	return r;
 }
 
+static int give_row(struct store *store, enum query query, const char *id,
+	const struct owner *owner, struct err *err)
+{
+	struct db_stmt *stmt = store_use(store, query);
+
+	db_bind_text(stmt, 1, id);
+	db_bind_text(stmt, 2, owner->organization);
+	db_bind_text(stmt, 3, owner->user);
+	return db_run(stmt, "give a sandbox to an owner", err);
+}
+
+int store_sandbox_give(struct store *store, const struct sandbox_record *record,
+	const struct owner *owner, struct err *err)
+{
+	const struct quota_amounts wanted = {
+		.of = {[QUOTA_SANDBOXES] = 1,
+			[QUOTA_RUNNING] = 1,
+			[QUOTA_WORKSPACES] = 1,
+			[QUOTA_CPU] = record->resources.cpu_millis,
+			[QUOTA_MEMORY] = record->resources.memory_bytes,
+			[QUOTA_DISK] = record->resources.disk_bytes}};
+	int r;
+
+	pthread_mutex_lock(&store->lock);
+	r = db_begin(store->db, err);
+	if (r == 0) {
+		r = give_row(store, Q_SANDBOX_GIVE, record->id, owner, err);
+		if (r == 0)
+			r = give_row(store, Q_WORKSPACE_GIVE, record->id, owner, err);
+		if (r == 0 && owner->organization[0])
+			r = store_quota_check(store, owner, &wanted, err);
+		if (r == 0)
+			r = db_commit(store->db, err);
+		if (r < 0)
+			db_rollback(store->db);
+	}
+	pthread_mutex_unlock(&store->lock);
+	return r;
+}
+
 static uint64_t excess(uint64_t amount, int64_t before)
 {
 	return before >= 0 && amount > (uint64_t)before ? amount - (uint64_t)before : 0;

@@ -50,6 +50,7 @@ const REQUESTS = {
   [`PATCH ${ONE}`]: { json: { labels: { stolen: 'yes' } } },
   [`POST ${ONE}/exec`]: { json: { command: 'echo stolen > /workspace/canary' } },
   [`POST ${ONE}/executions`]: { json: { language: 'shell', code: 'echo stolen > /workspace/canary' } },
+  'POST /v1/executions': { json: { language: 'shell', code: 'id -u > "$RESULT"' } },
   [`POST ${PROCESS}/stdin`]: { json: { data: 'stolen\n' } },
   [`POST ${PROCESS}/signal`]: { json: { signal: 'SIGKILL' } },
   [`POST ${PROCESS}/resize`]: { json: { cols: 10, rows: 10 } },
@@ -82,7 +83,9 @@ const COLLECTIONS = {
   'PUT /v1/secrets/{secret}': ({ json }) => assert.equal(json.url, 'https://evil.test'), // one's own, of the same name
   'DELETE /v1/secrets/{secret}': ({ status }) => assert.equal(status, 204),
   'GET /v1/jobs': ({ json }) => assert.deepEqual(json.jobs.filter((one) => one.target !== 'own'), []),
-  'GET /v1/executions': ({ json }) => assert.deepEqual(json.executions, []),
+  'GET /v1/executions': ({ json }) => assert.deepEqual(json.executions.filter((one) => one.sandbox_id !== null), []),
+  'GET /v1/executions/stats': ({ json }) => assert.deepEqual(json.stats.filter((one) => one.sandbox_id !== null), []),
+  'POST /v1/executions': ({ json }) => assert.deepEqual([json.status, json.sandbox_id], ['succeeded', null]),
   'DELETE /v1/build-cache': ({ json }) => assert.deepEqual(json, { removed: 0 }),
   'GET /v1/templates': ({ json }) => assert.ok(json.templates.every((one) => one.shared || one.name === 'own')),
   'POST /v1/templates': ({ json }) => assert.equal(json.name, 'own'),
@@ -130,7 +133,7 @@ before(async () => {
   }
 });
 
-const target = (route) => route.replace('/v1/jobs/{id}', `/v1/jobs/${victim.job}`).replaceAll('{id}', victim.sandbox).replaceAll('{process}', victim.process).replaceAll('{token}', victim.token).replace('{login}', victim.login).replace('{port}', '3000').replace('{link}', victim.token).replace('{organization}', 'acme').replace('{user}', 'alice').replace('{secret}', 'canary').replace('{template}', 'canary').replace('{snapshot}', victim.snapshot).replace('{execution}', victim.execution);
+const target = (route) => route.replace('/v1/jobs/{id}', `/v1/jobs/${victim.job}`).replaceAll('{id}', victim.sandbox).replaceAll('{process}', victim.process).replaceAll('{token}', victim.token).replace('{login}', victim.login).replace('{port}', '3000').replace('{link}', victim.token).replace('{organization}', 'acme').replace('{user}', 'alice').replace('{secret}', 'canary').replace('{template}', 'canary').replace('{snapshot}', victim.snapshot).replace('{execution}', victim.execution).replace('{path}', 'canary');
 const scopeOf = ({ operation }) => operation.security[0].bearer[0];
 
 function send({ name, method, route, operation }, api, token) {
@@ -248,7 +251,7 @@ test('a foreign object and one that never was get the same answer, on every rout
   for (const operation of guarded.filter(({ name, route }) => route.includes('{') && !COLLECTIONS[name])) {
     const request = { ...REQUESTS[operation.name] };
     const foreign = await api.request(operation.method, target(operation.route), request);
-    const random = await api.request(operation.method, operation.route.replace(/\{(id|token|login|snapshot|execution)\}/, NOBODY).replace('{process}', victim.process).replace('{port}', '3000').replace('{link}', victim.token).replace(/\{(organization|user|template)\}/g, 'nobody'), request);
+    const random = await api.request(operation.method, operation.route.replace(/\{(id|token|login|snapshot|execution)\}/, NOBODY).replace('{process}', victim.process).replace('{port}', '3000').replace('{link}', victim.token).replace(/\{(organization|user|template)\}/g, 'nobody').replace('{path}', 'canary'), request);
     assert.equal(foreign.status, random.status, operation.name);
     assert.equal(plain(foreign, victim.sandbox, victim.token, victim.login, victim.job, victim.snapshot, victim.execution, 'template canary'), plain(random, NOBODY, 'template nobody'), operation.name);
   }

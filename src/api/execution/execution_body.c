@@ -4,6 +4,7 @@
 #include "api/env_body.h"
 #include "api/handlers.h"
 #include "api/process/command_body.h"
+#include "api/sandbox/dependency_body.h"
 #include "core/execution/language.h"
 #include "core/process/command.h"
 
@@ -14,6 +15,11 @@ struct body {
 	const json_t *event, *env;
 	int64_t timeout_ms;
 	enum field_boolean is_async;
+	/* of one without a sandbox; decoded by sandbox_body_decode() */
+	const char *template_name;
+	struct sandbox_resources_body resources;
+	struct sandbox_network_body network;
+	struct dependency_body dependencies;
 };
 
 static const char *check_handler(const json_t *handler)
@@ -35,44 +41,89 @@ static const char *const disconnect_choices[] = {"cancel", "keep", NULL};
 
 #define AT(member) offsetof(struct body, member)
 
-static const struct field rows[] = {
-	{"language", FIELD_STRING, AT(language), 1, EXECUTION_LANGUAGE_MAX, FIELD_REQUIRED,
-		"What the code is written in.", .choices = language_names},
-	{"code", FIELD_STRING, AT(code), 1, EXECUTION_CODE_MAX, 0,
-		"The code. Either this or path."},
-	{"path", FIELD_STRING, AT(path), 1, AGENT_PATH_MAX - 1, 0,
-		"A file in the sandbox with the code."},
-	{"handler", FIELD_STRING, AT(handler), 1, EXECUTION_HANDLER_MAX - 1, 0,
-		"The function to call. If left out, `handler` is called if the code defines it, "
-		"and else the code is a script.",
-		.check = check_handler},
-	{"event", FIELD_JSON, AT(event), 0, 0, 0,
-		"What the handler is called with: any JSON. null if left out."},
-	{"cwd", FIELD_STRING, AT(cwd), 1, AGENT_PATH_MAX - 1, 0,
-		"Working directory; /workspace if left out.", .check = command_body_check_cwd},
-	{"env", FIELD_STRING_MAP, AT(env), 0, SPEC_ENV_MAX, 0,
-		"Environment, on top of the sandbox's.", .check = env_body_check},
-	{"stdin", FIELD_STRING, AT(input), 0, INPUT_MAX, 0, "Standard input; empty if left out."},
-	{"timeout_ms", FIELD_INTEGER, AT(timeout_ms), 1, COMMAND_TIMEOUT_MAX_MS, 0,
-		"Ends it with all that it started after so long; 300000 if left out."},
-	{"async", FIELD_BOOLEAN, AT(is_async), 0, 0, 0,
-		"Answers with 202 as soon as it runs; what comes of it is kept under its id."},
-	{"on_disconnect", FIELD_STRING, AT(on_disconnect), 0, 16, 0,
-		"What becomes of one whose client goes away before the answer: cancel (the "
-		"default) ends it, keep lets it go on.",
-		.choices = disconnect_choices},
+/* What all of them have. */
+/* clang-format off */
+#define COMMON_ROWS \
+	{"language", FIELD_STRING, AT(language), 1, EXECUTION_LANGUAGE_MAX, FIELD_REQUIRED, \
+		"What the code is written in.", .choices = language_names}, \
+	{"code", FIELD_STRING, AT(code), 1, EXECUTION_CODE_MAX, 0, \
+		"The code. Either this or path."}, \
+	{"path", FIELD_STRING, AT(path), 1, AGENT_PATH_MAX - 1, 0, \
+		"A file in the sandbox with the code."}, \
+	{"handler", FIELD_STRING, AT(handler), 1, EXECUTION_HANDLER_MAX - 1, 0, \
+		"The function to call. If left out, `handler` is called if the code defines it, " \
+		"and else the code is a script.", \
+		.check = check_handler}, \
+	{"event", FIELD_JSON, AT(event), 0, 0, 0, \
+		"What the handler is called with: any JSON. null if left out."}, \
+	{"cwd", FIELD_STRING, AT(cwd), 1, AGENT_PATH_MAX - 1, 0, \
+		"Working directory; /workspace if left out.", .check = command_body_check_cwd}, \
+	{"env", FIELD_STRING_MAP, AT(env), 0, SPEC_ENV_MAX, 0, \
+		"Environment, on top of the sandbox's.", .check = env_body_check}, \
+	{"stdin", FIELD_STRING, AT(input), 0, INPUT_MAX, 0, "Standard input; empty if left out."}, \
+	{"timeout_ms", FIELD_INTEGER, AT(timeout_ms), 1, COMMAND_TIMEOUT_MAX_MS, 0, \
+		"Ends it with all that it started after so long; 300000 if left out."}, \
+	{"async", FIELD_BOOLEAN, AT(is_async), 0, 0, 0, \
+		"Answers with 202 as soon as it runs; what comes of it is kept under its id."}, \
+	{"on_disconnect", FIELD_STRING, AT(on_disconnect), 0, 16, 0, \
+		"What becomes of one whose client goes away before the answer: cancel (the " \
+		"default) ends it, keep lets it go on.", \
+		.choices = disconnect_choices}
+/* clang-format on */
+
+static const struct field rows[] = {COMMON_ROWS};
+
+static const struct field fresh_rows[] = {
+	COMMON_ROWS,
+	{"template", FIELD_STRING, AT(template_name), 1, SANDBOX_TEMPLATE_MAX - 1, 0,
+		"What its sandbox starts from: the name of a template, or an image."},
+	{"resources", FIELD_OBJECT, AT(resources), 0, 0, 0, "Limits of its sandbox.",
+		.sub = sandbox_resources_rows, .sub_count = SANDBOX_RESOURCES_ROWS},
+	{"network", FIELD_OBJECT, AT(network), 0, 0, 0, "Egress policy of its sandbox.",
+		.sub = sandbox_network_rows, .sub_count = SANDBOX_NETWORK_ROWS},
+	{"dependencies", FIELD_OBJECT, AT(dependencies), 0, 0, 0,
+		"Packages that its sandbox has beside its template; they are installed first if "
+		"they were not before.",
+		.sub = dependency_body_rows, .sub_count = DEPENDENCY_BODY_ROWS},
 };
 
 const struct fields executions_fields = FIELDS(rows);
+const struct fields executions_fresh_fields = FIELDS(fresh_rows);
+
+/* The part that says what sandbox is wanted. */
+static json_t *sandbox_part(const json_t *object)
+{
+	static const char *const names[] = {"template", "resources", "network", "dependencies"};
+	json_t *part = json_object();
+
+	for (size_t i = 0; i < array_len(names); i++) {
+		json_t *value = json_object_get(object, names[i]);
+
+		if (value)
+			json_object_set(part, names[i], value);
+	}
+	return part;
+}
+
+int execution_body_decode_sandbox(
+	const json_t *object, struct sandbox_body *ret_body, struct err *err)
+{
+	json_t *part = sandbox_part(object);
+	int r = sandbox_body_decode(part, ret_body, err);
+
+	json_decref(part); /* what it points to is the object's too */
+	return r;
+}
 
 int execution_body_decode(
-	const struct request *req, struct execution_body *ret_body, struct err *err)
+	const json_t *object, bool is_fresh, struct execution_body *ret_body, struct err *err)
 {
+	const struct fields *fields = is_fresh ? &executions_fresh_fields : &executions_fields;
 	struct body body = {0};
 	int r;
 
-	fields_clear(&executions_fields, &body);
-	r = fields_decode(&executions_fields, request_body(req), &body, err);
+	fields_clear(fields, &body);
+	r = fields_decode(fields, object, &body, err);
 	if (r < 0)
 		return r;
 	ret_body->spec = (struct execution_spec){.language = body.language,
@@ -84,7 +135,9 @@ int execution_body_decode(
 		.env = {ret_body->env, fields_copy_map(body.env, ret_body->env)},
 		.input = body.input,
 		.input_len = body.input ? strlen(body.input) : 0,
-		.timeout_ms = body.timeout_ms > 0 ? (uint64_t)body.timeout_ms : 0};
+		.timeout_ms = body.timeout_ms > 0 ? (uint64_t)body.timeout_ms : 0,
+		.is_fresh = is_fresh,
+		.request = (json_t *)object};
 	ret_body->is_async = body.is_async == FIELD_TRUE;
 	ret_body->is_kept = body.on_disconnect && strcmp(body.on_disconnect, "keep") == 0;
 	if (ret_body->is_async && body.on_disconnect)
@@ -93,20 +146,26 @@ int execution_body_decode(
 	return 0;
 }
 
+static json_t *text_or_null(const char *text)
+{
+	return text[0] ? json_string(text) : json_null();
+}
+
 json_t *execution_body_encode(const struct api *api, const struct execution_record *record)
 {
 	char process[PROCESS_NAME_MAX];
 	json_t *answer;
 
 	process_name_format(record->process, process);
-	answer = json_pack("{s:s, s:s, s:s, s:o, s:s, s:o, s:s, s:b, s:I, s:o, s:o}", "id",
-		record->id, "status", execution_status_name(record->status), "sandbox_id",
-		record->sandbox_id, "context_id",
-		record->context_id[0] ? json_string(record->context_id) : json_null(), "language",
-		record->language, "handler",
-		record->handler[0] ? json_string(record->handler) : json_null(), "process", process,
-		"cancelling", record->is_cancelling && record->status == EXECUTION_RUNNING,
-		"timeout_ms", (json_int_t)record->timeout_ms, "created_at",
+	answer = json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:s, s:o, s:o, s:b, s:I, s:o, s:o}",
+		"id", record->id, "status", execution_status_name(record->status), "sandbox_id",
+		record->is_fresh ? json_null() : json_string(record->sandbox_id), "context_id",
+		text_or_null(record->context_id), "function", text_or_null(record->function),
+		"version", record->version ? json_integer(record->version) : json_null(),
+		"language", record->language, "handler", text_or_null(record->handler), "process",
+		record->is_fresh ? json_null() : json_string(process), "cancelling",
+		record->is_cancelling && record->status == EXECUTION_RUNNING, "timeout_ms",
+		(json_int_t)record->timeout_ms, "created_at",
 		api_stored_time_to_json(api, record->created_at_ms), "ended_at",
 		api_stored_time_to_json(api, record->ended_at_ms));
 	if (record->outcome)

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "api/api.h"
+#include "api/sandbox/sandbox_body.h"
 #include "core/execution/execution.h"
 
 /* The body of POST .../executions, and what its spec points to. */
@@ -13,9 +14,12 @@ struct execution_body {
 	struct text_pair env[SPEC_ENV_MAX];
 };
 
-/* It borrows from the request's body. */
-int execution_body_decode(
-	const struct request *req, struct execution_body *ret_body, struct err *err) must_check;
+/* It borrows from the object. Of a fresh one the object also says what sandbox is wanted, which is large: on the heap,
+ * of zeros. */
+int execution_body_decode(const json_t *object, bool is_fresh, struct execution_body *ret_body,
+	struct err *err) must_check;
+int execution_body_decode_sandbox(
+	const json_t *object, struct sandbox_body *ret_body, struct err *err) must_check;
 
 /* With its outcome, if the record has one. */
 json_t *execution_body_encode(const struct api *api, const struct execution_record *record);

@@ -36,6 +36,7 @@ static void feed_unref(void *arg)
 		return;
 	stream_unref(feed->stream);
 	log_events_fini(&feed->events);
+	execution_end_reading(feed->execution);
 	result_reader_fini(&feed->reader);
 	execution_unref(feed->execution);
 	free(feed);
@@ -180,6 +181,7 @@ void execution_events_answer(struct request *req, const struct execution_events_
 	feed->refs = 2; /* the stream's and the watch's */
 	feed->api = spec->api;
 	feed->execution = execution_ref(spec->execution);
+	execution_begin_reading(feed->execution);
 	feed->cancels = spec->cancels;
 	execution_read(spec->execution, &record);
 	feed->has_start = spec->from == 0;

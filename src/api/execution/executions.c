@@ -2,9 +2,9 @@
 /*
  * Executions: code that is run for its result (core/execution/execution.h).
  *
- * As with a command, no thread waits for one: the request is held until its end is told. A client that goes away
- * takes it along, unless it asked otherwise.
+ * How the one who asks for one is answered: execution_answer.h.
  */
+#include "api/execution/execution_answer.h"
 #include "api/execution/execution_body.h"
 #include "api/execution/execution_events.h"
 #include "api/handlers.h"
@@ -12,7 +12,6 @@
 #include "api/sse.h"
 #include "store/store_execution.h"
 
-#include <stdatomic.h>
 #include <stdio.h>
 
 #define LIST_LIMIT_MAX	   1000
@@ -20,153 +19,7 @@
 #define END_EVENT_MAX	   (64u << 20)
 #define WAIT_MAX_MS	   (24ll * 3600 * 1000)
 
-/* Waiting */
-
-/* A held request; referenced by it, by its watch of the execution, and by its alarm. */
-struct execution_wait {
-	atomic_int refs;
-	const struct api *api;
-	struct request *_Atomic req; /* whoever takes it answers */
-	struct execution *execution;
-	struct timer *_Atomic alarm;
-	bool cancels; /* the execution ends with the client */
-};
-
-static void wait_unref(void *arg)
-{
-	struct execution_wait *wait = arg;
-
-	if (atomic_fetch_sub(&wait->refs, 1) > 1)
-		return;
-	execution_unref(wait->execution);
-	free(wait);
-}
-
-/* Answers with what it is now. */
-static void wait_finish(struct execution_wait *wait, const struct execution_record *record)
-{
-	struct request *req = atomic_exchange(&wait->req, NULL);
-
-	if (!req)
-		return;
-	timer_close(atomic_exchange(&wait->alarm, NULL));
-	request_answer_json(req, 200, execution_body_encode(wait->api, record));
-	request_release(req);
-}
-
-static void wait_over(void *arg, const struct execution_record *record)
-{
-	wait_finish(arg, record);
-}
-
-static void wait_expired(void *arg)
-{
-	struct execution_wait *wait = arg;
-	struct execution_record record;
-
-	execution_unwatch(wait->execution, wait);
-	execution_read(wait->execution, &record);
-	wait_finish(wait, &record);
-	execution_record_fini(&record);
-}
-
-/* The client went away, or the daemon does: then the next one goes on with the execution. */
-static void wait_gone(void *arg)
-{
-	struct execution_wait *wait = arg;
-	struct execution_record record;
-	struct request *req;
-	struct err err;
-
-	if (wait->cancels && !atomic_load(&wait->api->is_leaving)) {
-		execution_cancel(wait->execution); /* its end is the answer */
-		return;
-	}
-	execution_unwatch(wait->execution, wait);
-	req = atomic_exchange(&wait->req, NULL);
-	if (!req)
-		return;
-	timer_close(atomic_exchange(&wait->alarm, NULL));
-	execution_read(wait->execution, &record);
-	err_explain(&err, ERR_UNAVAILABLE, "daemon_leaving",
-		"look at it with GET /v1/executions/{id} when the daemon serves again",
-		"the daemon ends; execution %s goes on", record.id);
-	execution_record_fini(&record);
-	request_release_error(req, &err);
-}
-
-static const struct execution_events wait_events = {.over = wait_over, .release = wait_unref};
-
-/* Holds the request until the execution is over, or the time is (0: never). Takes over the execution. */
-static void hold(struct request *req, struct api *api, struct execution *execution,
-	uint64_t timeout_ms, bool cancels)
-{
-	struct execution_wait *wait = mem_new(sizeof(*wait));
-	struct timer *alarm;
-
-	wait->refs = 3; /* this function's, the request's, the watch's */
-	wait->api = api;
-	wait->req = req;
-	wait->execution = execution;
-	wait->cancels = cancels;
-	request_keep(req, wait, wait_unref);
-	if (timeout_ms > 0) {
-		request_hold_until_close(req, wait_expired, wait);
-		atomic_fetch_add(&wait->refs, 1);
-		alarm = engine_open_timer(api->engine, wait_expired, wait_unref, wait);
-		timer_set(alarm, timeout_ms);
-		atomic_store(&wait->alarm, alarm);
-	} else {
-		request_hold_until_close(req, wait_gone, wait);
-	}
-	if (!execution_watch(execution, &wait_events, wait)) {
-		wait_unref(wait);
-		wait_expired(wait);
-	}
-	if (!atomic_load(&wait->req)) { /* it was over before all of this was there */
-		execution_unwatch(execution, wait);
-		timer_close(atomic_exchange(&wait->alarm, NULL));
-	}
-	wait_unref(wait);
-}
-
 /* Running */
-
-static bool wants_stream(const struct request *req)
-{
-	const char *accept = request_header(req, "Accept");
-
-	return accept && strstr(accept, "text/event-stream");
-}
-
-static void answer_location(struct request *req, const struct execution_record *record)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/v1/executions/%s", record->id);
-	request_answer_header(req, "Location", path);
-	request_answer_json(req, 202, execution_body_encode(request_context(req), record));
-}
-
-static int answer_running(struct request *req, struct api *api, const struct execution_body *body,
-	struct execution *execution)
-{
-	struct execution_events_spec stream = {
-		.api = api, .execution = execution, .cancels = !body->is_kept};
-	struct execution_record record;
-
-	execution_read(execution, &record);
-	request_set_detail(req, record.id);
-	if (body->is_async)
-		answer_location(req, &record);
-	else if (wants_stream(req))
-		execution_events_answer(req, &stream);
-	else
-		hold(req, api, execution_ref(execution), 0, !body->is_kept);
-	execution_record_fini(&record);
-	execution_unref(execution);
-	return 0;
-}
 
 HANDLER(executions_run)
 {
@@ -177,10 +30,13 @@ HANDLER(executions_run)
 	int r = api_sandbox(req, api, &sandbox, err);
 
 	if (r == 0)
-		r = execution_body_decode(req, &body, err);
+		r = execution_body_decode(request_body(req), false, &body, err);
 	if (r == 0)
 		r = execution_start(api->executions, sandbox, &body.spec, &execution, err);
-	return r < 0 ? r : answer_running(req, api, &body, execution);
+	if (r < 0)
+		return r;
+	execution_answer(req, api, &body, execution);
+	return 0;
 }
 
 /* Looking */
@@ -200,7 +56,7 @@ HANDLER(executions_get)
 	if (r < 0)
 		return r;
 	if (execution && record.ended_at_ms == 0 && wait_ms > 0) {
-		hold(req, api, execution, wait_ms, false);
+		execution_answer_later(req, api, execution, wait_ms, false);
 	} else {
 		request_answer_json(req, 200, execution_body_encode(api, &record));
 		execution_unref(execution);
@@ -258,7 +114,7 @@ HANDLER(executions_cancel)
 		return r;
 	if (execution) {
 		execution_cancel(execution);
-		hold(req, api, execution, 0, false);
+		execution_answer_later(req, api, execution, 0, false);
 	} else {
 		request_answer_json(req, 200, execution_body_encode(api, &record));
 	}
@@ -293,6 +149,43 @@ static int check_filter(const struct store_execution_filter *filter, struct err 
 	return 0;
 }
 
+static int read_times(const struct request *req, const struct api *api,
+	struct store_execution_filter *filter, struct err *err)
+{
+	int r = api_query_time(req, api, "since", &filter->since_ms, err);
+
+	return r < 0 ? r : api_query_time(req, api, "until", &filter->until_ms, err);
+}
+
+static void add_stats(const struct store_execution_stats *stats, void *arg)
+{
+	json_array_append_new(arg,
+		json_pack("{s:o, s:o, s:I, s:I, s:f, s:f}", "sandbox_id",
+			stats->sandbox[0] ? json_string(stats->sandbox) : json_null(), "function",
+			stats->function[0] ? json_string(stats->function) : json_null(), "count",
+			(json_int_t)stats->count, "failures", (json_int_t)stats->failed, "p50_ms",
+			(double)stats->p50_us / 1000, "p95_ms", (double)stats->p95_us / 1000));
+}
+
+HANDLER(executions_stats)
+{
+	struct api *api = context;
+	struct owner owner = api_owner(req);
+	struct store_execution_filter filter = {.owner = &owner,
+		.sandbox = request_query(req, "sandbox"),
+		.function = request_query(req, "function"),
+		.limit = LIST_LIMIT_MAX};
+	json_t *list = json_array();
+	int r = read_times(req, api, &filter, err);
+
+	if (r == 0)
+		r = store_execution_stats(engine_store(api->engine), &filter, add_stats, list, err);
+	if (r == 0)
+		request_answer_json(req, 200, json_pack("{s:O}", "stats", list));
+	json_decref(list);
+	return r;
+}
+
 HANDLER(executions_list)
 {
 	struct api *api = context;
@@ -302,12 +195,15 @@ HANDLER(executions_list)
 		.status = request_query(req, "status"),
 		.language = request_query(req, "language"),
 		.sandbox = request_query(req, "sandbox"),
+		.function = request_query(req, "function"),
 		.before = request_query(req, "cursor")};
 	uint64_t limit;
 	int r = api_query_number(req, "limit", 1, LIST_LIMIT_MAX, LIST_LIMIT_DEFAULT, &limit, err);
 
 	if (r == 0)
 		r = check_filter(&filter, err);
+	if (r == 0)
+		r = read_times(req, api, &filter, err);
 	if (r < 0)
 		return r;
 	filter.limit = (unsigned)limit + 1; /* one more tells whether there is a next page */

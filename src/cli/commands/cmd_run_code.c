@@ -22,7 +22,7 @@
 #define IMAGE_MAX    (8u << 20)
 
 struct run_code_values {
-	const char *language, *event, *handler, *cwd, *save;
+	const char *language, *event, *handler, *cwd, *save, *template_name;
 	struct option_number timeout;
 	struct option_list env;
 	bool detach;
@@ -41,6 +41,8 @@ static const struct option options[] = {
 		offsetof(struct run_code_values, language), .choices = "python javascript shell"},
 	{OPTION_TEXT, 0, "save", "DIR", "save images that it shows there",
 		offsetof(struct run_code_values, save)},
+	{OPTION_TEXT, 't', "template", "NAME", "without ID: what its sandbox starts from",
+		offsetof(struct run_code_values, template_name)},
 	{OPTION_SECONDS, 'T', "timeout", "TIME", "end it after so long: 10s, 500ms, 5m",
 		offsetof(struct run_code_values, timeout)},
 	{OPTION_TEXT, 'w', "workdir", "DIR", "run in this directory",
@@ -298,16 +300,23 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 	struct client_call call = {.method = "POST"};
 	auto_free char *path = NULL;
 	struct client *client;
+	bool is_fresh = argc < 2;
 	int r = make_body(v, argv[0], &body, err);
 
-	(void)argc;
+	if (r == 0 && !is_fresh && v->template_name)
+		r = err_set(
+			err, ERR_INVALID, "--template does not go with a sandbox, which has one");
+	if (r == 0)
+		r = set_text(body, "template", v->template_name, err);
 	if (r == 0)
 		r = cli_connect(cli, &client, err);
-	if (r == 0)
+	if (r == 0 && !is_fresh)
 		r = resolve_id(client, argv[1], id, err);
 	if (r < 0)
 		return r;
-	call.path = path = mem_printf("/v1/sandboxes/%s/executions", id);
+	path = is_fresh ? mem_strdup("/v1/executions")
+			: mem_printf("/v1/sandboxes/%s/executions", id);
+	call.path = path;
 	call.body = body;
 	if (!v->detach && !cli_wants_json(cli))
 		return stream(client, &call, v, err);
@@ -323,21 +332,22 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 
 const struct command cmd_run_code = {
 	.name = "run-code",
-	.operands = "FILE ID",
-	.summary = "run code in a sandbox for its result",
+	.operands = "FILE [ID]",
+	.summary = "run code in a sandbox, or in one of its own, for its result",
 	.details =
 		"FILE is on this computer; - is standard input. Code that defines handler(event, "
 		"context)\n"
 		"is called as AWS Lambda calls it; other code is a script. The result is "
 		"printed as JSON\n"
 		"after the output; the exit code is 0 if it succeeded, 1 if it failed, 124 after "
-		"a timeout.\n\n"
+		"a timeout. Without ID it runs in a fresh sandbox, which is gone afterwards.\n\n"
+		"  sandlot run-code app.py --event '{\"name\": \"Ada\"}'\n"
 		"  sandlot run-code app.py 01k9 --event '{\"name\": \"Ada\"}'\n"
 		"  sandlot run-code -l python - 01k9 <<< '6 * 7'\n"
 		"  sandlot run-code --save . plot.py 01k9\n",
 	.tables = {{options, 0}},
 	.values_size = sizeof(struct run_code_values),
-	.min_operands = 2,
+	.min_operands = 1,
 	.max_operands = 2,
 	.verbatim_after = OPTION_ANYWHERE,
 	.takes = COMMAND_TAKES_FILES,

@@ -8,6 +8,7 @@
 #include "core/execution/execution_request.h"
 #include "core/execution/outcome.h"
 #include "core/process/process_table.h"
+#include "core/sandbox/sandbox_request.h"
 #include "store/store_clock.h"
 #include "store/store_execution.h"
 
@@ -18,7 +19,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BYTES_KEPT (256ull << 20) /* of the outcomes of an owner */
+#define BYTES_KEPT  (256ull << 20) /* of requests and outcomes of an owner */
+#define REQUEST_MAX (256u << 10)   /* bytes of a request that is kept */
+#define READERS_S   30		   /* how long a log waits for its readers */
 
 struct executions {
 	struct executions_config config;
@@ -53,6 +56,7 @@ struct execution {
 	bool is_listed; /* it has its row, */
 	bool has_ended; /* its process has ended: with both, its outcome is gathered */
 	bool is_over;
+	unsigned readers; /* of its log */
 	uint64_t log_end;
 	struct execution_watcher *watchers;
 };
@@ -140,9 +144,16 @@ void executions_leave(struct executions *executions)
 		return;
 	pthread_mutex_lock(&executions->lock);
 	executions->is_leaving = true;
+	pthread_cond_broadcast(&executions->changed);
 	while (executions->threads > 0)
 		pthread_cond_wait(&executions->changed, &executions->lock);
 	pthread_mutex_unlock(&executions->lock);
+}
+
+int executions_open_copy(
+	struct executions *executions, const struct digest *digest, int *ret_fd, struct err *err)
+{
+	return artifact_store_read(executions->config.artifacts, digest, ret_fd, err);
 }
 
 void executions_free(struct executions *executions)
@@ -241,9 +252,9 @@ static void publish(struct execution *execution, const struct execution_record *
 {
 	struct event_bus *bus = execution->executions->config.bus;
 	char type[32];
-	json_t *data = json_pack("{s:s, s:s, s:s, s:s}", "execution", record->id, "sandbox",
-		record->sandbox_id, "language", record->language, "status",
-		execution_status_name(record->status));
+	json_t *data = json_pack("{s:s, s:o, s:s, s:s}", "execution", record->id, "sandbox",
+		record->is_fresh ? json_null() : json_string(record->sandbox_id), "language",
+		record->language, "status", execution_status_name(record->status));
 	auto_free char *text = json_dumps(data, JSON_COMPACT);
 
 	json_decref(data);
@@ -259,9 +270,12 @@ static void prune(struct execution *execution)
 		.since_ms = store_clock_ms(config->store) - config->keep_ms,
 		.bytes = BYTES_KEPT};
 	struct err err;
+	int r = store_execution_prune(config->store, &execution->record.owner, &rule, &err);
 
-	if (store_execution_prune(config->store, &execution->record.owner, &rule, &err) < 0)
+	if (r < 0)
 		log_error("executions: %s", err.message);
+	else if (r > 0)
+		artifact_store_collect(config->artifacts);
 }
 
 /* Writes the outcome down and tells it. Takes the outcome over. */
@@ -274,8 +288,10 @@ static void conclude(struct execution *execution, enum execution_status status, 
 	pthread_mutex_lock(&execution->lock);
 	execution->record.status = status;
 	execution->record.outcome = outcome;
-	execution->record.outcome_bytes = json_dumpb(outcome, NULL, 0, JSON_COMPACT);
+	execution->record.outcome_bytes += json_dumpb(outcome, NULL, 0, JSON_COMPACT);
 	execution->record.ended_at_ms = store_clock_ms(store);
+	if (execution->times.asked_us)
+		execution->record.duration_us = clock_steady_us() - execution->times.asked_us;
 	execution_record_copy(&record, &execution->record);
 	pthread_mutex_unlock(&execution->lock);
 	if (store_execution_update(store, &record, &err) < 0)
@@ -285,6 +301,46 @@ static void conclude(struct execution *execution, enum execution_status status, 
 	execution_record_fini(&record);
 	unlist(execution);
 	prune(execution);
+}
+
+static bool has_readers(struct execution *execution)
+{
+	bool has;
+
+	pthread_mutex_lock(&execution->lock);
+	has = execution->readers > 0;
+	pthread_mutex_unlock(&execution->lock);
+	return has;
+}
+
+/* Waits for those who read its log, which goes with the sandbox: as long as they take, but not for ever. */
+static void await_readers(struct execution *execution)
+{
+	struct executions *executions = execution->executions;
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += READERS_S;
+	pthread_mutex_lock(&executions->lock);
+	while (!executions->is_leaving && has_readers(execution) &&
+		pthread_cond_timedwait(&executions->changed, &executions->lock, &until) == 0)
+		;
+	pthread_mutex_unlock(&executions->lock);
+}
+
+/* The fresh sandbox of one that is over. What stays is removed by the next daemon. */
+static void remove_sandbox(struct execution *execution)
+{
+	struct engine *engine = sandbox_engine(execution->sandbox);
+	struct err err;
+
+	if (has_readers(execution)) {
+		if (sandbox_stop(execution->sandbox, END_OPERATOR, &err) < 0)
+			log_warning("execution %s: %s", execution->record.id, err.message);
+		await_readers(execution);
+	}
+	if (sandbox_request_purge_builder(engine, execution->record.sandbox_id, &err) < 0)
+		log_error("the sandbox of execution %s: %s", execution->record.id, err.message);
 }
 
 /* Gathers the outcome: it blocks on the sandbox. `failure` says why nothing is known of its end; else NULL. */
@@ -298,21 +354,30 @@ static void gather(struct execution *execution, const char *failure)
 		.end = &execution->end,
 		.failure = failure,
 		.times = execution->times};
+	struct artifacts_request artifacts = {.sandbox = execution->sandbox,
+		.since_ms = execution->started_wall_ms,
+		.copy = execution->executions->config.artifacts,
+		.execution = execution->record.is_fresh ? execution->record.id : NULL};
 	enum execution_status status;
 	json_t *outcome;
+	struct err err;
 
 	/* What it left behind would disturb the next. */
 	if (execution->process)
 		process_kill(execution->process, true);
 	input.artifacts = execution->end.outcome == PROCESS_RAN && !failure
-				  ? artifacts_list(execution->sandbox, execution->started_wall_ms,
-					    &input.is_artifacts_cut)
+				  ? artifacts_list(&artifacts, &input.is_artifacts_cut)
 				  : json_array();
 	pthread_mutex_lock(&execution->lock);
 	execution->log_end = input.to;
 	pthread_mutex_unlock(&execution->lock);
 	outcome = outcome_make(&input, &status);
+	/* Who asks for the next as soon as this has answered finds room for it. */
+	if (execution->record.is_fresh && sandbox_disown(execution->sandbox, &err) < 0)
+		log_warning("execution %s: %s", execution->record.id, err.message);
 	conclude(execution, status, outcome);
+	if (execution->record.is_fresh)
+		remove_sandbox(execution);
 }
 
 static void *gather_in_thread(void *arg)
@@ -402,7 +467,17 @@ static void describe(struct executions *executions, struct sandbox *sandbox,
 
 	*record = (struct execution_record){
 		.timeout_ms = spec->timeout_ms ? spec->timeout_ms : EXECUTION_TIMEOUT_DEFAULT_MS,
-		.has_handler = spec->handler || spec->event};
+		.has_handler = spec->handler || spec->event,
+		.is_fresh = spec->is_fresh,
+		.version = spec->version};
+	if (spec->request)
+		record->outcome_bytes = json_dumpb(spec->request, NULL, 0, JSON_COMPACT);
+	if (record->outcome_bytes <= REQUEST_MAX)
+		record->request = json_incref(spec->request);
+	else
+		record->outcome_bytes = 0;
+	snprintf(record->function, sizeof(record->function), "%s",
+		spec->function ? spec->function : "");
 	sandbox_read(sandbox, &box);
 	record->owner = box.owner;
 	memcpy(record->sandbox_id, box.id, sizeof(record->sandbox_id));
@@ -445,7 +520,7 @@ static int run(struct execution *execution, const struct command *command, struc
 int execution_start(struct executions *executions, struct sandbox *sandbox,
 	const struct execution_spec *spec, struct execution **ret_execution, struct err *err)
 {
-	uint64_t asked_us = clock_steady_us();
+	uint64_t asked_us = spec->asked_us ? spec->asked_us : clock_steady_us();
 	struct execution_request request;
 	struct execution_record record;
 	struct execution *execution;
@@ -458,6 +533,7 @@ int execution_start(struct executions *executions, struct sandbox *sandbox,
 	r = execution_request_make(sandbox, spec, &record, &request, err);
 	if (r < 0) {
 		execution_request_fini(&request);
+		execution_record_fini(&record);
 		return r;
 	}
 	execution = make(executions, sandbox, &record);
@@ -526,6 +602,25 @@ uint64_t execution_log_end(struct execution *execution)
 	end = execution->is_over ? execution->log_end : UINT64_MAX;
 	pthread_mutex_unlock(&execution->lock);
 	return end;
+}
+
+void execution_begin_reading(struct execution *execution)
+{
+	pthread_mutex_lock(&execution->lock);
+	execution->readers++;
+	pthread_mutex_unlock(&execution->lock);
+}
+
+void execution_end_reading(struct execution *execution)
+{
+	struct executions *executions = execution->executions;
+
+	pthread_mutex_lock(&execution->lock);
+	execution->readers--;
+	pthread_mutex_unlock(&execution->lock);
+	pthread_mutex_lock(&executions->lock);
+	pthread_cond_broadcast(&executions->changed);
+	pthread_mutex_unlock(&executions->lock);
 }
 
 void execution_cancel(struct execution *execution)
@@ -613,7 +708,9 @@ static bool adopt(const struct execution_record *row, void *arg)
 
 	if (!language_find(record.language) ||
 		sandbox_get(adoption->engine, NULL, record.sandbox_id, &sandbox, &err) < 0) {
-		lose(adoption->executions, &record, "its sandbox was removed meanwhile");
+		lose(adoption->executions, &record,
+			record.is_fresh ? "the daemon ended while it ran"
+					: "its sandbox was removed meanwhile");
 		execution_record_fini(&record);
 		return true;
 	}

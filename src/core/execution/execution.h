@@ -25,8 +25,9 @@ struct executions;
 struct executions_config {
 	struct store *store;   /* borrowed, as the next */
 	struct event_bus *bus; /* "execution.<status>" is published there */
-	unsigned history;      /* ended ones that are kept of an owner, */
-	int64_t keep_ms;       /* for so long */
+	struct artifact_store *artifacts;
+	unsigned history; /* ended ones that are kept of an owner, */
+	int64_t keep_ms;  /* for so long */
 };
 
 struct executions *executions_new(const struct executions_config *config);
@@ -36,6 +37,11 @@ void executions_adopt(struct executions *executions, struct engine *engine);
 
 /* From now on ends are not written: the next daemon sees to them. */
 void executions_leave(struct executions *executions);
+
+/* A copy of an artifact of an execution that had a fresh sandbox; ERR_NOT_FOUND. */
+struct digest;
+int executions_open_copy(struct executions *executions, const struct digest *digest, int *ret_fd,
+	struct err *err) must_check;
 
 /* After the engine is closed. */
 void executions_free(struct executions *executions);
@@ -55,9 +61,17 @@ struct execution_spec {
 	const void *input; /* standard input; NULL: none */
 	size_t input_len;
 	uint64_t timeout_ms; /* 0: the default */
+	/* The sandbox is a passing one (sandbox_request.h), for this alone. It is removed when the execution is over, and
+	 * its artifacts are copied before. */
+	bool is_fresh;
+	const char *function; /* that this is a call of; NULL: none */
+	uint32_t version;
+	json_t *request;   /* what was asked for, to be kept for a retry; NULL: nothing is */
+	uint64_t asked_us; /* when, by the steady clock; 0: now */
 };
 
-/* Starts one, in the name of the sandbox's owner. The sandbox is woken if need be. */
+/* Starts one, in the name of the sandbox's owner. The sandbox is woken if need be. A fresh sandbox is the execution's
+ * from then on; on failure it is the caller's. */
 int execution_start(struct executions *executions, struct sandbox *sandbox,
 	const struct execution_spec *spec, struct execution **ret_execution, struct err *err)
 	must_check;
@@ -79,6 +93,10 @@ void execution_read(struct execution *execution, struct execution_record *ret_re
 /* Its log, borrowed; and how much of it is of this execution, once it is over. */
 struct output_log *execution_log(struct execution *execution);
 uint64_t execution_log_end(struct execution *execution);
+
+/* Its log stays until as many ends as begins were said, or for half a minute after its end. */
+void execution_begin_reading(struct execution *execution);
+void execution_end_reading(struct execution *execution);
 
 /* Asks for its end. One that is over stays as it is. */
 void execution_cancel(struct execution *execution);

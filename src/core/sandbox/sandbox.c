@@ -324,6 +324,18 @@ int sandbox_restore(struct sandbox *sandbox, const char *snapshot, struct err *e
 	return finish(sandbox, r);
 }
 
+int sandbox_disown(struct sandbox *sandbox, struct err *err)
+{
+	static const struct owner nobody;
+	int r;
+
+	pthread_mutex_lock(&sandbox->life);
+	r = sandbox->gone ? sandbox_not_found(sandbox->id, err)
+			  : store_sandbox_give(
+				    sandbox->engine->config.store, &sandbox->record, &nobody, err);
+	return finish(sandbox, r);
+}
+
 /* life is held. The row goes last: until then nobody can make another one of its id. */
 static int remove_one(struct sandbox *sandbox, enum end_reason reason, struct err *err)
 {

@@ -37,6 +37,10 @@ int sandbox_reset(struct sandbox *sandbox, struct err *err) must_check;
 /* Gives it the files of a snapshot in the place of its own; it then runs, if it ran before. */
 int sandbox_restore(struct sandbox *sandbox, const char *snapshot, struct err *err) must_check;
 
+/* Gives a passing one (sandbox_request.h) back, so that no quota of its owner counts it any more: it is about to be
+ * removed. */
+int sandbox_disown(struct sandbox *sandbox, struct err *err) must_check;
+
 /* Ends it and forgets it; the workspace stays for a later one of the same id. */
 int sandbox_delete(struct sandbox *sandbox, enum end_reason reason, struct err *err) must_check;
 

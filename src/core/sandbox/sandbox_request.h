@@ -26,6 +26,14 @@ int sandbox_request_create(struct engine *engine, const struct caller *caller,
 	const struct sandbox_spec *spec, struct sandbox_request_result *ret_result, struct err *err)
 	must_check;
 
+/*
+ * The same for a sandbox that is there for one thing (an execution): it is in no list, never idle, and outlives no
+ * daemon. It is removed with sandbox_request_purge_builder().
+ */
+int sandbox_request_create_passing(struct engine *engine, const struct caller *caller,
+	const struct sandbox_spec *spec, struct sandbox_request_result *ret_result, struct err *err)
+	must_check;
+
 /* The caller's sandbox of that id, or project, in health; made if need be. As above. */
 int sandbox_request_ensure(struct engine *engine, const struct caller *caller,
 	const struct sandbox_spec *spec, struct sandbox_request_result *ret_result, struct err *err)
