@@ -91,6 +91,7 @@ HANDLER(sandboxes_resume);
 HANDLER(sandboxes_reset);
 HANDLER(sandboxes_purge);
 HANDLER(sandboxes_stats);
+HANDLER(sandboxes_stats_history);
 
 /* events.c */
 HANDLER(events_of_sandbox);

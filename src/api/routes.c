@@ -112,9 +112,18 @@ static const struct api_parameter job_log_query[] = {
 
 static const struct api_parameter events_query[] = {
 	{"topics", STRING,
-		"Only these, with commas between: sandbox, start, port, network, job, "
-		"execution.",
+		"Only these, with commas between: sandbox, start, port, network, job, execution, "
+		"and process and stats, which come only if they are named.",
 		false},
+	{"sandbox", STRING, "Only of this sandbox, by its id or name; its ports are watched then.",
+		false},
+	{"from", "{\"type\":\"integer\",\"minimum\":0}",
+		"Resume after the event of this id. The header Last-Event-ID weighs more.", false},
+};
+
+static const struct api_parameter history_query[] = {
+	{"window", "{\"type\":\"string\",\"enum\":[\"hour\",\"day\"],\"default\":\"hour\"}",
+		"An hour in steps of 10 seconds, or a day in steps of 5 minutes.", false},
 };
 
 static const struct api_parameter audit_query[] = {
@@ -304,7 +313,8 @@ static const struct route table[] = {
 		"execution.cancel"},
 	{"GET", "/v1/events", events_of_owner, ROUTE_TICKET, SCOPE_READ,
 		DOC("followEvents", "Follow what happens to all that is yours", "events",
-			QUERY(events_query), .status = 200, .answer = EVENTS)},
+			QUERY(events_query), HEADERS(output_headers), .status = 200,
+			.answer = EVENTS)},
 
 	{"GET", "/v1/audit", audits_list, 0, SCOPE_READ,
 		DOC("listAuditEntries",
@@ -541,6 +551,9 @@ static const struct route table[] = {
 		DOC("getSandboxNetwork",
 			"What a sandbox may reach, what it reached and what was refused",
 			"sandboxes", .status = 200, .answer = "Network")},
+	{"GET", ONE "/stats/history", sandboxes_stats_history, 0, SCOPE_READ,
+		DOC("getSandboxStatsHistory", "What it used in the last hour or day", "sandboxes",
+			QUERY(history_query), .status = 200, .answer = "StatsHistory")},
 	{"GET", ONE "/events", events_of_sandbox, ROUTE_TICKET, SCOPE_READ,
 		DOC("followSandboxEvents", "Follow what happens to a sandbox", "sandboxes",
 			.status = 200, .answer = EVENTS)},

@@ -9,6 +9,7 @@
 #include "core/sandbox/sandbox_request.h"
 #include "core/sandbox/sandbox_stats.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -375,5 +376,39 @@ HANDLER(sandboxes_stats)
 		(r = sandbox_stats_read(sandbox, &stats, err)) < 0)
 		return r;
 	request_answer_json(req, 200, stats_to_json(&stats));
+	return 0;
+}
+
+static json_t *point_to_json(const struct stats_point *point)
+{
+	return json_pack("{s:o, s:f, s:I, s:I, s:f, s:f}", "at",
+		api_time_to_json((int64_t)point->at_s * 1000), "cpu",
+		round((double)point->cpu * 1000) / 1000, "memory_bytes", (json_int_t)point->memory,
+		"disk_bytes", (json_int_t)point->disk, "rx_bytes_per_second",
+		round((double)point->rx), "tx_bytes_per_second", round((double)point->tx));
+}
+
+HANDLER(sandboxes_stats_history)
+{
+	const char *window = request_query(req, "window");
+	bool is_coarse = window && strcmp(window, "day") == 0;
+	struct stats_point points[STATS_FINE];
+	struct sandbox *sandbox;
+	json_t *list;
+	size_t count;
+	int r = api_sandbox(req, context, &sandbox, err);
+
+	if (r == 0 && window && !is_coarse && strcmp(window, "hour") != 0)
+		r = err_explain(err, ERR_INVALID, "invalid_parameter", NULL,
+			"parameter window must be hour or day");
+	if (r < 0)
+		return r;
+	list = json_array();
+	count = sandbox_stats_history(sandbox, is_coarse, 0, points, array_len(points));
+	for (size_t i = 0; i < count; i++)
+		json_array_append_new(list, point_to_json(&points[i]));
+	request_answer_json(req, 200,
+		json_pack("{s:i, s:o}", "step_s", is_coarse ? STATS_COARSE_S : STATS_FINE_S,
+			"points", list));
 	return 0;
 }

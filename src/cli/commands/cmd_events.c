@@ -21,7 +21,8 @@ static const struct option options[] = {
 	{OPTION_FLAG, 'f', "follow", NULL, "go on until interrupted, as it does anyway",
 		offsetof(struct events_values, follow)},
 	{OPTION_TEXT, 't', "topics", "LIST",
-		"only these: sandbox, start, port, network, job, execution; with commas between",
+		"only these: sandbox, start, port, network, job, execution, process, stats; with "
+		"commas between",
 		offsetof(struct events_values, topics)},
 	{OPTION_END},
 };
@@ -96,17 +97,17 @@ static int make_target(struct client *client, const struct events_values *v, con
 	char id[RESOLVE_ID_LEN + 1];
 	int r = 0;
 
-	if (sandbox && v->topics)
-		return err_set(err, ERR_INVALID, "--topics is for the events of all sandboxes");
 	if (sandbox)
 		r = resolve_id(client, sandbox, id, err);
 	if (r < 0)
 		return r;
-	if (sandbox)
+	if (sandbox && !v->topics)
 		buf_printf(target, "/v1/sandboxes/%s/events", id);
 	else
 		buf_append_str(target, "/v1/events");
 	query_add(target, "topics", v->topics);
+	if (v->topics)
+		query_add(target, "sandbox", sandbox ? id : NULL);
 	return target->failed ? err_set(err, ERR_INVALID, "the list of topics is too long") : 0;
 }
 
@@ -143,6 +144,7 @@ const struct command cmd_events = {
 		   "came faster than they were read.\n\n"
 		   "  sandlot events -f\n"
 		   "  sandlot events -f --topics sandbox,job\n"
+		   "  sandlot events -f --topics process,stats 01k9\n"
 		   "  sandlot events -f -o json 01k9\n",
 	.tables = {{options, 0}},
 	.values_size = sizeof(struct events_values),

@@ -43,6 +43,9 @@ static void free_sandbox(struct sandbox *sandbox)
 	run_place_give_back(sandbox);
 	sandbox_record_fini(&sandbox->record);
 	output_budget_unref(sandbox->output);
+	if (sandbox->history)
+		atomic_fetch_sub(&sandbox->engine->histories, 1);
+	stats_history_free(sandbox->history);
 	pthread_mutex_destroy(&sandbox->output_lock);
 	pthread_mutex_destroy(&sandbox->life);
 	pthread_mutex_destroy(&sandbox->logs);

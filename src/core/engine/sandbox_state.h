@@ -4,6 +4,7 @@
 
 #include "core/engine/agent_link.h"
 #include "core/engine/engine_config.h"
+#include "core/engine/stats_history.h"
 #include "event/timer.h"
 #include "store/store_clock.h"
 #include "wire/wall.h"
@@ -12,9 +13,15 @@
 #include <stdatomic.h>
 
 #define OUTPUT_NOT_NOTED UINT64_MAX
-#define ENGINE_THREADS	 3
+#define ENGINE_THREADS	 4
 
 enum disk_growth { GROWTH_UNKNOWN, GROWTH_FREE, GROWTH_HELD };
+
+/* Counters as they were when it was last sampled. */
+struct sandbox_sample {
+	uint64_t at_us; /* 0: never */
+	uint64_t cpu_us, rx_bytes, tx_bytes;
+};
 
 struct sandbox {
 	atomic_int refs;
@@ -55,6 +62,9 @@ struct sandbox {
 	struct forwarded_conn *conns;	      /* connections from outside that end with it */
 	uint32_t next_process;		      /* the last number that was given out */
 	bool is_numbered;		      /* the database was asked for it */
+	struct stats_history *history;	      /* NULL: none yet */
+
+	struct sandbox_sample sample; /* of the sampler's thread alone */
 };
 
 struct caller;
@@ -115,11 +125,12 @@ struct engine {
 	struct orphan_entry *orphans;	 /* in order of id */
 	size_t orphan_count, orphan_cap;
 
-	pthread_t threads[ENGINE_THREADS]; /* the reaper, and those of host_watch.h */
+	pthread_t threads[ENGINE_THREADS]; /* the reaper, those of host_watch.h, the sampler */
 	unsigned thread_count;
 	bool is_short; /* the host's disk, in the last round; of the watch of the disk alone, as the next */
-	uint64_t sampled_ms; /* when processes were last asked what they use */
-	bool has_held;	     /* disks of some sandboxes may be kept from growing */
+	uint64_t sampled_ms;   /* when processes were last asked what they use */
+	atomic_uint histories; /* sandboxes that have one */
+	bool has_held;	       /* disks of some sandboxes may be kept from growing */
 };
 
 /* Whether its record says that it runs, or is paused. */

@@ -259,7 +259,7 @@ static void publish(struct execution *execution, const struct execution_record *
 
 	json_decref(data);
 	snprintf(type, sizeof(type), "execution.%s", execution_status_name(record->status));
-	event_bus_publish(bus, &record->owner, record->id, type, text);
+	event_bus_publish_in(bus, &record->owner, record->sandbox_id, record->id, type, text);
 }
 
 /* Forgets what is beyond the bounds of its owner. */

@@ -10,6 +10,7 @@
 #include "core/engine/engine.h"
 #include "core/process/exit_reason.h"
 #include "core/process/process.h"
+#include "core/process/process_announce.h"
 #include "core/process/process_state.h"
 #include "core/process/process_watchers.h"
 #include "core/process/sandbox_output.h"
@@ -172,6 +173,9 @@ static void report_end(struct process *process, bool stays)
 {
 	process_tell(process, AGENT_FORGET, NULL, 0);
 	process_watchers_tell_ended(process);
+	if (process->log &&
+		(process->end.outcome == PROCESS_RAN || process->end.outcome == PROCESS_NOT_RUN))
+		process_announce(process, "process.exited");
 	if (process->starter)
 		process->starter->ended(process->start_command, &process->end);
 	if (!stays) {

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "core/process/exit_reason.h"
 #include "core/process/process.h"
+#include "core/process/process_announce.h"
 #include "core/process/process_state.h"
 #include "core/process/process_usage.h"
 #include "core/process/process_watchers.h"
@@ -34,6 +35,8 @@ static int on_started(struct process *process, struct unpack *in)
 		return process->is_adopted ? 0 : -EPROTO;
 	process_note_change(process);
 	process_watchers_tell_started(process, pid);
+	if (process->log && !process->is_adopted)
+		process_announce(process, "process.started");
 	if (process->start_command && !process->is_adopted)
 		process->starter->started(process->start_command, process->record.number);
 	pthread_mutex_lock(&process->lock);

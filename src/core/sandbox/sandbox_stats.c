@@ -53,3 +53,15 @@ int sandbox_stats_read(struct sandbox *sandbox, struct sandbox_stats *ret_stats,
 		.tx_bytes = network.tx_bytes};
 	return 0;
 }
+
+size_t sandbox_stats_history(struct sandbox *sandbox, bool is_coarse, uint32_t since_s,
+	struct stats_point *points, size_t max)
+{
+	size_t count = 0;
+
+	pthread_mutex_lock(&sandbox->state);
+	if (sandbox->history)
+		count = stats_history_read(sandbox->history, is_coarse, since_s, points, max);
+	pthread_mutex_unlock(&sandbox->state);
+	return count;
+}

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/engine/sandbox_handle.h"
+#include "core/engine/stats_history.h"
 
 struct sandbox_stats {
 	struct resources limits;
@@ -15,6 +16,10 @@ struct sandbox_stats {
 	uint64_t output_bytes;	     /* of the host's disk, for the kept output of its processes */
 	uint64_t rx_bytes, tx_bytes; /* of its egress */
 };
+
+/* What it used lately (core/engine/stats_history.h). */
+size_t sandbox_stats_history(struct sandbox *sandbox, bool is_coarse, uint32_t since_s,
+	struct stats_point *points, size_t max);
 
 int sandbox_stats_read(struct sandbox *sandbox, struct sandbox_stats *ret_stats, struct err *err)
 	must_check;

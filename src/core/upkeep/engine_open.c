@@ -18,6 +18,7 @@
 #include "core/upkeep/host_watch.h"
 #include "core/upkeep/reaper.h"
 #include "core/upkeep/reconcile.h"
+#include "core/upkeep/stats_sampler.h"
 
 #include <limits.h>
 
@@ -47,7 +48,7 @@ static int start_threads(struct engine *engine, struct err *err)
 {
 	typedef void *(*thread_fn)(void *engine);
 	static const thread_fn threads[ENGINE_THREADS] = {
-		reaper_run, host_watch_memory, host_watch_disk};
+		reaper_run, host_watch_memory, host_watch_disk, stats_sampler_run};
 
 	while (engine->thread_count < ENGINE_THREADS) {
 		unsigned i = engine->thread_count;
