@@ -14,11 +14,12 @@
   const { stringify, parse } = JSON;
   const inspect = util.inspect;
   const exit = process.reallyExit.bind(process);
-  const RESULT = 3;
+  let RESULT = 3;
+  let mark = ''; // before each line, in a context
   const TEXT_MAX = 65536;
 
   function send(kind, text) {
-    const data = Buffer.from(`{"${kind}":${text}}\n`);
+    const data = Buffer.from(`${mark && `\n${mark} `}{"${kind}":${text}}\n`);
     for (let at = 0; at < data.length;) {
       try {
         at += writeSync(RESULT, data, at);
@@ -106,7 +107,7 @@
   function stackOf(failure) {
     const lines = String(failure && failure.stack ? failure.stack : failure).split('\n');
     return lines
-      .filter((line) => !/^\s+at /.test(line) || !/(\[eval\]|node:internal|node:vm|node:repl|\(node:domain|evalmachine)/.test(line))
+      .filter((line) => !/^\s+at /.test(line) || !/(\[eval\]|node:internal|node:vm|node:repl|node:async_hooks|node:events|\(node:domain|evalmachine)/.test(line))
       .join('\n')
       .slice(0, TEXT_MAX);
   }
@@ -252,23 +253,52 @@
     process.on('exit', (code) => { if (code === 0) send('done', '1'); });
   }
 
-  // A context: one request after another, in one global scope, run by node's own REPL, which knows `await`.
+  // A context: one request after another, in one global scope, run by node's own REPL, which knows `await` and
+  // keeps what let, const and class declare. Every line of results begins with the id of its execution.
   function serve() {
     const { PassThrough } = require('stream');
-    const net = require('net');
+    const { AsyncLocalStorage } = require('async_hooks');
+    const { subarray } = Uint8Array.prototype;
+    const { openSync, closeSync, readdirSync, statSync } = fs;
+    const { cpuUsage, resourceUsage, stderr } = process;
+    const concat = Buffer.concat;
+    const later = setImmediate;
+    const now = Date.now;
+    // Both are opened anew, so that no child gets them; standard input is empty.
+    const results = openSync('/proc/self/fd/3', 'w');
+    closeSync(3);
+    const channel = new (require('net').Socket)({ fd: openSync('/proc/self/fd/0', 'r'), readable: true, writable: false });
+    closeSync(0);
+    openSync('/dev/null', 'r');
     const sink = new PassThrough();
     sink.resume();
     const server = require('repl').start({ prompt: '', input: new PassThrough(), output: sink, useGlobal: true, terminal: false });
+    const evaluate = server.eval;
+    const Script = vm.Script;
+    const cells = new AsyncLocalStorage();
     let input = Buffer.alloc(0);
     let count = 0;
-    let settle = null;
+    let current = null;
     globalThis.require = ownRequire;
+    RESULT = results;
+    mark = request.id;
 
-    function finish(failure, value) {
-      if (!settle) return;
-      settle = null;
-      if (failure !== null && failure !== undefined) {
-        sendError(failure.err || failure);
+    function hasOutputs(since, place = '/workspace/outputs', left = { count: 1000 }) {
+      try {
+        return readdirSync(place, { withFileTypes: true }).some((entry) => {
+          const name = `${place}/${entry.name}`;
+          if (left.count-- <= 0) return true;
+          return entry.isDirectory() ? hasOutputs(since, name, left) : statSync(name).mtimeMs >= since;
+        });
+      } catch {
+        return false;
+      }
+    }
+
+    function complete(cell, failure, value) {
+      if (current !== cell) return;
+      if (failure !== undefined) {
+        sendError(failure);
       } else if (value !== undefined) {
         show(value);
         let text = 'null';
@@ -277,19 +307,104 @@
         } catch { /* it was shown */ }
         send('result', text);
       }
-      send('done', '1');
+      const used = cpuUsage(cell.before);
+      for (const [name, old] of Object.entries(cell.kept)) {
+        if (old === undefined) delete process.env[name];
+        else process.env[name] = old;
+      }
+      current = null;
+      send('done', `{"cpu_us":${used.user + used.system},"memory":${resourceUsage().maxRSS * 1024},"outputs":${hasOutputs(cell.since)}}`);
       take();
     }
 
+    // After what its own promises have to say: a rejection that nobody handles is its error.
+    function finish(cell, failure, value) {
+      cell.failure ??= failure;
+      later(() => complete(cell, cell.failure, value));
+    }
+
     function run(next) {
-      send('begin', String(++count));
-      settle = finish;
-      server.eval(next.code + '\n', server.context, `cell ${count}`, finish);
+      const cell = { id: next.id, number: ++count, failure: undefined, since: now() - 20, before: cpuUsage(), kept: {} };
+      current = cell;
+      mark = next.id;
+      let code = next.code;
+      try {
+        for (const [name, value] of Object.entries(next.env ?? {})) {
+          cell.kept[name] = process.env[name];
+          process.env[name] = value;
+        }
+        if (next.path) code = fs.readFileSync(next.path, 'utf8');
+      } catch (failure) {
+        finish(cell, failure);
+        return;
+      }
+      cells.run(cell, () => evaluateCell(cell, code, next.path ?? `cell ${cell.number}`));
+    }
+
+    // As a script of its own it can be interrupted; only what awaits something needs the REPL.
+    function evaluateCell(cell, code, filename) {
+      let script;
+      try {
+        script = compile(code, filename);
+      } catch (failure) {
+        if (!/await/.test(code)) {
+          finish(cell, failure);
+          return;
+        }
+        evaluate.call(server, `${code}\n`, server.context, filename, (failure, value) => {
+          finish(cell, failure ? failure.err ?? failure : undefined, value);
+        });
+        return;
+      }
+      let value, failure;
+      try {
+        value = script.runInThisContext({ breakOnSigint: true });
+      } catch (thrown) {
+        failure = thrown ?? new Error('nothing was thrown');
+      }
+      listen();
+      if (failure && failure.code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED') failure = interruption();
+      finish(cell, failure, value);
+    }
+
+    // What looks like an object is one, not a block.
+    function compile(code, filename) {
+      const options = { filename, importModuleDynamically: link };
+      if (/^\s*\{/.test(code) && !/;\s*$/.test(code)) {
+        try {
+          return new Script(`(${code.trim()}\n)`, options);
+        } catch { /* it is a block */ }
+      }
+      return new Script(code, options);
+    }
+
+    // A script that can be interrupted takes the signal over, and node drops all listeners before: an interrupt in
+    // between would end the process. So there is a listener that node does not know of, set up anew after each.
+    const onInterrupt = () => {
+      if (current) complete(current, interruption());
+    };
+    let listener;
+    try {
+      listener = new (process.binding('signal_wrap').Signal)();
+      listener.unref();
+      listener.onsignal = onInterrupt;
+    } catch {
+      process.on('SIGINT', onInterrupt);
+    }
+
+    function listen() {
+      if (!listener) return;
+      listener.stop();
+      listener.start(2);
+    }
+
+    function interruption() {
+      return Object.assign(new Error('interrupted'), { name: 'KeyboardInterrupt', stack: 'KeyboardInterrupt: interrupted' });
     }
 
     // One at a time: the next waits for the end of the one before.
     function take() {
-      if (settle || input.length < 10) return;
+      if (current || input.length < 10) return;
       const size = Number(input.subarray(0, 10).toString());
       if (input.length < 10 + size) return;
       const next = parse(input.subarray(10, 10 + size).toString());
@@ -297,15 +412,24 @@
       run(next);
     }
 
+    // What nobody catches ends the execution that it comes from. What a timer or promise of an earlier one throws is
+    // no error of the one that runs.
+    function blame(failure) {
+      const cell = cells.getStore();
+      if (cell && cell === current) finish(cell, failure ?? new Error('nothing was thrown'));
+      else writeSync(2, `uncaught in the background: ${stackOf(failure)}\n`);
+    }
+
     process.removeAllListeners('uncaughtException');
     process.removeAllListeners('unhandledRejection');
-    process.on('uncaughtException', (failure) => finish(failure));
-    process.on('unhandledRejection', (failure) => finish(failure));
-    process.on('SIGINT', () => finish(Object.assign(new Error('interrupted'), { name: 'KeyboardInterrupt' })));
-    const channel = new net.Socket({ fd: 0, readable: true, writable: false });
-    channel.on('data', (data) => { input = Buffer.concat([input, data]); take(); });
+    process.on('uncaughtException', blame);
+    process.on('unhandledRejection', blame);
+    server._domain.removeAllListeners('error');
+    server._domain.on('error', blame);
+    listen();
+    channel.on('data', (data) => { input = concat([input, data]); take(); });
     channel.on('end', () => exit(0));
-    send('done', '1');
+    send('done', '{}');
   }
 
   if (request.serve) {

@@ -10,10 +10,14 @@
 #     {"error":{}}       type, message, traceback
 #     {"done":1}         all went well; of a context: it is ready for the next request
 #
+# In a context (runtime/python_more.py) each line begins with the id of its execution and a space, after an
+# empty line, and `done` says what it took.
+#
 # The code runs in the same interpreter and can change whatever it finds there, so all that is needed after
 # it is looked up before it. A lie on descriptor 3 harms only the one who tells it.
 #
-# What it imports, every execution waits for: so it takes what is built in, and the rest when it is needed.
+# What it imports and compiles, every execution waits for: so it takes what is built in, and the rest when it is
+# needed. That is the text of runtime/python_more.py, its first argument.
 import _ast, builtins, os, sys, time
 
 try:
@@ -29,16 +33,29 @@ os.close(3)
 HOME = getpid()
 DEPTH = 100
 TEXT_MAX = 65536
+MORE = sys.argv[1]
+MARK = ""  # before each line, in a context
 
 
 class TooLarge(Exception):
     pass
 
 
+def more(name):
+    """A function of python_more.py, which becomes part of this."""
+    if name not in globals():
+        exec(compile(MORE, "<sandlot>", "exec"), globals())
+    return globals()[name]
+
+
 def send(kind, text):
+    put_line('%s%s{"%s":%s}\n' % (MARK and "\n", MARK, kind, text))
+
+
+def put_line(line):
     if getpid() != HOME:
         return  # a child that came back from fork() has nothing to say
-    data = ('{"%s":%s}\n' % (kind, text)).encode("utf-8", "replace")
+    data = line.encode("utf-8", "replace")
     while data:
         data = data[write(RESULT, data):]
 
@@ -144,77 +161,32 @@ def encode(value, limit):
 
 # --- things to show ---
 
-REPRS = (("_repr_html_", "text/html"), ("_repr_markdown_", "text/markdown"), ("_repr_latex_", "text/latex"),
-         ("_repr_json_", "application/json"), ("_repr_svg_", "image/svg+xml"), ("_repr_png_", "image/png"),
-         ("_repr_jpeg_", "image/jpeg"), ("_repr_javascript_", "application/javascript"), ("_repr_pdf_", "application/pdf"))
+PLAIN = (int, float, str, bool, bytes, list, tuple, dict, set, type(None))
 
 
-def base64_of(data):
-    import base64
-    return base64.b64encode(data).decode()
-
-
-def figure_of(value):
-    """The matplotlib figure that a value is, or is part of."""
-    figures = sys.modules.get("matplotlib.figure")
-    if not figures:
-        return None
-    if isinstance(value, figures.Figure):
-        return value
-    artist = sys.modules.get("matplotlib.artist")
-    if artist and isinstance(value, artist.Artist):
-        found = getattr(value, "figure", None)
-        return found if isinstance(found, figures.Figure) else None
-    if isinstance(value, (list, tuple)) and value:
-        return figure_of(value[0])
-    return None
-
-
-def picture(figure):
-    import io
-    out = io.BytesIO()
-    figure.savefig(out, format="png", bbox_inches="tight")
-    return {"image/png": base64_of(out.getvalue()), "text/plain": repr(figure)}
+def text_of(value):
+    """Its repr(), without making a copy of something huge."""
+    try:
+        size = len(value) if type(value) in PLAIN and hasattr(value, "__len__") else 0
+        if size > TEXT_MAX and isinstance(value, (str, bytes)):
+            return repr(value[:TEXT_MAX])[:TEXT_MAX] + "..."
+        if size > TEXT_MAX // 4:
+            return more("shorten")(value)
+        return repr(value)[:TEXT_MAX]
+    except Exception as failure:
+        return "<%s whose repr() failed: %s>" % (type(value).__name__, failure)
 
 
 def mime_of(value):
     """A map of MIME types for anything; it always has text/plain."""
-    figure = figure_of(value)
-    if figure is not None:
-        return picture(figure)
-    found = {}
-    if not isinstance(value, type):
-        bundle = getattr(type(value), "_repr_mimebundle_", None)
-        if bundle:
-            try:
-                made = bundle(value)
-                made = made[0] if isinstance(made, tuple) else made
-                for mime, data in (made or {}).items():
-                    found[str(mime)] = base64_of(data) if isinstance(data, bytes) else data
-            except Exception:
-                pass
-        for name, mime in REPRS:
-            method = getattr(type(value), name, None)
-            if method is None or mime in found:
-                continue
-            try:
-                data = method(value)
-            except Exception:
-                continue
-            data = data[0] if isinstance(data, tuple) else data
-            if data is not None:
-                found[mime] = base64_of(data) if isinstance(data, bytes) else data
-        if type(value).__module__.startswith("PIL.") and hasattr(value, "save") and "image/png" not in found:
-            import io
-            out = io.BytesIO()
-            value.save(out, "PNG")
-            found["image/png"] = base64_of(out.getvalue())
-    if "text/plain" not in found:
-        try:
-            found["text/plain"] = repr(value)[:TEXT_MAX]
-        except Exception as failure:
-            found["text/plain"] = "<%s whose repr() failed: %s>" % (type(value).__name__, failure)
-    return found
+    if type(value) in PLAIN and not is_figure(value):
+        return {"text/plain": text_of(value)}
+    return more("rich_mime_of")(value)
+
+
+def is_figure(value):
+    """Whether it is a figure of matplotlib, or what one is made of."""
+    return "matplotlib.figure" in sys.modules and more("figure_of")(value) is not None
 
 
 def show(mime):
@@ -231,19 +203,10 @@ def display(*values, **options):
         show(value if raw else mime_of(value))
 
 
-def show_figures():
-    """Shows the matplotlib figures that are open, as notebooks do."""
-    pyplot = sys.modules.get("matplotlib.pyplot")
-    if not pyplot:
-        return
-    try:
-        for number in pyplot.get_fignums():
-            figure = pyplot.figure(number)
-            if figure.get_axes():
-                show(picture(figure))
-        pyplot.close("all")
-    except Exception as failure:
-        print("a figure could not be drawn: %s" % failure, file=sys.stderr)
+def show_figures(shown=None):
+    """Shows the figures of matplotlib that are open, but for the one that was shown."""
+    if "matplotlib.pyplot" in sys.modules:
+        more("show_open_figures")(shown)
 
 
 # --- running ---
@@ -268,7 +231,9 @@ def send_error(failure, name=None):
         if isinstance(failure, SyntaxError) and trace is None:
             lines = traceback.format_exception_only(type(failure), failure)
         else:
-            lines = traceback.format_exception(type(failure), failure, trace)
+            made = traceback.TracebackException(type(failure), failure, trace)
+            made.stack = traceback.StackSummary.from_list([one for one in made.stack if one.filename != "<sandlot>"])
+            lines = made.format()
         text = "".join(lines)
     except BaseException:
         text = ""
@@ -339,7 +304,12 @@ def run_async(value):
     if LOOP is None:
         LOOP = asyncio.new_event_loop()
         asyncio.set_event_loop(LOOP)
-    return LOOP.run_until_complete(value)
+    task = LOOP.create_task(value)
+    try:
+        return LOOP.run_until_complete(task)
+    except KeyboardInterrupt:
+        task.cancel()
+        raise
 
 
 def run_tree(tree, file, scope):
@@ -387,11 +357,9 @@ def give(value, is_handler):
         if value is None:
             return
         show(mime_of(value))
+        if is_figure(value):
+            return
     send("result", text)
-
-
-def no_input(prompt=""):
-    raise EOFError("input() is not available: there is nobody to answer")
 
 
 def load(request):
@@ -428,10 +396,8 @@ def run_once(request):
             show_figures()
         else:
             value = run_tree(tree, file, module.__dict__)
-            shown = figure_of(value) is not None
             give(value, False)
-            if not shown:
-                show_figures()
+            show_figures(value)
     except SystemExit as leaving:
         code = leaving.code
         if not is_handler and code in (None, 0):
@@ -448,60 +414,6 @@ def run_once(request):
     send("done", "1")
     if is_handler:  # its threads end with it, as do the processes that it left
         exit_now(0)
-
-
-def serve(request):
-    """A context: runs one request after another, in one namespace."""
-    import signal
-    module = type(sys)("__main__")
-    module.display = display
-    sys.modules["__main__"] = module
-    builtins.input = no_input
-    channel = os.dup(0)
-    null = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(null, 0)
-    os.close(null)
-    quiet = lambda *_: None
-    count = 0
-    while request:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
-        if "code" in request:
-            count += 1
-            file = "cell %d" % count
-            try:
-                send("begin", str(count))
-                value = run_tree(parse(shell_lines(request["code"]), file), file, module.__dict__)
-                if value is not None:
-                    module.__dict__["_"] = value
-                shown = figure_of(value) is not None
-                give(value, False)
-                if not shown:
-                    show_figures()
-            except SystemExit as leaving:
-                send_error(leaving)
-            except BaseException as failure:
-                send_error(failure)
-        signal.signal(signal.SIGINT, quiet)
-        flush()
-        send("done", "1")
-        request = receive(channel)
-
-
-def shell_lines(code):
-    """`!command` and `%pip ...`, as people type them in notebooks."""
-    if "!" not in code and "%" not in code:
-        return code
-    lines = []
-    for line in code.split("\n"):
-        bare = line.lstrip()
-        indent = line[:len(line) - len(bare)]
-        if bare.startswith("!"):
-            lines.append("%s__import__('subprocess').run(%r, shell=True)" % (indent, bare[1:]))
-        elif bare.startswith("%pip "):
-            lines.append("%s__import__('subprocess').run([__import__('sys').executable, '-m', 'pip'] + %r.split())" % (indent, bare[5:]))
-        else:
-            lines.append(line)
-    return "\n".join(lines)
 
 
 def read_all(channel, size):
@@ -539,6 +451,6 @@ os.environ.setdefault("MPLBACKEND", "Agg")
 for stream in (sys.stdout, sys.stderr):
     stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
 if REQUEST.get("serve"):
-    serve(REQUEST)
+    more("serve")(REQUEST)
 else:
     run_once(REQUEST)

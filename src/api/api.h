@@ -23,6 +23,7 @@ struct api {
 	struct secret_store *secret_store;
 	struct backups *backups;
 	struct jobs *jobs;
+	struct contexts *contexts;
 	struct executions *executions;
 	struct event_bus *bus;
 	bool audits_commands;	       /* as they are, not as a hash */

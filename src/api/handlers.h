@@ -104,6 +104,15 @@ HANDLER(jobs_log);
 HANDLER(jobs_cancel);
 HANDLER(jobs_back_up);
 
+/* contexts.c */
+extern const struct fields contexts_fields;
+HANDLER(contexts_create);
+HANDLER(contexts_all);
+HANDLER(contexts_get);
+HANDLER(contexts_interrupt);
+HANDLER(contexts_restart);
+HANDLER(contexts_delete);
+
 /* executions.c */
 extern const struct fields executions_fields, executions_fresh_fields;
 HANDLER(executions_run);

@@ -13,6 +13,7 @@ void log_events_init(struct log_events *events, struct output_log *log, uint64_t
 {
 	*events = (struct log_events){.cursor = log ? output_cursor_new(log, from) : NULL,
 		.at = from,
+		.end = UINT64_MAX,
 		.out = BUF_INIT(EVENT_MAX)};
 }
 
@@ -79,8 +80,11 @@ bool log_events_put_next(struct log_events *events)
 	uint8_t data[sizeof(events->carry) + PIECE_MAX] not_cleared;
 	struct output_piece piece = {.kind = OUTPUT_NONE};
 
-	if (events->cursor)
-		output_cursor_read(events->cursor, data + sizeof(events->carry), PIECE_MAX, &piece);
+	uint64_t at = events->at + events->carry_len;
+	size_t most = events->end - at < PIECE_MAX ? (size_t)(events->end - at) : PIECE_MAX;
+
+	if (events->cursor && at < events->end)
+		output_cursor_read(events->cursor, data + sizeof(events->carry), most, &piece);
 	if (piece.kind == OUTPUT_NONE)
 		return false;
 	if (piece.kind == OUTPUT_CUT)

@@ -14,6 +14,7 @@
 struct log_events {
 	struct output_cursor *cursor; /* NULL: there is no log */
 	uint64_t at;		      /* offset of the next byte to be put */
+	uint64_t end;		      /* one past the last that may be put; UINT64_MAX: all */
 	struct buf out;		      /* events, taken up to out_done */
 	size_t out_done;
 	uint8_t carry[4]; /* the beginning of a character */

@@ -105,6 +105,8 @@ static void add_parameter(json_t *parameters, const char *name, const char *in, 
 static const struct api_parameter path_parts[] = {
 	{"id", "{\"type\":\"string\",\"pattern\":\"^([0-9a-z]{26}|[a-z][a-z0-9-]{0,39})$\"}",
 		"The sandbox: its id, or its name.", true},
+	{"context", "{\"type\":\"string\",\"pattern\":\"^[0-9a-z]{26}$\"}", "The context's id.",
+		true},
 	{"execution", "{\"type\":\"string\",\"pattern\":\"^[0-9a-z]{26}$\"}", "The execution's id.",
 		true},
 	{"link", "{\"type\":\"string\",\"pattern\":\"^[0-9a-z]{26}$\"}", "The link's id.", true},

@@ -234,6 +234,7 @@ static const struct api_parameter watch_query[] = {
 #define ONE	     "/v1/sandboxes/{id}"
 #define PROCESS	     ONE "/processes/{process}"
 #define EXECUTION    "/v1/executions/{execution}"
+#define CONTEXT	     ONE "/contexts/{context}"
 #define ORGANIZATION "/v1/quotas/{organization}"
 #define EVENTS	     "text/event-stream"
 #define BYTES	     "application/octet-stream"
@@ -595,6 +596,30 @@ static const struct route table[] = {
 			.body = &executions_fields, .needs_body = true, .status = 200,
 			.answer = "Execution", .stream_answer = EVENTS, .also = "202"),
 		"execution.run"},
+
+	{"POST", ONE "/contexts", contexts_create, ROUTE_BODY, SCOPE_RUN,
+		DOC("createContext", "Start an interpreter that keeps its state", "contexts",
+			.body = &contexts_fields, .needs_body = true, .status = 201,
+			.answer = "Context"),
+		"context.create"},
+	{"GET", ONE "/contexts", contexts_all, 0, SCOPE_READ,
+		DOC("listContexts", "List the contexts of a sandbox, the oldest first", "contexts",
+			.status = 200, .answer = "ContextList")},
+	{"GET", CONTEXT, contexts_get, 0, SCOPE_READ,
+		DOC("getContext", "Look at a context", "contexts", .status = 200,
+			.answer = "Context")},
+	{"DELETE", CONTEXT, contexts_delete, 0, SCOPE_RUN,
+		DOC("deleteContext", "End a context with all that runs in it", "contexts",
+			.status = 204),
+		"context.delete"},
+	{"POST", CONTEXT "/interrupt", contexts_interrupt, 0, SCOPE_RUN,
+		DOC("interruptContext", "Interrupt what runs in a context", "contexts",
+			.status = 200, .answer = "Context"),
+		"context.interrupt"},
+	{"POST", CONTEXT "/restart", contexts_restart, 0, SCOPE_RUN,
+		DOC("restartContext", "Give a context another interpreter", "contexts",
+			.status = 200, .answer = "Context"),
+		"context.restart"},
 
 	{"GET", ONE "/dependencies", dependency_get, 0, SCOPE_READ,
 		DOC("getDependencies", "Packages that a sandbox has beside its template",

@@ -13,6 +13,7 @@ const struct command *const command_table[] = {
 	&cmd_bench,
 	&cmd_completion,
 	&cmd_console,
+	&cmd_context,
 	&cmd_cp,
 	&cmd_create,
 	&cmd_deps,

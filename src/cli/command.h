@@ -71,6 +71,7 @@ extern const struct command cmd_backup;
 extern const struct command cmd_bench;
 extern const struct command cmd_completion;
 extern const struct command cmd_console;
+extern const struct command cmd_context;
 extern const struct command cmd_cp;
 extern const struct command cmd_create;
 extern const struct command cmd_deps;

@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/share_pool.h"
 #include "core/audit/audit_writer.h"
+#include "core/context/context.h"
 #include "core/dependency/dependencies.h"
 #include "core/engine/backups.h"
 #include "core/engine/engine.h"
@@ -86,6 +87,7 @@ struct daemon {
 	struct event_bus *bus;
 	struct job_kind job_kinds[3];
 	struct jobs *jobs;
+	struct contexts *contexts;
 	struct executions *executions;
 	struct artifact_store *artifacts;
 	struct store_backup_rule backup_rule;
@@ -333,6 +335,7 @@ static int open_executions(struct daemon *daemon, struct err *err)
 	if (r < 0)
 		return r;
 	config.artifacts = daemon->artifacts;
+	daemon->contexts = contexts_new(daemon->store);
 	daemon->executions = executions_new(&config);
 	return 0;
 }
@@ -381,6 +384,7 @@ static int open_server(struct daemon *daemon, struct err *err)
 	daemon->api.secret_store = daemon->secret_store;
 	daemon->api.backups = daemon->backups;
 	daemon->api.jobs = daemon->jobs;
+	daemon->api.contexts = daemon->contexts;
 	daemon->api.executions = daemon->executions;
 	daemon->api.bus = daemon->bus;
 	daemon->api.audits_commands = strcmp(daemon->settings.audit_exec, "text") == 0;
@@ -522,7 +526,9 @@ static const char *name_helper(const struct daemon *daemon)
 static int serve_sandboxes(struct daemon *daemon, struct err *err)
 {
 	if (open_engine(daemon, err) == 0) {
-		executions_adopt(daemon->executions, daemon->engine);
+		contexts_adopt(daemon->contexts, daemon->engine);
+		executions_adopt(
+			daemon->executions, daemon->engine, context_find_host, daemon->contexts);
 		atomic_store(&daemon->api.engine, daemon->engine);
 		templates_attach(daemon->templates, daemon->engine);
 		jobs_look(daemon->jobs);
@@ -729,9 +735,11 @@ static void close_all(struct daemon *daemon, bool stop_all)
 	transport_close(&daemon->transport);
 	jobs_close(daemon->jobs);
 	templates_detach(daemon->templates);
+	contexts_leave(daemon->contexts);
 	executions_leave(daemon->executions);
 	engine_close(daemon->engine);
 	executions_free(daemon->executions);
+	contexts_free(daemon->contexts);
 	artifact_store_close(daemon->artifacts);
 	event_bus_free(daemon->bus);
 	templates_close(daemon->templates);

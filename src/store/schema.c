@@ -477,6 +477,24 @@ static const char *const sqlite[] = {
 	" spec TEXT NOT NULL,"
 	" PRIMARY KEY (organization, user, name, version)"
 	") WITHOUT ROWID;",
+
+	/* 32: interpreters that keep their state between executions. */
+	"CREATE TABLE contexts ("
+	" id TEXT PRIMARY KEY,"
+	" sandbox TEXT NOT NULL REFERENCES sandboxes(id) ON DELETE CASCADE,"
+	" language TEXT NOT NULL,"
+	" cwd TEXT NOT NULL,"
+	" idle_timeout_s INTEGER NOT NULL,"
+	" process INTEGER NOT NULL,"
+	" starts INTEGER NOT NULL,"
+	" lost INTEGER NOT NULL,"
+	" reason TEXT NOT NULL,"
+	" created_at INTEGER NOT NULL,"
+	" used_at INTEGER NOT NULL,"
+	" ended_at INTEGER NOT NULL,"
+	" env TEXT NOT NULL"
+	");"
+	"CREATE INDEX contexts_sandbox ON contexts(sandbox, id);",
 };
 
 static const char *const *const migrations[DB_DIALECT_COUNT] = {[DB_SQLITE] = sqlite};

@@ -68,6 +68,14 @@
 /* clang-format on */
 /* Those of a function, in the order of store_function.c. */
 #define FUNCTION "organization, \"user\", name, version, created_at, spec"
+/* Those of a context, in the order of store_context.c. */
+/* clang-format off */
+#define CONTEXT(c) \
+	c("id", "1") ", " c("sandbox", "2") ", " c("language", "3") ", " c("cwd", "4") ", " \
+	c("idle_timeout_s", "5") ", " c("process", "6") ", " c("starts", "7") ", " \
+	c("lost", "8") ", " c("reason", "9") ", " c("created_at", "10") ", " \
+	c("used_at", "11") ", " c("ended_at", "12") ", " c("env", "13")
+/* clang-format on */
 /* Those of a token, in the order of store_token.c. */
 /* What a login may do is what its token may by now; of a token that is not ours, what it could at the beginning. */
 #define LOGIN                                                                                      \
@@ -294,6 +302,13 @@ static const char *const common[Q_ALL] = {
 	[Q_FUNCTION_TRIM] =
 		"DELETE FROM functions WHERE name = ?1 AND version <= ?2 AND " OWNED(""),
 	[Q_FUNCTION_DELETE] = "DELETE FROM functions WHERE name = ?1 AND " OWNED(""),
+	[Q_CONTEXT_INSERT] = "INSERT INTO contexts (" CONTEXT(NAME) ") VALUES (" CONTEXT(VALUE) ")",
+	[Q_CONTEXT_UPDATE] = "UPDATE contexts SET " CONTEXT(SET) " WHERE id = ?1",
+	[Q_CONTEXT_GET] = "SELECT " CONTEXT(NAME) " FROM contexts WHERE sandbox = ?1 AND id = ?2",
+	[Q_CONTEXT_LIST] = "SELECT " CONTEXT(
+		NAME) " FROM contexts WHERE (sandbox = ?1 OR (?1 IS NULL AND ended_at = 0))"
+		      " AND id > ?2 ORDER BY id LIMIT ?3",
+	[Q_CONTEXT_DELETE] = "DELETE FROM contexts WHERE sandbox = ?1 AND id = ?2",
 	[Q_JOB_INSERT] = "INSERT INTO jobs (" JOB(NAME) ") VALUES (" JOB(VALUE) ")",
 	[Q_JOB_UPDATE] =
 		"UPDATE jobs SET state = ?8, cancelling = ?9, tries = ?10, progress = ?11,"

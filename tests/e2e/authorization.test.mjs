@@ -51,6 +51,7 @@ const REQUESTS = {
   [`POST ${ONE}/exec`]: { json: { command: 'echo stolen > /workspace/canary' } },
   [`POST ${ONE}/executions`]: { json: { language: 'shell', code: 'echo stolen > /workspace/canary' } },
   'POST /v1/executions': { json: { language: 'shell', code: 'id -u > "$RESULT"' } },
+  [`POST ${ONE}/contexts`]: { json: { language: 'python' } },
   [`POST ${PROCESS}/stdin`]: { json: { data: 'stolen\n' } },
   [`POST ${PROCESS}/signal`]: { json: { signal: 'SIGKILL' } },
   [`POST ${PROCESS}/resize`]: { json: { cols: 10, rows: 10 } },
@@ -120,6 +121,7 @@ before(async () => {
   victim.login = (await admin.request('POST', '/v1/login', { json: { token: alice.token }, token: null })).json.id;
   victim.process = (await alice.tryExec(victim.sandbox, { command: 'sleep 3600', background: true })).json.process.id;
   victim.execution = (await alice.request('POST', `/v1/sandboxes/${victim.sandbox}/executions`, { json: { language: 'shell', code: 'exec sleep 3600', async: true } })).json.id;
+  victim.context = (await alice.request('POST', `/v1/sandboxes/${victim.sandbox}/contexts`, { json: { language: 'python' } })).json.id;
 
   callers.revoked = await makeToken(admin, { organization: 'acme', user: 'alice' });
   assert.equal((await admin.request('DELETE', `/v1/tokens/${callers.revoked.id}`)).status, 204);
@@ -133,7 +135,7 @@ before(async () => {
   }
 });
 
-const target = (route) => route.replace('/v1/jobs/{id}', `/v1/jobs/${victim.job}`).replaceAll('{id}', victim.sandbox).replaceAll('{process}', victim.process).replaceAll('{token}', victim.token).replace('{login}', victim.login).replace('{port}', '3000').replace('{link}', victim.token).replace('{organization}', 'acme').replace('{user}', 'alice').replace('{secret}', 'canary').replace('{template}', 'canary').replace('{snapshot}', victim.snapshot).replace('{execution}', victim.execution).replace('{path}', 'canary');
+const target = (route) => route.replace('/v1/jobs/{id}', `/v1/jobs/${victim.job}`).replaceAll('{id}', victim.sandbox).replaceAll('{process}', victim.process).replaceAll('{token}', victim.token).replace('{login}', victim.login).replace('{port}', '3000').replace('{link}', victim.token).replace('{organization}', 'acme').replace('{user}', 'alice').replace('{secret}', 'canary').replace('{template}', 'canary').replace('{snapshot}', victim.snapshot).replace('{execution}', victim.execution).replace('{path}', 'canary').replace('{context}', victim.context);
 const scopeOf = ({ operation }) => operation.security[0].bearer[0];
 
 function send({ name, method, route, operation }, api, token) {
@@ -159,6 +161,7 @@ async function state() {
     templates: (await alice.request('GET', '/v1/templates')).json.templates,
     snapshots: (await alice.request('GET', '/v1/snapshots')).json.snapshots,
     executions: (await alice.request('GET', '/v1/executions')).json.executions,
+    contexts: (await alice.request('GET', `/v1/sandboxes/${victim.sandbox}/contexts`)).json.contexts,
     quotas: (await alice.request('GET', '/v1/quotas')).json.quotas.map((one) => one.limits),
   };
 }
@@ -251,7 +254,7 @@ test('a foreign object and one that never was get the same answer, on every rout
   for (const operation of guarded.filter(({ name, route }) => route.includes('{') && !COLLECTIONS[name])) {
     const request = { ...REQUESTS[operation.name] };
     const foreign = await api.request(operation.method, target(operation.route), request);
-    const random = await api.request(operation.method, operation.route.replace(/\{(id|token|login|snapshot|execution)\}/, NOBODY).replace('{process}', victim.process).replace('{port}', '3000').replace('{link}', victim.token).replace(/\{(organization|user|template)\}/g, 'nobody').replace('{path}', 'canary'), request);
+    const random = await api.request(operation.method, operation.route.replace(/\{(id|token|login|snapshot|execution)\}/, NOBODY).replace('{process}', victim.process).replace('{context}', victim.context).replace('{port}', '3000').replace('{link}', victim.token).replace(/\{(organization|user|template)\}/g, 'nobody').replace('{path}', 'canary'), request);
     assert.equal(foreign.status, random.status, operation.name);
     assert.equal(plain(foreign, victim.sandbox, victim.token, victim.login, victim.job, victim.snapshot, victim.execution, 'template canary'), plain(random, NOBODY, 'template nobody'), operation.name);
   }

@@ -11,7 +11,7 @@
 #define INPUT_MAX (1 << 20)
 
 struct body {
-	const char *language, *code, *path, *handler, *cwd, *input, *on_disconnect;
+	const char *language, *context, *code, *path, *handler, *cwd, *input, *on_disconnect;
 	const json_t *event, *env;
 	int64_t timeout_ms;
 	enum field_boolean is_async;
@@ -44,8 +44,6 @@ static const char *const disconnect_choices[] = {"cancel", "keep", NULL};
 /* What all of them have. */
 /* clang-format off */
 #define COMMON_ROWS \
-	{"language", FIELD_STRING, AT(language), 1, EXECUTION_LANGUAGE_MAX, FIELD_REQUIRED, \
-		"What the code is written in.", .choices = language_names}, \
 	{"code", FIELD_STRING, AT(code), 1, EXECUTION_CODE_MAX, 0, \
 		"The code. Either this or path."}, \
 	{"path", FIELD_STRING, AT(path), 1, AGENT_PATH_MAX - 1, 0, \
@@ -71,9 +69,19 @@ static const char *const disconnect_choices[] = {"cancel", "keep", NULL};
 		.choices = disconnect_choices}
 /* clang-format on */
 
-static const struct field rows[] = {COMMON_ROWS};
+static const struct field rows[] = {
+	{"language", FIELD_STRING, AT(language), 1, EXECUTION_LANGUAGE_MAX, 0,
+		"What the code is written in. With context_id it may be left out.",
+		.choices = language_names},
+	{"context_id", FIELD_STRING, AT(context), ID_LEN, ID_LEN, 0,
+		"The context to run in, after what runs or waits there. If left out, it has a "
+		"process of its own."},
+	COMMON_ROWS,
+};
 
 static const struct field fresh_rows[] = {
+	{"language", FIELD_STRING, AT(language), 1, EXECUTION_LANGUAGE_MAX, FIELD_REQUIRED,
+		"What the code is written in.", .choices = language_names},
 	COMMON_ROWS,
 	{"template", FIELD_STRING, AT(template_name), 1, SANDBOX_TEMPLATE_MAX - 1, 0,
 		"What its sandbox starts from: the name of a template, or an image."},
@@ -126,6 +134,7 @@ int execution_body_decode(
 	r = fields_decode(fields, object, &body, err);
 	if (r < 0)
 		return r;
+	ret_body->context = body.context;
 	ret_body->spec = (struct execution_spec){.language = body.language,
 		.code = body.code,
 		.path = body.path,
@@ -140,6 +149,9 @@ int execution_body_decode(
 		.request = (json_t *)object};
 	ret_body->is_async = body.is_async == FIELD_TRUE;
 	ret_body->is_kept = body.on_disconnect && strcmp(body.on_disconnect, "keep") == 0;
+	if (!body.language && !body.context)
+		return err_explain(
+			err, ERR_INVALID, "invalid_field", NULL, "field language is missing");
 	if (ret_body->is_async && body.on_disconnect)
 		return err_explain(err, ERR_INVALID, "invalid_field", NULL,
 			"field on_disconnect is for one whose client waits: this one is async");
@@ -163,9 +175,9 @@ json_t *execution_body_encode(const struct api *api, const struct execution_reco
 		text_or_null(record->context_id), "function", text_or_null(record->function),
 		"version", record->version ? json_integer(record->version) : json_null(),
 		"language", record->language, "handler", text_or_null(record->handler), "process",
-		record->is_fresh ? json_null() : json_string(process), "cancelling",
-		record->is_cancelling && record->status == EXECUTION_RUNNING, "timeout_ms",
-		(json_int_t)record->timeout_ms, "created_at",
+		record->is_fresh || !record->process ? json_null() : json_string(process),
+		"cancelling", record->is_cancelling && record->status == EXECUTION_RUNNING,
+		"timeout_ms", (json_int_t)record->timeout_ms, "created_at",
 		api_stored_time_to_json(api, record->created_at_ms), "ended_at",
 		api_stored_time_to_json(api, record->ended_at_ms));
 	if (record->outcome)

@@ -9,6 +9,7 @@
 /* The body of POST .../executions, and what its spec points to. */
 struct execution_body {
 	struct execution_spec spec;
+	const char *context; /* the id of one, or NULL */
 	bool is_async;
 	bool is_kept; /* it goes on when its client leaves */
 	struct text_pair env[SPEC_ENV_MAX];

@@ -25,7 +25,9 @@ struct execution_feed {
 	struct log_events events;
 	struct result_reader reader;
 	uint64_t line_end; /* offset behind the line that is read */
-	bool is_plain, has_start, is_done;
+	uint64_t from;	   /* where the client wants to go on */
+	char id[ID_LEN + 1];
+	bool is_plain, has_start, has_begun, is_done;
 };
 
 static void feed_unref(void *arg)
@@ -107,6 +109,31 @@ static void put_end(struct execution_feed *feed, const struct execution_record *
 	feed->is_done = true;
 }
 
+/* One that waits for its turn in a context has no log yet. */
+static bool has_begun(struct execution_feed *feed)
+{
+	uint64_t from;
+	struct output_log *log;
+
+	if (feed->has_begun)
+		return true;
+	log = execution_log(feed->execution, &from);
+	if (!log)
+		return false;
+	output_cursor_free(feed->events.cursor);
+	feed->events.at = feed->from > from ? feed->from : from;
+	feed->events.cursor = output_cursor_new(log, feed->events.at);
+	feed->has_begun = true;
+	return true;
+}
+
+/* In a context what follows in the log is of the next execution. */
+static bool has_more_output(struct execution_feed *feed)
+{
+	feed->events.end = execution_log_end(feed->execution);
+	return has_begun(feed) && log_events_put_next(&feed->events);
+}
+
 /* Puts what comes next; whether there was anything. */
 static bool produce(void *arg)
 {
@@ -120,8 +147,7 @@ static bool produce(void *arg)
 	execution_read(feed->execution, &record);
 	if (feed->has_start) {
 		put_start(feed, &record);
-	} else if (feed->events.at >= execution_log_end(feed->execution) ||
-		   !log_events_put_next(&feed->events)) {
+	} else if (!has_more_output(feed)) {
 		log_events_put_rest(&feed->events);
 		has_more = record.ended_at_ms > 0;
 		if (has_more)
@@ -186,13 +212,16 @@ void execution_events_answer(struct request *req, const struct execution_events_
 	execution_read(spec->execution, &record);
 	feed->has_start = spec->from == 0;
 	feed->is_plain = language_find(record.language)->is_plain;
-	log_events_init(&feed->events, execution_log(spec->execution),
-		spec->from > record.from ? spec->from : record.from);
+	feed->from = spec->from;
+	log_events_init(&feed->events, NULL, 0);
+	if (record.context_id[0])
+		memcpy(feed->id, record.id, sizeof(feed->id));
 	execution_record_fini(&record);
 	feed->events.out = BUF_INIT(EVENTS_MAX);
 	feed->events.result = take_result;
 	feed->events.arg = feed;
 	result_reader_init(&feed->reader, put_frame, feed);
+	feed->reader.marker = feed->id[0] ? feed->id : NULL;
 	feed->stream = stream_new_pulled(&stream_events, feed);
 	stream_set_heartbeat(feed->stream, API_HEARTBEAT_MS);
 	if (!execution_watch(spec->execution, &watch_events, feed))

@@ -10,6 +10,7 @@
 #include "api/handlers.h"
 #include "api/list_page.h"
 #include "api/sse.h"
+#include "core/context/context.h"
 #include "store/store_execution.h"
 
 #include <stdio.h>
@@ -21,18 +22,50 @@
 
 /* Running */
 
+/* Finds the context that the body names; it has a language of its own. */
+static int find_context(const struct api *api, struct sandbox *sandbox, struct execution_body *body,
+	struct context **ret_context, struct err *err)
+{
+	struct execution_spec *spec = &body->spec;
+	struct context *found;
+	int r;
+
+	*ret_context = NULL;
+	if (!body->context)
+		return 0;
+	r = context_get(api->contexts, sandbox, body->context, &found, err);
+	if (r < 0)
+		return r;
+	if (spec->language && strcmp(spec->language, context_language(found)) != 0) {
+		r = err_explain(err, ERR_INVALID, "invalid_field", "leave the language out",
+			"field language is %s, but the context runs %s", spec->language,
+			context_language(found));
+		context_unref(found);
+		return r;
+	}
+	spec->language = context_language(found);
+	spec->host = context_host(found);
+	*ret_context = found;
+	return 0;
+}
+
 HANDLER(executions_run)
 {
 	struct api *api = context;
 	struct execution_body body not_cleared;
 	struct execution *execution;
 	struct sandbox *sandbox;
+	struct context *found;
 	int r = api_sandbox(req, api, &sandbox, err);
 
 	if (r == 0)
 		r = execution_body_decode(request_body(req), false, &body, err);
 	if (r == 0)
-		r = execution_start(api->executions, sandbox, &body.spec, &execution, err);
+		r = find_context(api, sandbox, &body, &found, err);
+	if (r < 0)
+		return r;
+	r = execution_start(api->executions, sandbox, &body.spec, &execution, err);
+	context_unref(found);
 	if (r < 0)
 		return r;
 	execution_answer(req, api, &body, execution);

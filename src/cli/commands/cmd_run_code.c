@@ -7,6 +7,7 @@
 #include "base/fd.h"
 #include "cli/command.h"
 #include "cli/create_spec.h"
+#include "cli/remote/context_ref.h"
 #include "cli/remote/resolve.h"
 #include "cli/terminal/output_stream.h"
 #include "cli/text/base64.h"
@@ -22,13 +23,15 @@
 #define IMAGE_MAX    (8u << 20)
 
 struct run_code_values {
-	const char *language, *event, *handler, *cwd, *save, *template_name;
+	const char *language, *context, *event, *handler, *cwd, *save, *template_name;
 	struct option_number timeout;
 	struct option_list env;
 	bool detach;
 };
 
 static const struct option options[] = {
+	{OPTION_TEXT, 0, "context", "CONTEXT", "run it there, with what is defined there",
+		offsetof(struct run_code_values, context)},
 	{OPTION_FLAG, 'd', "detach", NULL, "leave it running and print its id",
 		offsetof(struct run_code_values, detach)},
 	{OPTION_LIST, 'e', "env", "K=V", "set an environment variable; may be repeated",
@@ -119,13 +122,14 @@ static int make_body(
 	json_t *pairs;
 	int r;
 
-	if (!language)
+	if (!language && !v->context)
 		return err_explain(err, ERR_INVALID, NULL, "say it with -l python",
 			"the name %s does not tell its language", file);
 	r = read_code(file, &code, err);
 	if (r < 0)
 		return r;
-	json_object_set_new(body, "language", json_string(language));
+	if (language)
+		json_object_set_new(body, "language", json_string(language));
 	if (code.len == 0 || json_object_set_new(body, "code",
 				     json_stringn((const char *)code.data, code.len)) < 0)
 		return err_set(err, ERR_INVALID, "%s is empty, or not UTF-8 text", file);
@@ -292,6 +296,17 @@ static int stream(struct client *client, struct client_call *call, const struct 
 	return r;
 }
 
+static int add_context(
+	struct client *client, const char *sandbox, const char *text, json_t *body, struct err *err)
+{
+	char context[RESOLVE_ID_LEN + 1];
+	int r = text ? context_ref_find(client, sandbox, text, context, err) : 0;
+
+	if (r == 0 && text)
+		json_object_set_new(body, "context_id", json_string(context));
+	return r;
+}
+
 static int run(struct cli *cli, const void *values, int argc, char **argv, struct err *err)
 {
 	const struct run_code_values *v = values;
@@ -312,6 +327,10 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 		r = cli_connect(cli, &client, err);
 	if (r == 0 && !is_fresh)
 		r = resolve_id(client, argv[1], id, err);
+	if (r == 0 && is_fresh && v->context)
+		r = err_set(err, ERR_INVALID, "--context needs the sandbox that it is in");
+	if (r == 0)
+		r = add_context(client, id, v->context, body, err);
 	if (r < 0)
 		return r;
 	path = is_fresh ? mem_strdup("/v1/executions")

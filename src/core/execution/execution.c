@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "core/execution/execution.h"
-
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/engine/db_writer.h"
 #include "core/engine/sandbox_handle.h"
+#include "core/engine/sandbox_state.h"
 #include "core/execution/artifacts.h"
 #include "core/execution/execution_request.h"
+#include "core/execution/execution_state.h"
 #include "core/execution/outcome.h"
+#include "core/process/process_state.h"
 #include "core/process/process_table.h"
 #include "core/sandbox/sandbox_request.h"
 #include "store/store_clock.h"
@@ -22,6 +24,7 @@
 #define BYTES_KEPT  (256ull << 20) /* of requests and outcomes of an owner */
 #define REQUEST_MAX (256u << 10)   /* bytes of a request that is kept */
 #define READERS_S   30		   /* how long a log waits for its readers */
+#define QUICK_BYTES (64u << 10)	   /* of a log that is read at once */
 
 struct executions {
 	struct executions_config config;
@@ -37,28 +40,6 @@ struct execution_watcher {
 	struct execution_watcher *next;
 	const struct execution_events *events;
 	void *arg;
-};
-
-struct execution {
-	atomic_int refs;
-	struct executions *executions;
-	struct execution *next; /* in executions.running, under its lock */
-	struct sandbox *sandbox;
-	struct process *process; /* NULL: nothing of it runs any more */
-	struct output_log *log;
-	const struct language *language;
-	int64_t started_wall_ms;
-	struct outcome_times times; /* the thread that knows of each writes it */
-
-	pthread_mutex_t lock; /* what follows */
-	struct execution_record record;
-	struct process_end end;
-	bool is_listed; /* it has its row, */
-	bool has_ended; /* its process has ended: with both, its outcome is gathered */
-	bool is_over;
-	unsigned readers; /* of its log */
-	uint64_t log_end;
-	struct execution_watcher *watchers;
 };
 
 /* --- life --- */
@@ -86,6 +67,9 @@ void execution_unref(struct execution *execution)
 	output_log_unref(execution->log);
 	process_unref(execution->process);
 	sandbox_unref(execution->sandbox);
+	if (execution->host)
+		execution->host->ops->unref(execution->host);
+	buf_fini(&execution->request);
 	execution_record_fini(&execution->record);
 	pthread_mutex_destroy(&execution->lock);
 	free(execution);
@@ -105,6 +89,7 @@ static struct execution *make(struct executions *executions, struct sandbox *san
 	execution->executions = executions;
 	execution->sandbox = sandbox_ref(sandbox);
 	execution->language = language_find(record->language);
+	execution->request = BUF_INIT(PROCESS_INPUT_MAX);
 	execution->record = *record;
 	pthread_mutex_init(&execution->lock, NULL);
 	return execution;
@@ -217,7 +202,7 @@ void execution_unwatch(struct execution *execution, void *arg)
 }
 
 /* Under the lock: what they do is to wake a thread. */
-static void tell_output(struct execution *execution)
+void execution_tell_output(struct execution *execution)
 {
 	pthread_mutex_lock(&execution->lock);
 	for (struct execution_watcher *w = execution->watchers; w; w = w->next) {
@@ -343,6 +328,13 @@ static void remove_sandbox(struct execution *execution)
 		log_error("the sandbox of execution %s: %s", execution->record.id, err.message);
 }
 
+/* In a context the interpreter has looked, so that those without any do not wait. */
+static bool may_have_artifacts(const struct execution *execution)
+{
+	return execution->end.outcome == PROCESS_RAN &&
+	       (!execution->host || execution->has_outputs);
+}
+
 /* Gathers the outcome: it blocks on the sandbox. `failure` says why nothing is known of its end; else NULL. */
 static void gather(struct execution *execution, const char *failure)
 {
@@ -353,6 +345,7 @@ static void gather(struct execution *execution, const char *failure)
 		.to = execution->log ? output_log_end(execution->log) : 0,
 		.end = &execution->end,
 		.failure = failure,
+		.state = execution->state,
 		.times = execution->times};
 	struct artifacts_request artifacts = {.sandbox = execution->sandbox,
 		.since_ms = execution->started_wall_ms,
@@ -365,7 +358,9 @@ static void gather(struct execution *execution, const char *failure)
 	/* What it left behind would disturb the next. */
 	if (execution->process)
 		process_kill(execution->process, true);
-	input.artifacts = execution->end.outcome == PROCESS_RAN && !failure
+	if (execution->host)
+		input.to = execution->log_end;
+	input.artifacts = may_have_artifacts(execution) && !failure
 				  ? artifacts_list(&artifacts, &input.is_artifacts_cut)
 				  : json_array();
 	pthread_mutex_lock(&execution->lock);
@@ -385,7 +380,7 @@ static void *gather_in_thread(void *arg)
 	struct execution *execution = arg;
 	struct executions *executions = execution->executions;
 
-	gather(execution, NULL);
+	gather(execution, execution->failure);
 	execution_unref(execution);
 	pthread_mutex_lock(&executions->lock);
 	executions->threads--;
@@ -406,12 +401,29 @@ static bool take_thread(struct executions *executions)
 	return goes_on;
 }
 
+static void gather_on_writer(void *arg)
+{
+	(void)gather_in_thread(arg);
+}
+
+/* One that does not block on the sandbox and has said little needs no thread of its own. */
+static bool is_quick(const struct execution *execution)
+{
+	return execution->host && !may_have_artifacts(execution) &&
+	       execution->log_end - execution->record.from <= QUICK_BYTES;
+}
+
 static void gather_later(struct execution *execution)
 {
 	pthread_t thread;
 
 	if (!take_thread(execution->executions))
 		return;
+	if (is_quick(execution)) {
+		db_writer_put(execution->sandbox->engine->db_writer, gather_on_writer,
+			execution_ref(execution));
+		return;
+	}
 	if (pthread_create(&thread, NULL, gather_in_thread, execution_ref(execution)) == 0) {
 		pthread_detach(thread);
 		return;
@@ -443,7 +455,7 @@ static void on_output(void *arg, int stream, const uint8_t *data, size_t len)
 	(void)len;
 	if (stream == 3 && !execution->times.begun_us)
 		execution->times.begun_us = clock_steady_us();
-	tell_output(execution);
+	execution_tell_output(execution);
 }
 
 static void on_ended(void *arg, const struct process_end *end)
@@ -459,6 +471,51 @@ static void on_ended(void *arg, const struct process_end *end)
 
 static const struct process_events process_events = {
 	.output = on_output, .ended = on_ended, .release = release};
+
+/* --- its context --- */
+
+static void write_begun(void *arg)
+{
+	struct execution *execution = arg;
+	struct execution_record record;
+	struct err err;
+
+	execution_read(execution, &record);
+	if (record.ended_at_ms == 0 &&
+		store_execution_update(execution->executions->config.store, &record, &err) < 0)
+		log_error("execution %s: %s", record.id, err.message);
+	execution_record_fini(&record);
+	execution_unref(execution);
+}
+
+void execution_write_begun(struct execution *execution)
+{
+	db_writer_put(execution->sandbox->engine->db_writer, write_begun, execution_ref(execution));
+}
+
+void execution_note_begun(struct execution *execution, uint32_t process, struct output_log *log)
+{
+	execution->times.sent_us = execution->times.begun_us = clock_steady_us();
+	execution->started_wall_ms = clock_wall_ms();
+	pthread_mutex_lock(&execution->lock);
+	execution->log = output_log_ref(log);
+	execution->record.process = process;
+	execution->record.from = output_log_end(log);
+	pthread_mutex_unlock(&execution->lock);
+	execution_tell_output(execution);
+}
+
+void execution_settle(struct execution *execution, const struct process_end *end, uint64_t log_end)
+{
+	execution->times.ended_us = clock_steady_us();
+	pthread_mutex_lock(&execution->lock);
+	execution->end = *end;
+	execution->log_end = log_end;
+	pthread_mutex_unlock(&execution->lock);
+	note(execution, &execution->has_ended);
+}
+
+/* --- the start --- */
 
 static void describe(struct executions *executions, struct sandbox *sandbox,
 	const struct execution_spec *spec, struct execution_record *record)
@@ -489,6 +546,50 @@ static void describe(struct executions *executions, struct sandbox *sandbox,
 		record->handler, sizeof(record->handler), "%s", spec->handler ? spec->handler : "");
 }
 
+/*
+ * Writes the row of one that a context has got, and may have begun or ended meanwhile. If the daemon dies before, the
+ * next does not know of it; the client has heard nothing either.
+ */
+static int add_row(struct execution *execution, struct err *err)
+{
+	struct store *store = execution->executions->config.store;
+	struct execution_record record;
+	bool has_begun;
+	int r;
+
+	pthread_mutex_lock(&execution->lock);
+	record = execution->record;
+	pthread_mutex_unlock(&execution->lock);
+	record.outcome = NULL;
+	r = store_execution_insert(store, &record, err);
+	if (r < 0)
+		return r;
+	list(execution);
+	pthread_mutex_lock(&execution->lock);
+	has_begun = execution->record.process != record.process;
+	pthread_mutex_unlock(&execution->lock);
+	if (has_begun)
+		execution_write_begun(execution);
+	note(execution, &execution->is_listed);
+	return 0;
+}
+
+static int run_in_context(
+	struct execution *execution, const struct execution_spec *spec, struct err *err)
+{
+	int r = execution_request_frame(
+		execution->sandbox, spec, &execution->record, &execution->request, err);
+
+	if (r == 0)
+		r = execution->host->ops->submit(execution->host, execution, err);
+	if (r < 0)
+		return r;
+	r = add_row(execution, err);
+	if (r < 0)
+		execution->host->ops->cancel(execution->host, execution);
+	return r;
+}
+
 /* Runs the process and writes the row; from the first on, its end may be told. */
 static int run(struct execution *execution, const struct command *command, struct err *err)
 {
@@ -517,6 +618,26 @@ static int run(struct execution *execution, const struct command *command, struc
 	return 0;
 }
 
+static int start_in_context(struct executions *executions, struct sandbox *sandbox,
+	const struct execution_spec *spec, struct execution_record *record,
+	struct execution **ret_execution, struct err *err)
+{
+	struct execution *execution;
+	int r;
+
+	snprintf(record->context_id, sizeof(record->context_id), "%s",
+		spec->host->ops->id(spec->host));
+	execution = make(executions, sandbox, record);
+	execution->host = spec->host->ops->ref(spec->host);
+	execution->times.asked_us = clock_steady_us();
+	r = run_in_context(execution, spec, err);
+	if (r < 0)
+		execution_unref(execution);
+	else
+		*ret_execution = execution;
+	return r;
+}
+
 int execution_start(struct executions *executions, struct sandbox *sandbox,
 	const struct execution_spec *spec, struct execution **ret_execution, struct err *err)
 {
@@ -530,6 +651,8 @@ int execution_start(struct executions *executions, struct sandbox *sandbox,
 		return err_explain(err, ERR_INVALID, "invalid_field", NULL,
 			"field language must be python, javascript or shell");
 	describe(executions, sandbox, spec, &record);
+	if (spec->host)
+		return start_in_context(executions, sandbox, spec, &record, ret_execution, err);
 	r = execution_request_make(sandbox, spec, &record, &request, err);
 	if (r < 0) {
 		execution_request_fini(&request);
@@ -589,9 +712,15 @@ int execution_get(struct executions *executions, const struct owner *owner, cons
 	return 0;
 }
 
-struct output_log *execution_log(struct execution *execution)
+struct output_log *execution_log(struct execution *execution, uint64_t *ret_from)
 {
-	return execution->log;
+	struct output_log *log;
+
+	pthread_mutex_lock(&execution->lock);
+	log = execution->log;
+	*ret_from = execution->record.from;
+	pthread_mutex_unlock(&execution->lock);
+	return log;
 }
 
 uint64_t execution_log_end(struct execution *execution)
@@ -599,7 +728,8 @@ uint64_t execution_log_end(struct execution *execution)
 	uint64_t end;
 
 	pthread_mutex_lock(&execution->lock);
-	end = execution->is_over ? execution->log_end : UINT64_MAX;
+	end = execution->is_over || (execution->host && execution->has_ended) ? execution->log_end
+									      : UINT64_MAX;
 	pthread_mutex_unlock(&execution->lock);
 	return end;
 }
@@ -628,7 +758,9 @@ void execution_cancel(struct execution *execution)
 	pthread_mutex_lock(&execution->lock);
 	execution->record.is_cancelling = true;
 	pthread_mutex_unlock(&execution->lock);
-	if (execution->process)
+	if (execution->host)
+		execution->host->ops->cancel(execution->host, execution);
+	else if (execution->process)
 		process_kill(execution->process, true);
 }
 
@@ -695,7 +827,29 @@ static void lose(struct executions *executions, struct execution_record *record,
 struct adoption {
 	struct executions *executions;
 	struct engine *engine;
+	execution_find_host *find;
+	void *arg;
 };
+
+/* One that was begun in a context goes on there; one that waited for its turn was in nobody's hands. */
+static const char *take_up_in_context(struct adoption *adoption, struct execution *execution)
+{
+	const struct execution_record *record = &execution->record;
+	struct err err;
+
+	if (record->process == 0)
+		return "the daemon ended before it began";
+	if (adoption->find(adoption->arg, execution->sandbox, record->context_id, &execution->host,
+		    &err) < 0)
+		return "its context is gone";
+	list(execution);
+	if (execution->host->ops->adopt(execution->host, execution)) {
+		note(execution, &execution->is_listed);
+		return NULL;
+	}
+	unlist(execution);
+	return "its context ended meanwhile";
+}
 
 static bool adopt(const struct execution_record *row, void *arg)
 {
@@ -715,7 +869,7 @@ static bool adopt(const struct execution_record *row, void *arg)
 		return true;
 	}
 	execution = make(adoption->executions, sandbox, &record);
-	why = take_up(execution);
+	why = record.context_id[0] ? take_up_in_context(adoption, execution) : take_up(execution);
 	if (why)
 		lose(adoption->executions, &execution->record, why);
 	execution_unref(execution);
@@ -723,9 +877,10 @@ static bool adopt(const struct execution_record *row, void *arg)
 	return true;
 }
 
-void executions_adopt(struct executions *executions, struct engine *engine)
+void executions_adopt(
+	struct executions *executions, struct engine *engine, execution_find_host *find, void *arg)
 {
-	struct adoption adoption = {executions, engine};
+	struct adoption adoption = {executions, engine, find, arg};
 	struct store_execution_filter filter = {.is_active = true, .limit = UINT32_MAX};
 	struct err err;
 

@@ -30,10 +30,34 @@ struct executions_config {
 	int64_t keep_ms;  /* for so long */
 };
 
+/*
+ * Where executions run one after another: a context (core/context/context.h), which knows executions, while these know
+ * this much of it.
+ */
+struct execution_host {
+	const struct execution_host_ops *ops;
+};
+
+struct execution_host_ops {
+	const char *(*id)(const struct execution_host *host);
+	struct execution_host *(*ref)(struct execution_host *host);
+	void (*unref)(struct execution_host *host);
+	/* Has it run when it is its turn; the host holds a reference of it until its end is settled. */
+	int (*submit)(struct execution_host *host, struct execution *execution, struct err *err);
+	void (*cancel)(struct execution_host *host, struct execution *execution);
+	/* Goes on with one that ran there under the daemon before; false if nothing can be known of it. */
+	bool (*adopt)(struct execution_host *host, struct execution *execution);
+};
+
+/* Finds a host of a sandbox by its id. */
+typedef int execution_find_host(void *arg, struct sandbox *sandbox, const char *id,
+	struct execution_host **ret_host, struct err *err);
+
 struct executions *executions_new(const struct executions_config *config);
 
-/* Takes up what ran under the daemon before, once sandboxes are there. */
-void executions_adopt(struct executions *executions, struct engine *engine);
+/* Takes up what ran under the daemon before, once sandboxes and contexts are there. */
+void executions_adopt(
+	struct executions *executions, struct engine *engine, execution_find_host *find, void *arg);
 
 /* From now on ends are not written: the next daemon sees to them. */
 void executions_leave(struct executions *executions);
@@ -51,8 +75,9 @@ void executions_free(struct executions *executions);
 /* What is to be run; all is borrowed until execution_start has returned. */
 struct execution_spec {
 	const char *language;
-	const char *code; /* exactly one of these two */
-	const char *path; /* a file in the sandbox */
+	struct execution_host *host; /* NULL: it runs in a process of its own */
+	const char *code;	     /* exactly one of these two */
+	const char *path;	     /* a file in the sandbox */
 	const char
 		*handler; /* name of the function to be called; NULL: `handler`, if there is one */
 	const json_t *event; /* what it is called with; NULL: null */
@@ -90,8 +115,11 @@ int execution_get(struct executions *executions, const struct owner *owner, cons
 /* A copy of what it is now; the caller ends it. */
 void execution_read(struct execution *execution, struct execution_record *ret_record);
 
-/* Its log, borrowed; and how much of it is of this execution, once it is over. */
-struct output_log *execution_log(struct execution *execution);
+/*
+ * Its log, borrowed, from *ret_from on; NULL if it has not begun, or never did. And how much of it is of this
+ * execution, once it is over.
+ */
+struct output_log *execution_log(struct execution *execution, uint64_t *ret_from);
 uint64_t execution_log_end(struct execution *execution);
 
 /* Its log stays until as many ends as begins were said, or for half a minute after its end. */

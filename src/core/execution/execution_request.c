@@ -60,6 +60,9 @@ static json_t *make_document(struct sandbox *sandbox, const struct execution_spe
 		json_object_set_new(document, "handler", json_string(spec->handler));
 	if (spec->event)
 		json_object_set(document, "event", (json_t *)spec->event);
+	/* A process of its own has them from its start. */
+	if (record->context_id[0] && spec->env.count > 0)
+		json_object_set_new(document, "env", text_map_to_json(spec->env));
 	return document;
 }
 
@@ -93,6 +96,8 @@ static size_t make_argv(struct execution_request *request, const struct executio
 	for (size_t i = 0; language->program[i]; i++)
 		add(request, &count, language->program[i]);
 	add(request, &count, language->runner);
+	if (language->more)
+		add(request, &count, language->more);
 	if (!language->is_plain)
 		return count;
 	add(request, &count, "sandlot");
@@ -135,6 +140,76 @@ int execution_request_make(struct sandbox *sandbox, const struct execution_spec 
 	command.title = ret_request->title;
 	command.argv =
 		(struct text_list){ret_request->argv, make_argv(ret_request, spec, language)};
+	return command_make(sandbox, &command, &ret_request->command, err);
+}
+
+static int check_in_context(const struct execution_spec *spec, struct err *err)
+{
+	static const char remedy[] = "leave it out, or run it without context_id";
+
+	if (!spec->code == !spec->path)
+		return bad(err, NULL, "exactly one of the fields code and path must be given");
+	if (spec->path && spec->path[0] != '/')
+		return bad(err, NULL, "field path must be an absolute path in the sandbox");
+	if (spec->handler || spec->event)
+		return bad(err, remedy,
+			"fields handler and event cannot be given with context_id: a context runs "
+			"code as it stands");
+	if (spec->input)
+		return bad(err, remedy, "field stdin cannot be given with context_id");
+	if (spec->cwd)
+		return bad(err, "give it when the context is made, or change it with code",
+			"field cwd cannot be given with context_id");
+	return 0;
+}
+
+int execution_request_frame(struct sandbox *sandbox, const struct execution_spec *spec,
+	const struct execution_record *record, struct buf *request, struct err *err)
+{
+	int r = check_in_context(spec, err);
+
+	return r < 0 ? r : frame_input(sandbox, spec, record, request, err);
+}
+
+/* Variables from the row of a context. */
+static size_t read_env(json_t *env, struct text_pair pairs[SPEC_ENV_MAX])
+{
+	const char *name;
+	json_t *value;
+	size_t count = 0;
+
+	json_object_foreach(env, name, value)
+	{
+		if (count < SPEC_ENV_MAX)
+			pairs[count++] = (struct text_pair){name, json_string_value(value)};
+	}
+	return count;
+}
+
+int execution_request_make_context(struct sandbox *sandbox, const struct context_record *context,
+	struct execution_request *ret_request, struct err *err)
+{
+	const struct language *language = language_find(context->language);
+	struct text_pair pairs[SPEC_ENV_MAX] not_cleared;
+	struct command_spec command = {.cwd = context->cwd[0] ? context->cwd : NULL,
+		.is_background = true,
+		.keeps_input = CHOICE_YES,
+		.has_result = true};
+	json_t *document = json_pack("{s:s, s:b, s:{s:i, s:i}}", "id", context->id, "serve", true,
+		"limits", "result", (int)OUTCOME_RESULT_MAX, "display",
+		(int)OUTCOME_DISPLAY_MAX - 4096);
+	auto_free char *text = json_dumps(document, JSON_COMPACT);
+
+	json_decref(document);
+	*ret_request = (struct execution_request){.input = BUF_INIT(PROCESS_INPUT_MAX)};
+	buf_printf(&ret_request->input, "%0*zu%s", HEAD_LEN, strlen(text), text);
+	command.env = (struct text_map){pairs, read_env(context->env, pairs)};
+	command.input = ret_request->input.data;
+	command.input_len = ret_request->input.len;
+	ret_request->title = mem_printf("%s (context %s)", language->name, context->id);
+	command.title = ret_request->title;
+	command.argv = (struct text_list){
+		ret_request->argv, make_argv(ret_request, &(struct execution_spec){0}, language)};
 	return command_make(sandbox, &command, &ret_request->command, err);
 }
 

@@ -5,6 +5,7 @@
 #include "core/execution/execution.h"
 #include "core/execution/language.h"
 #include "core/process/command.h"
+#include "model/context_record.h"
 
 struct execution_request {
 	struct command command;
@@ -18,4 +19,13 @@ struct execution_request {
 int execution_request_make(struct sandbox *sandbox, const struct execution_spec *spec,
 	const struct execution_record *record, struct execution_request *ret_request,
 	struct err *err) must_check;
+
+/* The same for the interpreter of a context, which then waits for requests on standard input. */
+int execution_request_make_context(struct sandbox *sandbox, const struct context_record *context,
+	struct execution_request *ret_request, struct err *err) must_check;
+
+/* What the interpreter of a context is sent for an execution. ERR_INVALID names the field. */
+int execution_request_frame(struct sandbox *sandbox, const struct execution_spec *spec,
+	const struct execution_record *record, struct buf *request, struct err *err) must_check;
+
 void execution_request_fini(struct execution_request *request);

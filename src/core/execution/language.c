@@ -6,14 +6,15 @@
 #include <string.h>
 
 /* runners.S */
-extern const char python_py[], python_py_end[], javascript_js[], javascript_js_end[], shell_sh[],
-	shell_sh_end[];
+extern const char python_py[], python_py_end[], python_more_py[], javascript_js[],
+	javascript_js_end[], shell_sh[], shell_sh_end[];
 
 static const struct language table[] = {
 	{.name = "python",
 		.program = {"python3", "-c"},
 		.runner = python_py,
 		.runner_end = python_py_end,
+		.more = python_more_py,
 		.has_contexts = true},
 	{.name = "javascript",
 		.program = {"node", "--experimental-vm-modules", "--no-warnings", "-e"},

@@ -329,6 +329,8 @@ json_t *outcome_make(struct outcome_input *input, enum execution_status *ret_sta
 	json_t *outcome;
 
 	result_reader_init(&gathered.reader, take_frame, &gathered);
+	if (input->record->context_id[0])
+		gathered.reader.marker = input->record->id;
 	if (input->log)
 		read_log(&gathered, input);
 	if (input->language->is_plain)
@@ -351,6 +353,9 @@ json_t *outcome_make(struct outcome_input *input, enum execution_status *ret_sta
 		take_ptr(&input->artifacts), "metrics", make_metrics(input), "termination",
 		termination_to_json(&input->end->how), "truncated",
 		json_incref(gathered.truncated));
+	if (input->state != OUTCOME_STATELESS)
+		json_object_set_new(outcome, "state",
+			json_string(input->state == OUTCOME_KEPT ? "kept" : "lost"));
 	set_stream(outcome, "stdout", &gathered.streams[0], json_array_size(gathered.truncated));
 	set_stream(outcome, "stderr", &gathered.streams[1], json_array_size(gathered.truncated));
 	json_decref(gathered.truncated);

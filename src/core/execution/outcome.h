@@ -20,6 +20,9 @@ struct outcome_times {
 	uint64_t asked_us, sent_us, begun_us, ended_us;
 };
 
+/* What became of the state of a context. */
+enum outcome_state { OUTCOME_STATELESS, OUTCOME_KEPT, OUTCOME_LOST };
+
 struct outcome_input {
 	const struct execution_record *record;
 	const struct language *language;
@@ -28,6 +31,7 @@ struct outcome_input {
 	const struct process_end *end;
 	const char *failure; /* why nothing is known of its end; NULL: that is in `end` */
 	struct outcome_times times;
+	enum outcome_state state;
 	json_t *artifacts; /* taken over */
 	bool is_artifacts_cut;
 };

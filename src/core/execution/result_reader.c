@@ -15,11 +15,30 @@ void result_reader_fini(struct result_reader *reader)
 	buf_fini(&reader->line);
 }
 
+/* Takes the marker off a line; false if it has another, or none. */
+static bool skip_marker(const struct result_reader *reader, const uint8_t **data, size_t *len)
+{
+	size_t size = reader->marker ? strlen(reader->marker) + 1 : 0;
+
+	if (size > 0 && (*len < size || memcmp(*data, reader->marker, size - 1) != 0 ||
+				(*data)[size - 1] != ' '))
+		return false;
+	*data += size;
+	*len -= size;
+	return true;
+}
+
 static void take_line(struct result_reader *reader, const uint8_t *data, size_t len)
 {
-	json_t *line =
-		json_loadb((const char *)data, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
-	void *first = json_object_size(line) == 1 ? json_object_iter(line) : NULL;
+	json_t *line = NULL;
+	void *first;
+
+	if (len == 0 && reader->marker)
+		return;
+	if (skip_marker(reader, &data, &len))
+		line = json_loadb(
+			(const char *)data, len, JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, NULL);
+	first = json_object_size(line) == 1 ? json_object_iter(line) : NULL;
 
 	if (first)
 		reader->take(

@@ -3,6 +3,9 @@
  * Reads what a runner writes to the descriptor for results: lines, each a JSON object with one member, whose name
  * says what it is (runtime/python.py). The code that runs can write there too, so this is hostile input: a line that
  * is too long or makes no sense is left out and counted.
+ *
+ * In a context each line begins with the id of its execution and a space. Another's is left out and counted too: so
+ * what a thread of an earlier execution writes late never becomes the result of a later one. Empty lines say nothing.
  */
 #pragma once
 
@@ -15,8 +18,9 @@
 
 struct result_reader {
 	struct buf line;
-	bool is_skipping; /* the rest of a line that is left out */
-	unsigned bad;	  /* lines that were left out */
+	bool is_skipping;   /* the rest of a line that is left out */
+	unsigned bad;	    /* lines that were left out */
+	const char *marker; /* what lines begin with, borrowed; NULL: nothing */
 	/* A line; the value is borrowed. */
 	void (*take)(void *arg, const char *kind, json_t *value);
 	void *arg;

@@ -3,6 +3,7 @@
 	.section .rodata
 	.global python_py
 	.global python_py_end
+	.global python_more_py
 	.global javascript_js
 	.global javascript_js_end
 	.global shell_sh
@@ -10,6 +11,9 @@
 python_py:
 	.incbin "python.py"
 python_py_end:
+	.byte 0
+python_more_py:
+	.incbin "python_more.py"
 	.byte 0
 javascript_js:
 	.incbin "javascript.js"

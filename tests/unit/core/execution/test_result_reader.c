@@ -108,10 +108,34 @@ static void after_a_cut_it_goes_on_with_what_is_whole(void **state)
 	result_reader_fini(&reader);
 }
 
+static void lines_of_another_execution_are_left_out_and_counted(void **state)
+{
+	struct seen seen = {0};
+	struct result_reader reader;
+
+	(void)state;
+	result_reader_init(&reader, take, &seen);
+	reader.marker = "id2";
+	put(&reader, "\nid2 {\"display\":1}\n\nid2 {\"result\":2}\n");
+	assert_string_equal(seen.kinds, "display result ");
+	assert_int_equal(reader.bad, 0);
+	put(&reader,
+		"id1 {\"result\":3}\n{\"result\":4}\nid2{\"result\":5}\nid22 {\"result\":6}\n");
+	assert_string_equal(seen.kinds, "display result ");
+	assert_int_equal(reader.bad, 4);
+	/* A beginning without an end spoils no line that follows it. */
+	put(&reader, "half a li");
+	put(&reader, "\nid2 {\"done\":{}}\n");
+	assert_string_equal(seen.kinds, "display result done ");
+	json_decref(seen.last);
+	result_reader_fini(&reader);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(lines_are_read_in_whatever_pieces_they_come),
+		cmocka_unit_test(lines_of_another_execution_are_left_out_and_counted),
 		cmocka_unit_test(a_line_that_makes_no_sense_is_left_out_and_counted),
 		cmocka_unit_test(a_line_without_end_takes_no_more_memory_than_its_bound),
 		cmocka_unit_test(after_a_cut_it_goes_on_with_what_is_whole),

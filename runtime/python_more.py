@@ -1,0 +1,435 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# The part of runtime/python.py that few executions need, in the same namespace: figures, tables and all that is
+# shown in more than text, and contexts.
+
+REPRS = (("_repr_html_", "text/html"), ("_repr_markdown_", "text/markdown"), ("_repr_latex_", "text/latex"),
+         ("_repr_json_", "application/json"), ("_repr_svg_", "image/svg+xml"), ("_repr_png_", "image/png"),
+         ("_repr_jpeg_", "image/jpeg"), ("_repr_javascript_", "application/javascript"), ("_repr_pdf_", "application/pdf"))
+CHART = "application/vnd.sandlot.chart+json"  # what a figure shows, as numbers
+DATA = "application/vnd.sandlot.data+json"  # a table: column -> list
+TABLE = "application/vnd.sandlot.table+json"  # a table: index, columns, data
+POINTS_MAX = 10000
+ROWS_MAX = 10000
+
+
+def base64_of(data):
+    import base64
+    return base64.b64encode(data).decode()
+
+
+def shorten(value):
+    import reprlib
+    short = reprlib.Repr()
+    short.maxlist = short.maxtuple = short.maxset = short.maxdict = 1000
+    short.maxstring = short.maxother = 1000
+    return short.repr(value)[:TEXT_MAX]
+
+
+def rich_mime_of(value):
+    figure = figure_of(value)
+    if figure is not None:
+        return picture(figure)
+    found = {}
+    if not isinstance(value, type):
+        add_bundle(value, found)
+        add_reprs(value, found)
+        module = type(value).__module__
+        if module.startswith("PIL.") and hasattr(value, "save") and "image/png" not in found:
+            import io
+            out = io.BytesIO()
+            value.save(out, "PNG")
+            found["image/png"] = base64_of(out.getvalue())
+        if module.startswith("pandas."):
+            try:
+                add_table(value, found)
+            except Exception:
+                pass  # what cannot be said in numbers is said in text
+    if "text/plain" not in found:
+        found["text/plain"] = text_of(value)
+    return found
+
+
+def add_bundle(value, found):
+    bundle = getattr(type(value), "_repr_mimebundle_", None)
+    if bundle:
+        try:
+            made = bundle(value)
+            made = made[0] if isinstance(made, tuple) else made
+            for mime, data in (made or {}).items():
+                found[str(mime)] = base64_of(data) if isinstance(data, bytes) else data
+        except Exception:
+            pass
+
+
+def add_reprs(value, found):
+    for name, mime in REPRS:
+        method = getattr(type(value), name, None)
+        if method is None or mime in found:
+            continue
+        try:
+            data = method(value)
+        except Exception:
+            continue
+        data = data[0] if isinstance(data, tuple) else data
+        if data is not None:
+            found[mime] = base64_of(data) if isinstance(data, bytes) else data
+
+
+def add_table(value, found):
+    """A data frame or series as data, with and without its index."""
+    if type(value).__name__ == "Series":
+        value = value.to_frame(name=value.name if value.name is not None else "0")
+    if type(value).__name__ != "DataFrame":
+        return
+    rows = value.head(ROWS_MAX)
+    split = rows.to_dict(orient="split")
+    split["rows"] = len(value)
+    found[DATA] = {str(name): list(rows[name]) for name in rows.columns}
+    found[TABLE] = split
+
+
+# --- figures ---
+
+def figure_of(value):
+    """The matplotlib figure that a value is, or is part of."""
+    figures = sys.modules.get("matplotlib.figure")
+    if not figures:
+        return None
+    if isinstance(value, figures.Figure):
+        return value
+    artist = sys.modules.get("matplotlib.artist")
+    if artist and isinstance(value, artist.Artist):
+        found = getattr(value, "figure", None)
+        return found if isinstance(found, figures.Figure) else None
+    return figure_of(value[0]) if isinstance(value, (list, tuple)) and value else None
+
+
+def picture(figure):
+    import io
+    found = {"text/plain": repr(figure)}
+    for mime, kind in (("image/png", "png"), ("image/svg+xml", "svg")):
+        out = io.BytesIO()
+        figure.savefig(out, format=kind, bbox_inches="tight")
+        found[mime] = base64_of(out.getvalue()) if kind == "png" else out.getvalue().decode()
+    try:
+        found[CHART] = chart_of(figure)
+    except Exception:
+        pass  # a figure of a kind that is not known is a picture
+    return found
+
+
+def show_open_figures(shown):
+    pyplot = sys.modules["matplotlib.pyplot"]
+    try:
+        if figure_of(shown) is not None:
+            pyplot.close(figure_of(shown))
+        for number in pyplot.get_fignums():
+            figure = pyplot.figure(number)
+            if figure.get_axes():
+                show(picture(figure))
+        pyplot.close("all")
+    except Exception as failure:
+        print("a figure could not be drawn: %s" % failure, file=sys.stderr)
+
+
+def chart_of(figure):
+    charts = [chart for chart in map(axes_chart, figure.get_axes()) if chart]
+    if len(charts) == 1:
+        return charts[0]
+    if not charts:
+        return {"type": "unknown", "title": "", "elements": []}
+    title = figure._suptitle.get_text() if figure._suptitle else ""
+    return {"type": "superchart", "title": title, "elements": charts}
+
+
+def axes_chart(axes):
+    for kind, elements_of in (("pie", pie_elements), ("box_and_whisker", box_elements), ("bar", bar_elements),
+                              ("scatter", scatter_elements), ("line", line_elements)):
+        elements = elements_of(axes)
+        if elements:
+            chart = {"type": kind, "title": axes.get_title(), "elements": elements}
+            return chart if kind == "pie" else {**chart, **scales(axes, kind)}
+    return None
+
+
+def scales(axes, kind):
+    found = {}
+    for name, axis in (("x", axes.xaxis), ("y", axes.yaxis)):
+        label = axis.get_label_text()
+        at = label.rfind("(")
+        found[name + "_label"] = label
+        found[name + "_unit"] = label[at + 1:-1] if 0 <= at and label.endswith(")") else None
+        if kind in ("line", "scatter"):
+            found[name + "_ticks"] = [number(tick) for tick in axis.get_ticklocs()]
+            found[name + "_tick_labels"] = [text.get_text() for text in axis.get_ticklabels()]
+            converter = type(getattr(axis, "converter", None)).__name__
+            found[name + "_scale"] = ("datetime" if "Date" in converter else "categorical" if "Category" in converter
+                                      else axis.get_scale())
+    return found
+
+
+def number(value):
+    value = value.item() if hasattr(value, "item") else value
+    return value.isoformat() if hasattr(value, "isoformat") else value
+
+
+def label_of(artist):
+    text = str(artist.get_label() or "")
+    return "" if text.startswith("_") else text
+
+
+def pairs(xs, ys):
+    return [[number(x), number(y)] for x, y in zip(list(xs)[:POINTS_MAX], list(ys)[:POINTS_MAX])]
+
+
+def line_elements(axes):
+    return [{"label": label_of(line), "points": pairs(line.get_xdata(), line.get_ydata())} for line in axes.get_lines()]
+
+
+def scatter_elements(axes):
+    from matplotlib.collections import PathCollection
+    return [{"label": label_of(one), "points": [[number(x), number(y)] for x, y in one.get_offsets()[:POINTS_MAX]]}
+            for one in axes.collections if isinstance(one, PathCollection)]
+
+
+def bar_elements(axes):
+    from matplotlib.container import BarContainer
+    found = []
+    for bars in axes.containers:
+        if not isinstance(bars, BarContainer):
+            continue
+        upright = getattr(bars, "orientation", "vertical") != "horizontal"
+        axis = axes.xaxis if upright else axes.yaxis
+        names = dict(zip((round(float(tick), 6) for tick in axis.get_ticklocs()), (t.get_text() for t in axis.get_ticklabels())))
+        for bar in bars:
+            middle = bar.get_x() + bar.get_width() / 2 if upright else bar.get_y() + bar.get_height() / 2
+            name = names.get(round(float(middle), 6)) or str(number(middle))
+            found.append({"label": name, "group": label_of(bars), "value": number(bar.get_height() if upright else bar.get_width())})
+    return found
+
+
+def pie_elements(axes):
+    from matplotlib.patches import Wedge
+    return [{"label": label_of(one), "angle": number(one.theta2 - one.theta1), "radius": number(one.r)}
+            for one in axes.patches if isinstance(one, Wedge)]
+
+
+def box_elements(axes):
+    """From the shapes that boxplot() leaves: boxes as closed lines of five points or patches, two whiskers each."""
+    from matplotlib.patches import PathPatch
+    lines = axes.get_lines()
+    boxes = [line for line in lines if len(line.get_xdata()) == 5 and line.get_xdata()[0] == line.get_xdata()[-1]
+             and line.get_ydata()[0] == line.get_ydata()[-1]]
+    boxes += [one for one in axes.patches if isinstance(one, PathPatch)]
+    names = dict(zip((round(float(tick), 6) for tick in axes.xaxis.get_ticklocs()), (t.get_text() for t in axes.xaxis.get_ticklabels())))
+    found = []
+    for box in boxes:
+        path = box.get_path().vertices
+        left, right = path[:, 0].min(), path[:, 0].max()
+        low, high = path[:, 1].min(), path[:, 1].max()
+        middle = (left + right) / 2
+        inside = lambda line: all(left - 1e-9 <= x <= right + 1e-9 for x in line.get_xdata())
+        mine = [line for line in lines if line is not box and len(line.get_xdata()) and inside(line)]
+        median = [line.get_ydata()[0] for line in mine if len(line.get_ydata()) == 2 and line.get_ydata()[0] == line.get_ydata()[1]
+                  and low <= line.get_ydata()[0] <= high]
+        whiskers = [y for line in mine if len(line.get_xdata()) == 2 and line.get_xdata()[0] == line.get_xdata()[1]
+                    for y in line.get_ydata()]
+        outliers = [y for line in mine if line.get_linestyle() == "None" for y in line.get_ydata()]
+        if not median:
+            continue
+        found.append({"label": names.get(round(float(middle), 6), ""), "min": number(min(whiskers or [low])), "first_quartile": number(low),
+                      "median": number(median[0]), "third_quartile": number(high), "max": number(max(whiskers or [high])),
+                      "outliers": [number(y) for y in outliers]})
+    return found
+
+
+# --- contexts ---
+
+OUTPUTS = "/workspace/outputs"
+OUTPUTS_MAX = 1000  # entries that are looked at
+
+
+def serve(request):
+    """Runs one request after another in one namespace. What is needed later is looked up now."""
+    global MARK
+    import _signal, _thread, resource
+    module = type(sys)("__main__")
+    module.display = display
+    module.__builtins__ = builtins
+    sys.modules["__main__"] = module
+    sys.argv = [""]
+    sys.path[0] = ""
+    builtins.input = no_input
+    builtins.__shell__, builtins.__magic__ = shell, magic
+    fstat, dup2, scandir, environ = os.fstat, os.dup2, os.scandir, os.environ
+    getsignal, signal, SIGINT = _signal.getsignal, _signal.signal, _signal.SIGINT
+    usage, process_time, wall = resource.getrusage, time.process_time, time.time
+    # Requests come on a descriptor that no child gets; standard input is empty.
+    channel = os.dup(0)
+    null = os.open(os.devnull, os.O_RDONLY)
+    dup2(null, 0)
+    os.close(null)
+    streams = [(at, os.dup(at), fstat(at).st_ino, getattr(sys, name), name) for at, name in ((1, "stdout"), (2, "stderr"))]
+    state = {"runs": False}
+    count = 0
+
+    def on_interrupt(*_):
+        if state["runs"]:
+            raise KeyboardInterrupt
+
+    def restore_streams():
+        """Output that an execution closed or replaced is there again for the next."""
+        for at, copy, inode, stream, name in streams:
+            try:
+                same = fstat(at).st_ino == inode
+            except OSError:
+                same = False
+            if not same:
+                dup2(copy, at)
+            if stream.closed:
+                stream = open(at, "w", encoding="utf-8", errors="backslashreplace", buffering=1, closefd=False)
+                streams[at - 1] = (at, copy, inode, stream, name)
+            if getattr(sys, name, None) is not stream:
+                setattr(sys, name, stream)
+
+    def changed_outputs(since):
+        places, left = [OUTPUTS], OUTPUTS_MAX
+        try:
+            while places:
+                for entry in scandir(places.pop()):
+                    left -= 1
+                    if left < 0:
+                        return True
+                    if entry.is_dir(follow_symlinks=False):
+                        places.append(entry.path)
+                    elif entry.stat(follow_symlinks=False).st_mtime >= since:
+                        return True
+        except OSError:
+            pass
+        return False
+
+    def run_cell(request):
+        code, file = request.get("code"), "cell %d" % count
+        if code is None:
+            code, file = load(request)
+        value = run_tree(parse_cell(code, file), file, module.__dict__)
+        if value is not None:
+            module.__dict__["_"] = value
+        give(value, False)
+        show_figures(value)
+
+    def run_guarded(request):
+        """An interrupt may come at any moment until it says that nothing runs; then it is too late for it."""
+        failure = None
+        try:
+            try:
+                state["runs"] = True
+                run_cell(request)
+                state["runs"] = False
+            except BaseException as thrown:
+                state["runs"] = False
+                failure = thrown
+        except BaseException as thrown:
+            state["runs"] = False
+            failure = thrown
+        if failure is not None:
+            send_error(failure)
+
+    MARK = request["id"] + " "
+    put_line('\n%s{"done":{}}\n' % MARK)
+    while True:
+        request = receive(channel)
+        if not request:
+            return
+        count += 1
+        MARK = request["id"] + " "
+        since, before = wall() - 0.02, process_time()
+        restore_streams()
+        if getsignal(SIGINT) is not on_interrupt:
+            signal(SIGINT, on_interrupt)
+        given = request.get("env") or {}
+        kept = {name: environ.get(name) for name in given}
+        environ.update(given)
+        run_guarded(request)
+        for name, value in kept.items():
+            if value is None:
+                environ.pop(name, None)
+            else:
+                environ[name] = value
+        flush()
+        spent = usage(0)
+        put_line('\n%s{"done":{"cpu_us":%d,"memory":%d,"outputs":%s}}\n' % (
+            MARK, (process_time() - before) * 1000000, spent.ru_maxrss * 1024, "true" if changed_outputs(since) else "false"))
+
+
+def no_input(prompt=""):
+    raise EOFError("input() is not available: there is nobody to answer")
+
+
+# --- what people type in notebooks ---
+
+def parse_cell(code, file):
+    """Python as it stands; if it is none, with lines of `!command` and `%magic`."""
+    try:
+        return parse(code, file)
+    except SyntaxError:
+        text = code.decode("utf-8", "replace") if isinstance(code, bytes) else code
+        changed = translate(text)
+        if changed == text:
+            raise
+    return parse(changed, file)
+
+
+def translate(code):
+    if code.lstrip().startswith("%%"):
+        head, _, body = code.lstrip().partition("\n")
+        return "__magic__(%r, %r)" % (head[2:], body)
+    return "\n".join(map(translate_line, code.split("\n")))
+
+
+def translate_line(line):
+    bare = line.lstrip()
+    indent = line[:len(line) - len(bare)]
+    if bare.startswith("!"):
+        return "%s__shell__(%r)" % (indent, bare[1:])
+    if bare.startswith("%") and bare[1:2].isalpha():
+        return "%s__magic__(%r)" % (indent, bare[1:])
+    name, equals, rest = bare.partition("=")
+    if equals and name.strip().isidentifier() and rest.lstrip().startswith("!"):
+        return "%s%s= __shell__(%r, True)" % (indent, name, rest.lstrip()[1:])
+    return line
+
+
+def shell(command, captures=False):
+    import subprocess
+    flush()
+    done = subprocess.run(command, shell=True, stdout=subprocess.PIPE if captures else None)
+    if captures:
+        return done.stdout.decode("utf-8", "replace").splitlines()
+    if done.returncode:
+        print("(exit code %d)" % done.returncode, file=sys.stderr)
+
+
+def magic(line, body=None):
+    import subprocess
+    name, _, rest = line.strip().partition(" ")
+    if name in ("pip", "pip3") and body is None:
+        import importlib
+        flush()
+        done = subprocess.run([sys.executable, "-m", "pip"] + rest.split())
+        importlib.invalidate_caches()
+        if done.returncode:
+            raise RuntimeError("pip ended with exit code %d" % done.returncode)
+    elif name == "cd" and body is None:
+        os.chdir(os.path.expanduser(rest.strip() or "~"))
+    elif name == "env" and body is None:
+        variable, _, value = rest.partition("=")
+        os.environ[variable.strip()] = value.strip()
+    elif name in ("bash", "sh") and body is not None:
+        flush()
+        done = subprocess.run([name, "-c", body])
+        if done.returncode:
+            raise RuntimeError("%s ended with exit code %d" % (name, done.returncode))
+    elif name != "matplotlib":
+        raise NameError("there is no magic %%%s here: %%pip, %%cd, %%env, %%%%bash, %%%%sh and !command are known" % name)

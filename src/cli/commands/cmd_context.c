@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
+#include "cli/command.h"
+#include "cli/create_spec.h"
+#include "cli/remote/context_ref.h"
+#include "cli/remote/listing.h"
+#include "cli/remote/resolve.h"
+#include "cli/text/human.h"
+#include "cli/text/table.h"
+
+#include <string.h>
+
+struct context_values {
+	const char *language, *cwd;
+	struct option_list env;
+	struct option_number idle;
+	bool quiet;
+};
+
+static const struct option options[] = {
+	{OPTION_LIST, 'e', "env", "K=V", "create: set an environment variable; may be repeated",
+		offsetof(struct context_values, env)},
+	{OPTION_SECONDS, 0, "idle-timeout", "TIME", "create: end it after so long without use: 30m",
+		offsetof(struct context_values, idle)},
+	{OPTION_CHOICE, 'l', "language", "NAME", "create: what it runs; python",
+		offsetof(struct context_values, language), .choices = "python javascript"},
+	{OPTION_FLAG, 'q', "quiet", NULL, "ls: only ids", offsetof(struct context_values, quiet)},
+	{OPTION_TEXT, 'w', "workdir", "DIR", "create: where it begins",
+		offsetof(struct context_values, cwd)},
+	{OPTION_END},
+};
+
+static int make_body(const struct context_values *v, json_t **ret_body, struct err *err)
+{
+	json_auto_t *body = json_pack("{s:s}", "language", v->language ? v->language : "python");
+	json_t *pairs;
+	int r;
+
+	if (v->cwd && json_object_set_new(body, "cwd", json_string(v->cwd)) < 0)
+		return err_set(err, ERR_INVALID, "--workdir is not UTF-8 text");
+	if (v->idle.is_set)
+		json_object_set_new(
+			body, "idle_timeout_s", json_integer((json_int_t)v->idle.value / 1000));
+	if (v->env.count > 0) {
+		r = create_spec_pairs(&v->env, "--env", &pairs, err);
+		if (r < 0)
+			return r;
+		json_object_set_new(body, "env", pairs);
+	}
+	*ret_body = json_incref(body);
+	return 0;
+}
+
+static int create(
+	struct cli *cli, const struct context_values *v, const char *sandbox, struct err *err)
+{
+	json_auto_t *body = NULL, *answer = NULL;
+	char id[RESOLVE_ID_LEN + 1];
+	auto_free char *path = NULL;
+	struct client *client;
+	int r = make_body(v, &body, err);
+
+	if (r == 0)
+		r = cli_connect(cli, &client, err);
+	if (r == 0)
+		r = resolve_id(client, sandbox, id, err);
+	if (r < 0)
+		return r;
+	path = mem_printf("/v1/sandboxes/%s/contexts", id);
+	r = client_json(client, &(struct client_call){.method = "POST", .path = path, .body = body},
+		&answer, err);
+	if (r < 0)
+		return r;
+	if (cli_wants_json(cli))
+		cli_print_json(answer);
+	else
+		cli_print("%s\n", cli_text(answer, "id"));
+	return 0;
+}
+
+static void print_table(const json_t *contexts)
+{
+	static const char *const heading[] = {
+		"ID", "LANGUAGE", "STATUS", "STATE", "USED", "REASON"};
+	auto_(table_fini) struct table table = TABLE_INIT(array_len(heading));
+	const json_t *one;
+	size_t i;
+
+	table_add_row(&table, heading);
+	json_array_foreach((json_t *)contexts, i, one)
+	{
+		char age[HUMAN_LEN] = "";
+		int64_t used_ms;
+
+		if (human_parse_time(cli_text(one, "used_at"), &used_ms) == 0)
+			human_age(clock_wall_ms() - used_ms, age);
+		table_add(&table, "%s", cli_text(one, "id"));
+		table_add(&table, "%s", cli_text(one, "language"));
+		table_add(&table, "%s", cli_text(one, "status"));
+		table_add(&table, "%s", cli_text(one, "state"));
+		table_add(&table, "%s", age);
+		table_add(&table, "%s", cli_text(one, "reason"));
+	}
+	table_print(&table, stdout);
+}
+
+static int list(
+	struct cli *cli, const struct context_values *v, const char *sandbox, struct err *err)
+{
+	json_auto_t *answer = NULL;
+	const json_t *contexts, *one;
+	char id[RESOLVE_ID_LEN + 1];
+	struct client *client;
+	size_t i;
+	int r = cli_connect(cli, &client, err);
+
+	if (r == 0)
+		r = resolve_id(client, sandbox, id, err);
+	if (r == 0)
+		r = context_ref_list(client, id, &answer, err);
+	if (r < 0)
+		return r;
+	contexts = json_object_get(answer, "contexts");
+	if (cli_wants_json(cli)) {
+		cli_print_json(contexts);
+	} else if (v->quiet) {
+		json_array_foreach((json_t *)contexts, i, one)
+			cli_print("%s\n", cli_text(one, "id"));
+	} else {
+		print_table(contexts);
+	}
+	return 0;
+}
+
+static const struct verb {
+	const char *name, *method, *ending;
+} verbs[] = {
+	{"rm", "DELETE", ""}, {"interrupt", "POST", "/interrupt"}, {"restart", "POST", "/restart"}};
+
+static int act(struct cli *cli, const struct verb *verb, const char *sandbox, const char *text,
+	struct err *err)
+{
+	char id[RESOLVE_ID_LEN + 1], context[RESOLVE_ID_LEN + 1];
+	json_auto_t *answer = NULL;
+	auto_free char *path = NULL;
+	struct client *client;
+	int r = cli_connect(cli, &client, err);
+
+	if (r == 0)
+		r = resolve_id(client, sandbox, id, err);
+	if (r == 0)
+		r = context_ref_find(client, id, text, context, err);
+	if (r < 0)
+		return r;
+	path = mem_printf("/v1/sandboxes/%s/contexts/%s%s", id, context, verb->ending);
+	r = client_json(client, &(struct client_call){.method = verb->method, .path = path},
+		verb->ending[0] ? &answer : NULL, err);
+	if (r < 0)
+		return r;
+	if (cli_wants_json(cli) && answer)
+		cli_print_json(answer);
+	else if (answer)
+		cli_print("%s %s, state %s\n", context, cli_text(answer, "status"),
+			cli_text(answer, "state"));
+	else
+		cli_print("%s\n", context);
+	return 0;
+}
+
+static int run(struct cli *cli, const void *values, int argc, char **argv, struct err *err)
+{
+	if (strcmp(argv[0], "create") == 0 && argc == 2)
+		return create(cli, values, argv[1], err);
+	if (strcmp(argv[0], "ls") == 0 && argc == 2)
+		return list(cli, values, argv[1], err);
+	for (size_t i = 0; i < array_len(verbs); i++) {
+		if (strcmp(argv[0], verbs[i].name) == 0 && argc == 3)
+			return act(cli, &verbs[i], argv[1], argv[2], err);
+	}
+	return err_explain(err, ERR_INVALID, NULL, "see \"sandlot context --help\"",
+		"context can do create ID, ls ID, and rm, interrupt and restart ID CONTEXT");
+}
+
+const struct command cmd_context = {
+	.name = "context",
+	.operands = "create|ls|rm|interrupt|restart ID [CONTEXT]",
+	.summary = "interpreters in a sandbox that keep their state",
+	.details = "A context is an interpreter that keeps what code defines in it. Run code there "
+		   "with\n"
+		   "run-code --context, or line by line with repl. interrupt ends what runs and "
+		   "keeps the\n"
+		   "state, if the code lets it; restart begins with an empty one.\n\n"
+		   "  sandlot context create 01k9 -l python\n"
+		   "  sandlot context ls 01k9\n"
+		   "  sandlot run-code --context 01k9ctx step.py 01k9\n"
+		   "  sandlot context interrupt 01k9 01k9ctx\n"
+		   "  sandlot context rm 01k9 01k9ctx\n",
+	.tables = {{options, 0}},
+	.values_size = sizeof(struct context_values),
+	.min_operands = 2,
+	.max_operands = 3,
+	.verbatim_after = OPTION_ANYWHERE,
+	.takes = COMMAND_TAKES_IDS,
+	.run = run,
+};

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The struct of an execution, and what core/context does with it; for these two directories only. */
+#pragma once
+
+#include "core/execution/execution.h"
+#include "core/execution/language.h"
+#include "core/execution/outcome.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+struct execution_watcher;
+
+struct execution {
+	atomic_int refs;
+	struct executions *executions;
+	struct execution *next; /* in executions.running, under its lock */
+	struct sandbox *sandbox;
+	struct process *process; /* NULL: nothing of it runs any more, or it is the context's */
+	const struct language *language;
+	int64_t started_wall_ms;
+	struct outcome_times times; /* the thread that knows of each writes it */
+
+	/* Of one in a context, whose lock guards them until its end is settled. */
+	struct execution_host *host; /* counted; NULL: it has a process of its own */
+	struct execution *after;     /* the next in the queue */
+	struct buf request;	     /* what the interpreter is sent */
+	enum outcome_state state;
+	const char *failure; /* why nothing is known of its end; else NULL */
+	bool has_waited;     /* for its turn */
+	bool has_timed_out;
+	bool has_outputs; /* it may have written artifacts */
+
+	pthread_mutex_t lock; /* what follows */
+	struct execution_record record;
+	struct output_log *log; /* NULL until it has begun */
+	struct process_end end;
+	bool is_listed; /* it has its row, */
+	bool has_ended; /* its process has ended: with both, its outcome is gathered */
+	bool is_over;
+	unsigned readers; /* of its log */
+	uint64_t log_end;
+	struct execution_watcher *watchers;
+};
+
+/* It begins: from here on the log is its own. Tells watchers. */
+void execution_note_begun(struct execution *execution, uint32_t process, struct output_log *log);
+
+/* Writes soon where it begins, for the next daemon. */
+void execution_write_begun(struct execution *execution);
+
+/* Its log has more. */
+void execution_tell_output(struct execution *execution);
+
+/* It has come to its end, which is in `end` and in what the context knows; gathers the outcome on another thread. */
+void execution_settle(struct execution *execution, const struct process_end *end, uint64_t log_end);
