@@ -43,6 +43,9 @@ HANDLER(quotas_get);
 HANDLER(quotas_put);
 HANDLER(quotas_delete);
 
+/* pools.c */
+HANDLER(pools_list);
+
 /* orphans.c */
 HANDLER(orphans_list);
 HANDLER(orphans_adopt);

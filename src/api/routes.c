@@ -391,6 +391,10 @@ static const struct route table[] = {
 			.status = 204),
 		"quota.user.delete"},
 
+	{"GET", "/v1/pools", pools_list, 0, SCOPE_ADMIN,
+		DOC("listPools", "List the pools of sandboxes that wait for a create", "pools",
+			.status = 200, .answer = "PoolList")},
+
 	{"GET", "/v1/orphans", orphans_list, 0, SCOPE_ADMIN,
 		DOC("listOrphans", "List sandboxes that have files, but no row in the database",
 			"orphans", QUERY(tokens_query), .status = 200, .answer = "OrphanList")},

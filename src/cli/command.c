@@ -31,6 +31,7 @@ const struct command *const command_table[] = {
 	&cmd_ls,
 	&cmd_open,
 	&cmd_pause,
+	&cmd_pool,
 	&cmd_port_forward,
 	&cmd_ports,
 	&cmd_prune,

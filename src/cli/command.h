@@ -89,6 +89,7 @@ extern const struct command cmd_logs;
 extern const struct command cmd_ls;
 extern const struct command cmd_open;
 extern const struct command cmd_pause;
+extern const struct command cmd_pool;
 extern const struct command cmd_port_forward;
 extern const struct command cmd_ports;
 extern const struct command cmd_prune;

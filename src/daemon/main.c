@@ -26,6 +26,7 @@
 #include "core/execution/artifact_store.h"
 #include "core/execution/execution.h"
 #include "core/job/backup_job.h"
+#include "core/pool/pool_plan.h"
 
 #include "core/engine/sandbox_network.h"
 #include "core/secret/secret_store.h"
@@ -468,6 +469,10 @@ static int open_engine(struct daemon *daemon, struct err *err)
 	config.logs_fd = daemon->logs_fd;
 	config.unfinished_fd = daemon->unfinished_fd;
 	config.output_max = daemon->settings.output_max;
+	config.pool = daemon->settings.pool;
+	config.pool_max = (unsigned)daemon->settings.pool_max;
+	config.pool_reserve = daemon->settings.pool_reserve;
+	config.ready_timeout_s = (unsigned)daemon->settings.ready_timeout_s;
 	config.max_processes = daemon->plan.processes;
 	config.max_running = daemon->plan.running;
 	config.egress_connections = daemon->plan.egress_connections;
@@ -850,6 +855,8 @@ int main(int argc, char *argv[])
 		r = err_set(&err, ERR_INVALID, "audit-exec must be hash or text");
 	if (r == 0)
 		r = network_default_check(&daemon.settings.network, &err);
+	if (r == 0)
+		r = pool_plan_check(daemon.settings.pool, &err);
 	if (r == 0)
 		r = driver_table_find(daemon.settings.driver, &daemon.driver_kind, &err);
 	if (r == 0 && daemon.settings.help) {

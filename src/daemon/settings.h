@@ -56,6 +56,9 @@ struct settings {
 	uint64_t output_sandbox_max;
 	uint64_t process_history;
 	uint64_t execution_history, execution_keep_s;
+	const char *pool;
+	uint64_t pool_max, pool_reserve;
+	uint64_t ready_timeout_s;
 	uint64_t memory_reserve;
 	uint64_t disk_reserve;
 	bool disk_limits;

@@ -216,6 +216,10 @@ struct driver_ops {
 	int (*set_limits)(struct driver *driver, const char *id, const struct resources *resources,
 		struct err *err);
 
+	/* Gives a running sandbox another host name. NULL: it gets it with its next start. */
+	int (*set_hostname)(
+		struct driver *driver, const char *id, const char *hostname, struct err *err);
+
 	/* Changes the disk limit of a running sandbox, or removes it where disks have none. With
 	 * growth_bytes the disk gets at most that much beyond what it uses now. */
 	int (*resize)(struct driver *driver, const char *id, uint64_t disk_bytes,

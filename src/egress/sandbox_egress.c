@@ -282,6 +282,15 @@ static int open_sources(struct sandbox_egress *sandbox,
 	return dns < 0 ? dns : stream < 0 ? stream : proxy;
 }
 
+static void set_owner(struct sandbox_egress *sandbox, const struct owner *owner)
+{
+	sandbox->owner = *owner;
+	sandbox->owner_key = owner_key(owner);
+	sandbox->is_operators = owner_is_operator(owner);
+	sandbox->asker = (struct resolver_asker){
+		.owner = sandbox->owner_key, .is_operator = sandbox->is_operators};
+}
+
 int sandbox_egress_open(struct egress *egress, const struct sandbox_egress_identity *party,
 	const struct sandbox_egress_sockets *sockets, const json_t *network,
 	const struct sandbox_egress_limits *limits, struct sandbox_egress **ret_egress,
@@ -295,11 +304,7 @@ int sandbox_egress_open(struct egress *egress, const struct sandbox_egress_ident
 	sandbox->refs = 1;
 	sandbox->worker = worker;
 	snprintf(sandbox->sandbox_id, sizeof(sandbox->sandbox_id), "%s", party->sandbox_id);
-	sandbox->owner = *party->owner;
-	sandbox->owner_key = owner_key(party->owner);
-	sandbox->is_operators = owner_is_operator(party->owner);
-	sandbox->asker = (struct resolver_asker){
-		.owner = sandbox->owner_key, .is_operator = sandbox->is_operators};
+	set_owner(sandbox, party->owner);
 	sandbox->policy = policy_new(network);
 	sandbox->limits = *limits;
 	sandbox->has_v6 = fd_family(sockets->proxy_fd) == AF_INET6; /* then it is for both */
@@ -376,6 +381,13 @@ void sandbox_egress_change(struct sandbox_egress *sandbox, const json_t *network
 	egress_conn_review_all(sandbox);
 	egress_thread_unlock(sandbox->worker->thread);
 	policy_free(old);
+}
+
+void sandbox_egress_give(struct sandbox_egress *sandbox, const struct owner *owner)
+{
+	egress_thread_lock(sandbox->worker->thread);
+	set_owner(sandbox, owner);
+	egress_thread_unlock(sandbox->worker->thread);
 }
 
 /* --- figures --- */

@@ -327,6 +327,17 @@ static void on_limit(struct keeper *keeper, const struct keeper_request *request
 	reply_result(conn, r, &err);
 }
 
+static void on_rename(struct keeper *keeper, const struct keeper_request *request, int conn)
+{
+	struct sandbox_entry *entry = find_running(keeper, request, conn);
+	struct err err = {0};
+
+	if (entry)
+		reply_result(conn,
+			build_set_hostname(&keeper->context, entry->pid, request->hostname, &err),
+			&err);
+}
+
 static void forget_waiter(struct keeper *keeper, int conn)
 {
 	for (size_t i = 0; i < keeper->table.count; i++) {
@@ -740,6 +751,7 @@ static void on_shutdown(struct keeper *keeper, const struct keeper_request *requ
 #define NAMES_A_STACK	 256u
 #define NAMES_A_TREE	 512u
 #define NAMES_A_SNAPSHOT 1024u
+#define HAS_HOSTNAME	 2048u
 
 /*
  * The function of every kind of request, and what is checked before the function sees the request.
@@ -760,6 +772,7 @@ static const struct {
 	[KEEPER_LIST] = {on_list, 0},
 	[KEEPER_STORED] = {on_stored, 0},
 	[KEEPER_LIMIT] = {on_limit, NAMES_A_SANDBOX | HAS_NUMBERS},
+	[KEEPER_RENAME] = {on_rename, NAMES_A_SANDBOX | HAS_HOSTNAME},
 	[KEEPER_RESIZE] = {on_resize, NAMES_A_SANDBOX | HAS_DISK},
 	[KEEPER_CLEAN] = {on_clean, NAMES_A_SANDBOX | HAS_SLOT},
 	[KEEPER_SHUTDOWN] = {on_shutdown, 0},
@@ -839,13 +852,10 @@ static int check_request(struct keeper_request *request, struct err *err)
 			limits->pids > PIDS_MAX)
 			return err_set(err, ERR_INVALID, "a limit is out of range");
 	}
-	if (checks & HAS_LIMITS) {
-		if (!is_hostname(request->hostname))
-			return err_set(err, ERR_INVALID, "the host name is not one label");
-		if (request->profile >= KEEPER_PROFILE_COUNT)
-			return err_set(
-				err, ERR_INVALID, "there is no profile %u", request->profile);
-	}
+	if ((checks & (HAS_LIMITS | HAS_HOSTNAME)) && !is_hostname(request->hostname))
+		return err_set(err, ERR_INVALID, "the host name is not one label");
+	if ((checks & HAS_LIMITS) && request->profile >= KEEPER_PROFILE_COUNT)
+		return err_set(err, ERR_INVALID, "there is no profile %u", request->profile);
 	if ((checks & HAS_SPARES) && (request->spare_networks > KEEPER_SPARES_MAX ||
 					     request->spare_disks > KEEPER_SPARES_MAX))
 		return err_set(err, ERR_INVALID, "too many spares");

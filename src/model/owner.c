@@ -20,6 +20,13 @@ bool owner_equals(const struct owner *one, const struct owner *other)
 	       strcmp(one->user, other->user) == 0;
 }
 
+const struct owner owner_pool = {.organization = ".pool", .user = ".pool"};
+
+bool owner_is_pool(const struct owner *owner)
+{
+	return owner_equals(owner, &owner_pool);
+}
+
 bool owner_is_operator(const struct owner *owner)
 {
 	return strcmp(owner->organization, OWNER_OPERATOR_ORGANIZATION) == 0 &&

@@ -15,5 +15,9 @@ uint64_t owner_key(const struct owner *owner);
 
 bool owner_equals(const struct owner *one, const struct owner *other);
 
+/* Whose the sandboxes are that wait in pools (core/pool/pool.h): no token and no request can name this owner. */
+extern const struct owner owner_pool;
+bool owner_is_pool(const struct owner *owner);
+
 /* For what belongs to no request, whose scope would tell. */
 bool owner_is_operator(const struct owner *owner);

@@ -64,10 +64,13 @@ struct sandbox_record {
 	bool is_on_kept; /* in no row: when it was inserted, its workspace was there already */
 	char snapshot[ID_LEN + 1]; /* in no row: whose files a new one gets; empty: none */
 	bool takes_snapshot;	   /* likewise: nobody else wants them */
-	json_t *env;		   /* object of strings */
-	json_t *ports;		   /* array, see model/sandbox_port.h */
-	json_t *labels;		   /* object of strings */
-	json_t *network;	   /* {"mode": ..., "allow": [...]} */
+	/* likewise, of a draft: the idempotency key that has set its id aside, which therefore may be another; borrowed */
+	const char *reserved_by;
+	bool restarts_start; /* likewise: start commands that run already begin anew, with its env */
+	json_t *env;	     /* object of strings */
+	json_t *ports;	     /* array, see model/sandbox_port.h */
+	json_t *labels;	     /* object of strings */
+	json_t *network;     /* {"mode": ..., "allow": [...]} */
 	/* what it took of the template, if that is made of an image, else {}: {"stack": ..., "version": ...,
 	 * "reference": ..., "digest": ..., "env": {...}, "user": ..., "workdir": ..., "command": [...]} */
 	json_t *image;

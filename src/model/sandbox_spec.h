@@ -59,7 +59,9 @@ struct port_spec {
 };
 
 struct sandbox_spec {
-	const char *id;		   /* NULL: a new one is chosen */
+	const char *id; /* NULL: a new one is chosen */
+	const char *
+		reserved_by; /* the idempotency key that the id was set aside for; NULL: the caller chose it */
 	int64_t tried_at_ms;	   /* if not 0: what was made of this id since then is the answer */
 	const char *name;	   /* NULL: none */
 	const char *template_name; /* NULL: host */
@@ -76,6 +78,7 @@ struct sandbox_spec {
 	enum choice is_private; /* unset: yes */
 	const struct start_spec *starts;
 	size_t start_count;
+	bool restarts_start; /* with its env, if it was made before it was asked for */
 	struct dependency_spec dependencies;
 };
 

@@ -495,6 +495,17 @@ static const char *const sqlite[] = {
 	" env TEXT NOT NULL"
 	");"
 	"CREATE INDEX contexts_sandbox ON contexts(sandbox, id);",
+
+	/* 33: sandboxes that wait in pools. */
+	"CREATE TABLE pooled ("
+	" id TEXT PRIMARY KEY,"
+	" organization TEXT NOT NULL,"
+	" user TEXT NOT NULL,"
+	" template TEXT NOT NULL,"
+	" stamp TEXT NOT NULL,"
+	" state INTEGER NOT NULL,"
+	" created_at INTEGER NOT NULL"
+	") WITHOUT ROWID;",
 };
 
 static const char *const *const migrations[DB_DIALECT_COUNT] = {[DB_SQLITE] = sqlite};

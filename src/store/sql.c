@@ -344,7 +344,8 @@ static const char *const common[Q_ALL] = {
 	" templates.name AND o.organization = ?31 AND o.\"user\" = ?32 AND ?31 <> ''))"
 	" ORDER BY name LIMIT ?2",
 	[Q_TEMPLATE_USER] = "SELECT id, name FROM sandboxes WHERE template = ?1 AND " OWNED(
-		"") " ORDER BY id LIMIT ?2",
+		"") " AND NOT EXISTS (SELECT 1 FROM pooled p WHERE p.id = sandboxes.id)"
+		    " ORDER BY id LIMIT ?2",
 	[Q_TEMPLATE_OWN] =
 		SELECT_TEMPLATE "WHERE organization = ?1 AND \"user\" = ?2 AND name = ?3",
 	[Q_TEMPLATE_DELETE] = "DELETE FROM templates WHERE name = ?1 AND " OWNED(""),
@@ -373,6 +374,24 @@ static const char *const common[Q_ALL] = {
 		"SELECT coalesce(sum(CASE WHEN f.bytes > 0 THEN f.bytes ELSE 0 END), 0)"
 		" FROM (SELECT DISTINCT diff_id FROM layers WHERE organization = ?1"
 		" AND (?2 = '' OR \"user\" = ?2)) AS l JOIN layer_files f ON f.name = l.diff_id",
+	[Q_POOLED_ADD] = "INSERT INTO pooled (id, organization, \"user\", template, stamp, state,"
+			 " created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+	/* 0, 1 and 2 are enum pooled_state. */
+	[Q_POOLED_READY] = "UPDATE pooled SET state = 1 WHERE id = ?1 AND state = 0",
+	[Q_POOLED_DRAIN] = "UPDATE pooled SET state = 2 WHERE id = ?1",
+	[Q_POOLED_TAKE] = "DELETE FROM pooled WHERE id = ?1 AND stamp = ?2 AND state = 1",
+	[Q_POOLED_HAS] = "SELECT state FROM pooled WHERE id = ?1",
+	[Q_POOLED_LIST] = "SELECT id, organization, \"user\", template, stamp, state, created_at"
+			  " FROM pooled ORDER BY id LIMIT ?1",
+	[Q_POOLED_DELETE] = "DELETE FROM pooled WHERE id = ?1",
+	[Q_POOLED_SWEEP] = "DELETE FROM pooled WHERE NOT EXISTS"
+			   " (SELECT 1 FROM sandboxes s WHERE s.id = pooled.id)",
+	[Q_TEMPLATE_POOLS] = SELECT_TEMPLATE "WHERE options LIKE '%\"pool\"%'"
+					     " ORDER BY organization, \"user\", name LIMIT ?1",
+	[Q_POOLED_GIVE_WORKSPACE] = "UPDATE workspaces SET organization = ?2, \"user\" = ?3,"
+				    " created_at = ?4 WHERE id = ?1",
+	[Q_REPLAY_MOVE] = "UPDATE replays SET object = ?4 WHERE"
+			  " organization = ?1 AND \"user\" = ?2 AND \"key\" = ?3",
 	[Q_BUILDER_ADD] = "INSERT INTO builders (id) VALUES (?1)",
 	[Q_BUILDER_HAS] = "SELECT 1 FROM builders WHERE id = ?1",
 	[Q_BUILDER_DELETE] = "DELETE FROM builders WHERE id = ?1",

@@ -76,6 +76,8 @@ bool store_backup_newest(const char *dir, char name[STORE_BACKUP_NAME_MAX]);
 int store_sandbox_insert(struct store *store, struct sandbox_record *record, struct err *err)
 	must_check;
 
+/* (One that is to wait in a pool counts when it is given away: store_pool.h.) */
+
 /* The same for a row that only keeps others from its id; no quota counts. */
 int store_sandbox_hold(struct store *store, struct sandbox_record *record, struct err *err)
 	must_check;

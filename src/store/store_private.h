@@ -57,6 +57,14 @@ struct workspace_claim {
 int store_workspace_claim(struct store *store, struct sandbox_record *record,
 	struct workspace_claim *ret_claim, struct err *err);
 
+/* Writes the whole row of a sandbox; ERR_CONFLICT if another has its name or project. With the lock held. */
+int store_sandbox_update_row(
+	struct store *store, const struct sandbox_record *record, struct err *err);
+
+/* Whether its owner may have one more like it. In the transaction that added it, with the lock held. */
+int store_sandbox_check_create(struct store *store, const struct sandbox_record *record,
+	const struct workspace_claim *claim, struct err *err);
+
 /* Its disk may hold so much: it counts no less from now on. With the lock held. */
 int store_workspace_grow(struct store *store, const char *id, uint64_t disk_bytes, struct err *err);
 

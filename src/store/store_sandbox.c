@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sandboxes. */
 #include "base/fail_point.h"
+#include "model/owner.h"
 #include "store/store_clock.h"
 #include "store/store_private.h"
 
@@ -150,7 +151,7 @@ static int insert_row(struct store *store, struct sandbox_record *record, struct
 	}
 }
 
-static int check_create(struct store *store, const struct sandbox_record *record,
+int store_sandbox_check_create(struct store *store, const struct sandbox_record *record,
 	const struct workspace_claim *claim, struct err *err)
 {
 	const struct quota_amounts wanted = {
@@ -200,7 +201,9 @@ static int insert_sandbox(struct store *store, struct sandbox_record *record,
 
 int store_sandbox_insert(struct store *store, struct sandbox_record *record, struct err *err)
 {
-	return insert_sandbox(store, record, check_create, err);
+	bool is_counted = !owner_is_pool(&record->owner);
+
+	return insert_sandbox(store, record, is_counted ? store_sandbox_check_create : NULL, err);
 }
 
 int store_sandbox_hold(struct store *store, struct sandbox_record *record, struct err *err)
@@ -314,7 +317,8 @@ static int read_growth(struct store *store, const struct sandbox_record *record,
 	return 0;
 }
 
-static int update_row(struct store *store, const struct sandbox_record *record, struct err *err)
+int store_sandbox_update_row(
+	struct store *store, const struct sandbox_record *record, struct err *err)
 {
 	struct db_stmt *stmt = store_use(store, Q_SANDBOX_UPDATE);
 	int code;
@@ -337,7 +341,7 @@ static int update_grown(struct store *store, const struct sandbox_record *record
 
 	if (r < 0)
 		return r;
-	r = update_row(store, record, err);
+	r = store_sandbox_update_row(store, record, err);
 	if (r == 0)
 		r = store_workspace_grow(store, record->id, record->resources.disk_bytes, err);
 	if (r == 0)
@@ -358,7 +362,7 @@ int store_sandbox_update(struct store *store, const struct sandbox_record *recor
 	pthread_mutex_lock(&store->lock);
 	r = read_growth(store, record, &growth, err);
 	if (r == 0 && memcmp(&growth, &none, sizeof(none)) == 0)
-		r = update_row(store, record, err);
+		r = store_sandbox_update_row(store, record, err);
 	else if (r == 0)
 		r = update_grown(store, record, &growth, err);
 	pthread_mutex_unlock(&store->lock);

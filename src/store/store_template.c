@@ -186,6 +186,29 @@ int store_template_list(struct store *store, const struct owner *owner, const ch
 	return count < 0 ? count : 0;
 }
 
+int store_template_pools(struct store *store,
+	bool (*each)(const struct template_record *record, void *arg), void *arg, struct err *err)
+{
+	auto_free struct template_record *rows = mem_new(STORE_PAGE * sizeof(*rows));
+	struct db_stmt *stmt;
+	int code, count = 0, r;
+
+	pthread_mutex_lock(&store->lock);
+	stmt = store_use(store, Q_TEMPLATE_POOLS);
+	db_bind_int(stmt, 1, STORE_PAGE);
+	while ((code = db_step(stmt)) == DB_ROW)
+		read_record(store, stmt, &rows[count++]);
+	r = code == DB_DONE ? 0 : store_fail(store, "look for templates with pools", err);
+	db_reset(stmt);
+	pthread_mutex_unlock(&store->lock);
+	for (int i = 0; i < count; i++) {
+		if (r == 0)
+			each(&rows[i], arg);
+		template_record_fini(&rows[i]);
+	}
+	return r;
+}
+
 /* Which sandboxes were made from the template: how many of them `text` names, and that there are more. With the lock
  * held. */
 static int name_users(struct store *store, const struct owner *owner, const char *name,

@@ -28,6 +28,11 @@ int store_template_list(struct store *store, const struct owner *owner, const ch
 	unsigned limit, bool (*each)(const struct template_record *record, void *arg), void *arg,
 	struct err *err) must_check;
 
+/* Calls each for the templates of all owners that may have a pool, at most 64; the record is borrowed. */
+int store_template_pools(struct store *store,
+	bool (*each)(const struct template_record *record, void *arg), void *arg, struct err *err)
+	must_check;
+
 /* Removes an owner's own template. ERR_NOT_FOUND; ERR_CONFLICT (template_in_use) names some of the
  * sandboxes that were made from it. */
 int store_template_delete(struct store *store, const struct owner *owner, const char *name,

@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define KEEPER_VERSION	    17
+#define KEEPER_VERSION	    18
 #define KEEPER_ID_LEN	    26 /* a lower-case ULID */
 #define KEEPER_HOSTNAME_MAX 64
 #define KEEPER_LIST_MAX	    64
@@ -55,6 +55,7 @@ enum keeper_kind {
 	KEEPER_STORED, /* ids that have directories on disk, after `id`, and their uid ranges */
 	KEEPER_CLEAN, /* empty parts of a stopped sandbox: KEEPER_PART_*; then the connection ends */
 	KEEPER_LIMIT,  /* give a running sandbox limits.memory_bytes, cpu_millis and pids */
+	KEEPER_RENAME, /* give a running sandbox another host name */
 	KEEPER_RESIZE, /* give a running sandbox limits.disk_bytes, or with 0 a disk without a limit;
 			      with growth_bytes no more than that beyond what is in use now */
 	KEEPER_SHUTDOWN,       /* kill all sandboxes and exit */

@@ -102,7 +102,7 @@ const COLLECTIONS = {
   'POST /v1/tickets': ({ status }) => assert.equal(status, 201),
 };
 const ENDLESS = ['GET /v1/events']; // what others hear there: jobs.test.mjs
-const ADMINISTRATIVE = ['POST /v1/shutdown', 'GET /v1/backups', 'POST /v1/backups', 'GET /v1/orphans', 'POST /v1/templates/prune', 'POST /v1/orphans/{id}/adopt', 'DELETE /v1/orphans/{id}', 'POST /v1/tokens', 'GET /v1/audit/verify', ...['GET', 'PUT', 'DELETE'].flatMap((method) => [`${method} ${QUOTA}`, `${method} ${QUOTA}/{user}`])];
+const ADMINISTRATIVE = ['POST /v1/shutdown', 'GET /v1/backups', 'POST /v1/backups', 'GET /v1/pools', 'GET /v1/orphans', 'POST /v1/templates/prune', 'POST /v1/orphans/{id}/adopt', 'DELETE /v1/orphans/{id}', 'POST /v1/tokens', 'GET /v1/audit/verify', ...['GET', 'PUT', 'DELETE'].flatMap((method) => [`${method} ${QUOTA}`, `${method} ${QUOTA}/{user}`])];
 
 let alice; // the victim's own API
 const victim = {};

@@ -33,6 +33,7 @@ const NOT_RUN = {
   'docs/rootless.md: systemd-run --user --scope -p Delegate=yes build/sandlotd': "needs a user's systemd",
   'docs/snapshots.md: sandlot template create tools --snapshot $snapshot': 'needs a snapshot of a sandbox that was made of an image',
   'docs/templates.md: sandlot template create deb --bootstrap bookworm --apt git,curl': "needs a mirror of Debian's packages",
+  'docs/pools.md: sandlot template update python312 --pool 4': 'names templates that somebody would have made',
   'docs/speed.md: make bench': 'installs Docker and nginx, and measures for many minutes',
 };
 

@@ -22,7 +22,7 @@ const AGENT = '/workspace/agent_workspace';
 const images = {};
 const registry = await registryServer(images);
 after(() => { registry.server.close(); registry.server.closeAllConnections(); });
-const instance = new Instance('fail-points', { build: FAIL_BUILD_DIR, args: ['--disk-reserve', '32Mi', '--registry-plain', registry.host], user: null });
+const instance = new Instance('fail-points', { build: FAIL_BUILD_DIR, args: ['--disk-reserve', '32Mi', '--pool-reserve', '0', '--registry-plain', registry.host], user: null });
 instance.mountDisk(1024 * MI); // on which disks are images, so that the points of images are passed
 const points = new FailPoints(instance);
 after(() => instance.destroy());
@@ -487,6 +487,72 @@ for (const point of ['create.undo_stopped', 'create.undo_cleaned'].filter((each)
     await api.purge(id);
     await assertNothingRemains(instance, known);
   });
+}
+
+// --- pools: what waits is the pool's or somebody's, whoever dies when ---
+
+const rowsOf = (query) => sql(instance, query).split('\n').filter(Boolean);
+const setPool = (json) => ok(api.request('PATCH', '/v1/templates/pooled', { json }));
+const untilPooled = (size) => until(async () => {
+  const { pools } = (await api.request('GET', '/v1/pools')).json;
+  const ready = pools.find(({ template }) => template === 'pooled')?.ready ?? 0;
+  const rows = rowsOf('SELECT id FROM pooled');
+  return ready === size && rows.length === size && rowsOf("SELECT id FROM sandboxes WHERE organization = '.pool'").join() === rows.join();
+}, { what: `${size} wait` });
+async function withPool(act) {
+  await ok(api.request('PUT', '/v1/templates/pooled/archive', { body: layoutArchive(image([busybox()])), headers: { 'content-type': 'application/x-tar' } }));
+  await setPool({ start: [{ name: 'app', command: 'exec sleep 3600' }], ready: { command: 'true' }, pool: { size: 0 } });
+  try {
+    await act();
+  } finally {
+    await setPool({ pool: { size: 0 } });
+    await untilPooled(0);
+  }
+  await ok(api.request('DELETE', '/v1/templates/pooled'));
+  await assertNothingRemains(instance, known);
+}
+const POOL_POINTS = { fill: ['pool.row_added', 'pool.sandbox_made', 'pool.ready_written'], drain: ['pool.drained'], claim: ['claim.row_written', 'claim.committed', 'claim.limits_set'] };
+
+for (const point of POOL_POINTS.fill.filter((each) => !ONLY || each === ONLY)) {
+  test(`the filling of a pool, cut short at ${point}`, () => withPool(async () => {
+    points.arm(point);
+    await setPool({ pool: { size: 2 } });
+    assert.equal(await recover(point), 'daemon');
+    await untilPooled(2);
+  }));
+}
+
+for (const point of POOL_POINTS.drain.filter((each) => !ONLY || each === ONLY)) {
+  test(`the draining of a pool, cut short at ${point}`, () => withPool(async () => {
+    await setPool({ pool: { size: 2 } });
+    await untilPooled(2);
+    points.arm(point);
+    await setPool({ env: { OTHER: 'version' } });
+    assert.equal(await recover(point), 'daemon');
+    await untilPooled(2);
+  }));
+}
+
+for (const [point, action] of [...POOL_POINTS.claim.map((each) => [each, 'crash']), ['claim.row_written', 'fail']].filter(([each]) => !ONLY || each === ONLY)) {
+  test(`a create that is given a waiting sandbox, ${action === 'fail' ? 'failed' : 'cut short'} at ${point}`, () => withPool(async () => {
+    await setPool({ pool: { size: 2 } });
+    await untilPooled(2);
+    const create = () => api.request('POST', '/v1/sandboxes', { json: { template: 'pooled', env: { WORD: point }, resources: { memory: '300Mi' } }, headers: { 'idempotency-key': `${action}-${point}` } });
+    points.arm(point, action);
+    const answer = await create().catch(() => null);
+    if (action === 'crash') assert.equal(await recover(point), 'daemon');
+    if (action === 'fail') failed.add(point);
+    assert.ok(!answer || answer.status >= 500, answer?.text);
+    const taken = (await api.all()).filter(({ id }) => id !== witness.id);
+    assert.ok(taken.length <= 1 && taken.every(({ status }) => status === 'running'));
+    const { json: { id } } = await ok(create());
+    if (taken.length > 0) assert.equal(id, taken[0].id, 'the key names what was given');
+    assert.equal(await api.out(id, 'echo $WORD'), `${point}\n`);
+    await untilPooled(2);
+    assert.ok(!rowsOf('SELECT id FROM pooled').includes(id));
+    assert.deepEqual((await api.all()).map((one) => one.id).sort(), [id, witness.id].sort());
+    await api.purge(id);
+  }));
 }
 
 test('the note that a sandbox ended by itself, cut short at settle.link_closed', { skip: ONLY && ONLY !== 'settle.link_closed' }, async () => {

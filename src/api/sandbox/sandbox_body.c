@@ -94,6 +94,7 @@ struct create_body {
 	enum field_boolean is_private, waits;
 	const json_t *members, *start;
 	struct dependency_body dependencies;
+	enum field_boolean start_env;
 };
 
 const struct field sandbox_resources_rows[SANDBOX_RESOURCES_ROWS] = {
@@ -177,6 +178,10 @@ static const struct field create_rows[] = {
 		"or a "
 		"list of commands. Needs the scope run too.",
 		.sub = start_body_rows, .sub_count = START_BODY_ROWS, .check = start_body_check},
+	{"start_env", FIELD_BOOLEAN, offsetof(struct create_body, start_env), 0, 0, 0,
+		"Whether start commands that a sandbox of a pool has running begin anew with "
+		"`env`. "
+		"Without it `env` reaches what is started later."},
 	{"wait", FIELD_BOOLEAN, offsetof(struct create_body, waits), 0, 0, 0,
 		"Whether the answer comes when it runs. false: if its image is not there yet, it "
 		"comes "
@@ -323,6 +328,7 @@ int sandbox_body_decode(const json_t *object, struct sandbox_body *ret_body, str
 	spec->lifetime_s = seconds_from(body.lifetime_s);
 	spec->is_private = fields_choice(body.is_private);
 	spec->waits = fields_choice(body.waits);
+	spec->restarts_start = fields_choice(body.start_env) == CHOICE_YES;
 	spec->starts = parts->start.commands;
 	spec->start_count = start_body_decode(body.start, &parts->start);
 	spec->dependencies = dependency_body_decode(&body.dependencies, &parts->dependencies);
@@ -434,7 +440,7 @@ json_t *sandbox_to_json(const struct api *api, const struct sandbox_record *reco
 
 	return json_pack("{s:s, s:o, s:s, s:o, s:s, s:s, s:o, s:O, s:O, s:O, s:o, s:o, s:b, s:o, "
 			 "s:o, s:o, s:o,"
-			 " s:o, s:o, s:o, s:o, s:b, s:o, s:s}",
+			 " s:o, s:o, s:o, s:o, s:b, s:o, s:s, s:b}",
 		"id", record->id, "name", text_to_json(record->name), "status",
 		sandbox_status_name(record->status), "owner", owner, "template",
 		record->template_name, "driver", record->driver, "resources", resources, "ports",
@@ -451,5 +457,5 @@ json_t *sandbox_to_json(const struct api *api, const struct sandbox_record *reco
 		start_body_encode(record->start, NULL), "upgradable",
 		templates_is_upgradable(api->engine, record, NULL), "job",
 		text_to_json(record->job), "security",
-		template_profile_name(template_profile_of(record)));
+		template_profile_name(template_profile_of(record)), "ready", 0);
 }

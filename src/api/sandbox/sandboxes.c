@@ -42,6 +42,7 @@ static json_t *encode(const struct api *api, struct sandbox *sandbox)
 	if (json_array_size(warnings) > 0)
 		json_object_set(body, "warnings", warnings);
 	json_decref(warnings);
+	json_object_set_new(body, "ready", json_boolean(sandbox_is_ready(sandbox)));
 	json_object_set_new(body, "awake_because",
 		sandbox_explain_awake(sandbox, awake) ? json_string(awake) : json_null());
 	json_object_set_new(body, "walls",
@@ -118,6 +119,8 @@ static int begin(struct request *req, struct asked *asked, struct err *err)
 	if (asked->is_ensure)
 		return 0;
 	snprintf(asked->id, sizeof(asked->id), "%s", spec->id ? spec->id : "");
+	if (!spec->id)
+		spec->reserved_by = request_header(req, "Idempotency-Key");
 	r = idempotency_begin(asked->api, req, asked->id, &asked->idempotency, err);
 	spec->id = asked->id[0] ? asked->id : NULL;
 	spec->tried_at_ms = idempotency_resumed_ms(asked->idempotency);

@@ -49,11 +49,12 @@ extern const struct field template_options_body_pool[1];
 			"Egress policy.", .sub = sandbox_network_rows,                             \
 			.sub_count = SANDBOX_NETWORK_REACH},                                       \
 		{"ready", FIELD_OBJECT, offsetof(body, options.ready), 0, 0, 0,                    \
-			"How to tell that a sandbox is ready. It is kept for pools.",              \
+			"How to tell that a sandbox is ready: its `ready`. A command needs the "   \
+			"scope run too.",                                                          \
 			.sub = template_options_body_ready,                                        \
 			.sub_count = array_len(template_options_body_ready)},                      \
 		{"pool", FIELD_OBJECT, offsetof(body, options.pool), 0, 0, 0,                      \
-			"Sandboxes that are to wait for a create. It is kept, not yet used.",      \
+			"Sandboxes that are to wait for a create, with their start commands up.",  \
 			.sub = template_options_body_pool,                                         \
 			.sub_count = array_len(template_options_body_pool)},                       \
 		{"security", FIELD_STRING, offsetof(body, options.security), 0, 15, 0,             \

@@ -28,6 +28,8 @@ struct template_values {
 	bool detach, no_cache, build_cache, dry_run, orphans;
 	const char *user, *workdir, *snapshot, *security, *skeleton;
 	bool start_image, pinned;
+	const char *ready_command;
+	struct option_number ready_port, pool;
 	struct create_spec spec; /* what templates have of it */
 	struct build_spec source;
 };
@@ -58,6 +60,12 @@ static const struct option options[] = {
 		AT(start_image)},
 	{OPTION_FLAG, 0, "pinned", NULL,
 		"pull, update: sandboxes keep their version until they are reset", AT(pinned)},
+	{OPTION_TEXT, 0, "ready", "LINE", "pull, update: a sandbox is ready when this succeeds",
+		AT(ready_command)},
+	{OPTION_NUMBER, 0, "ready-port", "N", "pull, update: or when this port is listened on",
+		AT(ready_port)},
+	{OPTION_NUMBER, 0, "pool", "N", "pull, update: so many sandboxes wait for a create",
+		AT(pool)},
 	{OPTION_LIST, 'e', "env", "K=V", "pull, create, update: environment; may be repeated",
 		AT(spec.env)},
 	{OPTION_LIST, 'p', "port", "N[:HOW]", "pull, update: preview this port; may be repeated",
@@ -94,6 +102,15 @@ static int options_body(const struct template_values *v, json_t **ret_body, stru
 		json_object_set_new(*ret_body, "start_image", json_true());
 	if (v->pinned)
 		json_object_set_new(*ret_body, "pinned", json_true());
+	if (v->ready_command)
+		json_object_set_new(
+			*ret_body, "ready", json_pack("{s:s}", "command", v->ready_command));
+	else if (v->ready_port.is_set)
+		json_object_set_new(*ret_body, "ready",
+			json_pack("{s:I}", "port", (json_int_t)v->ready_port.value));
+	if (v->pool.is_set)
+		json_object_set_new(
+			*ret_body, "pool", json_pack("{s:I}", "size", (json_int_t)v->pool.value));
 	return 0;
 }
 

@@ -35,11 +35,15 @@ struct engine_config {
 	uint64_t output_max;	/* bytes kept of the output of one process */
 	uint64_t
 		output_sandbox_max; /* the same of all of a sandbox; its disk limit, if that is less */
-	unsigned max_processes;	    /* kept ones that run, of all owners together; 0: any number */
-	unsigned max_running;	    /* sandboxes, likewise */
-	unsigned process_history;      /* ended processes remembered in each sandbox */
-	uint64_t memory_reserve;       /* sandboxes are stopped when the host has less left */
-	uint64_t disk_reserve;	       /* kept free on the disk of logs_fd: disk_reserve.h */
+	const char *pool;      /* of templates that need no image: "host=4"; NULL: none. Borrowed */
+	unsigned pool_max;     /* sandboxes that wait in pools, of all owners together */
+	uint64_t pool_reserve; /* memory left beside memory_reserve while pools are filled */
+	unsigned ready_timeout_s; /* how long a sandbox is asked whether it is ready */
+	unsigned max_processes;	  /* kept ones that run, of all owners together; 0: any number */
+	unsigned max_running;	  /* sandboxes, likewise */
+	unsigned process_history; /* ended processes remembered in each sandbox */
+	uint64_t memory_reserve;  /* sandboxes are stopped when the host has less left */
+	uint64_t disk_reserve;	  /* kept free on the disk of logs_fd: disk_reserve.h */
 	int64_t workspace_retention_s; /* workspaces of removed sandboxes go after so long; 0: never */
 	struct secret_cache *secret_cache; /* borrowed: secrets for egress; NULL: none */
 	const char *resolver;		   /* name servers (egress/resolver.h); NULL: the host's */

@@ -6,18 +6,16 @@
 
 #include <errno.h>
 
-static int take(struct sandbox *sandbox)
+static int take(struct engine *engine, const struct owner *owner, struct share **ret_place)
 {
-	const struct owner *owner = &sandbox->record.owner;
-
-	return sandbox->place ? 0
-			      : share_pool_take(sandbox->engine->running, owner_key(owner),
-					owner_is_operator(owner), &sandbox->place);
+	return share_pool_take(
+		engine->running, owner_key(owner), owner_is_operator(owner), ret_place);
 }
 
-int run_place_take(struct sandbox *sandbox, struct err *err)
+int run_place_take_for(
+	struct engine *engine, const struct owner *owner, struct share **ret_place, struct err *err)
 {
-	int r = take(sandbox);
+	int r = take(engine, owner, ret_place);
 
 	if (r == -EDQUOT)
 		return err_explain(err, ERR_RATE, "too_many_running",
@@ -30,9 +28,17 @@ int run_place_take(struct sandbox *sandbox, struct err *err)
 	return 0;
 }
 
+int run_place_take(struct sandbox *sandbox, struct err *err)
+{
+	return sandbox->place ? 0
+			      : run_place_take_for(sandbox->engine, &sandbox->record.owner,
+					&sandbox->place, err);
+}
+
 void run_place_adopt(struct sandbox *sandbox)
 {
-	(void)!take(sandbox);
+	if (!sandbox->place)
+		(void)!take(sandbox->engine, &sandbox->record.owner, &sandbox->place);
 }
 
 void run_place_give_back(struct sandbox *sandbox)

@@ -10,6 +10,10 @@
 /* Takes a place for one that is to start, if it has none. ERR_RATE: its owner has its share; ERR_UNAVAILABLE: all are taken. */
 int run_place_take(struct sandbox *sandbox, struct err *err) must_check;
 
+/* Takes a place for an owner to whom one that runs is given; it is the caller's. As above. */
+int run_place_take_for(struct engine *engine, const struct owner *owner, struct share **ret_place,
+	struct err *err) must_check;
+
 /* One that runs already goes on, also without a place. */
 void run_place_adopt(struct sandbox *sandbox);
 

@@ -232,6 +232,17 @@ int sandbox_network_change(struct sandbox *sandbox, struct err *err)
 	return 0;
 }
 
+int sandbox_network_give(struct sandbox *sandbox, bool is_other, struct err *err)
+{
+	bool ignored;
+	struct sandbox_egress *egress = ref_egress(sandbox, &ignored);
+
+	if (egress)
+		sandbox_egress_give(egress, &sandbox->record.owner);
+	sandbox_egress_unref(egress);
+	return is_other ? sandbox_network_change(sandbox, err) : 0;
+}
+
 void sandbox_network_reload_trust(struct engine *engine)
 {
 	egress_reload_trust(engine->egress);

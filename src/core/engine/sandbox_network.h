@@ -29,6 +29,9 @@ void sandbox_network_close(struct sandbox *sandbox);
 /* Applies a changed `network` of the record at once. life is held. */
 int sandbox_network_change(struct sandbox *sandbox, struct err *err) must_check;
 
+/* It has another owner, whose secrets it may use from now on, and perhaps another network. life is held. */
+int sandbox_network_give(struct sandbox *sandbox, bool is_other, struct err *err) must_check;
+
 /* What a sandbox has reached, and what it was refused. */
 struct sandbox_network_report {
 	bool is_transparent; /* egress takes all TCP, not only connections to the proxy */

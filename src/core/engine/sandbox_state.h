@@ -13,7 +13,7 @@
 #include <stdatomic.h>
 
 #define OUTPUT_NOT_NOTED UINT64_MAX
-#define ENGINE_THREADS	 4
+#define ENGINE_THREADS	 6
 
 enum disk_growth { GROWTH_UNKNOWN, GROWTH_FREE, GROWTH_HELD };
 
@@ -33,6 +33,7 @@ struct sandbox {
 	atomic_llong last_active_ms; /* store_clock_ms(); newer than the record's */
 	atomic_int visitors;	     /* sandbox_enter() */
 	atomic_uint agent_reports;   /* grows with each report of its agent about processes */
+	atomic_int ready_state;	     /* ready_check.h */
 	atomic_int waits;	     /* threads of previews that wait for what is inside */
 	atomic_bool is_undo_due; /* its create failed and could not be undone; holds a reference */
 
@@ -84,6 +85,9 @@ struct engine_verbs {
 	int (*stop)(struct sandbox *sandbox, enum end_reason reason, struct err *err);
 	/* start_command_needs_row() */
 	bool (*needs_row)(struct sandbox *sandbox, uint32_t process);
+	/* pool_claim() */
+	int (*claim)(struct engine *engine, const struct sandbox_record *draft,
+		struct sandbox **ret_sandbox, struct err *err);
 	/* A sandbox in which a template is built comes, and goes. */
 	int (*create_builder)(struct engine *engine, const struct owner *owner,
 		const struct sandbox_builder_spec *spec, struct sandbox **ret_sandbox,
@@ -91,7 +95,7 @@ struct engine_verbs {
 	int (*purge_builder)(struct engine *engine, const char *id, struct err *err);
 	/* Whether the caller may give sandboxes what a template has for them. */
 	int (*check_template)(const struct engine *engine, const struct caller *caller,
-		const struct sandbox_spec *spec, bool starts_image, struct err *err);
+		const struct sandbox_spec *spec, bool runs_more, struct err *err);
 	/* A job that makes a template has ended: sandboxes may wait for it. */
 	void (*template_ended)(struct engine *engine, struct job *job);
 	/* A new sandbox has the id of an earlier one. engine.lock is held. */
@@ -107,6 +111,8 @@ struct engine {
 	struct share_pool *processes; /* places for kept ones that run, by owner */
 	struct share_pool *running;   /* places for sandboxes that run, likewise */
 	struct egress *egress;
+	struct ready_checks *ready_checks;
+	struct pools *pools;
 	int64_t next_expiry_ms; /* the reaper's: when it looks for workspaces to purge again */
 
 	pthread_mutex_t prepared_lock; /* a leaf; of what follows */
@@ -125,7 +131,8 @@ struct engine {
 	struct orphan_entry *orphans;	 /* in order of id */
 	size_t orphan_count, orphan_cap;
 
-	pthread_t threads[ENGINE_THREADS]; /* the reaper, those of host_watch.h, the sampler */
+	/* the reaper, those of host_watch.h, the sampler, ready_check.h, pool.h */
+	pthread_t threads[ENGINE_THREADS];
 	unsigned thread_count;
 	bool is_short; /* the host's disk, in the last round; of the watch of the disk alone, as the next */
 	uint64_t sampled_ms;   /* when processes were last asked what they use */

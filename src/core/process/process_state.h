@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The struct of a process, for process*.c, start_command*.c and exit_reason.c only. */
+/* The struct of a process, for process*.c, start_command*.c, ready_check.c and exit_reason.c only. */
 #pragma once
 
 #include "base/buf.h"

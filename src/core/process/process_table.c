@@ -5,9 +5,11 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/number.h"
+#include "base/share_pool.h"
 #include "core/engine/engine.h"
 #include "core/process/process_state.h"
 #include "core/process/process_watchers.h"
+#include "model/owner.h"
 #include "wire/pack.h"
 
 #include <errno.h>
@@ -182,6 +184,21 @@ int process_table_open_log(
 			dir_fd, number, sandbox->engine->config.output_max, ret_log, err);
 	while (r == -ENOENT && attempts-- > 0);
 	return r;
+}
+
+void process_table_give(struct sandbox *sandbox)
+{
+	const struct owner *owner = &sandbox->record.owner;
+
+	pthread_mutex_lock(&sandbox->state);
+	for (struct process *p = sandbox->processes; p; p = p->next) {
+		if (!p->share)
+			continue;
+		share_give_back(take_ptr(&p->share));
+		(void)!share_pool_take(sandbox->engine->processes, owner_key(owner),
+			owner_is_operator(owner), &p->share);
+	}
+	pthread_mutex_unlock(&sandbox->state);
 }
 
 bool process_table_is_watched(struct sandbox *sandbox)

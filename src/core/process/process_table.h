@@ -45,5 +45,8 @@ int process_table_end_rows(struct engine *engine, const char *sandbox_id,
 /* The daemon leaves: lets go of all without ending any. */
 void process_table_let_go(struct sandbox *sandbox);
 
+/* The sandbox has another owner, who answers for what runs in it: processes go on, if need be without a place. */
+void process_table_give(struct sandbox *sandbox);
+
 /* Whether a client waits for one of them. */
 bool process_table_is_watched(struct sandbox *sandbox);

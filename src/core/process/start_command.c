@@ -145,8 +145,8 @@ static bool is_wanted(const struct sandbox *sandbox, const struct start_command 
 	return false;
 }
 
-/* Ends one that the record does not have any more; false if there is none. life is held. */
-static bool drop_unwanted(struct sandbox *sandbox)
+/* Ends one that the record does not have any more, or any; false if there is none. life is held. */
+static bool drop_one(struct sandbox *sandbox, bool is_any)
 {
 	struct start_command *dropped = NULL;
 	struct process *process;
@@ -154,7 +154,7 @@ static bool drop_unwanted(struct sandbox *sandbox)
 
 	pthread_mutex_lock(&sandbox->state);
 	for (struct start_command **at = &sandbox->start_commands; *at && !dropped;) {
-		if (is_wanted(sandbox, *at))
+		if (!is_any && is_wanted(sandbox, *at))
 			at = &(*at)->next;
 		else
 			dropped = take(at, &timer);
@@ -189,7 +189,7 @@ void start_command_apply(struct sandbox *sandbox)
 	json_t *spec;
 	size_t i;
 
-	while (drop_unwanted(sandbox))
+	while (drop_one(sandbox, false))
 		;
 	if (json_array_size(specs) == 0)
 		return;
@@ -207,6 +207,13 @@ void start_command_apply(struct sandbox *sandbox)
 		start_command_launch(command);
 		start_command_unref(command);
 	}
+}
+
+void start_command_restart(struct sandbox *sandbox)
+{
+	while (drop_one(sandbox, true))
+		;
+	start_command_apply(sandbox);
 }
 
 void start_command_resume(struct sandbox *sandbox)

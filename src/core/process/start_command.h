@@ -34,6 +34,9 @@ void start_command_cease(struct sandbox *sandbox, uint32_t process);
  * sandbox that has just started, or was changed. life is held. */
 void start_command_apply(struct sandbox *sandbox);
 
+/* The same, and what runs already is ended and run anew, with the environment that the sandbox has now. life is held. */
+void start_command_restart(struct sandbox *sandbox);
+
 /* Takes up the start commands of a sandbox that a daemon before us had started, after its processes and
  * before its agent is greeted. life is held. */
 int start_command_adopt(struct sandbox *sandbox, struct err *err) must_check;

@@ -19,6 +19,7 @@
 #include "core/engine/sandbox_row.h"
 #include "core/process/process_table.h"
 #include "core/process/process_usage.h"
+#include "core/process/ready_check.h"
 #include "core/process/start_command.h"
 #include "core/sandbox/disk_count.h"
 #include "core/sandbox/late_create.h"
@@ -547,6 +548,7 @@ static int add_row(struct engine *engine, const struct sandbox_record *draft,
 	}
 	sandbox_record_copy(&record, draft);
 	record.status = SANDBOX_CREATING;
+	record.reserved_by = NULL;
 	record.created_at_ms = record.last_active_at_ms = store_clock_ms(engine->config.store);
 	if (record.lifetime_s != SANDBOX_NO_LIMIT)
 		record.expires_at_ms = record.created_at_ms + record.lifetime_s * 1000;
@@ -563,8 +565,11 @@ int sandbox_create(struct engine *engine, const struct sandbox_record *draft,
 	struct sandbox **ret_sandbox, struct err *err)
 {
 	struct sandbox *sandbox;
-	int r = add_row(engine, draft, &sandbox, err);
+	int r = engine->verbs->claim(engine, draft, ret_sandbox, err);
 
+	if (r <= 0)
+		return r;
+	r = add_row(engine, draft, &sandbox, err);
 	if (r < 0)
 		return r;
 	/* It may have come or gone since it was looked for. */
@@ -688,6 +693,11 @@ int sandbox_wake_and_use(struct sandbox *sandbox, struct agent_link **ret_link, 
 		r = finish(sandbox, r);
 	}
 	return r < 0 ? r : sandbox_link_await(sandbox, ret_link, err);
+}
+
+bool sandbox_is_ready(struct sandbox *sandbox)
+{
+	return ready_check_state(sandbox) == READY_YES;
 }
 
 bool sandbox_is_occupied(struct sandbox *sandbox)

@@ -23,6 +23,9 @@ int sandbox_ensure(struct engine *engine, const struct sandbox_record *draft,
 #define SANDBOX_AWAKE_MAX 96
 bool sandbox_explain_awake(struct sandbox *sandbox, char text[SANDBOX_AWAKE_MAX]);
 
+/* Whether it runs, and has become ready as its template says (core/process/ready_check.h). */
+bool sandbox_is_ready(struct sandbox *sandbox);
+
 int sandbox_start(struct sandbox *sandbox, struct err *err) must_check;
 int sandbox_stop(struct sandbox *sandbox, enum end_reason reason, struct err *err) must_check;
 /* The same with a detail for people. */

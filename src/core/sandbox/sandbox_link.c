@@ -5,6 +5,7 @@
 #include "core/engine/run_place.h"
 #include "core/engine/sandbox_network.h"
 #include "core/process/process_table.h"
+#include "core/process/ready_check.h"
 #include "core/process/start_command.h"
 #include "core/sandbox/forwarded_conn.h"
 #include "wire/pack.h"
@@ -215,6 +216,7 @@ void sandbox_link_close(struct sandbox *sandbox, const struct termination *how)
 	struct agent_link *link = sandbox_link_expect_end(sandbox, how->reason);
 
 	start_command_leave(sandbox);
+	ready_check_end(sandbox);
 	sandbox_network_close(sandbox);
 	forwarded_conn_cut_all(sandbox);
 	if (link) {
@@ -257,6 +259,8 @@ int sandbox_adopt(struct sandbox *sandbox, const struct driver_link *from,
 	r = process_table_adopt(sandbox, link, err);
 	if (r == 0)
 		r = start_command_adopt(sandbox, err);
+	if (r == 0)
+		ready_check_begin(sandbox);
 	/* It goes on without egress; the next command tries to open it again. */
 	if (r == 0 && sandbox_network_open(sandbox, err) < 0)
 		log_warning("sandbox %s: %s", sandbox->id, err->message);

@@ -4,6 +4,7 @@
 #include "base/fail_point.h"
 #include "base/log.h"
 #include "core/engine/sandbox_row.h"
+#include "core/process/ready_check.h"
 #include "core/process/start_command.h"
 #include "core/sandbox/disk_count.h"
 #include "core/sandbox/sandbox_link.h"
@@ -33,8 +34,10 @@ int sandbox_make_live(struct sandbox *sandbox, struct err *err)
 	if (r == 0)
 		r = sandbox_row_write_running(sandbox, err);
 	fail_point("run.row_written");
-	if (r == 0)
+	if (r == 0) {
 		start_command_apply(sandbox);
+		ready_check_begin(sandbox);
+	}
 	fail_point("run.commands_started");
 	return r;
 }

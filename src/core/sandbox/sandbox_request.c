@@ -13,6 +13,7 @@
 #include "core/template/templates.h"
 #include "egress/secret_cache.h"
 #include "model/egress_rule.h"
+#include "model/owner.h"
 #include "store/store_build.h"
 #include "store/store_layer.h"
 #include "store/store_snapshot.h"
@@ -121,9 +122,9 @@ static int check_network(const struct engine *engine, const struct caller *calle
 }
 
 int sandbox_request_check_template(const struct engine *engine, const struct caller *caller,
-	const struct sandbox_spec *spec, bool starts_image, struct err *err)
+	const struct sandbox_spec *spec, bool runs_more, struct err *err)
 {
-	int r = check_starts(caller, spec->start_count + starts_image, err);
+	int r = check_starts(caller, spec->start_count + runs_more, err);
 
 	return r < 0 ? r : check_network(engine, caller, &spec->network, err);
 }
@@ -228,6 +229,8 @@ static void make_draft(const struct engine *engine, const struct owner *owner,
 	replace(&draft.labels, text_map_to_json(spec->labels));
 	replace(&draft.network, make_network(engine, &network, draft.template_name));
 	replace(&draft.start, sandbox_spec_starts_to_json(spec->starts, spec->start_count));
+	draft.reserved_by = spec->reserved_by;
+	draft.restarts_start = spec->restarts_start;
 	template_options_fill_draft(image, spec, &draft);
 	*ret_draft = draft;
 }
@@ -470,6 +473,16 @@ int sandbox_request_adopt(struct engine *engine, const struct owner *owner, cons
 	r = orphan_adopt(engine, &draft, ret_sandbox, err);
 	sandbox_record_fini(&draft);
 	return r;
+}
+
+void sandbox_request_draft_pooled(const struct engine *engine, const char *template_name,
+	const json_t *image, struct sandbox_record *ret_draft)
+{
+	struct sandbox_spec spec = {
+		.template_name = template_name, .idle_timeout_s = SANDBOX_NO_LIMIT};
+
+	make_draft(engine, &owner_pool, &spec, image, ret_draft);
+	replace(&ret_draft->image, json_deep_copy(image));
 }
 
 /* --- builders --- */

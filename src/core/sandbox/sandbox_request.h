@@ -39,10 +39,10 @@ int sandbox_request_ensure(struct engine *engine, const struct caller *caller,
 	const struct sandbox_spec *spec, struct sandbox_request_result *ret_result, struct err *err)
 	must_check;
 
-/* Whether the caller may give such a network and such start commands to sandboxes: those of a template, of which
- * the image's own program may be one. */
+/* Whether the caller may give such a network and such start commands to sandboxes: those of a template, which may run
+ * the image's own program or a ready check too. */
 int sandbox_request_check_template(const struct engine *engine, const struct caller *caller,
-	const struct sandbox_spec *spec, bool starts_image, struct err *err) must_check;
+	const struct sandbox_spec *spec, bool runs_more, struct err *err) must_check;
 
 /* Changes a sandbox; what it may reach and who may see its previews acts at once. */
 int sandbox_request_change(struct sandbox *sandbox, const struct caller *caller,
@@ -76,6 +76,10 @@ int sandbox_request_list_removed(struct engine *engine, const struct caller *cal
 	const struct sandbox_filter *filter,
 	bool (*each)(const struct workspace_record *record, void *arg), void *arg, struct err *err)
 	must_check;
+
+/* What is to wait in a pool (core/pool/pool.h): a sandbox of a template, of which it takes `image`, with nothing else. */
+void sandbox_request_draft_pooled(const struct engine *engine, const char *template_name,
+	const json_t *image, struct sandbox_record *ret_draft);
 
 /* It is noted as a builder before it is made, so that it is in no list and outlives no daemon. */
 int sandbox_request_create_builder(struct engine *engine, const struct owner *owner,

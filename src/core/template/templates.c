@@ -559,7 +559,7 @@ static int check_options(struct engine *engine, const struct caller *caller,
 		r = check_security(engine, options->security, err);
 	return r < 0 ? r
 		     : engine->verbs->check_template(engine, caller, options->spec,
-			       options->starts_image == CHOICE_YES, err);
+			       options->starts_image == CHOICE_YES || options->ready_command, err);
 }
 
 int templates_ask(struct engine *engine, const struct caller *caller,
@@ -611,6 +611,16 @@ struct change {
 	int64_t now_ms;
 };
 
+/* How many wait for a create is nothing that a sandbox has. */
+static bool differ_in_pool_alone(const json_t *one, const json_t *other)
+{
+	json_auto_t *first = json_copy((json_t *)one), *second = json_copy((json_t *)other);
+
+	json_object_del(first, "pool");
+	json_object_del(second, "pool");
+	return json_equal(first, second);
+}
+
 /* The version that is there with other options is another version. */
 static int change_options(struct template_record *record, bool is_new, void *arg, struct err *err)
 {
@@ -629,6 +639,8 @@ static int change_options(struct template_record *record, bool is_new, void *arg
 	if (record->version == 0 || json_equal(before, record->options))
 		return 0;
 	json_object_set(record->image, "options", record->options);
+	if (differ_in_pool_alone(before, record->options))
+		return 0;
 	record->version++;
 	record->created_at_ms = change->now_ms;
 	return 0;
@@ -763,8 +775,7 @@ static int bring(struct engine *engine, const struct owner *owner, const char *n
 	return 0;
 }
 
-/* What a sandbox takes of the newest version; a new reference. */
-static json_t *image_of(const struct template_record *record)
+json_t *templates_image_of(const struct template_record *record)
 {
 	json_t *image = json_deep_copy(record->image);
 
@@ -783,7 +794,7 @@ static json_t *take_version(struct engine *engine, struct template_record *recor
 
 	if (store_template_touch(store, record, store_clock_ms(store), &err) < 0)
 		log_warning("%s", err.message);
-	return image_of(record);
+	return templates_image_of(record);
 }
 
 /* One that is in the database: 0 if it can be used, 1 while its first build is under way. */
@@ -876,7 +887,7 @@ bool templates_is_upgradable(
 		return false;
 	is_newer = record.version > json_integer_value(taken);
 	if (is_newer && ret_image)
-		*ret_image = image_of(&record);
+		*ret_image = templates_image_of(&record);
 	template_record_fini(&record);
 	return is_newer;
 }

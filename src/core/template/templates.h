@@ -75,6 +75,9 @@ int templates_resolve(struct engine *engine, const struct owner *owner, const ch
 int templates_look(struct engine *engine, const struct owner *owner, const char *name,
 	json_t **ret_image, struct err *err) must_check;
 
+/* What a sandbox takes of the newest version; a new reference. */
+json_t *templates_image_of(const struct template_record *record);
+
 struct templates_request {
 	const char *name;
 	const json_t *source;		      /* template_source.h */

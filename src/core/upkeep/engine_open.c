@@ -8,8 +8,10 @@
 #include "core/engine/sandbox_network.h"
 #include "core/engine/sandbox_state.h"
 #include "core/output/output_rate.h"
+#include "core/pool/pool_claim.h"
 #include "core/preview/subscription.h"
 #include "core/process/process_table.h"
+#include "core/process/ready_check.h"
 #include "core/process/start_command.h"
 #include "core/sandbox/late_create.h"
 #include "core/sandbox/sandbox.h"
@@ -29,6 +31,7 @@ static const struct engine_verbs verbs = {
 	.change = sandbox_change,
 	.stop = sandbox_stop,
 	.needs_row = start_command_needs_row,
+	.claim = pool_claim,
 	.create_builder = sandbox_request_create_builder,
 	.purge_builder = sandbox_request_purge_builder,
 	.check_template = sandbox_request_check_template,
@@ -47,8 +50,8 @@ static struct share_pool *open_pool(unsigned max, bool spares_operator)
 static int start_threads(struct engine *engine, struct err *err)
 {
 	typedef void *(*thread_fn)(void *engine);
-	static const thread_fn threads[ENGINE_THREADS] = {
-		reaper_run, host_watch_memory, host_watch_disk, stats_sampler_run};
+	static const thread_fn threads[ENGINE_THREADS] = {reaper_run, host_watch_memory,
+		host_watch_disk, stats_sampler_run, ready_check_run, pools_run};
 
 	while (engine->thread_count < ENGINE_THREADS) {
 		unsigned i = engine->thread_count;
@@ -72,6 +75,8 @@ int engine_open(const struct engine_config *config, struct engine **ret_engine, 
 	engine->has_held = true; /* those that a daemon before us held, if there are any */
 	pthread_mutex_init(&engine->prepared_lock, NULL);
 	engine->prepared = json_object();
+	engine->ready_checks = ready_checks_new();
+	engine->pools = pools_new();
 	pthread_mutex_init(&engine->rows_lock, NULL);
 	pthread_mutex_init(&engine->lock, NULL);
 	pthread_condattr_init(&attr);
@@ -133,6 +138,7 @@ static void let_go(struct engine *engine)
 			pthread_cond_wait(&sandbox->changed, &sandbox->state);
 		pthread_mutex_unlock(&sandbox->state);
 		start_command_leave(sandbox);
+		ready_check_end(sandbox);
 		sandbox_network_close(sandbox);
 		process_table_let_go(sandbox);
 		run_place_give_back(sandbox);
@@ -150,9 +156,12 @@ void engine_close(struct engine *engine)
 	engine->closing = true;
 	pthread_cond_broadcast(&engine->work);
 	pthread_mutex_unlock(&engine->lock);
+	ready_checks_stop(engine->ready_checks);
+	pools_stop(engine->pools);
 	while (engine->thread_count > 0)
 		pthread_join(engine->threads[--engine->thread_count], NULL);
 	if (engine->loop) {
+		pools_let_go(engine->pools);
 		let_go(engine);
 		/* A timer that is due just now still gives work to the database writer. */
 		event_loop_stop(engine->loop);
@@ -166,6 +175,8 @@ void engine_close(struct engine *engine)
 		sandbox_unref(engine->lost[i]);
 	free(engine->lost);
 	free(engine->orphans);
+	ready_checks_free(engine->ready_checks);
+	pools_free(engine->pools);
 	share_pool_free(engine->processes);
 	share_pool_free(engine->running);
 	pthread_mutex_destroy(&engine->prepared_lock);

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/upkeep/host_watch.h"
 
-#include "base/fd.h"
 #include "base/log.h"
 #include "core/engine/disk_reserve.h"
+#include "core/engine/host_memory.h"
 #include "core/engine/sandbox_row.h"
 #include "core/engine/sandbox_state.h"
+#include "core/pool/pool.h"
 #include "core/process/sandbox_output.h"
 #include "core/sandbox/sandbox.h"
 #include "model/memory_pressure.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -21,17 +21,6 @@
 #define IDLE_MIN_MS 10000 /* used less than this ago is not idle, however short memory is */
 
 /* --- memory --- */
-
-/* What the kernel believes can be had without swapping; UINT64_MAX if it does not say. */
-static uint64_t available_memory(void)
-{
-	char text[2048], *line;
-
-	if (fd_read_file(AT_FDCWD, "/proc/meminfo", text, sizeof(text)) <= 0)
-		return UINT64_MAX;
-	line = strstr(text, "MemAvailable:");
-	return line ? strtoull(line + strlen("MemAvailable:"), NULL, 10) * 1024 : UINT64_MAX;
-}
 
 /* Whether it holds memory at all; and how much, and who uses it. One that is paused is kept on purpose: not idle. */
 static bool read_user(struct sandbox *sandbox, struct memory_user *ret_user)
@@ -80,13 +69,14 @@ static void stop_for_memory(struct sandbox *sandbox, const struct memory_user *u
 /* Stops as many as should be enough (memory_pressure.h); the next round sees whether they were. */
 static void relieve_memory(struct engine *engine)
 {
-	uint64_t available = available_memory(), reserve = engine->config.memory_reserve;
+	uint64_t available = host_memory_available(), reserve = engine->config.memory_reserve;
 	auto_free struct memory_user *users = NULL;
 	struct memory_choice choice;
 	struct sandbox **sandboxes;
 	size_t count, user_count = 0;
 
-	if (available >= reserve)
+	/* Those that wait for nobody yet go first. */
+	if (available >= reserve || pools_shed(engine))
 		return;
 	sandboxes = engine_list(engine, &count);
 	users = mem_new(sizeof(*users) * (count + 1));

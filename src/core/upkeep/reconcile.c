@@ -22,6 +22,7 @@
 #include "core/sandbox/snapshot_files.h"
 #include "core/sandbox/unfinished.h"
 #include "store/store_build.h"
+#include "store/store_pool.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -205,19 +206,32 @@ static int settle_purged(struct engine *engine, struct sandbox_record *record, s
 	return note_stopped(engine, record, "its purge was begun and could not be ended", err);
 }
 
+/* Whether it is of no use: a build begins its step anew in another one, and so does a pool whose was not ready. */
+static int is_left_over(struct engine *engine, const char *id, bool *ret_is, struct err *err)
+{
+	enum pooled_state state = POOLED_READY;
+	bool is_builder = false;
+	int r = store_builder_has(engine->config.store, id, &is_builder, err);
+
+	if (r == 0)
+		r = store_pool_has(engine->config.store, id, &state, err);
+	if (r >= 0)
+		*ret_is = is_builder || state != POOLED_READY;
+	return r < 0 ? r : 0;
+}
+
 static int settle_row(struct engine *engine, struct sandbox_record *record, struct err *err)
 {
 	struct driver *driver = engine->config.driver;
 	enum unfinished what;
-	bool is_builder = false;
+	bool is_useless = false;
 	int r = unfinished_read(engine, record->id, &what, err);
 
 	if (r == 0)
-		r = store_builder_has(engine->config.store, record->id, &is_builder, err);
+		r = is_left_over(engine, record->id, &is_useless, err);
 	if (r < 0)
 		return r;
-	/* A build begins its step anew, in another one. */
-	if (what == UNFINISHED_PURGE || is_builder)
+	if (what == UNFINISHED_PURGE || is_useless)
 		return settle_purged(engine, record, err);
 	switch (record->status) {
 	case SANDBOX_CREATING:
@@ -347,6 +361,8 @@ int reconcile(struct engine *engine, struct err *err)
 	fail_point("reconcile.rows_settled");
 	if (r == 0)
 		r = store_builder_sweep(engine->config.store, err);
+	if (r == 0)
+		r = store_pool_sweep(engine->config.store, err);
 	if (r == 0)
 		r = unfinished_each(engine, settle_mark, err);
 	if (r == 0)

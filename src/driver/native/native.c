@@ -462,6 +462,16 @@ static int native_set_limits(
 	return keeper_client_call(&native_from(driver)->keeper, &request, &answer, NULL, err);
 }
 
+static int native_set_hostname(
+	struct driver *driver, const char *id, const char *hostname, struct err *err)
+{
+	struct keeper_request request = request_for(KEEPER_RENAME, id);
+	struct keeper_answer answer;
+
+	snprintf(request.hostname, sizeof(request.hostname), "%s", hostname);
+	return keeper_client_call(&native_from(driver)->keeper, &request, &answer, NULL, err);
+}
+
 static int native_clean(struct driver *driver, const char *id, unsigned parts, struct err *err)
 {
 	struct keeper_request request = request_for(KEEPER_CLEAN, id);
@@ -819,6 +829,7 @@ static const struct driver_ops native_ops = {
 	.stats = native_stats,
 	.usage = native_usage,
 	.set_limits = native_set_limits,
+	.set_hostname = native_set_hostname,
 	.resize = native_resize,
 	.clean = native_clean,
 	.check_disk = native_check_disk,

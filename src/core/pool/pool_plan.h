@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which pools there are to be, and how large: those of the templates with a `pool`, and those of the templates that
+ * need no image, which the operator sets.
+ *
+ * Each has a stamp: a digest of all that its sandboxes depend on, which are the program of the daemon, the settings
+ * that they are made with, and the template with its version. A sandbox of another stamp is never given away.
+ */
+#pragma once
+
+#include "core/engine/engine.h"
+#include "store/store_pool.h"
+
+struct pool_plan {
+	struct owner owner; /* of the template; both empty: everybody's */
+	char template_name[SANDBOX_TEMPLATE_MAX];
+	char stamp[STORE_POOL_STAMP_LEN + 1];
+	unsigned size;
+};
+
+/* What the setting `pool` says: "host=4,browser=2". 0, or ERR_INVALID. */
+int pool_plan_check(const char *setting, struct err *err) must_check;
+
+/*
+ * All of them, in an array that the caller frees. Together they have no more than the operator allows
+ * (engine_config.pool_max), and those of an owner a quarter of that; the operator's own may have all.
+ */
+int pool_plan_read(struct engine *engine, struct pool_plan **ret_plans, size_t *ret_count,
+	struct err *err) must_check;
+
+/* What sandboxes take of the template of a plan now; a new reference. */
+int pool_plan_image(struct engine *engine, const struct pool_plan *plan, json_t **ret_image,
+	struct err *err) must_check;
+
+/* The stamp of sandboxes of a template of that owner, of which they take this. */
+void pool_plan_stamp(const struct engine *engine, const struct owner *owner,
+	const char *template_name, const json_t *image, char ret_stamp[STORE_POOL_STAMP_LEN + 1]);
