@@ -5,7 +5,7 @@ import react from '@vitejs/plugin-react';
 import { defineConfig } from 'vite';
 
 const daemon = process.env.SANDLOT_URL ?? 'http://127.0.0.1:9090';
-const headers = process.env.SANDLOT_TOKEN ? { authorization: `Bearer ${process.env.SANDLOT_TOKEN}` } : undefined;
+const headers = { origin: daemon, ...(process.env.SANDLOT_TOKEN ? { authorization: `Bearer ${process.env.SANDLOT_TOKEN}` } : {}) };
 const toDaemon = { target: daemon, changeOrigin: true, ws: true, headers, rewriteWsOrigin: true };
 
 export default defineConfig({

@@ -46,7 +46,7 @@ export function Shell({ children }: { children: ReactNode }) {
         <header className="bar">
           <IconButton className="menu-button" label={text.menu} icon={MenuIcon} aria-expanded={isOpen} onClick={() => setOpen(!isOpen)} />
           <Crumbs path={path} />
-          <button type="button" className="palette-button" onClick={() => setPalette(true)} aria-label={text.palette.open}><Search size={15} aria-hidden /><span>{text.palette.open}</span><kbd>Ctrl K</kbd></button>
+          <button type="button" className="palette-button" onClick={() => setPalette(true)} aria-label={text.palette.open}><Search size={15} aria-hidden /><span>{text.palette.open}</span><kbd aria-hidden>Ctrl K</kbd></button>
           <ThemeMenu />
           <UserMenu />
         </header>
@@ -107,6 +107,6 @@ function ThemeMenu() {
 
 function UserMenu() {
   const now = useStore(session);
-  const name = now.state === 'in' ? `${now.identity.organization}/${now.identity.user}` : '';
+  const name = now.state === 'in' ? `${now.identity.owner.organization}/${now.identity.owner.user}` : '';
   return <Menu trigger={<IconButton label={text.signedInAs(name)} icon={UserRound} />} items={[{ label: name, act: () => {}, disabled: true }, { label: text.signOut, icon: LogOut, apart: true, act: () => void attempt(signOut) }]} />;
 }

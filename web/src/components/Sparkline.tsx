@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A line of the last values, from 0 to `top`.
-export function Sparkline({ values, top, label, width = 84, height = 24 }: { values: number[]; top: number; label: string; width?: number; height?: number }) {
-  const most = Math.max(top, ...values, 1e-9);
+// A line of the last values above 0. Small ones are seen too, but not noise: the whole height is a seventh of `top` at least.
+export function Sparkline({ values, top, label, width = 72, height = 24 }: { values: number[]; top: number; label: string; width?: number; height?: number }) {
+  const most = Math.max(top / 7, ...values.map((value) => value * 1.15), 1e-9);
   const step = width / Math.max(values.length - 1, 1);
   const line = values.map((value, i) => `${i ? 'L' : 'M'}${(i * step).toFixed(1)} ${(height - 1 - (value / most) * (height - 3)).toFixed(1)}`).join('');
   return (

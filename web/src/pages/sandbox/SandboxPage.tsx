@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One sandbox: a header with what can be done to it, and a tab for each way to look at or use it. Looking wakes nobody;
 // tabs that use it ask for a click first if it does not run (NeedsRunning).
-import { ChartSpline, ChevronDown, Code, FolderTree, Globe, History, LayoutDashboard, ListTree, Plug, Settings, SquareTerminal, Camera, type LucideIcon } from 'lucide-react';
+import { ChevronDown, ChevronRight, Code, FolderTree, Globe, History, LayoutDashboard, ListTree, Plug, Settings, SquareTerminal, Camera, type LucideIcon } from 'lucide-react';
 import { lazy, Suspense, type ComponentType } from 'react';
 import { Link, useLocation } from 'wouter';
 
@@ -26,7 +26,7 @@ const tab = (name: Tab['name'], icon: LucideIcon, load: () => Promise<{ default:
 const TABS: Tab[] = [
   tab('overview', LayoutDashboard, () => import('./overview/OverviewTab')),
   tab('terminal', SquareTerminal, () => import('./terminal/TerminalTab')),
-  tab('run', ChartSpline, () => import('./run/RunTab')),
+  tab('run', ChevronRight, () => import('./run/RunTab')),
   tab('processes', ListTree, () => import('./processes/ProcessesTab')),
   tab('files', FolderTree, () => import('./files/FilesTab')),
   tab('ports', Plug, () => import('./ports/PortsTab')),

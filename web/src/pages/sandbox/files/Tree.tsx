@@ -38,7 +38,7 @@ export function Tree(props: Props) {
 
 function Node({ entry, ...props }: Props & { entry: Entry }) {
   const { chosen, folder, onFolder, onFile, onDropFiles } = props;
-  const [isOpen, setOpen] = useState(false);
+  const [isOpen, setOpen] = useState(() => chosen.startsWith(`${entry.path}/`));
   const { path } = entry;
   if (path === undefined) return <li><span className="tree-row muted" title={text.files.notText}><FileIcon size={15} aria-hidden />{text.files.unreadable}</span></li>;
   const isDir = entry.type === 'dir';

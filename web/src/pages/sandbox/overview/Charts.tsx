@@ -7,7 +7,7 @@ import 'uplot/dist/uPlot.min.css';
 import { colour, theme } from '../../../app/theme';
 import type { Sandbox, Stats } from '../../../api/schema';
 import { Card } from '../../../components/Basics';
-import { bytes } from '../../../lib/format';
+import { bytes, clock } from '../../../lib/format';
 import { useStore } from '../../../lib/store';
 import { text } from '../../../text/en';
 
@@ -54,17 +54,17 @@ function Chart({ title, times, lines, limit, format }: ChartProps) {
 
   useEffect(() => {
     const axis = { stroke: colour('--muted'), grid: { stroke: colour('--line'), width: 1 }, ticks: { show: false }, font: '11px system-ui' };
-    const most = (max: number) => (limit && max > limit * 0.25 ? limit * 1.08 : Math.max(max * 1.25, limit ? limit * 0.02 : 1));
+    const most = (max: number) => (limit && max > limit * 0.25 ? limit * 1.08 : Math.max(max * 1.25, limit ? limit * 0.02 : 1024));
     const made = new uPlot({
-      width: box.current!.clientWidth, height: 150, padding: [8, 8, 0, 0],
+      width: box.current!.clientWidth, height: 160, padding: [8, 12, 0, 0],
       cursor: { y: false }, legend: { show: false },
       scales: { y: { range: (_, __, max) => [0, most(max ?? 1)] } },
-      axes: [{ ...axis, size: 26, values: (_, marks) => marks.map((mark) => new Date(mark * 1000).toLocaleTimeString('en-GB')) , space: 90 }, { ...axis, size: 66, values: (_, marks) => marks.map(format), space: 36 }],
+      axes: [{ ...axis, size: 26, values: (_, marks) => marks.map((mark) => clock(mark * 1000)), space: 90 }, { ...axis, size: 66, values: (_, marks) => marks.map(format), space: 36 }],
       series: [{}, ...lines.map((line) => ({ stroke: colour(line.colour), width: 1.6, fill: `color-mix(in srgb, ${colour(line.colour)} 14%, transparent)`, points: { show: false } }))],
       hooks: { draw: [(self) => drawLimit(self, limit)] },
     }, data, box.current!);
     plot.current = made;
-    const observer = new ResizeObserver(() => made.setSize({ width: box.current?.clientWidth ?? 300, height: 150 }));
+    const observer = new ResizeObserver(() => made.setSize({ width: box.current?.clientWidth ?? 300, height: 160 }));
     observer.observe(box.current!);
     return () => { observer.disconnect(); made.destroy(); };
   }, [shown, limit]);

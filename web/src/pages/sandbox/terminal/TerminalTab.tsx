@@ -49,15 +49,15 @@ function Terminals({ sandbox }: { sandbox: Sandbox }) {
 
   return (
     <div className="card fill">
-      <div className="terminal-tabs" role="group" aria-label={text.terminal.list}>
+      {list.length > 0 && <div className="terminal-tabs" role="group" aria-label={text.terminal.list}>
         {list.map((one, i) => (
           <span key={one.key} className="terminal-tab" data-chosen={one.key === current?.key}>
             <button type="button" aria-pressed={one.key === current?.key} onClick={() => setChosen(one.key)}>{text.terminal.number(i + 1)}{one.process && <span className="muted"> {one.process}</span>}</button>
             <IconButton small label={text.terminal.close(i + 1)} icon={X} onClick={() => close(one)} />
           </span>
         ))}
-        {list.length > 0 && <IconButton small label={text.terminal.open} icon={Plus} onClick={open} />}
-      </div>
+        <IconButton small label={text.terminal.open} icon={Plus} onClick={open} />
+      </div>}
       <Loaded query={query}>
         {() => (current ? (
           <Suspense fallback={<Bones />}>

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+// The console in a browser, used as a person does: by what things are called, with the mouse and the keyboard.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import { createRequire } from 'node:module';
+
+import { until } from './wait.mjs';
+
+const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
+const KEYS = { Enter: 13, Escape: 27, ArrowDown: 40, ArrowUp: 38, Tab: 9 };
+
+/** In the page: what is seen, fits a selector and has that name. */
+const FIND = `((selector, name) => [...document.querySelectorAll(selector)].find((one) => {
+  if (!one.checkVisibility()) return false;
+  const label = one.getAttribute('aria-label') ?? (one.labels?.[0] ?? one).innerText;
+  return name === null || (label ?? '').trim() === name;
+}))`;
+
+export class Console {
+  /** Of an address such as http://127.0.0.1:9090, in a window of the browser. */
+  static async open(browser, origin) {
+    const console = new Console();
+    console.origin = origin;
+    console.page = await browser.open();
+    return console;
+  }
+
+  go(path) { return this.page.go(`${this.origin}${path}`); }
+
+  /** Goes to another page of it without loading it anew. */
+  follow(path) { return this.page.evaluate(`history.pushState(null, '', ${JSON.stringify(path)}), 1`); }
+
+  /** Waits until the page has these words. */
+  says(words) { return this.page.shows(`document.body.innerText.includes(${JSON.stringify(words)})`, true); }
+  lacks(words) { return this.page.shows(`document.body.innerText.includes(${JSON.stringify(words)})`, false); }
+
+  /** Where something is, once it is there, in its place and may be used. */
+  place(selector, name) {
+    const probe = `(() => { const one = ${FIND}(${JSON.stringify(selector)}, ${JSON.stringify(name)}); if (!one || one.disabled) return null;
+      one.scrollIntoView({ block: 'nearest', inline: 'nearest' }); const { x, y, width, height } = one.getBoundingClientRect(); const [left, top] = [x + width / 2, y + height / 2];
+      const hit = document.elementFromPoint(left, top); return hit && (one.contains(hit) || hit.contains(one)) ? [left, top] : null; })()`;
+    return until(() => this.page.evaluate(probe), { every: 60, what: `there is ${selector} ${name ?? ''}; errors: ${JSON.stringify(this.page.errors)}` });
+  }
+
+  async click(selector, name = null) {
+    const [x, y] = await this.place(selector, name);
+    for (const type of ['mouseMoved', 'mousePressed', 'mouseReleased']) await this.page.send('Input.dispatchMouseEvent', { type, x, y, button: type === 'mouseMoved' ? 'none' : 'left', clickCount: type === 'mouseMoved' ? 0 : 1 });
+  }
+
+  button(name) { return this.click('button, a, [role="menuitem"]', name); }
+
+  /** Types into what has the focus. */
+  type(text) { return this.page.send('Input.insertText', { text }); }
+
+  async press(key, modifiers = 0) {
+    const code = KEYS[key] ?? key.toUpperCase().charCodeAt(0);
+    const event = { key, modifiers, windowsVirtualKeyCode: code, code: KEYS[key] ? key : `Key${key.toUpperCase()}`, text: key === 'Enter' ? '\r' : undefined };
+    await this.page.send('Input.dispatchKeyEvent', { type: 'keyDown', ...event });
+    await this.page.send('Input.dispatchKeyEvent', { type: 'keyUp', ...event, text: undefined });
+  }
+
+  async fill(label, text) {
+    await this.click('input, textarea', label);
+    await this.page.evaluate('document.activeElement.select?.(), 1');
+    await this.type(text);
+  }
+
+  async signIn(token) {
+    await this.go('/');
+    await this.fill('Token', token);
+    await this.button('Sign in');
+  }
+
+  async theme(name) {
+    await this.page.evaluate(`localStorage.setItem('sandlot.theme', '"${name}"'), 1`);
+    await this.page.send('Page.reload');
+    await this.page.shows('document.documentElement.dataset.theme', name);
+  }
+
+  /** What axe finds against the rules of WCAG 2.2 A and AA, as "rule: element". */
+  async flaws() {
+    await this.page.evaluate(`${fs.readFileSync(AXE, 'utf8')}; 1`);
+    return this.page.evaluate(`axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'], resultTypes: ['violations'] })
+      .then(({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map((node) => id + ': ' + node.html.slice(0, 160) + ' ' + (node.any[0]?.message ?? ''))))`);
+  }
+
+  /** That nothing was complained about since the last time. */
+  isCalm() {
+    assert.deepEqual(this.page.errors.splice(0), []);
+  }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sandboxes as a small team might have them, for pictures of the console.
+const APP = `from http.server import *
+import time
+print('listening on 3000', flush=True)
+class H(SimpleHTTPRequestHandler):
+    pass
+HTTPServer(('0.0.0.0', 3000), H).serve_forever()
+`;
+
+const MAIN = `"""Fetches the weather of a city and prints a table of it."""
+import json
+import sys
+from dataclasses import dataclass
+
+
+@dataclass
+class Day:
+    name: str
+    low: float
+    high: float
+
+    def row(self) -> str:
+        return f"{self.name:<10} {self.low:>5.1f} {self.high:>5.1f}"
+
+
+def load(path: str) -> list[Day]:
+    with open(path) as file:
+        return [Day(**day) for day in json.load(file)]
+
+
+if __name__ == "__main__":
+    days = load(sys.argv[1] if len(sys.argv) > 1 else "days.json")
+    print("\\n".join(day.row() for day in days))
+`;
+
+const BUSY = 'while :; do python3 -c "sum(i * i for i in range(400000))"; sleep 0.3; done';
+
+/** Makes them with a client of the API; the one to look at closely comes back. */
+export async function showcase(api) {
+  const web = await api.create({ name: 'web-preview', ports: [3000], labels: { team: 'core', env: 'dev' }, start: [{ name: 'app', command: 'python3 -u app.py', cwd: '/workspace/project' }] });
+  const put = (path, body) => api.request('PUT', `/v1/sandboxes/${web.id}/files`, { query: { path }, body });
+  const exec = (id, json) => api.request('POST', `/v1/sandboxes/${id}/exec`, { json });
+  await put('/workspace/project/app.py', APP);
+  await put('/workspace/project/main.py', MAIN);
+  await put('/workspace/project/README.md', '# Weather\n\nA table of the weather.\n');
+  await put('/workspace/project/days.json', JSON.stringify([{ name: 'Monday', low: 3.5, high: 9.1 }, { name: 'Tuesday', low: 4, high: 11.8 }], null, 2));
+  await exec(web.id, { command: BUSY, background: true, keep_awake: true });
+  await exec(web.id, { command: 'for i in $(seq 1 40); do echo "request $i: GET /api/items/$i 200 in $((i % 7 + 2)) ms"; done; echo "slow query: 812 ms" >&2; sleep 100000', background: true });
+  await api.request('POST', `/v1/sandboxes/${web.id}/snapshots`, { json: { name: 'before the upgrade' } });
+  const agent = await api.create({ name: 'agent-worker', labels: { team: 'research' }, network: { mode: 'allowlist', allow: ['pypi.org'] }, resources: { cpu: 2, memory: '512Mi' } });
+  await exec(agent.id, { command: BUSY.replace('0.3', '1.2'), background: true, keep_awake: true });
+  await exec(agent.id, { command: 'for name in example.org registry.npmjs.org; do curl -s -m 2 https://$name; done; true' });
+  const notebook = await api.create({ name: 'notebook', labels: { team: 'research' }, idle_timeout_s: null });
+  await exec(notebook.id, { command: 'python3 -c "x = bytearray(200 << 20); import time; time.sleep(100000)"', background: true });
+  await api.create({ name: 'ci-4711', labels: { branch: 'main' }, idle_timeout_s: 300 });
+  const paused = await api.create({ name: 'load-test' });
+  await api.request('POST', `/v1/sandboxes/${paused.id}/pause`);
+  for (const name of ['docs-build', 'old-demo']) {
+    const { id } = await api.create({ name });
+    await api.request('POST', `/v1/sandboxes/${id}/stop`);
+  }
+  return { web, agent };
+}
