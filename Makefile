@@ -6,7 +6,7 @@ BUILD ?= build
 FAIL_BUILD = $(BUILD)-fail
 export DEBIAN_FRONTEND = noninteractive
 
-.PHONY: all fail-build run test test-full check unit e2e rootless vm chaos bench asan tsan fuzz lint lint-full fmt install clean deps web help
+.PHONY: all fail-build run test test-full check unit e2e rootless vm chaos bench asan tsan fuzz lint lint-full fmt install clean deps web screenshots help
 
 all: $(BUILD)/build.ninja  ## build the four programs into build/
 	@ninja -C $(BUILD) sandlotd sandlot sandlot-keeper sandlot-agent
@@ -21,6 +21,12 @@ fail-build: $(FAIL_BUILD)/build.ninja $(BUILD)/build.ninja
 
 $(FAIL_BUILD)/build.ninja: | deps
 	@meson setup $(FAIL_BUILD) $(MESON_FLAGS) -Dfail_points=true -Doptimization=1 >/dev/null
+
+screenshots: all  ## pictures of the console into docs/pictures
+	@scripts/deps.sh test
+	@scripts/user.sh
+	@scripts/test_packages.sh
+	@BUILD_DIR=$(BUILD) node scripts/screenshots.mjs
 
 web: deps  ## build the console again, also if npm could not be reached before
 	@rm -f web/.pack/failed web/.pack/stamp

@@ -63,7 +63,7 @@ test('the list is live: what others create, stop and purge is seen without askin
 test('a terminal echoes, and is there again after a reload', async () => {
   await console.go(`/sandboxes/${made.first}/terminal`);
   await console.button('New terminal');
-  await page.shows('document.querySelector("[data-state]")?.dataset.state', 'live');
+  await page.shows('document.querySelector("[data-link]")?.dataset.link', 'live');
   await until(() => page.evaluate('document.querySelector(".xterm-rows").innerText.trim() !== ""'), { what: 'the shell has its prompt' });
   await page.evaluate('document.querySelector(".xterm-helper-textarea").focus(), 1');
   await console.type('echo "it is $((6 * 7))"');
@@ -122,7 +122,7 @@ test('code shows its result; HTML of it runs no script and has no part of the co
   await page.evaluate(`localStorage.setItem('sandlot.code.${made.first}.python', ${JSON.stringify(JSON.stringify(code))}), 1`);
   await page.send('Page.reload');
   await page.shows('document.querySelector(".cm-content")?.innerText.includes("Shown")', true);
-  await console.button('Run');
+  await console.click('.tab-view button', 'Run');
   await page.shows('document.querySelector("iframe[sandbox]")?.getAttribute("sandbox")', '');
   await console.says('succeeded');
   assert.equal(await page.evaluate('window.canary ?? null'), null);

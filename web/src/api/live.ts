@@ -31,7 +31,7 @@ export function place(client: QueryClient, id: string, sandbox: Sandbox | null):
     return sandbox ? [...others, sandbox].sort((a, b) => (a.id < b.id ? -1 : 1)) : others;
   });
   if (sandbox) client.setQueryData(['sandbox', id], sandbox);
-  else client.invalidateQueries({ queryKey: ['sandbox', id] });
+  else client.removeQueries({ queryKey: ['sandbox', id] });
 }
 
 async function refresh(client: QueryClient, ids: string[]): Promise<void> {
@@ -50,6 +50,9 @@ async function refresh(client: QueryClient, ids: string[]): Promise<void> {
 
 /** Which queries an event of that topic makes stale. */
 const STALE: Record<string, string[]> = { job: ['jobs', 'templates', 'backups'], execution: ['executions'], snapshot: ['snapshots'], project: ['projects'], function: ['functions'], launch: ['launches'] };
+
+/** After these there is nothing to be read of a sandbox. */
+const GONE = new Set(['sandbox.deleted', 'sandbox.purged']);
 
 export function startLive(client: QueryClient): () => void {
   const stop = new AbortController();
@@ -70,7 +73,10 @@ export function startLive(client: QueryClient): () => void {
     if (event.event === 'following') wasLost = false;
     if (topic === 'stats') return;
     for (const key of STALE[topic] ?? []) void client.invalidateQueries({ queryKey: [key] });
-    if ((topic === 'sandbox' || topic === 'start') && event.data.sandbox && event.event !== 'sandbox.progress') {
+    if (GONE.has(event.event)) {
+      changed.delete(event.data.sandbox);
+      place(client, event.data.sandbox, null);
+    } else if ((topic === 'sandbox' || topic === 'start') && event.data.sandbox && event.event !== 'sandbox.progress') {
       changed.add(event.data.sandbox);
       timer ??= setTimeout(flush, 80);
     }

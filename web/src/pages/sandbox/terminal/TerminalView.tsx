@@ -46,7 +46,7 @@ export default function TerminalView({ sandbox, process, isShown, onStart }: Pro
   useEffect(() => { if (isShown) { made.current?.fit.fit(); made.current?.terminal.focus(); } }, [isShown]);
 
   return (
-    <div className="terminal-box" style={{ display: isShown ? undefined : 'none' }} data-state={state}>
+    <div className="terminal-box" style={{ display: isShown ? undefined : 'none' }} data-link={state}>
       <div ref={box} />
       {state !== 'live' && <span className="terminal-note"><Badge tone={state === 'over' ? '' : 'warn'}>{text.terminal.states[state]}</Badge></span>}
     </div>
