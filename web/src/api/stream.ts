@@ -24,9 +24,14 @@ function parser(give: (event: StreamEvent) => void) {
   };
 }
 
+/** A page that is left may be kept by the browser for its back button: its streams must not hold connections meanwhile. */
+let leaving = new AbortController();
+addEventListener('pagehide', () => { leaving.abort(); leaving = new AbortController(); });
+
 /** Reads one answer to its end. Whether there was a stream at all: false for 204, after which nothing comes. */
 export async function stream(method: string, path: string, options: Options, give: (event: StreamEvent) => void): Promise<boolean> {
-  const answer = await request(method, path, { ...options, headers: { accept: 'text/event-stream', ...options.headers } });
+  const signal = options.signal ? AbortSignal.any([options.signal, leaving.signal]) : leaving.signal;
+  const answer = await request(method, path, { ...options, signal, headers: { accept: 'text/event-stream', ...options.headers } });
   if (answer.status === 204 || !answer.body) return false;
   const reader = answer.body.getReader();
   const decoder = new TextDecoder();
