@@ -46,7 +46,7 @@ export function Shell({ children }: { children: ReactNode }) {
         <header className="bar">
           <IconButton className="menu-button" label={text.menu} icon={MenuIcon} aria-expanded={isOpen} onClick={() => setOpen(!isOpen)} />
           <Crumbs path={path} />
-          <button type="button" className="palette-button" onClick={() => setPalette(true)} aria-label={text.palette.open}><Search size={15} aria-hidden /><span>{text.palette.open}</span><kbd aria-hidden>Ctrl K</kbd></button>
+          <button type="button" className="palette-button" onClick={() => setPalette(true)}><Search size={15} aria-hidden /><span>{text.palette.open}</span><kbd aria-hidden>Ctrl K</kbd></button>
           <ThemeMenu />
           <UserMenu />
         </header>
