@@ -211,6 +211,17 @@ test('after kill -9 of the daemon the ready ones wait on, the others are gone, a
   await api.purge(id);
 });
 
+test('with the keeper all that wait end, and others take their place', async () => {
+  await untilFull('app');
+  const before = waiting();
+  process.kill(instance.keeper.pid, 'SIGKILL');
+  await until(() => instance.daemon.how, { what: 'the daemon leaves because its keeper has' });
+  await instance.startSupervised();
+  await untilFull('app');
+  assert.ok(!before.some((id) => waiting().includes(id)));
+  assert.equal((await claim({ template: 'app' })).ready, true);
+});
+
 test('another setting drains what is stale', async () => {
   await untilFull('app');
   const before = waiting();
