@@ -69,6 +69,7 @@ struct api_doc {
 	size_t header_count;
 	const struct fields *body; /* JSON body, or NULL */
 	bool needs_body;	   /* it is refused without one, though no field is required */
+	bool takes_any;		   /* its body is any JSON */
 	const char *raw_body;	   /* type of a raw body, or NULL */
 	int status;		   /* of success */
 	const char *answer;	   /* schema name, media type, or NULL for an empty answer */

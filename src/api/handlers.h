@@ -124,6 +124,16 @@ HANDLER(executions_get);
 HANDLER(executions_events);
 HANDLER(executions_cancel);
 HANDLER(executions_stats);
+HANDLER(executions_retry);
+
+/* function_handlers.c */
+extern const struct fields functions_fields;
+HANDLER(functions_put);
+HANDLER(functions_get);
+HANDLER(functions_list);
+HANDLER(functions_versions);
+HANDLER(functions_delete);
+HANDLER(functions_invoke);
 
 /* fresh_executions.c */
 HANDLER(fresh_executions_run);

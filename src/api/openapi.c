@@ -121,6 +121,8 @@ static const struct api_parameter path_parts[] = {
 		"Name of the template, or the reference of an image that was used without a name; "
 		"its slashes are written %2F.",
 		true},
+	{"function", "{\"type\":\"string\",\"pattern\":\"^[0-9A-Za-z][0-9A-Za-z._-]{0,62}$\"}",
+		"The function's name.", true},
 	{"path", "{\"type\":\"string\"}", "The artifact's path; a slash in it is %2F.", true},
 	{"snapshot", "{\"type\":\"string\",\"pattern\":\"^[0-9a-z]{26}$\"}", "The snapshot's id.",
 		true},
@@ -183,6 +185,10 @@ static json_t *body_of(const struct api_doc *doc)
 	json_t *schema;
 	bool is_required;
 
+	if (doc->takes_any)
+		return json_pack("{s:b, s:{s:{s:{s:s}}}}", "required", 0, "content",
+			"application/json", "schema", "description",
+			"Any JSON; any type with format=http.");
 	if (doc->raw_body)
 		return json_pack("{s:b, s:{s:{s:{s:s}}}}", "required", 1, "content", doc->raw_body,
 			"schema", "type", "string");

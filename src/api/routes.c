@@ -99,6 +99,25 @@ static const struct api_parameter execution_query[] = {
 		"Answers when it is over, or after so long.", false},
 };
 
+static const struct api_parameter execution_retry_query[] = {
+	{"async", BOOLEAN, "Answers with 202 as soon as it runs.", false},
+};
+
+static const struct api_parameter function_query[] = {
+	{"version", STRING, "A version by its number; the last if left out, or for $LATEST.",
+		false},
+};
+
+static const struct api_parameter function_invoke_query[] = {
+	{"version", STRING, "A version by its number; the last if left out, or for $LATEST.",
+		false},
+	{"format", "{\"type\":\"string\",\"enum\":[\"json\",\"http\"]}",
+		"http: the event tells of the whole request, and the result becomes the answer, as "
+		"with API Gateway. Other parameters belong to the event then.",
+		false},
+	{"async", BOOLEAN, "Answers with 202 and the execution as soon as it runs.", false},
+};
+
 static const struct api_parameter execution_events_query[] = {
 	{"from", "{\"type\":\"integer\",\"minimum\":0}",
 		"Resume after the event of this id. The header Last-Event-ID weighs more.", false},
@@ -235,6 +254,7 @@ static const struct api_parameter watch_query[] = {
 #define PROCESS	     ONE "/processes/{process}"
 #define EXECUTION    "/v1/executions/{execution}"
 #define CONTEXT	     ONE "/contexts/{context}"
+#define FUNCTION     "/v1/functions/{function}"
 #define ORGANIZATION "/v1/quotas/{organization}"
 #define EVENTS	     "text/event-stream"
 #define BYTES	     "application/octet-stream"
@@ -312,6 +332,38 @@ static const struct route table[] = {
 		DOC("cancelExecution", "End an execution with all that it started", "executions",
 			.status = 200, .answer = "Execution"),
 		"execution.cancel"},
+	{"POST", EXECUTION "/retry", executions_retry, 0, SCOPE_RUN,
+		DOC("retryExecution", "Run again what an execution was asked for", "executions",
+			QUERY(execution_retry_query), HEADERS(exec_headers), .status = 200,
+			.answer = "Execution", .stream_answer = EVENTS, .also = "202"),
+		"execution.run"},
+
+	{"GET", "/v1/functions", functions_list, 0, SCOPE_READ,
+		DOC("listFunctions", "List functions in their last version", "functions",
+			.status = 200, .answer = "FunctionList")},
+	{"PUT", FUNCTION, functions_put, ROUTE_BODY, SCOPE_MANAGE,
+		DOC("putFunction", "Make a new version of a function", "functions",
+			.body = &functions_fields, .needs_body = true, .status = 200,
+			.answer = "Function"),
+		"function.put"},
+	{"GET", FUNCTION, functions_get, 0, SCOPE_READ,
+		DOC("getFunction", "Look at a function, with its code", "functions",
+			QUERY(function_query), .status = 200, .answer = "Function")},
+	{"DELETE", FUNCTION, functions_delete, 0, SCOPE_MANAGE,
+		DOC("deleteFunction", "Remove a function in all its versions", "functions",
+			.status = 204),
+		"function.delete"},
+	{"GET", FUNCTION "/versions", functions_versions, 0, SCOPE_READ,
+		DOC("listFunctionVersions", "List the versions of a function, the last first",
+			"functions", .status = 200, .answer = "FunctionList")},
+	{"POST", FUNCTION "/invoke", functions_invoke,
+		ROUTE_BODY | ROUTE_ANY_BODY | ROUTE_FREE_QUERY, SCOPE_RUN,
+		DOC("invokeFunction",
+			"Call a function: the body is the event, the answer its result",
+			"functions", QUERY(function_invoke_query), HEADERS(exec_headers),
+			.takes_any = true, .status = 200, .answer = "FunctionResult",
+			.stream_answer = EVENTS, .also = "202"),
+		"function.invoke"},
 	{"GET", "/v1/events", events_of_owner, ROUTE_TICKET, SCOPE_READ,
 		DOC("followEvents", "Follow what happens to all that is yours", "events",
 			QUERY(events_query), HEADERS(output_headers), .status = 200,

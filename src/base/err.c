@@ -28,6 +28,7 @@ static const struct err_class classes[ERR_KIND_COUNT] = {
 	[ERR_NO_SPACE] = {"out_of_disk", 507, 74, ENOSPC, true},
 	[ERR_INTERNAL] = {"internal_error", 500, 70, EIO, false},
 	[ERR_UPGRADE] = {"upgrade_required", 426, 2, EPROTO, false},
+	[ERR_BAD_GATEWAY] = {"bad_gateway", 502, 1, EREMOTEIO, false},
 	[ERR_UNPROCESSABLE] = {"unprocessable", 422, 2, EINVAL, false},
 };
 

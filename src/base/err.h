@@ -33,6 +33,7 @@ enum err_kind {
 	ERR_NO_SPACE,	     /* the disk is full */
 	ERR_INTERNAL,	     /* a bug or a broken host: see the log */
 	ERR_UPGRADE,	     /* only over another protocol: ask for it */
+	ERR_BAD_GATEWAY,     /* code of the caller's own failed: change that */
 	ERR_UNPROCESSABLE,   /* understood, but it contradicts what was asked before */
 	ERR_KIND_COUNT,
 };

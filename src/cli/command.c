@@ -22,6 +22,7 @@ const struct command *const command_table[] = {
 	&cmd_egress,
 	&cmd_events,
 	&cmd_exec,
+	&cmd_fn,
 	&cmd_fork,
 	&cmd_help,
 	&cmd_inspect,

@@ -296,9 +296,8 @@ static const char *const common[Q_ALL] = {
 		    " o.organization = f.organization AND o.\"user\" = f.\"user\""
 		    " AND o.name = f.name AND o.version > f.version)"
 		    " ORDER BY name LIMIT ?2",
-	[Q_FUNCTION_VERSIONS] =
-		"SELECT " FUNCTION " FROM functions WHERE name = ?1 AND"
-		" (?2 = 0 OR version < ?2) AND " OWNED("") " ORDER BY version DESC LIMIT ?3",
+	[Q_FUNCTION_VERSIONS] = "SELECT " FUNCTION " FROM functions WHERE name = ?1 AND " OWNED(
+		"") " ORDER BY version DESC LIMIT ?2",
 	[Q_FUNCTION_TRIM] =
 		"DELETE FROM functions WHERE name = ?1 AND version <= ?2 AND " OWNED(""),
 	[Q_FUNCTION_DELETE] = "DELETE FROM functions WHERE name = ?1 AND " OWNED(""),

@@ -50,6 +50,8 @@ const REQUESTS = {
   [`PATCH ${ONE}`]: { json: { labels: { stolen: 'yes' } } },
   [`POST ${ONE}/exec`]: { json: { command: 'echo stolen > /workspace/canary' } },
   [`POST ${ONE}/executions`]: { json: { language: 'shell', code: 'echo stolen > /workspace/canary' } },
+  'PUT /v1/functions/{function}': { json: { language: 'shell', code: 'handler() { echo evil > "$RESULT"; }' } },
+  'POST /v1/functions/{function}/invoke': { json: {} },
   'POST /v1/executions': { json: { language: 'shell', code: 'id -u > "$RESULT"' } },
   [`POST ${ONE}/contexts`]: { json: { language: 'python' } },
   [`POST ${PROCESS}/stdin`]: { json: { data: 'stolen\n' } },
@@ -85,6 +87,11 @@ const COLLECTIONS = {
   'DELETE /v1/secrets/{secret}': ({ status }) => assert.equal(status, 204),
   'GET /v1/jobs': ({ json }) => assert.deepEqual(json.jobs.filter((one) => one.target !== 'own'), []),
   'GET /v1/executions': ({ json }) => assert.deepEqual(json.executions.filter((one) => one.sandbox_id !== null), []),
+  'GET /v1/functions': ({ json }) => assert.deepEqual(json.functions.filter((one) => one.name !== 'canary' || one.version !== 1), []),
+  'PUT /v1/functions/{function}': async ({ json }, caller) => { // one's own, of the same name
+    assert.equal(json.version, 1);
+    assert.equal((await caller.api.request('DELETE', '/v1/functions/canary')).status, 204);
+  },
   'GET /v1/executions/stats': ({ json }) => assert.deepEqual(json.stats.filter((one) => one.sandbox_id !== null), []),
   'POST /v1/executions': ({ json }) => assert.deepEqual([json.status, json.sandbox_id], ['succeeded', null]),
   'DELETE /v1/build-cache': ({ json }) => assert.deepEqual(json, { removed: 0 }),
@@ -135,7 +142,7 @@ before(async () => {
   }
 });
 
-const target = (route) => route.replace('/v1/jobs/{id}', `/v1/jobs/${victim.job}`).replaceAll('{id}', victim.sandbox).replaceAll('{process}', victim.process).replaceAll('{token}', victim.token).replace('{login}', victim.login).replace('{port}', '3000').replace('{link}', victim.token).replace('{organization}', 'acme').replace('{user}', 'alice').replace('{secret}', 'canary').replace('{template}', 'canary').replace('{snapshot}', victim.snapshot).replace('{execution}', victim.execution).replace('{path}', 'canary').replace('{context}', victim.context);
+const target = (route) => route.replace('/v1/jobs/{id}', `/v1/jobs/${victim.job}`).replaceAll('{id}', victim.sandbox).replaceAll('{process}', victim.process).replaceAll('{token}', victim.token).replace('{login}', victim.login).replace('{port}', '3000').replace('{link}', victim.token).replace('{organization}', 'acme').replace('{user}', 'alice').replace('{secret}', 'canary').replace('{template}', 'canary').replace('{snapshot}', victim.snapshot).replace('{execution}', victim.execution).replace('{path}', 'canary').replace('{function}', 'canary').replace('{context}', victim.context);
 const scopeOf = ({ operation }) => operation.security[0].bearer[0];
 
 function send({ name, method, route, operation }, api, token) {
@@ -162,6 +169,7 @@ async function state() {
     snapshots: (await alice.request('GET', '/v1/snapshots')).json.snapshots,
     executions: (await alice.request('GET', '/v1/executions')).json.executions,
     contexts: (await alice.request('GET', `/v1/sandboxes/${victim.sandbox}/contexts`)).json.contexts,
+    functions: (await alice.request('GET', '/v1/functions')).json.functions,
     quotas: (await alice.request('GET', '/v1/quotas')).json.quotas.map((one) => one.limits),
   };
 }
@@ -254,9 +262,9 @@ test('a foreign object and one that never was get the same answer, on every rout
   for (const operation of guarded.filter(({ name, route }) => route.includes('{') && !COLLECTIONS[name])) {
     const request = { ...REQUESTS[operation.name] };
     const foreign = await api.request(operation.method, target(operation.route), request);
-    const random = await api.request(operation.method, operation.route.replace(/\{(id|token|login|snapshot|execution)\}/, NOBODY).replace('{process}', victim.process).replace('{context}', victim.context).replace('{port}', '3000').replace('{link}', victim.token).replace(/\{(organization|user|template)\}/g, 'nobody').replace('{path}', 'canary'), request);
+    const random = await api.request(operation.method, operation.route.replace(/\{(id|token|login|snapshot|execution)\}/, NOBODY).replace('{process}', victim.process).replace('{context}', victim.context).replace('{port}', '3000').replace('{link}', victim.token).replace(/\{(organization|user|template|function)\}/g, 'nobody').replace('{path}', 'canary'), request);
     assert.equal(foreign.status, random.status, operation.name);
-    assert.equal(plain(foreign, victim.sandbox, victim.token, victim.login, victim.job, victim.snapshot, victim.execution, 'template canary'), plain(random, NOBODY, 'template nobody'), operation.name);
+    assert.equal(plain(foreign, victim.sandbox, victim.token, victim.login, victim.job, victim.snapshot, victim.execution, 'template canary', 'function canary'), plain(random, NOBODY, 'template nobody', 'function nobody'), operation.name);
   }
 });
 

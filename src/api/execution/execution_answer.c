@@ -17,6 +17,7 @@ struct execution_wait {
 	struct execution *execution;
 	struct timer *_Atomic alarm;
 	bool cancels; /* the execution ends with the client */
+	execution_finish_fn finish;
 };
 
 static void wait_unref(void *arg)
@@ -37,7 +38,10 @@ static void wait_finish(struct execution_wait *wait, const struct execution_reco
 	if (!req)
 		return;
 	timer_close(atomic_exchange(&wait->alarm, NULL));
-	request_answer_json(req, 200, execution_body_encode(wait->api, record));
+	if (wait->finish)
+		wait->finish(req, wait->api, record);
+	else
+		request_answer_json(req, 200, execution_body_encode(wait->api, record));
 	request_release(req);
 }
 
@@ -84,8 +88,8 @@ static void wait_gone(void *arg)
 
 static const struct execution_events wait_events = {.over = wait_over, .release = wait_unref};
 
-void execution_answer_later(struct request *req, struct api *api, struct execution *execution,
-	uint64_t timeout_ms, bool cancels)
+static void hold(struct request *req, struct api *api, struct execution *execution,
+	uint64_t timeout_ms, bool cancels, execution_finish_fn finish)
 {
 	struct execution_wait *wait = mem_new(sizeof(*wait));
 	struct timer *alarm;
@@ -95,6 +99,7 @@ void execution_answer_later(struct request *req, struct api *api, struct executi
 	wait->req = req;
 	wait->execution = execution;
 	wait->cancels = cancels;
+	wait->finish = finish;
 	request_keep(req, wait, wait_unref);
 	if (timeout_ms > 0) {
 		request_hold_until_close(req, wait_expired, wait);
@@ -116,6 +121,12 @@ void execution_answer_later(struct request *req, struct api *api, struct executi
 	wait_unref(wait);
 }
 
+void execution_answer_later(struct request *req, struct api *api, struct execution *execution,
+	uint64_t timeout_ms, bool cancels)
+{
+	hold(req, api, execution, timeout_ms, cancels, NULL);
+}
+
 /* --- as asked for --- */
 
 static bool wants_stream(const struct request *req)
@@ -135,7 +146,7 @@ static void answer_location(struct request *req, const struct execution_record *
 }
 
 void execution_answer(struct request *req, struct api *api, const struct execution_body *body,
-	struct execution *execution)
+	struct execution *execution, execution_finish_fn finish)
 {
 	struct execution_events_spec stream = {
 		.api = api, .execution = execution, .cancels = !body->is_kept};
@@ -148,7 +159,7 @@ void execution_answer(struct request *req, struct api *api, const struct executi
 	else if (wants_stream(req))
 		execution_events_answer(req, &stream);
 	else
-		execution_answer_later(req, api, execution_ref(execution), 0, !body->is_kept);
+		hold(req, api, execution_ref(execution), 0, !body->is_kept, finish);
 	execution_record_fini(&record);
 	execution_unref(execution);
 }

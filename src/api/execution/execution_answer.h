@@ -7,9 +7,14 @@
 
 #include "api/execution/execution_body.h"
 
-/* At once, as events, or when it is over, as the body says. Takes over the execution. */
+/* Answers with what an execution that is over has become. */
+typedef void (*execution_finish_fn)(
+	struct request *req, const struct api *api, const struct execution_record *record);
+
+/* At once, as events, or when it is over, as the body says; then by `finish`, or as an execution for NULL. Takes over the
+ * execution. */
 void execution_answer(struct request *req, struct api *api, const struct execution_body *body,
-	struct execution *execution);
+	struct execution *execution, execution_finish_fn finish);
 
 /* When it is over, or the time is (0: never): with what it is then. Takes over the execution. */
 void execution_answer_later(struct request *req, struct api *api, struct execution *execution,

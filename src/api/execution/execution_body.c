@@ -22,7 +22,7 @@ struct body {
 	struct dependency_body dependencies;
 };
 
-static const char *check_handler(const json_t *handler)
+const char *execution_body_check_handler(const json_t *handler)
 {
 	const char *text = json_string_value(handler);
 
@@ -51,7 +51,7 @@ static const char *const disconnect_choices[] = {"cancel", "keep", NULL};
 	{"handler", FIELD_STRING, AT(handler), 1, EXECUTION_HANDLER_MAX - 1, 0, \
 		"The function to call. If left out, `handler` is called if the code defines it, " \
 		"and else the code is a script.", \
-		.check = check_handler}, \
+		.check = execution_body_check_handler}, \
 	{"event", FIELD_JSON, AT(event), 0, 0, 0, \
 		"What the handler is called with: any JSON. null if left out."}, \
 	{"cwd", FIELD_STRING, AT(cwd), 1, AGENT_PATH_MAX - 1, 0, \

@@ -22,5 +22,8 @@ int execution_body_decode(const json_t *object, bool is_fresh, struct execution_
 int execution_body_decode_sandbox(
 	const json_t *object, struct sandbox_body *ret_body, struct err *err) must_check;
 
+/* For fields that name a handler. */
+const char *execution_body_check_handler(const json_t *handler);
+
 /* With its outcome, if the record has one. */
 json_t *execution_body_encode(const struct api *api, const struct execution_record *record);

@@ -4,9 +4,9 @@
  *
  * How the one who asks for one is answered: execution_answer.h.
  */
-#include "api/execution/execution_answer.h"
 #include "api/execution/execution_body.h"
 #include "api/execution/execution_events.h"
+#include "api/execution/fresh_executions.h"
 #include "api/handlers.h"
 #include "api/list_page.h"
 #include "api/sse.h"
@@ -68,8 +68,69 @@ HANDLER(executions_run)
 	context_unref(found);
 	if (r < 0)
 		return r;
-	execution_answer(req, api, &body, execution);
+	execution_answer(req, api, &body, execution, NULL);
 	return 0;
+}
+
+/* What was asked for, without how it was to be answered. */
+static json_t *request_of(const struct execution_record *record)
+{
+	json_t *object = json_copy(record->request);
+
+	json_object_del(object, "async");
+	json_object_del(object, "on_disconnect");
+	return object;
+}
+
+static int retry_in_sandbox(struct request *req, struct api *api,
+	const struct execution_record *record, bool is_async, struct err *err)
+{
+	auto_(sandbox_unrefp) struct sandbox *sandbox = NULL;
+	json_auto_t *object = request_of(record);
+	struct execution_body body not_cleared;
+	struct execution *execution;
+	int r = sandbox_get(api->engine, &record->owner, record->sandbox_id, &sandbox, err);
+
+	if (r == 0)
+		r = execution_body_decode(object, false, &body, err);
+	if (r == 0)
+		r = execution_start(api->executions, sandbox, &body.spec, &execution, err);
+	if (r < 0)
+		return r;
+	body.is_async = is_async;
+	execution_answer(req, api, &body, execution, NULL);
+	return 0;
+}
+
+HANDLER(executions_retry)
+{
+	struct api *api = context;
+	struct owner owner = api_owner(req);
+	struct execution_record record;
+	struct execution *running;
+	struct fresh_execution again = {0};
+	int r = api_query_boolean(req, "async", &again.is_async, err);
+
+	if (r == 0)
+		r = execution_get(api->executions, &owner, request_param(req, "execution"),
+			&running, &record, err);
+	if (r < 0)
+		return r;
+	execution_unref(running);
+	if (!record.request || record.context_id[0]) {
+		r = err_explain(err, ERR_CONFLICT, "not_retriable", "ask for it anew",
+			"execution %s ran in a context, or was asked for with more than is kept",
+			record.id);
+	} else if (!record.is_fresh) {
+		r = retry_in_sandbox(req, api, &record, again.is_async, err);
+	} else {
+		again.object = request_of(&record);
+		again.function = record.function[0] ? record.function : NULL;
+		again.version = record.version;
+		r = fresh_executions_start(req, api, &again, err);
+	}
+	execution_record_fini(&record);
+	return r;
 }
 
 /* Looking */

@@ -5,12 +5,14 @@
  */
 #include "api/execution/fresh_executions.h"
 
-#include "api/execution/execution_answer.h"
 #include "api/handlers.h"
 #include "api/jobs.h"
 #include "base/clock.h"
 #include "base/log.h"
+#include "core/execution/function_places.h"
 #include "core/sandbox/sandbox_request.h"
+
+#include <stdio.h>
 
 /* One that is to be run; kept by its request. */
 struct asked {
@@ -19,12 +21,16 @@ struct asked {
 	struct sandbox_body sandbox;
 	json_t *request; /* what body and sandbox borrow from */
 	struct sandbox *made;
+	struct function_place *place;
+	char function[MODEL_NAME_MAX];
+	execution_finish_fn finish;
 };
 
 static void free_asked(void *arg)
 {
 	struct asked *asked = arg;
 
+	function_place_give_back(asked->place);
 	sandbox_unref(asked->made);
 	json_decref(asked->request);
 	free(asked);
@@ -91,11 +97,13 @@ static int run(struct request *req, struct asked *asked, struct err *err)
 	if (r == 0)
 		r = execution_start(
 			asked->api->executions, asked->made, &asked->body.spec, &execution, err);
-	if (r == 0)
-		execution_answer(req, asked->api, &asked->body, execution);
-	else
+	if (r < 0) {
 		give_up(asked);
-	return r;
+		return r;
+	}
+	asked->place = NULL; /* it has it */
+	execution_answer(req, asked->api, &asked->body, execution, asked->finish);
+	return 0;
 }
 
 static int go_on(struct request *req, void *arg, int end, struct err *err)
@@ -107,25 +115,37 @@ static int go_on(struct request *req, void *arg, int end, struct err *err)
 	return run(req, arg, err);
 }
 
-int fresh_executions_start(
-	struct request *req, struct api *api, json_t *object, bool is_async, struct err *err)
+int fresh_executions_start(struct request *req, struct api *api,
+	const struct fresh_execution *execution, struct err *err)
 {
 	struct asked *asked = mem_new(sizeof(*asked));
+	json_t *object = execution->object;
+	struct execution_spec *spec = &asked->body.spec;
 	int r;
 
 	request_keep(req, asked, free_asked);
 	asked->api = api;
-	asked->request = json_incref(object);
+	asked->request = object;
+	asked->place = execution->place;
+	asked->finish = execution->finish;
 	if ((r = api_check_ready(api, err)) < 0 ||
 		(r = execution_body_decode(object, true, &asked->body, err)) < 0 ||
 		(r = execution_body_decode_sandbox(object, &asked->sandbox, err)) < 0)
 		return r;
-	asked->body.is_async |= is_async;
-	asked->body.spec.asked_us = clock_steady_us();
+	asked->body.is_async |= execution->is_async;
+	spec->asked_us = clock_steady_us();
+	if (execution->function) {
+		snprintf(asked->function, sizeof(asked->function), "%s", execution->function);
+		spec->function = asked->function;
+		spec->version = execution->version;
+		spec->place = asked->place;
+	}
 	return run(req, asked, err);
 }
 
 HANDLER(fresh_executions_run)
 {
-	return fresh_executions_start(req, context, (json_t *)request_body(req), false, err);
+	struct fresh_execution execution = {.object = json_incref((json_t *)request_body(req))};
+
+	return fresh_executions_start(req, context, &execution, err);
 }

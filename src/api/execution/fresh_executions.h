@@ -2,8 +2,20 @@
 /* Executions without a sandbox: one is made for each, and removed when the execution is over. */
 #pragma once
 
-#include "api/api.h"
+#include "api/execution/execution_answer.h"
 
-/* Runs what the object, a body of POST /v1/executions, asks for, and answers; with is_async at once in any case. */
-int fresh_executions_start(struct request *req, struct api *api, json_t *object, bool is_async,
-	struct err *err) must_check;
+struct function_place;
+
+/* What is to be run. */
+struct fresh_execution {
+	json_t *object;	      /* a body of POST /v1/executions; taken over */
+	bool is_async;	      /* it is answered at once, whatever the object says */
+	const char *function; /* that it is a call of, borrowed; NULL: none */
+	uint32_t version;
+	struct function_place *place; /* taken over, also on failure */
+	execution_finish_fn finish; /* how it is answered when it is over; NULL: as an execution */
+};
+
+/* Runs it, and answers. */
+int fresh_executions_start(struct request *req, struct api *api,
+	const struct fresh_execution *execution, struct err *err) must_check;

@@ -5,6 +5,7 @@
  */
 #include "base/buf.h"
 #include "base/fd.h"
+#include "cli/code_file.h"
 #include "cli/command.h"
 #include "cli/create_spec.h"
 #include "cli/remote/context_ref.h"
@@ -18,7 +19,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CODE_MAX     (1u << 20)
 #define EXIT_TIMEOUT 124
 #define IMAGE_MAX    (8u << 20)
 
@@ -55,57 +55,6 @@ static const struct option options[] = {
 
 /* --- the request --- */
 
-static const char *language_of(const char *file)
-{
-	static const struct {
-		const char *ending, *language;
-	} endings[] = {{".py", "python"}, {".js", "javascript"}, {".mjs", "javascript"},
-		{".cjs", "javascript"}, {".sh", "shell"}};
-	const char *dot = strrchr(file, '.');
-
-	for (size_t i = 0; dot && i < array_len(endings); i++) {
-		if (strcmp(dot, endings[i].ending) == 0)
-			return endings[i].language;
-	}
-	return NULL;
-}
-
-/* A file, or standard input for "-". */
-static int read_code(const char *file, struct buf *code, struct err *err)
-{
-	auto_fd int fd =
-		strcmp(file, "-") == 0 ? dup(STDIN_FILENO) : open(file, O_RDONLY | O_CLOEXEC);
-	char chunk[65536];
-	ssize_t n;
-
-	if (fd < 0)
-		return err_sys(err, "open %s", file);
-	while ((n = read(fd, chunk, sizeof(chunk))) != 0) {
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return err_sys(err, "read %s", file);
-		if (buf_append(code, chunk, (size_t)n) < 0)
-			return err_explain(err, ERR_TOO_LARGE, NULL,
-				"copy it in with \"sandlot cp\" and import it",
-				"%s has more than 1 MiB", file);
-	}
-	return 0;
-}
-
-static int add_event(json_t *body, const char *text, struct err *err)
-{
-	json_error_t where;
-	json_t *event = json_loads(text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &where);
-
-	if (!event)
-		return err_explain(err, ERR_INVALID, NULL,
-			"quote it: --event '{\"name\": \"value\"}'", "--event is not JSON: %s",
-			where.text);
-	json_object_set_new(body, "event", event);
-	return 0;
-}
-
 static int set_text(json_t *body, const char *name, const char *text, struct err *err)
 {
 	if (text && json_object_set_new(body, name, json_string(text)) < 0)
@@ -116,8 +65,8 @@ static int set_text(json_t *body, const char *name, const char *text, struct err
 static int make_body(
 	const struct run_code_values *v, const char *file, json_t **ret_body, struct err *err)
 {
-	const char *language = v->language ? v->language : language_of(file);
-	auto_(buf_fini) struct buf code = BUF_INIT(CODE_MAX);
+	const char *language = v->language ? v->language : code_file_language(file);
+	auto_(buf_fini) struct buf code = BUF_INIT(CODE_FILE_MAX);
 	json_auto_t *body = json_object();
 	json_t *pairs;
 	int r;
@@ -125,7 +74,7 @@ static int make_body(
 	if (!language && !v->context)
 		return err_explain(err, ERR_INVALID, NULL, "say it with -l python",
 			"the name %s does not tell its language", file);
-	r = read_code(file, &code, err);
+	r = code_file_read(file, &code, err);
 	if (r < 0)
 		return r;
 	if (language)
@@ -135,7 +84,7 @@ static int make_body(
 		return err_set(err, ERR_INVALID, "%s is empty, or not UTF-8 text", file);
 	if ((r = set_text(body, "handler", v->handler, err)) < 0 ||
 		(r = set_text(body, "cwd", v->cwd, err)) < 0 ||
-		(v->event && (r = add_event(body, v->event, err)) < 0))
+		(v->event && (r = code_file_add_event(body, v->event, err)) < 0))
 		return r;
 	if (v->timeout.is_set)
 		json_object_set_new(body, "timeout_ms", json_integer((json_int_t)v->timeout.value));

@@ -218,7 +218,7 @@ static void set_body(struct client *client, const struct client_call *call)
 		curl_easy_setopt(easy, CURLOPT_READDATA, client);
 		curl_easy_setopt(easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)call->source->size);
 	} else if (call->body) {
-		client->body = json_dumps(call->body, JSON_COMPACT);
+		client->body = json_dumps(call->body, JSON_COMPACT | JSON_ENCODE_ANY);
 		if (!client->body)
 			abort();
 		curl_easy_setopt(easy, CURLOPT_POSTFIELDS, client->body);
@@ -469,7 +469,8 @@ int client_json(
 	if (!ret)
 		return 0;
 	if (text.len > 0) {
-		document = json_loadb((const char *)text.data, text.len, JSON_ALLOW_NUL, NULL);
+		document = json_loadb(
+			(const char *)text.data, text.len, JSON_ALLOW_NUL | JSON_DECODE_ANY, NULL);
 		if (!document)
 			return err_explain(err, ERR_INTERNAL, NULL,
 				"is another program listening there?",

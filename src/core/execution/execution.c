@@ -7,6 +7,7 @@
 #include "core/execution/artifacts.h"
 #include "core/execution/execution_request.h"
 #include "core/execution/execution_state.h"
+#include "core/execution/function_places.h"
 #include "core/execution/outcome.h"
 #include "core/process/process_state.h"
 #include "core/process/process_table.h"
@@ -28,6 +29,7 @@
 
 struct executions {
 	struct executions_config config;
+	struct function_places *places;
 	pthread_mutex_t lock; /* what follows */
 	pthread_cond_t changed;
 	struct execution *running; /* a reference each */
@@ -49,6 +51,7 @@ struct executions *executions_new(const struct executions_config *config)
 	struct executions *executions = mem_new(sizeof(*executions));
 
 	executions->config = *config;
+	executions->places = function_places_new();
 	pthread_mutex_init(&executions->lock, NULL);
 	pthread_cond_init(&executions->changed, NULL);
 	return executions;
@@ -64,6 +67,7 @@ void execution_unref(struct execution *execution)
 {
 	if (!execution || atomic_fetch_sub(&execution->refs, 1) > 1)
 		return;
+	function_place_give_back(execution->place);
 	output_log_unref(execution->log);
 	process_unref(execution->process);
 	sandbox_unref(execution->sandbox);
@@ -135,6 +139,11 @@ void executions_leave(struct executions *executions)
 	pthread_mutex_unlock(&executions->lock);
 }
 
+struct function_places *executions_places(struct executions *executions)
+{
+	return executions->places;
+}
+
 int executions_open_copy(
 	struct executions *executions, const struct digest *digest, int *ret_fd, struct err *err)
 {
@@ -151,6 +160,7 @@ void executions_free(struct executions *executions)
 		executions->running = execution->next;
 		execution_unref(execution);
 	}
+	function_places_free(executions->places);
 	pthread_cond_destroy(&executions->changed);
 	pthread_mutex_destroy(&executions->lock);
 	free(executions);
@@ -281,6 +291,7 @@ static void conclude(struct execution *execution, enum execution_status status, 
 	pthread_mutex_unlock(&execution->lock);
 	if (store_execution_update(store, &record, &err) < 0)
 		log_error("execution %s: %s", record.id, err.message);
+	function_place_give_back(take_ptr(&execution->place));
 	publish(execution, &record);
 	tell_over(execution, &record);
 	execution_record_fini(&record);
@@ -661,15 +672,18 @@ int execution_start(struct executions *executions, struct sandbox *sandbox,
 	}
 	execution = make(executions, sandbox, &record);
 	execution->times.asked_us = asked_us;
+	execution->place = spec->place;
 	r = process_new(sandbox, &execution->process, err);
 	if (r == 0)
 		r = run(execution, &request.command, err);
 	execution_request_fini(&request);
-	if (r < 0)
+	if (r < 0) {
+		execution->place = NULL;
 		execution_unref(execution);
-	else
-		*ret_execution = execution;
-	return r;
+		return r;
+	}
+	*ret_execution = execution;
+	return 0;
 }
 
 /* --- questions --- */

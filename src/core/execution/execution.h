@@ -62,6 +62,9 @@ void executions_adopt(
 /* From now on ends are not written: the next daemon sees to them. */
 void executions_leave(struct executions *executions);
 
+/* The calls of functions that are under way. */
+struct function_places *executions_places(struct executions *executions);
+
 /* A copy of an artifact of an execution that had a fresh sandbox; ERR_NOT_FOUND. */
 struct digest;
 int executions_open_copy(struct executions *executions, const struct digest *digest, int *ret_fd,
@@ -91,6 +94,8 @@ struct execution_spec {
 	bool is_fresh;
 	const char *function; /* that this is a call of; NULL: none */
 	uint32_t version;
+	struct function_place
+		*place;	   /* among the calls of the function, taken over on success; NULL: none */
 	json_t *request;   /* what was asked for, to be kept for a retry; NULL: nothing is */
 	uint64_t asked_us; /* when, by the steady clock; 0: now */
 };

@@ -52,6 +52,10 @@ static json_t *make_document(struct sandbox *sandbox, const struct execution_spe
 		(json_int_t)memory_mb(sandbox), "limits", "result", (int)OUTCOME_RESULT_MAX,
 		"display", (int)OUTCOME_DISPLAY_MAX - 4096);
 
+	if (spec->function) {
+		json_object_set_new(document, "name", json_string(spec->function));
+		json_object_set_new(document, "version", json_sprintf("%u", spec->version));
+	}
 	if (spec->code)
 		json_object_set_new(document, "code", json_string(spec->code));
 	if (spec->path)

@@ -16,6 +16,7 @@ struct execution {
 	struct executions *executions;
 	struct execution *next; /* in executions.running, under its lock */
 	struct sandbox *sandbox;
+	struct function_place *place; /* until it is over */
 	struct process *process; /* NULL: nothing of it runs any more, or it is the context's */
 	const struct language *language;
 	int64_t started_wall_ms;

@@ -33,19 +33,28 @@ static size_t reason_len(const char *text)
 	return quote ? (size_t)(quote - text) : strlen(text);
 }
 
-int body_parse(const char *text, size_t len, json_t **ret_object, struct err *err)
+int body_parse_any(const char *text, size_t len, json_t **ret_value, struct err *err)
 {
 	json_error_t why;
-	json_t *object;
 
 	if (depth_of(text, len) > BODY_DEPTH)
 		return err_explain(err, ERR_INVALID, "invalid_json", NULL,
 			"the body is nested more than %d levels deep", BODY_DEPTH);
-	object = json_loadb(text, len, JSON_REJECT_DUPLICATES, &why);
-	if (!object)
+	*ret_value = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
+	if (!*ret_value)
 		return err_explain(err, ERR_INVALID, "invalid_json", NULL,
 			"the body is not valid JSON: line %d, column %d: %.*s", why.line,
 			why.column, (int)(reason_len(why.text)), why.text);
+	return 0;
+}
+
+int body_parse(const char *text, size_t len, json_t **ret_object, struct err *err)
+{
+	json_t *object;
+	int r = body_parse_any(text, len, &object, err);
+
+	if (r < 0)
+		return r;
 	if (!json_is_object(object)) {
 		json_decref(object);
 		return err_explain(

@@ -11,4 +11,6 @@
 
 #define BODY_DEPTH 64
 
+/* Any JSON value. */
+int body_parse_any(const char *text, size_t len, json_t **ret_value, struct err *err) must_check;
 int body_parse(const char *text, size_t len, json_t **ret_object, struct err *err) must_check;

@@ -361,7 +361,7 @@ int guard_check_body(unsigned route_flags, const struct headers *headers,
 			"the content encoding %.32s is not supported", coding);
 	if (route_flags & ROUTE_RAW_BODY)
 		return 0;
-	if (!is_json_body)
+	if (!is_json_body && !(route_flags & ROUTE_ANY_BODY))
 		return err_explain(err, ERR_MEDIA_TYPE, NULL, "send Content-Type: application/json",
 			"the body must be application/json");
 	if (body->size != GUARD_UNKNOWN_SIZE && body->size > guard_body_max(route_flags))

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "http/owner_memory.h"
+#include "http/server/body.h"
 #include "http/server/connection.h"
 #include "http/server/loop.h"
 #include "http/server/request_private.h"
@@ -431,6 +432,50 @@ int request_status(const struct request *req)
 const json_t *request_body(const struct request *req)
 {
 	return req->json;
+}
+
+const void *request_body_bytes(const struct request *req, size_t *ret_len)
+{
+	*ret_len = req->body.len;
+	return req->body.data;
+}
+
+int request_body_value(const struct request *req, json_t **ret_value, struct err *err)
+{
+	return body_parse_any((const char *)req->body.data, req->body.len, ret_value, err);
+}
+
+const char *request_method(const struct request *req)
+{
+	return req->match.route->method;
+}
+
+json_t *request_headers_to_json(const struct request *req)
+{
+	json_t *object = json_object();
+
+	for (unsigned i = 0; i < req->headers.count; i++) {
+		const struct header *header = &req->headers.list[i];
+		json_t *value = json_string(header->value);
+
+		if (value) /* else it is not UTF-8 */
+			json_object_set_new(object, header->name, value);
+	}
+	return object;
+}
+
+json_t *request_query_to_json(const struct request *req)
+{
+	json_t *object = json_object();
+
+	for (unsigned i = 0; i < req->target.param_count; i++) {
+		const struct target_param *param = &req->target.params[i];
+		json_t *value = json_string(param->value);
+
+		if (value)
+			json_object_set_new(object, param->name, value);
+	}
+	return object;
 }
 
 uint64_t request_body_size(const struct request *req)

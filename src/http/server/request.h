@@ -50,6 +50,15 @@ const char *request_header(const struct request *req, const char *name);
  * checked type, size, depth, encoding and duplicate keys. */
 const json_t *request_body(const struct request *req);
 
+/* The body of a route with ROUTE_ANY_BODY; and as any JSON value, which the caller owns. */
+const void *request_body_bytes(const struct request *req, size_t *ret_len);
+int request_body_value(const struct request *req, json_t **ret_value, struct err *err) must_check;
+
+/* The method; all headers and all query parameters, as objects of strings. */
+const char *request_method(const struct request *req);
+json_t *request_headers_to_json(const struct request *req);
+json_t *request_query_to_json(const struct request *req);
+
 /* The size that Content-Length promises for a raw body, or UINT64_MAX. */
 uint64_t request_body_size(const struct request *req);
 

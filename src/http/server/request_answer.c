@@ -115,13 +115,21 @@ void request_answer_json(struct request *req, int status, json_t *body)
 	}
 }
 
-void request_answer_text(struct request *req, int status, const char *type, const char *text)
+void request_answer_bytes(
+	struct request *req, int status, const char *type, const void *data, size_t len)
 {
 	struct answer *answer = begin_answer(req, ANSWER_BYTES, status, type);
 
-	answer->bytes = mem_strdup(text);
-	answer->len = strlen(text);
+	answer->bytes = mem_new(len + 1);
+	if (len > 0)
+		memcpy(answer->bytes, data, len);
+	answer->len = len;
 	hold_memory(req, answer->len);
+}
+
+void request_answer_text(struct request *req, int status, const char *type, const char *text)
+{
+	request_answer_bytes(req, status, type, text, strlen(text));
 }
 
 void request_answer_empty(struct request *req, int status)

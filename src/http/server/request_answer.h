@@ -25,6 +25,8 @@ void request_answer_session(struct request *req, const char *secret, int64_t lif
 /* The answers. request_answer_json takes over the reference. */
 void request_answer_json(struct request *req, int status, json_t *body);
 void request_answer_text(struct request *req, int status, const char *type, const char *text);
+void request_answer_bytes(
+	struct request *req, int status, const char *type, const void *data, size_t len);
 void request_answer_empty(struct request *req, int status);
 /* Bytes that outlive the server. */
 void request_answer_static(

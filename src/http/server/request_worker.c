@@ -125,7 +125,7 @@ static int read_json(struct request *req, struct err *err)
 {
 	int r = 0;
 
-	if (req->body.len > 0)
+	if (req->body.len > 0 && !(req->match.route->flags & ROUTE_ANY_BODY))
 		r = body_parse((const char *)req->body.data, req->body.len, &req->json, err);
 	else
 		req->json = json_object();

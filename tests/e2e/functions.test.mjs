@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+// Functions: handlers that are kept under a name, in versions, and called by it.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+
+import { commandLine } from './lib/cli.mjs';
+import { assertError } from './lib/client.mjs';
+import { ownerApi } from './lib/owners.mjs';
+import { suite } from './lib/suite.mjs';
+import { until } from './lib/wait.mjs';
+
+const { instance, api, finish } = await suite('functions');
+
+const tryPut = (name, body, as = api) => as.request('PUT', `/v1/functions/${name}`, { json: body });
+const invoke = (name, event, options = {}, as = api) => as.request('POST', `/v1/functions/${name}/invoke`, { json: event, ...options });
+
+async function put(name, body, as = api) {
+  const answer = await tryPut(name, body, as);
+  assert.equal(answer.status, 200, answer.text);
+  return answer.json;
+}
+
+async function result(name, event, options = {}) {
+  const answer = await invoke(name, event, options);
+  assert.equal(answer.status, 200, answer.text);
+  return answer.json;
+}
+
+// Handlers in the shapes that the documentation of AWS Lambda teaches.
+const PYTHON = {
+  plain: ['def handler(event, context):\n    return {"message": "Hello {} {}!".format(event["first_name"], event["last_name"])}', { first_name: 'Ada', last_name: 'Lovelace' }, { message: 'Hello Ada Lovelace!' }],
+  'lambda_function.lambda_handler': ['import json\nimport os\nimport logging\nlogger = logging.getLogger()\nlogger.setLevel("INFO")\ndef lambda_handler(event, context):\n    logger.info("event %s", event)\n    return {"statusCode": 200, "body": json.dumps({"id": context.aws_request_id, "arn": context.invoked_function_arn, "left": context.get_remaining_time_in_millis() > 0})}', {}, null],
+  'index.main': ['import asyncio\nasync def fetch(n):\n    await asyncio.sleep(0)\n    return n * n\nasync def work(ns):\n    return await asyncio.gather(*[fetch(n) for n in ns])\ndef main(event, context):\n    return asyncio.run(work(event))', [1, 2, 3], [1, 4, 9]],
+};
+const JAVASCRIPT = {
+  async: ['exports.handler = async (event) => { const total = event.items.reduce((sum, item) => sum + item.price, 0); return { total }; };', { items: [{ price: 1 }, { price: 2 }] }, { total: 3 }],
+  module: ['export const handler = async (event, context) => {\n  const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms));\n  await wait(1);\n  return { name: context.functionName, left: context.getRemainingTimeInMillis() > 0 };\n};', {}, { name: 'module', left: true }],
+  callback: ['exports.handler = function (event, context, callback) {\n  setTimeout(() => callback(null, { statusCode: 200, key: event.key }), 1);\n};', { key: 'value' }, { statusCode: 200, key: 'value' }],
+  promise: ['const fs = require("fs");\nexports.handler = (event) => new Promise((resolve, reject) => fs.readFile(event.file, "utf8", (error, text) => (error ? reject(error) : resolve(text.length > 0))));', { file: '/etc/passwd' }, true],
+};
+
+test('handlers in the shapes of AWS Lambda run unchanged, in Python and Node', async () => {
+  for (const [handler, [code, event, expected]] of Object.entries(PYTHON)) {
+    const name = handler.replace(/.*\./, '');
+    await put(name, { language: 'python', code, ...(handler === 'plain' ? {} : { handler }) });
+    const got = await result(name, event);
+    if (expected) assert.deepEqual(got, expected);
+    else assert.deepEqual([got.statusCode, JSON.parse(got.body).arn, JSON.parse(got.body).left], [200, 'arn:aws:lambda:local:0:function:lambda_handler', true]);
+  }
+  for (const [name, [code, event, expected]] of Object.entries(JAVASCRIPT)) {
+    await put(name, { language: 'javascript', code });
+    assert.deepEqual(await result(name, event), expected);
+  }
+});
+
+test('each put is a version that stays as it is; a call takes the last, or the one that is named', async () => {
+  for (const n of [1, 2, 3]) {
+    const version = await put('versions', { language: 'python', code: `def handler(e, c): return [${n}, c.function_version, e]`, env: { N: String(n) } });
+    assert.deepEqual([version.version, version.name, version.env], [n, 'versions', { N: String(n) }]);
+  }
+  assert.deepEqual(await result('versions', 'x'), [3, '3', 'x']);
+  assert.deepEqual(await result('versions', null, { query: { version: '1' } }), [1, '1', null]);
+  assert.deepEqual(await result('versions', 0, { query: { version: '$LATEST' } }), [3, '3', 0]);
+  assertError(await invoke('versions', {}, { query: { version: '4' } }), 404, /version 4/);
+  assertError(await invoke('versions', {}, { query: { version: 'x' } }), 400, /version/);
+  const listed = (await api.request('GET', '/v1/functions/versions/versions')).json.functions;
+  assert.deepEqual(listed.map((one) => [one.version, one.code]), [[3, undefined], [2, undefined], [1, undefined]]);
+  assert.match((await api.request('GET', '/v1/functions/versions', { query: { version: '2' } })).json.code, /\[2,/);
+  assert.ok((await api.request('GET', '/v1/functions')).json.functions.some((one) => one.name === 'versions' && one.version === 3));
+  assert.equal((await api.request('DELETE', '/v1/functions/versions')).status, 204);
+  assertError(await invoke('versions', {}), 404, /no function versions/);
+  assertError(await api.request('DELETE', '/v1/functions/versions'), 404, /no function/);
+});
+
+test('a handler that fails is 502, one that takes too long 504, and the execution has the rest', async () => {
+  await put('fails', { language: 'python', code: 'def handler(e):\n    print("about to")\n    raise ValueError("wrong " + e)', timeout_ms: 20000 });
+  const failed = await invoke('fails', 'input');
+  assertError(failed, 502, /ValueError: wrong input/);
+  assert.equal(failed.json.error.code, 'function_failed');
+  const execution = (await api.request('GET', `/v1/executions/${failed.headers['sandlot-execution']}`)).json;
+  assert.deepEqual([execution.status, execution.function, execution.version, execution.stdout, execution.sandbox_id], ['failed', 'fails', 1, 'about to\n', null]);
+  assert.match(execution.error.traceback, /line 3, in handler/);
+  await put('slow', { language: 'javascript', code: 'exports.handler = () => new Promise((r) => setTimeout(r, 3600000));', timeout_ms: 300 });
+  const late = await invoke('slow', {});
+  assertError(late, 504, /300 ms/);
+  assert.equal(late.json.error.code, 'function_timeout');
+  await put('missing', { language: 'python', code: 'x = 1' });
+  assertError(await invoke('missing', {}), 502, /handler/);
+  const retried = (await api.request('POST', `/v1/executions/${execution.id}/retry`)).json;
+  assert.deepEqual([retried.status, retried.function, retried.error.message], ['failed', 'fails', 'wrong input']);
+  assert.notEqual(retried.id, execution.id);
+});
+
+test('more calls at once than its concurrency are 429, and room is there again afterwards', async () => {
+  await put('single', { language: 'shell', code: 'handler() { read -r line; case $line in *wait*) exec sleep 3600 ;; *) echo done > "$RESULT" ;; esac; }', concurrency: 1 });
+  const running = await invoke('single', 'wait', { query: { async: 'true' } });
+  assert.deepEqual([running.status, running.json.function], [202, 'single']);
+  const refused = await invoke('single', 'quick');
+  assertError(refused, 429, /calls of the function single/);
+  assert.equal(refused.json.error.code, 'too_many_invocations');
+  await api.request('POST', `/v1/executions/${running.json.id}/cancel`);
+  assert.equal(await result('single', 'quick'), 'done');
+});
+
+test('with format=http a request becomes an event and the result the answer', async () => {
+  await put('web', { language: 'python', code: 'import base64\ndef handler(event, context):\n    if event["queryStringParameters"] and "bad" in event["queryStringParameters"]: return "no answer"\n    text = base64.b64decode(event["body"]).hex() if event["isBase64Encoded"] else event["body"]\n    seen = [event["httpMethod"], event["path"], event["headers"].get("X-Mine") or event["headers"].get("x-mine"), event["queryStringParameters"], text, any(k.lower() == "authorization" for k in event["headers"])]\n    return {"statusCode": 201, "headers": {"Content-Type": "text/html", "X-Own": "yes", "Set-Cookie": "stolen=1", "Connection": "close"}, "body": base64.b64encode(repr(seen).encode()).decode(), "isBase64Encoded": True}' });
+  // Such an answer is whatever the function says, and no document can name it: not by api.request.
+  const call = async ({ query, body, headers }) => {
+    const answer = await fetch(`http://127.0.0.1:${api.port}/v1/functions/web/invoke?${new URLSearchParams(query)}`, { method: 'POST', body, headers: { authorization: `Bearer ${api.token}`, ...headers } });
+    const text = await answer.text();
+    return { status: answer.status, headers: Object.fromEntries(answer.headers), text, json: answer.status < 400 ? null : JSON.parse(text) };
+  };
+  const text = await call({ query: { format: 'http', name: 'Ada' }, body: 'hello', headers: { 'content-type': 'text/plain', 'x-mine': 'm' } });
+  assert.deepEqual([text.status, text.headers['content-type'], text.headers['x-own'], text.headers['set-cookie'], text.headers['content-security-policy']], [201, 'text/html', 'yes', undefined, 'sandbox']);
+  assert.equal(text.text, "['POST', '/v1/functions/web/invoke', 'm', {'name': 'Ada'}, 'hello', False]");
+  const bytes = await call({ query: { format: 'http' }, body: Buffer.from([0xff, 0x00]), headers: { 'content-type': 'application/octet-stream' } });
+  assert.match(bytes.text, /None, None, 'ff00', False/);
+  assertError(await call({ query: { format: 'http', bad: '1' } }), 502, /statusCode/);
+  assertError(await call({ query: { format: 'odd' } }), 400, /format/);
+  assertError(await call({ query: { name: 'x' } }), 400, /parameter name/);
+  assertError(await call({ body: '{bad', headers: { 'content-type': 'application/json' } }), 400, /JSON/);
+});
+
+test('bad input names the field; functions belong to their owner', async () => {
+  assertError(await tryPut('bad', { language: 'cobol', code: '1' }), 400, /language/);
+  assertError(await tryPut('bad', { language: 'python' }), 400, /code/);
+  assertError(await tryPut('bad', { language: 'python', code: '1', imports: ['../evil'] }), 400, /imports/);
+  assertError(await tryPut('bad', { language: 'python', code: '1', concurrency: 0 }), 400, /concurrency/);
+  assertError(await tryPut('bad', { language: 'python', code: '1', resources: { memory: 1 } }), 400, /memory/);
+  assertError(await tryPut('a%20b', { language: 'python', code: '1' }), 400, /name of a function/);
+  const eve = await ownerApi(api, 'other', 'eve');
+  await put('mine', { language: 'shell', code: 'handler() { echo hers > "$RESULT"; }' }, eve);
+  await put('mine', { language: 'shell', code: 'handler() { echo ours > "$RESULT"; }' });
+  assert.equal((await invoke('mine', {}, {}, eve)).json, 'hers');
+  assert.equal(await result('mine', {}), 'ours');
+  assertError(await invoke('web', {}, {}, eve), 404, /no function web/);
+});
+
+test('calls are listed and counted by function, and by time', async () => {
+  await put('counted', { language: 'shell', code: 'handler() { [ "$1" = 1 ] || exit 1; }' });
+  for (const event of [1, 1, 2]) await invoke('counted', event);
+  const { stats } = (await api.request('GET', '/v1/executions/stats', { query: { function: 'counted' } })).json;
+  assert.deepEqual(stats.map((one) => [one.sandbox_id, one.function, one.count, one.failures]), [[null, 'counted', 3, 1]]);
+  assert.ok(stats[0].p50_ms > 0 && stats[0].p95_ms >= stats[0].p50_ms);
+  const list = async (query) => (await api.request('GET', '/v1/executions', { query })).json.executions.length;
+  assert.deepEqual([await list({ function: 'counted' }), await list({ function: 'counted', status: 'failed' })], [3, 1]);
+  assert.deepEqual([await list({ function: 'counted', since: '2020-01-01T00:00:00Z' }), await list({ function: 'counted', until: '2020-01-01T00:00:00Z' })], [3, 0]);
+  assertError(await api.request('GET', '/v1/executions', { query: { since: 'yesterday' } }), 400, /since/);
+});
+
+test('the command line deploys, calls, lists, shows logs and removes', async () => {
+  const { sandlot } = commandLine(instance);
+  const file = path.join(instance.home, 'hello.py');
+  fs.writeFileSync(file, 'import os\ndef handler(event, context):\n    print("to the log")\n    return {"hello": event["name"], "x": os.environ["X"]}');
+  const deployed = await sandlot(['fn', 'deploy', 'hello', file, '-e', 'X=y', '-m', '128Mi', '-T', '10s', '--import', 'json']);
+  assert.deepEqual([deployed.code, deployed.stderr], [0, 'sandlot: hello is version 1\n']);
+  const called = await sandlot(['fn', 'invoke', 'hello', '--event', '{"name": "Ada"}']);
+  assert.deepEqual([called.code, JSON.parse(called.stdout)], [0, { hello: 'Ada', x: 'y' }]);
+  const failed = await sandlot(['fn', 'invoke', 'hello']);
+  assert.equal(failed.code, 1);
+  assert.match(failed.stderr, /KeyError/);
+  assert.match((await sandlot(['fn', 'ls'])).stdout, /hello +1 +python/);
+  const logs = (await sandlot(['fn', 'logs', 'hello'])).stdout;
+  assert.match(logs, /succeeded\nto the log\n[^]*failed\nto the log\n[^]*KeyError/);
+  assert.equal((await sandlot(['fn', 'rm', 'hello'])).stdout, 'hello\n');
+  assert.equal((await sandlot(['fn', 'rm', 'hello'])).code, 3);
+});
+
+test('a daemon that was killed has the functions still', async () => {
+  await put('kept', { language: 'shell', code: 'handler() { echo 5 > "$RESULT"; }' });
+  await instance.crash();
+  await instance.start();
+  assert.equal(await result('kept', {}), 5);
+  await until(() => !fs.readdirSync(path.join(instance.dataDir, 'sandboxes')).some((name) => /^[0-9a-z]{26}$/.test(name)), { what: 'the sandboxes of calls are gone' });
+});
+
+finish();
