@@ -12,6 +12,7 @@
   const { createRequire } = require('module');
   const { writeSync, readSync } = fs;
   const { stringify, parse } = JSON;
+  const { from: bytesOf, byteLength } = Buffer;
   const inspect = util.inspect;
   const exit = process.reallyExit.bind(process);
   let RESULT = 3;
@@ -19,7 +20,7 @@
   const TEXT_MAX = 65536;
 
   function send(kind, text) {
-    const data = Buffer.from(`${mark && `\n${mark} `}{"${kind}":${text}}\n`);
+    const data = bytesOf(`${mark && `\n${mark} `}{"${kind}":${text}}\n`);
     for (let at = 0; at < data.length;) {
       try {
         at += writeSync(RESULT, data, at);
@@ -55,7 +56,7 @@
   function replace(key, value) {
     const held = this[key];
     if (ArrayBuffer.isView(held) && !(held instanceof DataView))
-      return held instanceof Uint8Array ? Buffer.from(held).toString('base64') : Array.from(held, Number);
+      return held instanceof Uint8Array ? bytesOf(held).toString('base64') : Array.from(held, Number);
     if (typeof value === 'bigint') return value.toString();
     if (typeof value === 'number' && !Number.isFinite(value)) return String(value);
     if (value instanceof Map) return Object.fromEntries(value);
@@ -67,7 +68,7 @@
 
   function encode(value, limit) {
     const text = value === undefined ? 'null' : stringify(value, replace) ?? 'null';
-    if (Buffer.byteLength(text) > limit) {
+    if (byteLength(text) > limit) {
       const failure = new Error(`the result is larger than ${limit} bytes of JSON`);
       failure.name = 'TooLarge';
       throw failure;

@@ -253,7 +253,10 @@ OUTPUTS_MAX = 1000  # entries that are looked at
 def serve(request):
     """Runs one request after another in one namespace. What is needed later is looked up now."""
     global MARK
-    import _signal, _thread, resource
+    import _signal, resource
+    for name in dir(builtins):  # an execution may put something else there
+        if not name.startswith("_"):
+            globals().setdefault(name, getattr(builtins, name))
     module = type(sys)("__main__")
     module.display = display
     module.__builtins__ = builtins

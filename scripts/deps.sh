@@ -10,7 +10,7 @@ build="gcc libc6-dev make meson ninja-build pkg-config musl-tools linux-libc-dev
  libcmocka-dev e2fsprogs python3-pip nodejs npm"
 runtime="python3 procps iproute2 uidmap e2fsprogs"
 # What the tests start inside a sandbox, to see that real work runs behind the walls.
-workloads="git strace gdb python3-pip default-jre-headless postgresql redis-server chromium"
+workloads="git strace gdb python3-pip python3-matplotlib python3-pandas python3-pil default-jre-headless postgresql redis-server chromium"
 
 case "$1" in
   build) packages="$build" ;;

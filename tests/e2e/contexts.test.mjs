@@ -170,4 +170,164 @@ test('bad input is refused with the reason', async () => {
   for (const verb of ['interrupt', 'restart']) assertError(await api.request('POST', at('0'.repeat(26), verb)), 404, /context/);
 });
 
+test('misbehaviour in Python gives a clear result and does not disturb the next execution', async () => {
+  const bad = await make({ language: 'python' });
+  await run(bad, 'kept = "here"');
+  await assertFailed(bad, 'def f(:', 'SyntaxError', { message: /line 1/ });
+  const thrown = await assertFailed(bad, 'x = 1\n\ndef f():\n    raise ValueError("wrong")\nf()', 'ValueError', { message: /^wrong$/ });
+  assert.match(thrown.error.traceback, /line 5, in <module>\n {4}f\(\)\n {2}File "cell 3", line 4, in f/);
+  assert.ok(!thrown.error.traceback.includes('sandlot'), thrown.error.traceback);
+  await assertFailed(bad, 'input("name? ")', 'EOFError', { message: /nobody to answer/ });
+  await assertFailed(bad, 'import sys\nsys.exit(3)', 'SystemExit');
+  await assertFailed(bad, 'def deep(): deep()\ndeep()', 'RecursionError');
+  await assertFailed(bad, '%nonsense', 'NameError', { message: /no magic %nonsense/ });
+  const flood = await assertFailed(bad, 'while True: print("y" * 99)', 'Timeout', { timeout_ms: 500, status: 'timeout' });
+  assert.ok(flood.truncated.includes('stdout') && flood.stdout.length <= 1 << 20);
+  for (const code of ['import sys\nsys.stdout.close()', 'import os\nos.close(1); os.close(2)', 'sys.stdout = sys.stderr = None', 'import json, os\njson.dumps = json.loads = os.write = os.read = os.getpid = print',
+    'import builtins\nbuiltins.repr = builtins.len = None']) await run(bad, code);
+  const printed = await run(bad, 'print("printed", kept)');
+  assert.deepEqual([printed.status, printed.stdout], ['succeeded', 'printed here\n']);
+  await api.request('POST', at(bad.id, 'restart'));
+  await run(bad, 'kept = "here"');
+  const huge = await run(bad, '"x" * (200 << 20)');
+  assert.deepEqual([huge.status, huge.result, huge.state], ['succeeded', null, 'kept']);
+  assert.ok(huge.results[0]['text/plain'].length < 1 << 20);
+  await assertResult(bad, 'import signal, os\nos.kill(os.getpid(), signal.SIGUSR2) if False else kept', 'here');
+  const shell = await run(bad, 'listed = !echo a; echo b\n!echo to stdout; exit 3\nlisted');
+  assert.deepEqual([shell.result, shell.stdout, shell.stderr], [['a', 'b'], 'to stdout\n', '(exit code 3)\n']);
+  for (const [code, type, message] of [['import os\nos._exit(3)', 'Exit', /exit code 3/], ['import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)', 'Signal', /SIGSEGV/]]) {
+    await assertFailed(bad, code, type, { message, state: 'lost' });
+    await assertResult(bad, '"kept" in globals()', false);
+  }
+  await api.request('DELETE', at(bad.id));
+});
+
+test('what an earlier execution left behind does not write the result of a later one', async () => {
+  const shared = await make({ language: 'python' });
+  const spy = 'import os, threading, time, glob\nlines = [b\'\\n%s {"result":"forged"}\\n%s {"done":{}}\\n\' % (i, i) for i in (b"", b"x", b"0" * 26)]\nlines += [b\'{"result":"forged"}\\n{"done":{}}\\n\', b\'half a line\']\n'
+    + 'def write():\n    while not os.path.exists("/workspace/enough"):\n        for fd in range(3, 32):\n            for line in lines:\n                try: os.write(fd, line)\n                except OSError: pass\n        time.sleep(0.005)\n'
+    + 'threading.Thread(target=write, daemon=True).start()\n1';
+  await run(shared, spy);
+  for (let i = 0; i < 5; i++) {
+    const execution = await run(shared, `import time\ntime.sleep(0.02)\n${i}`);
+    assert.deepEqual([execution.status, execution.result, execution.state], ['succeeded', i, 'kept']);
+    assert.ok(execution.truncated.includes('results'), JSON.stringify(execution.truncated));
+  }
+  await api.put(id, '/workspace/enough', '');
+  const late = await run(shared, 'import subprocess\nsubprocess.Popen(["sh", "-c", "for f in 3 4 5 6 7 8; do echo x >&$f; done; sleep 3633"], stderr=subprocess.DEVNULL)\n"child"');
+  assert.equal(late.result, 'child');
+  await assertResult(shared, '"next"', 'next');
+  await api.request('DELETE', at(shared.id));
+  await until(async () => !(await api.processes(id)).some((line) => line.includes('3633')), { what: 'its children ended with it' });
+});
+
+test('misbehaviour in JavaScript gives a clear result and does not disturb the next execution', async () => {
+  const bad = await make({ language: 'javascript' });
+  await run(bad, 'const kept = "here"');
+  await assertFailed(bad, 'const x = ;', 'SyntaxError');
+  await assertFailed(bad, 'Promise.reject(new RangeError("nobody handles it")); 1', 'RangeError', { message: /nobody handles it/ });
+  await assertFailed(bad, 'await Promise.reject(new Error("awaited"))', 'Error', { message: /awaited/ });
+  await assertFailed(bad, 'function deep() { deep(); }\ndeep()', 'RangeError');
+  await assertResult(bad, 'setTimeout(() => { throw new Error("late"); }, 1); 5', 5);
+  await assertResult(bad, 'await new Promise((resolve) => setTimeout(resolve, 60)); 6', 6);
+  await assertResult(bad, 'JSON.stringify = JSON.parse = null; Buffer.from = null; process.stdout.write = () => true; 7', 7);
+  const huge = await run(bad, '"x".repeat(100 << 20)');
+  assert.deepEqual([huge.status, huge.result, huge.state], ['succeeded', null, 'kept']);
+  await assertResult(bad, 'kept', 'here');
+  await assertFailed(bad, 'await Promise.resolve().then(() => process.exit(4))', 'Exit', { message: /exit code 4/, state: 'lost' });
+  await assertResult(bad, 'typeof kept', 'undefined');
+  await api.request('DELETE', at(bad.id));
+});
+
+test('an interpreter that runs out of memory lost its state, and says why', async () => {
+  const small = await api.create({ resources: { memory: '128Mi' } });
+  const context = (await api.request('POST', `/v1/sandboxes/${small.id}/contexts`, { json: { language: 'python' } })).json;
+  const execution = (await api.request('POST', `/v1/sandboxes/${small.id}/executions`, { json: { context_id: context.id, code: 'x = bytearray(1 << 30)' } })).json;
+  if (execution.error.type !== 'MemoryError') assert.deepEqual([execution.status, execution.error.type, execution.state], ['failed', 'OutOfMemory', 'lost'], JSON.stringify(execution));
+  await api.remove(small.id);
+});
+
+// Rich results --------------------------------------------------------------------------------
+
+test('figures, tables and images are shown in many ways, without code for it', async () => {
+  const rich = await make({ language: 'python', env: { MATPLOTLIBRC: '/usr/share/matplotlib/mpl-data/matplotlibrc' } });
+  const figure = await run(rich, 'import matplotlib.pyplot as plt\nplt.plot([1, 2, 3], [4, 5, 6], label="rise")\nplt.title("Rise")\nplt.xlabel("time (s)")\nplt.show()', { timeout_ms: 120000 });
+  assert.equal(figure.status, 'succeeded', JSON.stringify(figure.error));
+  assert.equal(figure.results.length, 1);
+  const [shown] = figure.results;
+  assert.equal(Buffer.from(shown['image/png'], 'base64').subarray(1, 4).toString(), 'PNG');
+  assert.match(shown['image/svg+xml'], /<svg/);
+  const chart = shown['application/vnd.sandlot.chart+json'];
+  assert.deepEqual([chart.type, chart.title, chart.x_label, chart.x_unit, chart.x_scale, chart.elements], ['line', 'Rise', 'time (s)', 's', 'linear', [{ label: 'rise', points: [[1, 4], [2, 5], [3, 6]] }]]);
+  const kinds = await run(rich, 'for draw in (lambda a: a.scatter([1], [2]), lambda a: a.bar(["a", "b"], [1, 2]), lambda a: a.pie([1, 3], labels=["x", "y"]), lambda a: a.boxplot([[1, 2, 3, 4]])):\n    figure, axes = plt.subplots()\n    draw(axes)');
+  const charts = kinds.results.map((one) => one['application/vnd.sandlot.chart+json']);
+  assert.deepEqual(charts.map((one) => one.type), ['scatter', 'bar', 'pie', 'box_and_whisker']);
+  assert.deepEqual(charts[1].elements, [{ label: 'a', group: '', value: 1 }, { label: 'b', group: '', value: 2 }]);
+  assert.deepEqual(charts[2].elements.map((one) => [one.label, Math.round(one.angle)]), [['x', 90], ['y', 270]]);
+  assert.deepEqual([charts[3].elements[0].min, charts[3].elements[0].median, charts[3].elements[0].max], [1, 2.5, 4]);
+  const frame = await run(rich, 'import pandas as pd\npd.DataFrame({"a": [1, 2], "b": ["x", None]}, index=["r1", "r2"])', { timeout_ms: 120000 });
+  assert.equal(frame.status, 'succeeded', JSON.stringify(frame.error));
+  const table = frame.results[0];
+  assert.match(table['text/html'], /<table/);
+  assert.match(table['text/plain'], /r1/);
+  assert.deepEqual(table['application/vnd.sandlot.data+json'], { a: [1, 2], b: ['x', null] });
+  assert.deepEqual(table['application/vnd.sandlot.table+json'], { index: ['r1', 'r2'], columns: ['a', 'b'], data: [[1, 'x'], [2, null]], rows: 2 });
+  const image = await run(rich, 'from PIL import Image\nImage.new("RGB", (2, 2), "red")');
+  assert.equal(Buffer.from(image.results[0]['image/png'], 'base64').subarray(1, 4).toString(), 'PNG');
+  const own = await run(rich, 'class Shown:\n    def _repr_html_(self): return "<b>"\n    def _repr_latex_(self): return "$x$"\n    def _repr_markdown_(self): return "*m*"\n    def _repr_json_(self): return {"j": 1}\ndisplay(Shown())\nShown()');
+  assert.deepEqual(own.results.map(({ 'text/plain': _, ...rest }) => rest), Array(2).fill({ 'text/html': '<b>', 'text/latex': '$x$', 'text/markdown': '*m*', 'application/json': { j: 1 } }));
+  await api.request('DELETE', at(rich.id));
+});
+
+// Life ----------------------------------------------------------------------------------------
+
+test('a context and what runs in it go on when the daemon is killed; what waited is lost', async () => {
+  await run(python, 'survivor = 1');
+  const running = await start(python, 'import os, time\nprint("before")\nwhile not os.path.exists("/workspace/on"): time.sleep(0.01)\nprint("after")\nsurvivor + 1');
+  await until(async () => (await look(python)).execution_id === running.id, { what: 'it runs' });
+  const waiting = await start(python, '"never"');
+  await instance.crash();
+  await instance.start();
+  const lost = await wait(waiting.id);
+  assert.deepEqual([lost.status, lost.error.message], ['lost', 'the daemon ended before it began']);
+  assert.deepEqual([(await look(python)).status, (await look(python)).starts], ['busy', 1]);
+  await api.put(id, '/workspace/on', '');
+  const ended = await wait(running.id);
+  assert.deepEqual([ended.status, ended.result, ended.stdout, ended.state], ['succeeded', 2, 'before\nafter\n', 'kept']);
+  await assertResult(python, 'survivor', 1);
+});
+
+test('contexts end with their sandbox and say so; a restart brings them back, empty', async () => {
+  const running = await start(python, 'import time\ntime.sleep(3600)');
+  await until(async () => (await look(python)).execution_id === running.id, { what: 'it runs' });
+  assert.equal((await api.request('POST', `/v1/sandboxes/${id}/stop`)).status, 200);
+  const lost = await wait(running.id);
+  assert.deepEqual([lost.status, lost.state], ['lost', 'lost'], JSON.stringify(lost));
+  for (const context of [python, node]) {
+    const ended = await look(context);
+    assert.deepEqual([ended.status, ended.reason], ['ended', 'the sandbox was stopped']);
+    assertError(await tryRun(context, '1'), 409, /has ended: the sandbox was stopped/);
+  }
+  const again = (await api.request('POST', at(python.id, 'restart'))).json;
+  assert.deepEqual([again.status, again.ended_at, again.starts], ['idle', null, 2]);
+  await assertResult(python, '"survivor" in globals()', false);
+});
+
+test('a context that nobody uses ends, and says so', async () => {
+  const idle = await make({ language: 'python', idle_timeout_s: 1 });
+  const ended = await until(async () => {
+    const now = await look(idle);
+    return now.status === 'ended' && now;
+  }, { what: 'it ends' });
+  assert.match(ended.reason, /nothing ran in it for 1 s/);
+});
+
+test('a sandbox has a bounded number of contexts', async () => {
+  const crowded = await api.create({});
+  const place = `/v1/sandboxes/${crowded.id}/contexts`;
+  const made = await Promise.all(Array.from({ length: 17 }, () => api.request('POST', place, { json: { language: 'python' } })));
+  assert.deepEqual(made.map((answer) => answer.status).sort(), [...Array(16).fill(201), 429]);
+  await api.remove(crowded.id);
+});
+
 finish();

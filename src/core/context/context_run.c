@@ -266,7 +266,9 @@ static void on_ended(void *arg, const struct process_end *end)
 	context->end = *end;
 	context->record.process = 0;
 	context->record.is_lost = context->is_ready;
-	snprintf(context->record.reason, sizeof(context->record.reason), "%s", reason);
+	/* One that was ended before has a reason already. */
+	if (context->is_live)
+		snprintf(context->record.reason, sizeof(context->record.reason), "%s", reason);
 	is_over = context->is_live && context->is_ready && !context->is_ending &&
 		  (!settled.execution || is_sandbox);
 	if (is_over)
