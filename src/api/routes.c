@@ -312,7 +312,7 @@ static const struct route table[] = {
 			"executions", HEADERS(exec_headers), .body = &executions_fresh_fields,
 			.needs_body = true, .status = 200, .answer = "Execution",
 			.stream_answer = EVENTS, .also = "202"),
-		"execution.run"},
+		"execution.run_fresh"},
 	{"GET", "/v1/executions/stats", executions_stats, 0, SCOPE_READ,
 		DOC("getExecutionStats",
 			"Count executions by sandbox and function, with how long they took",

@@ -258,15 +258,15 @@ static const char *const common[Q_ALL] = {
 	 * duration that so many have. */
 	[Q_EXECUTION_STATS] =
 		"SELECT sandbox, name, count(*), sum(failed),"
-		" min(CASE WHEN place * 2 >= total THEN duration_us END),"
-		" min(CASE WHEN place * 20 >= total * 19 THEN duration_us END) FROM ("
+		" min(CASE WHEN place * 2 >= whole THEN duration_us END),"
+		" min(CASE WHEN place * 20 >= whole * 19 THEN duration_us END) FROM ("
 		"SELECT CASE WHEN fresh = 1 THEN '' ELSE sandbox END AS sandbox,"
 		" \"function\" AS name, duration_us,"
 		" CASE WHEN status = 'succeeded' THEN 0 ELSE 1 END AS failed,"
 		" row_number() OVER (PARTITION BY CASE WHEN fresh = 1 THEN '' ELSE sandbox END,"
 		" \"function\" ORDER BY duration_us) AS place,"
 		" count(*) OVER (PARTITION BY CASE WHEN fresh = 1 THEN '' ELSE sandbox END,"
-		" \"function\") AS total"
+		" \"function\") AS whole"
 		" FROM executions WHERE ended_at > 0 AND (?1 IS NULL OR sandbox = ?1)"
 		" AND (?2 IS NULL OR \"function\" = ?2)"
 		" AND (?3 = 0 OR created_at >= ?3) AND (?4 = 0 OR created_at < ?4) AND " OWNED(

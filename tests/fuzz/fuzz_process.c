@@ -84,6 +84,16 @@ static int list(struct driver *driver, bool stored, const char *after,
 	return 0;
 }
 
+static int usage(
+	struct driver *driver, const char *id, struct driver_usage *ret_usage, struct err *err)
+{
+	(void)driver;
+	(void)id;
+	(void)err;
+	*ret_usage = (struct driver_usage){0};
+	return 0;
+}
+
 static int resize(struct driver *driver, const char *id, uint64_t disk_bytes, uint64_t growth_bytes,
 	struct err *err)
 {
@@ -95,8 +105,12 @@ static int resize(struct driver *driver, const char *id, uint64_t disk_bytes, ui
 	return 0;
 }
 
-static const struct driver_ops ops = {
-	.name = "fuzz", .start = start, .stats = stats, .resize = resize, .list = list};
+static const struct driver_ops ops = {.name = "fuzz",
+	.start = start,
+	.stats = stats,
+	.usage = usage,
+	.resize = resize,
+	.list = list};
 
 static char logs_path[] = "/tmp/sandlot-fuzz-XXXXXX";
 

@@ -102,11 +102,11 @@ static void of_ended_ones_so_many_are_kept_for_so_long_and_so_many_bytes(void **
 		add(store, &alice, n, true);
 	add(store, &alice, 101, false);
 	add(store, &bob, 102, true);
-	assert_int_equal(store_execution_prune(store, &alice, &by_count, &err), 0);
+	assert_int_equal(store_execution_prune(store, &alice, &by_count, &err), 20);
 	assert_int_equal(count(store, &alice, false), 81);
-	assert_int_equal(store_execution_prune(store, &alice, &by_age, &err), 0);
+	assert_int_equal(store_execution_prune(store, &alice, &by_age, &err), 50);
 	assert_int_equal(count(store, &alice, false), 31);
-	assert_int_equal(store_execution_prune(store, &alice, &by_bytes, &err), 0);
+	assert_int_equal(store_execution_prune(store, &alice, &by_bytes, &err), 20);
 	assert_int_equal(count(store, &alice, false), 11);
 	assert_int_equal(count(store, &alice, true), 1);
 	assert_int_equal(count(store, &bob, false), 1);
