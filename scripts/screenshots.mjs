@@ -16,7 +16,7 @@ const instance = new Instance('screenshots', {});
 const browser = new Chromium();
 try {
   await instance.start();
-  const { web, agent } = await showcase(instance.api);
+  const { web } = await showcase(instance.api);
   const console = await Console.open(browser, `http://127.0.0.1:${instance.api.port}`);
   const { page } = console;
   await page.send('Emulation.setDeviceMetricsOverride', { width: 1280, height: 800, deviceScaleFactor: 1, mobile: false });
@@ -26,8 +26,6 @@ try {
     ['console-sandboxes', 'dark', '/', SETTLE_MS],
     ['console-sandbox', 'dark', at, SETTLE_MS],
     ['console-files', 'dark', `${at}/files?path=/workspace/project/main.py`, 2500],
-    ['console-processes', 'dark', `${at}/processes`, 2000],
-    ['console-network', 'light', `/sandboxes/${agent.id}/network`, 2000],
     ['console-light', 'light', '/', SETTLE_MS],
   ];
   let shown = '';

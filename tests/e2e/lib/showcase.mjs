@@ -60,5 +60,5 @@ export async function showcase(api) {
     const { id } = await api.create({ name });
     await api.request('POST', `/v1/sandboxes/${id}/stop`);
   }
-  return { web, agent };
+  return { web };
 }

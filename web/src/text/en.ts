@@ -133,6 +133,7 @@ export const text = {
     statuses: map({ running: 'running', succeeded: 'succeeded', failed: 'failed', timeout: 'timed out', cancelled: 'cancelled', lost: 'lost' }),
     samples: { python: 'squares = [n * n for n in range(10)]\nprint(squares)\nsum(squares)\n', javascript: 'const squares = [...Array(10).keys()].map((n) => n * n);\nconsole.log(squares);\nsquares.reduce((a, b) => a + b);\n', shell: 'uname -a\ndf -h /workspace\n' },
   },
+  contexts: { label: 'Where it runs', fresh: 'Fresh each time', kept: (number: number) => `Context ${number}`, make: 'New context…', actions: 'Actions of the context', interrupt: 'Interrupt', restart: 'Restart', end: 'End', done: { interrupt: 'What ran is interrupted', restart: 'The context begins anew', end: 'The context has ended' } },
   events: { live: 'Since this page is open', none: 'Nothing has happened', noneAbout: 'Starts, stops, refusals and ports appear here as they happen.', audit: 'Audit log', noAudit: 'The audit log has nothing of it.' },
   settings: { saved: 'The settings are changed', nameHint: 'Stands wherever its id may.', idle: 'Stops when idle for (s)', lifetime: 'Is deleted after (s)', emptyNever: 'Empty: never.', private: 'Previews need a link or token' },
   packages: { title: 'Packages', names: 'Names', install: 'Install', installing: 'Installing…', none: 'None beside those of its template.' },
@@ -150,6 +151,7 @@ export const text = {
     lives: [{ value: '', label: 'Never' }, { value: '86400', label: 'In a day' }, { value: '2592000', label: 'In 30 days' }, { value: '31536000', label: 'In a year' }],
     scopeNames: { read: 'read: look at everything', run: 'run: commands and code', files: 'files: read and write files', manage: 'manage: create, change and remove', admin: 'admin: all of it, for everybody' },
   },
+  logins: { title: 'Browsers that are signed in', browser: 'Browser', from: 'From', current: 'This one', end: 'Sign it out', ended: 'It is signed out' },
   secrets: { about: 'Keys that the server adds to requests of sandboxes, which never see them.', make: 'New secret', makeAbout: 'Sandboxes that may use it reach the server under a name of its own, and the key is added on the way.', none: 'No secrets', noneAbout: 'Give sandboxes the use of a key without giving them the key.', url: 'Server', header: 'Header', value: 'Value', changed: 'Changed', inside: (name: string) => `Inside: http://${name}.internal/`, removeTitle: (name: string) => `Delete ${name}?`, removeAbout: 'No request gets it from then on.' },
   quotas: {
     about: 'What you may have, and have.', organization: (name: string) => `Organization ${name}`, isSet: 'Set', change: 'Change', changeTitle: (name: string) => `Quotas of ${name}`, changeAbout: 'An empty field means the default. What there is already stays.', defaults: 'Use the defaults',

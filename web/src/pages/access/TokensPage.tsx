@@ -17,6 +17,7 @@ import { Check, SelectField, TextField } from '../../components/Field';
 import { attempt } from '../../components/Toasts';
 import { useTitle } from '../../lib/hooks';
 import { text } from '../../text/en';
+import { Logins } from './Logins';
 
 const SCOPES = ['read', 'run', 'files', 'manage', 'admin'] as const;
 
@@ -32,6 +33,7 @@ export function TokensPage() {
   return (
     <>
       <PageHead title={text.nav.tokens} about={text.tokens.about}><Button kind="primary" icon={Plus} onClick={() => setMaking(true)}>{text.tokens.make}</Button></PageHead>
+      <div className="stack wide">
       <Card>
         <Loaded query={query}>
           {(list) => (list.length === 0 ? <Empty icon={KeyRound} title={text.tokens.none} /> : (
@@ -49,6 +51,8 @@ export function TokensPage() {
           ))}
         </Loaded>
       </Card>
+      <Logins />
+      </div>
       {isMaking && <MakeDialog onClose={() => setMaking(false)} onMade={reload} />}
     </>
   );

@@ -16,6 +16,7 @@ import { bytes, duration } from '../../../lib/format';
 import { remember, remembered } from '../../../lib/store';
 import { text } from '../../../text/en';
 import { NeedsRunning } from '../NeedsRunning';
+import { Contexts } from './Contexts';
 import { Rich, type Bundle } from './Rich';
 
 const Editor = lazy(() => import('../files/Editor'));
@@ -37,6 +38,7 @@ function Playground({ sandbox }: { sandbox: Sandbox }) {
   const [end, setEnd] = useState<Execution | null>(null);
   const [fault, setFault] = useState<string | null>(null);
   const [stop, setStop] = useState<AbortController | null>(null);
+  const [context, setContext] = useState('');
 
   const run = async () => {
     const control = new AbortController();
@@ -47,7 +49,7 @@ function Playground({ sandbox }: { sandbox: Sandbox }) {
     setStop(control);
     remember(key, code.current);
     try {
-      await stream('POST', sandboxPath(sandbox.id, '/executions'), { json: { language, code: code.current }, signal: control.signal }, ({ event, data }) => {
+      await stream('POST', sandboxPath(sandbox.id, '/executions'), { json: { language, code: code.current, context_id: context || undefined }, signal: control.signal }, ({ event, data }) => {
         if (event === 'stdout' || event === 'stderr') append(event, textOf(data));
         else if (event === 'result' && data.display) setResults((before) => [...before, data.display]);
         else if (event === 'end') { setEnd(data); if (data.results) setResults(data.results); }
@@ -61,11 +63,13 @@ function Playground({ sandbox }: { sandbox: Sandbox }) {
     remember('language', next);
     code.current = '';
     setLanguage(next as Language);
+    setContext('');
   };
   return (
     <div className="stack">
       <div className="row wrap">
         <Segments label={text.playground.language} value={language} onText={choose} choices={LANGUAGES.map((one) => ({ value: one, label: text.playground.languages[one] }))} />
+        <Contexts sandbox={sandbox} language={language} chosen={context} onChoose={setContext} />
         <span className="grow" />
         <span className="small muted">{text.playground.keys}</span>
         {stop ? <Button onClick={() => stop.abort()}>{text.cancel}</Button> : <Button kind="primary" icon={Play} onClick={() => void run()}>{text.run.button}</Button>}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Browsers that are signed in; each can be signed out from here.
+import { useQuery } from '@tanstack/react-query';
+import { LogOut } from 'lucide-react';
+
+import { call, listAll, part } from '../../api/client';
+import type { Login } from '../../api/schema';
+import { Ago, Badge, Card, Loaded } from '../../components/Basics';
+import { IconButton } from '../../components/Button';
+import { attempt } from '../../components/Toasts';
+import { text } from '../../text/en';
+
+export function Logins() {
+  const query = useQuery({ queryKey: ['logins'], queryFn: ({ signal }) => listAll<Login>('/v1/logins', 'logins', {}, signal) });
+  const end = (id: string) => attempt(() => call('DELETE', `/v1/logins/${part(id)}`), text.logins.ended).then(() => query.refetch());
+  return (
+    <Card title={text.logins.title}>
+      <Loaded query={query}>
+        {(list) => (
+          <div className="table-wrap"><table className="table">
+            <thead><tr><th>{text.facts.owner}</th><th>{text.logins.browser}</th><th>{text.logins.from}</th><th>{text.tokens.lastUsed}</th><th>{text.expires}</th><th><span className="sr-only">{text.actions}</span></th></tr></thead>
+            <tbody>{list.map((login) => (
+              <tr key={login.id}>
+                <td className="nowrap">{login.owner.organization}/{login.owner.user} {login.current && <Badge tone="ok">{text.logins.current}</Badge>}</td>
+                <td className="small muted break">{login.agent}</td><td className="mono">{login.address}</td><td><Ago time={login.last_used_at} /></td><td><Ago time={login.expires_at} /></td>
+                <td className="actions">{!login.current && <IconButton small label={text.logins.end} icon={LogOut} onClick={() => void end(login.id)} />}</td>
+              </tr>
+            ))}</tbody>
+          </table></div>
+        )}
+      </Loaded>
+    </Card>
+  );
+}
