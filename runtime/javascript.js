@@ -93,7 +93,9 @@
     return found;
   }
 
+  if (process.argv[process.argv.length - 1] === 'warm') send('ready', '1'); // started before there was a request
   const request = receive();
+  Object.assign(process.env, request.env);
   const { limits } = request;
 
   function show(value) {

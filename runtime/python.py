@@ -445,7 +445,10 @@ def receive(channel):
     return loads(body.decode()) if body else None
 
 
+if sys.argv[-1] == "warm":
+    send("ready", "1")  # it was started before there was a request
 REQUEST = receive(0)
+os.environ.update(REQUEST.get("env") or {})
 LIMITS = REQUEST["limits"]
 os.environ.setdefault("MPLBACKEND", "Agg")
 for stream in (sys.stdout, sys.stderr):

@@ -25,6 +25,7 @@ struct api {
 	struct jobs *jobs;
 	struct contexts *contexts;
 	struct executions *executions;
+	struct runtime_pool *runtime_pool;
 	struct event_bus *bus;
 	bool audits_commands;	       /* as they are, not as a hash */
 	struct engine *_Atomic engine; /* NULL until sandboxes can be served */

@@ -25,6 +25,7 @@
 #include "core/engine/engine.h"
 #include "core/execution/artifact_store.h"
 #include "core/execution/execution.h"
+#include "core/execution/runtime_pool.h"
 #include "core/job/backup_job.h"
 #include "core/pool/pool_plan.h"
 
@@ -335,6 +336,9 @@ static int open_executions(struct daemon *daemon, struct err *err)
 
 	if (r < 0)
 		return r;
+	r = runtime_pool_new(daemon->settings.runtime_pool, &daemon->api.runtime_pool, err);
+	if (r < 0)
+		return r;
 	config.artifacts = daemon->artifacts;
 	daemon->contexts = contexts_new(daemon->store);
 	daemon->executions = executions_new(&config);
@@ -536,6 +540,7 @@ static int serve_sandboxes(struct daemon *daemon, struct err *err)
 			daemon->executions, daemon->engine, context_find_host, daemon->contexts);
 		atomic_store(&daemon->api.engine, daemon->engine);
 		templates_attach(daemon->templates, daemon->engine);
+		runtime_pool_open(daemon->api.runtime_pool, daemon->engine);
 		jobs_look(daemon->jobs);
 		return 0;
 	}
@@ -742,6 +747,7 @@ static void close_all(struct daemon *daemon, bool stop_all)
 	templates_detach(daemon->templates);
 	contexts_leave(daemon->contexts);
 	executions_leave(daemon->executions);
+	runtime_pool_close(daemon->api.runtime_pool);
 	engine_close(daemon->engine);
 	executions_free(daemon->executions);
 	contexts_free(daemon->contexts);

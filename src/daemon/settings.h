@@ -43,7 +43,7 @@ struct settings {
 	const char *jwt_scopes_claim;
 	const char *templates;
 	const char *registry, *registry_prefix, *registry_mirror, *registry_plain, *registry_allow,
-		*registry_ca, *registry_auth, *short_names;
+		*registry_ca, *registry_auth, *short_names, *runtime_pool;
 	uint64_t registry_stall_s;
 	const char *apt_mirror, *pip_index, *npm_registry, *package_ca;
 	const char *allow_missing;

@@ -10,6 +10,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/execution/function_places.h"
+#include "core/execution/runtime_pool.h"
 #include "core/sandbox/sandbox_request.h"
 
 #include <stdio.h>
@@ -21,6 +22,7 @@ struct asked {
 	struct sandbox_body sandbox;
 	json_t *request; /* what body and sandbox borrow from */
 	struct sandbox *made;
+	struct process *warm; /* an interpreter that waits in it; NULL: none */
 	struct function_place *place;
 	char function[MODEL_NAME_MAX];
 	execution_finish_fn finish;
@@ -31,6 +33,7 @@ static void free_asked(void *arg)
 	struct asked *asked = arg;
 
 	function_place_give_back(asked->place);
+	process_unref(asked->warm);
 	sandbox_unref(asked->made);
 	json_decref(asked->request);
 	free(asked);
@@ -49,12 +52,41 @@ static void give_up(struct asked *asked)
 
 static int go_on(struct request *req, void *arg, int end, struct err *err);
 
+/* Whether a sandbox that nobody asked anything of does. */
+static bool is_ordinary(const struct asked *asked)
+{
+	return !json_object_get(asked->request, "template") &&
+	       !json_object_get(asked->request, "resources") &&
+	       !json_object_get(asked->request, "network") &&
+	       !json_object_get(asked->request, "dependencies") && !asked->body.spec.cwd;
+}
+
+/* 1: no interpreter waits for it. */
+static int claim(struct asked *asked, const struct owner *owner, struct err *err)
+{
+	struct execution_spec *spec = &asked->body.spec;
+	struct runtime runtime;
+	int r = is_ordinary(asked) ? runtime_pool_claim(asked->api->runtime_pool, owner,
+					     spec->language, &runtime, err)
+				   : 1;
+
+	if (r == 0) {
+		asked->made = runtime.sandbox;
+		spec->warm = asked->warm = runtime.process;
+	}
+	return r;
+}
+
 /* 1: it waits for its image. */
 static int make_sandbox(struct request *req, struct asked *asked, struct err *err)
 {
 	struct sandbox_request_result result = {0};
 	struct caller caller = api_caller(req);
-	int r = sandbox_request_create_passing(
+	int r = claim(asked, &caller.owner, err);
+
+	if (r <= 0)
+		return r;
+	r = sandbox_request_create_passing(
 		asked->api->engine, &caller, &asked->sandbox.spec, &result, err);
 
 	if (r == 0)

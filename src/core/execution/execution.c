@@ -357,6 +357,9 @@ static void gather(struct execution *execution, const char *failure)
 		.end = &execution->end,
 		.failure = failure,
 		.state = execution->state,
+		.start = !execution->record.is_fresh ? NULL
+			 : execution->is_warm	     ? "warm"
+						     : "cold",
 		.times = execution->times};
 	struct artifacts_request artifacts = {.sandbox = execution->sandbox,
 		.since_ms = execution->started_wall_ms,
@@ -649,6 +652,39 @@ static int start_in_context(struct executions *executions, struct sandbox *sandb
 	return r;
 }
 
+/* The same with a runner that waits. */
+static int run_warm(struct execution *execution, const struct buf *input, struct err *err)
+{
+	struct process_record process;
+	int r;
+
+	execution->is_warm = true;
+	execution->log = output_log_ref(process_log(execution->process));
+	execution->record.from = output_log_end(execution->log);
+	process_read(execution->process, &process);
+	execution->record.process = process.number;
+	process_record_fini(&process);
+	if (!process_watch(execution->process, &process_events, execution_ref(execution))) {
+		execution_unref(execution); /* the watch's: there is none */
+		return err_set(err, ERR_UNAVAILABLE, "the interpreter that waited has ended");
+	}
+	execution->times.sent_us = clock_steady_us();
+	execution->started_wall_ms = clock_wall_ms();
+	r = process_write(execution->process, input->data, input->len, true, NULL, err);
+	if (r == 0) {
+		process_start_timer(execution->process, execution->record.timeout_ms);
+		r = store_execution_insert(
+			execution->executions->config.store, &execution->record, err);
+	}
+	if (r < 0) {
+		process_unwatch(execution->process, execution);
+		return r;
+	}
+	list(execution);
+	note(execution, &execution->is_listed);
+	return 0;
+}
+
 int execution_start(struct executions *executions, struct sandbox *sandbox,
 	const struct execution_spec *spec, struct execution **ret_execution, struct err *err)
 {
@@ -673,9 +709,14 @@ int execution_start(struct executions *executions, struct sandbox *sandbox,
 	execution = make(executions, sandbox, &record);
 	execution->times.asked_us = asked_us;
 	execution->place = spec->place;
-	r = process_new(sandbox, &execution->process, err);
-	if (r == 0)
-		r = run(execution, &request.command, err);
+	if (spec->warm) {
+		execution->process = process_ref(spec->warm);
+		r = run_warm(execution, &request.input, err);
+	} else {
+		r = process_new(sandbox, &execution->process, err);
+		if (r == 0)
+			r = run(execution, &request.command, err);
+	}
 	execution_request_fini(&request);
 	if (r < 0) {
 		execution->place = NULL;

@@ -65,7 +65,7 @@ static json_t *make_document(struct sandbox *sandbox, const struct execution_spe
 	if (spec->event)
 		json_object_set(document, "event", (json_t *)spec->event);
 	/* A process of its own has them from its start. */
-	if (record->context_id[0] && spec->env.count > 0)
+	if ((record->context_id[0] || spec->warm) && spec->env.count > 0)
 		json_object_set_new(document, "env", text_map_to_json(spec->env));
 	return document;
 }
@@ -144,6 +144,24 @@ int execution_request_make(struct sandbox *sandbox, const struct execution_spec 
 	command.title = ret_request->title;
 	command.argv =
 		(struct text_list){ret_request->argv, make_argv(ret_request, spec, language)};
+	return command_make(sandbox, &command, &ret_request->command, err);
+}
+
+int execution_request_wait(struct sandbox *sandbox, const struct language *language,
+	struct execution_request *ret_request, struct err *err)
+{
+	struct command_spec command = {.is_background = true,
+		.keeps_awake = true,
+		.keeps_input = CHOICE_YES,
+		.has_result = true};
+	size_t count;
+
+	*ret_request = (struct execution_request){.input = BUF_INIT(PROCESS_INPUT_MAX)};
+	ret_request->title = mem_printf("%s (waits for an execution)", language->name);
+	command.title = ret_request->title;
+	count = make_argv(ret_request, NULL, language);
+	add(ret_request, &count, "warm");
+	command.argv = (struct text_list){ret_request->argv, count};
 	return command_make(sandbox, &command, &ret_request->command, err);
 }
 

@@ -30,6 +30,7 @@ struct execution {
 	const char *failure; /* why nothing is known of its end; else NULL */
 	bool has_waited;     /* for its turn */
 	bool has_timed_out;
+	bool is_warm;	  /* its interpreter had waited for it */
 	bool has_outputs; /* it may have written artifacts */
 
 	pthread_mutex_t lock; /* what follows */

@@ -213,13 +213,17 @@ static json_t *make_metrics(const struct outcome_input *input)
 	uint64_t begun_us = times->begun_us ? times->begun_us : times->ended_us;
 	const struct termination *how = &input->end->how;
 
-	return json_pack("{s:f, s:f, s:f, s:f, s:I}", "queued_ms",
+	json_t *metrics = json_pack("{s:f, s:f, s:f, s:f, s:I}", "queued_ms",
 		milliseconds(times->asked_us, times->sent_us), "start_ms",
 		milliseconds(times->sent_us, begun_us), "run_ms",
 		times->sent_us ? milliseconds(begun_us, times->ended_us)
 			       : (double)input->end->duration_us / 1000,
 		"cpu_ms", (double)how->cpu_us / 1000, "peak_memory_bytes",
 		(json_int_t)how->peak_memory_bytes);
+
+	if (input->start)
+		json_object_set_new(metrics, "start", json_string(input->start));
+	return metrics;
 }
 
 /* --- how it ended --- */

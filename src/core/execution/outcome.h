@@ -31,6 +31,7 @@ struct outcome_input {
 	const struct process_end *end;
 	const char *failure; /* why nothing is known of its end; NULL: that is in `end` */
 	struct outcome_times times;
+	const char *start; /* "warm" or "cold"; NULL: that is not told */
 	enum outcome_state state;
 	json_t *artifacts; /* taken over */
 	bool is_artifacts_cut;

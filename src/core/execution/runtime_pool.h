@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Interpreters that wait: a passing sandbox (sandbox_request.h) of the default template in which the runner of a
+ * language has started and waits for its request. There is no code and no secret in it, and it is nobody's until it is
+ * claimed, once; the sandbox is removed after that one execution, so no two owners ever share one. One thread makes
+ * them, one at a time, and not while memory is scarce.
+ */
+#pragma once
+
+#include "core/engine/engine.h"
+#include "core/process/process.h"
+
+struct runtime_pool;
+
+/* From a text such as "python=2,javascript=1"; "": none. ERR_INVALID. */
+int runtime_pool_new(const char *text, struct runtime_pool **ret_pool, struct err *err) must_check;
+
+/* Begins to fill it. */
+void runtime_pool_open(struct runtime_pool *pool, struct engine *engine);
+
+/* Ends the thread and removes what waits; before the engine is closed. */
+void runtime_pool_close(struct runtime_pool *pool);
+
+struct runtime {
+	struct sandbox *sandbox; /* references */
+	struct process *process;
+};
+
+/*
+ * 0: one that is the owner's from now on, who is to remove its sandbox. 1: none waits. An error is one that making a
+ * sandbox would have too (a quota).
+ */
+int runtime_pool_claim(struct runtime_pool *pool, const struct owner *owner, const char *language,
+	struct runtime *ret_runtime, struct err *err) must_check;

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Interpreters that wait for executions without a sandbox: each serves one, of one owner, and is gone.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { ownerApi } from './lib/owners.mjs';
+import { suite } from './lib/suite.mjs';
+import { until } from './lib/wait.mjs';
+
+const { instance, api, finish } = await suite('runtime_pool');
+
+async function run(body, as = api) {
+  const answer = await as.request('POST', '/v1/executions', { json: body });
+  assert.equal(answer.status, 200, answer.text);
+  return answer.json;
+}
+
+const MARK = 'import builtins, os\ndef handler(e):\n    seen = getattr(builtins, "mark", None), os.path.exists("/workspace/mark")\n    builtins.mark = e\n    open("/workspace/mark", "w").write("x")\n    return [e, *seen, os.environ.get("X")]';
+
+/** Runs until an interpreter had waited for it. */
+const warm = (body, as = api) => until(async () => {
+  const execution = await run(body, as);
+  assert.equal(execution.status, 'succeeded', JSON.stringify(execution));
+  return execution.metrics.start === 'warm' ? execution : null;
+}, { what: 'an interpreter waits', every: 200 });
+
+test('without the setting each starts cold, and says so', async () => {
+  assert.equal((await run({ language: 'python', code: '1' })).metrics.start, 'cold');
+});
+
+test('interpreters wait, serve one execution each, and never two owners', async () => {
+  await instance.terminate();
+  await instance.start(['--runtime-pool', 'python=2,javascript=1']);
+  const eve = await ownerApi(api, 'other', 'eve');
+  for (let i = 0; i < 4; i++) {
+    const execution = await warm({ language: 'python', code: MARK, event: i, env: { X: 'y' } }, i % 2 ? eve : api);
+    assert.deepEqual(execution.result, [i, null, false, 'y']);
+    assert.equal(execution.sandbox_id, null);
+  }
+  assert.deepEqual((await warm({ language: 'javascript', code: 'exports.handler = async (e) => [e, process.env.X];', event: 1, env: { X: 'y' } })).result, [1, 'y']);
+  assert.equal((await run({ language: 'python', code: '1', resources: { memory: '128Mi' } })).metrics.start, 'cold');
+  assert.deepEqual(await api.all(), []);
+});
+
+test('one that waited runs out of time, fails and streams as any other', async () => {
+  await warm({ language: 'python', code: '1' });
+  const late = await run({ language: 'python', code: 'while True: pass', timeout_ms: 300 });
+  assert.equal(late.status, 'timeout');
+  const failed = await run({ language: 'python', code: 'def handler(e):\n    print("out")\n    1/0', event: 1 });
+  assert.deepEqual([failed.status, failed.error.type, failed.stdout], ['failed', 'ZeroDivisionError', 'out\n']);
+  const input = await warm({ language: 'python', code: 'import sys\nsys.stdin.read()', stdin: 'given' });
+  assert.equal(input.result, 'given');
+});
+
+test('a daemon that is killed leaves none of them behind', async () => {
+  await warm({ language: 'python', code: '1' });
+  await instance.crash();
+  await instance.start();
+  await until(() => instance.sandboxInits().length === 0, { what: 'nothing waits any more' });
+  assert.equal((await run({ language: 'python', code: '1' })).metrics.start, 'cold');
+});
+
+finish();
