@@ -27,9 +27,11 @@ void must_insert(
 	struct store *store, const struct owner *owner, const char *id, const char *project);
 bool exists(struct store *store, const struct owner *owner, const char *id);
 
-/* SQL that takes the schema back to 27: there were no executions, and sandboxes had no packages. */
+/* SQL that takes the schema back to 27: there were no executions, contexts, functions, logins and pools, and sandboxes
+ * had no packages. */
 #define BACK_TO_SCHEMA_27                                                                          \
-	"DROP TABLE executions;"                                                                   \
+	"DROP TABLE pooled; DROP TABLE contexts; DROP TABLE functions; DROP TABLE artifacts;"      \
+	"DROP TABLE logins; DROP TABLE executions;"                                                \
 	"ALTER TABLE sandboxes DROP COLUMN dependencies;"                                          \
 	"ALTER TABLE build_cache DROP COLUMN note;"                                                \
 	"PRAGMA user_version = 27;"
