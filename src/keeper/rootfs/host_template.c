@@ -148,6 +148,7 @@ static const char *const from_etc[] = {
 	"ld.so.*",
 	"locale.alias",
 	"localtime",
+	"matplotlibrc",
 	"magic*",
 	"maven",
 	"mime.types",
