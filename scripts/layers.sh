@@ -49,8 +49,8 @@ order() {
     http) echo . websocket server ;;
     keeper) echo process namespace mount cgroup net disk rootfs stats sandbox build . ;;
     agent) echo link machine files process . ;;
-    core) echo audit secret token output engine job process files template dependency sandbox snapshot preview \
-      'execution|context' project member pool upkeep ;;
+    core) echo audit secret token output engine project job process files template dependency sandbox snapshot preview \
+      'execution|context' member pool upkeep ;;
   esac
 }
 

@@ -52,8 +52,8 @@ static int start(struct file_sender *sender)
 	return r;
 }
 
-int file_sender_answer(struct request *req, const char *type, int file_fd, uint64_t size,
-	struct share *share, struct err *err)
+int file_sender_answer(struct request *req, int status, const char *type, int file_fd,
+	uint64_t size, struct share *share, struct err *err)
 {
 	struct file_sender *sender;
 	int pair[2], r;
@@ -77,6 +77,6 @@ int file_sender_answer(struct request *req, const char *type, int file_fd, uint6
 		free(sender);
 		return err_from(err, r, "send a file");
 	}
-	request_answer_fd(req, 200, type, pair[0], size);
+	request_answer_fd(req, status, type, pair[0], size);
 	return 0;
 }

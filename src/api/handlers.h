@@ -75,6 +75,24 @@ HANDLER(snapshots_fork_sandbox);
 HANDLER(snapshots_undo);
 HANDLER(snapshots_list_changes);
 
+/* project_handlers.c */
+HANDLER(projects_create_one);
+HANDLER(projects_list);
+HANDLER(projects_get);
+HANDLER(projects_patch);
+HANDLER(projects_delete);
+HANDLER(projects_scrub_all);
+
+/* project_files.c */
+HANDLER(project_files_put);
+HANDLER(project_files_post);
+HANDLER(project_files_list);
+HANDLER(project_files_get);
+HANDLER(project_files_patch);
+HANDLER(project_files_delete);
+HANDLER(project_archive_put);
+HANDLER(project_archive_get);
+
 /* secrets.c */
 HANDLER(secrets_put);
 HANDLER(secrets_list);
@@ -83,6 +101,7 @@ HANDLER(secrets_delete);
 /* sandboxes.c */
 HANDLER(sandboxes_create);
 HANDLER(sandboxes_ensure);
+HANDLER(sandboxes_create_in_project);
 HANDLER(sandboxes_list);
 HANDLER(sandboxes_get);
 HANDLER(sandboxes_patch);

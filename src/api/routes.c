@@ -3,6 +3,7 @@
 
 #include "api/handlers.h"
 #include "api/process/command_body.h"
+#include "api/project/project_body.h"
 #include "api/sandbox/dependency_body.h"
 #include "api/sandbox/sandbox_body.h"
 
@@ -24,7 +25,8 @@ static const struct api_parameter list_query[] = {
 		"\"error\"]}",
 		"Only those in this state.", false},
 	{"template", STRING, "Only those from this template.", false},
-	{"project", STRING, "Only that of this project.", false},
+	{"project", STRING, "Only those of this project, by name or id.", false},
+	{"session", STRING, "Only those of this session.", false},
 	{"label", STRING, "Only those with this label, as name=value.", false},
 	{"removed", BOOLEAN,
 		"Whether to list, as `removed`, the workspaces that removed sandboxes left; no "
@@ -132,7 +134,7 @@ static const struct api_parameter job_log_query[] = {
 static const struct api_parameter events_query[] = {
 	{"topics", STRING,
 		"Only these, with commas between: sandbox, start, port, network, job, execution, "
-		"and process and stats, which come only if they are named.",
+		"project, and process and stats, which come only if they are named.",
 		false},
 	{"sandbox", STRING, "Only of this sandbox, by its id or name; its ports are watched then.",
 		false},
@@ -245,6 +247,21 @@ static const struct api_parameter files_list_query[] = {
 	{"cursor", STRING, "next_cursor of the page before.", false},
 };
 
+static const struct api_parameter project_files_query[] = {
+	{"limit", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":10000,\"default\":1000}",
+		PAGE_LIMIT, false},
+	{"cursor", STRING, "next_cursor of the page before.", false},
+};
+
+static const struct api_parameter project_put_query[] = {
+	{"path", STRING, "Its path in the project, relative.", true},
+	{"executable", BOOLEAN, "Whether it may be executed.", false},
+};
+
+static const struct api_parameter project_archive_query[] = {
+	{"path", STRING, "A directory of the project that the files go below; its root.", false},
+};
+
 static const struct api_parameter watch_query[] = {
 	PATH_ROW,
 	{"recursive", BOOLEAN, "Whether all directories below are watched too.", false},
@@ -255,6 +272,7 @@ static const struct api_parameter watch_query[] = {
 #define EXECUTION    "/v1/executions/{execution}"
 #define CONTEXT	     ONE "/contexts/{context}"
 #define FUNCTION     "/v1/functions/{function}"
+#define PROJECT	     "/v1/projects/{project}"
 #define ORGANIZATION "/v1/quotas/{organization}"
 #define EVENTS	     "text/event-stream"
 #define BYTES	     "application/octet-stream"
@@ -549,6 +567,65 @@ static const struct route table[] = {
 	{"GET", ONE "/changes", snapshots_list_changes, ROUTE_WAITS, SCOPE_READ,
 		DOC("listChanges", "List the files that a sandbox added, changed and deleted",
 			"snapshots", QUERY(changes_query), .status = 200, .answer = "ChangeList")},
+
+	{"POST", "/v1/projects", projects_create_one, ROUTE_BODY, SCOPE_MANAGE,
+		DOC("createProject", "Make a project", "projects", .body = &project_create_fields,
+			.status = 201, .answer = "Project"),
+		"project.create"},
+	{"GET", "/v1/projects", projects_list, 0, SCOPE_READ,
+		DOC("listProjects", "List projects", "projects", QUERY(tokens_query), .status = 200,
+			.answer = "ProjectList")},
+	{"POST", "/v1/projects/scrub", projects_scrub_all, 0, SCOPE_ADMIN,
+		DOC("scrubProjects", "Compare the files of all projects with the database",
+			"projects", .status = 200, .answer = "ProjectScrub"),
+		"project.scrub"},
+	{"GET", PROJECT, projects_get, 0, SCOPE_READ,
+		DOC("getProject", "Look at a project", "projects", .status = 200,
+			.answer = "Project")},
+	{"PATCH", PROJECT, projects_patch, ROUTE_BODY, SCOPE_MANAGE,
+		DOC("changeProject", "Change a project", "projects", .body = &project_patch_fields,
+			.status = 200, .answer = "Project"),
+		"project.change"},
+	{"DELETE", PROJECT, projects_delete, ROUTE_WAITS, SCOPE_MANAGE,
+		DOC("deleteProject", "Remove a project with its files", "projects", .status = 204),
+		"project.delete"},
+	{"POST", PROJECT "/sandboxes", sandboxes_create_in_project, ROUTE_BODY, SCOPE_MANAGE,
+		DOC("createProjectSandbox", "Create a sandbox of a project and start it",
+			"projects", HEADERS(create_headers), .body = &sandbox_body_fields,
+			.status = 201, .answer = "Sandbox", .also = "202"),
+		"project.sandbox.create"},
+	{"GET", PROJECT "/files", project_files_list, 0, SCOPE_READ,
+		DOC("listProjectFiles", "List the files of a project, in order of their paths",
+			"projects", QUERY(project_files_query), .status = 200,
+			.answer = "ProjectFileList")},
+	{"PUT", PROJECT "/files", project_files_put, ROUTE_RAW_BODY | ROUTE_WAITS, SCOPE_FILES,
+		DOC("putProjectFile", "Upload a file, in the place of the one that has its path",
+			"projects", QUERY(project_put_query), .raw_body = BYTES, .status = 201,
+			.answer = "ProjectFile", .also = "200"),
+		"project.file.write"},
+	{"POST", PROJECT "/files", project_files_post, ROUTE_RAW_BODY | ROUTE_WAITS, SCOPE_FILES,
+		DOC("uploadProjectFiles", "Upload files as a form", "projects",
+			.raw_body = "multipart/form-data", .status = 201,
+			.answer = "ProjectUpload"),
+		"project.file.upload"},
+	{"GET", PROJECT "/files/{file}", project_files_get, ROUTE_WAITS, SCOPE_FILES,
+		DOC("getProjectFile", "Download a file", "projects", HEADERS(read_headers),
+			.status = 200, .answer = "*/*", .also = "206 304")},
+	{"PATCH", PROJECT "/files/{file}", project_files_patch, ROUTE_BODY, SCOPE_FILES,
+		DOC("moveProjectFile", "Give a file another path", "projects",
+			.body = &project_move_fields, .status = 200, .answer = "ProjectFile"),
+		"project.file.move"},
+	{"DELETE", PROJECT "/files/{file}", project_files_delete, 0, SCOPE_FILES,
+		DOC("deleteProjectFile", "Remove a file", "projects", .status = 204),
+		"project.file.delete"},
+	{"PUT", PROJECT "/archive", project_archive_put, ROUTE_RAW_BODY | ROUTE_WAITS, SCOPE_FILES,
+		DOC("importProject", "Upload the files of a tar, tar.gz or zip", "projects",
+			QUERY(project_archive_query), .raw_body = BYTES, .status = 200,
+			.answer = "ProjectImport"),
+		"project.import"},
+	{"GET", PROJECT "/archive", project_archive_get, ROUTE_WAITS, SCOPE_FILES,
+		DOC("exportProject", "All files of a project as a tar archive", "projects",
+			.status = 200, .answer = TAR)},
 
 	{"POST", "/v1/sandboxes", sandboxes_create, ROUTE_BODY, SCOPE_MANAGE,
 		DOC("createSandbox", "Create a sandbox and start it", "sandboxes",

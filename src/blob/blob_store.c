@@ -14,11 +14,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define PART_SUFFIX ".part"
-#define NAME_SIZE   (DIGEST_LEN + 32)
-#define READ_SIZE   (256u << 10)
-#define LOOK_BYTES  (1u << 20) /* how often a writer looks for room */
-#define ROOM_AHEAD  (8u << 20) /* other writers take some of it before it looks again */
+#define PART_SUFFIX  ".part"
+#define READY_SUFFIX ".ready"
+#define NAME_SIZE    (DIGEST_LEN + 32)
+#define READ_SIZE    (256u << 10)
+#define LOOK_BYTES   (1u << 20) /* how often a writer looks for room */
+#define ROOM_AHEAD   (8u << 20) /* other writers take some of it before it looks again */
 
 struct blob_store {
 	int dir_fd;
@@ -323,6 +324,102 @@ int blob_writer_commit(struct blob_writer *writer, struct digest *ret_digest, st
 	writer->part[0] = '\0';
 	*ret_digest = digest;
 	return 0;
+}
+
+int blob_writer_set_aside(struct blob_writer *writer, struct blob_part *ret_part, struct err *err)
+{
+	struct blob_part part = {0};
+
+	digest_stream_read(writer->hash, &part.digest);
+	snprintf(part.name, sizeof(part.name), "%.16s" READY_SUFFIX, writer->part);
+	/* Written out from now on, so that the sync of many finds most of it done. */
+	(void)!sync_file_range(writer->fd, 0, 0, SYNC_FILE_RANGE_WRITE);
+	if (renameat(writer->store->dir_fd, writer->part, writer->store->dir_fd, part.name) < 0)
+		return err_sys(err, "set a blob aside");
+	writer->part[0] = '\0';
+	*ret_part = part;
+	return 0;
+}
+
+void blob_store_drop_part(const struct blob_store *store, struct blob_part *part)
+{
+	if (part->name[0])
+		unlinkat(store->dir_fd, part->name, 0);
+	part->name[0] = '\0';
+}
+
+static int sync_part(const struct blob_store *store, const struct blob_part *part, struct err *err)
+{
+	auto_fd int fd = openat(store->dir_fd, part->name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0 || fsync(fd) < 0)
+		return err_sys(err, "sync blob %s", part->digest.text);
+	return 0;
+}
+
+int blob_store_name_parts(const struct blob_store *store, struct blob_part *const parts[],
+	size_t count, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		if (parts[i]->name[0] && blob_store_has(store, &parts[i]->digest))
+			blob_store_drop_part(store, parts[i]);
+		else if (parts[i]->name[0])
+			r = sync_part(store, parts[i], err);
+	}
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		if (!parts[i]->name[0])
+			continue;
+		if (renameat(store->dir_fd, parts[i]->name, store->dir_fd,
+			    digest_hex(&parts[i]->digest)) < 0)
+			return err_sys(err, "keep blob %s", parts[i]->digest.text);
+		parts[i]->name[0] = '\0';
+	}
+	if (r == 0 && fsync(store->dir_fd) < 0)
+		r = err_sys(err, "sync the blobs");
+	return r;
+}
+
+void blob_store_drop_ready(const struct blob_store *store)
+{
+	DIR *dir = open_listing(store);
+	struct dirent *entry;
+
+	while (dir && (entry = readdir(dir))) {
+		size_t len = strlen(entry->d_name), suffix = strlen(READY_SUFFIX);
+
+		if (len > suffix && strcmp(entry->d_name + len - suffix, READY_SUFFIX) == 0)
+			unlinkat(store->dir_fd, entry->d_name, 0);
+	}
+	if (dir)
+		closedir(dir);
+}
+
+int blob_store_link(const struct blob_store *store, const struct digest *digest, bool is_executable,
+	int dir_fd, const char *name, struct err *err)
+{
+	const char *own = digest_hex(digest);
+	struct stat st;
+	mode_t mode;
+
+	if (fstatat(store->dir_fd, own, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return err_sys(err, "look at blob %s", digest->text);
+	mode = 0444 | (is_executable || (st.st_mode & 0100) ? 0111 : 0);
+	if (((st.st_mode & 0777) != mode && fchmodat(store->dir_fd, own, mode, 0) < 0) ||
+		linkat(store->dir_fd, own, dir_fd, name, 0) < 0)
+		return err_sys(err, "link blob %s", digest->text);
+	return 0;
+}
+
+bool blob_store_is_link(
+	const struct blob_store *store, const struct digest *digest, int dir_fd, const char *name)
+{
+	struct stat own, other;
+
+	return fstatat(store->dir_fd, digest_hex(digest), &own, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       fstatat(dir_fd, name, &other, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       own.st_ino == other.st_ino && own.st_dev == other.st_dev;
 }
 
 void blob_writer_close(struct blob_writer *writer)

@@ -67,6 +67,37 @@ int blob_writer_add(struct blob_writer *writer, const void *data, size_t len, st
 int blob_writer_commit(struct blob_writer *writer, struct digest *ret_digest, struct err *err)
 	must_check;
 
+/*
+ * For many blobs that come together: closes the content of a blob, which gets its name later by blob_store_name_parts().
+ * Until then, also after a crash, it is a part that blob_store_drop_ready() removes.
+ */
+#define BLOB_PART_NAME 32
+struct blob_part {
+	struct digest digest;
+	char name[BLOB_PART_NAME]; /* "": it has its name already */
+};
+int blob_writer_set_aside(struct blob_writer *writer, struct blob_part *ret_part, struct err *err)
+	must_check;
+
+/* Syncs and names parts; one whose blob is there already goes. On failure some may have their names. */
+int blob_store_name_parts(const struct blob_store *store, struct blob_part *const parts[],
+	size_t count, struct err *err) must_check;
+void blob_store_drop_part(const struct blob_store *store, struct blob_part *part);
+
+/* When nobody writes: removes all parts that were set aside. */
+void blob_store_drop_ready(const struct blob_store *store);
+
+/*
+ * Gives a blob another name: the same file, which all may read from then on, and execute once it was executable for
+ * one of its names. Nobody may write it.
+ */
+int blob_store_link(const struct blob_store *store, const struct digest *digest, bool is_executable,
+	int dir_fd, const char *name, struct err *err) must_check;
+
+/* Whether that name is one of the blob. */
+bool blob_store_is_link(
+	const struct blob_store *store, const struct digest *digest, int dir_fd, const char *name);
+
 /* Ends a writer. What was not committed stays as a part if its digest is known, else it goes. */
 void blob_writer_close(struct blob_writer *writer);
 void blob_writer_closep(struct blob_writer **writer);

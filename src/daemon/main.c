@@ -23,13 +23,13 @@
 #include "core/dependency/dependencies.h"
 #include "core/engine/backups.h"
 #include "core/engine/engine.h"
+#include "core/engine/sandbox_network.h"
 #include "core/execution/artifact_store.h"
 #include "core/execution/execution.h"
 #include "core/execution/runtime_pool.h"
 #include "core/job/backup_job.h"
 #include "core/pool/pool_plan.h"
-
-#include "core/engine/sandbox_network.h"
+#include "core/project/projects.h"
 #include "core/secret/secret_store.h"
 #include "core/template/template_build.h"
 #include "core/template/templates.h"
@@ -102,6 +102,7 @@ struct daemon {
 	struct driver *driver;
 	struct engine *engine;
 	struct templates *templates;
+	struct projects *projects;
 	struct listener listener, local_listener, preview_listener;
 	struct transport transport;
 	struct server *server;
@@ -115,6 +116,7 @@ struct daemon {
 	int jobs_fd;	      /* the logs of jobs */
 	int blobs_fd;	      /* what images are fetched into */
 	int artifacts_fd;     /* copies of what executions wrote */
+	int projects_fd;      /* the files of projects */
 	char *host_list;      /* what the next point into */
 	const char *hosts[HOSTS_MAX + 1];
 };
@@ -274,6 +276,8 @@ static int open_state_dirs(struct daemon *daemon, struct err *err)
 		r = open_state_dir(daemon, "jobs", &daemon->jobs_fd, err);
 	if (r == 0)
 		r = open_state_dir(daemon, "artifacts", &daemon->artifacts_fd, err);
+	if (r == 0)
+		r = open_state_dir(daemon, "projects", &daemon->projects_fd, err);
 	return r < 0 ? r : open_state_dir(daemon, "blobs", &daemon->blobs_fd, err);
 }
 
@@ -323,6 +327,22 @@ static int open_jobs(struct daemon *daemon, struct err *err)
 	daemon->job_kinds[1] = (struct job_kind)TEMPLATE_JOB(daemon->templates);
 	daemon->job_kinds[2] = (struct job_kind)DEPENDENCIES_JOB(daemon->templates);
 	return jobs_open(&config, &daemon->jobs, err);
+}
+
+/* What cannot be settled, because the disk is full say, is no reason not to serve the rest. */
+static void open_projects(struct daemon *daemon)
+{
+	struct projects_config config = {.store = daemon->store,
+		.bus = daemon->bus,
+		.dir_fd = daemon->projects_fd,
+		.disk_reserve = daemon->settings.disk_reserve,
+		.file_max = daemon->settings.project_file_max,
+		.types = daemon->settings.project_types};
+	struct err err;
+
+	daemon->projects = projects_new(&config);
+	if (projects_settle(daemon->projects, &err) < 0)
+		log_error("projects: %s", err.message);
 }
 
 static int open_executions(struct daemon *daemon, struct err *err)
@@ -388,6 +408,8 @@ static int open_server(struct daemon *daemon, struct err *err)
 	daemon->api.packers = share_pool_new(&packers);
 	daemon->api.secret_store = daemon->secret_store;
 	daemon->api.backups = daemon->backups;
+	open_projects(daemon);
+	daemon->api.projects = daemon->projects;
 	daemon->api.jobs = daemon->jobs;
 	daemon->api.contexts = daemon->contexts;
 	daemon->api.executions = daemon->executions;
@@ -472,6 +494,7 @@ static int open_engine(struct daemon *daemon, struct err *err)
 	config.bus = daemon->bus;
 	config.logs_fd = daemon->logs_fd;
 	config.unfinished_fd = daemon->unfinished_fd;
+	config.projects = daemon->projects;
 	config.output_max = daemon->settings.output_max;
 	config.pool = daemon->settings.pool;
 	config.pool_max = (unsigned)daemon->settings.pool_max;
@@ -752,6 +775,7 @@ static void close_all(struct daemon *daemon, bool stop_all)
 	executions_free(daemon->executions);
 	contexts_free(daemon->contexts);
 	artifact_store_close(daemon->artifacts);
+	projects_free(daemon->projects);
 	event_bus_free(daemon->bus);
 	templates_close(daemon->templates);
 	close_audit_writer(daemon);
@@ -772,6 +796,7 @@ static void close_all(struct daemon *daemon, bool stop_all)
 	fd_close(daemon->jobs_fd);
 	fd_close(daemon->blobs_fd);
 	fd_close(daemon->artifacts_fd);
+	fd_close(daemon->projects_fd);
 	free(daemon->host_list);
 	idempotency_keys_free(daemon->api.idempotency_keys);
 	json_decref(daemon->api.openapi);
@@ -840,7 +865,8 @@ int main(int argc, char *argv[])
 		.unfinished_fd = -1,
 		.jobs_fd = -1,
 		.blobs_fd = -1,
-		.artifacts_fd = -1};
+		.artifacts_fd = -1,
+		.projects_fd = -1};
 	enum log_level level;
 	struct err err = {0};
 	int exit_code = 0, r;

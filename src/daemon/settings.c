@@ -130,6 +130,12 @@ static const struct row {
 	{"workspace-retention", LIMIT, offsetof(struct settings, workspace_retention_s), "never", 1,
 		3660 * 86400ull,
 		"time after which the workspace of a removed sandbox is purged: 30d, or never"},
+	{"project-file-max", SIZE, offsetof(struct settings, project_file_max), "1Gi", 1,
+		1ull << 50, "how large a file of a project may be"},
+	{"project-types", TEXT, offsetof(struct settings, project_types), "*", 0, 0,
+		"media types of files that projects take, separated by commas: text/*,image/png; "
+		"*: "
+		"all"},
 	{"layer-retention", LIMIT, offsetof(struct settings, layer_retention_s), "7d", 1,
 		3660 * 86400ull,
 		"time after which layers of images that nothing uses are removed: 7d, or never"},

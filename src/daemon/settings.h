@@ -59,6 +59,8 @@ struct settings {
 	const char *pool;
 	uint64_t pool_max, pool_reserve;
 	uint64_t ready_timeout_s;
+	uint64_t project_file_max; /* bytes of a file */
+	char *project_types;
 	uint64_t memory_reserve;
 	uint64_t disk_reserve;
 	bool disk_limits;

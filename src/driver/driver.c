@@ -15,6 +15,7 @@ static const char *const names[] = {
 	[DRIVER_LAYERS] = "layers",
 	[DRIVER_IMAGES] = "own_images",
 	[DRIVER_SNAPSHOTS] = "snapshots",
+	[DRIVER_PROJECT_FILES] = "project_files",
 	[DRIVER_MEMBERS] = "members",
 };
 

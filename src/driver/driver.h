@@ -30,6 +30,7 @@ enum driver_capability {
 	DRIVER_LAYERS,	      /* write_layer and what follows it: the daemon fetches images */
 	DRIVER_IMAGES,	      /* start fetches spec.image itself; nothing asks for it yet */
 	DRIVER_SNAPSHOTS,     /* take_snapshot and what follows it */
+	DRIVER_PROJECT_FILES, /* show_project */
 	DRIVER_MEMBERS,	      /* nothing asks for this one yet */
 	DRIVER_CAPABILITY_COUNT,
 };
@@ -156,7 +157,8 @@ enum driver_tree {
 	DRIVER_TREE_SNAPSHOT_CHANGES,
 };
 
-#define DRIVER_LAYER_PLACE "/opt/dependencies" /* of show_layer */
+#define DRIVER_LAYER_PLACE   "/opt/dependencies"	/* of show_layer */
+#define DRIVER_PROJECT_PLACE "/workspace/project_files" /* of show_project */
 
 #define DRIVER_PAGE	    64
 #define DRIVER_LOCATION_MAX 128 /* of locate, with NUL */
@@ -293,6 +295,11 @@ struct driver_ops {
 	 * the place of what was shown before. It stays until the sandbox stops. */
 	int (*show_layer)(
 		struct driver *driver, const char *id, const char *layer, struct err *err);
+
+	/* Shows a running sandbox the files of a project, by its id, at DRIVER_PROJECT_PLACE, read-only and without a
+	 * copy: what comes and goes later is seen too. It stays until the sandbox stops. */
+	int (*show_project)(
+		struct driver *driver, const char *id, const char *project, struct err *err);
 
 	/* Makes a stack of layers, the uppermost first, by name; no error if it is there. */
 	int (*stack_layers)(struct driver *driver, const char *stack, const char *const layers[],

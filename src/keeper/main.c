@@ -260,6 +260,7 @@ static int start_disks(struct keeper *keeper, struct err *err)
 	const struct storage *storage = &context->storage;
 	int r;
 
+	helpers_share_fd(&keeper->helpers, storage->data_fd);
 	helpers_share_fd(&keeper->helpers, storage->sandboxes_fd);
 	helpers_share_fd(&keeper->helpers, storage->workspaces_fd);
 	helpers_share_fd(&keeper->helpers, storage->snapshots_fd);

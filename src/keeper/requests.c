@@ -10,6 +10,7 @@
 #include "keeper/disk/disk_usage.h"
 #include "keeper/disk/ext4_image.h"
 #include "keeper/freeze.h"
+#include "keeper/mount/mounts.h"
 #include "keeper/namespace/userns.h"
 #include "keeper/net/netns.h"
 #include "keeper/reap.h"
@@ -21,10 +22,12 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LINK_BUFFER	 (1 << 20)
@@ -585,6 +588,45 @@ static void on_layer_show(struct keeper *keeper, const struct keeper_request *re
 		delegate(keeper, request, conn, show_layer);
 }
 
+/*
+ * Opens the files of a project. The daemon makes that directory, so nothing but a directory of the daemon's own, reached
+ * without a link, is shown.
+ */
+static int open_project(const struct keeper *keeper, const char *project, struct err *err)
+{
+	char path[sizeof(KEEPER_PROJECT_FILES) + KEEPER_ID_LEN];
+	auto_fd int dir = -1;
+	struct stat st;
+
+	snprintf(path, sizeof(path), KEEPER_PROJECT_FILES, project);
+	dir = mounts_open_beneath(keeper->context.storage.data_fd, path, O_PATH | O_DIRECTORY);
+	if (dir < 0 || fstat(dir, &st) < 0)
+		return err_sys(err, "open the files of project %s", project);
+	if (st.st_uid != keeper->daemon_uid)
+		return err_set(
+			err, ERR_DENIED, "the files of project %s are not the daemon's", project);
+	return take_fd(&dir);
+}
+
+/* In a child. */
+static int show_project(struct keeper *keeper, const struct keeper_request *request,
+	struct keeper_answer *reply, struct err *err)
+{
+	const struct sandbox_entry *entry = sandbox_table_find(&keeper->table, request->id);
+	auto_fd int dir = open_project(keeper, request->project, err);
+
+	(void)reply;
+	return dir < 0 ? dir
+		       : layer_child_show_dir(&keeper->context, entry->pid, entry->slot, dir,
+				 KEEPER_PROJECT_PLACE, err);
+}
+
+static void on_project_show(struct keeper *keeper, const struct keeper_request *request, int conn)
+{
+	if (find_running(keeper, request, conn))
+		delegate(keeper, request, conn, show_project);
+}
+
 /* Renames that are synced: in a child, because the disk may be slow. */
 static int change_layers(struct keeper *keeper, const struct keeper_request *request,
 	struct keeper_answer *reply, struct err *err)
@@ -752,6 +794,7 @@ static void on_shutdown(struct keeper *keeper, const struct keeper_request *requ
 #define NAMES_A_TREE	 512u
 #define NAMES_A_SNAPSHOT 1024u
 #define HAS_HOSTNAME	 2048u
+#define NAMES_A_PROJECT	 4096u
 
 /*
  * The function of every kind of request, and what is checked before the function sees the request.
@@ -790,6 +833,7 @@ static const struct {
 	[KEEPER_LAYER_LIST] = {on_layer_list, 0},
 	[KEEPER_TREE_READ] = {on_tree_read, HAS_SLOT | NAMES_A_TREE},
 	[KEEPER_LAYER_SHOW] = {on_layer_show, NAMES_A_SANDBOX | NAMES_A_LAYER},
+	[KEEPER_PROJECT_SHOW] = {on_project_show, NAMES_A_SANDBOX | NAMES_A_PROJECT},
 	[KEEPER_STACK_ADD] = {on_layers, NAMES_A_LAYER | NAMES_A_STACK},
 	[KEEPER_STACK_COMMIT] = {on_layers, NAMES_A_STACK},
 	[KEEPER_STACK_DROP] = {on_layers, NAMES_A_STACK},
@@ -824,6 +868,7 @@ static int check_request(struct keeper_request *request, struct err *err)
 		return err_set(err, ERR_INVALID, "unknown kind of request %u", request->kind);
 	request->id[KEEPER_ID_LEN] = '\0';
 	request->snapshot[KEEPER_ID_LEN] = '\0';
+	request->project[KEEPER_ID_LEN] = '\0';
 	request->hostname[KEEPER_HOSTNAME_MAX - 1] = '\0';
 	request->layer[KEEPER_DIGEST_LEN] = '\0';
 	request->stack[KEEPER_DIGEST_LEN] = '\0';
@@ -833,6 +878,9 @@ static int check_request(struct keeper_request *request, struct err *err)
 			KEEPER_ID_LEN);
 	if ((checks & NAMES_A_SNAPSHOT) && !keeper_is_id(request->snapshot, '\0'))
 		return err_set(err, ERR_INVALID, "the id of a snapshot has %d characters of 0-9a-z",
+			KEEPER_ID_LEN);
+	if ((checks & NAMES_A_PROJECT) && !keeper_is_id(request->project, '\0'))
+		return err_set(err, ERR_INVALID, "the id of a project has %d characters of 0-9a-z",
 			KEEPER_ID_LEN);
 	if ((checks & HAS_SLOT) && request->slot >= KEEPER_LAYER_SLOT)
 		return err_set(err, ERR_INVALID, "uid range %u does not exist", request->slot);

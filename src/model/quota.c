@@ -23,6 +23,7 @@ static const struct {
 	[QUOTA_MEMORY] = {"memory", BYTES},
 	[QUOTA_DISK] = {"disk", BYTES},
 	[QUOTA_IMAGES] = {"images", BYTES},
+	[QUOTA_PROJECTS] = {"projects", BYTES},
 	[QUOTA_CREATES] = {"creates_per_minute", COUNT},
 };
 

@@ -18,6 +18,7 @@ enum quota_kind {
 	QUOTA_MEMORY,	  /* of those that run, in bytes */
 	QUOTA_DISK,	  /* of workspaces, kept ones too, and of kept output, in bytes */
 	QUOTA_IMAGES,	  /* layers that were brought in or built, in bytes of their files */
+	QUOTA_PROJECTS,	  /* files of projects, in bytes */
 	QUOTA_CREATES,	  /* in a minute */
 	QUOTA_KIND_COUNT,
 };

@@ -57,7 +57,8 @@ struct sandbox_record {
 	enum sandbox_status status;
 	struct owner owner;
 	char name[SANDBOX_NAME_MAX];  /* empty: none; unique among those of its owner */
-	char project[MODEL_NAME_MAX]; /* empty: none */
+	char project[MODEL_NAME_MAX]; /* its name; empty: none */
+	char session[MODEL_NAME_MAX]; /* empty: none; one sandbox for each project and session */
 	char template_name[SANDBOX_TEMPLATE_MAX];
 	char driver[16];
 	struct resources resources;

@@ -245,6 +245,8 @@ int sandbox_spec_check(const struct sandbox_spec *spec, struct err *err)
 	if (r == 0)
 		r = check_name("project", spec->project, err);
 	if (r == 0)
+		r = check_name("session", spec->session, err);
+	if (r == 0)
 		r = check_resources(&spec->resources, err);
 	if (r == 0)
 		r = sandbox_spec_check_env_map("env", spec->env, SPEC_ENV_MAX, err);

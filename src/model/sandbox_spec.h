@@ -67,7 +67,8 @@ struct sandbox_spec {
 	const char *template_name; /* NULL: host */
 	enum choice waits; /* for an image that is not there; no: the sandbox is told of before */
 	const char *snapshot;	    /* whose files and settings it starts with; NULL: none */
-	const char *project;	    /* NULL: none */
+	const char *project;	    /* by name or id; NULL: none */
+	const char *session;	    /* NULL: none */
 	struct resources resources; /* a member of 0: the default */
 	struct text_map env, labels;
 	const struct port_spec *ports;

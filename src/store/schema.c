@@ -506,6 +506,44 @@ static const char *const sqlite[] = {
 	" state INTEGER NOT NULL,"
 	" created_at INTEGER NOT NULL"
 	") WITHOUT ROWID;",
+
+	/* 34: projects and their files, one for each that a sandbox names; sandboxes of one project for several
+	 * sessions. */
+	"CREATE TABLE projects ("
+	" id TEXT PRIMARY KEY,"
+	" organization TEXT NOT NULL,"
+	" user TEXT NOT NULL,"
+	" name TEXT NOT NULL,"
+	" labels TEXT NOT NULL,"
+	" defaults TEXT NOT NULL,"
+	" created_at INTEGER NOT NULL,"
+	" updated_at INTEGER NOT NULL,"
+	" files INTEGER NOT NULL,"
+	" bytes INTEGER NOT NULL"
+	");"
+	"CREATE UNIQUE INDEX projects_name ON projects(organization, user, name);"
+	"CREATE TABLE project_files ("
+	" id TEXT PRIMARY KEY,"
+	" project TEXT NOT NULL,"
+	" path TEXT NOT NULL,"
+	" bytes INTEGER NOT NULL,"
+	" sha256 TEXT NOT NULL,"
+	" type TEXT NOT NULL,"
+	" executable INTEGER NOT NULL,"
+	" uploader TEXT NOT NULL,"
+	" created_at INTEGER NOT NULL"
+	");"
+	"CREATE UNIQUE INDEX project_files_path ON project_files(project, path);"
+	"CREATE INDEX project_files_content ON project_files(project, sha256);"
+	"INSERT INTO projects SELECT '01' || substr(lower(hex(randomblob(12))), 1, 24),"
+	" organization, user, project, '{}', '{}', " SQLITE_NOW_MS ", " SQLITE_NOW_MS ", 0, 0"
+	" FROM (SELECT DISTINCT organization, user, project FROM sandboxes"
+	" WHERE project IS NOT NULL);"
+	"ALTER TABLE quotas ADD COLUMN projects_bytes INTEGER NOT NULL DEFAULT -2;"
+	"ALTER TABLE sandboxes ADD COLUMN session TEXT NOT NULL DEFAULT '';"
+	"DROP INDEX sandboxes_tuple;"
+	"CREATE UNIQUE INDEX sandboxes_tuple ON sandboxes(organization, user,"
+	" coalesce(project, ''), session) WHERE project IS NOT NULL OR session <> '';",
 };
 
 static const char *const *const migrations[DB_DIALECT_COUNT] = {[DB_SQLITE] = sqlite};

@@ -21,7 +21,7 @@
 	c("end_detail", "25") ", " c("error_message", "26") ", " c("end_cpu_us", "27") ", " \
 	c("end_peak_bytes", "28") ", " c("start", "29") ", " \
 	c("name", "30") ", " c("image", "33") ", " c("job", "34") ", " \
-	c("dependencies", "35")
+	c("dependencies", "35") ", " c("session", "36")
 /* clang-format on */
 #define SELECT_SANDBOX "SELECT " SANDBOX(OF_S) " FROM sandboxes s "
 /* Those of a process, in the order of store_process.c. */
@@ -97,6 +97,10 @@
 #define SNAPSHOT                                                                                   \
 	"id, status, organization, \"user\", sandbox, name, checkpoint, bytes, created_at, "       \
 	"settings"
+/* Those of a project and of one of its files, in the order of store_project.c. */
+#define PROJECT                                                                                    \
+	"id, organization, \"user\", name, labels, defaults, created_at, updated_at, files, bytes"
+#define PROJECT_FILE "id, path, bytes, sha256, type, executable, uploader, created_at"
 /* Of an owner, or the operator's. */
 #define SEEN "(organization = '' AND \"user\" = '' OR " OWNED("") ")"
 /* ?31 and ?32 are the owner; NULL stands for the daemon, who owns all. */
@@ -120,7 +124,8 @@ static const char *const common[Q_ALL] = {
 		"INSERT INTO sandboxes (" SANDBOX(NAME) ") VALUES (" SANDBOX(VALUE) ")",
 	[Q_SANDBOX_UPDATE] = "UPDATE sandboxes SET " SANDBOX(SET) ", starting = 0 WHERE id = ?1",
 	[Q_SANDBOX_GET] = SELECT_SANDBOX "WHERE s.id = ?1 AND " OWNED("s."),
-	[Q_SANDBOX_FIND] = SELECT_SANDBOX "WHERE s.project = ?1 AND " OWNED("s."),
+	[Q_SANDBOX_FIND] = SELECT_SANDBOX
+	"WHERE coalesce(s.project, '') = ?1 AND s.session = ?2 AND " OWNED("s."),
 	[Q_SANDBOX_FIND_NAME] = SELECT_SANDBOX "WHERE s.name = ?1 AND " OWNED("s."),
 	[Q_SANDBOX_DELETE] = "DELETE FROM sandboxes WHERE id = ?1",
 	[Q_SANDBOX_DUE] = "SELECT id FROM sandboxes WHERE (expires_at > 0 AND expires_at <= ?1)"
@@ -404,7 +409,7 @@ static const char *const common[Q_ALL] = {
 				 " AND \"user\" = ?2 AND step = ?3",
 	[Q_BUILD_CACHE_CLEAR] = "DELETE FROM build_cache WHERE " OWNED(""),
 	[Q_QUOTA_GET] = "SELECT sandboxes, running, workspaces, cpu_millis, memory_bytes,"
-			" disk_bytes, images_bytes, creates_per_minute FROM quotas"
+			" disk_bytes, images_bytes, projects_bytes, creates_per_minute FROM quotas"
 			" WHERE organization = ?1 AND \"user\" = ?2",
 	[Q_QUOTA_DELETE] = "DELETE FROM quotas WHERE organization = ?1 AND \"user\" = ?2",
 	[Q_QUOTA_USE] =
@@ -435,6 +440,43 @@ static const char *const common[Q_ALL] = {
 	/* 0 is SNAPSHOT_UNFINISHED: it is removed next. */
 	[Q_CHECKPOINTS_HIDE] =
 		"UPDATE snapshots SET status = 0 WHERE sandbox = ?1 AND checkpoint <> 0",
+	[Q_PROJECT_INSERT] =
+		"INSERT INTO projects (" PROJECT ") VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, 0, 0)",
+	[Q_PROJECT_COUNT] = "SELECT count(*) FROM projects WHERE " OWNED(""),
+	/* An id goes before a name. */
+	[Q_PROJECT_GET] =
+		"SELECT " PROJECT " FROM projects WHERE (id = ?1 OR name = ?1) AND " OWNED(
+			"") " ORDER BY CASE WHEN id = ?1 THEN 0 ELSE 1 END LIMIT 1",
+	[Q_PROJECT_IS_USED] =
+		"SELECT 1 FROM sandboxes WHERE project = ?1 AND " OWNED("") " LIMIT 1",
+	[Q_PROJECT_UPDATE] = "UPDATE projects SET name = ?2, labels = ?3, defaults = ?4,"
+			     " updated_at = ?5 WHERE id = ?1",
+	[Q_PROJECT_DELETE] = "DELETE FROM projects WHERE id = ?1",
+	[Q_PROJECT_DELETE_FILES] = "DELETE FROM project_files WHERE project = ?1",
+	[Q_PROJECT_LIST] = "SELECT " PROJECT
+			   " FROM projects WHERE id > ?1 AND " OWNED("") " ORDER BY id LIMIT ?2",
+	[Q_PROJECT_COUNT_CHANGE] = "UPDATE projects SET files = files + ?2, bytes = bytes + ?3,"
+				   " updated_at = ?4 WHERE id = ?1",
+	[Q_PROJECT_FILE_FIND] =
+		"SELECT " PROJECT_FILE " FROM project_files WHERE project = ?1 AND path = ?2",
+	/* Between the slash and the character after it. */
+	[Q_PROJECT_FILE_HAS_BELOW] = "SELECT 1 FROM project_files WHERE project = ?1"
+				     " AND path > ?2 || '/' AND path < ?2 || '0' LIMIT 1",
+	[Q_PROJECT_FILE_INSERT] =
+		"INSERT INTO project_files (id, project, path, bytes, sha256, type, executable,"
+		" uploader, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+	[Q_PROJECT_FILE_UPDATE] =
+		"UPDATE project_files SET path = ?3, bytes = ?4, sha256 = ?5, type = ?6,"
+		" executable = ?7, uploader = ?8, created_at = ?9 WHERE id = ?1 AND project = ?2",
+	[Q_PROJECT_FILE_GET] = "SELECT " PROJECT_FILE
+			       " FROM project_files WHERE project = ?1 AND (id = ?2 OR path = ?2)"
+			       " ORDER BY CASE WHEN id = ?2 THEN 0 ELSE 1 END LIMIT 1",
+	[Q_PROJECT_FILE_LIST] = "SELECT " PROJECT_FILE " FROM project_files WHERE project = ?1"
+				" AND path > ?2 ORDER BY path LIMIT ?3",
+	[Q_PROJECT_FILE_DELETE] = "DELETE FROM project_files WHERE id = ?1",
+	[Q_PROJECT_USES] = "SELECT 1 FROM project_files WHERE project = ?1 AND sha256 = ?2 LIMIT 1",
+	[Q_QUOTA_PROJECTS] = "SELECT coalesce(sum(bytes), 0) FROM projects WHERE organization = ?1"
+			     " AND (?2 = '' OR \"user\" = ?2)",
 	[Q_QUOTA_PACE_GET] =
 		"SELECT until FROM quota_pace WHERE organization = ?1 AND \"user\" = ?2",
 	[Q_REPLAY_GET] =
@@ -488,7 +530,10 @@ static const char *const sqlite[Q_ALL] = {
 			" VALUES (1, ?1, ?2, ?3, ?4)",
 	[Q_SANDBOX_LIST] = SELECT_SANDBOX "WHERE s.id > ?1 AND " OWNED(
 		"s.") " AND (?2 IS NULL OR s.status = ?2) AND (?3 IS NULL OR s.template = ?3)"
-		      " AND (?4 IS NULL OR s.project = ?4)"
+		      " AND (?4 IS NULL OR s.project = ?4 OR s.project ="
+		      " (SELECT name FROM projects p WHERE p.id = ?4 AND"
+		      " p.organization = s.organization AND p.\"user\" = s.\"user\"))"
+		      " AND (?8 IS NULL OR s.session = ?8)"
 		      " AND (?5 IS NULL OR EXISTS (SELECT 1 FROM json_each(s.labels) AS l"
 		      " WHERE l.key = ?5 AND l.value = ?6))"
 		      /* Those in which templates are built are nobody's to see. */
@@ -554,7 +599,8 @@ static const char *const sqlite[Q_ALL] = {
 			      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
 	[Q_QUOTA_PUT] = "INSERT OR REPLACE INTO quotas (organization, \"user\", sandboxes, running,"
 			" workspaces, cpu_millis, memory_bytes, disk_bytes, images_bytes,"
-			" creates_per_minute) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+			" projects_bytes, creates_per_minute)"
+			" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
 	[Q_QUOTA_PACE_PUT] = "INSERT OR REPLACE INTO quota_pace (organization, \"user\", until)"
 			     " VALUES (?1, ?2, ?3)",
 	[Q_REPLAY_PRUNE] =

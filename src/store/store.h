@@ -70,7 +70,7 @@ bool store_backup_newest(const char *dir, char name[STORE_BACKUP_NAME_MAX]);
 
 /*
  * Adds a sandbox, and its workspace unless the owner still has one of that id from before.
- * ERR_CONFLICT if the id, or the full tuple of owner and project, is taken; ERR_RATE if
+ * ERR_CONFLICT if the id, or the full tuple of owner, project and session, is taken; ERR_RATE if
  * a quota is used up.
  */
 int store_sandbox_insert(struct store *store, struct sandbox_record *record, struct err *err)
@@ -100,9 +100,9 @@ int store_sandbox_update(struct store *store, const struct sandbox_record *recor
 int store_sandbox_get(struct store *store, const struct owner *owner, const char *id,
 	struct sandbox_record *ret_record, struct err *err) must_check;
 
-/* The sandbox of owner and project; ERR_NOT_FOUND if there is none. */
+/* The sandbox of owner, project (by name) and session, of which one may be ""; ERR_NOT_FOUND if there is none. */
 int store_sandbox_find(struct store *store, const struct owner *owner, const char *project,
-	struct sandbox_record *ret_record, struct err *err) must_check;
+	const char *session, struct sandbox_record *ret_record, struct err *err) must_check;
 
 /* The sandbox of that name; ERR_NOT_FOUND if its owner has none. */
 int store_sandbox_find_name(struct store *store, const struct owner *owner, const char *name,
@@ -125,7 +125,8 @@ struct store_filter {
 	const struct owner *owner; /* NULL: all */
 	const char *status;
 	const char *template_name;
-	const char *project;
+	const char *project; /* by name or id */
+	const char *session;
 	const char *label_key; /* both or none */
 	const char *label_value;
 	const char *after; /* id of the last one of the page before, or "" */

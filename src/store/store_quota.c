@@ -91,6 +91,7 @@ static int read_use(struct store *store, const struct owner *whom, const struct 
 		&used.of[QUOTA_CPU], &used.of[QUOTA_MEMORY]};
 	uint64_t *of_workspaces[] = {&used.of[QUOTA_WORKSPACES], &used.of[QUOTA_DISK]};
 	uint64_t *of_images[] = {&used.of[QUOTA_IMAGES]};
+	uint64_t *of_projects[] = {&used.of[QUOTA_PROJECTS]};
 	int64_t until = 0;
 	int r = read_numbers(store, Q_QUOTA_USE, whom, of_sandboxes, array_len(of_sandboxes), err);
 
@@ -99,6 +100,8 @@ static int read_use(struct store *store, const struct owner *whom, const struct 
 			array_len(of_workspaces), err);
 	if (r == 0)
 		r = read_numbers(store, Q_QUOTA_IMAGES, whom, of_images, 1, err);
+	if (r == 0)
+		r = read_numbers(store, Q_QUOTA_PROJECTS, whom, of_projects, 1, err);
 	if (r == 0 && pace_of(limits) > 0) {
 		r = read_until(store, whom, &until, err);
 		/* Rounded up: what is half given back is not there yet. */
@@ -196,37 +199,40 @@ int store_quota_applies(struct store *store, const struct owner *owner, struct e
 	return quota_limits_anything(&of_organization) || quota_limits_anything(&of_user);
 }
 
-static int check_images(
-	struct store *store, const struct owner *whom, uint64_t bytes, struct err *err)
+static int check_more(struct store *store, const struct owner *whom, enum quota_kind kind,
+	uint64_t bytes, struct err *err)
 {
-	const struct quota_amounts wanted = {.of = {[QUOTA_IMAGES] = bytes}};
+	static const enum query uses[QUOTA_KIND_COUNT] = {
+		[QUOTA_IMAGES] = Q_QUOTA_IMAGES, [QUOTA_PROJECTS] = Q_QUOTA_PROJECTS};
+	struct quota_amounts wanted = {0};
 	struct quota_state state = {0};
-	uint64_t *used = &state.used.of[QUOTA_IMAGES];
+	uint64_t *used = &state.used.of[kind];
 	int r = read_limits(store, whom, &state.is_set, &state.limits, err);
-	int64_t limit = state.limits.limits[QUOTA_IMAGES];
+	int64_t limit = state.limits.limits[kind];
 
 	if (r < 0 || limit < 0)
 		return r;
-	r = read_numbers(store, Q_QUOTA_IMAGES, whom, &used, 1, err);
+	r = read_numbers(store, uses[kind], whom, &used, 1, err);
 	if (r < 0)
 		return r;
 	*used += bytes;
-	return *used > (uint64_t)limit ? refuse(whom, QUOTA_IMAGES, &state, &wanted, err) : 0;
+	wanted.of[kind] = bytes;
+	return *used > (uint64_t)limit ? refuse(whom, kind, &state, &wanted, err) : 0;
 }
 
 /* --- for everybody --- */
 
-int store_quota_check_images(
-	struct store *store, const struct owner *owner, uint64_t bytes, struct err *err)
+int store_quota_check_more(struct store *store, const struct owner *owner, enum quota_kind kind,
+	uint64_t bytes, struct err *err)
 {
 	struct owner organization = *owner;
 	int r;
 
 	memset(organization.user, 0, sizeof(organization.user));
 	pthread_mutex_lock(&store->lock);
-	r = check_images(store, &organization, bytes, err);
+	r = check_more(store, &organization, kind, bytes, err);
 	if (r == 0)
-		r = check_images(store, owner, bytes, err);
+		r = check_more(store, owner, kind, bytes, err);
 	pthread_mutex_unlock(&store->lock);
 	return r;
 }

@@ -30,8 +30,9 @@ int store_quota_get(struct store *store, const struct owner *whom, struct quota_
 	struct err *err) must_check;
 
 /*
- * Whether an owner may bring in layers of so many bytes beside those that it has: 0, or ERR_RATE. That is asked while
- * they come, since what they unpack to is not known before; whoever brings several at a time asks for the sum.
+ * Whether an owner may bring in layers (QUOTA_IMAGES) or files of projects (QUOTA_PROJECTS) of so many bytes beside those
+ * that it has: 0, or ERR_RATE. That is asked while they come, since their size is not known before; whoever brings several
+ * at a time asks for the sum.
  */
-int store_quota_check_images(
-	struct store *store, const struct owner *owner, uint64_t bytes, struct err *err) must_check;
+int store_quota_check_more(struct store *store, const struct owner *owner, enum quota_kind kind,
+	uint64_t bytes, struct err *err) must_check;

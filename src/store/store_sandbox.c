@@ -44,6 +44,7 @@ static void bind_record(struct db_stmt *stmt, const struct sandbox_record *recor
 	store_bind_json(stmt, 33, record->image);
 	db_bind_text(stmt, 34, record->job);
 	store_bind_json(stmt, 35, record->dependencies);
+	db_bind_text(stmt, 36, record->session);
 }
 
 static void read_record(struct db_stmt *stmt, struct sandbox_record *record)
@@ -88,16 +89,19 @@ static void read_record(struct db_stmt *stmt, struct sandbox_record *record)
 	record->image = store_read_json(stmt, 30);
 	store_read_text(stmt, 31, record->job, sizeof(record->job));
 	record->dependencies = store_read_json(stmt, 32);
+	store_read_text(stmt, 33, record->session, sizeof(record->session));
 }
 
 /* Finds the sandbox of its owner that has such a key: 1 and its id, or 0. */
-static int find_holder(struct store *store, enum query query, const char *key,
+static int find_holder(struct store *store, enum query query, const char *key, const char *session,
 	const struct sandbox_record *record, char ret_id[ID_LEN + 1], struct err *err)
 {
 	struct db_stmt *stmt = store_use(store, query);
 	int code;
 
 	db_bind_text(stmt, 1, key);
+	if (session)
+		db_bind_text(stmt, 2, session);
 	store_bind_owner(stmt, &record->owner);
 	code = db_step(stmt);
 	if (code == DB_ROW)
@@ -113,7 +117,7 @@ static int name_or_project_is_taken(
 	struct store *store, const struct sandbox_record *record, struct err *err)
 {
 	char id[ID_LEN + 1] = "";
-	int r = find_holder(store, Q_SANDBOX_FIND_NAME, record->name, record, id, err);
+	int r = find_holder(store, Q_SANDBOX_FIND_NAME, record->name, NULL, record, id, err);
 
 	if (r < 0)
 		return r;
@@ -121,12 +125,14 @@ static int name_or_project_is_taken(
 		return err_explain(err, ERR_CONFLICT, "name_taken",
 			"choose another name, or delete or rename that sandbox",
 			"the sandbox %s has the name %s already", id, record->name);
-	r = find_holder(store, Q_SANDBOX_FIND, record->project, record, id, err);
+	r = find_holder(store, Q_SANDBOX_FIND, record->project, record->session, record, id, err);
 	if (r < 0)
 		return r;
 	return err_explain(err, ERR_CONFLICT, "project_has_sandbox",
 		"use POST /v1/sandboxes/ensure to get it, or delete it first",
-		"project %s has the sandbox %s already", record->project, id);
+		"%s%s%s%s%s has the sandbox %s already", record->project[0] ? "project " : "",
+		record->project, record->project[0] && record->session[0] ? ", " : "",
+		record->session[0] ? "session " : "", record->session, id);
 }
 
 static int insert_row(struct store *store, struct sandbox_record *record, struct err *err)
@@ -370,7 +376,7 @@ int store_sandbox_update(struct store *store, const struct sandbox_record *recor
 }
 
 static int get_one(struct store *store, enum query query, const struct owner *owner,
-	const char *key, struct sandbox_record *ret_record, struct err *err)
+	const char *key, const char *session, struct sandbox_record *ret_record, struct err *err)
 {
 	struct db_stmt *stmt;
 	int code, r = 0;
@@ -378,6 +384,8 @@ static int get_one(struct store *store, enum query query, const struct owner *ow
 	pthread_mutex_lock(&store->lock);
 	stmt = store_use(store, query);
 	db_bind_text(stmt, 1, key);
+	if (session)
+		db_bind_text(stmt, 2, session);
 	store_bind_owner(stmt, owner);
 	code = db_step(stmt);
 	if (code == DB_ROW)
@@ -393,19 +401,19 @@ static int get_one(struct store *store, enum query query, const struct owner *ow
 int store_sandbox_get(struct store *store, const struct owner *owner, const char *id,
 	struct sandbox_record *ret_record, struct err *err)
 {
-	return get_one(store, Q_SANDBOX_GET, owner, id, ret_record, err);
+	return get_one(store, Q_SANDBOX_GET, owner, id, NULL, ret_record, err);
 }
 
 int store_sandbox_find(struct store *store, const struct owner *owner, const char *project,
-	struct sandbox_record *ret_record, struct err *err)
+	const char *session, struct sandbox_record *ret_record, struct err *err)
 {
-	return get_one(store, Q_SANDBOX_FIND, owner, project, ret_record, err);
+	return get_one(store, Q_SANDBOX_FIND, owner, project, session, ret_record, err);
 }
 
 int store_sandbox_find_name(struct store *store, const struct owner *owner, const char *name,
 	struct sandbox_record *ret_record, struct err *err)
 {
-	return get_one(store, Q_SANDBOX_FIND_NAME, owner, name, ret_record, err);
+	return get_one(store, Q_SANDBOX_FIND_NAME, owner, name, NULL, ret_record, err);
 }
 
 int store_sandbox_delete(struct store *store, const char *id, struct err *err)
@@ -447,6 +455,7 @@ static void bind_list(struct db_stmt *stmt, const struct store_filter *filter)
 		db_bind_text(stmt, 6, filter->label_value);
 	}
 	db_bind_int(stmt, 7, store_page(filter->limit));
+	store_bind_optional(stmt, 8, filter->session);
 	store_bind_owner(stmt, filter->owner);
 }
 

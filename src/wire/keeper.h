@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define KEEPER_VERSION	    18
+#define KEEPER_VERSION	    19
 #define KEEPER_ID_LEN	    26 /* a lower-case ULID */
 #define KEEPER_HOSTNAME_MAX 64
 #define KEEPER_LIST_MAX	    64
@@ -81,6 +81,8 @@ enum keeper_kind {
 			      (wire/layer.h). Answered by a child, then the connection ends */
 	KEEPER_LAYER_SHOW, /* show a running sandbox what a layer has at KEEPER_LAYER_PLACE, there
 			      and read-only. Answered by a child, then the connection ends */
+	KEEPER_PROJECT_SHOW, /* show a running sandbox the files of a project at KEEPER_PROJECT_PLACE, there and
+			      read-only. Answered by a child, then the connection ends */
 	KEEPER_STACK_ADD, /* the next layer of a stack that is being made, from the uppermost down */
 	KEEPER_STACK_COMMIT, /* the stack is whole: sandboxes may start from it */
 	KEEPER_STACK_DROP,   /* remove a stack that no sandbox has */
@@ -142,6 +144,10 @@ enum keeper_tree {
 /* Where a sandbox sees a layer that is not part of what it started from. */
 #define KEEPER_LAYER_PLACE "opt/dependencies"
 
+/* Where the daemon keeps the files of a project, below the data directory, and where a sandbox sees them. */
+#define KEEPER_PROJECT_FILES "state/projects/%s/files"
+#define KEEPER_PROJECT_PLACE "workspace/project_files"
+
 /* The uid range of those who write layers; no sandbox has it. */
 #define KEEPER_LAYER_SLOT (KEEPER_SLOT_COUNT - 1)
 
@@ -164,6 +170,7 @@ struct keeper_request {
 	char id[KEEPER_ID_LEN + 1]; /* for LIST and STORED: list what sorts after it */
 	/* SNAPSHOT_* but PLACE. TREE_READ: whose files, instead of those of sandbox `id`; or "" */
 	char snapshot[KEEPER_ID_LEN + 1];
+	char project[KEEPER_ID_LEN + 1]; /* PROJECT_SHOW */
 	char hostname[KEEPER_HOSTNAME_MAX];
 	char layer[KEEPER_DIGEST_LEN +
 		   1]; /* LAYER_*, STACK_ADD, TREE_READ; LAYER_LIST: "" or a name */

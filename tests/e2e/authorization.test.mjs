@@ -27,6 +27,7 @@ const OPEN = ['GET /healthz', 'GET /openapi.json', 'GET /readyz', 'POST /v1/logi
 const ONE = '/v1/sandboxes/{id}';
 const PROCESS = `${ONE}/processes/{process}`;
 const QUOTA = '/v1/quotas/{organization}';
+const PROJECT = '/v1/projects/{project}';
 const FILE = { path: '/workspace/canary' };
 const RAW = { body: 'overwritten', headers: { 'content-type': 'application/octet-stream' } };
 const REQUESTS = {
@@ -43,6 +44,13 @@ const REQUESTS = {
   'POST /v1/templates/prune': { json: { dry_run: true } },
   'PATCH /v1/templates/{template}': { json: { env: { EVIL: 'yes' } } },
   'PUT /v1/templates/{template}/archive': { body: layoutArchive(EVIL), headers: { 'content-type': 'application/x-tar' } },
+  'POST /v1/projects': { json: { name: 'own' } },
+  [`PATCH ${PROJECT}`]: { json: { labels: { stolen: 'yes' } } },
+  [`POST ${PROJECT}/sandboxes`]: { json: {} },
+  [`PUT ${PROJECT}/files`]: { query: { path: 'canary.txt' }, ...RAW },
+  [`POST ${PROJECT}/files`]: { body: '--x\r\nContent-Disposition: form-data; name="f"; filename="canary.txt"\r\n\r\nstolen\r\n--x--\r\n', headers: { 'content-type': 'multipart/form-data; boundary=x' } },
+  [`PATCH ${PROJECT}/files/{file}`]: { json: { path: 'stolen.txt' } },
+  [`PUT ${PROJECT}/archive`]: { body: '', headers: { 'content-type': 'application/x-tar' } },
   [`POST ${ONE}/snapshots`]: { json: {} },
   [`POST ${ONE}/dependencies`]: { json: { node: ['stolen-package'] } },
   [`POST ${ONE}/restore`]: { json: { snapshot: NOBODY } },
@@ -102,6 +110,11 @@ const COLLECTIONS = {
     assert.equal(json.env.EVIL, 'yes');
     assert.equal((await caller.api.request('DELETE', '/v1/templates/canary')).status, 204);
   },
+  'GET /v1/projects': ({ json }) => assert.deepEqual(json.projects.filter((one) => !['own', 'canary'].includes(one.name)), []),
+  'POST /v1/projects': async ({ json }, caller) => {
+    assert.equal(json.owner.organization, caller.organization);
+    assert.equal((await caller.api.request('DELETE', '/v1/projects/own')).status, 204);
+  },
   'GET /v1/snapshots': ({ json }) => assert.deepEqual(json.snapshots, []),
   'GET /v1/tokens': ({ json }, caller) => assert.ok(json.tokens.every((one) => one.owner.organization === caller.organization && one.owner.user === caller.user)),
   'POST /v1/sandboxes': ({ json }, caller) => assert.equal(json.owner.organization, caller.organization),
@@ -109,7 +122,7 @@ const COLLECTIONS = {
   'POST /v1/tickets': ({ status }) => assert.equal(status, 201),
 };
 const ENDLESS = ['GET /v1/events']; // what others hear there: jobs.test.mjs
-const ADMINISTRATIVE = ['POST /v1/shutdown', 'GET /v1/backups', 'POST /v1/backups', 'GET /v1/pools', 'GET /v1/orphans', 'POST /v1/templates/prune', 'POST /v1/orphans/{id}/adopt', 'DELETE /v1/orphans/{id}', 'POST /v1/tokens', 'GET /v1/audit/verify', ...['GET', 'PUT', 'DELETE'].flatMap((method) => [`${method} ${QUOTA}`, `${method} ${QUOTA}/{user}`])];
+const ADMINISTRATIVE = ['POST /v1/shutdown', 'GET /v1/backups', 'POST /v1/backups', 'GET /v1/pools', 'GET /v1/orphans', 'POST /v1/templates/prune', 'POST /v1/projects/scrub', 'POST /v1/orphans/{id}/adopt', 'DELETE /v1/orphans/{id}', 'POST /v1/tokens', 'GET /v1/audit/verify', ...['GET', 'PUT', 'DELETE'].flatMap((method) => [`${method} ${QUOTA}`, `${method} ${QUOTA}/{user}`])];
 
 let alice; // the victim's own API
 const victim = {};
@@ -123,6 +136,8 @@ before(async () => {
   await alice.request('PUT', '/v1/secrets/canary', { json: { value: 'mine', url: 'https://api.test' } });
   await alice.request('PUT', '/v1/templates/canary/archive', { body: layoutArchive(MINE), headers: { 'content-type': 'application/x-tar' } });
   await alice.put(victim.sandbox, '/workspace/canary', 'untouched');
+  victim.project = (await alice.request('GET', '/v1/projects/canary')).json.id;
+  victim.file = (await alice.request('PUT', `/v1/projects/${victim.project}/files`, { query: { path: 'canary.txt' }, body: 'untouched' })).json.id;
   victim.snapshot = (await alice.request('POST', `/v1/sandboxes/${victim.sandbox}/snapshots`, { json: {} })).json.id ?? NOBODY; // disks of some runs have none
   victim.job = (await admin.request('POST', '/v1/backups')).json.id; // which nobody but an administrator can have
   victim.login = (await admin.request('POST', '/v1/login', { json: { token: alice.token }, token: null })).json.id;
@@ -142,7 +157,7 @@ before(async () => {
   }
 });
 
-const target = (route) => route.replace('/v1/jobs/{id}', `/v1/jobs/${victim.job}`).replaceAll('{id}', victim.sandbox).replaceAll('{process}', victim.process).replaceAll('{token}', victim.token).replace('{login}', victim.login).replace('{port}', '3000').replace('{link}', victim.token).replace('{organization}', 'acme').replace('{user}', 'alice').replace('{secret}', 'canary').replace('{template}', 'canary').replace('{snapshot}', victim.snapshot).replace('{execution}', victim.execution).replace('{path}', 'canary').replace('{function}', 'canary').replace('{context}', victim.context);
+const target = (route) => route.replace('/v1/jobs/{id}', `/v1/jobs/${victim.job}`).replace('{project}', victim.project).replace('{file}', victim.file).replaceAll('{id}', victim.sandbox).replaceAll('{process}', victim.process).replaceAll('{token}', victim.token).replace('{login}', victim.login).replace('{port}', '3000').replace('{link}', victim.token).replace('{organization}', 'acme').replace('{user}', 'alice').replace('{secret}', 'canary').replace('{template}', 'canary').replace('{snapshot}', victim.snapshot).replace('{execution}', victim.execution).replace('{path}', 'canary').replace('{function}', 'canary').replace('{context}', victim.context);
 const scopeOf = ({ operation }) => operation.security[0].bearer[0];
 
 function send({ name, method, route, operation }, api, token) {
@@ -167,6 +182,8 @@ async function state() {
     secrets: (await alice.request('GET', '/v1/secrets')).json.secrets,
     templates: (await alice.request('GET', '/v1/templates')).json.templates,
     snapshots: (await alice.request('GET', '/v1/snapshots')).json.snapshots,
+    projects: (await alice.request('GET', '/v1/projects')).json.projects,
+    projectFiles: (await alice.request('GET', `/v1/projects/${victim.project}/files`)).json.files,
     executions: (await alice.request('GET', '/v1/executions')).json.executions,
     contexts: (await alice.request('GET', `/v1/sandboxes/${victim.sandbox}/contexts`)).json.contexts,
     functions: (await alice.request('GET', '/v1/functions')).json.functions,
@@ -262,9 +279,9 @@ test('a foreign object and one that never was get the same answer, on every rout
   for (const operation of guarded.filter(({ name, route }) => route.includes('{') && !COLLECTIONS[name])) {
     const request = { ...REQUESTS[operation.name] };
     const foreign = await api.request(operation.method, target(operation.route), request);
-    const random = await api.request(operation.method, operation.route.replace(/\{(id|token|login|snapshot|execution)\}/, NOBODY).replace('{process}', victim.process).replace('{context}', victim.context).replace('{port}', '3000').replace('{link}', victim.token).replace(/\{(organization|user|template|function)\}/g, 'nobody').replace('{path}', 'canary'), request);
+    const random = await api.request(operation.method, operation.route.replace(/\{(id|token|login|snapshot|execution|project)\}/, NOBODY).replace('{process}', victim.process).replace('{file}', victim.file).replace('{context}', victim.context).replace('{port}', '3000').replace('{link}', victim.token).replace(/\{(organization|user|template|function)\}/g, 'nobody').replace('{path}', 'canary'), request);
     assert.equal(foreign.status, random.status, operation.name);
-    assert.equal(plain(foreign, victim.sandbox, victim.token, victim.login, victim.job, victim.snapshot, victim.execution, 'template canary', 'function canary'), plain(random, NOBODY, 'template nobody', 'function nobody'), operation.name);
+    assert.equal(plain(foreign, victim.sandbox, victim.project, victim.token, victim.login, victim.job, victim.snapshot, victim.execution, 'template canary', 'function canary'), plain(random, NOBODY, 'template nobody', 'function nobody'), operation.name);
   }
 });
 

@@ -96,6 +96,24 @@ const put = (id) => api.tryPut(id, `${AGENT}/up/file`, Buffer.alloc(300_000, id)
 const change = (id) => api.patch(id, { labels: { changed: id }, resources: { disk: '128Mi' } });
 const background = (id) => processes.tryStart(id, `echo started; echo ${id}`);
 
+const putKept = (id) => api.request('PUT', `/v1/projects/p-${id}/files`, { query: { path: 'kept.txt' }, body: id });
+const dropProject = (id) => api.request('DELETE', `/v1/projects/p-${id}`);
+const projectFiles = async (id) => (await ok(api.request('GET', `/v1/projects/p-${id}/files`))).json.files.map((one) => one.path);
+async function makeProject(id) {
+  await ok(api.request('POST', '/v1/projects', { json: { name: `p-${id}` } }));
+  await ok(putKept(id));
+}
+function uploadForm(id) {
+  const parts = [['a.txt', 'a'], ['b/c.txt', id]].map(([name, text]) => `--x\r\nContent-Disposition: form-data; name="f"; filename="${name}"\r\n\r\n${text}\r\n`);
+  return api.request('POST', `/v1/projects/p-${id}/files`, { body: `${parts.join('')}--x--\r\n`, headers: { 'content-type': 'multipart/form-data; boundary=x' } });
+}
+/** Rows and disk are equal: nothing is to be repaired, and every file can be read. */
+async function assertProject(id) {
+  const { blobs_removed: blobs, links_made: links, links_removed: strays, missing } = (await ok(api.request('POST', '/v1/projects/scrub'))).json;
+  assert.deepEqual([blobs, links, strays, missing], [0, 0, 0, 0]);
+  for (const file of await projectFiles(id)) await ok(api.request('GET', `/v1/projects/p-${id}/files/${encodeURIComponent(file)}`));
+}
+
 /**
  * before, after: the state; act: the call; again: the same as somebody would do it now, which must work; check: what
  * else must be true, given whether the call was acknowledged. failed: the state after an answer that says that it failed.
@@ -263,6 +281,39 @@ const OPERATIONS = {
     },
     again: async (id) => processes.wait(id, (await ok(background(id))).json.process.id),
   },
+  'files of a project': {
+    before: null, after: null, prepare: makeProject,
+    act: (id) => uploadForm(id),
+    check: async (id, isAcknowledged) => {
+      const files = await projectFiles(id);
+      assert.deepEqual(files.filter((name) => name !== 'kept.txt'), isAcknowledged || files.length > 1 ? ['a.txt', 'b/c.txt'] : []);
+      await assertProject(id);
+    },
+    again: async (id) => { await ok(uploadForm(id)); await assertProject(id); await ok(dropProject(id)); },
+  },
+  'removal of a file': {
+    before: null, after: null, prepare: makeProject,
+    act: (id) => api.request('DELETE', `/v1/projects/p-${id}/files/kept.txt`),
+    check: assertProject,
+    again: async (id) => { await ok(putKept(id)); await ok(dropProject(id)); },
+  },
+  'move of a file': {
+    before: null, after: null, prepare: makeProject,
+    act: (id) => api.request('PATCH', `/v1/projects/p-${id}/files/kept.txt`, { json: { path: 'moved/there.txt' } }),
+    check: async (id) => { assert.equal((await projectFiles(id)).length, 1); await assertProject(id); },
+    again: async (id) => { await ok(putKept(id)); await ok(dropProject(id)); },
+  },
+  'removal of a project': {
+    before: null, after: null, prepare: makeProject,
+    act: dropProject,
+    check: async (id, isAcknowledged) => {
+      const { status } = await api.request('GET', `/v1/projects/p-${id}`);
+      if (isAcknowledged) assert.equal(status, 404);
+      if (status === 200) await assertProject(id);
+      else assert.deepEqual(fs.readdirSync(path.join(instance.dataDir, 'state/projects')), []);
+    },
+    again: async (id) => { await api.request('POST', '/v1/projects', { json: { name: `p-${id}` } }); await ok(putKept(id)); await ok(dropProject(id)); },
+  },
   upload: {
     before: 'running', after: 'running', act: put,
     check: async (id, isAcknowledged) => {
@@ -333,7 +384,7 @@ async function cutOne(operation, id, point, action) {
   const state = await stateOf(id);
   assert.ok(allowed.map(died === 'keeper' ? afterKeeper : (same) => same).includes(state), `${id} is ${state}, ${isAcknowledged ? 'acknowledged' : `not acknowledged (${answer?.status})`}, ${died} died`);
   await assertWitness(died);
-  if (['running', 'stopped', 'paused'].includes(state)) await operation.check?.(id, isAcknowledged, answer);
+  if (['running', 'stopped', 'paused'].includes(state) || (operation.before === null && operation.after === null)) await operation.check?.(id, isAcknowledged, answer);
   await operation.again(id);
 }
 
@@ -368,6 +419,10 @@ const CRASHES = {
   fork: ['snapshot.taken', 'snapshot.loaded', 'snapshot.placed', 'snapshot.dropped'],
   change: ['change.resized', 'change.row_written'],
   process: ['process.log_opened', 'process.row_inserted', 'process.sent', 'process.end_claimed', 'process.end_written', 'process.end_reported'],
+  'files of a project': ['project.content_written', 'project.rows_written', 'project.linked'],
+  'removal of a file': ['project.file_deleted'],
+  'move of a file': ['project.file_moved'],
+  'removal of a project': ['project.set_aside', 'project.row_deleted'],
   upload: ['upload.opened', 'upload.received', 'upload.written'],
 };
 

@@ -152,9 +152,9 @@ int __wrap_store_sandbox_delete(struct store *store, const char *id, struct err 
 int __real_store_sandbox_touch(struct store *store, const char *id, int64_t at, struct err *err);
 int __wrap_store_sandbox_touch(struct store *store, const char *id, int64_t at, struct err *err);
 int __real_store_sandbox_find(struct store *store, const struct owner *owner, const char *project,
-	struct sandbox_record *record, struct err *err);
+	const char *session, struct sandbox_record *record, struct err *err);
 int __wrap_store_sandbox_find(struct store *store, const struct owner *owner, const char *project,
-	struct sandbox_record *record, struct err *err);
+	const char *session, struct sandbox_record *record, struct err *err);
 int __real_store_workspace_delete(struct store *store, const char *id, struct err *err);
 int __wrap_store_workspace_delete(struct store *store, const char *id, struct err *err);
 int __real_store_process_insert(
@@ -198,12 +198,12 @@ int __wrap_store_sandbox_touch(struct store *store, const char *id, int64_t at, 
 }
 
 int __wrap_store_sandbox_find(struct store *store, const struct owner *owner, const char *project,
-	struct sandbox_record *record, struct err *err)
+	const char *session, struct sandbox_record *record, struct err *err)
 {
 	int r = consult(STORE_FIND, project, err);
 
 	return note(STORE_FIND, project,
-		r < 0 ? r : __real_store_sandbox_find(store, owner, project, record, err));
+		r < 0 ? r : __real_store_sandbox_find(store, owner, project, session, record, err));
 }
 
 int __wrap_store_workspace_delete(struct store *store, const char *id, struct err *err)

@@ -27,9 +27,19 @@ void must_insert(
 	struct store *store, const struct owner *owner, const char *id, const char *project);
 bool exists(struct store *store, const struct owner *owner, const char *id);
 
+/* SQL that takes the schema back to 33: projects were words. */
+#define BACK_TO_SCHEMA_33                                                                          \
+	"DROP TABLE projects; DROP TABLE project_files; DROP INDEX sandboxes_tuple;"               \
+	"ALTER TABLE sandboxes DROP COLUMN session;"                                               \
+	"ALTER TABLE quotas DROP COLUMN projects_bytes;"                                           \
+	"CREATE UNIQUE INDEX sandboxes_tuple ON sandboxes(organization, user, project)"            \
+	" WHERE project IS NOT NULL;"                                                              \
+	"PRAGMA user_version = 33;"
+
 /* SQL that takes the schema back to 27: there were no executions, contexts, functions, logins and pools, and sandboxes
  * had no packages. */
 #define BACK_TO_SCHEMA_27                                                                          \
+	BACK_TO_SCHEMA_33                                                                          \
 	"DROP TABLE pooled; DROP TABLE contexts; DROP TABLE functions; DROP TABLE artifacts;"      \
 	"DROP TABLE logins; DROP TABLE executions;"                                                \
 	"ALTER TABLE sandboxes DROP COLUMN dependencies;"                                          \

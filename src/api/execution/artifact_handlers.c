@@ -61,7 +61,7 @@ static int answer_copy(struct request *req, struct api *api, const json_t *artif
 			"as many files are being downloaded as may be");
 	r = executions_open_copy(api->executions, &digest, &fd, err);
 	if (r == 0)
-		r = file_sender_answer(req, "application/octet-stream", fd, size, share, err);
+		r = file_sender_answer(req, 200, "application/octet-stream", fd, size, share, err);
 	if (r < 0)
 		share_give_back(share);
 	return r;

@@ -11,7 +11,7 @@
 
 /* A member is a limit, null for none, or absent for the default. */
 struct quota_body {
-	int64_t sandboxes, running, workspaces, memory, disk, images, creates_per_minute;
+	int64_t sandboxes, running, workspaces, memory, disk, images, projects, creates_per_minute;
 	double cpu;
 };
 
@@ -31,6 +31,7 @@ static const struct field rows[] = {
 		"Disk of all, of the workspaces that deleted ones left, and of kept output."),
 	ROW(images, FIELD_SIZE, INT64_MAX,
 		"Files of images that were fetched, imported or built, until they are pruned."),
+	ROW(projects, FIELD_SIZE, INT64_MAX, "Files of projects."),
 	ROW(creates_per_minute, FIELD_INTEGER, INT32_MAX, "Sandboxes made in a minute."),
 };
 
@@ -62,7 +63,8 @@ static json_t *amount_to_json(enum quota_kind kind, int64_t amount)
 		return json_null();
 	if (kind == QUOTA_CPU)
 		return json_real((double)amount / 1000);
-	if (kind != QUOTA_MEMORY && kind != QUOTA_DISK && kind != QUOTA_IMAGES)
+	if (kind != QUOTA_MEMORY && kind != QUOTA_DISK && kind != QUOTA_IMAGES &&
+		kind != QUOTA_PROJECTS)
 		return json_integer(amount);
 	quota_format(kind, (uint64_t)amount, text);
 	return json_string(text);
@@ -157,6 +159,7 @@ static int decode(const struct request *req, struct quota *ret_quota, struct err
 	ret_quota->limits[QUOTA_MEMORY] = limit_of(body.memory);
 	ret_quota->limits[QUOTA_DISK] = limit_of(body.disk);
 	ret_quota->limits[QUOTA_IMAGES] = limit_of(body.images);
+	ret_quota->limits[QUOTA_PROJECTS] = limit_of(body.projects);
 	ret_quota->limits[QUOTA_CREATES] = limit_of(body.creates_per_minute);
 	ret_quota->limits[QUOTA_CPU] = QUOTA_UNSET;
 	if (!isnan(body.cpu))

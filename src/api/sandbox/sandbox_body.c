@@ -86,7 +86,7 @@ static const char *check_name(const json_t *value)
 /* --- tables --- */
 
 struct create_body {
-	const char *id, *name, *template_name, *snapshot, *project;
+	const char *id, *name, *template_name, *snapshot, *project, *session;
 	struct sandbox_resources_body resources;
 	const json_t *env, *ports, *labels;
 	struct sandbox_network_body network;
@@ -154,7 +154,11 @@ static const struct field create_rows[] = {
 		"the settings that the sandbox had then. No template goes with it.",
 		.check = check_id},
 	{"project", FIELD_STRING, offsetof(struct create_body, project), 1, 63, FIELD_NULLABLE,
-		"The project it belongs to; one sandbox for each project of an owner.",
+		"The project it belongs to, by name or id; a name that is not there yet is made, "
+		"empty. One sandbox for each project and session of an owner.",
+		.check = check_name},
+	{"session", FIELD_STRING, offsetof(struct create_body, session), 1, 63, FIELD_NULLABLE,
+		"What tells sandboxes of one project apart: a chat, a branch.",
 		.check = check_name},
 	{"resources", FIELD_OBJECT, offsetof(struct create_body, resources), 0, 0, 0, "Limits.",
 		.sub = sandbox_resources_rows, .sub_count = SANDBOX_RESOURCES_ROWS},
@@ -315,6 +319,7 @@ int sandbox_body_decode(const json_t *object, struct sandbox_body *ret_body, str
 	spec->template_name = body.template_name;
 	spec->snapshot = body.snapshot;
 	spec->project = body.project;
+	spec->session = body.session;
 	spec->resources.memory_bytes = number_from(body.resources.memory);
 	spec->resources.disk_bytes = number_from(body.resources.disk);
 	spec->resources.pids = number_from(body.resources.pids);
@@ -434,8 +439,9 @@ json_t *sandbox_resources_to_json(const struct resources *resources)
 /* The environment is left out: it is where people put secrets. */
 json_t *sandbox_to_json(const struct api *api, const struct sandbox_record *record)
 {
-	json_t *owner = json_pack("{s:s, s:s, s:o}", "organization", record->owner.organization,
-		"user", record->owner.user, "project", text_to_json(record->project));
+	json_t *owner = json_pack("{s:s, s:s, s:o, s:o}", "organization",
+		record->owner.organization, "user", record->owner.user, "project",
+		text_to_json(record->project), "session", text_to_json(record->session));
 	json_t *resources = sandbox_resources_to_json(&record->resources);
 
 	return json_pack("{s:s, s:o, s:s, s:o, s:s, s:s, s:o, s:O, s:O, s:O, s:o, s:o, s:b, s:o, "

@@ -8,6 +8,7 @@
 #include "core/sandbox/limit_warning.h"
 #include "core/sandbox/sandbox_request.h"
 #include "core/sandbox/sandbox_stats.h"
+#include "store/store_project.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -65,6 +66,7 @@ struct asked {
 	struct sandbox_body body;
 	bool is_ensure;
 	char id[ID_LEN + 1];
+	char project[MODEL_NAME_MAX];	 /* that the path names; empty: none */
 	struct idempotency *idempotency; /* NULL: none, or it has ended */
 };
 
@@ -127,6 +129,28 @@ static int begin(struct request *req, struct asked *asked, struct err *err)
 	return r;
 }
 
+/* The project that the path names goes into the body's place, which may say the same. */
+static int read_project(struct request *req, struct asked *asked, struct err *err)
+{
+	struct owner owner = api_owner(req);
+	const char *id = request_param(req, "project"), *said = asked->body.spec.project;
+	struct project_record record;
+	int r;
+
+	if (!id)
+		return 0;
+	r = store_project_get(engine_store(asked->api->engine), &owner, id, &record, err);
+	if (r < 0)
+		return r;
+	project_record_fini(&record);
+	if (said && strcmp(said, record.name) != 0 && strcmp(said, record.id) != 0)
+		return err_explain(err, ERR_INVALID, "invalid_field", "leave it out",
+			"field project is another one than that of the path");
+	memcpy(asked->project, record.name, sizeof(asked->project));
+	asked->body.spec.project = asked->project;
+	return 0;
+}
+
 static int ask(struct request *req, struct api *api, bool is_ensure, struct err *err)
 {
 	struct asked *asked = mem_new(sizeof(*asked));
@@ -137,12 +161,17 @@ static int ask(struct request *req, struct api *api, bool is_ensure, struct err 
 	asked->is_ensure = is_ensure;
 	if ((r = api_check_ready(api, err)) < 0 ||
 		(r = sandbox_body_decode(request_body(req), &asked->body, err)) < 0 ||
-		(r = begin(req, asked, err)) < 0)
+		(r = read_project(req, asked, err)) < 0 || (r = begin(req, asked, err)) < 0)
 		return r;
 	return r == 1 ? 0 : try(req, asked, 0, err);
 }
 
 HANDLER(sandboxes_create)
+{
+	return ask(req, context, false, err);
+}
+
+HANDLER(sandboxes_create_in_project)
 {
 	return ask(req, context, false, err);
 }
@@ -224,6 +253,7 @@ HANDLER(sandboxes_list)
 	struct sandbox_filter filter = {.status = request_query(req, "status"),
 		.template_name = request_query(req, "template"),
 		.project = request_query(req, "project"),
+		.session = request_query(req, "session"),
 		.after = request_query(req, "cursor")};
 	bool removed = false;
 	char label[512];

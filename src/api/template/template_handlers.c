@@ -494,7 +494,7 @@ HANDLER(templates_export)
 		for (char *c = disposition; *c; c++)
 			*c = strchr("/:@", *c) ? '-' : *c;
 		request_answer_header(req, "Content-Disposition", disposition);
-		r = file_sender_answer(req, "application/x-tar", fd, size, share, err);
+		r = file_sender_answer(req, 200, "application/x-tar", fd, size, share, err);
 	}
 	if (r < 0)
 		share_give_back(share);

@@ -373,8 +373,27 @@ void dependencies_show(struct sandbox *sandbox)
 	if (layer[0])
 		show(sandbox, layer);
 	/* What a job was asked for and has not installed is not tried at each start. */
-	if (layer[0] ? !is_whole(record) : !text_of(record, "job")[0])
+	if ((layer[0] && !is_whole(record)) ||
+		(!text_of(record, "job")[0] && !dependency_set_equals(member(record, "requested"),
+						       member(record, "shown"))))
 		renew(sandbox);
+}
+
+void dependencies_require(struct sandbox *sandbox, const json_t *set)
+{
+	const json_t *before = member(&sandbox->record, "requested");
+	json_t *wanted = dependency_set_join(before, set);
+	struct err ignored;
+
+	if (dependency_set_equals(wanted, before) ||
+		dependency_set_check_size(wanted, &ignored) < 0) {
+		json_decref(wanted);
+		return;
+	}
+	pthread_mutex_lock(&sandbox->state);
+	json_object_set_new(sandbox->record.dependencies, "requested", wanted);
+	json_object_del(sandbox->record.dependencies, "job");
+	pthread_mutex_unlock(&sandbox->state);
 }
 
 void dependencies_cancel(struct sandbox *sandbox)

@@ -51,5 +51,8 @@ json_t *dependencies_describe(struct engine *engine, const struct sandbox_record
 /* It runs now, and its row is written next: shows what it has. If that fails, the record says why. */
 void dependencies_show(struct sandbox *sandbox);
 
+/* It is about to start, and is to have these packages too: dependencies_show() asks for what is missing. */
+void dependencies_require(struct sandbox *sandbox, const json_t *set);
+
 /* It is about to be removed: nothing needs to be installed for it. */
 void dependencies_cancel(struct sandbox *sandbox);

@@ -14,6 +14,7 @@
 
 struct engine;
 struct jobs;
+struct projects;
 struct sandbox;
 struct templates;
 
@@ -51,6 +52,7 @@ struct engine_config {
 	unsigned egress_connections, egress_pipes, egress_lookups; /* as of egress_config */
 	struct sandbox_defaults defaults;
 	struct jobs *jobs;	     /* borrowed */
+	struct projects *projects;   /* borrowed; NULL: there are none */
 	struct templates *templates; /* borrowed: those made of images; NULL: there are none */
 	/* borrowed: grows when somebody may no longer see a preview; NULL: nobody looks */
 	atomic_uint_fast64_t *preview_generation;

@@ -15,6 +15,7 @@
 #include "core/process/process_table.h"
 #include "core/process/ready_check.h"
 #include "core/process/start_command.h"
+#include "core/project/projects.h"
 #include "core/sandbox/sandbox.h"
 #include "model/owner.h"
 
@@ -113,6 +114,8 @@ static int apply(struct sandbox *sandbox, const struct sandbox_record *draft,
 		r = driver->ops->set_hostname(driver, sandbox->id, draft->name, err);
 	if (r == 0)
 		r = sandbox_network_give(sandbox, before->is_other_network, err);
+	if (r == 0)
+		r = projects_show(sandbox, err);
 	fail_point("claim.limits_set");
 	if (r < 0)
 		return r;

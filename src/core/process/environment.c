@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/process/environment.h"
 
+#include "core/engine/sandbox_state.h"
+#include "core/project/project_defaults.h"
 #include "model/network_default.h"
 #include "wire/egress.h"
 
@@ -124,7 +126,7 @@ char **environment_make(struct sandbox *sandbox, const json_t *own, uint32_t uid
 	struct sandbox_record record;
 	char **entries;
 	const char *name;
-	json_t *value;
+	json_t *value, *more;
 	size_t i = 0;
 
 	sandbox_read(sandbox, &record);
@@ -133,6 +135,9 @@ char **environment_make(struct sandbox *sandbox, const json_t *own, uint32_t uid
 		json_object_set_new(env, "TERM", json_string(DEFAULT_TERM));
 	add_proxy(env, record.network);
 	json_object_update(env, json_object_get(record.image, "env"));
+	more = project_defaults_env(sandbox->engine->config.projects, &record);
+	json_object_update(env, more);
+	json_decref(more);
 	json_object_update(env, record.env);
 	add_dependencies(env, &record);
 	sandbox_record_fini(&record);

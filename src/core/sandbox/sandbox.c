@@ -601,12 +601,13 @@ static int find_existing(struct engine *engine, const struct sandbox_record *dra
 
 	if (draft->id[0])
 		return sandbox_get(engine, &draft->owner, draft->id, ret_sandbox, err);
-	if (!draft->project[0])
+	if (!draft->project[0] && !draft->session[0])
 		return draft->name[0]
 			       ? sandbox_get(engine, &draft->owner, draft->name, ret_sandbox, err)
 			       : -ENOENT;
 	pthread_mutex_lock(&engine->rows_lock);
-	r = store_sandbox_find(engine->config.store, &draft->owner, draft->project, &record, err);
+	r = store_sandbox_find(
+		engine->config.store, &draft->owner, draft->project, draft->session, &record, err);
 	if (r == 0)
 		*ret_sandbox = sandbox_attach(engine, &record);
 	pthread_mutex_unlock(&engine->rows_lock);

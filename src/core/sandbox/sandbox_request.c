@@ -8,6 +8,7 @@
 #include "core/engine/disk_reserve.h"
 #include "core/engine/sandbox_network.h"
 #include "core/engine/sandbox_state.h"
+#include "core/project/project_defaults.h"
 #include "core/sandbox/orphan.h"
 #include "core/template/template_options.h"
 #include "core/template/templates.h"
@@ -219,6 +220,7 @@ static void make_draft(const struct engine *engine, const struct owner *owner,
 	copy_text(draft.id, sizeof(draft.id), spec->id);
 	copy_text(draft.name, sizeof(draft.name), spec->name);
 	copy_text(draft.project, sizeof(draft.project), spec->project);
+	copy_text(draft.session, sizeof(draft.session), spec->session);
 	copy_text(draft.template_name, sizeof(draft.template_name), template_of(spec));
 	copy_text(draft.driver, sizeof(draft.driver), driver->ops->name);
 	draft.idle_timeout_s = spec->idle_timeout_s ? spec->idle_timeout_s : usual->idle_timeout_s;
@@ -250,6 +252,7 @@ static void override(
 	copy_text(draft->id, sizeof(draft->id), spec->id);
 	copy_text(draft->name, sizeof(draft->name), spec->name);
 	copy_text(draft->project, sizeof(draft->project), spec->project);
+	copy_text(draft->session, sizeof(draft->session), spec->session);
 	fill_resources(&spec->resources, &draft->resources, &draft->resources);
 	json_object_update(draft->env, env);
 	json_decref(env);
@@ -315,6 +318,7 @@ static int prepare(struct engine *engine, const struct caller *caller,
 	if (r < 0)
 		return r;
 	make_draft(engine, &caller->owner, spec, image, ret_draft);
+	/* 1: there is no image yet. */
 	if (r == 0)
 		replace(&ret_draft->image, image);
 	else
@@ -433,14 +437,20 @@ static int use_image(struct engine *engine, const struct caller *caller,
 		struct err *err),
 	struct sandbox_request_result *ret_result, struct err *err)
 {
+	auto_free struct project_defaults *defaults = mem_new(sizeof(*defaults));
 	int r;
 
+	r = project_defaults_fill(engine->config.projects, &caller->owner, spec, defaults, err);
+	if (r < 0)
+		return r;
+	spec = &defaults->spec;
 	templates_begin_use(engine);
 	r = make(engine, caller, spec, ret_result, err);
 	/* Its template was removed, and then its layers, between two looks at it: the next look has it fetched anew. */
 	if (r < 0 && strcmp(err->code, STORE_IMAGE_MISSING) == 0)
 		r = make(engine, caller, spec, ret_result, err);
 	templates_end_use(engine);
+	project_defaults_fini(defaults);
 	return r;
 }
 
@@ -652,6 +662,7 @@ int sandbox_request_list(struct engine *engine, const struct caller *caller,
 		.status = filter->status,
 		.template_name = filter->template_name,
 		.project = filter->project,
+		.session = filter->session,
 		.label_key = filter->label.name,
 		.label_value = filter->label.value,
 		.after = filter->after,
@@ -669,7 +680,8 @@ int sandbox_request_list_removed(struct engine *engine, const struct caller *cal
 
 	if (r < 0)
 		return r;
-	if (filter->status || filter->template_name || filter->project || filter->label.name)
+	if (filter->status || filter->template_name || filter->project || filter->session ||
+		filter->label.name)
 		return err_explain(err, ERR_INVALID, "invalid_parameter", NULL,
 			"parameter removed goes with no other filter");
 	return store_workspace_list(

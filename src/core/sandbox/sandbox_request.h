@@ -59,7 +59,7 @@ int sandbox_request_change_port(struct sandbox *sandbox, const struct sandbox_po
 
 /* Which of the caller's sandboxes are listed: NULL is any. */
 struct sandbox_filter {
-	const char *status, *template_name, *project;
+	const char *status, *template_name, *project, *session;
 	struct text_pair label; /* a name of NULL: any */
 	const char *after;	/* the id of the last one of the page before, or NULL */
 	unsigned limit;		/* at most so many */

@@ -9,6 +9,7 @@
 #include "core/engine/run_place.h"
 #include "core/engine/sandbox_network.h"
 #include "core/engine/sandbox_row.h"
+#include "core/project/project_defaults.h"
 #include "core/sandbox/sandbox_link.h"
 
 #include <errno.h>
@@ -87,6 +88,16 @@ static const char *image_text(const struct sandbox *sandbox, const char *name)
 	return text ? text : "";
 }
 
+/* Its own packages, and those that its project names now. */
+static void show_packages(struct sandbox *sandbox)
+{
+	json_auto_t *of_project =
+		project_defaults_packages(sandbox->engine->config.projects, &sandbox->record);
+
+	dependencies_require(sandbox, of_project);
+	dependencies_show(sandbox);
+}
+
 static int begin(struct sandbox *sandbox, struct err *err)
 {
 	const struct driver_progress progress = {publish_progress, sandbox};
@@ -127,7 +138,10 @@ static int begin(struct sandbox *sandbox, struct err *err)
 	fail_point("run.agent_met");
 	if (r < 0)
 		return explain_failure(sandbox, r, err);
-	dependencies_show(sandbox);
+	r = projects_show(sandbox, err);
+	if (r < 0)
+		return explain_failure(sandbox, r, err);
+	show_packages(sandbox);
 	return 0;
 }
 

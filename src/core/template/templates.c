@@ -299,7 +299,7 @@ int templates_check_quota(
 			bytes += (uint64_t)growth->bytes;
 	}
 	pthread_mutex_unlock(&templates->lock);
-	return store_quota_check_images(engine_store(engine), owner, bytes, err);
+	return store_quota_check_more(engine_store(engine), owner, QUOTA_IMAGES, bytes, err);
 }
 
 void templates_end(struct engine *engine)

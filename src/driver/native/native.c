@@ -712,6 +712,16 @@ static int native_show_layer(
 	return keeper_client_call(&native_from(driver)->keeper, &request, &answer, NULL, err);
 }
 
+static int native_show_project(
+	struct driver *driver, const char *id, const char *project, struct err *err)
+{
+	struct keeper_request request = request_for(KEEPER_PROJECT_SHOW, id);
+	struct keeper_answer answer;
+
+	snprintf(request.project, sizeof(request.project), "%s", project);
+	return keeper_client_call(&native_from(driver)->keeper, &request, &answer, NULL, err);
+}
+
 static int native_stack_layers(struct driver *driver, const char *stack, const char *const layers[],
 	size_t count, struct err *err)
 {
@@ -846,6 +856,7 @@ static const struct driver_ops native_ops = {
 	.read_tree = native_read_tree,
 	.read_changes = native_read_changes,
 	.show_layer = native_show_layer,
+	.show_project = native_show_project,
 	.stack_layers = native_stack_layers,
 	.drop_stack = native_drop_stack,
 	.take_snapshot = native_take_snapshot,

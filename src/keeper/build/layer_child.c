@@ -289,8 +289,9 @@ static bool is_in_range(pid_t pid, uint32_t base_uid)
 	       sscanf(text, "%u %u", &inside, &outside) == 2 && inside == 0 && outside == base_uid;
 }
 
-int layer_child_show(const struct build_context *context, pid_t pid, uint32_t slot,
-	const char *layer, struct err *err)
+/* The sandbox whose first process that is, by descriptors. */
+static int open_sandbox(const struct build_context *context, pid_t pid, uint32_t slot,
+	int *ret_pidfd, int *ret_userns_fd, struct err *err)
 {
 	uint32_t base_uid = userns_base(&context->userns.ranges, slot);
 	auto_fd int pidfd = (int)syscall(SYS_pidfd_open, pid, 0), userns_fd = -1;
@@ -300,5 +301,27 @@ int layer_child_show(const struct build_context *context, pid_t pid, uint32_t sl
 	userns_fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (pidfd < 0 || userns_fd < 0 || !is_in_range(pid, base_uid))
 		return err_set(err, ERR_CONFLICT, "the sandbox does not run");
-	return rootfs_show_layer(&context->sources, layer, userns_fd, base_uid, pidfd, err);
+	*ret_pidfd = take_fd(&pidfd);
+	*ret_userns_fd = take_fd(&userns_fd);
+	return 0;
+}
+
+int layer_child_show(const struct build_context *context, pid_t pid, uint32_t slot,
+	const char *layer, struct err *err)
+{
+	uint32_t base_uid = userns_base(&context->userns.ranges, slot);
+	auto_fd int pidfd = -1, userns_fd = -1;
+	int r = open_sandbox(context, pid, slot, &pidfd, &userns_fd, err);
+
+	return r < 0 ? r
+		     : rootfs_show_layer(&context->sources, layer, userns_fd, base_uid, pidfd, err);
+}
+
+int layer_child_show_dir(const struct build_context *context, pid_t pid, uint32_t slot, int dir_fd,
+	const char *place, struct err *err)
+{
+	auto_fd int pidfd = -1, userns_fd = -1;
+	int r = open_sandbox(context, pid, slot, &pidfd, &userns_fd, err);
+
+	return r < 0 ? r : rootfs_show_dir(dir_fd, place, pidfd, err);
 }

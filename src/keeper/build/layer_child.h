@@ -32,3 +32,7 @@ void layer_child_read(const struct build_context *context, const struct layer_st
  */
 int layer_child_show(const struct build_context *context, pid_t pid, uint32_t slot,
 	const char *layer, struct err *err) must_check;
+
+/* The same for a directory of the host, read-only at a place. */
+int layer_child_show_dir(const struct build_context *context, pid_t pid, uint32_t slot, int dir_fd,
+	const char *place, struct err *err) must_check;

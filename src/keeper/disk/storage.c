@@ -94,7 +94,7 @@ static int make_shards(const struct storage *storage, struct err *err)
 
 int storage_open(struct storage *storage, const char *data_dir, struct err *err)
 {
-	auto_fd int data_fd = directory_open(AT_FDCWD, data_dir);
+	int data_fd = storage->data_fd = directory_open(AT_FDCWD, data_dir);
 
 	if (data_fd < 0)
 		return err_sys(err, "open data directory %s", data_dir);

@@ -30,6 +30,7 @@
 #define STORAGE_SHARDS 256
 
 struct storage {
+	int data_fd; /* the data directory, for what the daemon has in it */
 	int sandboxes_fd;
 	int workspaces_fd;
 	int snapshots_fd;

@@ -316,6 +316,23 @@ int rootfs_show_layer(const struct rootfs_sources *sources, const char *layer, i
 	return mounts_replace(take_fd(&mount), KEEPER_LAYER_PLACE, err);
 }
 
+/*
+ * Shown as it is, and not as an overlay, which would not see what comes later. Its ids are not mapped: its owner
+ * is nobody inside, so root of the sandbox can take no lease on its files.
+ */
+int rootfs_show_dir(int dir_fd, const char *place, int pidfd, struct err *err)
+{
+	int mount, r = mounts_clone(dir_fd, "", SAFE | MOUNT_ATTR_RDONLY, -1, &mount, err);
+
+	if (r < 0)
+		return r;
+	if (setns(pidfd, CLONE_NEWNS) < 0) {
+		close(mount);
+		return err_sys(err, "enter the mount namespace of the sandbox");
+	}
+	return mounts_replace(mount, place, err);
+}
+
 /* Overlays of a sandbox's template alone, and below its upper layer. */
 static int make_compared(const struct rootfs_sources *sources, int lower, int upper,
 	const char *stack, int *ret_below_fd, int *ret_merged_fd, struct err *err)

@@ -72,6 +72,9 @@ int rootfs_enter(const struct rootfs_sources *sources, const struct storage_dirs
 int rootfs_show_layer(const struct rootfs_sources *sources, const char *layer, int userns_fd,
 	uint32_t base_uid, int pidfd, struct err *err) must_check;
 
+/* In a child: shows a directory of the host at a place, read-only, to the running sandbox that pidfd names. */
+int rootfs_show_dir(int dir_fd, const char *place, int pidfd, struct err *err) must_check;
+
 /*
  * In a child: makes two read-only mounts, detached, of what lies below the upper layer of a sandbox
  * (its stack, "": the host's template), and of both together. userns_fd has the ids that the upper

@@ -101,8 +101,8 @@ export class Judge {
     assert.ok(status !== 'default' || answer.status >= 400, `${name} is none that the document names`);
     if (method === 'head' || answer.body.length === 0) return;
     const type = String(answer.headers['content-type']).split(';')[0];
-    assert.ok(content?.[type], `${name} is ${type}, which the document does not name`);
-    if (type === 'application/json' && content[type].schema) {
+    assert.ok(content?.[type] ?? content?.['*/*'], `${name} is ${type}, which the document does not name`);
+    if (type === 'application/json' && content[type]?.schema) {
       this.validate(pointer('paths', route, method, 'responses', status, 'content', type, 'schema'), answer.json, name);
     }
   }

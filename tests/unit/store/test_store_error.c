@@ -68,7 +68,7 @@ static void a_sandbox_that_cannot_be_read_is_no_missing_one(void **state)
 	break_store(fixture);
 	r = store_sandbox_get(fixture->store, NULL, id_of(1), &record, &err);
 	assert_explained(fixture, r, &err);
-	r = store_sandbox_find(fixture->store, &alice, "web", &record, &err);
+	r = store_sandbox_find(fixture->store, &alice, "web", "", &record, &err);
 	assert_explained(fixture, r, &err);
 	mend_store(fixture);
 	assert_true(exists(fixture->store, &alice, id_of(1)));

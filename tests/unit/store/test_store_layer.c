@@ -282,10 +282,13 @@ static void an_owner_has_what_it_brought_and_no_other_owner_pays_for_it(void **s
 	assert_int_equal(quota.used.of[QUOTA_IMAGES], 0);
 	assert_int_equal(quota_parse("images=1500", &limit), 0);
 	assert_int_equal(store_quota_put(fixture->store, &alice, &limit, &err), 0);
-	assert_int_equal(store_quota_check_images(fixture->store, &alice, 500, &err), 0);
-	assert_int_equal(store_quota_check_images(fixture->store, &alice, 501, &err), -EAGAIN);
+	assert_int_equal(
+		store_quota_check_more(fixture->store, &alice, QUOTA_IMAGES, 500, &err), 0);
+	assert_int_equal(
+		store_quota_check_more(fixture->store, &alice, QUOTA_IMAGES, 501, &err), -EAGAIN);
 	assert_string_equal(err.code, "quota_exceeded");
-	assert_int_equal(store_quota_check_images(fixture->store, &bob_of_other, 501, &err), 0);
+	assert_int_equal(
+		store_quota_check_more(fixture->store, &bob_of_other, QUOTA_IMAGES, 501, &err), 0);
 }
 
 static void layers_of_an_older_database_are_known_and_count_as_used_now(void **state)

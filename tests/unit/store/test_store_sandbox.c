@@ -115,10 +115,11 @@ static void what_is_somebody_else_s_is_not_found(void **state)
 	assert_true(exists(fixture->store, NULL, id_of(1)));
 	assert_false(exists(fixture->store, &bob, id_of(1)));
 	assert_false(exists(fixture->store, &other_alice, id_of(1)));
-	assert_int_equal(store_sandbox_find(fixture->store, &bob, "web", &record, &err), -ENOENT);
+	assert_int_equal(
+		store_sandbox_find(fixture->store, &bob, "web", "", &record, &err), -ENOENT);
 	assert_int_equal(
 		store_workspace_get(fixture->store, &bob, id_of(1), &workspace, &err), -ENOENT);
-	assert_int_equal(store_sandbox_find(fixture->store, &alice, "web", &record, &err), 0);
+	assert_int_equal(store_sandbox_find(fixture->store, &alice, "web", "", &record, &err), 0);
 	assert_string_equal(record.id, id_of(1));
 	sandbox_record_fini(&record);
 }
