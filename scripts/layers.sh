@@ -19,8 +19,9 @@ allowed() {
     http) echo base event tls http ;;
     proxy) echo base event http proxy ;;
     auth) echo base wire model store http auth ;;
-    api) echo base event wire model store driver blob image egress core http auth proxy api ;;
-    daemon) echo base event wire model store driver blob image egress core tls http auth proxy api daemon ;;
+    launch) echo base event wire model store driver blob image egress core launch ;;
+    api) echo base event wire model store driver blob image egress core launch http auth proxy api ;;
+    daemon) echo base event wire model store driver blob image egress core launch tls http auth proxy api daemon ;;
     keeper) echo base wire keeper ;;
     agent) echo base wire agent ;;
     cli) echo base cli ;;
@@ -90,7 +91,7 @@ parser=$(grep -rlE '#include <http_parser\.h>|http_parser_' src | grep -vx 'src/
 [ -z "$parser" ] || { echo "layers: only src/http/message.c uses http_parser:" $parser >&2; bad=1; }
 
 # A file's stem is the prefix of what it exports, so two files of one program may not share one.
-for program in keeper agent cli 'base event wire model store driver blob image tls http egress core auth proxy api daemon'; do
+for program in keeper agent cli 'base event wire model store driver blob image tls http egress core launch auth proxy api daemon'; do
   dirs=$(for layer in $program; do echo "src/$layer"; done)
   twice=$(find $dirs -name '*.c' ! -name main.c -printf '%f\n' | sort | uniq -d)
   [ -z "$twice" ] || { echo "layers: stems used twice:" $twice >&2; bad=1; }

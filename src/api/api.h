@@ -26,6 +26,7 @@ struct api {
 	struct contexts *contexts;
 	struct executions *executions;
 	struct runtime_pool *runtime_pool;
+	struct launches *launches;
 	struct projects *projects;
 	struct event_bus *bus;
 	bool audits_commands;	       /* as they are, not as a hash */

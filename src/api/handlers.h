@@ -75,6 +75,19 @@ HANDLER(snapshots_fork_sandbox);
 HANDLER(snapshots_undo);
 HANDLER(snapshots_list_changes);
 
+/* launch_handlers.c */
+extern const struct fields launch_create_fields, launch_sandbox_fields, launch_retry_fields;
+HANDLER(launches_create);
+HANDLER(launches_create_in_sandbox);
+HANDLER(launches_list);
+HANDLER(launches_get_stats);
+HANDLER(launches_get_one);
+HANDLER(launches_events);
+HANDLER(launches_cancel_one);
+HANDLER(launches_retry_one);
+HANDLER(launches_detect);
+HANDLER(launches_validate);
+
 /* project_handlers.c */
 HANDLER(projects_create_one);
 HANDLER(projects_list);

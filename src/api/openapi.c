@@ -109,6 +109,8 @@ static const struct api_parameter path_parts[] = {
 		true},
 	{"execution", "{\"type\":\"string\",\"pattern\":\"^[0-9a-z]{26}$\"}", "The execution's id.",
 		true},
+	{"launch", "{\"type\":\"string\",\"pattern\":\"^[0-9a-z]{26}$\"}", "The launch's id.",
+		true},
 	{"link", "{\"type\":\"string\",\"pattern\":\"^[0-9a-z]{26}$\"}", "The link's id.", true},
 	{"login", "{\"type\":\"string\",\"pattern\":\"^[0-9a-z]{26}$\"}", "The session's id.",
 		true},

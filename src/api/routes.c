@@ -262,6 +262,29 @@ static const struct api_parameter project_archive_query[] = {
 	{"path", STRING, "A directory of the project that the files go below; its root.", false},
 };
 
+static const struct api_parameter launches_query[] = {
+	{"project", STRING, "Only those of this project, by name or id.", false},
+	{"sandbox", STRING, "Only those in this sandbox, by id.", false},
+	{"status", STRING, "Only those with this status.", false},
+	{"failed_stage", STRING, "Only those that failed in this stage.", false},
+	{"days", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":3660}",
+		"Only those of the last so many days.", false},
+	{"limit", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000,\"default\":100}",
+		"At most so many.", false},
+	{"cursor", STRING, "next_cursor of the page before.", false},
+};
+
+static const struct api_parameter launch_stats_query[] = {
+	{"project", STRING, "Only those of this project, by name or id.", false},
+	{"days", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":3660}",
+		"Only those of the last so many days.", false},
+};
+
+static const struct api_parameter launch_events_query[] = {
+	{"from", "{\"type\":\"integer\",\"minimum\":0}",
+		"Where to go on: the id of the last event that was seen.", false},
+};
+
 static const struct api_parameter watch_query[] = {
 	PATH_ROW,
 	{"recursive", BOOLEAN, "Whether all directories below are watched too.", false},
@@ -272,6 +295,7 @@ static const struct api_parameter watch_query[] = {
 #define EXECUTION    "/v1/executions/{execution}"
 #define CONTEXT	     ONE "/contexts/{context}"
 #define FUNCTION     "/v1/functions/{function}"
+#define LAUNCH	     "/v1/launches/{launch}"
 #define PROJECT	     "/v1/projects/{project}"
 #define ORGANIZATION "/v1/quotas/{organization}"
 #define EVENTS	     "text/event-stream"
@@ -568,6 +592,45 @@ static const struct route table[] = {
 		DOC("listChanges", "List the files that a sandbox added, changed and deleted",
 			"snapshots", QUERY(changes_query), .status = 200, .answer = "ChangeList")},
 
+	{"POST", "/v1/launches", launches_create, ROUTE_BODY, SCOPE_MANAGE,
+		DOC("createLaunch", "Launch a project: from its files to a preview", "launches",
+			.body = &launch_create_fields, .needs_body = true, .status = 200,
+			.also = "202", .answer = "Launch", .stream_answer = EVENTS),
+		"launch.create"},
+	{"GET", "/v1/launches", launches_list, 0, SCOPE_READ,
+		DOC("listLaunches", "List launches, the newest first", "launches",
+			QUERY(launches_query), .status = 200, .answer = "LaunchList")},
+	{"GET", "/v1/launches/stats", launches_get_stats, 0, SCOPE_READ,
+		DOC("getLaunchStats", "How launches went, stage by stage", "launches",
+			QUERY(launch_stats_query), .status = 200, .answer = "LaunchStats")},
+	{"GET", LAUNCH, launches_get_one, 0, SCOPE_READ,
+		DOC("getLaunch", "Look at a launch", "launches", .status = 200,
+			.answer = "Launch")},
+	{"GET", LAUNCH "/events", launches_events, ROUTE_TICKET, SCOPE_READ,
+		DOC("followLaunch", "Follow the stages of a launch", "launches",
+			QUERY(launch_events_query), .status = 200, .answer = EVENTS,
+			.also = "204")},
+	{"POST", LAUNCH "/cancel", launches_cancel_one, 0, SCOPE_RUN,
+		DOC("cancelLaunch", "Ask for the end of a launch", "launches", .status = 200,
+			.answer = "Launch"),
+		"launch.cancel"},
+	{"POST", LAUNCH "/retry", launches_retry_one, ROUTE_BODY, SCOPE_RUN,
+		DOC("retryLaunch", "Launch again what ended, from a stage on", "launches",
+			.body = &launch_retry_fields, .status = 200, .also = "202",
+			.answer = "Launch", .stream_answer = EVENTS),
+		"launch.retry"},
+	{"GET", PROJECT "/detection", launches_detect, 0, SCOPE_READ,
+		DOC("detectProject", "What a project is made of, and why that is thought",
+			"launches", .status = 200, .answer = "Detection")},
+	{"POST", PROJECT "/validate", launches_validate, 0, SCOPE_READ,
+		DOC("validateProject", "What would keep a project from running", "launches",
+			.status = 200, .answer = "Validation"),
+		"project.validate"},
+	{"POST", ONE "/launch", launches_create_in_sandbox, ROUTE_BODY, SCOPE_RUN,
+		DOC("launchSandbox", "Launch the files of a sandbox", "launches",
+			.body = &launch_sandbox_fields, .status = 200, .also = "202",
+			.answer = "Launch", .stream_answer = EVENTS),
+		"sandbox.launch"},
 	{"POST", "/v1/projects", projects_create_one, ROUTE_BODY, SCOPE_MANAGE,
 		DOC("createProject", "Make a project", "projects", .body = &project_create_fields,
 			.status = 201, .answer = "Project"),

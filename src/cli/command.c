@@ -28,6 +28,7 @@ const struct command *const command_table[] = {
 	&cmd_inspect,
 	&cmd_job,
 	&cmd_kill,
+	&cmd_launch,
 	&cmd_logs,
 	&cmd_ls,
 	&cmd_open,

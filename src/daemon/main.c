@@ -44,6 +44,7 @@
 #include "driver/driver_table.h"
 #include "http/listener.h"
 #include "http/server/server.h"
+#include "launch/launches.h"
 #include "model/owner.h"
 #include "model/template.h"
 #include "store/store.h"
@@ -87,10 +88,11 @@ struct daemon {
 	struct audit_writer *audit_writer;
 	struct backups *backups;
 	struct event_bus *bus;
-	struct job_kind job_kinds[3];
+	struct job_kind job_kinds[4];
 	struct jobs *jobs;
 	struct contexts *contexts;
 	struct executions *executions;
+	struct launches *launches;
 	struct artifact_store *artifacts;
 	struct store_backup_rule backup_rule;
 	char backup_dir[PATH_MAX];
@@ -310,6 +312,15 @@ static int open_templates(struct daemon *daemon, struct err *err)
 	return templates_open(&config, daemon->blobs_fd, &daemon->templates, err);
 }
 
+static void preview_origin(
+	void *arg, const char *sandbox_id, uint16_t port, char origin[LAUNCHES_ORIGIN_MAX])
+{
+	const struct daemon *daemon = arg;
+
+	_Static_assert(LAUNCHES_ORIGIN_MAX == API_PREVIEW_URL_MAX, "one is the other");
+	api_preview_url(&daemon->api, sandbox_id, port, origin);
+}
+
 /* Sequence numbers of events go on growing over restarts, so that a client can tell old from new. */
 static int open_jobs(struct daemon *daemon, struct err *err)
 {
@@ -323,6 +334,9 @@ static int open_jobs(struct daemon *daemon, struct err *err)
 		.disk_reserve = daemon->settings.disk_reserve};
 
 	config.bus = daemon->bus = event_bus_new((uint64_t)store_clock_ms(daemon->store) * 1000);
+	daemon->launches = launches_new(&(struct launches_config){
+		.store = daemon->store, .origin = preview_origin, .arg = daemon});
+	daemon->job_kinds[3] = (struct job_kind)LAUNCH_JOB(daemon->launches);
 	daemon->job_kinds[0] = (struct job_kind)BACKUP_JOB(daemon->backups);
 	daemon->job_kinds[1] = (struct job_kind)TEMPLATE_JOB(daemon->templates);
 	daemon->job_kinds[2] = (struct job_kind)DEPENDENCIES_JOB(daemon->templates);
@@ -410,6 +424,7 @@ static int open_server(struct daemon *daemon, struct err *err)
 	daemon->api.backups = daemon->backups;
 	open_projects(daemon);
 	daemon->api.projects = daemon->projects;
+	daemon->api.launches = daemon->launches;
 	daemon->api.jobs = daemon->jobs;
 	daemon->api.contexts = daemon->contexts;
 	daemon->api.executions = daemon->executions;
@@ -564,6 +579,7 @@ static int serve_sandboxes(struct daemon *daemon, struct err *err)
 		atomic_store(&daemon->api.engine, daemon->engine);
 		templates_attach(daemon->templates, daemon->engine);
 		runtime_pool_open(daemon->api.runtime_pool, daemon->engine);
+		launches_attach(daemon->launches, daemon->engine, daemon->jobs, daemon->projects);
 		jobs_look(daemon->jobs);
 		return 0;
 	}
@@ -775,6 +791,7 @@ static void close_all(struct daemon *daemon, bool stop_all)
 	executions_free(daemon->executions);
 	contexts_free(daemon->contexts);
 	artifact_store_close(daemon->artifacts);
+	launches_free(daemon->launches);
 	projects_free(daemon->projects);
 	event_bus_free(daemon->bus);
 	templates_close(daemon->templates);

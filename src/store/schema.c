@@ -544,6 +544,21 @@ static const char *const sqlite[] = {
 	"DROP INDEX sandboxes_tuple;"
 	"CREATE UNIQUE INDEX sandboxes_tuple ON sandboxes(organization, user,"
 	" coalesce(project, ''), session) WHERE project IS NOT NULL OR session <> '';",
+	/* Launches, and how each went. */
+	"CREATE TABLE launches ("
+	" id TEXT PRIMARY KEY,"
+	" organization TEXT NOT NULL,"
+	" user TEXT NOT NULL,"
+	" project TEXT NOT NULL,"
+	" sandbox TEXT NOT NULL,"
+	" status TEXT NOT NULL,"
+	" failed_stage TEXT NOT NULL,"
+	" cause TEXT NOT NULL,"
+	" document TEXT NOT NULL,"
+	" created_at INTEGER NOT NULL,"
+	" ended_at INTEGER NOT NULL"
+	");"
+	"CREATE INDEX launches_owner ON launches(organization, user, id);",
 };
 
 static const char *const *const migrations[DB_DIALECT_COUNT] = {[DB_SQLITE] = sqlite};

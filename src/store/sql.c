@@ -55,6 +55,14 @@
 	c("created_at", "18") ", " c("started_at", "19") ", " c("ended_at", "20") ", " \
 	c("error_kind", "21")
 /* clang-format on */
+/* Those of a launch, in the order of store_launch.c. */
+/* clang-format off */
+#define LAUNCH(c) \
+	c("id", "1") ", " c("organization", "2") ", " c("\"user\"", "3") ", " \
+	c("project", "4") ", " c("sandbox", "5") ", " c("status", "6") ", " \
+	c("failed_stage", "7") ", " c("cause", "8") ", " c("document", "9") ", " \
+	c("created_at", "10") ", " c("ended_at", "11")
+/* clang-format on */
 /* Those of an execution, in the order of store_execution.c. */
 /* clang-format off */
 #define EXECUTION(c) \
@@ -244,6 +252,21 @@ static const char *const common[Q_ALL] = {
 		"") " AND id <="
 		    " (SELECT id FROM logins WHERE " OWNED("") " ORDER BY id DESC"
 							       " LIMIT 1 OFFSET ?1)",
+	[Q_LAUNCH_INSERT] = "INSERT INTO launches (" LAUNCH(NAME) ") VALUES (" LAUNCH(VALUE) ")",
+	[Q_LAUNCH_UPDATE] = "UPDATE launches SET status = ?6, failed_stage = ?7, cause = ?8,"
+			    " document = ?9, ended_at = ?11 WHERE id = ?1",
+	[Q_LAUNCH_GET] = "SELECT " LAUNCH(NAME) " FROM launches WHERE id = ?1 AND " OWNED(""),
+	[Q_LAUNCH_LIST] = "SELECT " LAUNCH(
+		NAME) " FROM launches WHERE (?1 IS NULL OR id < ?1)"
+		      " AND (?2 IS NULL OR status = ?2)"
+		      " AND (?3 IS NULL OR project = ?3)"
+		      " AND (?4 IS NULL OR failed_stage = ?4)"
+		      " AND created_at >= ?5 AND (?9 IS NULL OR sandbox = ?9)"
+		      " AND " OWNED("") " ORDER BY id DESC LIMIT ?6",
+	[Q_LAUNCH_PRUNE] =
+		"DELETE FROM launches WHERE id IN (SELECT id FROM (SELECT id,"
+		" row_number() OVER (ORDER BY id DESC) AS place FROM launches"
+		" WHERE ended_at > 0 AND " OWNED("") ") AS ended WHERE place > ?1)",
 	[Q_EXECUTION_INSERT] = "INSERT INTO executions (" EXECUTION(
 		NAME) ", outcome, request) VALUES (" EXECUTION(VALUE) ", ?21, ?22)",
 	[Q_EXECUTION_UPDATE] = "UPDATE executions SET status = ?9, cancelling = ?10, process = ?11,"

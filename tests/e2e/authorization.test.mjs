@@ -33,6 +33,9 @@ const RAW = { body: 'overwritten', headers: { 'content-type': 'application/octet
 const REQUESTS = {
   'POST /v1/sandboxes': { json: {} },
   'POST /v1/sandboxes/ensure': { json: { project: 'canary' } },
+  'POST /v1/launches': { json: { project: NOBODY } },
+  'POST /v1/launches/{launch}/retry': { json: {} },
+  [`POST ${ONE}/launch`]: { json: {} },
   'POST /v1/tokens': { json: { organization: 'acme', user: 'alice' } },
   'POST /v1/tickets': { json: { path: '/v1/sandboxes/x/events' } },
   [`PUT ${QUOTA}`]: { json: { sandboxes: 0 } },
@@ -93,6 +96,8 @@ const COLLECTIONS = {
   'GET /v1/secrets': ({ json }) => assert.deepEqual(json.secrets.filter((one) => one.url !== 'https://evil.test'), []),
   'PUT /v1/secrets/{secret}': ({ json }) => assert.equal(json.url, 'https://evil.test'), // one's own, of the same name
   'DELETE /v1/secrets/{secret}': ({ status }) => assert.equal(status, 204),
+  'GET /v1/launches': ({ json }) => assert.deepEqual(json.launches, []),
+  'GET /v1/launches/stats': ({ json }) => assert.equal(json.launches, 0),
   'GET /v1/jobs': ({ json }) => assert.deepEqual(json.jobs.filter((one) => one.target !== 'own'), []),
   'GET /v1/executions': ({ json }) => assert.deepEqual(json.executions.filter((one) => one.sandbox_id !== null), []),
   'GET /v1/functions': ({ json }) => assert.deepEqual(json.functions.filter((one) => one.name !== 'canary' || one.version !== 1), []),
@@ -122,6 +127,7 @@ const COLLECTIONS = {
   'POST /v1/tickets': ({ status }) => assert.equal(status, 201),
 };
 const ENDLESS = ['GET /v1/events']; // what others hear there: jobs.test.mjs
+const IN_BODY = { 'POST /v1/launches': () => ({ json: { project: victim.project } }) }; // the object is named there
 const ADMINISTRATIVE = ['POST /v1/shutdown', 'GET /v1/backups', 'POST /v1/backups', 'GET /v1/pools', 'GET /v1/orphans', 'POST /v1/templates/prune', 'POST /v1/projects/scrub', 'POST /v1/orphans/{id}/adopt', 'DELETE /v1/orphans/{id}', 'POST /v1/tokens', 'GET /v1/audit/verify', ...['GET', 'PUT', 'DELETE'].flatMap((method) => [`${method} ${QUOTA}`, `${method} ${QUOTA}/{user}`])];
 
 let alice; // the victim's own API
@@ -138,6 +144,8 @@ before(async () => {
   await alice.put(victim.sandbox, '/workspace/canary', 'untouched');
   victim.project = (await alice.request('GET', '/v1/projects/canary')).json.id;
   victim.file = (await alice.request('PUT', `/v1/projects/${victim.project}/files`, { query: { path: 'canary.txt' }, body: 'untouched' })).json.id;
+  victim.launch = (await alice.request('POST', `/v1/sandboxes/${victim.sandbox}/launch`, { json: {} })).json.id;
+  await until(async () => (await alice.request('GET', `/v1/launches/${victim.launch}`)).json.status === 'failed', { what: 'the launch of a project without an app' });
   victim.snapshot = (await alice.request('POST', `/v1/sandboxes/${victim.sandbox}/snapshots`, { json: {} })).json.id ?? NOBODY; // disks of some runs have none
   victim.job = (await admin.request('POST', '/v1/backups')).json.id; // which nobody but an administrator can have
   victim.login = (await admin.request('POST', '/v1/login', { json: { token: alice.token }, token: null })).json.id;
@@ -157,7 +165,7 @@ before(async () => {
   }
 });
 
-const target = (route) => route.replace('/v1/jobs/{id}', `/v1/jobs/${victim.job}`).replace('{project}', victim.project).replace('{file}', victim.file).replaceAll('{id}', victim.sandbox).replaceAll('{process}', victim.process).replaceAll('{token}', victim.token).replace('{login}', victim.login).replace('{port}', '3000').replace('{link}', victim.token).replace('{organization}', 'acme').replace('{user}', 'alice').replace('{secret}', 'canary').replace('{template}', 'canary').replace('{snapshot}', victim.snapshot).replace('{execution}', victim.execution).replace('{path}', 'canary').replace('{function}', 'canary').replace('{context}', victim.context);
+const target = (route) => route.replace('/v1/jobs/{id}', `/v1/jobs/${victim.job}`).replace('{launch}', victim.launch).replace('{project}', victim.project).replace('{file}', victim.file).replaceAll('{id}', victim.sandbox).replaceAll('{process}', victim.process).replaceAll('{token}', victim.token).replace('{login}', victim.login).replace('{port}', '3000').replace('{link}', victim.token).replace('{organization}', 'acme').replace('{user}', 'alice').replace('{secret}', 'canary').replace('{template}', 'canary').replace('{snapshot}', victim.snapshot).replace('{execution}', victim.execution).replace('{path}', 'canary').replace('{function}', 'canary').replace('{context}', victim.context);
 const scopeOf = ({ operation }) => operation.security[0].bearer[0];
 
 function send({ name, method, route, operation }, api, token) {
@@ -180,6 +188,7 @@ async function state() {
     tokens: tokens.map((one) => one.id),
     logins: (await alice.request('GET', '/v1/logins')).json.logins.map((one) => one.id),
     secrets: (await alice.request('GET', '/v1/secrets')).json.secrets,
+    launches: (await alice.request('GET', '/v1/launches')).json.launches.map((one) => [one.id, one.status]),
     templates: (await alice.request('GET', '/v1/templates')).json.templates,
     snapshots: (await alice.request('GET', '/v1/snapshots')).json.snapshots,
     projects: (await alice.request('GET', '/v1/projects')).json.projects,
@@ -256,6 +265,7 @@ for (const kind of ['another organization', 'another user']) {
       const answer = await send(operation, caller.api, caller.api.token);
       const line = `${operation.name}: ${answer.status} ${answer.text.slice(0, 300)}`;
       if (ADMINISTRATIVE.includes(operation.name)) return assert.equal(answer.status, 403, line);
+      if (IN_BODY[operation.name]) return assert.equal((await caller.api.request(operation.method, operation.route, IN_BODY[operation.name]())).status, 404, line);
       if (operation.route.includes('{') && !COLLECTIONS[operation.name]) return assert.equal(answer.status, 404, line);
       assert.ok(COLLECTIONS[operation.name], `${operation.name} names no object, and the matrix does not know what another may see`);
       assert.ok(answer.status < 300, line);
@@ -281,7 +291,7 @@ test('a foreign object and one that never was get the same answer, on every rout
     const foreign = await api.request(operation.method, target(operation.route), request);
     const random = await api.request(operation.method, operation.route.replace(/\{(id|token|login|snapshot|execution|project)\}/, NOBODY).replace('{process}', victim.process).replace('{file}', victim.file).replace('{context}', victim.context).replace('{port}', '3000').replace('{link}', victim.token).replace(/\{(organization|user|template|function)\}/g, 'nobody').replace('{path}', 'canary'), request);
     assert.equal(foreign.status, random.status, operation.name);
-    assert.equal(plain(foreign, victim.sandbox, victim.project, victim.token, victim.login, victim.job, victim.snapshot, victim.execution, 'template canary', 'function canary'), plain(random, NOBODY, 'template nobody', 'function nobody'), operation.name);
+    assert.equal(plain(foreign, victim.sandbox, victim.project, victim.token, victim.login, victim.job, victim.snapshot, victim.launch, victim.execution, 'template canary', 'function canary'), plain(random, NOBODY, 'template nobody', 'function nobody'), operation.name);
   }
 });
 

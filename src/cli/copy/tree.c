@@ -23,6 +23,7 @@ struct tree_sender {
 	bool in_file;
 	bool is_done;
 	char chunk[CHUNK];
+	const char *const *skipped; /* names of directories that are left out; NULL: none */
 };
 
 static la_ssize_t on_write(struct archive *tar, void *arg, const void *data, size_t len)
@@ -98,6 +99,22 @@ void tree_sender_free(struct tree_sender *sender)
 	free(sender);
 }
 
+void tree_sender_skip(struct tree_sender *sender, const char *const *names)
+{
+	sender->skipped = names;
+}
+
+static bool is_skipped(const struct tree_sender *sender, const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	for (size_t i = 0; sender->skipped && sender->skipped[i]; i++) {
+		if (strcmp(sender->skipped[i], name ? name + 1 : path) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* The next entry of the walk goes into the archive, unless it is of a kind that is not copied. */
 static int next_entry(struct tree_sender *sender, struct err *err)
 {
@@ -113,10 +130,12 @@ static int next_entry(struct tree_sender *sender, struct err *err)
 	}
 	if (r != ARCHIVE_OK)
 		return disk_error(sender, "walk", err);
-	if (lib->archive_read_disk_can_descend(sender->disk))
-		lib->archive_read_disk_descend(sender->disk);
 	name = mem_strdup(lib->archive_entry_pathname(sender->entry));
 	type = lib->archive_entry_filetype(sender->entry);
+	if (type == S_IFDIR && strlen(name) > sender->root_len && is_skipped(sender, name))
+		return 0;
+	if (lib->archive_read_disk_can_descend(sender->disk))
+		lib->archive_read_disk_descend(sender->disk);
 	if (strlen(name) <= sender->root_len ||
 		(type != S_IFREG && type != S_IFDIR && type != S_IFLNK))
 		return 0;

@@ -22,6 +22,9 @@ struct tree_sender;
 int tree_sender_new(const char *dir, struct tree_sender **ret, struct err *err) must_check;
 void tree_sender_free(struct tree_sender *sender);
 
+/* Leaves out directories of these names, with all that is in them; ended by NULL, borrowed. */
+void tree_sender_skip(struct tree_sender *sender, const char *const *names);
+
 /* The read function of a client_source; arg is the sender. */
 ssize_t tree_sender_read(void *arg, void *data, size_t size, struct err *err);
 

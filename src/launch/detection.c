@@ -1,0 +1,716 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launch/detection.h"
+
+#include "base/format.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+static const char *const directories[] = {"", "frontend_code", "backend_code", "frontend",
+	"backend", "client", "server", "web", "app", "ui", "api"};
+static const char *const frontend_directories[] = {
+	"frontend_code", "frontend", "client", "web", "ui"};
+
+/* A file that shows which program installs packages. */
+static const struct {
+	const char *file;
+	enum app_runtime runtime;
+	const char *manager;
+	bool is_lock;
+} manifests[] = {
+	{"package-lock.json", RUNTIME_NODE, "npm", true},
+	{"npm-shrinkwrap.json", RUNTIME_NODE, "npm", true},
+	{"pnpm-lock.yaml", RUNTIME_NODE, "pnpm", true},
+	{"yarn.lock", RUNTIME_NODE, "yarn", true},
+	{"bun.lock", RUNTIME_NODE, "bun", true},
+	{"bun.lockb", RUNTIME_NODE, "bun", true},
+	{"package.json", RUNTIME_NODE, "npm", false},
+	{"uv.lock", RUNTIME_PYTHON, "uv", true},
+	{"poetry.lock", RUNTIME_PYTHON, "poetry", true},
+	{"Pipfile.lock", RUNTIME_PYTHON, "pipenv", true},
+	{"requirements.txt", RUNTIME_PYTHON, "pip", false},
+	{"pyproject.toml", RUNTIME_PYTHON, "pip", false},
+	{"Pipfile", RUNTIME_PYTHON, "pipenv", false},
+};
+
+/* Packages that show which services an app uses; for either runtime. */
+static const struct {
+	const char *service, *package;
+} drivers[] = {
+	{"postgres", "pg"},
+	{"postgres", "postgres"},
+	{"postgres", "pg-promise"},
+	{"postgres", "psycopg"},
+	{"postgres", "psycopg2"},
+	{"postgres", "psycopg2-binary"},
+	{"postgres", "asyncpg"},
+	{"redis", "redis"},
+	{"redis", "ioredis"},
+	{"redis", "bullmq"},
+	{"redis", "celery"},
+};
+
+/* Variables in examples of environments that do. */
+static const struct {
+	const char *service, *text, *variable;
+} service_variables[] = {
+	{"postgres", "DATABASE_URL=postgres", "DATABASE_URL"},
+	{"redis", "REDIS_URL=", "REDIS_URL"},
+};
+static const char *const env_files[] = {".env.example", ".env.sample", ".env.template", ".env"};
+
+static const char *const node_entries[] = {"server.js", "index.js", "app.js", "main.js",
+	"server.mjs", "index.mjs", "src/index.js", "src/server.js", "server.ts", "index.ts",
+	"src/index.ts", "src/main.ts"};
+static const char *const python_entries[] = {"manage.py", "main.py", "app.py", "server.py",
+	"run.py", "wsgi.py", "asgi.py", "app/main.py", "src/main.py", "src/app.py"};
+
+/* What was found in one directory for one runtime. */
+struct candidate {
+	struct app_part part;
+	json_t *package;  /* package.json; owned */
+	char *python;	  /* what it requires, as texts behind each other; owned */
+	json_t *evidence; /* of the framework; owned */
+	double confidence;
+};
+
+static void candidate_fini(struct candidate *candidate)
+{
+	json_decref(candidate->package);
+	json_decref(candidate->evidence);
+	free(candidate->python);
+}
+
+static void add_evidence(json_t *list, const char *dir, const char *name, const char *why)
+{
+	auto_free char *path = file_set_join(dir, name);
+
+	json_array_append_new(list, json_pack("{s:s, s:s}", "file", path, "why", why));
+}
+
+/* --- packages --- */
+
+static const char *node_version(const json_t *package, const char *name)
+{
+	static const char *const groups[] = {"dependencies", "devDependencies"};
+
+	for (size_t i = 0; package && i < array_len(groups); i++) {
+		const json_t *version = json_object_get(json_object_get(package, groups[i]), name);
+
+		if (json_is_string(version))
+			return json_string_value(version);
+	}
+	return NULL;
+}
+
+static bool is_name_character(char c)
+{
+	return isalnum((unsigned char)c) || c == '_' || c == '-' || c == '.';
+}
+
+bool detection_names_package(const char *text, const char *package)
+{
+	size_t len = strlen(package);
+
+	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		size_t end = strcspn(line, "\n#");
+
+		for (size_t i = 0; i + len <= end; i++) {
+			if ((i == 0 || !is_name_character(line[i - 1])) &&
+				strncasecmp(line + i, package, len) == 0 &&
+				!is_name_character(line[i + len]))
+				return true;
+		}
+	}
+	return false;
+}
+
+static bool needs_package(const struct candidate *candidate, const char *name)
+{
+	return candidate->package
+		       ? node_version(candidate->package, name) != NULL
+		       : candidate->python && detection_names_package(candidate->python, name);
+}
+
+static const char *script(const json_t *package, const char *name)
+{
+	return json_string_value(json_object_get(json_object_get(package, "scripts"), name));
+}
+
+/* --- one directory --- */
+
+static void find_manifests(const struct file_set *set, struct app_part *part)
+{
+	for (size_t i = 0; i < array_len(manifests); i++) {
+		if (manifests[i].runtime != part->framework->runtime ||
+			!file_set_has(set, part->dir, manifests[i].file))
+			continue;
+		if (!part->package_manager)
+			part->package_manager = manifests[i].manager;
+		if (manifests[i].is_lock && !part->lock)
+			part->lock = manifests[i].file;
+		if (!manifests[i].is_lock && !part->manifest)
+			part->manifest = manifests[i].file;
+	}
+}
+
+static void find_node_entry(const struct file_set *set, struct candidate *candidate)
+{
+	struct app_part *part = &candidate->part;
+	const char *start = script(candidate->package, "start");
+	const char *given = json_string_value(json_object_get(candidate->package, "main"));
+
+	if (start && strncmp(start, "node ", 5) == 0 && start[5] != '-' && !strchr(start + 5, ' '))
+		given = start + 5;
+	if (given && strncmp(given, "./", 2) == 0)
+		given += 2;
+	if (given && strlen(given) < sizeof(part->entry) && file_set_has(set, part->dir, given)) {
+		snprintf(part->entry, sizeof(part->entry), "%s", given);
+		return;
+	}
+	for (size_t i = 0; i < array_len(node_entries) && !part->entry[0]; i++) {
+		if (file_set_has(set, part->dir, node_entries[i]))
+			snprintf(part->entry, sizeof(part->entry), "%s", node_entries[i]);
+	}
+}
+
+static bool is_script(const char *name)
+{
+	const char *end = strrchr(name, '.');
+
+	return end &&
+	       (strcmp(end, ".js") == 0 || strcmp(end, ".mjs") == 0 || strcmp(end, ".cjs") == 0);
+}
+
+static void choose_node_command(struct candidate *candidate)
+{
+	struct app_part *part = &candidate->part;
+	const struct framework *framework = part->framework;
+	const char *dev = script(candidate->package, "dev");
+
+	if (framework->flags && dev && strstr(dev, framework->name))
+		snprintf(part->command, sizeof(part->command), "exec npm run dev -- %s",
+			framework->flags);
+	else if (framework->command)
+		snprintf(part->command, sizeof(part->command), "exec %s", framework->command);
+	else if (script(candidate->package, "start"))
+		snprintf(part->command, sizeof(part->command), "exec npm start");
+	else if (dev)
+		snprintf(part->command, sizeof(part->command), "exec npm run dev");
+	else if (is_script(part->entry) && !strpbrk(part->entry, "'\\"))
+		snprintf(part->command, sizeof(part->command), "exec node '{entry}'");
+}
+
+static bool look_for_node(
+	const struct file_set *set, const char *dir, struct candidate *ret_candidate)
+{
+	struct candidate candidate = {.package = file_set_read_json(set, dir, "package.json"),
+		.evidence = json_array(),
+		.confidence = 0.6};
+	bool has_package = candidate.package != NULL;
+
+	snprintf(candidate.part.dir, sizeof(candidate.part.dir), "%s", dir);
+	candidate.part.framework = framework_find("node");
+	for (size_t i = 0; has_package && i < framework_count; i++) {
+		if (frameworks[i].runtime != RUNTIME_NODE || !frameworks[i].package ||
+			!needs_package(&candidate, frameworks[i].package))
+			continue;
+		candidate.part.framework = &frameworks[i];
+		candidate.confidence = 0.95;
+		add_evidence(candidate.evidence, dir, "package.json", "names it as a dependency");
+		break;
+	}
+	find_node_entry(set, &candidate);
+	/* Scripts alone may be those of a page: only names that servers have count without a package.json. */
+	if (!has_package && (strncmp(candidate.part.entry, "server.", 7) != 0 ||
+				    file_set_has(set, dir, "index.html"))) {
+		candidate_fini(&candidate);
+		return false;
+	}
+	if (json_array_size(candidate.evidence) == 0)
+		add_evidence(candidate.evidence, dir,
+			has_package ? "package.json" : candidate.part.entry, "is there");
+	find_manifests(set, &candidate.part);
+	choose_node_command(&candidate);
+	*ret_candidate = candidate;
+	return true;
+}
+
+/* The name of the object that an entry file makes by a call, as in "app = FastAPI()". */
+static void find_object(const char *text, const char *call, char *object, size_t size)
+{
+	const char *at = strstr(text, call), *end, *begin;
+
+	snprintf(object, size, "app");
+	if (!at)
+		return;
+	for (end = at; end > text && isspace((unsigned char)end[-1]); end--)
+		;
+	if (end == text || *--end != '=')
+		return;
+	for (; end > text && end[-1] == ' '; end--)
+		;
+	for (begin = end; begin > text && (isalnum((unsigned char)begin[-1]) || begin[-1] == '_');
+		begin--)
+		;
+	if (begin < end && (size_t)(end - begin) < size)
+		snprintf(object, size, "%.*s", (int)(end - begin), begin);
+}
+
+/* Replaces each place of a text; what is put in is not looked at again. */
+static void replace(char command[APP_COMMAND_MAX], const char *what, const char *with)
+{
+	char made[APP_COMMAND_MAX] = "";
+	const char *from = command, *at;
+	size_t len = 0;
+
+	for (; (at = strstr(from, what)); from = at + strlen(what))
+		len = format_append(
+			made, sizeof(made), len, "%.*s%s", (int)(at - from), from, with);
+	format_append(made, sizeof(made), len, "%s", from);
+	memcpy(command, made, sizeof(made));
+}
+
+/* An entry file of Python as a module; empty if its name is none. */
+static void module_of(const char *entry, char module[APP_ENTRY_MAX])
+{
+	size_t len = strlen(entry);
+
+	module[0] = '\0';
+	if (len < 4 || strcmp(entry + len - 3, ".py") != 0)
+		return;
+	for (size_t i = 0; i < len - 3; i++) {
+		if (!isalnum((unsigned char)entry[i]) && entry[i] != '_' && entry[i] != '/')
+			return;
+	}
+	snprintf(module, APP_ENTRY_MAX, "%.*s", (int)(len - 3), entry);
+	for (char *c = module; *c; c++)
+		*c = *c == '/' ? '.' : *c;
+}
+
+static void read_requirements(const struct file_set *set, struct candidate *candidate)
+{
+	static const char *const files[] = {
+		"requirements.txt", "requirements/base.txt", "pyproject.toml", "Pipfile"};
+	char *all = mem_strdup("");
+
+	for (size_t i = 0; i < array_len(files); i++) {
+		auto_free char *text = file_set_read(set, candidate->part.dir, files[i]);
+		char *joined;
+
+		if (!text)
+			continue;
+		joined = mem_printf("%s%s\n", all, text);
+		free(all);
+		all = joined;
+	}
+	candidate->python = all;
+}
+
+/* The first entry file that there is; one that makes the framework's app goes before. */
+static void find_python_entry(
+	const struct file_set *set, struct candidate *candidate, const char *call)
+{
+	struct app_part *part = &candidate->part;
+
+	for (size_t i = 0; i < array_len(python_entries); i++) {
+		auto_free char *text = NULL;
+
+		if (!file_set_has(set, part->dir, python_entries[i]))
+			continue;
+		if (!part->entry[0])
+			snprintf(part->entry, sizeof(part->entry), "%s", python_entries[i]);
+		text = call ? file_set_read(set, part->dir, python_entries[i]) : NULL;
+		if (text && strstr(text, call)) {
+			snprintf(part->entry, sizeof(part->entry), "%s", python_entries[i]);
+			return;
+		}
+	}
+}
+
+/* By what its entry file imports, if nothing is said of requirements. */
+static const struct framework *imported(const char *text)
+{
+	for (size_t i = 0; i < framework_count; i++) {
+		char import[64], from[64];
+
+		if (frameworks[i].runtime != RUNTIME_PYTHON || !frameworks[i].package)
+			continue;
+		snprintf(import, sizeof(import), "import %s", frameworks[i].package);
+		snprintf(from, sizeof(from), "from %s ", frameworks[i].package);
+		if (strstr(text, import) || strstr(text, from))
+			return &frameworks[i];
+	}
+	return NULL;
+}
+
+static void choose_python_command(const struct file_set *set, struct candidate *candidate)
+{
+	struct app_part *part = &candidate->part;
+	char module[APP_ENTRY_MAX], object[64] = "app";
+	auto_free char *text = file_set_read(set, part->dir, part->entry);
+
+	if (!part->entry[0] || strpbrk(part->entry, "'\\"))
+		return;
+	module_of(part->entry, module);
+	if (strcmp(part->framework->name, "fastapi") == 0 && text)
+		find_object(text, "FastAPI(", object, sizeof(object));
+	if (strstr(part->framework->command, "{module}") && !module[0])
+		return;
+	if (strcmp(part->framework->name, "django") == 0 && strcmp(part->entry, "manage.py") != 0)
+		return;
+	snprintf(part->command, sizeof(part->command), "exec %s", part->framework->command);
+	replace(part->command, "{module}", module);
+	replace(part->command, "{object}", object);
+}
+
+static const char *call_of(const struct framework *framework)
+{
+	return strcmp(framework->name, "fastapi") == 0 ? "FastAPI("
+	       : strcmp(framework->name, "flask") == 0 ? "Flask("
+						       : NULL;
+}
+
+static bool look_for_python(
+	const struct file_set *set, const char *dir, struct candidate *ret_candidate)
+{
+	struct candidate candidate = {.evidence = json_array(), .confidence = 0.6};
+	struct app_part *part = &candidate.part;
+
+	snprintf(part->dir, sizeof(part->dir), "%s", dir);
+	part->framework = framework_find("python");
+	find_manifests(set, part);
+	read_requirements(set, &candidate);
+	for (size_t i = 0; i < framework_count && candidate.confidence < 0.9; i++) {
+		if (frameworks[i].runtime != RUNTIME_PYTHON || !frameworks[i].package ||
+			!needs_package(&candidate, frameworks[i].package))
+			continue;
+		part->framework = &frameworks[i];
+		candidate.confidence = 0.95;
+		add_evidence(candidate.evidence, dir,
+			part->manifest ? part->manifest : "requirements", "requires it");
+	}
+	find_python_entry(set, &candidate, call_of(part->framework));
+	if (candidate.confidence < 0.9 && part->entry[0]) {
+		auto_free char *text = file_set_read(set, dir, part->entry);
+		const struct framework *found = text ? imported(text) : NULL;
+
+		if (found) {
+			part->framework = found;
+			candidate.confidence = 0.8;
+			add_evidence(candidate.evidence, dir, part->entry, "imports it");
+		}
+	}
+	if (!part->entry[0] && json_array_size(candidate.evidence) == 0) {
+		candidate_fini(&candidate);
+		return false;
+	}
+	if (json_array_size(candidate.evidence) == 0)
+		add_evidence(candidate.evidence, dir, part->entry, "is there");
+	choose_python_command(set, &candidate);
+	*ret_candidate = candidate;
+	return true;
+}
+
+static bool look_for_static(
+	const struct file_set *set, const char *dir, struct candidate *ret_candidate)
+{
+	struct candidate candidate = {.evidence = json_array(), .confidence = 0.7};
+
+	if (!file_set_has(set, dir, "index.html") || file_set_has(set, dir, "package.json")) {
+		candidate_fini(&candidate);
+		return false;
+	}
+	snprintf(candidate.part.dir, sizeof(candidate.part.dir), "%s", dir);
+	snprintf(candidate.part.entry, sizeof(candidate.part.entry), "index.html");
+	candidate.part.framework = framework_find("static");
+	snprintf(candidate.part.command, sizeof(candidate.part.command), "%s",
+		candidate.part.framework->command);
+	add_evidence(candidate.evidence, dir, "index.html", "is there");
+	*ret_candidate = candidate;
+	return true;
+}
+
+static bool (*const lookers[])(const struct file_set *set, const char *dir,
+	struct candidate *ret_candidate) = {look_for_node, look_for_python, look_for_static};
+
+/* --- the whole --- */
+
+static enum app_role role_of(const struct app_part *part)
+{
+	for (size_t i = 0; i < array_len(frontend_directories); i++) {
+		if (strcmp(part->dir, frontend_directories[i]) == 0)
+			return ROLE_FRONTEND;
+	}
+	return part->framework->role;
+}
+
+static void describe(struct detection *detection, const struct candidate *candidate,
+	const struct file_set *set, enum app_role role)
+{
+	const struct app_part *part = &candidate->part;
+	const char *engine = json_string_value(
+		json_object_get(json_object_get(candidate->package, "engines"), "node"));
+	json_t *why = json_array();
+
+	json_array_append_new(json_object_get(detection->document, "frameworks"),
+		json_pack("{s:s, s:s, s:s, s:f, s:O}", "name", part->framework->name, "role",
+			framework_role_name(role), "directory", part->dir, "confidence",
+			candidate->confidence, "evidence", candidate->evidence));
+	for (size_t i = 0; i < array_len(manifests); i++) {
+		if (manifests[i].runtime == part->framework->runtime &&
+			file_set_has(set, part->dir, manifests[i].file))
+			add_evidence(why, part->dir, manifests[i].file, "is there");
+	}
+	if (json_array_size(why) == 0)
+		add_evidence(why, part->dir, part->entry, "is there");
+	json_array_append_new(json_object_get(detection->document, "runtimes"),
+		json_pack("{s:s, s:s, s:s?, s:s?, s:f, s:o}", "name",
+			framework_runtime_name(part->framework->runtime), "directory", part->dir,
+			"package_manager", part->package_manager, "version", engine, "confidence",
+			part->manifest ? 0.95 : 0.7, "evidence", why));
+}
+
+static void add_service(
+	struct detection *detection, const char *name, double confidence, json_t *evidence)
+{
+	json_t *services = json_object_get(detection->document, "services"), *known;
+	size_t i;
+
+	json_array_foreach(services, i, known)
+	{
+		if (strcmp(json_string_value(json_object_get(known, "name")), name) == 0) {
+			json_array_extend(json_object_get(known, "evidence"), evidence);
+			json_decref(evidence);
+			return;
+		}
+	}
+	json_array_append_new(services, json_pack("{s:s, s:f, s:o}", "name", name, "confidence",
+						confidence, "evidence", evidence));
+}
+
+static void find_services(
+	struct detection *detection, const struct candidate *candidate, const struct file_set *set)
+{
+	const struct app_part *part = &candidate->part;
+
+	for (size_t i = 0; i < array_len(drivers); i++) {
+		json_t *why;
+
+		if (!needs_package(candidate, drivers[i].package))
+			continue;
+		why = json_array();
+		add_evidence(why, part->dir, part->manifest ? part->manifest : part->entry,
+			"requires a driver for it");
+		add_service(detection, drivers[i].service, 0.9, why);
+	}
+	for (size_t i = 0; i < array_len(env_files); i++) {
+		auto_free char *text = file_set_read(set, part->dir, env_files[i]);
+
+		for (size_t j = 0; text && j < array_len(service_variables); j++) {
+			json_t *why;
+
+			if (!strstr(text, service_variables[j].text))
+				continue;
+			why = json_array();
+			add_evidence(why, part->dir, env_files[i], "has its address");
+			add_service(detection, service_variables[j].service, 0.8, why);
+		}
+	}
+}
+
+static void look_in(
+	struct detection *detection, const struct file_set *set, const char *dir, bool takes_weak)
+{
+	for (size_t i = 0; i < array_len(lookers); i++) {
+		struct candidate candidate;
+		enum app_role role;
+
+		if (!lookers[i](set, dir, &candidate))
+			continue;
+		role = role_of(&candidate.part);
+		if (!detection->has_part[role] && (candidate.part.command[0] || takes_weak)) {
+			detection->parts[role] = candidate.part;
+			detection->has_part[role] = true;
+			describe(detection, &candidate, set, role);
+			find_services(detection, &candidate, set);
+		}
+		candidate_fini(&candidate);
+	}
+}
+
+/* --- what people say otherwise --- */
+
+static int bad_override(enum app_role role, const char *what, struct err *err)
+{
+	return err_explain(err, ERR_INVALID, "invalid_field", NULL, "%s.%s cannot be so",
+		framework_role_name(role), what);
+}
+
+static int override_texts(
+	struct app_part *part, enum app_role role, const json_t *given, struct err *err)
+{
+	const struct {
+		const char *name;
+		char *to;
+		size_t size;
+	} texts[] = {{"directory", part->dir, sizeof(part->dir)},
+		{"command", part->command, sizeof(part->command)},
+		{"install", part->install, sizeof(part->install)},
+		{"entry", part->entry, sizeof(part->entry)}};
+
+	for (size_t i = 0; i < array_len(texts); i++) {
+		const json_t *value = json_object_get(given, texts[i].name);
+		const char *text = json_string_value(value);
+
+		if (!value || json_is_null(value))
+			continue;
+		if (!text || strlen(text) >= texts[i].size)
+			return bad_override(role, texts[i].name, err);
+		snprintf(texts[i].to, texts[i].size, "%s", text);
+	}
+	if (part->dir[0] == '/' || strstr(part->dir, "..") || strchr(part->dir, '\''))
+		return bad_override(role, "directory", err);
+	return 0;
+}
+
+static int apply_override(struct detection *detection, const struct file_set *set,
+	enum app_role role, const json_t *given, struct err *err)
+{
+	struct app_part *part = &detection->parts[role];
+	const char *dir = json_string_value(json_object_get(given, "directory"));
+	const char *framework = json_string_value(json_object_get(given, "framework"));
+	const json_t *port = json_object_get(given, "port");
+
+	if (!given || json_is_null(given))
+		return 0;
+	if (json_is_false(given)) {
+		detection->has_part[role] = false;
+		return 0;
+	}
+	if (!json_is_object(given))
+		return bad_override(role, "*", err);
+	if (dir && (!detection->has_part[role] || strcmp(dir, part->dir) != 0)) {
+		detection->has_part[role] = false;
+		if (strlen(dir) < APP_DIRECTORY_MAX)
+			look_in(detection, set, dir, true);
+	}
+	if (!detection->has_part[role]) {
+		*part = (struct app_part){.framework = framework_find("static")};
+		detection->has_part[role] = true;
+	}
+	if (framework) {
+		part->framework = framework_find(framework);
+		if (!part->framework)
+			return bad_override(role, "framework", err);
+		if (part->framework->command)
+			snprintf(part->command, sizeof(part->command), "exec %s",
+				part->framework->command);
+	}
+	if (json_is_integer(port)) {
+		if (json_integer_value(port) < 1 || json_integer_value(port) > 65535)
+			return bad_override(role, "port", err);
+		part->port = (uint16_t)json_integer_value(port);
+	}
+	return override_texts(part, role, given, err);
+}
+
+static int apply_overrides(struct detection *detection, const struct file_set *set,
+	const json_t *overrides, struct err *err)
+{
+	for (int role = 0; role < ROLE_COUNT; role++) {
+		int r = apply_override(detection, set, role,
+			json_object_get(overrides, framework_role_name(role)), err);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static void choose_ports(struct detection *detection)
+{
+	struct app_part *backend = &detection->parts[ROLE_BACKEND];
+	struct app_part *frontend = &detection->parts[ROLE_FRONTEND];
+
+	for (int role = 0; role < ROLE_COUNT; role++) {
+		if (detection->has_part[role] && !detection->parts[role].port)
+			detection->parts[role].port = detection->parts[role].framework->port;
+	}
+	if (detection->has_part[ROLE_BACKEND] && detection->has_part[ROLE_FRONTEND] &&
+		backend->port == frontend->port)
+		backend->port++;
+}
+
+static void describe_parts(struct detection *detection)
+{
+	json_t *parts = json_object_get(detection->document, "parts");
+
+	for (int role = 0; role < ROLE_COUNT; role++) {
+		struct app_part *part = &detection->parts[role];
+		char port[8];
+
+		if (!detection->has_part[role])
+			continue;
+		snprintf(port, sizeof(port), "%u", part->port);
+		replace(part->command, "{port}", port);
+		replace(part->command, "{entry}", part->entry);
+		json_array_append_new(parts,
+			json_pack("{s:s, s:s, s:s, s:s, s:s?, s:s?, s:s?, s:i}", "role",
+				framework_role_name(role), "directory", part->dir, "runtime",
+				framework_runtime_name(part->framework->runtime), "framework",
+				part->framework->name, "package_manager", part->package_manager,
+				"entry", part->entry[0] ? part->entry : NULL, "command",
+				part->command[0] ? part->command : NULL, "port", part->port));
+	}
+}
+
+int detection_make(const struct file_set *set, const json_t *overrides,
+	struct detection *ret_detection, struct err *err)
+{
+	struct detection detection = {.document = json_pack("{s:[], s:[], s:[], s:[]}", "runtimes",
+					      "frameworks", "services", "parts")};
+	json_auto_t *own = file_set_read_json(set, "", "sandlot.json");
+	int r;
+
+	for (size_t i = 0; i < array_len(directories); i++) {
+		if (file_set_has_directory(set, directories[i]))
+			look_in(&detection, set, directories[i], false);
+	}
+	for (size_t i = 0; i < array_len(directories) && !detection_primary(&detection); i++)
+		look_in(&detection, set, directories[i], true);
+	r = apply_overrides(&detection, set, own, err);
+	if (r == 0)
+		r = apply_overrides(&detection, set, overrides, err);
+	if (r < 0) {
+		detection_fini(&detection);
+		return r;
+	}
+	choose_ports(&detection);
+	describe_parts(&detection);
+	*ret_detection = detection;
+	return 0;
+}
+
+void detection_fini(struct detection *detection)
+{
+	json_decref(detection->document);
+	detection->document = NULL;
+}
+
+const struct app_part *detection_primary(const struct detection *detection)
+{
+	for (int role = ROLE_COUNT - 1; role >= 0; role--) {
+		if (detection->has_part[role])
+			return &detection->parts[role];
+	}
+	return NULL;
+}
+
+void detection_command(const struct app_part *part, const char *base, char command[APP_COMMAND_MAX])
+{
+	memcpy(command, part->command, APP_COMMAND_MAX);
+	replace(command, "{base}", base);
+}

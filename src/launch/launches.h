@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Launches: from the files of a project, or of a sandbox, to an app that runs (pipeline.h). Each is a job of the kind
+ * "launch" with the same id, and a row that stays when the job is forgotten, so that runs can be compared.
+ *
+ * A sandbox has one launch at a time: who asks for another joins it. After a restart of the daemon one that ran begins
+ * anew; what it had done is there already.
+ */
+#pragma once
+
+#include "core/job/job.h"
+#include "core/sandbox/sandbox.h"
+#include "model/caller.h"
+#include "model/launch_record.h"
+#include "store/store.h"
+
+#define LAUNCH_JOB_KIND	    "launch"
+#define LAUNCHES_RUNNING    4 /* at a time; others are queued, so that what they wait for can run */
+#define LAUNCHES_HISTORY    1000 /* ended ones that are remembered of an owner */
+#define LAUNCHES_ORIGIN_MAX 256
+
+struct projects;
+
+struct launches_config {
+	struct store *store; /* borrowed, as all of these */
+	/* The origin that the preview of a port has. */
+	void (*origin)(
+		void *arg, const char *sandbox_id, uint16_t port, char origin[LAUNCHES_ORIGIN_MAX]);
+	void *arg;
+};
+
+struct launches *launches_new(const struct launches_config *config);
+void launches_free(struct launches *launches);
+
+/* From now on launches can run. Each launch ends before the engine does. */
+void launches_attach(struct launches *launches, struct engine *engine, struct jobs *jobs,
+	struct projects *projects);
+bool launches_are_attached(void *launches);
+
+/* The row of its kind; `context` is the struct launches. */
+#define LAUNCH_JOB(launches_)                                                                      \
+	{                                                                                          \
+		.name = LAUNCH_JOB_KIND, .on_restart = JOB_RESTART_RETRY,                          \
+		.max_running = LAUNCHES_RUNNING, .is_ready = launches_are_attached,                \
+		.run = launches_run, .ended = launches_ended, .context = (launches_)               \
+	}
+
+int launches_run(struct job *job, void *launches, struct err *err) must_check;
+void launches_ended(struct job *job, void *launches);
+
+/*
+ * What is asked for: the sandbox's own files, or those of its project. The input is an object with what detection.h
+ * can be told, and "env", "timeouts", "preview" and "from", the first stage to run. The caller ends the record.
+ */
+struct launch_request {
+	struct sandbox *sandbox;
+	const char *project; /* NULL: none */
+	const json_t *input;
+};
+int launches_start(struct launches *launches, const struct caller *caller,
+	const struct launch_request *request, struct launch_record *ret_record, struct err *err)
+	must_check;
+
+/* One that ended is begun anew, from a stage on (NULL: the first); a new launch. */
+int launches_retry(struct launches *launches, const struct caller *caller, const char *id,
+	const char *from, struct launch_record *ret_record, struct err *err) must_check;
+
+int launches_get(struct launches *launches, const struct owner *owner, const char *id,
+	struct launch_record *ret_record, struct err *err) must_check;
+int launches_cancel(struct launches *launches, const struct owner *owner, const char *id,
+	struct launch_record *ret_record, struct err *err) must_check;
+
+/* {"launches", "succeeded", "failed", "cancelled", "running", "success_rate", "stages", "causes"}; a new reference. */
+int launches_stats(struct launches *launches, const struct owner *owner, const char *project,
+	int64_t since_ms, json_t **ret_stats, struct err *err) must_check;
+
+/* --- for the pipeline --- */
+
+struct projects *launches_projects(struct launches *launches);
+void launches_note(struct launches *launches, const struct launch_record *record);
+void launches_origin(struct launches *launches, const char *sandbox_id, uint16_t port,
+	char origin[LAUNCHES_ORIGIN_MAX]);
+
+/* The path that a preview by path has. */
+void launches_base(const char *sandbox_id, uint16_t port, char base[128]);

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The pipeline of a launch: from files to an app that answers. Its stages are a table (pipeline.c), run in order on the
+ * thread of the launch's job. Each says what it does into the job's log, a line of JSON at a time:
+ *
+ *   {"stage": "InstallDependencies", "status": "running", "log": "npm install"}
+ *   {"stage": "InstallDependencies", "status": "complete", "duration_ms": 8234}
+ *
+ * All of it can be done again: what is there already is left as it is.
+ */
+#pragma once
+
+#include "core/engine/engine.h"
+#include "core/job/job.h"
+#include "launch/detection.h"
+#include "launch/failure_cause.h"
+#include "launch/sandbox_command.h"
+#include "launch/validation.h"
+#include "model/caller.h"
+#include "model/launch_record.h"
+
+#define PIPELINE_APP	  "/workspace/app"
+#define PIPELINE_SKIPPED  1	 /* there is nothing to do */
+#define PIPELINE_FAILED	  (-200) /* pipeline.cause says why */
+#define PIPELINE_ENV_MAX  12
+#define PIPELINE_BASE_MAX 128
+
+struct launches;
+
+struct pipeline {
+	struct launches *launches;
+	struct engine *engine;
+	struct job *job;
+	struct sandbox *sandbox;
+	struct caller caller;
+	struct launch_record record; /* what is written of it */
+	const json_t *input;	     /* what was asked for; borrowed */
+	struct file_set files;
+	struct detection detection;
+	struct validation validation;
+	struct failure_cause cause;
+	json_t *lines;		       /* the last of the stage that failed; owned, or NULL */
+	bool is_installed[ROLE_COUNT]; /* anew */
+	json_t *env[ROLE_COUNT];       /* variables of the parts; owned */
+	char base[PIPELINE_BASE_MAX];  /* the path that the preview is at */
+	const char *stage;	       /* the one that runs */
+};
+
+struct pipeline_stage {
+	const char *name;
+	/* 0, PIPELINE_SKIPPED, PIPELINE_FAILED, -ECANCELED, or -errno with err. */
+	int (*run)(struct pipeline *pipeline, struct err *err);
+	bool is_always; /* later ones need what it finds out: a retry from a later stage runs it too */
+};
+
+extern const struct pipeline_stage pipeline_stages[];
+extern const size_t pipeline_stage_count;
+
+/* Runs all stages; what came of it is in the record. -ECANCELED, or -errno with err. */
+int pipeline_run(struct pipeline *pipeline, struct err *err) must_check;
+void pipeline_fini(struct pipeline *pipeline);
+
+/* --- for the stages --- */
+
+void pipeline_log(struct pipeline *pipeline, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* The stage fails for a reason that is known. */
+int pipeline_fail(struct pipeline *pipeline, const char *code, const char *remedy,
+	const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* The stage fails, and the last output of a program says why. */
+int pipeline_fail_by_output(struct pipeline *pipeline, const char *output);
+
+/* Its last lines, for people. */
+void pipeline_keep_lines(struct pipeline *pipeline, const char *output);
+
+/* Runs a command in a directory of the app; its output is told. The end may be bad. */
+int pipeline_command(struct pipeline *pipeline, const char *dir, const char *line,
+	uint64_t timeout_ms, struct sandbox_command_end *ret_end, struct err *err) must_check;
+
+/* Writes a file of the app. */
+int pipeline_write(struct pipeline *pipeline, const char *path, const char *text, struct err *err)
+	must_check;
+
+/* A number of the request's "timeouts", in seconds. */
+uint64_t pipeline_timeout_ms(const struct pipeline *pipeline, const char *name, unsigned usual_s);
+
+int stage_detect(struct pipeline *pipeline, struct err *err) must_check;
+int stage_materialize(struct pipeline *pipeline, struct err *err) must_check;
+int stage_generate_env(struct pipeline *pipeline, struct err *err) must_check;
+int stage_install(struct pipeline *pipeline, struct err *err) must_check;
+int stage_check_install(struct pipeline *pipeline, struct err *err) must_check;
+int stage_check_syntax(struct pipeline *pipeline, struct err *err) must_check;
+int stage_launch_backend(struct pipeline *pipeline, struct err *err) must_check;
+int stage_launch_frontend(struct pipeline *pipeline, struct err *err) must_check;

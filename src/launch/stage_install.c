@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The stages that make an app able to run: its packages, and whether it can be parsed. */
+#include "blob/digest.h"
+#include "launch/pipeline.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define INSTALL_S 120
+#define CHECK_S	  60
+
+/*
+ * How packages are installed. What was installed from the same files before is left as it is: a mark in the directory
+ * of the packages says from which.
+ */
+struct installer {
+	const char *manager;
+	const char *place; /* where packages go */
+	const char *line;
+};
+
+#define NPM_QUIET                                                                                  \
+	"export npm_config_fetch_retries=1 npm_config_audit=false npm_config_fund=false "          \
+	"npm_config_update_notifier=false; "
+#define VENV                                                                                       \
+	"[ -x .venv/bin/python3 ] || python3 -m venv --system-site-packages --without-pip .venv; " \
+	"PATH=\"$PWD/.venv/bin:$PATH\"; export PATH PIP_DISABLE_PIP_VERSION_CHECK=1; "
+#define PIP_INSTALL                                                                                \
+	"if [ -f requirements.txt ]; then python3 -m pip install -r requirements.txt; "            \
+	"elif [ -f pyproject.toml ]; then python3 -m pip install .; fi"
+
+static const struct installer installers[] = {
+	{"npm", "node_modules",
+		NPM_QUIET
+		"if [ -f package-lock.json ] || [ -f npm-shrinkwrap.json ]; then npm ci || npm "
+		"install; else npm install; fi"},
+	{"pnpm", "node_modules",
+		NPM_QUIET "if command -v pnpm >/dev/null; then pnpm install; else npx --yes pnpm "
+			  "install; fi"},
+	{"yarn", "node_modules",
+		NPM_QUIET "if command -v yarn >/dev/null; then yarn install; else npx --yes yarn "
+			  "install; fi"},
+	{"bun", "node_modules",
+		NPM_QUIET
+		"if command -v bun >/dev/null; then bun install; else npx --yes bun install; fi"},
+	{"pip", ".venv", VENV PIP_INSTALL},
+	{"uv", ".venv", VENV "if command -v uv >/dev/null; then uv sync; else " PIP_INSTALL "; fi"},
+	{"poetry", ".venv",
+		VENV "if command -v poetry >/dev/null; then poetry install; else " PIP_INSTALL
+		     "; fi"},
+	{"pipenv", ".venv",
+		VENV "if command -v pipenv >/dev/null; then pipenv install --system; else python3 "
+		     "-m pip "
+		     "install pipenv && python3 -m pipenv install --system; fi"},
+};
+
+static const struct installer *find_installer(const char *manager)
+{
+	for (size_t i = 0; manager && i < array_len(installers); i++) {
+		if (strcmp(installers[i].manager, manager) == 0)
+			return &installers[i];
+	}
+	return NULL;
+}
+
+/* What is installed follows from these files. */
+static void hash_inputs(
+	const struct pipeline *pipeline, const struct app_part *part, char text[DIGEST_LEN + 1])
+{
+	auto_(digest_stream_freep) struct digest_stream *hash = digest_stream_new();
+	const char *const names[] = {part->manifest, part->lock, ".npmrc"};
+	struct digest digest;
+
+	digest_stream_add(hash, part->install, strlen(part->install) + 1);
+	for (size_t i = 0; i < array_len(names); i++) {
+		auto_free char *content =
+			names[i] ? file_set_read(&pipeline->files, part->dir, names[i]) : NULL;
+
+		if (content)
+			digest_stream_add(hash, content, strlen(content));
+		digest_stream_add(hash, "", 1);
+	}
+	digest_stream_read(hash, &digest);
+	snprintf(text, DIGEST_LEN + 1, "%s", digest_hex(&digest));
+}
+
+static bool has_dependencies(const struct pipeline *pipeline, const struct app_part *part)
+{
+	json_auto_t *package = NULL;
+
+	if (part->framework->runtime != RUNTIME_NODE)
+		return part->manifest != NULL;
+	package = file_set_read_json(&pipeline->files, part->dir, "package.json");
+	return json_object_size(json_object_get(package, "dependencies")) > 0 ||
+	       json_object_size(json_object_get(package, "devDependencies")) > 0;
+}
+
+static int install_part(struct pipeline *pipeline, enum app_role role, struct err *err)
+{
+	struct app_part *part = &pipeline->detection.parts[role];
+	const struct installer *installer = find_installer(part->package_manager);
+	char digest[DIGEST_LEN + 1];
+	auto_free char *line = NULL;
+	struct sandbox_command_end end;
+	int r;
+
+	if (!part->install[0] && (!installer || !has_dependencies(pipeline, part)))
+		return PIPELINE_SKIPPED;
+	hash_inputs(pipeline, part, digest);
+	/* 99: they are there. */
+	line = mem_printf(
+		"mark=%s/.sandlot-installed; [ \"$(cat $mark 2>/dev/null)\" = %s ] && exit 99; "
+		"( %s ) && mkdir -p %s && echo %s > $mark",
+		installer ? installer->place : ".sandlot", digest,
+		part->install[0] ? part->install : installer->line,
+		installer ? installer->place : ".sandlot", digest);
+	r = pipeline_command(pipeline, part->dir, line,
+		pipeline_timeout_ms(pipeline, "install_s", INSTALL_S), &end, err);
+	if (r < 0)
+		return r;
+	if (end.exit_code == 99) {
+		pipeline_log(pipeline, "the packages of %s are installed already",
+			framework_role_name(role));
+		return PIPELINE_SKIPPED;
+	}
+	if (end.is_timeout) {
+		pipeline_keep_lines(pipeline, end.tail);
+		return pipeline_fail(pipeline, "install_timeout",
+			"give it more time with timeouts.install_s", "installing took too long");
+	}
+	pipeline->is_installed[role] = end.exit_code == 0;
+	return end.exit_code == 0 ? 0 : pipeline_fail_by_output(pipeline, end.tail);
+}
+
+/* Calls a function for each part: what the first says that fails; skipped if all were. */
+static int each_part(struct pipeline *pipeline,
+	int (*run)(struct pipeline *pipeline, enum app_role role, struct err *err), struct err *err)
+{
+	int result = PIPELINE_SKIPPED;
+
+	for (int role = 0; role < ROLE_COUNT; role++) {
+		int r = pipeline->detection.has_part[role] ? run(pipeline, role, err)
+							   : PIPELINE_SKIPPED;
+
+		if (r < 0)
+			return r;
+		if (r == 0)
+			result = 0;
+	}
+	return result;
+}
+
+int stage_install(struct pipeline *pipeline, struct err *err)
+{
+	return each_part(pipeline, install_part, err);
+}
+
+/* --- PostInstallChecks --- */
+
+static int check_part(struct pipeline *pipeline, enum app_role role, struct err *err)
+{
+	const struct app_part *part = &pipeline->detection.parts[role];
+	struct sandbox_command_end end;
+	bool is_node = part->framework->runtime == RUNTIME_NODE;
+	int r;
+
+	if (part->framework->runtime == RUNTIME_STATIC || part->install[0] ||
+		!has_dependencies(pipeline, part))
+		return PIPELINE_SKIPPED;
+	r = pipeline_command(pipeline, part->dir,
+		is_node ? "[ -n \"$(ls -A node_modules 2>/dev/null)\" ]"
+			: VENV "python3 -m pip list >/dev/null",
+		CHECK_S * 1000, &end, err);
+	if (r < 0 || end.exit_code == 0)
+		return r;
+	pipeline_keep_lines(pipeline, end.tail);
+	return pipeline_fail(pipeline, "install_incomplete", "read the log of InstallDependencies",
+		"%s", is_node ? "node_modules is empty" : "pip list fails");
+}
+
+int stage_check_install(struct pipeline *pipeline, struct err *err)
+{
+	return each_part(pipeline, check_part, err);
+}
+
+/* --- SyntaxCheck --- */
+
+static bool ends_with(const char *text, const char *end)
+{
+	size_t len = strlen(text), end_len = strlen(end);
+
+	return len >= end_len && strcmp(text + len - end_len, end) == 0;
+}
+
+static int parse_part(struct pipeline *pipeline, enum app_role role, struct err *err)
+{
+	const struct app_part *part = &pipeline->detection.parts[role];
+	auto_free char *line = NULL;
+	struct sandbox_command_end end;
+	int r;
+
+	if (!part->entry[0] || strpbrk(part->entry, "'\\"))
+		return PIPELINE_SKIPPED;
+	if (ends_with(part->entry, ".js") || ends_with(part->entry, ".mjs") ||
+		ends_with(part->entry, ".cjs"))
+		line = mem_printf("node --check './%s'", part->entry);
+	else if (ends_with(part->entry, ".py"))
+		line = mem_printf("PYTHONPYCACHEPREFIX=/tmp/pycache python3 -m py_compile './%s'",
+			part->entry);
+	else
+		return PIPELINE_SKIPPED;
+	r = pipeline_command(pipeline, part->dir, line, CHECK_S * 1000, &end, err);
+	return r < 0 || end.exit_code == 0 ? r : pipeline_fail_by_output(pipeline, end.tail);
+}
+
+/* A development server runs with wrong types, so they are told and nothing more. */
+static int check_types(struct pipeline *pipeline, enum app_role role, struct err *err)
+{
+	const struct app_part *part = &pipeline->detection.parts[role];
+	struct sandbox_command_end end;
+	int r;
+
+	if (part->framework->runtime != RUNTIME_NODE ||
+		!file_set_has(&pipeline->files, part->dir, "tsconfig.json"))
+		return PIPELINE_SKIPPED;
+	r = pipeline_command(pipeline, part->dir,
+		"[ -x node_modules/.bin/tsc ] || exit 0; exec node_modules/.bin/tsc --noEmit",
+		CHECK_S * 1000, &end, err);
+	if (r == 0 && end.exit_code != 0)
+		pipeline_log(pipeline, "tsc found errors; the app is started all the same");
+	return r;
+}
+
+int stage_check_syntax(struct pipeline *pipeline, struct err *err)
+{
+	int r = each_part(pipeline, parse_part, err), types;
+
+	if (r < 0)
+		return r;
+	types = each_part(pipeline, check_types, err);
+	return types < 0 ? types : r == 0 || types == 0 ? 0 : PIPELINE_SKIPPED;
+}

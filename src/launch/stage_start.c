@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The stages that start an app. Its processes are start commands of the sandbox, so they come back when it wakes. A part
+ * that does not come up is taken out again: what failed is not tried for ever.
+ */
+#include "base/clock.h"
+#include "core/output/output_cursor.h"
+#include "core/preview/preview.h"
+#include "core/process/process_table.h"
+#include "core/process/start_command.h"
+#include "core/sandbox/sandbox_request.h"
+#include "launch/app_health.h"
+#include "launch/pipeline.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#define BACKEND_S  30
+#define FRONTEND_S 45
+#define LOOK_MS	   150
+#define CLOSE_MS   10000 /* an old process of the app has so long to let go of its port */
+
+static const unsigned usual_s[ROLE_COUNT] = {BACKEND_S, FRONTEND_S};
+static const char *const timeout_names[ROLE_COUNT] = {"backend_s", "frontend_s"};
+
+/* --- start commands --- */
+
+struct start_list {
+	struct start_spec starts[SPEC_STARTS_MAX];
+	struct text_pair env[SPEC_STARTS_MAX][SPEC_START_ENV_MAX];
+	size_t count;
+};
+
+static void add_env(struct start_list *list, const json_t *env)
+{
+	struct start_spec *start = &list->starts[list->count];
+	struct text_pair *pairs = list->env[list->count];
+	const char *name;
+	json_t *value;
+
+	json_object_foreach((json_t *)env, name, value)
+	{
+		if (start->env.count < SPEC_START_ENV_MAX)
+			pairs[start->env.count++] =
+				(struct text_pair){name, json_string_value(value)};
+	}
+	start->env.pairs = pairs;
+}
+
+/* Those of the record but for one name. */
+static void take_others(struct start_list *list, const json_t *starts, const char *name)
+{
+	json_t *start;
+	size_t i;
+
+	json_array_foreach((json_t *)starts, i, start)
+	{
+		if (strcmp(start_spec_name(start), name) == 0 || list->count >= SPEC_STARTS_MAX)
+			continue;
+		list->starts[list->count] = (struct start_spec){.name = start_spec_name(start),
+			.command = json_string_value(json_object_get(start, "command")),
+			.cwd = json_string_value(json_object_get(start, "cwd"))};
+		add_env(list, json_object_get(start, "env"));
+		list->count++;
+	}
+}
+
+/* Gives the sandbox a start command in the place of the one of that name; NULL: none. */
+static int set_start(struct pipeline *pipeline, const char *name, const struct start_spec *start,
+	const json_t *env, struct err *err)
+{
+	auto_free struct start_list *list = mem_new(sizeof(*list));
+	struct sandbox_change change = {0};
+	struct sandbox_record record;
+	int r;
+
+	sandbox_read(pipeline->sandbox, &record);
+	take_others(list, record.start, name);
+	if (start && list->count == SPEC_STARTS_MAX) {
+		sandbox_record_fini(&record);
+		return pipeline_fail(pipeline, "too_many_start_commands", "remove one",
+			"the sandbox has %d start commands of its own", SPEC_STARTS_MAX);
+	}
+	if (start) {
+		list->starts[list->count] = *start;
+		add_env(list, env);
+		list->count++;
+	}
+	change.starts = list->starts;
+	change.start_count = list->count;
+	r = sandbox_request_change(pipeline->sandbox, &pipeline->caller, &change, err);
+	sandbox_record_fini(&record);
+	return r;
+}
+
+static bool has_start(struct pipeline *pipeline, const char *name)
+{
+	struct sandbox_record record;
+	bool found = false;
+	json_t *start;
+	size_t i;
+
+	sandbox_read(pipeline->sandbox, &record);
+	json_array_foreach(record.start, i, start) found |=
+		strcmp(start_spec_name(start), name) == 0;
+	sandbox_record_fini(&record);
+	return found;
+}
+
+/* The last output of a start command. */
+static void read_output(struct pipeline *pipeline, const struct start_command_state *state,
+	char tail[SANDBOX_COMMAND_TAIL + 1])
+{
+	struct output_log *log;
+	struct output_cursor *cursor;
+	struct output_piece piece;
+	struct err ignored;
+	size_t len = 0;
+
+	tail[0] = '\0';
+	if (!state->process ||
+		process_table_open_log(pipeline->sandbox, state->process, &log, &ignored) < 0)
+		return;
+	cursor = output_cursor_new(log, output_cursor_tail(log, SANDBOX_COMMAND_TAIL));
+	while (len < SANDBOX_COMMAND_TAIL) {
+		output_cursor_read(cursor, tail + len, SANDBOX_COMMAND_TAIL - len, &piece);
+		if (piece.kind == OUTPUT_NONE)
+			break;
+		if (piece.kind != OUTPUT_CUT)
+			len += (size_t)(piece.next - piece.offset);
+	}
+	output_cursor_free(cursor);
+	output_log_unref(log);
+	for (size_t i = 0; i < len; i++)
+		tail[i] = tail[i] ? tail[i] : ' ';
+	tail[len] = '\0';
+}
+
+static int fail_by_start(struct pipeline *pipeline, const struct start_command_state *state)
+{
+	char tail[SANDBOX_COMMAND_TAIL + 1];
+
+	read_output(pipeline, state, tail);
+	pipeline_fail_by_output(pipeline, tail);
+	if (strcmp(pipeline->cause.code, "failed") != 0)
+		return PIPELINE_FAILED;
+	return pipeline_fail(pipeline, "exited", "read the last lines of the stage",
+		"it ended with exit code %d (%s)", state->exit_code,
+		state->end.detail[0] ? state->end.detail : end_reason_name(state->end.reason));
+}
+
+/* --- whether it is up --- */
+
+static bool is_ready(struct pipeline *pipeline, enum app_role role, uint16_t port, int *ret_status)
+{
+	const char *base = role == ROLE_FRONTEND ? pipeline->base : "/";
+
+	if (!app_health_listens(pipeline->sandbox, port))
+		return false;
+	if (role == ROLE_BACKEND &&
+		(*ret_status = app_health_ask(pipeline->sandbox, port, "/health")) == 200)
+		return true;
+	*ret_status = app_health_ask(pipeline->sandbox, port, base);
+	return *ret_status != APP_HEALTH_NONE && *ret_status < 500;
+}
+
+static bool is_known_port(const struct pipeline *pipeline, uint16_t port)
+{
+	for (int role = 0; role < ROLE_COUNT; role++) {
+		if (pipeline->detection.has_part[role] &&
+			pipeline->detection.parts[role].port == port)
+			return true;
+	}
+	return false;
+}
+
+static int fail_by_timeout(struct pipeline *pipeline, enum app_role role, int status,
+	const struct start_command_state *state)
+{
+	uint16_t port = pipeline->detection.parts[role].port;
+	uint64_t limit_ms = pipeline_timeout_ms(pipeline, timeout_names[role], usual_s[role]);
+	char tail[SANDBOX_COMMAND_TAIL + 1];
+	struct port_list list = {0};
+	uint16_t other = 0;
+
+	read_output(pipeline, state, tail);
+	pipeline_keep_lines(pipeline, tail);
+	if (status != APP_HEALTH_NONE)
+		return pipeline_fail(pipeline, "app_error", "read the last lines of the stage",
+			"it answers on port %u, but with status %d", port, status);
+	if (preview_look_around(pipeline->sandbox, &list) == 0) {
+		for (size_t i = 0; i < list.count; i++) {
+			if (list.ports[i].process == state->process &&
+				!is_known_port(pipeline, list.ports[i].number))
+				other = list.ports[i].number;
+		}
+		port_list_fini(&list);
+	}
+	if (other)
+		return pipeline_fail(pipeline, "bound_elsewhere",
+			"listen on the port in PORT, or say the port in sandlot.json",
+			"it listens on port %u, not on %u", other, port);
+	return pipeline_fail(pipeline, "not_ready",
+		"have it listen on PORT at 127.0.0.1 or 0.0.0.0, or give it more time with "
+		"timeouts",
+		"nothing answered on port %u within %llu s", port,
+		(unsigned long long)limit_ms / 1000);
+}
+
+static int wait_until_ready(struct pipeline *pipeline, enum app_role role)
+{
+	const char *name = framework_role_name(role);
+	uint64_t until_ms = clock_steady_ms() +
+			    pipeline_timeout_ms(pipeline, timeout_names[role], usual_s[role]);
+	struct start_command_state state = {0};
+	int status = APP_HEALTH_NONE;
+
+	while (clock_steady_ms() < until_ms) {
+		if (job_must_stop(pipeline->job))
+			return -ECANCELED;
+		start_command_read(pipeline->sandbox, name, &state);
+		if (state.status == START_COMMAND_WAITING || state.status == START_COMMAND_EXITED ||
+			state.status == START_COMMAND_KILLED || state.restarts > 0)
+			return fail_by_start(pipeline, &state);
+		if (is_ready(pipeline, role, pipeline->detection.parts[role].port, &status)) {
+			pipeline_log(pipeline, "port %u answers with status %d",
+				pipeline->detection.parts[role].port, status);
+			return 0;
+		}
+		poll(NULL, 0, LOOK_MS);
+	}
+	return fail_by_timeout(pipeline, role, status, &state);
+}
+
+/* --- the stages --- */
+
+/* Nobody else may have the port: it would be taken for the app. */
+static int free_port(struct pipeline *pipeline, enum app_role role, struct err *err)
+{
+	const char *name = framework_role_name(role);
+	uint16_t port = pipeline->detection.parts[role].port;
+	uint64_t until_ms = clock_steady_ms() + CLOSE_MS;
+	bool was_ours = has_start(pipeline, name);
+	int r = was_ours ? set_start(pipeline, name, NULL, NULL, err) : 0;
+
+	if (r < 0)
+		return r;
+	while (app_health_listens(pipeline->sandbox, port)) {
+		if (!was_ours || clock_steady_ms() >= until_ms)
+			return pipeline_fail(pipeline, "port_in_use",
+				"another process of the sandbox has it: end that, or choose "
+				"another port",
+				"the port is in use: %u", port);
+		poll(NULL, 0, LOOK_MS);
+	}
+	return 0;
+}
+
+static int start_part(struct pipeline *pipeline, enum app_role role, struct err *err)
+{
+	const struct app_part *part = &pipeline->detection.parts[role];
+	const char *name = framework_role_name(role);
+	auto_free char *cwd = file_set_join(PIPELINE_APP, part->dir), *line = NULL;
+	char command[APP_COMMAND_MAX];
+	struct start_spec start = {.name = name, .cwd = part->dir[0] ? cwd : PIPELINE_APP};
+
+	detection_command(part, pipeline->base, command);
+	line = mem_printf("PATH=\"$PWD/.venv/bin:$PATH\"; export PATH; %s", command);
+	start.command = part->framework->runtime == RUNTIME_PYTHON ? line : command;
+	pipeline_log(pipeline, "%s", command);
+	return set_start(pipeline, name, &start, pipeline->env[role], err);
+}
+
+static int launch_part(struct pipeline *pipeline, enum app_role role, struct err *err)
+{
+	const struct app_part *part = &pipeline->detection.parts[role];
+	const char *name = framework_role_name(role);
+	bool is_path = strcmp(pipeline->base, "/") != 0;
+	struct sandbox_port_change port = {.number = part->port,
+		.keeps_prefix = !is_path					    ? CHOICE_UNSET
+				: part->framework->is_hot && part->framework->flags ? CHOICE_YES
+										    : CHOICE_NO};
+	struct sandbox_port ignored;
+	struct err unused;
+	int r;
+
+	if (!pipeline->detection.has_part[role]) {
+		if (has_start(pipeline, name))
+			r = set_start(pipeline, name, NULL, NULL, err);
+		else
+			r = 0;
+		return r < 0 ? r : PIPELINE_SKIPPED;
+	}
+	r = sandbox_request_change_port(pipeline->sandbox, &port, &ignored, err);
+	if (r == 0)
+		r = free_port(pipeline, role, err);
+	if (r == 0)
+		r = start_part(pipeline, role, err);
+	if (r < 0)
+		return r;
+	r = wait_until_ready(pipeline, role);
+	if (r < 0)
+		(void)!set_start(pipeline, name, NULL, NULL, &unused);
+	else
+		json_object_set_new(pipeline->record.document,
+			role == ROLE_BACKEND ? "backend_port" : "frontend_port",
+			json_integer(part->port));
+	return r;
+}
+
+int stage_launch_backend(struct pipeline *pipeline, struct err *err)
+{
+	return launch_part(pipeline, ROLE_BACKEND, err);
+}
+
+int stage_launch_frontend(struct pipeline *pipeline, struct err *err)
+{
+	return launch_part(pipeline, ROLE_FRONTEND, err);
+}

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches: from the files of a project to an app that answers through its preview, and why some do not get there.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+
+import { assertError } from './lib/client.mjs';
+import { installed } from './lib/framework.mjs';
+import { REPOSITORY } from './lib/instance.mjs';
+import { Previews } from './lib/preview.mjs';
+import { suite } from './lib/suite.mjs';
+import { until } from './lib/wait.mjs';
+
+const { api, finish } = await suite('launches', { width: 4 });
+const STAGES = ['DetectEntryPoint', 'MaterializeFiles', 'GenerateEnvVars', 'InstallDependencies', 'PostInstallChecks', 'SyntaxCheck', 'LaunchBackend', 'LaunchFrontend'];
+const NODE_SERVER = (text) => `require('node:http').createServer((req, res) => res.end(${JSON.stringify(text)} + req.url)).listen(process.env.PORT, '127.0.0.1');\n`;
+let projects = 0;
+
+/** A new project with these files. */
+async function project(files) {
+  const made = await api.request('POST', '/v1/projects', { json: { name: `app-${++projects}` } });
+  assert.equal(made.status, 201, made.text);
+  await upload(made.json.id, files);
+  return made.json;
+}
+
+async function upload(id, files) {
+  for (const [name, text] of Object.entries(files)) {
+    const put = await api.request('PUT', `/v1/projects/${id}/files`, { query: { path: name }, body: text, headers: { 'content-type': 'application/octet-stream' } });
+    assert.ok(put.status < 300, put.text);
+  }
+}
+
+/** Launches and waits for the end. */
+async function launch(body, where = '/v1/launches') {
+  const begun = await api.request('POST', where, { json: body });
+  assert.equal(begun.status, 202, begun.text);
+  assert.equal(begun.headers.location, `/v1/launches/${begun.json.id}`);
+  assert.deepEqual(begun.json.stages.map(({ stage }) => stage), STAGES);
+  return ended(begun.json.id);
+}
+
+async function ended(id) {
+  let found;
+  await until(async () => (found = (await api.request('GET', `/v1/launches/${id}`)).json).status !== 'running', { what: 'the end of the launch', timeout_ms: 120_000 });
+  return found;
+}
+
+const statuses = ({ stages }) => stages.map(({ status }) => status).join(' ');
+const assertRuns = (launched) => assert.equal(launched.status, 'succeeded', JSON.stringify(launched.error ?? launched.stages));
+
+/** What the preview of a launch shows. */
+async function page(launched, at = '/') {
+  const port = Number(/-(\d+)\./.exec(launched.preview_url)[1]);
+  const previews = new Previews(api, (await api.request('GET', `/v1/sandboxes/${launched.sandbox_id}`)).json);
+  return (await previews.request(port, at)).text;
+}
+
+async function remove(launched, id) {
+  await api.purge(launched.sandbox_id);
+  if (id) assert.equal((await api.request('DELETE', `/v1/projects/${id}`)).status, 204);
+}
+
+test('a static page becomes a preview, and its sandbox is the project\'s', async () => {
+  const { id } = await project({ 'index.html': '<h1>hello</h1>' });
+  const launched = await launch({ project: id });
+  assertRuns(launched);
+  assert.equal(statuses(launched), 'complete complete complete skipped skipped skipped skipped complete');
+  assert.match(launched.preview_url, /^http:\/\/s-[0-9a-z]{26}-8080\./);
+  assert.match(await page(launched), /<h1>hello<\/h1>/);
+  const sandboxes = (await api.request('GET', '/v1/sandboxes', { query: { project: id } })).json.sandboxes;
+  assert.deepEqual(sandboxes.map((sandbox) => sandbox.id), [launched.sandbox_id]);
+  await remove(launched, id);
+});
+
+test('a server without packages is told its port, sleeps and wakes, and a relaunch shows what changed', async () => {
+  const { id } = await project({ 'package.json': '{"scripts":{"start":"node server.js"}}', 'server.js': NODE_SERVER('first '), '.env': 'GREETING=mine\n' });
+  const launched = await launch({ project: id });
+  assertRuns(launched);
+  assert.equal(await page(launched, '/a'), 'first /a');
+  const env = (await api.read(launched.sandbox_id, '/workspace/app/.env')).toString();
+  assert.match(env, /^GREETING=mine\n/);
+  assert.match(env, /\nPORT=3000\n/);
+  assert.match(env, new RegExp(`\\nCORS_ORIGINS=http://s-${launched.sandbox_id}-3000\\.`));
+  assert.equal((await api.verb(launched.sandbox_id, 'stop')).status, 200);
+  await until(async () => (await page(launched, '/b')) === 'first /b', { what: 'the app after its sandbox woke' });
+  await upload(id, { 'server.js': NODE_SERVER('second ') });
+  const again = await launch({ project: id });
+  assertRuns(again);
+  assert.equal(again.sandbox_id, launched.sandbox_id);
+  assert.equal(await page(again, '/'), 'second /');
+  await remove(launched, id);
+});
+
+test('stages come as events, and who comes back goes on where it was', async () => {
+  const { id } = await project({ 'server.js': NODE_SERVER('x') });
+  const response = await api.request('POST', '/v1/launches', { json: { project: id }, headers: { accept: 'text/event-stream' } });
+  assert.equal(response.status, 200);
+  const events = response.text.split('\n\n').filter((text) => text.startsWith('id:') || text.includes('\nevent:') || text.startsWith('event:')).map((text) => {
+    const field = (name) => new RegExp(`^${name}: ?(.*)$`, 'm').exec(text)?.[1];
+    return { id: field('id'), event: field('event'), data: JSON.parse(field('data')) };
+  });
+  assert.equal(events.at(-1).event, 'end');
+  assertRuns(events.at(-1).data);
+  const over = events.filter(({ data }) => data.stage && ['complete', 'skipped'].includes(data.status));
+  assert.deepEqual(over.map(({ data }) => data.stage), STAGES);
+  assert.ok(over.every(({ data }) => Number.isInteger(data.duration_ms)));
+  assert.ok(events.some(({ data }) => data.stage === 'LaunchBackend' && /node/.test(data.log ?? '')));
+  const launched = events.at(-1).data;
+  const rest = await api.request('GET', `/v1/launches/${launched.id}/events`, { headers: { 'last-event-id': events.at(-2).id } });
+  assert.match(rest.text, /event: ?end/);
+  assert.doesNotMatch(rest.text, /event: ?stage/);
+  await remove(launched, id);
+});
+
+test('a Python app is started with what the template has', async () => {
+  const app = 'import os\nfrom http.server import BaseHTTPRequestHandler, HTTPServer\nclass H(BaseHTTPRequestHandler):\n    def do_GET(self):\n        self.send_response(200); self.end_headers(); self.wfile.write(b"python")\nHTTPServer(("127.0.0.1", int(os.environ["PORT"])), H).serve_forever()\n';
+  const { id } = await project({ 'backend/main.py': app, 'frontend/index.html': 'page' });
+  const launched = await launch({ project: id });
+  assertRuns(launched);
+  assert.deepEqual(launched.detection.parts.map(({ role, directory, framework, port }) => [role, directory, framework, port]), [['backend', 'backend', 'python', 8000], ['frontend', 'frontend', 'static', 8080]]);
+  assert.equal(await page(launched), 'page', 'the preview is the frontend');
+  assert.ok(launched.findings.some(({ rule, severity }) => rule === 'requirements' && severity === 'warning'));
+  await remove(launched, id);
+});
+
+test('the files of a sandbox without a project are launched where they are, and a retry begins at a stage', async () => {
+  const { id } = await api.create();
+  await api.put(id, '/workspace/app/server.js', NODE_SERVER('own '));
+  const launched = await launch({}, `/v1/sandboxes/${id}/launch`);
+  assertRuns(launched);
+  assert.equal(await page(launched), 'own /');
+  const begun = await api.request('POST', `/v1/launches/${launched.id}/retry`, { json: { from: 'LaunchBackend' } });
+  assert.equal(begun.status, 202, begun.text);
+  const again = await ended(begun.json.id);
+  assertRuns(again);
+  assert.equal(again.stages[5].status, 'skipped');
+  assertError(await api.request('POST', `/v1/launches/${launched.id}/retry`, { json: { from: 'Nothing' } }), 400, /must be the name of a stage/);
+  await api.purge(id);
+});
+
+/** Each fails for a reason that the answer names. */
+const FAILURES = [
+  ['a module that is missing', { 'server.js': 'require("left-behind");' }, 'LaunchBackend', 'missing_module', /left-behind/],
+  ['a syntax error', { 'server.js': 'let a = 1;\nlet b = = 2;\n' }, 'SyntaxCheck', 'syntax_error', /server\.js:2/],
+  ['a syntax error of Python', { 'main.py': 'import os\ndef f(:\n' }, 'SyntaxCheck', 'syntax_error', /main\.py:2/],
+  ['no way to start it', { 'package.json': '{"scripts":{"test":"true"}}' }, 'DetectEntryPoint', 'missing_script', /start or dev/],
+  ['no app at all', { 'notes.txt': 'nothing' }, 'DetectEntryPoint', 'no_entry_point', /nothing was found/],
+  ['another port than PORT', { 'server.js': 'require("node:http").createServer((q, s) => s.end()).listen(4567, "127.0.0.1");' }, 'LaunchBackend', 'bound_elsewhere', /4567, not on 3000/, { timeouts: { backend_s: 2 } }],
+  ['an app that only fails', { 'server.js': 'process.exit(3)' }, 'LaunchBackend', 'exited', /exit code 3/],
+];
+
+for (const [name, files, stage, code, message, more] of FAILURES) {
+  test(`a launch says why it failed: ${name}`, async () => {
+    const { id } = await project(files);
+    const launched = await launch({ project: id, ...more });
+    assert.equal(launched.status, 'failed');
+    assert.deepEqual([launched.error.stage, launched.error.code], [stage, code], JSON.stringify(launched.error));
+    assert.match(launched.error.message, message);
+    assert.equal(launched.preview_url, null);
+    const sandbox = (await api.request('GET', `/v1/sandboxes/${launched.sandbox_id}`)).json;
+    assert.deepEqual(sandbox.start ?? [], [], 'what failed is not tried for ever');
+    await remove(launched, id);
+  });
+}
+
+test('a launch says why it failed: another process has the port, or the network policy refuses the registry', async () => {
+  const { id } = await project({ 'package.json': '{"scripts":{"start":"node server.js"},"dependencies":{"left-pad":"1.3.0"}}', 'server.js': NODE_SERVER('x') });
+  const made = await api.request('POST', `/v1/projects/${id}/sandboxes`, { json: { network: { mode: 'allowlist', allow: ['nowhere.test:443'] }, env: { npm_config_registry: 'https://registry.test/' } } });
+  assert.equal(made.status, 201, made.text);
+  const refused = await launch({ project: id });
+  assert.deepEqual([refused.error?.stage, refused.error?.code], ['InstallDependencies', 'network_refused'], JSON.stringify(refused.error));
+  assert.match(refused.error.message, /registry\.test(:443)?; the rule that would allow it: registry\.test:443/);
+  await upload(id, { 'package.json': '{"scripts":{"start":"node server.js"}}' });
+  await api.exec(made.json.id, { command: `node -e 'require("node:http").createServer((q, s) => s.end()).listen(3000, "127.0.0.1", () => console.log("up"))' & sleep 0.5; true` });
+  await api.request('POST', `/v1/sandboxes/${made.json.id}/exec`, { json: { argv: ['node', '-e', 'require("node:http").createServer((q, s) => s.end()).listen(3000, "127.0.0.1")'], background: true } });
+  await until(async () => (await api.request('GET', `/v1/sandboxes/${made.json.id}/ports`)).json.ports?.some(({ port }) => port === 3000), { what: 'the other server' });
+  const taken = await launch({ project: id });
+  assert.deepEqual([taken.error?.stage, taken.error?.code], ['LaunchBackend', 'port_in_use'], JSON.stringify(taken.error));
+  await remove(taken, id);
+});
+
+test('a launch can be cancelled, and statistics tell how launches went', async () => {
+  const { id } = await project({ 'package.json': '{"scripts":{"start":"sleep 60"}}' });
+  const begun = (await api.request('POST', '/v1/launches', { json: { project: id } })).json;
+  const joined = (await api.request('POST', '/v1/launches', { json: { project: id } })).json;
+  assert.equal(joined.id, begun.id, 'a sandbox has one launch at a time');
+  await until(async () => (await api.request('GET', `/v1/launches/${begun.id}`)).json.stages.at(-2).status === 'running', { what: 'the backend to be awaited' });
+  assert.equal((await api.request('POST', `/v1/launches/${begun.id}/cancel`)).status, 200);
+  const launched = await ended(begun.id);
+  assert.equal(launched.status, 'cancelled');
+  const stats = (await api.request('GET', '/v1/launches/stats', { query: { project: id } })).json;
+  assert.deepEqual([stats.launches, stats.cancelled, stats.success_rate], [1, 1, null]);
+  const all = (await api.request('GET', '/v1/launches/stats')).json;
+  assert.ok(all.causes.syntax_error >= 2 && all.stages.every(({ stage }, i) => stage === STAGES[i]));
+  const failed = (await api.request('GET', '/v1/launches', { query: { failed_stage: 'SyntaxCheck', limit: 1 } })).json;
+  assert.equal(failed.launches[0].error.code, 'syntax_error');
+  assert.ok(failed.next_cursor);
+  await remove(launched, id);
+});
+
+test('a report says what would be fixed, and what was detected with why', async () => {
+  const { id } = await project({
+    'package.json': '{"scripts":{"dev":"vite"},"dependencies":{"pg":"8"},"devDependencies":{"vite":"8"}}',
+    'vite.config.js': 'export default {}\n', 'run.sh': '#!/bin/sh\r\necho hi\r\n', 'src/main.js': 'fetch("http://localhost:8000/api");\n', 'node_modules/x/index.js': '',
+  });
+  const report = (await api.request('POST', `/v1/projects/${id}/validate`)).json;
+  assert.equal(report.valid, true);
+  const found = Object.fromEntries(report.findings.map((finding) => [finding.rule, finding]));
+  assert.deepEqual([found.line_ends.file, found.line_ends.line], ['run.sh', 1]);
+  assert.match(found.line_ends.diff, /^-#!\/bin\/sh\\r\n\+#!\/bin\/sh\n$/);
+  assert.deepEqual([found.localhost_url.file, found.localhost_url.line], ['src/main.js', 1]);
+  assert.equal(found.made_files.file, 'node_modules');
+  assert.match(found.vite_config.fix, /^started with --/);
+  const detected = (await api.request('GET', `/v1/projects/${id}/detection`)).json;
+  assert.deepEqual(detected.frameworks.map(({ name, evidence }) => [name, evidence[0].file]), [['vite', 'package.json']]);
+  assert.deepEqual(detected.services.map(({ name }) => name), ['postgres']);
+  assert.equal((await api.request('DELETE', `/v1/projects/${id}`)).status, 204);
+});
+
+test('a Vite app is launched with the packages that are there', async (t) => {
+  const archive = await installed(t, 'vite');
+  if (!archive) return;
+  const sources = path.join(REPOSITORY, 'tests/e2e/apps/vite');
+  const { id } = await project(Object.fromEntries(fs.readdirSync(sources).map((name) => [name, fs.readFileSync(path.join(sources, name))])));
+  const made = await api.request('POST', `/v1/projects/${id}/sandboxes`, { json: { resources: { memory: '2Gi', disk: '4Gi' } } });
+  const put = await api.request('PUT', `/v1/sandboxes/${made.json.id}/files/archive`, { query: { path: '/workspace/app' }, body: fs.createReadStream(archive, { highWaterMark: 1 << 20 }), headers: { 'content-type': 'application/x-tar' } });
+  assert.ok(put.status < 300, put.text);
+  const launched = await launch({ project: id, frontend: { install: 'test -x node_modules/.bin/vite' } });
+  assertRuns(launched);
+  assert.match(await page(launched), /\/@vite\/client/);
+  const again = await launch({ project: id, frontend: { install: 'test -x node_modules/.bin/vite' } });
+  assert.equal(again.stages[3].status, 'skipped', 'what is installed is not installed again');
+  await remove(launched, id);
+});
+
+finish();

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What would keep an app from running. */
+#include "launch/validation.h"
+#include "text_files.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+/* How many findings of a rule the files give, and how often that is an error. */
+static size_t count(struct text_file *files, const char *rule, bool *ret_has_error)
+{
+	struct file_set set = text_files_set(files);
+	struct validation validation;
+	struct detection detection;
+	struct err err;
+	json_t *finding;
+	size_t i, found = 0;
+
+	assert_int_equal(detection_make(&set, NULL, &detection, &err), 0);
+	validation_make(&set, &detection, &validation);
+	json_array_foreach(validation.findings, i, finding)
+	{
+		found += strcmp(json_string_value(json_object_get(finding, "rule")), rule) == 0;
+	}
+	*ret_has_error = validation.has_error;
+	validation_fini(&validation);
+	detection_fini(&detection);
+	file_set_fini(&set);
+	return found;
+}
+
+static void each_rule_finds_what_it_is_for(void **state)
+{
+	static struct {
+		const char *rule;
+		struct text_file files[4];
+		size_t found;
+		bool is_error;
+	} cases[] = {
+		{"start_script", {{"package.json", "{}"}}, 1, true},
+		{"start_script", {{"package.json", "{\"scripts\":{\"start\":\"x\"}}"}}, 0, false},
+		{"start_script", {{"a.txt", ""}}, 1, true},
+		{"requirements", {{"main.py", ""}}, 1, false},
+		{"requirements", {{"main.py", ""}, {"requirements.txt", ""}}, 0, false},
+		{"port", {{"server.js", "s.listen(4000)"}}, 1, false},
+		{"port", {{"server.js", "s.listen(process.env.PORT)"}}, 0, false},
+		{"localhost_url", {{"index.html", "fetch('http://localhost:1/')"}}, 1, false},
+		{"made_files",
+			{{"index.html", ""}, {"node_modules/a/b.js", ""},
+				{"node_modules/c.js", ""}},
+			1, false},
+		{"secret", {{"index.html", "AKIAABCDEFGHIJKLMNOP"}}, 1, false},
+		{"secret", {{"index.html", "AKIA and so on"}}, 0, false},
+		{"polling", {{"index.html", ""}, {".env", "CHOKIDAR_USEPOLLING=true"}}, 1, false},
+		{"lock_file",
+			{{"package.json",
+				 "{\"scripts\":{\"start\":\"x\"},\"dependencies\":{\"a\":\"1\"}}"},
+				{"package-lock.json",
+					"{\"packages\":{\"\":{\"dependencies\":{\"a\":\"2\"}}}}"}},
+			1, false},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_len(cases); i++) {
+		bool has_error;
+
+		assert_int_equal(count(cases[i].files, cases[i].rule, &has_error), cases[i].found);
+		assert_int_equal(has_error, cases[i].is_error);
+	}
+}
+
+static void line_ends_of_scripts_are_fixed_in_the_copy(void **state)
+{
+	struct text_file files[] = {{"index.html", ""}, {"run.sh", "a\r\nb\r\n"}, {NULL, NULL}};
+	struct file_set set = text_files_set(files);
+	struct validation validation;
+	struct detection detection;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(detection_make(&set, NULL, &detection, &err), 0);
+	validation_make(&set, &detection, &validation);
+	assert_string_equal(
+		json_string_value(json_object_get(validation.fixes, "run.sh")), "a\nb\n");
+	validation_fini(&validation);
+	detection_fini(&detection);
+	file_set_fini(&set);
+}
+
+static void what_installing_makes_is_left_out(void **state)
+{
+	(void)state;
+	assert_true(validation_leaves_out("node_modules/a.js"));
+	assert_true(validation_leaves_out("web/.venv/bin/python"));
+	assert_false(validation_leaves_out("src/node_modules.js"));
+	assert_false(validation_leaves_out("docs/venv"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_rule_finds_what_it_is_for),
+		cmocka_unit_test(line_ends_of_scripts_are_fixed_in_the_copy),
+		cmocka_unit_test(what_installing_makes_is_left_out),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
