@@ -622,7 +622,7 @@ static const struct route table[] = {
 	{"GET", PROJECT "/detection", launches_detect, 0, SCOPE_READ,
 		DOC("detectProject", "What a project is made of, and why that is thought",
 			"launches", .status = 200, .answer = "Detection")},
-	{"POST", PROJECT "/validate", launches_validate, 0, SCOPE_READ,
+	{"POST", PROJECT "/validate", launches_validate, 0, SCOPE_FILES,
 		DOC("validateProject", "What would keep a project from running", "launches",
 			.status = 200, .answer = "Validation"),
 		"project.validate"},

@@ -256,17 +256,16 @@ static const char *const common[Q_ALL] = {
 	[Q_LAUNCH_UPDATE] = "UPDATE launches SET status = ?6, failed_stage = ?7, cause = ?8,"
 			    " document = ?9, ended_at = ?11 WHERE id = ?1",
 	[Q_LAUNCH_GET] = "SELECT " LAUNCH(NAME) " FROM launches WHERE id = ?1 AND " OWNED(""),
-	[Q_LAUNCH_LIST] = "SELECT " LAUNCH(
-		NAME) " FROM launches WHERE (?1 IS NULL OR id < ?1)"
-		      " AND (?2 IS NULL OR status = ?2)"
-		      " AND (?3 IS NULL OR project = ?3)"
-		      " AND (?4 IS NULL OR failed_stage = ?4)"
-		      " AND created_at >= ?5 AND (?9 IS NULL OR sandbox = ?9)"
-		      " AND " OWNED("") " ORDER BY id DESC LIMIT ?6",
-	[Q_LAUNCH_PRUNE] =
-		"DELETE FROM launches WHERE id IN (SELECT id FROM (SELECT id,"
-		" row_number() OVER (ORDER BY id DESC) AS place FROM launches"
-		" WHERE ended_at > 0 AND " OWNED("") ") AS ended WHERE place > ?1)",
+	[Q_LAUNCH_LIST] =
+		"SELECT " LAUNCH(NAME) " FROM launches WHERE (?1 IS NULL OR id < ?1)"
+				       " AND (?2 IS NULL OR status = ?2)"
+				       " AND (?3 IS NULL OR project = ?3)"
+				       " AND (?4 IS NULL OR failed_stage = ?4)"
+				       " AND created_at >= ?5 AND (?9 IS NULL OR sandbox = ?9)"
+				       " AND " OWNED("") " ORDER BY id DESC LIMIT ?6",
+	[Q_LAUNCH_PRUNE] = "DELETE FROM launches WHERE id IN (SELECT id FROM (SELECT id,"
+			   " row_number() OVER (ORDER BY id DESC) AS place FROM launches"
+			   " WHERE ended_at > 0 AND " OWNED("") ") AS ended WHERE place > ?1)",
 	[Q_EXECUTION_INSERT] = "INSERT INTO executions (" EXECUTION(
 		NAME) ", outcome, request) VALUES (" EXECUTION(VALUE) ", ?21, ?22)",
 	[Q_EXECUTION_UPDATE] = "UPDATE executions SET status = ?9, cancelling = ?10, process = ?11,"

@@ -289,7 +289,7 @@ test('a foreign object and one that never was get the same answer, on every rout
   for (const operation of guarded.filter(({ name, route }) => route.includes('{') && !COLLECTIONS[name])) {
     const request = { ...REQUESTS[operation.name] };
     const foreign = await api.request(operation.method, target(operation.route), request);
-    const random = await api.request(operation.method, operation.route.replace(/\{(id|token|login|snapshot|execution|project)\}/, NOBODY).replace('{process}', victim.process).replace('{file}', victim.file).replace('{context}', victim.context).replace('{port}', '3000').replace('{link}', victim.token).replace(/\{(organization|user|template|function)\}/g, 'nobody').replace('{path}', 'canary'), request);
+    const random = await api.request(operation.method, operation.route.replace(/\{(id|launch|token|login|snapshot|execution|project)\}/, NOBODY).replace('{process}', victim.process).replace('{file}', victim.file).replace('{context}', victim.context).replace('{port}', '3000').replace('{link}', victim.token).replace(/\{(organization|user|template|function)\}/g, 'nobody').replace('{path}', 'canary'), request);
     assert.equal(foreign.status, random.status, operation.name);
     assert.equal(plain(foreign, victim.sandbox, victim.project, victim.token, victim.login, victim.job, victim.snapshot, victim.launch, victim.execution, 'template canary', 'function canary'), plain(random, NOBODY, 'template nobody', 'function nobody'), operation.name);
   }
