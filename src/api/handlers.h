@@ -22,6 +22,12 @@ HANDLER(tokens_get);
 HANDLER(tokens_revoke);
 HANDLER(tickets_create);
 
+/* metrics.c */
+HANDLER(metrics_read);
+
+/* output_search.c */
+HANDLER(output_search);
+
 /* logins.c */
 HANDLER(logins_create);
 HANDLER(logins_follow_link);

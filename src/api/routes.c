@@ -142,6 +142,15 @@ static const struct api_parameter events_query[] = {
 		"Resume after the event of this id. The header Last-Event-ID weighs more.", false},
 };
 
+static const struct api_parameter search_query[] = {
+	{"q", "{\"type\":\"string\",\"minLength\":1,\"maxLength\":256}",
+		"What a line must have: a text as it is, no pattern.", true},
+	{"process", STRING, "Only of this process, by its id.", false},
+	{"ignore_case", BOOLEAN, "Whether A is a; of letters of ASCII.", false},
+	{"limit", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000,\"default\":100}",
+		"How many lines, at most.", false},
+};
+
 static const struct api_parameter history_query[] = {
 	{"window", "{\"type\":\"string\",\"enum\":[\"hour\",\"day\"],\"default\":\"hour\"}",
 		"An hour in steps of 10 seconds, or a day in steps of 5 minutes.", false},
@@ -314,6 +323,9 @@ static const struct route table[] = {
 	{"GET", "/openapi.json", service_openapi, ROUTE_OPEN, 0,
 		DOC("getOpenapi", "This document", "service", .status = 200,
 			.answer = "application/json")},
+	{"GET", "/metrics", metrics_read, 0, SCOPE_ADMIN,
+		DOC("getMetrics", "Figures of the daemon, for Prometheus", "service", .status = 200,
+			.answer = "text/plain")},
 	{"GET", "/v1/version", service_version, 0, SCOPE_READ,
 		DOC("getVersion", "The daemon's version", "service", .status = 200,
 			.answer = "Version")},
@@ -748,6 +760,9 @@ static const struct route table[] = {
 		DOC("getSandboxNetwork",
 			"What a sandbox may reach, what it reached and what was refused",
 			"sandboxes", .status = 200, .answer = "Network")},
+	{"GET", ONE "/output/search", output_search, 0, SCOPE_READ,
+		DOC("searchOutput", "Search what its processes have printed", "processes",
+			QUERY(search_query), .status = 200, .answer = "OutputMatches")},
 	{"GET", ONE "/stats/history", sandboxes_stats_history, 0, SCOPE_READ,
 		DOC("getSandboxStatsHistory", "What it used in the last hour or day", "sandboxes",
 			QUERY(history_query), .status = 200, .answer = "StatsHistory")},

@@ -20,6 +20,12 @@ static struct {
 	bool plain;
 } logger = {.program = "sandlot", .least = LOG_INFO};
 
+/* Of the thread; both empty: it works on no request. */
+static _Thread_local struct {
+	char request[72];
+	char trace[33];
+} subject;
+
 static const char *const level_names[] = {"debug", "info", "warning", "error"};
 
 void log_open(const char *program, enum log_level least)
@@ -27,6 +33,13 @@ void log_open(const char *program, enum log_level least)
 	logger.program = program;
 	logger.least = least;
 	logger.plain = isatty(STDERR_FILENO);
+}
+
+void log_set_request(const char *id, const char *trace)
+{
+	snprintf(subject.request, sizeof(subject.request), "%s", id ? id : "");
+	/* "00-<trace>-<span>-<flags>" */
+	snprintf(subject.trace, sizeof(subject.trace), "%s", trace && trace[0] ? trace + 3 : "");
 }
 
 /* Control characters as \u00XX, harmless on a terminal; in JSON quotes and backslashes too. */
@@ -61,9 +74,23 @@ static size_t format_plain(enum log_level level, const char *message, char *line
 		is_daemon ? "" : logger.program, is_daemon ? "" : ": ", message);
 }
 
+static size_t format_json(
+	enum log_level level, const char *now, const char *message, char *line, size_t size)
+{
+	size_t len =
+		format_append(line, size, 0, "{\"time\":\"%s\",\"level\":\"%s\",\"program\":\"%s\"",
+			now, level_names[level], logger.program);
+
+	if (subject.request[0])
+		len = format_append(line, size, len, ",\"request_id\":\"%s\"", subject.request);
+	if (subject.trace[0])
+		len = format_append(line, size, len, ",\"trace_id\":\"%s\"", subject.trace);
+	return format_append(line, size, len, ",\"message\":\"%s\"}\n", message);
+}
+
 void log_write(enum log_level level, const char *fmt, ...)
 {
-	char message[MESSAGE_MAX], escaped[MESSAGE_MAX * 2], line[MESSAGE_MAX * 2 + 160];
+	char message[MESSAGE_MAX], escaped[MESSAGE_MAX * 2], line[MESSAGE_MAX * 2 + 320];
 	char now[CLOCK_TEXT_LEN];
 	int saved = errno;
 	va_list ap;
@@ -79,10 +106,7 @@ void log_write(enum log_level level, const char *fmt, ...)
 	if (logger.plain)
 		len = format_plain(level, escaped, line, sizeof(line));
 	else
-		len = format_append(line, sizeof(line), 0,
-			"{\"time\":\"%s\",\"level\":\"%s\",\"program\":\"%s\",\"message\":\"%s\"}"
-			"\n",
-			now, level_names[level], logger.program, escaped);
+		len = format_json(level, now, escaped, line, sizeof(line));
 	/* One write a line, so that lines of several threads do not mix; a full disk loses the line. */
 	if (write(STDERR_FILENO, line, len) < 0)
 		errno = saved;

@@ -2,7 +2,7 @@
 /*
  * The log: one line an event on standard error, as JSON, or as plain text when that is a terminal.
  * Values are escaped, so a name that a tenant chose cannot forge a line. It is the only mutable
- * global.
+ * global, but for what a thread works on.
  */
 #pragma once
 
@@ -10,6 +10,9 @@ enum log_level { LOG_DEBUG, LOG_INFO, LOG_WARNING, LOG_ERROR };
 
 /* Called once, before there are threads. */
 void log_open(const char *program, enum log_level least);
+
+/* What this thread logs from now on is about a request, by its id and the trace it is in; NULL: no longer. Copied. */
+void log_set_request(const char *id, const char *trace);
 
 void log_write(enum log_level level, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 

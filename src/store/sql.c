@@ -231,6 +231,8 @@ static const char *const common[Q_ALL] = {
 		"SELECT " TOKEN " FROM tokens WHERE id > ?1 AND " OWNED("") " ORDER BY id LIMIT ?2",
 	[Q_TOKEN_DELETE] = "DELETE FROM tokens WHERE id = ?1 AND " OWNED(""),
 	[Q_TOKEN_TOUCH] = "UPDATE tokens SET last_used_at = ?2 WHERE id = ?1",
+	[Q_SANDBOX_STATES] = "SELECT status, count(*) FROM sandboxes GROUP BY status",
+	[Q_JOB_STATES] = "SELECT state, count(*) FROM jobs GROUP BY state",
 	/* Of a token that is ours, its hash is kept with it. */
 	[Q_LOGIN_ADD] = "INSERT INTO logins (id, token, organization, \"user\", scopes,"
 			" created_at, expires_at, last_used_at, address, agent, hash, token_hash)"

@@ -26,6 +26,7 @@
 #define NAME_MIN     6 /* columns of a name, so that most lines begin at the same one */
 
 struct logs_values {
+	bool is_daemon;
 	bool all;
 	bool follow;
 	struct option_number from;
@@ -39,6 +40,8 @@ struct logs_values {
 static const struct option options[] = {
 	{OPTION_FLAG, 'a', "all", NULL,
 		"also of commands that somebody waited for, and of terminals", AT(all)},
+	{OPTION_FLAG, 0, "daemon", NULL,
+		"of sandlotd itself, as its systemd unit has it in the journal", AT(is_daemon)},
 	{OPTION_FLAG, 'f', "follow", NULL, "go on until the process, or the sandbox, has ended",
 		AT(follow)},
 	{OPTION_NUMBER, 0, "from", "N", "of one process: leave the first N bytes out", AT(from)},
@@ -314,6 +317,23 @@ static int parse_since(const char *text, int64_t *ret_ms, struct err *err)
 	return 0;
 }
 
+/* The daemon writes to standard error, one object a line; with the unit that is the journal, which has a reader. */
+static int show_daemon(const struct logs_values *v, struct err *err)
+{
+	char count[16] = "all";
+	char *words[8] = {(char *)"journalctl", (char *)"--unit=sandlot", (char *)"--output=cat",
+		(char *)"--no-pager", (char *)"--lines", count,
+		v->follow ? (char *)"--follow" : NULL};
+
+	if (v->tail.is_set)
+		snprintf(count, sizeof(count), "%d", (int)v->tail.value);
+	execvp(words[0], words);
+	return err_explain(err, ERR_UNAVAILABLE, NULL,
+		"without its systemd unit, sandlotd logs to its standard error: look where that "
+		"goes",
+		"journalctl cannot be run: %s", strerror(errno));
+}
+
 static int run(struct cli *cli, const void *values, int argc, char **argv, struct err *err)
 {
 	const struct logs_values *v = values;
@@ -326,6 +346,11 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 	if (v->tail.is_set && (v->tail.value < 1 || v->tail.value > LINE_WRITER_TAIL_MAX))
 		return err_set(
 			err, ERR_INVALID, "--tail takes from 1 to %d lines", LINE_WRITER_TAIL_MAX);
+	if (v->is_daemon && argc == 0)
+		return show_daemon(v, err);
+	if (v->is_daemon || argc == 0)
+		return err_explain(err, ERR_INVALID, NULL, "see \"sandlot logs --help\"",
+			"logs: a sandbox, or --daemon");
 	r = cli_connect(cli, &client, err);
 	if (r < 0)
 		return r;
@@ -335,7 +360,7 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 
 const struct command cmd_logs = {
 	.name = "logs",
-	.operands = "SANDBOX [PROCESS]",
+	.operands = "SANDBOX [PROCESS] | --daemon",
 	.summary = "show what processes have printed",
 	.details =
 		"Of all start commands and background processes of a sandbox, as lines with their "
@@ -352,10 +377,11 @@ const struct command cmd_logs = {
 		"\"sandlot wait\" has that.\n\n"
 		"  sandlot logs -f --tail 20 01k9\n"
 		"  sandlot logs -t --since 10m 01k9\n"
-		"  sandlot logs -f 01k9 p7\n",
+		"  sandlot logs -f 01k9 p7\n"
+		"  sandlot logs --daemon -f\n",
 	.tables = {{options, 0}},
 	.values_size = sizeof(struct logs_values),
-	.min_operands = 1,
+	.min_operands = 0,
 	.max_operands = 2,
 	.verbatim_after = OPTION_ANYWHERE,
 	.takes = COMMAND_TAKES_PROCESSES,

@@ -2,6 +2,7 @@
 #include "core/engine/engine.h"
 
 #include "base/clock.h"
+#include "base/share_pool.h"
 #include "core/engine/sandbox_state.h"
 
 #include <stdio.h>
@@ -9,6 +10,13 @@
 struct store *engine_store(struct engine *engine)
 {
 	return engine->config.store;
+}
+
+void engine_measure(struct engine *engine, struct engine_figures *ret_figures)
+{
+	*ret_figures = (struct engine_figures){.running = share_pool_used(engine->running),
+		.processes = share_pool_used(engine->processes),
+		.denials = atomic_load(&engine->denials)};
 }
 
 struct driver *engine_driver(struct engine *engine)

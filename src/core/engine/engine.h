@@ -21,6 +21,13 @@ struct timer *engine_open_timer(
 /* Somebody may no longer see a preview: what is open is looked at again. */
 void engine_note_unshared(struct engine *engine);
 
+/* What it has in use, for whoever measures it. */
+struct engine_figures {
+	unsigned running, processes; /* places of sandboxes that run, and of kept processes */
+	uint64_t denials;	     /* connections that egress has refused since the start */
+};
+void engine_measure(struct engine *engine, struct engine_figures *ret_figures);
+
 /* Publishes an event of a sandbox. sandbox.state is not held. */
 void sandbox_tell(struct sandbox *sandbox, const char *type, const char *json);
 

@@ -253,8 +253,10 @@ void sandbox_network_announce_denial(
 	void *arg, const char *sandbox_id, const struct egress_denial *denial)
 {
 	struct sandbox *sandbox = sandbox_handle_find(arg, sandbox_id);
+	struct engine *engine = arg;
 	char json[1024], at[CLOCK_TEXT_LEN];
 
+	atomic_fetch_add(&engine->denials, 1);
 	if (!sandbox)
 		return;
 	clock_format(denial->at_ms, at);

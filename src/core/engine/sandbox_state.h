@@ -135,9 +135,10 @@ struct engine {
 	pthread_t threads[ENGINE_THREADS];
 	unsigned thread_count;
 	bool is_short; /* the host's disk, in the last round; of the watch of the disk alone, as the next */
-	uint64_t sampled_ms;   /* when processes were last asked what they use */
-	atomic_uint histories; /* sandboxes that have one */
-	bool has_held;	       /* disks of some sandboxes may be kept from growing */
+	uint64_t sampled_ms;	      /* when processes were last asked what they use */
+	atomic_uint_fast64_t denials; /* connections that egress refused */
+	atomic_uint histories;	      /* sandboxes that have one */
+	bool has_held;		      /* disks of some sandboxes may be kept from growing */
 };
 
 /* Whether its record says that it runs, or is paused. */

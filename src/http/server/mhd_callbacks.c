@@ -74,6 +74,27 @@ static void name_request(struct request *req)
 	snprintf(req->id, sizeof(req->id), "%016llx", (unsigned long long)(x ^ x >> 31));
 }
 
+/*
+ * The place of the request in a trace (W3C Trace Context): that of the sender, with a span of our own. What is not of the
+ * form, or all zeros, is no trace.
+ */
+static void read_trace(struct request *req)
+{
+	const char *parent = headers_get(&req->headers, "traceparent");
+	static const char digits[] = "0123456789abcdef";
+	uint64_t span = req->server->id_seed ^ (req->begun_us * UINT64_C(0x9e3779b97f4a7c15)) ^
+			(uint64_t)(uintptr_t)req;
+
+	if (!parent || strlen(parent) != TRACE_MAX - 1 || strncmp(parent, "00-", 3) != 0 ||
+		strspn(parent + 3, digits) != 32 || parent[35] != '-' ||
+		strspn(parent + 36, digits) != 16 || parent[52] != '-' ||
+		strspn(parent + 53, digits) != 2 || strspn(parent + 3, "0") >= 32 ||
+		strspn(parent + 36, "0") >= 16)
+		return;
+	snprintf(req->trace, sizeof(req->trace), "00-%.32s-%016llx-%.2s", parent + 3,
+		(unsigned long long)(span ? span : 1), parent + 53);
+}
+
 static int find_route(struct request *req, const char *method, struct err *err)
 {
 	const struct server *server = req->server;
@@ -128,6 +149,7 @@ static int check_head(struct request *req, const struct request_line *line, stru
 	req->announced = (struct guard_body){.present = true, .size = GUARD_UNKNOWN_SIZE};
 	r = headers_read(req->connection, line, &req->arena, &req->headers, err);
 	name_request(req);
+	read_trace(req);
 	if (r == 0)
 		r = guard_read_framing(&req->headers, strcmp(line->version, "HTTP/1.0") == 0,
 			&req->announced, err);

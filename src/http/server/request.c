@@ -33,6 +33,7 @@ struct request *request_new(
 	req->connection = connection;
 	req->sock = sock;
 	req->at_head = true;
+	req->begun_us = clock_steady_us();
 	req->raw_target = arena_strndup(&req->arena, raw_target, strlen(raw_target));
 	req->path = arena_strndup(&req->arena, raw_target, strcspn(raw_target, "?"));
 	req->body = BUF_INIT(REQUEST_BODY_MAX); /* or less, when the route is known */
@@ -499,6 +500,12 @@ void request_evict(struct request *req, const char *id)
 	connection_evict(server, id, req);
 	/* After the requests: one that is turned into a WebSocket just now is cut as either. */
 	websocket_evict(&server->websockets, id);
+}
+
+const struct figures *request_server_figures(const struct request *req, unsigned *ret_connections)
+{
+	*ret_connections = atomic_load(&req->server->connections);
+	return &req->server->figures;
 }
 
 int request_identify(struct request *req, const struct credential *credential, struct err *err)

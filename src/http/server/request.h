@@ -134,6 +134,10 @@ void request_release_error(struct request *req, const struct err *err);
  */
 void request_evict(struct request *req, const char *id);
 
+/* What the server of this request has counted, and how many connections it has; not of one moment. */
+struct figures;
+const struct figures *request_server_figures(const struct request *req, unsigned *ret_connections);
+
 /*
  * On an open route: asks the gate (server_config) who shows this credential, as it is done before other routes. A wrong
  * one is counted against the client's address. After that the request is theirs, also in the accounts.

@@ -48,6 +48,7 @@ struct share;
 struct upload_ring;
 
 #define REQUEST_ID_MAX	 64
+#define TRACE_MAX	 56	      /* a traceparent, with its NUL */
 #define REQUEST_DROP_MAX (64u * 1024) /* what is read and dropped to keep a connection */
 
 /* What the connection does when the library calls next. */
@@ -100,7 +101,9 @@ struct request {
 	char peer[INET6_ADDRSTRLEN];
 	uint64_t source; /* http/address_key.h */
 	const char *raw_target;
-	const char *path; /* of it */
+	const char *path;      /* of it */
+	uint64_t begun_us;     /* when its head was there */
+	char trace[TRACE_MAX]; /* its place in a trace that its sender follows; empty: none does */
 	enum method method;
 	bool is_http_1_1;
 	struct target target;

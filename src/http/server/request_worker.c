@@ -7,6 +7,7 @@
 #include "http/server/request_worker.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/share_pool.h"
 #include "http/owner_memory.h"
 #include "http/rate_limit.h"
@@ -24,7 +25,9 @@ static void run_item(struct work_item *item)
 {
 	struct request *req = (struct request *)((char *)item - offsetof(struct request, item));
 
+	log_set_request(req->id, req->trace);
 	req->work(req);
+	log_set_request(NULL, NULL);
 	request_unref(req);
 }
 

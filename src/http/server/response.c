@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/server/response.h"
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "http/server/connection.h"
 #include "http/server/loop.h"
 #include "http/server/request_private.h"
@@ -11,6 +13,7 @@
 
 #include <errno.h>
 #include <microhttpd.h>
+#include <strings.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -184,12 +187,28 @@ static void add_headers(struct request *req, struct MHD_Response *response)
 		if (!has_header(&req->answer, common_headers[i].name))
 			MHD_add_response_header(
 				response, common_headers[i].name, common_headers[i].value);
+	if (req->trace[0])
+		MHD_add_response_header(response, "traceparent", req->trace);
 	if (req->answer.type)
 		MHD_add_response_header(response, "Content-Type", req->answer.type);
 	for (struct answer_header *h = req->answer.headers; h; h = h->next)
 		MHD_add_response_header(response, h->name, h->value);
 	if (atomic_load(&req->server->closing))
 		MHD_add_response_header(response, "Connection", "close");
+}
+
+/* An answer begins to go out. */
+static void count(struct request *req)
+{
+	uint64_t took_us = clock_steady_us() - req->begun_us;
+
+	figures_count(&req->server->figures, req->answer.status, took_us);
+	log_set_request(req->id, req->trace);
+	log_debug("%s %s: %d after %llu.%03llu ms",
+		req->match.route ? req->match.route->method : "a request",
+		req->match.route ? req->match.route->path : "without a route", req->answer.status,
+		(unsigned long long)took_us / 1000, (unsigned long long)took_us % 1000);
+	log_set_request(NULL, NULL);
 }
 
 static bool has_no_size(const struct answer *answer)
@@ -219,6 +238,7 @@ bool response_queue(struct request *req, struct MHD_Connection *connection)
 		return false;
 	}
 	add_headers(req, response);
+	count(req);
 	/* To HEAD the library would send the last chunk of a body that there is not. */
 	if (has_no_size(&req->answer) && (req->method == METHOD_HEAD || is_bulk(&req->answer)))
 		MHD_set_response_options(response, MHD_RF_HTTP_1_0_COMPATIBLE_STRICT, MHD_RO_END);
@@ -235,6 +255,7 @@ bool response_write(struct request *req, int sock)
 	struct buf text = BUF_INIT(64u * 1024 * 1024);
 	bool written = false;
 
+	count(req);
 	if (answer->kind == ANSWER_BYTES) {
 		buf_printf(&text, "HTTP/1.1 %d %s\r\nConnection: close\r\nX-Request-ID: %s\r\n",
 			answer->status, MHD_get_reason_phrase_for((unsigned)answer->status),

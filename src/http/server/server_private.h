@@ -5,6 +5,7 @@
 #include "event/timer.h"
 #include "http/fair_queue.h"
 #include "http/listener.h"
+#include "http/server/figures.h"
 #include "http/server/guard.h"
 #include "http/server/router.h"
 #include "http/server/server_config.h"
@@ -50,6 +51,7 @@ struct server {
 	struct connection *clients;
 	struct timer *sweep_timer;
 
+	struct figures figures;
 	uint64_t id_seed;
 	atomic_uint_fast64_t id_next;
 	atomic_uint evictions;	    /* how many tokens were cut off */
