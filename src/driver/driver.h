@@ -31,7 +31,7 @@ enum driver_capability {
 	DRIVER_IMAGES,	      /* start fetches spec.image itself; nothing asks for it yet */
 	DRIVER_SNAPSHOTS,     /* take_snapshot and what follows it */
 	DRIVER_PROJECT_FILES, /* show_project */
-	DRIVER_MEMBERS,	      /* nothing asks for this one yet */
+	DRIVER_MEMBERS,	      /* start joins a sandbox to another: spec.joins */
 	DRIVER_CAPABILITY_COUNT,
 };
 
@@ -82,6 +82,12 @@ struct driver_spec {
 	const json_t *labels; /* of the owner's own; NULL for none, as env */
 	const json_t *env;    /* what every command gets; the daemon gives it to each */
 	enum driver_network network;
+	/* Of a member: the running sandbox that it joins, else NULL. It shares network, workspace and
+	 * disk with that one, has no disk limit of its own, and ends with it. Its files, which a number
+	 * from 1 to DRIVER_MEMBERS_MAX names, are cleaned with those of that one. */
+	const char *joins;
+	unsigned member;
+	bool has_volumes; /* it has a durable directory at DRIVER_VOLUMES_PLACE; every member has one */
 	bool has_files; /* it was started before: ERR_CONFLICT, workspace_missing, if its workspace is gone */
 	struct resources resources;
 };
@@ -141,9 +147,10 @@ struct driver_progress {
 	void *arg;
 };
 
-#define DRIVER_PART_SYSTEM    1u /* the writable system layer */
+/* Volumes go with SYSTEM and SCRATCH together, and with the workspace. */
+#define DRIVER_PART_SYSTEM    1u /* the writable system layer, and those of its members */
 #define DRIVER_PART_SCRATCH   2u /* agent_workspace and outputs */
-#define DRIVER_PART_ALL	      4u /* every directory but the workspace */
+#define DRIVER_PART_ALL	      4u /* every directory but the workspace and volumes */
 #define DRIVER_PART_WORKSPACE 8u
 
 /* Files that read_tree sends. */
@@ -159,6 +166,9 @@ enum driver_tree {
 
 #define DRIVER_LAYER_PLACE   "/opt/dependencies"	/* of show_layer */
 #define DRIVER_PROJECT_PLACE "/workspace/project_files" /* of show_project */
+
+#define DRIVER_VOLUMES_PLACE "/volumes"
+#define DRIVER_MEMBERS_MAX   8
 
 #define DRIVER_PAGE	    64
 #define DRIVER_LOCATION_MAX 128 /* of locate, with NUL */

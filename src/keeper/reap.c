@@ -18,6 +18,9 @@
 
 void reap_finish(struct keeper *keeper, struct sandbox_entry *entry)
 {
+	/* Its members use its disk and its network. */
+	if (entry->has_owner && sandbox_table_visit_members(&keeper->table, entry->id, NULL) > 0)
+		return;
 	if (cgroup_remove(&keeper->context.cgroups, entry->group) < 0) {
 		keeper->unclean = true;
 		return;
@@ -29,7 +32,8 @@ void reap_finish(struct keeper *keeper, struct sandbox_entry *entry)
 	}
 	trash_wake_remover(&keeper->trash_remover); /* its build may have discarded something */
 	if (entry->kill_waiter >= 0) {
-		disk_park(&keeper->context.disks, entry->id);
+		if (!entry->primary[0])
+			disk_park(&keeper->context.disks, entry->id);
 		reply_killed(entry->kill_waiter, entry);
 		sandbox_table_remove(&keeper->table, entry);
 	} else if (keeper->stopping) {
@@ -65,9 +69,19 @@ static void read_build_error(struct sandbox_entry *entry)
 	entry->err = err;
 }
 
+/* Those who wait for the end of a sandbox wait for its members too. */
+static void finish_primary(struct keeper *keeper, const char *id)
+{
+	struct sandbox_entry *primary = sandbox_table_find(&keeper->table, id);
+
+	if (primary && primary->pid == 0)
+		reap_finish(keeper, primary);
+}
+
 static void handle_exit(struct keeper *keeper, pid_t pid, int status)
 {
 	struct sandbox_entry *entry = sandbox_table_find_pid(&keeper->table, pid);
+	char primary[KEEPER_ID_LEN + 1];
 	struct err ignored;
 
 	if (!entry) {
@@ -79,6 +93,8 @@ static void handle_exit(struct keeper *keeper, pid_t pid, int status)
 	}
 	entry->pid = 0;
 	entry->wait_status = status;
+	memcpy(primary, entry->primary, sizeof(primary));
+	sandbox_table_visit_members(&keeper->table, entry->id, reap_kill);
 	fail_point("kill.reaped");
 	freeze_abandon(keeper, entry);
 	cpus_give_back(&keeper->cpus, &entry->cpus);
@@ -90,6 +106,8 @@ static void handle_exit(struct keeper *keeper, pid_t pid, int status)
 	sandbox_table_release(entry);
 	prebuild_release_range(&keeper->prebuilds, entry->slot);
 	reap_finish(keeper, entry);
+	if (primary[0])
+		finish_primary(keeper, primary);
 }
 
 void reap_reap(struct keeper *keeper, pid_t first)

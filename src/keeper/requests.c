@@ -141,10 +141,24 @@ static void on_drop(struct keeper *keeper, const struct keeper_request *request,
 	prebuild_drop(&keeper->prebuilds, request->slot);
 }
 
-static void on_build(struct keeper *keeper, const struct keeper_request *request, int conn)
+/* Whether a member has a sandbox to join; its uid range is that of the sandbox. */
+static int find_primary(struct keeper *keeper, struct keeper_request *request, struct err *err)
 {
+	const struct sandbox_entry *primary = sandbox_table_find(&keeper->table, request->primary);
+
+	if (!primary || !primary->pid || primary->primary[0] || primary->network.netns_fd < 0)
+		return err_set(err, ERR_CONFLICT,
+			"sandbox %s, which a member is to join, does not run", request->primary);
+	request->slot = primary->slot;
+	return 0;
+}
+
+static void on_build(struct keeper *keeper, const struct keeper_request *asked, int conn)
+{
+	struct keeper_request own = *asked;
+	const struct keeper_request *request = &own;
 	struct err err = {0};
-	struct sandbox_entry *entry = sandbox_table_find(&keeper->table, request->id);
+	struct sandbox_entry *entry = sandbox_table_find(&keeper->table, asked->id);
 	int r;
 
 	if (keeper->stopping) {
@@ -153,6 +167,8 @@ static void on_build(struct keeper *keeper, const struct keeper_request *request
 		return;
 	}
 	r = isolation_check_check(&keeper->context.isolation, request, &err);
+	if (r == 0 && request->primary[0])
+		r = find_primary(keeper, &own, &err);
 	if (r < 0) {
 		reply_result(conn, r, &err);
 		return;
@@ -167,7 +183,8 @@ static void on_build(struct keeper *keeper, const struct keeper_request *request
 		return;
 	}
 	/* Else it would start with an empty workspace, as if its owner had never had another. */
-	if (request->has_files && disk_is_new(&keeper->context.disks, request->id)) {
+	if (request->has_files && !request->primary[0] &&
+		disk_is_new(&keeper->context.disks, request->id)) {
 		r = err_explain(&err, ERR_CONFLICT, "workspace_missing",
 			"see whether the file system of the workspaces is mounted; if the files "
 			"are "
@@ -416,7 +433,9 @@ static void on_egress_sockets(struct keeper *keeper, const struct keeper_request
 
 	if (!entry)
 		return;
-	if (entry->network.sockets[0] < 0)
+	if (entry->primary[0])
+		r = err_set(&err, ERR_INVALID, "a member has the egress of its sandbox");
+	else if (entry->network.sockets[0] < 0)
 		r = netns_open_egress(keeper->context.own_netns_fd, &entry->network, &err);
 	reply.is_transparent = entry->network.is_transparent;
 	if (r < 0)
@@ -867,6 +886,7 @@ static int check_request(struct keeper_request *request, struct err *err)
 	if (request->kind >= array_len(kinds) || !kinds[request->kind].handle)
 		return err_set(err, ERR_INVALID, "unknown kind of request %u", request->kind);
 	request->id[KEEPER_ID_LEN] = '\0';
+	request->primary[KEEPER_ID_LEN] = '\0';
 	request->snapshot[KEEPER_ID_LEN] = '\0';
 	request->project[KEEPER_ID_LEN] = '\0';
 	request->hostname[KEEPER_HOSTNAME_MAX - 1] = '\0';
@@ -876,6 +896,11 @@ static int check_request(struct keeper_request *request, struct err *err)
 	if ((checks & NAMES_A_SANDBOX) && !keeper_is_id(request->id, '\0'))
 		return err_set(err, ERR_INVALID, "the id of a sandbox has %d characters of 0-9a-z",
 			KEEPER_ID_LEN);
+	if (request->primary[0] &&
+		(request->kind != KEEPER_BUILD || !keeper_is_id(request->primary, '\0') ||
+			strcmp(request->primary, request->id) == 0 || request->member < 1 ||
+			request->member > KEEPER_MEMBERS_MAX || request->limits.disk_bytes > 0))
+		return err_set(err, ERR_INVALID, "a member joins another sandbox, with its disk");
 	if ((checks & NAMES_A_SNAPSHOT) && !keeper_is_id(request->snapshot, '\0'))
 		return err_set(err, ERR_INVALID, "the id of a snapshot has %d characters of 0-9a-z",
 			KEEPER_ID_LEN);

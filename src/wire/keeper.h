@@ -25,6 +25,7 @@
 #define KEEPER_SLOT_UNKNOWN UINT32_MAX
 #define KEEPER_UID_FIRST    1000000u
 #define KEEPER_UID_COUNT    65536u
+#define KEEPER_MEMBERS_MAX  8 /* of a sandbox */
 
 /* Whether a text begins with the id of a sandbox, followed by `end` or nothing. */
 static inline bool keeper_is_id(const char *text, char end)
@@ -147,6 +148,8 @@ enum keeper_tree {
 /* Where the daemon keeps the files of a project, below the data directory, and where a sandbox sees them. */
 #define KEEPER_PROJECT_FILES "state/projects/%s/files"
 #define KEEPER_PROJECT_PLACE "workspace/project_files"
+/* Where a sandbox with has_volumes, and every member, sees its durable directory. */
+#define KEEPER_VOLUMES_PLACE "volumes"
 
 /* The uid range of those who write layers; no sandbox has it. */
 #define KEEPER_LAYER_SLOT (KEEPER_SLOT_COUNT - 1)
@@ -162,12 +165,17 @@ struct keeper_request {
 	uint32_t kind; /* enum keeper_kind */
 	uint32_t slot; /* BUILD, CLEAN, PREBUILD, DROP, TREE_READ: which uid range */
 	uint32_t parts;
-	uint32_t profile;   /* BUILD, PREBUILD: enum keeper_profile */
-	uint32_t leads_out; /* BUILD, PREBUILD: EGRESS_SOCKETS will be asked for */
-	uint32_t has_files; /* BUILD: it was built before; without its workspace it is refused */
+	uint32_t profile;     /* BUILD, PREBUILD: enum keeper_profile */
+	uint32_t leads_out;   /* BUILD, PREBUILD: EGRESS_SOCKETS will be asked for */
+	uint32_t has_files;   /* BUILD: it was built before; without its workspace it is refused */
+	uint32_t has_volumes; /* BUILD, PREBUILD: it has a durable directory beside its workspace */
+	uint32_t member; /* BUILD of a member: which one, from 1 on; its directories are named so */
 	uint32_t spare_networks; /* SPARES: at most KEEPER_SPARES_MAX */
 	uint32_t spare_disks;
 	char id[KEEPER_ID_LEN + 1]; /* for LIST and STORED: list what sorts after it */
+	/* BUILD of a member: the running sandbox whose network, uid range, disk and workspace it
+	 * shares, and with which it ends; else "" */
+	char primary[KEEPER_ID_LEN + 1];
 	/* SNAPSHOT_* but PLACE. TREE_READ: whose files, instead of those of sandbox `id`; or "" */
 	char snapshot[KEEPER_ID_LEN + 1];
 	char project[KEEPER_ID_LEN + 1]; /* PROJECT_SHOW */

@@ -1022,6 +1022,108 @@ static void a_port_is_dialled_on_either_loopback(void **state)
 	}
 }
 
+/* Starts a member; its link, attached. */
+static int must_join(const char *id, const char *primary, unsigned number)
+{
+	struct driver_spec spec = subject_spec(id);
+
+	spec.hostname = "member";
+	spec.joins = primary;
+	spec.member = number;
+	spec.resources.disk_bytes = 0;
+	spec.resources.pids = SUBJECT_PIDS / 2;
+	return must_start_as(&spec);
+}
+
+static void a_member_shares_network_and_workspace_alone(void **state)
+{
+	static const char look[] = "cat /volumes/file /var/tmp/file 2>/dev/null; :";
+	char id[ID_LEN + 1], member[ID_LEN + 1], line[sizeof(listen_line) + 32];
+	struct driver_stats stats;
+	struct err err = {0};
+	int link, joined;
+
+	(void)state;
+	NEEDS(DRIVER_MEMBERS);
+	NEEDS_AGENT;
+	new_id(id);
+	new_id(member);
+	link = must_start(id);
+	must_print(link, 1,
+		"echo one > /workspace/outputs/file; chown 1000:1000 /workspace/outputs/file", "");
+	joined = must_join(member, id, 1);
+	assert_true(is_listed(false, member));
+	assert_false(is_stored(member));
+	must_print(joined, 1,
+		"uname -n; cat /workspace/outputs/file; stat -c %u /workspace/outputs/file; "
+		"ls -d /proc/[0-9]* | wc -l | grep -cx '[1-5]'; touch /volumes/file /var/tmp/file",
+		"member\none\n1000\n1\n");
+	assert_int_equal(driver->ops->stats(driver, member, &stats, &err), 0);
+	assert_int_equal(stats.pids_limit, SUBJECT_PIDS / 2);
+	/* Neither sees the files of the other's system. */
+	must_print(link, 2, "ls /volumes /var/tmp/file 2>/dev/null; :", "");
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	snprintf(line, sizeof(line), listen_line, "127.0.0.1", AF_INET);
+#pragma GCC diagnostic pop
+	subject_begin(joined, 2, line);
+	subject_await_output(joined, 2, "ready");
+	must_answer(id);
+	must_answer(member);
+	must_print(joined, 3, "echo one > /volumes/file; echo two > /var/tmp/file", "");
+	/* It ends alone, */
+	fd_close(joined);
+	must_stop(member);
+	must_print(link, 3, "echo here", "here\n");
+	/* has its files again, */
+	joined = must_join(member, id, 1);
+	must_print(joined, 1, look, "one\ntwo\n");
+	/* and ends with its sandbox, before a stop of that returns. */
+	fd_close(link);
+	must_stop(id);
+	subject_expect_end(joined);
+	fd_close(joined);
+	must_stop(member);
+	assert_false(is_listed(false, member));
+	/* A delete keeps what is durable, a reset does not. */
+	must_clean(id, DRIVER_PART_ALL);
+	link = must_start(id);
+	joined = must_join(member, id, 1);
+	must_print(joined, 1, look, "one\n");
+	fd_close(joined);
+	fd_close(link);
+	must_stop(id);
+	must_stop(member);
+	must_clean(id, DRIVER_PART_SYSTEM | DRIVER_PART_SCRATCH);
+	link = must_start(id);
+	joined = must_join(member, id, 1);
+	must_print(joined, 1, look, "");
+	fd_close(joined);
+	must_stop(member);
+	discard(id, link);
+}
+
+static void a_member_joins_only_what_runs(void **state)
+{
+	char id[ID_LEN + 1], primary[ID_LEN + 1];
+	struct driver_spec spec;
+	struct driver_link link = {.fd = -1};
+	struct walls walls;
+	struct err err = {0};
+
+	(void)state;
+	NEEDS(DRIVER_MEMBERS);
+	new_id(id);
+	new_id(primary);
+	spec = subject_spec(id);
+	spec.joins = primary;
+	spec.member = 1;
+	spec.resources.disk_bytes = 0;
+	assert_true(driver->ops->start(driver, &spec, NULL, &link, &walls, &err) < 0);
+	assert_int_equal(err.kind, ERR_CONFLICT);
+	assert_false(is_listed(false, id));
+}
+
 static void close_sockets(const struct driver_egress_sockets *sockets)
 {
 	fd_close(sockets->proxy_fd);
@@ -1132,6 +1234,8 @@ int main(int argc, char *argv[])
 		cmocka_unit_test(an_adopted_sandbox_goes_on),
 		cmocka_unit_test(an_isolated_command_sees_itself_alone),
 		cmocka_unit_test(a_port_is_dialled_on_either_loopback),
+		cmocka_unit_test(a_member_shares_network_and_workspace_alone),
+		cmocka_unit_test(a_member_joins_only_what_runs),
 		cmocka_unit_test(every_connection_out_comes_to_the_daemon),
 		cmocka_unit_test(a_shutdown_ends_what_runs),
 	};

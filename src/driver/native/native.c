@@ -27,7 +27,9 @@
 static_assert(DRIVER_PAGE == KEEPER_LIST_MAX && DRIVER_LAYER_PAGE == KEEPER_DIGESTS_MAX &&
 		      DRIVER_LAYER_NAME_LEN == KEEPER_DIGEST_LEN,
 	"pages are passed on as they are");
-static_assert(ID_LEN == KEEPER_ID_LEN, "ids are passed on as they are");
+static_assert(ID_LEN == KEEPER_ID_LEN && DRIVER_MEMBERS_MAX == KEEPER_MEMBERS_MAX,
+	"ids and numbers are passed on as they are");
+static_assert(sizeof(DRIVER_VOLUMES_PLACE) == sizeof("/" KEEPER_VOLUMES_PLACE), "it is one place");
 
 struct native {
 	struct driver base;
@@ -256,9 +258,13 @@ static int native_start(struct driver *driver, const struct driver_spec *spec,
 		return err_explain(err, ERR_INVALID, "unsupported_by_driver", "leave it out",
 			"the driver native cannot mount %s at %s", spec->mounts[0].source,
 			spec->mounts[0].place);
-	r = take_range(native, spec->id, &request.slot, err);
+	r = spec->joins ? 0 : take_range(native, spec->id, &request.slot, err);
 	if (r < 0)
 		return r;
+	if (spec->joins)
+		snprintf(request.primary, sizeof(request.primary), "%s", spec->joins);
+	request.member = spec->member;
+	request.has_volumes = spec->has_volumes;
 	request.profile = profiles[spec->profile];
 	request.leads_out = spec->network == DRIVER_NETWORK_JUDGED;
 	request.has_files = spec->has_files;
@@ -269,7 +275,7 @@ static int native_start(struct driver *driver, const struct driver_spec *spec,
 	snprintf(request.hostname, sizeof(request.hostname), "%s", spec->hostname);
 	snprintf(request.stack, sizeof(request.stack), "%s", spec->stack);
 	r = call_for_link(native, &request, ret_link, ret_walls, &held_slot, err);
-	if (r == 0)
+	if (r == 0 && !spec->joins)
 		prepare_next(native, &request, held_slot, next_range(native));
 	return r;
 }

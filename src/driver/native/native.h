@@ -13,7 +13,7 @@
 		DRIVER_BIT(DRIVER_LIVE_RESIZE) | DRIVER_BIT(DRIVER_EGRESS_POLICY) |                \
 		DRIVER_BIT(DRIVER_ISOLATED_EXEC) | DRIVER_BIT(DRIVER_ADOPT) |                      \
 		DRIVER_BIT(DRIVER_LAYERS) | DRIVER_BIT(DRIVER_SNAPSHOTS) |                         \
-		DRIVER_BIT(DRIVER_PROJECT_FILES))
+		DRIVER_BIT(DRIVER_PROJECT_FILES) | DRIVER_BIT(DRIVER_MEMBERS))
 
 /* Connects to the keeper. Without limits_disk new sandboxes write as much as the host holds. */
 /* Ends the keeper and all its sandboxes, also one whose version native_open() refuses. */

@@ -15,7 +15,7 @@ struct keeper_request prebuild_spares(bool limits_disk)
 static bool is_alike(const struct keeper_request *a, const struct keeper_request *b)
 {
 	return a->profile == b->profile && a->leads_out == b->leads_out &&
-	       strcmp(a->stack, b->stack) == 0 &&
+	       a->has_volumes == b->has_volumes && strcmp(a->stack, b->stack) == 0 &&
 	       memcmp(&a->limits, &b->limits, sizeof(a->limits)) == 0;
 }
 

@@ -132,6 +132,31 @@ static int place_descriptors(int lifeline, const struct inherited_fds *own, stru
 	return 0;
 }
 
+/*
+ * Opens the directories of a sandbox on its disk, or of a member on the disk of its sandbox, which is
+ * mounted since that runs.
+ */
+static int open_files(const struct build_context *context, const struct keeper_request *request,
+	int disk_fd, uint32_t base_uid, struct disk *disk, struct storage_dirs *ret_dirs,
+	struct err *err)
+{
+	int r;
+
+	if (request->primary[0]) {
+		*disk = (struct disk){
+			.home_fd = disk_open_mounted(&context->disks, request->primary),
+			.limit_fd = -1};
+		return storage_prepare_member(&context->storage, request->primary, disk->home_fd,
+			request->member, base_uid, ret_dirs, err);
+	}
+	if ((r = disk_open(&context->disks, request->id, disk_fd, request->limits.disk_bytes, disk,
+		     err)) < 0 ||
+		(r = fail_point_check("build.disk_opened", err)) < 0)
+		return r;
+	return storage_prepare(&context->storage, request->id, disk->home_fd, base_uid,
+		request->has_volumes, ret_dirs, err);
+}
+
 /* Everything that the child does before it executes the agent, in order. */
 static int become_sandbox(const struct build_context *context, const struct keeper_request *request,
 	const struct child_fds *given, struct err *err)
@@ -156,23 +181,20 @@ static int become_sandbox(const struct build_context *context, const struct keep
 	/* While the keeper's mounts are still ours: only of those can there be a clone. */
 	if ((r = cgroup_detach(given->group_fd, &own.group_fd, err)) < 0)
 		return r;
-	if ((r = disk_open(&context->disks, request->id, given->disk_fd, disk_bytes, &disk, err)) <
-			0 ||
-		(r = fail_point_check("build.disk_opened", err)) < 0 ||
-		(r = storage_prepare(
-			 &context->storage, request->id, disk.home_fd, base_uid, &dirs, err)) < 0 ||
+	if ((r = open_files(context, request, given->disk_fd, base_uid, &disk, &dirs, err)) < 0 ||
 		(r = fail_point_check("build.storage_prepared", err)) < 0) {
 		ext4_image_note_damage(r, err);
 		return r;
 	}
 	/* One that was made just now, because the disk pool was empty. */
-	disk_mark_range(&context->disks, request->id, base_uid);
+	if (!request->primary[0])
+		disk_mark_range(&context->disks, request->id, base_uid);
 	if ((r = virtual_sys_clone(&own.view, mount_area_fd, &context->cgroups, request->id,
 		     given->cpus->count, base_uid, err)) < 0 ||
 		(r = rootfs_enter(&context->sources, &dirs, request->stack, userns_fd, base_uid,
 			 request->limits.memory_bytes, err)) < 0 ||
 		(r = fail_point_check("build.root_entered", err)) < 0 ||
-		(r = disk_seal(&disk, disk_bytes, err)) < 0 ||
+		(!request->primary[0] && (r = disk_seal(&disk, disk_bytes, err)) < 0) ||
 		(r = virtual_sys_attach(&own.view, err)) < 0 ||
 		(r = join_network(given->lifeline, err)) < 0 ||
 		(r = fail_point_check("build.network_joined", err)) < 0 ||
@@ -250,10 +272,19 @@ static int get_network(const struct build_context *context, bool has_egress,
 	return netns_make(context->own_netns_fd, &ret_network->netns_fd, err);
 }
 
-static int send_network(const struct build_context *context, bool has_egress, int lifeline,
-	struct network *ret_network, struct err *err)
+/* The network of a member has the descriptor of its sandbox's, and no sockets. */
+static int join(int netns_fd, struct network *ret_network, struct err *err)
 {
-	int r = get_network(context, has_egress, ret_network, err);
+	*ret_network = NETWORK_NONE;
+	ret_network->netns_fd = fcntl(netns_fd, F_DUPFD_CLOEXEC, 0);
+	return ret_network->netns_fd < 0 ? err_sys(err, "share a network namespace") : 0;
+}
+
+static int send_network(const struct build_context *context, bool has_egress, int netns_fd,
+	int lifeline, struct network *ret_network, struct err *err)
+{
+	int r = netns_fd >= 0 ? join(netns_fd, ret_network, err)
+			      : get_network(context, has_egress, ret_network, err);
 
 	if (r == 0) {
 		r = (int)fdpass_send(lifeline, "N", 1, &ret_network->netns_fd, 1, MSG_DONTWAIT);
@@ -266,11 +297,13 @@ static int send_network(const struct build_context *context, bool has_egress, in
 }
 
 int build_start(struct build_context *context, const struct keeper_request *request,
-	const struct cpus_share *cpus, bool is_ahead, struct build *ret_build, struct err *err)
+	const struct cpus_share *cpus, bool is_ahead, int netns_fd, struct build *ret_build,
+	struct err *err)
 {
 	/* The keeper opens it, not the child: a sandbox that is built ahead is renamed
 	 * meanwhile. */
-	auto_fd int disk_fd = disk_open_root(&context->disks, request->id);
+	auto_fd int disk_fd =
+		request->primary[0] ? -1 : disk_open_root(&context->disks, request->id);
 	auto_fd int cgroup_fd = -1, userns_fd = -1, ours = -1, theirs = -1;
 	struct child_fds given;
 	struct network network;
@@ -309,7 +342,7 @@ int build_start(struct build_context *context, const struct keeper_request *requ
 	if (pid == 0)
 		run_child(context, request, &given);
 	fail_point("build.child_cloned");
-	r = send_network(context, request->leads_out, ours, &network, err);
+	r = send_network(context, request->leads_out, netns_fd, ours, &network, err);
 	fail_point("build.network_sent");
 	if (r < 0)
 		log_error("sandbox %s: %s", request->id, err->message);

@@ -50,11 +50,12 @@ struct build {
 /*
  * Clones the first process. It builds its root in parallel with us; if that fails it sends a struct
  * err on the lifeline and exits. The caller reaps it. With is_ahead no request waits for it, and it
- * takes the time to fill caches.
+ * takes the time to fill caches. A member joins netns_fd, the network of its sandbox; for all others
+ * that is -1.
  */
 int build_start(struct build_context *context, const struct keeper_request *request,
-	const struct cpus_share *cpus, bool is_ahead, struct build *ret_build, struct err *err)
-	must_check;
+	const struct cpus_share *cpus, bool is_ahead, int netns_fd, struct build *ret_build,
+	struct err *err) must_check;
 
 /*
  * Moves the keeper into a UTS namespace of its own, to which it can return also when it runs in a user

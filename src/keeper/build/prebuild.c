@@ -21,6 +21,15 @@ void prebuild_release_range(struct prebuilds *prebuilds, uint32_t slot)
 	rootfs_forget_range(&context->sources, userns_base(&context->userns.ranges, evicted));
 }
 
+/* The network that a member joins; -1: it is no member. */
+static int netns_of(const struct prebuilds *prebuilds, const struct keeper_request *request)
+{
+	const struct sandbox_entry *primary =
+		request->primary[0] ? sandbox_table_find(prebuilds->table, request->primary) : NULL;
+
+	return primary ? primary->network.netns_fd : -1;
+}
+
 /* Builds the sandbox of a request, on the disk that has the request's id as name. */
 static int begin(struct prebuilds *prebuilds, const struct keeper_request *request, bool is_ahead,
 	struct sandbox_entry **ret_entry, struct err *err)
@@ -33,7 +42,8 @@ static int begin(struct prebuilds *prebuilds, const struct keeper_request *reque
 
 	range_cache_remove(&prebuilds->idle, request->slot);
 	cpus_take(prebuilds->cpus, request->limits.cpu_millis, &cpus);
-	r = build_start(context, request, &cpus, is_ahead, &build, err);
+	r = build_start(
+		context, request, &cpus, is_ahead, netns_of(prebuilds, request), &build, err);
 	if (r < 0) {
 		cpus_give_back(prebuilds->cpus, &cpus);
 		(void)!cgroup_remove(&context->cgroups, request->id);
@@ -50,6 +60,8 @@ static int begin(struct prebuilds *prebuilds, const struct keeper_request *reque
 	snprintf(entry->stack, sizeof(entry->stack), "%s", request->stack);
 	entry->limits = request->limits;
 	entry->leads_out = request->leads_out;
+	entry->has_volumes = request->has_volumes;
+	memcpy(entry->primary, request->primary, sizeof(entry->primary));
 	entry->has_owner = !is_ahead;
 	*ret_entry = entry;
 	return 0;
@@ -85,6 +97,7 @@ void prebuild_drop_stack(struct prebuilds *prebuilds, const char *stack)
 static bool fits(const struct sandbox_entry *entry, const struct keeper_request *request)
 {
 	return entry->profile == request->profile && entry->leads_out == request->leads_out &&
+	       entry->has_volumes == request->has_volumes &&
 	       strcmp(entry->stack, request->stack) == 0 &&
 	       memcmp(&entry->limits, &request->limits, sizeof(entry->limits)) == 0;
 }
@@ -113,11 +126,16 @@ int prebuild_give(struct prebuilds *prebuilds, const struct keeper_request *requ
 	struct sandbox_entry **ret_entry, struct err *err)
 {
 	struct build_context *context = prebuilds->context;
-	struct sandbox_entry *entry = take_over(prebuilds, request);
+	bool is_member = request->primary[0];
+	struct sandbox_entry *entry = is_member ? NULL : take_over(prebuilds, request);
 	struct err unnamed;
 	int r;
 
-	if (!entry) {
+	if (is_member) {
+		r = begin(prebuilds, request, false, &entry, err);
+		if (r < 0)
+			return r;
+	} else if (!entry) {
 		/* The keeper never runs two sandboxes in one uid range, whatever the daemon
 		 * believes. */
 		if (sandbox_table_find_slot(prebuilds->table, request->slot))
@@ -131,14 +149,16 @@ int prebuild_give(struct prebuilds *prebuilds, const struct keeper_request *requ
 			return r;
 		}
 	}
-	disk_mark_range(
-		&context->disks, request->id, userns_base(&context->userns.ranges, request->slot));
+	if (!is_member)
+		disk_mark_range(&context->disks, request->id,
+			userns_base(&context->userns.ranges, request->slot));
 	/* One whose first process is gone already is reaped and reported as any other. */
 	if (build_set_hostname(context, entry->pid, request->hostname, &unnamed) < 0)
 		log_warning("sandbox %s: %s", request->id, unnamed.message);
 	cgroup_name_owner(&context->cgroups, entry->group, entry->id);
 	isolation_check_describe(&context->isolation, request,
-		disk_way_of(&context->disks, request->id), &entry->walls);
+		disk_way_of(&context->disks, is_member ? request->primary : request->id),
+		&entry->walls);
 	*ret_entry = entry;
 	return 0;
 }

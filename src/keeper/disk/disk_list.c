@@ -120,11 +120,15 @@ void disk_list_usage(const struct storage *storage, const char *id, struct keepe
 {
 	auto_fd int shard = storage_open_shard_of(storage, id, NULL);
 	auto_fd int layer = shard < 0 ? -1 : directory_open(shard, id);
-	auto_fd int upper = layer < 0 ? -1 : directory_open(layer, "upper");
 	auto_fd int workspace = directory_open(storage->workspaces_fd, id);
+	static const char *const parts[] = {"upper", "members", "volumes"};
 
-	if (upper >= 0)
-		add_usage(upper, 0, stats);
+	for (size_t i = 0; layer >= 0 && i < array_len(parts); i++) {
+		auto_fd int part = directory_open(layer, parts[i]);
+
+		if (part >= 0)
+			add_usage(part, 0, stats);
+	}
 	if (workspace >= 0)
 		add_usage(workspace, 0, stats);
 }

@@ -298,7 +298,7 @@ static int remove_if_large(int home_fd, const char *name, int fd, struct err *er
 
 int storage_reset_home(int home_fd, struct err *err)
 {
-	static const char *const names[] = {"upper", "work", "workspace"};
+	static const char *const names[] = {"upper", "work", "members", "volumes", "workspace"};
 	struct trash trash, at_once;
 	int r = open_home_trash(home_fd, &trash, err);
 
@@ -369,20 +369,94 @@ static int prepare_home(int home_fd, uint32_t base_uid, struct storage_dirs *dir
 	return r;
 }
 
-int storage_prepare(const struct storage *storage, const char *id, int home_fd, uint32_t base_uid,
-	struct storage_dirs *ret_dirs, struct err *err)
+#define NO_DIRS                                                                                    \
+	((struct storage_dirs){.upper_fd = -1, .work_fd = -1, .workspace_fd = -1, .volumes_fd = -1})
+
+/* Gives the directories that were opened to the caller, or closes them. */
+static int conclude(int r, const struct storage_dirs *dirs, struct storage_dirs *ret_dirs)
 {
-	struct storage_dirs dirs = {.upper_fd = -1, .work_fd = -1, .workspace_fd = -1};
+	if (r == 0) {
+		*ret_dirs = *dirs;
+		return 0;
+	}
+	fd_close(dirs->upper_fd);
+	fd_close(dirs->work_fd);
+	fd_close(dirs->workspace_fd);
+	fd_close(dirs->volumes_fd);
+	return r;
+}
+
+/* Opens the place of all directories of a sandbox but the workspace: the home of its disk, or its layer. */
+static int open_place(const struct storage *storage, const char *id, int home_fd, struct err *err)
+{
+	auto_fd int shard = -1;
+
+	if (home_fd >= 0) {
+		int fd = fcntl(home_fd, F_DUPFD_CLOEXEC, 0);
+
+		return fd < 0 ? err_sys(err, "open the home of a disk") : fd;
+	}
+	shard = storage_open_shard_of(storage, id, err);
+	return shard < 0 ? shard : open_owned(shard, id, 0700, 0, err);
+}
+
+/* Makes and opens <place>/<kind>/<number>, of which all but the last belong to the host's root. */
+static int open_numbered(
+	int place, const char *kind, uint32_t number, mode_t mode, uint32_t uid, struct err *err)
+{
+	auto_fd int all = open_owned(place, kind, 0700, 0, err);
+	char name[16];
+
+	if (all < 0)
+		return all;
+	snprintf(name, sizeof(name), "%u", number);
+	return open_owned(all, name, mode, uid, err);
+}
+
+static int open_volumes(
+	int place, uint32_t number, uint32_t base_uid, struct storage_dirs *dirs, struct err *err)
+{
+	dirs->volumes_fd = open_numbered(place, "volumes", number, 0755, base_uid, err);
+	return dirs->volumes_fd < 0 ? dirs->volumes_fd : 0;
+}
+
+int storage_prepare(const struct storage *storage, const char *id, int home_fd, uint32_t base_uid,
+	bool has_volumes, struct storage_dirs *ret_dirs, struct err *err)
+{
+	struct storage_dirs dirs = NO_DIRS;
+	auto_fd int place = -1;
 	int r = home_fd < 0 ? prepare_dirs(storage, id, base_uid, &dirs, err)
 			    : prepare_home(home_fd, base_uid, &dirs, err);
 
-	if (r < 0) {
-		fd_close(dirs.upper_fd);
-		fd_close(dirs.work_fd);
-		return r;
+	if (r == 0 && has_volumes) {
+		place = open_place(storage, id, home_fd, err);
+		r = place < 0 ? place : open_volumes(place, 0, base_uid, &dirs, err);
 	}
-	*ret_dirs = dirs;
-	return 0;
+	return conclude(r, &dirs, ret_dirs);
+}
+
+int storage_prepare_member(const struct storage *storage, const char *id, int home_fd,
+	uint32_t number, uint32_t base_uid, struct storage_dirs *ret_dirs, struct err *err)
+{
+	auto_fd int place = open_place(storage, id, home_fd, err);
+	auto_fd int own = place < 0 ? -1 : open_numbered(place, "members", number, 0700, 0, err);
+	struct storage_dirs dirs = NO_DIRS;
+	struct trash trash = storage->trash;
+	int r = own < 0 ? -EIO : 0;
+
+	if (r == 0 && home_fd >= 0)
+		r = open_home_trash(home_fd, &trash, err);
+	if (r < 0)
+		return r;
+	r = open_layer(&trash, own, base_uid, &dirs, err);
+	if (r == 0)
+		r = open_volumes(place, number, base_uid, &dirs, err);
+	if (r == 0)
+		r = storage_open_tree(
+			storage, id, home_fd, STORAGE_WORKSPACE, &dirs.workspace_fd, err);
+	if (home_fd >= 0)
+		close_home_trash(&trash);
+	return conclude(r, &dirs, ret_dirs);
 }
 
 static int open_dir_tree(
@@ -411,13 +485,31 @@ int storage_open_tree(const struct storage *storage, const char *id, int home_fd
 	return 0;
 }
 
+/*
+ * The system layers of a sandbox and its members; with a reset, which empties scratch too, also what is durable
+ * beside them.
+ */
+static int clean_system(const struct trash *trash, int place, uint32_t parts, struct err *err)
+{
+	int r = trash_discard(trash, place, "upper", err);
+
+	fail_point("clean.layer_discarded");
+	if (r == 0)
+		r = trash_discard(trash, place, "work", err);
+	if (r == 0)
+		r = trash_discard(trash, place, "members", err);
+	if (r == 0 && (parts & KEEPER_PART_SCRATCH))
+		r = trash_discard(trash, place, "volumes", err);
+	return r;
+}
+
 static int clean_layer(
 	const struct storage *storage, const char *id, uint32_t parts, struct err *err)
 {
 	auto_fd int shard = storage_open_shard_of(storage, id, err);
 	auto_fd int layer = -1;
 	char name[KEEPER_ID_LEN + 16];
-	int r;
+	int r = 0;
 
 	if (shard < 0)
 		return shard;
@@ -425,13 +517,20 @@ static int clean_layer(
 		snprintf(
 			name, sizeof(name), "%s.workspace", id); /* of a build that was cut short */
 		r = trash_discard(&storage->trash, shard, name, err);
-		return r < 0 ? r : trash_discard(&storage->trash, shard, id, err);
 	}
-	layer = directory_open(shard, id);
-	if (layer < 0)
+	/* What is durable stays with the workspace. */
+	if (r == 0 && (parts & KEEPER_PART_WORKSPACE))
+		return trash_discard(&storage->trash, shard, id, err);
+	layer = r < 0 ? -1 : directory_open(shard, id);
+	if (r == 0 && layer < 0)
 		return errno == ENOENT ? 0 : err_sys(err, "open the layer of %s", id);
-	r = trash_discard(&storage->trash, layer, "upper", err);
-	return r < 0 ? r : trash_discard(&storage->trash, layer, "work", err);
+	if (r == 0)
+		r = clean_system(&storage->trash, layer, parts, err);
+	/* Is it empty? */
+	if (r == 0 && (parts & KEEPER_PART_LAYER_DIR) && unlinkat(shard, id, AT_REMOVEDIR) < 0 &&
+		errno != ENOTEMPTY && errno != EEXIST)
+		r = err_sys(err, "remove the layer of %s", id);
+	return r;
 }
 
 /* Empties scratch directories of an open workspace. The next start makes what is missing. */
@@ -475,12 +574,8 @@ int storage_clean_home(int home_fd, uint32_t parts, struct err *err)
 
 	if (r < 0)
 		return r;
-	if (parts & (KEEPER_PART_SYSTEM | KEEPER_PART_LAYER_DIR)) {
-		r = trash_discard(&trash, home_fd, "upper", err);
-		fail_point("clean.layer_discarded");
-		if (r == 0)
-			r = trash_discard(&trash, home_fd, "work", err);
-	}
+	if (parts & (KEEPER_PART_SYSTEM | KEEPER_PART_LAYER_DIR))
+		r = clean_system(&trash, home_fd, parts, err);
 	if (r == 0 && (parts & KEEPER_PART_SCRATCH)) {
 		auto_fd int fd = directory_open(home_fd, "workspace");
 

@@ -3,6 +3,8 @@
  * The directories of sandboxes on disk, all below the data directory and all reached by descriptor:
  *
  *   sandboxes/<shard>/<id>/{upper,work}                          the writable system layer
+ *   sandboxes/<shard>/<id>/members/<n>/{upper,work}              those of its members
+ *   sandboxes/<shard>/<id>/volumes/<n>                           what is durable; 0: its own
  *   workspaces/<id>/{project_files,agent_workspace,outputs}      what outlives it
  *   workspaces/<id>.img                                          both in one, with a limit: disk.h
  *   snapshots/                                                   copies of disks: snapshot_store.h
@@ -18,7 +20,7 @@
  * is marked as a directory of unrelated things; so making a dozen inodes for a sandbox does not have
  * to step over all those that were just freed for others (measured: 12 us each instead of 45 to 500).
  *
- * A sandbox with a disk of its own has upper, work and workspace in the disk's home directory, and there
+ * A sandbox with a disk of its own has upper, work, members, volumes and workspace in the disk's home directory, and there
  * trash and shredder too: a rename does not lead from one file system into another.
  */
 #pragma once
@@ -45,6 +47,7 @@ struct storage_dirs {
 	int upper_fd;
 	int work_fd;
 	int workspace_fd;
+	int volumes_fd; /* -1: it has none */
 };
 
 int storage_open(struct storage *storage, const char *data_dir, struct err *err) must_check;
@@ -72,7 +75,12 @@ void storage_reserve(int home_fd);
  * home_fd is the home of its disk, or -1.
  */
 int storage_prepare(const struct storage *storage, const char *id, int home_fd, uint32_t base_uid,
-	struct storage_dirs *ret_dirs, struct err *err) must_check;
+	bool has_volumes, struct storage_dirs *ret_dirs, struct err *err) must_check;
+
+/* The same for a member of sandbox `id`, which has a workspace; the number is from 1 on. */
+int storage_prepare_member(const struct storage *storage, const char *id, int home_fd,
+	uint32_t number, uint32_t base_uid, struct storage_dirs *ret_dirs, struct err *err)
+	must_check;
 
 /* The names of a sandbox's directories that can be read as a whole. */
 #define STORAGE_SYSTEM	  "upper"

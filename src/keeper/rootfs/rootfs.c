@@ -139,7 +139,7 @@ int rootfs_open_sources(struct rootfs_sources *sources, int template_fd, int lay
 
 /* The mounts that are cloned or made before the child leaves the host's mount namespace. */
 struct parts {
-	int overlay, usr, dev, proc, workspace, project, masks[PROC_MASKS_MAX];
+	int overlay, usr, dev, proc, workspace, project, volumes, masks[PROC_MASKS_MAX];
 };
 
 static void name_lower(const char *kind, uint32_t base_uid, char name[LOWER_NAME_MAX])
@@ -420,6 +420,9 @@ static int clone_parts(const struct rootfs_sources *sources, const struct storag
 		return r;
 	r = mounts_clone(dirs->workspace_fd, "project_files", SAFE | MOUNT_ATTR_RDONLY, -1,
 		&parts->project, err);
+	parts->volumes = -1;
+	if (r == 0 && dirs->volumes_fd >= 0)
+		r = mounts_clone(dirs->volumes_fd, "", SAFE, -1, &parts->volumes, err);
 	return r < 0 ? r : proc_mask_clone(&sources->masks, parts->masks, err);
 }
 
@@ -472,6 +475,16 @@ int rootfs_enter_alone(const struct rootfs_sources *sources, int mount_fd, struc
 	return 0;
 }
 
+/* Its place is not in every template, and the sandbox may have put something else there. */
+static int attach_volumes(int mount, struct err *err)
+{
+	if (mount < 0)
+		return 0;
+	if (mkdirat(AT_FDCWD, KEEPER_VOLUMES_PLACE, 0755) < 0 && errno != EEXIST)
+		return err_sys(err, "make /" KEEPER_VOLUMES_PLACE);
+	return mounts_place(mount, KEEPER_VOLUMES_PLACE, err);
+}
+
 int rootfs_enter(const struct rootfs_sources *sources, const struct storage_dirs *dirs,
 	const char *stack, int userns_fd, uint32_t base_uid, uint64_t memory_bytes, struct err *err)
 {
@@ -485,6 +498,7 @@ int rootfs_enter(const struct rootfs_sources *sources, const struct storage_dirs
 		(r = mounts_place(parts.proc, "proc", err)) < 0 ||
 		(r = mounts_place(parts.workspace, "workspace", err)) < 0 ||
 		(r = mounts_place(parts.project, "workspace/project_files", err)) < 0 ||
+		(r = attach_volumes(parts.volumes, err)) < 0 ||
 		(r = attach_kernel_files(base_uid, memory_bytes, PTYS_MAX, err)) < 0)
 		return r;
 	return proc_mask_place(&sources->masks, parts.masks, err);

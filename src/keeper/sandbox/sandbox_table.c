@@ -44,7 +44,7 @@ struct sandbox_entry *sandbox_table_find_slot(const struct sandbox_table *table,
 	for (size_t i = 0; i < table->count; i++) {
 		struct sandbox_entry *entry = table->sorted[i];
 
-		if (entry->slot == slot && entry->pid && entry->has_owner)
+		if (entry->slot == slot && entry->pid && entry->has_owner && !entry->primary[0])
 			return entry;
 	}
 	return NULL;
@@ -69,6 +69,23 @@ bool sandbox_table_runs_in(const struct sandbox_table *table, uint32_t slot)
 			return true;
 	}
 	return false;
+}
+
+size_t sandbox_table_visit_members(const struct sandbox_table *table, const char *primary,
+	void (*visit)(const struct sandbox_entry *entry))
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < table->count; i++) {
+		const struct sandbox_entry *entry = table->sorted[i];
+
+		if (!entry->pid || strcmp(entry->primary, primary) != 0)
+			continue;
+		count++;
+		if (visit)
+			visit(entry);
+	}
+	return count;
 }
 
 static void insert(struct sandbox_table *table, struct sandbox_entry *entry)

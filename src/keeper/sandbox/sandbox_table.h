@@ -13,6 +13,8 @@
 struct sandbox_entry {
 	char id[KEEPER_ID_LEN + 1];
 	char group[KEEPER_ID_LEN + 1]; /* the name of its cgroups: its id when it was built */
+	/* of a member: the sandbox that it belongs to, whose uid range and network are its own; else "" */
+	char primary[KEEPER_ID_LEN + 1];
 	/* false: it was built ahead (prebuild.h), and no list names it */
 	bool has_owner;
 	bool is_dropped; /* it has no owner and will get none: it was killed */
@@ -30,6 +32,7 @@ struct sandbox_entry {
 	char stack[KEEPER_DIGEST_LEN + 1]; /* what it started from; "": the host */
 	struct keeper_limits limits;
 	bool leads_out;
+	bool has_volumes;
 	struct err err;	 /* what its build failed with, if it did */
 	int kill_waiter; /* connection that asked to kill it and waits, or -1 */
 	struct {
@@ -54,6 +57,10 @@ bool sandbox_table_runs_in(const struct sandbox_table *table, uint32_t slot);
 struct sandbox_entry *sandbox_table_find_slot(const struct sandbox_table *table, uint32_t slot);
 /* Finds the sandbox without an owner that is held in a uid range, or with KEEPER_SLOT_COUNT in any. */
 struct sandbox_entry *sandbox_table_find_ahead(const struct sandbox_table *table, uint32_t slot);
+
+/* Calls a function for each member of a sandbox that runs; returns how many there are. */
+size_t sandbox_table_visit_members(const struct sandbox_table *table, const char *primary,
+	void (*visit)(const struct sandbox_entry *entry));
 
 /* Adds an entry, whose group has the same name; the id must be new. */
 struct sandbox_entry *sandbox_table_add(struct sandbox_table *table, const char *id);

@@ -138,7 +138,7 @@ static void prepare(struct fixture *fixture)
 	struct storage_dirs dirs;
 	struct err err = {0};
 
-	if (storage_prepare(&fixture->storage, id, -1, BASE_UID, &dirs, &err) < 0)
+	if (storage_prepare(&fixture->storage, id, -1, BASE_UID, false, &dirs, &err) < 0)
 		fail_msg("%s", err.message);
 	close(dirs.upper_fd);
 	close(dirs.work_fd);
@@ -505,7 +505,7 @@ static void prepare_home(struct fixture *fixture, int home)
 	struct storage_dirs dirs;
 	struct err err = {0};
 
-	if (storage_prepare(&fixture->storage, id, home, BASE_UID, &dirs, &err) < 0)
+	if (storage_prepare(&fixture->storage, id, home, BASE_UID, false, &dirs, &err) < 0)
 		fail_msg("%s", err.message);
 	close(dirs.upper_fd);
 	close(dirs.work_fd);
