@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/number.h"
 #include "base/signal_name.h"
+#include "core/sandbox/member.h"
 #include "core/sandbox/sandbox.h"
 #include "model/preview_name.h"
 #include "store/store_clock.h"
@@ -85,19 +86,39 @@ static void note_object(struct request *req, const char *id)
 	request_set_object(req, object);
 }
 
+/* The member of a sandbox, in the place of the sandbox. */
+static int find_member(
+	struct request *req, const char *role, struct sandbox **sandbox, struct err *err)
+{
+	struct sandbox *member;
+	int r = member_get(*sandbox, role, &member, err);
+
+	if (r < 0)
+		return r;
+	request_keep(req, member, release_sandbox);
+	*sandbox = member;
+	return 0;
+}
+
 int api_sandbox(struct request *req, struct api *api, struct sandbox **ret_sandbox, struct err *err)
 {
+	const char *role = request_query(req, "member");
 	struct owner owner = api_owner(req);
+	struct sandbox *sandbox;
 	int r = api_check_ready(api, err);
 
 	if (r < 0)
 		return r;
-	r = sandbox_get(api->engine, &owner, request_param(req, "id"), ret_sandbox, err);
+	r = sandbox_get(api->engine, &owner, request_param(req, "id"), &sandbox, err);
 	if (r < 0)
 		return r;
-	request_keep(req, *ret_sandbox, release_sandbox);
-	note_object(req, sandbox_id(*ret_sandbox));
-	return 0;
+	request_keep(req, sandbox, release_sandbox);
+	note_object(req, sandbox_id(sandbox));
+	if (role)
+		r = find_member(req, role, &sandbox, err);
+	if (r == 0)
+		*ret_sandbox = sandbox;
+	return r;
 }
 
 int api_port(const struct request *req, uint16_t *ret_port, struct err *err)

@@ -92,7 +92,7 @@ struct caller api_caller_of(const struct principal *principal);
 /* The owner that a request acts for. */
 struct owner api_owner(const struct request *req);
 
-/* The sandbox that the path names; kept until the request is over. */
+/* The sandbox that the path names, or the member of it that ?member= names; kept until the request is over. */
 int api_sandbox(struct request *req, struct api *api, struct sandbox **ret_sandbox, struct err *err)
 	must_check;
 

@@ -10,7 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define PREFIX_MAX 64
+#define PREFIX_MAX	64
+#define FIELD_ENTRY_MAX 512 /* bytes of the struct of an entry of a list */
 
 static int bad(struct err *err, const char *prefix, const struct field *field, const char *what)
 {
@@ -182,18 +183,6 @@ static int decode_ports(const struct field *field, const char *prefix, const jso
 	return 0;
 }
 
-static int decode_empty(const struct field *field, const char *prefix, const json_t *value,
-	void *out, struct err *err)
-{
-	if (!json_is_array(value))
-		return bad(err, prefix, field, "must be an array");
-	if (json_array_size(value) > 0)
-		return bad(
-			err, prefix, field, "is not supported by this driver yet; leave it empty");
-	*(const json_t **)place(field, out) = value;
-	return 0;
-}
-
 static int decode_name_or_number(const struct field *field, const char *prefix, const json_t *value,
 	void *out, struct err *err)
 {
@@ -218,22 +207,15 @@ static int decode_object(const struct field *field, const char *prefix, const js
 	return decode(&sub, below, value, place(field, out), err);
 }
 
-static int decode_line_or_list(const struct field *field, const char *prefix, const json_t *value,
-	void *out, struct err *err)
+/* The entries of a list are only looked at: they are taken as JSON. */
+static int look_at_list(
+	const struct field *field, const char *prefix, const json_t *value, struct err *err)
 {
 	struct fields sub = {field->sub, field->sub_count};
-	uint64_t ignored[16]; /* the entries are only looked at: they are taken as JSON */
+	uint64_t ignored[FIELD_ENTRY_MAX / sizeof(uint64_t)];
 	json_t *entry;
 	size_t i;
 
-	*(const json_t **)place(field, out) = value;
-	if (json_is_string(value) && !in_bounds(field, (int64_t)json_string_length(value)))
-		return bad_bounds(err, prefix, field, " bytes long");
-	if (json_is_string(value))
-		return 0;
-	if (!json_is_array(value) || json_array_size(value) > FIELD_LIST_MAX)
-		return bad(
-			err, prefix, field, "must be a string, or an array of at most 8 objects");
 	json_array_foreach((json_t *)value, i, entry)
 	{
 		char below[PREFIX_MAX];
@@ -247,6 +229,31 @@ static int decode_line_or_list(const struct field *field, const char *prefix, co
 			return r;
 	}
 	return 0;
+}
+
+static int decode_line_or_list(const struct field *field, const char *prefix, const json_t *value,
+	void *out, struct err *err)
+{
+	*(const json_t **)place(field, out) = value;
+	if (json_is_string(value) && !in_bounds(field, (int64_t)json_string_length(value)))
+		return bad_bounds(err, prefix, field, " bytes long");
+	if (json_is_string(value))
+		return 0;
+	if (!json_is_array(value) || json_array_size(value) > FIELD_LIST_MAX)
+		return bad(
+			err, prefix, field, "must be a string, or an array of at most 8 objects");
+	return look_at_list(field, prefix, value, err);
+}
+
+static int decode_object_list(const struct field *field, const char *prefix, const json_t *value,
+	void *out, struct err *err)
+{
+	*(const json_t **)place(field, out) = value;
+	if (!json_is_array(value))
+		return bad(err, prefix, field, "must be an array of objects");
+	if (!in_bounds(field, (int64_t)json_array_size(value)))
+		return bad_bounds(err, prefix, field, " entries");
+	return look_at_list(field, prefix, value, err);
 }
 
 /* One row a type: how it is read, and what its schema says. */
@@ -273,8 +280,7 @@ static const struct {
 		"{\"type\":\"array\",\"uniqueItems\":true,"
 		"\"items\":{\"$ref\":\"#/components/schemas/PreviewedPort\"}}",
 		"minItems", "maxItems"},
-	[FIELD_EMPTY_LIST] = {decode_empty,
-		"{\"type\":\"array\",\"maxItems\":0,\"items\":{\"type\":\"object\"}}", NULL, NULL},
+	[FIELD_OBJECT_LIST] = {decode_object_list, "{\"type\":\"array\"}", "minItems", "maxItems"},
 	[FIELD_NAME_OR_NUMBER] = {decode_name_or_number,
 		"{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"integer\"}]}", NULL, NULL},
 	[FIELD_JSON] = {decode_json, "{}", NULL, NULL},
@@ -422,6 +428,8 @@ static json_t *field_schema(const struct field *field)
 	}
 	if (field->type == FIELD_LINE_OR_LIST)
 		fill_line_or_list(schema, field);
+	if (field->type == FIELD_OBJECT_LIST)
+		json_object_set_new(schema, "items", fields_schema(&sub));
 	if ((field->flags & FIELD_NULLABLE) && json_object_get(schema, "type"))
 		json_object_set_new(schema, "type",
 			json_pack("[O, s]", json_object_get(schema, "type"), "null"));

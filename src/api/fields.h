@@ -22,7 +22,7 @@ enum field_type {
 	FIELD_STRING_MAP,  /* json_t *, borrowed: an object of strings; min and max count entries */
 	FIELD_STRING_LIST, /* json_t *, borrowed: an array of strings */
 	FIELD_PORT_LIST, /* json_t *, borrowed: an array of distinct ports (model/sandbox_port.h) */
-	FIELD_EMPTY_LIST,     /* json_t *, borrowed: an array that must be empty as yet */
+	FIELD_OBJECT_LIST,    /* json_t *, borrowed: an array of objects that sub describes */
 	FIELD_NAME_OR_NUMBER, /* json_t *, borrowed: a string or a whole number; the row checks it */
 	FIELD_JSON,	      /* json_t *, borrowed: any value, null too */
 	FIELD_OBJECT,	      /* a struct of its own, described by sub */

@@ -161,6 +161,13 @@ static json_t *parameters_of(const struct route *route, const struct api_doc *do
 		add_parameter(parameters, "ticket", "query",
 			"A ticket of POST /v1/tickets, in the place of a token.", false,
 			parse("{\"type\":\"string\"}"));
+	if (route->flags & ROUTE_MEMBER)
+		add_parameter(parameters, "member", "query",
+			"Of a sandbox with members: the role of the one that is meant; else the "
+			"sandbox itself.",
+			false,
+			parse("{\"type\":\"string\",\"enum\":[\"primary\",\"frontend\",\"backend\","
+			      "\"database\",\"cache\"]}"));
 	for (size_t i = 0; i < doc->query_count; i++) {
 		const struct api_parameter *p = &doc->query[i];
 

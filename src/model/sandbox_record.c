@@ -18,7 +18,8 @@ void sandbox_record_init(struct sandbox_record *record)
 		.network = json_object(),
 		.image = json_object(),
 		.dependencies = json_object(),
-		.start = json_array()};
+		.start = json_array(),
+		.members = json_array()};
 }
 
 void sandbox_record_fini(struct sandbox_record *record)
@@ -30,6 +31,8 @@ void sandbox_record_fini(struct sandbox_record *record)
 	json_decref(record->image);
 	json_decref(record->dependencies);
 	json_decref(record->start);
+	json_decref(record->members);
+	record->members = NULL;
 	record->env = record->ports = record->labels = record->network = record->start = NULL;
 	record->image = record->dependencies = NULL;
 }
@@ -45,6 +48,7 @@ void sandbox_record_copy(struct sandbox_record *to, const struct sandbox_record 
 	to->image = json_deep_copy(from->image);
 	to->dependencies = json_deep_copy(from->dependencies);
 	to->start = json_deep_copy(from->start);
+	to->members = json_deep_copy(from->members);
 }
 
 static int find_name(const char *const *names, int count, const char *name)

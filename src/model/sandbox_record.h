@@ -59,6 +59,8 @@ struct sandbox_record {
 	char name[SANDBOX_NAME_MAX];  /* empty: none; unique among those of its owner */
 	char project[MODEL_NAME_MAX]; /* its name; empty: none */
 	char session[MODEL_NAME_MAX]; /* empty: none; one sandbox for each project and session */
+	char parent[ID_LEN + 1]; /* of a member (model/member_spec.h): its sandbox; else empty */
+	char role[16];		 /* of a member */
 	char template_name[SANDBOX_TEMPLATE_MAX];
 	char driver[16];
 	struct resources resources;
@@ -80,7 +82,8 @@ struct sandbox_record {
 	/* packages beside its template, else {}: {"requested": {...}, "shown": {...} (model/dependency_set.h), "layer": ...,
 	 * "base": ..., "installed": {"python": {name: version}, "node": {...}}, "job": ..., "error": ...} */
 	json_t *dependencies;
-	json_t *start; /* array of {"name": ..., "command": ..., "cwd": ..., "env": {...}} */
+	json_t *start; /* array of {"name": ..., "command": ..., "cwd": ..., "env": {...}, "restart": ...} */
+	json_t *members; /* array (model/member_spec.h); of a member its own entry alone */
 	int64_t idle_timeout_s;
 	int64_t lifetime_s;
 	bool is_private;

@@ -260,7 +260,9 @@ int sandbox_spec_check(const struct sandbox_spec *spec, struct err *err)
 		r = check_seconds("idle_timeout_s", spec->idle_timeout_s, err);
 	if (r == 0)
 		r = check_seconds("lifetime_s", spec->lifetime_s, err);
-	return r < 0 ? r : check_starts(spec->starts, spec->start_count, err);
+	if (r == 0)
+		r = check_starts(spec->starts, spec->start_count, err);
+	return r < 0 ? r : member_spec_check(spec->members, spec->member_count, err);
 }
 
 int sandbox_spec_check_change(const struct sandbox_change *change, struct err *err)

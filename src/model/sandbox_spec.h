@@ -9,6 +9,7 @@
 #pragma once
 
 #include "model/dependency_set.h"
+#include "model/member_spec.h"
 #include "model/sandbox_port.h"
 #include "model/sandbox_record.h"
 #include "model/secret_record.h"
@@ -81,6 +82,8 @@ struct sandbox_spec {
 	size_t start_count;
 	bool restarts_start; /* with its env, if it was made before it was asked for */
 	struct dependency_spec dependencies;
+	const struct member_spec *members;
+	size_t member_count;
 };
 
 /* A change of a sandbox. What is not given stays. */

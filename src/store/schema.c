@@ -544,7 +544,8 @@ static const char *const sqlite[] = {
 	"DROP INDEX sandboxes_tuple;"
 	"CREATE UNIQUE INDEX sandboxes_tuple ON sandboxes(organization, user,"
 	" coalesce(project, ''), session) WHERE project IS NOT NULL OR session <> '';",
-	/* Launches, and how each went. */
+
+	/* 35: launches, and how each went. */
 	"CREATE TABLE launches ("
 	" id TEXT PRIMARY KEY,"
 	" organization TEXT NOT NULL,"
@@ -559,6 +560,12 @@ static const char *const sqlite[] = {
 	" ended_at INTEGER NOT NULL"
 	");"
 	"CREATE INDEX launches_owner ON launches(organization, user, id);",
+
+	/* 36: members, which are sandboxes of their own beside another. */
+	"ALTER TABLE sandboxes ADD COLUMN parent_id TEXT;"
+	"ALTER TABLE sandboxes ADD COLUMN role TEXT NOT NULL DEFAULT '';"
+	"ALTER TABLE sandboxes ADD COLUMN members TEXT NOT NULL DEFAULT '[]';"
+	"CREATE INDEX sandboxes_parent ON sandboxes(parent_id) WHERE parent_id IS NOT NULL;",
 };
 
 static const char *const *const migrations[DB_DIALECT_COUNT] = {[DB_SQLITE] = sqlite};

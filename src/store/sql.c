@@ -21,7 +21,8 @@
 	c("end_detail", "25") ", " c("error_message", "26") ", " c("end_cpu_us", "27") ", " \
 	c("end_peak_bytes", "28") ", " c("start", "29") ", " \
 	c("name", "30") ", " c("image", "33") ", " c("job", "34") ", " \
-	c("dependencies", "35") ", " c("session", "36")
+	c("dependencies", "35") ", " c("session", "36") ", " c("parent_id", "37") ", " \
+	c("role", "38") ", " c("members", "39")
 /* clang-format on */
 #define SELECT_SANDBOX "SELECT " SANDBOX(OF_S) " FROM sandboxes s "
 /* Those of a process, in the order of store_process.c. */
@@ -437,13 +438,17 @@ static const char *const common[Q_ALL] = {
 			" WHERE organization = ?1 AND \"user\" = ?2",
 	[Q_QUOTA_DELETE] = "DELETE FROM quotas WHERE organization = ?1 AND \"user\" = ?2",
 	[Q_QUOTA_USE] =
-		"SELECT count(*), coalesce(sum(live), 0), coalesce(sum(live * cpu_millis), 0),"
-		" coalesce(sum(live * memory_bytes), 0)"
-		" FROM (SELECT CASE WHEN status IN ('creating', 'running', 'paused')"
-		" OR starting <> 0 THEN 1 ELSE 0 END AS live, cpu_millis, memory_bytes"
-		" FROM sandboxes WHERE organization = ?1 AND (?2 = '' OR \"user\" = ?2)) AS s",
+		/* A member is no sandbox more, but its processor and memory count. */
+	"SELECT coalesce(sum(alone), 0), coalesce(sum(alone * live), 0),"
+	" coalesce(sum(live * cpu_millis), 0), coalesce(sum(live * memory_bytes), 0)"
+	" FROM (SELECT CASE WHEN status IN ('creating', 'running', 'paused')"
+	" OR starting <> 0 THEN 1 ELSE 0 END AS live, cpu_millis, memory_bytes,"
+	" CASE WHEN parent_id IS NULL THEN 1 ELSE 0 END AS alone"
+	" FROM sandboxes WHERE organization = ?1 AND (?2 = '' OR \"user\" = ?2)) AS s",
 	[Q_QUOTA_WORKSPACES] =
-		"SELECT count(*), coalesce(sum(CASE WHEN disk_bytes > 0 THEN disk_bytes ELSE 0 END"
+		"SELECT count(*) - (SELECT count(*) FROM sandboxes WHERE organization = ?1"
+		" AND (?2 = '' OR \"user\" = ?2) AND parent_id IS NOT NULL),"
+		" coalesce(sum(CASE WHEN disk_bytes > 0 THEN disk_bytes ELSE 0 END"
 		" + CASE WHEN output_bytes > 0 THEN output_bytes ELSE 0 END), 0)"
 		" + (SELECT coalesce(sum(bytes), 0) FROM snapshots WHERE organization = ?1"
 		" AND (?2 = '' OR \"user\" = ?2))"
@@ -558,6 +563,7 @@ static const char *const sqlite[Q_ALL] = {
 		      " (SELECT name FROM projects p WHERE p.id = ?4 AND"
 		      " p.organization = s.organization AND p.\"user\" = s.\"user\"))"
 		      " AND (?8 IS NULL OR s.session = ?8)"
+		      " AND (s.parent_id IS NOT NULL) = ?9"
 		      " AND (?5 IS NULL OR EXISTS (SELECT 1 FROM json_each(s.labels) AS l"
 		      " WHERE l.key = ?5 AND l.value = ?6))"
 		      /* Those in which templates are built are nobody's to see. */

@@ -131,6 +131,7 @@ struct store_filter {
 	const char *label_value;
 	const char *after; /* id of the last one of the page before, or "" */
 	unsigned limit;
+	bool of_members; /* members alone, which no other list has */
 };
 
 /*

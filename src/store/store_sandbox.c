@@ -45,6 +45,9 @@ static void bind_record(struct db_stmt *stmt, const struct sandbox_record *recor
 	db_bind_text(stmt, 34, record->job);
 	store_bind_json(stmt, 35, record->dependencies);
 	db_bind_text(stmt, 36, record->session);
+	store_bind_optional(stmt, 37, record->parent);
+	db_bind_text(stmt, 38, record->role);
+	store_bind_json(stmt, 39, record->members);
 }
 
 static void read_record(struct db_stmt *stmt, struct sandbox_record *record)
@@ -90,6 +93,9 @@ static void read_record(struct db_stmt *stmt, struct sandbox_record *record)
 	store_read_text(stmt, 31, record->job, sizeof(record->job));
 	record->dependencies = store_read_json(stmt, 32);
 	store_read_text(stmt, 33, record->session, sizeof(record->session));
+	store_read_text(stmt, 34, record->parent, sizeof(record->parent));
+	store_read_text(stmt, 35, record->role, sizeof(record->role));
+	record->members = store_read_json(stmt, 36);
 }
 
 /* Finds the sandbox of its owner that has such a key: 1 and its id, or 0. */
@@ -160,14 +166,15 @@ static int insert_row(struct store *store, struct sandbox_record *record, struct
 int store_sandbox_check_create(struct store *store, const struct sandbox_record *record,
 	const struct workspace_claim *claim, struct err *err)
 {
+	bool is_alone = !record->parent[0];
 	const struct quota_amounts wanted = {
-		.of = {[QUOTA_SANDBOXES] = 1,
-			[QUOTA_RUNNING] = 1,
-			[QUOTA_WORKSPACES] = claim->is_fresh,
+		.of = {[QUOTA_SANDBOXES] = is_alone,
+			[QUOTA_RUNNING] = is_alone,
+			[QUOTA_WORKSPACES] = is_alone && claim->is_fresh,
 			[QUOTA_CPU] = record->resources.cpu_millis,
 			[QUOTA_MEMORY] = record->resources.memory_bytes,
 			[QUOTA_DISK] = claim->disk_growth,
-			[QUOTA_CREATES] = 1}};
+			[QUOTA_CREATES] = is_alone}};
 
 	return store_quota_check(store, &record->owner, &wanted, err);
 }
@@ -220,7 +227,7 @@ int store_sandbox_hold(struct store *store, struct sandbox_record *record, struc
 int store_sandbox_claim(struct store *store, const struct sandbox_record *record, struct err *err)
 {
 	const struct quota_amounts wanted = {
-		.of = {[QUOTA_RUNNING] = 1,
+		.of = {[QUOTA_RUNNING] = !record->parent[0],
 			[QUOTA_CPU] = record->resources.cpu_millis,
 			[QUOTA_MEMORY] = record->resources.memory_bytes}};
 	struct db_stmt *stmt;
@@ -456,6 +463,7 @@ static void bind_list(struct db_stmt *stmt, const struct store_filter *filter)
 	}
 	db_bind_int(stmt, 7, store_page(filter->limit));
 	store_bind_optional(stmt, 8, filter->session);
+	db_bind_int(stmt, 9, filter->of_members);
 	store_bind_owner(stmt, filter->owner);
 }
 

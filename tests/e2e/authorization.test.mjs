@@ -129,8 +129,7 @@ const COLLECTIONS = {
 };
 const ENDLESS = ['GET /v1/events']; // what others hear there: jobs.test.mjs
 const IN_BODY = { 'POST /v1/launches': () => ({ json: { project: victim.project } }) }; // the object is named there
-const ADMINISTRATIVE = ['POST /v1/shutdown', 'GET /v1/backups', 'POST /v1/backups', 'GET /v1/pools', 'GET /v1/orphans', 'POST /v1/templates/prune', 'POST /v1/projects/scrub', 'POST /v1/orphans/{id}/adopt', 'DELETE /v1/orphans/{id}', 'POST /v1/tokens', 'GET /v1/audit/verify', ...['GET', 'PUT', 'DELETE'].flatMap((method) => [`${method} ${QUOTA}`, `${method} ${QUOTA}/{user}`])];
-const ADMINISTRATIVE = ['GET /metrics', 'POST /v1/shutdown', 'GET /v1/backups', 'POST /v1/backups', 'GET /v1/pools', 'GET /v1/orphans', 'POST /v1/templates/prune', 'POST /v1/orphans/{id}/adopt', 'DELETE /v1/orphans/{id}', 'POST /v1/tokens', 'GET /v1/audit/verify', ...['GET', 'PUT', 'DELETE'].flatMap((method) => [`${method} ${QUOTA}`, `${method} ${QUOTA}/{user}`])];
+const ADMINISTRATIVE = ['GET /metrics', 'POST /v1/shutdown', 'GET /v1/backups', 'POST /v1/backups', 'GET /v1/pools', 'GET /v1/orphans', 'POST /v1/templates/prune', 'POST /v1/projects/scrub', 'POST /v1/orphans/{id}/adopt', 'DELETE /v1/orphans/{id}', 'POST /v1/tokens', 'GET /v1/audit/verify', ...['GET', 'PUT', 'DELETE'].flatMap((method) => [`${method} ${QUOTA}`, `${method} ${QUOTA}/{user}`])];
 
 let alice; // the victim's own API
 const victim = {};

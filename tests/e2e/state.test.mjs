@@ -198,7 +198,7 @@ test('without a database, once that is accepted, all that exists is an orphan an
 test('a data directory from before generations and marks opens with all it has, and gets its generation', async () => {
   await instance.terminate();
   for (const one of ['workspace_comes', 'workspace_goes', 'sandbox_comes', 'sandbox_goes']) sql(instance, `DROP TRIGGER generation_${one}`);
-  sql(instance, 'DROP TABLE contexts; DROP TABLE logins; DROP TABLE artifacts; DROP TABLE functions; DROP TABLE executions; ALTER TABLE sandboxes DROP COLUMN dependencies; DROP INDEX sandboxes_job; ALTER TABLE sandboxes DROP COLUMN job; DROP TABLE layer_files; ALTER TABLE quotas DROP COLUMN images_bytes; '
+  sql(instance, 'DROP TABLE contexts; DROP TABLE logins; DROP TABLE artifacts; DROP TABLE functions; DROP TABLE executions; DROP INDEX sandboxes_parent; ALTER TABLE sandboxes DROP COLUMN parent_id; ALTER TABLE sandboxes DROP COLUMN role; ALTER TABLE sandboxes DROP COLUMN members; ALTER TABLE sandboxes DROP COLUMN dependencies; DROP INDEX sandboxes_job; ALTER TABLE sandboxes DROP COLUMN job; DROP TABLE layer_files; ALTER TABLE quotas DROP COLUMN images_bytes; '
     + 'DROP TABLE snapshots; DROP TABLE build_cache; DROP TABLE builders; DROP TABLE templates; DROP TABLE layers; ALTER TABLE sandboxes DROP COLUMN image; DROP TABLE jobs; DROP TABLE reached; DROP TABLE generation; DROP TABLE clock; DROP INDEX sandboxes_name; ALTER TABLE sandboxes DROP COLUMN name; '
     + 'CREATE TABLE older (id TEXT PRIMARY KEY, organization TEXT NOT NULL, user TEXT NOT NULL, slot INTEGER NOT NULL UNIQUE, created_at INTEGER NOT NULL) WITHOUT ROWID; '
     + 'INSERT INTO older SELECT id, organization, user, row_number() OVER (), created_at FROM workspaces; DROP TABLE workspaces; '

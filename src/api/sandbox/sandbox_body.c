@@ -11,7 +11,6 @@
 #include "model/size.h"
 #include "model/template_record.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -95,17 +94,6 @@ struct create_body {
 	const json_t *members, *start;
 	struct dependency_body dependencies;
 	enum field_boolean start_env;
-};
-
-const struct field sandbox_resources_rows[SANDBOX_RESOURCES_ROWS] = {
-	{"cpu", FIELD_NUMBER, offsetof(struct sandbox_resources_body, cpu), 0, SPEC_CPU_MAX_CORES,
-		0, "Cores; fractions are fine, 0.01 at least."},
-	{"memory", FIELD_SIZE, offsetof(struct sandbox_resources_body, memory), SPEC_MEMORY_MIN,
-		SPEC_MEMORY_MAX, 0, "Memory, 16Mi at least."},
-	{"disk", FIELD_SIZE, offsetof(struct sandbox_resources_body, disk), SPEC_DISK_MIN,
-		SPEC_DISK_MAX, 0, "Disk: all that it writes outside of /dev/shm."},
-	{"pids", FIELD_INTEGER, offsetof(struct sandbox_resources_body, pids), SPEC_PIDS_MIN,
-		SPEC_PIDS_MAX, 0, "Processes and threads."},
 };
 
 const struct field sandbox_network_rows[SANDBOX_NETWORK_ROWS] = {
@@ -195,8 +183,10 @@ static const struct field create_rows[] = {
 		"Packages to install beside its template. If the same were installed before it "
 		"starts with them, else they come while it runs. Needs the scope run too.",
 		.sub = dependency_body_rows, .sub_count = DEPENDENCY_BODY_ROWS},
-	{"members", FIELD_EMPTY_LIST, offsetof(struct create_body, members), 0, 0, 0,
-		"Reserved for databases and caches beside it."},
+	{"members", FIELD_OBJECT_LIST, offsetof(struct create_body, members), 0, MEMBERS_MAX, 0,
+		"What runs beside it, such as its database, in its network and with its "
+		"workspace. Needs the scope run too.",
+		.sub = member_body_rows, .sub_count = MEMBER_BODY_ROWS},
 };
 
 const struct fields sandbox_body_fields = FIELDS(create_rows);
@@ -291,16 +281,6 @@ static size_t copy_ports(const json_t *list, struct port_spec ports[])
 	return json_array_size(list);
 }
 
-/* Less than 0.01 must not become 0, which asks for the default. */
-static int read_cpu(double cpu, uint64_t *ret_millis, struct err *err)
-{
-	*ret_millis = isnan(cpu) ? 0 : (uint64_t)llround(cpu * 1000);
-	if (isnan(cpu) || *ret_millis >= SPEC_CPU_MIN_MILLIS)
-		return 0;
-	return err_explain(err, ERR_INVALID, "invalid_field", NULL,
-		"field resources.cpu must be at least 0.01");
-}
-
 int sandbox_body_decode(const json_t *object, struct sandbox_body *ret_body, struct err *err)
 {
 	struct sandbox_spec *spec = &ret_body->spec;
@@ -311,7 +291,7 @@ int sandbox_body_decode(const json_t *object, struct sandbox_body *ret_body, str
 	fields_clear(&sandbox_body_fields, &body);
 	r = fields_decode(&sandbox_body_fields, object, &body, err);
 	if (r == 0)
-		r = read_cpu(body.resources.cpu, &spec->resources.cpu_millis, err);
+		r = resources_body_decode(&body.resources, "", &spec->resources, err);
 	if (r < 0)
 		return r;
 	spec->id = body.id;
@@ -320,9 +300,6 @@ int sandbox_body_decode(const json_t *object, struct sandbox_body *ret_body, str
 	spec->snapshot = body.snapshot;
 	spec->project = body.project;
 	spec->session = body.session;
-	spec->resources.memory_bytes = number_from(body.resources.memory);
-	spec->resources.disk_bytes = number_from(body.resources.disk);
-	spec->resources.pids = number_from(body.resources.pids);
 	spec->env = (struct text_map){parts->env, fields_copy_map(body.env, parts->env)};
 	spec->labels =
 		(struct text_map){parts->labels, fields_copy_map(body.labels, parts->labels)};
@@ -337,7 +314,8 @@ int sandbox_body_decode(const json_t *object, struct sandbox_body *ret_body, str
 	spec->starts = parts->start.commands;
 	spec->start_count = start_body_decode(body.start, &parts->start);
 	spec->dependencies = dependency_body_decode(&body.dependencies, &parts->dependencies);
-	return 0;
+	return member_body_decode(
+		body.members, &parts->members, spec, parts->env, parts->start.commands, err);
 }
 
 int sandbox_body_decode_change(
@@ -346,14 +324,14 @@ int sandbox_body_decode_change(
 	struct sandbox_change *change = &ret_body->change;
 	struct sandbox_body_parts *parts = &ret_body->parts;
 	struct patch_body body = {0};
-	uint64_t cpu_millis;
+	struct resources resources;
 	int r;
 
 	fields_clear(&sandbox_patch_fields, &body);
 	r = fields_decode(&sandbox_patch_fields, object, &body, err);
 	if (r < 0)
 		return r;
-	r = read_cpu(body.resources.cpu, &cpu_millis, err);
+	r = resources_body_decode(&body.resources, "", &resources, err);
 	if (r < 0)
 		return r;
 	ret_body->network = network_from(&body.network, parts);
@@ -363,9 +341,7 @@ int sandbox_body_decode_change(
 	*change = (struct sandbox_change){.name = body.name,
 		.idle_timeout_s = seconds_from(body.idle_timeout_s),
 		.lifetime_s = seconds_from(body.lifetime_s),
-		.resources = {.memory_bytes = number_from(body.resources.memory),
-			.disk_bytes = number_from(body.resources.disk),
-			.pids = number_from(body.resources.pids)},
+		.resources = resources,
 		.labels = {body.labels ? parts->labels : NULL,
 			fields_copy_map(body.labels, parts->labels)},
 		.ports = body.ports ? parts->ports : NULL,
@@ -374,7 +350,6 @@ int sandbox_body_decode_change(
 		.network = json_object_get(object, "network") ? &ret_body->network : NULL,
 		.starts = json_object_get(object, "start") ? parts->start.commands : NULL,
 		.start_count = start_body_decode(body.start, &parts->start)};
-	change->resources.cpu_millis = cpu_millis;
 	return 0;
 }
 
@@ -446,7 +421,7 @@ json_t *sandbox_to_json(const struct api *api, const struct sandbox_record *reco
 
 	return json_pack("{s:s, s:o, s:s, s:o, s:s, s:s, s:o, s:O, s:O, s:O, s:o, s:o, s:b, s:o, "
 			 "s:o, s:o, s:o,"
-			 " s:o, s:o, s:o, s:o, s:b, s:o, s:s, s:b}",
+			 " s:o, s:o, s:o, s:o, s:b, s:o, s:s, s:b, s:o}",
 		"id", record->id, "name", text_to_json(record->name), "status",
 		sandbox_status_name(record->status), "owner", owner, "template",
 		record->template_name, "driver", record->driver, "resources", resources, "ports",
@@ -463,5 +438,6 @@ json_t *sandbox_to_json(const struct api *api, const struct sandbox_record *reco
 		start_body_encode(record->start, NULL), "upgradable",
 		templates_is_upgradable(api->engine, record, NULL), "job",
 		text_to_json(record->job), "security",
-		template_profile_name(template_profile_of(record)), "ready", 0);
+		template_profile_name(template_profile_of(record)), "ready", 0, "members",
+		member_body_encode(api, record));
 }

@@ -4,26 +4,21 @@
 
 #include "api/api.h"
 #include "api/sandbox/dependency_body.h"
+#include "api/sandbox/member_body.h"
+#include "api/sandbox/resources_body.h"
 #include "api/sandbox/start_body.h"
 #include "model/sandbox_spec.h"
 #include "wire/wall.h"
 
 /* Parts of bodies that templates have too. */
-struct sandbox_resources_body {
-	double cpu;
-	int64_t memory, disk, pids;
-};
-
 struct sandbox_network_body {
 	const char *mode;
 	const json_t *allow, *secrets;
 	int64_t bandwidth, connections;
 };
 
-#define SANDBOX_RESOURCES_ROWS 4
-#define SANDBOX_NETWORK_ROWS   5
-#define SANDBOX_NETWORK_REACH  2 /* the first ones: what may be reached */
-extern const struct field sandbox_resources_rows[SANDBOX_RESOURCES_ROWS];
+#define SANDBOX_NETWORK_ROWS  5
+#define SANDBOX_NETWORK_REACH 2 /* the first ones: what may be reached */
 extern const struct field sandbox_network_rows[SANDBOX_NETWORK_ROWS];
 
 extern const struct fields sandbox_body_fields;
@@ -36,6 +31,7 @@ struct sandbox_body_parts {
 	const char *allow[SPEC_ALLOW_MAX], *secrets[SECRETS_IN_USE];
 	struct start_body start;
 	struct dependency_parts dependencies;
+	struct member_body_parts members;
 };
 
 /* The body of create and ensure, and that of PATCH. Large: they are made on the heap, of zeros. */

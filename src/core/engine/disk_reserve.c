@@ -36,7 +36,7 @@ static void enforce(struct sandbox *sandbox, void *arg)
 		round->is_complete = false;
 		return;
 	}
-	is_up = sandbox_seems_up(sandbox) && !sandbox->gone;
+	is_up = sandbox_seems_up(sandbox) && !sandbox->gone && !sandbox->record.parent[0];
 	if (is_up && sandbox->growth != round->growth && driver_can(driver, DRIVER_LIVE_RESIZE))
 		r = driver->ops->resize(driver, sandbox->id, sandbox->record.resources.disk_bytes,
 			round->growth == GROWTH_HELD ? disk_reserve_growth(engine) : 0, &err);

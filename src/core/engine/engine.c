@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/share_pool.h"
+#include "core/engine/member_state.h"
 #include "core/engine/sandbox_state.h"
 
 #include <stdio.h>
@@ -36,14 +37,18 @@ void engine_note_unshared(struct engine *engine)
 		atomic_fetch_add(engine->config.preview_generation, 1);
 }
 
+/* What happens to a member is told to those who follow its sandbox. */
 void sandbox_tell(struct sandbox *sandbox, const char *type, const char *json)
 {
+	char subject[ID_LEN + 1];
 	struct owner owner;
 
 	pthread_mutex_lock(&sandbox->state);
 	owner = sandbox->record.owner;
+	snprintf(subject, sizeof(subject), "%s",
+		sandbox->record.parent[0] ? sandbox->record.parent : sandbox->id);
 	pthread_mutex_unlock(&sandbox->state);
-	event_bus_publish(sandbox->engine->config.bus, &owner, sandbox->id, type, json);
+	event_bus_publish(sandbox->engine->config.bus, &owner, subject, type, json);
 }
 
 static const char *status_of(struct sandbox *sandbox, struct termination *ret_end)
@@ -62,7 +67,8 @@ void sandbox_announce(struct sandbox *sandbox)
 	struct termination end;
 	char type[32];
 
-	snprintf(type, sizeof(type), "sandbox.%s", status_of(sandbox, &end));
+	snprintf(type, sizeof(type), "%s.%s", member_state_is_one(sandbox) ? "member" : "sandbox",
+		status_of(sandbox, &end));
 	sandbox_publish(sandbox, type);
 }
 
@@ -75,7 +81,12 @@ void sandbox_publish(struct sandbox *sandbox, const char *type)
 	json_t *event;
 
 	clock_format(clock_wall_ms(), now);
-	event = json_pack("{s:s, s:s, s:s}", "sandbox", sandbox->id, "status", status, "at", now);
+	event = json_pack("{s:s, s:s, s:s}", "sandbox",
+		member_state_is_one(sandbox) ? sandbox->record.parent : sandbox->id, "status",
+		status, "at", now);
+	if (member_state_is_one(sandbox))
+		json_object_update_new(event,
+			json_pack("{s:s, s:s}", "member", sandbox->record.role, "id", sandbox->id));
 	if (end.reason != END_NONE)
 		json_object_update_new(
 			event, json_pack("{s:s, s:s}", "reason", end_reason_name(end.reason),

@@ -206,6 +206,8 @@ void sandbox_enter(struct sandbox *sandbox)
 void sandbox_leave(struct sandbox *sandbox)
 {
 	sandbox_note_use(sandbox);
+	if (sandbox->record.parent[0])
+		engine_note_use(sandbox->engine, sandbox->record.parent);
 	atomic_fetch_sub(&sandbox->visitors, 1);
 }
 
@@ -319,7 +321,9 @@ int sandbox_get(struct engine *engine, const struct owner *owner, const char *id
 			return r;
 	}
 	pthread_mutex_lock(&sandbox->state);
-	owned = !owner || sandbox_record_is_of(&sandbox->record, owner);
+	/* A member is reached through its sandbox alone (core/sandbox/member.h). */
+	owned = !owner ||
+		(sandbox_record_is_of(&sandbox->record, owner) && !sandbox->record.parent[0]);
 	pthread_mutex_unlock(&sandbox->state);
 	if (!owned) {
 		sandbox_unref(sandbox);

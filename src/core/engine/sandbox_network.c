@@ -150,7 +150,8 @@ int sandbox_network_open(struct sandbox *sandbox, struct err *err)
 	struct sandbox_egress *egress;
 	int r;
 
-	if (!network_leads_out(network))
+	/* A member has that of its sandbox. */
+	if (!network_leads_out(network) || sandbox->record.parent[0])
 		return 0;
 	r = capability_need(driver, DRIVER_EGRESS_POLICY, err);
 	if (r == 0)
@@ -179,7 +180,7 @@ static bool is_missing(struct sandbox *sandbox)
 	bool is;
 
 	pthread_mutex_lock(&sandbox->state);
-	is = !sandbox->egress && sandbox->link && !sandbox->ending &&
+	is = !sandbox->egress && sandbox->link && !sandbox->ending && !sandbox->record.parent[0] &&
 	     network_leads_out(sandbox->record.network);
 	pthread_mutex_unlock(&sandbox->state);
 	return is;

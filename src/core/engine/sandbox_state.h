@@ -13,7 +13,14 @@
 #include <stdatomic.h>
 
 #define OUTPUT_NOT_NOTED UINT64_MAX
-#define ENGINE_THREADS	 6
+#define ENGINE_THREADS	 7
+
+enum member_health_state {
+	MEMBER_HEALTH_NONE, /* nobody asks */
+	MEMBER_HEALTH_STARTING,
+	MEMBER_HEALTH_GOOD,
+	MEMBER_HEALTH_BAD,
+};
 
 enum disk_growth { GROWTH_UNKNOWN, GROWTH_FREE, GROWTH_HELD };
 
@@ -54,6 +61,15 @@ struct sandbox {
 	bool ending;		 /* a verb is ending it, so the loss of the link is no surprise */
 	enum end_reason end_reason; /* why, while it is ending */
 	bool gone;		    /* deleted */
+	struct {
+		bool is_held; /* its start commands wait for what it depends on */
+		enum member_health_state health;
+		unsigned run;	   /* grows with each start */
+		unsigned failures; /* of checks, since one was good */
+		uint32_t deaths;   /* since it was last well */
+		bool is_checking;  /* a check is under way */
+		uint64_t up_since_ms, next_check_ms, next_start_ms; /* clock_steady_ms() */
+	} member; /* of one that is, or has, members (member_watch.h) */
 	struct process *processes;
 	struct start_command *start_commands; /* of its start commands, while it runs */
 	struct sandbox_egress *egress;	      /* its egress, while it runs and has one */
@@ -126,6 +142,7 @@ struct engine {
 	struct sandbox **lost; /* sandboxes whose agent vanished: the reaper settles them */
 	size_t lost_count, lost_cap;
 	bool closing;
+	atomic_bool has_members; /* some that run may have members */
 	struct subscription *subscriptions;
 	struct port_watch *port_watches; /* one for each sandbox with a subscription */
 	struct orphan_entry *orphans;	 /* in order of id */

@@ -49,6 +49,7 @@ struct process {
 	const struct process_starter *starter; /* of the same */
 	bool is_adopted;		       /* a daemon before us started it */
 	bool has_result;		       /* it may write to its descriptor for results */
+	bool is_probe; /* it checks a member's health, and keeps nobody awake */
 	uint64_t started_us;
 
 	/* The event loop's thread only. */

@@ -208,7 +208,7 @@ bool process_table_is_watched(struct sandbox *sandbox)
 	pthread_mutex_lock(&sandbox->state);
 	for (struct process *p = sandbox->processes; p && !is_watched; p = p->next) {
 		pthread_mutex_lock(&p->lock);
-		is_watched = p->watchers != NULL;
+		is_watched = p->watchers != NULL && !p->is_probe;
 		pthread_mutex_unlock(&p->lock);
 	}
 	pthread_mutex_unlock(&sandbox->state);

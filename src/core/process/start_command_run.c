@@ -15,6 +15,7 @@
 #include "model/start_spec.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* --- running --- */
 
@@ -61,7 +62,8 @@ static struct agent_link *claim(struct start_command *command, uint32_t *ret_res
 
 	pthread_mutex_lock(&sandbox->state);
 	if (!command->is_over && command->state.status == START_COMMAND_WAITING && sandbox->link &&
-		sandbox->greeted && !sandbox->ending && sandbox->record.status == SANDBOX_RUNNING) {
+		sandbox->greeted && !sandbox->ending && !sandbox->member.is_held &&
+		sandbox->record.status == SANDBOX_RUNNING) {
 		link = agent_link_ref(sandbox->link);
 		command->state.status = START_COMMAND_RUNNING;
 		command->ceased = 0;
@@ -234,7 +236,13 @@ static void keep_end(struct start_command *command, const struct process_end *en
 enum restart_decision start_command_judge(
 	const struct start_command *command, enum end_reason reason, int exit_code)
 {
+	const char *rule = json_string_value(json_object_get(command->spec, "restart"));
 	enum restart_decision decision = restart_judge(reason, exit_code);
+
+	if (rule && strcmp(rule, "always") == 0 && decision == RESTART_DONE)
+		decision = RESTART_AGAIN;
+	if (rule && strcmp(rule, "never") == 0 && decision == RESTART_AGAIN)
+		decision = RESTART_DONE;
 
 	/* It may have failed before the signal came, or before anybody asked for its end. */
 	return command->ceased && decision == RESTART_AGAIN ? RESTART_KILLED : decision;

@@ -23,6 +23,7 @@
 #include "core/process/start_command.h"
 #include "core/sandbox/disk_count.h"
 #include "core/sandbox/late_create.h"
+#include "core/sandbox/member.h"
 #include "core/sandbox/orphan.h"
 #include "core/sandbox/sandbox_link.h"
 #include "core/sandbox/sandbox_make.h"
@@ -170,6 +171,9 @@ static int wake(struct sandbox *sandbox, struct err *err)
 		r = sandbox_make_live(sandbox, err);
 		if (r == 0 && refused.kind != ERR_NONE)
 			tell_downgrade(sandbox, &refused);
+		/* One that does not start says so itself. */
+		if (r == 0)
+			(void)!member_start_all(sandbox, false, &ignored);
 		if (r == 0)
 			return 0;
 		if (sandbox_run_end(sandbox, false, &by_operator, &ignored) < 0)
@@ -203,6 +207,7 @@ int sandbox_stop_because(
 	snprintf(how.detail, sizeof(how.detail), "%s", detail);
 	if (r == 0) {
 		sandbox_run_read_usage(sandbox, &how);
+		member_end_all(sandbox, true, &how);
 		r = sandbox_run_end(sandbox, true, &how, err);
 	} else if (r == 1) {
 		return finish(sandbox, r);
@@ -225,16 +230,21 @@ static int set_frozen(struct sandbox *sandbox, bool frozen, struct err *err)
 		r = capability_need(driver, DRIVER_FREEZE, err);
 	if (r != 0)
 		return finish(sandbox, r);
-	r = driver->ops->freeze(driver, sandbox->id, frozen, err);
-	if (r < 0)
+	r = member_freeze_all(sandbox, frozen, err);
+	if (r == 0)
+		r = driver->ops->freeze(driver, sandbox->id, frozen, err);
+	if (r < 0) {
+		(void)!member_freeze_all(sandbox, !frozen, &ignored);
 		return finish(sandbox, r);
+	}
 	r = fail_point_check("pause.before_row", err);
 	if (r == 0)
 		r = sandbox_row_write_status(sandbox, frozen ? SANDBOX_PAUSED : SANDBOX_RUNNING,
 			&(struct termination){0}, err);
 	fail_point("pause.row_written");
 	/* One that is frozen and said to run would never answer. */
-	if (r < 0 && driver->ops->freeze(driver, sandbox->id, !frozen, &ignored) < 0)
+	if (r < 0 && (driver->ops->freeze(driver, sandbox->id, !frozen, &ignored) < 0 ||
+			     member_freeze_all(sandbox, !frozen, &ignored) < 0))
 		log_error("sandbox %s: %s", sandbox->id, ignored.message);
 	if (r == 0 && !frozen)
 		start_command_resume(sandbox);
@@ -282,8 +292,10 @@ int sandbox_reset(struct sandbox *sandbox, struct err *err)
 	int r = begin(sandbox, SANDBOX_RESET, err);
 	bool ran = sandbox_seems_up(sandbox);
 
-	if (r == 0)
+	if (r == 0) {
+		member_end_all(sandbox, false, &how);
 		r = sandbox_run_end(sandbox, false, &how, err);
+	}
 	/* Written first: a crash from here on leaves a stopped sandbox, emptied or not, never half of
 	 * one that claims to run. */
 	if (r == 0)
@@ -293,6 +305,8 @@ int sandbox_reset(struct sandbox *sandbox, struct err *err)
 		r = sandbox_run_clean(sandbox, DRIVER_PART_SYSTEM | DRIVER_PART_SCRATCH, err);
 	if (r == 0)
 		r = fail_point_check("reset.cleaned", err);
+	if (r == 0)
+		member_renew_all(sandbox);
 	if (r == 0)
 		r = renew(sandbox, err);
 	if (r == 0 && ran)
@@ -311,8 +325,10 @@ int sandbox_restore(struct sandbox *sandbox, const char *snapshot, struct err *e
 	if (r == 0 && sandbox->record.job[0])
 		r = err_explain(err, ERR_CONFLICT, "wrong_state", "start it first",
 			"sandbox %s was not made yet, since its image did not come", sandbox->id);
-	if (r == 0)
+	if (r == 0) {
+		member_end_all(sandbox, false, &how);
 		r = sandbox_run_end(sandbox, false, &how, err);
+	}
 	if (r == 0)
 		r = sandbox_row_write_status(sandbox, SANDBOX_STOPPED, &how, err);
 	fail_point("restore.row_written");
@@ -342,8 +358,10 @@ static int remove_one(struct sandbox *sandbox, enum end_reason reason, struct er
 {
 	struct termination how = {.reason = reason};
 	struct err ignored;
-	int r = sandbox_run_end(sandbox, false, &how, err);
+	int r = member_remove_all(sandbox, err);
 
+	if (r == 0)
+		r = sandbox_run_end(sandbox, false, &how, err);
 	if (r < 0)
 		return r;
 	dependencies_cancel(sandbox);
@@ -394,8 +412,10 @@ static int purge(struct sandbox *sandbox, struct err *err)
 {
 	struct driver *driver = sandbox->engine->config.driver;
 	struct err ignored;
-	int r = sandbox_run_end(sandbox, false, &by_operator, err);
+	int r = member_remove_all(sandbox, err);
 
+	if (r == 0)
+		r = sandbox_run_end(sandbox, false, &by_operator, err);
 	if (r < 0)
 		return r;
 	dependencies_cancel(sandbox);
@@ -483,8 +503,10 @@ int sandbox_purge_left(struct engine *engine, const char *id, struct err *err)
 static int undo_create(struct sandbox *sandbox, struct err *err)
 {
 	bool keeps = sandbox->record.is_on_kept;
-	int r = sandbox_make_undo(sandbox, err);
+	int r = member_remove_all(sandbox, err);
 
+	if (r == 0)
+		r = sandbox_make_undo(sandbox, err);
 	if (r == 0)
 		r = sandbox_handle_forget(
 			sandbox, keeps ? store_sandbox_delete : store_workspace_delete, err);
@@ -522,9 +544,9 @@ void sandbox_cancel_undo(struct sandbox *sandbox)
 		sandbox_unref(sandbox);
 }
 
-/* Writes the row of a new one, whose life lock is held then. */
+/* Writes the row of a new one, whose life lock is held then; *ret_drafts are those of its members. */
 static int add_row(struct engine *engine, const struct sandbox_record *draft,
-	struct sandbox **ret_sandbox, struct err *err)
+	struct sandbox **ret_sandbox, json_t **ret_drafts, struct err *err)
 {
 	struct workspace_record workspace;
 	struct sandbox_record record;
@@ -556,6 +578,7 @@ static int add_row(struct engine *engine, const struct sandbox_record *draft,
 		id_new(clock_wall_ms(), record.id);
 	if (kept && workspace.disk_bytes < 0)
 		disk_count_measure(engine, record.id);
+	*ret_drafts = member_take_drafts(&record);
 	r = sandbox_handle_new(engine, &record, store_sandbox_insert, ret_sandbox, err);
 	fail_point("create.row_committed");
 	return r;
@@ -564,12 +587,16 @@ static int add_row(struct engine *engine, const struct sandbox_record *draft,
 int sandbox_create(struct engine *engine, const struct sandbox_record *draft,
 	struct sandbox **ret_sandbox, struct err *err)
 {
+	json_auto_t *drafts = NULL;
 	struct sandbox *sandbox;
-	int r = engine->verbs->claim(engine, draft, ret_sandbox, err);
+	/* None that waits has members. */
+	int r = json_array_size(draft->members) > 0
+			? 1
+			: engine->verbs->claim(engine, draft, ret_sandbox, err);
 
 	if (r <= 0)
 		return r;
-	r = add_row(engine, draft, &sandbox, err);
+	r = add_row(engine, draft, &sandbox, &drafts, err);
 	if (r < 0)
 		return r;
 	/* It may have come or gone since it was looked for. */
@@ -580,7 +607,11 @@ int sandbox_create(struct engine *engine, const struct sandbox_record *draft,
 		sandbox_announce(sandbox);
 		late_create_settle_locked(sandbox);
 	} else {
-		r = sandbox_make(sandbox, err);
+		r = member_add(sandbox, drafts, err);
+		if (r == 0)
+			r = sandbox_make(sandbox, err);
+		if (r == 0)
+			r = member_start_all(sandbox, true, err);
 		if (r < 0)
 			undo_now_or_later(sandbox);
 	}
@@ -618,10 +649,14 @@ static int find_existing(struct engine *engine, const struct sandbox_record *dra
  * id and settings stay. life is held. */
 static int rebuild(struct sandbox *sandbox, struct err *err)
 {
-	int r = sandbox_run_end(sandbox, false, &by_operator, err);
+	int r;
 
+	member_end_all(sandbox, false, &by_operator);
+	r = sandbox_run_end(sandbox, false, &by_operator, err);
 	if (r == 0)
 		r = sandbox_run_clean(sandbox, DRIVER_PART_SYSTEM, err);
+	if (r == 0)
+		member_renew_all(sandbox);
 	if (r == 0)
 		r = renew(sandbox, err);
 	return r < 0 ? r : wake(sandbox, err);
@@ -678,16 +713,46 @@ int sandbox_ensure(struct engine *engine, const struct sandbox_record *draft,
 
 /* --- use --- */
 
-int sandbox_wake_and_use(struct sandbox *sandbox, struct agent_link **ret_link, struct err *err)
+static bool runs_now(struct sandbox *sandbox)
 {
 	bool runs;
-	int r = 0;
 
-	sandbox_note_use(sandbox);
 	pthread_mutex_lock(&sandbox->state);
 	runs = sandbox->record.status == SANDBOX_RUNNING && sandbox->link && !sandbox->ending;
 	pthread_mutex_unlock(&sandbox->state);
-	if (!runs) {
+	return runs;
+}
+
+/* A member runs with its sandbox, which is woken with all of them, and alone if it died or could not be started. */
+static int wake_member(struct sandbox *member, struct err *err)
+{
+	auto_(sandbox_unrefp) struct sandbox *primary = member_primary(member);
+	int r;
+
+	if (!primary)
+		return sandbox_not_found(member->id, err);
+	sandbox_note_use(primary);
+	if (runs_now(member) && runs_now(primary))
+		return 0;
+	r = begin(primary, SANDBOX_USE, err);
+	if (r == 0)
+		r = wake(primary, err);
+	if (r >= 0) {
+		pthread_mutex_lock(&member->life);
+		r = member->gone ? sandbox_not_found(member->id, err) : member_start(member, err);
+		pthread_mutex_unlock(&member->life);
+	}
+	return finish(primary, r);
+}
+
+int sandbox_wake_and_use(struct sandbox *sandbox, struct agent_link **ret_link, struct err *err)
+{
+	int r = 0;
+
+	sandbox_note_use(sandbox);
+	if (sandbox->record.parent[0]) {
+		r = wake_member(sandbox, err);
+	} else if (!runs_now(sandbox)) {
 		r = begin(sandbox, SANDBOX_USE, err);
 		if (r == 0)
 			r = wake(sandbox, err);
@@ -701,9 +766,25 @@ bool sandbox_is_ready(struct sandbox *sandbox)
 	return ready_check_state(sandbox) == READY_YES;
 }
 
-bool sandbox_is_occupied(struct sandbox *sandbox)
+static bool is_occupied(struct sandbox *sandbox)
 {
 	return atomic_load(&sandbox->visitors) > 0 || process_table_is_watched(sandbox);
+}
+
+bool sandbox_is_occupied(struct sandbox *sandbox)
+{
+	char ids[MEMBERS_MAX][ID_LEN + 1];
+	bool occupied = is_occupied(sandbox);
+	size_t count = member_list_ids(sandbox, ids);
+
+	/* Who uses a member uses its sandbox. */
+	for (size_t i = 0; i < count && !occupied; i++) {
+		struct sandbox *member = sandbox_handle_find(sandbox->engine, ids[i]);
+
+		occupied = member && is_occupied(member);
+		sandbox_unref(member);
+	}
+	return occupied;
 }
 
 bool sandbox_explain_awake(struct sandbox *sandbox, char text[SANDBOX_AWAKE_MAX])

@@ -2,6 +2,7 @@
 #include "core/sandbox/sandbox_link.h"
 
 #include "base/log.h"
+#include "core/engine/member_state.h"
 #include "core/engine/run_place.h"
 #include "core/engine/sandbox_network.h"
 #include "core/process/process_table.h"
@@ -122,6 +123,7 @@ static int open_link(struct sandbox *sandbox, const struct driver_link *from,
 	pthread_mutex_lock(&sandbox->state);
 	sandbox->greeted = sandbox->ending = false;
 	sandbox->end_reason = END_NONE;
+	member_state_reset(sandbox);
 	r = agent_link_open(sandbox->engine->loop, from, &link_events, sandbox_ref(sandbox),
 		&sandbox->link, err);
 	if (r < 0) {

@@ -9,6 +9,7 @@
 #include "core/engine/sandbox_network.h"
 #include "core/engine/sandbox_state.h"
 #include "core/project/project_defaults.h"
+#include "core/sandbox/member_draft.h"
 #include "core/sandbox/orphan.h"
 #include "core/template/template_options.h"
 #include "core/template/templates.h"
@@ -53,6 +54,22 @@ static int check_dependencies(const struct engine *engine, const struct caller *
 			"the token has not the scope run, which packages need");
 	r = dependency_set_check(spec, err);
 	return r < 0 ? r : capability_need(engine->config.driver, DRIVER_LAYERS, err);
+}
+
+/* What members run are commands, too. */
+static int check_members(
+	const struct caller *caller, const struct sandbox_spec *spec, struct err *err)
+{
+	if (spec->member_count == 0)
+		return 0;
+	if (!scope_allows(caller->scopes, SCOPE_RUN))
+		return err_explain(err, ERR_DENIED, "missing_scope",
+			"use a token that has it, or leave `members` out",
+			"the token has not the scope run, which members need");
+	if (spec->snapshot)
+		return err_explain(err, ERR_INVALID, "invalid_field", "leave one of them out",
+			"field members does not go with snapshot");
+	return 0;
 }
 
 /* Addresses of this machine and of private networks are not everybody's to hand out. */
@@ -297,6 +314,27 @@ static int prepare_from_snapshot(struct engine *engine, const struct owner *owne
 	return r;
 }
 
+/* One that waits for the template of a member waits for that job; it is not told of before. */
+static int add_members(struct engine *engine, const struct caller *caller,
+	const struct sandbox_spec *spec, struct sandbox_record *draft, struct err *err)
+{
+	char job[ID_LEN + 1];
+	int r;
+
+	if (spec->member_count == 0)
+		return 0;
+	r = member_draft(engine, &caller->owner, spec, draft, job, err);
+	if (r < 0)
+		return r;
+	if (spec->waits == CHOICE_NO && (r == 1 || draft->job[0]))
+		return err_explain(err, ERR_INVALID, "invalid_field",
+			"leave out `wait`, or build the templates first",
+			"field wait: a sandbox with members waits for the templates of all");
+	if (r == 1)
+		memcpy(draft->job, job, sizeof(job));
+	return 0;
+}
+
 /* The record of what is asked for, if this caller may have it; with a job if its image is not there. */
 static int prepare(struct engine *engine, const struct caller *caller,
 	const struct sandbox_spec *spec, struct sandbox_record *ret_draft, struct err *err)
@@ -309,6 +347,8 @@ static int prepare(struct engine *engine, const struct caller *caller,
 		r = check_starts(caller, spec->start_count, err);
 	if (r == 0)
 		r = check_dependencies(engine, caller, &spec->dependencies, err);
+	if (r == 0)
+		r = check_members(caller, spec, err);
 	if (r == 0)
 		r = check_network(engine, caller, &spec->network, err);
 	if (r == 0 && spec->snapshot)
@@ -325,7 +365,10 @@ static int prepare(struct engine *engine, const struct caller *caller,
 		json_decref(image);
 	memcpy(ret_draft->job, job, sizeof(job));
 	dependencies_fill_draft(engine, &spec->dependencies, ret_draft);
-	return 0;
+	r = add_members(engine, caller, spec, ret_draft, err);
+	if (r < 0)
+		sandbox_record_fini(ret_draft);
+	return r;
 }
 
 /* --- the requests --- */

@@ -11,6 +11,7 @@
 #include "core/engine/sandbox_row.h"
 #include "core/project/project_defaults.h"
 #include "core/sandbox/sandbox_link.h"
+#include "model/member_spec.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -120,6 +121,12 @@ static int begin(struct sandbox *sandbox, struct err *err)
 	struct walls walls;
 	int r;
 
+	if (sandbox->record.parent[0]) {
+		spec.joins = sandbox->record.parent;
+		spec.hostname = sandbox->record.role;
+		spec.member = member_role_parse(sandbox->record.role);
+	}
+	spec.has_volumes = json_array_size(json_object_get(sandbox->record.image, "volumes")) > 0;
 	if (!spec.stack[0] && !template_find(spec.template_name))
 		return err_explain(err, ERR_UNAVAILABLE, "template_not_found", NULL,
 			"the template %s does not exist any more", sandbox->record.template_name);

@@ -35,8 +35,11 @@ int sandbox_stats_read(struct sandbox *sandbox, struct sandbox_stats *ret_stats,
 	limits = sandbox->record.resources;
 	pthread_mutex_unlock(&sandbox->state);
 	r = read_running(sandbox, status, &stats, err);
+	/* A member writes to the disk of its sandbox. */
 	if (r == 0)
-		r = driver->ops->usage(driver, sandbox->id, &usage, err);
+		r = driver->ops->usage(driver,
+			sandbox->record.parent[0] ? sandbox->record.parent : sandbox->id, &usage,
+			err);
 	if (r < 0)
 		return r;
 	sandbox_network_count(sandbox, &network);

@@ -189,7 +189,7 @@ static void quote(struct buf *line, const char *text)
 }
 
 /* What an image is made to run, as a start command in the form of a record; NULL if it does not say, or too much. */
-static json_t *start_of(const json_t *image)
+json_t *template_options_image_start(const json_t *image)
 {
 	static const char *const parts[] = {"entrypoint", "command"};
 	struct buf line = BUF_INIT(SPEC_START_COMMAND_MAX);
@@ -218,7 +218,8 @@ static json_t *start_of(const json_t *image)
 
 void template_options_renew_start(struct sandbox_record *record, const json_t *image)
 {
-	json_auto_t *before = start_of(record->image), *after = start_of(image);
+	json_auto_t *before = template_options_image_start(record->image),
+		    *after = template_options_image_start(image);
 	json_t *start;
 	size_t i;
 
@@ -235,8 +236,9 @@ void template_options_renew_start(struct sandbox_record *record, const json_t *i
 
 static void add_start(const json_t *options, const json_t *image, json_t *starts)
 {
-	json_t *start =
-		json_is_true(json_object_get(options, "start_image")) ? start_of(image) : NULL;
+	json_t *start = json_is_true(json_object_get(options, "start_image"))
+				? template_options_image_start(image)
+				: NULL;
 
 	if (start)
 		json_array_insert_new(starts, 0, start);

@@ -68,6 +68,9 @@ bool template_options_network(
  * new one. Changes the record; `image` is the new one, the record still has the old. */
 void template_options_renew_start(struct sandbox_record *record, const json_t *image);
 
+/* The start command that runs the image's own program; new, or NULL if it has none. */
+json_t *template_options_image_start(const json_t *image);
+
 /* Where new workspaces are seeded from; "" for nowhere. */
 const char *template_options_skeleton(const json_t *options);
 

@@ -7,6 +7,7 @@
 #include "core/engine/sandbox_handle.h"
 #include "core/engine/sandbox_network.h"
 #include "core/engine/sandbox_state.h"
+#include "core/member/member_watch.h"
 #include "core/output/output_rate.h"
 #include "core/pool/pool_claim.h"
 #include "core/preview/subscription.h"
@@ -51,7 +52,7 @@ static int start_threads(struct engine *engine, struct err *err)
 {
 	typedef void *(*thread_fn)(void *engine);
 	static const thread_fn threads[ENGINE_THREADS] = {reaper_run, host_watch_memory,
-		host_watch_disk, stats_sampler_run, ready_check_run, pools_run};
+		host_watch_disk, stats_sampler_run, ready_check_run, pools_run, member_watch_run};
 
 	while (engine->thread_count < ENGINE_THREADS) {
 		unsigned i = engine->thread_count;

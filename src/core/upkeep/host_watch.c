@@ -32,7 +32,9 @@ static bool read_user(struct sandbox *sandbox, struct memory_user *ret_user)
 
 	*ret_user = (struct memory_user){0};
 	pthread_mutex_lock(&sandbox->state);
-	is_up = sandbox_seems_up(sandbox) && sandbox->link && !sandbox->ending;
+	/* A member is stopped with its sandbox. */
+	is_up = sandbox_seems_up(sandbox) && sandbox->link && !sandbox->ending &&
+		!sandbox->record.parent[0];
 	runs = sandbox->record.status == SANDBOX_RUNNING;
 	ret_user->owner = sandbox->record.owner;
 	pthread_mutex_unlock(&sandbox->state);

@@ -248,21 +248,64 @@ static int settle_row(struct engine *engine, struct sandbox_record *record, stru
 	}
 }
 
-static int settle_rows(struct engine *engine, struct err *err)
+/* A member without a sandbox is what is left of a create or removal that was cut short. */
+static int drop_member(struct engine *engine, const struct sandbox_record *record, struct err *err)
+{
+	struct driver *driver = engine->config.driver;
+	int r = driver->ops->stop(driver, record->id, NULL, err);
+
+	if (r < 0)
+		return r;
+	engine_remove_logs(engine, record->id);
+	r = store_workspace_delete(engine->config.store, record->id, err);
+	if (r == 0)
+		log_info("removed the member %s of sandbox %s, which is gone", record->role,
+			record->parent);
+	return r;
+}
+
+/* Its sandbox is settled: it runs with that, or not at all. One that is gone is started again by the watch. */
+static int settle_member(struct engine *engine, struct sandbox_record *record, struct err *err)
+{
+	struct driver *driver = engine->config.driver;
+	struct sandbox_record primary;
+	bool is_up;
+	int r = store_sandbox_get(engine->config.store, NULL, record->parent, &primary, err);
+
+	if (r == -ENOENT)
+		return drop_member(engine, record, err);
+	if (r < 0)
+		return r;
+	is_up = primary.status == SANDBOX_RUNNING || primary.status == SANDBOX_PAUSED;
+	sandbox_record_fini(&primary);
+	if (is_up && (record->status == SANDBOX_RUNNING || record->status == SANDBOX_PAUSED)) {
+		if (primary.status == SANDBOX_RUNNING)
+			record->status = SANDBOX_RUNNING;
+		return take_up(engine, record, err);
+	}
+	r = driver->ops->stop(driver, record->id, NULL, err);
+	if (r < 0 || record->status == SANDBOX_STOPPED || record->status == SANDBOX_ERROR)
+		return r;
+	return note_stopped(engine, record, "its sandbox was gone when the daemon started", err);
+}
+
+static int settle_rows(struct engine *engine, bool of_members, struct err *err)
 {
 	auto_free struct page *page = mem_new(sizeof(*page));
 	char after[ID_LEN + 1] = "";
 	int r = 0;
 
 	do {
-		struct store_filter filter = {.after = after, .limit = PAGE};
+		struct store_filter filter = {
+			.after = after, .limit = PAGE, .of_members = of_members};
 
 		page->count = 0;
 		r = store_sandbox_list(engine->config.store, &filter, collect, page, err);
 		for (size_t i = 0; i < page->count; i++) {
 			memcpy(after, page->records[i].id, sizeof(after));
 			if (r == 0)
-				r = settle_row(engine, &page->records[i], err);
+				r = of_members ? settle_member(engine, &page->records[i], err)
+					       : settle_row(engine, &page->records[i], err);
 			sandbox_record_fini(&page->records[i]);
 		}
 	} while (r == 0 && page->count == PAGE);
@@ -356,7 +399,10 @@ static int for_each_listed(struct engine *engine, bool stored,
 
 int reconcile(struct engine *engine, struct err *err)
 {
-	int r = settle_rows(engine, err);
+	int r = settle_rows(engine, false, err);
+
+	if (r == 0)
+		r = settle_rows(engine, true, err);
 
 	fail_point("reconcile.rows_settled");
 	if (r == 0)

@@ -131,7 +131,8 @@ static int check_query(const struct request *req, struct err *err)
 		const char *name = req->target.params[i].name;
 
 		if (!config->takes_query(route, name) &&
-			!((route->flags & ROUTE_TICKET) && strcmp(name, "ticket") == 0))
+			!((route->flags & ROUTE_TICKET) && strcmp(name, "ticket") == 0) &&
+			!((route->flags & ROUTE_MEMBER) && strcmp(name, "member") == 0))
 			return err_explain(err, ERR_INVALID, "unknown_parameter",
 				"the parameters are listed in /openapi.json",
 				"unknown query parameter %.64s", name);

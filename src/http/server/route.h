@@ -18,6 +18,7 @@ struct request;
 #define ROUTE_WAITS	 32u /* the handler waits for what the path names first, perhaps for long */
 #define ROUTE_FREE_QUERY 64u /* the query is none of ours: any parameter is let through */
 #define ROUTE_ANY_BODY	 128u /* with ROUTE_BODY: the body is bytes of any type */
+#define ROUTE_MEMBER	 256u /* ?member= names a member of what the path names */
 
 typedef int (*route_handler)(struct request *req, void *context, struct err *err);
 

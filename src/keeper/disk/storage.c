@@ -417,7 +417,10 @@ static int open_volumes(
 	int place, uint32_t number, uint32_t base_uid, struct storage_dirs *dirs, struct err *err)
 {
 	dirs->volumes_fd = open_numbered(place, "volumes", number, 0755, base_uid, err);
-	return dirs->volumes_fd < 0 ? dirs->volumes_fd : 0;
+	if (dirs->volumes_fd < 0)
+		return dirs->volumes_fd;
+	/* As /tmp: whatever user the program runs as may keep its data there. */
+	return fchmod(dirs->volumes_fd, 01777) < 0 ? err_sys(err, "open volumes to all") : 0;
 }
 
 int storage_prepare(const struct storage *storage, const char *id, int home_fd, uint32_t base_uid,
@@ -518,19 +521,15 @@ static int clean_layer(
 			name, sizeof(name), "%s.workspace", id); /* of a build that was cut short */
 		r = trash_discard(&storage->trash, shard, name, err);
 	}
-	/* What is durable stays with the workspace. */
-	if (r == 0 && (parts & KEEPER_PART_WORKSPACE))
-		return trash_discard(&storage->trash, shard, id, err);
 	layer = r < 0 ? -1 : directory_open(shard, id);
 	if (r == 0 && layer < 0)
 		return errno == ENOENT ? 0 : err_sys(err, "open the layer of %s", id);
-	if (r == 0)
-		r = clean_system(&storage->trash, layer, parts, err);
-	/* Is it empty? */
-	if (r == 0 && (parts & KEEPER_PART_LAYER_DIR) && unlinkat(shard, id, AT_REMOVEDIR) < 0 &&
-		errno != ENOTEMPTY && errno != EEXIST)
-		r = err_sys(err, "remove the layer of %s", id);
-	return r;
+	/* What is durable stays with the workspace. */
+	if (r == 0 && (parts & KEEPER_PART_LAYER_DIR) &&
+		((parts & KEEPER_PART_WORKSPACE) ||
+			faccessat(layer, "volumes", F_OK, AT_SYMLINK_NOFOLLOW) < 0))
+		return trash_discard(&storage->trash, shard, id, err);
+	return r < 0 ? r : clean_system(&storage->trash, layer, parts, err);
 }
 
 /* Empties scratch directories of an open workspace. The next start makes what is missing. */

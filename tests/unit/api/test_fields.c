@@ -24,7 +24,7 @@ struct body {
 	int64_t whole, whole_or_null, size;
 	double number;
 	enum field_boolean flag;
-	const json_t *map, *list, *ports, *empty;
+	const json_t *map, *list, *ports, *objects;
 	struct inner inner;
 };
 
@@ -57,7 +57,8 @@ static const struct field rows[] = {
 	{"map", FIELD_STRING_MAP, offsetof(struct body, map), 1, 2, 0, "a map"},
 	{"list", FIELD_STRING_LIST, offsetof(struct body, list), 1, 2, 0, "a list"},
 	{"ports", FIELD_PORT_LIST, offsetof(struct body, ports), 0, 3, 0, "ports"},
-	{"empty", FIELD_EMPTY_LIST, offsetof(struct body, empty), 0, 0, 0, "nothing yet"},
+	{"objects", FIELD_OBJECT_LIST, offsetof(struct body, objects), 0, 2, 0, "objects",
+		.sub = inner_rows, .sub_count = array_len(inner_rows)},
 	{"inner", FIELD_OBJECT, offsetof(struct body, inner), 0, 0, 0, "an object",
 		.sub = inner_rows, .sub_count = array_len(inner_rows)},
 };
@@ -254,12 +255,16 @@ static void ports_are_ports_and_distinct(void **state)
 	refused("\"ports\":80", "ports");
 }
 
-static void a_list_that_must_be_empty_is(void **state)
+static void objects_of_a_list_are_checked_each(void **state)
 {
 	(void)state;
-	assert_non_null(accepted("\"empty\":[]").empty);
-	refused("\"empty\":[1]", "empty");
-	refused("\"empty\":{}", "empty");
+	assert_int_equal(json_array_size(accepted("\"objects\":[{\"mode\":\"a\"}]").objects), 1);
+	assert_non_null(accepted("\"objects\":[]").objects);
+	refused("\"objects\":[1]", "objects");
+	refused("\"objects\":{}", "objects");
+	refused("\"objects\":[{\"mode\":\"a\"},{\"mode\":\"a\"},{\"mode\":\"a\"}]", "objects");
+	refused("\"objects\":[{\"mode\":\"a\"},{\"mode\":\"a\",\"depth\":6}]", "objects[1].depth");
+	refused("\"objects\":[{}]", "objects[0].mode");
 }
 
 static void null_is_for_those_that_say_so(void **state)
@@ -341,7 +346,7 @@ static void the_schema_says_what_the_decoder_does(void **state)
 	assert_int_equal(keyword(schema, "whole", "minimum"), -5);
 	assert_int_equal(keyword(schema, "map", "maxProperties"), 2);
 	assert_int_equal(keyword(schema, "list", "minItems"), 1);
-	assert_int_equal(keyword(schema, "empty", "maxItems"), 0);
+	assert_int_equal(keyword(schema, "objects", "maxItems"), 2);
 	assert_int_equal(json_array_size(json_object_get(property(schema, "choice"), "enum")), 2);
 	assert_string_equal(json_string_value(json_array_get(
 				    json_object_get(property(schema, "maybe"), "type"), 1)),
@@ -449,7 +454,7 @@ int main(void)
 		cmocka_unit_test(sizes_are_numbers_or_have_a_unit),
 		cmocka_unit_test(maps_and_lists_hold_strings_and_count),
 		cmocka_unit_test(ports_are_ports_and_distinct),
-		cmocka_unit_test(a_list_that_must_be_empty_is),
+		cmocka_unit_test(objects_of_a_list_are_checked_each),
 		cmocka_unit_test(null_is_for_those_that_say_so),
 		cmocka_unit_test(objects_are_decoded_in_place_and_named_with_a_dot),
 		cmocka_unit_test(unknown_fields_are_refused_by_name),

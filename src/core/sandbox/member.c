@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "core/sandbox/member.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "core/engine/member_state.h"
+#include "core/engine/run_place.h"
+#include "core/engine/sandbox_network.h"
+#include "core/engine/sandbox_row.h"
+#include "core/process/start_command.h"
+#include "core/sandbox/sandbox_make.h"
+#include "core/sandbox/sandbox_prepare.h"
+#include "core/sandbox/sandbox_run.h"
+#include "core/template/template_options.h"
+#include "core/template/templates.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *text_of(const json_t *entry, const char *name)
+{
+	const char *text = json_string_value(json_object_get(entry, name));
+
+	return text ? text : "";
+}
+
+/* --- finding them --- */
+
+struct sandbox *member_primary(struct sandbox *member)
+{
+	char parent[ID_LEN + 1];
+	struct sandbox *primary;
+	struct err ignored;
+
+	memcpy(parent, member->record.parent, sizeof(parent)); /* it never changes */
+	if (!parent[0])
+		return sandbox_ref(member);
+	return sandbox_get(member->engine, NULL, parent, &primary, &ignored) == 0 ? primary : NULL;
+}
+
+int member_get(
+	struct sandbox *primary, const char *role, struct sandbox **ret_member, struct err *err)
+{
+	char id[ID_LEN + 1] = "";
+	const json_t *entry;
+
+	if (member_role_parse(role) == MEMBER_PRIMARY) {
+		*ret_member = sandbox_ref(primary);
+		return 0;
+	}
+	pthread_mutex_lock(&primary->state);
+	entry = member_spec_find(primary->record.members, role);
+	if (entry)
+		snprintf(id, sizeof(id), "%s", text_of(entry, "id"));
+	pthread_mutex_unlock(&primary->state);
+	if (!id[0] || sandbox_get(primary->engine, NULL, id, ret_member, err) < 0)
+		return err_explain(err, ERR_NOT_FOUND, "member_not_found",
+			"its `members` say which roles there are", "sandbox %s has no member %.40s",
+			primary->id, role);
+	return 0;
+}
+
+size_t member_list_ids(struct sandbox *primary, char ids[static MEMBERS_MAX][ID_LEN + 1])
+{
+	size_t count = 0, i;
+	json_t *entry;
+
+	pthread_mutex_lock(&primary->state);
+	json_array_foreach(primary->record.members, i, entry)
+	{
+		const char *id = text_of(entry, "id");
+
+		if (id[0] && count < MEMBERS_MAX && !member_state_is_one(primary))
+			snprintf(ids[count++], ID_LEN + 1, "%s", id);
+	}
+	pthread_mutex_unlock(&primary->state);
+	return count;
+}
+
+/*
+ * References to the handles of all members, in order of start: how many. life is held, so nobody else makes or
+ * removes one.
+ */
+static size_t list(struct sandbox *primary, struct sandbox *members[static MEMBERS_MAX])
+{
+	char ids[MEMBERS_MAX][ID_LEN + 1];
+	size_t known = member_list_ids(primary, ids), count = 0;
+	struct err err;
+
+	for (size_t i = 0; i < known; i++) {
+		if (sandbox_get(primary->engine, NULL, ids[i], &members[count], &err) == 0)
+			count++;
+		else if (primary->record.status != SANDBOX_CREATING)
+			log_error("sandbox %s: %s", primary->id, err.message);
+	}
+	return count;
+}
+
+/* --- making them --- */
+
+json_t *member_take_drafts(struct sandbox_record *record)
+{
+	json_t *drafts = json_array(), *entry;
+	size_t i;
+
+	json_array_foreach(record->members, i, entry)
+	{
+		json_t *draft = json_object_get(entry, "draft");
+		char id[ID_LEN + 1];
+
+		if (!draft)
+			continue;
+		id_new(clock_wall_ms(), id);
+		json_object_set_new(entry, "id", json_string(id));
+		json_object_set(draft, "id", json_object_get(entry, "id"));
+		json_object_set(draft, "role", json_object_get(entry, "role"));
+		json_array_append(drafts, draft);
+		json_object_del(entry, "draft");
+	}
+	return drafts;
+}
+
+/* Takes over the value. */
+static void put(json_t **place, json_t *value)
+{
+	if (!value)
+		return;
+	json_decref(*place);
+	*place = value;
+}
+
+static void fill_record(
+	const struct sandbox *primary, const json_t *draft, struct sandbox_record *record)
+{
+	const struct sandbox_record *from = &primary->record;
+	const char *role = text_of(draft, "role");
+	json_t *own = json_deep_copy(member_spec_find(from->members, role));
+
+	sandbox_record_init(record);
+	snprintf(record->id, sizeof(record->id), "%s", text_of(draft, "id"));
+	snprintf(record->parent, sizeof(record->parent), "%s", from->id);
+	snprintf(record->role, sizeof(record->role), "%s", role);
+	snprintf(record->template_name, sizeof(record->template_name), "%s",
+		text_of(draft, "template"));
+	memcpy(record->driver, from->driver, sizeof(record->driver));
+	record->owner = from->owner;
+	record->status = SANDBOX_CREATING;
+	record->resources = template_options_resources(draft);
+	record->resources.disk_bytes = 0;
+	record->idle_timeout_s = record->lifetime_s = SANDBOX_NO_LIMIT;
+	record->is_private = true;
+	record->created_at_ms = record->last_active_at_ms = from->created_at_ms;
+	put(&record->env, json_deep_copy(json_object_get(draft, "env")));
+	put(&record->image, json_deep_copy(json_object_get(draft, "image")));
+	put(&record->start, json_deep_copy(json_object_get(draft, "start")));
+	put(&record->network, json_deep_copy(from->network));
+	put(&record->members, json_pack("[o]", own ? own : json_object()));
+}
+
+int member_add(struct sandbox *primary, const json_t *drafts, struct err *err)
+{
+	json_t *draft;
+	size_t i;
+
+	json_array_foreach((json_t *)drafts, i, draft)
+	{
+		struct sandbox_record record;
+		struct sandbox *member;
+		int r;
+
+		fill_record(primary, draft, &record);
+		r = sandbox_handle_new(
+			primary->engine, &record, store_sandbox_insert, &member, err);
+		if (r < 0) {
+			err_prefix(err, "member %s", text_of(draft, "role"));
+			return r;
+		}
+		pthread_mutex_unlock(&member->life);
+		sandbox_unref(member);
+	}
+	return 0;
+}
+
+/* --- starting --- */
+
+/* Why it does not run; of its sandbox nothing else follows from that. Its life is held. */
+static void write_failure(struct sandbox *member, const struct err *why)
+{
+	struct sandbox_record changed;
+	struct err err;
+
+	log_warning("member %s of sandbox %s: %s", member->record.role, member->record.parent,
+		why->message);
+	sandbox_read(member, &changed);
+	changed.status = SANDBOX_ERROR;
+	snprintf(changed.error_message, sizeof(changed.error_message), "%s%s%s", why->message,
+		why->remedy[0] ? ": " : "", why->remedy);
+	if (sandbox_row_write(member, &changed, &err) < 0)
+		log_error("sandbox %s: %s", member->id, err.message);
+	sandbox_record_fini(&changed);
+	sandbox_announce(member);
+}
+
+int member_start(struct sandbox *member, struct err *err)
+{
+	static const struct termination by_operator = {.reason = END_OPERATOR};
+	struct err ignored;
+	int r;
+
+	sandbox_run_settle(member);
+	if (sandbox_seems_up(member))
+		return 0;
+	r = run_place_take(member, err);
+	if (r == 0)
+		r = store_sandbox_claim(member->engine->config.store, &member->record, err);
+	if (r == 0)
+		r = sandbox_make_up(member, err);
+	if (r == 0) {
+		r = sandbox_make_live(member, err);
+		if (r < 0 && sandbox_run_end(member, false, &by_operator, &ignored) < 0)
+			log_error("sandbox %s: %s", member->id, ignored.message);
+	}
+	if (r < 0) {
+		run_place_give_back(member);
+		write_failure(member, err);
+	}
+	return r;
+}
+
+int member_start_all(struct sandbox *primary, bool is_new, struct err *err)
+{
+	struct sandbox *members[MEMBERS_MAX];
+	size_t count = list(primary, members);
+	struct err failure;
+	int r = 0;
+
+	if (count == 0)
+		return 0;
+	/* They share its way out, and do not ask for it themselves. */
+	if (sandbox_network_open_missing(primary, &failure) < 0)
+		log_warning("sandbox %s: %s", primary->id, failure.message);
+	for (size_t i = 0; i < count; i++) {
+		int started = 0;
+
+		pthread_mutex_lock(&members[i]->life);
+		if (r == 0)
+			started = member_start(members[i], &failure);
+		pthread_mutex_unlock(&members[i]->life);
+		if (started < 0 && is_new) {
+			*err = failure;
+			err_prefix(err, "member %s", members[i]->record.role);
+			r = started;
+		}
+		sandbox_unref(members[i]);
+	}
+	member_state_wake_watch(primary->engine);
+	return r;
+}
+
+/* --- ending --- */
+
+/* life of both is held. */
+static void end(struct sandbox *member, bool gently, const struct termination *how)
+{
+	struct termination own = *how;
+	struct err err;
+
+	if (!sandbox_seems_up(member) && member->record.status != SANDBOX_CREATING)
+		return;
+	if (gently)
+		sandbox_run_read_usage(member, &own);
+	if (sandbox_run_end(member, gently, &own, &err) < 0 ||
+		(member->record.status != SANDBOX_CREATING &&
+			sandbox_row_write_status(member, SANDBOX_STOPPED, &own, &err) < 0))
+		log_error("member %s of sandbox %s: %s", member->record.role, member->record.parent,
+			err.message);
+}
+
+void member_end_all(struct sandbox *primary, bool gently, const struct termination *how)
+{
+	struct sandbox *members[MEMBERS_MAX];
+
+	for (size_t i = list(primary, members); i-- > 0;) {
+		pthread_mutex_lock(&members[i]->life);
+		end(members[i], gently, how);
+		pthread_mutex_unlock(&members[i]->life);
+		sandbox_unref(members[i]);
+	}
+}
+
+int member_remove_all(struct sandbox *primary, struct err *err)
+{
+	static const struct termination by_operator = {.reason = END_OPERATOR};
+	struct sandbox *members[MEMBERS_MAX];
+	int r = 0;
+
+	for (size_t i = list(primary, members); i-- > 0;) {
+		pthread_mutex_lock(&members[i]->life);
+		if (r == 0)
+			r = sandbox_run_end(members[i], false, &by_operator, err);
+		if (r == 0) {
+			sandbox_remove_logs(members[i]);
+			r = sandbox_handle_forget(members[i], store_workspace_delete, err);
+		}
+		pthread_mutex_unlock(&members[i]->life);
+		sandbox_unref(members[i]);
+	}
+	return r;
+}
+
+/* --- pausing --- */
+
+static int freeze(struct sandbox *member, bool frozen, struct err *err)
+{
+	struct driver *driver = member->engine->config.driver;
+	enum sandbox_status from = frozen ? SANDBOX_RUNNING : SANDBOX_PAUSED;
+	int r;
+
+	sandbox_run_settle(member);
+	if (member->record.status != from)
+		return 0;
+	r = driver->ops->freeze(driver, member->id, frozen, err);
+	if (r == 0)
+		r = sandbox_row_write_status(member, frozen ? SANDBOX_PAUSED : SANDBOX_RUNNING,
+			&(struct termination){0}, err);
+	if (r == 0 && !frozen)
+		start_command_resume(member);
+	return r;
+}
+
+int member_freeze_all(struct sandbox *primary, bool frozen, struct err *err)
+{
+	struct sandbox *members[MEMBERS_MAX];
+	size_t count = list(primary, members);
+	int r = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		pthread_mutex_lock(&members[i]->life);
+		if (r == 0)
+			r = freeze(members[i], frozen, err);
+		pthread_mutex_unlock(&members[i]->life);
+		sandbox_unref(members[i]);
+	}
+	return r;
+}
+
+/* --- after a reset --- */
+
+static void renew(struct sandbox *member)
+{
+	struct sandbox_record changed;
+	struct err err;
+	json_t *image;
+
+	sandbox_read(member, &changed);
+	sandbox_prepare_again(changed.image);
+	if (templates_is_upgradable(member->engine, &changed, &image)) {
+		template_options_renew_start(&changed, image);
+		put(&changed.image, image);
+	}
+	if (sandbox_row_write(member, &changed, &err) < 0)
+		log_error("sandbox %s: %s", member->id, err.message);
+	sandbox_record_fini(&changed);
+}
+
+void member_renew_all(struct sandbox *primary)
+{
+	struct sandbox *members[MEMBERS_MAX];
+
+	for (size_t i = list(primary, members); i-- > 0;) {
+		pthread_mutex_lock(&members[i]->life);
+		renew(members[i]);
+		pthread_mutex_unlock(&members[i]->life);
+		sandbox_unref(members[i]);
+	}
+}
+
+/* --- telling --- */
+
+/* What its start commands add to that it runs: the worst of them counts. */
+static const char *describe_run(struct sandbox *sandbox)
+{
+	const char *status = "running";
+	struct start_command_state state;
+	json_auto_t *starts = NULL;
+	json_t *start;
+	bool is_held;
+	size_t i;
+
+	pthread_mutex_lock(&sandbox->state);
+	is_held = sandbox->member.is_held;
+	starts = json_deep_copy(sandbox->record.start);
+	pthread_mutex_unlock(&sandbox->state);
+	if (is_held)
+		return "waiting";
+	json_array_foreach(starts, i, start)
+	{
+		start_command_read(sandbox, start_spec_name(start), &state);
+		if (state.status == START_COMMAND_WAITING && state.tried_at_ms)
+			return "restarting";
+		if (state.status == START_COMMAND_EXITED || state.status == START_COMMAND_KILLED)
+			status = "exited";
+	}
+	return status;
+}
+
+static void describe(struct sandbox *sandbox, struct member_view *state)
+{
+	static const char *const healths[] = {[MEMBER_HEALTH_NONE] = "none",
+		[MEMBER_HEALTH_STARTING] = "starting",
+		[MEMBER_HEALTH_GOOD] = "healthy",
+		[MEMBER_HEALTH_BAD] = "unhealthy"};
+	enum sandbox_status status;
+
+	pthread_mutex_lock(&sandbox->state);
+	status = sandbox->record.status;
+	snprintf(state->template_name, sizeof(state->template_name), "%s",
+		sandbox->record.template_name);
+	snprintf(state->error_message, sizeof(state->error_message), "%s",
+		sandbox->record.error_message);
+	state->health =
+		healths[status == SANDBOX_RUNNING ? sandbox->member.health : MEMBER_HEALTH_NONE];
+	pthread_mutex_unlock(&sandbox->state);
+	state->status =
+		status == SANDBOX_RUNNING ? describe_run(sandbox) : sandbox_status_name(status);
+}
+
+/* "postgres15" of "registry.example/postgres15:latest". */
+static void name_runtime(const char *template_name, char *name, size_t size)
+{
+	const char *last = strrchr(template_name, '/');
+
+	last = last ? last + 1 : template_name;
+	snprintf(name, size, "%.*s", (int)strcspn(last, "@"), last);
+}
+
+size_t member_read_all(struct engine *engine, const struct sandbox_record *record,
+	struct member_view ret_views[static MEMBERS_MAX])
+{
+	json_t *entry;
+	size_t count = 0, i;
+
+	json_array_foreach(record->members, i, entry)
+	{
+		struct member_view *state = &ret_views[count];
+		auto_(sandbox_unrefp) struct sandbox *sandbox = NULL;
+		const char *id = text_of(entry, "id");
+		struct err ignored;
+
+		if (count == MEMBERS_MAX ||
+			sandbox_get(engine, NULL, id[0] ? id : record->id, &sandbox, &ignored) < 0)
+			continue;
+		*state = (struct member_view){
+			.port = (uint16_t)json_integer_value(json_object_get(entry, "port"))};
+		snprintf(state->id, sizeof(state->id), "%s", sandbox->id);
+		snprintf(state->role, sizeof(state->role), "%s", text_of(entry, "role"));
+		describe(sandbox, state);
+		name_runtime(
+			state->template_name, state->runtime_type, sizeof(state->runtime_type));
+		count++;
+	}
+	return count;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Members of a sandbox (model/member_spec.h) through its life.
+ *
+ * A member is a sandbox of its own in the engine: a row with the id of its sandbox as parent, a handle, an agent, start
+ * commands. So everything that can be done in a sandbox can be done in a member, by the same code. But no list shows
+ * it, no client reaches it by its id, and its life is that of its sandbox, the primary: the verbs of that take all
+ * members along. Its files lie on the disk of the primary, and are cleaned with it.
+ *
+ * All of them run as soon as the primary does; what waits for others (depends_on) are their start commands. The
+ * watch (member_watch.h) asks after their health, lets those go on who wait, and starts again who died.
+ *
+ * The life lock of a primary is taken before that of a member. A member's row changes under both, but for its end,
+ * which the reaper writes under its own alone.
+ */
+#pragma once
+
+#include "core/engine/sandbox_handle.h"
+#include "model/member_spec.h"
+#include "model/sandbox_spec.h"
+
+/* --- making them --- */
+
+/*
+ * Takes the drafts of members out of the draft of their sandbox, which then has ids for them; a new reference. Once
+ * the row of the sandbox is there, member_add makes theirs. life is held.
+ */
+json_t *member_take_drafts(struct sandbox_record *record);
+int member_add(struct sandbox *primary, const json_t *drafts, struct err *err) must_check;
+
+/* --- the life of all members of a sandbox, whose life lock is held; nothing happens where there are none --- */
+
+/* Starts those that do not run. Of a new sandbox all must start, else this fails. */
+int member_start_all(struct sandbox *primary, bool is_new, struct err *err) must_check;
+
+/* Ends them, those first on whom nobody depends, and writes that down. */
+void member_end_all(struct sandbox *primary, bool gently, const struct termination *how);
+
+int member_freeze_all(struct sandbox *primary, bool freeze, struct err *err) must_check;
+
+/* Their systems were emptied: what is prepared in them is made anew, from the newest version of each template. */
+void member_renew_all(struct sandbox *primary);
+
+/* Ends them and removes their rows and logs. */
+int member_remove_all(struct sandbox *primary, struct err *err) must_check;
+
+/* --- one of them --- */
+
+/* The member of a role, by name; the sandbox itself for `primary`. */
+int member_get(struct sandbox *primary, const char *role, struct sandbox **ret_member,
+	struct err *err) must_check;
+
+/* The ids of the members of a sandbox: how many. */
+size_t member_list_ids(struct sandbox *primary, char ids[static MEMBERS_MAX][ID_LEN + 1]);
+
+/* The sandbox that a member belongs to; a reference, or NULL if it is gone. Of the sandbox itself: itself. */
+struct sandbox *member_primary(struct sandbox *member);
+
+/* Starts a member that does not run; both life locks are held. */
+int member_start(struct sandbox *member, struct err *err) must_check;
+
+struct member_view {
+	char id[ID_LEN + 1];
+	char role[16];
+	char template_name[SANDBOX_TEMPLATE_MAX];
+	char runtime_type[MODEL_NAME_MAX];
+	uint16_t port;
+	const char *status; /* waiting running restarting exited paused stopped error creating */
+	const char *health; /* none starting healthy unhealthy */
+	char error_message[320];
+};
+
+/* Reads those of a sandbox, itself among them; how many there are: none if it has no members. */
+size_t member_read_all(struct engine *engine, const struct sandbox_record *record,
+	struct member_view ret_views[static MEMBERS_MAX]);

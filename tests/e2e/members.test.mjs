@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+// Members: a database and a cache beside an application, in one network and with one workspace.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { assertError } from './lib/client.mjs';
+import { suite } from './lib/suite.mjs';
+import { until } from './lib/wait.mjs';
+
+const { instance, api, finish } = await suite('members');
+
+const PG = '/usr/lib/postgresql/15/bin';
+/** PostgreSQL 15 of the host's packages, as a member that keeps its data in its durable directory. */
+const database = {
+  role: 'database', template: 'host', port: 5432, env: { POSTGRES_USER: 'app', POSTGRES_DB: 'shop' },
+  resources: { memory: '256Mi' },
+  command: `cd /volumes; [ -s pg/PG_VERSION ] || { echo "$POSTGRES_PASSWORD" >pw; ${PG}/initdb -N -D pg -U app --pwfile=pw -A scram-sha-256 >&2 && `
+    + `echo "create database shop;" | ${PG}/postgres --single -D pg postgres; }; exec ${PG}/postgres -D pg -k /tmp -h 127.0.0.1`,
+  health: { command: `${PG}/pg_isready -q` },
+};
+const cache = { role: 'cache', template: 'host', port: 6379, command: 'exec redis-server --port 6379 --bind 127.0.0.1 --dir /volumes --save ""', resources: { memory: '64Mi' } };
+
+const member = async (id, role) => (await api.get(id)).members.find((one) => one.role === role);
+const untilMember = (id, role, isSo, what) => until(async () => { const one = await member(id, role); return isSo(one) && one; }, { what: `${role} ${what}` });
+const untilHealthy = (id, role) => untilMember(id, role, (one) => one.health === 'healthy', 'is healthy');
+const exec = async (id, command, role) => {
+  const answer = await api.request('POST', `/v1/sandboxes/${id}/exec`, { json: { command }, query: { member: role } });
+  assert.equal(answer.status, 200, answer.text);
+  return answer.json;
+};
+
+test('an application meets its database and its cache on 127.0.0.1', async () => {
+  const made = await api.create({ members: [database, cache], start: 'psql -c "create table t (v text)" && echo up > /workspace/outputs/up; exec sleep 1000' });
+  assert.deepEqual(made.members.map((one) => one.role).sort(), ['cache', 'database', 'primary']);
+  await untilHealthy(made.id, 'database');
+  await untilHealthy(made.id, 'cache');
+  const seen = await exec(made.id, 'echo $DATABASE_URL; redis-cli -u $REDIS_URL ping');
+  assert.match(seen.stdout, /^postgresql:\/\/app:[0-9a-f]{32}@127\.0\.0\.1:5432\/shop\nPONG\n$/);
+  await until(async () => (await exec(made.id, 'cat /workspace/outputs/up')).stdout === 'up\n', { what: 'its start command ran after them' });
+  await api.purge(made.id);
+});
+
+const query = async (id, sql, role) => (await exec(id, `psql -Atc "${sql}"`, role)).stdout.trim();
+/** A sandbox with PostgreSQL and Redis in which a row was committed. */
+const fullStack = async () => {
+  const { id } = await api.create({ members: [database, cache] });
+  await untilHealthy(id, 'database');
+  await query(id, 'create table kept (v text)');
+  await query(id, "insert into kept values ('committed')");
+  return id;
+};
+
+test('a committed row survives stop and wake and kill -9 of the daemon; a reset empties the database, a purge leaves nothing', async () => {
+  const id = await fullStack();
+  assert.equal((await api.life(id, 'stop')).status, 'stopped');
+  assert.deepEqual((await api.get(id)).members.map((one) => one.status), ['stopped', 'stopped', 'stopped']);
+  await api.life(id, 'start');
+  await untilHealthy(id, 'database');
+  assert.equal(await query(id, 'select v from kept'), 'committed');
+  await instance.crash();
+  await instance.start();
+  await untilHealthy(id, 'database');
+  assert.equal(await query(id, 'select v from kept'), 'committed');
+  await api.life(id, 'reset');
+  await untilHealthy(id, 'database');
+  assert.equal((await exec(id, 'psql -c "select v from kept"')).exit_code, 1);
+  await api.purge(id);
+});
+
+test('exec, files, processes and stats take a member, and what a member is not is refused', async () => {
+  const { id } = await api.create({ members: [{ role: 'cache', template: 'host', port: 6379, command: 'exec sleep 1000', health: { command: 'true' } }] });
+  assert.equal((await exec(id, 'uname -n', 'cache')).stdout, 'cache\n');
+  assert.equal((await exec(id, 'uname -n', 'primary')).stdout, 'sandbox\n');
+  await exec(id, 'echo shared > /workspace/outputs/file; echo own > /tmp/own', 'cache');
+  assert.equal((await exec(id, 'cat /workspace/outputs/file; cat /tmp/own')).stdout, 'shared\n');
+  const on = (path, member) => api.request('GET', `/v1/sandboxes/${id}/${path}`, { query: { member } });
+  assert.equal((await api.request('GET', `/v1/sandboxes/${id}/files`, { query: { path: '/tmp/own', member: 'cache' } })).text, 'own\n');
+  assert.equal((await on('processes', 'cache')).json.processes[0].command, 'exec sleep 1000');
+  assert.equal((await on('stats', 'cache')).status, 200);
+  assert.equal(assertError(await on('stats', 'backend'), 404).code, 'member_not_found');
+  const inner = (await member(id, 'cache')).id;
+  assertError(await api.request('GET', `/v1/sandboxes/${inner}`), 404);
+  assert.ok(!(await api.all()).some((one) => one.id === inner), 'no list shows it');
+  await api.purge(id);
+});
+
+test('a member whose process dies is run again, and the sandbox goes on', async () => {
+  const { id } = await api.create({ members: [{ ...cache, health: { port: 6379, interval_ms: 100, retries: 1 } }] });
+  await untilHealthy(id, 'cache');
+  const { pid } = await api.request('GET', `/v1/sandboxes/${id}/processes`, { query: { member: 'cache' } }).then((answer) => answer.json.processes[0]);
+  await exec(id, `kill -9 ${pid}`, 'cache');
+  await untilMember(id, 'cache', (one) => one.status === 'restarting', 'is restarting');
+  assert.equal((await api.get(id)).status, 'running');
+  await untilMember(id, 'cache', (one) => one.status === 'running' && one.health === 'healthy', 'is healthy again');
+  await api.purge(id);
+});
+
+test('what waits for a member that never becomes healthy waits, and the sandbox can be used', async () => {
+  const { id } = await api.create({ members: [{ role: 'database', template: 'host', command: 'exec sleep 1000', health: { command: 'false' } }], start: 'exec sleep 1001' });
+  assert.deepEqual((await api.get(id)).members.map((one) => [one.role, one.status, one.health]).sort(), [['database', 'running', 'starting'], ['primary', 'waiting', 'none']]);
+  assert.equal((await exec(id, 'echo usable')).stdout, 'usable\n');
+  await api.purge(id);
+});
+
+test('members that cannot be are 400 and leave nothing', async () => {
+  const one = (role, more = {}) => ({ role, template: 'host', command: 'sleep 1', ...more });
+  const refused = async (members, code = 'invalid_field') => assert.equal(assertError(await api.request('POST', '/v1/sandboxes', { json: { members } }), 400).code, code);
+  await refused([one('database', { port: 5000 }), one('cache', { port: 5000 })], 'port_taken');
+  await refused([one('database'), one('database')]);
+  await refused([one('database', { depends_on: ['cache'] })]);
+  await refused([one('database', { depends_on: ['cache'] }), one('cache', { depends_on: ['database'] })]);
+  await refused([one('queue')]);
+  await refused([{ role: 'database', template: 'host' }]);
+  await refused([one('database', { health: { path: '/' } })]);
+});
+
+finish();
