@@ -43,6 +43,10 @@ const struct option create_spec_options[] = {
 	{OPTION_FLAG, 0, "public", NULL, "let anyone open the previews", AT(is_public)},
 	{OPTION_TEXT, 0, "start", "LINE",
 		"run this whenever the sandbox starts, and again when it fails", AT(start)},
+	{OPTION_LIST, 0, "member", "ROLE=NAME",
+		"run this template beside it as database, cache, backend or frontend; or JSON; may "
+		"be repeated",
+		AT(members)},
 	DEPENDENCY_SPEC_OPTIONS(AT(dependencies)),
 	{OPTION_END},
 };
@@ -278,6 +282,33 @@ static int add_dependencies(json_t *body, const struct dependency_spec *spec, st
 	return r;
 }
 
+/* "database=postgres15", or the object of the API. */
+static json_t *read_member(const char *text)
+{
+	size_t len = strcspn(text, "=");
+	json_t *role;
+
+	if (text[0] == '{')
+		return json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+	role = text[len] && len > 0 ? json_stringn(text, len) : NULL;
+	return role ? json_pack("{s:o, s:s}", "role", role, "template", text + len + 1) : NULL;
+}
+
+static int add_members(json_t *body, const struct option_list *members, struct err *err)
+{
+	json_auto_t *list = json_array();
+
+	for (size_t i = 0; i < members->count; i++) {
+		if (json_array_append_new(list, read_member(members->items[i])) < 0)
+			return err_set(err, ERR_INVALID,
+				"--member: \"%s\" is neither ROLE=TEMPLATE nor a JSON object",
+				members->items[i]);
+	}
+	if (members->count > 0)
+		json_object_set(body, "members", list);
+	return 0;
+}
+
 int create_spec_await_packages(
 	struct client *client, const struct create_spec *spec, const char *id, struct err *err)
 {
@@ -321,6 +352,8 @@ int create_spec_body(const struct create_spec *spec, json_t **ret, struct err *e
 		r = add_text(body, "start", spec->start, err);
 	if (r == 0)
 		r = add_dependencies(body, &spec->dependencies, err);
+	if (r == 0)
+		r = add_members(body, &spec->members, err);
 	if (r < 0)
 		return r;
 	if (spec->is_public)

@@ -19,6 +19,7 @@ struct exec_values {
 	bool interactive;
 	bool isolate;
 	bool tty;
+	const char *member;
 };
 
 static const struct option options[] = {
@@ -37,6 +38,8 @@ static const struct option options[] = {
 	{OPTION_FLAG, 0, "keep-awake", NULL,
 		"with -d: do not stop the sandbox as idle while it runs",
 		offsetof(struct exec_values, keep_awake)},
+	{OPTION_CHOICE, 0, "member", "ROLE", "run it in a member of the sandbox",
+		offsetof(struct exec_values, member), "primary frontend backend database cache"},
 	{OPTION_FLAG, 't', "tty", NULL, "give it a terminal", offsetof(struct exec_values, tty)},
 	{OPTION_END},
 };
@@ -49,6 +52,8 @@ static bool is_plain(const struct cli *cli, const struct exec_values *v)
 
 static int check(const struct cli *cli, const struct exec_values *v, struct err *err)
 {
+	if (v->member && !is_plain(cli, v))
+		return err_set(err, ERR_INVALID, "--member goes without -d, -i and -t");
 	if (v->tty && !v->detach && cli_wants_json(cli))
 		return err_set(err, ERR_INVALID, "-t shows a terminal, not JSON; use -d with it");
 	if (v->tty && v->interactive && !v->detach)
@@ -86,7 +91,8 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 			&(struct background_exec){v->detach, v->interactive, v->tty}, body, &ref,
 			err);
 	if (r == 0)
-		r = live_exec_run(client, ref.sandbox, body, cli_wants_json(cli), &exit_code, err);
+		r = live_exec_run(
+			client, ref.sandbox, v->member, body, cli_wants_json(cli), &exit_code, err);
 	return r < 0 ? r : exit_code;
 }
 

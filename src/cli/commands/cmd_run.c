@@ -132,7 +132,7 @@ static int run_command(struct cli *cli, struct client *client, const struct run_
 
 	if (!how.detach && !how.interactive) {
 		interrupt_watch(client_interrupt(client), true);
-		r = live_exec_run(client, id, body, cli_wants_json(cli), &exit_code, err);
+		r = live_exec_run(client, id, NULL, body, cli_wants_json(cli), &exit_code, err);
 		return r < 0 ? r : exit_code;
 	}
 	snprintf(ref.sandbox, sizeof(ref.sandbox), "%s", id);

@@ -96,10 +96,11 @@ int live_exec_report(const json_t *result, int *ret_exit, struct err *err)
 	return 0;
 }
 
-int live_exec_run(struct client *client, const char *id, const json_t *body, bool as_json,
-	int *ret_exit, struct err *err)
+int live_exec_run(struct client *client, const char *id, const char *member, const json_t *body,
+	bool as_json, int *ret_exit, struct err *err)
 {
-	auto_free char *path = mem_printf("/v1/sandboxes/%s/exec", id);
+	auto_free char *path = mem_printf(
+		"/v1/sandboxes/%s/exec%s%s", id, member ? "?member=" : "", member ? member : "");
 	struct client_call call = {
 		.method = "POST",
 		.path = path,

@@ -13,11 +13,11 @@
 #define LIVE_EXEC_TIMEOUT 124 /* the exit code of timeout(1) */
 
 /*
- * Sends body to .../exec of the sandbox; *ret_exit is what the shell should see. As_json waits for
+ * Sends body to .../exec of the sandbox, or of a member of it (else NULL); *ret_exit is what the shell should see. As_json waits for
  * the end and prints the answer instead.
  */
-int live_exec_run(struct client *client, const char *id, const json_t *body, bool as_json,
-	int *ret_exit, struct err *err) must_check;
+int live_exec_run(struct client *client, const char *id, const char *member, const json_t *body,
+	bool as_json, int *ret_exit, struct err *err) must_check;
 
 /*
  * The exit code that a result stands for: 124 after a timeout, 128+n after a signal, else the
