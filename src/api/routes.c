@@ -390,7 +390,7 @@ static const struct route table[] = {
 		DOC("retryExecution", "Run again what an execution was asked for", "executions",
 			QUERY(execution_retry_query), HEADERS(exec_headers), .status = 200,
 			.answer = "Execution", .stream_answer = EVENTS, .also = "202"),
-		"execution.run"},
+		"execution.retry"},
 
 	{"GET", "/v1/functions", functions_list, 0, SCOPE_READ,
 		DOC("listFunctions", "List functions in their last version", "functions",

@@ -39,7 +39,7 @@ static const struct option options[] = {
 		AT(template_name)},
 	{OPTION_SECONDS, 'T', "timeout", "TIME", "deploy: end a call after so long: 10s, 500ms",
 		AT(timeout)},
-	{OPTION_TEXT, 0, "version", "N", "invoke: this version; the last", AT(version)},
+	{OPTION_TEXT, 0, "at", "VERSION", "invoke: this version; the last", AT(version)},
 	{OPTION_END},
 };
 
@@ -141,7 +141,7 @@ static int invoke(struct cli *cli, const struct fn_values *v, const char *name, 
 	int r = v->event ? code_file_add_event(event, v->event, err) : 0;
 
 	if (r == 0 && v->version && v->version[strspn(v->version, "0123456789")])
-		r = err_set(err, ERR_INVALID, "--version must be a number");
+		r = err_set(err, ERR_INVALID, "--at must be a number");
 	if (r < 0)
 		return r;
 	query = mem_printf("/invoke?async=%s%s%s", v->detach ? "true" : "false",
