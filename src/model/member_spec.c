@@ -75,25 +75,6 @@ static int check_depends(
 	return 0;
 }
 
-/* A place of its own, so nothing that is one already. */
-static bool is_volume(const char *path)
-{
-	static const char *const taken[] = {
-		"/dev", "/proc", "/sys", "/workspace", "/volumes", "/usr", "/etc"};
-
-	if (path[0] != '/' || !path[1] || strstr(path, "//") || strstr(path, "/.") ||
-		strpbrk(path, "\n\r") || strlen(path) >= MEMBER_PATH_MAX ||
-		path[strlen(path) - 1] == '/')
-		return false;
-	for (size_t i = 0; i < array_len(taken); i++) {
-		size_t len = strlen(taken[i]);
-
-		if (strncmp(path, taken[i], len) == 0 && (!path[len] || path[len] == '/'))
-			return false;
-	}
-	return true;
-}
-
 static int check_health(const struct member_health *health, size_t at, struct err *err)
 {
 	if (!health->is_given)
@@ -118,11 +99,6 @@ int member_spec_check(const struct member_spec *members, size_t count, struct er
 				"must be primary, frontend, backend, database or cache", err);
 		if (has_role(members, i, member->role))
 			return refuse(i, "role", "is there twice", err);
-		for (size_t v = 0; v < member->volumes.count; v++) {
-			if (!is_volume(member->volumes.texts[v]))
-				return refuse(i, "volumes",
-					"has an entry that cannot be a directory of its own", err);
-		}
 		if ((r = check_depends(members, count, i, err)) < 0 ||
 			(r = check_health(&member->health, i, err)) < 0)
 			return r;

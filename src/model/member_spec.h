@@ -18,7 +18,6 @@
 #define MEMBERS_MAX	       5 /* the roles */
 #define MEMBER_COMMAND_MAX     4096
 #define MEMBER_PATH_MAX	       512
-#define MEMBER_VOLUMES_MAX     8
 #define MEMBER_INTERVAL_MAX_MS 3600000
 #define MEMBER_RETRIES_MAX     1000
 
@@ -53,7 +52,6 @@ struct member_spec {
 	struct resources resources;
 	uint16_t port;		     /* where it serves; 0: the first of its template */
 	struct text_list depends_on; /* texts NULL: the usual */
-	struct text_list volumes;    /* absolute paths; beside those of its image */
 	struct member_health health;
 	const char *restart; /* NULL: on-failure */
 };

@@ -17,7 +17,7 @@ struct health_row {
 
 struct member_row {
 	const char *role, *template_name, *command, *restart;
-	const json_t *env, *depends_on, *volumes;
+	const json_t *env, *depends_on;
 	struct sandbox_resources_body resources;
 	int64_t port;
 	struct health_row health;
@@ -74,10 +74,6 @@ const struct field member_body_rows[MEMBER_BODY_ROWS] = {
 		0,
 		"Roles that must be healthy before its commands start; if left out, database and "
 		"cache for all others."},
-	{"volumes", FIELD_STRING_LIST, offsetof(struct member_row, volumes), 0, MEMBER_VOLUMES_MAX,
-		0,
-		"Directories that are durable, beside those of its image: what is synced there "
-		"survives a failure of the host."},
 	{"health", FIELD_OBJECT, offsetof(struct member_row, health), 0, 0, 0,
 		"How it is seen to be healthy; if left out, as its template says, or by its port.",
 		.sub = health_rows, .sub_count = array_len(health_rows)},
@@ -120,7 +116,6 @@ static int decode(const json_t *object, size_t at, struct member_body_parts *par
 	spec->env = (struct text_map){parts->env[at], fields_copy_map(row.env, parts->env[at])};
 	spec->port = (uint16_t)number_from(row.port);
 	spec->depends_on = list_from(row.depends_on, parts->depends_on[at]);
-	spec->volumes = list_from(row.volumes, parts->volumes[at]);
 	spec->health = (struct member_health){.command = row.health.command,
 		.path = row.health.path,
 		.port = (uint16_t)number_from(row.health.port),

@@ -14,7 +14,7 @@ extern const struct field member_body_rows[MEMBER_BODY_ROWS];
 struct member_body_parts {
 	struct member_spec members[MEMBERS_MAX];
 	struct text_pair env[MEMBERS_MAX][SPEC_ENV_MAX];
-	const char *depends_on[MEMBERS_MAX][MEMBERS_MAX], *volumes[MEMBERS_MAX][MEMBER_VOLUMES_MAX];
+	const char *depends_on[MEMBERS_MAX][MEMBERS_MAX];
 };
 
 /*

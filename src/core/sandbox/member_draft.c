@@ -244,18 +244,6 @@ static int starts_of(
 	return 0;
 }
 
-static json_t *volumes_of(const struct member_spec *spec, const json_t *image)
-{
-	json_t *list = text_list_to_json(spec->volumes), *path;
-	size_t i;
-
-	json_array_foreach(json_object_get(image, "volumes"), i, path)
-	{
-		json_array_append(list, path);
-	}
-	return list;
-}
-
 /* The entry of a member with its draft; 1: its template is not there yet. */
 static int make_entry(struct engine *engine, const struct owner *owner,
 	const struct sandbox_spec *sandbox, const struct member_spec *spec, json_t **ret_entry,
@@ -276,14 +264,14 @@ static int make_entry(struct engine *engine, const struct owner *owner,
 	server = find_server(template_name, port);
 	if (!port && server)
 		port = server->port;
-	*ret_entry = json_pack("{s:s, s:s, s:s, s:i, s:o, s:o, s:s, s:o, s:{s:s, s:O, s:O, s:O, "
+	*ret_entry = json_pack("{s:s, s:s, s:s, s:i, s:o, s:o, s:s, s:{s:s, s:O, s:O, s:O, "
 			       "s:o}}",
 		"role", spec->role, "id", "", "template", template_name, "port", port, "depends_on",
 		depends_of(sandbox->members, sandbox->member_count, spec), "health",
 		health_of(spec, image, port), "restart",
-		spec->restart ? spec->restart : member_restarts[0], "volumes",
-		volumes_of(spec, image), "draft", "template", template_name, "image", image, "env",
-		env, "start", starts, "resources", resources_of(engine, &spec->resources, image));
+		spec->restart ? spec->restart : member_restarts[0], "draft", "template",
+		template_name, "image", image, "env", env, "start", starts, "resources",
+		resources_of(engine, &spec->resources, image));
 	return 0;
 }
 
