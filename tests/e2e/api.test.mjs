@@ -172,7 +172,7 @@ test('without a token there is nothing behind odd methods and well-known paths',
     assert.ok([400, 401, 405].includes(answer.status), `${method}: ${answer.text}`);
     assert.doesNotMatch(answer.text, /echo|sandboxes"/);
   }
-  for (const route of ['/metrics', '/docs', '/debug', '/v1/tokens/../sandboxes', '/.git/config', '/']) {
+  for (const route of ['/metrics', '/debug', '/v1/tokens/../sandboxes', '/.git/config', '/openapi.yaml']) {
     assertError(await api.request('GET', route, { token: null }), [401, 404]);
   }
 });

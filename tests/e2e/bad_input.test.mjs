@@ -264,6 +264,7 @@ test('unknown query parameters are 400 and named, on every route', async () => {
   const { paths } = (await api.request('GET', '/openapi.json')).json;
   const problems = [];
   for (const [route, methods] of Object.entries(paths)) {
+    if (route.endsWith('/invoke')) continue; // its query is a part of the event
     const target = route.replace('{id}', sandbox.id).replace('{process}', 'p1').replace(/\{\w+\}/g, 'x');
     for (const method of Object.keys(methods).filter((name) => ['get', 'put', 'post', 'patch', 'delete'].includes(name))) {
       const answer = await api.request(method.toUpperCase(), `${target}?bogus=1`);

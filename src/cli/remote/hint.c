@@ -13,6 +13,8 @@ static const struct {
 	const char *route, *command;
 } rows[] = {
 	{"GET /v1/sandboxes/{id}/processes", "\"sandlot ps -a ID\""},
+	{"POST .../restart", "\"sandlot context restart ID CONTEXT\""},
+	{"GET /v1/sandboxes/{id}/contexts", "\"sandlot context ls ID\""},
 	{"GET /v1/sandboxes", "\"sandlot ls\""},
 	{"POST /v1/sandboxes/{id}/resume", "sandlot resume ID"},
 	{"POST /v1/sandboxes/{id}/start", "sandlot start ID"},
@@ -30,6 +32,11 @@ static const struct {
 		"the code runs on, and the next daemon keeps what comes of it"},
 	{"GET /openapi.json lists all routes",
 		"client and daemon may be of different versions: see \"sandlot version\""},
+	{"GET /v1/executions/{execution} has", "\"sandlot fn logs NAME\" has"},
+	{"GET /v1/functions/{function}/versions lists those that are kept",
+		"\"sandlot fn ls\" tells the last one"},
+	{"PUT /v1/functions/{function}, or sandlot fn deploy", "\"sandlot fn deploy NAME FILE\""},
+	{"GET /v1/logins", "\"sandlot console ls\""},
 	{"GET /v1/tokens", "\"sandlot token ls\""},
 	{"set background to true and attach with GET .../terminal?process=", "sandlot exec -it ID"},
 	{"GET /v1/orphans", "\"sandlot ls --orphans\""},

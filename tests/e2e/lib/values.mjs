@@ -65,6 +65,8 @@ const FIELDS = {
   upgradable: (value) => typeof value === 'boolean',
   job: (value) => value === null || /^[0-9a-z]{26}$/.test(value),
   security: (value) => ['strict', 'default', 'browser'].includes(value),
+  ready: (value) => typeof value === 'boolean' || value === null,
+  members: (value) => Array.isArray(value) && value.every((member) => typeof member.role === 'string' && typeof member.status === 'string'),
 };
 
 /** Exactly the promised fields, each of its type. Lists leave out the walls, and why it is awake. */
@@ -75,7 +77,7 @@ export function assertSandbox({ walls = null, awake_because: awake = null, ...sa
   for (const [name, isRight] of Object.entries(FIELDS)) {
     assert.ok(isRight(sandbox[name]), `${name} of a sandbox: ${JSON.stringify(sandbox[name])}`);
   }
-  assert.deepEqual(Object.keys(sandbox.owner).sort(), ['organization', 'project', 'user']);
+  assert.deepEqual(Object.keys(sandbox.owner).sort(), ['organization', 'project', 'session', 'user']);
   assert.deepEqual(Object.keys(sandbox.resources).sort(), ['cpu', 'disk', 'memory', 'pids']);
   assert.deepEqual(Object.keys(sandbox.previews).sort(), sandbox.ports.map((port) => String(portOf(port))).sort(), 'a preview for each port');
 }
