@@ -36,6 +36,7 @@ const struct command *const command_table[] = {
 	&cmd_pool,
 	&cmd_port_forward,
 	&cmd_ports,
+	&cmd_project,
 	&cmd_prune,
 	&cmd_ps,
 	&cmd_purge,

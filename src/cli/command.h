@@ -94,6 +94,7 @@ extern const struct command cmd_pause;
 extern const struct command cmd_pool;
 extern const struct command cmd_port_forward;
 extern const struct command cmd_ports;
+extern const struct command cmd_project;
 extern const struct command cmd_prune;
 extern const struct command cmd_ps;
 extern const struct command cmd_purge;

@@ -8,12 +8,14 @@ import path from 'node:path';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 
+import { commandLine } from './lib/cli.mjs';
 import { assertError } from './lib/client.mjs';
 import { ownerApi } from './lib/owners.mjs';
 import { suite } from './lib/suite.mjs';
 
 const { instance, api, finish } = await suite('projects', { width: 4, args: ['--project-file-max', '1Mi'] });
 
+const { json, ok, sandlot } = commandLine(instance);
 const FILES = '/workspace/project_files';
 const made = new Set();
 const sha256 = (data) => crypto.createHash('sha256').update(data).digest('hex');
@@ -239,6 +241,48 @@ test('a scrub removes what no row has, makes links anew and reports what is miss
   assert.equal(assertError(await get(id, 'gone.txt'), 409).code, 'content_missing');
   await put(id, 'gone.txt', 'gone');
   assert.equal((await api.request('POST', '/v1/projects/scrub')).json.missing, 0);
+});
+
+test('sandlot project makes one, uploads files and directories, downloads a file past links, and removes', async () => {
+  const cwd = fs.mkdtempSync(path.join(fs.realpathSync('/tmp'), 'sandlot-project-'));
+  const run = (...args) => ok(['project', ...args], { cwd });
+  const fails = async (said, ...args) => {
+    const { code, stderr } = await sandlot(['project', ...args], { cwd });
+    assert.notEqual(code, 0, args.join(' '));
+    assert.match(stderr, said);
+  };
+  try {
+    fs.mkdirSync(`${cwd}/app/node_modules/x`, { recursive: true });
+    fs.mkdirSync(`${cwd}/real`);
+    for (const [name, text] of [['app/main.py', 'main'], ['app/node_modules/x/left', 'out'], ['ä b?.txt', 'note']]) fs.writeFileSync(`${cwd}/${name}`, text);
+    fs.writeFileSync(`${cwd}/run.sh`, '#!/bin/sh\n', { mode: 0o755 });
+    for (const [target, name] of [['/etc/passwd', 'app/link'], ['real', 'aside'], ['real/victim', 'taken']]) fs.symlinkSync(target, `${cwd}/${name}`);
+    const id = (await run('create', 'typed', '--label', 'team=search', '-t', 'host', '-e', 'MODE=x')).trim();
+    made.add(id);
+    const project = await json(['project', 'show', 'typed']);
+    assert.deepEqual([project.id, project.labels, project.defaults], [id, { team: 'search' }, { environment_type: 'host', environment_config: { env_vars: { MODE: 'x' } } }]);
+    assert.equal(await run('upload', 'typed', 'app', 'run.sh', 'ä b?.txt'), 'app: 1 files, 4 bytes\nrun.sh\nä b?.txt\n');
+    await run('upload', 'typed', 'app/.', 'run.sh', '--to', 'deep/er');
+    assert.equal(await run('files', 'typed', '-q'), 'app/main.py\ndeep/er/main.py\ndeep/er/run.sh\nrun.sh\nä b?.txt\n');
+    assert.deepEqual((await json(['project', 'files', id, '-o', 'json'])).filter((one) => one.executable).map((one) => one.path), ['deep/er/run.sh', 'run.sh']);
+    assert.match(await run('ls'), new RegExp(`^${id} +5 +\\d+ .*typed$`, 'm'));
+    assert.equal(await run('download', 'typed', 'ä b?.txt', '-'), 'note');
+    await run('download', 'typed', 'deep/er/main.py');
+    await run('download', id, 'app/main.py', 'taken');
+    for (const name of ['main.py', 'taken']) assert.deepEqual([fs.lstatSync(`${cwd}/${name}`).isFile(), fs.readFileSync(`${cwd}/${name}`, 'utf8')], [true, 'main']);
+    await fails(/symbolic link/, 'download', 'typed', 'run.sh', 'aside/');
+    await fails(/symbolic link/, 'download', 'typed', 'run.sh', 'aside/run.sh');
+    assert.deepEqual(fs.readdirSync(`${cwd}/real`), []);
+    assert.equal(await run('rm', 'typed', 'deep/er/main.py'), 'deep/er/main.py\n');
+    for (const bad of ['', '.', '..']) await fails(/is no path/, 'rm', '-f', 'typed', bad);
+    await fails(/not there|no file|not found/i, 'rm', 'typed', 'deep/er/main.py');
+    await fails(/--force/, 'rm', 'typed');
+    assert.equal((await list(id)).length, 4);
+    assert.equal(await run('rm', '--force', 'typed'), 'typed\n');
+    assertError(await api.request('GET', `/v1/projects/${id}`), 404);
+  } finally {
+    fs.rmSync(cwd, { recursive: true });
+  }
 });
 
 test('all projects can be removed, and leave nothing', async () => {

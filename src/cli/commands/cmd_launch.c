@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
-#include "cli/copy/tree.h"
+#include "cli/copy/transfer.h"
 #include "cli/remote/event_reader.h"
 
 #include <ctype.h>
@@ -31,10 +31,6 @@ static const struct option options[] = {
 };
 
 /* --- the files --- */
-
-/* What installing makes is made again there. */
-static const char *const skipped[] = {
-	"node_modules", ".venv", "venv", "__pycache__", ".git", ".next", ".nuxt", NULL};
 
 /* The name of a directory as one of a project. */
 static int name_project(const char *dir, char name[NAME_LEN + 1], struct err *err)
@@ -68,21 +64,8 @@ static int take_project(struct client *client, const char *name, json_t **ret, s
 static int upload(struct client *client, const char *project, const char *dir, struct err *err)
 {
 	auto_free char *path = mem_printf(PROJECTS "/%s/archive", project);
-	struct client_source source = {
-		.read = tree_sender_read, .size = -1, .type = "application/x-tar"};
-	struct tree_sender *sender;
-	json_auto_t *answer = NULL;
-	int r = tree_sender_new(dir, &sender, err);
 
-	if (r < 0)
-		return r;
-	tree_sender_skip(sender, skipped);
-	source.arg = sender;
-	r = client_json(client,
-		&(struct client_call){.method = "PUT", .path = path, .source = &source}, &answer,
-		err);
-	tree_sender_free(sender);
-	return r;
+	return transfer_send_project(client, path, dir, NULL, err);
 }
 
 /* --- the stages --- */

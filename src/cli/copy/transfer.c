@@ -107,76 +107,91 @@ int transfer_stat(struct client *client, const char *id, const char *path,
 }
 
 static int put(struct client *client, const char *target, struct counted *counted, int64_t size,
-	const char *type, struct err *err)
+	const char *type, json_t **ret_answer, struct err *err)
 {
 	struct client_source source = {counted_read, counted, size, type};
 	int r;
 
 	progress_init(&counted->progress, size);
 	r = client_json(client,
-		&(struct client_call){.method = "PUT", .path = target, .source = &source}, NULL,
-		err);
+		&(struct client_call){.method = "PUT", .path = target, .source = &source},
+		ret_answer, err);
 	progress_fini(&counted->progress);
 	return r;
 }
 
-int transfer_put_fd(struct client *client, const char *id, const char *path, int fd, mode_t mode,
-	struct err *err)
+int transfer_send_fd(
+	struct client *client, const char *target, int fd, json_t **ret_answer, struct err *err)
 {
 	struct counted counted = {.read = read_fd, .arg = &fd};
-	auto_free char *target = NULL;
 	struct stat st;
 	int64_t size = -1;
-	int r = build_target(id, "", path, mode, &target, err);
 
-	if (r < 0)
-		return r;
 	/* From where it stands: standard input may have been read from already. */
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
 		off_t at = lseek(fd, 0, SEEK_CUR);
 
 		size = at >= 0 && at <= st.st_size ? st.st_size - at : -1;
 	}
-	return put(client, target, &counted, size, "application/octet-stream", err);
+	return put(client, target, &counted, size, "application/octet-stream", ret_answer, err);
+}
+
+int transfer_put_fd(struct client *client, const char *id, const char *path, int fd, mode_t mode,
+	struct err *err)
+{
+	auto_free char *target = NULL;
+	int r = build_target(id, "", path, mode, &target, err);
+
+	return r < 0 ? r : transfer_send_fd(client, target, fd, NULL, err);
+}
+
+static int send_tree(struct client *client, const char *target, const char *local,
+	const char *const *skipped, json_t **ret_answer, struct err *err)
+{
+	struct counted counted = {.read = tree_sender_read};
+	struct tree_sender *sender;
+	int r = tree_sender_new(local, &sender, err);
+
+	if (r < 0)
+		return r;
+	tree_sender_skip(sender, skipped);
+	counted.arg = sender;
+	r = put(client, target, &counted, -1, "application/x-tar", ret_answer, err);
+	tree_sender_free(sender);
+	return r;
 }
 
 int transfer_put_tree(
 	struct client *client, const char *id, const char *path, const char *local, struct err *err)
 {
-	struct counted counted = {.read = tree_sender_read};
 	auto_free char *target = NULL;
-	struct tree_sender *sender;
 	int r = build_target(id, "/archive", path, 0, &target, err);
 
-	if (r == 0)
-		r = tree_sender_new(local, &sender, err);
-	if (r < 0)
-		return r;
-	counted.arg = sender;
-	r = put(client, target, &counted, -1, "application/x-tar", err);
-	tree_sender_free(sender);
-	return r;
+	return r < 0 ? r : send_tree(client, target, local, NULL, NULL, err);
 }
 
-static int open_file(
-	struct client *client, const char *id, const char *path, bool is_dir, struct err *err)
+int transfer_send_project(struct client *client, const char *target, const char *local,
+	json_t **ret_answer, struct err *err)
 {
-	auto_free char *target = NULL;
-	int r = build_target(id, is_dir ? "/archive" : "", path, 0, &target, err);
+	/* What installing makes is made again there. */
+	static const char *const skipped[] = {
+		"node_modules", ".venv", "venv", "__pycache__", ".git", ".next", ".nuxt", NULL};
 
-	if (r < 0)
-		return r;
+	return send_tree(client, target, local, skipped, ret_answer, err);
+}
+
+static int open_target(struct client *client, const char *target, struct err *err)
+{
 	return client_open(client,
 		&(struct client_call){.method = "GET", .path = target, .accept = "*/*"}, err);
 }
 
-int transfer_get_fd(struct client *client, const char *id, const char *path,
-	const struct transfer_stat *stat, int fd, struct err *err)
+int transfer_receive_fd(struct client *client, const char *target, int fd, struct err *err)
 {
 	struct counted counted = {.read = read_client, .arg = client};
 	char chunk[CHUNK];
 	ssize_t n;
-	int r = open_file(client, id, path, stat->is_dir, err);
+	int r = open_target(client, target, err);
 
 	if (r < 0)
 		return r;
@@ -191,8 +206,17 @@ int transfer_get_fd(struct client *client, const char *id, const char *path,
 	return r < 0 ? r : (int)n;
 }
 
-int transfer_get_file(struct client *client, const char *id, const char *path,
-	const struct transfer_stat *stat, const struct destination *to, struct err *err)
+int transfer_get_fd(struct client *client, const char *id, const char *path,
+	const struct transfer_stat *stat, int fd, struct err *err)
+{
+	auto_free char *target = NULL;
+	int r = build_target(id, stat->is_dir ? "/archive" : "", path, 0, &target, err);
+
+	return r < 0 ? r : transfer_receive_fd(client, target, fd, err);
+}
+
+int transfer_receive_file(struct client *client, const char *target, mode_t mode,
+	const struct destination *to, struct err *err)
 {
 	auto_(new_file_fini) struct new_file file = NEW_FILE_INIT;
 	int r;
@@ -207,11 +231,19 @@ int transfer_get_file(struct client *client, const char *id, const char *path,
 		return r;
 	/* Watched, so that Ctrl-C takes the half file away too. */
 	interrupt_watch(client_interrupt(client), true);
-	r = transfer_get_fd(client, id, path, stat, file.fd, err);
+	r = transfer_receive_fd(client, target, file.fd, err);
 	if (r == 0)
-		r = new_file_commit(
-			&file, to->name, stat->mode ? stat->mode : DEFAULT_MODE, NULL, err);
+		r = new_file_commit(&file, to->name, mode ? mode : DEFAULT_MODE, NULL, err);
 	return r;
+}
+
+int transfer_get_file(struct client *client, const char *id, const char *path,
+	const struct transfer_stat *stat, const struct destination *to, struct err *err)
+{
+	auto_free char *target = NULL;
+	int r = build_target(id, stat->is_dir ? "/archive" : "", path, 0, &target, err);
+
+	return r < 0 ? r : transfer_receive_file(client, target, stat->mode, to, err);
 }
 
 /* The directory that the content goes into. */
@@ -239,16 +271,19 @@ int transfer_get_tree(struct client *client, const char *id, const char *path,
 {
 	struct counted counted = {.read = read_client, .arg = client};
 	struct tree_input input = {counted_read, &counted};
+	auto_free char *target = NULL;
 	auto_fd int dir_fd = -1;
-	int r = open_dir(to, &dir_fd, err);
+	int r = build_target(id, "/archive", path, 0, &target, err);
 
+	if (r == 0)
+		r = open_dir(to, &dir_fd, err);
 	if (r == 0)
 		r = interrupt_hold(client_interrupt(client), err);
 	if (r < 0)
 		return r;
 	/* Watched, so that Ctrl-C takes the half file away too. */
 	interrupt_watch(client_interrupt(client), true);
-	r = open_file(client, id, path, true, err);
+	r = open_target(client, target, err);
 	if (r < 0)
 		return r;
 	progress_init(&counted.progress, -1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Single files and whole archives between here and a sandbox, as streams. */
+/* Single files and whole archives between here and a sandbox or a project, as streams. */
 #pragma once
 
 #include "base/err.h"
@@ -38,4 +38,21 @@ int transfer_get_file(struct client *client, const char *id, const char *path,
 
 /* Gets a directory's content into a directory, which is made if need be. */
 int transfer_get_tree(struct client *client, const char *id, const char *path,
+	const struct destination *to, struct err *err) must_check;
+
+/* --- by the path of a request (`target`), whatever it leads to --- */
+
+/* Sends what fd holds. *ret_answer is a new reference; may be NULL. */
+int transfer_send_fd(struct client *client, const char *target, int fd, json_t **ret_answer,
+	struct err *err) must_check;
+
+/* Sends the files of a directory to the archive of a project, without what installing them makes, and .git. */
+int transfer_send_project(struct client *client, const char *target, const char *local,
+	json_t **ret_answer, struct err *err) must_check;
+
+int transfer_receive_fd(struct client *client, const char *target, int fd, struct err *err)
+	must_check;
+
+/* A file that appears whole or not at all; a mode of 0: that of new files. */
+int transfer_receive_file(struct client *client, const char *target, mode_t mode,
 	const struct destination *to, struct err *err) must_check;
