@@ -50,7 +50,7 @@ export async function showcase(api) {
   await api.request('POST', `/v1/sandboxes/${web.id}/snapshots`, { json: { name: 'before the upgrade' } });
   const agent = await api.create({ name: 'agent-worker', labels: { team: 'research' }, network: { mode: 'allowlist', allow: ['pypi.org'] }, resources: { cpu: 2, memory: '512Mi' } });
   await exec(agent.id, { command: BUSY.replace('0.3', '1.2'), background: true, keep_awake: true });
-  await exec(agent.id, { command: 'for name in example.org registry.npmjs.org; do curl -s -m 2 https://$name; done; true' });
+  await exec(agent.id, { command: 'for name in example.org packages.example.com; do curl -s -m 2 https://$name; done; true' });
   const notebook = await api.create({ name: 'notebook', labels: { team: 'research' }, idle_timeout_s: null });
   await exec(notebook.id, { command: 'python3 -c "x = bytearray(200 << 20); import time; time.sleep(100000)"', background: true });
   await api.create({ name: 'ci-4711', labels: { branch: 'main' }, idle_timeout_s: 300 });
