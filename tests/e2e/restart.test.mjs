@@ -44,11 +44,12 @@ test('a crash of the daemon stops no process of a sandbox', async () => {
   const { id } = await api.create({ labels: { keep: 'me' } });
   await api.put(id, `${AGENT}/file`, 'before the crash');
   await leaveRunning(id, `exec python3 -c "
-import time
+import os, time
 n = 0
 while True:
     n += 1
-    open('${AGENT}/ticks', 'w').write(str(n))
+    open('${AGENT}/next', 'w').write(str(n))
+    os.rename('${AGENT}/next', '${AGENT}/ticks')
     time.sleep(0.01)"`);
   const read = async () => Number((await api.read(id, `${AGENT}/ticks`)).toString() || 0);
   await until(async () => (await read()) > 3, { what: 'it ticks' });

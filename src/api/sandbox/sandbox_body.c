@@ -414,11 +414,12 @@ json_t *sandbox_resources_to_json(const struct resources *resources)
 /* The environment is left out: it is where people put secrets. */
 json_t *sandbox_to_json(const struct api *api, const struct sandbox_record *record)
 {
-	json_t *owner = json_pack("{s:s, s:s, s:o, s:o}", "organization",
-		record->owner.organization, "user", record->owner.user, "project",
-		text_to_json(record->project), "session", text_to_json(record->session));
+	json_t *owner = json_pack("{s:s, s:s, s:o}", "organization", record->owner.organization,
+		"user", record->owner.user, "project", text_to_json(record->project));
 	json_t *resources = sandbox_resources_to_json(&record->resources);
 
+	if (record->session[0])
+		json_object_set_new(owner, "session", json_string(record->session));
 	return json_pack("{s:s, s:o, s:s, s:o, s:s, s:s, s:o, s:O, s:O, s:O, s:o, s:o, s:b, s:o, "
 			 "s:o, s:o, s:o,"
 			 " s:o, s:o, s:o, s:o, s:b, s:o, s:s, s:b, s:o}",

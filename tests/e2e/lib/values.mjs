@@ -77,7 +77,7 @@ export function assertSandbox({ walls = null, awake_because: awake = null, ...sa
   for (const [name, isRight] of Object.entries(FIELDS)) {
     assert.ok(isRight(sandbox[name]), `${name} of a sandbox: ${JSON.stringify(sandbox[name])}`);
   }
-  assert.deepEqual(Object.keys(sandbox.owner).sort(), ['organization', 'project', 'session', 'user']);
+  assert.deepEqual(Object.keys(sandbox.owner).filter((name) => name !== 'session').sort(), ['organization', 'project', 'user']);
   assert.deepEqual(Object.keys(sandbox.resources).sort(), ['cpu', 'disk', 'memory', 'pids']);
   assert.deepEqual(Object.keys(sandbox.previews).sort(), sandbox.ports.map((port) => String(portOf(port))).sort(), 'a preview for each port');
 }
