@@ -388,6 +388,7 @@ test('a template has defaults for its sandboxes, which go before the image and a
   await until(async () => (await api.tryExec(later.id, { command: 'cat /proc/*/cmdline' })).json.stdout.includes('sleep\u00001000'), { what: 'the start command of the template runs' });
   await api.purge(plain.id);
   await api.purge(later.id);
+  assert.equal((await patch('defaults', { pool: { size: 0 } })).status, 200, 'those that wait for a create go');
 });
 
 test('defaults that no sandbox could have are refused, and change nothing', async () => {
