@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
 #include "cli/command.h"
-#include "cli/remote/event_reader.h"
+#include "cli/remote/event_follow.h"
 #include "cli/remote/query.h"
 #include "cli/remote/resolve.h"
 #include "cli/text/table.h"
 
-#include <errno.h>
 #include <string.h>
-#include <unistd.h>
 
 #define TARGET_MAX 1024
 
@@ -21,15 +19,10 @@ static const struct option options[] = {
 	{OPTION_FLAG, 'f', "follow", NULL, "go on until interrupted, as it does anyway",
 		offsetof(struct events_values, follow)},
 	{OPTION_TEXT, 't', "topics", "LIST",
-		"only these: sandbox, start, port, network, job, execution, process, stats; with "
-		"commas between",
+		"only these: sandbox, start, port, network, job, execution, project, member, "
+		"process, stats; with commas between",
 		offsetof(struct events_values, topics)},
 	{OPTION_END},
-};
-
-struct printer {
-	bool as_json;
-	struct err *err;
 };
 
 /* "12:00:00  sandbox.running  01k9...  {...}": what it is about first, then what else there is. */
@@ -47,47 +40,6 @@ static void print_line(struct buf *line, const struct event *event, json_t *data
 	json_object_del(data, "sandbox");
 	rest = cli_dump_json(data, JSON_COMPACT | JSON_ENSURE_ASCII);
 	buf_printf(line, "%-18s %-26s %s", name, subject, rest);
-}
-
-static int on_event(const struct event *event, void *arg)
-{
-	struct printer *printer = arg;
-	json_auto_t *data = json_loadb(event->data, event->data_len, 0, NULL);
-	auto_(buf_fini) struct buf line = BUF_INIT(EVENT_READER_MAX);
-
-	if (!json_is_object(data))
-		return err_set(
-			printer->err, ERR_INTERNAL, "the daemon sent an event that is not JSON");
-	if (printer->as_json) {
-		auto_free char *text = NULL;
-
-		json_object_set_new(data, "event", json_string(event->name));
-		text = cli_dump_json(data, JSON_COMPACT);
-		buf_append_str(&line, text);
-	} else {
-		print_line(&line, event, data);
-	}
-	buf_append_str(&line, "\n");
-	return cli_write(STDOUT_FILENO, line.data, line.len, printer->err);
-}
-
-/* Until the stream ends. */
-static int follow(struct client *client, struct printer *printer)
-{
-	struct event_reader reader;
-	char chunk[16384];
-	ssize_t n;
-	int r = 0;
-
-	event_reader_init(&reader);
-	while (r == 0 && (n = client_read(client, chunk, sizeof(chunk), printer->err)) != 0)
-		r = n < 0 ? (int)n
-			  : event_reader_feed(&reader, chunk, (size_t)n, on_event, printer);
-	event_reader_fini(&reader);
-	if (r == -EMSGSIZE)
-		return err_set(printer->err, ERR_INTERNAL,
-			"the daemon sent an event larger than %u bytes", EVENT_READER_MAX);
-	return r;
 }
 
 /* The stream of a sandbox, or of all. */
@@ -114,7 +66,6 @@ static int make_target(struct client *client, const struct events_values *v, con
 static int run(struct cli *cli, const void *values, int argc, char **argv, struct err *err)
 {
 	auto_(buf_fini) struct buf target = BUF_INIT(TARGET_MAX);
-	struct printer printer = {.as_json = cli_wants_json(cli), .err = err};
 	struct client_call call = {.method = "GET", .accept = "text/event-stream"};
 	auto_free char *path = NULL;
 	struct client *client;
@@ -128,7 +79,7 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 	call.path = path;
 	r = client_open(client, &call, err);
 	if (r == 0)
-		r = follow(client, &printer);
+		r = event_follow_print(client, cli_wants_json(cli), print_line, err);
 	client_close(client);
 	return r;
 }

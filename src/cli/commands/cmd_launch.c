@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
 #include "cli/copy/transfer.h"
-#include "cli/remote/event_reader.h"
+#include "cli/remote/event_follow.h"
 
 #include <ctype.h>
 #include <limits.h>
@@ -106,9 +106,6 @@ static int on_event(const struct event *event, void *arg)
 
 static int follow(struct client *client, const json_t *body, struct drawing *drawing)
 {
-	struct event_reader reader;
-	char chunk[16384];
-	ssize_t n;
 	int r = client_open(client,
 		&(struct client_call){.method = "POST",
 			.path = "/v1/launches",
@@ -118,11 +115,7 @@ static int follow(struct client *client, const json_t *body, struct drawing *dra
 
 	if (r < 0)
 		return r;
-	event_reader_init(&reader);
-	while (r == 0 && (n = client_read(client, chunk, sizeof(chunk), drawing->err)) != 0)
-		r = n < 0 ? (int)n
-			  : event_reader_feed(&reader, chunk, (size_t)n, on_event, drawing);
-	event_reader_fini(&reader);
+	r = event_follow(client, on_event, drawing, drawing->err);
 	client_close(client);
 	if (r == 0 && !drawing->launch)
 		return err_set(drawing->err, ERR_UNAVAILABLE,
