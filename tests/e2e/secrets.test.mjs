@@ -12,6 +12,7 @@ import { commandLine } from './lib/cli.mjs';
 import { assertError } from './lib/client.mjs';
 import { httpServer, nameServer, tcpServer } from './lib/outside.mjs';
 import { ownerApi } from './lib/owners.mjs';
+import { Processes } from './lib/processes.mjs';
 import { suite } from './lib/suite.mjs';
 import { until } from './lib/wait.mjs';
 
@@ -20,6 +21,7 @@ const ca = authority();
 process.env.SSL_CERT_FILE = ca.file; // whom the daemon trusts
 const names = await nameServer();
 const { instance, api, finish } = await suite('secrets', { args: ['--resolver', `127.0.0.1:${names.port}`] });
+const ps = new Processes(api);
 const certificate = ca.sign(['DNS:api.test', 'DNS:*.wild.test']);
 
 /** A server over TLS that answers with `serve`, or what it was asked; it remembers all heads. */
@@ -346,19 +348,19 @@ s.recv(1)`], timeout_ms: 120_000 });
 test('another value acts on the next request, also on a kept connection; another server asks for a new one; none is none', async () => {
   assert.equal((await set('turn', { url: url(model) })).status, 200);
   const { id } = await api.create(using(['turn']));
-  const process = await api.tryExec(id, { argv: ['python3', '-u', '-c', `
+  const process = await ps.start(id, { argv: ['python3', '-u', '-c', `
 import http.client, sys
 c = http.client.HTTPConnection('turn.internal', timeout=60)
 for line in sys.stdin:
     try:
         c.request('GET', '/' + line.strip()); r = c.getresponse(); r.read(); print(line.strip(), r.status)
     except Exception as e: print(line.strip(), type(e).__name__)
-`], background: true, stdin_open: true });
-  const shown = async () => (await api.request('GET', `/v1/sandboxes/${id}/processes/${process.json.process.id}/output`, { query: { follow: false } })).text;
+`], stdin_open: true });
   const say = async (line) => {
-    await api.request('POST', `/v1/sandboxes/${id}/processes/${process.json.process.id}/stdin`, { json: { data: `${line}\n` } });
-    const pattern = new RegExp(`${line} (\\w+)`);
-    return until(async () => pattern.exec(await shown())?.[1], { what: `an answer to ${line}` });
+    const written = await api.request('POST', ps.path(id, process.id, '/stdin'), { json: { data: `${line}\n` } });
+    assert.equal(written.status, 204, written.text);
+    const pattern = new RegExp(`${line} (\\w+)\n`);
+    return until(async () => pattern.exec((await ps.read(id, process.id, { follow: false })).stdout)?.[1], { what: `an answer to ${line}` });
   };
   assert.equal(await say('first'), '200');
   assert.equal((await set('turn', { url: url(model), value: 'another-value' })).status, 200);

@@ -106,12 +106,18 @@ const [mine, hers, own] = [await bob.create({ ports: [3000] }), await ann.create
 
 test('API connections: strangers who announce a body and send none of it are refused at once and keep nobody out', async () => {
   const others = await usually(() => served(ann, bob, admin));
-  const crowd = await Promise.all(times(3 * API).map((i) => connection(
+  const stranger = (i) => connection(
     `POST /v1/sandboxes HTTP/1.1\r\nHost: 127.0.0.1:${admin.port}\r\n${i % 4 < 2 ? '' : 'Authorization: Bearer slt_wrong\r\n'}Content-Type: application/json\r\nContent-Length: 100\r\n\r\n`,
-    { from: i % 2 ? '127.0.0.1' : '127.0.0.2' })));
+    { from: i % 2 ? '127.0.0.1' : '127.0.0.2' });
+  for (const i of times(4)) {
+    const socket = await stranger(i);
+    await answered([socket]);
+    assert.equal(status(socket), 401, socket.text);
+  }
+  // Of a crowd some are cut before they are read: how many depends on how fast they come.
+  const crowd = await Promise.all(times(3 * API).map(stranger));
   await others();
   await until(() => crowd.every((socket) => status(socket) === 401 || socket.destroyed), { what: 'each is answered or was cut' });
-  assert.ok(crowd.filter((socket) => status(socket) === 401).length >= API / 4);
   await leave();
 });
 
