@@ -279,6 +279,7 @@ void image_config_fini(struct image_config *config)
 {
 	free(config->user);
 	free(config->workdir);
+	free(config->health);
 	texts_fini(&config->env);
 	texts_fini(&config->entrypoint);
 	texts_fini(&config->command);

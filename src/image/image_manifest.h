@@ -46,6 +46,7 @@ struct image_config {
 	struct image_texts command;
 	struct image_texts ports; /* "8080/tcp" */
 	struct image_texts volumes;
+	char *health; /* a line for /bin/sh: whether it can be used; NULL: not known. No image has it */
 };
 
 /* What a document is. */

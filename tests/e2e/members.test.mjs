@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Members: a database and a cache beside an application, in one network and with one workspace.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
 import { test } from 'node:test';
 
 import { assertError } from './lib/client.mjs';
@@ -64,6 +65,32 @@ test('a committed row survives stop and wake and kill -9 of the daemon; a reset 
   await api.life(id, 'reset');
   await untilHealthy(id, 'database');
   assert.equal((await exec(id, 'psql -c "select v from kept"')).exit_code, 1);
+  await api.purge(id);
+});
+
+/** The program that the catalogue puts beside packages of Debian, run with those of the host. */
+const program = (name) => fs.readFileSync(new URL(`../../src/core/template/${name}.sh`, import.meta.url), 'utf8');
+const catalogue = JSON.parse(fs.readFileSync(new URL('../../src/core/template/catalogue.json', import.meta.url), 'utf8'));
+const healthOf = (name) => ({ command: catalogue.find((row) => row.name === name).health });
+
+test('what the catalogue runs makes its database once, begins anew if that was cut short, and keeps odd names and passwords', async () => {
+  const env = { POSTGRES_USER: 'o-ne', POSTGRES_DB: 'sh" op', POSTGRES_PASSWORD: "p'a $s\\" };
+  const id = (await api.create({
+    members: [{ role: 'database', port: 5432, env, command: `mkdir -p /volumes/postgresql.new/half\n${program('start_postgres')}`, health: healthOf('postgres15'), resources: { memory: '256Mi' } },
+      { role: 'cache', port: 6379, env: { REDIS_PASSWORD: 'q"\\ $x' }, command: program('start_redis'), health: healthOf('redis7') }],
+  })).id;
+  await untilHealthy(id, 'database');
+  await untilHealthy(id, 'cache');
+  await exec(id, 'psql "$DATABASE_URL" -c "create table kept as select current_user, current_database()"');
+  const redis = async (command) => (await exec(id, `REDISCLI_AUTH="$REDIS_PASSWORD" redis-cli ${command}`, 'cache')).stdout;
+  assert.equal(await redis('set a 1'), 'OK\n');
+  assert.match((await exec(id, 'redis-cli get a')).stdout, /^NOAUTH/);
+  await api.life(id, 'stop');
+  await api.life(id, 'start');
+  await untilHealthy(id, 'database');
+  await untilHealthy(id, 'cache');
+  assert.equal(await query(id, 'select * from kept'), 'o-ne|sh" op');
+  assert.equal(await redis('get a'), '1\n');
   await api.purge(id);
 });
 

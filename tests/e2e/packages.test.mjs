@@ -160,17 +160,18 @@ full('node20 is Node 20 with npm and TypeScript, and npm installs into it', asyn
   assert.equal(made.source, 'recipe');
 });
 
-full('postgres15 serves a database, and redis7 a store', async () => {
+full('postgres15 and redis7 made of packages are members with nothing said but their roles', async () => {
   assert.deepEqual((await bring('postgres15')).ports, [5432]);
-  const { id } = await api.create({ template: 'postgres15', network: { mode: 'none' } });
-  const said = await api.exec(id, root('pg_ctlcluster 15 main start && su postgres -c "psql -At -c \'select 6*7\' -c \'show server_version\'"'));
-  assert.match(said.stdout, /^42\n15\./, said.stderr);
-  await api.purge(id);
   assert.deepEqual((await bring('redis7')).ports, [6379]);
-  const other = (await api.create({ template: 'redis7', network: { mode: 'none' } })).id;
-  const kept = await api.exec(other, root('redis-server --daemonize yes >/dev/null; until redis-cli ping >/dev/null 2>&1; do sleep 0.1; done; redis-cli set a 1; redis-cli get a; redis-cli info server | grep -o "redis_version:7"'));
-  assert.equal(kept.stdout, 'OK\n1\nredis_version:7\n', kept.stderr);
-  await api.purge(other);
+  const { id } = await api.create({ members: [{ role: 'database', template: 'postgres15' }, { role: 'cache', template: 'redis7' }] });
+  const healthy = () => until(async () => (await api.get(id)).members.every((one) => one.role === 'primary' || one.health === 'healthy'), { what: 'both are healthy', ...LONG });
+  await healthy();
+  assert.match(await api.out(id, { command: 'psql -At -c "show server_version" -c "create table kept as select 42"; redis-cli -u $REDIS_URL set a 1; redis-cli -u $REDIS_URL info server' }), /^15\.[^]*OK\n[^]*redis_version:7/);
+  await api.life(id, 'stop');
+  await api.life(id, 'start');
+  await healthy();
+  assert.equal(await api.out(id, { command: 'psql -At -c "select * from kept"; redis-cli -u $REDIS_URL get a' }), '42\n1\n');
+  await api.purge(id);
 });
 
 full('a bootstrap installs the packages that it is asked for', async () => {

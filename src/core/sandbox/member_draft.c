@@ -172,11 +172,14 @@ static int port_of_image(const json_t *image)
 static json_t *health_of(const struct member_spec *spec, const json_t *image, int port)
 {
 	json_t *ready = json_object_get(json_object_get(image, "options"), "ready");
+	json_t *usual = json_object_get(image, "health");
 
 	if (spec->health.is_given)
 		return member_health_to_json(&spec->health);
 	if (ready)
 		return json_deep_copy(ready);
+	if (usual && !spec->command)
+		return json_pack("{s:O}", "command", usual);
 	return port ? json_pack("{s:i}", "port", port) : json_object();
 }
 

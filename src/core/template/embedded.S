@@ -5,6 +5,8 @@
 	.global catalogue_json_end
 	.global bootstrap_sh
 	.global install_node_sh
+	.global start_postgres_sh
+	.global start_redis_sh
 catalogue_json:
 	.incbin "catalogue.json"
 catalogue_json_end:
@@ -14,5 +16,11 @@ bootstrap_sh:
 	.byte 0
 install_node_sh:
 	.incbin "install_node.sh"
+	.byte 0
+start_postgres_sh:
+	.incbin "start_postgres.sh"
+	.byte 0
+start_redis_sh:
+	.incbin "start_redis.sh"
 	.byte 0
 	.section .note.GNU-stack, "", %progbits

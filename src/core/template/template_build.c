@@ -287,12 +287,13 @@ json_t *template_build_to_image(const struct image_pulled *pulled)
 {
 	const struct image_config *config = &pulled->config;
 
-	return json_pack("{s:s, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o}", "stack",
+	return json_pack("{s:s, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o, s:s*}", "stack",
 		digest_hex(&pulled->stack), "layers", layer_names(config), "env",
 		env_to_json(&config->env), "user", config->user ? config->user : "", "workdir",
 		config->workdir ? config->workdir : "", "entrypoint",
 		texts_to_json(&config->entrypoint), "command", texts_to_json(&config->command),
-		"ports", ports_to_json(&config->ports), "volumes", texts_to_json(&config->volumes));
+		"ports", ports_to_json(&config->ports), "volumes", texts_to_json(&config->volumes),
+		"health", config->health);
 }
 
 static struct image_texts texts_of(const json_t *list)
@@ -359,6 +360,8 @@ int template_build_from_image(const json_t *image, struct image_pulled *ret_pull
 	pulled.config.command = texts_of(json_object_get(image, "command"));
 	pulled.config.ports = texts_of(json_object_get(image, "ports"));
 	pulled.config.volumes = texts_of(json_object_get(image, "volumes"));
+	if (json_object_get(image, "health"))
+		pulled.config.health = text_of(image, "health");
 	*ret_pulled = pulled;
 	return 0;
 }

@@ -18,6 +18,18 @@
 extern const char catalogue_json[];
 extern const char catalogue_json_end[];
 extern const char install_node_sh[];
+extern const char start_postgres_sh[];
+extern const char start_redis_sh[];
+
+#define PROGRAM_DIR "/usr/local/bin"
+
+/* What program_on_debian can name. */
+static const struct program {
+	const char *name, *text;
+} programs[] = {
+	{"start-postgres", start_postgres_sh},
+	{"start-redis", start_redis_sh},
+};
 
 /* --- the table --- */
 
@@ -95,34 +107,63 @@ int template_catalogue_check(const struct engine *engine, const struct caller *c
 
 /* --- without an image --- */
 
+static const struct program *program_of(const json_t *row)
+{
+	const char *name = text_of(row, "program_on_debian");
+
+	for (size_t i = 0; name && i < array_len(programs); i++) {
+		if (strcmp(programs[i].name, name) == 0)
+			return &programs[i];
+	}
+	assert(!name);
+	return NULL;
+}
+
 static json_t *debian_recipe(const json_t *row)
 {
 	json_t *recipe = json_deep_copy(json_object_get(row, "on_debian"));
 	const char *node = text_of(row, "node_on_debian");
+	const struct program *program = program_of(row);
 
 	if (node)
 		json_object_set_new(recipe, "run",
 			json_pack("[o]", json_sprintf("major=%s\n%s", node, install_node_sh)));
+	if (program)
+		json_object_set_new(recipe, "files",
+			json_pack("{s+:s}", PROGRAM_DIR "/", program->name, program->text));
 	return recipe;
 }
 
-/* The ports that the image would expose. */
-static int add_ports(struct image_pulled *pulled, const json_t *ports, struct err *err)
+/* Puts members into the config of an image. */
+static int update_config(struct image_pulled *pulled, const json_t *members, struct err *err)
 {
 	json_auto_t *image = template_build_to_image(pulled);
 	struct image_pulled shown;
 	int r;
 
-	if (!ports)
-		return 0;
-	json_object_set(image, "ports", (json_t *)ports);
+	if (!image)
+		return err_set(err, ERR_INVALID, "the image's config is not UTF-8");
+	json_object_update(image, (json_t *)members);
 	r = template_build_from_image(image, &shown, err);
 	if (r < 0)
 		return r;
-	shown.bytes = pulled->bytes;
-	image_pulled_fini(pulled);
-	*pulled = shown;
+	image_config_fini(&pulled->config);
+	pulled->config = shown.config;
 	return 0;
+}
+
+/* What the config of the image would say. */
+static int show_program(struct image_pulled *pulled, const json_t *row, struct err *err)
+{
+	json_auto_t *members = json_deep_copy(json_object_get(row, "shown_on_debian"));
+	const struct program *program = program_of(row);
+
+	if (!members)
+		return 0;
+	if (program)
+		json_object_set_new(members, "command",
+			json_pack("[s, s+]", "/bin/sh", PROGRAM_DIR "/", program->name));
+	return update_config(pulled, members, err);
 }
 
 static int make_debian(struct template_build *build, const json_t *row, const json_t *sources,
@@ -140,7 +181,7 @@ static int make_debian(struct template_build *build, const json_t *row, const js
 		made = base;
 	if (r < 0)
 		return r;
-	r = add_ports(&made, json_object_get(row, "ports"), err);
+	r = show_program(&made, row, err);
 	if (r < 0)
 		image_pulled_fini(&made);
 	else
@@ -182,6 +223,7 @@ int template_catalogue_make(struct template_build *build, const json_t *value,
 {
 	json_auto_t *row = find(json_string_value(value));
 	const json_t *more = json_object_get(row, "on_both");
+	const char *health = text_of(row, "health");
 	json_auto_t *sources = NULL;
 	struct image_pulled base;
 	int r;
@@ -192,6 +234,15 @@ int template_catalogue_make(struct template_build *build, const json_t *value,
 	r = make_base(build, row, &sources, &base, err);
 	if (r < 0)
 		return r;
+	if (health) {
+		json_auto_t *members = json_pack("{s:s}", "health", health);
+
+		r = update_config(&base, members, err);
+		if (r < 0) {
+			image_pulled_fini(&base);
+			return r;
+		}
+	}
 	if (more)
 		return template_builder_add_own(build, &base, sources, more, ret_pulled, err);
 	*ret_pulled = base;

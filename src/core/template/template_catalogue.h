@@ -8,9 +8,11 @@
  *   image           without a registry: the setting --registry says which
  *   suite           where the image cannot be had, a Debian of this suite is made instead (template_bootstrap.h) ...
  *   on_debian       ... and this recipe is put on it, with Node of the version node_on_debian from npm's registry
- *   ports           ... and these ports are shown
+ *   program_on_debian  ... and this one of our programs, which it runs as the image would run its own
+ *   shown_on_debian ... and what the image's config would say: ports, volumes
  *   instead         why there is no such way, and what there is: a row without a suite has this
  *   on_both         a recipe that is put on either
+ *   health          a line for /bin/sh that exits with 0 when what either runs can be used
  */
 #pragma once
 
