@@ -15,10 +15,8 @@
 #include "auth/secret.h"
 #include "base/clock.h"
 #include "base/fail_point.h"
-#include "base/fd.h"
 #include "base/log.h"
 #include "base/share_pool.h"
-#include "core/audit/audit_writer.h"
 #include "core/context/context.h"
 #include "core/dependency/dependencies.h"
 #include "core/engine/backups.h"
@@ -40,6 +38,7 @@
 #include "daemon/issuer.h"
 #include "daemon/privileged_setup.h"
 #include "daemon/settings.h"
+#include "daemon/state.h"
 #include "daemon/transport.h"
 #include "driver/driver_table.h"
 #include "http/listener.h"
@@ -48,12 +47,9 @@
 #include "model/owner.h"
 #include "model/template.h"
 #include "store/store.h"
-#include "store/store_audit.h"
 #include "store/store_clock.h"
-#include "store/store_quota.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -61,7 +57,6 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define CLOSE_GRACE_MS 5000
@@ -82,11 +77,9 @@ struct daemon {
 	struct settings settings;
 	struct descriptor_plan plan;
 	struct privileged_setup setup;
+	struct state state;
 	struct issuer issuer;
 	struct api api;
-	struct store *store;
-	struct audit_writer *audit_writer;
-	struct backups *backups;
 	struct event_bus *bus;
 	struct job_kind job_kinds[4];
 	struct jobs *jobs;
@@ -94,10 +87,6 @@ struct daemon {
 	struct executions *executions;
 	struct launches *launches;
 	struct artifact_store *artifacts;
-	struct store_backup_rule backup_rule;
-	char backup_dir[PATH_MAX];
-	bool is_accepted; /* an operator wants the database as it is */
-	struct secret_store *secret_store;
 	const struct driver_kind *driver_kind;
 	struct driver_config driver_config;
 	bool has_prepared; /* something runs now for the driver that did not before */
@@ -113,12 +102,6 @@ struct daemon {
 	int shutdown_fd;
 	uint64_t unserved_ms; /* when the first attempt to open the engine failed, or 0 */
 	uint64_t reopen_ms;   /* when the next attempt to open the engine is due; steady clock */
-	int logs_fd;	      /* the output of processes */
-	int unfinished_fd;    /* marks of what is being created */
-	int jobs_fd;	      /* the logs of jobs */
-	int blobs_fd;	      /* what images are fetched into */
-	int artifacts_fd;     /* copies of what executions wrote */
-	int projects_fd;      /* the files of projects */
 	char *host_list;      /* what the next point into */
 	const char *hosts[HOSTS_MAX + 1];
 };
@@ -134,153 +117,6 @@ static int read_log_level(const char *name, enum log_level *ret_level)
 		}
 	}
 	return -EINVAL;
-}
-
-static int set_quotas(struct daemon *daemon, struct err *err)
-{
-	struct quota organization, user;
-
-	if (quota_parse(daemon->settings.quota_organization, &organization) < 0 ||
-		quota_parse(daemon->settings.quota_user, &user) < 0)
-		return err_set(err, ERR_INVALID,
-			"quota-organization and quota-user are lists of name=limit, such as "
-			"sandboxes=50,memory=64Gi");
-	store_quota_set_defaults(daemon->store, &organization, &user);
-	return 0;
-}
-
-/* What `sandlot restore` leaves: an operator wants the database as it is, this once. */
-static void accept_path(const struct daemon *daemon, char path[PATH_MAX])
-{
-	snprintf(path, PATH_MAX, "%s/state/accept", daemon->settings.data_dir);
-}
-
-static int open_database(struct daemon *daemon, struct err *err)
-{
-	struct store_options options = {.stamp_fd = daemon->setup.stamp_fd,
-		.has_workspaces = daemon->setup.has_workspaces,
-		.backup = daemon->backup_rule};
-	char path[PATH_MAX], accept[PATH_MAX];
-	int r;
-
-	accept_path(daemon, accept);
-	options.is_accepted = daemon->is_accepted = access(accept, F_OK) == 0;
-	snprintf(path, sizeof(path), "%s/state/sandlot.db", daemon->settings.data_dir);
-	r = store_open_checked(path, &options, &daemon->store, err);
-	if (r < 0 || !options.is_accepted)
-		return r;
-	log_warning("an operator accepted the database as it is; workspaces that it does not know "
-		    "are kept as orphans");
-	if (unlink(accept) < 0)
-		return err_sys(err, "remove %s", accept);
-	return 0;
-}
-
-static int open_store(struct daemon *daemon, struct err *err)
-{
-	struct token_record admin = {.id = TOKEN_REQUEST_FIRST,
-		.owner = {.organization = OWNER_OPERATOR_ORGANIZATION, .user = OWNER_OPERATOR_USER},
-		.scopes = SCOPE_ADMIN,
-		.created_at_ms = clock_wall_ms()};
-	unsigned char hash[SECRET_HASH_LEN];
-	struct token_record known;
-	int r;
-
-	snprintf(daemon->backup_dir, sizeof(daemon->backup_dir), "%s/state/backups",
-		daemon->settings.data_dir);
-	daemon->backup_rule = (struct store_backup_rule){.dir = daemon->backup_dir,
-		.keep = (unsigned)daemon->settings.backup_keep,
-		.reserve_bytes = daemon->settings.disk_reserve};
-	r = open_database(daemon, err);
-	if (r == 0)
-		r = set_quotas(daemon, err);
-	if (r < 0)
-		return r;
-	secret_hash(daemon->setup.token, hash);
-	explicit_bzero(daemon->setup.token, sizeof(daemon->setup.token));
-	/* Written only if it is another one: the disk may be full. */
-	r = store_token_find(daemon->store, hash, admin.created_at_ms, &known, err);
-	if (r == 0 && strcmp(known.id, admin.id) == 0 && known.scopes == admin.scopes)
-		return 0;
-	return store_token_put(daemon->store, &admin, hash, err);
-}
-
-/* The end of the audit log goes to the daemon's own log too: whoever cuts one can be caught by the
- * other. */
-static void tell_audit_head(struct daemon *daemon)
-{
-	struct audit_mark head = store_audit_head(daemon->store);
-	char text[AUDIT_MARK_TEXT];
-
-	audit_mark_format(&head, text);
-	log_info("the audit log ends with %s", text);
-}
-
-static int open_audit_writer(struct daemon *daemon, struct err *err)
-{
-	struct audit_entry entry = {.action = "daemon.start", .detail = SANDLOT_VERSION};
-	char path[PATH_MAX];
-	int r;
-
-	snprintf(path, sizeof(path), "%s/state/audit.ring", daemon->settings.data_dir);
-	r = audit_writer_open(
-		daemon->store, path, daemon->settings.audit_keep, &daemon->audit_writer, err);
-	if (r < 0)
-		return r;
-	tell_audit_head(daemon);
-	audit_writer_put(daemon->audit_writer, &entry);
-	if (daemon->is_accepted)
-		audit_writer_put(daemon->audit_writer,
-			&(struct audit_entry){.action = "state.accept",
-				.detail = "a database that is empty, older or restored"});
-	return 0;
-}
-
-static void close_audit_writer(struct daemon *daemon)
-{
-	struct audit_entry entry = {.action = "daemon.stop", .detail = SANDLOT_VERSION};
-
-	if (!daemon->audit_writer)
-		return;
-	audit_writer_put(daemon->audit_writer, &entry);
-	audit_writer_close(daemon->audit_writer);
-	tell_audit_head(daemon);
-}
-
-static int open_secret_store(struct daemon *daemon, struct err *err)
-{
-	char path[PATH_MAX];
-
-	snprintf(path, sizeof(path), "%s/state/secrets.key", daemon->settings.data_dir);
-	return secret_store_open(daemon->store, path, &daemon->secret_store, err);
-}
-
-/* A directory below state/, made if it is missing. */
-static int open_state_dir(
-	const struct daemon *daemon, const char *name, int *ret_fd, struct err *err)
-{
-	char path[PATH_MAX];
-
-	snprintf(path, sizeof(path), "%s/state/%s", daemon->settings.data_dir, name);
-	if (mkdir(path, 0700) < 0 && errno != EEXIST)
-		return err_sys(err, "make %s", path);
-	*ret_fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return *ret_fd < 0 ? err_sys(err, "open %s", path) : 0;
-}
-
-static int open_state_dirs(struct daemon *daemon, struct err *err)
-{
-	int r = open_state_dir(daemon, "logs", &daemon->logs_fd, err);
-
-	if (r == 0)
-		r = open_state_dir(daemon, "unfinished", &daemon->unfinished_fd, err);
-	if (r == 0)
-		r = open_state_dir(daemon, "jobs", &daemon->jobs_fd, err);
-	if (r == 0)
-		r = open_state_dir(daemon, "artifacts", &daemon->artifacts_fd, err);
-	if (r == 0)
-		r = open_state_dir(daemon, "projects", &daemon->projects_fd, err);
-	return r < 0 ? r : open_state_dir(daemon, "blobs", &daemon->blobs_fd, err);
 }
 
 static const char *or_null(const char *text)
@@ -309,7 +145,7 @@ static int open_templates(struct daemon *daemon, struct err *err)
 					     ? 0
 					     : (int64_t)settings->layer_retention_s};
 
-	return templates_open(&config, daemon->blobs_fd, &daemon->templates, err);
+	return templates_open(&config, daemon->state.blobs_fd, &daemon->templates, err);
 }
 
 static void preview_origin(
@@ -324,8 +160,8 @@ static void preview_origin(
 /* Sequence numbers of events go on growing over restarts, so that a client can tell old from new. */
 static int open_jobs(struct daemon *daemon, struct err *err)
 {
-	struct jobs_config config = {.store = daemon->store,
-		.dir_fd = daemon->jobs_fd,
+	struct jobs_config config = {.store = daemon->state.store,
+		.dir_fd = daemon->state.jobs_fd,
 		.kinds = daemon->job_kinds,
 		.kind_count = array_len(daemon->job_kinds),
 		.max_running = JOBS_RUNNING,
@@ -333,11 +169,12 @@ static int open_jobs(struct daemon *daemon, struct err *err)
 		.log_bytes = daemon->settings.output_max,
 		.disk_reserve = daemon->settings.disk_reserve};
 
-	config.bus = daemon->bus = event_bus_new((uint64_t)store_clock_ms(daemon->store) * 1000);
+	config.bus = daemon->bus =
+		event_bus_new((uint64_t)store_clock_ms(daemon->state.store) * 1000);
 	daemon->launches = launches_new(&(struct launches_config){
-		.store = daemon->store, .origin = preview_origin, .arg = daemon});
+		.store = daemon->state.store, .origin = preview_origin, .arg = daemon});
 	daemon->job_kinds[3] = (struct job_kind)LAUNCH_JOB(daemon->launches);
-	daemon->job_kinds[0] = (struct job_kind)BACKUP_JOB(daemon->backups);
+	daemon->job_kinds[0] = (struct job_kind)BACKUP_JOB(daemon->state.backups);
 	daemon->job_kinds[1] = (struct job_kind)TEMPLATE_JOB(daemon->templates);
 	daemon->job_kinds[2] = (struct job_kind)DEPENDENCIES_JOB(daemon->templates);
 	return jobs_open(&config, &daemon->jobs, err);
@@ -346,9 +183,9 @@ static int open_jobs(struct daemon *daemon, struct err *err)
 /* What cannot be settled, because the disk is full say, is no reason not to serve the rest. */
 static void open_projects(struct daemon *daemon)
 {
-	struct projects_config config = {.store = daemon->store,
+	struct projects_config config = {.store = daemon->state.store,
 		.bus = daemon->bus,
-		.dir_fd = daemon->projects_fd,
+		.dir_fd = daemon->state.projects_fd,
 		.disk_reserve = daemon->settings.disk_reserve,
 		.file_max = daemon->settings.project_file_max,
 		.types = daemon->settings.project_types};
@@ -361,11 +198,11 @@ static void open_projects(struct daemon *daemon)
 
 static int open_executions(struct daemon *daemon, struct err *err)
 {
-	struct executions_config config = {.store = daemon->store,
+	struct executions_config config = {.store = daemon->state.store,
 		.bus = daemon->bus,
 		.history = (unsigned)daemon->settings.execution_history,
 		.keep_ms = (int64_t)daemon->settings.execution_keep_s * 1000};
-	int r = artifact_store_open(daemon->artifacts_fd, daemon->store,
+	int r = artifact_store_open(daemon->state.artifacts_fd, daemon->state.store,
 		daemon->settings.disk_reserve, &daemon->artifacts, err);
 
 	if (r < 0)
@@ -374,7 +211,7 @@ static int open_executions(struct daemon *daemon, struct err *err)
 	if (r < 0)
 		return r;
 	config.artifacts = daemon->artifacts;
-	daemon->contexts = contexts_new(daemon->store);
+	daemon->contexts = contexts_new(daemon->state.store);
 	daemon->executions = executions_new(&config);
 	return 0;
 }
@@ -413,15 +250,15 @@ static int open_server(struct daemon *daemon, struct err *err)
 		.max_connections = daemon->plan.api_connections};
 	struct share_limits packers = share_limits_of(daemon->plan.archive_downloads);
 
-	daemon->api.gate = (struct gate){.store = daemon->store,
+	daemon->api.gate = (struct gate){.store = daemon->state.store,
 		.tickets = ticket_table_new(),
 		.issuer = issuer_rules(&daemon->issuer)};
-	daemon->api.audit_writer = daemon->audit_writer;
+	daemon->api.audit_writer = daemon->state.audit_writer;
 	daemon->api.idempotency_keys = idempotency_keys_new();
 	/* Never freed: the threads that pack end by themselves. */
 	daemon->api.packers = share_pool_new(&packers);
-	daemon->api.secret_store = daemon->secret_store;
-	daemon->api.backups = daemon->backups;
+	daemon->api.secret_store = daemon->state.secret_store;
+	daemon->api.backups = daemon->state.backups;
 	open_projects(daemon);
 	daemon->api.projects = daemon->projects;
 	daemon->api.launches = daemon->launches;
@@ -436,7 +273,7 @@ static int open_server(struct daemon *daemon, struct err *err)
 	daemon->api.preview_port = daemon->preview_listener.port;
 	daemon->api.login_life_ms = (int64_t)daemon->settings.login_life_s * 1000;
 	daemon->api.exec_output_max = daemon->settings.exec_output_max;
-	daemon->api.spool_fd = daemon->logs_fd;
+	daemon->api.spool_fd = daemon->state.logs_fd;
 	daemon->api.spool_reserve = daemon->settings.disk_reserve;
 	daemon->api.openapi = openapi_make();
 	daemon->api.shutdown = request_shutdown;
@@ -499,16 +336,16 @@ static int open_driver(struct daemon *daemon, struct err *err)
 
 static int open_engine(struct daemon *daemon, struct err *err)
 {
-	struct engine_config config = {
-		.store = daemon->store, .stop_grace_ms = (unsigned)daemon->settings.stop_grace_ms};
+	struct engine_config config = {.store = daemon->state.store,
+		.stop_grace_ms = (unsigned)daemon->settings.stop_grace_ms};
 	int r = open_driver(daemon, err);
 
 	if (r < 0)
 		return r;
 	config.driver = daemon->driver;
 	config.bus = daemon->bus;
-	config.logs_fd = daemon->logs_fd;
-	config.unfinished_fd = daemon->unfinished_fd;
+	config.logs_fd = daemon->state.logs_fd;
+	config.unfinished_fd = daemon->state.unfinished_fd;
 	config.projects = daemon->projects;
 	config.output_max = daemon->settings.output_max;
 	config.pool = daemon->settings.pool;
@@ -526,7 +363,7 @@ static int open_engine(struct daemon *daemon, struct err *err)
 	config.disk_reserve = daemon->settings.disk_reserve;
 	if (daemon->settings.workspace_retention_s != SETTINGS_NEVER)
 		config.workspace_retention_s = (int64_t)daemon->settings.workspace_retention_s;
-	config.secret_cache = secret_store_cache(daemon->secret_store);
+	config.secret_cache = secret_store_cache(daemon->state.secret_store);
 	config.resolver = daemon->settings.resolver;
 	config.sandbox_network_limits = (struct sandbox_egress_limits){
 		.connections = (unsigned)daemon->settings.connections,
@@ -741,13 +578,10 @@ static int open_all(struct daemon *daemon, struct err *err)
 		(r = privileged_setup_drop_privileges(&daemon->setup, err)) < 0 ||
 		(r = transport_open(&daemon->settings, &daemon->transport, &daemon->listener,
 			 &daemon->preview_listener, daemon->plan.tls_crowd, err)) < 0 ||
-		(r = open_store(daemon, err)) < 0 || (r = open_audit_writer(daemon, err)) < 0 ||
-		(r = backups_open(daemon->store, &daemon->backup_rule, &daemon->backups, err)) <
-			0 ||
-		(r = open_secret_store(daemon, err)) < 0 ||
-		(r = open_state_dirs(daemon, err)) < 0 || (r = open_templates(daemon, err)) < 0 ||
-		(r = open_jobs(daemon, err)) < 0 || (r = open_executions(daemon, err)) < 0 ||
-		(r = open_server(daemon, err)) < 0 || (r = open_previews(daemon, err)) < 0)
+		(r = state_open(&daemon->settings, &daemon->setup, &daemon->state, err)) < 0 ||
+		(r = open_templates(daemon, err)) < 0 || (r = open_jobs(daemon, err)) < 0 ||
+		(r = open_executions(daemon, err)) < 0 || (r = open_server(daemon, err)) < 0 ||
+		(r = open_previews(daemon, err)) < 0)
 		return r;
 	fail_point("daemon.server_opened");
 	if ((r = serve_sandboxes(daemon, err)) < 0)
@@ -795,25 +629,17 @@ static void close_all(struct daemon *daemon, bool stop_all)
 	projects_free(daemon->projects);
 	event_bus_free(daemon->bus);
 	templates_close(daemon->templates);
-	close_audit_writer(daemon);
-	backups_close(daemon->backups);
-	if (stop_all && daemon->store &&
+	state_close_logs(&daemon->state);
+	if (stop_all && daemon->state.store &&
 		(end_sandboxes(daemon, &err) < 0 ||
-			store_sandbox_end_all(
-				daemon->store, END_OPERATOR, "sandlot was shut down", &err) < 0))
+			store_sandbox_end_all(daemon->state.store, END_OPERATOR,
+				"sandlot was shut down", &err) < 0))
 		log_error("end the sandboxes: %s", err.message);
 	if (daemon->driver)
 		daemon->driver->ops->close(daemon->driver);
-	secret_store_close(daemon->secret_store);
-	store_close(daemon->store);
+	state_close(&daemon->state);
 	ticket_table_free(daemon->api.gate.tickets);
 	issuer_close(&daemon->issuer);
-	fd_close(daemon->logs_fd);
-	fd_close(daemon->unfinished_fd);
-	fd_close(daemon->jobs_fd);
-	fd_close(daemon->blobs_fd);
-	fd_close(daemon->artifacts_fd);
-	fd_close(daemon->projects_fd);
 	free(daemon->host_list);
 	idempotency_keys_free(daemon->api.idempotency_keys);
 	json_decref(daemon->api.openapi);
@@ -876,14 +702,7 @@ static int exit_status(const struct err *err)
 
 int main(int argc, char *argv[])
 {
-	static struct daemon daemon = {.signal_fd = -1,
-		.shutdown_fd = -1,
-		.logs_fd = -1,
-		.unfinished_fd = -1,
-		.jobs_fd = -1,
-		.blobs_fd = -1,
-		.artifacts_fd = -1,
-		.projects_fd = -1};
+	static struct daemon daemon = {.signal_fd = -1, .shutdown_fd = -1, .state = STATE_CLOSED};
 	enum log_level level;
 	struct err err = {0};
 	int exit_code = 0, r;
