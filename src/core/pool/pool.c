@@ -184,8 +184,10 @@ struct sandbox *pools_take(struct pools *pools, const char *stamp, bool *ret_is_
 	return sandbox;
 }
 
+/* The thread of the pools may have missed it meanwhile and put it on the list by itself. */
 void pools_put_back(struct pools *pools, const char *stamp, struct sandbox *sandbox)
 {
+	drop(pools, sandbox->id);
 	add(pools, stamp, sandbox, true);
 }
 
@@ -325,6 +327,40 @@ static bool runs(struct sandbox *sandbox)
 	return is;
 }
 
+static bool has_row(const struct rows *rows, const char *id)
+{
+	for (size_t i = 0; i < rows->count; i++) {
+		if (strcmp(rows->rows[i].id, id) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Takes off the list what no row names any more: it was given away while the list was being read, so that handle_of put
+ * it there again. Only this thread adds rows, so an entry that comes meanwhile has one.
+ */
+static void drop_strangers(struct pools *pools, const struct rows *rows)
+{
+	struct entry *strangers = NULL, *entry;
+
+	pthread_mutex_lock(&pools->lock);
+	for (struct entry **at = &pools->entries; (entry = *at);) {
+		if (has_row(rows, entry->sandbox->id)) {
+			at = &entry->next;
+			continue;
+		}
+		*at = entry->next;
+		entry->next = strangers;
+		strangers = entry;
+	}
+	pthread_mutex_unlock(&pools->lock);
+	while ((entry = strangers)) {
+		strangers = entry->next;
+		entry_free(entry);
+	}
+}
+
 /* A reference to its handle if it is on the list; what is on disk alone is put there. */
 static struct sandbox *handle_of(struct engine *engine, const struct pooled_record *row)
 {
@@ -341,8 +377,8 @@ static struct sandbox *handle_of(struct engine *engine, const struct pooled_reco
 	if (sandbox || row->state != POOLED_READY ||
 		sandbox_get(engine, NULL, row->id, &sandbox, &ignored) < 0)
 		return sandbox;
-	/* A daemon before us made it: whether it is still ready is being asked (ready_check.h). If it was given away just
-	 * now, no claim will get it. */
+	/* A daemon before us made it: whether it is still ready is being asked (ready_check.h). Or it was given away just
+	 * now: no claim gets it then, and the next round drops it. */
 	add(pools, row->stamp, sandbox_ref(sandbox), false);
 	return sandbox;
 }
@@ -635,6 +671,7 @@ static unsigned make_round(struct engine *engine)
 	if (r == 0)
 		r = store_pool_list(engine->config.store, collect, &rows, &err);
 	if (r == 0) {
+		drop_strangers(engine->pools, &rows);
 		sort_out(engine, &rows);
 		next = choose(engine, &rows, &plan);
 	} else {
