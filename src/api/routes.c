@@ -837,7 +837,7 @@ static const struct route table[] = {
 			"sandboxes", .status = 200, .answer = "Dependencies")},
 	{"POST", ONE "/dependencies", dependency_add, ROUTE_BODY, SCOPE_RUN,
 		DOC("addDependencies", "Install packages of Python and Node for a sandbox",
-			"sandboxes", .body = &dependency_body_fields, .needs_body = true,
+			"sandboxes", .body = &dependency_request_fields, .needs_body = true,
 			.status = 202, .answer = "Dependencies"),
 		"dependencies.add"},
 

@@ -275,7 +275,7 @@ int create_spec_limit(
 static int add_dependencies(json_t *body, const struct dependency_spec *spec, struct err *err)
 {
 	json_t *packages = NULL;
-	int r = dependency_spec_body(spec, &packages, err);
+	int r = dependency_spec_body(spec, false, &packages, err);
 
 	if (r == 0 && packages)
 		json_object_set_new(body, "dependencies", packages);
@@ -312,7 +312,7 @@ static int add_members(json_t *body, const struct option_list *members, struct e
 int create_spec_await_packages(
 	struct client *client, const struct create_spec *spec, const char *id, struct err *err)
 {
-	if (spec->dependencies.python.count == 0 && spec->dependencies.node.count == 0)
+	if (dependency_spec_is_empty(&spec->dependencies))
 		return 0;
 	return dependency_spec_await(client, id, NULL, err);
 }

@@ -2,6 +2,7 @@
 #include "cli/dependency_spec.h"
 
 #include "cli/cli.h"
+#include "cli/code_file.h"
 #include "cli/terminal/job_bars.h"
 
 #include <errno.h>
@@ -21,13 +22,87 @@ static int add_list(
 	return 0;
 }
 
-int dependency_spec_body(const struct dependency_spec *spec, json_t **ret_body, struct err *err)
+/* The text of a file of ours. */
+static int add_file(json_t *body, const char *field, const char *file, struct err *err)
+{
+	auto_(buf_fini) struct buf text = BUF_INIT(CODE_FILE_MAX);
+	json_t *value;
+	int r = code_file_read(file, &text, err);
+
+	if (r == -EMSGSIZE)
+		return err_explain(err, ERR_TOO_LARGE, NULL,
+			"copy it in with \"sandlot cp\" and name it as :/workspace/...",
+			"%s has more than 1 MiB", file);
+	if (r < 0)
+		return r;
+	value = json_stringn((const char *)text.data, text.len);
+	if (!value)
+		return err_set(err, ERR_INVALID, "%s is not UTF-8 text", file);
+	json_object_set_new(body, field, value);
+	return 0;
+}
+
+/* Names a file of the sandbox. */
+static int add_path(json_t *body, const char *field, const char *option, const char *path,
+	bool has_sandbox, struct err *err)
+{
+	json_t *value = json_string(path + 1);
+
+	if (value && has_sandbox) {
+		json_object_set_new(body, field, value);
+		return 0;
+	}
+	json_decref(value);
+	if (!value)
+		return err_set(err, ERR_INVALID, "%s is not UTF-8 text", option);
+	return err_explain(err, ERR_INVALID, NULL,
+		"name a file of this machine, or use \"sandlot deps\" afterwards",
+		"%s %s: a sandbox that is not there yet has no files", option, path);
+}
+
+static int add_requirements(json_t *body, const char *file, bool has_sandbox, struct err *err)
+{
+	if (!file)
+		return 0;
+	if (file[0] == ':')
+		return add_path(
+			body, "requirements_path", "--requirements", file, has_sandbox, err);
+	return add_file(body, "requirements", file, err);
+}
+
+static int add_lock(json_t *body, const char *dir, bool has_sandbox, struct err *err)
+{
+	auto_free char *manifest = NULL, *lock = NULL;
+	int r;
+
+	if (!dir)
+		return 0;
+	if (dir[0] == ':')
+		return add_path(body, "package_path", "--lock", dir, has_sandbox, err);
+	manifest = mem_printf("%s/package.json", dir);
+	lock = mem_printf("%s/package-lock.json", dir);
+	r = add_file(body, "package_json", manifest, err);
+	return r < 0 ? r : add_file(body, "package_lock", lock, err);
+}
+
+bool dependency_spec_is_empty(const struct dependency_spec *spec)
+{
+	return spec->python.count == 0 && spec->node.count == 0 && !spec->requirements &&
+	       !spec->lock;
+}
+
+int dependency_spec_body(
+	const struct dependency_spec *spec, bool has_sandbox, json_t **ret_body, struct err *err)
 {
 	json_auto_t *body = json_object();
 	int r = add_list(body, "python", &spec->python, err);
 
 	if (r == 0)
 		r = add_list(body, "node", &spec->node, err);
+	if (r == 0)
+		r = add_requirements(body, spec->requirements, has_sandbox, err);
+	if (r == 0)
+		r = add_lock(body, spec->lock, has_sandbox, err);
 	if (r == 0)
 		*ret_body = json_object_size(body) > 0 ? json_incref(body) : NULL;
 	return r;

@@ -12,6 +12,11 @@
 #define OPERATORS "<>=!~"
 
 const char *const dependency_languages[] = {"python", "node", NULL};
+const char *const dependency_file_names[DEPENDENCY_FILES] = {
+	[DEPENDENCY_REQUIREMENTS] = "requirements",
+	[DEPENDENCY_PACKAGE_JSON] = "package_json",
+	[DEPENDENCY_PACKAGE_LOCK] = "package_lock",
+};
 
 /* --- what may be asked --- */
 
@@ -119,11 +124,45 @@ static int check_list(const char *field, struct text_list list,
 	return 0;
 }
 
+static int check_files(const struct dependency_spec *spec, struct err *err)
+{
+	bool has_manifest = spec->files[DEPENDENCY_PACKAGE_JSON];
+
+	for (size_t i = 0; i < DEPENDENCY_FILES; i++) {
+		const char *text = spec->files[i];
+
+		if (text && (!*text || strlen(text) > DEPENDENCY_FILE_MAX))
+			return err_explain(err, ERR_INVALID, "invalid_field", NULL,
+				"field %s must be the text of a file of at most %u MiB, not empty",
+				dependency_file_names[i], DEPENDENCY_FILE_MAX >> 20);
+	}
+	if (has_manifest == !!spec->files[DEPENDENCY_PACKAGE_LOCK])
+		return 0;
+	return err_explain(err, ERR_INVALID, "invalid_field",
+		has_manifest ? "make a lock file with \"npm install --package-lock-only\", or name "
+			       "packages in `node`"
+			     : "give the package.json that it was made for, too",
+		"field %s is missing: npm ci needs package.json and package-lock.json",
+		dependency_file_names[has_manifest ? DEPENDENCY_PACKAGE_LOCK
+						   : DEPENDENCY_PACKAGE_JSON]);
+}
+
 int dependency_set_check(const struct dependency_spec *spec, struct err *err)
 {
 	int r = check_list("python", spec->python, dependency_set_check_python, err);
 
-	return r < 0 ? r : check_list("node", spec->node, dependency_set_check_node, err);
+	if (r == 0)
+		r = check_list("node", spec->node, dependency_set_check_node, err);
+	return r < 0 ? r : check_files(spec, err);
+}
+
+bool dependency_spec_is_empty(const struct dependency_spec *spec)
+{
+	for (size_t i = 0; i < DEPENDENCY_FILES; i++) {
+		if (spec->files[i])
+			return false;
+	}
+	return spec->python.count == 0 && spec->node.count == 0;
 }
 
 /* --- sets --- */
@@ -186,6 +225,20 @@ static json_t *in_order(json_t *by_name)
 	return list;
 }
 
+/* A file of the second counts; package.json and its lock are of one of both. */
+static void join_files(json_t *joined, const json_t *set, const json_t *more)
+{
+	for (size_t i = 0; i < DEPENDENCY_FILES; i++) {
+		const char *name = dependency_file_names[i];
+		json_t *file = json_object_get(more, name);
+
+		if (!file)
+			file = json_object_get(set, name);
+		if (file)
+			json_object_set(joined, name, file);
+	}
+}
+
 json_t *dependency_set_join(const json_t *set, const json_t *more)
 {
 	json_t *joined = json_object();
@@ -198,6 +251,7 @@ json_t *dependency_set_join(const json_t *set, const json_t *more)
 		add_texts(by_name, language, json_object_get(more, language));
 		json_object_set_new(joined, language, in_order(by_name));
 	}
+	join_files(joined, set, more);
 	return joined;
 }
 
@@ -227,6 +281,10 @@ bool dependency_set_is_empty(const json_t *set)
 {
 	for (size_t i = 0; dependency_languages[i]; i++) {
 		if (json_array_size(json_object_get(set, dependency_languages[i])) > 0)
+			return false;
+	}
+	for (size_t i = 0; i < DEPENDENCY_FILES; i++) {
+		if (json_object_get(set, dependency_file_names[i]))
 			return false;
 	}
 	return true;

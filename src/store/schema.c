@@ -566,6 +566,17 @@ static const char *const sqlite[] = {
 	"ALTER TABLE sandboxes ADD COLUMN role TEXT NOT NULL DEFAULT '';"
 	"ALTER TABLE sandboxes ADD COLUMN members TEXT NOT NULL DEFAULT '[]';"
 	"CREATE INDEX sandboxes_parent ON sandboxes(parent_id) WHERE parent_id IS NOT NULL;",
+
+	/* 37: files that name packages of sandboxes, whose records have their hashes. */
+	"CREATE TABLE dependency_files ("
+	" organization TEXT NOT NULL,"
+	" user TEXT NOT NULL,"
+	" sha256 TEXT NOT NULL,"
+	" content BLOB NOT NULL,"
+	" bytes INTEGER NOT NULL,"
+	" used_at INTEGER NOT NULL,"
+	" PRIMARY KEY (organization, user, sha256)"
+	");",
 };
 
 static const char *const *const migrations[DB_DIALECT_COUNT] = {[DB_SQLITE] = sqlite};

@@ -433,6 +433,8 @@ static const char *const common[Q_ALL] = {
 	[Q_BUILD_CACHE_DELETE] = "DELETE FROM build_cache WHERE organization = ?1"
 				 " AND \"user\" = ?2 AND step = ?3",
 	[Q_BUILD_CACHE_CLEAR] = "DELETE FROM build_cache WHERE " OWNED(""),
+	[Q_DEPENDENCY_FILE_GET] = "SELECT content FROM dependency_files WHERE organization = ?1"
+				  " AND \"user\" = ?2 AND sha256 = ?3",
 	[Q_QUOTA_GET] = "SELECT sandboxes, running, workspaces, cpu_millis, memory_bytes,"
 			" disk_bytes, images_bytes, projects_bytes, creates_per_minute FROM quotas"
 			" WHERE organization = ?1 AND \"user\" = ?2",
@@ -550,7 +552,7 @@ static const char *const common[Q_ALL] = {
 
 /*
  * What another database says in its own way. SQLite's: INSERT OR REPLACE; json_each(); a SELECT that has a WHERE
- * and no FROM; a column beside max() that is of the row with the highest value; sqlite_sequence, which remembers the
+ * and no FROM; instr(); a column beside max() that is of the row with the highest value; sqlite_sequence, which remembers the
  * highest number of an AUTOINCREMENT; SET (a, b) = (SELECT ...), which PostgreSQL has too; LIMIT -1.
  */
 static const char *const sqlite[Q_ALL] = {
@@ -627,6 +629,19 @@ static const char *const sqlite[Q_ALL] = {
 	[Q_BUILD_CACHE_PUT] = "INSERT OR REPLACE INTO build_cache"
 			      " (organization, \"user\", step, diff_id, bytes, used_at, note)"
 			      " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+	[Q_DEPENDENCY_FILE_PUT] =
+		"INSERT OR REPLACE INTO dependency_files"
+		" (organization, \"user\", sha256, content, bytes, used_at)"
+		" SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE ?7 >= ?5 +"
+		" (SELECT coalesce(sum(bytes), 0) FROM dependency_files WHERE organization = ?1"
+		" AND \"user\" = ?2 AND sha256 <> ?3)",
+	/* What names a file names it by its hash, wherever in the document that stands. */
+	[Q_DEPENDENCY_FILE_EXPIRE] =
+		"DELETE FROM dependency_files AS f WHERE f.used_at < ?1"
+		" AND NOT EXISTS (SELECT 1 FROM sandboxes s WHERE s.organization = f.organization"
+		" AND s.\"user\" = f.\"user\" AND instr(s.dependencies, f.sha256) > 0)"
+		" AND NOT EXISTS (SELECT 1 FROM snapshots s WHERE s.organization = f.organization"
+		" AND s.\"user\" = f.\"user\" AND instr(s.settings, f.sha256) > 0)",
 	[Q_QUOTA_PUT] = "INSERT OR REPLACE INTO quotas (organization, \"user\", sandboxes, running,"
 			" workspaces, cpu_millis, memory_bytes, disk_bytes, images_bytes,"
 			" projects_bytes, creates_per_minute)"

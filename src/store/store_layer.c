@@ -250,6 +250,7 @@ static int expire(struct store *store, const struct layer_expiry *expiry, struct
 	} steps[] = {
 		{Q_TEMPLATE_EXPIRE, expiry->before_ms, "forget images"},
 		{Q_BUILD_CACHE_EXPIRE, expiry->cache_before_ms, "forget built layers"},
+		{Q_DEPENDENCY_FILE_EXPIRE, expiry->before_ms, "forget files that name packages"},
 		{Q_LAYER_TOUCH_USED, now_ms, "note the use of layers"},
 		{Q_LAYER_TOUCH_NOTES, now_ms, "note the use of layers"},
 		{Q_LAYER_EXPIRE_NOTES, expiry->before_ms, "forget layers"},

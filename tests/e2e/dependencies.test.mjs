@@ -2,6 +2,10 @@
 // Packages that a sandbox has beside its template, by real pip and npm. Tests that need a network say so where there is
 // none, and are skipped; the others install small packages from a server of their own.
 import assert from 'node:assert/strict';
+import crypto from 'node:crypto';
+import fs from 'node:fs';
+import os from 'node:os';
+import { join } from 'node:path';
 import { test } from 'node:test';
 
 import { commandLine, speaks } from './lib/cli.mjs';
@@ -135,6 +139,100 @@ test('options, addresses, paths and nonsense are refused, and change nothing', a
   await api.purge(id);
 });
 
+const MANIFEST = JSON.stringify({ name: 'app', version: '1.0.0', dependencies: { 'tiny-two': '^2.0.0' }, scripts: { postinstall: 'false', prepare: 'false' } });
+const LOCK = server.lock('2.0.0');
+const BY_FILES = { requirements: '# what the project needs\ntiny-one==1.0.0 ; python_version >= "3"\n', package_json: MANIFEST, package_lock: LOCK };
+const FROM_FILES = { python: { 'tiny-one': '1.0.0' }, node: { 'tiny-two': '2.0.0' } };
+const sha256 = (text) => `sha256:${crypto.createHash('sha256').update(text).digest('hex')}`;
+const keptFiles = () => sql(instance, 'SELECT sha256 FROM dependency_files ORDER BY sha256').split('\n').filter(Boolean);
+
+test('a requirements.txt and a lock file are installed as they say, also on top of packages that are named', async () => {
+  const { id } = await api.create();
+  const done = await add(id, BY_FILES);
+  assert.deepEqual([done.status, done.error], ['succeeded', null]);
+  assert.deepEqual(done.installed, FROM_FILES);
+  assert.deepEqual(done.requested, { python: [], node: [], requirements: sha256(BY_FILES.requirements), package_json: sha256(MANIFEST), package_lock: sha256(LOCK) });
+  assert.equal(await out(id, `${PYTHON}; ${NODE}`), 'one 1.0.0\ntwo 2.0.0');
+  const more = await add(id, { node: ['held-package'] });
+  assert.deepEqual([more.status, more.installed.node, more.requested.package_lock], ['succeeded', { 'tiny-two': '2.0.0', 'held-package': '1.0.0' }, sha256(LOCK)]);
+  const newer = await add(id, { requirements: 'tiny-one' });
+  assert.deepEqual([newer.installed.python, newer.requested.requirements], [{ 'tiny-one': '1.1.0' }, sha256('tiny-one')]);
+  await api.verb(id, 'stop');
+  assert.equal(await out(id, `${PYTHON}; ${NODE}`), 'one 1.1.0\ntwo 2.0.0');
+  await api.purge(id);
+});
+
+test('the same files are installed once: the next sandbox has them at once, and others do not', async () => {
+  await server.unasked(async () => {
+    const { id } = await api.create({ network: { mode: 'none' } });
+    const { json } = await post(id, BY_FILES);
+    assert.deepEqual([json.status, json.job, json.installed], ['succeeded', null, FROM_FILES]);
+    const made = await api.create({ network: { mode: 'none' }, dependencies: BY_FILES });
+    assert.deepEqual([(await get(made.id)).status, (await get(made.id)).job], ['succeeded', null]);
+    assert.equal(await out(made.id, NODE), 'two 2.0.0');
+    await api.purge(made.id);
+    await api.purge(id);
+  });
+  const { id } = await api.create();
+  const other = await post(id, { ...BY_FILES, requirements: `${BY_FILES.requirements}\n` });
+  assert.notEqual(other.json.job, null, 'one byte more is another file');
+  assert.equal((await settled(id)).status, 'succeeded');
+  await api.purge(id);
+});
+
+test('files of the sandbox itself name packages', async () => {
+  const { id } = await api.create({ network: { mode: 'none' } });
+  for (const [name, text] of [['requirements.txt', BY_FILES.requirements], ['app/package.json', MANIFEST], ['app/package-lock.json', LOCK]]) await api.put(id, `/workspace/${name}`, text);
+  const { json } = await post(id, { requirements_path: '/workspace/requirements.txt', package_path: '/workspace/app/' });
+  assert.deepEqual([json.status, json.job, json.installed], ['succeeded', null, FROM_FILES], 'the same content is in the cache');
+  await api.exec(id, { command: 'ln -s /dev/zero endless; mkfifo pipe; truncate -s 3M big; printf "a\\0b" > nul; : > empty' });
+  for (const [path, status] of [['endless', 400], ['pipe', 400], ['big', 413], ['nul', 400], ['empty', 400], ['missing', 404], ['app', 400]]) {
+    assertError(await post(id, { requirements_path: `/workspace/${path}` }), [status], new RegExp(path));
+  }
+  assertError(await post(id, { requirements_path: 'requirements.txt' }), [400]);
+  assertError(await post(id, { requirements_path: '/workspace/../etc/passwd' }), [400]);
+  assertError(await post(id, { requirements_path: '/workspace/requirements.txt', requirements: 'tiny-one' }), [400], /do not go together/);
+  assertError(await post(id, { package_path: '/workspace' }), [404], /package\.json/);
+  assertError(await api.request('POST', '/v1/sandboxes', { json: { dependencies: { requirements_path: '/workspace/requirements.txt' } } }), [400]);
+  await api.purge(id);
+});
+
+test('a file that is wrong fails in the words of pip or npm, and what was there stays', async () => {
+  const { id } = await api.create();
+  await add(id, BY_FILES);
+  const wrong = [
+    [{ requirements: 'no-such-package-here\n' }, /^pip: .*No matching distribution/],
+    [{ requirements: '-r other.txt\n' }, /^pip: .*other\.txt/],
+    [{ requirements: '$(touch /tmp/x)\n' }, /^pip: .*Invalid requirement/],
+    [{ package_json: MANIFEST, package_lock: '{' }, /^npm: /],
+    [{ package_json: '[]nonsense', package_lock: LOCK }, /^npm: .*JSON/],
+    [{ package_json: JSON.stringify({ dependencies: { 'held-package': '1.0.0' } }), package_lock: LOCK }, /^npm: .*(in sync|Missing)/],
+  ];
+  for (const [body, words] of wrong) {
+    const failed = await add(id, body);
+    assert.equal(failed.status, 'failed', JSON.stringify(body));
+    assert.match(failed.error, words);
+    assert.deepEqual(failed.installed, FROM_FILES);
+  }
+  assertError(await post(id, { package_json: MANIFEST }), [400], /package_lock is missing/);
+  assertError(await post(id, { package_lock: LOCK }), [400], /package_json is missing/);
+  assertError(await post(id, { requirements: '' }), [400], /^field requirements/);
+  assert.equal(await out(id, `${PYTHON}; ${NODE}`), 'one 1.0.0\ntwo 2.0.0');
+  await api.purge(id);
+});
+
+test('the text of a file stays as long as a sandbox has it: packages come again without the cache', async () => {
+  const { sandlot } = commandLine(instance);
+  const { id } = await api.create();
+  await add(id, { requirements: 'tiny-one==1.0.0' });
+  sql(instance, 'UPDATE dependency_files SET used_at = 1');
+  for (const args of [['template', 'prune', '--build-cache'], ['template', 'prune']]) assert.equal((await sandlot(args)).code, 0);
+  assert.deepEqual(keptFiles(), [sha256('tiny-one==1.0.0')], 'those that no sandbox has are gone');
+  const again = await add(id, { node: ['tiny-two@2.0.0'] });
+  assert.deepEqual([again.status, again.installed], ['succeeded', FROM_FILES]);
+  await api.purge(id);
+});
+
 test('packages, their cache and their jobs are an owner\'s own', async () => {
   const other = await ownerApi(api, 'acme', 'ann');
   const reader = await ownerApi(api, 'default', 'admin', ['read', 'manage']);
@@ -192,6 +290,28 @@ test('the command line installs, shows and waits', async () => {
   assert.equal(await ok(['run', '--python', 'tiny-one', '--node', 'tiny-two', '--', 'sh', '-c', 'tiny-one-tool; tiny-two-tool']), 'one 1.1.0\ntwo 2.1.0\n');
   const made = await created('--python', 'tiny-one==1.0.0');
   assert.equal(await out(made, PYTHON), 'one 1.0.0');
+  await api.purge(made);
+  await api.purge(id);
+});
+
+test('the command line takes files of this machine and of the sandbox', async (t) => {
+  const { ok, sandlot, created } = commandLine(instance);
+  const dir = fs.mkdtempSync(join(os.tmpdir(), 'sandlot-deps-'));
+  t.after(() => fs.rmSync(dir, { recursive: true }));
+  for (const [name, text] of [['requirements.txt', BY_FILES.requirements], ['package.json', MANIFEST]]) fs.writeFileSync(join(dir, name), text);
+  const { id } = await api.create();
+  const missing = await sandlot(['deps', id, '--lock', dir]);
+  speaks({ ...missing, stdout: '' }, /package-lock\.json/);
+  fs.writeFileSync(join(dir, 'package-lock.json'), LOCK);
+  assert.match(await ok(['deps', id, '-r', join(dir, 'requirements.txt'), '--lock', dir]), /^python +tiny-one +1\.0\.0\nnode +tiny-two +2\.0\.0$/m);
+  assert.equal(await ok(['run', '-r', join(dir, 'requirements.txt'), '--', 'tiny-one-tool']), 'one 1.0.0\n');
+  await api.put(id, '/workspace/list', 'tiny-one==1.1.0');
+  assert.match(await ok(['deps', id, '-r', ':/workspace/list']), /^python +tiny-one +1\.1\.0$/m);
+  speaks({ ...(await sandlot(['create', '-r', ':/workspace/list'])), stdout: '' }, /has no files/);
+  fs.writeFileSync(join(dir, 'big'), Buffer.alloc(1100000, 'a'));
+  speaks({ ...(await sandlot(['deps', id, '-r', join(dir, 'big')])), stdout: '' }, /more than 1 MiB/);
+  const made = await created('--lock', dir);
+  assert.equal(await out(made, NODE), 'two 2.0.0');
   await api.purge(made);
   await api.purge(id);
 });

@@ -24,6 +24,7 @@ const read = (name) => fs.readFileSync(path.join(REPOSITORY, name), 'utf8');
 const NOT_RUN = {
   'docs/dependencies.md: sandlot create --name lab': 'fetches packages; dependencies.test.mjs does the same',
   'docs/dependencies.md: sandlot create --python requests': 'fetches packages; dependencies.test.mjs does the same',
+  'docs/dependencies.md: sandlot deps lab -r requirements.txt                     # pip install -r': 'fetches packages; dependencies.test.mjs does the same',
   'docs/dependencies.md: sandlot create -e PIP_INDEX_URL=https://pypi.example/simple --allow pypi.example --python our-package': 'names an index that is not there',
   'README.md: apt-get install -y git make curl': 'installs packages of the host, clones and builds',
   'README.md: make install                      # below /usr/local': 'writes below /usr/local of the host; install.test.mjs does it elsewhere',

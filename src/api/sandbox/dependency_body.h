@@ -7,12 +7,19 @@
 
 struct dependency_body {
 	const json_t *python, *node;
+	const char *files[DEPENDENCY_FILES];
 	enum field_boolean no_cache;
 };
 
-#define DEPENDENCY_BODY_ROWS 3
+#define DEPENDENCY_BODY_ROWS 6
 extern const struct field dependency_body_rows[DEPENDENCY_BODY_ROWS];
-extern const struct fields dependency_body_fields;
+
+/* Of a sandbox that is there: its own files may name packages. */
+struct dependency_request {
+	struct dependency_body body;
+	const char *requirements_path, *package_path;
+};
+extern const struct fields dependency_request_fields;
 
 /* What the lists of a decoded body point to; the texts themselves are the body's. */
 struct dependency_parts {

@@ -61,7 +61,7 @@ static int ask(struct client *client, const struct deps_values *v, const char *i
 {
 	auto_free char *path = mem_printf("/v1/sandboxes/%s/dependencies", id);
 	json_auto_t *body = NULL, *answer = NULL;
-	int r = dependency_spec_body(&v->spec, &body, err);
+	int r = dependency_spec_body(&v->spec, true, &body, err);
 
 	if (r < 0)
 		return r;
@@ -106,9 +106,13 @@ const struct command cmd_deps = {
 		   "/opt/dependencies;\n"
 		   "they add to those that it has, and come again after each start. The same "
 		   "packages\n"
-		   "on the same template are installed once.\n\n"
+		   "on the same template are installed once. With : before it, FILE and DIR are in "
+		   "the\n"
+		   "sandbox.\n\n"
 		   "  sandlot deps web --python requests --python 'numpy<2'\n"
 		   "  sandlot deps web --node left-pad@1.3.0\n"
+		   "  sandlot deps web -r requirements.txt\n"
+		   "  sandlot deps web --lock :/workspace/app\n"
 		   "  sandlot deps web\n",
 	.tables = {{options, 0}},
 	.values_size = sizeof(struct deps_values),

@@ -2,6 +2,7 @@
 #include "core/dependency/dependencies.h"
 
 #include "base/log.h"
+#include "core/dependency/dependency_files.h"
 #include "core/dependency/dependency_layer.h"
 #include "core/engine/capability.h"
 #include "core/engine/sandbox_row.h"
@@ -232,44 +233,51 @@ int dependencies_ask(struct sandbox *sandbox, const struct dependency_spec *spec
 		r = capability_need(sandbox->engine->config.driver, DRIVER_LAYERS, err);
 	if (r < 0)
 		return r;
-	more = dependency_set_new(spec);
+	more = dependency_files_new_set(spec);
 	if (dependency_set_is_empty(more))
 		return err_explain(err, ERR_INVALID, "invalid_field", NULL,
-			"field python or node must name a package");
+			"field python or node must name a package, or a file must");
 	sandbox_read(sandbox, &record);
-	r = record.status == SANDBOX_CREATING
-		    ? err_explain(err, ERR_CONFLICT, "sandbox_creating",
-			      "wait until it runs, or name packages in the create",
-			      "sandbox %s is being created", sandbox->id)
-		    : ask(sandbox, &record, more, spec->no_cache, err);
+	if (record.status == SANDBOX_CREATING)
+		r = err_explain(err, ERR_CONFLICT, "sandbox_creating",
+			"wait until it runs, or name packages in the create",
+			"sandbox %s is being created", sandbox->id);
+	if (r == 0)
+		r = dependency_files_keep(sandbox->engine, &record.owner, spec, err);
+	if (r == 0)
+		r = ask(sandbox, &record, more, spec->no_cache, err);
 	sandbox_record_fini(&record);
 	return r;
 }
 
-void dependencies_fill_draft(
-	struct engine *engine, const struct dependency_spec *spec, struct sandbox_record *draft)
+int dependencies_fill_draft(struct engine *engine, const struct dependency_spec *spec,
+	struct sandbox_record *draft, struct err *err)
 {
-	json_auto_t *more = dependency_set_new(spec);
+	json_auto_t *more = dependency_files_new_set(spec);
 	json_auto_t *wanted = dependency_set_join(member(draft, "shown"), more);
 	struct build_cache_entry layer;
 	struct err ignored;
+	int r = dependency_files_keep(engine, &draft->owner, spec, err);
 
+	if (r < 0)
+		return r;
 	/* What the sandbox of a snapshot was waiting for is not this one's. */
 	json_object_del(draft->dependencies, "job");
 	if (dependency_set_is_empty(wanted))
-		return;
+		return 0;
 	json_object_set(draft->dependencies, "requested", wanted);
 	/* Before its image is there nothing is known of what they would be made for. */
 	if (spec->no_cache || draft->job[0] ||
 		dependency_layer_find(engine, draft, wanted, &layer, &ignored) < 0)
-		return;
+		return 0;
 	set_layer(draft, wanted, &layer);
 	json_decref(layer.note);
+	return 0;
 }
 
 void dependencies_complete(struct sandbox *sandbox, const struct dependency_spec *spec)
 {
-	json_auto_t *wanted = dependency_set_new(spec);
+	json_auto_t *wanted = dependency_files_new_set(spec);
 	struct note note = {.requested = wanted};
 	struct err err, ignored;
 

@@ -34,8 +34,8 @@ int dependencies_ask(struct sandbox *sandbox, const struct dependency_spec *spec
 	must_check;
 
 /* The same for a sandbox that is about to be made: if they were installed before, it starts with them. */
-void dependencies_fill_draft(
-	struct engine *engine, const struct dependency_spec *spec, struct sandbox_record *draft);
+int dependencies_fill_draft(struct engine *engine, const struct dependency_spec *spec,
+	struct sandbox_record *draft, struct err *err) must_check;
 
 /* Then, of one that was made: what is missing is asked for. A failure is in its record. */
 void dependencies_complete(struct sandbox *sandbox, const struct dependency_spec *spec);

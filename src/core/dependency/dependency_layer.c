@@ -2,6 +2,7 @@
 #include "core/dependency/dependency_layer.h"
 
 #include "base/log.h"
+#include "core/dependency/dependency_files.h"
 #include "core/engine/sandbox_state.h"
 #include "core/template/build_sandbox.h"
 #include "core/template/layer_capture.h"
@@ -25,6 +26,7 @@
 #define VERSION_MAX   64
 #define PYTHON_LIST   "/tmp/sandlot-python.json"
 #define NODE_LIST     DEPENDENCY_NODE "/node_modules/.package-lock.json"
+#define REQUIREMENTS  "/tmp/sandlot-requirements.txt"
 
 const char *dependency_layer_name(const struct build_cache_entry *layer)
 {
@@ -139,6 +141,7 @@ void dependency_layer_forget(
 struct work {
 	struct engine *engine;
 	struct job *job;
+	const struct owner *owner;
 	const json_t *set;
 	json_t *settings; /* variables of pip and npm */
 	struct build_sandbox box;
@@ -191,6 +194,22 @@ static int run(struct work *work, const char *const *program, const json_t *more
 		&(struct build_command){.argv = argv, .env = env, .user = "", .workdir = "/"}, err);
 }
 
+/* Whether the set has a file. */
+static bool has_file(const struct work *work, enum dependency_file file)
+{
+	return json_object_get(work->set, dependency_file_names[file]);
+}
+
+/* Puts a file of the set into the builder, where alone it is read. */
+static int put_file(struct work *work, enum dependency_file file, const char *path, struct err *err)
+{
+	auto_free char *text = NULL;
+	size_t len;
+	int r = dependency_files_load(work->engine, work->owner, work->set, file, &text, &len, err);
+
+	return r < 0 ? r : build_sandbox_write(&work->box, path, 0644, text, len, err);
+}
+
 /* A JSON document that a program of the builder wrote: of the builder's own making, so anything may be in it. */
 static json_t *load_document(struct work *work, const char *path)
 {
@@ -229,17 +248,29 @@ static int install_python(struct work *work, struct err *err)
 {
 	static const char *const install[] = {"python3", "-m", "pip", "install", "--no-cache-dir",
 		"--no-input", "--target", DEPENDENCY_PYTHON, "--", NULL};
+	static const char *const install_file[] = {"python3", "-m", "pip", "install",
+		"--no-cache-dir", "--no-input", "--target", DEPENDENCY_PYTHON, "-r", REQUIREMENTS,
+		"--", NULL};
 	static const char *const list[] = {"/bin/sh", "-c",
 		"python3 -m pip list --path " DEPENDENCY_PYTHON " --format json > " PYTHON_LIST,
 		NULL};
 	const json_t *packages = json_object_get(work->set, "python");
 	const char *mirror = templates_mirror(work->engine->config.templates, "pip");
-	int r;
+	bool has_list = has_file(work, DEPENDENCY_REQUIREMENTS);
+	int r = 0;
 
-	if (json_array_size(packages) == 0)
+	if (json_array_size(packages) == 0 && !has_list)
 		return 0;
-	job_progress(work->job, 0, 0, "pip installs %zu packages", json_array_size(packages));
-	r = run(work, install, packages, "PIP_INDEX_URL", mirror, err);
+	job_progress(work->job, 0, 0,
+		has_list ? "pip installs %zu packages and a list of others"
+			 : "pip installs %zu packages",
+		json_array_size(packages));
+	if (has_list)
+		r = put_file(work, DEPENDENCY_REQUIREMENTS, REQUIREMENTS, err);
+	/* At once, so that pip finds versions that fit all. */
+	if (r == 0)
+		r = run(work, has_list ? install_file : install, packages, "PIP_INDEX_URL", mirror,
+			err);
 	if (r == 0)
 		r = run(work, list, NULL, NULL, NULL, err);
 	if (r < 0) {
@@ -268,19 +299,43 @@ static void note_node(struct work *work)
 	json_object_set_new(work->installed, "node", packages);
 }
 
+/* Just what a lock file says. */
+static int install_locked(struct work *work, const char *mirror, struct err *err)
+{
+	/* Scripts of the packages run, those of the project do not: its other files are not here. */
+	static const char *const drop_scripts[] = {
+		"npm", "pkg", "delete", "scripts", "--prefix", DEPENDENCY_NODE, NULL};
+	static const char *const install[] = {"npm", "ci", "--prefix", DEPENDENCY_NODE,
+		"--no-audit", "--no-fund", "--no-update-notifier", NULL};
+	int r = put_file(work, DEPENDENCY_PACKAGE_JSON, DEPENDENCY_NODE "/package.json", err);
+
+	if (r == 0)
+		r = put_file(
+			work, DEPENDENCY_PACKAGE_LOCK, DEPENDENCY_NODE "/package-lock.json", err);
+	if (r == 0)
+		r = run(work, drop_scripts, NULL, NULL, NULL, err);
+	return r < 0 ? r : run(work, install, NULL, "NPM_CONFIG_REGISTRY", mirror, err);
+}
+
 static int install_node(struct work *work, struct err *err)
 {
 	static const char *const install[] = {"npm", "install", "--prefix", DEPENDENCY_NODE,
 		"--no-audit", "--no-fund", "--no-update-notifier", "--", NULL};
 	const json_t *packages = json_object_get(work->set, "node");
 	const char *mirror = templates_mirror(work->engine->config.templates, "npm");
+	bool is_locked = has_file(work, DEPENDENCY_PACKAGE_LOCK);
 	int r;
 
-	if (json_array_size(packages) == 0)
+	if (json_array_size(packages) == 0 && !is_locked)
 		return 0;
-	job_progress(work->job, 0, 0, "npm installs %zu packages", json_array_size(packages));
+	job_progress(work->job, 0, 0,
+		is_locked ? "npm installs a lock file and %zu packages"
+			  : "npm installs %zu packages",
+		json_array_size(packages));
 	r = build_sandbox_mkdir(&work->box, DEPENDENCY_NODE, err);
-	if (r == 0)
+	if (r == 0 && is_locked)
+		r = install_locked(work, mirror, err);
+	if (r == 0 && json_array_size(packages) > 0)
 		r = run(work, install, packages, "NPM_CONFIG_REGISTRY", mirror, err);
 	if (r < 0) {
 		err_prefix(err, "npm");
@@ -380,7 +435,7 @@ int dependency_layer_make(struct engine *engine, struct job *job,
 	const struct sandbox_record *sandbox, const json_t *set,
 	struct build_cache_entry *ret_layer, struct err *err)
 {
-	struct work work = {.engine = engine, .job = job, .set = set};
+	struct work work = {.engine = engine, .job = job, .owner = &sandbox->owner, .set = set};
 	struct build_cache_entry layer = {0};
 	char key[DEPENDENCY_KEY_LEN + 1];
 	struct err ignored;

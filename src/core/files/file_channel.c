@@ -201,3 +201,30 @@ int file_channel_read_path(int fd, char path[AGENT_PATH_MAX])
 		return r;
 	return path[0] && relative_path_is_plain(path) ? 0 : -EPROTO;
 }
+
+int file_channel_load(struct sandbox *sandbox, const char *path, size_t max, char **ret_text,
+	size_t *ret_len, struct err *err)
+{
+	struct file_channel_answer answer;
+	auto_fd int fd = -1;
+	uint64_t range[2] = {0};
+	char *text;
+	int r = file_channel_ask(sandbox, AGENT_FILE_READ, path, NULL, &answer, &fd, err);
+
+	if (r < 0)
+		return r;
+	if (answer.file.size > max)
+		return err_set(err, ERR_TOO_LARGE, "%s is too large", path);
+	range[1] = answer.file.size;
+	text = mem_new(answer.file.size + 1);
+	r = fd_write_full(fd, range, sizeof(range));
+	if (r == 0)
+		r = fd_read_full(fd, text, answer.file.size);
+	if (r < 0) {
+		free(text);
+		return file_channel_broken(r, err);
+	}
+	*ret_text = text;
+	*ret_len = answer.file.size;
+	return 0;
+}

@@ -38,6 +38,12 @@ int file_channel_ask(struct sandbox *sandbox, enum agent_file_op op, const char 
 	const struct buf *more, struct file_channel_answer *ret_answer, int *ret_fd,
 	struct err *err) must_check;
 
+/*
+ * Reads a small file whole, with a NUL behind it that does not count; the caller frees it. ERR_TOO_LARGE past max bytes.
+ */
+int file_channel_load(struct sandbox *sandbox, const char *path, size_t max, char **ret_text,
+	size_t *ret_len, struct err *err) must_check;
+
 /* Reads a packed string of less than AGENT_PATH_MAX bytes. -EPROTO if it is longer, or holds a NUL byte. */
 int file_channel_read_str(int fd, char text[AGENT_PATH_MAX]) must_check;
 

@@ -46,7 +46,7 @@ static int check_dependencies(const struct engine *engine, const struct caller *
 {
 	int r;
 
-	if (spec->python.count == 0 && spec->node.count == 0)
+	if (dependency_spec_is_empty(spec))
 		return 0;
 	if (!scope_allows(caller->scopes, SCOPE_RUN))
 		return err_explain(err, ERR_DENIED, "missing_scope",
@@ -308,7 +308,9 @@ static int prepare_from_snapshot(struct engine *engine, const struct owner *owne
 	if (r == 0) {
 		snapshot_record_draft(&snapshot, engine->config.driver->ops->name, ret_draft);
 		override(engine, spec, ret_draft);
-		dependencies_fill_draft(engine, &spec->dependencies, ret_draft);
+		r = dependencies_fill_draft(engine, &spec->dependencies, ret_draft, err);
+		if (r < 0)
+			sandbox_record_fini(ret_draft);
 	}
 	snapshot_record_fini(&snapshot);
 	return r;
@@ -364,8 +366,9 @@ static int prepare(struct engine *engine, const struct caller *caller,
 	else
 		json_decref(image);
 	memcpy(ret_draft->job, job, sizeof(job));
-	dependencies_fill_draft(engine, &spec->dependencies, ret_draft);
-	r = add_members(engine, caller, spec, ret_draft, err);
+	r = dependencies_fill_draft(engine, &spec->dependencies, ret_draft, err);
+	if (r == 0)
+		r = add_members(engine, caller, spec, ret_draft, err);
 	if (r < 0)
 		sandbox_record_fini(ret_draft);
 	return r;

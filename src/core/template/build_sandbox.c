@@ -76,7 +76,24 @@ struct running {
 	size_t len;
 	char tail[TAIL_LINES][TAIL_LEN];
 	size_t lines;
+	char complaints[TAIL_LINES][TAIL_LEN]; /* the first, of a program that marks them */
+	size_t complaint_count;
 };
+
+/* npm says what is wrong first, and how to use it last; it marks both as errors. */
+static void note_complaint(struct running *running)
+{
+	static const char *const marks[] = {"npm ERR! ", "npm error "};
+
+	for (size_t i = 0; i < array_len(marks); i++) {
+		const char *text = running->line + strlen(marks[i]);
+
+		if (running->complaint_count < TAIL_LINES &&
+			strncmp(running->line, marks[i], strlen(marks[i])) == 0 && *text)
+			snprintf(running->complaints[running->complaint_count++], TAIL_LEN, "%s",
+				text);
+	}
+}
 
 static void end_line(struct running *running)
 {
@@ -86,6 +103,7 @@ static void end_line(struct running *running)
 	if (running->len > 0)
 		snprintf(running->tail[running->lines++ % TAIL_LINES], TAIL_LEN, "%s",
 			running->line);
+	note_complaint(running);
 	running->len = 0;
 }
 
@@ -168,6 +186,22 @@ static bool wait_for_end(
 	return is_stopped;
 }
 
+/* Output may be anything; an error is a text. */
+static void make_plain(char *text)
+{
+	for (; *text; text++) {
+		if ((unsigned char)*text < ' ' || (unsigned char)*text > '~')
+			*text = '?';
+	}
+}
+
+static void join_line(char *text, size_t size, const char *line)
+{
+	size_t len = strlen(text);
+
+	snprintf(text + len, size - len, "%s%s", len > 0 ? " | " : "", line);
+}
+
 /* Its last lines as one, for the error: as many as fit, since the last tell most. */
 static void join_tail(const struct running *running, char *text, size_t size)
 {
@@ -181,18 +215,19 @@ static void join_tail(const struct running *running, char *text, size_t size)
 		room -= len;
 		first--;
 	}
-	text[0] = '\0';
-	for (size_t i = first; i < running->lines; i++) {
-		size_t len = strlen(text);
+	for (size_t i = first; i < running->lines; i++)
+		join_line(text, size, running->tail[i % TAIL_LINES]);
+}
 
-		snprintf(text + len, size - len, "%s%s", len > 0 ? " | " : "",
-			running->tail[i % TAIL_LINES]);
-	}
-	/* Output may be anything; an error is a text. */
-	for (char *at = text; *at; at++) {
-		if ((unsigned char)*at < ' ' || (unsigned char)*at > '~')
-			*at = '?';
-	}
+/* Why it failed, in its own words. */
+static void join_words(const struct running *running, char *text, size_t size)
+{
+	text[0] = '\0';
+	for (size_t i = 0; i < running->complaint_count; i++)
+		join_line(text, size, running->complaints[i]);
+	if (running->complaint_count == 0)
+		join_tail(running, text, size);
+	make_plain(text);
 }
 
 static int judge(const struct running *running, const char *cwd, struct err *err)
@@ -203,7 +238,7 @@ static int judge(const struct running *running, const char *cwd, struct err *err
 
 	if (r < 0 || end->exit_code == 0)
 		return r;
-	join_tail(running, tail, sizeof(tail));
+	join_words(running, tail, sizeof(tail));
 	return err_explain(err, ERR_UNPROCESSABLE, "step_failed", "read the log of the build",
 		"exit code %d (%s)%s%s", end->exit_code,
 		end->how.detail[0] ? end->how.detail : end_reason_name(end->how.reason),
@@ -420,25 +455,7 @@ bool build_sandbox_has_directory(struct build_sandbox *box, const char *path)
 int build_sandbox_load(
 	struct build_sandbox *box, const char *path, size_t max, char **ret_text, struct err *err)
 {
-	struct file_channel_answer answer;
-	auto_fd int fd = -1;
-	uint64_t range[2] = {0};
-	char *text;
-	int r = file_channel_ask(box->sandbox, AGENT_FILE_READ, path, NULL, &answer, &fd, err);
+	size_t len;
 
-	if (r < 0)
-		return r;
-	if (answer.file.size > max)
-		return err_set(err, ERR_TOO_LARGE, "%s is too large", path);
-	range[1] = answer.file.size;
-	text = mem_new(answer.file.size + 1);
-	r = fd_write_full(fd, range, sizeof(range));
-	if (r == 0)
-		r = fd_read_full(fd, text, answer.file.size);
-	if (r < 0) {
-		free(text);
-		return file_channel_broken(r, err);
-	}
-	*ret_text = text;
-	return 0;
+	return file_channel_load(box->sandbox, path, max, ret_text, &len, err);
 }

@@ -81,6 +81,14 @@ export async function packageServer() {
   return {
     args: ['--resolver', `127.0.0.1:${names.port}`, '--pip-index', `${url}/simple`, '--npm-registry', url, '--network', 'internet', '--allow', `127.0.0.1:${server.port}`],
 
+    /** A package-lock.json of a project that needs tiny-two. */
+    lock(version) {
+      const { dist } = packument(url, 'tiny-two', node['tiny-two']).versions[version];
+      return JSON.stringify({ name: 'app', version: '1.0.0', lockfileVersion: 3, requires: true, packages: {
+        '': { name: 'app', version: '1.0.0', dependencies: { 'tiny-two': '^2.0.0' } },
+        'node_modules/tiny-two': { version, resolved: dist.tarball, integrity: dist.integrity, bin: { 'tiny-two-tool': 'tool.js' } } } });
+    },
+
     /** Nothing is asked for while `work` goes on. */
     async unasked(work) {
       const before = asked;

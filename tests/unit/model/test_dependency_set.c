@@ -97,6 +97,36 @@ static void of_two_sets_the_second_counts(void **state)
 	json_decref(second);
 }
 
+static void of_files_the_later_counts_and_a_lock_needs_its_manifest(void **state)
+{
+	json_t *old = json_pack("{s:s, s:s, s:s}", "requirements", "r1", "package_json", "p1",
+		"package_lock", "l1");
+	json_t *new = json_pack("{s:[s], s:s}", "python", "six", "requirements", "r2");
+	struct dependency_spec spec = {.files = {[DEPENDENCY_REQUIREMENTS] = "six"}};
+	struct err err;
+
+	(void)state;
+	assert_false(dependency_set_is_empty(old));
+	assert_false(dependency_set_equals(old, new));
+	must_be(dependency_set_join(old, new),
+		"{\"node\":[],\"package_json\":\"p1\",\"package_lock\":\"l1\","
+		"\"python\":[\"six\"],\"requirements\":\"r2\"}");
+	json_decref(old);
+	json_decref(new);
+	assert_false(dependency_spec_is_empty(&spec));
+	assert_int_equal(dependency_set_check(&spec, &err), 0);
+	spec.files[DEPENDENCY_PACKAGE_LOCK] = "{}";
+	assert_true(dependency_set_check(&spec, &err) < 0);
+	spec.files[DEPENDENCY_PACKAGE_JSON] = "{}";
+	assert_int_equal(dependency_set_check(&spec, &err), 0);
+	spec.files[DEPENDENCY_REQUIREMENTS] = "";
+	assert_true(dependency_set_check(&spec, &err) < 0);
+	spec.files[DEPENDENCY_REQUIREMENTS] = mem_new(DEPENDENCY_FILE_MAX + 2);
+	memset((char *)spec.files[DEPENDENCY_REQUIREMENTS], 'a', DEPENDENCY_FILE_MAX + 1);
+	assert_true(dependency_set_check(&spec, &err) < 0);
+	free((char *)spec.files[DEPENDENCY_REQUIREMENTS]);
+}
+
 static void there_is_a_bound(void **state)
 {
 	json_t *many = json_array(), *set;
@@ -119,6 +149,7 @@ int main(void)
 		cmocka_unit_test(orders_and_places_are_no_packages),
 		cmocka_unit_test(a_set_is_in_order_and_names_each_package_once),
 		cmocka_unit_test(of_two_sets_the_second_counts),
+		cmocka_unit_test(of_files_the_later_counts_and_a_lock_needs_its_manifest),
 		cmocka_unit_test(there_is_a_bound),
 	};
 

@@ -3,6 +3,7 @@
 #include "core/engine/sandbox_handle.h"
 #include "store/store_build.h"
 #include "store/store_clock.h"
+#include "store/store_dependency_file.h"
 #include "store/store_layer.h"
 #include "store/store_quota.h"
 #include "store/store_snapshot.h"
@@ -13,6 +14,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -321,6 +323,32 @@ static void layers_of_an_older_database_are_known_and_count_as_used_now(void **s
 	assert_int_equal(store_layer_list_unmeasured(fixture->store, "", files, 4, &err), 1);
 }
 
+static void files_that_name_packages_are_an_owners_own_and_bounded(void **state)
+{
+	struct store *store = ((struct fixture *)*state)->store;
+	size_t half = STORE_DEPENDENCY_FILES_MAX / 2, len;
+	char *big = calloc(1, half), *found;
+	struct err err;
+
+	assert_int_equal(store_dependency_file_put(store, &alice, "sha256:1", "six", 3, &err), 0);
+	assert_int_equal(store_dependency_file_put(store, &alice, "sha256:1", "six", 3, &err), 0);
+	assert_int_equal(
+		store_dependency_file_get(store, &alice, "sha256:1", &found, &len, &err), 0);
+	assert_int_equal(len, 3);
+	assert_memory_equal(found, "six", 4);
+	free(found);
+	assert_int_equal(
+		store_dependency_file_get(store, &bob, "sha256:1", &found, &len, &err), -ENOENT);
+	assert_int_equal(store_dependency_file_put(store, &alice, "sha256:2", big, half, &err), 0);
+	assert_true(store_dependency_file_put(store, &alice, "sha256:3", big, half, &err) < 0);
+	assert_string_equal(err.code, "too_many_files");
+	assert_int_equal(store_dependency_file_put(store, &bob, "sha256:3", big, half, &err), 0);
+	assert_int_equal(store_layer_expire(store, &all, &err), 0);
+	assert_int_equal(
+		store_dependency_file_get(store, &alice, "sha256:1", &found, &len, &err), -ENOENT);
+	free(big);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -349,6 +377,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			layers_of_an_older_database_are_known_and_count_as_used_now, setup,
 			teardown),
+		cmocka_unit_test_setup_teardown(
+			files_that_name_packages_are_an_owners_own_and_bounded, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
