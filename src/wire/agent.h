@@ -219,8 +219,8 @@ enum agent_stage { AGENT_STAGE_SETUP = 1, AGENT_STAGE_CWD, AGENT_STAGE_EXEC };
  *  PREPARE  str path of the workspace, str user         answer of the workspace, which the user owns now unless
  *           ("name", "1000", or both with ":group"),    that is root, as those directories that were missing
  *           str skeleton ("" for none), str             (flag EXISTED: nothing had to be done, and there is no
- *           directories, each in a line                 skeleton); u8 enum agent_user_fault, u32 uid, u32 gid,
- *                                                       u8 whether the skeleton is a directory, str home of the
+ *           directories, each in a line; behind a +     skeleton); u8 enum agent_user_fault, u32 uid, u32 gid,
+ *           those that are to be in /volumes            u8 whether the skeleton is a directory, str home of the
  *                                                       user ("" if nothing says it). Where the user is not
  *                                                       found, nothing was changed.
  */

@@ -5,6 +5,7 @@ import fs from 'node:fs';
 import { test } from 'node:test';
 
 import { assertError } from './lib/client.mjs';
+import { busybox, image, layoutArchive } from './lib/images.mjs';
 import { suite } from './lib/suite.mjs';
 import { until } from './lib/wait.mjs';
 
@@ -91,6 +92,41 @@ test('what the catalogue runs makes its database once, begins anew if that was c
   await untilHealthy(id, 'cache');
   assert.equal(await query(id, 'select * from kept'), 'o-ne|sh" op');
   assert.equal(await redis('get a'), '1\n');
+  await api.purge(id);
+});
+
+test('the volumes that an image names begin with what it has there, and survive wake, kill -9 and delete, until a reset', async () => {
+  const layer = [{ name: 'data', mode: 0o750, uid: 5 }, { name: 'data/seed', data: 'seed\n', mode: 0o640, uid: 6 }, { name: 'data/in' }, { name: 'data/link', type: 'symlink', target: 'seed' }];
+  const config = { Cmd: ['sleep', '1000'], Volumes: { '/data/in': {}, '/data': {}, '/var/lib/db': {}, '/tmp': {}, '/proc/x': {}, '/a/../b': {} } };
+  const put = await api.request('PUT', '/v1/templates/voluminous/archive', { body: layoutArchive(image([busybox(), layer], { config })), headers: { 'content-type': 'application/x-tar' } });
+  assert.equal(put.status, 200, put.text);
+  const json = { members: [{ role: 'backend', template: 'voluminous' }] };
+  const { id } = await api.create(json);
+  const out = async (command) => { const answer = await exec(id, command, 'backend'); assert.equal(answer.exit_code, 0, answer.stderr); return answer.stdout; };
+  const fresh = 'seed\n5:750\n6:640\n/volumes/data/in\n/volumes/var/lib/db\n/tmp\n';
+  const look = 'cat /data/link; stat -Lc %u:%a /data /data/seed; for i in /data/in /var/lib/db /tmp; do readlink -f $i; done';
+  assert.equal(await out(look), fresh);
+  await out('echo changed > /data/seed; echo row > /var/lib/db/row; echo inner > /data/in/row; head -c 3000000 /dev/zero > /var/lib/db/large; sync');
+  const kept = async (when) => assert.equal(await out('cat /data/seed /var/lib/db/row /data/in/row'), 'changed\nrow\ninner\n', when);
+  await api.life(id, 'stop');
+  await api.life(id, 'start');
+  await kept('after a wake');
+  await instance.crash();
+  await instance.start();
+  await kept('after kill -9 of the daemon');
+  await until(async () => (await api.stats(id)).disk.used_bytes > 3_000_000, { what: 'they count as disk' });
+  // The system layer goes, and the links with it.
+  assert.equal((await api.request('DELETE', `/v1/sandboxes/${id}`)).status, 204);
+  await api.create({ id, ...json });
+  await kept('after a delete');
+  // What somebody puts in the place of one is not removed.
+  await out('rm /var/lib/db; mkdir /var/lib/db; echo mine > /var/lib/db/mine');
+  await api.life(id, 'stop');
+  await api.life(id, 'start');
+  await kept('after one was replaced');
+  assert.equal(await out('cat /var/lib/.*/mine'), 'mine\n');
+  await api.life(id, 'reset');
+  assert.equal(await out(`${look}; ls /var/lib/db`), fresh, 'a reset begins anew');
   await api.purge(id);
 });
 

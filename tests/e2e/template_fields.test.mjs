@@ -67,7 +67,7 @@ test('a user that the image does not have is an error that names it, and nothing
 
 test('volumes and the working directory of an image are there, and its user may write to them', async () => {
   await put('volumes', [base, users, [{ name: 'old', mode: 0o700, uid: 5 }]], { User: 'app', WorkingDir: '/srv/deep/er', Volumes: { '/data': {}, '/var/lib/app/db': {}, '/old': {}, '/proc/none': {}, relative: {} } });
-  assert.equal(await run('volumes', 'pwd; touch here /data/x /var/lib/app/db/y; stat -c %u:%a /data /var/lib/app/db /old'), '/srv/deep/er\n123:755\n123:755\n5:700\n');
+  assert.equal(await run('volumes', 'pwd; touch here /data/x /var/lib/app/db/y; stat -Lc %u:%a /data /var/lib/app/db /old'), '/srv/deep/er\n123:755\n123:755\n5:700\n');
   const { id } = await api.create({ template: 'volumes' });
   await api.out(id, { command: 'rm -r /data', user: 'root' });
   await verb(id, 'reset');

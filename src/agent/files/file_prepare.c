@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * PREPARE: makes the system of an image ready for its commands. It finds out who they run as, makes the directories
- * that the image promises, and gives the workspace to that user. All of it may be done again.
+ * that the image promises, durable where it says so, and gives the workspace to that user. All of it may be done again.
  */
 #include "agent/files/file.h"
 #include "agent/files/path.h"
 #include "agent/files/user_lookup.h"
+#include "agent/files/volume_link.h"
 #include "base/fd.h"
 
 #include <errno.h>
@@ -64,14 +65,16 @@ static int make_dir(const char *path, const struct path_owner *owner)
 }
 
 /* Images name places that cannot be here, such as below /sys: these stay away. A full disk does not pass for that.
- * 1: some were made. */
-static int make_dirs(char *dirs, const struct path_owner *owner)
+ * A line that begins with + is one that was made before, and is to be durable. 1: some were made. */
+static int make_dirs(const struct helper_io *helper_io, char *dirs, const struct path_owner *owner)
 {
 	char *rest = NULL;
 	int made = 0;
 
 	for (char *path = strtok_r(dirs, "\n", &rest); path; path = strtok_r(NULL, "\n", &rest)) {
-		int r = path[0] == '/' ? make_dir(path, owner) : 0;
+		int r = path[0] == '/'	 ? make_dir(path, owner)
+			: path[0] == '+' ? volume_link_make(helper_io, path + 1)
+					 : 0;
 
 		if (r == -ENOSPC || r == -EDQUOT || r == -EIO)
 			return r;
@@ -118,7 +121,7 @@ int file_prepare(struct helper_io *helper_io, const struct payload_file *request
 	fault = find_user(request->to, &user);
 	owner = (struct path_owner){.uid = user.uid, .gid = user.gid};
 	if (fault == AGENT_USER_FOUND) {
-		r = make_dirs(request->dirs, &owner);
+		r = make_dirs(helper_io, request->dirs, &owner);
 		if (r < 0)
 			return r;
 		r |= give_workspace(workspace, &owner);

@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -31,20 +32,40 @@ static const char *text_of(const json_t *object, const char *name)
 	return text ? text : "";
 }
 
-/* The directories that an image promises, each in a line: where its commands run, and its volumes. */
+static int compare_texts(const void *one, const void *other)
+{
+	return strcmp(*(const char *const *)one, *(const char *const *)other);
+}
+
+static bool has_volumes(const json_t *image)
+{
+	return json_array_size(json_object_get(image, "volumes")) > 0;
+}
+
+/*
+ * The directories that an image promises, each in a line: where its commands run, and its volumes, each again with a +
+ * that makes it durable. One that is within another comes after it.
+ */
 static char *list_dirs(const json_t *image)
 {
 	struct buf dirs = BUF_INIT(AGENT_DIRS_MAX - 1);
+	const json_t *volumes = json_object_get(image, "volumes");
+	auto_free const char **paths = mem_new((json_array_size(volumes) + 1) * sizeof(*paths));
+	size_t count = 0, i;
 	json_t *volume;
-	size_t i;
 
 	buf_printf(&dirs, "%s\n", text_of(image, "workdir"));
-	json_array_foreach(json_object_get(image, "volumes"), i, volume)
+	json_array_foreach((json_t *)volumes, i, volume)
 	{
 		const char *path = json_string_value(volume);
 
-		if (path && !strchr(path, '\n') && dirs.len + strlen(path) + 1 < dirs.max)
-			buf_printf(&dirs, "%s\n", path);
+		if (path && !strchr(path, '\n'))
+			paths[count++] = path;
+	}
+	qsort(paths, count, sizeof(*paths), compare_texts);
+	for (i = 0; i < count; i++) {
+		if (dirs.len + 2 * strlen(paths[i]) + 3 < dirs.max)
+			buf_printf(&dirs, "%s\n+%s\n", paths[i], paths[i]);
 	}
 	return buf_take_str(&dirs);
 }
@@ -195,8 +216,9 @@ void sandbox_prepare_again(json_t *image)
 /* Those of the host need nothing, unless the workspace may be another user's. */
 static bool is_needed(const struct sandbox_record *record)
 {
+	/* Links to volumes are part of the system layer, which a failure of the host takes. */
 	if (environment_is_foreign(record))
-		return !json_object_get(record->image, "uid");
+		return !json_object_get(record->image, "uid") || has_volumes(record->image);
 	return record->status == SANDBOX_CREATING && record->is_on_kept;
 }
 
@@ -250,6 +272,17 @@ static void remember(struct engine *engine, const char *key, const struct prepar
 
 /* --- all of it --- */
 
+/* Of one whose user is known: what its image promises is looked after at each start. */
+static int renew_volumes(struct sandbox *sandbox, struct agent_link *link, struct err *err)
+{
+	auto_free struct prepared *ignored = mem_new(sizeof(*ignored));
+	const struct sandbox_record *record = &sandbox->record;
+	uint32_t uid = environment_uid(record);
+	auto_free char *user = mem_printf("%u:%u", uid, environment_gid(record, uid));
+
+	return ask(sandbox, link, record->image, user, ignored, err);
+}
+
 static int prepare_image(
 	struct sandbox *sandbox, struct agent_link *link, bool is_new, struct err *err)
 {
@@ -290,7 +323,9 @@ int sandbox_prepare(struct sandbox *sandbox, struct err *err)
 	r = sandbox_link_await(sandbox, &link, err);
 	if (r < 0)
 		return r;
-	if (environment_is_foreign(&sandbox->record))
+	if (json_object_get(sandbox->record.image, "uid"))
+		r = renew_volumes(sandbox, link, err);
+	else if (environment_is_foreign(&sandbox->record))
 		r = prepare_image(sandbox, link, is_new(&sandbox->record), err);
 	else
 		take_over_workspace(sandbox, link);
