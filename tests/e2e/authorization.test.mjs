@@ -276,6 +276,21 @@ for (const kind of ['another organization', 'another user']) {
   });
 }
 
+test('a member is nobody\'s who has not its sandbox, on every route that takes one, and has no route of its own', async () => {
+  const { id, members } = await alice.create({ members: [{ role: 'cache', template: 'host', command: 'exec sleep 3600' }] });
+  const inner = members.find((one) => one.role === 'cache').id;
+  const ask = ({ name, method, route }, api, sandbox, token = api.token) => api.request(method, target(route.replaceAll('{id}', sandbox)), { ...REQUESTS[name], query: { ...REQUESTS[name]?.query, member: 'cache' }, token });
+  const routes = guarded.filter(({ operation }) => operation.parameters.some((one) => one.in === 'query' && one.name === 'member'));
+  assert.ok(routes.length >= 20, `${routes.length} routes take a member`);
+  for (const one of routes) {
+    for (const { api } of Object.values(strangers)) assert.equal((await ask(one, api, id)).status, 404, one.name);
+    assert.equal((await ask(one, alice, id, callers[`all but ${scopeOf(one)}`].token)).status, 403, one.name);
+    assert.equal((await ask(one, alice, inner)).status, 404, `${one.name} by the id of the member`);
+  }
+  assert.deepEqual((await alice.get(id)).members.map((one) => [one.id, one.status]), members.map((one) => [one.id, one.status]));
+  await alice.purge(id);
+});
+
 test('an administrator of another owner finds no sandbox of the victim either', async () => {
   for (const operation of guarded.filter(({ route }) => route.startsWith(ONE))) {
     const answer = await send(operation, admin, admin.token);

@@ -49,6 +49,20 @@ test('daemon and keeper are the user, without privilege, and the keeper is root 
   assert.match(fs.readFileSync(`/proc/${instance.keeper.pid}/uid_map`, 'utf8'), new RegExp(`^\\s*0\\s+${account.uid}\\s+1\\n`));
 });
 
+test('members run beside a sandbox in its network, keep their volumes over a stop, and count as it does', async () => {
+  const server = { role: 'backend', template: 'host', port: 8000, command: 'echo start >> /volumes/starts; exec python3 -m http.server --bind 127.0.0.1 8000 --directory /volumes', health: { port: 8000, path: '/starts' } };
+  const { id } = await api.create({ members: [server] });
+  const healthy = () => until(async () => (await api.get(id)).members.some((one) => one.health === 'healthy'), { what: 'the member is healthy' });
+  const starts = () => api.out(id, 'python3 -c "import os, urllib.request as u; print(u.urlopen(\'http://127.0.0.1:\' + os.environ[\'BACKEND_PORT\'] + \'/starts\').read().decode(), end=\'\')"');
+  await healthy();
+  assert.equal(await starts(), 'start\n');
+  await api.life(id, 'stop');
+  await api.life(id, 'start');
+  await healthy();
+  assert.equal(await starts(), 'start\nstart\n');
+  await api.purge(id);
+});
+
 test('a process of a sandbox has a uid that was lent, is not the user, and shares it with no other sandbox', async () => {
   const ids = (await Promise.all([api.create(), api.create()])).map((sandbox) => sandbox.id);
   const seen = new Set();

@@ -172,9 +172,11 @@ export class Instance {
     return this.sandboxProcesses().filter((info) => info.state !== 'Z' && proc.isSandboxInit(info.pid) && !isAhead(info.pid));
   }
 
-  /** The host's view of the init of a sandbox, found by its PID namespace. */
-  async initOf(id) {
-    const ns = (await this.api.out(id, { argv: ['readlink', '/proc/self/ns/pid'], user: 'root' })).trim();
+  /** The host's view of the init of a sandbox, or of its member, found by its PID namespace. */
+  async initOf(id, member) {
+    const answer = await this.api.request('POST', `/v1/sandboxes/${id}/exec`, { json: { argv: ['readlink', '/proc/self/ns/pid'], user: 'root' }, query: { member } });
+    assert.equal(answer.json.exit_code, 0, answer.text);
+    const ns = answer.json.stdout.trim();
     const found = this.sandboxProcesses().filter((info) => proc.isSandboxInit(info.pid) && proc.namespace(info.pid, 'pid') === ns);
     assert.equal(found.length, 1, `one init in ${ns}`);
     return found[0];
