@@ -23,12 +23,17 @@ int process_ref_find(struct client *client, const char *sandbox, const char *pro
 			"\"sandlot ps SANDBOX\" shows those there are",
 			"\"%s\" is neither a process such as p7 nor the number of one", process);
 	snprintf(ret->process, sizeof(ret->process), "%s", process);
+	ret->member = NULL;
 	return resolve_id(client, sandbox, ret->sandbox, err);
 }
 
 char *process_ref_path(const struct process_ref *ref, const char *rest)
 {
-	return mem_printf("/v1/sandboxes/%s/processes/%s%s", ref->sandbox, ref->process, rest);
+	return mem_printf("/v1/sandboxes/%s/processes/%s%s%s%s", ref->sandbox, ref->process, rest,
+		!ref->member	    ? ""
+		: strchr(rest, '?') ? "&member="
+				    : "?member=",
+		ref->member ? ref->member : "");
 }
 
 int process_ref_ask(struct client *client, const struct process_ref *ref, const char *method,

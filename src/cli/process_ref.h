@@ -14,6 +14,8 @@
 struct process_ref {
 	char sandbox[RESOLVE_ID_LEN + 1];
 	char process[PROCESS_REF_MAX + 1];
+	const char *
+		member; /* the role of the one that it runs in; NULL: the sandbox itself. Borrowed */
 };
 
 /* Letters and digits only: it becomes part of a path and is printed for other commands to read. */
@@ -23,7 +25,7 @@ bool process_ref_is_name(const char *text);
 int process_ref_find(struct client *client, const char *sandbox, const char *process,
 	struct process_ref *ret, struct err *err) must_check;
 
-/* "/v1/sandboxes/<id>/processes/<process><rest>"; the caller frees it. */
+/* "/v1/sandboxes/<id>/processes/<process><rest>", with the member in its query; the caller frees it. */
 char *process_ref_path(const struct process_ref *ref, const char *rest);
 
 /* Makes a request about the process; *ret may be NULL. A document {"process": {...}} is unwrapped. */

@@ -24,6 +24,20 @@ test('logs of a sandbox are those of all its processes, with their names', async
   assert.equal(result.stderr, 'web    | web fails\n');
 });
 
+test('logs of a member are its own, all of them and of one process', async () => {
+  const own = await api.create({ start: 'echo outer; exec sleep 600', members: [{ role: 'cache', template: 'host', command: 'echo inner; exec sleep 600' }] });
+  const lines = async (...args) => (await sandlot(['logs', ...args])).stdout;
+  await until(async () => /outer/.test(await lines(own.id)), { what: 'both have written' });
+  await until(async () => (await lines('--member', 'cache', own.id)) === 'cache  | inner\n', { what: 'the line of the member' });
+  const { processes } = (await api.request('GET', `/v1/sandboxes/${own.id}/processes`, { query: { member: 'cache' } })).json;
+  assert.equal(await lines('--member', 'cache', own.id, processes[0].id), 'inner\n');
+  assert.doesNotMatch(await lines(own.id), /inner/);
+  const none = await sandlot(['logs', '--member', 'database', own.id]);
+  assert.notEqual(none.code, 0);
+  assert.match(none.stderr, /has no member database/);
+  await api.purge(own.id);
+});
+
 test('commands that somebody waited for are left out, and there with -a', async () => {
   const other = await created();
   assert.equal(await ok(['exec', other, '--', 'echo', 'seen']), 'seen\n');

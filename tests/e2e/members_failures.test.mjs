@@ -118,6 +118,12 @@ test('a snapshot of a sandbox with members is one of its files; what is made of 
   const made = await api.create({ snapshot: taken.json.id });
   assert.deepEqual([made.members, (await api.read(made.id, '/workspace/kept')).toString()], [[], 'kept']);
   await api.purge(made.id);
+  const fork = await api.request('POST', `/v1/sandboxes/${id}/fork`, { json: {} });
+  assert.equal(fork.status, 201, fork.text);
+  const [twin] = fork.json.sandboxes;
+  assert.deepEqual(twin.members, []);
+  await api.purge(twin.id);
+  await healthy(id);
   const back = await api.request('POST', `/v1/sandboxes/${id}/restore`, { json: { snapshot: taken.json.id } });
   assert.equal(back.status, 200, back.text);
   await healthy(id);

@@ -30,6 +30,7 @@ struct logs_values {
 	bool all;
 	bool follow;
 	struct option_number from;
+	const char *member;
 	const char *since;
 	struct option_number tail;
 	bool timestamps;
@@ -45,6 +46,8 @@ static const struct option options[] = {
 	{OPTION_FLAG, 'f', "follow", NULL, "go on until the process, or the sandbox, has ended",
 		AT(follow)},
 	{OPTION_NUMBER, 0, "from", "N", "of one process: leave the first N bytes out", AT(from)},
+	{OPTION_CHOICE, 0, "member", "ROLE", "of a member of the sandbox", AT(member),
+		"primary frontend backend database cache"},
 	{OPTION_TEXT, 0, "since", "TIME",
 		"only lines of the last 10m (say), or since 2026-01-02T03:04:05Z", AT(since)},
 	{OPTION_NUMBER, 'n', "tail", "N", "only the last N lines of each process", AT(tail)},
@@ -127,6 +130,7 @@ static int show_one(struct client *client, char **argv, const struct logs_values
 
 	if (r < 0)
 		return r;
+	shown.ref.member = v->member;
 	shown_init(&shown, v, since_ms);
 	r = v->tail.is_set || v->since || v->timestamps
 		    ? show_lines(client, &shown, v, err)
@@ -191,6 +195,7 @@ static int add_process(struct sandbox_logs *logs, const json_t *process, struct 
 	int r;
 
 	snprintf(shown->ref.sandbox, sizeof(shown->ref.sandbox), "%s", logs->sandbox);
+	shown->ref.member = logs->values->member;
 	r = process_ref_name(process, &shown->ref, err);
 	if (r < 0)
 		return r;
@@ -227,7 +232,9 @@ static void follow_process(struct sandbox_logs *logs, struct shown *shown)
 
 static int fetch(struct sandbox_logs *logs, json_t **ret, struct err *err)
 {
-	auto_free char *path = mem_printf("/v1/sandboxes/%s/processes?limit=1000", logs->sandbox);
+	const char *member = logs->values->member;
+	auto_free char *path = mem_printf("/v1/sandboxes/%s/processes?limit=1000%s%s",
+		logs->sandbox, member ? "&member=" : "", member ? member : "");
 
 	return listing_fetch_all(logs->client, path, "processes", ret, err);
 }
@@ -378,6 +385,7 @@ const struct command cmd_logs = {
 		"  sandlot logs -f --tail 20 01k9\n"
 		"  sandlot logs -t --since 10m 01k9\n"
 		"  sandlot logs -f 01k9 p7\n"
+		"  sandlot logs -f --member database 01k9\n"
 		"  sandlot logs --daemon -f\n",
 	.tables = {{options, 0}},
 	.values_size = sizeof(struct logs_values),

@@ -15,15 +15,15 @@ static uint64_t smaller(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* No more than the sandbox could write to its disk. */
+/* No more than the sandbox could write to its disk. A member has no disk of its own. */
 static uint64_t find_max(struct sandbox *sandbox)
 {
-	uint64_t disk_bytes;
+	uint64_t max = sandbox->engine->config.output_sandbox_max, disk_bytes;
 
 	pthread_mutex_lock(&sandbox->state);
 	disk_bytes = sandbox->record.resources.disk_bytes;
 	pthread_mutex_unlock(&sandbox->state);
-	return smaller(sandbox->engine->config.output_sandbox_max, disk_bytes);
+	return disk_bytes ? smaller(max, disk_bytes) : max;
 }
 
 /* Borrowed; it is made by the first who asks, before anything is appended. output_lock is held. */
