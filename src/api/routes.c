@@ -134,7 +134,7 @@ static const struct api_parameter job_log_query[] = {
 static const struct api_parameter events_query[] = {
 	{"topics", STRING,
 		"Only these, with commas between: sandbox, start, port, network, job, execution, "
-		"project, member, and process and stats, which come only if they are named.",
+		"project, member, pool, and process and stats, which come only if they are named.",
 		false},
 	{"sandbox", STRING, "Only of this sandbox, by its id or name; its ports are watched then.",
 		false},

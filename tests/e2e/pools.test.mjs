@@ -179,7 +179,10 @@ test('a quota counts when one is given away', async () => {
   await api.request('DELETE', '/v1/quotas/quota/one');
 });
 
-test('a template whose sandboxes do not become ready has an error, and creates work', async () => {
+test('a template whose sandboxes do not become ready has an error that its owner is told, and creates work', async () => {
+  const [stream, foreign] = await Promise.all([api, await ownerApi(api, 'acme', 'deaf')].map((who) => who.stream('GET', '/v1/events', { query: { topics: 'pool' } })));
+  const told = [], overheard = [];
+  for (const [one, list] of [[stream, told], [foreign, overheard]]) (async () => { for await (const event of one.events()) list.push(event); })().catch(() => {});
   await put('broken');
   await patch('broken', { start: [{ name: 'app', command: 'exit 1' }], ready: { port: 8080 }, pool: { size: 1 } });
   const { ready } = await untilPool('broken', ({ error }) => error !== null, 'it has an error');
@@ -188,6 +191,18 @@ test('a template whose sandboxes do not become ready has an error, and creates w
   assert.deepEqual([made.status, made.ready], ['running', false]);
   await api.purge(made.id);
   await patch('broken', { pool: { size: 0 } });
+  await until(() => told.some(({ event }) => event === 'pool.failed'), { what: 'an event' });
+  const { data } = told.find(({ event }) => event === 'pool.failed');
+  assert.deepEqual([data.template, data.size], ['broken', 1]);
+  assert.match(data.error, /^it (did not become ready in time|ended before it was ready)$/);
+  const readyEvents = () => told.filter((one) => one.event === 'pool.ready' && one.data.template === 'app').length;
+  await untilFull('app');
+  const before = readyEvents();
+  const given = await claim({ template: 'app' });
+  await until(() => readyEvents() > before, { what: 'the next one is told' });
+  assert.ok(!overheard.some(({ event }) => event.startsWith('pool.')));
+  for (const each of [stream, foreign]) each.close();
+  await api.purge(given.id);
 });
 
 test('a waiting sandbox that ends is replaced', async () => {

@@ -19,7 +19,7 @@ static const struct option options[] = {
 	{OPTION_FLAG, 'f', "follow", NULL, "go on until interrupted, as it does anyway",
 		offsetof(struct events_values, follow)},
 	{OPTION_TEXT, 't', "topics", "LIST",
-		"only these: sandbox, start, port, network, job, execution, project, member, "
+		"only these: sandbox, start, port, network, job, execution, project, member, pool, "
 		"process, stats; with commas between",
 		offsetof(struct events_values, topics)},
 	{OPTION_END},

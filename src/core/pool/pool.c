@@ -11,6 +11,7 @@
 #include "base/fail_point.h"
 #include "base/log.h"
 #include "core/engine/disk_reserve.h"
+#include "core/engine/event_bus.h"
 #include "core/engine/host_memory.h"
 #include "core/engine/sandbox_state.h"
 #include "core/process/ready_check.h"
@@ -402,9 +403,30 @@ static void drain(struct engine *engine, const char *id)
 		log_error("sandbox %s of a pool is not removed: %s", id, err.message);
 }
 
-static void note_failure(struct pools *pools, const char *stamp, const char *why)
+/* Tells whoever has the template. The pools that serve everybody have no owner to be told. */
+static void tell(
+	struct engine *engine, const struct pool_plan *plan, const char *type, const char *why)
 {
+	char now[CLOCK_TEXT_LEN];
+	json_auto_t *event = NULL;
+	auto_free char *text = NULL;
+
+	if (!plan->owner.organization[0])
+		return;
+	clock_format(clock_wall_ms(), now);
+	event = json_pack("{s:s, s:i, s:s*, s:s}", "template", plan->template_name, "size",
+		(int)plan->size, "error", why, "at", now);
+	text = event ? json_dumps(event, JSON_COMPACT) : NULL;
+	if (text)
+		event_bus_publish(
+			engine->config.bus, &plan->owner, plan->template_name, type, text);
+}
+
+static void note_failure(struct engine *engine, const char *stamp, const char *why)
+{
+	struct pools *pools = engine->pools;
 	struct pool_state *state;
+	struct pool_plan plan = {0};
 	uint64_t pause_ms = RETRY_MS;
 
 	log_warning("a sandbox for a pool could not be made: %s", why);
@@ -416,12 +438,16 @@ static void note_failure(struct pools *pools, const char *stamp, const char *why
 		state->failures++;
 		state->retry_ms = clock_steady_ms() + pause_ms;
 		snprintf(state->error, sizeof(state->error), "%s", why);
+		plan = state->plan;
 	}
 	pthread_mutex_unlock(&pools->lock);
+	tell(engine, &plan, "pool.failed", why);
 }
 
-static void mark_ready(struct pools *pools, const char *id, const char *stamp)
+static void mark_ready(struct engine *engine, const char *id, const char *stamp)
 {
+	struct pools *pools = engine->pools;
+	struct pool_plan plan = {0};
 	struct pool_state *state;
 	struct entry **at;
 
@@ -430,9 +456,12 @@ static void mark_ready(struct pools *pools, const char *id, const char *stamp)
 	if (at)
 		(*at)->is_ready = true;
 	state = state_of(pools, stamp);
-	if (state)
+	if (state) {
 		state->failures = state->retry_ms = state->error[0] = 0;
+		plan = state->plan;
+	}
 	pthread_mutex_unlock(&pools->lock);
+	tell(engine, &plan, "pool.ready", NULL);
 }
 
 static bool is_marked(struct pools *pools, const char *id)
@@ -456,7 +485,7 @@ static bool look_after(struct engine *engine, const struct pooled_record *row)
 
 	if (!sandbox || !runs(sandbox)) {
 		if (sandbox && row->state == POOLED_MAKING)
-			note_failure(pools, row->stamp, "it ended before it was ready");
+			note_failure(engine, row->stamp, "it ended before it was ready");
 		return false;
 	}
 	if (is_marked(pools, row->id))
@@ -465,7 +494,7 @@ static bool look_after(struct engine *engine, const struct pooled_record *row)
 	case READY_NOT_YET:
 		return true;
 	case READY_GIVEN_UP:
-		note_failure(pools, row->stamp, "it did not become ready in time");
+		note_failure(engine, row->stamp, "it did not become ready in time");
 		return false;
 	default:
 		break;
@@ -476,7 +505,7 @@ static bool look_after(struct engine *engine, const struct pooled_record *row)
 		return true;
 	}
 	fail_point("pool.ready_written");
-	mark_ready(pools, row->id, row->stamp);
+	mark_ready(engine, row->id, row->stamp);
 	return true;
 }
 
@@ -648,7 +677,7 @@ static void fill(struct engine *engine, const struct pool_plan *plan)
 
 	templates_begin_use(engine);
 	if (make(engine, plan, &err) < 0)
-		note_failure(pools, plan->stamp, err.message);
+		note_failure(engine, plan->stamp, err.message);
 	templates_end_use(engine);
 	now_ms = clock_steady_ms();
 	pthread_mutex_lock(&pools->lock);
