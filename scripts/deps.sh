@@ -6,9 +6,9 @@ is_list=""
 [ "$1" != --list ] || { is_list=yes; shift; }
 
 build="gcc libc6-dev make meson ninja-build pkg-config musl-tools linux-libc-dev libmicrohttpd-dev
- libjansson-dev libseccomp-dev libsqlite3-dev libarchive-dev libmagic-dev libcurl4-openssl-dev libssl-dev libwslay-dev libhttp-parser-dev
+ libjansson-dev libseccomp-dev libsqlite3-dev libarchive-dev libedit-dev libmagic-dev libcurl4-openssl-dev libssl-dev libwslay-dev libhttp-parser-dev
  libcmocka-dev e2fsprogs python3-pip nodejs npm"
-runtime="python3 procps iproute2 uidmap e2fsprogs"
+runtime="libedit2 python3 procps iproute2 uidmap e2fsprogs"
 # What the tests start inside a sandbox, to see that real work runs behind the walls.
 workloads="git strace gdb python3-pip python3-matplotlib python3-pandas python3-pil default-jre-headless postgresql redis-server chromium"
 

@@ -59,23 +59,28 @@ int cli_connect(struct cli *cli, struct client **ret, struct err *err)
 	return 0;
 }
 
+static void put_lines(char *text, FILE *out)
+{
+	char *rest = text, *line;
+
+	while ((line = strsep(&rest, "\n"))) {
+		table_tame(line);
+		fputs(line, out);
+		if (rest)
+			putc('\n', out);
+	}
+}
+
 void cli_print(const char *fmt, ...)
 {
 	auto_free char *text = NULL;
-	char *rest, *line;
 	va_list ap;
 
 	va_start(ap, fmt);
 	if (vasprintf(&text, fmt, ap) < 0)
 		abort();
 	va_end(ap);
-	rest = text;
-	while ((line = strsep(&rest, "\n"))) {
-		table_tame(line);
-		fputs(line, stdout);
-		if (rest)
-			putchar('\n');
-	}
+	put_lines(text, stdout);
 }
 
 char *cli_dump_json(const json_t *document, size_t flags)
@@ -139,6 +144,15 @@ void cli_note(const char *fmt, ...)
 	table_tame(text);
 	fflush(stdout);
 	fprintf(stderr, "sandlot: %s\n", text);
+}
+
+void cli_tell(const char *text)
+{
+	size_t len = strlen(text);
+	auto_free char *copy = mem_printf("%s%s", text, len && text[len - 1] == '\n' ? "" : "\n");
+
+	fflush(stdout);
+	put_lines(copy, stderr);
 }
 
 int cli_write(int fd, const void *data, size_t len, struct err *err)

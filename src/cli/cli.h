@@ -50,6 +50,9 @@ const char *cli_text(const json_t *object, const char *name);
 /* To standard error: a sentence that is no failure. */
 void cli_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* To standard error: lines of a sandbox (a traceback), without our name before them, as cli_print would print them. */
+void cli_tell(const char *text);
+
 /* Writes to a descriptor that may be a pipe nobody reads any more, or be non-blocking. */
 int cli_write(int fd, const void *data, size_t len, struct err *err) must_check;
 

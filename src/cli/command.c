@@ -41,6 +41,7 @@ const struct command *const command_table[] = {
 	&cmd_ps,
 	&cmd_purge,
 	&cmd_quota,
+	&cmd_repl,
 	&cmd_reset,
 	&cmd_restart,
 	&cmd_restore,

@@ -99,6 +99,7 @@ extern const struct command cmd_prune;
 extern const struct command cmd_ps;
 extern const struct command cmd_purge;
 extern const struct command cmd_quota;
+extern const struct command cmd_repl;
 extern const struct command cmd_reset;
 extern const struct command cmd_restart;
 extern const struct command cmd_restore;

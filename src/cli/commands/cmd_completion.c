@@ -6,12 +6,11 @@
 #include "base/fd.h"
 #include "cli/command.h"
 #include "cli/completion.h"
+#include "cli/home_file.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 struct completion_values {
@@ -59,21 +58,6 @@ static const char *own_shell(void)
 	return slash ? slash + 1 : shell;
 }
 
-/* Makes the directories of a path, as mkdir -p does. */
-static int make_parents(char *path, struct err *err)
-{
-	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		int r;
-
-		*slash = '\0';
-		r = mkdir(path, 0777) < 0 && errno != EEXIST ? err_sys(err, "make %s", path) : 0;
-		*slash = '/';
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
 static int write_file(const char *shell, const char *path, struct err *err)
 {
 	auto_free char *temporary = mem_printf("%s.%d", path, (int)getpid());
@@ -98,20 +82,14 @@ static int install(const char *shell, struct err *err)
 {
 	const struct place *place;
 	auto_free char *path = NULL;
-	const char *home = getenv("HOME");
-	const char *base;
 	int r = find_place(shell, &place, err);
 
 	if (r < 0)
 		return r;
-	base = getenv(place->variable);
-	if (base && base[0] == '/')
-		path = mem_printf("%s/%s", base, place->file);
-	else if (home && home[0] == '/')
-		path = mem_printf("%s/%s/%s", home, place->below_home, place->file);
-	else
+	path = home_file_path(place->variable, place->below_home, place->file);
+	if (!path)
 		return err_set(err, ERR_INVALID, "HOME does not name a directory");
-	r = make_parents(path, err);
+	r = home_file_make_parents(path, 0777, err);
 	if (r == 0)
 		r = write_file(place->shell, path, err);
 	if (r < 0)

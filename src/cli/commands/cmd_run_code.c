@@ -4,23 +4,18 @@
  * printed as JSON; what it shows is printed as text, or saved.
  */
 #include "base/buf.h"
-#include "base/fd.h"
 #include "cli/code_file.h"
 #include "cli/command.h"
 #include "cli/create_spec.h"
 #include "cli/remote/context_ref.h"
 #include "cli/remote/resolve.h"
-#include "cli/terminal/output_stream.h"
-#include "cli/text/base64.h"
+#include "cli/terminal/shown_result.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #define EXIT_TIMEOUT 124
-#define IMAGE_MAX    (8u << 20)
 
 struct run_code_values {
 	const char *language, *context, *event, *handler, *cwd, *save, *template_name;
@@ -100,79 +95,6 @@ static int make_body(
 	return 0;
 }
 
-/* --- what it shows --- */
-
-struct shown {
-	const struct run_code_values *values;
-	unsigned count;
-	bool has_shown; /* what came last was shown: the result is the same again */
-};
-
-/* Images are saved by number: 1.png, 2.svg. */
-static bool save(struct shown *shown, const char *ending, const json_t *data, bool is_text)
-{
-	auto_free char *path =
-		mem_printf("%s/%u.%s", shown->values->save, shown->count + 1, ending);
-	auto_(buf_fini) struct buf bytes = BUF_INIT(IMAGE_MAX);
-	auto_fd int fd = -1;
-	struct err err;
-
-	if (is_text)
-		buf_append(&bytes, json_string_value(data), json_string_length(data));
-	else if (base64_decode(json_string_value(data), json_string_length(data), &bytes) < 0)
-		return false;
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	if (fd < 0 || bytes.failed || fd_write_full(fd, bytes.data, bytes.len) < 0) {
-		err_sys(&err, "write %s", path);
-		cli_complain(&err, NULL);
-		return false;
-	}
-	shown->count++;
-	cli_note("saved %s", path);
-	return true;
-}
-
-static void show(struct shown *shown, const json_t *mime)
-{
-	static const struct {
-		const char *type, *ending;
-		bool is_text;
-	} images[] = {{"image/png", "png", false}, {"image/jpeg", "jpeg", false},
-		{"image/svg+xml", "svg", true}, {"application/pdf", "pdf", false}};
-	const char *text = cli_text(mime, "text/plain");
-
-	for (size_t i = 0; shown->values->save && i < array_len(images); i++) {
-		const json_t *data = json_object_get(mime, images[i].type);
-
-		if (json_is_string(data) && save(shown, images[i].ending, data, images[i].is_text))
-			return;
-	}
-	if (text[0])
-		cli_print("%s\n", text);
-}
-
-static bool take(void *arg, const char *name, const json_t *data)
-{
-	struct shown *shown = arg;
-	const json_t *display = json_object_get(data, "display");
-	auto_free char *text = NULL;
-
-	if (strcmp(name, "error") == 0)
-		return true; /* it comes again with the end */
-	if (strcmp(name, "result") != 0)
-		return false;
-	if (display) {
-		show(shown, display);
-	} else if (!shown->has_shown) {
-		text = cli_dump_json(
-			json_object_get(data, "result"), JSON_INDENT(2) | JSON_ENCODE_ANY);
-		cli_print("%s\n", text);
-	}
-	shown->has_shown = display != NULL;
-	fflush(stdout);
-	return true;
-}
-
 /* --- the end --- */
 
 static int exit_code_of(const json_t *execution)
@@ -182,23 +104,6 @@ static int exit_code_of(const json_t *execution)
 	if (strcmp(status, "succeeded") == 0)
 		return 0;
 	return strcmp(status, "timeout") == 0 ? EXIT_TIMEOUT : 1;
-}
-
-static void report(const json_t *execution)
-{
-	const json_t *error = json_object_get(execution, "error");
-	const json_t *artifact;
-	size_t i;
-
-	if (json_is_object(error) && cli_text(error, "traceback")[0])
-		cli_note("%s", cli_text(error, "traceback"));
-	else if (json_is_object(error))
-		cli_note("%s: %s", cli_text(error, "type"), cli_text(error, "message"));
-	json_array_foreach(json_object_get(execution, "artifacts"), i, artifact)
-	{
-		cli_note("artifact: %s (%lld bytes)", cli_text(artifact, "path"),
-			(long long)json_integer_value(json_object_get(artifact, "size")));
-	}
 }
 
 static int copy(struct client *client, struct output_stream *output, struct err *err)
@@ -225,7 +130,7 @@ static int stream(struct client *client, struct client_call *call, const struct 
 	struct err *err)
 {
 	auto_(output_stream_fini) struct output_stream output = {0};
-	struct shown shown = {.values = v};
+	struct shown_result shown = {.save = v->save, .prefix = ""};
 	int r;
 
 	call->accept = "text/event-stream";
@@ -233,12 +138,12 @@ static int stream(struct client *client, struct client_call *call, const struct 
 	if (r < 0)
 		return r;
 	output_stream_init(&output, STDOUT_FILENO, STDERR_FILENO);
-	output.take = take;
+	output.take = shown_result_take;
 	output.arg = &shown;
 	r = copy(client, &output, err);
 	if (r == 0) {
 		client_drain(client);
-		report(output.result);
+		shown_result_report(output.result);
 		r = exit_code_of(output.result);
 	}
 	client_close(client);
