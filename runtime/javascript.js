@@ -93,7 +93,14 @@
     return found;
   }
 
-  if (process.argv[process.argv.length - 1] === 'warm') send('ready', '1'); // started before there was a request
+  if (process.argv[1] === 'warm') { // started before there was a request
+    for (const name of process.argv.slice(2)) {
+      try {
+        require(name);
+      } catch { /* the code that wants it is told */ }
+    }
+    send('ready', '1');
+  }
   const request = receive();
   Object.assign(process.env, request.env);
   const { limits } = request;
@@ -217,7 +224,18 @@
     }
   }
 
+  // Files that come with a request, before its code runs.
+  function writeFiles(from) {
+    for (const [given, encoding] of [[from.files, 'utf8'], [from.files_base64, 'base64']]) {
+      for (const [name, text] of Object.entries(given ?? {})) {
+        fs.mkdirSync(path.dirname(path.resolve(name)), { recursive: true });
+        fs.writeFileSync(name, text, encoding);
+      }
+    }
+  }
+
   async function runOnce() {
+    writeFiles(request);
     const code = request.path ? fs.readFileSync(request.path, 'utf8') : request.code;
     const name = (request.handler || 'handler').split('.').pop();
     let value, found;
@@ -336,6 +354,7 @@
           cell.kept[name] = process.env[name];
           process.env[name] = value;
         }
+        writeFiles(next);
         if (next.path) code = fs.readFileSync(next.path, 'utf8');
       } catch (failure) {
         finish(cell, failure);

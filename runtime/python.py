@@ -373,6 +373,8 @@ def load(request):
 def run_once(request):
     is_handler = False
     try:
+        if "files" in request or "files_base64" in request:
+            more("write_files")(request)
         code, file = load(request)
         if request.get("path"):
             sys.path[0] = os.path.dirname(os.path.abspath(file))
@@ -445,8 +447,13 @@ def receive(channel):
     return loads(body.decode()) if body else None
 
 
-if sys.argv[-1] == "warm":
-    send("ready", "1")  # it was started before there was a request
+if sys.argv[2:3] == ["warm"]:  # it was started before there was a request
+    for name in sys.argv[3:]:
+        try:
+            __import__(name)
+        except BaseException:  # the code that wants it is told
+            pass
+    send("ready", "1")
 REQUEST = receive(0)
 os.environ.update(REQUEST.get("env") or {})
 LIMITS = REQUEST["limits"]

@@ -250,6 +250,17 @@ OUTPUTS = "/workspace/outputs"
 OUTPUTS_MAX = 1000  # entries that are looked at
 
 
+def write_files(request):
+    """Files that come with a request, before its code runs."""
+    import binascii
+    given = [(path, text.encode("utf-8", "surrogatepass")) for path, text in (request.get("files") or {}).items()]
+    given += [(path, binascii.a2b_base64(text)) for path, text in (request.get("files_base64") or {}).items()]
+    for path, data in given:
+        os.makedirs(os.path.dirname(os.path.abspath(path)), exist_ok=True)
+        with open(path, "wb") as file:
+            file.write(data)
+
+
 def serve(request):
     """Runs one request after another in one namespace. What is needed later is looked up now."""
     global MARK
@@ -314,6 +325,7 @@ def serve(request):
 
     def run_cell(request):
         code, file = request.get("code"), "cell %d" % count
+        write_files(request)
         if code is None:
             code, file = load(request)
         value = run_tree(parse_cell(code, file), file, module.__dict__)

@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "cli/text/base64.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -43,6 +44,45 @@ int code_file_read(const char *file, struct buf *code, struct err *err)
 				"copy it in with \"sandlot cp\" and import it",
 				"%s has more than 1 MiB", file);
 	}
+	return 0;
+}
+
+static void put(json_t *body, const char *member, const char *path, json_t *text)
+{
+	if (!json_object_get(body, member))
+		json_object_set_new(body, member, json_object());
+	json_object_set_new(json_object_get(body, member), path, text);
+}
+
+int code_file_add_file(json_t *body, const char *text, struct err *err)
+{
+	const char *colon = strrchr(text, ':'), *slash = strrchr(text, '/');
+	auto_free char *file = mem_strdup(text);
+	const char *path = colon ? colon + 1 : slash ? slash + 1 : text;
+	auto_(buf_fini) struct buf bytes = BUF_INIT(CODE_FILE_MAX);
+	auto_(buf_fini) struct buf encoded = BUF_INIT(2 * CODE_FILE_MAX);
+	json_t *value;
+	int r;
+
+	if (colon)
+		file[colon - text] = '\0';
+	if (!file[0] || !path[0])
+		return err_explain(err, ERR_INVALID, NULL, "--file data.csv:/workspace/data.csv",
+			"--file %s must name a file, and may name its path in the sandbox", text);
+	r = code_file_read(file, &bytes, err);
+	if (r < 0)
+		return r;
+	/* Nothing that has a NUL or is not UTF-8 is text in JSON. */
+	value = bytes.len && memchr(bytes.data, '\0', bytes.len)
+			? NULL
+			: json_stringn((const char *)bytes.data, bytes.len);
+	if (value) {
+		put(body, "files", path, value);
+		return 0;
+	}
+	if (base64_encode(bytes.data, bytes.len, &encoded) < 0)
+		return err_set(err, ERR_TOO_LARGE, "%s has more than 1 MiB", file);
+	put(body, "files_base64", path, json_stringn((const char *)encoded.data, encoded.len));
 	return 0;
 }
 

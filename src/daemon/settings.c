@@ -162,7 +162,8 @@ static const struct row {
 	{"execution-history", NUMBER, offsetof(struct settings, execution_history), "1000", 1,
 		100000, "ended executions that are kept of each owner, with what came of them"},
 	{"runtime-pool", TEXT, offsetof(struct settings, runtime_pool), "", 0, 0,
-		"interpreters that wait for executions without a sandbox: python=2,javascript=1"},
+		"interpreters that wait for executions without a sandbox: "
+		"python=2,python@browser=1"},
 	{"execution-keep", NUMBER, offsetof(struct settings, execution_keep_s), "604800", 60,
 		315360000, "seconds for which they are kept at most"},
 	{"memory-reserve", SIZE, offsetof(struct settings, memory_reserve), "128Mi", 0, 1ull << 50,

@@ -30,7 +30,7 @@ test('without the setting each starts cold, and says so', async () => {
 
 test('interpreters wait, serve one execution each, and never two owners', async () => {
   await instance.terminate();
-  await instance.start(['--runtime-pool', 'python=2,javascript=1']);
+  await instance.start(['--runtime-pool', 'python=2,javascript=1,python@host=1']);
   const eve = await ownerApi(api, 'other', 'eve');
   for (let i = 0; i < 4; i++) {
     const execution = await warm({ language: 'python', code: MARK, event: i, env: { X: 'y' } }, i % 2 ? eve : api);
@@ -40,6 +40,29 @@ test('interpreters wait, serve one execution each, and never two owners', async 
   assert.deepEqual((await warm({ language: 'javascript', code: 'exports.handler = async (e) => [e, process.env.X];', event: 1, env: { X: 'y' } })).result, [1, 'y']);
   assert.equal((await run({ language: 'python', code: '1', resources: { memory: '128Mi' } })).metrics.start, 'cold');
   assert.deepEqual(await api.all(), []);
+});
+
+test('one waits of a template that the setting names', async () => {
+  assert.equal((await warm({ language: 'python', code: '6 * 7', template: 'host' })).result, 42);
+});
+
+test('what a function imports is loaded before its code comes, for its calls alone', async () => {
+  const invoke = (name) => until(async () => {
+    const answer = await api.request('POST', `/v1/functions/${name}/invoke`, { json: {} });
+    assert.equal(answer.status, 200, answer.text);
+    return answer.json;
+  }, { what: 'its imports were loaded ahead', every: 200 });
+  const put = async (name, json) => assert.equal((await api.request('PUT', `/v1/functions/${name}`, { json })).status, 200);
+  const ahead = 'import sys\nAHEAD = "xml.dom.minidom" in sys.modules\ndef handler(e):\n    return AHEAD';
+  await put('reads', { language: 'python', code: ahead, imports: ['nothere', 'xml.dom.minidom'] });
+  assert.equal(await invoke('reads'), true);
+  await put('packs', { language: 'javascript', code: 'const ahead = process.moduleLoadList.includes("NativeModule zlib");\nexports.handler = () => ahead;', imports: ['nothere', 'node:zlib'] });
+  assert.equal(await invoke('packs'), true);
+  assert.equal((await warm({ language: 'python', code: ahead })).result, false);
+  await put('fails', { language: 'python', code: 'import nothere\ndef handler(e): pass', imports: ['nothere'] });
+  const failed = await api.request('POST', '/v1/functions/fails/invoke', { json: {} });
+  assert.equal(failed.status, 502);
+  assert.match(failed.text, /ModuleNotFoundError/);
 });
 
 test('one that waited runs out of time, fails and streams as any other', async () => {

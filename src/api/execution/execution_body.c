@@ -5,6 +5,7 @@
 #include "api/handlers.h"
 #include "api/process/command_body.h"
 #include "api/sandbox/dependency_body.h"
+#include "api/text.h"
 #include "core/execution/language.h"
 #include "core/process/command.h"
 
@@ -12,7 +13,7 @@
 
 struct body {
 	const char *language, *context, *code, *path, *handler, *cwd, *input, *on_disconnect;
-	const json_t *event, *env;
+	const json_t *event, *env, *files, *files_base64;
 	int64_t timeout_ms;
 	enum field_boolean is_async;
 	/* of one without a sandbox; decoded by sandbox_body_decode() */
@@ -37,6 +38,36 @@ const char *execution_body_check_handler(const json_t *handler)
 	return NULL;
 }
 
+static const char *check_paths(const json_t *files)
+{
+	const char *path;
+	json_t *text;
+
+	json_object_foreach((json_t *)files, path, text)
+	{
+		size_t len = strlen(path);
+
+		if (len == 0 || len >= AGENT_PATH_MAX || path[len - 1] == '/')
+			return "must name files, by paths of up to 4095 bytes";
+	}
+	return NULL;
+}
+
+static const char *check_base64(const json_t *files)
+{
+	const char *path, *wrong = check_paths(files);
+	json_t *text;
+
+	json_object_foreach((json_t *)files, path, text)
+	{
+		auto_free uint8_t *data = NULL;
+
+		if (!wrong && text_decode_base64(json_string_value(text), &data) < 0)
+			wrong = "must have base64, with its padding, under each path";
+	}
+	return wrong;
+}
+
 static const char *const disconnect_choices[] = {"cancel", "keep", NULL};
 
 #define AT(member) offsetof(struct body, member)
@@ -58,6 +89,12 @@ static const char *const disconnect_choices[] = {"cancel", "keep", NULL};
 		"Working directory; /workspace if left out.", .check = command_body_check_cwd}, \
 	{"env", FIELD_STRING_MAP, AT(env), 0, SPEC_ENV_MAX, 0, \
 		"Environment, on top of the sandbox's.", .check = env_body_check}, \
+	{"files", FIELD_STRING_MAP, AT(files), 0, EXECUTION_FILES_MAX, 0, \
+		"Files that are written before the code runs: text by path. A path that is not " \
+		"absolute begins in the working directory; directories are made.", \
+		.check = check_paths}, \
+	{"files_base64", FIELD_STRING_MAP, AT(files_base64), 0, EXECUTION_FILES_MAX, 0, \
+		"The same for files that are not text: base64 by path.", .check = check_base64}, \
 	{"stdin", FIELD_STRING, AT(input), 0, INPUT_MAX, 0, "Standard input; empty if left out."}, \
 	{"timeout_ms", FIELD_INTEGER, AT(timeout_ms), 1, COMMAND_TIMEOUT_MAX_MS, 0, \
 		"Ends it with all that it started after so long; 300000 if left out."}, \
@@ -142,6 +179,8 @@ int execution_body_decode(
 		.event = body.event,
 		.cwd = body.cwd,
 		.env = {ret_body->env, fields_copy_map(body.env, ret_body->env)},
+		.files = body.files,
+		.files_base64 = body.files_base64,
 		.input = body.input,
 		.input_len = body.input ? strlen(body.input) : 0,
 		.timeout_ms = body.timeout_ms > 0 ? (uint64_t)body.timeout_ms : 0,

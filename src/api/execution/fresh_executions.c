@@ -24,6 +24,7 @@ struct asked {
 	struct sandbox *made;
 	struct process *warm; /* an interpreter that waits in it; NULL: none */
 	struct function_place *place;
+	json_t *imports;
 	char function[MODEL_NAME_MAX];
 	execution_finish_fn finish;
 };
@@ -36,6 +37,7 @@ static void free_asked(void *arg)
 	process_unref(asked->warm);
 	sandbox_unref(asked->made);
 	json_decref(asked->request);
+	json_decref(asked->imports);
 	free(asked);
 }
 
@@ -52,27 +54,41 @@ static void give_up(struct asked *asked)
 
 static int go_on(struct request *req, void *arg, int end, struct err *err);
 
-/* Whether a sandbox that nobody asked anything of does. */
-static bool is_ordinary(const struct asked *asked)
+/* Whether a sandbox does of which nothing was asked but its template. */
+static bool is_ordinary(const json_t *request)
 {
-	return !json_object_get(asked->request, "template") &&
-	       !json_object_get(asked->request, "resources") &&
-	       !json_object_get(asked->request, "network") &&
-	       !json_object_get(asked->request, "dependencies") && !asked->body.spec.cwd;
+	return !json_object_get(request, "resources") && !json_object_get(request, "network") &&
+	       !json_object_get(request, "dependencies") && !json_object_get(request, "cwd");
+}
+
+static struct runtime_kind kind_of(const json_t *request, const json_t *imports)
+{
+	return (struct runtime_kind){
+		.language = json_string_value(json_object_get(request, "language")),
+		.template_name = json_string_value(json_object_get(request, "template")),
+		.imports = imports};
+}
+
+void fresh_executions_expect(struct api *api, const json_t *request, const json_t *imports)
+{
+	struct runtime_kind kind = kind_of(request, imports);
+
+	if (is_ordinary(request))
+		runtime_pool_want(api->runtime_pool, &kind);
 }
 
 /* 1: no interpreter waits for it. */
 static int claim(struct asked *asked, const struct owner *owner, struct err *err)
 {
-	struct execution_spec *spec = &asked->body.spec;
+	struct runtime_kind kind = kind_of(asked->request, asked->imports);
 	struct runtime runtime;
-	int r = is_ordinary(asked) ? runtime_pool_claim(asked->api->runtime_pool, owner,
-					     spec->language, &runtime, err)
-				   : 1;
+	int r = is_ordinary(asked->request)
+			? runtime_pool_claim(asked->api->runtime_pool, owner, &kind, &runtime, err)
+			: 1;
 
 	if (r == 0) {
 		asked->made = runtime.sandbox;
-		spec->warm = asked->warm = runtime.process;
+		asked->body.spec.warm = asked->warm = runtime.process;
 	}
 	return r;
 }
@@ -159,6 +175,7 @@ int fresh_executions_start(struct request *req, struct api *api,
 	asked->api = api;
 	asked->request = object;
 	asked->place = execution->place;
+	asked->imports = json_incref((json_t *)execution->imports);
 	asked->finish = execution->finish;
 	if ((r = api_check_ready(api, err)) < 0 ||
 		(r = execution_body_decode(object, true, &asked->body, err)) < 0 ||

@@ -59,8 +59,10 @@ HANDLER(functions_put)
 		return r;
 	snprintf(record.name, sizeof(record.name), "%s", name);
 	r = store_function_put(api->gate.store, &record, err);
-	if (r == 0)
+	if (r == 0) {
+		fresh_executions_expect(api, record.spec, json_object_get(record.spec, "imports"));
 		request_answer_json(req, 200, function_body_encode(api, &record, true));
+	}
 	function_record_fini(&record);
 	return r;
 }
@@ -245,6 +247,7 @@ HANDLER(functions_invoke)
 		call.object = function_body_call(&record, take_ptr(&event));
 		call.function = record.name;
 		call.version = record.version;
+		call.imports = json_object_get(record.spec, "imports");
 		call.finish = is_http ? answer_http : answer;
 		r = fresh_executions_start(req, api, &call, err);
 	}

@@ -20,7 +20,7 @@
 struct run_code_values {
 	const char *language, *context, *event, *handler, *cwd, *save, *template_name;
 	struct option_number timeout;
-	struct option_list env;
+	struct option_list env, files;
 	bool detach;
 };
 
@@ -33,6 +33,9 @@ static const struct option options[] = {
 		offsetof(struct run_code_values, env)},
 	{OPTION_TEXT, 0, "event", "JSON", "call the handler with this",
 		offsetof(struct run_code_values, event)},
+	{OPTION_LIST, 'f', "file", "FILE[:PATH]",
+		"give it this file of yours, at PATH in the sandbox; may be repeated",
+		offsetof(struct run_code_values, files)},
 	{OPTION_TEXT, 0, "handler", "NAME", "the function to call; `handler`, if there is one",
 		offsetof(struct run_code_values, handler)},
 	{OPTION_CHOICE, 'l', "language", "NAME", "what it is written in; its name tells that too",
@@ -88,6 +91,11 @@ static int make_body(
 		if (r < 0)
 			return r;
 		json_object_set_new(body, "env", pairs);
+	}
+	for (size_t i = 0; i < v->files.count; i++) {
+		r = code_file_add_file(body, v->files.items[i], err);
+		if (r < 0)
+			return r;
 	}
 	if (v->detach)
 		json_object_set_new(body, "async", json_true());
@@ -217,7 +225,8 @@ const struct command cmd_run_code = {
 		"  sandlot run-code app.py --event '{\"name\": \"Ada\"}'\n"
 		"  sandlot run-code app.py 01k9 --event '{\"name\": \"Ada\"}'\n"
 		"  sandlot run-code -l python - 01k9 <<< '6 * 7'\n"
-		"  sandlot run-code --save . plot.py 01k9\n",
+		"  sandlot run-code --save . plot.py 01k9\n"
+		"  sandlot run-code -f data.csv sum.py\n",
 	.tables = {{options, 0}},
 	.values_size = sizeof(struct run_code_values),
 	.min_operands = 1,

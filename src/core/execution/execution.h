@@ -19,7 +19,8 @@ struct execution;
 struct executions;
 
 #define EXECUTION_CODE_MAX	     (1u << 20)
-#define EXECUTION_ARGUMENT_MAX	     (128u * 1024 - 1) /* code or event of a plain language */
+#define EXECUTION_FILES_MAX	     64		       /* of each of the two kinds */
+#define EXECUTION_ARGUMENT_MAX	     (128u * 1024 - 1) /* code, event or file of a plain language */
 #define EXECUTION_TIMEOUT_DEFAULT_MS 300000
 
 struct executions_config {
@@ -86,6 +87,8 @@ struct execution_spec {
 	const json_t *event; /* what it is called with; NULL: null */
 	const char *cwd;     /* NULL: as of commands */
 	struct text_map env;
+	/* Files that the runner writes before the code runs: path -> text, path -> base64; NULL: none. */
+	const json_t *files, *files_base64;
 	const void *input; /* standard input; NULL: none */
 	size_t input_len;
 	uint64_t timeout_ms; /* 0: the default */

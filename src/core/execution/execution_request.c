@@ -4,6 +4,7 @@
 #include "core/execution/outcome.h"
 #include "core/process/process_state.h"
 
+#include <errno.h>
 #include <string.h>
 
 #define HEAD_LEN 10 /* digits of the length before a request */
@@ -11,6 +12,22 @@
 static int bad(struct err *err, const char *remedy, const char *what)
 {
 	return err_explain(err, ERR_INVALID, "invalid_field", remedy, "%s", what);
+}
+
+/* A plain language gets them as arguments. */
+static int check_files(const json_t *files, struct err *err)
+{
+	const char *path;
+	json_t *text;
+
+	json_object_foreach((json_t *)files, path, text)
+	{
+		if (json_string_length(text) > EXECUTION_ARGUMENT_MAX)
+			return bad(err, "write it with PUT /v1/sandboxes/{id}/files before",
+				"a file of field files must have less than 128 KiB in this "
+				"language");
+	}
+	return 0;
 }
 
 static int check(const struct execution_spec *spec, const struct language *language,
@@ -29,7 +46,9 @@ static int check(const struct execution_spec *spec, const struct language *langu
 		return bad(err, NULL,
 			"field stdin cannot be given with event, which is the standard input of "
 			"this language");
-	return 0;
+	if (language->is_plain && check_files(spec->files, err) < 0)
+		return -EINVAL;
+	return language->is_plain ? check_files(spec->files_base64, err) : 0;
 }
 
 static uint64_t memory_mb(struct sandbox *sandbox)
@@ -64,6 +83,10 @@ static json_t *make_document(struct sandbox *sandbox, const struct execution_spe
 		json_object_set_new(document, "handler", json_string(spec->handler));
 	if (spec->event)
 		json_object_set(document, "event", (json_t *)spec->event);
+	if (spec->files)
+		json_object_set(document, "files", (json_t *)spec->files);
+	if (spec->files_base64)
+		json_object_set(document, "files_base64", (json_t *)spec->files_base64);
 	/* A process of its own has them from its start. */
 	if ((record->context_id[0] || spec->warm) && spec->env.count > 0)
 		json_object_set_new(document, "env", text_map_to_json(spec->env));
@@ -82,14 +105,28 @@ static int frame_input(struct sandbox *sandbox, const struct execution_spec *spe
 	buf_append(input, text, strlen(text));
 	if (spec->input)
 		buf_append(input, spec->input, spec->input_len);
-	return input->failed
-		       ? err_set(err, ERR_TOO_LARGE, "code, event and stdin together exceed 1 MiB")
-		       : 0;
+	return input->failed ? err_set(err, ERR_TOO_LARGE,
+				       "code, event, stdin and files together exceed 1 MiB")
+			     : 0;
 }
 
 static void add(struct execution_request *request, size_t *count, const char *text)
 {
 	request->argv[(*count)++] = text;
+}
+
+static void add_files(
+	struct execution_request *request, size_t *count, const char *kind, const json_t *files)
+{
+	const char *path;
+	json_t *text;
+
+	json_object_foreach((json_t *)files, path, text)
+	{
+		add(request, count, kind);
+		add(request, count, path);
+		add(request, count, json_string_value(text));
+	}
 }
 
 static size_t make_argv(struct execution_request *request, const struct execution_spec *spec,
@@ -109,6 +146,8 @@ static size_t make_argv(struct execution_request *request, const struct executio
 	add(request, &count, spec->path ? spec->path : "");
 	add(request, &count, spec->handler ? spec->handler : "handler");
 	add(request, &count, request->event ? request->event : "");
+	add_files(request, &count, "text", spec->files);
+	add_files(request, &count, "base64", spec->files_base64);
 	return count;
 }
 
@@ -148,19 +187,25 @@ int execution_request_make(struct sandbox *sandbox, const struct execution_spec 
 }
 
 int execution_request_wait(struct sandbox *sandbox, const struct language *language,
-	struct execution_request *ret_request, struct err *err)
+	const json_t *imports, struct execution_request *ret_request, struct err *err)
 {
 	struct command_spec command = {.is_background = true,
 		.keeps_awake = true,
 		.keeps_input = CHOICE_YES,
 		.has_result = true};
-	size_t count;
+	size_t count, i;
+	json_t *name;
 
 	*ret_request = (struct execution_request){.input = BUF_INIT(PROCESS_INPUT_MAX)};
 	ret_request->title = mem_printf("%s (waits for an execution)", language->name);
 	command.title = ret_request->title;
 	count = make_argv(ret_request, NULL, language);
 	add(ret_request, &count, "warm");
+	json_array_foreach((json_t *)imports, i, name)
+	{
+		if (count < array_len(ret_request->argv))
+			add(ret_request, &count, json_string_value(name));
+	}
 	command.argv = (struct text_list){ret_request->argv, count};
 	return command_make(sandbox, &command, &ret_request->command, err);
 }

@@ -12,7 +12,7 @@ struct execution_request {
 	char *event; /* owned, as the next */
 	char *title;
 	struct buf input;
-	const char *argv[LANGUAGE_PROGRAM_MAX + 8];
+	const char *argv[LANGUAGE_PROGRAM_MAX + 8 + 3 * 2 * EXECUTION_FILES_MAX];
 };
 
 /* ERR_INVALID names the field. The caller ends it, also after a failure. */
@@ -28,7 +28,7 @@ int execution_request_make_context(struct sandbox *sandbox, const struct context
 int execution_request_frame(struct sandbox *sandbox, const struct execution_spec *spec,
 	const struct execution_record *record, struct buf *request, struct err *err) must_check;
 
-/* The runner alone, which waits for its request on standard input (core/execution/runtime_pool.h). */
+/* The runner alone, which loads modules (NULL: none) and waits for its request on standard input (core/execution/runtime_pool.h). */
 int execution_request_wait(struct sandbox *sandbox, const struct language *language,
-	struct execution_request *ret_request, struct err *err) must_check;
+	const json_t *imports, struct execution_request *ret_request, struct err *err) must_check;
 void execution_request_fini(struct execution_request *request);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/execution/runtime_pool.h"
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "base/share_pool.h"
@@ -12,6 +13,7 @@
 #include "core/process/process_table.h"
 #include "core/sandbox/sandbox_request.h"
 #include "model/owner.h"
+#include "model/template.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -19,30 +21,38 @@
 #include <string.h>
 #include <time.h>
 
-#define LANGUAGES_MAX 4
-#define COUNT_MAX     64
-#define PACE_MS	      20   /* between two that are made */
-#define FAILED_MS     5000 /* after one that could not be made, or while memory is scarce */
+#define KINDS_MAX 24
+#define IMPORTS_S 900 /* for so long one waits with imports that nobody asks for */
+#define COUNT_MAX 64
+#define PACE_MS	  20   /* between two that are made */
+#define FAILED_MS 5000 /* after one that could not be made, or while memory is scarce */
 
 /* A runtime that waits. Its watch of the process tells when the runner is ready. */
 struct spare {
 	struct runtime_pool *pool;
 	struct spare *next;
 	struct runtime runtime;
-	size_t language; /* index */
-	bool is_ready;	 /* under the lock, as the next */
+	size_t kind;   /* index */
+	bool is_ready; /* under the lock, as the next */
 	bool has_ended;
 	bool is_released;
 };
 
+/* What is to wait. Those of the setting never change; the others are by the imports that were asked for. */
+struct kind {
+	const struct language *language;
+	char template_name[SANDBOX_TEMPLATE_MAX]; /* "": the default one */
+	json_t *imports;			  /* NULL: of the setting */
+	unsigned wanted;
+	uint64_t asked_ms; /* by the steady clock */
+};
+
 struct runtime_pool {
 	struct engine *engine;
-	const struct language *languages[LANGUAGES_MAX];
-	unsigned wanted[LANGUAGES_MAX];
-	size_t count; /* of languages */
-
 	pthread_mutex_t lock; /* what follows */
 	pthread_cond_t changed;
+	struct kind kinds[KINDS_MAX];
+	size_t count; /* of kinds */
 	struct spare *spares;
 	pthread_t thread;
 	bool has_thread, is_closing;
@@ -52,26 +62,31 @@ struct runtime_pool {
 
 static int bad(const char *text, struct err *err)
 {
-	return err_explain(err, ERR_INVALID, "invalid_setting", "python=2,javascript=1",
-		"--runtime-pool %s must name python and javascript, each with a number up to %d",
+	return err_explain(err, ERR_INVALID, "invalid_setting", "python=2,python@browser=1",
+		"--runtime-pool %s must name python and javascript, each with a number up to %d, "
+		"and may name a template that needs no image",
 		text, COUNT_MAX);
 }
 
 static int read_part(struct runtime_pool *pool, char *part, const char *text, struct err *err)
 {
-	char *equals = strchr(part, '=');
+	char *equals = strchr(part, '='), *at = strchr(part, '@');
 	const struct language *language;
+	struct kind *kind = &pool->kinds[pool->count];
 	uint64_t number;
 
-	if (!equals)
+	if (!equals || (at && at > equals) || pool->count == KINDS_MAX / 2)
 		return bad(text, err);
 	*equals = '\0';
+	if (at)
+		*at++ = '\0';
 	language = language_find(part);
-	if (!language || language->is_plain || pool->count == LANGUAGES_MAX ||
+	if (!language || language->is_plain || (at && !template_find(at)) ||
 		number_parse(equals + 1, 0, COUNT_MAX, &number) < 0)
 		return bad(text, err);
-	pool->languages[pool->count] = language;
-	pool->wanted[pool->count++] = (unsigned)number;
+	*kind = (struct kind){.language = language, .wanted = (unsigned)number};
+	snprintf(kind->template_name, sizeof(kind->template_name), "%s", at ? at : "");
+	pool->count++;
 	return 0;
 }
 
@@ -162,12 +177,12 @@ static void drop(struct spare *spare)
 	remove_runtime(engine, &runtime);
 }
 
-static int start(struct spare *spare, struct err *err)
+static int start(struct spare *spare, const struct kind *kind, struct err *err)
 {
 	struct runtime *runtime = &spare->runtime;
 	struct execution_request request;
 	int r = execution_request_wait(
-		runtime->sandbox, spare->pool->languages[spare->language], &request, err);
+		runtime->sandbox, kind->language, kind->imports, &request, err);
 
 	if (r == 0)
 		r = process_new(runtime->sandbox, &runtime->process, err);
@@ -179,20 +194,23 @@ static int start(struct spare *spare, struct err *err)
 	return r;
 }
 
-static int make_spare(struct runtime_pool *pool, size_t language, struct err *err)
+static int make_spare(
+	struct runtime_pool *pool, size_t index, const struct kind *kind, struct err *err)
 {
 	const struct caller caller = {.owner = owner_pool, .scopes = SCOPE_ADMIN};
-	struct sandbox_spec spec = {.waits = CHOICE_YES};
+	struct sandbox_spec spec = {.waits = CHOICE_YES,
+		.template_name = kind->template_name[0] ? kind->template_name : NULL};
 	struct sandbox_request_result result = {0};
 	struct spare *spare;
+	bool is_wanted;
 	int r = sandbox_request_create_passing(pool->engine, &caller, &spec, &result, err);
 
 	if (r != 0)
 		return r < 0 ? r : err_set(err, ERR_UNAVAILABLE, "its image is not there");
 	spare = mem_new(sizeof(*spare));
-	*spare = (struct spare){
-		.pool = pool, .runtime = {.sandbox = result.sandbox}, .language = language};
-	r = start(spare, err);
+	*spare =
+		(struct spare){.pool = pool, .runtime = {.sandbox = result.sandbox}, .kind = index};
+	r = start(spare, kind, err);
 	if (r < 0) {
 		if (!spare->runtime.process)
 			on_release(spare); /* there is no watch that has it */
@@ -200,9 +218,15 @@ static int make_spare(struct runtime_pool *pool, size_t language, struct err *er
 		return r;
 	}
 	pthread_mutex_lock(&pool->lock);
-	spare->next = pool->spares;
-	pool->spares = spare;
+	/* Its place may have become that of other imports meanwhile. */
+	is_wanted = pool->kinds[index].imports == kind->imports;
+	if (is_wanted) {
+		spare->next = pool->spares;
+		pool->spares = spare;
+	}
 	pthread_mutex_unlock(&pool->lock);
+	if (!is_wanted)
+		drop(spare);
 	return 0;
 }
 
@@ -225,29 +249,49 @@ static bool is_memory_scarce(void)
 	return total > 0 && available < total / 10;
 }
 
-/* Which language lacks one; the lock is held. */
-static bool find_missing(const struct runtime_pool *pool, size_t *ret_language)
+static unsigned count_spares(const struct runtime_pool *pool, size_t kind)
+{
+	unsigned have = 0;
+
+	for (const struct spare *at = pool->spares; at; at = at->next)
+		have += at->kind == kind;
+	return have;
+}
+
+/* Which kind lacks one, and a copy of it, with a reference to its imports; the lock is held. */
+static bool find_missing(struct runtime_pool *pool, size_t *ret_index, struct kind *ret_kind)
 {
 	for (size_t i = 0; i < pool->count; i++) {
-		unsigned have = 0;
-
-		for (const struct spare *at = pool->spares; at; at = at->next)
-			have += at->language == i;
-		if (have < pool->wanted[i]) {
-			*ret_language = i;
+		if (count_spares(pool, i) < pool->kinds[i].wanted) {
+			*ret_index = i;
+			*ret_kind = pool->kinds[i];
+			json_incref(ret_kind->imports);
 			return true;
 		}
 	}
 	return false;
 }
 
-/* Takes one out that has ended; the lock is held. */
+/* Nobody has asked for them for a while; the lock is held. */
+static void forget_imports(struct runtime_pool *pool)
+{
+	uint64_t now_ms = clock_steady_ms();
+
+	for (size_t i = 0; i < pool->count; i++) {
+		struct kind *kind = &pool->kinds[i];
+
+		if (kind->imports && now_ms - kind->asked_ms > IMPORTS_S * 1000u)
+			kind->wanted = 0;
+	}
+}
+
+/* Takes one out that has ended, or that is not wanted any more; the lock is held. */
 static struct spare *take_ended(struct runtime_pool *pool)
 {
 	for (struct spare **at = &pool->spares; *at; at = &(*at)->next) {
 		struct spare *spare = *at;
 
-		if (spare->has_ended) {
+		if (spare->has_ended || pool->kinds[spare->kind].wanted == 0) {
 			*at = spare->next;
 			return spare;
 		}
@@ -269,7 +313,8 @@ static void wait_ms(struct runtime_pool *pool, long ms)
 }
 
 /* One step without the lock; how long to wait after it. */
-static long step(struct runtime_pool *pool, struct spare *ended, size_t language)
+static long step(
+	struct runtime_pool *pool, struct spare *ended, size_t index, const struct kind *kind)
 {
 	struct err err;
 
@@ -279,10 +324,9 @@ static long step(struct runtime_pool *pool, struct spare *ended, size_t language
 	}
 	if (is_memory_scarce())
 		return FAILED_MS;
-	if (make_spare(pool, language, &err) == 0)
+	if (make_spare(pool, index, kind, &err) == 0)
 		return PACE_MS;
-	log_warning(
-		"no interpreter waits for %s: %s", pool->languages[language]->name, err.message);
+	log_warning("no interpreter waits for %s: %s", kind->language->name, err.message);
 	return FAILED_MS;
 }
 
@@ -292,16 +336,20 @@ static void *fill(void *arg)
 
 	pthread_mutex_lock(&pool->lock);
 	while (!pool->is_closing) {
-		struct spare *ended = take_ended(pool);
-		size_t language = 0;
+		struct spare *ended;
+		struct kind kind = {0};
+		size_t index = 0;
 		long pause;
 
-		if (!ended && !find_missing(pool, &language)) {
+		forget_imports(pool);
+		ended = take_ended(pool);
+		if (!ended && !find_missing(pool, &index, &kind)) {
 			wait_ms(pool, FAILED_MS);
 			continue;
 		}
 		pthread_mutex_unlock(&pool->lock);
-		pause = step(pool, ended, language);
+		pause = step(pool, ended, index, &kind);
+		json_decref(kind.imports);
 		pthread_mutex_lock(&pool->lock);
 		if (!pool->is_closing)
 			wait_ms(pool, pause);
@@ -338,7 +386,77 @@ void runtime_pool_close(struct runtime_pool *pool)
 
 /* --- claims --- */
 
-static struct spare *take_ready(struct runtime_pool *pool, const char *language)
+/* Whether it is of this language and template; imports apart. */
+static bool is_alike(const struct kind *kind, const struct runtime_kind *asked)
+{
+	return strcmp(kind->language->name, asked->language) == 0 &&
+	       strcmp(kind->template_name, asked->template_name ? asked->template_name : "") == 0;
+}
+
+static bool is_same(const struct kind *kind, const struct runtime_kind *asked)
+{
+	return is_alike(kind, asked) &&
+	       (kind->imports ? asked->imports && json_equal(kind->imports, asked->imports)
+			      : !asked->imports);
+}
+
+/* A place for another kind: one that nobody wants and of which none is left, or a new one. */
+static struct kind *find_place(struct runtime_pool *pool)
+{
+	for (size_t i = 0; i < pool->count; i++) {
+		struct kind *kind = &pool->kinds[i];
+
+		if (kind->imports && kind->wanted == 0 && count_spares(pool, i) == 0) {
+			json_decref(kind->imports);
+			return kind;
+		}
+	}
+	return pool->count < KINDS_MAX ? &pool->kinds[pool->count++] : NULL;
+}
+
+/* The lock is held. When there is no place, the one that was asked for longest ago makes room for the next. */
+static void want_locked(struct runtime_pool *pool, const struct runtime_kind *asked)
+{
+	struct kind *oldest = NULL, *place, model = {0};
+
+	for (size_t i = 0; i < pool->count; i++) {
+		struct kind *kind = &pool->kinds[i];
+
+		if (is_same(kind, asked)) {
+			kind->wanted = 1;
+			kind->asked_ms = clock_steady_ms();
+			return;
+		}
+		if (is_alike(kind, asked) && !kind->imports && kind->wanted > 0)
+			model = *kind;
+		if (kind->imports && (!oldest || kind->asked_ms < oldest->asked_ms))
+			oldest = kind;
+	}
+	if (!model.language)
+		return; /* the operator has none of these wait */
+	place = find_place(pool);
+	if (!place) {
+		if (oldest)
+			oldest->wanted = 0;
+		return;
+	}
+	*place = model;
+	place->imports = json_deep_copy(asked->imports);
+	place->wanted = 1;
+	place->asked_ms = clock_steady_ms();
+	pthread_cond_broadcast(&pool->changed);
+}
+
+void runtime_pool_want(struct runtime_pool *pool, const struct runtime_kind *asked)
+{
+	if (json_array_size(asked->imports) == 0)
+		return;
+	pthread_mutex_lock(&pool->lock);
+	want_locked(pool, asked);
+	pthread_mutex_unlock(&pool->lock);
+}
+
+static struct spare *take_ready(struct runtime_pool *pool, const struct runtime_kind *asked)
 {
 	struct spare *found = NULL;
 
@@ -347,7 +465,7 @@ static struct spare *take_ready(struct runtime_pool *pool, const char *language)
 		struct spare *spare = *at;
 
 		if (spare->is_ready && !spare->has_ended &&
-			strcmp(pool->languages[spare->language]->name, language) == 0) {
+			is_same(&pool->kinds[spare->kind], asked)) {
 			found = spare;
 			*at = spare->next;
 			break;
@@ -383,12 +501,20 @@ static int give_locked(struct sandbox *sandbox, const struct owner *owner, struc
 	return r;
 }
 
-int runtime_pool_claim(struct runtime_pool *pool, const struct owner *owner, const char *language,
-	struct runtime *ret_runtime, struct err *err)
+int runtime_pool_claim(struct runtime_pool *pool, const struct owner *owner,
+	const struct runtime_kind *kind, struct runtime *ret_runtime, struct err *err)
 {
-	struct spare *spare = take_ready(pool, language);
+	struct runtime_kind bare = {kind->language, kind->template_name, NULL};
+	struct spare *spare = NULL;
 	struct sandbox *sandbox;
 	int r;
+
+	if (json_array_size(kind->imports) > 0) {
+		runtime_pool_want(pool, kind);
+		spare = take_ready(pool, kind);
+	}
+	if (!spare)
+		spare = take_ready(pool, &bare);
 
 	if (!spare)
 		return 1;
