@@ -27,23 +27,6 @@
 #define READERS_S   30		   /* how long a log waits for its readers */
 #define QUICK_BYTES (64u << 10)	   /* of a log that is read at once */
 
-struct executions {
-	struct executions_config config;
-	struct function_places *places;
-	pthread_mutex_t lock; /* what follows */
-	pthread_cond_t changed;
-	struct execution *running; /* a reference each */
-	unsigned threads;	   /* that gather outcomes */
-	bool is_leaving;
-};
-
-struct execution_watcher {
-	atomic_int refs;
-	struct execution_watcher *next;
-	const struct execution_events *events;
-	void *arg;
-};
-
 /* --- life --- */
 
 struct executions *executions_new(const struct executions_config *config)
@@ -84,7 +67,7 @@ static void release(void *arg)
 	execution_unref(arg);
 }
 
-static struct execution *make(struct executions *executions, struct sandbox *sandbox,
+struct execution *execution_make(struct executions *executions, struct sandbox *sandbox,
 	const struct execution_record *record)
 {
 	struct execution *execution = mem_new(sizeof(*execution));
@@ -99,7 +82,7 @@ static struct execution *make(struct executions *executions, struct sandbox *san
 	return execution;
 }
 
-static void list(struct execution *execution)
+void execution_list(struct execution *execution)
 {
 	struct executions *executions = execution->executions;
 
@@ -109,7 +92,7 @@ static void list(struct execution *execution)
 	pthread_mutex_unlock(&executions->lock);
 }
 
-static void unlist(struct execution *execution)
+void execution_unlist(struct execution *execution)
 {
 	struct executions *executions = execution->executions;
 	bool found = false;
@@ -166,81 +149,6 @@ void executions_free(struct executions *executions)
 	free(executions);
 }
 
-/* --- watchers --- */
-
-static void watcher_unref(struct execution_watcher *watcher)
-{
-	if (atomic_fetch_sub(&watcher->refs, 1) > 1)
-		return;
-	watcher->events->release(watcher->arg);
-	free(watcher);
-}
-
-bool execution_watch(struct execution *execution, const struct execution_events *events, void *arg)
-{
-	struct execution_watcher *watcher = mem_new(sizeof(*watcher));
-	bool is_late;
-
-	*watcher = (struct execution_watcher){.refs = 1, .events = events, .arg = arg};
-	pthread_mutex_lock(&execution->lock);
-	is_late = execution->is_over;
-	if (!is_late) {
-		watcher->next = execution->watchers;
-		execution->watchers = watcher;
-	}
-	pthread_mutex_unlock(&execution->lock);
-	if (is_late)
-		free(watcher);
-	return !is_late;
-}
-
-void execution_unwatch(struct execution *execution, void *arg)
-{
-	struct execution_watcher *found = NULL;
-
-	pthread_mutex_lock(&execution->lock);
-	for (struct execution_watcher **at = &execution->watchers; *at; at = &(*at)->next) {
-		if ((*at)->arg == arg) {
-			found = *at;
-			*at = found->next;
-			break;
-		}
-	}
-	pthread_mutex_unlock(&execution->lock);
-	if (found)
-		watcher_unref(found);
-}
-
-/* Under the lock: what they do is to wake a thread. */
-void execution_tell_output(struct execution *execution)
-{
-	pthread_mutex_lock(&execution->lock);
-	for (struct execution_watcher *w = execution->watchers; w; w = w->next) {
-		if (w->events->output)
-			w->events->output(w->arg);
-	}
-	pthread_mutex_unlock(&execution->lock);
-}
-
-/* Without a lock, for they look at the record and answer clients. From then on nobody can watch. */
-static void tell_over(struct execution *execution, const struct execution_record *record)
-{
-	struct execution_watcher *watcher;
-
-	pthread_mutex_lock(&execution->lock);
-	execution->is_over = true;
-	watcher = take_ptr(&execution->watchers);
-	pthread_mutex_unlock(&execution->lock);
-	while (watcher) {
-		struct execution_watcher *next = watcher->next;
-
-		if (watcher->events->over)
-			watcher->events->over(watcher->arg, record);
-		watcher_unref(watcher);
-		watcher = next;
-	}
-}
-
 /* --- the end --- */
 
 static void publish(struct execution *execution, const struct execution_record *record)
@@ -293,9 +201,9 @@ static void conclude(struct execution *execution, enum execution_status status, 
 		log_error("execution %s: %s", record.id, err.message);
 	function_place_give_back(take_ptr(&execution->place));
 	publish(execution, &record);
-	tell_over(execution, &record);
+	execution_tell_over(execution, &record);
 	execution_record_fini(&record);
-	unlist(execution);
+	execution_unlist(execution);
 	prune(execution);
 }
 
@@ -446,8 +354,7 @@ static void gather_later(struct execution *execution)
 	(void)gather_in_thread(execution);
 }
 
-/* Its row is there, or its process has ended: with both it goes on. */
-static void note(struct execution *execution, bool *flag)
+void execution_note(struct execution *execution, bool *flag)
 {
 	bool is_due;
 
@@ -480,10 +387,10 @@ static void on_ended(void *arg, const struct process_end *end)
 	pthread_mutex_lock(&execution->lock);
 	execution->end = *end;
 	pthread_mutex_unlock(&execution->lock);
-	note(execution, &execution->has_ended);
+	execution_note(execution, &execution->has_ended);
 }
 
-static const struct process_events process_events = {
+const struct process_events execution_process_events = {
 	.output = on_output, .ended = on_ended, .release = release};
 
 /* --- its context --- */
@@ -526,7 +433,7 @@ void execution_settle(struct execution *execution, const struct process_end *end
 	execution->end = *end;
 	execution->log_end = log_end;
 	pthread_mutex_unlock(&execution->lock);
-	note(execution, &execution->has_ended);
+	execution_note(execution, &execution->has_ended);
 }
 
 /* --- the start --- */
@@ -578,13 +485,13 @@ static int add_row(struct execution *execution, struct err *err)
 	r = store_execution_insert(store, &record, err);
 	if (r < 0)
 		return r;
-	list(execution);
+	execution_list(execution);
 	pthread_mutex_lock(&execution->lock);
 	has_begun = execution->record.process != record.process;
 	pthread_mutex_unlock(&execution->lock);
 	if (has_begun)
 		execution_write_begun(execution);
-	note(execution, &execution->is_listed);
+	execution_note(execution, &execution->is_listed);
 	return 0;
 }
 
@@ -610,7 +517,7 @@ static int run(struct execution *execution, const struct command *command, struc
 	struct process_record process;
 	int r;
 
-	if (!process_watch(execution->process, &process_events, execution_ref(execution)))
+	if (!process_watch(execution->process, &execution_process_events, execution_ref(execution)))
 		abort(); /* it does not run yet */
 	execution->times.sent_us = clock_steady_us();
 	execution->started_wall_ms = clock_wall_ms();
@@ -627,8 +534,8 @@ static int run(struct execution *execution, const struct command *command, struc
 		process_kill(execution->process, true);
 		return r;
 	}
-	list(execution);
-	note(execution, &execution->is_listed);
+	execution_list(execution);
+	execution_note(execution, &execution->is_listed);
 	return 0;
 }
 
@@ -641,7 +548,7 @@ static int start_in_context(struct executions *executions, struct sandbox *sandb
 
 	snprintf(record->context_id, sizeof(record->context_id), "%s",
 		spec->host->ops->id(spec->host));
-	execution = make(executions, sandbox, record);
+	execution = execution_make(executions, sandbox, record);
 	execution->host = spec->host->ops->ref(spec->host);
 	execution->times.asked_us = clock_steady_us();
 	r = run_in_context(execution, spec, err);
@@ -664,7 +571,8 @@ static int run_warm(struct execution *execution, const struct buf *input, struct
 	process_read(execution->process, &process);
 	execution->record.process = process.number;
 	process_record_fini(&process);
-	if (!process_watch(execution->process, &process_events, execution_ref(execution))) {
+	if (!process_watch(
+		    execution->process, &execution_process_events, execution_ref(execution))) {
 		execution_unref(execution); /* the watch's: there is none */
 		return err_set(err, ERR_UNAVAILABLE, "the interpreter that waited has ended");
 	}
@@ -680,8 +588,8 @@ static int run_warm(struct execution *execution, const struct buf *input, struct
 		process_unwatch(execution->process, execution);
 		return r;
 	}
-	list(execution);
-	note(execution, &execution->is_listed);
+	execution_list(execution);
+	execution_note(execution, &execution->is_listed);
 	return 0;
 }
 
@@ -706,7 +614,7 @@ int execution_start(struct executions *executions, struct sandbox *sandbox,
 		execution_record_fini(&record);
 		return r;
 	}
-	execution = make(executions, sandbox, &record);
+	execution = execution_make(executions, sandbox, &record);
 	execution->times.asked_us = asked_us;
 	execution->place = spec->place;
 	if (spec->warm) {
@@ -817,128 +725,4 @@ void execution_cancel(struct execution *execution)
 		execution->host->ops->cancel(execution->host, execution);
 	else if (execution->process)
 		process_kill(execution->process, true);
-}
-
-/* --- after a restart of the daemon --- */
-
-/* A process of which only the row is left tells its end itself. */
-static void take_end(struct execution *execution, const struct process_record *process)
-{
-	execution->end = (struct process_end){.exit_code = process->exit_code,
-		.duration_us = process->duration_us,
-		.how = process->end};
-	execution->has_ended = true;
-}
-
-/* Finds out what became of one; NULL, or why nobody can know. */
-static const char *take_up(struct execution *execution)
-{
-	struct process_record process;
-	char name[PROCESS_NAME_MAX];
-	struct err err;
-
-	process_name_format(execution->record.process, name);
-	if (process_table_find(execution->sandbox, name, &execution->process, &process, &err) < 0)
-		return "nothing is known of its process any more";
-	if (process_table_open_log(
-		    execution->sandbox, execution->record.process, &execution->log, &err) < 0)
-		log_warning("execution %s: %s", execution->record.id, err.message);
-	execution->started_wall_ms =
-		clock_wall_ms() - (store_clock_ms(execution->executions->config.store) -
-					  execution->record.created_at_ms);
-	list(execution);
-	if (!execution->process ||
-		!process_watch(execution->process, &process_events, execution_ref(execution))) {
-		if (execution->process) {
-			execution_unref(execution); /* the watch's: there is none */
-			process_record_fini(&process);
-			process_read(execution->process, &process);
-		}
-		take_end(execution, &process);
-	}
-	process_record_fini(&process);
-	note(execution, &execution->is_listed);
-	return NULL;
-}
-
-/* One whose process nobody can ask. */
-static void lose(struct executions *executions, struct execution_record *record, const char *why)
-{
-	const struct process_end unknown = {.outcome = PROCESS_REFUSED};
-	struct outcome_input input = {.record = record,
-		.language = language_find(language_names[0]), /* nothing of it is read */
-		.end = &unknown,
-		.failure = why,
-		.artifacts = json_array()};
-	struct err err;
-
-	record->outcome = outcome_make(&input, &record->status);
-	record->outcome_bytes = json_dumpb(record->outcome, NULL, 0, JSON_COMPACT);
-	record->ended_at_ms = store_clock_ms(executions->config.store);
-	if (store_execution_update(executions->config.store, record, &err) < 0)
-		log_error("execution %s: %s", record->id, err.message);
-}
-
-struct adoption {
-	struct executions *executions;
-	struct engine *engine;
-	execution_find_host *find;
-	void *arg;
-};
-
-/* One that was begun in a context goes on there; one that waited for its turn was in nobody's hands. */
-static const char *take_up_in_context(struct adoption *adoption, struct execution *execution)
-{
-	const struct execution_record *record = &execution->record;
-	struct err err;
-
-	if (record->process == 0)
-		return "the daemon ended before it began";
-	if (adoption->find(adoption->arg, execution->sandbox, record->context_id, &execution->host,
-		    &err) < 0)
-		return "its context is gone";
-	list(execution);
-	if (execution->host->ops->adopt(execution->host, execution)) {
-		note(execution, &execution->is_listed);
-		return NULL;
-	}
-	unlist(execution);
-	return "its context ended meanwhile";
-}
-
-static bool adopt(const struct execution_record *row, void *arg)
-{
-	struct adoption *adoption = arg;
-	struct execution_record record = *row;
-	struct execution *execution;
-	struct sandbox *sandbox;
-	const char *why;
-	struct err err;
-
-	if (!language_find(record.language) ||
-		sandbox_get(adoption->engine, NULL, record.sandbox_id, &sandbox, &err) < 0) {
-		lose(adoption->executions, &record,
-			record.is_fresh ? "the daemon ended while it ran"
-					: "its sandbox was removed meanwhile");
-		execution_record_fini(&record);
-		return true;
-	}
-	execution = make(adoption->executions, sandbox, &record);
-	why = record.context_id[0] ? take_up_in_context(adoption, execution) : take_up(execution);
-	if (why)
-		lose(adoption->executions, &execution->record, why);
-	execution_unref(execution);
-	sandbox_unref(sandbox);
-	return true;
-}
-
-void executions_adopt(
-	struct executions *executions, struct engine *engine, execution_find_host *find, void *arg)
-{
-	struct adoption adoption = {executions, engine, find, arg};
-	struct store_execution_filter filter = {.is_active = true, .limit = UINT32_MAX};
-	struct err err;
-
-	if (store_execution_list(executions->config.store, &filter, adopt, &adoption, &err) < 0)
-		log_error("executions: %s", err.message);
 }

@@ -45,6 +45,37 @@ struct execution {
 	struct execution_watcher *watchers;
 };
 
+/* --- for core/execution --- */
+
+struct executions {
+	struct executions_config config;
+	struct function_places *places;
+	pthread_mutex_t lock; /* what follows */
+	pthread_cond_t changed;
+	struct execution *running; /* a reference each */
+	unsigned threads;	   /* that gather outcomes */
+	bool is_leaving;
+};
+
+/* One that has not begun; takes the record over. */
+struct execution *execution_make(struct executions *executions, struct sandbox *sandbox,
+	const struct execution_record *record);
+
+/* Puts it among those that run, with a reference; takes it out of them. */
+void execution_list(struct execution *execution);
+void execution_unlist(struct execution *execution);
+
+/* Its row is there, or its process has ended (the flag that is set): with both its outcome is gathered. */
+void execution_note(struct execution *execution, bool *flag);
+
+/* The watch of its process, which has a reference of it. */
+extern const struct process_events execution_process_events;
+
+/* Tells watchers that it is over. Without a lock: they look at the record and answer clients. Nobody can watch after. */
+void execution_tell_over(struct execution *execution, const struct execution_record *record);
+
+/* --- for core/context --- */
+
 /* It begins: from here on the log is its own. Tells watchers. */
 void execution_note_begun(struct execution *execution, uint32_t process, struct output_log *log);
 
