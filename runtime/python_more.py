@@ -430,9 +430,13 @@ def magic(line, body=None):
     import subprocess
     name, _, rest = line.strip().partition(" ")
     if name in ("pip", "pip3") and body is None:
-        import importlib
+        import importlib, shlex, site
         flush()
-        done = subprocess.run([sys.executable, "-m", "pip"] + rest.split())
+        done = subprocess.run([sys.executable, "-m", "pip"] + shlex.split(rest))
+        # The directory for packages of the user may not have been there when the interpreter started.
+        place = site.getusersitepackages()
+        if site.ENABLE_USER_SITE and place not in sys.path and os.path.isdir(place):
+            site.addsitedir(place)
         importlib.invalidate_caches()
         if done.returncode:
             raise RuntimeError("pip ended with exit code %d" % done.returncode)

@@ -276,7 +276,28 @@ test('figures, tables and images are shown in many ways, without code for it', a
   assert.equal(Buffer.from(image.results[0]['image/png'], 'base64').subarray(1, 4).toString(), 'PNG');
   const own = await run(rich, 'class Shown:\n    def _repr_html_(self): return "<b>"\n    def _repr_latex_(self): return "$x$"\n    def _repr_markdown_(self): return "*m*"\n    def _repr_json_(self): return {"j": 1}\ndisplay(Shown())\nShown()');
   assert.deepEqual(own.results.map(({ 'text/plain': _, ...rest }) => rest), Array(2).fill({ 'text/html': '<b>', 'text/latex': '$x$', 'text/markdown': '*m*', 'application/json': { j: 1 } }));
+  const bundle = await run(rich, 'class Bundle:\n    def _repr_mimebundle_(self, include=None, exclude=None): return {"text/plain": "words", "text/csv": "a,b"}, {"note": 1}\nclass Broken:\n    def _repr_mimebundle_(self, **_): raise ValueError("no")\n    def __repr__(self): return "broken"\ndisplay(Broken())\nBundle()');
+  assert.deepEqual([bundle.status, bundle.results], ['succeeded', [{ 'text/plain': 'broken' }, { 'text/plain': 'words', 'text/csv': 'a,b' }]], JSON.stringify(bundle));
   await api.request('DELETE', at(rich.id));
+});
+
+test('%pip installs what code can import at once', async () => {
+  const pip = await make({ language: 'python' });
+  const wheel = `import zipfile
+with zipfile.ZipFile("/workspace/tiny_pip-1-py3-none-any.whl", "w") as z:
+    z.writestr("tiny_pip.py", "word = 'installed'\\n")
+    z.writestr("tiny_pip-1.dist-info/METADATA", "Metadata-Version: 2.1\\nName: tiny-pip\\nVersion: 1\\n")
+    z.writestr("tiny_pip-1.dist-info/WHEEL", "Wheel-Version: 1.0\\nGenerator: tests\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+    z.writestr("tiny_pip-1.dist-info/RECORD", "")`;
+  await assertResult(pip, `${wheel}\n"made"`, 'made');
+  const installed = await run(pip, '%pip install --no-index --no-deps /workspace/tiny_pip-1-py3-none-any.whl', { timeout_ms: 120000 });
+  assert.equal(installed.status, 'succeeded', JSON.stringify(installed));
+  assert.match(installed.stdout, /Successfully installed tiny-pip-1/, JSON.stringify(installed));
+  await assertResult(pip, 'import tiny_pip\ntiny_pip.word', 'installed');
+  const failed = await run(pip, '%pip install --no-index "nothere-at-all >= 1"', { timeout_ms: 120000 });
+  assert.match(failed.stderr + failed.stdout, /nothere-at-all/);
+  assert.equal(failed.state, 'kept');
+  await api.request('DELETE', at(pip.id));
 });
 
 // Life ----------------------------------------------------------------------------------------

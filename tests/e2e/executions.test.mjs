@@ -170,7 +170,27 @@ test('each misbehaviour gives a clear result, and the next execution is not dist
   assertFailed(await javascript('exports.handler = async () => { process.exit(0); }'), 'Exit', /before the handler/);
   assertFailed(await javascript('exports.handler = async () => { await new Promise(() => {}); }'), 'Exit');
   assertFailed(await javascript('const x = ;'), 'SyntaxError');
+  assertFailed(await python('while True: print("y" * 99)', { timeout_ms: 500 }), 'Timeout', /500 ms/, 'timeout');
+  assertFailed(await python('def handler(e):\n    e = []\n    e.append(e)\n    return e'), 'ValueError');
+  assertFailed(await python('def handler(e):\n    for _ in range(200): e = [e]\n    return e'), 'ValueError', /100 deep/);
+  const huge = await python('def handler(e): return "x" * (1 << 30)');
+  assert.equal(huge.status, 'failed', JSON.stringify(huge));
+  assert.ok(['TooLarge', 'MemoryError', 'OutOfMemory'].includes(huge.error.type), JSON.stringify(huge.error));
+  await api.put(id, '/workspace/latin.py', Buffer.from([...Buffer.from('x = "'), 0xe4, ...Buffer.from('"\n')]));
+  assertFailed(await run({ language: 'python', path: '/workspace/latin.py' }), 'SyntaxError', /utf-8/i);
+  assertFailed(await run({ language: 'python', path: '/workspace/nothere.py' }), 'FileNotFoundError', /nothere/);
+  assertFailed(await run({ language: 'javascript', path: '/workspace/nothere.js' }), 'Error', /nothere/);
   assertResult(await python('def handler(e): return "still well"'), 'still well');
+});
+
+test('a fork bomb ends with its time, and the next execution runs', async () => {
+  const { id: small } = await api.create({ resources: { pids: 64 } });
+  const on = (json) => api.request('POST', `/v1/sandboxes/${small}/executions`, { json });
+  const bomb = (await on({ language: 'python', code: 'import os, time\nwhile True:\n    try: os.fork()\n    except OSError: time.sleep(0.05)', timeout_ms: 1500 })).json;
+  assert.equal(bomb.status, 'timeout', JSON.stringify(bomb));
+  const next = (await on({ language: 'python', code: 'def handler(e): return 1' })).json;
+  assert.deepEqual([next.status, next.result], ['succeeded', 1], JSON.stringify(next));
+  await api.purge(small);
 });
 
 test('a flood of output is cut and says so, and the result behind it is there', async () => {

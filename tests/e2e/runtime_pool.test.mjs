@@ -65,6 +65,30 @@ test('what a function imports is loaded before its code comes, for its calls alo
   assert.match(failed.text, /ModuleNotFoundError/);
 });
 
+test('two interpreters that waited have nothing in common that programs take for their own', async () => {
+  const python = `import os, random, sys, tempfile, threading, time, uuid
+def handler(e):
+    fds = [os.readlink("/proc/self/fd/%s" % n) for n in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd/%s" % n)]
+    environ = open("/proc/self/environ").read() + open("/proc/self/cmdline").read()
+    return {"random": random.random(), "bytes": os.urandom(8).hex(), "uuid": str(uuid.uuid4()), "hash": hash("seed"), "name": next(tempfile._get_candidate_names()),
+            "pid": os.getpid() == int(os.readlink("/proc/self")), "threads": threading.active_count(), "tasks": len(os.listdir("/proc/self/task")),
+            "sockets": [one for one in fds if "socket" in one or "/" == one[:1] and not one.startswith(("/dev", "/proc"))], "now": time.time() * 1000,
+            "given": "only-here" in environ, "seen": os.environ.get("SECRET"), "names": sorted(n for n in vars(sys.modules["main"]) if n == "left")}`;
+  const javascript = 'exports.handler = () => ({ random: Math.random(), bytes: require("crypto").randomBytes(8).toString("hex"), uuid: require("crypto").randomUUID(), now: Date.now() });';
+  for (const [language, code] of [['python', python], ['javascript', javascript]]) {
+    const before = Date.now();
+    const [one, two] = [(await warm({ language, code, env: { SECRET: 'only-here' } })).result, (await warm({ language, code, env: { SECRET: 'only-here' } })).result];
+    for (const name of ['random', 'bytes', 'uuid', 'hash', 'name']) if (name in one) assert.notEqual(one[name], two[name], name);
+    assert.ok(one.now >= before - 1000 && two.now >= one.now, 'the time is that of the call');
+    if (language === 'python') {
+      for (const seen of [one, two]) {
+        assert.deepEqual([seen.pid, seen.threads, seen.tasks, seen.sockets, seen.names], [true, 1, 1, [], []]);
+        assert.deepEqual([seen.given, seen.seen], [false, 'only-here'], 'a secret was not there while it waited');
+      }
+    }
+  }
+});
+
 test('one that waited runs out of time, fails and streams as any other', async () => {
   await warm({ language: 'python', code: '1' });
   const late = await run({ language: 'python', code: 'while True: pass', timeout_ms: 300 });
