@@ -52,6 +52,9 @@ static void describe(const struct request *req, struct audit_entry *entry)
 		if (value)
 			buf_printf(&text, "%s%s=%s", text.len ? " " : "", telling[i], value);
 	}
+	if (request_answer_header_of(req, "Sandlot-Flags"))
+		buf_printf(&text, "%sflags=%s", text.len ? " " : "",
+			request_answer_header_of(req, "Sandlot-Flags"));
 	joined = buf_take_str(&text);
 	copy(entry->detail, sizeof(entry->detail), joined);
 }

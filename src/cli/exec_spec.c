@@ -16,10 +16,13 @@
 
 const struct option exec_spec_options[] = {
 	{OPTION_TEXT, 'c', "command", "LINE", "run this line with the shell", AT(line)},
+	{OPTION_TEXT, 0, "confirm", "CODE", "confirm a command that looks dangerous", AT(confirm)},
 	{OPTION_SECONDS, 'T', "timeout", "TIME", "end it after so long: 10s, 500ms, 5m",
 		AT(timeout)},
 	{OPTION_TEXT, 'u', "user", "USER", "run as this user of the sandbox", AT(user)},
 	{OPTION_TEXT, 'w', "workdir", "DIR", "run in this directory", AT(cwd)},
+	{OPTION_FLAG, 'y', "yes", NULL, "do not ask about a command that looks dangerous",
+		AT(is_meant)},
 	{OPTION_END},
 };
 
@@ -124,6 +127,8 @@ int exec_spec_body(const struct exec_spec *spec, const struct option_list *env, 
 		return err_set(err, ERR_INVALID, "--workdir is not UTF-8 text");
 	if (spec->user && json_object_set_new(body, "user", json_string(spec->user)) < 0)
 		return err_set(err, ERR_INVALID, "--user is not UTF-8 text");
+	if (spec->confirm && json_object_set_new(body, "confirm", json_string(spec->confirm)) < 0)
+		return err_set(err, ERR_INVALID, "--confirm is not UTF-8 text");
 	if (spec->timeout.is_set)
 		json_object_set_new(
 			body, "timeout_ms", json_integer((json_int_t)spec->timeout.value));

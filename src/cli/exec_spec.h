@@ -13,8 +13,10 @@ struct exec_spec {
 	const char *cwd;
 	const char *user;
 	struct option_number timeout;
-	const char *line;  /* -c */
-	bool may_be_image; /* without a command the image's own program is run */
+	const char *line;    /* -c */
+	const char *confirm; /* the code that a refusal gave */
+	bool is_meant;	     /* whatever it looks like */
+	bool may_be_image;   /* without a command the image's own program is run */
 };
 
 /* Without --env and the choice about standard input, in which exec and run differ. */

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/err.h"
+#include "model/danger.h"
 #include "model/id.h"
 #include "model/sandbox_record.h"
 
@@ -37,8 +38,9 @@ struct execution_record {
 	uint32_t process;   /* number of its process in the sandbox */
 	uint64_t from;	    /* of a context: where in the process's output it begins */
 	uint64_t timeout_ms;
-	json_t *request; /* object: what was asked for; NULL: too large to be kept, or not read */
-	json_t *outcome; /* object: what came of it; NULL: not over, or not read */
+	danger_set danger; /* what its code was flagged for */
+	json_t *request;   /* object: what was asked for; NULL: too large to be kept, or not read */
+	json_t *outcome;   /* object: what came of it; NULL: not over, or not read */
 	uint64_t outcome_bytes; /* of both as text */
 	uint64_t duration_us;	/* from the request to its end */
 	int64_t created_at_ms;

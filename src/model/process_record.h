@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/err.h"
+#include "model/danger.h"
 #include "model/id.h"
 #include "model/termination.h"
 
@@ -24,6 +25,7 @@ struct process_record {
 	json_t *argv;	 /* array of strings; owned */
 	char *cwd;	 /* owned */
 	uint32_t uid;
+	danger_set danger;  /* what it was flagged for */
 	bool is_argv_cut;   /* argv is not all of it */
 	bool is_line;	    /* argv is a shell with the line that was asked for */
 	bool is_background; /* no client waits for it */

@@ -106,6 +106,17 @@ void quota_clear(struct quota *quota)
 {
 	for (int kind = 0; kind < QUOTA_KIND_COUNT; kind++)
 		quota->limits[kind] = QUOTA_UNSET;
+	quota->danger = QUOTA_UNSET;
+}
+
+static int parse_danger(const char *text, struct quota *quota)
+{
+	enum danger_policy policy;
+
+	if (quota->danger != QUOTA_UNSET || danger_policy_parse(text, &policy) < 0)
+		return -EINVAL;
+	quota->danger = policy;
+	return 0;
 }
 
 static int parse_one(char *text, struct quota *quota)
@@ -117,6 +128,8 @@ static int parse_one(char *text, struct quota *quota)
 	if (!equals)
 		return -EINVAL;
 	*equals = '\0';
+	if (strcmp(text, "dangerous_commands") == 0)
+		return parse_danger(equals + 1, quota);
 	if (quota_find(text, &kind) < 0 || quota_parse_amount(kind, equals + 1, &amount) < 0 ||
 		quota->limits[kind] != QUOTA_UNSET)
 		return -EINVAL;
@@ -150,6 +163,9 @@ struct quota quota_over(const struct quota *own, const struct quota *defaults)
 			limit = defaults->limits[kind];
 		both.limits[kind] = limit == QUOTA_UNSET ? QUOTA_UNLIMITED : limit;
 	}
+	both.danger = own->danger == QUOTA_UNSET ? defaults->danger : own->danger;
+	if (both.danger == QUOTA_UNSET)
+		both.danger = DANGER_FLAG;
 	return both;
 }
 

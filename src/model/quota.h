@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/err.h"
+#include "model/danger.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,6 +29,7 @@ enum quota_kind {
 
 struct quota {
 	int64_t limits[QUOTA_KIND_COUNT];
+	int danger; /* enum danger_policy: what becomes of dangerous commands; or QUOTA_UNSET */
 };
 
 /* An amount of each kind: what is used, or asked for. */
@@ -51,7 +53,7 @@ int quota_parse_amount(enum quota_kind kind, const char *text, uint64_t *ret_amo
 /* Nothing set. */
 void quota_clear(struct quota *quota);
 
-/* "sandboxes=10,memory=8Gi"; what is not named is QUOTA_UNSET. -EINVAL if it is anything else. */
+/* "sandboxes=10,memory=8Gi,dangerous_commands=confirm"; what is not named is QUOTA_UNSET. -EINVAL if it is anything else. */
 int quota_parse(const char *text, struct quota *ret_quota) must_check;
 
 /* What counts where both have an opinion, or only the default, or none. */

@@ -577,6 +577,10 @@ static const char *const sqlite[] = {
 	" used_at INTEGER NOT NULL,"
 	" PRIMARY KEY (organization, user, sha256)"
 	");",
+
+	/* 38: what becomes of dangerous commands (model/danger.h); -2: as the default says. */
+	"ALTER TABLE quotas ADD COLUMN danger INTEGER NOT NULL DEFAULT -2;"
+	"ALTER TABLE executions ADD COLUMN danger INTEGER NOT NULL DEFAULT 0;",
 };
 
 static const char *const *const migrations[DB_DIALECT_COUNT] = {[DB_SQLITE] = sqlite};

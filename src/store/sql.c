@@ -73,7 +73,7 @@
 	c("cancelling", "10") ", " c("process", "11") ", " c("first_byte", "12") ", " \
 	c("timeout_ms", "13") ", " c("outcome_bytes", "14") ", " c("created_at", "15") ", " \
 	c("ended_at", "16") ", " c("fresh", "17") ", " c("\"function\"", "18") ", " \
-	c("version", "19") ", " c("duration_us", "20")
+	c("version", "19") ", " c("duration_us", "20") ", " c("danger", "21")
 /* clang-format on */
 /* Those of a function, in the order of store_function.c. */
 #define FUNCTION "organization, \"user\", name, version, created_at, spec"
@@ -270,10 +270,10 @@ static const char *const common[Q_ALL] = {
 			   " row_number() OVER (ORDER BY id DESC) AS place FROM launches"
 			   " WHERE ended_at > 0 AND " OWNED("") ") AS ended WHERE place > ?1)",
 	[Q_EXECUTION_INSERT] = "INSERT INTO executions (" EXECUTION(
-		NAME) ", outcome, request) VALUES (" EXECUTION(VALUE) ", ?21, ?22)",
+		NAME) ", outcome, request) VALUES (" EXECUTION(VALUE) ", ?22, ?23)",
 	[Q_EXECUTION_UPDATE] = "UPDATE executions SET status = ?9, cancelling = ?10, process = ?11,"
 			       " first_byte = ?12, outcome_bytes = ?14, ended_at = ?16,"
-			       " duration_us = ?20, outcome = ?21 WHERE id = ?1",
+			       " duration_us = ?20, outcome = ?22 WHERE id = ?1",
 	[Q_EXECUTION_GET] = "SELECT " EXECUTION(
 		NAME) ", outcome, request FROM executions WHERE id = ?1 AND " OWNED(""),
 	[Q_EXECUTION_LIST] = "SELECT " EXECUTION(
@@ -436,7 +436,8 @@ static const char *const common[Q_ALL] = {
 	[Q_DEPENDENCY_FILE_GET] = "SELECT content FROM dependency_files WHERE organization = ?1"
 				  " AND \"user\" = ?2 AND sha256 = ?3",
 	[Q_QUOTA_GET] = "SELECT sandboxes, running, workspaces, cpu_millis, memory_bytes,"
-			" disk_bytes, images_bytes, projects_bytes, creates_per_minute FROM quotas"
+			" disk_bytes, images_bytes, projects_bytes, creates_per_minute, danger"
+			" FROM quotas"
 			" WHERE organization = ?1 AND \"user\" = ?2",
 	[Q_QUOTA_DELETE] = "DELETE FROM quotas WHERE organization = ?1 AND \"user\" = ?2",
 	[Q_QUOTA_USE] =
@@ -644,8 +645,8 @@ static const char *const sqlite[Q_ALL] = {
 		" AND s.\"user\" = f.\"user\" AND instr(s.settings, f.sha256) > 0)",
 	[Q_QUOTA_PUT] = "INSERT OR REPLACE INTO quotas (organization, \"user\", sandboxes, running,"
 			" workspaces, cpu_millis, memory_bytes, disk_bytes, images_bytes,"
-			" projects_bytes, creates_per_minute)"
-			" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+			" projects_bytes, creates_per_minute, danger)"
+			" VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
 	[Q_QUOTA_PACE_PUT] = "INSERT OR REPLACE INTO quota_pace (organization, \"user\", until)"
 			     " VALUES (?1, ?2, ?3)",
 	[Q_REPLAY_PRUNE] =

@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-#define OUTCOME 20 /* its column; the parameter is one more */
-#define REQUEST 21
+#define OUTCOME 21 /* its column; the parameter is one more */
+#define REQUEST 22
 
 static void bind_document(struct db_stmt *stmt, int at, const json_t *document)
 {
@@ -38,6 +38,7 @@ static void bind_execution(struct db_stmt *stmt, const struct execution_record *
 	db_bind_text(stmt, 18, record->function);
 	db_bind_int(stmt, 19, record->version);
 	db_bind_int(stmt, 20, (int64_t)record->duration_us);
+	db_bind_int(stmt, 21, record->danger);
 	bind_document(stmt, OUTCOME + 1, record->outcome);
 }
 
@@ -56,7 +57,8 @@ static void read_execution(struct db_stmt *stmt, struct execution_record *record
 		.ended_at_ms = db_column_int(stmt, 15),
 		.is_fresh = db_column_int(stmt, 16) != 0,
 		.version = (uint32_t)db_column_int(stmt, 18),
-		.duration_us = (uint64_t)db_column_int(stmt, 19)};
+		.duration_us = (uint64_t)db_column_int(stmt, 19),
+		.danger = (danger_set)db_column_int(stmt, 20)};
 	store_read_text(stmt, 0, record->id, sizeof(record->id));
 	store_read_text(stmt, 1, record->owner.organization, sizeof(record->owner.organization));
 	store_read_text(stmt, 2, record->owner.user, sizeof(record->owner.user));

@@ -14,6 +14,8 @@
 #define FLAG_CEASED	64
 #define FLAG_ARGV_CUT	128
 #define FLAG_KEEP_AWAKE 256
+/* Above these: what it was flagged for. */
+#define DANGER_SHIFT 16
 
 static void bind_key(struct db_stmt *stmt, const char *sandbox_id, uint32_t number)
 {
@@ -65,7 +67,8 @@ static void bind_process(struct db_stmt *stmt, const struct process_record *reco
 			(record->is_isolated ? FLAG_ISOLATED : 0) |
 			(record->is_ceased ? FLAG_CEASED : 0) |
 			(record->is_argv_cut ? FLAG_ARGV_CUT : 0) |
-			(record->keeps_awake ? FLAG_KEEP_AWAKE : 0));
+			(record->keeps_awake ? FLAG_KEEP_AWAKE : 0) |
+			((int64_t)record->danger << DANGER_SHIFT));
 	db_bind_int(stmt, 8, (int64_t)record->timeout_ms);
 	db_bind_int(stmt, 9, record->started_at_ms);
 	db_bind_int(stmt, 10, record->ended_at_ms);
@@ -88,7 +91,7 @@ static void bind_process(struct db_stmt *stmt, const struct process_record *reco
 static void read_process(struct db_stmt *stmt, struct process_record *record)
 {
 	const char *cwd = db_column_text(stmt, 4);
-	int flags = (int)db_column_int(stmt, 6);
+	int64_t flags = db_column_int(stmt, 6);
 	char name[32];
 
 	*record = (struct process_record){.number = (uint32_t)db_column_int(stmt, 1),
@@ -105,6 +108,7 @@ static void read_process(struct db_stmt *stmt, struct process_record *record)
 		.is_ceased = flags & FLAG_CEASED,
 		.is_argv_cut = flags & FLAG_ARGV_CUT,
 		.keeps_awake = flags & FLAG_KEEP_AWAKE,
+		.danger = (danger_set)(flags >> DANGER_SHIFT),
 		.timeout_ms = (uint64_t)db_column_int(stmt, 7),
 		.started_at_ms = db_column_int(stmt, 8),
 		.ended_at_ms = db_column_int(stmt, 9),

@@ -40,6 +40,8 @@ static int read_limits(struct store *store, const struct owner *whom, bool *ret_
 	quota_clear(&own);
 	for (int kind = 0; code == DB_ROW && kind < QUOTA_KIND_COUNT; kind++)
 		own.limits[kind] = db_column_int(stmt, kind);
+	if (code == DB_ROW)
+		own.danger = (int)db_column_int(stmt, QUOTA_KIND_COUNT);
 	db_reset(stmt);
 	if (code != DB_ROW && code != DB_DONE)
 		return store_fail(store, "read a quota", err);
@@ -237,6 +239,27 @@ int store_quota_check_more(struct store *store, const struct owner *owner, enum 
 	return r;
 }
 
+int store_quota_danger(struct store *store, const struct owner *owner,
+	enum danger_policy *ret_policy, struct err *err)
+{
+	struct owner organization = *owner;
+	struct quota of_organization, of_user;
+	bool ignored;
+	int r;
+
+	memset(organization.user, 0, sizeof(organization.user));
+	pthread_mutex_lock(&store->lock);
+	r = read_limits(store, &organization, &ignored, &of_organization, err);
+	if (r == 0)
+		r = read_limits(store, owner, &ignored, &of_user, err);
+	pthread_mutex_unlock(&store->lock);
+	if (r == 0)
+		*ret_policy = (enum danger_policy)(of_user.danger > of_organization.danger
+							   ? of_user.danger
+							   : of_organization.danger);
+	return r;
+}
+
 int store_quota_put(
 	struct store *store, const struct owner *whom, const struct quota *quota, struct err *err)
 {
@@ -247,6 +270,7 @@ int store_quota_put(
 	stmt = use_for(store, Q_QUOTA_PUT, whom);
 	for (int kind = 0; kind < QUOTA_KIND_COUNT; kind++)
 		db_bind_int(stmt, 3 + kind, quota->limits[kind]);
+	db_bind_int(stmt, 3 + QUOTA_KIND_COUNT, quota->danger);
 	r = db_run(stmt, "set a quota", err);
 	pthread_mutex_unlock(&store->lock);
 	return r;

@@ -26,6 +26,10 @@ struct quota_state {
 	struct quota_amounts used;
 };
 
+/* What becomes of dangerous commands of an owner: the stricter of what holds for the user and for the organization. */
+int store_quota_danger(struct store *store, const struct owner *owner,
+	enum danger_policy *ret_policy, struct err *err) must_check;
+
 int store_quota_get(struct store *store, const struct owner *whom, struct quota_state *ret_state,
 	struct err *err) must_check;
 

@@ -93,6 +93,15 @@ test('processes are told of if their topic is named: those that are kept, with h
   assert.ok(!told.some((one) => one.startsWith('process.')), told.join(' '));
 });
 
+test('commands that look dangerous are told of, with the rules that they fit', async () => {
+  const { id } = await api.create();
+  const stream = await follow({ topics: 'command' });
+  await next(stream);
+  await api.tryExec(id, { command: 'xmrig --version; true' });
+  const { data } = await nextOf(stream, 'command.flagged');
+  assert.deepEqual([data.sandbox, data.flags], [id, ['miner']]);
+});
+
 test('samples of what runs come to all who follow, and to nobody else; the past is kept for charts', async () => {
   const other = await ownerApi(api, 'other', 'user');
   const { id } = await api.create();

@@ -12,7 +12,8 @@
 #define INPUT_MAX (1 << 20)
 
 struct body {
-	const char *language, *context, *code, *path, *handler, *cwd, *input, *on_disconnect;
+	const char *language, *context, *code, *path, *handler, *cwd, *input, *on_disconnect,
+		*confirm;
 	const json_t *event, *env, *files, *files_base64;
 	int64_t timeout_ms;
 	enum field_boolean is_async;
@@ -100,6 +101,9 @@ static const char *const disconnect_choices[] = {"cancel", "keep", NULL};
 		"Ends it with all that it started after so long; 300000 if left out."}, \
 	{"async", FIELD_BOOLEAN, AT(is_async), 0, 0, 0, \
 		"Answers with 202 as soon as it runs; what comes of it is kept under its id."}, \
+	{"confirm", FIELD_STRING, AT(confirm), 1, 64, 0, \
+		"The code of a 409 confirmation_required: the code is meant, although it looks " \
+		"dangerous."}, \
 	{"on_disconnect", FIELD_STRING, AT(on_disconnect), 0, 16, 0, \
 		"What becomes of one whose client goes away before the answer: cancel (the " \
 		"default) ends it, keep lets it go on.", \
@@ -172,6 +176,7 @@ int execution_body_decode(
 	if (r < 0)
 		return r;
 	ret_body->context = body.context;
+	ret_body->confirm = body.confirm;
 	ret_body->spec = (struct execution_spec){.language = body.language,
 		.code = body.code,
 		.path = body.path,
@@ -219,6 +224,7 @@ json_t *execution_body_encode(const struct api *api, const struct execution_reco
 		"timeout_ms", (json_int_t)record->timeout_ms, "created_at",
 		api_stored_time_to_json(api, record->created_at_ms), "ended_at",
 		api_stored_time_to_json(api, record->ended_at_ms));
+	json_object_set_new(answer, "flags", danger_to_json(record->danger));
 	if (record->outcome)
 		json_object_update(answer, record->outcome);
 	return answer;

@@ -10,6 +10,7 @@
 struct execution_body {
 	struct execution_spec spec;
 	const char *context; /* the id of one, or NULL */
+	const char *confirm; /* borrowed; NULL: none */
 	bool is_async;
 	bool is_kept; /* it goes on when its client leaves */
 	struct text_pair env[SPEC_ENV_MAX];

@@ -9,6 +9,7 @@
 #include "api/execution/fresh_executions.h"
 #include "api/handlers.h"
 #include "api/list_page.h"
+#include "api/process/danger_answer.h"
 #include "api/sse.h"
 #include "core/context/context.h"
 #include "store/store_execution.h"
@@ -49,6 +50,18 @@ static int find_context(const struct api *api, struct sandbox *sandbox, struct e
 	return 0;
 }
 
+/* Whether its code may run; what was confirmed once is not asked for again. */
+static int ask(struct request *req, struct api *api, struct sandbox *sandbox,
+	struct execution_body *body, bool is_again, struct err *err)
+{
+	return danger_answer_ask_in(req, api, sandbox,
+		(struct danger_question){.language = body->spec.language,
+			.code = body->spec.code,
+			.confirm = body->confirm,
+			.is_confirmed = is_again && body->confirm},
+		&body->spec.danger, err);
+}
+
 HANDLER(executions_run)
 {
 	struct api *api = context;
@@ -64,7 +77,9 @@ HANDLER(executions_run)
 		r = find_context(api, sandbox, &body, &found, err);
 	if (r < 0)
 		return r;
-	r = execution_start(api->executions, sandbox, &body.spec, &execution, err);
+	r = ask(req, api, sandbox, &body, false, err);
+	if (r == 0)
+		r = execution_start(api->executions, sandbox, &body.spec, &execution, err);
 	context_unref(found);
 	if (r < 0)
 		return r;
@@ -93,6 +108,8 @@ static int retry_in_sandbox(struct request *req, struct api *api,
 
 	if (r == 0)
 		r = execution_body_decode(object, false, &body, err);
+	if (r == 0)
+		r = ask(req, api, sandbox, &body, true, err);
 	if (r == 0)
 		r = execution_start(api->executions, sandbox, &body.spec, &execution, err);
 	if (r < 0)
@@ -125,6 +142,7 @@ HANDLER(executions_retry)
 		r = retry_in_sandbox(req, api, &record, again.is_async, err);
 	} else {
 		again.object = request_of(&record);
+		again.is_again = true;
 		again.function = record.function[0] ? record.function : NULL;
 		again.version = record.version;
 		r = fresh_executions_start(req, api, &again, err);

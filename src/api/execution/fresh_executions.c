@@ -7,6 +7,7 @@
 
 #include "api/handlers.h"
 #include "api/jobs.h"
+#include "api/process/danger_answer.h"
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/execution/function_places.h"
@@ -169,6 +170,7 @@ int fresh_executions_start(struct request *req, struct api *api,
 	struct asked *asked = mem_new(sizeof(*asked));
 	json_t *object = execution->object;
 	struct execution_spec *spec = &asked->body.spec;
+	struct owner owner = api_owner(req);
 	int r;
 
 	request_keep(req, asked, free_asked);
@@ -189,7 +191,15 @@ int fresh_executions_start(struct request *req, struct api *api,
 		spec->version = execution->version;
 		spec->place = asked->place;
 	}
-	return run(req, asked, err);
+	r = danger_answer_ask(req, api,
+		&(struct danger_question){.language = spec->language,
+			.code = spec->code,
+			.confirm = asked->body.confirm,
+			.is_confirmed =
+				execution->function || (execution->is_again && asked->body.confirm),
+			.owner = &owner},
+		&spec->danger, err);
+	return r < 0 ? r : run(req, asked, err);
 }
 
 HANDLER(fresh_executions_run)

@@ -8,8 +8,9 @@ struct function_place;
 
 /* What is to be run. */
 struct fresh_execution {
-	json_t *object;	      /* a body of POST /v1/executions; taken over */
-	bool is_async;	      /* it is answered at once, whatever the object says */
+	json_t *object; /* a body of POST /v1/executions; taken over */
+	bool is_again;	/* it was run before: what was confirmed then is not asked for again */
+	bool is_async;	/* it is answered at once, whatever the object says */
 	const char *function; /* that it is a call of, borrowed; NULL: none */
 	uint32_t version;
 	const json_t *

@@ -13,6 +13,7 @@
 struct quota_body {
 	int64_t sandboxes, running, workspaces, memory, disk, images, projects, creates_per_minute;
 	double cpu;
+	const char *dangerous_commands;
 };
 
 #define ROW(member, type, max, doc)                                                                \
@@ -33,6 +34,12 @@ static const struct field rows[] = {
 		"Files of images that were fetched, imported or built, until they are pruned."),
 	ROW(projects, FIELD_SIZE, INT64_MAX, "Files of projects."),
 	ROW(creates_per_minute, FIELD_INTEGER, INT32_MAX, "Sandboxes made in a minute."),
+	{"dangerous_commands", FIELD_STRING, offsetof(struct quota_body, dangerous_commands), 0, 16,
+		0,
+		"What becomes of commands that look dangerous: they are flagged, must be "
+		"confirmed, "
+		"or are refused. Of user and organization, the stricter holds.",
+		.choices = danger_policies},
 };
 
 const struct fields quotas_fields = FIELDS(rows);
@@ -82,9 +89,10 @@ static json_t *encode(const struct owner *whom, const struct quota_state *state)
 		json_object_set_new(used, quota_name(kind),
 			amount_to_json(kind, (int64_t)state->used.of[kind]));
 	}
-	return json_pack("{s:s, s:o, s:b, s:o, s:o}", "organization", whom->organization, "user",
-		whom->user[0] ? json_string(whom->user) : json_null(), "is_set", state->is_set,
-		"limits", limits, "used", used);
+	return json_pack("{s:s, s:o, s:b, s:o, s:o, s:s}", "organization", whom->organization,
+		"user", whom->user[0] ? json_string(whom->user) : json_null(), "is_set",
+		state->is_set, "limits", limits, "used", used, "dangerous_commands",
+		danger_policy_name((enum danger_policy)state->limits.danger));
 }
 
 static int look_up(struct api *api, const struct owner *whom, json_t **ret_quota, struct err *err)
@@ -153,6 +161,15 @@ static int decode(const struct request *req, struct quota *ret_quota, struct err
 	r = fields_decode(&quotas_fields, request_body(req), &body, err);
 	if (r < 0)
 		return r;
+	ret_quota->danger = QUOTA_UNSET;
+	if (body.dangerous_commands) {
+		enum danger_policy policy;
+
+		r = danger_policy_parse(body.dangerous_commands, &policy);
+		if (r < 0)
+			return err_from(err, r, "read a policy"); /* the choices were checked */
+		ret_quota->danger = policy;
+	}
 	ret_quota->limits[QUOTA_SANDBOXES] = limit_of(body.sandboxes);
 	ret_quota->limits[QUOTA_RUNNING] = limit_of(body.running);
 	ret_quota->limits[QUOTA_WORKSPACES] = limit_of(body.workspaces);

@@ -7,7 +7,7 @@
 #define INPUT_MAX (1 << 20)
 
 struct exec_body {
-	const char *command, *cwd, *user, *input, *input_base64, *on_disconnect;
+	const char *command, *cwd, *user, *input, *input_base64, *on_disconnect, *confirm;
 	const json_t *argv, *env;
 	int64_t timeout_ms, columns, rows;
 	enum field_boolean background, keep_awake, pty, stdin_open, kill_tree, isolate, checkpoint;
@@ -81,6 +81,9 @@ static const struct field exec_rows[] = {
 	{"checkpoint", FIELD_BOOLEAN, AT(checkpoint), 0, 0, 0,
 		"Makes a snapshot before it, if anything changed since the last one that was made "
 		"so, for an undo. The answer names the snapshot; a sandbox keeps the last ten."},
+	{"confirm", FIELD_STRING, AT(confirm), 1, 64, 0,
+		"The code of a 409 confirmation_required: the command is meant, although it looks "
+		"dangerous."},
 	{"cols", FIELD_INTEGER, AT(columns), 1, COMMAND_TERMINAL_MAX, 0,
 		"Width of the terminal; 80."},
 	{"rows", FIELD_INTEGER, AT(rows), 1, COMMAND_TERMINAL_MAX, 0,
@@ -159,6 +162,7 @@ int command_body_decode(const struct request *req, struct command_body *ret_body
 		.is_isolated = body.isolate == FIELD_TRUE,
 		.columns = (uint16_t)number_from(body.columns),
 		.rows = (uint16_t)number_from(body.rows)};
+	ret_body->confirm = body.confirm;
 	ret_body->wants_checkpoint = body.checkpoint == FIELD_TRUE;
 	return read_input(&body, ret_body, err);
 }

@@ -13,6 +13,7 @@ struct command_body {
 	const char **argv;     /* owned, as the next */
 	uint8_t *input;	       /* decoded, or NULL */
 	bool wants_checkpoint; /* before it runs */
+	const char *confirm;   /* borrowed; NULL: none */
 	struct text_pair env[SPEC_ENV_MAX];
 };
 

@@ -10,6 +10,7 @@
 #include "api/audit_hook.h"
 #include "api/handlers.h"
 #include "api/process/command_body.h"
+#include "api/process/danger_answer.h"
 #include "api/process/output_events.h"
 #include "api/process/process_body.h"
 #include "api/text.h"
@@ -25,6 +26,7 @@ struct exec_request {
 	struct request *_Atomic req; /* whoever takes it answers */
 	struct process *process;     /* streaming, or in the background */
 	char *cwd;		     /* for messages */
+	danger_set danger;	     /* what it was flagged for */
 	bool cancels;		     /* the command ends with its client */
 	struct output_events *feed;  /* streaming */
 	struct command_run *run;     /* one document; the process is its own then */
@@ -124,6 +126,8 @@ static void document_ended(void *arg, const struct command_run_end *end)
 	is_cut |= set_output(answer, "stderr", &end->output[1]);
 	json_object_set_new(answer, "truncated", json_boolean(is_cut));
 	set_checkpoint(answer, exec_request);
+	if (exec_request->danger)
+		json_object_set_new(answer, "flags", danger_to_json(exec_request->danger));
 	request_answer_json(req, 200, answer);
 	request_release(req);
 }
@@ -214,6 +218,7 @@ static struct exec_request *make_exec_request(struct request *req, const struct 
 	exec_request->refs = 2; /* the request's and the watch's */
 	exec_request->req = req;
 	exec_request->cancels = command->cancels_with_caller;
+	exec_request->danger = command->spec.danger;
 	exec_request->cwd = mem_strdup(command->spec.cwd);
 	return exec_request;
 }
@@ -294,7 +299,13 @@ static int decode_and_run(struct request *req, struct sandbox *sandbox, struct e
 	if (r < 0)
 		return r;
 	audit_hook_command(request_context(req), req, command.spec.argv);
-	if (body.wants_checkpoint)
+	r = danger_answer_ask_in(req, request_context(req), sandbox,
+		(struct danger_question){.argv = command.spec.argv,
+			.input = command.spec.input,
+			.input_len = command.spec.input_len,
+			.confirm = body.confirm},
+		&command.spec.danger, err);
+	if (r == 0 && body.wants_checkpoint)
 		r = checkpoints_take(sandbox, checkpoint, err);
 	if (checkpoint[0])
 		request_answer_header(req, "Sandlot-Checkpoint", checkpoint);

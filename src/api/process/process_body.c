@@ -47,7 +47,7 @@ static json_t *encode(
 	return json_pack(
 		"{s:s, s:o, s:o, s:o, s:b, s:s, s:o, s:b, s:b, s:b, s:b, s:s, s:I, s:b, s:I, "
 		"s:o, s:o, s:o,"
-		" s:o, s:o, s:o, s:o, s:I}",
+		" s:o, s:o, s:o, s:o, s:I, s:o}",
 		"id", name, "pid", record->pid ? json_integer(record->pid) : json_null(), "command",
 		encode_command(record, argv), "argv", argv, "command_truncated", is_argv_cut, "cwd",
 		record->cwd, "user", encode_user(record->uid), "background", record->is_background,
@@ -62,7 +62,7 @@ static json_t *encode(
 		has_ended ? json_real((double)record->duration_us / 1000) : json_null(),
 		"termination", termination_to_json(&record->end), "start",
 		record->start[0] ? json_string(record->start) : json_null(), "restarts",
-		(json_int_t)record->restarts);
+		(json_int_t)record->restarts, "flags", danger_to_json(record->danger));
 }
 
 json_t *process_body_encode(const struct api *api, const struct process_record *record)

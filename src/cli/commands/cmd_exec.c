@@ -78,6 +78,8 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 	if (r == 0)
 		r = exec_spec_body(
 			&v->spec, &v->env, argc - 1, argv + 1, plain && v->interactive, &body, err);
+	if (r == 0 && v->spec.is_meant)
+		client_mean_all(client);
 	if (r == 0 && v->keep_awake)
 		json_object_set_new(body, "keep_awake", json_true());
 	if (r == 0 && v->checkpoint)

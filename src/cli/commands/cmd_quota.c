@@ -54,6 +54,11 @@ static void add_quota(struct table *table, const json_t *quota)
 		add_amount(table, limit);
 		add_amount(table, json_object_get(used, name));
 	}
+	table_add(table, "%s%s%s", organization ? organization : "", user ? "/" : "",
+		user ? user : "");
+	table_add(table, "dangerous_commands");
+	table_add(table, "%s", cli_text(quota, "dangerous_commands"));
+	table_add(table, "-");
 }
 
 static void print(struct cli *cli, const json_t *answer)
@@ -170,6 +175,7 @@ const struct command cmd_quota = {
 	.details = "  sandlot quota show\n"
 		   "  sandlot quota set acme sandboxes=50 memory=64Gi disk=none\n"
 		   "  sandlot quota set acme/ann running=5 creates_per_minute=30\n"
+		   "  sandlot quota set acme/ann dangerous_commands=confirm\n"
 		   "  sandlot quota rm acme/ann\n\n"
 		   "Setting replaces all that was set; what is not named is as the daemon's "
 		   "settings say.\n",

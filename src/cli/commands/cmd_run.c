@@ -159,6 +159,8 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 				    strcmp(v->create.template, "browser") != 0);
 	if (r == 0)
 		r = cli_connect(cli, &client, err);
+	if (r == 0 && exec.is_meant)
+		client_mean_all(client);
 	if (r == 0 && !is_shell)
 		r = exec_spec_body(&exec, NULL, argc, argv, input == INPUT_SMALL, &body, err);
 	if (r == 0)

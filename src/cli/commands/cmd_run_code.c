@@ -18,13 +18,15 @@
 #define EXIT_TIMEOUT 124
 
 struct run_code_values {
-	const char *language, *context, *event, *handler, *cwd, *save, *template_name;
+	const char *confirm, *language, *context, *event, *handler, *cwd, *save, *template_name;
 	struct option_number timeout;
 	struct option_list env, files;
-	bool detach;
+	bool detach, is_meant;
 };
 
 static const struct option options[] = {
+	{OPTION_TEXT, 0, "confirm", "CODE", "confirm code that looks dangerous",
+		offsetof(struct run_code_values, confirm)},
 	{OPTION_TEXT, 0, "context", "CONTEXT", "run it there, with what is defined there",
 		offsetof(struct run_code_values, context)},
 	{OPTION_FLAG, 'd', "detach", NULL, "leave it running and print its id",
@@ -48,6 +50,8 @@ static const struct option options[] = {
 		offsetof(struct run_code_values, timeout)},
 	{OPTION_TEXT, 'w', "workdir", "DIR", "run in this directory",
 		offsetof(struct run_code_values, cwd)},
+	{OPTION_FLAG, 'y', "yes", NULL, "do not ask about code that looks dangerous",
+		offsetof(struct run_code_values, is_meant)},
 	{OPTION_END},
 };
 
@@ -82,6 +86,7 @@ static int make_body(
 		return err_set(err, ERR_INVALID, "%s is empty, or not UTF-8 text", file);
 	if ((r = set_text(body, "handler", v->handler, err)) < 0 ||
 		(r = set_text(body, "cwd", v->cwd, err)) < 0 ||
+		(r = set_text(body, "confirm", v->confirm, err)) < 0 ||
 		(v->event && (r = code_file_add_event(body, v->event, err)) < 0))
 		return r;
 	if (v->timeout.is_set)
@@ -187,6 +192,8 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 		r = set_text(body, "template", v->template_name, err);
 	if (r == 0)
 		r = cli_connect(cli, &client, err);
+	if (r == 0 && v->is_meant)
+		client_mean_all(client);
 	if (r == 0 && !is_fresh)
 		r = resolve_id(client, argv[1], id, err);
 	if (r == 0 && is_fresh && v->context)

@@ -3,8 +3,10 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "cli/cli.h"
 #include "cli/remote/peer.h"
 #include "cli/terminal/interrupt.h"
+#include "cli/terminal/question.h"
 
 #include <curl/curl.h>
 #include <errno.h>
@@ -12,6 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #define READ_AHEAD_MAX	   (512u * 1024) /* when to pause the transfer */
 #define DOCUMENT_MAX	   (64u * 1024 * 1024)
@@ -35,6 +38,8 @@ struct client {
 	char *body;
 	const struct client_source *source;
 	struct err source_err;
+	bool means_all;
+	char confirmation[32]; /* the code that would confirm what was refused last, or "" */
 	struct buf incoming;
 	size_t taken; /* bytes of incoming that were read already */
 	char detail[CURL_ERROR_SIZE];
@@ -338,6 +343,55 @@ static int read_whole(struct client *client, struct buf *ret, struct err *err)
 	}
 }
 
+static void note_confirmation(struct client *client, const struct buf *document)
+{
+	json_auto_t *answer = json_loadb((const char *)document->data, document->len, 0, NULL);
+	const char *code =
+		json_string_value(json_object_get(json_object_get(answer, "error"), "confirm"));
+
+	snprintf(client->confirmation, sizeof(client->confirmation), "%s", code ? code : "");
+}
+
+/* What the daemon says of a command that looks dangerous, and yet runs. */
+static void tell_flags(const struct client *client)
+{
+	struct curl_header *header;
+
+	if (curl_easy_header(client->easy, "Sandlot-Flags", 0, CURLH_HEADER, -1, &header) ==
+		CURLHE_OK)
+		cli_note("this looks dangerous: %.200s", header->value);
+}
+
+void client_mean_all(struct client *client)
+{
+	client->means_all = true;
+}
+
+/* Sends a request again that must be confirmed, if that is what the user wants. */
+static int confirm(struct client *client, const struct client_call *call, int r, struct err *err)
+{
+	struct client_call again = *call;
+	json_auto_t *body = NULL;
+	struct err unwanted;
+
+	if (!client->confirmation[0] || !call->body || json_object_get(call->body, "confirm"))
+		return r;
+	if (!client->means_all) {
+		if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+			return r;
+		cli_note("%s", err->message);
+		r = question_ask("Run it?", &unwanted);
+		if (r < 0) {
+			*err = unwanted;
+			return r;
+		}
+	}
+	body = json_copy((json_t *)call->body);
+	json_object_set_new(body, "confirm", json_string(client->confirmation));
+	again.body = body;
+	return client_open(client, &again, err);
+}
+
 int client_open(struct client *client, const struct client_call *call, struct err *err)
 {
 	auto_(buf_fini) struct buf document = BUF_INIT(ERROR_DOCUMENT_MAX);
@@ -366,15 +420,21 @@ int client_open(struct client *client, const struct client_call *call, struct er
 		goto fail;
 	}
 	curl_easy_getinfo(client->easy, CURLINFO_RESPONSE_CODE, &client->status);
-	if (client->status < 300)
+	client->confirmation[0] = '\0';
+	if (client->status < 300) {
+		tell_flags(client);
 		return 0;
+	}
 	/* Whatever of the document can be had; the status alone says enough. */
 	if (read_whole(client, &document, err) < 0 && client->interrupt.signal) {
 		r = -EINTR;
 		goto fail;
 	}
+	note_confirmation(client, &document);
 	r = peer_refusal(
 		&client->peer, client->status, (const char *)document.data, document.len, err);
+	client_close(client);
+	return confirm(client, call, r, err);
 fail:
 	client_close(client);
 	return r;

@@ -69,6 +69,9 @@ int client_open(struct client *client, const struct client_call *call, struct er
 /* The status of the answer that is open. */
 long client_status(const struct client *client);
 
+/* Commands that look dangerous are confirmed without a question, which a person at a terminal is asked otherwise. */
+void client_mean_all(struct client *client);
+
 /* The size that the answer promised, or -1. */
 int64_t client_size(const struct client *client);
 

@@ -39,6 +39,7 @@ static const struct {
 	{"GET /v1/logins", "\"sandlot console ls\""},
 	{"GET /v1/tokens", "\"sandlot token ls\""},
 	{"set background to true and attach with GET .../terminal?process=", "sandlot exec -it ID"},
+	{"send the same request with \"confirm\":", "say -y, or --confirm"},
 	{"GET /v1/orphans", "\"sandlot ls --orphans\""},
 	{"see GET /readyz, and `sandlot doctor`", "see \"sandlot doctor\""},
 };

@@ -17,7 +17,7 @@ static const struct {
 	bool must_be_named; /* there are many of them */
 	bool is_fleeting;   /* the next one says the same better: not kept */
 } topics[] = {{"sandbox"}, {"start"}, {"port"}, {"network"}, {"job"}, {"execution"}, {"project"},
-	{"member"}, {"pool"}, {"process", .must_be_named = true},
+	{"member"}, {"pool"}, {"command"}, {"process", .must_be_named = true},
 	{"stats", .must_be_named = true, .is_fleeting = true}};
 
 /* An event as it was told. */

@@ -129,7 +129,8 @@ struct engine {
 	struct egress *egress;
 	struct ready_checks *ready_checks;
 	struct pools *pools;
-	int64_t next_expiry_ms; /* the reaper's: when it looks for workspaces to purge again */
+	uint8_t confirm_key[32]; /* of this daemon: codes that confirm commands are made with it */
+	int64_t next_expiry_ms;	 /* the reaper's: when it looks for workspaces to purge again */
 
 	pthread_mutex_t prepared_lock; /* a leaf; of what follows */
 	json_t *prepared; /* images in which nothing has to be prepared (sandbox_prepare.h) */

@@ -447,6 +447,7 @@ static void describe(struct executions *executions, struct sandbox *sandbox,
 		.timeout_ms = spec->timeout_ms ? spec->timeout_ms : EXECUTION_TIMEOUT_DEFAULT_MS,
 		.has_handler = spec->handler || spec->event,
 		.is_fresh = spec->is_fresh,
+		.danger = spec->danger,
 		.version = spec->version};
 	if (spec->request)
 		record->outcome_bytes = json_dumpb(spec->request, NULL, 0, JSON_COMPACT);

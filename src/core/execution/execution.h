@@ -101,6 +101,7 @@ struct execution_spec {
 	uint32_t version;
 	struct function_place
 		*place;	   /* among the calls of the function, taken over on success; NULL: none */
+	danger_set danger; /* what its code was flagged for */
 	json_t *request;   /* what was asked for, to be kept for a retry; NULL: nothing is */
 	uint64_t asked_us; /* when, by the steady clock; 0: now */
 };

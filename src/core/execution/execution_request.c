@@ -162,6 +162,7 @@ int execution_request_make(struct sandbox *sandbox, const struct execution_spec 
 		.is_background = true,
 		.keeps_awake = true,
 		.keeps_input = CHOICE_NO,
+		.danger = spec->danger,
 		.has_result = true};
 	int r;
 

@@ -142,6 +142,7 @@ static void fill(const struct command_spec *from, struct command *command)
 	spec->is_isolated = from->is_isolated;
 	spec->has_result = from->has_result;
 	spec->title = from->title;
+	spec->danger = from->danger;
 	spec->columns = from->columns ? from->columns : COLUMNS;
 	spec->rows = from->rows ? from->rows : ROWS;
 	spec->keeps_input_open =

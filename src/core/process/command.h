@@ -36,6 +36,7 @@ struct command_spec {
 	bool is_streamed;    /* its caller reads its output as it comes, and it waits for that */
 	enum choice is_kept; /* a foreground one goes on when its caller leaves; unset: no */
 	bool is_pty, is_isolated;
+	danger_set danger; /* what it was flagged for */
 	bool has_result; /* it has a descriptor for results; with a title, for it is no command of a client */
 	const char *title;	/* what lists of processes show of it; NULL: the command */
 	uint16_t columns, rows; /* of the terminal; 0: the usual */

@@ -389,6 +389,7 @@ static void describe(struct process *process, const struct process_spec *spec)
 	record->is_background = spec->is_background;
 	record->keeps_awake = spec->keeps_awake;
 	record->is_pty = spec->is_pty;
+	record->danger = spec->danger;
 	record->is_isolated = spec->is_isolated;
 	record->kills_tree = spec->kills_tree;
 	record->timeout_ms = spec->timeout_ms;

@@ -32,7 +32,8 @@ struct process_spec {
 	bool keeps_input_open; /* more may come with process_write */
 	bool is_line;	       /* argv is a shell and the line it was given */
 	bool is_background;
-	bool keeps_awake; /* the sandbox is not idle while it runs */
+	danger_set danger; /* what it was flagged for */
+	bool keeps_awake;  /* the sandbox is not idle while it runs */
 	bool is_kept;
 	bool is_paced;
 	bool is_pty;

@@ -18,6 +18,8 @@ static json_t *describe(const struct process_record *record)
 	event = json_pack("{s:s, s:s, s:o, s:b, s:b, s:s}", "sandbox", record->sandbox_id,
 		"process", name, "argv", process_argv_shorten(record->argv, COMMAND_MAX, &is_cut),
 		"background", record->is_background, "terminal", record->is_pty, "at", now);
+	if (record->danger)
+		json_object_set_new(event, "flags", danger_to_json(record->danger));
 	if (record->ended_at_ms > 0)
 		json_object_update_new(
 			event, json_pack("{s:i, s:s, s:I}", "exit_code", record->exit_code,

@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "core/engine/db_writer.h"
 #include "core/engine/engine.h"
+#include "core/process/danger_gate.h"
 #include "core/process/environment.h"
 #include "core/process/start_command.h"
 #include "core/process/start_command_private.h"
@@ -127,6 +128,7 @@ void start_command_launch(struct start_command *command)
 	uint32_t restarts = 0, uid;
 	struct sandbox_record record;
 	struct agent_link *link = claim(command, &restarts);
+	struct danger_verdict verdict;
 	struct process *process;
 	struct err err;
 	char **env;
@@ -143,19 +145,28 @@ void start_command_launch(struct start_command *command)
 	sandbox_read(sandbox, &record);
 	uid = environment_uid(&record);
 	env = environment_make(sandbox, json_object_get(command->spec, "env"), uid, false);
-	r = process_run(process,
-		&(struct process_spec){.argv = argv,
-			.env = (const char *const *)env,
-			.cwd = directory(command, &record),
-			.uid = uid,
-			.gid = uid,
-			/* Servers that watch their standard input take its end for their own. */
-			.keeps_input_open = true,
-			.is_line = true,
-			.is_background = true,
-			.is_kept = true,
-			.kills_tree = true},
-		&err);
+	/* Nobody is there who could confirm it. */
+	r = danger_gate_ask(sandbox->engine,
+		&(struct danger_question){.argv = argv,
+			.owner = &record.owner,
+			.sandbox = sandbox->id,
+			.is_confirmed = true},
+		&verdict, &err);
+	if (r == 0)
+		r = process_run(process,
+			&(struct process_spec){.argv = argv,
+				.env = (const char *const *)env,
+				.cwd = directory(command, &record),
+				.uid = uid,
+				.gid = uid,
+				/* Servers that watch their standard input take its end for their own. */
+				.keeps_input_open = true,
+				.is_line = true,
+				.danger = verdict.flags,
+				.is_background = true,
+				.is_kept = true,
+				.kills_tree = true},
+			&err);
 	environment_free(env);
 	sandbox_record_fini(&record);
 	if (r == 0)

@@ -24,6 +24,7 @@
 #include "core/upkeep/stats_sampler.h"
 
 #include <limits.h>
+#include <sys/random.h>
 
 /* What the directories below ask of those above them. */
 static const struct engine_verbs verbs = {
@@ -73,6 +74,9 @@ int engine_open(const struct engine_config *config, struct engine **ret_engine, 
 
 	engine->config = *config;
 	engine->verbs = &verbs;
+	if (getrandom(engine->confirm_key, sizeof(engine->confirm_key), 0) !=
+		(ssize_t)sizeof(engine->confirm_key))
+		abort();
 	engine->has_held = true; /* those that a daemon before us held, if there are any */
 	pthread_mutex_init(&engine->prepared_lock, NULL);
 	engine->prepared = json_object();

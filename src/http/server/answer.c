@@ -40,7 +40,7 @@ static json_t *text_of(const char *text)
 	return value;
 }
 
-char *answer_error_text(const struct err *err, const char *request_id)
+char *answer_error_text(const struct err *err, const char *request_id, const char *confirm)
 {
 	bool retryable = err_class((enum err_kind)err->kind)->retryable;
 	json_t *error = json_object();
@@ -53,6 +53,8 @@ char *answer_error_text(const struct err *err, const char *request_id)
 	json_object_set_new(
 		error, "remediation", err->remedy[0] ? text_of(err->remedy) : json_null());
 	json_object_set_new(error, "request_id", json_string(request_id));
+	if (confirm)
+		json_object_set_new(error, "confirm", json_string(confirm));
 	json_object_set_new(document, "error", error);
 	text = json_dumps(document, JSON_COMPACT);
 	json_decref(document);

@@ -39,5 +39,5 @@ void answer_fini(struct answer *answer);
 /* The size of the buffer through which a stream or download goes. */
 size_t answer_buffer(const struct answer *answer);
 
-/* {"error":{...}} with what a client may know; malloc'ed. */
-char *answer_error_text(const struct err *err, const char *request_id);
+/* {"error":{...}} with what a client may know, and the code that would confirm the request (or NULL); malloc'ed. */
+char *answer_error_text(const struct err *err, const char *request_id, const char *confirm);

@@ -41,6 +41,13 @@ void request_answer_header(struct request *req, const char *name, const char *va
 	header->value = arena_strndup(&req->arena, value, strlen(value));
 }
 
+const char *request_answer_header_of(const struct request *req, const char *name)
+{
+	const struct answer_header *header = find_header(req, name);
+
+	return header ? header->value : NULL;
+}
+
 void request_answer_error(struct request *req, const struct err *err)
 {
 	enum err_kind kind = err->kind == ERR_NONE ? ERR_INTERNAL : (enum err_kind)err->kind;
@@ -69,7 +76,8 @@ void request_answer_error(struct request *req, const struct err *err)
 	req->answer.kind = ANSWER_BYTES;
 	req->answer.status = err_class(kind)->http_status;
 	req->answer.type = "application/json";
-	req->answer.bytes = answer_error_text(&shown, req->id);
+	req->answer.bytes = answer_error_text(
+		&shown, req->id, request_answer_header_of(req, "Sandlot-Confirm"));
 	req->answer.len = strlen(req->answer.bytes);
 	if (kind == ERR_UNAUTHENTICATED && !req->is_known && req->server->config.refused)
 		req->server->config.refused(req->server->config.context, req);

@@ -16,6 +16,9 @@ struct websocket_events;
  * characters. */
 void request_answer_header(struct request *req, const char *name, const char *value);
 
+/* The value of one that was added, or NULL. */
+const char *request_answer_header_of(const struct request *req, const char *name);
+
 /*
  * Begins or ends (NULL) a browser's session: sets its cookie, which no script can read, which no other site makes a
  * browser send, and which comes back as the credential `session`.

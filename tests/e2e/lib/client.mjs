@@ -332,7 +332,8 @@ export function assertErrorShape(answer) {
   const document = answer.json;
   assert.deepEqual(Object.keys(document), ['error'], answer.text);
   const { error } = document;
-  assert.deepEqual(Object.keys(error).sort(), ERROR_KEYS, answer.text);
+  assert.deepEqual(Object.keys(error).filter((key) => key !== 'confirm').sort(), ERROR_KEYS, answer.text);
+  assert.equal('confirm' in error, error.code === 'confirmation_required', answer.text);
   assert.match(error.code, /^[a-z][a-z0-9_]*$/, answer.text);
   assert.equal(typeof error.message, 'string');
   assert.ok(error.message.length > 0, answer.text);

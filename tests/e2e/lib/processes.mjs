@@ -49,6 +49,7 @@ const PROCESS = {
   termination: orNull((value) => typeof value === 'object'),
   start: orNull(isText),
   restarts: isCount,
+  flags: (value) => Array.isArray(value) && value.every(isText),
 };
 
 function assertFields(what, object, fields) {
