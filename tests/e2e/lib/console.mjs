@@ -65,6 +65,38 @@ export class Console {
     await this.type(text);
   }
 
+  /** Gives files of this machine to an input for files, as its dialog would. */
+  async choose(label, files) {
+    await this.page.shows(`document.querySelector(${JSON.stringify(`input[type="file"][aria-label="${label}"]`)}) !== null`, true);
+    const { result } = await this.page.send('Runtime.evaluate', { expression: `document.querySelector(${JSON.stringify(`input[type="file"][aria-label="${label}"]`)})` });
+    await this.page.send('DOM.setFileInputFiles', { objectId: result.objectId, files });
+  }
+
+  /** That nothing on these pages is a flaw to axe in either theme, or sticks out sideways at 320 pixels. */
+  async isFit(paths) {
+    const flaws = [];
+    const settled = async (path) => {
+      await this.go(path);
+      await this.page.shows('document.querySelector("h1") !== null && document.querySelector(".bone") === null', true);
+    };
+    for (const theme of ['dark', 'light']) {
+      await this.go('/');
+      await this.theme(theme);
+      for (const path of paths) {
+        await settled(path);
+        for (const flaw of await this.flaws()) flaws.push(`${theme} ${path} ${flaw}`);
+      }
+    }
+    await this.page.send('Emulation.setDeviceMetricsOverride', { width: 320, height: 700, deviceScaleFactor: 1, mobile: true });
+    for (const path of paths) {
+      await settled(path);
+      const width = await this.page.evaluate('document.documentElement.scrollWidth');
+      if (width > 320) flaws.push(`${path} is ${width} pixels wide`);
+    }
+    await this.page.send('Emulation.clearDeviceMetricsOverride');
+    assert.deepEqual(flaws, []);
+  }
+
   async signIn(token) {
     await this.go('/');
     await this.fill('Token', token);

@@ -49,7 +49,7 @@ async function refresh(client: QueryClient, ids: string[]): Promise<void> {
 }
 
 /** Which queries an event of that topic makes stale. */
-const STALE: Record<string, string[]> = { job: ['jobs', 'templates', 'backups'], execution: ['executions'], snapshot: ['snapshots'], project: ['projects'], function: ['functions'], launch: ['launches'] };
+const STALE: Record<string, string[]> = { job: ['jobs', 'templates', 'backups', 'launches'], execution: ['executions'], project: ['projects', 'project', 'projectFiles', 'detection'] };
 
 /** After these there is nothing to be read of a sandbox. */
 const GONE = new Set(['sandbox.deleted', 'sandbox.purged']);
@@ -76,7 +76,7 @@ export function startLive(client: QueryClient): () => void {
     if (GONE.has(event.event)) {
       changed.delete(event.data.sandbox);
       place(client, event.data.sandbox, null);
-    } else if ((topic === 'sandbox' || topic === 'start') && event.data.sandbox && event.event !== 'sandbox.progress') {
+    } else if ((topic === 'sandbox' || topic === 'start' || topic === 'member') && event.data.sandbox && event.event !== 'sandbox.progress') {
       changed.add(event.data.sandbox);
       timer ??= setTimeout(flush, 80);
     }

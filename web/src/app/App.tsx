@@ -29,6 +29,10 @@ const SandboxPage = later(() => import('../pages/sandbox/SandboxPage'), 'Sandbox
 const HostPage = later(() => import('../pages/host/HostPage'), 'HostPage');
 const TemplatesPage = later(() => import('../pages/templates/TemplatesPage'), 'TemplatesPage');
 const TemplatePage = later(() => import('../pages/templates/TemplatePage'), 'TemplatePage');
+const ProjectsPage = later(() => import('../pages/projects/ProjectsPage'), 'ProjectsPage');
+const ProjectPage = later(() => import('../pages/projects/ProjectPage'), 'ProjectPage');
+const LaunchesPage = later(() => import('../pages/launches/LaunchesPage'), 'LaunchesPage');
+const LaunchPage = later(() => import('../pages/launches/LaunchPage'), 'LaunchPage');
 const SnapshotsPage = later(() => import('../pages/snapshots/SnapshotsPage'), 'SnapshotsPage');
 const JobsPage = later(() => import('../pages/jobs/JobsPage'), 'JobsPage');
 const TokensPage = later(() => import('../pages/access/TokensPage'), 'TokensPage');
@@ -72,6 +76,10 @@ function Pages() {
       <Route path="/sandboxes/:id/:tab?">{(params) => <SandboxPage key={params.id} id={decodeURIComponent(params.id)} tab={params.tab ?? 'overview'} />}</Route>
       <Route path="/templates" component={TemplatesPage} />
       <Route path="/templates/:name">{(params) => <TemplatePage name={decodeURIComponent(params.name)} />}</Route>
+      <Route path="/projects" component={ProjectsPage} />
+      <Route path="/projects/:id">{(params) => <ProjectPage key={params.id} id={decodeURIComponent(params.id)} />}</Route>
+      <Route path="/launches" component={LaunchesPage} />
+      <Route path="/launches/:id">{(params) => <LaunchPage key={params.id} id={decodeURIComponent(params.id)} />}</Route>
       <Route path="/snapshots" component={SnapshotsPage} />
       <Route path="/jobs" component={JobsPage} />
       <Route path="/host" component={HostPage} />

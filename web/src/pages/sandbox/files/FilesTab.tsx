@@ -4,20 +4,21 @@ import { useQueryClient } from '@tanstack/react-query';
 import { FolderPlus, FilePlus2, FileQuestion, RefreshCw, Upload } from 'lucide-react';
 import { useRef, useState } from 'react';
 
-import { call } from '../../../api/client';
+import { address, call } from '../../../api/client';
 import { sandboxPath } from '../../../api/queries';
 import type { Sandbox } from '../../../api/schema';
+import { upload } from '../../../api/upload';
 import { askText } from '../../../components/Ask';
-import { Empty, Meter } from '../../../components/Basics';
+import { Empty } from '../../../components/Basics';
 import { IconButton } from '../../../components/Button';
 import { attempt } from '../../../components/Toasts';
+import { Uploads } from '../../../components/Uploads';
 import { useQueryValue } from '../../../lib/hooks';
 import { text } from '../../../text/en';
 import { NeedsRunning } from '../NeedsRunning';
 import { FileView } from './FileView';
 import { join, parentOf } from './paths';
 import { Tree } from './Tree';
-import { upload, useUploads } from './upload';
 
 const ROOT = '/workspace';
 
@@ -32,12 +33,11 @@ function Files({ sandbox }: { sandbox: Sandbox }) {
   const [isOver, setOver] = useState(false);
   const queries = useQueryClient();
   const input = useRef<HTMLInputElement>(null);
-  const uploads = useUploads();
   const id = sandbox.id;
   const refresh = (at?: string) => queries.invalidateQueries({ queryKey: at ? ['files', id, at] : ['files', id] });
 
   const send = async (files: Iterable<File>, into: string) => {
-    for (const file of files) if (await attempt(() => upload(id, join(into, file.name), file))) void refresh(into);
+    for (const file of files) if (await attempt(() => upload(address(sandboxPath(id, '/files'), { path: join(into, file.name) }), file))) void refresh(into);
   };
   const make = async (kind: 'file' | 'dir') => {
     const name = await askText({ ...text.files.make[kind], about: text.files.makeIn(folder), confirm: text.files.makeButton, value: kind === 'file' ? 'untitled.txt' : 'folder', label: text.name });
@@ -64,7 +64,7 @@ function Files({ sandbox }: { sandbox: Sandbox }) {
           <input ref={input} type="file" multiple hidden aria-label={text.files.upload} onChange={(event) => { void send([...event.target.files ?? []], folder); event.target.value = ''; }} />
         </header>
         <div className="scroll tree"><Tree sandbox={id} path={root} chosen={path} folder={folder} onFolder={setFolder} onFile={(file) => { setPath(file); setFolder(parentOf(file)); }} onDropFiles={(files, into) => void send(files, into)} onGone={(gone) => { if (path === gone || path.startsWith(`${gone}/`)) setPath(''); void refresh(); }} /></div>
-        {uploads.length > 0 && <div className="uploads stack tight">{uploads.map((one) => <div key={one.key} className="small"><div className="row spread"><span className="ellipsis">{one.name}</span><span className="number muted">{Math.round((one.sent / Math.max(one.size, 1)) * 100)} %</span></div><Meter plain label={one.name} used={one.sent} limit={Math.max(one.size, 1)} /></div>)}</div>}
+        <Uploads />
         <div className="uploads small muted ellipsis">{text.files.dropHint(folder)}</div>
       </section>
       {path ? <FileView key={path} sandbox={id} path={path} onSaved={() => void refresh(parentOf(path))} /> : <section className="card" aria-label={text.files.view}><Empty icon={FileQuestion} title={text.files.none}><p>{text.files.noneAbout}</p></Empty></section>}

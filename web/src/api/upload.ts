@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Uploads with their progress, which fetch cannot tell.
-import { address, ApiError } from '../../../api/client';
-import { sandboxPath } from '../../../api/queries';
-import { store, useStore } from '../../../lib/store';
+import { store, useStore } from '../lib/store';
+import { ApiError } from './client';
 
-interface Upload { key: number; name: string; size: number; sent: number }
+export interface Upload { key: number; name: string; size: number; sent: number }
 const uploads = store<Upload[]>([]);
 let made = 0;
 
+/** What is under way. */
 export const useUploads = () => useStore(uploads);
 
-export function upload(sandbox: string, path: string, file: File): Promise<void> {
+/** Puts a file where that address says. */
+export function upload(url: string, file: File): Promise<void> {
   const key = ++made;
   uploads.set((before) => [...before, { key, name: file.name, size: file.size, sent: 0 }]);
   return new Promise<void>((resolve, reject) => {
     const request = new XMLHttpRequest();
-    request.open('PUT', address(sandboxPath(sandbox, '/files'), { path }));
+    request.open('PUT', url);
     request.upload.onprogress = ({ loaded }) => uploads.set((before) => before.map((one) => (one.key === key ? { ...one, sent: loaded } : one)));
     request.onload = () => {
       if (request.status < 300) { resolve(); return; }
