@@ -4,7 +4,7 @@ import { QueryClient, useMutation, useQuery, useQueryClient } from '@tanstack/re
 
 import { ApiError, call, listAll, part } from './client';
 import { place } from './live';
-import type { DriverList, Network, Ports, Process, Project, Quota, Sandbox, Secret, Snapshot, Stats, Template, Token } from './schema';
+import type { DriverList, Function as Kept, FunctionList, Network, Ports, Process, Project, Quota, Sandbox, Secret, Snapshot, Stats, Template, Token } from './schema';
 
 export const client = new QueryClient({
   defaultOptions: {
@@ -38,6 +38,7 @@ export const useNetwork = (id: string) => useQuery({ queryKey: ['network', id], 
 export const useTemplates = () => useQuery({ queryKey: ['templates'], queryFn: ({ signal }) => listAll<Template>('/v1/templates', 'templates', {}, signal) });
 export const useSnapshots = (sandbox?: string) => useQuery({ queryKey: ['snapshots', sandbox ?? ''], queryFn: ({ signal }) => listAll<Snapshot>('/v1/snapshots', 'snapshots', { sandbox }, signal) });
 export const useProjects = () => useQuery({ queryKey: ['projects'], queryFn: ({ signal }) => listAll<Project>('/v1/projects', 'projects', {}, signal) });
+export const useFunctions = () => useQuery({ queryKey: ['functions'], queryFn: ({ signal }) => call<FunctionList>('GET', '/v1/functions', { signal }).then((answer): Kept[] => answer.functions) });
 export const useTokens = () => useQuery({ queryKey: ['tokens'], queryFn: ({ signal }) => listAll<Token>('/v1/tokens', 'tokens', {}, signal) });
 export const useSecrets = () => useQuery({ queryKey: ['secrets'], queryFn: ({ signal }) => call<{ secrets: Secret[] }>('GET', '/v1/secrets', { signal }).then((answer) => answer.secrets) });
 export const useQuotas = () => useQuery({ queryKey: ['quotas'], queryFn: ({ signal }) => call<{ quotas: Quota[] }>('GET', '/v1/quotas', { signal }).then((answer) => answer.quotas) });

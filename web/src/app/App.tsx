@@ -33,6 +33,8 @@ const ProjectsPage = later(() => import('../pages/projects/ProjectsPage'), 'Proj
 const ProjectPage = later(() => import('../pages/projects/ProjectPage'), 'ProjectPage');
 const LaunchesPage = later(() => import('../pages/launches/LaunchesPage'), 'LaunchesPage');
 const LaunchPage = later(() => import('../pages/launches/LaunchPage'), 'LaunchPage');
+const FunctionsPage = later(() => import('../pages/functions/FunctionsPage'), 'FunctionsPage');
+const FunctionPage = later(() => import('../pages/functions/FunctionPage'), 'FunctionPage');
 const SnapshotsPage = later(() => import('../pages/snapshots/SnapshotsPage'), 'SnapshotsPage');
 const JobsPage = later(() => import('../pages/jobs/JobsPage'), 'JobsPage');
 const TokensPage = later(() => import('../pages/access/TokensPage'), 'TokensPage');
@@ -80,6 +82,8 @@ function Pages() {
       <Route path="/projects/:id">{(params) => <ProjectPage key={params.id} id={decodeURIComponent(params.id)} />}</Route>
       <Route path="/launches" component={LaunchesPage} />
       <Route path="/launches/:id">{(params) => <LaunchPage key={params.id} id={decodeURIComponent(params.id)} />}</Route>
+      <Route path="/functions" component={FunctionsPage} />
+      <Route path="/functions/:name">{(params) => <FunctionPage key={params.name} name={decodeURIComponent(params.name)} />}</Route>
       <Route path="/snapshots" component={SnapshotsPage} />
       <Route path="/jobs" component={JobsPage} />
       <Route path="/host" component={HostPage} />

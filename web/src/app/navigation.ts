@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The places of the console, for the side bar and the palette.
-import { Boxes, Camera, Cpu, FileClock, FolderKanban, Gauge, KeyRound, Layers, ListChecks, Plug, Rocket, ScrollText, Vault, type LucideIcon } from 'lucide-react';
+import { Boxes, Camera, Cpu, FileClock, FolderKanban, Gauge, KeyRound, Layers, ListChecks, Plug, Rocket, ScrollText, SquareFunction, Vault, type LucideIcon } from 'lucide-react';
 
 import { text } from '../text/en';
 
@@ -13,6 +13,7 @@ export const PLACES: { title: string; places: Place[] }[] = [
       { path: '/', label: text.nav.sandboxes, icon: Boxes },
       { path: '/projects', label: text.nav.projects, icon: FolderKanban },
       { path: '/launches', label: text.nav.launches, icon: Rocket },
+      { path: '/functions', label: text.nav.functions, icon: SquareFunction },
       { path: '/templates', label: text.nav.templates, icon: Layers },
       { path: '/snapshots', label: text.nav.snapshots, icon: Camera },
       { path: '/jobs', label: text.nav.jobs, icon: ListChecks },

@@ -73,7 +73,7 @@ export const text = {
     orphans: 'Orphans', noOrphans: 'No orphans', noOrphansAbout: 'All files on disk belong to a sandbox that the database knows.', location: 'Location',
   },
 
-  tabs: { overview: 'Overview', terminal: 'Terminal', run: 'Run', processes: 'Processes', files: 'Files', ports: 'Ports', network: 'Network', snapshots: 'Snapshots', playground: 'Playground', events: 'Events', settings: 'Settings' },
+  tabs: { overview: 'Overview', terminal: 'Terminal', run: 'Run', processes: 'Processes', files: 'Files', ports: 'Ports', network: 'Network', members: 'Members', snapshots: 'Snapshots', playground: 'Playground', events: 'Events', settings: 'Settings' },
   sandbox: {
     tabs: 'Views of the sandbox', more: 'More', copyId: 'Copy the id', stopsIn: 'stops in', startFailed: 'The last start failed:', facts: 'Facts', walls: 'Walls', startCommands: 'Start commands', restarts: 'Restarts',
     upgradable: 'Its template has a newer version, which it gets when it is stopped and started.',
@@ -138,6 +138,13 @@ export const text = {
   settings: { saved: 'The settings are changed', nameHint: 'Stands wherever its id may.', idle: 'Stops when idle for (s)', lifetime: 'Is deleted after (s)', emptyNever: 'Empty: never.', private: 'Previews need a link or token' },
   packages: { title: 'Packages', names: 'Names', install: 'Install', installing: 'Installing…', none: 'None beside those of its template.' },
 
+  members: {
+    role: 'Role', health: 'Health', show: 'Show', logs: 'Log', none: 'No members', noneAbout: 'A sandbox can be created with a database, a cache or other services beside it, which share its network and workspace.', noLogs: 'Nothing has run in it yet.', notRunning: 'It does not run',
+    roles: { primary: 'Primary', frontend: 'Frontend', backend: 'Backend', database: 'Database', cache: 'Cache' },
+    statuses: { creating: 'creating', waiting: 'waits for others', running: 'running', restarting: 'restarting', exited: 'ended', paused: 'paused', stopped: 'stopped', error: 'failed' }, healths: { none: 'no check', starting: 'starting', healthy: 'healthy', unhealthy: 'unhealthy' },
+  },
+  pools: { title: 'Warm pools', template: 'Template', owner: 'Owner', everybody: 'everybody', ready: 'Ready', hits: 'Hits', misses: 'Misses', warming: (count: number) => `${count} being made`, none: 'No pools', noneAbout: 'A template with a pool has sandboxes waiting, so that a create is given one at once.', held: (why: string) => `None is made at present: ${why}`, draining: (count: number) => `${plural(count, 'sandbox', 'sandboxes')} being removed` },
+
   templates: {
     about: 'What sandboxes start from.', make: 'New template', build: 'Build', rebuild: 'Build again', building: 'The build has begun', search: 'Name or image', none: 'No template has such a name', start: 'Start a sandbox', used: 'used', source: 'Made of', from: 'Begins with', run: 'Commands, one a line', log: 'Build log', version: 'Version', digest: 'Digest', user: 'User', workdir: 'Directory', languages: 'Languages', lastUsed: 'Last used',
     gone: (name: string) => `there is no template ${name}`, removeTitle: (name: string) => `Delete template ${name}?`, removeAbout: 'Sandboxes can no longer be started from it.',
@@ -159,6 +166,13 @@ export const text = {
     states: { pending: 'waits', running: 'runs', complete: 'done', failed: 'failed', skipped: 'skipped' }, severities: { error: 'Error', warning: 'Warning', info: 'Note' }, fix: (fix: string) => `In the copy that is started: ${fix}`, diff: 'Show the difference', roles: { backend: 'Backend', frontend: 'Frontend' }, port: (port: number) => `port ${port}`, needs: (name: string) => `seems to need ${name}`, unknown: 'Nothing that is known.',
     names: map({ DetectEntryPoint: 'Detect the entry point', MaterializeFiles: 'Copy the files', GenerateEnvVars: 'Write the environment', InstallDependencies: 'Install dependencies', PostInstallChecks: 'Check the installation', SyntaxCheck: 'Check the syntax', LaunchBackend: 'Start the backend', LaunchFrontend: 'Start the frontend' }),
     abouts: map({ DetectEntryPoint: 'Which runtimes, frameworks and entry files there are.', MaterializeFiles: 'Into /workspace/app of the sandbox, with fixes.', GenerateEnvVars: 'PORT, HOST and the like into .env; what is there is kept.', InstallDependencies: 'With the package manager that the files ask for.', PostInstallChecks: 'That what was installed is there.', SyntaxCheck: 'Of the entry files.', LaunchBackend: 'Until it answers.', LaunchFrontend: 'Until it answers.' }),
+  },
+  functions: {
+    about: 'Handlers under a name. Each call runs in a fresh sandbox.', make: 'New function', deploy: 'Deploy', none: 'No functions yet', noneAbout: 'Deploy a handler, and call it over HTTP: it gets an event, and answers what it returns.', handler: 'Handler', timeout: 'Ends after', timeoutField: 'Ends after (s)', deployed: 'Deployed', concurrency: 'Calls at once', imports: 'Loaded before', calls: 'Calls',
+    change: (name: string) => `New version of ${name}`, changeAbout: 'Versions that are there stay as they are.', newVersion: 'New version', latest: 'Last version', number: (version: number) => `Version ${version}`, versionOf: (version: number, language: string) => `Version ${version}, ${language}`, code: 'Code',
+    removeTitle: (name: string) => `Delete function ${name}?`, removeAbout: 'It goes in all its versions. What its calls left stays in the list of executions.', removed: (name: string) => `${name} was deleted`,
+    invoke: 'Call it', invokeButton: 'Call', event: 'Event', eventHint: 'Any JSON; the handler gets it.', notJson: 'This is not JSON.', answer: 'Answer', history: 'Calls', noCalls: 'Nobody has called it', noCallsAbout: 'Calls are kept here, with what they said and answered.', called: 'Called', counted: (count: number, half: string, most: string) => `${plural(count, 'call')}, half within ${half}, 95 % within ${most}`, failures: (count: number) => `${count} failed`,
+    samples: { python: 'def handler(event, context):\n    return {"hello": event.get("name", "you")}\n', javascript: 'exports.handler = async (event) => ({ hello: event.name ?? "you" });\n', shell: 'cat\n' },
   },
   jobs: { about: 'Builds, downloads and backups, which go on when you leave.', none: 'No jobs', noneAbout: 'Builds of templates, downloads of images and backups appear here.', target: 'About', progress: 'Progress', took: 'Took', states: { queued: 'Queued', running: 'Running', succeeded: 'Succeeded', failed: 'Failed', cancelled: 'Cancelled', lost: 'Lost' } },
   tokens: {

@@ -13,6 +13,7 @@ import { attempt } from '../../components/Toasts';
 import { bytes, parseSize } from '../../lib/format';
 import { useTitle } from '../../lib/hooks';
 import { text } from '../../text/en';
+import { Pools } from './Pools';
 
 export function HostPage() {
   useTitle(text.nav.host);
@@ -51,7 +52,7 @@ export function HostPage() {
             </div>
           </Card>
         </div>
-        {may('admin') && <><Backups /><Orphans /></>}
+        {may('admin') && <><Pools /><Backups /><Orphans /></>}
       </div>
     </>
   );

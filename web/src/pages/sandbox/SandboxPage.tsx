@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One sandbox: a header with what can be done to it, and a tab for each way to look at or use it. Looking wakes nobody;
 // tabs that use it ask for a click first if it does not run (NeedsRunning).
-import { ChevronDown, ChevronRight, Code, FolderTree, Globe, History, LayoutDashboard, ListTree, Plug, Settings, SquareTerminal, Camera, type LucideIcon } from 'lucide-react';
+import { ChevronDown, ChevronRight, Code, Database, FolderTree, Globe, History, LayoutDashboard, ListTree, Plug, Settings, SquareTerminal, Camera, type LucideIcon } from 'lucide-react';
 import { lazy, Suspense, type ComponentType } from 'react';
 import { Link, useLocation } from 'wouter';
 
@@ -31,6 +31,7 @@ const TABS: Tab[] = [
   tab('files', FolderTree, () => import('./files/FilesTab')),
   tab('ports', Plug, () => import('./ports/PortsTab')),
   tab('network', Globe, () => import('./network/NetworkTab')),
+  tab('members', Database, () => import('./members/MembersTab')),
   tab('snapshots', Camera, () => import('./snapshots/SnapshotsTab')),
   tab('playground', Code, () => import('./playground/PlaygroundTab')),
   tab('events', History, () => import('./events/EventsTab')),
