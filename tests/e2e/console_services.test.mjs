@@ -5,10 +5,11 @@ import { after, test } from 'node:test';
 
 import { Chromium } from './lib/chromium.mjs';
 import { Console } from './lib/console.mjs';
+import { busybox, image, layoutArchive } from './lib/images.mjs';
 import { suite } from './lib/suite.mjs';
 import { until } from './lib/wait.mjs';
 
-const { api, finish } = await suite('console_services', { args: ['--pool', 'host=1', '--pool-reserve', '0', '--memory-reserve', '0'], width: 1 });
+const { api, finish } = await suite('console_services', { args: ['--pool-reserve', '0', '--memory-reserve', '0'], width: 1 });
 const browser = new Chromium();
 after(() => browser.close());
 const console = await Console.open(browser, `http://127.0.0.1:${api.port}`);
@@ -64,7 +65,7 @@ test('a sandbox shows its members with their health and log, and runs commands i
   await console.go(`/sandboxes/${id}/members`);
   await page.shows('[...document.querySelectorAll("tbody tr")].map((row) => row.innerText.replace(/\\s+/g, " ").trim()).find((row) => row.startsWith("Cache"))', 'Cache host 6379 running healthy');
   await page.shows('document.querySelector(".output")?.innerText.includes("the cache is up")', true);
-  await console.button('Run');
+  await console.click('.segments button', 'Run');
   await page.shows('document.querySelector("input[aria-label=Command]") !== null', true);
   await console.fill('Command', 'uname -n');
   await console.press('Enter');
@@ -83,15 +84,20 @@ test('what becomes of a member is seen without asking; a sandbox without members
 });
 
 test('the host page tells of a pool how many wait, and whether creates met one', async () => {
-  const pool = async () => (await api.request('GET', '/v1/pools')).json.pools.find(({ template }) => template === 'host');
+  const put = await api.request('PUT', '/v1/templates/warm/archive', { body: layoutArchive(image([busybox()])), headers: { 'content-type': 'application/x-tar' } });
+  assert.equal(put.status, 200, put.text);
+  const sized = async (size) => assert.equal((await api.request('PATCH', '/v1/templates/warm', { json: { pool: { size } } })).status, 200);
+  const pool = async () => (await api.request('GET', '/v1/pools')).json.pools.find(({ template }) => template === 'warm');
+  await sized(1);
   await until(async () => (await pool()).ready === 1, { what: 'one waits' });
-  const { hits } = await pool();
-  const { id } = await api.create();
-  const met = await pool();
-  assert.equal(met.hits, hits + 1);
+  const { id } = await api.create({ template: 'warm' });
+  assert.equal((await pool()).hits, 1);
   await console.go('/host');
-  await page.shows(`[...document.querySelectorAll("tbody tr")].map((row) => row.innerText.replace(/\\s+/g, " ").trim()).some((row) => row.startsWith("host everybody 1 of 1") && row.endsWith(" ${met.hits} ${met.misses}"))`, true);
+  await page.shows('[...document.querySelectorAll("tbody tr")].map((row) => row.innerText.replace(/\\s+/g, " ").trim()).find((row) => row.startsWith("warm"))', 'warm default/admin 1 of 1 1 0');
   await api.purge(id);
+  await sized(0);
+  await until(async () => (await api.request('GET', '/v1/pools')).json.draining === 0 && !(await pool()), { what: 'none waits any more' });
+  assert.equal((await api.request('DELETE', '/v1/templates/warm')).status, 204);
   console.isCalm();
 });
 
@@ -107,7 +113,7 @@ test('a function goes after a question', async () => {
   await console.says('No functions yet');
   assert.equal((await api.request('GET', '/v1/functions/hello')).status, 404);
   await api.purge(made.id);
-  page.errors.length = 0; // a 404 of what is gone
+  await browser.close();
 });
 
 finish();
