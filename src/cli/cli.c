@@ -133,19 +133,6 @@ void cli_complain(const struct err *err, const char *prefix)
 		fprintf(stderr, "  → %s\n", remedy);
 }
 
-void cli_note(const char *fmt, ...)
-{
-	char text[1024];
-	va_list ap;
-
-	va_start(ap, fmt);
-	vsnprintf(text, sizeof(text), fmt, ap);
-	va_end(ap);
-	table_tame(text);
-	fflush(stdout);
-	fprintf(stderr, "sandlot: %s\n", text);
-}
-
 void cli_tell(const char *text)
 {
 	size_t len = strlen(text);

@@ -7,6 +7,7 @@
 #include "base/err.h"
 #include "cli/option.h"
 #include "cli/remote/client.h"
+#include "cli/text/note.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -46,9 +47,6 @@ void cli_complain(const struct err *err, const char *prefix);
 
 /* A text of a JSON object; "" if it has none. */
 const char *cli_text(const json_t *object, const char *name);
-
-/* To standard error: a sentence that is no failure. */
-void cli_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* To standard error: lines of a sandbox (a traceback), without our name before them, as cli_print would print them. */
 void cli_tell(const char *text);

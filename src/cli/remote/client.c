@@ -3,10 +3,10 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "cli/cli.h"
 #include "cli/remote/peer.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/question.h"
+#include "cli/text/note.h"
 
 #include <curl/curl.h>
 #include <errno.h>
