@@ -7,18 +7,19 @@ import { startService, waitFor, logTail, sleep } from './host.mjs'
 const readText = (path) => { try { return readFileSync(path, 'utf8').trim() } catch { return '' } }
 
 export class Sandlot {
-  static async start(undo, scratch, build, probe) {
+  static async start(undo, scratch, build, probe, { name = 'sandlot', args = [] } = {}) {
     const self = new Sandlot()
-    const data = `${scratch}/sandlot`
+    const data = `${scratch}/${name}`
     // Both trees are walked by users that are not root.
     spawnSync('chmod', ['711', scratch])
     mkdirSync(data, { mode: 0o711 })
     self.data = data
+    self.build = build
     self.service = startService(undo, 'sandlotd',
-      [`${build}/sandlotd`, '--data-dir', data, '--api-bind', '127.0.0.1:0', '--preview-bind', '127.0.0.1:0'],
-      `${scratch}/sandlotd.log`)
+      [`${build}/sandlotd`, '--data-dir', data, '--api-bind', '127.0.0.1:0', '--preview-bind', '127.0.0.1:0', ...args],
+      `${scratch}/${name === 'sandlot' ? 'sandlotd' : name}.log`)
     self.pid = self.service.pid
-    undo.push('shut Sandlot down', () => self.#shutdown())
+    undo.push('shut Sandlot down', () => self.stop())
     self.address = await waitFor('the address of sandlotd', () => {
       if (self.service.ended !== null) throw new Error(`sandlotd ended (${self.service.ended}):\n${logTail(self.service.log)}`)
       return readText(`${data}/run/api.addr`)
@@ -32,7 +33,7 @@ export class Sandlot {
   }
 
   // The keeper outlives the daemon by design; this request ends both and every sandbox.
-  async #shutdown() {
+  async stop() {
     if (this.service.ended !== null || !this.token) return
     await this.json('POST', '/v1/shutdown')
     await this.service.wait(20000)
