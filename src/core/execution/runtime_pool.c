@@ -25,6 +25,7 @@
 #define IMPORTS_S 900 /* for so long one waits with imports that nobody asks for */
 #define COUNT_MAX 64
 #define PACE_MS	  20   /* between two that are made */
+#define REST_MS	  50   /* after a claim */
 #define FAILED_MS 5000 /* after one that could not be made, or while memory is scarce */
 
 /* A runtime that waits. Its watch of the process tells when the runner is ready. */
@@ -54,6 +55,7 @@ struct runtime_pool {
 	struct kind kinds[KINDS_MAX];
 	size_t count; /* of kinds */
 	struct spare *spares;
+	uint64_t due_ms; /* before which none is made, after a claim; 0: at once */
 	pthread_t thread;
 	bool has_thread, is_closing;
 };
@@ -347,6 +349,12 @@ static void *fill(void *arg)
 			wait_ms(pool, FAILED_MS);
 			continue;
 		}
+		if (!ended && clock_steady_ms() < pool->due_ms) {
+			wait_ms(pool, REST_MS);
+			json_decref(kind.imports);
+			continue;
+		}
+		pool->due_ms = 0;
 		pthread_mutex_unlock(&pool->lock);
 		pause = step(pool, ended, index, &kind);
 		json_decref(kind.imports);
@@ -471,6 +479,9 @@ static struct spare *take_ready(struct runtime_pool *pool, const struct runtime_
 			break;
 		}
 	}
+	/* Making the next one now would take processors and the store from the one that is about to run. */
+	if (found && pool->due_ms == 0)
+		pool->due_ms = clock_steady_ms() + REST_MS;
 	if (found)
 		pthread_cond_broadcast(&pool->changed);
 	pthread_mutex_unlock(&pool->lock);
