@@ -72,7 +72,7 @@ function FactsOf({ one }: { one: Kept }) {
   const env = fromPairs(one.env ?? {});
   return (
     <Facts facts={[
-      [text.functions.handler, one.handler && <code>{one.handler}</code>], [text.functions.timeout, duration(one.timeout_ms)], [text.functions.concurrency, one.concurrency],
+      [text.functions.handler, one.handler && <code>{one.handler}</code>], [text.functions.timeout, one.timeout_ms && duration(one.timeout_ms)], [text.functions.concurrency, one.concurrency],
       [text.facts.template, one.template], [text.create.memory, one.resources?.memory as string | undefined], [text.functions.imports, one.imports?.join(', ')], [text.create.env, env && <pre>{env}</pre>],
       [text.functions.deployed, <Ago time={one.created_at} />],
       [text.functions.calls, count && <span className="row wrap"><span className="number">{text.functions.counted(count.count, duration(count.p50_ms), duration(count.p95_ms))}</span>{count.failures > 0 && <Badge tone="bad">{text.functions.failures(count.failures)}</Badge>}</span>],

@@ -52,7 +52,7 @@ function View({ sandbox, name }: { sandbox: Sandbox; name: string }) {
     <>
       <Header sandbox={sandbox} />
       <nav className="tabs" aria-label={text.sandbox.tabs}>
-        {TABS.map(({ name: one, icon: Icon }) => (
+        {TABS.filter(({ name: one }) => one !== 'members' || sandbox.members.length > 0 || one === chosen.name).map(({ name: one, icon: Icon }) => (
           <Link key={one} href={one === 'overview' ? path : `${path}/${one}`} aria-current={one === chosen.name ? 'page' : undefined}><Icon size={15} aria-hidden />{text.tabs[one]}</Link>
         ))}
       </nav>

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a sandbox may reach, what it reached, and what was refused, with the rule that would allow it one click away.
-import { ShieldCheck } from 'lucide-react';
+import { GraduationCap, ShieldCheck } from 'lucide-react';
 import { useState } from 'react';
 
 import { useChange, useNetwork } from '../../../api/queries';
 import type { Network, Sandbox } from '../../../api/schema';
 import { Ago, Badge, Card, Empty, Facts, Loaded } from '../../../components/Basics';
 import { Button } from '../../../components/Button';
-import { AreaField, SelectField } from '../../../components/Field';
+import { AreaField, Check, SelectField } from '../../../components/Field';
 import { complain, say } from '../../../components/Toasts';
 import { bytes } from '../../../lib/format';
 import { lines } from '../../../lib/parse';
@@ -21,10 +21,10 @@ export default function NetworkTab({ sandbox }: { sandbox: Sandbox }) {
         <div className="stack wide">
           <div className="grid two">
             <Card title={text.network.traffic}><div className="body"><Facts facts={[[text.stats.received, bytes(network.rx_bytes)], [text.stats.sent, bytes(network.tx_bytes)], [text.network.connections, network.connections], [text.network.open, network.open_connections], [text.network.refused, network.denied]]} /></div></Card>
-            <Policy sandbox={sandbox} />
+            <Policy key={JSON.stringify(sandbox.network)} sandbox={sandbox} />
           </div>
           <Denials sandbox={sandbox} network={network} />
-          <Card title={text.network.reached}>{network.reached.length === 0 ? <p className="body muted">{text.network.reachedNone}</p> : <div className="body row wrap">{network.reached.map((name) => <Badge key={name}>{name}</Badge>)}</div>}</Card>
+          <Learn sandbox={sandbox} network={network} />
         </div>
       )}
     </Loaded>
@@ -63,6 +63,30 @@ function Denials({ sandbox, network }: { sandbox: Sandbox; network: Network }) {
           ))}</tbody>
         </table></div>
       )}
+    </Card>
+  );
+}
+
+/** An allowlist of what was reached: first all is open, then only that. */
+function Learn({ sandbox, network }: { sandbox: Sandbox; network: Network }) {
+  const change = useChange(sandbox.id);
+  const [left, setLeft] = useState<string[]>([]);
+  const isLearning = sandbox.network.mode === 'internet';
+  const chosen = network.reached.filter((rule) => !left.includes(rule));
+  const set = (policy: Partial<Sandbox['network']>, done: string) => change.mutate({ network: { ...sandbox.network, ...policy } }, { onSuccess: () => say(done), onError: (error) => complain(error) });
+  const close = () => set({ mode: 'allowlist', allow: [...new Set([...(sandbox.network.allow ?? []), ...chosen])] }, text.network.learned(chosen.length));
+  const toggle = (rule: string, isOn: boolean) => setLeft((before) => (isOn ? before.filter((one) => one !== rule) : [...before, rule]));
+  const action = isLearning
+    ? <Button small kind="primary" icon={ShieldCheck} busy={change.isPending} disabled={chosen.length === 0} onClick={close}>{text.network.learn(chosen.length)}</Button>
+    : <Button small icon={GraduationCap} busy={change.isPending} onClick={() => set({ mode: 'internet' }, text.network.learning)}>{text.network.learnOpen}</Button>;
+  return (
+    <Card title={text.network.reached} actions={action}>
+      <div className="body stack">
+        <p className="muted">{isLearning ? text.network.learnAbout : text.network.learnOpenAbout}</p>
+        {network.reached.length === 0 ? <p className="muted">{text.network.reachedNone}</p>
+          : isLearning ? <div className="rules">{network.reached.map((rule) => <Check key={rule} label={rule} checked={!left.includes(rule)} onCheck={(isOn) => toggle(rule, isOn)} />)}</div>
+            : <div className="row wrap">{network.reached.map((rule) => <Badge key={rule}>{rule}</Badge>)}</div>}
+      </div>
     </Card>
   );
 }

@@ -5,43 +5,38 @@ import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 
 import { colour, theme } from '../../../app/theme';
-import type { Sandbox, Stats } from '../../../api/schema';
+import { useHistory, type Point, type Sample, type Window } from '../../../api/history';
+import type { Sandbox } from '../../../api/schema';
 import { Card } from '../../../components/Basics';
+import { Segments } from '../../../components/Field';
 import { bytes, clock } from '../../../lib/format';
-import { useStore } from '../../../lib/store';
+import { remember, remembered, useStore } from '../../../lib/store';
 import { text } from '../../../text/en';
 
-interface Point { at: number; cpu: number; memory: number; disk: number; rx: number; tx: number }
-type Raw = { at: number; usage_ms: number; memory: number; disk: number; rx: number; tx: number };
-const KEPT = 900;
+const WINDOWS: Window[] = ['now', 'hour', 'day'];
 
-const rawOf = (stats: Stats, at: number): Raw => ({ at, usage_ms: stats.cpu.usage_ms ?? 0, memory: stats.memory.current_bytes ?? 0, disk: stats.disk.used_bytes ?? 0, rx: stats.network.rx_bytes ?? 0, tx: stats.network.tx_bytes ?? 0 });
+/** The time of each point in seconds; that of a gap is next to the point before. */
+const timesOf = (points: (Point | null)[]) => points.map((point, i) => (point ? Date.parse(point.at) / 1000 : Date.parse(points[i - 1]!.at) / 1000 + 0.001));
 
-/** Counters that grow, as what was used in between. A counter that fell was begun anew. */
-function rates(list: Raw[]): Point[] {
-  return list.slice(1).map((now, i) => {
-    const before = list[i];
-    const s = Math.max((now.at - before.at) / 1000, 0.001);
-    const rate = (key: 'usage_ms' | 'rx' | 'tx') => Math.max(now[key] - before[key], 0) / s;
-    return { at: now.at, cpu: rate('usage_ms') / 10, memory: now.memory, disk: now.disk, rx: rate('rx'), tx: rate('tx') };
-  });
-}
-
-export default function Charts({ sandbox, stats, at }: { sandbox: Sandbox; stats: Stats | undefined; at: number }) {
-  const [raw, setRaw] = useState<Raw[]>([]);
-  useEffect(() => { if (stats) setRaw((before) => [...before, rawOf(stats, at)].slice(-KEPT)); }, [stats, at]);
-  const points = useMemo(() => rates(raw), [raw]);
-  const times = points.map((point) => point.at / 1000);
+export default function Charts({ sandbox, samples, memoryLimit }: { sandbox: Sandbox; samples: Sample[]; memoryLimit?: number }) {
+  const [window, setWindow] = useState<Window>(() => remembered<Window>('window', 'now'));
+  const points = useHistory(sandbox.id, window, samples);
+  const times = useMemo(() => timesOf(points), [points]);
+  const of = (value: (point: Point) => number) => points.map((point) => (point ? value(point) : null));
+  const choose = (next: string) => { remember('window', next); setWindow(next as Window); };
   return (
-    <div className="charts">
-      <Chart title={text.stats.cpuPercent} times={times} lines={[{ name: text.stats.cpu, colour: '--info', values: points.map((point) => point.cpu) }]} limit={(sandbox.resources.cpu ?? 1) * 100} format={(value) => `${Math.round(value)} %`} />
-      <Chart title={text.stats.memory} times={times} lines={[{ name: text.stats.memory, colour: '--violet', values: points.map((point) => point.memory) }]} limit={stats?.memory.limit_bytes} format={bytes} />
-      <Chart title={text.stats.networkRate} times={times} lines={[{ name: text.stats.received, colour: '--ok', values: points.map((point) => point.rx) }, { name: text.stats.sent, colour: '--warn', values: points.map((point) => point.tx) }]} format={(value) => `${bytes(value)}/s`} />
+    <div className="stack">
+      <div><Segments label={text.stats.window} value={window} onText={choose} choices={WINDOWS.map((one) => ({ value: one, label: text.stats.windows[one] }))} /></div>
+      <div className="charts">
+        <Chart title={text.stats.cpuPercent} times={times} lines={[{ name: text.stats.cpu, colour: '--info', values: of((point) => point.cpu * 100) }]} limit={(sandbox.resources.cpu ?? 1) * 100} format={(value) => `${Math.round(value)} %`} />
+        <Chart title={text.stats.memory} times={times} lines={[{ name: text.stats.memory, colour: '--violet', values: of((point) => point.memory_bytes) }]} limit={memoryLimit} format={bytes} />
+        <Chart title={text.stats.networkRate} times={times} lines={[{ name: text.stats.received, colour: '--ok', values: of((point) => point.rx_bytes_per_second) }, { name: text.stats.sent, colour: '--warn', values: of((point) => point.tx_bytes_per_second) }]} format={(value) => `${bytes(value)}/s`} />
+      </div>
     </div>
   );
 }
 
-interface Line { name: string; colour: string; values: number[] }
+interface Line { name: string; colour: string; values: (number | null)[] }
 interface ChartProps { title: string; times: number[]; lines: Line[]; limit?: number; format: (value: number) => string }
 
 /** One chart. It is drawn anew when theme or width change, and takes new values else. */
@@ -50,7 +45,7 @@ function Chart({ title, times, lines, limit, format }: ChartProps) {
   const plot = useRef<uPlot>(undefined);
   const shown = useStore(theme);
   const data = [times, ...lines.map((line) => line.values)] as uPlot.AlignedData;
-  const now = lines.map((line) => line.values.at(-1)).filter((value) => value !== undefined);
+  const now = lines.map((line) => line.values.at(-1)).filter((value) => value !== undefined && value !== null);
 
   useEffect(() => {
     const axis = { stroke: colour('--muted'), grid: { stroke: colour('--line'), width: 1 }, ticks: { show: false }, font: '11px system-ui' };
@@ -68,7 +63,7 @@ function Chart({ title, times, lines, limit, format }: ChartProps) {
     observer.observe(box.current!);
     return () => { observer.disconnect(); made.destroy(); };
   }, [shown, limit]);
-  useEffect(() => { plot.current?.setData(data); }, [times.length, times.at(-1)]);
+  useEffect(() => { plot.current?.setData(data); }, [times]);
 
   return (
     <Card title={title} actions={<span className="row small number">{lines.map((line, i) => <span key={line.name} className="row" style={{ gap: 5 }}><span className="dot" style={{ background: `var(${line.colour})` }} aria-hidden />{lines.length > 1 && <span className="muted">{line.name}</span>}{now[i] === undefined ? '–' : format(now[i])}</span>)}</span>}>

@@ -3,6 +3,7 @@
 import { ExternalLink } from 'lucide-react';
 import { lazy, Suspense } from 'react';
 
+import { useSamplesOf, type Sample } from '../../../api/history';
 import { useStats } from '../../../api/queries';
 import type { Sandbox, Stats } from '../../../api/schema';
 import { Ago, Badge, Bones, Card, Facts, Meter } from '../../../components/Basics';
@@ -14,11 +15,13 @@ const Charts = lazy(() => import('./Charts'));
 
 export default function OverviewTab({ sandbox }: { sandbox: Sandbox }) {
   const isOn = sandbox.status === 'running' || sandbox.status === 'paused';
-  const stats = useStats(sandbox.id, true, isOn ? 2000 : 30_000);
+  const samples = useSamplesOf(sandbox.id, isOn);
+  const stats = useStats(sandbox.id, true, 30_000);
+  const now = stats.data && merged(stats.data, isOn ? samples.at(-1) : undefined);
   return (
     <div className="stack wide">
-      {stats.data && <Meters stats={stats.data} />}
-      <Suspense fallback={<Bones count={3} />}><Charts sandbox={sandbox} stats={isOn ? stats.data : undefined} at={stats.dataUpdatedAt} /></Suspense>
+      {now && <Meters stats={now} />}
+      <Suspense fallback={<Bones count={3} />}><Charts sandbox={sandbox} samples={samples} memoryLimit={stats.data?.memory.limit_bytes} /></Suspense>
       <div className="grid two">
         <Card title={text.sandbox.facts}><div className="body"><SandboxFacts sandbox={sandbox} /></div></Card>
         <div className="stack">
@@ -29,6 +32,9 @@ export default function OverviewTab({ sandbox }: { sandbox: Sandbox }) {
     </div>
   );
 }
+
+/** The figures as the last sample has them. */
+const merged = (stats: Stats, sample: Sample | undefined): Stats => (sample ? { ...stats, memory: { ...stats.memory, current_bytes: sample.memory_bytes }, disk: { ...stats.disk, used_bytes: sample.disk_bytes }, pids: { ...stats.pids, current: sample.pids } } : stats);
 
 function Meters({ stats }: { stats: Stats }) {
   const { memory, disk, pids, network } = stats;

@@ -67,6 +67,7 @@ export default function PortsTab({ sandbox }: { sandbox: Sandbox }) {
             ))}</tbody>
           </table></div>
         )}
+        {rows.some((row) => !row.isPublic) && <p className="uploads small muted">{text.ports.privately}</p>}
       </Card>
       {shown?.url && <Card title={text.ports.preview(shown.port)} actions={<Badge>{text.ports.public}</Badge>}><iframe className="preview-frame" src={shown.url} title={text.ports.preview(shown.port)} sandbox="allow-scripts allow-forms allow-same-origin allow-popups" /></Card>}
       {shared !== null && <ShareDialog sandbox={sandbox} port={shared} onClose={() => setShared(null)} />}
