@@ -7,7 +7,7 @@ import { compare, interleave, mib, ms, quantile, times } from '../lib/stats.mjs'
 import { sleep, waitFor } from '../lib/host.mjs'
 import { Sandlot } from '../lib/sandlot.mjs'
 
-export const letter = 'x'
+export const letter = 'y'
 export const title = 'executions'
 
 const WAITING = { python: 8, javascript: 4 }
