@@ -477,17 +477,48 @@ test('a disk that is a spare again has forgotten its owner, also after a crash o
   assert.equal(execFileSync('debugfs', ['-R', 'ls -p /home/workspace/outputs', copy], { encoding: 'utf8', stdio: 'pipe' }).includes('secret'), false);
 });
 
-test('df shows the limit of the disk as its size', async () => {
-  const { id } = await api.create({ resources: { disk: '1Gi' } });
+/** What df inside says of the disk: its size is the limit, and what is used and what is left make it up. */
+async function dfShows(id, limit) {
   for (const place of ['/workspace', '/', '/tmp']) {
     const [size, used, available] = (await api.out(id, `df -B1 ${place} | awk 'END { print $2, $3, $4 }'`)).split(' ').map(Number);
     assert.equal(size, used + available, place);
-    assert.ok(size <= GI && size > 0.9 * GI, `${place}: ${size}`);
+    assert.ok(size <= limit && size > 0.9 * limit, `${place}: ${size}`);
   }
+}
+
+test('df shows the limit of the disk as its size', async () => {
+  const { id } = await api.create({ resources: { disk: '1Gi' } });
+  await dfShows(id, GI);
   assert.match(await api.out(id, 'df -h /workspace'), /^Filesystem +Size +Used Avail Use% Mounted on\n\S+ +(1\.0G|9\d\dM|10\d\dM) .* \/workspace\n$/);
   assert.match(await api.out(id, 'df -i /workspace'), /IFree/);
   assert.deepEqual([(await api.exec(id, 'df /nowhere')).exit_code, (await api.exec(id, 'df /tmp')).exit_code], [1, 0], 'its exit code is that of df');
   await api.purge(id);
+});
+
+test('df shows the new limit at once when it is changed, also after a start, and in a sandbox that got a used disk', async () => {
+  const { id } = await api.create({ resources: { disk: '1Gi' } });
+  for (const [disk, limit] of [['2Gi', 2 * GI], ['512Mi', 512 * MI]]) {
+    assert.equal((await api.request('PATCH', `/v1/sandboxes/${id}`, { json: { resources: { disk } } })).status, 200);
+    await dfShows(id, limit);
+  }
+  await api.life(id, 'stop');
+  await api.life(id, 'start');
+  await dfShows(id, 512 * MI);
+  if (!IS_IMAGE) return api.purge(id);
+  await withoutNewSpares(instance, async () => {
+    const inode = fs.statSync(image(id)).ino;
+    const taken = [(await api.create()).id];
+    await api.purge(id);
+    const isSpare = () => spares(instance).some((name) => proc.quiet(() => fs.statSync(path.join(instance.dataDir, 'spares', name)).ino) === inode);
+    await until(isSpare, { what: 'its disk is a spare' });
+    // Others may be taken first; the one with this file gets it in the end.
+    const heir = await until(async () => {
+      taken.push((await api.create({ resources: { disk: '256Mi' } })).id);
+      return fs.statSync(image(taken.at(-1))).ino === inode && taken.at(-1);
+    }, { what: 'a sandbox gets that disk' });
+    await dfShows(heir, 256 * MI);
+    await eachLimit(taken, 4, (one) => api.purge(one));
+  });
 });
 
 test("the df of an image shows what is left of the limit, whatever it says of the disk's size", async () => {

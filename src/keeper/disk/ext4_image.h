@@ -9,6 +9,11 @@
  * taken is growing file systems (EXT4_IOC_RESIZE_FS): it takes milliseconds, cannot shrink, and
  * wants CAP_SYS_RESOURCE.
  *
+ * statfs() therefore tells the whole as the size, and the limit only in what is available. A project quota in the image
+ * would make it tell the limit, but a kernel without CONFIG_QFMT_V2 refuses to mount an image that has the feature, and
+ * reserved blocks are the only other number that can be changed while it is mounted. The template `host` has a
+ * df that adds up what is used and available (rootfs/host_template.c).
+ *
  * Only the kernel and e2fsck ever write into an image, so the kernel never mounts bytes that a
  * sandbox chose. An image that was not unmounted cleanly, or in which the kernel met an error, is
  * not mounted: sandlotd has e2fsck check it first (KEEPER_CHECK). Nor is any mounted while the host
