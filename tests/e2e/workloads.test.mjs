@@ -121,10 +121,13 @@ test('apt says in one line why it installs nothing and what to use; other comman
     const { exit_code: code, stdout, stderr } = await api.exec(id, { command, user });
     assert.equal(code, 100);
     assert.equal(stdout, '');
-    assert.match(stderr, /^apt(-get)?: this sandbox .*pip.*sandlot run -it -t debian:12\n$/);
+    assert.match(stderr, /^apt(-get)?: this sandbox .*pip.*sandlot run -it -t debian12\n$/);
     assert.equal(stderr.trim().split('\n').length, 1);
   }
   assert.match(await api.out(id, 'apt-get --version'), /^apt /);
+  assert.match((await api.exec(id, { command: 'touch /usr/bin/mine', user: 'root' })).stderr, /Read-only file system/);
+  const { json } = await api.request('GET', '/v1/templates');
+  assert.ok(json.templates.some(({ name }) => name === 'debian12'), 'what it names is there');
   await api.purge(id);
 });
 

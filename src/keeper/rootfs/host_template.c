@@ -68,7 +68,7 @@ static const struct {
 	"\tupdate | install | reinstall | remove | purge | autoremove | upgrade | *-upgrade)\n"    \
 	"\t\techo \"" name                                                                         \
 	": this sandbox has the programs of its host, read-only; use pip or npm -g, "              \
-	"or start from an image, where apt works: sandlot run -it -t debian:12\" "                 \
+	"or start from an image, where apt works: sandlot run -it -t debian12\" "                  \
 	">&2\n"                                                                                    \
 	"\t\texit 100 ;;\n"                                                                        \
 	"\t*) break ;;\n"                                                                          \
