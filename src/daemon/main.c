@@ -279,7 +279,8 @@ static int open_server(struct daemon *daemon, struct err *err)
 	daemon->api.shutdown = request_shutdown;
 	daemon->api.shutdown_arg = daemon;
 	pthread_mutex_init(&daemon->api.unready_lock, NULL);
-	snprintf(daemon->api.unready.message, sizeof(daemon->api.unready.message), "starting");
+	err_explain(&daemon->api.unready, ERR_UNAVAILABLE, "not_ready",
+		"try again in a few seconds", "the daemon is starting");
 	split_hosts(daemon);
 	config.routes = routes_table(&config.route_count);
 	config.pages = routes_pages();
