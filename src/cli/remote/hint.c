@@ -40,6 +40,8 @@ static const struct {
 	{"GET /v1/tokens", "\"sandlot token ls\""},
 	{"set background to true and attach with GET .../terminal?process=", "sandlot exec -it ID"},
 	{"send the same request with \"confirm\":", "say -y, or --confirm"},
+	{"write it with PUT /v1/sandboxes/{id}/files before",
+		"copy it with \"sandlot cp FILE ID:PATH\" before"},
 	{"GET /v1/orphans", "\"sandlot ls --orphans\""},
 	{"see GET /readyz, and `sandlot doctor`", "see \"sandlot doctor\""},
 };
