@@ -124,8 +124,12 @@ test('Vite by path that knows nothing of it: what modules and styles of its page
   };
   for (const [name, text] of Object.entries(files)) await api.put(previews.id, `${DIR}/${name}`, text);
   const prefix = `/v1/sandboxes/${previews.id}/preview/3000/`;
-  const page = await browser.open(`http://localhost:${previews.port}${prefix}`);
-  await page.shows(TEXT, 'first');
+  // Opened again until then: what tells a page to load again after a change does not reach one by path.
+  const page = await until(async () => {
+    const opened = await browser.open(`http://localhost:${previews.port}${prefix}`);
+    await opened.shows(TEXT, 'first', { timeout_ms: 15_000 });
+    return opened;
+  }, { what: 'the page shows first' });
   await page.shows('getComputedStyle(document.querySelector("h1")).color', 'rgb(1, 2, 3)');
 });
 
