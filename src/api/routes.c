@@ -278,6 +278,7 @@ static const struct api_parameter launches_query[] = {
 	{"failed_stage", STRING, "Only those that failed in this stage.", false},
 	{"days", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":3660}",
 		"Only those of the last so many days.", false},
+	{"since", TIME, "Only those that were asked for at this time or later.", false},
 	{"limit", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000,\"default\":100}",
 		"At most so many.", false},
 	{"cursor", STRING, "next_cursor of the page before.", false},
@@ -287,6 +288,7 @@ static const struct api_parameter launch_stats_query[] = {
 	{"project", STRING, "Only those of this project, by name or id.", false},
 	{"days", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":3660}",
 		"Only those of the last so many days.", false},
+	{"since", TIME, "Only those that were asked for at this time or later.", false},
 };
 
 static const struct api_parameter launch_events_query[] = {

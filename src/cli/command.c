@@ -29,6 +29,7 @@ const struct command *const command_table[] = {
 	&cmd_job,
 	&cmd_kill,
 	&cmd_launch,
+	&cmd_launches,
 	&cmd_logs,
 	&cmd_ls,
 	&cmd_open,

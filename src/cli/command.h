@@ -87,6 +87,7 @@ extern const struct command cmd_inspect;
 extern const struct command cmd_job;
 extern const struct command cmd_kill;
 extern const struct command cmd_launch;
+extern const struct command cmd_launches;
 extern const struct command cmd_logs;
 extern const struct command cmd_ls;
 extern const struct command cmd_open;

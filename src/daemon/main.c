@@ -171,8 +171,12 @@ static int open_jobs(struct daemon *daemon, struct err *err)
 
 	config.bus = daemon->bus =
 		event_bus_new((uint64_t)store_clock_ms(daemon->state.store) * 1000);
-	daemon->launches = launches_new(&(struct launches_config){
-		.store = daemon->state.store, .origin = preview_origin, .arg = daemon});
+	daemon->launches = launches_new(&(struct launches_config){.store = daemon->state.store,
+		.waits_s = {[LAUNCH_WAIT_INSTALL] = (unsigned)daemon->settings.launch_install_s,
+			[LAUNCH_WAIT_BACKEND] = (unsigned)daemon->settings.launch_backend_s,
+			[LAUNCH_WAIT_FRONTEND] = (unsigned)daemon->settings.launch_frontend_s},
+		.origin = preview_origin,
+		.arg = daemon});
 	daemon->job_kinds[3] = (struct job_kind)LAUNCH_JOB(daemon->launches);
 	daemon->job_kinds[0] = (struct job_kind)BACKUP_JOB(daemon->state.backups);
 	daemon->job_kinds[1] = (struct job_kind)TEMPLATE_JOB(daemon->templates);

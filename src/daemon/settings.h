@@ -59,6 +59,7 @@ struct settings {
 	const char *pool;
 	uint64_t pool_max, pool_reserve;
 	uint64_t ready_timeout_s;
+	uint64_t launch_install_s, launch_backend_s, launch_frontend_s;
 	uint64_t project_file_max; /* bytes of a file */
 	char *project_types;
 	uint64_t memory_reserve;

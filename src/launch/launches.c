@@ -56,6 +56,11 @@ bool launches_are_attached(void *launches)
 	return atomic_load(&((struct launches *)launches)->engine) != NULL;
 }
 
+unsigned launches_wait_s(const struct launches *launches, enum launch_wait wait)
+{
+	return launches->config.waits_s[wait];
+}
+
 struct projects *launches_projects(struct launches *launches)
 {
 	return launches->projects;

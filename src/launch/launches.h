@@ -21,8 +21,13 @@
 
 struct projects;
 
+/* What a launch waits for, and how long if the request does not say. */
+enum launch_wait { LAUNCH_WAIT_INSTALL, LAUNCH_WAIT_BACKEND, LAUNCH_WAIT_FRONTEND };
+#define LAUNCH_WAITS 3
+
 struct launches_config {
 	struct store *store; /* borrowed, as all of these */
+	unsigned waits_s[LAUNCH_WAITS];
 	/* The origin that the preview of a port has. */
 	void (*origin)(
 		void *arg, const char *sandbox_id, uint16_t port, char origin[LAUNCHES_ORIGIN_MAX]);
@@ -77,6 +82,7 @@ int launches_stats(struct launches *launches, const struct owner *owner, const c
 /* --- for the pipeline --- */
 
 struct projects *launches_projects(struct launches *launches);
+unsigned launches_wait_s(const struct launches *launches, enum launch_wait wait);
 void launches_note(struct launches *launches, const struct launch_record *record);
 void launches_origin(struct launches *launches, const char *sandbox_id, uint16_t port,
 	char origin[LAUNCHES_ORIGIN_MAX]);

@@ -133,11 +133,14 @@ int pipeline_write(struct pipeline *pipeline, const char *path, const char *text
 	return r;
 }
 
-uint64_t pipeline_timeout_ms(const struct pipeline *pipeline, const char *name, unsigned usual_s)
+uint64_t pipeline_timeout_ms(const struct pipeline *pipeline, enum launch_wait wait)
 {
-	const json_t *given = json_object_get(json_object_get(pipeline->input, "timeouts"), name);
+	static const char *const names[LAUNCH_WAITS] = {"install_s", "backend_s", "frontend_s"};
+	const json_t *given =
+		json_object_get(json_object_get(pipeline->input, "timeouts"), names[wait]);
 
-	return 1000 * (json_is_integer(given) ? (uint64_t)json_integer_value(given) : usual_s);
+	return 1000 * (json_is_integer(given) ? (uint64_t)json_integer_value(given)
+					      : launches_wait_s(pipeline->launches, wait));
 }
 
 /* --- the run --- */

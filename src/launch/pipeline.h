@@ -14,6 +14,7 @@
 #include "core/job/job.h"
 #include "launch/detection.h"
 #include "launch/failure_cause.h"
+#include "launch/launches.h"
 #include "launch/sandbox_command.h"
 #include "launch/validation.h"
 #include "model/caller.h"
@@ -24,8 +25,6 @@
 #define PIPELINE_FAILED	  (-200) /* pipeline.cause says why */
 #define PIPELINE_ENV_MAX  12
 #define PIPELINE_BASE_MAX 128
-
-struct launches;
 
 struct pipeline {
 	struct launches *launches;
@@ -83,8 +82,8 @@ int pipeline_command(struct pipeline *pipeline, const char *dir, const char *lin
 int pipeline_write(struct pipeline *pipeline, const char *path, const char *text, struct err *err)
 	must_check;
 
-/* A number of the request's "timeouts", in seconds. */
-uint64_t pipeline_timeout_ms(const struct pipeline *pipeline, const char *name, unsigned usual_s);
+/* As the request's "timeouts" say, else as it is set. */
+uint64_t pipeline_timeout_ms(const struct pipeline *pipeline, enum launch_wait wait);
 
 int stage_detect(struct pipeline *pipeline, struct err *err) must_check;
 int stage_materialize(struct pipeline *pipeline, struct err *err) must_check;

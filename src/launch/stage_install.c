@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define INSTALL_S 120
-#define CHECK_S	  60
+#define CHECK_S 60
 
 /*
  * How packages are installed. What was installed from the same files before is left as it is: a mark in the directory
@@ -115,7 +114,7 @@ static int install_part(struct pipeline *pipeline, enum app_role role, struct er
 		part->install[0] ? part->install : installer->line,
 		installer ? installer->place : ".sandlot", digest);
 	r = pipeline_command(pipeline, part->dir, line,
-		pipeline_timeout_ms(pipeline, "install_s", INSTALL_S), &end, err);
+		pipeline_timeout_ms(pipeline, LAUNCH_WAIT_INSTALL), &end, err);
 	if (r < 0)
 		return r;
 	if (end.exit_code == 99) {

@@ -17,13 +17,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BACKEND_S  30
-#define FRONTEND_S 45
-#define LOOK_MS	   150
-#define CLOSE_MS   10000 /* an old process of the app has so long to let go of its port */
+#define LOOK_MS	 150
+#define CLOSE_MS 10000 /* an old process of the app has so long to let go of its port */
 
-static const unsigned usual_s[ROLE_COUNT] = {BACKEND_S, FRONTEND_S};
-static const char *const timeout_names[ROLE_COUNT] = {"backend_s", "frontend_s"};
+static const enum launch_wait waits[ROLE_COUNT] = {LAUNCH_WAIT_BACKEND, LAUNCH_WAIT_FRONTEND};
 
 /* --- start commands --- */
 
@@ -180,7 +177,7 @@ static int fail_by_timeout(struct pipeline *pipeline, enum app_role role, int st
 	const struct start_command_state *state)
 {
 	uint16_t port = pipeline->detection.parts[role].port;
-	uint64_t limit_ms = pipeline_timeout_ms(pipeline, timeout_names[role], usual_s[role]);
+	uint64_t limit_ms = pipeline_timeout_ms(pipeline, waits[role]);
 	char tail[SANDBOX_COMMAND_TAIL + 1];
 	struct port_list list = {0};
 	uint16_t other = 0;
@@ -212,8 +209,7 @@ static int fail_by_timeout(struct pipeline *pipeline, enum app_role role, int st
 static int wait_until_ready(struct pipeline *pipeline, enum app_role role)
 {
 	const char *name = framework_role_name(role);
-	uint64_t until_ms = clock_steady_ms() +
-			    pipeline_timeout_ms(pipeline, timeout_names[role], usual_s[role]);
+	uint64_t until_ms = clock_steady_ms() + pipeline_timeout_ms(pipeline, waits[role]);
 	struct start_command_state state = {0};
 	int status = APP_HEALTH_NONE;
 

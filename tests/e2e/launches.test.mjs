@@ -5,6 +5,7 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 
+import { commandLine } from './lib/cli.mjs';
 import { assertError } from './lib/client.mjs';
 import { installed } from './lib/framework.mjs';
 import { REPOSITORY } from './lib/instance.mjs';
@@ -12,7 +13,8 @@ import { Previews } from './lib/preview.mjs';
 import { suite } from './lib/suite.mjs';
 import { until } from './lib/wait.mjs';
 
-const { api, finish } = await suite('launches', { width: 4 });
+const { instance, api, finish } = await suite('launches', { width: 4 });
+const { sandlot, ok } = commandLine(instance);
 const STAGES = ['DetectEntryPoint', 'MaterializeFiles', 'GenerateEnvVars', 'InstallDependencies', 'PostInstallChecks', 'SyntaxCheck', 'LaunchBackend', 'LaunchFrontend'];
 const NODE_SERVER = (text) => `require('node:http').createServer((req, res) => res.end(${JSON.stringify(text)} + req.url)).listen(process.env.PORT, '127.0.0.1');\n`;
 let projects = 0;
@@ -200,6 +202,24 @@ test('a launch can be cancelled, and statistics tell how launches went', async (
   await remove(launched, id);
 });
 
+test('launches are asked for by time, and the command line lists them, in lines and together', async () => {
+  const list = async (query) => (await api.request('GET', '/v1/launches', { query: { limit: 1000, ...query } })).json.launches;
+  const all = await list({});
+  assert.ok(all.length > 3);
+  const since = all[2].created_at;
+  assert.deepEqual((await list({ since })).map(({ id }) => id), all.filter(({ created_at: at }) => at >= since.replace(/\.\d+/, '.000')).map(({ id }) => id));
+  assert.deepEqual(await list({ since: '2100-01-01T00:00:00Z', days: 1 }), []);
+  assert.equal((await api.request('GET', '/v1/launches/stats', { query: { since: '2100-01-01T00:00:00Z' } })).json.launches, 0);
+  for (const route of ['/v1/launches', '/v1/launches/stats']) assertError(await api.request('GET', route, { query: { since: 'yesterday' } }), 400);
+  const lines = (await ok(['launches', '--since', '1h', '--lines'])).trim().split('\n').map((line) => JSON.parse(line));
+  assert.deepEqual(lines.map(({ id, status }) => [id, status]), all.map(({ id, status }) => [id, status]));
+  const shown = await ok(['launches', '--failed-stage', 'SyntaxCheck']);
+  assert.match(shown, /^ID +PROJECT +SANDBOX +STATUS +FAILED IN +CAUSE +AGE\n/);
+  assert.ok(shown.trim().split('\n').slice(1).every((line) => /failed +SyntaxCheck +syntax_error/.test(line)), shown);
+  assert.match(await ok(['launches', '--stats']), /cancelled.*\nSTAGE +COMPLETED[^]*LaunchFrontend[^]*syntax_error: \d/);
+  assert.equal((await sandlot(['launches', '--stats', '--lines'])).code, 2);
+});
+
 test('a report says what would be fixed, and what was detected with why', async () => {
   const { id } = await project({
     'package.json': '{"scripts":{"dev":"vite"},"dependencies":{"pg":"8"},"devDependencies":{"vite":"8"}}',
@@ -232,6 +252,16 @@ test('a Vite app is launched with the packages that are there', async (t) => {
   assert.match(await page(launched), /\/@vite\/client/);
   const again = await launch({ project: id, frontend: { install: 'test -x node_modules/.bin/vite' } });
   assert.equal(again.stages[3].status, 'skipped', 'what is installed is not installed again');
+  await remove(launched, id);
+});
+
+test('how long an app has to answer is a setting', async () => {
+  await instance.terminate();
+  await instance.start(['--launch-backend-timeout', '1s']);
+  const { id } = await project({ 'server.js': 'setInterval(() => {}, 1000);\n' });
+  const launched = await ended((await api.request('POST', '/v1/launches', { json: { project: id } })).json.id);
+  assert.deepEqual([launched.status, launched.error.stage], ['failed', 'LaunchBackend']);
+  assert.match(launched.error.message, /\b1 s\b/);
   await remove(launched, id);
 });
 

@@ -369,16 +369,22 @@ static int read_project(
 	return 0;
 }
 
-/* How many days back; 0: all. */
+/* The later of both that may be said: how many days back, and since when. 0: all. */
 static int read_since(
 	const struct request *req, struct api *api, int64_t *ret_since_ms, struct err *err)
 {
+	int64_t days_ms;
 	uint64_t days;
-	int r = api_query_number(req, "days", 1, DAYS_MAX, 0, &days, err);
+	int r = api_query_time(req, api, "since", ret_since_ms, err);
 
-	*ret_since_ms =
-		r < 0 || days == 0 ? 0 : store_clock_ms(api->gate.store) - (int64_t)days * 86400000;
-	return r;
+	if (r == 0)
+		r = api_query_number(req, "days", 1, DAYS_MAX, 0, &days, err);
+	if (r < 0)
+		return r;
+	days_ms = days == 0 ? 0 : store_clock_ms(api->gate.store) - (int64_t)days * 86400000;
+	if (days_ms > *ret_since_ms)
+		*ret_since_ms = days_ms;
+	return 0;
 }
 
 struct listing {

@@ -12,6 +12,7 @@
 #include "cli/terminal/line_writer.h"
 #include "cli/terminal/live_exec.h"
 #include "cli/text/human.h"
+#include "cli/text/since.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -306,24 +307,6 @@ static int show_all(struct client *client, const char *text, const struct logs_v
 	return v->follow ? follow_all(logs, err) : look(logs, err);
 }
 
-/* A time, or how long ago it was. */
-static int parse_since(const char *text, int64_t *ret_ms, struct err *err)
-{
-	uint64_t ago_ms;
-	int64_t at_ms;
-
-	if (human_parse_time(text, &at_ms) == 0)
-		*ret_ms = at_ms;
-	else if (human_parse_duration(text, &ago_ms) == 0)
-		*ret_ms = clock_wall_ms() - (int64_t)ago_ms;
-	else
-		return err_set(err, ERR_INVALID,
-			"--since takes how long ago, such as 10m, or a time such as "
-			"2026-01-02T03:04:05Z, not \"%s\"",
-			text);
-	return 0;
-}
-
 /* The daemon writes to standard error, one object a line; with the unit that is the journal, which has a reader. */
 static int show_daemon(const struct logs_values *v, struct err *err)
 {
@@ -346,7 +329,7 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 	const struct logs_values *v = values;
 	struct client *client;
 	int64_t since_ms = 0;
-	int r = v->since ? parse_since(v->since, &since_ms, err) : 0;
+	int r = v->since ? since_parse(v->since, &since_ms, err) : 0;
 
 	if (r < 0)
 		return r;
