@@ -277,7 +277,11 @@ for (const kind of ['another organization', 'another user']) {
 }
 
 test('a member is nobody\'s who has not its sandbox, on every route that takes one, and has no route of its own', async () => {
-  const { id, members } = await alice.create({ members: [{ role: 'cache', template: 'host', command: 'exec sleep 3600' }] });
+  const { id } = await alice.create({ members: [{ role: 'cache', template: 'host', command: 'exec sleep 3600' }] });
+  const members = await until(async () => {
+    const now = (await alice.get(id)).members;
+    return now.every((one) => one.status === 'running') && now;
+  }, { what: 'its members run' });
   const inner = members.find((one) => one.role === 'cache').id;
   const ask = ({ name, method, route }, api, sandbox, token = api.token) => api.request(method, target(route.replaceAll('{id}', sandbox)), { ...REQUESTS[name], query: { ...REQUESTS[name]?.query, member: 'cache' }, token });
   const routes = guarded.filter(({ operation }) => operation.parameters.some((one) => one.in === 'query' && one.name === 'member'));
