@@ -265,8 +265,8 @@ test('descriptors: with few of them all limits are lower, none is exceeded, and 
     const start = (api, { id }) => api.request('POST', `/v1/sandboxes/${id}/exec`, { json: { argv: ['sleep', '600'], background: true } });
     const others = await usually(async () => {
       for (const [api, sandbox] of [[other, two], [small.api, three]]) {
-        api.disconnect();
-        assert.equal((await start(api, sandbox)).status, 201);
+        // A connection may be cut among strangers before its request is read; whoever comes again is served.
+        await until(async () => { api.disconnect(); return (await start(api, sandbox)).status === 201; }, { what: 'a command is started' });
       }
     });
     let answer;
