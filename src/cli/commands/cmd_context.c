@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/clock.h"
 #include "cli/command.h"
 #include "cli/create_spec.h"
 #include "cli/remote/context_ref.h"
 #include "cli/remote/listing.h"
 #include "cli/remote/resolve.h"
-#include "cli/text/human.h"
 #include "cli/text/table.h"
 
 #include <string.h>
@@ -89,16 +87,11 @@ static void print_table(const json_t *contexts)
 	table_add_row(&table, heading);
 	json_array_foreach((json_t *)contexts, i, one)
 	{
-		char age[HUMAN_LEN] = "";
-		int64_t used_ms;
-
-		if (human_parse_time(cli_text(one, "used_at"), &used_ms) == 0)
-			human_age(clock_wall_ms() - used_ms, age);
 		table_add(&table, "%s", cli_text(one, "id"));
 		table_add(&table, "%s", cli_text(one, "language"));
 		table_add(&table, "%s", cli_text(one, "status"));
 		table_add(&table, "%s", cli_text(one, "state"));
-		table_add(&table, "%s", age);
+		table_add_age(&table, cli_text(one, "used_at"));
 		table_add(&table, "%s", cli_text(one, "reason"));
 	}
 	table_print(&table, stdout);

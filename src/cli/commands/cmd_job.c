@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/clock.h"
 #include "cli/command.h"
 #include "cli/remote/listing.h"
 #include "cli/terminal/follow.h"
-#include "cli/text/human.h"
 #include "cli/text/table.h"
 
 #include <stdio.h>
@@ -22,16 +20,6 @@ static int check_id(const char *text, struct err *err)
 }
 
 /* --- ls --- */
-
-static void add_age(struct table *table, const char *time)
-{
-	char text[HUMAN_LEN] = "";
-	int64_t wall_ms;
-
-	if (human_parse_time(time, &wall_ms) == 0)
-		human_age(clock_wall_ms() - wall_ms, text);
-	table_add(table, "%s", text);
-}
 
 static void print_table(const json_t *jobs)
 {
@@ -52,7 +40,7 @@ static void print_table(const json_t *jobs)
 		table_add(&table, "%s",
 			json_is_object(error) ? cli_text(error, "message")
 					      : cli_text(job, "progress"));
-		add_age(&table, cli_text(job, "created_at"));
+		table_add_age(&table, cli_text(job, "created_at"));
 	}
 	table_print(&table, stdout);
 }

@@ -3,7 +3,6 @@
 #include "cli/command.h"
 #include "cli/remote/listing.h"
 #include "cli/remote/query.h"
-#include "cli/text/human.h"
 #include "cli/text/since.h"
 #include "cli/text/table.h"
 
@@ -32,16 +31,6 @@ static const struct option options[] = {
 	{OPTION_END},
 };
 
-static void add_age(struct table *table, const char *time)
-{
-	char text[HUMAN_LEN] = "";
-	int64_t wall_ms;
-
-	if (human_parse_time(time, &wall_ms) == 0)
-		human_age(clock_wall_ms() - wall_ms, text);
-	table_add(table, "%s", text);
-}
-
 static void print_table(const json_t *launches)
 {
 	static const char *const heading[] = {
@@ -61,7 +50,7 @@ static void print_table(const json_t *launches)
 		table_add(&table, "%s", cli_text(launch, "status"));
 		table_add(&table, "%s", cli_text(error, "stage"));
 		table_add(&table, "%s", cli_text(error, "code"));
-		add_age(&table, cli_text(launch, "created_at"));
+		table_add_age(&table, cli_text(launch, "created_at"));
 	}
 	table_print(&table, stdout);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
-#include "base/clock.h"
 #include "base/format.h"
 #include "cli/command.h"
 #include "cli/orphan_ids.h"
@@ -50,16 +49,6 @@ static void add_size(struct table *table, const json_t *size)
 	} else {
 		table_add(table, "%s", json_is_string(size) ? json_string_value(size) : "");
 	}
-}
-
-static void add_age(struct table *table, const char *created_at)
-{
-	char text[HUMAN_LEN] = "";
-	int64_t created_ms;
-
-	if (human_parse_time(created_at, &created_ms) == 0)
-		human_age(clock_wall_ms() - created_ms, text);
-	table_add(table, "%s", text);
 }
 
 static void add_labels(struct table *table, json_t *labels)
@@ -144,7 +133,7 @@ static void add_sandbox(struct table *table, const json_t *sandbox)
 	add_limits(table, sandbox);
 	add_ports(table, json_object_get(sandbox, "ports"));
 	add_start(table, json_object_get(sandbox, "start"));
-	add_age(table, cli_text(sandbox, "created_at"));
+	table_add_age(table, cli_text(sandbox, "created_at"));
 	add_labels(table, json_object_get(sandbox, "labels"));
 }
 
@@ -206,8 +195,8 @@ static void print_removed(const json_t *removed)
 		table_add(&table, "%s", cli_text(left, "id"));
 		table_add(&table, "%s", cli_text(left, "name"));
 		add_size(&table, json_object_get(left, "disk_bytes"));
-		add_age(&table, cli_text(left, "created_at"));
-		add_age(&table, cli_text(left, "removed_at"));
+		table_add_age(&table, cli_text(left, "created_at"));
+		table_add_age(&table, cli_text(left, "removed_at"));
 	}
 	table_print(&table, stdout);
 }

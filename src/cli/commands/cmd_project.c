@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* project: sets of files that sandboxes see. */
-#include "base/clock.h"
 #include "base/fd.h"
 #include "cli/command.h"
 #include "cli/copy/destination.h"
@@ -10,7 +9,6 @@
 #include "cli/remote/listing.h"
 #include "cli/remote/query.h"
 #include "cli/terminal/question.h"
-#include "cli/text/human.h"
 #include "cli/text/table.h"
 
 #include <errno.h>
@@ -100,16 +98,6 @@ static int call(struct client *client, const char *method, const char *project, 
 
 /* --- ls, files --- */
 
-static void add_age(struct table *table, const json_t *one)
-{
-	char age[HUMAN_LEN] = "";
-	int64_t made_ms;
-
-	if (human_parse_time(cli_text(one, "created_at"), &made_ms) == 0)
-		human_age(clock_wall_ms() - made_ms, age);
-	table_add(table, "%s", age);
-}
-
 static void print_projects(const json_t *projects)
 {
 	static const char *const heading[] = {"ID", "FILES", "BYTES", "AGE", "NAME"};
@@ -123,7 +111,7 @@ static void print_projects(const json_t *projects)
 		table_add(&table, "%s", cli_text(one, "id"));
 		table_add_number(&table, json_object_get(one, "files"));
 		table_add_number(&table, json_object_get(one, "bytes"));
-		add_age(&table, one);
+		table_add_age(&table, cli_text(one, "created_at"));
 		table_add(&table, "%s", cli_text(one, "name"));
 	}
 	table_print(&table, stdout);
@@ -141,7 +129,7 @@ static void print_files(const json_t *files)
 	{
 		table_add_number(&table, json_object_get(one, "size"));
 		table_add(&table, "%s", cli_text(one, "mime_type"));
-		add_age(&table, one);
+		table_add_age(&table, cli_text(one, "created_at"));
 		table_add(&table, "%s", cli_text(one, "path"));
 	}
 	table_print(&table, stdout);

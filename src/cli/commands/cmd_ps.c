@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
-#include "base/clock.h"
 #include "cli/command.h"
 #include "cli/process_ref.h"
 #include "cli/remote/listing.h"
-#include "cli/text/human.h"
 #include "cli/text/table.h"
 
 #include <inttypes.h>
@@ -43,16 +41,6 @@ static void add_status(struct table *table, const json_t *process)
 		table_add(table, "%s, %" JSON_INTEGER_FORMAT " left", status, survivors(process));
 	else
 		table_add(table, "%s", status);
-}
-
-static void add_age(struct table *table, const json_t *process)
-{
-	char text[HUMAN_LEN] = "";
-	int64_t started_ms;
-
-	if (human_parse_time(cli_text(process, "started_at"), &started_ms) == 0)
-		human_age(clock_wall_ms() - started_ms, text);
-	table_add(table, "%s", text);
 }
 
 static void add_exit(struct table *table, const json_t *process)
@@ -114,7 +102,7 @@ static void print_table(const json_t *processes)
 		table_add(&table, "%s", cli_text(process, "id"));
 		table_add_number(&table, json_object_get(process, "pid"));
 		add_status(&table, process);
-		add_age(&table, process);
+		table_add_age(&table, cli_text(process, "started_at"));
 		add_exit(&table, process);
 		add_command(&table, process);
 	}

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/clock.h"
 #include "cli/command.h"
 #include "cli/remote/listing.h"
 #include "cli/remote/resolve.h"
-#include "cli/text/human.h"
 #include "cli/text/table.h"
 
 #include <stdio.h>
@@ -94,17 +92,12 @@ static void print_table(const json_t *snapshots)
 	table_add_row(&table, heading);
 	json_array_foreach((json_t *)snapshots, i, one)
 	{
-		char age[HUMAN_LEN] = "";
-		int64_t made_ms;
-
-		if (human_parse_time(cli_text(one, "created_at"), &made_ms) == 0)
-			human_age(clock_wall_ms() - made_ms, age);
 		table_add(&table, "%s", cli_text(one, "id"));
 		table_add(&table, "%s", cli_text(one, "sandbox_id"));
 		table_add(&table, "%s", cli_text(one, "template"));
 		table_add(&table, "%.1f MiB",
 			(double)json_integer_value(json_object_get(one, "size")) / MIB);
-		table_add(&table, "%s", age);
+		table_add_age(&table, cli_text(one, "created_at"));
 		table_add(&table, "%s",
 			json_is_true(json_object_get(one, "checkpoint")) ? "(checkpoint)"
 									 : cli_text(one, "name"));

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/text/table.h"
 
+#include "base/clock.h"
+#include "cli/text/human.h"
+
 #include <assert.h>
 #include <stdarg.h>
 #include <string.h>
@@ -77,6 +80,16 @@ void table_add_number(struct table *table, const json_t *number)
 		table_add(table, "%" JSON_INTEGER_FORMAT, json_integer_value(number));
 	else
 		table_add(table, "%s", "");
+}
+
+void table_add_age(struct table *table, const char *time)
+{
+	char age[HUMAN_LEN] = "";
+	int64_t wall_ms;
+
+	if (human_parse_time(time, &wall_ms) == 0)
+		human_age(clock_wall_ms() - wall_ms, age);
+	table_add(table, "%s", age);
 }
 
 void table_add_row(struct table *table, const char *const *cells)

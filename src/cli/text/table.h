@@ -26,6 +26,8 @@ void table_fini(struct table *table);
 void table_add(struct table *table, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* A whole number; an empty cell if it is none. */
 void table_add_number(struct table *table, const json_t *number);
+/* How long ago a time of the daemon was; an empty cell if it is none. */
+void table_add_age(struct table *table, const char *time);
 /* A row of as many isolated commands as there are columns: the heading, say. */
 void table_add_row(struct table *table, const char *const *cells);
 void table_print(const struct table *table, FILE *out);
