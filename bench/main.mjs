@@ -11,7 +11,7 @@ import { Docker, makeBusybox, makeBundle, peerNamespace } from './lib/docker.mjs
 
 // In the order of the table; the one that makes and removes thousands of sandboxes comes last, since
 // an ext4 without a journal is slow for a minute after it, for everybody.
-const ORDER = ['create', 'cycle', 'exec', 'processor', 'burst', 'wake', 'pause', 'stream', 'terminal', 'execrate', 'flood', 'files', 'snapshot', 'dependencies', 'pool', 'members', 'execution', 'egress', 'preview', 'idle']
+const ORDER = ['create', 'cycle', 'exec', 'processor', 'burst', 'wake', 'pause', 'stream', 'terminal', 'execrate', 'flood', 'files', 'snapshot', 'image', 'dependencies', 'launch', 'pool', 'members', 'execution', 'egress', 'preview', 'console', 'idle']
 
 function parseArguments(argv) {
   const options = { build: argv[0], results: argv[1], quick: false, only: null }

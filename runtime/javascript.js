@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs JavaScript for an execution. The daemon gives this text to `node -e` and writes a request to standard
+// Runs JavaScript for an execution, and TypeScript if the first argument says so. The daemon gives this text to `node -e` and writes a request to standard
 // input: ten digits, the length of a JSON document, and that document. Results go to descriptor 3 as lines of
 // JSON; runtime/python.py describes them. All that is needed after the code is looked up before it.
 'use strict';
@@ -10,17 +10,25 @@
   const vm = require('vm');
   const util = require('util');
   const { createRequire } = require('module');
-  const { writeSync, readSync } = fs;
+  const { writeSync, readSync, readdirSync } = fs;
+  const { cpuUsage, resourceUsage } = process;
+  const block = Atomics.wait.bind(Atomics, new Int32Array(new SharedArrayBuffer(4)), 0, 0);
   const { stringify, parse } = JSON;
   const { from: bytesOf, byteLength } = Buffer;
   const inspect = util.inspect;
   const exit = process.reallyExit.bind(process);
+  const words = process.argv.slice(1);
+  const isTypeScript = words[0] === 'typescript' && Boolean(words.shift());
+  const isWarm = words.shift() === 'warm'; // it is started before there is a request
   let RESULT = 3;
   let mark = ''; // before each line, in a context
   const TEXT_MAX = 65536;
 
-  function send(kind, text) {
-    const data = bytesOf(`${mark && `\n${mark} `}{"${kind}":${text}}\n`);
+  const lineOf = (kind, text) => `${mark && `\n${mark} `}{"${kind}":${text}}\n`;
+  const send = (kind, text) => putLine(lineOf(kind, text));
+
+  function putLine(line) {
+    const data = bytesOf(line);
     for (let at = 0; at < data.length;) {
       try {
         at += writeSync(RESULT, data, at);
@@ -93,15 +101,124 @@
     return found;
   }
 
-  if (process.argv[1] === 'warm') { // started before there was a request
-    for (const name of process.argv.slice(2)) {
+  // --- TypeScript ---
+
+  // What makes JavaScript of TypeScript, the first that is there: each gives a function of the code that returns it as
+  // JavaScript, with a source map.
+  const TRANSPILERS = {
+    typescript: (tool) => (code, fileName) => {
+      const { ScriptTarget, ModuleKind } = tool;
+      const made = tool.transpileModule(code, { fileName, reportDiagnostics: true, compilerOptions: { target: ScriptTarget.ES2022, module: ModuleKind.ESNext, sourceMap: true } });
+      const [wrong] = made.diagnostics ?? [];
+      if (wrong) {
+        const line = code.slice(0, wrong.start).split('\n').length;
+        const failure = new SyntaxError(`${tool.flattenDiagnosticMessageText(wrong.messageText, '\n')} (${fileName}, line ${line})`);
+        failure.stack = `${fileName}:${line}\n${code.split('\n')[line - 1]}\n\nSyntaxError: ${failure.message}`;
+        throw failure;
+      }
+      return { code: made.outputText.replace(/^\/\/# sourceMappingURL=.*$|^export \{\};$/gm, ''), map: made.sourceMapText };
+    },
+    esbuild: (tool) => (code, sourcefile) => {
+      try {
+        const { code: made, map } = tool.transformSync(code, { loader: 'ts', sourcefile, sourcemap: 'external', target: 'es2022', logLevel: 'silent' });
+        return { code: made, map };
+      } catch (failure) {
+        const [{ text, location }] = failure.errors ?? [{ text: failure.message }];
+        throw Object.assign(new SyntaxError(`${text} (${sourcefile}, line ${location?.line})`), { stack: `${sourcefile}:${location?.line}\n${location?.lineText}\n\nSyntaxError: ${text}` });
+      }
+    },
+  };
+  const sourceLines = new Map(); // by file: of each line that was made, [column, line of the source]
+  let transpile;
+
+  function findTranspiler(directory) {
+    const paths = [directory, '/usr/lib', '/usr/local/lib', path.resolve(process.execPath, '../../lib')];
+    for (const [name, adapt] of Object.entries(TRANSPILERS)) {
+      for (const place of [() => require.resolve(name, { paths }), () => `/usr/share/nodejs/${name}`]) {
+        try {
+          return adapt(require(place()));
+        } catch { /* it is elsewhere, or not there */ }
+      }
+    }
+    const { stripTypeScriptTypes } = require('module');
+    return stripTypeScriptTypes && ((code) => ({ code: stripTypeScriptTypes(code) }));
+  }
+
+  // The numbers of a source map are differences, five bits in each letter, the lowest first, with the sign at the end.
+  function readMap(text) {
+    const digits = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
+    let line = 0;
+    return parse(text).mappings.split(';').map((group) => {
+      let column = 0;
+      return group.split(',').filter(Boolean).map((segment) => {
+        const numbers = [];
+        let value = 0, shift = 0;
+        for (const letter of segment) {
+          const digit = digits.indexOf(letter);
+          value += (digit & 31) << shift;
+          shift = digit & 32 ? shift + 5 : 0;
+          if (shift === 0) {
+            numbers.push(value & 1 ? -(value >> 1) : value >> 1);
+            value = 0;
+          }
+        }
+        column += numbers[0];
+        line += numbers[2] ?? 0;
+        return [column, line + 1];
+      });
+    });
+  }
+
+  // The code as JavaScript; its own lines are found again in tracebacks.
+  function translate(code, file, directory) {
+    if (!isTypeScript) return code;
+    transpile ??= findTranspiler(directory);
+    if (!transpile) {
+      const failure = new Error('the sandbox has nothing that makes JavaScript of TypeScript: install typescript or esbuild there, or take a template with node 22.13 or newer');
+      failure.name = 'LanguageMissing';
+      failure.stack = '';
+      throw failure;
+    }
+    const { code: made, map } = transpile(code, file);
+    if (map) sourceLines.set(file, readMap(map));
+    return made;
+  }
+
+  function withSourceLines(text) {
+    for (const [file, lines] of sourceLines) {
+      const parts = text.split(`${file}:`);
+      text = parts[0] + parts.slice(1).map((part) => {
+        const [all, line, column] = /^(\d+)(?::(\d+))?/.exec(part) ?? [''];
+        const found = all && lines[line - 1]?.findLast(([from]) => from < (column ?? Infinity));
+        return `${file}:${found ? found[1] + part.slice(all.length) : part}`;
+      }).join('');
+    }
+    return text;
+  }
+
+  if (isWarm) {
+    for (const name of words) {
       try {
         require(name);
       } catch { /* the code that wants it is told */ }
     }
+    if (isTypeScript) transpile = findTranspiler(process.cwd());
+    transpile?.('const warm: number = 1;', 'main.ts');
     send('ready', '1');
   }
+  // What a handler took, and whether there may be files of it; nothing is promised of a sandbox that stays.
+  function spent() {
+    if (!request.passing) return '1';
+    const used = cpuUsage.call(process, before);
+    let outputs = false;
+    try {
+      outputs = readdirSync('/workspace/outputs').length > 0;
+    } catch { /* there are none */ }
+    return `{"cpu_us":${used.user + used.system},"memory":${resourceUsage.call(process).maxRSS * 1024},"outputs":${outputs}}`;
+  }
+
   const request = receive();
+  const before = isWarm ? cpuUsage() : undefined;
   Object.assign(process.env, request.env);
   const { limits } = request;
 
@@ -116,10 +233,10 @@
   // Only the lines of the user's own code: those of this file and of node say nothing to them.
   function stackOf(failure) {
     const lines = String(failure && failure.stack ? failure.stack : failure).split('\n');
-    return lines
+    const text = lines
       .filter((line) => !/^\s+at /.test(line) || !/(\[eval\]|node:internal|node:vm|node:repl|node:async_hooks|node:events|\(node:domain|evalmachine)/.test(line))
-      .join('\n')
-      .slice(0, TEXT_MAX);
+      .join('\n');
+    return withSourceLines(text).slice(0, TEXT_MAX);
   }
 
   function sendError(failure, type) {
@@ -167,18 +284,40 @@
   }
 
   const directory = request.path ? path.dirname(path.resolve(request.path)) : process.cwd();
-  const file = request.path || 'main.js';
+  const file = request.path || (isTypeScript ? 'main.ts' : 'main.js');
   const ownRequire = createRequire(path.join(directory, 'main.js'));
 
   // A module of the code's own imports, as a module of node's vm.
-  async function link(specifier) {
+  async function link(specifier, from) {
     const isFile = /^[./]/.test(specifier);
+    const typed = isFile && isTypeScript && findTyped(path.resolve(path.dirname(path.resolve(from?.identifier ?? file)), specifier));
+    if (typed) return typedModule(typed);
     const target = isFile ? require('url').pathToFileURL(path.resolve(directory, specifier)).href : resolveBare(specifier);
     const found = await import(target);
     const names = Object.keys(found);
     const module = new vm.SyntheticModule(names, () => names.forEach((name) => module.setExport(name, found[name])));
     await module.link(() => {});
     await module.evaluate();
+    return module;
+  }
+
+  const typedModules = new Map();
+
+  function findTyped(target) {
+    return ['', '.ts', '.mts', '/index.ts'].map((ending) => target + ending).concat(target.replace(/js$/, 'ts'))
+      .find((name) => /ts$/.test(name) && fs.existsSync(name));
+  }
+
+  // A file of TypeScript beside the code; whoever imports it links it.
+  function typedModule(name) {
+    if (!typedModules.has(name)) typedModules.set(name, new vm.SourceTextModule(translate(fs.readFileSync(name, 'utf8'), name, path.dirname(name)), { identifier: name, importModuleDynamically: linkNow }));
+    return typedModules.get(name);
+  }
+
+  async function linkNow(specifier, from) {
+    const module = await link(specifier, from);
+    if (module.status === 'unlinked') await module.link(link);
+    if (module.status === 'linked') await module.evaluate();
     return module;
   }
 
@@ -191,12 +330,40 @@
     }
   }
 
-  async function runModule(code) {
+  // Where the last expression of a module begins, or -1: the rest from there on is one, and all before it is whole.
+  // A beginning that could belong to the line before is left alone, and so is what declares something.
+  function lastExpression(code) {
+    const compiles = (text) => {
+      try {
+        return Boolean(new vm.SourceTextModule(text));
+      } catch {
+        return false;
+      }
+    };
+    const end = code.trimEnd().length;
+    for (let at = end, tries = 0; at > 0 && tries < 20; tries++) {
+      at = Math.max(code.lastIndexOf('\n', at - 1), code.lastIndexOf(';', at - 1), 0);
+      const begin = at === 0 ? 0 : at + 1;
+      const last = code.slice(begin, end).trim().replace(/;+$/, '');
+      if (/^export\b/.test(last)) return -1;
+      if (!last || /^([([`+\-*/.,?&|<>=]|(async\s+)?function\b|class\b|\{|import\b\s*[^(\s])/.test(last)) continue;
+      if (compiles(`(${last}\n)`) && compiles(code.slice(0, begin))) return begin;
+    }
+    return -1;
+  }
+
+  // Of a module, as of a script, the value of the last expression is taken, and told to `onValue`.
+  async function runModule(code, onValue) {
+    const begin = lastExpression(code);
+    const source = begin < 0 ? code : `${code.slice(0, begin)}import.meta.result((${code.slice(begin).trimEnd().replace(/;+$/, '')}\n));`;
     globalThis.require = ownRequire;
-    const module = new vm.SourceTextModule(code, {
+    const module = new vm.SourceTextModule(source, {
       identifier: file,
-      importModuleDynamically: link,
-      initializeImportMeta: (meta) => { meta.url = require('url').pathToFileURL(path.resolve(file)).href; },
+      importModuleDynamically: linkNow,
+      initializeImportMeta: (meta) => {
+        meta.url = require('url').pathToFileURL(path.resolve(file)).href;
+        meta.result = onValue;
+      },
     });
     await module.link(link);
     await module.evaluate();
@@ -207,7 +374,7 @@
   function runScript(code) {
     const module = { exports: {} };
     Object.assign(globalThis, { require: ownRequire, module, exports: module.exports, __filename: path.resolve(file), __dirname: directory });
-    const script = new vm.Script(code, { filename: file, importModuleDynamically: link });
+    const script = new vm.Script(code, { filename: file, importModuleDynamically: linkNow });
     return { value: script.runInThisContext(), exported: module.exports };
   }
 
@@ -236,7 +403,7 @@
 
   async function runOnce() {
     writeFiles(request);
-    const code = request.path ? fs.readFileSync(request.path, 'utf8') : request.code;
+    const code = translate(request.path ? fs.readFileSync(request.path, 'utf8') : request.code, file, directory);
     const name = (request.handler || 'handler').split('.').pop();
     let value, found;
     process.argv.length = 1;
@@ -249,13 +416,14 @@
       if (typeof ran.exported === 'function' && !found) found = ran.exported;
     } catch (failure) {
       if (!isModule(failure)) throw failure;
-      const space = await runModule(code);
+      const space = await runModule(code, (last) => { value = last; });
       found = space[name] || (space.default && space.default[name]) || (typeof space.default === 'function' ? space.default : undefined);
     }
     if (typeof found === 'function') {
       send('begin', '"handler"');
-      send('result', encode(await callHandler(found), limits.result));
-      send('done', '1');
+      const result = encode(await callHandler(found), limits.result);
+      putLine(lineOf('result', result) + lineOf('done', spent()));
+      while (request.passing) block(); // the sandbox ends when the answer is sent; to leave would cost those who wait
       exit(0); // timers and sockets that are left end with it
     }
     if ('handler' in request || 'event' in request) {
@@ -280,8 +448,7 @@
     const { PassThrough } = require('stream');
     const { AsyncLocalStorage } = require('async_hooks');
     const { subarray } = Uint8Array.prototype;
-    const { openSync, closeSync, readdirSync, statSync } = fs;
-    const { cpuUsage, resourceUsage, stderr } = process;
+    const { openSync, closeSync, statSync } = fs;
     const concat = Buffer.concat;
     const later = setImmediate;
     const now = Date.now;
@@ -356,6 +523,7 @@
         }
         writeFiles(next);
         if (next.path) code = fs.readFileSync(next.path, 'utf8');
+        code = translate(code, next.path ?? `cell ${cell.number}`, process.cwd());
       } catch (failure) {
         finish(cell, failure);
         return;
@@ -391,7 +559,7 @@
 
     // What looks like an object is one, not a block.
     function compile(code, filename) {
-      const options = { filename, importModuleDynamically: link };
+      const options = { filename, importModuleDynamically: linkNow };
       if (/^\s*\{/.test(code) && !/;\s*$/.test(code)) {
         try {
           return new Script(`(${code.trim()}\n)`, options);

@@ -9,6 +9,7 @@
 #     {"result":...}     the value of a handler, or of the last expression
 #     {"error":{}}       type, message, traceback
 #     {"done":1}         all went well; of a context: it is ready for the next request
+#     {"done":{}}        all is over, and what it took: in a sandbox that is removed after it
 #
 # In a context (runtime/python_more.py) each line begins with the id of its execution and a space, after an
 # empty line, and `done` says what it took.
@@ -18,7 +19,7 @@
 #
 # What it imports and compiles, every execution waits for: so it takes what is built in, and the rest when it is
 # needed. That is the text of runtime/python_more.py, its first argument.
-import _ast, builtins, os, sys, time
+import _ast, _signal, builtins, os, sys, time
 
 try:
     import _json
@@ -27,7 +28,8 @@ except ImportError:  # not CPython
     from json.encoder import encode_basestring as quote
     _json = None
 
-write, read, getpid, exit_now = os.write, os.read, os.getpid, os._exit
+write, read, getpid, exit_now, listdir, times = os.write, os.read, os.getpid, os._exit, os.listdir, os.times
+process_time, pause = time.process_time, _signal.pause
 RESULT = os.dup(3)
 os.close(3)
 HOME = getpid()
@@ -35,6 +37,8 @@ DEPTH = 100
 TEXT_MAX = 65536
 MORE = sys.argv[1]
 MARK = ""  # before each line, in a context
+BEGUN = 0  # what it had taken before its request came
+usage = None
 
 
 class TooLarge(Exception):
@@ -48,8 +52,12 @@ def more(name):
     return globals()[name]
 
 
+def line_of(kind, text):
+    return '%s%s{"%s":%s}\n' % (MARK and "\n", MARK, kind, text)
+
+
 def send(kind, text):
-    put_line('%s%s{"%s":%s}\n' % (MARK and "\n", MARK, kind, text))
+    put_line(line_of(kind, text))
 
 
 def put_line(line):
@@ -340,26 +348,25 @@ def call_handler(function, request):
     return value
 
 
-def give(value, is_handler):
-    """Sends the value of a handler, or of a last expression, which may be more than JSON can say."""
-    flush()
+def encode_result(value):
     try:
-        text = encode(value, LIMITS["result"])
+        return encode(value, LIMITS["result"])
     except TooLarge:
-        if is_handler:
-            raise TooLarge("the result is larger than %d bytes of JSON" % LIMITS["result"]) from None
+        raise TooLarge("the result is larger than %d bytes of JSON" % LIMITS["result"]) from None
+
+
+def give(value):
+    """Sends the value of a last expression, which may be more than JSON can say."""
+    flush()
+    if value is None:
+        return
+    try:
+        text = encode_result(value)
+    except (TooLarge, ValueError, RecursionError):
         text = "null"
-    except (ValueError, RecursionError):
-        if is_handler:
-            raise
-        text = "null"
-    if not is_handler:
-        if value is None:
-            return
-        show(mime_of(value))
-        if is_figure(value):
-            return
-    send("result", text)
+    show(mime_of(value))
+    if not is_figure(value):
+        send("result", text)
 
 
 def load(request):
@@ -371,7 +378,7 @@ def load(request):
 
 
 def run_once(request):
-    is_handler = False
+    is_handler, result = False, None
     try:
         if "files" in request or "files_base64" in request:
             more("write_files")(request)
@@ -394,11 +401,11 @@ def run_once(request):
             function = module.__dict__.get(name)
             if not callable(function):
                 raise NameError("the code defines no function %s(event, context)" % name)
-            give(call_handler(function, request), True)
+            result = encode_result(call_handler(function, request))
             show_figures()
         else:
             value = run_tree(tree, file, module.__dict__)
-            give(value, False)
+            give(value)
             show_figures(value)
     except SystemExit as leaving:
         code = leaving.code
@@ -413,9 +420,52 @@ def run_once(request):
         flush()
         exit_now(1)
     flush()
-    send("done", "1")
-    if is_handler:  # its threads end with it, as do the processes that it left
-        exit_now(0)
+    if not is_handler and not request.get("passing"):
+        send("done", "1")
+        return
+    if is_handler:
+        result = line_of("result", result)
+    else:
+        result = ""
+        end_script()
+    put_line(result + line_of("done", spent(request)))
+    while request.get("passing"):  # the sandbox ends when the answer is sent; to leave would cost those who wait
+        pause()
+    exit_now(0)  # its threads end with it, as do the processes that it left
+
+
+def look_up_usage():
+    global usage
+    try:
+        from resource import getrusage as usage
+    except ImportError:
+        pass
+
+
+def cpu_us():
+    used = times()
+    return int(process_time() * 1000000 + (used[2] + used[3]) * 1000000)
+
+
+def spent(request):
+    """What the handler took, and whether there may be files of it; nothing is promised of a sandbox that stays."""
+    if not request.get("passing"):
+        return "1"
+    memory = max(usage(0).ru_maxrss, usage(-1).ru_maxrss) * 1024 if usage else 0
+    try:
+        outputs = bool(listdir("/workspace/outputs"))
+    except OSError:
+        outputs = False
+    return '{"cpu_us":%d,"memory":%d,"outputs":%s}' % (cpu_us() - BEGUN, memory, "true" if outputs else "false")
+
+
+def end_script():
+    """What the interpreter does before it leaves: it waits for threads, and calls what asked to be called."""
+    if "threading" in sys.modules:
+        sys.modules["threading"]._shutdown()
+    import atexit
+    atexit._run_exitfuncs()
+    flush()
 
 
 def read_all(channel, size):
@@ -447,19 +497,40 @@ def receive(channel):
     return loads(body.decode()) if body else None
 
 
+def rehearse():
+    """Takes the way of a request that waits for nobody, so that the first does not meet it cold."""
+    global LIMITS
+    LIMITS = {"result": 1 << 20}
+    request = loads('{"id":"","passing":true,"code":"def handler(event, context): pass","event":null}')
+    tree = parse(request["code"], "main.py")
+    scope = {"__name__": "main"}
+    exec(compile(tree, "main.py", "exec"), scope)
+    text = encode_result([defines(tree, "handler"), call_handler(scope["handler"], request), 1.5, "text", {"a": 1}])
+    (line_of("result", text) + line_of("done", spent(request))).encode("utf-8", "replace")
+    SOURCES.clear()
+
+
+for stream in (sys.stdout, sys.stderr):
+    stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
 if sys.argv[2:3] == ["warm"]:  # it was started before there was a request
-    for name in sys.argv[3:]:
+    for name in ["json", "traceback", *sys.argv[3:]]:
         try:
             __import__(name)
         except BaseException:  # the code that wants it is told
             pass
+    look_up_usage()
+    rehearse()
     send("ready", "1")
+for name in dir(builtins):  # code may put something else there
+    if not name.startswith("_"):
+        globals().setdefault(name, getattr(builtins, name))
 REQUEST = receive(0)
+BEGUN = cpu_us()
+if REQUEST.get("passing") and not usage:
+    look_up_usage()
 os.environ.update(REQUEST.get("env") or {})
 LIMITS = REQUEST["limits"]
 os.environ.setdefault("MPLBACKEND", "Agg")
-for stream in (sys.stdout, sys.stderr):
-    stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
 if REQUEST.get("serve"):
     more("serve")(REQUEST)
 else:

@@ -265,9 +265,6 @@ def serve(request):
     """Runs one request after another in one namespace. What is needed later is looked up now."""
     global MARK
     import _signal, resource
-    for name in dir(builtins):  # an execution may put something else there
-        if not name.startswith("_"):
-            globals().setdefault(name, getattr(builtins, name))
     module = type(sys)("__main__")
     module.display = display
     module.__builtins__ = builtins
@@ -331,7 +328,7 @@ def serve(request):
         value = run_tree(parse_cell(code, file), file, module.__dict__)
         if value is not None:
             module.__dict__["_"] = value
-        give(value, False)
+        give(value)
         show_figures(value)
 
     def run_guarded(request):

@@ -16,7 +16,7 @@ case "$1" in
   build) packages="$build" ;;
   test) packages="$build $runtime $workloads nodejs npm sqlite3 curl openssl libnss3-tools util-linux vim xxd clang-format clang-tidy
     docker-registry skopeo umoci busybox-static mmdebstrap" ;;
-  bench) packages="$build $runtime nodejs curl docker.io crun bubblewrap nginx-light wrk jq busybox-static" ;;
+  bench) packages="$build $runtime nodejs curl docker.io docker-compose crun bubblewrap nginx-light wrk jq busybox-static docker-registry skopeo umoci python3-matplotlib" ;;
   lint) packages="$build clang clang-format clang-tidy" ;;
   fuzz) packages="$build clang libclang-rt-14-dev" ;;
   vm) packages="qemu-system-x86 mmdebstrap e2fsprogs xfsprogs nodejs" ;;

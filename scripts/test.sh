@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs every test of a build directory, says how long each part took, slowest first, repeats the names of
-# the tests that failed, and ends with one line: N passed, N failed. The unit tests run beside the
-# end-to-end tests, since both wait more than they compute.
+# the tests that failed, and ends with one line: N passed, N failed. Lint, the unit tests and the tests without
+# root run one after the other beside the end-to-end tests, since all of these wait more than they compute.
 # Usage: test.sh BUILD_DIR [quick]      quick: what belongs to the inner loop (`make check`)
 set -u
 build=$1
@@ -73,11 +73,8 @@ count_unit() {
   remember "$(sed -nE 's/^ *[0-9]+\/[0-9]+ (.*[^ ]) +(FAIL|TIMEOUT|ERROR|UNEXPECTEDPASS) .*/\1: \2/p' "$log" | sort -u)"
 }
 
-e2e() { # e2e NAME [FILE...]
-  name=$1 log=$logs/e2e; shift
-  began=$(date +%s)
-  { BUILD_DIR=$build scripts/e2e.sh "$@" 2>&1; echo $? >"$log.status"; } | tee "$log"
-  echo $(($(date +%s) - began)) >"$log.seconds"
+count_e2e() { # count_e2e NAME LOG
+  name=$1 log=$logs/$2
   ok=$(sed -n 's/^[#ℹ] pass \([0-9]*\)/\1/p' "$log" | tail -1)
   bad=$(sed -n 's/^[#ℹ] fail \([0-9]*\)/\1/p' "$log" | tail -1)
   cancelled=$(sed -n 's/^[#ℹ] cancelled \([0-9]*\)/\1/p' "$log" | tail -1)
@@ -89,6 +86,22 @@ e2e() { # e2e NAME [FILE...]
   remember "$(sed -n 's/^failed: //p' "$log")"
 }
 
+e2e() { # e2e NAME [FILE...]: what it says is shown while it runs
+  title=$1; shift
+  began=$(date +%s)
+  { BUILD_DIR=$build scripts/e2e.sh "$@" 2>&1; echo $? >"$logs/e2e.status"; } | tee "$logs/e2e"
+  echo $(($(date +%s) - began)) >"$logs/e2e.seconds"
+  count_e2e "$title" e2e
+}
+
+# The files in which a wall or a mount could differ; `make rootless` runs all of them.
+without_root() {
+  BUILD_DIR=$build E2E_USER=sandlot-rootless E2E_JOBS=${E2E_JOBS_WITHOUT_ROOT:-2} scripts/e2e.sh \
+    tests/e2e/inside.test.mjs tests/e2e/exec.test.mjs tests/e2e/files.test.mjs tests/e2e/restart.test.mjs \
+    tests/e2e/terminal.test.mjs tests/e2e/walls.test.mjs tests/e2e/egress.test.mjs tests/e2e/isolation_kernel.test.mjs \
+    tests/e2e/isolation_files.test.mjs tests/e2e/isolation_resources.test.mjs
+}
+
 if [ "${2:-}" = quick ]; then
   check layers scripts/layers.sh
   check format format
@@ -96,17 +109,15 @@ if [ "${2:-}" = quick ]; then
   e2e "quick end-to-end tests" tests/e2e/api.test.mjs tests/e2e/bad_input.test.mjs tests/e2e/exec.test.mjs \
     tests/e2e/files.test.mjs tests/e2e/openapi.test.mjs tests/e2e/sandboxes.test.mjs tests/e2e/tokens.test.mjs
 else
-  { run "$logs/lint" scripts/lint.sh "$build"; run "$logs/unit" unit; } &
+  { run "$logs/lint" scripts/lint.sh "$build"; run "$logs/unit" unit; run "$logs/without_root" without_root; } &
   e2e "end-to-end tests"
-  # The files in which a wall or a mount could differ; `make rootless` runs all of them.
-  E2E_USER=sandlot-rootless
-  export E2E_USER
-  e2e "end-to-end tests without root" tests/e2e/inside.test.mjs tests/e2e/exec.test.mjs tests/e2e/files.test.mjs \
-    tests/e2e/restart.test.mjs tests/e2e/terminal.test.mjs tests/e2e/walls.test.mjs tests/e2e/egress.test.mjs \
-    tests/e2e/isolation_kernel.test.mjs tests/e2e/isolation_files.test.mjs tests/e2e/isolation_resources.test.mjs
 fi
 wait
-[ "${2:-}" = quick ] || judge lint
+if [ "${2:-}" != quick ]; then
+  cat "$logs/without_root"
+  count_e2e "end-to-end tests without root" without_root
+  judge lint
+fi
 count_unit
 printf '%s' "$times" | sort -rn
 printf '%s' "$failures" | sed 's/^/failed: /'

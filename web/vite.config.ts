@@ -11,5 +11,5 @@ const toDaemon = { target: daemon, changeOrigin: true, ws: true, headers, rewrit
 export default defineConfig({
   plugins: [react()],
   build: { target: 'es2022', assetsInlineLimit: 0, chunkSizeWarningLimit: 600, modulePreload: { polyfill: false } },
-  server: { proxy: { '/v1': toDaemon, '/openapi.json': toDaemon, '/readyz': toDaemon, '/healthz': toDaemon } },
+  server: { proxy: { '/v1': toDaemon, '/openapi.json': toDaemon, '/metrics': toDaemon, '/readyz': toDaemon, '/healthz': toDaemon } },
 });

@@ -3,6 +3,7 @@
 import { readFileSync, mkdirSync } from 'node:fs'
 import { spawnSync } from 'node:child_process'
 import { startService, waitFor, logTail, sleep } from './host.mjs'
+import { busybox, image, layoutArchive } from '../../tests/e2e/lib/images.mjs'
 
 const readText = (path) => { try { return readFileSync(path, 'utf8').trim() } catch { return '' } }
 
@@ -85,4 +86,11 @@ export class Sandlot {
   }
 
   log() { return readText(this.service.log) }
+}
+
+/** A template of busybox alone. */
+export async function putTemplate(sandlot, name) {
+  const answer = await fetch(`http://${sandlot.address}/v1/templates/${name}/archive`, { method: 'PUT',
+    headers: { authorization: `Bearer ${sandlot.token}`, 'content-type': 'application/x-tar' }, body: layoutArchive(image([busybox()])) })
+  if (!answer.ok) throw new Error(await answer.text())
 }

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // An application with its PostgreSQL and its Redis, from nothing until a query of each is answered, and after a stop;
-// beside the same programs on the host. Both are polled alike, from a shell.
+// beside the same programs on the host, and beside `docker-compose up` of them. All are polled alike, from a shell.
 import { spawn } from 'node:child_process'
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { interleave, compare, summary, median, ms, times } from '../lib/stats.mjs'
+import { Compose } from '../lib/compose.mjs'
+import { sleep } from '../lib/host.mjs'
+import { putTemplate } from '../lib/sandlot.mjs'
+import { interleave, compare, summary, median, ms, times, faster } from '../lib/stats.mjs'
 
 export const letter = 'x'
+export const needs = ['docker']
 export const title = 'members'
 
 const PROGRAMS = ['postgres', 'redis'].map((name) => readFileSync(new URL(`../../src/core/template/start_${name}.sh`, import.meta.url), 'utf8'))
@@ -41,7 +45,34 @@ async function onHost(scratch) {
   return took
 }
 
-export async function run({ sandlot, scratch, rounds }) {
+/** What takes the sandbox until both answer, beside Compose. */
+async function composeRow({ sandlot, docker, scratch, rounds }, create) {
+  const environment = { POSTGRES_PASSWORD: 'bench', PGPASSWORD: 'bench', PGUSER: 'postgres', PGHOST: '127.0.0.1' }
+  const compose = new Compose(docker, scratch, { app: `${UNTIL('psql', 'redis-cli')}; touch /ready/up; exec sleep 1000`, database: PROGRAMS[0], cache: PROGRAMS[1] }, environment)
+  const data = compare(await interleave(rounds(2, 1), { sandbox: create, compose: () => compose.measure() }, { block: 1 }), 'sandbox', 'compose', 'ms')
+  compose.remove()
+  return { what: 'create with PostgreSQL, Redis and an application until both answer it', sandlot: ms(data.sandbox.median),
+    peer: `docker-compose up of the same: ${ms(data.compose.median)}`, ratio: faster(data.ratio), goal: '>= 1x', ok: data.ratio >= 1, data }
+}
+
+/** The same from a pool: the database was made and runs. */
+async function warmRow({ sandlot, rounds }) {
+  await putTemplate(sandlot, 'stack')
+  await sandlot.json('PATCH', '/v1/templates/stack', { members: JSON.parse(BODY).members, pool: { size: 1 } })
+  const samples = []
+  for (let i = 0; i < rounds(5, 2); i++) {
+    while ((await sandlot.json('GET', '/v1/pools')).pools.find(({ template }) => template === 'stack')?.ready !== 1) await sleep(100)
+    const made = await sandlot.create('{"template":"stack"}')
+    const address = JSON.stringify({ argv: ['sh', '-c', 'nc -z 127.0.0.1 5432 && nc -z 127.0.0.1 6379'] })
+    samples.push(made.ms + (await sandlot.http(`POST /v1/sandboxes/${made.id}/exec ${address}`)).ms)
+    await sandlot.purge(made.id)
+  }
+  await sandlot.json('PATCH', '/v1/templates/stack', { pool: { size: 0 } })
+  return { what: '... that waited in a pool, until both take connections', sandlot: ms(median(samples)), data: { sandlot: summary(samples, 'ms') } }
+}
+
+export async function run(context) {
+  const { sandlot, scratch, rounds } = context
   const wakes = []
   const ready = async (id) => (await sandlot.http(`POST /v1/sandboxes/${id}/exec ${READY}`)).ms
   const data = compare(await interleave(rounds(3, 1), {
@@ -55,8 +86,14 @@ export async function run({ sandlot, scratch, rounds }) {
     },
     host: () => onHost(scratch),
   }), 'host', 'sandbox', 'ms')
+  const create = async () => {
+    const made = await sandlot.create(BODY)
+    const took = made.ms + await ready(made.id)
+    await sandlot.purge(made.id)
+    return took
+  }
   return [{
     what: `create with PostgreSQL and Redis beside it until both answer (after a stop: ${ms(median(wakes))})`, sandlot: ms(data.sandbox.median),
     peer: `the same programs on the host: ${ms(data.host.median)}`, ratio: times(data.ratio), goal: '<= 1.5x', ok: data.ratio <= 1.5, data: { ...data, wake: summary(wakes, 'ms') },
-  }]
+  }, await composeRow(context, create), await warmRow(context)]
 }

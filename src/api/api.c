@@ -7,7 +7,7 @@
 #include "base/signal_name.h"
 #include "core/sandbox/member.h"
 #include "core/sandbox/sandbox.h"
-#include "model/preview_name.h"
+#include "model/sandbox/preview_name.h"
 #include "store/store_clock.h"
 
 #include <signal.h>
@@ -243,6 +243,21 @@ int api_signal_parse(const json_t *value)
 		return number >= 1 && number <= SIGRTMAX ? (int)number : 0;
 	}
 	return name ? signal_name_parse(name) : 0;
+}
+
+int api_query_mode(const struct request *req, uint32_t *ret_mode, struct err *err)
+{
+	const char *text = request_query(req, "mode");
+	size_t digits = text ? strspn(text, "01234567") : 0;
+
+	*ret_mode = AGENT_MODE_KEEP;
+	if (!text)
+		return 0;
+	if (text[digits] || digits < 3 || digits > 4 || (digits == 4 && text[0] != '0'))
+		return err_explain(err, ERR_INVALID, "invalid_parameter", NULL,
+			"parameter mode must be permission bits in octal, such as 0644");
+	*ret_mode = (uint32_t)strtoul(text, NULL, 8);
+	return 0;
 }
 
 int api_query_path(const struct request *req, char path[AGENT_PATH_MAX], struct err *err)

@@ -7,7 +7,7 @@
 #include "core/engine/engine.h"
 #include "core/engine/sandbox_handle.h"
 #include "http/server/server.h"
-#include "model/caller.h"
+#include "model/access/caller.h"
 #include "wire/agent.h"
 
 #include <pthread.h>
@@ -27,6 +27,7 @@ struct api {
 	struct executions *executions;
 	struct runtime_pool *runtime_pool;
 	struct launches *launches;
+	struct trace_export *traces; /* NULL: nobody collects them */
 	struct projects *projects;
 	struct event_bus *bus;
 	bool audits_commands;	       /* as they are, not as a hash */
@@ -134,6 +135,9 @@ json_t *api_scopes_to_json(unsigned scopes);
 
 /* The number of "SIGINT", "INT" or 2; 0 if it is no signal. */
 int api_signal_parse(const json_t *value);
+
+/* The parameter mode: permission bits in octal, as chmod takes them; AGENT_MODE_KEEP if it is absent. */
+int api_query_mode(const struct request *req, uint32_t *ret_mode, struct err *err) must_check;
 
 /* The path parameter of a file request, in its plain form. */
 int api_query_path(const struct request *req, char path[AGENT_PATH_MAX], struct err *err)

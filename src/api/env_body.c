@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/env_body.h"
 
-#include "model/sandbox_spec.h"
+#include "model/sandbox/sandbox_spec.h"
 
 const char *env_body_check(const json_t *env)
 {

@@ -2,7 +2,7 @@
 #include "api/fields.h"
 
 #include "base/format.h"
-#include "model/sandbox_port.h"
+#include "model/sandbox/sandbox_port.h"
 #include "model/size.h"
 
 #include <assert.h>

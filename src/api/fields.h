@@ -7,7 +7,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "model/sandbox_spec.h"
+#include "model/sandbox/sandbox_spec.h"
 
 #include <jansson.h>
 #include <stddef.h>
@@ -21,7 +21,7 @@ enum field_type {
 	FIELD_SIZE,    /* int64_t: bytes, as a number or a string with Ki, Mi, Gi, Ti */
 	FIELD_STRING_MAP,  /* json_t *, borrowed: an object of strings; min and max count entries */
 	FIELD_STRING_LIST, /* json_t *, borrowed: an array of strings */
-	FIELD_PORT_LIST, /* json_t *, borrowed: an array of distinct ports (model/sandbox_port.h) */
+	FIELD_PORT_LIST, /* json_t *, borrowed: an array of distinct ports (model/sandbox/sandbox_port.h) */
 	FIELD_OBJECT_LIST,    /* json_t *, borrowed: an array of objects that sub describes */
 	FIELD_NAME_OR_NUMBER, /* json_t *, borrowed: a string or a whole number; the row checks it */
 	FIELD_JSON,	      /* json_t *, borrowed: any value, null too */

@@ -6,6 +6,9 @@
 
 #define HANDLER(name) int name(struct request *req, void *context, struct err *err)
 
+/* mcp/mcp.c */
+HANDLER(mcp_post);
+
 /* service.c */
 HANDLER(service_health);
 HANDLER(service_ready);

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/fail_point.h"
 #include "base/log.h"
-#include "store/store_idempotency.h"
+#include "store/access/store_idempotency.h"
 
 #include <openssl/sha.h>
 #include <pthread.h>

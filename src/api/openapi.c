@@ -146,8 +146,9 @@ static bool has_part(const struct route *route, const char *name)
 	return strstr(route->path, part) != NULL;
 }
 
-static json_t *parameters_of(const struct route *route, const struct api_doc *doc)
+json_t *openapi_parameters(const struct route *route)
 {
+	const struct api_doc *doc = route->doc;
 	json_t *parameters = json_array();
 
 	for (size_t i = 0; i < array_len(path_parts); i++) {
@@ -217,7 +218,7 @@ static json_t *operation_of(const struct route *route, const json_t *texts)
 	const struct api_doc *doc = route->doc;
 	const char *description = json_string_value(json_object_get(texts, doc->id));
 	json_t *operation = json_pack("{s:s, s:s, s:[s], s:o, s:o}", "operationId", doc->id,
-		"summary", doc->summary, "tags", doc->tag, "parameters", parameters_of(route, doc),
+		"summary", doc->summary, "tags", doc->tag, "parameters", openapi_parameters(route),
 		"responses", responses_of(doc));
 	json_t *body = body_of(doc);
 

@@ -4,4 +4,9 @@
 
 #include <jansson.h>
 
+struct route;
+
 json_t *openapi_make(void);
+
+/* What a route takes in its path, query and headers: name, in, description, required and schema of each. */
+json_t *openapi_parameters(const struct route *route);

@@ -301,6 +301,13 @@ static const struct api_parameter watch_query[] = {
 	{"recursive", BOOLEAN, "Whether all directories below are watched too.", false},
 };
 
+static const struct api_parameter mcp_headers[] = {
+	{"MCP-Protocol-Version", STRING, "The version of the protocol that the client speaks.",
+		false},
+	{"Mcp-Method", STRING, "Since 2026-07-28: the method of the message.", false},
+	{"Mcp-Name", STRING, "Since 2026-07-28: the tool that it calls.", false},
+};
+
 #define ONE	     "/v1/sandboxes/{id}"
 #define PROCESS	     ONE "/processes/{process}"
 #define EXECUTION    "/v1/executions/{execution}"
@@ -328,6 +335,11 @@ static const struct route table[] = {
 	{"GET", "/metrics", metrics_read, 0, SCOPE_ADMIN,
 		DOC("getMetrics", "Figures of the daemon, for Prometheus", "service", .status = 200,
 			.answer = "text/plain")},
+	{"POST", "/mcp", mcp_post, ROUTE_BODY | ROUTE_ANY_BODY, SCOPE_READ,
+		DOC("callMcp", "The door for models: the Model Context Protocol", "service",
+			HEADERS(mcp_headers), .takes_any = true, .status = 200,
+			.answer = "McpMessage", .also = "202 400 404",
+			.also_answer = "McpRefusal")},
 	{"GET", "/v1/version", service_version, 0, SCOPE_READ,
 		DOC("getVersion", "The daemon's version", "service", .status = 200,
 			.answer = "Version")},

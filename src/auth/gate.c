@@ -4,7 +4,7 @@
 #include "auth/secret.h"
 #include "base/clock.h"
 #include "base/log.h"
-#include "store/store_login.h"
+#include "store/access/store_login.h"
 
 #include <string.h>
 

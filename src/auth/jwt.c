@@ -3,8 +3,8 @@
 
 #include "auth/base64url.h"
 #include "http/server/body.h"
-#include "model/sandbox_record.h"
-#include "model/scope.h"
+#include "model/access/scope.h"
+#include "model/sandbox/sandbox_record.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -117,6 +117,14 @@ void cli_print_json(const json_t *document)
 	fflush(stdout);
 }
 
+void cli_print_answer(const struct cli *cli, const json_t *answer, const char *line)
+{
+	if (cli_wants_json(cli))
+		cli_print_json(answer);
+	else
+		cli_print("%s\n", line);
+}
+
 void cli_complain(const struct err *err, const char *prefix)
 {
 	char message[sizeof(err->message)];

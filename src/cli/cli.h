@@ -42,6 +42,9 @@ char *cli_dump_json(const json_t *document, size_t flags);
 /* To standard output, indented, at once. */
 void cli_print_json(const json_t *document);
 
+/* An answer as JSON where that is asked for, else what a script needs of it in one line: an id. */
+void cli_print_answer(const struct cli *cli, const json_t *answer, const char *line);
+
 /* To standard error: what went wrong and what to do about it; a prefix (an id) may be NULL. */
 void cli_complain(const struct err *err, const char *prefix);
 

@@ -15,7 +15,8 @@ const char *code_file_language(const char *file)
 	static const struct {
 		const char *ending, *language;
 	} endings[] = {{".py", "python"}, {".js", "javascript"}, {".mjs", "javascript"},
-		{".cjs", "javascript"}, {".sh", "shell"}};
+		{".cjs", "javascript"}, {".ts", "typescript"}, {".mts", "typescript"},
+		{".java", "java"}, {".sh", "shell"}};
 	const char *dot = strrchr(file, '.');
 
 	for (size_t i = 0; dot && i < array_len(endings); i++) {

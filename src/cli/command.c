@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
 
-#include "cli/text/similar.h"
+#include "base/format.h"
+#include "base/similar.h"
 
 #include <string.h>
 
@@ -32,6 +33,7 @@ const struct command *const command_table[] = {
 	&cmd_launches,
 	&cmd_logs,
 	&cmd_ls,
+	&cmd_mcp,
 	&cmd_open,
 	&cmd_pause,
 	&cmd_pool,
@@ -116,6 +118,49 @@ static int check_operands(const struct command *command, int count, struct err *
 	return -err_class(ERR_INVALID)->errnum;
 }
 
+/* Sets err: what the verbs of a command are, and which one may have been meant. */
+static int refuse_verb(const struct command *command, const char *name, struct err *err)
+{
+	char text[sizeof(err->message)] = "";
+	size_t len = 0;
+	const char *best = NULL;
+
+	for (const struct command_verb *verb = command->verbs; verb->name; verb++) {
+		const char *between = len == 0 ? "" : verb[1].name ? ", " : " and ";
+
+		if (!verb->name[0])
+			continue;
+		len = format_append(text, sizeof(text), len, "%s%s%s%s", between, verb->name,
+			verb->operands[0] ? " " : "", verb->operands);
+		if (similar_distance(verb->name, name) == 1)
+			best = verb->name;
+	}
+	err_set(err, ERR_INVALID, "%s can do %s", command->name, text);
+	snprintf(err->remedy, sizeof(err->remedy), "%s%s%ssee \"sandlot %s --help\"",
+		best ? "did you mean \"" : "", best ? best : "", best ? "\"? " : "", command->name);
+	return -err_class(ERR_INVALID)->errnum;
+}
+
+static int run_verb(const struct command *command, struct cli *cli, const void *values, int argc,
+	char **argv, struct err *err)
+{
+	const char *name = argc > 0 ? argv[0] : "";
+	const struct command_call call = {cli, values, argc > 0 ? argc - 1 : 0, argv + 1};
+
+	for (const struct command_verb *verb = command->verbs; verb->name; verb++) {
+		if (strcmp(verb->name, name) != 0)
+			continue;
+		if (call.argc >= verb->min && call.argc <= verb->max)
+			return verb->run(&call, err);
+		err_set(err, ERR_INVALID, "%s %s: too %s arguments", command->name, name,
+			call.argc < verb->min ? "few" : "many");
+		snprintf(err->remedy, sizeof(err->remedy), "sandlot %s %s [OPTION...]%s%s",
+			command->name, name, verb->operands[0] ? " " : "", verb->operands);
+		return -err_class(ERR_INVALID)->errnum;
+	}
+	return refuse_verb(command, name, err);
+}
+
 int command_run(
 	const struct command *command, struct cli *cli, int argc, char **argv, struct err *err)
 {
@@ -138,7 +183,9 @@ int command_run(
 		printf("sandlot %s\n", SANDLOT_VERSION);
 	} else {
 		r = check_operands(command, operands, err);
-		if (r == 0)
+		if (r == 0 && command->verbs)
+			r = run_verb(command, cli, values, operands, argv, err);
+		else if (r == 0)
 			r = command->run(cli, values, operands, argv, err);
 	}
 	option_release(bindings, count);

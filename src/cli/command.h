@@ -30,6 +30,25 @@ struct command_options {
 
 #define COMMAND_TABLES_MAX 3
 
+/* What one of the verbs of a command is called with: its own operands are argv[0..argc). */
+struct command_call {
+	struct cli *cli;
+	const void *values; /* of the command's options */
+	int argc;
+	char **argv;
+};
+
+/* One of several things that a command can do, named by its first operand: sandlot token ls. */
+struct command_verb {
+	const char *name;     /* "": what the command does without operands */
+	const char *operands; /* "NAME FILE" */
+	int min, max;	      /* how many; COMMAND_ANY: any number */
+	/* The exit code, or -errno with *err set. */
+	int (*run)(const struct command_call *call, struct err *err);
+};
+
+#define COMMAND_ANY 0x7fffffff
+
 struct command {
 	const char *name;
 	const char *alias;    /* another name that it has; may be NULL */
@@ -43,8 +62,9 @@ struct command {
 	int verbatim_after; /* see option_parse */
 	enum command_operand takes;
 
-	/* The exit code, or -errno with *err set. Operands are argv[0..argc). */
+	/* The exit code, or -errno with *err set. Operands are argv[0..argc). NULL: it has verbs. */
 	int (*run)(struct cli *cli, const void *values, int argc, char **argv, struct err *err);
+	const struct command_verb *verbs; /* ended by a row without a name */
 };
 
 /* Sorted by name, ended by NULL. */
@@ -90,6 +110,7 @@ extern const struct command cmd_launch;
 extern const struct command cmd_launches;
 extern const struct command cmd_logs;
 extern const struct command cmd_ls;
+extern const struct command cmd_mcp;
 extern const struct command cmd_open;
 extern const struct command cmd_pause;
 extern const struct command cmd_pool;

@@ -20,6 +20,8 @@ const struct option create_spec_options[] = {
 	{OPTION_TEXT, 0, "snapshot", "ID", "start with the files and settings of a snapshot",
 		AT(snapshot)},
 	{OPTION_TEXT, 0, "project", "NAME", "the project it belongs to", AT(project)},
+	{OPTION_TEXT, 0, "session", "NAME", "one more sandbox of the project, for a chat, say",
+		AT(session)},
 	{OPTION_TEXT, 0, "cpu", "CORES", "processor limit, such as 0.5 or 2", AT(cpu)},
 	{OPTION_TEXT, 0, "memory", "SIZE", "memory limit, such as 512Mi", AT(memory)},
 	{OPTION_TEXT, 0, "disk", "SIZE", "disk limit, such as 2Gi", AT(disk)},
@@ -334,6 +336,8 @@ int create_spec_body(const struct create_spec *spec, json_t **ret, struct err *e
 		r = add_text(body, "snapshot", spec->snapshot, err);
 	if (r == 0)
 		r = add_text(body, "project", spec->project, err);
+	if (r == 0)
+		r = add_text(body, "session", spec->session, err);
 	if (r == 0)
 		r = add_resources(body, spec, err);
 	if (r == 0)

@@ -15,7 +15,7 @@ struct create_spec {
 	const char *name;
 	const char *template;
 	const char *snapshot;
-	const char *project;
+	const char *project, *session;
 	const char *cpu;
 	const char *memory;
 	const char *disk;

@@ -10,6 +10,7 @@
 #include "api/openapi.h"
 #include "api/operator/logins.h"
 #include "api/preview/previews.h"
+#include "api/request_span.h"
 #include "api/routes.h"
 #include "api/sandbox/sandbox_body.h"
 #include "auth/secret.h"
@@ -29,7 +30,8 @@
 #include "core/pool/pool_plan.h"
 #include "core/project/projects.h"
 #include "core/secret/secret_store.h"
-#include "core/template/template_build.h"
+#include "core/template/image/layer_collect.h"
+#include "core/template/template_job.h"
 #include "core/template/templates.h"
 #include "core/token/token_request.h"
 #include "core/upkeep/engine_open.h"
@@ -44,10 +46,11 @@
 #include "http/listener.h"
 #include "http/server/server.h"
 #include "launch/launches.h"
-#include "model/owner.h"
-#include "model/template.h"
+#include "model/access/owner.h"
+#include "model/template/template.h"
 #include "store/store.h"
 #include "store/store_clock.h"
+#include "trace/trace_export.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -86,6 +89,7 @@ struct daemon {
 	struct contexts *contexts;
 	struct executions *executions;
 	struct launches *launches;
+	struct trace_export *traces;
 	struct artifact_store *artifacts;
 	const struct driver_kind *driver_kind;
 	struct driver_config driver_config;
@@ -93,6 +97,7 @@ struct daemon {
 	struct driver *driver;
 	struct engine *engine;
 	struct templates *templates;
+	struct layer_collector *layer_collector;
 	struct projects *projects;
 	struct listener listener, local_listener, preview_listener;
 	struct transport transport;
@@ -157,6 +162,13 @@ static void preview_origin(
 	api_preview_url(&daemon->api, sandbox_id, port, origin);
 }
 
+static int open_traces(struct daemon *daemon, struct err *err)
+{
+	const char *endpoint = daemon->settings.otlp_endpoint;
+
+	return endpoint[0] ? trace_export_open(endpoint, &daemon->traces, err) : 0;
+}
+
 /* Sequence numbers of events go on growing over restarts, so that a client can tell old from new. */
 static int open_jobs(struct daemon *daemon, struct err *err)
 {
@@ -176,7 +188,8 @@ static int open_jobs(struct daemon *daemon, struct err *err)
 			[LAUNCH_WAIT_BACKEND] = (unsigned)daemon->settings.launch_backend_s,
 			[LAUNCH_WAIT_FRONTEND] = (unsigned)daemon->settings.launch_frontend_s},
 		.origin = preview_origin,
-		.arg = daemon});
+		.arg = daemon,
+		.traces = daemon->traces});
 	daemon->job_kinds[3] = (struct job_kind)LAUNCH_JOB(daemon->launches);
 	daemon->job_kinds[0] = (struct job_kind)BACKUP_JOB(daemon->state.backups);
 	daemon->job_kinds[1] = (struct job_kind)TEMPLATE_JOB(daemon->templates);
@@ -247,6 +260,7 @@ static int open_server(struct daemon *daemon, struct err *err)
 		.admit = api_admit,
 		.account = audit_hook_account,
 		.refused = audit_hook_refused,
+		.traced = daemon->traces ? request_span_export : NULL,
 		.takes_query = routes_take_query,
 		.hosts = daemon->hosts,
 		.max_memory = daemon->settings.answer_memory,
@@ -266,6 +280,7 @@ static int open_server(struct daemon *daemon, struct err *err)
 	open_projects(daemon);
 	daemon->api.projects = daemon->projects;
 	daemon->api.launches = daemon->launches;
+	daemon->api.traces = daemon->traces;
 	daemon->api.jobs = daemon->jobs;
 	daemon->api.contexts = daemon->contexts;
 	daemon->api.executions = daemon->executions;
@@ -420,6 +435,7 @@ static int serve_sandboxes(struct daemon *daemon, struct err *err)
 			daemon->executions, daemon->engine, context_find_host, daemon->contexts);
 		atomic_store(&daemon->api.engine, daemon->engine);
 		templates_attach(daemon->templates, daemon->engine);
+		daemon->layer_collector = layer_collector_start(daemon->engine);
 		runtime_pool_open(daemon->api.runtime_pool, daemon->engine);
 		launches_attach(daemon->launches, daemon->engine, daemon->jobs, daemon->projects);
 		jobs_look(daemon->jobs);
@@ -584,9 +600,9 @@ static int open_all(struct daemon *daemon, struct err *err)
 		(r = transport_open(&daemon->settings, &daemon->transport, &daemon->listener,
 			 &daemon->preview_listener, daemon->plan.tls_crowd, err)) < 0 ||
 		(r = state_open(&daemon->settings, &daemon->setup, &daemon->state, err)) < 0 ||
-		(r = open_templates(daemon, err)) < 0 || (r = open_jobs(daemon, err)) < 0 ||
-		(r = open_executions(daemon, err)) < 0 || (r = open_server(daemon, err)) < 0 ||
-		(r = open_previews(daemon, err)) < 0)
+		(r = open_traces(daemon, err)) < 0 || (r = open_templates(daemon, err)) < 0 ||
+		(r = open_jobs(daemon, err)) < 0 || (r = open_executions(daemon, err)) < 0 ||
+		(r = open_server(daemon, err)) < 0 || (r = open_previews(daemon, err)) < 0)
 		return r;
 	fail_point("daemon.server_opened");
 	if ((r = serve_sandboxes(daemon, err)) < 0)
@@ -622,7 +638,7 @@ static void close_all(struct daemon *daemon, bool stop_all)
 	previews_close(daemon->previews);
 	transport_close(&daemon->transport);
 	jobs_close(daemon->jobs);
-	templates_detach(daemon->templates);
+	layer_collector_stop(daemon->layer_collector);
 	contexts_leave(daemon->contexts);
 	executions_leave(daemon->executions);
 	runtime_pool_close(daemon->api.runtime_pool);
@@ -631,6 +647,7 @@ static void close_all(struct daemon *daemon, bool stop_all)
 	contexts_free(daemon->contexts);
 	artifact_store_close(daemon->artifacts);
 	launches_free(daemon->launches);
+	trace_export_close(daemon->traces);
 	projects_free(daemon->projects);
 	event_bus_free(daemon->bus);
 	templates_close(daemon->templates);
@@ -705,6 +722,17 @@ static int exit_status(const struct err *err)
 	return err_class((enum err_kind)err->kind)->exit_code;
 }
 
+/* A name that was typed wrongly would be ignored in silence. */
+static void warn_of_variables(void)
+{
+	struct err err;
+
+	for (char **variable = environ; *variable; variable++) {
+		if (settings_explain_variable(*variable, &err))
+			log_warning("%s; %s", err.message, err.remedy);
+	}
+}
+
 int main(int argc, char *argv[])
 {
 	static struct daemon daemon = {.signal_fd = -1, .shutdown_fd = -1, .state = STATE_CLOSED};
@@ -742,6 +770,7 @@ int main(int argc, char *argv[])
 	}
 	if (r == 0) {
 		log_open("sandlotd", level);
+		warn_of_variables();
 		r = open_all(&daemon, &err);
 	}
 	if (r < 0) {

@@ -5,6 +5,7 @@
 #include "base/fd.h"
 #include "base/format.h"
 #include "base/number.h"
+#include "base/similar.h"
 #include "model/size.h"
 
 #include <ctype.h>
@@ -17,6 +18,8 @@
 
 #define CONFIG_DEFAULT "/etc/sandlot/sandlot.conf"
 #define CONFIG_MAX     65536
+
+#define VARIABLE_PREFIX "SANDLOT_"
 
 enum type { TEXT, NUMBER, SIZE, CORES, SECONDS, LIMIT, SWITCH };
 
@@ -156,6 +159,9 @@ static const struct row {
 		86400, "the same until the backend answers"},
 	{"launch-frontend-timeout", SECONDS, offsetof(struct settings, launch_frontend_s), "45", 1,
 		86400, "the same until the frontend answers"},
+	{"otlp-endpoint", TEXT, offsetof(struct settings, otlp_endpoint), "", 0, 0,
+		"the collector that traces of requests and launches are sent to (OTLP over HTTP, "
+		"JSON): http://127.0.0.1:4318; empty for none"},
 	{"exec-output-max", SIZE, offsetof(struct settings, exec_output_max), "1Mi", 1024, 64 << 20,
 		"bytes kept of each stream of a buffered exec"},
 	{"output-max", SIZE, offsetof(struct settings, output_max), "16Mi", 256 << 10, 1ull << 40,
@@ -167,9 +173,9 @@ static const struct row {
 		"ended processes that each sandbox remembers, with their output"},
 	{"execution-history", NUMBER, offsetof(struct settings, execution_history), "1000", 1,
 		100000, "ended executions that are kept of each owner, with what came of them"},
-	{"runtime-pool", TEXT, offsetof(struct settings, runtime_pool), "", 0, 0,
-		"interpreters that wait for executions without a sandbox: "
-		"python=2,python@browser=1"},
+	{"runtime-pool", TEXT, offsetof(struct settings, runtime_pool), "auto", 0, 0,
+		"interpreters that wait for executions without a sandbox: none, auto (those that "
+		"were lately asked for), or also so many: auto,python=2,python@browser=1"},
 	{"execution-keep", NUMBER, offsetof(struct settings, execution_keep_s), "604800", 60,
 		315360000, "seconds for which they are kept at most"},
 	{"memory-reserve", SIZE, offsetof(struct settings, memory_reserve), "128Mi", 0, 1ull << 50,
@@ -347,10 +353,60 @@ static int set(struct settings *settings, const struct row *row, const char *val
 
 static void variable_name(const struct row *row, char name[64])
 {
-	size_t len = format_append(name, 64, 0, "SANDLOT_%s", row->name);
+	size_t len = format_append(name, 64, 0, VARIABLE_PREFIX "%s", row->name);
 
 	for (size_t i = 0; i < len; i++)
 		name[i] = (char)(name[i] == '-' ? '_' : toupper((unsigned char)name[i]));
+}
+
+/* A text for the remedy of an error: what may have been meant by a name that no setting has. */
+static void suggest(const char *name, const char *prefix, char *remedy, size_t size)
+{
+	const struct row *best = NULL;
+	unsigned least = SIMILAR_MAX + 1;
+
+	for (size_t i = 0; i < array_len(rows); i++) {
+		unsigned distance = similar_distance(rows[i].name, name);
+
+		if (distance < least && distance < strlen(rows[i].name)) {
+			least = distance;
+			best = &rows[i];
+		}
+	}
+	if (best && *prefix == 'S') {
+		char variable[64];
+
+		variable_name(best, variable);
+		snprintf(remedy, size, "did you mean %s? sandlotd --help lists them", variable);
+	} else if (best) {
+		snprintf(remedy, size, "did you mean %s%s? sandlotd --help lists them", prefix,
+			best->name);
+	} else {
+		snprintf(remedy, size, "sandlotd --help lists them");
+	}
+}
+
+bool settings_explain_variable(const char *variable, struct err *ret_err)
+{
+	/* Those of the command line, whose user may start the daemon too. */
+	static const char *const others[] = {"SANDLOT_URL", "SANDLOT_TOKEN", "SANDLOT_CA_FILE"};
+	const size_t prefix = strlen(VARIABLE_PREFIX), len = strcspn(variable, "=");
+	char name[64];
+
+	if (strncmp(variable, VARIABLE_PREFIX, prefix) != 0)
+		return false;
+	for (size_t i = 0; i < array_len(others); i++) {
+		if (strlen(others[i]) == len && strncmp(variable, others[i], len) == 0)
+			return false;
+	}
+	snprintf(name, sizeof(name), "%.*s", (int)(len - prefix), variable + prefix);
+	for (char *at = name; *at; at++)
+		*at = (char)(*at == '_' ? '-' : tolower((unsigned char)*at));
+	if (find(name, strlen(name)))
+		return false;
+	err_set(ret_err, ERR_INVALID, "the variable %.*s is no setting", (int)len, variable);
+	suggest(name, VARIABLE_PREFIX, ret_err->remedy, sizeof(ret_err->remedy));
+	return true;
 }
 
 static int read_environment(struct settings *settings, struct err *err)
@@ -395,8 +451,11 @@ static int read_line(
 	*equals = '\0';
 	name = trim(line);
 	row = find(name, strlen(name));
-	if (!row)
-		return err_set(err, ERR_INVALID, "%s: there is no setting %s", origin, name);
+	if (!row) {
+		err_set(err, ERR_INVALID, "%s: there is no setting %s", origin, name);
+		suggest(name, "", err->remedy, sizeof(err->remedy));
+		return -EINVAL;
+	}
 	return set(settings, row, mem_strdup(trim(equals + 1)), origin, err);
 }
 
@@ -436,9 +495,13 @@ static int read_flags(
 			row = find(name, equals ? (size_t)(equals - name) : strlen(name));
 			value = equals ? equals + 1 : NULL;
 		}
-		if (!row)
-			return err_explain(err, ERR_INVALID, "unknown_flag",
-				"sandlotd --help lists them", "unknown flag %s", argv[i]);
+		if (!row) {
+			err_explain(
+				err, ERR_INVALID, "unknown_flag", NULL, "unknown flag %s", argv[i]);
+			suggest(argv[i] + strspn(argv[i], "-"), "--", err->remedy,
+				sizeof(err->remedy));
+			return -EINVAL;
+		}
 		if (!value && row->type == SWITCH)
 			value = "true";
 		else if (!value && ++i < argc)

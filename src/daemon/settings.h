@@ -7,8 +7,8 @@
 #pragma once
 
 #include "base/err.h"
-#include "model/network_default.h"
-#include "model/sandbox_record.h"
+#include "model/sandbox/network_default.h"
+#include "model/sandbox/sandbox_record.h"
 
 #include <stdint.h>
 
@@ -60,6 +60,7 @@ struct settings {
 	uint64_t pool_max, pool_reserve;
 	uint64_t ready_timeout_s;
 	uint64_t launch_install_s, launch_backend_s, launch_frontend_s;
+	const char *otlp_endpoint;
 	uint64_t project_file_max; /* bytes of a file */
 	char *project_types;
 	uint64_t memory_reserve;
@@ -89,5 +90,12 @@ struct settings {
 /* Reads them all. Strings live as long as the process. */
 int settings_read(int argc, char *argv[], struct settings *ret_settings, struct err *err)
 	must_check;
+
+/*
+ * Whether a variable of the environment ("NAME=value") looks like a setting and is none, as after a typing error: then
+ * *ret_err says so, and what may have been meant. It is no reason to refuse the start: supervisors of services add such names
+ * too (SANDLOT_SERVICE_HOST).
+ */
+bool settings_explain_variable(const char *variable, struct err *ret_err);
 
 void settings_print_help(void);

@@ -8,9 +8,9 @@
 #include "core/engine/backups.h"
 #include "core/secret/secret_store.h"
 #include "core/token/token_request.h"
-#include "model/owner.h"
-#include "store/store_audit.h"
-#include "store/store_quota.h"
+#include "model/access/owner.h"
+#include "store/access/store_audit.h"
+#include "store/access/store_quota.h"
 
 #include <errno.h>
 #include <fcntl.h>

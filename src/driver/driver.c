@@ -37,3 +37,10 @@ int driver_explain_port(const char *id, uint16_t port, int negative_errno, struc
 		"nothing answers on port %u of sandbox %s: %s", port, id,
 		strerror(-negative_errno));
 }
+
+int driver_give_name(struct driver *driver, const char *id, const char *name, struct err *err)
+{
+	if (!name[0] || !driver->ops->set_hostname)
+		return 0;
+	return driver->ops->set_hostname(driver, id, name, err);
+}

@@ -10,8 +10,8 @@
 #pragma once
 
 #include "base/err.h"
-#include "model/sandbox_record.h"
-#include "model/template.h"
+#include "model/sandbox/sandbox_record.h"
+#include "model/template/template.h"
 #include "wire/wall.h"
 
 struct driver;
@@ -71,7 +71,7 @@ struct driver_mount {
 struct driver_spec {
 	const char *id;
 	const char *hostname;
-	const char *template_name; /* of model/template.h, if it has no stack */
+	const char *template_name; /* of model/template/template.h, if it has no stack */
 	const char *stack;	   /* of layers, that it starts from; "": the host's files */
 	enum template_profile profile;
 	struct driver_image image; /* what the stack was made of; both "" for none */
@@ -224,9 +224,11 @@ struct driver_ops {
 		struct err *err);
 
 	/* Changes memory, processor and process limits of a running sandbox. On a failure some may be
-	 * the new ones. ERR_CONFLICT "memory_in_use" if it uses more memory than that. */
+	 * the new ones. ERR_CONFLICT "memory_in_use" if it uses more memory than that. One in the
+	 * background gets a small part of the processors where these are short, until it is set
+	 * again. */
 	int (*set_limits)(struct driver *driver, const char *id, const struct resources *resources,
-		struct err *err);
+		bool is_background, struct err *err);
 
 	/* Gives a running sandbox another host name. NULL: it gets it with its next start. */
 	int (*set_hostname)(
@@ -378,3 +380,7 @@ static inline int driver_check(struct driver *driver, struct err *err)
 {
 	return driver->ops->check ? driver->ops->check(driver, err) : 0;
 }
+
+/* Gives a running sandbox the name that its owner gave it. Nothing happens for "", or where it comes with the next start. */
+int driver_give_name(struct driver *driver, const char *id, const char *name, struct err *err)
+	must_check;

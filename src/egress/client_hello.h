@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "model/egress_rule.h"
+#include "model/sandbox/egress_rule.h"
 
 #define CLIENT_HELLO_MAX (16384 + 5) /* one record */
 

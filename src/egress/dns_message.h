@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "model/egress_rule.h"
+#include "model/sandbox/egress_rule.h"
 
 #define DNS_MESSAGE_MAX	  1232 /* fits into one packet on any network */
 #define DNS_ADDRESSES_MAX 8

@@ -11,7 +11,8 @@
 #include "egress/policy.h"
 #include "egress/resolver.h"
 #include "egress/splice_pipe.h"
-#include "model/authority.h"
+#include "model/access/authority.h"
+#include "model/id.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

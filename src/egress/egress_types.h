@@ -2,8 +2,8 @@
 /* What egress is opened with, and what it says of a sandbox. */
 #pragma once
 
-#include "model/egress_rule.h"
-#include "model/owner.h"
+#include "model/access/owner.h"
+#include "model/sandbox/egress_rule.h"
 
 #include <stdint.h>
 

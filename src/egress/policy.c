@@ -2,7 +2,7 @@
 #include "egress/policy.h"
 
 #include "egress/own_address.h"
-#include "model/secret_record.h"
+#include "model/access/secret_record.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "model/egress_rule.h"
+#include "model/sandbox/egress_rule.h"
 
 #include <jansson.h>
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "http/message.h"
-#include "model/authority.h"
+#include "model/access/authority.h"
 
 struct proxy_head {
 	bool is_connect;

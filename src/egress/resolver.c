@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/share_pool.h"
-#include "model/authority.h"
+#include "model/access/authority.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

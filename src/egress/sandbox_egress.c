@@ -4,7 +4,7 @@
 #include "base/fd.h"
 #include "egress/egress.h"
 #include "egress/egress_private.h"
-#include "model/owner.h"
+#include "model/access/owner.h"
 
 #include <errno.h>
 #include <stdio.h>

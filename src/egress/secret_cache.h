@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "model/secret_record.h"
+#include "model/access/secret_record.h"
 
 struct secret_cache;
 

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "model/authority.h"
+#include "model/access/authority.h"
 
 #include <sys/types.h>
 

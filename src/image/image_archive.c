@@ -249,16 +249,25 @@ static int follow(struct image_archive *images, const struct digest *first,
 	return refuse(err, "an index of an index of", at.text);
 }
 
+static int check_blob(struct image_archive *images, const struct image_blob *blob, struct err *err)
+{
+	const struct member *member = find_digest(images, &blob->digest);
+
+	if (!member)
+		return refuse(err, "it lacks", blob->digest.text);
+	return member->size == blob->size
+		       ? 0
+		       : refuse(err, "its manifest tells another size of", blob->digest.text);
+}
+
 static int check_blobs(
 	struct image_archive *images, const struct image_manifest *manifest, struct err *err)
 {
-	if (!find_digest(images, &manifest->config.digest))
-		return refuse(err, "it lacks", manifest->config.digest.text);
-	for (size_t i = 0; i < manifest->layer_count; i++) {
-		if (!find_digest(images, &manifest->layers[i].digest))
-			return refuse(err, "it lacks", manifest->layers[i].digest.text);
-	}
-	return 0;
+	int r = check_blob(images, &manifest->config, err);
+
+	for (size_t i = 0; r == 0 && i < manifest->layer_count; i++)
+		r = check_blob(images, &manifest->layers[i], err);
+	return r;
 }
 
 static int read_layout(struct image_archive *images, const struct member *index, const char *tag,

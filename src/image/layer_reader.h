@@ -49,7 +49,7 @@ struct layer_entry {
 	uint64_t size;
 	struct layer_xattr xattrs[LAYER_XATTRS_MAX];
 	size_t xattr_count;
-	/* Of a file in a tree that is read without content (core/template/tree_stream.h); else 0. */
+	/* Of a file in a tree that is read without content (core/template/image/tree_stream.h); else 0. */
 	uint64_t inode;
 	uint64_t changed_ns;
 	uint8_t below; /* enum layer_below, if it is read beside what is below it; else 0 */

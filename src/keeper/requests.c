@@ -336,13 +336,21 @@ static void on_limit(struct keeper *keeper, const struct keeper_request *request
 
 	if (!entry)
 		return;
-	r = cgroup_change(&keeper->context.cgroups, entry->group, &request->limits, &err);
+	r = cgroup_change(
+		&keeper->context.cgroups, entry->group, &entry->limits, &request->limits, &err);
+	if (r == 0 && entry->is_background != (request->is_background != 0))
+		r = cgroup_set_weight(
+			&keeper->context.cgroups, entry->group, request->is_background, &err);
 	if (r == 0 && cpu_millis != entry->limits.cpu_millis)
 		rebind(keeper, entry, cpu_millis);
 	if (r == 0) {
 		entry->limits.memory_bytes = request->limits.memory_bytes;
 		entry->limits.cpu_millis = cpu_millis;
 		entry->limits.pids = request->limits.pids;
+		entry->is_background = request->is_background;
+	} else {
+		/* Which of them it has is not known: the next time all are written. */
+		entry->limits.memory_bytes = entry->limits.cpu_millis = entry->limits.pids = 0;
 	}
 	reply_result(conn, r, &err);
 }

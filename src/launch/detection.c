@@ -2,6 +2,7 @@
 #include "launch/detection.h"
 
 #include "base/format.h"
+#include "launch/app_service.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -35,31 +36,11 @@ static const struct {
 	{"Pipfile", RUNTIME_PYTHON, "pipenv", false},
 };
 
-/* Packages that show which services an app uses; for either runtime. */
+/* Libraries that pages are written with. */
 static const struct {
-	const char *service, *package;
-} drivers[] = {
-	{"postgres", "pg"},
-	{"postgres", "postgres"},
-	{"postgres", "pg-promise"},
-	{"postgres", "psycopg"},
-	{"postgres", "psycopg2"},
-	{"postgres", "psycopg2-binary"},
-	{"postgres", "asyncpg"},
-	{"redis", "redis"},
-	{"redis", "ioredis"},
-	{"redis", "bullmq"},
-	{"redis", "celery"},
-};
-
-/* Variables in examples of environments that do. */
-static const struct {
-	const char *service, *text, *variable;
-} service_variables[] = {
-	{"postgres", "DATABASE_URL=postgres", "DATABASE_URL"},
-	{"redis", "REDIS_URL=", "REDIS_URL"},
-};
-static const char *const env_files[] = {".env.example", ".env.sample", ".env.template", ".env"};
+	const char *name, *package;
+} libraries[] = {{"react", "react"}, {"vue", "vue"}, {"svelte", "svelte"}, {"preact", "preact"},
+	{"solid", "solid-js"}};
 
 static const char *const node_entries[] = {"server.js", "index.js", "app.js", "main.js",
 	"server.mjs", "index.mjs", "src/index.js", "src/server.js", "server.ts", "index.ts",
@@ -184,13 +165,37 @@ static bool is_script(const char *name)
 	       (strcmp(end, ".js") == 0 || strcmp(end, ".mjs") == 0 || strcmp(end, ".cjs") == 0);
 }
 
+/*
+ * Whether flags behind a script reach the framework: its last command must be the framework's own, maybe behind
+ * variables. Programs that run several commands would take the flags for themselves.
+ */
+static bool takes_flags(const char *script, const char *name)
+{
+	const char *at = script, *next;
+
+	while ((next = strstr(at, "&&")))
+		at = next + 2;
+	for (;;) {
+		size_t len;
+
+		at += strspn(at, " ");
+		len = strcspn(at, " ");
+		if (len == strlen(name) && strncmp(at, name, len) == 0)
+			return true;
+		if (len == 0 || (!memchr(at, '=', len) && strncmp(at, "cross-env", len) != 0 &&
+					strncmp(at, "npx", len) != 0))
+			return false;
+		at += len;
+	}
+}
+
 static void choose_node_command(struct candidate *candidate)
 {
 	struct app_part *part = &candidate->part;
 	const struct framework *framework = part->framework;
 	const char *dev = script(candidate->package, "dev");
 
-	if (framework->flags && dev && strstr(dev, framework->name))
+	if (framework->flags && dev && takes_flags(dev, framework->name))
 		snprintf(part->command, sizeof(part->command), "exec npm run dev -- %s",
 			framework->flags);
 	else if (framework->command)
@@ -447,6 +452,15 @@ static enum app_role role_of(const struct app_part *part)
 	return part->framework->role;
 }
 
+static const char *library_of(const struct candidate *candidate)
+{
+	for (size_t i = 0; i < array_len(libraries); i++) {
+		if (candidate->package && needs_package(candidate, libraries[i].package))
+			return libraries[i].name;
+	}
+	return NULL;
+}
+
 static void describe(struct detection *detection, const struct candidate *candidate,
 	const struct file_set *set, enum app_role role)
 {
@@ -456,9 +470,10 @@ static void describe(struct detection *detection, const struct candidate *candid
 	json_t *why = json_array();
 
 	json_array_append_new(json_object_get(detection->document, "frameworks"),
-		json_pack("{s:s, s:s, s:s, s:f, s:O}", "name", part->framework->name, "role",
-			framework_role_name(role), "directory", part->dir, "confidence",
-			candidate->confidence, "evidence", candidate->evidence));
+		json_pack("{s:s, s:s?, s:s, s:s, s:f, s:O}", "name", part->framework->name, "with",
+			library_of(candidate), "role", framework_role_name(role), "directory",
+			part->dir, "confidence", candidate->confidence, "evidence",
+			candidate->evidence));
 	for (size_t i = 0; i < array_len(manifests); i++) {
 		if (manifests[i].runtime == part->framework->runtime &&
 			file_set_has(set, part->dir, manifests[i].file))
@@ -473,22 +488,9 @@ static void describe(struct detection *detection, const struct candidate *candid
 			part->manifest ? 0.95 : 0.7, "evidence", why));
 }
 
-static void add_service(
-	struct detection *detection, const char *name, double confidence, json_t *evidence)
+static bool needs_for_service(const void *candidate, const char *package)
 {
-	json_t *services = json_object_get(detection->document, "services"), *known;
-	size_t i;
-
-	json_array_foreach(services, i, known)
-	{
-		if (strcmp(json_string_value(json_object_get(known, "name")), name) == 0) {
-			json_array_extend(json_object_get(known, "evidence"), evidence);
-			json_decref(evidence);
-			return;
-		}
-	}
-	json_array_append_new(services, json_pack("{s:s, s:f, s:o}", "name", name, "confidence",
-						confidence, "evidence", evidence));
+	return needs_package(candidate, package);
 }
 
 static void find_services(
@@ -496,29 +498,12 @@ static void find_services(
 {
 	const struct app_part *part = &candidate->part;
 
-	for (size_t i = 0; i < array_len(drivers); i++) {
-		json_t *why;
-
-		if (!needs_package(candidate, drivers[i].package))
-			continue;
-		why = json_array();
-		add_evidence(why, part->dir, part->manifest ? part->manifest : part->entry,
-			"requires a driver for it");
-		add_service(detection, drivers[i].service, 0.9, why);
-	}
-	for (size_t i = 0; i < array_len(env_files); i++) {
-		auto_free char *text = file_set_read(set, part->dir, env_files[i]);
-
-		for (size_t j = 0; text && j < array_len(service_variables); j++) {
-			json_t *why;
-
-			if (!strstr(text, service_variables[j].text))
-				continue;
-			why = json_array();
-			add_evidence(why, part->dir, env_files[i], "has its address");
-			add_service(detection, service_variables[j].service, 0.8, why);
-		}
-	}
+	app_service_detect(json_object_get(detection->document, "services"), set,
+		&(struct app_service_place){.dir = part->dir,
+			.manifest = part->manifest,
+			.entry = part->entry,
+			.needs = needs_for_service,
+			.arg = candidate});
 }
 
 static void look_in(
@@ -618,7 +603,7 @@ static int apply_override(struct detection *detection, const struct file_set *se
 }
 
 static int apply_overrides(struct detection *detection, const struct file_set *set,
-	const json_t *overrides, struct err *err)
+	const json_t *overrides, const char *source, struct err *err)
 {
 	for (int role = 0; role < ROLE_COUNT; role++) {
 		int r = apply_override(detection, set, role,
@@ -627,21 +612,90 @@ static int apply_overrides(struct detection *detection, const struct file_set *s
 		if (r < 0)
 			return r;
 	}
+	return app_service_choose(json_object_get(detection->document, "services"),
+		json_object_get(overrides, "services"), source, err);
+}
+
+/* A port that a text begins with; 0: none, or more than a number. */
+static uint16_t read_port(const char *text)
+{
+	size_t len = strspn(text, "0123456789"), rest = len + strspn(text + len, " ");
+	unsigned long port = len > 0 && len < 6 ? strtoul(text, NULL, 10) : 0;
+
+	return port <= 65535 && (!text[rest] || strchr(",);}\r\n", text[rest])) ? (uint16_t)port
+										: 0;
+}
+
+/* ".listen(3000)", or ".listen(port)" with "port = 3000" elsewhere. */
+static uint16_t node_port(const char *text, const char **ret_at)
+{
+	const char *at = strstr(text, ".listen("), *name = at ? at + strlen(".listen(") : "";
+	auto_free char *set = mem_printf("%.*s = ",
+		(int)strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"), name);
+	uint16_t port = read_port(name);
+
+	*ret_at = at;
+	if (!port && at && set[0] != ' ' && (at = strstr(text, set))) {
+		*ret_at = at;
+		port = read_port(at + strlen(set));
+	}
+	return port;
+}
+
+/* "app.run(port=3000)", or "HTTPServer(("", 3000), H)". */
+static uint16_t python_port(const char *text, const char **ret_at)
+{
+	static const struct {
+		const char *call, *before;
+	} calls[] = {{".run(", "port="}, {"Server((", ", "}};
+
+	for (size_t i = 0; i < array_len(calls); i++) {
+		const char *at = strstr(text, calls[i].call);
+		const char *word = at ? strstr(at, calls[i].before) : NULL;
+
+		*ret_at = at;
+		if (word && word < at + strcspn(at, ")"))
+			return read_port(word + strlen(calls[i].before));
+	}
 	return 0;
 }
 
-static void choose_ports(struct detection *detection)
+uint16_t detection_port_in(const char *text, enum app_runtime runtime, const char **ret_at)
+{
+	return runtime == RUNTIME_NODE	   ? node_port(text, ret_at)
+	       : runtime == RUNTIME_PYTHON ? python_port(text, ret_at)
+					   : 0;
+}
+
+/* One that takes no notice of PORT has its own. */
+static void take_own_port(struct app_part *part, const struct file_set *set)
+{
+	auto_free char *text = part->entry[0] && !strstr(part->command, "{port}")
+				       ? file_set_read(set, part->dir, part->entry)
+				       : NULL;
+	const char *at;
+
+	part->port = text ? detection_port_in(text, part->framework->runtime, &at) : 0;
+	part->has_own_port = part->port != 0;
+}
+
+static void choose_ports(struct detection *detection, const struct file_set *set)
 {
 	struct app_part *backend = &detection->parts[ROLE_BACKEND];
 	struct app_part *frontend = &detection->parts[ROLE_FRONTEND];
 
 	for (int role = 0; role < ROLE_COUNT; role++) {
-		if (detection->has_part[role] && !detection->parts[role].port)
-			detection->parts[role].port = detection->parts[role].framework->port;
+		struct app_part *part = &detection->parts[role];
+
+		if (!detection->has_part[role] || part->port)
+			continue;
+		take_own_port(part, set);
+		if (!part->has_own_port)
+			part->port = part->framework->port;
 	}
 	if (detection->has_part[ROLE_BACKEND] && detection->has_part[ROLE_FRONTEND] &&
 		backend->port == frontend->port)
-		backend->port++;
+		(backend->has_own_port ? frontend : backend)->port++;
 }
 
 static void describe_parts(struct detection *detection)
@@ -650,20 +704,23 @@ static void describe_parts(struct detection *detection)
 
 	for (int role = 0; role < ROLE_COUNT; role++) {
 		struct app_part *part = &detection->parts[role];
-		char port[8];
+		char port[8], shown[APP_COMMAND_MAX];
 
 		if (!detection->has_part[role])
 			continue;
 		snprintf(port, sizeof(port), "%u", part->port);
+		part->is_port_told = strstr(part->command, "{port}") != NULL;
+		part->is_base_told = strstr(part->command, "{base}") != NULL;
 		replace(part->command, "{port}", port);
 		replace(part->command, "{entry}", part->entry);
+		detection_command(part, "/", shown);
 		json_array_append_new(parts,
 			json_pack("{s:s, s:s, s:s, s:s, s:s?, s:s?, s:s?, s:i}", "role",
 				framework_role_name(role), "directory", part->dir, "runtime",
 				framework_runtime_name(part->framework->runtime), "framework",
 				part->framework->name, "package_manager", part->package_manager,
 				"entry", part->entry[0] ? part->entry : NULL, "command",
-				part->command[0] ? part->command : NULL, "port", part->port));
+				shown[0] ? shown : NULL, "port", part->port));
 	}
 }
 
@@ -681,14 +738,14 @@ int detection_make(const struct file_set *set, const json_t *overrides,
 	}
 	for (size_t i = 0; i < array_len(directories) && !detection_primary(&detection); i++)
 		look_in(&detection, set, directories[i], true);
-	r = apply_overrides(&detection, set, own, err);
+	r = apply_overrides(&detection, set, own, "sandlot.json", err);
 	if (r == 0)
-		r = apply_overrides(&detection, set, overrides, err);
+		r = apply_overrides(&detection, set, overrides, "request", err);
 	if (r < 0) {
 		detection_fini(&detection);
 		return r;
 	}
-	choose_ports(&detection);
+	choose_ports(&detection, set);
 	describe_parts(&detection);
 	*ret_detection = detection;
 	return 0;
@@ -711,6 +768,11 @@ const struct app_part *detection_primary(const struct detection *detection)
 
 void detection_command(const struct app_part *part, const char *base, char command[APP_COMMAND_MAX])
 {
+	char config[APP_ENTRY_MAX] = "";
+
+	if (part->config)
+		snprintf(config, sizeof(config), " --config %s", part->config);
 	memcpy(command, part->command, APP_COMMAND_MAX);
 	replace(command, "{base}", base);
+	replace(command, "{config}", config);
 }

@@ -21,6 +21,8 @@ static const struct {
 		"add it to the dependencies in package.json"},
 	{"Failed to resolve import \"", "\"", "missing_module", "an import is missing",
 		"add it to the dependencies in package.json, or correct the path"},
+	{"Module not found: Can't resolve '", "'", "missing_module", "a module is missing",
+		"add it to the dependencies in package.json, or correct the path"},
 	{"issing script: \"", "\"", "missing_script", "package.json has no such script",
 		"add it to scripts, or say the command in sandlot.json"},
 	{"EADDRINUSE: address already in use ", "\n", "port_in_use", "the port is in use",
@@ -30,6 +32,8 @@ static const struct {
 	{"Port ", " is already in use", "port_in_use", "the port is in use",
 		"another process of the sandbox has it: end that, or choose another port"},
 	{"SyntaxError: ", "\n", "syntax_error", "a file has a syntax error",
+		"correct the file and launch again"},
+	{"TabError: ", "\n", "syntax_error", "a file has a syntax error",
 		"correct the file and launch again"},
 	{"IndentationError: ", "\n", "syntax_error", "a file has a syntax error",
 		"correct the file and launch again"},
@@ -56,6 +60,18 @@ void failure_cause_clean(char *text)
 	}
 }
 
+/* The first place where a text stands with its end on the same line; NULL if there is none. */
+static const char *find_words(const char *output, const char *before, const char *until)
+{
+	for (const char *at = output; (at = strstr(at, before)); at++) {
+		const char *rest = at + strlen(before), *end = until ? strstr(rest, until) : rest;
+
+		if (!until || until[0] == '\n' || (end && end <= rest + strcspn(rest, "\n")))
+			return at;
+	}
+	return NULL;
+}
+
 /* "main.py", line 3 of Python, or path:line of node before the error. */
 static void find_place(const char *output, const char *error, char place[DETAIL_MAX])
 {
@@ -71,10 +87,13 @@ static void find_place(const char *output, const char *error, char place[DETAIL_
 		snprintf(place, DETAIL_MAX, "%s:%u", file, line);
 		return;
 	}
-	/* node: "/workspace/app/server.js:3" on a line of its own. */
+	/* node: "/workspace/app/server.js:3" on a line of its own; of modules as "file:///...". */
 	for (from = output; from < error; from += strcspn(from, "\n") + 1) {
-		size_t len = strcspn(from, "\n");
+		size_t len;
 
+		if (strncmp(from, "file:///", 8) == 0)
+			from += 7;
+		len = strcspn(from, "\n");
 		if (from[0] == '/' && len < sizeof(file) && !memchr(from, ' ', len) &&
 			memchr(from, ':', len)) {
 			snprintf(place, DETAIL_MAX, "%.*s", (int)len, from);
@@ -103,7 +122,7 @@ void failure_cause_find(const char *output, struct failure_cause *ret_cause)
 		.message = "its program failed",
 		.remedy = "read the last lines of the stage"};
 	for (size_t i = 0; i < array_len(causes); i++) {
-		const char *at = strstr(output, causes[i].before);
+		const char *at = find_words(output, causes[i].before, causes[i].until);
 		char detail[DETAIL_MAX], place[DETAIL_MAX] = "";
 
 		if (!at)

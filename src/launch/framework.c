@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#define VITE_FLAGS "--host 127.0.0.1 --port {port} --strictPort --base {base}"
+#define VITE_FLAGS "--host 127.0.0.1 --port {port} --strictPort --base {base}{config}"
 #define STATIC_COMMAND                                                                             \
 	"if command -v python3 >/dev/null; then exec python3 -m http.server {port} --bind "        \
 	"127.0.0.1; else exec busybox httpd -f -p 127.0.0.1:{port}; fi"
@@ -34,7 +34,7 @@ const struct framework frameworks[] = {
 	{"node", RUNTIME_NODE, ROLE_BACKEND, NULL, NULL, NULL, 3000, false},
 	{"streamlit", RUNTIME_PYTHON, ROLE_FRONTEND, "streamlit",
 		"python3 -m streamlit run {entry} --server.port {port} --server.address 127.0.0.1 "
-		"--server.headless true",
+		"--server.headless true --server.runOnSave true --browser.gatherUsageStats false",
 		NULL, 8501, true},
 	{"gradio", RUNTIME_PYTHON, ROLE_FRONTEND, "gradio",
 		"env GRADIO_SERVER_NAME=127.0.0.1 GRADIO_SERVER_PORT={port} python3 {entry}", NULL,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What apps are made with: one row for each framework says how it is recognized, what part of an app it is, and how it
- * is started. In commands {port} is the port, {base} the path that its preview is at, {module} the entry file as
- * Python imports it, {entry} that file, and {object} the name of the app in it.
+ * is started. In commands {port} is the port, {base} the path that its preview is at, {config} the flag for a config
+ * that was made for it, {module} the entry file as Python imports it, {entry} that file, and {object} the name of the
+ * app in it.
  */
 #pragma once
 

@@ -2,10 +2,11 @@
 #include "launch/launches.h"
 
 #include "base/log.h"
+#include "launch/launch_trace.h"
 #include "launch/pipeline.h"
 #include "launch/project_set.h"
 #include "store/store_clock.h"
-#include "store/store_launch.h"
+#include "store/work/store_launch.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -16,6 +17,7 @@
 
 #define LOOK_MS	  200
 #define STATS_MAX LAUNCHES_HISTORY
+#define LEFT_MAX  10000
 
 struct launches {
 	struct launches_config config;
@@ -43,14 +45,6 @@ void launches_free(struct launches *launches)
 	free(launches);
 }
 
-void launches_attach(struct launches *launches, struct engine *engine, struct jobs *jobs,
-	struct projects *projects)
-{
-	launches->projects = projects;
-	launches->jobs = jobs;
-	atomic_store(&launches->engine, engine);
-}
-
 bool launches_are_attached(void *launches)
 {
 	return atomic_load(&((struct launches *)launches)->engine) != NULL;
@@ -66,15 +60,23 @@ struct projects *launches_projects(struct launches *launches)
 	return launches->projects;
 }
 
+struct jobs *launches_jobs(struct launches *launches)
+{
+	return launches->jobs;
+}
+
 void launches_origin(struct launches *launches, const char *sandbox_id, uint16_t port,
 	char origin[LAUNCHES_ORIGIN_MAX])
 {
 	launches->config.origin(launches->config.arg, sandbox_id, port, origin);
 }
 
-void launches_base(const char *sandbox_id, uint16_t port, char base[128])
+void launches_base(const char *sandbox_id, uint16_t port, bool is_first, char base[128])
 {
-	snprintf(base, 128, "/v1/sandboxes/%s/preview/%u/", sandbox_id, port);
+	if (is_first)
+		snprintf(base, 128, "/api/sandbox/sessions/%s/preview/", sandbox_id);
+	else
+		snprintf(base, 128, "/v1/sandboxes/%s/preview/%u/", sandbox_id, port);
 }
 
 void launches_note(struct launches *launches, const struct launch_record *record)
@@ -121,8 +123,13 @@ static void settle_row(
 		snprintf(record->cause, sizeof(record->cause), "%s",
 			job->error_code[0] ? job->error_code : "lost");
 		json_object_set_new(record->document, "error",
-			json_pack("{s:n, s:s, s:s, s:n, s:n}", "stage", "code", record->cause,
-				"message", job->error_message, "remediation", "lines"));
+			json_pack("{s:n, s:s, s:s, s:s?, s:n}", "stage", "code", record->cause,
+				"message",
+				job->error_message[0] ? job->error_message
+						      : "the daemon ended while it ran",
+				"remediation",
+				job->error_message[0] ? NULL : "launch again, or retry it",
+				"lines"));
 	}
 	end_row(launches, record);
 }
@@ -134,12 +141,41 @@ int launches_get(struct launches *launches, const struct owner *owner, const cha
 	struct err ignored;
 	int r = store_launch_get(launches->config.store, owner, id, ret_record, err);
 
-	if (r < 0 || ret_record->status != LAUNCH_RUNNING || !launches->jobs ||
-		job_get(launches->jobs, owner, id, &job, &ignored) < 0)
+	if (r < 0 || ret_record->status != LAUNCH_RUNNING || !launches->jobs)
 		return r;
-	settle_row(launches, &job, ret_record);
-	job_record_fini(&job);
+	if (job_get(launches->jobs, owner, id, &job, &ignored) == 0) {
+		settle_row(launches, &job, ret_record);
+		job_record_fini(&job);
+	} else if (ignored.kind == ERR_NOT_FOUND) {
+		settle_row(launches, &(struct job_record){.state = JOB_LOST}, ret_record);
+	}
 	return 0;
+}
+
+static bool settle_left(const struct launch_record *record, void *arg)
+{
+	struct launches *launches = arg;
+	struct launch_record settled;
+	struct err ignored;
+
+	if (launches_get(launches, &record->owner, record->id, &settled, &ignored) == 0)
+		launch_record_fini(&settled);
+	return true;
+}
+
+void launches_attach(struct launches *launches, struct engine *engine, struct jobs *jobs,
+	struct projects *projects)
+{
+	struct store_launch_filter running = {
+		.status = launch_status_name(LAUNCH_RUNNING), .limit = LEFT_MAX};
+	struct err err;
+
+	launches->projects = projects;
+	launches->jobs = jobs;
+	/* A daemon may have died between the end of a job and that of its launch. */
+	if (store_launch_list(launches->config.store, &running, settle_left, launches, &err) < 0)
+		log_warning("launches that the daemon before has left: %s", err.message);
+	atomic_store(&launches->engine, engine);
 }
 
 /* --- beginning --- */
@@ -169,8 +205,9 @@ static int add_row(struct launches *launches, const struct job_record *job,
 int launches_start(struct launches *launches, const struct caller *caller,
 	const struct launch_request *request, struct launch_record *ret_record, struct err *err)
 {
-	json_auto_t *input = json_pack("{s:i, s:s?, s:O}", "scopes", (int)caller->scopes, "project",
-		request->project, "input", request->input);
+	json_auto_t *input = json_pack("{s:i, s:s?, s:O, s:s}", "scopes", (int)caller->scopes,
+		"project", request->project, "input", request->input, "trace",
+		request->trace ? request->trace : "");
 	char key[JOB_KEY_MAX];
 	struct job_record job;
 	bool is_joined;
@@ -201,7 +238,7 @@ int launches_start(struct launches *launches, const struct caller *caller,
 }
 
 int launches_retry(struct launches *launches, const struct caller *caller, const char *id,
-	const char *from, struct launch_record *ret_record, struct err *err)
+	const struct launch_retry *retry, struct launch_record *ret_record, struct err *err)
 {
 	auto_(sandbox_unrefp) struct sandbox *sandbox = NULL;
 	struct launch_record before;
@@ -211,8 +248,8 @@ int launches_retry(struct launches *launches, const struct caller *caller, const
 	if (r < 0)
 		return r;
 	input = json_deep_copy(json_object_get(before.document, "input"));
-	if (from)
-		json_object_set_new(input, "from", json_string(from));
+	if (retry->from)
+		json_object_set_new(input, "from", json_string(retry->from));
 	else
 		json_object_del(input, "from");
 	if (before.status == LAUNCH_RUNNING)
@@ -224,7 +261,8 @@ int launches_retry(struct launches *launches, const struct caller *caller, const
 		r = launches_start(launches, caller,
 			&(struct launch_request){.sandbox = sandbox,
 				.project = before.project[0] ? before.project : NULL,
-				.input = input},
+				.input = input,
+				.trace = retry->trace},
 			ret_record, err);
 	launch_record_fini(&before);
 	return r;
@@ -276,6 +314,7 @@ static void begin_anew(struct launch_record *record)
 	record->failed_stage[0] = record->cause[0] = '\0';
 	json_object_set_new(record->document, "stages", pending_stages());
 	json_object_set_new(record->document, "error", json_null());
+	json_object_del(record->document, "preview_path");
 }
 
 static int run_pipeline(struct pipeline *pipeline, struct err *err)
@@ -312,6 +351,7 @@ int launches_run(struct job *job, void *context, struct err *err)
 	if (r < 0)
 		return r;
 	begin_anew(&pipeline->record);
+	launch_trace_begin(pipeline, json_string_value(json_object_get(asked->input, "trace")));
 	r = sandbox_get(
 		pipeline->engine, &asked->owner, pipeline->record.sandbox_id, &sandbox, err);
 	pipeline->sandbox = sandbox;
@@ -319,6 +359,10 @@ int launches_run(struct job *job, void *context, struct err *err)
 		r = run_pipeline(pipeline, err);
 	if (pipeline->record.status != LAUNCH_RUNNING)
 		end_row(launches, &pipeline->record);
+	launch_trace_end(pipeline, launches->config.traces,
+		r == -ECANCELED ? "cancelled"
+		: r < 0		? err->message
+				: "");
 	pipeline_fini(pipeline);
 	return r;
 }

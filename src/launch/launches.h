@@ -10,8 +10,8 @@
 
 #include "core/job/job.h"
 #include "core/sandbox/sandbox.h"
-#include "model/caller.h"
-#include "model/launch_record.h"
+#include "model/access/caller.h"
+#include "model/work/launch_record.h"
 #include "store/store.h"
 
 #define LAUNCH_JOB_KIND	    "launch"
@@ -20,6 +20,7 @@
 #define LAUNCHES_ORIGIN_MAX 256
 
 struct projects;
+struct trace_export;
 
 /* What a launch waits for, and how long if the request does not say. */
 enum launch_wait { LAUNCH_WAIT_INSTALL, LAUNCH_WAIT_BACKEND, LAUNCH_WAIT_FRONTEND };
@@ -32,6 +33,7 @@ struct launches_config {
 	void (*origin)(
 		void *arg, const char *sandbox_id, uint16_t port, char origin[LAUNCHES_ORIGIN_MAX]);
 	void *arg;
+	struct trace_export *traces; /* NULL: nobody collects them */
 };
 
 struct launches *launches_new(const struct launches_config *config);
@@ -61,14 +63,20 @@ struct launch_request {
 	struct sandbox *sandbox;
 	const char *project; /* NULL: none */
 	const json_t *input;
+	const char *trace; /* the traceparent of who asks; NULL or empty: none */
 };
 int launches_start(struct launches *launches, const struct caller *caller,
 	const struct launch_request *request, struct launch_record *ret_record, struct err *err)
 	must_check;
 
-/* One that ended is begun anew, from a stage on (NULL: the first); a new launch. */
+/* One that ended is begun anew; a new launch. */
+struct launch_retry {
+	const char *from;  /* the first stage; NULL: all */
+	const char *trace; /* as above */
+};
 int launches_retry(struct launches *launches, const struct caller *caller, const char *id,
-	const char *from, struct launch_record *ret_record, struct err *err) must_check;
+	const struct launch_retry *retry, struct launch_record *ret_record, struct err *err)
+	must_check;
 
 int launches_get(struct launches *launches, const struct owner *owner, const char *id,
 	struct launch_record *ret_record, struct err *err) must_check;
@@ -82,10 +90,11 @@ int launches_stats(struct launches *launches, const struct owner *owner, const c
 /* --- for the pipeline --- */
 
 struct projects *launches_projects(struct launches *launches);
+struct jobs *launches_jobs(struct launches *launches);
 unsigned launches_wait_s(const struct launches *launches, enum launch_wait wait);
 void launches_note(struct launches *launches, const struct launch_record *record);
 void launches_origin(struct launches *launches, const char *sandbox_id, uint16_t port,
 	char origin[LAUNCHES_ORIGIN_MAX]);
 
-/* The path that a preview by path has. */
-void launches_base(const char *sandbox_id, uint16_t port, char base[128]);
+/* The path that a preview by path has; a sandbox's first port needs no number in it. */
+void launches_base(const char *sandbox_id, uint16_t port, bool is_first, char base[128]);

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/engine/sandbox_network.h"
+#include "launch/launch_trace.h"
 #include "launch/launches.h"
 
 #include <errno.h>
@@ -25,6 +26,7 @@ const struct pipeline_stage pipeline_stages[] = {
 	{"LaunchFrontend", stage_launch_frontend, false},
 };
 const size_t pipeline_stage_count = array_len(pipeline_stages);
+_Static_assert(array_len(pipeline_stages) <= PIPELINE_STAGES_MAX, "each has its times");
 
 /* --- what is told --- */
 
@@ -177,21 +179,58 @@ static void set_stage(struct pipeline *pipeline, size_t i, const char *status, u
 	launches_note(pipeline->launches, &pipeline->record);
 }
 
-/* A connection that the policy refused tells more than the program that wanted it. */
-static void blame_network(struct pipeline *pipeline, int64_t since_ms)
+/* Whether the last lines name what was refused. */
+static bool is_named(const struct pipeline *pipeline, const char *target)
 {
-	struct sandbox_network_report report;
+	auto_free char *host = mem_printf("%.*s", (int)strcspn(target, ":"), target);
+	json_t *line;
+	size_t i;
 
-	sandbox_network_read(pipeline->sandbox, &report);
-	if (report.denial_count > 0 && report.denials[0].at_ms >= since_ms) {
-		const struct egress_denial *denial = &report.denials[0];
+	json_array_foreach(pipeline->lines, i, line)
+	{
+		if (host[0] && strstr(json_string_value(line), host))
+			return true;
+	}
+	return false;
+}
 
+/*
+ * A connection that the policy refused tells more than the program that wanted it, if it was the reason: packages come
+ * from the network, and what an app names it has missed. Others, such as those that a program reports its use by, are told
+ * beside a cause that says little, and not of one that is known.
+ */
+static void blame_denial(struct pipeline *pipeline, const struct egress_denial *denial)
+{
+	static const char *const vague[] = {
+		"failed", "exited", "not_ready", "install_failed", "install_timeout"};
+	const char *code = pipeline->cause.code;
+	auto_free char *said = NULL;
+	bool is_vague = false;
+
+	for (size_t i = 0; i < array_len(vague); i++)
+		is_vague |= strcmp(code, vague[i]) == 0;
+	if (is_named(pipeline, denial->target) ||
+		(is_vague && strcmp(pipeline->stage, "InstallDependencies") == 0)) {
 		pipeline_fail(pipeline, "network_refused",
 			denial->rule[0] ? "add the rule to network.allow of the sandbox"
 					: "change the network of the sandbox",
 			"the sandbox's network policy refused %s%s%s", denial->target,
 			denial->rule[0] ? "; the rule that would allow it: " : "", denial->rule);
+	} else if (is_vague) {
+		said = mem_printf("%s; meanwhile the network policy refused %s%s%s",
+			pipeline->cause.message, denial->target,
+			denial->rule[0] ? ", which the rule would allow: " : "", denial->rule);
+		snprintf(pipeline->cause.message, sizeof(pipeline->cause.message), "%s", said);
 	}
+}
+
+static void blame_network(struct pipeline *pipeline, int64_t since_ms)
+{
+	struct sandbox_network_report report;
+
+	sandbox_network_read(pipeline->sandbox, &report);
+	if (report.denial_count > 0 && report.denials[0].at_ms >= since_ms)
+		blame_denial(pipeline, &report.denials[0]);
 	sandbox_network_report_fini(&report);
 }
 
@@ -202,8 +241,10 @@ static int run_stage(struct pipeline *pipeline, size_t i, struct err *err)
 	int r;
 
 	pipeline->stage = pipeline_stages[i].name;
+	pipeline->times[i].begun_us = launch_trace_now_us(pipeline);
 	set_stage(pipeline, i, "running", began_ms);
 	r = job_must_stop(pipeline->job) ? -ECANCELED : pipeline_stages[i].run(pipeline, err);
+	pipeline->times[i].ended_us = launch_trace_now_us(pipeline);
 	if (r == -ECANCELED) {
 		set_stage(pipeline, i, "skipped", began_ms);
 		return r;

@@ -17,14 +17,16 @@
 #include "launch/launches.h"
 #include "launch/sandbox_command.h"
 #include "launch/validation.h"
-#include "model/caller.h"
-#include "model/launch_record.h"
+#include "model/access/caller.h"
+#include "model/work/launch_record.h"
+#include "trace/trace_export.h"
 
-#define PIPELINE_APP	  "/workspace/app"
-#define PIPELINE_SKIPPED  1	 /* there is nothing to do */
-#define PIPELINE_FAILED	  (-200) /* pipeline.cause says why */
-#define PIPELINE_ENV_MAX  12
-#define PIPELINE_BASE_MAX 128
+#define PIPELINE_APP	    "/workspace/app"
+#define PIPELINE_SKIPPED    1	   /* there is nothing to do */
+#define PIPELINE_FAILED	    (-200) /* pipeline.cause says why */
+#define PIPELINE_ENV_MAX    12
+#define PIPELINE_BASE_MAX   128
+#define PIPELINE_STAGES_MAX 8
 
 struct pipeline {
 	struct launches *launches;
@@ -43,6 +45,12 @@ struct pipeline {
 	json_t *env[ROLE_COUNT];       /* variables of the parts; owned */
 	char base[PIPELINE_BASE_MAX];  /* the path that the preview is at */
 	const char *stage;	       /* the one that runs */
+	bool is_traced;
+	uint64_t begun_us;	 /* by the steady clock, as that of the trace by the other */
+	struct trace_span trace; /* of all of it; its stages are below (launch_trace.h) */
+	struct {
+		int64_t begun_us, ended_us; /* since 1970; 0: not begun */
+	} times[PIPELINE_STAGES_MAX];
 };
 
 struct pipeline_stage {
@@ -81,6 +89,20 @@ int pipeline_command(struct pipeline *pipeline, const char *dir, const char *lin
 /* Writes a file of the app. */
 int pipeline_write(struct pipeline *pipeline, const char *path, const char *text, struct err *err)
 	must_check;
+
+/* The last output of a process of a sandbox; 0: there is none. */
+void pipeline_read_output(
+	struct sandbox *sandbox, unsigned process, char tail[SANDBOX_COMMAND_TAIL + 1]);
+
+/* A variable of a .env as its owner wrote it, without what a launch put there; a new text, or NULL. */
+char *pipeline_own_value(const char *text, const char *name);
+
+/* Makes the services that were detected members of the sandbox, as far as they are not (stage_services.c). */
+int services_make(struct pipeline *pipeline, struct err *err) must_check;
+/* Adds the addresses of those that are members. */
+void services_add_env(struct pipeline *pipeline, json_t *env);
+/* Waits until they are healthy. 0, PIPELINE_FAILED or -ECANCELED. */
+int services_await(struct pipeline *pipeline) must_check;
 
 /* As the request's "timeouts" say, else as it is set. */
 uint64_t pipeline_timeout_ms(const struct pipeline *pipeline, enum launch_wait wait);

@@ -4,7 +4,7 @@
 #include "base/buf.h"
 #include "base/fd.h"
 #include "launch/validation.h"
-#include "store/store_project.h"
+#include "store/work/store_project.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The stages that have to do with files: what the app is, its copy, and its variables. */
 #include "base/buf.h"
-#include "core/template/build_sandbox.h"
+#include "core/sandbox/sandbox_request.h"
+#include "core/template/build/build_sandbox.h"
 #include "launch/launches.h"
 #include "launch/pipeline.h"
 #include "launch/project_set.h"
+#include "model/sandbox/sandbox_port.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -77,16 +79,29 @@ static void tell_parts(struct pipeline *pipeline)
 
 static void tell_services(struct pipeline *pipeline)
 {
-	json_t *services = json_object_get(pipeline->detection.document, "services"), *service;
+	json_t *found = json_object_get(pipeline->detection.document, "services"), *service;
 	size_t i;
 
-	json_array_foreach(services, i, service)
+	json_array_foreach(found, i, service)
 	{
-		pipeline_log(pipeline,
-			"the app seems to use %s, which is not started for it: set its address in "
-			"env",
-			json_string_value(json_object_get(service, "name")));
+		const json_t *why = json_array_get(json_object_get(service, "evidence"), 0);
+
+		pipeline_log(pipeline, "service: %s, as %s %s",
+			json_string_value(json_object_get(service, "name")),
+			json_string_value(json_object_get(why, "file")),
+			json_string_value(json_object_get(why, "why")));
 	}
+}
+
+/* A config that was made for it is the one it is started with. */
+static void use_made_config(struct pipeline *pipeline)
+{
+	struct app_part *part = &pipeline->detection.parts[ROLE_FRONTEND];
+	auto_free char *path = file_set_join(part->dir, VALIDATION_VITE_CONFIG);
+
+	if (pipeline->detection.has_part[ROLE_FRONTEND] &&
+		json_object_get(pipeline->validation.fixes, path))
+		part->config = VALIDATION_VITE_CONFIG;
 }
 
 static const char *first_error(const struct validation *validation)
@@ -123,6 +138,7 @@ int stage_detect(struct pipeline *pipeline, struct err *err)
 		return pipeline_fail(pipeline, primary ? "missing_script" : "no_entry_point",
 			"add one, or say the command in sandlot.json", "%s",
 			first_error(&pipeline->validation));
+	use_made_config(pipeline);
 	tell_parts(pipeline);
 	tell_services(pipeline);
 	return 0;
@@ -222,6 +238,9 @@ static json_t *make_env(struct pipeline *pipeline, enum app_role role)
 	launches_origin(pipeline->launches, sandbox_id(pipeline->sandbox),
 		detection_primary(detection)->port, origin);
 	json_object_set_new(env, "CORS_ORIGINS", json_string(origin));
+	/* A page beside a backend has no use for its passwords. */
+	if (role == ROLE_BACKEND || !detection->has_part[ROLE_BACKEND])
+		services_add_env(pipeline, env);
 	json_object_update(env, given);
 	return env;
 }
@@ -237,6 +256,15 @@ static char *value_in(const char *text, const char *name)
 				"%.*s", (int)strcspn(line + len + 1, "\r\n"), line + len + 1);
 	}
 	return NULL;
+}
+
+char *pipeline_own_value(const char *text, const char *name)
+{
+	const char *block = strstr(text, BLOCK);
+	auto_free char *own =
+		mem_printf("%.*s", (int)(block ? block - text : (long)strlen(text)), text);
+
+	return value_in(own, name);
 }
 
 /* The user's values stay, in the file and for the processes. */
@@ -267,40 +295,75 @@ static char *join_env_file(struct pipeline *pipeline, const char *own, json_t *e
 	return buf_take_str(&made);
 }
 
-/* Apps without a flag for it listen where PORT says, and .env may say it. */
-static void take_port(struct app_part *part, const json_t *env)
+/* Apps whose command does not say it listen where PORT says, and .env or the request may say that. */
+static void take_port(struct pipeline *pipeline, struct app_part *part)
 {
-	const char *text = json_string_value(json_object_get(env, "PORT"));
+	const json_t *given = json_object_get(json_object_get(pipeline->input, "env"), "PORT");
+	auto_free char *own = file_set_read(&pipeline->files, part->dir, ".env");
+	const char *block = own ? strstr(own, BLOCK) : NULL;
+	auto_free char *kept = own ? value_in(own, "PORT") : NULL;
+	const char *text =
+		kept && (!block || strstr(own, "PORT=") < block) ? kept : json_string_value(given);
 	unsigned long port = text ? strtoul(text, NULL, 10) : 0;
 
-	if (!part->framework->flags && !strstr(part->command, "--port") && port > 0 && port < 65536)
+	if (!part->is_port_told && !part->has_own_port && port > 0 && port < 65536)
 		part->port = (uint16_t)port;
 }
 
 static int write_env(struct pipeline *pipeline, enum app_role role, struct err *err)
 {
-	struct app_part *part = &pipeline->detection.parts[role];
+	const struct app_part *part = &pipeline->detection.parts[role];
 	auto_free char *own = file_set_read(&pipeline->files, part->dir, ".env");
 	auto_free char *path = file_set_join(part->dir, ".env"), *text = NULL;
 
 	pipeline->env[role] = make_env(pipeline, role);
 	text = join_env_file(pipeline, own ? own : "", pipeline->env[role]);
-	take_port(part, pipeline->env[role]);
 	/* A page's files are all served. */
 	return part->framework->runtime == RUNTIME_STATIC
 		       ? 0
 		       : pipeline_write(pipeline, path, text, err);
 }
 
-int stage_generate_env(struct pipeline *pipeline, struct err *err)
+/* Where the preview is: at the root of a name, or below a path of which its server may have to know. */
+static int choose_base(struct pipeline *pipeline, struct err *err)
 {
+	const struct app_part *primary = detection_primary(&pipeline->detection);
 	const char *preview = json_string_value(json_object_get(pipeline->input, "preview"));
-	int r = 0;
+	struct sandbox_port_change change = {.number = primary->port};
+	struct sandbox_port port, first;
+	struct sandbox_record record;
+	bool is_first;
+	int r;
 
 	snprintf(pipeline->base, sizeof(pipeline->base), "/");
-	if (preview && strcmp(preview, "path") == 0)
-		launches_base(sandbox_id(pipeline->sandbox),
-			detection_primary(&pipeline->detection)->port, pipeline->base);
+	if (!preview || strcmp(preview, "path") != 0)
+		return 0;
+	r = sandbox_request_change_port(pipeline->sandbox, &change, &port, err);
+	if (r < 0)
+		return r;
+	sandbox_read(pipeline->sandbox, &record);
+	is_first = sandbox_port_find(&record, 0, &first) && first.number == port.number;
+	sandbox_record_fini(&record);
+	launches_base(sandbox_id(pipeline->sandbox), port.number, is_first, pipeline->base);
+	json_object_set_new(pipeline->record.document, "preview_path", json_string(pipeline->base));
+	pipeline_log(pipeline, "the preview is at %s", pipeline->base);
+	if (!port.is_public)
+		pipeline_log(pipeline,
+			"port %u is private: a browser shows pages by path only of public ports",
+			port.number);
+	return 0;
+}
+
+int stage_generate_env(struct pipeline *pipeline, struct err *err)
+{
+	int r = services_make(pipeline, err);
+
+	for (int role = 0; role < ROLE_COUNT; role++) {
+		if (pipeline->detection.has_part[role])
+			take_port(pipeline, &pipeline->detection.parts[role]);
+	}
+	if (r == 0)
+		r = choose_base(pipeline, err);
 	for (int role = 0; role < ROLE_COUNT && r == 0; role++) {
 		if (pipeline->detection.has_part[role])
 			r = write_env(pipeline, role, err);

@@ -125,7 +125,11 @@ static int install_part(struct pipeline *pipeline, enum app_role role, struct er
 	if (end.is_timeout) {
 		pipeline_keep_lines(pipeline, end.tail);
 		return pipeline_fail(pipeline, "install_timeout",
-			"give it more time with timeouts.install_s", "installing took too long");
+			"give it more time with timeouts.install_s, or for all launches with the "
+			"setting launch-install-timeout",
+			"installing took longer than %llu s",
+			(unsigned long long)pipeline_timeout_ms(pipeline, LAUNCH_WAIT_INSTALL) /
+				1000);
 	}
 	pipeline->is_installed[role] = end.exit_code == 0;
 	return end.exit_code == 0 ? 0 : pipeline_fail_by_output(pipeline, end.tail);

@@ -106,9 +106,8 @@ static bool has_start(struct pipeline *pipeline, const char *name)
 	return found;
 }
 
-/* The last output of a start command. */
-static void read_output(struct pipeline *pipeline, const struct start_command_state *state,
-	char tail[SANDBOX_COMMAND_TAIL + 1])
+void pipeline_read_output(
+	struct sandbox *sandbox, unsigned process, char tail[SANDBOX_COMMAND_TAIL + 1])
 {
 	struct output_log *log;
 	struct output_cursor *cursor;
@@ -117,8 +116,7 @@ static void read_output(struct pipeline *pipeline, const struct start_command_st
 	size_t len = 0;
 
 	tail[0] = '\0';
-	if (!state->process ||
-		process_table_open_log(pipeline->sandbox, state->process, &log, &ignored) < 0)
+	if (!process || process_table_open_log(sandbox, process, &log, &ignored) < 0)
 		return;
 	cursor = output_cursor_new(log, output_cursor_tail(log, SANDBOX_COMMAND_TAIL));
 	while (len < SANDBOX_COMMAND_TAIL) {
@@ -139,7 +137,7 @@ static int fail_by_start(struct pipeline *pipeline, const struct start_command_s
 {
 	char tail[SANDBOX_COMMAND_TAIL + 1];
 
-	read_output(pipeline, state, tail);
+	pipeline_read_output(pipeline->sandbox, state->process, tail);
 	pipeline_fail_by_output(pipeline, tail);
 	if (strcmp(pipeline->cause.code, "failed") != 0)
 		return PIPELINE_FAILED;
@@ -152,7 +150,7 @@ static int fail_by_start(struct pipeline *pipeline, const struct start_command_s
 
 static bool is_ready(struct pipeline *pipeline, enum app_role role, uint16_t port, int *ret_status)
 {
-	const char *base = role == ROLE_FRONTEND ? pipeline->base : "/";
+	const char *base = pipeline->detection.parts[role].is_base_told ? pipeline->base : "/";
 
 	if (!app_health_listens(pipeline->sandbox, port))
 		return false;
@@ -173,32 +171,53 @@ static bool is_known_port(const struct pipeline *pipeline, uint16_t port)
 	return false;
 }
 
+/* Fails if it listens where no preview gets to: on another port, or at another address. 0: it does not listen. */
+static int fail_by_place(
+	struct pipeline *pipeline, uint16_t port, const struct start_command_state *state)
+{
+	struct port_list list = {0};
+	int r = 0;
+
+	if (preview_look_around(pipeline->sandbox, &list) < 0)
+		return 0;
+	for (size_t i = 0; i < list.count && r == 0; i++) {
+		const struct port *found = &list.ports[i];
+		json_auto_t *shown = port_to_json(found);
+
+		if (found->process != state->process)
+			continue;
+		if (found->number == port && !port_is_reachable(found))
+			r = pipeline_fail(pipeline, "bound_elsewhere",
+				"listen at 127.0.0.1 or 0.0.0.0",
+				"it listens on port %u, but at an address that previews do not "
+				"reach: %s",
+				port, json_string_value(json_object_get(shown, "address")));
+		else if (!is_known_port(pipeline, found->number))
+			r = pipeline_fail(pipeline, "bound_elsewhere",
+				"listen on the port in PORT, or say the port in sandlot.json",
+				"it listens on port %u, not on %u", found->number, port);
+	}
+	port_list_fini(&list);
+	return r;
+}
+
 static int fail_by_timeout(struct pipeline *pipeline, enum app_role role, int status,
 	const struct start_command_state *state)
 {
 	uint16_t port = pipeline->detection.parts[role].port;
 	uint64_t limit_ms = pipeline_timeout_ms(pipeline, waits[role]);
 	char tail[SANDBOX_COMMAND_TAIL + 1];
-	struct port_list list = {0};
-	uint16_t other = 0;
 
-	read_output(pipeline, state, tail);
-	pipeline_keep_lines(pipeline, tail);
+	pipeline_read_output(pipeline->sandbox, state->process, tail);
+	/* A development server that cannot make its page says why, and goes on. */
+	pipeline_fail_by_output(pipeline, tail);
+	if (status != APP_HEALTH_NONE && strcmp(pipeline->cause.code, "failed") != 0)
+		return PIPELINE_FAILED;
 	if (status != APP_HEALTH_NONE)
 		return pipeline_fail(pipeline, "app_error", "read the last lines of the stage",
 			"it answers on port %u, but with status %d", port, status);
-	if (preview_look_around(pipeline->sandbox, &list) == 0) {
-		for (size_t i = 0; i < list.count; i++) {
-			if (list.ports[i].process == state->process &&
-				!is_known_port(pipeline, list.ports[i].number))
-				other = list.ports[i].number;
-		}
-		port_list_fini(&list);
-	}
-	if (other)
-		return pipeline_fail(pipeline, "bound_elsewhere",
-			"listen on the port in PORT, or say the port in sandlot.json",
-			"it listens on port %u, not on %u", other, port);
+	if (fail_by_place(pipeline, port, state) < 0)
+		return PIPELINE_FAILED;
 	return pipeline_fail(pipeline, "not_ready",
 		"have it listen on PORT at 127.0.0.1 or 0.0.0.0, or give it more time with "
 		"timeouts",
@@ -265,6 +284,10 @@ static int start_part(struct pipeline *pipeline, enum app_role role, struct err 
 	detection_command(part, pipeline->base, command);
 	line = mem_printf("PATH=\"$PWD/.venv/bin:$PATH\"; export PATH; %s", command);
 	start.command = part->framework->runtime == RUNTIME_PYTHON ? line : command;
+	/* npm would look for a newer one of itself, which is no matter of the app. */
+	if (part->framework->runtime == RUNTIME_NODE)
+		json_object_set_new(
+			pipeline->env[role], "npm_config_update_notifier", json_string("false"));
 	pipeline_log(pipeline, "%s", command);
 	return set_start(pipeline, name, &start, pipeline->env[role], err);
 }
@@ -275,9 +298,9 @@ static int launch_part(struct pipeline *pipeline, enum app_role role, struct err
 	const char *name = framework_role_name(role);
 	bool is_path = strcmp(pipeline->base, "/") != 0;
 	struct sandbox_port_change port = {.number = part->port,
-		.keeps_prefix = !is_path					    ? CHOICE_UNSET
-				: part->framework->is_hot && part->framework->flags ? CHOICE_YES
-										    : CHOICE_NO};
+		.keeps_prefix = !is_path	     ? CHOICE_UNSET
+				: part->is_base_told ? CHOICE_YES
+						     : CHOICE_NO};
 	struct sandbox_port ignored;
 	struct err unused;
 	int r;
@@ -292,6 +315,8 @@ static int launch_part(struct pipeline *pipeline, enum app_role role, struct err
 	r = sandbox_request_change_port(pipeline->sandbox, &port, &ignored, err);
 	if (r == 0)
 		r = free_port(pipeline, role, err);
+	if (r == 0)
+		r = services_await(pipeline);
 	if (r == 0)
 		r = start_part(pipeline, role, err);
 	if (r < 0)

@@ -62,7 +62,8 @@ static const struct app_part *part_of(const struct look *look, enum app_role rol
 static const char *const made_directories[] = {
 	"node_modules", ".venv", "venv", "__pycache__", ".next", ".nuxt"};
 
-bool validation_leaves_out(const char *path)
+/* The length of the directory in a path that installing makes; 0: there is none. */
+static size_t made_length(const char *path)
 {
 	for (const char *at = path; *at;) {
 		size_t len = strcspn(at, "/");
@@ -70,11 +71,16 @@ bool validation_leaves_out(const char *path)
 		for (size_t i = 0; i < array_len(made_directories) && at[len] == '/'; i++) {
 			if (strlen(made_directories[i]) == len &&
 				strncmp(made_directories[i], at, len) == 0)
-				return true;
+				return (size_t)(at - path) + len;
 		}
 		at += len + (at[len] == '/');
 	}
-	return false;
+	return 0;
+}
+
+bool validation_leaves_out(const char *path)
+{
+	return made_length(path) > 0;
 }
 
 /* --- rules --- */
@@ -120,6 +126,16 @@ static void check_requirements(struct look *look)
 	}
 }
 
+/* A text as a diff in which all of it is new. */
+static char *added_lines(const char *text)
+{
+	struct buf made = BUF_INIT(FILE_SET_TEXT_MAX);
+
+	for (const char *line = text; *line; line += strcspn(line, "\n") + 1)
+		buf_printf(&made, "+%.*s\n", (int)strcspn(line, "\n"), line);
+	return buf_take_str(&made);
+}
+
 static const char *find_vite_config(const struct look *look, char path[APP_ENTRY_MAX])
 {
 	static const char *const names[] = {
@@ -139,17 +155,47 @@ static const char *find_vite_config(const struct look *look, char path[APP_ENTRY
 	return "";
 }
 
+/*
+ * An error that covers the page is for who sits before the editor, not for who looks at a preview. There is no flag for
+ * it, so a config is made that takes the app's own and says that. One that is no module cannot be taken so.
+ */
+static void check_overlay(struct look *look, const char *name, const char *text)
+{
+	const struct app_part *part = part_of(look, ROLE_FRONTEND);
+	auto_free char *path = file_set_join(part->dir, VALIDATION_VITE_CONFIG);
+	auto_free char *made = NULL, *diff = NULL;
+
+	if (text &&
+		(strstr(text, "hmr") || strstr(text, "module.exports") || strstr(text, "require(")))
+		return;
+	made = text ? mem_printf("import { mergeConfig } from 'vite';\n"
+				 "import own from '../%s';\n"
+				 "const more = { server: { hmr: { overlay: false } } };\n"
+				 "export default async (env) => mergeConfig("
+				 "(await (typeof own === 'function' ? own(env) : own)) ?? {}, "
+				 "more);\n",
+			      name)
+		    : mem_strdup("export default { server: { hmr: { overlay: false } } };\n");
+	diff = added_lines(made);
+	json_object_set_new(look->to->fixes, path, json_string(made));
+	add(look,
+		&(struct finding){.file = path,
+			.fix = "started with a config that takes the app's own and adds this",
+			.diff = diff},
+		"the config does not say whether errors cover the page (hmr.overlay)");
+}
+
 /* Command line flags win over what the config says, so nothing of it is rewritten. */
 static void check_vite(struct look *look)
 {
 	static const struct {
 		const char *text, *message, *fix;
-	} options[] = {{"host", "the config does not say on which address to listen",
+	} options[] = {{"host:", "the config does not say on which address to listen",
 			       "started with --host 127.0.0.1"},
-		{"port", "the config does not say which port",
+		{"port:", "the config does not say which port",
 			"started with --port and --strictPort, so that it does not move to "
 			"another"},
-		{"base", "the config does not say at which path the app is",
+		{"base:", "the config does not say at which path the app is",
 			"started with --base"}};
 	char path[APP_ENTRY_MAX];
 	const char *name = find_vite_config(look, path);
@@ -165,53 +211,65 @@ static void check_vite(struct look *look)
 					.file = name[0] ? path : NULL, .fix = options[i].fix},
 				options[i].message);
 	}
+	check_overlay(look, name, text);
 }
 
-static void check_polling(struct look *look)
+static void check_polling_in(struct look *look, const char *dir)
 {
 	static const char *const names[] = {".env", "package.json"};
 
 	for (size_t i = 0; i < array_len(names); i++) {
-		auto_free char *text = file_set_read(look->set, "", names[i]);
+		auto_free char *path = file_set_join(dir, names[i]);
+		auto_free char *text = file_set_read(look->set, dir, names[i]);
 		const char *at = text ? strstr(text, "CHOKIDAR_USEPOLLING") : NULL;
 
 		if (at)
-			add(look,
-				&(struct finding){
-					.file = names[i], .line = file_set_line(text, at)},
+			add(look, &(struct finding){.file = path, .line = file_set_line(text, at)},
 				"CHOKIDAR_USEPOLLING is not needed: changes of files are seen "
-				"without "
-				"polling, which costs processor time");
+				"without polling, which costs processor time");
 	}
+}
+
+static void check_polling(struct look *look)
+{
+	check_polling_in(look, "");
+	for (int role = 0; role < ROLE_COUNT; role++) {
+		const struct app_part *part = part_of(look, role);
+
+		if (part && part->dir[0])
+			check_polling_in(look, part->dir);
+	}
+}
+
+static void check_port_of(struct look *look, const struct app_part *part)
+{
+	auto_free char *path = file_set_join(part->dir, part->entry);
+	auto_free char *text = look->set->read(look->set->arg, path);
+	const char *at = NULL;
+	uint16_t port = text ? detection_port_in(text, part->framework->runtime, &at) : 0;
+	char message[200];
+
+	if (port == 0 || port == part->framework->port)
+		return;
+	snprintf(message, sizeof(message),
+		"it listens on %u whatever PORT says: use %s, or say the port in sandlot.json",
+		port,
+		part->framework->runtime == RUNTIME_NODE ? "process.env.PORT"
+							 : "os.environ[\"PORT\"]");
+	add(look,
+		&(struct finding){.file = path,
+			.line = file_set_line(text, at),
+			.fix = part->port == port ? "its preview is at that port" : NULL},
+		message);
 }
 
 static void check_ports(struct look *look)
 {
 	for (int role = 0; role < ROLE_COUNT; role++) {
 		const struct app_part *part = part_of(look, role);
-		auto_free char *path = NULL, *text = NULL;
-		const char *at;
-		char message[160];
-		unsigned long port;
 
-		if (!part || part->framework->runtime != RUNTIME_NODE || part->framework->flags ||
-			!part->entry[0])
-			continue;
-		path = file_set_join(part->dir, part->entry);
-		text = look->set->read(look->set->arg, path);
-		at = text ? strstr(text, ".listen(") : NULL;
-		if (!at || strstr(text, "process.env.PORT") ||
-			!isdigit((unsigned char)at[strlen(".listen(")]))
-			continue;
-		port = strtoul(at + strlen(".listen("), NULL, 10);
-		if (port == part->port)
-			continue;
-		snprintf(message, sizeof(message),
-			"it listens on %lu, not on PORT, which is %u: use process.env.PORT, or say "
-			"the port in sandlot.json",
-			port, part->port);
-		add(look, &(struct finding){.file = path, .line = file_set_line(text, at)},
-			message);
+		if (part && part->entry[0] && !part->is_port_told)
+			check_port_of(look, part);
 	}
 }
 
@@ -248,8 +306,8 @@ static void scan(struct look *look, bool (*is_wanted)(const char *path),
 
 static void check_local_url(struct look *look, const char *path, const char *text)
 {
-	static const char *const urls[] = {
-		"http://localhost:", "http://127.0.0.1:", "https://localhost:"};
+	static const char *const urls[] = {"http://localhost", "https://localhost",
+		"http://127.0.0.1", "ws://localhost", "ws://127.0.0.1", "http://0.0.0.0"};
 	const struct app_part *frontend = part_of(look, ROLE_FRONTEND);
 	size_t len = frontend ? strlen(frontend->dir) : 0;
 
@@ -298,19 +356,59 @@ static void check_lock_of(struct look *look, const struct app_part *part)
 	}
 }
 
+/* Lock files in formats of their own: at least the names of all that is asked for must be there. */
+static void check_names_in_lock(struct look *look, const struct app_part *part)
+{
+	static const char *const groups[] = {"dependencies", "devDependencies"};
+	json_auto_t *package = file_set_read_json(look->set, part->dir, "package.json");
+	auto_free char *text = file_set_read(look->set, part->dir, part->lock);
+	auto_free char *path = file_set_join(part->dir, part->lock);
+
+	for (size_t i = 0; text && i < array_len(groups); i++) {
+		const char *name;
+		json_t *version;
+
+		json_object_foreach(json_object_get(package, groups[i]), name, version)
+		{
+			char message[200];
+
+			if (strstr(text, name))
+				continue;
+			snprintf(message, sizeof(message),
+				"the lock file does not fit package.json: it lacks %.100s", name);
+			add(look, &(struct finding){.file = path}, message);
+			return;
+		}
+	}
+}
+
 static void check_lock(struct look *look)
 {
 	for (int role = 0; role < ROLE_COUNT; role++) {
 		const struct app_part *part = part_of(look, role);
 
-		if (part && part->lock && strcmp(part->lock, "package-lock.json") == 0)
+		if (!part || !part->lock || part->framework->runtime != RUNTIME_NODE)
+			continue;
+		if (strcmp(part->lock, "package-lock.json") == 0)
 			check_lock_of(look, part);
+		else if (strcmp(part->lock, "bun.lockb") != 0)
+			check_names_in_lock(look, part);
 	}
 }
 
 static bool is_shell_script(const char *path)
 {
-	return ends_with(path, ".sh") || ends_with(path, "gradlew") || ends_with(path, "Procfile");
+	return ends_with(path, ".sh") || ends_with(path, ".bash") || ends_with(path, "gradlew") ||
+	       ends_with(path, "Procfile");
+}
+
+/* Files without an ending may be scripts as well, and those of Python and node may be started as programs. */
+static bool may_be_script(const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	return is_shell_script(path) || ends_with(path, ".py") || ends_with(path, ".js") ||
+	       ends_with(path, ".mjs") || !strchr(name ? name : path, '.');
 }
 
 /* The first line that changes, before and after. */
@@ -328,7 +426,7 @@ static void check_line_ends(struct look *look, const char *path, const char *tex
 	struct buf made = BUF_INIT(FILE_SET_TEXT_MAX);
 	auto_free char *diff = NULL, *fixed = NULL;
 
-	if (!at)
+	if (!at || (!is_shell_script(path) && strncmp(text, "#!", 2) != 0))
 		return;
 	for (const char *c = text; *c; c++) {
 		if (c[0] != '\r' || c[1] != '\n')
@@ -350,7 +448,13 @@ static void check_line_ends(struct look *look, const char *path, const char *tex
 
 static void check_scripts(struct look *look)
 {
-	scan(look, is_shell_script, check_line_ends);
+	scan(look, may_be_script, check_line_ends);
+}
+
+/* A virtual environment whatever it is called; its paths are those of another machine. */
+static bool is_environment(const char *path)
+{
+	return ends_with(path, "/pyvenv.cfg");
 }
 
 static void check_made_files(struct look *look)
@@ -359,27 +463,22 @@ static void check_made_files(struct look *look)
 
 	for (size_t i = 0; i < look->set->count; i++) {
 		const char *path = look->set->paths[i];
+		size_t len = made_length(path);
+		bool is_left_out = len > 0;
 		char dir[APP_ENTRY_MAX];
 
-		if (!validation_leaves_out(path))
+		if (!is_left_out && !is_environment(path))
 			continue;
-		for (size_t j = 0; j < array_len(made_directories); j++) {
-			const char *at = strstr(path, made_directories[j]);
-
-			if (!at)
-				continue;
-			snprintf(dir, sizeof(dir), "%.*s",
-				(int)(at - path + (ptrdiff_t)strlen(made_directories[j])), path);
-			if (strcmp(dir, last) != 0)
-				add(look,
-					&(struct finding){
-						.file = dir, .fix = "left out of the copy"},
-					"files that installing makes were uploaded: they may not "
-					"fit what "
-					"runs here");
-			memcpy(last, dir, sizeof(last));
-			break;
-		}
+		if (!is_left_out)
+			len = strlen(path) - strlen("/pyvenv.cfg");
+		snprintf(dir, sizeof(dir), "%.*s", (int)len, path);
+		if (strcmp(dir, last) != 0)
+			add(look,
+				&(struct finding){.file = dir,
+					.fix = is_left_out ? "left out of the copy" : NULL},
+				"files that installing makes were uploaded: they may not fit what "
+				"runs here");
+		memcpy(last, dir, sizeof(last));
 	}
 }
 

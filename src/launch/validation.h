@@ -7,6 +7,9 @@
 
 #include "launch/detection.h"
 
+/* Where the config is that is made for Vite, in the directory of its part: one of the fixes. */
+#define VALIDATION_VITE_CONFIG ".sandlot/vite.config.mjs"
+
 struct validation {
 	/* array of {"rule", "severity", "file", "line", "message", "fix", "diff"}; the last four may be null */
 	json_t *findings;

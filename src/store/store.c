@@ -2,7 +2,7 @@
 #include "store/store.h"
 
 #include "base/log.h"
-#include "store/schema.h"
+#include "store/db/schema.h"
 #include "store/store_private.h"
 
 #include <assert.h>

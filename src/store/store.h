@@ -12,9 +12,9 @@
 #pragma once
 
 #include "base/err.h"
-#include "model/process_record.h"
-#include "model/sandbox_record.h"
-#include "model/scope.h"
+#include "model/access/scope.h"
+#include "model/process/process_record.h"
+#include "model/sandbox/sandbox_record.h"
 
 struct store;
 

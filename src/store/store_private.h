@@ -2,11 +2,11 @@
 /* The inside of the store, for the files of src/store only. */
 #pragma once
 
-#include "model/audit_entry.h"
-#include "model/quota.h"
-#include "store/db.h"
+#include "model/access/audit_entry.h"
+#include "model/access/quota.h"
+#include "store/db/db.h"
+#include "store/db/sql.h"
 #include "store/generation.h"
-#include "store/sql.h"
 #include "store/store.h"
 
 #include <pthread.h>

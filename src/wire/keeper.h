@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define KEEPER_VERSION	    20
+#define KEEPER_VERSION	    21
 #define KEEPER_ID_LEN	    26 /* a lower-case ULID */
 #define KEEPER_HOSTNAME_MAX 64
 #define KEEPER_LIST_MAX	    64
@@ -55,7 +55,8 @@ enum keeper_kind {
 	KEEPER_LIST,   /* ids of sandboxes in its table, after `id` */
 	KEEPER_STORED, /* ids that have directories on disk, after `id`, and their uid ranges */
 	KEEPER_CLEAN, /* empty parts of a stopped sandbox: KEEPER_PART_*; then the connection ends */
-	KEEPER_LIMIT,  /* give a running sandbox limits.memory_bytes, cpu_millis and pids */
+	KEEPER_LIMIT,  /* give a running sandbox limits.memory_bytes, cpu_millis and pids, and the
+			      weight that is_background says; refused if it holds more memory */
 	KEEPER_RENAME, /* give a running sandbox another host name */
 	KEEPER_RESIZE, /* give a running sandbox limits.disk_bytes, or with 0 a disk without a limit;
 			      with growth_bytes no more than that beyond what is in use now */
@@ -184,11 +185,12 @@ struct keeper_request {
 		   1]; /* LAYER_*, STACK_ADD, TREE_READ; LAYER_LIST: "" or a name */
 	/* STACK_*; BUILD, TREE_READ: what it starts from, "": the host */
 	char stack[KEEPER_DIGEST_LEN + 1];
-	uint32_t index;	       /* STACK_ADD: 0 is the uppermost */
-	uint32_t tree;	       /* TREE_READ: enum keeper_tree */
-	uint32_t has_content;  /* TREE_READ: else names and times alone */
-	uint32_t is_stack;     /* LAYER_LIST */
-	uint32_t is_temporary; /* SNAPSHOT_TAKE: a failure of the host's power may take it; COPY */
+	uint32_t index;		/* STACK_ADD: 0 is the uppermost */
+	uint32_t tree;		/* TREE_READ: enum keeper_tree */
+	uint32_t has_content;	/* TREE_READ: else names and times alone */
+	uint32_t is_stack;	/* LAYER_LIST */
+	uint32_t is_temporary;	/* SNAPSHOT_TAKE: a failure of the host's power may take it; COPY */
+	uint32_t is_background; /* LIMIT: others go first where processors are short */
 	struct keeper_limits limits;
 	uint64_t growth_bytes; /* RESIZE; 0: as much as its limit allows */
 };

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
-#include "core/template/tree_stream.h"
+#include "core/template/image/tree_stream.h"
 #include "model/id.h"
 #include "subject.h"
 #include "wire/agent.h"
@@ -892,7 +892,7 @@ static void a_disk_takes_as_much_as_its_limit(void **state)
 					 &(struct resources){.cpu_millis = 2000,
 						 .memory_bytes = 512u << 20,
 						 .pids = 200},
-					 &err),
+					 false, &err),
 			0);
 		must_print(link, 2, fill, "whole\n");
 	}

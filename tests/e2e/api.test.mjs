@@ -384,6 +384,15 @@ test('two hundred silent connections keep nobody else waiting', async () => {
   for (const socket of silent) socket.destroy();
 });
 
+test('an empty object is a body that says nothing, where a route takes no fields', async () => {
+  const { id } = await api.create();
+  for (const verb of ['pause', 'resume']) {
+    assertError(await api.request('POST', `/v1/sandboxes/${id}/${verb}`, { json: { field: 1 } }), 400);
+    assert.equal((await api.request('POST', `/v1/sandboxes/${id}/${verb}`, { body: '{}', headers: { 'content-type': 'application/json' } })).status, 200);
+  }
+  await api.purge(id);
+});
+
 finish();
 
 test('the address file names no daemon after its end, so that no token is sent to a stranger on that port', () => {

@@ -38,6 +38,22 @@ test('logs of a member are its own, all of them and of one process', async () =>
   await api.purge(own.id);
 });
 
+test('--grep finds lines of all processes, or of one, and nothing in them steers the terminal', async () => {
+  assert.equal(await ok(['logs', '--grep', 'tw', id]), `${background.padEnd(6)} | two\n`);
+  assert.equal((await ok(['logs', '-i', '--grep', 'WEB', id])).split('\n').length, 3);
+  assert.equal(await ok(['logs', '--grep', 'WEB', id]), '');
+  assert.equal(await ok(['logs', '-i', '--grep', 'web', id, background]), '');
+  assert.match(await ok(['logs', '-t', '--grep', 'one', id, background]), /^\d{4}-\d\d-\d\dT\S+Z p\d+ +\| one\n$/);
+  assert.equal(JSON.parse(await ok(['-o', 'json', 'logs', '--grep', 'fails', id])).matches[0].stream, 'stderr');
+  const hostile = (await ok(['exec', '-d', id, '--', 'printf', 'a title \\033]0;gotcha\\007 & more?x=1 \\302\\233 end\\n'])).trim();
+  await ok(['wait', id, hostile]);
+  const found = await ok(['logs', '--grep', '& more?x=1', id]);
+  assert.match(found, /a title .*end\n$/s);
+  assert.doesNotMatch(found, /[\u0007\u001b\u009b]/);
+  speaks(await sandlot(['logs', '-f', '--grep', 'x', id]), /--grep goes with/);
+  speaks(await sandlot(['logs', '-i', id]), /--ignore-case goes with --grep/);
+});
+
 test('commands that somebody waited for are left out, and there with -a', async () => {
   const other = await created();
   assert.equal(await ok(['exec', other, '--', 'echo', 'seen']), 'seen\n');
@@ -123,6 +139,18 @@ test('a line longer than any screen is cut into several, and no byte is lost', a
   const lines = (await ok(['logs', other])).trim().split('\n').map((line) => line.replace(/^\S+ +\| /, ''));
   assert.equal(lines.join('').length, 200000);
   assert.ok(lines.every((line) => line.length <= 65536));
+});
+
+test('stats --since shows what a sandbox used, step by step', async () => {
+  const past = async (...args) => JSON.parse(await ok(['-o', 'json', 'stats', '--since', ...args]));
+  const { step_s, points } = await until(async () => { const found = await past('10m', id); return found.points.length > 0 && found; }, { what: 'there is a past' });
+  assert.equal(step_s, 10);
+  assert.ok(points[0].memory_bytes > 0);
+  assert.match(await ok(['stats', '--since', '10m', id]), /^TIME +CPU% +MEMORY +DISK +RECEIVED\/S +SENT\/S\n\d{4}-\d\d-\d\dT\S+ +\d/);
+  assert.equal((await past('20h', id)).step_s, 300);
+  assert.deepEqual((await past('2999-01-01T00:00:00Z', id)).points, []);
+  speaks(await sandlot(['stats', '--since', '1h']), /name it/);
+  speaks(await sandlot(['stats', '--since', 'soon', id]), /since|time/i);
 });
 
 finish();

@@ -2,32 +2,14 @@
 // Packages of the registries that this machine's pip and npm use, with E2E_FULL. They need a network; without one the
 // test says so and is skipped. dependencies.test.mjs does the same with a server of its own.
 import assert from 'node:assert/strict';
-import dns from 'node:dns/promises';
-import fs from 'node:fs';
-import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';
 
+import { registryAccess } from './lib/registry.mjs';
 import { suite } from './lib/suite.mjs';
 import { until } from './lib/wait.mjs';
 
-const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
 const NODE = ['left-pad', 'is-odd', 'ms', 'semver', 'chalk', 'commander', 'debug', 'express', 'lodash', 'uuid', 'yargs', 'glob', 'rimraf', 'mkdirp', 'minimist', 'async', 'dayjs', 'axios', 'ws', 'zod'];
 const PYTHON = ['requests', 'PyYAML', 'six>=1.10,<2'];
-
-function output(file, ...args) {
-  try {
-    return execFileSync(file, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], timeout: 20_000, cwd: '/tmp' }).trim();
-  } catch {
-    return null;
-  }
-}
-
-/** Rules for servers, which may be at addresses that are not public; null if one is not found. */
-async function rulesFor(hosts) {
-  const found = await Promise.all(hosts.map(async (host) => [host, await dns.resolve4(host).catch(() => [])]));
-  if (found.some(([, addresses]) => addresses.length === 0)) return null;
-  return found.flatMap(([host, addresses]) => [host, ...addresses]).map((target) => `${target}:443`);
-}
 
 if (!process.env.E2E_FULL) {
   test('20 packages of npm and some of pip are installed once, then they are there without a network', { skip: 'with E2E_FULL' });
@@ -35,13 +17,9 @@ if (!process.env.E2E_FULL) {
   const { api, finish } = await suite('dependencies_registry');
 
   test('20 packages of npm and some of pip are installed once, then they are there without a network', async (t) => {
-    const registry = output('npm', 'config', 'get', 'registry');
-    const pip = output('/usr/bin/python3', '-c', 'from pip._internal.models.index import PyPI; print(PyPI.netloc, PyPI.file_storage_domain)');
-    const isReached = registry && pip && output('npm', 'view', 'left-pad', 'version', '--fetch-retries=0', '--fetch-timeout=8000');
-    const allow = isReached && (await rulesFor([new URL(registry).hostname, ...pip.split(' ')]));
-    if (!allow) return t.skip('not proven: no registry can be reached from this machine');
-    const env = { npm_config_registry: registry, ...(fs.existsSync(CERTIFICATES) && { NODE_EXTRA_CA_CERTS: CERTIFICATES }) };
-    const { id } = await api.create({ network: { mode: 'allowlist', allow }, env });
+    const access = await registryAccess();
+    if (!access) return t.skip('not proven: no registry can be reached from this machine');
+    const { id } = await api.create(access);
     const path = (one) => `/v1/sandboxes/${one}/dependencies`;
     assert.equal((await api.request('POST', path(id), { json: { python: PYTHON, node: NODE } })).status, 202);
     let found;
@@ -53,7 +31,7 @@ if (!process.env.E2E_FULL) {
     const look = { command: 'python3 -c "import requests, yaml, six; print(requests.get.__name__, yaml.safe_load(\'a: 7\'))" && node -e "console.log(require(\'left-pad\')(7, 3, 0), typeof require(\'express\')())" && semver 1.2.3' };
     const expected = "get {'a': 7}\n007 function\n1.2.3\n";
     assert.equal((await api.exec(id, look)).stdout, expected);
-    const second = await api.create({ network: { mode: 'none' }, env, dependencies: { python: PYTHON, node: NODE } });
+    const second = await api.create({ network: { mode: 'none' }, env: access.env, dependencies: { python: PYTHON, node: NODE } });
     assert.equal((await api.exec(second.id, look)).stdout, expected);
     assert.deepEqual((await api.request('GET', path(second.id))).json.installed, found.installed);
     await api.purge(id);

@@ -32,8 +32,8 @@ const NOT_RUN = {
   'docs/remote.md: systemctl restart sandlot                    # commands in sandboxes do not notice': 'needs a domain and a certificate for it; the same runs in docs/settings.md with one that is made there',
   'docs/rootless.md: make run': 'builds, and stays in the foreground; rootless.test.mjs starts such a daemon',
   'docs/rootless.md: systemd-run --user --scope -p Delegate=yes build/sandlotd': "needs a user's systemd",
-  'docs/snapshots.md: sandlot template create tools --snapshot $snapshot': 'needs a snapshot of a sandbox that was made of an image',
   'docs/templates.md: sandlot template create deb --bootstrap bookworm --apt git,curl': "needs a mirror of Debian's packages",
+  'docs/pools.md: sandlot template update py --member database=postgres15 --member cache=redis7': 'builds templates of Debian packages; pools_members.test.mjs does the same',
   'docs/pools.md: sandlot template update python312 --pool 4': 'names templates that somebody would have made',
   'docs/speed.md: make bench': 'installs Docker and nginx, and measures for many minutes',
 };
@@ -157,7 +157,7 @@ test('what README.md does with packages of the network works as it is printed', 
 test('every flag and every command that README and guides name exists', () => {
   const help = (name, ...args) => execFileSync(program(name), args, { encoding: 'utf8' });
   const commands = new Set(help('sandlot', 'completion', 'bash').match(/[a-z][a-z-]+/g));
-  const subjects = fs.readdirSync(path.join(REPOSITORY, 'src/cli/commands')).flatMap((file) => [...read(`src/cli/commands/${file}`).matchAll(/\.name = "([a-z-]+)"/g)].map(([, name]) => name));
+  const subjects = fs.readdirSync(path.join(REPOSITORY, 'src/cli/commands'), { recursive: true }).filter((file) => file.endsWith('.c')).flatMap((file) => [...read(`src/cli/commands/${file}`).matchAll(/\.name = "([a-z-]+)"/g)].map(([, name]) => name));
   const known = [help('sandlotd', '--help'), help('sandlot', '--help'), ...subjects.map((name) => help('sandlot', 'help', name))].join('\n');
   const flags = new Set([...known.matchAll(/--[a-z][a-z-]+/g)].map(([flag]) => flag));
   for (const document of DOCUMENTS) {

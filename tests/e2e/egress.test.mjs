@@ -588,7 +588,7 @@ test('a command that fails says what the network refused it, and the rule that w
   const { id } = await api.create({ network: { mode: 'allowlist', allow: ['allowed.example'] } });
   const failed = await api.exec(id, 'curl -sS --max-time 20 https://refused.example/');
   assert.notEqual(failed.exit_code, 0);
-  assert.match(failed.termination.detail, /^the network refused refused\.example(:443)?; the rule refused\.example(:443)? would allow it$/);
+  assert.match(failed.termination.detail, /^the network refused refused\.example(:443)?; the rule refused\.example(:443)? would allow it: sandlot egress \S+ --allow refused\.example(:443)?$/);
   const other = await api.exec(id, 'exit 3');
   assert.equal(other.termination.detail, null, 'what was refused before it ran is not told again');
   const fine = await api.exec(id, 'curl -sS --max-time 20 https://refused.example/ || true');

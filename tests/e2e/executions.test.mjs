@@ -88,6 +88,59 @@ test('a shell handler gets the event as $1 and on standard input, and returns wh
 
 // Scripts -------------------------------------------------------------------------------------
 
+test('a script in JavaScript that awaits or imports has the value of its last expression too', async () => {
+  for (const [code, value] of [
+    ['await Promise.resolve(42)', 42],
+    ['const x = await Promise.resolve(40); x + 2', 42],
+    ['const x = await Promise.resolve(40);\n\nx + 2; \n', 42],
+    ['import fs from "fs";\n6 * 7 // the answer', 42],
+    ['const wait = (n) => new Promise((done) => setTimeout(done, 1, n));\nconst all = await Promise.all([1, 2].map(wait));\n\n({ all,\n  n: all.length })', undefined], // belongs to the line before, for all that is known
+    ['const all = await Promise.all([1, 2]);\nObject.assign({ all },\n  { n: all.length });', { all: [1, 2], n: 2 }],
+    ['const { EOL } = await import("node:os");\nif (EOL) {\n  console.log("in a block");\n}', undefined],
+    ['import os from "node:os";\nfunction handlerless() { return 1 }\nclass A {}', undefined],
+    ['await null;\nundefined', undefined],
+  ]) {
+    const execution = await run({ language: 'javascript', code });
+    assert.equal(execution.status, 'succeeded', `${code}: ${JSON.stringify(execution.error)}`);
+    assert.deepEqual(execution.result ?? undefined, value, code);
+  }
+  const failed = await run({ language: 'javascript', code: 'await null;\nconst x = 1;\nmissing + x' });
+  assertFailed(failed, 'ReferenceError', /missing/);
+  assert.match(failed.error.traceback, /:3\b/);
+});
+
+test('TypeScript runs with the compiler beside it, with its own lines in errors; without one it says what is missing', async () => {
+  const typescript = (code, more) => run({ language: 'typescript', code, ...more });
+  const handler = 'interface Event { name: string; n?: number }\n\ntype Answer = { hello: string };\nenum Mood { Good = "good" }\nexport const handler = async (event: Event): Promise<Answer> => {\n  const n = event.n!;\n  if (n === 13) throw new TypeError("unlucky");\n  return { hello: `${event.name} ${Mood.Good}` };\n};\n';
+  assertFailed(await typescript(handler, { event: { name: 'Ada' } }), 'LanguageMissing', /install typescript or esbuild/);
+  const compiler = path.join(import.meta.dirname, '../../web/node_modules/typescript');
+  for (const name of ['package.json', 'lib/typescript.js']) await api.put(id, `/workspace/node_modules/typescript/${name}`, fs.readFileSync(path.join(compiler, name)));
+  assertResult(await typescript(handler, { event: { name: 'Ada' } }), { hello: 'Ada good' });
+  const failed = await typescript(handler, { event: { name: 'Ada', n: 13 } });
+  assertFailed(failed, 'TypeError', /unlucky/);
+  assert.match(failed.error.traceback, /main\.ts:7\b/);
+  assertFailed(await typescript('const ok: number = 1;\nconst x: number = = 6;'), 'SyntaxError', /line 2/);
+  assertResult(await typescript('type T = number;\nconst x: T = 6;\nx * 7'), 42);
+  await api.put(id, '/workspace/lib/sum.ts', Buffer.from('export function sum(...ns: number[]): number { return ns.reduce((a, b) => a + b, 0); }\n'));
+  await api.put(id, '/workspace/app.ts', Buffer.from('import { sum } from "./lib/sum";\nimport * as os from "node:os";\nexport const handler = (event: number[]) => [sum(...event), typeof os.EOL];\n'));
+  assertResult(await run({ language: 'typescript', path: '/workspace/app.ts', event: [1, 2, 3] }), [6, 'string']);
+  await api.exec(id, 'rm -r /workspace/node_modules /workspace/lib /workspace/app.ts');
+});
+
+test('a Java program gets the event as its argument and writes its result; without Java it says so', async () => {
+  const program = 'public class Main {\n  public static void main(String[] args) throws Exception {\n    System.out.println("got " + args[0]);\n    if (args[0].equals("13")) throw new IllegalStateException("unlucky");\n    java.nio.file.Files.writeString(java.nio.file.Path.of(System.getenv("RESULT")), "{\\"event\\": " + args[0] + "}");\n  }\n}';
+  const java = (code, more) => run({ language: 'java', code, ...more });
+  if (fs.existsSync('/usr/bin/java')) {
+    const execution = await java(program, { event: 12 });
+    assertResult(execution, { event: 12 });
+    assert.equal(execution.stdout, 'got 12\n');
+    const failed = await java(program, { event: 13 });
+    assertFailed(failed, 'Exit', /exit code 1/);
+    assert.match(failed.stderr, /unlucky[^]*Main\.java:4/);
+  }
+  assertFailed(await java(program, { event: 1, env: { PATH: '/nowhere' } }), 'LanguageMissing', /java/);
+});
+
 test('code without a handler is a script with its own input, environment and directory; its last expression is its result', async () => {
   const execution = await python('import os, sys\nprint(sys.stdin.read(), os.getcwd(), __name__)\nos.environ["X"] * 2', { stdin: 'in', env: { X: 'x' }, cwd: '/tmp' });
   assertResult(execution, 'xx');
@@ -161,6 +214,7 @@ test('each misbehaviour gives a clear result, and the next execution is not dist
   assertFailed(await python('def handler(e): return "x" * (3 << 20)'), 'TooLarge');
   assertFailed(await python('def other(e): pass', { handler: 'handler' }), 'NameError', /handler/);
   assertResult(await python('import json, os, sys\njson.dumps = json.JSONEncoder = None\nos.write = os.getpid = None\nsys.stdout = None\ndef handler(e): return 1'), 1);
+  assertResult(await python('import builtins\nbuiltins.len = builtins.str = builtins.isinstance = None\ndef handler(e): return 1'), 1);
   assertResult(await python('import os\nos.close(1)\nos.close(2)\ndef handler(e): return 2'), 2);
   assertResult(await python('import os\ndef handler(e):\n    if os.fork() == 0: return "child"\n    os.wait()\n    return "parent"'), 'parent');
   assertResult(await python('import threading, time\ndef handler(e):\n    threading.Thread(target=time.sleep, args=(3600,)).start()\n    return 3'), 3);
@@ -291,12 +345,13 @@ test('the command line runs a file, prints its result, and leaves with its statu
   assert.equal(fs.readFileSync(path.join(instance.home, '1.png')).toString('base64'), pixel);
 });
 
-test('one that runs when the daemon is killed is finished by the next, with all that came of it', async () => {
+for (const [how, end] of [['is killed', () => instance.crash()], ['ends in good order', () => instance.terminate()]]) test(`one that runs when the daemon ${how} is finished by the next, with all that came of it`, async () => {
+  await api.exec(id, 'rm -f /workspace/go /workspace/done');
   const code = 'import time, os\nprint("before", flush=True)\ndisplay("early")\nwhile not os.path.exists("/workspace/go"): time.sleep(0.01)\nprint("after")\ndef handler(e): return e';
   const { id: waiting } = (await tryRun({ language: 'python', code, event: { kept: true }, async: true })).json;
   const { id: ended } = (await tryRun({ language: 'python', code: 'import os, time\nwhile not os.path.exists("/workspace/done"): time.sleep(0.01)\n"unheard"', async: true })).json;
   await until(async () => (await api.processes(id)).length > 2, { what: 'both run' });
-  await instance.crash();
+  await end();
   await instance.start();
   await api.put(id, '/workspace/done', '');
   assert.equal((await api.request('GET', `/v1/executions/${ended}`, { query: { wait_ms: 60000 } })).json.result, 'unheard');

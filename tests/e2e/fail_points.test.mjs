@@ -14,6 +14,7 @@ import { Instance } from './lib/instance.mjs';
 import { Processes } from './lib/processes.mjs';
 import * as proc from './lib/proc.mjs';
 import { assertNothingRemains, loopFiles } from './lib/remains.mjs';
+import { bringRedis } from './lib/services.mjs';
 import { MI, ulid } from './lib/values.mjs';
 import { until } from './lib/wait.mjs';
 
@@ -266,6 +267,19 @@ const OPERATIONS = {
     },
     again: async (id) => { await ok(change(id)); await assertKept(id); },
   },
+  // The next daemon begins the launch anew; of a member that its sandbox did not name yet nothing is left.
+  'launch that adds a member': {
+    before: 'running', after: 'running',
+    prepare: async (id) => { await bringRedis(api); await api.put(id, '/workspace/app/index.html', id); },
+    act: (id) => api.request('POST', `/v1/sandboxes/${id}/launch`, { json: { services: ['redis'] }, headers: { accept: 'text/event-stream' } }),
+    check: async (id) => {
+      const find = async () => (await ok(api.request('GET', '/v1/launches', { query: { sandbox: id } }))).json.launches;
+      await until(async () => (await find()).every(({ status }) => status !== 'running'), { what: 'the launch is over', timeout_ms: 60_000 });
+      assert.deepEqual((await find()).map(({ status }) => status), ['succeeded']);
+      assert.equal(sql(instance, `SELECT count(*) FROM sandboxes WHERE parent_id = '${id}'`), '1\n');
+    },
+    again: async (id) => assert.match((await ok(OPERATIONS['launch that adds a member'].act(id))).text, /event: ?end\ndata:.*"status":"succeeded"/),
+  },
   process: {
     before: 'running', after: 'running', act: background,
     check: async (id, isAcknowledged, answer) => {
@@ -418,6 +432,7 @@ const CRASHES = {
   restore: ['restore.row_written', 'snapshot.loaded', 'snapshot.placed'],
   fork: ['snapshot.taken', 'snapshot.loaded', 'snapshot.placed', 'snapshot.dropped'],
   change: ['change.resized', 'change.row_written'],
+  'launch that adds a member': ['member.rows_added'],
   process: ['process.log_opened', 'process.row_inserted', 'process.sent', 'process.end_claimed', 'process.end_written', 'process.end_reported'],
   'files of a project': ['project.content_written', 'project.rows_written', 'project.linked'],
   'removal of a file': ['project.file_deleted'],
@@ -566,7 +581,7 @@ async function withPool(act) {
   await ok(api.request('DELETE', '/v1/templates/pooled'));
   await assertNothingRemains(instance, known);
 }
-const POOL_POINTS = { fill: ['pool.row_added', 'pool.sandbox_made', 'pool.ready_written'], drain: ['pool.drained'], claim: ['claim.row_written', 'claim.committed', 'claim.limits_set'] };
+const POOL_POINTS = { fill: ['pool.row_added', 'pool.sandbox_made', 'pool.ready_written'], drain: ['pool.drained'], claim: ['claim.limits_set', 'claim.row_written', 'claim.committed', 'claim.applied'] };
 
 for (const point of POOL_POINTS.fill.filter((each) => !ONLY || each === ONLY)) {
   test(`the filling of a pool, cut short at ${point}`, () => withPool(async () => {
@@ -592,7 +607,7 @@ for (const [point, action] of [...POOL_POINTS.claim.map((each) => [each, 'crash'
   test(`a create that is given a waiting sandbox, ${action === 'fail' ? 'failed' : 'cut short'} at ${point}`, () => withPool(async () => {
     await setPool({ pool: { size: 2 } });
     await untilPooled(2);
-    const create = () => api.request('POST', '/v1/sandboxes', { json: { template: 'pooled', env: { WORD: point }, resources: { memory: '300Mi' } }, headers: { 'idempotency-key': `${action}-${point}` } });
+    const create = () => api.request('POST', '/v1/sandboxes', { json: { template: 'pooled', name: 'claimed', env: { WORD: point }, resources: { memory: '300Mi' } }, headers: { 'idempotency-key': `${action}-${point}` } });
     points.arm(point, action);
     const answer = await create().catch(() => null);
     if (action === 'crash') assert.equal(await recover(point), 'daemon');
@@ -602,7 +617,8 @@ for (const [point, action] of [...POOL_POINTS.claim.map((each) => [each, 'crash'
     assert.ok(taken.length <= 1 && taken.every(({ status }) => status === 'running'));
     const { json: { id } } = await ok(create());
     if (taken.length > 0) assert.equal(id, taken[0].id, 'the key names what was given');
-    assert.equal(await api.out(id, 'echo $WORD'), `${point}\n`);
+    assert.equal(await api.out(id, 'echo $WORD; hostname'), `${point}\nclaimed\n`);
+    assert.equal((await api.stats(id)).memory.limit_bytes, 300 << 20);
     await untilPooled(2);
     assert.ok(!rowsOf('SELECT id FROM pooled').includes(id));
     assert.deepEqual((await api.all()).map((one) => one.id).sort(), [id, witness.id].sort());

@@ -7,6 +7,7 @@ import { test } from 'node:test';
 
 import { commandLine } from './lib/cli.mjs';
 import { assertError } from './lib/client.mjs';
+import { sql } from './lib/database.mjs';
 import { installed } from './lib/framework.mjs';
 import { REPOSITORY } from './lib/instance.mjs';
 import { Previews } from './lib/preview.mjs';
@@ -95,6 +96,17 @@ test('a server without packages is told its port, sleeps and wakes, and a relaun
   await remove(launched, id);
 });
 
+test('an app that takes no notice of PORT is looked for where its code says', async () => {
+  const { id } = await project({ 'server.js': NODE_SERVER('mine ').replace('process.env.PORT', '4321'), '.env': 'PORT=5000\n' });
+  const launched = await launch({ project: id });
+  assertRuns(launched);
+  assert.match(launched.preview_url, /-4321\./);
+  assert.equal(await page(launched), 'mine /');
+  const finding = launched.findings.find(({ rule }) => rule === 'port');
+  assert.deepEqual([finding.file, finding.line, finding.fix], ['server.js', 1, 'its preview is at that port']);
+  await remove(launched, id);
+});
+
 test('stages come as events, and who comes back goes on where it was', async () => {
   const { id } = await project({ 'server.js': NODE_SERVER('x') });
   const response = await api.request('POST', '/v1/launches', { json: { project: id }, headers: { accept: 'text/event-stream' } });
@@ -149,7 +161,12 @@ const FAILURES = [
   ['a syntax error of Python', { 'main.py': 'import os\ndef f(:\n' }, 'SyntaxCheck', 'syntax_error', /main\.py:2/],
   ['no way to start it', { 'package.json': '{"scripts":{"test":"true"}}' }, 'DetectEntryPoint', 'missing_script', /start or dev/],
   ['no app at all', { 'notes.txt': 'nothing' }, 'DetectEntryPoint', 'no_entry_point', /nothing was found/],
-  ['another port than PORT', { 'server.js': 'require("node:http").createServer((q, s) => s.end()).listen(4567, "127.0.0.1");' }, 'LaunchBackend', 'bound_elsewhere', /4567, not on 3000/, { timeouts: { backend_s: 2 } }],
+  ['another port than PORT', { 'server.js': 'require("node:http").createServer((q, s) => s.end()).listen(4560 + 7, "127.0.0.1");' }, 'LaunchBackend', 'bound_elsewhere', /4567, not on 3000/, { timeouts: { backend_s: 2 } }],
+  ['a module of Python that is missing', { 'main.py': 'import left_behind\n' }, 'LaunchBackend', 'missing_module', /left_behind/],
+  ['a syntax error of a module', { 'server.mjs': 'let a = 1;\nlet b = = 2;\n' }, 'SyntaxCheck', 'syntax_error', /server\.mjs:2/],
+  ['an address that previews do not reach', { 'server.js': 'require("node:http").createServer((q, s) => s.end()).listen(process.env.PORT, "127.0.0.2");' }, 'LaunchBackend', 'bound_elsewhere', /3000, but at an address .*: 127\.0\.0\.2/, { timeouts: { backend_s: 2 } }],
+  ['packages that take too long', { 'server.js': NODE_SERVER('x') }, 'InstallDependencies', 'install_timeout', /took longer than 1 s/, { backend: { install: 'echo begun; exec sleep 600' }, timeouts: { install_s: 1 } }],
+  ['an app that only says 500', { 'server.js': 'require("node:http").createServer((q, s) => { s.statusCode = 500; s.end(); }).listen(process.env.PORT, "127.0.0.1");' }, 'LaunchBackend', 'app_error', /port 3000, but with status 500/, { timeouts: { backend_s: 2 } }],
   ['an app that only fails', { 'server.js': 'process.exit(3)' }, 'LaunchBackend', 'exited', /exit code 3/],
 ];
 
@@ -160,6 +177,7 @@ for (const [name, files, stage, code, message, more] of FAILURES) {
     assert.equal(launched.status, 'failed');
     assert.deepEqual([launched.error.stage, launched.error.code], [stage, code], JSON.stringify(launched.error));
     assert.match(launched.error.message, message);
+    assert.ok(launched.error.remediation.length > 3, 'what to try');
     assert.equal(launched.preview_url, null);
     const sandbox = (await api.request('GET', `/v1/sandboxes/${launched.sandbox_id}`)).json;
     assert.deepEqual(sandbox.start ?? [], [], 'what failed is not tried for ever');
@@ -174,13 +192,59 @@ test('a launch says why it failed: another process has the port, or the network 
   const refused = await launch({ project: id });
   assert.deepEqual([refused.error?.stage, refused.error?.code], ['InstallDependencies', 'network_refused'], JSON.stringify(refused.error));
   assert.match(refused.error.message, /registry\.test(:443)?; the rule that would allow it: registry\.test:443/);
-  await upload(id, { 'package.json': '{"scripts":{"start":"node server.js"}}' });
+  assert.match(refused.error.remediation, /add the rule to network\.allow/);
+  await upload(id, { 'package.json': '{"scripts":{"start":"node server.js"}}', 'server.js': 'fetch("https://elsewhere.test/").catch(() => require("left-behind"));' });
+  const missing = await launch({ project: id });
+  assert.deepEqual([missing.error?.stage, missing.error?.code], ['LaunchBackend', 'missing_module'], 'what was refused besides is not the cause');
+  await upload(id, { 'server.js': NODE_SERVER('x') });
   await api.exec(made.json.id, { command: `node -e 'require("node:http").createServer((q, s) => s.end()).listen(3000, "127.0.0.1", () => console.log("up"))' & sleep 0.5; true` });
   await api.request('POST', `/v1/sandboxes/${made.json.id}/exec`, { json: { argv: ['node', '-e', 'require("node:http").createServer((q, s) => s.end()).listen(3000, "127.0.0.1")'], background: true } });
   await until(async () => (await api.request('GET', `/v1/sandboxes/${made.json.id}/ports`)).json.ports?.some(({ port }) => port === 3000), { what: 'the other server' });
   const taken = await launch({ project: id });
   assert.deepEqual([taken.error?.stage, taken.error?.code], ['LaunchBackend', 'port_in_use'], JSON.stringify(taken.error));
   await remove(taken, id);
+});
+
+test('what the network policy refused is the reason only where the app has missed it', async () => {
+  const CALL = (host, then) => `require('node:https').get('https://${host}/', () => {}).on('error', (error) => { ${then} });\n`;
+  const cases = [
+    ['process.exit(3);', 'exited', /^it ended with exit code 3 [^;]*$/],
+    [CALL('collector.test', 'process.exit(3)'), 'exited', /exit code 3 .*; meanwhile the network policy refused collector\.test/],
+    [CALL('needed.test', 'console.error("cannot reach needed.test"); process.exit(3)'), 'network_refused', /refused needed\.test/],
+    [CALL('collector.test', 'require("left-behind")'), 'missing_module', /left-behind/],
+  ];
+  for (const [text, code, message] of cases) {
+    const { id } = await project({ 'package.json': '{"scripts":{"start":"node server.js"}}', 'server.js': text });
+    const made = await api.request('POST', `/v1/projects/${id}/sandboxes`, { json: { network: { mode: 'allowlist', allow: ['nowhere.test:443'] } } });
+    assert.equal(made.status, 201, made.text);
+    const launched = await launch({ project: id });
+    assert.deepEqual([launched.error?.stage, launched.error?.code], ['LaunchBackend', code], JSON.stringify(launched.error));
+    assert.match(launched.error.message, message);
+    await remove(launched, id);
+  }
+});
+
+test('a launch goes on when its daemon is killed in the middle, and one whose job is lost says so and can be tried again', async () => {
+  const { id } = await project({ 'package.json': '{"scripts":{"start":"node server.js"}}', 'server.js': `const go = setInterval(() => { if (!require('node:fs').existsSync('/tmp/go')) return; clearInterval(go); ${NODE_SERVER('went on ').trim()} }, 50);\n` });
+  const begun = (await api.request('POST', '/v1/launches', { json: { project: id, timeouts: { backend_s: 120 } } })).json;
+  await until(async () => (await api.request('GET', `/v1/launches/${begun.id}`)).json.stages.at(-2).status === 'running', { what: 'the backend to be awaited' });
+  await instance.crash();
+  await instance.start();
+  await api.exec(begun.sandbox_id, 'touch /tmp/go');
+  const launched = await ended(begun.id);
+  assertRuns(launched);
+  assert.equal(await page(launched), 'went on /');
+  const job = (await api.request('GET', `/v1/jobs/${begun.id}`)).json;
+  assert.deepEqual([job.state, job.tries], ['succeeded', 2]);
+  // One whose job is not known any more has ended, and can be tried again.
+  await instance.terminate();
+  sql(instance, `DELETE FROM jobs WHERE id = '${begun.id}'; UPDATE launches SET status = 'running', ended_at = 0 WHERE id = '${begun.id}'`);
+  await instance.start();
+  const lost = (await api.request('GET', '/v1/launches', { query: { project: id } })).json.launches[0];
+  assert.deepEqual([lost.status, lost.error.code], ['failed', 'lost'], JSON.stringify(lost));
+  assert.match(lost.error.message, /the daemon ended/);
+  assertRuns(await ended((await api.request('POST', `/v1/launches/${lost.id}/retry`)).json.id));
+  await remove(launched, id);
 });
 
 test('a launch can be cancelled, and statistics tell how launches went', async () => {
@@ -216,6 +280,10 @@ test('launches are asked for by time, and the command line lists them, in lines 
   const shown = await ok(['launches', '--failed-stage', 'SyntaxCheck']);
   assert.match(shown, /^ID +PROJECT +SANDBOX +STATUS +FAILED IN +CAUSE +AGE\n/);
   assert.ok(shown.trim().split('\n').slice(1).every((line) => /failed +SyntaxCheck +syntax_error/.test(line)), shown);
+  const named = await project({ 'index.html': '<p>' });
+  const launched = await launch({ project: named.id });
+  assert.match(await ok(['launches', '--project', named.name]), new RegExp(`^${launched.id} +${named.name} +${launched.sandbox_id} `, 'm'));
+  await remove(launched, named.id);
   assert.match(await ok(['launches', '--stats']), /cancelled.*\nSTAGE +COMPLETED[^]*LaunchFrontend[^]*syntax_error: \d/);
   assert.equal((await sandlot(['launches', '--stats', '--lines'])).code, 2);
 });
@@ -232,11 +300,34 @@ test('a report says what would be fixed, and what was detected with why', async 
   assert.match(found.line_ends.diff, /^-#!\/bin\/sh\\r\n\+#!\/bin\/sh\n$/);
   assert.deepEqual([found.localhost_url.file, found.localhost_url.line], ['src/main.js', 1]);
   assert.equal(found.made_files.file, 'node_modules');
-  assert.match(found.vite_config.fix, /^started with --/);
+  const vite = report.findings.filter(({ rule }) => rule === 'vite_config');
+  assert.deepEqual(vite.map(({ fix }) => /^started with (--\w+|a config)/.exec(fix)?.[1]), ['--host', '--port', '--base', 'a config']);
+  assert.match(vite.at(-1).diff, /^\+import \{ mergeConfig \} from 'vite';\n\+import own from '\.\.\/vite\.config\.js';\n\+[^]*overlay: false/);
   const detected = (await api.request('GET', `/v1/projects/${id}/detection`)).json;
   assert.deepEqual(detected.frameworks.map(({ name, evidence }) => [name, evidence[0].file]), [['vite', 'package.json']]);
   assert.deepEqual(detected.services.map(({ name }) => name), ['postgres']);
   assert.equal((await api.request('DELETE', `/v1/projects/${id}`)).status, 204);
+});
+
+test('by path an app that knows nothing of it sees requests without, and a first port of the user\'s own has the number in the path', async () => {
+  const home = fs.mkdtempSync(path.join(instance.home, 'by-path-'));
+  fs.writeFileSync(path.join(home, 'server.js'), NODE_SERVER('own '));
+  fs.writeFileSync(path.join(home, '.env'), 'PORT=3456\n');
+  const url = new URL((await ok(['launch', '--project', 'by-path', '--preview', 'path', home])).trim());
+  const [sandbox] = (await api.request('GET', '/v1/sandboxes', { query: { project: 'by-path' } })).json.sandboxes;
+  assert.equal(url.pathname, `/api/sandbox/sessions/${sandbox.id}/preview/`);
+  const previews = new Previews(api, sandbox);
+  const env = (await api.read(sandbox.id, '/workspace/app/.env')).toString();
+  assert.match(env, new RegExp(`CORS_ORIGINS=http://s-${sandbox.id}-3456\\.`), 'of the port that .env says');
+  assert.equal((await previews.request(3456, `${url.pathname}a`, { host: url.host })).text, 'own /a');
+  assert.equal((await previews.request(3456, '/b')).text, 'own /b', 'its name leads there as well');
+  const second = await ok(['create', '--project', 'by-path', '--session', 'more', '-p', '8080']);
+  const launched = await launch({ project: 'by-path', sandbox: second.trim(), preview: 'path' });
+  assertRuns(launched);
+  assert.equal(new URL(launched.preview_url).pathname, `/v1/sandboxes/${second.trim()}/preview/3456/`);
+  assertError(await api.request('POST', '/v1/launches', { json: { project: 'by-path', preview: 'nowhere' } }), 400);
+  await api.purge(second.trim());
+  await remove({ sandbox_id: sandbox.id }, 'by-path');
 });
 
 test('a Vite app is launched with the packages that are there', async (t) => {

@@ -52,7 +52,7 @@ const fullStack = async () => {
   return id;
 };
 
-test('a committed row survives stop and wake and kill -9 of the daemon; a reset empties the database, a purge leaves nothing', async () => {
+test('a committed row survives stop and wake and kill -9 of everything, and is in a fork; a reset empties the database, a purge leaves nothing', async () => {
   const id = await fullStack();
   assert.equal((await api.life(id, 'stop')).status, 'stopped');
   assert.deepEqual((await api.get(id)).members.map((one) => one.status), ['stopped', 'stopped', 'stopped']);
@@ -63,6 +63,23 @@ test('a committed row survives stop and wake and kill -9 of the daemon; a reset 
   await instance.start();
   await untilHealthy(id, 'database');
   assert.equal(await query(id, 'select v from kept'), 'committed');
+  // The power fails: nobody was asked to end, and what was not synced would be lost with the system layer.
+  await query(id, "insert into kept values ('late')");
+  const { daemon } = instance;
+  process.kill(instance.keeper.pid, 'SIGKILL');
+  process.kill(daemon.pid, 'SIGKILL');
+  await until(() => daemon.how, { what: 'the daemon is gone' });
+  await instance.start();
+  await api.life(id, 'start');
+  await untilHealthy(id, 'database');
+  assert.equal(await query(id, 'select v from kept order by v'), 'committed\nlate');
+  const fork = await api.request('POST', `/v1/sandboxes/${id}/fork`, { json: {} });
+  assert.equal(fork.status, 201, fork.text);
+  const [{ id: twin }] = fork.json.sandboxes;
+  await untilHealthy(twin, 'database');
+  await query(twin, 'delete from kept');
+  assert.equal(await query(id, 'select count(*) from kept'), '2', 'the fork has a database of its own, with the rows');
+  await api.purge(twin);
   await api.life(id, 'reset');
   await untilHealthy(id, 'database');
   assert.equal((await exec(id, 'psql -c "select v from kept"')).exit_code, 1);

@@ -109,20 +109,33 @@ test('a member that was healthy and is not any more says so, and is healthy agai
   await api.purge(id);
 });
 
-test('a snapshot of a sandbox with members is one of its files; what is made of it has no members', async () => {
+test('a snapshot has the members too: a sandbox that is made of it, and a fork, have copies of their own', async () => {
   const id = await make();
   await api.put(id, '/workspace/kept', 'kept');
   const taken = await api.request('POST', `/v1/sandboxes/${id}/snapshots`, { json: {} });
   assert.equal(taken.status, 201, taken.text);
   await healthy(id);
   const made = await api.create({ snapshot: taken.json.id });
-  assert.deepEqual([made.members, (await api.read(made.id, '/workspace/kept')).toString()], [[], 'kept']);
-  await api.purge(made.id);
+  const inner = (await member(id)).id;
+  const isCopy = async (copy) => {
+    await healthy(copy);
+    assert.equal((await api.read(copy, '/workspace/kept')).toString(), 'kept');
+    assert.equal(await starts(copy), '2', 'it has what the member kept, and one more start');
+    assert.equal((await exec(copy, 'wget -qO- http://$BACKEND_HOST:$BACKEND_PORT/starts')).stdout, 'start\nstart\n', 'it finds its own');
+    assert.notEqual((await member(copy)).id, inner);
+    await exec(copy, 'echo more >> /volumes/starts', 'backend');
+    assert.equal(await starts(id), '1', 'and the first has not what the copy wrote');
+    await api.life(copy, 'stop');
+    await api.life(copy, 'start');
+    await healthy(copy);
+    await api.purge(copy);
+  };
+  await isCopy(made.id);
   const fork = await api.request('POST', `/v1/sandboxes/${id}/fork`, { json: {} });
   assert.equal(fork.status, 201, fork.text);
   const [twin] = fork.json.sandboxes;
-  assert.deepEqual(twin.members, []);
-  await api.purge(twin.id);
+  assert.deepEqual(twin.members.map(({ role }) => role).sort(), ['backend', 'primary']);
+  await isCopy(twin.id);
   await healthy(id);
   const back = await api.request('POST', `/v1/sandboxes/${id}/restore`, { json: { snapshot: taken.json.id } });
   assert.equal(back.status, 200, back.text);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The host is short of memory: whoever holds most goes first, and each end has its reason and numbers. No host has the
 // reserve that this daemon is to keep, so that it is short all the time; the order among busy ones is tested in the unit
-// tests of model/memory_pressure.h, because it takes a host whose free memory nobody else changes.
+// tests of model/sandbox/memory_pressure.h, because it takes a host whose free memory nobody else changes.
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 

@@ -44,13 +44,14 @@ test('the host name inside is the name, also of one that was built ahead, and el
   }
 });
 
-test('a name is given, changed and taken away, and the host name follows with the next start', async () => {
+test('a name is given, changed and taken away, and the host name follows', async () => {
   const { id, name } = await api.create();
   assert.equal(name, null);
   assert.equal((await api.patch(id, { name: 'first' })).json.name, 'first');
   assert.equal((await api.patch('first', { name: 'second' })).json.name, 'second');
   assertError(await api.request('GET', '/v1/sandboxes/first'), 404, /no sandbox/);
   assert.equal((await api.patch('second', { labels: {} })).json.name, 'second', 'what a PATCH does not name stays');
+  assert.equal(await api.out('second', 'hostname'), 'second\n');
   await api.life('second', 'stop');
   assert.equal(await api.out('second', 'hostname'), 'second\n');
   assert.equal((await api.patch('second', { name: null })).json.name, null);

@@ -9,6 +9,7 @@ import { execFileSync } from 'node:child_process';
 import { test } from 'node:test';
 
 import { assertError } from './lib/client.mjs';
+import { Launches } from './lib/launches.mjs';
 import { suite } from './lib/suite.mjs';
 import { until } from './lib/wait.mjs';
 
@@ -158,6 +159,43 @@ full('node20 is Node 20 with npm and TypeScript, and npm installs into it', asyn
   await api.purge(id);
   const made = await make({ name: 'with-odd', recipe: { from: 'node20', npm: ['is-odd'] } });
   assert.equal(made.source, 'recipe');
+});
+
+const API = `import os
+import psycopg, redis
+from fastapi import FastAPI
+app = FastAPI()
+cache = redis.Redis.from_url(os.environ["REDIS_URL"])
+def ask(text, fetch=False):
+    with psycopg.connect(os.environ["DATABASE_URL"], autocommit=True) as c:
+        return c.execute(text).fetchall() if fetch else c.execute(text) and None
+ask("create table if not exists notes (text text)")
+@app.get("/health")
+def health():
+    return "ok"
+@app.get("/add")
+def add():
+    ask("insert into notes values ('kept')")
+    return cache.incr("adds")
+@app.get("/notes")
+def notes():
+    return ask("select text from notes", True)
+`;
+
+full('a launch makes the templates of its services, and FastAPI keeps a row in PostgreSQL and counts in Redis', async () => {
+  const launches = new Launches(api);
+  const { id } = await launches.project({ 'backend/requirements.txt': 'fastapi\nuvicorn\npsycopg[binary]\nredis\n', 'backend/main.py': API, 'frontend/index.html': 'notes' });
+  const made = await api.request('POST', `/v1/projects/${id}/sandboxes`, { json: { network: { mode: 'internet', allow: await rulesFor(pip) }, env: { PIP_INDEX_URL: pip, PIP_CERT: '/workspace/ca.crt' }, resources: { memory: '1Gi', disk: '4Gi' } } });
+  assert.equal(made.status, 201, made.text);
+  if (fs.existsSync(CERTIFICATES)) await api.put(made.json.id, '/workspace/ca.crt', fs.readFileSync(CERTIFICATES));
+  const begun = await launches.begin({ project: id, timeouts: { install_s: 600, backend_s: 120 } });
+  const launched = await launches.ended(begun.id, LONG);
+  launches.assertRuns(launched);
+  assert.match((await api.request('GET', `/v1/launches/${begun.id}/events`)).text, /postgres15: the template is made first[^]*redis7: the template is made first/);
+  assert.equal(await launches.page(launched), 'notes');
+  assert.equal(await launches.page(launched, '/add', 8000), '1');
+  assert.equal(await launches.page(launched, '/notes', 8000), '[["kept"]]');
+  await launches.remove(launched, id);
 });
 
 full('postgres15 and redis7 made of packages are members with nothing said but their roles', async () => {

@@ -75,6 +75,10 @@ test('a create is given one, ready, with what it asks for; another takes its pla
   assert.deepEqual((await api.all()).map((one) => one.id), [id]);
   const full = await untilFull('app');
   assert.equal(full.hits, hits + 1);
+  const { text: figures } = await api.request('GET', '/metrics');
+  for (const [figure, value] of [['size', 2], ['ready', 2], ['hits_total', full.hits], ['misses_total', full.misses]]) {
+    assert.ok(figures.includes(`sandlot_pool_${figure}{template="app",organization="default",user="admin"} ${value}\n`), figures);
+  }
   assertError(await api.request('POST', '/v1/sandboxes', { json: { template: 'app', name: 'warm' } }), 409);
   assert.equal((await untilFull('app')).ready, 2, 'one that could not be given away waits on');
   await api.life(id, 'stop');

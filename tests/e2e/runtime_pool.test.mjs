@@ -2,10 +2,13 @@
 // Interpreters that wait for executions without a sandbox: each serves one, of one owner, and is gone.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import zlib from 'node:zlib';
 
+import { busybox, image, layoutArchive, python } from './lib/images.mjs';
 import { ownerApi } from './lib/owners.mjs';
 import { suite } from './lib/suite.mjs';
-import { until } from './lib/wait.mjs';
+import { tar } from './lib/tar.mjs';
+import { eachLimit, until } from './lib/wait.mjs';
 
 const { instance, api, finish } = await suite('runtime_pool');
 
@@ -24,13 +27,63 @@ const warm = (body, as = api) => until(async () => {
   return execution.metrics.start === 'warm' ? execution : null;
 }, { what: 'an interpreter waits', every: 200 });
 
-test('without the setting each starts cold, and says so', async () => {
+const waiting = () => instance.sandboxInits().length;
+
+test('with the setting none each starts cold, and says so', async () => {
+  for (let i = 0; i < 2; i++) assert.equal((await run({ language: 'python', code: '1' })).metrics.start, 'cold');
+  await until(() => waiting() === 0, { what: 'nothing is left of them' });
+  await instance.terminate();
+  for (const bad of ['shell=1', 'python', 'python=65', 'auto=1', 'python@nothere=1']) {
+    const { code, said } = await instance.refusal(['--runtime-pool', bad]);
+    assert.notEqual(code, 0, bad);
+    assert.match(said, /runtime-pool/);
+  }
+});
+
+test('by itself a daemon has those wait that were asked for, from the second call on', async () => {
+  instance.usual = [];
+  await instance.start();
+  assert.equal(waiting(), 0, 'nothing waits before anybody asked');
   assert.equal((await run({ language: 'python', code: '1' })).metrics.start, 'cold');
+  await warm({ language: 'python', code: '1' });
+  await warm({ language: 'javascript', code: 'exports.handler = () => 1;' });
+  assert.equal((await run({ language: 'shell', code: 'true' })).metrics.start, 'cold');
+  await eachLimit([...Array(24).keys()], 12, async () => assert.equal((await run({ language: 'python', code: '1' })).status, 'succeeded'));
+  await until(() => waiting() === 5, { what: 'four wait of Python, of which there were not enough, and one of node' });
+});
+
+test('one waits of an image of an owner, for that owner, and for the image as it is now', async () => {
+  const eve = await ownerApi(api, 'images', 'eve');
+  const snake = tar(python());
+  const put = async (who, note) => {
+    const layers = [snake, [...busybox(), { name: 'etc/note', data: note }]];
+    const answer = await who.request('PUT', '/v1/templates/snake/archive', { body: layoutArchive(image(layers, { config: { Env: ['PATH=/bin', 'KEPT=yes'] }, compress: (data) => zlib.gzipSync(data, { level: 1 }) })), headers: { 'content-type': 'application/x-tar' } });
+    assert.equal(answer.status, 200, answer.text);
+  };
+  await put(api, 'first');
+  await put(eve, 'hers');
+  const body = { language: 'python', template: 'snake', code: 'import os\ndef handler(e):\n    return [open("/etc/note").read(), os.environ["KEPT"]]' };
+  for (const [who, note] of [[api, 'first'], [eve, 'hers'], [api, 'first']]) assert.deepEqual((await warm(body, who)).result, [note, 'yes']);
+  await put(api, 'second');
+  for (let i = 0; i < 2; i++) assert.deepEqual((await run(body)).result, ['second', 'yes'], 'none of the version before is given');
+  assert.deepEqual((await warm(body)).result, ['second', 'yes']);
+  assert.equal((await eve.request('DELETE', '/v1/templates/snake')).status, 204, 'what waits does not keep a template');
+  const gone = await eve.request('POST', '/v1/executions', { json: body });
+  assert.ok(gone.status >= 400 && gone.status < 500, gone.text);
+});
+
+test('a template without the interpreter says so each time, and nothing waits in vain', async () => {
+  const answer = await api.request('PUT', '/v1/templates/bare/archive', { body: layoutArchive(image([busybox()], { config: { Env: ['PATH=/bin'] } })), headers: { 'content-type': 'application/x-tar' } });
+  assert.equal(answer.status, 200, answer.text);
+  for (let i = 0; i < 3; i++) {
+    const { status, error } = await run({ language: 'python', template: 'bare', code: '1' });
+    assert.deepEqual([status, error.type], ['failed', 'LanguageMissing']);
+  }
 });
 
 test('interpreters wait, serve one execution each, and never two owners', async () => {
   await instance.terminate();
-  await instance.start(['--runtime-pool', 'python=2,javascript=1,python@host=1']);
+  await instance.start(['--templates', 'host,browser', '--runtime-pool', 'python=2,javascript=1,python@browser=1']);
   const eve = await ownerApi(api, 'other', 'eve');
   for (let i = 0; i < 4; i++) {
     const execution = await warm({ language: 'python', code: MARK, event: i, env: { X: 'y' } }, i % 2 ? eve : api);
@@ -43,7 +96,7 @@ test('interpreters wait, serve one execution each, and never two owners', async 
 });
 
 test('one waits of a template that the setting names', async () => {
-  assert.equal((await warm({ language: 'python', code: '6 * 7', template: 'host' })).result, 42);
+  assert.equal((await warm({ language: 'python', code: '6 * 7', template: 'browser' })).result, 42);
 });
 
 test('what a function imports is loaded before its code comes, for its calls alone', async () => {
@@ -89,6 +142,74 @@ def handler(e):
   }
 });
 
+test('of many that waited no two have anything in common, and each is new', async () => {
+  const count = process.env.E2E_FULL ? 1000 : 16;
+  const code = `import os, random, ssl, sys, tempfile, threading, uuid
+def handler(e):
+    numbers = [random.random(), random.randrange(1 << 60), random.SystemRandom().random(), hash("seed"), os.urandom(8).hex(), ssl.RAND_bytes(8).hex(), str(uuid.uuid4()), next(tempfile._get_candidate_names())]
+    try:
+        import numpy
+        numbers.append(float(numpy.random.random()))
+    except ImportError:
+        pass
+    fds = sorted(os.readlink("/proc/self/fd/" + n).split(":")[0] for n in os.listdir("/proc/self/fd") if os.path.exists("/proc/self/fd/" + n))
+    return {"numbers": numbers, "same": [os.getpid(), threading.active_count(), fds, os.getcwd(), sorted(os.environ), sorted(os.listdir("/tmp")), len(os.listdir("/proc/self/task"))]}`;
+  const seen = [];
+  await eachLimit(Array.from({ length: count }, (_, i) => i), 3, async () => seen.push((await warm({ language: 'python', code })).result));
+  assert.equal(seen.length, count);
+  for (let at = 0; at < seen[0].numbers.length; at++) assert.equal(new Set(seen.map(({ numbers }) => numbers[at])).size, count, `number ${at}`);
+  for (const { same } of seen) assert.deepEqual(same, seen[0].same);
+});
+
+/** In a sandbox of its own, each of these ends as it should, and the next is well. */
+const BAD = [
+  ['python', 'def f(:\n    pass', 'failed', 'SyntaxError'],
+  ['python', 'def handler(e):\n    while True: pass', 'timeout', 'Timeout', { timeout_ms: 500 }],
+  ['python', 'def handler(e):\n    while True: print("y" * 99)', 'timeout', 'Timeout', { timeout_ms: 700 }],
+  ['python', 'import os\ndef handler(e):\n    while True:\n        try: os.fork()\n        except OSError: pass', 'timeout', 'Timeout', { timeout_ms: 1500 }],
+  ['python', 'import os\ndef handler(e): os._exit(0)', 'failed', 'Exit'],
+  ['python', 'import os\ndef handler(e): os._exit(7)', 'failed', 'Exit'],
+  ['python', 'import sys\ndef handler(e): sys.exit(0)', 'failed', 'SystemExit'],
+  ['python', 'import os, signal\ndef handler(e): os.kill(os.getpid(), signal.SIGTERM)', 'failed', 'Signal'],
+  ['python', 'import os, signal\ndef handler(e): os.kill(os.getpid(), signal.SIGKILL)', 'failed', 'Signal'],
+  ['python', 'import os, sys\ndef handler(e):\n    os.close(1)\n    sys.stderr.close()\n    sys.stdout = None\n    return 1', 'succeeded', 1],
+  ['python', 'import builtins, json, os, sys, time\ndef handler(e):\n    json.dumps = json.loads = os.write = os.listdir = os.times = time.process_time = builtins.len = None\n    return 2', 'succeeded', 2],
+  ['python', 'import signal\nsignal.pause = None\nimport _signal\n_signal.pause = None\ndef handler(e): return 3', 'succeeded', 3],
+  ['python', 'import threading\ndef spin():\n    while True: pass\ndef handler(e):\n    threading.Thread(target=spin).start()\n    return 4', 'succeeded', 4],
+  ['python', 'import subprocess\ndef handler(e):\n    subprocess.Popen(["sh", "-c", "while :; do echo late; done"])\n    return 5', 'succeeded', 5],
+  ['python', 'def handler(e): return "x" * (3 << 20)', 'failed', 'TooLarge'],
+  ['python', 'def handler(e):\n    def f(): f()\n    f()', 'failed', 'RecursionError'],
+  ['python', 'import signal, os\nsignal.signal(signal.SIGCHLD, lambda *_: 1 / 0)\ndef handler(e):\n    if os.fork() == 0: os._exit(0)\n    return 6', null, null],
+  // Whoever finds the descriptor of results lies about this one call alone.
+  ['python', 'import os\ndef handler(e):\n    for n in os.listdir("/proc/self/fd"):\n        try: os.write(int(n), b"{\\"result\\": nonsense\\n" + b"x" * 300000 + b"\\n{\\"result\\":\\"forged\\"}\\n{\\"done\\":{\\"cpu_us\\":-5,\\"memory\\":1e99,\\"outputs\\":\\"?\\"}}\\n")\n        except (OSError, ValueError): pass\n    while True: pass', null, null, { timeout_ms: 3000 }],
+  ['javascript', 'const x = ;', 'failed', 'SyntaxError'],
+  ['javascript', 'exports.handler = async () => { for (;;); };', 'timeout', 'Timeout', { timeout_ms: 500 }],
+  ['javascript', 'exports.handler = async () => { Promise.reject(new Error("lost")); await new Promise((r) => setTimeout(r, 5000)); };', 'failed', 'Error'],
+  ['javascript', 'exports.handler = async () => { await Promise.resolve().then(() => process.exit(0)); };', 'failed', 'Exit'],
+  ['javascript', 'exports.handler = async () => { setInterval(() => console.log("late"), 1); return 7; };', 'succeeded', 7],
+  ['javascript', 'JSON.stringify = JSON.parse = Buffer.from = require("fs").writeSync = Atomics.wait = null;\nexports.handler = () => 8;', 'succeeded', 8],
+];
+
+test('each misbehaviour in a sandbox of its own gives a clear result, and the next is not disturbed', async () => {
+  for (const [language, code, status, outcome, more] of BAD) {
+    const execution = await run({ language, code, event: 0, ...more });
+    if (status) assert.deepEqual([execution.status, execution.status === 'succeeded' ? execution.result : execution.error.type], [status, outcome], `${code}: ${JSON.stringify(execution).slice(0, 2000)}`);
+    const next = await run({ language, code: language === 'python' ? 'def handler(e): return "well"' : 'exports.handler = () => "well";' });
+    assert.deepEqual([next.status, next.result, next.stdout], ['succeeded', 'well', ''], code);
+  }
+  assert.deepEqual(await api.all(), []);
+});
+
+test('files of a handler are artifacts also if it is answered before its interpreter ends', async () => {
+  const wrote = await warm({ language: 'python', code: 'def handler(e):\n    open("/workspace/outputs/a.txt", "w").write("abc")\n    return 1' });
+  assert.deepEqual(wrote.artifacts.map(({ path, size }) => [path, size]), [['/workspace/outputs/a.txt', 3]]);
+  const node = await warm({ language: 'javascript', code: 'exports.handler = () => { require("fs").writeFileSync("/workspace/outputs/b", "b"); return 1; };' });
+  assert.equal(node.artifacts.length, 1);
+  const script = await warm({ language: 'python', code: 'import atexit\natexit.register(lambda: print("last", open("/workspace/outputs/late", "w").write("z")))\n6 * 7' });
+  assert.deepEqual([script.result, script.stdout, script.artifacts.length], [42, 'last 1\n', 1]);
+  assert.ok(wrote.metrics.peak_memory_bytes > 1 << 20 && wrote.metrics.cpu_ms >= 0);
+});
+
 test('one that waited runs out of time, fails and streams as any other', async () => {
   await warm({ language: 'python', code: '1' });
   const late = await run({ language: 'python', code: 'while True: pass', timeout_ms: 300 });
@@ -102,7 +223,7 @@ test('one that waited runs out of time, fails and streams as any other', async (
 test('a daemon that is killed leaves none of them behind', async () => {
   await warm({ language: 'python', code: '1' });
   await instance.crash();
-  await instance.start();
+  await instance.start(['--runtime-pool', 'none']);
   await until(() => instance.sandboxInits().length === 0, { what: 'nothing waits any more' });
   assert.equal((await run({ language: 'python', code: '1' })).metrics.start, 'cold');
 });

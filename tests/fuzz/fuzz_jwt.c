@@ -5,8 +5,8 @@
  */
 #include "auth/jwt.h"
 
-#include "model/sandbox_record.h"
-#include "model/scope.h"
+#include "model/access/scope.h"
+#include "model/sandbox/sandbox_record.h"
 
 #include <assert.h>
 #include <openssl/evp.h>

@@ -2,8 +2,8 @@
 /* Ids, entries of allowlists, base64, and bytes that may be text. */
 #include "api/text.h"
 #include "base/format.h"
-#include "model/egress_rule.h"
 #include "model/id.h"
+#include "model/sandbox/egress_rule.h"
 
 #include "base/mem.h"
 

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "core/output/output_cursor.h"
 #include "core/output/output_log.h"
+#include "core/output/output_segment.h"
 
 #include <assert.h>
 #include <fcntl.h>
@@ -20,7 +21,7 @@ static int dir = -1;
 
 static void remove_dir(void)
 {
-	output_log_remove(dir, 1);
+	output_segment_remove_all(dir, 1);
 	rmdir(path);
 }
 
@@ -75,6 +76,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	assert(output_log_end(log) == end + 4);
 	read_all(log);
 	output_log_unref(log);
-	output_log_remove(dir, 1);
+	output_segment_remove_all(dir, 1);
 	return 0;
 }

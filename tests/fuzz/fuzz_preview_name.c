@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The host of a request: what names a preview names it in one of two ways only. */
 #include "base/mem.h"
-#include "model/preview_name.h"
+#include "model/sandbox/preview_name.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -261,14 +261,15 @@ static int fake_freeze(struct driver *base, const char *id, bool freeze, struct 
 	return leave(driver, machine, r);
 }
 
-static int fake_set_limits(
-	struct driver *base, const char *id, const struct resources *resources, struct err *err)
+static int fake_set_limits(struct driver *base, const char *id, const struct resources *resources,
+	bool is_background, struct err *err)
 {
 	struct fake_driver *driver = fake_from(base);
 	struct virtual_proc *machine;
 	int r = enter(driver, FAKE_RESIZE, id, &machine, err);
 
 	(void)resources;
+	(void)is_background;
 	if (r == 0 && !machine->running)
 		r = err_set(err, ERR_NOT_FOUND, "%s does not run", id);
 	return leave(driver, machine, r);

@@ -19,7 +19,8 @@ struct create_body {
 
 static const struct field create_rows[] = {
 	{"language", FIELD_STRING, AT(language), 1, EXECUTION_LANGUAGE_MAX, FIELD_REQUIRED,
-		"What its code is written in: python or javascript.", .choices = language_names},
+		"What its code is written in: python, javascript or typescript.",
+		.choices = language_names},
 	{"cwd", FIELD_STRING, AT(cwd), 1, AGENT_PATH_MAX - 1, 0,
 		"Where it begins; /workspace if left out.", .check = command_body_check_cwd},
 	{"env", FIELD_STRING_MAP, AT(env), 0, SPEC_ENV_MAX, 0,

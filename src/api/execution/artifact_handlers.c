@@ -11,7 +11,7 @@
 #include "base/share_pool.h"
 #include "core/execution/artifacts.h"
 #include "core/execution/execution.h"
-#include "model/owner.h"
+#include "model/access/owner.h"
 
 #include <stdio.h>
 

@@ -12,7 +12,7 @@
 #include "api/process/danger_answer.h"
 #include "api/sse.h"
 #include "core/context/context.h"
-#include "store/store_execution.h"
+#include "store/work/store_execution.h"
 
 #include <stdio.h>
 

@@ -62,17 +62,19 @@ static bool is_ordinary(const json_t *request)
 	       !json_object_get(request, "dependencies") && !json_object_get(request, "cwd");
 }
 
-static struct runtime_kind kind_of(const json_t *request, const json_t *imports)
+static struct runtime_kind kind_of(
+	const struct owner *owner, const json_t *request, const json_t *imports)
 {
-	return (struct runtime_kind){
+	return (struct runtime_kind){.owner = owner,
 		.language = json_string_value(json_object_get(request, "language")),
 		.template_name = json_string_value(json_object_get(request, "template")),
 		.imports = imports};
 }
 
-void fresh_executions_expect(struct api *api, const json_t *request, const json_t *imports)
+void fresh_executions_expect(
+	struct api *api, const struct owner *owner, const json_t *request, const json_t *imports)
 {
-	struct runtime_kind kind = kind_of(request, imports);
+	struct runtime_kind kind = kind_of(owner, request, imports);
 
 	if (is_ordinary(request))
 		runtime_pool_want(api->runtime_pool, &kind);
@@ -81,10 +83,10 @@ void fresh_executions_expect(struct api *api, const json_t *request, const json_
 /* 1: no interpreter waits for it. */
 static int claim(struct asked *asked, const struct owner *owner, struct err *err)
 {
-	struct runtime_kind kind = kind_of(asked->request, asked->imports);
+	struct runtime_kind kind = kind_of(owner, asked->request, asked->imports);
 	struct runtime runtime;
 	int r = is_ordinary(asked->request)
-			? runtime_pool_claim(asked->api->runtime_pool, owner, &kind, &runtime, err)
+			? runtime_pool_claim(asked->api->runtime_pool, &kind, &runtime, err)
 			: 1;
 
 	if (r == 0) {
@@ -106,8 +108,10 @@ static int make_sandbox(struct request *req, struct asked *asked, struct err *er
 	r = sandbox_request_create_passing(
 		asked->api->engine, &caller, &asked->sandbox.spec, &result, err);
 
-	if (r == 0)
+	if (r == 0) {
 		asked->made = result.sandbox;
+		fresh_executions_expect(asked->api, &caller.owner, asked->request, asked->imports);
+	}
 	if (r == 1)
 		jobs_await(req, asked->api, result.job, go_on, asked);
 	return r;

@@ -24,4 +24,5 @@ int fresh_executions_start(struct request *req, struct api *api,
 	const struct fresh_execution *execution, struct err *err) must_check;
 
 /* Executions like this one, a body of POST /v1/executions, may come: an interpreter is to wait with these imports. */
-void fresh_executions_expect(struct api *api, const json_t *request, const json_t *imports);
+void fresh_executions_expect(
+	struct api *api, const struct owner *owner, const json_t *request, const json_t *imports);

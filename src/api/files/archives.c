@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/share_pool.h"
 #include "core/files/file_channel.h"
-#include "model/owner.h"
+#include "model/access/owner.h"
 
 #include <errno.h>
 #include <pthread.h>

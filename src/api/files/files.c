@@ -136,22 +136,6 @@ static void end_upload(void *arg)
 	free(upload);
 }
 
-/* Permission bits in octal, as chmod takes them. */
-static int read_mode(const struct request *req, uint32_t *ret_mode, struct err *err)
-{
-	const char *text = request_query(req, "mode");
-	size_t digits = text ? strspn(text, "01234567") : 0;
-
-	*ret_mode = AGENT_MODE_KEEP;
-	if (!text)
-		return 0;
-	if (text[digits] || digits < 3 || digits > 4 || (digits == 4 && text[0] != '0'))
-		return err_explain(err, ERR_INVALID, "invalid_parameter", NULL,
-			"parameter mode must be permission bits in octal, such as 0644");
-	*ret_mode = (uint32_t)strtoul(text, NULL, 8);
-	return 0;
-}
-
 static int check_preconditions(
 	const struct request *req, const struct agent_file_answer *now, struct err *err)
 {
@@ -208,7 +192,7 @@ HANDLER(files_write)
 	upload->fd = -1;
 	request_keep(req, upload, end_upload);
 	if ((r = open_request(req, api, &sandbox, upload->path, err)) < 0 ||
-		(r = read_mode(req, &mode, err)) < 0)
+		(r = api_query_mode(req, &mode, err)) < 0)
 		return r;
 	pack_u32(&more, mode);
 	pack_u64(&more, request_body_size(req));

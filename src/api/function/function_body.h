@@ -3,7 +3,7 @@
 #pragma once
 
 #include "api/api.h"
-#include "model/function_record.h"
+#include "model/work/function_record.h"
 
 /* Checks the body of PUT /v1/functions/{function}; *ret_spec, a new reference, is what is kept of it. */
 int function_body_decode(const json_t *object, json_t **ret_spec, struct err *err) must_check;

@@ -10,7 +10,7 @@
 #include "base/number.h"
 #include "core/execution/execution.h"
 #include "core/execution/function_places.h"
-#include "store/store_function.h"
+#include "store/work/store_function.h"
 
 #include <stdio.h>
 #include <strings.h>
@@ -60,7 +60,8 @@ HANDLER(functions_put)
 	snprintf(record.name, sizeof(record.name), "%s", name);
 	r = store_function_put(api->gate.store, &record, err);
 	if (r == 0) {
-		fresh_executions_expect(api, record.spec, json_object_get(record.spec, "imports"));
+		fresh_executions_expect(
+			api, &record.owner, record.spec, json_object_get(record.spec, "imports"));
 		request_answer_json(req, 200, function_body_encode(api, &record, true));
 	}
 	function_record_fini(&record);

@@ -56,9 +56,11 @@ json_t *http_event_make(const struct request *req)
 		json_decref(query);
 		query = json_null();
 	}
-	event = json_pack("{s:s, s:s, s:o, s:o, s:{s:s, s:s}}", "httpMethod", request_method(req),
-		"path", request_path(req), "headers", headers, "queryStringParameters", query,
-		"requestContext", "httpMethod", request_method(req), "requestId", request_id(req));
+	event = json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:n, s:n, s:{s:s, s:s, s:s}}", "version",
+		"1.0", "resource", "/", "httpMethod", request_method(req), "path",
+		request_path(req), "headers", headers, "queryStringParameters", query,
+		"pathParameters", "stageVariables", "requestContext", "httpMethod",
+		request_method(req), "path", request_path(req), "requestId", request_id(req));
 	set_body(event, data, len);
 	return event;
 }

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "api/api.h"
-#include "model/launch_record.h"
+#include "model/work/launch_record.h"
 
 json_t *launch_to_json(const struct api *api, const struct launch_record *record);
 

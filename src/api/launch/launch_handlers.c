@@ -6,14 +6,15 @@
 #include "api/list_page.h"
 #include "core/project/projects.h"
 #include "core/sandbox/sandbox_request.h"
+#include "launch/app_service.h"
 #include "launch/detection.h"
 #include "launch/launches.h"
 #include "launch/pipeline.h"
 #include "launch/project_set.h"
 #include "launch/validation.h"
 #include "store/store_clock.h"
-#include "store/store_launch.h"
-#include "store/store_project.h"
+#include "store/work/store_launch.h"
+#include "store/work/store_project.h"
 
 #include <stdio.h>
 
@@ -34,7 +35,7 @@ struct timeouts_body {
 
 struct launch_body {
 	const char *project, *sandbox, *template_name, *preview;
-	const json_t *env;
+	const json_t *env, *services;
 	struct part_body frontend, backend;
 	struct timeouts_body timeouts;
 };
@@ -68,6 +69,19 @@ static const struct field timeouts_rows[] = {
 
 static const char *const preview_choices[] = {"host", "path", NULL};
 
+static const char *check_services(const json_t *names)
+{
+	json_t *name;
+	size_t i;
+
+	json_array_foreach((json_t *)names, i, name)
+	{
+		if (!app_service_find(json_string_value(name)))
+			return "must name postgres and redis alone";
+	}
+	return NULL;
+}
+
 #define AT(member) offsetof(struct launch_body, member)
 #define LAUNCH_ROWS                                                                                \
 	{"env", FIELD_STRING_MAP, AT(env), 0, 48, 0, "Variables of its processes.",                \
@@ -77,10 +91,14 @@ static const char *const preview_choices[] = {"host", "path", NULL};
 			.sub_count = array_len(part_rows)},                                        \
 		{"backend", FIELD_OBJECT, AT(backend), 0, 0, 0, "The same of its backend.",        \
 			.sub = part_rows, .sub_count = array_len(part_rows)},                      \
+		{"services", FIELD_STRING_LIST, AT(services), 0, APP_SERVICES_MAX, 0,              \
+			"The services that are made members of the sandbox (`postgres`, `redis`) " \
+			"instead of those that are detected; empty: none.",                        \
+			.check = check_services},                                                  \
 		{"timeouts", FIELD_OBJECT, AT(timeouts), 0, 0, 0, "How long stages may take.",     \
 			.sub = timeouts_rows, .sub_count = array_len(timeouts_rows)},              \
 	{                                                                                          \
-		"preview", FIELD_STRING, AT(preview), 0, 0, 0,                                     \
+		"preview", FIELD_STRING, AT(preview), 1, 8, 0,                                     \
 			"Whether the preview has a name of its own (`host`, the default) or a "    \
 			"path.",                                                                   \
 			.choices = preview_choices                                                 \
@@ -110,21 +128,19 @@ const struct fields launch_retry_fields = {retry_rows, array_len(retry_rows)};
 static json_t *preview_url(const struct api *api, const struct launch_record *record)
 {
 	const json_t *port = json_object_get(record->document, "frontend_port");
-	const json_t *input = json_object_get(record->document, "input");
-	const char *preview = json_string_value(json_object_get(input, "preview"));
-	char url[API_PREVIEW_URL_MAX], base[128];
+	const char *path = json_string_value(json_object_get(record->document, "preview_path"));
+	char url[API_PREVIEW_URL_MAX];
 
 	if (!port)
 		port = json_object_get(record->document, "backend_port");
 	if (!port || record->status != LAUNCH_SUCCEEDED)
 		return json_null();
-	if (!preview || strcmp(preview, "path") != 0) {
+	if (!path) {
 		api_preview_url(api, record->sandbox_id, (uint16_t)json_integer_value(port), url);
 		return json_string(url);
 	}
-	launches_base(record->sandbox_id, (uint16_t)json_integer_value(port), base);
 	snprintf(url, sizeof(url), "%s://localhost:%u%s", api->preview_scheme, api->preview_port,
-		base);
+		path);
 	return json_string(url);
 }
 
@@ -200,7 +216,10 @@ static int start(struct request *req, struct api *api, struct sandbox *sandbox, 
 	json_auto_t *input = make_input(request_body(req));
 	struct launch_record record;
 	int r = launches_start(api->launches, &caller,
-		&(struct launch_request){.sandbox = sandbox, .project = project, .input = input},
+		&(struct launch_request){.sandbox = sandbox,
+			.project = project,
+			.input = input,
+			.trace = request_trace(req)},
 		&record, err);
 
 	return r < 0 ? r : answer_begun(req, api, &record, err);
@@ -304,8 +323,9 @@ HANDLER(launches_retry_one)
 	if (body.from && !is_known)
 		return err_explain(err, ERR_INVALID, "invalid_field", NULL,
 			"field from must be the name of a stage");
-	r = launches_retry(
-		api->launches, &caller, request_param(req, "launch"), body.from, &record, err);
+	r = launches_retry(api->launches, &caller, request_param(req, "launch"),
+		&(struct launch_retry){.from = body.from, .trace = request_trace(req)}, &record,
+		err);
 	return r < 0 ? r : answer_begun(req, api, &record, err);
 }
 

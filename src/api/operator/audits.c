@@ -7,7 +7,7 @@
 #include "api/list_page.h"
 #include "api/text.h"
 #include "core/audit/audit_writer.h"
-#include "store/store_audit.h"
+#include "store/access/store_audit.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Sessions of browsers (store/store_login.h). Whoever shows a token, or a link with a one-time code that was made with
+ * Sessions of browsers (store/access/store_login.h). Whoever shows a token, or a link with a one-time code that was made with
  * one, gets a cookie that does what the token does, as long as that lasts.
  */
 #include "api/operator/logins.h"
@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "core/token/token_request.h"
 #include "model/id.h"
-#include "store/store_login.h"
+#include "store/access/store_login.h"
 
 #include <stdio.h>
 #include <strings.h>

@@ -3,8 +3,10 @@
 #include "api/handlers.h"
 #include "base/fd.h"
 #include "base/share_pool.h"
+#include "core/pool/pool.h"
 #include "http/server/figures.h"
 #include "store/store_figures.h"
+#include "trace/trace_export.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -87,6 +89,36 @@ static int put_states(struct buf *out, struct store *store, enum store_figure fi
 	return store_figures_read(store, figure, put_state, &states, err);
 }
 
+/* One line for each pool. A template has a name of few characters, none of which needs escaping. */
+static void put_pool(
+	struct buf *out, const struct pool_state *state, const char *name, double value)
+{
+	const struct owner *owner = &state->plan.owner;
+
+	buf_printf(out, "sandlot_%s{template=\"%s\",organization=\"%s\",user=\"%s\"} %.17g\n", name,
+		state->plan.template_name, owner->organization, owner->user, value);
+}
+
+static void put_pools(struct buf *out, struct engine *engine)
+{
+	auto_free struct pool_state *states = NULL;
+	struct pool_totals totals;
+	size_t count = pools_read(engine, &states, &totals);
+
+	begin(out, "pool_size", "gauge", "Sandboxes that are to wait, by pool.");
+	for (size_t i = 0; i < count; i++)
+		put_pool(out, &states[i], "pool_size", states[i].plan.size);
+	begin(out, "pool_ready", "gauge", "Sandboxes that wait for a create, by pool.");
+	for (size_t i = 0; i < count; i++)
+		put_pool(out, &states[i], "pool_ready", states[i].ready);
+	begin(out, "pool_hits_total", "counter", "Creates that were given one, by pool.");
+	for (size_t i = 0; i < count; i++)
+		put_pool(out, &states[i], "pool_hits_total", (double)states[i].hits);
+	begin(out, "pool_misses_total", "counter", "Creates that found none ready, by pool.");
+	for (size_t i = 0; i < count; i++)
+		put_pool(out, &states[i], "pool_misses_total", (double)states[i].misses);
+}
+
 static void put_engine(struct buf *out, const struct api *api)
 {
 	struct engine_figures figures = {0};
@@ -102,6 +134,21 @@ static void put_engine(struct buf *out, const struct api *api)
 		(double)figures.denials);
 	put(out, "archive_downloads", "gauge", "Archives that are being packed.",
 		share_pool_used(api->packers));
+	put_pools(out, api->engine);
+}
+
+static void put_traces(struct buf *out, struct trace_export *traces)
+{
+	struct trace_export_figures figures = {0};
+
+	if (!traces)
+		return;
+	trace_export_read(traces, &figures);
+	begin(out, "trace_spans_total", "counter", "Spans of traces, by what became of them.");
+	buf_printf(out,
+		"sandlot_trace_spans_total{outcome=\"sent\"} %" PRIu64
+		"\nsandlot_trace_spans_total{outcome=\"dropped\"} %" PRIu64 "\n",
+		figures.sent, figures.dropped);
 }
 
 /* --- the host, and the daemon itself --- */
@@ -169,6 +216,7 @@ HANDLER(metrics_read)
 		r = put_states(&out, api->gate.store, FIGURE_JOBS, "jobs",
 			"Jobs that are remembered.", err);
 	put_engine(&out, api);
+	put_traces(&out, api->traces);
 	put_host(&out, api);
 	text = buf_take_str(&out);
 	if (r == 0)

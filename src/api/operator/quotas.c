@@ -4,7 +4,7 @@
  * for sees them at /v1/quotas.
  */
 #include "api/handlers.h"
-#include "store/store_quota.h"
+#include "store/access/store_quota.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,7 +6,7 @@
 #include "api/handlers.h"
 #include "base/clock.h"
 #include "core/secret/secret_store.h"
-#include "store/store_secret.h"
+#include "store/access/store_secret.h"
 
 #include <stdio.h>
 #include <strings.h>

@@ -9,7 +9,7 @@
 #include "core/sandbox/forwarded_conn.h"
 #include "http/server/tunnel.h"
 #include "http/websocket/websocket.h"
-#include "model/sandbox_port.h"
+#include "model/sandbox/sandbox_port.h"
 
 #define PROTOCOL	"tcp.v1"
 #define LIST_TIMEOUT_MS 15000

@@ -2,7 +2,7 @@
 #include "api/preview/preview_target.h"
 
 #include "base/number.h"
-#include "model/preview_name.h"
+#include "model/sandbox/preview_name.h"
 
 #include <errno.h>
 #include <stdio.h>

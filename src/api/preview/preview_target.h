@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which sandbox and port a request for a preview means: by the name of its host (model/preview_name.h), or, where
+ * Which sandbox and port a request for a preview means: by the name of its host (model/sandbox/preview_name.h), or, where
  * names below a domain are not to be had, by a path in front.
  */
 #pragma once
@@ -8,7 +8,7 @@
 #include "http/listener.h"
 #include "http/message.h"
 #include "model/id.h"
-#include "model/sandbox_record.h"
+#include "model/sandbox/sandbox_record.h"
 #include "proxy/proxy.h"
 
 struct preview_target {

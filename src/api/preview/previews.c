@@ -13,7 +13,7 @@
 #include "core/preview/preview.h"
 #include "core/preview/preview_diagnosis.h"
 #include "core/preview/wake_rules.h"
-#include "model/owner.h"
+#include "model/access/owner.h"
 #include "proxy/proxy.h"
 
 #include <stdio.h>

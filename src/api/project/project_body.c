@@ -3,9 +3,9 @@
 
 #include "api/env_body.h"
 #include "api/sandbox/sandbox_body.h"
-#include "model/dependency_set.h"
-#include "model/sandbox_port.h"
-#include "model/template_record.h"
+#include "model/sandbox/sandbox_port.h"
+#include "model/template/dependency_set.h"
+#include "model/template/template_record.h"
 
 #include <math.h>
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "api/api.h"
-#include "model/project_record.h"
+#include "model/work/project_record.h"
 
 extern const struct fields project_create_fields, project_patch_fields, project_move_fields;
 

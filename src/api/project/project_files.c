@@ -15,8 +15,8 @@
 #include "core/project/project_archive.h"
 #include "core/project/project_upload.h"
 #include "http/multipart.h"
-#include "model/owner.h"
-#include "store/store_project.h"
+#include "model/access/owner.h"
+#include "store/work/store_project.h"
 
 #include <errno.h>
 #include <fcntl.h>

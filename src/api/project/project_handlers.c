@@ -4,7 +4,7 @@
 #include "api/list_page.h"
 #include "api/project/project_body.h"
 #include "core/project/projects.h"
-#include "store/store_project.h"
+#include "store/work/store_project.h"
 
 #include <string.h>
 

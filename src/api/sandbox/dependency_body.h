@@ -3,7 +3,7 @@
 #pragma once
 
 #include "api/fields.h"
-#include "model/dependency_set.h"
+#include "model/template/dependency_set.h"
 
 struct dependency_body {
 	const json_t *python, *node;

@@ -5,7 +5,7 @@
 #include "api/sandbox/resources_body.h"
 #include "core/sandbox/member.h"
 #include "core/template/templates.h"
-#include "model/template_record.h"
+#include "model/template/template_record.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -189,7 +189,7 @@ int member_body_decode(const json_t *list, struct member_body_parts *parts,
 		if (r < 0)
 			return r;
 	}
-	spec->members = parts->members;
+	spec->members = list ? parts->members : NULL;
 	spec->member_count = json_array_size(list);
 	return 0;
 }

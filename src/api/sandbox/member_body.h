@@ -4,7 +4,7 @@
 
 #include "api/api.h"
 #include "api/fields.h"
-#include "model/sandbox_spec.h"
+#include "model/sandbox/sandbox_spec.h"
 
 /* The fields of one member. */
 #define MEMBER_BODY_ROWS 10

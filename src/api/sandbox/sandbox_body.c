@@ -5,11 +5,11 @@
 #include "api/sandbox/start_body.h"
 #include "base/clock.h"
 #include "core/sandbox/sandbox.h"
-#include "core/template/templates.h"
-#include "model/egress_rule.h"
-#include "model/network_default.h"
+#include "core/template/templates_request.h"
+#include "model/sandbox/egress_rule.h"
+#include "model/sandbox/network_default.h"
 #include "model/size.h"
-#include "model/template_record.h"
+#include "model/template/template_record.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -261,7 +261,7 @@ static struct network_spec network_from(
 		.connections = number_from(body->connections)};
 }
 
-/* They were checked by their field (model/sandbox_port.h). */
+/* They were checked by their field (model/sandbox/sandbox_port.h). */
 static size_t copy_ports(const json_t *list, struct port_spec ports[])
 {
 	json_t *entry;

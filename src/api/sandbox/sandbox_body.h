@@ -7,7 +7,7 @@
 #include "api/sandbox/member_body.h"
 #include "api/sandbox/resources_body.h"
 #include "api/sandbox/start_body.h"
-#include "model/sandbox_spec.h"
+#include "model/sandbox/sandbox_spec.h"
 #include "wire/wall.h"
 
 /* Parts of bodies that templates have too. */

@@ -8,7 +8,7 @@
 #include "core/sandbox/limit_warning.h"
 #include "core/sandbox/sandbox_request.h"
 #include "core/sandbox/sandbox_stats.h"
-#include "store/store_project.h"
+#include "store/work/store_project.h"
 
 #include <math.h>
 #include <stdio.h>

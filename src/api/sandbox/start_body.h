@@ -4,7 +4,7 @@
 
 #include "api/fields.h"
 #include "core/process/start_command.h"
-#include "model/sandbox_spec.h"
+#include "model/sandbox/sandbox_spec.h"
 
 /* The fields of one command in a list. */
 #define START_BODY_ROWS 4

@@ -8,7 +8,7 @@
 #include "core/snapshot/changes.h"
 #include "core/snapshot/checkpoints.h"
 #include "core/snapshot/snapshots.h"
-#include "store/store_snapshot.h"
+#include "store/sandbox/store_snapshot.h"
 
 #include <stdio.h>
 #include <string.h>

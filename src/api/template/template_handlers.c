@@ -7,17 +7,18 @@
 #include "api/template/template_options_body.h"
 #include "base/share_pool.h"
 #include "core/job/job.h"
-#include "core/template/apt_sources.h"
+#include "core/template/build/apt_sources.h"
 #include "core/template/template_catalogue.h"
 #include "core/template/template_export.h"
 #include "core/template/template_source.h"
 #include "core/template/templates.h"
+#include "core/template/templates_request.h"
 #include "image/dockerfile.h"
 #include "image/recipe.h"
-#include "model/owner.h"
-#include "model/template.h"
-#include "store/store_build.h"
-#include "store/store_template.h"
+#include "model/access/owner.h"
+#include "model/template/template.h"
+#include "store/template/store_build.h"
+#include "store/template/store_template.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -214,6 +215,7 @@ static json_t *to_json(const struct template_record *record)
 		(json_int_t)record->bytes, "created_at", api_time_to_json(record->created_at_ms),
 		"used_at", api_time_to_json(record->used_at_ms));
 	json_object_set_new(template, "disk_bytes", json_integer((json_int_t)record->disk_bytes));
+	json_object_set_new(template, "left_out", member_or(image, "left_out", json_null()));
 	template_options_body_encode(template, options);
 	return template;
 }
@@ -229,6 +231,7 @@ static json_t *builtin_to_json(const char *name)
 		"ports", "bytes", 0, "created_at", "used_at");
 
 	json_object_set_new(template, "disk_bytes", json_integer(0));
+	json_object_set_new(template, "left_out", json_null());
 	template_options_body_encode(template, NULL);
 	if (template_find(name)) {
 		json_object_set_new(template, "security",

@@ -19,7 +19,8 @@ const struct field template_options_body_pool[1] = {
 /* The members that a create has too, decoded as those of a create are. */
 static int decode_shared(const json_t *object, struct sandbox_body *ret_body, struct err *err)
 {
-	static const char *const names[] = {"env", "ports", "resources", "network", "start"};
+	static const char *const names[] = {
+		"env", "ports", "resources", "network", "start", "members"};
 	json_auto_t *shared = json_object();
 	int r;
 
@@ -47,6 +48,7 @@ int template_options_body_decode(const json_t *object, const struct template_opt
 		.has_ports = body->ports,
 		.has_network = json_object_get(object, "network"),
 		.has_start = body->start,
+		.has_members = body->members,
 		.user = body->user,
 		.workdir = body->workdir,
 		.ready_command = body->ready.command,
@@ -62,7 +64,7 @@ int template_options_body_decode(const json_t *object, const struct template_opt
 	return 0;
 }
 
-/* Only the limits that are set. */
+/* Only the limits that are set. Of the options of a template, or of a member among them. */
 static json_t *resources_to_json(const json_t *options)
 {
 	struct resources resources = template_options_resources(options);
@@ -77,6 +79,19 @@ static json_t *resources_to_json(const json_t *options)
 	if (!resources.pids)
 		json_object_del(object, "pids");
 	return object;
+}
+
+/* As they were given. */
+static json_t *members_to_json(const json_t *options)
+{
+	json_t *list = json_deep_copy(json_object_get(options, "members")), *member;
+	size_t i;
+
+	json_array_foreach(list, i, member)
+	{
+		json_object_set_new(member, "resources", resources_to_json(member));
+	}
+	return list ? list : json_array();
 }
 
 void template_options_body_encode(json_t *template, const json_t *options)
@@ -97,6 +112,7 @@ void template_options_body_encode(json_t *template, const json_t *options)
 		template, "languages", languages ? json_deep_copy(languages) : json_array());
 	json_object_set_new(
 		template, "security", json_string(security && security[0] ? security : "default"));
+	json_object_set_new(template, "members", members_to_json(options));
 	json_object_set_new(template, "skeleton", json_string(template_options_skeleton(options)));
 	json_object_set_new(template, "start_image",
 		json_boolean(json_is_true(json_object_get(options, "start_image"))));

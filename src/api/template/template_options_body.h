@@ -3,11 +3,12 @@
 #pragma once
 
 #include "api/env_body.h"
+#include "api/sandbox/member_body.h"
 #include "api/sandbox/sandbox_body.h"
 #include "core/template/template_options.h"
 
 struct template_options_body {
-	const json_t *env, *ports, *start, *languages;
+	const json_t *env, *ports, *start, *members, *languages;
 	struct sandbox_resources_body resources;
 	struct sandbox_network_body network;
 	const char *user, *workdir;
@@ -57,6 +58,10 @@ extern const struct field template_options_body_pool[1];
 			"Sandboxes that are to wait for a create, with their start commands up.",  \
 			.sub = template_options_body_pool,                                         \
 			.sub_count = array_len(template_options_body_pool)},                       \
+		{"members", FIELD_OBJECT_LIST, offsetof(body, options.members), 0, MEMBERS_MAX, 0, \
+			"What runs beside a sandbox whose create asks for no members itself, as "  \
+			"of a sandbox. Needs the scope run too.",                                  \
+			.sub = member_body_rows, .sub_count = MEMBER_BODY_ROWS},                   \
 		{"security", FIELD_STRING, offsetof(body, options.security), 0, 15, 0,             \
 			"Which system calls are open: strict, default, or browser where the "      \
 			"operator offers it."},                                                    \

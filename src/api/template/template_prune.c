@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers of images that nothing uses, for administrators (core/template/layer_collect.h). */
+/* Layers of images that nothing uses, for administrators (core/template/image/layer_collect.h). */
 #include "api/handlers.h"
-#include "core/template/layer_collect.h"
+#include "core/template/image/layer_collect.h"
 
 #include <stdio.h>
 

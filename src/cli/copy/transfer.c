@@ -170,14 +170,14 @@ int transfer_put_tree(
 	return r < 0 ? r : send_tree(client, target, local, NULL, NULL, err);
 }
 
+/* What installing makes is made again there. */
+const char *const transfer_project_skipped[] = {
+	"node_modules", ".venv", "venv", "__pycache__", ".git", ".next", ".nuxt", NULL};
+
 int transfer_send_project(struct client *client, const char *target, const char *local,
 	json_t **ret_answer, struct err *err)
 {
-	/* What installing makes is made again there. */
-	static const char *const skipped[] = {
-		"node_modules", ".venv", "venv", "__pycache__", ".git", ".next", ".nuxt", NULL};
-
-	return send_tree(client, target, local, skipped, ret_answer, err);
+	return send_tree(client, target, local, transfer_project_skipped, ret_answer, err);
 }
 
 static int open_target(struct client *client, const char *target, struct err *err)

@@ -46,7 +46,9 @@ int transfer_get_tree(struct client *client, const char *id, const char *path,
 int transfer_send_fd(struct client *client, const char *target, int fd, json_t **ret_answer,
 	struct err *err) must_check;
 
-/* Sends the files of a directory to the archive of a project, without what installing them makes, and .git. */
+/* Sends the files of a directory to the archive of a project, without what installing them makes, and .git: the names of
+ * these directories, ended by NULL. */
+extern const char *const transfer_project_skipped[];
 int transfer_send_project(struct client *client, const char *target, const char *local,
 	json_t **ret_answer, struct err *err) must_check;
 

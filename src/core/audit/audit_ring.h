@@ -11,7 +11,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "model/audit_entry.h"
+#include "model/access/audit_entry.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,7 +5,7 @@
 #include "base/fail_point.h"
 #include "base/log.h"
 #include "core/audit/audit_ring.h"
-#include "store/store_audit.h"
+#include "store/access/store_audit.h"
 
 #include <pthread.h>
 #include <stdio.h>

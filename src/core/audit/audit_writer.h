@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "model/audit_entry.h"
+#include "model/access/audit_entry.h"
 #include "store/store.h"
 
 struct audit_writer;

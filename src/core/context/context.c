@@ -6,7 +6,7 @@
 #include "core/context/context_state.h"
 #include "core/engine/db_writer.h"
 #include "core/engine/sandbox_state.h"
-#include "store/store_context.h"
+#include "store/sandbox/store_context.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -196,7 +196,8 @@ static int check_language(const char *name, struct err *err)
 		return 0;
 	return err_explain(err, ERR_INVALID, "invalid_field",
 		"a shell that keeps its state is a terminal: \"pty\": true with exec",
-		"field language must be python or javascript: %s has no contexts", name);
+		"field language must be python, javascript or typescript: %s has no contexts",
+		name);
 }
 
 static int add(struct context *context, struct err *err)

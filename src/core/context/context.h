@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Contexts: interpreters that keep their state between executions. A context is a kept process of its sandbox
- * (core/process/process.h) that runs the loop of a runner (runtime/python.py), and a row (model/context_record.h).
+ * (core/process/process.h) that runs the loop of a runner (runtime/python.py), and a row (model/work/context_record.h).
  *
  * Executions run in it one after another, in the order in which they came; a bounded number waits. Each is a part of
  * the log of the process: from where it was sent to the line on the descriptor for results that says that it is done.
@@ -22,8 +22,8 @@
 
 #include "core/engine/sandbox_handle.h"
 #include "core/execution/execution.h"
-#include "model/context_record.h"
 #include "model/text_map.h"
+#include "model/work/context_record.h"
 
 struct context;
 struct contexts;

@@ -6,8 +6,8 @@
 #include "core/context/context_state.h"
 #include "core/output/output_cursor.h"
 #include "core/process/process_table.h"
+#include "store/sandbox/store_context.h"
 #include "store/store_clock.h"
-#include "store/store_context.h"
 
 #include <signal.h>
 #include <string.h>

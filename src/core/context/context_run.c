@@ -102,7 +102,7 @@ void context_settle(struct settled *settled)
 {
 	if (!settled->execution)
 		return;
-	execution_settle(settled->execution, &settled->end, settled->log_end);
+	execution_come_to_end(settled->execution, &settled->end, settled->log_end);
 	execution_unref(settled->execution);
 }
 

@@ -2,12 +2,13 @@
 /* The struct of a context, and what its files share; for core/context only. */
 #pragma once
 
-#include "core/context/done_line.h"
 #include "core/engine/engine.h"
+#include "core/execution/done_line.h"
+#include "core/execution/execution.h"
 #include "core/execution/execution_state.h"
 #include "core/process/process.h"
 #include "event/timer.h"
-#include "model/context_record.h"
+#include "model/work/context_record.h"
 
 struct contexts {
 	struct store *store;

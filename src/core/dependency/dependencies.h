@@ -13,7 +13,7 @@
 #include "core/engine/engine.h"
 #include "core/engine/sandbox_handle.h"
 #include "core/job/job.h"
-#include "model/dependency_set.h"
+#include "model/template/dependency_set.h"
 
 #define DEPENDENCIES_JOB_KIND "dependencies"
 

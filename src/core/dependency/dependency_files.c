@@ -2,7 +2,7 @@
 #include "core/dependency/dependency_files.h"
 
 #include "blob/digest.h"
-#include "store/store_dependency_file.h"
+#include "store/template/store_dependency_file.h"
 
 #include <errno.h>
 #include <string.h>

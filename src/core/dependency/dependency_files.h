@@ -2,12 +2,12 @@
 /*
  * Files that name packages (requirements.txt; package.json with package-lock.json). A set, and with it the record of a
  * sandbox and the key of a layer, has their digests; their texts are in the database, each owner's own
- * (store/store_dependency_file.h). The daemon never looks into them.
+ * (store/template/store_dependency_file.h). The daemon never looks into them.
  */
 #pragma once
 
 #include "core/engine/engine.h"
-#include "model/dependency_set.h"
+#include "model/template/dependency_set.h"
 
 /* A new set of all that is asked for. */
 json_t *dependency_files_new_set(const struct dependency_spec *spec);

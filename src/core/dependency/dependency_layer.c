@@ -4,13 +4,13 @@
 #include "base/log.h"
 #include "core/dependency/dependency_files.h"
 #include "core/engine/sandbox_state.h"
-#include "core/template/build_sandbox.h"
-#include "core/template/layer_capture.h"
-#include "core/template/mirror_rules.h"
-#include "core/template/template_build.h"
+#include "core/template/build/build_sandbox.h"
+#include "core/template/build/mirror_rules.h"
+#include "core/template/build/template_build.h"
+#include "core/template/image/layer_capture.h"
 #include "core/template/templates.h"
-#include "model/dependency_set.h"
-#include "model/network_default.h"
+#include "model/sandbox/network_default.h"
+#include "model/template/dependency_set.h"
 
 #include <errno.h>
 #include <stdio.h>

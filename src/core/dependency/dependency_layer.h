@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Layers with packages for sandboxes (model/dependency_set.h). One is made in a builder of the same template
- * (core/template/build_sandbox.h), by the template's own pip and npm, and noted in the cache of builds
- * (store/store_build.h) under what went into it: the template's files, the packages, mirrors and settings. So
+ * Layers with packages for sandboxes (model/template/dependency_set.h). One is made in a builder of the same template
+ * (core/template/build/build_sandbox.h), by the template's own pip and npm, and noted in the cache of builds
+ * (store/template/store_build.h) under what went into it: the template's files, the packages, mirrors and settings. So
  * the same owner's next sandbox that asks for the same gets the same layer. Nobody else does: another
  * owner may have other mirrors, and install scripts of packages run as they please.
  */
@@ -11,7 +11,7 @@
 #include "core/engine/engine.h"
 #include "core/job/job.h"
 #include "core/process/environment.h"
-#include "store/store_build.h"
+#include "store/template/store_build.h"
 
 #define DEPENDENCY_KEY_LEN 64
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/engine/capability.h"
 
-#include "model/network_default.h"
+#include "model/sandbox/network_default.h"
 
 #include <assert.h>
 

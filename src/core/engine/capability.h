@@ -6,7 +6,7 @@
 #pragma once
 
 #include "driver/driver.h"
-#include "model/sandbox_record.h"
+#include "model/sandbox/sandbox_record.h"
 
 /* 0, or ERR_INVALID (unsupported_by_driver) with the driver and what it lacks. */
 int capability_need(const struct driver *driver, enum driver_capability capability, struct err *err)

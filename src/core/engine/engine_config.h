@@ -6,8 +6,8 @@
 #include "core/engine/event_bus.h"
 #include "driver/driver.h"
 #include "egress/egress.h"
-#include "model/network_default.h"
-#include "model/sandbox_record.h"
+#include "model/sandbox/network_default.h"
+#include "model/sandbox/sandbox_record.h"
 #include "store/store.h"
 
 #include <stdatomic.h>

@@ -2,7 +2,7 @@
 #include "core/engine/event_bus.h"
 
 #include "base/format.h"
-#include "model/owner.h"
+#include "model/access/owner.h"
 
 #include <pthread.h>
 #include <stdio.h>

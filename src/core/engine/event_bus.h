@@ -9,7 +9,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "model/sandbox_record.h"
+#include "model/sandbox/sandbox_record.h"
 
 struct event_bus;
 struct event_follower;

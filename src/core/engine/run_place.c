@@ -2,7 +2,7 @@
 #include "core/engine/run_place.h"
 
 #include "base/share_pool.h"
-#include "model/owner.h"
+#include "model/access/owner.h"
 
 #include <errno.h>
 

@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
-#include "store/store_execution.h"
+#include "store/work/store_execution.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "core/execution/execution.h"
+
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/engine/db_writer.h"
@@ -13,7 +15,7 @@
 #include "core/process/process_table.h"
 #include "core/sandbox/sandbox_request.h"
 #include "store/store_clock.h"
-#include "store/store_execution.h"
+#include "store/work/store_execution.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -22,10 +24,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define BYTES_KEPT  (256ull << 20) /* of requests and outcomes of an owner */
-#define REQUEST_MAX (256u << 10)   /* bytes of a request that is kept */
-#define READERS_S   30		   /* how long a log waits for its readers */
-#define QUICK_BYTES (64u << 10)	   /* of a log that is read at once */
+#define REQUEST_MAX (256u << 10) /* bytes of a request that is kept */
 
 /* --- life --- */
 
@@ -62,11 +61,6 @@ void execution_unref(struct execution *execution)
 	free(execution);
 }
 
-static void release(void *arg)
-{
-	execution_unref(arg);
-}
-
 struct execution *execution_make(struct executions *executions, struct sandbox *sandbox,
 	const struct execution_record *record)
 {
@@ -77,6 +71,7 @@ struct execution *execution_make(struct executions *executions, struct sandbox *
 	execution->sandbox = sandbox_ref(sandbox);
 	execution->language = language_find(record->language);
 	execution->request = BUF_INIT(PROCESS_INPUT_MAX);
+	done_line_init(&execution->line, "");
 	execution->record = *record;
 	pthread_mutex_init(&execution->lock, NULL);
 	return execution;
@@ -112,6 +107,8 @@ void execution_unlist(struct execution *execution)
 
 void executions_leave(struct executions *executions)
 {
+	struct execution *running, *next;
+
 	if (!executions)
 		return;
 	pthread_mutex_lock(&executions->lock);
@@ -119,7 +116,13 @@ void executions_leave(struct executions *executions)
 	pthread_cond_broadcast(&executions->changed);
 	while (executions->threads > 0)
 		pthread_cond_wait(&executions->changed, &executions->lock);
+	running = take_ptr(&executions->running);
 	pthread_mutex_unlock(&executions->lock);
+	/* What else holds them goes with the engine, which they must not outlive: their processes and sandboxes are its. */
+	for (; running; running = next) {
+		next = running->next;
+		execution_unref(running);
+	}
 }
 
 struct function_places *executions_places(struct executions *executions)
@@ -135,263 +138,13 @@ int executions_open_copy(
 
 void executions_free(struct executions *executions)
 {
-	struct execution *execution;
-
 	if (!executions)
 		return;
-	while ((execution = executions->running)) {
-		executions->running = execution->next;
-		execution_unref(execution);
-	}
 	function_places_free(executions->places);
 	pthread_cond_destroy(&executions->changed);
 	pthread_mutex_destroy(&executions->lock);
 	free(executions);
 }
-
-/* --- the end --- */
-
-static void publish(struct execution *execution, const struct execution_record *record)
-{
-	struct event_bus *bus = execution->executions->config.bus;
-	char type[32];
-	json_t *data = json_pack("{s:s, s:o, s:s, s:s}", "execution", record->id, "sandbox",
-		record->is_fresh ? json_null() : json_string(record->sandbox_id), "language",
-		record->language, "status", execution_status_name(record->status));
-	auto_free char *text = json_dumps(data, JSON_COMPACT);
-
-	json_decref(data);
-	snprintf(type, sizeof(type), "execution.%s", execution_status_name(record->status));
-	event_bus_publish_in(bus, &record->owner, record->sandbox_id, record->id, type, text);
-}
-
-/* Forgets what is beyond the bounds of its owner. */
-static void prune(struct execution *execution)
-{
-	const struct executions_config *config = &execution->executions->config;
-	struct store_execution_rule rule = {.count = config->history,
-		.since_ms = store_clock_ms(config->store) - config->keep_ms,
-		.bytes = BYTES_KEPT};
-	struct err err;
-	int r = store_execution_prune(config->store, &execution->record.owner, &rule, &err);
-
-	if (r < 0)
-		log_error("executions: %s", err.message);
-	else if (r > 0)
-		artifact_store_collect(config->artifacts);
-}
-
-/* Writes the outcome down and tells it. Takes the outcome over. */
-static void conclude(struct execution *execution, enum execution_status status, json_t *outcome)
-{
-	struct store *store = execution->executions->config.store;
-	struct execution_record record;
-	struct err err;
-
-	pthread_mutex_lock(&execution->lock);
-	execution->record.status = status;
-	execution->record.outcome = outcome;
-	execution->record.outcome_bytes += json_dumpb(outcome, NULL, 0, JSON_COMPACT);
-	execution->record.ended_at_ms = store_clock_ms(store);
-	if (execution->times.asked_us)
-		execution->record.duration_us = clock_steady_us() - execution->times.asked_us;
-	execution_record_copy(&record, &execution->record);
-	pthread_mutex_unlock(&execution->lock);
-	if (store_execution_update(store, &record, &err) < 0)
-		log_error("execution %s: %s", record.id, err.message);
-	function_place_give_back(take_ptr(&execution->place));
-	publish(execution, &record);
-	execution_tell_over(execution, &record);
-	execution_record_fini(&record);
-	execution_unlist(execution);
-	prune(execution);
-}
-
-static bool has_readers(struct execution *execution)
-{
-	bool has;
-
-	pthread_mutex_lock(&execution->lock);
-	has = execution->readers > 0;
-	pthread_mutex_unlock(&execution->lock);
-	return has;
-}
-
-/* Waits for those who read its log, which goes with the sandbox: as long as they take, but not for ever. */
-static void await_readers(struct execution *execution)
-{
-	struct executions *executions = execution->executions;
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += READERS_S;
-	pthread_mutex_lock(&executions->lock);
-	while (!executions->is_leaving && has_readers(execution) &&
-		pthread_cond_timedwait(&executions->changed, &executions->lock, &until) == 0)
-		;
-	pthread_mutex_unlock(&executions->lock);
-}
-
-/* The fresh sandbox of one that is over. What stays is removed by the next daemon. */
-static void remove_sandbox(struct execution *execution)
-{
-	struct engine *engine = sandbox_engine(execution->sandbox);
-	struct err err;
-
-	if (has_readers(execution)) {
-		if (sandbox_stop(execution->sandbox, END_OPERATOR, &err) < 0)
-			log_warning("execution %s: %s", execution->record.id, err.message);
-		await_readers(execution);
-	}
-	if (sandbox_request_purge_builder(engine, execution->record.sandbox_id, &err) < 0)
-		log_error("the sandbox of execution %s: %s", execution->record.id, err.message);
-}
-
-/* In a context the interpreter has looked, so that those without any do not wait. */
-static bool may_have_artifacts(const struct execution *execution)
-{
-	return execution->end.outcome == PROCESS_RAN &&
-	       (!execution->host || execution->has_outputs);
-}
-
-/* Gathers the outcome: it blocks on the sandbox. `failure` says why nothing is known of its end; else NULL. */
-static void gather(struct execution *execution, const char *failure)
-{
-	struct outcome_input input = {.record = &execution->record,
-		.language = execution->language,
-		.log = execution->log,
-		.from = execution->record.from,
-		.to = execution->log ? output_log_end(execution->log) : 0,
-		.end = &execution->end,
-		.failure = failure,
-		.state = execution->state,
-		.start = !execution->record.is_fresh ? NULL
-			 : execution->is_warm	     ? "warm"
-						     : "cold",
-		.times = execution->times};
-	struct artifacts_request artifacts = {.sandbox = execution->sandbox,
-		.since_ms = execution->started_wall_ms,
-		.copy = execution->executions->config.artifacts,
-		.execution = execution->record.is_fresh ? execution->record.id : NULL};
-	enum execution_status status;
-	json_t *outcome;
-	struct err err;
-
-	/* What it left behind would disturb the next. */
-	if (execution->process)
-		process_kill(execution->process, true);
-	if (execution->host)
-		input.to = execution->log_end;
-	input.artifacts = may_have_artifacts(execution) && !failure
-				  ? artifacts_list(&artifacts, &input.is_artifacts_cut)
-				  : json_array();
-	pthread_mutex_lock(&execution->lock);
-	execution->log_end = input.to;
-	pthread_mutex_unlock(&execution->lock);
-	outcome = outcome_make(&input, &status);
-	/* Who asks for the next as soon as this has answered finds room for it. */
-	if (execution->record.is_fresh && sandbox_disown(execution->sandbox, &err) < 0)
-		log_warning("execution %s: %s", execution->record.id, err.message);
-	conclude(execution, status, outcome);
-	if (execution->record.is_fresh)
-		remove_sandbox(execution);
-}
-
-static void *gather_in_thread(void *arg)
-{
-	struct execution *execution = arg;
-	struct executions *executions = execution->executions;
-
-	gather(execution, execution->failure);
-	execution_unref(execution);
-	pthread_mutex_lock(&executions->lock);
-	executions->threads--;
-	pthread_cond_broadcast(&executions->changed);
-	pthread_mutex_unlock(&executions->lock);
-	return NULL;
-}
-
-/* A daemon that leaves gathers nothing any more; the next does. */
-static bool take_thread(struct executions *executions)
-{
-	bool goes_on;
-
-	pthread_mutex_lock(&executions->lock);
-	goes_on = !executions->is_leaving;
-	executions->threads += goes_on;
-	pthread_mutex_unlock(&executions->lock);
-	return goes_on;
-}
-
-static void gather_on_writer(void *arg)
-{
-	(void)gather_in_thread(arg);
-}
-
-/* One that does not block on the sandbox and has said little needs no thread of its own. */
-static bool is_quick(const struct execution *execution)
-{
-	return execution->host && !may_have_artifacts(execution) &&
-	       execution->log_end - execution->record.from <= QUICK_BYTES;
-}
-
-static void gather_later(struct execution *execution)
-{
-	pthread_t thread;
-
-	if (!take_thread(execution->executions))
-		return;
-	if (is_quick(execution)) {
-		db_writer_put(execution->sandbox->engine->db_writer, gather_on_writer,
-			execution_ref(execution));
-		return;
-	}
-	if (pthread_create(&thread, NULL, gather_in_thread, execution_ref(execution)) == 0) {
-		pthread_detach(thread);
-		return;
-	}
-	/* There is no thread to be had: better late than never. */
-	(void)gather_in_thread(execution);
-}
-
-void execution_note(struct execution *execution, bool *flag)
-{
-	bool is_due;
-
-	pthread_mutex_lock(&execution->lock);
-	*flag = true;
-	is_due = execution->is_listed && execution->has_ended;
-	pthread_mutex_unlock(&execution->lock);
-	if (is_due)
-		gather_later(execution);
-}
-
-/* --- its process --- */
-
-static void on_output(void *arg, int stream, const uint8_t *data, size_t len)
-{
-	struct execution *execution = arg;
-
-	(void)data;
-	(void)len;
-	if (stream == 3 && !execution->times.begun_us)
-		execution->times.begun_us = clock_steady_us();
-	execution_tell_output(execution);
-}
-
-static void on_ended(void *arg, const struct process_end *end)
-{
-	struct execution *execution = arg;
-
-	execution->times.ended_us = clock_steady_us();
-	pthread_mutex_lock(&execution->lock);
-	execution->end = *end;
-	pthread_mutex_unlock(&execution->lock);
-	execution_note(execution, &execution->has_ended);
-}
-
-const struct process_events execution_process_events = {
-	.output = on_output, .ended = on_ended, .release = release};
 
 /* --- its context --- */
 
@@ -424,16 +177,6 @@ void execution_note_begun(struct execution *execution, uint32_t process, struct 
 	execution->record.from = output_log_end(log);
 	pthread_mutex_unlock(&execution->lock);
 	execution_tell_output(execution);
-}
-
-void execution_settle(struct execution *execution, const struct process_end *end, uint64_t log_end)
-{
-	execution->times.ended_us = clock_steady_us();
-	pthread_mutex_lock(&execution->lock);
-	execution->end = *end;
-	execution->log_end = log_end;
-	pthread_mutex_unlock(&execution->lock);
-	execution_note(execution, &execution->has_ended);
 }
 
 /* --- the start --- */
@@ -605,7 +348,7 @@ int execution_start(struct executions *executions, struct sandbox *sandbox,
 
 	if (!language_find(spec->language))
 		return err_explain(err, ERR_INVALID, "invalid_field", NULL,
-			"field language must be python, javascript or shell");
+			"field language must be that of a runner");
 	describe(executions, sandbox, spec, &record);
 	if (spec->host)
 		return start_in_context(executions, sandbox, spec, &record, ret_execution, err);

@@ -3,10 +3,11 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "core/engine/sandbox_handle.h"
+#include "core/execution/execution.h"
 #include "core/execution/execution_state.h"
 #include "core/process/process_table.h"
 #include "store/store_clock.h"
-#include "store/store_execution.h"
+#include "store/work/store_execution.h"
 
 /* A process of which only the row is left tells its end itself. */
 static void take_end(struct execution *execution, const struct process_record *process)

@@ -71,6 +71,8 @@ static json_t *make_document(struct sandbox *sandbox, const struct execution_spe
 		(json_int_t)memory_mb(sandbox), "limits", "result", (int)OUTCOME_RESULT_MAX,
 		"display", (int)OUTCOME_DISPLAY_MAX - 4096);
 
+	if (spec->is_fresh)
+		json_object_set_new(document, "passing", json_true());
 	if (spec->function) {
 		json_object_set_new(document, "name", json_string(spec->function));
 		json_object_set_new(document, "version", json_sprintf("%u", spec->version));

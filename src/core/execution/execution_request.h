@@ -2,10 +2,10 @@
 /* An execution as a command: the interpreter with its runner, and what it is told. */
 #pragma once
 
-#include "core/execution/execution.h"
+#include "core/execution/execution_spec.h"
 #include "core/execution/language.h"
 #include "core/process/command.h"
-#include "model/context_record.h"
+#include "model/work/context_record.h"
 
 struct execution_request {
 	struct command command;

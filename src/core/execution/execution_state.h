@@ -2,7 +2,8 @@
 /* The struct of an execution, and what core/context does with it; for these two directories only. */
 #pragma once
 
-#include "core/execution/execution.h"
+#include "core/execution/done_line.h"
+#include "core/execution/execution_spec.h"
 #include "core/execution/language.h"
 #include "core/execution/outcome.h"
 
@@ -33,12 +34,17 @@ struct execution {
 	bool is_warm;	  /* its interpreter had waited for it */
 	bool has_outputs; /* it may have written artifacts */
 
+	/* Of one with a passing sandbox, on the thread that reads its process. */
+	struct done_line line;
+	bool said_done; /* its runner did: that is its end, whatever becomes of the process */
+
 	pthread_mutex_t lock; /* what follows */
 	struct execution_record record;
 	struct output_log *log; /* NULL until it has begun */
 	struct process_end end;
 	bool is_listed; /* it has its row, */
-	bool has_ended; /* its process has ended: with both, its outcome is gathered */
+	bool is_ending; /* one end of it was taken; */
+	bool has_ended; /* it is over: with both, its outcome is gathered */
 	bool is_over;
 	unsigned readers; /* of its log */
 	uint64_t log_end;
@@ -65,7 +71,7 @@ struct execution *execution_make(struct executions *executions, struct sandbox *
 void execution_list(struct execution *execution);
 void execution_unlist(struct execution *execution);
 
-/* Its row is there, or its process has ended (the flag that is set): with both its outcome is gathered. */
+/* Its row is there, or it is over (the flag that is set): with both its outcome is gathered. */
 void execution_note(struct execution *execution, bool *flag);
 
 /* The watch of its process, which has a reference of it. */
@@ -85,5 +91,7 @@ void execution_write_begun(struct execution *execution);
 /* Its log has more. */
 void execution_tell_output(struct execution *execution);
 
-/* It has come to its end, which is in `end` and in what the context knows; gathers the outcome on another thread. */
-void execution_settle(struct execution *execution, const struct process_end *end, uint64_t log_end);
+/* It has come to an end, the first of which counts, with what the context knows. Its log ends there, if its runner said so.
+ * The outcome is gathered on another thread. */
+void execution_come_to_end(
+	struct execution *execution, const struct process_end *end, uint64_t log_end);

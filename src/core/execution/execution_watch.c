@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Those who watch an execution: its output and its end. */
+#include "core/execution/execution.h"
 #include "core/execution/execution_state.h"
 
 struct execution_watcher {

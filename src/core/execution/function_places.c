@@ -2,7 +2,7 @@
 #include "core/execution/function_places.h"
 
 #include "base/mem.h"
-#include "model/owner.h"
+#include "model/access/owner.h"
 
 #include <pthread.h>
 #include <stdio.h>

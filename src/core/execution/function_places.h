@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "model/sandbox_record.h"
+#include "model/sandbox/sandbox_record.h"
 
 struct function_place;
 struct function_places;

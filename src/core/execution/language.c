@@ -7,7 +7,7 @@
 
 /* runners.S */
 extern const char python_py[], python_py_end[], python_more_py[], javascript_js[],
-	javascript_js_end[], shell_sh[], shell_sh_end[];
+	javascript_js_end[], shell_sh[], shell_sh_end[], java_sh[], java_sh_end[];
 
 static const struct language table[] = {
 	{.name = "python",
@@ -21,6 +21,17 @@ static const struct language table[] = {
 		.runner = javascript_js,
 		.runner_end = javascript_js_end,
 		.has_contexts = true},
+	{.name = "typescript",
+		.program = {"node", "--experimental-vm-modules", "--no-warnings", "-e"},
+		.runner = javascript_js,
+		.runner_end = javascript_js_end,
+		.more = "typescript",
+		.has_contexts = true},
+	{.name = "java",
+		.program = {"/bin/sh", "-c"},
+		.runner = java_sh,
+		.runner_end = java_sh_end,
+		.is_plain = true},
 	{.name = "shell",
 		.program = {"/bin/sh", "-c"},
 		.runner = shell_sh,
@@ -28,7 +39,7 @@ static const struct language table[] = {
 		.is_plain = true},
 };
 
-const char *const language_names[] = {"python", "javascript", "shell", NULL};
+const char *const language_names[] = {"python", "javascript", "typescript", "java", "shell", NULL};
 
 const struct language *language_find(const char *name)
 {

@@ -15,7 +15,8 @@ struct language {
 	const char *program[LANGUAGE_PROGRAM_MAX]; /* interpreter and options; the runner follows */
 	const char *runner;			   /* its text, */
 	const char *runner_end;			   /* up to here: a NUL */
-	const char *more; /* an argument of the runner: what it needs seldom; NULL: none */
+	const char *
+		more; /* an argument of the runner: what it needs seldom, or which of its languages this is; NULL: none */
 	/* It gets code, path, handler and event as arguments, and its result is bytes without frames; else a
 	 * request on standard input, and results are lines (runtime/python.py). */
 	bool is_plain;

@@ -12,6 +12,7 @@
 
 #define TEXT_MAX  (64u << 10) /* of each text of an error */
 #define PIECE_MAX (64u << 10)
+#define NOT_FOUND 127 /* the exit code of a shell that does not find a program */
 
 /* What the log says. */
 struct gathered {
@@ -229,7 +230,8 @@ static json_t *make_metrics(const struct outcome_input *input)
 /* --- how it ended --- */
 
 /* Why it failed without an error of its own, in words; text has room for them. */
-static const char *explain(const struct outcome_input *input, char *text, size_t size)
+static const char *explain(
+	const struct outcome_input *input, const struct gathered *gathered, char *text, size_t size)
 {
 	const struct process_end *end = input->end;
 	const char *signal_name = end->how.signal ? sigabbrev_np(end->how.signal) : NULL;
@@ -246,6 +248,12 @@ static const char *explain(const struct outcome_input *input, char *text, size_t
 		return "DiskFull";
 	default:
 		break;
+	}
+	/* A runner that finds no interpreter leaves before the code begins. */
+	if (input->language->is_plain && !gathered->has_begun && end->exit_code == NOT_FOUND) {
+		snprintf(text, size, "the sandbox has nothing to run %s with",
+			input->language->name);
+		return "LanguageMissing";
 	}
 	if (end->outcome == PROCESS_NOT_RUN) {
 		snprintf(text, size, "the sandbox has no %s to run %s with: %s",
@@ -285,7 +293,8 @@ static enum execution_status judge(const struct outcome_input *input, struct gat
 }
 
 /* The error of one that has none of its own. */
-static json_t *invent_error(const struct outcome_input *input, enum execution_status status)
+static json_t *invent_error(const struct outcome_input *input, const struct gathered *gathered,
+	enum execution_status status)
 {
 	char text[256];
 	const char *type;
@@ -310,7 +319,7 @@ static json_t *invent_error(const struct outcome_input *input, enum execution_st
 		type = "Lost";
 		break;
 	default:
-		type = explain(input, text, sizeof(text));
+		type = explain(input, gathered, text, sizeof(text));
 	}
 	return make_error(json_string(type), json_string(text), json_string(""));
 }
@@ -346,7 +355,7 @@ json_t *outcome_make(struct outcome_input *input, enum execution_status *ret_sta
 	status = judge(input, &gathered);
 	if (!gathered.error || status == EXECUTION_LOST || status == EXECUTION_TIMEOUT) {
 		json_decref(gathered.error);
-		gathered.error = invent_error(input, status);
+		gathered.error = invent_error(input, &gathered, status);
 	}
 	if (status != EXECUTION_SUCCEEDED)
 		json_decref(take_ptr(&gathered.result));

@@ -8,7 +8,7 @@
 #include "core/execution/language.h"
 #include "core/output/output_log.h"
 #include "core/process/process.h"
-#include "model/execution_record.h"
+#include "model/work/execution_record.h"
 
 #define OUTCOME_RESULT_MAX   (1u << 20) /* bytes of JSON of a result, */
 #define OUTCOME_DISPLAY_MAX  (4u << 20) /* of one thing that is shown, */

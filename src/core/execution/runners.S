@@ -8,6 +8,8 @@
 	.global javascript_js_end
 	.global shell_sh
 	.global shell_sh_end
+	.global java_sh
+	.global java_sh_end
 python_py:
 	.incbin "python.py"
 python_py_end:
@@ -20,7 +22,13 @@ javascript_js:
 javascript_js_end:
 	.byte 0
 shell_sh:
+	.incbin "files.sh"
 	.incbin "shell.sh"
 shell_sh_end:
+	.byte 0
+java_sh:
+	.incbin "files.sh"
+	.incbin "java.sh"
+java_sh_end:
 	.byte 0
 	.section .note.GNU-stack, "", %progbits

@@ -12,8 +12,9 @@
 #include "core/execution/language.h"
 #include "core/process/process_table.h"
 #include "core/sandbox/sandbox_request.h"
-#include "model/owner.h"
-#include "model/template.h"
+#include "core/template/templates_request.h"
+#include "model/access/owner.h"
+#include "model/template/template.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -21,12 +22,16 @@
 #include <string.h>
 #include <time.h>
 
-#define KINDS_MAX 24
-#define IMPORTS_S 900 /* for so long one waits with imports that nobody asks for */
-#define COUNT_MAX 64
-#define PACE_MS	  20   /* between two that are made */
-#define REST_MS	  50   /* after a claim */
-#define FAILED_MS 5000 /* after one that could not be made, or while memory is scarce */
+#define KINDS_MAX      24
+#define LATELY_S       900 /* for so long those wait that nobody asks for any more, */
+#define LATELY_MAX     12  /* at most so many, */
+#define ALIKE_MAX      4   /* and of one kind so many */
+#define BROKEN_S       300 /* for so long none is tried of a kind that did not come up */
+#define COUNT_MAX      64
+#define USUAL_TEMPLATE "host" /* of those who name none */
+#define PACE_MS	       20     /* between two that are made */
+#define REST_MS	       50     /* after a claim */
+#define FAILED_MS      5000   /* after one that could not be made, or while memory is scarce */
 
 /* A runtime that waits. Its watch of the process tells when the runner is ready. */
 struct spare {
@@ -39,13 +44,17 @@ struct spare {
 	bool is_released;
 };
 
-/* What is to wait. Those of the setting never change; the others are by the imports that were asked for. */
+/* What is to wait. Those of the setting never change; the others are what was lately asked for. */
 struct kind {
 	const struct language *language;
-	char template_name[SANDBOX_TEMPLATE_MAX]; /* "": the default one */
-	json_t *imports;			  /* NULL: of the setting */
+	char template_name[SANDBOX_TEMPLATE_MAX];
+	struct owner viewer; /* whose template it is; of one that is everybody's: nobody */
+	json_t *imports;     /* NULL: none */
 	unsigned wanted;
-	uint64_t asked_ms; /* by the steady clock */
+	bool lasts;	    /* it is of the setting */
+	uint64_t stamp;	    /* another one, when it becomes another kind */
+	uint64_t asked_ms;  /* by the steady clock, as the next */
+	uint64_t broken_ms; /* when one did not come up; 0: none */
 };
 
 struct runtime_pool {
@@ -54,9 +63,11 @@ struct runtime_pool {
 	pthread_cond_t changed;
 	struct kind kinds[KINDS_MAX];
 	size_t count; /* of kinds */
+	uint64_t stamps;
 	struct spare *spares;
 	uint64_t due_ms; /* before which none is made, after a claim; 0: at once */
 	pthread_t thread;
+	bool is_auto; /* what is asked for is had wait for the next */
 	bool has_thread, is_closing;
 };
 
@@ -64,9 +75,10 @@ struct runtime_pool {
 
 static int bad(const char *text, struct err *err)
 {
-	return err_explain(err, ERR_INVALID, "invalid_setting", "python=2,python@browser=1",
-		"--runtime-pool %s must name python and javascript, each with a number up to %d, "
-		"and may name a template that needs no image",
+	return err_explain(err, ERR_INVALID, "invalid_setting", "auto,python=2,python@browser=1",
+		"--runtime-pool %s must be none, or auto, or name languages that have contexts, "
+		"each "
+		"with a number up to %d, and may name a template that needs no image",
 		text, COUNT_MAX);
 }
 
@@ -77,6 +89,12 @@ static int read_part(struct runtime_pool *pool, char *part, const char *text, st
 	struct kind *kind = &pool->kinds[pool->count];
 	uint64_t number;
 
+	if (strcmp(part, "none") == 0)
+		return 0;
+	if (strcmp(part, "auto") == 0) {
+		pool->is_auto = true;
+		return 0;
+	}
 	if (!equals || (at && at > equals) || pool->count == KINDS_MAX / 2)
 		return bad(text, err);
 	*equals = '\0';
@@ -86,8 +104,8 @@ static int read_part(struct runtime_pool *pool, char *part, const char *text, st
 	if (!language || language->is_plain || (at && !template_find(at)) ||
 		number_parse(equals + 1, 0, COUNT_MAX, &number) < 0)
 		return bad(text, err);
-	*kind = (struct kind){.language = language, .wanted = (unsigned)number};
-	snprintf(kind->template_name, sizeof(kind->template_name), "%s", at ? at : "");
+	*kind = (struct kind){.language = language, .wanted = (unsigned)number, .lasts = true};
+	snprintf(kind->template_name, sizeof(kind->template_name), "%s", at ? at : USUAL_TEMPLATE);
 	pool->count++;
 	return 0;
 }
@@ -199,19 +217,16 @@ static int start(struct spare *spare, const struct kind *kind, struct err *err)
 static int make_spare(
 	struct runtime_pool *pool, size_t index, const struct kind *kind, struct err *err)
 {
-	const struct caller caller = {.owner = owner_pool, .scopes = SCOPE_ADMIN};
-	struct sandbox_spec spec = {.waits = CHOICE_YES,
-		.template_name = kind->template_name[0] ? kind->template_name : NULL};
-	struct sandbox_request_result result = {0};
+	struct sandbox *sandbox;
 	struct spare *spare;
 	bool is_wanted;
-	int r = sandbox_request_create_passing(pool->engine, &caller, &spec, &result, err);
+	int r = sandbox_request_create_waiting(
+		pool->engine, &kind->viewer, kind->template_name, &sandbox, err);
 
-	if (r != 0)
-		return r < 0 ? r : err_set(err, ERR_UNAVAILABLE, "its image is not there");
+	if (r < 0)
+		return r;
 	spare = mem_new(sizeof(*spare));
-	*spare =
-		(struct spare){.pool = pool, .runtime = {.sandbox = result.sandbox}, .kind = index};
+	*spare = (struct spare){.pool = pool, .runtime = {.sandbox = sandbox}, .kind = index};
 	r = start(spare, kind, err);
 	if (r < 0) {
 		if (!spare->runtime.process)
@@ -220,8 +235,8 @@ static int make_spare(
 		return r;
 	}
 	pthread_mutex_lock(&pool->lock);
-	/* Its place may have become that of other imports meanwhile. */
-	is_wanted = pool->kinds[index].imports == kind->imports;
+	/* Its place may have become that of another kind meanwhile. */
+	is_wanted = pool->kinds[index].stamp == kind->stamp;
 	if (is_wanted) {
 		spare->next = pool->spares;
 		pool->spares = spare;
@@ -263,8 +278,15 @@ static unsigned count_spares(const struct runtime_pool *pool, size_t kind)
 /* Which kind lacks one, and a copy of it, with a reference to its imports; the lock is held. */
 static bool find_missing(struct runtime_pool *pool, size_t *ret_index, struct kind *ret_kind)
 {
+	uint64_t now_ms = clock_steady_ms();
+
 	for (size_t i = 0; i < pool->count; i++) {
-		if (count_spares(pool, i) < pool->kinds[i].wanted) {
+		const struct kind *kind = &pool->kinds[i];
+
+		/* One that does not come up must not keep the others waiting. */
+		if (kind->broken_ms && now_ms - kind->broken_ms < FAILED_MS)
+			continue;
+		if (count_spares(pool, i) < kind->wanted) {
 			*ret_index = i;
 			*ret_kind = pool->kinds[i];
 			json_incref(ret_kind->imports);
@@ -274,17 +296,25 @@ static bool find_missing(struct runtime_pool *pool, size_t *ret_index, struct ki
 	return false;
 }
 
-/* Nobody has asked for them for a while; the lock is held. */
-static void forget_imports(struct runtime_pool *pool)
+/* Nobody has asked for them for a while, or memory is scarce; the lock is held. */
+static void forget_some(struct runtime_pool *pool, bool is_scarce)
 {
 	uint64_t now_ms = clock_steady_ms();
 
 	for (size_t i = 0; i < pool->count; i++) {
 		struct kind *kind = &pool->kinds[i];
 
-		if (kind->imports && now_ms - kind->asked_ms > IMPORTS_S * 1000u)
+		if (!kind->lasts && (is_scarce || now_ms - kind->asked_ms > LATELY_S * 1000u))
 			kind->wanted = 0;
 	}
+}
+
+/* One did not come up: its template lacks the interpreter, say. The lock is held. */
+static void note_broken(struct kind *kind)
+{
+	if (!kind->lasts)
+		kind->wanted = 0;
+	kind->broken_ms = clock_steady_ms();
 }
 
 /* Takes one out that has ended, or that is not wanted any more; the lock is held. */
@@ -295,6 +325,8 @@ static struct spare *take_ended(struct runtime_pool *pool)
 
 		if (spare->has_ended || pool->kinds[spare->kind].wanted == 0) {
 			*at = spare->next;
+			if (spare->has_ended)
+				note_broken(&pool->kinds[spare->kind]);
 			return spare;
 		}
 	}
@@ -322,14 +354,16 @@ static long step(
 
 	if (ended) {
 		drop(ended);
-		return FAILED_MS;
+		return PACE_MS;
 	}
-	if (is_memory_scarce())
-		return FAILED_MS;
 	if (make_spare(pool, index, kind, &err) == 0)
 		return PACE_MS;
 	log_warning("no interpreter waits for %s: %s", kind->language->name, err.message);
-	return FAILED_MS;
+	pthread_mutex_lock(&pool->lock);
+	if (pool->kinds[index].stamp == kind->stamp)
+		note_broken(&pool->kinds[index]);
+	pthread_mutex_unlock(&pool->lock);
+	return PACE_MS;
 }
 
 static void *fill(void *arg)
@@ -341,11 +375,15 @@ static void *fill(void *arg)
 		struct spare *ended;
 		struct kind kind = {0};
 		size_t index = 0;
+		bool is_scarce;
 		long pause;
 
-		forget_imports(pool);
+		pthread_mutex_unlock(&pool->lock);
+		is_scarce = is_memory_scarce();
+		pthread_mutex_lock(&pool->lock);
+		forget_some(pool, is_scarce);
 		ended = take_ended(pool);
-		if (!ended && !find_missing(pool, &index, &kind)) {
+		if (!ended && (is_scarce || !find_missing(pool, &index, &kind))) {
 			wait_ms(pool, FAILED_MS);
 			continue;
 		}
@@ -369,7 +407,7 @@ static void *fill(void *arg)
 void runtime_pool_open(struct runtime_pool *pool, struct engine *engine)
 {
 	pool->engine = engine;
-	if (pool->count > 0)
+	if (pool->count > 0 || pool->is_auto)
 		pool->has_thread = pthread_create(&pool->thread, NULL, fill, pool) == 0;
 }
 
@@ -397,15 +435,18 @@ void runtime_pool_close(struct runtime_pool *pool)
 /* Whether it is of this language and template; imports apart. */
 static bool is_alike(const struct kind *kind, const struct runtime_kind *asked)
 {
+	const char *name = asked->template_name ? asked->template_name : USUAL_TEMPLATE;
+
 	return strcmp(kind->language->name, asked->language) == 0 &&
-	       strcmp(kind->template_name, asked->template_name ? asked->template_name : "") == 0;
+	       strcmp(kind->template_name, name) == 0 &&
+	       (template_find(name) || owner_equals(&kind->viewer, asked->owner));
 }
 
 static bool is_same(const struct kind *kind, const struct runtime_kind *asked)
 {
 	return is_alike(kind, asked) &&
 	       (kind->imports ? asked->imports && json_equal(kind->imports, asked->imports)
-			      : !asked->imports);
+			      : json_array_size(asked->imports) == 0);
 }
 
 /* A place for another kind: one that nobody wants and of which none is left, or a new one. */
@@ -414,7 +455,7 @@ static struct kind *find_place(struct runtime_pool *pool)
 	for (size_t i = 0; i < pool->count; i++) {
 		struct kind *kind = &pool->kinds[i];
 
-		if (kind->imports && kind->wanted == 0 && count_spares(pool, i) == 0) {
+		if (!kind->lasts && kind->wanted == 0 && count_spares(pool, i) == 0) {
 			json_decref(kind->imports);
 			return kind;
 		}
@@ -422,45 +463,117 @@ static struct kind *find_place(struct runtime_pool *pool)
 	return pool->count < KINDS_MAX ? &pool->kinds[pool->count++] : NULL;
 }
 
-/* The lock is held. When there is no place, the one that was asked for longest ago makes room for the next. */
-static void want_locked(struct runtime_pool *pool, const struct runtime_kind *asked)
+/* How many are to wait that the setting does not name. */
+static unsigned count_lately(const struct runtime_pool *pool)
 {
-	struct kind *oldest = NULL, *place, model = {0};
+	unsigned count = 0;
+
+	for (size_t i = 0; i < pool->count; i++)
+		count += pool->kinds[i].lasts ? 0 : pool->kinds[i].wanted;
+	return count;
+}
+
+/* Whether the operator has such ones wait when they are asked for. */
+static bool may_wait(const struct runtime_pool *pool, const struct runtime_kind *asked)
+{
+	for (size_t i = 0; i < pool->count; i++) {
+		const struct kind *kind = &pool->kinds[i];
+
+		if (kind->lasts && kind->wanted > 0 && is_alike(kind, asked))
+			return true;
+	}
+	return pool->is_auto;
+}
+
+/* Whether a kind serves calls of a certain sort only. */
+static bool is_special(const struct kind *kind)
+{
+	return kind->imports || strcmp(kind->template_name, USUAL_TEMPLATE) != 0;
+}
+
+/* Which of two kinds goes without: a special one, so that one owner with many of them does not cost the others theirs;
+ * else the one that was asked for longest ago. */
+static bool goes_first(const struct kind *kind, const struct kind *other)
+{
+	if (is_special(kind) != is_special(other))
+		return is_special(kind);
+	return kind->asked_ms < other->asked_ms;
+}
+
+/* Makes room for one more. */
+static void make_room(struct runtime_pool *pool)
+{
+	struct kind *first = NULL;
 
 	for (size_t i = 0; i < pool->count; i++) {
 		struct kind *kind = &pool->kinds[i];
 
-		if (is_same(kind, asked)) {
-			kind->wanted = 1;
-			kind->asked_ms = clock_steady_ms();
-			return;
-		}
-		if (is_alike(kind, asked) && !kind->imports && kind->wanted > 0)
-			model = *kind;
-		if (kind->imports && (!oldest || kind->asked_ms < oldest->asked_ms))
-			oldest = kind;
+		if (!kind->lasts && kind->wanted > 0 && (!first || goes_first(kind, first)))
+			first = kind;
 	}
-	if (!model.language)
-		return; /* the operator has none of these wait */
+	if (first)
+		first->wanted = 0;
+}
+
+static struct kind *add_kind(struct runtime_pool *pool, const struct runtime_kind *asked)
+{
+	const char *name = asked->template_name ? asked->template_name : USUAL_TEMPLATE;
+	const struct language *language = language_find(asked->language);
+	struct kind *place;
+
+	if (!language || language->is_plain || strlen(name) >= SANDBOX_TEMPLATE_MAX ||
+		!may_wait(pool, asked))
+		return NULL;
+	if (count_lately(pool) >= LATELY_MAX)
+		make_room(pool);
 	place = find_place(pool);
 	if (!place) {
-		if (oldest)
-			oldest->wanted = 0;
-		return;
+		make_room(pool); /* for the next */
+		return NULL;
 	}
-	*place = model;
-	place->imports = json_deep_copy(asked->imports);
-	place->wanted = 1;
-	place->asked_ms = clock_steady_ms();
+	*place = (struct kind){.language = language,
+		.imports =
+			json_array_size(asked->imports) > 0 ? json_deep_copy(asked->imports) : NULL,
+		.stamp = ++pool->stamps};
+	snprintf(place->template_name, sizeof(place->template_name), "%s", name);
+	if (!template_find(name))
+		place->viewer = *asked->owner;
+	return place;
+}
+
+static struct kind *find_kind(struct runtime_pool *pool, const struct runtime_kind *asked)
+{
+	for (size_t i = 0; i < pool->count; i++) {
+		if (is_same(&pool->kinds[i], asked))
+			return &pool->kinds[i];
+	}
+	return NULL;
+}
+
+/* Somebody asks for one of them, and finds none (is_missed): so many were not enough. The lock is held. */
+static void note_asked(struct runtime_pool *pool, struct kind *kind, bool is_missed)
+{
+	uint64_t now_ms = clock_steady_ms();
+
+	if (!kind || kind->lasts)
+		return;
+	if (kind->broken_ms && now_ms - kind->broken_ms < BROKEN_S * 1000u)
+		return;
+	if (kind->wanted == 0)
+		kind->wanted = 1;
+	else if (is_missed && kind->wanted < ALIKE_MAX && count_lately(pool) < LATELY_MAX)
+		kind->wanted++;
+	kind->asked_ms = now_ms;
 	pthread_cond_broadcast(&pool->changed);
 }
 
 void runtime_pool_want(struct runtime_pool *pool, const struct runtime_kind *asked)
 {
-	if (json_array_size(asked->imports) == 0)
-		return;
+	struct kind *kind;
+
 	pthread_mutex_lock(&pool->lock);
-	want_locked(pool, asked);
+	kind = find_kind(pool, asked);
+	note_asked(pool, kind ? kind : add_kind(pool, asked), false);
 	pthread_mutex_unlock(&pool->lock);
 }
 
@@ -512,26 +625,69 @@ static int give_locked(struct sandbox *sandbox, const struct owner *owner, struc
 	return r;
 }
 
-int runtime_pool_claim(struct runtime_pool *pool, const struct owner *owner,
-	const struct runtime_kind *kind, struct runtime *ret_runtime, struct err *err)
+/* What a sandbox has of an image is that and more: what was found in it on the first start. */
+static bool is_part_of(json_t *image, const json_t *taken)
 {
-	struct runtime_kind bare = {kind->language, kind->template_name, NULL};
-	struct spare *spare = NULL;
+	const char *name;
+	json_t *value;
+
+	json_object_foreach(image, name, value)
+	{
+		if (!json_equal(value, json_object_get(taken, name)))
+			return false;
+	}
+	return !json_object_get(taken, "options") == !json_object_get(image, "options");
+}
+
+/* Whether it was made of the template as it is now; that of an owner may have been built anew, or be gone. */
+static bool is_current(
+	struct runtime_pool *pool, const struct spare *spare, const struct runtime_kind *asked)
+{
+	struct sandbox *sandbox = spare->runtime.sandbox;
+	json_t *image = NULL;
+	struct err ignored;
+	bool is_same_image;
+
+	if (!asked->template_name || template_find(asked->template_name))
+		return true;
+	if (templates_look(pool->engine, asked->owner, asked->template_name, &image, &ignored) < 0)
+		return false;
+	pthread_mutex_lock(&sandbox->state);
+	is_same_image = is_part_of(image, sandbox->record.image);
+	pthread_mutex_unlock(&sandbox->state);
+	json_decref(image);
+	return is_same_image;
+}
+
+/* One that waits for this, also without the imports that are asked for. */
+static struct spare *find_spare(struct runtime_pool *pool, const struct runtime_kind *asked)
+{
+	struct runtime_kind bare = {asked->owner, asked->language, asked->template_name, NULL};
+	struct spare *spare = take_ready(pool, asked);
+	bool is_missed = !spare;
+
+	if (!spare && json_array_size(asked->imports) > 0)
+		spare = take_ready(pool, &bare);
+	pthread_mutex_lock(&pool->lock);
+	note_asked(pool, find_kind(pool, asked), is_missed);
+	pthread_mutex_unlock(&pool->lock);
+	if (spare && !is_current(pool, spare, asked))
+		drop(take_ptr(&spare));
+	return spare;
+}
+
+int runtime_pool_claim(struct runtime_pool *pool, const struct runtime_kind *kind,
+	struct runtime *ret_runtime, struct err *err)
+{
+	struct spare *spare = find_spare(pool, kind);
 	struct sandbox *sandbox;
 	int r;
-
-	if (json_array_size(kind->imports) > 0) {
-		runtime_pool_want(pool, kind);
-		spare = take_ready(pool, kind);
-	}
-	if (!spare)
-		spare = take_ready(pool, &bare);
 
 	if (!spare)
 		return 1;
 	sandbox = spare->runtime.sandbox;
 	pthread_mutex_lock(&sandbox->life);
-	r = give_locked(sandbox, owner, err);
+	r = give_locked(sandbox, kind->owner, err);
 	pthread_mutex_unlock(&sandbox->life);
 	if (r < 0) {
 		drop(spare);

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define CHANNEL_TIMEOUT_MS 60000
+#define CHUNK		   (64u << 10) /* of what is written at once */
 
 int file_channel_open_on(struct sandbox *sandbox, struct agent_link *link, uint32_t user,
 	enum agent_file_op op, const struct buf *arguments, int *ret_fd, struct err *err)
@@ -227,4 +228,36 @@ int file_channel_load(struct sandbox *sandbox, const char *path, size_t max, cha
 	*ret_text = text;
 	*ret_len = answer.file.size;
 	return 0;
+}
+
+static int send_content(int fd, const uint8_t *data, size_t len, struct err *err)
+{
+	uint32_t n;
+	int r;
+
+	do {
+		n = len < CHUNK ? (uint32_t)len : CHUNK;
+		r = fd_write_full(fd, &n, sizeof(n));
+		if (r == 0 && n > 0)
+			r = fd_write_full(fd, data, n);
+		data += n;
+		len -= n;
+	} while (r == 0 && n > 0);
+	return r < 0 ? file_channel_broken(r, err) : 0;
+}
+
+int file_channel_store(struct sandbox *sandbox, const char *path, uint32_t mode, const void *data,
+	size_t len, struct file_channel_answer *ret_answer, struct err *err)
+{
+	struct buf more = BUF_INIT(16);
+	auto_fd int fd = -1;
+	int r;
+
+	pack_u32(&more, mode);
+	pack_u64(&more, len);
+	r = file_channel_ask(sandbox, AGENT_FILE_WRITE, path, &more, ret_answer, &fd, err);
+	buf_fini(&more);
+	if (r == 0)
+		r = send_content(fd, data, len, err);
+	return r < 0 ? r : file_channel_read_answer(fd, path, ret_answer, err);
 }

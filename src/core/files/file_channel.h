@@ -44,6 +44,13 @@ int file_channel_ask(struct sandbox *sandbox, enum agent_file_op op, const char 
 int file_channel_load(struct sandbox *sandbox, const char *path, size_t max, char **ret_text,
 	size_t *ret_len, struct err *err) must_check;
 
+/*
+ * Writes a small file whole, with these permission bits (AGENT_MODE_KEEP: those it has, or the usual ones), replacing it at
+ * a single instant.
+ */
+int file_channel_store(struct sandbox *sandbox, const char *path, uint32_t mode, const void *data,
+	size_t len, struct file_channel_answer *ret_answer, struct err *err) must_check;
+
 /* Reads a packed string of less than AGENT_PATH_MAX bytes. -EPROTO if it is longer, or holds a NUL byte. */
 int file_channel_read_str(int fd, char text[AGENT_PATH_MAX]) must_check;
 

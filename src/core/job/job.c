@@ -13,9 +13,10 @@
 #include "base/fd.h"
 #include "base/format.h"
 #include "base/log.h"
-#include "model/owner.h"
+#include "core/output/output_segment.h"
+#include "model/access/owner.h"
 #include "store/store_clock.h"
-#include "store/store_job.h"
+#include "store/work/store_job.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -108,7 +109,7 @@ static void remove_log(const struct jobs *jobs, const char *id)
 
 	if (fd < 0)
 		return;
-	output_log_remove(fd, LOG_NUMBER);
+	output_segment_remove_all(fd, LOG_NUMBER);
 	if (unlinkat(jobs->config.dir_fd, id, AT_REMOVEDIR) < 0)
 		log_error("the log of the job %s stays: %s", id, strerror(errno));
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Jobs: all that outlasts the request which asked for it (a backup; pulls, builds and snapshots). A job
- * is a row in the database (model/job_record.h), a log that can be followed and resumed
+ * is a row in the database (model/work/job_record.h), a log that can be followed and resumed
  * (core/output/output_log.h), and a thread while it runs. Nothing depends on who follows it.
  *
  * Each kind of job is a row of a table: what runs it, and what a restart of the daemon makes of one that
@@ -9,14 +9,14 @@
  * kind and key) joins the job that is not over.
  *
  * How many run at a time is bounded, of which an owner has half at most; so is how many an owner has
- * that are not over (store/store_job.h), and how many are remembered.
+ * that are not over (store/work/store_job.h), and how many are remembered.
  */
 #pragma once
 
 #include "core/engine/event_bus.h"
 #include "core/output/output_log.h"
-#include "model/caller.h"
-#include "model/job_record.h"
+#include "model/access/caller.h"
+#include "model/work/job_record.h"
 #include "store/store.h"
 
 struct job;

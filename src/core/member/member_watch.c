@@ -13,7 +13,7 @@
 #include "core/process/process_state.h"
 #include "core/process/start_command.h"
 #include "core/sandbox/member.h"
-#include "model/restart.h"
+#include "model/sandbox/restart.h"
 
 #include <errno.h>
 #include <poll.h>

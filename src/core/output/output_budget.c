@@ -220,7 +220,7 @@ void output_budget_remove(struct output_budget *budget, int dir_fd, uint32_t pro
 		atomic_fetch_sub(&budget->used_bytes, bytes);
 		drop_kept(budget, kept);
 	}
-	output_log_remove(dir_fd, process);
+	output_segment_remove_all(dir_fd, process);
 	pthread_mutex_unlock(&budget->lock);
 }
 
@@ -238,7 +238,7 @@ static bool forget_oldest(struct output_budget *budget, int dir_fd, uint64_t mor
 		if (more_than > 0)
 			left = output_log_clear(dir_fd, kept->process);
 		else
-			output_log_remove(dir_fd, kept->process);
+			output_segment_remove_all(dir_fd, kept->process);
 		atomic_fetch_sub(&budget->used_bytes, kept->bytes - left);
 		kept->bytes = left;
 		if (left == 0)

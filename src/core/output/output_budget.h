@@ -14,7 +14,13 @@
  */
 #pragma once
 
-#include "core/output/output_log.h"
+#include "base/err.h"
+#include "base/mem.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct output_log;
 
 #define OUTPUT_BUDGET_FLOOR (256u << 10)
 

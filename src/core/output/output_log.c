@@ -235,21 +235,6 @@ void output_log_unref(struct output_log *log)
 	free(log);
 }
 
-static void remove_file(void *arg, const char *name, uint64_t first)
-{
-	(void)first;
-	unlinkat(*(int *)arg, name, 0);
-}
-
-void output_log_remove(int dir_fd, uint32_t process)
-{
-	int r = output_segment_list(dir_fd, process, remove_file, &dir_fd);
-
-	if (r < 0)
-		log_warning(
-			"remove the kept output of process %" PRIu32 ": %s", process, strerror(-r));
-}
-
 uint64_t output_log_clear(int dir_fd, uint32_t process)
 {
 	char name[OUTPUT_SEGMENT_NAME_LEN];
@@ -262,7 +247,7 @@ uint64_t output_log_clear(int dir_fd, uint32_t process)
 		end = output_log_end(log);
 		output_log_unref(log);
 	}
-	output_log_remove(dir_fd, process);
+	output_segment_remove_all(dir_fd, process);
 	output_segment_name(name, process, end);
 	if (end > 0)
 		fd = openat(

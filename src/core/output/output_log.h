@@ -59,6 +59,3 @@ void output_log_skip(struct output_log *log, uint64_t offset);
 
 /* One past the last byte. */
 uint64_t output_log_end(struct output_log *log);
-
-/* Removes all files of a process. */
-void output_log_remove(int dir_fd, uint32_t process);

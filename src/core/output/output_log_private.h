@@ -5,8 +5,11 @@
  */
 #pragma once
 
-#include "core/output/output_log.h"
+#include "base/err.h"
+#include "base/mem.h"
 #include "core/output/output_segment.h"
+
+struct output_log;
 
 /* How things were at one moment. */
 struct output_view {

@@ -2,6 +2,7 @@
 #include "core/output/output_segment.h"
 
 #include "base/fd.h"
+#include "base/log.h"
 #include "core/output/output_record.h"
 
 #include <dirent.h>
@@ -189,4 +190,19 @@ int output_segment_recover(
 		segment->open = at;
 	*ret_end = offset;
 	return 0;
+}
+
+static void remove_file(void *arg, const char *name, uint64_t first)
+{
+	(void)first;
+	unlinkat(*(int *)arg, name, 0);
+}
+
+void output_segment_remove_all(int dir_fd, uint32_t process)
+{
+	int r = output_segment_list(dir_fd, process, remove_file, &dir_fd);
+
+	if (r < 0)
+		log_warning(
+			"remove the kept output of process %" PRIu32 ": %s", process, strerror(-r));
 }

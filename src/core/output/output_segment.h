@@ -74,3 +74,6 @@ struct output_segment *output_segment_load(int dir_fd, const char *name, uint64_
 /* Walks through the last file of an earlier life, to learn where the log ends; leaves out what is no record. */
 int output_segment_recover(
 	struct output_segment *segment, int dir_fd, uint32_t process, uint64_t *ret_end) must_check;
+
+/* Removes all files of a process. */
+void output_segment_remove_all(int dir_fd, uint32_t process);

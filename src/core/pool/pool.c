@@ -15,10 +15,11 @@
 #include "core/engine/host_memory.h"
 #include "core/engine/sandbox_state.h"
 #include "core/process/ready_check.h"
+#include "core/sandbox/member.h"
 #include "core/sandbox/sandbox.h"
 #include "core/sandbox/sandbox_request.h"
 #include "core/template/templates.h"
-#include "model/owner.h"
+#include "model/access/owner.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -476,11 +477,34 @@ static bool is_marked(struct pools *pools, const char *id)
 	return is;
 }
 
+/* How far its members are: those that depend on others have been let go on, and all are healthy. */
+static enum ready_state members_state(struct sandbox *sandbox)
+{
+	struct member_view views[MEMBERS_MAX];
+	struct sandbox_record record;
+	size_t count;
+
+	sandbox_read(sandbox, &record);
+	count = member_read_all(sandbox->engine, &record, views);
+	sandbox_record_fini(&record);
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(views[i].health, "unhealthy") == 0)
+			return READY_GIVEN_UP;
+		if (strcmp(views[i].health, "starting") == 0 ||
+			strcmp(views[i].status, "waiting") == 0 ||
+			strcmp(views[i].status, "stopped") == 0 ||
+			strcmp(views[i].status, "error") == 0)
+			return READY_NOT_YET;
+	}
+	return READY_YES;
+}
+
 /* Whether it stays; and if its ready check has passed meanwhile, it may be given away. */
 static bool look_after(struct engine *engine, const struct pooled_record *row)
 {
 	struct pools *pools = engine->pools;
 	auto_(sandbox_unrefp) struct sandbox *sandbox = handle_of(engine, row);
+	enum ready_state state;
 	struct err err;
 
 	if (!sandbox || !runs(sandbox)) {
@@ -490,7 +514,10 @@ static bool look_after(struct engine *engine, const struct pooled_record *row)
 	}
 	if (is_marked(pools, row->id))
 		return true;
-	switch (ready_check_state(sandbox)) {
+	state = ready_check_state(sandbox);
+	if (state == READY_YES)
+		state = members_state(sandbox);
+	switch (state) {
 	case READY_NOT_YET:
 		return true;
 	case READY_GIVEN_UP:
@@ -648,12 +675,15 @@ static int make(struct engine *engine, const struct pool_plan *plan, struct err 
 
 	if (r < 0)
 		return r;
-	pool_plan_stamp(engine, &plan->owner, plan->template_name, image, row.stamp);
-	if (strcmp(row.stamp, plan->stamp) != 0)
+	r = pool_plan_draft(engine, plan, image, &draft, row.stamp, err);
+	if (r < 0)
+		return r;
+	if (strcmp(row.stamp, plan->stamp) != 0) {
+		sandbox_record_fini(&draft);
 		return 1;
+	}
 	id_new(clock_wall_ms(), row.id);
 	memcpy(row.template_name, plan->template_name, sizeof(row.template_name));
-	sandbox_request_draft_pooled(engine, plan->template_name, image, &draft);
 	memcpy(draft.id, row.id, sizeof(draft.id));
 	r = store_pool_add(store, &row, err);
 	fail_point("pool.row_added");

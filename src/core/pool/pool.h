@@ -3,8 +3,8 @@
  * Warm pools: sandboxes that were made before they were asked for, with their start commands running and their ready
  * check passed, so that imports, installs and servers that take long are over when somebody creates one.
  *
- * A waiting sandbox is an ordinary one that belongs to nobody (model/owner.h): no list, quota or audit entry of an
- * owner has it. The database says which are the pool's (store/store_pool.h), and the thread of the pools makes what is
+ * A waiting sandbox is an ordinary one that belongs to nobody (model/access/owner.h): no list, quota or audit entry of an
+ * owner has it. The database says which are the pool's (store/sandbox/store_pool.h), and the thread of the pools makes what is
  * missing, one after the other and out of the way of requests, and removes what is of no use any more: because it
  * ended, or its template, the settings or the daemon is another one now (pool_plan.h). pool_claim.h gives them away.
  */

@@ -16,9 +16,12 @@
 #include "core/process/ready_check.h"
 #include "core/process/start_command.h"
 #include "core/project/projects.h"
+#include "core/sandbox/member.h"
 #include "core/sandbox/sandbox.h"
-#include "model/owner.h"
+#include "core/template/template_options.h"
+#include "model/access/owner.h"
 
+#include <errno.h>
 #include <string.h>
 
 #define UNUSABLE 1 /* it is not the pool's any more, or does not run */
@@ -31,23 +34,16 @@ static bool is_ordinary(const struct sandbox_record *draft)
 	       !owner_is_pool(&draft->owner) && json_object_size(draft->dependencies) == 0;
 }
 
-/* life is held, here and below. */
-static int check_fit(struct sandbox *sandbox, const struct sandbox_record *draft, struct err *err)
-{
-	struct driver *driver = sandbox->engine->config.driver;
-	const struct resources *has = &sandbox->record.resources, *wants = &draft->resources;
-	struct driver_stats stats = {0};
-
-	if (wants->disk_bytes != has->disk_bytes)
-		return UNFIT;
-	if (memcmp(wants, has, sizeof(*has)) != 0 && !driver_can(driver, DRIVER_LIVE_RESIZE))
-		return UNFIT;
-	if (wants->memory_bytes < has->memory_bytes &&
-		(driver->ops->stats(driver, sandbox->id, &stats, err) < 0 ||
-			stats.memory_held_bytes > wants->memory_bytes))
-		return UNFIT;
-	return 0;
-}
+/*
+ * A sandbox with its members: itself, then they, all with their life locks held. The records are those that they are to
+ * have, and the places those of their owner.
+ */
+struct group {
+	struct sandbox *of[MEMBERS_MAX + 1];
+	struct sandbox_record records[MEMBERS_MAX + 1];
+	struct share *places[MEMBERS_MAX + 1];
+	size_t count;
+};
 
 static bool is_usable(const struct sandbox *sandbox)
 {
@@ -55,71 +51,226 @@ static bool is_usable(const struct sandbox *sandbox)
 	       !sandbox->ending;
 }
 
-/* The record that it is to have; the JSON is borrowed of the draft, and the image of the sandbox. */
-static struct sandbox_record record_for(struct sandbox *sandbox, const struct sandbox_record *draft)
+/* The draft of a member of that role; borrowed. */
+static const json_t *draft_of(const struct sandbox_record *draft, const char *role)
 {
-	struct sandbox_record record = *draft;
-
-	memcpy(record.id, sandbox->id, sizeof(record.id));
-	record.status = SANDBOX_RUNNING;
-	record.image = sandbox->record.image;
-	record.created_at_ms = record.last_active_at_ms =
-		store_clock_ms(sandbox->engine->config.store);
-	record.started_at_ms = sandbox->record.started_at_ms;
-	if (record.lifetime_s != SANDBOX_NO_LIMIT)
-		record.expires_at_ms = record.created_at_ms + record.lifetime_s * 1000;
-	record.reserved_by = NULL;
-	return record;
+	return json_object_get(member_spec_find(draft->members, role), "draft");
 }
 
-static void keep_record(struct sandbox *sandbox, const struct sandbox_record *record)
+/* Takes over the value. */
+static void put(json_t **place, json_t *value)
 {
-	struct sandbox_record copy, old;
+	json_decref(*place);
+	*place = value;
+}
 
-	sandbox_record_copy(&copy, record);
-	atomic_store(&sandbox->last_active_ms, record->last_active_at_ms);
-	pthread_mutex_lock(&sandbox->state);
-	old = sandbox->record;
-	sandbox->record = copy;
-	pthread_mutex_unlock(&sandbox->state);
-	sandbox_record_fini(&old);
+/* What it has of its members names their passwords, which are those of the members that wait. */
+static void keep_given(const json_t *waiting, struct sandbox_record *record)
+{
+	const char *primary = member_roles[MEMBER_PRIMARY];
+	const json_t *asked = member_spec_find(record->members, primary);
+	json_t *entry = member_spec_find(waiting, primary), *given, *value;
+	const json_t *has = json_object_get(entry, "given");
+	const char *name;
+
+	if (!entry)
+		return;
+	given = json_object();
+	json_object_foreach(json_object_get(asked, "given"), name, value)
+	{
+		json_t *now = json_object_get(has, name);
+
+		json_object_set(given, name, now ? now : value);
+	}
+	json_object_update(record->env, given);
+	json_object_set(entry, "port", json_object_get(asked, "port"));
+	json_object_set_new(entry, "given", given);
+}
+
+/* The record that the sandbox is to have. */
+static void fill_own(const struct sandbox *sandbox, const struct sandbox_record *draft,
+	struct sandbox_record *record)
+{
+	json_t *members = json_deep_copy(sandbox->record.members);
+
+	sandbox_record_copy(record, draft);
+	memcpy(record->id, sandbox->id, sizeof(record->id));
+	record->status = SANDBOX_RUNNING;
+	put(&record->image, json_deep_copy(sandbox->record.image));
+	keep_given(members, record);
+	put(&record->members, members);
+	record->created_at_ms = record->last_active_at_ms =
+		store_clock_ms(sandbox->engine->config.store);
+	record->started_at_ms = sandbox->record.started_at_ms;
+	if (record->lifetime_s != SANDBOX_NO_LIMIT)
+		record->expires_at_ms = record->created_at_ms + record->lifetime_s * 1000;
+	record->reserved_by = NULL;
+}
+
+/* That of a member: what its sandbox may do it may, and its limits are those that are asked for. */
+static void fill_member(const struct sandbox *member, const struct sandbox_record *draft,
+	const struct sandbox_record *own, struct sandbox_record *record)
+{
+	sandbox_record_copy(record, &member->record);
+	record->owner = own->owner;
+	record->is_waiting = false;
+	record->created_at_ms = record->last_active_at_ms = own->created_at_ms;
+	record->resources = template_options_resources(draft_of(draft, record->role));
+	record->resources.disk_bytes = 0;
+	put(&record->network, json_deep_copy(own->network));
+}
+
+static void release(struct group *group)
+{
+	for (size_t i = group->count; i-- > 0;) {
+		sandbox_record_fini(&group->records[i]);
+		share_give_back(group->places[i]);
+		if (i == 0)
+			continue;
+		pthread_mutex_unlock(&group->of[i]->life);
+		sandbox_unref(group->of[i]);
+	}
+}
+
+/* UNUSABLE if one of them does not run. The life lock of the sandbox is held. */
+static int gather(
+	struct sandbox *sandbox, const struct sandbox_record *draft, struct group *ret_group)
+{
+	char ids[MEMBERS_MAX][ID_LEN + 1];
+	size_t members = member_list_ids(sandbox, ids);
+	struct group group = {.of = {sandbox}};
+	struct err ignored;
+	bool is_whole = is_usable(sandbox);
+
+	fill_own(sandbox, draft, &group.records[0]);
+	group.count = 1;
+	for (size_t i = 0; is_whole && i < members; i++) {
+		struct sandbox *member;
+
+		if (sandbox_get(sandbox->engine, NULL, ids[i], &member, &ignored) < 0) {
+			is_whole = false;
+			break;
+		}
+		pthread_mutex_lock(&member->life);
+		group.of[group.count] = member;
+		fill_member(member, draft, &group.records[0], &group.records[group.count]);
+		group.count++;
+		is_whole = is_usable(member);
+	}
+	if (!is_whole) {
+		release(&group);
+		return UNUSABLE;
+	}
+	*ret_group = group;
+	return 0;
+}
+
+static bool can_fit(const struct group *group)
+{
+	struct driver *driver = group->of[0]->engine->config.driver;
+
+	if (group->records[0].resources.disk_bytes != group->of[0]->record.resources.disk_bytes)
+		return false;
+	for (size_t i = 0; i < group->count; i++) {
+		if (!driver_can(driver, DRIVER_LIVE_RESIZE) &&
+			memcmp(&group->records[i].resources, &group->of[i]->record.resources,
+				sizeof(struct resources)) != 0)
+			return false;
+	}
+	return true;
+}
+
+static int take_places(struct group *group, struct err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < group->count; i++)
+		r = run_place_take_for(
+			group->of[i]->engine, &group->records[i].owner, &group->places[i], err);
+	return r;
+}
+
+/* They wait on, the first so many of them with the limits that they had. */
+static void set_back(const struct group *group, size_t count)
+{
+	struct driver *driver = group->of[0]->engine->config.driver;
+	struct err err;
+
+	for (size_t i = 0; i < count && driver_can(driver, DRIVER_LIVE_RESIZE); i++) {
+		if (driver->ops->set_limits(driver, group->of[i]->id,
+			    &group->of[i]->record.resources, true, &err) < 0)
+			log_warning("sandbox %s: %s", group->of[i]->id, err.message);
+	}
+}
+
+/*
+ * The limits, and the weight of those that somebody waits for, come before the row: the driver alone knows whether the
+ * memory that one holds is less than its limit, and a daemon that takes one up sets what the row says. UNFIT if it is not.
+ */
+static int set_limits(const struct group *group, struct err *err)
+{
+	struct driver *driver = group->of[0]->engine->config.driver;
+	int r = 0;
+
+	for (size_t i = 0; i < group->count && driver_can(driver, DRIVER_LIVE_RESIZE); i++) {
+		r = driver->ops->set_limits(
+			driver, group->of[i]->id, &group->records[i].resources, false, err);
+		if (r == 0)
+			continue;
+		set_back(group, i + 1);
+		return r == -ENOENT ? UNUSABLE : r == -EEXIST ? UNFIT : r;
+	}
+	fail_point("claim.limits_set");
+	return 0;
 }
 
 /* What the pool's sandbox was, as far as it matters for what is to be changed. */
 struct before {
-	struct resources resources;
-	bool is_other_network, is_other_start;
+	bool is_other_network, is_other_start, is_other_env;
 };
 
-static struct before note_before(const struct sandbox *sandbox, const struct sandbox_record *draft)
+static struct before note_before(const struct sandbox *sandbox, const struct sandbox_record *record)
 {
-	const struct sandbox_record *record = &sandbox->record;
+	return (struct before){
+		.is_other_network = !json_equal(sandbox->record.network, record->network),
+		.is_other_start = !json_equal(sandbox->record.start, record->start),
+		.is_other_env = !json_equal(sandbox->record.env, record->env)};
+}
 
-	return (struct before){.resources = record->resources,
-		.is_other_network = !json_equal(record->network, draft->network),
-		.is_other_start = !json_equal(record->start, draft->start)};
+/* The records are theirs now, and what they take counts as their owner's. */
+static void keep_records(struct group *group)
+{
+	for (size_t i = 0; i < group->count; i++) {
+		struct sandbox *sandbox = group->of[i];
+		struct sandbox_record old;
+
+		atomic_store(&sandbox->last_active_ms, group->records[i].last_active_at_ms);
+		pthread_mutex_lock(&sandbox->state);
+		old = sandbox->record;
+		sandbox->record = group->records[i];
+		pthread_mutex_unlock(&sandbox->state);
+		group->records[i] = old;
+		run_place_give_back(sandbox);
+		sandbox->place = take_ptr(&group->places[i]);
+		process_table_give(sandbox);
+	}
 }
 
 /* Makes what runs as the record says. */
-static int apply(struct sandbox *sandbox, const struct sandbox_record *draft,
-	const struct before *before, struct err *err)
+static int apply(
+	struct sandbox *sandbox, bool restarts_start, const struct before *before, struct err *err)
 {
 	struct driver *driver = sandbox->engine->config.driver;
-	bool restarts = draft->restarts_start && json_object_size(draft->env) > 0;
-	int r = 0;
+	bool restarts = restarts_start && before->is_other_env;
+	int r = driver_give_name(driver, sandbox->id, sandbox->record.name, err);
 
-	if (memcmp(&before->resources, &draft->resources, sizeof(before->resources)) != 0)
-		r = driver->ops->set_limits(driver, sandbox->id, &draft->resources, err);
-	if (r == 0 && draft->name[0] && driver->ops->set_hostname)
-		r = driver->ops->set_hostname(driver, sandbox->id, draft->name, err);
 	if (r == 0)
 		r = sandbox_network_give(sandbox, before->is_other_network, err);
 	if (r == 0)
 		r = projects_show(sandbox, err);
-	fail_point("claim.limits_set");
+	fail_point("claim.applied");
 	if (r < 0)
 		return r;
-	process_table_give(sandbox);
 	if (restarts)
 		start_command_restart(sandbox);
 	else if (before->is_other_start)
@@ -129,35 +280,44 @@ static int apply(struct sandbox *sandbox, const struct sandbox_record *draft,
 	return 0;
 }
 
-/* 0, UNUSABLE, UNFIT, or an error that a create would have too. *ret_is_given: it is the owner's. */
-static int give(struct sandbox *sandbox, const struct sandbox_record *draft, const char *stamp,
+/* The same once all of it is gathered. */
+static int give_group(struct group *group, const struct sandbox_record *draft, const char *stamp,
 	bool *ret_is_given, struct err *err)
 {
-	struct sandbox_record record;
-	struct share *place = NULL;
-	struct before before;
-	int r = is_usable(sandbox) ? check_fit(sandbox, draft, err) : UNUSABLE;
+	struct sandbox *sandbox = group->of[0];
+	struct before before = note_before(sandbox, &group->records[0]);
+	int r = can_fit(group) ? take_places(group, err) : UNFIT;
 
 	if (r == 0)
-		r = run_place_take_for(sandbox->engine, &draft->owner, &place, err);
+		r = set_limits(group, err);
 	if (r != 0)
 		return r;
-	record = record_for(sandbox, draft);
-	before = note_before(sandbox, draft);
-	r = store_pool_claim(
-		sandbox->engine->config.store, &record, stamp, draft->reserved_by, err);
+	r = store_pool_claim(sandbox->engine->config.store, group->records, group->count, stamp,
+		draft->reserved_by, err);
 	fail_point("claim.committed");
 	if (r != 0) {
-		share_give_back(place);
+		set_back(group, group->count);
 		return r;
 	}
 	*ret_is_given = true;
-	keep_record(sandbox, &record);
-	run_place_give_back(sandbox);
-	sandbox->place = place;
-	r = apply(sandbox, draft, &before, err);
+	keep_records(group);
+	r = apply(sandbox, draft->restarts_start, &before, err);
 	if (r == 0)
 		sandbox_announce(sandbox);
+	return r;
+}
+
+/* 0, UNUSABLE, UNFIT, or an error that a create would have too. *ret_is_given: it is the owner's. life is held. */
+static int give(struct sandbox *sandbox, const struct sandbox_record *draft, const char *stamp,
+	bool *ret_is_given, struct err *err)
+{
+	struct group group;
+	int r = gather(sandbox, draft, &group);
+
+	if (r != 0)
+		return r;
+	r = give_group(&group, draft, stamp, ret_is_given, err);
+	release(&group);
 	return r;
 }
 
@@ -211,11 +371,11 @@ int pool_claim(struct engine *engine, const struct sandbox_record *draft,
 	if (!is_ordinary(draft) || !pools_are_there(engine->pools))
 		return 1;
 	if (environment_is_foreign(draft)) {
-		pool_plan_stamp(engine, &draft->owner, draft->template_name, draft->image, stamp);
+		pool_plan_stamp(engine, &draft->owner, draft, stamp);
 		r = claim(engine, draft, stamp, &is_pooled, ret_sandbox, err);
 	}
 	if (!is_pooled) {
-		pool_plan_stamp(engine, &everybody, draft->template_name, draft->image, stamp);
+		pool_plan_stamp(engine, &everybody, draft, stamp);
 		r = claim(engine, draft, stamp, &is_pooled, ret_sandbox, err);
 	}
 	/* One that no waiting sandbox could become says nothing about the size of the pool. */

@@ -3,11 +3,14 @@
 
 #include "base/buf.h"
 #include "core/engine/sandbox_state.h"
+#include "core/sandbox/member_draft.h"
+#include "core/sandbox/sandbox_request.h"
 #include "core/template/template_options.h"
 #include "core/template/templates.h"
-#include "model/owner.h"
-#include "model/template.h"
-#include "store/store_template.h"
+#include "core/template/templates_request.h"
+#include "model/access/owner.h"
+#include "model/template/template.h"
+#include "store/template/store_template.h"
 
 #include <errno.h>
 #include <openssl/sha.h>
@@ -45,30 +48,40 @@ static void add_settings(struct buf *text, const struct engine_config *config)
 		(unsigned long long)config->sandbox_network_limits.bandwidth);
 }
 
-/* The options of a template, but for the size of its pool. */
-static void add_options(struct buf *text, const json_t *image)
+static void add_json(struct buf *text, const json_t *value)
 {
-	json_auto_t *options = json_copy(json_object_get(image, "options"));
-	auto_free char *dump = NULL;
+	auto_free char *dump = value ? json_dumps(value, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 
-	json_object_del(options, "pool");
-	dump = options ? json_dumps(options, JSON_COMPACT | JSON_SORT_KEYS) : NULL;
 	buf_printf(text, "%s\n", dump ? dump : "");
 }
 
-void pool_plan_stamp(const struct engine *engine, const struct owner *owner,
-	const char *template_name, const json_t *image, char ret_stamp[STORE_POOL_STAMP_LEN + 1])
+/* The options of a template, but for the size of its pool, and for its members: others may have been asked for. */
+static void add_options(struct buf *text, const json_t *image)
 {
+	json_auto_t *options = json_copy(json_object_get(image, "options"));
+
+	json_object_del(options, "pool");
+	json_object_del(options, "members");
+	add_json(text, options);
+}
+
+void pool_plan_stamp(const struct engine *engine, const struct owner *owner,
+	const struct sandbox_record *draft, char ret_stamp[STORE_POOL_STAMP_LEN + 1])
+{
+	const json_t *image = draft->image;
 	const char *stack = json_string_value(json_object_get(image, "stack"));
+	json_auto_t *members = member_draft_key(draft->members);
 	struct buf text = BUF_INIT(STAMP_TEXT);
 	unsigned char digest[SHA256_DIGEST_LENGTH];
 
 	add_program(&text);
 	add_settings(&text, &engine->config);
-	buf_printf(&text, "%s/%s %s %lld %s\n", owner->organization, owner->user, template_name,
+	buf_printf(&text, "%s/%s %s %lld %s\n", owner->organization, owner->user,
+		draft->template_name,
 		(long long)json_integer_value(json_object_get(image, "version")),
 		stack ? stack : "");
 	add_options(&text, image);
+	add_json(&text, members);
 	SHA256(text.data, text.len, digest);
 	for (size_t i = 0; i < sizeof(digest); i++)
 		snprintf(ret_stamp + 2 * i, 3, "%02x", digest[i]);
@@ -117,7 +130,7 @@ int pool_plan_check(const char *setting, struct err *err)
 /* --- all --- */
 
 struct plans {
-	const struct engine *engine;
+	struct engine *engine;
 	struct pool_plan *plans;
 	size_t count;
 };
@@ -138,17 +151,33 @@ static unsigned left_for(const struct plans *plans, const struct owner *owner)
 	return left < left_own ? left : left_own;
 }
 
+int pool_plan_draft(struct engine *engine, const struct pool_plan *plan, const json_t *image,
+	struct sandbox_record *ret_draft, char ret_stamp[STORE_POOL_STAMP_LEN + 1], struct err *err)
+{
+	int r = sandbox_request_draft_pooled(
+		engine, &plan->owner, plan->template_name, image, ret_draft, err);
+
+	if (r == 0)
+		pool_plan_stamp(engine, &plan->owner, ret_draft, ret_stamp);
+	return r;
+}
+
 static void add(struct plans *plans, const struct pool_plan *plan, const json_t *image)
 {
 	struct pool_plan *place = &plans->plans[plans->count];
 	unsigned left = left_for(plans, &plan->owner);
+	struct sandbox_record draft;
+	struct err ignored;
 
 	if (plan->size == 0 || left == 0 || plans->count == PLANS_MAX)
 		return;
 	*place = *plan;
 	if (place->size > left)
 		place->size = left;
-	pool_plan_stamp(plans->engine, &plan->owner, plan->template_name, image, place->stamp);
+	if (pool_plan_draft(plans->engine, plan, image, &draft, place->stamp, &ignored) == 0)
+		sandbox_record_fini(&draft);
+	else /* the template of a member is not there: a stamp that no sandbox has */
+		snprintf(place->stamp, sizeof(place->stamp), "unavailable %zu", plans->count);
 	plans->count++;
 }
 

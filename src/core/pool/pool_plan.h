@@ -4,12 +4,12 @@
  * need no image, which the operator sets.
  *
  * Each has a stamp: a digest of all that its sandboxes depend on, which are the program of the daemon, the settings
- * that they are made with, and the template with its version. A sandbox of another stamp is never given away.
+ * that they are made with, the template with its version, and the members with theirs. A sandbox of another stamp is never given away.
  */
 #pragma once
 
 #include "core/engine/engine.h"
-#include "store/store_pool.h"
+#include "store/sandbox/store_pool.h"
 
 struct pool_plan {
 	struct owner owner; /* of the template; both empty: everybody's */
@@ -32,6 +32,11 @@ int pool_plan_read(struct engine *engine, struct pool_plan **ret_plans, size_t *
 int pool_plan_image(struct engine *engine, const struct pool_plan *plan, json_t **ret_image,
 	struct err *err) must_check;
 
-/* The stamp of sandboxes of a template of that owner, of which they take this. */
+/* The draft of a sandbox that is to wait for a create, and takes this of the template; its stamp may be another by now. */
+int pool_plan_draft(struct engine *engine, const struct pool_plan *plan, const json_t *image,
+	struct sandbox_record *ret_draft, char ret_stamp[STORE_POOL_STAMP_LEN + 1], struct err *err)
+	must_check;
+
+/* The stamp of sandboxes like this draft, of a template of that owner. */
 void pool_plan_stamp(const struct engine *engine, const struct owner *owner,
-	const char *template_name, const json_t *image, char ret_stamp[STORE_POOL_STAMP_LEN + 1]);
+	const struct sandbox_record *draft, char ret_stamp[STORE_POOL_STAMP_LEN + 1]);

@@ -10,8 +10,8 @@
 
 #include "core/engine/engine.h"
 #include "core/engine/sandbox_handle.h"
-#include "model/caller.h"
-#include "model/sandbox_port.h"
+#include "model/access/caller.h"
+#include "model/sandbox/sandbox_port.h"
 
 #define PREVIEW_HASH_LEN 32
 

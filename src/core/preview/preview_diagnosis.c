@@ -6,7 +6,7 @@
 #include "core/preview/preview.h"
 #include "core/process/process_table.h"
 #include "core/process/start_command.h"
-#include "model/sandbox_port.h"
+#include "model/sandbox/sandbox_port.h"
 
 #include <stdarg.h>
 #include <stdio.h>

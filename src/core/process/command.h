@@ -9,7 +9,7 @@
 #pragma once
 
 #include "core/process/process.h"
-#include "model/sandbox_spec.h"
+#include "model/sandbox/sandbox_spec.h"
 #include "model/text_map.h"
 
 #define COMMAND_LINE_MAX       (128 * 1024 - 1) /* the kernel's limit for one argument */

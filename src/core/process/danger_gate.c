@@ -5,7 +5,7 @@
 #include "base/format.h"
 #include "core/engine/event_bus.h"
 #include "core/engine/sandbox_state.h"
-#include "store/store_quota.h"
+#include "store/access/store_quota.h"
 
 #include <openssl/evp.h>
 #include <openssl/hmac.h>

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What becomes of commands that the table of model/danger.h names: the policy of their owner (store_quota.h) says whether
+ * What becomes of commands that the table of model/process/danger.h names: the policy of their owner (store_quota.h) says whether
  * they are only flagged, must be asked for twice, or are refused. Whatever starts a command that a client wrote asks here.
  */
 #pragma once
 
 #include "core/engine/engine.h"
 #include "core/engine/sandbox_handle.h"
-#include "model/danger.h"
-#include "model/sandbox_record.h"
+#include "model/process/danger.h"
+#include "model/sandbox/sandbox_record.h"
 
 #define DANGER_CODE_LEN 12 /* of a confirmation, without NUL */
 

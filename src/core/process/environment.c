@@ -3,7 +3,7 @@
 
 #include "core/engine/sandbox_state.h"
 #include "core/project/project_defaults.h"
-#include "model/network_default.h"
+#include "model/sandbox/network_default.h"
 #include "wire/egress.h"
 
 #include <stdlib.h>

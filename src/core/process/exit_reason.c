@@ -6,8 +6,8 @@
 #include "core/engine/engine.h"
 #include "core/engine/sandbox_network.h"
 #include "core/process/process_state.h"
-#include "model/system_call.h"
-#include "model/template.h"
+#include "model/process/system_call.h"
+#include "model/template/template.h"
 
 #include <signal.h>
 #include <stdarg.h>
@@ -117,7 +117,7 @@ static void judge_denials(const struct process *process, struct process_end *how
 		set_detail(how, "the profile `%s` refused %s", how->how.profile, list);
 }
 
-/* And what its owner calls it, for commands that are told. */
+/* Whether it reaches nothing; and what its owner calls it, for commands that are told. */
 static bool has_no_network(struct sandbox *sandbox, char ret_name[SANDBOX_NAME_MAX])
 {
 	bool leads_out;
@@ -142,20 +142,27 @@ static void judge_network(const struct process *process, const struct exit_reaso
 	struct sandbox_network_report report;
 	char name[SANDBOX_NAME_MAX];
 	size_t count = 0;
+	bool has_none;
 
 	if (how->exit_code == 0 || how->how.detail[0])
 		return;
+	has_none = has_no_network(process->sandbox, name);
 	sandbox_network_read(process->sandbox, &report);
 	while (count < report.denial_count && report.denials[count].at_ms >= since_ms)
 		count++;
 	if (count > 0) {
 		const struct egress_denial *last = &report.denials[0];
 
-		set_detail(how, "the network refused %s%s%s%s%s", last->target,
-			count > 1 ? " and others" : "", last->rule[0] ? "; the rule " : "",
-			last->rule, last->rule[0] ? " would allow it" : "");
-	} else if ((facts->flags & AGENT_EXITED_NO_NETWORK) &&
-		   has_no_network(process->sandbox, name)) {
+		const char *others = count > 1 ? " and others" : "";
+
+		if (last->rule[0])
+			set_detail(how,
+				"the network refused %s%s; the rule %s would allow it: sandlot "
+				"egress %s --allow %s",
+				last->target, others, last->rule, name, last->rule);
+		else
+			set_detail(how, "the network refused %s%s", last->target, others);
+	} else if ((facts->flags & AGENT_EXITED_NO_NETWORK) && has_none) {
 		set_detail(how,
 			"its network has the mode none; to change that: sandlot egress %s --mode "
 			"internet",

@@ -19,7 +19,7 @@
 #include "core/process/process_state.h"
 #include "core/process/process_watchers.h"
 #include "core/process/sandbox_output.h"
-#include "model/owner.h"
+#include "model/access/owner.h"
 #include "wire/pack.h"
 
 #include <errno.h>

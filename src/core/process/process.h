@@ -17,7 +17,7 @@
 #include "core/engine/sandbox_handle.h"
 #include "core/output/output_log.h"
 #include "core/process/process_events.h"
-#include "model/process_record.h"
+#include "model/process/process_record.h"
 
 struct process;
 

@@ -2,7 +2,7 @@
 /* What those who watch a process (process.h) are told of it. */
 #pragma once
 
-#include "model/process_record.h"
+#include "model/process/process_record.h"
 
 #include <stddef.h>
 #include <stdint.h>

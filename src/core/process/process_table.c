@@ -9,7 +9,7 @@
 #include "core/engine/engine.h"
 #include "core/process/process_state.h"
 #include "core/process/process_watchers.h"
-#include "model/owner.h"
+#include "model/access/owner.h"
 #include "wire/pack.h"
 
 #include <errno.h>
@@ -471,6 +471,8 @@ void process_table_let_go(struct sandbox *sandbox)
 		struct process *next = process->next;
 
 		process_abandon(process);
+		/* An execution may hold it for longer than there is an engine that counts. */
+		share_give_back(take_ptr(&process->share));
 		process_unref(process);
 		process = next;
 	}

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "model/process_record.h"
+#include "model/process/process_record.h"
 
 #include <stddef.h>
 

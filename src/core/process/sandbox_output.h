@@ -4,6 +4,7 @@
 
 #include "core/engine/sandbox_state.h"
 #include "core/output/output_budget.h"
+#include "core/output/output_log.h"
 
 /* Opens the log of a process to be appended to, within the bounds of process and sandbox. Counted. */
 int sandbox_output_open(struct sandbox *sandbox, uint32_t process, struct output_log **ret_log,

@@ -7,7 +7,7 @@
 #include "core/engine/engine.h"
 #include "core/engine/sandbox_network.h"
 #include "core/process/start_command_private.h"
-#include "model/start_spec.h"
+#include "model/sandbox/start_spec.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Start commands: what a sandbox runs by itself whenever it starts, and goes on running. Each is a kept
- * process like any other, and has a start command that runs it again when it fails (model/restart.h).
+ * process like any other, and has a start command that runs it again when it fails (model/sandbox/restart.h).
  *
  * A sandbox has its start commands from its start to its end; a daemon that takes it up makes them anew from
  * the rows of its processes. They do not count as use: a sandbox that nobody needs stops with them.

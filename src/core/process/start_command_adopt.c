@@ -4,7 +4,7 @@
 #include "core/engine/engine.h"
 #include "core/process/start_command.h"
 #include "core/process/start_command_private.h"
-#include "model/start_spec.h"
+#include "model/sandbox/start_spec.h"
 
 #include <string.h>
 

@@ -9,7 +9,7 @@
 #include "core/process/process.h"
 #include "core/process/process_state.h"
 #include "core/process/start_command_state.h"
-#include "model/restart.h"
+#include "model/sandbox/restart.h"
 
 #define START_COMMAND_TRIES_KEPT                                                                   \
 	4 /* processes that are remembered of one that fails again and again */

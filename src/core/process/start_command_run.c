@@ -13,7 +13,7 @@
 #include "core/process/start_command.h"
 #include "core/process/start_command_private.h"
 #include "event/timer.h"
-#include "model/start_spec.h"
+#include "model/sandbox/start_spec.h"
 
 #include <stdio.h>
 #include <string.h>

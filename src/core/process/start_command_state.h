@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "model/process_record.h"
+#include "model/process/process_record.h"
 
 enum start_command_status {
 	START_COMMAND_STOPPED, /* the sandbox does not run */

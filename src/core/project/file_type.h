@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "model/project_record.h"
+#include "model/work/project_record.h"
 
 #define FILE_TYPE_HEAD (16u << 10) /* how much of the content is looked at */
 

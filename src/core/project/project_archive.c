@@ -4,7 +4,7 @@
 #include "base/disk_room.h"
 #include "base/fd.h"
 #include "base/format.h"
-#include "store/store_project.h"
+#include "store/work/store_project.h"
 
 #include <archive.h>
 #include <archive_entry.h>

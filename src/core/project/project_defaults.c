@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/project/project_defaults.h"
 
-#include "store/store_project.h"
+#include "store/work/store_project.h"
 
 #include <errno.h>
 #include <string.h>

@@ -6,9 +6,9 @@
 #pragma once
 
 #include "core/project/projects.h"
-#include "model/dependency_set.h"
-#include "model/sandbox_port.h"
-#include "model/sandbox_spec.h"
+#include "model/sandbox/sandbox_port.h"
+#include "model/sandbox/sandbox_spec.h"
+#include "model/template/dependency_set.h"
 
 /* A request for a sandbox with what its project adds. Large: on the heap. */
 struct project_defaults {

@@ -13,7 +13,7 @@
 #pragma once
 
 #include "blob/blob_store.h"
-#include "model/project_record.h"
+#include "model/work/project_record.h"
 
 struct project_tree {
 	int dir_fd;

@@ -6,9 +6,9 @@
 #include "base/format.h"
 #include "core/project/file_type.h"
 #include "core/project/project_tree.h"
+#include "store/access/store_quota.h"
 #include "store/store_clock.h"
-#include "store/store_project.h"
-#include "store/store_quota.h"
+#include "store/work/store_project.h"
 
 #include <errno.h>
 #include <stdio.h>

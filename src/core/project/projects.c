@@ -10,7 +10,7 @@
 #include "core/project/file_type.h"
 #include "core/project/project_tree.h"
 #include "store/store_clock.h"
-#include "store/store_project.h"
+#include "store/work/store_project.h"
 
 #include <dirent.h>
 #include <errno.h>

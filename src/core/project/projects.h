@@ -12,8 +12,8 @@
 
 #include "blob/blob_store.h"
 #include "core/engine/event_bus.h"
-#include "model/caller.h"
-#include "model/project_record.h"
+#include "model/access/caller.h"
+#include "model/work/project_record.h"
 #include "store/store.h"
 
 struct engine;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the disks of workspaces count of their owners' quotas (store/store_workspace.c): the highest limit that
+ * What the disks of workspaces count of their owners' quotas (store/sandbox/store_workspace.c): the highest limit that
  * one had, until it was measured that less is on it.
  */
 #pragma once

@@ -11,6 +11,7 @@
 #include "core/sandbox/unfinished.h"
 #include "core/template/template_options.h"
 #include "core/template/templates.h"
+#include "core/template/templates_request.h"
 
 #include <errno.h>
 #include <stdio.h>

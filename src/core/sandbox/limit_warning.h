@@ -2,7 +2,7 @@
 /* What is odd about the limits of a sandbox, for whoever asked for them. */
 #pragma once
 
-#include "model/sandbox_record.h"
+#include "model/sandbox/sandbox_record.h"
 
 #define LIMIT_WARNING_MAX 2   /* how many there can be */
 #define LIMIT_WARNING_LEN 128 /* of each, with NUL */

@@ -2,17 +2,19 @@
 #include "core/sandbox/member.h"
 
 #include "base/clock.h"
+#include "base/fail_point.h"
 #include "base/log.h"
 #include "core/engine/member_state.h"
 #include "core/engine/run_place.h"
 #include "core/engine/sandbox_network.h"
 #include "core/engine/sandbox_row.h"
 #include "core/process/start_command.h"
+#include "core/sandbox/member_draft.h"
 #include "core/sandbox/sandbox_make.h"
 #include "core/sandbox/sandbox_prepare.h"
 #include "core/sandbox/sandbox_run.h"
 #include "core/template/template_options.h"
-#include "core/template/templates.h"
+#include "core/template/templates_request.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -131,9 +133,8 @@ static void put(json_t **place, json_t *value)
 }
 
 static void fill_record(
-	const struct sandbox *primary, const json_t *draft, struct sandbox_record *record)
+	const struct sandbox_record *from, const json_t *draft, struct sandbox_record *record)
 {
-	const struct sandbox_record *from = &primary->record;
 	const char *role = text_of(draft, "role");
 	json_t *own = json_deep_copy(member_spec_find(from->members, role));
 
@@ -158,7 +159,8 @@ static void fill_record(
 	put(&record->members, json_pack("[o]", own ? own : json_object()));
 }
 
-int member_add(struct sandbox *primary, const json_t *drafts, struct err *err)
+static int add_rows(struct engine *engine, const struct sandbox_record *primary,
+	const json_t *drafts, struct err *err)
 {
 	json_t *draft;
 	size_t i;
@@ -170,8 +172,7 @@ int member_add(struct sandbox *primary, const json_t *drafts, struct err *err)
 		int r;
 
 		fill_record(primary, draft, &record);
-		r = sandbox_handle_new(
-			primary->engine, &record, store_sandbox_insert, &member, err);
+		r = sandbox_handle_new(engine, &record, store_sandbox_insert, &member, err);
 		if (r < 0) {
 			err_prefix(err, "member %s", text_of(draft, "role"));
 			return r;
@@ -180,6 +181,43 @@ int member_add(struct sandbox *primary, const json_t *drafts, struct err *err)
 		sandbox_unref(member);
 	}
 	return 0;
+}
+
+int member_add(struct sandbox *primary, const json_t *drafts, struct err *err)
+{
+	return add_rows(primary->engine, &primary->record, drafts, err);
+}
+
+static json_t *describe_draft(struct sandbox *member)
+{
+	const struct sandbox_record *record = &member->record;
+	const struct resources *resources = &record->resources;
+	json_t *draft;
+
+	pthread_mutex_lock(&member->state);
+	draft = json_pack("{s:s, s:o, s:o, s:o, s:{s:I, s:I, s:I}}", "template",
+		record->template_name, "image", json_deep_copy(record->image), "env",
+		json_deep_copy(record->env), "start", json_deep_copy(record->start), "resources",
+		"cpu_millis", (json_int_t)resources->cpu_millis, "memory_bytes",
+		(json_int_t)resources->memory_bytes, "pids", (json_int_t)resources->pids);
+	pthread_mutex_unlock(&member->state);
+	return draft;
+}
+
+json_t *member_describe(struct sandbox *primary)
+{
+	struct sandbox *members[MEMBERS_MAX];
+	size_t count = list(primary, members);
+	json_t *entries = json_deep_copy(primary->record.members);
+
+	for (size_t i = 0; i < count; i++) {
+		json_t *entry = member_spec_find(entries, members[i]->record.role);
+
+		json_object_set_new(entry, "id", json_string(""));
+		json_object_set_new(entry, "draft", describe_draft(members[i]));
+		sandbox_unref(members[i]);
+	}
+	return entries;
 }
 
 /* --- starting --- */
@@ -202,6 +240,18 @@ static void write_failure(struct sandbox *member, const struct err *why)
 	sandbox_announce(member);
 }
 
+/* It waits as its sandbox does. life of both is held. */
+static void wait_as_primary(struct sandbox *member)
+{
+	auto_(sandbox_unrefp) struct sandbox *primary = member_primary(member);
+
+	if (!primary)
+		return;
+	pthread_mutex_lock(&member->state);
+	member->record.is_waiting = primary->record.is_waiting;
+	pthread_mutex_unlock(&member->state);
+}
+
 int member_start(struct sandbox *member, struct err *err)
 {
 	static const struct termination by_operator = {.reason = END_OPERATOR};
@@ -211,6 +261,7 @@ int member_start(struct sandbox *member, struct err *err)
 	sandbox_run_settle(member);
 	if (sandbox_seems_up(member))
 		return 0;
+	wait_as_primary(member);
 	r = run_place_take(member, err);
 	if (r == 0)
 		r = store_sandbox_claim(member->engine->config.store, &member->record, err);
@@ -289,23 +340,96 @@ void member_end_all(struct sandbox *primary, bool gently, const struct terminati
 	}
 }
 
-int member_remove_all(struct sandbox *primary, struct err *err)
+static int remove_one(struct sandbox *member, struct err *err)
 {
 	static const struct termination by_operator = {.reason = END_OPERATOR};
+	int r;
+
+	pthread_mutex_lock(&member->life);
+	r = sandbox_run_end(member, false, &by_operator, err);
+	if (r == 0) {
+		sandbox_remove_logs(member);
+		r = sandbox_handle_forget(member, store_workspace_delete, err);
+	}
+	pthread_mutex_unlock(&member->life);
+	return r;
+}
+
+int member_remove_all(struct sandbox *primary, struct err *err)
+{
 	struct sandbox *members[MEMBERS_MAX];
 	int r = 0;
 
 	for (size_t i = list(primary, members); i-- > 0;) {
-		pthread_mutex_lock(&members[i]->life);
 		if (r == 0)
-			r = sandbox_run_end(members[i], false, &by_operator, err);
-		if (r == 0) {
-			sandbox_remove_logs(members[i]);
-			r = sandbox_handle_forget(members[i], store_workspace_delete, err);
-		}
-		pthread_mutex_unlock(&members[i]->life);
+			r = remove_one(members[i], err);
 		sandbox_unref(members[i]);
 	}
+	return r;
+}
+
+/* --- joining a sandbox that is there --- */
+
+/* Takes back rows of members that did not come to be part of their sandbox. */
+static void drop_rows(struct engine *engine, const json_t *drafts)
+{
+	json_t *draft;
+	size_t i;
+
+	json_array_foreach((json_t *)drafts, i, draft)
+	{
+		auto_(sandbox_unrefp) struct sandbox *member = NULL;
+		struct err err;
+
+		if (sandbox_get(engine, NULL, text_of(draft, "id"), &member, &err) == 0 &&
+			remove_one(member, &err) < 0)
+			log_error("sandbox %s: %s", member->id, err.message);
+	}
+}
+
+/*
+ * The rows of the members come first. If the daemon dies before the row of the sandbox names them, the next one removes
+ * them (core/upkeep/reconcile.c). life is held.
+ */
+static int join(struct sandbox *primary, struct sandbox_record *changed, struct err *err)
+{
+	json_auto_t *drafts = member_take_drafts(changed);
+	struct err ignored;
+	int r;
+
+	if (json_array_size(drafts) == 0)
+		return 0;
+	r = add_rows(primary->engine, changed, drafts, err);
+	fail_point("member.rows_added");
+	if (r == 0)
+		r = sandbox_row_write(primary, changed, err);
+	if (r < 0) {
+		drop_rows(primary->engine, drafts);
+		return r;
+	}
+	/* One that does not start says so itself, and the watch tries again. */
+	if (sandbox_seems_up(primary))
+		(void)!member_start_all(primary, false, &ignored);
+	return 0;
+}
+
+int member_join(struct sandbox *primary, const struct sandbox_spec *spec, char ret_job[ID_LEN + 1],
+	struct err *err)
+{
+	struct sandbox_record changed;
+	int r;
+
+	pthread_mutex_lock(&primary->life);
+	if (primary->gone || member_state_is_one(primary)) {
+		pthread_mutex_unlock(&primary->life);
+		return sandbox_not_found(primary->id, err);
+	}
+	sandbox_read(primary, &changed);
+	r = member_draft(primary->engine, &changed.owner, spec, &changed, ret_job, err);
+	if (r == 0)
+		r = join(primary, &changed, err);
+	sandbox_record_fini(&changed);
+	pthread_mutex_unlock(&primary->life);
 	return r;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Members of a sandbox (model/member_spec.h) through its life.
+ * Members of a sandbox (model/sandbox/member_spec.h) through its life.
  *
  * A member is a sandbox of its own in the engine: a row with the id of its sandbox as parent, a handle, an agent, start
  * commands. So everything that can be done in a sandbox can be done in a member, by the same code. But no list shows
@@ -16,8 +16,8 @@
 #pragma once
 
 #include "core/engine/sandbox_handle.h"
-#include "model/member_spec.h"
-#include "model/sandbox_spec.h"
+#include "model/sandbox/member_spec.h"
+#include "model/sandbox/sandbox_spec.h"
 
 /* --- making them --- */
 
@@ -27,6 +27,16 @@
  */
 json_t *member_take_drafts(struct sandbox_record *record);
 int member_add(struct sandbox *primary, const json_t *drafts, struct err *err) must_check;
+
+/*
+ * Gives a sandbox that is there the members of a spec whose roles it has not: 0, and they start if it runs; 1 if a
+ * template is not there yet, but will be when the job has succeeded.
+ */
+int member_join(struct sandbox *primary, const struct sandbox_spec *spec, char ret_job[ID_LEN + 1],
+	struct err *err) must_check;
+
+/* Its members as drafts, of which others like them can be made; a new array, empty if it has none. life is held. */
+json_t *member_describe(struct sandbox *primary);
 
 /* --- the life of all members of a sandbox, whose life lock is held; nothing happens where there are none --- */
 

@@ -9,7 +9,8 @@
 #include "core/engine/capability.h"
 #include "core/engine/sandbox_state.h"
 #include "core/template/template_options.h"
-#include "core/template/templates.h"
+#include "core/template/templates_request.h"
+#include "model/sandbox/member_default.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -255,7 +256,9 @@ static int make_entry(struct engine *engine, const struct owner *owner,
 	const char *template_name = spec->template_name ? spec->template_name : "host";
 	json_auto_t *image = NULL, *starts = NULL, *env = text_map_to_json(spec->env);
 	const struct server *server;
-	int port, r = templates_resolve(engine, owner, template_name, &image, ret_job, err);
+	int port,
+		r = ret_job ? templates_resolve(engine, owner, template_name, &image, ret_job, err)
+			    : templates_look(engine, owner, template_name, &image, err);
 
 	if (r == 0)
 		r = starts_of(spec, image, &starts, err);
@@ -267,14 +270,14 @@ static int make_entry(struct engine *engine, const struct owner *owner,
 	server = find_server(template_name, port);
 	if (!port && server)
 		port = server->port;
-	*ret_entry = json_pack("{s:s, s:s, s:s, s:i, s:o, s:o, s:s, s:{s:s, s:O, s:O, s:O, "
+	*ret_entry = json_pack("{s:s, s:s, s:s, s:i, s:o, s:o, s:s, s:{s:s, s:O, s:O, s:o, s:O, "
 			       "s:o}}",
 		"role", spec->role, "id", "", "template", template_name, "port", port, "depends_on",
 		depends_of(sandbox->members, sandbox->member_count, spec), "health",
 		health_of(spec, image, port), "restart",
 		spec->restart ? spec->restart : member_restarts[0], "draft", "template",
-		template_name, "image", image, "env", env, "start", starts, "resources",
-		resources_of(engine, &spec->resources, image));
+		template_name, "image", image, "env", env, "asked", json_copy(env), "start", starts,
+		"resources", resources_of(engine, &spec->resources, image));
 	return 0;
 }
 
@@ -309,6 +312,25 @@ static json_t *env_of(json_t *entry)
 	return json_object_get(json_object_get(entry, "draft"), "env");
 }
 
+/* What the sandbox has of its members is known as theirs: one that is made of its files, without them, has not. */
+static void give_primary(struct sandbox_record *draft, json_t *shared)
+{
+	json_t *entry = member_spec_find(draft->members, member_roles[MEMBER_PRIMARY]);
+	json_t *given = json_object_get(entry, "given"), *value;
+	const char *name;
+
+	if (!given) {
+		given = json_object();
+		json_object_set_new(entry, "given", given);
+	}
+	json_object_foreach(shared, name, value)
+	{
+		if (!json_object_get(draft->env, name))
+			json_object_set(given, name, value);
+	}
+	json_object_update_missing(draft->env, given);
+}
+
 /* Everybody learns where the others are, the sandbox too. */
 static void share_env(struct sandbox_record *draft)
 {
@@ -334,13 +356,31 @@ static void share_env(struct sandbox_record *draft)
 		if (env_of(entry))
 			json_object_update_missing(env_of(entry), shared);
 	}
-	json_object_update_missing(draft->env, shared);
+	give_primary(draft, shared);
+}
+
+/* The sandbox, which is there already, depends on those that come. */
+static void depend_on(json_t *primary, const struct sandbox_spec *spec)
+{
+	json_auto_t *more = depends_of(spec->members, spec->member_count, NULL);
+	json_t *list = json_object_get(primary, "depends_on"), *role, *known;
+	size_t i, j;
+
+	json_array_foreach(more, i, role)
+	{
+		bool is_known = false;
+
+		json_array_foreach(list, j, known) is_known |= json_equal(role, known);
+		if (!is_known)
+			json_array_append(list, role);
+	}
 }
 
 int member_draft(struct engine *engine, const struct owner *owner, const struct sandbox_spec *spec,
 	struct sandbox_record *draft, char ret_job[ID_LEN + 1], struct err *err)
 {
-	json_auto_t *entries = json_array();
+	json_auto_t *entries = json_deep_copy(draft->members);
+	json_t *primary = member_spec_find(entries, member_roles[MEMBER_PRIMARY]);
 	uint64_t more_disk = 0;
 	int r = capability_need(engine->config.driver, DRIVER_MEMBERS, err);
 
@@ -348,7 +388,8 @@ int member_draft(struct engine *engine, const struct owner *owner, const struct 
 		const struct member_spec *member = &spec->members[i];
 		json_t *entry = NULL;
 
-		if (member_role_parse(member->role) == MEMBER_PRIMARY)
+		if (member_role_parse(member->role) == MEMBER_PRIMARY ||
+			member_spec_find(entries, member->role))
 			continue;
 		r = make_entry(engine, owner, spec, member, &entry, ret_job, err);
 		if (r == 0)
@@ -357,7 +398,10 @@ int member_draft(struct engine *engine, const struct owner *owner, const struct 
 	}
 	if (r != 0)
 		return r;
-	json_array_append_new(entries, make_primary(spec, draft));
+	if (primary)
+		depend_on(primary, spec);
+	else
+		json_array_append_new(entries, make_primary(spec, draft));
 	r = member_spec_sort(entries, err);
 	if (r < 0)
 		return r;
@@ -367,4 +411,60 @@ int member_draft(struct engine *engine, const struct owner *owner, const struct 
 		draft->resources.disk_bytes += more_disk;
 	share_env(draft);
 	return 0;
+}
+
+int member_draft_usual(struct engine *engine, const struct owner *owner,
+	const struct sandbox_spec *spec, const json_t *image, struct sandbox_record *draft,
+	char ret_job[ID_LEN + 1], struct err *err)
+{
+	const json_t *usual = json_object_get(json_object_get(image, "options"), "members");
+	auto_free struct member_defaults *defaults = NULL;
+	struct sandbox_spec with = *spec;
+
+	if (json_array_size(usual) == 0)
+		return 0;
+	defaults = mem_new(sizeof(*defaults));
+	member_default_read(usual, defaults);
+	with.members = defaults->members;
+	with.member_count = defaults->count;
+	return member_draft(engine, owner, &with, draft, ret_job, err);
+}
+
+/* --- what they depend on --- */
+
+static void copy_member(json_t *key, const json_t *entry, const char *name)
+{
+	json_t *value = json_object_get(entry, name);
+
+	if (value)
+		json_object_set(key, name, value);
+}
+
+json_t *member_draft_key(const json_t *entries)
+{
+	static const char *const of_all[] = {"role", "depends_on", "health", "restart"},
+				 *const of_image[] = {"version", "stack", "options"};
+	json_t *list = json_array(), *entry;
+	size_t i;
+
+	json_array_foreach((json_t *)entries, i, entry)
+	{
+		const json_t *draft = json_object_get(entry, "draft");
+		const json_t *image = json_object_get(draft, "image");
+		json_t *key = json_object();
+
+		for (size_t j = 0; j < array_len(of_all); j++)
+			copy_member(key, entry, of_all[j]);
+		json_array_append_new(list, key);
+		/* The port of the sandbox itself may be another: nobody is told of it before. */
+		if (!draft)
+			continue;
+		copy_member(key, entry, "port");
+		copy_member(key, entry, "template");
+		copy_member(key, draft, "asked");
+		copy_member(key, draft, "start");
+		for (size_t j = 0; j < array_len(of_image); j++)
+			copy_member(key, image, of_image[j]);
+	}
+	return list;
 }

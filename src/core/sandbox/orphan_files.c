@@ -3,9 +3,9 @@
 
 #include "core/engine/capability.h"
 #include "core/engine/sandbox_state.h"
-#include "core/template/layer_collect.h"
-#include "store/store_layer.h"
-#include "store/store_snapshot.h"
+#include "core/template/image/layer_collect.h"
+#include "store/sandbox/store_snapshot.h"
+#include "store/template/store_layer.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -31,8 +31,8 @@
 #include "core/sandbox/sandbox_run.h"
 #include "core/sandbox/snapshot_files.h"
 #include "core/sandbox/unfinished.h"
-#include "core/template/templates.h"
-#include "store/store_layer.h"
+#include "core/template/templates_request.h"
+#include "store/template/store_layer.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -589,10 +589,7 @@ int sandbox_create(struct engine *engine, const struct sandbox_record *draft,
 {
 	json_auto_t *drafts = NULL;
 	struct sandbox *sandbox;
-	/* None that waits has members. */
-	int r = json_array_size(draft->members) > 0
-			? 1
-			: engine->verbs->claim(engine, draft, ret_sandbox, err);
+	int r = engine->verbs->claim(engine, draft, ret_sandbox, err);
 
 	if (r <= 0)
 		return r;

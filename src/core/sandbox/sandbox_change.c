@@ -13,6 +13,7 @@
 #include "core/sandbox/sandbox.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* One that does not run gets its new limits with its next start. life is held. */
 static int resize(struct sandbox *sandbox, uint64_t from_bytes, uint64_t to_bytes, struct err *err)
@@ -62,7 +63,7 @@ static int set_limits(struct sandbox *sandbox, const struct resources *from,
 	if (to->memory_bytes < from->memory_bytes)
 		r = check_memory(sandbox, to->memory_bytes, err);
 	if (r == 0)
-		r = driver->ops->set_limits(driver, sandbox->id, to, err);
+		r = driver->ops->set_limits(driver, sandbox->id, to, false, err);
 	return r == -ENOENT ? 0 : r; /* it ended by itself just now */
 }
 
@@ -94,6 +95,16 @@ static int check_change(
 			!are_equal(&changed->resources, &sandbox->record.resources)))
 		r = capability_need(driver, DRIVER_LIVE_RESIZE, err);
 	return r;
+}
+
+/* Shells that begin from now on show the new name. Where that cannot be, they do after the next start. */
+static void set_hostname(const struct sandbox *sandbox, const char *name)
+{
+	struct driver *driver = sandbox->engine->config.driver;
+	struct err err;
+
+	if (sandbox_seems_up(sandbox) && driver_give_name(driver, sandbox->id, name, &err) < 0)
+		log_warning("sandbox %s keeps its host name: %s", sandbox->id, err.message);
 }
 
 /*
@@ -133,6 +144,8 @@ static int change(struct sandbox *sandbox, void (*apply)(struct sandbox_record *
 		if (r < 0)
 			undo_change(sandbox, &before, &changed.resources);
 	}
+	if (r == 0 && strcmp(before.name, changed.name) != 0)
+		set_hostname(sandbox, changed.name);
 	if (to_bytes != from_bytes)
 		disk_count_settle(sandbox);
 	if (r == 0 && is_other_start && sandbox_seems_up(sandbox))

@@ -27,6 +27,18 @@ int sandbox_make_up(struct sandbox *sandbox, struct err *err)
 	return r;
 }
 
+/* What is made before it is asked for stays out of the way of what was asked for. life is held. */
+static void step_back(struct sandbox *sandbox)
+{
+	struct driver *driver = sandbox->engine->config.driver;
+	struct err err;
+
+	if (sandbox->record.is_waiting && driver_can(driver, DRIVER_LIVE_RESIZE) &&
+		driver->ops->set_limits(
+			driver, sandbox->id, &sandbox->record.resources, true, &err) < 0)
+		log_warning("sandbox %s: %s", sandbox->id, err.message);
+}
+
 int sandbox_make_live(struct sandbox *sandbox, struct err *err)
 {
 	int r = fail_point_check("run.before_row", err);
@@ -35,6 +47,7 @@ int sandbox_make_live(struct sandbox *sandbox, struct err *err)
 		r = sandbox_row_write_running(sandbox, err);
 	fail_point("run.row_written");
 	if (r == 0) {
+		step_back(sandbox);
 		start_command_apply(sandbox);
 		ready_check_begin(sandbox);
 	}

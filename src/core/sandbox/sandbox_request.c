@@ -9,16 +9,18 @@
 #include "core/engine/sandbox_network.h"
 #include "core/engine/sandbox_state.h"
 #include "core/project/project_defaults.h"
+#include "core/sandbox/member.h"
 #include "core/sandbox/member_draft.h"
 #include "core/sandbox/orphan.h"
 #include "core/template/template_options.h"
 #include "core/template/templates.h"
+#include "core/template/templates_request.h"
 #include "egress/secret_cache.h"
-#include "model/egress_rule.h"
-#include "model/owner.h"
-#include "store/store_build.h"
-#include "store/store_layer.h"
-#include "store/store_snapshot.h"
+#include "model/access/owner.h"
+#include "model/sandbox/egress_rule.h"
+#include "store/sandbox/store_snapshot.h"
+#include "store/template/store_build.h"
+#include "store/template/store_layer.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -318,16 +320,20 @@ static int prepare_from_snapshot(struct engine *engine, const struct owner *owne
 
 /* One that waits for the template of a member waits for that job; it is not told of before. */
 static int add_members(struct engine *engine, const struct caller *caller,
-	const struct sandbox_spec *spec, struct sandbox_record *draft, struct err *err)
+	const struct sandbox_spec *spec, const json_t *image, struct sandbox_record *draft,
+	struct err *err)
 {
 	char job[ID_LEN + 1];
-	int r;
+	int r = 0;
 
-	if (spec->member_count == 0)
-		return 0;
-	r = member_draft(engine, &caller->owner, spec, draft, job, err);
+	if (spec->member_count > 0)
+		r = member_draft(engine, &caller->owner, spec, draft, job, err);
+	else if (!spec->members)
+		r = member_draft_usual(engine, &caller->owner, spec, image, draft, job, err);
 	if (r < 0)
 		return r;
+	if (json_array_size(draft->members) == 0 && r == 0)
+		return 0;
 	if (spec->waits == CHOICE_NO && (r == 1 || draft->job[0]))
 		return err_explain(err, ERR_INVALID, "invalid_field",
 			"leave out `wait`, or build the templates first",
@@ -342,7 +348,7 @@ static int prepare(struct engine *engine, const struct caller *caller,
 	const struct sandbox_spec *spec, struct sandbox_record *ret_draft, struct err *err)
 {
 	char job[ID_LEN + 1];
-	json_t *image = NULL;
+	json_auto_t *image = NULL;
 	int r = sandbox_spec_check(spec, err);
 
 	if (r == 0)
@@ -362,13 +368,11 @@ static int prepare(struct engine *engine, const struct caller *caller,
 	make_draft(engine, &caller->owner, spec, image, ret_draft);
 	/* 1: there is no image yet. */
 	if (r == 0)
-		replace(&ret_draft->image, image);
-	else
-		json_decref(image);
+		replace(&ret_draft->image, json_incref(image));
 	memcpy(ret_draft->job, job, sizeof(job));
 	r = dependencies_fill_draft(engine, &spec->dependencies, ret_draft, err);
 	if (r == 0)
-		r = add_members(engine, caller, spec, ret_draft, err);
+		r = add_members(engine, caller, spec, image, ret_draft, err);
 	if (r < 0)
 		sandbox_record_fini(ret_draft);
 	return r;
@@ -427,11 +431,27 @@ static int create(struct engine *engine, const struct caller *caller,
 }
 
 /* Noted before it is made: a daemon that finds it removes it. */
+static int make_passing(struct engine *engine, struct sandbox_record *draft,
+	struct sandbox **ret_sandbox, struct err *err)
+{
+	struct err ignored;
+	int r;
+
+	draft->idle_timeout_s = SANDBOX_NO_LIMIT;
+	id_new(clock_wall_ms(), draft->id);
+	r = store_builder_add(engine->config.store, draft->id, err);
+	if (r == 0) {
+		r = sandbox_create(engine, draft, ret_sandbox, err);
+		if (r < 0)
+			(void)!store_builder_delete(engine->config.store, draft->id, &ignored);
+	}
+	return r;
+}
+
 static int create_passing(struct engine *engine, const struct caller *caller,
 	const struct sandbox_spec *spec, struct sandbox_request_result *ret_result, struct err *err)
 {
 	struct sandbox_record draft;
-	struct err ignored;
 	int r = prepare(engine, caller, spec, &draft, err);
 
 	if (r < 0)
@@ -440,14 +460,7 @@ static int create_passing(struct engine *engine, const struct caller *caller,
 		sandbox_record_fini(&draft);
 		return 1;
 	}
-	draft.idle_timeout_s = SANDBOX_NO_LIMIT;
-	id_new(clock_wall_ms(), draft.id);
-	r = store_builder_add(engine->config.store, draft.id, err);
-	if (r == 0) {
-		r = sandbox_create(engine, &draft, &ret_result->sandbox, err);
-		if (r < 0)
-			(void)!store_builder_delete(engine->config.store, draft.id, &ignored);
-	}
+	r = make_passing(engine, &draft, &ret_result->sandbox, err);
 	sandbox_record_fini(&draft);
 	if (r == 0)
 		dependencies_complete(ret_result->sandbox, &spec->dependencies);
@@ -531,14 +544,70 @@ int sandbox_request_adopt(struct engine *engine, const struct owner *owner, cons
 	return r;
 }
 
-void sandbox_request_draft_pooled(const struct engine *engine, const char *template_name,
+/* A sandbox of a template that is nobody's yet. */
+static void draft_unowned(const struct engine *engine, const struct sandbox_spec *spec,
 	const json_t *image, struct sandbox_record *ret_draft)
+{
+	make_draft(engine, &owner_pool, spec, image, ret_draft);
+	replace(&ret_draft->image, json_deep_copy(image));
+}
+
+int sandbox_request_draft_pooled(struct engine *engine, const struct owner *owner,
+	const char *template_name, const json_t *image, struct sandbox_record *ret_draft,
+	struct err *err)
 {
 	struct sandbox_spec spec = {
 		.template_name = template_name, .idle_timeout_s = SANDBOX_NO_LIMIT};
+	int r;
 
-	make_draft(engine, &owner_pool, &spec, image, ret_draft);
-	replace(&ret_draft->image, json_deep_copy(image));
+	draft_unowned(engine, &spec, image, ret_draft);
+	ret_draft->is_waiting = true;
+	r = member_draft_usual(engine, owner, &spec, image, ret_draft, NULL, err);
+	if (r < 0)
+		sandbox_record_fini(ret_draft);
+	return r;
+}
+
+int sandbox_request_add_members(struct sandbox *sandbox, const struct caller *caller,
+	const struct member_spec *members, size_t count, char ret_job[ID_LEN + 1], struct err *err)
+{
+	const struct sandbox_spec spec = {.members = members, .member_count = count};
+	int r = member_spec_check(members, count, err);
+
+	if (r == 0)
+		r = check_members(caller, &spec, err);
+	if (r < 0)
+		return r;
+	templates_begin_use(sandbox->engine);
+	r = member_join(sandbox, &spec, ret_job, err);
+	templates_end_use(sandbox->engine);
+	return r;
+}
+
+int sandbox_request_create_waiting(struct engine *engine, const struct owner *viewer,
+	const char *template_name, struct sandbox **ret_sandbox, struct err *err)
+{
+	const struct sandbox_spec spec = {.template_name = template_name};
+	json_t *image = NULL;
+	struct sandbox_record draft;
+	char job[ID_LEN + 1];
+	int r;
+
+	templates_begin_use(engine);
+	r = template_find(template_name)
+		    ? templates_resolve(engine, viewer, template_name, &image, job, err)
+		    : templates_look(engine, viewer, template_name, &image, err);
+	if (r == 0 && json_object_get(json_object_get(image, "options"), "members"))
+		r = err_set(err, ERR_CONFLICT, "template %s gives its sandboxes members",
+			template_name);
+	if (r == 0) {
+		draft_unowned(engine, &spec, image, &draft);
+		r = make_passing(engine, &draft, ret_sandbox, err);
+		sandbox_record_fini(&draft);
+	}
+	templates_end_use(engine);
+	json_decref(image);
+	return r;
 }
 
 /* --- builders --- */

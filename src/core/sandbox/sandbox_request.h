@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What callers ask of sandboxes: the defaults and the policy in front of the verbs (sandbox.h). Every
- * way into the daemon calls these functions with plain values (model/sandbox_spec.h), so that a sandbox
+ * way into the daemon calls these functions with plain values (model/sandbox/sandbox_spec.h), so that a sandbox
  * is the same whichever way it was asked for.
  */
 #pragma once
 
 #include "core/sandbox/sandbox.h"
-#include "model/caller.h"
-#include "model/sandbox_spec.h"
+#include "model/access/caller.h"
+#include "model/sandbox/sandbox_spec.h"
 
 /* What came of a request for a sandbox. */
 struct sandbox_request_result {
@@ -33,6 +33,10 @@ int sandbox_request_create(struct engine *engine, const struct caller *caller,
 int sandbox_request_create_passing(struct engine *engine, const struct caller *caller,
 	const struct sandbox_spec *spec, struct sandbox_request_result *ret_result, struct err *err)
 	must_check;
+
+/* A passing one that is nobody's yet, of a template that this owner sees and that is there. */
+int sandbox_request_create_waiting(struct engine *engine, const struct owner *viewer,
+	const char *template_name, struct sandbox **ret_sandbox, struct err *err) must_check;
 
 /* The caller's sandbox of that id, or project, in health; made if need be. As above. */
 int sandbox_request_ensure(struct engine *engine, const struct caller *caller,
@@ -77,9 +81,21 @@ int sandbox_request_list_removed(struct engine *engine, const struct caller *cal
 	bool (*each)(const struct workspace_record *record, void *arg), void *arg, struct err *err)
 	must_check;
 
-/* What is to wait in a pool (core/pool/pool.h): a sandbox of a template, of which it takes `image`, with nothing else. */
-void sandbox_request_draft_pooled(const struct engine *engine, const char *template_name,
-	const json_t *image, struct sandbox_record *ret_draft);
+/*
+ * Gives a sandbox members in roles that it has not yet: 0; 1 if the template of one is not there, which the job
+ * brings: then nothing was done, and the caller asks again when the job is over.
+ */
+int sandbox_request_add_members(struct sandbox *sandbox, const struct caller *caller,
+	const struct member_spec *members, size_t count, char ret_job[ID_LEN + 1], struct err *err)
+	must_check;
+
+/*
+ * What is to wait in a pool (core/pool/pool.h): a sandbox of a template of that owner, of which it takes `image`, with the
+ * members that the template gives, and nothing else. -ENOENT if the template of a member is not there.
+ */
+int sandbox_request_draft_pooled(struct engine *engine, const struct owner *owner,
+	const char *template_name, const json_t *image, struct sandbox_record *ret_draft,
+	struct err *err) must_check;
 
 /* It is noted as a builder before it is made, so that it is in no list and outlives no daemon. */
 int sandbox_request_create_builder(struct engine *engine, const struct owner *owner,

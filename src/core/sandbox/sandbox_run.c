@@ -11,7 +11,7 @@
 #include "core/engine/sandbox_row.h"
 #include "core/project/project_defaults.h"
 #include "core/sandbox/sandbox_link.h"
-#include "model/member_spec.h"
+#include "model/sandbox/member_spec.h"
 
 #include <errno.h>
 #include <signal.h>

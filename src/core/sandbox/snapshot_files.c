@@ -4,7 +4,7 @@
 #include "base/fail_point.h"
 #include "base/log.h"
 #include "core/engine/sandbox_state.h"
-#include "store/store_snapshot.h"
+#include "store/sandbox/store_snapshot.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include "base/fd.h"
 #include "base/log.h"
 #include "core/secret/seal.h"
-#include "store/store_secret.h"
+#include "store/access/store_secret.h"
 
 #include <errno.h>
 #include <fcntl.h>

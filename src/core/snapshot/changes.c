@@ -6,7 +6,7 @@
 #include "core/engine/sandbox_state.h"
 #include "core/sandbox/sandbox_run.h"
 #include "core/snapshot/snapshots.h"
-#include "core/template/tree_stream.h"
+#include "core/template/image/tree_stream.h"
 #include "wire/layer.h"
 
 #include <errno.h>

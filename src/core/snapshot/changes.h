@@ -2,7 +2,7 @@
 /*
  * What a sandbox has added, changed and deleted, since it was created or since a snapshot of it.
  *
- * Readers of files (core/template/tree_stream.h) tell what the sandbox has written to the overlay
+ * Readers of files (core/template/image/tree_stream.h) tell what the sandbox has written to the overlay
  * beside what it was started from, and to its workspace; of a snapshot they tell the same. Both
  * come in the same order, so one pass over both finds the differences. A snapshot is a copy of the
  * disk, so a file that was not touched since has the same inode number and time of change.
@@ -10,7 +10,7 @@
 #pragma once
 
 #include "core/engine/sandbox_handle.h"
-#include "model/snapshot_record.h"
+#include "model/sandbox/snapshot_record.h"
 
 enum change_kind { CHANGE_ADDED, CHANGE_MODIFIED, CHANGE_DELETED };
 

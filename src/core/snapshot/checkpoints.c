@@ -3,7 +3,7 @@
 
 #include "core/engine/sandbox_state.h"
 #include "core/snapshot/changes.h"
-#include "store/store_snapshot.h"
+#include "store/sandbox/store_snapshot.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -7,10 +7,11 @@
 #include "core/engine/capability.h"
 #include "core/engine/disk_reserve.h"
 #include "core/engine/sandbox_state.h"
+#include "core/sandbox/member.h"
 #include "core/sandbox/sandbox.h"
 #include "core/sandbox/sandbox_run.h"
 #include "core/sandbox/snapshot_files.h"
-#include "store/store_snapshot.h"
+#include "store/sandbox/store_snapshot.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -48,6 +49,7 @@ static int begin(
 	snprintf(record->name, sizeof(record->name), "%s", name);
 	record->created_at_ms = store_clock_ms(engine->config.store);
 	record->settings = snapshot_record_describe(&sandbox->record);
+	json_object_set_new(record->settings, "members", member_describe(sandbox));
 	r = store_snapshot_insert(engine->config.store, record, err);
 	if (r < 0)
 		snapshot_record_fini(record);

@@ -9,7 +9,7 @@
 #pragma once
 
 #include "core/engine/sandbox_handle.h"
-#include "model/snapshot_record.h"
+#include "model/sandbox/snapshot_record.h"
 
 #define SNAPSHOTS_FORK_MAX 16
 

@@ -1,37 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/template/template_catalogue.h"
 
-#include "core/engine/sandbox_state.h"
-#include "core/job/job.h"
-#include "core/template/template_bootstrap.h"
-#include "core/template/template_builder.h"
-#include "core/template/templates.h"
+#include "base/mem.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
-
-#define CONNECT_S                                                                                  \
-	5 /* where there is another way, a registry that does not answer is soon given up */
 
 extern const char catalogue_json[];
 extern const char catalogue_json_end[];
-extern const char install_node_sh[];
-extern const char start_postgres_sh[];
-extern const char start_redis_sh[];
-
-#define PROGRAM_DIR "/usr/local/bin"
-
-/* What program_on_debian can name. */
-static const struct program {
-	const char *name, *text;
-} programs[] = {
-	{"start-postgres", start_postgres_sh},
-	{"start-redis", start_redis_sh},
-};
-
-/* --- the table --- */
 
 static const char *text_of(const json_t *row, const char *name)
 {
@@ -48,8 +24,7 @@ static json_t *read_table(void)
 	return table;
 }
 
-/* A new reference, or NULL. */
-static json_t *find(const char *name)
+json_t *template_catalogue_row(const char *name)
 {
 	json_auto_t *table = read_table();
 	json_t *row;
@@ -60,7 +35,7 @@ static json_t *find(const char *name)
 		const char *same = text_of(row, "same_as");
 
 		if (strcmp(text_of(row, "name"), name) == 0)
-			return same ? find(same) : json_incref(row);
+			return same ? template_catalogue_row(same) : json_incref(row);
 	}
 	return NULL;
 }
@@ -80,171 +55,14 @@ json_t *template_catalogue_names(void)
 
 json_t *template_catalogue_source(const char *name)
 {
-	json_auto_t *row = find(name);
+	json_auto_t *row = template_catalogue_row(name);
 
 	return row ? json_pack("{s:O}", "catalogue", json_object_get(row, "name")) : NULL;
 }
 
 char *template_catalogue_image(const char *name)
 {
-	json_auto_t *row = find(name);
+	json_auto_t *row = template_catalogue_row(name);
 
 	return row ? mem_strdup(text_of(row, "image")) : NULL;
-}
-
-int template_catalogue_check(const struct engine *engine, const struct caller *caller,
-	const json_t *value, struct err *err)
-{
-	json_auto_t *row = find(json_string_value(value));
-
-	(void)engine;
-	(void)caller;
-	if (!row)
-		return err_explain(err, ERR_INVALID, "invalid_source", NULL,
-			"the catalogue has no %.80s", json_string_value(value));
-	return 0;
-}
-
-/* --- without an image --- */
-
-static const struct program *program_of(const json_t *row)
-{
-	const char *name = text_of(row, "program_on_debian");
-
-	for (size_t i = 0; name && i < array_len(programs); i++) {
-		if (strcmp(programs[i].name, name) == 0)
-			return &programs[i];
-	}
-	assert(!name);
-	return NULL;
-}
-
-static json_t *debian_recipe(const json_t *row)
-{
-	json_t *recipe = json_deep_copy(json_object_get(row, "on_debian"));
-	const char *node = text_of(row, "node_on_debian");
-	const struct program *program = program_of(row);
-
-	if (node)
-		json_object_set_new(recipe, "run",
-			json_pack("[o]", json_sprintf("major=%s\n%s", node, install_node_sh)));
-	if (program)
-		json_object_set_new(recipe, "files",
-			json_pack("{s+:s}", PROGRAM_DIR "/", program->name, program->text));
-	return recipe;
-}
-
-/* Puts members into the config of an image. */
-static int update_config(struct image_pulled *pulled, const json_t *members, struct err *err)
-{
-	json_auto_t *image = template_build_to_image(pulled);
-	struct image_pulled shown;
-	int r;
-
-	if (!image)
-		return err_set(err, ERR_INVALID, "the image's config is not UTF-8");
-	json_object_update(image, (json_t *)members);
-	r = template_build_from_image(image, &shown, err);
-	if (r < 0)
-		return r;
-	image_config_fini(&pulled->config);
-	pulled->config = shown.config;
-	return 0;
-}
-
-/* What the config of the image would say. */
-static int show_program(struct image_pulled *pulled, const json_t *row, struct err *err)
-{
-	json_auto_t *members = json_deep_copy(json_object_get(row, "shown_on_debian"));
-	const struct program *program = program_of(row);
-
-	if (!members)
-		return 0;
-	if (program)
-		json_object_set_new(members, "command",
-			json_pack("[s, s+]", "/bin/sh", PROGRAM_DIR "/", program->name));
-	return update_config(pulled, members, err);
-}
-
-static int make_debian(struct template_build *build, const json_t *row, const json_t *sources,
-	struct image_pulled *ret_pulled, struct err *err)
-{
-	json_auto_t *recipe = debian_recipe(row);
-	struct image_pulled base, made;
-	int r = template_bootstrap_suite(build, text_of(row, "suite"), &base, err);
-
-	if (r < 0)
-		return r;
-	if (recipe)
-		r = template_builder_add_own(build, &base, sources, recipe, &made, err);
-	else
-		made = base;
-	if (r < 0)
-		return r;
-	r = show_program(&made, row, err);
-	if (r < 0)
-		image_pulled_fini(&made);
-	else
-		*ret_pulled = made;
-	return r;
-}
-
-/* --- which way --- */
-
-/* Whether it is the registry that does not give the image, and not this host that has no room for it, for one. */
-static bool is_out_of_reach(const struct err *err)
-{
-	return strncmp(err->code, "registry_", strlen("registry_")) == 0 ||
-	       strcmp(err->code, "image_not_found") == 0 || strcmp(err->code, "no_registry") == 0;
-}
-
-/* *ret_sources is set if it is a Debian of these sources. */
-static int make_base(struct template_build *build, const json_t *row, json_t **ret_sources,
-	struct image_pulled *ret_pulled, struct err *err)
-{
-	const char *instead = text_of(row, "instead"), *image = text_of(row, "image");
-	int r = template_build_fetch(build, image, instead ? 0 : CONNECT_S, ret_pulled, err);
-
-	if (r == 0 || job_must_stop(build->job) || !is_out_of_reach(err))
-		return r;
-	if (instead) {
-		err_prefix(err, "it is made of an image alone (%s)", instead);
-		return r;
-	}
-	job_log(build->job, "%s cannot be had: %s", image, err->message);
-	job_log(build->job, "so it is made of Debian's packages");
-	*ret_sources =
-		templates_apt_sources(build->engine->config.templates, text_of(row, "suite"));
-	return make_debian(build, row, *ret_sources, ret_pulled, err);
-}
-
-int template_catalogue_make(struct template_build *build, const json_t *value,
-	struct image_pulled *ret_pulled, struct err *err)
-{
-	json_auto_t *row = find(json_string_value(value));
-	const json_t *more = json_object_get(row, "on_both");
-	const char *health = text_of(row, "health");
-	json_auto_t *sources = NULL;
-	struct image_pulled base;
-	int r;
-
-	if (!row)
-		return err_explain(err, ERR_NOT_FOUND, "template_not_found", NULL,
-			"the catalogue has no %.80s", json_string_value(value));
-	r = make_base(build, row, &sources, &base, err);
-	if (r < 0)
-		return r;
-	if (health) {
-		json_auto_t *members = json_pack("{s:s}", "health", health);
-
-		r = update_config(&base, members, err);
-		if (r < 0) {
-			image_pulled_fini(&base);
-			return r;
-		}
-	}
-	if (more)
-		return template_builder_add_own(build, &base, sources, more, ret_pulled, err);
-	*ret_pulled = base;
-	return 0;
 }

@@ -6,7 +6,7 @@
  * The table is catalogue.json, with a row for each:
  *   name            what creates say; with same_as another name of that row, and nothing else
  *   image           without a registry: the setting --registry says which
- *   suite           where the image cannot be had, a Debian of this suite is made instead (template_bootstrap.h) ...
+ *   suite           where the image cannot be had, a Debian of this suite is made instead (build/template_bootstrap.h) ...
  *   on_debian       ... and this recipe is put on it, with Node of the version node_on_debian from npm's registry
  *   program_on_debian  ... and this one of our programs, which it runs as the image would run its own
  *   shown_on_debian ... and what the image's config would say: ports, volumes
@@ -16,7 +16,7 @@
  */
 #pragma once
 
-#include "core/template/template_source.h"
+#include <jansson.h>
 
 /* The names, a new array. */
 json_t *template_catalogue_names(void);
@@ -27,8 +27,5 @@ json_t *template_catalogue_source(const char *name);
 /* The image that a name stands for, a new text; NULL if it is none of these. */
 char *template_catalogue_image(const char *name);
 
-/* The row "catalogue" of template_source.c. */
-int template_catalogue_check(const struct engine *engine, const struct caller *caller,
-	const json_t *value, struct err *err) must_check;
-int template_catalogue_make(struct template_build *build, const json_t *value,
-	struct image_pulled *ret_pulled, struct err *err) must_check;
+/* Its row, a new reference; NULL if it is none of these. */
+json_t *template_catalogue_row(const char *name);

@@ -3,12 +3,12 @@
 
 #include "base/fd.h"
 #include "core/engine/sandbox_state.h"
-#include "core/template/template_build.h"
+#include "core/template/build/template_build.h"
+#include "core/template/image/tree_stream.h"
 #include "core/template/templates.h"
-#include "core/template/tree_stream.h"
 #include "image/layer_tar.h"
-#include "model/template.h"
-#include "store/store_template.h"
+#include "model/template/template.h"
+#include "store/template/store_template.h"
 
 #include <archive.h>
 #include <archive_entry.h>

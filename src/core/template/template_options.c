@@ -2,8 +2,10 @@
 #include "core/template/template_options.h"
 
 #include "base/buf.h"
-#include "model/template.h"
+#include "model/sandbox/member_default.h"
+#include "model/template/template.h"
 
+#include <errno.h>
 #include <string.h>
 
 static int refuse(const char *field, const char *why, struct err *err)
@@ -28,6 +30,25 @@ static bool is_absolute(const char *path)
 	return path[0] == '/';
 }
 
+/* The sandbox itself is what the template says. */
+static int check_members(const struct sandbox_spec *spec, struct err *err)
+{
+	static const struct resources none = {0};
+
+	for (size_t i = 0; i < spec->member_count; i++) {
+		const struct member_spec *member = &spec->members[i];
+
+		if (member_role_parse(member->role) == MEMBER_PRIMARY &&
+			(member->template_name || member->command || member->env.count > 0 ||
+				memcmp(&member->resources, &none, sizeof(none)) != 0))
+			return refuse("members",
+				"of a template say of primary its port, depends_on, health and "
+				"restart alone",
+				err);
+	}
+	return 0;
+}
+
 int template_options_check(const struct template_options *options, struct err *err)
 {
 	enum template_profile profile;
@@ -43,6 +64,8 @@ int template_options_check(const struct template_options *options, struct err *e
 		return refuse("workdir", "must be an absolute path", err);
 	if (options->has_ready && !options->ready_command == !options->ready_port)
 		return refuse("ready", "must have either command or port", err);
+	if (check_members(options->spec, err) < 0)
+		return -EINVAL;
 	return sandbox_spec_check(options->spec, err);
 }
 
@@ -92,6 +115,9 @@ void template_options_set(json_t *kept, const struct template_options *options)
 	if (options->pool_size >= 0)
 		json_object_set_new(
 			kept, "pool", json_pack("{s:I}", "size", (json_int_t)options->pool_size));
+	if (options->has_members)
+		json_object_set_new(
+			kept, "members", member_default_to_json(spec->members, spec->member_count));
 	if (options->languages.texts)
 		json_object_set_new(kept, "languages", text_list_to_json(options->languages));
 	if (options->security)

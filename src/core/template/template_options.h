@@ -5,12 +5,12 @@
  *
  * They are kept as an object (template_record.options, and as `options` in the image of a version), whose
  * members are in the form that a sandbox's record has: env, user, workdir, start, ports, resources (in millis
- * and bytes), network, ready, pool, languages, security (a profile of model/template.h), skeleton, start_image,
+ * and bytes), network, ready, pool, members (model/sandbox/member_default.h), languages, security (a profile of model/template/template.h), skeleton, start_image,
  * pinned. Only what was given is there.
  */
 #pragma once
 
-#include "model/sandbox_spec.h"
+#include "model/sandbox/sandbox_spec.h"
 
 #define TEMPLATE_USER_MAX	64
 #define TEMPLATE_WORKDIR_MAX	512
@@ -27,9 +27,10 @@
 
 /* As they are asked for; texts are borrowed. A member that is NULL, or not given, stays as it is. */
 struct template_options {
-	const struct sandbox_spec *spec; /* its resources, env, ports, network and starts */
-	bool has_env, has_resources, has_ports, has_network,
-		has_start;	    /* which of these are given */
+	const struct sandbox_spec
+		*spec; /* its resources, env, ports, network, starts and members */
+	bool has_env, has_resources, has_ports, has_network, has_start,
+		has_members;	    /* which of these are given */
 	const char *user, *workdir; /* empty: as the image says */
 	const char *ready_command;  /* or */
 	int64_t ready_port;	    /* 0: none */

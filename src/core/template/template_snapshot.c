@@ -2,8 +2,8 @@
 #include "core/template/template_snapshot.h"
 
 #include "core/engine/sandbox_state.h"
-#include "core/template/layer_capture.h"
-#include "store/store_snapshot.h"
+#include "core/template/image/layer_capture.h"
+#include "store/sandbox/store_snapshot.h"
 
 #include <errno.h>
 

@@ -6,11 +6,12 @@
  */
 #pragma once
 
-#include "core/template/template_source.h"
+#include "core/template/build/template_build.h"
+#include "model/access/caller.h"
 
 #define TEMPLATE_SNAPSHOT_SKELETON "opt/sandbox-skel"
 
-/* As the functions of struct template_source. One of a sandbox of the host's files is refused. */
+/* As the functions of struct template_source (template_source.h). One of a sandbox of the host's files is refused. */
 int template_snapshot_check(const struct engine *engine, const struct caller *caller,
 	const json_t *value, struct err *err) must_check;
 int template_snapshot_make(struct template_build *build, const json_t *value,

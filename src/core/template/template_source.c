@@ -2,9 +2,9 @@
 #include "core/template/template_source.h"
 
 #include "base/fd.h"
-#include "core/template/template_bootstrap.h"
-#include "core/template/template_builder.h"
-#include "core/template/template_catalogue.h"
+#include "core/template/build/catalogue_build.h"
+#include "core/template/build/template_bootstrap.h"
+#include "core/template/build/template_builder.h"
 #include "core/template/template_snapshot.h"
 #include "core/template/templates.h"
 
@@ -116,7 +116,7 @@ static const struct template_source sources[] = {
 	{"recipe", template_builder_check_recipe, template_builder_make_recipe, NULL},
 	{"dockerfile", template_builder_check_dockerfile, template_builder_make_dockerfile, NULL},
 	{"bootstrap", template_bootstrap_check, template_bootstrap_make, NULL},
-	{"catalogue", template_catalogue_check, template_catalogue_make, NULL},
+	{"catalogue", catalogue_build_check, catalogue_build_make, NULL},
 };
 
 const struct template_source *template_source_of(const json_t *source, const json_t **ret_value)
@@ -143,4 +143,16 @@ int template_source_check(const struct engine *engine, const struct caller *call
 			"say what it is made of in one field: image, for one",
 			"a template is made of one source");
 	return kind->check(engine, caller, value, err);
+}
+
+int template_source_make(struct template_build *build, const json_t *source,
+	struct image_pulled *ret_pulled, struct err *err)
+{
+	const json_t *value = NULL;
+	const struct template_source *kind = template_source_of(source, &value);
+
+	if (!kind || !kind->make)
+		return err_explain(err, ERR_INVALID, "invalid_source", NULL,
+			"the template cannot be built: there is no such source");
+	return kind->make(build, value, ret_pulled, err);
 }

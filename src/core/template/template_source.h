@@ -7,8 +7,8 @@
  */
 #pragma once
 
-#include "core/template/template_build.h"
-#include "model/caller.h"
+#include "core/template/build/template_build.h"
+#include "model/access/caller.h"
 
 struct template_source {
 	const char *kind;
@@ -30,3 +30,7 @@ const struct template_source *template_source_of(const json_t *source, const jso
 /* Whether a request may ask for a template of this source: 0, or what is wrong with it. */
 int template_source_check(const struct engine *engine, const struct caller *caller,
 	const json_t *source, struct err *err) must_check;
+
+/* Makes what a source says; template_build.make. */
+int template_source_make(struct template_build *build, const json_t *source,
+	struct image_pulled *ret_pulled, struct err *err) must_check;

@@ -1,24 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Templates: what sandboxes start from. `host` and `browser` need nothing; all others are images,
- * under a name that somebody gave them, or directly by their reference ("python:3.12-slim").
- *
- * An owner has templates of its own and sees the operator's. A sandbox keeps what it took of a
- * template (sandbox_record.image) until it is created anew or reset.
+ * What all templates have in common: the settings, the blobs, who uses layers now, and how much is being written. Builds
+ * (core/template/build) stand on this, and requests (core/template/templates_request.h) on builds.
  */
 #pragma once
 
 #include "blob/blob_store.h"
 #include "core/engine/engine.h"
-#include "core/template/layer_install.h"
-#include "core/template/registry_mirror.h"
-#include "core/template/short_name.h"
-#include "core/template/template_options.h"
-#include "image/image_archive.h"
+#include "core/template/image/layer_install.h"
+#include "core/template/image/registry_mirror.h"
+#include "core/template/image/short_name.h"
 #include "image/image_reference.h"
 #include "image/registry.h"
-#include "model/caller.h"
-#include "model/template_record.h"
+#include "model/template/template_record.h"
 
 /* How registries are reached; from the settings. All texts are borrowed. */
 struct templates_config {
@@ -45,10 +39,8 @@ int templates_open(const struct templates_config *config, int blobs_fd,
 	struct templates **ret_templates, struct err *err) must_check;
 void templates_close(struct templates *templates);
 
-/* From now on there is an engine, templates can be built, and layers are collected (layer_collect.h). */
+/* From now on there is an engine, and templates can be built. */
 void templates_attach(struct templates *templates, struct engine *engine);
-/* Ends that. Nothing is being built. */
-void templates_detach(struct templates *templates);
 int64_t templates_layer_retention_s(const struct templates *templates);
 bool templates_are_attached(void *templates);
 struct engine *templates_engine(struct templates *templates);
@@ -63,64 +55,8 @@ json_t *templates_apt_sources(const struct templates *templates, const char *sui
 int templates_package_ca(const struct templates *templates, char **ret_text, struct err *err)
 	must_check;
 
-/*
- * Finds the template that a create means: 0, and what a sandbox takes of it; {} for host and browser. The name
- * may be the reference of an image. 1: it is not there yet, but will be when the job ret_job has succeeded,
- * which was begun now or before; the image has the defaults for sandboxes alone then. *ret_image is a new reference.
- */
-int templates_resolve(struct engine *engine, const struct owner *owner, const char *name,
-	json_t **ret_image, char ret_job[ID_LEN + 1], struct err *err) must_check;
-
-/* The same, but begins nothing: -ENOENT if it cannot be used now. */
-int templates_look(struct engine *engine, const struct owner *owner, const char *name,
-	json_t **ret_image, struct err *err) must_check;
-
-/* What a sandbox takes of the newest version; a new reference. */
-json_t *templates_image_of(const struct template_record *record);
-
-struct templates_request {
-	const char *name;
-	const json_t *source;		      /* template_source.h */
-	const json_t *options;		      /* template_options.h, as they are kept; NULL: none */
-	const struct template_options *asked; /* the same as they are asked for, to be checked */
-	bool no_cache;
-};
-
-/*
- * Has a template built, as a job (template_build.h): a new one, or the next version of the owner's one of that
- * name. The same request joins the build under way; another one meanwhile is ERR_CONFLICT. If it is there
- * as it is asked for and cannot have changed, nothing is done. *ret_record is how it is then; the caller
- * ends it.
- */
-int templates_ask(struct engine *engine, const struct caller *caller,
-	const struct templates_request *request, struct template_record *ret_record,
-	struct err *err) must_check;
-
-/* The same of what it was made of before. */
-int templates_rebuild(struct engine *engine, const struct caller *caller, const char *name,
-	bool no_cache, struct template_record *ret_record, struct err *err) must_check;
-
-/* Changes the options of a template: that is its next version. ERR_CONFLICT while it is built. */
-int templates_change(struct engine *engine, const struct caller *caller, const char *name,
-	const struct template_options *options, struct template_record *ret_record, struct err *err)
-	must_check;
-
-/* Makes a template of an archive that is read now. */
-int templates_import(struct engine *engine, const struct owner *owner, const char *name,
-	const struct image_source *source, const char *tag, struct template_record *ret_record,
-	struct err *err) must_check;
-
-/* Whether there is a newer version of the template that a sandbox was made from; *ret_image (may be NULL) is what it would
- * take of that, a new reference. */
-bool templates_is_upgradable(
-	struct engine *engine, const struct sandbox_record *sandbox, json_t **ret_image);
-
 /* Whether the operator offers one of the templates that need no image. */
 bool templates_offers(const struct engine *engine, const char *name);
-
-/* Removes an owner's template that no sandbox uses, and cancels its build. Its layers stay until nothing needs them. */
-int templates_remove(struct engine *engine, const struct owner *owner, const char *name,
-	struct err *err) must_check;
 
 /* --- for builds --- */
 
@@ -180,3 +116,7 @@ void templates_sweep_parts(struct engine *engine);
 int templates_keep(struct engine *engine, const struct owner *owner, const char *name,
 	int (*change)(struct template_record *record, bool is_new, void *arg, struct err *err),
 	void *arg, struct err *err) must_check;
+
+/* Held while a job and the row of its template come together. */
+void templates_lock_asking(struct engine *engine);
+void templates_unlock_asking(struct engine *engine);

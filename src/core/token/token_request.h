@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "model/caller.h"
+#include "model/access/caller.h"
 #include "store/store.h"
 
 /* The id of the operator's token, which lives in a file of the data directory. */

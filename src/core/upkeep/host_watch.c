@@ -9,7 +9,7 @@
 #include "core/pool/pool.h"
 #include "core/process/sandbox_output.h"
 #include "core/sandbox/sandbox.h"
-#include "model/memory_pressure.h"
+#include "model/sandbox/memory_pressure.h"
 
 #include <errno.h>
 #include <stdio.h>

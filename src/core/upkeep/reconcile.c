@@ -21,8 +21,8 @@
 #include "core/sandbox/sandbox_link.h"
 #include "core/sandbox/snapshot_files.h"
 #include "core/sandbox/unfinished.h"
-#include "store/store_build.h"
-#include "store/store_pool.h"
+#include "store/sandbox/store_pool.h"
+#include "store/template/store_build.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -141,6 +141,28 @@ static int settle_creating(
 	}
 }
 
+/*
+ * A claim or a change that was cut short has written what the limits and the name are to be, and may not have set them;
+ * or has set them, and not written them. Its life is held.
+ */
+static void set_as_written(struct sandbox *sandbox)
+{
+	struct driver *driver = sandbox->engine->config.driver;
+	const struct sandbox_record *record = &sandbox->record;
+	struct err err;
+	int r = 0;
+
+	if (record->status != SANDBOX_RUNNING)
+		return;
+	if (driver_can(driver, DRIVER_LIVE_RESIZE))
+		r = driver->ops->set_limits(
+			driver, sandbox->id, &record->resources, record->is_waiting, &err);
+	if (r == 0)
+		r = driver_give_name(driver, sandbox->id, record->name, &err);
+	if (r < 0)
+		log_warning("sandbox %s: %s", sandbox->id, err.message);
+}
+
 /* Takes up one that should run. If it does not, or its agent does not answer, it is stopped. */
 static int take_up(struct engine *engine, struct sandbox_record *record, struct err *err)
 {
@@ -150,8 +172,12 @@ static int take_up(struct engine *engine, struct sandbox_record *record, struct 
 	struct err ignored;
 	struct driver_link link;
 	struct walls walls;
+	enum pooled_state pooled;
 	int r;
 
+	record->is_waiting =
+		store_pool_has(engine->config.store,
+			record->parent[0] ? record->parent : record->id, &pooled, &ignored) == 1;
 	/* A pause that was cut short before it was written down is undone. */
 	if (record->status == SANDBOX_RUNNING && driver_can(driver, DRIVER_FREEZE))
 		(void)!driver->ops->freeze(driver, record->id, false, &ignored);
@@ -166,6 +192,8 @@ static int take_up(struct engine *engine, struct sandbox_record *record, struct 
 		sandbox = sandbox_attach(engine, &copy);
 		pthread_mutex_lock(&sandbox->life);
 		r = sandbox_adopt(sandbox, &link, &walls, err);
+		if (r == 0)
+			set_as_written(sandbox);
 		pthread_mutex_unlock(&sandbox->life);
 		sandbox_unref(sandbox);
 	}
@@ -248,7 +276,22 @@ static int settle_row(struct engine *engine, struct sandbox_record *record, stru
 	}
 }
 
-/* A member without a sandbox is what is left of a create or removal that was cut short. */
+static bool names_member(const struct sandbox_record *primary, const char *id)
+{
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach(primary->members, i, entry)
+	{
+		const char *named = json_string_value(json_object_get(entry, "id"));
+
+		if (named && strcmp(named, id) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* A member without a sandbox that names it is what is left of a create, join or removal that was cut short. */
 static int drop_member(struct engine *engine, const struct sandbox_record *record, struct err *err)
 {
 	struct driver *driver = engine->config.driver;
@@ -259,7 +302,7 @@ static int drop_member(struct engine *engine, const struct sandbox_record *recor
 	engine_remove_logs(engine, record->id);
 	r = store_workspace_delete(engine->config.store, record->id, err);
 	if (r == 0)
-		log_info("removed the member %s of sandbox %s, which is gone", record->role,
+		log_info("removed what was left of the member %s of sandbox %s", record->role,
 			record->parent);
 	return r;
 }
@@ -269,7 +312,7 @@ static int settle_member(struct engine *engine, struct sandbox_record *record, s
 {
 	struct driver *driver = engine->config.driver;
 	struct sandbox_record primary;
-	bool is_up;
+	bool is_up, is_named;
 	int r = store_sandbox_get(engine->config.store, NULL, record->parent, &primary, err);
 
 	if (r == -ENOENT)
@@ -277,7 +320,10 @@ static int settle_member(struct engine *engine, struct sandbox_record *record, s
 	if (r < 0)
 		return r;
 	is_up = primary.status == SANDBOX_RUNNING || primary.status == SANDBOX_PAUSED;
+	is_named = names_member(&primary, record->id);
 	sandbox_record_fini(&primary);
+	if (!is_named)
+		return drop_member(engine, record, err);
 	if (is_up && (record->status == SANDBOX_RUNNING || record->status == SANDBOX_PAUSED)) {
 		if (primary.status == SANDBOX_RUNNING)
 			record->status = SANDBOX_RUNNING;

@@ -456,8 +456,8 @@ static int native_resize(struct driver *driver, const char *id, uint64_t disk_by
 	return keeper_client_call(&native->keeper, &request, &answer, NULL, err);
 }
 
-static int native_set_limits(
-	struct driver *driver, const char *id, const struct resources *resources, struct err *err)
+static int native_set_limits(struct driver *driver, const char *id,
+	const struct resources *resources, bool is_background, struct err *err)
 {
 	struct keeper_request request = request_for(KEEPER_LIMIT, id);
 	struct keeper_answer answer;
@@ -465,6 +465,7 @@ static int native_set_limits(
 	request.limits = (struct keeper_limits){.memory_bytes = resources->memory_bytes,
 		.cpu_millis = resources->cpu_millis,
 		.pids = resources->pids};
+	request.is_background = is_background;
 	return keeper_client_call(&native_from(driver)->keeper, &request, &answer, NULL, err);
 }
 

@@ -19,6 +19,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 /* On a connection whose owner is known, a JSON body up to this size comes with the headers or right behind them, and
  * costs little to hold for a sender who may turn out to be another; in all other cases the token is looked up first. */
@@ -74,23 +75,39 @@ static void name_request(struct request *req)
 	snprintf(req->id, sizeof(req->id), "%016llx", (unsigned long long)(x ^ x >> 31));
 }
 
+/* What is not of the form, or all zeros, is no trace. */
+static bool is_traceparent(const char *text)
+{
+	static const char digits[] = "0123456789abcdef";
+
+	return text && strlen(text) == TRACE_MAX - 1 && strncmp(text, "00-", 3) == 0 &&
+	       strspn(text + 3, digits) == 32 && text[35] == '-' &&
+	       strspn(text + 36, digits) == 16 && text[52] == '-' &&
+	       strspn(text + 53, digits) == 2 && strspn(text + 3, "0") < 32 &&
+	       strspn(text + 36, "0") < 16;
+}
+
 /*
- * The place of the request in a trace (W3C Trace Context): that of the sender, with a span of our own. What is not of the
- * form, or all zeros, is no trace.
+ * The place of the request in a trace (W3C Trace Context): that of the sender, with a span of our own. Without one it is the
+ * first of a trace, where traces are collected.
  */
 static void read_trace(struct request *req)
 {
 	const char *parent = headers_get(&req->headers, "traceparent");
-	static const char digits[] = "0123456789abcdef";
 	uint64_t span = req->server->id_seed ^ (req->begun_us * UINT64_C(0x9e3779b97f4a7c15)) ^
 			(uint64_t)(uintptr_t)req;
+	uint64_t random[2];
 
-	if (!parent || strlen(parent) != TRACE_MAX - 1 || strncmp(parent, "00-", 3) != 0 ||
-		strspn(parent + 3, digits) != 32 || parent[35] != '-' ||
-		strspn(parent + 36, digits) != 16 || parent[52] != '-' ||
-		strspn(parent + 53, digits) != 2 || strspn(parent + 3, "0") >= 32 ||
-		strspn(parent + 36, "0") >= 16)
+	if (!is_traceparent(parent)) {
+		if (!req->server->config.traced ||
+			getrandom(random, sizeof(random), 0) != sizeof(random))
+			return;
+		snprintf(req->trace, sizeof(req->trace), "00-%016llx%016llx-%016llx-01",
+			(unsigned long long)random[0], (unsigned long long)(random[1] | 1),
+			(unsigned long long)(span ? span : 1));
 		return;
+	}
+	memcpy(req->trace_parent, parent + 36, 16);
 	snprintf(req->trace, sizeof(req->trace), "00-%.32s-%016llx-%.2s", parent + 3,
 		(unsigned long long)(span ? span : 1), parent + 53);
 }

@@ -288,6 +288,8 @@ void request_conclude(struct request *req)
 	}
 	if (config->account && request_action(req)[0] && req->is_known)
 		config->account(config->context, req);
+	if (req->translate)
+		request_redirect_translate(req);
 	request_deliver(req);
 }
 
@@ -342,6 +344,21 @@ const struct guard *request_guard(const struct request *req)
 }
 
 /* What src/api calls. */
+
+const char *request_trace(const struct request *req)
+{
+	return req->trace;
+}
+
+const char *request_trace_parent(const struct request *req)
+{
+	return req->trace_parent;
+}
+
+const char *request_route(const struct request *req)
+{
+	return req->match.route ? req->match.route->path : "";
+}
 
 const char *request_id(const struct request *req)
 {

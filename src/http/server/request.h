@@ -29,6 +29,13 @@
 struct request;
 
 const char *request_id(const struct request *req);
+
+/* Its traceparent with its own span; empty if it is in no trace. And the span of its sender there; empty: none. */
+const char *request_trace(const struct request *req);
+const char *request_trace_parent(const struct request *req);
+
+/* The pattern of its route: "/v1/sandboxes/{id}". */
+const char *request_route(const struct request *req);
 /* What every handler of this server is given. */
 void *request_context(const struct request *req);
 

@@ -6,6 +6,7 @@
  *   request_worker.c   the handler's side: what runs on worker threads
  *   request.c    its life, and what src/api calls
  *   request_answer.c  the answers that src/api gives
+ *   request_redirect.c  a request that goes on as another
  *   connection.c the client, seen beside the library
  *   loop.c       the thread that runs the library
  *   upload.c     a raw body on its way in
@@ -103,7 +104,8 @@ struct request {
 	const char *raw_target;
 	const char *path;      /* of it */
 	uint64_t begun_us;     /* when its head was there */
-	char trace[TRACE_MAX]; /* its place in a trace that its sender follows; empty: none does */
+	char trace[TRACE_MAX]; /* its place in a trace that somebody follows; empty: nobody does */
+	char trace_parent[17]; /* the span of its sender there; empty: none */
 	enum method method;
 	bool is_http_1_1;
 	struct target target;
@@ -130,6 +132,10 @@ struct request {
 	const char *action;				     /* NULL: that of the route */
 	const char *object, *detail;			     /* for the account; may be NULL */
 	struct upload upload;
+	/* Set: it goes on as another request (request_redirect.h). */
+	int (*redirect_handle)(struct request *req, void *context, struct err *err);
+	json_t *(*translate)(void *arg, int *status, json_t *body);
+	void *translate_arg;
 
 	pthread_mutex_t lock;
 	/* Under the lock from here on. */
@@ -197,6 +203,9 @@ int request_refuse_memory(struct err *err);
 
 /* The handler's part is over: accounts for what it did, if that is needed, and delivers. */
 void request_conclude(struct request *req);
+
+/* Puts the answer of a redirected request into the words of its door. */
+void request_redirect_translate(struct request *req);
 
 /* The answer is complete: hands it to the connection, in whatever state that is. */
 void request_deliver(struct request *req);

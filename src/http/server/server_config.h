@@ -39,6 +39,12 @@ struct server_config {
 	void (*account)(void *context, const struct request *req);
 	void (*refused)(void *context, const struct request *req);
 
+	/*
+	 * Told of every request of a route whose answer begins to go out, with how long that took; on the connection's
+	 * thread, so it must not block. If there is one, each request is in a trace: its sender's, or its own.
+	 */
+	void (*traced)(void *context, const struct request *req, uint64_t took_us);
+
 	/* Whether a route has a query parameter of that name; any other is refused. NULL: all do. */
 	bool (*takes_query)(const struct route *route, const char *name);
 

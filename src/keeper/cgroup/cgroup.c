@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #define CPU_PERIOD_US	 100000
+#define BACKGROUND_PART	 16 /* of the weight of others */
 #define AGENT_MEMORY_MIN (64ull << 20)
 #define BIND_TEXT_MAX	 65536 /* of one command: the numbers of some 8000 threads */
 
@@ -38,23 +39,33 @@ static bool is_on_v2(const struct cgroup_tree *tree, enum cgroup_controller c)
 	return tree->v1_fd[c] < 0 && cgroup_tree_has(tree, c);
 }
 
-static int limit_v2(const struct cgroup_tree *tree, int fd, const struct keeper_limits *limits)
+static int limit_v2(const struct cgroup_tree *tree, enum cgroup_controller c, int fd,
+	const struct keeper_limits *limits)
 {
 	char cpu_max[48];
 	int r = 0;
 
-	snprintf(cpu_max, sizeof(cpu_max), "%llu %d",
-		(unsigned long long)(limits->cpu_millis * CPU_PERIOD_US / 1000), CPU_PERIOD_US);
-	if (is_on_v2(tree, CGROUP_MEMORY)) {
+	if (!is_on_v2(tree, c))
+		return 0;
+	switch (c) {
+	case CGROUP_MEMORY:
 		r = write_number(fd, "memory.max", limits->memory_bytes);
 		/* A kernel without swap accounting has no such file, and then no swap to limit. */
 		if (r == 0 && (r = write_number(fd, "memory.swap.max", 0)) == -ENOENT)
 			r = 0;
-	}
-	if (r == 0 && is_on_v2(tree, CGROUP_CPU))
+		break;
+	case CGROUP_CPU:
+		snprintf(cpu_max, sizeof(cpu_max), "%llu %d",
+			(unsigned long long)(limits->cpu_millis * CPU_PERIOD_US / 1000),
+			CPU_PERIOD_US);
 		r = fd_write_file(fd, "cpu.max", cpu_max);
-	if (r == 0 && is_on_v2(tree, CGROUP_PIDS))
+		break;
+	case CGROUP_PIDS:
 		r = write_number(fd, "pids.max", limits->pids);
+		break;
+	case CGROUP_COUNT:
+		break;
+	}
 	return r;
 }
 
@@ -90,9 +101,11 @@ int cgroup_make(const struct cgroup_tree *tree, const char *id, const struct kee
 	fd = cgroup_tree_open_dir(tree->unified_fd, id, err);
 	if (fd < 0)
 		return fd;
-	r = limit_v2(tree, fd, limits);
-	if (r < 0)
-		return err_from(err, r, "limit cgroup %s", id);
+	for (int c = 0; c < CGROUP_COUNT; c++) {
+		r = limit_v2(tree, (enum cgroup_controller)c, fd, limits);
+		if (r < 0)
+			return err_from(err, r, "limit cgroup %s", id);
+	}
 	r = delegate(fd, uid);
 	if (r < 0)
 		return err_from(err, r, "delegate cgroup %s", id);
@@ -143,38 +156,134 @@ static int change_memory_v1(int fd, uint64_t bytes)
 	return r;
 }
 
-static int change_v1(
-	enum cgroup_controller c, int dir, const char *id, const struct keeper_limits *limits)
+static uint64_t read_number(int dirfd, const char *file)
 {
-	auto_fd int fd = openat(dir, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char text[64];
+
+	if (dirfd < 0 || fd_read_file(dirfd, file, text, sizeof(text)) <= 0)
+		return 0;
+	return strtoull(text, NULL, 10); /* "max" reads as 0: no limit */
+}
+
+/* The number after `key ` at the start of a line. */
+static uint64_t read_keyed(int dirfd, const char *file, const char *key)
+{
+	char text[2048], *at = text;
+	size_t len = strlen(key);
+
+	if (dirfd < 0 || fd_read_file(dirfd, file, text, sizeof(text)) <= 0)
+		return 0;
+	while (at) {
+		if (strncmp(at, key, len) == 0 && at[len] == ' ')
+			return strtoull(at + len, NULL, 10);
+		at = strchr(at, '\n');
+		at = at ? at + 1 : NULL;
+	}
+	return 0;
+}
+
+static void read_memory(int fd, bool v1, struct keeper_stats *stats)
+{
+	uint64_t shared;
+
+	stats->memory_bytes = read_number(fd, v1 ? "memory.usage_in_bytes" : "memory.current");
+	/* What is in a tmpfs counts as pages of files, but only its removal gives it back. */
+	stats->memory_cache_bytes = read_keyed(fd, "memory.stat", v1 ? "cache" : "file");
+	shared = read_keyed(fd, "memory.stat", "shmem");
+	stats->memory_cache_bytes -=
+		shared < stats->memory_cache_bytes ? shared : stats->memory_cache_bytes;
+	stats->memory_peak_bytes =
+		read_number(fd, v1 ? "memory.max_usage_in_bytes" : "memory.peak");
+	stats->memory_limit_bytes = read_number(fd, v1 ? "memory.limit_in_bytes" : "memory.max");
+	stats->oom_kills = read_keyed(fd, v1 ? "memory.oom_control" : "memory.events", "oom_kill");
+	if (stats->memory_peak_bytes < stats->memory_bytes)
+		stats->memory_peak_bytes = stats->memory_bytes; /* memory.peak is newer than 5.19 */
+}
+
+/* The same controllers, as far as their limits are to change. */
+static bool is_changed(enum cgroup_controller c, const struct keeper_limits *before,
+	const struct keeper_limits *limits)
+{
+	switch (c) {
+	case CGROUP_MEMORY:
+		return before->memory_bytes != limits->memory_bytes;
+	case CGROUP_CPU:
+		return before->cpu_millis != limits->cpu_millis;
+	case CGROUP_PIDS:
+		return before->pids != limits->pids;
+	case CGROUP_COUNT:
+		break;
+	}
+	return false;
+}
+
+/* A limit below what is held would have the kernel kill a process for it. */
+static int check_memory(int fd, bool v1, const struct keeper_limits *limits)
+{
+	struct keeper_stats stats = {0};
+
+	read_memory(fd, v1, &stats);
+	return stats.memory_bytes > stats.memory_cache_bytes &&
+			       stats.memory_bytes - stats.memory_cache_bytes > limits->memory_bytes
+		       ? -EBUSY
+		       : 0;
+}
+
+static int change_controller(const struct cgroup_tree *tree, enum cgroup_controller c,
+	const char *id, const struct keeper_limits *before, const struct keeper_limits *limits)
+{
+	bool v1 = tree->v1_fd[c] >= 0;
+	auto_fd int fd = openat(
+		v1 ? tree->v1_fd[c] : tree->unified_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int r = 0;
 
 	if (fd < 0)
 		return -errno;
+	if (c == CGROUP_MEMORY &&
+		(!before->memory_bytes || limits->memory_bytes < before->memory_bytes))
+		r = check_memory(fd, v1, limits);
+	if (r < 0)
+		return r;
+	if (!v1)
+		return limit_v2(tree, c, fd, limits);
 	return c == CGROUP_MEMORY ? change_memory_v1(fd, limits->memory_bytes)
 				  : limit_v1(c, fd, limits);
 }
 
 int cgroup_change(const struct cgroup_tree *tree, const char *id,
-	const struct keeper_limits *limits, struct err *err)
+	const struct keeper_limits *before, const struct keeper_limits *limits, struct err *err)
 {
-	auto_fd int fd = -1;
 	int r = 0;
 
-	if (!cgroup_tree_is_real(tree))
-		return 0;
-	fd = openat(tree->unified_fd, id, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return err_sys(err, "open cgroup %s", id);
-	r = limit_v2(tree, fd, limits);
-	for (int c = 0; c < CGROUP_COUNT && r == 0; c++) {
-		if (tree->v1_fd[c] >= 0)
-			r = change_v1((enum cgroup_controller)c, tree->v1_fd[c], id, limits);
+	/* Memory comes first: it is the one that may be refused. */
+	for (int c = 0; cgroup_tree_is_real(tree) && c < CGROUP_COUNT && r == 0; c++) {
+		if (cgroup_tree_has(tree, (enum cgroup_controller)c) &&
+			is_changed((enum cgroup_controller)c, before, limits))
+			r = change_controller(tree, (enum cgroup_controller)c, id, before, limits);
 	}
 	if (r == -EBUSY)
 		return err_explain(err, ERR_CONFLICT, "memory_in_use",
 			"end something in it first, or choose a higher limit",
 			"the sandbox uses more memory than that");
 	return r < 0 ? err_from(err, r, "change the limits of cgroup %s", id) : 0;
+}
+
+int cgroup_set_weight(
+	const struct cgroup_tree *tree, const char *id, bool is_background, struct err *err)
+{
+	bool v1 = tree->v1_fd[CGROUP_CPU] >= 0;
+	auto_fd int fd = -1;
+	int r;
+
+	if (!cgroup_tree_is_real(tree) || !cgroup_tree_has(tree, CGROUP_CPU))
+		return 0;
+	fd = openat(v1 ? tree->v1_fd[CGROUP_CPU] : tree->unified_fd, id,
+		O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return err_sys(err, "open cgroup %s", id);
+	r = v1 ? write_number(fd, "cpu.shares", is_background ? 1024 / BACKGROUND_PART : 1024)
+	       : write_number(fd, "cpu.weight", is_background ? 100 / BACKGROUND_PART : 100);
+	return r < 0 ? err_from(err, r, "give cgroup %s another weight", id) : 0;
 }
 
 /* Threads that come and go meanwhile are bound by whoever starts them, or gone. */
@@ -426,50 +535,6 @@ int cgroup_is_frozen(const struct cgroup_tree *tree, const char *id, struct err 
 	if (n < 0)
 		return err_from(err, (int)n, "read cgroup.events of %s", id);
 	return strstr(events, "frozen 1") != NULL;
-}
-
-static uint64_t read_number(int dirfd, const char *file)
-{
-	char text[64];
-
-	if (dirfd < 0 || fd_read_file(dirfd, file, text, sizeof(text)) <= 0)
-		return 0;
-	return strtoull(text, NULL, 10); /* "max" reads as 0: no limit */
-}
-
-/* The number after `key ` at the start of a line. */
-static uint64_t read_keyed(int dirfd, const char *file, const char *key)
-{
-	char text[2048], *at = text;
-	size_t len = strlen(key);
-
-	if (dirfd < 0 || fd_read_file(dirfd, file, text, sizeof(text)) <= 0)
-		return 0;
-	while (at) {
-		if (strncmp(at, key, len) == 0 && at[len] == ' ')
-			return strtoull(at + len, NULL, 10);
-		at = strchr(at, '\n');
-		at = at ? at + 1 : NULL;
-	}
-	return 0;
-}
-
-static void read_memory(int fd, bool v1, struct keeper_stats *stats)
-{
-	uint64_t shared;
-
-	stats->memory_bytes = read_number(fd, v1 ? "memory.usage_in_bytes" : "memory.current");
-	/* What is in a tmpfs counts as pages of files, but only its removal gives it back. */
-	stats->memory_cache_bytes = read_keyed(fd, "memory.stat", v1 ? "cache" : "file");
-	shared = read_keyed(fd, "memory.stat", "shmem");
-	stats->memory_cache_bytes -=
-		shared < stats->memory_cache_bytes ? shared : stats->memory_cache_bytes;
-	stats->memory_peak_bytes =
-		read_number(fd, v1 ? "memory.max_usage_in_bytes" : "memory.peak");
-	stats->memory_limit_bytes = read_number(fd, v1 ? "memory.limit_in_bytes" : "memory.max");
-	stats->oom_kills = read_keyed(fd, v1 ? "memory.oom_control" : "memory.events", "oom_kill");
-	if (stats->memory_peak_bytes < stats->memory_bytes)
-		stats->memory_peak_bytes = stats->memory_bytes; /* memory.peak is newer than 5.19 */
 }
 
 int cgroup_stats(const struct cgroup_tree *tree, const char *id, struct keeper_stats *ret_stats,

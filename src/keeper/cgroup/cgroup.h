@@ -35,10 +35,16 @@ int cgroup_join_v1(const struct cgroup_tree *tree, const char *id,
 
 /*
  * Gives a sandbox that runs other limits, and binds its threads to these processors (NULL: to any). Without
- * groups nothing is limited, and this does nothing. On a failure some limits may be the new ones.
+ * groups nothing is limited, and this does nothing. `before` are the limits that it has: only what differs is written,
+ * and a limit of 0 there is not known. On a failure some limits may be the new ones. ERR_CONFLICT "memory_in_use" if the
+ * sandbox holds more memory than that: then none is.
  */
 int cgroup_change(const struct cgroup_tree *tree, const char *id,
-	const struct keeper_limits *limits, struct err *err) must_check;
+	const struct keeper_limits *before, const struct keeper_limits *limits, struct err *err)
+	must_check;
+/* Where processors are short, those in the background get a small part of what the others get. */
+int cgroup_set_weight(const struct cgroup_tree *tree, const char *id, bool is_background,
+	struct err *err) must_check;
 void cgroup_bind(const struct cgroup_tree *tree, const char *id, const cpu_set_t *set);
 
 /* Joins v1 groups that exist already. */

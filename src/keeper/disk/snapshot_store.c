@@ -7,6 +7,7 @@
 #include "keeper/disk/disk_image.h"
 #include "keeper/disk/disk_thaw.h"
 #include "keeper/disk/ext4_image.h"
+#include "keeper/disk/image_copy.h"
 #include "keeper/disk/trash.h"
 #include "keeper/mount/directory.h"
 #include "keeper/mount/mount_area.h"
@@ -21,12 +22,9 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
-#define PIECE_BYTES (16ull << 20)
-#define HOST_ROOM   (64ull << 20) /* stays free beside a copy */
-#define NEW_SUFFIX  ".new"
+#define NEW_SUFFIX ".new"
 
 #ifndef RENAME_NOREPLACE
 #define RENAME_NOREPLACE (1 << 0)
@@ -39,95 +37,6 @@ static void new_name(const char *id, char name[static DISK_IMAGE_NAME_MAX])
 }
 
 /* --- copying --- */
-
-/* As much as the file holds, without the holes. */
-static uint64_t bytes_of(int fd)
-{
-	struct stat st;
-
-	return fstat(fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
-}
-
-static int check_room(int from, struct err *err)
-{
-	struct statfs host;
-
-	if (fstatfs(from, &host) < 0 ||
-		host.f_bavail * (uint64_t)host.f_bsize >= bytes_of(from) + HOST_ROOM)
-		return 0;
-	return err_explain(err, ERR_NO_SPACE, NULL,
-		"remove snapshots or workspaces that nobody needs, or make the file system of the "
-		"data directory larger",
-		"the disk of the host has no room for a copy of %llu MiB",
-		(unsigned long long)(bytes_of(from) >> 20));
-}
-
-/* The keeper is gone, or the whole service is to end. */
-static bool is_told_to_end(void)
-{
-	sigset_t pending;
-
-	return sigpending(&pending) == 0 && sigismember(&pending, SIGTERM) == 1;
-}
-
-static int copy_piece(int from, int to, off_t at, off_t end, bool is_waited_for)
-{
-	while (at < end) {
-		off_t in = at, out = at;
-		size_t len = (uint64_t)(end - at) < PIECE_BYTES ? (size_t)(end - at) : PIECE_BYTES;
-		ssize_t n;
-
-		/* The disk reads the next piece and writes the last one while this one is copied. */
-		readahead(from, at + (off_t)len, PIECE_BYTES);
-		n = copy_file_range(from, &in, to, &out, len, 0);
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-		if (is_waited_for)
-			(void)!sync_file_range(to, at, n, SYNC_FILE_RANGE_WRITE);
-		if (is_told_to_end())
-			return -EINTR;
-		at += n;
-	}
-	return 0;
-}
-
-static int copy_data(int from, int to, bool is_waited_for)
-{
-	off_t at = 0;
-	struct stat st;
-	int r = 0;
-
-	if (fstat(from, &st) < 0 || ftruncate(to, st.st_size) < 0)
-		return -errno;
-	while (r == 0 && (at = lseek(from, at, SEEK_DATA)) >= 0) {
-		off_t end = lseek(from, at, SEEK_HOLE);
-
-		r = end < 0 ? -errno : copy_piece(from, to, at, end, is_waited_for);
-		at = end;
-	}
-	return r < 0 || errno == ENXIO ? r : -errno; /* no data beyond */
-}
-
-/* Copies an image into a new file without a name, which may not be on the host's disk yet. */
-static int copy_image(
-	const struct storage *storage, int from, bool is_waited_for, int *ret_fd, struct err *err)
-{
-	auto_fd int to = openat(storage->snapshots_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-	int r;
-
-	if (to < 0)
-		return err_sys(err, "make a copy of a disk");
-	if (ioctl(to, FICLONE, from) < 0) {
-		r = check_room(from, err);
-		if (r < 0)
-			return r;
-		r = copy_data(from, to, is_waited_for);
-		if (r < 0)
-			return err_from(err, r, "copy a disk");
-	}
-	*ret_fd = take_fd(&to);
-	return 0;
-}
 
 /* Brings the copy to the host's disk, if that is waited for, before it has a name. */
 static int name_copy(const struct storage *storage, int copy, const char *name, bool is_waited_for,
@@ -165,7 +74,7 @@ static void thaw(int home)
 	if (ioctl(home, FITHAW, 0) < 0)
 		log_error("thaw a disk: %s", strerror(errno));
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	if (is_told_to_end())
+	if (image_copy_is_told_to_end())
 		_exit(1);
 }
 
@@ -200,7 +109,7 @@ static int copy_mounted(const struct disks *disks, const char *id, int home, int
 		return r;
 	r = fail_point_check("snapshot.frozen", err);
 	if (r == 0)
-		r = copy_image(disks->storage, file, is_waited_for, ret_fd, err);
+		r = image_copy_make(file, disks->storage->snapshots_fd, is_waited_for, ret_fd, err);
 	fail_point("snapshot.copied");
 	thaw(home);
 	return r;
@@ -237,7 +146,7 @@ int snapshot_store_take(const struct snapshot_store *store, const char *id, cons
 	} else {
 		r = ext4_image_hold(file, err);
 		if (r == 0)
-			r = copy_image(storage, file, !is_temporary, &copy, err);
+			r = image_copy_make(file, storage->snapshots_fd, !is_temporary, &copy, err);
 	}
 	if (r < 0)
 		return r;
@@ -246,7 +155,7 @@ int snapshot_store_take(const struct snapshot_store *store, const char *id, cons
 	disk_image_name(snapshot, name);
 	r = name_copy(storage, copy, name, !is_temporary, err);
 	if (r == 0)
-		*ret_bytes = bytes_of(copy);
+		*ret_bytes = image_copy_bytes_of(copy);
 	return r;
 }
 
@@ -380,7 +289,7 @@ int snapshot_store_copy(const struct snapshot_store *store, const char *snapshot
 	int r = open_snapshot(storage, snapshot, &from, err);
 
 	if (r == 0 && !takes)
-		r = copy_image(storage, from, is_waited_for, &copied, err);
+		r = image_copy_make(from, storage->snapshots_fd, is_waited_for, &copied, err);
 	if (r < 0)
 		return r;
 	if (fchown(takes ? from : copied, 0, base_uid) < 0)

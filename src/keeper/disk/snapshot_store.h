@@ -8,7 +8,7 @@
  * A copy has no name until it is whole, so a crash leaves no half of one. A snapshot is on the host's
  * disk before it has its name, and so is what replaces a disk. What a new sandbox starts with is not
  * waited for, as none of what it writes is: the first commit of its journal brings all of it to the
- * disk. A file system with reflinks shares the blocks; on others the cost is that of the blocks in use.
+ * disk. image_copy.h says what a copy costs.
  *
  * While a mounted image is copied, its file system is frozen: writers of the sandbox wait, and ext4
  * has emptied its journal, so that the copy is clean. The kernel keeps a frozen file system for ever,

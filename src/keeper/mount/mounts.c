@@ -3,6 +3,9 @@
 
 #include "base/fd.h"
 
+#include <errno.h>
+#include <sys/stat.h>
+
 int mounts_clone(
 	int dirfd, const char *path, uint64_t attrs, int userns_fd, int *ret_fd, struct err *err)
 {
@@ -21,6 +24,19 @@ int mounts_clone(
 	return 0;
 }
 
+/* An image, or root in the sandbox, may have put a link or a file where sandboxes have a directory. */
+static int place_failed(int target, const char *place, struct err *err)
+{
+	int r = err_sys(err, "mount /%s", place);
+	struct stat st;
+
+	if ((r != -EINVAL && r != -ENOTDIR) || fstat(target, &st) < 0 || S_ISDIR(st.st_mode))
+		return r;
+	return err_explain(err, ERR_UNPROCESSABLE, "invalid_root",
+		"use an image in which that is a directory, or reset the sandbox that changed it",
+		"nothing can be mounted at /%s, which is no directory there", place);
+}
+
 int mounts_place(int mount_fd, const char *place, struct err *err)
 {
 	auto_fd int mount = mount_fd;
@@ -28,9 +44,7 @@ int mounts_place(int mount_fd, const char *place, struct err *err)
 
 	if (target < 0)
 		return err_sys(err, "open mount point /%s", place);
-	if (mounts_attach(mount, target) < 0)
-		return err_sys(err, "mount /%s", place);
-	return 0;
+	return mounts_attach(mount, target) < 0 ? place_failed(target, place, err) : 0;
 }
 
 int mounts_replace(int mount_fd, const char *place, struct err *err)

@@ -31,6 +31,7 @@ struct sandbox_entry {
 	enum keeper_profile profile;
 	char stack[KEEPER_DIGEST_LEN + 1]; /* what it started from; "": the host */
 	struct keeper_limits limits;
+	bool is_background; /* it has a small weight (cgroup_set_weight) */
 	bool leads_out;
 	bool has_volumes;
 	struct err err;	 /* what its build failed with, if it did */

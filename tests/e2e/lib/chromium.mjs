@@ -79,14 +79,16 @@ export class Chromium {
 
 class Page {
   constructor(browser, sessionId) {
-    Object.assign(this, { browser, sessionId, errors: [], sockets: [], frames: 0 });
+    Object.assign(this, { browser, sessionId, errors: [], console: [], sockets: [], frames: 0, onPaused: null });
   }
 
-  /** What the page complained about, where its WebSockets lead, and how much they heard. */
+  /** What the page complained about, what it wrote as errors to its console, where its WebSockets lead, and how much they heard. */
   note(method, params) {
+    if (method === 'Fetch.requestPaused') this.onPaused?.(params);
     if (method === 'Network.webSocketCreated') this.sockets.push(params.url);
     if (method === 'Network.webSocketFrameReceived') this.frames++;
     if (method === 'Runtime.exceptionThrown') this.errors.push(params.exceptionDetails.exception?.description ?? params.exceptionDetails.text);
+    if (method === 'Runtime.consoleAPICalled' && params.type === 'error') this.console.push(params.args.map(({ value, description }) => value ?? description).join(' '));
     if (method === 'Log.entryAdded' && params.entry.level === 'error') this.errors.push(`${params.entry.text} ${params.entry.url ?? ''}`);
   }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Images that are made here, as archives, and a registry that serves them, honestly or not.
+import { execFileSync } from 'node:child_process';
 import crypto from 'node:crypto';
 import fs from 'node:fs';
 import zlib from 'node:zlib';
@@ -22,6 +23,17 @@ export const busybox = () => [
   { name: 'etc' },
   { name: 'etc/passwd', data: 'root:x:0:0:root:/root:/bin/sh\n' },
 ];
+
+/** The host's Python for an image: the interpreter, its libraries, and the modules that these names need. */
+export function python(modules = ['json', 'traceback', 'resource', 'asyncio', 'ast']) {
+  const list = `import os, sys, ${modules.join(', ')}\nprint("\\n".join({os.path.realpath(m.__file__) for m in list(sys.modules.values()) if getattr(m, "__file__", None)}))`;
+  const files = execFileSync('/usr/bin/python3', ['-S', '-c', list], { encoding: 'utf8' }).trim().split('\n');
+  const program = fs.realpathSync('/usr/bin/python3');
+  const libraries = [program, ...files.filter((name) => name.endsWith('.so'))].flatMap((name) =>
+    [...execFileSync('ldd', [name], { encoding: 'utf8' }).matchAll(/(\/\S+) \(0x/g)].map(([, library]) => library));
+  return [...new Set([program, ...files, ...libraries, '/usr/lib/python3.11/site.py', '/usr/lib/python3.11/_sitebuiltins.py'])].filter((name) => fs.existsSync(name)).map((name) => ({ name: name.slice(1), data: fs.readFileSync(name), mode: 0o755 }))
+    .concat([{ name: 'bin/python3', type: 'symlink', target: program }]);
+}
 
 /**
  * An image of layers, each a list of items for tar(). Its blobs by digest, its manifest and its config; with

@@ -27,9 +27,11 @@ export class Instance {
    * args: settings of every daemon that is started; wrapper: a command line that execs it; tls: as of Api; build: where
    * the programs are. It is started by user (root if there is none), in cgroups of that user's own if they are delegated.
    */
-  constructor(name, { args = [], wrapper = [], tls = null, build = BUILD_DIR, user = process.env.E2E_USER, isDelegated = user && process.env.E2E_DELEGATED } = {}) {
+  constructor(name, { args = [], runtimePool = 'none', wrapper = [], tls = null, build = BUILD_DIR, user = process.env.E2E_USER, isDelegated = user && process.env.E2E_DELEGATED } = {}) {
     this.name = name;
     this.args = args;
+    // Interpreters that wait would be counted among what tests leave behind; null: as a daemon has them by itself.
+    this.usual = runtimePool ? ['--runtime-pool', runtimePool] : [];
     this.wrapper = wrapper;
     this.build = build;
     this.account = user ? accountOf(user) : null;
@@ -142,7 +144,7 @@ export class Instance {
   }
 
   spawnDaemon(args, output) {
-    const command = [this.daemonFile, '--data-dir', this.dataDir, '--api-bind', '127.0.0.1:0', ...this.args, ...args];
+    const command = [this.daemonFile, '--data-dir', this.dataDir, '--api-bind', '127.0.0.1:0', ...this.usual, ...this.args, ...args];
     const [file, ...rest] = [...(this.delegation?.enter ?? []), ...(this.account?.become ?? []), ...this.wrapper, ...command];
     return spawn(file, rest, { stdio: ['ignore', output, output], cwd: this.home, env: this.environment({ HOME: this.account?.home ?? os.homedir() }) });
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs files of tests, and tells which took longest and which tests failed. Debian's node (18) has no flag for the
 // timeout of a file, so the runner is started from here: run.mjs TAP_FILE FILE...; E2E_JOBS, E2E_TIMEOUT_MS and
-// E2E_NAMES (a pattern) say how.
+// E2E_NAMES (a pattern) say how. Files that took longest begin first, so that none of them runs alone at the end:
+// seconds.json says how long each took, and E2E_RECORD=1 writes what this run has measured into it.
 import fs from 'node:fs';
 import path from 'node:path';
 import { run } from 'node:test';
@@ -9,10 +10,15 @@ import { spec as Spec, tap } from 'node:test/reporters';
 
 const [tapFile, ...files] = process.argv.slice(2);
 const SLOWEST = 12;
+const SECONDS = new URL('seconds.json', import.meta.url);
 const REASON = 400; // characters of an error in the list of failures
 
+const seconds = JSON.parse(fs.readFileSync(SECONDS, 'utf8'));
+// One that was never measured is guessed by its size: a kilobyte of tests took about a second.
+const secondsOf = (file) => seconds[path.basename(file)] ?? fs.statSync(file).size / 1000;
+
 const events = run({
-  files: files.map((file) => path.resolve(file)),
+  files: files.map((file) => path.resolve(file)).sort((a, b) => secondsOf(b) - secondsOf(a)),
   concurrency: Number(process.env.E2E_JOBS ?? 3),
   timeout: Number(process.env.E2E_TIMEOUT_MS ?? 900_000),
   testNamePatterns: process.env.E2E_NAMES,
@@ -41,6 +47,10 @@ events.compose(tap).pipe(fs.createWriteStream(tapFile));
 events.compose(new Spec()).pipe(process.stdout);
 
 process.on('exit', () => {
+  if (process.env.E2E_RECORD) {
+    const measured = Object.entries({ ...seconds, ...Object.fromEntries([...spent].map(([file, ms]) => [file, Math.round(ms / 1000)])) });
+    fs.writeFileSync(SECONDS, `${JSON.stringify(Object.fromEntries(measured.sort()), null, 1)}\n`);
+  }
   const slowest = [...spent].sort((a, b) => b[1] - a[1]).slice(0, SLOWEST);
   if (slowest.length > 1) console.log('slowest files:');
   for (const [file, ms] of slowest.length > 1 ? slowest : []) console.log(`  ${(ms / 1000).toFixed(1).padStart(6)} s  ${file}`);

@@ -34,9 +34,12 @@ if __name__ == "__main__":
     print("\\n".join(day.row() for day in days))
 `;
 
+const SERVER = `require('node:http').createServer((request, response) => response.end('hello')).listen(process.env.PORT, '127.0.0.1');
+`;
+
 const BUSY = 'while :; do python3 -c "sum(i * i for i in range(400000))"; sleep 0.3; done';
 
-/** Makes them with a client of the API; the one to look at closely comes back. */
+/** Makes them with a client of the API; those to look at closely come back. */
 export async function showcase(api) {
   const web = await api.create({ name: 'web-preview', ports: [3000], labels: { team: 'core', env: 'dev' }, start: [{ name: 'app', command: 'python3 -u app.py', cwd: '/workspace/project' }] });
   const put = (path, body) => api.request('PUT', `/v1/sandboxes/${web.id}/files`, { query: { path }, body });
@@ -60,5 +63,13 @@ export async function showcase(api) {
     const { id } = await api.create({ name });
     await api.request('POST', `/v1/sandboxes/${id}/stop`);
   }
-  return { web };
+  const putFile = (path, body) => api.request('PUT', '/v1/projects/shop/files', { query: { path }, body });
+  await api.request('POST', '/v1/projects', { json: { name: 'shop' } });
+  await putFile('server.js', SERVER);
+  await putFile('package.json', JSON.stringify({ name: 'shop', scripts: { start: 'node server.js' } }, null, 2));
+  await putFile('public/index.html', '<h1>Shop</h1>\n');
+  const launch = (await api.request('POST', '/v1/launches', { json: { project: 'shop' } })).json;
+  await api.request('PUT', '/v1/functions/greet', { json: { language: 'python', code: 'def handler(event, context):\n    return {"hello": event.get("name", "you")}\n' } });
+  for (const name of ['Ada', 'Grace']) await api.request('POST', '/v1/functions/greet/invoke', { json: { name } });
+  return { web, launch };
 }

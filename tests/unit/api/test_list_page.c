@@ -2,7 +2,7 @@
 /* Pages of lists: bounded in items and bytes, and never empty while there is something. */
 #include "api/list_page.h"
 #include "base/mem.h"
-#include "model/process_record.h"
+#include "model/process/process_record.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

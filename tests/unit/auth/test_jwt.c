@@ -4,7 +4,7 @@
 
 #include "auth/base64url.h"
 #include "base/buf.h"
-#include "model/scope.h"
+#include "model/access/scope.h"
 
 #include <errno.h>
 #include <jansson.h>

@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -33,7 +34,14 @@ static void the_table_is_sorted_and_its_rows_are_whole(void **state)
 
 		assert_non_null(c->name);
 		assert_non_null(c->operands);
-		assert_non_null(c->run);
+		assert_true(!c->run == !!c->verbs);
+		for (const struct command_verb *verb = c->verbs; verb && verb->name; verb++) {
+			assert_non_null(verb->run);
+			assert_non_null(verb->operands);
+			assert_true(verb->min <= verb->max);
+			assert_true((verb->max == 0) == !verb->operands[0]);
+			assert_true(!verb->name[0] || strstr(c->operands, verb->name));
+		}
 		assert_true(c->summary[0] && c->summary[strlen(c->summary) - 1] != '.');
 		assert_true(c->max_operands < 0 || c->max_operands >= c->min_operands);
 		if (i > 0)
@@ -177,6 +185,37 @@ static void exec_wants(const char *const *words, const char *message)
 	cli_fini(&cli);
 }
 
+static void assert_refused(const char *words[], const char *message, const char *remedy)
+{
+	char *argv[8] = {0};
+	struct cli cli = {0};
+	struct err err = {0};
+	int argc = 0;
+
+	for (; words[argc + 1]; argc++)
+		argv[argc] = strdup(words[argc + 1]);
+	assert_true(command_run(command_find(words[0]), &cli, argc, argv, &err) < 0);
+	assert_string_equal(err.message, message);
+	assert_string_equal(err.remedy, remedy);
+	while (argc > 0)
+		free(argv[--argc]);
+}
+
+static void a_verb_that_is_not_there_or_has_other_operands_is_refused(void **state)
+{
+	(void)state;
+	assert_refused((const char *[]){"token", "rewoke", "x", NULL},
+		"token can do create, ls and revoke ID...",
+		"did you mean \"revoke\"? see \"sandlot token --help\"");
+	assert_refused((const char *[]){"console", "nonsense", NULL},
+		"console can do ls and end ID", "see \"sandlot console --help\"");
+	assert_refused((const char *[]){"snapshot", "restore", "web", NULL},
+		"snapshot restore: too few arguments",
+		"sandlot snapshot restore [OPTION...] SANDBOX SNAPSHOT");
+	assert_refused((const char *[]){"token", "ls", "x", NULL}, "token ls: too many arguments",
+		"sandlot token ls [OPTION...]");
+}
+
 static void letters_of_exec_can_be_joined_and_a_terminal_must_be_there(void **state)
 {
 	static const char *const terminal[] = {"-it", "01k9", "sh", NULL};
@@ -203,6 +242,7 @@ int main(void)
 		cmocka_unit_test(an_unknown_shell_is_refused),
 		cmocka_unit_test(help_names_every_option),
 		cmocka_unit_test(the_wrong_number_of_operands_shows_the_usage),
+		cmocka_unit_test(a_verb_that_is_not_there_or_has_other_operands_is_refused),
 		cmocka_unit_test(letters_of_exec_can_be_joined_and_a_terminal_must_be_there),
 	};
 

@@ -302,6 +302,47 @@ static void a_switch_needs_no_value_and_takes_none_that_follows(void **state)
 
 #define WITH_FILE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
+static void assert_explained(const char *variable, const char *message, const char *remedy)
+{
+	struct err err = {0};
+
+	assert_true(settings_explain_variable(variable, &err));
+	assert_string_equal(err.message, message);
+	assert_string_equal(err.remedy, remedy);
+}
+
+static void variables_that_are_no_setting_are_explained(void **state)
+{
+	static const char *const fine[] = {"SANDLOT_IDLE_TIMEOUT=5", "SANDLOT_URL=http://x",
+		"SANDLOT_TOKEN=slt_x", "SANDLOT_CA_FILE=/ca", "SANDLOT_DATA_DIR=", "PATH=/bin",
+		"XSANDLOT_IDEL=1"};
+	struct err err = {0};
+
+	(void)state;
+	for (size_t i = 0; i < array_len(fine); i++)
+		assert_false(settings_explain_variable(fine[i], &err));
+	assert_explained("SANDLOT_IDEL_TIMEOUT=5",
+		"the variable SANDLOT_IDEL_TIMEOUT is no setting",
+		"did you mean SANDLOT_IDLE_TIMEOUT? sandlotd --help lists them");
+	assert_explained("SANDLOT_TOKENS=5", "the variable SANDLOT_TOKENS is no setting",
+		"sandlotd --help lists them");
+	assert_explained(
+		"SANDLOT_=5", "the variable SANDLOT_ is no setting", "sandlotd --help lists them");
+}
+
+static void a_mistyped_flag_or_line_names_what_was_meant(void **state)
+{
+	struct settings settings;
+	struct err err = {0};
+
+	(void)state;
+	assert_true(READ(&settings, &err, "--idel-timeout", "5") < 0);
+	assert_string_equal(err.remedy, "did you mean --idle-timeout? sandlotd --help lists them");
+	write_config("data_dir = /x\n");
+	assert_true(READ(&settings, &err, "--config", config) < 0);
+	assert_string_equal(err.remedy, "did you mean data-dir? sandlotd --help lists them");
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -316,6 +357,8 @@ int main(void)
 		WITH_FILE(bad_values_are_refused_by_name),
 		WITH_FILE(bounds_are_inclusive),
 		WITH_FILE(unknown_flags_are_refused),
+		WITH_FILE(variables_that_are_no_setting_are_explained),
+		WITH_FILE(a_mistyped_flag_or_line_names_what_was_meant),
 		WITH_FILE(a_bad_variable_is_refused_by_its_name),
 		WITH_FILE(a_switch_needs_no_value_and_takes_none_that_follows),
 	};

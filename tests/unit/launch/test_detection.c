@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an app is made of, by its files. */
+#include "launch/app_service.h"
 #include "launch/detection.h"
 #include "text_files.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -74,6 +76,115 @@ static void frameworks_are_recognized_by_their_packages(void **state)
 	check(FILES({"requirements.txt", "Django==5\n"}, {"manage.py", ""}), NULL,
 		(struct expected){ROLE_BACKEND, "django", "",
 			"exec python3 manage.py runserver --noreload 127.0.0.1:8000", 8000});
+}
+
+static void a_port_that_code_names_is_its_own(void **state)
+{
+	(void)state;
+	check(FILES({"server.js", "s.listen(4000, () => {})"}), NULL,
+		(struct expected){ROLE_BACKEND, "node", "", "exec node 'server.js'", 4000});
+	check(FILES({"server.js", "const PORT = 4000;\ns.listen(PORT)"}), NULL,
+		(struct expected){ROLE_BACKEND, "node", "", "exec node 'server.js'", 4000});
+	check(FILES({"server.js", "s.listen(4000 + 1)"}), NULL,
+		(struct expected){ROLE_BACKEND, "node", "", "exec node 'server.js'", 3000});
+	check(FILES({"server.js", "s.listen(4000)"}), "{\"backend\":{\"port\":4001}}",
+		(struct expected){ROLE_BACKEND, "node", "", "exec node 'server.js'", 4001});
+	check(FILES({"main.py", "uvicorn.run(app, host='0.0.0.0', port=9000)\n"}), NULL,
+		(struct expected){ROLE_BACKEND, "python", "", "exec python3 main.py", 9000});
+	check(FILES({"main.py", "HTTPServer(('', 9000), H)\n"}), NULL,
+		(struct expected){ROLE_BACKEND, "python", "", "exec python3 main.py", 9000});
+	check(FILES({"main.py", "connect(port=5432)\napp.run()\n"}), NULL,
+		(struct expected){ROLE_BACKEND, "python", "", "exec python3 main.py", 8000});
+	check(FILES({"api/server.js", "s.listen(3000)"},
+		      {"web/package.json", "{\"dependencies\":{\"next\":\"16\"}}"}),
+		NULL,
+		(struct expected){ROLE_FRONTEND, "next", "web",
+			"exec node_modules/.bin/next dev -H 127.0.0.1 -p 3001", 3001});
+}
+
+static void flags_reach_the_framework_or_its_script_is_left_out(void **state)
+{
+	static const char *const own = "exec node_modules/.bin/next dev -H 127.0.0.1 -p 3000";
+	static const char *const by_script = "exec npm run dev -- -H 127.0.0.1 -p 3000";
+	static const struct {
+		const char *script, *command;
+	} cases[] = {{"next dev --turbopack", by_script}, {"npm run gen && next dev", by_script},
+		{"cross-env A=1 B=2 next dev", by_script}, {"npx next dev", by_script},
+		{"concurrently \"next dev\" \"node api.js\"", own}, {"next-like dev", own},
+		{"", own}, {"next dev && echo", own}};
+
+	(void)state;
+	for (size_t i = 0; i < array_len(cases); i++) {
+		json_auto_t *package = json_pack("{s:{s:s}, s:{s:s}}", "scripts", "dev",
+			cases[i].script, "dependencies", "next", "16");
+		char *text = json_dumps(package, 0);
+
+		check(FILES({"package.json", text}), NULL,
+			(struct expected){ROLE_FRONTEND, "next", "", cases[i].command, 3000});
+		free(text);
+	}
+}
+
+static void expect_service(struct text_file *files, const char *name)
+{
+	struct file_set set = text_files_set(files);
+	struct detection detection;
+	const json_t *services;
+	struct err err;
+
+	assert_int_equal(detection_make(&set, NULL, &detection, &err), 0);
+	services = json_object_get(detection.document, "services");
+	assert_int_equal(json_array_size(services), name ? 1 : 0);
+	if (name)
+		assert_string_equal(
+			json_string_value(json_object_get(json_array_get(services, 0), "name")),
+			name);
+	detection_fini(&detection);
+	file_set_fini(&set);
+}
+
+static void services_are_known_by_drivers_examples_and_code(void **state)
+{
+	(void)state;
+	expect_service(
+		FILES({"requirements.txt", "psycopg[binary]>=3\n"}, {"main.py", ""}), "postgres");
+	expect_service(FILES({"requirements.txt", "redis\n"}, {"main.py", ""}), "redis");
+	expect_service(FILES({"package.json", "{\"dependencies\":{\"ioredis\":\"5\"}}"},
+			       {"server.js", ""}),
+		"redis");
+	expect_service(FILES({"main.py", ""}, {".env.example", "DATABASE_URL=postgresql://x/y\n"}),
+		"postgres");
+	expect_service(FILES({"main.py", "url = os.environ['DATABASE_URL']\n"}), "postgres");
+	expect_service(FILES({"server.js", "connect(process.env.REDIS_URL)"}), "redis");
+	expect_service(
+		FILES({"main.py", "os.environ.get('DATABASE_URL', 'sqlite:///a.db')\n"}), NULL);
+	expect_service(
+		FILES({"main.py", ""}, {".env.example", "DATABASE_URL=sqlite:///a.db\n"}), NULL);
+}
+
+static void a_page_s_library_is_told(void **state)
+{
+	static const char *const names[] = {"react", "vue", "svelte"};
+
+	(void)state;
+	for (size_t i = 0; i < array_len(names); i++) {
+		json_auto_t *package = json_pack("{s:{s:s}, s:{s:s}}", "dependencies", names[i],
+			"1", "devDependencies", "vite", "7");
+		char *text = json_dumps(package, 0);
+		struct text_file files[] = {{"package.json", text}, {NULL, NULL}};
+		struct file_set set = text_files_set(files);
+		struct detection detection;
+		struct err err;
+		const json_t *found;
+
+		assert_int_equal(detection_make(&set, NULL, &detection, &err), 0);
+		found = json_array_get(json_object_get(detection.document, "frameworks"), 0);
+		assert_string_equal(json_string_value(json_object_get(found, "name")), "vite");
+		assert_string_equal(json_string_value(json_object_get(found, "with")), names[i]);
+		detection_fini(&detection);
+		file_set_fini(&set);
+		free(text);
+	}
 }
 
 static void a_request_and_sandlot_json_say_otherwise(void **state)
@@ -146,15 +257,90 @@ static void packages_are_found_as_whole_names(void **state)
 	assert_false(detection_names_package("# flask\n", "flask"));
 }
 
+/* The names of the services that are found, behind each other. */
+static void check_services(struct text_file *files, const char *overrides, const char *expected)
+{
+	struct file_set set = text_files_set(files);
+	json_auto_t *given = overrides ? json_loads(overrides, 0, NULL) : NULL;
+	struct detection detection;
+	struct err err;
+	char names[64] = "";
+	json_t *service;
+	size_t i;
+
+	assert_int_equal(detection_make(&set, given, &detection, &err), 0);
+	json_array_foreach(json_object_get(detection.document, "services"), i, service)
+	{
+		strcat(names, json_string_value(json_object_get(service, "name")));
+		strcat(names, " ");
+	}
+	assert_string_equal(names, expected);
+	detection_fini(&detection);
+	file_set_fini(&set);
+}
+
+static void services_are_seen_by_packages_examples_and_code_and_said_otherwise(void **state)
+{
+	(void)state;
+	check_services(FILES({"requirements.txt", "psycopg2-binary\n"}, {"main.py", ""}), NULL,
+		"postgres ");
+	check_services(FILES({"server.js", ""}, {".env.example", "REDIS_URL=x\n"}), NULL, "redis ");
+	check_services(FILES({"main.py", "os.environ['DATABASE_URL']"},
+			       {"db.py", "redis.from_url('redis://x')"}),
+		NULL, "postgres redis ");
+	check_services(
+		FILES({"main.py", "os.environ.get('DATABASE_URL', 'sqlite:///a')"}), NULL, "");
+	check_services(FILES({"server.js", ""}, {".env", "DATABASE_URL=mysql://x/y\n"}), NULL, "");
+	check_services(
+		FILES({"server.js", "REDIS_URL"}, {"sandlot.json", "{\"services\":[]}"}), NULL, "");
+	check_services(FILES({"server.js", "REDIS_URL"}, {"sandlot.json", "{\"services\":[]}"}),
+		"{\"services\":[\"postgres\"]}", "postgres ");
+}
+
+static void an_address_says_whether_a_member_can_serve_it(void **state)
+{
+	static const struct {
+		const char *url;
+		bool is_read, is_local;
+		const char *user, *password, *database;
+	} cases[] = {
+		{"postgres://me:p%40ss@localhost:5432/shop?x=1", true, true, "me", "p@ss", "shop"},
+		{"postgresql://127.0.0.1/a", true, true, "", "", "a"},
+		{"postgres://u:p@db:5432/a", true, false, "u", "p", "a"},
+		{"postgres://u:p@localhost:6000/a", true, false, "u", "p", "a"},
+		{"postgres://u:p@w@localhost/", true, true, "u", "p@w", ""},
+		{"localhost", false, false, "", "", ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct app_service_address address = {0};
+
+		assert_int_equal(app_service_address_read(&app_services[0], cases[i].url, &address),
+			cases[i].is_read);
+		assert_int_equal(address.is_local, cases[i].is_local);
+		assert_string_equal(address.user, cases[i].user);
+		assert_string_equal(address.password, cases[i].password);
+		assert_string_equal(address.database, cases[i].database);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frameworks_are_recognized_by_their_packages),
+		cmocka_unit_test(a_port_that_code_names_is_its_own),
+		cmocka_unit_test(flags_reach_the_framework_or_its_script_is_left_out),
+		cmocka_unit_test(services_are_known_by_drivers_examples_and_code),
+		cmocka_unit_test(a_page_s_library_is_told),
 		cmocka_unit_test(a_request_and_sandlot_json_say_otherwise),
 		cmocka_unit_test(overrides_that_cannot_be_are_refused),
 		cmocka_unit_test(two_parts_have_two_ports_and_the_frontend_is_the_preview),
 		cmocka_unit_test(a_file_that_is_named_as_a_place_is_put_in_once),
 		cmocka_unit_test(packages_are_found_as_whole_names),
+		cmocka_unit_test(
+			services_are_seen_by_packages_examples_and_code_and_said_otherwise),
+		cmocka_unit_test(an_address_says_whether_a_member_can_serve_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

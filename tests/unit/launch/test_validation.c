@@ -47,14 +47,61 @@ static void each_rule_finds_what_it_is_for(void **state)
 		{"requirements", {{"main.py", ""}, {"requirements.txt", ""}}, 0, false},
 		{"port", {{"server.js", "s.listen(4000)"}}, 1, false},
 		{"port", {{"server.js", "s.listen(process.env.PORT)"}}, 0, false},
+		{"port", {{"server.js", "const port = 4000\ns.listen(port, go)"}}, 1, false},
+		{"port", {{"server.js", "const port = env || 4000\ns.listen(port)"}}, 0, false},
+		{"port", {{"server.js", "connect({port: 5432}); s.listen(p)"}}, 0, false},
+		{"port", {{"main.py", "app.run(port=9000)"}}, 1, false},
+		{"port", {{"main.py", "HTTPServer((\"127.0.0.1\", 9000), H)"}}, 1, false},
+		{"port", {{"main.py", "app.run(port=int(os.environ['PORT']))"}}, 0, false},
+		{"port",
+			{{"app.py",
+				"from flask import Flask\napp = Flask('a')\napp.run(port=9000)"}},
+			0, false},
+		{"vite_config", {{"package.json", "{\"devDependencies\":{\"vite\":\"7\"}}"}}, 4,
+			false},
+		{"vite_config",
+			{{"package.json", "{\"devDependencies\":{\"vite\":\"7\"}}"},
+				{"vite.config.ts", "export default { host: 1, port: 2, base: 3, "
+						   "hmr: { overlay: false } }"}},
+			0, false},
+		{"vite_config",
+			{{"package.json", "{\"devDependencies\":{\"vite\":\"7\"}}"},
+				{"vite.config.js",
+					"module.exports = { host: 1, port: 2, base: 3 }"}},
+			0, false},
+		{"vite_config",
+			{{"package.json", "{\"devDependencies\":{\"vite\":\"7\"}}"},
+				{"vite.config.ts", "export default { plugins: [] };\n"}},
+			4, false},
+		{"localhost_url", {{"index.html", "new WebSocket('ws://127.0.0.1:1/')"}}, 1, false},
+		{"localhost_url", {{"index.html", "fetch('/api')"}}, 0, false},
 		{"localhost_url", {{"index.html", "fetch('http://localhost:1/')"}}, 1, false},
 		{"made_files",
 			{{"index.html", ""}, {"node_modules/a/b.js", ""},
 				{"node_modules/c.js", ""}},
 			1, false},
+		{"made_files", {{"index.html", ""}, {"env/pyvenv.cfg", ""}, {"env/lib/a.py", ""}},
+			1, false},
+		{"made_files", {{"index.html", ""}, {"venv-notes/.next/a", ""}}, 1, false},
+		{"line_ends", {{"index.html", ""}, {"bin/start", "#!/bin/sh\r\n"}}, 1, false},
+		{"line_ends", {{"manage.py", "#!/usr/bin/env python3\r\n"}}, 1, false},
+		{"line_ends", {{"main.py", "import os\r\n"}, {"run.sh", "echo\n"}}, 0, false},
+		{"secret", {{"index.html", "-----BEGIN PRIVATE KEY-----"}}, 1, false},
 		{"secret", {{"index.html", "AKIAABCDEFGHIJKLMNOP"}}, 1, false},
 		{"secret", {{"index.html", "AKIA and so on"}}, 0, false},
 		{"polling", {{"index.html", ""}, {".env", "CHOKIDAR_USEPOLLING=true"}}, 1, false},
+		{"lock_file",
+			{{"package.json", "{\"scripts\":{\"start\":\"x\"},\"dependencies\":{"
+					  "\"left\":\"1\"}}"},
+				{"yarn.lock", "right@1:\n"}},
+			1, false},
+		{"lock_file",
+			{{"package.json", "{\"scripts\":{\"start\":\"x\"},\"dependencies\":{"
+					  "\"left\":\"1\"}}"},
+				{"pnpm-lock.yaml", "dependencies:\n  left:\n"}},
+			0, false},
+		{"polling", {{"web/index.html", ""}, {"web/.env", "CHOKIDAR_USEPOLLING=true"}}, 1,
+			false},
 		{"lock_file",
 			{{"package.json",
 				 "{\"scripts\":{\"start\":\"x\"},\"dependencies\":{\"a\":\"1\"}}"},
@@ -67,7 +114,10 @@ static void each_rule_finds_what_it_is_for(void **state)
 	for (size_t i = 0; i < array_len(cases); i++) {
 		bool has_error;
 
-		assert_int_equal(count(cases[i].files, cases[i].rule, &has_error), cases[i].found);
+		size_t found = count(cases[i].files, cases[i].rule, &has_error);
+
+		if (found != cases[i].found)
+			fail_msg("case %zu of %s: %zu found", i, cases[i].rule, found);
 		assert_int_equal(has_error, cases[i].is_error);
 	}
 }

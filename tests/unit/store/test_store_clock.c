@@ -3,7 +3,7 @@
 #include "store/store_clock.h"
 
 #include "base/clock.h"
-#include "store/store_quota.h"
+#include "store/access/store_quota.h"
 #include "store_fixture.h"
 
 #include <setjmp.h>

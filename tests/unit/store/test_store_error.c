@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A database that cannot be read: that is never taken for a row that is not there. */
-#include "store/db_sqlite.h"
+#include "store/db/db_sqlite.h"
 #include "store/store_private.h"
 #include "store_fixture.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Lists call back without the locks of the store, and go over pages. */
 #include "core/engine/sandbox_handle.h"
-#include "store/store_audit.h"
+#include "store/access/store_audit.h"
+#include "store/access/store_secret.h"
 #include "store/store_private.h"
-#include "store/store_secret.h"
 #include "store_fixture.h"
 
 #include <setjmp.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The schema of the store: what was acknowledged is there, also after a crash and with a newer program. */
 #include "core/engine/sandbox_handle.h"
-#include "store/db.h"
-#include "store/db_sqlite.h"
-#include "store/schema.h"
-#include "store/store_build.h"
-#include "store/store_job.h"
+#include "store/db/db.h"
+#include "store/db/db_sqlite.h"
+#include "store/db/schema.h"
+#include "store/template/store_build.h"
+#include "store/work/store_job.h"
 #include "store_fixture.h"
 
 #include <errno.h>

@@ -4,28 +4,25 @@ import { useQuery } from '@tanstack/react-query';
 import { useEffect, useMemo, useState } from 'react';
 
 import { call } from './client';
+import { onEvent, useStatsEvents } from './live';
 import { sandboxPath } from './queries';
+import type { Sample } from './samples';
 import type { StatsHistory } from './schema';
-import { follow } from './stream';
 
 export type Point = StatsHistory['points'][number];
-/** An event has what a point has, and how many processes there are. */
-export type Sample = Point & { pids: number };
 export type Window = 'now' | 'hour' | 'day';
 
-const NOW_MS = 10 * 60_000;
+/** How long each is. */
+export const WINDOW_MS: Record<Window, number> = { now: 10 * 60_000, hour: 60 * 60_000, day: 24 * 60 * 60_000 };
 const KEPT = 1800;
 
 /** The samples that come while somebody looks. */
 export function useSamplesOf(id: string, isOn: boolean): Sample[] {
   const [samples, setSamples] = useState<Sample[]>([]);
+  useStatsEvents(isOn);
   useEffect(() => {
     if (!isOn) return undefined;
-    const stop = new AbortController();
-    follow('/v1/events', { query: { topics: 'stats', sandbox: id }, signal: stop.signal }, ({ event, data }) => {
-      if (event === 'stats.sample') setSamples((before) => [...before, data as Sample].slice(-KEPT));
-    }).catch(() => {}); // signed out, or the sandbox is gone: the page says so
-    return () => stop.abort();
+    return onEvent(({ event, data }) => { if (event === 'stats.sample' && data.sandbox === id) setSamples((before) => [...before, data as Sample].slice(-KEPT)); });
   }, [id, isOn]);
   return samples;
 }
@@ -41,7 +38,7 @@ function joined(history: StatsHistory | undefined, samples: Sample[], window: Wi
   const past = history?.points ?? [];
   const last = past.length ? Date.parse(past.at(-1)!.at) : 0;
   const all: Point[] = [...past, ...samples.filter((sample) => Date.parse(sample.at) > last)];
-  const from = window === 'now' && all.length ? Date.parse(all.at(-1)!.at) - NOW_MS : 0;
+  const from = window === 'now' && all.length ? Date.parse(all.at(-1)!.at) - WINDOW_MS.now : 0;
   const gap_ms = (history?.step_s ?? 10) * 2500;
   const points: (Point | null)[] = [];
   for (const point of all) {

@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// The one stream of events of a tab. What it tells of sandboxes is read again and put into the queries' cache, so that
-// pages are right without asking; after a cut everything is read anew.
+// The events of a tab, from the stream that all tabs share (hub.ts). What they tell of sandboxes is read again and put
+// into the queries' cache, so that pages are right without asking; after a cut everything is read anew.
 import type { QueryClient } from '@tanstack/react-query';
+import { useEffect } from 'react';
 
 import { store } from '../lib/store';
 import { ApiError, call, part } from './client';
+import { eventHub, type State, type Wish, type Word } from './hub';
 import type { Sandbox } from './schema';
-import { follow, type StreamEvent } from './stream';
+import { setCrowded, type StreamEvent } from './stream';
 
 export interface LiveEvent extends StreamEvent { at: number }
 
-export const connection = store<'connecting' | 'live' | 'lost'>('connecting');
+export const connection = store<State>('connecting');
 /** The last events, the newest first, for those who want to show them. */
 export const recent = store<LiveEvent[]>([]);
 const KEPT = 500;
 /** So many at once are cheaper to read as a whole list. */
 const SINGLES = 12;
+/** So many tabs may hold a connection each besides the one that they share. */
+const TABS = 3;
 
 const watchers = new Set<(event: StreamEvent) => void>();
 export function onEvent(act: (event: StreamEvent) => void): () => void {
@@ -54,10 +58,37 @@ const STALE: Record<string, string[]> = { job: ['jobs', 'templates', 'backups', 
 /** After these there is nothing to be read of a sandbox. */
 const GONE = new Set(['sandbox.deleted', 'sandbox.purged']);
 
-export function startLive(client: QueryClient): () => void {
-  const stop = new AbortController();
+/** How many parts of this tab look at figures. */
+let lookers = 0;
+let tellWish = () => {};
+
+/** As long as it is on and the tab is seen, figures of what runs come as `stats.sample`. */
+export function useStatsEvents(isOn: boolean): void {
+  useEffect(() => {
+    if (!isOn) return undefined;
+    lookers++;
+    tellWish();
+    return () => { lookers--; tellWish(); };
+  }, [isOn]);
+}
+
+/** Says what this tab wants to whoever holds the stream; a function that says so. */
+function openHub(hear: (word: Word) => void): (wish: Wish) => void {
+  if (typeof SharedWorker !== 'undefined') {
+    const { port } = new SharedWorker(new URL('./events.worker.ts', import.meta.url), { type: 'module', name: 'sandlot-events' });
+    port.onmessage = ({ data }: MessageEvent<Word>) => hear(data);
+    return (wish) => port.postMessage(wish);
+  }
+  const hub = eventHub();
+  return (wish) => (wish.kind === 'join' ? hub.join(hear, wish.who, wish.wantsStats) : hub.leave(hear));
+}
+
+/** Keeps the cache right until it is told to stop. `who`: as whom one is signed in. */
+export function startLive(client: QueryClient, who: string, onSignedOut: () => void): () => void {
   const changed = new Set<string>();
   let timer: ReturnType<typeof setTimeout> | undefined;
+  let isGone = false;
+  let isFirst = true;
   let wasLost = false;
 
   const flush = () => {
@@ -69,9 +100,11 @@ export function startLive(client: QueryClient): () => void {
   const take = (event: StreamEvent) => {
     watchers.forEach((act) => act(event));
     const [topic] = event.event.split('.');
-    if (event.event === 'missed' || (event.event === 'following' && wasLost)) void client.invalidateQueries();
-    if (event.event === 'following') wasLost = false;
     if (topic === 'stats') return;
+    if (event.event === 'missed' || (event.event === 'following' && wasLost)) void client.invalidateQueries();
+    // What was read of them before the stream was there may lack what happened in between.
+    else if (event.event === 'following' && isFirst) for (const key of ['sandboxes', 'sandbox']) void client.invalidateQueries({ queryKey: [key] });
+    if (event.event === 'following') { wasLost = false; isFirst = false; return; }
     for (const key of STALE[topic] ?? []) void client.invalidateQueries({ queryKey: [key] });
     if (GONE.has(event.event)) {
       changed.delete(event.data.sandbox);
@@ -80,18 +113,33 @@ export function startLive(client: QueryClient): () => void {
       changed.add(event.data.sandbox);
       timer ??= setTimeout(flush, 80);
     }
-    if (event.event !== 'following') recent.set((before) => [{ ...event, at: event.data.at ? Date.parse(event.data.at) : Date.now() }, ...before].slice(0, KEPT));
+    recent.set((before) => [{ ...event, at: event.data.at ? Date.parse(event.data.at) : Date.now() }, ...before].slice(0, KEPT));
   };
 
-  const run = async () => {
-    while (!stop.signal.aborted) {
-      try {
-        await follow('/v1/events', { signal: stop.signal, onState: (state) => { wasLost ||= state === 'lost'; connection.set(state === 'connecting' && wasLost ? 'lost' : state); } }, take);
-      } catch {
-        return; // signed out: the session's store says so
-      }
+  const say = openHub((word) => {
+    if (isGone) return;
+    if (word.kind === 'events') word.events.forEach(take);
+    else if (word.kind === 'out') onSignedOut();
+    else if (word.kind === 'tabs') setCrowded(word.count > TABS);
+    else {
+      wasLost ||= word.state === 'lost';
+      connection.set(word.state === 'connecting' && connection.get() === 'lost' ? 'lost' : word.state);
     }
+  });
+  tellWish = () => say({ kind: 'join', who, wantsStats: lookers > 0 && !document.hidden });
+  const leave = () => say({ kind: 'leave' });
+  const back = () => tellWish();
+  tellWish();
+  addEventListener('pagehide', leave);
+  addEventListener('pageshow', back);
+  document.addEventListener('visibilitychange', back);
+  return () => {
+    isGone = true;
+    tellWish = () => {};
+    clearTimeout(timer);
+    leave();
+    removeEventListener('pagehide', leave);
+    removeEventListener('pageshow', back);
+    document.removeEventListener('visibilitychange', back);
   };
-  void run();
-  return () => { stop.abort(); clearTimeout(timer); };
 }

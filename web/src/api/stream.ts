@@ -54,36 +54,71 @@ const wait = (ms: number, signal: AbortSignal) => new Promise<void>((resolve) =>
   signal.addEventListener('abort', () => { clearTimeout(timer); resolve(); }, { once: true });
 });
 
+/** Ends the requests that follow something, which then go on in the manner that is due now. */
+const followers = new Set<AbortController>();
+const turn = () => followers.forEach((one) => one.abort());
+
+/** A browser has six connections to a server. Where there are many tabs, they ask from time to time instead of holding one each. */
+let isCrowded = false;
+export function setCrowded(now: boolean): void {
+  if (now === isCrowded) return;
+  isCrowded = now;
+  turn();
+}
+
+const isHidden = () => typeof document !== 'undefined' && document.hidden;
+if (typeof document !== 'undefined') document.addEventListener('visibilitychange', () => { if (document.hidden) turn(); });
+const seen = (signal: AbortSignal) => new Promise<void>((resolve) => {
+  document.addEventListener('visibilitychange', () => resolve(), { once: true, signal });
+  signal.addEventListener('abort', () => resolve(), { once: true });
+});
+
 export interface Follow {
   query?: Options['query'];
   signal: AbortSignal;
   /** Names of events after which nothing comes. */
   last?: string[];
+  /** The id of an event after which to begin. */
+  lastId?: string | null;
+  /** All tabs have it together. */
+  isShared?: boolean;
+  /** It may be read without being followed (follow=false). */
+  canPoll?: boolean;
   onState?: (state: 'connecting' | 'live' | 'lost') => void;
 }
 
-/** Follows a stream over cuts and restarts of the server: each time it goes on after the last event that came. */
-export async function follow(path: string, { query, signal, last = [], onState }: Follow, give: (event: StreamEvent) => void): Promise<void> {
-  let lastId: string | null = null;
+/**
+ * Follows a stream over cuts and restarts of the server: each time it goes on after the last event that came. What is
+ * shared (isShared) is held; all else rests while the tab is not seen, and is read from time to time where tabs are many and it can be (canPoll).
+ */
+export async function follow(path: string, { query, signal, last = [], lastId = null, isShared = false, canPoll = false, onState }: Follow, give: (event: StreamEvent) => void): Promise<void> {
   let isOver = false;
   for (let pause = 500; !signal.aborted && !isOver; pause = Math.min(pause * 2, 8000)) {
+    while (!isShared && isHidden() && !signal.aborted) await seen(signal);
+    const control = new AbortController();
+    if (!isShared) followers.add(control);
+    const isPolled = canPoll && isCrowded;
     try {
       onState?.('connecting');
       const headers: Record<string, string> = lastId ? { 'last-event-id': lastId } : {};
-      const came = await stream('GET', path, { query, signal, headers }, (event) => {
+      const came = await stream('GET', path, { query: isPolled ? { ...query, follow: false } : query, signal: AbortSignal.any([signal, control.signal]), headers }, (event) => {
         lastId = event.id ?? lastId;
         pause = 500;
         onState?.('live');
         if (last.includes(event.event)) isOver = true;
         give(event);
       });
-      if (!came) return;
+      if (!came && !isPolled) return;
     } catch (error) {
       if (signal.aborted) return;
-      if (error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429) throw error;
+      if (!control.signal.aborted && error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429) throw error;
+    } finally {
+      followers.delete(control);
     }
     if (isOver) return;
-    onState?.('lost');
+    if (control.signal.aborted) continue;
+    if (isPolled) pause = 500;
+    else onState?.('lost');
     await wait(pause, signal);
   }
 }

@@ -62,7 +62,8 @@ function Gate() {
     const timer = setInterval(() => void lookUp(), 1500);
     return () => clearInterval(timer);
   }, [now.state]);
-  useEffect(() => (isIn ? startLive(client) : client.clear()), [isIn]);
+  const who = isIn ? JSON.stringify(now.identity) : '';
+  useEffect(() => (who ? startLive(client, who, () => void lookUp()) : client.clear()), [who]);
 
   if (now.state === 'unknown') return null;
   if (now.state === 'unreachable') return <div className="sign-in"><Empty icon={SearchX} title={text.unreachable}><p>{text.reconnecting}</p><span className="spinner" /></Empty></div>;

@@ -63,7 +63,7 @@ export const Card = ({ title, actions, children, className = '' }: { title?: Rea
 );
 
 export const Facts = ({ facts }: { facts: [string, ReactNode][] }) => (
-  <dl className="facts">{facts.filter(([, value]) => value !== null && value !== undefined && value !== '').map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>
+  <dl className="facts">{facts.filter(([, value]) => value !== null && value !== undefined && value !== '' && value !== false).map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>
 );
 
 export const PageHead = ({ title, about, children }: { title: string; about?: string; children?: ReactNode }) => (
@@ -72,6 +72,7 @@ export const PageHead = ({ title, about, children }: { title: string; about?: st
 
 /** How much of a limit is used. */
 export function Meter({ label, used, limit, plain }: { label: string; used: number; limit: number | null | undefined; plain?: boolean }) {
+  if (!limit) return <div className="meter none" />;
   const share = limit ? Math.min(used / limit, 1) : 0;
   const tone = plain ? '' : share > 0.92 ? 'bad' : share > 0.75 ? 'warn' : '';
   return <div className={plain ? 'meter progress' : 'meter'} role="meter" aria-label={label} aria-valuemin={0} aria-valuemax={100} aria-valuenow={Math.round(share * 100)}><div className={tone} style={{ width: `${Math.max(share * 100, share > 0 ? 1.5 : 0)}%` }} /></div>;

@@ -6,11 +6,23 @@ import { text } from '../text/en';
 import { IconButton } from './Button';
 import { complain } from './Toasts';
 
+/** Where a page came over plain HTTP from another machine, browsers have no clipboard for it but this old way. */
+async function put(value: string): Promise<void> {
+  if (navigator.clipboard) { await navigator.clipboard.writeText(value); return; }
+  const field = document.createElement('textarea');
+  field.value = value;
+  document.body.append(field);
+  field.select();
+  const isDone = document.execCommand('copy');
+  field.remove();
+  if (!isDone) throw new Error(text.copyFailed);
+}
+
 export function CopyButton({ value, label = text.copy }: { value: string; label?: string }) {
   const [isDone, setDone] = useState(false);
   const copy = async () => {
     try {
-      await navigator.clipboard.writeText(value);
+      await put(value);
       setDone(true);
       setTimeout(() => setDone(false), 1500);
     } catch (error) {

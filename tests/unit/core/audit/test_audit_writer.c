@@ -2,7 +2,7 @@
 /* The audit writer: what was put is written in its order, survives a death, and a stranger cannot flood it. */
 #include "core/audit/audit_ring.h"
 #include "core/audit/audit_writer.h"
-#include "store/store_audit.h"
+#include "store/access/store_audit.h"
 #include "store_fixture.h"
 
 #include <fcntl.h>

@@ -3,6 +3,7 @@
 #include "core/execution/outcome.h"
 
 #include "base/clock.h"
+#include "core/output/output_segment.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -47,7 +48,7 @@ static int tear_down(void **state)
 
 	json_decref(world->outcome);
 	output_log_unref(world->log);
-	output_log_remove(world->dir_fd, 1);
+	output_segment_remove_all(world->dir_fd, 1);
 	close(world->dir_fd);
 	rmdir(world->dir);
 	free(world);

@@ -3,7 +3,7 @@
 
 #include "core/output/output_cursor.h"
 #include "core_fixture.h"
-#include "store/store_job.h"
+#include "store/work/store_job.h"
 
 #include <errno.h>
 #include <fcntl.h>

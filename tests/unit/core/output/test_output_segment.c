@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Files of kept output as a daemon finds them: after a crash, damaged, or not ours. */
 #include "base/clock.h"
+#include "core/output/output_segment.h"
 #include "output_world.h"
 
 #include <fcntl.h>
@@ -226,12 +227,12 @@ static void files_of_others_are_left_alone(void **state)
 	assert_all_kept(world);
 	output_log_unref(eighth);
 	output_log_unref(take_ptr(&world->log));
-	output_log_remove(world->dir_fd, PROCESS);
+	output_segment_remove_all(world->dir_fd, PROCESS);
 	assert_int_equal(faccessat(world->dir_fd, "7-0", F_OK, 0), -1);
 	for (size_t i = 0; i < array_len(others); i++)
 		assert_int_equal(
 			file_size(world, others[i]), strcmp(others[i], "8-0") ? 14 : 14 + 16 + 5);
-	output_log_remove(world->dir_fd, 12345); /* nothing to remove */
+	output_segment_remove_all(world->dir_fd, 12345); /* nothing to remove */
 }
 
 static void all_files_of_a_process_are_removed(void **state)
@@ -242,7 +243,7 @@ static void all_files_of_a_process_are_removed(void **state)
 	append_random(world, 1, 5 * MIN_BYTES);
 	assert_true(each_file(world, NULL) >= 7);
 	output_log_unref(take_ptr(&world->log));
-	output_log_remove(world->dir_fd, PROCESS);
+	output_segment_remove_all(world->dir_fd, PROCESS);
 	assert_int_equal(each_file(world, NULL), 0);
 	open_log(world, MIN_BYTES);
 	assert_int_equal(output_log_end(world->log), 0);

@@ -3,7 +3,7 @@
 #include "process_stage.h"
 
 #include "core/process/start_command.h"
-#include "model/restart.h"
+#include "model/sandbox/restart.h"
 #include "store/store_clock.h"
 #include "wire/agent.h"
 #include "wire/pack.h"

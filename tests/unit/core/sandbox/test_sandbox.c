@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How sandboxes come to be, change and go (src/core/sandbox.c, engine.c), over a driver that is played. */
 #include "core_fixture.h"
-#include "store/store_quota.h"
+#include "store/access/store_quota.h"
 
 #include <errno.h>
 #include <setjmp.h>

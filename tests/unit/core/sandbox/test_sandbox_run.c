@@ -7,7 +7,7 @@
 #include "core/engine/sandbox_network.h"
 #include "core/engine/sandbox_state.h"
 #include "deadline.h"
-#include "store/store_quota.h"
+#include "store/access/store_quota.h"
 
 #include <errno.h>
 #include <poll.h>

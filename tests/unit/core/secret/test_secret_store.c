@@ -2,7 +2,7 @@
 /* Secrets on disk and in memory: what is kept, what opens again, and whose it is. */
 #include "core/secret/seal.h"
 #include "core/secret/secret_store.h"
-#include "store/store_secret.h"
+#include "store/access/store_secret.h"
 #include "store_fixture.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include "core/engine/agent_link.h"
 #include "core/sandbox/orphan.h"
 #include "core/upkeep/engine_open.h"
-#include "store/db_sqlite.h"
+#include "store/db/db_sqlite.h"
 #include "store/store_clock.h"
 #include "store/store_private.h"
 

@@ -33,7 +33,7 @@ export function QuotasPage() {
             {list.map((quota) => (
               <Card key={`${quota.organization}/${quota.user}`} title={quota.user ? `${quota.organization}/${quota.user}` : text.quotas.organization(quota.organization)} actions={<>{quota.is_set && <Badge tone="info">{text.quotas.isSet}</Badge>}{may('admin') && <Button small onClick={() => setEdited(quota)}>{text.quotas.change}</Button>}</>}>
                 <div className="body stack">{KEYS.map((key) => (
-                  <div key={key}><div className="row spread small"><span className="muted">{text.quotas.names[key]}</span><span className="number">{text.of(shown(key, quota.used[key] ?? 0), shown(key, quota.limits[key]))}</span></div><Meter label={text.quotas.names[key]} used={amount(key, quota.used[key]) ?? 0} limit={amount(key, quota.limits[key])} /></div>
+                  <div key={key}><div className="row spread small"><span className="muted">{text.quotas.names[key]}</span><span className="number">{quota.limits[key] == null ? <>{shown(key, quota.used[key] ?? 0)} <span className="muted">· {text.quotas.noLimit}</span></> : text.of(shown(key, quota.used[key] ?? 0), shown(key, quota.limits[key]))}</span></div><Meter label={text.quotas.names[key]} used={amount(key, quota.used[key]) ?? 0} limit={amount(key, quota.limits[key])} /></div>
                 ))}</div>
               </Card>
             ))}

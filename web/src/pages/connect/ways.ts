@@ -35,4 +35,11 @@ export const WAYS: Way[] = [
       code: `const sandlot = async (method, path, body) => {\n  const answer = await fetch('${at}' + path, {\n    method,\n    headers: { authorization: \`Bearer \${process.env.SANDLOT_TOKEN}\`, 'content-type': 'application/json' },\n    body: body && JSON.stringify(body),\n  });\n  const text = await answer.text();\n  return text ? JSON.parse(text) : null;\n};\n\nconst { id } = await sandlot('POST', '/v1/sandboxes', {});\nconst { stdout, exit_code } = await sandlot('POST', \`/v1/sandboxes/\${id}/exec\`, { command: 'echo hello' });\nconsole.log(stdout, exit_code);\nawait sandlot('POST', \`/v1/sandboxes/\${id}/purge\`);`,
     }],
   },
+  {
+    name: 'MCP',
+    steps: (at) => [
+      { about: text.connect.mcpHttp, code: JSON.stringify({ mcpServers: { sandlot: { type: 'http', url: `${at}/mcp`, headers: { Authorization: 'Bearer <token>' } } } }, null, 2) },
+      { about: text.connect.mcpTools, code: `export SANDLOT_TOKEN=<token>\ncurl -s ${at}/mcp \\\n  -H "Authorization: Bearer $SANDLOT_TOKEN" \\\n  -d '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'` },
+    ],
+  },
 ];

@@ -13,6 +13,7 @@ import { attempt } from '../../components/Toasts';
 import { bytes, parseSize } from '../../lib/format';
 import { useTitle } from '../../lib/hooks';
 import { text } from '../../text/en';
+import { Capacity } from './Capacity';
 import { Pools } from './Pools';
 
 export function HostPage() {
@@ -30,6 +31,7 @@ export function HostPage() {
       <PageHead title={text.nav.host} about={text.host.about} />
       <div className="stack wide">
         {ready.data && !ready.data.isReady && <Note tone="bad">{ready.data.why}</Note>}
+        {may('admin') && <Capacity />}
         <div className="grid two">
           <Card title={text.host.state}>
             <div className="body">
@@ -52,6 +54,7 @@ export function HostPage() {
             </div>
           </Card>
         </div>
+        <p className="small muted">{text.host.doctor} <code>sandlot doctor</code> {text.host.doctorThen}</p>
         {may('admin') && <><Pools /><Backups /><Orphans /></>}
       </div>
     </>

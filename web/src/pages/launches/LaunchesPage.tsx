@@ -45,7 +45,7 @@ function Journeys() {
   const query = useQuery({ queryKey: ['launches', 'stats', days], queryFn: ({ signal }) => call<LaunchStats>('GET', '/v1/launches/stats', { query: { days }, signal }) });
   return (
     <Card title={text.launches.journeys} actions={<Segments label={text.launches.window} value={days} onText={setDays} choices={text.launches.windows} />}>
-      <Loaded query={query}>
+      <Loaded query={query} bones={14}>
         {(stats) => (stats.launches === 0 ? <p className="body muted">{text.launches.noJourneys}</p> : (
           <>
             <div className="body journey-figures">

@@ -4,8 +4,8 @@ import { Boxes, Plus, X } from 'lucide-react';
 import { useMemo, useState } from 'react';
 import { useLocation } from 'wouter';
 
+import { useStatsEvents } from '../../api/live';
 import { useDriver, useSandboxes } from '../../api/queries';
-import { useSampler } from '../../api/samples';
 import type { Sandbox } from '../../api/schema';
 import { Button, IconButton } from '../../components/Button';
 import { Empty, Loaded, PageHead } from '../../components/Basics';
@@ -43,7 +43,7 @@ export function OverviewPage() {
 
   return (
     <>
-      <PageHead title={text.nav.sandboxes} about={query.data && text.overview.counts(all.length, counts.get('running') ?? 0)}>
+      <PageHead title={text.nav.sandboxes} about={query.data ? text.overview.counts(all.length, counts.get('running') ?? 0) : '\u00a0'}>
         <Button kind="primary" icon={Plus} onClick={() => setCreating('yes')}>{text.create.open}</Button>
       </PageHead>
       <div className="filters">
@@ -73,7 +73,7 @@ function List({ shown }: { shown: Sandbox[] }) {
   const driver = useDriver();
   const { box, from, to } = useWindowed<HTMLDivElement>(shown.length, ROW_HEIGHT);
   const visible = shown.slice(from, to);
-  useSampler(visible.filter((sandbox) => sandbox.status === 'running').map((sandbox) => sandbox.id));
+  useStatsEvents(visible.some((sandbox) => sandbox.status === 'running'));
   const picked = shown.filter((sandbox) => chosen.has(sandbox.id));
   const isAll = picked.length === shown.length;
 

@@ -9,7 +9,7 @@ import { IconButton } from '../../components/Button';
 import { Menu } from '../../components/Menu';
 import { Sparkline } from '../../components/Sparkline';
 import { nameOf, verbItems } from '../../components/verbs';
-import { bytes, duration } from '../../lib/format';
+import { bytes, duration, parseSize } from '../../lib/format';
 import { useNow } from '../../lib/hooks';
 import { text } from '../../text/en';
 
@@ -44,8 +44,8 @@ function Figures({ sandbox }: { sandbox: Sandbox }) {
   if (sandbox.status !== 'running') return <><span role="cell" className="cpu muted">–</span><span role="cell" className="memory muted">–</span></>;
   return (
     <>
-      <span role="cell" className="cpu"><Sparkline values={samples.map((sample) => sample.cpu)} top={now?.cpuLimit ?? 1} label={text.stats.cpu} /><span className="number small">{now ? `${Math.round(now.cpu * 100)} %` : ''}</span></span>
-      <span role="cell" className="memory"><Sparkline values={samples.map((sample) => sample.memory)} top={now?.memoryLimit ?? 1} label={text.stats.memory} /><span className="number small">{now ? bytes(now.memory) : ''}</span></span>
+      <span role="cell" className="cpu"><Sparkline values={samples.map((sample) => sample.cpu)} top={sandbox.resources.cpu ?? 1} label={text.stats.cpu} /><span className="number small">{now ? `${Math.round(now.cpu * 100)} %` : ''}</span></span>
+      <span role="cell" className="memory"><Sparkline values={samples.map((sample) => sample.memory_bytes)} top={parseSize(sandbox.resources.memory) ?? 1} label={text.stats.memory} /><span className="number small">{now ? bytes(now.memory_bytes) : ''}</span></span>
     </>
   );
 }

@@ -5,7 +5,7 @@ import { useState } from 'react';
 
 import { useChange, useNetwork } from '../../../api/queries';
 import type { Network, Sandbox } from '../../../api/schema';
-import { Ago, Badge, Card, Empty, Facts, Loaded } from '../../../components/Basics';
+import { Ago, Badge, Card, Empty, Loaded } from '../../../components/Basics';
 import { Button } from '../../../components/Button';
 import { AreaField, Check, SelectField } from '../../../components/Field';
 import { complain, say } from '../../../components/Toasts';
@@ -19,16 +19,21 @@ export default function NetworkTab({ sandbox }: { sandbox: Sandbox }) {
     <Loaded query={query}>
       {(network) => (
         <div className="stack wide">
+          <Traffic network={network} />
           <div className="grid two">
-            <Card title={text.network.traffic}><div className="body"><Facts facts={[[text.stats.received, bytes(network.rx_bytes)], [text.stats.sent, bytes(network.tx_bytes)], [text.network.connections, network.connections], [text.network.open, network.open_connections], [text.network.refused, network.denied]]} /></div></Card>
             <Policy key={JSON.stringify(sandbox.network)} sandbox={sandbox} />
+            <Learn sandbox={sandbox} network={network} />
           </div>
           <Denials sandbox={sandbox} network={network} />
-          <Learn sandbox={sandbox} network={network} />
         </div>
       )}
     </Loaded>
   );
+}
+
+function Traffic({ network }: { network: Network }) {
+  const figures: [string, string | number, boolean?][] = [[text.stats.received, bytes(network.rx_bytes)], [text.stats.sent, bytes(network.tx_bytes)], [text.network.connections, network.connections], [text.network.open, network.open_connections], [text.network.refused, network.denied, network.denied > 0]];
+  return <div className="meters many">{figures.map(([name, value, isBad]) => <div key={name} className="card figure plain"><div className="small muted">{name}</div><div className={isBad ? 'value number warn' : 'value number'}>{value}</div></div>)}</div>;
 }
 
 function Policy({ sandbox }: { sandbox: Sandbox }) {
@@ -77,7 +82,7 @@ function Learn({ sandbox, network }: { sandbox: Sandbox; network: Network }) {
   const close = () => set({ mode: 'allowlist', allow: [...new Set([...(sandbox.network.allow ?? []), ...chosen])] }, text.network.learned(chosen.length));
   const toggle = (rule: string, isOn: boolean) => setLeft((before) => (isOn ? before.filter((one) => one !== rule) : [...before, rule]));
   const action = isLearning
-    ? <Button small kind="primary" icon={ShieldCheck} busy={change.isPending} disabled={chosen.length === 0} onClick={close}>{text.network.learn(chosen.length)}</Button>
+    ? <Button small kind="primary" icon={ShieldCheck} busy={change.isPending} disabled={chosen.length === 0} onClick={close}>{chosen.length ? text.network.learn(chosen.length) : text.network.learnNone}</Button>
     : <Button small icon={GraduationCap} busy={change.isPending} onClick={() => set({ mode: 'internet' }, text.network.learning)}>{text.network.learnOpen}</Button>;
   return (
     <Card title={text.network.reached} actions={action}>

@@ -5,7 +5,8 @@ import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
 
 import { colour, theme } from '../../../app/theme';
-import { useHistory, type Point, type Sample, type Window } from '../../../api/history';
+import { useHistory, WINDOW_MS, type Point, type Window } from '../../../api/history';
+import type { Sample } from '../../../api/samples';
 import type { Sandbox } from '../../../api/schema';
 import { Card } from '../../../components/Basics';
 import { Segments } from '../../../components/Field';
@@ -28,19 +29,19 @@ export default function Charts({ sandbox, samples, memoryLimit }: { sandbox: San
     <div className="stack">
       <div><Segments label={text.stats.window} value={window} onText={choose} choices={WINDOWS.map((one) => ({ value: one, label: text.stats.windows[one] }))} /></div>
       <div className="charts">
-        <Chart title={text.stats.cpuPercent} times={times} lines={[{ name: text.stats.cpu, colour: '--info', values: of((point) => point.cpu * 100) }]} limit={(sandbox.resources.cpu ?? 1) * 100} format={(value) => `${Math.round(value)} %`} />
-        <Chart title={text.stats.memory} times={times} lines={[{ name: text.stats.memory, colour: '--violet', values: of((point) => point.memory_bytes) }]} limit={memoryLimit} format={bytes} />
-        <Chart title={text.stats.networkRate} times={times} lines={[{ name: text.stats.received, colour: '--ok', values: of((point) => point.rx_bytes_per_second) }, { name: text.stats.sent, colour: '--warn', values: of((point) => point.tx_bytes_per_second) }]} format={(value) => `${bytes(value)}/s`} />
+        <Chart key={window} span_s={WINDOW_MS[window] / 1000} title={text.stats.cpuPercent} times={times} lines={[{ name: text.stats.cpu, colour: '--info', values: of((point) => point.cpu * 100) }]} limit={(sandbox.resources.cpu ?? 1) * 100} format={(value) => `${Math.round(value)} %`} />
+        <Chart key={window} span_s={WINDOW_MS[window] / 1000} title={text.stats.memory} times={times} lines={[{ name: text.stats.memory, colour: '--violet', values: of((point) => point.memory_bytes) }]} limit={memoryLimit} format={bytes} />
+        <Chart key={window} span_s={WINDOW_MS[window] / 1000} title={text.stats.networkRate} times={times} lines={[{ name: text.stats.received, colour: '--ok', values: of((point) => point.rx_bytes_per_second) }, { name: text.stats.sent, colour: '--warn', values: of((point) => point.tx_bytes_per_second) }]} format={(value) => `${bytes(value)}/s`} />
       </div>
     </div>
   );
 }
 
 interface Line { name: string; colour: string; values: (number | null)[] }
-interface ChartProps { title: string; times: number[]; lines: Line[]; limit?: number; format: (value: number) => string }
+interface ChartProps { title: string; times: number[]; span_s: number; lines: Line[]; limit?: number; format: (value: number) => string }
 
 /** One chart. It is drawn anew when theme or width change, and takes new values else. */
-function Chart({ title, times, lines, limit, format }: ChartProps) {
+function Chart({ title, times, span_s, lines, limit, format }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(undefined);
   const shown = useStore(theme);
@@ -51,10 +52,11 @@ function Chart({ title, times, lines, limit, format }: ChartProps) {
     const axis = { stroke: colour('--muted'), grid: { stroke: colour('--line'), width: 1 }, ticks: { show: false }, font: '11px system-ui' };
     const most = (max: number) => (limit && max > limit * 0.25 ? limit * 1.08 : Math.max(max * 1.25, limit ? limit * 0.02 : 1024));
     const made = new uPlot({
-      width: box.current!.clientWidth, height: 160, padding: [8, 12, 0, 0],
+      width: box.current!.clientWidth, height: 160, padding: [8, 16, 0, 0],
       cursor: { y: false }, legend: { show: false },
-      scales: { y: { range: (_, __, max) => [0, most(max ?? 1)] } },
-      axes: [{ ...axis, size: 26, values: (_, marks) => marks.map((mark) => clock(mark * 1000)), space: 90 }, { ...axis, size: 66, values: (_, marks) => marks.map(format), space: 36 }],
+      // The whole time is shown, also while little of it is known: a line that is two points long would tell of nothing.
+      scales: { x: { range: (_, __, max) => { const end = Math.max(max ?? 0, Date.now() / 1000); return [end - span_s, end]; } }, y: { range: (_, __, max) => [0, most(max ?? 1)] } },
+      axes: [{ ...axis, size: 26, values: (_, marks) => marks.map((mark) => clock(mark * 1000).slice(0, 5)), space: 70 }, { ...axis, size: 66, values: (_, marks) => marks.map(format), space: 36 }],
       series: [{}, ...lines.map((line) => ({ stroke: colour(line.colour), width: 1.6, fill: `color-mix(in srgb, ${colour(line.colour)} 14%, transparent)`, points: { show: false } }))],
       hooks: { draw: [(self) => drawLimit(self, limit)] },
     }, data, box.current!);

@@ -3,8 +3,9 @@
 import { ExternalLink } from 'lucide-react';
 import { lazy, Suspense } from 'react';
 
-import { useSamplesOf, type Sample } from '../../../api/history';
+import { useSamplesOf } from '../../../api/history';
 import { useStats } from '../../../api/queries';
+import type { Sample } from '../../../api/samples';
 import type { Sandbox, Stats } from '../../../api/schema';
 import { Ago, Badge, Bones, Card, Facts, Meter } from '../../../components/Basics';
 import { bytes, duration } from '../../../lib/format';
@@ -20,8 +21,8 @@ export default function OverviewTab({ sandbox }: { sandbox: Sandbox }) {
   const now = stats.data && merged(stats.data, isOn ? samples.at(-1) : undefined);
   return (
     <div className="stack wide">
-      {now && <Meters stats={now} />}
-      <Suspense fallback={<Bones count={3} />}><Charts sandbox={sandbox} samples={samples} memoryLimit={stats.data?.memory.limit_bytes} /></Suspense>
+      <Meters stats={now} />
+      <Suspense fallback={<div style={{ minHeight: 270 }}><Bones count={3} /></div>}><Charts sandbox={sandbox} samples={samples} memoryLimit={stats.data?.memory.limit_bytes} /></Suspense>
       <div className="grid two">
         <Card title={text.sandbox.facts}><div className="body"><SandboxFacts sandbox={sandbox} /></div></Card>
         <div className="stack">
@@ -36,7 +37,8 @@ export default function OverviewTab({ sandbox }: { sandbox: Sandbox }) {
 /** The figures as the last sample has them. */
 const merged = (stats: Stats, sample: Sample | undefined): Stats => (sample ? { ...stats, memory: { ...stats.memory, current_bytes: sample.memory_bytes }, disk: { ...stats.disk, used_bytes: sample.disk_bytes }, pids: { ...stats.pids, current: sample.pids } } : stats);
 
-function Meters({ stats }: { stats: Stats }) {
+function Meters({ stats }: { stats: Stats | undefined }) {
+  if (!stats) return <div className="meters">{[text.stats.memory, text.stats.disk, text.stats.pids, text.stats.network].map((name) => <div key={name} className="card figure"><div className="small muted">{name}</div><div className="value number">–</div><Meter label={name} used={0} limit={1} /></div>)}</div>;
   const { memory, disk, pids, network } = stats;
   const rows: { name: string; value: string; used?: number; limit?: number | null }[] = [
     { name: text.stats.memory, value: text.of(bytes(memory.current_bytes), bytes(memory.limit_bytes)), used: memory.current_bytes, limit: memory.limit_bytes },

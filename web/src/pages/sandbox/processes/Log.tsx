@@ -36,7 +36,7 @@ export function Log({ sandbox, process, member }: { sandbox: Sandbox; process: P
   useEffect(() => {
     const stop = new AbortController();
     clear();
-    follow(`${path}/output`, { query: { member }, signal: stop.signal, last: ['exit'] }, ({ event, data }) => {
+    follow(`${path}/output`, { query: { member }, signal: stop.signal, last: ['exit'], canPoll: true }, ({ event, data }) => {
       if (event === 'stdout' || event === 'stderr') append(event, textOf(data));
       else if (event === 'cut') append('note', text.output.cut);
     }).catch((error) => complain(error));

@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/command.h"
+#include "cli/commands/project/launch_watch.h"
+#include "cli/copy/transfer.h"
+#include "cli/remote/event_follow.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PROJECTS "/v1/projects"
+#define NAME_LEN 40
+
+struct launch_values {
+	const char *project, *template_name, *services, *preview;
+	struct option_list env;
+	struct option_number install_ms;
+	bool verbose, watch;
+};
+
+#define AT(field) offsetof(struct launch_values, field)
+
+static const struct option options[] = {
+	{OPTION_TEXT, 0, "project", "NAME", "the project; named after the directory", AT(project)},
+	{OPTION_TEXT, 't', "template", "NAME", "what a new sandbox starts from", AT(template_name)},
+	{OPTION_LIST, 'e', "env", "NAME=VALUE", "a variable of the app; may be repeated", AT(env)},
+	{OPTION_TEXT, 0, "services", "NAMES",
+		"postgres, redis, both with a comma, or none; else what is detected", AT(services)},
+	{OPTION_TEXT, 0, "preview", "MODE",
+		"host, the default: the preview has a name of its own; path: it is at a path",
+		AT(preview)},
+	{OPTION_SECONDS, 0, "install-timeout", "TIME", "how long installing may take; 2 minutes",
+		AT(install_ms)},
+	{OPTION_FLAG, 'v', "verbose", NULL, "show what the stages say", AT(verbose)},
+	{OPTION_FLAG, 'w', "watch", NULL, "then send edits as they are made, until Ctrl-C",
+		AT(watch)},
+	{OPTION_END},
+};
+
+/* --- the files --- */
+
+/* The name of a directory as one of a project. */
+static int name_project(const char *dir, char name[NAME_LEN + 1], struct err *err)
+{
+	auto_free char *path = realpath(dir, NULL);
+	const char *last = path ? strrchr(path, '/') + 1 : NULL;
+	size_t len = 0;
+
+	if (!path)
+		return err_sys(err, "%s", dir);
+	for (; *last && len < NAME_LEN; last++) {
+		if (isalnum((unsigned char)*last) || (len > 0 && strchr("._-", *last)))
+			name[len++] = *last;
+	}
+	name[len] = '\0';
+	return len > 0 ? 0 : err_set(err, ERR_INVALID, "name the project with --project");
+}
+
+static int take_project(struct client *client, const char *name, json_t **ret, struct err *err)
+{
+	auto_free char *path = mem_printf(PROJECTS "/%s", name);
+	json_auto_t *body = json_pack("{s:s}", "name", name);
+	int r = client_json(client, &(struct client_call){.method = "GET", .path = path}, ret, err);
+
+	if (r == 0 || err->kind != ERR_NOT_FOUND)
+		return r;
+	return client_json(client,
+		&(struct client_call){.method = "POST", .path = PROJECTS, .body = body}, ret, err);
+}
+
+static int upload(struct client *client, const char *project, const char *dir, struct err *err)
+{
+	auto_free char *path = mem_printf(PROJECTS "/%s/archive", project);
+
+	return transfer_send_project(client, path, dir, NULL, err);
+}
+
+/* --- the stages --- */
+
+struct drawing {
+	bool is_verbose, is_json;
+	json_t *launch; /* what came of it; owned */
+	struct err *err;
+};
+
+static void draw_stage(const struct drawing *drawing, const json_t *event)
+{
+	const char *status = cli_text(event, "status"), *log = cli_text(event, "log");
+	json_int_t ms = json_integer_value(json_object_get(event, "duration_ms"));
+
+	if (drawing->is_json)
+		return;
+	if (log[0] && drawing->is_verbose)
+		cli_note("    %s", log);
+	if (strcmp(status, "running") != 0)
+		cli_note("%-20s %-8s %6.1f s", cli_text(event, "stage"), status, (double)ms / 1000);
+}
+
+static int on_event(const struct event *event, void *arg)
+{
+	struct drawing *drawing = arg;
+	json_auto_t *data = json_loadb(event->data, event->data_len, 0, NULL);
+
+	if (!data)
+		return err_set(
+			drawing->err, ERR_INTERNAL, "the daemon sent an event that is not JSON");
+	if (strcmp(event->name, "end") == 0)
+		drawing->launch = json_incref(data);
+	else
+		draw_stage(drawing, data);
+	return 0;
+}
+
+static int follow(struct client *client, const json_t *body, struct drawing *drawing)
+{
+	int r = client_open(client,
+		&(struct client_call){.method = "POST",
+			.path = "/v1/launches",
+			.body = body,
+			.accept = "text/event-stream"},
+		drawing->err);
+
+	if (r < 0)
+		return r;
+	r = event_follow(client, on_event, drawing, drawing->err);
+	client_close(client);
+	if (r == 0 && !drawing->launch)
+		return err_set(drawing->err, ERR_UNAVAILABLE,
+			"the daemon ended the stream before the launch was over");
+	return r;
+}
+
+/* --- the end --- */
+
+static int tell_failure(const json_t *launch, struct err *err)
+{
+	const json_t *error = json_object_get(launch, "error");
+	json_t *lines = json_object_get(error, "lines"), *line;
+	const char *remedy = cli_text(error, "remediation");
+	size_t i;
+
+	json_array_foreach(lines, i, line) cli_note("    %s", json_string_value(line));
+	if (!json_is_object(error))
+		return err_set(
+			err, ERR_UNPROCESSABLE, "the launch was %s", cli_text(launch, "status"));
+	return err_explain(err, ERR_UNPROCESSABLE, "launch_failed", remedy[0] ? remedy : NULL,
+		"%s: %s", cli_text(error, "stage"), cli_text(error, "message"));
+}
+
+/* A link that its owner can open: previews are private. */
+static int print_link(struct client *client, const json_t *launch, struct err *err)
+{
+	const char *url = cli_text(launch, "preview_url"), *id = cli_text(launch, "sandbox_id");
+	auto_free char *path = NULL;
+	json_auto_t *body = json_object(), *link = NULL;
+	char prefix[64];
+	const char *port;
+	int r;
+
+	snprintf(prefix, sizeof(prefix), "%s-", id);
+	port = strstr(url, prefix);
+	if (!port) {
+		cli_print("%s\n", url);
+		return 0;
+	}
+	path = mem_printf(
+		"/v1/sandboxes/%s/ports/%lu/links", id, strtoul(port + strlen(prefix), NULL, 10));
+	r = client_json(client, &(struct client_call){.method = "POST", .path = path, .body = body},
+		&link, err);
+	if (r == 0)
+		cli_print("%s\n", cli_text(link, "url"));
+	return r;
+}
+
+/* "postgres,redis" as a list; "none" is an empty one. */
+static json_t *split_services(const char *names)
+{
+	json_t *list = json_array();
+
+	for (size_t len; *names; names += len + (names[len] == ',')) {
+		len = strcspn(names, ",");
+		if (len > 0 && strcmp(names, "none") != 0)
+			json_array_append_new(list, json_stringn(names, len));
+	}
+	return list;
+}
+
+static int make_body(
+	const struct launch_values *v, const json_t *project, json_t **ret_body, struct err *err)
+{
+	json_auto_t *body = json_pack("{s:s}", "project", cli_text(project, "id"));
+	json_t *env = json_object();
+
+	json_object_set_new(body, "env", env);
+	for (size_t i = 0; i < v->env.count; i++) {
+		const char *equals = strchr(v->env.items[i], '=');
+		auto_free char *name = NULL;
+
+		if (!equals || equals == v->env.items[i])
+			return err_set(err, ERR_INVALID, "--env wants NAME=VALUE, not %.60s",
+				v->env.items[i]);
+		name = mem_printf("%.*s", (int)(equals - v->env.items[i]), v->env.items[i]);
+		json_object_set_new(env, name, json_string(equals + 1));
+	}
+	if (v->services)
+		json_object_set_new(body, "services", split_services(v->services));
+	if (v->template_name)
+		json_object_set_new(body, "template", json_string(v->template_name));
+	if (v->preview)
+		json_object_set_new(body, "preview", json_string(v->preview));
+	if (v->install_ms.is_set)
+		json_object_set_new(body, "timeouts",
+			json_pack("{s:I}", "install_s", (json_int_t)(v->install_ms.value / 1000)));
+	*ret_body = json_incref(body);
+	return 0;
+}
+
+/* One launch: what came of it is told. */
+static int launch_once(struct client *client, const json_t *body, struct drawing *drawing)
+{
+	int r;
+
+	json_decref(drawing->launch);
+	drawing->launch = NULL;
+	r = follow(client, body, drawing);
+	if (r == 0 && drawing->is_json)
+		cli_print_json(drawing->launch);
+	if (r == 0 && strcmp(cli_text(drawing->launch, "status"), "succeeded") != 0)
+		return tell_failure(drawing->launch, drawing->err);
+	if (r == 0 && !drawing->is_json)
+		r = print_link(client, drawing->launch, drawing->err);
+	return r;
+}
+
+/* --- watching --- */
+
+struct relaunch {
+	struct launch_watch *watch;
+	const json_t *body;
+	struct drawing *drawing;
+};
+
+/* An app that fails is told of, and the next edit may mend it. */
+static int launch_again(void *arg, struct err *err)
+{
+	struct relaunch *relaunch = arg;
+	struct drawing *drawing = relaunch->drawing;
+	int r = launch_once(relaunch->watch->client, relaunch->body, drawing);
+
+	relaunch->watch->launch = drawing->launch;
+	if (r < 0 && drawing->launch) {
+		cli_complain(drawing->err, NULL);
+		return 0;
+	}
+	if (r < 0 && err != drawing->err)
+		*err = *drawing->err;
+	return r;
+}
+
+static int launch_and_watch(struct client *client, const char *dir, const json_t *project,
+	struct dir_watch *files, const json_t *body, struct drawing *drawing)
+{
+	struct launch_watch watch = {.client = client,
+		.files = files,
+		.dir = dir,
+		.project = cli_text(project, "id"),
+		.again = launch_again};
+	struct relaunch relaunch = {&watch, body, drawing};
+	int r;
+
+	watch.arg = &relaunch;
+	r = launch_again(&relaunch, drawing->err);
+	return r < 0 ? r : launch_watch_run(&watch, drawing->err);
+}
+
+static int run(struct cli *cli, const void *values, int argc, char **argv, struct err *err)
+{
+	const struct launch_values *v = values;
+	struct drawing drawing = {
+		.is_verbose = v->verbose, .is_json = cli_wants_json(cli), .err = err};
+	auto_(dir_watch_freep) struct dir_watch *files = NULL;
+	json_auto_t *project = NULL, *body = NULL;
+	char name[NAME_LEN + 1];
+	struct client *client;
+	int r = cli_connect(cli, &client, err);
+
+	(void)argc;
+	if (r == 0 && v->watch && drawing.is_json)
+		r = err_set(err, ERR_INVALID, "--watch does not go with --json");
+	/* What is edited while the first launch runs is sent after it. */
+	if (r == 0 && v->watch)
+		r = dir_watch_new(argv[0], transfer_project_skipped, &files, err);
+	if (r == 0 && !v->project)
+		r = name_project(argv[0], name, err);
+	if (r == 0)
+		r = take_project(client, v->project ? v->project : name, &project, err);
+	if (r == 0)
+		r = upload(client, cli_text(project, "id"), argv[0], err);
+	if (r == 0)
+		r = make_body(v, project, &body, err);
+	if (r == 0)
+		r = files ? launch_and_watch(client, argv[0], project, files, body, &drawing)
+			  : launch_once(client, body, &drawing);
+	json_decref(drawing.launch);
+	return r;
+}
+
+const struct command cmd_launch = {
+	.name = "launch",
+	.operands = "DIRECTORY",
+	.summary = "make a running preview of the app in a directory",
+	.details = "Uploads the files into a project, finds out what they are, installs what they "
+		   "need in the\nproject's sandbox, starts them, and prints a link that opens the "
+		   "preview.\n"
+		   "Again, it uploads what has changed and does what is needed.\n\n"
+		   "  sandlot launch ./my-app\n"
+		   "  sandlot launch --watch ./my-app\n"
+		   "  sandlot launch -v -e DEBUG=1 --install-timeout 5m ./my-app\n",
+	.tables = {{options, 0}},
+	.values_size = sizeof(struct launch_values),
+	.min_operands = 1,
+	.max_operands = 1,
+	.verbatim_after = OPTION_ANYWHERE,
+	.takes = COMMAND_TAKES_FILES,
+	.run = run,
+};

@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keeper/disk/image_copy.h"
+
+#include "base/fd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <signal.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define HOST_ROOM    (64ull << 20) /* stays free beside a copy */
+#define CACHED_PIECE (16ull << 20)
+#define DIRECT_PIECE (4ull << 20)
+#define COPIERS	     2
+
+/* How the pieces of a file are copied, and which of them. */
+struct plan {
+	int from, to;
+	bool is_waited_for;
+	uint64_t piece_bytes;
+	char *buffer;	   /* NULL: by the kernel, in its cache */
+	unsigned mine, of; /* every of-th piece of the file, from the mine-th on */
+};
+
+uint64_t image_copy_bytes_of(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 ? (uint64_t)st.st_blocks * 512 : 0;
+}
+
+static int check_room(int from, struct err *err)
+{
+	struct statfs host;
+
+	if (fstatfs(from, &host) < 0 ||
+		host.f_bavail * (uint64_t)host.f_bsize >= image_copy_bytes_of(from) + HOST_ROOM)
+		return 0;
+	return err_explain(err, ERR_NO_SPACE, NULL,
+		"remove snapshots or workspaces that nobody needs, or make the file system of the "
+		"data directory larger",
+		"the disk of the host has no room for a copy of %llu MiB",
+		(unsigned long long)(image_copy_bytes_of(from) >> 20));
+}
+
+bool image_copy_is_told_to_end(void)
+{
+	sigset_t pending;
+
+	return sigpending(&pending) == 0 && sigismember(&pending, SIGTERM) == 1;
+}
+
+static int copy_cached(const struct plan *plan, off_t at, size_t len)
+{
+	off_t in = at, out = at, end = at + (off_t)len;
+
+	/* The disk reads the next piece and writes the last one while this one is copied. */
+	readahead(plan->from, end, plan->piece_bytes);
+	while (in < end) {
+		ssize_t n = copy_file_range(plan->from, &in, plan->to, &out, (size_t)(end - in), 0);
+
+		if (n <= 0)
+			return n < 0 ? -errno : -EIO;
+	}
+	if (plan->is_waited_for)
+		(void)!sync_file_range(plan->to, at, (off_t)len, SYNC_FILE_RANGE_WRITE);
+	return 0;
+}
+
+static int copy_direct(const struct plan *plan, off_t at, size_t len)
+{
+	ssize_t n = pread(plan->from, plan->buffer, len, at);
+
+	if (n != (ssize_t)len)
+		return n < 0 ? -errno : -EIO;
+	n = pwrite(plan->to, plan->buffer, len, at);
+	if (n != (ssize_t)len)
+		return n < 0 ? -errno : -ENOSPC; /* the rest did not fit */
+	return 0;
+}
+
+static int copy_pieces(const struct plan *plan)
+{
+	off_t at = 0;
+
+	while ((at = lseek(plan->from, at, SEEK_DATA)) >= 0) {
+		off_t end = lseek(plan->from, at, SEEK_HOLE);
+
+		if (end < 0)
+			return -errno;
+		while (at < end) {
+			uint64_t left = (uint64_t)(end - at);
+			/* By position, which both copiers see alike: holes may appear while they work. */
+			uint64_t number = (uint64_t)at / plan->piece_bytes;
+			uint64_t room = (number + 1) * plan->piece_bytes - (uint64_t)at;
+			size_t len = left < room ? left : room;
+			int r = 0;
+
+			if (number % plan->of == plan->mine)
+				r = plan->buffer ? copy_direct(plan, at, len)
+						 : copy_cached(plan, at, len);
+			if (r == 0 && image_copy_is_told_to_end())
+				r = -EINTR;
+			if (r < 0)
+				return r;
+			at += (off_t)len;
+		}
+	}
+	return errno == ENXIO ? 0 : -errno; /* no data beyond */
+}
+
+/* A copier of its own, which ends with this process. */
+static pid_t fork_copier(const struct plan *plan)
+{
+	pid_t parent = getpid(), pid = fork();
+	int r;
+
+	if (pid != 0)
+		return pid;
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL) < 0 || getppid() != parent)
+		_exit(1);
+	r = copy_pieces(plan);
+	_exit(r < 0 ? -r : 0); /* an errno fits into a status */
+}
+
+static int join_copier(pid_t pid, bool has_failed)
+{
+	int status;
+
+	if (has_failed)
+		kill(pid, SIGKILL);
+	while (waitpid(pid, &status, 0) < 0) {
+		if (errno != EINTR)
+			return -errno;
+	}
+	return WIFEXITED(status) ? -WEXITSTATUS(status) : -EIO;
+}
+
+static int share_copy(const struct plan *plan)
+{
+	struct plan other = *plan, own = *plan;
+	pid_t pid;
+	int r, r2;
+
+	other.of = own.of = COPIERS;
+	other.mine = 1;
+	pid = fork_copier(&other); /* the buffer is a copy of its own there */
+	if (pid < 0)
+		return copy_pieces(plan);
+	r = copy_pieces(&own);
+	r2 = join_copier(pid, r < 0);
+	return r < 0 ? r : r2;
+}
+
+static bool set_direct(int fd, bool is_on)
+{
+	int flags = fcntl(fd, F_GETFL);
+
+	return flags >= 0 && fcntl(fd, F_SETFL, is_on ? flags | O_DIRECT : flags & ~O_DIRECT) == 0;
+}
+
+/* Past the cache. -EINVAL if the file system cannot do that. */
+static int copy_past_cache(int from, int to)
+{
+	struct plan plan = {.from = from, .to = to, .piece_bytes = DIRECT_PIECE, .of = 1};
+	int r = -EINVAL;
+
+	plan.buffer = mmap(
+		NULL, DIRECT_PIECE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (plan.buffer == MAP_FAILED)
+		return -ENOMEM;
+	if (set_direct(from, true) && set_direct(to, true))
+		r = share_copy(&plan);
+	munmap(plan.buffer, DIRECT_PIECE);
+	/* Others read and write them by other sizes than those of blocks. */
+	if (!set_direct(from, false) || !set_direct(to, false))
+		return -EIO;
+	return r;
+}
+
+static int copy_data(int from, int to, bool is_waited_for)
+{
+	struct plan plan = {.from = from,
+		.to = to,
+		.is_waited_for = is_waited_for,
+		.piece_bytes = CACHED_PIECE,
+		.of = 1};
+	struct stat st;
+	int r;
+
+	if (fstat(from, &st) < 0 || ftruncate(to, st.st_size) < 0)
+		return -errno;
+	r = copy_past_cache(from, to);
+	return r == -EINVAL ? copy_pieces(&plan) : r;
+}
+
+int image_copy_make(int from, int dirfd, bool is_waited_for, int *ret_fd, struct err *err)
+{
+	auto_fd int to = openat(dirfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+	int r;
+
+	if (to < 0)
+		return err_sys(err, "make a copy of a disk");
+	if (ioctl(to, FICLONE, from) < 0) {
+		r = check_room(from, err);
+		if (r < 0)
+			return r;
+		r = copy_data(from, to, is_waited_for);
+		if (r < 0)
+			return err_from(err, r, "copy a disk");
+	}
+	*ret_fd = take_fd(&to);
+	return 0;
+}

@@ -1,0 +1,4 @@
+from django.http import JsonResponse
+from django.urls import path
+
+urlpatterns = [path("", lambda request: JsonResponse({"made": "django"}))]

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// `sandlot launch --watch`: edits of a directory reach the running app.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { after, test } from 'node:test';
+
+import { commandLine } from './lib/cli.mjs';
+import { Launches } from './lib/launches.mjs';
+import { suite } from './lib/suite.mjs';
+import { until } from './lib/wait.mjs';
+
+const { instance, api, finish } = await suite('launch-watch', { width: 4 });
+const { start } = commandLine(instance);
+const launches = new Launches(api);
+const home = fs.mkdtempSync(path.join(os.tmpdir(), 'watch-'));
+after(() => fs.rmSync(home, { recursive: true, force: true }));
+
+/** A directory with these files. */
+function directory(name, files) {
+  for (const [file, text] of Object.entries(files)) write(path.join(home, name), file, text);
+  return path.join(home, name);
+}
+function write(dir, file, text) {
+  fs.mkdirSync(path.dirname(path.join(dir, file)), { recursive: true });
+  fs.writeFileSync(path.join(dir, file), text);
+}
+
+/** The command under way; what it has said so far. */
+function watch(dir) {
+  const child = start(['launch', '--watch', dir]);
+  const says = (text) => until(() => child.said.includes(text), { what: `it says ${text}`, timeout_ms: 120_000 });
+  return { child, says };
+}
+const newest = async (name) => (await api.request('GET', '/v1/launches', { query: { project: name, limit: 1 } })).json.launches[0];
+const shows = (launched, text, at) => until(async () => (await launches.page(launched, at)).includes(text), { what: `the preview shows ${text}` });
+const files = async (name) => (await api.request('GET', `/v1/projects/${name}/files`)).json.files.map((one) => one.path);
+
+test('edits, new directories and removals reach the preview; node_modules and .git do not; Ctrl-C leaves the app', async () => {
+  const dir = directory('page', { 'index.html': 'first', 'old/gone.txt': 'x', 'single.txt': 'x' });
+  const { child, says } = watch(dir);
+  await says('watching');
+  const launched = await newest('page');
+  launches.assertRuns(launched);
+  assert.match(child.shown(), /^http/);
+  write(dir, 'index.html', 'second');
+  await says('synced index.html (6 bytes)');
+  await shows(launched, 'second');
+  write(dir, 'deep/er/new.txt', 'new one');
+  await says('synced deep/er/new.txt');
+  await shows(launched, 'new one', '/deep/er/new.txt');
+  // As editors do: another file takes its name.
+  write(dir, '.index.html.tmp', 'third');
+  fs.renameSync(path.join(dir, '.index.html.tmp'), path.join(dir, 'index.html'));
+  await says('synced index.html (5 bytes)');
+  await shows(launched, 'third');
+  fs.rmSync(path.join(dir, 'old'), { recursive: true });
+  fs.rmSync(path.join(dir, 'single.txt'));
+  await says('removed single.txt');
+  await until(async () => (await api.exec(launched.sandbox_id, 'ls -A /workspace/app/old /workspace/app/single.txt 2>/dev/null')).stdout === '', { what: 'they are gone' });
+  write(dir, 'node_modules/x/index.js', 'x');
+  write(dir, '.git/HEAD', 'x');
+  write(dir, 'last.txt', 'x');
+  await says('synced last.txt');
+  assert.deepEqual((await files('page')).sort(), ['deep/er/new.txt', 'index.html', 'last.txt']);
+  assert.doesNotMatch(child.said, /node_modules|\.git/);
+  assert.equal((await newest('page')).id, launched.id, 'nothing was launched again');
+  child.kill('SIGINT');
+  assert.equal((await child.result).code, 130);
+  assert.equal(await launches.page(launched), 'third');
+  await launches.remove(launched, 'page');
+});
+
+test('a change of packages or of a backend launches again, also one that mends an app that failed', async () => {
+  const server = (text) => `require('node:http').createServer((q, s) => s.end(${JSON.stringify(text)})).listen(process.env.PORT);\n`;
+  const dir = directory('server', { 'package.json': '{"scripts":{"start":"node server.js"}}', 'server.js': 'let a = = 1;' });
+  const { child, says } = watch(dir);
+  await says('watching');
+  assert.match(child.said, /SyntaxCheck: .*server\.js:1/);
+  write(dir, 'server.js', server('mended'));
+  await until(async () => (await newest('server')).status === 'succeeded', { what: 'the launch succeeds', timeout_ms: 60_000 });
+  await shows(await newest('server'), 'mended');
+  const before = await newest('server');
+  write(dir, 'package.json', '{"scripts":{"start":"node other.js"}}');
+  write(dir, 'other.js', server('other'));
+  await until(async () => { const now = await newest('server'); return now.id !== before.id && now.status === 'succeeded'; }, { what: 'it is launched again', timeout_ms: 60_000 });
+  await shows(await newest('server'), 'other');
+  child.kill('SIGTERM');
+  await child.result;
+  await launches.remove(before, 'server');
+});
+
+finish();

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+// PostgreSQL and Redis of the host's packages as images, so that templates of the catalogue's names can be had without a
+// network. What runs them is the catalogue's own program.
+import { execFileSync } from 'node:child_process';
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+
+import { busybox, image, layoutArchive } from './images.mjs';
+
+const PG = 'usr/lib/postgresql/15';
+const program = (name) => ({ name: `bin/${name}`, mode: 0o755, data: fs.readFileSync(new URL(`../../../src/core/template/${name}.sh`, import.meta.url)) });
+const TOOLS = ['mktemp', 'mv', 'sed', 'printf'].map((name) => ({ name: `bin/${name}`, type: 'symlink', target: 'busybox' }));
+const USER = { name: 'etc/passwd', data: 'root:x:0:0:root:/root:/bin/sh\nservice:x:1000:1000::/tmp:/bin/sh\n' };
+
+/** Files of the host with the libraries that its programs need. */
+function layer(programs, more = []) {
+  const libraries = programs.flatMap((one) => execFileSync('ldd', [`/${one}`], { encoding: 'utf8' }).match(/\/\S+(?= \(0x)/g));
+  const names = [...new Set([...programs, ...more, ...libraries.map((one) => one.slice(1))])];
+  return execFileSync('tar', ['-C', '/', '-chf', '-', ...names], { maxBuffer: 1 << 30 });
+}
+
+async function bring(api, name, layers, start, port) {
+  const config = { Cmd: [`/bin/${start}`], User: '1000', ExposedPorts: { [`${port}/tcp`]: {} }, Env: ['PATH=/bin:/usr/bin'] };
+  const body = layoutArchive(image([busybox(), [...TOOLS, USER, program(start)], ...layers], { config, compress: (data) => data }));
+  const put = await api.request('PUT', `/v1/templates/${name}/archive`, { body, headers: { 'content-type': 'application/x-tar' } });
+  assert.equal(put.status, 200, put.text);
+}
+
+export const bringRedis = (api) => bring(api, 'redis7', [layer(['usr/bin/redis-server'])], 'start_redis', 6379);
+export const bringPostgres = (api) => bring(api, 'postgres15', [layer(['postgres', 'initdb'].map((one) => `${PG}/bin/${one}`),
+  [`${PG}/lib/plpgsql.so`, `${PG}/lib/dict_snowball.so`, 'usr/share/postgresql/15', 'usr/share/zoneinfo/UTC', 'usr/lib/locale/C.utf8'])], 'start_postgres', 5432);

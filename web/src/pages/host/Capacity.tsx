@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the host has, and what is left of it: from the figures that a monitor reads too.
+import { useQuery } from '@tanstack/react-query';
+
+import { request } from '../../api/client';
+import { Meter } from '../../components/Basics';
+import { bytes } from '../../lib/format';
+import { text } from '../../text/en';
+
+/** Figures without labels, by their names. */
+async function read(signal: AbortSignal): Promise<Record<string, number>> {
+  const lines = (await (await request('GET', '/metrics', { signal })).text()).split('\n');
+  return Object.fromEntries(lines.map((line) => line.split(' ')).filter(([name, value]) => /^sandlot_\w+$/.test(name) && value).map(([name, value]) => [name.slice('sandlot_'.length), Number(value)]));
+}
+
+export function Capacity() {
+  const { data } = useQuery({ queryKey: ['metrics'], queryFn: ({ signal }) => read(signal), refetchInterval: 5000, staleTime: 0 });
+  const of = (name: string) => data?.[name] ?? 0;
+  const rows: { name: string; value: string; used: number; limit?: number }[] = [
+    { name: text.host.memory, value: text.of(bytes(of('host_memory_bytes') - of('host_memory_available_bytes')), bytes(of('host_memory_bytes'))), used: of('host_memory_bytes') - of('host_memory_available_bytes'), limit: of('host_memory_bytes') },
+    { name: text.host.diskOfData, value: text.of(bytes(of('data_disk_bytes') - of('data_disk_free_bytes')), bytes(of('data_disk_bytes'))), used: of('data_disk_bytes') - of('data_disk_free_bytes'), limit: of('data_disk_bytes') },
+    { name: text.host.places, value: String(of('running_places_used')), used: 0 },
+    { name: text.host.processes, value: String(of('process_places_used')), used: 0 },
+    { name: text.host.ofDaemon, value: bytes(of('resident_memory_bytes')), used: 0 },
+  ];
+  return <div className="meters many">{rows.map(({ name, value, used, limit }) => <div key={name} className="card figure"><div className="small muted">{name}</div><div className="value number">{data ? value : '–'}</div><Meter label={name} used={used} limit={limit} /></div>)}</div>;
+}
