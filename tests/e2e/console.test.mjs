@@ -60,6 +60,30 @@ test('the list is live: what others create, stop and purge is seen without askin
   console.isCalm();
 });
 
+test('a list that was on its way when a sandbox was purged does not bring it back', async () => {
+  const { id } = await api.create({ name: 'third' });
+  await console.go('/');
+  await console.says('third');
+  const late = await Console.open(browser, origin);
+  const held = [];
+  late.page.onPaused = ({ requestId }) => held.push(requestId);
+  await late.page.send('Fetch.enable', { patterns: [{ urlPattern: '*/v1/sandboxes?*', requestStage: 'Response' }] });
+  try {
+    await late.go('/');
+    await until(() => held.length > 0, { what: 'the list is on its way' });
+    await api.purge(id);
+    await console.lacks('third'); // all tabs hear of it at once
+    await late.page.send('Fetch.disable');
+    await late.says('first');
+    await late.lacks('third');
+    late.isCalm();
+  } finally {
+    await late.page.send('Page.close');
+    await page.send('Page.bringToFront');
+  }
+  console.isCalm();
+});
+
 test('a terminal echoes, and is there again after a reload', async () => {
   await console.go(`/sandboxes/${made.first}/terminal`);
   await console.button('New terminal');

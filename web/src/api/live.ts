@@ -5,7 +5,7 @@ import type { QueryClient } from '@tanstack/react-query';
 import { useEffect } from 'react';
 
 import { store } from '../lib/store';
-import { ApiError, call, part } from './client';
+import { ApiError, call, listAll, part } from './client';
 import { eventHub, type State, type Wish, type Word } from './hub';
 import type { Sandbox } from './schema';
 import { setCrowded, type StreamEvent } from './stream';
@@ -27,16 +27,37 @@ export function onEvent(act: (event: StreamEvent) => void): () => void {
   return () => { watchers.delete(act); };
 }
 
+/** What was placed while a list of sandboxes was being read: it is newer than what that list says. */
+const placed = new Map<string, Sandbox | null>();
+let readings = 0;
+
+const withPlaced = (list: Sandbox[], id: string, sandbox: Sandbox | null) => {
+  const others = list.filter((one) => one.id !== id);
+  return sandbox ? [...others, sandbox].sort((a, b) => (a.id < b.id ? -1 : 1)) : others;
+};
+
+/** All sandboxes. Events that come while the list is on its way are not undone by it. */
+export async function readSandboxes(signal: AbortSignal): Promise<Sandbox[]> {
+  readings++;
+  try {
+    let list = await listAll<Sandbox>('/v1/sandboxes', 'sandboxes', {}, signal);
+    placed.forEach((sandbox, id) => { list = withPlaced(list, id, sandbox); });
+    return list;
+  } finally {
+    if (--readings === 0) placed.clear();
+  }
+}
+
 /** Puts a sandbox, or that it is gone, into the list and its own place. */
 export function place(client: QueryClient, id: string, sandbox: Sandbox | null): void {
-  client.setQueryData<Sandbox[]>(['sandboxes'], (list) => {
-    if (!list) return list;
-    const others = list.filter((one) => one.id !== id);
-    return sandbox ? [...others, sandbox].sort((a, b) => (a.id < b.id ? -1 : 1)) : others;
-  });
+  if (readings > 0) placed.set(id, sandbox);
+  client.setQueryData<Sandbox[]>(['sandboxes'], (list) => list && withPlaced(list, id, sandbox));
   if (sandbox) client.setQueryData(['sandbox', id], sandbox);
   else client.removeQueries({ queryKey: ['sandbox', id] });
 }
+
+/** Sandboxes whose end was told and nothing after it: an answer that was on its way then does not bring them back. */
+const ended = new Set<string>();
 
 async function refresh(client: QueryClient, ids: string[]): Promise<void> {
   if (ids.length > SINGLES) {
@@ -45,7 +66,8 @@ async function refresh(client: QueryClient, ids: string[]): Promise<void> {
   }
   await Promise.all(ids.map(async (id) => {
     try {
-      place(client, id, await call<Sandbox>('GET', `/v1/sandboxes/${part(id)}`));
+      const sandbox = await call<Sandbox>('GET', `/v1/sandboxes/${part(id)}`);
+      if (!ended.has(id)) place(client, id, sandbox);
     } catch (error) {
       if (error instanceof ApiError && error.status === 404) place(client, id, null);
     }
@@ -108,8 +130,10 @@ export function startLive(client: QueryClient, who: string, onSignedOut: () => v
     for (const key of STALE[topic] ?? []) void client.invalidateQueries({ queryKey: [key] });
     if (GONE.has(event.event)) {
       changed.delete(event.data.sandbox);
+      ended.add(event.data.sandbox);
       place(client, event.data.sandbox, null);
     } else if ((topic === 'sandbox' || topic === 'start' || topic === 'member') && event.data.sandbox && event.event !== 'sandbox.progress') {
+      ended.delete(event.data.sandbox);
       changed.add(event.data.sandbox);
       timer ??= setTimeout(flush, 80);
     }

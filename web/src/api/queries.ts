@@ -3,7 +3,7 @@
 import { QueryClient, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 
 import { ApiError, call, listAll, part } from './client';
-import { place } from './live';
+import { place, readSandboxes } from './live';
 import type { DriverList, Function as Kept, FunctionList, Network, Ports, Process, Project, Quota, Sandbox, Secret, Snapshot, Stats, Template, Token } from './schema';
 
 export const client = new QueryClient({
@@ -20,7 +20,7 @@ export const client = new QueryClient({
 /** The path of a sandbox, and of something that belongs to it. */
 export const sandboxPath = (id: string, rest = '') => `/v1/sandboxes/${part(id)}${rest}`;
 
-export const useSandboxes = () => useQuery({ queryKey: ['sandboxes'], queryFn: ({ signal }) => listAll<Sandbox>('/v1/sandboxes', 'sandboxes', {}, signal), staleTime: 60_000 });
+export const useSandboxes = () => useQuery({ queryKey: ['sandboxes'], queryFn: ({ signal }) => readSandboxes(signal), staleTime: 60_000 });
 export const useSandbox = (id: string) => useQuery<Sandbox>({
   queryKey: ['sandbox', id], queryFn: ({ signal }) => call<Sandbox>('GET', sandboxPath(id), { signal }),
   placeholderData: () => client.getQueryData<Sandbox[]>(['sandboxes'])?.find((one) => one.id === id || one.name === id),
