@@ -258,8 +258,13 @@ static int explain_failure(struct transfer *transfer, CURLcode code, struct err 
 			"%s has sent nothing for %u seconds", registry->host,
 			registry->settings.stall_s);
 	return err_explain(err, ERR_UNAVAILABLE, "registry_unreachable",
-		"check the registry's name, and whether this host reaches it", "read from %s: %s",
-		registry->host, transfer->detail[0] ? transfer->detail : curl_easy_strerror(code));
+		"check the registry's name, and whether this host reaches it; an operator can name "
+		"a "
+		"mirror with --registry-mirror, and \"sandlot template import\" takes an archive "
+		"of "
+		"docker save or skopeo",
+		"read from %s: %s", registry->host,
+		transfer->detail[0] ? transfer->detail : curl_easy_strerror(code));
 }
 
 static int explain_status(const struct transfer *transfer, const char *what, struct err *err)

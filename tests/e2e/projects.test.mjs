@@ -57,6 +57,19 @@ test('names that are no names, or ids, are refused', async () => {
   for (const name of ['', '../up', 'a b', 'x'.repeat(64), '01k9zq3v5h7n2m4p6r8t0w1x3y']) assertError(await api.request('POST', '/v1/projects', { json: { name } }), 400);
 });
 
+test('ls has a column for the project where one is used', async () => {
+  const { ok } = commandLine(instance);
+  const plain = await api.create({ name: 'plain' });
+  assert.match(await ok(['ls']), /^ID +NAME +STATUS /);
+  await create('column');
+  const inside = await api.create({ name: 'inside', project: 'column' });
+  const shown = await ok(['ls']);
+  assert.match(shown, /^ID +NAME +PROJECT +STATUS /);
+  assert.match(shown, new RegExp(`^${inside.id} +inside +column +running `, 'm'));
+  assert.match(shown, new RegExp(`^${plain.id} +plain +- +running `, 'm'));
+  for (const { id } of [plain, inside]) await api.purge(id);
+});
+
 test('files come raw and as a form, are listed with size, type and hash, and are read again', async () => {
   const { id } = await create('files');
   const answer = await put(id, 'src/deep/app.py', 'print("hello")\n');

@@ -99,7 +99,9 @@ test('a registry that demands a password gets it; without TLS that is known noth
   const impostor = await withTls(await registryServer(images), other.sign(['IP:127.0.0.1']));
   await instance.terminate();
   await instance.start(['--registry-allow', impostor.host]);
-  assert.equal((await failure(`${impostor.host}/private/basic:v1`)).code, 'registry_unreachable');
+  const unreachable = await failure(`${impostor.host}/private/basic:v1`);
+  assert.equal(unreachable.code, 'registry_unreachable');
+  assert.match(unreachable.remediation, /--registry-mirror.*sandlot template import/, 'the ways past a registry are told');
   assert.deepEqual(impostor.asked, []);
   for (const one of [impostor.tls, impostor.server]) one.close();
   other.remove();

@@ -95,9 +95,16 @@ test('walls tell which are missing without cgroups, and by what the others stand
   for (const name of ['capabilities', 'filesystem', 'masked_paths', 'namespaces', 'network', 'no_new_privs', 'seccomp', 'user_namespace']) assert.ok(walls[name], name);
 });
 
-test('ls shows no limit that nothing enforces', async () => {
-  const { id } = await api.create({ name: 'free', resources: { cpu: 1, memory: '128Mi' } });
-  assert.match(await commandLine(instance).ok(['ls']), new RegExp(`^${id} +free +running +host +- +- `, 'm'));
+test('ls and stats show no limit that nothing enforces, and ls --removed calls what it shows a quota', async () => {
+  const { ok } = commandLine(instance);
+  const { id } = await api.create({ name: 'free', resources: { cpu: 1, memory: '128Mi', disk: '96Mi', pids: 77 } });
+  assert.match(await ok(['ls']), new RegExp(`^${id} +free +running +host +- +- `, 'm'));
+  const [heading, row] = (await ok(['stats', '-1', id])).trim().split('\n').map((line) => line.trim().split(/ {2,}/));
+  const shown = (name) => row.filter((_, column) => heading[column] === name);
+  assert.deepEqual(shown('CPUS'), ['-']);
+  assert.deepEqual(shown('LIMIT'), ['-', '-', '77'], 'of memory and disk none; that of processes holds');
+  await ok(['rm', id]);
+  assert.match(await ok(['ls', '--removed']), /^REMOVED +NAME +QUOTA +AGE +SINCE/);
   await api.purge(id);
 });
 

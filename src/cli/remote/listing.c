@@ -72,3 +72,8 @@ int listing_fetch_removed(struct client *client, json_t **ret, struct err *err)
 	return listing_fetch_all(
 		client, "/v1/sandboxes?removed=true&limit=1000", "removed", ret, err);
 }
+
+bool listing_limit_holds(const json_t *sandbox, const char *wall)
+{
+	return json_is_string(json_object_get(json_object_get(sandbox, "walls"), wall));
+}

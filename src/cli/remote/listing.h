@@ -6,6 +6,7 @@
 #include "cli/remote/client.h"
 
 #include <jansson.h>
+#include <stdbool.h>
 
 /* NULL means no filter. */
 struct listing_filter {
@@ -24,3 +25,7 @@ int listing_fetch_removed(struct client *client, json_t **ret, struct err *err) 
 /* All sandboxes that match a filter; *ret is a new array. */
 int listing_fetch(struct client *client, const struct listing_filter *filter, json_t **ret,
 	struct err *err) must_check;
+
+/* Whether a limit of a sandbox is enforced: a daemon tells a wall that it cannot build as null, and none of a sandbox that does
+ * not run. */
+bool listing_limit_holds(const json_t *sandbox, const char *wall);

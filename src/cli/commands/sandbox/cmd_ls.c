@@ -106,28 +106,43 @@ static void add_start(struct table *table, const json_t *start)
 	table_add(table, "%s", joined);
 }
 
-/* A daemon that cannot enforce a limit says so, and of one that is stopped nothing is enforced. */
-static bool is_in_force(const json_t *sandbox, const char *wall)
-{
-	return json_is_string(json_object_get(json_object_get(sandbox, "walls"), wall));
-}
-
 static void add_limits(struct table *table, const json_t *sandbox)
 {
 	const json_t *resources = json_object_get(sandbox, "resources");
 
-	if (is_in_force(sandbox, "cpu"))
+	if (listing_limit_holds(sandbox, "cpu"))
 		table_add(table, "%g", json_number_value(json_object_get(resources, "cpu")));
 	else
 		table_add(table, "%s", "");
-	add_size(table,
-		is_in_force(sandbox, "memory") ? json_object_get(resources, "memory") : NULL);
+	add_size(table, listing_limit_holds(sandbox, "memory")
+				? json_object_get(resources, "memory")
+				: NULL);
 }
 
-static void add_sandbox(struct table *table, const json_t *sandbox)
+static const char *project_of(const json_t *sandbox)
+{
+	return cli_text(json_object_get(sandbox, "owner"), "project");
+}
+
+static bool has_project(const json_t *sandboxes)
+{
+	const json_t *sandbox;
+	size_t i;
+
+	json_array_foreach(sandboxes, i, sandbox)
+	{
+		if (project_of(sandbox)[0])
+			return true;
+	}
+	return false;
+}
+
+static void add_sandbox(struct table *table, const json_t *sandbox, bool with_project)
 {
 	table_add(table, "%s", cli_text(sandbox, "id"));
 	table_add(table, "%s", cli_text(sandbox, "name"));
+	if (with_project)
+		table_add(table, "%s", project_of(sandbox));
 	table_add(table, "%s", cli_text(sandbox, "status"));
 	table_add(table, "%s", cli_text(sandbox, "template"));
 	add_limits(table, sandbox);
@@ -137,16 +152,21 @@ static void add_sandbox(struct table *table, const json_t *sandbox)
 	add_labels(table, json_object_get(sandbox, "labels"));
 }
 
+/* Most people have no projects, and a terminal has few columns. */
 static void print_table(const json_t *sandboxes)
 {
-	static const char *const heading[] = {"ID", "NAME", "STATUS", "TEMPLATE", "CPU", "MEMORY",
+	static const char *const plain[] = {"ID", "NAME", "STATUS", "TEMPLATE", "CPU", "MEMORY",
 		"PORTS", "START", "AGE", "LABELS"};
-	auto_(table_fini) struct table table = TABLE_INIT(array_len(heading));
+	static const char *const projects[] = {"ID", "NAME", "PROJECT", "STATUS", "TEMPLATE", "CPU",
+		"MEMORY", "PORTS", "START", "AGE", "LABELS"};
+	bool with_project = has_project(sandboxes);
+	auto_(table_fini) struct table table =
+		TABLE_INIT(with_project ? array_len(projects) : array_len(plain));
 	const json_t *sandbox;
 	size_t i;
 
-	table_add_row(&table, heading);
-	json_array_foreach(sandboxes, i, sandbox) add_sandbox(&table, sandbox);
+	table_add_row(&table, with_project ? projects : plain);
+	json_array_foreach(sandboxes, i, sandbox) add_sandbox(&table, sandbox, with_project);
 	table_print(&table, stdout);
 }
 
@@ -184,7 +204,7 @@ static void print_orphans(const json_t *orphans)
 
 static void print_removed(const json_t *removed)
 {
-	static const char *const heading[] = {"REMOVED", "NAME", "DISK", "AGE", "SINCE"};
+	static const char *const heading[] = {"REMOVED", "NAME", "QUOTA", "AGE", "SINCE"};
 	auto_(table_fini) struct table table = TABLE_INIT(array_len(heading));
 	const json_t *left;
 	size_t i;
@@ -270,11 +290,13 @@ const struct command cmd_ls = {
 	.alias = "list",
 	.operands = "",
 	.summary = "list sandboxes",
-	.details = "A port with a star may be seen by anyone. Limits that are not in force are not "
-		   "shown.\n\n"
-		   "  sandlot ls --status running\n"
-		   "  sandlot ls -w\n"
-		   "  sandlot ls -o json | jq -r '.sandboxes[].id'\n",
+	.details =
+		"A port with a star may be seen by anyone. Limits that are not in force are not "
+		"shown. PROJECT is there if one of them has a project. QUOTA of --removed is how "
+		"much of its owner's\nquota of disk a workspace counts.\n\n"
+		"  sandlot ls --status running\n"
+		"  sandlot ls -w\n"
+		"  sandlot ls -o json | jq -r '.sandboxes[].id'\n",
 	.tables = {{options, 0}},
 	.values_size = sizeof(struct ls_values),
 	.verbatim_after = OPTION_ANYWHERE,

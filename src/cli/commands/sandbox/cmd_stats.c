@@ -64,6 +64,13 @@ static void add_number(struct table *table, const json_t *value)
 		table_add(table, "%s", "");
 }
 
+/* A limit that is named as its wall; NULL if it is not in force. */
+static const json_t *limit_of(
+	const json_t *sandbox, const json_t *stats, const char *wall, const char *name)
+{
+	return listing_limit_holds(sandbox, wall) ? figure(stats, wall, name) : NULL;
+}
+
 static void add_stats(
 	struct table *table, const json_t *sandbox, const json_t *stats, double percent)
 {
@@ -79,14 +86,16 @@ static void add_stats(
 		table_add(table, "%.2fs", json_number_value(usage_ms) / 1000);
 	else
 		table_add(table, "%s", "");
-	add_number(table, figure(stats, "cpu", "limit"));
+	add_number(table, limit_of(sandbox, stats, "cpu", "limit"));
 	add_bytes(table, figure(stats, "memory", "current_bytes"));
 	add_bytes(table, figure(stats, "memory", "peak_bytes"));
-	add_bytes(table, figure(stats, "memory", "limit_bytes"));
+	add_bytes(table, limit_of(sandbox, stats, "memory", "limit_bytes"));
 	add_bytes(table, figure(stats, "disk", "used_bytes"));
-	add_bytes(table, figure(stats, "disk", "limit_bytes"));
+	add_bytes(table, json_is_true(figure(stats, "disk", "enforced"))
+				 ? figure(stats, "disk", "limit_bytes")
+				 : NULL);
 	add_number(table, figure(stats, "pids", "current"));
-	add_number(table, figure(stats, "pids", "limit"));
+	add_number(table, limit_of(sandbox, stats, "pids", "limit"));
 }
 
 /* The sandboxes to show: those given, or all that run. */
@@ -299,7 +308,8 @@ const struct command cmd_stats = {
 	.summary = "show what sandboxes use",
 	.details = "Without an id, all that run. On a terminal they are shown again every two "
 		   "seconds, until\n"
-		   "Ctrl-C. 100 per cent are one core. JSON is an object with the id as key. With\n"
+		   "Ctrl-C. 100 per cent are one core. Limits that are not in force are not shown. "
+		   "JSON is an object with the id as key. With\n"
 		   "--since the past of one: an hour in steps of 10 seconds, more in steps of 5\n"
 		   "minutes; it is kept in memory, and begins anew when the daemon does.\n\n"
 		   "  sandlot stats\n"
