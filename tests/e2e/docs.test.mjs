@@ -4,7 +4,7 @@
 //
 // A block marked `sh no-run` is left out, for a reason that is given below (NOT_RUN). One marked `sh terminal` runs on a
 // terminal where somebody types exit; one marked `sh network` fetches packages, and has a test of its own with the
-// network of the host. Images come from a registry of that machine, and its ssh leads to itself.
+// network of the host. Images come from a registry of that machine, and its ssh and the server of examples lead to itself.
 import assert from 'node:assert/strict';
 import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -12,6 +12,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 
+import { commandLine } from './lib/cli.mjs';
 import { BUILD_DIR, Instance, program, REPOSITORY } from './lib/instance.mjs';
 import { DEADLINE_MS } from './lib/wait.mjs';
 
@@ -22,19 +23,12 @@ const read = (name) => fs.readFileSync(path.join(REPOSITORY, name), 'utf8');
 
 /** Why a block is not run, by its document and first line. */
 const NOT_RUN = {
-  'docs/dependencies.md: sandlot create --name lab': 'fetches packages; dependencies.test.mjs does the same',
-  'docs/dependencies.md: sandlot create --python requests': 'fetches packages; dependencies.test.mjs does the same',
-  'docs/dependencies.md: sandlot deps lab -r requirements.txt                     # pip install -r': 'fetches packages; dependencies.test.mjs does the same',
   'docs/dependencies.md: sandlot create -e PIP_INDEX_URL=https://pypi.example/simple --allow pypi.example --python our-package': 'names an index that is not there',
   'README.md: apt-get install -y git make curl': 'installs packages of the host, clones and builds',
-  'README.md: make install                      # below /usr/local': 'writes below /usr/local of the host; install.test.mjs does it elsewhere',
-  'docs/operations.md: git pull': 'needs a clone that is behind, and writes below /usr/local of the host',
-  'docs/remote.md: systemctl restart sandlot                    # commands in sandboxes do not notice': 'needs a domain and a certificate for it; the same runs in docs/settings.md with one that is made there',
   'docs/rootless.md: make run': 'builds, and stays in the foreground; rootless.test.mjs starts such a daemon',
   'docs/rootless.md: systemd-run --user --scope -p Delegate=yes build/sandlotd': "needs a user's systemd",
   'docs/templates.md: sandlot template create deb --bootstrap bookworm --apt git,curl': "needs a mirror of Debian's packages",
   'docs/pools.md: sandlot template update py --member database=postgres15 --member cache=redis7': 'builds templates of Debian packages; pools_members.test.mjs does the same',
-  'docs/pools.md: sandlot template update python312 --pool 4': 'names templates that somebody would have made',
   'docs/speed.md: make bench': 'installs Docker and nginx, and measures for many minutes',
 };
 
@@ -64,15 +58,28 @@ function scriptOf(document) {
   return head + blocks(document).filter(({ info }) => ['sh', 'sh terminal'].includes(info)).map(({ line, info, text }) => `block=${line}\n${info === 'sh' ? text : atTerminal(text)}\n`).join('');
 }
 
+/** work/: a clone that is one commit behind, with what its first directory has and the programs built. */
+function makeClone(dir) {
+  const [origin, work] = ['origin', 'work'].map((name) => path.join(dir, name));
+  const git = (...args) => execFileSync('git', ['-c', 'user.name=docs', '-c', 'user.email=docs@localhost', '-C', dir, ...args], { stdio: 'pipe' });
+  fs.mkdirSync(origin);
+  for (const name of ['README.md', 'Makefile']) fs.copyFileSync(path.join(REPOSITORY, name), path.join(origin, name));
+  fs.cpSync(path.join(REPOSITORY, 'scripts'), path.join(origin, 'scripts'), { recursive: true });
+  git('init', '--quiet', '--initial-branch', 'main', origin);
+  git('-C', origin, 'add', '.');
+  git('-C', origin, 'commit', '--quiet', '--message', 'a release');
+  git('clone', '--quiet', origin, work);
+  git('-C', origin, 'commit', '--quiet', '--allow-empty', '--message', 'the next release');
+  fs.symlinkSync(BUILD_DIR, path.join(work, 'build'));
+}
+
 /** The directory that own_machine.sh wants, with what a clone of the project has in its first directory. */
 function makeMachine(script) {
   const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'sandlot-e2e-docs-'));
   fs.chmodSync(dir, 0o755);
-  for (const name of ['etc', 'etc.work', 'lib', 'bin', 'home', 'work']) fs.mkdirSync(path.join(dir, name));
+  for (const name of ['etc', 'etc.work', 'local', 'local.work', 'lib', 'bin', 'home']) fs.mkdirSync(path.join(dir, name));
   for (const [name, script] of [['systemctl', 'systemctl.sh'], ['ssh', 'ssh.sh'], ['sudo', 'ssh.sh']]) fs.symlinkSync(path.join(LIB, script), path.join(dir, 'bin', name));
-  fs.symlinkSync(BUILD_DIR, path.join(dir, 'work/build'));
-  fs.copyFileSync(path.join(REPOSITORY, 'README.md'), path.join(dir, 'work/README.md'));
-  fs.cpSync(path.join(REPOSITORY, 'scripts'), path.join(dir, 'work/scripts'), { recursive: true });
+  makeClone(dir);
   fs.writeFileSync(path.join(dir, 'home/.curlrc'), 'fail-with-body\n'); // an error of the API is an error of the command
   fs.writeFileSync(path.join(dir, 'script'), script);
   return dir;
@@ -124,27 +131,48 @@ test('a block that is not run has a reason', () => {
   assert.deepEqual(found.sort(), Object.keys(NOT_RUN).sort());
 });
 
-test('what README.md does with packages of the network works as it is printed', async (t) => {
-  const text = blocks('README.md').filter(({ info }) => info === 'sh network').map((block) => block.text).join('\n');
-  assert.match(text, /pip install/);
-  const instance = new Instance('docs');
+/** What npm is told about certificates where the host's own is told it too: Node has a list of its own. */
+const TRUSTS = process.env.NODE_EXTRA_CA_CERTS ? ['-e', `NODE_EXTRA_CA_CERTS=${process.env.NODE_EXTRA_CA_CERTS}`] : [];
+
+/** How a daemon is started so that its sandboxes reach the indexes of packages, or why they cannot: { args, why }. */
+async function reachPackages() {
+  const probe = new Instance('docs');
+  await probe.start();
+  try {
+    const { sandlot } = commandLine(probe);
+    const python = ['pip', 'download', '--quiet', '--no-deps', '--dest', '/tmp', 'six'], node = ['npm', 'view', '--silent', 'left-pad', 'version'];
+    const rules = [], options = () => ['--network', 'internet', ...rules.flatMap((rule) => ['--allow', rule])];
+    for (const fetches of [python, node]) {
+      const run = () => sandlot(['run', ...options(), ...TRUSTS, '--', ...fetches]);
+      let result = await run();
+      // Where the names of an index lead to a private network, its addresses need a rule.
+      const [, address] = /the rule ([\d.]+:443) would allow it/.exec(result.stderr) ?? [];
+      if (address) {
+        rules.push(address);
+        result = await run();
+      }
+      if (result.code !== 0) return { why: `${fetches.join(' ')}: ${result.stderr.slice(-300)}` };
+    }
+    return { args: rules.length ? options() : [] };
+  } finally {
+    await probe.shutdown();
+    probe.destroy();
+  }
+}
+
+test('what README and guides do with packages of the network works as it is printed', async (t) => {
+  const { args, why } = await reachPackages();
+  if (why) return t.skip(`not proven: no index of packages can be reached from a sandbox: ${why}`);
+  const instance = new Instance('docs', { args });
   await instance.start();
   const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'sandlot-e2e-docs-'));
   try {
-    const env = instance.environment({ SANDLOT_DATA_DIR: instance.dataDir, PATH: `${BUILD_DIR}:${process.env.PATH}` });
-    const sh = (command) => spawnSync('bash', ['-ec', command], { cwd: dir, env, encoding: 'utf8', timeout: 5 * DEADLINE_MS });
-    const fetches = (options) => sh(`sandlot run ${options} -- pip download --quiet --no-deps --dest /tmp six`);
-    let [rules, reach] = ['', fetches('')];
-    // Where the names of the index lead to a private network, its addresses need a rule; else all is as it is printed.
-    const [, address] = /the rule ([\d.]+:443) would allow it/.exec(reach.stderr) ?? [];
-    if (address) {
-      const names = sh("python3 -c 'from pip._internal.models.index import PyPI; print(PyPI.netloc, PyPI.file_storage_domain)'").stdout.trim().split(' ');
-      rules = [...names.map((name) => `${name}:443`), address].map((rule) => `--allow ${rule}`).join(' ');
-      reach = fetches(rules);
+    const env = instance.environment({ SANDLOT_DATA_DIR: instance.dataDir, PATH: `${BUILD_DIR}:${process.env.PATH}`, HOME: dir });
+    for (const document of DOCUMENTS) {
+      const text = blocks(document).filter(({ info }) => info === 'sh network').map((block) => block.text).join('\n');
+      const { status, stdout, stderr } = spawnSync('bash', ['-ec', text.replaceAll('sandlot create', ['sandlot create', ...TRUSTS].join(' '))], { cwd: dir, env, encoding: 'utf8', timeout: 10 * DEADLINE_MS });
+      assert.equal(status, 0, `${document}: ${stdout}${stderr}`);
     }
-    if (reach.status !== 0) return t.skip(`not proven: no index of Python packages can be reached from a sandbox: ${reach.stderr.slice(-300)}`);
-    const { status, stderr } = sh(text.replace('sandlot create', `sandlot create ${rules}`));
-    assert.equal(status, 0, stderr);
     assert.equal(fs.readFileSync(path.join(dir, 'figure.png')).subarray(1, 4).toString(), 'PNG');
   } finally {
     instance.api.disconnect(); // pip may have taken longer than the daemon keeps a silent connection

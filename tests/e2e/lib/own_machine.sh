@@ -4,17 +4,21 @@
 #
 # The caller starts this in new mount, network and PID namespaces. So the default address and the default directories
 # are free, whatever else runs on the host, there is no way to other machines, and all processes end with the script.
-# DIR holds etc/ and etc.work/ (what the script changes in /etc), lib/ (stands for /var/lib), bin/ (has a systemctl, an
+# DIR holds etc/ and etc.work/ (what the script changes in /etc), local/ and local.work/ (in /usr/local), lib/ (stands for /var/lib), bin/ (has a systemctl, an
 # ssh and a sudo), home/ and work/. WITH_REGISTRY: there is a registry, and it is the daemon's (docs_registry.mjs).
 set -eu
 dir=$1 script=$2 build=$3
 
 ip link set lo up
 mount -t overlay overlay -o "lowerdir=/etc,upperdir=$dir/etc,workdir=$dir/etc.work" /etc
-mount --bind "$dir/lib" /var/lib
+mount -t overlay overlay -o "lowerdir=/usr/local,upperdir=$dir/local,workdir=$dir/local.work" /usr/local
+mkdir "$dir/lib/dpkg" # `make` looks whether packages are there
+mount --bind /var/lib/dpkg "$dir/lib/dpkg"
+mount --rbind "$dir/lib" /var/lib
 # A look-up of a name fails at once instead of after the patience of a resolver.
 rm -f /etc/resolv.conf # it may be a link to what is the host's
 echo 'nameserver 127.0.0.1' >/etc/resolv.conf
+echo '127.0.0.1 sandlot.example.org' >>/etc/hosts # the server that a guide names is this machine
 
 export PATH=$dir/bin:$build:$PATH HOME=$dir/home DAEMON_LOG=$dir/daemon.log
 # The keeper names its cgroups after the path of the data directory, and cgroups are the whole host's: the daemon knows

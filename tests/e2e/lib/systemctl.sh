@@ -14,7 +14,7 @@ start() {
   SANDLOT_DATA_DIR=$DAEMON_DATA_DIR setsid sandlotd >>"$DAEMON_LOG" 2>&1 </dev/null &
   echo $! >"$pid_file"
   tries=0
-  until sandlot ls >/dev/null 2>&1; do
+  until env -u SANDLOT_URL -u SANDLOT_TOKEN sandlot ls >/dev/null 2>&1; do
     tries=$((tries + 1))
     runs && [ $tries -lt 600 ] || { tail -5 "$DAEMON_LOG" >&2; return 1; }
     sleep 0.05
@@ -27,6 +27,16 @@ stop() {
   while runs; do sleep 0.05; done
 }
 
+# What `make install` brings is what the system's systemd would start from now on.
+enable() {
+  find /usr/local /etc/systemd -name sandlot.service 2>/dev/null | grep -q . || { echo "systemctl: there is no unit sandlot" >&2; return 1; }
+}
+
+if [ "$1 ${2:-}" = "enable --now" ]; then
+  enable
+  shift
+  set -- start "$2"
+fi
 [ "${2:-}" = sandlot ] || { echo "systemctl: the unit here is sandlot" >&2; exit 1; }
 case $1 in
   start) start ;;
