@@ -8,11 +8,22 @@
 #define BYTES_PER_MS (64ll * 1024)	  /* 64 MiB a second, for all together */
 #define BYTES_MAX    (32ll * 1024 * 1024) /* saved up in quiet times: a burst is taken at once */
 #define ROUND_MS     4
+#define WAIT_MAX_MS  1000
+/* Up to so many may wait at the whole rate; more share less of it, at least a part of 1 / PART_MAX. */
+#define FEW	 4
+#define PART_MAX 16
 
 struct waiting_ack {
 	struct waiting_ack *next;
 	uint64_t (*go)(void *arg);
 	void *arg;
+};
+
+/* Those of one sandbox that wait. */
+struct turn {
+	struct turn *next;
+	const void *of;
+	struct waiting_ack *first, **last;
 };
 
 struct output_rate {
@@ -21,8 +32,20 @@ struct output_rate {
 	pthread_mutex_t lock; /* what follows */
 	int64_t bytes;	      /* that may still be taken */
 	uint64_t filled_ms;
-	struct waiting_ack *first, **last;
+	struct turn *first, **last; /* the next turn is the first's */
+	unsigned int waiting;
 };
+
+static int64_t bytes_per_ms(const struct output_rate *rate)
+{
+	unsigned int part = rate->waiting / FEW;
+
+	if (part < 1)
+		part = 1;
+	if (part > PART_MAX)
+		part = PART_MAX;
+	return BYTES_PER_MS / part;
+}
 
 static void fill(struct output_rate *rate)
 {
@@ -32,9 +55,21 @@ static void fill(struct output_rate *rate)
 	rate->filled_ms = now;
 	if (passed > BYTES_MAX / BYTES_PER_MS)
 		passed = BYTES_MAX / BYTES_PER_MS;
-	rate->bytes += (int64_t)passed * BYTES_PER_MS;
+	rate->bytes += (int64_t)passed * bytes_per_ms(rate);
 	if (rate->bytes > BYTES_MAX)
 		rate->bytes = BYTES_MAX;
+}
+
+/* Has the timer expire when there is room again. The lock is held. */
+static void set_timer(struct output_rate *rate)
+{
+	int64_t wait_ms = rate->bytes < 0 ? -rate->bytes / bytes_per_ms(rate) : 0;
+
+	if (wait_ms < ROUND_MS)
+		wait_ms = ROUND_MS;
+	if (wait_ms > WAIT_MAX_MS)
+		wait_ms = WAIT_MAX_MS;
+	timer_set(rate->timer, (uint64_t)wait_ms);
 }
 
 bool output_rate_allows(struct output_rate *rate, uint64_t bytes)
@@ -51,18 +86,63 @@ bool output_rate_allows(struct output_rate *rate, uint64_t bytes)
 	return may;
 }
 
-void output_rate_park(struct output_rate *rate, uint64_t (*go)(void *arg), void *arg)
+static void append_turn(struct output_rate *rate, struct turn *turn)
+{
+	turn->next = NULL;
+	*rate->last = turn;
+	rate->last = &turn->next;
+}
+
+/* The turn of a sandbox, a new one if none of its processes waits. The lock is held. */
+static struct turn *turn_of(struct output_rate *rate, const void *of)
+{
+	struct turn *turn = rate->first;
+
+	while (turn && turn->of != of)
+		turn = turn->next;
+	if (turn)
+		return turn;
+	turn = mem_new(sizeof(*turn));
+	turn->of = of;
+	turn->last = &turn->first;
+	append_turn(rate, turn);
+	return turn;
+}
+
+void output_rate_park(
+	struct output_rate *rate, const void *of, uint64_t (*go)(void *arg), void *arg)
 {
 	struct waiting_ack *waiting = mem_new(sizeof(*waiting));
+	struct turn *turn;
 
 	waiting->go = go;
 	waiting->arg = arg;
 	pthread_mutex_lock(&rate->lock);
 	if (!rate->first)
-		timer_set(rate->timer, ROUND_MS);
-	*rate->last = waiting;
-	rate->last = &waiting->next;
+		set_timer(rate);
+	turn = turn_of(rate, of);
+	*turn->last = waiting;
+	turn->last = &waiting->next;
+	rate->waiting++;
 	pthread_mutex_unlock(&rate->lock);
+}
+
+/* Takes the first one of the first turn, which becomes the last turn or ends. The lock is held. */
+static struct waiting_ack *take_first(struct output_rate *rate)
+{
+	struct turn *turn = rate->first;
+	struct waiting_ack *waiting = turn->first;
+
+	rate->first = turn->next;
+	if (!rate->first)
+		rate->last = &rate->first;
+	turn->first = waiting->next;
+	rate->waiting--;
+	if (turn->first)
+		append_turn(rate, turn);
+	else
+		free(turn);
+	return waiting;
 }
 
 /* The next whose turn it is, after what the one before took; NULL if there is none, or no room. */
@@ -72,14 +152,10 @@ static struct waiting_ack *take_next(struct output_rate *rate, uint64_t taken)
 
 	pthread_mutex_lock(&rate->lock);
 	rate->bytes -= (int64_t)taken;
-	if (rate->bytes > 0 && rate->first) {
-		waiting = rate->first;
-		rate->first = waiting->next;
-		if (!rate->first)
-			rate->last = &rate->first;
-	} else if (rate->first) {
-		timer_set(rate->timer, ROUND_MS);
-	}
+	if (rate->bytes > 0 && rate->first)
+		waiting = take_first(rate);
+	else if (rate->first)
+		set_timer(rate);
 	pthread_mutex_unlock(&rate->lock);
 	return waiting;
 }
