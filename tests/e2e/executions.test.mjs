@@ -292,6 +292,27 @@ test('an asynchronous one is answered at once, can be waited for, listed and can
   assert.equal((await api.request('GET', `/v1/executions/${quick.id}`, { query: { wait_ms: 60000 } })).json.result, 5);
 });
 
+test('what was answered, or runs, is found at once by its id, in lists and in statistics', async () => {
+  const context = (await api.request('POST', `/v1/sandboxes/${id}/contexts`, { json: { language: 'python' } })).json;
+  const newest = async (query) => (await api.request('GET', '/v1/executions', { query: { sandbox: id, limit: 1, ...query } })).json.executions[0];
+  const counted = async () => (await api.request('GET', '/v1/executions/stats', { query: { sandbox: id } })).json.stats[0].count;
+  for (let round = 0; round < 20; round++) {
+    const before = await counted();
+    const cell = await run({ context_id: context.id, code: `${round}` });
+    assert.equal(await counted(), before + 1);
+    assert.deepEqual(await look(cell.id), cell);
+    const other = await run({ context_id: context.id, code: 'pass' });
+    assert.deepEqual([(await newest()).id, (await newest()).status], [other.id, 'succeeded']);
+  }
+  const waiting = tryRun({ context_id: context.id, code: 'import time; time.sleep(3600)' });
+  const running = await until('it is listed', async () => newest({ status: 'running' }));
+  assert.equal((await look(running.id)).status, 'running');
+  await api.request('POST', `/v1/executions/${running.id}/cancel`);
+  assert.equal((await waiting).json.status, 'cancelled');
+  assert.equal((await newest()).status, 'cancelled');
+  await api.request('DELETE', `/v1/sandboxes/${id}/contexts/${context.id}`);
+});
+
 test('a client that goes away ends what it waited for, unless it asked to keep it', async () => {
   for (const [on_disconnect, status] of [['cancel', 'cancelled'], ['keep', 'running']]) {
     const controller = new AbortController();

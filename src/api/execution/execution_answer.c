@@ -145,6 +145,11 @@ static void answer_location(struct request *req, const struct execution_record *
 	request_answer_json(req, 202, execution_body_encode(request_context(req), record));
 }
 
+bool execution_answer_is_early(const struct request *req, const struct execution_body *body)
+{
+	return body->is_async || wants_stream(req);
+}
+
 void execution_answer(struct request *req, struct api *api, const struct execution_body *body,
 	struct execution *execution, execution_finish_fn finish)
 {

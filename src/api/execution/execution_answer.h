@@ -11,6 +11,9 @@
 typedef void (*execution_finish_fn)(
 	struct request *req, const struct api *api, const struct execution_record *record);
 
+/* Whether the client is told of it before it is over. */
+bool execution_answer_is_early(const struct request *req, const struct execution_body *body);
+
 /* At once, as events, or when it is over, as the body says; then by `finish`, or as an execution for NULL. Takes over the
  * execution. */
 void execution_answer(struct request *req, struct api *api, const struct execution_body *body,

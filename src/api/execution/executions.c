@@ -78,6 +78,7 @@ HANDLER(executions_run)
 	if (r < 0)
 		return r;
 	r = ask(req, api, sandbox, &body, false, err);
+	body.spec.is_told = execution_answer_is_early(req, &body);
 	if (r == 0)
 		r = execution_start(api->executions, sandbox, &body.spec, &execution, err);
 	context_unref(found);
@@ -110,11 +111,13 @@ static int retry_in_sandbox(struct request *req, struct api *api,
 		r = execution_body_decode(object, false, &body, err);
 	if (r == 0)
 		r = ask(req, api, sandbox, &body, true, err);
-	if (r == 0)
-		r = execution_start(api->executions, sandbox, &body.spec, &execution, err);
 	if (r < 0)
 		return r;
 	body.is_async = is_async;
+	body.spec.is_told = execution_answer_is_early(req, &body);
+	r = execution_start(api->executions, sandbox, &body.spec, &execution, err);
+	if (r < 0)
+		return r;
 	execution_answer(req, api, &body, execution, NULL);
 	return 0;
 }
@@ -291,6 +294,8 @@ HANDLER(executions_stats)
 	int r = read_times(req, api, &filter, err);
 
 	if (r == 0)
+		executions_settle(api->executions, api->engine);
+	if (r == 0)
 		r = store_execution_stats(engine_store(api->engine), &filter, add_stats, list, err);
 	if (r == 0)
 		request_answer_json(req, 200, json_pack("{s:O}", "stats", list));
@@ -318,6 +323,7 @@ HANDLER(executions_list)
 		r = read_times(req, api, &filter, err);
 	if (r < 0)
 		return r;
+	executions_settle(api->executions, api->engine);
 	filter.limit = (unsigned)limit + 1; /* one more tells whether there is a next page */
 	list_page_init(&listing.page, limit);
 	r = store_execution_list(engine_store(api->engine), &filter, list_one, &listing, err);

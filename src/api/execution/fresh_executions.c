@@ -188,6 +188,7 @@ int fresh_executions_start(struct request *req, struct api *api,
 		(r = execution_body_decode_sandbox(object, &asked->sandbox, err)) < 0)
 		return r;
 	asked->body.is_async |= execution->is_async;
+	spec->is_told = execution_answer_is_early(req, &asked->body);
 	spec->asked_us = clock_steady_us();
 	if (execution->function) {
 		snprintf(asked->function, sizeof(asked->function), "%s", execution->function);

@@ -2,8 +2,6 @@
 #include "core/execution/execution.h"
 
 #include "base/clock.h"
-#include "base/log.h"
-#include "core/engine/db_writer.h"
 #include "core/engine/sandbox_handle.h"
 #include "core/engine/sandbox_state.h"
 #include "core/execution/artifacts.h"
@@ -34,6 +32,7 @@ struct executions *executions_new(const struct executions_config *config)
 
 	executions->config = *config;
 	executions->places = function_places_new();
+	pthread_mutex_init(&executions->rows, NULL);
 	pthread_mutex_init(&executions->lock, NULL);
 	pthread_cond_init(&executions->changed, NULL);
 	return executions;
@@ -108,6 +107,7 @@ void execution_unlist(struct execution *execution)
 void executions_leave(struct executions *executions)
 {
 	struct execution *running, *next;
+	struct timer *timer;
 
 	if (!executions)
 		return;
@@ -116,6 +116,11 @@ void executions_leave(struct executions *executions)
 	pthread_cond_broadcast(&executions->changed);
 	while (executions->threads > 0)
 		pthread_cond_wait(&executions->changed, &executions->lock);
+	timer = take_ptr(&executions->row_timer);
+	pthread_mutex_unlock(&executions->lock);
+	timer_close(timer);
+	executions_write_running(executions); /* the next daemon takes them up */
+	pthread_mutex_lock(&executions->lock);
 	running = take_ptr(&executions->running);
 	pthread_mutex_unlock(&executions->lock);
 	/* What else holds them goes with the engine, which they must not outlive: their processes and sandboxes are its. */
@@ -143,29 +148,11 @@ void executions_free(struct executions *executions)
 	function_places_free(executions->places);
 	pthread_cond_destroy(&executions->changed);
 	pthread_mutex_destroy(&executions->lock);
+	pthread_mutex_destroy(&executions->rows);
 	free(executions);
 }
 
 /* --- its context --- */
-
-static void write_begun(void *arg)
-{
-	struct execution *execution = arg;
-	struct execution_record record;
-	struct err err;
-
-	execution_read(execution, &record);
-	if (record.ended_at_ms == 0 &&
-		store_execution_update(execution->executions->config.store, &record, &err) < 0)
-		log_error("execution %s: %s", record.id, err.message);
-	execution_record_fini(&record);
-	execution_unref(execution);
-}
-
-void execution_write_begun(struct execution *execution)
-{
-	db_writer_put(execution->sandbox->engine->db_writer, write_begun, execution_ref(execution));
-}
 
 void execution_note_begun(struct execution *execution, uint32_t process, struct output_log *log)
 {
@@ -211,30 +198,17 @@ static void describe(struct executions *executions, struct sandbox *sandbox,
 		record->handler, sizeof(record->handler), "%s", spec->handler ? spec->handler : "");
 }
 
-/*
- * Writes the row of one that a context has got, and may have begun or ended meanwhile. If the daemon dies before, the
- * next does not know of it; the client has heard nothing either.
- */
-static int add_row(struct execution *execution, struct err *err)
+/* It runs, and is among those that do. Its row is written first if the client is told of it before it is over; if not, and
+ * the daemon dies before that, the next does not know of it: the client has heard nothing either. */
+static int note_started(struct execution *execution, struct err *err)
 {
-	struct store *store = execution->executions->config.store;
-	struct execution_record record;
-	bool has_begun;
-	int r;
+	int r = execution->is_told ? execution_write(execution, err) : 0;
 
-	pthread_mutex_lock(&execution->lock);
-	record = execution->record;
-	pthread_mutex_unlock(&execution->lock);
-	record.outcome = NULL;
-	r = store_execution_insert(store, &record, err);
 	if (r < 0)
 		return r;
 	execution_list(execution);
-	pthread_mutex_lock(&execution->lock);
-	has_begun = execution->record.process != record.process;
-	pthread_mutex_unlock(&execution->lock);
-	if (has_begun)
-		execution_write_begun(execution);
+	if (!execution->is_told)
+		execution_write_soon(execution);
 	execution_note(execution, &execution->is_listed);
 	return 0;
 }
@@ -249,13 +223,13 @@ static int run_in_context(
 		r = execution->host->ops->submit(execution->host, execution, err);
 	if (r < 0)
 		return r;
-	r = add_row(execution, err);
+	r = note_started(execution, err);
 	if (r < 0)
 		execution->host->ops->cancel(execution->host, execution);
 	return r;
 }
 
-/* Runs the process and writes the row; from the first on, its end may be told. */
+/* Runs the process; from then on its end may be told. */
 static int run(struct execution *execution, const struct command *command, struct err *err)
 {
 	struct process_record process;
@@ -272,15 +246,12 @@ static int run(struct execution *execution, const struct command *command, struc
 	execution->record.process = process.number;
 	process_record_fini(&process);
 	execution->log = output_log_ref(process_log(execution->process));
-	r = store_execution_insert(execution->executions->config.store, &execution->record, err);
+	r = note_started(execution, err);
 	if (r < 0) {
 		process_unwatch(execution->process, execution);
 		process_kill(execution->process, true);
-		return r;
 	}
-	execution_list(execution);
-	execution_note(execution, &execution->is_listed);
-	return 0;
+	return r;
 }
 
 static int start_in_context(struct executions *executions, struct sandbox *sandbox,
@@ -293,6 +264,7 @@ static int start_in_context(struct executions *executions, struct sandbox *sandb
 	snprintf(record->context_id, sizeof(record->context_id), "%s",
 		spec->host->ops->id(spec->host));
 	execution = execution_make(executions, sandbox, record);
+	execution->is_told = spec->is_told;
 	execution->host = spec->host->ops->ref(spec->host);
 	execution->times.asked_us = clock_steady_us();
 	r = run_in_context(execution, spec, err);
@@ -325,16 +297,11 @@ static int run_warm(struct execution *execution, const struct buf *input, struct
 	r = process_write(execution->process, input->data, input->len, true, NULL, err);
 	if (r == 0) {
 		process_start_timer(execution->process, execution->record.timeout_ms);
-		r = store_execution_insert(
-			execution->executions->config.store, &execution->record, err);
+		r = note_started(execution, err);
 	}
-	if (r < 0) {
+	if (r < 0)
 		process_unwatch(execution->process, execution);
-		return r;
-	}
-	execution_list(execution);
-	execution_note(execution, &execution->is_listed);
-	return 0;
+	return r;
 }
 
 int execution_start(struct executions *executions, struct sandbox *sandbox,
@@ -361,6 +328,7 @@ int execution_start(struct executions *executions, struct sandbox *sandbox,
 	execution = execution_make(executions, sandbox, &record);
 	execution->times.asked_us = asked_us;
 	execution->place = spec->place;
+	execution->is_told = spec->is_told;
 	if (spec->warm) {
 		execution->process = process_ref(spec->warm);
 		r = run_warm(execution, &request.input, err);
@@ -398,24 +366,19 @@ int execution_get(struct executions *executions, const struct owner *owner, cons
 	struct execution **ret_execution, struct execution_record *ret_record, struct err *err)
 {
 	struct execution *found;
-	int r;
 
 	pthread_mutex_lock(&executions->lock);
 	for (found = executions->running; found && strcmp(found->record.id, id) != 0;)
 		found = found->next;
+	if (found && owner && !owner_equals(&found->record.owner, owner))
+		found = NULL; /* of somebody else */
 	if (found)
 		execution_ref(found);
 	pthread_mutex_unlock(&executions->lock);
-	/* The row says whose it is. */
-	r = store_execution_get(executions->config.store, owner, id, ret_record, err);
-	if (r < 0 || !found) {
-		execution_unref(found);
-		*ret_execution = NULL;
-		return r;
-	}
-	execution_record_fini(ret_record);
-	execution_read(found, ret_record);
 	*ret_execution = found;
+	if (!found)
+		return store_execution_get(executions->config.store, owner, id, ret_record, err);
+	execution_read(found, ret_record);
 	return 0;
 }
 
@@ -462,9 +425,14 @@ void execution_end_reading(struct execution *execution)
 
 void execution_cancel(struct execution *execution)
 {
+	bool is_over;
+
 	pthread_mutex_lock(&execution->lock);
-	execution->record.is_cancelling = true;
+	is_over = execution->is_over;
+	execution->record.is_cancelling |= !is_over;
 	pthread_mutex_unlock(&execution->lock);
+	if (is_over)
+		return;
 	if (execution->host)
 		execution->host->ops->cancel(execution->host, execution);
 	else if (execution->process)

@@ -5,7 +5,8 @@
  *
  * It goes on when its client leaves and when the daemon does: the process is adopted by the next daemon, and its
  * results are in its log. When it has ended, a thread of its own gathers the outcome (outcome.h), because that
- * blocks on the sandbox; then it is written, and then it is told.
+ * blocks on the sandbox; one that needs nothing of the sandbox and has said little is gathered where its end is noticed.
+ * Then it is told and written: first written if its client knows of it, else first told (execution_row.c).
  *
  * Lock order: executions, then execution; neither is held while the store or a process is called.
  */
@@ -23,6 +24,9 @@ struct executions *executions_new(const struct executions_config *config);
 /* Takes up what ran under the daemon before, once sandboxes and contexts are there. */
 void executions_adopt(
 	struct executions *executions, struct engine *engine, execution_find_host *find, void *arg);
+
+/* Returns when the rows say what is so now, for whoever is about to list them; it blocks. */
+void executions_settle(struct executions *executions, struct engine *engine);
 
 /* From now on ends are not written: the next daemon sees to them. */
 void executions_leave(struct executions *executions);
@@ -78,7 +82,7 @@ void execution_cancel(struct execution *execution);
 struct execution_events {
 	/* Its log has more. */
 	void (*output)(void *arg);
-	/* It is over, and that is written; the record is borrowed. Only release follows. */
+	/* It is over; the record is borrowed. Only release follows. */
 	void (*over)(void *arg, const struct execution_record *record);
 	/* The watch is over, and with it its reference of arg. */
 	void (*release)(void *arg);

@@ -112,6 +112,8 @@ static bool adopt(const struct execution_record *row, void *arg)
 		return true;
 	}
 	execution = execution_make(adoption->executions, sandbox, &record);
+	execution->is_told = true;
+	atomic_store(&execution->is_written, true);
 	why = record.context_id[0] ? take_up_in_context(adoption, execution) : take_up(execution);
 	if (why)
 		lose(adoption->executions, &execution->record, why);

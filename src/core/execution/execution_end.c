@@ -57,27 +57,43 @@ static void prune(struct execution *execution)
 		artifact_store_collect(config->artifacts);
 }
 
-/* Writes the outcome down and tells it. Takes the outcome over. */
-static void conclude(struct execution *execution, enum execution_status status, json_t *outcome)
+/* Notes the outcome, which it takes over; the record is for the caller to end. */
+static void note_outcome(struct execution *execution, enum execution_status status, json_t *outcome,
+	struct execution_record *ret_record)
 {
-	struct store *store = execution->executions->config.store;
-	struct execution_record record;
-	struct err err;
-
 	pthread_mutex_lock(&execution->lock);
 	execution->record.status = status;
 	execution->record.outcome = outcome;
 	execution->record.outcome_bytes += json_dumpb(outcome, NULL, 0, JSON_COMPACT);
-	execution->record.ended_at_ms = store_clock_ms(store);
+	execution->record.ended_at_ms = store_clock_ms(execution->executions->config.store);
 	if (execution->times.asked_us)
 		execution->record.duration_us = clock_steady_us() - execution->times.asked_us;
-	execution_record_copy(&record, &execution->record);
+	execution_record_copy(ret_record, &execution->record);
 	pthread_mutex_unlock(&execution->lock);
-	if (store_execution_update(store, &record, &err) < 0)
-		log_error("execution %s: %s", record.id, err.message);
+}
+
+/* Notes and tells the outcome. Whoever was told that it runs must not hear of an end that a crash could undo. */
+static void tell(struct execution *execution, enum execution_status status, json_t *outcome)
+{
+	struct execution_record record;
+
+	note_outcome(execution, status, outcome, &record);
+	if (execution->is_told)
+		execution_write_or_log(execution);
 	function_place_give_back(take_ptr(&execution->place));
-	publish(execution, &record);
 	execution_tell_over(execution, &record);
+	execution_record_fini(&record);
+}
+
+/* What is left to do when it is told. */
+static void conclude(struct execution *execution)
+{
+	struct execution_record record;
+
+	if (!execution->is_told)
+		execution_write_or_log(execution);
+	execution_read(execution, &record);
+	publish(execution, &record);
 	execution_record_fini(&record);
 	execution_unlist(execution);
 	prune(execution);
@@ -158,6 +174,9 @@ static void gather(struct execution *execution)
 		process_kill(execution->process, true);
 	if (execution->host || execution->said_done)
 		input.to = execution->log_end;
+	/* Copies of one that has no row would be taken for what a forgotten one left. */
+	if (may_have_artifacts(execution) && !atomic_load(&execution->is_written))
+		execution_write_or_log(execution);
 	input.artifacts = may_have_artifacts(execution)
 				  ? artifacts_list(&artifacts, &input.is_artifacts_cut)
 				  : json_array();
@@ -168,7 +187,7 @@ static void gather(struct execution *execution)
 	/* Who asks for the next as soon as this has answered finds room for it. */
 	if (execution->record.is_fresh && sandbox_disown(execution->sandbox, &err) < 0)
 		log_warning("execution %s: %s", execution->record.id, err.message);
-	conclude(execution, status, outcome);
+	tell(execution, status, outcome);
 }
 
 static void *remove_in_thread(void *arg)
@@ -189,6 +208,7 @@ static void *remove_in_thread(void *arg)
 static void *gather_in_thread(void *arg)
 {
 	gather(arg);
+	conclude(arg);
 	return remove_in_thread(arg);
 }
 
@@ -215,15 +235,21 @@ static void begin_thread(void *(*work)(void *), struct execution *execution)
 		(void)work(execution);
 }
 
-static void gather_on_writer(void *arg)
+static void conclude_on_writer(void *arg)
 {
 	struct execution *execution = arg;
 
-	gather(execution);
+	conclude(execution);
 	if (execution->record.is_fresh)
 		begin_thread(remove_in_thread, execution);
 	else
 		(void)remove_in_thread(execution);
+}
+
+static void gather_on_writer(void *arg)
+{
+	gather(arg);
+	conclude_on_writer(arg);
 }
 
 /* One that does not block on the sandbox and has said little needs no thread of its own. */
@@ -233,15 +259,26 @@ static bool is_quick(const struct execution *execution)
 	       execution->log_end - execution->record.from <= QUICK_BYTES;
 }
 
-static void gather_later(struct execution *execution)
+/* Whether telling it takes neither the database nor a lock of the sandbox: the event loop may do it. */
+static bool is_light(const struct execution *execution)
 {
+	return is_quick(execution) && !execution->is_told && !execution->record.is_fresh;
+}
+
+static void begin_gathering(struct execution *execution)
+{
+	struct db_writer *writer = execution->sandbox->engine->db_writer;
+
 	if (!take_thread(execution->executions))
 		return;
-	if (is_quick(execution))
-		db_writer_put(execution->sandbox->engine->db_writer, gather_on_writer,
-			execution_ref(execution));
-	else
+	if (is_light(execution)) {
+		gather(execution);
+		db_writer_put(writer, conclude_on_writer, execution_ref(execution));
+	} else if (is_quick(execution)) {
+		db_writer_put(writer, gather_on_writer, execution_ref(execution));
+	} else {
 		begin_thread(gather_in_thread, execution_ref(execution));
+	}
 }
 
 void execution_note(struct execution *execution, bool *flag)
@@ -253,7 +290,7 @@ void execution_note(struct execution *execution, bool *flag)
 	is_due = execution->is_listed && execution->has_ended;
 	pthread_mutex_unlock(&execution->lock);
 	if (is_due)
-		gather_later(execution);
+		begin_gathering(execution);
 }
 
 void execution_come_to_end(

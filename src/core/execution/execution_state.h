@@ -31,6 +31,7 @@ struct execution {
 	const char *failure; /* why nothing is known of its end; else NULL */
 	bool has_waited;     /* for its turn */
 	bool has_timed_out;
+	bool is_told;	  /* its client hears of it before it is over, so it has its row by then */
 	bool is_warm;	  /* its interpreter had waited for it */
 	bool has_outputs; /* it may have written artifacts */
 
@@ -38,11 +39,13 @@ struct execution {
 	struct done_line line;
 	bool said_done; /* its runner did: that is its end, whatever becomes of the process */
 
+	atomic_bool is_written; /* it has a row; set under executions.rows */
+
 	pthread_mutex_t lock; /* what follows */
 	struct execution_record record;
 	struct output_log *log; /* NULL until it has begun */
 	struct process_end end;
-	bool is_listed; /* it has its row, */
+	bool is_listed; /* it is among those that run, */
 	bool is_ending; /* one end of it was taken; */
 	bool has_ended; /* it is over: with both, its outcome is gathered */
 	bool is_over;
@@ -56,10 +59,13 @@ struct execution {
 struct executions {
 	struct executions_config config;
 	struct function_places *places;
+	pthread_mutex_t rows; /* held while one is written, before the next */
 	pthread_mutex_t lock; /* what follows */
 	pthread_cond_t changed;
 	struct execution *running; /* a reference each */
 	unsigned threads;	   /* that gather outcomes */
+	struct timer *row_timer;   /* NULL until it is needed */
+	bool is_row_due;
 	bool is_leaving;
 };
 
@@ -71,7 +77,17 @@ struct execution *execution_make(struct executions *executions, struct sandbox *
 void execution_list(struct execution *execution);
 void execution_unlist(struct execution *execution);
 
-/* Its row is there, or it is over (the flag that is set): with both its outcome is gathered. */
+/* Writes its row, as it is now. The second says in the log that it could not. */
+int execution_write(struct execution *execution, struct err *err) must_check;
+void execution_write_or_log(struct execution *execution);
+
+/* Has its row written in a while, if it runs then. */
+void execution_write_soon(struct execution *execution);
+
+/* Writes the rows of all that run and have none. */
+void executions_write_running(struct executions *executions);
+
+/* It is among those that run, or it is over (the flag that is set): with both its outcome is gathered. */
 void execution_note(struct execution *execution, bool *flag);
 
 /* The watch of its process, which has a reference of it. */
