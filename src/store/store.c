@@ -193,6 +193,7 @@ int store_open_checked(const char *path, const struct store_options *options,
 	int r;
 
 	pthread_mutex_init(&store->lock, NULL);
+	pthread_mutex_init(&store->claims_lock, NULL);
 	pthread_mutex_init(&store->reader_lock, NULL);
 	store->path = mem_strdup(path);
 	store->stamp_fd = -1;

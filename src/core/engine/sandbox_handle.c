@@ -7,6 +7,7 @@
 #include "core/engine/run_place.h"
 #include "core/engine/sandbox_state.h"
 #include "core/output/output_budget.h"
+#include "store/access/store_quota.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -38,6 +39,17 @@ struct sandbox *sandbox_ref(struct sandbox *sandbox)
 	return sandbox;
 }
 
+bool sandbox_handle_give_back_claim(struct sandbox *sandbox)
+{
+	struct quota_claim *claim = atomic_exchange(&sandbox->claim, NULL);
+
+	if (!claim)
+		return false;
+	store_quota_give_back(sandbox->engine->config.store, claim);
+	free(claim);
+	return true;
+}
+
 static void free_sandbox(struct sandbox *sandbox)
 {
 	run_place_give_back(sandbox);
@@ -45,6 +57,7 @@ static void free_sandbox(struct sandbox *sandbox)
 	output_budget_unref(sandbox->output);
 	if (sandbox->history)
 		atomic_fetch_sub(&sandbox->engine->histories, 1);
+	(void)sandbox_handle_give_back_claim(sandbox);
 	stats_history_free(sandbox->history);
 	pthread_mutex_destroy(&sandbox->output_lock);
 	pthread_mutex_destroy(&sandbox->life);

@@ -59,6 +59,9 @@ int sandbox_handle_new(struct engine *engine, struct sandbox_record *record,
 	int (*add_row)(struct store *store, struct sandbox_record *record, struct err *err),
 	struct sandbox **ret_sandbox, struct err *err) must_check;
 
+/* Gives back what a passing one uses of quotas beside its row (sandbox_lend); false: nothing. */
+bool sandbox_handle_give_back_claim(struct sandbox *sandbox);
+
 /* Removes the row and the handle together: a new one of the same id must not find the old handle. */
 int sandbox_handle_forget(struct sandbox *sandbox,
 	int (*remove_row)(struct store *store, const char *id, struct err *err), struct err *err)

@@ -34,8 +34,10 @@ struct sandbox {
 	atomic_int refs;
 	struct engine *engine;
 	char id[ID_LEN + 1];
-	pthread_mutex_t life;	 /* held through a whole verb; serialises them */
-	struct share *place;	 /* among those that run (run_place.h), or NULL; life guards it */
+	pthread_mutex_t life; /* held through a whole verb; serialises them */
+	struct share *place;  /* among those that run (run_place.h), or NULL; life guards it */
+	struct quota_claim *_Atomic
+		claim; /* what it uses of quotas while its row is nobody's; NULL: nothing */
 	enum disk_growth growth; /* whether its disk may grow (disk_reserve.h); life guards it */
 	atomic_llong last_active_ms; /* store_clock_ms(); newer than the record's */
 	atomic_int visitors;	     /* sandbox_enter() */

@@ -262,7 +262,8 @@ static bool is_quick(const struct execution *execution)
 /* Whether telling it takes neither the database nor a lock of the sandbox: the event loop may do it. */
 static bool is_light(const struct execution *execution)
 {
-	return is_quick(execution) && !execution->is_told && !execution->record.is_fresh;
+	return is_quick(execution) && !execution->is_told &&
+	       (!execution->record.is_fresh || execution->is_warm);
 }
 
 static void begin_gathering(struct execution *execution)

@@ -579,19 +579,18 @@ void runtime_pool_want(struct runtime_pool *pool, const struct runtime_kind *ask
 
 static struct spare *take_ready(struct runtime_pool *pool, const struct runtime_kind *asked)
 {
-	struct spare *found = NULL;
+	struct spare **place = NULL, *found;
 
 	pthread_mutex_lock(&pool->lock);
-	for (struct spare **at = &pool->spares; *at && !found; at = &(*at)->next) {
-		struct spare *spare = *at;
-
-		if (spare->is_ready && !spare->has_ended &&
-			is_same(&pool->kinds[spare->kind], asked)) {
-			found = spare;
-			*at = spare->next;
-			break;
-		}
+	/* The last in the list is the oldest: others may still load what many ask for. */
+	for (struct spare **at = &pool->spares; *at; at = &(*at)->next) {
+		if ((*at)->is_ready && !(*at)->has_ended &&
+			is_same(&pool->kinds[(*at)->kind], asked))
+			place = at;
 	}
+	found = place ? *place : NULL;
+	if (found)
+		*place = found->next;
 	/* Making the next one now would take processors and the store from the one that is about to run. */
 	if (found && pool->due_ms == 0)
 		pool->due_ms = clock_steady_ms() + REST_MS;
@@ -610,14 +609,11 @@ static int give_locked(struct sandbox *sandbox, const struct owner *owner, struc
 
 	if (r < 0)
 		return r;
-	r = store_sandbox_give(sandbox->engine->config.store, &sandbox->record, owner, err);
+	r = sandbox_lend(sandbox, owner, err);
 	if (r < 0) {
 		share_give_back(place);
 		return r;
 	}
-	pthread_mutex_lock(&sandbox->state);
-	sandbox->record.owner = *owner;
-	pthread_mutex_unlock(&sandbox->state);
 	run_place_give_back(sandbox);
 	sandbox->place = place;
 	r = sandbox_network_give(sandbox, false, err);

@@ -32,6 +32,7 @@
 #include "core/sandbox/snapshot_files.h"
 #include "core/sandbox/unfinished.h"
 #include "core/template/templates_request.h"
+#include "store/access/store_quota.h"
 #include "store/template/store_layer.h"
 
 #include <errno.h>
@@ -341,11 +342,36 @@ int sandbox_restore(struct sandbox *sandbox, const char *snapshot, struct err *e
 	return finish(sandbox, r);
 }
 
+int sandbox_lend(struct sandbox *sandbox, const struct owner *owner, struct err *err)
+{
+	const struct resources *resources = &sandbox->record.resources;
+	const struct quota_amounts amounts = {.of = {[QUOTA_SANDBOXES] = 1,
+						      [QUOTA_RUNNING] = 1,
+						      [QUOTA_WORKSPACES] = 1,
+						      [QUOTA_CPU] = resources->cpu_millis,
+						      [QUOTA_MEMORY] = resources->memory_bytes,
+						      [QUOTA_DISK] = resources->disk_bytes}};
+	struct quota_claim *claim = mem_new(sizeof(*claim));
+	int r = store_quota_claim(sandbox->engine->config.store, owner, &amounts, claim, err);
+
+	if (r < 0) {
+		free(claim);
+		return r;
+	}
+	atomic_store(&sandbox->claim, claim);
+	pthread_mutex_lock(&sandbox->state);
+	sandbox->record.owner = *owner;
+	pthread_mutex_unlock(&sandbox->state);
+	return 0;
+}
+
 int sandbox_disown(struct sandbox *sandbox, struct err *err)
 {
 	static const struct owner nobody;
 	int r;
 
+	if (sandbox_handle_give_back_claim(sandbox))
+		return 0;
 	pthread_mutex_lock(&sandbox->life);
 	r = sandbox->gone ? sandbox_not_found(sandbox->id, err)
 			  : store_sandbox_give(

@@ -40,8 +40,14 @@ int sandbox_reset(struct sandbox *sandbox, struct err *err) must_check;
 /* Gives it the files of a snapshot in the place of its own; it then runs, if it ran before. */
 int sandbox_restore(struct sandbox *sandbox, const char *snapshot, struct err *err) must_check;
 
-/* Gives a passing one (sandbox_request.h) back, so that no quota of its owner counts it any more: it is about to be
- * removed. */
+/*
+ * Gives a passing one (sandbox_request.h) that is nobody's to an owner, whose quotas must have room for it: ERR_RATE if
+ * not. Its row stays nobody's, for the next daemon only removes it. life is held.
+ */
+int sandbox_lend(struct sandbox *sandbox, const struct owner *owner, struct err *err) must_check;
+
+/* Gives a passing one back, so that no quota of its owner counts it any more: it is about to be removed. For one that was
+ * lent this waits for nothing. */
 int sandbox_disown(struct sandbox *sandbox, struct err *err) must_check;
 
 /* Ends it and forgets it; the workspace stays for a later one of the same id. */

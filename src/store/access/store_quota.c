@@ -85,6 +85,20 @@ static int read_until(
 	return r;
 }
 
+/* Adds what an owner, or all of an organization, uses beside the rows. */
+static void add_claims(struct store *store, const struct owner *whom, struct quota_amounts *used)
+{
+	pthread_mutex_lock(&store->claims_lock);
+	for (const struct quota_claim *at = store->claims; at; at = at->next) {
+		if (strcmp(at->owner.organization, whom->organization) != 0 ||
+			(whom->user[0] && strcmp(at->owner.user, whom->user) != 0))
+			continue;
+		for (int kind = 0; kind < QUOTA_KIND_COUNT; kind++)
+			used->of[kind] += at->amounts.of[kind];
+	}
+	pthread_mutex_unlock(&store->claims_lock);
+}
+
 static int read_use(struct store *store, const struct owner *whom, const struct quota *limits,
 	struct quota_amounts *ret_used, struct err *err)
 {
@@ -111,6 +125,8 @@ static int read_use(struct store *store, const struct owner *whom, const struct 
 			(uint64_t)((until - store_clock_ms(store) + pace_of(limits) - 1) /
 				   pace_of(limits));
 	}
+	if (r == 0)
+		add_claims(store, whom, &used);
 	if (r == 0)
 		*ret_used = used;
 	return r;
@@ -223,6 +239,37 @@ static int check_more(struct store *store, const struct owner *whom, enum quota_
 }
 
 /* --- for everybody --- */
+
+int store_quota_claim(struct store *store, const struct owner *owner,
+	const struct quota_amounts *amounts, struct quota_claim *claim, struct err *err)
+{
+	int r;
+
+	*claim = (struct quota_claim){.owner = *owner, .amounts = *amounts};
+	/* Whoever else checks meanwhile waits for the lock, and so counts this. */
+	pthread_mutex_lock(&store->lock);
+	pthread_mutex_lock(&store->claims_lock);
+	claim->next = store->claims;
+	store->claims = claim;
+	pthread_mutex_unlock(&store->claims_lock);
+	r = store_quota_check(store, owner, amounts, err);
+	pthread_mutex_unlock(&store->lock);
+	if (r < 0)
+		store_quota_give_back(store, claim);
+	return r;
+}
+
+void store_quota_give_back(struct store *store, struct quota_claim *claim)
+{
+	pthread_mutex_lock(&store->claims_lock);
+	for (struct quota_claim **at = &store->claims; *at; at = &(*at)->next) {
+		if (*at == claim) {
+			*at = claim->next;
+			break;
+		}
+	}
+	pthread_mutex_unlock(&store->claims_lock);
+}
 
 int store_quota_check_more(struct store *store, const struct owner *owner, enum quota_kind kind,
 	uint64_t bytes, struct err *err)

@@ -34,6 +34,23 @@ int store_quota_get(struct store *store, const struct owner *whom, struct quota_
 	struct err *err) must_check;
 
 /*
+ * What somebody uses beside the rows, for a moment: it counts like them, and goes with the daemon. Taken by
+ * store_quota_claim(), which checks as a row would be checked, with the same errors, and writes nothing. The caller has the
+ * struct, and gives it back.
+ */
+struct quota_claim {
+	struct quota_claim *next;
+	struct owner owner;
+	struct quota_amounts amounts;
+};
+
+int store_quota_claim(struct store *store, const struct owner *owner,
+	const struct quota_amounts *amounts, struct quota_claim *claim, struct err *err) must_check;
+
+/* Harmless for one that is not taken. It waits for no statement. */
+void store_quota_give_back(struct store *store, struct quota_claim *claim);
+
+/*
  * Whether an owner may bring in layers (QUOTA_IMAGES) or files of projects (QUOTA_PROJECTS) of so many bytes beside those
  * that it has: 0, or ERR_RATE. That is asked while they come, since their size is not known before; whoever brings several
  * at a time asks for the sum.

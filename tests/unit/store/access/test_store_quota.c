@@ -425,6 +425,37 @@ static void a_quota_is_read_strictly(void **state)
 	}
 }
 
+static void a_claim_counts_beside_the_rows_until_it_is_given_back(void **state)
+{
+	const struct owner one = {"org", "one"}, two = {"org", "two"}, other = {"other", "one"};
+	const struct quota_amounts amounts = {
+		.of = {[QUOTA_SANDBOXES] = 1, [QUOTA_MEMORY] = 1 << 30}};
+	struct quota_claim first, second, third;
+	struct fixture *fixture = *state;
+	struct quota_state used;
+	struct err err = {0};
+
+	set_quota(fixture, &whole_org, "sandboxes=2");
+	must_add(fixture, &one, 1);
+	assert_int_equal(store_quota_claim(fixture->store, &two, &amounts, &first, &err), 0);
+	assert_int_equal(store_quota_get(fixture->store, &two, &used, &err), 0);
+	assert_int_equal(used.used.of[QUOTA_SANDBOXES], 1);
+	assert_int_equal(used.used.of[QUOTA_MEMORY], 1 << 30);
+	assert_refused(fixture, &one, 2,
+		"the quota sandboxes of organization org is used up: limit 2, in use 2");
+	assert_int_equal(store_quota_claim(fixture->store, &one, &amounts, &second, &err), -EAGAIN);
+	assert_string_equal(err.code, "quota_exceeded");
+	/* It concerns nobody else, and one that was refused counts nothing. */
+	assert_int_equal(store_quota_claim(fixture->store, &other, &amounts, &third, &err), 0);
+	store_quota_give_back(fixture->store, &second);
+	assert_int_equal(store_quota_get(fixture->store, &whole_org, &used, &err), 0);
+	assert_int_equal(used.used.of[QUOTA_SANDBOXES], 2);
+	store_quota_give_back(fixture->store, &first);
+	store_quota_give_back(fixture->store, &first);
+	must_add(fixture, &one, 3);
+	store_quota_give_back(fixture->store, &third);
+}
+
 #define WITH_STORE(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -443,6 +474,7 @@ int main(void)
 		WITH_STORE(a_disk_counts_as_long_as_its_workspace_is_kept),
 		WITH_STORE(a_disk_counts_its_highest_limit_until_it_was_measured),
 		WITH_STORE(of_many_that_grow_at_once_as_many_do_as_there_is_room_for),
+		WITH_STORE(a_claim_counts_beside_the_rows_until_it_is_given_back),
 		cmocka_unit_test(a_quota_is_read_strictly),
 	};
 
