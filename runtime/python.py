@@ -35,6 +35,7 @@ os.close(3)
 HOME = getpid()
 DEPTH = 100
 TEXT_MAX = 65536
+REST_MS = 30  # how long one that waits rests between its steps
 MORE = sys.argv[1]
 MARK = ""  # before each line, in a context
 BEGUN = 0  # what it had taken before its request came
@@ -510,17 +511,37 @@ def rehearse():
     SOURCES.clear()
 
 
-for stream in (sys.stdout, sys.stderr):
-    stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
-if sys.argv[2:3] == ["warm"]:  # it was started before there was a request
-    for name in ["json", "traceback", *sys.argv[3:]]:
+def load_modules(names):
+    for name in names:
         try:
             __import__(name)
         except BaseException:  # the code that wants it is told
             pass
+
+
+def prepare_more():
+    """While no request comes, what many handlers ask for first. Where requests come at once this would cost them more than
+    it saves: these two take as long as the interpreter itself."""
+    try:
+        import select
+        asked = select.poll()
+        asked.register(0, select.POLLIN)
+        for name in "json", "traceback":
+            if asked.poll(REST_MS):
+                return
+            load_modules([name])
+    except BaseException:
+        pass
+
+
+for stream in (sys.stdout, sys.stderr):
+    stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+if sys.argv[2:3] == ["warm"]:  # it was started before there was a request
+    load_modules(sys.argv[3:])
     look_up_usage()
     rehearse()
     send("ready", "1")
+    prepare_more()
 for name in dir(builtins):  # code may put something else there
     if not name.startswith("_"):
         globals().setdefault(name, getattr(builtins, name))

@@ -305,7 +305,7 @@ test('what was answered, or runs, is found at once by its id, in lists and in st
     assert.deepEqual([(await newest()).id, (await newest()).status], [other.id, 'succeeded']);
   }
   const waiting = tryRun({ context_id: context.id, code: 'import time; time.sleep(3600)' });
-  const running = await until('it is listed', async () => newest({ status: 'running' }));
+  const running = await until(() => newest({ status: 'running' }), { what: 'it is listed' });
   assert.equal((await look(running.id)).status, 'running');
   await api.request('POST', `/v1/executions/${running.id}/cancel`);
   assert.equal((await waiting).json.status, 'cancelled');
