@@ -52,6 +52,21 @@ test('by itself a daemon has those wait that were asked for, from the second cal
   await until(() => waiting() === 5, { what: 'four wait of Python, of which there were not enough, and one of node' });
 });
 
+test('an owner with many functions of all sorts does not cost the others those that wait for everybody', async () => {
+  const greedy = await ownerApi(api, 'greedy', 'one');
+  const modules = ['abc', 'base64', 'bisect', 'calendar', 'cmd', 'code', 'colorsys', 'copy', 'csv', 'difflib', 'dis', 'filecmp', 'fnmatch', 'getopt', 'glob', 'heapq'];
+  for (const name of modules) {
+    const answer = await greedy.request('PUT', `/v1/functions/of-${name}`, { json: { language: 'python', code: 'def handler(e): return 1', imports: [name] } });
+    assert.ok(answer.ok, answer.text);
+    const called = await greedy.request('POST', `/v1/functions/of-${name}/invoke`, { json: {} });
+    assert.equal(called.json, 1, called.text);
+  }
+  await until(() => waiting() === 12, { what: 'as many wait as may wait that the setting does not name' });
+  const other = await ownerApi(api, 'modest', 'one');
+  assert.equal((await run({ language: 'javascript', code: 'exports.handler = () => 1;' }, other)).metrics.start, 'warm');
+  assert.equal((await run({ language: 'python', code: '1' }, other)).metrics.start, 'warm');
+});
+
 test('one waits of an image of an owner, for that owner, and for the image as it is now', async () => {
   const eve = await ownerApi(api, 'images', 'eve');
   const snake = tar(python());

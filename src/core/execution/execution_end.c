@@ -69,6 +69,7 @@ static void note_outcome(struct execution *execution, enum execution_status stat
 	if (execution->times.asked_us)
 		execution->record.duration_us = clock_steady_us() - execution->times.asked_us;
 	execution_record_copy(ret_record, &execution->record);
+	atomic_store(&execution->is_row_old, true);
 	pthread_mutex_unlock(&execution->lock);
 }
 
@@ -90,7 +91,7 @@ static void conclude(struct execution *execution)
 {
 	struct execution_record record;
 
-	if (!execution->is_told)
+	if (!execution_is_written(execution))
 		execution_write_or_log(execution);
 	execution_read(execution, &record);
 	publish(execution, &record);

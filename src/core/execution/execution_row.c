@@ -25,6 +25,7 @@ int execution_write(struct execution *execution, struct err *err)
 
 	pthread_mutex_lock(&executions->rows);
 	pthread_mutex_lock(&execution->lock);
+	atomic_store(&execution->is_row_old, false);
 	execution_record_copy(&record, &execution->record);
 	pthread_mutex_unlock(&execution->lock);
 	if (atomic_load(&execution->is_written)) {
@@ -64,13 +65,18 @@ void execution_write_begun(struct execution *execution)
 	db_writer_put(execution->sandbox->engine->db_writer, write_begun, execution_ref(execution));
 }
 
-/* One that runs and has no row, with a reference; NULL: there is none. */
+bool execution_is_written(const struct execution *execution)
+{
+	return atomic_load(&execution->is_written) && !atomic_load(&execution->is_row_old);
+}
+
+/* One that is not written, with a reference; NULL: there is none. */
 static struct execution *find_unwritten(struct executions *executions)
 {
 	struct execution *found;
 
 	pthread_mutex_lock(&executions->lock);
-	for (found = executions->running; found && atomic_load(&found->is_written);)
+	for (found = executions->running; found && execution_is_written(found);)
 		found = found->next;
 	if (found)
 		execution_ref(found);
@@ -107,7 +113,6 @@ static void on_due(void *arg)
 	pthread_mutex_unlock(&executions->lock);
 	if (!execution)
 		return;
-	execution_write_soon(execution); /* for one that came meanwhile, or could not be written */
 	db_writer_put(execution->sandbox->engine->db_writer, write_running, executions);
 	execution_unref(execution);
 }

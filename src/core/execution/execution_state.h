@@ -40,6 +40,7 @@ struct execution {
 	bool said_done; /* its runner did: that is its end, whatever becomes of the process */
 
 	atomic_bool is_written; /* it has a row; set under executions.rows */
+	atomic_bool is_row_old; /* which does not know yet that it is over */
 
 	pthread_mutex_t lock; /* what follows */
 	struct execution_record record;
@@ -81,10 +82,13 @@ void execution_unlist(struct execution *execution);
 int execution_write(struct execution *execution, struct err *err) must_check;
 void execution_write_or_log(struct execution *execution);
 
+/* Whether its row says what is so now. */
+bool execution_is_written(const struct execution *execution);
+
 /* Has its row written in a while, if it runs then. */
 void execution_write_soon(struct execution *execution);
 
-/* Writes the rows of all that run and have none. */
+/* Writes the rows of all that are not written. */
 void executions_write_running(struct executions *executions);
 
 /* It is among those that run, or it is over (the flag that is set): with both its outcome is gathered. */
