@@ -6,6 +6,7 @@
 #include "core/engine/sandbox_network.h"
 #include "launch/launch_trace.h"
 #include "launch/launches.h"
+#include "launch/package_layer.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -179,44 +180,75 @@ static void set_stage(struct pipeline *pipeline, size_t i, const char *status, u
 	launches_note(pipeline->launches, &pipeline->record);
 }
 
-/* Whether the last lines name what was refused. */
-static bool is_named(const struct pipeline *pipeline, const char *target)
+/* Whether a text stands in one of the last lines. */
+static bool is_said(const struct pipeline *pipeline, const char *text)
 {
-	auto_free char *host = mem_printf("%.*s", (int)strcspn(target, ":"), target);
 	json_t *line;
 	size_t i;
 
 	json_array_foreach(pipeline->lines, i, line)
 	{
-		if (host[0] && strstr(json_string_value(line), host))
+		if (strstr(json_string_value(line), text))
+			return true;
+	}
+	return false;
+}
+
+/* Whether the last lines name what was refused. */
+static bool is_named(const struct pipeline *pipeline, const char *target)
+{
+	auto_free char *host = mem_printf("%.*s", (int)strcspn(target, ":"), target);
+
+	return host[0] && is_said(pipeline, host);
+}
+
+/* Whether the last lines say that a connection was missed; pip and others do not say to where. */
+static bool has_missed_connection(const struct pipeline *pipeline)
+{
+	static const char *const words[] = {"ECONNREFUSED", "ECONNRESET", "ENOTFOUND", "EAI_AGAIN",
+		"ETIMEDOUT", "EHOSTUNREACH", "ENETUNREACH", "onnection refused",
+		"onnection reset", "onnection aborted", "onnection broken", "ould not resolve",
+		"name resolution", "is unreachable", "socket hang up", "fetch failed"};
+
+	for (size_t i = 0; i < array_len(words); i++) {
+		if (is_said(pipeline, words[i]))
+			return true;
+	}
+	return false;
+}
+
+static bool has_cause(const struct pipeline *pipeline, const char *const *codes, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(pipeline->cause.code, codes[i]) == 0)
 			return true;
 	}
 	return false;
 }
 
 /*
- * A connection that the policy refused tells more than the program that wanted it, if it was the reason: packages come
- * from the network, and what an app names it has missed. Others, such as those that a program reports its use by, are told
- * beside a cause that says little, and not of one that is known.
+ * A connection that the policy refused is the cause only if the program that failed says so itself: it names the host,
+ * or, where packages are installed, it says that it missed a connection. Programs ask for more than they need: whether
+ * there is a newer release of them, where to report their use. Such a refusal is told beside a cause that says little.
  */
 static void blame_denial(struct pipeline *pipeline, const struct egress_denial *denial)
 {
 	static const char *const vague[] = {
 		"failed", "exited", "not_ready", "install_failed", "install_timeout"};
-	const char *code = pipeline->cause.code;
+	static const char *const of_registry[] = {
+		"failed", "install_failed", "install_timeout", "package_not_found"};
 	auto_free char *said = NULL;
-	bool is_vague = false;
 
-	for (size_t i = 0; i < array_len(vague); i++)
-		is_vague |= strcmp(code, vague[i]) == 0;
 	if (is_named(pipeline, denial->target) ||
-		(is_vague && strcmp(pipeline->stage, "InstallDependencies") == 0)) {
+		(strcmp(pipeline->stage, "InstallDependencies") == 0 &&
+			has_cause(pipeline, of_registry, array_len(of_registry)) &&
+			has_missed_connection(pipeline))) {
 		pipeline_fail(pipeline, "network_refused",
 			denial->rule[0] ? "add the rule to network.allow of the sandbox"
 					: "change the network of the sandbox",
 			"the sandbox's network policy refused %s%s%s", denial->target,
 			denial->rule[0] ? "; the rule that would allow it: " : "", denial->rule);
-	} else if (is_vague) {
+	} else if (has_cause(pipeline, vague, array_len(vague))) {
 		said = mem_printf("%s; meanwhile the network policy refused %s%s%s",
 			pipeline->cause.message, denial->target,
 			denial->rule[0] ? ", which the rule would allow: " : "", denial->rule);
@@ -224,13 +256,20 @@ static void blame_denial(struct pipeline *pipeline, const struct egress_denial *
 	}
 }
 
+/* Of all that was refused since then, what is named counts before the rest. */
 static void blame_network(struct pipeline *pipeline, int64_t since_ms)
 {
 	struct sandbox_network_report report;
+	const struct egress_denial *denial = NULL;
 
 	sandbox_network_read(pipeline->sandbox, &report);
-	if (report.denial_count > 0 && report.denials[0].at_ms >= since_ms)
-		blame_denial(pipeline, &report.denials[0]);
+	for (size_t i = 0; i < report.denial_count && report.denials[i].at_ms >= since_ms; i++) {
+		if (!denial || (!is_named(pipeline, denial->target) &&
+				       is_named(pipeline, report.denials[i].target)))
+			denial = &report.denials[i];
+	}
+	if (denial)
+		blame_denial(pipeline, denial);
 	sandbox_network_report_fini(&report);
 }
 
@@ -286,6 +325,8 @@ int pipeline_run(struct pipeline *pipeline, struct err *err)
 		pipeline->stage = pipeline_stages[i].name;
 		set_stage(pipeline, i, "skipped", clock_steady_ms());
 	}
+	if (r == 0 || r == PIPELINE_FAILED)
+		package_layer_share(pipeline);
 	if (r == 0) {
 		pipeline->record.status = LAUNCH_SUCCEEDED;
 		return 0;

@@ -18,6 +18,7 @@
 #include "launch/sandbox_command.h"
 #include "launch/validation.h"
 #include "model/access/caller.h"
+#include "model/template/dependency_set.h"
 #include "model/work/launch_record.h"
 #include "trace/trace_export.h"
 
@@ -41,7 +42,7 @@ struct pipeline {
 	struct validation validation;
 	struct failure_cause cause;
 	json_t *lines;		       /* the last of the stage that failed; owned, or NULL */
-	bool is_installed[ROLE_COUNT]; /* anew */
+	bool is_installed[ROLE_COUNT]; /* anew, and others may want a layer of it */
 	json_t *env[ROLE_COUNT];       /* variables of the parts; owned */
 	char base[PIPELINE_BASE_MAX];  /* the path that the preview is at */
 	const char *stage;	       /* the one that runs */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The stages that make an app able to run: its packages, and whether it can be parsed. */
 #include "blob/digest.h"
+#include "launch/package_layer.h"
 #include "launch/pipeline.h"
 
 #include <stdio.h>
@@ -94,10 +95,73 @@ static bool has_dependencies(const struct pipeline *pipeline, const struct app_p
 	       json_object_size(json_object_get(package, "devDependencies")) > 0;
 }
 
+#define IS_THERE  99 /* what a command ends with: the packages are installed */
+#define IS_COPIED 98 /* they were taken from a layer */
+
+/* The command that installs a part's packages, or copies them with `copy`, unless a mark says that they are there. */
+static char *make_line(const struct app_part *part, const struct installer *installer,
+	const char *digest, const char *copy)
+{
+	const char *place = installer ? installer->place : ".sandlot";
+	auto_free char *first = copy ? mem_printf("( %s ) && echo %s > $mark && exit %d; ", copy,
+					       digest, IS_COPIED)
+				     : mem_strdup("");
+
+	return mem_printf(
+		"mark=%s/.sandlot-installed; [ \"$(cat $mark 2>/dev/null)\" = %s ] && exit %d; %s"
+		"( %s ) && mkdir -p %s && echo %s > $mark",
+		place, digest, IS_THERE, first,
+		part->install[0] ? part->install : installer->line, place, digest);
+}
+
+/* Whether others may want a layer of what was installed: pip may have found all of it in the template. */
+static bool is_worth_sharing(const struct package_layer *layer, const char *tail)
+{
+	return !layer->reason &&
+	       (!layer->texts[DEPENDENCY_REQUIREMENTS] || strstr(tail, "Successfully installed"));
+}
+
+/* What came of the command. */
+static int judge_install(struct pipeline *pipeline, enum app_role role,
+	const struct package_layer *layer, const struct sandbox_command_end *end)
+{
+	const char *name = framework_role_name(role);
+
+	if (end->exit_code == IS_THERE) {
+		pipeline_log(pipeline, "the packages of %s are installed already", name);
+		return PIPELINE_SKIPPED;
+	}
+	if (end->exit_code == IS_COPIED) {
+		pipeline_log(pipeline,
+			"the packages of %s are copied from a layer that an earlier launch made",
+			name);
+		return 0;
+	}
+	if (end->is_timeout) {
+		pipeline_keep_lines(pipeline, end->tail);
+		return pipeline_fail(pipeline, "install_timeout",
+			"give it more time with timeouts.install_s, or for all launches with the "
+			"setting launch-install-timeout",
+			"installing took longer than %llu s",
+			(unsigned long long)pipeline_timeout_ms(pipeline, LAUNCH_WAIT_INSTALL) /
+				1000);
+	}
+	if (end->exit_code != 0)
+		return pipeline_fail_by_output(pipeline, end->tail);
+	pipeline->is_installed[role] = is_worth_sharing(layer, end->tail);
+	if (layer->reason)
+		pipeline_log(pipeline, "the packages of %s are not shared: %s", name, layer->reason);
+	else if (pipeline->is_installed[role])
+		pipeline_log(pipeline,
+			"a layer of the packages of %s is made when this launch is over", name);
+	return 0;
+}
+
 static int install_part(struct pipeline *pipeline, enum app_role role, struct err *err)
 {
 	struct app_part *part = &pipeline->detection.parts[role];
 	const struct installer *installer = find_installer(part->package_manager);
+	struct package_layer layer;
 	char digest[DIGEST_LEN + 1];
 	auto_free char *line = NULL;
 	struct sandbox_command_end end;
@@ -106,33 +170,14 @@ static int install_part(struct pipeline *pipeline, enum app_role role, struct er
 	if (!part->install[0] && (!installer || !has_dependencies(pipeline, part)))
 		return PIPELINE_SKIPPED;
 	hash_inputs(pipeline, part, digest);
-	/* 99: they are there. */
-	line = mem_printf(
-		"mark=%s/.sandlot-installed; [ \"$(cat $mark 2>/dev/null)\" = %s ] && exit 99; "
-		"( %s ) && mkdir -p %s && echo %s > $mark",
-		installer ? installer->place : ".sandlot", digest,
-		part->install[0] ? part->install : installer->line,
-		installer ? installer->place : ".sandlot", digest);
+	package_layer_read(&pipeline->files, part, &layer);
+	line = make_line(part, installer, digest, package_layer_lend(pipeline, &layer));
 	r = pipeline_command(pipeline, part->dir, line,
 		pipeline_timeout_ms(pipeline, LAUNCH_WAIT_INSTALL), &end, err);
-	if (r < 0)
-		return r;
-	if (end.exit_code == 99) {
-		pipeline_log(pipeline, "the packages of %s are installed already",
-			framework_role_name(role));
-		return PIPELINE_SKIPPED;
-	}
-	if (end.is_timeout) {
-		pipeline_keep_lines(pipeline, end.tail);
-		return pipeline_fail(pipeline, "install_timeout",
-			"give it more time with timeouts.install_s, or for all launches with the "
-			"setting launch-install-timeout",
-			"installing took longer than %llu s",
-			(unsigned long long)pipeline_timeout_ms(pipeline, LAUNCH_WAIT_INSTALL) /
-				1000);
-	}
-	pipeline->is_installed[role] = end.exit_code == 0;
-	return end.exit_code == 0 ? 0 : pipeline_fail_by_output(pipeline, end.tail);
+	if (r == 0)
+		r = judge_install(pipeline, role, &layer, &end);
+	package_layer_fini(&layer);
+	return r;
 }
 
 /* Calls a function for each part: what the first says that fails; skipped if all were. */

@@ -151,6 +151,22 @@ static int give_cached(struct sandbox *sandbox, const struct sandbox_record *rec
 
 /* --- asking --- */
 
+static int submit_input(struct engine *engine, const struct sandbox_record *record,
+	const json_t *input, const char *key, char ret_job[ID_LEN + 1], struct err *err)
+{
+	struct job_request request = {
+		.kind = DEPENDENCIES_JOB_KIND, .target = record->id, .key = key, .input = input};
+	struct job_record job;
+	bool is_joined;
+	int r = job_submit(engine->config.jobs, &record->owner, &request, &job, &is_joined, err);
+
+	if (r < 0)
+		return r;
+	memcpy(ret_job, job.id, ID_LEN + 1);
+	job_record_fini(&job);
+	return 0;
+}
+
 static int submit(struct engine *engine, const struct sandbox_record *record, const json_t *more,
 	bool no_cache, char ret_job[ID_LEN + 1], struct err *err)
 {
@@ -159,20 +175,10 @@ static int submit(struct engine *engine, const struct sandbox_record *record, co
 	auto_free char *text = json_dumps(input, JSON_SORT_KEYS | JSON_COMPACT);
 	struct digest digest;
 	char key[JOB_KEY_MAX];
-	struct job_request request = {
-		.kind = DEPENDENCIES_JOB_KIND, .target = record->id, .key = key, .input = input};
-	struct job_record job;
-	bool is_joined;
-	int r;
 
 	digest_of(text, strlen(text), &digest);
 	snprintf(key, sizeof(key), "%s %s", record->id, digest_hex(&digest));
-	r = job_submit(engine->config.jobs, &record->owner, &request, &job, &is_joined, err);
-	if (r < 0)
-		return r;
-	memcpy(ret_job, job.id, ID_LEN + 1);
-	job_record_fini(&job);
-	return 0;
+	return submit_input(engine, record, input, key, ret_job, err);
 }
 
 struct note {
@@ -286,6 +292,86 @@ void dependencies_complete(struct sandbox *sandbox, const struct dependency_spec
 	note.error = err.message;
 	if (sandbox->engine->verbs->change(sandbox, apply_note, &note, &ignored) < 0)
 		log_warning("sandbox %s: %s", sandbox->id, err.message);
+}
+
+/* --- lending --- */
+
+/* Shows a layer to a sandbox that has none. */
+static int lend(struct sandbox *sandbox, const struct build_cache_entry *layer, struct err *err)
+{
+	struct driver *driver = sandbox->engine->config.driver;
+	int r;
+
+	pthread_mutex_lock(&sandbox->life);
+	sandbox->engine->verbs->settle(sandbox);
+	if (!dependency_set_is_empty(member(&sandbox->record, "requested")))
+		r = err_set(err, ERR_CONFLICT, "the sandbox has packages of its own");
+	else if (!sandbox_seems_up(sandbox))
+		r = err_set(err, ERR_CONFLICT, "the sandbox does not run");
+	else
+		r = driver->ops->show_layer(
+			driver, sandbox->id, dependency_layer_name(layer), err);
+	pthread_mutex_unlock(&sandbox->life);
+	return r;
+}
+
+int dependencies_lend(struct sandbox *sandbox, const struct dependency_spec *spec, struct err *err)
+{
+	json_auto_t *set = dependency_files_new_set(spec);
+	struct build_cache_entry layer;
+	struct sandbox_record record;
+	int r = capability_need(sandbox->engine->config.driver, DRIVER_LAYERS, err);
+
+	if (r < 0)
+		return r;
+	sandbox_read(sandbox, &record);
+	r = dependency_layer_find(sandbox->engine, &record, set, &layer, err);
+	if (r == 0) {
+		r = lend(sandbox, &layer, err);
+		json_decref(layer.note);
+		/* The layer may be gone; then another is made for the next who asks. */
+		if (r < 0 && err->kind != ERR_CONFLICT)
+			dependency_layer_forget(sandbox->engine, &record, set);
+	}
+	sandbox_record_fini(&record);
+	return r;
+}
+
+static int submit_for_others(
+	struct engine *engine, const struct sandbox_record *record, const json_t *set, struct err *err)
+{
+	json_auto_t *input = json_pack("{s:O, s:b, s:I}", "packages", set, "is_for_others", true,
+		"created_at", (json_int_t)record->created_at_ms);
+	char key[DEPENDENCY_KEY_LEN + 1], job[ID_LEN + 1];
+
+	/* Sandboxes that want the same layer wait for one job. */
+	dependency_layer_key(engine, record, set, key);
+	return submit_input(engine, record, input, key, job, err);
+}
+
+int dependencies_prepare(
+	struct sandbox *sandbox, const struct dependency_spec *spec, struct err *err)
+{
+	json_auto_t *set = dependency_files_new_set(spec);
+	struct build_cache_entry layer;
+	struct sandbox_record record;
+	int r = dependency_set_check(spec, err);
+
+	if (r == 0)
+		r = capability_need(sandbox->engine->config.driver, DRIVER_LAYERS, err);
+	if (r < 0)
+		return r;
+	sandbox_read(sandbox, &record);
+	r = dependency_layer_find(sandbox->engine, &record, set, &layer, err);
+	if (r == 0) {
+		json_decref(layer.note);
+	} else {
+		r = dependency_files_keep(sandbox->engine, &record.owner, spec, err);
+		if (r == 0)
+			r = submit_for_others(sandbox->engine, &record, set, err);
+	}
+	sandbox_record_fini(&record);
+	return r;
 }
 
 /* --- how it stands --- */
@@ -422,7 +508,25 @@ struct work {
 	struct sandbox *sandbox;
 	const json_t *more;
 	bool no_cache;
+	bool is_for_others;
 };
+
+/* A layer that this sandbox is not shown. */
+static int make_for_others(
+	struct work *work, const struct sandbox_record *record, struct err *err)
+{
+	struct engine *engine = work->sandbox->engine;
+	struct build_cache_entry layer;
+	int r = dependency_layer_find(engine, record, work->more, &layer, err);
+
+	if (r == 0)
+		job_log(work->job, "there is such a layer");
+	else
+		r = dependency_layer_make(engine, work->job, record, work->more, &layer, err);
+	if (r == 0)
+		json_decref(layer.note);
+	return r;
+}
 
 /* One try, by the record as it is now. */
 static int install(struct work *work, const struct sandbox_record *record, struct err *err)
@@ -437,6 +541,8 @@ static int install(struct work *work, const struct sandbox_record *record, struc
 
 	if (r < 0)
 		return r;
+	if (work->is_for_others)
+		return make_for_others(work, record, err);
 	if (!work->no_cache) {
 		r = give_cached(work->sandbox, record, wanted, job, &ignored);
 		if (r == 0)
@@ -480,7 +586,8 @@ int dependencies_run(struct job *job, void *templates, struct err *err)
 	auto_(sandbox_unrefp) struct sandbox *sandbox = NULL;
 	struct work work = {.job = job,
 		.more = json_object_get(record->input, "packages"),
-		.no_cache = json_is_true(json_object_get(record->input, "no_cache"))};
+		.no_cache = json_is_true(json_object_get(record->input, "no_cache")),
+		.is_for_others = json_is_true(json_object_get(record->input, "is_for_others"))};
 	int r = sandbox_get(
 		templates_engine(templates), &record->owner, record->target, &sandbox, err);
 

@@ -41,6 +41,18 @@ int dependencies_fill_draft(struct engine *engine, const struct dependency_spec 
 void dependencies_complete(struct sandbox *sandbox, const struct dependency_spec *spec);
 
 /*
+ * Packages that an app keeps among its own files (launch/package_layer.h) are copied from a layer. This shows a
+ * running sandbox the layer of just this set at DRIVER_LAYER_PLACE, until it stops or is shown another; its record stays
+ * as it is. ERR_NOT_FOUND: the owner has none; ERR_CONFLICT: the sandbox has packages of its own there.
+ */
+int dependencies_lend(struct sandbox *sandbox, const struct dependency_spec *spec, struct err *err)
+	must_check;
+
+/* Has a job make such a layer for sandboxes to come, unless there is one. The sandbox itself stays as it is. */
+int dependencies_prepare(struct sandbox *sandbox, const struct dependency_spec *spec,
+	struct err *err) must_check;
+
+/*
  * What was asked for, what is installed, and how that stands: {"requested", "installed", "status", "error",
  * "job"}. A new reference.
  */

@@ -97,7 +97,7 @@ static json_t *pick_settings(const struct sandbox_record *sandbox)
 	return settings;
 }
 
-static void make_key(const struct engine *engine, const struct sandbox_record *sandbox,
+void dependency_layer_key(const struct engine *engine, const struct sandbox_record *sandbox,
 	const json_t *set, char ret_key[DEPENDENCY_KEY_LEN + 1])
 {
 	auto_(digest_stream_freep) struct digest_stream *hash = digest_stream_new();
@@ -122,7 +122,7 @@ int dependency_layer_find(struct engine *engine, const struct sandbox_record *sa
 {
 	char key[DEPENDENCY_KEY_LEN + 1];
 
-	make_key(engine, sandbox, set, key);
+	dependency_layer_key(engine, sandbox, set, key);
 	return store_build_cache_get(engine_store(engine), &sandbox->owner, key, ret_layer, err);
 }
 
@@ -132,7 +132,7 @@ void dependency_layer_forget(
 	char key[DEPENDENCY_KEY_LEN + 1];
 	struct err ignored;
 
-	make_key(engine, sandbox, set, key);
+	dependency_layer_key(engine, sandbox, set, key);
 	(void)!store_build_cache_delete(engine_store(engine), &sandbox->owner, key, &ignored);
 }
 
@@ -441,7 +441,7 @@ int dependency_layer_make(struct engine *engine, struct job *job,
 	struct err ignored;
 	int r;
 
-	make_key(engine, sandbox, set, key);
+	dependency_layer_key(engine, sandbox, set, key);
 	r = templates_begin(engine, err);
 	if (r < 0)
 		return r;

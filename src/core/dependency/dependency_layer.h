@@ -19,6 +19,10 @@
 void dependency_layer_base(
 	const struct sandbox_record *sandbox, char ret_base[DEPENDENCY_KEY_LEN + 1]);
 
+/* The name that a layer of a set has in the cache of its owner. */
+void dependency_layer_key(const struct engine *engine, const struct sandbox_record *sandbox,
+	const json_t *set, char ret_key[DEPENDENCY_KEY_LEN + 1]);
+
 /*
  * The layer of a set, if the sandbox's owner has made one before; ERR_NOT_FOUND. Its note says what is
  * installed, and the caller ends that.

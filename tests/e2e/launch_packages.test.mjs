@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+// Packages of apps that are launched: installed once, and copied from a layer by the next launch of the same owner, by
+// real pip and npm with packages of a server of our own. Also why installing fails.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { Launches } from './lib/launches.mjs';
+import { ownerApi } from './lib/owners.mjs';
+import { packageServer } from './lib/packages.mjs';
+import { suite } from './lib/suite.mjs';
+import { until } from './lib/wait.mjs';
+
+const server = await packageServer();
+const { api, finish } = await suite('launch_packages', { args: server.args });
+const NODE_APP = (lock) => ({
+  'package.json': JSON.stringify({ name: 'app', version: '1.0.0', scripts: { start: 'node server.js' }, dependencies: { 'tiny-two': '^2.0.0' } }),
+  'package-lock.json': lock,
+  'server.js': "require('node:http').createServer((q, s) => s.end(require('tiny-two').word)).listen(process.env.PORT, '127.0.0.1');\n",
+});
+const PYTHON_APP = {
+  'requirements.txt': 'tiny-one==1.0.0\n',
+  'main.py': 'import os, tiny_one\nfrom http.server import BaseHTTPRequestHandler, HTTPServer\nclass H(BaseHTTPRequestHandler):\n    def do_GET(self):\n        self.send_response(200); self.end_headers(); self.wfile.write(tiny_one.word.encode())\nHTTPServer(("127.0.0.1", int(os.environ["PORT"])), H).serve_forever()\n',
+};
+
+const launches = new Launches(api);
+// pip and npm of a sandbox are told of the server by variables, as builders are by the daemon's settings.
+const [index, registry] = ['--pip-index', '--npm-registry'].map((name) => server.args[server.args.indexOf(name) + 1]);
+const ENV = { PIP_INDEX_URL: index, PIP_TRUSTED_HOST: new URL(index).host, npm_config_registry: registry };
+
+/** A new project whose sandboxes know the server. */
+async function project(who, files) {
+  const made = await who.project(files);
+  const changed = await who.api.request('PATCH', `/v1/projects/${made.id}`, { json: { defaults: { environment_config: { env_vars: ENV } } } });
+  assert.equal(changed.status, 200, changed.text);
+  return made;
+}
+
+/** A launch of files in a project and sandbox of their own, with what its stages said. */
+async function launch(files, who = launches) {
+  const { id } = await project(who, files);
+  const launched = await who.launch({ project: id });
+  who.assertRuns(launched);
+  const { text } = await who.api.request('GET', `/v1/launches/${launched.id}/events`);
+  return { ...launched, project: id, said: text };
+}
+
+/** Until no layer is being made any more. */
+async function idle(who) {
+  await until(async () => (await who.request('GET', '/v1/jobs', { query: { kind: 'dependencies' } })).json.jobs.every(({ status, state }) => !['queued', 'running'].includes(status ?? state)), { what: 'the layer' });
+}
+
+const COPIED = /are copied from a layer that an earlier launch made/;
+
+test('a second launch with the same lock file copies the packages, without a registry, and has them for itself', async () => {
+  const files = NODE_APP(server.lock('2.0.0'));
+  const first = await launch(files);
+  assert.doesNotMatch(first.said, COPIED);
+  assert.match(first.said, /a layer of the packages of backend is made when this launch is over/);
+  await idle(api);
+  let second;
+  await server.unasked(async () => { second = await launch(files); });
+  assert.match(second.said, COPIED);
+  assert.equal(await launches.page(second), 'two 2.0.0');
+  await api.put(second.sandbox_id, '/workspace/app/node_modules/tiny-two/main.js', "exports.word = 'changed';\n");
+  const again = await launches.launch({ project: second.project });
+  launches.assertRuns(again);
+  assert.equal(await launches.page(again), 'changed', 'the copy is its own');
+  const third = await launch(files);
+  assert.equal(await launches.page(third), 'two 2.0.0', 'and of nobody else');
+  const other = await launch(NODE_APP(server.lock('2.1.0')));
+  assert.doesNotMatch(other.said, COPIED);
+  assert.equal(await launches.page(other), 'two 2.1.0', 'another lock file has other packages');
+  await idle(api);
+  for (const one of [first, second, third, other]) await launches.remove(one, one.project);
+});
+
+test('packages of Python are copied into the environment of the app, with their programs', async () => {
+  const first = await launch(PYTHON_APP);
+  assert.equal(await launches.page(first), 'one 1.0.0');
+  await idle(api);
+  let second;
+  await server.unasked(async () => { second = await launch(PYTHON_APP); });
+  assert.match(second.said, COPIED);
+  assert.equal(await launches.page(second), 'one 1.0.0');
+  const { stdout } = await api.exec(second.sandbox_id, { command: '.venv/bin/tiny-one-tool; .venv/bin/python3 -m pip list | grep tiny', cwd: '/workspace/app' });
+  assert.match(stdout, /^one 1\.0\.0\ntiny-one +1\.0\.0\n$/);
+  for (const one of [first, second]) await launches.remove(one, one.project);
+});
+
+test('what one owner installed is not given to another', async () => {
+  const mallory = new Launches(await ownerApi(api, 'mallory', 'm'));
+  const launched = await launch(NODE_APP(server.lock('2.0.0')), mallory);
+  assert.doesNotMatch(launched.said, COPIED);
+  await idle(mallory.api);
+  await mallory.remove(launched, launched.project);
+});
+
+/** Each is installed in its sandbox, and the launch says why no layer is made of it. */
+const ALONE = [
+  ['without a lock file', (files) => { delete files['package-lock.json']; }, /not shared: there is no package-lock\.json/],
+  ['with scripts of its own', (files) => { files['package.json'] = files['package.json'].replace('"scripts":{', '"scripts":{"postinstall":"true",'); }, /not shared: package\.json has scripts/],
+  ['with an .npmrc', (files) => { files['.npmrc'] = 'fund=false\n'; }, /not shared: there is an \.npmrc/],
+];
+for (const [name, change, said] of ALONE) {
+  test(`an app ${name} has its packages installed in its own sandbox`, async () => {
+    const files = NODE_APP(server.lock('2.0.0'));
+    change(files);
+    const launched = await launch(files);
+    assert.match(launched.said, said);
+    assert.doesNotMatch(launched.said, COPIED);
+    await launches.remove(launched, launched.project);
+  });
+}
+
+test('a sandbox with packages of its own keeps them, and the app has its packages installed', async () => {
+  const { id } = await project(launches, NODE_APP(server.lock('2.0.0')));
+  const made = await api.request('POST', `/v1/projects/${id}/sandboxes`, { json: { dependencies: { python: ['tiny-one'] } } });
+  assert.equal(made.status, 201, made.text);
+  await idle(api);
+  const launched = await launches.launch({ project: id });
+  launches.assertRuns(launched);
+  assert.match((await api.request('GET', `/v1/launches/${launched.id}/events`)).text, /no shared layer is used: the sandbox has packages of its own/);
+  assert.equal((await api.exec(made.json.id, { command: 'python3 -c "import tiny_one; print(tiny_one.word)"' })).stdout, 'one 1.1.0\n');
+  await launches.remove(launched, id);
+});
+
+test('a refused connection is the cause only if the program that failed says so', async () => {
+  const LOOK = "require('node:https').get('https://updates.test/', () => {}).on('error', () => {})";
+  const cases = [
+    [`node -e "${LOOK}"; exec sleep 600`, { timeouts: { install_s: 3 } }, 'install_timeout', /took longer than 3 s; meanwhile the network policy refused updates\.test/],
+    [`node -e "${LOOK}"; echo connect ECONNREFUSED; exit 1`, {}, 'network_refused', /refused updates\.test/],
+    [`node -e "${LOOK}"; echo a script has failed; exit 1`, {}, 'failed', /its program failed; meanwhile/],
+  ];
+  for (const [install, more, code, message] of cases) {
+    const { id } = await launches.project({ 'server.js': 'setInterval(() => {}, 1000);\n' });
+    const made = await api.request('POST', `/v1/projects/${id}/sandboxes`, { json: { network: { mode: 'allowlist', allow: ['nowhere.test:443'] } } });
+    assert.equal(made.status, 201, made.text);
+    const launched = await launches.launch({ project: id, backend: { install }, ...more });
+    assert.deepEqual([launched.error?.stage, launched.error?.code], ['InstallDependencies', code], JSON.stringify(launched.error));
+    assert.match(launched.error.message, message);
+    await launches.remove(launched, id);
+  }
+});
+
+finish();
+test('the server ends', () => server.close());
