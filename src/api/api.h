@@ -35,8 +35,6 @@ struct api {
 	pthread_mutex_t unready_lock;
 	struct err unready; /* why it is NULL; under the lock */
 	const char *preview_domain;
-	const char *
-		preview_frame_ancestor; /* origin whose pages may frame private previews; NULL: none */
 	const char *preview_scheme;	/* "http" or "https" */
 	unsigned preview_port;
 	const char *driver;			 /* the name of the one that runs sandboxes */

@@ -22,7 +22,7 @@ static struct rewrite rewrite_of(const struct proxy_conn *conn)
 		.prefix = {conn->request.target.at, way->prefix_len},
 		.is_confined = way->is_confined,
 		.is_for_all = way->is_for_all,
-		.frame_ancestor = way->frame_ancestor,
+		.frame_ancestor = way->frame_ancestor[0] ? way->frame_ancestor : NULL,
 		.hides_authorization = way->hides_authorization,
 		.hides_api_key = way->hides_api_key};
 }

@@ -27,7 +27,11 @@ struct rewrite {
 	struct slice prefix;	    /* cut off in front of the target; redirects get it back */
 	bool is_confined;	    /* it shares its origin with others: by path, not by name */
 	bool is_for_all;	    /* public: any client may see it, in a frame too */
-	const char *frame_ancestor; /* origin whose pages may frame it, beside its own; or NULL */
+	/*
+	 * Origin whose pages frame it under this name, which is for that alone and opens it; or NULL. What the app says
+	 * against frames is left out then, its cookies are those of that frame, and no other site is told the name.
+	 */
+	const char *frame_ancestor;
 	bool hides_authorization, hides_api_key; /* of the request: ours */
 };
 
