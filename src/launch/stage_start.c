@@ -8,6 +8,7 @@
 #include "core/preview/preview.h"
 #include "core/process/process_table.h"
 #include "core/process/start_command.h"
+#include "core/sandbox/member.h"
 #include "core/sandbox/sandbox_request.h"
 #include "launch/app_health.h"
 #include "launch/pipeline.h"
@@ -273,6 +274,15 @@ static int free_port(struct pipeline *pipeline, enum app_role role, struct err *
 	return 0;
 }
 
+/* Where the part is looked for, if that is not where PORT says: its code may name a port, and .env another. */
+static void set_port(json_t *env, uint16_t port)
+{
+	const char *told = json_string_value(json_object_get(env, "PORT"));
+
+	if (!told || strtoul(told, NULL, 10) != port)
+		json_object_set_new(env, MEMBER_PART_PORT, json_sprintf("%u", port));
+}
+
 static int start_part(struct pipeline *pipeline, enum app_role role, struct err *err)
 {
 	const struct app_part *part = &pipeline->detection.parts[role];
@@ -288,6 +298,7 @@ static int start_part(struct pipeline *pipeline, enum app_role role, struct err 
 	if (part->framework->runtime == RUNTIME_NODE)
 		json_object_set_new(
 			pipeline->env[role], "npm_config_update_notifier", json_string("false"));
+	set_port(pipeline->env[role], part->port);
 	pipeline_log(pipeline, "%s", command);
 	return set_start(pipeline, name, &start, pipeline->env[role], err);
 }
