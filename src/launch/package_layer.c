@@ -9,9 +9,8 @@
 
 /* The directory is entered first, so that the layer stays the same if the sandbox is shown another meanwhile. */
 #define COPY "cp -dR --preserve=mode,timestamps"
-static const char copy_node[] =
-	"app=$PWD; rm -rf node_modules && cd " DRIVER_LAYER_PLACE "/node && " COPY
-	" node_modules \"$app/\"";
+static const char copy_node[] = "app=$PWD; rm -rf node_modules && cd " DRIVER_LAYER_PLACE
+				"/node && " COPY " node_modules \"$app/\"";
 /* pip --target made them: programs are in bin, for an interpreter that knows nothing of the environment. */
 static const char copy_python[] =
 	"[ ! -e .venv ] && cd " DRIVER_LAYER_PLACE "/python && "
@@ -64,8 +63,8 @@ static const char *read_node(
 /* Whether a line of requirements leads to another file of the app. */
 static bool names_file(const char *line)
 {
-	static const char *const begins[] = {"-r", "-c", "-e", "--requirement", "--constraint",
-		"--editable", ".", "/"};
+	static const char *const begins[] = {
+		"-r", "-c", "-e", "--requirement", "--constraint", "--editable", ".", "/"};
 
 	for (size_t i = 0; i < array_len(begins); i++) {
 		if (strncmp(line, begins[i], strlen(begins[i])) == 0)

@@ -206,9 +206,9 @@ static bool is_named(const struct pipeline *pipeline, const char *target)
 static bool has_missed_connection(const struct pipeline *pipeline)
 {
 	static const char *const words[] = {"ECONNREFUSED", "ECONNRESET", "ENOTFOUND", "EAI_AGAIN",
-		"ETIMEDOUT", "EHOSTUNREACH", "ENETUNREACH", "onnection refused",
-		"onnection reset", "onnection aborted", "onnection broken", "ould not resolve",
-		"name resolution", "is unreachable", "socket hang up", "fetch failed"};
+		"ETIMEDOUT", "EHOSTUNREACH", "ENETUNREACH", "onnection refused", "onnection reset",
+		"onnection aborted", "onnection broken", "ould not resolve", "name resolution",
+		"is unreachable", "socket hang up", "fetch failed"};
 
 	for (size_t i = 0; i < array_len(words); i++) {
 		if (is_said(pipeline, words[i]))

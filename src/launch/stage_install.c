@@ -103,15 +103,15 @@ static char *make_line(const struct app_part *part, const struct installer *inst
 	const char *digest, const char *copy)
 {
 	const char *place = installer ? installer->place : ".sandlot";
-	auto_free char *first = copy ? mem_printf("( %s ) && echo %s > $mark && exit %d; ", copy,
-					       digest, IS_COPIED)
-				     : mem_strdup("");
+	auto_free char *first =
+		copy ? mem_printf("( %s ) && echo %s > $mark && exit %d; ", copy, digest, IS_COPIED)
+		     : mem_strdup("");
 
 	return mem_printf(
 		"mark=%s/.sandlot-installed; [ \"$(cat $mark 2>/dev/null)\" = %s ] && exit %d; %s"
 		"( %s ) && mkdir -p %s && echo %s > $mark",
-		place, digest, IS_THERE, first,
-		part->install[0] ? part->install : installer->line, place, digest);
+		place, digest, IS_THERE, first, part->install[0] ? part->install : installer->line,
+		place, digest);
 }
 
 /* Whether others may want a layer of what was installed: pip may have found all of it in the template. */
@@ -150,7 +150,8 @@ static int judge_install(struct pipeline *pipeline, enum app_role role,
 		return pipeline_fail_by_output(pipeline, end->tail);
 	pipeline->is_installed[role] = is_worth_sharing(layer, end->tail);
 	if (layer->reason)
-		pipeline_log(pipeline, "the packages of %s are not shared: %s", name, layer->reason);
+		pipeline_log(
+			pipeline, "the packages of %s are not shared: %s", name, layer->reason);
 	else if (pipeline->is_installed[role])
 		pipeline_log(pipeline,
 			"a layer of the packages of %s is made when this launch is over", name);

@@ -34,11 +34,11 @@ struct store {
 	struct store_clock clock;
 	unsigned idempotency_keys_noted; /* since the start */
 	struct quota default_quotas[2];	 /* of an organization, of a user */
-	pthread_mutex_t claims_lock;	 /* a leaf, of the next: nobody waits for the database there */
-	struct quota_claim *claims;	 /* what is used beside the rows */
-	struct audit_mark audit_head;	 /* the entry that was written last */
-	struct audit_mark audit_anchor;	 /* the last entry that was dropped for its age */
-	int stamp_fd;			 /* -1: none */
+	pthread_mutex_t claims_lock;  /* a leaf, of the next: nobody waits for the database there */
+	struct quota_claim *claims;   /* what is used beside the rows */
+	struct audit_mark audit_head; /* the entry that was written last */
+	struct audit_mark audit_anchor; /* the last entry that was dropped for its age */
+	int stamp_fd;			/* -1: none */
 	struct generation generation;
 	bool is_stamp_failing;
 };

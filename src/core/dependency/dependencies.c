@@ -309,8 +309,7 @@ static int lend(struct sandbox *sandbox, const struct build_cache_entry *layer, 
 	else if (!sandbox_seems_up(sandbox))
 		r = err_set(err, ERR_CONFLICT, "the sandbox does not run");
 	else
-		r = driver->ops->show_layer(
-			driver, sandbox->id, dependency_layer_name(layer), err);
+		r = driver->ops->show_layer(driver, sandbox->id, dependency_layer_name(layer), err);
 	pthread_mutex_unlock(&sandbox->life);
 	return r;
 }
@@ -337,8 +336,8 @@ int dependencies_lend(struct sandbox *sandbox, const struct dependency_spec *spe
 	return r;
 }
 
-static int submit_for_others(
-	struct engine *engine, const struct sandbox_record *record, const json_t *set, struct err *err)
+static int submit_for_others(struct engine *engine, const struct sandbox_record *record,
+	const json_t *set, struct err *err)
 {
 	json_auto_t *input = json_pack("{s:O, s:b, s:I}", "packages", set, "is_for_others", true,
 		"created_at", (json_int_t)record->created_at_ms);
@@ -512,8 +511,7 @@ struct work {
 };
 
 /* A layer that this sandbox is not shown. */
-static int make_for_others(
-	struct work *work, const struct sandbox_record *record, struct err *err)
+static int make_for_others(struct work *work, const struct sandbox_record *record, struct err *err)
 {
 	struct engine *engine = work->sandbox->engine;
 	struct build_cache_entry layer;

@@ -49,8 +49,8 @@ int dependencies_lend(struct sandbox *sandbox, const struct dependency_spec *spe
 	must_check;
 
 /* Has a job make such a layer for sandboxes to come, unless there is one. The sandbox itself stays as it is. */
-int dependencies_prepare(struct sandbox *sandbox, const struct dependency_spec *spec,
-	struct err *err) must_check;
+int dependencies_prepare(
+	struct sandbox *sandbox, const struct dependency_spec *spec, struct err *err) must_check;
 
 /*
  * What was asked for, what is installed, and how that stands: {"requested", "installed", "status", "error",

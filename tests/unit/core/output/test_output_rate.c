@@ -52,7 +52,7 @@ static struct waiter waiters[CROWD];
 
 static void park(struct world *world, int i, char name)
 {
-	waiters[i] = (struct waiter){ .world = world, .name = name };
+	waiters[i] = (struct waiter){.world = world, .name = name};
 	output_rate_park(world->rate, name == 'b' ? "b" : "a", go, &waiters[i]);
 }
 
@@ -64,7 +64,7 @@ static void post_done(void *arg)
 /* Parking happens on the loop's thread, so that no turn comes before all wait. */
 static void run_on_loop(struct world *world, void (*function)(void *arg))
 {
-	world->post = (struct post){ .run = function, .arg = world };
+	world->post = (struct post){.run = function, .arg = world};
 	event_loop_post(world->loop, &world->post);
 	sem_await(&world->done);
 }
@@ -93,7 +93,7 @@ static void open_world(struct world *world)
 {
 	struct err err;
 
-	*world = (struct world){ 0 };
+	*world = (struct world){0};
 	sem_init(&world->went, 0, 0);
 	sem_init(&world->done, 0, 0);
 	assert_int_equal(event_loop_open("test", NULL, &world->loop, &err), 0);
