@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "agent/init.h"
 
-#include "agent/files/file.h"
 #include "agent/files/helper.h"
+#include "agent/files/request/file.h"
 #include "agent/link/control.h"
 #include "agent/link/daemon_link.h"
 #include "agent/link/payload.h"

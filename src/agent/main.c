@@ -54,8 +54,8 @@
  * The road not taken: a thread or a coroutine for each command. It would read more simply, and cost
  * a stack for each of the thousands of commands and sandboxes that mostly wait.
  */
-#include "agent/files/layer_writer.h"
-#include "agent/files/tree_reader.h"
+#include "agent/files/layer/layer_writer.h"
+#include "agent/files/layer/tree_reader.h"
 #include "agent/init.h"
 #include "agent/process/isolated_init.h"
 #include "wire/agent.h"

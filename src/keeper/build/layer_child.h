@@ -5,9 +5,9 @@
  * One writes a layer of an image. The daemon tells it what to make, from an archive of
  * foreign origin, so it is confined as a sandbox is: root of a user namespace of its own, with the
  * new layer's directory, mapped to it, as the only thing that it sees, under the seccomp filter. It
- * runs the agent's program (agent/files/layer_writer.h).
+ * runs the agent's program (agent/files/layer/layer_writer.h).
  *
- * One reads a layer, or what a sandbox has written (agent/files/tree_reader.h): the tree is all that
+ * One reads a layer, or what a sandbox has written (agent/files/layer/tree_reader.h): the tree is all that
  * it sees, read-only, as root of the uid range that owns it.
  */
 #pragma once

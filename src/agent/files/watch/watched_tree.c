@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/files/watched_tree.h"
+#include "agent/files/watch/watched_tree.h"
 
 #include "agent/files/path.h"
 #include "agent/machine/dirents.h"

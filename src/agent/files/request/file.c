@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/files/file.h"
+#include "agent/files/request/file.h"
 
 #include "base/fd.h"
 #include "wire/agent.h"

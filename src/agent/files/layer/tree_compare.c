@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/files/tree_compare.h"
+#include "agent/files/layer/tree_compare.h"
 
 #include "agent/files/path.h"
 #include "base/fd.h"

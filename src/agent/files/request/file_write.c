@@ -8,8 +8,8 @@
  * but a kill.
  */
 #include "agent/files/disk_sync.h"
-#include "agent/files/file.h"
 #include "agent/files/path.h"
+#include "agent/files/request/file.h"
 #include "base/fd.h"
 
 #include <errno.h>

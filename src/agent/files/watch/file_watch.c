@@ -14,11 +14,11 @@
  * watched again. So memory is bounded in any case: by the number of directories, and by two sets
  * with a maximum.
  */
-#include "agent/files/file.h"
-#include "agent/files/inotify_queue.h"
-#include "agent/files/name_set.h"
-#include "agent/files/watched_target.h"
-#include "agent/files/watched_tree.h"
+#include "agent/files/request/file.h"
+#include "agent/files/watch/inotify_queue.h"
+#include "agent/files/watch/name_set.h"
+#include "agent/files/watch/watched_target.h"
+#include "agent/files/watch/watched_tree.h"
 #include "base/clock.h"
 
 #include <errno.h>

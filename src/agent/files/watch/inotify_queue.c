@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/files/inotify_queue.h"
+#include "agent/files/watch/inotify_queue.h"
 
 #include "base/fd.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* STAT and READ. */
-#include "agent/files/file.h"
 #include "agent/files/path.h"
+#include "agent/files/request/file.h"
 #include "base/fd.h"
 
 #include <errno.h>

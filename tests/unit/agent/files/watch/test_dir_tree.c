@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The two tables of a watch: directories, and names that are remembered for a while. */
-#include "agent/files/dir_tree.h"
-#include "agent/files/name_set.h"
+#include "agent/files/watch/dir_tree.h"
+#include "agent/files/watch/name_set.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* LIST: one page of what is below a directory. */
-#include "agent/files/file.h"
 #include "agent/files/path.h"
+#include "agent/files/request/file.h"
 #include "agent/files/walk.h"
 #include "base/fd.h"
 

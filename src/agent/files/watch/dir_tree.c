@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/files/dir_tree.h"
+#include "agent/files/watch/dir_tree.h"
 
 #include <assert.h>
 #include <errno.h>

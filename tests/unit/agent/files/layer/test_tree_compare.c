@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an upper layer hides, told by its effect: three directories stand for the three trees. */
-#include "agent/files/tree_compare.h"
+#include "agent/files/layer/tree_compare.h"
 
 #include "base/fd.h"
 

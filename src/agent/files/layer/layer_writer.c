@@ -6,7 +6,7 @@
  *
  * Times of directories are set at the end: each file that is made in one changes its time.
  */
-#include "agent/files/layer_writer.h"
+#include "agent/files/layer/layer_writer.h"
 
 #include "agent/files/helper_io.h"
 #include "agent/files/path.h"

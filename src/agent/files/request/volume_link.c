@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/files/volume_link.h"
+#include "agent/files/request/volume_link.h"
 
 #include "agent/files/path.h"
 #include "agent/files/tree_remove.h"

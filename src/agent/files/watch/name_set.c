@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/files/name_set.h"
+#include "agent/files/watch/name_set.h"
 
 #include <string.h>
 

@@ -3,9 +3,9 @@
  * PACK: a tree as a stream of items, in the order of walk.h, so that the same tree always gives the
  * same stream.
  */
-#include "agent/files/file.h"
 #include "agent/files/link_names.h"
 #include "agent/files/path.h"
+#include "agent/files/request/file.h"
 #include "agent/files/walk.h"
 #include "base/fd.h"
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* MKDIR, MOVE and REMOVE. */
 #include "agent/files/disk_sync.h"
-#include "agent/files/file.h"
 #include "agent/files/path.h"
+#include "agent/files/request/file.h"
 #include "agent/files/tree_remove.h"
 #include "base/fd.h"
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/files/tree_reader.h"
+#include "agent/files/layer/tree_reader.h"
 
 #include "agent/files/helper_io.h"
+#include "agent/files/layer/tree_compare.h"
 #include "agent/files/link_names.h"
 #include "agent/files/path.h"
-#include "agent/files/tree_compare.h"
 #include "agent/files/walk.h"
 #include "base/fd.h"
 #include "wire/layer.h"

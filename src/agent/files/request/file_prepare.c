@@ -3,10 +3,10 @@
  * PREPARE: makes the system of an image ready for its commands. It finds out who they run as, makes the directories
  * that the image promises, durable where it says so, and gives the workspace to that user. All of it may be done again.
  */
-#include "agent/files/file.h"
 #include "agent/files/path.h"
+#include "agent/files/request/file.h"
+#include "agent/files/request/volume_link.h"
 #include "agent/files/user_lookup.h"
-#include "agent/files/volume_link.h"
 #include "base/fd.h"
 
 #include <errno.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/files/watched_target.h"
+#include "agent/files/watch/watched_target.h"
 
 #include "agent/files/path.h"
-#include "agent/files/watched_tree.h"
+#include "agent/files/watch/watched_tree.h"
 #include "base/fd.h"
 
 #include <errno.h>

@@ -15,7 +15,7 @@
  */
 #pragma once
 
-#include "agent/files/dir_tree.h"
+#include "agent/files/watch/dir_tree.h"
 #include "base/buf.h"
 
 #define WATCHED_TREE_MAX 131072 /* directories; about 25 MB, and a kilobyte each of the kernel's */
