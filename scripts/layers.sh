@@ -56,7 +56,7 @@ order() {
   esac
 }
 
-# Who includes whom below src, one pair a line: agent/process/spawn.c agent/link/payload.h.
+# Who includes whom below src, one pair a line: agent/process/start/spawn.c agent/link/payload.h.
 includes=$(grep -rE '^#include "' src --include='*.[ch]' | sed -E 's,^src/([^:]*):#include "([^"]*)".*,\1 \2,')
 
 for layer in http keeper agent core; do

@@ -57,7 +57,7 @@
 #include "agent/files/layer/layer_writer.h"
 #include "agent/files/layer/tree_reader.h"
 #include "agent/init.h"
-#include "agent/process/isolated_init.h"
+#include "agent/process/start/isolated_init.h"
 #include "wire/agent.h"
 #include "wire/layer.h"
 

@@ -4,12 +4,12 @@
 
 #include "agent/link/control.h"
 #include "agent/link/daemon_link.h"
-#include "agent/process/isolated_process.h"
 #include "agent/process/limit_hits.h"
 #include "agent/process/process_cgroup.h"
-#include "agent/process/process_streams.h"
 #include "agent/process/report.h"
-#include "agent/process/spawn.h"
+#include "agent/process/start/isolated_process.h"
+#include "agent/process/start/spawn.h"
+#include "agent/process/streams/process_streams.h"
 
 #define PROCESS_HEADS 64
 

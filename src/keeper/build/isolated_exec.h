@@ -6,7 +6,7 @@
  * users, network, control groups, filter, workspace. So it ends and freezes with the sandbox and
  * counts against its limits, and the keeper need not remember it.
  *
- * Its PID 1 is the agent in another role, the isolated init (agent/process/isolated_init.h).
+ * Its PID 1 is the agent in another role, the isolated init (agent/process/start/isolated_init.h).
  */
 #pragma once
 

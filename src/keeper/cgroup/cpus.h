@@ -4,7 +4,7 @@
  *
  * A program that wants to know how many processors it has asks for its affinity. So a sandbox whose
  * limit is less than the host is bound to as many processors as its limit needs: those to which the
- * fewest others are bound. The agent binds each command (agent/process/affinity.h). It is a hint to
+ * fewest others are bound. The agent binds each command (agent/process/start/affinity.h). It is a hint to
  * programs, not a wall: they may choose others, and the cgroup still limits their share.
  */
 #pragma once

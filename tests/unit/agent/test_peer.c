@@ -2,7 +2,7 @@
 #include "test_agent_peer.h"
 
 #include "agent/init.h"
-#include "agent/process/isolated_init.h"
+#include "agent/process/start/isolated_init.h"
 #include "base/err.h"
 #include "base/fd.h"
 #include "wire/fdpass.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/process/affinity.h"
+#include "agent/process/start/affinity.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

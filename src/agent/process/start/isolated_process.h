@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "agent/process/spawn.h"
+#include "agent/process/start/spawn.h"
 #include "wire/frame.h"
 
 #include <stdint.h>

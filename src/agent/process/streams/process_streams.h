@@ -9,9 +9,9 @@
 
 #include "agent/link/output_backlog.h"
 #include "agent/link/payload.h"
-#include "agent/process/output_pipe.h"
-#include "agent/process/spawn.h"
-#include "agent/process/stdin_pipe.h"
+#include "agent/process/start/spawn.h"
+#include "agent/process/streams/output_pipe.h"
+#include "agent/process/streams/stdin_pipe.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,7 +7,7 @@
 #pragma once
 
 #include "agent/link/output_backlog.h"
-#include "agent/process/output_tail.h"
+#include "agent/process/streams/output_tail.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/process/isolated_init.h"
+#include "agent/process/start/isolated_init.h"
 
-#include "agent/process/spawn.h"
+#include "agent/process/start/spawn.h"
 #include "base/fd.h"
 #include "wire/agent.h"
 #include "wire/fdpass.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/process/isolated_process.h"
+#include "agent/process/start/isolated_process.h"
 
 #include "base/err.h"
 #include "base/fd.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/process/output_pipe.h"
+#include "agent/process/streams/output_pipe.h"
 
 #include "base/clock.h"
 #include "base/fd.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/process/pty.h"
+#include "agent/process/streams/pty.h"
 
 #include "base/fd.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/process/output_tail.h"
+#include "agent/process/streams/output_tail.h"
 
 #include <ctype.h>
 #include <string.h>

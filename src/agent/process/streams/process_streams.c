@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "agent/process/process_streams.h"
+#include "agent/process/streams/process_streams.h"
 
 #include "agent/link/watch.h"
-#include "agent/process/pty.h"
+#include "agent/process/streams/pty.h"
 #include "base/fd.h"
 #include "wire/agent.h"
 

@@ -5,7 +5,7 @@
  * makes a sandbox that no longer answers, which the keeper kills; a fork for each command would
  * prevent it at three times the price.
  */
-#include "agent/process/spawn.h"
+#include "agent/process/start/spawn.h"
 
 #include "base/mem.h"
 #include "wire/agent.h"

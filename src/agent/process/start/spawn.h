@@ -10,7 +10,7 @@
 
 #include "agent/link/payload.h"
 #include "agent/machine/oom_score.h"
-#include "agent/process/affinity.h"
+#include "agent/process/start/affinity.h"
 
 #include <stdbool.h>
 #include <sys/resource.h>
