@@ -3,7 +3,7 @@
 
 #include "base/fd.h"
 #include "base/share_pool.h"
-#include "http/server/request_answer.h"
+#include "http/server/request/request_answer.h"
 
 #include <errno.h>
 #include <pthread.h>

@@ -2,7 +2,7 @@
 /* Sends a file as an answer: a thread of its own reads it, as fast as the client takes it. */
 #pragma once
 
-#include "http/server/request.h"
+#include "http/server/request/request.h"
 
 struct share;
 

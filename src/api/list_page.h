@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "http/server/request.h"
+#include "http/server/request/request.h"
 
 #include <jansson.h>
 #include <stdbool.h>

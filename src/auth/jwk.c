@@ -2,7 +2,7 @@
 #include "auth/jwk.h"
 
 #include "auth/base64url.h"
-#include "http/server/body.h"
+#include "http/server/request/body.h"
 
 #include <openssl/bn.h>
 #include <openssl/core_names.h>

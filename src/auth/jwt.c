@@ -2,7 +2,7 @@
 #include "auth/jwt.h"
 
 #include "auth/base64url.h"
-#include "http/server/body.h"
+#include "http/server/request/body.h"
 #include "model/access/scope.h"
 #include "model/sandbox/sandbox_record.h"
 

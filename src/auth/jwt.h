@@ -10,7 +10,7 @@
 #pragma once
 
 #include "auth/jwk.h"
-#include "http/server/request.h"
+#include "http/server/request/request.h"
 
 #include <stdint.h>
 

@@ -8,7 +8,7 @@
 
 #include "auth/secret.h"
 #include "base/err.h"
-#include "http/server/request.h"
+#include "http/server/request/request.h"
 
 #define TICKET_LIFE_MS	 60000
 #define TICKET_PATH_MAX	 256 /* with NUL */

@@ -107,7 +107,7 @@ static bool is_cookie(struct slice pair, const char *name)
 	return pair.len > len && memcmp(pair.at, name, len) == 0 && pair.at[len] == '=';
 }
 
-/* Of the console (http/server/guard.h), on whatever port: browsers send it to every port of its host. */
+/* Of the console (http/server/route/guard.h), on whatever port: browsers send it to every port of its host. */
 static bool is_session(struct slice pair)
 {
 	return slice_begins(pair, REWRITE_SESSION) || slice_begins(pair, "__Host-" REWRITE_SESSION);

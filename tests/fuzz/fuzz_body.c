@@ -4,7 +4,7 @@
 #include "api/handlers.h"
 #include "api/process/command_body.h"
 #include "api/sandbox/sandbox_body.h"
-#include "http/server/body.h"
+#include "http/server/request/body.h"
 
 #include <assert.h>
 #include <string.h>

@@ -5,8 +5,8 @@
  */
 #include "api/routes.h"
 #include "http/listener.h"
-#include "http/server/guard.h"
-#include "http/server/handshake.h"
+#include "http/server/route/guard.h"
+#include "http/server/route/handshake.h"
 
 #include <assert.h>
 #include <string.h>

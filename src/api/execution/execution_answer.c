@@ -2,7 +2,7 @@
 #include "api/execution/execution_answer.h"
 
 #include "api/execution/execution_events.h"
-#include "http/server/request.h"
+#include "http/server/request/request.h"
 
 #include <stdatomic.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 
 #include "api/api.h"
 #include "core/execution/execution.h"
-#include "http/server/request.h"
+#include "http/server/request/request.h"
 
 struct execution_events_spec {
 	const struct api *api;

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "http/server/request.h"
+#include "http/server/request/request.h"
 
 /* {"httpMethod", "path", "headers", "queryStringParameters", "body", "isBase64Encoded"}. Without what is for Sandlot
  * alone: the token, `format`, `version`, `async`. */

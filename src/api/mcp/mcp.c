@@ -4,7 +4,7 @@
  *
  * Two eras of it are served. Since 2026-07-28 a request says in its headers and its _meta all that there is to know, and
  * there is nothing else; before, a client said `initialize` first. Neither needs a session here: a tool names its
- * sandbox in each call. A call of a tool goes on as the request of the API that does it (http/server/request_redirect.h), with
+ * sandbox in each call. A call of a tool goes on as the request of the API that does it (http/server/request/request_redirect.h), with
  * the scope, the bounds and the account of that.
  */
 #include "api/handlers.h"

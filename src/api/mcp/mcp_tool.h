@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "http/server/request_redirect.h"
+#include "http/server/request/request_redirect.h"
 
 #include <jansson.h>
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What listens in a sandbox, and connections to it. A connection is a WebSocket that any TCP protocol passes
- * through (http/server/tunnel.h): `sandlot port-forward` makes local ports of them.
+ * through (http/server/request/tunnel.h): `sandlot port-forward` makes local ports of them.
  */
 #include "api/handlers.h"
 #include "core/preview/port_list.h"
 #include "core/preview/preview.h"
 #include "core/sandbox/forwarded_conn.h"
-#include "http/server/tunnel.h"
+#include "http/server/request/tunnel.h"
 #include "http/websocket/websocket.h"
 #include "model/sandbox/sandbox_port.h"
 

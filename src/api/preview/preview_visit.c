@@ -5,7 +5,7 @@
 #include "auth/secret.h"
 #include "base/clock.h"
 #include "core/preview/preview_access.h"
-#include "http/server/guard.h"
+#include "http/server/route/guard.h"
 #include "proxy/rewrite.h"
 
 #include <errno.h>

@@ -10,7 +10,7 @@
 
 #include "api/api.h"
 #include "core/process/process.h"
-#include "http/server/request.h"
+#include "http/server/request/request.h"
 
 struct output_events;
 

@@ -16,7 +16,7 @@
 #include "api/process/replay_filter.h"
 #include "core/output/output_cursor.h"
 #include "core/process/process_table.h"
-#include "http/server/body.h"
+#include "http/server/request/body.h"
 #include "http/websocket/websocket.h"
 
 #include <errno.h>

@@ -6,7 +6,7 @@
 #include "base/share_pool.h"
 #include "http/address_key.h"
 #include "http/listener.h"
-#include "http/server/request_private.h"
+#include "http/server/request/request_private.h"
 #include "http/server/server_private.h"
 
 #include <errno.h>

@@ -11,11 +11,11 @@
 
 #include "base/log.h"
 #include "http/server/connection.h"
-#include "http/server/request_answer.h"
-#include "http/server/request_worker.h"
-#include "http/server/response.h"
+#include "http/server/request/request_answer.h"
+#include "http/server/request/request_worker.h"
+#include "http/server/request/response.h"
+#include "http/server/request/upload.h"
 #include "http/server/server_private.h"
-#include "http/server/upload.h"
 
 #include <stdio.h>
 #include <string.h>

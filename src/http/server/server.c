@@ -14,7 +14,7 @@
 #include "http/server/connection.h"
 #include "http/server/loop.h"
 #include "http/server/mhd_callbacks.h"
-#include "http/server/request_private.h"
+#include "http/server/request/request_private.h"
 #include "http/server/server_private.h"
 #include "http/stream.h"
 #include "http/websocket/websocket_private.h"

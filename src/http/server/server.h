@@ -14,7 +14,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "http/server/request.h"
+#include "http/server/request/request.h"
 #include "http/server/server_config.h"
 
 #include <stdint.h>

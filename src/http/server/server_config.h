@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "http/server/route.h"
+#include "http/server/route/route.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -5,7 +5,7 @@
 #include "api/api.h"
 #include "api/routes.h"
 #include "http/arena.h"
-#include "http/server/router.h"
+#include "http/server/route/router.h"
 
 #include <ctype.h>
 #include <setjmp.h>

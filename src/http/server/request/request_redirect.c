@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http/server/request_redirect.h"
+#include "http/server/request/request_redirect.h"
 
-#include "http/server/request_answer.h"
-#include "http/server/request_private.h"
+#include "http/server/request/request_answer.h"
+#include "http/server/request/request_private.h"
 #include "http/server/server_private.h"
 
 #include <string.h>

@@ -4,16 +4,16 @@
  * comes before anything that the body says: a body of more than a few kilobytes is not even read
  * before its sender is known (request_worker_admit).
  */
-#include "http/server/request_worker.h"
+#include "http/server/request/request_worker.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/share_pool.h"
 #include "http/owner_memory.h"
 #include "http/rate_limit.h"
-#include "http/server/body.h"
 #include "http/server/connection.h"
-#include "http/server/request_answer.h"
+#include "http/server/request/body.h"
+#include "http/server/request/request_answer.h"
 #include "http/server/server_private.h"
 
 #include <assert.h>

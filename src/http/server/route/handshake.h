@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/err.h"
-#include "http/server/headers.h"
+#include "http/server/route/headers.h"
 
 #include <stdbool.h>
 

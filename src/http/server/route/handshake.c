@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http/server/handshake.h"
+#include "http/server/route/handshake.h"
 
 #include <openssl/evp.h>
 #include <openssl/sha.h>

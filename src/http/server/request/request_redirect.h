@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "http/server/request.h"
+#include "http/server/request/request.h"
 
 /*
  * Tells the answer of the route in the protocol of the door: takes over the body, which is NULL for an empty answer

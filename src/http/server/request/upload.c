@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http/server/upload.h"
+#include "http/server/request/upload.h"
 
 #include "base/share_pool.h"
-#include "http/server/request_private.h"
-#include "http/server/request_worker.h"
+#include "http/server/request/request_private.h"
+#include "http/server/request/request_worker.h"
 #include "http/server/server_private.h"
 
 #include <assert.h>

@@ -29,11 +29,11 @@
 #include "http/arena.h"
 #include "http/fair_queue.h"
 #include "http/principal.h"
-#include "http/server/answer.h"
-#include "http/server/guard.h"
-#include "http/server/headers.h"
-#include "http/server/router.h"
-#include "http/server/target.h"
+#include "http/server/request/answer.h"
+#include "http/server/route/guard.h"
+#include "http/server/route/headers.h"
+#include "http/server/route/router.h"
+#include "http/server/route/target.h"
 #include "http/workers.h"
 
 #include <jansson.h>

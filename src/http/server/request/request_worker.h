@@ -2,7 +2,7 @@
 /* The handler's side of a request: what runs on worker threads. Each takes a suspended request. */
 #pragma once
 
-#include "http/server/request_private.h"
+#include "http/server/request/request_private.h"
 
 /* Authenticates, reads the body as JSON, runs the handler. -EAGAIN when the queue is full. */
 int request_worker_start(struct request *req) must_check;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http/server/guard.h"
+#include "http/server/route/guard.h"
 
 #include "base/format.h"
 #include "base/number.h"

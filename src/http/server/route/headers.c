@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http/server/headers.h"
+#include "http/server/route/headers.h"
 
 #include "http/head_rules.h"
 

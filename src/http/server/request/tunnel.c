@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http/server/tunnel.h"
+#include "http/server/request/tunnel.h"
 
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "event/timer.h"
-#include "http/server/body.h"
-#include "http/server/request_private.h"
+#include "http/server/request/body.h"
+#include "http/server/request/request_private.h"
 #include "http/server/server_private.h"
 #include "http/websocket/websocket.h"
 

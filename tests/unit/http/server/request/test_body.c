@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bodies of requests: what they must say they are, how they are read, and how large they may be. */
-#include "http/server/guard.h"
+#include "http/server/route/guard.h"
 #include "http_fixture.h"
 
 #include "base/mem.h"

@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "http/server/request.h"
+#include "http/server/request/request.h"
 
 struct tunnel;
 

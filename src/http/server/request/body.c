@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http/server/body.h"
+#include "http/server/request/body.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -8,8 +8,8 @@
 #pragma once
 
 #include "base/err.h"
-#include "http/server/headers.h"
-#include "http/server/router.h"
+#include "http/server/route/headers.h"
+#include "http/server/route/router.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http/server/target.h"
+#include "http/server/route/target.h"
 
 #include <stdbool.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http/server/answer.h"
+#include "http/server/request/answer.h"
 
 #include "base/fd.h"
 #include "http/stream.h"

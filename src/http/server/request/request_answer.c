@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The answers that a handler may give (http/server/request.h). Here an answer is only put together; it goes out when
+ * The answers that a handler may give (http/server/request/request.h). Here an answer is only put together; it goes out when
  * the request is concluded. A later one takes the place of an earlier one, but keeps its headers.
  */
-#include "http/server/request_answer.h"
+#include "http/server/request/request_answer.h"
 
 #include "base/log.h"
-#include "http/server/handshake.h"
-#include "http/server/request_private.h"
+#include "http/server/request/request_private.h"
+#include "http/server/route/handshake.h"
 #include "http/server/server_private.h"
 #include "http/stream.h"
 #include "http/stream_private.h"

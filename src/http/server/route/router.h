@@ -6,8 +6,8 @@
 #pragma once
 
 #include "base/err.h"
-#include "http/server/route.h"
-#include "http/server/target.h"
+#include "http/server/route/route.h"
+#include "http/server/route/target.h"
 
 struct router;
 

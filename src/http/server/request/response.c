@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http/server/response.h"
+#include "http/server/request/response.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "http/server/connection.h"
 #include "http/server/loop.h"
-#include "http/server/request_private.h"
+#include "http/server/request/request_private.h"
 #include "http/server/server_private.h"
 #include "http/stream.h"
 #include "http/stream_private.h"

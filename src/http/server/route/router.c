@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "http/server/router.h"
+#include "http/server/route/router.h"
 #include "base/format.h"
 
 #include <assert.h>

@@ -19,8 +19,8 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "http/principal.h"
-#include "http/server/request_answer.h"
-#include "http/server/route.h"
+#include "http/server/request/request_answer.h"
+#include "http/server/route/route.h"
 
 #include <jansson.h>
 #include <stdbool.h>
