@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "base/share_pool.h"
 #include "egress/egress_private.h"
-#include "egress/tls_client.h"
+#include "egress/secret/tls_client.h"
 
 #include <errno.h>
 #include <sys/sysinfo.h>

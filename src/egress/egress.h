@@ -13,7 +13,7 @@
 
 #include "base/err.h"
 #include "egress/egress_types.h"
-#include "egress/secret_cache.h"
+#include "egress/secret/secret_cache.h"
 #include "model/id.h"
 
 #include <jansson.h>

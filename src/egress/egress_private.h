@@ -5,12 +5,12 @@
  */
 #pragma once
 
+#include "egress/connection/splice_pipe.h"
+#include "egress/dns/fake_address.h"
+#include "egress/dns/resolver.h"
 #include "egress/egress_thread.h"
 #include "egress/egress_types.h"
-#include "egress/fake_address.h"
 #include "egress/policy.h"
-#include "egress/resolver.h"
-#include "egress/splice_pipe.h"
 #include "model/access/authority.h"
 #include "model/id.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Questions of a sandbox, and answers of the network to a question of ours. */
-#include "egress/dns_message.h"
+#include "egress/dns/dns_message.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The head of a request to the proxy: whatever is accepted must read the same once it is rewritten. */
-#include "egress/proxy_head.h"
+#include "egress/connection/proxy_head.h"
 
 #include <assert.h>
 #include <string.h>

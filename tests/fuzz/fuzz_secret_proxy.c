@@ -4,7 +4,7 @@
  * has the secret once, is for the server, and nothing else of what is sent has it. The first two bytes of
  * the input say how much of it is the client's.
  */
-#include "egress/secret_proxy.h"
+#include "egress/secret/secret_proxy.h"
 
 #include <assert.h>
 #include <fcntl.h>

@@ -47,7 +47,7 @@ struct engine_config {
 	uint64_t disk_reserve;	  /* kept free on the disk of logs_fd: disk_reserve.h */
 	int64_t workspace_retention_s; /* workspaces of removed sandboxes go after so long; 0: never */
 	struct secret_cache *secret_cache; /* borrowed: secrets for egress; NULL: none */
-	const char *resolver;		   /* name servers (egress/resolver.h); NULL: the host's */
+	const char *resolver; /* name servers (egress/dns/resolver.h); NULL: the host's */
 	struct sandbox_egress_limits sandbox_network_limits; /* of a sandbox that asks for none */
 	unsigned egress_connections, egress_pipes, egress_lookups; /* as of egress_config */
 	struct sandbox_defaults defaults;

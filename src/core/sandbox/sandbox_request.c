@@ -15,7 +15,7 @@
 #include "core/template/template_options.h"
 #include "core/template/templates.h"
 #include "core/template/templates_request.h"
-#include "egress/secret_cache.h"
+#include "egress/secret/secret_cache.h"
 #include "model/access/owner.h"
 #include "model/sandbox/egress_rule.h"
 #include "store/sandbox/store_snapshot.h"

@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "egress/secret_cache.h"
+#include "egress/secret/secret_cache.h"
 #include "store/store.h"
 
 struct secret_store;

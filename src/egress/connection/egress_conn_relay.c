@@ -3,8 +3,8 @@
  * Relays an established connection: bytes, once the ClientHello was checked; or requests, if it is
  * a secret proxy.
  */
-#include "egress/client_hello.h"
-#include "egress/egress_conn_private.h"
+#include "egress/connection/client_hello.h"
+#include "egress/connection/egress_conn_private.h"
 
 #include <errno.h>
 #include <string.h>

@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "egress/dns_message.h"
+#include "egress/dns/dns_message.h"
 #include "egress/egress_thread.h"
 
 struct resolver;

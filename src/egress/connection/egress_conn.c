@@ -16,9 +16,9 @@
 #include "base/fd.h"
 #include "base/format.h"
 #include "base/share_pool.h"
-#include "egress/client_hello.h"
-#include "egress/egress_conn_private.h"
-#include "egress/proxy_head.h"
+#include "egress/connection/client_hello.h"
+#include "egress/connection/egress_conn_private.h"
+#include "egress/connection/proxy_head.h"
 #include "wire/egress.h"
 
 #include <arpa/inet.h>

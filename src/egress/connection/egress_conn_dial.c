@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Dials for a connection: resolves the name, then judges and dials the addresses one by one. */
 #include "base/fd.h"
-#include "egress/egress_conn_private.h"
+#include "egress/connection/egress_conn_private.h"
 
 #include <errno.h>
 #include <sys/socket.h>

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "egress/egress_private.h"
-#include "egress/secret_proxy.h"
+#include "egress/secret/secret_proxy.h"
 
 #define EGRESS_CONN_DIAL_TIMEOUT_MS 10000
 

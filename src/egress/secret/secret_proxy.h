@@ -12,7 +12,7 @@
 #pragma once
 
 #include "egress/egress_private.h"
-#include "egress/secret_cache.h"
+#include "egress/secret/secret_cache.h"
 
 #define SECRET_PROXIES_MAX 64 /* of one sandbox: their buffers are the daemon's memory */
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress/proxy_head.h"
+#include "egress/connection/proxy_head.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress/tls_client.h"
+#include "egress/secret/tls_client.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress/dns_message.h"
+#include "egress/dns/dns_message.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress/secret_cache.h"
+#include "egress/secret/secret_cache.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress/splice_pipe.h"
+#include "egress/connection/splice_pipe.h"
 
 #include "base/fd.h"
 #include "base/share_pool.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress/secret_proxy.h"
+#include "egress/secret/secret_proxy.h"
 
-#include "egress/proxy_head.h"
-#include "egress/tls_client.h"
+#include "egress/connection/proxy_head.h"
+#include "egress/secret/tls_client.h"
 #include "http/buffered_socket.h"
 #include "http/head_rules.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress/client_hello.h"
+#include "egress/connection/client_hello.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress/fake_address.h"
+#include "egress/dns/fake_address.h"
 #include "wire/egress.h"
 
 #include <arpa/inet.h>

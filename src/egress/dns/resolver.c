@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "egress/resolver.h"
+#include "egress/dns/resolver.h"
 
 #include "base/clock.h"
 #include "base/fd.h"

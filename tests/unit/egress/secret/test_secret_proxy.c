@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Errands without their flow: the test is client and server, and says when something may move. */
-#include "egress/secret_proxy.h"
+#include "egress/secret/secret_proxy.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
