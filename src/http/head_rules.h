@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the head of a request may look like, for every listener: the API's (http/server/route/headers.h,
- * http/server/route/guard.h), that of previews (proxy/request_check.h), and the proxies of sandboxes
+ * http/server/route/guard.h), that of previews (proxy/message/request_check.h), and the proxies of sandboxes
  * (egress/connection/proxy_head.h, egress/secret/secret_proxy.h). What two parsers might read in two ways is refused, so
  * that nobody smuggles a request past one of them in what the other takes for a body.
  *

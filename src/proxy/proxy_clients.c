@@ -5,7 +5,7 @@
 #include "base/fd.h"
 #include "http/address_key.h"
 #include "http/listener.h"
-#include "proxy/proxy_conn.h"
+#include "proxy/connection/proxy_conn.h"
 #include "proxy/proxy_limits.h"
 #include "proxy/proxy_loop.h"
 #include "proxy/proxy_private.h"

@@ -2,7 +2,7 @@
 /* What a proxy is opened with: its limits, and its owner's decisions. */
 #pragma once
 
-#include "proxy/proxy_way.h"
+#include "proxy/message/proxy_way.h"
 
 #include <stdatomic.h>
 

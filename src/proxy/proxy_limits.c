@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "base/share_pool.h"
 #include "http/rate_limit.h"
-#include "proxy/proxy_conn_state.h"
+#include "proxy/connection/proxy_conn_state.h"
 #include "proxy/proxy_private.h"
 
 #include <openssl/sha.h>

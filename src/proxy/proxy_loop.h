@@ -4,7 +4,7 @@
 
 #include "base/err.h"
 #include "event/timer.h"
-#include "proxy/proxy_conn_state.h"
+#include "proxy/connection/proxy_conn_state.h"
 
 #define PROXY_LOOP_TICK_MS  1000
 #define PROXY_LOOP_LATER_MS 50 /* while somebody waits for an app */

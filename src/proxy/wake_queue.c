@@ -2,9 +2,9 @@
 #include "proxy/wake_queue.h"
 
 #include "http/fair_queue.h"
-#include "proxy/proxy_conn_answer.h"
+#include "proxy/connection/proxy_conn_answer.h"
+#include "proxy/message/refusal.h"
 #include "proxy/proxy_loop.h"
-#include "proxy/refusal.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "http/workers.h"
-#include "proxy/proxy_conn_state.h"
+#include "proxy/connection/proxy_conn_state.h"
 
 struct wake_queue;
 

@@ -3,7 +3,7 @@
  * A message through the proxy, cut into pieces. The first byte says whether it is an answer, the second how it is
  * cut. However that is, the same is read; and what goes out again, head and body, is read as the same message.
  */
-#include "proxy/rewrite.h"
+#include "proxy/message/rewrite.h"
 
 #include <assert.h>
 #include <string.h>

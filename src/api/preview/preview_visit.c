@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "core/preview/preview_access.h"
 #include "http/server/route/guard.h"
-#include "proxy/rewrite.h"
+#include "proxy/message/rewrite.h"
 
 #include <errno.h>
 #include <stdio.h>

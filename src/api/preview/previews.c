@@ -220,7 +220,7 @@ static void answer_misdirected(const struct proxy_visit *visit, struct proxy_way
 		visit->is_page, way);
 }
 
-/* Pages by path have no origin that could be named (proxy/rewrite.c), so that all may read where it leads. */
+/* Pages by path have no origin that could be named (proxy/message/rewrite.c), so that all may read where it leads. */
 static void answer_stray(
 	const struct proxy_visit *visit, struct slice prefix, struct proxy_way *way)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "proxy/proxy_way.h"
+#include "proxy/message/proxy_way.h"
 
 #include "base/fd.h"
 

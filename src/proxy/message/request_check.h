@@ -3,7 +3,7 @@
 #pragma once
 
 #include "http/message.h"
-#include "proxy/proxy_way.h"
+#include "proxy/message/proxy_way.h"
 
 #define REQUEST_CHECK_TARGET_MAX 8192
 #define REQUEST_CHECK_DIGEST_LEN 32

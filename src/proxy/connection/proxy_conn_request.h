@@ -2,7 +2,7 @@
 /* Checks the head of a request, and has its way found on a worker. */
 #pragma once
 
-#include "proxy/proxy_conn_state.h"
+#include "proxy/connection/proxy_conn_state.h"
 
 /* Says how the way of its requests is found (proxy_conn_ask). */
 void proxy_conn_request_init(struct proxy_conn *conn);

@@ -2,7 +2,7 @@
 /* Answers of our own, and the end of a connection after its last one. */
 #pragma once
 
-#include "proxy/proxy_conn_state.h"
+#include "proxy/connection/proxy_conn_state.h"
 
 /* The way is an answer: gives it. */
 void proxy_conn_answer_found(struct proxy_conn *conn);

@@ -4,7 +4,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
-#include "proxy/proxy_conn_answer.h"
+#include "proxy/connection/proxy_conn_answer.h"
 
 #include <errno.h>
 #include <setjmp.h>

@@ -4,16 +4,16 @@
  * otherwise. `move` does all that can be done with that, and is called after everything that happened. What that is
  * depends on the state: see the headers of its parts.
  */
-#include "proxy/proxy_conn.h"
+#include "proxy/connection/proxy_conn.h"
 
 #include "base/clock.h"
-#include "proxy/proxy_conn_answer.h"
-#include "proxy/proxy_conn_relay.h"
-#include "proxy/proxy_conn_request.h"
-#include "proxy/proxy_conn_state.h"
-#include "proxy/proxy_conn_tunnel.h"
+#include "proxy/connection/proxy_conn_answer.h"
+#include "proxy/connection/proxy_conn_relay.h"
+#include "proxy/connection/proxy_conn_request.h"
+#include "proxy/connection/proxy_conn_state.h"
+#include "proxy/connection/proxy_conn_tunnel.h"
+#include "proxy/message/refusal.h"
 #include "proxy/proxy_loop.h"
-#include "proxy/refusal.h"
 
 #include <stdio.h>
 

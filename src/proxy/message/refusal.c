@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "proxy/refusal.h"
+#include "proxy/message/refusal.h"
 
 #define CROWDED_WAIT_S 5 /* when to come again, where there are too many */
 

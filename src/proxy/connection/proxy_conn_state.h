@@ -9,8 +9,8 @@
 #include "http/head_rules.h"
 #include "http/message.h"
 #include "http/workers.h"
+#include "proxy/message/request_check.h"
 #include "proxy/proxy_config.h"
-#include "proxy/request_check.h"
 
 #define PROXY_CONN_HEAD_MS 10000 /* for the head of a request, once it has begun */
 

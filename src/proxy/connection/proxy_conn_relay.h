@@ -2,7 +2,7 @@
 /* A request on its way to the app, and the answer on its way back. */
 #pragma once
 
-#include "proxy/proxy_conn_state.h"
+#include "proxy/connection/proxy_conn_state.h"
 
 /* The app is connected: sends it the head. */
 void proxy_conn_relay_start(struct proxy_conn *conn);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "proxy/proxy_conn_request.h"
+#include "proxy/connection/proxy_conn_request.h"
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "http/listener.h"
-#include "proxy/proxy_conn_answer.h"
-#include "proxy/proxy_conn_relay.h"
+#include "proxy/connection/proxy_conn_answer.h"
+#include "proxy/connection/proxy_conn_relay.h"
+#include "proxy/message/refusal.h"
+#include "proxy/message/rewrite.h"
 #include "proxy/proxy_limits.h"
 #include "proxy/proxy_loop.h"
 #include "proxy/proxy_private.h"
-#include "proxy/refusal.h"
-#include "proxy/rewrite.h"
 #include "proxy/wake_queue.h"
 
 #include <errno.h>

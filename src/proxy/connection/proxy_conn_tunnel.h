@@ -2,7 +2,7 @@
 /* A WebSocket: bytes in both directions until one side ends. */
 #pragma once
 
-#include "proxy/proxy_conn_state.h"
+#include "proxy/connection/proxy_conn_state.h"
 
 /* The app has agreed. */
 void proxy_conn_tunnel_start(struct proxy_conn *conn);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "proxy/proxy_conn_state.h"
+#include "proxy/connection/proxy_conn_state.h"
 
 #include "base/clock.h"
 #include "http/listener.h"

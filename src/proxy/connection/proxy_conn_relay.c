@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "proxy/proxy_conn_relay.h"
+#include "proxy/connection/proxy_conn_relay.h"
 
 #include "base/clock.h"
 #include "http/listener.h"
-#include "proxy/proxy_conn_answer.h"
-#include "proxy/proxy_conn_tunnel.h"
-#include "proxy/refusal.h"
-#include "proxy/rewrite.h"
+#include "proxy/connection/proxy_conn_answer.h"
+#include "proxy/connection/proxy_conn_tunnel.h"
+#include "proxy/message/refusal.h"
+#include "proxy/message/rewrite.h"
 
 #define HINTS_MAX 16
 

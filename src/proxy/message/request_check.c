@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "proxy/request_check.h"
+#include "proxy/message/request_check.h"
 
 #include "http/head_rules.h"
-#include "proxy/refusal.h"
+#include "proxy/message/refusal.h"
 
 #include <openssl/sha.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "proxy/rewrite.h"
+#include "proxy/message/rewrite.h"
 #include "base/format.h"
 
 #include <inttypes.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "proxy/proxy_conn_tunnel.h"
+#include "proxy/connection/proxy_conn_tunnel.h"
 
 void proxy_conn_tunnel_start(struct proxy_conn *conn)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "proxy/proxy_conn_answer.h"
+#include "proxy/connection/proxy_conn_answer.h"
 
 #include "base/clock.h"
-#include "proxy/rewrite.h"
+#include "proxy/message/rewrite.h"
 
 #include <sys/socket.h>
 

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "proxy/proxy_way.h"
+#include "proxy/message/proxy_way.h"
 
 #define REFUSAL_BAD_REQUEST "This request cannot be passed on"
 
