@@ -4,7 +4,7 @@
 #include "base/number.h"
 #include "cli/cli.h"
 #include "cli/terminal/interrupt.h"
-#include "cli/terminal/job_bars.h"
+#include "cli/terminal/output/job_bars.h"
 #include "cli/text/human.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
 
 #include "cli/cli.h"
 #include "cli/code_file.h"
-#include "cli/terminal/job_bars.h"
+#include "cli/terminal/output/job_bars.h"
 
 #include <errno.h>
 #include <string.h>

@@ -4,8 +4,8 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "cli/remote/peer.h"
+#include "cli/terminal/input/question.h"
 #include "cli/terminal/interrupt.h"
-#include "cli/terminal/question.h"
 #include "cli/text/note.h"
 
 #include <curl/curl.h>

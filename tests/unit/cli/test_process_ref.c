@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of processes, and which failures are waited out. */
 #include "cli/process_ref.h"
-#include "cli/terminal/reconnect.h"
+#include "cli/terminal/process/reconnect.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

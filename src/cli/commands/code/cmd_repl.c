@@ -9,9 +9,9 @@
 #include "cli/remote/context_ref.h"
 #include "cli/remote/removal.h"
 #include "cli/remote/resolve.h"
+#include "cli/terminal/input/line_editor.h"
 #include "cli/terminal/interrupt.h"
-#include "cli/terminal/line_editor.h"
-#include "cli/terminal/shown_result.h"
+#include "cli/terminal/output/shown_result.h"
 #include "cli/terminal/terminal.h"
 #include "cli/text/code_input.h"
 

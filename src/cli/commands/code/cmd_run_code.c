@@ -9,7 +9,7 @@
 #include "cli/create_spec.h"
 #include "cli/remote/context_ref.h"
 #include "cli/remote/resolve.h"
-#include "cli/terminal/shown_result.h"
+#include "cli/terminal/output/shown_result.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
-#include "cli/terminal/follow.h"
+#include "cli/terminal/process/follow.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
 #include "cli/command.h"
-#include "cli/terminal/hidden_input.h"
+#include "cli/terminal/input/hidden_input.h"
 #include "cli/terminal/terminal.h"
 #include "cli/text/human.h"
 #include "cli/text/table.h"

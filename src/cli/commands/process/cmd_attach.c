@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
-#include "cli/terminal/follow.h"
 #include "cli/terminal/interrupt.h"
-#include "cli/terminal/live_exec.h"
-#include "cli/terminal/reconnect.h"
-#include "cli/terminal/remote_shell.h"
+#include "cli/terminal/process/follow.h"
+#include "cli/terminal/process/live_exec.h"
+#include "cli/terminal/process/reconnect.h"
+#include "cli/terminal/process/remote_shell.h"
 
 #define REPLAY_BYTES (256 * 1024) /* as much as a terminal replays */
 

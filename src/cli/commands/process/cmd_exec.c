@@ -6,9 +6,9 @@
  */
 #include "cli/command.h"
 #include "cli/exec_spec.h"
-#include "cli/terminal/background_exec.h"
-#include "cli/terminal/live_exec.h"
-#include "cli/terminal/remote_shell.h"
+#include "cli/terminal/process/background_exec.h"
+#include "cli/terminal/process/live_exec.h"
+#include "cli/terminal/process/remote_shell.h"
 
 struct exec_values {
 	struct exec_spec spec;

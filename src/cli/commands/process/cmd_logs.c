@@ -8,10 +8,10 @@
 #include "cli/command.h"
 #include "cli/remote/listing.h"
 #include "cli/remote/query.h"
-#include "cli/terminal/follow.h"
 #include "cli/terminal/interrupt.h"
-#include "cli/terminal/line_writer.h"
-#include "cli/terminal/live_exec.h"
+#include "cli/terminal/output/line_writer.h"
+#include "cli/terminal/process/follow.h"
+#include "cli/terminal/process/live_exec.h"
 #include "cli/text/human.h"
 #include "cli/text/since.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
-#include "cli/terminal/remote_shell.h"
+#include "cli/terminal/process/remote_shell.h"
 
 struct shell_values {
 	const char *cwd;

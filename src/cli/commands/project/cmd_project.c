@@ -8,7 +8,7 @@
 #include "cli/remote/endpoint.h"
 #include "cli/remote/listing.h"
 #include "cli/remote/query.h"
-#include "cli/terminal/question.h"
+#include "cli/terminal/input/question.h"
 #include "cli/text/table.h"
 
 #include <errno.h>

@@ -8,7 +8,7 @@
 #include "cli/remote/listing.h"
 #include "cli/remote/removal.h"
 #include "cli/remote/resolve.h"
-#include "cli/terminal/question.h"
+#include "cli/terminal/input/question.h"
 
 #include <stdio.h>
 #include <string.h>

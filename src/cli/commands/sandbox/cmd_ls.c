@@ -5,7 +5,7 @@
 #include "cli/orphan_ids.h"
 #include "cli/remote/listing.h"
 #include "cli/remote/resolve.h"
-#include "cli/terminal/refresh.h"
+#include "cli/terminal/output/refresh.h"
 #include "cli/text/human.h"
 #include "cli/text/table.h"
 

@@ -7,10 +7,10 @@
 #include "cli/create_spec.h"
 #include "cli/exec_spec.h"
 #include "cli/remote/removal.h"
-#include "cli/terminal/background_exec.h"
 #include "cli/terminal/interrupt.h"
-#include "cli/terminal/live_exec.h"
-#include "cli/terminal/remote_shell.h"
+#include "cli/terminal/process/background_exec.h"
+#include "cli/terminal/process/live_exec.h"
+#include "cli/terminal/process/remote_shell.h"
 
 #include <poll.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "cli/command.h"
 #include "cli/remote/listing.h"
 #include "cli/remote/resolve.h"
-#include "cli/terminal/refresh.h"
+#include "cli/terminal/output/refresh.h"
 #include "cli/text/since.h"
 #include "cli/text/table.h"
 

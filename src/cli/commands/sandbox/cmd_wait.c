@@ -4,8 +4,8 @@
 #include "cli/process_ref.h"
 #include "cli/remote/resolve.h"
 #include "cli/terminal/interrupt.h"
-#include "cli/terminal/live_exec.h"
-#include "cli/terminal/reconnect.h"
+#include "cli/terminal/process/live_exec.h"
+#include "cli/terminal/process/reconnect.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
 #include "cli/remote/listing.h"
-#include "cli/terminal/follow.h"
+#include "cli/terminal/process/follow.h"
 #include "cli/text/table.h"
 
 #include <stdio.h>

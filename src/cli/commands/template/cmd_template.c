@@ -5,8 +5,8 @@
 #include "cli/create_spec.h"
 #include "cli/remote/listing.h"
 #include "cli/remote/query.h"
-#include "cli/terminal/follow.h"
-#include "cli/terminal/job_bars.h"
+#include "cli/terminal/output/job_bars.h"
+#include "cli/terminal/process/follow.h"
 #include "cli/text/table.h"
 
 #include <errno.h>

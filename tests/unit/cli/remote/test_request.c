@@ -7,7 +7,7 @@
 #include "cli/remote/credential.h"
 #include "cli/remote/peer.h"
 #include "cli/remote/resolve.h"
-#include "cli/terminal/live_exec.h"
+#include "cli/terminal/process/live_exec.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/terminal/live_exec.h"
+#include "cli/terminal/process/live_exec.h"
 
 #include "base/signal_name.h"
 #include "cli/cli.h"
-#include "cli/terminal/output_stream.h"
+#include "cli/terminal/output/output_stream.h"
 
 #include <errno.h>
 #include <signal.h>

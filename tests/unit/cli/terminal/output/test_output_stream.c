@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Output events become bytes, and a stream that is cut off anywhere can be resumed exactly. */
 #include "base/fd.h"
-#include "cli/terminal/output_stream.h"
+#include "cli/terminal/output/output_stream.h"
 
 #include <fcntl.h>
 #include <inttypes.h>

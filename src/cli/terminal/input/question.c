@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/terminal/question.h"
+#include "cli/terminal/input/question.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * client) and those of the terminal. Output is written as it comes and blocks us, so that a slow
  * terminal holds the sandbox back and not our memory; typing is not read while too much of it waits.
  */
-#include "cli/terminal/remote_shell.h"
+#include "cli/terminal/process/remote_shell.h"
 
 #include "base/buf.h"
 #include "base/clock.h"
@@ -12,11 +12,11 @@
 #include "cli/cli.h"
 #include "cli/remote/query.h"
 #include "cli/remote/websocket_client.h"
-#include "cli/terminal/detach_keys.h"
+#include "cli/terminal/input/detach_keys.h"
 #include "cli/terminal/interrupt.h"
-#include "cli/terminal/live_exec.h"
-#include "cli/terminal/reconnect.h"
-#include "cli/terminal/screen_state.h"
+#include "cli/terminal/output/screen_state.h"
+#include "cli/terminal/process/live_exec.h"
+#include "cli/terminal/process/reconnect.h"
 #include "cli/terminal/terminal.h"
 
 #include <errno.h>

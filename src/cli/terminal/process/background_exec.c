@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/terminal/background_exec.h"
+#include "cli/terminal/process/background_exec.h"
 
-#include "cli/terminal/follow.h"
 #include "cli/terminal/interrupt.h"
-#include "cli/terminal/live_exec.h"
-#include "cli/terminal/reconnect.h"
-#include "cli/terminal/remote_shell.h"
+#include "cli/terminal/process/follow.h"
+#include "cli/terminal/process/live_exec.h"
+#include "cli/terminal/process/reconnect.h"
+#include "cli/terminal/process/remote_shell.h"
 #include "cli/terminal/terminal.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/terminal/input_pump.h"
+#include "cli/terminal/process/input_pump.h"
 
 #include "base/clock.h"
-#include "cli/terminal/reconnect.h"
+#include "cli/terminal/process/reconnect.h"
 #include "cli/text/base64.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/terminal/hidden_input.h"
+#include "cli/terminal/input/hidden_input.h"
 
 #include "base/fd.h"
 

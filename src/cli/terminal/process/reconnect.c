@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/terminal/reconnect.h"
+#include "cli/terminal/process/reconnect.h"
 
 #include "base/clock.h"
 #include "cli/cli.h"

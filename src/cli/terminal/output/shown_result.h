@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "cli/terminal/output_stream.h"
+#include "cli/terminal/output/output_stream.h"
 
 struct shown_result {
 	const char *save;   /* the directory for images; NULL: their text is printed */

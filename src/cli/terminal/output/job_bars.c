@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/terminal/job_bars.h"
+#include "cli/terminal/output/job_bars.h"
 
 #include "base/format.h"
 #include "cli/cli.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/terminal/follow.h"
+#include "cli/terminal/process/follow.h"
 
-#include "cli/terminal/input_pump.h"
-#include "cli/terminal/output_stream.h"
-#include "cli/terminal/reconnect.h"
+#include "cli/terminal/output/output_stream.h"
+#include "cli/terminal/process/input_pump.h"
+#include "cli/terminal/process/reconnect.h"
 
 #include <inttypes.h>
 #include <unistd.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/terminal/output_stream.h"
+#include "cli/terminal/output/output_stream.h"
 
 #include "base/format.h"
 #include "base/number.h"
 #include "cli/cli.h"
-#include "cli/terminal/line_writer.h"
+#include "cli/terminal/output/line_writer.h"
 #include "cli/text/base64.h"
 #include "cli/text/human.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/terminal/screen_state.h"
+#include "cli/terminal/output/screen_state.h"
 
 #include <assert.h>
 #include <string.h>

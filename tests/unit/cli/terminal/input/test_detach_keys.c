@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/terminal/detach_keys.h"
+#include "cli/terminal/input/detach_keys.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/terminal/shown_result.h"
+#include "cli/terminal/output/shown_result.h"
 
 #include "base/buf.h"
 #include "base/fd.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/terminal/line_writer.h"
+#include "cli/terminal/output/line_writer.h"
 
 #include "base/clock.h"
 #include "cli/cli.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/terminal/line_editor.h"
+#include "cli/terminal/input/line_editor.h"
 
 #include "cli/cli.h"
 #include "cli/terminal/terminal.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a program switched on in the terminal is undone, and nothing else. */
-#include "cli/terminal/screen_state.h"
+#include "cli/terminal/output/screen_state.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/terminal/refresh.h"
+#include "cli/terminal/output/refresh.h"
 
 #include "cli/terminal/interrupt.h"
 
