@@ -97,6 +97,13 @@ for program in keeper agent cli 'base event wire model store driver blob image t
   [ -z "$twice" ] || { echo "layers: stems used twice:" $twice >&2; bad=1; }
 done
 
+# Keeper and agent are compiled by one command each, which runs again for the headers that meson.build names.
+for layer in base wire keeper agent; do
+  for header in $(find "src/$layer" -name '*.h' -printf '%P\n'); do
+    grep -qF "'$header'" "src/$layer/meson.build" || { echo "layers: src/$layer/meson.build does not name $header" >&2; bad=1; }
+  done
+done
+
 # What snprintf returns is not the length of what is there (base/format.h).
 lengths=$(grep -rnE '=[[:space:]]*(\([a-z_ ]+\)[[:space:]]*)?v?snprintf\(' src | grep -v '^src/base/format\.c:' || true)
 [ -z "$lengths" ] || { echo "layers: the value of snprintf is used as a length; take base/format.h:" >&2; echo "$lengths" >&2; bad=1; }
