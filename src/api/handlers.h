@@ -6,6 +6,12 @@
 
 #define HANDLER(name) int name(struct request *req, void *context, struct err *err)
 
+/* e2b/e2b.c */
+HANDLER(e2b_get);
+HANDLER(e2b_post);
+HANDLER(e2b_delete);
+/* e2b/e2b_upload.c */
+HANDLER(e2b_upload_write);
 /* mcp/mcp.c */
 HANDLER(mcp_post);
 

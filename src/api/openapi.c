@@ -101,8 +101,12 @@ static void add_parameter(json_t *parameters, const char *name, const char *in, 
 
 #define NAME_SCHEMA "{\"type\":\"string\",\"pattern\":\"^[0-9A-Za-z][0-9A-Za-z._-]*$\"}"
 
+#define PATH_MAX_SHOWN 256
+
 /* The variable parts of paths. */
 static const struct api_parameter path_parts[] = {
+	{"call", "{\"type\":\"string\"}",
+		"The call, as clients of E2B write its path, with all its slashes.", true},
 	{"id", "{\"type\":\"string\",\"pattern\":\"^([0-9a-z]{26}|[a-z][a-z0-9-]{0,39})$\"}",
 		"The sandbox: its id, or its name.", true},
 	{"context", "{\"type\":\"string\",\"pattern\":\"^[0-9a-z]{26}$\"}", "The context's id.",
@@ -140,10 +144,23 @@ static const struct api_parameter path_parts[] = {
 
 static bool has_part(const struct route *route, const char *name)
 {
-	char part[32];
+	char part[32], rest[32];
 
 	snprintf(part, sizeof(part), "{%s}", name);
-	return strstr(route->path, part) != NULL;
+	snprintf(rest, sizeof(rest), "{%s*}", name);
+	return strstr(route->path, part) || strstr(route->path, rest);
+}
+
+/* OpenAPI has no sign for a part that takes all that follows. */
+static void show_path(const struct route *route, char path[PATH_MAX_SHOWN])
+{
+	size_t len = 0;
+
+	for (const char *at = route->path; *at && len < PATH_MAX_SHOWN - 1; at++) {
+		if (*at != '*')
+			path[len++] = *at;
+	}
+	path[len] = '\0';
 }
 
 json_t *openapi_parameters(const struct route *route)
@@ -238,14 +255,16 @@ static json_t *paths(void)
 	const struct route *routes = routes_table(&count);
 
 	for (size_t i = 0; i < count; i++) {
-		json_t *path = json_object_get(all, routes[i].path);
-		char method[16] = "";
+		char shown[PATH_MAX_SHOWN], method[16] = "";
+		json_t *path;
 
 		for (size_t c = 0; routes[i].method[c] && c < sizeof(method) - 1; c++)
 			method[c] = (char)tolower((unsigned char)routes[i].method[c]);
+		show_path(&routes[i], shown);
+		path = json_object_get(all, shown);
 		if (!path) {
 			path = json_object();
-			json_object_set_new(all, routes[i].path, path);
+			json_object_set_new(all, shown, path);
 		}
 		json_object_set_new(path, method, operation_of(&routes[i], texts));
 	}

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -110,4 +111,14 @@ ssize_t text_decode_base64(const char *text, uint8_t **ret_data)
 		return -EINVAL;
 	*ret_data = take_ptr(&data);
 	return (ssize_t)decoded;
+}
+
+void text_put_escaped(struct buf *out, const char *text)
+{
+	for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
+		if (isalnum(*at) || strchr("-._~", *at))
+			buf_append(out, at, 1);
+		else
+			buf_printf(out, "%%%02X", *at);
+	}
 }

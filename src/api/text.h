@@ -51,3 +51,6 @@ void text_put_plain(struct buf *out, const uint8_t *data, size_t len);
 
 /* Decodes strict base64 with its padding into fresh memory; the length, or -EINVAL. */
 ssize_t text_decode_base64(const char *text, uint8_t **ret_data);
+
+/* Appends a text as a part of a path or a query, percent-encoded. */
+void text_put_escaped(struct buf *out, const char *text);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "auth/gate.h"
 
+#include "auth/bound_token.h"
 #include "auth/secret.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -20,14 +21,19 @@ static void touch(const struct gate *gate, const struct token_record *token, int
 		log_warning("the use of token %s is not noted: %s", token->id, err.message);
 }
 
-static int read_token(const struct gate *gate, const char *text, int64_t now_ms,
+static int read_token(const struct gate *gate, const struct credential *credential, int64_t now_ms,
 	struct principal *ret_principal, struct err *err)
 {
 	unsigned char hash[SECRET_HASH_LEN];
 	struct token_record token;
-	int r;
+	int r = 0;
 
-	secret_hash(text, hash);
+	if (bound_token_is(credential->token))
+		r = bound_token_read(gate->store, credential->token, credential->path, hash, err);
+	else
+		secret_hash(credential->token, hash);
+	if (r < 0)
+		return r;
 	r = store_token_find(gate->store, hash, now_ms, &token, err);
 	if (r < 0)
 		return r;
@@ -117,7 +123,7 @@ int gate_admit(const struct gate *gate, const struct credential *credential,
 	else if (gate->issuer && jwt_is(credential->token))
 		r = jwt_verify(gate->issuer, credential->token, now_ms, &principal, err);
 	else
-		r = read_token(gate, credential->token, now_ms, &principal, err);
+		r = read_token(gate, credential, now_ms, &principal, err);
 	if (r < 0)
 		return r;
 	principal.is_operator = scope_allows(principal.scopes, SCOPE_ADMIN);

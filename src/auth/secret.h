@@ -13,6 +13,7 @@
 #define SECRET_HASH_LEN	    32
 #define SECRET_TOKEN_PREFIX "slt_"
 #define SECRET_LINK_PREFIX  "slp_"
+#define SECRET_E2B_PREFIX   "e2b_" /* a token in the form that clients of that protocol demand */
 
 /* In 64 digits; or, for what stands in an address, in 43 characters that may. */
 void secret_make(const char *prefix, char text[SECRET_TEXT_MAX]);

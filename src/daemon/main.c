@@ -310,6 +310,7 @@ static int open_previews(struct daemon *daemon, struct err *err)
 {
 	long cores = sysconf(_SC_NPROCESSORS_ONLN);
 	struct previews_config config = {.api = &daemon->api,
+		.server = daemon->server,
 		.listener = &daemon->preview_listener,
 		.threads = cores > 0 ? (unsigned)cores : 1,
 		.max_workers = (unsigned)daemon->settings.workers,

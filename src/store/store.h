@@ -284,6 +284,9 @@ int store_token_put(struct store *store, const struct token_record *token,
 int store_token_find(struct store *store, const unsigned char hash[32], int64_t now_ms,
 	struct token_record *ret_token, struct err *err) must_check;
 
+/* What it is found by, of a token by its id; ERR_NOT_FOUND. */
+int store_token_hash(struct store *store, const char *id, unsigned char ret_hash[32],
+	struct err *err) must_check;
 int store_token_get(struct store *store, const struct owner *owner, const char *id,
 	struct token_record *ret_token, struct err *err) must_check;
 

@@ -31,6 +31,8 @@ const PROJECT = '/v1/projects/{project}';
 const FILE = { path: '/workspace/canary' };
 const RAW = { body: 'overwritten', headers: { 'content-type': 'application/octet-stream' } };
 const REQUESTS = {
+  'POST /e2b/{call}': { json: {} },
+  'POST /e2b/data/{id}/envd/files': { query: FILE, ...RAW },
   'POST /mcp': { json: { jsonrpc: '2.0', id: 1, method: 'tools/call', params: { name: 'sandbox_list', arguments: {} } } },
   'POST /v1/sandboxes': { json: {} },
   'POST /v1/sandboxes/ensure': { json: { project: 'canary' } },
@@ -87,6 +89,8 @@ const REQUESTS = {
 
 // Routes that name no object, or one that everybody has of their own: what another owner may see of them.
 const COLLECTIONS = {
+  'GET /e2b/{call}': ({ json }) => assert.deepEqual(json, []), // each call has the scope of its route: e2b.test.mjs
+  'POST /e2b/{call}': ({ status }) => assert.equal(status, 201),
   'POST /mcp': ({ json }) => assert.deepEqual(json.result.structuredContent.sandboxes, []), // each tool has the scope of its route: mcp.test.mjs
   'GET /v1/version': () => {},
   'GET /v1/drivers': ({ json }) => assert.deepEqual(json.drivers.map((one) => Object.keys(one)), [['name', 'used', 'capabilities']]),
@@ -168,7 +172,7 @@ before(async () => {
   }
 });
 
-const target = (route) => route.replace('/v1/jobs/{id}', `/v1/jobs/${victim.job}`).replace('{launch}', victim.launch).replace('{project}', victim.project).replace('{file}', victim.file).replaceAll('{id}', victim.sandbox).replaceAll('{process}', victim.process).replaceAll('{token}', victim.token).replace('{login}', victim.login).replace('{port}', '3000').replace('{link}', victim.token).replace('{organization}', 'acme').replace('{user}', 'alice').replace('{secret}', 'canary').replace('{template}', 'canary').replace('{snapshot}', victim.snapshot).replace('{execution}', victim.execution).replace('{path}', 'canary').replace('{function}', 'canary').replace('{context}', victim.context);
+const target = (route) => route.replace('{call}', 'sandboxes').replace('/v1/jobs/{id}', `/v1/jobs/${victim.job}`).replace('{launch}', victim.launch).replace('{project}', victim.project).replace('{file}', victim.file).replaceAll('{id}', victim.sandbox).replaceAll('{process}', victim.process).replaceAll('{token}', victim.token).replace('{login}', victim.login).replace('{port}', '3000').replace('{link}', victim.token).replace('{organization}', 'acme').replace('{user}', 'alice').replace('{secret}', 'canary').replace('{template}', 'canary').replace('{snapshot}', victim.snapshot).replace('{execution}', victim.execution).replace('{path}', 'canary').replace('{function}', 'canary').replace('{context}', victim.context);
 const scopeOf = ({ operation }) => operation.security[0].bearer[0];
 
 function send({ name, method, route, operation }, api, token) {
@@ -214,7 +218,7 @@ test('the open routes are those four, and every other names one scope', () => {
   for (const one of guarded) {
     assert.deepEqual(one.operation.security.map((way) => Object.values(way)), [[[scopeOf(one)]], [[scopeOf(one)]]], one.name);
     assert.ok([...ORDINARY, 'admin'].includes(scopeOf(one)), `${one.name}: ${scopeOf(one)}`);
-    const changes = !['GET', 'HEAD'].includes(one.method) && !['POST /v1/tickets', 'POST /v1/logout', 'POST /mcp'].includes(one.name); // a ticket does what its token could, a tool what its route may
+    const changes = !['GET', 'HEAD'].includes(one.method) && !['POST /v1/tickets', 'POST /v1/logout', 'POST /mcp', 'POST /e2b/{call}', 'DELETE /e2b/{call}'].includes(one.name); // a ticket does what its token could, a tool what its route may
     assert.ok(!changes || scopeOf(one) !== 'read', `${one.name} changes something, and reading is not enough for it`);
   }
 });

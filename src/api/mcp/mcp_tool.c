@@ -5,6 +5,7 @@
 #include "api/mcp/mcp_content.h"
 #include "api/openapi.h"
 #include "api/routes.h"
+#include "api/text.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -287,16 +288,6 @@ json_t *mcp_tool_list(void)
 
 /* --- what is asked for --- */
 
-static void append_escaped(struct buf *target, const char *text)
-{
-	for (const unsigned char *at = (const unsigned char *)text; *at; at++) {
-		if (isalnum(*at) || strchr("-._~", *at))
-			buf_append(target, at, 1);
-		else
-			buf_printf(target, "%%%02X", *at);
-	}
-}
-
 /* A part of a path or a parameter as text; NULL if it can be none. The caller frees it. */
 static char *value_text(const json_t *value)
 {
@@ -334,7 +325,7 @@ static int append_path(struct buf *target, const char *pattern, json_t *argument
 		text = value_text(value);
 		if (!text || !text[0])
 			return wrong_value(shown_name(name), err);
-		append_escaped(target, text);
+		text_put_escaped(target, text);
 		json_object_del(arguments, shown_name(name));
 	}
 	return 0;
@@ -356,7 +347,7 @@ static int append_query(struct buf *target, const struct mcp_tool *tool, const s
 		if (!text)
 			return wrong_value(name, err);
 		buf_printf(target, "%c%s=", joint, name);
-		append_escaped(target, text);
+		text_put_escaped(target, text);
 		joint = '&';
 		json_object_del(arguments, name);
 	}

@@ -20,6 +20,7 @@ struct token_body {
 	const char *user;
 	const json_t *scopes;
 	int64_t expires_in_s;
+	enum field_boolean is_e2b;
 };
 
 static const char *check_name(const json_t *value)
@@ -56,6 +57,8 @@ static const struct field rows[] = {
 		.check = check_scopes},
 	{"expires_in_s", FIELD_INTEGER, PLACE(expires_in_s), 1, LIFE_MAX_S, FIELD_NULLABLE,
 		"Seconds after which it is refused; by default never."},
+	{"e2b", FIELD_BOOLEAN, PLACE(is_e2b), 0, 0, 0,
+		"Whether it has the form that clients of E2B demand: e2b_ and digits."},
 };
 const struct fields tokens_fields = {rows, array_len(rows)};
 
@@ -84,7 +87,8 @@ static unsigned scopes_of(const json_t *list)
 }
 
 /* The record of a body, with a new id. */
-static int read_body(const struct request *req, struct token_record *ret_token, struct err *err)
+static int read_body(
+	const struct request *req, struct token_record *ret_token, bool *ret_e2b, struct err *err)
 {
 	const struct caller caller = api_caller(req);
 	struct token_body body = {0};
@@ -101,6 +105,7 @@ static int read_body(const struct request *req, struct token_record *ret_token, 
 			.scopes = scopes_of(body.scopes),
 			.expires_in_s = body.expires_in_s},
 		ret_token);
+	*ret_e2b = body.is_e2b == FIELD_TRUE;
 	return 0;
 }
 
@@ -111,12 +116,13 @@ HANDLER(tokens_create)
 	char prefix[64], secret[SECRET_TEXT_MAX];
 	struct token_record token;
 	json_t *answer;
-	int r = read_body(req, &token, err);
+	bool is_e2b;
+	int r = read_body(req, &token, &is_e2b, err);
 
 	if (r < 0)
 		return r;
 	snprintf(prefix, sizeof(prefix), SECRET_TOKEN_PREFIX "%s_", token.id);
-	secret_make(prefix, secret);
+	secret_make(is_e2b ? SECRET_E2B_PREFIX : prefix, secret);
 	secret_hash(secret, hash);
 	r = store_token_put(api->gate.store, &token, hash, err);
 	if (r < 0)

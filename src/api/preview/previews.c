@@ -5,6 +5,7 @@
  */
 #include "api/preview/previews.h"
 
+#include "api/e2b/e2b_route.h"
 #include "api/preview/preview_pages.h"
 #include "api/preview/preview_target.h"
 #include "api/preview/preview_visit.h"
@@ -13,9 +14,11 @@
 #include "core/preview/preview.h"
 #include "core/preview/preview_diagnosis.h"
 #include "core/preview/wake_rules.h"
+#include "http/server/server.h"
 #include "model/access/owner.h"
 #include "proxy/proxy.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -26,6 +29,8 @@
 #define WAKE_MS	   60000 /* for a wake that a request waits for, of which an owner has few at a time */
 #define GOOD_MS                                                                                    \
 	5000 /* how long a way is good for more requests: then the token may be gone, or the link */
+
+#define GRANT_OF_API UINT_MAX /* of a way to the API, which judges each request itself */
 
 struct previews {
 	struct previews_config config;
@@ -44,6 +49,8 @@ static bool is_granted(void *context, const struct proxy_way *way)
 	struct err err;
 	bool is_so;
 
+	if (way->grant_kind == GRANT_OF_API)
+		return true;
 	if (!engine || sandbox_get(engine, NULL, way->key, &sandbox, &err) < 0)
 		return false;
 	sandbox_read(sandbox, &record);
@@ -265,6 +272,37 @@ static void find_in(struct previews *previews, struct engine *engine,
 	sandbox_record_fini(&record);
 }
 
+/* A call into a sandbox by a protocol that the API speaks: it goes there, as a request of the same client. */
+static void lead_to_api(struct previews *previews, struct engine *engine,
+	const struct proxy_visit *visit, const struct e2b_route *route, struct proxy_way *way)
+{
+	auto_(sandbox_unrefp) struct sandbox *sandbox = NULL;
+	struct sandbox_record record;
+	struct err err;
+
+	if (sandbox_get(engine, NULL, route->id, &sandbox, &err) < 0) {
+		e2b_route_refuse(route, way);
+		return;
+	}
+	sandbox_read(sandbox, &record);
+	memcpy(way->key, record.id, sizeof(record.id));
+	way->owner = owner_key(&record.owner);
+	way->is_operators = owner_is_operator(&record.owner);
+	way->port = server_port(previews->config.server);
+	way->is_for_all = true;
+	way->ends_ms = UINT64_MAX;
+	way->grant_kind = GRANT_OF_API;
+	if (record.status == SANDBOX_PAUSED) {
+		e2b_route_refuse(route, way);
+	} else if (server_connect(previews->config.server, visit->client, &way->fd, &err) < 0) {
+		answer_unready(visit, way);
+	} else {
+		e2b_route_lead(route, visit, way);
+		way->kind = PROXY_GO;
+	}
+	sandbox_record_fini(&record);
+}
+
 static void find(void *context, const struct proxy_visit *visit, struct proxy_way *way)
 {
 	struct previews *previews = context;
@@ -272,11 +310,14 @@ static void find(void *context, const struct proxy_visit *visit, struct proxy_wa
 	struct engine *engine = atomic_load(&api->engine);
 	const struct listener *listener = previews->config.listener;
 	struct preview_target target;
+	struct e2b_route route;
 	struct slice prefix;
 
 	way->generation = atomic_load(&api->preview_generation);
 	if (visit->is_misdirected) {
 		answer_misdirected(visit, way);
+	} else if (engine && e2b_route_read(visit, api->preview_domain, &route)) {
+		lead_to_api(previews, engine, visit, &route, way);
 	} else if (preview_target_find(api->preview_domain, listener, visit, &target) == 0) {
 		if (engine)
 			find_in(previews, engine, visit, &target, way);

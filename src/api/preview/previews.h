@@ -9,9 +9,11 @@
 #include "http/listener.h"
 
 struct previews;
+struct server;
 
 struct previews_config {
 	struct api *api;
+	struct server *server;		 /* of the API */
 	const struct listener *listener; /* borrowed */
 	unsigned threads, max_workers, max_connections;
 	unsigned max_per_source, max_per_sandbox, requests_per_second; /* as of proxy_config */

@@ -71,9 +71,11 @@ static const struct field exec_rows[] = {
 		.choices = disconnect_choices},
 	{"stdin_open", FIELD_BOOLEAN, AT(stdin_open), 0, 0, 0,
 		"Keeps standard input open for later writes; true for a background command without "
-		"stdin, else false."},
+		"stdin, else false. For commands in the background, or streamed and kept."},
 	{"pty", FIELD_BOOLEAN, AT(pty), 0, 0, 0,
-		"Gives a background command a terminal, to which .../terminal can attach."},
+		"Gives a command in the background, or one that is streamed and kept, a terminal, "
+		"to "
+		"which .../terminal can attach."},
 	{"isolate", FIELD_BOOLEAN, AT(isolate), 0, 0, 0,
 		"Runs it apart from the rest of the sandbox: it sees only its own processes, has a "
 		"/tmp, /dev/shm and System V objects of its own, and can write to the workspace "

@@ -26,18 +26,24 @@ static int check_argv(struct text_list argv, struct err *err)
 	return 0;
 }
 
+/* Whether it goes on without its caller, who can therefore come back to it. */
+static bool outlives_caller(const struct command_spec *spec)
+{
+	return spec->is_background || (spec->is_streamed && spec->is_kept == CHOICE_YES);
+}
+
 /* Fields that only make sense together. */
 static int check_together(const struct command_spec *spec, struct err *err)
 {
 	if ((spec->line != NULL) + (spec->argv.texts != NULL) + spec->is_login_shell > 1)
 		return bad(err, NULL, "exactly one of the fields command and argv must be given");
-	if (spec->is_pty && !spec->is_background)
+	if (spec->is_pty && !outlives_caller(spec))
 		return bad(err, "set background to true and attach with GET .../terminal?process=",
 			"field pty needs a background command");
 	if (spec->is_background && spec->is_kept != CHOICE_UNSET)
 		return bad(err, NULL,
 			"field on_disconnect is for foreground commands: this one has no client");
-	if (spec->keeps_input == CHOICE_YES && !spec->is_background)
+	if (spec->keeps_input == CHOICE_YES && !outlives_caller(spec))
 		return bad(err, NULL, "field stdin_open needs a background command");
 	if (spec->keeps_awake && !spec->is_background)
 		return bad(err, NULL, "field keep_awake needs a background command");

@@ -19,6 +19,7 @@
 #include "http/stream.h"
 #include "http/websocket/websocket_private.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
@@ -212,6 +213,39 @@ static void listen_ready(void *arg, uint32_t events)
 {
 	(void)events;
 	listen_due(arg);
+}
+
+/* The address that an arrival shows; of what is no address, that of nobody. */
+static void set_address(const char *client, struct arrival *arrival)
+{
+	struct sockaddr_in *four = (struct sockaddr_in *)&arrival->address;
+	struct sockaddr_in6 *six = (struct sockaddr_in6 *)&arrival->address;
+
+	if (inet_pton(AF_INET6, client, &six->sin6_addr) == 1) {
+		six->sin6_family = AF_INET6;
+		arrival->address_len = sizeof(*six);
+		return;
+	}
+	*four = (struct sockaddr_in){.sin_family = AF_INET};
+	(void)!inet_pton(AF_INET, client, &four->sin_addr);
+	arrival->address_len = sizeof(*four);
+}
+
+int server_connect(struct server *server, const char *client, int *ret_fd, struct err *err)
+{
+	struct arrival arrival = {.fd = -1};
+	int fds[2];
+
+	if (is_full(server) || atomic_load(&server->closing))
+		return err_set(err, ERR_UNAVAILABLE, "all connections are in use");
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, fds) < 0)
+		return err_sys(err, "make a pair of sockets");
+	set_address(client, &arrival);
+	arrival.fd = fds[0];
+	atomic_fetch_add(&server->connections, 1);
+	loop_take(quietest_loop(server), &arrival);
+	*ret_fd = fds[1];
+	return 0;
 }
 
 static void sweep(void *arg)

@@ -35,6 +35,13 @@ int server_open(const struct server_config *config, struct server **ret_server, 
 uint16_t server_port(const struct server *server);
 
 /*
+ * A connection of this process itself, for a client of that address ("192.0.2.1"), as if the client had come by the
+ * listener: *ret_fd is its end of it, non-blocking. On any thread.
+ */
+int server_connect(struct server *server, const char *client, int *ret_fd, struct err *err)
+	must_check;
+
+/*
  * Takes no new connection, ends event streams, closes WebSockets (1001), lets them and running requests
  * finish for up to grace_ms, then cuts the connections and frees all. Handlers that run even then are
  * waited for. A held request may be released later still.

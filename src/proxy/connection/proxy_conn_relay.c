@@ -20,6 +20,8 @@ static struct rewrite rewrite_of(const struct proxy_conn *conn)
 		.client = conn->address,
 		.port = way->port,
 		.prefix = {conn->request.target.at, way->prefix_len},
+		.put_prefix = way->put_prefix,
+		.put_fields = {(const char *)way->put_fields.data, way->put_fields.len},
 		.is_confined = way->is_confined,
 		.is_for_all = way->is_for_all,
 		.frame_ancestor = way->frame_ancestor,

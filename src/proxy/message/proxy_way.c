@@ -8,5 +8,6 @@ void proxy_way_fini(struct proxy_way *way)
 	fd_close(way->fd);
 	buf_fini(&way->body);
 	buf_fini(&way->fields);
+	buf_fini(&way->put_fields);
 	*way = (struct proxy_way){.fd = -1};
 }

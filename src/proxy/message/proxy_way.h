@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct message;
+
 /* What a client asks for. The strings live as long as the call. */
 struct proxy_visit {
 	const char *method;
@@ -21,6 +23,7 @@ struct proxy_visit {
 	bool is_websocket;
 	bool is_misdirected; /* its TLS connection was opened to another server than `host` */
 	uint64_t waited_ms;  /* since it was asked first */
+	const struct message *request; /* its head, for what else it may say */
 };
 
 enum proxy_way_kind {
@@ -40,6 +43,8 @@ struct proxy_way {
 	int fd;
 	uint16_t port;
 	size_t prefix_len;	    /* of the target's path, that the app does not see */
+	char put_prefix[64];	    /* put in front of the target instead */
+	struct buf put_fields;	    /* more lines of the request's head */
 	bool is_confined;	    /* it shares its origin with others */
 	bool is_for_all;	    /* public: any client may see it, in a frame too */
 	const char *frame_ancestor; /* origin whose pages may frame it, beside its own; or NULL */

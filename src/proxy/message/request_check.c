@@ -141,6 +141,7 @@ const struct proxy_refusal *request_check_fault(const struct message *request)
 struct proxy_visit request_check_visit(const struct message *request)
 {
 	return (struct proxy_visit){
+		.request = request,
 		.method = request->method,
 		.target = request->target.at,
 		.cookie = message_get(request, "Cookie").at,

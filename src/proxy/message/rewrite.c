@@ -179,6 +179,7 @@ static void put_target(
 	struct slice rest = {request->target.at + rewrite->prefix.len,
 		request->target.len - rewrite->prefix.len};
 
+	buf_append_str(out, rewrite->put_prefix ? rewrite->put_prefix : "");
 	if (rest.len == 0 || rest.at[0] != '/')
 		buf_append_str(out, "/");
 	rewrite_put_without_links(out, rest);
@@ -190,6 +191,7 @@ void rewrite_request(const struct message *request, const struct rewrite *rewrit
 	buf_printf(out, "%s ", request->method);
 	put_target(request, rewrite, out);
 	buf_printf(out, " HTTP/1.1\r\nHost: localhost:%" PRIu16 "\r\n", rewrite->port);
+	buf_append(out, rewrite->put_fields.at, rewrite->put_fields.len);
 	for (size_t i = 0; i < request->field_count; i++) {
 		const struct message_field *field = &request->fields[i];
 

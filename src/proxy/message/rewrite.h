@@ -25,6 +25,8 @@ struct rewrite {
 	const char *client;	    /* address */
 	uint16_t port;		    /* of the app */
 	struct slice prefix;	    /* cut off in front of the target; redirects get it back */
+	const char *put_prefix;	    /* put in front of the target; "": nothing */
+	struct slice put_fields;    /* lines that are added to a request */
 	bool is_confined;	    /* it shares its origin with others: by path, not by name */
 	bool is_for_all;	    /* public: any client may see it, in a frame too */
 	const char *frame_ancestor; /* origin whose pages may frame it, beside its own; or NULL */

@@ -92,6 +92,29 @@ int store_token_get(struct store *store, const struct owner *owner, const char *
 	return r > 0 ? not_found(id, err) : r;
 }
 
+int store_token_hash(
+	struct store *store, const char *id, unsigned char ret_hash[32], struct err *err)
+{
+	struct db_stmt *stmt;
+	const void *hash;
+	size_t len = 0;
+	int code, r = 0;
+
+	pthread_mutex_lock(&store->lock);
+	stmt = store_use(store, Q_TOKEN_HASH);
+	db_bind_text(stmt, 1, id);
+	code = db_step(stmt);
+	hash = code == DB_ROW ? db_column_blob(stmt, 0, &len) : NULL;
+	if (hash && len == 32)
+		memcpy(ret_hash, hash, 32);
+	else
+		r = code == DB_ROW || code == DB_DONE ? not_found(id, err)
+						      : store_fail(store, "read a token", err);
+	db_reset(stmt);
+	pthread_mutex_unlock(&store->lock);
+	return r;
+}
+
 /* Copies the next rows: how many. */
 static int read_page(struct store *store, const struct owner *owner, const char *after,
 	unsigned limit, struct token_record page[STORE_PAGE], struct err *err)

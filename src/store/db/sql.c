@@ -228,6 +228,7 @@ static const char *const common[Q_ALL] = {
 	[Q_TOKEN_FIND] = "SELECT " TOKEN
 			 " FROM tokens WHERE hash = ?1 AND (expires_at = 0 OR expires_at > ?2)",
 	[Q_TOKEN_GET] = "SELECT " TOKEN " FROM tokens WHERE id = ?1 AND " OWNED(""),
+	[Q_TOKEN_HASH] = "SELECT hash FROM tokens WHERE id = ?1",
 	[Q_TOKEN_LIST] =
 		"SELECT " TOKEN " FROM tokens WHERE id > ?1 AND " OWNED("") " ORDER BY id LIMIT ?2",
 	[Q_TOKEN_DELETE] = "DELETE FROM tokens WHERE id = ?1 AND " OWNED(""),

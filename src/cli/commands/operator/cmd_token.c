@@ -17,11 +17,13 @@ struct token_values {
 	const char *user;
 	struct option_list scopes;
 	struct option_number expires_ms;
+	bool is_e2b;
 };
 
 #define AT(member) offsetof(struct token_values, member)
 
 static const struct option options[] = {
+	{OPTION_FLAG, 0, "e2b", NULL, "create: in the form that programs of E2B take", AT(is_e2b)},
 	{OPTION_SECONDS, 0, "expires", "TIME", "create: refused after so long (30d, 8h)",
 		AT(expires_ms)},
 	{OPTION_TEXT, 0, "name", "NAME", "create: what it is for", AT(name)},
@@ -51,6 +53,8 @@ static json_t *create_body(const struct token_values *v)
 			json_array_append_new(scopes, json_string(v->scopes.items[i]));
 		json_object_set_new(body, "scopes", scopes);
 	}
+	if (v->is_e2b)
+		json_object_set_new(body, "e2b", json_true());
 	if (v->expires_ms.is_set)
 		json_object_set_new(body, "expires_in_s",
 			json_integer((json_int_t)(v->expires_ms.value / 1000)));
@@ -211,7 +215,7 @@ const struct command cmd_token = {
 		"create prints the secret, which is shown this once; only an administrator may "
 		"make\n"
 		"tokens. Without --scope a token may do everything but administer; without\n"
-		"--organization and --user it is yours.\n\n"
+		"--organization and --user it is yours. With --e2b it is a key for E2B_API_KEY.\n\n"
 		"  sandlot token create --organization acme --user ci --scope run --expires 30d\n"
 		"  sandlot token ls\n"
 		"  sandlot token revoke 01k9x3c8d0p5w6v7q2t4r1h9ms\n",

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "http/server/request/event_filter.h"
 #include "http/owner_memory.h"
 #include "http/server/connection.h"
 #include "http/server/loop.h"
@@ -54,6 +55,7 @@ void request_unref(struct request *req)
 		return;
 	/* First: a stream that was never sent tells its producer now, which may be a kept object. */
 	answer_fini(&req->answer);
+	event_filter_free(req->event_filter);
 	while (req->kept) {
 		struct kept *kept = req->kept;
 
@@ -288,7 +290,7 @@ void request_conclude(struct request *req)
 	}
 	if (config->account && request_action(req)[0] && req->is_known)
 		config->account(config->context, req);
-	if (req->translate)
+	if (req->translate || req->retell)
 		request_redirect_translate(req);
 	request_deliver(req);
 }

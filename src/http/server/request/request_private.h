@@ -43,6 +43,7 @@
 
 struct MHD_Connection;
 struct connection;
+struct event_filter;
 struct loop;
 struct server;
 struct share;
@@ -136,6 +137,11 @@ struct request {
 	int (*redirect_handle)(struct request *req, void *context, struct err *err);
 	json_t *(*translate)(void *arg, int *status, json_t *body);
 	void *translate_arg;
+	void (*retell)(struct request *req, void *arg, int status, json_t *body);
+	void (*retell_event)(void *arg, const char *event, const json_t *data, struct buf *out);
+	const char *stream_type;
+	bool passes_content;
+	struct event_filter *event_filter; /* of the answer's stream, whose events it retells */
 
 	pthread_mutex_t lock;
 	/* Under the lock from here on. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/server/request/request_redirect.h"
 
+#include "http/server/request/event_filter.h"
 #include "http/server/request/request_answer.h"
 #include "http/server/request/request_private.h"
 #include "http/server/server_private.h"
@@ -33,11 +34,17 @@ int request_redirect(struct request *req, const struct request_redirection *to, 
 	req->match = match;
 	req->path = arena_strndup(&req->arena, raw, strcspn(raw, "?"));
 	req->headers.count = 0;
+	if (to->accept)
+		req->headers.list[req->headers.count++] = (struct header){"Accept", to->accept};
 	json_decref(req->json);
 	req->json = to->body ? json_deep_copy(to->body) : json_object();
 	req->redirect_handle = to->handle ? to->handle : match.route->handle;
 	req->translate = to->translate;
 	req->translate_arg = to->arg;
+	req->retell = to->retell;
+	req->retell_event = to->retell_event;
+	req->stream_type = to->stream_type;
+	req->passes_content = to->passes_content;
 	/* Refused, it is accounted for as what it wanted to be. */
 	if (config->admit(config->context, &req->credential, match.route, &same, err) < 0) {
 		request_answer_error(req, err);
@@ -60,12 +67,31 @@ static bool read_answer(const struct request *req, json_t **ret_body)
 	return *ret_body || req->answer.len == 0;
 }
 
+void *request_redirect_arg(const struct request *req)
+{
+	return req->translate_arg;
+}
+
+/* An answer that is no JSON goes out as it is, or event by event in other words. */
+static bool is_passed(struct request *req)
+{
+	if (req->answer.kind == ANSWER_FD)
+		return req->passes_content;
+	if (req->answer.kind != ANSWER_STREAM || !req->retell_event)
+		return false;
+	req->event_filter = event_filter_new(req->retell_event, req->translate_arg);
+	req->answer.type = req->stream_type;
+	return true;
+}
+
 void request_redirect_translate(struct request *req)
 {
 	json_t *body = NULL;
 	struct err err;
 	int status;
 
+	if (is_passed(req))
+		return;
 	if (req->answer.kind != ANSWER_BYTES || !read_answer(req, &body)) {
 		err_set(&err, ERR_INTERNAL, "%s gives no answer that can be told here",
 			req->match.route->path);
@@ -73,6 +99,10 @@ void request_redirect_translate(struct request *req)
 		(void)!read_answer(req, &body);
 	}
 	status = req->answer.status;
+	if (req->retell) {
+		req->retell(req, req->translate_arg, status, body);
+		return;
+	}
 	body = req->translate(req->translate_arg, &status, body);
 	request_answer_json(req, status, body);
 }

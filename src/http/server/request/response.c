@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "http/server/connection.h"
+#include "http/server/request/event_filter.h"
 #include "http/server/loop.h"
 #include "http/server/request/request_private.h"
 #include "http/server/server_private.h"
@@ -50,6 +51,24 @@ static void stream_retime(void *arg)
 
 static const struct stream_consumer consumer = {stream_sleep, stream_wake, stream_retime};
 
+/* The events of a redirected request, in the words of its door. */
+static ssize_t pull_retold(struct request *req, char *data, size_t size)
+{
+	char piece[16384];
+	ssize_t n;
+
+	while ((n = event_filter_take(req->event_filter, data, size)) == 0) {
+		n = stream_pull(req->answer.stream, piece, sizeof(piece));
+		if (n == 0)
+			return request_is_cut(req) ? MHD_CONTENT_READER_END_WITH_ERROR : 0;
+		if (n == -ENODATA)
+			event_filter_end(req->event_filter);
+		else if (n < 0 || event_filter_feed(req->event_filter, piece, (size_t)n) < 0)
+			return MHD_CONTENT_READER_END_WITH_ERROR;
+	}
+	return n == -ENODATA ? MHD_CONTENT_READER_END_OF_STREAM : n;
+}
+
 static ssize_t pull_stream(void *arg, uint64_t position, char *data, size_t size)
 {
 	struct request *req = arg;
@@ -58,6 +77,8 @@ static ssize_t pull_stream(void *arg, uint64_t position, char *data, size_t size
 	(void)position;
 	if (request_is_cut(req))
 		return MHD_CONTENT_READER_END_WITH_ERROR;
+	if (req->event_filter)
+		return pull_retold(req, data, size);
 	n = stream_pull(req->answer.stream, data, size);
 	if (n == -ENODATA)
 		return MHD_CONTENT_READER_END_OF_STREAM;

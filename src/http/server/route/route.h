@@ -23,7 +23,7 @@ struct request;
 typedef int (*route_handler)(struct request *req, void *context, struct err *err);
 
 /* What the server needs to know of a route; src/api/routes.c has the table. A fixed segment wins over
- * a variable one. */
+ * a variable one. A last segment {path*} stands for all that follow; its handler reads request_path(). */
 struct route {
 	const char *method; /* GET also serves HEAD unless a HEAD route exists */
 	const char *path;   /* "/v1/sandboxes/{id}/exec" */

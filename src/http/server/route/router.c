@@ -8,7 +8,8 @@
 
 /* One place in a path. */
 struct node {
-	char *text; /* NULL for a variable segment */
+	char *text;   /* NULL for a variable segment */
+	bool is_rest; /* a variable one that takes all segments that follow too */
 	struct node *children, *next;
 	const struct route *routes[METHOD_COUNT];
 };
@@ -40,6 +41,12 @@ static bool is_variable(const char *segment, size_t len)
 	return len > 2 && segment[0] == '{' && segment[len - 1] == '}';
 }
 
+/* "{path*}", which stands last. */
+static bool is_rest(const char *segment, size_t len)
+{
+	return is_variable(segment, len) && segment[len - 2] == '*';
+}
+
 static struct node *child_for(struct node *parent, const char *segment, size_t len)
 {
 	bool variable = is_variable(segment, len);
@@ -58,8 +65,10 @@ static struct node *child_for(struct node *parent, const char *segment, size_t l
 
 		node->next = *at;
 		node->text = variable ? NULL : mem_printf("%.*s", (int)len, segment);
+		node->is_rest = is_rest(segment, len);
 		*at = node;
 	}
+	assert((*at)->is_rest == is_rest(segment, len));
 	return *at;
 }
 
@@ -137,7 +146,9 @@ static const struct route *find(const struct node *node, const struct target *ta
 		const char *segment = target->segments[depth];
 		const struct route *route = NULL;
 
-		if (child->text ? strcmp(child->text, segment) == 0 : *segment != '\0')
+		if (child->is_rest)
+			route = find(child, target, target->segment_count, method, allowed);
+		else if (child->text ? strcmp(child->text, segment) == 0 : *segment != '\0')
 			route = find(child, target, depth + 1, method, allowed);
 		if (route)
 			return route;
@@ -166,6 +177,8 @@ static void bind_params(
 		const char *segment = at + 1;
 		size_t len = strcspn(segment, "/");
 
+		if (is_rest(segment, len))
+			return; /* its handler reads the path */
 		if (is_variable(segment, len))
 			match->params[match->param_count++] = (struct target_param){
 				arena_strndup(arena, segment + 1, len - 2), target->segments[i]};
