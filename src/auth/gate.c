@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "auth/gate.h"
 
-#include "auth/bound_token.h"
 #include "auth/secret.h"
 #include "base/clock.h"
 #include "base/log.h"
@@ -29,7 +28,8 @@ static int read_token(const struct gate *gate, const struct credential *credenti
 	int r = 0;
 
 	if (bound_token_is(credential->token))
-		r = bound_token_read(gate->store, credential->token, credential->path, hash, err);
+		r = bound_token_read(gate->store, gate->bound_key, credential->token,
+			credential->path, hash, err);
 	else
 		secret_hash(credential->token, hash);
 	if (r < 0)

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "auth/bound_token.h"
 #include "auth/jwt.h"
 #include "auth/ticket_table.h"
 #include "http/server/server.h"
@@ -15,6 +16,7 @@ struct gate {
 	struct store *store;
 	struct ticket_table *tickets;
 	const struct jwt_issuer *issuer; /* NULL: none is configured */
+	unsigned char bound_key[BOUND_TOKEN_KEY_LEN];
 };
 
 /* ERR_UNAUTHENTICATED, or ERR_DENIED for one who is known. */

@@ -271,6 +271,8 @@ static int open_server(struct daemon *daemon, struct err *err)
 	daemon->api.gate = (struct gate){.store = daemon->state.store,
 		.tickets = ticket_table_new(),
 		.issuer = issuer_rules(&daemon->issuer)};
+	secret_store_derive_key(
+		daemon->state.secret_store, "bound tokens", daemon->api.gate.bound_key);
 	daemon->api.audit_writer = daemon->state.audit_writer;
 	daemon->api.idempotency_keys = idempotency_keys_new();
 	/* Never freed: the threads that pack end by themselves. */

@@ -73,8 +73,8 @@ static json_t *access_token(const struct request *req, const char *id)
 	char token[SECRET_TEXT_MAX];
 	struct err ignored;
 
-	if (bound_token_make(
-		    api->gate.store, request_principal(req)->token_id, path, token, &ignored) < 0)
+	if (bound_token_make(api->gate.store, api->gate.bound_key, request_principal(req)->token_id,
+		    path, token, &ignored) < 0)
 		return json_null();
 	return json_string(token);
 }

@@ -9,8 +9,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <openssl/hmac.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -148,6 +150,14 @@ void secret_store_close(struct secret_store *secrets)
 	pthread_mutex_destroy(&secrets->order);
 	explicit_bzero(secrets->key, sizeof(secrets->key));
 	free(secrets);
+}
+
+void secret_store_derive_key(
+	const struct secret_store *secrets, const char *use, unsigned char ret_key[32])
+{
+	if (!HMAC(EVP_sha256(), secrets->key, sizeof(secrets->key), (const unsigned char *)use,
+		    strlen(use), ret_key, NULL))
+		abort();
 }
 
 struct secret_cache *secret_store_cache(struct secret_store *secrets)

@@ -19,6 +19,10 @@ int secret_store_open(struct store *store, const char *key_path, struct secret_s
 	struct err *err) must_check;
 void secret_store_close(struct secret_store *secrets);
 
+/* A key for another use, which tells nothing of the one that secrets are sealed with. */
+void secret_store_derive_key(
+	const struct secret_store *secrets, const char *use, unsigned char ret_key[32]);
+
 struct secret_cache *secret_store_cache(struct secret_store *secrets);
 
 /* From its return on, new requests get this value. The record and value were checked before. */

@@ -188,6 +188,40 @@ static void a_ticket_is_as_good_as_the_token_behind_it(void **state)
 	assert_int_equal(show(world, ticket, &read_route), 200);
 }
 
+static int enter(struct world *world, const char *token, const char *path)
+{
+	struct credential credential = {.token = token, .path = path};
+	struct principal ignored;
+
+	return status_of(world, &credential, &read_route, &ignored);
+}
+
+static void a_bound_token_opens_its_path_while_its_token_is_good(void **state)
+{
+	struct world *world = *state;
+	char bound[SECRET_TEXT_MAX];
+	struct err err;
+
+	put(world, "a", "slt_a", SCOPE_READ, 0);
+	assert_int_equal(bound_token_make(world->gate.store, world->gate.bound_key, "a",
+				 "/e2b/data/one", bound, &err),
+		0);
+	assert_int_equal(enter(world, bound, "/e2b/data/one/files"), 200);
+	assert_int_equal(enter(world, bound, "/e2b/data/two/files"), 401);
+	assert_int_equal(enter(world, bound, "/e2b/data/oneself"), 401);
+	assert_int_equal(enter(world, bound, "/v1/sandboxes"), 401);
+	assert_int_equal(enter(world, bound, NULL), 401);
+	assert_int_equal(ask(world, bound, &run_route), 401);
+	world->gate.bound_key[0] ^= 1; /* a copy of the database elsewhere */
+	assert_int_equal(enter(world, bound, "/e2b/data/one/files"), 401);
+	world->gate.bound_key[0] ^= 1;
+	bound[strlen(bound) - 1] ^= 1;
+	assert_int_equal(enter(world, bound, "/e2b/data/one/files"), 401);
+	bound[strlen(bound) - 1] ^= 1;
+	assert_int_equal(store_token_delete(world->gate.store, NULL, "a", &err), 0);
+	assert_int_equal(enter(world, bound, "/e2b/data/one/files"), 401);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -198,6 +232,7 @@ int main(void)
 		TEST(the_use_of_a_token_is_noted),
 		TEST(a_signed_token_without_an_issuer_is_an_unknown_token),
 		TEST(a_ticket_is_as_good_as_the_token_behind_it),
+		TEST(a_bound_token_opens_its_path_while_its_token_is_good),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
