@@ -18,12 +18,13 @@ struct store;
 
 /* Of the token of that id, for a path of so many segments. ERR_NOT_FOUND without the token. */
 int bound_token_make(struct store *store, const unsigned char key[BOUND_TOKEN_KEY_LEN],
-	const char *token_id, const char *path, char text[SECRET_TEXT_MAX],
-	struct err *err) must_check;
+	const char *token_id, const char *path, char text[SECRET_TEXT_MAX], struct err *err)
+	must_check;
 
 /* Whether a text begins as one. */
 bool bound_token_is(const char *text);
 
 /* The hash of its token, if it opens that path (NULL opens nothing); ERR_UNAUTHENTICATED. */
 int bound_token_read(struct store *store, const unsigned char key[BOUND_TOKEN_KEY_LEN],
-	const char *text, const char *path, unsigned char ret_hash[SECRET_HASH_LEN], struct err *err) must_check;
+	const char *text, const char *path, unsigned char ret_hash[SECRET_HASH_LEN],
+	struct err *err) must_check;

@@ -3,11 +3,11 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "http/server/request/event_filter.h"
 #include "http/owner_memory.h"
 #include "http/server/connection.h"
 #include "http/server/loop.h"
 #include "http/server/request/body.h"
+#include "http/server/request/event_filter.h"
 #include "http/server/request/request_private.h"
 #include "http/server/request/request_worker.h"
 #include "http/server/request/response.h"
