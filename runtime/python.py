@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Runs Python for an execution. The daemon gives this text to `python3 -c` and writes a request to standard
+# Runs Python for an execution. The daemon starts it by runtime/python_start.py and writes a request to standard
 # input: ten digits, the length of a JSON document, and that document. What follows on standard input belongs
 # to the code. Results go to descriptor 3, one JSON object on each line:
 #
@@ -17,8 +17,8 @@
 # The code runs in the same interpreter and can change whatever it finds there, so all that is needed after
 # it is looked up before it. A lie on descriptor 3 harms only the one who tells it.
 #
-# What it imports and compiles, every execution waits for: so it takes what is built in, and the rest when it is
-# needed. That is the text of runtime/python_more.py, its first argument.
+# What it imports and defines, every execution waits for: so it takes what is built in, and the rest when it is
+# needed. That is runtime/python_more.py.
 import _ast, _signal, builtins, os, sys, time
 
 try:
@@ -28,7 +28,7 @@ except ImportError:  # not CPython
     from json.encoder import encode_basestring as quote
     _json = None
 
-write, read, getpid, exit_now, listdir, times = os.write, os.read, os.getpid, os._exit, os.listdir, os.times
+write, getpid, exit_now, listdir, times = os.write, os.getpid, os._exit, os.listdir, os.times
 process_time, pause = time.process_time, _signal.pause
 RESULT = os.dup(3)
 os.close(3)
@@ -36,7 +36,6 @@ HOME = getpid()
 DEPTH = 100
 TEXT_MAX = 65536
 REST_MS = 30  # how long one that waits rests between its steps
-MORE = sys.argv[1]
 MARK = ""  # before each line, in a context
 BEGUN = 0  # what it had taken before its request came
 usage = None
@@ -49,7 +48,7 @@ class TooLarge(Exception):
 def more(name):
     """A function of python_more.py, which becomes part of this."""
     if name not in globals():
-        exec(compile(MORE, "<sandlot>", "exec"), globals())
+        exec(code_of(MORE_MADE, MORE_TEXT), globals())
     return globals()[name]
 
 
@@ -469,16 +468,6 @@ def end_script():
     flush()
 
 
-def read_all(channel, size):
-    data = b""
-    while len(data) < size:
-        part = read(channel, size - len(data))
-        if not part:
-            return None
-        data += part
-    return data
-
-
 class Plain:
     """What the scanner of the module json asks its decoder for."""
     strict, object_hook, object_pairs_hook, memo = True, None, None, {}
@@ -536,8 +525,8 @@ def prepare_more():
 
 for stream in (sys.stdout, sys.stderr):
     stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
-if sys.argv[2:3] == ["warm"]:  # it was started before there was a request
-    load_modules(sys.argv[3:])
+if sys.argv[1:2] == ["warm"]:  # it was started before there was a request
+    load_modules(sys.argv[2:])
     look_up_usage()
     rehearse()
     send("ready", "1")

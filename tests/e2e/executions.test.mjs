@@ -151,6 +151,16 @@ test('code without a handler is a script with its own input, environment and dir
   assertResult(await javascript('const a = await Promise.resolve(5);\nconsole.log(a);'), null);
 });
 
+test('a Python of another kind than the one that made Sandlot runs the same', async () => {
+  // One that does not take code which was compiled ahead.
+  const other = '#!/bin/sh\nshift\ntext=$1\nshift\nexec /usr/bin/python3 -c "import _frozen_importlib_external as loader\nloader.MAGIC_NUMBER = b\'another\'\n$text" "$@"\n';
+  await api.request('PUT', `/v1/sandboxes/${id}/files`, { query: { path: '/workspace/other/python3', mode: '0755' }, body: other });
+  const env = { PATH: '/workspace/other:/usr/bin:/bin' };
+  assertResult(await python('import _frozen_importlib_external as loader\ndef handler(e): return [e, loader.MAGIC_NUMBER.decode()]', { event: 1, env }), [1, 'another']);
+  const shown = await python('class Shown:\n    def _repr_html_(self): return "<b>"\nopen("given.txt").read(), display(Shown())', { env, files: { 'given.txt': 'words' } });
+  assert.deepEqual([shown.result, shown.results[0]['text/html']], [['words', null], '<b>'], 'the rest of the runner too');
+});
+
 test('an error has its type, its message, and the lines of the code that was given', async () => {
   const execution = await python('def f():\n    raise ValueError("wrong")\n\ndef handler(event):\n    f()\n');
   assertFailed(execution, 'ValueError', /^wrong$/);

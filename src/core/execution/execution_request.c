@@ -7,7 +7,8 @@
 #include <errno.h>
 #include <string.h>
 
-#define HEAD_LEN 10 /* digits of the length before a request */
+#define HEAD_LEN  10 /* digits of the length before a request */
+#define INPUT_MAX (PROCESS_INPUT_MAX + PROCESS_RUNNER_MAX)
 
 static int bad(struct err *err, const char *remedy, const char *what)
 {
@@ -95,21 +96,30 @@ static json_t *make_document(struct sandbox *sandbox, const struct execution_spe
 	return document;
 }
 
+/* Begins the standard input of a new interpreter with what its runner reads first. */
+static void put_rest(struct buf *input, const struct language *language)
+{
+	if (language->rest)
+		buf_append(input, language->rest, (size_t)(language->rest_end - language->rest));
+}
+
 /* Puts the request before what the code reads. */
 static int frame_input(struct sandbox *sandbox, const struct execution_spec *spec,
 	const struct execution_record *record, struct buf *input, struct err *err)
 {
 	json_t *document = make_document(sandbox, spec, record);
 	auto_free char *text = json_dumps(document, JSON_COMPACT);
+	size_t before = input->len;
 
 	json_decref(document);
 	buf_printf(input, "%0*zu", HEAD_LEN, strlen(text));
 	buf_append(input, text, strlen(text));
 	if (spec->input)
 		buf_append(input, spec->input, spec->input_len);
-	return input->failed ? err_set(err, ERR_TOO_LARGE,
-				       "code, event, stdin and files together exceed 1 MiB")
-			     : 0;
+	return input->failed || input->len - before > PROCESS_INPUT_MAX
+		       ? err_set(err, ERR_TOO_LARGE,
+				 "code, event, stdin and files together exceed 1 MiB")
+		       : 0;
 }
 
 static void add(struct execution_request *request, size_t *count, const char *text)
@@ -139,8 +149,8 @@ static size_t make_argv(struct execution_request *request, const struct executio
 	for (size_t i = 0; language->program[i]; i++)
 		add(request, &count, language->program[i]);
 	add(request, &count, language->runner);
-	if (language->more)
-		add(request, &count, language->more);
+	if (language->argument)
+		add(request, &count, language->argument);
 	if (!language->is_plain)
 		return count;
 	add(request, &count, "sandlot");
@@ -168,10 +178,12 @@ int execution_request_make(struct sandbox *sandbox, const struct execution_spec 
 		.has_result = true};
 	int r;
 
-	*ret_request = (struct execution_request){.input = BUF_INIT(PROCESS_INPUT_MAX)};
+	*ret_request = (struct execution_request){.input = BUF_INIT(INPUT_MAX)};
 	if (spec->event)
 		ret_request->event = json_dumps(spec->event, JSON_COMPACT | JSON_ENCODE_ANY);
 	r = check(spec, language, ret_request->event, err);
+	if (r == 0 && !spec->warm)
+		put_rest(&ret_request->input, language);
 	if (r == 0 && !language->is_plain)
 		r = frame_input(sandbox, spec, record, &ret_request->input, err);
 	if (r < 0)
@@ -199,7 +211,10 @@ int execution_request_wait(struct sandbox *sandbox, const struct language *langu
 	size_t count, i;
 	json_t *name;
 
-	*ret_request = (struct execution_request){.input = BUF_INIT(PROCESS_INPUT_MAX)};
+	*ret_request = (struct execution_request){.input = BUF_INIT(INPUT_MAX)};
+	put_rest(&ret_request->input, language);
+	command.input = ret_request->input.data;
+	command.input_len = ret_request->input.len;
 	ret_request->title = mem_printf("%s (waits for an execution)", language->name);
 	command.title = ret_request->title;
 	count = make_argv(ret_request, NULL, language);
@@ -271,7 +286,8 @@ int execution_request_make_context(struct sandbox *sandbox, const struct context
 	auto_free char *text = json_dumps(document, JSON_COMPACT);
 
 	json_decref(document);
-	*ret_request = (struct execution_request){.input = BUF_INIT(PROCESS_INPUT_MAX)};
+	*ret_request = (struct execution_request){.input = BUF_INIT(INPUT_MAX)};
+	put_rest(&ret_request->input, language);
 	buf_printf(&ret_request->input, "%0*zu%s", HEAD_LEN, strlen(text), text);
 	command.env = (struct text_map){pairs, read_env(context->env, pairs)};
 	command.input = ret_request->input.data;

@@ -6,15 +6,16 @@
 #include <string.h>
 
 /* runners.S */
-extern const char python_py[], python_py_end[], python_more_py[], javascript_js[],
-	javascript_js_end[], shell_sh[], shell_sh_end[], java_sh[], java_sh_end[];
+extern const char python_start_py[], python_start_py_end[], python_made[], python_made_end[],
+	javascript_js[], javascript_js_end[], shell_sh[], shell_sh_end[], java_sh[], java_sh_end[];
 
 static const struct language table[] = {
 	{.name = "python",
 		.program = {"python3", "-c"},
-		.runner = python_py,
-		.runner_end = python_py_end,
-		.more = python_more_py,
+		.runner = python_start_py,
+		.runner_end = python_start_py_end,
+		.rest = python_made,
+		.rest_end = python_made_end,
 		.has_contexts = true},
 	{.name = "javascript",
 		.program = {"node", "--experimental-vm-modules", "--no-warnings", "-e"},
@@ -25,7 +26,7 @@ static const struct language table[] = {
 		.program = {"node", "--experimental-vm-modules", "--no-warnings", "-e"},
 		.runner = javascript_js,
 		.runner_end = javascript_js_end,
-		.more = "typescript",
+		.argument = "typescript",
 		.has_contexts = true},
 	{.name = "java",
 		.program = {"/bin/sh", "-c"},

@@ -15,8 +15,9 @@ struct language {
 	const char *program[LANGUAGE_PROGRAM_MAX]; /* interpreter and options; the runner follows */
 	const char *runner;			   /* its text, */
 	const char *runner_end;			   /* up to here: a NUL */
-	const char *
-		more; /* an argument of the runner: what it needs seldom, or which of its languages this is; NULL: none */
+	const char *argument;			   /* of the runner; NULL: none */
+	/* What comes on standard input before the first request: the rest of the runner; NULL: nothing does. */
+	const char *rest, *rest_end;
 	/* It gets code, path, handler and event as arguments, and its result is bytes without frames; else a
 	 * request on standard input, and results are lines (runtime/python.py). */
 	bool is_plain;

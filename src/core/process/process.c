@@ -61,7 +61,7 @@ struct process *process_make(struct sandbox *sandbox, struct agent_link *link)
 	process->refs = 1;
 	process->sandbox = sandbox_ref(sandbox);
 	process->link = link;
-	process->input = BUF_INIT(PROCESS_INPUT_MAX);
+	process->input = BUF_INIT(PROCESS_INPUT_MAX + PROCESS_RUNNER_MAX);
 	process_record_init(&process->record);
 	memcpy(process->record.sandbox_id, sandbox->id, sizeof(process->record.sandbox_id));
 	pthread_mutex_init(&process->lock, NULL);

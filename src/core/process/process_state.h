@@ -80,7 +80,8 @@ struct process {
 	bool reported;	  /* all who watched have heard of it */
 };
 
-#define PROCESS_INPUT_MAX (1u << 20) /* standard input that waits */
+#define PROCESS_INPUT_MAX  (1u << 20)	/* standard input that waits, */
+#define PROCESS_RUNNER_MAX (256u << 10) /* and the runner of an execution before it */
 
 /* One that has no spec: found by process_table.c in the database. */
 struct process *process_make(struct sandbox *sandbox, struct agent_link *link);
