@@ -402,4 +402,16 @@ test('one whose sandbox ends is lost or cancelled, and says why', async () => {
   assert.notEqual(execution.error.message, '');
 });
 
+test('as many executions are kept as the setting says, and at most a sixteenth more', async () => {
+  await instance.terminate();
+  await instance.start(['--execution-history', '32']);
+  const { id: context } = (await api.request('POST', `/v1/sandboxes/${id}/contexts`, { json: { language: 'python' } })).json;
+  const made = [];
+  for (let i = 0; i < 100; i++) made.push((await run({ context_id: context, code: String(i) })).id);
+  const kept = (await api.request('GET', '/v1/executions')).json.executions.map((one) => one.id);
+  assert.ok(kept.length >= 32 && kept.length <= 34, String(kept.length));
+  assert.deepEqual(kept.slice(0, 32), made.slice(-32).reverse());
+  assertError(await api.request('GET', `/v1/executions/${made[0]}`), 404, /execution/);
+});
+
 finish();

@@ -21,9 +21,8 @@
 #include <stdio.h>
 #include <time.h>
 
-#define BYTES_KEPT  (256ull << 20) /* of requests and outcomes of an owner */
-#define READERS_S   30		   /* how long a log waits for its readers */
-#define QUICK_BYTES (64u << 10)	   /* of a log that is read at once */
+#define READERS_S   30		/* how long a log waits for its readers */
+#define QUICK_BYTES (64u << 10) /* of a log that is read at once */
 
 /* --- what came of it --- */
 
@@ -39,22 +38,6 @@ static void publish(struct execution *execution, const struct execution_record *
 	json_decref(data);
 	snprintf(type, sizeof(type), "execution.%s", execution_status_name(record->status));
 	event_bus_publish_in(bus, &record->owner, record->sandbox_id, record->id, type, text);
-}
-
-/* Forgets what is beyond the bounds of its owner. */
-static void prune(struct execution *execution)
-{
-	const struct executions_config *config = &execution->executions->config;
-	struct store_execution_rule rule = {.count = config->history,
-		.since_ms = store_clock_ms(config->store) - config->keep_ms,
-		.bytes = BYTES_KEPT};
-	struct err err;
-	int r = store_execution_prune(config->store, &execution->record.owner, &rule, &err);
-
-	if (r < 0)
-		log_error("executions: %s", err.message);
-	else if (r > 0)
-		artifact_store_collect(config->artifacts);
 }
 
 /* Notes the outcome, which it takes over; the record is for the caller to end. */
@@ -95,9 +78,9 @@ static void conclude(struct execution *execution)
 		execution_write_or_log(execution);
 	execution_read(execution, &record);
 	publish(execution, &record);
-	execution_record_fini(&record);
 	execution_unlist(execution);
-	prune(execution);
+	execution_history_note(execution->executions, &record);
+	execution_record_fini(&record);
 }
 
 static bool has_readers(struct execution *execution)

@@ -57,6 +57,12 @@ struct execution {
 
 /* --- for core/execution --- */
 
+/* What came of an owner since rows were last removed. */
+struct execution_growth {
+	uint64_t key; /* owner_key() */
+	uint64_t count, bytes;
+};
+
 struct executions {
 	struct executions_config config;
 	struct function_places *places;
@@ -66,6 +72,7 @@ struct executions {
 	struct execution *running; /* a reference each */
 	unsigned threads;	   /* that gather outcomes */
 	struct timer *row_timer;   /* NULL until it is needed */
+	struct execution_growth growths[256];
 	bool is_row_due;
 	bool is_leaving;
 };
@@ -90,6 +97,9 @@ void execution_write_soon(struct execution *execution);
 
 /* Writes the rows of all that are not written. */
 void executions_write_running(struct executions *executions);
+
+/* One more is kept: forgets what is beyond the bounds of its owner, now and then. */
+void execution_history_note(struct executions *executions, const struct execution_record *record);
 
 /* It is among those that run, or it is over (the flag that is set): with both its outcome is gathered. */
 void execution_note(struct execution *execution, bool *flag);

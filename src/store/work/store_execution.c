@@ -5,8 +5,9 @@
 
 #include <string.h>
 
-#define OUTCOME 21 /* its column; the parameter is one more */
-#define REQUEST 22
+#define OUTCOME	  21 /* its column; the parameter is one more */
+#define REQUEST	  22
+#define PRUNE_MAX (64 * STORE_PAGE)
 
 static void bind_document(struct db_stmt *stmt, int at, const json_t *document)
 {
@@ -236,7 +237,8 @@ int store_execution_stats(struct store *store, const struct store_execution_filt
 	return r;
 }
 
-int store_execution_prune(struct store *store, const struct owner *owner,
+/* How many went; a page at most. */
+static int prune_page(struct store *store, const struct owner *owner,
 	const struct store_execution_rule *rule, struct err *err)
 {
 	char ids[STORE_PAGE][ID_LEN + 1];
@@ -252,6 +254,18 @@ int store_execution_prune(struct store *store, const struct owner *owner,
 		pthread_mutex_unlock(&store->lock);
 	}
 	return r < 0 ? r : count;
+}
+
+int store_execution_prune(struct store *store, const struct owner *owner,
+	const struct store_execution_rule *rule, struct err *err)
+{
+	int count, sum = 0;
+
+	do {
+		count = prune_page(store, owner, rule, err);
+		sum += count;
+	} while (count == STORE_PAGE && sum < PRUNE_MAX);
+	return count < 0 ? count : sum;
 }
 
 /* --- copies of artifacts --- */

@@ -68,6 +68,6 @@ int store_artifact_stale(struct store *store, struct store_artifact *ret_artifac
 int store_artifact_delete(
 	struct store *store, const struct store_artifact *artifact, struct err *err) must_check;
 
-/* Forgets what an owner has beyond the rule, at most a page at a time: how many. */
+/* Forgets what an owner has beyond the rule, or the most that is done at once: how many. */
 int store_execution_prune(struct store *store, const struct owner *owner,
 	const struct store_execution_rule *rule, struct err *err) must_check;
