@@ -176,6 +176,15 @@ test('another version of the template of a member drains what is stale', async (
   for (const { id } of [made, given]) await api.purge(id);
 });
 
+test('members of the template host wait too', async () => {
+  await patch('stack', { members: [{ role: 'backend', template: 'host', port: 8123, command: 'exec python3 -m http.server 8123 --bind 127.0.0.1', health: { port: 8123 } }] });
+  await untilPool('stack', ({ error, ready, warming }) => error || (ready === 1 && warming === 0), 'it is full, or says why not');
+  const [waits] = waiting();
+  const made = await api.create({ template: 'stack' });
+  assert.deepEqual([made.id, made.members.map(({ role, health }) => `${role} ${health}`).sort()], [waits, ['backend healthy', 'primary none']]);
+  await api.purge(made.id);
+});
+
 test('a pool whose members never become healthy, or have no template, says so, and creates work', async () => {
   await patch('stack', { members: [{ role: 'cache', template: 'nowhere.example/none', command: 'exec sleep 1000' }] });
   const { error } = await untilPool('stack', (one) => one.error !== null, 'it has an error');

@@ -486,8 +486,11 @@ int templates_look(struct engine *engine, const struct owner *owner, const char 
 	json_t **ret_image, struct err *err)
 {
 	struct template_record record;
-	int r = store_template_find(engine_store(engine), owner, name, &record, err);
+	int r;
 
+	if (template_find(name))
+		return resolve_builtin(engine, name, ret_image, err);
+	r = store_template_find(engine_store(engine), owner, name, &record, err);
 	if (r < 0)
 		return r;
 	if (record.version > 0)
