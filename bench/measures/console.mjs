@@ -99,9 +99,20 @@ async function cost(sandlot, seconds) {
 export async function run({ sandlot, undo, rounds }) {
   const browser = new Chromium()
   undo.push('close the browser', () => browser.close())
+  const ids = await sandlot.fill(10)
+  try {
+    return await measure(browser, sandlot, rounds, ids)
+  } finally {
+    await browser.close()
+    await sandlot.purgeAll(ids)
+    await sandlot.settle()
+  }
+}
+
+/** What is made beside them is added to `ids`. */
+async function measure(browser, sandlot, rounds, ids) {
   const count = rounds(1000, 100)
   const seconds = rounds(20, 5)
-  const ids = await sandlot.fill(10)
   const tab = await Tab.open(browser, sandlot)
   const few = await paints(tab, rounds(5, 2))
   const keys = await echoes(tab, ids[0])
@@ -113,7 +124,7 @@ export async function run({ sandlot, undo, rounds }) {
   const heap = [await tab.heap()]
   await sleep(seconds * 3000)
   heap.push(await tab.heap())
-  await tab.go('about:blank')
+  await tab.send('Page.navigate', { url: 'about:blank' })
   await sleep(1000)
   const alone = await cost(sandlot, seconds)
   for (let i = 0; i < 10; i++) {
@@ -122,9 +133,6 @@ export async function run({ sandlot, undo, rounds }) {
   }
   await sleep(2000)
   const watched = await cost(sandlot, seconds)
-  await browser.close()
-  await sandlot.purgeAll(ids)
-  await sandlot.settle()
   const dropped = frames.filter((time) => time > FRAME_MS * 1.5).length
   const paint = (found) => `${ms(median(found.warm))}; nothing cached: ${ms(median(found.cold))}`
   return [

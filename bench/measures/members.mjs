@@ -4,7 +4,7 @@
 import { spawn } from 'node:child_process'
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { Compose } from '../lib/compose.mjs'
-import { sleep } from '../lib/host.mjs'
+import { waitFor } from '../lib/host.mjs'
 import { putTemplate } from '../lib/sandlot.mjs'
 import { interleave, compare, summary, median, ms, times, faster } from '../lib/stats.mjs'
 
@@ -61,7 +61,7 @@ async function warmRow({ sandlot, rounds }) {
   await sandlot.json('PATCH', '/v1/templates/stack', { members: JSON.parse(BODY).members, pool: { size: 1 } })
   const samples = []
   for (let i = 0; i < rounds(5, 2); i++) {
-    while ((await sandlot.json('GET', '/v1/pools')).pools.find(({ template }) => template === 'stack')?.ready !== 1) await sleep(100)
+    await waitFor('one that waits', async () => (await sandlot.json('GET', '/v1/pools')).pools.find(({ template }) => template === 'stack')?.ready === 1, 60000)
     const made = await sandlot.create('{"template":"stack"}')
     const address = JSON.stringify({ argv: ['sh', '-c', 'nc -z 127.0.0.1 5432 && nc -z 127.0.0.1 6379'] })
     samples.push(made.ms + (await sandlot.http(`POST /v1/sandboxes/${made.id}/exec ${address}`)).ms)
