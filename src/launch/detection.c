@@ -3,6 +3,7 @@
 
 #include "base/format.h"
 #include "launch/app_service.h"
+#include "launch/part_command.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -115,11 +116,6 @@ static bool needs_package(const struct candidate *candidate, const char *name)
 		       : candidate->python && detection_names_package(candidate->python, name);
 }
 
-static const char *script(const json_t *package, const char *name)
-{
-	return json_string_value(json_object_get(json_object_get(package, "scripts"), name));
-}
-
 /* --- one directory --- */
 
 static void find_manifests(const struct file_set *set, struct app_part *part)
@@ -140,7 +136,7 @@ static void find_manifests(const struct file_set *set, struct app_part *part)
 static void find_node_entry(const struct file_set *set, struct candidate *candidate)
 {
 	struct app_part *part = &candidate->part;
-	const char *start = script(candidate->package, "start");
+	const char *start = part_command_script(candidate->package, "start");
 	const char *given = json_string_value(json_object_get(candidate->package, "main"));
 
 	if (start && strncmp(start, "node ", 5) == 0 && start[5] != '-' && !strchr(start + 5, ' '))
@@ -157,55 +153,26 @@ static void find_node_entry(const struct file_set *set, struct candidate *candid
 	}
 }
 
-static bool is_script(const char *name)
-{
-	const char *end = strrchr(name, '.');
-
-	return end &&
-	       (strcmp(end, ".js") == 0 || strcmp(end, ".mjs") == 0 || strcmp(end, ".cjs") == 0);
-}
-
 /*
- * Whether flags behind a script reach the framework: its last command must be the framework's own, maybe behind
- * variables. Programs that run several commands would take the flags for themselves.
+ * Scripts alone may be those of a page, or of an app of Python. Without a package.json only names that servers have count,
+ * and that which both have only where it does not look like one for a browser.
  */
-static bool takes_flags(const char *script, const char *name)
+static bool is_server_alone(const struct file_set *set, const struct app_part *part)
 {
-	const char *at = script, *next;
+	auto_free char *text = NULL;
 
-	while ((next = strstr(at, "&&")))
-		at = next + 2;
-	for (;;) {
-		size_t len;
-
-		at += strspn(at, " ");
-		len = strcspn(at, " ");
-		if (len == strlen(name) && strncmp(at, name, len) == 0)
-			return true;
-		if (len == 0 || (!memchr(at, '=', len) && strncmp(at, "cross-env", len) != 0 &&
-					strncmp(at, "npx", len) != 0))
+	if (file_set_has(set, part->dir, "index.html"))
+		return false;
+	if (strncmp(part->entry, "server.", 7) == 0)
+		return true;
+	if (strncmp(part->entry, "index.", 6) != 0)
+		return false;
+	for (size_t i = 0; i < array_len(python_entries); i++) {
+		if (file_set_has(set, part->dir, python_entries[i]))
 			return false;
-		at += len;
 	}
-}
-
-static void choose_node_command(struct candidate *candidate)
-{
-	struct app_part *part = &candidate->part;
-	const struct framework *framework = part->framework;
-	const char *dev = script(candidate->package, "dev");
-
-	if (framework->flags && dev && takes_flags(dev, framework->name))
-		snprintf(part->command, sizeof(part->command), "exec npm run dev -- %s",
-			framework->flags);
-	else if (framework->command)
-		snprintf(part->command, sizeof(part->command), "exec %s", framework->command);
-	else if (script(candidate->package, "start"))
-		snprintf(part->command, sizeof(part->command), "exec npm start");
-	else if (dev)
-		snprintf(part->command, sizeof(part->command), "exec npm run dev");
-	else if (is_script(part->entry) && !strpbrk(part->entry, "'\\"))
-		snprintf(part->command, sizeof(part->command), "exec node '{entry}'");
+	text = file_set_read(set, part->dir, part->entry);
+	return text && !strstr(text, "document.") && !strstr(text, "window.");
 }
 
 static bool look_for_node(
@@ -228,9 +195,7 @@ static bool look_for_node(
 		break;
 	}
 	find_node_entry(set, &candidate);
-	/* Scripts alone may be those of a page: only names that servers have count without a package.json. */
-	if (!has_package && (strncmp(candidate.part.entry, "server.", 7) != 0 ||
-				    file_set_has(set, dir, "index.html"))) {
+	if (!has_package && !is_server_alone(set, &candidate.part)) {
 		candidate_fini(&candidate);
 		return false;
 	}
@@ -238,61 +203,9 @@ static bool look_for_node(
 		add_evidence(candidate.evidence, dir,
 			has_package ? "package.json" : candidate.part.entry, "is there");
 	find_manifests(set, &candidate.part);
-	choose_node_command(&candidate);
+	part_command_choose_node(&candidate.part, candidate.package, false);
 	*ret_candidate = candidate;
 	return true;
-}
-
-/* The name of the object that an entry file makes by a call, as in "app = FastAPI()". */
-static void find_object(const char *text, const char *call, char *object, size_t size)
-{
-	const char *at = strstr(text, call), *end, *begin;
-
-	snprintf(object, size, "app");
-	if (!at)
-		return;
-	for (end = at; end > text && isspace((unsigned char)end[-1]); end--)
-		;
-	if (end == text || *--end != '=')
-		return;
-	for (; end > text && end[-1] == ' '; end--)
-		;
-	for (begin = end; begin > text && (isalnum((unsigned char)begin[-1]) || begin[-1] == '_');
-		begin--)
-		;
-	if (begin < end && (size_t)(end - begin) < size)
-		snprintf(object, size, "%.*s", (int)(end - begin), begin);
-}
-
-/* Replaces each place of a text; what is put in is not looked at again. */
-static void replace(char command[APP_COMMAND_MAX], const char *what, const char *with)
-{
-	char made[APP_COMMAND_MAX] = "";
-	const char *from = command, *at;
-	size_t len = 0;
-
-	for (; (at = strstr(from, what)); from = at + strlen(what))
-		len = format_append(
-			made, sizeof(made), len, "%.*s%s", (int)(at - from), from, with);
-	format_append(made, sizeof(made), len, "%s", from);
-	memcpy(command, made, sizeof(made));
-}
-
-/* An entry file of Python as a module; empty if its name is none. */
-static void module_of(const char *entry, char module[APP_ENTRY_MAX])
-{
-	size_t len = strlen(entry);
-
-	module[0] = '\0';
-	if (len < 4 || strcmp(entry + len - 3, ".py") != 0)
-		return;
-	for (size_t i = 0; i < len - 3; i++) {
-		if (!isalnum((unsigned char)entry[i]) && entry[i] != '_' && entry[i] != '/')
-			return;
-	}
-	snprintf(module, APP_ENTRY_MAX, "%.*s", (int)(len - 3), entry);
-	for (char *c = module; *c; c++)
-		*c = *c == '/' ? '.' : *c;
 }
 
 static void read_requirements(const struct file_set *set, struct candidate *candidate)
@@ -351,33 +264,6 @@ static const struct framework *imported(const char *text)
 	return NULL;
 }
 
-static void choose_python_command(const struct file_set *set, struct candidate *candidate)
-{
-	struct app_part *part = &candidate->part;
-	char module[APP_ENTRY_MAX], object[64] = "app";
-	auto_free char *text = file_set_read(set, part->dir, part->entry);
-
-	if (!part->entry[0] || strpbrk(part->entry, "'\\"))
-		return;
-	module_of(part->entry, module);
-	if (strcmp(part->framework->name, "fastapi") == 0 && text)
-		find_object(text, "FastAPI(", object, sizeof(object));
-	if (strstr(part->framework->command, "{module}") && !module[0])
-		return;
-	if (strcmp(part->framework->name, "django") == 0 && strcmp(part->entry, "manage.py") != 0)
-		return;
-	snprintf(part->command, sizeof(part->command), "exec %s", part->framework->command);
-	replace(part->command, "{module}", module);
-	replace(part->command, "{object}", object);
-}
-
-static const char *call_of(const struct framework *framework)
-{
-	return strcmp(framework->name, "fastapi") == 0 ? "FastAPI("
-	       : strcmp(framework->name, "flask") == 0 ? "Flask("
-						       : NULL;
-}
-
 static bool look_for_python(
 	const struct file_set *set, const char *dir, struct candidate *ret_candidate)
 {
@@ -397,7 +283,7 @@ static bool look_for_python(
 		add_evidence(candidate.evidence, dir,
 			part->manifest ? part->manifest : "requirements", "requires it");
 	}
-	find_python_entry(set, &candidate, call_of(part->framework));
+	find_python_entry(set, &candidate, part_command_call(part->framework));
 	if (candidate.confidence < 0.9 && part->entry[0]) {
 		auto_free char *text = file_set_read(set, dir, part->entry);
 		const struct framework *found = text ? imported(text) : NULL;
@@ -414,7 +300,7 @@ static bool look_for_python(
 	}
 	if (json_array_size(candidate.evidence) == 0)
 		add_evidence(candidate.evidence, dir, part->entry, "is there");
-	choose_python_command(set, &candidate);
+	part_command_choose_python(part, set);
 	*ret_candidate = candidate;
 	return true;
 }
@@ -558,6 +444,69 @@ static int override_texts(
 	}
 	if (part->dir[0] == '/' || strstr(part->dir, "..") || strchr(part->dir, '\''))
 		return bad_override(role, "directory", err);
+	if (part->entry[0] == '/' || strstr(part->entry, "..") || strpbrk(part->entry, "'\\\n"))
+		return bad_override(role, "entry", err);
+	return 0;
+}
+
+/* Finds the entry file of a framework anew. */
+static void find_entry(const struct file_set *set, struct candidate *candidate)
+{
+	struct app_part *part = &candidate->part;
+
+	part->entry[0] = '\0';
+	if (part->framework->runtime == RUNTIME_NODE)
+		find_node_entry(set, candidate);
+	else if (part->framework->runtime == RUNTIME_PYTHON)
+		find_python_entry(set, candidate, part_command_call(part->framework));
+	else
+		snprintf(part->entry, sizeof(part->entry), "index.html");
+}
+
+/* What follows from another framework or entry file: the command, and what installs packages. */
+static void choose_command(const struct file_set *set, struct app_part *part, bool is_entry_said)
+{
+	struct candidate candidate = {
+		.part = *part, .package = file_set_read_json(set, part->dir, "package.json")};
+
+	candidate.part.package_manager = candidate.part.manifest = candidate.part.lock = NULL;
+	find_manifests(set, &candidate.part);
+	if (!is_entry_said)
+		find_entry(set, &candidate);
+	if (part->framework->runtime == RUNTIME_NODE)
+		part_command_choose_node(&candidate.part, candidate.package, is_entry_said);
+	else if (part->framework->runtime == RUNTIME_PYTHON)
+		part_command_choose_python(&candidate.part, set);
+	else
+		snprintf(candidate.part.command, sizeof(candidate.part.command), "%s",
+			part->framework->command);
+	*part = candidate.part;
+	candidate_fini(&candidate);
+}
+
+static int choose_again(struct app_part *part, const struct file_set *set, enum app_role role,
+	const json_t *given, struct err *err)
+{
+	const bool is_entry_said = json_is_string(json_object_get(given, "entry"));
+	const bool is_framework_said = json_is_string(json_object_get(given, "framework"));
+	char command[APP_COMMAND_MAX];
+	int r = override_texts(part, role, given, err);
+
+	if (r < 0)
+		return r;
+	memcpy(command, part->command, sizeof(command));
+	if (is_framework_said || is_entry_said) {
+		choose_command(set, part, is_entry_said);
+		part->is_command_said = false;
+	}
+	if (json_is_string(json_object_get(given, "command"))) {
+		memcpy(part->command, command, sizeof(command));
+		part->is_command_said = true;
+	} else if (is_entry_said && !file_set_has(set, part->dir, part->entry)) {
+		return err_explain(err, ERR_INVALID, "invalid_field", NULL,
+			"%s.entry: there is no file %s%s%s", framework_role_name(role), part->dir,
+			part->dir[0] ? "/" : "", part->entry);
+	}
 	return 0;
 }
 
@@ -586,20 +535,16 @@ static int apply_override(struct detection *detection, const struct file_set *se
 		*part = (struct app_part){.framework = framework_find("static")};
 		detection->has_part[role] = true;
 	}
-	if (framework) {
+	if (framework && !framework_find(framework))
+		return bad_override(role, "framework", err);
+	if (framework)
 		part->framework = framework_find(framework);
-		if (!part->framework)
-			return bad_override(role, "framework", err);
-		if (part->framework->command)
-			snprintf(part->command, sizeof(part->command), "exec %s",
-				part->framework->command);
-	}
 	if (json_is_integer(port)) {
 		if (json_integer_value(port) < 1 || json_integer_value(port) > 65535)
 			return bad_override(role, "port", err);
 		part->port = (uint16_t)json_integer_value(port);
 	}
-	return override_texts(part, role, given, err);
+	return choose_again(part, set, role, given, err);
 }
 
 static int apply_overrides(struct detection *detection, const struct file_set *set,
@@ -711,9 +656,9 @@ static void describe_parts(struct detection *detection)
 		snprintf(port, sizeof(port), "%u", part->port);
 		part->is_port_told = strstr(part->command, "{port}") != NULL;
 		part->is_base_told = strstr(part->command, "{base}") != NULL;
-		replace(part->command, "{port}", port);
-		replace(part->command, "{entry}", part->entry);
-		detection_command(part, "/", shown);
+		part_command_fill(part->command, "{port}", port);
+		part_command_fill(part->command, "{entry}", part->entry);
+		part_command_line(part, "/", shown);
 		json_array_append_new(parts,
 			json_pack("{s:s, s:s, s:s, s:s, s:s?, s:s?, s:s?, s:i}", "role",
 				framework_role_name(role), "directory", part->dir, "runtime",
@@ -764,15 +709,4 @@ const struct app_part *detection_primary(const struct detection *detection)
 			return &detection->parts[role];
 	}
 	return NULL;
-}
-
-void detection_command(const struct app_part *part, const char *base, char command[APP_COMMAND_MAX])
-{
-	char config[APP_ENTRY_MAX] = "";
-
-	if (part->config)
-		snprintf(config, sizeof(config), " --config %s", part->config);
-	memcpy(command, part->command, APP_COMMAND_MAX);
-	replace(command, "{base}", base);
-	replace(command, "{config}", config);
 }

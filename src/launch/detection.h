@@ -6,7 +6,7 @@
  * An app has at most one backend and one frontend. They are looked for at the root, then in directories whose names
  * are usual. `sandlot.json` of the app says otherwise, and a request has the last word:
  *
- *   {"frontend": {"directory", "framework", "command", "install", "port"}, "backend": {...}, "services": [names]}
+ *   {"frontend": {"directory", "framework", "entry", "command", "install", "port"}, "backend": {...}, "services": [names]}
  */
 #pragma once
 
@@ -26,10 +26,11 @@ struct app_part {
 	const char *package_manager; /* npm, pnpm, yarn, bun, pip, uv, poetry, pipenv; NULL: none */
 	const char *manifest, *lock; /* names of files in its directory; NULL: none */
 	uint16_t port;
-	const char *config; /* the one to start it with, in its directory; NULL: its own */
-	bool has_own_port;  /* its code names the port */
-	bool is_port_told;  /* its command does */
-	bool is_base_told;  /* and the path of its preview */
+	const char *config;   /* the one to start it with, in its directory; NULL: its own */
+	bool is_command_said; /* by sandlot.json or the request */
+	bool has_own_port;    /* its code names the port */
+	bool is_port_told;    /* its command does */
+	bool is_base_told;    /* and the path of its preview */
 };
 
 struct detection {
@@ -45,10 +46,6 @@ void detection_fini(struct detection *detection);
 
 /* The part whose port is the preview's; NULL if there is none. */
 const struct app_part *detection_primary(const struct detection *detection);
-
-/* Its command with the path that its preview is at, and its config. */
-void detection_command(
-	const struct app_part *part, const char *base, char command[APP_COMMAND_MAX]);
 
 /* The port that an entry file listens on whatever PORT says, and where it says so; 0: none. */
 uint16_t detection_port_in(const char *text, enum app_runtime runtime, const char **ret_at);

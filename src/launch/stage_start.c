@@ -10,6 +10,7 @@
 #include "core/process/start_command.h"
 #include "core/sandbox/sandbox_request.h"
 #include "launch/app_health.h"
+#include "launch/part_command.h"
 #include "launch/pipeline.h"
 
 #include <errno.h>
@@ -281,7 +282,7 @@ static int start_part(struct pipeline *pipeline, enum app_role role, struct err 
 	char command[APP_COMMAND_MAX];
 	struct start_spec start = {.name = name, .cwd = part->dir[0] ? cwd : PIPELINE_APP};
 
-	detection_command(part, pipeline->base, command);
+	part_command_line(part, pipeline->base, command);
 	line = mem_printf("PATH=\"$PWD/.venv/bin:$PATH\"; export PATH; %s", command);
 	start.command = part->framework->runtime == RUNTIME_PYTHON ? line : command;
 	/* npm would look for a newer one of itself, which is no matter of the app. */

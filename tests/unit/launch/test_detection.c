@@ -2,6 +2,7 @@
 /* What an app is made of, by its files. */
 #include "launch/app_service.h"
 #include "launch/detection.h"
+#include "launch/part_command.h"
 #include "text_files.h"
 
 #include <setjmp.h>
@@ -31,7 +32,7 @@ static void check(struct text_file *files, const char *overrides, struct expecte
 	part = &detection.parts[expected.role];
 	assert_string_equal(part->framework->name, expected.framework);
 	assert_string_equal(part->dir, expected.dir);
-	detection_command(part, "/", command);
+	part_command_line(part, "/", command);
 	assert_string_equal(command, expected.command);
 	assert_int_equal(part->port, expected.port);
 	detection_fini(&detection);
@@ -197,11 +198,89 @@ static void a_request_and_sandlot_json_say_otherwise(void **state)
 		(struct expected){ROLE_BACKEND, "node", "", "./run 5000", 5000});
 }
 
+#define UVICORN(what) "exec python3 -m uvicorn " what " --host 127.0.0.1 --port 8000"
+#define FLASK(what)   "exec python3 -m flask --app " what " run --host 127.0.0.1 --port 5000"
+
+static void another_framework_or_entry_has_another_command(void **state)
+{
+	(void)state;
+	check(FILES({"main.py", "from fastapi import FastAPI\nweb = FastAPI()\n"}, {"x.py", ""}),
+		"{\"backend\":{\"framework\":\"fastapi\"}}",
+		(struct expected){ROLE_BACKEND, "fastapi", "", UVICORN("main:web"), 8000});
+	check(FILES({"main.py", ""}, {"app.py", "api = Flask(__name__)\n"}),
+		"{\"backend\":{\"framework\":\"flask\"}}",
+		(struct expected){ROLE_BACKEND, "flask", "", FLASK("app"), 5000});
+	check(FILES({"main.py", "from fastapi import FastAPI\napp = FastAPI()\n"},
+		      {"src/other.py", "server = FastAPI()\n"}),
+		"{\"backend\":{\"entry\":\"src/other.py\"}}",
+		(struct expected){ROLE_BACKEND, "fastapi", "", UVICORN("src.other:server"), 8000});
+	check(FILES({"app.py", "from flask import Flask\n"}, {"other.py", ""}),
+		"{\"backend\":{\"entry\":\"other.py\"}}",
+		(struct expected){ROLE_BACKEND, "flask", "", FLASK("other"), 5000});
+	check(FILES({"app.py", "from flask import Flask\n"}, {"other.py", ""},
+		      {"sandlot.json", "{\"backend\":{\"entry\":\"other.py\"}}"}),
+		"{\"backend\":{\"framework\":\"fastapi\",\"entry\":\"app.py\"}}",
+		(struct expected){ROLE_BACKEND, "fastapi", "", UVICORN("app:app"), 8000});
+	check(FILES({"package.json", "{\"scripts\":{\"start\":\"node a.js\"}}"}, {"a.js", ""},
+		      {"b.js", ""}),
+		"{\"backend\":{\"entry\":\"b.js\"}}",
+		(struct expected){ROLE_BACKEND, "node", "", "exec node 'b.js'", 3000});
+	check(FILES({"main.py", "from fastapi import FastAPI\n"}),
+		"{\"backend\":{\"framework\":\"flask\",\"command\":\"./run {port}\"}}",
+		(struct expected){ROLE_BACKEND, "flask", "", "./run 5000", 5000});
+	/* Nothing was found, and all of it is said. */
+	check(FILES({"tools/web.py", "site = FastAPI()\n"}),
+		"{\"backend\":{\"directory\":\"tools\",\"framework\":\"fastapi\","
+		"\"entry\":\"web.py\"}}",
+		(struct expected){ROLE_BACKEND, "fastapi", "tools", UVICORN("web:site"), 8000});
+}
+
+static void a_server_without_package_json_is_known_by_its_name(void **state)
+{
+	struct text_file page[] = {{"main.py", ""}, {"index.js", ""}, {NULL, NULL}};
+	struct text_file browser[] = {
+		{"main.py", ""}, {"web/index.js", "document.body.append(1)"}, {NULL, NULL}};
+	struct text_file *others[] = {page, browser};
+
+	(void)state;
+	check(FILES({"index.js", "require('node:http')"}), NULL,
+		(struct expected){ROLE_BACKEND, "node", "", "exec node 'index.js'", 3000});
+	check(FILES({"index.mjs", "import 'node:http'"}, {"frontend/index.html", ""}), NULL,
+		(struct expected){ROLE_BACKEND, "node", "", "exec node 'index.mjs'", 3000});
+	for (size_t i = 0; i < array_len(others); i++)
+		check(others[i], NULL,
+			(struct expected){
+				ROLE_BACKEND, "python", "", "exec python3 main.py", 8000});
+}
+
+static void typescript_is_started_by_what_can_run_it(void **state)
+{
+	struct text_file *both[] = {FILES({"index.ts", "import http from 'node:http'"}),
+		FILES({"src/index.ts", ""}, {"package.json", "{}"})};
+
+	(void)state;
+	for (size_t i = 0; i < array_len(both); i++) {
+		struct file_set set = text_files_set(both[i]);
+		struct detection detection;
+		struct err err;
+
+		assert_int_equal(detection_make(&set, NULL, &detection, &err), 0);
+		assert_non_null(strstr(detection.parts[ROLE_BACKEND].command, "tsx 'index.ts'")
+					?: strstr(detection.parts[ROLE_BACKEND].command,
+						   "tsx 'src/index.ts'"));
+		assert_null(strstr(detection.parts[ROLE_BACKEND].command, "{entry}"));
+		detection_fini(&detection);
+		file_set_fini(&set);
+	}
+}
+
 static void overrides_that_cannot_be_are_refused(void **state)
 {
 	static const char *const bad[] = {"{\"backend\":{\"directory\":\"../x\"}}",
 		"{\"backend\":{\"port\":70000}}", "{\"backend\":{\"framework\":\"none\"}}",
-		"{\"backend\":{\"command\":7}}", "{\"backend\":[]}"};
+		"{\"backend\":{\"command\":7}}", "{\"backend\":[]}",
+		"{\"backend\":{\"entry\":\"none.js\"}}", "{\"backend\":{\"entry\":\"../x.js\"}}",
+		"{\"backend\":{\"entry\":\"a'b.js\"}}"};
 	struct text_file files[] = {{"server.js", ""}, {NULL, NULL}};
 
 	(void)state;
@@ -334,6 +413,9 @@ int main(void)
 		cmocka_unit_test(services_are_known_by_drivers_examples_and_code),
 		cmocka_unit_test(a_page_s_library_is_told),
 		cmocka_unit_test(a_request_and_sandlot_json_say_otherwise),
+		cmocka_unit_test(another_framework_or_entry_has_another_command),
+		cmocka_unit_test(a_server_without_package_json_is_known_by_its_name),
+		cmocka_unit_test(typescript_is_started_by_what_can_run_it),
 		cmocka_unit_test(overrides_that_cannot_be_are_refused),
 		cmocka_unit_test(two_parts_have_two_ports_and_the_frontend_is_the_preview),
 		cmocka_unit_test(a_file_that_is_named_as_a_place_is_put_in_once),
