@@ -351,6 +351,13 @@ void pipeline_fini(struct pipeline *pipeline)
 	validation_fini(&pipeline->validation);
 	launch_record_fini(&pipeline->record);
 	json_decref(pipeline->lines);
-	for (int role = 0; role < ROLE_COUNT; role++)
+	for (int role = 0; role < ROLE_COUNT; role++) {
+		struct pipeline_env_file *file = &pipeline->env_files[role];
+
 		json_decref(pipeline->env[role]);
+		free(file->project);
+		free(file->copy);
+		free(file->made);
+		free(file->own);
+	}
 }

@@ -29,6 +29,12 @@
 #define PIPELINE_BASE_MAX   128
 #define PIPELINE_STAGES_MAX 8
 
+/* The .env of a part (env_file.h): owned, NULL where there is none. */
+struct pipeline_env_file {
+	char *project, *copy, *made;
+	char *own; /* what its owner says; there from GenerateEnvVars on */
+};
+
 struct pipeline {
 	struct launches *launches;
 	struct engine *engine;
@@ -43,9 +49,10 @@ struct pipeline {
 	struct failure_cause cause;
 	json_t *lines;		       /* the last of the stage that failed; owned, or NULL */
 	bool is_installed[ROLE_COUNT]; /* anew, and others may want a layer of it */
-	json_t *env[ROLE_COUNT];       /* variables of the parts; owned */
-	char base[PIPELINE_BASE_MAX];  /* the path that the preview is at */
-	const char *stage;	       /* the one that runs */
+	struct pipeline_env_file env_files[ROLE_COUNT];
+	json_t *env[ROLE_COUNT];      /* variables of the parts; owned */
+	char base[PIPELINE_BASE_MAX]; /* the path that the preview is at */
+	const char *stage;	      /* the one that runs */
 	bool is_traced;
 	uint64_t begun_us;	 /* by the steady clock, as that of the trace by the other */
 	struct trace_span trace; /* of all of it; its stages are below (launch_trace.h) */
@@ -94,9 +101,6 @@ int pipeline_write(struct pipeline *pipeline, const char *path, const char *text
 /* The last output of a process of a sandbox; 0: there is none. */
 void pipeline_read_output(
 	struct sandbox *sandbox, unsigned process, char tail[SANDBOX_COMMAND_TAIL + 1]);
-
-/* A variable of a .env as its owner wrote it, without what a launch put there; a new text, or NULL. */
-char *pipeline_own_value(const char *text, const char *name);
 
 /* Makes the services that were detected members of the sandbox, as far as they are not (stage_services.c). */
 int services_make(struct pipeline *pipeline, struct err *err) must_check;

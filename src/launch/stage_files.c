@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The stages that have to do with files: what the app is, its copy, and its variables. */
 #include "base/buf.h"
+#include "core/files/file_channel.h"
 #include "core/sandbox/sandbox_request.h"
 #include "core/template/build/build_sandbox.h"
+#include "launch/env_file.h"
 #include "launch/launches.h"
 #include "launch/pipeline.h"
 #include "launch/project_set.h"
@@ -13,9 +15,9 @@
 #include <string.h>
 
 #define LIST_MS	 20000
-#define LIST_MAX (4u << 20)
+#define LIST_MAX (16u << 20)
 #define COPY_MS	 120000
-#define BLOCK	 "# Variables of the launch; what is above is kept as it was."
+#define ENV_MADE ".sandlot/env" /* what env_file.h compares with, in the directory of a part */
 
 /* --- the files of a sandbox --- */
 
@@ -146,6 +148,60 @@ int stage_detect(struct pipeline *pipeline, struct err *err)
 
 /* --- MaterializeFiles --- */
 
+/* The text of a file of the copy; *ret_text is NULL if there is none. */
+static int read_copy(struct pipeline *pipeline, const char *dir, const char *name, char **ret_text,
+	struct err *err)
+{
+	auto_free char *path = file_set_join(dir, name);
+	auto_free char *whole = file_set_join(PIPELINE_APP, path);
+	size_t len;
+	int r = file_channel_load(pipeline->sandbox, whole, FILE_SET_TEXT_MAX, ret_text, &len, err);
+
+	return r < 0 && err->kind == ERR_NOT_FOUND ? 0 : r;
+}
+
+/* A page's files are all served, so none with variables is put beside them. */
+static bool has_env_file(const struct pipeline *pipeline, enum app_role role)
+{
+	return pipeline->detection.has_part[role] &&
+	       pipeline->detection.parts[role].framework->runtime != RUNTIME_STATIC;
+}
+
+/* What stands in the .env of a part, before anything is copied over it. */
+static int read_env(struct pipeline *pipeline, enum app_role role, struct err *err)
+{
+	const char *dir = pipeline->detection.parts[role].dir;
+	struct pipeline_env_file *texts = &pipeline->env_files[role];
+	int r = 0;
+
+	if (has_env_file(pipeline, role))
+		r = read_copy(pipeline, dir, ".env", &texts->copy, err);
+	if (r == 0 && has_env_file(pipeline, role))
+		r = read_copy(pipeline, dir, ENV_MADE, &texts->made, err);
+	if (r < 0)
+		return r;
+	texts->project = !pipeline->record.project[0] && texts->copy
+				 ? mem_strdup(texts->copy)
+				 : file_set_read(&pipeline->files, dir, ".env");
+	if (!texts->project && file_set_has(&pipeline->files, dir, ".env"))
+		return pipeline_fail(pipeline, "env_too_large", "take something out of it",
+			".env of the project cannot be read, or is too large");
+	return 0;
+}
+
+/* The paths of the files that are not copied, since they are joined with those that are there. */
+static char *list_env_files(const struct pipeline *pipeline)
+{
+	struct buf list = BUF_INIT(2 * APP_DIRECTORY_MAX + 64);
+
+	for (int role = 0; role < ROLE_COUNT; role++) {
+		auto_free char *path = file_set_join(pipeline->detection.parts[role].dir, ".env");
+
+		buf_printf(&list, "%s\n", has_env_file(pipeline, role) ? path : ENV_MADE);
+	}
+	return buf_take_str(&list);
+}
+
 /*
  * Makes the copy what the list on its input says: lines of "<sha256> <path>". Files that an earlier launch copied and
  * that are gone are removed; what the app itself made stays, and so does what did not change.
@@ -154,8 +210,11 @@ static const char copy_script[] =
 	"set -eu; export LC_ALL=C; state=.sandlot; mkdir -p $state; sort > $state/new;"
 	"touch $state/files; cut -d' ' -f2- $state/files | sort > $state/had;"
 	"cut -d' ' -f2- $state/new | sort > $state/has;"
-	"comm -23 $state/had $state/has | tr '\\n' '\\0' | xargs -0 -r rm -f --;"
-	"comm -13 $state/files $state/new | cut -d' ' -f2- > $state/changed;"
+	"printf %s \"$APART\" > $state/apart;"
+	"comm -23 $state/had $state/has | grep -vxFf $state/apart | tr '\\n' '\\0' |"
+	" xargs -0 -r rm -f --;"
+	"comm -13 $state/files $state/new | cut -d' ' -f2- | grep -vxFf $state/apart"
+	" > $state/changed || :;"
 	"if [ -s $state/changed ]; then"
 	"  tar -C /workspace/project_files -cf - -T $state/changed | tar -xf - --no-same-owner;"
 	"  tr '\\n' '\\0' < $state/changed | xargs -0 chmod u+rw --; fi;"
@@ -164,9 +223,12 @@ static const char copy_script[] =
 static int copy_project(struct pipeline *pipeline, struct err *err)
 {
 	auto_free char *list = project_set_list(&pipeline->files);
+	auto_free char *apart = list_env_files(pipeline);
+	const struct text_pair env[] = {{"APART", apart}};
 	struct buf output = BUF_INIT(4096);
 	struct sandbox_command command = {.line = copy_script,
 		.cwd = PIPELINE_APP,
+		.env = {.pairs = env, .count = 1},
 		.input = list,
 		.timeout_ms = COPY_MS,
 		.output = &output};
@@ -207,6 +269,8 @@ int stage_materialize(struct pipeline *pipeline, struct err *err)
 
 	if (r == 0 && end.exit_code != 0)
 		r = pipeline_fail_by_output(pipeline, end.tail);
+	for (int role = 0; role < ROLE_COUNT && r == 0; role++)
+		r = pipeline->detection.has_part[role] ? read_env(pipeline, role, err) : 0;
 	if (r == 0 && pipeline->record.project[0])
 		r = copy_project(pipeline, err);
 	if (r == 0)
@@ -215,6 +279,11 @@ int stage_materialize(struct pipeline *pipeline, struct err *err)
 }
 
 /* --- GenerateEnvVars --- */
+
+static void tell_env(void *arg, const char *line)
+{
+	pipeline_log(arg, "%s", line);
+}
 
 static void set_number(json_t *env, const char *name, unsigned number)
 {
@@ -245,83 +314,79 @@ static json_t *make_env(struct pipeline *pipeline, enum app_role role)
 	return env;
 }
 
-/* The value of a variable in a file of them, in a new text; NULL if it is not there. */
-static char *value_in(const char *text, const char *name)
+/* What is known of the .env of a part. */
+static struct env_file env_file_of(struct pipeline *pipeline, enum app_role role)
 {
-	size_t len = strlen(name);
+	const struct pipeline_env_file *texts = &pipeline->env_files[role];
 
-	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
-		if (strncmp(line, name, len) == 0 && line[len] == '=')
-			return mem_printf(
-				"%.*s", (int)strcspn(line + len + 1, "\r\n"), line + len + 1);
-	}
-	return NULL;
-}
-
-char *pipeline_own_value(const char *text, const char *name)
-{
-	const char *block = strstr(text, BLOCK);
-	auto_free char *own =
-		mem_printf("%.*s", (int)(block ? block - text : (long)strlen(text)), text);
-
-	return value_in(own, name);
-}
-
-/* The user's values stay, in the file and for the processes. */
-static char *join_env_file(struct pipeline *pipeline, const char *own, json_t *env)
-{
-	struct buf made = BUF_INIT(FILE_SET_TEXT_MAX);
-	const char *name, *block = strstr(own, BLOCK);
-	json_t *value;
-	void *next;
-
-	buf_append(&made, own, block ? (size_t)(block - own) : strlen(own));
-	if (made.len > 0 && made.data[made.len - 1] != '\n')
-		buf_append_str(&made, "\n");
-	buf_append_str(&made, BLOCK "\n");
-	json_object_foreach_safe(env, next, name, value)
-	{
-		auto_free char *kept = value_in(own, name);
-		const char *at = kept ? strstr(own, name) : NULL;
-
-		if (kept && (!block || at < block)) {
-			if (strcmp(kept, json_string_value(value)) != 0)
-				pipeline_log(pipeline, "%s of .env is kept", name);
-			json_object_set_new(env, name, json_string(kept));
-			continue;
-		}
-		buf_printf(&made, "%s=%s\n", name, json_string_value(value));
-	}
-	return buf_take_str(&made);
+	return (struct env_file){.project = texts->project ? texts->project : "",
+		.copy = texts->copy ? texts->copy : "",
+		.made = texts->made,
+		.given = json_object_get(pipeline->input, "env"),
+		.told = tell_env,
+		.arg = pipeline};
 }
 
 /* Apps whose command does not say it listen where PORT says, and .env or the request may say that. */
-static void take_port(struct pipeline *pipeline, struct app_part *part)
+static void take_port(struct pipeline *pipeline, enum app_role role)
 {
+	struct app_part *part = &pipeline->detection.parts[role];
 	const json_t *given = json_object_get(json_object_get(pipeline->input, "env"), "PORT");
-	auto_free char *own = file_set_read(&pipeline->files, part->dir, ".env");
-	const char *block = own ? strstr(own, BLOCK) : NULL;
-	auto_free char *kept = own ? value_in(own, "PORT") : NULL;
-	const char *text =
-		kept && (!block || strstr(own, "PORT=") < block) ? kept : json_string_value(given);
+	auto_free char *own = env_file_value(pipeline->env_files[role].own, "PORT");
+	const char *text = own ? own : json_string_value(given);
 	unsigned long port = text ? strtoul(text, NULL, 10) : 0;
 
 	if (!part->is_port_told && !part->has_own_port && port > 0 && port < 65536)
 		part->port = (uint16_t)port;
 }
 
+/* Both files come together: if one were newer, what the launch wrote would look as if its owner had. */
+static int write_both(struct pipeline *pipeline, const struct app_part *part, const char *text,
+	const char *made, struct err *err)
+{
+	auto_free char *made_path = file_set_join(part->dir, ENV_MADE);
+	auto_free char *new_path = mem_printf("%s.new", made_path);
+	const struct text_pair env[] = {{"MADE", made_path}};
+	auto_free char *cwd = file_set_join(PIPELINE_APP, part->dir);
+	struct sandbox_command command = {.line = "cat > .env && mv \"" PIPELINE_APP
+						  "/$MADE.new\" \"" PIPELINE_APP "/$MADE\"",
+		.cwd = part->dir[0] ? cwd : PIPELINE_APP,
+		.env = {.pairs = env, .count = 1},
+		.input = text,
+		.timeout_ms = LIST_MS};
+	struct sandbox_command_end end;
+	int r = pipeline_write(pipeline, new_path, made, err);
+
+	if (r == 0)
+		r = sandbox_command_run(pipeline->sandbox, pipeline->job, &command, &end, err);
+	if (r == 0 && end.exit_code != 0)
+		return pipeline_fail_by_output(pipeline, end.tail);
+	return r;
+}
+
+static bool is_text(const char *text, const char *other)
+{
+	return text && strcmp(text, other) == 0;
+}
+
 static int write_env(struct pipeline *pipeline, enum app_role role, struct err *err)
 {
 	const struct app_part *part = &pipeline->detection.parts[role];
-	auto_free char *own = file_set_read(&pipeline->files, part->dir, ".env");
-	auto_free char *path = file_set_join(part->dir, ".env"), *text = NULL;
+	const struct pipeline_env_file *texts = &pipeline->env_files[role];
+	struct env_file file = env_file_of(pipeline, role);
+	auto_free char *text = NULL, *made = NULL;
 
 	pipeline->env[role] = make_env(pipeline, role);
-	text = join_env_file(pipeline, own ? own : "", pipeline->env[role]);
-	/* A page's files are all served. */
-	return part->framework->runtime == RUNTIME_STATIC
-		       ? 0
-		       : pipeline_write(pipeline, path, text, err);
+	made = env_file_made(&file, texts->own, pipeline->env[role]);
+	text = env_file_join(&file, texts->own, pipeline->env[role]);
+	if (!has_env_file(pipeline, role) ||
+		(is_text(texts->copy, text) && is_text(texts->made, made)))
+		return 0;
+	if (strlen(text) > FILE_SET_TEXT_MAX)
+		return pipeline_fail(
+			pipeline, "env_too_large", "take something out of it", ".env is too large");
+	env_file_tell_changes(&file, text);
+	return write_both(pipeline, part, text, made, err);
 }
 
 /* Where the preview is: at the root of a name, or below a path of which its server may have to know. */
@@ -356,11 +421,17 @@ static int choose_base(struct pipeline *pipeline, struct err *err)
 
 int stage_generate_env(struct pipeline *pipeline, struct err *err)
 {
-	int r = services_make(pipeline, err);
+	int r;
 
 	for (int role = 0; role < ROLE_COUNT; role++) {
+		struct env_file file = env_file_of(pipeline, role);
+
+		pipeline->env_files[role].own = env_file_own(&file);
+	}
+	r = services_make(pipeline, err);
+	for (int role = 0; role < ROLE_COUNT; role++) {
 		if (pipeline->detection.has_part[role])
-			take_port(pipeline, &pipeline->detection.parts[role]);
+			take_port(pipeline, role);
 	}
 	if (r == 0)
 		r = choose_base(pipeline, err);

@@ -10,6 +10,7 @@
 #include "core/sandbox/member.h"
 #include "core/sandbox/sandbox_request.h"
 #include "launch/app_service.h"
+#include "launch/env_file.h"
 #include "launch/pipeline.h"
 
 #include <errno.h>
@@ -49,14 +50,8 @@ static char *given_address(struct pipeline *pipeline, const struct app_service *
 	struct sandbox_record record;
 	char *found = asked ? mem_strdup(asked) : NULL;
 
-	for (int role = 0; role < ROLE_COUNT && !found; role++) {
-		auto_free char *own = pipeline->detection.has_part[role]
-					      ? file_set_read(&pipeline->files,
-							pipeline->detection.parts[role].dir, ".env")
-					      : NULL;
-
-		found = own ? pipeline_own_value(own, service->variable) : NULL;
-	}
+	for (int role = 0; role < ROLE_COUNT && !found; role++)
+		found = env_file_value(pipeline->env_files[role].own, service->variable);
 	if (found)
 		return found;
 	sandbox_read(pipeline->sandbox, &record);
