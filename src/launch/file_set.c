@@ -20,6 +20,7 @@ bool file_set_add(struct file_set *set, const char *path)
 	if (!set->paths)
 		set->paths = mem_new(FILE_SET_PATHS_MAX * sizeof(*set->paths));
 	set->paths[set->count++] = mem_strdup(path);
+	set->has_environment |= strstr(path, "/pyvenv.cfg") != NULL;
 	return true;
 }
 
@@ -32,6 +33,23 @@ void file_set_sort(struct file_set *set)
 {
 	if (set->count > 0)
 		qsort(set->paths, set->count, sizeof(*set->paths), compare);
+}
+
+void file_set_keep(
+	struct file_set *set, bool (*keeps)(const struct file_set *set, const char *path))
+{
+	auto_free bool *kept = mem_new(set->count * sizeof(*kept) + 1);
+	size_t count = 0;
+
+	for (size_t i = 0; i < set->count; i++)
+		kept[i] = keeps(set, set->paths[i]);
+	for (size_t i = 0; i < set->count; i++) {
+		if (kept[i])
+			set->paths[count++] = set->paths[i];
+		else
+			free(set->paths[i]);
+	}
+	set->count = count;
 }
 
 char *file_set_join(const char *dir, const char *name)

@@ -12,22 +12,33 @@
 
 #define LIST_MAX (64u << 20)
 
+_Static_assert(FILE_SET_PATHS_MAX >= STORE_PROJECT_FILES_MAX, "each file of a project has a place");
+
 /* What its `arg` is. */
 struct project_files {
 	struct projects *projects;
 	char project[ID_LEN + 1];
 	struct file_set *set; /* that is being filled */
 	struct buf lines;
+	char made
+		[PROJECT_PATH_MAX]; /* the last directory that installing made, which was left out */
+	bool is_cut;		    /* there are more than can be */
 };
 
+/* Of a directory that installing makes one file is in the set, so that it can be said; none is copied. */
 static bool add_file(const struct project_file *file, void *arg)
 {
 	struct project_files *files = arg;
+	size_t made = validation_made_length(file->path);
 
-	/* Those are in the set, so that it can be said; they are not copied. */
-	if (!validation_leaves_out(file->path))
-		buf_printf(&files->lines, "%s %s\n", file->sha256, file->path);
-	return file_set_add(files->set, file->path);
+	if (made > 0 && strncmp(files->made, file->path, made) == 0 && !files->made[made])
+		return true;
+	if (made > 0)
+		snprintf(files->made, sizeof(files->made), "%.*s", (int)made, file->path);
+	else if (buf_printf(&files->lines, "%s %s\n", file->sha256, file->path) < 0)
+		files->is_cut = true;
+	files->is_cut |= !file_set_add(files->set, file->path);
+	return !files->is_cut;
 }
 
 static char *read_file(void *arg, const char *path)
@@ -77,8 +88,11 @@ int project_set_open(struct projects *projects, const struct owner *owner, const
 	snprintf(files->project, sizeof(files->project), "%s", record.id);
 	project_record_fini(&record);
 	r = store_project_file_list(
-		store, files->project, "", FILE_SET_PATHS_MAX, add_file, files, err);
+		store, files->project, "", STORE_PROJECT_FILES_MAX, add_file, files, err);
 	files->set = NULL;
+	if (r == 0 && files->is_cut)
+		r = err_explain(err, ERR_TOO_LARGE, "too_many_files", "remove some",
+			FILE_SET_TOO_MANY, FILE_SET_PATHS_MAX);
 	if (r < 0) {
 		file_set_fini(&set);
 		return r;
@@ -91,6 +105,15 @@ int project_set_open(struct projects *projects, const struct owner *owner, const
 char *project_set_list(const struct file_set *set)
 {
 	const struct project_files *files = set->arg;
+	auto_free char *all =
+		mem_printf("%.*s", (int)files->lines.len, (const char *)files->lines.data);
+	struct buf kept = BUF_INIT(LIST_MAX);
+	char *state = NULL;
 
-	return mem_printf("%.*s", (int)files->lines.len, (const char *)files->lines.data);
+	/* Which environments there are is known only when all files are. */
+	for (char *line = strtok_r(all, "\n", &state); line; line = strtok_r(NULL, "\n", &state)) {
+		if (!validation_leaves_out(set, line + PROJECT_SHA256_LEN + 1))
+			buf_printf(&kept, "%s\n", line);
+	}
+	return buf_take_str(&kept);
 }

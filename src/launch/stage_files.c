@@ -36,6 +36,26 @@ static char *read_in_sandbox(void *arg, const char *path)
 										       : text;
 }
 
+static bool is_of_app(const struct file_set *files, const char *path)
+{
+	return !validation_leaves_out(files, path);
+}
+
+/* Takes the paths of an output; false if there are too many. */
+static bool take_paths(struct file_set *files, char *text)
+{
+	char *state = NULL;
+
+	for (char *line = strtok_r(text, "\n", &state); line; line = strtok_r(NULL, "\n", &state)) {
+		if (strncmp(line, "./", 2) == 0 && !file_set_add(files, line + 2))
+			return false;
+	}
+	file_set_sort(files);
+	/* Which environments there are is known only now. */
+	file_set_keep(files, is_of_app);
+	return true;
+}
+
 /* What is in its directory for the app; files that were installed are not looked at. */
 static int list_in_sandbox(struct pipeline *pipeline, struct err *err)
 {
@@ -43,24 +63,22 @@ static int list_in_sandbox(struct pipeline *pipeline, struct err *err)
 	struct sandbox_command command = {.line = "mkdir -p " PIPELINE_APP " && cd " PIPELINE_APP
 						  " && find . -name node_modules -prune -o -name "
 						  ".git -prune -o -name .venv -prune"
-						  " -o -type f -print",
+						  " -o -name .sandlot -prune -o -type f -print",
 		.cwd = "/",
 		.timeout_ms = LIST_MS,
 		.output = &output};
 	struct sandbox_command_end end;
 	int r = sandbox_command_run(pipeline->sandbox, pipeline->job, &command, &end, err);
+	bool is_whole = !output.failed;
 	auto_free char *text = buf_take_str(&output);
-	char *state = NULL;
 
 	if (r == 0 && end.exit_code != 0)
 		r = pipeline_fail_by_output(pipeline, end.tail);
 	if (r < 0)
 		return r;
-	for (char *line = strtok_r(text, "\n", &state); line; line = strtok_r(NULL, "\n", &state)) {
-		if (strncmp(line, "./", 2) == 0 && !file_set_add(&pipeline->files, line + 2))
-			break;
-	}
-	file_set_sort(&pipeline->files);
+	if (!is_whole || !take_paths(&pipeline->files, text))
+		return pipeline_fail(pipeline, "too_many_files", "remove some", FILE_SET_TOO_MANY,
+			FILE_SET_PATHS_MAX);
 	pipeline->files.read = read_in_sandbox;
 	pipeline->files.arg = pipeline;
 	return 0;

@@ -62,8 +62,7 @@ static const struct app_part *part_of(const struct look *look, enum app_role rol
 static const char *const made_directories[] = {
 	"node_modules", ".venv", "venv", "__pycache__", ".next", ".nuxt"};
 
-/* The length of the directory in a path that installing makes; 0: there is none. */
-static size_t made_length(const char *path)
+size_t validation_made_length(const char *path)
 {
 	for (const char *at = path; *at;) {
 		size_t len = strcspn(at, "/");
@@ -78,9 +77,30 @@ static size_t made_length(const char *path)
 	return 0;
 }
 
-bool validation_leaves_out(const char *path)
+/* The length of the first directory of a path that is a virtual environment; 0: none. */
+static size_t environment_length(const struct file_set *set, const char *path)
 {
-	return made_length(path) > 0;
+	for (const char *at = strchr(path, '/'); at && set->has_environment;
+		at = strchr(at + 1, '/')) {
+		auto_free char *dir = mem_printf("%.*s", (int)(at - path), path);
+
+		if (file_set_has(set, dir, "pyvenv.cfg"))
+			return (size_t)(at - path);
+	}
+	return 0;
+}
+
+/* The same of all that installing makes. */
+static size_t left_out_length(const struct file_set *set, const char *path)
+{
+	size_t len = validation_made_length(path);
+
+	return len > 0 ? len : environment_length(set, path);
+}
+
+bool validation_leaves_out(const struct file_set *set, const char *path)
+{
+	return left_out_length(set, path) > 0;
 }
 
 /* --- rules --- */
@@ -295,7 +315,7 @@ static void scan(struct look *look, bool (*is_wanted)(const char *path),
 		const char *path = look->set->paths[i];
 		auto_free char *text = NULL;
 
-		if (validation_leaves_out(path) || !is_wanted(path))
+		if (validation_leaves_out(look->set, path) || !is_wanted(path))
 			continue;
 		count++;
 		text = look->set->read(look->set->arg, path);
@@ -451,31 +471,21 @@ static void check_scripts(struct look *look)
 	scan(look, may_be_script, check_line_ends);
 }
 
-/* A virtual environment whatever it is called; its paths are those of another machine. */
-static bool is_environment(const char *path)
-{
-	return ends_with(path, "/pyvenv.cfg");
-}
-
+/* Each directory once. */
 static void check_made_files(struct look *look)
 {
 	char last[APP_ENTRY_MAX] = "";
 
 	for (size_t i = 0; i < look->set->count; i++) {
 		const char *path = look->set->paths[i];
-		size_t len = made_length(path);
-		bool is_left_out = len > 0;
+		size_t len = left_out_length(look->set, path);
 		char dir[APP_ENTRY_MAX];
 
-		if (!is_left_out && !is_environment(path))
+		if (len == 0)
 			continue;
-		if (!is_left_out)
-			len = strlen(path) - strlen("/pyvenv.cfg");
 		snprintf(dir, sizeof(dir), "%.*s", (int)len, path);
 		if (strcmp(dir, last) != 0)
-			add(look,
-				&(struct finding){.file = dir,
-					.fix = is_left_out ? "left out of the copy" : NULL},
+			add(look, &(struct finding){.file = dir, .fix = "left out of the copy"},
 				"files that installing makes were uploaded: they may not fit what "
 				"runs here");
 		memcpy(last, dir, sizeof(last));

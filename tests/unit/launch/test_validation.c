@@ -142,11 +142,19 @@ static void line_ends_of_scripts_are_fixed_in_the_copy(void **state)
 
 static void what_installing_makes_is_left_out(void **state)
 {
+	struct text_file files[] = {
+		{"my-env/pyvenv.cfg", ""}, {"a/tools/pyvenv.cfg", ""}, {NULL, NULL}};
+	struct file_set set = text_files_set(files);
+
 	(void)state;
-	assert_true(validation_leaves_out("node_modules/a.js"));
-	assert_true(validation_leaves_out("web/.venv/bin/python"));
-	assert_false(validation_leaves_out("src/node_modules.js"));
-	assert_false(validation_leaves_out("docs/venv"));
+	assert_true(validation_leaves_out(&set, "node_modules/a.js"));
+	assert_true(validation_leaves_out(&set, "web/.venv/bin/python"));
+	assert_true(validation_leaves_out(&set, "my-env/bin/python"));
+	assert_true(validation_leaves_out(&set, "a/tools/lib/x/y.py"));
+	assert_false(validation_leaves_out(&set, "a/tool.py"));
+	assert_false(validation_leaves_out(&set, "src/node_modules.js"));
+	assert_false(validation_leaves_out(&set, "docs/venv"));
+	file_set_fini(&set);
 }
 
 int main(void)
