@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Launches of an app that was launched before, and of one with more files than its own: what is kept, and what is done.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { sql, sqlWhileStopped } from './lib/database.mjs';
+import { Launches } from './lib/launches.mjs';
+import { suite } from './lib/suite.mjs';
+
+const { instance, api, finish } = await suite('launch_again', { width: 2 });
+const launches = new Launches(api);
+const SERVER = (text) => `require('node:http').createServer((q, s) => s.end(${JSON.stringify(text)} + process.pid)).listen(process.env.PORT, '127.0.0.1');\n`;
+
+/** What the stages of a launch said. */
+async function said({ id }) {
+  const { text } = await api.request('GET', `/v1/launches/${id}/events`);
+  return [...text.matchAll(/^data: ?(.*)$/gm)].map(([, data]) => JSON.parse(data).log).filter(Boolean);
+}
+
+async function launch(id, body = {}) {
+  const launched = await launches.launch({ project: id, ...body });
+  launches.assertRuns(launched);
+  return launched;
+}
+
+test('values that were put into .env of the copy survive launches, and what is kept or changed is told', async () => {
+  const { id } = await launches.project({ 'server.js': SERVER('x'), '.env': 'GREETING=one\nMODE=project\n' });
+  const first = await launch(id);
+  const read = async () => (await api.read(first.sandbox_id, '/workspace/app/.env')).toString();
+  const text = await read();
+  assert.match(text, /^GREETING=one\nMODE=project\n#.*\nPORT=3000\n/);
+  await api.put(first.sandbox_id, '/workspace/app/.env', `${text.replace('MODE=project', 'MODE=copy').replace('PORT=3000', 'PORT=3100')}ADDED=1\n`);
+  await launches.upload(id, { '.env': 'GREETING=two\nMODE=project\n' });
+  const second = await launch(id);
+  const lines = await said(second);
+  for (const line of ['MODE of .env is kept as it is in the copy; the project says otherwise', 'ADDED of .env is kept as it is in the copy', 'GREETING of .env is changed']) {
+    assert.ok(lines.includes(line), `${line}: ${lines.join('\n')}`);
+  }
+  assert.match(await read(), /^GREETING=two\nMODE=copy\nPORT=3100\nADDED=1\n#/);
+  assert.match(second.preview_url, /-3100\./, 'the port that was put there');
+  assert.match(await launches.page(second), /^x/);
+  const before = await read();
+  await launch(id);
+  assert.equal(await read(), before, 'a third launch keeps them as well');
+  // Of a launch that ends before the file is written nothing is lost either.
+  const failed = await launches.launch({ project: id, timeouts: { backend_s: 1 }, backend: { command: 'exec sleep 60' } });
+  assert.equal(failed.status, 'failed');
+  assert.match(await read(), /^GREETING=two\nMODE=copy\n/);
+  await launches.remove(first, id);
+});
+
+test('files that installing makes do not crowd out those of the app', async () => {
+  const { id } = await launches.project({ 'server.js': SERVER('all '), 'node_modules/one.js': '', 'tools/pyvenv.cfg': '', 'tools/python.py': '' });
+  // Rows alone are enough, since none of these files is copied: to upload so many would take long.
+  await sqlWhileStopped(instance, `INSERT INTO project_files (id, project, path, bytes, sha256, type, executable, uploader, created_at)
+    WITH RECURSIVE many(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM many WHERE n < 20100)
+    SELECT 'many' || n, project, 'node_modules/more/' || n || '.js', bytes, sha256, type, executable, uploader, created_at FROM many, project_files WHERE path = 'node_modules/one.js'`);
+  const launched = await launch(id);
+  assert.match(await launches.page(launched), /^all /, 'its name comes after theirs');
+  assert.deepEqual(launched.findings.filter(({ rule }) => rule === 'made_files').map(({ file, fix }) => [file, fix]), [['node_modules', 'left out of the copy'], ['tools', 'left out of the copy']]);
+  assert.equal((await api.exec(launched.sandbox_id, 'ls /workspace/app')).stdout, 'server.js\n');
+  sql(instance, "DELETE FROM project_files WHERE id LIKE 'many%'");
+  await launches.remove(launched, id);
+});
+
+finish();
