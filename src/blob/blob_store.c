@@ -3,6 +3,7 @@
 
 #include "base/disk_room.h"
 #include "base/fd.h"
+#include "base/format.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -92,9 +93,12 @@ int blob_store_load(const struct blob_store *store, const struct digest *digest,
 		return r;
 	if (fstat(fd, &st) < 0)
 		return err_sys(err, "look at blob %s", digest->text);
-	if ((uint64_t)st.st_size > max)
-		return err_set(
-			err, ERR_TOO_LARGE, "blob %s has more than %zu bytes", digest->text, max);
+	if ((uint64_t)st.st_size > max) {
+		char most[FORMAT_SIZE_LEN];
+
+		format_size(max, most);
+		return err_set(err, ERR_TOO_LARGE, "blob %s has more than %s", digest->text, most);
+	}
 	data = mem_new((size_t)st.st_size + 1);
 	r = fd_read_full(fd, data, (size_t)st.st_size);
 	if (r < 0)
@@ -284,10 +288,13 @@ int blob_writer_add(struct blob_writer *writer, const void *data, size_t len, st
 {
 	int r;
 
-	if (len > writer->max - writer->len)
+	if (len > writer->max - writer->len) {
+		char most[FORMAT_SIZE_LEN];
+
+		format_size(writer->max, most);
 		return err_explain(err, ERR_TOO_LARGE, "blob_too_large", NULL,
-			"a blob has more bytes than the %llu that it may have",
-			(unsigned long long)writer->max);
+			"a blob has more than the %s that it may have", most);
+	}
 	r = look_for_room(writer, len, err);
 	if (r == 0) {
 		r = fd_write_full(writer->fd, data, len);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "image/layer_reader.h"
+#include "base/format.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -220,11 +221,14 @@ static int check_size(struct layer_reader *reader, struct archive_entry *source,
 
 	if (size < 0)
 		return refuse(err, entry->path, "has no size");
-	if ((uint64_t)size > reader->bytes_max - reader->result.bytes)
+	if ((uint64_t)size > reader->bytes_max - reader->result.bytes) {
+		char most[FORMAT_SIZE_LEN];
+
+		format_size(reader->bytes_max, most);
 		return err_explain(err, ERR_TOO_LARGE, "layer_too_large",
 			"take a smaller image, or raise the limit of images",
-			"the layer unpacks to more than %llu bytes",
-			(unsigned long long)reader->bytes_max);
+			"the layer unpacks to more than %s", most);
+	}
 	entry->size = (uint64_t)size;
 	reader->result.bytes += entry->size;
 	return 0;

@@ -2,6 +2,7 @@
 #include "image/registry.h"
 
 #include "base/fd.h"
+#include "base/format.h"
 #include "image/bearer_challenge.h"
 
 #include <curl/curl.h>
@@ -301,11 +302,13 @@ static int perform(struct transfer *transfer, struct err *err)
 
 static int sink_buf(struct transfer *transfer, const void *data, size_t len)
 {
+	char most[FORMAT_SIZE_LEN];
+
 	if (buf_append(transfer->arg, data, len) == 0)
 		return 0;
+	format_size(((struct buf *)transfer->arg)->max, most);
 	return err_explain(&transfer->sink_err, ERR_TOO_LARGE, "image_document_too_large", NULL,
-		"%s sends a document of more than %zu bytes", transfer->registry->host,
-		((struct buf *)transfer->arg)->max);
+		"%s sends a document of more than %s", transfer->registry->host, most);
 }
 
 /* The address of a token for the challenge; -EMSGSIZE if it is too long. */
@@ -498,12 +501,16 @@ static int fetch_all(struct registry *registry, const char *repository,
 
 		if (r >= 0 && blob_writer_length(sink->writer) == blob->size)
 			return 0;
-		if (r >= 0 && blob_writer_length(sink->writer) == before)
+		if (r >= 0 && blob_writer_length(sink->writer) == before) {
+			char sent[FORMAT_SIZE_LEN], whole[FORMAT_SIZE_LEN];
+
+			format_size(before, sent);
+			format_size(blob->size, whole);
 			return err_explain(err, ERR_INVALID, "digest_mismatch",
 				"the source is damaged or lies; try another one",
-				"%s sends %llu bytes of %s, which has %llu", registry->host,
-				(unsigned long long)before, blob->digest.text,
-				(unsigned long long)blob->size);
+				"%s sends only %s of %s, which has %s", registry->host, sent,
+				blob->digest.text, whole);
+		}
 		if (r < 0 && (err->kind != ERR_UNAVAILABLE || tries == TRIES_MAX ||
 				     blob_writer_length(sink->writer) == before))
 			return r;

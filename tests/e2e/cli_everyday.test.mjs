@@ -248,13 +248,39 @@ test('version tells that of the client and of the daemon', async () => {
   assert.match(await ok(['version']), /^client  \S+\ndaemon  \S+ at http:\S+\n$/);
 });
 
-test('a hint names a command for every route that a remedy of the daemon names', () => {
-  const root = path.join(import.meta.dirname, '../..');
-  const rows = [...fs.readFileSync(path.join(root, 'src/cli/remote/hint.c'), 'utf8').matchAll(/^\t\{"([^"]+)",/gm)].map(([, route]) => route);
-  const sources = fs.readdirSync(path.join(root, 'src'), { recursive: true }).filter((name) => name.endsWith('.c') && !/^(cli|daemon)|sandbox_body|openapi/.test(name));
-  const found = sources.flatMap((name) => [...fs.readFileSync(path.join(root, 'src', name), 'utf8').matchAll(/"([^"]*\b(?:GET|POST|PUT|PATCH|DELETE) (?:\/|\.\.\.)[^"]*)"/g)].map(([, text]) => `${name}: ${text}`));
-  assert.ok(found.length >= 8, String(found));
-  for (const remedy of found) assert.ok(rows.some((route) => remedy.includes(route)), remedy);
+/** The sources of the programs below src: { name, text }, in which texts that C joins are joined. */
+const sources = () => {
+  const root = path.join(import.meta.dirname, '../../src');
+  return fs.readdirSync(root, { recursive: true }).filter((name) => name.endsWith('.c')).map((name) => ({ name, text: fs.readFileSync(path.join(root, name), 'utf8').replace(/"\s*\n\s*"/g, '') }));
+};
+
+test('a hint names a command for every route that a remedy of the daemon names, and is whole', () => {
+  const all = sources();
+  const unescape = (text) => text.replace(/\\(.)/g, '$1');
+  const rows = [...all.find(({ name }) => name === 'cli/remote/hint.c').text.matchAll(/\{"((?:[^"\\]|\\.)+)",\s*"((?:[^"\\]|\\.)+)"\}/g)].map(([, route, command]) => [unescape(route), unescape(command)]);
+  assert.ok(rows.length >= 25, String(rows));
+  // As hint_from_remedy does it: the first row that begins there.
+  const hintOf = (remedy) => {
+    let hint = '';
+    for (let at = 0; at < remedy.length;) {
+      const row = rows.find(([route]) => remedy.startsWith(route, at));
+      hint += row ? row[1] : remedy[at];
+      at += row ? row[0].length : 1;
+    }
+    return hint;
+  };
+  const found = all.filter(({ name }) => !/^(cli|daemon)|sandbox_body|openapi|mcp_tool|routes\.c/.test(name)).flatMap(({ name, text }) => [...text.matchAll(/"((?:[^"\\]|\\.)*\b(?:GET|POST|PUT|PATCH|DELETE) (?:\/|\.\.\.)(?:[^"\\]|\\.)*)"/g)].map(([, remedy]) => ({ name, remedy: unescape(remedy) })));
+  assert.ok(found.length >= 25, String(found.length));
+  for (const { name, remedy } of found) {
+    const hint = hintOf(remedy);
+    assert.doesNotMatch(hint, /[{}]|\/v1|\b(?:GET|POST|PUT|PATCH|DELETE) |"\/|the header/, `${name}: ${remedy} -> ${hint}`);
+  }
+});
+
+test('messages say sizes as people read them', () => {
+  // Frames of E2B's protocol are counted to the byte.
+  const raw = sources().filter(({ name }) => name !== 'api/e2b/e2b_connect.c').flatMap(({ name, text }) => [...text.matchAll(/"(?:[^"\\]|\\.)*%(?:z|l|ll)[ud](?: more)? bytes(?:[^"\\]|\\.)*"/g)].map(([message]) => `${name}: ${message}`));
+  assert.deepEqual(raw, []);
 });
 
 finish();

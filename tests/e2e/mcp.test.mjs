@@ -174,7 +174,7 @@ test('long output is cut in its middle, at characters', async () => {
   await done('file_write', { sandbox: id, path: '/tmp/run', content: 'x', mode: '0755' });
   assert.equal((await call('exec', { sandbox: id, command: 'stat -c %a /tmp/run' })).structuredContent.stdout, '755\n');
   const { structuredContent } = await call('exec', { sandbox: id, command: 'python3 -c \'print("b" + "ü" * 200000 + "e")\'' });
-  assert.match(structuredContent.stdout, /^bü+\n\[\.\.\. \d+ bytes left out \.\.\.\]\nü+e\n$/);
+  assert.match(structuredContent.stdout, /^bü+\n\[\.\.\. [\d.]+ [KM]iB left out \.\.\.\]\nü+e\n$/);
   assert.ok(Buffer.byteLength(structuredContent.stdout) < 64 << 10);
   await api.purge(id);
 });

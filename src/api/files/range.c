@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/files/range.h"
 
+#include "base/format.h"
 #include "base/number.h"
 
 #include <stdio.h>
@@ -33,9 +34,12 @@ int range_read(const char *header, uint64_t size, struct range *ret_range, struc
 		if (dash[0] && (number_parse(dash, 0, UINT64_MAX, &last) < 0 || last < first))
 			return 0;
 	}
-	if (first >= size)
-		return err_explain(err, ERR_RANGE, NULL, NULL, "the file has %llu bytes",
-			(unsigned long long)size);
+	if (first >= size) {
+		char has[FORMAT_SIZE_LEN];
+
+		format_size(size, has);
+		return err_explain(err, ERR_RANGE, NULL, NULL, "the file has only %s", has);
+	}
 	if (last >= size)
 		last = size - 1;
 	*ret_range = (struct range){.offset = first, .length = last - first + 1, .partial = true};

@@ -44,9 +44,13 @@ static int read_part(struct sandbox *sandbox, const char *path, const struct rea
 
 	if (r < 0)
 		return r;
-	if (offset > answer.file.size)
-		return err_set(err, ERR_RANGE, "%s has only %llu bytes", path,
-			(unsigned long long)answer.file.size);
+	if (offset > answer.file.size) {
+		char has[FORMAT_SIZE_LEN];
+
+		format_size(answer.file.size, has);
+		return err_set(err, ERR_RANGE, "the offset is behind the end of %s, which has %s",
+			path, has);
+	}
 	if (range[1] > answer.file.size - offset)
 		range[1] = answer.file.size - offset;
 	len = (size_t)range[1];

@@ -54,12 +54,14 @@ static json_t *shorten(const char *text, size_t len)
 {
 	auto_(buf_fini) struct buf both = BUF_INIT(TEXT_MAX + 128);
 	size_t head = TEXT_MAX / 2, tail = len - TEXT_MAX / 2;
+	char size[FORMAT_SIZE_LEN];
 
 	head -= format_unfinished(text, head);
 	while (tail < len && ((unsigned char)text[tail] & 0xc0) == 0x80)
 		tail++;
+	format_size(tail - head, size);
 	buf_append(&both, text, head);
-	buf_printf(&both, "\n[... %zu bytes left out ...]\n", tail - head);
+	buf_printf(&both, "\n[... %s left out ...]\n", size);
 	buf_append(&both, text + tail, len - tail);
 	return json_stringn((const char *)both.data, both.len);
 }

@@ -10,6 +10,7 @@
 #include "api/list_page.h"
 #include "api/project/project_body.h"
 #include "base/fd.h"
+#include "base/format.h"
 #include "base/share_pool.h"
 #include "core/engine/disk_reserve.h"
 #include "core/project/project_archive.h"
@@ -110,13 +111,15 @@ static int receive_file(struct request *req, struct project_upload *upload, cons
 static int check_size(const struct request *req, struct api *api, struct err *err)
 {
 	uint64_t max = projects_config_of(api->projects)->file_max, size = request_body_size(req);
+	char most[FORMAT_SIZE_LEN], has[FORMAT_SIZE_LEN];
 
 	if (size == UINT64_MAX || size <= max)
 		return 0;
+	format_size(max, most);
+	format_size(size, has);
 	return err_explain(err, ERR_TOO_LARGE, "file_too_large",
 		"make it smaller, or ask the operator for a higher --project-file-max",
-		"the file has %llu bytes, and may have %llu", (unsigned long long)size,
-		(unsigned long long)max);
+		"the file is larger than %s: it has %s", most, has);
 }
 
 HANDLER(project_files_put)

@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/format.h"
 #include "cli/remote/peer.h"
 #include "cli/terminal/input/question.h"
 #include "cli/terminal/interrupt.h"
@@ -336,10 +337,13 @@ static int read_whole(struct client *client, struct buf *ret, struct err *err)
 			return (int)n;
 		if (n == 0)
 			return 0;
-		if (buf_append(ret, chunk, (size_t)n) < 0)
-			return err_set(err, ERR_TOO_LARGE,
-				"the answer of %s is larger than %zu bytes", client->peer.name,
-				ret->max);
+		if (buf_append(ret, chunk, (size_t)n) < 0) {
+			char most[FORMAT_SIZE_LEN];
+
+			format_size(ret->max, most);
+			return err_set(err, ERR_TOO_LARGE, "the answer of %s is larger than %s",
+				client->peer.name, most);
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/remote/event_follow.h"
 
+#include "base/format.h"
 #include "cli/command.h"
 
 #include <errno.h>
@@ -17,9 +18,12 @@ int event_follow(struct client *client, event_fn visit, void *arg, struct err *e
 	while (r == 0 && (n = client_read(client, chunk, sizeof(chunk), err)) != 0)
 		r = n < 0 ? (int)n : event_reader_feed(&reader, chunk, (size_t)n, visit, arg);
 	event_reader_fini(&reader);
-	if (r == -EMSGSIZE)
-		return err_set(err, ERR_INTERNAL, "the daemon sent an event larger than %u bytes",
-			EVENT_READER_MAX);
+	if (r == -EMSGSIZE) {
+		char most[FORMAT_SIZE_LEN];
+
+		format_size(EVENT_READER_MAX, most);
+		return err_set(err, ERR_INTERNAL, "the daemon sent an event larger than %s", most);
+	}
 	return r;
 }
 

@@ -2,6 +2,7 @@
 #include "cli/text/table.h"
 
 #include "base/clock.h"
+#include "base/format.h"
 #include "cli/text/human.h"
 
 #include <assert.h>
@@ -80,6 +81,18 @@ void table_add_number(struct table *table, const json_t *number)
 		table_add(table, "%" JSON_INTEGER_FORMAT, json_integer_value(number));
 	else
 		table_add(table, "%s", "");
+}
+
+void table_add_size(struct table *table, const json_t *size)
+{
+	char text[FORMAT_SIZE_LEN];
+
+	if (json_is_integer(size)) {
+		format_size((uint64_t)json_integer_value(size), text);
+		table_add(table, "%s", text);
+	} else {
+		table_add(table, "%s", json_is_string(size) ? json_string_value(size) : "");
+	}
 }
 
 void table_add_age(struct table *table, const char *time)

@@ -26,6 +26,8 @@ void table_fini(struct table *table);
 void table_add(struct table *table, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* A whole number; an empty cell if it is none. */
 void table_add_number(struct table *table, const json_t *number);
+/* A number of bytes for people; a text, as the limit "1Gi", as it is; an empty cell if it is neither. */
+void table_add_size(struct table *table, const json_t *size);
 /* How long ago a time of the daemon was; an empty cell if it is none. */
 void table_add_age(struct table *table, const char *time);
 /* A row of as many isolated commands as there are columns: the heading, say. */

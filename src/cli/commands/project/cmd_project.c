@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* project: sets of files that sandboxes see. */
 #include "base/fd.h"
+#include "base/format.h"
 #include "cli/command.h"
 #include "cli/copy/destination.h"
 #include "cli/copy/transfer.h"
@@ -100,7 +101,7 @@ static int request(struct client *client, const char *method, const char *projec
 
 static void print_projects(const json_t *projects)
 {
-	static const char *const heading[] = {"ID", "FILES", "BYTES", "AGE", "NAME"};
+	static const char *const heading[] = {"ID", "FILES", "SIZE", "AGE", "NAME"};
 	auto_(table_fini) struct table table = TABLE_INIT(array_len(heading));
 	const json_t *one;
 	size_t i;
@@ -110,7 +111,7 @@ static void print_projects(const json_t *projects)
 	{
 		table_add(&table, "%s", cli_text(one, "id"));
 		table_add_number(&table, json_object_get(one, "files"));
-		table_add_number(&table, json_object_get(one, "bytes"));
+		table_add_size(&table, json_object_get(one, "bytes"));
 		table_add_age(&table, cli_text(one, "created_at"));
 		table_add(&table, "%s", cli_text(one, "name"));
 	}
@@ -119,7 +120,7 @@ static void print_projects(const json_t *projects)
 
 static void print_files(const json_t *files)
 {
-	static const char *const heading[] = {"BYTES", "TYPE", "AGE", "PATH"};
+	static const char *const heading[] = {"SIZE", "TYPE", "AGE", "PATH"};
 	auto_(table_fini) struct table table = TABLE_INIT(array_len(heading));
 	const json_t *one;
 	size_t i;
@@ -127,7 +128,7 @@ static void print_files(const json_t *files)
 	table_add_row(&table, heading);
 	json_array_foreach((json_t *)files, i, one)
 	{
-		table_add_number(&table, json_object_get(one, "size"));
+		table_add_size(&table, json_object_get(one, "size"));
 		table_add(&table, "%s", cli_text(one, "mime_type"));
 		table_add_age(&table, cli_text(one, "created_at"));
 		table_add(&table, "%s", cli_text(one, "path"));
@@ -293,14 +294,15 @@ static int upload(struct client *client, const char *project, const char *below,
 static void tell_upload(const char *local, const json_t *answer)
 {
 	json_int_t skipped = json_integer_value(json_object_get(answer, "skipped"));
+	char size[FORMAT_SIZE_LEN];
 
 	if (cli_text(answer, "path")[0]) {
 		cli_print("%s\n", cli_text(answer, "path"));
 		return;
 	}
-	cli_print("%s: %lld files, %lld bytes\n", local,
-		(long long)json_integer_value(json_object_get(answer, "files")),
-		(long long)json_integer_value(json_object_get(answer, "bytes")));
+	format_size((uint64_t)json_integer_value(json_object_get(answer, "bytes")), size);
+	cli_print("%s: %lld files, %s\n", local,
+		(long long)json_integer_value(json_object_get(answer, "files")), size);
 	if (skipped > 0)
 		cli_note("%s: %lld symbolic links and the like were left out", local,
 			(long long)skipped);

@@ -4,6 +4,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/format.h"
 #include "cli/copy/transfer.h"
 #include "cli/remote/query.h"
 #include "cli/terminal/interrupt.h"
@@ -240,8 +241,12 @@ static void sync_path(struct launch_watch *watch, const char *path, bool is_copi
 		return;
 	} else {
 		r = send_file(watch, path, fd, is_copied, &err);
-		if (r == 0)
-			cli_note("synced %s (%lld bytes)", path, (long long)st.st_size);
+		if (r == 0) {
+			char size[FORMAT_SIZE_LEN];
+
+			format_size((uint64_t)st.st_size, size);
+			cli_note("synced %s (%s)", path, size);
+		}
 	}
 	if (r < 0)
 		cli_complain(&err, path);

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
-#include "base/format.h"
 #include "cli/command.h"
 #include "cli/orphan_ids.h"
 #include "cli/remote/listing.h"
 #include "cli/remote/resolve.h"
 #include "cli/terminal/output/refresh.h"
-#include "cli/text/human.h"
 #include "cli/text/table.h"
 
 struct ls_values {
@@ -38,18 +36,6 @@ static const struct option options[] = {
 		offsetof(struct ls_values, watch)},
 	{OPTION_END},
 };
-
-static void add_size(struct table *table, const json_t *size)
-{
-	char text[HUMAN_LEN];
-
-	if (json_is_integer(size)) {
-		format_size((uint64_t)json_integer_value(size), text);
-		table_add(table, "%s", text);
-	} else {
-		table_add(table, "%s", json_is_string(size) ? json_string_value(size) : "");
-	}
-}
 
 static void add_labels(struct table *table, json_t *labels)
 {
@@ -114,9 +100,9 @@ static void add_limits(struct table *table, const json_t *sandbox)
 		table_add(table, "%g", json_number_value(json_object_get(resources, "cpu")));
 	else
 		table_add(table, "%s", "");
-	add_size(table, listing_limit_holds(sandbox, "memory")
-				? json_object_get(resources, "memory")
-				: NULL);
+	table_add_size(table, listing_limit_holds(sandbox, "memory")
+				      ? json_object_get(resources, "memory")
+				      : NULL);
 }
 
 static const char *project_of(const json_t *sandbox)
@@ -214,7 +200,7 @@ static void print_removed(const json_t *removed)
 	{
 		table_add(&table, "%s", cli_text(left, "id"));
 		table_add(&table, "%s", cli_text(left, "name"));
-		add_size(&table, json_object_get(left, "disk_bytes"));
+		table_add_size(&table, json_object_get(left, "disk_bytes"));
 		table_add_age(&table, cli_text(left, "created_at"));
 		table_add_age(&table, cli_text(left, "removed_at"));
 	}

@@ -120,8 +120,11 @@ int output_stream_feed(struct output_stream *stream, const char *bytes, size_t l
 
 	stream->err = err;
 	r = event_reader_feed(&stream->reader, bytes, len, on_event, stream);
-	if (r == -EMSGSIZE)
-		return err_set(err, ERR_INTERNAL, "the daemon sent an event larger than %u bytes",
-			EVENT_READER_MAX);
+	if (r == -EMSGSIZE) {
+		char most[FORMAT_SIZE_LEN];
+
+		format_size(EVENT_READER_MAX, most);
+		return err_set(err, ERR_INTERNAL, "the daemon sent an event larger than %s", most);
+	}
 	return r;
 }

@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "base/format.h"
 #include "cli/cli.h"
 #include "cli/text/base64.h"
 
@@ -103,7 +104,9 @@ void shown_result_report(const json_t *execution)
 		cli_note("%s: %s", cli_text(error, "type"), cli_text(error, "message"));
 	json_array_foreach(json_object_get(execution, "artifacts"), i, artifact)
 	{
-		cli_note("artifact: %s (%lld bytes)", cli_text(artifact, "path"),
-			(long long)json_integer_value(json_object_get(artifact, "size")));
+		char size[FORMAT_SIZE_LEN];
+
+		format_size((uint64_t)json_integer_value(json_object_get(artifact, "size")), size);
+		cli_note("artifact: %s (%s)", cli_text(artifact, "path"), size);
 	}
 }
