@@ -121,6 +121,31 @@ int api_sandbox(struct request *req, struct api *api, struct sandbox **ret_sandb
 	return r;
 }
 
+int api_query_sandbox(const struct request *req, struct api *api, char id[ID_LEN + 1],
+	const char **ret_id, struct err *err)
+{
+	const char *text = request_query(req, "sandbox");
+	struct owner owner = api_owner(req);
+	struct sandbox *sandbox;
+	int r;
+
+	*ret_id = text;
+	if (!text || id_is_valid(text))
+		return 0;
+	if (!sandbox_name_is_valid(text))
+		return err_explain(err, ERR_INVALID, "invalid_parameter", NULL,
+			"parameter sandbox must be the id of a sandbox or its name");
+	r = api_check_ready(api, err);
+	if (r == 0)
+		r = sandbox_get(api->engine, &owner, text, &sandbox, err);
+	if (r < 0)
+		return r;
+	memcpy(id, sandbox_id(sandbox), ID_LEN + 1);
+	sandbox_unref(sandbox);
+	*ret_id = id;
+	return 0;
+}
+
 int api_port(const struct request *req, uint16_t *ret_port, struct err *err)
 {
 	const char *text = request_param(req, "port");

@@ -97,6 +97,13 @@ struct owner api_owner(const struct request *req);
 int api_sandbox(struct request *req, struct api *api, struct sandbox **ret_sandbox, struct err *err)
 	must_check;
 
+/*
+ * The id of the sandbox that the query's parameter `sandbox` names: an id as it is, since the sandbox may be gone, a name
+ * as the owner's sandbox that has it. *ret_id is id, or NULL without the parameter.
+ */
+int api_query_sandbox(const struct request *req, struct api *api, char id[ID_LEN + 1],
+	const char **ret_id, struct err *err) must_check;
+
 /* The port that the path names. */
 int api_port(const struct request *req, uint16_t *ret_port, struct err *err) must_check;
 

@@ -45,7 +45,8 @@ static const struct api_parameter tokens_query[] = {
 };
 
 static const struct api_parameter snapshots_query[] = {
-	{"sandbox", STRING, "Only those of this sandbox, by its id; it may be gone.", false},
+	{"sandbox", STRING,
+		"Only those of this sandbox, by its id or name; by its id it may be gone.", false},
 	{"limit", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000,\"default\":100}",
 		PAGE_LIMIT, false},
 	{"cursor", STRING, "next_cursor of the page before.", false},
@@ -75,7 +76,8 @@ static const struct api_parameter jobs_query[] = {
 };
 
 static const struct api_parameter executions_query[] = {
-	{"sandbox", STRING, "Only those in this sandbox, by its id; it may be gone.", false},
+	{"sandbox", STRING,
+		"Only those in this sandbox, by its id or name; by its id it may be gone.", false},
 	{"status",
 		"{\"type\":\"string\",\"enum\":[\"running\",\"succeeded\",\"failed\","
 		"\"timeout\",\"cancelled\",\"lost\"]}",
@@ -90,7 +92,8 @@ static const struct api_parameter executions_query[] = {
 };
 
 static const struct api_parameter execution_stats_query[] = {
-	{"sandbox", STRING, "Only those in this sandbox, by its id.", false},
+	{"sandbox", STRING,
+		"Only those in this sandbox, by its id or name; by its id it may be gone.", false},
 	{"function", STRING, "Only calls of this function.", false},
 	{"since", TIME, "Only those that were asked for at this time or later.", false},
 	{"until", TIME, "Only those that were asked for before.", false},
@@ -160,7 +163,10 @@ static const struct api_parameter audit_query[] = {
 	{"organization", STRING, "Only of this one; for administrators.", false},
 	{"user", STRING, "Only what this user did.", false},
 	{"action", STRING, "Only this action, such as sandbox.create.", false},
-	{"object", STRING, "Only what was done to this sandbox, or to a process: id/p3.", false},
+	{"object", STRING,
+		"Only what was done to this object: a sandbox, by its id or name, or a process: "
+		"web/p3.",
+		false},
 	{"limit", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":1000,\"default\":100}",
 		PAGE_LIMIT, false},
 	{"cursor", STRING, "next_cursor of the page before.", false},
@@ -273,7 +279,8 @@ static const struct api_parameter project_archive_query[] = {
 
 static const struct api_parameter launches_query[] = {
 	{"project", STRING, "Only those of this project, by name or id.", false},
-	{"sandbox", STRING, "Only those in this sandbox, by id.", false},
+	{"sandbox", STRING,
+		"Only those in this sandbox, by its id or name; by its id it may be gone.", false},
 	{"status", STRING, "Only those with this status.", false},
 	{"failed_stage", STRING, "Only those that failed in this stage.", false},
 	{"days", "{\"type\":\"integer\",\"minimum\":1,\"maximum\":3660}",

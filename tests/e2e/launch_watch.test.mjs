@@ -45,7 +45,7 @@ test('edits, new directories and removals reach the preview; node_modules and .g
   launches.assertRuns(launched);
   assert.match(child.shown(), /^http/);
   write(dir, 'index.html', 'second');
-  await says('synced index.html (6 bytes)');
+  await says('synced index.html (6 B)');
   await shows(launched, 'second');
   write(dir, 'deep/er/new.txt', 'new one');
   await says('synced deep/er/new.txt');
@@ -53,7 +53,7 @@ test('edits, new directories and removals reach the preview; node_modules and .g
   // As editors do: another file takes its name.
   write(dir, '.index.html.tmp', 'third');
   fs.renameSync(path.join(dir, '.index.html.tmp'), path.join(dir, 'index.html'));
-  await says('synced index.html (5 bytes)');
+  await says('synced index.html (5 B)');
   await shows(launched, 'third');
   fs.rmSync(path.join(dir, 'old'), { recursive: true });
   fs.rmSync(path.join(dir, 'single.txt'));

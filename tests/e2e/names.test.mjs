@@ -103,6 +103,44 @@ test('the audit log names the id, also where the path had the name', async () =>
   assert.ok(entries.some((entry) => entry.action === 'exec.run'), JSON.stringify(entries.map((entry) => entry.action)));
 });
 
+test('filters of lists take the name, and the id also of a sandbox that is gone', async (t) => {
+  const { id } = await api.create({ name: 'web' });
+  const other = await api.create();
+  const language = { code: 'print(1)', language: 'python' };
+  for (const sandbox of [id, other.id]) assert.equal((await api.request('POST', `/v1/sandboxes/${sandbox}/executions`, { json: language })).status, 200);
+  const taken = await api.request('POST', '/v1/sandboxes/web/snapshots', { json: {} });
+  const list = async (route, key, query, more) => {
+    const answer = await api.request('GET', route, { query: { ...query, ...more } });
+    assert.equal(answer.status, 200, answer.text);
+    return answer.json[key];
+  };
+  const lists = [['/v1/executions', 'executions'], ['/v1/executions/stats', 'stats'], ['/v1/launches', 'launches'], ['/v1/snapshots', 'snapshots']];
+  const byId = {};
+  for (const [route, key] of lists) {
+    byId[route] = await list(route, key, { sandbox: id });
+    assert.deepEqual(await list(route, key, { sandbox: 'web' }), byId[route], route);
+    assertError(await api.request('GET', route, { query: { sandbox: 'nobody' } }), 404, /no sandbox nobody/);
+    assertError(await api.request('GET', route, { query: { sandbox: 'No Name' } }), 400, /sandbox/);
+  }
+  assert.deepEqual(byId['/v1/executions'].map((one) => one.sandbox_id), [id]);
+  assert.equal(byId['/v1/executions/stats'][0].count, 1);
+  if (taken.status === 201) assert.deepEqual(byId['/v1/snapshots'].map((one) => one.sandbox_id), [id]);
+  else t.diagnostic(`not proven of snapshots: ${taken.text}`);
+  const { process } = (await api.tryExec('web', { command: 'true', background: true })).json;
+  await api.request('DELETE', `/v1/sandboxes/web/processes/${process.id}`);
+  const audit = (object) => list('/v1/audit', 'entries', { object });
+  const sequences = async (object) => (await audit(object)).map((entry) => entry.sequence);
+  assert.ok((await audit('web')).some((entry) => entry.action === 'sandbox.create'));
+  assert.deepEqual(await sequences('web'), await sequences(id));
+  assert.deepEqual(await sequences(`web/${process.id}`), await sequences(`${id}/${process.id}`));
+  const eve = await ownerApi(api, 'other', 'eve');
+  for (const [route] of lists) assertError(await eve.request('GET', route, { query: { sandbox: 'web' } }), 404, /no sandbox web/);
+  eve.disconnect();
+  if (taken.status === 201) await api.request('DELETE', `/v1/snapshots/${taken.json.id}`);
+  await api.purge('web');
+  assert.deepEqual((await list('/v1/executions', 'executions', { sandbox: id })).map((one) => one.id), byId['/v1/executions'].map((one) => one.id));
+});
+
 test('commands take the name, the beginning or the end of an id, the exact name first', async () => {
   const sandbox = await json(['create', '-o', 'json', '--name', 'web']);
   api.made.add(sandbox.id);

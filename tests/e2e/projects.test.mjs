@@ -274,7 +274,7 @@ test('sandlot project makes one, uploads files and directories, downloads a file
     made.add(id);
     const project = await json(['project', 'show', 'typed']);
     assert.deepEqual([project.id, project.labels, project.defaults], [id, { team: 'search' }, { environment_type: 'host', environment_config: { env_vars: { MODE: 'x' } } }]);
-    assert.equal(await run('upload', 'typed', 'app', 'run.sh', 'ä b?.txt'), 'app: 1 files, 4 bytes\nrun.sh\nä b?.txt\n');
+    assert.equal(await run('upload', 'typed', 'app', 'run.sh', 'ä b?.txt'), 'app: 1 files, 4 B\nrun.sh\nä b?.txt\n');
     await run('upload', 'typed', 'app/.', 'run.sh', '--to', 'deep/er');
     assert.equal(await run('files', 'typed', '-q'), 'app/main.py\ndeep/er/main.py\ndeep/er/run.sh\nrun.sh\nä b?.txt\n');
     assert.deepEqual((await json(['project', 'files', id, '-o', 'json'])).filter((one) => one.executable).map((one) => one.path), ['deep/er/run.sh', 'run.sh']);

@@ -219,7 +219,8 @@ test('what does not fit is refused, and lists have pages', ofImages, async () =>
   assert.deepEqual((await list({ limit: 2, cursor: first.next_cursor })).map((one) => one.id), [all[2]]);
   assert.equal((await api.request('GET', `/v1/snapshots/${all[0]}`)).json.name, 'n0');
   assertError(await api.request('GET', `/v1/snapshots/${ulid()}`), 404);
-  assertError(await api.request('GET', '/v1/snapshots', { query: { sandbox: 'x' } }), 400);
+  assertError(await api.request('GET', '/v1/snapshots', { query: { sandbox: 'X' } }), 400);
+  assertError(await api.request('GET', '/v1/snapshots', { query: { sandbox: 'x' } }), 404, /no sandbox x/);
   assertError(await api.request('POST', '/v1/sandboxes', { json: { snapshot: all[0], template: 'host' } }), 400);
   assertError(await api.request('POST', '/v1/sandboxes', { json: { snapshot: ulid() } }), 404);
   assertError(await api.request('POST', '/v1/sandboxes', { json: { snapshot: '../../etc/passwd' } }), 400);

@@ -287,12 +287,14 @@ HANDLER(executions_stats)
 	struct api *api = context;
 	struct owner owner = api_owner(req);
 	struct store_execution_filter filter = {.owner = &owner,
-		.sandbox = request_query(req, "sandbox"),
 		.function = request_query(req, "function"),
 		.limit = LIST_LIMIT_MAX};
+	char sandbox_id[ID_LEN + 1];
 	json_t *list = json_array();
 	int r = read_times(req, api, &filter, err);
 
+	if (r == 0)
+		r = api_query_sandbox(req, api, sandbox_id, &filter.sandbox, err);
 	if (r == 0)
 		executions_settle(api->executions, api->engine);
 	if (r == 0)
@@ -311,14 +313,16 @@ HANDLER(executions_list)
 	struct store_execution_filter filter = {.owner = &owner,
 		.status = request_query(req, "status"),
 		.language = request_query(req, "language"),
-		.sandbox = request_query(req, "sandbox"),
 		.function = request_query(req, "function"),
 		.before = request_query(req, "cursor")};
+	char sandbox_id[ID_LEN + 1];
 	uint64_t limit;
 	int r = api_query_number(req, "limit", 1, LIST_LIMIT_MAX, LIST_LIMIT_DEFAULT, &limit, err);
 
 	if (r == 0)
 		r = check_filter(&filter, err);
+	if (r == 0)
+		r = api_query_sandbox(req, api, sandbox_id, &filter.sandbox, err);
 	if (r == 0)
 		r = read_times(req, api, &filter, err);
 	if (r < 0)

@@ -429,16 +429,17 @@ HANDLER(launches_list)
 	struct owner owner = api_owner(req);
 	struct listing listing = {.api = api};
 	struct store_launch_filter filter = {.owner = &owner,
-		.sandbox = request_query(req, "sandbox"),
 		.status = request_query(req, "status"),
 		.failed_stage = request_query(req, "failed_stage"),
 		.before = request_query(req, "cursor")};
-	char project[ID_LEN + 1];
+	char project[ID_LEN + 1], sandbox_id[ID_LEN + 1];
 	uint64_t limit;
 	int r = api_query_number(req, "limit", 1, LIST_LIMIT_MAX, LIST_LIMIT_DEFAULT, &limit, err);
 
 	if (r == 0)
 		r = read_project(req, api, project, err);
+	if (r == 0)
+		r = api_query_sandbox(req, api, sandbox_id, &filter.sandbox, err);
 	if (r == 0)
 		r = read_since(req, api, &filter.since_ms, err);
 	if (r < 0)

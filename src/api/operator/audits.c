@@ -7,12 +7,14 @@
 #include "api/list_page.h"
 #include "api/text.h"
 #include "core/audit/audit_writer.h"
+#include "core/engine/sandbox_handle.h"
 #include "store/access/store_audit.h"
 
 #include <stdio.h>
 
 #define LIMIT_MAX     1000
 #define LIMIT_DEFAULT 100
+#define OBJECT_MAX    512
 
 struct listing {
 	struct list_page page;
@@ -64,6 +66,29 @@ static json_t *cursor(const struct listing *listing)
 	return json_sprintf("%lld", (long long)listing->last);
 }
 
+/* The log names sandboxes by id: where the parameter has the name of the reader's sandbox, its id, also before "/p3". */
+static const char *read_object(const struct request *req, struct api *api, char object[OBJECT_MAX])
+{
+	const char *text = request_query(req, "object");
+	size_t len = text ? strcspn(text, "/") : 0;
+	struct owner owner = api_owner(req);
+	char name[SANDBOX_NAME_MAX];
+	struct sandbox *sandbox;
+	struct err err;
+
+	if (!text || len >= sizeof(name))
+		return text;
+	memcpy(name, text, len);
+	name[len] = '\0';
+	/* Other objects than sandboxes have names too. */
+	if (!sandbox_name_is_valid(name) ||
+		sandbox_get(api->engine, &owner, name, &sandbox, &err) < 0)
+		return text;
+	snprintf(object, OBJECT_MAX, "%s%s", sandbox_id(sandbox), text + len);
+	sandbox_unref(sandbox);
+	return object;
+}
+
 HANDLER(audits_list)
 {
 	struct api *api = context;
@@ -71,8 +96,8 @@ HANDLER(audits_list)
 	const char *organization = request_query(req, "organization");
 	struct store_audit_filter filter = {.organization = organization,
 		.user = request_query(req, "user"),
-		.action = request_query(req, "action"),
-		.object = request_query(req, "object")};
+		.action = request_query(req, "action")};
+	char object[OBJECT_MAX];
 	struct listing listing = {0};
 	uint64_t limit, before;
 	int r;
@@ -89,6 +114,7 @@ HANDLER(audits_list)
 		filter.organization = principal->organization;
 	}
 	list_page_init(&listing.page, limit);
+	filter.object = read_object(req, api, object);
 	filter.before = (int64_t)before;
 	filter.limit = (unsigned)limit + 1; /* one more tells whether there is a next page */
 	audit_writer_flush(api->audit_writer);

@@ -123,7 +123,8 @@ HANDLER(snapshots_list)
 {
 	struct api *api = context;
 	struct owner owner = api_owner(req);
-	const char *after = request_query(req, "cursor"), *sandbox = request_query(req, "sandbox");
+	const char *after = request_query(req, "cursor"), *sandbox;
+	char sandbox_id[ID_LEN + 1];
 	struct listing listing = {.api = api};
 	uint64_t limit;
 	int r;
@@ -132,7 +133,7 @@ HANDLER(snapshots_list)
 		(r = api_query_number(
 			 req, "limit", 1, LIST_LIMIT_MAX, LIST_LIMIT_DEFAULT, &limit, err)) < 0 ||
 		(r = check_query("cursor", after, err)) < 0 ||
-		(r = check_query("sandbox", sandbox, err)) < 0)
+		(r = api_query_sandbox(req, api, sandbox_id, &sandbox, err)) < 0)
 		return r;
 	list_page_init(&listing.page, limit);
 	/* One more tells whether there is a next page. */
