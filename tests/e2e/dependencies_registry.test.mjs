@@ -17,7 +17,7 @@ if (!process.env.E2E_FULL) {
   const { api, finish } = await suite('dependencies_registry');
 
   test('20 packages of npm and some of pip are installed once, then they are there without a network', async (t) => {
-    const access = await registryAccess();
+    const access = await registryAccess('npm', 'pip');
     if (!access) return t.skip('not proven: no registry can be reached from this machine');
     const { id } = await api.create(access);
     const path = (one) => `/v1/sandboxes/${one}/dependencies`;

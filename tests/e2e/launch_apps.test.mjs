@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Apps as people write them (tests/e2e/apps), from their files to a preview: launched with packages of the registries
 // that this machine uses, and looked at with a real browser where they have a page. Three of them are always tried, the
-// others with E2E_FULL. Where no registry can be reached, those that need one say so and are skipped.
+// others with E2E_FULL. Where the registry of Python cannot be reached, Debian's packages in the template serve if they
+// are there. Those that cannot be had at all say so and are skipped.
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import path from 'node:path';
@@ -11,7 +12,8 @@ import { after, test } from 'node:test';
 import { Chromium } from './lib/chromium.mjs';
 import { REPOSITORY } from './lib/instance.mjs';
 import { Previews } from './lib/preview.mjs';
-import { registryAccess } from './lib/registry.mjs';
+import { debianHas, registryAccess } from './lib/registry.mjs';
+import { bringPostgres, bringRedis } from './lib/services.mjs';
 import { suite } from './lib/suite.mjs';
 import { DEADLINE_MS, PATIENCE, until } from './lib/wait.mjs';
 
@@ -23,18 +25,18 @@ const TEXT = 'document.querySelector("#text, h1")?.textContent';
 const HYDRATED = 'Object.keys(document.querySelector("#text")).some((key) => key.startsWith("__react"))';
 const TIMEOUTS = { install_s: 900 * PATIENCE, backend_s: 300, frontend_s: 300 };
 const { api, finish } = await suite('launch_apps', { width: 2, args: ['--preview-domain', DOMAIN] });
-const access = await registryAccess();
+const reached = { npm: await registryAccess('npm'), pip: await registryAccess('pip'), 'npm pip': await registryAccess('npm', 'pip') };
 let browser;
 after(() => browser?.close());
 
-/** A project with the files of an app, and a sandbox of its own that reaches the registries. */
-async function project(name) {
+/** A project with the files of an app, and a sandbox of its own that reaches its registries. */
+async function project({ name, needs, debian }) {
   const made = await api.request('POST', '/v1/projects', { json: { name } });
   assert.equal(made.status, 201, made.text);
   const sources = path.join(REPOSITORY, 'tests/e2e/apps', name);
   const put = await api.request('PUT', `/v1/projects/${name}/archive`, { body: execFileSync('tar', ['-C', sources, '-cf', '-', '.']), headers: { 'content-type': 'application/x-tar' } });
   assert.equal(put.status, 200, put.text);
-  const sandbox = await api.request('POST', `/v1/projects/${name}/sandboxes`, { json: { ...access, resources: { memory: '2Gi', cpu: 2, disk: '4Gi' } } });
+  const sandbox = await api.request('POST', `/v1/projects/${name}/sandboxes`, { json: { ...accessOf({ needs, debian }), resources: { memory: '2Gi', cpu: 2, disk: '4Gi' } } });
   assert.equal(sandbox.status, 201, sandbox.text);
   return sandbox.json;
 }
@@ -89,25 +91,38 @@ async function assertHot(page, { id }, file) {
 }
 
 /**
- * name: a directory of tests/e2e/apps; framework and port: as they are detected; json: what `/` answers; hot: the file
- * that is edited while a browser looks at the page, once it is `ready`; always: without E2E_FULL too.
+ * name: a directory of tests/e2e/apps; needs: the registries of its packages; debian: the modules of Python that serve in
+ * their place; framework and port: as they are detected; json: what `/` answers; hot: the file that is edited while a
+ * browser looks at the page, once it is `ready`; always: without E2E_FULL too.
  */
 const APPS = [
   { name: 'static', framework: 'static', port: 8080, page: true, always: true },
-  { name: 'flask', framework: 'flask', port: 5000, json: { made: 'flask' }, always: true },
-  { name: 'vite-react', framework: 'vite', port: 5173, hot: 'src/App.jsx', always: true },
-  { name: 'vite-vue', framework: 'vite', port: 5173, hot: 'src/App.vue' },
-  { name: 'next', framework: 'next', port: 3000, hot: 'app/page.js', ready: HYDRATED },
-  { name: 'express', framework: 'express', port: 3000, json: { made: 'express' } },
-  { name: 'fastapi', framework: 'fastapi', port: 8000, json: { made: 'fastapi' } },
-  { name: 'django', framework: 'django', port: 8000, json: { made: 'django' } },
-  { name: 'streamlit', framework: 'streamlit', port: 8501, hot: 'app.py' },
+  { name: 'flask', needs: 'pip', debian: ['flask'], framework: 'flask', port: 5000, json: { made: 'flask' }, always: true },
+  { name: 'vite-react', needs: 'npm', framework: 'vite', port: 5173, hot: 'src/App.jsx', always: true },
+  { name: 'vite-vue', needs: 'npm', framework: 'vite', port: 5173, hot: 'src/App.vue' },
+  { name: 'next', needs: 'npm', framework: 'next', port: 3000, hot: 'app/page.js', ready: HYDRATED },
+  { name: 'express', needs: 'npm', framework: 'express', port: 3000, json: { made: 'express' } },
+  { name: 'fastapi', needs: 'pip', debian: ['fastapi', 'uvicorn'], framework: 'fastapi', port: 8000, json: { made: 'fastapi' } },
+  { name: 'django', needs: 'pip', debian: ['django'], framework: 'django', port: 8000, json: { made: 'django' } },
+  { name: 'streamlit', needs: 'pip', debian: ['streamlit'], framework: 'streamlit', port: 8501, hot: 'app.py' },
 ];
-const skipOf = ({ name, always }) => (!FULL && !always ? 'only with E2E_FULL' : !access && name !== 'static' ? 'not proven: no registry can be reached from this machine' : false);
+const FULLSTACK = { name: 'fullstack', needs: 'npm pip' };
+
+/** Network and variables of an app's sandbox; null if its packages cannot be had. */
+function accessOf({ needs, debian }) {
+  if (!needs) return {};
+  return reached[needs] ?? (debian && debianHas(debian) ? { network: { mode: 'none' } } : null);
+}
+
+function skipOf(app) {
+  if (!FULL && !app.always) return 'only with E2E_FULL';
+  const missing = app.debian ? `, and Debian's packages of ${app.debian.join(' and ')} are not in the template` : '';
+  return !accessOf(app) && `not proven: a registry of ${app.needs.replace(' ', ' or ')} cannot be reached from this machine${missing}`;
+}
 
 for (const app of APPS) {
   test(`${app.name} is launched, and answers through its preview`, { skip: skipOf(app) }, async () => {
-    const sandbox = await project(app.name);
+    const sandbox = await project(app);
     const launched = await launch({ project: app.name });
     assert.deepEqual(launched.detection.parts.map(({ framework, port }) => [framework, port]), [[app.framework, app.port]]);
     assert.match(launched.preview_url, new RegExp(`^http://s-${sandbox.id}-${app.port}\\.${DOMAIN}:\\d+$`));
@@ -141,6 +156,46 @@ async function launchByPath(sandbox) {
   await assertHot(page, sandbox, 'src/App.jsx');
   assert.deepEqual(complaints(page), []);
 }
+
+/** Waits until the page lists exactly these notes, and has counted as many. */
+async function assertNotes(page, notes) {
+  await page.shows('[...document.querySelectorAll("li")].map((one) => one.textContent)', notes);
+  await page.shows('document.querySelector("#written").textContent', String(notes.length));
+}
+
+/** As somebody does who types into the form and presses the button. */
+const write = (text) => `(() => {
+  document.querySelector("input").value = ${JSON.stringify(text)};
+  document.querySelector("button").click();
+})()`;
+
+test('a page of Vite with a backend of FastAPI, PostgreSQL and Redis writes rows and reads them, also after sleep', { skip: skipOf(FULLSTACK) }, async () => {
+  await bringRedis(api);
+  await bringPostgres(api);
+  const sandbox = await project(FULLSTACK);
+  const launched = await launch({ project: 'fullstack' });
+  assert.deepEqual(launched.detection.parts.map(({ role, directory, framework, port }) => [role, directory, framework, port]), [['backend', 'backend', 'fastapi', 8000], ['frontend', 'frontend', 'vite', 5173]]);
+  assert.deepEqual(launched.detection.services.map(({ name }) => name).sort(), ['postgres', 'redis']);
+  assert.ok(launched.stages.every(({ status }) => status === 'complete'), JSON.stringify(launched.stages));
+  const page = await open(launched);
+  await page.shows(TEXT, 'first');
+  await assertNotes(page, []);
+  await page.evaluate(write('kept'));
+  await assertNotes(page, ['kept']);
+  assert.deepEqual((await answer(launched, '/api/notes')).json, { notes: ['kept'], written: 1 });
+  await assertHot(page, sandbox, 'frontend/src/App.jsx');
+  await assertNotes(page, ['kept']);
+  assert.deepEqual(complaints(page), []);
+  await page.go('about:blank');
+  assert.equal((await api.verb(sandbox.id, 'stop')).status, 200);
+  await until(async () => (await answer(launched, '/api/notes')).status === 200, { what: 'the backend after its sandbox woke' });
+  const woken = await open(launched);
+  await assertNotes(woken, ['kept']);
+  await woken.evaluate(write('after sleep'));
+  await assertNotes(woken, ['kept', 'after sleep']);
+  assert.deepEqual(complaints(woken), []);
+  await remove('fullstack', sandbox);
+});
 
 test('the browser leaves', () => browser?.close()); // it would keep its connections for a minute
 

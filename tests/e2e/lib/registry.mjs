@@ -23,11 +23,24 @@ async function rulesFor(hosts) {
   return found.flatMap(([host, addresses]) => [host, ...addresses]).map((target) => `${target}:443`);
 }
 
-/** {network, env} of a sandbox that installs packages, or null if there is no registry. */
-export async function registryAccess() {
-  const npm = output('npm', 'config', 'get', 'registry');
-  const pip = output('/usr/bin/python3', '-c', 'from pip._internal.models.index import PyPI; print(PyPI.netloc, PyPI.file_storage_domain)');
-  if (!npm || !pip || !output('npm', 'view', 'left-pad', 'version', '--fetch-retries=0', '--fetch-timeout=8000')) return null;
-  const allow = await rulesFor([new URL(npm).hostname, ...pip.split(' ')]);
-  return allow && { network: { mode: 'allowlist', allow }, env: { npm_config_registry: npm, ...(fs.existsSync(CERTIFICATES) && { NODE_EXTRA_CA_CERTS: CERTIFICATES }) } };
+const registries = {
+  /** Its hosts, or null: npm asks for a package as the sandbox will. */
+  npm() {
+    const url = output('npm', 'config', 'get', 'registry');
+    return url && output('npm', 'view', 'left-pad', 'version', '--fetch-retries=0', '--fetch-timeout=8000') && { hosts: [new URL(url).hostname], env: { npm_config_registry: url } };
+  },
+  pip() {
+    const [url, ...hosts] = (output('/usr/bin/python3', '-c', 'from pip._internal.models.index import PyPI; print(PyPI.simple_url, PyPI.netloc, PyPI.file_storage_domain)') ?? '').split(' ');
+    return url && output('curl', '-sfL', '-m', '10', '-o', '/dev/null', '-w', 'it is there', `${url.replace(/\/$/, '')}/six/`) && { hosts, env: {} };
+  },
+};
+
+/** {network, env} of a sandbox that installs packages of all these kinds (npm, pip), or null if one cannot be had. */
+export async function registryAccess(...kinds) {
+  const found = kinds.map((kind) => registries[kind]());
+  const allow = found.every(Boolean) && await rulesFor(found.flatMap(({ hosts }) => hosts));
+  return allow && { network: { mode: 'allowlist', allow }, env: Object.assign({}, ...found.map(({ env }) => env), fs.existsSync(CERTIFICATES) && { NODE_EXTRA_CA_CERTS: CERTIFICATES }) };
 }
+
+/** Whether the packages of Debian in the template of the host have these modules of Python. */
+export const debianHas = (modules) => output('/usr/bin/python3', '-I', '-c', `import ${modules.join(', ')}; print("all")`) === 'all';
