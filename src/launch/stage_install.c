@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The stages that make an app able to run: its packages, and whether it can be parsed. */
 #include "blob/digest.h"
+#include "launch/installer.h"
 #include "launch/package_layer.h"
 #include "launch/pipeline.h"
 
@@ -8,60 +9,6 @@
 #include <string.h>
 
 #define CHECK_S 60
-
-/*
- * How packages are installed. What was installed from the same files before is left as it is: a mark in the directory
- * of the packages says from which.
- */
-struct installer {
-	const char *manager;
-	const char *place; /* where packages go */
-	const char *line;
-};
-
-#define NPM_QUIET                                                                                  \
-	"export npm_config_fetch_retries=1 npm_config_audit=false npm_config_fund=false "          \
-	"npm_config_update_notifier=false; "
-#define VENV                                                                                       \
-	"[ -x .venv/bin/python3 ] || python3 -m venv --system-site-packages --without-pip .venv; " \
-	"PATH=\"$PWD/.venv/bin:$PATH\"; export PATH PIP_DISABLE_PIP_VERSION_CHECK=1; "
-#define PIP_INSTALL                                                                                \
-	"if [ -f requirements.txt ]; then python3 -m pip install -r requirements.txt; "            \
-	"elif [ -f pyproject.toml ]; then python3 -m pip install .; fi"
-
-static const struct installer installers[] = {
-	{"npm", "node_modules",
-		NPM_QUIET
-		"if [ -f package-lock.json ] || [ -f npm-shrinkwrap.json ]; then npm ci || npm "
-		"install; else npm install; fi"},
-	{"pnpm", "node_modules",
-		NPM_QUIET "if command -v pnpm >/dev/null; then pnpm install; else npx --yes pnpm "
-			  "install; fi"},
-	{"yarn", "node_modules",
-		NPM_QUIET "if command -v yarn >/dev/null; then yarn install; else npx --yes yarn "
-			  "install; fi"},
-	{"bun", "node_modules",
-		NPM_QUIET
-		"if command -v bun >/dev/null; then bun install; else npx --yes bun install; fi"},
-	{"pip", ".venv", VENV PIP_INSTALL},
-	{"uv", ".venv", VENV "if command -v uv >/dev/null; then uv sync; else " PIP_INSTALL "; fi"},
-	{"poetry", ".venv",
-		VENV "if command -v poetry >/dev/null; then poetry install; else " PIP_INSTALL
-		     "; fi"},
-	{"pipenv", ".venv",
-		VENV "if command -v pipenv >/dev/null; then pipenv install --system; else python3 "
-		     "-m pip "
-		     "install pipenv && python3 -m pipenv install --system; fi"},
-};
-
-static const struct installer *find_installer(const char *manager)
-{
-	for (size_t i = 0; manager && i < array_len(installers); i++) {
-		if (strcmp(installers[i].manager, manager) == 0)
-			return &installers[i];
-	}
-	return NULL;
-}
 
 /* What is installed follows from these files. */
 static void hash_inputs(
@@ -95,6 +42,7 @@ static bool has_dependencies(const struct pipeline *pipeline, const struct app_p
 	       json_object_size(json_object_get(package, "devDependencies")) > 0;
 }
 
+#define MARK	  ".sandlot-installed"
 #define IS_THERE  99 /* what a command ends with: the packages are installed */
 #define IS_COPIED 98 /* they were taken from a layer */
 
@@ -107,9 +55,8 @@ static char *make_line(const struct app_part *part, const struct installer *inst
 		copy ? mem_printf("( %s ) && echo %s > $mark && exit %d; ", copy, digest, IS_COPIED)
 		     : mem_strdup("");
 
-	return mem_printf(
-		"mark=%s/.sandlot-installed; [ \"$(cat $mark 2>/dev/null)\" = %s ] && exit %d; %s"
-		"( %s ) && mkdir -p %s && echo %s > $mark",
+	return mem_printf("mark=%s/" MARK "; [ \"$(cat $mark 2>/dev/null)\" = %s ] && exit %d; %s"
+			  "( %s ) && mkdir -p %s && echo %s > $mark",
 		place, digest, IS_THERE, first, part->install[0] ? part->install : installer->line,
 		place, digest);
 }
@@ -161,7 +108,7 @@ static int judge_install(struct pipeline *pipeline, enum app_role role,
 static int install_part(struct pipeline *pipeline, enum app_role role, struct err *err)
 {
 	struct app_part *part = &pipeline->detection.parts[role];
-	const struct installer *installer = find_installer(part->package_manager);
+	const struct installer *installer = installer_find(part->package_manager);
 	struct package_layer layer;
 	char digest[DIGEST_LEN + 1];
 	auto_free char *line = NULL;
@@ -173,7 +120,8 @@ static int install_part(struct pipeline *pipeline, enum app_role role, struct er
 	hash_inputs(pipeline, part, digest);
 	package_layer_read(&pipeline->files, part, &layer);
 	line = make_line(part, installer, digest, package_layer_lend(pipeline, &layer));
-	r = pipeline_command(pipeline, part->dir, line,
+	r = pipeline_command_fed(pipeline, part->dir, line,
+		installer && !part->install[0] ? installer->input : NULL,
 		pipeline_timeout_ms(pipeline, LAUNCH_WAIT_INSTALL), &end, err);
 	if (r == 0)
 		r = judge_install(pipeline, role, &layer, &end);
@@ -206,6 +154,13 @@ int stage_install(struct pipeline *pipeline, struct err *err)
 
 /* --- PostInstallChecks --- */
 
+/* npm puts the packages of a workspace above it. Hidden files are not packages. */
+#define HAS_MODULES                                                                                \
+	"( for at in node_modules ../node_modules; do "                                            \
+	"[ -z \"$(ls $at 2>/dev/null)\" ] || exit 0; done; exit 1 )"
+/* What is not there after all is installed by the next launch: without this its mark would say that it is. */
+#define FORGET(place) " || { rm -f " place "/" MARK "; exit 1; }"
+
 static int check_part(struct pipeline *pipeline, enum app_role role, struct err *err)
 {
 	const struct app_part *part = &pipeline->detection.parts[role];
@@ -217,8 +172,8 @@ static int check_part(struct pipeline *pipeline, enum app_role role, struct err 
 		!has_dependencies(pipeline, part))
 		return PIPELINE_SKIPPED;
 	r = pipeline_command(pipeline, part->dir,
-		is_node ? "[ -n \"$(ls -A node_modules 2>/dev/null)\" ]"
-			: VENV "python3 -m pip list >/dev/null",
+		is_node ? HAS_MODULES FORGET("node_modules")
+			: INSTALLER_VENV "python3 -m pip list >/dev/null" FORGET(".venv"),
 		CHECK_S * 1000, &end, err);
 	if (r < 0 || end.exit_code == 0)
 		return r;
@@ -275,7 +230,13 @@ static int check_types(struct pipeline *pipeline, enum app_role role, struct err
 	r = pipeline_command(pipeline, part->dir,
 		"[ -x node_modules/.bin/tsc ] || exit 0; exec node_modules/.bin/tsc --noEmit",
 		CHECK_S * 1000, &end, err);
-	if (r == 0 && end.exit_code != 0)
+	if (r == 0 && end.is_timeout)
+		pipeline_log(pipeline,
+			"tsc took longer than %d s and is not waited for; the app is started all "
+			"the "
+			"same",
+			CHECK_S);
+	else if (r == 0 && end.exit_code != 0)
 		pipeline_log(pipeline, "tsc found errors; the app is started all the same");
 	return r;
 }

@@ -124,6 +124,113 @@ test('a sandbox with packages of its own keeps them, and the app has its package
   await launches.remove(launched, id);
 });
 
+const SERVE = 'class H(BaseHTTPRequestHandler):\n    def do_GET(self):\n        self.send_response(200); self.end_headers(); self.wfile.write(word.encode())\nHTTPServer(("127.0.0.1", int(os.environ["PORT"])), H).serve_forever()\n';
+const PYTHON = (imports, word) => `import os\n${imports}\nfrom http.server import BaseHTTPRequestHandler, HTTPServer\nword = ${word}\n${SERVE}`;
+const BUILD = '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n';
+
+test('what pyproject.toml needs is installed, also of an app that cannot be built as a package', async () => {
+  const launched = await launch({
+    'pyproject.toml': `${BUILD}[project]\nname = "app"\nversion = "1"\ndependencies = ["tiny-one==1.0.0"]\n`,
+    'main.py': PYTHON('import tiny_one', 'tiny_one.word'), 'alpha/__init__.py': '', 'beta/__init__.py': '',
+  });
+  assert.equal(await launches.page(launched), 'one 1.0.0');
+  assert.match(launched.said, /the app itself is not installed as a package: it runs from its files/);
+  await launches.remove(launched, launched.project);
+});
+
+test('an app that is a package is known by its name from where it is, so a launch after an edit shows it', async () => {
+  const { id } = await launches.project({
+    'pyproject.toml': `${BUILD}[project]\nname = "shop"\nversion = "1"\n[tool.setuptools.packages.find]\nwhere = ["src"]\n`,
+    'main.py': PYTHON('from shop.words import word', 'word'), 'src/shop/__init__.py': '', 'src/shop/words.py': 'word = "first"\n',
+  });
+  // Its build backend is that of the template. (pip reads this as it is meant, not as it is written: "no" is "off".)
+  const changed = await api.request('PATCH', `/v1/projects/${id}`, { json: { defaults: { environment_config: { env_vars: { PIP_NO_BUILD_ISOLATION: 'no' } } } } });
+  assert.equal(changed.status, 200, changed.text);
+  const launched = await launches.launch({ project: id });
+  launches.assertRuns(launched);
+  assert.equal(await launches.page(launched), 'first');
+  await launches.upload(id, { 'src/shop/words.py': 'word = "second"\n' });
+  const again = await launches.launch({ project: id });
+  launches.assertRuns(again);
+  assert.equal(await launches.page(again), 'second');
+  await launches.remove(launched, id);
+});
+
+test('where Poetry is missing pip installs what it would, by ranges of pip', async () => {
+  const launched = await launch({
+    'pyproject.toml': '[tool.poetry]\nname = "app"\npackage-mode = false\n[tool.poetry.dependencies]\npython = "^3.9"\ntiny-one = "~1.0"\nleft-behind = { version = "*", optional = true }\n',
+    'poetry.lock': '', 'main.py': PYTHON('import tiny_one', 'tiny_one.word'),
+  });
+  assert.equal(launched.detection.runtimes[0].package_manager, 'poetry');
+  assert.equal(await launches.page(launched), 'one 1.0.0', 'not 1.1.0');
+  await launches.remove(launched, launched.project);
+});
+
+/** What installs packages by which lock file, and how it is called; the program notes that in the place of packages. */
+const INSTALLERS = [
+  ['pnpm', 'pnpm-lock.yaml', 'node_modules', ['pnpm install']],
+  ['yarn', 'yarn.lock', 'node_modules', ['yarn install']],
+  ['bun', 'bun.lock', 'node_modules', ['bun install']],
+  ['uv', 'uv.lock', '.venv', ['uv sync']],
+  ['poetry', 'poetry.lock', '.venv', ['poetry install --no-root', 'poetry install --only-root']],
+  ['pipenv', 'Pipfile.lock', '.venv', ['pipenv install --system']],
+];
+
+test('each lock file has its own program install the packages; one of npm that is missing is had by its name', async () => {
+  const { id } = await api.create({ env: { PATH: '/workspace/bin:/usr/bin:/bin' } });
+  const program = (name) => api.out(id, { command: `mkdir -p /workspace/bin && cat > /workspace/bin/${name} && chmod 755 /workspace/bin/${name}`,
+    stdin: '#!/bin/sh\n[ -d .venv ] && place=.venv/calls || place=node_modules/calls\nmkdir -p "$(dirname $place)"\necho "$(basename "$0") $*" >> $place\n' });
+  for (const name of [...INSTALLERS.map(([one]) => one), 'npx']) await program(name);
+  const run = async (manager, lock, place, calls) => {
+    const isNode = place === 'node_modules';
+    await api.exec(id, 'rm -rf /workspace/app');
+    const files = { [lock]: '', ...(isNode ? { 'package.json': '{"dependencies":{"left":"1"}}', 'server.js': "require('node:http').createServer((q, s) => s.end()).listen(process.env.PORT);\n" }
+      : { [manager === 'pipenv' ? 'Pipfile' : 'pyproject.toml']: '', 'main.py': PYTHON('', '"up"') }) };
+    for (const [name, text] of Object.entries(files)) await api.put(id, `/workspace/app/${name}`, text);
+    const begun = await api.request('POST', `/v1/sandboxes/${id}/launch`, { json: {} });
+    const launched = await launches.ended(begun.json.id);
+    launches.assertRuns(launched);
+    assert.equal(launched.detection.runtimes[0].package_manager, manager);
+    assert.deepEqual((await api.out(id, `cat /workspace/app/${place}/calls`)).trim().split('\n'), calls);
+  };
+  for (const one of INSTALLERS) await run(...one);
+  await api.out(id, 'rm /workspace/bin/pnpm');
+  await run('pnpm', 'pnpm-lock.yaml', 'node_modules', ['npx --yes pnpm install']);
+  await api.purge(id);
+});
+
+test('where no index of Python can be reached the packages of the template serve, and what it lacks is named', async () => {
+  const files = { 'requirements.txt': 'six>=1.10\n', 'main.py': PYTHON('import six', 'f"six {six.PY3}"') };
+  const { id } = await launches.project(files);
+  const made = await api.request('POST', `/v1/projects/${id}/sandboxes`, { json: { network: { mode: 'none' } } });
+  assert.equal(made.status, 201, made.text);
+  const launched = await launches.launch({ project: id });
+  launches.assertRuns(launched);
+  assert.equal(await launches.page(launched), 'six True');
+  assert.match((await api.request('GET', `/v1/launches/${launched.id}/events`)).text, /already satisfied: six/);
+  await launches.upload(id, { 'requirements.txt': 'six>=1.10\nleft-behind==1.0\n' });
+  const missing = await launches.launch({ project: id });
+  assert.deepEqual([missing.status, missing.error?.stage], ['failed', 'InstallDependencies'], JSON.stringify(missing.error));
+  assert.match(missing.error.message + missing.error.lines.join('\n'), /left-behind==1\.0/);
+  await launches.remove(launched, id);
+});
+
+test('packages of a project are those of its sandboxes at every start', async () => {
+  const { id } = await launches.project({ 'a.txt': 'a' });
+  const defaults = (packages) => api.request('PATCH', `/v1/projects/${id}`, { json: { defaults: { environment_config: { packages } } } });
+  const sandbox = (await api.request('POST', `/v1/projects/${id}/sandboxes`, { json: {} })).json.id;
+  const word = async () => (await api.exec(sandbox, 'python3 -c "import tiny_one; print(tiny_one.word)"')).stdout.trim();
+  assert.equal(await word(), '');
+  for (const [packages, expected] of [[['tiny-one==1.0.0'], 'one 1.0.0'], [['tiny-one==1.1.0'], 'one 1.1.0']]) {
+    assert.equal((await defaults(packages)).status, 200);
+    await api.life(sandbox, 'stop');
+    await api.life(sandbox, 'start');
+    await until(async () => await word() === expected, { what: expected });
+  }
+  await api.purge(sandbox);
+  assert.equal((await api.request('DELETE', `/v1/projects/${id}`)).status, 204);
+});
+
 test('a refused connection is the cause only if the program that failed says so', async () => {
   const LOOK = "require('node:https').get('https://updates.test/', () => {}).on('error', () => {})";
   const cases = [
