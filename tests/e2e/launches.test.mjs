@@ -154,23 +154,23 @@ test('the files of a sandbox without a project are launched where they are, and 
   await api.purge(id);
 });
 
-/** Each fails for a reason that the answer names. */
+/** Each fails for a reason that the answer names, with what its program said: files, stage, code, message, request, a line. */
 const FAILURES = [
-  ['a module that is missing', { 'server.js': 'require("left-behind");' }, 'LaunchBackend', 'missing_module', /left-behind/],
-  ['a syntax error', { 'server.js': 'let a = 1;\nlet b = = 2;\n' }, 'SyntaxCheck', 'syntax_error', /server\.js:2/],
-  ['a syntax error of Python', { 'main.py': 'import os\ndef f(:\n' }, 'SyntaxCheck', 'syntax_error', /main\.py:2/],
+  ['a module that is missing', { 'server.js': 'require("left-behind");' }, 'LaunchBackend', 'missing_module', /left-behind/, {}, /Cannot find module 'left-behind'/],
+  ['a syntax error', { 'server.js': 'let a = 1;\nlet b = = 2;\n' }, 'SyntaxCheck', 'syntax_error', /server\.js:2/, {}, /let b = = 2/],
+  ['a syntax error of Python', { 'main.py': 'import os\ndef f(:\n' }, 'SyntaxCheck', 'syntax_error', /main\.py:2/, {}, /def f\(:/],
   ['no way to start it', { 'package.json': '{"scripts":{"test":"true"}}' }, 'DetectEntryPoint', 'missing_script', /start or dev/],
   ['no app at all', { 'notes.txt': 'nothing' }, 'DetectEntryPoint', 'no_entry_point', /nothing was found/],
   ['another port than PORT', { 'server.js': 'require("node:http").createServer((q, s) => s.end()).listen(4560 + 7, "127.0.0.1");' }, 'LaunchBackend', 'bound_elsewhere', /4567, not on 3000/, { timeouts: { backend_s: 2 } }],
-  ['a module of Python that is missing', { 'main.py': 'import left_behind\n' }, 'LaunchBackend', 'missing_module', /left_behind/],
-  ['a syntax error of a module', { 'server.mjs': 'let a = 1;\nlet b = = 2;\n' }, 'SyntaxCheck', 'syntax_error', /server\.mjs:2/],
+  ['a module of Python that is missing', { 'main.py': 'import left_behind\n' }, 'LaunchBackend', 'missing_module', /left_behind/, {}, /No module named 'left_behind'/],
+  ['a syntax error of a module', { 'server.mjs': 'let a = 1;\nlet b = = 2;\n' }, 'SyntaxCheck', 'syntax_error', /server\.mjs:2/, {}, /let b = = 2/],
   ['an address that previews do not reach', { 'server.js': 'require("node:http").createServer((q, s) => s.end()).listen(process.env.PORT, "127.0.0.2");' }, 'LaunchBackend', 'bound_elsewhere', /3000, but at an address .*: 127\.0\.0\.2/, { timeouts: { backend_s: 2 } }],
-  ['packages that take too long', { 'server.js': NODE_SERVER('x') }, 'InstallDependencies', 'install_timeout', /took longer than 1 s/, { backend: { install: 'echo begun; exec sleep 600' }, timeouts: { install_s: 1 } }],
-  ['an app that only says 500', { 'server.js': 'require("node:http").createServer((q, s) => { s.statusCode = 500; s.end(); }).listen(process.env.PORT, "127.0.0.1");' }, 'LaunchBackend', 'app_error', /port 3000, but with status 500/, { timeouts: { backend_s: 2 } }],
-  ['an app that only fails', { 'server.js': 'process.exit(3)' }, 'LaunchBackend', 'exited', /exit code 3/],
+  ['packages that take too long', { 'server.js': NODE_SERVER('x') }, 'InstallDependencies', 'install_timeout', /took longer than 1 s/, { backend: { install: 'echo begun; exec sleep 600' }, timeouts: { install_s: 1 } }, /^begun$/],
+  ['an app that only says 500', { 'server.js': 'require("node:http").createServer((q, s) => { s.statusCode = 500; s.end(); }).listen(process.env.PORT, "127.0.0.1", () => console.log("it listens"));' }, 'LaunchBackend', 'app_error', /port 3000, but with status 500/, { timeouts: { backend_s: 2 } }, /^it listens$/],
+  ['an app that only fails', { 'server.js': 'console.log("last words"); process.exit(3)' }, 'LaunchBackend', 'exited', /exit code 3/, {}, /^last words$/],
 ];
 
-for (const [name, files, stage, code, message, more] of FAILURES) {
+for (const [name, files, stage, code, message, more, line] of FAILURES) {
   test(`a launch says why it failed: ${name}`, async () => {
     const { id } = await project(files);
     const launched = await launch({ project: id, ...more });
@@ -179,6 +179,7 @@ for (const [name, files, stage, code, message, more] of FAILURES) {
     assert.match(launched.error.message, message);
     assert.ok(launched.error.remediation.length > 3, 'what to try');
     assert.equal(launched.preview_url, null);
+    if (line) assert.ok(launched.error.lines?.some((one) => line.test(one)), JSON.stringify(launched.error.lines));
     const sandbox = (await api.request('GET', `/v1/sandboxes/${launched.sandbox_id}`)).json;
     assert.deepEqual(sandbox.start ?? [], [], 'what failed is not tried for ever');
     await remove(launched, id);

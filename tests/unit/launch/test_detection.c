@@ -8,6 +8,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -77,6 +78,175 @@ static void frameworks_are_recognized_by_their_packages(void **state)
 	check(FILES({"requirements.txt", "Django==5\n"}, {"manage.py", ""}), NULL,
 		(struct expected){ROLE_BACKEND, "django", "",
 			"exec python3 manage.py runserver --noreload 127.0.0.1:8000", 8000});
+}
+
+static void each_framework_has_its_row(void **state)
+{
+	static const struct {
+		const char *packages, *scripts, *framework, *command;
+		enum app_role role;
+		unsigned port;
+	} cases[] = {
+		{"\"nuxt\":\"4\",\"vue\":\"3\"", "", "nuxt",
+			"exec node_modules/.bin/nuxt dev --host 127.0.0.1 --port 3000",
+			ROLE_FRONTEND, 3000},
+		{"\"nuxt\":\"4\"", "\"dev\":\"nuxt dev\"", "nuxt",
+			"exec npm run dev -- --host 127.0.0.1 --port 3000", ROLE_FRONTEND, 3000},
+		{"\"astro\":\"5\",\"vite\":\"7\"", "\"dev\":\"astro dev\"", "astro",
+			"exec npm run dev -- --host 127.0.0.1 --port 4321", ROLE_FRONTEND, 4321},
+		{"\"@remix-run/dev\":\"2\",\"express\":\"5\",\"vite\":\"6\"",
+			"\"dev\":\"remix vite:dev\"", "remix",
+			"exec npm run dev -- --host 127.0.0.1 --port 5173", ROLE_FRONTEND, 5173},
+		{"\"@sveltejs/kit\":\"2\",\"svelte\":\"5\",\"vite\":\"7\"", "\"dev\":\"vite dev\"",
+			"sveltekit",
+			"exec node_modules/.bin/vite --host 127.0.0.1 --port 5173 --strictPort",
+			ROLE_FRONTEND, 5173},
+		{"\"@nestjs/core\":\"11\",\"express\":\"5\"", "\"start\":\"nest start\"", "nest",
+			"exec npm start", ROLE_BACKEND, 3000},
+		{"\"express\":\"5\"", "\"dev\":\"nodemon x\"", "express", "exec npm run dev",
+			ROLE_BACKEND, 3000},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_len(cases); i++) {
+		char text[300];
+
+		snprintf(text, sizeof(text), "{\"dependencies\":{%s},\"scripts\":{%s}}",
+			cases[i].packages, cases[i].scripts);
+		check(FILES({"package.json", text}), NULL,
+			(struct expected){cases[i].role, cases[i].framework, "", cases[i].command,
+				cases[i].port});
+	}
+	check(FILES({"requirements.txt", "gradio\n"}, {"app.py", ""}), NULL,
+		(struct expected){ROLE_FRONTEND, "gradio", "",
+			"exec env GRADIO_SERVER_NAME=127.0.0.1 GRADIO_SERVER_PORT=7860 python3 "
+			"app.py",
+			7860});
+	check(FILES({"app.py", "import gradio as gr\n"}), NULL,
+		(struct expected){ROLE_FRONTEND, "gradio", "",
+			"exec env GRADIO_SERVER_NAME=127.0.0.1 GRADIO_SERVER_PORT=7860 python3 "
+			"app.py",
+			7860});
+	check(FILES({"pyproject.toml", "[project]\ndependencies = [\"fastapi>=0.1\"]\n"},
+		      {"src/app.py", "from fastapi import FastAPI\napp = FastAPI()\n"}),
+		NULL,
+		(struct expected){ROLE_BACKEND, "fastapi", "",
+			"exec python3 -m uvicorn src.app:app --host 127.0.0.1 --port 8000", 8000});
+	check(FILES({"Pipfile", "[packages]\nstreamlit = \"*\"\n"}, {"app.py", ""}), NULL,
+		(struct expected){ROLE_FRONTEND, "streamlit", "",
+			"exec python3 -m streamlit run app.py --server.port 8501 --server.address "
+			"127.0.0.1 --server.headless true --server.runOnSave true "
+			"--browser.gatherUsageStats false",
+			8501});
+}
+
+/* A member of the only runtime or framework that files show. */
+static json_t *only(struct text_file *files, const char *list, const char *member)
+{
+	struct file_set set = text_files_set(files);
+	struct detection detection;
+	const json_t *all;
+	json_t *value;
+	struct err err;
+
+	assert_int_equal(detection_make(&set, NULL, &detection, &err), 0);
+	all = json_object_get(detection.document, list);
+	assert_int_equal(json_array_size(all), 1);
+	value = json_incref(json_object_get(json_array_get(all, 0), member));
+	detection_fini(&detection);
+	file_set_fini(&set);
+	return value;
+}
+
+static void each_lock_file_says_what_installs_packages(void **state)
+{
+	static const struct {
+		const char *manifest, *lock, *manager;
+	} cases[] = {
+		{"package.json", NULL, "npm"},
+		{"package.json", "package-lock.json", "npm"},
+		{"package.json", "npm-shrinkwrap.json", "npm"},
+		{"package.json", "pnpm-lock.yaml", "pnpm"},
+		{"package.json", "yarn.lock", "yarn"},
+		{"package.json", "bun.lock", "bun"},
+		{"package.json", "bun.lockb", "bun"},
+		{"requirements.txt", NULL, "pip"},
+		{"pyproject.toml", NULL, "pip"},
+		{"pyproject.toml", "uv.lock", "uv"},
+		{"pyproject.toml", "poetry.lock", "poetry"},
+		{"Pipfile", NULL, "pipenv"},
+		{"Pipfile", "Pipfile.lock", "pipenv"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_len(cases); i++) {
+		bool is_node = strcmp(cases[i].manifest, "package.json") == 0;
+		json_auto_t *manager =
+			only(FILES({cases[i].manifest, is_node ? "{}" : ""},
+				     {is_node ? "server.js" : "main.py", ""}, {cases[i].lock, ""}),
+				"runtimes", "package_manager");
+
+		if (!json_is_string(manager) ||
+			strcmp(json_string_value(manager), cases[i].manager) != 0)
+			fail_msg("%s: not %s", cases[i].lock ? cases[i].lock : cases[i].manifest,
+				cases[i].manager);
+	}
+}
+
+static void what_is_found_has_its_evidence_version_and_confidence(void **state)
+{
+	static struct text_file node[] = {
+		{"package.json",
+			"{\"engines\":{\"node\":\">=20\"},\"dependencies\":{\"express\":\"5\"}}"},
+		{"server.js", ""}, {"yarn.lock", ""}, {NULL, NULL}};
+	static const struct {
+		struct text_file files[3];
+		double confidence;
+	} cases[] = {
+		{{{"requirements.txt", "flask"}, {"app.py", ""}}, 0.95},
+		{{{"app.py", "import flask"}}, 0.8},
+		{{{"index.html", ""}}, 0.7},
+		{{{"server.js", ""}}, 0.6},
+	};
+	json_auto_t *version = only(node, "runtimes", "version");
+	json_auto_t *evidence = only(node, "runtimes", "evidence");
+
+	(void)state;
+	assert_string_equal(json_string_value(version), ">=20");
+	assert_int_equal(json_array_size(evidence), 2);
+	for (size_t i = 0; i < array_len(cases); i++) {
+		json_auto_t *confidence =
+			only((struct text_file *)cases[i].files, "frameworks", "confidence");
+
+		assert_true(json_real_value(confidence) == cases[i].confidence);
+	}
+}
+
+static void each_directory_has_the_part_that_its_name_says(void **state)
+{
+	static const struct {
+		const char *dir;
+		enum app_role role;
+	} cases[] = {{"frontend_code", ROLE_FRONTEND}, {"backend_code", ROLE_BACKEND},
+		{"frontend", ROLE_FRONTEND}, {"backend", ROLE_BACKEND}, {"client", ROLE_FRONTEND},
+		{"server", ROLE_BACKEND}, {"web", ROLE_FRONTEND}, {"app", ROLE_BACKEND},
+		{"ui", ROLE_FRONTEND}, {"api", ROLE_BACKEND}};
+
+	(void)state;
+	/* What is in it alone would be a backend. */
+	for (size_t i = 0; i < array_len(cases); i++) {
+		char path[40];
+
+		snprintf(path, sizeof(path), "%s/server.js", cases[i].dir);
+		check(FILES({path, ""}), NULL,
+			(struct expected){cases[i].role, "node", cases[i].dir,
+				"exec node 'server.js'", 3000});
+	}
+	check(FILES({"app/package.json", "{\"dependencies\":{\"vite\":\"7\"}}"}), NULL,
+		(struct expected){ROLE_FRONTEND, "vite", "app",
+			"exec node_modules/.bin/vite --host 127.0.0.1 --port 5173 --strictPort "
+			"--base /",
+			5173});
 }
 
 static void a_port_that_code_names_is_its_own(void **state)
@@ -408,6 +578,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(frameworks_are_recognized_by_their_packages),
+		cmocka_unit_test(each_framework_has_its_row),
+		cmocka_unit_test(each_lock_file_says_what_installs_packages),
+		cmocka_unit_test(what_is_found_has_its_evidence_version_and_confidence),
+		cmocka_unit_test(each_directory_has_the_part_that_its_name_says),
 		cmocka_unit_test(a_port_that_code_names_is_its_own),
 		cmocka_unit_test(flags_reach_the_framework_or_its_script_is_left_out),
 		cmocka_unit_test(services_are_known_by_drivers_examples_and_code),

@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: Apache-2.0
+// What each stage of a launch does beyond the usual: fixes in the copy alone, what parts are told, checks that fail or
+// take too long, and where a launch can be stopped, tried again and begun.
+import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
+import { test } from 'node:test';
+
+import { installed } from './lib/framework.mjs';
+import { REPOSITORY } from './lib/instance.mjs';
+import { Launches } from './lib/launches.mjs';
+import { suite } from './lib/suite.mjs';
+import { until } from './lib/wait.mjs';
+
+const FULL = Boolean(process.env.E2E_FULL);
+const { instance, api, finish } = await suite('launch_stages', { width: 4 });
+const launches = new Launches(api);
+const APP = '/workspace/app';
+const SERVER = (text) => `require('node:http').createServer((q, s) => s.end(${JSON.stringify(text)} + q.url)).listen(process.env.PORT, '127.0.0.1');\n`;
+const NODE = (scripts, more) => JSON.stringify({ scripts, ...more });
+const log = async ({ id }) => (await api.request('GET', `/v1/launches/${id}/events`)).text;
+const stageOf = (launched, name) => launched.stages.find(({ stage }) => stage === name).status;
+const content = async (project, name) => (await api.request('GET', `/v1/projects/${project}/files/${encodeURIComponent(name)}`)).text;
+
+async function running(id, stage) {
+  await until(async () => stageOf((await api.request('GET', `/v1/launches/${id}`)).json, stage) === 'running', { what: `${stage} runs` });
+}
+
+test('fixes are made in the copy that runs: a script with Windows line ends starts the app, packages that were uploaded are left out', async () => {
+  const script = '#!/bin/sh\r\nset -e\r\nexec node server.js\r\n';
+  const { id } = await launches.project({ 'package.json': NODE({ start: './run.sh' }), 'server.js': SERVER('ran '), 'node_modules/left/index.js': 'left' });
+  const put = await api.request('PUT', `/v1/projects/${id}/files`, { query: { path: 'run.sh', executable: true }, body: script, headers: { 'content-type': 'application/octet-stream' } });
+  assert.equal(put.status, 201, put.text);
+  const launched = await launches.launch({ project: id });
+  launches.assertRuns(launched);
+  assert.equal(await launches.page(launched), 'ran /');
+  assert.deepEqual(launched.findings.filter(({ rule }) => ['line_ends', 'made_files'].includes(rule)).map(({ rule, file }) => [rule, file]).sort(), [['line_ends', 'run.sh'], ['made_files', 'node_modules']]);
+  assert.match(await log(launched), /fixed in the copy: run\.sh/);
+  assert.equal((await api.read(launched.sandbox_id, `${APP}/run.sh`)).toString(), script.replaceAll('\r', ''));
+  assert.equal((await api.exec(launched.sandbox_id, `test -e ${APP}/node_modules/left`)).exit_code, 1);
+  assert.equal(await content(id, 'run.sh'), script, 'the project is as it was');
+  assert.equal(await content(id, 'node_modules/left/index.js'), 'left');
+  await launches.remove(launched, id);
+});
+
+test('a config is made for Vite that has no overlay, and the one that was uploaded stays as it is', async (t) => {
+  const archive = await installed(t, 'vite');
+  if (!archive) return;
+  const sources = path.join(REPOSITORY, 'tests/e2e/apps/vite');
+  const config = 'export default { define: { OWN: 7 } };\n';
+  const { id } = await launches.project({ ...Object.fromEntries(fs.readdirSync(sources).map((name) => [name, fs.readFileSync(path.join(sources, name))])), 'vite.config.js': config });
+  const made = await api.request('POST', `/v1/projects/${id}/sandboxes`, { json: { resources: { memory: '2Gi', disk: '4Gi' } } });
+  const put = await api.request('PUT', `/v1/sandboxes/${made.json.id}/files/archive`, { query: { path: APP }, body: fs.createReadStream(archive, { highWaterMark: 1 << 20 }), headers: { 'content-type': 'application/x-tar' } });
+  assert.ok(put.status < 300, put.text);
+  const launched = await launches.launch({ project: id, frontend: { install: 'test -x node_modules/.bin/vite' } });
+  launches.assertRuns(launched);
+  assert.match((await api.get(launched.sandbox_id)).start[0].command, /--config \.sandlot\/vite\.config\.mjs$/);
+  const client = await launches.page(launched, '/@vite/client');
+  assert.match(client, /(?:enableOverlay|overlay)\w* = false/i);
+  assert.match(await launches.page(launched, '/@vite/env') + client, /"?OWN"?: 7/, 'what its own config says holds too');
+  assert.equal(await content(id, 'vite.config.js'), config);
+  assert.equal((await api.read(launched.sandbox_id, `${APP}/vite.config.js`)).toString(), config);
+  await launches.remove(launched, id);
+});
+
+test('both parts are told where the backend is, and the preview where the page is', async () => {
+  const TELL = "require('node:http').createServer((q, s) => s.end(['PORT', 'BACKEND_PORT', 'HOST', 'CORS_ORIGINS'].map((name) => process.env[name]).join(' '))).listen(process.env.PORT, '127.0.0.1');\n";
+  const { id } = await launches.project({ 'backend/server.js': TELL, 'frontend/server.js': TELL });
+  const launched = await launches.launch({ project: id });
+  launches.assertRuns(launched);
+  const [backend, frontend] = launched.detection.parts.map(({ port }) => port);
+  assert.notEqual(backend, frontend);
+  const origin = launched.preview_url.replace(/\/$/, '');
+  assert.equal(await launches.page(launched, '/', frontend), `${frontend} ${backend} 127.0.0.1 ${origin}`);
+  assert.equal(await launches.page(launched, '/', backend), `${backend} ${backend} 127.0.0.1 ${origin}`);
+  await launches.remove(launched, id);
+});
+
+test('a backend is up when /health says so, whatever / says', async () => {
+  const { id } = await launches.project({ 'server.js': "require('node:http').createServer((q, s) => { s.statusCode = q.url === '/health' ? 200 : 500; s.end(); }).listen(process.env.PORT, '127.0.0.1');\n" });
+  const launched = await launches.launch({ project: id });
+  launches.assertRuns(launched);
+  assert.match(await log(launched), /port 3000 answers with status 200/);
+  await launches.remove(launched, id);
+});
+
+/** A sandbox whose files are launched where they are, with a program of its own in the place of another. */
+async function withProgram(name, script, files) {
+  const { id } = await api.create({ env: { PATH: '/workspace/bin:/usr/bin:/bin' } });
+  await api.out(id, { command: `mkdir -p /workspace/bin && cat > /workspace/bin/${name} && chmod 755 /workspace/bin/${name}`, stdin: script });
+  for (const [file, text] of Object.entries(files)) await api.put(id, `${APP}/${file}`, text);
+  return id;
+}
+
+async function launchIn(id, body = {}) {
+  const begun = await api.request('POST', `/v1/sandboxes/${id}/launch`, { json: body });
+  assert.equal(begun.status, 202, begun.text);
+  return launches.ended(begun.json.id);
+}
+
+test('an installer that installs nothing is noticed, and the next launch installs anew', async () => {
+  const files = { 'package.json': NODE(undefined, { dependencies: { left: '1' } }), 'server.js': SERVER('x') };
+  const id = await withProgram('npm', '#!/bin/sh\nmkdir -p node_modules\nif [ -e /tmp/mended ]; then mkdir node_modules/left; fi\n', files);
+  for (let i = 0; i < 2; i++) {
+    const launched = await launchIn(id);
+    assert.deepEqual([launched.status, launched.error?.stage, launched.error?.code], ['failed', 'PostInstallChecks', 'install_incomplete'], JSON.stringify(launched.error));
+    assert.match(launched.error.message, /node_modules is empty/);
+  }
+  await api.exec(id, 'touch /tmp/mended');
+  const launched = await launchIn(id);
+  launches.assertRuns(launched);
+  assert.equal(stageOf(launched, 'InstallDependencies'), 'complete');
+  await api.purge(id);
+});
+
+test('an environment of Python in which pip does not work is noticed', async () => {
+  // Modules of the app go before those of Python: this one is pip to whoever starts it here.
+  const { id } = await launches.project({ 'requirements.txt': 'six\n', 'main.py': 'x = 1\n', 'pip.py': 'import sys\nprint("it is broken")\nsys.exit("list" in sys.argv)\n' });
+  const launched = await launches.launch({ project: id });
+  assert.deepEqual([launched.status, launched.error?.stage, launched.error?.code], ['failed', 'PostInstallChecks', 'install_incomplete'], JSON.stringify(launched.error));
+  assert.match(launched.error.message, /pip list fails/);
+  await launches.remove(launched, id);
+});
+
+test('types that do not fit are told, and the app runs', async () => {
+  const files = { 'package.json': NODE({ start: 'node server.js' }), 'tsconfig.json': '{}', 'server.js': SERVER('typed ') };
+  const { id } = await api.create();
+  for (const [file, text] of Object.entries(files)) await api.put(id, `${APP}/${file}`, text);
+  const tsc = (script) => api.out(id, { command: `mkdir -p ${APP}/node_modules/.bin && cat > ${APP}/node_modules/.bin/tsc && chmod 755 ${APP}/node_modules/.bin/tsc`, stdin: script });
+  await tsc('#!/bin/sh\necho "$*"\necho "server.ts(2,7): error TS2322: not assignable"\nexit 2\n');
+  const launched = await launchIn(id);
+  launches.assertRuns(launched);
+  const said = await log(launched);
+  assert.match(said, /"log":"--noEmit"[^]*server\.ts\(2,7\): error TS2322[^]*tsc found errors; the app is started all the same/);
+  await tsc('#!/bin/sh\n');
+  assert.doesNotMatch(await log(await launchIn(id)), /tsc/);
+  if (FULL) { // it is given a minute
+    await tsc('#!/bin/sh\nexec sleep 600\n');
+    const slow = await launchIn(id);
+    launches.assertRuns(slow);
+    assert.match(await log(slow), /tsc took longer than 60 s/);
+    assert.doesNotMatch(await log(slow), /tsc found errors/);
+  }
+  await api.purge(id);
+});
+
+test('a launch is cancelled while it installs, and retried from there', async () => {
+  const { id } = await launches.project({ 'server.js': SERVER('installed ') });
+  const begun = await launches.begin({ project: id, backend: { install: '[ -e /tmp/go ] || { echo waiting; exec sleep 601; }' } });
+  await running(begun.id, 'InstallDependencies');
+  await until(async () => (await api.exec(begun.sandbox_id, 'pgrep -f "sleep 60[1]"')).exit_code === 0, { what: 'its program runs' });
+  assert.equal((await api.request('POST', `/v1/launches/${begun.id}/cancel`)).status, 200);
+  const cancelled = await launches.ended(begun.id);
+  assert.deepEqual([cancelled.status, stageOf(cancelled, 'LaunchBackend'), cancelled.preview_url], ['cancelled', 'pending', null]);
+  await until(async () => (await api.exec(begun.sandbox_id, 'pgrep -f "sleep 60[1]"')).exit_code !== 0, { what: 'its program is gone' });
+  await api.exec(begun.sandbox_id, 'touch /tmp/go');
+  const again = await api.request('POST', `/v1/launches/${begun.id}/retry`, { json: { from: 'InstallDependencies' } });
+  assert.equal(again.status, 202, again.text);
+  const launched = await launches.ended(again.json.id);
+  launches.assertRuns(launched);
+  assert.equal(stageOf(launched, 'InstallDependencies'), 'complete');
+  assert.equal(await launches.page(launched), 'installed /');
+  await launches.remove(launched, id);
+});
+
+test('a reset keeps the app and what it was given, and the app comes back', async () => {
+  const { id } = await launches.project({ 'server.js': SERVER('kept ') });
+  const launched = await launches.launch({ project: id });
+  launches.assertRuns(launched);
+  await api.put(launched.sandbox_id, `${APP}/own.txt`, 'own');
+  await api.out(launched.sandbox_id, { command: 'touch /opt/mark', user: 'root' });
+  await api.life(launched.sandbox_id, 'reset');
+  assert.equal((await api.exec(launched.sandbox_id, 'test -e /opt/mark')).exit_code, 1, 'it was reset');
+  assert.equal(await api.out(launched.sandbox_id, `cat ${APP}/own.txt`), 'own');
+  await until(async () => await launches.page(launched) === 'kept /', { what: 'the app after the reset' });
+  await launches.remove(launched, id);
+});
+
+test('a sandbox alone is launched with its own files, or with those of its project if it has any', async () => {
+  const { id } = await launches.project({ 'server.js': SERVER('of the project ') });
+  const sandbox = (await api.request('POST', `/v1/projects/${id}/sandboxes`, { json: {} })).json.id;
+  await api.put(sandbox, `${APP}/server.js`, SERVER('of the sandbox '));
+  const own = await launches.launch({ sandbox });
+  launches.assertRuns(own);
+  assert.deepEqual([own.project, own.sandbox_id, stageOf(own, 'MaterializeFiles')], [null, sandbox, 'skipped']);
+  assert.equal(await launches.page(own), 'of the sandbox /');
+  const of = await launchIn(sandbox);
+  launches.assertRuns(of);
+  assert.deepEqual([of.project, stageOf(of, 'MaterializeFiles')], [id, 'complete']);
+  assert.equal(await launches.page(of), 'of the project /');
+  await launches.remove(of, id);
+});
+
+test('launches are asked for by how they went, and half and 19 of 20 are told of how long stages took', async () => {
+  const { id } = await launches.project({ 'index.html': 'page' });
+  const all = [];
+  for (let i = 0; i < 3; i++) all.push(await launches.launch({ project: id }));
+  await api.request('DELETE', `/v1/projects/${id}/files/index.html`);
+  await launches.upload(id, { 'notes.txt': 'nothing' });
+  const failed = await launches.launch({ project: id });
+  const list = async (query) => (await api.request('GET', '/v1/launches', { query: { project: id, ...query } })).json.launches.map((one) => one.id);
+  assert.deepEqual(await list({ status: 'failed' }), [failed.id]);
+  assert.deepEqual(await list({ status: 'succeeded' }), all.map((one) => one.id).reverse());
+  for (const status of ['running', 'cancelled']) assert.deepEqual(await list({ status }), []);
+  const stats = (await api.request('GET', '/v1/launches/stats', { query: { project: id } })).json;
+  assert.deepEqual([stats.launches, stats.succeeded, stats.failed, stats.success_rate, stats.causes], [4, 3, 1, 0.75, { [failed.error.code]: 1 }]);
+  for (const { stage, completed, p50_ms, p95_ms } of stats.stages) {
+    const took = [...all, failed].flatMap(({ stages }) => stages.filter((one) => one.stage === stage && one.status === 'complete').map((one) => one.duration_ms)).sort((a, b) => a - b);
+    const at = (part) => took[Math.floor((took.length - 1) * part)] ?? null;
+    assert.deepEqual([completed, p50_ms, p95_ms], [took.length, at(0.5), at(0.95)], stage);
+  }
+  assert.deepEqual(stats.stages.filter(({ failed: count }) => count > 0).map(({ stage }) => stage), ['DetectEntryPoint']);
+  await launches.remove(failed, id);
+});
+
+test('how long installing and a page may take are settings', async () => {
+  await instance.terminate();
+  await instance.start(['--launch-install-timeout', '1s', '--launch-frontend-timeout', '2s']);
+  const { id } = await launches.project({ 'frontend/server.js': 'setInterval(() => {}, 1000);\n' });
+  const slow = await launches.launch({ project: id, frontend: { install: 'exec sleep 600' } });
+  assert.deepEqual([slow.error?.stage, slow.error?.code], ['InstallDependencies', 'install_timeout'], JSON.stringify(slow.error));
+  assert.match(slow.error.message, /longer than 1 s/);
+  const deaf = await launches.launch({ project: id });
+  assert.deepEqual([deaf.error?.stage, deaf.error?.code], ['LaunchFrontend', 'not_ready'], JSON.stringify(deaf.error));
+  assert.match(deaf.error.message, /within 2 s/);
+  await launches.remove(deaf, id);
+});
+
+finish();
