@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Identifiers: ULIDs in lower case, 26 characters of Crockford's alphabet. They sort by time of
- * birth, carry 80 random bits, and fit into one DNS label.
+ * birth, those of one millisecond in the order in which this process made them, and fit into one
+ * DNS label. The first of a millisecond has 79 random bits, each that follows is up to 40 random
+ * bits greater. They are names: what is secret has a secret of its own.
  */
 #pragma once
 
