@@ -284,11 +284,12 @@ test('the command line makes, lists and revokes tokens', async () => {
 test('ten thousand wrong tokens are 429 for their source, and nobody else is disturbed', async () => {
   const agent = new http.Agent({ keepAlive: true, maxSockets: 16, localAddress: '127.0.0.9' });
   const statuses = { 401: 0, 429: 0 };
-  let last;
+  let refused;
   const work = async () => {
     for (let i = 0; i < 10_000 / 16; i++) {
-      last = await admin.request('GET', '/v1/sandboxes', { token: `slt_${i}`, agent });
-      statuses[last.status]++;
+      const answer = await admin.request('GET', '/v1/sandboxes', { token: `slt_${i}`, agent });
+      statuses[answer.status]++;
+      if (answer.status === 429) refused = answer;
     }
   };
   const all = Promise.all(Array.from({ length: 16 }, work));
@@ -297,8 +298,8 @@ test('ten thousand wrong tokens are 429 for their source, and nobody else is dis
   await all;
   assert.equal(statuses[401] + statuses[429], 10_000);
   assert.ok(statuses[429] > 5000, JSON.stringify(statuses));
-  assert.ok(Number(last.headers['retry-after']) >= 1);
-  assert.equal(last.json.error.retryable, true);
+  assert.ok(Number(refused.headers['retry-after']) >= 1);
+  assert.equal(refused.json.error.retryable, true);
   assertError(await admin.request('GET', '/v1/sandboxes', { token: 'slt_wrong' }), 401);
   assert.equal((await alice.request('GET', '/v1/sandboxes', { agent })).status, 200, 'a good token from that source');
   agent.destroy();
