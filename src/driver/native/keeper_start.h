@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include "driver/driver_table.h"
+#include "driver/driver_kind.h"
 
 #define KEEPER_START_SOCKET_MAX 108 /* of sockaddr_un, with NUL */
 

@@ -2,7 +2,7 @@
 /* The native driver: asks the keeper. */
 #pragma once
 
-#include "driver/driver_table.h"
+#include "driver/driver_kind.h"
 
 /*
  * Where the operator wants no disk limits (limits_disk) that is a choice of theirs, not something
@@ -15,9 +15,9 @@
 		DRIVER_BIT(DRIVER_LAYERS) | DRIVER_BIT(DRIVER_SNAPSHOTS) |                         \
 		DRIVER_BIT(DRIVER_PROJECT_FILES) | DRIVER_BIT(DRIVER_MEMBERS))
 
-/* Connects to the keeper. Without limits_disk new sandboxes write as much as the host holds. */
 /* Ends the keeper and all its sandboxes, also one whose version native_open() refuses. */
 int native_end(const struct driver_config *config, struct err *err) must_check;
 
+/* Connects to the keeper. Without limits_disk new sandboxes write as much as the host holds. */
 int native_open(const struct driver_config *config, struct driver **ret_driver, struct err *err)
 	must_check;
