@@ -46,6 +46,14 @@ export function queryString(query = {}) {
   return pairs.length ? `?${pairs.join('&')}` : '';
 }
 
+/** Until a request takes more, or is over. */
+function drained(request) {
+  return new Promise((resolve) => {
+    const go = () => { request.off('drain', go).off('close', go); resolve(); };
+    request.on('drain', go).on('close', go);
+  });
+}
+
 export class Api {
   /** tls: options of node's, such as { ca }, for a daemon that speaks it. */
   constructor({ host = '127.0.0.1', port, token, secrets = [], tls = null }) {
@@ -126,7 +134,7 @@ export class Api {
         try {
           for await (const chunk of payload) {
             if (request.destroyed) return;
-            if (!request.write(chunk)) await new Promise((go) => { request.once('drain', go); request.once('close', go); });
+            if (!request.write(chunk)) await drained(request);
           }
           request.end();
         } catch (error) {

@@ -6,6 +6,7 @@
 #include "store/db/schema.h"
 #include "store/template/store_build.h"
 #include "store/work/store_job.h"
+#include "store/work/store_project.h"
 #include "store_fixture.h"
 
 #include <errno.h>
@@ -274,6 +275,61 @@ static void a_database_of_the_first_schema_is_taken_up_with_all_it_has(void **st
 	process_record_fini(&process);
 }
 
+static bool join_names(const struct project_record *record, void *arg)
+{
+	char *names = arg;
+
+	assert_true(id_is_valid(record->id));
+	assert_int_equal(record->files + record->bytes, 0);
+	assert_int_equal(json_object_size(record->defaults), 0);
+	assert_true(record->created_at_ms > 0);
+	strcat(strcat(names, record->name), " ");
+	return true;
+}
+
+static void check_projects(struct fixture *fixture, const struct owner *owner, const char *expected,
+	const char *in_other_order)
+{
+	char names[64] = "";
+	struct err err;
+
+	assert_int_equal(
+		store_project_list(fixture->store, owner, NULL, 10, join_names, names, &err), 0);
+	assert_true(strcmp(names, expected) == 0 || strcmp(names, in_other_order) == 0);
+}
+
+static void each_project_of_schema_33_that_was_a_word_is_one(void **state)
+{
+	struct fixture *fixture = *state;
+	struct project_record project;
+	struct sandbox_record record;
+	struct err err;
+
+	open_store(fixture);
+	must_insert(fixture->store, &alice, id_of(1), "web");
+	must_insert(fixture->store, &alice, id_of(2), "shop");
+	must_insert(fixture->store, &alice, id_of(3), "");
+	must_insert(fixture->store, &bob, id_of(4), "web");
+	must_insert(fixture->store, &other_alice, id_of(5), "");
+	store_close(take_ptr(&fixture->store));
+	execute(fixture->path, BACK_TO_SCHEMA_33);
+	open_store(fixture);
+	assert_int_equal(version_of(fixture->path), schema_version());
+	check_projects(fixture, &alice, "shop web ", "web shop ");
+	check_projects(fixture, &bob, "web ", "");
+	check_projects(fixture, &other_alice, "", "");
+	assert_int_equal(store_project_get(fixture->store, &bob, "web", &project, &err), 0);
+	assert_true(store_project_delete(fixture->store, &bob, project.id, &err) < 0);
+	assert_int_equal(err.kind, ERR_CONFLICT); /* its sandbox has it */
+	project_record_fini(&project);
+	assert_int_equal(store_sandbox_get(fixture->store, &alice, id_of(1), &record, &err), 0);
+	assert_string_equal(record.project, "web");
+	assert_string_equal(record.session, "");
+	sandbox_record_fini(&record);
+	assert_true(insert(fixture->store, &alice, id_of(6), "web", &err) < 0);
+	assert_int_equal(err.kind, ERR_CONFLICT);
+}
+
 static void jobs_and_sandboxes_of_schema_25_wait_for_nothing_and_say_what_they_said(void **state)
 {
 	struct fixture *fixture = *state;
@@ -416,6 +472,7 @@ int main(void)
 		FRESH(a_migration_that_is_killed_anywhere_is_done_by_the_next_start),
 		FRESH(what_was_acknowledged_survives_the_death_of_the_process),
 		FRESH(a_database_of_the_first_schema_is_taken_up_with_all_it_has),
+		FRESH(each_project_of_schema_33_that_was_a_word_is_one),
 		FRESH(jobs_and_sandboxes_of_schema_25_wait_for_nothing_and_say_what_they_said),
 		FRESH(sandboxes_and_built_layers_from_before_have_no_packages),
 		FRESH(the_log_has_its_room_before_it_is_needed_and_keeps_it),
