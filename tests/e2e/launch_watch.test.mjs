@@ -6,7 +6,10 @@ import os from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
 
+import { Chromium } from './lib/chromium.mjs';
 import { commandLine } from './lib/cli.mjs';
+import { installed } from './lib/framework.mjs';
+import { REPOSITORY } from './lib/instance.mjs';
 import { Launches } from './lib/launches.mjs';
 import { suite } from './lib/suite.mjs';
 import { until } from './lib/wait.mjs';
@@ -70,6 +73,42 @@ test('edits, new directories and removals reach the preview; node_modules and .g
   assert.equal((await child.result).code, 130);
   assert.equal(await launches.page(launched), 'third');
   await launches.remove(launched, 'page');
+});
+
+test('an edit of a Vite app shows in the browser at once, without a reload', async (t) => {
+  const archive = await installed(t, 'vite');
+  if (!archive) return;
+  const sources = path.join(REPOSITORY, 'tests/e2e/apps/vite');
+  const dir = directory('hot', { 'sandlot.json': '{"frontend": {"install": "test -x node_modules/.bin/vite"}}', ...Object.fromEntries(fs.readdirSync(sources).map((name) => [name, fs.readFileSync(path.join(sources, name), 'utf8')])) });
+  assert.equal((await api.request('POST', '/v1/projects', { json: { name: 'hot' } })).status, 201);
+  const made = await api.request('POST', '/v1/projects/hot/sandboxes', { json: { resources: { memory: '2Gi', disk: '4Gi' } } });
+  const put = await api.request('PUT', `/v1/sandboxes/${made.json.id}/files/archive`, { query: { path: '/workspace/app' }, body: fs.createReadStream(archive, { highWaterMark: 1 << 20 }), headers: { 'content-type': 'application/x-tar' } });
+  assert.ok(put.status < 300, put.text);
+  const { child, says } = watch(dir);
+  await says('watching');
+  const launched = await newest('hot');
+  launches.assertRuns(launched);
+  assert.equal(launched.sandbox_id, made.json.id);
+  const browser = new Chromium();
+  try {
+    const page = await browser.open(/http\S+/.exec(child.shown())[0]);
+    const text = 'document.querySelector("#text")?.textContent';
+    await page.shows(text, 'first');
+    await until(() => page.frames > 0, { what: 'the page listens for changes' });
+    await page.evaluate('window.marker = "kept"');
+    for (const word of ['second', 'third']) {
+      write(dir, 'message.js', `export const text = '${word}';\n`);
+      await page.shows(text, word);
+    }
+    assert.equal(await page.evaluate('window.marker'), 'kept');
+    assert.deepEqual([...page.errors, ...page.console].filter((error) => !/favicon/.test(error)), []);
+  } finally {
+    await browser.close();
+  }
+  assert.equal((await newest('hot')).id, launched.id, 'nothing was launched again');
+  child.kill('SIGINT');
+  await child.result;
+  await launches.remove(launched, 'hot');
 });
 
 test('a change of packages or of a backend launches again, also one that mends an app that failed', async () => {
