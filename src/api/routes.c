@@ -61,6 +61,7 @@ static const struct api_parameter changes_query[] = {
 
 static const struct api_parameter archive_query[] = {
 	{"tag", STRING, "Which of the images of the archive; needed if there are several.", false},
+	{"shared", BOOLEAN, "Whether it is everybody's. Needs the scope admin.", false},
 };
 
 static const struct api_parameter jobs_query[] = {

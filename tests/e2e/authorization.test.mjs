@@ -309,6 +309,17 @@ test('an administrator of another owner finds no sandbox of the victim either', 
   assert.ok(!(await admin.all()).some((one) => one.id === victim.sandbox));
 });
 
+test('what is everybody\'s is made and changed with the scope admin alone', async () => {
+  const archive = REQUESTS['PUT /v1/templates/{template}/archive'];
+  const route = '/v1/templates/everybodys';
+  const { api } = strangers['another user'];
+  for (const [method, path, more] of [['POST', '/v1/templates', { json: { name: 'everybodys', image: `${registry.host}/evil:v1`, shared: true } }], ['PUT', `${route}/archive`, { ...archive, query: { shared: true } }]]) assert.equal(assertError(await api.request(method, path, more), 403).code, 'missing_scope');
+  assert.equal((await admin.request('PUT', `${route}/archive`, { ...archive, query: { shared: true } })).status, 200);
+  for (const [method, path, more] of [['PATCH', route, { json: { env: { EVIL: 'more' } } }], ['DELETE', route], ['POST', `${route}/build`, { json: {} }], ['POST', `${route}/cancel`], ['GET', `${route}/log`]]) assert.equal(assertError(await api.request(method, path, more), 403).code, 'template_shared', `${method} ${path}`);
+  assert.equal((await api.request('GET', route)).json.version, 1);
+  assert.equal((await admin.request('DELETE', route)).status, 204);
+});
+
 test('a foreign object and one that never was get the same answer, on every route', async () => {
   const plain = (answer, ...names) => names.reduce((text, name) => text.replaceAll(name, 'X'), answer.text.replace(/"request_id":"[^"]*"/, ''));
   const { api } = strangers['another user'];

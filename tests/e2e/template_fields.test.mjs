@@ -166,6 +166,52 @@ test('a newest version that cannot be started is told, and the one before is sta
   await api.purge(id);
 });
 
+test('a template of the operator that is shared is used by everybody, and changed by administrators alone', async () => {
+  const archive = { body: layoutArchive(image([base, [{ name: 'v', data: 'operator' }]])), headers: { 'content-type': 'application/x-tar' } };
+  const alice = await ownerApi(api, 'acme', 'shared');
+  const other = await ownerApi(api, 'ops', 'second', ['read', 'run', 'files', 'manage', 'admin']);
+  const at = '/v1/templates/common';
+
+  for (const answer of [await alice.request('PUT', `${at}/archive`, { query: { shared: true }, ...archive }), await alice.request('POST', '/v1/templates', { json: { name: 'common', image: 'a:1', shared: true } })]) assert.equal(assertError(answer, 403).code, 'missing_scope');
+  assert.equal((await alice.request('GET', at)).status, 404);
+  assert.equal((await api.request('PUT', `${at}/archive`, { query: { shared: true }, ...archive })).json.shared, true);
+  assert.deepEqual((await alice.request('GET', '/v1/templates')).json.templates.filter((one) => one.name === 'common').map((one) => one.shared), [true]);
+
+  const { id } = await alice.create({ template: 'common' });
+  assert.equal(await alice.out(id, 'cat /v'), 'operator');
+  for (const [method, path, json] of [['PATCH', at, { env: { A: 'b' } }], ['DELETE', at], ['POST', `${at}/build`, {}], ['POST', `${at}/cancel`], ['GET', `${at}/log`]]) assert.equal(assertError(await alice.request(method, path, json && { json }), 403).code, 'template_shared', `${method} ${path}`);
+  const used = assertError(await api.request('DELETE', at), 409);
+  assert.equal(used.code, 'template_in_use');
+
+  // Any administrator changes it: its sandboxes get the new version with their next start.
+  assert.deepEqual([(await patch('common', { env: { MODE: 'new' } }, other)).json.version, (await api.request('GET', at)).json.env.MODE], [2, 'new']);
+  assert.equal((await alice.request('GET', `/v1/sandboxes/${id}`)).json.upgradable, true);
+
+  // One of the same name of one's own goes before it, and does not keep it from being removed.
+  await put('common', [base, [{ name: 'v', data: 'own' }]], {}, alice);
+  assert.deepEqual([(await alice.request('GET', at)).json.shared, (await api.request('GET', at)).json.shared], [false, true]);
+  assert.equal((await api.request('DELETE', at)).status, 204);
+  assert.equal((await api.request('GET', at)).status, 404);
+  await alice.purge(id);
+  assert.equal((await alice.request('DELETE', at)).status, 204);
+});
+
+test('a shared template is built by a job of who asked for it, and is the base of templates of others', async () => {
+  const alice = await ownerApi(api, 'acme', 'builder');
+  await put('seed', [base], {});
+  await ok(['template', 'create', 'tools', '--from', 'seed', '--run', 'echo tool > /tool', '--shared']);
+  assert.equal((await alice.request('GET', '/v1/templates/tools')).json.shared, true);
+  assert.equal((await api.request('GET', '/v1/templates/tools/log', { query: { follow: false } })).status, 200);
+  const { id } = await alice.create({ template: 'tools' });
+  assert.equal(await alice.out(id, 'cat /tool'), 'tool\n');
+  await alice.purge(id);
+  assert.equal((await alice.request('POST', '/v1/templates', { json: { name: 'mine', recipe: { from: 'tools', run: ['echo mine >> /tool'] } } })).status, 202);
+  await until(async () => (await alice.request('GET', '/v1/templates/mine')).json.status === 'ready', { what: 'mine is built' });
+  assert.equal((await api.request('POST', '/v1/templates/tools/build', { json: { no_cache: true } })).status, 202);
+  await until(async () => (await api.request('GET', '/v1/templates/tools')).json.status === 'ready', { what: 'tools is built again' });
+  for (const [who, name] of [[alice, 'mine'], [api, 'tools'], [api, 'seed']]) assert.equal((await who.request('DELETE', `/v1/templates/${name}`)).status, 204);
+});
+
 test('without a command the program of the image is run, also as a start command', async () => {
   const config = { Entrypoint: ['sh', '-c', 'echo "$0" "$@" "$WHO"; id -u'], Cmd: ["it's", 'a  "word"'], User: 'app', Env: ['WHO=me', 'PATH=/bin'] };
   await put('program', [base, users], config);

@@ -35,6 +35,7 @@ struct template_body {
 	const char *snapshot;
 	const char *dockerfile;
 	json_t *files, *files_base64, *args;
+	enum field_boolean shared;
 	struct recipe_body {
 		const char *from;
 		json_t *apt, *pip, *npm, *run, *files, *files_base64, *env, *mirrors;
@@ -118,6 +119,9 @@ static const struct field rows[] = {
 		"The same for what is not UTF-8."},
 	{"args", FIELD_STRING_MAP, PLACE(args), 0, SPEC_ENV_MAX, 0,
 		"Values of the Dockerfile's ARG."},
+	{"shared", FIELD_BOOLEAN, PLACE(shared), 0, 0, 0,
+		"Whether it is everybody's: all owners use it, and who has the scope admin changes "
+		"it. Needs the scope admin."},
 	TEMPLATE_OPTION_ROWS(struct template_body),
 };
 const struct fields templates_fields = FIELDS(rows);
@@ -205,7 +209,7 @@ static json_t *to_json(const struct template_record *record)
 		template_status_name(record->status), "error",
 		record->status == TEMPLATE_ERROR ? text_or_null(record->error) : json_null(), "job",
 		text_or_null(record->job), "source", kind_of(record), "shared",
-		!record->owner.organization[0], "image",
+		owner_equals(&record->owner, &owner_everybody), "image",
 		text_or_null(record->reference[0] || !asked ? record->reference : asked), "digest",
 		text_or_null(record->digest), "env", member_or(image, "env", json_object()), "user",
 		text_or_null(user ? user : ""), "workdir", text_or_null(workdir ? workdir : ""),
@@ -304,7 +308,8 @@ HANDLER(templates_create)
 		&(struct templates_request){.name = body.name,
 			.source = source,
 			.options = options,
-			.asked = &parts->options},
+			.asked = &parts->options,
+			.is_shared = body.shared == FIELD_TRUE},
 		&record, err);
 	if (r == 0)
 		answer_template(req, 202, &record);
@@ -331,20 +336,22 @@ static int read_name(const struct request *req, const char **ret_name, struct er
 HANDLER(templates_import_archive)
 {
 	struct api *api = context;
-	struct owner owner = api_owner(req);
+	struct caller caller = api_caller(req);
 	const struct image_source source = {.read = read_body, .arg = req};
 	struct template_record record;
+	bool is_shared;
 	const char *name;
 	int r;
 
-	if ((r = api_check_ready(api, err)) < 0 || (r = read_name(req, &name, err)) < 0)
+	if ((r = api_check_ready(api, err)) < 0 || (r = read_name(req, &name, err)) < 0 ||
+		(r = api_query_boolean(req, "shared", &is_shared, err)) < 0)
 		return r;
 	if (template_find(name) || !template_name_is_valid(name))
 		return err_explain(err, ERR_INVALID, "invalid_name", "choose another name",
 			"%.120s cannot be the name of a template of yours", name);
 	request_set_detail(req, name);
-	r = templates_import(
-		api->engine, &owner, name, &source, request_query(req, "tag"), &record, err);
+	r = templates_import(api->engine, &caller, name, &source, request_query(req, "tag"),
+		is_shared, &record, err);
 	if (r < 0)
 		return r;
 	answer_template(req, 200, &record);
@@ -519,14 +526,14 @@ HANDLER(templates_clear_cache)
 HANDLER(templates_delete)
 {
 	struct api *api = context;
-	struct owner owner = api_owner(req);
+	struct caller caller = api_caller(req);
 	const char *name;
 	int r;
 
 	if ((r = api_check_ready(api, err)) < 0 || (r = read_name(req, &name, err)) < 0)
 		return r;
 	request_set_detail(req, name);
-	r = templates_remove(api->engine, &owner, name, err);
+	r = templates_remove(api->engine, &caller, name, err);
 	if (r == 0)
 		request_answer_empty(req, 204);
 	return r;
@@ -556,36 +563,27 @@ HANDLER(templates_build)
 	return r;
 }
 
-/* The template that the path names, which has a job. That of the operator's templates is the operator's alone. */
-static int find_with_job(
-	struct request *req, struct api *api, struct template_record *ret_record, struct err *err)
-{
-	struct owner owner = api_owner(req);
-	const char *name;
-	int r;
-
-	if ((r = api_check_ready(api, err)) < 0 || (r = read_name(req, &name, err)) < 0 ||
-		(r = store_template_find(
-			 engine_store(api->engine), &owner, name, ret_record, err)) < 0)
-		return r;
-	request_set_detail(req, name);
-	if (ret_record->job[0])
-		return 0;
-	template_record_fini(ret_record);
-	return err_explain(err, ERR_NOT_FOUND, "build_not_found", NULL,
-		"the template %s was not made by a build", name);
-}
-
 HANDLER(templates_log)
 {
 	struct api *api = context;
-	struct owner owner = api_owner(req);
+	struct caller caller = api_caller(req);
 	struct template_record record;
-	int r = find_with_job(req, api, &record, err);
+	const char *name;
+	bool is_shared;
+	int r;
 
+	if ((r = api_check_ready(api, err)) < 0 || (r = read_name(req, &name, err)) < 0)
+		return r;
+	request_set_detail(req, name);
+	/* What a build says is for those who may change its template. */
+	r = templates_find_own(api->engine, &caller, name, &record, err);
 	if (r < 0)
 		return r;
-	r = jobs_answer_log(req, api, &owner, record.job, err);
+	is_shared = owner_equals(&record.owner, &owner_everybody);
+	r = record.job[0]
+		    ? jobs_answer_log(req, api, is_shared ? NULL : &caller.owner, record.job, err)
+		    : err_explain(err, ERR_NOT_FOUND, "build_not_found", NULL,
+			      "the template %.120s was not made by a build", name);
 	template_record_fini(&record);
 	return r;
 }
@@ -593,20 +591,15 @@ HANDLER(templates_log)
 HANDLER(templates_cancel)
 {
 	struct api *api = context;
-	struct owner owner = api_owner(req);
+	struct caller caller = api_caller(req);
 	struct template_record record;
-	struct job_record job;
-	int r = find_with_job(req, api, &record, err);
+	const char *name;
+	int r;
 
-	if (r < 0)
+	if ((r = api_check_ready(api, err)) < 0 || (r = read_name(req, &name, err)) < 0)
 		return r;
-	r = job_cancel(api->jobs, &owner, record.job, &job, err);
-	template_record_fini(&record);
-	if (r < 0)
-		return r;
-	job_record_fini(&job);
-	r = store_template_find(
-		engine_store(api->engine), &owner, request_param(req, "template"), &record, err);
+	request_set_detail(req, name);
+	r = templates_cancel_build(api->engine, &caller, name, &record, err);
 	if (r == 0)
 		answer_template(req, 200, &record);
 	return r;

@@ -4,6 +4,7 @@
 #include "core/engine/sandbox_state.h"
 #include "core/template/build/python_layer.h"
 #include "core/template/template_source.h"
+#include "model/access/owner.h"
 #include "store/store_clock.h"
 #include "store/template/store_template.h"
 
@@ -88,7 +89,11 @@ static int build(struct template_build *build, const struct job_record *job, str
 	result.pulled = &pulled;
 	/* What is made on an image is another one, which has no manifest. */
 	result.reference = pulled.digest.text[0] ? build->reference : "";
-	r = templates_keep(build->engine, build->owner, build->name, keep, &result, err);
+	/* Its layers count as those of who asked for it, also if it is everybody's. */
+	r = templates_keep(build->engine,
+		json_is_true(json_object_get(job->input, "shared")) ? &owner_everybody
+								    : build->owner,
+		build->name, keep, &result, err);
 	if (r == 0) {
 		job_log(build->job, "%s is ready, version %lld", build->name,
 			(long long)result.version);

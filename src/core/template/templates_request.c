@@ -31,9 +31,13 @@ static json_t *options_of(const struct templates_request *request)
 /* What the job is given, and what makes two requests the same. */
 static json_t *make_input(const struct templates_request *request, bool adds)
 {
-	return json_pack("{s:s, s:O, s:o, s:b, s:b}", "name", request->name, "source",
+	json_t *input = json_pack("{s:s, s:O, s:o, s:b, s:b}", "name", request->name, "source",
 		(json_t *)request->source, "options", options_of(request), "no_cache",
 		request->no_cache, "adds", adds);
+
+	if (request->is_shared)
+		json_object_set_new(input, "shared", json_true());
+	return input;
 }
 
 static void make_key(const json_t *input, struct digest *ret_key)
@@ -79,17 +83,52 @@ static int note_asked(struct template_record *record, bool is_new, void *arg, st
 	return 0;
 }
 
-/* The owner's own template, not the operator's; -ENOENT. */
-static int find_own(struct engine *engine, const struct owner *owner, const char *name,
+/* Whose the row of a template is, which is not always who asks for it. */
+static const struct owner *row_owner(const struct owner *owner, bool is_shared)
+{
+	return is_shared ? &owner_everybody : owner;
+}
+
+/* The template of that very owner; -ENOENT if it is another's, which this one sees. */
+static int find_of(struct engine *engine, const struct owner *owner, const char *name,
 	struct template_record *ret_record, struct err *err)
 {
 	int r = store_template_find(engine_store(engine), owner, name, ret_record, err);
 
 	if (r == 0 && !owner_equals(&ret_record->owner, owner)) {
 		template_record_fini(ret_record);
-		return -ENOENT;
+		return err_explain(err, ERR_NOT_FOUND, "template_not_found",
+			"list the templates that there are", "you have no template %.120s", name);
 	}
 	return r;
+}
+
+int templates_find_own(struct engine *engine, const struct caller *caller, const char *name,
+	struct template_record *ret_record, struct err *err)
+{
+	struct template_record record;
+	int r = store_template_find(engine_store(engine), &caller->owner, name, &record, err);
+
+	if (r < 0)
+		return r;
+	if (owner_equals(&record.owner, &caller->owner) || (caller->scopes & SCOPE_ADMIN)) {
+		*ret_record = record;
+		return 0;
+	}
+	template_record_fini(&record);
+	return err_explain(err, ERR_DENIED, "template_shared",
+		"make a template of your own: sandlot template create NAME --from THIS",
+		"the template %.120s is the operator's: everybody uses it, and who has the scope "
+		"admin changes it",
+		name);
+}
+
+static int check_shared(const struct caller *caller, bool is_shared, struct err *err)
+{
+	if (!is_shared || (caller->scopes & SCOPE_ADMIN))
+		return 0;
+	return err_explain(err, ERR_DENIED, "missing_scope", "leave out shared",
+		"a template for everybody is for tokens with the scope admin");
 }
 
 /* Whether it is there as it is asked for, and cannot have changed since. */
@@ -113,6 +152,7 @@ static int submit_asked(struct engine *engine, const struct owner *owner,
 	json_auto_t *input = make_input(request, false);
 	struct asked asked = {
 		.source = request->source, .options = json_object_get(input, "options")};
+	const struct owner *row = row_owner(owner, request->is_shared);
 	struct job_record job;
 	bool is_joined;
 	int r;
@@ -130,7 +170,7 @@ static int submit_asked(struct engine *engine, const struct owner *owner,
 			"the template %s is being built of something else", request->name);
 	else
 		r = store_template_change(
-			engine_store(engine), owner, request->name, note_asked, &asked, err);
+			engine_store(engine), row, request->name, note_asked, &asked, err);
 	if (r < 0 && !is_joined) {
 		struct job_record ended;
 		struct err ignored;
@@ -146,6 +186,7 @@ static int ask(struct engine *engine, const struct owner *owner,
 	const struct templates_request *request, struct template_record *ret_record,
 	struct err *err)
 {
+	const struct owner *row = row_owner(owner, request->is_shared);
 	struct template_record before;
 	bool is_there;
 	int r = capability_need(engine_driver(engine), DRIVER_LAYERS, err);
@@ -155,7 +196,7 @@ static int ask(struct engine *engine, const struct owner *owner,
 	if (r < 0)
 		return r;
 	templates_lock_asking(engine);
-	r = find_own(engine, owner, request->name, &before, err);
+	r = find_of(engine, row, request->name, &before, err);
 	is_there = r == 0;
 	if (r == -ENOENT || (r == 0 && !is_done(&before, request)))
 		r = submit_asked(engine, owner, request, is_there ? &before : NULL, err);
@@ -164,7 +205,7 @@ static int ask(struct engine *engine, const struct owner *owner,
 		template_record_fini(&before);
 	return r < 0 ? r
 		     : store_template_find(
-			       engine_store(engine), owner, request->name, ret_record, err);
+			       engine_store(engine), row, request->name, ret_record, err);
 }
 
 /* A profile that opens more than the default is the operator's to offer, as the template of its name is. */
@@ -195,8 +236,10 @@ int templates_ask(struct engine *engine, const struct caller *caller,
 	const struct templates_request *request, struct template_record *ret_record,
 	struct err *err)
 {
-	int r = template_source_check(engine, caller, request->source, err);
+	int r = check_shared(caller, request->is_shared, err);
 
+	if (r == 0)
+		r = template_source_check(engine, caller, request->source, err);
 	if (r == 0 && request->asked)
 		r = check_options(engine, caller, request->asked, err);
 	return r < 0 ? r : ask(engine, &caller->owner, request, ret_record, err);
@@ -210,16 +253,14 @@ int templates_rebuild(struct engine *engine, const struct caller *caller, const 
 	struct template_record before;
 	const json_t *value;
 	const struct template_source *kind;
-	int r = find_own(engine, &caller->owner, name, &before, err);
+	int r = templates_find_own(engine, caller, name, &before, err);
 
 	request.source = listed;
 	if (r == -ENOENT && listed)
 		return templates_ask(engine, caller, &request, ret_record, err);
-	if (r == -ENOENT)
-		return err_explain(err, ERR_NOT_FOUND, "template_not_found",
-			"list the templates that there are", "you have no template %.120s", name);
 	if (r < 0)
 		return r;
+	request.is_shared = owner_equals(&before.owner, &owner_everybody);
 	kind = template_source_of(before.source, &value);
 	request.source = before.source;
 	request.options = before.options;
@@ -279,13 +320,18 @@ int templates_change(struct engine *engine, const struct caller *caller, const c
 	const struct template_options *options, struct template_record *ret_record, struct err *err)
 {
 	struct change change = {.options = options, .now_ms = store_clock_ms(engine_store(engine))};
+	struct template_record found;
+	struct owner row;
 	int r = check_options(engine, caller, options, err);
 
 	if (r == 0)
-		r = templates_keep(engine, &caller->owner, name, change_options, &change, err);
-	return r < 0 ? r
-		     : store_template_find(
-			       engine_store(engine), &caller->owner, name, ret_record, err);
+		r = templates_find_own(engine, caller, name, &found, err);
+	if (r < 0)
+		return r;
+	row = found.owner;
+	template_record_fini(&found);
+	r = templates_keep(engine, &row, name, change_options, &change, err);
+	return r < 0 ? r : store_template_find(engine_store(engine), &row, name, ret_record, err);
 }
 
 /* --- archives --- */
@@ -332,15 +378,18 @@ static int keep_imported(struct engine *engine, const struct owner *owner, const
 	return r < 0 ? r : store_template_find(engine_store(engine), owner, name, ret_record, err);
 }
 
-int templates_import(struct engine *engine, const struct owner *owner, const char *name,
-	const struct image_source *source, const char *tag, struct template_record *ret_record,
-	struct err *err)
+int templates_import(struct engine *engine, const struct caller *caller, const char *name,
+	const struct image_source *source, const char *tag, bool is_shared,
+	struct template_record *ret_record, struct err *err)
 {
+	const struct owner *owner = &caller->owner;
 	struct template_build build = {.engine = engine, .owner = owner, .name = name};
 	struct image_pull pull = template_build_pull(&build);
 	struct image_pulled pulled;
-	int r = templates_check_quota(engine, owner, 1, err);
+	int r = check_shared(caller, is_shared, err);
 
+	if (r == 0)
+		r = templates_check_quota(engine, owner, 1, err);
 	if (r == 0)
 		r = templates_begin(engine, err);
 	if (r < 0)
@@ -348,7 +397,8 @@ int templates_import(struct engine *engine, const struct owner *owner, const cha
 	r = image_pull_archive(&pull, source, tag, &pulled, err);
 	if (r == 0) {
 		(void)!python_layer_add(&build, &pulled);
-		r = keep_imported(engine, owner, name, &pulled, ret_record, err);
+		r = keep_imported(
+			engine, row_owner(owner, is_shared), name, &pulled, ret_record, err);
 		image_pulled_fini(&pulled);
 	}
 	templates_end(engine);
@@ -422,9 +472,22 @@ static json_t *take_version(struct engine *engine, struct template_record *recor
 	return templates_image_of(record);
 }
 
+/* Whether an owner may wait for a job: that of a template for everybody is another's. */
+static bool may_follow(struct engine *engine, const struct owner *owner, const char *id)
+{
+	struct job_record job;
+	struct err ignored;
+
+	if (job_get(engine->config.jobs, owner, id, &job, &ignored) < 0)
+		return false;
+	job_record_fini(&job);
+	return true;
+}
+
 /* One that is in the database: 0 if it can be used, 1 while its first build is under way. */
-static int take_known(struct engine *engine, struct template_record *record, json_t **ret_image,
-	char ret_job[ID_LEN + 1], struct err *err)
+static int take_known(struct engine *engine, const struct owner *owner,
+	struct template_record *record, json_t **ret_image, char ret_job[ID_LEN + 1],
+	struct err *err)
 {
 	if (record->version > 0) {
 		int r = check_security(engine,
@@ -440,6 +503,10 @@ static int take_known(struct engine *engine, struct template_record *record, jso
 		return err_explain(err, ERR_CONFLICT, "template_not_ready",
 			"build it again: POST /v1/templates/{name}/build",
 			"template %.120s could not be built: %s", record->name, record->error);
+	if (!may_follow(engine, owner, record->job))
+		return err_explain(err, ERR_CONFLICT, "template_not_ready",
+			"try again when the operator has built it",
+			"template %.120s is the operator's, and is being built", record->name);
 	memcpy(ret_job, record->job, sizeof(record->job));
 	*ret_image = json_pack("{s:O}", "options", record->options);
 	return 1;
@@ -476,7 +543,7 @@ int templates_resolve(struct engine *engine, const struct owner *owner, const ch
 	if (r == -ENOENT)
 		return bring_unknown(engine, owner, name, ret_image, ret_job, err);
 	if (r == 0) {
-		r = take_known(engine, &record, ret_image, ret_job, err);
+		r = take_known(engine, owner, &record, ret_image, ret_job, err);
 		template_record_fini(&record);
 	}
 	return r;
@@ -520,27 +587,49 @@ bool templates_is_upgradable(
 	return is_newer;
 }
 
-static void cancel_build(struct engine *engine, const struct template_record *record)
+/* The job of a template for everybody is that of who asked for it. */
+static int cancel_build(
+	struct engine *engine, const struct template_record *record, struct err *err)
 {
+	bool is_shared = owner_equals(&record->owner, &owner_everybody);
 	struct job_record job;
-	struct err ignored;
+	int r = job_cancel(
+		engine->config.jobs, is_shared ? NULL : &record->owner, record->job, &job, err);
 
-	if (record->status == TEMPLATE_BUILDING &&
-		job_cancel(engine->config.jobs, &record->owner, record->job, &job, &ignored) == 0)
+	if (r == 0)
 		job_record_fini(&job);
+	return r;
 }
 
 int templates_remove(
-	struct engine *engine, const struct owner *owner, const char *name, struct err *err)
+	struct engine *engine, const struct caller *caller, const char *name, struct err *err)
 {
 	struct template_record record;
 	struct err ignored;
-	bool is_there = find_own(engine, owner, name, &record, &ignored) == 0;
-	int r = store_template_delete(engine_store(engine), owner, name, err);
+	int r = templates_find_own(engine, caller, name, &record, err);
 
-	if (is_there && r == 0)
-		cancel_build(engine, &record);
-	if (is_there)
-		template_record_fini(&record);
+	if (r < 0)
+		return r;
+	r = store_template_delete(engine_store(engine), &record.owner, name, err);
+	if (r == 0 && record.status == TEMPLATE_BUILDING)
+		(void)!cancel_build(engine, &record, &ignored);
+	template_record_fini(&record);
 	return r;
+}
+
+int templates_cancel_build(struct engine *engine, const struct caller *caller, const char *name,
+	struct template_record *ret_record, struct err *err)
+{
+	struct template_record record;
+	struct owner row;
+	int r = templates_find_own(engine, caller, name, &record, err);
+
+	if (r < 0)
+		return r;
+	row = record.owner;
+	r = record.job[0] ? cancel_build(engine, &record, err)
+			  : err_explain(err, ERR_NOT_FOUND, "build_not_found", NULL,
+				    "the template %.120s was not made by a build", name);
+	template_record_fini(&record);
+	return r < 0 ? r : store_template_find(engine_store(engine), &row, name, ret_record, err);
 }

@@ -35,6 +35,7 @@ struct templates_request {
 	const json_t *options;		      /* template_options.h, as they are kept; NULL: none */
 	const struct template_options *asked; /* the same as they are asked for, to be checked */
 	bool no_cache;
+	bool is_shared; /* it is everybody's, which only the scope admin may ask for */
 };
 
 /*
@@ -51,21 +52,32 @@ int templates_ask(struct engine *engine, const struct caller *caller,
 int templates_rebuild(struct engine *engine, const struct caller *caller, const char *name,
 	bool no_cache, struct template_record *ret_record, struct err *err) must_check;
 
+/*
+ * The template of a name that a caller may change: its own, else one that is everybody's, for the scope admin. ERR_DENIED
+ * for others; ERR_NOT_FOUND. The caller ends the record.
+ */
+int templates_find_own(struct engine *engine, const struct caller *caller, const char *name,
+	struct template_record *ret_record, struct err *err) must_check;
+
 /* Changes the options of a template: that is its next version. ERR_CONFLICT while it is built. */
 int templates_change(struct engine *engine, const struct caller *caller, const char *name,
 	const struct template_options *options, struct template_record *ret_record, struct err *err)
 	must_check;
 
-/* Makes a template of an archive that is read now. */
-int templates_import(struct engine *engine, const struct owner *owner, const char *name,
-	const struct image_source *source, const char *tag, struct template_record *ret_record,
-	struct err *err) must_check;
+/* Makes a template of an archive that is read now; `is_shared` as of a request. */
+int templates_import(struct engine *engine, const struct caller *caller, const char *name,
+	const struct image_source *source, const char *tag, bool is_shared,
+	struct template_record *ret_record, struct err *err) must_check;
 
 /* Whether there is a newer version of the template that a sandbox was made from; *ret_image (may be NULL) is what it would
  * take of that, a new reference. */
 bool templates_is_upgradable(
 	struct engine *engine, const struct sandbox_record *sandbox, json_t **ret_image);
 
-/* Removes an owner's template that no sandbox uses, and cancels its build. Its layers stay until nothing needs them. */
-int templates_remove(struct engine *engine, const struct owner *owner, const char *name,
+/* Removes a template that no sandbox uses, and cancels its build. Its layers stay until nothing needs them. */
+int templates_remove(struct engine *engine, const struct caller *caller, const char *name,
 	struct err *err) must_check;
+
+/* Asks for the end of a template's build. *ret_record is how it is then; the caller ends it. */
+int templates_cancel_build(struct engine *engine, const struct caller *caller, const char *name,
+	struct template_record *ret_record, struct err *err) must_check;

@@ -27,6 +27,8 @@ bool owner_is_pool(const struct owner *owner)
 	return owner_equals(owner, &owner_pool);
 }
 
+const struct owner owner_everybody = {.organization = ""};
+
 bool owner_is_operator(const struct owner *owner)
 {
 	return strcmp(owner->organization, OWNER_OPERATOR_ORGANIZATION) == 0 &&

@@ -25,5 +25,8 @@ bool owner_equals(const struct owner *one, const struct owner *other);
 extern const struct owner owner_pool;
 bool owner_is_pool(const struct owner *owner);
 
+/* Whose the templates are that the operator has shared with everybody: both names are empty, and no token has them. */
+extern const struct owner owner_everybody;
+
 /* For what belongs to no request, whose scope would tell. */
 bool owner_is_operator(const struct owner *owner);

@@ -373,8 +373,12 @@ static const char *const common[Q_ALL] = {
 	" AND (organization <> '' OR NOT EXISTS (SELECT 1 FROM templates o WHERE o.name ="
 	" templates.name AND o.organization = ?31 AND o.\"user\" = ?32 AND ?31 <> ''))"
 	" ORDER BY name LIMIT ?2",
+	/* Who has one of that name itself does not use the one that is everybody's. */
 	[Q_TEMPLATE_USER] = "SELECT id, name FROM sandboxes WHERE template = ?1 AND " OWNED(
-		"") " AND NOT EXISTS (SELECT 1 FROM pooled p WHERE p.id = sandboxes.id)"
+		"") " AND (?31 IS NOT NULL OR NOT EXISTS (SELECT 1 FROM templates o WHERE"
+		    " o.name = ?1 AND o.organization = sandboxes.organization AND"
+		    " o.\"user\" = sandboxes.\"user\"))"
+		    " AND NOT EXISTS (SELECT 1 FROM pooled p WHERE p.id = sandboxes.id)"
 		    " ORDER BY id LIMIT ?2",
 	[Q_TEMPLATE_OWN] =
 		SELECT_TEMPLATE "WHERE organization = ?1 AND \"user\" = ?2 AND name = ?3",

@@ -2,6 +2,7 @@
 #include "store/template/store_template.h"
 
 #include "base/format.h"
+#include "model/access/owner.h"
 #include "store/store_private.h"
 
 #include <stdio.h>
@@ -253,7 +254,7 @@ int store_template_pools(struct store *store,
 	return r;
 }
 
-/* Which sandboxes were made from the template: how many of them `text` names, and that there are more. With the lock
+/* Which sandboxes were made from the template, of whomever if it is everybody's: how many of them `text` names, and that there are more. With the lock
  * held. */
 static int name_users(struct store *store, const struct owner *owner, const char *name,
 	char text[USERS_TEXT_MAX], struct err *err)
@@ -265,7 +266,7 @@ static int name_users(struct store *store, const struct owner *owner, const char
 
 	db_bind_text(stmt, 1, name);
 	db_bind_int(stmt, 2, USERS_NAMED + 1);
-	store_bind_owner(stmt, owner->organization[0] ? owner : NULL);
+	store_bind_owner(stmt, owner_equals(owner, &owner_everybody) ? NULL : owner);
 	text[0] = '\0';
 	while ((code = db_step(stmt)) == DB_ROW) {
 		store_read_text(stmt, 0, id, sizeof(id));

@@ -25,7 +25,7 @@
 
 struct template_values {
 	const char *tag;
-	bool detach, no_cache, build_cache, dry_run, orphans;
+	bool detach, no_cache, build_cache, dry_run, orphans, shared;
 	const char *user, *workdir, *snapshot, *security, *skeleton;
 	bool start_image, pinned;
 	const char *ready_command;
@@ -42,6 +42,8 @@ static const struct option options[] = {
 	{OPTION_TEXT, 0, "snapshot", "ID", "create: of a snapshot, by its whole id", AT(snapshot)},
 	{OPTION_FLAG, 'd', "detach", NULL, "pull, build: do not wait until it is ready",
 		offsetof(struct template_values, detach)},
+	{OPTION_FLAG, 0, "shared", NULL,
+		"pull, create, build DIR, import: for everybody (administrators)", AT(shared)},
 	{OPTION_FLAG, 0, "no-cache", NULL, "build: take nothing that an earlier build made",
 		offsetof(struct template_values, no_cache)},
 	{OPTION_FLAG, 0, "build-cache", NULL, "prune: forget what steps of builds have made",
@@ -170,6 +172,12 @@ static int await(struct cli *cli, struct client *client, const struct template_v
 	return r < 0 ? r : show_answer(cli, template);
 }
 
+static void set_shared(const struct template_values *v, json_t *body)
+{
+	if (v->shared)
+		json_object_set_new(body, "shared", json_true());
+}
+
 static int pull(struct cli *cli, const struct template_values *v, const char *name,
 	const char *image, struct err *err)
 {
@@ -183,10 +191,10 @@ static int pull(struct cli *cli, const struct template_values *v, const char *na
 		return r;
 	json_object_set_new(body, "name", json_string(name));
 	json_object_set_new(body, "image", json_string(image));
-	if (r == 0)
-		r = client_json(client,
-			&(struct client_call){.method = "POST", .path = TEMPLATES, .body = body},
-			&answer, err);
+	set_shared(v, body);
+	r = client_json(client,
+		&(struct client_call){.method = "POST", .path = TEMPLATES, .body = body}, &answer,
+		err);
 	return r < 0 ? r : await(cli, client, v, answer, err);
 }
 
@@ -225,8 +233,7 @@ static int update(
 }
 
 /* Sends a source; shows the log of its build as it comes, and the template. */
-static int make(
-	struct cli *cli, const struct template_values *v, const json_t *body, struct err *err)
+static int make(struct cli *cli, const struct template_values *v, json_t *body, struct err *err)
 {
 	json_auto_t *answer = NULL, *job = NULL, *template = NULL;
 	auto_free char *path = NULL;
@@ -234,10 +241,10 @@ static int make(
 	struct follow follow = {0};
 	int r = cli_connect(cli, &client, err);
 
+	set_shared(v, body);
 	if (r == 0)
 		r = client_json(client,
-			&(struct client_call){
-				.method = "POST", .path = TEMPLATES, .body = (json_t *)body},
+			&(struct client_call){.method = "POST", .path = TEMPLATES, .body = body},
 			&answer, err);
 	if (r < 0)
 		return r;
@@ -395,7 +402,8 @@ static int import(struct cli *cli, const struct template_values *v, const char *
 	const char *path, struct err *err)
 {
 	auto_free char *target = NULL,
-		       *query = v->tag ? mem_printf("/archive?tag=%s", v->tag) : NULL;
+		       *query = mem_printf("/archive?shared=%s%s%s", v->shared ? "true" : "false",
+			       v->tag ? "&tag=" : "", v->tag ? v->tag : "");
 	json_auto_t *answer = NULL;
 	struct client_source source = {.read = read_file, .type = ARCHIVE};
 	struct client *client;
@@ -405,7 +413,7 @@ static int import(struct cli *cli, const struct template_values *v, const char *
 	if (v->tag && v->tag[strspn(v->tag, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 					    "0123456789._-/:")])
 		return err_set(err, ERR_INVALID, "%.64s is no tag of an image", v->tag);
-	if ((r = path_of(name, query ? query : "/archive", &target, err)) < 0 ||
+	if ((r = path_of(name, query, &target, err)) < 0 ||
 		(r = open_archive(path, &fd, &source.size, err)) < 0 ||
 		(r = cli_connect(cli, &client, err)) < 0)
 		return r;
@@ -642,7 +650,8 @@ const struct command cmd_template = {
 		"made of. They wait and show how far it is; the server goes on without us.\n"
 		"update changes the defaults that a template gives its sandboxes. An image that "
 		"was\n"
-		"used without a name has its reference in the place of one.\n"
+		"used without a name has its reference in the place of one. With --shared an\n"
+		"administrator makes one that everybody uses and administrators change.\n"
 		"prune, for administrators, removes the layers of images that no template,\n"
 		"sandbox, snapshot or build uses, and says what that gave back.\n\n"
 		"  sandlot template pull py python:3.12-slim\n"
