@@ -142,6 +142,58 @@ static int keep_file(struct image_archive *images, struct archive *archive, stru
 	return blob_writer_commit(writer, &member->digest, err);
 }
 
+/* Reads a file of a directory into the store; the bytes and files of an archive are those of a directory. */
+static int bring_file(struct image_archive *images, const char *name, const struct digest *digest,
+	struct member **ret_member, struct err *err)
+{
+	auto_(blob_writer_closep) struct blob_writer *writer = NULL;
+	struct member *member = &images->members[images->count];
+	int r;
+
+	if (images->count == IMAGE_ARCHIVE_FILES_MAX)
+		return refuse(err, "too many files", "");
+	if ((r = images->source->open(images->source->arg, name, err)) < 0 ||
+		(r = blob_writer_open(images->store, digest, images->left, &writer, err)) < 0)
+		return r;
+	/* A part that an earlier pull has left is not the beginning of this file for certain. */
+	r = blob_writer_length(writer) > 0 ? blob_writer_restart(writer, err) : 0;
+	while (r == 0) {
+		ssize_t n = images->source->read(images->source->arg, images->input, READ_SIZE);
+
+		if (n < 0)
+			return err_from(err, (int)n, "read %s", name);
+		if (n == 0)
+			break;
+		r = blob_writer_add(writer, images->input, (size_t)n, err);
+	}
+	if (r < 0)
+		return r;
+	*member = (struct member){.size = blob_writer_length(writer)};
+	snprintf(member->name, sizeof(member->name), "%s", name);
+	r = blob_writer_commit(writer, &member->digest, err);
+	if (r < 0)
+		return r;
+	images->left -= member->size;
+	images->count++;
+	*ret_member = member;
+	return 0;
+}
+
+/* The file of that digest, which is brought now if it is one of a directory; NULL if there is none: -ENOENT. */
+static int bring_digest(struct image_archive *images, const struct digest *digest,
+	struct member **ret_member, struct err *err)
+{
+	char name[IMAGE_ARCHIVE_NAME_MAX];
+
+	*ret_member = find_digest(images, digest);
+	if (*ret_member)
+		return 0;
+	if (!images->source->open)
+		return refuse(err, "it lacks", digest->text);
+	snprintf(name, sizeof(name), "blobs/sha256/%s", digest_hex(digest));
+	return bring_file(images, name, digest, ret_member, err);
+}
+
 static int keep_entry(struct image_archive *images, struct archive *archive,
 	struct archive_entry *entry, struct err *err)
 {
@@ -234,12 +286,12 @@ static int follow(struct image_archive *images, const struct digest *first,
 		auto_free char *text = NULL;
 		enum image_document kind;
 		struct image_blob chosen;
+		struct member *member;
 		size_t len;
-		int r;
+		int r = bring_digest(images, &at, &member, err);
 
-		if (!find_digest(images, &at))
-			return refuse(err, "it lacks", at.text);
-		r = load(images, &at, &text, &len, err);
+		if (r == 0)
+			r = load(images, &at, &text, &len, err);
 		if (r == 0)
 			r = image_manifest_read(text, len, &kind, &chosen, ret_manifest, err);
 		if (r < 0 || kind == IMAGE_MANIFEST)
@@ -251,10 +303,11 @@ static int follow(struct image_archive *images, const struct digest *first,
 
 static int check_blob(struct image_archive *images, const struct image_blob *blob, struct err *err)
 {
-	const struct member *member = find_digest(images, &blob->digest);
+	struct member *member;
+	int r = bring_digest(images, &blob->digest, &member, err);
 
-	if (!member)
-		return refuse(err, "it lacks", blob->digest.text);
+	if (r < 0)
+		return r;
 	return member->size == blob->size
 		       ? 0
 		       : refuse(err, "its manifest tells another size of", blob->digest.text);
@@ -374,20 +427,13 @@ static int read_documents(struct image_archive *images, const char *tag,
 	return refuse(err, "it has neither " INDEX_NAME " nor", DOCKER_NAME);
 }
 
-int image_archive_read(const struct image_source *source, const char *tag, uint64_t bytes_max,
-	struct blob_store *store, struct image_manifest *ret_manifest, struct err *err)
+static int read_archive(struct image_archive *images, struct err *err)
 {
-	auto_free struct image_archive *images = mem_new(sizeof(*images));
-	auto_free struct member *members =
-		mem_new((IMAGE_ARCHIVE_FILES_MAX + 1) * sizeof(*members));
-	auto_free struct image_manifest *manifest = mem_new(sizeof(*manifest));
 	struct archive *archive = archive_read_new();
 	int r;
 
 	if (!archive)
 		abort();
-	*images = (struct image_archive){
-		.source = source, .store = store, .left = bytes_max, .members = members};
 	archive_read_support_filter_gzip(archive);
 	archive_read_support_filter_zstd(archive);
 	archive_read_support_format_tar(archive);
@@ -397,6 +443,23 @@ int image_archive_read(const struct image_source *source, const char *tag, uint6
 	else
 		r = keep_entries(images, archive, err);
 	archive_read_free(archive);
+	return r;
+}
+
+int image_archive_read(const struct image_source *source, const char *tag, uint64_t bytes_max,
+	struct blob_store *store, struct image_manifest *ret_manifest, struct err *err)
+{
+	auto_free struct image_archive *images = mem_new(sizeof(*images));
+	auto_free struct member *members =
+		mem_new((IMAGE_ARCHIVE_FILES_MAX + 1) * sizeof(*members));
+	auto_free struct image_manifest *manifest = mem_new(sizeof(*manifest));
+	struct member *index;
+	int r;
+
+	*images = (struct image_archive){
+		.source = source, .store = store, .left = bytes_max, .members = members};
+	r = source->open ? bring_file(images, INDEX_NAME, NULL, &index, err)
+			 : read_archive(images, err);
 	if (r == 0)
 		r = read_documents(images, tag, manifest, err);
 	if (r == 0)

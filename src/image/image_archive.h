@@ -2,7 +2,8 @@
 /*
  * An image in one file: an OCI layout as a tar, or what `docker save` writes. All files of the archive
  * go into the blob store under their digests; then the documents among them say which of them are
- * the image. So the source is read once, front to back, and may be a stream.
+ * the image. So the source is read once, front to back, and may be a stream. Of an OCI layout that is a directory, only
+ * the files of the image are read, each under the name that its digest gives it.
  */
 #pragma once
 
@@ -15,6 +16,8 @@
 /* Where the archive comes from: bytes, 0 at its end, or -errno. */
 struct image_source {
 	ssize_t (*read)(void *arg, void *data, size_t size);
+	/* Of a directory: what is read next is the ordinary file of that name in it, "index.json" or "blobs/sha256/...". */
+	int (*open)(void *arg, const char *name, struct err *err);
 	void *arg;
 };
 

@@ -11,7 +11,7 @@ import { test } from 'node:test';
 
 import { commandLine } from './lib/cli.mjs';
 import { assertError } from './lib/client.mjs';
-import { busybox, image, layoutArchive, registryServer, sha256 } from './lib/images.mjs';
+import { busybox, image, layoutArchive, layoutDirectory, registryServer, sha256 } from './lib/images.mjs';
 import { ownerApi } from './lib/owners.mjs';
 import { suite } from './lib/suite.mjs';
 import { tar } from './lib/tar.mjs';
@@ -343,6 +343,39 @@ test('a file of the server becomes a template, for who may have that', async () 
   const alice = await ownerApi(api, 'acme', 'alice2');
   assertError(await ask({ name: 'file', archive_path: file }, alice), 403);
   for (const json of [{ name: 'file', archive_path: 'relative' }, { name: 'file', archive_path: file, image: 'a' }]) assertError(await ask(json), 400);
+});
+
+test('a directory that is an OCI layout becomes a template: one of the server, and one that the command line sends', async () => {
+  const dir = path.join(instance.dataDir, '..', 'on-server-layout');
+  const made = image([base, [{ name: 'v', data: 'directory' }]]);
+  layoutDirectory(dir, made);
+  fs.writeFileSync(path.join(dir, 'blobs/sha256/unread'), 'what is not of the image is not looked at');
+  fs.chmodSync(path.dirname(dir), 0o755);
+  assert.deepEqual([(await make({ name: 'dir', archive_path: dir })).error, (await run('dir', 'cat /v')).stdout], [null, 'directory']);
+  await ok(['template', 'import', 'sent', dir]);
+  assert.equal((await run('sent', 'cat /v')).stdout, 'directory');
+  assert.match((await sandlot(['template', 'import', 'sent', path.dirname(dir)])).stderr, /no image.*index\.json/);
+  for (const name of ['dir', 'sent']) assert.equal((await api.request('DELETE', `/v1/templates/${name}`)).status, 204);
+
+  // U05: what lies about itself, and what leads elsewhere.
+  const layer = path.join(dir, 'blobs/sha256', made.manifest.layers[1].digest.slice(7));
+  const secret = path.join(path.dirname(dir), 'secret');
+  fs.writeFileSync(secret, fs.readFileSync(layer));
+  for (const [what, lie, pattern] of [
+    ['other bytes than its name says', () => fs.writeFileSync(layer, 'other'), /digest|content/],
+    ['a link out of it', () => fs.symlinkSync(secret, layer), /symbolic links/],
+    ['a pipe', () => execFileSync('mkfifo', [layer]), /no ordinary file/],
+    ['no file', () => {}, /No such file/],
+    ['a link to its files', () => { fs.renameSync(path.join(dir, 'blobs'), path.join(dir, 'real')); fs.symlinkSync('real', path.join(dir, 'blobs')); }, /symbolic links/],
+    ['no index', () => fs.rmSync(path.join(dir, 'index.json')), /index\.json/],
+  ]) {
+    fs.rmSync(layer, { force: true });
+    lie();
+    const { status, error } = await make({ name: 'lying', archive_path: dir });
+    assert.equal(status, 'error', what);
+    assert.match(error, pattern, what);
+  }
+  assert.equal((await api.request('DELETE', '/v1/templates/lying')).status, 204);
 });
 
 test('a name of the catalogue is there to be used, is fetched at first use, and is a template of its own then', async () => {

@@ -99,7 +99,7 @@ static const struct field rows[] = {
 		"The image that it is made of: [registry[:port]/]name[:tag][@sha256:digest]."},
 	{"archive_path", FIELD_STRING, PLACE(archive_path), 1, PATH_MAX - 1, 0,
 		"Instead of `image`: a file of the server, an OCI layout as a tar or what `docker "
-		"save` writes. Needs the scope admin."},
+		"save` writes, or a directory that is an OCI layout. Needs the scope admin."},
 	{"snapshot", FIELD_STRING, PLACE(snapshot), ID_LEN, ID_LEN, 0,
 		"Instead of `image`: the id of a snapshot of a sandbox that was started from an "
 		"image."},

@@ -11,8 +11,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* --- an image of a registry --- */
@@ -37,7 +39,7 @@ static bool is_image_fixed(const json_t *value)
 	return strstr(json_string_value(value), "@sha256:");
 }
 
-/* --- an archive that is a file of the server --- */
+/* --- an archive that is a file of the server, or an OCI layout that is a directory --- */
 
 static int check_path(const struct engine *engine, const struct caller *caller, const json_t *value,
 	struct err *err)
@@ -57,9 +59,31 @@ static int check_path(const struct engine *engine, const struct caller *caller, 
 
 struct archive_file {
 	struct template_build *build;
-	int fd;
+	int fd, dir_fd;
 	uint64_t done, size;
 };
+
+/* No name leads out of the directory, nor over a link: foreign images are no way to the server's other files. */
+static int open_in_layout(void *arg, const char *name, struct err *err)
+{
+	struct archive_file *file = arg;
+	auto_fd int fd = (int)syscall(SYS_openat2, file->dir_fd, name,
+		&(struct open_how){.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK,
+			.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS},
+		sizeof(struct open_how));
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
+		return err_explain(err, ERR_INVALID, "invalid_image_archive",
+			"the directory must be an OCI layout whose files the user of the daemon may "
+			"read; links are not followed",
+			"%.120s of the layout: %s", name,
+			fd < 0 ? strerror(errno) : "it is no ordinary file");
+	fd_close(file->fd);
+	file->fd = take_fd(&fd);
+	file->size += (uint64_t)st.st_size;
+	return 0;
+}
 
 static ssize_t read_archive(void *arg, void *data, size_t size)
 {
@@ -82,20 +106,28 @@ static int make_path(struct template_build *build, const json_t *value,
 	const char *path = json_string_value(value);
 	/* Without O_NONBLOCK a pipe of that name would hold the job for ever. */
 	auto_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	struct archive_file file = {.build = build, .fd = fd};
-	const struct image_source source = {.read = read_archive, .arg = &file};
+	struct archive_file file = {.build = build, .fd = -1, .dir_fd = fd};
+	struct image_source source = {.read = read_archive, .arg = &file};
 	struct image_pull pull = template_build_pull(build);
 	struct stat st;
+	int r;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_explain(err, ERR_NOT_FOUND, "archive_not_found",
 			"the file must be readable for the user of the daemon",
 			"cannot open %.200s: %s", path, strerror(errno));
-	if (!S_ISREG(st.st_mode))
+	if (S_ISDIR(st.st_mode)) {
+		source.open = open_in_layout;
+	} else if (S_ISREG(st.st_mode)) {
+		file.fd = take_fd(&fd);
+		file.size = (uint64_t)st.st_size;
+	} else {
 		return err_explain(err, ERR_INVALID, "invalid_archive", NULL,
-			"%.200s is not an ordinary file", path);
-	file.size = (uint64_t)st.st_size;
-	return image_pull_archive(&pull, &source, NULL, ret_pulled, err);
+			"%.200s is neither an ordinary file nor a directory", path);
+	}
+	r = image_pull_archive(&pull, &source, NULL, ret_pulled, err);
+	fd_close(file.fd);
+	return r;
 }
 
 /* --- a snapshot --- */

@@ -3,6 +3,7 @@
 import { execFileSync } from 'node:child_process';
 import crypto from 'node:crypto';
 import fs from 'node:fs';
+import path from 'node:path';
 import zlib from 'node:zlib';
 
 import { httpServer } from './outside.mjs';
@@ -53,14 +54,26 @@ export function image(layers, { config = {}, compress = zlib.gzipSync } = {}) {
   return { blobs, manifest, tars, manifestBlob: Buffer.from(JSON.stringify(manifest)) };
 }
 
-/** An OCI layout as a tar. */
-export function layoutArchive({ blobs, manifestBlob }, tag = 'latest') {
+/** The files of an OCI layout, as items for tar(). */
+export function layoutItems({ blobs, manifestBlob }, tag = 'latest') {
   const index = { schemaVersion: 2, mediaType: INDEX, manifests: [{ mediaType: MANIFEST, digest: sha256(manifestBlob), size: manifestBlob.length, annotations: { 'org.opencontainers.image.ref.name': tag } }] };
-  return tar([
+  return [
     { name: 'oci-layout', data: '{"imageLayoutVersion":"1.0.0"}' },
     { name: 'index.json', data: JSON.stringify(index) },
     ...[...blobs, [sha256(manifestBlob), manifestBlob]].map(([digest, data]) => ({ name: `blobs/sha256/${digest.slice(7)}`, data })),
-  ]);
+  ];
+}
+
+/** An OCI layout as a tar. */
+export const layoutArchive = (made, tag) => tar(layoutItems(made, tag));
+
+/** An OCI layout as a directory: the directory. */
+export function layoutDirectory(dir, made, tag) {
+  for (const { name, data } of layoutItems(made, tag)) {
+    fs.mkdirSync(path.join(dir, path.dirname(name)), { recursive: true });
+    fs.writeFileSync(path.join(dir, name), data);
+  }
+  return dir;
 }
 
 /**

@@ -2,6 +2,7 @@
 #include "base/fd.h"
 #include "cli/build_spec.h"
 #include "cli/command.h"
+#include "cli/copy/tree.h"
 #include "cli/create_spec.h"
 #include "cli/remote/listing.h"
 #include "cli/remote/query.h"
@@ -380,7 +381,9 @@ static ssize_t read_file(void *arg, void *data, size_t size, struct err *err)
 	return n < 0 ? err_sys(err, "read the archive") : n;
 }
 
-static int open_archive(const char *path, int *ret_fd, int64_t *ret_size, struct err *err)
+/* A file, or a directory, which is sent as a tar. */
+static int open_archive(const char *path, int *ret_fd, struct tree_sender **ret_sender,
+	struct client_source *source, struct err *err)
 {
 	auto_fd int fd =
 		strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
@@ -389,11 +392,17 @@ static int open_archive(const char *path, int *ret_fd, int64_t *ret_size, struct
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return err_explain(err, ERR_NOT_FOUND, NULL, NULL, "cannot open %s: %s", path,
 			strerror(errno));
-	if (S_ISDIR(st.st_mode))
-		return err_explain(err, ERR_INVALID, NULL,
-			"tar -C DIRECTORY -cf - . | sandlot template import NAME -",
-			"%s is a directory", path);
-	*ret_size = S_ISREG(st.st_mode) ? st.st_size : -1;
+	*source = (struct client_source){.read = read_file, .type = ARCHIVE, .size = -1};
+	if (S_ISDIR(st.st_mode)) {
+		if (faccessat(fd, "index.json", R_OK, 0) < 0)
+			return err_explain(err, ERR_INVALID, NULL,
+				"name an OCI layout, as umoci and `skopeo copy ... oci:DIR` write it",
+				"%s is no image: it has no index.json", path);
+		source->read = tree_sender_read;
+		return tree_sender_new(path, ret_sender, err);
+	}
+	if (S_ISREG(st.st_mode))
+		source->size = st.st_size;
 	*ret_fd = take_fd(&fd);
 	return 0;
 }
@@ -405,7 +414,8 @@ static int import(struct cli *cli, const struct template_values *v, const char *
 		       *query = mem_printf("/archive?shared=%s%s%s", v->shared ? "true" : "false",
 			       v->tag ? "&tag=" : "", v->tag ? v->tag : "");
 	json_auto_t *answer = NULL;
-	struct client_source source = {.read = read_file, .type = ARCHIVE};
+	struct tree_sender *sender = NULL;
+	struct client_source source;
 	struct client *client;
 	auto_fd int fd = -1;
 	int r;
@@ -414,13 +424,16 @@ static int import(struct cli *cli, const struct template_values *v, const char *
 					    "0123456789._-/:")])
 		return err_set(err, ERR_INVALID, "%.64s is no tag of an image", v->tag);
 	if ((r = path_of(name, query, &target, err)) < 0 ||
-		(r = open_archive(path, &fd, &source.size, err)) < 0 ||
-		(r = cli_connect(cli, &client, err)) < 0)
+		(r = open_archive(path, &fd, &sender, &source, err)) < 0)
 		return r;
-	source.arg = &fd;
-	r = client_json(client,
-		&(struct client_call){.method = "PUT", .path = target, .source = &source}, &answer,
-		err);
+	source.arg = sender ? (void *)sender : &fd;
+	r = cli_connect(cli, &client, err);
+	if (r == 0)
+		r = client_json(client,
+			&(struct client_call){.method = "PUT", .path = target, .source = &source},
+			&answer, err);
+	if (sender)
+		tree_sender_free(sender);
 	return r < 0 ? r : show_answer(cli, answer);
 }
 
@@ -641,8 +654,8 @@ const struct command cmd_template = {
 	.summary = "what sandboxes start from: the host's files, or images",
 	.details =
 		"pull fetches an image from its registry and keeps it under a name; import takes\n"
-		"one from a file: an OCI layout as a tar, or what docker save writes (- is\n"
-		"standard input), and export writes such a layout. An image can also be used\n"
+		"one from a file: an OCI layout (a directory, or as a tar), or what docker save\n"
+		"writes (- is standard input), and export writes such a layout. An image can also be used\n"
 		"without a name; it is fetched when a sandbox first needs it. create makes one of\n"
 		"another with packages, files and commands, or of a snapshot; build with a "
 		"directory or -f does so\n"
