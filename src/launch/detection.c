@@ -4,6 +4,7 @@
 #include "base/format.h"
 #include "launch/app_service.h"
 #include "launch/part_command.h"
+#include "launch/requirements.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -215,7 +216,7 @@ static void read_requirements(const struct file_set *set, struct candidate *cand
 	char *all = mem_strdup("");
 
 	for (size_t i = 0; i < array_len(files); i++) {
-		auto_free char *text = file_set_read(set, candidate->part.dir, files[i]);
+		auto_free char *text = requirements_read(set, candidate->part.dir, files[i]);
 		char *joined;
 
 		if (!text)

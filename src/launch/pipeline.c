@@ -325,6 +325,7 @@ int pipeline_run(struct pipeline *pipeline, struct err *err)
 	size_t first = first_stage(pipeline);
 	int r = 0;
 
+	pipeline->is_forced = json_is_string(json_object_get(pipeline->input, "from"));
 	for (size_t i = 0; i < pipeline_stage_count && r == 0; i++) {
 		if (i >= first || pipeline_stages[i].is_always) {
 			r = run_stage(pipeline, i, err);

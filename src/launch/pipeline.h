@@ -15,6 +15,7 @@
 #include "launch/detection.h"
 #include "launch/failure_cause.h"
 #include "launch/launches.h"
+#include "launch/part_state.h"
 #include "launch/sandbox_command.h"
 #include "launch/validation.h"
 #include "model/access/caller.h"
@@ -49,6 +50,8 @@ struct pipeline {
 	struct failure_cause cause;
 	json_t *lines;		       /* the last of the stage that failed; owned, or NULL */
 	bool is_installed[ROLE_COUNT]; /* anew, and others may want a layer of it */
+	bool is_forced; /* stages run even where nothing has changed: somebody named the first one */
+	struct part_state states[ROLE_COUNT];
 	struct pipeline_env_file env_files[ROLE_COUNT];
 	json_t *env[ROLE_COUNT];      /* variables of the parts; owned */
 	char base[PIPELINE_BASE_MAX]; /* the path that the preview is at */

@@ -3,12 +3,23 @@
 #include "blob/digest.h"
 #include "launch/installer.h"
 #include "launch/package_layer.h"
+#include "launch/part_state.h"
 #include "launch/pipeline.h"
+#include "launch/requirements.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #define CHECK_S 60
+
+static char *read_input(const struct file_set *files, const char *dir, const char *name)
+{
+	size_t len = strlen(name);
+
+	/* Requirements go on in the files that they name. */
+	return len > 4 && strcmp(name + len - 4, ".txt") == 0 ? requirements_read(files, dir, name)
+							      : file_set_read(files, dir, name);
+}
 
 /* What is installed follows from these files. */
 static void hash_inputs(
@@ -21,7 +32,7 @@ static void hash_inputs(
 	digest_stream_add(hash, part->install, strlen(part->install) + 1);
 	for (size_t i = 0; i < array_len(names); i++) {
 		auto_free char *content =
-			names[i] ? file_set_read(&pipeline->files, part->dir, names[i]) : NULL;
+			names[i] ? read_input(&pipeline->files, part->dir, names[i]) : NULL;
 
 		if (content)
 			digest_stream_add(hash, content, strlen(content));
@@ -218,7 +229,8 @@ static int parse_part(struct pipeline *pipeline, enum app_role role, struct err 
 }
 
 /* A development server runs with wrong types, so they are told and nothing more. */
-static int check_types(struct pipeline *pipeline, enum app_role role, struct err *err)
+static int check_types(
+	struct pipeline *pipeline, enum app_role role, int *ret_exit_code, struct err *err)
 {
 	const struct app_part *part = &pipeline->detection.parts[role];
 	struct sandbox_command_end end;
@@ -238,15 +250,36 @@ static int check_types(struct pipeline *pipeline, enum app_role role, struct err
 			CHECK_S);
 	else if (r == 0 && end.exit_code != 0)
 		pipeline_log(pipeline, "tsc found errors; the app is started all the same");
+	if (r == 0)
+		*ret_exit_code = end.is_timeout ? 1 : end.exit_code;
 	return r;
+}
+
+static int check_sources(struct pipeline *pipeline, enum app_role role, struct err *err)
+{
+	int parsed, types, exit_code = 0;
+	int r = part_state_read(pipeline, role, err);
+
+	if (r < 0)
+		return r;
+	if (!pipeline->is_forced && part_state_is_checked(&pipeline->states[role])) {
+		pipeline_log(pipeline, "%s: nothing has changed since it was checked",
+			framework_role_name(role));
+		return PIPELINE_SKIPPED;
+	}
+	parsed = parse_part(pipeline, role, err);
+	if (parsed < 0)
+		return parsed;
+	types = check_types(pipeline, role, &exit_code, err);
+	if (types < 0)
+		return types;
+	if (parsed == PIPELINE_SKIPPED && types == PIPELINE_SKIPPED)
+		return PIPELINE_SKIPPED;
+	/* Errors are told at each launch. */
+	return exit_code == 0 ? part_state_note_check(pipeline, role, err) : 0;
 }
 
 int stage_check_syntax(struct pipeline *pipeline, struct err *err)
 {
-	int r = each_part(pipeline, parse_part, err), types;
-
-	if (r < 0)
-		return r;
-	types = each_part(pipeline, check_types, err);
-	return types < 0 ? types : r == 0 || types == 0 ? 0 : PIPELINE_SKIPPED;
+	return each_part(pipeline, check_sources, err);
 }

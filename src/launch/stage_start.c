@@ -67,7 +67,7 @@ static void take_others(struct start_list *list, const json_t *starts, const cha
 
 /* Gives the sandbox a start command in the place of the one of that name; NULL: none. */
 static int set_start(struct pipeline *pipeline, const char *name, const struct start_spec *start,
-	const json_t *env, struct err *err)
+	struct err *err)
 {
 	auto_free struct start_list *list = mem_new(sizeof(*list));
 	struct sandbox_change change = {0};
@@ -82,9 +82,7 @@ static int set_start(struct pipeline *pipeline, const char *name, const struct s
 			"the sandbox has %d start commands of its own", SPEC_STARTS_MAX);
 	}
 	if (start) {
-		list->starts[list->count] = *start;
-		add_env(list, env);
-		list->count++;
+		list->starts[list->count++] = *start;
 	}
 	change.starts = list->starts;
 	change.start_count = list->count;
@@ -259,7 +257,7 @@ static int free_port(struct pipeline *pipeline, enum app_role role, struct err *
 	uint16_t port = pipeline->detection.parts[role].port;
 	uint64_t until_ms = clock_steady_ms() + CLOSE_MS;
 	bool was_ours = has_start(pipeline, name);
-	int r = was_ours ? set_start(pipeline, name, NULL, NULL, err) : 0;
+	int r = was_ours ? set_start(pipeline, name, NULL, err) : 0;
 
 	if (r < 0)
 		return r;
@@ -274,23 +272,96 @@ static int free_port(struct pipeline *pipeline, enum app_role role, struct err *
 	return 0;
 }
 
-static int start_part(struct pipeline *pipeline, enum app_role role, struct err *err)
+/* A start command with the texts that it borrows. */
+struct part_start {
+	struct start_list list; /* it alone */
+	char command[APP_COMMAND_MAX];
+	char *cwd, *line; /* owned */
+};
+
+static void part_start_fini(struct part_start *start)
+{
+	free(start->cwd);
+	free(start->line);
+}
+
+/* The environment is the pipeline's. */
+static void make_start(struct pipeline *pipeline, enum app_role role, struct part_start *start)
 {
 	const struct app_part *part = &pipeline->detection.parts[role];
-	const char *name = framework_role_name(role);
-	auto_free char *cwd = file_set_join(PIPELINE_APP, part->dir), *line = NULL;
-	char command[APP_COMMAND_MAX];
-	struct start_spec start = {.name = name, .cwd = part->dir[0] ? cwd : PIPELINE_APP};
 
-	part_command_line(part, pipeline->base, command);
-	line = mem_printf("PATH=\"$PWD/.venv/bin:$PATH\"; export PATH; %s", command);
-	start.command = part->framework->runtime == RUNTIME_PYTHON ? line : command;
+	*start = (struct part_start){.cwd = part->dir[0] ? file_set_join(PIPELINE_APP, part->dir)
+							 : mem_strdup(PIPELINE_APP)};
+	part_command_line(part, pipeline->base, start->command);
+	start->line = mem_printf("PATH=\"$PWD/.venv/bin:$PATH\"; export PATH; %s", start->command);
 	/* npm would look for a newer one of itself, which is no matter of the app. */
 	if (part->framework->runtime == RUNTIME_NODE)
 		json_object_set_new(
 			pipeline->env[role], "npm_config_update_notifier", json_string("false"));
-	pipeline_log(pipeline, "%s", command);
-	return set_start(pipeline, name, &start, pipeline->env[role], err);
+	start->list.starts[0] = (struct start_spec){.name = framework_role_name(role),
+		.cwd = start->cwd,
+		.command =
+			part->framework->runtime == RUNTIME_PYTHON ? start->line : start->command};
+	add_env(&start->list, pipeline->env[role]);
+}
+
+static bool is_start_of_record(struct pipeline *pipeline, const struct start_spec *wanted)
+{
+	json_auto_t *spec = start_spec_to_json(wanted);
+	struct sandbox_record record;
+	bool found = false;
+	json_t *start;
+	size_t i;
+
+	sandbox_read(pipeline->sandbox, &record);
+	json_array_foreach(record.start, i, start)
+	{
+		found |= start_spec_digest(start) == start_spec_digest(spec);
+	}
+	sandbox_record_fini(&record);
+	return found;
+}
+
+/* Whether its process can stay: it was started so, from the same files and packages, and it answers. */
+static int is_up_to_date(struct pipeline *pipeline, enum app_role role,
+	const struct start_spec *wanted, struct err *err)
+{
+	struct start_command_state state = {0};
+	int status, r = part_state_read(pipeline, role, err);
+
+	if (r < 0)
+		return r;
+	if (pipeline->is_forced || !is_start_of_record(pipeline, wanted))
+		return 0;
+	start_command_read(pipeline->sandbox, wanted->name, &state);
+	return state.status == START_COMMAND_RUNNING &&
+	       part_state_is_started(&pipeline->states[role], state.process) &&
+	       is_ready(pipeline, role, pipeline->detection.parts[role].port, &status);
+}
+
+static int start_part(struct pipeline *pipeline, enum app_role role, const struct part_start *start,
+	struct err *err)
+{
+	const char *name = framework_role_name(role);
+	struct start_command_state state = {0};
+	struct err unused;
+	int r = free_port(pipeline, role, err);
+
+	if (r == 0)
+		r = services_await(pipeline);
+	if (r < 0)
+		return r;
+	pipeline_log(pipeline, "%s", start->command);
+	r = set_start(pipeline, name, &start->list.starts[0], err);
+	if (r < 0)
+		return r;
+	r = wait_until_ready(pipeline, role);
+	if (r < 0) {
+		(void)!set_start(pipeline, name, NULL, &unused);
+		return r;
+	}
+	start_command_read(pipeline->sandbox, name, &state);
+	return part_state_note_start(pipeline, role, state.process, err);
 }
 
 static int launch_part(struct pipeline *pipeline, enum app_role role, struct err *err)
@@ -302,34 +373,31 @@ static int launch_part(struct pipeline *pipeline, enum app_role role, struct err
 		.keeps_prefix = !is_path	     ? CHOICE_UNSET
 				: part->is_base_told ? CHOICE_YES
 						     : CHOICE_NO};
+	auto_free struct part_start *start = NULL;
 	struct sandbox_port ignored;
-	struct err unused;
 	int r;
 
 	if (!pipeline->detection.has_part[role]) {
-		if (has_start(pipeline, name))
-			r = set_start(pipeline, name, NULL, NULL, err);
-		else
-			r = 0;
+		r = has_start(pipeline, name) ? set_start(pipeline, name, NULL, err) : 0;
 		return r < 0 ? r : PIPELINE_SKIPPED;
 	}
 	r = sandbox_request_change_port(pipeline->sandbox, &port, &ignored, err);
-	if (r == 0)
-		r = free_port(pipeline, role, err);
-	if (r == 0)
-		r = services_await(pipeline);
-	if (r == 0)
-		r = start_part(pipeline, role, err);
 	if (r < 0)
 		return r;
-	r = wait_until_ready(pipeline, role);
-	if (r < 0)
-		(void)!set_start(pipeline, name, NULL, NULL, &unused);
-	else
+	start = mem_new(sizeof(*start));
+	make_start(pipeline, role, start);
+	r = is_up_to_date(pipeline, role, &start->list.starts[0], err);
+	if (r == 1)
+		pipeline_log(pipeline,
+			"%s runs already, and nothing that it has loaded has changed", name);
+	else if (r == 0)
+		r = start_part(pipeline, role, start, err);
+	part_start_fini(start);
+	if (r >= 0)
 		json_object_set_new(pipeline->record.document,
 			role == ROLE_BACKEND ? "backend_port" : "frontend_port",
 			json_integer(part->port));
-	return r;
+	return r; /* 1 is PIPELINE_SKIPPED */
 }
 
 int stage_launch_backend(struct pipeline *pipeline, struct err *err)

@@ -49,6 +49,46 @@ test('values that were put into .env of the copy survive launches, and what is k
   await launches.remove(first, id);
 });
 
+test('a launch again checks and starts only the parts that have changed, and leaves the processes of the others', async () => {
+  const { id } = await launches.project({ 'api/server.js': SERVER('api '), 'web/server.js': SERVER('web '), 'web/notes.txt': 'x' });
+  const first = await launch(id);
+  const shown = async () => Promise.all([3001, 3000].map((port) => launches.page(first, '/', port)));
+  const stages = ({ stages: all }) => all.slice(5).map(({ status }) => status).join(' ');
+  assert.equal(stages(first), 'complete complete complete');
+  const [api1, web1] = await shown();
+  const same = await launch(id);
+  assert.deepEqual([stages(same), await shown()], ['skipped skipped skipped', [api1, web1]], 'nothing has changed');
+  assert.ok((await said(same)).includes('backend runs already, and nothing that it has loaded has changed'));
+  assert.deepEqual([same.backend_port, same.frontend_port, same.preview_url], [first.backend_port, first.frontend_port, first.preview_url]);
+
+  await launches.upload(id, { 'api/server.js': SERVER('api, edited ') });
+  assert.equal(stages(await launch(id)), 'complete complete skipped');
+  const [api2, web2] = await shown();
+  assert.match(api2, /^api, edited /);
+  assert.equal(web2, web1, 'the process of the part that is as it was');
+
+  await api.put(first.sandbox_id, '/workspace/app/web/server.js', SERVER('web, edited in the copy '));
+  assert.equal(stages(await launch(id)), 'complete skipped complete');
+  const [api3, web3] = await shown();
+  assert.deepEqual([api3, /^web, edited in the copy /.test(web3)], [api2, true], web3);
+
+  await launch(id, { env: { MORE: '1' } });
+  const changed = await shown();
+  assert.notEqual(changed[0], api3, 'another environment');
+  const again = await api.request('POST', `/v1/launches/${same.id}/retry`, { json: { from: 'LaunchFrontend' } });
+  launches.assertRuns(await launches.ended(again.json.id));
+  assert.notEqual((await shown())[1], changed[1], 'a stage that somebody names is run');
+
+  // What a launch that failed has copied is not taken for what runs.
+  await launches.upload(id, { 'api/server.js': SERVER('never '), 'web/server.js': 'let a = = 1;' });
+  assert.equal((await launches.launch({ project: id })).error.stage, 'SyntaxCheck');
+  await launches.upload(id, { 'web/server.js': SERVER('web ') });
+  launches.assertRuns(await launches.launch({ project: id }));
+  const [api5, web5] = await shown();
+  assert.deepEqual([/^never /.test(api5), /^web /.test(web5)], [true, true], `${api5} ${web5}`);
+  await launches.remove(first, id);
+});
+
 test('files that installing makes do not crowd out those of the app', async () => {
   const { id } = await launches.project({ 'server.js': SERVER('all '), 'node_modules/one.js': '', 'tools/pyvenv.cfg': '', 'tools/python.py': '' });
   // Rows alone are enough, since none of these files is copied: to upload so many would take long.
