@@ -6,6 +6,7 @@
 #include "agent/link/control.h"
 #include "agent/link/daemon_link.h"
 #include "agent/link/payload.h"
+#include "agent/link/port_forward.h"
 #include "agent/link/watch.h"
 #include "agent/machine/virtual_proc.h"
 #include "agent/process/port_scan.h"
@@ -33,6 +34,9 @@
 
 #define EVENTS_MAX 16
 
+/* What commands get when a container is ended; its engine kills it after 10 s, as a rule. */
+#define TERM_GRACE_MS 5000
+
 struct init {
 	int epoll_fd;
 	int signal_fd;
@@ -42,6 +46,8 @@ struct init {
 	uint64_t deadline_ms; /* of the shutdown */
 	struct daemon_link link;
 	struct control control;
+	struct listener listener;
+	struct port_forwards forwards;
 	struct process_table processes;
 	struct helper_table helpers;
 	struct virtual_proc machine;
@@ -114,20 +120,24 @@ static void signal_all(void)
 	}
 }
 
+static void shut_down(struct init *init, uint32_t grace_ms)
+{
+	if (init->shutting_down)
+		return;
+	init->shutting_down = true;
+	init->deadline_ms = clock_steady_ms() + grace_ms;
+	init->processes.closed = true;
+	signal_all();
+}
+
 static int handle_shutdown(struct init *init, const struct frame *frame)
 {
 	uint32_t grace_ms;
 	int r = payload_u32_parse(frame, &grace_ms);
 
-	if (r < 0)
-		return r;
-	if (init->shutting_down)
-		return 0;
-	init->shutting_down = true;
-	init->deadline_ms = clock_steady_ms() + grace_ms;
-	init->processes.closed = true;
-	signal_all();
-	return 0;
+	if (r == 0)
+		shut_down(init, grace_ms);
+	return r;
 }
 
 typedef int frame_handler(struct init *init, const struct frame *frame);
@@ -176,7 +186,8 @@ static void serve_file(struct init *init, int channel, const struct frame *frame
 
 static void serve_ports(struct init *init, int channel, const struct frame *frame)
 {
-	struct port_scan_query query = {.processes = &init->processes};
+	struct port_scan_query query = {
+		.processes = &init->processes, .own_port = listener_port(&init->listener)};
 
 	/* If no helper starts, the end of the channel says so. */
 	if (payload_u64_parse(frame, &query.known) == 0)
@@ -192,6 +203,32 @@ static void serve_channel(void *context, int channel, const struct frame *frame)
 	else if (frame->kind == AGENT_PORTS)
 		serve_ports(context, channel, frame);
 }
+
+/* --- an agent that listens --- */
+
+static void take_link(void *context, int fd)
+{
+	struct init *init = context;
+
+	daemon_link_open(&init->link, fd);
+}
+
+static void take_channel(void *context, int fd, const struct frame *first)
+{
+	serve_channel(context, fd, first);
+	fd_close(fd);
+}
+
+static void take_dial(void *context, int fd, const struct proof_claim *claim)
+{
+	struct init *init = context;
+
+	port_forward_open(&init->forwards, fd, claim);
+}
+
+static const struct listener_takers takers = {take_link, take_channel, take_dial};
+
+/* --- events --- */
 
 static void lifeline_ready(struct init *init)
 {
@@ -230,16 +267,29 @@ static void link_ready(struct init *init, uint32_t events)
 		daemon_link_receive(&init->link, handle_frame, init);
 }
 
+/*
+ * Whether a SIGTERM, which only an agent that listens gets, is that of the container's engine. The
+ * kernel names no sender to PID 1 that is outside of its namespace, and nobody inside can claim
+ * that (SI_USER is the kernel's own word).
+ */
+static bool is_told_to_end(const struct signalfd_siginfo *info)
+{
+	return info->ssi_signo == SIGTERM && info->ssi_code == SI_USER &&
+	       (info->ssi_pid == 0 || getpid() != 1);
+}
+
 /* Besides its own children, PID 1 reaps every orphan of the sandbox. */
 static void children_ready(struct init *init)
 {
-	struct signalfd_siginfo info;
+	struct signalfd_siginfo info = {0};
 	struct rusage usage;
 	int status;
 	pid_t pid;
 
 	if (read(init->signal_fd, &info, sizeof(info)) < 0 && errno != EAGAIN)
 		return;
+	if (is_told_to_end(&info))
+		shut_down(init, TERM_GRACE_MS);
 	while ((pid = wait4(-1, &status, WNOHANG | WUNTRACED, &usage)) > 0) {
 		/* Unsigned: musl's macro multiplies what it is given, beyond an int from exit code 128 on. */
 		if (WIFSTOPPED((unsigned int)status))
@@ -276,6 +326,17 @@ static void dispatch(struct init *init, const struct epoll_event *event)
 		if (event->events & EPOLLIN)
 			process_deny(&init->processes, watch_id(event->data.u64));
 		break;
+	case WATCH_LISTENER:
+		listener_ready(&init->listener);
+		break;
+	case WATCH_ARRIVAL:
+		listener_receive(&init->listener, watch_id(event->data.u64));
+		break;
+	case WATCH_FORWARD_DAEMON:
+	case WATCH_FORWARD_PORT:
+		port_forward_ready(
+			&init->forwards, watch_id(event->data.u64), role == WATCH_FORWARD_DAEMON);
+		break;
 	case WATCH_STDIN:
 	case WATCH_STDOUT:
 	case WATCH_STDERR:
@@ -294,13 +355,15 @@ static int sooner(int a, int b)
 	return b < 0 || (a >= 0 && a < b) ? a : b;
 }
 
-/* How long epoll may wait: for ever, or until a command, a file or the end of a shutdown is due. */
+/* How long epoll may wait: for ever, or until something or the end of a shutdown is due. */
 static int timeout_ms(const struct init *init)
 {
 	int reconnect = sooner(
 		process_patience_ms(&init->processes), virtual_proc_patience_ms(&init->machine));
 	uint64_t now, left;
 
+	reconnect = sooner(reconnect, listener_patience_ms(&init->listener));
+	reconnect = sooner(reconnect, port_forward_patience_ms(&init->forwards));
 	if (!init->shutting_down)
 		return reconnect;
 	now = clock_steady_ms();
@@ -332,6 +395,8 @@ static void loop(struct init *init)
 			dispatch(init, &events[i]);
 		process_tick(&init->processes);
 		virtual_proc_tick(&init->machine);
+		listener_tick(&init->listener);
+		port_forward_tick(&init->forwards);
 		daemon_link_settle(&init->link);
 		/* After the hello went out, which the daemon waits for. */
 		if (init->link.attached)
@@ -341,14 +406,16 @@ static void loop(struct init *init)
 	}
 }
 
-/* The loop only needs to know that a child ended. */
-static int open_signals(void)
+/* The loop only needs to know that a child ended, or without a keeper that it is told to end. */
+static int open_signals(bool has_keeper)
 {
 	sigset_t set;
 
 	spawn_block_signals();
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
+	if (!has_keeper)
+		sigaddset(&set, SIGTERM);
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
@@ -376,13 +443,30 @@ static int listen_to_denials(const struct init *init)
 	return fd < 0 ? 0 : watch_add(init->epoll_fd, fd, EPOLLIN, WATCH_DENIALS, 0);
 }
 
+static int listen_for_daemons(struct init *init, const struct listener_config *config)
+{
+	static const struct listener_config none = {.fd = -1};
+
+	port_forwards_init(&init->forwards, init->epoll_fd);
+	return listener_init(
+		&init->listener, init->epoll_fd, config ? config : &none, &takers, init);
+}
+
+/* Watches the end of the keeper; one that listens has none. */
+static int watch_lifeline(const struct init *init)
+{
+	int fd = init->lifeline_fd;
+
+	return fd < 0 ? 0 : watch_add(init->epoll_fd, fd, EPOLLIN, WATCH_LIFELINE, 0);
+}
+
 int init_run(const struct init_fds *fds)
 {
 	struct init init = {.lifeline_fd = fds->lifeline};
 
 	umask(022);
 	init.epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	init.signal_fd = open_signals();
+	init.signal_fd = open_signals(fds->lifeline >= 0);
 	daemon_link_init(&init.link, init.epoll_fd);
 	if (set_cloexec(fds) < 0)
 		return 1;
@@ -393,8 +477,8 @@ int init_run(const struct init_fds *fds)
 	 * other callers. */
 	prctl(PR_SET_DUMPABLE, 0);
 	if (watch_add(init.epoll_fd, init.signal_fd, EPOLLIN, WATCH_CHILDREN, 0) < 0 ||
-		watch_add(init.epoll_fd, fds->lifeline, EPOLLIN, WATCH_LIFELINE, 0) < 0 ||
-		listen_to_denials(&init) < 0)
+		watch_lifeline(&init) < 0 || listen_to_denials(&init) < 0 ||
+		listen_for_daemons(&init, fds->listener) < 0)
 		return 1;
 	virtual_proc_open(&init.machine, init.epoll_fd, fds->proc_files);
 	loop(&init);

@@ -5,17 +5,20 @@
  */
 #pragma once
 
+#include "agent/link/listener.h"
 #include "agent/machine/virtual_proc.h"
 #include "agent/process/process.h"
 
 struct init_fds {
-	int lifeline;
+	int lifeline; /* -1: no keeper started it, and it listens */
 	struct process_fds processes;
-	const int *proc_files; /* the files that virtual_proc.h writes, or NULL */
+	const int *proc_files;			/* the files that virtual_proc.h writes, or NULL */
+	const struct listener_config *listener; /* or NULL */
 };
 
 /*
- * Runs until the lifeline ends or the daemon asks for the end; returns the exit code. Descriptors
- * 0-2 must be /dev/null. Blocks all signals, and reaps every child of the caller.
+ * Runs until the lifeline ends or the daemon asks for the end, or, without a lifeline, whoever
+ * started it does, by SIGTERM; returns the exit code. Descriptors 0-2 must be /dev/null. Blocks all
+ * signals, and reaps every child of the caller.
  */
 int init_run(const struct init_fds *fds);

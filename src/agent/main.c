@@ -6,13 +6,16 @@
  *
  * The keeper starts the agent inside the finished sandbox, with /dev/null as descriptors 0-2 and those that
  * wire/agent.h names from 3 on. It has one thread and one epoll loop (init.c) and never blocks: a child does
- * whatever could block. It keeps no state on disk and knows no secret; wire/agent.h is its whole contract.
+ * whatever could block. It keeps no state on disk and knows no secret but that which its daemon proves itself
+ * with, where it listens for daemons as an ordinary container's first process; wire/agent.h is its whole contract.
  *
  *   lifeline --fd--> link/daemon_link --frames--> link/payload --> process/process --> link/daemon_link
  *                                                        \--> files/helper (fork): files/file_*
  *
  *   init               the loop; a table row for each kind of frame
  *   link/daemon_link   the link to the present daemon: frames in and out
+ *   link/listener      without a keeper: connections of daemons, until they have proven themselves (wire/proof.h);
+ *                      port_forward relays those that are for a port of the sandbox
  *   link/payload       parses frames (the part that is fuzzed)
  *   link/report        what the daemon is told of a command, but for its output
  *   process/process    commands. spawn starts one, stdin_pipe feeds it, output_pipe reads it (pty makes both
@@ -58,11 +61,16 @@
 #include "agent/files/layer/tree_reader.h"
 #include "agent/init.h"
 #include "agent/process/start/isolated_init.h"
+#include "base/fd.h"
 #include "wire/agent.h"
 #include "wire/layer.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* The descriptor, or -1 if the keeper did not pass it. */
@@ -79,6 +87,55 @@ static enum tree_reader_form reader_form(const char *option)
 								 : TREE_READER_CONTENT;
 }
 
+/*
+ * The secret from the environment, where it does not stay: /proc/1/environ shows this memory to
+ * root of the container, unless it is another's by then.
+ */
+static int take_secret(struct proof_secret *ret_secret)
+{
+	char *text = getenv(AGENT_SECRET);
+	int r = text ? proof_secret_parse(text, ret_secret) : -EINVAL;
+
+	if (text)
+		explicit_bzero(text, strlen(text));
+	unsetenv(AGENT_SECRET);
+	return r;
+}
+
+/* For whoever reads the log of the container. */
+static int complain(const char *what, const char *why)
+{
+	dprintf(STDERR_FILENO, "sandlot-agent: %s: %s\n", what, why);
+	return 1;
+}
+
+/* As the first process of an ordinary container. */
+static int run_listening(const char *where)
+{
+	struct listener_config listener = {.fd = -1, .patience_ms = LISTENER_PATIENCE_MS};
+	const struct init_fds fds = {
+		.lifeline = -1, .processes = {-1, -1, -1, -1}, .listener = &listener};
+	int null, r;
+
+	prctl(PR_SET_DUMPABLE, 0);
+	if (take_secret(&listener.secret) < 0)
+		return complain(AGENT_SECRET, "is not set to 64 digits 0-9 a-f");
+	/* Whatever the engine left open is for nobody in here. */
+	syscall(SYS_close_range, STDERR_FILENO + 1, ~0u, 0);
+	r = listener_open(where, &listener.fd);
+	if (r < 0)
+		return complain(where, strerror(-r));
+	null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	if (null < 0)
+		return complain("/dev/null", strerror(errno));
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		dup2(null, fd);
+	fd_close(null);
+	/* Where it is not PID 1 after all. */
+	prctl(PR_SET_CHILD_SUBREAPER, 1);
+	return init_run(&fds);
+}
+
 int main(int argc, char **argv)
 {
 	static const int proc_files[VIRTUAL_PROC_FILES] = {AGENT_MEMINFO_FD, AGENT_STAT_FD};
@@ -91,6 +148,8 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && strcmp(argv[1], AGENT_ISOLATED_INIT) == 0)
 		_exit(isolated_init_run(fds.lifeline, fds.processes.score));
+	if (argc > 2 && strcmp(argv[1], AGENT_LISTEN) == 0)
+		_exit(run_listening(argv[2]));
 	if (argc > 1 && strcmp(argv[1], LAYER_WRITER) == 0)
 		_exit(layer_writer_run(LAYER_WRITER_FD));
 	if (argc > 1 && strcmp(argv[1], LAYER_READER) == 0)

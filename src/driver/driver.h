@@ -94,7 +94,7 @@ struct driver_spec {
 
 /* A link to the agent of a running sandbox. */
 struct driver_link {
-	int fd;		 /* the receiver's own */
+	int fd;		 /* the receiver's own; blocking */
 	uint64_t number; /* no other link of this driver had it: names this run of the sandbox */
 };
 

@@ -2,7 +2,7 @@
 /*
  * What sandlotd and the agent say to each other.
  *
- * Five sockets, all unix stream or seqpacket sockets:
+ * With a keeper, over five sockets, all unix stream or seqpacket sockets:
  *
  *   lifeline  keeper <-> agent, SOCK_SEQPACKET, descriptor AGENT_LIFELINE_FD. The keeper sends one
  *             byte AGENT_LINK with two descriptors: the agent's ends of a new link and a new control
@@ -18,6 +18,11 @@
  *             when the agent gets its end over the control socket.
  *   isolated  agent <-> isolated init, SOCK_STREAM, one for each isolated command: see
  *             AGENT_EXEC_ISOLATED.
+ *
+ * An agent that is started as an ordinary container's first process has no lifeline, control or
+ * isolated sockets: with the arguments AGENT_LISTEN and a port or a path, and the secret of the
+ * sandbox as AGENT_SECRET in its environment, it listens for links and channels, which begin as
+ * wire/proof.h says. A new link replaces the one before. SIGTERM from outside ends it.
  *
  * Each side closes a link on which it receives a frame that it cannot parse.
  *
@@ -45,8 +50,11 @@
 #define AGENT_DENIALS_FD  9 /* listener of the seccomp filter; not there if the keeper has none */
 #define AGENT_FDS_END	  10
 #define AGENT_CPUS	  "CPUS" /* environment variable: processors that commands are bound to */
-#define AGENT_LINK	  'L'
-#define AGENT_BIND	  'B' /* beside the link: see the lifeline */
+#define AGENT_LISTEN                                                                               \
+	"listen" /* argument: no keeper started it, and the next says where it listens */
+#define AGENT_SECRET "SANDLOT_AGENT_SECRET" /* its environment: see wire/proof.h */
+#define AGENT_LINK   'L'
+#define AGENT_BIND   'B' /* beside the link: see the lifeline */
 #define AGENT_ISOLATED_INIT                                                                        \
 	"isolated-init" /* argument: it is PID 1 of an isolated command, with its socket as lifeline */
 #define AGENT_DOWN_MAX		(1280u * 1024) /* payload of a frame to the agent */

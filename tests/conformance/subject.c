@@ -2,6 +2,7 @@
 #include "subject.h"
 
 #include "base/fd.h"
+#include "container_driver.h"
 #include "core_fixture.h"
 #include "driver/driver_table.h"
 #include "driver/native/keeper_client.h"
@@ -111,7 +112,7 @@ static struct driver *open_native(void)
 	return driver;
 }
 
-static void close_native(struct driver *driver)
+static void close_driver(struct driver *driver)
 {
 	driver->ops->close(driver);
 }
@@ -142,8 +143,10 @@ static void close_fake(struct driver *driver)
 }
 
 static const struct subject subjects[] = {
-	{"fake", false, 1, begin_fake, finish_fake, open_fake, close_fake},
-	{"native", true, 0, begin_native, finish_native, open_native, close_native},
+	{"container", true, false, 2, container_engine_begin, container_engine_finish,
+		container_driver_open, close_driver},
+	{"fake", false, false, 1, begin_fake, finish_fake, open_fake, close_fake},
+	{"native", true, true, 0, begin_native, finish_native, open_native, close_driver},
 };
 
 const struct subject *subject_find(const char *name)

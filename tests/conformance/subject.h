@@ -14,8 +14,9 @@
 
 struct subject {
 	const char *name;
-	bool has_agent; /* a real agent is behind its links: commands run */
-	unsigned steps; /* of progress that a start tells */
+	bool has_agent;	 /* a real agent is behind its links: commands run */
+	bool has_limits; /* it bounds what a sandbox uses, and tells what that is */
+	unsigned steps;	 /* of progress that a start tells */
 
 	/* Makes what the driver needs beside the daemon (a keeper); and removes that. */
 	void (*begin)(void);

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "agent/link/listener.h"
 #include "base/buf.h"
 #include "deadline.h"
 #include "wire/agent.h"
@@ -61,6 +62,8 @@ void peer_start_init(struct peer *peer);
 void peer_start_with_mounts(struct peer *peer);
 /* Under a filter that refuses a number of system calls, with the agent as its listener. */
 void peer_start_filtered(struct peer *peer, const int *refused, size_t count);
+/* As no keeper starts it: it listens, and SIGTERM ends it. */
+void peer_start_listening(struct peer *peer, const struct listener_config *listener);
 /* Whether commands have groups; if not, says that what the test is about is not proven. */
 bool peer_has_groups(const struct peer *peer);
 /* How many groups there are below the agent's. */
@@ -75,6 +78,8 @@ pid_t peer_wait(struct peer *peer, int *ret_status);
 
 /* Gives the agent a new link and attaches; the ids of AGENT_HELLO, their number returned. */
 size_t peer_attach(struct peer *peer, uint32_t *ids, size_t size);
+/* The same over a link that is there. */
+size_t peer_attach_over(struct peer *peer, uint32_t *ids, size_t size);
 void peer_open_link(struct peer *peer); /* without attaching */
 void peer_drop_link(struct peer *peer);
 

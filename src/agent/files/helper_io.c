@@ -331,7 +331,7 @@ void helper_io_drain(struct helper_io *helper_io)
 
 bool helper_io_is_wanted(const struct helper_io *helper_io)
 {
-	struct pollfd pollfd = {.fd = helper_io->fd};
+	struct pollfd pollfd = {.fd = helper_io->fd, .events = POLLRDHUP};
 
 	return helper_io->failure == 0 && poll(&pollfd, 1, 0) == 0;
 }

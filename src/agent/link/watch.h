@@ -26,6 +26,10 @@ enum watch_role {
 	WATCH_TERMINAL,
 	WATCH_GROUP,
 	WATCH_CELL,
+	WATCH_LISTENER,
+	WATCH_ARRIVAL,
+	WATCH_FORWARD_DAEMON,
+	WATCH_FORWARD_PORT,
 };
 
 /* events as for epoll_ctl. 0 or -errno. Closing the descriptor ends the watch. */

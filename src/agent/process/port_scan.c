@@ -287,12 +287,18 @@ static bool is_exit(const struct scanned_port *port)
 	return !port->pid && (port->number == EGRESS_PROXY_PORT || port->number == EGRESS_DNS_PORT);
 }
 
-static void drop_exits(struct scan *list)
+/* Who asks is a child of the agent, whose descriptors it may not be able to see. */
+static bool is_own(const struct scanned_port *port, uint16_t own_port)
+{
+	return own_port && port->number == own_port && (!port->pid || port->pid == getppid());
+}
+
+static void drop_ours(struct scan *list, uint16_t own_port)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < list->count; i++) {
-		if (!is_exit(&list->all[i]))
+		if (!is_exit(&list->all[i]) && !is_own(&list->all[i], own_port))
 			list->all[kept++] = list->all[i];
 	}
 	list->count = kept;
@@ -325,7 +331,7 @@ void port_scan_serve(struct helper_io *helper_io, const void *arg)
 		.processes = query->processes,
 		.missing = list->count,
 		.descriptors_left = DESCRIPTORS_MAX});
-	drop_exits(list);
+	drop_ours(list, query->own_port);
 	helper_io_put_u8(helper_io, list->is_cut);
 	helper_io_put_u32(helper_io, (uint32_t)list->count);
 	for (size_t i = 0; i < list->count; i++)

@@ -32,7 +32,8 @@ bool port_scan_parse(const char *line, struct scanned_port *ret_port) must_check
 
 struct port_scan_query {
 	const struct process_table *processes;
-	uint64_t known; /* digest of the list that the daemon has */
+	uint64_t known;	   /* digest of the list that the daemon has */
+	uint16_t own_port; /* that the agent itself listens on; 0: none */
 };
 
 /* The work of a helper for a struct port_scan_query: AGENT_PORTS of wire/agent.h. */

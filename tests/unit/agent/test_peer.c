@@ -49,6 +49,7 @@ struct circumstances {
 	bool has_group;
 	const int *refused; /* numbers of system calls */
 	size_t refused_count;
+	const struct listener_config *listener; /* in the place of a lifeline */
 };
 
 /* The listener of a filter that refuses just those; -1 for none. */
@@ -85,8 +86,9 @@ static void run_agent(int lifeline, int group, const struct circumstances *given
 		dup2(null, i);
 	prctl(PR_SET_CHILD_SUBREAPER, 1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	_exit(init_run(&(struct init_fds){
-		.lifeline = lifeline, .processes = {group, -1, -1, load_filter(given)}}));
+	_exit(init_run(&(struct init_fds){.lifeline = given->listener ? -1 : lifeline,
+		.processes = {group, -1, -1, load_filter(given)},
+		.listener = given->listener}));
 }
 
 /* A new group as the keeper makes one; its directory, or -1 where that cannot be done. */
@@ -205,6 +207,12 @@ void peer_start_filtered(struct peer *peer, const int *refused, size_t count)
 {
 	start_in(peer, (struct circumstances){
 			       .has_group = true, .refused = refused, .refused_count = count});
+}
+
+void peer_start_listening(struct peer *peer, const struct listener_config *listener)
+{
+	start_in(peer, (struct circumstances){.listener = listener});
+	fd_close(take_fd(&peer->lifeline));
 }
 
 void peer_start(struct peer *peer)
@@ -361,11 +369,16 @@ void peer_resize(struct peer *peer, uint32_t id, uint16_t columns, uint16_t rows
 
 size_t peer_attach(struct peer *peer, uint32_t *ids, size_t size)
 {
+	peer_open_link(peer);
+	return peer_attach_over(peer, ids, size);
+}
+
+size_t peer_attach_over(struct peer *peer, uint32_t *ids, size_t size)
+{
 	struct peer_frame frame;
 	struct unpack in;
 	uint32_t count;
 
-	peer_open_link(peer);
 	peer_send_u32(peer, AGENT_ATTACH, 0, AGENT_VERSION);
 	assert_true(peer_next(peer, &frame));
 	assert_int_equal(frame.kind, AGENT_HELLO);
