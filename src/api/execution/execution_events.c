@@ -47,12 +47,13 @@ static void feed_unref(void *arg)
 /* --- making events --- */
 
 /* A line of results, as an event with the same member. */
-static void put_frame(void *arg, const char *kind, json_t *value)
+static void put_frame(void *arg, const char *kind, json_t *value, size_t len)
 {
 	struct execution_feed *feed = arg;
 	bool is_error = strcmp(kind, "error") == 0;
 	json_t *data;
 
+	(void)len;
 	if (!is_error && strcmp(kind, "result") != 0 && strcmp(kind, "display") != 0)
 		return;
 	data = is_error ? json_incref(value) : json_pack("{s:O}", kind, value);

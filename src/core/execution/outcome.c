@@ -10,9 +10,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define TEXT_MAX  (64u << 10) /* of each text of an error */
-#define PIECE_MAX (64u << 10)
-#define NOT_FOUND 127 /* the exit code of a shell that does not find a program */
+/* Each text of an error: a runner sends 64 Ki letters at most, but they may take four bytes each. */
+#define ERROR_TEXT_MAX (256u << 10)
+#define FRAME_MAX      (64u << 10) /* of a line beside the result in it */
+#define PIECE_MAX      (64u << 10)
+#define NOT_FOUND      127 /* the exit code of a shell that does not find a program */
 
 /* What the log says. */
 struct gathered {
@@ -44,15 +46,16 @@ static void note_cut(struct gathered *gathered, const char *part)
 /* --- frames --- */
 
 /* A text of an error, bounded and always there. */
-static json_t *error_text(const json_t *error, const char *name)
+static json_t *error_text(struct gathered *gathered, const json_t *error, const char *name)
 {
 	const json_t *text = json_object_get(error, name);
 	size_t len = json_string_length(text);
 
 	if (!json_is_string(text))
 		return json_string("");
-	if (len > TEXT_MAX) {
-		len = TEXT_MAX;
+	if (len > ERROR_TEXT_MAX) {
+		note_cut(gathered, "error");
+		len = ERROR_TEXT_MAX;
 		len -= format_unfinished((const uint8_t *)json_string_value(text), len);
 	}
 	return json_stringn_nocheck(json_string_value(text), len);
@@ -64,11 +67,9 @@ static json_t *make_error(json_t *type, json_t *message, json_t *traceback)
 		"{s:o, s:o, s:o}", "type", type, "message", message, "traceback", traceback);
 }
 
-static void take_display(struct gathered *gathered, json_t *value)
+static void take_display(struct gathered *gathered, json_t *value, size_t size)
 {
-	size_t size = json_is_object(value) ? json_dumpb(value, NULL, 0, JSON_COMPACT) : 0;
-
-	if (size == 0)
+	if (!json_is_object(value))
 		return;
 	if (size > OUTCOME_DISPLAY_MAX || gathered->results_bytes + size > OUTCOME_DISPLAYS_MAX) {
 		note_cut(gathered, "results");
@@ -78,24 +79,37 @@ static void take_display(struct gathered *gathered, json_t *value)
 	json_array_append(gathered->results, value);
 }
 
-/* The first of each kind counts. */
-static void take_frame(void *arg, const char *kind, json_t *value)
+/* The runner left out something of a part. */
+static void take_cut(struct gathered *gathered, const char *part)
+{
+	static const char *const parts[] = {"result", "results", "error"};
+
+	for (size_t i = 0; part && i < array_len(parts); i++) {
+		if (strcmp(part, parts[i]) == 0)
+			note_cut(gathered, part);
+	}
+}
+
+/* The first of each kind counts. Numbers may be longer when they are written anew, so the line itself is measured. */
+static void take_frame(void *arg, const char *kind, json_t *value, size_t len)
 {
 	struct gathered *gathered = arg;
 
 	if (strcmp(kind, "begin") == 0) {
 		gathered->has_handler |= json_is_string(value);
 	} else if (strcmp(kind, "display") == 0) {
-		take_display(gathered, value);
+		take_display(gathered, value, len);
+	} else if (strcmp(kind, "cut") == 0) {
+		take_cut(gathered, json_string_value(value));
 	} else if (strcmp(kind, "result") == 0 && !gathered->result) {
-		if (json_dumpb(value, NULL, 0, JSON_COMPACT | JSON_ENCODE_ANY) <=
-			OUTCOME_RESULT_MAX + TEXT_MAX)
+		if (len <= OUTCOME_RESULT_MAX + FRAME_MAX)
 			gathered->result = json_incref(value);
 		else
 			note_cut(gathered, "result");
 	} else if (strcmp(kind, "error") == 0 && !gathered->error) {
-		gathered->error = make_error(error_text(value, "type"),
-			error_text(value, "message"), error_text(value, "traceback"));
+		gathered->error = make_error(error_text(gathered, value, "type"),
+			error_text(gathered, value, "message"),
+			error_text(gathered, value, "traceback"));
 	} else if (strcmp(kind, "done") == 0) {
 		gathered->is_done = true;
 	}
@@ -260,6 +274,12 @@ static const char *explain(
 			input->language->program[0], input->language->name, strerror(end->errnum));
 		return "LanguageMissing";
 	}
+	if (gathered->is_done) {
+		snprintf(text, size,
+			"the result of the handler could not be read: what was sent as one is no "
+			"JSON of up to 1 MiB");
+		return "BadResult";
+	}
 	if (signal_name)
 		snprintf(text, size, "the process was ended by SIG%s", signal_name);
 	else if (end->exit_code == 0)
@@ -286,7 +306,9 @@ static enum execution_status judge(const struct outcome_input *input, struct gat
 		return EXECUTION_LOST;
 	if (gathered->error)
 		return EXECUTION_FAILED;
-	/* A handler must come back; a script may end as it likes. */
+	/* A handler must come back, with something; a script may end as it likes. */
+	if (gathered->is_done && !is_quiet && !gathered->result)
+		return EXECUTION_FAILED;
 	if (gathered->is_done || (is_quiet && end->how.reason == END_EXITED && end->exit_code == 0))
 		return EXECUTION_SUCCEEDED;
 	return EXECUTION_FAILED;

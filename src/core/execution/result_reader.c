@@ -4,7 +4,7 @@
 #include <string.h>
 
 void result_reader_init(struct result_reader *reader,
-	void (*take)(void *arg, const char *kind, json_t *value), void *arg)
+	void (*take)(void *arg, const char *kind, json_t *value, size_t len), void *arg)
 {
 	*reader = (struct result_reader){
 		.line = BUF_INIT(RESULT_READER_LINE_MAX), .take = take, .arg = arg};
@@ -41,8 +41,8 @@ static void take_line(struct result_reader *reader, const uint8_t *data, size_t 
 	first = json_object_size(line) == 1 ? json_object_iter(line) : NULL;
 
 	if (first)
-		reader->take(
-			reader->arg, json_object_iter_key(first), json_object_iter_value(first));
+		reader->take(reader->arg, json_object_iter_key(first),
+			json_object_iter_value(first), len);
 	else
 		reader->bad++;
 	json_decref(line);

@@ -21,13 +21,13 @@ struct result_reader {
 	bool is_skipping;   /* the rest of a line that is left out */
 	unsigned bad;	    /* lines that were left out */
 	const char *marker; /* what lines begin with, borrowed; NULL: nothing */
-	/* A line; the value is borrowed. */
-	void (*take)(void *arg, const char *kind, json_t *value);
+	/* A line and its length; the value is borrowed. */
+	void (*take)(void *arg, const char *kind, json_t *value, size_t len);
 	void *arg;
 };
 
 void result_reader_init(struct result_reader *reader,
-	void (*take)(void *arg, const char *kind, json_t *value), void *arg);
+	void (*take)(void *arg, const char *kind, json_t *value, size_t len), void *arg);
 void result_reader_fini(struct result_reader *reader);
 
 void result_reader_put(struct result_reader *reader, const uint8_t *data, size_t len);

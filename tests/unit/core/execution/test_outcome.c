@@ -109,6 +109,62 @@ static void a_handler_must_come_back_and_a_script_may_end_as_it_likes(void **sta
 	assert_string_equal(error_type(world), "Exit");
 }
 
+static void put_nested(char *text, size_t depth)
+{
+	sprintf(text, "{\"result\":");
+	memset(text + strlen(text), '[', depth);
+	memset(text + strlen("{\"result\":") + depth, ']', depth);
+	strcpy(text + strlen("{\"result\":") + 2 * depth, "}\n");
+}
+
+static void a_handler_whose_result_cannot_be_read_has_failed(void **state)
+{
+	struct world *world = *state;
+	char deep[10000];
+
+	say(world, 3, "{\"begin\":\"handler\"}\n");
+	put_nested(deep, 4000);
+	say(world, 3, deep);
+	say(world, 3, "{\"done\":1}\n");
+	make(world, "python");
+	assert_int_equal(world->status, EXECUTION_FAILED);
+	assert_string_equal(error_type(world), "BadResult");
+	assert_true(json_is_null(json_object_get(world->outcome, "result")));
+	say(world, 3, "{\"result\":null}\n");
+	make(world, "python");
+	assert_int_equal(world->status, EXECUTION_SUCCEEDED);
+}
+
+static void a_result_is_as_long_as_its_line_however_its_numbers_are_written_anew(void **state)
+{
+	struct world *world = *state;
+	auto_free char *line = mem_new(OUTCOME_RESULT_MAX);
+	size_t len = (size_t)sprintf(line, "{\"result\":[0.1");
+
+	while (len < OUTCOME_RESULT_MAX - 100)
+		len += (size_t)sprintf(line + len, ",0.1");
+	strcpy(line + len, "]}\n{\"done\":1}\n");
+	say(world, 3, line);
+	make(world, "python");
+	assert_int_equal(world->status, EXECUTION_SUCCEEDED);
+	assert_true(json_array_size(json_object_get(world->outcome, "result")) > 260000);
+	assert_int_equal(json_array_size(json_object_get(world->outcome, "truncated")), 0);
+}
+
+static void what_the_runner_left_out_is_marked_once(void **state)
+{
+	struct world *world = *state;
+	const json_t *truncated;
+
+	say(world, 3, "{\"cut\":\"results\"}\n{\"cut\":\"results\"}\n{\"cut\":\"error\"}\n");
+	say(world, 3, "{\"cut\":\"anything\"}\n{\"cut\":7}\n{\"done\":1}\n");
+	make(world, "python");
+	truncated = json_object_get(world->outcome, "truncated");
+	assert_int_equal(json_array_size(truncated), 2);
+	assert_string_equal(json_string_value(json_array_get(truncated, 0)), "results");
+	assert_string_equal(json_string_value(json_array_get(truncated, 1)), "error");
+}
+
 static void the_end_of_the_process_weighs_more_than_what_it_said(void **state)
 {
 	static const struct {
@@ -198,6 +254,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		with_world(streams_and_results_are_told_apart),
 		with_world(a_handler_must_come_back_and_a_script_may_end_as_it_likes),
+		with_world(a_handler_whose_result_cannot_be_read_has_failed),
+		with_world(a_result_is_as_long_as_its_line_however_its_numbers_are_written_anew),
+		with_world(what_the_runner_left_out_is_marked_once),
 		with_world(the_end_of_the_process_weighs_more_than_what_it_said),
 		with_world(what_is_missing_or_broken_is_said),
 		with_world(a_shell_s_result_is_json_or_text),

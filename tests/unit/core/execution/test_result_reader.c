@@ -13,11 +13,12 @@ struct seen {
 	json_t *last;
 };
 
-static void take(void *arg, const char *kind, json_t *value)
+static void take(void *arg, const char *kind, json_t *value, size_t line_len)
 {
 	struct seen *seen = arg;
 	size_t len = strlen(seen->kinds);
 
+	assert_true(line_len > strlen(kind) + 4);
 	snprintf(seen->kinds + len, sizeof(seen->kinds) - len, "%s ", kind);
 	json_decref(seen->last);
 	seen->last = json_incref(value);
