@@ -14,6 +14,8 @@
   const { cpuUsage, resourceUsage } = process;
   const block = Atomics.wait.bind(Atomics, new Int32Array(new SharedArrayBuffer(4)), 0, 0);
   const { stringify, parse } = JSON;
+  const { max } = Math;
+  const Range = RangeError;
   const { from: bytesOf, byteLength } = Buffer;
   const inspect = util.inspect;
   const exit = process.reallyExit.bind(process);
@@ -23,9 +25,17 @@
   let RESULT = 3;
   let mark = ''; // before each line, in a context
   const TEXT_MAX = 65536;
+  const DEPTH = 100;
 
   const lineOf = (kind, text) => `${mark && `\n${mark} `}{"${kind}":${text}}\n`;
   const send = (kind, text) => putLine(lineOf(kind, text));
+  const noteCut = (part) => send('cut', `"${part}"`);
+
+  function cutText(text, part) {
+    if (text.length <= TEXT_MAX) return text;
+    noteCut(part);
+    return `${text.slice(0, TEXT_MAX)}...`;
+  }
 
   function putLine(line) {
     const data = bytesOf(line);
@@ -74,19 +84,41 @@
     return value;
   }
 
+  // How deep JSON is nested.
+  function depthOf(text) {
+    let deepest = 0, depth = 0, isText = false;
+    for (let at = 0; at < text.length; at++) {
+      const letter = text.charCodeAt(at);
+      if (isText && letter === 92) at++; // what is escaped
+      else if (letter === 34) isText = !isText;
+      else if (!isText && (letter === 91 || letter === 123)) deepest = max(deepest, ++depth);
+      else if (!isText && (letter === 93 || letter === 125)) depth--;
+    }
+    return deepest;
+  }
+
   function encode(value, limit) {
-    const text = value === undefined ? 'null' : stringify(value, replace) ?? 'null';
+    const tooDeep = () => new Range(`the result is nested more than ${DEPTH} deep`);
+    let text;
+    try {
+      text = value === undefined ? 'null' : stringify(value, replace) ?? 'null';
+    } catch (failure) {
+      throw failure instanceof Range && /call stack/.test(failure.message) ? tooDeep() : failure;
+    }
     if (byteLength(text) > limit) {
       const failure = new Error(`the result is larger than ${limit} bytes of JSON`);
       failure.name = 'TooLarge';
       throw failure;
     }
+    if (text.length > 2 * DEPTH && depthOf(text) > DEPTH) throw tooDeep();
     return text;
   }
 
   function textOf(value) {
     try {
-      return inspect(value, { depth: 4, maxStringLength: TEXT_MAX }).slice(0, TEXT_MAX);
+      const text = inspect(value, { depth: 4, maxStringLength: TEXT_MAX });
+      if (typeof value === 'string' && value.length > TEXT_MAX) noteCut('results');
+      return cutText(text, 'results');
     } catch {
       return typeof value;
     }
@@ -97,7 +129,7 @@
     const given = value && typeof value === 'object' && value['text/html'] ? value : null;
     if (given) return given;
     if (value && typeof value.toHTML === 'function') found['text/html'] = String(value.toHTML());
-    found['text/plain'] = typeof value === 'string' ? value.slice(0, TEXT_MAX) : textOf(value);
+    found['text/plain'] = typeof value === 'string' ? cutText(value, 'results') : textOf(value);
     return found;
   }
 
@@ -226,6 +258,7 @@
     try {
       send('display', encode(mimeOf(value), limits.display));
     } catch {
+      noteCut('results');
       send('display', '{"text/plain":"(too large to be shown)"}');
     }
   }
@@ -236,14 +269,14 @@
     const text = lines
       .filter((line) => !/^\s+at /.test(line) || !/(\[eval\]|node:internal|node:vm|node:repl|node:async_hooks|node:events|\(node:domain|evalmachine)/.test(line))
       .join('\n');
-    return withSourceLines(text).slice(0, TEXT_MAX);
+    return cutText(withSourceLines(text), 'error');
   }
 
   function sendError(failure, type) {
     const isError = failure && typeof failure === 'object' && 'message' in failure;
     send('error', stringify({
       type: type || (isError && failure.name ? String(failure.name) : 'Error'),
-      message: (isError ? String(failure.message) : textOf(failure)).slice(0, TEXT_MAX),
+      message: isError ? cutText(String(failure.message), 'error') : textOf(failure),
       traceback: stackOf(failure),
     }));
   }
@@ -255,6 +288,26 @@
 
   globalThis.display = (...values) => values.forEach(show);
 
+  // The environment as AWS Lambda has it, but for what the sandbox or the request says itself.
+  function becomeLambda() {
+    const name = request.name || 'handler', version = request.version || '$LATEST';
+    const day = new Date().toISOString().slice(0, 10).replaceAll('-', '/');
+    const given = {
+      _HANDLER: request.handler || 'main.handler',
+      LAMBDA_TASK_ROOT: directory,
+      AWS_REGION: 'local',
+      AWS_DEFAULT_REGION: 'local',
+      AWS_EXECUTION_ENV: `AWS_Lambda_nodejs${process.versions.node.split('.')[0]}.x`,
+      AWS_LAMBDA_FUNCTION_NAME: name,
+      AWS_LAMBDA_FUNCTION_VERSION: version,
+      AWS_LAMBDA_FUNCTION_MEMORY_SIZE: String(request.memory_mb || 0),
+      AWS_LAMBDA_INITIALIZATION_TYPE: 'on-demand',
+      AWS_LAMBDA_LOG_GROUP_NAME: `/aws/lambda/${name}`,
+      AWS_LAMBDA_LOG_STREAM_NAME: `${day}/[${version}]${request.id}`,
+    };
+    for (const [variable, value] of Object.entries(given)) process.env[variable] ??= value;
+  }
+
   function contextOf(settle) {
     const end = Date.now() + request.timeout_ms;
     return {
@@ -263,8 +316,10 @@
       invokedFunctionArn: `arn:aws:lambda:local:0:function:${request.name || 'handler'}`,
       memoryLimitInMB: String(request.memory_mb || 0),
       awsRequestId: request.id,
-      logGroupName: '',
-      logStreamName: '',
+      logGroupName: process.env.AWS_LAMBDA_LOG_GROUP_NAME ?? '',
+      logStreamName: process.env.AWS_LAMBDA_LOG_STREAM_NAME ?? '',
+      identity: undefined,
+      clientContext: undefined,
       callbackWaitsForEmptyEventLoop: true,
       getRemainingTimeInMillis: () => Math.max(0, end - Date.now()),
       succeed: (value) => settle(null, value),
@@ -406,6 +461,7 @@
     const code = translate(request.path ? fs.readFileSync(request.path, 'utf8') : request.code, file, directory);
     const name = (request.handler || 'handler').split('.').pop();
     let value, found;
+    if ('handler' in request || 'event' in request || code.includes(name) || /\b(module\.exports|export\s+default)\b/.test(code)) becomeLambda();
     process.argv.length = 1;
     process.argv.push(file);
     send('begin', '1');

@@ -8,6 +8,7 @@
 #     {"display":{}}     something to show: a map of MIME types
 #     {"result":...}     the value of a handler, or of the last expression
 #     {"error":{}}       type, message, traceback
+#     {"cut":"results"}  this part of the answer is not whole
 #     {"done":1}         all went well; of a context: it is ready for the next request
 #     {"done":{}}        all is over, and what it took: in a sandbox that is removed after it
 #
@@ -68,6 +69,18 @@ def put_line(line):
         data = data[write(RESULT, data):]
 
 
+def note_cut(part):
+    """What is sent of this part of the answer is not all of it."""
+    send("cut", '"%s"' % part)
+
+
+def cut_text(text, part):
+    if len(text) <= TEXT_MAX:
+        return text
+    note_cut(part)
+    return text[:TEXT_MAX] + "..."
+
+
 def plain(value):
     """What a value that JSON does not know becomes: (True, another value) or (False, None)."""
     kind = type(value)
@@ -89,6 +102,8 @@ def plain(value):
         if kind.__name__ == "DataFrame":
             return True, value.to_dict(orient="split")
         return True, value.to_dict()
+    if "pandas" in modules and hasattr(value, "tolist"):
+        return True, value.tolist()
     if hasattr(kind, "__dataclass_fields__"):
         return True, {name: getattr(value, name) for name in kind.__dataclass_fields__}
     if isinstance(value, BaseException):
@@ -96,13 +111,13 @@ def plain(value):
     return False, None
 
 
-def encode(value, limit):
-    """JSON, also of what json.dumps refuses; TooLarge above limit, ValueError for what contains itself."""
+def encode(value, limit, part="result"):
+    """JSON, also of what json.dumps refuses; TooLarge above limit bytes, ValueError for what contains itself."""
     parts, size, seen = [], 0, set()
 
     def put(text):
         nonlocal size
-        size += len(text)
+        size += len(text) if text.isascii() else len(text.encode("utf-8", "replace"))
         if size > limit:
             raise TooLarge
         parts.append(text)
@@ -161,7 +176,7 @@ def encode(value, limit):
             seen.discard(id(value))
         else:
             known, other = plain(value)
-            walk(other if known else repr(value)[:TEXT_MAX], depth + 1)
+            walk(other if known else cut_text(repr(value), part), depth + 1)
 
     walk(value, 0)
     return "".join(parts)
@@ -177,10 +192,12 @@ def text_of(value):
     try:
         size = len(value) if type(value) in PLAIN and hasattr(value, "__len__") else 0
         if size > TEXT_MAX and isinstance(value, (str, bytes)):
+            note_cut("results")
             return repr(value[:TEXT_MAX])[:TEXT_MAX] + "..."
         if size > TEXT_MAX // 4:
+            note_cut("results")
             return more("shorten")(value)
-        return repr(value)[:TEXT_MAX]
+        return cut_text(repr(value), "results")
     except Exception as failure:
         return "<%s whose repr() failed: %s>" % (type(value).__name__, failure)
 
@@ -198,11 +215,21 @@ def is_figure(value):
 
 
 def show(mime):
-    try:
-        flush()
-        send("display", encode(mime, LIMITS["display"]))
-    except TooLarge:
-        send("display", '{"text/plain":"(too large to be shown)"}')
+    """Shows it in as many of its types as there is room for, the small ones first."""
+    made, left = {}, LIMITS["display"]
+    flush()
+    for name, data in mime.items():
+        try:
+            made[str(name)] = encode(data, left, "results")
+        except (TooLarge, ValueError, RecursionError):
+            note_cut("results")
+    for name in sorted(made, key=lambda name: len(made[name])):
+        left -= len(name) + len(made[name].encode("utf-8", "replace")) + 4
+        if left < 0:
+            del made[name]
+            note_cut("results")
+    made = made or {"text/plain": '"(too large to be shown)"'}
+    send("display", "{%s}" % ",".join("%s:%s" % (quote(name), text) for name, text in made.items()))
 
 
 def display(*values, **options):
@@ -250,14 +277,20 @@ def send_error(failure, name=None):
     except BaseException:
         message = ""
     flush()
-    send("error", encode({"type": name or type(failure).__name__, "message": message[:TEXT_MAX],
-                          "traceback": text[-TEXT_MAX:]}, 1 << 20))
+    if len(text) > TEXT_MAX:
+        note_cut("error")
+    send("error", encode({"type": name or type(failure).__name__, "message": cut_text(message, "error"),
+                          "traceback": text[-TEXT_MAX:]}, 1 << 20, "error"))
+
+
+class Identity:
+    """Who called, if a mobile app did."""
+    cognito_identity_id = cognito_identity_pool_id = None
 
 
 class Context:
     """What AWS Lambda gives a handler as its second argument."""
-    function_version = "$LATEST"
-    identity = client_context = None
+    client_context = None
     log_group_name = log_stream_name = ""
 
     def __init__(self, request):
@@ -266,6 +299,7 @@ class Context:
         self.function_version = request.get("version") or "$LATEST"
         self.invoked_function_arn = "arn:aws:lambda:local:0:function:" + self.function_name
         self.memory_limit_in_mb = str(request.get("memory_mb", 0))
+        self.identity = Identity()
         self._deadline = time.monotonic() + request.get("timeout_ms", 0) / 1000
 
     def get_remaining_time_in_millis(self):
@@ -273,6 +307,58 @@ class Context:
 
     def log(self, message):
         sys.stdout.write(str(message))
+
+
+def become_lambda(request, file):
+    """Environment and logging as AWS Lambda has them, but for what the sandbox or the request says itself."""
+    name, version = request.get("name") or "handler", request.get("version") or "$LATEST"
+    for variable, value in (
+            ("_HANDLER", request.get("handler") or "main.handler"), ("LAMBDA_TASK_ROOT", os.path.dirname(os.path.abspath(file))),
+            ("AWS_REGION", "local"), ("AWS_DEFAULT_REGION", "local"),
+            ("AWS_EXECUTION_ENV", "AWS_Lambda_python%d.%d" % sys.version_info[:2]),
+            ("AWS_LAMBDA_FUNCTION_NAME", name), ("AWS_LAMBDA_FUNCTION_VERSION", version),
+            ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", str(request.get("memory_mb", 0))),
+            ("AWS_LAMBDA_INITIALIZATION_TYPE", "on-demand"), ("AWS_LAMBDA_LOG_GROUP_NAME", "/aws/lambda/" + name),
+            ("AWS_LAMBDA_LOG_STREAM_NAME", "%s/[%s]%s" % (time.strftime("%Y/%m/%d", time.gmtime()), version, request["id"]))):
+        os.environ.setdefault(variable, value)
+    Context.log_group_name, Context.log_stream_name = os.environ["AWS_LAMBDA_LOG_GROUP_NAME"], os.environ["AWS_LAMBDA_LOG_STREAM_NAME"]
+    after_import("logging", lambda module: more("log_like_lambda")(module, request["id"]))
+
+
+# --- modules of others ---
+
+AFTER = {}  # by the name of a module: what is done when it has been imported
+
+
+def after_import(name, what):
+    if name in sys.modules:
+        what(sys.modules[name])
+    else:
+        AFTER[name] = what
+
+
+class Watch:
+    """Comes before all others that find modules, for the few that something is to be done to."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name not in AFTER:
+            return None
+        for finder in sys.meta_path:
+            others = finder not in (Watch, Substitute) and hasattr(finder, "find_spec")
+            spec = finder.find_spec(name, path, target) if others else None
+            if spec is not None:
+                more("watch")(spec)
+                return spec
+        return None
+
+
+class Substitute:
+    """Comes after all others: what notebooks import from IPython is there without it."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        return more("substitute")(name) if name.partition(".")[0] == "IPython" else None
 
 
 ONLY_AST, TOP_LEVEL_AWAIT = 0x400, 0x2000  # flags of compile(), as the module ast names them
@@ -397,6 +483,7 @@ def run_once(request):
         sys.modules["__main__"] = sys.modules["main"] = module
         send("begin", '"handler"' if is_handler else "1")
         if is_handler:
+            become_lambda(request, file)
             exec(compile(tree, file, "exec"), module.__dict__)
             function = module.__dict__.get(name)
             if not callable(function):
@@ -525,6 +612,11 @@ def prepare_more():
 
 for stream in (sys.stdout, sys.stderr):
     stream.reconfigure(encoding="utf-8", errors="backslashreplace", line_buffering=True)
+sys.meta_path.insert(0, Watch)
+sys.meta_path.append(Substitute)
+AFTER["matplotlib.pyplot"] = lambda module: more("show_when_asked")(module)
+AFTER["IPython.display"] = lambda module: more("display_here")(module)
+os.environ.setdefault("MPLBACKEND", "Agg")
 if sys.argv[1:2] == ["warm"]:  # it was started before there was a request
     load_modules(sys.argv[2:])
     look_up_usage()
@@ -540,7 +632,6 @@ if REQUEST.get("passing") and not usage:
     look_up_usage()
 os.environ.update(REQUEST.get("env") or {})
 LIMITS = REQUEST["limits"]
-os.environ.setdefault("MPLBACKEND", "Agg")
 if REQUEST.get("serve"):
     more("serve")(REQUEST)
 else:

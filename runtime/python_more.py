@@ -82,6 +82,8 @@ def add_table(value, found):
         value = value.to_frame(name=value.name if value.name is not None else "0")
     if type(value).__name__ != "DataFrame":
         return
+    if len(value) > ROWS_MAX:
+        note_cut("results")
     rows = value.head(ROWS_MAX)
     split = rows.to_dict(orient="split")
     split["rows"] = len(value)
@@ -133,6 +135,18 @@ def show_open_figures(shown):
         print("a figure could not be drawn: %s" % failure, file=sys.stderr)
 
 
+def show_when_asked(pyplot):
+    """With the backend that draws for nobody, show() shows what is open now, so that two figures come in their order."""
+    show_windows = pyplot.show
+
+    def show_now(*values, **options):
+        if pyplot.get_backend().lower() != "agg":
+            return show_windows(*values, **options)
+        show_open_figures(None)
+
+    pyplot.show = show_now
+
+
 def chart_of(figure):
     charts = [chart for chart in map(axes_chart, figure.get_axes()) if chart]
     if len(charts) == 1:
@@ -180,7 +194,10 @@ def label_of(artist):
 
 
 def pairs(xs, ys):
-    return [[number(x), number(y)] for x, y in zip(list(xs)[:POINTS_MAX], list(ys)[:POINTS_MAX])]
+    points = list(zip(xs, ys))
+    if len(points) > POINTS_MAX:
+        note_cut("results")
+    return [[number(x), number(y)] for x, y in points[:POINTS_MAX]]
 
 
 def line_elements(axes):
@@ -189,7 +206,7 @@ def line_elements(axes):
 
 def scatter_elements(axes):
     from matplotlib.collections import PathCollection
-    return [{"label": label_of(one), "points": [[number(x), number(y)] for x, y in one.get_offsets()[:POINTS_MAX]]}
+    return [{"label": label_of(one), "points": pairs(one.get_offsets()[:, 0], one.get_offsets()[:, 1])}
             for one in axes.collections if isinstance(one, PathCollection)]
 
 
@@ -242,6 +259,148 @@ def box_elements(axes):
                       "median": number(median[0]), "third_quartile": number(high), "max": number(max(whiskers or [high])),
                       "outliers": [number(y) for y in outliers]})
     return found
+
+
+# --- modules of others ---
+
+def watch(spec):
+    """Has done what is to be done to the module when its own code has run."""
+    loader = spec.loader
+
+    def exec_module(module):
+        del loader.exec_module
+        loader.exec_module(module)
+        try:
+            AFTER.pop(spec.name)(module)
+        except Exception:
+            pass  # the module itself is whole
+
+    if not isinstance(loader, type):  # what is built in, nobody asks for
+        loader.exec_module = exec_module
+
+
+def log_like_lambda(logging, request_id):
+    """The root logger writes to standard output, in the format of AWS Lambda."""
+    root = logging.getLogger()
+    if root.handlers:
+        return
+
+    class LambdaLoggerHandler(logging.Handler):
+        def emit(self, record):
+            try:
+                sys.stdout.write(self.format(record).rstrip("\n") + "\n")
+            except Exception:
+                self.handleError(record)
+
+    def add_request_id(record):
+        record.aws_request_id = request_id
+        return True
+
+    def basic_config(**options):
+        """Code that sets up logging by itself has its way."""
+        if root.handlers == [handler]:
+            root.removeHandler(handler)
+        plain_config(**options)
+
+    handler = LambdaLoggerHandler()
+    handler.addFilter(add_request_id)
+    handler.setFormatter(logging.Formatter("[%(levelname)s]\t%(asctime)s.%(msecs)03dZ\t%(aws_request_id)s\t%(message)s",
+                                           "%Y-%m-%dT%H:%M:%S"))
+    handler.formatter.converter = time.gmtime
+    root.addHandler(handler)
+    plain_config, logging.basicConfig = logging.basicConfig, basic_config
+
+
+def display_here(module):
+    """IPython is installed, but not what it would show things in."""
+    module.display = display
+    functions = sys.modules.get("IPython.core.display_functions")
+    if functions:
+        functions.display = display
+
+
+def substitute(name):
+    """A little of IPython, of what is shown alone."""
+    if name not in ("IPython", "IPython.display"):
+        return None
+    from _frozen_importlib import ModuleSpec
+    return ModuleSpec(name, SubstituteLoader, is_package=name == "IPython")
+
+
+class SubstituteLoader:
+    @staticmethod
+    def create_module(spec):
+        return None
+
+    @staticmethod
+    def exec_module(module):
+        if module.__name__ == "IPython":
+            module.version_info, module.__version__ = (0, 0, 0, ""), "0"
+            module.get_ipython = lambda: None
+            __import__("IPython.display")
+            return
+        for name, method in (("HTML", "html"), ("Markdown", "markdown"), ("Latex", "latex"), ("SVG", "svg"), ("Javascript", "javascript")):
+            setattr(module, name, type(name, (Shown,), {"__module__": "IPython.display", "_repr_%s_" % method: Shown.get_data}))
+        module.JSON, module.Image, module.Math, module.Pretty, module.IFrame = ShownJson, ShownImage, ShownMath, ShownText, ShownFrame
+        module.DisplayObject, module.display = Shown, display
+        module.clear_output = lambda wait=False: None
+        module.update_display = lambda value, *, display_id=None, **options: display(value, **options)
+
+
+class Shown:
+    """What is given as data, or to be read from a file or an address."""
+    mode = "r"
+
+    def __init__(self, data=None, url=None, filename=None, **options):
+        if data is None and filename is not None:
+            with open(filename, self.mode) as file:
+                data = file.read()
+        elif data is None and url is not None:
+            from urllib.request import urlopen
+            with urlopen(url) as answer:
+                data = answer.read() if "b" in self.mode else answer.read().decode()
+        self.data, self.url, self.filename = data, url, filename
+
+    def get_data(self):
+        return self.data
+
+
+class ShownJson(Shown):
+    def _repr_json_(self):
+        return loads(self.data) if isinstance(self.data, str) else self.data
+
+
+class ShownMath(Shown):
+    def _repr_latex_(self):
+        return "$\\displaystyle %s$" % self.data.strip("$")
+
+
+class ShownText(Shown):
+    def __repr__(self):
+        return self.data
+
+
+class ShownImage(Shown):
+    mode = "rb"
+
+    def __init__(self, data=None, url=None, filename=None, **options):
+        if isinstance(data, str):  # a name or an address may stand in the first place
+            url, filename, data = (data, filename, None) if "://" in data else (url, data, None)
+        Shown.__init__(self, data, url, filename)
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        kind = "png" if self.data[:4] == b"\x89PNG" else "gif" if self.data[:4] == b"GIF8" else "webp" if self.data[8:12] == b"WEBP" else "jpeg"
+        return {"image/" + kind: self.data}
+
+
+class ShownFrame:
+    def __init__(self, src, width="100%", height=400, **options):
+        self.src, self.width, self.height = src, width, height
+
+    def _repr_html_(self):
+        from html import escape
+        return '<iframe width="%s" height="%s" src="%s" frameborder="0" allowfullscreen></iframe>' % (
+            self.width, self.height, escape(str(self.src)))
 
 
 # --- contexts ---
@@ -408,13 +567,43 @@ def translate_line(line):
     if bare.startswith("%") and bare[1:2].isalpha():
         return "%s__magic__(%r)" % (indent, bare[1:])
     name, equals, rest = bare.partition("=")
-    if equals and name.strip().isidentifier() and rest.lstrip().startswith("!"):
-        return "%s%s= __shell__(%r, True)" % (indent, name, rest.lstrip()[1:])
+    rest = rest.lstrip()
+    if equals and name.strip().isidentifier() and rest.startswith("!"):
+        return "%s%s= __shell__(%r, True)" % (indent, name, rest[1:])
+    if equals and name.strip().isidentifier() and rest.startswith("%") and rest[1:2].isalpha():
+        return "%s%s= __magic__(%r)" % (indent, name, rest[1:])
     return line
+
+
+def expand(text, frame):
+    """Puts in what Python has for `{expression}` and `$name`; `{{`, `}}` and `$$` stand for one of them. If something
+    in braces is no value of Python, they are the shell's, and all is left as it is."""
+    import re, string
+    scope = {**frame.f_globals, **frame.f_locals}
+
+    def put_name(found):
+        doubled, name = found.groups()
+        if doubled or name.partition(".")[0] not in scope:
+            return "$" + name
+        return str(eval(name, scope))
+
+    formatter, parts = string.Formatter(), []
+    try:
+        for literal, field, form, conversion in formatter.parse(text):
+            parts.append(re.sub(r"\$(\$?)([A-Za-z_]\w*(?:\.\w+)*)(?=(?:[^']*'[^']*')*[^']*$)", put_name, literal))
+            if field is not None:
+                value = eval(field, scope)
+                if callable(value):
+                    return text  # as in awk '{print}'
+                parts.append(formatter.format_field(formatter.convert_field(value, conversion), form))
+    except Exception:
+        return text
+    return "".join(parts)
 
 
 def shell(command, captures=False):
     import subprocess
+    command = expand(command, sys._getframe(1))
     flush()
     done = subprocess.run(command, shell=True, stdout=subprocess.PIPE if captures else None)
     if captures:
@@ -425,7 +614,8 @@ def shell(command, captures=False):
 
 def magic(line, body=None):
     import subprocess
-    name, _, rest = line.strip().partition(" ")
+    name, _, rest = expand(line, sys._getframe(1)).strip().partition(" ")
+    rest = rest.strip()
     if name in ("pip", "pip3") and body is None:
         import importlib, shlex, site
         flush()
@@ -438,10 +628,14 @@ def magic(line, body=None):
         if done.returncode:
             raise RuntimeError("pip ended with exit code %d" % done.returncode)
     elif name == "cd" and body is None:
-        os.chdir(os.path.expanduser(rest.strip() or "~"))
+        os.chdir(os.path.expanduser(rest or "~"))
+        print(os.getcwd())
     elif name == "env" and body is None:
-        variable, _, value = rest.partition("=")
+        variable, sign, value = rest.partition("=") if "=" in rest else rest.partition(" ")
+        if not sign:
+            return os.environ[variable] if variable else dict(os.environ)
         os.environ[variable.strip()] = value.strip()
+        print("env: %s=%s" % (variable.strip(), value.strip()))
     elif name in ("bash", "sh") and body is not None:
         flush()
         done = subprocess.run([name, "-c", body])

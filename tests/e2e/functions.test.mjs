@@ -33,7 +33,7 @@ const PYTHON = {
   plain: ['def handler(event, context):\n    return {"message": "Hello {} {}!".format(event["first_name"], event["last_name"])}', { first_name: 'Ada', last_name: 'Lovelace' }, { message: 'Hello Ada Lovelace!' }],
   'lambda_function.lambda_handler': ['import json\nimport os\nimport logging\nlogger = logging.getLogger()\nlogger.setLevel("INFO")\ndef lambda_handler(event, context):\n    logger.info("event %s", event)\n    return {"statusCode": 200, "body": json.dumps({"id": context.aws_request_id, "arn": context.invoked_function_arn, "left": context.get_remaining_time_in_millis() > 0})}', {}, null],
   'orders.records': ['import json\nimport os\nimport urllib.parse\n\nBUCKETS = {}\n\ndef records(event, context):\n    seen = []\n    for record in event["Records"]:\n        bucket = record["s3"]["bucket"]["name"]\n        key = urllib.parse.unquote_plus(record["s3"]["object"]["key"], encoding="utf-8")\n        BUCKETS.setdefault(bucket, []).append(key)\n        seen.append(f"{bucket}/{key}")\n    return {"seen": seen, "region": os.environ.get("AWS_REGION"), "log": [context.log_group_name, context.log_stream_name], "memory": int(context.memory_limit_in_mb) > 0}',
-    { Records: [{ s3: { bucket: { name: 'in' }, object: { key: 'a+b%2Fc.txt' } } }] }, { seen: ['in/a b/c.txt'], region: null, log: ['', ''], memory: true }],
+    { Records: [{ s3: { bucket: { name: 'in' }, object: { key: 'a+b%2Fc.txt' } } }] }, { seen: ['in/a b/c.txt'], region: 'local', log: ['/aws/lambda/records', /^\d{4}\/\d\d\/\d\d\/\[1\][0-9a-z]{26}$/], memory: true }],
   'app.proxy': ['import json\n\nclass NotFound(Exception):\n    pass\n\ndef proxy(event, context):\n    try:\n        body = json.loads(event["body"] or "{}")\n        method = event["requestContext"]["http"]["method"] if "http" in event["requestContext"] else event["httpMethod"]\n        if method != "POST":\n            raise NotFound(method)\n        return {"statusCode": 200, "headers": {"Content-Type": "application/json"}, "body": json.dumps({"item": body["id"], "path": event["pathParameters"]})}\n    except NotFound as error:\n        return {"statusCode": 404, "body": str(error)}',
     { httpMethod: 'POST', requestContext: {}, pathParameters: { id: '7' }, body: '{"id": 7}' }, { statusCode: 200, headers: { 'Content-Type': 'application/json' }, body: '{"item": 7, "path": {"id": "7"}}' }],
   'index.main': ['import asyncio\nasync def fetch(n):\n    await asyncio.sleep(0)\n    return n * n\nasync def work(ns):\n    return await asyncio.gather(*[fetch(n) for n in ns])\ndef main(event, context):\n    return asyncio.run(work(event))', [1, 2, 3], [1, 4, 9]],
@@ -52,6 +52,7 @@ test('handlers in the shapes of AWS Lambda run unchanged, in Python and Node', a
     const name = handler.replace(/.*\./, '');
     await put(name, { language: 'python', code, ...(handler === 'plain' ? {} : { handler }) });
     const got = await result(name, event);
+    if (got?.log) got.log[1] = got.log[1].replace(expected.log[1], () => (expected.log[1] = 'a stream'));
     if (expected) assert.deepEqual(got, expected);
     else assert.deepEqual([got.statusCode, JSON.parse(got.body).arn, JSON.parse(got.body).left], [200, 'arn:aws:lambda:local:0:function:lambda_handler', true]);
   }
@@ -59,6 +60,67 @@ test('handlers in the shapes of AWS Lambda run unchanged, in Python and Node', a
     await put(name, { language: 'javascript', code });
     assert.deepEqual(await result(name, event), expected);
   }
+});
+
+test('a handler finds the environment, the context and the logging of AWS Lambda', async () => {
+  const seen = async (name, body, event) => {
+    await put(name, { ...body, resources: { memory: '256Mi' }, env: { TABLE_NAME: 'orders', AWS_DEFAULT_REGION: 'eu-central-1' } });
+    const answer = await invoke(name, event);
+    assert.equal(answer.status, 200, answer.text);
+    return [answer.json, (await api.request('GET', `/v1/executions/${answer.headers['sandlot-execution']}`)).json];
+  };
+  const environment = (name, id) => ({
+    AWS_LAMBDA_FUNCTION_NAME: name, AWS_LAMBDA_FUNCTION_VERSION: '1', AWS_LAMBDA_FUNCTION_MEMORY_SIZE: '256', AWS_REGION: 'local', AWS_DEFAULT_REGION: 'eu-central-1',
+    AWS_LAMBDA_LOG_GROUP_NAME: `/aws/lambda/${name}`, AWS_LAMBDA_LOG_STREAM_NAME: `${new Date().toISOString().slice(0, 10).replaceAll('-', '/')}/[1]${id}`,
+    LAMBDA_TASK_ROOT: '/workspace', AWS_LAMBDA_INITIALIZATION_TYPE: 'on-demand', TABLE_NAME: 'orders',
+  });
+  const names = JSON.stringify(Object.keys(environment('', '')));
+  const [python, ran] = await seen('inventory', { language: 'python', handler: 'app.lambda_handler', code: `import json
+import logging
+import os
+
+TABLE = os.environ["TABLE_NAME"]
+ENVIRONMENT = {name: os.environ.get(name) for name in ${names}}
+logger = logging.getLogger()
+logger.setLevel(logging.INFO)
+logger.debug("too little to be told")
+logger.info("cold start of %s", os.environ["AWS_LAMBDA_FUNCTION_NAME"])
+
+def lambda_handler(event, context):
+    logger.info("event: %s", json.dumps(event))
+    logging.getLogger("orders.store").warning("table %s is almost full", TABLE)
+    try:
+        event["items"][1]
+    except IndexError:
+        logger.exception("no second item")
+    logger.handlers[0].setFormatter(logging.Formatter('{"level": "%(levelname)s", "id": "%(aws_request_id)s", "text": "%(message)s"}'))
+    logger.error("in a format of its own")
+    print("remaining:", context.get_remaining_time_in_millis() > 0)
+    return {"environment": ENVIRONMENT, "handler": os.environ["_HANDLER"], "request": context.aws_request_id, "log": [context.log_group_name, context.log_stream_name],
+            "identity": [context.identity.cognito_identity_id, context.identity.cognito_identity_pool_id], "client": context.client_context, "memory": context.memory_limit_in_mb}
+` }, { items: ['one'] });
+  assert.deepEqual(python, { environment: environment('inventory', ran.id), handler: 'app.lambda_handler', request: ran.id, identity: [null, null], client: null, memory: '256',
+    log: [python.environment.AWS_LAMBDA_LOG_GROUP_NAME, python.environment.AWS_LAMBDA_LOG_STREAM_NAME] });
+  const lines = ran.stdout.replace(/\t\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\t/g, '\tTIME\t').replaceAll(ran.id, 'ID');
+  assert.equal(lines, '[INFO]\tTIME\tID\tcold start of inventory\n[INFO]\tTIME\tID\tevent: {"items": ["one"]}\n[WARNING]\tTIME\tID\ttable orders is almost full\n' +
+    '[ERROR]\tTIME\tID\tno second item\nTraceback (most recent call last):\n  File "main.py", line 16, in lambda_handler\nIndexError: list index out of range\n' +
+    '{"level": "ERROR", "id": "ID", "text": "in a format of its own"}\nremaining: True\n');
+  assert.equal(ran.stderr, '');
+  const [node, called] = await seen('orders', { language: 'javascript', code: `const table = process.env.TABLE_NAME;
+const names = ${names};
+const environment = Object.fromEntries(names.map((name) => [name, process.env[name]]));
+
+export const handler = async (event, context) => {
+  console.log('log stream', context.logStreamName === process.env.AWS_LAMBDA_LOG_STREAM_NAME);
+  return { environment, table, request: context.awsRequestId, group: context.logGroupName, none: context.identity === undefined && context.clientContext === undefined, handler: process.env._HANDLER };
+};
+` }, {});
+  assert.deepEqual(node, { environment: environment('orders', called.id), table: 'orders', request: called.id, group: '/aws/lambda/orders', none: true, handler: 'handler' });
+  assert.equal(called.stdout, 'log stream true\n');
+  const [, own] = await seen('own', { language: 'python', code: 'import logging\nlogging.basicConfig(level=logging.INFO, format="own: %(message)s")\nlogging.info("told")\ndef handler(event, context): logging.getLogger("x").info("again")' }, {});
+  assert.deepEqual([own.stdout, own.stderr], ['', 'own: told\nown: again\n'], 'who sets up logging has it so');
+  const [, silent] = await seen('loaded', { language: 'python', imports: ['logging'], code: 'import logging\nlogging.getLogger().setLevel("INFO")\ndef handler(event, context): logging.info("told")' }, {});
+  assert.match(silent.stdout, /^\[INFO\]\t\S+Z\t[0-9a-z]{26}\ttold\n$/);
 });
 
 test('each put is a version that stays as it is; a call takes the last, or the one that is named', async () => {
