@@ -219,29 +219,38 @@ void sandbox_network_close(struct sandbox *sandbox)
 	sandbox_egress_unref(egress);
 }
 
-int sandbox_network_change(struct sandbox *sandbox, struct err *err)
+static void change(struct sandbox *sandbox, struct sandbox_egress *egress)
 {
 	const json_t *network = sandbox->record.network;
 	struct sandbox_egress_limits limits = limits_of(sandbox->engine, network);
+
+	sandbox_egress_change(egress, network, &limits);
+}
+
+int sandbox_network_change(struct sandbox *sandbox, struct err *err)
+{
 	bool ignored;
 	struct sandbox_egress *egress = ref_egress(sandbox, &ignored);
 
 	if (!egress)
 		return sandbox_network_open_missing(sandbox, err);
-	sandbox_egress_change(egress, network, &limits);
+	change(sandbox, egress);
 	sandbox_egress_unref(egress);
 	return 0;
 }
 
-int sandbox_network_give(struct sandbox *sandbox, bool is_other, struct err *err)
+/* One without egress has run nothing that could use it: the first process opens it, as after a create. */
+void sandbox_network_give(struct sandbox *sandbox, bool is_other)
 {
 	bool ignored;
 	struct sandbox_egress *egress = ref_egress(sandbox, &ignored);
 
-	if (egress)
-		sandbox_egress_give(egress, &sandbox->record.owner);
+	if (!egress)
+		return;
+	sandbox_egress_give(egress, &sandbox->record.owner);
+	if (is_other)
+		change(sandbox, egress);
 	sandbox_egress_unref(egress);
-	return is_other ? sandbox_network_change(sandbox, err) : 0;
 }
 
 void sandbox_network_reload_trust(struct engine *engine)

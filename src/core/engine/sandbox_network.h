@@ -30,7 +30,7 @@ void sandbox_network_close(struct sandbox *sandbox);
 int sandbox_network_change(struct sandbox *sandbox, struct err *err) must_check;
 
 /* It has another owner, whose secrets it may use from now on, and perhaps another network. life is held. */
-int sandbox_network_give(struct sandbox *sandbox, bool is_other, struct err *err) must_check;
+void sandbox_network_give(struct sandbox *sandbox, bool is_other);
 
 /* What a sandbox has reached, and what it was refused. */
 struct sandbox_network_report {

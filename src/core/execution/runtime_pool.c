@@ -616,7 +616,7 @@ static int give_locked(struct sandbox *sandbox, const struct owner *owner, struc
 	}
 	run_place_give_back(sandbox);
 	sandbox->place = place;
-	r = sandbox_network_give(sandbox, false, err);
+	sandbox_network_give(sandbox, false);
 	process_table_give(sandbox);
 	return r;
 }

@@ -264,8 +264,7 @@ static int apply(
 	bool restarts = restarts_start && before->is_other_env;
 	int r = driver_give_name(driver, sandbox->id, sandbox->record.name, err);
 
-	if (r == 0)
-		r = sandbox_network_give(sandbox, before->is_other_network, err);
+	sandbox_network_give(sandbox, before->is_other_network);
 	if (r == 0)
 		r = projects_show(sandbox, err);
 	fail_point("claim.applied");
