@@ -178,16 +178,37 @@ test('/docs has no flaw that axe knows dark and wide, or light and narrow; what 
     await page.evaluate('document.querySelector(".opblock-tag[data-tag=service] button").click(), document.querySelector(".opblock-tag[data-tag=tokens] button").click(), 1');
     await page.shows('document.querySelectorAll(".opblock").length > 6', true);
     await page.evaluate('for (const name of ["getVersion", "createToken", "revokeToken"]) document.querySelector("[id$=" + name + "] .opblock-summary-control").click(), 1');
-    await page.shows('document.querySelectorAll(".opblock.is-open .execute").length', 3);
+    await page.shows('document.querySelectorAll(".opblock.is-open .execute:not(:disabled)").length', 3);
     if (width > 500) {
       await page.evaluate('document.querySelector("[id$=getVersion] .execute").click(), 1');
       await page.shows('document.querySelector("[id$=getVersion] .live-responses-table tbody .response-col_status")?.innerText.startsWith("200")', true);
     }
+    assert.deepEqual(page.console, []);
     for (const flaw of await console.flaws()) flaws.push(`${theme} ${width} ${flaw}`);
+    const arrow = await page.evaluate('getComputedStyle(document.querySelector(".opblock-control-arrow svg path")).fill');
+    if (arrow === 'rgb(0, 0, 0)') flaws.push(`${theme}: the arrows are ${arrow}`);
     if (await page.evaluate('document.documentElement.scrollWidth') > width) flaws.push(`${theme} ${width}: it sticks out`);
   }
   await page.send('Emulation.clearDeviceMetricsOverride');
   assert.deepEqual(flaws, []);
+  console.isCalm();
+});
+
+test('/docs offers to execute an operation only once it can: no click is lost', async () => {
+  await console.go('/docs/');
+  await page.shows('document.querySelectorAll(".opblock-tag").length > 5', true);
+  await page.evaluate('document.querySelector(".opblock-tag[data-tag=service] button").click(), 1');
+  await page.shows('document.querySelector("[id$=getVersion] .opblock-summary-control") !== null', true);
+  // What it is made of is put together after it was opened; its button is there at once.
+  const early = await page.evaluate(`new Promise((resolve) => {
+    const look = () => { const button = document.querySelector('[id$=getVersion] .execute'); return button ? resolve(button.disabled) : setTimeout(look, 0); };
+    document.querySelector('[id$=getVersion] .opblock-summary-control').click();
+    look();
+  })`);
+  assert.equal(early, true);
+  await page.shows('document.querySelector("[id$=getVersion] .execute").disabled', false);
+  await page.evaluate('document.querySelector("[id$=getVersion] .execute").click(), 1');
+  await page.shows('document.querySelector("[id$=getVersion] .live-responses-table tbody .response-col_status")?.innerText.startsWith("200")', true);
   console.isCalm();
 });
 

@@ -41,6 +41,14 @@ new MutationObserver(() => {
   requestAnimationFrame(() => { isDue = false; mend(); });
 }).observe(document.getElementById('document'), { childList: true, subtree: true });
 
+/**
+ * Swagger UI shows a button Execute before it has put together what the operation is, and loses a click on it: the page
+ * would wait for an answer to a request that nobody sent. Until then the button is off.
+ */
+const patient = ({ React }) => ({
+  wrapComponents: { execute: (Execute) => (props) => React.createElement(Execute, { ...props, disabled: props.disabled || !props.operation?.size }) },
+});
+
 window.SwaggerUIBundle({
   url: '/openapi.json',
   dom_id: '#document',
@@ -52,4 +60,5 @@ window.SwaggerUIBundle({
   validatorUrl: null,
   syntaxHighlight: { activated: true, theme: 'arta' },
   withCredentials: true,
+  plugins: [patient],
 });
