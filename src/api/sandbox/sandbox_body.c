@@ -417,12 +417,13 @@ json_t *sandbox_to_json(const struct api *api, const struct sandbox_record *reco
 	json_t *owner = json_pack("{s:s, s:s, s:o}", "organization", record->owner.organization,
 		"user", record->owner.user, "project", text_to_json(record->project));
 	json_t *resources = sandbox_resources_to_json(&record->resources);
+	bool is_up = record->status == SANDBOX_RUNNING || record->status == SANDBOX_PAUSED;
 
 	if (record->session[0])
 		json_object_set_new(owner, "session", json_string(record->session));
 	return json_pack("{s:s, s:o, s:s, s:o, s:s, s:s, s:o, s:O, s:O, s:O, s:o, s:o, s:b, s:o, "
 			 "s:o, s:o, s:o,"
-			 " s:o, s:o, s:o, s:o, s:b, s:o, s:s, s:b, s:o}",
+			 " s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:s, s:b, s:o}",
 		"id", record->id, "name", text_to_json(record->name), "status",
 		sandbox_status_name(record->status), "owner", owner, "template",
 		record->template_name, "driver", record->driver, "resources", resources, "ports",
@@ -434,6 +435,7 @@ json_t *sandbox_to_json(const struct api *api, const struct sandbox_record *reco
 		api_stored_time_to_json(api, record->started_at_ms), "last_active_at",
 		api_stored_time_to_json(api, record->last_active_at_ms), "expires_at",
 		api_stored_time_to_json(api, record->expires_at_ms), "termination",
+		is_up ? json_null() : termination_to_json(&record->end), "last_termination",
 		termination_to_json(&record->end), "error_message",
 		text_to_json(record->error_message), "start",
 		start_body_encode(record->start, NULL), "upgradable",

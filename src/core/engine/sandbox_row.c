@@ -31,7 +31,8 @@ int sandbox_row_write_status(struct sandbox *sandbox, enum sandbox_status status
 
 	sandbox_read(sandbox, &changed);
 	changed.status = status;
-	changed.end = *end;
+	if (end->reason != END_NONE)
+		changed.end = *end;
 	/* It told of a start that failed, or of a disk, which a sandbox that is paused still has. */
 	if (status != SANDBOX_PAUSED)
 		changed.error_message[0] = '\0';
@@ -52,7 +53,6 @@ int sandbox_row_write_running(struct sandbox *sandbox, struct err *err)
 	changed.status = SANDBOX_RUNNING;
 	changed.job[0] = '\0';
 	changed.started_at_ms = changed.last_active_at_ms = now;
-	changed.end = (struct termination){0};
 	changed.error_message[0] = '\0';
 	atomic_store(&sandbox->last_active_ms, now);
 	r = sandbox_row_write(sandbox, &changed, err);

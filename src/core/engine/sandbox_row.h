@@ -9,7 +9,10 @@
 int sandbox_row_write(
 	struct sandbox *sandbox, const struct sandbox_record *changed, struct err *err) must_check;
 
-/* A new state, and how the old one ended; subscribers are told. */
+/*
+ * A new state, and how the old one ended; END_NONE: it has not, and what is known of its last end
+ * stays. Subscribers are told.
+ */
 int sandbox_row_write_status(struct sandbox *sandbox, enum sandbox_status status,
 	const struct termination *end, struct err *err) must_check;
 

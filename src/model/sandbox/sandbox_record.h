@@ -89,7 +89,7 @@ struct sandbox_record {
 	int64_t started_at_ms; /* 0: never */
 	int64_t last_active_at_ms;
 	int64_t expires_at_ms;	/* 0: never */
-	struct termination end; /* the last, while it does not run */
+	struct termination end; /* the last, also while it runs again */
 	char error_message[320];
 };
 
