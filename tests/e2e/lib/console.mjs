@@ -16,12 +16,20 @@ const FIND = `((selector, name) => [...document.querySelectorAll(selector)].find
   return name === null || (label ?? '').trim() === name;
 }))`;
 
+/** In each page, from its first moment: what moved by itself, and how far, as browsers count it. */
+const SHIFTS = `window.shifts = []; new PerformanceObserver((list) => {
+  for (const { value, hadRecentInput, sources } of list.getEntries()) if (!hadRecentInput) window.shifts.push({ value, moved: sources.map(({ node }) => (node?.outerHTML ?? node?.textContent ?? '').slice(0, 120)) });
+}).observe({ type: 'layout-shift', buffered: true });`;
+/** So much of a page may move by itself, as a share of the window times a share of the way: the line below which browsers call it good is 0.1. */
+const SHIFT_MAX = 0.05;
+
 export class Console {
   /** Of an address such as http://127.0.0.1:9090, in a window of the browser. */
   static async open(browser, origin) {
     const console = new Console();
     console.origin = origin;
     console.page = await browser.open();
+    await console.page.send('Page.addScriptToEvaluateOnNewDocument', { source: SHIFTS });
     return console;
   }
 
@@ -97,6 +105,32 @@ export class Console {
     assert.deepEqual(flaws, []);
   }
 
+  /**
+   * What is wrong with these pages in a theme and at a width, each reached without loading the console anew: flaws that
+   * axe knows, what sticks out sideways, what moves by itself. A page is a path, or a path and what is done there.
+   */
+  async survey(pages, { theme, width }) {
+    const flaws = [];
+    await this.page.send('Emulation.setDeviceMetricsOverride', { width, height: Math.round(width < 500 ? width * 2 : width * 0.6), deviceScaleFactor: 1, mobile: width < 500 });
+    await this.theme(theme);
+    for (const [path, act] of pages.map((one) => [one].flat())) {
+      const say = (what) => flaws.push(`${theme} ${width} ${path}${act ? ` ${act.name}` : ''}: ${what}`);
+      await this.page.evaluate('window.shifts.length = 0, 1');
+      await this.follow(path);
+      await this.page.shows('document.querySelector("h1, .empty") !== null && document.querySelector(".bone, .charts-wait") === null', true);
+      await act?.();
+      await this.page.shows('document.getAnimations().some((one) => one.playState === "running" && one.effect.getTiming().iterations !== Infinity)', false);
+      await this.page.evaluate('new Promise((resolve) => { requestAnimationFrame(() => setTimeout(resolve, 0)); })'); // what measures itself has done so
+      for (const flaw of await this.flaws()) say(flaw);
+      const wide = await this.page.evaluate('document.documentElement.scrollWidth');
+      if (wide > width) say(`it is ${wide} pixels wide`);
+      const shifts = await this.page.evaluate('window.shifts');
+      if (shifts.reduce((sum, { value }) => sum + value, 0) > SHIFT_MAX) say(`it moves by itself: ${JSON.stringify(shifts)}`);
+    }
+    await this.page.send('Emulation.clearDeviceMetricsOverride');
+    return flaws;
+  }
+
   async signIn(token) {
     await this.go('/');
     await this.fill('Token', token);
@@ -111,7 +145,7 @@ export class Console {
 
   /** What axe finds against the rules of WCAG 2.2 A and AA, as "rule: element". */
   async flaws() {
-    await this.page.evaluate(`${fs.readFileSync(AXE, 'utf8')}; 1`);
+    if (!await this.page.evaluate('"axe" in window')) await this.page.evaluate(`${fs.readFileSync(AXE, 'utf8')}; 1`);
     return this.page.evaluate(`axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'], resultTypes: ['violations'] })
       .then(({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map((node) => id + ': ' + node.html.slice(0, 160) + ' ' + (node.any[0]?.message ?? ''))))`);
   }
@@ -123,5 +157,6 @@ export class Console {
   isCalm() {
     const gone = /status of 404 .*\/v1\/sandboxes\/[0-9a-z]{26}$/;
     assert.deepEqual(this.page.errors.splice(0).filter((error) => !gone.test(error)), []);
+    assert.deepEqual(this.page.console.splice(0), []);
   }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Small things without behaviour: states of a page, badges, facts, meters, times.
 import { CircleAlert, Info, TriangleAlert, type LucideIcon } from 'lucide-react';
-import type { ReactNode } from 'react';
+import { useEffect, useLayoutEffect, useRef, useState, type ReactNode } from 'react';
 
 import { ApiError, isUnreachable } from '../api/client';
 import type { Sandbox } from '../api/schema';
@@ -69,6 +69,21 @@ export const Facts = ({ facts }: { facts: [string, ReactNode][] }) => (
 export const PageHead = ({ title, about, children }: { title: string; about?: string; children?: ReactNode }) => (
   <div className="page-head"><div className="grow"><h1>{title}</h1>{about && <p>{about}</p>}</div>{children}</div>
 );
+
+/** A table that may be wider than its place: it scrolls, and the keyboard reaches it while there is something to scroll. */
+export function TableWrap({ children }: { children: ReactNode }) {
+  const box = useRef<HTMLDivElement>(null);
+  const [isWide, setWide] = useState(false);
+  const measure = () => setWide(box.current !== null && box.current.scrollWidth > box.current.clientWidth);
+  useLayoutEffect(measure);
+  useEffect(() => {
+    const observer = new ResizeObserver(measure);
+    observer.observe(box.current!);
+    for (const child of box.current!.children) observer.observe(child);
+    return () => observer.disconnect();
+  }, []);
+  return <div className="table-wrap" ref={box} tabIndex={isWide ? 0 : undefined}>{children}</div>;
+}
 
 /** How much of a limit is used. */
 export function Meter({ label, used, limit, plain }: { label: string; used: number; limit: number | null | undefined; plain?: boolean }) {

@@ -7,7 +7,7 @@ import type { Snapshot } from '../api/schema';
 import { bytes } from '../lib/format';
 import { text } from '../text/en';
 import { ask } from './Ask';
-import { Ago, Badge } from './Basics';
+import { Ago, Badge, TableWrap } from './Basics';
 import { IconButton } from './Button';
 import { attempt } from './Toasts';
 
@@ -18,7 +18,7 @@ export function SnapshotTable({ list, onGone, actions, origin }: Props) {
     if (await ask({ title: text.snapshots.removeTitle(snapshot.name ?? snapshot.id), about: text.snapshots.removeAbout, confirm: text.verbs.delete, danger: true }) && await attempt(() => call('DELETE', `/v1/snapshots/${part(snapshot.id)}`), text.snapshots.removed)) onGone();
   };
   return (
-    <div className="table-wrap"><table className="table">
+    <TableWrap><table className="table">
       <thead><tr><th>{text.name}</th>{origin && <th>{text.snapshots.of}</th>}<th>{text.facts.template}</th><th className="end">{text.size}</th><th>{text.created}</th><th><span className="sr-only">{text.actions}</span></th></tr></thead>
       <tbody>{list.map((snapshot) => (
         <tr key={snapshot.id}>
@@ -28,6 +28,6 @@ export function SnapshotTable({ list, onGone, actions, origin }: Props) {
           <td className="actions"><span className="row" style={{ justifyContent: 'flex-end' }}>{actions(snapshot)}<IconButton small label={text.snapshots.remove} icon={Trash2} onClick={() => void remove(snapshot)} /></span></td>
         </tr>
       ))}</tbody>
-    </table></div>
+    </table></TableWrap>
   );
 }

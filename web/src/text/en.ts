@@ -10,6 +10,7 @@ export const text = {
   loading: 'Loading', failed: 'That did not work', requestId: 'Request', skip: 'Skip to content', menu: 'Menu', newTab: 'opens a new tab',
   name: 'Name', id: 'Id', kind: 'Kind', status: 'Status', size: 'Size', path: 'Path', created: 'Created', expires: 'Expires', actions: 'Actions', command: 'Command',
   of: (used: string, limit: string) => `${used} of ${limit}`,
+  ofAll: (limit: string) => `of ${limit}`,
   count: (count: number) => plural(count, 'sandbox', 'sandboxes'),
   typeToConfirm: (word: string) => `Type “${word}” to confirm`,
   version: (version: string) => `Version ${version}`,
@@ -76,7 +77,7 @@ export const text = {
 
   tabs: { overview: 'Overview', terminal: 'Terminal', run: 'Run', processes: 'Processes', files: 'Files', ports: 'Ports', network: 'Network', members: 'Members', snapshots: 'Snapshots', playground: 'Playground', events: 'Events', settings: 'Settings' },
   sandbox: {
-    tabs: 'Views of the sandbox', more: 'More', copyId: 'Copy the id', stopsIn: 'stops in', startFailed: 'The last start failed:', facts: 'Facts', walls: 'Walls', startCommands: 'Start commands', restarts: 'Restarts',
+    tabs: 'Views of the sandbox', more: 'More', copyId: 'Copy the id', stopsIn: 'stops in', startFailed: 'The last start failed:', ready: 'Ready', notReady: 'Not ready yet', lastEnd: 'Last end:', awake: 'awake because', facts: 'Facts', walls: 'Walls', startCommands: 'Start commands', restarts: 'Restarts',
     upgradable: 'Its template has a newer version, which it gets when it is stopped and started.',
   },
   facts: {
@@ -84,7 +85,7 @@ export const text = {
     network: 'Network', security: 'Security profile', previews: 'Previews', privacy: 'Previews are', private: 'private', public: 'public', idle: 'Stops when idle for', lifetime: 'Is deleted after', awake: 'Awake because',
     created: 'Created', started: 'Started', active: 'Last used', expires: 'Expires', lastEnd: 'Last end',
   },
-  stats: { window: 'Time', windows: { now: '10 minutes', hour: 'Hour', day: 'Day' }, cpu: 'CPU', cpuPercent: 'CPU', memory: 'Memory', disk: 'Disk', pids: 'Processes', network: 'Network', networkRate: 'Network', received: 'Received', sent: 'Sent', chart: (title: string, now: string) => `${title}, now ${now}` },
+  stats: { window: 'Time', windows: { now: '10 minutes', hour: 'Hour', day: 'Day' }, cpu: 'CPU', cpuPercent: 'CPU', memory: 'Memory', disk: 'Disk', pids: 'Processes', network: 'Network', networkRate: 'Network', received: 'Received', sent: 'Sent', chart: (title: string, now: string, limit: string) => `${title}, now ${now}${limit && `, limit ${limit}`}` },
   needs: {
     title: (status: string) => `This sandbox is ${status}`, about: (what: string) => `Looking around does not wake it. Start it to ${what}.`,
     terminal: 'open a terminal', run: 'run commands', files: 'see its files', playground: 'run code',

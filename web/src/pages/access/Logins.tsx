@@ -5,7 +5,7 @@ import { LogOut } from 'lucide-react';
 
 import { call, listAll, part } from '../../api/client';
 import type { Login } from '../../api/schema';
-import { Ago, Badge, Card, Loaded } from '../../components/Basics';
+import { Ago, Badge, Card, Loaded, TableWrap } from '../../components/Basics';
 import { IconButton } from '../../components/Button';
 import { attempt } from '../../components/Toasts';
 import { text } from '../../text/en';
@@ -17,7 +17,7 @@ export function Logins() {
     <Card title={text.logins.title}>
       <Loaded query={query}>
         {(list) => (
-          <div className="table-wrap"><table className="table">
+          <TableWrap><table className="table">
             <thead><tr><th>{text.facts.owner}</th><th>{text.logins.browser}</th><th>{text.logins.from}</th><th>{text.tokens.lastUsed}</th><th>{text.expires}</th><th><span className="sr-only">{text.actions}</span></th></tr></thead>
             <tbody>{list.map((login) => (
               <tr key={login.id}>
@@ -26,7 +26,7 @@ export function Logins() {
                 <td className="actions">{!login.current && <IconButton small label={text.logins.end} icon={LogOut} onClick={() => void end(login.id)} />}</td>
               </tr>
             ))}</tbody>
-          </table></div>
+          </table></TableWrap>
         )}
       </Loaded>
     </Card>

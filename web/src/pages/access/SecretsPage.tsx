@@ -7,7 +7,7 @@ import { useState } from 'react';
 import { ApiError, call, part } from '../../api/client';
 import { useSecrets } from '../../api/queries';
 import { ask } from '../../components/Ask';
-import { Ago, Card, Empty, Loaded, Note, PageHead } from '../../components/Basics';
+import { Ago, Card, Empty, Loaded, Note, PageHead, TableWrap } from '../../components/Basics';
 import { Button, IconButton } from '../../components/Button';
 import { Dialog } from '../../components/Dialog';
 import { TextField } from '../../components/Field';
@@ -30,10 +30,10 @@ export function SecretsPage() {
       <Card>
         <Loaded query={query}>
           {(list) => (list.length === 0 ? <Empty icon={Vault} title={text.secrets.none}><p>{text.secrets.noneAbout}</p></Empty> : (
-            <div className="table-wrap"><table className="table">
+            <TableWrap><table className="table">
               <thead><tr><th>{text.name}</th><th>{text.secrets.url}</th><th>{text.secrets.header}</th><th>{text.secrets.changed}</th><th><span className="sr-only">{text.actions}</span></th></tr></thead>
               <tbody>{list.map((secret) => <tr key={secret.name}><td className="strong break">{secret.name}</td><td className="mono break">{secret.url}</td><td className="mono">{secret.header}</td><td><Ago time={secret.changed_at} /></td><td className="actions"><IconButton small label={text.secrets.removeTitle(secret.name)} icon={Trash2} onClick={() => void remove(secret.name)} /></td></tr>)}</tbody>
-            </table></div>
+            </table></TableWrap>
           ))}
         </Loaded>
       </Card>

@@ -9,7 +9,7 @@ import { useTokens } from '../../api/queries';
 import type { Token } from '../../api/schema';
 import { may } from '../../api/session';
 import { ask } from '../../components/Ask';
-import { Ago, Badge, Card, Empty, Loaded, Note, PageHead } from '../../components/Basics';
+import { Ago, Badge, Card, Empty, Loaded, Note, PageHead, TableWrap } from '../../components/Basics';
 import { Button, IconButton } from '../../components/Button';
 import { Copyable } from '../../components/Copy';
 import { Dialog } from '../../components/Dialog';
@@ -37,7 +37,7 @@ export function TokensPage() {
       <Card>
         <Loaded query={query}>
           {(list) => (list.length === 0 ? <Empty icon={KeyRound} title={text.tokens.none} /> : (
-            <div className="table-wrap"><table className="table">
+            <TableWrap><table className="table">
               <thead><tr><th>{text.name}</th><th>{text.facts.owner}</th><th>{text.tokens.scopes}</th><th>{text.created}</th><th>{text.tokens.lastUsed}</th><th>{text.expires}</th><th><span className="sr-only">{text.actions}</span></th></tr></thead>
               <tbody>{list.map((token) => (
                 <tr key={token.id}>
@@ -47,7 +47,7 @@ export function TokensPage() {
                   <td className="actions"><IconButton small label={text.tokens.revokeOf(token.name ?? token.id)} icon={Trash2} onClick={() => void revoke(token)} /></td>
                 </tr>
               ))}</tbody>
-            </table></div>
+            </table></TableWrap>
           ))}
         </Loaded>
       </Card>

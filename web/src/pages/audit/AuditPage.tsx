@@ -7,7 +7,7 @@ import { useState } from 'react';
 import { call } from '../../api/client';
 import type { AuditPage as Page, AuditReport } from '../../api/schema';
 import { may } from '../../api/session';
-import { Ago, Badge, Bones, Card, Empty, Failure, Note, PageHead } from '../../components/Basics';
+import { Ago, Badge, Bones, Card, Empty, Failure, Note, PageHead, TableWrap } from '../../components/Basics';
 import { Button } from '../../components/Button';
 import { SearchBox } from '../../components/Field';
 import { complain } from '../../components/Toasts';
@@ -35,10 +35,10 @@ export function AuditPage() {
         <div className="row wrap"><SearchBox label={text.audit.action} value={action} onText={setAction} /><SearchBox label={text.audit.user} value={user} onText={setUser} /></div>
         <Card>
           {query.error ? <Failure error={query.error} retry={() => void query.refetch()} /> : !query.data ? <Bones /> : entries.length === 0 ? <Empty icon={FileClock} title={text.audit.none}><p>{text.audit.noneAbout}</p></Empty> : (
-            <div className="table-wrap"><table className="table">
+            <TableWrap><table className="table">
               <thead><tr><th className="end">#</th><th>{text.audit.when}</th><th>{text.audit.who}</th><th>{text.audit.what}</th><th>{text.audit.object}</th><th>{text.audit.answer}</th><th>{text.audit.from}</th></tr></thead>
               <tbody>{entries.map((entry) => <tr key={entry.sequence}><td className="end number muted">{entry.sequence}</td><td><Ago time={entry.at} /></td><td className="break">{[entry.organization, entry.user].filter(Boolean).join('/') || '–'}</td><td className="nowrap"><Badge>{entry.action}</Badge></td><td className="mono break">{entry.object}{entry.detail && <span className="muted"> {entry.detail}</span>}</td><td><Badge tone={entry.status >= 400 ? 'bad' : 'ok'}>{entry.status}{entry.code ? ` ${entry.code}` : ''}</Badge></td><td className="mono">{entry.from}</td></tr>)}</tbody>
-            </table></div>
+            </table></TableWrap>
           )}
         </Card>
         {query.hasNextPage && <div><Button busy={query.isFetchingNextPage} onClick={() => void query.fetchNextPage()}>{text.more}</Button></div>}

@@ -6,7 +6,7 @@ import { Fragment, useState } from 'react';
 
 import { call, part } from '../../api/client';
 import type { Execution, ExecutionList } from '../../api/schema';
-import { Ago, Badge, Card, Empty, Loaded, type Tone } from '../../components/Basics';
+import { Ago, Badge, Card, Empty, Loaded, TableWrap, type Tone } from '../../components/Basics';
 import { Button } from '../../components/Button';
 import { duration } from '../../lib/format';
 import { text } from '../../text/en';
@@ -21,7 +21,7 @@ export function Calls({ name }: { name: string }) {
     <Card title={text.functions.history}>
       <Loaded query={query}>
         {({ executions }) => (executions.length === 0 ? <Empty icon={History} title={text.functions.noCalls}><p>{text.functions.noCallsAbout}</p></Empty> : (
-          <div className="table-wrap"><table className="table">
+          <TableWrap><table className="table">
             <thead><tr><th>{text.id}</th><th>{text.status}</th><th className="end">{text.templates.version}</th><th className="end">{text.jobs.took}</th><th>{text.functions.called}</th><th><span className="sr-only">{text.actions}</span></th></tr></thead>
             <tbody>{executions.map((one) => (
               <Fragment key={one.id}>
@@ -33,7 +33,7 @@ export function Calls({ name }: { name: string }) {
                 {opened === one.id && <tr><td colSpan={6}><Details id={one.id} /></td></tr>}
               </Fragment>
             ))}</tbody>
-          </table></div>
+          </table></TableWrap>
         ))}
       </Loaded>
     </Card>

@@ -6,7 +6,7 @@ import { Link, useLocation } from 'wouter';
 
 import { part } from '../../api/client';
 import { useFunctions } from '../../api/queries';
-import { Ago, Badge, Card, Empty, Loaded, PageHead } from '../../components/Basics';
+import { Ago, Badge, Card, Empty, Loaded, PageHead, TableWrap } from '../../components/Basics';
 import { Button } from '../../components/Button';
 import { duration } from '../../lib/format';
 import { useTitle } from '../../lib/hooks';
@@ -24,7 +24,7 @@ export function FunctionsPage() {
       <Card>
         <Loaded query={query}>
           {(list) => (list.length === 0 ? <Empty icon={SquareFunction} title={text.functions.none}><p>{text.functions.noneAbout}</p></Empty> : (
-            <div className="table-wrap"><table className="table">
+            <TableWrap><table className="table">
               <thead><tr><th>{text.name}</th><th>{text.playground.language}</th><th className="end">{text.templates.version}</th><th>{text.functions.handler}</th><th className="end">{text.functions.timeout}</th><th>{text.functions.deployed}</th></tr></thead>
               <tbody>{list.map((one) => (
                 <tr key={one.name}>
@@ -32,7 +32,7 @@ export function FunctionsPage() {
                   <td className="end number">{one.version}</td><td className="mono break">{one.handler ?? '–'}</td><td className="end number nowrap">{duration(one.timeout_ms)}</td><td><Ago time={one.created_at} /></td>
                 </tr>
               ))}</tbody>
-            </table></div>
+            </table></TableWrap>
           ))}
         </Loaded>
       </Card>

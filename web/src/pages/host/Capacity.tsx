@@ -16,12 +16,12 @@ async function read(signal: AbortSignal): Promise<Record<string, number>> {
 export function Capacity() {
   const { data } = useQuery({ queryKey: ['metrics'], queryFn: ({ signal }) => read(signal), refetchInterval: 5000, staleTime: 0 });
   const of = (name: string) => data?.[name] ?? 0;
-  const rows: { name: string; value: string; used: number; limit?: number }[] = [
-    { name: text.host.memory, value: text.of(bytes(of('host_memory_bytes') - of('host_memory_available_bytes')), bytes(of('host_memory_bytes'))), used: of('host_memory_bytes') - of('host_memory_available_bytes'), limit: of('host_memory_bytes') },
-    { name: text.host.diskOfData, value: text.of(bytes(of('data_disk_bytes') - of('data_disk_free_bytes')), bytes(of('data_disk_bytes'))), used: of('data_disk_bytes') - of('data_disk_free_bytes'), limit: of('data_disk_bytes') },
+  const rows: { name: string; value: string; most?: string; used: number; limit?: number }[] = [
+    { name: text.host.memory, value: bytes(of('host_memory_bytes') - of('host_memory_available_bytes')), most: bytes(of('host_memory_bytes')), used: of('host_memory_bytes') - of('host_memory_available_bytes'), limit: of('host_memory_bytes') },
+    { name: text.host.diskOfData, value: bytes(of('data_disk_bytes') - of('data_disk_free_bytes')), most: bytes(of('data_disk_bytes')), used: of('data_disk_bytes') - of('data_disk_free_bytes'), limit: of('data_disk_bytes') },
     { name: text.host.places, value: String(of('running_places_used')), used: 0 },
     { name: text.host.processes, value: String(of('process_places_used')), used: 0 },
     { name: text.host.ofDaemon, value: bytes(of('resident_memory_bytes')), used: 0 },
   ];
-  return <div className="meters many">{rows.map(({ name, value, used, limit }) => <div key={name} className="card figure"><div className="small muted">{name}</div><div className="value number">{data ? value : '–'}</div><Meter label={name} used={used} limit={limit} /></div>)}</div>;
+  return <div className="meters many">{rows.map(({ name, value, most, used, limit }) => <div key={name} className="card figure"><div className="small muted">{name}</div><div className="value number">{data ? value : '–'}{data && most && <span className="most">{text.ofAll(most)}</span>}</div><Meter label={name} used={used} limit={limit} /></div>)}</div>;
 }

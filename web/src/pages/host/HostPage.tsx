@@ -7,7 +7,7 @@ import { call } from '../../api/client';
 import { useDriver, useQuotas, useSandboxes, useVersion } from '../../api/queries';
 import type { BackupList, OrphanList } from '../../api/schema';
 import { may } from '../../api/session';
-import { Ago, Badge, Card, Empty, Facts, Loaded, Note, PageHead } from '../../components/Basics';
+import { Ago, Badge, Card, Empty, Facts, Loaded, Note, PageHead, TableWrap } from '../../components/Basics';
 import { Button } from '../../components/Button';
 import { attempt } from '../../components/Toasts';
 import { bytes, parseSize } from '../../lib/format';
@@ -36,15 +36,15 @@ export function HostPage() {
           <Card title={text.host.state}>
             <div className="body">
               <Facts facts={[
-                [text.host.ready, ready.data && <Badge tone={ready.data.isReady ? 'ok' : 'bad'}>{ready.data.isReady ? text.host.isReady : text.host.notReady}</Badge>],
-                [text.host.version, version.data?.version],
-                [text.host.driver, driver.data?.name],
-                [text.host.sandboxes, sandboxes.data && text.overview.counts(sandboxes.data.length, running.length)],
+                [text.host.ready, ready.data ? <Badge tone={ready.data.isReady ? 'ok' : 'bad'}>{ready.data.isReady ? text.host.isReady : text.host.notReady}</Badge> : '–'],
+                [text.host.version, version.data?.version ?? '–'],
+                [text.host.driver, driver.data?.name ?? '–'],
+                [text.host.sandboxes, sandboxes.data ? text.overview.counts(sandboxes.data.length, running.length) : '–'],
                 [text.host.memoryPromised, bytes(promised)],
                 [text.host.cpuPromised, running.reduce((sum, sandbox) => sum + (sandbox.resources.cpu ?? 0), 0)],
-                [text.host.disk, used?.disk && bytes(parseSize(used.disk))],
-                [text.host.images, used?.images && bytes(parseSize(used.images))],
-                [text.host.workspaces, used?.workspaces],
+                [text.host.disk, used?.disk ? bytes(parseSize(used.disk)) : '–'],
+                [text.host.images, used?.images ? bytes(parseSize(used.images)) : '–'],
+                [text.host.workspaces, used?.workspaces ?? '–'],
               ]} />
             </div>
           </Card>
@@ -69,12 +69,12 @@ function Backups() {
     <Card title={text.host.backups} actions={<Button small onClick={() => void make()}>{text.host.backUp}</Button>}>
       <Loaded query={query}>
         {({ backups, failure }) => (
-          <div className="table-wrap">
+          <TableWrap>
             {failure && <Note tone="bad">{failure}</Note>}
             <table className="table"><thead><tr><th>{text.host.backupName}</th><th>{text.host.written}</th><th className="end">{text.size}</th></tr></thead>
               <tbody>{[...backups].reverse().map((backup) => <tr key={backup.name}><td className="mono break">{backup.name}</td><td><Ago time={backup.written_at} /></td><td className="end number">{bytes(backup.bytes)}</td></tr>)}</tbody>
             </table>
-          </div>
+          </TableWrap>
         )}
       </Loaded>
     </Card>
@@ -87,8 +87,8 @@ function Orphans() {
     <Card title={text.host.orphans}>
       <Loaded query={query}>
         {({ orphans }) => (orphans.length === 0 ? <Empty icon={ServerCog} title={text.host.noOrphans}><p>{text.host.noOrphansAbout}</p></Empty> : (
-          <div className="table-wrap"><table className="table"><thead><tr><th>{text.id}</th><th>{text.kind}</th><th>{text.host.location}</th></tr></thead>
-            <tbody>{orphans.map((orphan) => <tr key={orphan.id}><td className="mono">{orphan.id}</td><td>{orphan.kind}</td><td className="mono break">{orphan.location}</td></tr>)}</tbody></table></div>
+          <TableWrap><table className="table"><thead><tr><th>{text.id}</th><th>{text.kind}</th><th>{text.host.location}</th></tr></thead>
+            <tbody>{orphans.map((orphan) => <tr key={orphan.id}><td className="mono">{orphan.id}</td><td>{orphan.kind}</td><td className="mono break">{orphan.location}</td></tr>)}</tbody></table></TableWrap>
         ))}
       </Loaded>
     </Card>

@@ -5,7 +5,7 @@ import { Flame } from 'lucide-react';
 
 import { call } from '../../api/client';
 import type { PoolList } from '../../api/schema';
-import { Badge, Card, Empty, Loaded, Meter, Note } from '../../components/Basics';
+import { Badge, Card, Empty, Loaded, Meter, Note, TableWrap } from '../../components/Basics';
 import { text } from '../../text/en';
 
 export function Pools() {
@@ -16,7 +16,7 @@ export function Pools() {
         {({ pools, held_because }) => (pools.length === 0 ? <Empty icon={Flame} title={text.pools.none}><p>{text.pools.noneAbout}</p></Empty> : (
           <>
             {held_because && <div className="body"><Note tone="warn">{text.pools.held(held_because)}</Note></div>}
-            <div className="table-wrap"><table className="table">
+            <TableWrap><table className="table">
               <thead><tr><th>{text.pools.template}</th><th>{text.pools.owner}</th><th>{text.pools.ready}</th><th className="end">{text.pools.hits}</th><th className="end">{text.pools.misses}</th></tr></thead>
               <tbody>{pools.map((pool) => (
                 <tr key={`${pool.template} ${pool.owner?.organization ?? ''} ${pool.owner?.user ?? ''}`}>
@@ -26,7 +26,7 @@ export function Pools() {
                   <td className="end number">{pool.hits}</td><td className="end number">{pool.misses}</td>
                 </tr>
               ))}</tbody>
-            </table></div>
+            </table></TableWrap>
           </>
         ))}
       </Loaded>

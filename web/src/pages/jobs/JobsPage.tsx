@@ -5,7 +5,7 @@ import { ListChecks } from 'lucide-react';
 
 import { call, part } from '../../api/client';
 import type { Job, JobList } from '../../api/schema';
-import { Ago, Badge, Card, Empty, Loaded, Meter, PageHead, type Tone } from '../../components/Basics';
+import { Ago, Badge, Card, Empty, Loaded, Meter, PageHead, TableWrap, type Tone } from '../../components/Basics';
 import { Button } from '../../components/Button';
 import { attempt } from '../../components/Toasts';
 import { duration } from '../../lib/format';
@@ -27,7 +27,7 @@ export function JobsPage() {
       <Card>
         <Loaded query={query}>
           {({ jobs }) => (jobs.length === 0 ? <Empty icon={ListChecks} title={text.jobs.none}><p>{text.jobs.noneAbout}</p></Empty> : (
-            <div className="table-wrap"><table className="table">
+            <TableWrap><table className="table">
               <thead><tr><th>{text.kind}</th><th>{text.jobs.target}</th><th>{text.status}</th><th>{text.jobs.progress}</th><th>{text.created}</th><th className="end">{text.jobs.took}</th><th><span className="sr-only">{text.actions}</span></th></tr></thead>
               <tbody>{jobs.map((job) => (
                 <tr key={job.id}>
@@ -37,7 +37,7 @@ export function JobsPage() {
                   <td className="actions">{isOpen(job) && <Button small onClick={() => void cancel(job.id)}>{text.cancel}</Button>}</td>
                 </tr>
               ))}</tbody>
-            </table></div>
+            </table></TableWrap>
           ))}
         </Loaded>
       </Card>

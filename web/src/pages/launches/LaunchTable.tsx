@@ -6,7 +6,7 @@ import { Link } from 'wouter';
 import { call, part } from '../../api/client';
 import { useProjects } from '../../api/queries';
 import type { Launch, LaunchList } from '../../api/schema';
-import { Ago, Badge, Card, Empty, Loaded, type Tone } from '../../components/Basics';
+import { Ago, Badge, Card, Empty, Loaded, TableWrap, type Tone } from '../../components/Basics';
 import { duration } from '../../lib/format';
 import { text } from '../../text/en';
 import './launches.css';
@@ -23,7 +23,7 @@ export function LaunchTable({ title, project, status }: { title?: string; projec
     <Card title={title}>
       <Loaded query={query}>
         {({ launches }) => (launches.length === 0 ? <Empty icon={Rocket} title={text.launches.none}><p>{text.launches.noneAbout}</p></Empty> : (
-          <div className="table-wrap"><table className="table">
+          <TableWrap><table className="table">
             <thead><tr><th>{text.launches.launch}</th>{!project && <th>{text.facts.project}</th>}<th>{text.status}</th><th>{text.launches.stages}</th><th className="end">{text.jobs.took}</th><th>{text.launches.begun}</th></tr></thead>
             <tbody>{launches.map((launch) => (
               <tr key={launch.id}>
@@ -34,7 +34,7 @@ export function LaunchTable({ title, project, status }: { title?: string; projec
                 <td className="end number nowrap">{tookOf(launch)}</td><td><Ago time={launch.created_at} /></td>
               </tr>
             ))}</tbody>
-          </table></div>
+          </table></TableWrap>
         ))}
       </Loaded>
     </Card>

@@ -26,7 +26,7 @@ export function SandboxRow({ sandbox, index, isChosen, onChoose, capabilities }:
       <span role="cell"><input type="checkbox" aria-label={text.overview.choose(name)} checked={isChosen} onChange={onChoose} /></span>
       <span role="cell" className="who">
         <Link href={`/sandboxes/${encodeURIComponent(id)}`} className={sandbox.name ? 'name ellipsis' : 'name mono ellipsis'} title={id}>{name}</Link>
-        <span className="under"><StatusLabel status={status} />{status === 'error' && sandbox.error_message && <span className="bad ellipsis" title={sandbox.error_message}>{sandbox.error_message}</span>}</span>
+        <span className="under"><StatusLabel status={status} />{status === 'error' && sandbox.error_message && <span className="bad ellipsis" title={sandbox.error_message}>{sandbox.error_message}</span>}<span className="aside ellipsis">{[owner.user, owner.project].filter(Boolean).join(' / ')} · <Ago time={sandbox.created_at} /></span></span>
       </span>
       <span role="cell" className="template stack tight"><span className="ellipsis" title={template}>{template}</span>{tags.length > 0 && <span className="row labels">{tags.slice(0, 2).map(([key, value]) => <Badge key={key} title={`${key}=${value}`}>{key}={value}</Badge>)}{tags.length > 2 && <span className="small muted">+{tags.length - 2}</span>}</span>}</span>
       <span role="cell" className="owner"><span className="ellipsis">{owner.user}</span>{owner.project && <span className="small muted ellipsis">{owner.project}</span>}</span>

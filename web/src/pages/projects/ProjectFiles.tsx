@@ -9,7 +9,7 @@ import { address, call, listAll, part } from '../../api/client';
 import type { Project, ProjectFile, ProjectImport } from '../../api/schema';
 import { upload } from '../../api/upload';
 import { ask, askText } from '../../components/Ask';
-import { Ago, Card, Empty, Loaded } from '../../components/Basics';
+import { Ago, Card, Empty, Loaded, TableWrap } from '../../components/Basics';
 import { Button, IconButton } from '../../components/Button';
 import { SearchBox } from '../../components/Field';
 import { Menu } from '../../components/Menu';
@@ -94,7 +94,7 @@ export function ProjectFiles({ project }: { project: Project }) {
 function FileTable({ files, items }: { files: ProjectFile[]; items: (file: ProjectFile) => Parameters<typeof Menu>[0]['items'] }) {
   if (files.length === 0) return <p className="body muted">{text.projects.noMatch}</p>;
   return (
-    <div className="table-wrap">
+    <TableWrap>
       <table className="table">
         <thead><tr><th>{text.path}</th><th className="end">{text.size}</th><th className="wide-only">{text.kind}</th><th className="wide-only">{text.projects.uploadedAt}</th><th><span className="sr-only">{text.actions}</span></th></tr></thead>
         <tbody>{files.slice(0, SHOWN).map((file) => (
@@ -105,6 +105,6 @@ function FileTable({ files, items }: { files: ProjectFile[]; items: (file: Proje
         ))}</tbody>
       </table>
       {files.length > SHOWN && <p className="body small muted">{text.projects.moreFiles(SHOWN)}</p>}
-    </div>
+    </TableWrap>
   );
 }

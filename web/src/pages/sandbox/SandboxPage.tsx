@@ -71,9 +71,11 @@ function Header({ sandbox }: { sandbox: Sandbox }) {
     <div className="stack" style={{ marginBottom: 12 }}>
       <div className="page-head" style={{ marginBottom: 0 }}>
         <div className="grow stack tight">
-          <div className="row wrap"><h1 className="break">{nameOf(sandbox)}</h1><Badge tone={sandbox.status === 'running' ? 'ok' : sandbox.status === 'error' ? 'bad' : sandbox.status === 'stopped' ? '' : 'warn'}><StatusLabel status={sandbox.status} /></Badge>{Object.entries(sandbox.labels).map(([key, value]) => <Badge key={key} title={`${key}=${value}`}>{key}={value}</Badge>)}</div>
-          <div className="row wrap small muted"><code className="muted">{sandbox.id}</code><CopyButton value={sandbox.id} label={text.sandbox.copyId} /><span>{sandbox.template}</span>
-            {sandbox.status === 'running' && sandbox.idle_timeout_s !== null && <span className="row" style={{ gap: 5 }}>· {text.sandbox.stopsIn} <IdleCountdown sandbox={sandbox} /></span>}</div>
+          <div className="row wrap"><h1 className="break">{nameOf(sandbox)}</h1><Badge tone={sandbox.status === 'running' ? 'ok' : sandbox.status === 'error' ? 'bad' : sandbox.status === 'stopped' ? '' : 'warn'}><StatusLabel status={sandbox.status} /></Badge>{sandbox.status === 'running' && <Badge tone={sandbox.ready ? '' : 'warn'}>{sandbox.ready ? text.sandbox.ready : text.sandbox.notReady}</Badge>}{Object.entries(sandbox.labels).map(([key, value]) => <Badge key={key} title={`${key}=${value}`}>{key}={value}</Badge>)}</div>
+          <div className="row wrap small muted"><code className="muted">{sandbox.id}</code><CopyButton value={sandbox.id} label={text.sandbox.copyId} /><span>{sandbox.template}</span><span>· {[sandbox.owner.organization, sandbox.owner.user, sandbox.owner.project].filter(Boolean).join(' / ')}</span>
+            {sandbox.status === 'running' && sandbox.idle_timeout_s !== null && <span className="row" style={{ gap: 5 }}>· {text.sandbox.stopsIn} <IdleCountdown sandbox={sandbox} /></span>}
+            {sandbox.status === 'running' && sandbox.awake_because && <span>· {text.sandbox.awake} {sandbox.awake_because}</span>}
+            {sandbox.status === 'running' && end && <span>· {text.sandbox.lastEnd} {end.says}</span>}</div>
         </div>
         {main && <Button kind={main.verb === 'stop' ? 'plain' : 'primary'} icon={main.icon} onClick={() => void perform([sandbox], main.verb)}>{text.verbs[main.verb]}</Button>}
         <Menu trigger={<Button>{text.sandbox.more}<ChevronDown size={15} aria-hidden /></Button>} items={verbItems(sandbox, driver.data?.capabilities, after)} />

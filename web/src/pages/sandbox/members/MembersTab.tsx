@@ -6,7 +6,7 @@ import { Database, Globe, HardDrive, Server, Star, type LucideIcon } from 'lucid
 import { listAll } from '../../../api/client';
 import { sandboxPath } from '../../../api/queries';
 import type { Process, Sandbox } from '../../../api/schema';
-import { Badge, Card, Empty, Loaded, Note, type Tone } from '../../../components/Basics';
+import { Badge, Card, Empty, Loaded, Note, TableWrap, type Tone } from '../../../components/Basics';
 import { Segments } from '../../../components/Field';
 import { useQueryValue } from '../../../lib/hooks';
 import { text } from '../../../text/en';
@@ -26,10 +26,10 @@ export default function MembersTab({ sandbox }: { sandbox: Sandbox }) {
   return (
     <div className="stack wide">
       <Card>
-        <div className="table-wrap"><table className="table">
+        <TableWrap><table className="table">
           <thead><tr><th>{text.members.role}</th><th>{text.facts.template}</th><th className="end">{text.ports.port}</th><th>{text.status}</th><th>{text.members.health}</th></tr></thead>
           <tbody>{sandbox.members.map((member) => <Row key={member.id} member={member} isChosen={member === chosen} onChoose={() => setRole(member.role)} />)}</tbody>
-        </table></div>
+        </table></TableWrap>
       </Card>
       {chosen.error_message && <Note tone="bad">{chosen.error_message}</Note>}
       <div className="row wrap"><h2>{text.members.roles[chosen.role]}</h2><Segments label={text.members.show} value={view} onText={setView} choices={[{ value: '', label: text.members.logs }, { value: 'exec', label: text.tabs.run }]} /></div>

@@ -5,7 +5,7 @@ import { useState } from 'react';
 
 import { useChange, useNetwork } from '../../../api/queries';
 import type { Network, Sandbox } from '../../../api/schema';
-import { Ago, Badge, Card, Empty, Loaded } from '../../../components/Basics';
+import { Ago, Badge, Card, Empty, Loaded, TableWrap } from '../../../components/Basics';
 import { Button } from '../../../components/Button';
 import { AreaField, Check, SelectField } from '../../../components/Field';
 import { complain, say } from '../../../components/Toasts';
@@ -58,7 +58,7 @@ function Denials({ sandbox, network }: { sandbox: Sandbox; network: Network }) {
   return (
     <Card title={text.network.denials}>
       {network.denials.length === 0 ? <Empty icon={ShieldCheck} title={text.network.noDenials}><p>{text.network.noDenialsAbout}</p></Empty> : (
-        <div className="table-wrap"><table className="table">
+        <TableWrap><table className="table">
           <thead><tr><th>{text.network.target}</th><th>{text.network.why}</th><th className="end">{text.network.times}</th><th>{text.network.last}</th><th><span className="sr-only">{text.actions}</span></th></tr></thead>
           <tbody>{network.denials.map((denial) => (
             <tr key={`${denial.target} ${denial.reason}`}>
@@ -66,7 +66,7 @@ function Denials({ sandbox, network }: { sandbox: Sandbox; network: Network }) {
               <td className="actions">{denial.rule && (isAllowed(denial.rule) ? <Badge tone="ok">{text.network.isAllowed}</Badge> : <Button small busy={change.isPending} onClick={() => allow(denial.rule!)}>{text.network.allow(denial.rule)}</Button>)}</td>
             </tr>
           ))}</tbody>
-        </table></div>
+        </table></TableWrap>
       )}
     </Card>
   );

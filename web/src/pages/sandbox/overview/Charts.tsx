@@ -19,7 +19,7 @@ const WINDOWS: Window[] = ['now', 'hour', 'day'];
 /** The time of each point in seconds; that of a gap is next to the point before. */
 const timesOf = (points: (Point | null)[]) => points.map((point, i) => (point ? Date.parse(point.at) / 1000 : Date.parse(points[i - 1]!.at) / 1000 + 0.001));
 
-export default function Charts({ sandbox, samples, memoryLimit }: { sandbox: Sandbox; samples: Sample[]; memoryLimit?: number }) {
+export default function Charts({ sandbox, samples, memoryLimit, diskLimit }: { sandbox: Sandbox; samples: Sample[]; memoryLimit?: number; diskLimit?: number }) {
   const [window, setWindow] = useState<Window>(() => remembered<Window>('window', 'now'));
   const points = useHistory(sandbox.id, window, samples);
   const times = useMemo(() => timesOf(points), [points]);
@@ -31,6 +31,7 @@ export default function Charts({ sandbox, samples, memoryLimit }: { sandbox: San
       <div className="charts">
         <Chart key={window} span_s={WINDOW_MS[window] / 1000} title={text.stats.cpuPercent} times={times} lines={[{ name: text.stats.cpu, colour: '--info', values: of((point) => point.cpu * 100) }]} limit={(sandbox.resources.cpu ?? 1) * 100} format={(value) => `${Math.round(value)} %`} />
         <Chart key={window} span_s={WINDOW_MS[window] / 1000} title={text.stats.memory} times={times} lines={[{ name: text.stats.memory, colour: '--violet', values: of((point) => point.memory_bytes) }]} limit={memoryLimit} format={bytes} />
+        <Chart key={window} span_s={WINDOW_MS[window] / 1000} title={text.stats.disk} times={times} lines={[{ name: text.stats.disk, colour: '--accent', values: of((point) => point.disk_bytes) }]} limit={diskLimit} format={bytes} />
         <Chart key={window} span_s={WINDOW_MS[window] / 1000} title={text.stats.networkRate} times={times} lines={[{ name: text.stats.received, colour: '--ok', values: of((point) => point.rx_bytes_per_second) }, { name: text.stats.sent, colour: '--warn', values: of((point) => point.tx_bytes_per_second) }]} format={(value) => `${bytes(value)}/s`} />
       </div>
     </div>
@@ -58,7 +59,7 @@ function Chart({ title, times, span_s, lines, limit, format }: ChartProps) {
       scales: { x: { range: (_, __, max) => { const end = Math.max(max ?? 0, Date.now() / 1000); return [end - span_s, end]; } }, y: { range: (_, __, max) => [0, most(max ?? 1)] } },
       axes: [{ ...axis, size: 26, values: (_, marks) => marks.map((mark) => clock(mark * 1000).slice(0, 5)), space: 70 }, { ...axis, size: 66, values: (_, marks) => marks.map(format), space: 36 }],
       series: [{}, ...lines.map((line) => ({ stroke: colour(line.colour), width: 1.6, fill: `color-mix(in srgb, ${colour(line.colour)} 14%, transparent)`, points: { show: false } }))],
-      hooks: { draw: [(self) => drawLimit(self, limit)] },
+      hooks: { draw: [(self) => drawLimit(self, limit, format)] },
     }, data, box.current!);
     plot.current = made;
     const observer = new ResizeObserver(() => made.setSize({ width: box.current?.clientWidth ?? 300, height: 160 }));
@@ -69,21 +70,30 @@ function Chart({ title, times, span_s, lines, limit, format }: ChartProps) {
 
   return (
     <Card title={title} actions={<span className="row small number">{lines.map((line, i) => <span key={line.name} className="row" style={{ gap: 5 }}><span className="dot" style={{ background: `var(${line.colour})` }} aria-hidden />{lines.length > 1 && <span className="muted">{line.name}</span>}{now[i] === undefined ? '–' : format(now[i])}</span>)}</span>}>
-      <div className="chart" ref={box} role="img" aria-label={text.stats.chart(title, now[0] === undefined ? '–' : format(now[0]))} />
+      <div className="chart" ref={box} role="img" aria-label={text.stats.chart(title, now[0] === undefined ? '–' : format(now[0]), limit ? format(limit) : '')} />
     </Card>
   );
 }
 
-function drawLimit(plot: uPlot, limit: number | undefined) {
-  if (!limit || (plot.scales.y.max ?? 0) < limit) return;
-  const y = plot.valToPos(limit, 'y', true);
+/** A line at the limit, or along the upper edge while all values are far below it; it says which limit it is. */
+function drawLimit(plot: uPlot, limit: number | undefined, format: ChartProps['format']) {
+  if (!limit) return;
   const { ctx, bbox } = plot;
+  const isAbove = (plot.scales.y.max ?? 0) < limit;
+  const y = isAbove ? bbox.top + 1 : plot.valToPos(limit, 'y', true);
+  const scale = devicePixelRatio;
   ctx.save();
-  ctx.strokeStyle = colour('--bad');
-  ctx.setLineDash([5, 4]);
+  ctx.strokeStyle = ctx.fillStyle = colour('--bad');
+  ctx.globalAlpha = isAbove ? 0.6 : 1;
+  ctx.setLineDash([5 * scale, 4 * scale]);
   ctx.beginPath();
   ctx.moveTo(bbox.left, y);
   ctx.lineTo(bbox.left + bbox.width, y);
   ctx.stroke();
+  ctx.globalAlpha = 1;
+  ctx.font = `${11 * scale}px system-ui`;
+  ctx.textAlign = 'right';
+  ctx.textBaseline = 'top';
+  ctx.fillText(`${isAbove ? '↑ ' : ''}${format(limit)}`, bbox.left + bbox.width - 4 * scale, y + 3 * scale);
   ctx.restore();
 }

@@ -7,7 +7,7 @@ import { useSamplesOf } from '../../../api/history';
 import { useStats } from '../../../api/queries';
 import type { Sample } from '../../../api/samples';
 import type { Sandbox, Stats } from '../../../api/schema';
-import { Ago, Badge, Bones, Card, Facts, Meter } from '../../../components/Basics';
+import { Ago, Badge, Bones, Card, Facts, Meter, TableWrap } from '../../../components/Basics';
 import { bytes, duration } from '../../../lib/format';
 import { text } from '../../../text/en';
 import { explain } from '../lastEnd';
@@ -22,7 +22,7 @@ export default function OverviewTab({ sandbox }: { sandbox: Sandbox }) {
   return (
     <div className="stack wide">
       <Meters stats={now} />
-      <Suspense fallback={<div style={{ minHeight: 270 }}><Bones count={3} /></div>}><Charts sandbox={sandbox} samples={samples} memoryLimit={stats.data?.memory.limit_bytes} /></Suspense>
+      <Suspense fallback={<div className="charts-wait"><Bones count={3} /></div>}><Charts sandbox={sandbox} samples={samples} memoryLimit={stats.data?.memory.limit_bytes} diskLimit={stats.data?.disk.limit_bytes} /></Suspense>
       <div className="grid two">
         <Card title={text.sandbox.facts}><div className="body"><SandboxFacts sandbox={sandbox} /></div></Card>
         <div className="stack">
@@ -76,7 +76,7 @@ function SandboxFacts({ sandbox }: { sandbox: Sandbox }) {
       [text.facts.started, sandbox.started_at && <Ago time={sandbox.started_at} />],
       [text.facts.active, <Ago time={sandbox.last_active_at} />],
       [text.facts.expires, sandbox.expires_at && <Ago time={sandbox.expires_at} />],
-      [text.facts.lastEnd, sandbox.termination && explain(sandbox.termination)],
+      [text.facts.lastEnd, sandbox.last_termination && explain(sandbox.last_termination)],
     ]} />
   );
 }
@@ -84,12 +84,12 @@ function SandboxFacts({ sandbox }: { sandbox: Sandbox }) {
 function StartCommands({ sandbox }: { sandbox: Sandbox }) {
   return (
     <Card title={text.sandbox.startCommands}>
-      <div className="table-wrap"><table className="table">
+      <TableWrap><table className="table">
         <thead><tr><th>{text.name}</th><th>{text.command}</th><th>{text.status}</th><th className="end">{text.sandbox.restarts}</th></tr></thead>
         <tbody>{sandbox.start.map((one) => (
           <tr key={one.name}><td>{one.name}</td><td className="mono break">{one.command}</td><td><Badge tone={one.status === 'running' ? 'ok' : one.status === 'waiting' ? 'warn' : ''} title={one.last_error ?? undefined}>{one.status}</Badge></td><td className="end number">{one.restarts}</td></tr>
         ))}</tbody>
-      </table></div>
+      </table></TableWrap>
     </Card>
   );
 }

@@ -8,7 +8,7 @@ import { useState } from 'react';
 import { call } from '../../../api/client';
 import { sandboxPath, usePorts } from '../../../api/queries';
 import type { Port, PreviewLink, PreviewLinks, Sandbox } from '../../../api/schema';
-import { Ago, Badge, Card, Empty, Loaded } from '../../../components/Basics';
+import { Ago, Badge, Card, Empty, Loaded, TableWrap } from '../../../components/Basics';
 import { Button, IconButton } from '../../../components/Button';
 import { Copyable } from '../../../components/Copy';
 import { Dialog } from '../../../components/Dialog';
@@ -50,7 +50,7 @@ export default function PortsTab({ sandbox }: { sandbox: Sandbox }) {
     <div className="stack wide">
       <Card>
         {rows.length === 0 ? <Empty icon={Plug} title={isOn ? text.ports.none : text.ports.noneStopped}><p>{text.ports.noneAbout}</p></Empty> : (
-          <div className="table-wrap"><table className="table">
+          <TableWrap><table className="table">
             <thead><tr><th>{text.ports.port}</th><th>{text.ports.listens}</th><th>{text.ports.access}</th><th>{text.ports.address}</th><th><span className="sr-only">{text.actions}</span></th></tr></thead>
             <tbody>{rows.map((row) => (
               <tr key={row.port}>
@@ -65,7 +65,7 @@ export default function PortsTab({ sandbox }: { sandbox: Sandbox }) {
                 </span></td>
               </tr>
             ))}</tbody>
-          </table></div>
+          </table></TableWrap>
         )}
         {rows.some((row) => !row.isPublic) && <p className="uploads small muted">{text.ports.privately}</p>}
       </Card>
