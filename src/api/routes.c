@@ -272,10 +272,15 @@ static const struct api_parameter project_files_query[] = {
 static const struct api_parameter project_put_query[] = {
 	{"path", STRING, "Its path in the project, relative.", true},
 	{"executable", BOOLEAN, "Whether it may be executed.", false},
+	{"sync", BOOLEAN, "Whether it comes from the directory that the project follows.", false},
 };
 
 static const struct api_parameter project_archive_query[] = {
 	{"path", STRING, "A directory of the project that the files go below; its root.", false},
+	{"sync", BOOLEAN,
+		"Whether files of earlier archives with this parameter that are not in it are "
+		"removed.",
+		false},
 };
 
 static const struct api_parameter launches_query[] = {

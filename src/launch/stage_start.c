@@ -8,6 +8,7 @@
 #include "core/preview/preview.h"
 #include "core/process/process_table.h"
 #include "core/process/start_command.h"
+#include "core/sandbox/member.h"
 #include "core/sandbox/sandbox_request.h"
 #include "launch/app_health.h"
 #include "launch/part_command.h"
@@ -285,6 +286,15 @@ static void part_start_fini(struct part_start *start)
 	free(start->line);
 }
 
+/* Where the part is looked for, if that is not where PORT says: its code may name a port, and .env another. */
+static void set_port(json_t *env, uint16_t port)
+{
+	const char *told = json_string_value(json_object_get(env, "PORT"));
+
+	if (!told || strtoul(told, NULL, 10) != port)
+		json_object_set_new(env, MEMBER_PART_PORT, json_sprintf("%u", port));
+}
+
 /* The environment is the pipeline's. */
 static void make_start(struct pipeline *pipeline, enum app_role role, struct part_start *start)
 {
@@ -298,6 +308,7 @@ static void make_start(struct pipeline *pipeline, enum app_role role, struct par
 	if (part->framework->runtime == RUNTIME_NODE)
 		json_object_set_new(
 			pipeline->env[role], "npm_config_update_notifier", json_string("false"));
+	set_port(pipeline->env[role], part->port);
 	start->list.starts[0] = (struct start_spec){.name = framework_role_name(role),
 		.cwd = start->cwd,
 		.command =

@@ -15,7 +15,7 @@ import { suite } from './lib/suite.mjs';
 import { until } from './lib/wait.mjs';
 
 const { instance, api, finish } = await suite('launch-watch', { width: 4 });
-const { start } = commandLine(instance);
+const { start, sandlot } = commandLine(instance);
 const launches = new Launches(api);
 const home = fs.mkdtempSync(path.join(os.tmpdir(), 'watch-'));
 after(() => fs.rmSync(home, { recursive: true, force: true }));
@@ -109,6 +109,29 @@ test('an edit of a Vite app shows in the browser at once, without a reload', asy
   child.kill('SIGINT');
   await child.result;
   await launches.remove(launched, 'hot');
+});
+
+test('a launch again makes the project what the directory is now, and leaves what came otherwise', async () => {
+  const dir = directory('again', { 'index.html': 'first', 'old.txt': 'x', 'name/deep.txt': 'x', 'taken.txt': 'x' });
+  assert.equal((await sandlot(['launch', dir])).code, 0);
+  await launches.upload('again', { 'mine.txt': 'uploaded', 'taken.txt': 'uploaded over it' });
+  for (const gone of ['old.txt', 'name', 'taken.txt']) fs.rmSync(path.join(dir, gone), { recursive: true });
+  write(dir, 'name', 'a file now');
+  const again = await sandlot(['launch', dir]);
+  assert.equal(again.code, 0, again.stderr);
+  assert.deepEqual([...again.stderr.matchAll(/removed (.*)$/gm)].map(([, name]) => name).sort(), ['name/deep.txt', 'old.txt'], again.stderr);
+  assert.deepEqual((await files('again')).sort(), ['index.html', 'mine.txt', 'name', 'taken.txt']);
+  const launched = await newest('again');
+  assert.equal((await api.exec(launched.sandbox_id, 'cd /workspace/app && ls && cat name')).stdout, 'index.html\nmine.txt\nname\ntaken.txt\na file now');
+  const before = (await api.request('GET', '/v1/projects/again')).json;
+  assert.equal(before.files, 4);
+  const empty = path.join(home, 'empty');
+  fs.mkdirSync(empty);
+  const refused = await sandlot(['launch', '--project', 'again', empty]);
+  assert.notEqual(refused.code, 0);
+  assert.match(refused.stderr, /the directory has no files/);
+  assert.equal((await files('again')).length, 4, 'a directory without files takes nothing away');
+  await launches.remove(launched, 'again');
 });
 
 test('a change of packages or of a backend launches again, also one that mends an app that failed', async () => {

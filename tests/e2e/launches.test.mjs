@@ -102,6 +102,7 @@ test('an app that takes no notice of PORT is looked for where its code says', as
   assertRuns(launched);
   assert.match(launched.preview_url, /-4321\./);
   assert.equal(await page(launched), 'mine /');
+  assert.deepEqual((await api.get(launched.sandbox_id)).members.map(({ role, port, health }) => [role, port, health]), [['primary', null, 'none'], ['backend', 4321, 'healthy']]);
   const finding = launched.findings.find(({ rule }) => rule === 'port');
   assert.deepEqual([finding.file, finding.line, finding.fix], ['server.js', 1, 'its preview is at that port']);
   await remove(launched, id);
@@ -135,6 +136,11 @@ test('a Python app is started with what the template has', async () => {
   assertRuns(launched);
   assert.deepEqual(launched.detection.parts.map(({ role, directory, framework, port }) => [role, directory, framework, port]), [['backend', 'backend', 'python', 8000], ['frontend', 'frontend', 'static', 8080]]);
   assert.equal(await page(launched), 'page', 'the preview is the frontend');
+  const shown = (await api.get(launched.sandbox_id)).members;
+  assert.deepEqual(shown.map(({ id, role, port, status, health }) => [id, role, port, status, health]), [['primary', null, 'none'], ['backend', 8000, 'healthy'], ['frontend', 8080, 'healthy']].map(([role, port, health]) => [launched.sandbox_id, role, port, 'running', health]));
+  assert.match((await api.request('POST', `/v1/sandboxes/${launched.sandbox_id}/exec`, { query: { member: 'backend' }, json: { command: 'ls /workspace/app' } })).json.stdout, /^backend\n/, 'a part is in the sandbox itself');
+  await api.verb(launched.sandbox_id, 'stop');
+  assert.deepEqual((await api.get(launched.sandbox_id)).members.map(({ status }) => status), ['stopped', 'stopped', 'stopped']);
   assert.ok(launched.findings.some(({ rule, severity }) => rule === 'requirements' && severity === 'warning'));
   await remove(launched, id);
 });

@@ -142,7 +142,7 @@ test('archives come in as tar and zip and go out as tar, with execute permission
     fs.linkSync(`${dir}/in/run.sh`, `${dir}/in/same.sh`);
     spawnSync('tar', ['-czf', `${dir}/in.tar.gz`, '-C', `${dir}/in`, '.']);
     const answer = await api.request('PUT', `/v1/projects/${id}/archive`, { body: fs.readFileSync(`${dir}/in.tar.gz`), headers: { 'content-type': 'application/gzip' } });
-    assert.deepEqual([answer.status, answer.json], [200, { files: 3, bytes: 2 * 19 + 1, skipped: 1 }], answer.text);
+    assert.deepEqual([answer.status, answer.json], [200, { files: 3, bytes: 2 * 19 + 1, skipped: 1, removed: 0, removed_files: [] }], answer.text);
     spawnSync('python3', ['-c', `import zipfile; z=zipfile.ZipFile('${dir}/in.zip','w',8); z.writestr('zip/ö.txt','zipped')`]);
     const zipped = await api.request('PUT', `/v1/projects/${id}/archive`, { query: { path: 'below' }, body: fs.readFileSync(`${dir}/in.zip`), headers: { 'content-type': 'application/zip' } });
     assert.equal(zipped.status, 200, zipped.text);

@@ -29,6 +29,7 @@
 #define LIST_LIMIT_MAX	   10000
 #define LIST_LIMIT_DEFAULT 1000
 #define READ_SIZE	   (128u << 10)
+#define REMOVED_SHOWN	   100 /* paths of files that an import removed */
 
 /* --- the common beginning --- */
 
@@ -130,21 +131,25 @@ HANDLER(project_files_put)
 	const struct project_file *file;
 	struct project_file before;
 	struct project_record record;
-	bool is_executable = false, is_new;
+	bool is_executable = false, is_synced = false, is_new;
 	int r;
 
 	if (!path)
 		return err_explain(
 			err, ERR_INVALID, "invalid_parameter", NULL, "parameter path is missing");
 	if ((r = api_query_boolean(req, "executable", &is_executable, err)) < 0 ||
+		(r = api_query_boolean(req, "sync", &is_synced, err)) < 0 ||
 		(r = find_project(req, api, &record, err)) < 0)
 		return r;
 	is_new = store_project_file_get(engine_store(api->engine), record.id, path, &before, err) <
 		 0;
 	project_record_fini(&record);
 	if ((r = check_size(req, api, err)) < 0 ||
-		(r = open_upload(req, api, false, &upload, err)) < 0 ||
-		(r = receive_file(req, upload, path, is_executable, err)) < 0 ||
+		(r = open_upload(req, api, false, &upload, err)) < 0)
+		return r;
+	if (is_synced)
+		project_upload_sync(upload, false);
+	if ((r = receive_file(req, upload, path, is_executable, err)) < 0 ||
 		(r = project_upload_commit(upload, err)) < 0)
 		return r;
 	file = project_upload_file(upload, 0);
@@ -236,6 +241,20 @@ static ssize_t read_body(void *arg, void *data, size_t size)
 	return request_read(arg, data, size);
 }
 
+/* Some of the keys of an object, which may be NULL, as an array. */
+static json_t *first_keys(const json_t *object)
+{
+	json_t *keys = json_array(), *value;
+	const char *key;
+
+	json_object_foreach((json_t *)object, key, value)
+	{
+		if (json_array_size(keys) < REMOVED_SHOWN)
+			json_array_append_new(keys, json_string(key));
+	}
+	return keys;
+}
+
 HANDLER(project_archive_put)
 {
 	struct api *api = context;
@@ -243,22 +262,33 @@ HANDLER(project_archive_put)
 	const struct project_archive_source source = {.read = read_body, .arg = req};
 	const char *below = request_query(req, "path"), *problem;
 	uint64_t skipped, bytes = 0;
+	bool is_synced = false;
 	int r;
 
 	problem = below ? project_path_problem(below) : NULL;
 	if (problem)
 		return err_explain(
 			err, ERR_INVALID, "invalid_path", NULL, "parameter path %s", problem);
-	if ((r = open_upload(req, api, false, &upload, err)) < 0 ||
-		(r = project_archive_import(upload, &source, below ? below : "", &skipped, err)) <
-			0 ||
+	if ((r = api_query_boolean(req, "sync", &is_synced, err)) < 0)
+		return r;
+	if (below && is_synced)
+		return err_explain(err, ERR_INVALID, "invalid_parameter", NULL,
+			"parameter sync does not go with path");
+	if ((r = open_upload(req, api, false, &upload, err)) < 0)
+		return r;
+	if (is_synced)
+		project_upload_sync(upload, true);
+	if ((r = project_archive_import(upload, &source, below ? below : "", &skipped, err)) < 0 ||
 		(r = project_upload_commit(upload, err)) < 0)
 		return r;
 	for (size_t i = 0; i < project_upload_count(upload); i++)
 		bytes += project_upload_file(upload, i)->bytes;
 	request_answer_json(req, 200,
-		json_pack("{s:I, s:I, s:I}", "files", (json_int_t)project_upload_count(upload),
-			"bytes", (json_int_t)bytes, "skipped", (json_int_t)skipped));
+		json_pack("{s:I, s:I, s:I, s:I, s:o}", "files",
+			(json_int_t)project_upload_count(upload), "bytes", (json_int_t)bytes,
+			"skipped", (json_int_t)skipped, "removed",
+			(json_int_t)json_object_size(project_upload_removed(upload)),
+			"removed_files", first_keys(project_upload_removed(upload))));
 	return 0;
 }
 

@@ -202,6 +202,7 @@ json_t *member_body_encode(const struct api *api, const struct sandbox_record *r
 	size_t count = member_read_all(api->engine, record, states);
 	json_t *list = json_array();
 
+	count = member_read_parts(api->engine, record, states, count);
 	for (size_t i = 0; i < count; i++) {
 		const struct member_view *state = &states[i];
 

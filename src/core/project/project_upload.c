@@ -27,6 +27,8 @@ struct project_upload {
 	struct project_record record; /* a copy, without its JSON */
 	struct owner owner;
 	bool numbers;
+	bool is_synced;
+	json_t *removed; /* by paths, with their hashes; NULL: nothing is to be removed */
 	struct project_tree tree;
 	struct upload_file *files[PROJECT_UPLOAD_FILES];
 	size_t count;
@@ -81,6 +83,13 @@ int project_upload_open(struct projects *projects, const struct project_record *
 	return 0;
 }
 
+void project_upload_sync(struct project_upload *upload, bool whole)
+{
+	upload->is_synced = true;
+	if (whole)
+		upload->removed = json_object();
+}
+
 static int invalid_path(const char *path, const char *problem, struct err *err)
 {
 	char shown[128];
@@ -111,6 +120,7 @@ static int add_entry(struct project_upload *upload, const char *path, bool is_ex
 	snprintf(entry->file.path, sizeof(entry->file.path), "%s", path);
 	snprintf(entry->file.uploader, sizeof(entry->file.uploader), "%s", upload->owner.user);
 	entry->file.is_executable = is_executable;
+	entry->file.is_synced = upload->is_synced;
 	entry->file.created_at_ms = store_clock_ms(projects_config_of(upload->projects)->store);
 	upload->path_bytes += strlen(path);
 	*ret_entry = upload->files[upload->count++] = entry;
@@ -238,7 +248,8 @@ static int write_rows(struct project_upload *upload, struct err *err)
 		.owner = &upload->record.owner,
 		.files = files,
 		.count = upload->count,
-		.numbers = upload->numbers};
+		.numbers = upload->numbers,
+		.removed = upload->removed};
 
 	for (size_t i = 0; i < upload->count; i++)
 		files[i] = &upload->files[i]->file;
@@ -250,8 +261,11 @@ static int write_rows(struct project_upload *upload, struct err *err)
 /* Of two files of one path in an upload the last counts. */
 static int link_files(struct project_upload *upload, struct err *err)
 {
+	const char *path;
+	json_t *sha256;
 	int r = 0;
 
+	json_object_foreach(upload->removed, path, sha256) project_tree_drop(&upload->tree, path);
 	for (size_t i = 0; r == 0 && i < upload->count; i++)
 		r = project_tree_put(&upload->tree, &upload->files[i]->file, err);
 	return r;
@@ -261,12 +275,18 @@ static int link_files(struct project_upload *upload, struct err *err)
 static void drop_content(struct project_upload *upload, bool is_committed)
 {
 	struct projects *projects = upload->projects;
+	const char *path;
+	json_t *sha256;
 
 	for (size_t i = 0; !is_committed && i < upload->count; i++) {
 		if (upload->files[i]->file.sha256[0])
 			projects_drop_content(projects, upload->record.id, &upload->tree,
 				upload->files[i]->file.sha256);
 	}
+	if (!is_committed)
+		json_object_clear(upload->removed);
+	json_object_foreach(upload->removed, path, sha256) projects_drop_content(
+		projects, upload->record.id, &upload->tree, json_string_value(sha256));
 	for (size_t i = 0; i < upload->gone_count; i++)
 		projects_drop_content(projects, upload->record.id, &upload->tree, upload->gone[i]);
 }
@@ -276,6 +296,10 @@ int project_upload_commit(struct project_upload *upload, struct err *err)
 	bool is_committed = false;
 	int r;
 
+	if (upload->removed && upload->count == 0)
+		return err_explain(err, ERR_INVALID, "no_files",
+			"name another directory, or remove the project",
+			"the directory has no files");
 	projects_lock(upload->projects, upload->record.id);
 	r = check_project(upload->projects, &upload->record, err);
 	if (r == 0)
@@ -300,6 +324,11 @@ size_t project_upload_count(const struct project_upload *upload)
 	return upload->count;
 }
 
+const json_t *project_upload_removed(const struct project_upload *upload)
+{
+	return upload->removed;
+}
+
 const struct project_file *project_upload_file(const struct project_upload *upload, size_t i)
 {
 	return &upload->files[i]->file;
@@ -315,6 +344,7 @@ void project_upload_close(struct project_upload *upload)
 		free(upload->files[i]);
 	}
 	free(upload->gone);
+	json_decref(upload->removed);
 	project_tree_close(&upload->tree);
 	free(upload);
 }

@@ -19,6 +19,12 @@ int project_upload_open(struct projects *projects, const struct project_record *
 	const struct caller *caller, bool numbers, struct project_upload **ret_upload,
 	struct err *err) must_check;
 
+/*
+ * The files come from a directory that the project follows: they are marked so. If it is `whole`, files with that mark
+ * that do not come in this upload are removed by the commit; an upload without files is refused then.
+ */
+void project_upload_sync(struct project_upload *upload, bool whole);
+
 /* A file begins, of which the bytes follow, and then its end. ERR_INVALID for a path that is not safe. */
 int project_upload_begin(struct project_upload *upload, const char *path, bool is_executable,
 	struct err *err) must_check;
@@ -38,6 +44,9 @@ int project_upload_commit(struct project_upload *upload, struct err *err) must_c
 /* Those that came so far; after the commit with the paths that they got. */
 size_t project_upload_count(const struct project_upload *upload);
 const struct project_file *project_upload_file(const struct project_upload *upload, size_t i);
+
+/* The paths of those that the commit removed, as keys; NULL: it removes none. Borrowed. */
+const json_t *project_upload_removed(const struct project_upload *upload);
 
 /* Ends one. What was not committed goes. */
 void project_upload_close(struct project_upload *upload);

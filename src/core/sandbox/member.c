@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/fail_point.h"
+#include "base/fd.h"
 #include "base/log.h"
 #include "core/engine/member_state.h"
 #include "core/engine/run_place.h"
@@ -18,7 +19,10 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#define DIAL_MS 50 /* until a part counts as one that takes no connections */
 
 static const char *text_of(const json_t *entry, const char *name)
 {
@@ -41,6 +45,27 @@ struct sandbox *member_primary(struct sandbox *member)
 	return sandbox_get(member->engine, NULL, parent, &primary, &ignored) == 0 ? primary : NULL;
 }
 
+/* Whether a start command of that name is a part of an app: they are named after these roles. */
+static bool is_part(const char *name)
+{
+	enum member_role role = member_role_parse(name);
+
+	return role == MEMBER_FRONTEND || role == MEMBER_BACKEND;
+}
+
+static bool has_part(const struct sandbox_record *record, const char *role)
+{
+	json_t *start;
+	size_t i;
+
+	json_array_foreach(record->start, i, start)
+	{
+		if (is_part(role) && strcmp(start_spec_name(start), role) == 0)
+			return true;
+	}
+	return false;
+}
+
 int member_get(
 	struct sandbox *primary, const char *role, struct sandbox **ret_member, struct err *err)
 {
@@ -55,6 +80,9 @@ int member_get(
 	entry = member_spec_find(primary->record.members, role);
 	if (entry)
 		snprintf(id, sizeof(id), "%s", text_of(entry, "id"));
+	/* A part of an app that runs in the sandbox itself. */
+	else if (has_part(&primary->record, role))
+		snprintf(id, sizeof(id), "%s", primary->id);
 	pthread_mutex_unlock(&primary->state);
 	if (!id[0] || sandbox_get(primary->engine, NULL, id, ret_member, err) < 0)
 		return err_explain(err, ERR_NOT_FOUND, "member_not_found",
@@ -550,6 +578,22 @@ static void describe(struct sandbox *sandbox, struct member_view *state)
 		status == SANDBOX_RUNNING ? describe_run(sandbox) : sandbox_status_name(status);
 }
 
+/* What a start command does, in the words of members. */
+static const char *describe_start(struct sandbox *sandbox, const char *name)
+{
+	struct start_command_state state;
+
+	start_command_read(sandbox, name, &state);
+	switch (state.status) {
+	case START_COMMAND_RUNNING:
+		return "running";
+	case START_COMMAND_WAITING:
+		return state.tried_at_ms ? "restarting" : "waiting";
+	default:
+		return "exited";
+	}
+}
+
 /* "postgres15" of "registry.example/postgres15:latest". */
 static void name_runtime(const char *template_name, char *name, size_t size)
 {
@@ -582,6 +626,83 @@ size_t member_read_all(struct engine *engine, const struct sandbox_record *recor
 		describe(sandbox, state);
 		name_runtime(
 			state->template_name, state->runtime_type, sizeof(state->runtime_type));
+		count++;
+	}
+	return count;
+}
+
+static struct member_view *find_view(
+	struct member_view views[static MEMBERS_MAX], size_t count, const char *role)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(views[i].role, role) == 0)
+			return &views[i];
+	}
+	return NULL;
+}
+
+/* A view of the sandbox itself in a role. */
+static void add_view(struct sandbox *sandbox, const char *role, struct member_view *view)
+{
+	*view = (struct member_view){0};
+	snprintf(view->id, sizeof(view->id), "%s", sandbox->id);
+	snprintf(view->role, sizeof(view->role), "%s", role);
+	describe(sandbox, view);
+	name_runtime(view->template_name, view->runtime_type, sizeof(view->runtime_type));
+}
+
+/* Where a part serves; 0 if that is not known. */
+static uint16_t port_of_start(const json_t *start)
+{
+	const json_t *env = json_object_get(start, "env");
+	const char *port = json_string_value(json_object_get(env, MEMBER_PART_PORT));
+
+	if (!port)
+		port = json_string_value(json_object_get(env, "PORT"));
+	return port ? (uint16_t)strtoul(port, NULL, 10) : 0;
+}
+
+/* What a part of a sandbox that runs does. Whether it takes connections is looked at now: no watch asks after it. */
+static void describe_part(struct sandbox *sandbox, struct member_view *view)
+{
+	struct driver *driver = sandbox->engine->config.driver;
+	auto_fd int fd = -1;
+	struct err ignored;
+
+	view->status = describe_start(sandbox, view->role);
+	view->health = "none";
+	if (strcmp(view->status, "running") == 0 && view->port)
+		view->health = driver->ops->dial(
+				       driver, sandbox->id, view->port, DIAL_MS, &fd, &ignored) < 0
+				       ? "unhealthy"
+				       : "healthy";
+}
+
+size_t member_read_parts(struct engine *engine, const struct sandbox_record *record,
+	struct member_view views[static MEMBERS_MAX], size_t count)
+{
+	auto_(sandbox_unrefp) struct sandbox *sandbox = NULL;
+	struct err ignored;
+	json_t *start;
+	size_t i;
+
+	if (json_array_size(record->start) == 0 ||
+		sandbox_get(engine, NULL, record->id, &sandbox, &ignored) < 0)
+		return count;
+	json_array_foreach(record->start, i, start)
+	{
+		const char *role = start_spec_name(start);
+
+		if (!is_part(role) || find_view(views, count, role))
+			continue;
+		if (!find_view(views, count, member_roles[MEMBER_PRIMARY]) && count < MEMBERS_MAX)
+			add_view(sandbox, member_roles[MEMBER_PRIMARY], &views[count++]);
+		if (count == MEMBERS_MAX)
+			break;
+		add_view(sandbox, role, &views[count]);
+		views[count].port = port_of_start(start);
+		if (record->status == SANDBOX_RUNNING)
+			describe_part(sandbox, &views[count]);
 		count++;
 	}
 	return count;

@@ -69,6 +69,9 @@ struct sandbox *member_primary(struct sandbox *member);
 /* Starts a member that does not run; both life locks are held. */
 int member_start(struct sandbox *member, struct err *err) must_check;
 
+/* The variable of a start command that says where it serves, if PORT does not. */
+#define MEMBER_PART_PORT "SANDLOT_PORT"
+
 struct member_view {
 	char id[ID_LEN + 1];
 	char role[16];
@@ -79,6 +82,13 @@ struct member_view {
 	const char *health; /* none starting healthy unhealthy */
 	char error_message[320];
 };
+
+/*
+ * Adds to `count` views those of the parts of an app that run in the sandbox itself: start commands that are named after a
+ * role which no member has, as launches make them. The sandbox comes before them, if it is not there. How many there are.
+ */
+size_t member_read_parts(struct engine *engine, const struct sandbox_record *record,
+	struct member_view views[static MEMBERS_MAX], size_t count);
 
 /* Reads those of a sandbox, itself among them; how many there are: none if it has no members. */
 size_t member_read_all(struct engine *engine, const struct sandbox_record *record,

@@ -31,6 +31,7 @@ struct project_file {
 	char type[PROJECT_TYPE_MAX]; /* "text/plain" */
 	bool is_executable;
 	char uploader[MODEL_NAME_MAX]; /* the user */
+	bool is_synced; /* it came from a directory that the project follows, and goes with it */
 	int64_t created_at_ms;
 };
 

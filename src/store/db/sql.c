@@ -109,7 +109,7 @@
 /* Those of a project and of one of its files, in the order of store_project.c. */
 #define PROJECT                                                                                    \
 	"id, organization, \"user\", name, labels, defaults, created_at, updated_at, files, bytes"
-#define PROJECT_FILE "id, path, bytes, sha256, type, executable, uploader, created_at"
+#define PROJECT_FILE "id, path, bytes, sha256, type, executable, uploader, created_at, synced"
 /* Of an owner, or the operator's. */
 #define SEEN "(organization = '' AND \"user\" = '' OR " OWNED("") ")"
 /* ?31 and ?32 are the owner; NULL stands for the daemon, who owns all. */
@@ -501,15 +501,18 @@ static const char *const common[Q_ALL] = {
 				     " AND path > ?2 || '/' AND path < ?2 || '0' LIMIT 1",
 	[Q_PROJECT_FILE_INSERT] =
 		"INSERT INTO project_files (id, project, path, bytes, sha256, type, executable,"
-		" uploader, created_at) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+		" uploader, created_at, synced) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
 	[Q_PROJECT_FILE_UPDATE] =
 		"UPDATE project_files SET path = ?3, bytes = ?4, sha256 = ?5, type = ?6,"
-		" executable = ?7, uploader = ?8, created_at = ?9 WHERE id = ?1 AND project = ?2",
+		" executable = ?7, uploader = ?8, created_at = ?9, synced = ?10"
+		" WHERE id = ?1 AND project = ?2",
 	[Q_PROJECT_FILE_GET] = "SELECT " PROJECT_FILE
 			       " FROM project_files WHERE project = ?1 AND (id = ?2 OR path = ?2)"
 			       " ORDER BY CASE WHEN id = ?2 THEN 0 ELSE 1 END LIMIT 1",
 	[Q_PROJECT_FILE_LIST] = "SELECT " PROJECT_FILE " FROM project_files WHERE project = ?1"
 				" AND path > ?2 ORDER BY path LIMIT ?3",
+	[Q_PROJECT_FILE_SYNCED] = "SELECT path, sha256, bytes, id FROM project_files"
+				  " WHERE project = ?1 AND synced ORDER BY path",
 	[Q_PROJECT_FILE_DELETE] = "DELETE FROM project_files WHERE id = ?1",
 	[Q_PROJECT_USES] = "SELECT 1 FROM project_files WHERE project = ?1 AND sha256 = ?2 LIMIT 1",
 	[Q_QUOTA_PROJECTS] = "SELECT coalesce(sum(bytes), 0) FROM projects WHERE organization = ?1"

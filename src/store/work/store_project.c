@@ -28,7 +28,8 @@ static void read_file(struct db_stmt *stmt, struct project_file *file)
 {
 	*file = (struct project_file){.bytes = (uint64_t)db_column_int(stmt, 2),
 		.is_executable = db_column_int(stmt, 5) != 0,
-		.created_at_ms = db_column_int(stmt, 7)};
+		.created_at_ms = db_column_int(stmt, 7),
+		.is_synced = db_column_int(stmt, 8) != 0};
 	store_read_text(stmt, 0, file->id, sizeof(file->id));
 	store_read_text(stmt, 1, file->path, sizeof(file->path));
 	store_read_text(stmt, 3, file->sha256, sizeof(file->sha256));
@@ -373,6 +374,7 @@ static int write_file(struct store *store, enum query query, const char *project
 	db_bind_int(stmt, 7, file->is_executable);
 	db_bind_text(stmt, 8, file->uploader);
 	db_bind_int(stmt, 9, file->created_at_ms);
+	db_bind_int(stmt, 10, file->is_synced);
 	return db_run(stmt, "write a file of a project", err);
 }
 
@@ -439,6 +441,52 @@ static int add_file(struct store *store, const struct store_project_upload *uplo
 	return write_file(store, Q_PROJECT_FILE_INSERT, upload->project, file, err);
 }
 
+/* Finds synced files that an upload has not: {path: id} and their hashes into upload->removed. */
+static int find_stale(struct store *store, const struct store_project_upload *upload, json_t *ids,
+	struct growth *growth, struct err *err)
+{
+	json_auto_t *paths = json_object();
+	struct db_stmt *stmt = store_use(store, Q_PROJECT_FILE_SYNCED);
+	char path[PROJECT_PATH_MAX], sha256[PROJECT_SHA256_LEN + 1], id[ID_LEN + 1];
+	int code;
+
+	for (size_t i = 0; i < upload->count; i++)
+		json_object_set_new(paths, upload->files[i]->path, json_true());
+	db_bind_text(stmt, 1, upload->project);
+	while ((code = db_step(stmt)) == DB_ROW) {
+		store_read_text(stmt, 0, path, sizeof(path));
+		store_read_text(stmt, 1, sha256, sizeof(sha256));
+		store_read_text(stmt, 3, id, sizeof(id));
+		if (json_object_get(paths, path))
+			continue;
+		growth->files--;
+		growth->bytes -= db_column_int(stmt, 2);
+		json_object_set_new(upload->removed, path, json_string(sha256));
+		json_object_set_new(ids, path, json_string(id));
+	}
+	db_reset(stmt);
+	return code == DB_DONE ? 0 : store_fail(store, "list the files of a project", err);
+}
+
+static int remove_stale(struct store *store, const struct store_project_upload *upload,
+	struct growth *growth, struct err *err)
+{
+	json_auto_t *ids = json_object();
+	const char *path;
+	json_t *id;
+	int r = find_stale(store, upload, ids, growth, err);
+
+	json_object_foreach(ids, path, id)
+	{
+		struct db_stmt *stmt = store_use(store, Q_PROJECT_FILE_DELETE);
+
+		db_bind_text(stmt, 1, json_string_value(id));
+		if (r == 0)
+			r = db_run(stmt, "delete a file of a project", err);
+	}
+	return r;
+}
+
 static int check_growth(struct store *store, const struct store_project_upload *upload,
 	const struct growth *growth, struct err *err)
 {
@@ -472,6 +520,9 @@ int store_project_add(struct store *store, const struct store_project_upload *up
 	pthread_mutex_lock(&store->lock);
 	r = db_begin(store->db, err);
 	if (r == 0) {
+		/* First, since what was a directory may be a file now. */
+		if (upload->removed)
+			r = remove_stale(store, upload, &growth, err);
 		for (size_t i = 0; r == 0 && i < upload->count; i++)
 			r = add_file(store, upload, upload->files[i], &growth, replaced[i], err);
 		if (r == 0)
@@ -601,6 +652,8 @@ static int move_file(
 	if (r < 0)
 		return r;
 	memcpy(file.path, path, strlen(path) + 1);
+	/* The directory that it came from has no such file. */
+	file.is_synced = false;
 	r = count_change(store, project, 0, 0, err);
 	return r < 0 ? r : write_file(store, Q_PROJECT_FILE_UPDATE, project, &file, err);
 }

@@ -44,6 +44,9 @@ struct store_project_upload {
 	struct project_file *const *files;
 	size_t count;
 	bool numbers; /* a path that is taken gets a number; else its file is replaced */
+	/* NULL, or an object: files that are synced and not among these go, and are put there by their paths, with
+	 * their hashes. */
+	json_t *removed;
 };
 
 /*

@@ -330,6 +330,26 @@ static void each_project_of_schema_33_that_was_a_word_is_one(void **state)
 	assert_int_equal(err.kind, ERR_CONFLICT);
 }
 
+static void files_of_projects_of_schema_38_follow_no_directory(void **state)
+{
+	struct fixture *fixture = *state;
+	auto_free struct project_file *file = mem_new(sizeof(*file));
+	struct err err;
+
+	open_store(fixture);
+	store_close(take_ptr(&fixture->store));
+	execute(fixture->path,
+		"INSERT INTO project_files (id, project, path, bytes, sha256, type, executable,"
+		" uploader, created_at)"
+		" VALUES ('f', 'p', 'a.txt', 1, 'x', 'text/plain', 0, 'alice', 1);"
+		"ALTER TABLE project_files DROP COLUMN synced; PRAGMA user_version = 38;");
+	open_store(fixture);
+	assert_int_equal(version_of(fixture->path), schema_version());
+	assert_int_equal(store_project_file_get(fixture->store, "p", "a.txt", file, &err), 0);
+	assert_string_equal(file->id, "f");
+	assert_false(file->is_synced);
+}
+
 static void jobs_and_sandboxes_of_schema_25_wait_for_nothing_and_say_what_they_said(void **state)
 {
 	struct fixture *fixture = *state;
@@ -473,6 +493,7 @@ int main(void)
 		FRESH(what_was_acknowledged_survives_the_death_of_the_process),
 		FRESH(a_database_of_the_first_schema_is_taken_up_with_all_it_has),
 		FRESH(each_project_of_schema_33_that_was_a_word_is_one),
+		FRESH(files_of_projects_of_schema_38_follow_no_directory),
 		FRESH(jobs_and_sandboxes_of_schema_25_wait_for_nothing_and_say_what_they_said),
 		FRESH(sandboxes_and_built_layers_from_before_have_no_packages),
 		FRESH(the_log_has_its_room_before_it_is_needed_and_keeps_it),

@@ -69,11 +69,23 @@ static int take_project(struct client *client, const char *name, json_t **ret, s
 		&(struct client_call){.method = "POST", .path = PROJECTS, .body = body}, ret, err);
 }
 
+/* The project follows the directory: what an earlier launch put there, and is gone here, goes there too. */
 static int upload(struct client *client, const char *project, const char *dir, struct err *err)
 {
-	auto_free char *path = mem_printf(PROJECTS "/%s/archive", project);
+	auto_free char *path = mem_printf(PROJECTS "/%s/archive?sync=true", project);
+	json_auto_t *answer = NULL;
+	json_t *removed, *file;
+	json_int_t more;
+	size_t i;
+	int r = transfer_send_project(client, path, dir, &answer, err);
 
-	return transfer_send_project(client, path, dir, NULL, err);
+	removed = json_object_get(answer, "removed_files");
+	json_array_foreach(removed, i, file) cli_note("removed %s", json_string_value(file));
+	more = json_integer_value(json_object_get(answer, "removed")) -
+	       (json_int_t)json_array_size(removed);
+	if (more > 0)
+		cli_note("removed %lld files more", (long long)more);
+	return r;
 }
 
 /* --- the stages --- */

@@ -109,6 +109,8 @@ static char *file_target(const struct launch_watch *watch, const char *path, boo
 		query_escape(&target, path);
 	else
 		query_add(&target, "path", path);
+	if (!is_named)
+		query_add(&target, "sync", "true");
 	return buf_take_str(&target);
 }
 
@@ -263,7 +265,8 @@ static int sync_changes(struct launch_watch *watch, struct err *err)
 
 	needs_launch = is_lost;
 	if (is_lost) {
-		auto_free char *target = mem_printf("/v1/projects/%s/archive", watch->project);
+		auto_free char *target =
+			mem_printf("/v1/projects/%s/archive?sync=true", watch->project);
 		int r = transfer_send_project(watch->client, target, watch->dir, NULL, err);
 
 		if (r < 0)
