@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/api.h"
 
-#include "api/files/paths.h"
 #include "base/clock.h"
 #include "base/number.h"
 #include "base/signal_name.h"
+#include "core/files/paths.h"
 #include "core/sandbox/member.h"
 #include "core/sandbox/sandbox.h"
 #include "model/sandbox/preview_name.h"

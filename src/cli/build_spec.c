@@ -15,6 +15,7 @@
 
 #define FILES_BYTES_MAX (640u << 10) /* all together, so that the request has less than 1 MiB */
 #define DEPTH_MAX	32
+#define LINK_MAX_LEN	1024
 #define AT(member)	offsetof(struct build_spec, member)
 
 const struct option build_spec_options[] = {
@@ -38,7 +39,7 @@ const struct option build_spec_options[] = {
 /* --- files --- */
 
 struct files {
-	json_t *texts, *encoded;
+	json_t *texts, *encoded, *modes, *links, *directories; /* until they are given */
 	size_t bytes;
 	char *ignored; /* the text of .dockerignore */
 };
@@ -50,7 +51,33 @@ static int too_large(struct err *err)
 		"the files that are sent have more than %u KiB together", FILES_BYTES_MAX >> 10);
 }
 
-static int read_file(int dir, const char *path, struct buf *content, struct err *err)
+static void files_init(struct files *files)
+{
+	*files = (struct files){.texts = json_object(),
+		.encoded = json_object(),
+		.modes = json_object(),
+		.links = json_object(),
+		.directories = json_array()};
+}
+
+/* Gives what was gathered to the object of a request. */
+static void files_give(struct files *files, json_t *object)
+{
+	json_object_set_new(object, "files", files->texts);
+	json_object_set_new(object, "files_base64", files->encoded);
+	if (json_object_size(files->modes) > 0)
+		json_object_set(object, "modes", files->modes);
+	if (json_object_size(files->links) > 0)
+		json_object_set(object, "links", files->links);
+	if (json_array_size(files->directories) > 0)
+		json_object_set(object, "directories", files->directories);
+	json_decref(files->modes);
+	json_decref(files->links);
+	json_decref(files->directories);
+}
+
+static int read_file(
+	int dir, const char *path, struct buf *content, mode_t *ret_mode, struct err *err)
 {
 	auto_fd int fd = openat(dir, path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	struct stat st;
@@ -71,6 +98,7 @@ static int read_file(int dir, const char *path, struct buf *content, struct err 
 			return err_sys(err, "read %s", path);
 		buf_append(content, piece, (size_t)n);
 	} while (n > 0);
+	*ret_mode = st.st_mode & 0777;
 	return content->failed ? too_large(err) : 0;
 }
 
@@ -101,12 +129,30 @@ static int add_file(
 	struct files *files, int dir, const char *path, const char *name, struct err *err)
 {
 	struct buf content = BUF_INIT(FILES_BYTES_MAX + 1);
-	int r = read_file(dir, path, &content, err);
+	mode_t mode;
+	int r = read_file(dir, path, &content, &mode, err);
 
 	if (r == 0)
 		r = add_content(files, name, &content, err);
+	if (r == 0 && mode != 0644)
+		json_object_set_new(files->modes, name, json_sprintf("%o", (unsigned)mode));
 	buf_fini(&content);
 	return r;
+}
+
+static int add_link(
+	struct files *files, int dir, const char *path, const char *name, struct err *err)
+{
+	char target[LINK_MAX_LEN + 1];
+	ssize_t n = readlinkat(dir, path, target, sizeof(target));
+
+	if (n < 0)
+		return err_sys(err, "read the link %s", name);
+	if (n > LINK_MAX_LEN)
+		return err_set(err, ERR_INVALID, "the link %s is too long", name);
+	if (json_object_set_new(files->links, name, json_stringn(target, (size_t)n)) < 0)
+		return err_set(err, ERR_INVALID, "the link %s is not UTF-8", name);
+	return 0;
 }
 
 static bool is_ignored(const struct files *files, const char *name)
@@ -130,6 +176,7 @@ static int add_tree(
 {
 	DIR *list = fdopendir(dup(dir));
 	const struct dirent *entry;
+	bool is_empty = true;
 	int r = 0;
 
 	if (!list)
@@ -145,8 +192,11 @@ static int add_tree(
 			is_ignored(files, name) ||
 			fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
+		is_empty = false;
 		if (S_ISREG(st.st_mode))
 			r = add_file(files, dir, entry->d_name, name, err);
+		if (S_ISLNK(st.st_mode))
+			r = add_link(files, dir, entry->d_name, name, err);
 		if (!S_ISDIR(st.st_mode))
 			continue;
 		below = openat(dir, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -159,6 +209,8 @@ static int add_tree(
 		}
 	}
 	closedir(list);
+	if (is_empty && *prefix)
+		json_array_append_new(files->directories, json_stringn(prefix, strlen(prefix) - 1));
 	return r;
 }
 
@@ -203,9 +255,8 @@ static int add_pairs(json_t *object, const char *name, const char *option,
 static int make_recipe(
 	const struct build_spec *spec, const char *name, json_t **ret_body, struct err *err)
 {
-	struct files files = {.texts = json_object(), .encoded = json_object()};
-	json_t *recipe = json_pack("{s:s?, s:o, s:o}", "from", spec->from, "files", files.texts,
-		"files_base64", files.encoded);
+	struct files files;
+	json_t *recipe = json_pack("{s:s?}", "from", spec->from);
 	json_auto_t *body = json_pack("{s:s, s:o}", "name", name, "recipe", recipe);
 	json_t *run = json_array();
 	int r;
@@ -214,6 +265,7 @@ static int make_recipe(
 		json_decref(run);
 		return err_set(err, ERR_INVALID, "--from names the template that it begins with");
 	}
+	files_init(&files);
 	add_words(recipe, "apt", &spec->apt);
 	add_words(recipe, "pip", &spec->pip);
 	add_words(recipe, "npm", &spec->npm);
@@ -232,6 +284,7 @@ static int make_recipe(
 			   : err_set(err, ERR_INVALID, "--file takes PATH=FILE, not %s",
 				     spec->files.items[i]);
 	}
+	files_give(&files, recipe);
 	if (r == 0)
 		*ret_body = json_incref(body);
 	return r;
@@ -264,7 +317,8 @@ int build_spec_recipe(
 static int load_text(int dir, const char *path, char **ret_text, struct err *err)
 {
 	struct buf content = BUF_INIT(FILES_BYTES_MAX + 1);
-	int r = read_file(dir, path, &content, err);
+	mode_t mode;
+	int r = read_file(dir, path, &content, &mode, err);
 
 	if (r == 0)
 		*ret_text = buf_take_str(&content);
@@ -275,9 +329,8 @@ static int load_text(int dir, const char *path, char **ret_text, struct err *err
 int build_spec_dockerfile(const struct build_spec *spec, const char *name, const char *dir,
 	json_t **ret_body, struct err *err)
 {
-	struct files files = {.texts = json_object(), .encoded = json_object()};
-	json_auto_t *body = json_pack("{s:s, s:o, s:o}", "name", name, "files", files.texts,
-		"files_base64", files.encoded);
+	struct files files;
+	json_auto_t *body = json_pack("{s:s}", "name", name);
 	auto_fd int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	auto_free char *text = NULL, *ignored = NULL;
 	struct err none;
@@ -286,12 +339,14 @@ int build_spec_dockerfile(const struct build_spec *spec, const char *name, const
 	if (fd < 0)
 		return err_explain(
 			err, ERR_NOT_FOUND, NULL, NULL, "cannot open %s: %s", dir, strerror(errno));
+	files_init(&files);
 	r = spec->dockerfile ? load_text(AT_FDCWD, spec->dockerfile, &text, err)
 			     : load_text(fd, "Dockerfile", &text, err);
 	if (r == 0 && load_text(fd, ".dockerignore", &ignored, &none) == 0)
 		files.ignored = ignored;
 	if (r == 0)
 		r = add_tree(&files, fd, "", 0, err);
+	files_give(&files, body);
 	if (r == 0)
 		r = add_pairs(body, "args", "--build-arg", &spec->args, err);
 	if (r == 0 && json_object_set_new(body, "dockerfile", json_string(text)) < 0)

@@ -6,8 +6,6 @@
 
 #include <ctype.h>
 #include <errno.h>
-#include <fnmatch.h>
-#include <openssl/evp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -149,31 +147,6 @@ static void note(struct reading *reading, const char *format, ...)
 	json_array_append_new(reading->recipe->notes, json_string(text));
 }
 
-/* A name below a directory, or an absolute one, without "." and "..": it leads nowhere above /. */
-static char *join_path(const char *dir, const char *name)
-{
-	struct buf path = BUF_INIT(2 * DOCKERFILE_WORD_MAX);
-	auto_free char *whole = mem_printf("%s/%s", name[0] == '/' ? "" : dir, name);
-
-	for (const char *at = whole; *at;) {
-		size_t len;
-
-		at += strspn(at, "/");
-		len = strcspn(at, "/");
-		if (len == 2 && strncmp(at, "..", 2) == 0) {
-			while (path.len > 0 && path.data[--path.len] != '/')
-				continue;
-		} else if (len > 0 && !(len == 1 && *at == '.')) {
-			buf_append(&path, "/", 1);
-			buf_append(&path, at, len);
-		}
-		at += len;
-	}
-	if (path.len == 0)
-		buf_append(&path, "/", 1);
-	return buf_take_str(&path);
-}
-
 /* --- instructions of a Dockerfile --- */
 
 static const char *find_variable(void *arg, const char *name)
@@ -208,21 +181,6 @@ static const char *word_at(const json_t *words, size_t index)
 	return json_string_value(json_array_get(words, index));
 }
 
-static bool are_texts(const json_t *array, size_t max)
-{
-	size_t i;
-	json_t *one;
-
-	if (!json_is_array(array) || json_array_size(array) > max)
-		return false;
-	json_array_foreach(array, i, one)
-	{
-		if (!json_is_string(one) || strlen(json_string_value(one)) > DOCKERFILE_WORD_MAX)
-			return false;
-	}
-	return true;
-}
-
 /* ["a", "b"], or NULL: then it is a line for the shell. */
 static json_t *exec_form(const char *text)
 {
@@ -231,7 +189,7 @@ static json_t *exec_form(const char *text)
 	if (text[0] != '[')
 		return NULL;
 	array = json_loads(text, 0, NULL);
-	if (array && are_texts(array, DOCKERFILE_WORDS_MAX))
+	if (array && recipe_are_texts(array, DOCKERFILE_WORDS_MAX))
 		return array;
 	json_decref(array);
 	return NULL;
@@ -375,7 +333,7 @@ static int read_workdir(struct reading *reading, const char *text, struct err *e
 		return r;
 	if (!*name || strlen(name) > RECIPE_NAME_MAX)
 		return refuse(err, "WORKDIR needs a directory");
-	path = join_path(config_text(reading, "workdir"), name);
+	path = recipe_join_path(config_text(reading, "workdir"), name);
 	if (strlen(path) > RECIPE_NAME_MAX)
 		return refuse(err, "the directory's name is too long");
 	step = add_step(reading, RECIPE_MKDIR, "WORKDIR", path, err);
@@ -479,8 +437,7 @@ static int read_copy_option(struct recipe_step *step, const char *word, struct e
 static int check_sources(
 	const struct reading *reading, const json_t *sources, bool is_add, struct err *err)
 {
-	static const char *const archives[] = {
-		".tar", ".tar.gz", ".tgz", ".tar.bz2", ".tar.xz", ".tar.zst"};
+	static const char *const others[] = {".tar.bz2", ".tar.xz", ".tar.zst"};
 	json_t *one;
 	size_t i;
 
@@ -493,17 +450,15 @@ static int check_sources(
 			return err_explain(err, ERR_INVALID, "invalid_dockerfile",
 				"fetch it in a RUN, with curl for instance",
 				"ADD of an address is not supported");
-		for (size_t k = 0; is_add && k < array_len(archives); k++) {
-			size_t end = strlen(archives[k]);
-
-			if (len > end && strcmp(word + len - end, archives[k]) == 0)
+		for (size_t k = 0; is_add && k < array_len(others); k++) {
+			if (recipe_ends_in(word, others[k]))
 				return err_explain(err, ERR_INVALID, "invalid_dockerfile",
 					"COPY it and unpack it in a RUN",
-					"ADD does not unpack archives here (%.60s)", word);
+					"ADD unpacks tar and tar.gz alone, not %.60s", word);
 		}
 		if (len > RECIPE_NAME_MAX)
 			return refuse(err, "the name of a file is too long");
-		if (recipe_match(reading->recipe, word, NULL, NULL) == 0)
+		if (recipe_match(reading->recipe->files, word, NULL, NULL) == 0)
 			return err_explain(err, ERR_INVALID, "invalid_dockerfile",
 				"send it in `files`, with its path relative to the Dockerfile",
 				"there is no file %.120s in the request", word);
@@ -534,9 +489,10 @@ static int fill_copy(struct reading *reading, struct recipe_step *step, json_t *
 			(len > 1 && strcmp(target + len - 2, "/.") == 0);
 	if (json_array_size(words) > 2 && !step->is_into)
 		return refuse(err, "the target of several files must end with /");
-	step->target = join_path(config_text(reading, "workdir"), target);
+	step->target = recipe_join_path(config_text(reading, "workdir"), target);
 	json_array_remove(words, json_array_size(words) - 1);
 	step->words = json_incref(words);
+	step->unpacks = is_add;
 	return check_sources(reading, words, is_add, err);
 }
 
@@ -669,7 +625,7 @@ static int check_packages(const char *name, const json_t *list, struct err *err)
 	json_t *one;
 	size_t i;
 
-	if (!are_texts(list, RECIPE_PACKAGES_MAX))
+	if (!recipe_are_texts(list, RECIPE_PACKAGES_MAX))
 		return err_explain(err, ERR_INVALID, "invalid_recipe", NULL,
 			"field recipe.%s must be a list of at most %d texts", name,
 			RECIPE_PACKAGES_MAX);
@@ -732,7 +688,7 @@ static int add_commands(struct reading *reading, const json_t *recipe, struct er
 
 	if (!list)
 		return 0;
-	if (!are_texts(list, RECIPE_STEPS_MAX))
+	if (!recipe_are_texts(list, RECIPE_STEPS_MAX))
 		return err_explain(err, ERR_INVALID, "invalid_recipe", NULL,
 			"field recipe.run must be a list of at most %d commands", RECIPE_STEPS_MAX);
 	json_array_foreach(list, i, one)
@@ -768,8 +724,8 @@ static int read_recipe_env(struct reading *reading, const json_t *env, struct er
 
 static int check_names(const json_t *recipe, struct err *err)
 {
-	static const char *const names[] = {
-		"from", "apt", "pip", "npm", "run", "files", "files_base64", "env", "mirrors"};
+	static const char *const names[] = {"from", "apt", "pip", "npm", "run", "files",
+		"files_base64", "modes", "links", "directories", "env", "mirrors"};
 	const char *name;
 	json_t *value;
 
@@ -781,7 +737,8 @@ static int check_names(const json_t *recipe, struct err *err)
 			is_known |= strcmp(names[i], name) == 0;
 		if (!is_known)
 			return err_explain(err, ERR_INVALID, "invalid_recipe",
-				"a recipe has from, apt, pip, npm, run, files, env and mirrors",
+				"a recipe has from, apt, pip, npm, run, files, modes, links, "
+				"directories, env and mirrors",
 				"field recipe.%.60s is not known", name);
 	}
 	return 0;
@@ -813,81 +770,7 @@ static int read_recipe(struct reading *reading, const json_t *recipe, struct err
 	return 0;
 }
 
-/* --- files --- */
-
-static bool leads_up(const char *path)
-{
-	for (const char *at = path; *at; at += strspn(at, "/")) {
-		size_t len = strcspn(at, "/");
-
-		if (len == 2 && strncmp(at, "..", 2) == 0)
-			return true;
-		at += len;
-	}
-	return false;
-}
-
-int recipe_decode(const json_t *content, uint8_t **ret_data, size_t *ret_len, struct err *err)
-{
-	const char *encoded = json_string_value(json_object_get(content, "base64"));
-	size_t len, padding;
-	auto_free uint8_t *data = NULL;
-
-	if (!encoded) {
-		*ret_len = json_string_length(content);
-		*ret_data = (uint8_t *)mem_strdup(json_string_value(content));
-		return 0;
-	}
-	len = strlen(encoded);
-	padding = len - strcspn(encoded, "=");
-	data = mem_new(len / 4 * 3 + 1);
-	/* OpenSSL passes over white space, ends at a hyphen and takes padding for zeros. */
-	if (len % 4 || padding > 2 || strspn(encoded + len - padding, "=") != padding ||
-		strpbrk(encoded, " \t\r\n-") ||
-		EVP_DecodeBlock(data, (const unsigned char *)encoded, (int)len) < 0)
-		return refuse(err, "a file of the request is not base64");
-	*ret_len = len / 4 * 3 - padding;
-	*ret_data = take_ptr(&data);
-	return 0;
-}
-
-/* Takes over the content of the request under plain, relative paths. */
-static int take_files(struct recipe *recipe, const json_t *source, const char *field,
-	bool is_encoded, struct err *err)
-{
-	const json_t *files = json_object_get(source, field);
-	const char *name;
-	json_t *text;
-
-	if (files && (!json_is_object(files) ||
-			     json_object_size(files) + json_object_size(recipe->files) >
-				     RECIPE_FILES_MAX))
-		return err_explain(err, ERR_INVALID, "invalid_recipe", NULL,
-			"field %s must be an object of at most %d files", field, RECIPE_FILES_MAX);
-	json_object_foreach((json_t *)files, name, text)
-	{
-		auto_free char *path = join_path("", name);
-		auto_free uint8_t *data = NULL;
-		json_auto_t *content =
-			is_encoded ? json_pack("{s:O}", "base64", text) : json_incref(text);
-		size_t len;
-		int r = 0;
-
-		if (!path[1] || strlen(path) > RECIPE_NAME_MAX || leads_up(name) ||
-			name[strlen(name) - 1] == '/')
-			return err_explain(err, ERR_INVALID, "invalid_recipe",
-				"name a file, without ..", "%s: %.120s is no path of a file", field,
-				name);
-		if (!json_is_string(text))
-			return err_explain(err, ERR_INVALID, "invalid_recipe", NULL,
-				"%s: %.120s must be a text", field, name);
-		r = recipe_decode(content, &data, &len, err);
-		if (r < 0)
-			return r;
-		json_object_set(recipe->files, path + 1, content);
-	}
-	return 0;
-}
+/* --- mirrors --- */
 
 static int take_mirrors(struct recipe *recipe, const json_t *mirrors, struct err *err)
 {
@@ -913,40 +796,6 @@ static int take_mirrors(struct recipe *recipe, const json_t *mirrors, struct err
 		json_object_set(recipe->mirrors, name, value);
 	}
 	return 0;
-}
-
-size_t recipe_match(const struct recipe *recipe, const char *word,
-	void (*each)(void *arg, const char *path, const char *below), void *arg)
-{
-	auto_free char *pattern = join_path("", word);
-	const char *wanted = pattern + 1, *path;
-	json_t *content;
-	size_t count = 0;
-
-	json_object_foreach(recipe->files, path, content)
-	{
-		auto_free char *head = mem_strdup(path);
-		const char *below = NULL;
-		size_t len = strlen(path);
-
-		/* The path itself, or any directory above it, may be what is named. */
-		while (!below) {
-			head[len] = '\0';
-			if ((len == 0 && !*wanted) ||
-				(len > 0 && fnmatch(wanted, head, FNM_PATHNAME) == 0))
-				below = path + len + (len > 0 && path[len] == '/');
-			if (len == 0)
-				break;
-			while (len > 0 && head[--len] != '/')
-				continue;
-		}
-		if (!below)
-			continue;
-		count++;
-		if (each)
-			each(arg, path, below);
-	}
-	return count;
 }
 
 /* --- */
@@ -990,9 +839,7 @@ int recipe_read(
 	if (inner && !json_is_object(inner))
 		r = refuse(err, "field recipe must be an object");
 	else
-		r = take_files(&recipe, inner ? inner : source, "files", false, err);
-	if (r == 0)
-		r = take_files(&recipe, inner ? inner : source, "files_base64", true, err);
+		r = recipe_take_files(recipe.files, inner ? inner : source, err);
 	if (r == 0)
 		r = take_mirrors(&recipe, json_object_get(inner ? inner : source, "mirrors"), err);
 	if (r == 0)

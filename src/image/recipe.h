@@ -8,20 +8,20 @@
  *   {"recipe": {"from", "apt": [], "pip": [], "npm": [], "run": [], "files": {path: text}, "env": {}}}
  *   {"dockerfile": text, "files": {path: text}, "args": {}}
  *
- * Files that are not UTF-8 are in "files_base64". Both may have "mirrors": {"apt", "pip", "npm"},
+ * Files that are not UTF-8 are in "files_base64"; "modes": {path: "755"} are those of files that have others than 644,
+ * "links": {path: target} and "directories": [path] come with them. Both may have "mirrors": {"apt", "pip", "npm"},
  * addresses from which packages come.
  */
 #pragma once
 
 #include "base/err.h"
+#include "image/recipe_files.h"
 
 #include <jansson.h>
 #include <stdint.h>
 
 #define RECIPE_STEPS_MAX    64
-#define RECIPE_FILES_MAX    4096
 #define RECIPE_PACKAGES_MAX 256
-#define RECIPE_NAME_MAX	    1024 /* bytes of the path of a file, a user, the name of a package */
 
 enum recipe_step_kind {
 	RECIPE_RUN,
@@ -39,6 +39,7 @@ struct recipe_step {
 	json_t *words; /* the command's arguments, the packages, or what to copy */
 	char *target;  /* where to copy, or the directory; absolute */
 	bool is_into;  /* the target of a copy is a directory */
+	bool unpacks;  /* an archive that is named itself is unpacked into the target, by ADD */
 	char *chown;   /* "user[:group]", or NULL */
 	int mode;      /* of copied files, or -1 */
 	json_t *env;   /* of the command: the config's variables so far, and arguments */
@@ -51,7 +52,7 @@ struct recipe {
 	struct recipe_step *steps;
 	size_t count;
 	json_t *image;	 /* the base's config, changed: env user workdir entrypoint command ports */
-	json_t *files;	 /* path: content; paths are relative and plain. Borrowed texts */
+	json_t *files;	 /* path: what it is (image/recipe_files.h); paths are relative and plain */
 	json_t *mirrors; /* object of addresses */
 	json_t *notes;	 /* texts for the log: what was left out */
 };
@@ -63,14 +64,3 @@ struct recipe {
 int recipe_read(const json_t *source, const json_t *base, struct recipe *ret_recipe,
 	struct err *err) must_check;
 void recipe_fini(struct recipe *recipe);
-
-/* The bytes of one of recipe.files; the caller frees them. */
-int recipe_decode(const json_t *content, uint8_t **ret_data, size_t *ret_len, struct err *err)
-	must_check;
-
-/*
- * The files that one word of a copy means: calls each with a path of recipe.files and the part of it
- * below what was named ("" for a file named itself). Returns how many there were.
- */
-size_t recipe_match(const struct recipe *recipe, const char *word,
-	void (*each)(void *arg, const char *path, const char *below), void *arg);

@@ -4,6 +4,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
+import zlib from 'node:zlib';
 import { test } from 'node:test';
 
 import { commandLine } from './lib/cli.mjs';
@@ -13,6 +14,7 @@ import { busybox, image, layoutArchive } from './lib/images.mjs';
 import { ownerApi } from './lib/owners.mjs';
 import { remains } from './lib/remains.mjs';
 import { suite } from './lib/suite.mjs';
+import { tar } from './lib/tar.mjs';
 import { until } from './lib/wait.mjs';
 
 const { instance, api, finish } = await suite('builds', { args: ['--pip-index', 'http://127.0.0.1:9/simple'] });
@@ -90,6 +92,36 @@ test('a Dockerfile is built: commands, files, users, and the config of the resul
   assert.match(log, /line 4: LABEL is left out/);
   assert.match(log, /step 7 of 7: RUN \["sh"/);
   assert.match(log, /1234\n1235\ndenied\n/);
+});
+
+test('COPY keeps what files are: executables, links, empty directories; ADD unpacks an archive', async () => {
+  const archive = tar([{ name: 'sub' }, { name: 'sub/tool', data: '#!/bin/sh\necho unpacked\n', mode: 0o755 }, { name: 'sub/link', type: 'symlink', target: 'tool' }]);
+  const made = await make({
+    name: 'copied',
+    dockerfile: 'FROM base\nCOPY run.sh /\nRUN /run.sh > /told\nCOPY tree /tree\nCOPY --chmod=700 run.sh /run700\nCOPY now /was-link\nCOPY empty /made/\nADD a.tar.gz /opt/\nADD b.tar /opt2\nCOPY b.tar /opt/\nUSER app\nENTRYPOINT ["/run.sh"]\nCMD ["more"]\n',
+    files: { 'run.sh': '#!/bin/sh\necho ran $*\n', 'tree/secret': 's' },
+    files_base64: { 'a.tar.gz': zlib.gzipSync(archive).toString('base64'), 'b.tar': archive.toString('base64') },
+    modes: { 'run.sh': '755', 'tree/secret': '600' },
+    links: { 'tree/below/link': '../secret', 'tree/absolute': '/run.sh', now: 'run.sh' },
+    directories: ['tree/none', 'empty'],
+  });
+  assert.deepEqual([made.error, made.entrypoint, made.command], [null, ['/run.sh'], ['more']]);
+  const { stdout, stderr } = await run('copied', 'cat /told; stat -c "%n %a %F" /run.sh /tree/secret /tree/none /run700 /was-link /made /opt/b.tar; readlink /tree/below/link; readlink /tree/absolute; /opt/sub/link; /opt2/sub/tool', { user: 'root' });
+  assert.equal(stderr, '');
+  assert.equal(stdout, 'ran\n/run.sh 755 regular file\n/tree/secret 600 regular file\n/tree/none 755 directory\n/run700 700 regular file\n/was-link 755 regular file\n/made 755 directory\n/opt/b.tar 644 regular file\n../secret\n/run.sh\nunpacked\nunpacked\n');
+  const { id } = await api.create({ template: 'copied' });
+  assert.equal((await api.request('POST', `/v1/sandboxes/${id}/exec`, { json: {} })).json.stdout, 'ran more\n', 'ENTRYPOINT and CMD are one command');
+  await api.purge(id);
+  for (const [what, more, pattern] of [
+    ['an archive that leads out', { files_base64: { 'a.tar': tar([{ name: '../../out', data: 'x' }]).toString('base64') } }, /a\.tar/],
+    ['an archive with a device', { files_base64: { 'a.tar': tar([{ name: 'dev', type: 'char', major: 1, minor: 3 }]).toString('base64') } }, /a\.tar/],
+    ['what is no archive', { files: { 'a.tar': 'text' } }, /a\.tar/],
+  ]) {
+    const bad = await make({ name: 'refused', dockerfile: 'FROM base\nADD a.tar /x/\n', ...more });
+    assert.equal(bad.status, 'error', what);
+    assert.match(bad.error, pattern, what);
+  }
+  assertError(await ask({ name: 'refused', dockerfile: 'FROM base\n', modes: { none: '755' } }), 400, /modes: none must be a file/);
 });
 
 test('a build that nothing can come of is refused at once, and leaves neither a template nor a job', async () => {
@@ -235,11 +267,14 @@ test('the command line makes templates of options, and of a directory with a Doc
   try {
     fs.mkdirSync(path.join(dir, 'src'));
     for (const [name, data] of [['Dockerfile', 'FROM base\nARG WHO\nCOPY src /srv\nRUN echo building for $WHO\n'], ['.dockerignore', '# not these\nsrc/*.log\n/secret/\n'], ['src/a', 'a\n'], ['src/b.log', 'b\n'], ['src/bin', Buffer.from([0, 200, 1])]]) fs.writeFileSync(path.join(dir, name), data);
+    fs.writeFileSync(path.join(dir, 'src/tool'), '#!/bin/sh\necho tool\n', { mode: 0o755 });
+    fs.symlinkSync('tool', path.join(dir, 'src/link'));
+    fs.mkdirSync(path.join(dir, 'src/empty'));
     fs.mkdirSync(path.join(dir, 'secret'));
     fs.writeFileSync(path.join(dir, 'secret/key'), 'k');
     const stdout = await ok(['template', 'build', 'cli-app', dir, '--build-arg', 'WHO=you']);
     assert.match(stdout, /^building for you$/m);
-    assert.equal((await run('cli-app', 'cd /srv; ls; cat a; stat -c %s bin')).stdout, 'a\nbin\na\n3\n');
+    assert.equal((await run('cli-app', 'cd /srv; ls; cat a; stat -c %s bin; ./tool; readlink link')).stdout, 'a\nbin\nempty\nlink\ntool\na\n3\ntool\ntool\n');
     await ok(['template', 'create', 'cli-tools', '--from', 'base', '--run', 'cat /etc/x > /etc/y', '--file', `/etc/x=${dir}/src/a`, '-e', 'MODE=cli']);
     assert.equal((await run('cli-tools', 'cat /etc/y; echo $MODE')).stdout, 'a\ncli\n');
     const bad = await sandlot(['template', 'create', 'cli-bad', '--from', 'base', '--run', 'exit 7']);

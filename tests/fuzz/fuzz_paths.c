@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Paths of clients, and names of entries in archives: two of them, with a NUL between. */
-#include "api/files/paths.h"
+#include "core/files/paths.h"
 
 #include <assert.h>
 #include <limits.h>

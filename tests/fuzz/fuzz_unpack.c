@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An archive of a stranger: whatever it is, only harmless items reach the sandbox. */
-#include "api/files/paths.h"
-#include "api/files/tar_reader.h"
+#include "core/files/paths.h"
+#include "core/files/tar_reader.h"
 #include "wire/agent.h"
 #include "wire/pack.h"
 

@@ -4,9 +4,9 @@
  * its own (core/files/file_channel.h) as its bytes come.
  */
 #include "api/e2b/e2b_call.h"
-#include "api/files/paths.h"
 #include "base/fd.h"
 #include "core/files/file_channel.h"
+#include "core/files/paths.h"
 #include "http/multipart.h"
 #include "wire/pack.h"
 

@@ -4,13 +4,13 @@
  * its own. The sandbox sees plain items only.
  */
 #include "api/files/file_entry.h"
-#include "api/files/tar_reader.h"
 #include "api/files/tar_writer.h"
 #include "api/handlers.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "base/share_pool.h"
 #include "core/files/file_channel.h"
+#include "core/files/tar_reader.h"
 #include "model/access/owner.h"
 
 #include <errno.h>

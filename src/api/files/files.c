@@ -5,7 +5,6 @@
  * without growing its memory.
  */
 #include "api/files/file_entry.h"
-#include "api/files/paths.h"
 #include "api/files/range.h"
 #include "api/handlers.h"
 #include "api/list_page.h"
@@ -13,6 +12,7 @@
 #include "base/fd.h"
 #include "base/number.h"
 #include "core/files/file_channel.h"
+#include "core/files/paths.h"
 #include "wire/pack.h"
 
 #include <errno.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Packages that a sandbox has beside its template. */
-#include "api/files/paths.h"
 #include "api/handlers.h"
 #include "api/sandbox/dependency_body.h"
 #include "core/dependency/dependencies.h"
 #include "core/files/file_channel.h"
+#include "core/files/paths.h"
 
 #include <stdio.h>
 #include <string.h>

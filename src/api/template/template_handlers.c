@@ -34,11 +34,12 @@ struct template_body {
 	const char *archive_path;
 	const char *snapshot;
 	const char *dockerfile;
-	json_t *files, *files_base64, *args;
+	json_t *files, *files_base64, *modes, *links, *directories, *args, *mirrors;
 	enum field_boolean shared;
 	struct recipe_body {
 		const char *from;
-		json_t *apt, *pip, *npm, *run, *files, *files_base64, *env, *mirrors;
+		json_t *apt, *pip, *npm, *run, *files, *files_base64, *modes, *links, *directories;
+		json_t *env, *mirrors;
 	} recipe;
 	struct bootstrap_body {
 		const char *suite;
@@ -60,6 +61,20 @@ static const char *check_name(const json_t *value)
 
 #define RECIPE(member) offsetof(struct recipe_body, member)
 
+/* Of a recipe and of a Dockerfile. */
+#define CONTEXT_ROWS(place)                                                                        \
+	{"modes", FIELD_STRING_MAP, place(modes), 0, RECIPE_FILES_MAX, 0,                          \
+		"Permission bits of those files that have others than 644, in octal: "             \
+		"{\"run.sh\": \"755\"}."},                                                         \
+		{"links", FIELD_STRING_MAP, place(links), 0, RECIPE_FILES_MAX, 0,                  \
+			"Symbolic links among the files: where each leads, by its path."},         \
+	{                                                                                          \
+		"directories", FIELD_STRING_LIST, place(directories), 0, RECIPE_FILES_MAX, 0,      \
+			"Directories among the files that are empty."                              \
+	}
+#define MIRRORS_MAX  4
+#define MIRRORS_TEXT "Addresses that packages come from: of `apt`, `pip`, `npm` and `apk`."
+
 static const struct field recipe_rows[] = {
 	{"from", FIELD_STRING, RECIPE(from), 1, IMAGE_REFERENCE_MAX, FIELD_REQUIRED,
 		"The template, or the reference of an image, that it begins with."},
@@ -75,10 +90,10 @@ static const struct field recipe_rows[] = {
 		"Texts of files by their paths; written after packages and before `run`."},
 	{"files_base64", FIELD_STRING_MAP, RECIPE(files_base64), 0, RECIPE_FILES_MAX, 0,
 		"The same for what is not UTF-8."},
+	CONTEXT_ROWS(RECIPE),
 	{"env", FIELD_STRING_MAP, RECIPE(env), 0, SPEC_ENV_MAX, 0,
 		"Variables of its commands, beside those of what it begins with."},
-	{"mirrors", FIELD_STRING_MAP, RECIPE(mirrors), 0, 3, 0,
-		"Addresses that packages come from: of `apt`, `pip` and `npm`."},
+	{"mirrors", FIELD_STRING_MAP, RECIPE(mirrors), 0, MIRRORS_MAX, 0, MIRRORS_TEXT},
 };
 
 #define BOOTSTRAP(member) offsetof(struct bootstrap_body, member)
@@ -117,6 +132,8 @@ static const struct field rows[] = {
 		"Texts of the files that the Dockerfile copies, by their paths beside it."},
 	{"files_base64", FIELD_STRING_MAP, PLACE(files_base64), 0, RECIPE_FILES_MAX, 0,
 		"The same for what is not UTF-8."},
+	CONTEXT_ROWS(PLACE),
+	{"mirrors", FIELD_STRING_MAP, PLACE(mirrors), 0, MIRRORS_MAX, 0, MIRRORS_TEXT},
 	{"args", FIELD_STRING_MAP, PLACE(args), 0, SPEC_ENV_MAX, 0,
 		"Values of the Dockerfile's ARG."},
 	{"shared", FIELD_BOOLEAN, PLACE(shared), 0, 0, 0,
@@ -138,15 +155,19 @@ static json_t *read_source(const json_t *body)
 {
 	static const char *const kinds[] = {
 		"image", "archive_path", "snapshot", "recipe", "bootstrap"};
-	json_t *source = json_object(), *text = json_object_get(body, "dockerfile");
+	static const char *const parts[] = {
+		"files", "files_base64", "modes", "links", "directories", "args", "mirrors"};
+	json_t *source = json_object(), *text = json_object_get(body, "dockerfile"), *dockerfile;
 
-	if (text)
-		json_object_set_new(source, "dockerfile",
-			json_pack("{s:O, s:O*, s:O*, s:O*}", "text", text, "files",
-				json_object_get(body, "files"), "files_base64",
-				json_object_get(body, "files_base64"), "args",
-				json_object_get(body, "args")));
-
+	if (text) {
+		dockerfile = json_pack("{s:O}", "text", text);
+		for (size_t i = 0; i < array_len(parts); i++) {
+			if (json_object_get(body, parts[i]))
+				json_object_set(
+					dockerfile, parts[i], json_object_get(body, parts[i]));
+		}
+		json_object_set_new(source, "dockerfile", dockerfile);
+	}
 	for (size_t i = 0; i < array_len(kinds); i++) {
 		json_t *value = json_object_get(body, kinds[i]);
 

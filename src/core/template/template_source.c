@@ -75,7 +75,8 @@ static int open_in_layout(void *arg, const char *name, struct err *err)
 
 	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode))
 		return err_explain(err, ERR_INVALID, "invalid_image_archive",
-			"the directory must be an OCI layout whose files the user of the daemon may "
+			"the directory must be an OCI layout whose files the user of the daemon "
+			"may "
 			"read; links are not followed",
 			"%.120s of the layout: %s", name,
 			fd < 0 ? strerror(errno) : "it is no ordinary file");

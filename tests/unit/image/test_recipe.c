@@ -152,7 +152,8 @@ static void a_failure_names_the_line_and_what_is_wrong(void **state)
 		{"FROM a\nCOPY --chmod=x app.py /x", "line 2: --chmod takes an octal number"},
 		{"FROM a\nADD https://a.example/x /x",
 			"line 2: ADD of an address is not supported"},
-		{"FROM a\nADD a.tar.gz /x", "line 2: ADD does not unpack archives here (a.tar.gz)"},
+		{"FROM a\nADD a.tar.xz /x",
+			"line 2: ADD unpacks tar and tar.gz alone, not a.tar.xz"},
 		{"FROM a\nEXPOSE 0",
 			"line 2: EXPOSE takes ports from 1 to 65535, with /tcp or /udp"},
 		{"FROM a\nUSER a b",
@@ -199,11 +200,65 @@ static void files_are_found_by_name_pattern_and_directory(void **state)
 	for (size_t i = 0; i < array_len(cases); i++) {
 		json_t *found = json_object();
 
-		recipe_match(&recipe, cases[i].word, collect, found);
+		recipe_match(recipe.files, cases[i].word, collect, found);
 		assert_json(found, cases[i].found);
 		json_decref(found);
 	}
 	recipe_fini(&recipe);
+}
+
+static void modes_links_and_directories_come_with_files(void **state)
+{
+	static const struct {
+		const char *context, *message;
+	} bad[] = {
+		{"{\"modes\": {\"b\": \"755\"}}",
+			"modes: b must be a file of the request, with an octal number up to 777"},
+		{"{\"modes\": {\"a\": \"4755\"}}",
+			"modes: a must be a file of the request, with an octal number up to 777"},
+		{"{\"modes\": {\"a\": \"rwx\"}}",
+			"modes: a must be a file of the request, with an octal number up to 777"},
+		{"{\"modes\": {\"../a\": \"755\"}}", "modes: ../a is no path of a file"},
+		{"{\"links\": {\"../b\": \"a\"}}", "links: ../b is no path of a file"},
+		{"{\"links\": {\"b\": \"\"}}",
+			"links: b must lead somewhere, in at most 1024 bytes"},
+		{"{\"directories\": [\"/\"]}", "directories: / is no path of a file"},
+		{"{\"directories\": \"x\"}",
+			"field directories must be a list of paths, of not too many"},
+	};
+	json_t *source = json_loads(
+		"{\"dockerfile\": \"FROM a\", \"files\": {\"a\": \"text\", \"plain\": \"p\"},"
+		" \"modes\": {\"./a\": \"755\"}, \"links\": {\"d/l\": \"../a\", \"round\": "
+		"\"round\","
+		" \"out\": \"/etc/passwd\"}, \"directories\": [\"d/empty\"]}",
+		0, NULL);
+	auto_free uint8_t *data = NULL;
+	struct recipe recipe;
+	struct err err;
+	size_t len;
+
+	(void)state;
+	assert_int_equal(read_source(source, &recipe, &err), 0);
+	assert_int_equal(recipe_file_mode(json_object_get(recipe.files, "a")), 0755);
+	assert_int_equal(recipe_file_mode(json_object_get(recipe.files, "plain")), 0644);
+	assert_int_equal(
+		recipe_file_kind(json_object_get(recipe.files, "d/empty")), RECIPE_DIRECTORY);
+	assert_string_equal(
+		recipe_link_target(json_object_get(recipe.files, "out")), "/etc/passwd");
+	assert_ptr_equal(recipe_resolve(recipe.files, "d/l"), json_object_get(recipe.files, "a"));
+	assert_null(recipe_resolve(recipe.files, "round"));
+	assert_null(recipe_resolve(recipe.files, "out"));
+	assert_int_equal(recipe_decode(recipe_resolve(recipe.files, "d/l"), &data, &len, &err), 0);
+	assert_int_equal(len, 4);
+	assert_memory_equal(data, "text", 4);
+	recipe_fini(&recipe);
+	for (size_t i = 0; i < array_len(bad); i++) {
+		source = json_loads(bad[i].context, 0, NULL);
+		json_object_set_new(source, "dockerfile", json_string("FROM a"));
+		json_object_set_new(source, "files", json_pack("{s:s}", "a", "x"));
+		assert_true(read_source(source, &recipe, &err) < 0);
+		assert_string_equal(err.message, bad[i].message);
+	}
 }
 
 static void a_recipe_becomes_steps_of_root(void **state)
@@ -306,6 +361,7 @@ int main(void)
 		cmocka_unit_test(an_entrypoint_forgets_the_command_of_the_base),
 		cmocka_unit_test(a_failure_names_the_line_and_what_is_wrong),
 		cmocka_unit_test(files_are_found_by_name_pattern_and_directory),
+		cmocka_unit_test(modes_links_and_directories_come_with_files),
 		cmocka_unit_test(a_recipe_becomes_steps_of_root),
 		cmocka_unit_test(a_recipe_that_is_wrong_is_refused),
 		cmocka_unit_test(the_number_of_steps_is_bounded),

@@ -396,7 +396,8 @@ static int open_archive(const char *path, int *ret_fd, struct tree_sender **ret_
 	if (S_ISDIR(st.st_mode)) {
 		if (faccessat(fd, "index.json", R_OK, 0) < 0)
 			return err_explain(err, ERR_INVALID, NULL,
-				"name an OCI layout, as umoci and `skopeo copy ... oci:DIR` write it",
+				"name an OCI layout, as umoci and `skopeo copy ... oci:DIR` write "
+				"it",
 				"%s is no image: it has no index.json", path);
 		source->read = tree_sender_read;
 		return tree_sender_new(path, ret_sender, err);
@@ -655,7 +656,8 @@ const struct command cmd_template = {
 	.details =
 		"pull fetches an image from its registry and keeps it under a name; import takes\n"
 		"one from a file: an OCI layout (a directory, or as a tar), or what docker save\n"
-		"writes (- is standard input), and export writes such a layout. An image can also be used\n"
+		"writes (- is standard input), and export writes such a layout. An image can also "
+		"be used\n"
 		"without a name; it is fetched when a sandbox first needs it. create makes one of\n"
 		"another with packages, files and commands, or of a snapshot; build with a "
 		"directory or -f does so\n"

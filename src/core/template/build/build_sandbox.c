@@ -7,6 +7,7 @@
 #include "base/number.h"
 #include "core/engine/sandbox_state.h"
 #include "core/files/file_channel.h"
+#include "core/files/tar_reader.h"
 #include "core/process/command.h"
 #include "model/sandbox/sandbox_spec.h"
 #include "wire/pack.h"
@@ -409,6 +410,82 @@ int build_sandbox_mkdir(struct build_sandbox *box, const char *path, struct err 
 	pack_u32(&more, 0755);
 	r = file_channel_ask(box->sandbox, AGENT_FILE_MKDIR, path, &more, &answer, NULL, err);
 	buf_fini(&more);
+	return r;
+}
+
+int build_sandbox_link(
+	struct build_sandbox *box, const char *path, const char *target, struct err *err)
+{
+	auto_free char *dir = mem_strdup(path);
+	char *name = strrchr(dir, '/');
+	struct buf items = BUF_INIT(4 * AGENT_PATH_MAX);
+	struct file_channel_answer answer;
+	auto_fd int fd = -1;
+	int r;
+
+	*name++ = '\0';
+	r = file_channel_ask(
+		box->sandbox, AGENT_FILE_UNPACK, *dir ? dir : "/", NULL, &answer, &fd, err);
+	if (r < 0)
+		return r;
+	for (int i = 0; i < 2; i++) {
+		pack_u8(&items, i == 0 ? AGENT_ITEM_SYMLINK : AGENT_ITEM_END);
+		pack_u32(&items, 0777);
+		pack_u32(&items, 0);
+		pack_u32(&items, 0);
+		pack_u64(&items, (uint64_t)time(NULL) * 1000000000u);
+		pack_u64(&items, 0);
+		pack_str(&items, i == 0 ? name : "");
+		pack_str(&items, i == 0 ? target : "");
+	}
+	r = items.failed ? err_set(err, ERR_INVALID, "the link %.120s is too long", path)
+			 : fd_write_full(fd, items.data, items.len);
+	buf_fini(&items);
+	if (r == -EINVAL)
+		return r;
+	return r < 0 ? file_channel_broken(r, err)
+		     : file_channel_read_answer(fd, path, &answer, err);
+}
+
+struct memory {
+	const struct build_sandbox *box;
+	const uint8_t *data;
+	size_t left;
+};
+
+static ssize_t read_memory(void *arg, void *data, size_t size)
+{
+	struct memory *memory = arg;
+	size_t n = size < memory->left ? size : memory->left;
+
+	if (must_stop(memory->box))
+		return -ECANCELED;
+	memcpy(data, memory->data, n);
+	memory->data += n;
+	memory->left -= n;
+	return (ssize_t)n;
+}
+
+int build_sandbox_unpack(
+	struct build_sandbox *box, const char *path, const void *data, size_t len, struct err *err)
+{
+	struct memory memory = {box, data, len};
+	const struct tar_reader_source source = {read_memory, &memory};
+	struct tar_reader_result result;
+	struct file_channel_answer answer;
+	struct sandbox_record record;
+	uint64_t disk_bytes;
+	auto_fd int fd = -1;
+	int r = file_channel_ask(box->sandbox, AGENT_FILE_UNPACK, path, NULL, &answer, &fd, err);
+
+	if (r < 0)
+		return r;
+	sandbox_read(box->sandbox, &record);
+	disk_bytes = record.resources.disk_bytes;
+	sandbox_record_fini(&record);
+	r = tar_reader_run(&source, fd, disk_bytes, &result, err);
+	if (r == 0 || result.is_broken)
+		r = file_channel_read_answer(fd, path, &answer, err);
 	return r;
 }
 

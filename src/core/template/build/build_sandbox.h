@@ -51,6 +51,14 @@ int build_sandbox_write(struct build_sandbox *box, const char *path, int mode, c
 	size_t len, struct err *err) must_check;
 int build_sandbox_mkdir(struct build_sandbox *box, const char *path, struct err *err) must_check;
 
+/* Makes a link, with its parents; what stands there is replaced unless it is a directory. */
+int build_sandbox_link(struct build_sandbox *box, const char *path, const char *target,
+	struct err *err) must_check;
+
+/* Unpacks a tar or tar.gz into a directory, which is made if need be: of strangers, as an upload is. */
+int build_sandbox_unpack(struct build_sandbox *box, const char *path, const void *data, size_t len,
+	struct err *err) must_check;
+
 /* Whether there is a directory, or a link to one. */
 bool build_sandbox_has_directory(struct build_sandbox *box, const char *path);
 

@@ -168,8 +168,8 @@ static void make_key(const struct builder *builder, const struct recipe_step *st
 	struct digest digest;
 	char numbers[64];
 
-	snprintf(numbers, sizeof(numbers), CACHE_EPOCH " %d %d %d", (int)step->kind, step->mode,
-		step->is_into);
+	snprintf(numbers, sizeof(numbers), CACHE_EPOCH " %d %d %d%s", (int)step->kind, step->mode,
+		step->is_into, step->unpacks ? " unpacks" : "");
 	add_text(hash, numbers);
 	add_text(hash, digest_hex(&builder->layers.so_far.stack));
 	add_json(hash, step->words);
@@ -181,8 +181,8 @@ static void make_key(const struct builder *builder, const struct recipe_step *st
 	if (step->kind >= RECIPE_APT)
 		add_text(hash, mirror_of(builder, package_kinds[step->kind].mirror));
 	for (size_t i = 0; step->kind == RECIPE_COPY && i < json_array_size(step->words); i++)
-		recipe_match(&builder->recipe, json_string_value(json_array_get(step->words, i)),
-			add_file, &files);
+		recipe_match(builder->recipe.files,
+			json_string_value(json_array_get(step->words, i)), add_file, &files);
 	digest_stream_read(hash, &digest);
 	strcpy(ret_key, digest_hex(&digest));
 }
@@ -199,29 +199,75 @@ struct copying {
 	struct err *err;
 };
 
+/* An archive that is named itself, by ADD. */
+static int unpack_file(
+	struct copying *copying, const char *path, const json_t *content, struct err *err)
+{
+	auto_free uint8_t *data = NULL;
+	size_t len;
+	int r;
+
+	if (copying->step->chown)
+		return err_explain(err, ERR_UNPROCESSABLE, "step_failed",
+			"unpack it without --chown, and chown it in a RUN",
+			"ADD --chown is for files, and %.120s is an archive", path);
+	r = recipe_decode(content, &data, &len, err);
+	if (r == 0)
+		r = build_sandbox_unpack(copying->box, copying->step->target, data, len, err);
+	if (r < 0)
+		err_prefix(err, "%.120s", path);
+	return r;
+}
+
+static int write_file(struct copying *copying, const json_t *content, const char *target)
+{
+	const struct recipe_step *step = copying->step;
+	auto_free uint8_t *data = NULL;
+	size_t len;
+	int r = recipe_decode(content, &data, &len, copying->err);
+
+	return r < 0 ? r
+		     : build_sandbox_write(copying->box, target,
+			       step->mode >= 0 ? step->mode : recipe_file_mode(content), data, len,
+			       copying->err);
+}
+
 static void copy_file(void *arg, const char *path, const char *below)
 {
 	struct copying *copying = arg;
 	const struct recipe_step *step = copying->step;
+	const json_t *files = copying->builder->recipe.files;
+	/* What is named itself is meant, not a link to it; links among what is below a directory stay. */
+	const json_t *named = below[0] ? NULL : recipe_resolve(files, path);
+	const json_t *content = named ? named : json_object_get(files, path);
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 	const char *joint = strcmp(step->target, "/") == 0 ? "" : "/";
 	auto_free char *target = NULL;
-	auto_free uint8_t *data = NULL;
-	size_t len;
 
 	if (copying->result < 0)
 		return;
+	if (step->unpacks && !below[0] && recipe_is_archive(path)) {
+		copying->result = unpack_file(copying, path, content, copying->err);
+		return;
+	}
 	if (below[0])
 		target = mem_printf("%s%s%s", step->target, joint, below);
-	else if (copying->is_into)
+	else if (copying->is_into && recipe_file_kind(content) != RECIPE_DIRECTORY)
 		target = mem_printf("%s%s%s", step->target, joint, name);
 	else
 		target = mem_strdup(step->target);
-	copying->result = recipe_decode(
-		json_object_get(copying->builder->recipe.files, path), &data, &len, copying->err);
-	if (copying->result == 0)
-		copying->result = build_sandbox_write(
-			copying->box, target, step->mode, data, len, copying->err);
+	switch (recipe_file_kind(content)) {
+	case RECIPE_FILE:
+		copying->result = write_file(copying, content, target);
+		break;
+	case RECIPE_LINK:
+		copying->result = build_sandbox_link(
+			copying->box, target, recipe_link_target(content), copying->err);
+		break;
+	case RECIPE_DIRECTORY:
+		copying->result = build_sandbox_mkdir(copying->box, target, copying->err);
+		break;
+	}
 	json_array_append_new(copying->written, json_string(target));
 }
 
@@ -248,8 +294,8 @@ static int copy_files(struct builder *builder, struct build_sandbox *box,
 		.err = err};
 
 	for (size_t i = 0; i < json_array_size(step->words) && copying.result == 0; i++)
-		recipe_match(&builder->recipe, json_string_value(json_array_get(step->words, i)),
-			copy_file, &copying);
+		recipe_match(builder->recipe.files,
+			json_string_value(json_array_get(step->words, i)), copy_file, &copying);
 	if (copying.result == 0 && step->chown)
 		copying.result = chown_files(&copying, err);
 	json_decref(copying.written);
@@ -469,9 +515,15 @@ static json_t *dockerfile_source(const json_t *value)
 {
 	if (!json_is_object(value))
 		return json_pack("{s:O}", "dockerfile", value);
-	return json_pack("{s:O*, s:O*, s:O*, s:O*}", "dockerfile", json_object_get(value, "text"),
-		"files", json_object_get(value, "files"), "files_base64",
-		json_object_get(value, "files_base64"), "args", json_object_get(value, "args"));
+	static const char *const names[] = {
+		"files", "files_base64", "modes", "links", "directories", "args", "mirrors"};
+	json_t *source = json_pack("{s:O*}", "dockerfile", json_object_get(value, "text"));
+
+	for (size_t i = 0; i < array_len(names); i++) {
+		if (json_object_get(value, names[i]))
+			json_object_set(source, names[i], json_object_get(value, names[i]));
+	}
+	return source;
 }
 
 int template_builder_check_recipe(const struct engine *engine, const struct caller *caller,

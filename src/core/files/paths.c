@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/files/paths.h"
+#include "core/files/paths.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "api/files/tar_reader.h"
+#include "core/files/tar_reader.h"
 
-#include "api/files/paths.h"
 #include "base/buf.h"
 #include "base/fd.h"
+#include "core/files/paths.h"
 #include "wire/pack.h"
 
 #include <archive.h>
