@@ -74,10 +74,10 @@ struct api_doc {
 	const struct fields *body; /* JSON body, or NULL */
 	bool needs_body;	   /* it is refused without one, though no field is required */
 	bool takes_any;		   /* its body is any JSON */
-	const char *raw_body;	   /* type of a raw body, or NULL */
+	const char *raw_body;	   /* types of a raw body, with spaces between, or NULL */
 	int status;		   /* of success */
 	const char *answer;	   /* schema name, media type, or NULL for an empty answer */
-	const char *stream_answer; /* media type of the answer to those who ask for it, or NULL */
+	const char *stream_answer; /* media types of answers to those who ask for them, or NULL */
 	const char *also;	   /* further statuses of success: "206 304", or NULL */
 	const char *also_answer;   /* their schema, if it is another */
 };

@@ -38,7 +38,22 @@ static json_t *parse_file(const char *begin, const char *end)
 	return value;
 }
 
-/* A media type as it is; a schema's name as a reference in JSON. */
+/* Media types, with spaces between, whose bodies are no JSON. */
+static json_t *raw_content(const char *types)
+{
+	json_t *all = json_object();
+
+	while (*types) {
+		size_t len = strcspn(types, " ");
+
+		json_object_setn_new(
+			all, types, len, json_pack("{s:{s:s}}", "schema", "type", "string"));
+		types += len + strspn(types + len, " ");
+	}
+	return all;
+}
+
+/* Media types as they are; a schema's name as a reference in JSON. */
 static json_t *content(const char *answer)
 {
 	char ref[96];
@@ -46,7 +61,7 @@ static json_t *content(const char *answer)
 	if (strcmp(answer, "application/json") == 0)
 		return json_pack("{s:{}}", answer);
 	if (strchr(answer, '/'))
-		return json_pack("{s:{s:{s:s}}}", answer, "schema", "type", "string");
+		return raw_content(answer);
 	snprintf(ref, sizeof(ref), "#/components/schemas/%s", answer);
 	return json_pack("{s:{s:{s:s}}}", "application/json", "schema", "$ref", ref);
 }
@@ -220,8 +235,8 @@ static json_t *body_of(const struct api_doc *doc)
 			"application/json", "schema", "description",
 			"Any JSON; any type with format=http.");
 	if (doc->raw_body)
-		return json_pack("{s:b, s:{s:{s:{s:s}}}}", "required", 1, "content", doc->raw_body,
-			"schema", "type", "string");
+		return json_pack(
+			"{s:b, s:o}", "required", 1, "content", raw_content(doc->raw_body));
 	if (!doc->body)
 		return NULL;
 	schema = fields_schema(doc->body);

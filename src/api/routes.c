@@ -332,6 +332,7 @@ static const struct api_parameter mcp_headers[] = {
 #define EVENTS	     "text/event-stream"
 #define BYTES	     "application/octet-stream"
 #define TAR	     "application/x-tar"
+#define ARCHIVE	     "application/x-tar application/gzip application/octet-stream"
 
 static const struct route table[] = {
 	{"GET", "/healthz", service_health, ROUTE_OPEN, 0,
@@ -355,12 +356,13 @@ static const struct route table[] = {
 			.also_answer = "McpRefusal")},
 	{"GET", "/e2b/{call*}", e2b_get, ROUTE_FREE_QUERY, SCOPE_READ,
 		DOC("readCompatibly", "The door for programs of E2B: calls that read", "service",
-			.status = 200, .answer = "E2bAnswer", .also = "204 400 404 502",
-			.also_answer = "E2bAnswer")},
+			.status = 200, .answer = "E2bAnswer", .stream_answer = BYTES " text/plain",
+			.also = "204 400 404 502", .also_answer = "E2bAnswer")},
 	{"POST", "/e2b/{call*}", e2b_post, ROUTE_BODY | ROUTE_ANY_BODY | ROUTE_FREE_QUERY,
 		SCOPE_READ,
 		DOC("callCompatibly", "The door for programs of E2B: calls that act", "service",
 			.takes_any = true, .status = 200, .answer = "E2bAnswer",
+			.stream_answer = "application/connect+json application/x-ndjson",
 			.also = "201 204 400 404 409 501 503", .also_answer = "E2bAnswer")},
 	{"DELETE", "/e2b/{call*}", e2b_delete, ROUTE_FREE_QUERY, SCOPE_READ,
 		DOC("deleteCompatibly", "The door for programs of E2B: calls that remove",
@@ -617,7 +619,7 @@ static const struct route table[] = {
 	{"PUT", "/v1/templates/{template}/archive", templates_import_archive, ROUTE_RAW_BODY,
 		SCOPE_MANAGE,
 		DOC("importTemplate", "Make a template of an image in an archive", "templates",
-			QUERY(archive_query), .raw_body = "application/x-tar", .status = 200,
+			QUERY(archive_query), .raw_body = ARCHIVE, .status = 200,
 			.answer = "Template"),
 		"template.import"},
 
@@ -966,7 +968,8 @@ static const struct route table[] = {
 	{"PUT", ONE "/files/archive", archives_unpack, ROUTE_RAW_BODY | ROUTE_WAITS | ROUTE_MEMBER,
 		SCOPE_FILES,
 		DOC("unpackArchive", "Unpack a tar or tar.gz into a directory", "files",
-			QUERY(path_query), .raw_body = TAR, .status = 200, .answer = "Unpacked"),
+			QUERY(path_query), .raw_body = ARCHIVE, .status = 200,
+			.answer = "Unpacked"),
 		"file.unpack"},
 	{"GET", ONE "/files/archive", archives_pack, ROUTE_WAITS | ROUTE_MEMBER, SCOPE_FILES,
 		DOC("packArchive", "A file or directory as a tar archive", "files",

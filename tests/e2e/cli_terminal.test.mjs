@@ -211,6 +211,17 @@ test('leaving a full-screen program gives the screen back as it was', async () =
   await left(terminal, 0);
 });
 
+test('attach to a full-screen program that has written much enters its screen, and leaving gives the own one back', async () => {
+  const id = await created();
+  const name = (await ok(['exec', '-dt', id, '--', 'python3', '-c', "print('\\x1b[?1049h\\x1b[?1000h' + 'x' * 300000 + 'en' + 'd', end='', flush=True); input()"])).trim();
+  await until(async () => (await api.request('GET', `/v1/sandboxes/${id}/processes/${name}`)).json.process.output_bytes > 300_000, { what: 'all is written' });
+  const terminal = sit(['attach', id, name]);
+  await terminal.expect(/\x1b\[\?1049h\x1b\[\?1000hx[^]*xend/);
+  terminal.type(DETACH);
+  await terminal.expect(/\x1b\[\?1000l\x1b\[\?1049l/);
+  await left(terminal, 0);
+});
+
 test('attach to a terminal whose process has ended shows the end', async () => {
   const id = await created();
   const name = (await ok(['exec', '-dt', id, '-c', 'echo last words; exit 6'])).trim();

@@ -48,13 +48,12 @@ function blocks(document) {
 /** Text without its fenced blocks. */
 const prose = (document) => read(document).replace(/^```[^]*?^```/gm, '');
 
-/** The same commands on a terminal, with somebody who types `exit`. */
-const atTerminal = (text) => `script --quiet --return --command '${text.replaceAll("'", `'\\''`)}' /dev/null <<< 'echo typed; exit'`;
+/** The same commands on a terminal, with somebody who types `exit`. It has a shell of its own, which knows the variables of the reader's. */
+const atTerminal = (text) => `(for name in $(compgen -v | grep '^[a-z]'); do export "$name"; done; script --quiet --return --command '${text.replaceAll("'", `'\\''`)}' /dev/null <<< 'echo typed; exit')`;
 
 /** One shell script of all blocks; it ends at the first command that fails, and names its line in the document. */
 function scriptOf(document) {
-  // All variables are exported: a terminal has a shell of its own.
-  const head = `set -aeE\ntrap 'echo "${document}: block at line $block: exit status $?: $BASH_COMMAND" >&2' ERR\n`;
+  const head = `set -eE\ntrap 'echo "${document}: block at line $block: exit status $?: $BASH_COMMAND" >&2' ERR\n`;
   return head + blocks(document).filter(({ info }) => ['sh', 'sh terminal'].includes(info)).map(({ line, info, text }) => `block=${line}\n${info === 'sh' ? text : atTerminal(text)}\n`).join('');
 }
 
@@ -114,7 +113,7 @@ for (const document of DOCUMENTS.filter((name) => name === (process.env.DOCS_ONL
     if (!kinds.includes('sh')) return;
     const dir = makeMachine(scriptOf(document));
     try {
-      const { code, signal, said } = await run(dir, /python:3\.12-slim/.test(read(document)) ? { WITH_REGISTRY: '1' } : {});
+      const { code, signal, said } = await run(dir, { ...(document !== 'README.md' && { INSTALLED: '1' }), ...(/python:3\.12-slim/.test(read(document)) && { WITH_REGISTRY: '1' }) });
       if (process.env.DOCS_SHOW) console.log(said);
       const log = path.join(dir, 'daemon.log');
       const logged = fs.existsSync(log) ? fs.readFileSync(log, 'utf8').slice(-2000) : '';

@@ -28,6 +28,29 @@ test('a key has the form that every client takes', () => {
   assert.match(key, /^e2b_[0-9a-f]+$/);
 });
 
+test('answers of the door are as the OpenAPI document says', async () => {
+  // The client of these tests looks at each (lib/document.mjs).
+  const id = shared.sandboxId, envd = `/e2b/data/${id}/envd`, code = `/e2b/data/${id}/interpreter`;
+  const unary = (route, json) => api.request('POST', `${envd}/${route}`, { json });
+  await shared.files.write('/workspace/judged.txt', 'text');
+  for (const route of ['/e2b/sandboxes', '/e2b/v2/sandboxes', `/e2b/sandboxes/${id}`, `/e2b/sandboxes/${id}/metrics`, `${envd}/health`, `${code}/contexts`, `${code}/health`]) {
+    const answer = await api.request('GET', route);
+    assert.ok([200, 204].includes(answer.status), `${route}: ${answer.status} ${answer.text}`);
+  }
+  const handle = await shared.commands.run('sleep 600', { background: true, timeoutMs: 0 });
+  for (const [route, json] of [['process.Process/List', {}], ['filesystem.Filesystem/Stat', { path: '/workspace/judged.txt' }], ['filesystem.Filesystem/ListDir', { path: '/workspace', depth: 1 }], ['filesystem.Filesystem/MakeDir', { path: '/workspace/judged' }], ['filesystem.Filesystem/Remove', { path: '/workspace/judged' }]]) {
+    const answer = await unary(route, json);
+    assert.equal(answer.status, 200, `${route}: ${answer.text}`);
+  }
+  assert.equal((await unary('filesystem.Filesystem/Stat', { path: '/workspace/nothing' })).json.code, 'not_found');
+  assert.equal((await api.request('GET', `${envd}/files`, { query: { path: '/workspace/judged.txt' } })).text, 'text');
+  const context = await api.request('POST', `${code}/contexts`, { json: { language: 'python' } });
+  assert.equal(context.status, 200, context.text);
+  await api.request('DELETE', `${code}/contexts/${context.json.id}`);
+  assert.equal((await api.request('GET', '/e2b/sandboxes/nothing')).status, 404);
+  await handle.kill();
+});
+
 test('a command gives its output as it comes, its exit code, and takes input', async () => {
   const seen = [];
   const result = await shared.commands.run('echo out; echo err >&2; printf "%s" "$GREETING"', { envs: { GREETING: 'grüße' }, onStdout: (data) => { seen.push(data); } });

@@ -226,6 +226,16 @@ test('the judge of all tests sees an answer and a request that are not as the do
   assert.throws(() => judge.check('PATCH', path, { json: { surprise: 1 } }, fake(sandbox)), /surprise/);
   assert.throws(() => judge.check('GET', path, { query: { surprise: 1 } }, fake(sandbox)), /surprise/);
   assert.throws(() => judge.check('POST', `${path}/exec`, {}, fake({})), /without a body/);
+  assert.throws(() => judge.check('POST', `${path}/exec`, { body: '{"command": 5}', headers: { 'Content-Type': 'application/json' } }, fake({})), /command/);
+  assert.throws(() => judge.check('GET', `${path}?surprise=1`, {}, fake(sandbox)), /surprise/);
+  assert.throws(() => judge.check('GET', '/v1/sandboxes/Not%20a%20name', {}, fake(sandbox)), /path parameter id/);
+  assert.throws(() => judge.check('PUT', `${path}/files/archive`, { query: { path: '/tmp' } }, fake({ entries: 1, bytes: 1 })), /without a body/);
+  assert.throws(() => judge.check('POST', '/v1/sandboxes', { headers: { 'Idempotency-Key': 'x'.repeat(256) } }, fake(sandbox, 201)), /Idempotency-Key/);
+  assert.throws(() => judge.checkHead('GET', `${path}/files/watch`, {}, { status: 200, headers: {} }), /without path/);
+  assert.throws(() => judge.check('POST', `${path}/pause`, { body: 'x' }, fake(sandbox)), /has a body/);
+  const listed = { sandboxID: id, templateID: 'host', clientID: 'sandlot', envdVersion: '1', startedAt: sandbox.created_at, endAt: sandbox.created_at, cpuCount: 1, memoryMB: 1, diskSizeMB: 1, metadata: {}, state: 'running' };
+  judge.check('GET', '/e2b/v2/sandboxes', { query: { limit: 1 } }, fake([listed]));
+  assert.throws(() => judge.check('GET', '/e2b/v2/sandboxes', {}, fake([{ ...listed, state: 'gone' }])), /readCompatibly/);
 });
 
 finish();

@@ -237,6 +237,26 @@ test('questions to the terminal are asked once: they are not in what is sent aga
   await leave(second);
 });
 
+test('of a long past its end is shown, without questions, and with the modes that were set before', async () => {
+  const first = await shell();
+  // 300,000 bytes of questions without a line that begins: the window begins inside one of them.
+  const program = "import sys; sys.stdout.write('\\x1b[?1049h\\x1b[?1002;1006h\\x1b[?25l\\x1b[?2004h' + '\\x1b[6n' * 75000 + '\\x1b[?2004l' + 'do' + 'ne'); sys.stdout.flush(); input()";
+  first.line(`exec python3 -c "${program}"`);
+  await first.expect(/done$/);
+  await first.drop();
+  const second = await Terminal.open(api, id, { process: first.process });
+  await second.untilPosition(first.position);
+  assert.ok(second.from > 0 && first.position - second.from <= 256 * 1024, `from ${second.from}`);
+  assert.ok(!second.bytes.includes('\x1b[6n'));
+  assert.match(second.bytes.toString('latin1'), /^[\x1b[6n]{0,3}\0+\x1b\[\?2004ldone$/);
+  assert.equal(second.modes, '\x1b[?1049h\x1b[?25l\x1b[?2004h\x1b[?1006h\x1b[?1002h');
+  const third = await Terminal.open(api, id, { process: first.process, from: second.from });
+  assert.equal(third.modes, undefined, 'who comes back knows them');
+  await third.drop();
+  second.line('');
+  await second.untilExit();
+});
+
 test('what a program asks before anybody is attached is asked of the first who is, and of no other', async () => {
   const asks = await ps.start(id, { command: "stty raw -echo; printf '\\033[6n'; head -c 3 | tr 'RST' 'xyz'; sleep 600", pty: true, cols: 80, rows: 24 });
   await ps.untilOutput(id, asks.id, '\x1b[6n');

@@ -14,6 +14,7 @@
 #include "api/process/command_body.h"
 #include "api/process/process_body.h"
 #include "api/process/replay_filter.h"
+#include "base/screen_state.h"
 #include "core/output/output_cursor.h"
 #include "core/process/process_table.h"
 #include "http/server/request/body.h"
@@ -28,6 +29,9 @@
 #define SEND_CAPACITY (64u * 1024)
 #define PIECE_MAX     (16u * 1024)
 #define SCROLLBACK    (256u * 1024)
+#define MODES_SCAN                                                                                 \
+	(8u << 20) /* of the first output, and as much before the scrollback, for modes */
+#define MODES_MAX     512
 #define INPUT_HIGH    (256u * 1024) /* typed ahead: the client is not read from until it is taken */
 #define DIMENSION_MAX 1000
 
@@ -50,6 +54,7 @@ struct terminal {
 	uint64_t replay_end;
 	struct replay_filter *replay; /* while it is being sent */
 	char *note;		      /* a text to be sent before anything else */
+	char *modes;		      /* what was switched on before what is sent again, or NULL */
 	uint32_t number, pid;
 	bool has_ended, is_done, is_paused;
 	struct process_end end;
@@ -70,6 +75,7 @@ static void terminal_unref(void *arg)
 	free(terminal->replay);
 	free(terminal->piece);
 	free(terminal->note);
+	free(terminal->modes);
 	free(terminal->cwd);
 	free(terminal);
 }
@@ -360,8 +366,9 @@ static int answer(struct terminal *terminal, struct request *req, uint64_t from,
 	pthread_mutex_lock(&terminal->lock);
 	if (terminal->log)
 		terminal->cursor = output_cursor_new(terminal->log, from);
-	note(terminal, json_pack("{s:s, s:s, s:I, s:I}", "type", "start", "process", name, "pid",
-			       (json_int_t)terminal->pid, "from", (json_int_t)from));
+	note(terminal, json_pack("{s:s, s:s, s:I, s:I, s:s*}", "type", "start", "process", name,
+			       "pid", (json_int_t)terminal->pid, "from", (json_int_t)from, "modes",
+			       terminal->modes));
 	pthread_mutex_unlock(&terminal->lock);
 	atomic_fetch_add(&terminal->refs, 1); /* until `gone`, and so is the pace */
 	if (terminal->process)
@@ -482,6 +489,37 @@ static int find_start(
 	return api_query_number(req, "from", 0, end, tail, ret_from, err);
 }
 
+/*
+ * A client that comes anew gets the end of the output. A program that took the whole screen before that is still
+ * there: without its modes the client's terminal would show it over other text, and tell it nothing of the mouse.
+ */
+static void find_modes(struct terminal *terminal, uint64_t from)
+{
+	auto_(buf_fini) struct buf modes = BUF_INIT(MODES_MAX);
+	auto_free uint8_t *data = mem_new(PIECE_MAX);
+	struct output_cursor *cursor = output_cursor_new(terminal->log, 0);
+	struct screen_state state = {0};
+	struct output_piece piece = {0};
+	bool is_far = from > 2 * (uint64_t)MODES_SCAN;
+
+	do {
+		output_cursor_read(cursor, data, PIECE_MAX, &piece);
+		if (piece.kind == OUTPUT_STDOUT) {
+			uint64_t end = piece.next < from ? piece.next : from;
+
+			screen_state_feed(&state, data, (size_t)(end - piece.offset));
+		}
+		if (is_far && piece.next >= MODES_SCAN) {
+			is_far = false;
+			output_cursor_free(cursor);
+			cursor = output_cursor_new(terminal->log, from - MODES_SCAN);
+		}
+	} while (piece.kind != OUTPUT_NONE && piece.next < from);
+	output_cursor_free(cursor);
+	screen_state_redo(&state, &modes);
+	terminal->modes = modes.len > 0 ? buf_take_str(&modes) : NULL;
+}
+
 static int attach(struct request *req, struct terminal *terminal,
 	const struct process_record *record, struct err *err)
 {
@@ -501,6 +539,8 @@ static int attach(struct request *req, struct terminal *terminal,
 	if (terminal->log)
 		terminal->replay_end = terminal->process ? process_shown(terminal->process)
 							 : output_log_end(terminal->log);
+	if (from > 0 && terminal->process && !request_query(req, "from"))
+		find_modes(terminal, from);
 	if (from < terminal->replay_end)
 		terminal->replay = mem_new(sizeof(*terminal->replay));
 	if ((r = answer(terminal, req, from, err)) < 0)

@@ -6,6 +6,7 @@
 # are free, whatever else runs on the host, there is no way to other machines, and all processes end with the script.
 # DIR holds etc/ and etc.work/ (what the script changes in /etc), local/ and local.work/ (in /usr/local), lib/ (stands for /var/lib), bin/ (has a systemctl, an
 # ssh and a sudo), home/ and work/. WITH_REGISTRY: there is a registry, and it is the daemon's (docs_registry.mjs).
+# INSTALLED: the programs are in /usr/local/bin.
 set -eu
 dir=$1 script=$2 build=$3
 
@@ -20,7 +21,9 @@ rm -f /etc/resolv.conf # it may be a link to what is the host's
 echo 'nameserver 127.0.0.1' >/etc/resolv.conf
 echo '127.0.0.1 sandlot.example.org' >>/etc/hosts # the server that a guide names is this machine
 
-export PATH=$dir/bin:$build:$PATH HOME=$dir/home DAEMON_LOG=$dir/daemon.log
+export PATH=$dir/bin:$PATH HOME=$dir/home DAEMON_LOG=$dir/daemon.log DAEMON_PROGRAMS=$build
+# What `make install` brings. README.md has that line itself, and another way before it.
+[ -z "${INSTALLED:-}" ] || ln -s "$build"/sandlot "$build"/sandlotd /usr/local/bin/
 # The keeper names its cgroups after the path of the data directory, and cgroups are the whole host's: the daemon knows
 # the directory by a path that no other daemon has, and everybody else as /var/lib/sandlot.
 export DAEMON_DATA_DIR=$dir/lib/sandlot
@@ -33,7 +36,7 @@ fi
 # The keeper makes cgroups on the host. It removes them at its end, which must come before that of the PID namespace,
 # also when the script has failed.
 finish() {
-  systemctl start sandlot && sandlot shutdown || return
+  systemctl start sandlot && "$build/sandlot" shutdown || return
   while pgrep -x sandlotd || pgrep -x sandlot-keeper; do sleep 0.05; done >/dev/null
 }
 trap finish EXIT

@@ -11,10 +11,10 @@ runs() {
 start() {
   ! runs || return 0
   rm -f /var/lib/sandlot/run/api.addr # of a daemon that was killed
-  SANDLOT_DATA_DIR=$DAEMON_DATA_DIR setsid sandlotd >>"$DAEMON_LOG" 2>&1 </dev/null &
+  SANDLOT_DATA_DIR=$DAEMON_DATA_DIR setsid "$DAEMON_PROGRAMS/sandlotd" >>"$DAEMON_LOG" 2>&1 </dev/null &
   echo $! >"$pid_file"
   tries=0
-  until env -u SANDLOT_URL -u SANDLOT_TOKEN sandlot ls >/dev/null 2>&1; do
+  until env -u SANDLOT_URL -u SANDLOT_TOKEN "$DAEMON_PROGRAMS/sandlot" ls >/dev/null 2>&1; do
     tries=$((tries + 1))
     runs && [ $tries -lt 600 ] || { tail -5 "$DAEMON_LOG" >&2; return 1; }
     sleep 0.05

@@ -62,9 +62,9 @@ export class Terminal {
 
   #control(message) {
     if (message.type === 'start') {
-      assert.deepEqual(Object.keys(message).sort(), ['from', 'pid', 'process', 'type']);
+      assert.deepEqual(Object.keys(message).filter((key) => key !== 'modes').sort(), ['from', 'pid', 'process', 'type']);
       assert.equal(this.process, undefined, 'one start message');
-      Object.assign(this, { process: message.process, pid: message.pid, from: message.from });
+      Object.assign(this, { process: message.process, pid: message.pid, from: message.from, modes: message.modes });
     } else if (message.type === 'cut') {
       assert.deepEqual(Object.keys(message).sort(), ['from', 'to', 'type']);
       assert.equal(message.from, this.position, 'a cut begins where the bytes end');

@@ -9,12 +9,12 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/format.h"
+#include "base/screen_state.h"
 #include "cli/cli.h"
 #include "cli/remote/query.h"
 #include "cli/remote/websocket_client.h"
 #include "cli/terminal/input/detach_keys.h"
 #include "cli/terminal/interrupt.h"
-#include "cli/terminal/output/screen_state.h"
 #include "cli/terminal/process/live_exec.h"
 #include "cli/terminal/process/reconnect.h"
 #include "cli/terminal/terminal.h"
@@ -80,7 +80,9 @@ static int tell(struct session *s, const char *text, struct err *err)
 static int on_start(struct session *s, const json_t *message, struct err *err)
 {
 	const char *name = json_string_value(json_object_get(message, "process"));
+	const char *modes = json_string_value(json_object_get(message, "modes"));
 	const json_t *from = json_object_get(message, "from");
+	int r;
 
 	if (!name || !process_ref_is_name(name) || !json_is_integer(from) ||
 		json_integer_value(from) < 0)
@@ -92,7 +94,13 @@ static int on_start(struct session *s, const json_t *message, struct err *err)
 		s->is_lost = false;
 		return tell(s, "the connection is back", err);
 	}
-	return terminal_make_raw(&s->terminal, err);
+	r = terminal_make_raw(&s->terminal, err);
+	/* What was switched on before the part of the output that comes now. */
+	if (r == 0 && modes) {
+		screen_state_feed(&s->screen, (const uint8_t *)modes, strlen(modes));
+		r = cli_write(STDOUT_FILENO, modes, strlen(modes), err);
+	}
+	return r;
 }
 
 static int on_cut(struct session *s, const json_t *message, struct err *err)

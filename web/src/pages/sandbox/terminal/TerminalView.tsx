@@ -65,11 +65,12 @@ function connect({ sandbox, process, terminal, onStart, onState }: Link) {
   const send = (data: string | ArrayBufferView<ArrayBuffer>) => { if (socket.readyState === WebSocket.OPEN) socket.send(data); };
   const encoder = new TextEncoder();
 
-  const control = (message: { type: string; process?: string; from?: number; to?: number; exit_code?: number; code?: number }) => {
+  const control = (message: { type: string; process?: string; from?: number; modes?: string; to?: number; exit_code?: number; code?: number }) => {
     if (message.type === 'start') {
       id = message.process!;
       position = message.from ?? position ?? 0;
       onStart(id);
+      if (message.modes) terminal.write(message.modes); // what was switched on before the output that comes now
       send(JSON.stringify({ type: 'resize', cols: terminal.cols, rows: terminal.rows }));
     } else if (message.type === 'cut') {
       position = message.to ?? position;

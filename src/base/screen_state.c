@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/terminal/output/screen_state.h"
+#include "base/screen_state.h"
 
 #include <assert.h>
 #include <string.h>
@@ -154,8 +154,27 @@ static void take(struct screen_state *state, uint8_t byte)
 
 void screen_state_feed(struct screen_state *state, const uint8_t *data, size_t len)
 {
-	for (size_t i = 0; i < len; i++)
-		take(state, data[i]);
+	const uint8_t *end = data + len;
+
+	while (data < end) {
+		/* Most of it is text. */
+		if (state->at == SCREEN_TEXT)
+			data = memchr(data, ESC, (size_t)(end - data));
+		if (!data)
+			return;
+		take(state, *data++);
+	}
+}
+
+void screen_state_redo(const struct screen_state *state, struct buf *out)
+{
+	/* The alternate screen comes first: to enter it clears it. */
+	for (size_t i = array_len(modes); i-- > 0;) {
+		if (state->is_set[i])
+			buf_printf(out, "\033[?%u%c", modes[i].number, modes[i].is_on ? 'l' : 'h');
+	}
+	if (state->is_keypad)
+		buf_append_str(out, "\033=");
 }
 
 void screen_state_undo(struct screen_state *state, struct buf *out)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a program switched on in the terminal is undone, and nothing else. */
-#include "cli/terminal/output/screen_state.h"
+#include "base/screen_state.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -56,6 +56,21 @@ static void what_was_switched_is_undone(void **state)
 	}
 }
 
+static void what_was_switched_is_switched_in_another_terminal(void **arg)
+{
+	static const char text[] = "\033[?25l\033[?1000;1006h\033=\033[?1049h\033[31mred\033[?1004h"
+				   "\033[?1004l\033[?7l\033[?12";
+	struct buf out = BUF_INIT(512);
+	struct screen_state state = {0};
+	auto_free char *redone = NULL;
+
+	(void)arg;
+	screen_state_feed(&state, (const uint8_t *)text, sizeof(text) - 1);
+	screen_state_redo(&state, &out);
+	redone = buf_take_str(&out);
+	assert_string_equal(redone, "\033[?1049h\033[?25l\033[?7l\033[?1006h\033[?1000h\033=");
+}
+
 static void what_the_program_undid_itself_is_left_alone(void **state)
 {
 	static const char *const texts[] = {"", "plain text\r\n",
@@ -85,6 +100,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_switched_is_undone),
+		cmocka_unit_test(what_was_switched_is_switched_in_another_terminal),
 		cmocka_unit_test(what_the_program_undid_itself_is_left_alone),
 		cmocka_unit_test(any_number_of_parameters_is_fine),
 	};

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a program far away has switched on in the terminal of the user: the alternate screen, reports of
- * the mouse, a hidden cursor. A user who leaves such a program by keys, or whose connection ends, gets the
+ * What a program has switched on in a terminal that shows its output: the alternate screen, reports of the
+ * mouse, a hidden cursor. A user who leaves such a program by keys, or whose connection ends, gets the
  * terminal back as it was. Only what was switched is undone: to leave an alternate screen that was never
- * entered would move the cursor.
+ * entered would move the cursor. And a terminal that gets only the last part of the output needs what was
+ * switched before that part.
  */
 #pragma once
 
@@ -29,6 +30,9 @@ struct screen_state {
 
 /* Looks at output on its way to the terminal. */
 void screen_state_feed(struct screen_state *state, const uint8_t *data, size_t len);
+
+/* Appends what switches the modes of another terminal to the same. */
+void screen_state_redo(const struct screen_state *state, struct buf *out);
 
 /* Appends what undoes all that is switched, and forgets it. */
 void screen_state_undo(struct screen_state *state, struct buf *out);
