@@ -33,7 +33,13 @@ static const struct installer installers[] = {
 		"install; else npm install; fi",
 		NULL},
 	{"pnpm", "node_modules", NPM_QUIET BY_NAME("pnpm"), NULL},
-	{"yarn", "node_modules", NPM_QUIET "export YARN_NODE_LINKER=node-modules; " BY_NAME("yarn"),
+	/* Yarn from 2 on puts packages elsewhere and asks another registry, unless it is told. */
+	{"yarn", "node_modules",
+		NPM_QUIET
+		"export YARN_NODE_LINKER=node-modules; [ -z \"$npm_config_registry\" ] || "
+		"export "
+		"YARN_NPM_REGISTRY_SERVER=\"${YARN_NPM_REGISTRY_SERVER:-$npm_config_registry}\";"
+		" " BY_NAME("yarn"),
 		NULL},
 	{"bun", "node_modules", NPM_QUIET BY_NAME("bun"), NULL},
 	{"pip", ".venv", INSTALLER_VENV PIP_INSTALL, pyproject_needs_py},

@@ -197,6 +197,43 @@ test('a page of Vite with a backend of FastAPI, PostgreSQL and Redis writes rows
   await remove('fullstack', sandbox);
 });
 
+const PAGE = (word) => `require('node:http').createServer((q, s) => s.end(String(${word}))).listen(process.env.PORT, '127.0.0.1');\n`;
+const PACKAGE = '{"name": "app", "version": "1.0.0", "dependencies": {"ms": "2.1.3"}}';
+const PYTHON = `import os, itsdangerous
+from http.server import BaseHTTPRequestHandler, HTTPServer
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200); self.end_headers(); self.wfile.write(itsdangerous.__file__.encode())
+HTTPServer(("127.0.0.1", int(os.environ["PORT"])), Handler).serve_forever()
+`;
+const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
+const TRUST = { SSL_CERT_FILE: CERTIFICATES, REQUESTS_CA_BUNDLE: CERTIFICATES, PIP_CERT: CERTIFICATES };
+
+/** Programs that install by their lock files, which they make themselves: files of an app, and the command for its lock. */
+const INSTALLERS = [
+  ...[['pnpm', 'pnpm-lock.yaml', 'npx --yes pnpm install --lockfile-only'], ['yarn', 'yarn.lock', 'YARN_NPM_REGISTRY_SERVER=$npm_config_registry YARN_NODE_LINKER=node-modules npx --yes yarn install && rm -rf node_modules'], ['bun', 'bun.lock', 'npx --yes bun install --lockfile-only']]
+    .map(([manager, lock, command]) => ({ manager, lock, command, files: { 'package.json': PACKAGE, 'server.js': PAGE('require("ms")(60000)') }, shows: /^1m$/ })),
+  { manager: 'uv', lock: 'uv.lock', command: 'uv lock', files: { 'pyproject.toml': '[project]\nname = "app"\nversion = "1"\nrequires-python = ">=3.9"\ndependencies = ["itsdangerous>=2"]\n' } },
+  { manager: 'poetry', lock: 'poetry.lock', command: 'poetry lock', files: { 'pyproject.toml': '[tool.poetry]\nname = "app"\npackage-mode = false\n[tool.poetry.dependencies]\npython = ">=3.9,<4"\nitsdangerous = "^2"\n[[tool.poetry.source]]\nname = "simple"\nurl = "https://pypi.org/simple"\npriority = "primary"\n' } },
+  { manager: 'pipenv', lock: 'Pipfile.lock', command: 'pipenv lock', files: { Pipfile: '[packages]\nitsdangerous = "*"\n' } },
+];
+
+test('pnpm, yarn, bun, uv, poetry and pipenv install what their lock files say', { skip: skipOf(FULLSTACK) }, async () => {
+  const { network, env } = accessOf(FULLSTACK);
+  const { id } = await api.create({ network, env: { ...env, ...TRUST, PATH: '/workspace/bin:/usr/bin:/bin' }, resources: { memory: '2Gi', cpu: 2, disk: '4Gi' } });
+  const run = (command) => api.out(id, { command, timeout_ms: 300_000 });
+  await run('cd /workspace && mkdir bin && python3 -m venv --system-site-packages --without-pip tools && tools/bin/python3 -m pip install -q uv poetry pipenv && ln -s /workspace/tools/bin/uv /workspace/tools/bin/poetry /workspace/tools/bin/pipenv bin/');
+  for (const { manager, lock, command, files, shows = /^\/workspace\/app\/\.venv\// } of INSTALLERS) {
+    await api.exec(id, `rm -rf ${APP} && mkdir ${APP}`);
+    for (const [name, text] of Object.entries({ ...(!files['package.json'] && { 'main.py': PYTHON }), ...files })) await api.put(id, `${APP}/${name}`, text);
+    await run(`cd ${APP} && ${command} && test -s ${lock}`);
+    const launched = await launch({ sandbox: id });
+    assert.equal(launched.detection.runtimes[0].package_manager, manager);
+    assert.match((await answer(launched)).text, shows, manager);
+  }
+  await api.purge(id);
+});
+
 test('the browser leaves', () => browser?.close()); // it would keep its connections for a minute
 
 finish();
