@@ -172,6 +172,25 @@ test('more calls at once than its concurrency are 429, and room is there again a
   assert.equal(await result('single', 'quick'), 'done');
 });
 
+test('a retry of a call is one of its calls at once; it goes on when the function is gone', async () => {
+  await put('again', { language: 'python', code: 'import time\ndef handler(event):\n    while event == "wait": time.sleep(60)\n    return event', concurrency: 1 });
+  const retry = (execution, query = {}) => api.request('POST', `/v1/executions/${execution}/retry`, { query });
+  const done = (await invoke('again', 'quick')).headers['sandlot-execution'];
+  assert.equal((await retry(done)).json.result, 'quick');
+  const running = await invoke('again', 'wait', { query: { async: 'true' } });
+  assert.equal(running.status, 202);
+  const refused = await retry(done);
+  assertError(refused, 429, /calls of the function again/);
+  assert.equal(refused.json.error.code, 'too_many_invocations');
+  await api.request('POST', `/v1/executions/${running.json.id}/cancel`);
+  const waits = await retry(running.json.id, { async: 'true' });
+  assert.equal(waits.status, 202, waits.text);
+  assertError(await invoke('again', 'quick'), 429, /calls of the function again/);
+  await api.request('POST', `/v1/executions/${waits.json.id}/cancel`);
+  await api.request('DELETE', '/v1/functions/again');
+  assert.equal((await retry(done)).json.result, 'quick');
+});
+
 test('with format=http a request becomes an event and the result the answer', async () => {
   await put('web', { language: 'python', code: 'import base64\ndef handler(event, context):\n    if event["queryStringParameters"] and "bad" in event["queryStringParameters"]: return "no answer"\n    text = base64.b64decode(event["body"]).hex() if event["isBase64Encoded"] else event["body"]\n    seen = [event["httpMethod"], event["path"], event["headers"].get("X-Mine") or event["headers"].get("x-mine"), event["queryStringParameters"], text, any(k.lower() == "authorization" for k in event["headers"])]\n    return {"statusCode": 201, "headers": {"Content-Type": "text/html", "X-Own": "yes", "Set-Cookie": "stolen=1", "Connection": "close"}, "body": base64.b64encode(repr(seen).encode()).decode(), "isBase64Encoded": True}' });
   // Such an answer is whatever the function says, and no document can name it: not by api.request.

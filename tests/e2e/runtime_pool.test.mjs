@@ -124,6 +124,12 @@ test('what a function imports is loaded before its code comes, for its calls alo
   const ahead = 'import sys\nAHEAD = "xml.dom.minidom" in sys.modules\ndef handler(e):\n    return AHEAD';
   await put('reads', { language: 'python', code: ahead, imports: ['nothere', 'xml.dom.minidom'] });
   assert.equal(await invoke('reads'), true);
+  const [{ id: called }] = (await api.request('GET', '/v1/executions', { query: { function: 'reads' } })).json.executions;
+  await until(async () => {
+    const again = (await api.request('POST', `/v1/executions/${called}/retry`)).json;
+    assert.deepEqual([again.status, again.function], ['succeeded', 'reads']);
+    return again.result;
+  }, { what: 'a retry of a call finds its imports loaded', every: 200 });
   await put('packs', { language: 'javascript', code: 'const ahead = process.moduleLoadList.includes("NativeModule zlib");\nexports.handler = () => ahead;', imports: ['nothere', 'node:zlib'] });
   assert.equal(await invoke('packs'), true);
   assert.equal((await warm({ language: 'python', code: ahead })).result, false);

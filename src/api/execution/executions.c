@@ -7,13 +7,17 @@
 #include "api/execution/execution_body.h"
 #include "api/execution/execution_events.h"
 #include "api/execution/fresh_executions.h"
+#include "api/function/function_body.h"
 #include "api/handlers.h"
 #include "api/list_page.h"
 #include "api/process/danger_answer.h"
 #include "api/sse.h"
 #include "core/context/context.h"
+#include "core/execution/function_places.h"
 #include "store/work/store_execution.h"
+#include "store/work/store_function.h"
 
+#include <errno.h>
 #include <stdio.h>
 
 #define LIST_LIMIT_MAX	   1000
@@ -122,6 +126,39 @@ static int retry_in_sandbox(struct request *req, struct api *api,
 	return 0;
 }
 
+/* A call of a function again: it is one of its calls at once, and finds an interpreter with its imports, as long as the
+ * function has this version. */
+static int retry_call(const struct api *api, const struct execution_record *record,
+	struct function_record *function, struct fresh_execution *again, struct err *err)
+{
+	int r = store_function_get(
+		api->gate.store, &record->owner, record->function, record->version, function, err);
+
+	if (r < 0 && r != -ENOENT)
+		return r;
+	again->imports = json_object_get(function->spec, "imports");
+	again->function = record->function;
+	again->version = record->version;
+	return function_place_take(executions_places(api->executions), &record->owner,
+		record->function, r == 0 ? function_body_concurrency(function) : 0, &again->place,
+		err);
+}
+
+static int retry_fresh(struct request *req, struct api *api, const struct execution_record *record,
+	struct fresh_execution *again, struct err *err)
+{
+	struct function_record function = {0};
+	int r = record->function[0] ? retry_call(api, record, &function, again, err) : 0;
+
+	if (r == 0) {
+		again->object = request_of(record);
+		again->is_again = true;
+		r = fresh_executions_start(req, api, again, err);
+	}
+	function_record_fini(&function);
+	return r;
+}
+
 HANDLER(executions_retry)
 {
 	struct api *api = context;
@@ -144,11 +181,7 @@ HANDLER(executions_retry)
 	} else if (!record.is_fresh) {
 		r = retry_in_sandbox(req, api, &record, again.is_async, err);
 	} else {
-		again.object = request_of(&record);
-		again.is_again = true;
-		again.function = record.function[0] ? record.function : NULL;
-		again.version = record.version;
-		r = fresh_executions_start(req, api, &again, err);
+		r = retry_fresh(req, api, &record, &again, err);
 	}
 	execution_record_fini(&record);
 	return r;
