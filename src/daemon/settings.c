@@ -176,7 +176,7 @@ static const struct row {
 	{"runtime-pool", TEXT, offsetof(struct settings, runtime_pool), "auto", 0, 0,
 		"interpreters that wait for executions without a sandbox: none, auto (those that "
 		"were lately asked for), or also so many: auto,python=2,python@browser=1"},
-	{"execution-keep", NUMBER, offsetof(struct settings, execution_keep_s), "604800", 60,
+	{"execution-keep", NUMBER, offsetof(struct settings, execution_keep_s), "604800", 1,
 		315360000, "seconds for which they are kept at most"},
 	{"memory-reserve", SIZE, offsetof(struct settings, memory_reserve), "128Mi", 0, 1ull << 50,
 		"memory of the host below which sandboxes are stopped, those of whoever holds most "

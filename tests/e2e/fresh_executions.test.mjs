@@ -128,6 +128,24 @@ test('one that runs when the daemon is killed is lost, and its sandbox is remove
   await nothingIsLeft();
 });
 
+test('what is older than may be kept goes by itself, with the copies of its artifacts, also of an owner who runs nothing more', async () => {
+  let dormant = await ownerApi(api, 'other', 'dormant');
+  const { id, artifacts } = await run({ language: 'shell', code: 'echo kept for a while > /workspace/outputs/note' }, {}, dormant);
+  const blob = () => fs.readdirSync(path.join(instance.dataDir, 'state', 'artifacts'), { recursive: true }).some((name) => name.replaceAll('/', '').includes(artifacts[0].sha256));
+  assert.equal(blob(), true);
+  await nothingIsLeft();
+  await instance.terminate();
+  await instance.start(['--execution-keep', '3']);
+  dormant = await ownerApi(api, 'other', 'dormant');
+  const young = await run({ language: 'python', code: '"young"' });
+  await until(async () => (await dormant.request('GET', `/v1/executions/${id}`)).status === 404, { what: 'the old one is forgotten' });
+  await until(() => !blob(), { what: 'its artifact is gone' });
+  await until(async () => (await api.request('GET', '/v1/executions')).json.executions.length === 0, { what: 'the younger one is forgotten too' });
+  assertError(await api.request('GET', `/v1/executions/${young.id}`), 404, /execution/);
+  await instance.terminate();
+  await instance.start();
+});
+
 test('the command line runs a file in a sandbox of its own', async () => {
   const { sandlot } = commandLine(instance);
   const place = path.join(instance.home, 'sum.py');

@@ -107,7 +107,7 @@ void execution_unlist(struct execution *execution)
 void executions_leave(struct executions *executions)
 {
 	struct execution *running, *next;
-	struct timer *timer;
+	struct timer *row_timer, *old_timer;
 
 	if (!executions)
 		return;
@@ -116,9 +116,11 @@ void executions_leave(struct executions *executions)
 	pthread_cond_broadcast(&executions->changed);
 	while (executions->threads > 0)
 		pthread_cond_wait(&executions->changed, &executions->lock);
-	timer = take_ptr(&executions->row_timer);
+	row_timer = take_ptr(&executions->row_timer);
+	old_timer = take_ptr(&executions->old_timer);
 	pthread_mutex_unlock(&executions->lock);
-	timer_close(timer);
+	timer_close(row_timer);
+	timer_close(old_timer);
 	executions_write_running(executions); /* the next daemon takes them up */
 	pthread_mutex_lock(&executions->lock);
 	running = take_ptr(&executions->running);

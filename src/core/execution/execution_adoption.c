@@ -131,4 +131,5 @@ void executions_adopt(
 
 	if (store_execution_list(executions->config.store, &filter, adopt, &adoption, &err) < 0)
 		log_error("executions: %s", err.message);
+	execution_history_open(executions, engine);
 }

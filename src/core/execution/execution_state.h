@@ -66,12 +66,15 @@ struct execution_growth {
 struct executions {
 	struct executions_config config;
 	struct function_places *places;
-	pthread_mutex_t rows; /* held while one is written, before the next */
-	pthread_mutex_t lock; /* what follows */
+	struct engine *engine; /* NULL before it is there */
+	pthread_mutex_t rows;  /* held while one is written, before the next */
+	pthread_mutex_t lock;  /* what follows */
 	pthread_cond_t changed;
 	struct execution *running; /* a reference each */
 	unsigned threads;	   /* that gather outcomes */
 	struct timer *row_timer;   /* NULL until it is needed */
+	struct timer
+		*old_timer; /* for what is kept for too long; NULL before the engine is there */
 	struct execution_growth growths[256];
 	bool is_row_due;
 	bool is_leaving;
@@ -100,6 +103,9 @@ void executions_write_running(struct executions *executions);
 
 /* One more is kept: forgets what is beyond the bounds of its owner, now and then. */
 void execution_history_note(struct executions *executions, const struct execution_record *record);
+
+/* From now on what is kept for too long is forgotten, also of who runs nothing more. */
+void execution_history_open(struct executions *executions, struct engine *engine);
 
 /* It is among those that run, or it is over (the flag that is set): with both its outcome is gathered. */
 void execution_note(struct execution *execution, bool *flag);

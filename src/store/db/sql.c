@@ -309,6 +309,8 @@ static const char *const common[Q_ALL] = {
 		" sum(outcome_bytes) OVER (ORDER BY id DESC) AS bytes"
 		" FROM executions WHERE ended_at > 0 AND " OWNED(
 			"") ") AS ended WHERE place > ?1 OR created_at < ?2 OR bytes > ?3 LIMIT ?4",
+	[Q_EXECUTION_OLD] = "SELECT id FROM executions WHERE ended_at > 0 AND created_at < ?1"
+			    " LIMIT ?2",
 	[Q_EXECUTION_DELETE] = "DELETE FROM executions WHERE id = ?1",
 	[Q_ARTIFACT_STALE] = "SELECT execution, digest, (SELECT count(*) FROM artifacts o"
 			     " WHERE o.digest = a.digest) FROM artifacts a WHERE NOT EXISTS"

@@ -177,7 +177,7 @@ int store_execution_list(struct store *store, const struct store_execution_filte
 	return count < 0 ? count : 0;
 }
 
-/* Ids of what is beyond the rule; how many. */
+/* Ids of what is beyond the rule, or older than it says if there is no owner; how many. */
 static int list_excess(struct store *store, const struct owner *owner,
 	const struct store_execution_rule *rule, char ids[STORE_PAGE][ID_LEN + 1], struct err *err)
 {
@@ -186,12 +186,17 @@ static int list_excess(struct store *store, const struct owner *owner,
 	int count = 0, r;
 
 	pthread_mutex_lock(&store->lock);
-	stmt = store_use(store, Q_EXECUTION_EXCESS);
-	db_bind_int(stmt, 1, rule->count);
-	db_bind_int(stmt, 2, rule->since_ms);
-	db_bind_int(stmt, 3, (int64_t)rule->bytes);
-	db_bind_int(stmt, 4, STORE_PAGE);
-	store_bind_owner(stmt, owner);
+	stmt = store_use(store, owner ? Q_EXECUTION_EXCESS : Q_EXECUTION_OLD);
+	if (owner) {
+		db_bind_int(stmt, 1, rule->count);
+		db_bind_int(stmt, 2, rule->since_ms);
+		db_bind_int(stmt, 3, (int64_t)rule->bytes);
+		db_bind_int(stmt, 4, STORE_PAGE);
+		store_bind_owner(stmt, owner);
+	} else {
+		db_bind_int(stmt, 1, rule->since_ms);
+		db_bind_int(stmt, 2, STORE_PAGE);
+	}
 	while ((code = db_step(stmt)) == DB_ROW)
 		store_read_text(stmt, 0, ids[count++], ID_LEN + 1);
 	r = code == DB_DONE ? count : store_fail(store, "list executions", err);
@@ -256,7 +261,7 @@ static int prune_page(struct store *store, const struct owner *owner,
 	return r < 0 ? r : count;
 }
 
-int store_execution_prune(struct store *store, const struct owner *owner,
+static int prune(struct store *store, const struct owner *owner,
 	const struct store_execution_rule *rule, struct err *err)
 {
 	int count, sum = 0;
@@ -266,6 +271,17 @@ int store_execution_prune(struct store *store, const struct owner *owner,
 		sum += count;
 	} while (count == STORE_PAGE && sum < PRUNE_MAX);
 	return count < 0 ? count : sum;
+}
+
+int store_execution_prune(struct store *store, const struct owner *owner,
+	const struct store_execution_rule *rule, struct err *err)
+{
+	return prune(store, owner, rule, err);
+}
+
+int store_execution_expire(struct store *store, int64_t since_ms, struct err *err)
+{
+	return prune(store, NULL, &(struct store_execution_rule){.since_ms = since_ms}, err);
 }
 
 /* --- copies of artifacts --- */

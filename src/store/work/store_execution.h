@@ -51,6 +51,9 @@ int store_execution_stats(struct store *store, const struct store_execution_filt
 	void (*each)(const struct store_execution_stats *stats, void *arg), void *arg,
 	struct err *err) must_check;
 
+/* Forgets what is older, whoever it belongs to, or the most that is done at once: how many. */
+int store_execution_expire(struct store *store, int64_t since_ms, struct err *err) must_check;
+
 /* Which execution has a copy of an artifact, by the digest of its content (core/execution/artifact_store.h). */
 struct store_artifact {
 	char execution[ID_LEN + 1];

@@ -112,6 +112,22 @@ static void of_ended_ones_so_many_are_kept_for_so_long_and_so_many_bytes(void **
 	assert_int_equal(count(store, &bob, false), 1);
 }
 
+static void old_ones_are_forgotten_whoever_they_belong_to_unless_they_run(void **state)
+{
+	struct fixture *fixture = *state;
+	struct store *store = fixture->store;
+	struct err err;
+
+	for (unsigned n = 1; n <= 10; n++)
+		add(store, n % 2 ? &alice : &bob, n, true);
+	add(store, &alice, 11, false);
+	assert_int_equal(store_execution_expire(store, 7, &err), 6);
+	assert_int_equal(count(store, &alice, false) + count(store, &bob, false), 5);
+	assert_int_equal(store_execution_expire(store, 4000, &err), 4);
+	assert_int_equal(count(store, &alice, true), 1);
+	assert_int_equal(store_execution_expire(store, 4000, &err), 0);
+}
+
 static void a_database_from_before_executions_gets_their_table(void **state)
 {
 	struct fixture *fixture = *state;
@@ -155,6 +171,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		with_store(an_execution_is_read_as_it_was_written),
 		with_store(of_ended_ones_so_many_are_kept_for_so_long_and_so_many_bytes),
+		with_store(old_ones_are_forgotten_whoever_they_belong_to_unless_they_run),
 		with_store(stats_are_told_without_the_lock),
 		with_store(a_database_from_before_executions_gets_their_table),
 	};
