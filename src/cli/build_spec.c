@@ -24,8 +24,13 @@ const struct option build_spec_options[] = {
 	{OPTION_TEXT, 0, "bootstrap", "SUITE",
 		"create: a new Debian instead of --from, such as bookworm", AT(bootstrap)},
 	{OPTION_LIST, 0, "apt", "A,B", "create: packages of Debian", AT(apt)},
+	{OPTION_LIST, 0, "apk", "A,B", "create: packages of Alpine", AT(apk)},
 	{OPTION_LIST, 0, "pip", "A,B", "create: packages of Python", AT(pip)},
 	{OPTION_LIST, 0, "npm", "A,B", "create: packages of Node", AT(npm)},
+	{OPTION_LIST, 0, "mirror", "KIND=URL",
+		"create, build DIR: where packages of apt, apk, pip or npm come from; may be "
+		"repeated",
+		AT(mirrors)},
 	{OPTION_LIST, 0, "run", "COMMAND", "create: a line for the shell; may be repeated",
 		AT(run)},
 	{OPTION_LIST, 0, "file", "PATH=FILE",
@@ -267,12 +272,15 @@ static int make_recipe(
 	}
 	files_init(&files);
 	add_words(recipe, "apt", &spec->apt);
+	add_words(recipe, "apk", &spec->apk);
 	add_words(recipe, "pip", &spec->pip);
 	add_words(recipe, "npm", &spec->npm);
 	json_object_set_new(recipe, "run", run);
 	for (size_t i = 0; i < spec->run.count; i++)
 		json_array_append_new(run, json_string(spec->run.items[i]));
 	r = add_pairs(recipe, "env", "--env", &spec->env, err);
+	if (r == 0)
+		r = add_pairs(recipe, "mirrors", "--mirror", &spec->mirrors, err);
 	for (size_t i = 0; i < spec->files.count && r == 0; i++) {
 		const char *equals = strchr(spec->files.items[i], '=');
 		auto_free char *path =
@@ -295,7 +303,8 @@ static int make_bootstrap(
 {
 	json_t *bootstrap;
 
-	if (spec->from || spec->pip.count + spec->npm.count + spec->run.count + spec->files.count +
+	if (spec->from || spec->apk.count + spec->mirrors.count + spec->pip.count +
+					  spec->npm.count + spec->run.count + spec->files.count +
 					  spec->env.count >
 				  0)
 		return err_explain(err, ERR_INVALID, NULL,
@@ -349,6 +358,8 @@ int build_spec_dockerfile(const struct build_spec *spec, const char *name, const
 	files_give(&files, body);
 	if (r == 0)
 		r = add_pairs(body, "args", "--build-arg", &spec->args, err);
+	if (r == 0)
+		r = add_pairs(body, "mirrors", "--mirror", &spec->mirrors, err);
 	if (r == 0 && json_object_set_new(body, "dockerfile", json_string(text)) < 0)
 		r = err_set(err, ERR_INVALID, "the Dockerfile is not UTF-8");
 	if (r == 0)

@@ -12,7 +12,7 @@
 struct build_spec {
 	const char *from;
 	const char *bootstrap; /* a suite of Debian, instead of from */
-	struct option_list apt, pip, npm, run, files, args;
+	struct option_list apt, apk, pip, npm, run, files, args, mirrors;
 	struct option_list env; /* no option of its own */
 	const char *dockerfile; /* NULL: Dockerfile in the directory */
 };

@@ -144,6 +144,7 @@ static int open_templates(struct daemon *daemon, struct err *err)
 		.apt_mirror = or_null(settings->apt_mirror),
 		.pip_index = or_null(settings->pip_index),
 		.npm_registry = or_null(settings->npm_registry),
+		.apk_mirror = or_null(settings->apk_mirror),
 		.package_ca = or_null(settings->package_ca),
 		.disk_reserve = settings->disk_reserve,
 		.layer_retention_s = settings->layer_retention_s == SETTINGS_NEVER

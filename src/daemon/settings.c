@@ -122,8 +122,10 @@ static const struct row {
 		"the same for packages of Python"},
 	{"npm-registry", TEXT, offsetof(struct settings, npm_registry), "", 0, 0,
 		"the same for packages of Node"},
+	{"apk-mirror", TEXT, offsetof(struct settings, apk_mirror), "", 0, 0,
+		"the same for packages of Alpine: what is above v3.20/main"},
 	{"package-ca", TEXT, offsetof(struct settings, package_ca), "", 0, 0,
-		"file with the certificates that these three are trusted by; empty for the "
+		"file with the certificates that these four are trusted by; empty for the "
 		"image's"},
 	{"allow-missing", TEXT, offsetof(struct settings, allow_missing), "", 0, 0,
 		"walls that sandboxes may go without where the host lacks them"},

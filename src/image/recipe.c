@@ -724,7 +724,7 @@ static int read_recipe_env(struct reading *reading, const json_t *env, struct er
 
 static int check_names(const json_t *recipe, struct err *err)
 {
-	static const char *const names[] = {"from", "apt", "pip", "npm", "run", "files",
+	static const char *const names[] = {"from", "apt", "apk", "pip", "npm", "run", "files",
 		"files_base64", "modes", "links", "directories", "env", "mirrors"};
 	const char *name;
 	json_t *value;
@@ -737,7 +737,7 @@ static int check_names(const json_t *recipe, struct err *err)
 			is_known |= strcmp(names[i], name) == 0;
 		if (!is_known)
 			return err_explain(err, ERR_INVALID, "invalid_recipe",
-				"a recipe has from, apt, pip, npm, run, files, modes, links, "
+				"a recipe has from, apt, apk, pip, npm, run, files, modes, links, "
 				"directories, env and mirrors",
 				"field recipe.%.60s is not known", name);
 	}
@@ -762,6 +762,7 @@ static int read_recipe(struct reading *reading, const json_t *recipe, struct err
 	set_config(reading, "user", json_string(""));
 	if ((r = read_recipe_env(reading, json_object_get(recipe, "env"), err)) < 0 ||
 		(r = add_packages(reading, recipe, "apt", RECIPE_APT, err)) < 0 ||
+		(r = add_packages(reading, recipe, "apk", RECIPE_APK, err)) < 0 ||
 		(r = add_packages(reading, recipe, "npm", RECIPE_NPM, err)) < 0 ||
 		(r = add_packages(reading, recipe, "pip", RECIPE_PIP, err)) < 0 ||
 		(r = add_files(reading, err)) < 0 || (r = add_commands(reading, recipe, err)) < 0)
@@ -784,9 +785,9 @@ static int take_mirrors(struct recipe *recipe, const json_t *mirrors, struct err
 		const char *text = json_string_value(value);
 
 		if (strcmp(name, "apt") != 0 && strcmp(name, "pip") != 0 &&
-			strcmp(name, "npm") != 0)
+			strcmp(name, "npm") != 0 && strcmp(name, "apk") != 0)
 			return err_explain(err, ERR_INVALID, "invalid_recipe", NULL,
-				"field mirrors has apt, pip and npm, not %.40s", name);
+				"field mirrors has apt, pip, npm and apk, not %.40s", name);
 		if (!text || strlen(text) > RECIPE_NAME_MAX || strpbrk(text, " \t\r\n\"\\") ||
 			(strncmp(text, "http://", 7) != 0 && strncmp(text, "https://", 8) != 0))
 			return err_explain(err, ERR_INVALID, "invalid_recipe", NULL,

@@ -5,11 +5,11 @@
  * it may be is bounded here, and nothing of it is looked up on the host: COPY takes files that came
  * with the request.
  *
- *   {"recipe": {"from", "apt": [], "pip": [], "npm": [], "run": [], "files": {path: text}, "env": {}}}
+ *   {"recipe": {"from", "apt": [], "apk": [], "pip": [], "npm": [], "run": [], "files": {path: text}, "env": {}}}
  *   {"dockerfile": text, "files": {path: text}, "args": {}}
  *
  * Files that are not UTF-8 are in "files_base64"; "modes": {path: "755"} are those of files that have others than 644,
- * "links": {path: target} and "directories": [path] come with them. Both may have "mirrors": {"apt", "pip", "npm"},
+ * "links": {path: target} and "directories": [path] come with them. Both may have "mirrors": {"apt", "pip", "npm", "apk"},
  * addresses from which packages come.
  */
 #pragma once
@@ -30,6 +30,7 @@ enum recipe_step_kind {
 	RECIPE_APT,
 	RECIPE_PIP,
 	RECIPE_NPM,
+	RECIPE_APK,
 };
 
 struct recipe_step {

@@ -203,6 +203,8 @@ test('packages are installed by the programs of the image, from the mirrors of t
     program('apt-get', 'echo "apt-get $* ($DEBIAN_FRONTEND)"; test -e /tmp/sandlot.list && cat /tmp/sandlot.list; case "$*" in *update*) mkdir -p /var/lib/apt/lists/x;; *install*) touch /installed;; esac'),
     program('python3', 'echo "python3 $* ($PIP_INDEX_URL)"'),
     program('npm', 'echo "npm $* ($NPM_CONFIG_REGISTRY) $npm_config_cache"'),
+    program('apk', 'echo "apk $*"'),
+    { name: 'etc/alpine-release', data: '3.20.3\n' },
     { name: 'etc/os-release', data: 'VERSION_CODENAME=bookworm\n' },
   ];
   assert.equal((await put('packaged', layoutArchive(image([base, programs], { config: { Env: ['PATH=/bin'] } })))).status, 200);
@@ -214,6 +216,19 @@ test('packages are installed by the programs of the image, from the mirrors of t
   assert.match(log, /^python3 -m pip install --no-cache-dir -- requests==2 \(http:\/\/127.0.0.1:9\/simple\)$/m);
   assert.match(log, /^npm install -g --no-audit --no-fund -- left-pad \(\) \/tmp\/npm$/m);
   assert.equal((await run('with-packages', 'ls /installed /var/lib/apt/lists')).stdout, '/installed\n\n/var/lib/apt/lists:\n');
+  // RUN has the same: the operator's, and those of the build.
+  const ran = await make({ name: 'run-mirrors', dockerfile: 'FROM packaged\nRUN echo "pip $PIP_INDEX_URL npm $NPM_CONFIG_REGISTRY"; cat "$APT_CONFIG" /tmp/sandlot-run.list\nENV PIP_INDEX_URL=http://own.example\nRUN echo "set $PIP_INDEX_URL"\n', mirrors: { apt: 'http://deb.example/debian', npm: 'http://npm.example' } });
+  assert.deepEqual([ran.status, ran.error, ran.env], ['ready', null, { PATH: '/bin', PIP_INDEX_URL: 'http://own.example' }]);
+  const said = await logOf('run-mirrors');
+  assert.match(said, /^pip http:\/\/127.0.0.1:9\/simple npm http:\/\/npm.example$/m);
+  assert.match(said, /^Dir::Etc::sourcelist "\/tmp\/sandlot-run.list";$/m);
+  assert.match(said, /^deb http:\/\/deb.example\/debian bookworm main$/m);
+  assert.match(said, /^set http:\/\/own.example$/m);
+  assert.equal((await run('run-mirrors', 'echo $APT_CONFIG; ls /tmp')).stdout, '\n', 'nothing of that stays');
+  const alpine = await make({ name: 'alpine', recipe: { from: 'packaged', apk: ['git', 'curl'], mirrors: { apk: 'https://alpine.example/alpine/' } } });
+  assert.deepEqual([alpine.status, alpine.error], ['ready', null]);
+  assert.match(await logOf('alpine'), /^apk add --no-cache --repositories-file \/dev\/null -X https:\/\/alpine.example\/alpine\/v3.20\/main -X https:\/\/alpine.example\/alpine\/v3.20\/community git curl$/m);
+  assert.equal(assertError(await ask({ name: 'x', dockerfile: 'FROM base', mirrors: { gem: 'http://a' } }), 400, /apt, pip, npm and apk/).code, 'invalid_recipe');
   const plain = await make({ name: 'no-mirror', recipe: { from: 'packaged', apt: ['git'] } });
   assert.deepEqual([plain.status, plain.error], ['ready', null]);
   assert.match(await logOf('no-mirror'), /^apt-get -o APT::Sandbox::User=root -o Acquire::Retries=3 update \(noninteractive\)$/m);
@@ -272,7 +287,7 @@ test('the command line makes templates of options, and of a directory with a Doc
     fs.mkdirSync(path.join(dir, 'src/empty'));
     fs.mkdirSync(path.join(dir, 'secret'));
     fs.writeFileSync(path.join(dir, 'secret/key'), 'k');
-    const stdout = await ok(['template', 'build', 'cli-app', dir, '--build-arg', 'WHO=you']);
+    const stdout = await ok(['template', 'build', 'cli-app', dir, '--build-arg', 'WHO=you', '--mirror', 'npm=http://npm.example']);
     assert.match(stdout, /^building for you$/m);
     assert.equal((await run('cli-app', 'cd /srv; ls; cat a; stat -c %s bin; ./tool; readlink link')).stdout, 'a\nbin\nempty\nlink\ntool\na\n3\ntool\ntool\n');
     await ok(['template', 'create', 'cli-tools', '--from', 'base', '--run', 'cat /etc/x > /etc/y', '--file', `/etc/x=${dir}/src/a`, '-e', 'MODE=cli']);

@@ -38,7 +38,8 @@ struct template_body {
 	enum field_boolean shared;
 	struct recipe_body {
 		const char *from;
-		json_t *apt, *pip, *npm, *run, *files, *files_base64, *modes, *links, *directories;
+		json_t *apt, *apk, *pip, *npm, *run, *files, *files_base64, *modes, *links,
+			*directories;
 		json_t *env, *mirrors;
 	} recipe;
 	struct bootstrap_body {
@@ -80,6 +81,8 @@ static const struct field recipe_rows[] = {
 		"The template, or the reference of an image, that it begins with."},
 	{"apt", FIELD_STRING_LIST, RECIPE(apt), 0, RECIPE_PACKAGES_MAX, 0,
 		"Debian's packages to install."},
+	{"apk", FIELD_STRING_LIST, RECIPE(apk), 0, RECIPE_PACKAGES_MAX, 0,
+		"Alpine's packages to install."},
 	{"pip", FIELD_STRING_LIST, RECIPE(pip), 0, RECIPE_PACKAGES_MAX, 0,
 		"Python's packages to install."},
 	{"npm", FIELD_STRING_LIST, RECIPE(npm), 0, RECIPE_PACKAGES_MAX, 0,

@@ -137,7 +137,8 @@ const char *templates_mirror(const struct templates *templates, const char *kind
 
 	return strcmp(kind, "apt") == 0	  ? config->apt_mirror
 	       : strcmp(kind, "pip") == 0 ? config->pip_index
-					  : config->npm_registry;
+	       : strcmp(kind, "npm") == 0 ? config->npm_registry
+					  : config->apk_mirror;
 }
 
 json_t *templates_apt_sources(const struct templates *templates, const char *suite)

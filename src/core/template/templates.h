@@ -26,7 +26,7 @@ struct templates_config {
 	const char *auth_file;	 /* as docker login writes it; NULL: none */
 	unsigned stall_s;
 	/* Addresses that packages come from, and what a builder may reach for them; NULL: the image's own. */
-	const char *apt_mirror, *pip_index, *npm_registry;
+	const char *apt_mirror, *pip_index, *npm_registry, *apk_mirror;
 	const char *package_ca;	   /* whose certificates these are trusted by; NULL: the image's */
 	uint64_t disk_reserve;	   /* what the disk keeps free while images are fetched */
 	int64_t layer_retention_s; /* layers that nothing used for so long are removed; 0: never */
@@ -45,7 +45,7 @@ int64_t templates_layer_retention_s(const struct templates *templates);
 bool templates_are_attached(void *templates);
 struct engine *templates_engine(struct templates *templates);
 
-/* The operator's mirror for packages of "apt", "pip" or "npm", or NULL. */
+/* The operator's mirror for packages of "apt", "pip", "npm" or "apk", or NULL. */
 const char *templates_mirror(const struct templates *templates, const char *kind);
 
 /* Lines of a sources.list for a suite of Debian: of that mirror, or of the host. A new array. */

@@ -324,7 +324,7 @@ static void a_recipe_that_is_wrong_is_refused(void **state)
 			"field mirrors.apt must be an address that begins with http:// or "
 			"https://"},
 		{"{\"recipe\": {\"from\": \"a\", \"mirrors\": {\"gem\": \"http://x\"}}}",
-			"field mirrors has apt, pip and npm, not gem"},
+			"field mirrors has apt, pip, npm and apk, not gem"},
 		{"{\"dockerfile\": 1}", "field dockerfile must be the text of a Dockerfile"},
 	};
 	struct recipe recipe;

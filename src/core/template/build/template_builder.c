@@ -43,7 +43,22 @@ static const char apt_script[] =
 	"apt-get clean\n"
 	"rm -rf /var/lib/apt/lists/*\n";
 
-#define CA_FILE "/tmp/sandlot-ca.crt"
+/* An Alpine has its own release in the addresses of its packages; its list of them stays as it is. */
+static const char apk_script[] =
+	"set -e\n"
+	"if [ -n \"$SANDLOT_APK_MIRROR\" ]; then\n"
+	"  IFS=. read major minor rest < /etc/alpine-release\n"
+	"  at=\"${SANDLOT_APK_MIRROR%/}/v$major.$minor\"\n"
+	"  set -- --repositories-file /dev/null -X \"$at/main\" -X \"$at/community\" \"$@\"\n"
+	"fi\n"
+	"exec apk add --no-cache \"$@\"\n";
+
+#define CA_FILE	     "/tmp/sandlot-ca.crt"
+#define APT_LIST     "/tmp/sandlot-run.list"
+#define APT_CONFIG   "/tmp/sandlot-apt.conf"
+#define OS_RELEASE   "/etc/os-release"
+#define RELEASE_MAX  (64u << 10)
+#define CODENAME_MAX 32
 
 static const struct package_kind {
 	const char *mirror;	 /* the name of its setting */
@@ -59,6 +74,8 @@ static const struct package_kind {
 	[RECIPE_NPM] = {"npm", "NPM_CONFIG_REGISTRY", "NPM_CONFIG_CAFILE",
 		(const char *const[]){
 			"npm", "install", "-g", "--no-audit", "--no-fund", "--", NULL}},
+	[RECIPE_APK] = {"apk", "SANDLOT_APK_MIRROR", "SSL_CA_CERT_FILE",
+		(const char *const[]){"/bin/sh", "-c", apk_script, "apk", NULL}},
 };
 
 static const char *mirror_of(const struct builder *builder, const char *name)
@@ -68,11 +85,10 @@ static const char *mirror_of(const struct builder *builder, const char *name)
 	return own ? own : templates_mirror(builder->build->engine->config.templates, name);
 }
 
-/* Whether a step fetches packages of a kind. A user's commands may, but get no help from the operator. */
-static bool needs(
-	const struct builder *builder, const struct recipe_step *step, enum recipe_step_kind kind)
+/* Whether a step may fetch packages of a kind: a command may run any of these programs. */
+static bool needs(const struct recipe_step *step, enum recipe_step_kind kind)
 {
-	return step->kind == kind || (builder->is_own && step->kind == RECIPE_RUN);
+	return step->kind == kind || step->kind == RECIPE_RUN;
 }
 
 /*
@@ -84,20 +100,77 @@ static json_t *mirror_rules(const struct builder *builder, const struct recipe_s
 	const struct templates *templates = builder->build->engine->config.templates;
 	json_t *rules = json_array();
 
-	for (enum recipe_step_kind kind = RECIPE_APT; kind <= RECIPE_NPM; kind++) {
+	for (enum recipe_step_kind kind = RECIPE_APT; kind <= RECIPE_APK; kind++) {
 		json_auto_t *some = NULL;
 
-		if (needs(builder, step, kind))
+		if (needs(step, kind))
 			some = mirror_rules_of(
 				templates_mirror(templates, package_kinds[kind].mirror));
 		json_array_extend(rules, some);
 	}
-	if (builder->sources && needs(builder, step, RECIPE_APT)) {
+	if (builder->sources && needs(step, RECIPE_APT)) {
 		json_auto_t *some = mirror_rules_of_sources(builder->sources);
 
 		json_array_extend(rules, some);
 	}
 	return rules;
+}
+
+/* What a step says itself goes before what the mirrors are. */
+static void set_missing(json_t *env, const char *name, const char *value)
+{
+	if (!json_object_get(env, name))
+		json_object_set_new(env, name, json_string(value));
+}
+
+/* The name of the release of a Debian, by its own files; false if it is none, or tells of none. */
+static bool read_codename(struct build_sandbox *box, char name[CODENAME_MAX])
+{
+	static const char key[] = "VERSION_CODENAME=";
+	auto_free char *text = NULL;
+	struct err ignored;
+	const char *at;
+	size_t len;
+
+	if (build_sandbox_load(box, OS_RELEASE, RELEASE_MAX, &text, &ignored) < 0)
+		return false;
+	/* Its derivatives have archives of their own. */
+	if (!strstr(text, "ID=debian") && strstr(text, "ID="))
+		return false;
+	at = strstr(text, key);
+	at = at ? at + strlen(key) : "";
+	len = strspn(at, "abcdefghijklmnopqrstuvwxyz");
+	if (len == 0 || len >= CODENAME_MAX)
+		return false;
+	snprintf(name, CODENAME_MAX, "%.*s", (int)len, at);
+	return true;
+}
+
+/*
+ * apt has no variable for where packages come from, but one for a file of its settings. Sources that a step adds itself
+ * stay; those that Debian came with are passed over.
+ */
+static int add_apt_config(const struct builder *builder, struct build_sandbox *box, json_t *env,
+	bool has_ca, struct err *err)
+{
+	const char *mirror = mirror_of(builder, "apt");
+	char codename[CODENAME_MAX];
+	auto_free char *list = NULL, *config = NULL;
+	int r;
+
+	if (!mirror || json_object_get(env, "APT_CONFIG") || !read_codename(box, codename))
+		return 0;
+	list = mem_printf("deb %s %s main\n", mirror, codename);
+	config = mem_printf("Dir::Etc::sourcelist \"" APT_LIST "\";\n"
+			    "Dir::Ignore-Files-Silently:: \"^debian\\.sources$\";\n"
+			    "APT::Sandbox::User \"root\";\n%s",
+		has_ca ? "Acquire::https::CAInfo \"" CA_FILE "\";\n" : "");
+	r = build_sandbox_write(box, APT_LIST, 0644, list, strlen(list), err);
+	if (r == 0)
+		r = build_sandbox_write(box, APT_CONFIG, 0644, config, strlen(config), err);
+	if (r == 0)
+		set_missing(env, "APT_CONFIG", APT_CONFIG);
+	return r;
 }
 
 /*
@@ -115,20 +188,25 @@ static int add_mirrors(const struct builder *builder, struct build_sandbox *box,
 		r = build_sandbox_write(box, CA_FILE, 0644, ca, strlen(ca), err);
 	if (r < 0)
 		return r;
-	for (enum recipe_step_kind kind = RECIPE_APT; kind <= RECIPE_NPM; kind++) {
-		const char *mirror = mirror_of(builder, package_kinds[kind].mirror);
+	for (enum recipe_step_kind kind = RECIPE_APT; kind <= RECIPE_APK; kind++) {
+		const struct package_kind *row = &package_kinds[kind];
+		const char *mirror = mirror_of(builder, row->mirror);
+		bool is_operators = mirror == templates_mirror(templates, row->mirror);
 
-		if (!needs(builder, step, kind))
+		if (!needs(step, kind))
 			continue;
 		if (mirror)
-			json_object_set_new(env, package_kinds[kind].variable, json_string(mirror));
-		if (ca && mirror == templates_mirror(templates, package_kinds[kind].mirror))
-			json_object_set_new(
-				env, package_kinds[kind].ca_variable, json_string(CA_FILE));
+			set_missing(env, row->variable, mirror);
+		/* A user's commands may go elsewhere, where other certificates count. */
+		if (ca && is_operators && (mirror || builder->is_own || step->kind == kind))
+			set_missing(env, row->ca_variable, CA_FILE);
 	}
-	if (ca && step->kind == RECIPE_RUN)
-		json_object_set_new(env, "CURL_CA_BUNDLE", json_string(CA_FILE));
-	return 0;
+	if (ca && step->kind == RECIPE_RUN && builder->is_own)
+		set_missing(env, "CURL_CA_BUNDLE", CA_FILE);
+	if (step->kind != RECIPE_RUN || builder->is_own)
+		return 0;
+	return add_apt_config(builder, box, env,
+		ca && mirror_of(builder, "apt") == templates_mirror(templates, "apt"), err);
 }
 
 /* --- the cache --- */
@@ -180,6 +258,8 @@ static void make_key(const struct builder *builder, const struct recipe_step *st
 	add_text(hash, step->workdir);
 	if (step->kind >= RECIPE_APT)
 		add_text(hash, mirror_of(builder, package_kinds[step->kind].mirror));
+	if (step->kind == RECIPE_RUN && json_object_size(builder->recipe.mirrors) > 0)
+		add_json(hash, builder->recipe.mirrors);
 	for (size_t i = 0; step->kind == RECIPE_COPY && i < json_array_size(step->words); i++)
 		recipe_match(builder->recipe.files,
 			json_string_value(json_array_get(step->words, i)), add_file, &files);
@@ -310,7 +390,7 @@ static int run_command(const struct builder *builder, struct build_sandbox *box,
 	json_auto_t *env = json_copy(step->env);
 	int r = strcmp(workdir, "/") == 0 ? 0 : build_sandbox_mkdir(box, workdir, err);
 
-	if (r == 0 && builder->is_own)
+	if (r == 0)
 		r = add_mirrors(builder, box, step, env, err);
 	if (r == 0)
 		r = build_sandbox_run(box,
@@ -354,6 +434,7 @@ static int do_step(struct builder *builder, struct build_sandbox *box,
 	case RECIPE_APT:
 	case RECIPE_PIP:
 	case RECIPE_NPM:
+	case RECIPE_APK:
 		return install_packages(builder, box, step, err);
 	}
 	return err_set(err, ERR_INTERNAL, "a step of an unknown kind");
