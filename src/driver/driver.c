@@ -13,7 +13,6 @@ static const char *const names[] = {
 	[DRIVER_ISOLATED_EXEC] = "isolated_exec",
 	[DRIVER_ADOPT] = "adopt",
 	[DRIVER_LAYERS] = "layers",
-	[DRIVER_IMAGES] = "own_images",
 	[DRIVER_SNAPSHOTS] = "snapshots",
 	[DRIVER_PROJECT_FILES] = "project_files",
 	[DRIVER_MEMBERS] = "members",

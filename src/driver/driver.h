@@ -28,7 +28,6 @@ enum driver_capability {
 	DRIVER_ISOLATED_EXEC, /* isolated */
 	DRIVER_ADOPT,	      /* adopt: sandboxes outlive the daemon, and the next takes them up */
 	DRIVER_LAYERS,	      /* write_layer and what follows it: the daemon fetches images */
-	DRIVER_IMAGES,	      /* start fetches spec.image itself; nothing asks for it yet */
 	DRIVER_SNAPSHOTS,     /* take_snapshot and what follows it */
 	DRIVER_PROJECT_FILES, /* show_project */
 	DRIVER_MEMBERS,	      /* start joins a sandbox to another: spec.joins */
@@ -61,12 +60,11 @@ struct driver_mount {
 /*
  * What a sandbox is. All of it is borrowed, and the JSON objects hold strings. A driver that lists
  * sandboxes to others (containers, pods) labels them with the whole owner: organization, user,
- * project. (The model has no session yet; it will stand beside project, and members too.) What a
- * driver needs beside this (uid ranges, names of pods) it finds by itself. What it cannot do of this
- * it refuses, as core/engine/capability.h does.
+ * project, session. What a driver needs beside this (uid ranges, names of pods) it finds by itself.
+ * What it cannot do of this it refuses, as core/engine/capability.h does.
  *
- * Where a sandbox starts from: with DRIVER_LAYERS from its stack, which the daemon made of the image;
- * with DRIVER_IMAGES from the image; with neither, from the files of the template.
+ * Where a sandbox starts from: its stack of layers, which the daemon made of the image, with
+ * DRIVER_LAYERS; without one, the files of the template.
  */
 struct driver_spec {
 	const char *id;
@@ -78,7 +76,8 @@ struct driver_spec {
 	const struct driver_mount *mounts;
 	size_t mount_count;
 	const struct owner *owner;
-	const char *project;  /* "" for none */
+	const char *project;  /* "" for none, as session */
+	const char *session;
 	const json_t *labels; /* of the owner's own; NULL for none, as env */
 	const json_t *env;    /* what every command gets; the daemon gives it to each */
 	enum driver_network network;

@@ -117,6 +117,23 @@ static void close_driver(struct driver *driver)
 	driver->ops->close(driver);
 }
 
+/* In the directory that the keeper looks into. */
+static void put_native_file(const char *project, const char *name, const char *text)
+{
+	char path[200], file[240];
+
+	snprintf(path, sizeof(path), "%s/" KEEPER_PROJECT_FILES, native.dir, project);
+	for (char *at = path + strlen(native.dir) + 1; (at = strchr(at, '/')); at++) {
+		*at = '\0';
+		assert_true(mkdir(path, 0755) == 0 || errno == EEXIST);
+		*at = '/';
+	}
+	assert_true(mkdir(path, 0755) == 0 || errno == EEXIST);
+	snprintf(file, sizeof(file), "%s/%s", path, name);
+	fd_close(creat(file, 0644));
+	assert_int_equal(fd_write_file(AT_FDCWD, file, text), 0);
+}
+
 /* --- fake: the driver of the unit tests of core --- */
 
 static struct fake_driver fake;
@@ -146,7 +163,8 @@ static const struct subject subjects[] = {
 	{"container", true, false, 2, container_engine_begin, container_engine_finish,
 		container_driver_open, close_driver},
 	{"fake", false, false, 1, begin_fake, finish_fake, open_fake, close_fake},
-	{"native", true, true, 0, begin_native, finish_native, open_native, close_driver},
+	{"native", true, true, 0, begin_native, finish_native, open_native, close_driver,
+		put_native_file},
 };
 
 const struct subject *subject_find(const char *name)
@@ -169,6 +187,7 @@ struct driver_spec subject_spec(const char *id)
 		.image = {.reference = "", .digest = ""},
 		.owner = &owner,
 		.project = "",
+		.session = "",
 		.resources = {.cpu_millis = 1000,
 			.memory_bytes = SUBJECT_MEMORY,
 			.disk_bytes = SUBJECT_DISK,
@@ -269,7 +288,8 @@ void subject_await_output(int link, uint32_t number, const char *text)
 
 		if (frame.id == number && frame.kind == AGENT_OUTPUT)
 			add_output(&frame, output, sizeof(output));
-		else if (frame.id == number && frame.kind != AGENT_STARTED)
+		else if (frame.id == number &&
+			 (frame.kind == AGENT_EXITED || frame.kind == AGENT_FAILED))
 			fail_msg("it ended before it said \"%s\": %s", text, output);
 	}
 }

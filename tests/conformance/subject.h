@@ -25,6 +25,9 @@ struct subject {
 	/* Opens the driver, as each new daemon does; closing it ends no sandbox. */
 	struct driver *(*open)(void);
 	void (*close)(struct driver *driver);
+
+	/* Puts a file into a project, as the daemon does; with DRIVER_PROJECT_FILES. */
+	void (*put_project_file)(const char *project, const char *name, const char *text);
 };
 
 /* NULL if there is none of that name. */

@@ -89,6 +89,8 @@ struct fake_driver {
 	int channel_taker;     /* a pipe that gets the agent's ends of channels; -1: nobody */
 	const char *step;      /* what starts report as their progress, or NULL */
 	const char *failed;    /* the id of one whose disk failed, or NULL */
+	/* whom the sandbox that was started last is of: organization/user/project/session */
+	char started_for[4 * MODEL_NAME_MAX];
 	struct driver_stats stats;
 	atomic_ullong used_bytes; /* on every disk */
 	struct err cause;	  /* what stop says about a build that failed */

@@ -206,6 +206,8 @@ static int fake_start(struct driver *base, const struct driver_spec *spec,
 			driver_report(progress, driver->step, 500);
 		machine->running = machine->has_layer = machine->has_workspace = true;
 		machine->dead = machine->frozen = false;
+		snprintf(driver->started_for, sizeof(driver->started_for), "%s/%s/%s/%s",
+			spec->owner->organization, spec->owner->user, spec->project, spec->session);
 		*ret_link = connect_agent(driver, machine, true);
 		describe_walls(ret_walls, template_profile_name(spec->profile));
 	}

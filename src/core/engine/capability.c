@@ -18,7 +18,6 @@ static const struct {
 	[DRIVER_ISOLATED_EXEC] = {"isolate a command", "leave out isolate"},
 	[DRIVER_ADOPT] = {"take up a sandbox that runs already", NULL},
 	[DRIVER_LAYERS] = {"start sandboxes from images", "use the template `host`"},
-	[DRIVER_IMAGES] = {"fetch images by itself", "use the template `host`"},
 	[DRIVER_SNAPSHOTS] = {"make snapshots", NULL},
 	[DRIVER_PROJECT_FILES] = {"show the files of a project", "leave out project"},
 	[DRIVER_MEMBERS] = {"give a sandbox members", NULL},

@@ -112,6 +112,7 @@ static int begin(struct sandbox *sandbox, struct err *err)
 			.digest = image_text(sandbox, "digest")},
 		.owner = &sandbox->record.owner,
 		.project = sandbox->record.project,
+		.session = sandbox->record.session,
 		.labels = sandbox->record.labels,
 		.env = sandbox->record.env,
 		.network = network_leads_out(sandbox->record.network) ? DRIVER_NETWORK_JUDGED

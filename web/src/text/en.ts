@@ -69,7 +69,7 @@ export const text = {
     about: 'The machine that runs the sandboxes.', state: 'State', ready: 'Sandboxes can be created', isReady: 'Yes', notReady: 'No', version: 'Version', driver: 'Driver', sandboxes: 'Sandboxes',
     memoryPromised: 'Memory limits of those that run', cpuPromised: 'CPU limits of those that run', disk: 'Disk limits of your organization', images: 'Images', workspaces: 'Workspaces',
     capabilities: 'What the driver can do',
-    capability: map({ freeze: 'Pause', disk_limit: 'Disk limits', live_resize: 'Change of limits while running', egress_policy: 'Network policy', isolated_exec: 'Isolated commands', adopt: 'Survives restarts', layers: 'Images', own_images: 'Own images', snapshots: 'Snapshots', members: 'Members', project_files: 'Files of projects' }),
+    capability: map({ freeze: 'Pause', disk_limit: 'Disk limits', live_resize: 'Change of limits while running', egress_policy: 'Network policy', isolated_exec: 'Isolated commands', adopt: 'Survives restarts', layers: 'Images', snapshots: 'Snapshots', members: 'Members', project_files: 'Files of projects' }),
     memory: 'Memory of the host', diskOfData: 'Disk of the data', ofDaemon: 'Memory of the daemon', places: 'Sandboxes that run', processes: 'Processes', doctor: 'Something is missing or slow? On the server,', doctorThen: 'checks the host, and says how to mend what it finds.',
     backups: 'Backups of the state', backUp: 'Back up now', backupBegun: 'A backup is being written', backupName: 'File', written: 'Written',
     orphans: 'Orphans', noOrphans: 'No orphans', noOrphansAbout: 'All files on disk belong to a sandbox that the database knows.', location: 'Location',

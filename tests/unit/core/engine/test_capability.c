@@ -1,11 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a driver cannot do is refused with the reason, and nothing is done (core/engine/capability.c). */
+#include "core/project/project_upload.h"
+#include "core/sandbox/sandbox_request.h"
+#include "core/snapshot/changes.h"
+#include "core/snapshot/snapshots.h"
+#include "core/template/templates.h"
 #include "core_fixture.h"
+#include "model/sandbox/member_spec.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -175,6 +183,157 @@ static void what_cannot_be_adopted_is_stopped(void **state)
 	world_assert_agree(world, world_id('a'));
 }
 
+/* --- what the driver that is played never could --- */
+
+static const struct sandbox_defaults defaults = {.resources = {.cpu_millis = 500,
+							 .memory_bytes = 64 << 20,
+							 .disk_bytes = 1 << 30,
+							 .pids = 64},
+	.network = {.modes = "none", .rules = ""},
+	.idle_timeout_s = 900,
+	.templates = "host"};
+
+/* A world in which requests are served, with projects. */
+static int setup_requests(void **state)
+{
+	struct projects_config config = {.file_max = 1 << 20, .types = "*"};
+	char path[96];
+	struct world *world;
+
+	if (world_setup_closed(state) < 0)
+		return -1;
+	world = *state;
+	snprintf(path, sizeof(path), "%s/projects", world->dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	config.dir_fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	assert_true(config.dir_fd >= 0);
+	config.store = world->store;
+	config.bus = world->bus;
+	world->config.defaults = defaults;
+	world->config.projects = projects_new(&config);
+	world_open(world);
+	return 0;
+}
+
+static int teardown_requests(void **state)
+{
+	struct world *world = *state;
+
+	world_close(world);
+	close(projects_config_of(world->config.projects)->dir_fd);
+	projects_free(world->config.projects);
+	return world_teardown(state);
+}
+
+static void assert_request_refused(
+	struct world *world, const struct sandbox_spec *spec, const char *words)
+{
+	struct caller caller = {world_owner, SCOPE_ORDINARY};
+	struct sandbox_request_result result = {0};
+	struct err err = {0};
+
+	assert_refused(
+		sandbox_request_create(world->engine, &caller, spec, &result, &err), &err, words);
+	assert_null(result.sandbox);
+	assert_int_equal(fake_calls(&world->driver, FAKE_START), 0);
+}
+
+static void snapshots_are_refused(void **state)
+{
+	struct world *world = *state;
+	struct sandbox_spec spec = {.id = world_id('b'), .snapshot = world_id('s')};
+	struct snapshot_record record;
+	struct snapshots_fork fork;
+	struct sandbox *sandbox;
+	struct err err = {0};
+
+	assert_request_refused(world, &spec, "make snapshots");
+	assert_false(world_has_row(world, spec.id));
+	sandbox = world_create(world, world_id('a'));
+	assert_refused(
+		snapshots_take(sandbox, "before", false, &record, &err), &err, "make snapshots");
+	assert_refused(snapshots_fork(sandbox, 1, &fork, &err), &err, "make snapshots");
+	assert_int_equal(world_status(sandbox), SANDBOX_RUNNING);
+	sandbox_unref(sandbox);
+}
+
+static void images_and_all_that_is_made_of_layers_are_refused(void **state)
+{
+	static const char *const packages[] = {"requests"};
+	struct world *world = *state;
+	struct sandbox_spec spec = {
+		.id = world_id('b'), .dependencies = {.python = {packages, array_len(packages)}}};
+	struct changes_query query = {.after = ""};
+	struct sandbox_record draft;
+	struct sandbox *sandbox;
+	struct err err = {0};
+
+	world_draft(&draft, world_id('a'), "");
+	json_object_set_new(draft.image, "stack", json_string("0123"));
+	assert_create_refused(world, &draft, "start sandboxes from images");
+	sandbox_record_fini(&draft);
+	assert_request_refused(world, &spec, "start sandboxes from images");
+	assert_refused(templates_begin(world->engine, &err), &err, "start sandboxes from images");
+	sandbox = world_create(world, world_id('a'));
+	assert_refused(changes_find(sandbox, &query, &err), &err, "start sandboxes from images");
+	sandbox_unref(sandbox);
+}
+
+static void members_are_refused(void **state)
+{
+	static const struct member_spec members[] = {{.role = "database", .command = "true"}};
+	struct world *world = *state;
+	struct sandbox_spec spec = {
+		.id = world_id('b'), .members = members, .member_count = array_len(members)};
+
+	assert_request_refused(world, &spec, "give a sandbox members");
+	assert_false(world_has_row(world, spec.id));
+}
+
+/* Gives the project a file. */
+static void must_upload(struct projects *projects, const struct project_record *project)
+{
+	const struct caller caller = {world_owner, SCOPE_ORDINARY};
+	struct project_upload *upload;
+	struct err err = {0};
+
+	if (project_upload_open(projects, project, &caller, false, &upload, &err) < 0 ||
+		project_upload_begin(upload, "a.txt", false, &err) < 0 ||
+		project_upload_write(upload, "text\n", 5, &err) < 0 ||
+		project_upload_end(upload, &err) < 0 || project_upload_commit(upload, &err) < 0)
+		fail_msg("%s", err.message);
+	project_upload_close(upload);
+}
+
+/* One without files has none to show, and is a name that any driver can have. */
+static void files_of_a_project_are_refused_where_there_are_any(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = NULL;
+	struct project_record project;
+	struct sandbox_record draft;
+	struct err err = {0};
+
+	assert_int_equal(
+		projects_take(world->config.projects, &world_owner, "p", &project, &err), 0);
+	world_draft(&draft, world_id('a'), "p");
+	assert_int_equal(sandbox_create(world->engine, &draft, &sandbox, &err), 0);
+	sandbox_unref(sandbox);
+	sandbox_record_fini(&draft);
+	must_upload(world->config.projects, &project);
+	project_record_fini(&project);
+	sandbox = NULL;
+	world_draft(&draft, world_id('b'), "p");
+	snprintf(draft.session, sizeof(draft.session), "other"); /* a project has one without */
+	assert_refused(sandbox_create(world->engine, &draft, &sandbox, &err), &err,
+		"show the files of a project");
+	assert_null(sandbox);
+	assert_false(world_has_row(world, draft.id));
+	world_assert_agree(world, draft.id);
+	sandbox_record_fini(&draft);
+}
+
+#define ASKED(test)    cmocka_unit_test_setup_teardown(test, setup_requests, teardown_requests)
 #define IN_WORLD(test) cmocka_unit_test_setup_teardown(test, world_setup, world_teardown)
 
 int main(void)
@@ -188,6 +347,10 @@ int main(void)
 		IN_WORLD(a_limit_that_cannot_change_while_it_runs_changes_when_it_is_stopped),
 		IN_WORLD(a_pause_is_refused_and_the_sandbox_runs_on),
 		IN_WORLD(what_cannot_be_adopted_is_stopped),
+		ASKED(snapshots_are_refused),
+		ASKED(images_and_all_that_is_made_of_layers_are_refused),
+		ASKED(members_are_refused),
+		ASKED(files_of_a_project_are_refused_where_there_are_any),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,6 +45,25 @@ static void the_walls_are_those_of_the_running_sandbox(void **state)
 	sandbox_record_fini(&draft);
 }
 
+/* A driver that lists sandboxes to others labels them with it. */
+static void the_driver_is_told_whose_a_sandbox_is(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox;
+	struct sandbox_record draft;
+	char expected[sizeof(world->driver.started_for)];
+	struct err err;
+
+	world_draft(&draft, "", "shop");
+	snprintf(draft.session, sizeof(draft.session), "monday");
+	assert_int_equal(sandbox_create(world->engine, &draft, &sandbox, &err), 0);
+	snprintf(expected, sizeof(expected), "%s/%s/shop/monday", world_owner.organization,
+		world_owner.user);
+	assert_string_equal(world->driver.started_for, expected);
+	sandbox_unref(sandbox);
+	sandbox_record_fini(&draft);
+}
+
 static void a_template_that_is_gone_starts_nothing(void **state)
 {
 	struct world *world = *state;
@@ -637,6 +656,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		IN_WORLD(the_walls_are_those_of_the_running_sandbox),
+		IN_WORLD(the_driver_is_told_whose_a_sandbox_is),
 		IN_WORLD(a_template_that_is_gone_starts_nothing),
 		IN_WORLD(a_disk_that_is_not_in_order_is_checked_and_then_started),
 		IN_WORLD(one_that_cannot_be_mended_is_an_error_that_says_so),
