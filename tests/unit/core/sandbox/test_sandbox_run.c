@@ -235,7 +235,7 @@ static void a_second_stop_and_a_second_start_do_nothing(void **state)
 	sandbox_unref(sandbox);
 }
 
-static void a_start_forgets_how_it_had_ended(void **state)
+static void a_start_keeps_how_it_had_ended(void **state)
 {
 	struct world *world = *state;
 	struct sandbox *sandbox = world_create(world, "");
@@ -246,7 +246,7 @@ static void a_start_forgets_how_it_had_ended(void **state)
 	assert_int_equal(sandbox_start(sandbox, &err), 0);
 	sandbox_read(sandbox, &record);
 	assert_int_equal(record.status, SANDBOX_RUNNING);
-	assert_int_equal(record.end.reason, END_NONE);
+	assert_int_equal(record.end.reason, END_IDLE);
 	sandbox_record_fini(&record);
 	sandbox_unref(sandbox);
 }
@@ -665,7 +665,7 @@ int main(void)
 		IN_WORLD(a_disk_that_failed_is_told_once_and_forgotten_when_it_is_no_longer_in_use),
 		IN_WORLD(a_stop_asks_the_agent_first_and_says_why),
 		IN_WORLD(a_second_stop_and_a_second_start_do_nothing),
-		IN_WORLD(a_start_forgets_how_it_had_ended),
+		IN_WORLD(a_start_keeps_how_it_had_ended),
 		IN_WORLD(a_start_that_fails_is_an_error_that_can_be_mended),
 		IN_WORLD(a_stop_that_the_driver_fails_leaves_it_for_the_next_try),
 		IN_WORLD(after_an_end_that_failed_the_loss_of_its_agent_is_noticed),
