@@ -188,6 +188,7 @@ static int open_jobs(struct daemon *daemon, struct err *err)
 		.waits_s = {[LAUNCH_WAIT_INSTALL] = (unsigned)daemon->settings.launch_install_s,
 			[LAUNCH_WAIT_BACKEND] = (unsigned)daemon->settings.launch_backend_s,
 			[LAUNCH_WAIT_FRONTEND] = (unsigned)daemon->settings.launch_frontend_s},
+		.history = (unsigned)daemon->settings.launch_history,
 		.origin = preview_origin,
 		.arg = daemon,
 		.traces = daemon->traces});

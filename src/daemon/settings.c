@@ -161,6 +161,8 @@ static const struct row {
 		86400, "the same until the backend answers"},
 	{"launch-frontend-timeout", SECONDS, offsetof(struct settings, launch_frontend_s), "45", 1,
 		86400, "the same until the frontend answers"},
+	{"launch-history", NUMBER, offsetof(struct settings, launch_history), "1000", 1, 100000,
+		"ended launches of an owner that are kept, with their logs"},
 	{"otlp-endpoint", TEXT, offsetof(struct settings, otlp_endpoint), "", 0, 0,
 		"the collector that traces of requests and launches are sent to (OTLP over HTTP, "
 		"JSON): http://127.0.0.1:4318; empty for none"},

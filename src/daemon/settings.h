@@ -60,6 +60,7 @@ struct settings {
 	uint64_t pool_max, pool_reserve;
 	uint64_t ready_timeout_s;
 	uint64_t launch_install_s, launch_backend_s, launch_frontend_s;
+	uint64_t launch_history;
 	const char *otlp_endpoint;
 	uint64_t project_file_max; /* bytes of a file */
 	char *project_types;

@@ -2,6 +2,7 @@
 #include "launch/app_service.h"
 
 #include "base/mem.h"
+#include "launch/validation.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -59,10 +60,20 @@ static const struct {
 static const char *const other_databases[] = {"mysql", "mariadb", "mongodb"};
 
 static const char *const env_files[] = {".env.example", ".env.sample", ".env.template", ".env"};
-/* Where code usually says how it connects; beside the entry file. */
-static const char *const code_files[] = {"db.py", "database.py", "config.py", "settings.py",
-	"models.py", "db.js", "database.js", "config.js", "db.mjs", "db.ts", "database.ts",
-	"config.ts", "src/db.js", "src/db.ts", "app/db.py", "app/database.py", "app/config.py"};
+/* Code is looked at that is called so first, of the rest what there is room for. */
+static const char *const telling_names[] = {"db", "database", "config", "settings", "models", "env",
+	"redis", "cache", "queue", "session", "store"};
+static const char *const code_ends[] = {".py", ".js", ".mjs", ".cjs", ".ts"};
+static const char *const other_code[] = {"test", "spec", "example", ".config.", ".min.", ".d.ts"};
+#define CODE_FILES_MAX 200
+
+/* One look at an app. */
+struct service_look {
+	json_t *list;
+	const struct file_set *set;
+	bool is_other[APP_SERVICES_MAX]; /* a file tells of another service of that kind */
+	json_t *weak; /* of {"name", "file", "confidence", "why"}: counts if none does */
+};
 
 static void add(
 	json_t *list, const char *name, double confidence, const char *path, const char *why)
@@ -101,35 +112,121 @@ static bool is_of_another(const char *text, const char *unless)
 	return is_so;
 }
 
-static void look_at_file(json_t *list, const struct file_set *set, const char *dir,
-	const char *name, double confidence, const char *why)
+static void look_at_file(
+	struct service_look *look, const char *path, double confidence, const char *why)
 {
-	auto_free char *text = file_set_read(set, dir, name), *path = file_set_join(dir, name);
+	auto_free char *text = file_set_read(look->set, "", path);
 	const char *found = "";
 
 	for (size_t i = 0; text && i < array_len(signs); i++) {
 		/* One line for each service and file is enough. */
-		if (strcmp(found, signs[i].service) == 0 || !strstr(text, signs[i].text) ||
-			is_of_another(text, signs[i].unless))
+		if (strcmp(found, signs[i].service) == 0 || !strstr(text, signs[i].text))
 			continue;
+		if (is_of_another(text, signs[i].unless)) {
+			look->is_other[app_service_find(signs[i].service) - app_services] = true;
+			continue;
+		}
 		found = signs[i].service;
-		add(list, found, confidence, path, why);
+		if (signs[i].unless)
+			json_array_append_new(
+				look->weak, json_pack("{s:s, s:s, s:f, s:s}", "name", found, "file",
+						    path, "confidence", confidence, "why", why));
+		else
+			add(look->list, found, confidence, path, why);
+	}
+}
+
+static bool is_one_of(const char *text, const char *const *words, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (strstr(text, words[i]))
+			return true;
+	}
+	return false;
+}
+
+static bool is_code(const char *path, const char *dir)
+{
+	size_t len = strlen(path), dir_len = strlen(dir);
+
+	if (dir_len > 0 && (strncmp(path, dir, dir_len) != 0 || path[dir_len] != '/'))
+		return false;
+	if (validation_made_length(path) > 0 || is_one_of(path, other_code, array_len(other_code)))
+		return false;
+	for (size_t i = 0; i < array_len(code_ends); i++) {
+		size_t end = strlen(code_ends[i]);
+
+		if (len > end && strcmp(path + len - end, code_ends[i]) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void look_at_code(struct service_look *look, const char *dir, const char *entry)
+{
+	unsigned count = 0;
+
+	for (int pass = 0; pass < 2; pass++) {
+		for (size_t i = 0; i < look->set->count && count < CODE_FILES_MAX; i++) {
+			const char *path = look->set->paths[i], *name = strrchr(path, '/');
+			bool is_telling = is_one_of(
+				name ? name : path, telling_names, array_len(telling_names));
+
+			if (is_telling != (pass == 0) || !is_code(path, dir) ||
+				strcmp(path, entry) == 0)
+				continue;
+			count++;
+			look_at_file(look, path, 0.7, "asks for its address");
+		}
+	}
+}
+
+/* In the order of the table. */
+static void sort(json_t *list)
+{
+	json_auto_t *found = json_copy(list);
+	json_t *entry;
+	size_t i;
+
+	json_array_clear(list);
+	for (size_t row = 0; row < APP_SERVICES_MAX; row++) {
+		json_array_foreach(found, i, entry)
+		{
+			if (strcmp(json_string_value(json_object_get(entry, "name")),
+				    app_services[row].name) == 0)
+				json_array_append(list, entry);
+		}
 	}
 }
 
 void app_service_detect(
 	json_t *list, const struct file_set *set, const struct app_service_place *place)
 {
+	struct service_look look = {.list = list, .set = set, .weak = json_array()};
+	auto_free char *entry = file_set_join(place->dir, place->entry);
+	json_t *found;
+	size_t i;
+
 	look_at_packages(list, place);
-	for (size_t i = 0; i < array_len(env_files); i++)
-		look_at_file(list, set, place->dir, env_files[i], 0.8, "has its address");
-	if (place->entry[0])
-		look_at_file(list, set, place->dir, place->entry, 0.7, "asks for its address");
-	for (size_t i = 0; i < array_len(code_files); i++) {
-		if (strcmp(code_files[i], place->entry) != 0)
-			look_at_file(
-				list, set, place->dir, code_files[i], 0.7, "asks for its address");
+	for (size_t j = 0; j < array_len(env_files); j++) {
+		auto_free char *path = file_set_join(place->dir, env_files[j]);
+
+		look_at_file(&look, path, 0.8, "has its address");
 	}
+	if (place->entry[0])
+		look_at_file(&look, entry, 0.7, "asks for its address");
+	look_at_code(&look, place->dir, entry);
+	json_array_foreach(look.weak, i, found)
+	{
+		const char *name = json_string_value(json_object_get(found, "name"));
+
+		if (!look.is_other[app_service_find(name) - app_services])
+			add(list, name, json_number_value(json_object_get(found, "confidence")),
+				json_string_value(json_object_get(found, "file")),
+				json_string_value(json_object_get(found, "why")));
+	}
+	json_decref(look.weak);
+	sort(list);
 }
 
 int app_service_choose(json_t *list, const json_t *names, const char *source, struct err *err)

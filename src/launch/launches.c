@@ -15,9 +15,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LOOK_MS	  200
-#define STATS_MAX LAUNCHES_HISTORY
-#define LEFT_MAX  10000
+#define LOOK_MS	    200
+#define LEFT_MAX    10000
+#define RUNNING_MAX 1000
 
 struct launches {
 	struct launches_config config;
@@ -107,7 +107,7 @@ static void end_row(struct launches *launches, struct launch_record *record)
 	record->ended_at_ms = store_clock_ms(launches->config.store);
 	launches_note(launches, record);
 	(void)!store_launch_prune(
-		launches->config.store, &record->owner, LAUNCHES_HISTORY, &ignored);
+		launches->config.store, &record->owner, launches->config.history, &ignored);
 }
 
 /* A job that is over without its launch having said so: it was cancelled, or its daemon died at that moment. */
@@ -451,30 +451,56 @@ static json_t *stages_to_json(struct stats *stats)
 	return list;
 }
 
+static int compare_causes(const void *a, const void *b)
+{
+	json_int_t x = json_integer_value(json_object_iter_value(*(void *const *)a));
+	json_int_t y = json_integer_value(json_object_iter_value(*(void *const *)b));
+
+	return (x < y) - (x > y);
+}
+
+/* The most frequent first. */
+static json_t *causes_to_json(json_t *causes)
+{
+	size_t count = json_object_size(causes), i = 0;
+	auto_free void **iters = mem_new((count + 1) * sizeof(*iters));
+	json_t *sorted = json_object();
+
+	for (void *at = json_object_iter(causes); at; at = json_object_iter_next(causes, at))
+		iters[i++] = at;
+	qsort(iters, count, sizeof(*iters), compare_causes);
+	for (i = 0; i < count; i++)
+		json_object_set(
+			sorted, json_object_iter_key(iters[i]), json_object_iter_value(iters[i]));
+	return sorted;
+}
+
 static json_t *stats_to_json(struct stats *stats)
 {
 	const unsigned *counts = stats->counts;
 	unsigned judged = counts[LAUNCH_SUCCEEDED] + counts[LAUNCH_FAILED];
 
-	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:O}", "launches",
+	return json_pack("{s:i, s:i, s:i, s:i, s:i, s:o, s:o, s:o}", "launches",
 		(int)(judged + counts[LAUNCH_CANCELLED] + counts[LAUNCH_RUNNING]), "succeeded",
 		(int)counts[LAUNCH_SUCCEEDED], "failed", (int)counts[LAUNCH_FAILED], "cancelled",
 		(int)counts[LAUNCH_CANCELLED], "running", (int)counts[LAUNCH_RUNNING],
 		"success_rate",
 		judged ? json_real((double)counts[LAUNCH_SUCCEEDED] / judged) : json_null(),
-		"stages", stages_to_json(stats), "causes", stats->causes);
+		"stages", stages_to_json(stats), "causes", causes_to_json(stats->causes));
 }
 
 int launches_stats(struct launches *launches, const struct owner *owner, const char *project,
 	int64_t since_ms, json_t **ret_stats, struct err *err)
 {
+	/* Beside those that are kept some may run. */
+	const unsigned max = launches->config.history + RUNNING_MAX;
 	struct store_launch_filter filter = {
-		.owner = owner, .project = project, .since_ms = since_ms, .limit = STATS_MAX};
+		.owner = owner, .project = project, .since_ms = since_ms, .limit = max};
 	struct stats stats = {.causes = json_object()};
 	int r;
 
 	for (size_t i = 0; i < pipeline_stage_count; i++)
-		stats.durations[i] = mem_new(STATS_MAX * sizeof(json_int_t));
+		stats.durations[i] = mem_new(max * sizeof(json_int_t));
 	r = store_launch_list(launches->config.store, &filter, count_launch, &stats, err);
 	if (r == 0)
 		*ret_stats = stats_to_json(&stats);

@@ -16,7 +16,7 @@
 
 #define LAUNCH_JOB_KIND	    "launch"
 #define LAUNCHES_RUNNING    4 /* at a time; others are queued, so that what they wait for can run */
-#define LAUNCHES_HISTORY    1000 /* ended ones that are remembered of an owner */
+#define LAUNCHES_LOG_BYTES  (1u << 20) /* kept of what the stages of one say */
 #define LAUNCHES_ORIGIN_MAX 256
 
 struct projects;
@@ -29,6 +29,7 @@ enum launch_wait { LAUNCH_WAIT_INSTALL, LAUNCH_WAIT_BACKEND, LAUNCH_WAIT_FRONTEN
 struct launches_config {
 	struct store *store; /* borrowed, as all of these */
 	unsigned waits_s[LAUNCH_WAITS];
+	unsigned history; /* ended ones that are kept of an owner, with their logs */
 	/* The origin that the preview of a port has. */
 	void (*origin)(
 		void *arg, const char *sandbox_id, uint16_t port, char origin[LAUNCHES_ORIGIN_MAX]);
@@ -48,8 +49,9 @@ bool launches_are_attached(void *launches);
 #define LAUNCH_JOB(launches_)                                                                      \
 	{                                                                                          \
 		.name = LAUNCH_JOB_KIND, .on_restart = JOB_RESTART_RETRY,                          \
-		.max_running = LAUNCHES_RUNNING, .is_ready = launches_are_attached,                \
-		.run = launches_run, .ended = launches_ended, .context = (launches_)               \
+		.max_running = LAUNCHES_RUNNING, .log_bytes = LAUNCHES_LOG_BYTES,                  \
+		.is_ready = launches_are_attached, .run = launches_run, .ended = launches_ended,   \
+		.context = (launches_)                                                             \
 	}
 
 int launches_run(struct job *job, void *launches, struct err *err) must_check;
@@ -83,7 +85,10 @@ int launches_get(struct launches *launches, const struct owner *owner, const cha
 int launches_cancel(struct launches *launches, const struct owner *owner, const char *id,
 	struct launch_record *ret_record, struct err *err) must_check;
 
-/* {"launches", "succeeded", "failed", "cancelled", "running", "success_rate", "stages", "causes"}; a new reference. */
+/*
+ * {"launches", "succeeded", "failed", "cancelled", "running", "success_rate", "stages", "causes"}, the most frequent
+ * cause first; a new reference.
+ */
 int launches_stats(struct launches *launches, const struct owner *owner, const char *project,
 	int64_t since_ms, json_t **ret_stats, struct err *err) must_check;
 

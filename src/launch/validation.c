@@ -2,6 +2,7 @@
 #include "launch/validation.h"
 
 #include "base/buf.h"
+#include "launch/lock_check.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -146,6 +147,8 @@ static void check_requirements(struct look *look)
 	}
 }
 
+#define NO_OVERLAY "the config does not say whether errors cover the page (hmr.overlay)"
+
 /* A text as a diff in which all of it is new. */
 static char *added_lines(const char *text)
 {
@@ -175,47 +178,95 @@ static const char *find_vite_config(const struct look *look, char path[APP_ENTRY
 	return "";
 }
 
-/*
- * An error that covers the page is for who sits before the editor, not for who looks at a preview. There is no flag for
- * it, so a config is made that takes the app's own and says that. One that is no module cannot be taken so.
- */
-static void check_overlay(struct look *look, const char *name, const char *text)
+/* Added to the end of a config that is no module; what it exports is known only there. */
+static const char overlay_patch[] =
+	"\n// Added by the launch to this copy alone: errors do not cover the page.\n"
+	"module.exports = ((own) => {\n"
+	"  const change = (config) => (config.server?.hmr === false ? config : { ...config,\n"
+	"    server: { ...config.server, hmr: { ...Object(config.server?.hmr), overlay: false } } "
+	"});\n"
+	"  const said = own.default ?? own;\n"
+	"  return typeof said === 'function' ? async (env) => change(await said(env)) : "
+	"change(said);\n"
+	"})(module.exports);\n";
+
+/* Whether the config says something of it, or that there is nothing that could cover the page. */
+static bool says_overlay(const char *text)
 {
-	const struct app_part *part = part_of(look, ROLE_FRONTEND);
-	auto_free char *path = file_set_join(part->dir, VALIDATION_VITE_CONFIG);
+	for (const char *at = text; (at = strstr(at, "hmr")); at += 3) {
+		const char *value = at + 3 + strspn(at + 3, " \t\n");
+
+		if (*value == ':' &&
+			strncmp(value + 1 + strspn(value + 1, " \t\n"), "false", 5) == 0)
+			return true;
+	}
+	return strstr(text, "overlay") != NULL;
+}
+
+/* The config that takes the app's own, which is a module or is not there. */
+static void inject_config(struct look *look, const char *name)
+{
+	auto_free char *path =
+		file_set_join(part_of(look, ROLE_FRONTEND)->dir, VALIDATION_VITE_CONFIG);
 	auto_free char *made = NULL, *diff = NULL;
 
-	if (text &&
-		(strstr(text, "hmr") || strstr(text, "module.exports") || strstr(text, "require(")))
-		return;
-	made = text ? mem_printf("import { mergeConfig } from 'vite';\n"
-				 "import own from '../%s';\n"
-				 "const more = { server: { hmr: { overlay: false } } };\n"
-				 "export default async (env) => mergeConfig("
-				 "(await (typeof own === 'function' ? own(env) : own)) ?? {}, "
-				 "more);\n",
-			      name)
-		    : mem_strdup("export default { server: { hmr: { overlay: false } } };\n");
+	made = name[0] ? mem_printf("import { mergeConfig } from 'vite';\n"
+				    "import own from '../%s';\n"
+				    "const more = { server: { hmr: { overlay: false } } };\n"
+				    "export default async (env) => mergeConfig("
+				    "(await (typeof own === 'function' ? own(env) : own)) ?? {}, "
+				    "more);\n",
+				 name)
+		       : mem_strdup("export default { server: { hmr: { overlay: false } } };\n");
 	diff = added_lines(made);
 	json_object_set_new(look->to->fixes, path, json_string(made));
 	add(look,
 		&(struct finding){.file = path,
 			.fix = "started with a config that takes the app's own and adds this",
 			.diff = diff},
-		"the config does not say whether errors cover the page (hmr.overlay)");
+		NO_OVERLAY);
+}
+
+/*
+ * An error that covers the page is for who sits before the editor, not for who looks at a preview. There is no flag for
+ * it, so a config is made that takes the app's own and says that. One that is no module cannot be taken so: it is changed
+ * in the copy. A command of the app's own is not told of a config.
+ */
+static void check_overlay(struct look *look, const char *name, const char *path, const char *text)
+{
+	const struct app_part *part = part_of(look, ROLE_FRONTEND);
+	auto_free char *made = NULL, *diff = NULL;
+
+	if (text && says_overlay(text))
+		return;
+	if (text && !strstr(text, "export ") && strstr(text, "module.exports")) {
+		made = mem_printf("%s%s", text, overlay_patch);
+		diff = added_lines(overlay_patch);
+		if (json_object_set_new(look->to->fixes, path, json_string(made)) == 0)
+			add(look,
+				&(struct finding){.file = path,
+					.line = file_set_line(text, text + strlen(text)),
+					.fix = "the copy has this at its end",
+					.diff = diff},
+				NO_OVERLAY);
+	} else if (strstr(part->command, "{config}")) {
+		inject_config(look, name);
+	} else {
+		add(look, &(struct finding){.file = name[0] ? path : NULL}, NO_OVERLAY);
+	}
 }
 
 /* Command line flags win over what the config says, so nothing of it is rewritten. */
 static void check_vite(struct look *look)
 {
 	static const struct {
-		const char *text, *message, *fix;
-	} options[] = {{"host:", "the config does not say on which address to listen",
+		const char *text, *flag, *message, *fix;
+	} options[] = {{"host:", "--host", "the config does not say on which address to listen",
 			       "started with --host 127.0.0.1"},
-		{"port:", "the config does not say which port",
+		{"port:", "--port", "the config does not say which port",
 			"started with --port and --strictPort, so that it does not move to "
 			"another"},
-		{"base:", "the config does not say at which path the app is",
+		{"base:", "--base", "the config does not say at which path the app is",
 			"started with --base"}};
 	char path[APP_ENTRY_MAX];
 	const char *name = find_vite_config(look, path);
@@ -225,13 +276,16 @@ static void check_vite(struct look *look)
 		return;
 	text = name[0] ? look->set->read(look->set->arg, path) : NULL;
 	for (size_t i = 0; i < array_len(options); i++) {
+		/* A command that somebody has said is started as it is. */
+		bool is_told = strstr(part_of(look, ROLE_FRONTEND)->command, options[i].flag);
+
 		if (!text || !strstr(text, options[i].text))
 			add(look,
-				&(struct finding){
-					.file = name[0] ? path : NULL, .fix = options[i].fix},
+				&(struct finding){.file = name[0] ? path : NULL,
+					.fix = is_told ? options[i].fix : NULL},
 				options[i].message);
 	}
-	check_overlay(look, name, text);
+	check_overlay(look, name, path, text);
 }
 
 static void check_polling_in(struct look *look, const char *dir)
@@ -311,16 +365,27 @@ static void scan(struct look *look, bool (*is_wanted)(const char *path),
 {
 	unsigned count = 0;
 
-	for (size_t i = 0; i < look->set->count && count < SCAN_FILES; i++) {
+	for (size_t i = 0; i < look->set->count; i++) {
 		const char *path = look->set->paths[i];
 		auto_free char *text = NULL;
 
-		if (validation_leaves_out(look->set, path) || !is_wanted(path))
+		if (validation_leaves_out(look->set, path) || !is_wanted(path) ||
+			count++ >= SCAN_FILES)
 			continue;
-		count++;
 		text = look->set->read(look->set->arg, path);
 		if (text)
 			check(look, path, text);
+	}
+	if (count > SCAN_FILES) {
+		char message[120];
+		struct look more = *look;
+
+		more.severity = INFO;
+		more.found = 0;
+		snprintf(message, sizeof(message),
+			"of %u files that this rule is for, the first %d were looked at", count,
+			SCAN_FILES);
+		add(&more, &(struct finding){0}, message);
 	}
 }
 
@@ -402,14 +467,30 @@ static void check_names_in_lock(struct look *look, const struct app_part *part)
 	}
 }
 
+static void check_lock_of_python(struct look *look, const struct app_part *part)
+{
+	auto_free char *path = file_set_join(part->dir, part->lock);
+	char name[LOCK_CHECK_NAME_MAX], message[LOCK_CHECK_NAME_MAX + 80];
+
+	if (!lock_check_missing(look->set, part, name))
+		return;
+	snprintf(message, sizeof(message),
+		"the lock file does not fit what the app asks for: it lacks %s", name);
+	add(look, &(struct finding){.file = path}, message);
+}
+
 static void check_lock(struct look *look)
 {
 	for (int role = 0; role < ROLE_COUNT; role++) {
 		const struct app_part *part = part_of(look, role);
 
-		if (!part || !part->lock || part->framework->runtime != RUNTIME_NODE)
+		if (!part || !part->lock)
 			continue;
-		if (strcmp(part->lock, "package-lock.json") == 0)
+		if (part->framework->runtime == RUNTIME_PYTHON)
+			check_lock_of_python(look, part);
+		else if (part->framework->runtime != RUNTIME_NODE)
+			continue;
+		else if (strcmp(part->lock, "package-lock.json") == 0)
 			check_lock_of(look, part);
 		else if (strcmp(part->lock, "bun.lockb") != 0)
 			check_names_in_lock(look, part);

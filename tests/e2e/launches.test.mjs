@@ -266,6 +266,7 @@ test('a launch can be cancelled, and statistics tell how launches went', async (
   const stats = (await api.request('GET', '/v1/launches/stats', { query: { project: id } })).json;
   assert.deepEqual([stats.launches, stats.cancelled, stats.success_rate], [1, 1, null]);
   const all = (await api.request('GET', '/v1/launches/stats')).json;
+  assert.deepEqual(Object.values(all.causes), Object.values(all.causes).sort((a, b) => b - a), 'the most frequent cause comes first');
   assert.ok(all.causes.syntax_error >= 2 && all.stages.every(({ stage }, i) => stage === STAGES[i]));
   const failed = (await api.request('GET', '/v1/launches', { query: { failed_stage: 'SyntaxCheck', limit: 1 } })).json;
   assert.equal(failed.launches[0].error.code, 'syntax_error');
@@ -351,6 +352,18 @@ test('a Vite app is launched with the packages that are there', async (t) => {
   const again = await launch({ project: id, frontend: { install: 'test -x node_modules/.bin/vite' } });
   assert.equal(again.stages[3].status, 'skipped', 'what is installed is not installed again');
   await remove(launched, id);
+});
+
+test('how many launches are kept is a setting', async () => {
+  const { id } = await project({ 'index.html': 'page' });
+  const [first, second] = [await launch({ project: id }), await launch({ project: id })];
+  await instance.terminate();
+  await instance.start(['--launch-history', '1']);
+  const third = await launch({ project: id });
+  assert.deepEqual((await api.request('GET', '/v1/launches', { query: { project: id } })).json.launches.map((one) => one.id), [third.id]);
+  for (const gone of [first, second]) assert.equal((await api.request('GET', `/v1/launches/${gone.id}`)).status, 404);
+  assert.match((await api.request('GET', `/v1/launches/${third.id}/events`)).text, /LaunchFrontend/);
+  await remove(third, id);
 });
 
 test('how long an app has to answer is a setting', async () => {

@@ -89,9 +89,10 @@ static const struct job_kind *find_kind(const struct jobs *jobs, const char *nam
 }
 
 /* Opens the log in the job's own directory, which is made if need be. */
-static int open_log(
-	const struct jobs *jobs, const char *id, struct output_log **ret_log, struct err *err)
+static int open_log(const struct jobs *jobs, const struct job_kind *kind, const char *id,
+	struct output_log **ret_log, struct err *err)
 {
+	uint64_t max = jobs->config.log_bytes;
 	auto_fd int fd = -1;
 
 	if (mkdirat(jobs->config.dir_fd, id, 0700) < 0 && errno != EEXIST)
@@ -99,7 +100,9 @@ static int open_log(
 	fd = openat(jobs->config.dir_fd, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd < 0)
 		return err_sys(err, "open the directory of the job %s", id);
-	return output_log_open(fd, LOG_NUMBER, jobs->config.log_bytes, ret_log, err);
+	if (kind && kind->log_bytes && kind->log_bytes < max)
+		max = kind->log_bytes;
+	return output_log_open(fd, LOG_NUMBER, max, ret_log, err);
 }
 
 static void remove_log(const struct jobs *jobs, const char *id)
@@ -127,7 +130,7 @@ static int make_job(
 	job->record = *record;
 	atomic_init(&job->must_stop, record->is_cancelling);
 	pthread_mutex_init(&job->followers_lock, NULL);
-	r = open_log(jobs, job->record.id, &job->log, err);
+	r = open_log(jobs, job->kind, job->record.id, &job->log, err);
 	if (r < 0) {
 		unref(job);
 		return r;

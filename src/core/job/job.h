@@ -33,6 +33,8 @@ struct job_kind {
 	const char *name;
 	enum job_restart on_restart;
 	unsigned max_running; /* 0: as many as there may be jobs */
+	uint64_t
+		log_bytes; /* kept of the log of one, if that is less than is configured; 0: that */
 	/* Whether they can run yet; they are queued until then. NULL: they always can. */
 	bool (*is_ready)(void *context);
 	/*
@@ -55,7 +57,8 @@ struct jobs_config {
 	const struct job_kind *kinds;
 	size_t kind_count;
 	unsigned max_running;
-	unsigned history;      /* ended ones that are remembered of an owner */
+	/* Ended ones that are remembered of an owner, beside those whose launches are (store_launch.h). */
+	unsigned history;
 	uint64_t disk_reserve; /* of the disk; below it logs do not grow */
 	uint64_t log_bytes;    /* kept of the log of one */
 };

@@ -358,7 +358,8 @@ static const char *const common[Q_ALL] = {
 						   "") " ORDER BY id DESC LIMIT ?6",
 	[Q_JOB_ACTIVE] = "SELECT count(*) FROM jobs WHERE ended_at = 0 AND " OWNED(""),
 	[Q_JOB_EXCESS] = "SELECT id FROM jobs WHERE ended_at > 0 AND " OWNED(
-		"") " ORDER BY id DESC LIMIT ?2 OFFSET ?1",
+		"") " AND NOT EXISTS (SELECT 1 FROM launches WHERE launches.id = jobs.id)"
+		    " ORDER BY id DESC LIMIT ?2 OFFSET ?1",
 	[Q_JOB_DELETE] = "DELETE FROM jobs WHERE id = ?1",
 	[Q_AUDIT_APPEND] = "INSERT INTO audit (" AUDIT(NAME) ") VALUES (" AUDIT(VALUE) ")",
 	[Q_AUDIT_ANCHOR] = "SELECT sequence, hash FROM audit_anchor",

@@ -541,6 +541,18 @@ static void services_are_seen_by_packages_examples_and_code_and_said_otherwise(v
 		FILES({"main.py", "os.environ.get('DATABASE_URL', 'sqlite:///a')"}), NULL, "");
 	check_services(FILES({"server.js", ""}, {".env", "DATABASE_URL=mysql://x/y\n"}), NULL, "");
 	check_services(
+		FILES({"app/main.py", ""}, {"app/core/config.py", "url: str = DATABASE_URL"}), NULL,
+		"postgres ");
+	check_services(FILES({"server.js", ""}, {"src/jobs/worker.ts", "process.env.REDIS_URL"}),
+		NULL, "redis ");
+	/* Another file says which database that is; tests and pages of a bundle say nothing. */
+	check_services(FILES({"main.py", ""}, {"app/core/config.py", "DATABASE_URL = 'sqlite://'"},
+			       {"app/db.py", "connect(DATABASE_URL)"}),
+		NULL, "");
+	check_services(FILES({"main.py", ""}, {"tests/db.py", "postgres://x"},
+			       {"node_modules/pg/db.js", "postgres://x"}),
+		NULL, "");
+	check_services(
 		FILES({"server.js", "REDIS_URL"}, {"sandlot.json", "{\"services\":[]}"}), NULL, "");
 	check_services(FILES({"server.js", "REDIS_URL"}, {"sandlot.json", "{\"services\":[]}"}),
 		"{\"services\":[\"postgres\"]}", "postgres ");

@@ -68,6 +68,16 @@ static void each_rule_finds_what_it_is_for(void **state)
 			{{"package.json", "{\"devDependencies\":{\"vite\":\"7\"}}"},
 				{"vite.config.js",
 					"module.exports = { host: 1, port: 2, base: 3 }"}},
+			1, false},
+		{"vite_config",
+			{{"package.json", "{\"devDependencies\":{\"vite\":\"7\"}}"},
+				{"vite.config.js", "export default { host: 1, port: 2, base: 3, "
+						   "hmr: { port: 4 } } // hmr"}},
+			1, false},
+		{"vite_config",
+			{{"package.json", "{\"devDependencies\":{\"vite\":\"7\"}}"},
+				{"vite.config.js", "export default { host: 1, port: 2, base: 3, "
+						   "hmr : false }"}},
 			0, false},
 		{"vite_config",
 			{{"package.json", "{\"devDependencies\":{\"vite\":\"7\"}}"},
@@ -100,6 +110,33 @@ static void each_rule_finds_what_it_is_for(void **state)
 					  "\"left\":\"1\"}}"},
 				{"pnpm-lock.yaml", "dependencies:\n  left:\n"}},
 			0, false},
+		{"lock_file",
+			{{"main.py", ""},
+				{"pyproject.toml", "[project]\ndependencies = [\n  'Flask_Cors "
+						   ">= 1', # \"no\"\n]\n[tool.x]\nnone = \"1\""},
+				{"uv.lock", "[[package]]\nname = \"flask-cors\"\n"}},
+			0, false},
+		{"lock_file",
+			{{"main.py", ""},
+				{"pyproject.toml", "[project]\nname = \"a\"\ndependencies = ["
+						   "\"flask\", \"rich[x]\"]\n"},
+				{"uv.lock", "[[package]]\nname = \"flask\"\n"}},
+			1, false},
+		{"lock_file",
+			{{"main.py", ""},
+				{"pyproject.toml", "[tool.poetry.dependencies]\npython = \"^3\"\n"
+						   "flask = \"*\"\n[tool.poetry.group.dev."
+						   "dependencies]\npytest = \"8\"\n"},
+				{"poetry.lock", "name = \"Flask\"\n"}},
+			1, false},
+		{"lock_file",
+			{{"main.py", ""}, {"Pipfile", "[packages]\nflask = \"*\"\n"},
+				{"Pipfile.lock", "{\"default\": {\"flask\": {}}}"}},
+			0, false},
+		{"lock_file",
+			{{"main.py", ""}, {"Pipfile", "[packages]\nflask = \"*\"\n"},
+				{"Pipfile.lock", "{\"default\": {}}"}},
+			1, false},
 		{"polling", {{"web/index.html", ""}, {"web/.env", "CHOKIDAR_USEPOLLING=true"}}, 1,
 			false},
 		{"lock_file",
@@ -140,6 +177,90 @@ static void line_ends_of_scripts_are_fixed_in_the_copy(void **state)
 	file_set_fini(&set);
 }
 
+/* The findings of the first rule of that name, with its overrides; new. */
+static json_t *find(
+	struct text_file *files, const char *overrides, const char *rule, json_t **ret_fixes)
+{
+	struct file_set set = text_files_set(files);
+	json_auto_t *given = overrides ? json_loads(overrides, 0, NULL) : NULL;
+	struct validation validation;
+	struct detection detection;
+	json_t *found = json_array(), *finding;
+	struct err err;
+	size_t i;
+
+	assert_int_equal(detection_make(&set, given, &detection, &err), 0);
+	validation_make(&set, &detection, &validation);
+	json_array_foreach(validation.findings, i, finding)
+	{
+		if (strcmp(json_string_value(json_object_get(finding, "rule")), rule) == 0)
+			json_array_append(found, finding);
+	}
+	*ret_fixes = json_incref(validation.fixes);
+	validation_fini(&validation);
+	detection_fini(&detection);
+	file_set_fini(&set);
+	return found;
+}
+
+static void a_vite_config_that_is_no_module_is_changed_in_the_copy(void **state)
+{
+	struct text_file files[] = {{"package.json", "{\"devDependencies\":{\"vite\":\"7\"}}"},
+		{"vite.config.js", "const x = require('x');\nmodule.exports = { base: 1 };\n"},
+		{NULL, NULL}};
+	json_auto_t *fixes = NULL, *found = find(files, NULL, "vite_config", &fixes);
+	const char *text = json_string_value(json_object_get(fixes, "vite.config.js"));
+	json_t *last = json_array_get(found, json_array_size(found) - 1);
+
+	(void)state;
+	assert_int_equal(json_object_size(fixes), 1);
+	assert_int_equal(strncmp(text, files[1].text, strlen(files[1].text)), 0);
+	assert_non_null(strstr(text, "overlay: false"));
+	assert_non_null(strstr(
+		json_string_value(json_object_get(last, "diff")), "+module.exports = ((own) => {"));
+}
+
+static void a_command_that_was_said_is_not_claimed_to_have_flags(void **state)
+{
+	struct text_file files[] = {
+		{"package.json", "{\"devDependencies\":{\"vite\":\"7\"}}"}, {NULL, NULL}};
+	json_auto_t *fixes = NULL;
+	json_auto_t *found = find(files, "{\"frontend\":{\"command\":\"npx vite --port {port}\"}}",
+		"vite_config", &fixes);
+	const char *expected[] = {NULL, "started with --port", NULL, NULL};
+	json_t *finding;
+	size_t i;
+
+	(void)state;
+	assert_int_equal(json_array_size(found), 4);
+	assert_int_equal(json_object_size(fixes), 0);
+	json_array_foreach(found, i, finding)
+	{
+		const char *fix = json_string_value(json_object_get(finding, "fix"));
+
+		assert_int_equal(fix != NULL, expected[i] != NULL);
+		if (fix)
+			assert_int_equal(strncmp(fix, expected[i], strlen(expected[i])), 0);
+	}
+}
+
+static void a_scan_that_does_not_see_all_files_says_so(void **state)
+{
+	struct text_file files[403] = {{"index.html", ""}};
+	json_auto_t *fixes = NULL, *found = NULL;
+
+	(void)state;
+	for (size_t i = 1; i < 402; i++)
+		files[i] = (struct text_file){mem_printf("src/%zu.js", i), "x"};
+	found = find(files, NULL, "localhost_url", &fixes);
+	assert_int_equal(json_array_size(found), 1);
+	assert_non_null(
+		strstr(json_string_value(json_object_get(json_array_get(found, 0), "message")),
+			"of 402 files"));
+	for (size_t i = 1; i < 402; i++)
+		free((char *)files[i].path);
+}
+
 static void what_installing_makes_is_left_out(void **state)
 {
 	struct text_file files[] = {
@@ -162,6 +283,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_rule_finds_what_it_is_for),
 		cmocka_unit_test(line_ends_of_scripts_are_fixed_in_the_copy),
+		cmocka_unit_test(a_vite_config_that_is_no_module_is_changed_in_the_copy),
+		cmocka_unit_test(a_command_that_was_said_is_not_claimed_to_have_flags),
+		cmocka_unit_test(a_scan_that_does_not_see_all_files_says_so),
 		cmocka_unit_test(what_installing_makes_is_left_out),
 	};
 

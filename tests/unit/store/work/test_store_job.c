@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store/work/store_job.h"
+#include "store/work/store_launch.h"
 #include "store_fixture.h"
 
 #include <errno.h>
@@ -137,6 +138,7 @@ static void lists_have_the_newest_first_and_go_on_from_a_page(void **state)
 	struct seen seen = {0};
 	char ids[4][ID_LEN + 1];
 	struct job_record record;
+	struct launch_record launch = {.document = json_object()};
 	struct err err;
 
 	for (unsigned i = 1; i <= 3; i++)
@@ -164,6 +166,13 @@ static void lists_have_the_newest_first_and_go_on_from_a_page(void **state)
 	assert_string_equal(ids[0], id_of(2));
 	assert_int_equal(store_job_delete(fixture->store, ids[0], &err), 0);
 	assert_int_equal(store_job_excess(fixture->store, &alice, 1, ids, 4, &err), 1);
+	/* The log of a launch is kept as long as its row. */
+	snprintf(launch.id, sizeof(launch.id), "%s", id_of(1));
+	launch.owner = alice;
+	assert_int_equal(store_launch_insert(fixture->store, &launch, &err), 0);
+	assert_int_equal(store_job_excess(fixture->store, &alice, 0, ids, 4, &err), 1);
+	assert_string_equal(ids[0], id_of(3));
+	json_decref(launch.document);
 }
 
 int main(void)
