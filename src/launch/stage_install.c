@@ -4,6 +4,7 @@
 #include "launch/installer.h"
 #include "launch/package_layer.h"
 #include "launch/part_state.h"
+#include "launch/part_versions.h"
 #include "launch/pipeline.h"
 #include "launch/requirements.h"
 
@@ -195,7 +196,11 @@ static int check_part(struct pipeline *pipeline, enum app_role role, struct err 
 
 int stage_check_install(struct pipeline *pipeline, struct err *err)
 {
-	return each_part(pipeline, check_part, err);
+	int r = each_part(pipeline, check_part, err);
+
+	if (r >= 0)
+		part_versions_note(pipeline);
+	return r;
 }
 
 /* --- SyntaxCheck --- */

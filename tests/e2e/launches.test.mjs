@@ -136,6 +136,8 @@ test('a Python app is started with what the template has', async () => {
   assertRuns(launched);
   assert.deepEqual(launched.detection.parts.map(({ role, directory, framework, port }) => [role, directory, framework, port]), [['backend', 'backend', 'python', 8000], ['frontend', 'frontend', 'static', 8080]]);
   assert.equal(await page(launched), 'page', 'the preview is the frontend');
+  const said = (await api.exec(launched.sandbox_id, 'python3 --version')).stdout.trim();
+  assert.deepEqual(launched.versions, { sandlot: (await api.request('GET', '/v1/version')).json.version, template: (await api.get(launched.sandbox_id)).template, python: said.replace('Python ', '') });
   const shown = (await api.get(launched.sandbox_id)).members;
   assert.deepEqual(shown.map(({ id, role, port, status, health }) => [id, role, port, status, health]), [['primary', null, 'none'], ['backend', 8000, 'healthy'], ['frontend', 8080, 'healthy']].map(([role, port, health]) => [launched.sandbox_id, role, port, 'running', health]));
   assert.match((await api.request('POST', `/v1/sandboxes/${launched.sandbox_id}/exec`, { query: { member: 'backend' }, json: { command: 'ls /workspace/app' } })).json.stdout, /^backend\n/, 'a part is in the sandbox itself');
@@ -349,6 +351,7 @@ test('a Vite app is launched with the packages that are there', async (t) => {
   const launched = await launch({ project: id, frontend: { install: 'test -x node_modules/.bin/vite' } });
   assertRuns(launched);
   assert.match(await page(launched), /\/@vite\/client/);
+  assert.match(launched.versions.vite, /^\d+\.\d+\.\d+/);
   const again = await launch({ project: id, frontend: { install: 'test -x node_modules/.bin/vite' } });
   assert.equal(again.stages[3].status, 'skipped', 'what is installed is not installed again');
   await remove(launched, id);

@@ -146,14 +146,15 @@ static json_t *preview_url(const struct api *api, const struct launch_record *re
 
 json_t *launch_to_json(const struct api *api, const struct launch_record *record)
 {
-	return json_pack("{s:s, s:s, s:s?, s:s, s:O, s:o, s:O?, s:O?, s:O?, s:o, s:o}", "id",
+	return json_pack("{s:s, s:s, s:s?, s:s, s:O, s:o, s:O?, s:O?, s:O?, s:O?, s:o, s:o}", "id",
 		record->id, "status", launch_status_name(record->status), "project",
 		record->project[0] ? record->project : NULL, "sandbox_id", record->sandbox_id,
 		"stages", json_object_get(record->document, "stages"), "preview_url",
 		preview_url(api, record), "detection",
 		json_object_get(record->document, "detection"), "findings",
 		json_object_get(record->document, "findings"), "error",
-		json_object_get(record->document, "error"), "created_at",
+		json_object_get(record->document, "error"), "versions",
+		json_object_get(record->document, "versions"), "created_at",
 		api_stored_time_to_json(api, record->created_at_ms), "ended_at",
 		api_stored_time_to_json(api, record->ended_at_ms));
 }
