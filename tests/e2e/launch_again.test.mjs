@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launches of an app that was launched before, and of one with more files than its own: what is kept, and what is done.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import fs from 'node:fs';
+import path from 'node:path';
+import { after, test } from 'node:test';
 
 import { sql, sqlWhileStopped } from './lib/database.mjs';
+import { commandLine } from './lib/cli.mjs';
+import { program } from './lib/instance.mjs';
 import { Launches } from './lib/launches.mjs';
+import { Terminal } from './lib/pseudo_terminal.mjs';
 import { suite } from './lib/suite.mjs';
 
 const { instance, api, finish } = await suite('launch_again', { width: 2 });
+const { urlEnv } = commandLine(instance);
 const launches = new Launches(api);
 const SERVER = (text) => `require('node:http').createServer((q, s) => s.end(${JSON.stringify(text)} + process.pid)).listen(process.env.PORT, '127.0.0.1');\n`;
 
@@ -101,6 +107,24 @@ test('files that installing makes do not crowd out those of the app', async () =
   assert.equal((await api.exec(launched.sandbox_id, 'ls /workspace/app')).stdout, 'server.js\n');
   sql(instance, "DELETE FROM project_files WHERE id LIKE 'many%'");
   await launches.remove(launched, id);
+});
+
+test('on a terminal the stage that runs is drawn with its time and last words, and nothing of that is left', async () => {
+  const home = fs.mkdtempSync(path.join(instance.home, 'drawn-'));
+  // It answers when it has been seen.
+  fs.writeFileSync(path.join(home, 'server.js'), `console.log('up'); const wait = setInterval(() => { if (!require('node:fs').existsSync('/tmp/go')) return; clearInterval(wait); ${SERVER('drawn ').trim()} }, 50);\n`);
+  const terminal = new Terminal([program('sandlot'), 'launch', '--project', 'drawn', home], { cols: 60, env: instance.environment({ TERM: 'xterm-256color', ...urlEnv() }) });
+  after(() => terminal.end());
+  await terminal.expect(/\r\x1b\[Ksandlot: LaunchBackend +running +\d+\.\d s {2}exec node/);
+  await terminal.expect(/\r\x1b\[Ksandlot: LaunchBackend +running +[1-9]\d*\.\d s/); // its time goes on while it says nothing
+  const [sandbox] = (await api.request('GET', '/v1/sandboxes', { query: { project: 'drawn' } })).json.sandboxes;
+  await api.exec(sandbox.id, 'touch /tmp/go');
+  assert.equal(await terminal.exit(), 0, terminal.text);
+  const drawn = terminal.text.split(/\r?\n/).map((line) => line.split('\r\x1b[K').at(-1)).filter(Boolean);
+  assert.deepEqual(drawn.filter((line) => / running /.test(line)), []);
+  assert.match(drawn.join('\n'), /sandlot: LaunchBackend +complete +\d+\.\d s\n/);
+  assert.ok(terminal.text.split(/[\r\n]/).every((line) => line.replace('\x1b[K', '').length < 60 || !/ running /.test(line)), 'no line that is drawn wraps');
+  await launches.remove({ sandbox_id: sandbox.id }, 'drawn');
 });
 
 finish();

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/command.h"
 #include "cli/commands/project/launch_watch.h"
+#include "cli/commands/project/stage_line.h"
 #include "cli/copy/transfer.h"
 #include "cli/remote/event_follow.h"
 
@@ -92,22 +93,10 @@ static int upload(struct client *client, const char *project, const char *dir, s
 
 struct drawing {
 	bool is_verbose, is_json;
-	json_t *launch; /* what came of it; owned */
+	struct stage_line line; /* while one runs */
+	json_t *launch;		/* what came of it; owned */
 	struct err *err;
 };
-
-static void draw_stage(const struct drawing *drawing, const json_t *event)
-{
-	const char *status = cli_text(event, "status"), *log = cli_text(event, "log");
-	json_int_t ms = json_integer_value(json_object_get(event, "duration_ms"));
-
-	if (drawing->is_json)
-		return;
-	if (log[0] && drawing->is_verbose)
-		cli_note("    %s", log);
-	if (strcmp(status, "running") != 0)
-		cli_note("%-20s %-8s %6.1f s", cli_text(event, "stage"), status, (double)ms / 1000);
-}
 
 static int on_event(const struct event *event, void *arg)
 {
@@ -119,8 +108,8 @@ static int on_event(const struct event *event, void *arg)
 			drawing->err, ERR_INTERNAL, "the daemon sent an event that is not JSON");
 	if (strcmp(event->name, "end") == 0)
 		drawing->launch = json_incref(data);
-	else
-		draw_stage(drawing, data);
+	else if (!drawing->is_json)
+		stage_line_tell(&drawing->line, data);
 	return 0;
 }
 
@@ -135,7 +124,9 @@ static int follow(struct client *client, const json_t *body, struct drawing *dra
 
 	if (r < 0)
 		return r;
+	stage_line_init(&drawing->line, drawing->is_verbose);
 	r = event_follow(client, on_event, drawing, drawing->err);
+	stage_line_fini(&drawing->line);
 	client_close(client);
 	if (r == 0 && !drawing->launch)
 		return err_set(drawing->err, ERR_UNAVAILABLE,
