@@ -256,6 +256,25 @@ test('a scrub removes what no row has, makes links anew and reports what is miss
   assert.equal((await api.request('POST', '/v1/projects/scrub')).json.missing, 0);
 });
 
+test('a scrub finds content that was changed or cut, and the next upload brings it back', async () => {
+  const { id } = await create('damaged');
+  await upload(id, [['whole.txt', 'whole'], ['changed.txt', 'right'], ['same.txt', 'right'], ['cut.txt', 'all of it']]);
+  const dir = path.join(instance.dataDir, 'state/projects', id);
+  fs.writeFileSync(path.join(dir, 'blobs', sha256('right')), 'wrong');
+  fs.truncateSync(path.join(dir, 'blobs', sha256('all of it')), 3);
+  const scrub = (await api.request('POST', '/v1/projects/scrub')).json;
+  assert.deepEqual([scrub.damaged, scrub.missing, scrub.blobs_removed], [2, 3, 0], JSON.stringify(scrub));
+  assert.deepEqual(scrub.missing_files.map((one) => one.path).sort(), ['changed.txt', 'cut.txt', 'same.txt']);
+  assert.equal(fs.readFileSync(path.join(dir, 'files/changed.txt'), 'utf8'), 'wrong', 'what is there is not taken away');
+  await upload(id, [['changed.txt', 'right'], ['cut.txt', 'all of it']]);
+  const after = (await api.request('POST', '/v1/projects/scrub')).json;
+  assert.deepEqual([after.damaged, after.missing], [0, 0], JSON.stringify(after));
+  for (const [name, text] of [['whole.txt', 'whole'], ['changed.txt', 'right'], ['same.txt', 'right'], ['cut.txt', 'all of it']]) {
+    assert.equal((await get(id, name)).text, text);
+    assert.equal(fs.readFileSync(path.join(dir, 'files', name), 'utf8'), text);
+  }
+});
+
 test('sandlot project makes one, uploads files and directories, downloads a file past links, and removes', async () => {
   const cwd = fs.mkdtempSync(path.join(fs.realpathSync('/tmp'), 'sandlot-project-'));
   const run = (...args) => ok(['project', ...args], { cwd });

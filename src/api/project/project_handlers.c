@@ -145,12 +145,12 @@ HANDLER(projects_scrub_all)
 	if (r < 0)
 		return r;
 	request_answer_json(req, 200,
-		json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I}", "projects",
+		json_pack("{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:o, s:I}", "projects",
 			(json_int_t)scrub.projects, "files", (json_int_t)scrub.files,
 			"blobs_removed", (json_int_t)scrub.blobs_removed, "links_made",
 			(json_int_t)scrub.links_made, "links_removed",
-			(json_int_t)scrub.links_removed, "missing", (json_int_t)scrub.missing,
-			"missing_files", scrub.missing_files, "unknown_directories",
-			(json_int_t)scrub.unknown));
+			(json_int_t)scrub.links_removed, "damaged", (json_int_t)scrub.damaged,
+			"missing", (json_int_t)scrub.missing, "missing_files", scrub.missing_files,
+			"unknown_directories", (json_int_t)scrub.unknown));
 	return 0;
 }

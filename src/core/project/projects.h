@@ -83,12 +83,14 @@ struct projects_scrub {
 	uint64_t blobs_removed; /* content that no file has */
 	uint64_t links_made;	/* that sandboxes did not see */
 	uint64_t links_removed; /* that sandboxes saw, and no row had */
-	uint64_t missing;	/* files whose content is gone; they stay, to be uploaded again */
-	json_t *missing_files;	/* the first of them: {"project", "path", "sha256"}; the caller's */
-	uint64_t unknown;	/* directories that no row knows; they stay */
+	uint64_t
+		damaged; /* contents that have not the size or hash that they should; their files are missing */
+	uint64_t missing;      /* files whose content is gone; they stay, to be uploaded again */
+	json_t *missing_files; /* the first of them: {"project", "path", "sha256"}; the caller's */
+	uint64_t unknown;      /* directories that no row knows; they stay */
 };
 
-/* Compares rows and disk of all projects. */
+/* Compares rows and disk of all projects, and reads all contents, which takes its time. */
 int projects_scrub(struct projects *projects, struct projects_scrub *ret_scrub, struct err *err)
 	must_check;
 
