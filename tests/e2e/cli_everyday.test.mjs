@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a person meets on the first day with the command line client.
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
+import { execFile, spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
+import http from 'node:http';
 import os from 'node:os';
 import path from 'node:path';
 import { after, test } from 'node:test';
@@ -10,6 +11,7 @@ import { promisify } from 'node:util';
 
 import { commandLine, speaks } from './lib/cli.mjs';
 import { Instance, program } from './lib/instance.mjs';
+import { Terminal } from './lib/pseudo_terminal.mjs';
 import { suite } from './lib/suite.mjs';
 import { until } from './lib/wait.mjs';
 
@@ -41,6 +43,51 @@ test('help tells what exit codes mean, and they are true', async () => {
   assert.equal((await sandlot(['ls', '--no-such-option'])).code, 2);
   assert.equal((await sandlot(['ls'], { env: { ...urlEnv(), SANDLOT_TOKEN: 'wrong' } })).code, 77);
   assert.equal((await sandlot(['ls'], { env: { ...urlEnv(), SANDLOT_URL: 'http://127.0.0.1:1' } })).code, 75);
+});
+
+test('the guide has the exit codes that help has', async () => {
+  const text = await ok(['help', 'exit-codes']);
+  const guide = fs.readFileSync(path.join(import.meta.dirname, '../../docs/processes.md'), 'utf8').split('## Exit codes')[1].split('\n## ')[0];
+  const told = [...text.matchAll(/^ +(\d+)(?:\+n)? {2,}\S/gm)].map(([, code]) => code);
+  const rows = [...guide.matchAll(/^\| ([\d, ]+) \|/gm)].flatMap(([, codes]) => codes.split(', '));
+  const prose = [...guide.split('| code |')[0].matchAll(/\b(\d+)(?:\+n)?\b/g)].map(([, code]) => code);
+  assert.deepEqual([...rows, ...prose].sort(), told.sort());
+  assert.ok(told.length >= 12, text);
+});
+
+/** A server that answers everything with this, in the place of a daemon. */
+async function standIn(status, body) {
+  const server = http.createServer((request, response) => { request.resume(); response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body)); });
+  await new Promise((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+  return { env: { ...urlEnv(), SANDLOT_URL: `http://127.0.0.1:${server.address().port}` }, close: () => { server.closeAllConnections(); server.close(); } };
+}
+
+test('a failure inside the daemon is 70, a full disk is 74: of the host, and of this machine', async () => {
+  const error = (code, message) => ({ error: { code, message, retryable: false, remediation: null, request_id: 'r' } });
+  for (const [status, body, code] of [[500, error('internal', 'a bug'), 70], [507, error('disk_full', 'no room'), 74], [200, { nothing: 1 }, 70]]) {
+    const server = await standIn(status, body);
+    try {
+      const result = await sandlot(['ls'], { env: server.env });
+      assert.equal(result.code, code, `${status}: ${result.code} ${result.stderr}`);
+      if (status !== 200) speaks(result, new RegExp(body.error.message));
+    } finally {
+      server.close();
+    }
+  }
+  const child = spawn('sh', ['-c', '"$0" ls -o json >/dev/full', program('sandlot')], { env: instance.environment(urlEnv()), stdio: ['ignore', 'ignore', 'pipe'] });
+  let said = '';
+  child.stderr.on('data', (chunk) => { said += chunk; });
+  const code = await new Promise((resolve) => { child.on('close', resolve); });
+  assert.equal(code, 74, said);
+  assert.match(said, /No space left on device/);
+});
+
+test('a wrong address is named as it was given, not another', async () => {
+  for (const url of ['http://127.0.0.1:1', 'http://localhost:1/', 'http://no-such-host.invalid:9090']) {
+    const result = await sandlot(['ls'], { env: { ...urlEnv(), SANDLOT_URL: url } });
+    speaks(result, new RegExp(url.replace(/\/$/, '').replaceAll('.', '\\.')));
+    assert.doesNotMatch(result.stderr, new RegExp(`:${api.port}|:9090(?<!invalid:9090)|api\\.sock`));
+  }
 });
 
 test('a time without a unit counts seconds, and limits may be never', async () => {
@@ -98,8 +145,37 @@ test('open needs no port when there is only one', async () => {
   const nothing = await sandlot(['open', none]);
   speaks(nothing, /no port with a preview, and nothing listens/);
   assert.equal(nothing.code, 3);
+  assert.equal((await api.tryExec(none, { command: 'python3 -m http.server 4321', background: true })).status, 201);
+  await until(async () => /4321/.test(await ok(['ports', none])), { what: 'it listens' });
+  const undeclared = await sandlot(['open', none]);
+  assert.equal(undeclared.code, 0, undeclared.stderr);
+  assert.match(undeclared.stdout, /^http\S*4321\S*\n$/);
   const two = await created('-p', '3000', '-p', '4000');
   speaks(await sandlot(['open', two]), /several ports: 3000 4000/);
+});
+
+test('a completion works in a bash at a terminal, and zsh and fish can read theirs', async (t) => {
+  const { name } = await api.create({ name: 'completed-name' });
+  fs.writeFileSync(path.join(home, 'completion.bash'), await ok(['completion', 'bash']));
+  const env = instance.environment({ ...urlEnv(), TERM: 'dumb', HOME: home, PATH: `${path.dirname(program('sandlot'))}:${process.env.PATH}` });
+  const terminal = new Terminal(['bash', '--norc', '--noprofile'], { env, cols: 200 });
+  t.after(() => terminal.end());
+  terminal.type(`source ${home}/completion.bash; PS1='> '; echo re""ady\r`);
+  await terminal.expect(/[\r\n]ready\r?\n> /);
+  terminal.type('sandlot insp\t');
+  await terminal.expect(/sandlot inspect /);
+  terminal.type('comp\t');
+  await terminal.expect(new RegExp(name));
+  terminal.type(' >/dev/null && echo wor""ked\r');
+  await terminal.expect(/[\r\n]worked/);
+  await api.purge(name);
+  for (const shell of ['zsh', 'fish']) {
+    const file = path.join(home, `completion.${shell}`);
+    fs.writeFileSync(file, await ok(['completion', shell]));
+    const read = spawnSync(shell, ['-n', file], { encoding: 'utf8' });
+    assert.equal(read.error, undefined, `not proven: ${shell} is not installed (scripts/deps.sh test)`);
+    assert.deepEqual([read.status, read.stderr], [0, '']);
+  }
 });
 
 test('completion installs itself for the shell of the user', async () => {

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // sandlot run: a sandbox for one command, of which nothing is left.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
 import path from 'node:path';
 import { after, test } from 'node:test';
 
 import { commandLine, speaks } from './lib/cli.mjs';
+import { busybox, image, layoutArchive } from './lib/images.mjs';
 import { program } from './lib/instance.mjs';
 import * as proc from './lib/proc.mjs';
 import { Terminal } from './lib/pseudo_terminal.mjs';
@@ -28,6 +30,19 @@ function sit(args) {
 const workspaces = () => proc.stored(path.join(instance.dataDir, 'workspaces')).length;
 const before = workspaces();
 const nothingLeft = () => until(async () => (await api.all()).length === 0 && workspaces() === before, { what: 'nothing is left' });
+
+test('run -it gives a command of an image the terminal too', async () => {
+  const archive = path.join(instance.home, 'small.tar');
+  fs.writeFileSync(archive, layoutArchive(image([busybox()], { config: { Env: ['PATH=/bin', 'WHO=image'], User: '1234' } })));
+  await ok(['template', 'import', 'small', archive]);
+  const terminal = sit(['run', '-it', '-t', 'small', '--', 'sh']);
+  terminal.type('echo "<$WHO $(id -u)>"; test -t 0 && echo is""atty\r');
+  await terminal.expect(/<image 1234>\r\nisatty/);
+  terminal.type('exit 4\r');
+  assert.equal(await terminal.exit(), 4);
+  await nothingLeft();
+  await ok(['template', 'rm', 'small']);
+});
 
 test('run -it gives a command the terminal, and removes its sandbox when it ends', async () => {
   const terminal = sit(['run', '-it', '-t', 'host', '--', 'bash', '--norc']);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Terminals from the command line: a person at a real pseudo-terminal, in front of shell, exec -it and attach.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
 import { after, test } from 'node:test';
 
 import { commandLine } from './lib/cli.mjs';
-import { program } from './lib/instance.mjs';
+import { Instance, program } from './lib/instance.mjs';
 import { suite } from './lib/suite.mjs';
 import { Terminal } from './lib/pseudo_terminal.mjs';
 import { until } from './lib/wait.mjs';
@@ -220,6 +222,21 @@ test('attach to a full-screen program that has written much enters its screen, a
   terminal.type(DETACH);
   await terminal.expect(/\x1b\[\?1000l\x1b\[\?1049l/);
   await left(terminal, 0);
+});
+
+test('the log of a daemon on a terminal is for people', async (t) => {
+  const at = new Instance('log-terminal');
+  t.after(() => at.destroy());
+  const terminal = new Terminal([at.daemonFile, '--data-dir', at.dataDir, '--api-bind', '127.0.0.1:0', ...at.usual], { env: at.environment({}), cols: 200 });
+  open.push(terminal);
+  await terminal.expect(/\d\d:\d\d:\d\d {2}\S/);
+  await until(() => fs.existsSync(path.join(at.dataDir, 'run/api.addr')), { what: 'it serves' });
+  terminal.type(CTRL_C);
+  assert.equal(await terminal.exit(), 0, terminal.text.slice(-1000));
+  assert.doesNotMatch(terminal.text, /^\{/m);
+  await at.start();
+  assert.match(at.log(), /^\{"time":/m, 'in a file it is for programs');
+  await at.shutdown();
 });
 
 test('attach to a terminal whose process has ended shows the end', async () => {

@@ -227,6 +227,29 @@ test('a create during the death of the keeper is 503 and may be repeated', async
   await at.shutdown();
 });
 
+test('a keeper that is killed is told by the log, by commands and by doctor', async () => {
+  const at = new Instance('keeper-killed');
+  after(() => at.destroy());
+  await at.start();
+  const { sandlot } = commandLine(at);
+  // By the daemon's own socket, as its owner asks.
+  const env = { SANDLOT_DATA_DIR: at.dataDir };
+  assert.equal((await sandlot(['ls'], { env })).code, 0);
+  process.kill(at.keeper.pid, 'SIGKILL');
+  const { code } = await until(() => at.daemon.how, { what: 'the daemon leaves' });
+  assert.equal(code, 1);
+  assert.match(at.log(), /the keeper is gone/);
+  const refused = await sandlot(['ls'], { env });
+  assert.equal(refused.code, 75);
+  assert.match(refused.stderr, /not running.*start it with "\/.*\/sandlotd/s);
+  const doctor = await sandlot(['doctor'], { env });
+  assert.equal(doctor.code, 1);
+  assert.match(doctor.stdout + doctor.stderr, /not running/);
+  assert.doesNotMatch(doctor.stdout + doctor.stderr, /token is wrong|wrong token/i);
+  await at.startSupervised();
+  await at.shutdown();
+});
+
 test('when the host runs out of memory, daemon and keeper go last; sandboxes have nothing of that', async () => {
   const at = new Instance('keeper-oom');
   after(() => at.destroy());
