@@ -35,9 +35,7 @@ struct api {
 	pthread_mutex_t unready_lock;
 	struct err unready; /* why it is NULL; under the lock */
 	const char *preview_domain;
-	const char *
-		preview_frame_ancestor; /* origin whose pages may frame private previews; NULL: none */
-	const char *preview_scheme;	/* "http" or "https" */
+	const char *preview_scheme; /* "http" or "https" */
 	unsigned preview_port;
 	const char *driver;			 /* the name of the one that runs sandboxes */
 	atomic_uint_fast64_t preview_generation; /* changes when somebody may no longer see one */

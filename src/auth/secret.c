@@ -51,6 +51,21 @@ void secret_make_short(const char *prefix, char text[SECRET_TEXT_MAX])
 	explicit_bzero(random, sizeof(random));
 }
 
+void secret_make_frame(char text[SECRET_TEXT_MAX])
+{
+	static const char letters[] = "0123456789abcdefghjkmnpqrstvwxyz"; /* 32 of them */
+	unsigned char random[SECRET_FRAME_LEN];
+	size_t len = strlen(SECRET_FRAME_PREFIX);
+
+	if (getrandom(random, sizeof(random), 0) != (ssize_t)sizeof(random))
+		abort();
+	memcpy(text, SECRET_FRAME_PREFIX, len);
+	for (; len < SECRET_FRAME_LEN; len++)
+		text[len] = letters[random[len] % (sizeof(letters) - 1)];
+	text[len] = '\0';
+	explicit_bzero(random, sizeof(random));
+}
+
 bool secret_is_link(const char *text, size_t len)
 {
 	size_t prefix = strlen(SECRET_LINK_PREFIX);

@@ -15,9 +15,15 @@
 #define SECRET_LINK_PREFIX  "slp_"
 #define SECRET_E2B_PREFIX   "e2b_" /* a token in the form that clients of that protocol demand */
 
+/* The first label of a host name: 260 bits in 52 small letters and digits. */
+#define SECRET_FRAME_PREFIX "f-"
+#define SECRET_FRAME_LEN    54
+
 /* In 64 digits; or, for what stands in an address, in 43 characters that may. */
 void secret_make(const char *prefix, char text[SECRET_TEXT_MAX]);
 void secret_make_short(const char *prefix, char text[SECRET_TEXT_MAX]);
+
+void secret_make_frame(char text[SECRET_TEXT_MAX]);
 
 /* Whether it has the form of the tokens that secret_make() makes. */
 bool secret_is_token(const char *text);

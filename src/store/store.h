@@ -244,11 +244,14 @@ int store_process_end_all(struct store *store, const char *sandbox_id,
 	const struct termination *how, struct err *err) must_check;
 
 /* Links that open previews (store_preview.c). One is known by the SHA-256 of its secret. */
+#define PREVIEW_ORIGIN_MAX 200 /* of a page that frames a preview, with NUL */
+
 struct preview_link {
 	char id[ID_LEN + 1];
 	char sandbox_id[ID_LEN + 1];
 	uint16_t port;
 	int64_t created_at_ms, expires_at_ms;
+	char frame_origin[PREVIEW_ORIGIN_MAX]; /* "": it is opened in a window, not in a frame */
 };
 
 #define STORE_PREVIEW_LINKS_MAX 100 /* of a port */

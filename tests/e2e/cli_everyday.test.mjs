@@ -141,6 +141,7 @@ test('restart ends all processes and keeps the files', async () => {
 test('open needs no port when there is only one', async () => {
   const one = await created('-p', '3000');
   assert.match(await ok(['open', one]), /^http\S*3000\S*\n$/);
+  assert.match(await ok(['open', '--frame', 'https://app.example', one]), /^http:\/\/f-[0-9a-z]{52}\.\S+\n$/);
   const none = await created();
   const nothing = await sandlot(['open', none]);
   speaks(nothing, /no port with a preview, and nothing listens/);

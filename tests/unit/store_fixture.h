@@ -30,6 +30,7 @@ bool exists(struct store *store, const struct owner *owner, const char *id);
 /* SQL that takes the schema back to 33: projects were words, and sandboxes had no members. */
 #define BACK_TO_SCHEMA_33                                                                          \
 	"DROP TABLE dependency_files;"                                                             \
+	"ALTER TABLE preview_links DROP COLUMN frame_origin;"                                      \
 	"ALTER TABLE quotas DROP COLUMN danger; ALTER TABLE executions DROP COLUMN danger;"        \
 	"DROP INDEX sandboxes_parent; ALTER TABLE sandboxes DROP COLUMN parent_id;"                \
 	"ALTER TABLE sandboxes DROP COLUMN role; ALTER TABLE sandboxes DROP COLUMN members;"       \

@@ -2,7 +2,6 @@
 #include "api/preview/preview_target.h"
 
 #include "base/number.h"
-#include "model/sandbox/preview_name.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -93,6 +92,8 @@ int preview_target_find(const char *domain, const struct listener *listener,
 	struct preview_target target = {0};
 	int r = preview_name_parse(visit->host, domain, target.id, &target.port);
 
+	if (r == -EINVAL)
+		r = preview_name_parse_frame(visit->host, domain, target.frame);
 	if (r == -ENOENT && is_own_host(domain, listener, visit->host))
 		r = preview_target_parse_path(visit->target, &target);
 	if (r == 0)

@@ -8,6 +8,7 @@
 #include "http/listener.h"
 #include "http/message.h"
 #include "model/id.h"
+#include "model/sandbox/preview_name.h"
 #include "model/sandbox/sandbox_record.h"
 #include "proxy/proxy.h"
 
@@ -15,6 +16,8 @@ struct preview_target {
 	char id[SANDBOX_NAME_MAX]; /* by path it may be a name, which means one of the visitor's own sandboxes */
 	uint16_t port;	     /* 0: the first that the sandbox has */
 	struct slice prefix; /* the path in front, of the visit's target; at NULL by name */
+	/* The secret of a frame, whose link says which sandbox and port it is; "": none. */
+	char frame[PREVIEW_NAME_LABEL_MAX];
 };
 
 /*

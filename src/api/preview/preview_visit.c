@@ -184,14 +184,32 @@ int preview_visit_find(struct api *api, struct engine *engine, const struct prox
 	return -ENOENT;
 }
 
+void preview_visit_find_frame(
+	struct engine *engine, struct preview_target *target, struct proxy_way *way)
+{
+	unsigned char hash[SECRET_HASH_LEN];
+	struct preview_link link;
+
+	if (!target->frame[0])
+		return;
+	secret_hash(target->frame, hash);
+	if (preview_access_find_frame(engine, hash, &link) < 0)
+		return;
+	snprintf(target->id, sizeof(target->id), "%s", link.sandbox_id);
+	target->port = link.port;
+	snprintf(way->frame_ancestor, sizeof(way->frame_ancestor), "%s", link.frame_origin);
+}
+
 /* --- the door --- */
 
 static void refuse_foreign(const struct proxy_visit *visit, struct proxy_way *way)
 {
-	preview_page_put(&(struct preview_page){.status = 403,
-				 .code = "foreign_origin",
-				 .title = "Not from there",
-				 .message = "A page of another origin may not use this preview."},
+	preview_page_put(
+		&(struct preview_page){.status = 403,
+			.code = "foreign_origin",
+			.title = "Not from there",
+			.message = "A page of another origin may not use this preview, and what is "
+				   "for a frame is shown in no window."},
 		visit->is_page, way);
 }
 
@@ -235,12 +253,11 @@ static bool is_own_origin(const struct api *api, const struct proxy_visit *visit
 }
 
 /* Whether the page that shows it inside itself is of the one other origin that may; its Referer tells. */
-static bool is_allowed_ancestor(const struct api *api, const struct proxy_visit *visit)
+static bool is_allowed_ancestor(const char *ancestor, const struct proxy_visit *visit)
 {
-	const char *ancestor = api->preview_frame_ancestor;
-	size_t len = ancestor ? strlen(ancestor) : 0;
+	size_t len = strlen(ancestor);
 
-	return ancestor && visit->referer && strncasecmp(visit->referer, ancestor, len) == 0 &&
+	return len > 0 && visit->referer && strncasecmp(visit->referer, ancestor, len) == 0 &&
 	       (visit->referer[len] == '\0' || visit->referer[len] == '/');
 }
 
@@ -256,11 +273,23 @@ static void let_in(const struct preview_grant *grant, struct proxy_way *way)
 	memcpy(way->grant, grant->hash, sizeof(way->grant));
 }
 
-/* Pages of other origins may not use what a cookie opens. */
-static bool is_foreign(const struct api *api, const struct proxy_visit *visit)
+/* Pages of other origins may not use what a cookie opens. What is for a frame is shown nowhere else. */
+static bool is_foreign(
+	const struct api *api, const struct proxy_visit *visit, const struct proxy_way *way)
 {
 	return visit->is_foreign || !is_own_origin(api, visit) ||
-	       (visit->is_framed && !is_allowed_ancestor(api, visit));
+	       (visit->is_framed && !is_allowed_ancestor(way->frame_ancestor, visit)) ||
+	       (visit->is_window && way->frame_ancestor[0]);
+}
+
+/* The hashes of the links that a visit shows; how many. */
+static size_t read_links(const struct api *api, const struct proxy_visit *visit,
+	const struct preview_target *target, unsigned char hashes[LINKS_MAX][PREVIEW_HASH_LEN])
+{
+	if (!target->frame[0])
+		return read_link_cookies(api, visit, target, hashes);
+	secret_hash(target->frame, hashes[0]);
+	return 1;
 }
 
 static bool admit(struct api *api, const struct proxy_visit *visit,
@@ -273,7 +302,7 @@ static bool admit(struct api *api, const struct proxy_visit *visit,
 	struct preview_grant grant;
 	struct preview_link link;
 
-	if (record && hash_link(query_secret(visit->target), hashes[0]) &&
+	if (record && !target->frame[0] && hash_link(query_secret(visit->target), hashes[0]) &&
 		preview_access_find_link(api->engine, record, target->port, hashes[0], &link) ==
 			0) {
 		answer_link(api, visit, target, &link, way);
@@ -281,13 +310,13 @@ static bool admit(struct api *api, const struct proxy_visit *visit,
 	}
 	read_tokens(api, visit, &shown, way);
 	visitor.token_count = shown.token_count;
-	visitor.link_count = read_link_cookies(api, visit, target, hashes);
+	visitor.link_count = read_links(api, visit, target, hashes);
 	if (!record ||
 		preview_access_check(api->engine, record, target->port, &visitor, &grant) < 0) {
 		refuse_stranger(visit, &shown.why, way);
 		return false;
 	}
-	if (grant.opener == PREVIEW_BY_LINK && is_foreign(api, visit)) {
+	if (grant.opener == PREVIEW_BY_LINK && is_foreign(api, visit, way)) {
 		refuse_foreign(visit, way);
 		return false;
 	}

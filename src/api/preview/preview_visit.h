@@ -17,6 +17,13 @@ int preview_visit_find(struct api *api, struct engine *engine, const struct prox
 	const struct preview_target *target, struct sandbox **ret_sandbox) must_check;
 
 /*
+ * Fills in which sandbox and port a frame shows, and tells the way who may frame it. Nothing if the target is none, or
+ * its link is gone.
+ */
+void preview_visit_find_frame(
+	struct engine *engine, struct preview_target *target, struct proxy_way *way);
+
+/*
  * Whether a visit may see the port that `target` names of a sandbox (NULL if there is none such). If so, the way says
  * what opened it; if not, or if it opens a link, the way is the answer.
  */

@@ -108,8 +108,8 @@ static void lead_to_sleeping(struct previews *previews, const struct proxy_visit
 }
 
 /* By path, one connection leads to many apps, and each request says to which. */
-static void describe(const struct api *api, const struct preview_target *target,
-	const struct sandbox_port *port, const struct sandbox_record *record, struct proxy_way *way)
+static void describe(const struct preview_target *target, const struct sandbox_port *port,
+	const struct sandbox_record *record, struct proxy_way *way)
 {
 	memcpy(way->key, record->id, sizeof(record->id));
 	way->owner = owner_key(&record->owner);
@@ -117,7 +117,6 @@ static void describe(const struct api *api, const struct preview_target *target,
 	way->port = port->number;
 	way->is_confined = target->prefix.at;
 	way->is_for_all = port->is_public;
-	way->frame_ancestor = api->preview_frame_ancestor;
 	way->prefix_len = port->keeps_prefix ? 0 : target->prefix.len;
 	if (!way->is_confined)
 		way->good_until_ms = clock_steady_ms() + GOOD_MS;
@@ -250,13 +249,14 @@ static void answer_unready(const struct proxy_visit *visit, struct proxy_way *wa
 }
 
 static void find_in(struct previews *previews, struct engine *engine,
-	const struct proxy_visit *visit, const struct preview_target *target, struct proxy_way *way)
+	const struct proxy_visit *visit, struct preview_target *target, struct proxy_way *way)
 {
 	struct api *api = previews->config.api;
 	auto_(sandbox_unrefp) struct sandbox *sandbox = NULL;
 	struct sandbox_record record;
 	struct sandbox_port port;
 
+	preview_visit_find_frame(engine, target, way);
 	if (preview_visit_find(api, engine, visit, target, &sandbox) < 0) {
 		(void)!preview_visit_check(api, visit, target, NULL, way);
 		return;
@@ -266,7 +266,7 @@ static void find_in(struct previews *previews, struct engine *engine,
 		port = (struct sandbox_port){.number = target->port};
 	/* A sandbox without ports has no first one. */
 	if (preview_visit_check(api, visit, target, port.number == 0 ? NULL : &record, way)) {
-		describe(api, target, &port, &record, way);
+		describe(target, &port, &record, way);
 		lead(previews, sandbox, visit, &record, way);
 	}
 	sandbox_record_fini(&record);

@@ -23,6 +23,19 @@ int preview_access_find_link(struct engine *engine, const struct sandbox_record 
 	return 0;
 }
 
+int preview_access_find_frame(struct engine *engine, const unsigned char hash[PREVIEW_HASH_LEN],
+	struct preview_link *ret_link)
+{
+	struct preview_link link;
+	struct err ignored;
+
+	if (store_preview_link_get(engine->config.store, hash, &link, &ignored) < 0 ||
+		!link.frame_origin[0])
+		return -ENOENT;
+	*ret_link = link;
+	return 0;
+}
+
 static bool is_owners(const struct preview_token *token, const struct sandbox_record *record)
 {
 	return sandbox_record_is_of(record, &token->caller.owner) &&
@@ -91,11 +104,12 @@ static int check_port(struct sandbox *sandbox, uint16_t number, struct err *err)
 	return is_there ? 0 : sandbox_port_not_found(sandbox->id, number, err);
 }
 
-int preview_access_add_link(struct sandbox *sandbox, uint16_t port, int64_t expires_in_s,
+int preview_access_add_link(struct sandbox *sandbox, const struct preview_link_spec *spec,
 	const unsigned char hash[PREVIEW_HASH_LEN], struct preview_link *ret_link, struct err *err)
 {
-	struct preview_link link = {.port = port, .created_at_ms = clock_wall_ms()};
-	int r = check_port(sandbox, port, err);
+	struct preview_link link = {.port = spec->port, .created_at_ms = clock_wall_ms()};
+	int64_t expires_in_s = spec->expires_in_s;
+	int r = check_port(sandbox, spec->port, err);
 
 	if (r == 0 && (expires_in_s < 0 || expires_in_s > PREVIEW_LINK_MAX_S))
 		r = err_explain(err, ERR_INVALID, "invalid_field", NULL,
@@ -104,6 +118,8 @@ int preview_access_add_link(struct sandbox *sandbox, uint16_t port, int64_t expi
 		return r;
 	id_new(link.created_at_ms, link.id);
 	snprintf(link.sandbox_id, sizeof(link.sandbox_id), "%s", sandbox->id);
+	snprintf(link.frame_origin, sizeof(link.frame_origin), "%s",
+		spec->frame_origin ? spec->frame_origin : "");
 	link.expires_at_ms =
 		link.created_at_ms + 1000 * (expires_in_s ? expires_in_s : PREVIEW_LINK_DEFAULT_S);
 	r = store_preview_link_add(sandbox->engine->config.store, &link, hash, err);

@@ -56,13 +56,24 @@ int preview_access_find_link(struct engine *engine, const struct sandbox_record 
 	uint16_t port, const unsigned char hash[PREVIEW_HASH_LEN], struct preview_link *ret_link)
 	must_check;
 
+/* The link of that hash, if it is for a frame; else -ENOENT. */
+int preview_access_find_frame(struct engine *engine, const unsigned char hash[PREVIEW_HASH_LEN],
+	struct preview_link *ret_link) must_check;
+
 /* --- links: for the owner of a sandbox --- */
 
 #define PREVIEW_LINK_MAX_S     (30 * 24 * 3600)
 #define PREVIEW_LINK_DEFAULT_S (24 * 3600)
 
-/* Makes a link for a declared port that lasts so long (0: a day), from the hash of its secret. */
-int preview_access_add_link(struct sandbox *sandbox, uint16_t port, int64_t expires_in_s,
+struct preview_link_spec {
+	uint16_t port;	      /* a declared one */
+	int64_t expires_in_s; /* 0: a day */
+	const char
+		*frame_origin; /* whose pages show it in a frame; NULL: it is opened in a window */
+};
+
+/* Makes a link from the hash of its secret. */
+int preview_access_add_link(struct sandbox *sandbox, const struct preview_link_spec *spec,
 	const unsigned char hash[PREVIEW_HASH_LEN], struct preview_link *ret_link, struct err *err)
 	must_check;
 

@@ -8,8 +8,6 @@
 #include <string.h>
 #include <strings.h>
 
-#define LABEL_MAX 64
-
 /* The length of a host without its port. */
 static size_t name_len(const char *host)
 {
@@ -64,17 +62,16 @@ static int read_label(char *label, char ret_id[ID_LEN + 1], uint16_t *ret_port)
 	return 0;
 }
 
-int preview_name_parse(
-	const char *host, const char *domain, char ret_id[ID_LEN + 1], uint16_t *ret_port)
+/* What stands below the domain, in small letters. */
+static int cut_label(const char *host, const char *domain, char label[PREVIEW_NAME_LABEL_MAX])
 {
 	size_t len = name_len(host), domain_len = strlen(domain), label_len;
-	char label[LABEL_MAX];
 
 	if (len <= domain_len + 1 || host[len - domain_len - 1] != '.' ||
 		strncasecmp(host + len - domain_len, domain, domain_len) != 0)
 		return -ENOENT;
 	label_len = len - domain_len - 1;
-	if (label_len >= sizeof(label))
+	if (label_len >= PREVIEW_NAME_LABEL_MAX)
 		return -EINVAL;
 	for (size_t i = 0; i < label_len; i++) {
 		char byte = host[i];
@@ -82,7 +79,31 @@ int preview_name_parse(
 		label[i] = byte >= 'A' && byte <= 'Z' ? (char)(byte + 'a' - 'A') : byte;
 	}
 	label[label_len] = '\0';
-	return read_label(label, ret_id, ret_port);
+	return 0;
+}
+
+int preview_name_parse(
+	const char *host, const char *domain, char ret_id[ID_LEN + 1], uint16_t *ret_port)
+{
+	char label[PREVIEW_NAME_LABEL_MAX];
+	int r = cut_label(host, domain, label);
+
+	return r < 0 ? r : read_label(label, ret_id, ret_port);
+}
+
+int preview_name_parse_frame(
+	const char *host, const char *domain, char ret_label[PREVIEW_NAME_LABEL_MAX])
+{
+	char label[PREVIEW_NAME_LABEL_MAX];
+	int r = cut_label(host, domain, label);
+
+	if (r < 0)
+		return r;
+	if (strncmp(label, "f-", 2) != 0 || !label[2] ||
+		label[2 + strspn(label + 2, "0123456789abcdefghijklmnopqrstuvwxyz")])
+		return -EINVAL;
+	memcpy(ret_label, label, sizeof(label));
+	return 0;
 }
 
 void preview_name_format(const char *id, unsigned port, const char *domain, char *name, size_t size)

@@ -21,7 +21,7 @@ void proxy_conn_answer_found(struct proxy_conn *conn)
 		way->status, message_reason(way->status), way->type, way->body.len);
 	buf_append(out, way->fields.data, way->fields.len);
 	if (!way->is_for_all)
-		rewrite_put_frame_policy(out, way->frame_ancestor);
+		rewrite_put_frame_policy(out, way->frame_ancestor[0] ? way->frame_ancestor : NULL);
 	buf_append_str(out, "\r\n");
 	if (!is_head)
 		buf_append(out, way->body.data, way->body.len);

@@ -24,7 +24,7 @@ static struct rewrite rewrite_of(const struct proxy_conn *conn)
 		.put_fields = {(const char *)way->put_fields.data, way->put_fields.len},
 		.is_confined = way->is_confined,
 		.is_for_all = way->is_for_all,
-		.frame_ancestor = way->frame_ancestor,
+		.frame_ancestor = way->frame_ancestor[0] ? way->frame_ancestor : NULL,
 		.hides_authorization = way->hides_authorization,
 		.hides_api_key = way->hides_api_key};
 }

@@ -20,6 +20,7 @@ struct proxy_visit {
 	bool is_page; /* a browser that opens a page */
 	bool is_foreign; /* a browser, for a page of another origin, which does not say so with Origin */
 	bool is_framed; /* a browser, which shows it inside a page of another origin */
+	bool is_window; /* a browser, which shows it in a window, and no page of its own origin asked for that */
 	bool is_websocket;
 	bool is_misdirected; /* its TLS connection was opened to another server than `host` */
 	uint64_t waited_ms;  /* since it was asked first */
@@ -33,6 +34,8 @@ enum proxy_way_kind {
 	PROXY_LATER,  /* ask again soon */
 };
 
+#define PROXY_ORIGIN_MAX 200 /* with NUL */
+
 struct proxy_way {
 	enum proxy_way_kind kind;
 	char key[64];	     /* of what it leads to */
@@ -42,12 +45,13 @@ struct proxy_way {
 
 	int fd;
 	uint16_t port;
-	size_t prefix_len;	    /* of the target's path, that the app does not see */
-	char put_prefix[64];	    /* put in front of the target instead */
-	struct buf put_fields;	    /* more lines of the request's head */
-	bool is_confined;	    /* it shares its origin with others */
-	bool is_for_all;	    /* public: any client may see it, in a frame too */
-	const char *frame_ancestor; /* origin whose pages may frame it, beside its own; or NULL */
+	size_t prefix_len;     /* of the target's path, that the app does not see */
+	char put_prefix[64];   /* put in front of the target instead */
+	struct buf put_fields; /* more lines of the request's head */
+	bool is_confined;      /* it shares its origin with others */
+	bool is_for_all;       /* public: any client may see it, in a frame too */
+	char frame_ancestor
+		[PROXY_ORIGIN_MAX]; /* origin whose pages may frame it, beside its own; or "" */
 	bool hides_authorization, hides_api_key; /* these headers are ours, not the app's */
 	/* Good for more requests of the same name and credentials until then, while this is the generation. */
 	uint64_t good_until_ms, generation;

@@ -53,6 +53,13 @@ bool request_check_is_framed(const struct message *request)
 	       !slice_is(destination, "document");
 }
 
+bool request_check_is_window(const struct message *request)
+{
+	return is_navigation(request) &&
+	       slice_is(message_get(request, "Sec-Fetch-Dest"), "document") &&
+	       !slice_is(message_get(request, "Sec-Fetch-Site"), "same-origin");
+}
+
 /* --- what cannot be passed on --- */
 
 static bool is_of_another_version(const struct message *request)
@@ -152,6 +159,7 @@ struct proxy_visit request_check_visit(const struct message *request)
 		.is_page = request_check_is_page(request),
 		.is_foreign = request_check_is_foreign(request),
 		.is_framed = request_check_is_framed(request),
+		.is_window = request_check_is_window(request),
 		.is_websocket = request_check_is_upgrade(request),
 	};
 }
@@ -163,9 +171,12 @@ void request_check_digest(const struct message *request, char digest[REQUEST_CHE
 	bool is_framed = request_check_is_framed(request);
 	/* Who frames a page is known by its Referer; of others it says nothing, and often changes. */
 	size_t count = is_framed ? array_len(names) : array_len(names) - 1;
-	struct buf all = BUF_INIT(MESSAGE_HEAD_MAX + sizeof(size_t) * array_len(names) + 2);
+	struct buf all = BUF_INIT(MESSAGE_HEAD_MAX + sizeof(size_t) * array_len(names) + 3);
 
-	buf_append(&all, (bool[]){request_check_is_foreign(request), is_framed}, 2 * sizeof(bool));
+	buf_append(&all,
+		(bool[]){request_check_is_foreign(request), is_framed,
+			request_check_is_window(request)},
+		3 * sizeof(bool));
 	for (size_t i = 0; i < count; i++) {
 		struct slice value = message_get(request, names[i]);
 

@@ -26,6 +26,9 @@ bool request_check_is_foreign(const struct message *request);
 /* A browser asks for what a page of another origin shows in itself: in a frame, an object or the like. */
 bool request_check_is_framed(const struct message *request);
 
+/* A browser opens it in a window, and no page of its own origin asked for that. */
+bool request_check_is_window(const struct message *request);
+
 /* What it says of itself; of its connection nothing yet. */
 struct proxy_visit request_check_visit(const struct message *request);
 

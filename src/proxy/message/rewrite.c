@@ -233,10 +233,35 @@ static bool is_overreaching(struct slice name)
 	return is_one_of(name, names, array_len(names));
 }
 
-static bool is_domain(struct slice attribute)
+static bool is_attribute(struct slice attribute, const char *name)
 {
-	return attribute.len >= 6 && strncasecmp(attribute.at, "Domain", 6) == 0 &&
-	       (attribute.len == 6 || strchr("= \t", attribute.at[6]));
+	size_t len = strlen(name);
+
+	return attribute.len >= len && strncasecmp(attribute.at, name, len) == 0 &&
+	       (attribute.len == len || strchr("= \t", attribute.at[len]));
+}
+
+/* Whether browsers take cookies with Secure from this name: they take localhost for safe. */
+static bool takes_secure_cookies(const struct rewrite *rewrite)
+{
+	static const char local[] = ".localhost";
+	size_t len = strcspn(rewrite->host, ":");
+
+	return strcmp(rewrite->scheme, "https") == 0 ||
+	       (len > strlen(local) &&
+		       strncasecmp(rewrite->host + len - strlen(local), local, strlen(local)) == 0);
+}
+
+/* Within a frame of another site, browsers keep a cookie only if it is for pages of that site alone (CHIPS). */
+static bool makes_partitioned(const struct rewrite *rewrite)
+{
+	return rewrite->frame_ancestor && takes_secure_cookies(rewrite);
+}
+
+static bool is_partition(struct slice attribute)
+{
+	return is_attribute(attribute, "SameSite") || is_attribute(attribute, "Secure") ||
+	       is_attribute(attribute, "Partitioned");
 }
 
 /* A cookie stays with this name alone, and is none of ours. One without a name (=x) is sent back as what follows. */
@@ -255,10 +280,30 @@ static void put_set_cookie(
 	buf_append_str(out, ": ");
 	buf_append(out, part.at, part.len);
 	while (next_cookie(&rest, &part)) {
-		if (is_domain(part))
+		if (is_attribute(part, "Domain") ||
+			(makes_partitioned(rewrite) && is_partition(part)))
 			continue;
 		buf_append_str(out, "; ");
 		buf_append(out, part.at, part.len);
+	}
+	if (makes_partitioned(rewrite))
+		buf_append_str(out, "; SameSite=None; Secure; Partitioned");
+	buf_append_str(out, "\r\n");
+}
+
+/* A policy without what it says of frames. */
+static void put_policy_for_frame(struct buf *out, const struct message_field *field)
+{
+	struct slice rest = field->value, part;
+
+	buf_append(out, field->name.at, field->name.len);
+	buf_append_str(out, ":");
+	while (next_cookie(&rest, &part)) {
+		if (is_attribute(part, "frame-ancestors"))
+			continue;
+		buf_append_str(out, " ");
+		buf_append(out, part.at, part.len);
+		buf_append_str(out, ";");
 	}
 	buf_append_str(out, "\r\n");
 }
@@ -333,6 +378,8 @@ static void put_answer_field(
 		put_location(out, rewrite, field);
 	else if (slice_is_like(field->name, "Access-Control-Allow-Origin"))
 		put_allowed_origin(out, rewrite, field);
+	else if (rewrite->frame_ancestor && slice_is_like(field->name, "Content-Security-Policy"))
+		put_policy_for_frame(out, field);
 	else
 		put_field(out, field->name, field->value);
 }
@@ -363,9 +410,15 @@ void rewrite_put_frame_policy(struct buf *out, const char *ancestor)
 		buf_append_str(out, "X-Frame-Options: SAMEORIGIN\r\n");
 }
 
-/* Two of these fields may be read in either way: that of the app goes, unless it is the stricter one. */
+/*
+ * Two of these fields may be read in either way: that of the app goes, unless it is the stricter one. The owner asked
+ * for a frame; what the app says against frames would be against this one.
+ */
 static bool is_replaced(const struct rewrite *rewrite, const struct message_field *field)
 {
+	if (rewrite->frame_ancestor)
+		return slice_is_like(field->name, "X-Frame-Options") ||
+		       slice_is_like(field->name, "Referrer-Policy");
 	return !rewrite->is_for_all && slice_is_like(field->name, "X-Frame-Options") &&
 	       !slice_is_like(field->value, "DENY");
 }
@@ -373,8 +426,12 @@ static bool is_replaced(const struct rewrite *rewrite, const struct message_fiel
 static void put_frame_policy(
 	struct buf *out, const struct rewrite *rewrite, const struct message *response)
 {
+	/* The name of a frame opens it, so that no other site is to read it in a Referer. */
+	if (rewrite->frame_ancestor)
+		buf_append_str(out, "Referrer-Policy: same-origin\r\n");
 	/* Where there is a policy, browsers pass over the field. */
-	if (slice_is_like(message_get(response, "X-Frame-Options"), "DENY"))
+	if (!rewrite->frame_ancestor &&
+		slice_is_like(message_get(response, "X-Frame-Options"), "DENY"))
 		buf_append_str(out, "Content-Security-Policy: frame-ancestors 'none'\r\n");
 	else
 		rewrite_put_frame_policy(out, rewrite->frame_ancestor);

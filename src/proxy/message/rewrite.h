@@ -20,16 +20,20 @@
 #define REWRITE_LINK "sandlot_link="
 
 struct rewrite {
-	const char *scheme;	    /* of the preview: "http" or "https" */
-	const char *host;	    /* of the preview, as the client named it, with its port */
-	const char *client;	    /* address */
-	uint16_t port;		    /* of the app */
-	struct slice prefix;	    /* cut off in front of the target; redirects get it back */
-	const char *put_prefix;	    /* put in front of the target; "": nothing */
-	struct slice put_fields;    /* lines that are added to a request */
-	bool is_confined;	    /* it shares its origin with others: by path, not by name */
-	bool is_for_all;	    /* public: any client may see it, in a frame too */
-	const char *frame_ancestor; /* origin whose pages may frame it, beside its own; or NULL */
+	const char *scheme;	 /* of the preview: "http" or "https" */
+	const char *host;	 /* of the preview, as the client named it, with its port */
+	const char *client;	 /* address */
+	uint16_t port;		 /* of the app */
+	struct slice prefix;	 /* cut off in front of the target; redirects get it back */
+	const char *put_prefix;	 /* put in front of the target; "": nothing */
+	struct slice put_fields; /* lines that are added to a request */
+	bool is_confined;	 /* it shares its origin with others: by path, not by name */
+	bool is_for_all;	 /* public: any client may see it, in a frame too */
+	/*
+	 * Origin whose pages frame it under this name, which is for that alone and opens it; or NULL. What the app says
+	 * against frames is left out then, its cookies are those of that frame, and no other site is told the name.
+	 */
+	const char *frame_ancestor;
 	bool hides_authorization, hides_api_key; /* of the request: ours */
 };
 

@@ -581,8 +581,12 @@ static const char *const sqlite[] = {
 	/* 38: what becomes of dangerous commands (model/process/danger.h); -2: as the default says. */
 	"ALTER TABLE quotas ADD COLUMN danger INTEGER NOT NULL DEFAULT -2;"
 	"ALTER TABLE executions ADD COLUMN danger INTEGER NOT NULL DEFAULT 0;",
+
 	/* 39: files that came from a directory which the project follows go when they are gone from it. */
 	"ALTER TABLE project_files ADD COLUMN synced INTEGER NOT NULL DEFAULT 0;",
+
+	/* 40: links for a frame in a page of that origin, by a name of their own. */
+	"ALTER TABLE preview_links ADD COLUMN frame_origin TEXT NOT NULL DEFAULT '';",
 };
 
 static const char *const *const migrations[DB_DIALECT_COUNT] = {[DB_SQLITE] = sqlite};

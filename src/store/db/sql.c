@@ -216,11 +216,11 @@ static const char *const common[Q_ALL] = {
 		" ended_at = CASE WHEN ended_at = 0 THEN ?2 ELSE ended_at END"
 		" WHERE (?1 IS NULL OR sandbox = ?1) AND (ended_at = 0 OR survivors > 0)",
 	[Q_PROCESS_FORGET] = "DELETE FROM processes WHERE sandbox = ?1",
-	[Q_PREVIEW_LINK_GET] = "SELECT id, sandbox, port, created_at, expires_at FROM preview_links"
-			       " WHERE hash = ?1 AND expires_at > ?2",
+	[Q_PREVIEW_LINK_GET] = "SELECT id, sandbox, port, created_at, expires_at, frame_origin"
+			       " FROM preview_links WHERE hash = ?1 AND expires_at > ?2",
 	[Q_PREVIEW_LINK_LIST] =
-		"SELECT id, sandbox, port, created_at, expires_at FROM preview_links"
-		" WHERE sandbox = ?1 AND port = ?2 AND expires_at > ?3"
+		"SELECT id, sandbox, port, created_at, expires_at, frame_origin"
+		" FROM preview_links WHERE sandbox = ?1 AND port = ?2 AND expires_at > ?3"
 		" ORDER BY created_at, id LIMIT ?4",
 	[Q_PREVIEW_LINK_DELETE] =
 		"DELETE FROM preview_links WHERE sandbox = ?1 AND port = ?2 AND id = ?3",
@@ -589,8 +589,8 @@ static const char *const sqlite[Q_ALL] = {
 		      " (SELECT 1 FROM builders b WHERE b.id = s.id))"
 		      " ORDER BY s.id LIMIT ?7",
 	[Q_PREVIEW_LINK_ADD] =
-		"INSERT INTO preview_links (hash, id, sandbox, port, created_at, expires_at)"
-		" SELECT ?1, ?2, ?3, ?4, ?5, ?6 WHERE ?7 >"
+		"INSERT INTO preview_links (hash, id, sandbox, port, created_at, expires_at,"
+		" frame_origin) SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?8 WHERE ?7 >"
 		" (SELECT count(*) FROM preview_links WHERE sandbox = ?3 AND port = ?4)",
 	/* One that is put again keeps its age. */
 	[Q_TOKEN_PUT] =

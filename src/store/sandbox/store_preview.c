@@ -9,6 +9,7 @@ static void read_link(struct db_stmt *stmt, struct preview_link *link)
 		.expires_at_ms = db_column_int(stmt, 4)};
 	store_read_text(stmt, 0, link->id, sizeof(link->id));
 	store_read_text(stmt, 1, link->sandbox_id, sizeof(link->sandbox_id));
+	store_read_text(stmt, 5, link->frame_origin, sizeof(link->frame_origin));
 }
 
 int store_preview_link_add(struct store *store, const struct preview_link *link,
@@ -30,6 +31,7 @@ int store_preview_link_add(struct store *store, const struct preview_link *link,
 		db_bind_int(stmt, 5, link->created_at_ms);
 		db_bind_int(stmt, 6, link->expires_at_ms);
 		db_bind_int(stmt, 7, STORE_PREVIEW_LINKS_MAX);
+		db_bind_text(stmt, 8, link->frame_origin);
 		r = db_run(stmt, "add a link", err);
 		if (r == 0 && db_changes(store->db) == 0)
 			r = err_explain(err, ERR_RATE, "too_many_links",

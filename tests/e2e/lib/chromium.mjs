@@ -20,11 +20,11 @@ function teach(home, authority) {
 }
 
 export class Chromium {
-  /** The names below a domain are this machine's. Whose certificates are good besides those that everybody knows: a file. */
-  constructor({ domain = 'preview.localhost', authority } = {}) {
+  /** The names below a domain are this machine's. Whose certificates are good besides those that everybody knows: a file. More flags: a list. */
+  constructor({ domain = 'preview.localhost', authority, flags = [] } = {}) {
     this.home = fs.mkdtempSync(path.join(os.tmpdir(), 'chromium-'));
     if (authority) teach(this.home, authority);
-    this.child = spawn('chromium', [...FLAGS, `--host-resolver-rules=MAP *.${domain} 127.0.0.1`, `--user-data-dir=${this.home}`, 'about:blank'], { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'], env: { ...process.env, HOME: this.home } });
+    this.child = spawn('chromium', [...FLAGS, ...flags, `--host-resolver-rules=MAP *.${domain} 127.0.0.1`, `--user-data-dir=${this.home}`, 'about:blank'], { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'], env: { ...process.env, HOME: this.home } });
     this.exited = new Promise((resolve) => this.child.on('exit', resolve));
     this.sent = 0;
     this.waiting = new Map();

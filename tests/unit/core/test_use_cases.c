@@ -608,9 +608,13 @@ static void who_may_see_a_port_follows_from_port_token_and_link(void **state)
 	assert_int_equal(see(&visit, 4000, &owner, &grant), 0);
 	assert_int_equal(see(&visit, 3000, &guest, &grant), -EACCES);
 
-	assert_int_equal(
-		preview_access_add_link(sandbox, 4000, 0, link_hash, &link, &err), -ENOENT);
-	assert_int_equal(preview_access_add_link(sandbox, 3000, 0, link_hash, &link, &err), 0);
+	assert_int_equal(preview_access_add_link(sandbox, &(struct preview_link_spec){.port = 4000},
+				 link_hash, &link, &err),
+		-ENOENT);
+	assert_int_equal(preview_access_add_link(sandbox, &(struct preview_link_spec){.port = 3000},
+				 link_hash, &link, &err),
+		0);
+	assert_int_equal(preview_access_find_frame(world->engine, link_hash, &link), -ENOENT);
 	assert_int_equal(link.expires_at_ms - link.created_at_ms, 86400 * 1000);
 	assert_int_equal(see(&visit, 3000, &guest, &grant), 0);
 	assert_int_equal(grant.opener, PREVIEW_BY_LINK);

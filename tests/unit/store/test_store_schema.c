@@ -342,7 +342,8 @@ static void files_of_projects_of_schema_38_follow_no_directory(void **state)
 		"INSERT INTO project_files (id, project, path, bytes, sha256, type, executable,"
 		" uploader, created_at)"
 		" VALUES ('f', 'p', 'a.txt', 1, 'x', 'text/plain', 0, 'alice', 1);"
-		"ALTER TABLE project_files DROP COLUMN synced; PRAGMA user_version = 38;");
+		"ALTER TABLE project_files DROP COLUMN synced;"
+		"ALTER TABLE preview_links DROP COLUMN frame_origin; PRAGMA user_version = 38;");
 	open_store(fixture);
 	assert_int_equal(version_of(fixture->path), schema_version());
 	assert_int_equal(store_project_file_get(fixture->store, "p", "a.txt", file, &err), 0);

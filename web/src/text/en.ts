@@ -99,7 +99,7 @@ export const text = {
     command: 'Command', hint: 'A line for the shell, such as uname -a', user: 'Runs as', button: 'Run', running: 'Running', exit: (code: number) => `exit ${code}`, cancelled: 'Cancelled.', drop: 'Drop this run',
     none: 'Run a command', noneAbout: 'What it writes comes live, with its exit code at the end.', noneWithHistory: 'What it writes comes live. The arrow keys bring back what you ran before.',
   },
-  output: { label: 'Output', none: 'Nothing was written.', cut: '\n[output that is not kept any more]\n', search: 'Search in the output', matches: (count: number) => plural(count, 'match', 'matches'), follow: 'Follow' },
+  output: { label: 'Output', none: 'Nothing was written.', cut: '\n[output that is not kept any more]\n', search: 'Search in the output', matches: (count: number) => plural(count, 'match', 'matches'), follow: 'Follow', searchAll: 'Search all output', noMatch: 'No line of any process has that text.', more: 'There is more than was looked at: search for something rarer.' },
   processes: {
     show: 'Which', running: 'Running', ended: 'Ended', runs: 'running', none: 'No processes', noneAbout: 'Background commands, terminals and streamed commands are listed here, with their output.', noMatch: 'None is like that.', nameless: '(its own command)',
     signal: 'Signal', signalled: (name: string) => `${name} was sent`,
@@ -113,7 +113,7 @@ export const text = {
     binary: 'Not a text', binaryAbout: (size: string) => `It is no text, or too large to be edited here (${size}). It can be downloaded.`, editor: (name: string) => `Editor of ${name}`,
   },
   ports: {
-    port: 'Port', listens: 'Listens', access: 'Who may see it', address: 'Preview', something: '(unknown)', nothing: 'nothing listens', unreachable: 'only inside', public: 'Public', noPreview: 'none yet', share: 'Share', show: 'Show here', preview: (port: number) => `Preview of port ${port}`, privately: 'What is private opens in a tab of its own: no page of another origin, this one neither, may show it.',
+    port: 'Port', listens: 'Listens', access: 'Who may see it', address: 'Preview', something: '(unknown)', nothing: 'nothing listens', unreachable: 'only inside', public: 'Public', noPreview: 'none yet', share: 'Share', show: 'Show here', preview: (port: number) => `Preview of port ${port}`, framedBy: (origin: string) => `in a frame of ${origin}`, reload: 'Reload the preview', openTab: 'Open in a tab', widths: { desktop: 'As wide as here', tablet: 'As wide as a tablet', phone: 'As wide as a phone' },
     none: 'Nothing listens', noneStopped: 'Nothing listens while it is stopped', noneAbout: 'Start a server in the sandbox: its port appears here within seconds, with an address of its own.',
     shareTitle: (port: number) => `Share port ${port}`, shareAbout: 'Whoever has the link sees the preview until it expires or is revoked.', life: 'Good for', make: 'Make a link', link: 'Link', once: 'It is shown this once.', noLinks: 'No links are out.', revoke: 'Revoke', revoked: 'The link is revoked',
     lives: [{ value: '3600', label: 'An hour' }, { value: '86400', label: 'A day' }, { value: '604800', label: 'A week' }, { value: '2592000', label: '30 days' }],

@@ -8,7 +8,7 @@
 struct open_values {
 	struct option_number expires_ms;
 	bool is_public, is_private;
-	const char *prefix;
+	const char *prefix, *frame_origin;
 };
 
 #define AT(field) offsetof(struct open_values, field)
@@ -23,6 +23,9 @@ static const struct option options[] = {
 	{OPTION_CHOICE, 0, "prefix", "MODE",
 		"whether the app sees the path in front of requests by path: strip or keep",
 		AT(prefix), "strip keep"},
+	{OPTION_TEXT, 0, "frame", "ORIGIN",
+		"make an address for a frame in pages of that origin, which needs no cookie",
+		AT(frame_origin)},
 	{OPTION_END},
 };
 
@@ -69,6 +72,8 @@ static int make_link(struct client *client, const char *id, const char *port,
 	if (v->expires_ms.is_set)
 		json_object_set_new(body, "expires_in_s",
 			json_integer((json_int_t)(v->expires_ms.value / 1000)));
+	if (v->frame_origin)
+		json_object_set_new(body, "frame_origin", json_string(v->frame_origin));
 	return client_json(client,
 		&(struct client_call){.method = "POST", .path = path, .body = body}, ret_link, err);
 }
@@ -161,7 +166,8 @@ const struct command cmd_open = {
 		   "A port that was not named at the creation gets a preview by this.\n"
 		   "With --public anyone may, until --private takes it back.\n\n"
 		   "  sandlot open 01k9\n"
-		   "  xdg-open \"$(sandlot open --expires 8h 01k9 3000)\"\n",
+		   "  xdg-open \"$(sandlot open --expires 8h 01k9 3000)\"\n"
+		   "  sandlot open --frame https://app.example 01k9 3000\n",
 	.tables = {{options, 0}},
 	.values_size = sizeof(struct open_values),
 	.min_operands = 1,

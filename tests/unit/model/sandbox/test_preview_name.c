@@ -86,6 +86,22 @@ static void the_domain_itself_is_known(void **state)
 	assert_false(preview_name_is_domain("", DOMAIN));
 }
 
+static void the_name_of_a_frame_is_one_label(void **state)
+{
+	static const char *const bad[] = {"f-." DOMAIN, "f-a-b." DOMAIN, "g-ab." DOMAIN,
+		"x.f-ab." DOMAIN, "f-a_b." DOMAIN, "s-" ID "-3000." DOMAIN};
+	char label[PREVIEW_NAME_LABEL_MAX];
+
+	(void)state;
+	assert_int_equal(preview_name_parse_frame("F-aB01." DOMAIN ":9091", DOMAIN, label), 0);
+	assert_string_equal(label, "f-ab01");
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		if (preview_name_parse_frame(bad[i], DOMAIN, label) != -EINVAL)
+			fail_msg("%s", bad[i]);
+	}
+	assert_int_equal(preview_name_parse_frame("f-ab.evil.com", DOMAIN, label), -ENOENT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -93,6 +109,7 @@ int main(void)
 		cmocka_unit_test(what_is_written_is_read),
 		cmocka_unit_test(names_are_exact),
 		cmocka_unit_test(the_domain_itself_is_known),
+		cmocka_unit_test(the_name_of_a_frame_is_one_label),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -268,10 +268,38 @@ static void only_pages_of_its_own_origin_frame_what_is_private(void **state)
 	framed = response(&for_console,
 		"HTTP/1.1 200 OK\r\nX-Frame-Options: SAMEORIGIN\r\nContent-Length: 0\r\n\r\n");
 	assert_string_equal(framed,
-		"HTTP/1.1 200 OK\r\nContent-Security-Policy: frame-ancestors 'self' "
-		"https://console.test\r\nContent-Length: 0\r\n\r\n");
+		"HTTP/1.1 200 OK\r\nReferrer-Policy: same-origin\r\n"
+		"Content-Security-Policy: frame-ancestors 'self' https://console.test\r\n"
+		"Content-Length: 0\r\n\r\n");
 	for_all = response(&by_name, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
 	assert_null(strstr(for_all, "rame"));
+}
+
+static void a_frame_has_cookies_of_its_own_and_tells_nobody_its_name(void **state)
+{
+	struct rewrite frame = by_name;
+	auto_free char *local = NULL, *plain = NULL;
+
+	(void)state;
+	frame.is_for_all = false;
+	frame.frame_ancestor = "https://console.test";
+	frame.host = "f-x.preview.localhost:9091";
+	local = response(&frame,
+		"HTTP/1.1 200 OK\r\nSet-Cookie: a=b; Path=/; SameSite=Lax; Secure\r\n"
+		"X-Frame-Options: DENY\r\nReferrer-Policy: unsafe-url\r\n"
+		"Content-Security-Policy: default-src 'self'; frame-ancestors 'none'; img-src *\r\n"
+		"Content-Length: 0\r\n\r\n");
+	assert_string_equal(local,
+		"HTTP/1.1 200 OK\r\n"
+		"Set-Cookie: a=b; Path=/; SameSite=None; Secure; Partitioned\r\n"
+		"Content-Security-Policy: default-src 'self'; img-src *;\r\n"
+		"Referrer-Policy: same-origin\r\n"
+		"Content-Security-Policy: frame-ancestors 'self' https://console.test\r\n"
+		"Content-Length: 0\r\n\r\n");
+	frame.host = "f-x.preview.test:9091";
+	plain = response(
+		&frame, "HTTP/1.1 200 OK\r\nSet-Cookie: a=b; Secure\r\nContent-Length: 0\r\n\r\n");
+	assert_non_null(strstr(plain, "Set-Cookie: a=b; Secure\r\n"));
 }
 
 static void an_answer_without_a_body_claims_no_length(void **state)
@@ -349,6 +377,7 @@ int main(void)
 		cmocka_unit_test(by_path_all_may_read_what_all_may_see_and_nothing_else),
 		cmocka_unit_test(by_path_what_all_may_see_says_where_it_lies_unless_its_app_minds),
 		cmocka_unit_test(only_pages_of_its_own_origin_frame_what_is_private),
+		cmocka_unit_test(a_frame_has_cookies_of_its_own_and_tells_nobody_its_name),
 		cmocka_unit_test(an_answer_without_a_body_claims_no_length),
 		cmocka_unit_test(the_secret_of_a_link_never_reaches_the_app),
 		cmocka_unit_test(each_cookie_of_a_name_is_found),

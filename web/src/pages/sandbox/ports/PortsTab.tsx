@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What listens in a sandbox, who may see it, links to share, and a view of it. A private preview is shown by no page of
-// another origin: it opens in a tab of its own, by a link that is made at that moment.
+// What listens in a sandbox, who may see it, links to share, and a view of it. A private one opens in a tab of its own by
+// a link that is made at that moment, and here by a frame that only this origin may show (PreviewFrame).
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { ExternalLink, Eye, Link2, Plug, Trash2 } from 'lucide-react';
 import { useState } from 'react';
@@ -8,13 +8,14 @@ import { useState } from 'react';
 import { call } from '../../../api/client';
 import { sandboxPath, usePorts } from '../../../api/queries';
 import type { Port, PreviewLink, PreviewLinks, Sandbox } from '../../../api/schema';
-import { Ago, Badge, Card, Empty, Loaded, TableWrap } from '../../../components/Basics';
+import { Ago, Card, Empty, Loaded, TableWrap } from '../../../components/Basics';
 import { Button, IconButton } from '../../../components/Button';
 import { Copyable } from '../../../components/Copy';
 import { Dialog } from '../../../components/Dialog';
 import { Check, SelectField } from '../../../components/Field';
 import { attempt } from '../../../components/Toasts';
 import { text } from '../../../text/en';
+import { PreviewFrame } from './PreviewFrame';
 
 interface Row { port: number; listens: Port | null; url: string | null; isPublic: boolean }
 
@@ -32,7 +33,7 @@ export default function PortsTab({ sandbox }: { sandbox: Sandbox }) {
   const isOn = sandbox.status === 'running';
   const query = usePorts(sandbox.id, isOn);
   const [shared, setShared] = useState<number | null>(null);
-  const [shown, setShown] = useState<Row | null>(null);
+  const [shown, setShown] = useState<number | null>(null);
   const queries = useQueryClient();
   const rows = rowsOf(sandbox, query.data?.ports ?? []);
 
@@ -61,15 +62,14 @@ export default function PortsTab({ sandbox }: { sandbox: Sandbox }) {
                 <td className="actions"><span className="row" style={{ justifyContent: 'flex-end' }}>
                   <Button small icon={ExternalLink} onClick={() => void visit(row)}>{text.open}</Button>
                   <Button small icon={Link2} onClick={() => setShared(row.port)}>{text.ports.share}</Button>
-                  {row.isPublic && row.url && <Button small icon={Eye} aria-pressed={shown?.port === row.port} onClick={() => setShown(shown?.port === row.port ? null : row)}>{text.ports.show}</Button>}
+                  <Button small icon={Eye} aria-pressed={shown === row.port} onClick={() => setShown(shown === row.port ? null : row.port)}>{text.ports.show}</Button>
                 </span></td>
               </tr>
             ))}</tbody>
           </table></TableWrap>
         )}
-        {rows.some((row) => !row.isPublic) && <p className="uploads small muted">{text.ports.privately}</p>}
       </Card>
-      {shown?.url && <Card title={text.ports.preview(shown.port)} actions={<Badge>{text.ports.public}</Badge>}><iframe className="preview-frame" src={shown.url} title={text.ports.preview(shown.port)} sandbox="allow-scripts allow-forms allow-same-origin allow-popups" /></Card>}
+      {shown !== null && <PreviewFrame key={shown} sandbox={sandbox} port={shown} onVisit={() => void visit(rows.find((row) => row.port === shown) ?? { port: shown, listens: null, url: null, isPublic: false })} onClose={() => setShown(null)} />}
       {shared !== null && <ShareDialog sandbox={sandbox} port={shared} onClose={() => setShared(null)} />}
     </div>
   );
@@ -87,7 +87,7 @@ function ShareDialog({ sandbox, port, onClose }: { sandbox: Sandbox; port: numbe
       <div className="row" style={{ alignItems: 'flex-end' }}><div className="grow"><SelectField label={text.ports.life} value={life} onText={setLife} choices={text.ports.lives} /></div><Button kind="primary" onClick={() => void make()}>{text.ports.make}</Button></div>
       {made && <div className="stack tight"><Copyable value={made} label={text.ports.link} /><p className="small muted">{text.ports.once}</p></div>}
       <Loaded query={query}>{({ links }) => (links.length === 0 ? <p className="small muted">{text.ports.noLinks}</p> : (
-        <table className="table"><thead><tr><th>{text.ports.link}</th><th>{text.expires}</th><th><span className="sr-only">{text.actions}</span></th></tr></thead><tbody>{links.map((link) => <tr key={link.id}><td className="mono">{link.id}</td><td><Ago time={link.expires_at} /></td><td className="actions"><IconButton small label={text.ports.revoke} icon={Trash2} onClick={() => void revoke(link.id)} /></td></tr>)}</tbody></table>
+        <table className="table"><thead><tr><th>{text.ports.link}</th><th>{text.expires}</th><th><span className="sr-only">{text.actions}</span></th></tr></thead><tbody>{links.map((link) => <tr key={link.id}><td className="mono">{link.id}{link.frame_origin && <div className="small muted">{text.ports.framedBy(link.frame_origin)}</div>}</td><td><Ago time={link.expires_at} /></td><td className="actions"><IconButton small label={text.ports.revoke} icon={Trash2} onClick={() => void revoke(link.id)} /></td></tr>)}</tbody></table>
       ))}</Loaded>
     </Dialog>
   );

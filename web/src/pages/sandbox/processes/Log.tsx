@@ -27,10 +27,10 @@ export function stateOf(process: Process): { tone: Tone; label: string } {
   return { tone: process.exit_code === 0 ? '' : 'bad', label: text.run.exit(process.exit_code ?? 0) };
 }
 
-export function Log({ sandbox, process, member }: { sandbox: Sandbox; process: Process; member?: string }) {
+export function Log({ sandbox, process, member, searched = '' }: { sandbox: Sandbox; process: Process; member?: string; searched?: string }) {
   const { chunks, append, clear } = useOutput();
   const [isFollowing, setFollowing] = useState(true);
-  const [search, setSearch] = useState('');
+  const [search, setSearch] = useState(searched);
   const path = sandboxPath(sandbox.id, `/processes/${part(process.id)}`);
 
   useEffect(() => {
