@@ -114,7 +114,8 @@ static const struct row {
 		"able to "
 		"read it"},
 	{"registry-stall", SECONDS, offsetof(struct settings, registry_stall_s), "60", 1, 86400,
-		"time without a byte after which a registry counts as failed: seconds, or 5m"},
+		"time with less than 1 KiB a second after which a registry counts as failed: "
+		"seconds, or 5m"},
 	{"apt-mirror", TEXT, offsetof(struct settings, apt_mirror), "", 0, 0,
 		"where builds of templates get Debian's packages; empty for what the image "
 		"says, and for a new Debian what the host's sources.list says"},

@@ -191,7 +191,7 @@ static void set_options(struct transfer *transfer, const char *url)
 		registry->settings.is_plain ? "http,https" : "https");
 	curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT,
 		(long)(registry->settings.connect_s ? registry->settings.connect_s : CONNECT_S));
-	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, 1L);
+	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_LIMIT, (long)REGISTRY_SPEED_MIN);
 	curl_easy_setopt(easy, CURLOPT_LOW_SPEED_TIME, (long)registry->settings.stall_s);
 	curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
 	curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer);
@@ -256,7 +256,7 @@ static int explain_failure(struct transfer *transfer, CURLcode code, struct err 
 			registry->host);
 	if (code == CURLE_OPERATION_TIMEDOUT)
 		return err_explain(err, ERR_TIMEOUT, "registry_stalled", "try again later",
-			"%s has sent nothing for %u seconds", registry->host,
+			"%s has sent nothing, or hardly anything, for %u seconds", registry->host,
 			registry->settings.stall_s);
 	return err_explain(err, ERR_UNAVAILABLE, "registry_unreachable",
 		"check the registry's name, and whether this host reaches it; an operator can name "

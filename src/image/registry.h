@@ -6,7 +6,7 @@
  *
  * A registry is foreign: answers are bounded in size, redirects in number, credentials go to the
  * registry and the token server that it names and to no redirect, and each address is judged before
- * it is dialled. Nothing waits for ever: a transfer that makes no progress for stall_s ends. A
+ * it is dialled. Nothing waits for ever: a transfer that is slower than REGISTRY_SPEED_MIN for stall_s ends. A
  * transfer that takes long but goes on is never cut.
  *
  * The functions block. Any number of threads may use a session at a time.
@@ -19,6 +19,8 @@
 #include "image/image_reference.h"
 
 #include <sys/socket.h>
+
+#define REGISTRY_SPEED_MIN 1024 /* bytes a second, or it counts as stalled */
 
 struct registry;
 

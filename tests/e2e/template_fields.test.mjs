@@ -166,6 +166,25 @@ test('a newest version that cannot be started is told, and the one before is sta
   await api.purge(id);
 });
 
+test('defaults are taken away again, and packages of a recipe are shown', async () => {
+  await put('plain', [base], {});
+  await ok(['template', 'create', 'fields', '--from', 'plain', '--run', 'true', '--user', '1234', '--workdir', '/tmp', '--memory', '300Mi', '--ready', 'true', '--network', 'none', '--pinned']);
+  const shown = async () => (await api.request('GET', '/v1/templates/fields')).json;
+  const set = await shown();
+  assert.deepEqual([set.user, set.workdir, set.resources, set.ready, set.network, set.pinned, set.packages], ['1234', '/tmp', { memory: '300Mi' }, { command: 'true' }, { mode: 'none' }, true, {}]);
+  assert.equal(await run('fields', 'id -u; pwd'), '1234\n/tmp\n');
+  await ok(['template', 'update', 'fields', ...['ready', 'network', 'user', 'workdir', 'resources', 'pinned'].flatMap((what) => ['--unset', what])]);
+  const unset = await shown();
+  assert.deepEqual([unset.user, unset.workdir, unset.ready, unset.network, unset.pinned, unset.version], [null, null, null, null, false, set.version + 1]);
+  assert.equal(await run('fields', 'id -u; pwd'), '0\n/workspace\n');
+  assert.match((await sandlot(['template', 'update', 'fields', '--unset', 'nothing'])).stderr, /--unset takes the name.*not nothing/);
+  assertError(await patch('fields', { ready: {} }), 400, /either command or port/);
+  assert.equal((await api.request('POST', '/v1/templates', { json: { name: 'listed', recipe: { from: 'plain', pip: ['six'], npm: [] } } })).status, 202);
+  assert.deepEqual((await api.request('GET', '/v1/templates/listed')).json.packages, { pip: ['six'] });
+  await until(async () => (await api.request('GET', '/v1/templates/listed')).json.status !== 'building', { what: 'the build ends' });
+  for (const name of ['fields', 'listed', 'plain']) assert.equal((await api.request('DELETE', `/v1/templates/${name}`)).status, 204);
+});
+
 test('a template of the operator that is shared is used by everybody, and changed by administrators alone', async () => {
   const archive = { body: layoutArchive(image([base, [{ name: 'v', data: 'operator' }]])), headers: { 'content-type': 'application/x-tar' } };
   const alice = await ownerApi(api, 'acme', 'shared');

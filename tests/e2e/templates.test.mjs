@@ -203,6 +203,17 @@ const hostile = {
   'redirects in a circle': { answer: (request, response) => response.writeHead(302, { location: request.url }).end() || true, code: 'registry_unreachable' },
   'a redirect to a place inside': { answer: (request, response, at) => at.includes('/blobs/') && (response.writeHead(302, { location: 'http://169.254.169.254/latest' }).end() || true), code: 'registry_address' },
   'nothing but 401': { answer: (request, response) => response.writeHead(401, { 'www-authenticate': `Bearer realm="http://${registry.host}/token",service="x"` }).end() || true, code: 'registry_denied' },
+  'a byte now and then, without an end': {
+    answer: (request, response, at) => {
+      const { digest, size } = images['hostile:v1'].manifest.layers[1];
+      if (!at.endsWith(digest)) return false;
+      response.writeHead(200, { 'content-length': size });
+      const timer = setInterval(() => response.write('x'), 200);
+      response.on('close', () => clearInterval(timer));
+      return true;
+    },
+    code: 'registry_stalled',
+  },
   'no answer at all': { answer: () => true, code: 'registry_stalled' },
 };
 for (const [what, { reference = () => 'hostile:v1', answer, code }] of Object.entries(hostile)) {
@@ -254,11 +265,14 @@ test('who names the digest of a layer that only another owner brought gets it on
   assert.equal((await put('private', layoutArchive(image([base, secret])), { who: bob })).status, 200, 'who has it may use it');
 });
 
-test('two that want the same image at once both get it', async () => {
-  images['twice:v1'] = image([base, [{ name: 'v', data: 'twice' }], [{ name: 'w', data: Buffer.alloc(3 << 20, 'x') }]]);
+test('four names that want the same image at once all get it, and each layer is fetched once', async () => {
+  const wanted = images['twice:v1'] = image([base, [{ name: 'v', data: 'twice' }], [{ name: 'w', data: Buffer.alloc(3 << 20, 'x') }]]);
+  const before = registry.asked.length;
   const answers = await Promise.all([1, 2, 3, 4].map((n) => make({ name: `twice${n}`, image: 'twice:v1' })));
   assert.deepEqual(answers.map(({ status }) => status), ['ready', 'ready', 'ready', 'ready']);
   assert.equal((await run('twice4', 'cat /v')).stdout, 'twice');
+  const fetched = registry.asked.slice(before).map((one) => one.path.split('/').at(-1)).filter((name) => wanted.manifest.layers.slice(1).some(({ digest }) => digest === name));
+  assert.deepEqual(fetched.sort(), wanted.manifest.layers.slice(1).map(({ digest }) => digest).sort());
 });
 
 /** A layer that the registry holds back until it is told. */
@@ -376,6 +390,23 @@ test('a directory that is an OCI layout becomes a template: one of the server, a
     assert.match(error, pattern, what);
   }
   assert.equal((await api.request('DELETE', '/v1/templates/lying')).status, 204);
+});
+
+test('what skopeo writes as docker save does is imported, with all its layers and its config', async () => {
+  const dir = fs.mkdtempSync(path.join(process.env.TMPDIR ?? '/tmp', 'saved-'));
+  try {
+    // A layer that occurs twice is a link in such an archive.
+    layoutDirectory(path.join(dir, 'layout'), image([base, [{ name: 'v', data: 'one' }], [{ name: '.wh.v' }], [{ name: 'v', data: 'one' }]], { config: { Env: ['WHO=saved'], Cmd: ['cat', '/v'] } }), 'v1');
+    execFileSync('skopeo', ['copy', '--quiet', `oci:${dir}/layout:v1`, `docker-archive:${dir}/saved.tar:saved:v1`]);
+    await ok(['template', 'import', 'saved', path.join(dir, 'saved.tar')]);
+    assert.equal((await run('saved', 'cat /v; echo " $WHO"')).stdout, 'one saved\n');
+    assert.deepEqual((await api.request('GET', '/v1/templates/saved')).json.command, ['cat', '/v']);
+    assert.equal((await sandlot(['template', 'import', 'saved', path.join(dir, 'saved.tar'), '--tag', 'saved:v2'])).code !== 0, true);
+    await ok(['template', 'import', 'saved', path.join(dir, 'saved.tar'), '--tag', 'docker.io/library/saved:v1'], {}).catch(() => ok(['template', 'import', 'saved', path.join(dir, 'saved.tar'), '--tag', 'saved:v1']));
+  } finally {
+    fs.rmSync(dir, { recursive: true });
+  }
+  assert.equal((await api.request('DELETE', '/v1/templates/saved')).status, 204);
 });
 
 test('a name of the catalogue is there to be used, is fetched at first use, and is a template of its own then', async () => {

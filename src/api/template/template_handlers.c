@@ -213,6 +213,26 @@ static const char *kind_of(const struct template_record *record)
 	return source ? source->kind : "image";
 }
 
+/* What a recipe, a new Debian or a row of the catalogue installs, by the programs that do. */
+static json_t *packages_of(const struct template_record *record)
+{
+	static const char *const kinds[] = {"apt", "apk", "pip", "npm"};
+	const json_t *recipe = json_object_get(record->source, "recipe");
+	const json_t *debian =
+		json_object_get(json_object_get(record->source, "bootstrap"), "packages");
+	json_t *packages = json_object();
+
+	for (size_t i = 0; i < array_len(kinds); i++) {
+		const json_t *list = json_object_get(recipe, kinds[i]);
+
+		if (json_array_size(list) > 0)
+			json_object_set(packages, kinds[i], (json_t *)list);
+	}
+	if (json_array_size(debian) > 0)
+		json_object_set(packages, "apt", (json_t *)debian);
+	return packages;
+}
+
 static json_t *to_json(const struct template_record *record)
 {
 	/* Before the first version is there, what it will be is shown. */
@@ -244,6 +264,7 @@ static json_t *to_json(const struct template_record *record)
 		"used_at", api_time_to_json(record->used_at_ms));
 	json_object_set_new(template, "disk_bytes", json_integer((json_int_t)record->disk_bytes));
 	json_object_set_new(template, "left_out", member_or(image, "left_out", json_null()));
+	json_object_set_new(template, "packages", packages_of(record));
 	template_options_body_encode(template, options);
 	return template;
 }
@@ -260,6 +281,7 @@ static json_t *builtin_to_json(const char *name)
 
 	json_object_set_new(template, "disk_bytes", json_integer(0));
 	json_object_set_new(template, "left_out", json_null());
+	json_object_set_new(template, "packages", json_object());
 	template_options_body_encode(template, NULL);
 	if (template_find(name)) {
 		json_object_set_new(template, "security",

@@ -27,7 +27,7 @@ static int decode_shared(const json_t *object, struct sandbox_body *ret_body, st
 	for (size_t i = 0; i < array_len(names); i++) {
 		json_t *value = json_object_get(object, names[i]);
 
-		if (value)
+		if (value && !json_is_null(value))
 			json_object_set(shared, names[i], value);
 	}
 	r = sandbox_body_decode(shared, ret_body, err);
@@ -46,14 +46,16 @@ int template_options_body_decode(const json_t *object, const struct template_opt
 		.has_env = body->env,
 		.has_resources = json_object_get(object, "resources"),
 		.has_ports = body->ports,
-		.has_network = json_object_get(object, "network"),
+		.has_network = json_is_object(json_object_get(object, "network")),
+		.unsets_network = json_is_null(json_object_get(object, "network")),
 		.has_start = body->start,
 		.has_members = body->members,
 		.user = body->user,
 		.workdir = body->workdir,
 		.ready_command = body->ready.command,
 		.ready_port = body->ready.port == FIELD_ABSENT ? 0 : body->ready.port,
-		.has_ready = json_object_get(object, "ready"),
+		.has_ready = json_is_object(json_object_get(object, "ready")),
+		.unsets_ready = json_is_null(json_object_get(object, "ready")),
 		.pool_size = body->pool.size == FIELD_ABSENT ? -1 : body->pool.size,
 		.security = body->security,
 		.skeleton = body->skeleton,

@@ -46,12 +46,12 @@ extern const struct field template_options_body_pool[1];
 			"Ports that have previews, instead of those that the image exposes."},     \
 		{"resources", FIELD_OBJECT, offsetof(body, options.resources), 0, 0, 0, "Limits.", \
 			.sub = sandbox_resources_rows, .sub_count = SANDBOX_RESOURCES_ROWS},       \
-		{"network", FIELD_OBJECT, offsetof(body, options.network), 0, 0, 0,                \
-			"Egress policy.", .sub = sandbox_network_rows,                             \
-			.sub_count = SANDBOX_NETWORK_REACH},                                       \
-		{"ready", FIELD_OBJECT, offsetof(body, options.ready), 0, 0, 0,                    \
-			"How to tell that a sandbox is ready: its `ready`. A command needs the "   \
-			"scope run too.",                                                          \
+		{"network", FIELD_OBJECT, offsetof(body, options.network), 0, 0, FIELD_NULLABLE,   \
+			"Egress policy; null: as the operator has set.",                           \
+			.sub = sandbox_network_rows, .sub_count = SANDBOX_NETWORK_REACH},          \
+		{"ready", FIELD_OBJECT, offsetof(body, options.ready), 0, 0, FIELD_NULLABLE,       \
+			"How to tell that a sandbox is ready: its `ready`; null: as soon as it "   \
+			"runs. A command needs the scope run too.",                                \
 			.sub = template_options_body_ready,                                        \
 			.sub_count = array_len(template_options_body_ready)},                      \
 		{"pool", FIELD_OBJECT, offsetof(body, options.pool), 0, 0, 0,                      \

@@ -62,7 +62,8 @@ int template_options_check(const struct template_options *options, struct err *e
 		return refuse("user", "must be a name or a number, with or without :group", err);
 	if (options->workdir && options->workdir[0] && !is_absolute(options->workdir))
 		return refuse("workdir", "must be an absolute path", err);
-	if (options->has_ready && !options->ready_command == !options->ready_port)
+	if (options->has_ready && !options->unsets_ready &&
+		!options->ready_command == !options->ready_port)
 		return refuse("ready", "must have either command or port", err);
 	if (check_members(options->spec, err) < 0)
 		return -EINVAL;
@@ -98,7 +99,9 @@ void template_options_set(json_t *kept, const struct template_options *options)
 	if (options->has_ports)
 		json_object_set_new(
 			kept, "ports", sandbox_spec_ports_to_json(spec->ports, spec->port_count));
-	if (options->has_network)
+	if (options->unsets_network)
+		json_object_del(kept, "network");
+	else if (options->has_network)
 		json_object_set_new(kept, "network", network_to_json(&spec->network));
 	if (options->has_start)
 		json_object_set_new(kept, "start",
@@ -107,7 +110,9 @@ void template_options_set(json_t *kept, const struct template_options *options)
 		json_object_set_new(kept, "user", json_string(options->user));
 	if (options->workdir)
 		json_object_set_new(kept, "workdir", json_string(options->workdir));
-	if (options->has_ready)
+	if (options->unsets_ready)
+		json_object_del(kept, "ready");
+	else if (options->has_ready)
 		json_object_set_new(kept, "ready",
 			options->ready_command
 				? json_pack("{s:s}", "command", options->ready_command)

@@ -35,7 +35,8 @@ struct template_options {
 	const char *ready_command;  /* or */
 	int64_t ready_port;	    /* 0: none */
 	bool has_ready;
-	int64_t pool_size; /* -1: not given */
+	bool unsets_ready, unsets_network; /* what was given goes, and none is given */
+	int64_t pool_size;		   /* -1: not given */
 	struct text_list languages;
 	const char *security; /* empty: default */
 	const char *skeleton; /* empty: none */

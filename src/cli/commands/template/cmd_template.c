@@ -31,6 +31,7 @@ struct template_values {
 	bool start_image, pinned;
 	const char *ready_command;
 	struct option_number ready_port, pool;
+	struct option_list unset;
 	struct create_spec spec; /* what templates have of it */
 	struct build_spec source;
 };
@@ -52,39 +53,40 @@ static const struct option options[] = {
 	{OPTION_FLAG, 0, "dry-run", NULL, "prune: only show what would be removed", AT(dry_run)},
 	{OPTION_FLAG, 0, "orphans", NULL,
 		"prune: remove also layers that the database knows nothing of", AT(orphans)},
-	{OPTION_TEXT, 0, "user", "USER", "pull, update: who runs commands", AT(user)},
-	{OPTION_TEXT, 0, "workdir", "DIR", "pull, update: where commands run", AT(workdir)},
-	{OPTION_CHOICE, 0, "security", "PROFILE", "pull, update: strict, default or browser",
+	{OPTION_TEXT, 0, "user", "USER", "pull, create, build DIR, update: who runs commands",
+		AT(user)},
+	{OPTION_TEXT, 0, "workdir", "DIR", "the same: where commands run", AT(workdir)},
+	{OPTION_CHOICE, 0, "security", "PROFILE", "the same: strict, default or browser",
 		AT(security), "strict default browser"},
-	{OPTION_TEXT, 0, "skeleton", "DIR", "pull, update: new workspaces are copies of it",
+	{OPTION_TEXT, 0, "skeleton", "DIR", "the same: new workspaces are copies of it",
 		AT(skeleton)},
 	{OPTION_FLAG, 0, "start-image", NULL,
-		"pull, update: run the image's own program whenever a sandbox starts",
-		AT(start_image)},
+		"the same: run the image's own program whenever a sandbox starts", AT(start_image)},
 	{OPTION_FLAG, 0, "pinned", NULL,
-		"pull, update: sandboxes keep their version until they are reset", AT(pinned)},
-	{OPTION_TEXT, 0, "ready", "LINE", "pull, update: a sandbox is ready when this succeeds",
+		"the same: sandboxes keep their version until they are reset", AT(pinned)},
+	{OPTION_TEXT, 0, "ready", "LINE", "the same: a sandbox is ready when this succeeds",
 		AT(ready_command)},
-	{OPTION_NUMBER, 0, "ready-port", "N", "pull, update: or when this port is listened on",
+	{OPTION_NUMBER, 0, "ready-port", "N", "the same: or when this port is listened on",
 		AT(ready_port)},
-	{OPTION_NUMBER, 0, "pool", "N", "pull, update: so many sandboxes wait for a create",
-		AT(pool)},
+	{OPTION_NUMBER, 0, "pool", "N", "the same: so many sandboxes wait for a create", AT(pool)},
+	{OPTION_LIST, 0, "unset", "WHAT",
+		"update: take away ready, network, start, ports, members, env, resources, user,\n"
+		"workdir, security, skeleton, start-image, pinned or pool; may be repeated",
+		AT(unset)},
 	{OPTION_LIST, 0, "member", "ROLE=NAME",
-		"pull, update: runs beside a sandbox, as of create; may be repeated",
-		AT(spec.members)},
-	{OPTION_LIST, 'e', "env", "K=V", "pull, create, update: environment; may be repeated",
-		AT(spec.env)},
-	{OPTION_LIST, 'p', "port", "N[:HOW]", "pull, update: preview this port; may be repeated",
+		"the same: runs beside a sandbox, as of create; may be repeated", AT(spec.members)},
+	{OPTION_LIST, 'e', "env", "K=V", "the same: environment; may be repeated", AT(spec.env)},
+	{OPTION_LIST, 'p', "port", "N[:HOW]", "the same: preview this port; may be repeated",
 		AT(spec.ports)},
-	{OPTION_TEXT, 0, "start", "LINE", "pull, update: run this whenever a sandbox starts",
+	{OPTION_TEXT, 0, "start", "LINE", "the same: run this whenever a sandbox starts",
 		AT(spec.start)},
-	{OPTION_TEXT, 0, "cpu", "CORES", "pull, update: processor limit", AT(spec.cpu)},
-	{OPTION_TEXT, 0, "memory", "SIZE", "pull, update: memory limit", AT(spec.memory)},
-	{OPTION_TEXT, 0, "disk", "SIZE", "pull, update: disk limit", AT(spec.disk)},
-	{OPTION_NUMBER, 0, "pids", "N", "pull, update: limit of processes", AT(spec.pids)},
-	{OPTION_CHOICE, 0, "network", "MODE", "pull, update: none, allowlist or internet",
+	{OPTION_TEXT, 0, "cpu", "CORES", "the same: processor limit", AT(spec.cpu)},
+	{OPTION_TEXT, 0, "memory", "SIZE", "the same: memory limit", AT(spec.memory)},
+	{OPTION_TEXT, 0, "disk", "SIZE", "the same: disk limit", AT(spec.disk)},
+	{OPTION_NUMBER, 0, "pids", "N", "the same: limit of processes", AT(spec.pids)},
+	{OPTION_CHOICE, 0, "network", "MODE", "the same: none, allowlist or internet",
 		AT(spec.network), "none allowlist internet"},
-	{OPTION_LIST, 0, "allow", "NAME", "pull, update: what may be reached; may be repeated",
+	{OPTION_LIST, 0, "allow", "NAME", "the same: what may be reached; may be repeated",
 		AT(spec.allow)},
 	{OPTION_END},
 };
@@ -217,6 +219,46 @@ static int build(
 	return r < 0 ? r : await(cli, client, v, answer, err);
 }
 
+/* What a field is that says nothing. */
+static int add_unset(const struct option_list *list, json_t *body, struct err *err)
+{
+	static const struct {
+		const char *what, *field, *value;
+	} rows[] = {
+		{"ready", "ready", "null"},
+		{"network", "network", "null"},
+		{"start", "start", "[]"},
+		{"ports", "ports", "[]"},
+		{"members", "members", "[]"},
+		{"env", "env", "{}"},
+		{"resources", "resources", "{}"},
+		{"user", "user", "\"\""},
+		{"workdir", "workdir", "\"\""},
+		{"security", "security", "\"default\""},
+		{"skeleton", "skeleton", "\"\""},
+		{"start-image", "start_image", "false"},
+		{"pinned", "pinned", "false"},
+		{"pool", "pool", "{\"size\": 0}"},
+	};
+
+	for (size_t i = 0; i < list->count; i++) {
+		size_t at = 0;
+
+		while (at < array_len(rows) && strcmp(rows[at].what, list->items[i]) != 0)
+			at++;
+		if (at == array_len(rows))
+			return err_explain(err, ERR_INVALID, NULL, "see sandlot template --help",
+				"--unset takes the name of what update sets, not %.40s",
+				list->items[i]);
+		if (json_object_get(body, rows[at].field))
+			return err_set(err, ERR_INVALID, "%s cannot be set and unset at once",
+				rows[at].what);
+		json_object_set_new(
+			body, rows[at].field, json_loads(rows[at].value, JSON_DECODE_ANY, NULL));
+	}
+	return 0;
+}
+
 static int update(
 	struct cli *cli, const struct template_values *v, const char *name, struct err *err)
 {
@@ -225,8 +267,8 @@ static int update(
 	struct client *client;
 	int r;
 
-	if ((r = options_body(v, &body, err)) < 0 || (r = path_of(name, "", &path, err)) < 0 ||
-		(r = cli_connect(cli, &client, err)) < 0)
+	if ((r = options_body(v, &body, err)) < 0 || (r = add_unset(&v->unset, body, err)) < 0 ||
+		(r = path_of(name, "", &path, err)) < 0 || (r = cli_connect(cli, &client, err)) < 0)
 		return r;
 	r = client_json(client,
 		&(struct client_call){.method = "PATCH", .path = path, .body = body}, &answer, err);

@@ -67,7 +67,7 @@ static int prove_layer(const struct work *work, const struct image_blob *blob,
 	return r;
 }
 
-static int bring_layer(
+static int fetch_layer(
 	struct work *work, size_t index, struct layer_installed *installed, struct err *err)
 {
 	const struct image_pull *pull = work->pull;
@@ -77,8 +77,6 @@ static int bring_layer(
 	const struct registry_progress progress = {.moved = report, .arg = &layer};
 	int r = 0;
 
-	if (pull->has_layer(pull->arg, diff_id))
-		return 0;
 	if (work->registry)
 		r = registry_fetch_blob(
 			work->registry, work->repository, blob, pull->blobs, &progress, err);
@@ -98,6 +96,28 @@ static int bring_layer(
 		return r;
 	pull->note_layer(pull->arg, diff_id, installed);
 	return 0;
+}
+
+static int bring_layer(
+	struct work *work, size_t index, struct layer_installed *installed, struct err *err)
+{
+	const struct image_pull *pull = work->pull;
+	const struct digest *diff_id = &work->config->diff_ids[index];
+	struct layer_bringing claim;
+	int r = 0;
+
+	if (pull->has_layer(pull->arg, diff_id))
+		return 0;
+	/* Another job of the owner that fetches it may do so for long, and this one be cancelled meanwhile. */
+	while (!layer_installs_claim(pull->installs, pull->owner, diff_id, &claim)) {
+		r = pull->may_grow ? pull->may_grow(pull->arg, 0, err) : 0;
+		if (r < 0)
+			return r;
+	}
+	if (!pull->has_layer(pull->arg, diff_id))
+		r = fetch_layer(work, index, installed, err);
+	layer_installs_give_up(pull->installs, &claim);
+	return r;
 }
 
 static void note_result(

@@ -10,11 +10,12 @@
 #include <errno.h>
 #include <string.h>
 
-#define BATCH_SIZE  (512u << 10)
-#define LOOK_BYTES  (1u << 20) /* how often to ask for room */
-#define ENTRY_BYTES 4096u      /* what a file, link or directory takes by itself */
-#define ANSWER_SIZE (LAYER_NAME_MAX + 16)
-#define ANSWER_MS   600000 /* the writer syncs the disk at its end */
+#define BATCH_SIZE    (512u << 10)
+#define LOOK_BYTES    (1u << 20) /* how often to ask for room */
+#define ENTRY_BYTES   4096u	 /* what a file, link or directory takes by itself */
+#define ANSWER_SIZE   (LAYER_NAME_MAX + 16)
+#define ANSWER_MS     600000 /* the writer syncs the disk at its end */
+#define CLAIM_WAIT_MS 200
 
 struct installer {
 	int stream;
@@ -311,6 +312,53 @@ void layer_installs_release(struct layer_installs *installs, struct layer_instal
 {
 	end(installs, held);
 	free(held);
+}
+
+static const struct layer_bringing *find_claim(
+	const struct layer_installs *installs, uint64_t owner, const struct digest *diff_id)
+{
+	const struct layer_bringing *one = installs->bringing;
+
+	while (one && (one->owner != owner || !digest_equals(&one->diff_id, diff_id)))
+		one = one->next;
+	return one;
+}
+
+bool layer_installs_claim(struct layer_installs *installs, const struct owner *owner,
+	const struct digest *diff_id, struct layer_bringing *ret_claim)
+{
+	uint64_t key = owner_key(owner);
+	struct timespec until;
+	bool is_ours;
+	int r = 0;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += CLAIM_WAIT_MS * 1000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_mutex_lock(&installs->lock);
+	while (r == 0 && find_claim(installs, key, diff_id))
+		r = pthread_cond_timedwait(&installs->changed, &installs->lock, &until);
+	is_ours = !find_claim(installs, key, diff_id);
+	if (is_ours) {
+		*ret_claim = (struct layer_bringing){
+			.owner = key, .diff_id = *diff_id, .next = installs->bringing};
+		installs->bringing = ret_claim;
+	}
+	pthread_mutex_unlock(&installs->lock);
+	return is_ours;
+}
+
+void layer_installs_give_up(struct layer_installs *installs, struct layer_bringing *claim)
+{
+	struct layer_bringing **at = &installs->bringing;
+
+	pthread_mutex_lock(&installs->lock);
+	while (*at != claim)
+		at = &(*at)->next;
+	*at = claim->next;
+	pthread_cond_broadcast(&installs->changed);
+	pthread_mutex_unlock(&installs->lock);
 }
 
 static int install(struct installer *installer, struct driver *driver,

@@ -31,6 +31,7 @@ struct layer_installs {
 	pthread_cond_t changed;
 	pthread_mutex_t stacking; /* one stack is made at a time */
 	struct layer_installing *first;
+	struct layer_bringing *bringing;
 	struct share_pool *writers;
 };
 
@@ -61,6 +62,21 @@ struct layer_installed {
 int layer_install(struct layer_installs *installs, struct driver *driver,
 	const struct blob_store *blobs, const struct layer_order *order,
 	struct layer_installed *ret_installed, struct err *err) must_check;
+
+/* A layer that a thread fetches for an owner, and installs. */
+struct layer_bringing {
+	uint64_t owner;
+	struct digest diff_id;
+	struct layer_bringing *next;
+};
+
+/*
+ * Before a layer is fetched, so that what an owner wants under several names is fetched once: false if another thread
+ * is still at it after a moment. Who has it fetches none that is there by then, and gives it up again in any case.
+ */
+bool layer_installs_claim(struct layer_installs *installs, const struct owner *owner,
+	const struct digest *diff_id, struct layer_bringing *ret_claim) must_check;
+void layer_installs_give_up(struct layer_installs *installs, struct layer_bringing *claim);
 
 /* Keeps others from installing a layer while it is removed; NULL if one is at it. */
 struct layer_installing *layer_installs_hold(
