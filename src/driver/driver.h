@@ -76,7 +76,7 @@ struct driver_spec {
 	const struct driver_mount *mounts;
 	size_t mount_count;
 	const struct owner *owner;
-	const char *project;  /* "" for none, as session */
+	const char *project; /* "" for none, as session */
 	const char *session;
 	const json_t *labels; /* of the owner's own; NULL for none, as env */
 	const json_t *env;    /* what every command gets; the daemon gives it to each */
@@ -205,9 +205,11 @@ struct driver_ops {
 	int (*isolated)(struct driver *driver, const char *id, uint32_t process, struct err *err);
 
 	/* Opens a stream of bytes to the agent of a running sandbox, for one purpose, which its
-	 * first frame says (wire/agent.h); that has at most AGENT_CHANNEL_FIRST_MAX bytes. Does
-	 * not block. The stream is blocking. ERR_CONFLICT if this is not the link of the sandbox
-	 * any more: another owner may have its id by now. */
+	 * first frame says (wire/agent.h); that has at most AGENT_CHANNEL_FIRST_MAX bytes. Waits
+	 * for no sandbox; where agents are reached over a network (driver/remote), for that, and
+	 * core/preview/port_watch.c, which calls this on the event loop, is to ask from a thread
+	 * before there is such a driver. The stream is blocking. ERR_CONFLICT if this is not the
+	 * link of the sandbox any more: another owner may have its id by now. */
 	int (*open_channel)(struct driver *driver, const char *id, uint64_t link_number,
 		const void *first, size_t len, int *ret_fd, struct err *err);
 

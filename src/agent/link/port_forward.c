@@ -19,8 +19,7 @@
 /* One direction. */
 struct flow {
 	struct buf waiting; /* was read, and not taken yet */
-	bool is_at_end;	    /* the reader's side has sent all */
-	bool is_done;	    /* and the other side knows it */
+	bool is_done;	    /* its end was passed on, or nobody takes it any more */
 };
 
 enum side { DAEMON, PORT };
@@ -94,7 +93,7 @@ static int write_waiting(struct flow *flow, int to)
 static int give_up(struct flow *flow)
 {
 	buf_fini(&flow->waiting);
-	flow->is_at_end = flow->is_done = true;
+	flow->is_done = true;
 	return 0;
 }
 
@@ -116,16 +115,16 @@ static int move_chunk(struct flow *flow, int from, int to)
 	r = write_waiting(flow, to);
 	if (r < 0)
 		return r == -EAGAIN ? 0 : give_up(flow);
-	if (flow->is_at_end) {
+	n = recv(from, data, sizeof(data), MSG_DONTWAIT);
+	if (n < 0)
+		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+	/* Passed on at once, since nothing is waiting: no event would come for it later. */
+	if (n == 0) {
 		flow->is_done = true;
 		shutdown(to, SHUT_WR);
 		return 0;
 	}
-	n = recv(from, data, sizeof(data), MSG_DONTWAIT);
-	if (n < 0)
-		return errno == EAGAIN || errno == EINTR ? 0 : -errno;
-	flow->is_at_end = n == 0;
-	sent = n > 0 ? send(to, data, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL) : 0;
+	sent = send(to, data, (size_t)n, MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (sent < 0 && errno != EAGAIN && errno != EINTR)
 		return give_up(flow);
 	sent = sent < 0 ? 0 : sent;
@@ -169,7 +168,7 @@ static int watch_both(struct port_forwards *forwards, struct port_forward *forwa
 		const struct flow *in = &forward->from[side], *out = &forward->from[!side];
 
 		r = watch_side(forwards, forward, (enum side)side,
-			(!in->is_at_end && in->waiting.len == 0 ? EPOLLIN : 0) |
+			(!in->is_done && in->waiting.len == 0 ? EPOLLIN : 0) |
 				(out->waiting.len > 0 ? EPOLLOUT : 0));
 	}
 	return r;

@@ -35,6 +35,8 @@ static inline int listen_somewhere(struct sockaddr_in *ret_address)
 
 	*ret_address = (struct sockaddr_in){
 		.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	/* What an agent that is stopped may be sent. */
+	setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &(int){1 << 20}, sizeof(int));
 	assert_int_equal(bind(fd, (struct sockaddr *)ret_address, len), 0);
 	assert_int_equal(listen(fd, 64), 0);
 	assert_int_equal(getsockname(fd, (struct sockaddr *)ret_address, &len), 0);

@@ -266,6 +266,53 @@ static void a_first_frame_beyond_its_bounds_is_cut_off(void **state)
 	assert_int_equal(agent_link_up(agent), 0);
 }
 
+/* Whether the agent's list of listeners has this port. */
+static bool is_listed(const struct listening_agent *agent, uint16_t port)
+{
+	auto_(buf_fini) struct buf first = BUF_INIT(64), list = BUF_INIT(64 * 1024);
+	int channel = agent_open(agent, &(struct proof_claim){.purpose = PROOF_CHANNEL});
+	bool found = false;
+	struct unpack in;
+	uint32_t count;
+	uint8_t byte;
+
+	frame_put_header(&first, AGENT_PORTS, 0, 8);
+	pack_u64(&first, 0);
+	assert_int_equal(agent_stream_write(channel, first.data, first.len, soon()), 0);
+	while (agent_stream_read(channel, &byte, 1, soon()) == 0)
+		buf_append(&list, &byte, 1);
+	close(channel);
+	in = UNPACK_INIT(list.data, list.len);
+	(void)unpack_u64(&in);
+	assert_int_equal(unpack_u8(&in), 1);
+	(void)unpack_u8(&in);
+	count = unpack_u32(&in);
+	for (uint32_t i = 0; i < count; i++) {
+		size_t len;
+
+		for (int part = 0; part < 4; part++)
+			(void)unpack_u32(&in); /* the address */
+		found |= unpack_u32(&in) == port;
+		(void)unpack_u32(&in);
+		(void)unpack_u32(&in);
+		(void)unpack_bytes(&in, &len);
+	}
+	assert_true(unpack_done(&in));
+	return found;
+}
+
+/* It is nothing that the sandbox serves. */
+static void the_agent_s_own_port_is_not_listed(void **state)
+{
+	struct listening_agent *agent = *state;
+	struct sockaddr_in address;
+	int listener = listen_somewhere(&address);
+
+	assert_true(is_listed(agent, ntohs(address.sin_port)));
+	assert_false(is_listed(agent, ntohs(agent->address.sin_port)));
+	close(listener);
+}
+
 /* --- the end --- */
 
 /* As a container's engine does: commands are told, and waited for. */
@@ -345,6 +392,7 @@ int main(void)
 		cmocka_unit_test(an_impostor_is_found_out),
 		WITH_AGENT(a_channel_begins_with_its_first_frame_in_any_pieces),
 		WITH_AGENT(a_first_frame_beyond_its_bounds_is_cut_off),
+		WITH_AGENT(the_agent_s_own_port_is_not_listed),
 		cmocka_unit_test(sigterm_ends_it_with_its_commands),
 		cmocka_unit_test(it_listens_on_a_path_or_a_port),
 	};

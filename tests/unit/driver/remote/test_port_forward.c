@@ -3,6 +3,9 @@
 #include "agent/link/port_forward.h"
 #include "listening_agent.h"
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+
 static uint32_t answer_of(int sock)
 {
 	uint8_t answer[4];
@@ -161,6 +164,47 @@ static void who_does_not_read_holds_up_only_the_sender(void **state)
 	close(listener);
 }
 
+static void await_delivery(int sock)
+{
+	int left = 1;
+
+	for (uint64_t until = soon(); left > 0; poll(NULL, 0, 1)) {
+		assert_true(clock_steady_ms() < until);
+		assert_int_equal(ioctl(sock, SIOCOUTQ, &left), 0);
+	}
+}
+
+/* Wherever in a turn of the agent's loop the end is read, it is passed on. */
+static void an_end_behind_any_number_of_chunks_is_passed_on(void **state)
+{
+	struct listening_agent *agent = *state;
+	struct sockaddr_in address;
+	int listener = listen_somewhere(&address);
+	uint8_t data[PORT_FORWARD_CHUNK];
+
+	for (size_t i = 0; i < sizeof(data); i++)
+		data[i] = byte_at(i);
+	for (size_t chunks = 0; chunks < 6; chunks++) {
+		int sock = dial(agent, ntohs(address.sin_port), 0), conn;
+
+		assert_int_equal(answer_of(sock), 0);
+		conn = accept_one(listener);
+		/* All of it, and the end, is there when the agent looks. */
+		kill(agent->peer.agent, SIGSTOP);
+		for (size_t i = 0; i < chunks; i++)
+			assert_int_equal(agent_stream_write(sock, data, sizeof(data), soon()), 0);
+		shutdown(sock, SHUT_WR);
+		if (chunks < 5) /* as much as surely fits */
+			await_delivery(sock);
+		kill(agent->peer.agent, SIGCONT);
+		for (size_t i = 0; i < chunks; i++)
+			assert_bytes(conn, sizeof(data));
+		assert_closed(conn);
+		assert_closed(sock);
+	}
+	close(listener);
+}
+
 /* An app may answer and end without reading all: its answer arrives. */
 static void an_answer_before_a_reset_arrives(void **state)
 {
@@ -233,6 +277,7 @@ int main(void)
 		WITH_AGENT(a_port_that_takes_nothing_is_busy),
 		WITH_AGENT(each_direction_ends_by_itself),
 		WITH_AGENT(who_does_not_read_holds_up_only_the_sender),
+		WITH_AGENT(an_end_behind_any_number_of_chunks_is_passed_on),
 		WITH_AGENT(an_answer_before_a_reset_arrives),
 		WITH_AGENT(there_are_as_many_as_are_allowed),
 		WITH_AGENT(a_daemon_that_goes_away_leaves_nothing),
