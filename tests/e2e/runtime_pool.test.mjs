@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Interpreters that wait for executions without a sandbox: each serves one, of one owner, and is gone.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
 import { test } from 'node:test';
 import zlib from 'node:zlib';
 
 import { busybox, image, layoutArchive, python } from './lib/images.mjs';
 import { ownerApi } from './lib/owners.mjs';
+import * as proc from './lib/proc.mjs';
 import { suite } from './lib/suite.mjs';
 import { tar } from './lib/tar.mjs';
 import { eachLimit, until } from './lib/wait.mjs';
@@ -94,6 +97,33 @@ test('a template without the interpreter says so each time, and nothing waits in
     const { status, error } = await run({ language: 'python', template: 'bare', code: '1' });
     assert.deepEqual([status, error.type], ['failed', 'LanguageMissing']);
   }
+});
+
+test('what an interpreter loads before its code comes does not count against its processor time, and its code does', async () => {
+  await instance.terminate();
+  await instance.start(['--runtime-pool', 'auto', '--cpu', '0.05']);
+  const imports = ['json', 'traceback', 'asyncio', 'unittest', 'xml.dom.minidom', 'email.mime.text', 'http.client', 'sqlite3', 'ctypes', 'pydoc'];
+  const read = (dir, name) => proc.quiet(() => fs.readFileSync(path.join(dir, name), 'utf8').trim(), '');
+  const number = (text, name) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1]);
+  /** Of the sandbox that waits: its quota, how often it was held back for that, and the quota that it used. */
+  const figures = () => {
+    const [throttled, usage, quota] = instance.cgroups().filter((dir) => /\/[0-9a-z]{26}$/.test(dir)).map((dir) => {
+      const text = read(dir, 'cpu.stat');
+      const used = number(text, 'usage_usec') || Number(read(dir, 'cpuacct.usage')) / 1000;
+      return [number(text, 'nr_throttled'), used, parseInt(read(dir, 'cpu.max') || read(dir, 'cpu.cfs_quota_us'), 10)];
+    }).reduce((sum, one) => sum.map((value, i) => Math.max(value, one[i] || 0)), [0, 0, 0]);
+    return { throttled, used: usage / 5000, quota };
+  };
+  assert.equal((await api.request('PUT', '/v1/functions/loads', { json: { language: 'python', code: 'import time\ndef handler(e):\n    end = time.process_time() + 0.05\n    while time.process_time() < end: pass\n    return 1', imports } })).status, 200);
+  const waiting = await until(() => {
+    const found = figures();
+    return found.quota === 5000 && found.used > 8 ? found : null;
+  }, { what: 'an interpreter with its imports waits, with the limit of its sandbox' });
+  assert.ok(waiting.throttled < waiting.used / 2, JSON.stringify(waiting));
+  const called = await api.request('POST', '/v1/functions/loads/invoke', { json: {}, query: { async: 'true' } });
+  await until(() => figures().throttled > waiting.throttled + 3, { what: 'its code is held back' });
+  assert.equal((await api.request('GET', `/v1/executions/${called.json.id}`, { query: { wait_ms: '60000' } })).json.metrics.start, 'warm');
+  assert.equal((await api.request('DELETE', '/v1/functions/loads')).status, 204);
 });
 
 test('interpreters wait, serve one execution each, and never two owners', async () => {

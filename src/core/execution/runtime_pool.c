@@ -22,24 +22,26 @@
 #include <string.h>
 #include <time.h>
 
-#define KINDS_MAX      24
-#define LATELY_S       900 /* for so long those wait that nobody asks for any more, */
-#define LATELY_MAX     12  /* at most so many, */
-#define ALIKE_MAX      4   /* and of one kind so many */
-#define BROKEN_S       300 /* for so long none is tried of a kind that did not come up */
-#define COUNT_MAX      64
-#define USUAL_TEMPLATE "host" /* of those who name none */
-#define PACE_MS	       20     /* between two that are made */
-#define REST_MS	       50     /* after a claim */
-#define FAILED_MS      5000   /* after one that could not be made, or while memory is scarce */
+#define KINDS_MAX	24
+#define LATELY_S	900 /* for so long those wait that nobody asks for any more, */
+#define LATELY_MAX	12  /* at most so many, */
+#define ALIKE_MAX	4   /* and of one kind so many */
+#define BROKEN_S	300 /* for so long none is tried of a kind that did not come up */
+#define COUNT_MAX	64
+#define WARM_CPU_MILLIS 8000   /* of processors while it loads */
+#define USUAL_TEMPLATE	"host" /* of those who name none */
+#define PACE_MS		20     /* between two that are made */
+#define REST_MS		50     /* after a claim */
+#define FAILED_MS	5000   /* after one that could not be made, or while memory is scarce */
 
-/* A runtime that waits. Its watch of the process tells when the runner is ready. */
+/* A runtime that waits. Its watch of the process tells when the runner is warm; then it gets the limits of an execution. */
 struct spare {
 	struct runtime_pool *pool;
 	struct spare *next;
 	struct runtime runtime;
 	size_t kind;   /* index */
-	bool is_ready; /* under the lock, as the next */
+	bool is_warm;  /* under the lock, as the next */
+	bool is_ready; /* it may be taken */
 	bool has_ended;
 	bool is_released;
 };
@@ -139,7 +141,9 @@ static void on_output(void *arg, int stream, const uint8_t *data, size_t len)
 	if (stream != 3)
 		return;
 	pthread_mutex_lock(&spare->pool->lock);
-	spare->is_ready = true;
+	if (!spare->is_warm)
+		pthread_cond_broadcast(&spare->pool->changed);
+	spare->is_warm = true;
 	pthread_mutex_unlock(&spare->pool->lock);
 }
 
@@ -197,6 +201,27 @@ static void drop(struct spare *spare)
 	remove_runtime(engine, &runtime);
 }
 
+/*
+ * What it loads before its code comes is not the execution's: it has all processors for that, as long as nobody else wants
+ * them, and then the limits of its sandbox.
+ */
+static int limit(struct spare *spare, bool is_warm, struct err *err)
+{
+	struct sandbox *sandbox = spare->runtime.sandbox;
+	struct driver *driver = spare->pool->engine->config.driver;
+	struct resources resources = sandbox->record.resources;
+	int r;
+
+	if (!driver_can(driver, DRIVER_LIVE_RESIZE))
+		return 0;
+	if (!is_warm && resources.cpu_millis < WARM_CPU_MILLIS)
+		resources.cpu_millis = WARM_CPU_MILLIS;
+	pthread_mutex_lock(&sandbox->life);
+	r = driver->ops->set_limits(driver, sandbox->id, &resources, !is_warm, err);
+	pthread_mutex_unlock(&sandbox->life);
+	return r;
+}
+
 static int start(struct spare *spare, const struct kind *kind, struct err *err)
 {
 	struct runtime *runtime = &spare->runtime;
@@ -204,6 +229,8 @@ static int start(struct spare *spare, const struct kind *kind, struct err *err)
 	int r = execution_request_wait(
 		runtime->sandbox, kind->language, kind->imports, &request, err);
 
+	if (r == 0)
+		r = limit(spare, false, err);
 	if (r == 0)
 		r = process_new(runtime->sandbox, &runtime->process, err);
 	if (r == 0 && !process_watch(runtime->process, &events, spare))
@@ -333,6 +360,30 @@ static struct spare *take_ended(struct runtime_pool *pool)
 	return NULL;
 }
 
+/* One that is warm and has not got its limits; the lock is held. Nobody takes it out before it has. */
+static struct spare *find_warm(struct runtime_pool *pool)
+{
+	struct spare *found = pool->spares;
+
+	while (found && (!found->is_warm || found->is_ready || found->has_ended))
+		found = found->next;
+	return found;
+}
+
+/* Without its limits it must not run code. */
+static void make_ready(struct spare *spare)
+{
+	struct err err;
+	int r = limit(spare, true, &err);
+
+	if (r < 0)
+		log_warning("an interpreter that waits: %s", err.message);
+	pthread_mutex_lock(&spare->pool->lock);
+	spare->is_ready = r == 0;
+	spare->has_ended |= r < 0;
+	pthread_mutex_unlock(&spare->pool->lock);
+}
+
 /* The lock is held. */
 static void wait_ms(struct runtime_pool *pool, long ms)
 {
@@ -347,11 +398,15 @@ static void wait_ms(struct runtime_pool *pool, long ms)
 }
 
 /* One step without the lock; how long to wait after it. */
-static long step(
-	struct runtime_pool *pool, struct spare *ended, size_t index, const struct kind *kind)
+static long step(struct runtime_pool *pool, struct spare *ended, struct spare *warm, size_t index,
+	const struct kind *kind)
 {
 	struct err err;
 
+	if (warm) {
+		make_ready(warm);
+		return 0;
+	}
 	if (ended) {
 		drop(ended);
 		return PACE_MS;
@@ -372,7 +427,7 @@ static void *fill(void *arg)
 
 	pthread_mutex_lock(&pool->lock);
 	while (!pool->is_closing) {
-		struct spare *ended;
+		struct spare *ended, *warm;
 		struct kind kind = {0};
 		size_t index = 0;
 		bool is_scarce;
@@ -382,22 +437,24 @@ static void *fill(void *arg)
 		is_scarce = is_memory_scarce();
 		pthread_mutex_lock(&pool->lock);
 		forget_some(pool, is_scarce);
-		ended = take_ended(pool);
-		if (!ended && (is_scarce || !find_missing(pool, &index, &kind))) {
+		warm = find_warm(pool);
+		ended = warm ? NULL : take_ended(pool);
+		if (!warm && !ended && (is_scarce || !find_missing(pool, &index, &kind))) {
 			wait_ms(pool, FAILED_MS);
 			continue;
 		}
-		if (!ended && clock_steady_ms() < pool->due_ms) {
+		if (!warm && !ended && clock_steady_ms() < pool->due_ms) {
 			wait_ms(pool, REST_MS);
 			json_decref(kind.imports);
 			continue;
 		}
-		pool->due_ms = 0;
+		if (!warm)
+			pool->due_ms = 0;
 		pthread_mutex_unlock(&pool->lock);
-		pause = step(pool, ended, index, &kind);
+		pause = step(pool, ended, warm, index, &kind);
 		json_decref(kind.imports);
 		pthread_mutex_lock(&pool->lock);
-		if (!pool->is_closing)
+		if (!pool->is_closing && pause > 0)
 			wait_ms(pool, pause);
 	}
 	pthread_mutex_unlock(&pool->lock);
