@@ -141,6 +141,9 @@ class Launched {
     }
   }
 
+  /** How long each stage of the launch took. */
+  stages() { return Object.fromEntries(this.found.stages.map(({ stage, duration_ms }) => [stage, duration_ms])) }
+
   /** With the create of its sandbox. */
   cold() {
     return clock(async () => {
@@ -181,7 +184,7 @@ class Launched {
 
 async function launches({ sandlot, scratch, undo, rounds }) {
   const access = await findRegistry(), host = new Host(scratch, undo)
-  const found = { cold: [], cached: [], again: [], wake: [], hostCold: [], hostAgain: [] }
+  const found = { cold: [], cached: [], again: [], wake: [], hostCold: [], hostAgain: [] }, stages = []
   for (let round = 0; round < rounds(5, 1); round++) {
     const files = makeApp(scratch, round)
     const app = new Launched(sandlot, access, files, `bench-${round}`), other = new Launched(sandlot, access, files, `other-${round}`)
@@ -190,13 +193,15 @@ async function launches({ sandlot, scratch, undo, rounds }) {
     found.hostCold.push(await host.cold(files))
     await host.end()
     found.cold.push(await app.cold())
+    stages.push(app.stages())
     await app.layered()
     found.cached.push(await other.cold())
     await other.remove()
+    // After the others: a launch does not know what a process has loaded that came with a wake, and starts it anew.
+    for (let i = 0; i < 3; i++) found.again.push(await app.again(`${round}${i}`))
     for (let i = 0; i < 3; i++) {
       found.hostAgain.push(await host.again())
       await host.end()
-      found.again.push(await app.again(`${round}${i}`))
       found.wake.push(await app.wake())
     }
     await app.remove()
@@ -204,11 +209,11 @@ async function launches({ sandlot, scratch, undo, rounds }) {
   const all = Object.fromEntries(Object.entries(found).map(([name, samples]) => [name, summary(samples, 'ms')]))
   const overhead = all.cold.median / all.hostCold.median, gain = all.cold.median / all.again.median
   const cached = all.cold.median / all.cached.median
-  const again = all.again.median / all.hostAgain.median, wake = all.wake.median / all.hostAgain.median
+  const wake = all.wake.median / all.hostAgain.median
   return [
-    { what: 'launch of a Vite app: sandbox, npm ci, start', sandlot: ms(all.cold.median), peer: `in a shell on the host: ${ms(all.hostCold.median)}`, ratio: times(overhead), goal: '< 1.1x', ok: overhead < 1.1, data: { launch: all.cold, host: all.hostCold, ratio: overhead } },
+    { what: 'launch of a Vite app: sandbox, npm ci, start', sandlot: ms(all.cold.median), peer: `in a shell on the host: ${ms(all.hostCold.median)}`, ratio: times(overhead), goal: '< 1.1x', ok: overhead < 1.1, data: { launch: all.cold, stages, host: all.hostCold, ratio: overhead } },
     { what: 'launch of it in another new sandbox, its packages copied from the layer of the first', sandlot: ms(all.cached.median), peer: `the first: ${ms(all.cold.median)}`, ratio: `${times(cached)} faster`, goal: '>= 5x faster than the first', ok: cached >= 5, data: { cached: all.cached, gain: cached } },
-    { what: 'launch of it again after an edit, packages there', sandlot: ms(all.again.median), peer: `the first: ${ms(all.cold.median)}; Vite started on the host: ${ms(all.hostAgain.median)} (${times(again)})`, ratio: `${times(gain)} faster`, goal: '>= 5x faster than the first', ok: gain >= 5, data: { again: all.again, host: all.hostAgain, gain, ratio: again } },
+    { what: 'launch of it again after an edit, packages there, Vite left running', sandlot: ms(all.again.median), peer: `the first: ${ms(all.cold.median)}`, ratio: `${times(gain)} faster`, goal: '>= 5x faster than the first', ok: gain >= 5, data: { again: all.again, gain } },
     { what: 'a request that wakes it with its app', sandlot: ms(all.wake.median), peer: `Vite started on the host: ${ms(all.hostAgain.median)}`, ratio: times(wake), data: { wake: all.wake, host: all.hostAgain, ratio: wake } },
   ]
 }
