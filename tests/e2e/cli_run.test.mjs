@@ -44,6 +44,17 @@ test('run -it gives a command of an image the terminal too', async () => {
   await ok(['template', 'rm', 'small']);
 });
 
+test('in an image a user who is not root finds what pip and npm install into the home directory', async () => {
+  const archive = path.join(instance.home, 'user.tar');
+  const files = [{ name: 'etc/passwd', data: 'root:x:0:0:root:/root:/bin/sh\napp:x:1234:1234::/home/app:/bin/sh\n' }, { name: 'home' }, { name: 'home/app', uid: 1234, gid: 1234 }];
+  fs.writeFileSync(archive, layoutArchive(image([[...busybox().filter(({ name }) => name !== 'etc/passwd'), ...files]], { config: { Env: ['PATH=/bin', 'NPM_CONFIG_PREFIX=/srv/npm'], User: 'app' } })));
+  await ok(['template', 'import', 'user', archive]);
+  const shown = 'echo "$PATH $PIP_BREAK_SYSTEM_PACKAGES $NPM_CONFIG_PREFIX<$npm_config_prefix>"';
+  assert.equal(await ok(['run', '-t', 'user', '--', 'sh', '-c', shown]), '/bin:/home/app/.local/bin 1 /srv/npm<>\n');
+  assert.equal(await ok(['run', '-t', 'user', '-u', 'root', '--', 'sh', '-c', shown]), '/bin  /srv/npm<>\n');
+  await ok(['template', 'rm', 'user']);
+});
+
 test('run -it gives a command the terminal, and removes its sandbox when it ends', async () => {
   const terminal = sit(['run', '-it', '-t', 'host', '--', 'bash', '--norc']);
   await terminal.run('echo $((6 * 7)); tty', /[\r\n]42\r\n\/dev\/pts\/\d+\r/);

@@ -27,7 +27,7 @@ const NOT_RUN = {
   'README.md: apt-get install -y git make curl': 'installs packages of the host, clones and builds',
   'docs/rootless.md: make run': 'builds, and stays in the foreground; rootless.test.mjs starts such a daemon',
   'docs/rootless.md: systemd-run --user --scope -p Delegate=yes build/sandlotd': "needs a user's systemd",
-  'docs/templates.md: sandlot template create deb --bootstrap bookworm --apt git,curl': "needs a mirror of Debian's packages",
+  'docs/templates.md: sandlot template create deb --bootstrap bookworm --apt git,curl': 'fetches a Debian; packages.test.mjs runs it as it is printed, with E2E_FULL',
   'docs/pools.md: sandlot template update py --member database=postgres15 --member cache=redis7': 'builds templates of Debian packages; pools_members.test.mjs does the same',
   'docs/speed.md: make bench': 'installs Docker and nginx, and measures for many minutes',
 };

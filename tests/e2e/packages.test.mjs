@@ -5,10 +5,13 @@
 import assert from 'node:assert/strict';
 import dns from 'node:dns/promises';
 import fs from 'node:fs';
-import { execFileSync } from 'node:child_process';
+import path from 'node:path';
+import { execFile, execFileSync } from 'node:child_process';
 import { test } from 'node:test';
+import { promisify } from 'node:util';
 
 import { assertError } from './lib/client.mjs';
+import { BUILD_DIR, REPOSITORY } from './lib/instance.mjs';
 import { Launches } from './lib/launches.mjs';
 import { suite } from './lib/suite.mjs';
 import { until } from './lib/wait.mjs';
@@ -46,7 +49,7 @@ const skip = why ? `not proven: ${why} from this machine` : false;
 // Nothing listens there: a registry that cannot be reached.
 const args = ['--registry', '127.0.0.1:9', '--registry-allow', '127.0.0.1:9', '--pip-index', pip, '--npm-registry', npm];
 if (fs.existsSync(CERTIFICATES)) args.push('--package-ca', CERTIFICATES);
-const { api, finish } = await suite('packages', { args });
+const { instance, api, finish } = await suite('packages', { args });
 
 async function built(name) {
   let found;
@@ -128,6 +131,13 @@ test('apt-get and pip install into a running sandbox, as its root', { skip }, as
   assert.equal(six.stdout, 'six\n', six.stderr);
   const users = await api.exec(id, root('useradd --create-home app && groupadd people && id -u app'));
   assert.deepEqual([users.exit_code, users.stdout], [0, '1000\n'], users.stderr);
+  await api.purge(id);
+});
+
+test('who is not root in an image installs with pip into the home directory, and finds it', { skip }, async () => {
+  const id = await open('python-basic');
+  const six = await api.exec(id, { ...root('pip install --quiet pyflakes && pyflakes --version && python3 -c "import pyflakes; print(pyflakes.__file__)"'), user: '1000' });
+  assert.match(six.stdout, /^\d+\.\d+[^]*\/\.local\/lib\/python3\.11\/site-packages\/pyflakes/, six.stderr);
   await api.purge(id);
 });
 
@@ -217,6 +227,14 @@ full('a bootstrap installs the packages that it is asked for', async () => {
   const { id } = await api.create({ template: 'tools', network: { mode: 'none' } });
   assert.equal(await api.out(id, { command: 'hello' }), 'Hello, world!\n');
   await api.purge(id);
+});
+
+full('what docs/templates.md prints of a Debian without an image works', async () => {
+  const guide = fs.readFileSync(path.join(REPOSITORY, 'docs/templates.md'), 'utf8');
+  const [, commands] = /```sh no-run\n(sandlot template create deb --bootstrap[^]*?)```/.exec(guide);
+  const env = instance.environment({ SANDLOT_URL: `http://127.0.0.1:${api.port}`, SANDLOT_TOKEN: api.token, PATH: `${BUILD_DIR}:${process.env.PATH}` });
+  const { stdout } = await promisify(execFile)('bash', ['-ec', commands], { env, timeout: LONG.timeout_ms });
+  assert.match(stdout, /^12\.\d+$/m);
 });
 
 finish();

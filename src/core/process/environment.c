@@ -53,6 +53,30 @@ static void join(json_t *env, const char *name, const char *places, bool is_befo
 		json_object_set_new(env, name, joined);
 }
 
+static void set_if_absent(json_t *env, const char *name, json_t *value)
+{
+	if (json_object_get(env, name))
+		json_decref(value);
+	else
+		json_object_set_new(env, name, value);
+}
+
+/*
+ * The same in an image, for a user who is not its root: what the image says goes before. (As root packages go where
+ * the image's own are, and there its PATH leads.)
+ */
+static void add_packages_of_user(json_t *env)
+{
+	const char *home = json_string_value(json_object_get(env, "HOME"));
+	auto_free char *prefix = mem_printf("%s/.local", home),
+		       *programs = mem_printf("%s/bin", prefix);
+
+	join(env, "PATH", programs, false);
+	set_if_absent(env, "PIP_BREAK_SYSTEM_PACKAGES", json_string("1"));
+	if (!json_object_get(env, "NPM_CONFIG_PREFIX"))
+		set_if_absent(env, "npm_config_prefix", json_string(prefix));
+}
+
 /* Where packages are that the sandbox has beside its template (core/dependency/dependencies.h). */
 static void add_dependencies(json_t *env, const struct sandbox_record *record)
 {
@@ -139,6 +163,8 @@ char **environment_make(struct sandbox *sandbox, const json_t *own, uint32_t uid
 	json_object_update(env, more);
 	json_decref(more);
 	json_object_update(env, record.env);
+	if (environment_is_foreign(&record) && uid != 0)
+		add_packages_of_user(env);
 	add_dependencies(env, &record);
 	sandbox_record_fini(&record);
 	if (own)

@@ -11,7 +11,9 @@
  *
  * statfs() therefore tells the whole as the size, and the limit only in what is available. A project quota in the image
  * would make it tell the limit, but a kernel without CONFIG_QFMT_V2 refuses to mount an image that has the feature, and
- * reserved blocks are the only other number that can be changed while it is mounted. The template `host` has a
+ * reserved blocks are the only other number that can be changed while it is mounted. (Were more of the superblock's
+ * blocks told as overhead, the size would be less but not what is free, and programs take the difference for what is
+ * used.) The template `host` has a
  * df that adds up what is used and available (rootfs/host_template.c).
  *
  * Only the kernel and e2fsck ever write into an image, so the kernel never mounts bytes that a
