@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // The OpenAPI document is true: what it lists exists, and what the interface promises is listed.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
 import { test } from 'node:test';
 
 import Ajv from 'ajv/dist/2020.js';
 
 import { Judge } from './lib/document.mjs';
+import { REPOSITORY } from './lib/instance.mjs';
 import { suite } from './lib/suite.mjs';
 
 const { api, finish } = await suite('openapi');
@@ -211,6 +214,26 @@ test('the document names servers, idempotency keys, streams of exec, and what a 
   walk(document, '#');
   const sandbox = document.components.schemas.Sandbox.properties;
   assert.ok(resolve(sandbox.ports.items).oneOf, 'a port of a sandbox is a number, or an object');
+});
+
+test('the JSON that guides print is as the document says', () => {
+  const judge = new Judge(document);
+  const body = (id) => {
+    const { route, method } = operations.find(({ operation }) => operation.operationId === id);
+    return `/paths/${route.replaceAll('/', '~1')}/${method}/requestBody/content/application~1json/schema`;
+  };
+  // Each by the first of its keys.
+  const places = { error: '/components/schemas/Error', requested: '/components/schemas/Dependencies', start: body('createSandbox'), backend: body('createLaunch'), mcpServers: null /* settings of clients of MCP */ };
+  const seen = new Set();
+  for (const name of ['README.md', ...fs.readdirSync(path.join(REPOSITORY, 'docs')).filter((file) => file.endsWith('.md')).map((file) => `docs/${file}`)]) {
+    for (const [, text] of fs.readFileSync(path.join(REPOSITORY, name), 'utf8').matchAll(/^```json\n([^]*?)^```/gm)) {
+      const value = JSON.parse(text), [key] = Object.keys(value);
+      assert.ok(key in places, `${name}: what is {"${key}": ...}?`);
+      seen.add(key);
+      if (places[key]) judge.validate(places[key], value, name);
+    }
+  }
+  assert.deepEqual([...seen].sort(), Object.keys(places).sort());
 });
 
 test('the judge of all tests sees an answer and a request that are not as the document says', async () => {
