@@ -134,6 +134,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (int i = 0; i < 64; i++)
 		listener_receive(&listener, listener.last_id);
 	assert(!is_waiting());
+	free(listener.conns);
 	close(epoll_fd);
 	return 0;
 }

@@ -104,8 +104,6 @@ int listener_init(struct listener *listener, int epoll_fd, const struct listener
 		.patience_ms = config->patience_ms,
 		.takers = takers,
 		.context = context};
-	for (size_t i = 0; i < array_len(listener->conns); i++)
-		listener->conns[i].fd = -1;
 	return listener->fd < 0 ? 0 : watch_add(epoll_fd, listener->fd, EPOLLIN, WATCH_LISTENER, 0);
 }
 
@@ -131,12 +129,28 @@ static void free_conn(struct listener_conn *conn)
 	buf_fini(&conn->in);
 }
 
+/* One that never listens, as in most sandboxes, has no memory for it. */
+static void make_rows(struct listener *listener)
+{
+	if (listener->conns)
+		return;
+	listener->conns = mem_new(LISTENER_WAITING_MAX * sizeof(*listener->conns));
+	for (size_t i = 0; i < LISTENER_WAITING_MAX; i++)
+		listener->conns[i].fd = -1;
+}
+
+static size_t row_count(const struct listener *listener)
+{
+	return listener->conns ? LISTENER_WAITING_MAX : 0;
+}
+
 /* A free row, or that of the stranger who waits longest; NULL if there are only proven ones. */
 static struct listener_conn *make_room(struct listener *listener)
 {
 	struct listener_conn *oldest = NULL;
 
-	for (size_t i = 0; i < array_len(listener->conns); i++) {
+	make_rows(listener);
+	for (size_t i = 0; i < row_count(listener); i++) {
 		struct listener_conn *conn = &listener->conns[i];
 
 		if (conn->fd < 0)
@@ -284,7 +298,7 @@ static int receive(struct listener *listener, struct listener_conn *conn)
 
 void listener_receive(struct listener *listener, uint32_t id)
 {
-	for (size_t i = 0; i < array_len(listener->conns); i++) {
+	for (size_t i = 0; i < row_count(listener); i++) {
 		struct listener_conn *conn = &listener->conns[i];
 
 		if (conn->fd < 0 || conn->id != id)
@@ -301,7 +315,7 @@ static uint64_t next_due(const struct listener *listener)
 {
 	uint64_t due_ms = listener->rest_until_ms ? listener->rest_until_ms : UINT64_MAX;
 
-	for (size_t i = 0; i < array_len(listener->conns); i++) {
+	for (size_t i = 0; i < row_count(listener); i++) {
 		if (listener->conns[i].fd >= 0 && listener->conns[i].due_ms < due_ms)
 			due_ms = listener->conns[i].due_ms;
 	}
@@ -325,7 +339,7 @@ void listener_tick(struct listener *listener)
 	if (listener_patience_ms(listener) != 0)
 		return;
 	now_ms = clock_steady_ms();
-	for (size_t i = 0; i < array_len(listener->conns); i++) {
+	for (size_t i = 0; i < row_count(listener); i++) {
 		if (listener->conns[i].fd >= 0 && listener->conns[i].due_ms <= now_ms)
 			free_conn(&listener->conns[i]);
 	}

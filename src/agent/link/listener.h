@@ -43,7 +43,7 @@ struct listener {
 	uint64_t patience_ms;
 	uint64_t rest_until_ms; /* no connection is accepted before; 0: they are */
 	uint32_t last_id;
-	struct listener_conn conns[LISTENER_WAITING_MAX];
+	struct listener_conn *conns; /* LISTENER_WAITING_MAX; NULL before the first comes */
 	const struct listener_takers *takers;
 	void *context;
 };
