@@ -12,7 +12,7 @@
 
 struct health_row {
 	const char *command, *path;
-	int64_t port, interval_ms, timeout_ms, retries;
+	int64_t port, interval_ms, timeout_ms, retries, start_period_ms;
 };
 
 struct member_row {
@@ -46,6 +46,9 @@ static const struct field health_rows[] = {
 		MEMBER_INTERVAL_MAX_MS, 0, "How long the command may take; 3000 if left out."},
 	{"retries", FIELD_INTEGER, offsetof(struct health_row, retries), 1, MEMBER_RETRIES_MAX, 0,
 		"After so many failures in a row it is unhealthy; 3 if left out."},
+	{"start_period_ms", FIELD_INTEGER, offsetof(struct health_row, start_period_ms), 1,
+		MEMBER_INTERVAL_MAX_MS, 0,
+		"One that has not been healthy yet is unhealthy after so long; 60000 if left out."},
 };
 
 const struct field member_body_rows[MEMBER_BODY_ROWS] = {
@@ -122,6 +125,7 @@ static int decode(const json_t *object, size_t at, struct member_body_parts *par
 		.interval_ms = number_from(row.health.interval_ms),
 		.timeout_ms = number_from(row.health.timeout_ms),
 		.retries = number_from(row.health.retries),
+		.start_period_ms = number_from(row.health.start_period_ms),
 		.is_given = json_object_get(object, "health") != NULL};
 	return 0;
 }

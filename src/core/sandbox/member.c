@@ -17,6 +17,7 @@
 #include "core/template/template_options.h"
 #include "core/template/templates_request.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -594,13 +595,27 @@ static const char *describe_start(struct sandbox *sandbox, const char *name)
 	}
 }
 
-/* "postgres15" of "registry.example/postgres15:latest". */
+/*
+ * In a word, with the first two numbers of its tag: "postgres15" of "registry.example/postgres:15-alpine", "python312" of
+ * "python:3.12.4", and "redis7" of a template of that name.
+ */
 static void name_runtime(const char *template_name, char *name, size_t size)
 {
-	const char *last = strrchr(template_name, '/');
+	const char *last = strrchr(template_name, '/'), *tag;
+	size_t len;
 
 	last = last ? last + 1 : template_name;
-	snprintf(name, size, "%.*s", (int)strcspn(last, "@"), last);
+	len = strcspn(last, ":@");
+	tag = last[len] == ':' ? last + len + 1 : "";
+	snprintf(name, size, "%.*s", (int)len, last);
+	len = strlen(name);
+	for (int dots = 0; (isdigit((unsigned char)*tag) || *tag == '.') && len + 1 < size; tag++) {
+		if (*tag == '.' && ++dots == 2)
+			break;
+		if (*tag != '.')
+			name[len++] = *tag;
+	}
+	name[len] = '\0';
 }
 
 size_t member_read_all(struct engine *engine, const struct sandbox_record *record,

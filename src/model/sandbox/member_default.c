@@ -97,6 +97,7 @@ static struct member_health read_health(const json_t *health)
 		.interval_ms = number_of(health, "interval_ms"),
 		.timeout_ms = number_of(health, "timeout_ms"),
 		.retries = number_of(health, "retries"),
+		.start_period_ms = number_of(health, "start_period_ms"),
 		.is_given = health};
 }
 

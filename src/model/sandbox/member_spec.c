@@ -189,5 +189,8 @@ json_t *member_health_to_json(const struct member_health *health)
 			object, "timeout_ms", json_integer((json_int_t)health->timeout_ms));
 	if (health->retries)
 		json_object_set_new(object, "retries", json_integer((json_int_t)health->retries));
+	if (health->start_period_ms)
+		json_object_set_new(object, "start_period_ms",
+			json_integer((json_int_t)health->start_period_ms));
 	return object;
 }

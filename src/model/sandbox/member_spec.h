@@ -6,7 +6,7 @@
  *
  * As the record of a sandbox keeps them they are an array, in order of start, of
  * {"role", "id", "template", "port", "depends_on": [roles], "health": {...}, "restart"}, in which `health` is
- * {"command"} or {"port"} or {"port", "path"}, with "interval_ms", "timeout_ms" and "retries", or {}: none, and
+ * {"command"} or {"port"} or {"port", "path"}, with "interval_ms", "timeout_ms", "retries" and "start_period_ms", or {}: none, and
  * `port` is 0 for none. The entry of the primary, if there is one, has the id "", and `given`: the environment that it
  * has of its members ({"DATABASE_URL": ...}).
  */
@@ -40,7 +40,8 @@ struct member_health {
 	const char *command; /* exits with 0; NULL: none */
 	uint16_t port;	     /* takes a connection; 0: none */
 	const char *path; /* is answered over HTTP on the port with 2xx or 3xx; NULL: not asked */
-	uint64_t interval_ms, timeout_ms, retries; /* 0: the default */
+	/* 0: the default; the last: until one that never was healthy is called unhealthy */
+	uint64_t interval_ms, timeout_ms, retries, start_period_ms;
 	bool is_given;
 };
 
