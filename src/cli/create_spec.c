@@ -45,6 +45,9 @@ const struct option create_spec_options[] = {
 	{OPTION_FLAG, 0, "public", NULL, "let anyone open the previews", AT(is_public)},
 	{OPTION_TEXT, 0, "start", "LINE",
 		"run this whenever the sandbox starts, and again when it fails", AT(start)},
+	{OPTION_FLAG, 0, "start-env", NULL,
+		"if it was made before it was asked for, begin its start commands anew with --env",
+		AT(has_start_env)},
 	{OPTION_LIST, 0, "member", "ROLE=NAME",
 		"run this template beside it as database, cache, backend or frontend; or JSON; may "
 		"be repeated",
@@ -360,6 +363,8 @@ int create_spec_body(const struct create_spec *spec, json_t **ret, struct err *e
 		r = add_members(body, &spec->members, err);
 	if (r < 0)
 		return r;
+	if (spec->has_start_env)
+		json_object_set_new(body, "start_env", json_true());
 	if (spec->is_public)
 		json_object_set_new(body, "private", json_false());
 	*ret = json_incref(body);

@@ -30,6 +30,7 @@ struct create_spec {
 	struct option_number lifetime;
 	bool is_public;
 	const char *start;
+	bool has_start_env;
 	struct option_list members;
 	struct dependency_spec dependencies;
 };

@@ -140,6 +140,7 @@ static void a_full_spec_becomes_the_documented_body(void **state)
 		.allow = {allow, 1},
 		.idle_timeout = {.is_set = true, .value = 60000},
 		.lifetime = {.is_set = true, .value = 3600000},
+		.has_start_env = true,
 		.is_public = true,
 	};
 	json_t *body;
@@ -155,7 +156,8 @@ static void a_full_spec_becomes_the_documented_body(void **state)
 		"\"allowlist\"},"
 		"\"ports\":[3000,65535],\"private\":false,\"project\":\"p\",\"resources\":{\"cpu\":"
 		"0.5,"
-		"\"disk\":1048576,\"memory\":\"512Mi\",\"pids\":64},\"template\":\"node\"}");
+		"\"disk\":1048576,\"memory\":\"512Mi\",\"pids\":64},\"start_env\":true,"
+		"\"template\":\"node\"}");
 	free(text);
 }
 
