@@ -373,6 +373,8 @@ static int open_engine(struct daemon *daemon, struct err *err)
 	config.unfinished_fd = daemon->state.unfinished_fd;
 	config.projects = daemon->projects;
 	config.output_max = daemon->settings.output_max;
+	config.allow_missing = daemon->settings.allow_missing;
+	config.limits_disk = daemon->settings.disk_limits;
 	config.pool = daemon->settings.pool;
 	config.pool_max = (unsigned)daemon->settings.pool_max;
 	config.pool_reserve = daemon->settings.pool_reserve;

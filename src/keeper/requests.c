@@ -305,6 +305,7 @@ static void on_resize(struct keeper *keeper, const struct keeper_request *reques
 		return;
 	r = disk_set_limit(&keeper->context.disks, request->id, request->limits.disk_bytes,
 		request->growth_bytes, &err);
+	fail_point("keeper.disk_resized");
 	reply_result(conn, r, &err);
 }
 
@@ -352,6 +353,7 @@ static void on_limit(struct keeper *keeper, const struct keeper_request *request
 		/* Which of them it has is not known: the next time all are written. */
 		entry->limits.memory_bytes = entry->limits.cpu_millis = entry->limits.pids = 0;
 	}
+	fail_point("keeper.limits_set");
 	reply_result(conn, r, &err);
 }
 
@@ -359,11 +361,13 @@ static void on_rename(struct keeper *keeper, const struct keeper_request *reques
 {
 	struct sandbox_entry *entry = find_running(keeper, request, conn);
 	struct err err = {0};
+	int r;
 
-	if (entry)
-		reply_result(conn,
-			build_set_hostname(&keeper->context, entry->pid, request->hostname, &err),
-			&err);
+	if (!entry)
+		return;
+	r = build_set_hostname(&keeper->context, entry->pid, request->hostname, &err);
+	fail_point("keeper.renamed");
+	reply_result(conn, r, &err);
 }
 
 static void forget_waiter(struct keeper *keeper, int conn)

@@ -13,6 +13,7 @@ import { busybox, image, layoutArchive, registryServer } from './lib/images.mjs'
 import { Instance } from './lib/instance.mjs';
 import { Processes } from './lib/processes.mjs';
 import * as proc from './lib/proc.mjs';
+import { httpServer } from './lib/outside.mjs';
 import { assertNothingRemains, loopFiles } from './lib/remains.mjs';
 import { bringRedis } from './lib/services.mjs';
 import { MI, ulid } from './lib/values.mjs';
@@ -563,15 +564,20 @@ for (const point of ['create.undo_stopped', 'create.undo_cleaned'].filter((each)
 
 const rowsOf = (query) => sql(instance, query).split('\n').filter(Boolean);
 const setPool = (json) => ok(api.request('PATCH', '/v1/templates/pooled', { json }));
+/** What waits has its member with it, and nothing else belongs to no owner. */
 const untilPooled = (size) => until(async () => {
   const { pools } = (await api.request('GET', '/v1/pools')).json;
   const ready = pools.find(({ template }) => template === 'pooled')?.ready ?? 0;
   const rows = rowsOf('SELECT id FROM pooled');
-  return ready === size && rows.length === size && rowsOf("SELECT id FROM sandboxes WHERE organization = '.pool'").join() === rows.join();
+  return ready === size && rows.length === size && rowsOf("SELECT id FROM sandboxes WHERE organization = '.pool' AND parent_id IS NULL").join() === rows.join()
+    && rowsOf("SELECT parent_id FROM sandboxes WHERE organization = '.pool' AND parent_id IS NOT NULL").sort().join() === rows.join();
 }, { what: `${size} wait` });
 async function withPool(act) {
   await ok(api.request('PUT', '/v1/templates/pooled/archive', { body: layoutArchive(image([busybox()])), headers: { 'content-type': 'application/x-tar' } }));
-  await setPool({ start: [{ name: 'app', command: 'exec sleep 3600' }], ready: { command: 'true' }, pool: { size: 0 } });
+  await setPool({
+    start: [{ name: 'app', command: 'echo "started ${WORD:-bare}" >> /workspace/log; exec sleep 3600' }], ready: { command: 'test -e /workspace/log' }, pool: { size: 0 },
+    members: [{ role: 'cache', template: 'pooled', command: 'exec sleep 3600', health: { command: 'true' } }],
+  });
   try {
     await act();
   } finally {
@@ -581,13 +587,23 @@ async function withPool(act) {
   await ok(api.request('DELETE', '/v1/templates/pooled'));
   await assertNothingRemains(instance, known);
 }
-const POOL_POINTS = { fill: ['pool.row_added', 'pool.sandbox_made', 'pool.ready_written'], drain: ['pool.drained'], claim: ['claim.limits_set', 'claim.row_written', 'claim.committed', 'claim.applied'] };
+/** Of a pool nobody is told; those who have sandboxes are as after any death. */
+async function recoverAll(point) {
+  const died = await recover(point);
+  await assertWitness(died);
+  return died;
+}
+const POOL_POINTS = {
+  fill: ['pool.row_added', 'pool.sandbox_made', 'pool.ready_written', 'build.groups_made', 'build.begun', 'build.link_sent'],
+  drain: ['pool.drained', 'kill.reaped', 'kill.groups_removed', 'disk.let_go', 'disk.thrown_away'],
+  claim: ['keeper.limits_set', 'keeper.disk_resized', 'claim.limits_set', 'claim.row_written', 'claim.committed', 'keeper.renamed', 'claim.applied'],
+};
 
 for (const point of POOL_POINTS.fill.filter((each) => !ONLY || each === ONLY)) {
   test(`the filling of a pool, cut short at ${point}`, () => withPool(async () => {
     points.arm(point);
     await setPool({ pool: { size: 2 } });
-    assert.equal(await recover(point), 'daemon');
+    await recoverAll(point);
     await untilPooled(2);
   }));
 }
@@ -598,31 +614,80 @@ for (const point of POOL_POINTS.drain.filter((each) => !ONLY || each === ONLY)) 
     await untilPooled(2);
     points.arm(point);
     await setPool({ env: { OTHER: 'version' } });
-    assert.equal(await recover(point), 'daemon');
+    await recoverAll(point);
     await untilPooled(2);
   }));
 }
 
+/** Asks for all that a claim can give, so that a cut leaves something to be done of each. */
+const claimBody = (word, more = {}) => ({
+  template: 'pooled', name: `claimed-${word}`, project: 'claims', session: word, env: { WORD: word }, start_env: true, resources: { memory: '300Mi', disk: '500Mi' },
+  network: { mode: 'none', secrets: ['claim-key'] }, ...more,
+});
+const claimOf = (word, key) => api.request('POST', '/v1/sandboxes', { json: claimBody(word), headers: { 'idempotency-key': key } });
+async function withClaims(act) {
+  const server = await httpServer();
+  await ok(api.request('POST', '/v1/projects', { json: { name: 'claims' } }));
+  await ok(api.request('PUT', '/v1/projects/claims/files', { query: { path: 'kept.txt' }, body: 'of the project' }));
+  await ok(api.request('PUT', '/v1/secrets/claim-key', { json: { url: `http://127.0.0.1:${server.port}`, value: 'hidden', header: 'X-Key', prefix: '' } }));
+  try {
+    await withPool(async () => {
+      await setPool({ pool: { size: 2 } });
+      await untilPooled(2);
+      await act(server);
+    });
+  } finally {
+    server.close();
+    await api.request('DELETE', '/v1/secrets/claim-key');
+    await api.request('DELETE', '/v1/projects/claims');
+  }
+}
+/** It is all that was asked for, whoever died while it was given away. */
+async function assertClaimed(id, word, server) {
+  assert.equal(await api.out(id, 'echo $WORD; hostname; cat /workspace/project_files/kept.txt'), `${word}\nclaimed-${word}\nof the project`);
+  assert.equal((await api.stats(id)).memory.limit_bytes, 300 << 20);
+  assert.equal((await api.get(id)).resources.disk, '500Mi');
+  await until(async () => /\bstarted \S+\n$/.exec(await api.out(id, 'cat /workspace/log'))?.[0] === `started ${word}\n`, { what: 'its start command runs with its environment' });
+  await until(async () => (await processes.list(id)).filter(({ start, status }) => start === 'app' && status === 'running').length === 1, { what: 'it runs once' });
+  await api.out(id, 'wget -q -O - http://claim-key.internal/asked');
+  assert.equal(server.heads.at(-1).headers['x-key'], 'hidden');
+  await until(async () => (await api.get(id)).members.every(({ role, health }) => role === 'primary' || health === 'healthy'), { what: 'its member is healthy' });
+  assert.deepEqual((await api.get(id)).members.map(({ role, status }) => [role, status]).sort(), [['cache', 'running'], ['primary', 'running']]);
+}
+
 for (const [point, action] of [...POOL_POINTS.claim.map((each) => [each, 'crash']), ['claim.row_written', 'fail']].filter(([each]) => !ONLY || each === ONLY)) {
-  test(`a create that is given a waiting sandbox, ${action === 'fail' ? 'failed' : 'cut short'} at ${point}`, () => withPool(async () => {
-    await setPool({ pool: { size: 2 } });
-    await untilPooled(2);
-    const create = () => api.request('POST', '/v1/sandboxes', { json: { template: 'pooled', name: 'claimed', env: { WORD: point }, resources: { memory: '300Mi' } }, headers: { 'idempotency-key': `${action}-${point}` } });
+  test(`a create that is given a waiting sandbox, ${action === 'fail' ? 'failed' : 'cut short'} at ${point}`, () => withClaims(async (server) => {
+    const word = point.replace(/\W/g, '-').replace(/_/g, '-');
     points.arm(point, action);
-    const answer = await create().catch(() => null);
-    if (action === 'crash') assert.equal(await recover(point), 'daemon');
+    const answer = await claimOf(word, `${action}-${point}`).catch(() => null);
+    const died = action === 'crash' ? await recoverAll(point) : 'nobody';
     if (action === 'fail') failed.add(point);
     assert.ok(!answer || answer.status >= 500, answer?.text);
     const taken = (await api.all()).filter(({ id }) => id !== witness.id);
-    assert.ok(taken.length <= 1 && taken.every(({ status }) => status === 'running'));
-    const { json: { id } } = await ok(create());
+    assert.ok(taken.length <= 1 && taken.every(({ status }) => status === (died === 'keeper' ? 'stopped' : 'running')));
+    const { json: { id } } = await ok(claimOf(word, `${action}-${point}`));
     if (taken.length > 0) assert.equal(id, taken[0].id, 'the key names what was given');
-    assert.equal(await api.out(id, 'echo $WORD; hostname'), `${point}\nclaimed\n`);
-    assert.equal((await api.stats(id)).memory.limit_bytes, 300 << 20);
+    await assertClaimed(id, word, server);
     await untilPooled(2);
     assert.ok(!rowsOf('SELECT id FROM pooled').includes(id));
     assert.deepEqual((await api.all()).map((one) => one.id).sort(), [id, witness.id].sort());
     await api.purge(id);
+  }));
+}
+
+for (const point of ['claim.committed', 'keeper.renamed'].filter((each) => !ONLY || each === ONLY)) {
+  test(`two creates at once that are given waiting sandboxes, cut short at ${point}`, () => withClaims(async (server) => {
+    const claims = () => Promise.allSettled(['one', 'two'].map((word) => claimOf(word, `two-${point}-${word}`)));
+    points.arm(point, 'crash', { skip: 1 });
+    await claims();
+    await recoverAll(point);
+    const taken = (await api.all()).filter(({ id }) => id !== witness.id).map(({ id }) => id);
+    const ids = (await claims()).map(({ value }) => value.json.id);
+    assert.equal(new Set(ids).size, 2, 'each has its own');
+    assert.ok(taken.every((id) => ids.includes(id)), `${taken} of ${ids}`);
+    for (const [i, word] of ['one', 'two'].entries()) await assertClaimed(ids[i], word, server);
+    await untilPooled(2);
+    for (const id of ids) await api.purge(id);
   }));
 }
 

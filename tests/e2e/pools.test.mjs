@@ -98,15 +98,19 @@ test('start_env runs the start commands anew with the environment', async () => 
 
 test('what a waiting sandbox cannot become is created as ever', async () => {
   await untilFull('app');
-  const snapshotOf = await api.create({ template: 'app', resources: { disk: '300Mi' } });
   const ids = waiting();
-  for (const body of [{ id: ulid() }, { resources: { disk: '300Mi' } }]) {
-    const made = await api.create({ template: 'app', ...body });
-    assert.ok(!ids.includes(made.id));
-    assert.equal(made.status, 'running');
-    await api.purge(made.id);
+  const made = await api.create({ template: 'app', id: ulid() });
+  assert.equal(made.status, 'running');
+  const snapshot = await api.request('POST', `/v1/sandboxes/${made.id}/snapshots`, { json: {} });
+  assert.equal(snapshot.status, 201, snapshot.text);
+  await api.remove(made.id);
+  for (const body of [{ template: 'app', id: made.id }, { snapshot: snapshot.json.id }]) {
+    const other = await api.create(body);
+    assert.ok(!ids.includes(other.id));
+    assert.equal(other.status, 'running');
+    await api.purge(other.id);
   }
-  await api.purge(snapshotOf.id);
+  assert.equal((await api.request('DELETE', `/v1/snapshots/${snapshot.json.id}`)).status, 204);
   assert.deepEqual(waiting().slice(0, 2), ids.slice(0, 2));
 });
 

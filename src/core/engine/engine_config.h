@@ -36,9 +36,12 @@ struct engine_config {
 	uint64_t output_max;	/* bytes kept of the output of one process */
 	uint64_t
 		output_sandbox_max; /* the same of all of a sandbox; its disk limit, if that is less */
-	const char *pool;      /* of templates that need no image: "host=4"; NULL: none. Borrowed */
-	unsigned pool_max;     /* sandboxes that wait in pools, of all owners together */
-	uint64_t pool_reserve; /* memory left beside memory_reserve while pools are filled */
+	const char *pool; /* of templates that need no image: "host=4"; NULL: none. Borrowed */
+	/* what the driver was opened with; pools are made anew when it is otherwise. Borrowed, or NULL */
+	const char *allow_missing;
+	bool limits_disk;
+	unsigned pool_max;	  /* sandboxes that wait in pools, of all owners together */
+	uint64_t pool_reserve;	  /* memory left beside memory_reserve while pools are filled */
 	unsigned ready_timeout_s; /* how long a sandbox is asked whether it is ready */
 	unsigned max_processes;	  /* kept ones that run, of all owners together; 0: any number */
 	unsigned max_running;	  /* sandboxes, likewise */

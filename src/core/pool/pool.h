@@ -6,11 +6,13 @@
  * A waiting sandbox is an ordinary one that belongs to nobody (model/access/owner.h): no list, quota or audit entry of an
  * owner has it. The database says which are the pool's (store/sandbox/store_pool.h), and the thread of the pools makes what is
  * missing, one after the other and out of the way of requests, and removes what is of no use any more: because it
- * ended, or its template, the settings or the daemon is another one now (pool_plan.h). pool_claim.h gives them away.
+ * ended or fell ill (pool_ready.h), or its template, the settings or the daemon is another one now (pool_plan.h).
+ * pool_claim.h gives them away.
  */
 #pragma once
 
 #include "core/pool/pool_plan.h"
+#include "core/pool/pool_ready.h"
 
 struct pools;
 
@@ -58,12 +60,15 @@ bool pools_are_there(struct pools *pools);
 
 /*
  * Takes one that is ready and has that stamp off the list: a reference, and it is the caller's alone; NULL if there is
- * none. *ret_is_pooled: there is a pool with that stamp at all.
+ * none. *ret_mark: how it fared when it was last looked at. *ret_is_pooled: there is a pool with that stamp at all.
  */
-struct sandbox *pools_take(struct pools *pools, const char *stamp, bool *ret_is_pooled);
+struct sandbox *pools_take(
+	struct pools *pools, const char *stamp, struct pool_mark *ret_mark, bool *ret_is_pooled);
 
-/* It was not given away, and waits on. Takes the reference over. */
-void pools_put_back(struct pools *pools, const char *stamp, struct sandbox *sandbox);
+/* It was not given away, and waits on; not is_well: it is to be looked at before anybody gets it. Takes the reference
+ * over. */
+void pools_put_back(struct pools *pools, const char *stamp, struct sandbox *sandbox,
+	const struct pool_mark *mark, bool is_well);
 
 /* A create was given one, or none was ready. The thread makes others. */
 void pools_count(struct pools *pools, const char *stamp, bool is_hit);

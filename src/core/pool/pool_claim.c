@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The row comes first, with the owner in it: from then on the sandbox is somebody's, whatever happens to the daemon.
- * What is set after that concerns the sandbox that runs; a daemon that takes it up reads it from the row.
+ * What is set after that concerns the sandbox that runs; a daemon that takes it up reads it from the row, and from the
+ * rows of its processes that start commands are to begin anew.
  */
 #include "core/pool/pool_claim.h"
 
 #include "base/fail_point.h"
 #include "base/log.h"
 #include "base/share_pool.h"
+#include "core/engine/disk_reserve.h"
 #include "core/engine/run_place.h"
 #include "core/engine/sandbox_network.h"
 #include "core/engine/sandbox_state.h"
@@ -15,9 +17,11 @@
 #include "core/process/process_table.h"
 #include "core/process/ready_check.h"
 #include "core/process/start_command.h"
+#include "core/project/project_defaults.h"
 #include "core/project/projects.h"
 #include "core/sandbox/member.h"
 #include "core/sandbox/sandbox.h"
+#include "core/sandbox/unfinished.h"
 #include "core/template/template_options.h"
 #include "model/access/owner.h"
 
@@ -26,6 +30,7 @@
 
 #define UNUSABLE 1 /* it is not the pool's any more, or does not run */
 #define UNFIT	 2 /* it cannot become what is asked for, but what another asks for */
+#define ILL	 3 /* it was ready, and is not any more */
 
 /* Whether a sandbox that was made of its template alone can become this. */
 static bool is_ordinary(const struct sandbox_record *draft)
@@ -87,6 +92,14 @@ static void keep_given(const json_t *waiting, struct sandbox_record *record)
 	json_object_set_new(entry, "given", given);
 }
 
+/* Whether its start commands would find other variables than those that they run with. */
+static bool is_other_env(const struct sandbox *sandbox, const struct sandbox_record *record)
+{
+	json_auto_t *of_project = project_defaults_env(sandbox->engine->config.projects, record);
+
+	return !json_equal(sandbox->record.env, record->env) || json_object_size(of_project) > 0;
+}
+
 /* The record that the sandbox is to have. */
 static void fill_own(const struct sandbox *sandbox, const struct sandbox_record *draft,
 	struct sandbox_record *record)
@@ -105,6 +118,7 @@ static void fill_own(const struct sandbox *sandbox, const struct sandbox_record 
 	if (record->lifetime_s != SANDBOX_NO_LIMIT)
 		record->expires_at_ms = record->created_at_ms + record->lifetime_s * 1000;
 	record->reserved_by = NULL;
+	record->restarts_start = draft->restarts_start && is_other_env(sandbox, record);
 }
 
 /* That of a member: what its sandbox may do it may, and its limits are those that are asked for. */
@@ -169,8 +183,6 @@ static bool can_fit(const struct group *group)
 {
 	struct driver *driver = group->of[0]->engine->config.driver;
 
-	if (group->records[0].resources.disk_bytes != group->of[0]->record.resources.disk_bytes)
-		return false;
 	for (size_t i = 0; i < group->count; i++) {
 		if (!driver_can(driver, DRIVER_LIVE_RESIZE) &&
 			memcmp(&group->records[i].resources, &group->of[i]->record.resources,
@@ -190,12 +202,39 @@ static int take_places(struct group *group, struct err *err)
 	return r;
 }
 
+/*
+ * They have one disk, and what their templates have brought onto it must fit: UNFIT if it does not. A daemon that takes
+ * one up sets the limit that the row says (core/engine/disk_reserve.h). life is held.
+ */
+static int set_disk(
+	const struct sandbox *sandbox, uint64_t from_bytes, uint64_t to_bytes, struct err *err)
+{
+	struct driver *driver = sandbox->engine->config.driver;
+	struct driver_usage usage = {0};
+	int r = 0;
+
+	if (from_bytes == to_bytes)
+		return 0;
+	if (to_bytes < from_bytes)
+		r = driver->ops->usage(driver, sandbox->id, &usage, err);
+	if (r == 0 && usage.bytes > to_bytes)
+		return UNFIT;
+	if (r == 0)
+		r = driver->ops->resize(driver, sandbox->id, to_bytes,
+			sandbox->growth == GROWTH_HELD ? disk_reserve_growth(sandbox->engine) : 0,
+			err);
+	return r == -ENOENT ? UNUSABLE : r;
+}
+
 /* They wait on, the first so many of them with the limits that they had. */
 static void set_back(const struct group *group, size_t count)
 {
 	struct driver *driver = group->of[0]->engine->config.driver;
 	struct err err;
 
+	if (set_disk(group->of[0], group->records[0].resources.disk_bytes,
+		    group->of[0]->record.resources.disk_bytes, &err) < 0)
+		log_warning("sandbox %s: %s", group->of[0]->id, err.message);
 	for (size_t i = 0; i < count && driver_can(driver, DRIVER_LIVE_RESIZE); i++) {
 		if (driver->ops->set_limits(driver, group->of[i]->id,
 			    &group->of[i]->record.resources, true, &err) < 0)
@@ -220,21 +259,24 @@ static int set_limits(const struct group *group, struct err *err)
 		set_back(group, i + 1);
 		return r == -ENOENT ? UNUSABLE : r == -EEXIST ? UNFIT : r;
 	}
+	r = set_disk(group->of[0], group->of[0]->record.resources.disk_bytes,
+		group->records[0].resources.disk_bytes, err);
+	if (r != 0)
+		set_back(group, group->count);
 	fail_point("claim.limits_set");
-	return 0;
+	return r;
 }
 
 /* What the pool's sandbox was, as far as it matters for what is to be changed. */
 struct before {
-	bool is_other_network, is_other_start, is_other_env;
+	bool is_other_network, is_other_start;
 };
 
 static struct before note_before(const struct sandbox *sandbox, const struct sandbox_record *record)
 {
 	return (struct before){
 		.is_other_network = !json_equal(sandbox->record.network, record->network),
-		.is_other_start = !json_equal(sandbox->record.start, record->start),
-		.is_other_env = !json_equal(sandbox->record.env, record->env)};
+		.is_other_start = !json_equal(sandbox->record.start, record->start)};
 }
 
 /* The records are theirs now, and what they take counts as their owner's. */
@@ -256,12 +298,11 @@ static void keep_records(struct group *group)
 	}
 }
 
-/* Makes what runs as the record says. */
-static int apply(
-	struct sandbox *sandbox, bool restarts_start, const struct before *before, struct err *err)
+/* Makes what runs as the record says. A daemon that finds it cut short does the same (core/upkeep/reconcile.c). */
+static int apply(struct sandbox *sandbox, const struct before *before, struct err *err)
 {
 	struct driver *driver = sandbox->engine->config.driver;
-	bool restarts = restarts_start && before->is_other_env;
+	bool restarts = sandbox->record.restarts_start;
 	int r = driver_give_name(driver, sandbox->id, sandbox->record.name, err);
 
 	sandbox_network_give(sandbox, before->is_other_network);
@@ -300,18 +341,27 @@ static int give_group(struct group *group, const struct sandbox_record *draft, c
 	}
 	*ret_is_given = true;
 	keep_records(group);
-	r = apply(sandbox, draft->restarts_start, &before, err);
+	r = apply(sandbox, &before, err);
 	if (r == 0)
 		sandbox_announce(sandbox);
 	return r;
 }
 
-/* 0, UNUSABLE, UNFIT, or an error that a create would have too. *ret_is_given: it is the owner's. life is held. */
+/* Whether it is as ready as when it was last looked at. */
+static bool is_well(struct sandbox *sandbox, const struct pool_mark *mark)
+{
+	struct pool_mark now = *mark;
+	bool ignored;
+
+	return pool_ready_judge(sandbox, &now, &ignored) == POOL_WELL;
+}
+
+/* 0, UNUSABLE, UNFIT, ILL, or an error that a create would have too. *ret_is_given: it is the owner's. life is held. */
 static int give(struct sandbox *sandbox, const struct sandbox_record *draft, const char *stamp,
-	bool *ret_is_given, struct err *err)
+	const struct pool_mark *mark, bool *ret_is_given, struct err *err)
 {
 	struct group group;
-	int r = gather(sandbox, draft, &group);
+	int r = is_well(sandbox, mark) ? gather(sandbox, draft, &group) : ILL;
 
 	if (r != 0)
 		return r;
@@ -320,41 +370,54 @@ static int give(struct sandbox *sandbox, const struct sandbox_record *draft, con
 	return r;
 }
 
-/* It is its owner's, and not as it should be: nobody was told of it yet. */
-static void remove_given(struct sandbox *sandbox, const struct err *why)
+/*
+ * It is its owner's, and not as it should be: nobody was told of it yet. If it cannot be removed, as when the driver is
+ * gone, the next daemon does that, and no other is given away: it would have its name.
+ */
+static int remove_given(struct sandbox *sandbox, const struct err *why)
 {
 	struct err err;
+	int r;
 
 	log_warning("sandbox %s cannot be what was asked for: %s", sandbox->id, why->message);
-	if (sandbox_purge(sandbox->engine, NULL, sandbox->id, &err) < 0)
+	r = sandbox_purge(sandbox->engine, NULL, sandbox->id, &err);
+	if (r == 0)
+		return 0;
+	log_error("sandbox %s: %s", sandbox->id, err.message);
+	if (unfinished_mark(sandbox->engine, sandbox->id, UNFINISHED_PURGE, &err) < 0)
 		log_error("sandbox %s: %s", sandbox->id, err.message);
+	return r;
 }
 
 static int claim(struct engine *engine, const struct sandbox_record *draft, const char *stamp,
 	bool *ret_is_pooled, struct sandbox **ret_sandbox, struct err *err)
 {
 	struct sandbox *sandbox;
+	struct pool_mark mark;
 
-	while ((sandbox = pools_take(engine->pools, stamp, ret_is_pooled))) {
+	while ((sandbox = pools_take(engine->pools, stamp, &mark, ret_is_pooled))) {
 		bool is_given = false;
 		int r;
 
 		pthread_mutex_lock(&sandbox->life);
-		r = give(sandbox, draft, stamp, &is_given, err);
+		r = give(sandbox, draft, stamp, &mark, &is_given, err);
 		pthread_mutex_unlock(&sandbox->life);
 		if (r == 0) {
 			*ret_sandbox = sandbox;
 			return 0;
 		}
-		if (is_given)
-			remove_given(sandbox, err);
+		if (is_given && remove_given(sandbox, err) < 0) {
+			sandbox_unref(sandbox);
+			return r;
+		}
 		/* The thread of the pools finds out what became of it. */
 		if (is_given || r == UNUSABLE) {
 			sandbox_unref(sandbox);
 			continue;
 		}
-		pools_put_back(engine->pools, stamp, sandbox);
-		return r;
+		pools_put_back(engine->pools, stamp, sandbox, &mark, r != ILL);
+		if (r != ILL)
+			return r;
 	}
 	return UNUSABLE;
 }

@@ -46,6 +46,8 @@ static void add_settings(struct buf *text, const struct engine_config *config)
 		usual->network.rules ? usual->network.rules : "");
 	buf_printf(text, "%u %llu\n", config->sandbox_network_limits.connections,
 		(unsigned long long)config->sandbox_network_limits.bandwidth);
+	buf_printf(text, "%d %s\n", config->limits_disk,
+		config->allow_missing ? config->allow_missing : "");
 }
 
 static void add_json(struct buf *text, const json_t *value)

@@ -22,6 +22,7 @@ struct ready_check {
 	uint64_t pause_ms, until_ms;
 	bool is_asked; /* a command runs, whose end is told */
 	bool is_over;  /* it is in no list */
+	bool is_again; /* it was ready before, and nobody is told again */
 };
 
 struct ready_checks {
@@ -109,6 +110,16 @@ static const json_t *rule_of(const struct sandbox_record *record)
 	return json_object_get(json_object_get(record->image, "options"), "ready");
 }
 
+bool ready_check_has_rule(struct sandbox *sandbox)
+{
+	bool has;
+
+	pthread_mutex_lock(&sandbox->state);
+	has = rule_of(&sandbox->record);
+	pthread_mutex_unlock(&sandbox->state);
+	return has;
+}
+
 /* Ends the check of a sandbox, if there is one, which is in that state then. */
 static bool settle(struct sandbox *sandbox, enum ready_state state, const struct ready_check *only)
 {
@@ -127,26 +138,67 @@ static bool settle(struct sandbox *sandbox, enum ready_state state, const struct
 	return true;
 }
 
-void ready_check_begin(struct sandbox *sandbox)
+static struct ready_check *make(struct sandbox *sandbox, bool is_again)
 {
-	struct ready_checks *checks = sandbox->engine->ready_checks;
-	struct ready_check *check;
+	struct ready_check *check = mem_new(sizeof(*check));
 	uint64_t now_ms = clock_steady_ms();
 
-	settle(sandbox, rule_of(&sandbox->record) ? READY_NOT_YET : READY_YES, NULL);
-	if (!rule_of(&sandbox->record))
-		return;
-	check = mem_new(sizeof(*check));
 	check->refs = 1;
 	check->sandbox = sandbox_ref(sandbox);
 	check->pause_ms = READY_CHECK_PAUSE_MS;
 	check->due_ms = now_ms;
 	check->until_ms = now_ms + (uint64_t)sandbox->engine->config.ready_timeout_s * 1000;
-	pthread_mutex_lock(&checks->lock);
+	check->is_again = is_again;
+	return check;
+}
+
+/* The list has its reference then. The lock is held. */
+static void put(struct ready_checks *checks, struct ready_check *check)
+{
 	check->next = checks->first;
 	checks->first = check;
 	pthread_cond_broadcast(&checks->changed);
+}
+
+void ready_check_begin(struct sandbox *sandbox)
+{
+	struct ready_checks *checks = sandbox->engine->ready_checks;
+	struct ready_check *check;
+
+	settle(sandbox, rule_of(&sandbox->record) ? READY_NOT_YET : READY_YES, NULL);
+	if (!rule_of(&sandbox->record))
+		return;
+	check = make(sandbox, false);
+	pthread_mutex_lock(&checks->lock);
+	put(checks, check);
 	pthread_mutex_unlock(&checks->lock);
+}
+
+static bool is_listed(const struct ready_checks *checks, const struct sandbox *sandbox)
+{
+	const struct ready_check *check = checks->first;
+
+	while (check && check->sandbox != sandbox)
+		check = check->next;
+	return check;
+}
+
+void ready_check_again(struct sandbox *sandbox, bool is_doubtful)
+{
+	struct ready_checks *checks = sandbox->engine->ready_checks;
+	struct ready_check *check;
+
+	if (!rule_of(&sandbox->record))
+		return;
+	check = make(sandbox, true);
+	pthread_mutex_lock(&checks->lock);
+	if (is_doubtful)
+		atomic_store(&sandbox->ready_state, READY_NOT_YET);
+	if (!is_listed(checks, sandbox))
+		put(checks, take_ptr(&check));
+	pthread_mutex_unlock(&checks->lock);
+	if (check)
+		unref(check);
 }
 
 void ready_check_end(struct sandbox *sandbox)
@@ -158,7 +210,7 @@ void ready_check_end(struct sandbox *sandbox)
 
 static void note_ready(struct ready_check *check)
 {
-	if (settle(check->sandbox, READY_YES, check))
+	if (settle(check->sandbox, READY_YES, check) && !check->is_again)
 		sandbox_publish(check->sandbox, "sandbox.ready");
 }
 
@@ -178,6 +230,8 @@ static void try_later(struct ready_check *check)
 	struct ready_checks *checks = check->sandbox->engine->ready_checks;
 
 	pthread_mutex_lock(&checks->lock);
+	if (check->is_again && !check->is_over)
+		atomic_store(&check->sandbox->ready_state, READY_NOT_YET);
 	check->is_asked = false;
 	check->due_ms = clock_steady_ms() + check->pause_ms;
 	check->pause_ms += check->pause_ms / 2;

@@ -30,6 +30,12 @@ void ready_checks_stop(struct ready_checks *checks);
 /* It runs, with its start commands, or runs these anew: whether it is ready is found out from now on. life is held. */
 void ready_check_begin(struct sandbox *sandbox);
 
+/*
+ * Asks one again that was ready: it is not from the first try on that fails, until one succeeds. With is_doubtful it is
+ * not from now on. Nothing happens where its template says nothing, or it is being asked. life is held.
+ */
+void ready_check_again(struct sandbox *sandbox, bool is_doubtful);
+
 /* It does not run any more. */
 void ready_check_end(struct sandbox *sandbox);
 
@@ -38,5 +44,8 @@ enum ready_state {
 	READY_YES,
 	READY_GIVEN_UP, /* its time is over */
 };
+
+/* Whether its template says how that is told. */
+bool ready_check_has_rule(struct sandbox *sandbox);
 
 enum ready_state ready_check_state(struct sandbox *sandbox);

@@ -71,6 +71,29 @@ void start_command_read(
 	pthread_mutex_unlock(&sandbox->state);
 }
 
+static bool is_failing(const struct start_command_state *state)
+{
+	switch (state->status) {
+	case START_COMMAND_WAITING:
+		return state->tried_at_ms;
+	case START_COMMAND_EXITED:
+		return state->exit_code;
+	default:
+		return state->status == START_COMMAND_KILLED;
+	}
+}
+
+void start_command_add_up(struct sandbox *sandbox, struct start_command_sum *sum)
+{
+	pthread_mutex_lock(&sandbox->state);
+	for (const struct start_command *s = sandbox->start_commands; s; s = s->next) {
+		sum->running += s->state.status == START_COMMAND_RUNNING;
+		sum->failing += is_failing(&s->state);
+		sum->restarts += s->state.restarts;
+	}
+	pthread_mutex_unlock(&sandbox->state);
+}
+
 static json_t *time_to_json(int64_t wall_ms)
 {
 	char text[CLOCK_TEXT_LEN];

@@ -22,6 +22,16 @@ const char *start_command_error(const struct start_command_state *state);
 void start_command_read(
 	struct sandbox *sandbox, const char *name, struct start_command_state *ret_state);
 
+/* How those of a sandbox fare together. */
+struct start_command_sum {
+	unsigned running;
+	unsigned failing; /* have failed or were killed, and do not run now */
+	unsigned restarts;
+};
+
+/* Adds those of a sandbox. */
+void start_command_add_up(struct sandbox *sandbox, struct start_command_sum *sum);
+
 /*
  * A client wants the end of this process. If it is that of a start command, no daemon restarts it
  * until the sandbox starts again.

@@ -16,6 +16,7 @@
 #include "core/engine/capability.h"
 #include "core/engine/sandbox_state.h"
 #include "core/process/process_table.h"
+#include "core/project/projects.h"
 #include "core/sandbox/disk_count.h"
 #include "core/sandbox/orphan.h"
 #include "core/sandbox/sandbox_link.h"
@@ -143,7 +144,8 @@ static int settle_creating(
 
 /*
  * A claim or a change that was cut short has written what the limits and the name are to be, and may not have set them;
- * or has set them, and not written them. Its life is held.
+ * or has set them, and not written them. (Disks get theirs in the first round of disk_reserve.h.) One that was given
+ * away since it was started may lack the files of its project, too. Its life is held.
  */
 static void set_as_written(struct sandbox *sandbox)
 {
@@ -159,6 +161,8 @@ static void set_as_written(struct sandbox *sandbox)
 			driver, sandbox->id, &record->resources, record->is_waiting, &err);
 	if (r == 0)
 		r = driver_give_name(driver, sandbox->id, record->name, &err);
+	if (r == 0 && record->created_at_ms > record->started_at_ms)
+		r = projects_show(sandbox, &err);
 	if (r < 0)
 		log_warning("sandbox %s: %s", sandbox->id, err.message);
 }
@@ -191,9 +195,9 @@ static int take_up(struct engine *engine, struct sandbox_record *record, struct 
 		copy.last_active_at_ms = store_clock_ms(engine->config.store);
 		sandbox = sandbox_attach(engine, &copy);
 		pthread_mutex_lock(&sandbox->life);
+		/* First: start commands that begin anew are to find it so. */
+		set_as_written(sandbox);
 		r = sandbox_adopt(sandbox, &link, &walls, err);
-		if (r == 0)
-			set_as_written(sandbox);
 		pthread_mutex_unlock(&sandbox->life);
 		sandbox_unref(sandbox);
 	}

@@ -316,21 +316,31 @@ int rootfs_show_layer(const struct rootfs_sources *sources, const char *layer, i
 	return mounts_replace(take_fd(&mount), KEEPER_LAYER_PLACE, err);
 }
 
+/* No sandbox can mount, or make a second name of a directory: what is the same was shown by us. */
+static bool is_shown(int dir_fd, const char *place)
+{
+	auto_fd int shown_fd = mounts_open_beneath(AT_FDCWD, place, O_PATH | O_DIRECTORY);
+	struct stat shown, dir;
+
+	return shown_fd >= 0 && fstat(shown_fd, &shown) == 0 && fstat(dir_fd, &dir) == 0 &&
+	       shown.st_dev == dir.st_dev && shown.st_ino == dir.st_ino;
+}
+
 /*
  * Shown as it is, and not as an overlay, which would not see what comes later. Its ids are not mapped: its owner
- * is nobody inside, so root of the sandbox can take no lease on its files.
+ * is nobody inside, so root of the sandbox can take no lease on its files. What is shown already stays as it is, for
+ * the sake of processes that work in it.
  */
 int rootfs_show_dir(int dir_fd, const char *place, int pidfd, struct err *err)
 {
-	int mount, r = mounts_clone(dir_fd, "", SAFE | MOUNT_ATTR_RDONLY, -1, &mount, err);
+	auto_fd int mount = -1;
+	int r = mounts_clone(dir_fd, "", SAFE | MOUNT_ATTR_RDONLY, -1, &mount, err);
 
 	if (r < 0)
 		return r;
-	if (setns(pidfd, CLONE_NEWNS) < 0) {
-		close(mount);
+	if (setns(pidfd, CLONE_NEWNS) < 0)
 		return err_sys(err, "enter the mount namespace of the sandbox");
-	}
-	return mounts_replace(mount, place, err);
+	return is_shown(dir_fd, place) ? 0 : mounts_replace(take_fd(&mount), place, err);
 }
 
 /* Overlays of a sandbox's template alone, and below its upper layer. */

@@ -72,7 +72,8 @@ int rootfs_enter(const struct rootfs_sources *sources, const struct storage_dirs
 int rootfs_show_layer(const struct rootfs_sources *sources, const char *layer, int userns_fd,
 	uint32_t base_uid, int pidfd, struct err *err) must_check;
 
-/* In a child: shows a directory of the host at a place, read-only, to the running sandbox that pidfd names. */
+/* In a child: shows a directory of the host at a place, read-only, to the running sandbox that pidfd names. Nothing
+ * happens if it is shown there already. */
 int rootfs_show_dir(int dir_fd, const char *place, int pidfd, struct err *err) must_check;
 
 /*

@@ -215,6 +215,8 @@ static const char *const common[Q_ALL] = {
 		"duration_us END,"
 		" ended_at = CASE WHEN ended_at = 0 THEN ?2 ELSE ended_at END"
 		" WHERE (?1 IS NULL OR sandbox = ?1) AND (ended_at = 0 OR survivors > 0)",
+	[Q_PROCESS_DISOWN] = "UPDATE processes SET start_digest = 0"
+			     " WHERE sandbox = ?1 AND start <> ''",
 	[Q_PROCESS_FORGET] = "DELETE FROM processes WHERE sandbox = ?1",
 	[Q_PREVIEW_LINK_GET] = "SELECT id, sandbox, port, created_at, expires_at, frame_origin"
 			       " FROM preview_links WHERE hash = ?1 AND expires_at > ?2",
@@ -426,7 +428,7 @@ static const char *const common[Q_ALL] = {
 	[Q_TEMPLATE_POOLS] = SELECT_TEMPLATE "WHERE options LIKE '%\"pool\"%'"
 					     " ORDER BY organization, \"user\", name LIMIT ?1",
 	[Q_POOLED_GIVE_WORKSPACE] = "UPDATE workspaces SET organization = ?2, \"user\" = ?3,"
-				    " created_at = ?4 WHERE id = ?1",
+				    " created_at = ?4, disk_bytes = ?5 WHERE id = ?1",
 	[Q_REPLAY_MOVE] = "UPDATE replays SET object = ?4 WHERE"
 			  " organization = ?1 AND \"user\" = ?2 AND \"key\" = ?3",
 	[Q_BUILDER_ADD] = "INSERT INTO builders (id) VALUES (?1)",

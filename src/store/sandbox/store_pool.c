@@ -151,6 +151,7 @@ static int give_workspace(struct store *store, const struct sandbox_record *reco
 	db_bind_text(stmt, 2, record->owner.organization);
 	db_bind_text(stmt, 3, record->owner.user);
 	db_bind_int(stmt, 4, record->created_at_ms);
+	db_bind_int(stmt, 5, (int64_t)record->resources.disk_bytes);
 	return db_run(stmt, "give a workspace away", err);
 }
 
@@ -166,6 +167,15 @@ static int name_in_key(
 	return db_run(stmt, "note what an idempotency key stands for", err);
 }
 
+/* No start command knows its process by that row any more: a daemon that takes the sandbox up begins them anew. */
+static int disown_starts(struct store *store, const char *id, struct err *err)
+{
+	struct db_stmt *stmt = store_use(store, Q_PROCESS_DISOWN);
+
+	db_bind_text(stmt, 1, id);
+	return db_run(stmt, "note that start commands are to begin anew", err);
+}
+
 static int give_one(struct store *store, const struct sandbox_record *record, struct err *err)
 {
 	const struct workspace_claim fresh = {
@@ -174,6 +184,8 @@ static int give_one(struct store *store, const struct sandbox_record *record, st
 
 	if (r == 0)
 		r = give_workspace(store, record, err);
+	if (r == 0 && record->restarts_start)
+		r = disown_starts(store, record->id, err);
 	return r < 0 ? r : store_sandbox_check_create(store, record, &fresh, err);
 }
 

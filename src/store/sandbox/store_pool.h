@@ -51,7 +51,8 @@ int store_pool_sweep(struct store *store, struct err *err) must_check;
 
 /*
  * Gives a sandbox that is ready and has this stamp to the owner of the record, which becomes its row, with its
- * workspace, and with its members, whose records follow its own: 0. What the owner may have is checked as for a create,
+ * workspace, and with its members, whose records follow its own: 0. Start commands that are to begin anew
+ * (restarts_start of the record) do so too if another daemon takes the sandbox up. What the owner may have is checked as for a create,
  * and an idempotency key (NULL: none) that has set an id aside names this one from now on. 1: it is not the pool's any
  * more, or not of that stamp, and nothing was done.
  */
