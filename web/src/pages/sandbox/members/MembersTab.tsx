@@ -28,7 +28,7 @@ export default function MembersTab({ sandbox }: { sandbox: Sandbox }) {
       <Card>
         <TableWrap><table className="table">
           <thead><tr><th>{text.members.role}</th><th>{text.facts.template}</th><th className="end">{text.ports.port}</th><th>{text.status}</th><th>{text.members.health}</th></tr></thead>
-          <tbody>{sandbox.members.map((member) => <Row key={member.id} member={member} isChosen={member === chosen} onChoose={() => setRole(member.role)} />)}</tbody>
+          <tbody>{sandbox.members.map((member) => <Row key={member.role} member={member} isChosen={member === chosen} onChoose={() => setRole(member.role)} />)}</tbody>
         </table></TableWrap>
       </Card>
       {chosen.error_message && <Note tone="bad">{chosen.error_message}</Note>}
