@@ -1,13 +1,15 @@
 #!/bin/sh
-# Checks the format, the layers, clang's warnings and those checks of clang-tidy that only read: half a minute of
-# one core, so that `make test` can do it. With `full` clang also builds all of it, and its analyzer looks for what
-# can go wrong on any path, which takes a quarter of an hour of one core.
+# Checks the format, the layers, the console's types, clang's warnings and those checks of clang-tidy that only
+# read: half a minute of one core, so that `make test` can do it. With `full` clang also builds all of it, and its
+# analyzer looks for what can go wrong on any path, which takes a quarter of an hour of one core.
 # Usage: lint.sh BUILD_DIR [full]
 set -eu
 cd "$(dirname "$0")/.."
 build=$1
 git ls-files -z '*.c' '*.h' | xargs -0 clang-format --dry-run -Werror
 scripts/layers.sh
+# The console's types, where its packages are (web.sh).
+[ ! -d web/node_modules ] || (cd web && npm run -s check 2>&1)
 
 tidy() { # tidy DIRECTORY_OF_COMPILE_COMMANDS FILES_AT_A_TIME CHECKS
   # Left out: what is only compiled with fail points, what defines what lint.h redefines, and generators.

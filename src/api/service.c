@@ -36,9 +36,13 @@ HANDLER(service_ready)
 
 HANDLER(service_version)
 {
-	(void)context;
+	const struct api *api = context;
+
 	(void)err;
-	request_answer_json(req, 200, json_pack("{s:s}", "version", SANDLOT_VERSION));
+	request_answer_json(req, 200,
+		json_pack("{s:s, s:o}", "version", SANDLOT_VERSION, "preview_url",
+			json_sprintf("%s://%s:%u", api->preview_scheme, api->preview_domain,
+				api->preview_port)));
 	return 0;
 }
 

@@ -163,7 +163,16 @@ test('what the Connect page says to copy runs as it stands, once a token is in i
   const names = ({ result }) => result.tools.map(({ name }) => name);
   assert.ok(names(await answer.json()).includes('sandbox_create'));
   assert.ok(names(JSON.parse((await run('sh', ['-euc', list], { env })).stdout)).includes('exec'));
-  await console.lacks('E2B');
+  const { preview_url: previews } = (await api.request('GET', '/v1/version')).json;
+  const [makeKey, setUp, code] = await steps('E2B');
+  assert.ok(setUp.includes(`E2B_SANDBOX_URL=${previews}\n`), setUp);
+  assert.equal(makeKey, 'sandlot token create --e2b');
+  const at = { ...env, SANDLOT_URL: `http://127.0.0.1:${api.port}` };
+  const { token: key } = JSON.parse((await run('sh', ['-euc', `${makeKey} --json`], { env: at })).stdout);
+  // The names of previews are known to the browser alone.
+  const known = setUp.replace(previews, `http://127.0.0.1:${new URL(previews).port}`).replace('<key>', key);
+  const said = await run('sh', ['-euc', `${known}\nexec node --input-type=module -e "$CODE"`], { env: { ...at, CODE: code }, cwd: import.meta.dirname ?? path.dirname(new URL(import.meta.url).pathname) });
+  assert.match(said.stdout, /^hello\n? 0\n$/);
   console.isCalm();
 });
 

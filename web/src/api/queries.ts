@@ -4,7 +4,7 @@ import { QueryClient, useMutation, useQuery, useQueryClient } from '@tanstack/re
 
 import { ApiError, call, listAll, part } from './client';
 import { place, readSandboxes } from './live';
-import type { DriverList, Function as Kept, FunctionList, Network, Ports, Process, Project, Quota, Sandbox, Secret, Snapshot, Stats, Template, Token } from './schema';
+import type { DriverList, Function as Kept, FunctionList, Network, Ports, Process, Project, Quota, Sandbox, Secret, Snapshot, Stats, Template, Token, Version } from './schema';
 
 export const client = new QueryClient({
   defaultOptions: {
@@ -42,7 +42,7 @@ export const useFunctions = () => useQuery({ queryKey: ['functions'], queryFn: (
 export const useTokens = () => useQuery({ queryKey: ['tokens'], queryFn: ({ signal }) => listAll<Token>('/v1/tokens', 'tokens', {}, signal) });
 export const useSecrets = () => useQuery({ queryKey: ['secrets'], queryFn: ({ signal }) => call<{ secrets: Secret[] }>('GET', '/v1/secrets', { signal }).then((answer) => answer.secrets) });
 export const useQuotas = () => useQuery({ queryKey: ['quotas'], queryFn: ({ signal }) => call<{ quotas: Quota[] }>('GET', '/v1/quotas', { signal }).then((answer) => answer.quotas) });
-export const useVersion = () => useQuery({ queryKey: ['version'], queryFn: ({ signal }) => call<{ version: string }>('GET', '/v1/version', { signal }), staleTime: Infinity });
+export const useVersion = () => useQuery({ queryKey: ['version'], queryFn: ({ signal }) => call<Version>('GET', '/v1/version', { signal }), staleTime: Infinity });
 export const useDriver = () => useQuery({ queryKey: ['drivers'], queryFn: ({ signal }) => call<DriverList>('GET', '/v1/drivers', { signal }), staleTime: Infinity, select: (list) => list.drivers.find((driver) => driver.used) });
 
 export type Verb = 'start' | 'stop' | 'pause' | 'resume' | 'reset' | 'purge' | 'delete';

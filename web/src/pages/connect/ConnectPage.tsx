@@ -3,6 +3,7 @@
 import { Link } from 'wouter';
 import { useState } from 'react';
 
+import { useVersion } from '../../api/queries';
 import { Card, Note, PageHead } from '../../components/Basics';
 import { Copyable } from '../../components/Copy';
 import { Segments } from '../../components/Field';
@@ -13,6 +14,7 @@ import { WAYS } from './ways';
 export function ConnectPage() {
   const [name, setName] = useState(WAYS[0].name);
   const way = WAYS.find((one) => one.name === name) ?? WAYS[0];
+  const version = useVersion();
   useTitle(text.nav.connect);
   return (
     <>
@@ -20,7 +22,7 @@ export function ConnectPage() {
       <div className="stack" style={{ maxWidth: 900 }}>
         <Note>{text.connect.token} <Link href="/tokens">{text.nav.tokens}</Link></Note>
         <div style={{ overflowX: 'auto' }}><Segments label={text.connect.way} value={name} onText={setName} choices={WAYS.map((one) => ({ value: one.name, label: one.name }))} /></div>
-        <Card title={way.name}><div className="body stack">{way.steps(location.origin).map(({ about, code }) => <div key={about} className="stack tight"><p className="muted">{about}</p><Copyable value={code} label={about} /></div>)}</div></Card>
+        <Card title={way.name}><div className="body stack">{way.steps(location.origin, version.data?.preview_url ?? '…').map(({ about, code }) => <div key={about} className="stack tight"><p className="muted">{about}</p><Copyable value={code} label={about} /></div>)}</div></Card>
       </div>
     </>
   );

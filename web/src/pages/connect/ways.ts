@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Snippets; `at` is the address of this server.
+// Snippets; `at` is the address of this server, `previews` that of its previews.
 import { text } from '../../text/en';
 
-interface Way { name: string; steps: (at: string) => { about: string; code: string }[] }
+interface Way { name: string; steps: (at: string, previews: string) => { about: string; code: string }[] }
 
 export const WAYS: Way[] = [
   {
@@ -40,6 +40,14 @@ export const WAYS: Way[] = [
     steps: (at) => [
       { about: text.connect.mcpHttp, code: JSON.stringify({ mcpServers: { sandlot: { type: 'http', url: `${at}/mcp`, headers: { Authorization: 'Bearer <token>' } } } }, null, 2) },
       { about: text.connect.mcpTools, code: `export SANDLOT_TOKEN=<token>\ncurl -s ${at}/mcp \\\n  -H "Authorization: Bearer $SANDLOT_TOKEN" \\\n  -d '{"jsonrpc":"2.0","id":1,"method":"tools/list"}'` },
+    ],
+  },
+  {
+    name: 'E2B',
+    steps: (at, previews) => [
+      { about: text.connect.e2bKey, code: 'sandlot token create --e2b' },
+      { about: text.connect.e2bSetUp, code: `export E2B_API_URL=${at}/e2b\nexport E2B_SANDBOX_URL=${previews}\nexport E2B_API_KEY=<key>` },
+      { about: text.connect.e2bRun, code: "import { Sandbox } from 'e2b';\n\nconst sandbox = await Sandbox.create();\nconst { stdout, exitCode } = await sandbox.commands.run('echo hello');\nconsole.log(stdout, exitCode);\nawait sandbox.kill();" },
     ],
   },
 ];
