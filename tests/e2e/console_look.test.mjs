@@ -116,6 +116,24 @@ test('a sandbox tells its owner, that it is ready, why it is awake, and how it e
   console.isCalm();
 });
 
+test('a quota that is changed keeps what the form does not show, and the limit of projects', async () => {
+  const { organization, user } = (await api.request('GET', '/v1/quotas')).json.quotas.find((quota) => quota.user);
+  const path = `/v1/quotas/${organization}/${user}`;
+  const before = await api.request('PUT', path, { json: { running: 50, projects: '3Gi', dangerous_commands: 'confirm' } });
+  assert.equal(before.status, 200, before.text);
+  await console.go('/quotas');
+  await console.says('of 3 GiB');
+  await console.click('.card:nth-of-type(2) button', 'Change');
+  await console.fill('Running', '40');
+  await console.click('.dialog footer button', 'Save');
+  await page.shows('document.querySelector(".dialog") === null', true);
+  await console.says('of 40');
+  const { limits, dangerous_commands: danger } = (await api.request('GET', '/v1/quotas')).json.quotas.find((quota) => quota.user);
+  assert.deepEqual([limits.running, limits.projects, danger], [40, '3Gi', 'confirm']);
+  await api.request('DELETE', path);
+  console.isCalm();
+});
+
 test('HTML that code shows has the colours of the theme', async () => {
   await console.theme('dark');
   await console.go(`/sandboxes/${made.id}/playground`);

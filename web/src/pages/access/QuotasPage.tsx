@@ -15,8 +15,8 @@ import { bytes, parseSize } from '../../lib/format';
 import { useTitle } from '../../lib/hooks';
 import { text } from '../../text/en';
 
-const SIZES = new Set<keyof Amounts>(['memory', 'disk', 'images']);
-const KEYS: (keyof Amounts)[] = ['sandboxes', 'running', 'workspaces', 'cpu', 'memory', 'disk', 'images', 'creates_per_minute'];
+const SIZES = new Set<keyof Amounts>(['memory', 'disk', 'images', 'projects']);
+const KEYS: (keyof Amounts)[] = ['sandboxes', 'running', 'workspaces', 'cpu', 'memory', 'disk', 'images', 'projects', 'creates_per_minute'];
 const shown = (key: keyof Amounts, value: unknown) => (value === null || value === undefined ? '∞' : SIZES.has(key) ? bytes(parseSize(value as string)) : String(value));
 const amount = (key: keyof Amounts, value: unknown) => (value === null || value === undefined ? null : SIZES.has(key) ? parseSize(value as string) : Number(value));
 
@@ -51,7 +51,9 @@ function ChangeDialog({ quota, onClose }: { quota: Quota; onClose: () => void })
   const queries = useQueryClient();
   const path = `/v1/quotas/${part(quota.organization)}${quota.user ? `/${part(quota.user)}` : ''}`;
   const finish = (work: Promise<unknown>) => work.then(() => { void queries.invalidateQueries({ queryKey: ['quotas'] }); onClose(); }, (error) => setFault(error instanceof ApiError ? error.message : String(error)));
-  const save = () => finish(call('PUT', path, { json: Object.fromEntries(KEYS.filter((key) => form[key].trim()).map((key) => [key, SIZES.has(key) ? form[key].trim() : Number(form[key])])) }));
+  // What is left out becomes the default: this form does not show what becomes of dangerous commands, and leaves it.
+  const kept = quota.is_set ? { dangerous_commands: quota.dangerous_commands } : {};
+  const save = () => finish(call('PUT', path, { json: { ...kept, ...Object.fromEntries(KEYS.filter((key) => form[key].trim()).map((key) => [key, SIZES.has(key) ? form[key].trim() : Number(form[key])])) } }));
   return (
     <Dialog title={text.quotas.changeTitle(quota.user ? `${quota.organization}/${quota.user}` : quota.organization)} about={text.quotas.changeAbout} open onClose={onClose}
       footer={<>{quota.is_set && <Button onClick={() => void finish(call('DELETE', path))}>{text.quotas.defaults}</Button>}<Button onClick={onClose}>{text.cancel}</Button><Button kind="primary" type="submit" form="quota">{text.save}</Button></>}>
