@@ -2,9 +2,9 @@
 #include "launch/launches.h"
 
 #include "base/log.h"
+#include "launch/app/project_set.h"
 #include "launch/launch_trace.h"
 #include "launch/pipeline.h"
-#include "launch/project_set.h"
 #include "store/store_clock.h"
 #include "store/work/store_launch.h"
 

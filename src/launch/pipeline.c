@@ -6,7 +6,7 @@
 #include "core/engine/sandbox_network.h"
 #include "launch/launch_trace.h"
 #include "launch/launches.h"
-#include "launch/package_layer.h"
+#include "launch/stage/package_layer.h"
 
 #include <errno.h>
 #include <stdarg.h>

@@ -3,6 +3,6 @@
 	.section .rodata
 	.global pyproject_needs_py
 pyproject_needs_py:
-	.incbin "pyproject_needs.py"
+	.incbin "stage/pyproject_needs.py"
 	.byte 0
 	.section .note.GNU-stack, "", %progbits

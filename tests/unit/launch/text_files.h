@@ -2,7 +2,7 @@
 /* A file_set of texts in memory. */
 #pragma once
 
-#include "launch/file_set.h"
+#include "launch/app/file_set.h"
 
 #include <string.h>
 

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launch/stage/failure_cause.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define DETAIL_MAX 160
+
+/* What stands between `before` and `until` (NULL: nothing) is told behind the message. */
+static const struct {
+	const char *before, *until;
+	const char *code, *message, *remedy;
+} causes[] = {
+	{"ModuleNotFoundError: No module named '", "'", "missing_module",
+		"a Python module is missing", "add it to requirements.txt"},
+	{"ImportError: cannot import name '", "'", "missing_module", "a name cannot be imported",
+		"check the versions in requirements.txt"},
+	{"Cannot find module '", "'", "missing_module", "a module is missing",
+		"add it to the dependencies in package.json, or correct the path"},
+	{"Cannot find package '", "'", "missing_module", "a package is missing",
+		"add it to the dependencies in package.json"},
+	{"Failed to resolve import \"", "\"", "missing_module", "an import is missing",
+		"add it to the dependencies in package.json, or correct the path"},
+	{"Module not found: Can't resolve '", "'", "missing_module", "a module is missing",
+		"add it to the dependencies in package.json, or correct the path"},
+	{"issing script: \"", "\"", "missing_script", "package.json has no such script",
+		"add it to scripts, or say the command in sandlot.json"},
+	{"EADDRINUSE: address already in use ", "\n", "port_in_use", "the port is in use",
+		"another process of the sandbox has it: end that, or choose another port"},
+	{"Address already in use", NULL, "port_in_use", "the port is in use",
+		"another process of the sandbox has it: end that, or choose another port"},
+	{"Port ", " is already in use", "port_in_use", "the port is in use",
+		"another process of the sandbox has it: end that, or choose another port"},
+	{"SyntaxError: ", "\n", "syntax_error", "a file has a syntax error",
+		"correct the file and launch again"},
+	{"TabError: ", "\n", "syntax_error", "a file has a syntax error",
+		"correct the file and launch again"},
+	{"IndentationError: ", "\n", "syntax_error", "a file has a syntax error",
+		"correct the file and launch again"},
+	{"error TS", "\n", "type_error", "types do not fit", "correct the file and launch again"},
+	{"code ERESOLVE", NULL, "version_conflict", "npm finds no versions that fit each other",
+		"correct the versions in package.json"},
+	{"code E404", NULL, "package_not_found", "the registry has no such package",
+		"correct the name or version in package.json"},
+	{"No matching distribution found for ", "\n", "package_not_found",
+		"the registry has no such package", "correct requirements.txt"},
+	{"npm error code ", "\n", "install_failed", "npm failed",
+		"read the last lines of the stage"},
+	{"JavaScript heap out of memory", NULL, "out_of_memory", "it used all of its memory",
+		"give the sandbox more memory"},
+	{": not found", NULL, "missing_program", "a program was not found",
+		"choose a template that has it"},
+};
+
+void failure_cause_clean(char *text)
+{
+	for (char *at = text; *at; at++) {
+		if ((unsigned char)*at < ' ' || (unsigned char)*at > '~')
+			*at = '?';
+	}
+}
+
+/* The first place where a text stands with its end on the same line; NULL if there is none. */
+static const char *find_words(const char *output, const char *before, const char *until)
+{
+	for (const char *at = output; (at = strstr(at, before)); at++) {
+		const char *rest = at + strlen(before), *end = until ? strstr(rest, until) : rest;
+
+		if (!until || until[0] == '\n' || (end && end <= rest + strcspn(rest, "\n")))
+			return at;
+	}
+	return NULL;
+}
+
+/* "main.py", line 3 of Python, or path:line of node before the error. */
+static void find_place(const char *output, const char *error, char place[DETAIL_MAX])
+{
+	const char *at = NULL, *from = output;
+	unsigned line;
+	char file[100];
+
+	while ((from = strstr(from, "File \"")) && from < error) {
+		at = from;
+		from++;
+	}
+	if (at && sscanf(at, "File \"%99[^\"\n]\", line %u", file, &line) == 2) {
+		snprintf(place, DETAIL_MAX, "%s:%u", file, line);
+		return;
+	}
+	/* node: "/workspace/app/server.js:3" on a line of its own; of modules as "file:///...". */
+	for (from = output; from < error; from += strcspn(from, "\n") + 1) {
+		size_t len;
+
+		if (strncmp(from, "file:///", 8) == 0)
+			from += 7;
+		len = strcspn(from, "\n");
+		if (from[0] == '/' && len < sizeof(file) && !memchr(from, ' ', len) &&
+			memchr(from, ':', len)) {
+			snprintf(place, DETAIL_MAX, "%.*s", (int)len, from);
+			return;
+		}
+		if (!from[len])
+			break;
+	}
+}
+
+/* What is told of a cause behind its message; empty if nothing is. */
+static void read_detail(const char *at, const char *until, char detail[DETAIL_MAX])
+{
+	const char *end = until ? strstr(at, until) : at;
+	size_t len = end ? (size_t)(end - at) : strlen(at);
+
+	if (len >= DETAIL_MAX)
+		len = DETAIL_MAX - 1;
+	memcpy(detail, at, len);
+	detail[len] = '\0';
+}
+
+void failure_cause_find(const char *output, struct failure_cause *ret_cause)
+{
+	*ret_cause = (struct failure_cause){.code = "failed",
+		.message = "its program failed",
+		.remedy = "read the last lines of the stage"};
+	for (size_t i = 0; i < array_len(causes); i++) {
+		const char *at = find_words(output, causes[i].before, causes[i].until);
+		char detail[DETAIL_MAX], place[DETAIL_MAX] = "";
+
+		if (!at)
+			continue;
+		read_detail(at + strlen(causes[i].before), causes[i].until, detail);
+		if (strcmp(causes[i].code, "syntax_error") == 0)
+			find_place(output, at, place);
+		snprintf(ret_cause->code, sizeof(ret_cause->code), "%s", causes[i].code);
+		snprintf(ret_cause->remedy, sizeof(ret_cause->remedy), "%s", causes[i].remedy);
+		snprintf(ret_cause->message, sizeof(ret_cause->message), "%s%s%s%s%s%s",
+			causes[i].message, detail[0] ? ": " : "", detail, place[0] ? " (" : "",
+			place, place[0] ? ")" : "");
+		failure_cause_clean(ret_cause->message);
+		return;
+	}
+}

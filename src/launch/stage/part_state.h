@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Whether a part of an app is what it was when an earlier launch checked and started it: digests of the files that it has
+ * in the copy, where people and the app may have changed them, and of the packages. Both are kept in .sandlot of the copy.
+ * A sandbox that lies about them keeps its own app from being started anew, and nothing else.
+ */
+#pragma once
+
+#include "blob/digest.h"
+#include "launch/app/detection.h"
+
+struct pipeline;
+
+/* Empty texts: it is not known. */
+struct part_state {
+	bool is_read;
+	char all[DIGEST_LEN + 1]; /* of its files */
+	char loaded[DIGEST_LEN +
+		    1]; /* of those that a process which runs does not take up by itself */
+	char checked[DIGEST_LEN + 1]; /* `all` as it was when the last check was passed */
+	char started[DIGEST_LEN + 1 +
+		     12]; /* likewise `loaded`, and the number of the process that was started then */
+};
+
+/* Reads them once for a launch. -ECANCELED, or -errno with err, of the sandbox; what cannot be made out stays unknown. */
+int part_state_read(struct pipeline *pipeline, enum app_role role, struct err *err) must_check;
+
+/* Whether nothing has changed since it was checked; since this process was started. */
+bool part_state_is_checked(const struct part_state *state);
+bool part_state_is_started(const struct part_state *state, uint32_t process);
+
+/* Keeps that it is as it is now. */
+int part_state_note_check(struct pipeline *pipeline, enum app_role role, struct err *err)
+	must_check;
+int part_state_note_start(struct pipeline *pipeline, enum app_role role, uint32_t process,
+	struct err *err) must_check;

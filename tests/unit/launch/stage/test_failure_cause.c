@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Causes of failures by the last words of programs. */
+#include "launch/stage/failure_cause.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void words_of_programs_are_causes(void **state)
+{
+	static const struct {
+		const char *output, *code, *part;
+	} cases[] = {
+		{"ModuleNotFoundError: No module named 'flask'\n", "missing_module", "flask"},
+		{"Error: Cannot find module 'left-pad'\n", "missing_module", "left-pad"},
+		{"npm error Missing script: \"start\"\n", "missing_script", "start"},
+		{"Error: listen EADDRINUSE: address already in use 127.0.0.1:3000\n", "port_in_use",
+			"127.0.0.1:3000"},
+		{"/app/server.js:2\nlet b = = 2\n\nSyntaxError: Unexpected token '='\n",
+			"syntax_error", "(/app/server.js:2)"},
+		{"  File \"main.py\", line 3\n    x\nSyntaxError: invalid syntax\n", "syntax_error",
+			"(main.py:3)"},
+		{"file:///app/server.mjs:2\nlet b = = 2\n\nSyntaxError: Unexpected token '='\n",
+			"syntax_error", "(/app/server.mjs:2)"},
+		{"  File \"a.py\", line 4\nTabError: inconsistent use of tabs\n", "syntax_error",
+			"(a.py:4)"},
+		{"Module not found: Can't resolve 'left-pad'\n", "missing_module", "left-pad"},
+		{"Port 8501 is already in use\n", "port_in_use", "8501"},
+		{"Port 5000 is mine\nModule is already in use\nSyntaxError: no\n", "syntax_error",
+			"no"},
+		{"npm error code E404\n", "package_not_found", "registry"},
+		{"npm error code EWHATEVER\n", "install_failed", "EWHATEVER"},
+		{"no idea\n", "failed", "failed"},
+		{"", "failed", "failed"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_len(cases); i++) {
+		struct failure_cause cause;
+
+		failure_cause_find(cases[i].output, &cause);
+		assert_string_equal(cause.code, cases[i].code);
+		assert_non_null(strstr(cause.message, cases[i].part));
+		assert_true(cause.remedy[0] != '\0');
+	}
+}
+
+static void output_may_be_anything(void **state)
+{
+	struct failure_cause cause;
+	char output[4000];
+
+	(void)state;
+	memset(output, '\x1b', sizeof(output) - 1);
+	memcpy(output, "SyntaxError: ", 13);
+	output[sizeof(output) - 1] = '\0';
+	failure_cause_find(output, &cause);
+	assert_null(strchr(cause.message, '\x1b'));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(words_of_programs_are_causes),
+		cmocka_unit_test(output_may_be_anything),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
