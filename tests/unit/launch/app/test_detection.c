@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an app is made of, by its files. */
+#include "../text_files.h"
 #include "launch/app/app_service.h"
 #include "launch/app/detection.h"
 #include "launch/stage/part_command.h"
-#include "../text_files.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

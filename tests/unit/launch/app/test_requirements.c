@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Requirements of Python that go on in other files. */
-#include "launch/app/requirements.h"
 #include "../text_files.h"
+#include "launch/app/requirements.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

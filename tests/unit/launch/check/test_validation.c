@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What would keep an app from running. */
-#include "launch/check/validation.h"
 #include "../text_files.h"
+#include "launch/check/validation.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
