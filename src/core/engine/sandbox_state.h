@@ -158,6 +158,7 @@ struct engine {
 	uint64_t sampled_ms;	      /* when processes were last asked what they use */
 	atomic_uint_fast64_t denials; /* connections that egress refused */
 	atomic_uint histories;	      /* sandboxes that have one */
+	atomic_llong used_ms;	      /* when one was used last; store_clock_ms() */
 	bool has_held;		      /* disks of some sandboxes may be kept from growing */
 };
 
@@ -171,5 +172,8 @@ static inline bool sandbox_seems_up(const struct sandbox *sandbox)
 /* It is being used now. */
 static inline void sandbox_note_use(struct sandbox *sandbox)
 {
-	atomic_store(&sandbox->last_active_ms, store_clock_ms(sandbox->engine->config.store));
+	int64_t now_ms = store_clock_ms(sandbox->engine->config.store);
+
+	atomic_store(&sandbox->last_active_ms, now_ms);
+	atomic_store(&sandbox->engine->used_ms, now_ms);
 }

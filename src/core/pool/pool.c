@@ -358,11 +358,14 @@ static void set_draining(struct pools *pools, unsigned count)
 	pthread_mutex_unlock(&pools->lock);
 }
 
-/* Removes what is of no use: of the wrong stamp, too many, or ended. What stays has its id in the list then. */
-static void sort_out(struct engine *engine, struct pool_rows *rows)
+/*
+ * Removes what is of no use: of the wrong stamp, too many, or ended. What stays has its id in the list then. One goes in
+ * a round, so that requests have the processors between them, but all at once where memory is short. How many are left.
+ */
+static unsigned sort_out(struct engine *engine, struct pool_rows *rows)
 {
 	char(*useless)[ID_LEN + 1] = mem_new((rows->count + 1) * sizeof(*useless));
-	unsigned count = 0;
+	unsigned count = 0, now;
 
 	for (size_t i = 0; i < rows->count; i++) {
 		struct pooled_record *row = &rows->rows[i];
@@ -373,12 +376,14 @@ static void sort_out(struct engine *engine, struct pool_rows *rows)
 		memcpy(useless[count++], row->id, sizeof(*useless));
 		row->id[0] = '\0';
 	}
-	for (unsigned i = 0; i < count; i++) {
+	now = count > 1 && !engine->pools->sheds ? 1 : count;
+	for (unsigned i = 0; i < now; i++) {
 		set_draining(engine->pools, count - i);
 		drain(engine, useless[i]);
 	}
-	set_draining(engine->pools, 0);
+	set_draining(engine->pools, count - now);
 	free(useless);
+	return count - now;
 }
 
 /* --- rounds --- */
@@ -395,8 +400,7 @@ static unsigned make_round(struct engine *engine)
 		r = store_pool_list(engine->config.store, collect, &rows, &err);
 	if (r == 0) {
 		drop_strangers(engine->pools, &rows);
-		sort_out(engine, &rows);
-		next = pool_fill(engine, &rows);
+		next = sort_out(engine, &rows) > 0 ? POOL_LATER : pool_fill(engine, &rows);
 	} else {
 		log_error("pools: %s", err.message);
 	}

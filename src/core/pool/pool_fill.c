@@ -15,7 +15,8 @@
 
 #define QUIET_MS    250	 /* without a claim, before one is made; but */
 #define PATIENCE_MS 1000 /* one in so long is made in any case */
-#define REST_MS	    50	 /* between two that are made; and three times what the last took */
+#define REST_MS	    50	 /* between two that are made; and three times what the last took; or */
+#define BUSY_MS	    200	 /* while commands run, of which each in a hundred may meet one */
 #define WARMING_MAX 2	 /* at a time, of a pool; and of all, but for those that take longer than */
 #define WARMING_MS  5000
 
@@ -34,11 +35,14 @@ static const char *hold_of(struct engine *engine)
 }
 
 /* Requests go first. */
-static bool must_rest(const struct pools *pools, uint64_t now_ms)
+static bool must_rest(struct engine *engine, uint64_t now_ms)
 {
+	const struct pools *pools = engine->pools;
 	uint64_t since_fill_ms = now_ms - pools->filled_ms;
+	bool is_busy =
+		store_clock_ms(engine->config.store) - atomic_load(&engine->used_ms) < QUIET_MS;
 
-	if (since_fill_ms < REST_MS + 3 * pools->fill_took_ms)
+	if (since_fill_ms < (is_busy ? BUSY_MS : REST_MS) + 3 * pools->fill_took_ms)
 		return true;
 	return now_ms - pools->claimed_ms < QUIET_MS && since_fill_ms < PATIENCE_MS;
 }
@@ -106,8 +110,8 @@ static enum pool_next choose(
 			continue;
 		best = lack;
 		*ret_plan = state->plan;
-		next = warming.brief < WARMING_MAX && !must_rest(pools, now_ms) ? POOL_MADE
-										: POOL_LATER;
+		next = warming.brief < WARMING_MAX && !must_rest(engine, now_ms) ? POOL_MADE
+										 : POOL_LATER;
 	}
 	if (held_because || pools->is_stopping || pools->sheds)
 		next = POOL_NOTHING;
