@@ -29,6 +29,15 @@ const struct pipeline_stage pipeline_stages[] = {
 const size_t pipeline_stage_count = array_len(pipeline_stages);
 _Static_assert(array_len(pipeline_stages) <= PIPELINE_STAGES_MAX, "each has its times");
 
+bool pipeline_has_stage(const char *name)
+{
+	for (size_t i = 0; i < pipeline_stage_count; i++) {
+		if (strcmp(pipeline_stages[i].name, name) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* --- what is told --- */
 
 /* Puts a line into the log; takes over the event. */

@@ -74,6 +74,9 @@ struct pipeline_stage {
 extern const struct pipeline_stage pipeline_stages[];
 extern const size_t pipeline_stage_count;
 
+/* Whether a stage has that name. */
+bool pipeline_has_stage(const char *name);
+
 /* Runs all stages; what came of it is in the record. -ECANCELED, or -errno with err. */
 int pipeline_run(struct pipeline *pipeline, struct err *err) must_check;
 void pipeline_fini(struct pipeline *pipeline);

@@ -159,6 +159,8 @@ test('the files of a sandbox without a project are launched where they are, and 
   assertRuns(again);
   assert.equal(again.stages[5].status, 'skipped');
   assertError(await api.request('POST', `/v1/launches/${launched.id}/retry`, { json: { from: 'Nothing' } }), 400, /must be the name of a stage/);
+  assertError(await api.request('GET', '/v1/launches', { query: { status: 'over' } }), 400, /status must be running/);
+  assertError(await api.request('GET', '/v1/launches', { query: { failed_stage: 'Nothing' } }), 400, /failed_stage/);
   await api.purge(id);
 });
 

@@ -311,7 +311,6 @@ HANDLER(launches_retry_one)
 	struct caller caller = api_caller(req);
 	struct retry_body body = {0};
 	struct launch_record record;
-	bool is_known = false;
 	int r = api_check_ready(api, err);
 
 	fields_clear(&launch_retry_fields, &body);
@@ -319,9 +318,7 @@ HANDLER(launches_retry_one)
 		r = fields_decode(&launch_retry_fields, request_body(req), &body, err);
 	if (r < 0)
 		return r;
-	for (size_t i = 0; body.from && i < pipeline_stage_count; i++)
-		is_known |= strcmp(pipeline_stages[i].name, body.from) == 0;
-	if (body.from && !is_known)
+	if (body.from && !pipeline_has_stage(body.from))
 		return err_explain(err, ERR_INVALID, "invalid_field", NULL,
 			"field from must be the name of a stage");
 	r = launches_retry(api->launches, &caller, request_param(req, "launch"),
@@ -424,6 +421,20 @@ static bool list_one(const struct launch_record *record, void *arg)
 	return true;
 }
 
+static int check_filter(const struct store_launch_filter *filter, struct err *err)
+{
+	enum launch_status ignored;
+
+	if (filter->status && launch_status_parse(filter->status, &ignored) < 0)
+		return err_explain(err, ERR_INVALID, "invalid_parameter", NULL,
+			"parameter status must be running, succeeded, failed or cancelled");
+	if (filter->failed_stage && !pipeline_has_stage(filter->failed_stage))
+		return err_explain(err, ERR_INVALID, "invalid_parameter",
+			"take one of the `stages` of a launch",
+			"parameter failed_stage names no stage: %.40s", filter->failed_stage);
+	return 0;
+}
+
 HANDLER(launches_list)
 {
 	struct api *api = context;
@@ -435,8 +446,11 @@ HANDLER(launches_list)
 		.before = request_query(req, "cursor")};
 	char project[ID_LEN + 1], sandbox_id[ID_LEN + 1];
 	uint64_t limit;
-	int r = api_query_number(req, "limit", 1, LIST_LIMIT_MAX, LIST_LIMIT_DEFAULT, &limit, err);
+	int r = check_filter(&filter, err);
 
+	if (r == 0)
+		r = api_query_number(
+			req, "limit", 1, LIST_LIMIT_MAX, LIST_LIMIT_DEFAULT, &limit, err);
 	if (r == 0)
 		r = read_project(req, api, project, err);
 	if (r == 0)
