@@ -40,6 +40,7 @@ const isObject = (value) => typeof value === 'object' && value !== null && !Arra
 /** The number of a port, which may say more. */
 const portOf = (port) => (isObject(port) ? port.port : port);
 
+const isTermination = (value) => value === null || (isObject(value) && typeof value.reason === 'string');
 const FIELDS = {
   id: (value) => /^[0-9a-z]{26}$/.test(value),
   name: (value) => value === null || /^[a-z][a-z0-9-]{0,39}$/.test(value),
@@ -59,7 +60,8 @@ const FIELDS = {
   started_at: isTimeOrNull,
   last_active_at: isTimeOrNull,
   expires_at: isTimeOrNull,
-  termination: (value) => value === null || (isObject(value) && typeof value.reason === 'string'),
+  termination: isTermination,
+  last_termination: isTermination,
   error_message: (value) => value === null || typeof value === 'string',
   start: (value) => Array.isArray(value) && value.every((start) => typeof start.name === 'string' && typeof start.command === 'string' && start.cwd.startsWith('/') && start.env === undefined),
   upgradable: (value) => typeof value === 'boolean',
