@@ -7,6 +7,7 @@
 #include "launch/launch_trace.h"
 #include "launch/launches.h"
 #include "launch/stage/package_layer.h"
+#include "launch/stage/part_versions.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -335,6 +336,7 @@ int pipeline_run(struct pipeline *pipeline, struct err *err)
 	int r = 0;
 
 	pipeline->is_forced = json_is_string(json_object_get(pipeline->input, "from"));
+	part_versions_begin(pipeline);
 	for (size_t i = 0; i < pipeline_stage_count && r == 0; i++) {
 		if (i >= first || pipeline_stages[i].is_always) {
 			r = run_stage(pipeline, i, err);
@@ -346,6 +348,8 @@ int pipeline_run(struct pipeline *pipeline, struct err *err)
 	if (r == 0 || r == PIPELINE_FAILED)
 		package_layer_share(pipeline);
 	if (r == 0) {
+		part_versions_note(
+			pipeline); /* a retry may have begun behind the stage that does */
 		pipeline->record.status = LAUNCH_SUCCEEDED;
 		return 0;
 	}

@@ -57,6 +57,7 @@ struct pipeline {
 	char base[PIPELINE_BASE_MAX]; /* the path that the preview is at */
 	const char *stage;	      /* the one that runs */
 	bool is_traced;
+	bool has_versions;	 /* the sandbox was asked for them */
 	uint64_t begun_us;	 /* by the steady clock, as that of the trace by the other */
 	struct trace_span trace; /* of all of it; its stages are below (launch_trace.h) */
 	struct {

@@ -158,6 +158,7 @@ test('the files of a sandbox without a project are launched where they are, and 
   const again = await ended(begun.json.id);
   assertRuns(again);
   assert.equal(again.stages[5].status, 'skipped');
+  assert.deepEqual(again.versions, launched.versions);
   assertError(await api.request('POST', `/v1/launches/${launched.id}/retry`, { json: { from: 'Nothing' } }), 400, /must be the name of a stage/);
   assertError(await api.request('GET', '/v1/launches', { query: { status: 'over' } }), 400, /status must be running/);
   assertError(await api.request('GET', '/v1/launches', { query: { failed_stage: 'Nothing' } }), 400, /failed_stage/);

@@ -661,12 +661,13 @@ static void describe_parts(struct detection *detection)
 		part_command_fill(part->command, "{entry}", part->entry);
 		part_command_line(part, "/", shown);
 		json_array_append_new(parts,
-			json_pack("{s:s, s:s, s:s, s:s, s:s?, s:s?, s:s?, s:i}", "role",
+			json_pack("{s:s, s:s, s:s, s:s, s:s?, s:s?, s:s?, s:i, s:b}", "role",
 				framework_role_name(role), "directory", part->dir, "runtime",
 				framework_runtime_name(part->framework->runtime), "framework",
 				part->framework->name, "package_manager", part->package_manager,
 				"entry", part->entry[0] ? part->entry : NULL, "command",
-				shown[0] ? shown : NULL, "port", part->port));
+				shown[0] ? shown : NULL, "port", part->port, "hot",
+				part->framework->is_hot));
 	}
 }
 

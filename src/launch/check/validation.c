@@ -161,8 +161,9 @@ static char *added_lines(const char *text)
 
 static const char *find_vite_config(const struct look *look, char path[APP_ENTRY_MAX])
 {
-	static const char *const names[] = {
-		"vite.config.ts", "vite.config.js", "vite.config.mjs", "vite.config.mts"};
+	/* In the order in which Vite looks for them. */
+	static const char *const names[] = {"vite.config.js", "vite.config.mjs", "vite.config.ts",
+		"vite.config.cjs", "vite.config.mts", "vite.config.cts"};
 	const struct app_part *part = part_of(look, ROLE_FRONTEND);
 
 	if (!part || strcmp(part->framework->name, "vite") != 0)

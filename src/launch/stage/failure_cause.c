@@ -13,6 +13,9 @@ static const struct {
 } causes[] = {
 	{"ModuleNotFoundError: No module named '", "'", "missing_module",
 		"a Python module is missing", "add it to requirements.txt"},
+	/* python3 -m says it in other words. */
+	{": No module named ", "\n", "missing_module", "a Python module is missing",
+		"add it to requirements.txt"},
 	{"ImportError: cannot import name '", "'", "missing_module", "a name cannot be imported",
 		"check the versions in requirements.txt"},
 	{"Cannot find module '", "'", "missing_module", "a module is missing",
@@ -27,11 +30,18 @@ static const struct {
 		"add it to scripts, or say the command in sandlot.json"},
 	{"EADDRINUSE: address already in use ", "\n", "port_in_use", "the port is in use",
 		"another process of the sandbox has it: end that, or choose another port"},
+	{"address already in use", NULL, "port_in_use", "the port is in use",
+		"another process of the sandbox has it: end that, or choose another port"},
 	{"Address already in use", NULL, "port_in_use", "the port is in use",
 		"another process of the sandbox has it: end that, or choose another port"},
 	{"Port ", " is already in use", "port_in_use", "the port is in use",
 		"another process of the sandbox has it: end that, or choose another port"},
 	{"SyntaxError: ", "\n", "syntax_error", "a file has a syntax error",
+		"correct the file and launch again"},
+	{"SyntaxError [", "\n", "syntax_error", "a file has a syntax error",
+		"correct the file and launch again"},
+	/* esbuild, by which Vite and tsx read TypeScript. */
+	{": ERROR: ", "\n", "syntax_error", "a file has a syntax error",
 		"correct the file and launch again"},
 	{"TabError: ", "\n", "syntax_error", "a file has a syntax error",
 		"correct the file and launch again"},
@@ -72,12 +82,33 @@ static const char *find_words(const char *output, const char *before, const char
 	return NULL;
 }
 
+/* server.ts:2:8 of esbuild, on the line of the error. */
+static bool find_place_beside(const char *output, const char *error, char place[DETAIL_MAX])
+{
+	const char *from = error;
+	unsigned line, column;
+	int end = -1;
+	char file[100];
+
+	while (from > output && from[-1] != '\n')
+		from--;
+	from += strspn(from, " ");
+	if (sscanf(from, "%99[^: \n]:%u:%u%n", file, &line, &column, &end) != 3 ||
+		from + end != error)
+		return false;
+	snprintf(place, DETAIL_MAX, "%s:%u", file, line);
+	return true;
+}
+
 /* "main.py", line 3 of Python, or path:line of node before the error. */
 static void find_place(const char *output, const char *error, char place[DETAIL_MAX])
 {
 	const char *at = NULL, *from = output;
 	unsigned line;
 	char file[100];
+
+	if (find_place_beside(output, error, place))
+		return;
 
 	while ((from = strstr(from, "File \"")) && from < error) {
 		at = from;

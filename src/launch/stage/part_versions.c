@@ -64,18 +64,27 @@ static void ask(struct pipeline *pipeline, enum app_role role, json_t *versions)
 	}
 }
 
-void part_versions_note(struct pipeline *pipeline)
+void part_versions_begin(struct pipeline *pipeline)
 {
 	struct sandbox_record record;
-	json_t *versions = json_pack("{s:s}", "sandlot", SANDLOT_VERSION);
 
 	sandbox_read(pipeline->sandbox, &record);
-	json_object_set_new(versions, "template", json_string(record.template_name));
+	json_object_set_new(pipeline->record.document, "versions",
+		json_pack("{s:s, s:s}", "sandlot", SANDLOT_VERSION, "template",
+			record.template_name));
 	sandbox_record_fini(&record);
+}
+
+void part_versions_note(struct pipeline *pipeline)
+{
+	json_t *versions = json_object_get(pipeline->record.document, "versions");
+
+	if (pipeline->has_versions)
+		return;
+	pipeline->has_versions = true;
 	for (int role = 0; role < ROLE_COUNT; role++) {
 		if (pipeline->detection.has_part[role] &&
 			pipeline->detection.parts[role].framework->runtime != RUNTIME_STATIC)
 			ask(pipeline, role, versions);
 	}
-	json_object_set_new(pipeline->record.document, "versions", versions);
 }

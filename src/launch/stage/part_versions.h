@@ -4,8 +4,11 @@
 
 struct pipeline;
 
+/* Puts "versions" into the record of a launch that begins: of Sandlot and the template. */
+void part_versions_begin(struct pipeline *pipeline);
+
 /*
- * Puts "versions" into the record of a launch: of Sandlot, the template, and what the sandbox says of itself: node, python
- * and the frameworks. What it does not say is left out; a launch does not fail by it.
+ * Adds what the sandbox says of itself once packages are installed: node, python and the frameworks. What it does not say
+ * is left out; a launch does not fail by it. Asks once in a launch.
  */
 void part_versions_note(struct pipeline *pipeline);

@@ -45,23 +45,25 @@ static bool is_below(const char *path, const char *dir)
 	return len == 0 || (strncmp(path, dir, len) == 0 && path[len] == '/');
 }
 
-/* Servers of frontends load changed files by themselves; a backend has to be started again. */
-static bool is_of_backend(const json_t *launch, const char *path)
+/* What serves a part may load changed files by itself; else it has to be started again. */
+static bool is_of_cold_part(const json_t *launch, const char *path)
 {
 	json_t *parts = json_object_get(json_object_get(launch, "detection"), "parts"), *part;
-	const char *role = "";
+	const json_t *found = NULL, *hot;
 	size_t longest = 0, i;
 
 	json_array_foreach(parts, i, part)
 	{
 		const char *dir = cli_text(part, "directory");
 
-		if (is_below(path, dir) && (!role[0] || strlen(dir) > longest)) {
-			role = cli_text(part, "role");
+		if (is_below(path, dir) && (!found || strlen(dir) > longest)) {
+			found = part;
 			longest = strlen(dir);
 		}
 	}
-	return strcmp(role, "backend") == 0;
+	hot = json_object_get(found, "hot");
+	return json_is_boolean(hot) ? json_is_false(hot)
+				    : strcmp(cli_text(found, "role"), "backend") == 0;
 }
 
 /* The copy in the sandbox is not the file itself: it was mended. */
@@ -84,7 +86,7 @@ bool launch_watch_needs_launch(const json_t *launch, const char *path)
 	const char *slash = strrchr(path, '/');
 
 	return strcmp(cli_text(launch, "status"), "succeeded") != 0 ||
-	       is_listed(launch_files, slash ? slash + 1 : path) || is_of_backend(launch, path) ||
+	       is_listed(launch_files, slash ? slash + 1 : path) || is_of_cold_part(launch, path) ||
 	       is_fixed(launch, path);
 }
 

@@ -71,6 +71,11 @@ static void each_rule_finds_what_it_is_for(void **state)
 			1, false},
 		{"vite_config",
 			{{"package.json", "{\"devDependencies\":{\"vite\":\"7\"}}"},
+				{"vite.config.cjs",
+					"module.exports = { host: 1, port: 2, base: 3 }"}},
+			1, false},
+		{"vite_config",
+			{{"package.json", "{\"devDependencies\":{\"vite\":\"7\"}}"},
 				{"vite.config.js", "export default { host: 1, port: 2, base: 3, "
 						   "hmr: { port: 4 } } // hmr"}},
 			1, false},

@@ -15,6 +15,13 @@ static void words_of_programs_are_causes(void **state)
 		const char *output, *code, *part;
 	} cases[] = {
 		{"ModuleNotFoundError: No module named 'flask'\n", "missing_module", "flask"},
+		{"/usr/bin/python3: No module named uvicorn\n", "missing_module", "uvicorn"},
+		{"[Errno 98] error while attempting to bind: address already in use\n",
+			"port_in_use", "port"},
+		{"/app/a.mjs:2\nx\n\nSyntaxError [ERR_INVALID_TYPESCRIPT_SYNTAX]: no\n",
+			"syntax_error", "(/app/a.mjs:2)"},
+		{"Transform failed with 1 error:\nserver.ts:2:8: ERROR: Expected \";\"\n",
+			"syntax_error", "(server.ts:2)"},
 		{"Error: Cannot find module 'left-pad'\n", "missing_module", "left-pad"},
 		{"npm error Missing script: \"start\"\n", "missing_script", "start"},
 		{"Error: listen EADDRINUSE: address already in use 127.0.0.1:3000\n", "port_in_use",
