@@ -92,6 +92,10 @@ test('a launch again checks and starts only the parts that have changed, and lea
   launches.assertRuns(await launches.launch({ project: id }));
   const [api5, web5] = await shown();
   assert.deepEqual([/^never /.test(api5), /^web /.test(web5)], [true, true], `${api5} ${web5}`);
+  await api.life(first.sandbox_id, 'stop');
+  const [api6, web6] = await shown(); // which wakes it
+  launches.assertRuns(await launches.launch({ project: id }));
+  assert.deepEqual(await shown(), [api6, web6], 'after a wake nothing is started anew either');
   await launches.remove(first, id);
 });
 

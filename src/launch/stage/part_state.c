@@ -117,10 +117,11 @@ static void format_start(
 
 bool part_state_is_started(const struct part_state *state, uint32_t process)
 {
-	char text[sizeof(state->started)];
+	size_t len = strlen(state->loaded);
+	unsigned noted;
 
-	format_start(state, process, text);
-	return state->loaded[0] && strcmp(text, state->started) == 0;
+	return len > 0 && strncmp(state->started, state->loaded, len) == 0 &&
+	       sscanf(state->started + len, " %u", &noted) == 1 && process >= noted;
 }
 
 static int write_note(struct pipeline *pipeline, const char *what, enum app_role role,

@@ -25,7 +25,10 @@ struct part_state {
 /* Reads them once for a launch. -ECANCELED, or -errno with err, of the sandbox; what cannot be made out stays unknown. */
 int part_state_read(struct pipeline *pipeline, enum app_role role, struct err *err) must_check;
 
-/* Whether nothing has changed since it was checked; since this process was started. */
+/*
+ * Whether nothing has changed since it was checked; since this process was started, or the one before it whose place it
+ * took when the sandbox woke: that has read the same.
+ */
 bool part_state_is_checked(const struct part_state *state);
 bool part_state_is_started(const struct part_state *state, uint32_t process);
 
