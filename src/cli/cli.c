@@ -25,7 +25,7 @@ const struct option cli_options[] = {
 		offsetof(struct cli, token)},
 	{OPTION_TEXT, 0, "url", "URL", "address of the daemon, instead of SANDLOT_URL",
 		offsetof(struct cli, url)},
-	{OPTION_FLAG, 0, "version", NULL, "show the version of this program",
+	{OPTION_FLAG, 0, "version", NULL, "show the version of this program; -v alone does so too",
 		offsetof(struct cli, version)},
 	{OPTION_END},
 };

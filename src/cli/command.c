@@ -113,8 +113,8 @@ static int check_operands(const struct command *command, int count, struct err *
 	if (!too_few && (command->max_operands < 0 || count <= command->max_operands))
 		return 0;
 	err_set(err, ERR_INVALID, "%s: too %s arguments", command->name, too_few ? "few" : "many");
-	snprintf(err->remedy, sizeof(err->remedy), "sandlot %s [OPTION...] %s", command->name,
-		command->operands);
+	snprintf(err->remedy, sizeof(err->remedy), "sandlot %s [OPTION...] %s%s", command->name,
+		command->operands, command->misplaced && !too_few ? command->misplaced : "");
 	return -err_class(ERR_INVALID)->errnum;
 }
 
@@ -161,6 +161,15 @@ static int run_verb(const struct command *command, struct cli *cli, const void *
 	return refuse_verb(command, name, err);
 }
 
+/* Behind what the parser of options says. */
+static void advise(struct err *err, const char *command)
+{
+	size_t len = strlen(err->remedy);
+
+	snprintf(
+		err->remedy + len, sizeof(err->remedy) - len, "see \"sandlot %s --help\"", command);
+}
+
 int command_run(
 	const struct command *command, struct cli *cli, int argc, char **argv, struct err *err)
 {
@@ -175,8 +184,7 @@ int command_run(
 			command->tables[i].options, values + command->tables[i].base};
 	r = option_parse(bindings, count, command->verbatim_after, argc, argv, &operands, err);
 	if (r < 0) {
-		snprintf(err->remedy, sizeof(err->remedy), "see \"sandlot %s --help\"",
-			command->name);
+		advise(err, command->name);
 	} else if (cli->help) {
 		command_help(command, stdout);
 	} else if (cli->version) {

@@ -54,7 +54,9 @@ struct command {
 	const char *alias;    /* another name that it has; may be NULL */
 	const char *operands; /* "ID [--] COMMAND [ARG...]" */
 	const char *summary;  /* one line, no full stop */
-	const char *details;  /* paragraphs and examples */
+	const char
+		*misplaced;  /* where operands that are too many may belong; NULL: nothing to say */
+	const char *details; /* paragraphs and examples */
 	struct command_options tables[COMMAND_TABLES_MAX];
 	size_t values_size; /* of the struct that the tables fill, which starts zeroed */
 	int min_operands;

@@ -10,7 +10,9 @@
 #include <errno.h>
 #include <string.h>
 
-#define LOOK_MS	  50
+#define LOOK_MS 50
+#define SIZE_LEAST                                                                                 \
+	(1u << 20) /* no limit is lower: a number below was meant in other units than bytes */
 #define AT(field) offsetof(struct create_spec, field)
 
 const struct option create_spec_options[] = {
@@ -34,7 +36,9 @@ const struct option create_spec_options[] = {
 	{OPTION_CHOICE, 0, "network", "MODE", "none, allowlist or internet", AT(network),
 		"none allowlist internet"},
 	{OPTION_LIST, 0, "allow", "NAME",
-		"a name, address or network that may be reached; may be repeated", AT(allow)},
+		"a name, address or network that may be reached (means --network allowlist unless "
+		"--network is given); may be repeated",
+		AT(allow)},
 	{OPTION_LIST, 0, "secret", "NAME",
 		"a secret that its requests to http://NAME.internal are given; may be repeated",
 		AT(secrets)},
@@ -115,6 +119,10 @@ static int add_size(json_t *resources, const char *field, const char *text, stru
 	if (human_parse_bytes(text, &bytes) < 0)
 		return err_explain(err, ERR_INVALID, NULL, "write 512Mi, 2Gi, or a number of bytes",
 			"--%s: \"%s\" is not a size", field, text);
+	if (bytes < SIZE_LEAST && !text[strspn(text, "0123456789")])
+		return err_explain(err, ERR_INVALID, NULL,
+			"give a unit: Mi or Gi behind the number",
+			"--%s: %s was read as %s bytes, and that is too little", field, text, text);
 	/* Ki, Mi, Gi go as they are, so that the answer shows what was asked for. */
 	if (text[strlen(text) - 1] == 'i')
 		return add_text(resources, field, text, err);
@@ -330,6 +338,11 @@ int create_spec_body(const struct create_spec *spec, json_t **ret, struct err *e
 	if (spec->id && !resolve_is_whole(spec->id))
 		return err_set(err, ERR_INVALID,
 			"--id: \"%s\" is not an id of 26 digits and small letters", spec->id);
+	if (spec->name && !resolve_is_name(spec->name))
+		return err_explain(err, ERR_INVALID, NULL,
+			"use up to 40 small letters, digits and hyphens, with a letter first; 26 "
+			"of them without a hyphen would be an id",
+			"--name: \"%s\" cannot be the name of a sandbox", spec->name);
 	r = add_text(body, "id", spec->id, err);
 	if (r == 0)
 		r = add_text(body, "name", spec->name, err);

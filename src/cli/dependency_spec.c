@@ -135,7 +135,7 @@ int dependency_spec_await(
 	if (r < 0)
 		return r;
 	if (strcmp(cli_text(document, "status"), "succeeded") != 0)
-		return err_explain(err, ERR_UNPROCESSABLE, "dependencies_failed", NULL,
+		return err_explain(err, ERR_CONFLICT, "dependencies_failed", NULL,
 			"packages of %s are not installed: %s", id,
 			json_is_string(json_object_get(document, "error"))
 				? cli_text(document, "error")

@@ -20,10 +20,17 @@ static int dispatch(struct cli *cli, int argc, char **argv, struct err *err)
 	struct option_binding global = {cli_options, cli};
 	const struct command *command;
 	int operands;
-	int r = option_parse(&global, 1, 0, argc, argv, &operands, err);
+	int r;
+
+	/* No letter of the table, since commands use it for other things. */
+	if (argc > 0 && strcmp(argv[0], "-v") == 0)
+		cli->version = true;
+	r = cli->version ? 0 : option_parse(&global, 1, 0, argc, argv, &operands, err);
 
 	if (r < 0) {
-		snprintf(err->remedy, sizeof(err->remedy), "see \"sandlot --help\"");
+		size_t len = strlen(err->remedy);
+
+		snprintf(err->remedy + len, sizeof(err->remedy) - len, "see \"sandlot --help\"");
 		return r;
 	}
 	if (cli->version) {

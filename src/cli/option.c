@@ -2,10 +2,12 @@
 #include "cli/option.h"
 
 #include "base/number.h"
+#include "base/similar.h"
 #include "cli/text/human.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #define NUMBER_MAX 1000000000000ull /* far above any sensible count, far below an overflow */
@@ -150,6 +152,32 @@ static int store(const struct match *match, const char *text, struct err *err)
 	return -EINVAL;
 }
 
+/* Names the option that may have been meant. */
+static int refuse_long(const struct option_binding *bindings, size_t count, const char *name,
+	size_t len, struct err *err)
+{
+	auto_free char *text = mem_printf("%.*s", (int)len, name);
+	const char *best = NULL;
+	unsigned least = SIMILAR_MAX + 1;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct option *o = bindings[i].options;
+
+		for (; o->kind != OPTION_END; o++) {
+			unsigned distance = similar_distance(o->name, text);
+
+			if (distance < least && distance < strlen(o->name)) {
+				least = distance;
+				best = o->name;
+			}
+		}
+	}
+	err_set(err, ERR_INVALID, "unknown option --%s", text);
+	if (best)
+		snprintf(err->remedy, sizeof(err->remedy), "did you mean \"--%s\"? ", best);
+	return -err_class(ERR_INVALID)->errnum;
+}
+
 /* Handles "--name", "--name=value" and "--name value"; advances *at past a value it took. */
 static int take_long(const struct option_binding *bindings, size_t count, int argc, char **argv,
 	int *at, struct err *err)
@@ -160,7 +188,7 @@ static int take_long(const struct option_binding *bindings, size_t count, int ar
 	struct match match;
 
 	if (!find_long(bindings, count, name, len, &match))
-		return err_set(err, ERR_INVALID, "unknown option --%.*s", (int)len, name);
+		return refuse_long(bindings, count, name, len, err);
 	if (match.option->kind == OPTION_FLAG && value)
 		return err_set(err, ERR_INVALID, "--%.*s takes no value", (int)len, name);
 	if (match.option->kind != OPTION_FLAG && !value) {

@@ -59,7 +59,8 @@ struct option_binding {
 /*
  * Reads the options out of argv[0..argc) and leaves the operands in argv[0..*ret_operands), in
  * their order. After `verbatim_after` operands the next one ends the options: it and all that
- * follow are somebody else's command line.
+ * follow are somebody else's command line. The remedy of an error is "" or which option may have been
+ * meant, with a space behind it.
  */
 int option_parse(const struct option_binding *bindings, size_t count, int verbatim_after, int argc,
 	char **argv, int *ret_operands, struct err *err) must_check;

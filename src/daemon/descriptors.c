@@ -112,12 +112,12 @@ static void tell(const struct settings *settings, unsigned cores, struct descrip
 				kinds[i].name, number);
 		has_all &= number == kinds[i].wanted;
 	}
-	if (has_all)
-		log_info("limits within %llu open files: %s", (unsigned long long)limit, text);
-	else
-		log_warning("only %llu open files (RLIMIT_NOFILE) for limits that may need up to "
-			    "%u; they are lowered: %s",
-			(unsigned long long)limit, plan->needed, text);
+	log_debug("limits within %llu open files: %s", (unsigned long long)limit, text);
+	if (!has_all)
+		log_warning(
+			"%llu open files are allowed, fewer than full load may need (%u): harmless "
+			"for few sandboxes; else raise it (ulimit -n)",
+			(unsigned long long)limit, plan->needed);
 }
 
 int descriptors_open(

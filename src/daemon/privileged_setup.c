@@ -93,7 +93,9 @@ static int take_lock(int run_fd, const char *data_dir, int *ret_fd, struct err *
 		return err_sys(err, "open %s/run/daemon.lock", data_dir);
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		return err_explain(err, ERR_CONFLICT, "already_running",
-			"end the other one, or choose another --data-dir",
+			"end the other one; or for a second one set SANDLOT_DATA_DIR, "
+			"SANDLOT_API_BIND and "
+			"SANDLOT_PREVIEW_BIND (or --data-dir, --api-bind, --preview-bind)",
 			"another sandlotd runs on the data directory %s", data_dir);
 	*ret_fd = take_fd(&fd);
 	return 0;

@@ -16,7 +16,9 @@ int transport_listen(
 
 	if (r == -EADDRINUSE)
 		snprintf(err->remedy, sizeof(err->remedy),
-			"another sandlotd? choose another address with %s", flag);
+			"another sandlotd? choose another address with %s; \"make run\" takes "
+			"SANDLOT_DATA_DIR, SANDLOT_API_BIND and SANDLOT_PREVIEW_BIND",
+			flag);
 	return r;
 }
 

@@ -29,6 +29,32 @@ test('a mistyped command names the one that was meant', async () => {
   assert.doesNotMatch(far.stderr, /did you mean/);
 });
 
+test('a mistyped option names the one that was meant, and what is in a wrong place where it belongs', async () => {
+  speaks(await sandlot(['create', '--memroy', '1Gi']), /unknown option --memroy\n.*did you mean "--memory"\? see "sandlot create --help"/);
+  speaks(await sandlot(['--verson']), /did you mean "--version"\? see "sandlot --help"/);
+  assert.doesNotMatch((await sandlot(['ls', '--xylophone'])).stderr, /did you mean/);
+  speaks(await sandlot(['create', 'extra']), /too many arguments\n.*--name NAME.*-t NAME/);
+  speaks(await sandlot(['open', '59999']), /there is no sandbox.*\n.*sandlot open SANDBOX 59999/);
+  speaks(await sandlot(['run']), /there is no command to run\n.*sandlot run -it/);
+  assert.match(await ok(['-v']), /^sandlot \d+\.\d+\.\d+\n$/);
+});
+
+test('a size without a unit and a name that cannot be one are told by their options', async () => {
+  const id = await created();
+  speaks(await sandlot(['update', '--memory', '512', id]), /--memory: 512 was read as 512 bytes.*\n.*Mi or Gi/);
+  for (const args of [['update', '--name', 'a b', id], ['create', '--name', 'a b']]) speaks(await sandlot(args), /--name: "a b" cannot be the name of a sandbox\n.*40 small letters, digits and hyphens, with a letter first/);
+  await ok(['update', '--memory', String(64 << 20), '--name', 'a-b', id]);
+  await ok(['purge', 'a-b']);
+});
+
+test('a whole line as the name of a program gets a hint, and no other', async () => {
+  const id = await created();
+  const line = await sandlot(['exec', id, '--', 'ls -la']);
+  assert.deepEqual([line.code, /"ls -la" was taken as the name of one program; -c 'ls -la' runs it/.test(line.stderr)], [127, true], line.stderr);
+  for (const args of [['no-such-program'], ['sh', '-c', 'exit 127']]) assert.doesNotMatch((await sandlot(['exec', id, '--', ...args])).stderr, /-c '/);
+  await ok(['purge', id]);
+});
+
 test('list and delete are other names of ls and rm', async () => {
   const id = await created();
   assert.match(await ok(['list', '-q']), new RegExp(id));
@@ -86,6 +112,7 @@ test('a wrong address is named as it was given, not another', async () => {
   for (const url of ['http://127.0.0.1:1', 'http://localhost:1/', 'http://no-such-host.invalid:9090']) {
     const result = await sandlot(['ls'], { env: { ...urlEnv(), SANDLOT_URL: url } });
     speaks(result, new RegExp(url.replace(/\/$/, '').replaceAll('.', '\\.')));
+    assert.match(result.stderr, /start it with "make run" or "systemctl start sandlot"; one elsewhere is named by --url or SANDLOT_URL/);
     assert.doesNotMatch(result.stderr, new RegExp(`:${api.port}|:9090(?<!invalid:9090)|api\\.sock`));
   }
 });

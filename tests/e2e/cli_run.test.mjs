@@ -31,6 +31,26 @@ const workspaces = () => proc.stored(path.join(instance.dataDir, 'workspaces')).
 const before = workspaces();
 const nothingLeft = () => until(async () => (await api.all()).length === 0 && workspaces() === before, { what: 'nothing is left' });
 
+test('run takes --rm, which it does in any case, and refuses it beside what leaves the sandbox', async () => {
+  assert.equal(await ok(['run', '--rm', '--', 'echo', 'gone']), 'gone\n');
+  await nothingLeft();
+  for (const leaves of ['-d', '-k']) speaks(await sandlot(['run', '--rm', leaves, '--', 'true']), /--rm does not go with them/);
+});
+
+test('what a sandbox that is gone should have reached is an option of the next run', async () => {
+  const fetches = (host) => ['python3', '-c', `import urllib.request as u; u.urlopen("http://${host}")`];
+  const none = await sandlot(['run', '--network', 'none', '--', ...fetches('refused.example')]);
+  assert.match(none.stderr, /mode none; to change that: sandlot run --network internet \.\.\.$/m);
+  const listed = await sandlot(['run', '--allow', 'other.example', '--', ...fetches('refused.example')]);
+  assert.match(listed.stderr, /sandlot run --network allowlist --allow refused\.example(:80)? \.\.\.$/m);
+  const wide = await sandlot(['run', '--network', 'internet', '--', ...fetches('10.255.255.1')], { input: 'open' });
+  assert.match(wide.stderr, /sandlot run --network internet --allow 10\.255\.255\.1(:80)? \.\.\.$/m);
+  for (const { stderr } of [none, listed, wide]) assert.doesNotMatch(stderr, /sandlot egress/);
+  const kept = await sandlot(['run', '-k', '--network', 'none', '--', ...fetches('refused.example')]);
+  assert.match(kept.stderr, /sandlot egress \S+ --mode internet/);
+  await ok(['rm', '--purge', /kept (\S+)/.exec(kept.stderr)[1]]);
+});
+
 test('run -it gives a command of an image the terminal too', async () => {
   const archive = path.join(instance.home, 'small.tar');
   fs.writeFileSync(archive, layoutArchive(image([busybox()], { config: { Env: ['PATH=/bin', 'WHO=image'], User: '1234' } })));

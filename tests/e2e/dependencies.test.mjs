@@ -288,6 +288,12 @@ test('the command line installs, shows and waits', async () => {
   speaks({ ...(await sandlot(['deps', id, '--node', 'no-such-package-here'])), stdout: '' }, /npm: .*404/);
   assert.equal((await json(['deps', id, '-o', 'json'])).status, 'failed');
   assert.equal(await ok(['run', '--python', 'tiny-one', '--node', 'tiny-two', '--', 'sh', '-c', 'tiny-one-tool; tiny-two-tool']), 'one 1.1.0\ntwo 2.1.0\n');
+  const failed = await sandlot(['create', '--name', 'no-packages', '--node', 'no-such-package-here']);
+  const [left] = failed.stdout.split('\n');
+  assert.equal(failed.code, 4, failed.stderr);
+  assert.match(failed.stderr, /npm installs 1 package$/m);
+  assert.match(failed.stderr, new RegExp(`the sandbox stays: try again with "sandlot deps ${left} ...", or remove it with "sandlot rm --purge ${left}"`));
+  await api.purge(left);
   const made = await created('--python', 'tiny-one==1.0.0');
   assert.equal(await out(made, PYTHON), 'one 1.0.0');
   await api.purge(made);

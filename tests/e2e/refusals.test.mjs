@@ -45,8 +45,8 @@ const taken = await echoServer();
 const cases = [
   { what: 'a setting is wrong', args: ['--workers', 'many'], code: 2, said: /workers/ },
   { what: 'the address is no address', args: ['--api-bind', 'nowhere'], code: 2, said: /nowhere/ },
-  ...['--api-bind', '--preview-bind'].map((flag) => ({ what: `another program has the address of ${flag}`, args: [flag, `127.0.0.1:${taken.port}`], code: 4, said: new RegExp(`cannot listen on 127\\.0\\.0\\.1:${taken.port}: [^]*choose another address with ${flag}`) })),
-  { what: 'another daemon runs', runs: true, code: 4, said: /another sandlotd runs/ },
+  ...['--api-bind', '--preview-bind'].map((flag) => ({ what: `another program has the address of ${flag}`, args: [flag, `127.0.0.1:${taken.port}`], code: 4, said: new RegExp(`cannot listen on 127\\.0\\.0\\.1:${taken.port}: [^]*choose another address with ${flag}[^]*SANDLOT_DATA_DIR, SANDLOT_API_BIND and SANDLOT_PREVIEW_BIND`) })),
+  { what: 'another daemon runs', runs: true, code: 4, said: /another sandlotd runs[^]*SANDLOT_DATA_DIR, SANDLOT_API_BIND and SANDLOT_PREVIEW_BIND/ },
   { what: 'the database is gone, and workspaces are there', around: withDatabase(() => fs.rmSync(database)), code: 4, said: /missing or empty/ },
   { what: 'the database is damaged', around: withDatabase(() => fs.writeFileSync(database, 'no database '.repeat(1000))), code: 65, said: /is damaged/ },
   { what: 'the database is of a newer version', around: withDatabase(() => sql(instance, 'PRAGMA user_version = 100000')), code: 65, said: /this program knows/ },

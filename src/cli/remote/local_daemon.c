@@ -73,9 +73,11 @@ int local_daemon_explain(const char *data_dir, struct err *err)
 
 	find_program(program);
 	snprintf(remedy, sizeof(remedy),
-		"start it with \"%s%s%s\"; one elsewhere is named by --url or SANDLOT_URL", program,
-		is_default ? "" : " --data-dir ", is_default ? "" : data_dir);
-	return err_explain(err, ERR_UNAVAILABLE, "unreachable", remedy,
+		"start it with \"%s --data-dir %s\"; one elsewhere is named by --url or "
+		"SANDLOT_URL",
+		program, data_dir);
+	return err_explain(err, ERR_UNAVAILABLE, "unreachable",
+		is_default ? LOCAL_DAEMON_START : remedy,
 		"the daemon of %s is not running: nobody listens on %s/" RUN "/" SOCKET, data_dir,
 		data_dir);
 }

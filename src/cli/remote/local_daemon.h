@@ -18,5 +18,11 @@ char *local_daemon_socket(const char *data_dir);
 /* That there is a socket, and that only the owner of the data directory or root can have put it there. */
 int local_daemon_check(const char *data_dir, struct err *err) must_check;
 
+/* How a daemon is started whose data directory is the usual one, or not known. */
+#define LOCAL_DAEMON_START                                                                         \
+	"start it with \"make run\" or \"systemctl start sandlot\"; one elsewhere is named by "    \
+	"--url "                                                                                   \
+	"or SANDLOT_URL"
+
 /* Says that nobody listens there. */
 int local_daemon_explain(const char *data_dir, struct err *err);

@@ -143,8 +143,7 @@ int peer_failure(const struct peer *peer, int curl_code, const char *detail, str
 	case CURLE_COULDNT_RESOLVE_HOST:
 		if (peer->data_dir)
 			return local_daemon_explain(peer->data_dir, err);
-		return err_explain(err, ERR_UNAVAILABLE, "unreachable",
-			"start it there, with \"make run\" or \"systemctl start sandlot\"",
+		return err_explain(err, ERR_UNAVAILABLE, "unreachable", LOCAL_DAEMON_START,
 			"cannot reach the daemon at %s: is it running?", peer->name);
 	case CURLE_OPERATION_TIMEDOUT:
 		return err_set(

@@ -21,12 +21,12 @@ bool resolve_is_whole(const char *text)
 	return strlen(text) == RESOLVE_ID_LEN && is_id_text(text);
 }
 
-/* Names that the daemon accepts, see sandbox_name_is_valid() there. */
-static bool is_name(const char *text)
+bool resolve_is_name(const char *text)
 {
 	size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyz0123456789-");
 
-	return text[0] >= 'a' && text[0] <= 'z' && len <= 40 && !text[len];
+	return text[0] >= 'a' && text[0] <= 'z' && len <= 40 && !text[len] &&
+	       !resolve_is_whole(text);
 }
 
 static bool is_named(const json_t *sandbox, const char *id, const char *text)
@@ -113,7 +113,7 @@ int resolve_id(
 	json_auto_t *sandboxes = NULL;
 	int r;
 
-	if (!is_id_text(text) && !is_name(text))
+	if (!is_id_text(text) && !resolve_is_name(text))
 		return err_explain(err, ERR_INVALID, NULL,
 			"an id has 26 digits and small letters; its beginning or end is enough",
 			"\"%s\" is neither the id nor the name of a sandbox", text);

@@ -15,6 +15,9 @@
 
 bool resolve_is_whole(const char *text);
 
+/* Whether the daemon would accept it as a name, see sandbox_name_is_valid() there. */
+bool resolve_is_name(const char *text);
+
 /* Looks text up among sandboxes (a JSON array of objects with an id). */
 int resolve_among(const json_t *sandboxes, const char *text, char ret_id[RESOLVE_ID_LEN + 1],
 	struct err *err) must_check;

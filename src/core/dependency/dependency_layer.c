@@ -261,10 +261,8 @@ static int install_python(struct work *work, struct err *err)
 
 	if (json_array_size(packages) == 0 && !has_list)
 		return 0;
-	job_progress(work->job, 0, 0,
-		has_list ? "pip installs %zu packages and a list of others"
-			 : "pip installs %zu packages",
-		json_array_size(packages));
+	job_progress(work->job, 0, 0, "pip installs %zu package%s%s", json_array_size(packages),
+		json_array_size(packages) == 1 ? "" : "s", has_list ? " and a list of others" : "");
 	if (has_list)
 		r = put_file(work, DEPENDENCY_REQUIREMENTS, REQUIREMENTS, err);
 	/* At once, so that pip finds versions that fit all. */
@@ -328,10 +326,9 @@ static int install_node(struct work *work, struct err *err)
 
 	if (json_array_size(packages) == 0 && !is_locked)
 		return 0;
-	job_progress(work->job, 0, 0,
-		is_locked ? "npm installs a lock file and %zu packages"
-			  : "npm installs %zu packages",
-		json_array_size(packages));
+	job_progress(work->job, 0, 0, "npm installs %s%zu package%s",
+		is_locked ? "a lock file and " : "", json_array_size(packages),
+		json_array_size(packages) == 1 ? "" : "s");
 	r = build_sandbox_mkdir(&work->box, DEPENDENCY_NODE, err);
 	if (r == 0 && is_locked)
 		r = install_locked(work, mirror, err);

@@ -15,7 +15,8 @@ static const struct {
 	{"1", "what was asked for failed: a check of doctor or audit, code that run-code ran"},
 	{"2", "the command line, or a value in it, is wrong; launch: the app cannot be started"},
 	{"3", "there is no such sandbox, process, file or other thing"},
-	{"4", "not in this state: it is taken, exists already, or was changed meanwhile"},
+	{"4", "not in this state: it is taken, exists already, or was changed meanwhile; a job "
+	      "failed"},
 	{"70", "a failure inside the client or the daemon"},
 	{"74", "a disk is full"},
 	{"75", "not now: no daemon, too busy, over a quota, or too slow; try again later"},

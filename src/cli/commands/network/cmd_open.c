@@ -4,6 +4,7 @@
 #include "cli/remote/resolve.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct open_values {
 	struct option_number expires_ms;
@@ -139,6 +140,9 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 
 	if (r == 0)
 		r = resolve_id(client, argv[0], id, err);
+	if (r < 0 && argc == 1 && !argv[0][strspn(argv[0], "0123456789")] && strlen(argv[0]) <= 5)
+		snprintf(err->remedy, sizeof(err->remedy),
+			"for a port, name its sandbox before it: sandlot open SANDBOX %s", argv[0]);
 	if (r == 0 && !port)
 		r = choose_port(client, id, &port, err);
 	if (r == 0)

@@ -39,7 +39,7 @@ static int attach_pipes(struct client *client, const struct process_ref *ref, co
 	if (r < 0 && (client_interrupt(client)->signal || reconnect_is_for(err)))
 		process_ref_tell(ref, "attach");
 	if (r == 0)
-		r = live_exec_report(result, &exit_code, err);
+		r = live_exec_report(result, NULL, &exit_code, err);
 	return r < 0 ? r : exit_code;
 }
 

@@ -10,6 +10,10 @@
 #include "cli/terminal/process/live_exec.h"
 #include "cli/terminal/process/remote_shell.h"
 
+#include <string.h>
+
+#define EXIT_NO_PROGRAM 127 /* as a shell has it */
+
 struct exec_values {
 	struct exec_spec spec;
 	struct option_list env;
@@ -93,8 +97,13 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 			&(struct background_exec){v->detach, v->interactive, v->tty}, body, &ref,
 			err);
 	if (r == 0)
-		r = live_exec_run(
-			client, ref.sandbox, v->member, body, cli_wants_json(cli), &exit_code, err);
+		r = live_exec_run(client, ref.sandbox, v->member, NULL, body, cli_wants_json(cli),
+			&exit_code, err);
+	if (r == 0 && exit_code == EXIT_NO_PROGRAM && argc > 1 && strchr(argv[1], ' '))
+		cli_note(
+			"\"%s\" was taken as the name of one program; -c '%s' runs it as a line of "
+			"the shell",
+			argv[1], argv[1]);
 	return r < 0 ? r : exit_code;
 }
 

@@ -142,7 +142,7 @@ static int show_one(struct client *client, char **argv, const struct logs_values
 	r = v->tail.is_set || v->since || v->timestamps
 		    ? show_lines(client, &shown, v, err)
 		    : follow_run(client, &follow, &shown.result, err);
-	return r == 0 && shown.result ? live_exec_report(shown.result, &ignored, err) : r;
+	return r == 0 && shown.result ? live_exec_report(shown.result, NULL, &ignored, err) : r;
 }
 
 /* --- all of a sandbox --- */

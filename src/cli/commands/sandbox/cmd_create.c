@@ -4,6 +4,7 @@
 #include "cli/remote/removal.h"
 
 #include <stdio.h>
+#include <string.h>
 
 struct create_values {
 	struct create_spec spec;
@@ -48,12 +49,22 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 		cli_print_json(document);
 	else
 		puts(id);
-	return v->no_wait ? 0 : create_spec_await_packages(client, &v->spec, id, err);
+	if (v->no_wait)
+		return 0;
+	r = create_spec_await_packages(client, &v->spec, id, err);
+	/* It is there and works, but for the packages: its files are kept until somebody decides. */
+	if (r < 0 && strcmp(err->code, "dependencies_failed") == 0)
+		snprintf(err->remedy, sizeof(err->remedy),
+			"the sandbox stays: try again with \"sandlot deps %s ...\", or remove it "
+			"with \"sandlot rm --purge %s\"",
+			id, id);
+	return r;
 }
 
 const struct command cmd_create = {
 	.name = "create",
 	.operands = "",
+	.misplaced = "with --name NAME for its name and -t NAME for its template",
 	.summary = "make a sandbox and print its id",
 	.details =
 		"The sandbox goes on until it is stopped, idle for too long, or removed. An image "

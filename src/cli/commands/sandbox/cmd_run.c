@@ -26,6 +26,7 @@ struct run_values {
 	bool interactive;
 	bool keep;
 	bool no_stdin;
+	bool remove;
 	bool tty;
 };
 
@@ -39,6 +40,8 @@ static const struct option options[] = {
 		offsetof(struct run_values, keep)},
 	{OPTION_FLAG, 'n', "no-stdin", NULL, "do not pass standard input on",
 		offsetof(struct run_values, no_stdin)},
+	{OPTION_FLAG, 0, "rm", NULL, "remove the sandbox afterwards, which run does in any case",
+		offsetof(struct run_values, remove)},
 	{OPTION_FLAG, 0, "tty", NULL, "give it your terminal; -it is the same",
 		offsetof(struct run_values, tty), .pair = "it"},
 	{OPTION_END},
@@ -99,16 +102,19 @@ static int check(const struct cli *cli, const struct run_values *v, struct err *
 	if (v->detach && (v->tty || v->interactive))
 		return err_set(
 			err, ERR_INVALID, "-d leaves the command: -i and -it do not go with it");
+	if (v->remove && (v->detach || v->keep))
+		return err_set(err, ERR_INVALID,
+			"-d and -k leave the sandbox there: --rm does not go with them");
 	if (v->tty && cli_wants_json(cli))
 		return err_set(err, ERR_INVALID, "-it shows a terminal, not JSON");
 	return v->tty ? remote_shell_check("leave -t out to pass a file or pipe on", err) : 0;
 }
 
-static int run_shell(struct client *client, const struct run_values *v, const char *id, bool *keep,
-	struct err *err)
+static int run_shell(struct client *client, const struct run_values *v, const char *id,
+	const char *mode, bool *keep, struct err *err)
 {
 	struct remote_shell shell = {
-		.user = v->exec.user, .cwd = v->exec.cwd, .ends_with_us = true};
+		.user = v->exec.user, .cwd = v->exec.cwd, .ends_with_us = true, .mode = mode};
 	int exit_code = 0;
 	int r;
 
@@ -120,19 +126,22 @@ static int run_shell(struct client *client, const struct run_values *v, const ch
 
 /* In the background, if the command outlives this program, has a terminal, or reads what has no bound. */
 static int run_command(struct cli *cli, struct client *client, const struct run_values *v,
-	enum input input, json_t *body, const char *id, bool *keep, struct err *err)
+	enum input input, json_t *body, const char *id, const char *mode, bool *keep,
+	struct err *err)
 {
 	struct background_exec how = {.detach = v->detach,
 		.interactive = v->tty || input == INPUT_STREAM,
 		.tty = v->tty,
-		.owns_sandbox = true};
+		.owns_sandbox = true,
+		.mode = mode};
 	struct process_ref ref = {0};
 	int exit_code = 0;
 	int r;
 
 	if (!how.detach && !how.interactive) {
 		interrupt_watch(client_interrupt(client), true);
-		r = live_exec_run(client, id, NULL, body, cli_wants_json(cli), &exit_code, err);
+		r = live_exec_run(
+			client, id, NULL, mode, body, cli_wants_json(cli), &exit_code, err);
 		return r < 0 ? r : exit_code;
 	}
 	snprintf(ref.sandbox, sizeof(ref.sandbox), "%s", id);
@@ -148,6 +157,7 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 	enum input input = v->detach ? INPUT_NONE : judge_stdin(v, cli_wants_json(cli));
 	bool is_shell = v->tty && argc == 0 && !v->exec.line;
 	bool keep = v->keep;
+	const char *mode = NULL;
 	char id[RESOLVE_ID_LEN + 1];
 	json_auto_t *body = NULL, *made = NULL;
 	struct client *client;
@@ -163,6 +173,11 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 		client_mean_all(client);
 	if (r == 0 && !is_shell)
 		r = exec_spec_body(&exec, NULL, argc, argv, input == INPUT_SMALL, &body, err);
+	if (r < 0 && !is_shell && argc == 0 && !exec.line && !exec.may_be_image &&
+		err->kind == ERR_INVALID)
+		snprintf(err->remedy, sizeof(err->remedy),
+			"end with a command, such as: sandlot run -- echo hello; or for a shell: "
+			"sandlot run -it");
 	if (r == 0)
 		r = interrupt_hold(client_interrupt(client), err);
 	/* Not watched: a request to create that is cut in the middle leaves a sandbox without a
@@ -174,11 +189,14 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 	r = create_spec_await(client, &made, err);
 	if (r == 0)
 		r = create_spec_await_packages(client, &v->create, id, err);
+	/* What the owner could change in a sandbox that is gone afterwards is an option of the next run. */
+	if (!keep && !v->detach)
+		mode = cli_text(json_object_get(made, "network"), "mode");
 	if (r < 0)
 		keep = false; /* there is nothing in it */
 	else
-		r = is_shell ? run_shell(client, v, id, &keep, err)
-			     : run_command(cli, client, v, input, body, id, &keep, err);
+		r = is_shell ? run_shell(client, v, id, mode, &keep, err)
+			     : run_command(cli, client, v, input, body, id, mode, &keep, err);
 	leave(client, id, keep, v->detach);
 	return r;
 }

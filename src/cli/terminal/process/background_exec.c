@@ -45,10 +45,10 @@ static int start(struct client *client, const struct background_exec *how, json_
 
 /* Follows it to its end. What ends us ends it, as it would a command of ours; but not the loss of
  * the daemon, which it survives. */
-static int accompany(struct client *client, const struct process_ref *ref, bool with_stdin,
-	int *ret_exit, struct err *err)
+static int accompany(struct client *client, const struct process_ref *ref,
+	const struct background_exec *how, int *ret_exit, struct err *err)
 {
-	struct follow follow = {.process = ref, .with_stdin = with_stdin};
+	struct follow follow = {.process = ref, .with_stdin = how->interactive};
 	json_auto_t *result = NULL;
 	int r;
 
@@ -56,7 +56,7 @@ static int accompany(struct client *client, const struct process_ref *ref, bool 
 	r = follow_run(client, &follow, &result, err);
 	interrupt_watch(client_interrupt(client), false);
 	if (r == 0)
-		return live_exec_report(result, ret_exit, err);
+		return live_exec_report(result, how->mode, ret_exit, err);
 	if (reconnect_is_for(err))
 		process_ref_tell(ref, "attach");
 	else
@@ -84,12 +84,14 @@ int background_exec_run(struct cli *cli, struct client *client, struct backgroun
 	} else if (how->detach) {
 		puts(how->owns_sandbox ? ref->sandbox : ref->process);
 	} else if (how->tty && how->interactive) {
-		shell = (struct remote_shell){
-			.ref = *ref, .is_new = true, .ends_with_us = how->owns_sandbox};
+		shell = (struct remote_shell){.ref = *ref,
+			.is_new = true,
+			.ends_with_us = how->owns_sandbox,
+			.mode = how->mode};
 		r = remote_shell_run(client, &shell, &exit_code, err);
 		how->has_left = shell.has_left;
 	} else {
-		r = accompany(client, ref, how->interactive, &exit_code, err);
+		r = accompany(client, ref, how, &exit_code, err);
 	}
 	return r < 0 ? r : exit_code;
 }

@@ -13,7 +13,8 @@ struct background_exec {
 	bool interactive; /* standard input is passed on, as it comes */
 	bool tty;
 	bool owns_sandbox; /* the sandbox was made for this command alone, and detach prints its id */
-	bool has_left;	   /* set: the keys to detach were typed */
+	const char *mode; /* of the network of a sandbox that is gone afterwards, else NULL */
+	bool has_left;	  /* set: the keys to detach were typed */
 };
 
 /* Sends body to .../exec of ref->sandbox and sets ref->process. The exit code, 0 if it was left. */

@@ -45,6 +45,22 @@ int live_exec_exit_code(const json_t *result, char *note, size_t note_size)
 	return json_is_integer(code) ? (int)(json_integer_value(code) & 0xff) : -EINVAL;
 }
 
+void live_exec_advise_run(char *note, size_t size, const char *mode)
+{
+	static const char begin[] = "sandlot egress ", allow[] = " --allow ", change[] = " --mode ";
+	char *at = strstr(note, begin);
+	char *option = at ? strstr(at, allow) : NULL;
+	char rule[256];
+
+	if (option) {
+		snprintf(rule, sizeof(rule), "%s", option + strlen(allow));
+		snprintf(at, size - (size_t)(at - note), "sandlot run --network %s --allow %s ...",
+			strcmp(mode, "internet") == 0 ? mode : "allowlist", rule);
+	} else if (at && strstr(at, change)) {
+		snprintf(at, size - (size_t)(at - note), "sandlot run --network internet ...");
+	}
+}
+
 static int copy(struct client *client, struct output_stream *output, struct err *err)
 {
 	char chunk[65536];
@@ -83,21 +99,23 @@ static int stream(
 	return r;
 }
 
-int live_exec_report(const json_t *result, int *ret_exit, struct err *err)
+int live_exec_report(const json_t *result, const char *mode, int *ret_exit, struct err *err)
 {
 	char note[512];
 	int r = live_exec_exit_code(result, note, sizeof(note));
 
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, "the daemon did not say how the command ended");
+	if (mode)
+		live_exec_advise_run(note, sizeof(note), mode);
 	if (note[0])
 		cli_note("%s", note);
 	*ret_exit = r;
 	return 0;
 }
 
-int live_exec_run(struct client *client, const char *id, const char *member, const json_t *body,
-	bool as_json, int *ret_exit, struct err *err)
+int live_exec_run(struct client *client, const char *id, const char *member, const char *mode,
+	const json_t *body, bool as_json, int *ret_exit, struct err *err)
 {
 	auto_free char *path = mem_printf(
 		"/v1/sandboxes/%s/exec%s%s", id, member ? "?member=" : "", member ? member : "");
@@ -115,7 +133,7 @@ int live_exec_run(struct client *client, const char *id, const char *member, con
 	if (r < 0)
 		return r;
 	if (!as_json)
-		return live_exec_report(result, ret_exit, err);
+		return live_exec_report(result, mode, ret_exit, err);
 	r = live_exec_exit_code(result, note, sizeof(note));
 	if (r < 0)
 		return err_set(err, ERR_INTERNAL, "the daemon did not say how the command ended");

@@ -14,10 +14,10 @@
 
 /*
  * Sends body to .../exec of the sandbox, or of a member of it (else NULL); *ret_exit is what the shell should see. As_json waits for
- * the end and prints the answer instead.
+ * the end and prints the answer instead. Mode: see below.
  */
-int live_exec_run(struct client *client, const char *id, const char *member, const json_t *body,
-	bool as_json, int *ret_exit, struct err *err) must_check;
+int live_exec_run(struct client *client, const char *id, const char *member, const char *mode,
+	const json_t *body, bool as_json, int *ret_exit, struct err *err) must_check;
 
 /*
  * The exit code that a result stands for: 124 after a timeout, 128+n after a signal, else the
@@ -26,5 +26,12 @@ int live_exec_run(struct client *client, const char *id, const char *member, con
  */
 int live_exec_exit_code(const json_t *result, char *note, size_t note_size) must_check;
 
-/* The same for a person: the sentence goes to standard error. */
-int live_exec_report(const json_t *result, int *ret_exit, struct err *err) must_check;
+/*
+ * The same for a person: the sentence goes to standard error. If the sandbox was made for the command alone and is gone
+ * after it, mode is that of its network, else NULL.
+ */
+int live_exec_report(const json_t *result, const char *mode, int *ret_exit, struct err *err)
+	must_check;
+
+/* A change of the sandbox's network that a sentence advises becomes options of a run that repeats it. */
+void live_exec_advise_run(char *note, size_t size, const char *mode);

@@ -391,7 +391,7 @@ int remote_shell_run(
 	terminal_restore(&s.terminal);
 	shell->has_left = r == 0 && s.has_left;
 	if (r == 0 && s.result)
-		return live_exec_report(s.result, ret_exit, err);
+		return live_exec_report(s.result, shell->mode, ret_exit, err);
 	if (s.has_offset && (s.has_left || reconnect_is_for(err) ||
 				    (client_interrupt(client)->signal && !shell->ends_with_us))) {
 		fputs("\n", stderr);

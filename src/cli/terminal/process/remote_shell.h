@@ -18,6 +18,7 @@ struct remote_shell {
 	const char *cwd;
 	bool is_new;	   /* the process was just started: all of its output is wanted */
 	bool ends_with_us; /* only the keys to detach leave it running */
+	const char *mode;  /* see live_exec_report() */
 	bool has_left;	   /* set: they were typed */
 };
 
