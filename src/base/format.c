@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <string.h>
 
 /* The length of the character that a byte begins; 0 if it begins none. */
 static size_t character_len(uint8_t first)
@@ -64,4 +65,16 @@ void format_size(uint64_t bytes, char text[FORMAT_SIZE_LEN])
 		unit++;
 	}
 	snprintf(text, FORMAT_SIZE_LEN, "%.3g %s", value, names[unit]);
+}
+
+void format_end_at_word(char *text, size_t size)
+{
+	static const char more[] = "...";
+	char *end;
+
+	if (size <= sizeof(more) || strlen(text) + 1 < size)
+		return;
+	text[size - sizeof(more)] = '\0';
+	end = strrchr(text, ' ');
+	strcpy(end ? end + 1 : text + size - sizeof(more), more);
 }

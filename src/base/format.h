@@ -20,6 +20,9 @@ void format_size(uint64_t bytes, char text[FORMAT_SIZE_LEN]);
 /* How many bytes at the end of a text begin a character of UTF-8 whose rest is not there: 0 to 3. */
 size_t format_unfinished(const void *text, size_t len);
 
+/* Ends a text that fills its size, and so may have lost its end, at its last whole word, with "...". */
+void format_end_at_word(char *text, size_t size);
+
 /*
  * Appends to a text of len bytes. Returns the new length, which is always less than size: a text
  * that does not fit loses its end.

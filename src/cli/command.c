@@ -231,18 +231,39 @@ void command_help(const struct command *command, FILE *out)
 	print_options(cli_options, out);
 }
 
+/* What a first day needs, before all others. */
+static const struct command *const first_commands[] = {&cmd_run, &cmd_create, &cmd_exec, &cmd_shell,
+	&cmd_ls, &cmd_rm, &cmd_open, &cmd_cp, &cmd_logs};
+
+static bool is_first(const struct command *command)
+{
+	for (size_t i = 0; i < array_len(first_commands); i++) {
+		if (first_commands[i] == command)
+			return true;
+	}
+	return false;
+}
+
+static void print_summary(const struct command *command, FILE *out)
+{
+	char names[32];
+
+	snprintf(names, sizeof(names), "%s%s%s", command->name, command->alias ? ", " : "",
+		command->alias ? command->alias : "");
+	fprintf(out, "  %-12s %s\n", names, command->summary);
+}
+
 void command_help_all(FILE *out)
 {
 	fputs("usage: sandlot [OPTION...] COMMAND [ARG...]\n\n"
-	      "Isolated Linux environments in milliseconds.\n\ncommands:\n",
+	      "Isolated Linux environments in milliseconds.\n\nstart here:\n",
 		out);
+	for (size_t i = 0; i < array_len(first_commands); i++)
+		print_summary(first_commands[i], out);
+	fputs("\nall others:\n", out);
 	for (size_t i = 0; command_table[i]; i++) {
-		const struct command *command = command_table[i];
-		char names[32];
-
-		snprintf(names, sizeof(names), "%s%s%s", command->name, command->alias ? ", " : "",
-			command->alias ? command->alias : "");
-		fprintf(out, "  %-12s %s\n", names, command->summary);
+		if (!is_first(command_table[i]))
+			print_summary(command_table[i], out);
 	}
 	fputs("\noptions:\n", out);
 	print_options(cli_options, out);

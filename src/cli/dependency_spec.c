@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/dependency_spec.h"
 
+#include "base/format.h"
 #include "cli/cli.h"
 #include "cli/code_file.h"
 #include "cli/terminal/output/job_bars.h"
@@ -134,12 +135,15 @@ int dependency_spec_await(
 	}
 	if (r < 0)
 		return r;
-	if (strcmp(cli_text(document, "status"), "succeeded") != 0)
-		return err_explain(err, ERR_CONFLICT, "dependencies_failed", NULL,
+	if (strcmp(cli_text(document, "status"), "succeeded") != 0) {
+		r = err_explain(err, ERR_CONFLICT, "dependencies_failed", NULL,
 			"packages of %s are not installed: %s", id,
 			json_is_string(json_object_get(document, "error"))
 				? cli_text(document, "error")
 				: cli_text(document, "status"));
+		format_end_at_word(err->message, sizeof(err->message));
+		return r;
+	}
 	if (ret_document)
 		*ret_document = json_incref(document);
 	return 0;

@@ -240,6 +240,11 @@ test('help lists every command, and each command has help of its own', async () 
     const text = await ok(args);
     for (const command of COMMANDS) assert.match(text, new RegExp(`^\\s*${command}\\b`, 'm'), `${args}: ${command}`);
   }
+  const [, first, others] = /\nstart here:\n([^]*?)\n\nall others:\n([^]*?)\n\n/.exec(await ok(['help']));
+  const names = (text) => [...text.matchAll(/^ {2}([a-z-]+)/gm)].map(([, name]) => name);
+  assert.deepEqual(names(first), ['run', 'create', 'exec', 'shell', 'ls', 'rm', 'open', 'cp', 'logs']);
+  assert.deepEqual(names(others), names(others).sort());
+  assert.equal(new Set([...names(first), ...names(others)]).size, names(first).length + names(others).length);
   for (const command of COMMANDS) {
     const text = await ok([command, '--help']);
     assert.match(text, new RegExp(`sandlot ${command}`), command);
@@ -307,9 +312,18 @@ test('the shutdown command ends daemon, keeper and sandboxes', async () => {
     await second.start();
     await second.api.create();
     second.sandboxProcesses();
-    await ok(['shutdown'], { env: { SANDLOT_URL: `http://127.0.0.1:${second.api.port}`, SANDLOT_TOKEN: second.api.token } });
+    const told = await ok(['shutdown'], { env: { SANDLOT_URL: `http://127.0.0.1:${second.api.port}`, SANDLOT_TOKEN: second.api.token } });
+    assert.match(told, /no longer answers, and its sandboxes end with it; their files stay/);
     await until(() => second.daemon.how && second.survivors().length === 0, { what: 'everything has ended' });
     assert.deepEqual(second.daemon.how, { code: 0, signal: null });
+    await second.start();
+    const sandbox = await second.api.create();
+    const own = second.sandboxProcesses().length;
+    assert.ok(own > 0, sandbox.id);
+    const said = await ok(['shutdown'], { env: { SANDLOT_DATA_DIR: second.dataDir } });
+    assert.match(said, /and all sandboxes have ended; their files stay/);
+    assert.deepEqual(second.survivors().filter(({ cmdline }) => cmdline !== ''), [], 'when the command is back, nothing runs but what is in the middle of its exit');
+    await until(() => second.survivors().length === 0, { what: 'and that ends' });
   } finally {
     second.destroy();
   }

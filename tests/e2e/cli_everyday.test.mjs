@@ -165,6 +165,16 @@ test('restart ends all processes and keeps the files', async () => {
   assert.equal((await sandlot(['exec', id, '--', 'pgrep', '-f', 'sleep 601'])).code, 1);
 });
 
+test('open says that nothing listens yet, and nothing once something does', async () => {
+  const id = await created('-p', '3000');
+  const early = await sandlot(['open', id]);
+  assert.deepEqual([early.code, early.stderr], [0, 'sandlot: nothing that a preview reaches listens on port 3000 yet\n']);
+  await ok(['exec', '-d', id, '--', 'python3', '-m', 'http.server', '3000']);
+  await until(async () => /3000/.test(await ok(['ports', id])), { what: 'it listens' });
+  assert.equal((await sandlot(['open', id])).stderr, '');
+  await ok(['purge', id]);
+});
+
 test('open needs no port when there is only one', async () => {
   const one = await created('-p', '3000');
   assert.match(await ok(['open', one]), /^http\S*3000\S*\n$/);

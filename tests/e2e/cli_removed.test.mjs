@@ -42,6 +42,18 @@ test('purge takes a piece of the id of a sandbox that was removed', async () => 
   speaks(await sandlot(['purge', id.slice(0, 25)]), /there is no sandbox/);
 });
 
+test('a sandbox that was removed is told as such, not as one that never was', async () => {
+  const id = await created('--name', 'was-here');
+  await ok(['rm', id]);
+  for (const args of [['exec', 'was-here', '--', 'true'], ['logs', 'was-here'], ['inspect', id.slice(0, 25)]]) {
+    const result = await sandlot(args);
+    speaks(result, /the sandbox "\S+" was removed\n.*sandlot ls --removed/);
+    assert.equal(result.code, 3);
+  }
+  await ok(['purge', id]);
+  speaks(await sandlot(['exec', 'was-here', '--', 'true']), /there is no sandbox/);
+});
+
 test('a workspace that is taken up again is no longer removed', async () => {
   const id = await created();
   await ok(['rm', id]);

@@ -214,6 +214,10 @@ test('a file that is wrong fails in the words of pip or npm, and what was there 
     assert.match(failed.error, words);
     assert.deepEqual(failed.installed, FROM_FILES);
   }
+  const narrow = await api.create({ network: { mode: 'allowlist', allow: ['other.example'] } });
+  const refused = await add(narrow.id, { requirements: 'http://refused.example/tiny-1.0.tar.gz\n' });
+  assert.match(refused.error, /^pip: exit code 1 \(the network refused refused\.example(:80)?; the rule refused\.example(:80)? would allow it\): .*\.\.\.$/);
+  await api.purge(narrow.id);
   assertError(await post(id, { package_json: MANIFEST }), [400], /package_lock is missing/);
   assertError(await post(id, { package_lock: LOCK }), [400], /package_json is missing/);
   assertError(await post(id, { requirements: '' }), [400], /^field requirements/);

@@ -107,7 +107,8 @@ int resolve_among(
 		text);
 }
 
-int resolve_id(
+/* Of those that are there. */
+static int resolve_present(
 	struct client *client, const char *text, char ret_id[RESOLVE_ID_LEN + 1], struct err *err)
 {
 	json_auto_t *sandboxes = NULL;
@@ -127,11 +128,27 @@ int resolve_id(
 	return resolve_among(sandboxes, text, ret_id, err);
 }
 
+int resolve_id(
+	struct client *client, const char *text, char ret_id[RESOLVE_ID_LEN + 1], struct err *err)
+{
+	json_auto_t *removed = NULL;
+	struct err ignored;
+	int r = resolve_present(client, text, ret_id, err);
+
+	if (r < 0 && err->kind == ERR_NOT_FOUND && strcmp(err->code, "sandbox_not_found") == 0 &&
+		listing_fetch_removed(client, &removed, &ignored) == 0 &&
+		resolve_among(removed, text, ret_id, &ignored) == 0)
+		return err_explain(err, ERR_NOT_FOUND, "sandbox_not_found",
+			"\"sandlot ls --removed\" shows what it left",
+			"the sandbox \"%s\" was removed", text);
+	return r;
+}
+
 int resolve_left(
 	struct client *client, const char *text, char ret_id[RESOLVE_ID_LEN + 1], struct err *err)
 {
 	json_auto_t *removed = NULL;
-	int r = resolve_id(client, text, ret_id, err);
+	int r = resolve_present(client, text, ret_id, err);
 
 	if (r == 0 || err->kind != ERR_NOT_FOUND)
 		return r;

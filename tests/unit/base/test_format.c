@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -34,11 +35,28 @@ static void what_does_not_fit_loses_its_end(void **state)
 	assert_string_equal(behind, "xyz");
 }
 
+static void a_text_that_was_cut_ends_at_a_word(void **state)
+{
+	char text[16];
+
+	(void)state;
+	snprintf(text, sizeof(text), "one two three four");
+	format_end_at_word(text, sizeof(text));
+	assert_string_equal(text, "one two ...");
+	snprintf(text, sizeof(text), "one two");
+	format_end_at_word(text, sizeof(text));
+	assert_string_equal(text, "one two");
+	snprintf(text, sizeof(text), "onetwothreefourfive");
+	format_end_at_word(text, sizeof(text));
+	assert_string_equal(text, "onetwothreef...");
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_length_is_that_of_what_is_there),
 		cmocka_unit_test(what_does_not_fit_loses_its_end),
+		cmocka_unit_test(a_text_that_was_cut_ends_at_a_word),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -128,6 +128,21 @@ static int choose_port(struct client *client, const char *id, char **ret_port, s
 		"sandbox %s has several ports:%.*s", id, (int)names.len, (const char *)names.data);
 }
 
+/* The link is good in any case: the server may come later, or with a sandbox that wakes. */
+static void warn_unserved(struct client *client, const char *id, const char *port)
+{
+	json_auto_t *sandbox = NULL, *listening = NULL, *set = json_object();
+	struct err ignored;
+
+	if (resolve_get(client, id, "", &sandbox, &ignored) < 0 ||
+		strcmp(cli_text(sandbox, "status"), "running") != 0 ||
+		resolve_get(client, id, "/ports", &listening, &ignored) < 0)
+		return;
+	collect_ports(json_object_get(listening, "ports"), set);
+	if (!json_object_get(set, port))
+		cli_note("nothing that a preview reaches listens on port %s yet", port);
+}
+
 static int run(struct cli *cli, const void *values, int argc, char **argv, struct err *err)
 {
 	const struct open_values *v = values;
@@ -157,6 +172,7 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 		cli_print_json(link);
 	else if (url)
 		cli_print("%s\n", url);
+	warn_unserved(client, id, port);
 	return 0;
 }
 

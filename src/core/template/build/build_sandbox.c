@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/format.h"
 #include "base/log.h"
 #include "base/number.h"
 #include "core/engine/sandbox_state.h"
@@ -80,6 +81,12 @@ struct running {
 	size_t complaint_count;
 };
 
+static void keep_line(char kept[TAIL_LEN], const char *line)
+{
+	snprintf(kept, TAIL_LEN, "%s", line);
+	format_end_at_word(kept, TAIL_LEN);
+}
+
 /* npm says what is wrong first, and how to use it last; it marks both as errors. */
 static void note_complaint(struct running *running)
 {
@@ -90,8 +97,7 @@ static void note_complaint(struct running *running)
 
 		if (running->complaint_count < TAIL_LINES &&
 			strncmp(running->line, marks[i], strlen(marks[i])) == 0 && *text)
-			snprintf(running->complaints[running->complaint_count++], TAIL_LEN, "%s",
-				text);
+			keep_line(running->complaints[running->complaint_count++], text);
 	}
 }
 
@@ -101,8 +107,7 @@ static void end_line(struct running *running)
 	if (running->job)
 		job_log(running->job, "%s", running->line);
 	if (running->len > 0)
-		snprintf(running->tail[running->lines++ % TAIL_LINES], TAIL_LEN, "%s",
-			running->line);
+		keep_line(running->tail[running->lines++ % TAIL_LINES], running->line);
 	note_complaint(running);
 	running->len = 0;
 }
@@ -230,19 +235,36 @@ static void join_words(const struct running *running, char *text, size_t size)
 	make_plain(text);
 }
 
+/* What to change about the network of a builder is not said: it is gone when somebody reads that. */
+static void tell_reason(const struct process_end *end, char *text, size_t size)
+{
+	static const char *const advice[] = {": sandlot egress ", "; to change that"};
+
+	snprintf(text, size, "%s",
+		end->how.detail[0] ? end->how.detail : end_reason_name(end->how.reason));
+	for (size_t i = 0; i < array_len(advice); i++) {
+		char *at = strstr(text, advice[i]);
+
+		if (at)
+			*at = '\0';
+	}
+}
+
 static int judge(const struct running *running, const char *cwd, struct err *err)
 {
-	char tail[208];
+	char tail[208], reason[256];
 	const struct process_end *end = &running->end;
 	int r = process_explain_end(end, cwd, err);
 
 	if (r < 0 || end->exit_code == 0)
 		return r;
 	join_words(running, tail, sizeof(tail));
-	return err_explain(err, ERR_UNPROCESSABLE, "step_failed", "read the log of the build",
-		"exit code %d (%s)%s%s", end->exit_code,
-		end->how.detail[0] ? end->how.detail : end_reason_name(end->how.reason),
-		tail[0] ? ": " : "", tail);
+	format_end_at_word(tail, sizeof(tail));
+	tell_reason(end, reason, sizeof(reason));
+	r = err_explain(err, ERR_UNPROCESSABLE, "step_failed", "read the log of the build",
+		"exit code %d (%s)%s%s", end->exit_code, reason, tail[0] ? ": " : "", tail);
+	format_end_at_word(err->message, sizeof(err->message));
+	return r;
 }
 
 /* A number among the fields between colons of the line that begins with a name. */
