@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/create_spec.h"
 
+#include "base/format.h"
 #include "base/number.h"
+#include "base/similar.h"
 #include "cli/cli.h"
+#include "cli/remote/listing.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/output/job_bars.h"
 #include "cli/text/human.h"
@@ -422,6 +425,38 @@ int create_spec_send(struct client *client, const struct create_spec *spec,
 	create_spec_warn(document);
 	*ret_document = json_incref(document);
 	return 0;
+}
+
+void create_spec_suggest(struct client *client, const struct create_spec *spec, struct err *err)
+{
+	char remedy[sizeof(err->remedy)];
+	unsigned least = SIMILAR_MAX + 1;
+	json_auto_t *templates = NULL;
+	const char *best = NULL;
+	json_t *one;
+	struct err ignored;
+	size_t i;
+
+	if (!spec->template ||
+		listing_fetch_all(client, "/v1/templates", "templates", &templates, &ignored) < 0)
+		return;
+	json_array_foreach(templates, i, one)
+	{
+		const char *name = cli_text(one, "name");
+		unsigned distance = similar_distance(name, spec->template);
+
+		if (distance < least && distance < strlen(name)) {
+			least = distance;
+			best = name;
+		}
+	}
+	/* One that is there failed for another reason. */
+	if (!best || least == 0)
+		return;
+	snprintf(remedy, sizeof(remedy), "did you mean the template \"%s\"?%s%s", best,
+		err->remedy[0] ? " else: " : "", err->remedy);
+	format_end_at_word(remedy, sizeof(remedy));
+	memcpy(err->remedy, remedy, sizeof(remedy));
 }
 
 static bool is_creating(const json_t *sandbox)

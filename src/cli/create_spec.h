@@ -48,6 +48,9 @@ int create_spec_network(const char *mode, const struct option_list *allow,
 int create_spec_limit(json_t *body, const char *field, const struct option_number *number,
 	struct err *err) must_check;
 
+/* Adds to the remedy of a creation that failed which template may have been meant, if its own is not there. */
+void create_spec_suggest(struct client *client, const struct create_spec *spec, struct err *err);
+
 /* Makes the sandbox, which may be `creating` then. *ret_document is a new reference to the answer. */
 int create_spec_send(struct client *client, const struct create_spec *spec,
 	char ret_id[RESOLVE_ID_LEN + 1], json_t **ret_document, struct err *err) must_check;

@@ -39,6 +39,11 @@ test('a mistyped option names the one that was meant, and what is in a wrong pla
   assert.match(await ok(['-v']), /^sandlot \d+\.\d+\.\d+\n$/);
 });
 
+test('a mistyped template names the one that was meant', async () => {
+  for (const args of [['create', '-t', 'hots'], ['run', '-t', 'hots', '--', 'true']]) speaks(await sandlot(args), /did you mean the template "host"\?/);
+  assert.doesNotMatch((await sandlot(['create', '--memory', '1Mi', '-t', 'host'])).stderr, /did you mean/);
+});
+
 test('a size without a unit and a name that cannot be one are told by their options', async () => {
   const id = await created();
   speaks(await sandlot(['update', '--memory', '512', id]), /--memory: 512 was read as 512 bytes.*\n.*Mi or Gi/);

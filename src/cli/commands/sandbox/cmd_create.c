@@ -35,7 +35,7 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 	const struct create_values *v = values;
 	char id[RESOLVE_ID_LEN + 1];
 	json_auto_t *document = NULL;
-	struct client *client;
+	struct client *client = NULL;
 	int r = cli_connect(cli, &client, err);
 
 	(void)argc, (void)argv;
@@ -43,6 +43,8 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 		r = create_spec_send(client, &v->spec, id, &document, err);
 	if (r == 0 && !v->no_wait)
 		r = await(client, id, &document, err);
+	if (r < 0 && client)
+		create_spec_suggest(client, &v->spec, err);
 	if (r < 0)
 		return r;
 	if (cli_wants_json(cli))

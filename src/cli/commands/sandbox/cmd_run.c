@@ -160,7 +160,7 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 	const char *mode = NULL;
 	char id[RESOLVE_ID_LEN + 1];
 	json_auto_t *body = NULL, *made = NULL;
-	struct client *client;
+	struct client *client = NULL;
 	int r = check(cli, v, err);
 
 	/* The host has no program of its own. */
@@ -184,9 +184,13 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 	 * name. */
 	if (r == 0)
 		r = create_spec_send(client, &v->create, id, &made, err);
+	if (r < 0 && client)
+		create_spec_suggest(client, &v->create, err);
 	if (r < 0)
 		return r;
 	r = create_spec_await(client, &made, err);
+	if (r < 0)
+		create_spec_suggest(client, &v->create, err);
 	if (r == 0)
 		r = create_spec_await_packages(client, &v->create, id, err);
 	/* What the owner could change in a sandbox that is gone afterwards is an option of the next run. */
