@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Members when something goes wrong beside them or in them, and in pauses and snapshots.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
+import path from 'node:path';
 import { test } from 'node:test';
 
 import { assertError } from './lib/client.mjs';
+import { busybox, image, layoutArchive } from './lib/images.mjs';
 import * as proc from './lib/proc.mjs';
 import { suite } from './lib/suite.mjs';
 import { until } from './lib/wait.mjs';
@@ -57,6 +60,25 @@ test('a sandbox that dies takes its members along; one of a member that dies goe
   await api.life(id, 'start');
   await healthy(id);
   assert.equal(await starts(id), '3');
+  await api.purge(id);
+});
+
+test('a member that could not start is stopped with its sandbox', async () => {
+  const put = await api.request('PUT', '/v1/templates/side/archive', { body: layoutArchive(image([busybox()])), headers: { 'content-type': 'application/x-tar' } });
+  assert.equal(put.status, 200, put.text);
+  const { id } = await api.create({ members: [{ role: 'cache', template: 'side', command: 'exec sleep 1000', restart: 'never' }] });
+  await api.life(id, 'stop');
+  const layers = path.join(instance.dataDir, 'layers'), aside = path.join(instance.home, 'aside');
+  fs.mkdirSync(aside);
+  const move = (from, to) => { for (const name of fs.readdirSync(from).filter((one) => !one.startsWith('.'))) fs.renameSync(path.join(from, name), path.join(to, name)); };
+  move(layers, aside);
+  await api.life(id, 'start');
+  await untilMember(id, ({ status }) => status === 'error', 'cannot start', 'cache');
+  move(aside, layers);
+  await api.life(id, 'stop');
+  assert.equal((await member(id, 'cache')).status, 'stopped');
+  await api.life(id, 'start');
+  await untilMember(id, ({ status }) => status === 'running', 'runs', 'cache');
   await api.purge(id);
 });
 

@@ -346,11 +346,14 @@ static void end(struct sandbox *member, bool gently, const struct termination *h
 	struct termination own = *how;
 	struct err err;
 
-	if (!sandbox_seems_up(member) && member->record.status != SANDBOX_CREATING)
+	bool is_up = sandbox_seems_up(member) || member->record.status == SANDBOX_CREATING;
+
+	/* A try to start it again while its sandbox was ending failed: it has ended with it all the same. */
+	if (!is_up && member->record.status != SANDBOX_ERROR)
 		return;
-	if (gently)
+	if (is_up && gently)
 		sandbox_run_read_usage(member, &own);
-	if (sandbox_run_end(member, gently, &own, &err) < 0 ||
+	if ((is_up && sandbox_run_end(member, gently, &own, &err) < 0) ||
 		(member->record.status != SANDBOX_CREATING &&
 			sandbox_row_write_status(member, SANDBOX_STOPPED, &own, &err) < 0))
 		log_error("member %s of sandbox %s: %s", member->record.role, member->record.parent,
