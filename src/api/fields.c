@@ -12,6 +12,7 @@
 
 #define PREFIX_MAX	64
 #define FIELD_ENTRY_MAX 512 /* bytes of the struct of an entry of a list */
+#define REPEATED_MAX	96  /* bytes of what was given, in a message */
 
 static int bad(struct err *err, const char *prefix, const struct field *field, const char *what)
 {
@@ -39,6 +40,38 @@ static int bad_size(struct err *err, const char *prefix, const struct field *fie
 	return bad(err, prefix, field, what);
 }
 
+/* What was given, as far as a message has room for it: no half of a character at its end. */
+static int bad_text(struct err *err, const char *prefix, const struct field *field,
+	const char *what, const char *text)
+{
+	size_t len = strlen(text);
+	bool is_cut = len > REPEATED_MAX;
+
+	if (is_cut) {
+		len = REPEATED_MAX;
+		len -= format_unfinished(text, len);
+	}
+	return err_explain(err, ERR_INVALID, "invalid_field", NULL, "field %s%s %s: \"%.*s\"%s",
+		prefix, field->name, what, (int)len, text, is_cut ? "..." : "");
+}
+
+static int bad_choice(
+	struct err *err, const char *prefix, const struct field *field, const char *text)
+{
+	char what[160] = "must be ";
+
+	for (size_t i = 0; field->choices[i]; i++) {
+		const char *between = i == 0 ? "" : field->choices[i + 1] ? ", " : " or ";
+		size_t len = strlen(what);
+
+		snprintf(what + len, sizeof(what) - len, "%s%s", between, field->choices[i]);
+	}
+	return bad_text(err, prefix, field,
+		strlen(what) < sizeof(what) - 1 ? what
+						: "has a value that is not one of the known ones",
+		text);
+}
+
 static bool in_bounds(const struct field *field, int64_t value)
 {
 	return value >= field->min && value <= field->max;
@@ -64,8 +97,7 @@ static int decode_string(const struct field *field, const char *prefix, const js
 		while (*choice && strcmp(*choice, text) != 0)
 			choice++;
 		if (!*choice)
-			return bad(err, prefix, field,
-				"has a value that is not one of the known ones");
+			return bad_choice(err, prefix, field, text);
 	}
 	*(const char **)place(field, out) = text;
 	return 0;
@@ -82,15 +114,24 @@ static int decode_integer(const struct field *field, const char *prefix, const j
 	return 0;
 }
 
+static double least_number(const struct field *field)
+{
+	return field->flags & FIELD_FRACTION ? (double)field->min / 100 : (double)field->min;
+}
+
 static int decode_number(const struct field *field, const char *prefix, const json_t *value,
 	void *out, struct err *err)
 {
-	double number = json_number_value(value);
+	double number = json_number_value(value), least = least_number(field);
+	char what[96];
 
 	if (!json_is_number(value))
 		return bad(err, prefix, field, "must be a number");
-	if (!isfinite(number) || number < (double)field->min || number > (double)field->max)
-		return bad_bounds(err, prefix, field, "");
+	if (!isfinite(number) || number < least || number > (double)field->max) {
+		snprintf(what, sizeof(what), "must be from %g to %lld", least,
+			(long long)field->max);
+		return bad(err, prefix, field, what);
+	}
 	*(double *)place(field, out) = number;
 	return 0;
 }
@@ -122,7 +163,7 @@ static int decode_size(const struct field *field, const char *prefix, const json
 		bytes = (uint64_t)json_integer_value(value);
 	else if (!json_is_string(value) || size_parse(json_string_value(value), &bytes) < 0)
 		return bad(err, prefix, field,
-			"must be a number of bytes, or one with Ki, Mi, Gi or Ti");
+			"must be a number of bytes, or one with Ki, Mi, Gi, Ti or Pi");
 	if (!in_bounds(field, (int64_t)bytes))
 		return bad_size(err, prefix, field);
 	*(int64_t *)place(field, out) = (int64_t)bytes;
@@ -269,7 +310,7 @@ static const struct {
 	[FIELD_BOOLEAN] = {decode_boolean, "{\"type\":\"boolean\"}", NULL, NULL},
 	[FIELD_SIZE] = {decode_size,
 		"{\"oneOf\":[{\"type\":\"integer\",\"minimum\":0},"
-		"{\"type\":\"string\",\"pattern\":\"^[0-9]+(Ki|Mi|Gi|Ti)?$\"}]}",
+		"{\"type\":\"string\",\"pattern\":\"^[0-9]+(Ki|Mi|Gi|Ti|Pi)?$\"}]}",
 		NULL, NULL},
 	[FIELD_STRING_MAP] = {decode_map,
 		"{\"type\":\"object\",\"additionalProperties\":{\"type\":\"string\"}}",
@@ -290,10 +331,54 @@ static const struct {
 		"{\"oneOf\":[{\"type\":\"string\"},{\"type\":\"array\"}]}", NULL, NULL},
 };
 
+/* Of a list of strings, or a map, the first entry that is wrong by itself; NULL: it is not one alone. */
+static const char *wrong_entry(
+	const struct field *field, const json_t *value, const char **ret_what)
+{
+	const char *name;
+	json_t *entry;
+	size_t i;
+
+	if (field->type == FIELD_STRING_MAP) {
+		json_object_foreach((json_t *)value, name, entry)
+		{
+			json_auto_t *alone = json_pack("{s:O}", name, entry);
+
+			*ret_what = field->check(alone);
+			if (*ret_what)
+				return name;
+		}
+	} else if (field->type == FIELD_STRING_LIST) {
+		json_array_foreach((json_t *)value, i, entry)
+		{
+			json_auto_t *alone = json_pack("[O]", entry);
+
+			*ret_what = field->check(alone);
+			if (*ret_what)
+				return json_string_value(entry);
+		}
+	}
+	return NULL;
+}
+
+/* The check of its row: names the entry that is wrong, of a map its name alone. */
+static int check_value(
+	const struct field *field, const char *prefix, const json_t *value, struct err *err)
+{
+	const char *wrong = field->check ? field->check(value) : NULL;
+	const char *what, *entry;
+
+	if (!wrong)
+		return 0;
+	what = wrong;
+	entry = field->flags & FIELD_NAME ? json_string_value(value)
+					  : wrong_entry(field, value, &what);
+	return entry ? bad_text(err, prefix, field, what, entry) : bad(err, prefix, field, wrong);
+}
+
 static int decode_field(const struct field *field, const char *prefix, const json_t *value,
 	void *out, struct err *err)
 {
-	const char *wrong;
 	int r;
 
 	if (json_is_null(value)) {
@@ -304,10 +389,7 @@ static int decode_field(const struct field *field, const char *prefix, const jso
 		return 0;
 	}
 	r = types[field->type].decode(field, prefix, value, out, err);
-	if (r < 0)
-		return r;
-	wrong = field->check ? field->check(value) : NULL;
-	return wrong ? bad(err, prefix, field, wrong) : 0;
+	return r < 0 ? r : check_value(field, prefix, value, err);
 }
 
 static int decode(const struct fields *fields, const char *prefix, const json_t *object, void *out,
@@ -409,7 +491,9 @@ static json_t *field_schema(const struct field *field)
 	assert(schema);
 	json_object_set_new(schema, "description", json_string(field->doc));
 	if (types[field->type].min) {
-		json_object_set_new(schema, types[field->type].min, json_integer(field->min));
+		json_object_set_new(schema, types[field->type].min,
+			field->flags & FIELD_FRACTION ? json_real(least_number(field))
+						      : json_integer(field->min));
 		json_object_set_new(schema, types[field->type].max, json_integer(field->max));
 	}
 	if (field->choices) {

@@ -18,7 +18,7 @@ enum field_type {
 	FIELD_INTEGER, /* int64_t */
 	FIELD_NUMBER,  /* double */
 	FIELD_BOOLEAN, /* enum field_boolean */
-	FIELD_SIZE,    /* int64_t: bytes, as a number or a string with Ki, Mi, Gi, Ti */
+	FIELD_SIZE,    /* int64_t: bytes, as a number or a string with Ki, Mi, Gi, Ti, Pi */
 	FIELD_STRING_MAP,  /* json_t *, borrowed: an object of strings; min and max count entries */
 	FIELD_STRING_LIST, /* json_t *, borrowed: an array of strings */
 	FIELD_PORT_LIST, /* json_t *, borrowed: an array of distinct ports (model/sandbox/sandbox_port.h) */
@@ -36,6 +36,8 @@ enum field_boolean { FIELD_UNSET = 0, FIELD_FALSE, FIELD_TRUE };
 
 #define FIELD_REQUIRED 1u
 #define FIELD_NULLABLE 2u
+#define FIELD_FRACTION 4u /* of a number: min is in hundredths */
+#define FIELD_NAME     8u /* of a string: no secret, what was given is repeated */
 
 #define FIELD_LIST_MAX SPEC_STARTS_MAX /* objects in a FIELD_LINE_OR_LIST */
 

@@ -43,6 +43,7 @@ struct err {
 	char code[40];		/* stable name for programs: "sandbox_not_found" */
 	char message[320];	/* what, which, why */
 	char remedy[196];	/* what to do about it; may be empty */
+	bool is_lasting;	/* trying again changes nothing, though its kind says "later" */
 	unsigned retry_after_s; /* when it may be worth trying again; 0: unknown */
 };
 

@@ -945,8 +945,9 @@ static int check_request(struct keeper_request *request, struct err *err)
 					     request->spare_disks > KEEPER_SPARES_MAX))
 		return err_set(err, ERR_INVALID, "too many spares");
 	if ((checks & HAS_DISK) && request->limits.disk_bytes > EXT4_IMAGE_BYTES)
-		return err_explain(err, ERR_INVALID, "disk_too_large", NULL,
-			"a disk holds at most %llu GiB", EXT4_IMAGE_BYTES >> 30);
+		return err_explain(err, ERR_INVALID, "disk_too_large", "ask for at most 64Gi",
+			"field resources.disk is too large: a disk holds at most %llu GiB",
+			EXT4_IMAGE_BYTES >> 30);
 	return 0;
 }
 

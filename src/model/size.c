@@ -10,7 +10,7 @@
 static const struct {
 	const char *suffix;
 	unsigned shift;
-} units[] = {{"Ti", 40}, {"Gi", 30}, {"Mi", 20}, {"Ki", 10}, {"", 0}};
+} units[] = {{"Pi", 50}, {"Ti", 40}, {"Gi", 30}, {"Mi", 20}, {"Ki", 10}, {"", 0}};
 
 int size_parse(const char *text, uint64_t *ret_bytes)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sizes as people write them: a number of bytes, or one with Ki, Mi, Gi, Ti. */
+/* Sizes as people write them: a number of bytes, or one with Ki, Mi, Gi, Ti, Pi. */
 #pragma once
 
 #include "base/mem.h"

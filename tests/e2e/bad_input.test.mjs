@@ -112,6 +112,26 @@ for (const [field, values] of Object.entries(CREATE)) {
   });
 }
 
+test('a refusal says which entry was wrong, and what it may be', async () => {
+  const told = async (json) => assertError(await api.request('POST', '/v1/sandboxes', { json }), 400);
+  for (const [json, message] of [
+    [{ network: { mode: 'everything' } }, 'field network.mode must be none, allowlist or internet: "everything"'],
+    [{ network: { allow: ['ok.example', 'https://pypi.org/simple'] } }, 'field network.allow has a URL: leave out https:// and the path: "https://pypi.org/simple"'],
+    [{ network: { allow: ['ok.example', 'bad host!'] } }, 'field network.allow has an entry that is no name, address or network, with or without :port: "bad host!"'],
+    [{ env: { GOOD: 'x', '1BAD': 'told to nobody' } }, 'field env has a name that is not letters, digits and _ (up to 128, no digit first): "1BAD"'],
+    [{ labels: { 'a b': 'x' } }, 'field labels has a key that is not 1 to 63 of a-z A-Z 0-9 . _ / -: "a b"'],
+    [{ resources: { cpu: 2000 } }, 'field resources.cpu must be from 0.01 to 1024'],
+    [{ resources: { cpu: 0.001 } }, 'field resources.cpu must be from 0.01 to 1024'],
+    [{ resources: { memory: '2Pi' } }, 'field resources.memory must be from 16 MiB to 1 PiB'],
+    [{ resources: { disk: '2Pi' } }, 'field resources.disk must be from 1 MiB to 1 PiB'],
+    [{ network: { mode: 'none', allow: ['ok.example'] } }, 'field network.allow does not go with the mode none, which reaches nothing'],
+  ]) assert.equal((await told(json)).message, message);
+  assert.match((await told({ name: 'Web App' })).message, /^field name must be like "web" .*: "Web App"$/);
+  assert.equal(assertError(await api.request('POST', '/v1/sandboxs/x'), 404).message, 'no such route: POST /v1/sandboxs/x');
+  const cut = (await told({ env: { [`a${'é'.repeat(80)}`]: 'x' } })).message;
+  assert.ok(cut.endsWith('é"...'), cut);
+});
+
 const RESOURCES = {
   cpu: ['1', 'x', 0, -1, 1e308, null, true, [], {}, 0.00001],
   memory: [0, -1, 1, '', '0', '-1Gi', '1gb', '1GB', 'Gi', '1.2.3Gi', ' 1Gi', '1Gi ', '+1Gi', '0x10Mi', '1KiB', 2 ** 63, '9223372036854775808', '18446744073709551616', '99999999999Gi', '1Ki', null, true, [], {}, 1.5],

@@ -136,6 +136,9 @@ test('a local file that is missing is told as not found', async () => {
   const missing = await sandlot(['cp', path.join(home, 'nothing.txt'), `${id}:`]);
   speaks(missing, /nothing\.txt.*No such file/);
   assert.equal(missing.code, 3);
+  const launched = await sandlot(['launch', path.join(home, 'nodir')]);
+  speaks(launched, /nodir.*No such file[^]*name the directory of the app/);
+  assert.equal(launched.code, 3);
 });
 
 test('hints name commands, not routes', async () => {

@@ -125,6 +125,24 @@ test('logs -f shows every line once over a crash of the daemon, and says that it
   assert.equal(stderr.match(/connection .* is lost/g)?.length, 1, stderr);
 });
 
+test('exec goes on over a restart of the daemon: every line once, its own exit code, one run', async () => {
+  const id = await created();
+  const line = 'echo run >> /workspace/runs; echo first; until [ -e /workspace/go ]; do sleep 0.05; done; echo last; echo other >&2; exit 7';
+  const exec = start(['exec', id, '-c', line]);
+  await until(() => exec.shown().includes('first\n'), { what: 'it runs' });
+  const { port } = api;
+  await instance.terminate();
+  await instance.start(['--api-bind', `127.0.0.1:${port}`]);
+  await ok(['exec', id, '-c', 'touch /workspace/go']);
+  const { code, stdout, stderr } = await exec.result;
+  assert.equal(code, 7, stderr);
+  assert.equal(stdout, 'first\nlast\n');
+  assert.equal(stderr.match(/connection .* is lost/g)?.length, 1, stderr);
+  assert.match(stderr, /^other$/m);
+  assert.doesNotMatch(stderr, /run it again/);
+  assert.equal(await ok(['exec', id, '-c', 'cat /workspace/runs']), 'run\n');
+});
+
 test('wait asks again after a restart of the daemon', async () => {
   const id = await created();
   const name = await detached(id, 'read line; exit 7', '-i');

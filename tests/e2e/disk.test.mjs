@@ -68,7 +68,9 @@ test('all that a sandbox writes counts against one limit, for root too', async (
     }
   }
   const upload = await api.tryPut(id, '/workspace/outputs/upload', Buffer.alloc(8 * MI));
-  assertError(upload, [507]);
+  const full = assertError(upload, [507]);
+  assert.match(full.message, /the sandbox's own disk is full/);
+  assert.equal(full.retryable, false, 'nothing changes by itself');
   assert.ok(hostBytes(id) < 64 * MI + 32 * MI, `the disk takes ${hostBytes(id)} bytes`);
   await api.purge(id);
 });

@@ -27,8 +27,8 @@ async function tryCreate(json = {}, options = {}) {
 
 /** A size of the API as messages write it, with three digits: "1.5 GiB". */
 function told(amount) {
-  const [, digits, unit] = /^(\d+)(Ki|Mi|Gi|Ti)$/.exec(amount) ?? [];
-  const units = ['Ki', 'Mi', 'Gi', 'Ti'];
+  const [, digits, unit] = /^(\d+)(Ki|Mi|Gi|Ti|Pi)$/.exec(amount) ?? [];
+  const units = ['Ki', 'Mi', 'Gi', 'Ti', 'Pi'];
   let [value, at] = [Number(digits), units.indexOf(unit)];
   for (; value >= 999.5; at += 1) value /= 1024;
   return unit ? `${Number(value.toPrecision(3))} ${units[at]}B` : amount;

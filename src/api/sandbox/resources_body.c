@@ -4,8 +4,8 @@
 #include <math.h>
 
 const struct field sandbox_resources_rows[SANDBOX_RESOURCES_ROWS] = {
-	{"cpu", FIELD_NUMBER, offsetof(struct sandbox_resources_body, cpu), 0, SPEC_CPU_MAX_CORES,
-		0, "Cores; fractions are fine, 0.01 at least."},
+	{"cpu", FIELD_NUMBER, offsetof(struct sandbox_resources_body, cpu), 1, SPEC_CPU_MAX_CORES,
+		FIELD_FRACTION, "Cores; fractions are fine, 0.01 at least."},
 	{"memory", FIELD_SIZE, offsetof(struct sandbox_resources_body, memory), SPEC_MEMORY_MIN,
 		SPEC_MEMORY_MAX, 0, "Memory, 16Mi at least."},
 	{"disk", FIELD_SIZE, offsetof(struct sandbox_resources_body, disk), SPEC_DISK_MIN,
@@ -27,7 +27,7 @@ int resources_body_decode(const struct sandbox_resources_body *body, const char 
 
 	if (!isnan(body->cpu) && millis < SPEC_CPU_MIN_MILLIS)
 		return err_explain(err, ERR_INVALID, "invalid_field", NULL,
-			"field %sresources.cpu must be at least 0.01", prefix);
+			"field %sresources.cpu must be from 0.01 to 1024", prefix);
 	*ret_resources = (struct resources){.cpu_millis = millis,
 		.memory_bytes = number_from(body->memory),
 		.disk_bytes = number_from(body->disk),

@@ -36,6 +36,8 @@ static const char *check_allow(const json_t *list)
 
 	json_array_foreach((json_t *)list, i, entry)
 	{
+		if (strstr(json_string_value(entry), "://"))
+			return "has a URL: leave out https:// and the path";
 		if (!egress_rule_is_valid(json_string_value(entry)))
 			return "has an entry that is no name, address or network, with or without "
 			       ":port";
@@ -65,7 +67,9 @@ static const char *check_sandbox_name(const json_t *value)
 {
 	return sandbox_name_is_valid(json_string_value(value))
 		       ? NULL
-		       : "must be 1 to 40 of a-z 0-9 - with a letter first, and no id";
+		       : "must be like \"web\" or \"my-app-2\": a to z, 0 to 9 and -, a letter "
+			 "first, 40 at "
+			 "most";
 }
 
 static const char *check_template(const json_t *value)
@@ -127,7 +131,7 @@ static const struct field create_rows[] = {
 		"again.",
 		.check = check_id},
 	{"name", FIELD_STRING, offsetof(struct create_body, name), 1, SANDBOX_NAME_MAX - 1,
-		FIELD_NULLABLE,
+		FIELD_NULLABLE | FIELD_NAME,
 		"A name of your own that stands wherever its id may; no two sandboxes of an owner "
 		"have the same. It is the host name inside.",
 		.check = check_sandbox_name},
@@ -202,7 +206,7 @@ struct patch_body {
 
 static const struct field patch_rows[] = {
 	{"name", FIELD_STRING, offsetof(struct patch_body, name), 1, SANDBOX_NAME_MAX - 1,
-		FIELD_NULLABLE,
+		FIELD_NULLABLE | FIELD_NAME,
 		"A name of your own, or null: none. The host name inside follows with the next "
 		"start.",
 		.check = check_sandbox_name},
@@ -281,6 +285,17 @@ static size_t copy_ports(const json_t *list, struct port_spec ports[])
 	return json_array_size(list);
 }
 
+/* What is asked for at once must go together. A change may turn the network off and keep the rules for later. */
+static int check_none(const struct sandbox_network_body *network, struct err *err)
+{
+	if (!network->mode || strcmp(network->mode, "none") != 0 ||
+		json_array_size(network->allow) == 0)
+		return 0;
+	return err_explain(err, ERR_INVALID, "invalid_field",
+		"leave out network.mode, or make it allowlist",
+		"field network.allow does not go with the mode none, which reaches nothing");
+}
+
 int sandbox_body_decode(const json_t *object, struct sandbox_body *ret_body, struct err *err)
 {
 	struct sandbox_spec *spec = &ret_body->spec;
@@ -292,6 +307,8 @@ int sandbox_body_decode(const json_t *object, struct sandbox_body *ret_body, str
 	r = fields_decode(&sandbox_body_fields, object, &body, err);
 	if (r == 0)
 		r = resources_body_decode(&body.resources, "", &spec->resources, err);
+	if (r == 0)
+		r = check_none(&body.network, err);
 	if (r < 0)
 		return r;
 	spec->id = body.id;

@@ -29,6 +29,7 @@ static const struct unit size_units[] = {
 	{"Mi", 1ull << 20},
 	{"Gi", 1ull << 30},
 	{"Ti", 1ull << 40},
+	{"Pi", 1ull << 50},
 };
 
 void human_age(int64_t age_ms, char text[HUMAN_LEN])

@@ -14,7 +14,7 @@ void human_age(int64_t age_ms, char text[HUMAN_LEN]);
 /* "10s", "500ms", "2m", "1h", "1d" or a bare number of seconds. -EINVAL, or -ERANGE past ten years. */
 int human_parse_duration(const char *text, uint64_t *ret_ms) must_check;
 
-/* A number of bytes, or one with Ki, Mi, Gi or Ti. */
+/* A number of bytes, or one with Ki, Mi, Gi, Ti or Pi. */
 int human_parse_bytes(const char *text, uint64_t *ret_bytes) must_check;
 
 /* RFC 3339 in UTC, as clock_format writes it; the fraction may be absent. */

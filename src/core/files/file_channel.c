@@ -59,6 +59,11 @@ int file_channel_open(struct sandbox *sandbox, enum agent_file_op op, const stru
 	return r;
 }
 
+/* Room on the host was looked at before (prepare): it is the sandbox's own. */
+#define DISK_IS_FULL "does not fit: the sandbox's own disk is full"
+#define DISK_REMEDY                                                                                \
+	"remove files in it, or give it more with PATCH /v1/sandboxes/{id} with `resources`"
+
 /* The kinds of failure a client can do something about. */
 static const struct {
 	int errnum;
@@ -85,8 +90,8 @@ static const struct {
 	{EACCES, ERR_DENIED, "permission_denied", "may not be accessed"},
 	{EPERM, ERR_DENIED, "permission_denied", "may not be changed"},
 	{ETXTBSY, ERR_CONFLICT, "file_busy", "is being executed"},
-	{ENOSPC, ERR_NO_SPACE, "out_of_disk", "does not fit: the disk is full"},
-	{EDQUOT, ERR_NO_SPACE, "out_of_disk", "does not fit: the sandbox's disk is full"},
+	{ENOSPC, ERR_NO_SPACE, "out_of_disk", DISK_IS_FULL, DISK_REMEDY},
+	{EDQUOT, ERR_NO_SPACE, "out_of_disk", DISK_IS_FULL, DISK_REMEDY},
 	{EIO, ERR_NO_SPACE, "disk_failed",
 		"was not stored: the disk of the sandbox failed, as it does when that of the host "
 		"is "
@@ -105,9 +110,14 @@ static const struct {
 int file_channel_describe(int errnum, const char *path, struct err *err)
 {
 	for (size_t i = 0; i < array_len(failures); i++) {
-		if (failures[i].errnum == errnum)
-			return err_explain(err, failures[i].kind, failures[i].code,
-				failures[i].remedy, "%s %s", path, failures[i].text);
+		int r;
+
+		if (failures[i].errnum != errnum)
+			continue;
+		r = err_explain(err, failures[i].kind, failures[i].code, failures[i].remedy,
+			"%s %s", path, failures[i].text);
+		err->is_lasting = errnum == ENOSPC || errnum == EDQUOT;
+		return r;
 	}
 	return err_set(err, ERR_CONFLICT, "%s: %s", path, strerror(errnum));
 }

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
 
 __attribute__((format(printf, 2, 3))) static void set_detail(
@@ -57,8 +58,8 @@ static void judge_limits(
 	} else if (facts->refused_forks > 0) {
 		if (failed)
 			how->how.reason = END_PIDS_LIMIT;
-		set_detail(how, "the limit of processes was hit %u times while it ran",
-			facts->refused_forks);
+		set_detail(how, "the limit of processes was hit %u time%s while it ran",
+			facts->refused_forks, facts->refused_forks == 1 ? "" : "s");
 	} else if (failed && (facts->flags & AGENT_EXITED_DISK_FULL)) {
 		how->how.reason = END_DISK_FULL;
 		set_detail(how, "a disk it could write to was full");
@@ -154,14 +155,18 @@ static void judge_network(const struct process *process, const struct exit_reaso
 		const struct egress_denial *last = &report.denials[0];
 
 		const char *others = count > 1 ? " and others" : "";
+		const char *why = last->reason == EGRESS_PRIVATE_ADDRESS &&
+						  strcmp(last->target, last->rule) != 0
+					  ? " (the name resolves to a private address)"
+					  : "";
 
 		if (last->rule[0])
 			set_detail(how,
-				"the network refused %s%s; the rule %s would allow it: sandlot "
+				"the network refused %s%s%s; the rule %s would allow it: sandlot "
 				"egress %s --allow %s",
-				last->target, others, last->rule, name, last->rule);
+				last->target, why, others, last->rule, name, last->rule);
 		else
-			set_detail(how, "the network refused %s%s", last->target, others);
+			set_detail(how, "the network refused %s%s%s", last->target, why, others);
 	} else if ((facts->flags & AGENT_EXITED_NO_NETWORK) && has_none) {
 		set_detail(how,
 			"its network has the mode none; to change that: sandlot egress %s --mode "

@@ -121,7 +121,10 @@ static int check_sandbox_name(const char *name, struct err *err)
 {
 	if (!name || sandbox_name_is_valid(name))
 		return 0;
-	return bad("name", "must be 1 to 40 of a-z 0-9 - with a letter first, and no id", err);
+	return bad("name",
+		"must be like \"web\" or \"my-app-2\": a to z, 0 to 9 and -, a letter first, 40 at "
+		"most",
+		err);
 }
 
 /* --- parts --- */
@@ -212,9 +215,9 @@ static int check_resources(const struct resources *resources, struct err *err)
 		"resources.memory", resources->memory_bytes, SPEC_MEMORY_MIN, SPEC_MEMORY_MAX, err);
 
 	if (r == 0 && resources->cpu_millis > 0 && resources->cpu_millis < SPEC_CPU_MIN_MILLIS)
-		r = bad("resources.cpu", "must be at least 0.01", err);
+		r = bad("resources.cpu", "must be from 0.01 to 1024", err);
 	if (r == 0 && resources->cpu_millis > SPEC_CPU_MAX_CORES * 1000)
-		r = bad("resources.cpu", "must be at most 1024", err);
+		r = bad("resources.cpu", "must be from 0.01 to 1024", err);
 	if (r == 0)
 		r = check_bounds(
 			"resources.disk", resources->disk_bytes, SPEC_DISK_MIN, SPEC_DISK_MAX, err);

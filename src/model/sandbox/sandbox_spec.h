@@ -31,7 +31,7 @@
 #define SPEC_MEMORY_MIN	     (16 << 20)
 #define SPEC_MEMORY_MAX	     (1ll << 50)
 #define SPEC_DISK_MIN	     (1 << 20)
-#define SPEC_DISK_MAX	     (1ll << 60)
+#define SPEC_DISK_MAX	     (1ll << 50)
 #define SPEC_PIDS_MIN	     4
 #define SPEC_PIDS_MAX	     (4 << 20)
 #define SPEC_BANDWIDTH_MIN   1024

@@ -74,7 +74,11 @@ int store_token_find(struct store *store, const unsigned char hash[32], int64_t 
 	db_bind_int(stmt, 2, now_ms);
 	r = take_row(store, stmt, ret_token, err);
 	pthread_mutex_unlock(&store->lock);
-	return r > 0 ? err_set(err, ERR_UNAUTHENTICATED, "the token is not valid") : r;
+	return r > 0 ? err_explain(err, ERR_UNAUTHENTICATED, NULL,
+			       "the first token is in the file `token` of the data directory; "
+			       "\"sandlot token create\" makes others",
+			       "the token is not valid")
+		     : r;
 }
 
 int store_token_get(struct store *store, const struct owner *owner, const char *id,

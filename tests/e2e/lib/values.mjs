@@ -22,7 +22,7 @@ export function ulid() {
 /** "256Mi", 268435456 -> 268435456 */
 export function bytesOf(size) {
   if (typeof size === 'number') return size;
-  const [, number, unit] = /^(\d+(?:\.\d+)?)(Ki|Mi|Gi|Ti)?$/.exec(size) ?? assert.fail(`not a size: ${size}`);
+  const [, number, unit] = /^(\d+(?:\.\d+)?)(Ki|Mi|Gi|Ti|Pi)?$/.exec(size) ?? assert.fail(`not a size: ${size}`);
   return Number(number) * ({ Ki: 1024, Mi: MI, Gi: GI, Ti: 1024 * GI }[unit] ?? 1);
 }
 

@@ -12,9 +12,9 @@ export function bytes(count: number | null | undefined): string {
 
 /** The bytes of "512Mi", 1024 or "1Gi"; null for what is no size. */
 export function parseSize(text: string | number | null | undefined): number | null {
-  const match = /^(\d+)(Ki|Mi|Gi|Ti)?$/.exec(String(text ?? '').trim());
+  const match = /^(\d+)(Ki|Mi|Gi|Ti|Pi)?$/.exec(String(text ?? '').trim());
   if (!match) return null;
-  return Number(match[1]) * 1024 ** (['', 'Ki', 'Mi', 'Gi', 'Ti'].indexOf(match[2] ?? ''));
+  return Number(match[1]) * 1024 ** (['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi'].indexOf(match[2] ?? ''));
 }
 
 export function duration(ms: number | null | undefined): string {

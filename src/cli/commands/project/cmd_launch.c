@@ -6,6 +6,7 @@
 #include "cli/remote/event_follow.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +50,12 @@ static int name_project(const char *dir, char name[NAME_LEN + 1], struct err *er
 	size_t len = 0;
 
 	if (!path)
-		return err_sys(err, "%s", dir);
+		return errno == ENOENT || errno == ENOTDIR
+			       ? err_explain(err, ERR_NOT_FOUND, NULL,
+					 "name the directory of the app; \".\" is the one you are "
+					 "in",
+					 "open %s on this machine: %s", dir, strerror(errno))
+			       : err_sys(err, "%s", dir);
 	for (; *last && len < NAME_LEN; last++) {
 		if (isalnum((unsigned char)*last) || (len > 0 && strchr("._-", *last)))
 			name[len++] = *last;

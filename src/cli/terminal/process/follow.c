@@ -5,6 +5,7 @@
 #include "cli/terminal/process/input_pump.h"
 #include "cli/terminal/process/reconnect.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <unistd.h>
 
@@ -110,6 +111,11 @@ int follow_run(struct client *client, const struct follow *follow, json_t **ret,
 	f.output.lines = follow->lines;
 	if (follow->with_stdin)
 		r = input_pump_init(&f.input, client, follow->process, err);
+	if (r == 0 && follow->is_lost) {
+		f.reconnect.was_connected = true;
+		err_set(err, ERR_UNAVAILABLE, "the connection is lost");
+		r = reconnect_wait(&f.reconnect, client, -EAGAIN, err);
+	}
 	while (r == 0) {
 		r = once(&f, err);
 		client_close(client);

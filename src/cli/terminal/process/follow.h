@@ -16,9 +16,10 @@ struct follow {
 	const char *job;		   /* the id of one */
 	uint64_t from;			   /* the first byte wanted */
 	bool is_once;			   /* only what is there now */
-	bool with_stdin;		   /* and passes standard input on */
-	struct line_writer *lines;	   /* NULL: byte for byte */
-	uint64_t *ret_next;		   /* may be NULL: where to go on later */
+	bool is_lost;		   /* goes on with a stream whose connection was lost just now */
+	bool with_stdin;	   /* and passes standard input on */
+	struct line_writer *lines; /* NULL: byte for byte */
+	uint64_t *ret_next;	   /* may be NULL: where to go on later */
 };
 
 /* *ret is the data of the last event, or NULL if the process or job goes on (is_once). */

@@ -3,7 +3,11 @@
 
 #include "base/signal_name.h"
 #include "cli/cli.h"
+#include "cli/process_ref.h"
+#include "cli/terminal/interrupt.h"
 #include "cli/terminal/output/output_stream.h"
+#include "cli/terminal/process/follow.h"
+#include "cli/terminal/process/reconnect.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -61,41 +65,94 @@ void live_exec_advise_run(char *note, size_t size, const char *mode)
 	}
 }
 
-static int copy(struct client *client, struct output_stream *output, struct err *err)
+/* One command, from its start to its end. */
+struct running {
+	struct client *client;
+	struct process_ref ref; /* its process is known once the stream has begun */
+	struct output_stream output;
+};
+
+static void running_fini(struct running *running)
+{
+	output_stream_fini(&running->output);
+}
+
+/* The first event names it. */
+static bool take_start(void *arg, const char *name, const json_t *data)
+{
+	struct running *running = arg;
+	const char *process = json_string_value(json_object_get(data, "process"));
+
+	if (strcmp(name, "start") != 0)
+		return false;
+	if (process && process_ref_is_name(process))
+		snprintf(running->ref.process, sizeof(running->ref.process), "%s", process);
+	return true;
+}
+
+static int copy(struct running *running, struct err *err)
 {
 	char chunk[65536];
 
 	for (;;) {
-		ssize_t n = client_read(client, chunk, sizeof(chunk), err);
+		ssize_t n = client_read(running->client, chunk, sizeof(chunk), err);
 		int r;
 
 		if (n < 0)
 			return (int)n;
 		if (n == 0)
 			return err_explain(err, ERR_UNAVAILABLE, "connection_lost",
-				"a foreground command ends with its connection: run it again",
+				"see \"sandlot ps -a ID\" for whether it still runs",
 				"the daemon closed the stream before the command ended");
-		r = output_stream_feed(output, chunk, (size_t)n, err);
+		r = output_stream_feed(&running->output, chunk, (size_t)n, err);
 		if (r != 0)
 			return r < 0 ? r : 0;
 	}
 }
 
-static int stream(
-	struct client *client, const struct client_call *call, json_t **ret, struct err *err)
+/*
+ * The stream was lost, which is not the end of the command: one that the daemon has left behind goes on, and its
+ * output is kept. What ends us ends it, as before.
+ */
+static int go_on(struct running *running, json_t **ret, struct err *err)
 {
-	auto_(output_stream_fini) struct output_stream output = {0};
-	int r = client_open(client, call, err);
+	struct follow follow = {.process = &running->ref,
+		.from = running->output.has_next ? running->output.next : 0,
+		.is_lost = true};
+	struct interrupt *interrupt = client_interrupt(running->client);
+	bool was_watched = interrupt->is_watched;
+	int r = interrupt_hold(interrupt, err);
 
 	if (r < 0)
 		return r;
-	output_stream_init(&output, STDOUT_FILENO, STDERR_FILENO);
-	r = copy(client, &output, err);
+	interrupt_watch(interrupt, true);
+	r = follow_run(running->client, &follow, ret, err);
+	interrupt_watch(interrupt, was_watched);
+	if (r < 0 && reconnect_is_for(err))
+		process_ref_tell(&running->ref, "attach");
+	else if (r < 0)
+		process_ref_kill(running->client, &running->ref);
+	return r;
+}
+
+static int stream(
+	struct running *running, const struct client_call *call, json_t **ret, struct err *err)
+{
+	int r = client_open(running->client, call, err);
+
+	if (r < 0)
+		return r;
+	output_stream_init(&running->output, STDOUT_FILENO, STDERR_FILENO);
+	running->output.take = take_start;
+	running->output.arg = running;
+	r = copy(running, err);
 	if (r == 0) {
-		client_drain(client);
-		*ret = json_incref(output.result);
+		client_drain(running->client);
+		*ret = json_incref(running->output.result);
 	}
-	client_close(client);
+	client_close(running->client);
+	if (r < 0 && running->ref.process[0] && reconnect_is_for(err))
+		r = go_on(running, ret, err);
 	return r;
 }
 
@@ -125,11 +182,14 @@ int live_exec_run(struct client *client, const char *id, const char *member, con
 		.body = body,
 		.accept = as_json ? "application/json" : "text/event-stream",
 	};
+	auto_(running_fini) struct running running = {.client = client, .ref.member = member};
 	json_auto_t *result = NULL;
 	char note[8];
-	int r = as_json ? client_json(client, &call, &result, err)
-			: stream(client, &call, &result, err);
+	int r;
 
+	snprintf(running.ref.sandbox, sizeof(running.ref.sandbox), "%s", id);
+	r = as_json ? client_json(client, &call, &result, err)
+		    : stream(&running, &call, &result, err);
 	if (r < 0)
 		return r;
 	if (!as_json)

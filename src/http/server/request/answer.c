@@ -42,7 +42,7 @@ static json_t *text_of(const char *text)
 
 char *answer_error_text(const struct err *err, const char *request_id, const char *confirm)
 {
-	bool retryable = err_class((enum err_kind)err->kind)->retryable;
+	bool retryable = err_class((enum err_kind)err->kind)->retryable && !err->is_lasting;
 	json_t *error = json_object();
 	json_t *document = json_object();
 	char *text;

@@ -171,7 +171,10 @@ int guard_read_token(const struct headers *headers, const char **ret_token, stru
 			"send Authorization: Bearer <token> or X-API-Key: <token>",
 			"the request has no token");
 	if (!is_plausible_token(token))
-		return err_set(err, ERR_UNAUTHENTICATED, "the token is not valid");
+		return err_explain(err, ERR_UNAUTHENTICATED, NULL,
+			"the first token is in the file `token` of the data directory; "
+			"\"sandlot token create\" makes others",
+			"the token is not valid");
 	*ret_token = token;
 	return 0;
 }
@@ -340,7 +343,9 @@ int guard_refuse_long_body(unsigned route_flags, struct err *err)
 	if (!(route_flags & ROUTE_BODY))
 		return err_set(err, ERR_INVALID, "this route takes no body");
 	format_size(REQUEST_BODY_MAX, most);
-	return err_set(err, ERR_TOO_LARGE, "the body is larger than %s", most);
+	return err_explain(err, ERR_TOO_LARGE, NULL,
+		"upload it as a file, PUT /v1/sandboxes/{id}/files, and name or run that",
+		"the body is larger than %s", most);
 }
 
 int guard_check_body(unsigned route_flags, const struct headers *headers,

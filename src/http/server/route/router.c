@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define PATH_SHOWN_MAX 160
+
 /* One place in a path. */
 struct node {
 	char *text;   /* NULL for a variable segment */
@@ -167,6 +169,19 @@ static void list_methods(unsigned allowed, char *text, size_t size)
 				text, size, len, "%s%s", len ? ", " : "", method_names[m]);
 }
 
+/* The path as it was asked for, as far as there is room; what is not plain is a question mark. */
+static const char *list_path(const struct target *target, char *text, size_t size)
+{
+	size_t len = format_append(text, size, 0, "%s", target->segment_count ? "" : "/");
+
+	for (unsigned i = 0; i < target->segment_count; i++)
+		len = format_append(text, size, len, "/%s", target->segments[i]);
+	for (char *c = text; *c; c++)
+		if (*c < ' ' || *c > '~')
+			*c = '?';
+	return text;
+}
+
 /* Names the variable segments as this route calls them. */
 static void bind_params(
 	const struct target *target, struct arena *arena, struct router_match *match)
@@ -190,12 +205,14 @@ int router_find(const struct router *router, enum method method, const struct ta
 	struct arena *arena, struct router_match *ret_match, struct err *err)
 {
 	struct router_match match = {0};
+	char path[PATH_SHOWN_MAX];
 	unsigned allowed = 0;
 
 	match.route = find(&router->root, target, 0, method, &allowed);
 	if (!match.route && !allowed)
 		return err_explain(err, ERR_NOT_FOUND, "route_not_found",
-			"GET /openapi.json lists all routes", "no such route");
+			"GET /openapi.json lists all routes", "no such route: %s %s",
+			method_names[method], list_path(target, path, sizeof(path)));
 	if (!match.route) {
 		list_methods(allowed, ret_match->allow, sizeof(ret_match->allow));
 		return err_set(err, ERR_METHOD, "this route does not have that method; it has %s",

@@ -97,7 +97,7 @@ static void the_reason_follows_from_what_the_agent_and_the_client_say(void **sta
 			END_PIDS_LIMIT,
 			SIGABRT,
 			134,
-			"1 times"},
+			"hit 1 time while"},
 		/* The disk. */
 		{.words = {.status = 1 << 8, .flags = AGENT_EXITED_DISK_FULL},
 			false,
