@@ -29,14 +29,16 @@ static int refuse(struct err *err, const char *what, const char *why)
 static int parse(const void *text, size_t len, const char *what, json_t **ret_json, struct err *err)
 {
 	json_error_t error;
+	json_t *json;
 
 	if (len > IMAGE_DOCUMENT_MAX)
 		return refuse(err, what, "is too large");
-	*ret_json = json_loadb(text, len, JSON_FLAGS, &error);
-	if (!json_is_object(*ret_json)) {
-		json_decref(*ret_json);
+	json = json_loadb(text, len, JSON_FLAGS, &error);
+	if (!json_is_object(json)) {
+		json_decref(json);
 		return refuse(err, what, "is no JSON object");
 	}
+	*ret_json = json;
 	return 0;
 }
 

@@ -212,7 +212,7 @@ static void pack_layer_item(
 /* Writes a layer with one file. */
 static void must_write_layer(const char *layer, const char *name, const char *content)
 {
-	struct buf items = BUF_INIT(4096);
+	auto_(buf_fini) struct buf items = BUF_INIT(4096);
 	struct err err = {0};
 	uint32_t failure = 1;
 	int stream;

@@ -78,7 +78,6 @@ static void what_nothing_uses_is_listed_with_what_it_takes(void **state)
 	struct fixture *fixture = *state;
 	struct layer_file files[2];
 
-	open_store(fixture);
 	make(fixture->store);
 	assert_int_equal(list(fixture->store, LATER, "", files, 2), 1);
 	assert_string_equal(files[0].name, LAYER);
@@ -94,7 +93,6 @@ static void a_sandbox_keeps_its_layers_also_when_it_is_stopped(void **state)
 	struct sandbox_record record = draft(&alice, id_of(1), "");
 	struct err err;
 
-	open_store(fixture);
 	make(fixture->store);
 	json_decref(record.image);
 	record.image = image_of();
@@ -114,7 +112,6 @@ static void a_sandbox_and_its_snapshot_keep_a_layer_of_packages(void **state)
 	struct layer_file files[2];
 	struct err err;
 
-	open_store(fixture);
 	assert_int_equal(store_layer_begin(fixture->store, LAYER, false, &err), 0);
 	json_object_set_new(record.dependencies, "layer", json_string(LAYER));
 	assert_int_equal(store_sandbox_insert(fixture->store, &record, &err), 0);
@@ -146,7 +143,6 @@ static void a_template_keeps_its_layers(void **state)
 	struct fixture *fixture = *state;
 	struct err err;
 
-	open_store(fixture);
 	make(fixture->store);
 	assert_int_equal(store_template_change(
 				 fixture->store, &bob_of_other, "app", fill_template, NULL, &err),
@@ -163,7 +159,6 @@ static void an_image_that_nobody_named_is_forgotten_when_no_sandbox_has_it(void 
 	struct layer_file files[2];
 	struct err err;
 
-	open_store(fixture);
 	make(fixture->store);
 	json_decref(record.image);
 	record.image = image_of();
@@ -190,7 +185,6 @@ static void a_snapshot_keeps_its_layers_before_it_is_finished(void **state)
 	struct snapshot_record record = {.owner = alice};
 	struct err err;
 
-	open_store(fixture);
 	make(fixture->store);
 	snprintf(record.id, sizeof(record.id), "%s", id_of(1));
 	snprintf(record.sandbox_id, sizeof(record.sandbox_id), "%s", id_of(2));
@@ -208,7 +202,6 @@ static void a_step_of_a_build_keeps_its_layer_for_as_long_as_it_is_remembered(vo
 	struct build_cache_entry entry = {.diff_id = "sha256:" LAYER};
 	struct err err;
 
-	open_store(fixture);
 	make(fixture->store);
 	assert_int_equal(store_build_cache_put(fixture->store, &alice, "step", &entry, &err), 0);
 	assert_int_equal(count_unused(fixture->store), 1);
@@ -229,7 +222,6 @@ static void nothing_new_uses_what_is_marked_as_gone(void **state)
 	struct layer_file files[4];
 	struct err err;
 
-	open_store(fixture);
 	make(fixture->store);
 	json_decref(record.image);
 	record.image = image_of();
@@ -255,7 +247,6 @@ static void what_was_forgotten_is_known_no_more(void **state)
 	struct fixture *fixture = *state;
 	struct err err;
 
-	open_store(fixture);
 	make(fixture->store);
 	assert_int_equal(store_layer_is_known(fixture->store, LAYER, &err), 1);
 	assert_int_equal(store_layer_mark(fixture->store, LAYER, LATER, &err), 1);
@@ -273,7 +264,6 @@ static void an_owner_has_what_it_brought_and_no_other_owner_pays_for_it(void **s
 	struct quota limit;
 	struct err err;
 
-	open_store(fixture);
 	make(fixture->store);
 	assert_int_equal(store_layer_has(fixture->store, &bob_of_other, LAYER, &err), 0);
 	assert_int_equal(store_layer_note(fixture->store, &alice, LAYER, -1, 0, &err), 0);
@@ -300,7 +290,6 @@ static void layers_of_an_older_database_are_known_and_count_as_used_now(void **s
 	struct layer_file files[4];
 	struct err err;
 
-	open_store(fixture);
 	make(fixture->store);
 	json_decref(record.image);
 	record.image = image_of();
