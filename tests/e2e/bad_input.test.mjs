@@ -116,7 +116,7 @@ test('a refusal says which entry was wrong, and what it may be', async () => {
   const told = async (json) => assertError(await api.request('POST', '/v1/sandboxes', { json }), 400);
   for (const [json, message] of [
     [{ network: { mode: 'everything' } }, 'field network.mode must be none, allowlist or internet: "everything"'],
-    [{ network: { allow: ['ok.example', 'https://pypi.org/simple'] } }, 'field network.allow has a URL: leave out https:// and the path: "https://pypi.org/simple"'],
+    [{ network: { allow: ['ok.example', 'https://index.example/simple'] } }, 'field network.allow has a URL: leave out https:// and the path: "https://index.example/simple"'],
     [{ network: { allow: ['ok.example', 'bad host!'] } }, 'field network.allow has an entry that is no name, address or network, with or without :port: "bad host!"'],
     [{ env: { GOOD: 'x', '1BAD': 'told to nobody' } }, 'field env has a name that is not letters, digits and _ (up to 128, no digit first): "1BAD"'],
     [{ labels: { 'a b': 'x' } }, 'field labels has a key that is not 1 to 63 of a-z A-Z 0-9 . _ / -: "a b"'],

@@ -12,7 +12,7 @@ import { after, test } from 'node:test';
 import { Chromium } from './lib/chromium.mjs';
 import { REPOSITORY } from './lib/instance.mjs';
 import { Previews } from './lib/preview.mjs';
-import { debianHas, registryAccess } from './lib/registry.mjs';
+import { debianHas, registryAccess, pipIndex } from './lib/registry.mjs';
 import { bringPostgres, bringRedis } from './lib/services.mjs';
 import { suite } from './lib/suite.mjs';
 import { DEADLINE_MS, PATIENCE, until } from './lib/wait.mjs';
@@ -214,7 +214,7 @@ const INSTALLERS = [
   ...[['pnpm', 'pnpm-lock.yaml', 'npx --yes pnpm install --lockfile-only'], ['yarn', 'yarn.lock', 'YARN_NPM_REGISTRY_SERVER=$npm_config_registry YARN_NODE_LINKER=node-modules npx --yes yarn install && rm -rf node_modules'], ['bun', 'bun.lock', 'npx --yes bun install --lockfile-only']]
     .map(([manager, lock, command]) => ({ manager, lock, command, files: { 'package.json': PACKAGE, 'server.js': PAGE('require("ms")(60000)') }, shows: /^1m$/ })),
   { manager: 'uv', lock: 'uv.lock', command: 'uv lock', files: { 'pyproject.toml': '[project]\nname = "app"\nversion = "1"\nrequires-python = ">=3.9"\ndependencies = ["itsdangerous>=2"]\n' } },
-  { manager: 'poetry', lock: 'poetry.lock', command: 'poetry lock', files: { 'pyproject.toml': '[tool.poetry]\nname = "app"\npackage-mode = false\n[tool.poetry.dependencies]\npython = ">=3.9,<4"\nitsdangerous = "^2"\n[[tool.poetry.source]]\nname = "simple"\nurl = "https://pypi.org/simple"\npriority = "primary"\n' } },
+  { manager: 'poetry', lock: 'poetry.lock', command: 'poetry lock', files: { 'pyproject.toml': `[tool.poetry]\nname = "app"\npackage-mode = false\n[tool.poetry.dependencies]\npython = ">=3.9,<4"\nitsdangerous = "^2"\n[[tool.poetry.source]]\nname = "simple"\nurl = "${pipIndex()}"\npriority = "primary"\n` } },
   { manager: 'pipenv', lock: 'Pipfile.lock', command: 'pipenv lock', files: { Pipfile: '[packages]\nitsdangerous = "*"\n' } },
 ];
 

@@ -42,5 +42,8 @@ export async function registryAccess(...kinds) {
   return allow && { network: { mode: 'allowlist', allow }, env: Object.assign({}, ...found.map(({ env }) => env), fs.existsSync(CERTIFICATES) && { NODE_EXTRA_CA_CERTS: CERTIFICATES }) };
 }
 
+/** Where pip looks for packages. */
+export const pipIndex = () => output('/usr/bin/python3', '-c', 'from pip._internal.models.index import PyPI; print(PyPI.simple_url)');
+
 /** Whether the packages of Debian in the template of the host have these modules of Python. */
 export const debianHas = (modules) => output('/usr/bin/python3', '-I', '-c', `import ${modules.join(', ')}; print("all")`) === 'all';

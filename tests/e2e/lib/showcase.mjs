@@ -51,7 +51,7 @@ export async function showcase(api) {
   await exec(web.id, { command: BUSY, background: true, keep_awake: true });
   await exec(web.id, { command: 'for i in $(seq 1 40); do echo "request $i: GET /api/items/$i 200 in $((i % 7 + 2)) ms"; done; echo "slow query: 812 ms" >&2; sleep 100000', background: true });
   await api.request('POST', `/v1/sandboxes/${web.id}/snapshots`, { json: { name: 'before the upgrade' } });
-  const agent = await api.create({ name: 'agent-worker', labels: { team: 'research' }, network: { mode: 'allowlist', allow: ['pypi.org'] }, resources: { cpu: 2, memory: '512Mi' } });
+  const agent = await api.create({ name: 'agent-worker', labels: { team: 'research' }, network: { mode: 'allowlist', allow: ['index.example'] }, resources: { cpu: 2, memory: '512Mi' } });
   await exec(agent.id, { command: BUSY.replace('0.3', '1.2'), background: true, keep_awake: true });
   await exec(agent.id, { command: 'for name in example.org packages.example.com; do curl -s -m 2 https://$name; done; true' });
   const notebook = await api.create({ name: 'notebook', labels: { team: 'research' }, idle_timeout_s: null });

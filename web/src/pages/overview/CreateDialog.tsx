@@ -80,7 +80,7 @@ export function CreateDialog({ onClose, onMade, template, snapshot }: { onClose:
           <TextField label={text.create.ports} value={form.ports} onText={set('ports')} placeholder="3000, 8080" />
           <SelectField label={text.create.idle} value={form.idle} onText={set('idle')} choices={text.create.idleChoices} />
         </div>
-        {form.mode === 'allowlist' && <AreaField label={text.create.allow} value={form.allow} onText={set('allow')} placeholder={'pypi.org\n*.example.org:443'} hint={text.create.allowHint} />}
+        {form.mode === 'allowlist' && <AreaField label={text.create.allow} value={form.allow} onText={set('allow')} placeholder={'api.example.com\n*.example.org:443'} hint={text.create.allowHint} />}
         <details>
           <summary className="muted small">{text.create.more}</summary>
           <div className="stack" style={{ paddingTop: 12 }}>

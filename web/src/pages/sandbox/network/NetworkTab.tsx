@@ -45,7 +45,7 @@ function Policy({ sandbox }: { sandbox: Sandbox }) {
     <Card title={text.network.policy} actions={<Button small kind="primary" busy={change.isPending} onClick={save}>{text.save}</Button>}>
       <div className="body stack">
         <SelectField label={text.network.mode} value={mode} onText={setMode} choices={(['internet', 'allowlist', 'none'] as const).map((one) => ({ value: one, label: text.networkModes[one] }))} />
-        <AreaField label={text.create.allow} value={allow} onText={setAllow} hint={text.create.allowHint} placeholder={'pypi.org\n*.example.org:443'} />
+        <AreaField label={text.create.allow} value={allow} onText={setAllow} hint={text.create.allowHint} placeholder={'api.example.com\n*.example.org:443'} />
       </div>
     </Card>
   );
