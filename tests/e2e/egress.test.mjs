@@ -575,6 +575,13 @@ test('git clones over plain HTTP from a server that is allowed', async () => {
   server.close();
 });
 
+test('a command that fails at a name with a private address says so', async () => {
+  const { id } = await api.create({ network: { mode: 'internet' } });
+  const inner = await api.exec(id, 'curl -fsS --max-time 20 http://lan.test:81/');
+  assert.match(inner.termination.detail, /^the network refused lan\.test:81 \(the name resolves to a private address\); the rule 10\.0\.0\.5:81 would allow it: /);
+  await api.purge(id);
+});
+
 test('the outside world closes', () => {
   for (const server of [web, echo]) {
     server.close();
@@ -589,9 +596,6 @@ test('a command that fails says what the network refused it, and the rule that w
   const failed = await api.exec(id, 'curl -sS --max-time 20 https://refused.example/');
   assert.notEqual(failed.exit_code, 0);
   assert.match(failed.termination.detail, /^the network refused refused\.example(:443)?; the rule refused\.example(:443)? would allow it: sandlot egress \S+ --allow refused\.example(:443)?$/);
-  const { id: open } = await api.create({ network: { mode: 'internet' } });
-  const inner = await api.exec(open, 'curl -fsS --max-time 20 http://lan.test:81/');
-  assert.match(inner.termination.detail, /^the network refused lan\.test:81 \(the name resolves to a private address\); the rule 10\.0\.0\.5:81 would allow it: /);
   const other = await api.exec(id, 'exit 3');
   assert.equal(other.termination.detail, null, 'what was refused before it ran is not told again');
   const fine = await api.exec(id, 'curl -sS --max-time 20 https://refused.example/ || true');
