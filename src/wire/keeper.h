@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define KEEPER_VERSION	    21
+#define KEEPER_VERSION	    22
 #define KEEPER_ID_LEN	    26 /* a lower-case ULID */
 #define KEEPER_HOSTNAME_MAX 64
 #define KEEPER_LIST_MAX	    64
