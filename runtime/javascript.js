@@ -16,7 +16,12 @@
   const { stringify, parse } = JSON;
   const { max } = Math;
   const Range = RangeError;
-  const { from: bytesOf, byteLength } = Buffer;
+  const Failure = Error;
+  const { from: bytesOf, byteLength, prototype: BufferMethods } = Buffer;
+  const { isView } = ArrayBuffer;
+  const { set } = Reflect;
+  const once = process.once.bind(process);
+  const { from: listOf } = Array;
   const inspect = util.inspect;
   const exit = process.reallyExit.bind(process);
   const words = process.argv.slice(1);
@@ -70,11 +75,15 @@
     return body && parse(body.toString());
   }
 
-  // What JSON.stringify does not know; bytes first, because Buffer has a toJSON of its own.
-  function replace(key, value) {
-    const held = this[key];
-    if (ArrayBuffer.isView(held) && !(held instanceof DataView))
-      return held instanceof Uint8Array ? bytesOf(held).toString('base64') : Array.from(held, Number);
+  const tooLarge = (limit) => Object.assign(new Failure(`the result is larger than ${limit} bytes of JSON`), { name: 'TooLarge', stack: '' });
+
+  // What JSON.stringify does not know.
+  function replaceIn(holder, key, value, limit) {
+    const held = holder[key];
+    if (isView(held) && !(held instanceof DataView)) {
+      if (held.byteLength > 4 * limit) throw tooLarge(limit); // no number has less than two of eight bytes as text
+      return held instanceof Uint8Array ? bytesOf(held).toString('base64') : listOf.call(Array, held, Number);
+    }
     if (typeof value === 'bigint') return value.toString();
     if (typeof value === 'number' && !Number.isFinite(value)) return String(value);
     if (value instanceof Map) return Object.fromEntries(value);
@@ -97,19 +106,28 @@
     return deepest;
   }
 
+  // What is much too large is noticed before it has been made text: it would cost the interpreter its memory. For the same
+  // reason the toJSON of Buffer, which makes a number of each byte, has to wait.
   function encode(value, limit) {
     const tooDeep = () => new Range(`the result is nested more than ${DEPTH} deep`);
-    let text;
+    const { toJSON } = BufferMethods;
+    let text, room = limit;
+    const replaceSome = function (key, given) {
+      const made = replaceIn(this, key, given, limit);
+      if (typeof made === 'string') room -= made.length;
+      else if (made !== undefined) room--;
+      if (room < 0) throw tooLarge(limit);
+      return made;
+    };
     try {
-      text = value === undefined ? 'null' : stringify(value, replace) ?? 'null';
+      set(BufferMethods, 'toJSON', undefined);
+      text = value === undefined ? 'null' : stringify(value, replaceSome) ?? 'null';
     } catch (failure) {
       throw failure instanceof Range && /call stack/.test(failure.message) ? tooDeep() : failure;
+    } finally {
+      set(BufferMethods, 'toJSON', toJSON);
     }
-    if (byteLength(text) > limit) {
-      const failure = new Error(`the result is larger than ${limit} bytes of JSON`);
-      failure.name = 'TooLarge';
-      throw failure;
-    }
+    if (byteLength(text) > limit) throw tooLarge(limit);
     if (text.length > 2 * DEPTH && depthOf(text) > DEPTH) throw tooDeep();
     return text;
   }
@@ -276,7 +294,7 @@
     const isError = failure && typeof failure === 'object' && 'message' in failure;
     send('error', stringify({
       type: type || (isError && failure.name ? String(failure.name) : 'Error'),
-      message: isError ? cutText(String(failure.message), 'error') : textOf(failure),
+      message: isError || typeof failure === 'string' ? cutText(String(isError ? failure.message : failure), 'error') : textOf(failure),
       traceback: stackOf(failure),
     }));
   }
@@ -306,6 +324,7 @@
       AWS_LAMBDA_LOG_STREAM_NAME: `${day}/[${version}]${request.id}`,
     };
     for (const [variable, value] of Object.entries(given)) process.env[variable] ??= value;
+    globalThis.awslambda = awslambda;
   }
 
   function contextOf(settle) {
@@ -328,14 +347,61 @@
     };
   }
 
-  // Whatever comes first: what it returns, what its promise becomes, or what it calls back with.
+  // What it returns, or what its promise becomes. If it returns nothing, then what it calls back with, once nothing is left
+  // to wait for (callbackWaitsForEmptyEventLoop), or null if it never does.
   function callHandler(handler) {
-    return new Promise((resolve, reject) => {
-      const settle = (failure, value) => (failure ? reject(failure) : resolve(value));
-      const value = handler(request.event, contextOf(settle), settle);
-      if (value && typeof value.then === 'function') value.then(resolve, reject);
-      else if (value !== undefined || handler.length < 3) resolve(value);
+    let settle, answer;
+    const settled = new Promise((resolve, reject) => {
+      settle = (failure, value) => (failure ? reject(failure) : resolve(value));
     });
+    const context = contextOf(settle);
+    const callBack = (failure, value) => {
+      if (failure || !context.callbackWaitsForEmptyEventLoop) settle(failure, value);
+      else answer ??= value;
+    };
+    if (streaming.has(handler)) return collect(handler, context);
+    const value = handler(request.event, context, callBack);
+    if (value && typeof value.then === 'function')
+      value.then((given) => settle(null, given === undefined ? answer : given), (failure) => settle(failure || new Error('nothing was thrown')));
+    else if (value !== undefined) settle(null, value);
+    else once('beforeExit', () => settle(null, answer));
+    return settled;
+  }
+
+  // Handlers that write a stream: what they wrote is their answer, with what HttpResponseStream was told of it.
+  const streaming = new WeakSet();
+  const awslambda = {
+    streamifyResponse(handler) {
+      streaming.add(handler);
+      return handler;
+    },
+    HttpResponseStream: {
+      from: (stream, metadata) => Object.assign(stream, { metadata: { ...stream.metadata, ...metadata } }),
+    },
+  };
+
+  async function collect(handler, context) {
+    const { Writable } = require('stream');
+    const chunks = [];
+    let room = limits.result;
+    const stream = new Writable({
+      write(chunk, encoding, done) {
+        chunks.push(chunk);
+        room -= chunk.length;
+        done(room < 0 ? tooLarge(limits.result) : null);
+      },
+    });
+    stream.setContentType = (type) => awslambda.HttpResponseStream.from(stream, { statusCode: 200, headers: { 'Content-Type': type } });
+    const ended = new Promise((resolve, reject) => stream.on('finish', resolve).on('error', reject));
+    ended.catch(() => {});
+    await Promise.race([handler(request.event, stream, context), ended.then(() => new Promise(() => {}))]);
+    // What it pipes may still be on its way when it returns.
+    if (!stream.writableEnded) once('beforeExit', () => stream.end());
+    await ended;
+    const data = Buffer.concat(chunks);
+    const isText = Buffer.from(data.toString()).equals(data);
+    const body = data.toString(isText ? 'utf8' : 'base64');
+    return stream.metadata ? { ...stream.metadata, body, isBase64Encoded: !isText } : body;
   }
 
   const directory = request.path ? path.dirname(path.resolve(request.path)) : process.cwd();
@@ -425,12 +491,22 @@
     return module.namespace;
   }
 
+  // Whether it has an `await (x)` that a plain script would take for the call of a function. In a function of a module, where
+  // await is a word of the language, such an await is wrong unless it stands in an asynchronous function.
+  function awaitsCall(code) {
+    if (!/\bawait\s*[([`+\-/]/.test(code)) return false;
+    try {
+      return !new vm.SourceTextModule(`function f() {\n${code}\n}`);
+    } catch (failure) {
+      return /await|^Unexpected reserved word/.test(failure.message);
+    }
+  }
+
   // A plain script: its completion value is that of its last expression.
   function runScript(code) {
-    const module = { exports: {} };
-    Object.assign(globalThis, { require: ownRequire, module, exports: module.exports, __filename: path.resolve(file), __dirname: directory });
+    if (awaitsCall(code)) throw new SyntaxError('await is only valid in a module');
     const script = new vm.Script(code, { filename: file, importModuleDynamically: linkNow });
-    return { value: script.runInThisContext(), exported: module.exports };
+    return script.runInThisContext();
   }
 
   function isModule(failure) {
@@ -460,20 +536,21 @@
     writeFiles(request);
     const code = translate(request.path ? fs.readFileSync(request.path, 'utf8') : request.code, file, directory);
     const name = (request.handler || 'handler').split('.').pop();
+    const module = { exports: {} };
+    Object.assign(globalThis, { require: ownRequire, module, exports: module.exports, __filename: path.resolve(file), __dirname: directory });
     let value, found;
     if ('handler' in request || 'event' in request || code.includes(name) || /\b(module\.exports|export\s+default)\b/.test(code)) becomeLambda();
     process.argv.length = 1;
     process.argv.push(file);
     send('begin', '1');
     try {
-      const ran = runScript(code);
-      value = ran.value;
-      found = (ran.exported && ran.exported[name]) || (/^[A-Za-z_$][\w$]*$/.test(name) && declared(name));
-      if (typeof ran.exported === 'function' && !found) found = ran.exported;
+      value = runScript(code);
+      found = (module.exports && module.exports[name]) || (/^[A-Za-z_$][\w$]*$/.test(name) && declared(name));
+      if (typeof module.exports === 'function' && !found) found = module.exports;
     } catch (failure) {
       if (!isModule(failure)) throw failure;
       const space = await runModule(code, (last) => { value = last; });
-      found = space[name] || (space.default && space.default[name]) || (typeof space.default === 'function' ? space.default : undefined);
+      found = space[name] || (space.default && space.default[name]) || (typeof space.default === 'function' ? space.default : undefined) || module.exports[name];
     }
     if (typeof found === 'function') {
       send('begin', '"handler"');
@@ -504,7 +581,7 @@
     const { PassThrough } = require('stream');
     const { AsyncLocalStorage } = require('async_hooks');
     const { subarray } = Uint8Array.prototype;
-    const { openSync, closeSync, statSync } = fs;
+    const { openSync, closeSync, fstatSync, statSync } = fs;
     const concat = Buffer.concat;
     const later = setImmediate;
     const now = Date.now;
@@ -523,6 +600,10 @@
     let input = Buffer.alloc(0);
     let count = 0;
     let current = null;
+    const streams = [process.stdout, process.stderr];
+    const outputs = [1, 2].map((fd) => openSync(`/proc/self/fd/${fd}`, 'w'));
+    const prints = { ...console };
+    const { hasOwn } = Object;
     globalThis.require = ownRequire;
     RESULT = results;
     mark = request.id;
@@ -567,7 +648,22 @@
       later(() => complete(cell, cell.failure, value));
     }
 
+    // What an execution closed or replaced of the output is there again for the next.
+    function restoreOutput() {
+      for (const [i, stream] of streams.entries()) {
+        try {
+          fstatSync(i + 1);
+        } catch {
+          const fd = openSync(`/proc/self/fd/${outputs[i]}`, 'w');
+          if (fd !== i + 1) closeSync(fd);
+        }
+        if (hasOwn(stream, 'write')) delete stream.write;
+      }
+      for (const name in prints) if (typeof console[name] !== typeof prints[name]) console[name] = prints[name];
+    }
+
     function run(next) {
+      restoreOutput();
       const cell = { id: next.id, number: ++count, failure: undefined, since: now() - 20, before: cpuUsage(), kept: {} };
       current = cell;
       mark = next.id;
@@ -591,14 +687,17 @@
     function evaluateCell(cell, code, filename) {
       let script;
       try {
-        script = compile(code, filename);
+        if (!awaitsCall(code)) script = compile(code, filename);
       } catch (failure) {
+        if (/import statement/.test(failure.message)) code = awaitImports(code);
         if (!/await/.test(code)) {
           finish(cell, failure);
           return;
         }
+      }
+      if (!script) {
         evaluate.call(server, `${code}\n`, server.context, filename, (failure, value) => {
-          finish(cell, failure ? failure.err ?? failure : undefined, value);
+          finish(cell, failure ? tidy(failure.err ?? failure) : undefined, value);
         });
         return;
       }
@@ -609,8 +708,40 @@
         failure = thrown ?? new Error('nothing was thrown');
       }
       listen();
-      if (failure && failure.code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED') failure = interruption();
+      if (failure && failure.code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED') {
+        failure = interruption();
+        streams.forEach(mend);
+      }
       finish(cell, failure, value);
+    }
+
+    // Code that is interrupted while it writes leaves a stream that waits for the end of this write, and writes no more.
+    function mend(stream) {
+      const state = stream._writableState;
+      if (!state || (!state.writing && state.length === 0)) return;
+      Object.assign(state, { writing: false, bufferProcessing: false, corked: 0, length: 0, writelen: 0, writecb: null, needDrain: false, afterWriteTickInfo: null });
+      Object.assign(state, { buffered: [], bufferedIndex: 0, allBuffers: true, allNoop: true });
+    }
+
+    // Import statements, which only modules have, as what says the same here: each stays on its lines.
+    function awaitImports(code) {
+      return code.replace(/^([ \t]*)import\b\s*(?:([\w$]+)\s*,?\s*)?(?:\*\s*as\s+([\w$]+)\s*|(\{[^}]*\})\s*)?(?:\bfrom\s*)?((['"])[^'"\n]+\6)[ \t]*;?/gm, (all, indent, main, space, names, from) => {
+        const lines = '\n'.repeat(all.split('\n').length - 1);
+        const parts = [];
+        if (space) parts.push(`${space} = await import(${from})`);
+        if (names) parts.push(`${names.replace(/\s+/g, ' ').replace(/ as /g, ': ')} = await import(${from})`);
+        if (main) parts.push(`{ default: ${main} } = await import(${from})`);
+        return `${indent}${parts.length > 0 ? `var ${parts.join(', ')}` : `await import(${from})`};${lines}`;
+      });
+    }
+
+    // The REPL puts the line and a mark before the message.
+    function tidy(failure) {
+      if (!(failure instanceof SyntaxError)) return failure;
+      const lines = failure.message.trim().split('\n').filter((line) => line.trim());
+      const message = lines.length > 1 && lines.findIndex((line) => /^\s*\^+\s*$/.test(line));
+      if (message === false || message < 0) return failure;
+      return Object.assign(failure, { message: lines.slice(message + 1).join(' '), stack: `SyntaxError: ${lines.slice(message + 1).join(' ')}` });
     }
 
     // What looks like an object is one, not a block.

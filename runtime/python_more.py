@@ -85,10 +85,21 @@ def add_table(value, found):
     if len(value) > ROWS_MAX:
         note_cut("results")
     rows = value.head(ROWS_MAX)
-    split = rows.to_dict(orient="split")
-    split["rows"] = len(value)
-    found[DATA] = {str(name): list(rows[name]) for name in rows.columns}
-    found[TABLE] = split
+    found[DATA] = {}
+    for name, column in zip(rows.columns, columns_of(rows)):
+        found[DATA].setdefault(str(name), column)  # of columns with one name the first; all are in the table
+    found[TABLE] = {**table_of(rows), "rows": len(value)}
+
+
+def columns_of(frame):
+    return [list(frame.iloc[:, at]) for at in range(len(frame.columns))]
+
+
+def table_of(frame):
+    """What to_dict("split") says, which warns of columns with one name."""
+    columns = columns_of(frame)
+    return {"index": list(frame.index), "columns": list(frame.columns),
+            "data": [list(row) for row in zip(*columns)] if columns else [[] for _ in range(len(frame))]}
 
 
 # --- figures ---
@@ -341,6 +352,8 @@ class SubstituteLoader:
             return
         for name, method in (("HTML", "html"), ("Markdown", "markdown"), ("Latex", "latex"), ("SVG", "svg"), ("Javascript", "javascript")):
             setattr(module, name, type(name, (Shown,), {"__module__": "IPython.display", "_repr_%s_" % method: Shown.get_data}))
+        for kind in (ShownJson, ShownImage, ShownMath, ShownText, ShownFrame):
+            kind.__module__ = "IPython.display"
         module.JSON, module.Image, module.Math, module.Pretty, module.IFrame = ShownJson, ShownImage, ShownMath, ShownText, ShownFrame
         module.DisplayObject, module.display = Shown, display
         module.clear_output = lambda wait=False: None
@@ -484,9 +497,14 @@ def serve(request):
         write_files(request)
         if code is None:
             code, file = load(request)
-        value = run_tree(parse_cell(code, file), file, module.__dict__)
+        tree = parse_cell(code, file)
+        is_quiet = ends_quietly(tree, SOURCES[file])
+        value = run_tree(tree, file, module.__dict__)
         if value is not None:
             module.__dict__["_"] = value
+        if is_quiet:
+            show_figures()
+            return
         give(value)
         show_figures(value)
 
@@ -552,6 +570,16 @@ def parse_cell(code, file):
     return parse(changed, file)
 
 
+def ends_quietly(tree, code):
+    """Whether a semicolon follows its last expression: its value is not to be shown."""
+    last = tree.body[-1] if tree.body else None
+    if not isinstance(last, _ast.Expr):
+        return False
+    lines = (code if isinstance(code, bytes) else code.encode("utf-8", "replace")).split(b"\n")
+    rest = lines[last.end_lineno - 1][last.end_col_offset:] if last.end_lineno <= len(lines) else b""
+    return rest.strip().startswith(b";")
+
+
 def translate(code):
     if code.lstrip().startswith("%%"):
         head, _, body = code.lstrip().partition("\n")
@@ -566,6 +594,8 @@ def translate_line(line):
         return "%s__shell__(%r)" % (indent, bare[1:])
     if bare.startswith("%") and bare[1:2].isalpha():
         return "%s__magic__(%r)" % (indent, bare[1:])
+    if bare.rstrip().endswith("?") and bare.rstrip().rstrip("?").replace(".", "_").isidentifier():
+        return "%s__magic__(%r)" % (indent, "pinfo " + bare.rstrip().rstrip("?"))
     name, equals, rest = bare.partition("=")
     rest = rest.lstrip()
     if equals and name.strip().isidentifier() and rest.startswith("!"):
@@ -601,45 +631,113 @@ def expand(text, frame):
     return "".join(parts)
 
 
-def shell(command, captures=False):
+def shell(command, captures=False, frame=None):
     import subprocess
-    command = expand(command, sys._getframe(1))
+    command = expand(command, frame or sys._getframe(1))
     flush()
     done = subprocess.run(command, shell=True, stdout=subprocess.PIPE if captures else None)
+    if "pip" in command:
+        find_packages()
     if captures:
         return done.stdout.decode("utf-8", "replace").splitlines()
     if done.returncode:
         print("(exit code %d)" % done.returncode, file=sys.stderr)
 
 
-def magic(line, body=None):
+def find_packages():
+    """What was installed meanwhile: the directory for packages of the user may not have been there at the start."""
+    import importlib, site
+    place = site.getusersitepackages()
+    if site.ENABLE_USER_SITE and place not in sys.path and os.path.isdir(place):
+        site.addsitedir(place)
+    importlib.invalidate_caches()
+
+
+def run_program(name, words):
     import subprocess
-    name, _, rest = expand(line, sys._getframe(1)).strip().partition(" ")
-    rest = rest.strip()
-    if name in ("pip", "pip3") and body is None:
-        import importlib, shlex, site
-        flush()
-        done = subprocess.run([sys.executable, "-m", "pip"] + shlex.split(rest))
-        # The directory for packages of the user may not have been there when the interpreter started.
-        place = site.getusersitepackages()
-        if site.ENABLE_USER_SITE and place not in sys.path and os.path.isdir(place):
-            site.addsitedir(place)
-        importlib.invalidate_caches()
-        if done.returncode:
-            raise RuntimeError("pip ended with exit code %d" % done.returncode)
-    elif name == "cd" and body is None:
-        os.chdir(os.path.expanduser(rest or "~"))
-        print(os.getcwd())
-    elif name == "env" and body is None:
-        variable, sign, value = rest.partition("=") if "=" in rest else rest.partition(" ")
-        if not sign:
-            return os.environ[variable] if variable else dict(os.environ)
-        os.environ[variable.strip()] = value.strip()
-        print("env: %s=%s" % (variable.strip(), value.strip()))
-    elif name in ("bash", "sh") and body is not None:
-        flush()
-        done = subprocess.run([name, "-c", body])
-        if done.returncode:
-            raise RuntimeError("%s ended with exit code %d" % (name, done.returncode))
-    elif name != "matplotlib":
-        raise NameError("there is no magic %%%s here: %%pip, %%cd, %%env, %%%%bash, %%%%sh and !command are known" % name)
+    flush()
+    done = subprocess.run(words)
+    if done.returncode:
+        raise RuntimeError("%s ended with exit code %d" % (name, done.returncode))
+
+
+def magic_pip(rest, body, frame):
+    import shlex
+    try:
+        run_program("pip", [sys.executable, "-m", "pip"] + shlex.split(expand(rest, frame)))
+    finally:
+        find_packages()
+
+
+def magic_cd(rest, body, frame):
+    os.chdir(os.path.expanduser(expand(rest, frame) or "~"))
+    print(os.getcwd())
+
+
+def magic_env(rest, body, frame):
+    rest = expand(rest, frame)
+    variable, sign, value = rest.partition("=") if "=" in rest else rest.partition(" ")
+    if not sign:
+        return os.environ[variable] if variable else dict(os.environ)
+    os.environ[variable.strip()] = value.strip()
+    print("env: %s=%s" % (variable.strip(), value.strip()))
+
+
+def magic_time(rest, body, frame):
+    code = rest if body is None else body
+    begun, used = time.time(), process_time()
+    value = run_tree(parse_cell(code, "%time"), "%time", frame.f_globals)
+    print("CPU time: %.3f s\nWall time: %.3f s" % (process_time() - used, time.time() - begun))
+    return value
+
+
+def magic_timeit(rest, body, frame):
+    import timeit
+    timer = timeit.Timer(rest if body is None else body, globals=frame.f_globals)
+    count = timer.autorange()[0]
+    best = min(timer.repeat(5, count)) / count
+    unit, size = next((one for one in (("s", 1), ("ms", 1e-3), ("us", 1e-6)) if best >= one[1]), ("ns", 1e-9))
+    print("%.3g %s per loop (best of 5 runs of %d loops)" % (best / size, unit, count))
+
+
+def magic_writefile(rest, body, frame):
+    path = rest[2:].strip() if rest.startswith("-a") else rest
+    with open(os.path.expanduser(path), "a" if rest.startswith("-a") else "w") as file:
+        file.write(body)
+    print("wrote " + path)
+
+
+def magic_pinfo(rest, body, frame):
+    import pydoc
+    print(pydoc.plain(pydoc.render_doc(eval(rest, frame.f_globals))))
+
+
+def magic_run(rest, body, frame):
+    import runpy, shlex
+    words = shlex.split(expand(rest, frame))
+    kept, sys.argv = sys.argv, words
+    try:
+        frame.f_globals.update({name: value for name, value in runpy.run_path(words[0], run_name="__main__").items() if not name.startswith("__")})
+    finally:
+        sys.argv = kept
+
+
+# Of a line, and of a whole cell. Those of both have one function.
+MAGICS = {"pip": magic_pip, "pip3": magic_pip, "cd": magic_cd, "env": magic_env, "time": magic_time, "timeit": magic_timeit, "run": magic_run,
+          "pinfo": magic_pinfo, "pwd": lambda *_: os.getcwd(), "matplotlib": lambda *_: None}
+for name in ("ls", "cat", "mkdir", "rm", "cp", "mv"):
+    MAGICS[name] = lambda rest, body, frame, name=name: shell(name + " " + rest, frame=frame)
+CELL_MAGICS = {"time": magic_time, "timeit": magic_timeit, "writefile": magic_writefile}
+for name in ("bash", "sh"):
+    CELL_MAGICS[name] = lambda rest, body, frame, name=name: run_program(name, [name, "-c", body])
+for name, mime in (("html", "text/html"), ("markdown", "text/markdown"), ("latex", "text/latex"), ("javascript", "application/javascript"),
+                   ("svg", "image/svg+xml")):
+    CELL_MAGICS[name] = lambda rest, body, frame, mime=mime: show({mime: body, "text/plain": cut_text(body, "results")})
+
+
+def magic(line, body=None):
+    name, _, rest = line.strip().partition(" ")
+    known, sign = (MAGICS, "%") if body is None else (CELL_MAGICS, "%%")
+    if name.lower() not in known:
+        raise NameError("there is no magic %s%s here, but !command and %s" % (sign, name, ", ".join(sign + one for one in sorted(known) if one != "pinfo")))
+    return known[name.lower()](rest.strip(), body, sys._getframe(1))

@@ -15,7 +15,7 @@ workloads="git strace gdb python3-pip python3-matplotlib python3-pandas python3-
 case "$1" in
   build) packages="$build" ;;
   test) packages="$build $runtime $workloads nodejs npm sqlite3 curl openssl libnss3-tools util-linux vim xxd zsh fish clang-format clang-tidy
-    docker-registry skopeo umoci busybox-static mmdebstrap" ;;
+    docker-registry skopeo umoci buildah busybox-static mmdebstrap nginx-light" ;;
   bench) packages="$build $runtime nodejs curl docker.io docker-compose crun bubblewrap nginx-light wrk jq busybox-static docker-registry skopeo umoci python3-matplotlib" ;;
   lint) packages="$build clang clang-format clang-tidy" ;;
   fuzz) packages="$build clang libclang-rt-14-dev" ;;

@@ -35,9 +35,10 @@ trap 'rm -rf "$TMPDIR"' EXIT
 # Processes, mounts and directories of the run, one a line. (Cgroups carry no name of ours; each file
 # of tests looks after its own.)
 remains() {
-  for file in /proc/[0-9]*/cmdline; do
-    words=$(cat "$file" 2>/dev/null | tr '\0' ' ')
-    case "$words" in *"$TMPDIR"/*) echo "process ${file%/cmdline}: $words" ;; esac
+  # The directory is read from standard input, so that this grep does not find itself.
+  printf '%s/\n' "$TMPDIR" | grep -laFf - /proc/[0-9]*/cmdline 2>/dev/null | while read -r file; do
+    words=$(tr '\0' ' ' <"$file" 2>/dev/null) || continue
+    [ -z "$words" ] || echo "process ${file%/cmdline}: $words"
   done
   grep -F "$TMPDIR/" /proc/self/mountinfo | sed 's/^/mount /' || true
   find "$TMPDIR" -mindepth 1 -maxdepth 1 -name 'sandlot-e2e-*' | sed 's/^/directory /'

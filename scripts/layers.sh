@@ -6,6 +6,7 @@ cd "$(dirname "$0")/.."
 allowed() {
   case "$1" in
     base) echo base ;;
+    doctor) echo base doctor ;;
     event) echo base event ;;
     wire) echo base wire ;;
     model) echo base model ;;
@@ -21,11 +22,11 @@ allowed() {
     proxy) echo base event http proxy ;;
     auth) echo base wire model store http auth ;;
     launch) echo base event wire model store driver blob image egress core trace launch ;;
-    api) echo base event wire model store driver blob image egress core trace launch http auth proxy api ;;
-    daemon) echo base event wire model store driver blob image egress core trace launch tls http auth proxy api daemon ;;
+    api) echo base doctor event wire model store driver blob image egress core trace launch http auth proxy api ;;
+    daemon) echo base doctor event wire model store driver blob image egress core trace launch tls http auth proxy api daemon ;;
     keeper) echo base wire keeper ;;
     agent) echo base wire agent ;;
-    cli) echo base cli ;;
+    cli) echo base doctor cli ;;
   esac
 }
 
@@ -51,6 +52,7 @@ order() {
     http) echo . websocket server ;;
     keeper) echo process namespace mount cgroup net disk rootfs stats sandbox build . ;;
     agent) echo link machine files process . ;;
+    launch) echo app check stage . ;;
     core) echo audit secret token output engine project job process files template dependency sandbox snapshot preview \
       'execution|context' member pool upkeep ;;
   esac
@@ -59,7 +61,7 @@ order() {
 # Who includes whom below src, one pair a line: agent/process/start/spawn.c agent/link/payload.h.
 includes=$(grep -rE '^#include "' src --include='*.[ch]' | sed -E 's,^src/([^:]*):#include "([^"]*)".*,\1 \2,')
 
-for layer in http keeper agent core; do
+for layer in http keeper agent core launch; do
   for dir in src/"$layer"/*/; do
     case " $(order "$layer" | tr '|' ' ') " in
       *" $(basename "$dir") "*) ;;
@@ -76,7 +78,7 @@ done
 # A module is a .c with its .h; no module includes itself through others.
 circles=$(echo "$includes" | awk '
   { sub(/\.[ch]$/, "", $1); sub(/\.h$/, "", $2) }
-  $1 != $2 && $1 ~ /^(wire|model|driver|trace|daemon|blob|image|tls|http|egress|core|proxy|auth|api|keeper|agent|cli)\//' |
+  $1 != $2 && $1 ~ /^(wire|model|driver|trace|daemon|blob|image|tls|http|egress|core|proxy|auth|launch|api|doctor|keeper|agent|cli)\//' |
   tsort 2>&1 >/dev/null || true)
 [ -z "$circles" ] || { echo "layers: modules include each other in a circle:" >&2; echo "$circles" >&2; bad=1; }
 

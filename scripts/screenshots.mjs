@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pictures of the console for the guides: a daemon of its own with a few sandboxes (tests/e2e/lib/showcase.mjs), looked at
-// in a real browser. Usage: screenshots.mjs [DIRECTORY]      (docs/pictures)
+// Pictures of every page of the console for the guides: a daemon of its own with a few sandboxes
+// (tests/e2e/lib/showcase.mjs), looked at in a real browser. They have 256 colours, so that they are small (python3-pil).
+// Usage: screenshots.mjs [DIRECTORY] [NAME...]      (docs/pictures, all)
+import { execFileSync } from 'node:child_process';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 
@@ -9,8 +11,9 @@ import { Console } from '../tests/e2e/lib/console.mjs';
 import { Instance } from '../tests/e2e/lib/instance.mjs';
 import { showcase } from '../tests/e2e/lib/showcase.mjs';
 
-const target = process.argv[2] ?? 'docs/pictures';
+const [target = 'docs/pictures', ...chosen] = process.argv.slice(2);
 const SETTLE_MS = 9000; // for a few points in the charts
+const SMALLER = 'import sys\nfrom PIL import Image\nImage.open(sys.argv[1]).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(sys.argv[1], optimize=True)\n';
 
 /** Two cells of which the second shows a table, with what the first defined. */
 async function figure({ page }, id) {
@@ -29,44 +32,70 @@ async function figure({ page }, id) {
   }
 }
 
+async function command(console) {
+  await console.fill('Command', 'python3 project/main.py project/days.json && df -h /workspace');
+  await console.press('Enter');
+  await console.says('exit 0');
+}
+
+async function terminal(console) {
+  await console.button('New terminal');
+  await console.page.shows('document.querySelector("[data-link]")?.dataset.link', 'live');
+  await delay(1000);
+  await console.type('cd project && ls -l && python3 main.py days.json');
+  await console.press('Enter');
+}
+
+async function palette(console) {
+  await console.press('k', 2);
+  await console.page.shows('document.activeElement?.getAttribute("role")', 'combobox');
+  await console.type('web');
+}
+
 const instance = new Instance('screenshots', {});
 const browser = new Chromium();
 try {
   await instance.start();
-  const { web, launch } = await showcase(instance.api);
+  const { web, agent, stack, launch } = await showcase(instance.api);
   const console = await Console.open(browser, `http://127.0.0.1:${instance.api.port}`);
   const { page } = console;
-  await page.send('Emulation.setDeviceMetricsOverride', { width: 1280, height: 800, deviceScaleFactor: 1, mobile: false });
-  await console.signIn(instance.api.token);
+  const size = (width, height) => page.send('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: 1, mobile: width < 500 });
+  const picture = async (name) => {
+    const file = path.join(target, `console-${name}.png`);
+    await page.screenshot(file);
+    execFileSync('/usr/bin/python3', ['-c', SMALLER, file]);
+  };
+  const wanted = (name) => chosen.length === 0 || chosen.includes(name);
   const at = `/sandboxes/${web.id}`;
+  // Charts come last: by then they have a past.
   const PICTURES = [
-    ['console-sandboxes', 'dark', '/', SETTLE_MS],
-    ['console-sandbox', 'dark', at, SETTLE_MS],
-    ['console-files', 'dark', `${at}/files?path=/workspace/project/main.py`, 2500],
-    ['console-launch', 'dark', `/launches/${launch.id}`, SETTLE_MS],
-    ['console-notebook', 'dark', `${at}/playground`, 1000],
-    ['console-docs', 'dark', '/docs/', 3000],
-    ['console-light', 'light', '/', SETTLE_MS],
-    ['console-host', 'light', '/host', 2500],
+    ['create', 'dark', '/?create=yes', 800], ['palette', 'dark', '/connect', 500, palette],
+    ['files', 'dark', `${at}/files?path=/workspace/project/main.py`, 2500], ['terminal', 'dark', `${at}/terminal`, 2500, terminal],
+    ['run', 'dark', `${at}/run`, 500, command], ['processes', 'dark', `${at}/processes`, 1500], ['ports', 'dark', `${at}/ports`, 1500],
+    ['network', 'dark', `/sandboxes/${agent.id}/network`, 1500], ['members', 'dark', `/sandboxes/${stack.id}/members`, 2000], ['snapshots', 'dark', `${at}/snapshots`, 2000],
+    ['notebook', 'dark', `${at}/playground`, 1000, (one) => figure(one, web.id)], ['events', 'dark', `${at}/events`, 1000], ['settings', 'dark', `${at}/settings`, 1000],
+    ['templates', 'dark', '/templates', 500], ['template', 'dark', '/templates/small', 1000], ['projects', 'dark', '/projects', 500], ['project', 'dark', '/projects/shop', 1500],
+    ['launches', 'dark', '/launches', 1500], ['launch', 'dark', `/launches/${launch.id}`, SETTLE_MS], ['functions', 'dark', '/functions', 500], ['function', 'dark', '/functions/greet', 1500],
+    ['jobs', 'dark', '/jobs', 500], ['tokens', 'dark', '/tokens', 500], ['secrets', 'dark', '/secrets', 500], ['connect', 'dark', '/connect', 500], ['docs', 'dark', '/docs/', 3000],
+    ['sandbox', 'dark', at, SETTLE_MS], ['sandboxes', 'dark', '/', SETTLE_MS],
+    ['light', 'light', '/', SETTLE_MS], ['host', 'light', '/host', 2500], ['owners', 'light', '/quotas', 800], ['audit', 'light', '/audit', 800], ['all-snapshots', 'light', '/snapshots', 800],
+    ['phone', 'dark', at, SETTLE_MS, null, [360, 720]],
   ];
+  await size(1280, 800);
+  await console.go('/');
+  await console.says('Sign in to Sandlot');
+  if (wanted('sign-in')) await picture('sign-in');
+  await console.signIn(instance.api.token);
   let shown = '';
-  for (const [name, theme, where, settle_ms] of PICTURES) {
+  for (const [name, theme, where, settle_ms, act, window = [1280, 800]] of PICTURES.filter(([one]) => wanted(one))) {
+    await size(...window);
     if (theme !== shown) await console.theme(shown = theme);
     await console.go(where);
     await page.shows('(document.querySelector("h1") !== null || document.querySelector(".opblock-tag") !== null) && document.querySelector(".bone") === null', true);
-    if (name === 'console-notebook') await figure(console, web.id);
+    await act?.(console);
     await delay(settle_ms);
-    await page.screenshot(path.join(target, `${name}.png`));
+    await picture(name);
   }
-  await console.theme('dark');
-  await console.go(`${at}/terminal`);
-  await console.button('New terminal');
-  await page.shows('document.querySelector("[data-link]")?.dataset.link', 'live');
-  await delay(1000);
-  await console.type('cd project && ls -l && python3 main.py days.json');
-  await console.press('Enter');
-  await delay(2500);
-  await page.screenshot(path.join(target, 'console-terminal.png'));
   await instance.shutdown();
 } finally {
   await browser.close();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The Vite app of the tests (tests/e2e/apps/vite-react) from its files to a page that answers: launched in a new sandbox,
 // launched again after an edit, launched in another new sandbox with the packages that the first installed, and woken from
-// sleep; beside the same steps typed in a shell on the host, with an npm that has nothing in its cache either. In each round
-// the app has another version, so that no layer is there of its packages. And the upload of 1,000 files of a project, beside
-// cp -r.
+// sleep; beside the same steps typed in a shell on the host, with an npm that has nothing in its cache either, and with one
+// that has. In each round the app has another version, so that no layer is there of its packages. And the upload of 1,000
+// files of a project, beside cp -r.
 import { spawn, spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { once } from 'node:events'
@@ -102,8 +102,13 @@ class Host {
   }
 
   cold(app) {
-    rmSync(this.dir, { recursive: true, force: true })
     rmSync(this.cache, { recursive: true, force: true })
+    return this.cached(app)
+  }
+
+  /** With what npm has in its cache. */
+  cached(app) {
+    rmSync(this.dir, { recursive: true, force: true })
     return clock(async () => {
       cpSync(app, this.dir, { recursive: true })
       const install = spawn('npm', ['ci', '--no-audit', '--no-fund'], { cwd: this.dir, stdio: 'ignore', env: { ...process.env, npm_config_cache: this.cache } })
@@ -184,13 +189,15 @@ class Launched {
 
 async function launches({ sandlot, scratch, undo, rounds }) {
   const access = await findRegistry(), host = new Host(scratch, undo)
-  const found = { cold: [], cached: [], again: [], wake: [], hostCold: [], hostAgain: [] }, stages = []
+  const found = { cold: [], cached: [], again: [], wake: [], hostCold: [], hostCached: [], hostAgain: [] }, stages = []
   for (let round = 0; round < rounds(5, 1); round++) {
     const files = makeApp(scratch, round)
     const app = new Launched(sandlot, access, files, `bench-${round}`), other = new Launched(sandlot, access, files, `other-${round}`)
     await app.make()
     await other.make()
     found.hostCold.push(await host.cold(files))
+    await host.end()
+    found.hostCached.push(await host.cached(files))
     await host.end()
     found.cold.push(await app.cold())
     stages.push(app.stages())
@@ -212,7 +219,7 @@ async function launches({ sandlot, scratch, undo, rounds }) {
   const wake = all.wake.median / all.hostAgain.median
   return [
     { what: 'launch of a Vite app: sandbox, npm ci, start', sandlot: ms(all.cold.median), peer: `in a shell on the host: ${ms(all.hostCold.median)}`, ratio: times(overhead), goal: '< 1.1x', ok: overhead < 1.1, data: { launch: all.cold, stages, host: all.hostCold, ratio: overhead } },
-    { what: 'launch of it in another new sandbox, its packages copied from the layer of the first', sandlot: ms(all.cached.median), peer: `the first: ${ms(all.cold.median)}`, ratio: `${times(cached)} faster`, goal: '>= 5x faster than the first', ok: cached >= 5, data: { cached: all.cached, gain: cached } },
+    { what: 'launch of it in another new sandbox, its packages copied from the layer of the first', sandlot: ms(all.cached.median), peer: `the first: ${ms(all.cold.median)}; on the host with what npm has in its cache: ${ms(all.hostCached.median)}`, ratio: `${times(cached)} faster`, goal: '>= 5x faster than the first', ok: cached >= 5, data: { cached: all.cached, host: all.hostCached, gain: cached } },
     { what: 'launch of it again after an edit, packages there, Vite left running', sandlot: ms(all.again.median), peer: `the first: ${ms(all.cold.median)}`, ratio: `${times(gain)} faster`, goal: '>= 5x faster than the first', ok: gain >= 5, data: { again: all.again, gain } },
     { what: 'a request that wakes it with its app', sandlot: ms(all.wake.median), peer: `Vite started on the host: ${ms(all.hostAgain.median)}`, ratio: times(wake), data: { wake: all.wake, host: all.hostAgain, ratio: wake } },
   ]

@@ -343,7 +343,7 @@ static void dispatch(struct init *init, const struct epoll_event *event)
 	case WATCH_RESULT:
 	case WATCH_TERMINAL:
 	case WATCH_GROUP:
-	case WATCH_CELL:
+	case WATCH_ISOLATED:
 		process_ready(&init->processes, role, watch_id(event->data.u64), event->events);
 		break;
 	}
@@ -384,15 +384,40 @@ static bool is_shut_down(const struct init *init)
 		       waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) < 0 && errno == ECHILD);
 }
 
+/*
+ * One that was built ahead has time before its link comes: for the group of its first command, and to look up what most
+ * commands look up, which is slow the first time.
+ */
+static void prepare_ahead(struct init *init)
+{
+	static const char *const usual[] = {"/opt/sandlot/bin", "/usr/local/sbin", "/usr/local/bin",
+		"/usr/sbin", "/usr/bin", "/sbin", "/bin/sh", "/workspace", "/etc/ld.so.cache",
+		"/lib64/ld-linux-x86-64.so.2", "/lib/x86_64-linux-gnu/libc.so.6"};
+	struct epoll_event event;
+
+	if (epoll_wait(init->epoll_fd, &event, 1, 0) != 0)
+		return;
+	process_prepare(&init->processes);
+	for (size_t i = 0; i < array_len(usual); i++)
+		(void)!access(usual[i], F_OK);
+}
+
 static void loop(struct init *init)
 {
 	struct epoll_event events[EVENTS_MAX];
+	bool is_late = false;
 
+	prepare_ahead(init);
 	while (!init->ends) {
-		int n = epoll_wait(init->epoll_fd, events, EVENTS_MAX, timeout_ms(init));
+		int n = epoll_wait(
+			init->epoll_fd, events, EVENTS_MAX, is_late ? 0 : timeout_ms(init));
 
 		for (int i = 0; i < n; i++)
 			dispatch(init, &events[i]);
+		/* A command may have ended as it began: then both are told at once. */
+		is_late = !is_late && !init->ends && daemon_link_has_more(&init->link);
+		if (is_late)
+			continue;
 		process_tick(&init->processes);
 		virtual_proc_tick(&init->machine);
 		listener_tick(&init->listener);

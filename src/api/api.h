@@ -22,9 +22,11 @@ struct api {
 	struct idempotency_keys *idempotency_keys;
 	struct secret_store *secret_store;
 	struct backups *backups;
+	const struct host_report *host_report;
 	struct jobs *jobs;
 	struct contexts *contexts;
 	struct executions *executions;
+	struct late_executions *late_executions;
 	struct runtime_pool *runtime_pool;
 	struct launches *launches;
 	struct trace_export *traces; /* NULL: nobody collects them */

@@ -121,12 +121,12 @@ static void serve_absence(struct request *req, const struct api *api)
 	request_answer_text(req, 200, "text/html; charset=utf-8", page);
 }
 
-/* The index of a directory of files, such as /docs/; its links count on the slash at the end. */
+/* The index of a directory of files, such as /docs, with a slash at the end or without. */
 static bool serve_directory(struct request *req, const struct api *api, const char *path)
 {
 	size_t len = strlen(path);
 	bool has_slash = len > 0 && path[len - 1] == '/';
-	char index[256], place[256];
+	char index[256];
 	const struct console_asset *asset;
 
 	if (len > 128)
@@ -135,13 +135,7 @@ static bool serve_directory(struct request *req, const struct api *api, const ch
 	asset = find_asset(index);
 	if (!asset)
 		return false;
-	if (has_slash) {
-		serve(req, api, asset);
-		return true;
-	}
-	snprintf(place, sizeof(place), "%s/", path);
-	request_answer_header(req, "Location", place);
-	request_answer_empty(req, 308);
+	serve(req, api, asset);
 	return true;
 }
 

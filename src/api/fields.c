@@ -2,6 +2,7 @@
 #include "api/fields.h"
 
 #include "base/format.h"
+#include "base/similar.h"
 #include "model/sandbox/sandbox_port.h"
 #include "model/size.h"
 
@@ -25,8 +26,11 @@ static int bad_bounds(
 {
 	char what[96];
 
-	snprintf(what, sizeof(what), "must be from %lld to %lld%s", (long long)field->min,
-		(long long)field->max, unit);
+	if (field->min == field->max)
+		snprintf(what, sizeof(what), "must be %lld%s", (long long)field->min, unit);
+	else
+		snprintf(what, sizeof(what), "must be from %lld to %lld%s", (long long)field->min,
+			(long long)field->max, unit);
 	return bad(err, prefix, field, what);
 }
 
@@ -242,8 +246,12 @@ static int decode_object(const struct field *field, const char *prefix, const js
 	struct fields sub = {field->sub, field->sub_count};
 	char below[PREFIX_MAX];
 
+	if (json_is_false(value) && (field->flags & FIELD_OR_FALSE))
+		return 0;
 	if (!json_is_object(value))
-		return bad(err, prefix, field, "must be an object");
+		return bad(err, prefix, field,
+			field->flags & FIELD_OR_FALSE ? "must be an object, or false"
+						      : "must be an object");
 	snprintf(below, sizeof(below), "%s%s.", prefix, field->name);
 	return decode(&sub, below, value, place(field, out), err);
 }
@@ -392,6 +400,49 @@ static int decode_field(const struct field *field, const char *prefix, const jso
 	return r < 0 ? r : check_value(field, prefix, value, err);
 }
 
+static const struct field *find_row(const struct field *rows, size_t count, const char *name)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (strcmp(rows[i].name, name) == 0)
+			return &rows[i];
+	}
+	return NULL;
+}
+
+/* What may have been meant: a field of an object that is here, or the row whose name is the nearest. */
+static void find_meant(const struct fields *fields, const char *key, char *ret_name, size_t size)
+{
+	unsigned least = SIMILAR_MAX + 1;
+
+	ret_name[0] = '\0';
+	for (size_t i = 0; i < fields->count; i++) {
+		const struct field *row = &fields->rows[i];
+		unsigned distance = similar_distance(row->name, key);
+
+		if (row->type == FIELD_OBJECT && find_row(row->sub, row->sub_count, key)) {
+			snprintf(ret_name, size, "%s.%s", row->name, key);
+			return;
+		}
+		if (distance < least && distance < strlen(row->name)) {
+			least = distance;
+			snprintf(ret_name, size, "%s", row->name);
+		}
+	}
+}
+
+static int bad_name(
+	const struct fields *fields, const char *prefix, const char *key, struct err *err)
+{
+	static const char list[] = "the fields are listed in /openapi.json";
+	char meant[64], remedy[sizeof(err->remedy)];
+
+	find_meant(fields, key, meant, sizeof(meant));
+	if (meant[0])
+		snprintf(remedy, sizeof(remedy), "did you mean %s%s? %s", prefix, meant, list);
+	return err_explain(err, ERR_INVALID, "unknown_field", meant[0] ? remedy : list,
+		"unknown field %s%.64s", prefix, key);
+}
+
 static int decode(const struct fields *fields, const char *prefix, const json_t *object, void *out,
 	struct err *err)
 {
@@ -417,14 +468,8 @@ static int decode(const struct fields *fields, const char *prefix, const json_t 
 		return 0;
 	json_object_foreach((json_t *)object, key, value)
 	{
-		size_t i = 0;
-
-		while (i < fields->count && strcmp(fields->rows[i].name, key) != 0)
-			i++;
-		if (i == fields->count)
-			return err_explain(err, ERR_INVALID, "unknown_field",
-				"the fields are listed in /openapi.json", "unknown field %s%.64s",
-				prefix, key);
+		if (!find_row(fields->rows, fields->count, key))
+			return bad_name(fields, prefix, key, err);
 	}
 	return 0;
 }
@@ -483,6 +528,14 @@ static void fill_line_or_list(json_t *schema, const struct field *field)
 		json_array_append_new(either, json_pack("{s:s}", "type", "null"));
 }
 
+/* Of an object in whose place false may stand. */
+static json_t *schema_or_false(json_t *object)
+{
+	return json_pack("{s:O, s:[o, {s:s, s:[b], s:s}]}", "description",
+		json_object_get(object, "description"), "oneOf", object, "type", "boolean", "enum",
+		0, "description", "There is none.");
+}
+
 static json_t *field_schema(const struct field *field)
 {
 	json_t *schema = json_loads(types[field->type].schema, 0, NULL);
@@ -517,7 +570,7 @@ static json_t *field_schema(const struct field *field)
 	if ((field->flags & FIELD_NULLABLE) && json_object_get(schema, "type"))
 		json_object_set_new(schema, "type",
 			json_pack("[O, s]", json_object_get(schema, "type"), "null"));
-	return schema;
+	return field->flags & FIELD_OR_FALSE ? schema_or_false(schema) : schema;
 }
 
 json_t *fields_schema(const struct fields *fields)
@@ -526,6 +579,7 @@ json_t *fields_schema(const struct fields *fields)
 	json_t *schema;
 
 	for (size_t i = 0; i < fields->count; i++) {
+		assert(fields->rows[i].name); /* a table that is longer than its rows */
 		json_object_set_new(
 			properties, fields->rows[i].name, field_schema(&fields->rows[i]));
 		if (fields->rows[i].flags & FIELD_REQUIRED)

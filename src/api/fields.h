@@ -36,8 +36,9 @@ enum field_boolean { FIELD_UNSET = 0, FIELD_FALSE, FIELD_TRUE };
 
 #define FIELD_REQUIRED 1u
 #define FIELD_NULLABLE 2u
-#define FIELD_FRACTION 4u /* of a number: min is in hundredths */
-#define FIELD_NAME     8u /* of a string: no secret, what was given is repeated */
+#define FIELD_FRACTION 4u  /* of a number: min is in hundredths */
+#define FIELD_NAME     8u  /* of a string: no secret, what was given is repeated */
+#define FIELD_OR_FALSE 16u /* of an object: false is taken too, and fills nothing in */
 
 #define FIELD_LIST_MAX SPEC_STARTS_MAX /* objects in a FIELD_LINE_OR_LIST */
 

@@ -23,6 +23,7 @@ HANDLER(service_drivers);
 HANDLER(service_openapi);
 HANDLER(service_shutdown);
 HANDLER(service_backups);
+HANDLER(doctor_report);
 
 /* tokens.c, tickets.c */
 HANDLER(tokens_create);
@@ -54,6 +55,7 @@ HANDLER(audits_verify);
 
 /* quotas.c */
 HANDLER(quotas_own);
+HANDLER(quotas_owners);
 HANDLER(quotas_get);
 HANDLER(quotas_put);
 HANDLER(quotas_delete);
@@ -69,6 +71,7 @@ HANDLER(orphans_purge);
 /* template_handlers.c */
 HANDLER(templates_create);
 HANDLER(templates_import_archive);
+HANDLER(templates_put_files);
 HANDLER(templates_list);
 HANDLER(templates_get);
 HANDLER(templates_patch);

@@ -26,8 +26,9 @@ static json_t *error_to_json(const struct job_record *record)
 {
 	if (!record->error_code[0])
 		return json_null();
-	return json_pack("{s:s, s:s, s:o}", "code", record->error_code, "message",
-		record->error_message, "remediation", text_to_json(record->error_remedy));
+	return json_pack("{s:s, s:s, s:b, s:o}", "code", record->error_code, "message",
+		record->error_message, "retryable", err_class(record->error_kind)->retryable,
+		"remediation", text_to_json(record->error_remedy));
 }
 
 static json_t *job_to_json(const struct api *api, const struct job_record *record)

@@ -43,6 +43,11 @@ void list_page_answer(struct list_page *page, struct request *req, const char *n
 	request_answer_json(req, 200, document);
 }
 
+json_t *list_page_whole(const char *name, json_t *items)
+{
+	return json_pack("{s:o, s:n}", name, items, "next_cursor");
+}
+
 json_t *list_page_path_cursor(const char *path)
 {
 	size_t len = strlen(path);

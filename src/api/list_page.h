@@ -30,6 +30,9 @@ bool list_page_add(struct list_page *page, json_t *item) must_check;
 void list_page_answer(
 	struct list_page *page, struct request *req, const char *name, json_t *cursor);
 
+/* A list that is short enough to need no pages, in the same form; takes over the items. */
+json_t *list_page_whole(const char *name, json_t *items) must_check;
+
 /*
  * Cursors that are paths. They must survive JSON whatever bytes a name has: hexadecimal. The reader
  * gives "" if the request has none.

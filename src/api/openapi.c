@@ -2,7 +2,8 @@
 /*
  * Parameters and bodies come from the tables that also decode them, so the document cannot promise
  * what the server does not take. The shapes of answers are in schemas.json, what operations do is in
- * operations.json, and examples are in examples.json; the linker builds them in.
+ * operations.json, examples are in examples.json, of which events streams consist is in
+ * streams.json, and what a tag gathers, in the order to be read, in tags.json; the linker builds them in.
  */
 #include "api/openapi.h"
 
@@ -21,6 +22,10 @@ extern const char operations_json[];
 extern const char operations_json_end[];
 extern const char examples_json[];
 extern const char examples_json_end[];
+extern const char streams_json[];
+extern const char streams_json_end[];
+extern const char tags_json[];
+extern const char tags_json_end[];
 
 static json_t *parse(const char *text)
 {
@@ -90,11 +95,13 @@ static void add_stream(json_t *responses, int status, const char *type)
 	json_decref(stream);
 }
 
-static json_t *responses_of(const struct api_doc *doc)
+static json_t *responses_of(const struct route *route)
 {
+	const struct api_doc *doc = route->doc;
+	const char *name = route->flags & ROUTE_E2B ? "E2bRefusal" : "Error";
 	json_t *responses = json_object();
 	json_t *error = json_pack("{s:s, s:o}", "description", "What went wrong, and what to do",
-		"content", content("Error"));
+		"content", content(name));
 
 	add_response(responses, doc->status, doc->answer);
 	if (doc->stream_answer)
@@ -147,7 +154,10 @@ static const struct api_parameter path_parts[] = {
 		true},
 	{"function", "{\"type\":\"string\",\"pattern\":\"^[0-9A-Za-z][0-9A-Za-z._-]{0,62}$\"}",
 		"The function's name.", true},
-	{"path", "{\"type\":\"string\"}", "The artifact's path; a slash in it is %2F.", true},
+	{"path", "{\"type\":\"string\"}",
+		"The artifact's path as it is listed, or below the directory for outputs; a slash "
+		"in it may be %2F.",
+		true},
 	{"snapshot", "{\"type\":\"string\",\"pattern\":\"^[0-9a-z]{26}$\"}", "The snapshot's id.",
 		true},
 	{"secret", "{\"type\":\"string\",\"pattern\":\"^[0-9a-z]([0-9a-z-]{0,61}[0-9a-z])?$\"}",
@@ -245,13 +255,51 @@ static json_t *body_of(const struct api_doc *doc)
 		"application/json", "schema", schema);
 }
 
-static json_t *operation_of(const struct route *route, const json_t *texts)
+/* Whether a list with spaces between has a word. */
+static bool has_word(const char *list, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (; *list; list += strcspn(list, " "), list += *list == ' ') {
+		if (strcspn(list, " ") == len && strncmp(list, word, len) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * OpenAPI 3.1 has no words for what a stream consists of: `x-events` has the schema of the data of each event by its
+ * name, where `port.*` stands for all that begin with `port.` and are not named.
+ */
+static void add_events(json_t *operation, const char *id, const json_t *streams)
+{
+	json_t *media = json_object_get(
+		json_object_get(
+			json_object_get(json_object_get(operation, "responses"), "200"), "content"),
+		"text/event-stream");
+	json_t *events = json_object(), *one, *schema;
+	const char *ids, *name;
+
+	json_object_foreach((json_t *)streams, ids, one)
+	{
+		if (!has_word(ids, id))
+			continue;
+		json_object_foreach(one, name, schema) json_object_set_new(events, name,
+			json_pack("{s:s+}", "$ref", "#/components/schemas/",
+				json_string_value(schema)));
+	}
+	if (media && json_object_size(events) > 0)
+		json_object_set(media, "x-events", events);
+	json_decref(events);
+}
+
+static json_t *operation_of(const struct route *route, const json_t *texts, const json_t *streams)
 {
 	const struct api_doc *doc = route->doc;
 	const char *description = json_string_value(json_object_get(texts, doc->id));
 	json_t *operation = json_pack("{s:s, s:s, s:[s], s:o, s:o}", "operationId", doc->id,
 		"summary", doc->summary, "tags", doc->tag, "parameters", openapi_parameters(route),
-		"responses", responses_of(doc));
+		"responses", responses_of(route));
 	json_t *body = body_of(doc);
 
 	json_object_set_new(
@@ -259,12 +307,14 @@ static json_t *operation_of(const struct route *route, const json_t *texts)
 	if (body)
 		json_object_set_new(operation, "requestBody", body);
 	json_object_set_new(operation, "security", security_of(route));
+	add_events(operation, doc->id, streams);
 	return operation;
 }
 
 static json_t *paths(void)
 {
 	json_t *texts = parse_file(operations_json, operations_json_end);
+	json_t *streams = parse_file(streams_json, streams_json_end);
 	json_t *all = json_object();
 	size_t count;
 	const struct route *routes = routes_table(&count);
@@ -281,8 +331,9 @@ static json_t *paths(void)
 			path = json_object();
 			json_object_set_new(all, shown, path);
 		}
-		json_object_set_new(path, method, operation_of(&routes[i], texts));
+		json_object_set_new(path, method, operation_of(&routes[i], texts, streams));
 	}
+	json_decref(streams);
 	json_decref(texts);
 	return all;
 }
@@ -313,13 +364,14 @@ json_t *openapi_make(void)
 	describe_scopes(json_object_get(schemes, "bearer"));
 	describe_scopes(json_object_get(schemes, "key"));
 	document = json_pack("{s:s, s:{s:s, s:s, s:s, s:{s:s, s:s}}, s:[{s:s, s:s}], s:[{s:[]}, "
-			     "{s:[]}], s:o, s:{s:o, s:o}}",
+			     "{s:[]}], s:o, s:o, s:{s:o, s:o}}",
 		"openapi", "3.1.0", "info", "title", "Sandlot", "version", SANDLOT_VERSION,
 		"description",
 		"Isolated Linux environments for AI agents, generated projects and untrusted code.",
 		"license", "name", "Apache-2.0", "identifier", "Apache-2.0", "servers", "url", "/",
 		"description", "The daemon that served this document.", "security", "bearer", "key",
-		"paths", paths(), "components", "schemas", schemas, "securitySchemes", schemes);
+		"tags", parse_file(tags_json, tags_json_end), "paths", paths(), "components",
+		"schemas", schemas, "securitySchemes", schemes);
 	openapi_examples_add(document, examples);
 	json_decref(examples);
 	return document;

@@ -23,9 +23,11 @@ static const json_t *find(const json_t *examples, const char *owner, const char 
 static bool is_composed(const json_t *schema)
 {
 	const json_t *items = json_object_get(schema, "items");
+	const json_t *kind = json_array_get(json_object_get(items, "oneOf"), 0);
 
 	return json_object_get(schema, "$ref") || json_object_get(schema, "properties") ||
-	       json_object_get(items, "$ref") || json_object_get(items, "properties");
+	       json_object_get(items, "$ref") || json_object_get(items, "properties") ||
+	       json_object_get(kind, "$ref");
 }
 
 static void add_to_fields(json_t *schema, const json_t *examples, const char *owner)

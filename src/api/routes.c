@@ -80,7 +80,7 @@ static const struct api_parameter executions_query[] = {
 	{"sandbox", STRING,
 		"Only those in this sandbox, by its id or name; by its id it may be gone.", false},
 	{"status",
-		"{\"type\":\"string\",\"enum\":[\"running\",\"succeeded\",\"failed\","
+		"{\"type\":\"string\",\"enum\":[\"queued\",\"running\",\"succeeded\",\"failed\","
 		"\"timeout\",\"cancelled\",\"lost\"]}",
 		"Only those in this state.", false},
 	{"language", STRING, "Only those in this language.", false},
@@ -117,9 +117,10 @@ static const struct api_parameter function_query[] = {
 static const struct api_parameter function_invoke_query[] = {
 	{"version", STRING, "A version by its number; the last if left out, or for $LATEST.",
 		false},
-	{"format", "{\"type\":\"string\",\"enum\":[\"json\",\"http\"]}",
+	{"format", "{\"type\":\"string\",\"enum\":[\"json\",\"http\",\"http-2.0\"]}",
 		"http: the event tells of the whole request, and the result becomes the answer, as "
-		"with API Gateway. Other parameters belong to the event then.",
+		"with API Gateway; http-2.0 is version 2.0 of its payload. Other parameters belong "
+		"to the event then.",
 		false},
 	{"async", BOOLEAN, "Answers with 202 and the execution as soon as it runs.", false},
 };
@@ -232,8 +233,16 @@ static const struct api_parameter output_headers[] = {
 	{"Last-Event-ID", STRING, "Resume after the event of this id, as browsers do.", false},
 };
 
+static const struct api_parameter process_output_headers[] = {
+	{"Last-Event-ID", STRING, "Resume after the event of this id, as browsers do.", false},
+	{"Accept", STRING,
+		"application/json: what was printed so far, at once. Anything else: events.",
+		false},
+};
+
 static const struct api_parameter read_headers[] = {
 	{"Range", STRING, "One range of bytes, such as bytes=0-99; answered with 206.", false},
+	{"If-Range", STRING, "A tag; if the file has another by now, all of it is sent.", false},
 	{"If-None-Match", STRING, "A tag; if the file still has it, the answer is 304.", false},
 };
 
@@ -275,6 +284,11 @@ static const struct api_parameter project_put_query[] = {
 	{"sync", BOOLEAN, "Whether it comes from the directory that the project follows.", false},
 };
 
+static const struct api_parameter project_export_query[] = {
+	{"format",
+		"{\"type\":\"string\",\"enum\":[\"tar\",\"tar.gz\",\"zip\"],\"default\":\"tar\"}",
+		"What kind of archive it is to be.", false},
+};
 static const struct api_parameter project_archive_query[] = {
 	{"path", STRING, "A directory of the project that the files go below; its root.", false},
 	{"sync", BOOLEAN,
@@ -354,22 +368,22 @@ static const struct route table[] = {
 			HEADERS(mcp_headers), .takes_any = true, .status = 200,
 			.answer = "McpMessage", .also = "202 400 404",
 			.also_answer = "McpRefusal")},
-	{"GET", "/e2b/{call*}", e2b_get, ROUTE_FREE_QUERY, SCOPE_READ,
+	{"GET", "/e2b/{call*}", e2b_get, ROUTE_FREE_QUERY | ROUTE_E2B, SCOPE_READ,
 		DOC("readCompatibly", "The door for programs of E2B: calls that read", "service",
 			.status = 200, .answer = "E2bAnswer", .stream_answer = BYTES " text/plain",
 			.also = "204 400 404 502", .also_answer = "E2bAnswer")},
-	{"POST", "/e2b/{call*}", e2b_post, ROUTE_BODY | ROUTE_ANY_BODY | ROUTE_FREE_QUERY,
-		SCOPE_READ,
+	{"POST", "/e2b/{call*}", e2b_post,
+		ROUTE_BODY | ROUTE_ANY_BODY | ROUTE_FREE_QUERY | ROUTE_E2B, SCOPE_READ,
 		DOC("callCompatibly", "The door for programs of E2B: calls that act", "service",
 			.takes_any = true, .status = 200, .answer = "E2bAnswer",
 			.stream_answer = "application/connect+json application/x-ndjson",
 			.also = "201 204 400 404 409 501 503", .also_answer = "E2bAnswer")},
-	{"DELETE", "/e2b/{call*}", e2b_delete, ROUTE_FREE_QUERY, SCOPE_READ,
+	{"DELETE", "/e2b/{call*}", e2b_delete, ROUTE_FREE_QUERY | ROUTE_E2B, SCOPE_READ,
 		DOC("deleteCompatibly", "The door for programs of E2B: calls that remove",
 			"service", .status = 204, .answer = NULL, .also = "200 404",
 			.also_answer = "E2bAnswer")},
 	{"POST", "/e2b/data/{id}/envd/files", e2b_upload_write,
-		ROUTE_RAW_BODY | ROUTE_WAITS | ROUTE_FREE_QUERY, SCOPE_FILES,
+		ROUTE_RAW_BODY | ROUTE_WAITS | ROUTE_FREE_QUERY | ROUTE_E2B, SCOPE_FILES,
 		DOC("uploadCompatibly", "The door for programs of E2B: files", "service",
 			.raw_body = BYTES, .status = 200, .answer = "E2bAnswer",
 			.also = "400 404 507", .also_answer = "E2bAnswer"),
@@ -384,6 +398,9 @@ static const struct route table[] = {
 		DOC("shutDown", "End the daemon, the keeper and all sandboxes", "service",
 			.status = 202, .answer = "Status"),
 		"daemon.shutdown"},
+	{"GET", "/v1/doctor", doctor_report, 0, SCOPE_ADMIN,
+		DOC("getDoctor", "What is missing or slow on the host, and what mends it",
+			"service", .status = 200, .answer = "DoctorReport")},
 	{"GET", "/v1/backups", service_backups, 0, SCOPE_ADMIN,
 		DOC("listBackups",
 			"List the backups of the state, the oldest first, and why the last failed",
@@ -420,7 +437,7 @@ static const struct route table[] = {
 			"Count executions by sandbox and function, with how long they took",
 			"executions", QUERY(execution_stats_query), .status = 200,
 			.answer = "ExecutionStats")},
-	{"GET", EXECUTION "/artifacts/{path}", artifacts_read, ROUTE_WAITS, SCOPE_FILES,
+	{"GET", EXECUTION "/artifacts/{path*}", artifacts_read, ROUTE_WAITS, SCOPE_FILES,
 		DOC("readArtifact", "Read a file that an execution wrote to its outputs",
 			"executions", .status = 200, .answer = BYTES)},
 	{"GET", EXECUTION, executions_get, 0, SCOPE_READ,
@@ -459,7 +476,7 @@ static const struct route table[] = {
 		DOC("listFunctionVersions", "List the versions of a function, the last first",
 			"functions", .status = 200, .answer = "FunctionList")},
 	{"POST", FUNCTION "/invoke", functions_invoke,
-		ROUTE_BODY | ROUTE_ANY_BODY | ROUTE_FREE_QUERY, SCOPE_RUN,
+		ROUTE_BODY | ROUTE_ANY_BODY | ROUTE_FREE_QUERY | ROUTE_REPEATED_QUERY, SCOPE_RUN,
 		DOC("invokeFunction",
 			"Call a function: the body is the event, the answer its result",
 			"functions", QUERY(function_invoke_query), HEADERS(exec_headers),
@@ -522,6 +539,9 @@ static const struct route table[] = {
 	{"GET", "/v1/quotas", quotas_own, 0, SCOPE_READ,
 		DOC("listOwnQuotas", "The quotas of your organization and of yourself", "quotas",
 			.status = 200, .answer = "QuotaList")},
+	{"GET", "/v1/owners", quotas_owners, 0, SCOPE_ADMIN,
+		DOC("listOwners", "List the owners there are, with what each may have, and has",
+			"quotas", QUERY(tokens_query), .status = 200, .answer = "OwnerList")},
 	{"GET", ORGANIZATION, quotas_get, 0, SCOPE_ADMIN,
 		DOC("getOrganizationQuota", "What an organization may have, and has", "quotas",
 			.status = 200, .answer = "Quota")},
@@ -622,6 +642,10 @@ static const struct route table[] = {
 			QUERY(archive_query), .raw_body = ARCHIVE, .status = 200,
 			.answer = "Template"),
 		"template.import"},
+	{"PUT", "/v1/templates/{template}/files", templates_put_files, ROUTE_RAW_BODY, SCOPE_MANAGE,
+		DOC("putTemplateFiles", "Send files that a Dockerfile copies", "templates",
+			.raw_body = ARCHIVE, .status = 200, .answer = "TemplateFiles"),
+		"template.files"},
 
 	{"POST", ONE "/snapshots", snapshots_create, ROUTE_BODY, SCOPE_MANAGE,
 		DOC("createSnapshot", "Keep a copy of all files of a sandbox", "snapshots",
@@ -747,8 +771,9 @@ static const struct route table[] = {
 			.answer = "ProjectImport"),
 		"project.import"},
 	{"GET", PROJECT "/archive", project_archive_get, ROUTE_WAITS, SCOPE_FILES,
-		DOC("exportProject", "All files of a project as a tar archive", "projects",
-			.status = 200, .answer = TAR)},
+		DOC("exportProject", "All files of a project as an archive", "projects",
+			QUERY(project_export_query), .status = 200,
+			.answer = TAR " application/gzip application/zip")},
 
 	{"POST", "/v1/sandboxes", sandboxes_create, ROUTE_BODY, SCOPE_MANAGE,
 		DOC("createSandbox", "Create a sandbox and start it", "sandboxes",
@@ -906,8 +931,9 @@ static const struct route table[] = {
 	{"GET", PROCESS "/output", processes_output, ROUTE_TICKET | ROUTE_MEMBER, SCOPE_READ,
 		DOC("followProcessOutput",
 			"Replay and follow the output of a process; resumes after Last-Event-ID",
-			"processes", QUERY(output_query), HEADERS(output_headers), .status = 200,
-			.answer = EVENTS, .also = "204")},
+			"processes", QUERY(output_query), HEADERS(process_output_headers),
+			.status = 200, .answer = "ProcessOutput", .stream_answer = EVENTS,
+			.also = "204")},
 	{"POST", PROCESS "/stdin", processes_stdin, ROUTE_BODY | ROUTE_MEMBER, SCOPE_RUN,
 		DOC("writeProcessInput", "Write to standard input, and close it", "processes",
 			.body = &processes_stdin_fields, .status = 204),

@@ -7,6 +7,10 @@
 	.global operations_json_end
 	.global examples_json
 	.global examples_json_end
+	.global streams_json
+	.global streams_json_end
+	.global tags_json
+	.global tags_json_end
 schemas_json:
 	.incbin "schemas.json"
 schemas_json_end:
@@ -18,5 +22,13 @@ operations_json_end:
 examples_json:
 	.incbin "examples.json"
 examples_json_end:
+	.byte 0
+streams_json:
+	.incbin "streams.json"
+streams_json_end:
+	.byte 0
+tags_json:
+	.incbin "tags.json"
+tags_json_end:
 	.byte 0
 	.section .note.GNU-stack, "", %progbits

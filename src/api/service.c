@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is about the daemon rather than about sandboxes. */
 #include "api/handlers.h"
+#include "api/list_page.h"
 #include "core/engine/backups.h"
 #include "core/engine/disk_reserve.h"
 #include "driver/driver_table.h"
@@ -69,7 +70,7 @@ HANDLER(service_drivers)
 	for (size_t i = 0; i < count; i++)
 		json_array_append_new(
 			list, driver_to_json(&kinds[i], strcmp(kinds[i].name, api->driver) == 0));
-	request_answer_json(req, 200, json_pack("{s:o}", "drivers", list));
+	request_answer_json(req, 200, list_page_whole("drivers", list));
 	return 0;
 }
 
@@ -137,7 +138,7 @@ HANDLER(service_backups)
 
 	if (r == 0)
 		request_answer_json(req, 200,
-			json_pack("{s:O, s:o}", "backups", list, "failure",
+			json_pack("{s:O, s:n, s:o}", "backups", list, "next_cursor", "failure",
 				has_failed ? json_string(failure) : json_null()));
 	return r;
 }

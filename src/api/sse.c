@@ -3,6 +3,7 @@
 
 #include "api/text.h"
 #include "base/clock.h"
+#include "base/exact_digits.h"
 #include "base/format.h"
 
 #include <endian.h>
@@ -206,7 +207,8 @@ size_t sse_put_output(struct buf *out, const struct sse_run *run, const uint8_t 
 
 void sse_put_event(struct buf *out, uint64_t id, const char *event, const json_t *data)
 {
-	auto_free char *json = json_dumps(data, JSON_COMPACT | JSON_REAL_PRECISION(12));
+	auto_free char *json =
+		json_dumps(data, JSON_COMPACT | JSON_REAL_PRECISION(exact_digits(data)));
 
 	if (!json)
 		out->failed = true;

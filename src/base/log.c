@@ -21,10 +21,7 @@ static struct {
 } logger = {.program = "sandlot", .least = LOG_INFO};
 
 /* Of the thread; both empty: it works on no request. */
-static _Thread_local struct {
-	char request[72];
-	char trace[33];
-} subject;
+static _Thread_local struct log_subject subject;
 
 static const char *const level_names[] = {"debug", "info", "warning", "error"};
 
@@ -33,6 +30,41 @@ void log_open(const char *program, enum log_level least)
 	logger.program = program;
 	logger.least = least;
 	logger.plain = isatty(STDERR_FILENO);
+}
+
+void log_set_least(enum log_level least)
+{
+	logger.least = least;
+}
+
+enum log_level log_least(void)
+{
+	return logger.least;
+}
+
+void log_set_subject(const struct log_subject *now)
+{
+	subject = now ? *now : (struct log_subject){.request = ""};
+}
+
+struct log_subject log_subject(void)
+{
+	return subject;
+}
+
+static bool is_plain(const char *text, size_t size)
+{
+	static const char allowed[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				      "0123456789._-";
+	const char *end = memchr(text, '\0', size);
+
+	return end && strspn(text, allowed) == (size_t)(end - text);
+}
+
+bool log_subject_is_plain(const struct log_subject *which)
+{
+	return is_plain(which->request, sizeof(which->request)) &&
+	       is_plain(which->trace, sizeof(which->trace));
 }
 
 void log_set_request(const char *id, const char *trace)

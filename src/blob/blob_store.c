@@ -2,6 +2,7 @@
 #include "blob/blob_store.h"
 
 #include "base/disk_room.h"
+#include "base/fail_point.h"
 #include "base/fd.h"
 #include "base/format.h"
 
@@ -324,6 +325,7 @@ int blob_writer_commit(struct blob_writer *writer, struct digest *ret_digest, st
 	}
 	if (fsync(writer->fd) < 0)
 		return err_sys(err, "sync blob %s", digest.text);
+	fail_point("blob.synced");
 	if (renameat(writer->store->dir_fd, writer->part, writer->store->dir_fd,
 		    digest_hex(&digest)) < 0 ||
 		fsync(writer->store->dir_fd) < 0)

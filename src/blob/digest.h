@@ -9,8 +9,9 @@
 
 #include <stdint.h>
 
-#define DIGEST_PREFIX "sha256:"
-#define DIGEST_LEN    71 /* of the text, without its NUL */
+#define DIGEST_PREFIX  "sha256:"
+#define DIGEST_LEN     71 /* of the text, without its NUL */
+#define DIGEST_HEX_LEN 64 /* of its digits alone */
 
 struct digest {
 	char text[DIGEST_LEN + 1];

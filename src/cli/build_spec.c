@@ -3,6 +3,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
+#include "cli/ignore_list.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -38,6 +39,8 @@ const struct option build_spec_options[] = {
 	{OPTION_TEXT, 'f', "dockerfile", "FILE", "build: the Dockerfile", AT(dockerfile)},
 	{OPTION_LIST, 0, "build-arg", "K=V", "build: a value of its ARG; may be repeated",
 		AT(args)},
+	{OPTION_TEXT, 0, "target", "STAGE", "build: the stage that is wanted, else the last",
+		AT(target)},
 	{OPTION_END},
 };
 
@@ -52,7 +55,7 @@ struct files {
 static int too_large(struct err *err)
 {
 	return err_explain(err, ERR_TOO_LARGE, NULL,
-		"name what is not needed in .dockerignore, or fetch large files in a RUN",
+		"begin with a Dockerfile, or fetch large files in a command",
 		"the files that are sent have more than %u KiB together", FILES_BYTES_MAX >> 10);
 }
 
@@ -65,20 +68,27 @@ static void files_init(struct files *files)
 		.directories = json_array()};
 }
 
+static void files_drop(struct files *files)
+{
+	json_decref(files->texts);
+	json_decref(files->encoded);
+	json_decref(files->modes);
+	json_decref(files->links);
+	json_decref(files->directories);
+}
+
 /* Gives what was gathered to the object of a request. */
 static void files_give(struct files *files, json_t *object)
 {
-	json_object_set_new(object, "files", files->texts);
-	json_object_set_new(object, "files_base64", files->encoded);
+	json_object_set(object, "files", files->texts);
+	json_object_set(object, "files_base64", files->encoded);
 	if (json_object_size(files->modes) > 0)
 		json_object_set(object, "modes", files->modes);
 	if (json_object_size(files->links) > 0)
 		json_object_set(object, "links", files->links);
 	if (json_array_size(files->directories) > 0)
 		json_object_set(object, "directories", files->directories);
-	json_decref(files->modes);
-	json_decref(files->links);
-	json_decref(files->directories);
+	files_drop(files);
 }
 
 static int read_file(
@@ -160,24 +170,14 @@ static int add_link(
 	return 0;
 }
 
-static bool is_ignored(const struct files *files, const char *name)
+static bool is_left_out(void *ignored, const char *name)
 {
-	for (const char *line = files->ignored; line && *line;) {
-		size_t len = strcspn(line, "\r\n"), end = len;
-		auto_free char *pattern = NULL;
-
-		while (end > 0 && line[end - 1] == '/')
-			end--;
-		pattern = mem_printf("%.*s", (int)end, line + (line[0] == '/'));
-		if (*pattern && *pattern != '#' && fnmatch(pattern, name, FNM_PATHNAME) == 0)
-			return true;
-		line += len + strspn(line + len, "\r\n");
-	}
-	return strcmp(name, ".git") == 0 || strcmp(name, ".dockerignore") == 0;
+	return ignore_list_has(ignored, name) || strcmp(name, ".dockerignore") == 0 ||
+	       (strncmp(name, ".git", 4) == 0 && (!name[4] || name[4] == '/'));
 }
 
-static int add_tree(
-	struct files *files, int dir, const char *prefix, unsigned depth, struct err *err)
+static int add_tree(struct files *files, int dir, const char *prefix, bool keeps_empty,
+	unsigned depth, struct err *err)
 {
 	DIR *list = fdopendir(dup(dir));
 	const struct dirent *entry;
@@ -191,13 +191,19 @@ static int add_tree(
 	while (r == 0 && (entry = readdir(list))) {
 		auto_free char *name = mem_printf("%s%s", prefix, entry->d_name);
 		auto_fd int below = -1;
+		bool is_wanted = true;
 		struct stat st;
 
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
-			is_ignored(files, name) ||
 			fstatat(dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			continue;
-		is_empty = false;
+		if (is_left_out(files->ignored, name)) {
+			/* Something in it may be wanted, and it with that. */
+			if (!S_ISDIR(st.st_mode) || !ignore_list_takes_in(files->ignored))
+				continue;
+			is_wanted = false;
+		}
+		is_empty &= !is_wanted;
 		if (S_ISREG(st.st_mode))
 			r = add_file(files, dir, entry->d_name, name, err);
 		if (S_ISLNK(st.st_mode))
@@ -205,16 +211,16 @@ static int add_tree(
 		if (!S_ISDIR(st.st_mode))
 			continue;
 		below = openat(dir, entry->d_name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-		if (below < 0) {
+		if (below < 0 && is_wanted) {
 			r = err_sys(err, "open %s", name);
-		} else {
+		} else if (below >= 0) {
 			auto_free char *next = mem_printf("%s/", name);
 
-			r = add_tree(files, below, next, depth + 1, err);
+			r = add_tree(files, below, next, is_wanted, depth + 1, err);
 		}
 	}
 	closedir(list);
-	if (is_empty && *prefix)
+	if (is_empty && keeps_empty && *prefix)
 		json_array_append_new(files->directories, json_stringn(prefix, strlen(prefix) - 1));
 	return r;
 }
@@ -336,12 +342,13 @@ static int load_text(int dir, const char *path, char **ret_text, struct err *err
 }
 
 int build_spec_dockerfile(const struct build_spec *spec, const char *name, const char *dir,
-	json_t **ret_body, struct err *err)
+	json_t **ret_body, char **ret_ignored, struct err *err)
 {
 	struct files files;
 	json_auto_t *body = json_pack("{s:s}", "name", name);
 	auto_fd int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	auto_free char *text = NULL, *ignored = NULL;
+	bool are_many = false;
 	struct err none;
 	int r;
 
@@ -354,15 +361,36 @@ int build_spec_dockerfile(const struct build_spec *spec, const char *name, const
 	if (r == 0 && load_text(fd, ".dockerignore", &ignored, &none) == 0)
 		files.ignored = ignored;
 	if (r == 0)
-		r = add_tree(&files, fd, "", 0, err);
-	files_give(&files, body);
-	if (r == 0)
+		r = add_tree(&files, fd, "", true, 0, err);
+	are_many = r < 0 && err->kind == ERR_TOO_LARGE && text;
+	if (are_many)
+		files_drop(&files);
+	else
+		files_give(&files, body);
+	if (r == 0 || are_many)
 		r = add_pairs(body, "args", "--build-arg", &spec->args, err);
 	if (r == 0)
 		r = add_pairs(body, "mirrors", "--mirror", &spec->mirrors, err);
+	if (r == 0 && spec->target &&
+		json_object_set_new(body, "target", json_string(spec->target)) < 0)
+		r = err_set(err, ERR_INVALID, "--target is not UTF-8");
 	if (r == 0 && json_object_set_new(body, "dockerfile", json_string(text)) < 0)
 		r = err_set(err, ERR_INVALID, "the Dockerfile is not UTF-8");
+	if (r < 0)
+		return r;
+	*ret_body = json_incref(body);
+	if (are_many)
+		*ret_ignored = ignored ? take_ptr(&ignored) : mem_strdup("");
+	return 0;
+}
+
+int build_spec_open_tree(
+	const char *dir, char *ignored, struct tree_sender **ret_sender, struct err *err)
+{
+	int r = tree_sender_new(dir, ret_sender, err);
+
 	if (r == 0)
-		*ret_body = json_incref(body);
+		tree_sender_filter(
+			*ret_sender, is_left_out, ignored, ignore_list_takes_in(ignored));
 	return r;
 }

@@ -2,6 +2,8 @@
 #include "cli/cli.h"
 
 #include "base/buf.h"
+#include "base/exact_digits.h"
+#include "base/similar.h"
 #include "cli/remote/local_daemon.h"
 #include "cli/remote/peer.h"
 #include "cli/text/table.h"
@@ -41,6 +43,34 @@ bool cli_wants_json(const struct cli *cli)
 	return cli->json || (cli->output && strcmp(cli->output, "json") == 0);
 }
 
+/*
+ * A name that was typed wrongly would be ignored in silence. Most that begin so are settings of the daemon, which knows
+ * them (daemon/settings.h); so only what is nearly one of ours is told.
+ */
+static void warn_of_variables(void)
+{
+	static const char *const ours[] = {
+		"SANDLOT_URL", "SANDLOT_TOKEN", "SANDLOT_CA_FILE", "SANDLOT_DATA_DIR"};
+
+	for (char **variable = environ; *variable; variable++) {
+		auto_free char *name = mem_printf("%.*s", (int)strcspn(*variable, "="), *variable);
+		const char *meant = NULL;
+
+		for (size_t i = 0; i < array_len(ours); i++) {
+			unsigned distance = similar_distance(ours[i], name);
+
+			if (distance == 0) {
+				meant = NULL;
+				break;
+			}
+			if (distance <= SIMILAR_MAX)
+				meant = ours[i];
+		}
+		if (meant)
+			cli_note("the variable %s is ignored; did you mean %s?", name, meant);
+	}
+}
+
 int cli_connect(struct cli *cli, struct client **ret, struct err *err)
 {
 	const char *url = cli->url ? cli->url : getenv("SANDLOT_URL");
@@ -51,8 +81,10 @@ int cli_connect(struct cli *cli, struct client **ret, struct err *err)
 
 	if (!url || !url[0])
 		address.data_dir = data_dir = local_daemon_data_dir();
-	if (!cli->client)
+	if (!cli->client) {
+		warn_of_variables();
 		r = client_new(&address, cli->token, &cli->client, err);
+	}
 	if (r < 0)
 		return r;
 	*ret = cli->client;
@@ -85,7 +117,8 @@ void cli_print(const char *fmt, ...)
 
 char *cli_dump_json(const json_t *document, size_t flags)
 {
-	auto_free char *text = json_dumps(document, flags);
+	auto_free char *text =
+		json_dumps(document, flags | JSON_REAL_PRECISION(exact_digits(document)));
 	/* At worst each byte becomes an escape of six. */
 	auto_(buf_fini) struct buf escaped = BUF_INIT(text ? 6 * strlen(text) + 1 : 1);
 	const char *plain = text;
@@ -109,8 +142,7 @@ char *cli_dump_json(const json_t *document, size_t flags)
 
 void cli_print_json(const json_t *document)
 {
-	auto_free char *text =
-		cli_dump_json(document, JSON_INDENT(2) | JSON_ENCODE_ANY | JSON_REAL_PRECISION(9));
+	auto_free char *text = cli_dump_json(document, JSON_INDENT(2) | JSON_ENCODE_ANY);
 
 	fputs(text, stdout);
 	putchar('\n');
@@ -178,6 +210,17 @@ int cli_write(int fd, const void *data, size_t len, struct err *err)
 int cli_exit_code(const struct err *err)
 {
 	return err_class((enum err_kind)err->kind)->exit_code;
+}
+
+int cli_file_error(int errnum, const char *what, const char *path, struct err *err)
+{
+	bool is_missing = errnum == ENOENT || errnum == ENOTDIR;
+	bool is_denied = errnum == EACCES || errnum == EPERM || errnum == EROFS;
+
+	if (!is_missing && !is_denied)
+		return err_from(err, -errnum, "%s %s", what, path);
+	return err_set(err, is_missing ? ERR_NOT_FOUND : ERR_DENIED, "%s %s on this machine: %s",
+		what, path, strerror(errnum));
 }
 
 const char *cli_text(const json_t *object, const char *name)

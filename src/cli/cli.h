@@ -51,6 +51,12 @@ void cli_complain(const struct err *err, const char *prefix);
 /* A text of a JSON object; "" if it has none. */
 const char *cli_text(const json_t *object, const char *name);
 
+/*
+ * For a file of the user's: that it could not be opened, say, with an errno. One that is missing or not allowed is no
+ * failure of ours, as err_sys() would have it.
+ */
+int cli_file_error(int errnum, const char *what, const char *path, struct err *err);
+
 /* To standard error: lines of a sandbox (a traceback), without our name before them, as cli_print would print them. */
 void cli_tell(const char *text);
 

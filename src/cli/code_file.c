@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "base/mem.h"
+#include "cli/cli.h"
 #include "cli/text/base64.h"
 
 #include <errno.h>
@@ -34,7 +35,7 @@ int code_file_read(const char *file, struct buf *code, struct err *err)
 	ssize_t n;
 
 	if (fd < 0)
-		return err_sys(err, "open %s", file);
+		return cli_file_error(errno, "open", file, err);
 	while ((n = read(fd, chunk, sizeof(chunk))) != 0) {
 		if (n < 0 && errno == EINTR)
 			continue;
@@ -89,13 +90,22 @@ int code_file_add_file(json_t *body, const char *text, struct err *err)
 
 int code_file_add_event(json_t *body, const char *text, struct err *err)
 {
+	auto_(buf_fini) struct buf file = BUF_INIT(CODE_FILE_MAX);
 	json_error_t where;
-	json_t *event = json_loads(text, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &where);
+	json_t *event;
+	int r = text[0] == '@' ? code_file_read(text + 1, &file, err) : buf_append_str(&file, text);
 
+	if (r < 0)
+		return r == -EMSGSIZE && text[0] != '@'
+			       ? err_set(err, ERR_TOO_LARGE, "--event has more than 1 MiB")
+			       : r;
+	event = json_loadb(file.data ? (const char *)file.data : "", file.len,
+		JSON_DECODE_ANY | JSON_REJECT_DUPLICATES, &where);
 	if (!event)
 		return err_explain(err, ERR_INVALID, NULL,
-			"quote it: --event '{\"name\": \"value\"}'", "--event is not JSON: %s",
-			where.text);
+			"quote it: --event '{\"name\": \"value\"}', or name a file: --event "
+			"@event.json",
+			"--event is not JSON: %s", where.text);
 	json_object_set_new(body, "event", event);
 	return 0;
 }

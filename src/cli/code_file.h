@@ -18,5 +18,5 @@ int code_file_read(const char *file, struct buf *code, struct err *err) must_che
 /* Puts a file of this computer, "FILE" or "FILE:PATH" in the sandbox, into the member `files` or `files_base64`. */
 int code_file_add_file(json_t *body, const char *text, struct err *err) must_check;
 
-/* Sets the member `event` from a text of JSON. */
+/* Sets the member `event` from a text of JSON, or from a file of it, "@FILE"; "@-" is standard input. */
 int code_file_add_event(json_t *body, const char *text, struct err *err) must_check;

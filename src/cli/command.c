@@ -3,6 +3,7 @@
 
 #include "base/format.h"
 #include "base/similar.h"
+#include "cli/foreign_words.h"
 
 #include <string.h>
 
@@ -83,10 +84,11 @@ const struct command *command_find(const char *name)
 
 int command_unknown(const char *name, struct err *err)
 {
-	const char *best = NULL;
+	const char *best = foreign_command(name);
+	const bool is_foreign = best;
 	unsigned least = SIMILAR_MAX + 1;
 
-	for (size_t i = 0; command_table[i]; i++) {
+	for (size_t i = 0; !is_foreign && command_table[i]; i++) {
 		const char *known = command_table[i]->name;
 		unsigned distance = similar_distance(known, name);
 
@@ -113,8 +115,10 @@ static int check_operands(const struct command *command, int count, struct err *
 	if (!too_few && (command->max_operands < 0 || count <= command->max_operands))
 		return 0;
 	err_set(err, ERR_INVALID, "%s: too %s arguments", command->name, too_few ? "few" : "many");
-	snprintf(err->remedy, sizeof(err->remedy), "sandlot %s [OPTION...] %s%s", command->name,
-		command->operands, command->misplaced && !too_few ? command->misplaced : "");
+	snprintf(err->remedy, sizeof(err->remedy), "sandlot %s [OPTION...] %s%s%s", command->name,
+		command->operands, command->misplaced && !too_few ? command->misplaced : "",
+		command->takes == COMMAND_TAKES_IDS && too_few ? "; \"sandlot ls\" lists sandboxes"
+							       : "");
 	return -err_class(ERR_INVALID)->errnum;
 }
 

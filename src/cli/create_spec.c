@@ -204,6 +204,11 @@ static int read_port(const char *text, json_t **ret_port, struct err *err)
 	for (; *word; word += len) {
 		word++; /* the separator */
 		len = strcspn(word, ",");
+		if (number_parse(word, 1, 65535, &number) == 0)
+			return err_explain(err, ERR_INVALID, NULL,
+				"name the port inside alone; \"sandlot port-forward ID 8080:80\" "
+				"makes one of this machine of it",
+				"--port: \"%s\": a preview has an address, and no port here", text);
 		if (set_port_word(port, word, len) < 0)
 			return err_set(err, ERR_INVALID,
 				"--port: behind the number stands public, private, keep or strip, "
@@ -220,7 +225,7 @@ static int add_ports(json_t *body, const struct option_list *ports, struct err *
 	json_auto_t *list = json_array();
 
 	for (size_t i = 0; i < ports->count; i++) {
-		json_t *port;
+		json_t *port = NULL;
 		int r = read_port(ports->items[i], &port, err);
 
 		if (r < 0)
@@ -399,6 +404,25 @@ void create_spec_warn(const json_t *sandbox)
 	}
 }
 
+/*
+ * Without waiting, so that there is something to show while an image is fetched, and a name to remove it by. Members must
+ * have their templates before there is a sandbox: then it is waited for.
+ */
+static int send_body(struct client *client, json_t *body, json_t **ret_document, struct err *err)
+{
+	struct client_call call = {
+		.method = "POST", .path = "/v1/sandboxes", .body = body, .is_create = true};
+	int r;
+
+	json_object_set_new(body, "wait", json_false());
+	r = client_json(client, &call, ret_document, err);
+	if (r == 0 || strcmp(err->code, "members_wait") != 0)
+		return r;
+	cli_note("templates of its members are not there yet, and are made first");
+	json_object_del(body, "wait");
+	return client_json(client, &call, ret_document, err);
+}
+
 int create_spec_send(struct client *client, const struct create_spec *spec,
 	char ret_id[RESOLVE_ID_LEN + 1], json_t **ret_document, struct err *err)
 {
@@ -409,12 +433,7 @@ int create_spec_send(struct client *client, const struct create_spec *spec,
 
 	if (r < 0)
 		return r;
-	/* So that there is something to show while an image is fetched, and a name to remove it by. */
-	json_object_set_new(body, "wait", json_false());
-	r = client_json(client,
-		&(struct client_call){
-			.method = "POST", .path = "/v1/sandboxes", .body = body, .is_create = true},
-		&document, err);
+	r = send_body(client, body, &document, err);
 	if (r < 0)
 		return r;
 	id = json_string_value(json_object_get(document, "id"));
@@ -451,7 +470,7 @@ void create_spec_suggest(struct client *client, const struct create_spec *spec, 
 		}
 	}
 	/* One that is there failed for another reason. */
-	if (!best || least == 0)
+	if (!best || least == 0 || strstr(err->remedy, best))
 		return;
 	snprintf(remedy, sizeof(remedy), "did you mean the template \"%s\"?%s%s", best,
 		err->remedy[0] ? " else: " : "", err->remedy);
@@ -490,9 +509,11 @@ static int await_made(struct client *client, json_t **document, struct err *err)
 
 int create_spec_await(struct client *client, json_t **document, struct err *err)
 {
+	bool has_failed = strcmp(cli_text(*document, "status"), "error") == 0;
 	int r = 0;
 
-	if (is_creating(*document))
+	/* Of one that failed at once its job says why, and what to do. */
+	if (is_creating(*document) || (has_failed && cli_text(*document, "job")[0]))
 		r = job_bars_wait(client, cli_text(*document, "job"), err);
 	if (r == 0)
 		r = await_made(client, document, err);

@@ -121,14 +121,16 @@ int dependency_spec_await(
 {
 	auto_free char *path = mem_printf("/v1/sandboxes/%s/dependencies", id);
 	const struct client_call call = {.method = "GET", .path = path};
+	char remedy[sizeof(err->remedy)] = "";
 	json_auto_t *document = NULL;
 	int r = client_json(client, &call, &document, err);
 
 	while (r == 0 && goes_on(document)) {
-		/* Why the job failed is in the document too. */
+		/* Why the job failed is in the document too, but not what helps. */
 		r = job_bars_wait(client, cli_text(document, "job"), err);
 		if (r == -EINTR)
 			return r;
+		snprintf(remedy, sizeof(remedy), "%s", r < 0 ? err->remedy : "");
 		json_decref(document);
 		document = NULL;
 		r = client_json(client, &call, &document, err);
@@ -136,7 +138,7 @@ int dependency_spec_await(
 	if (r < 0)
 		return r;
 	if (strcmp(cli_text(document, "status"), "succeeded") != 0) {
-		r = err_explain(err, ERR_CONFLICT, "dependencies_failed", NULL,
+		r = err_explain(err, ERR_CONFLICT, "dependencies_failed", remedy[0] ? remedy : NULL,
 			"packages of %s are not installed: %s", id,
 			json_is_string(json_object_get(document, "error"))
 				? cli_text(document, "error")

@@ -7,6 +7,8 @@
 
 #include <jansson.h>
 
+#define EXIT_NO_PROGRAM 127 /* as a shell has it */
+
 #define EXEC_SPEC_STDIN_MAX (1024u * 1024)
 
 struct exec_spec {

@@ -3,6 +3,7 @@
 
 #include "base/number.h"
 #include "base/similar.h"
+#include "cli/foreign_words.h"
 #include "cli/text/human.h"
 
 #include <assert.h>
@@ -173,7 +174,9 @@ static int refuse_long(const struct option_binding *bindings, size_t count, cons
 		}
 	}
 	err_set(err, ERR_INVALID, "unknown option --%s", text);
-	if (best)
+	if (foreign_option(text))
+		snprintf(err->remedy, sizeof(err->remedy), "%s; ", foreign_option(text));
+	else if (best)
 		snprintf(err->remedy, sizeof(err->remedy), "did you mean \"--%s\"? ", best);
 	return -err_class(ERR_INVALID)->errnum;
 }
@@ -219,6 +222,16 @@ static bool find_pair(
 	return false;
 }
 
+static int refuse_letter(char letter, struct err *err)
+{
+	const char *instead = foreign_option((char[]){letter, '\0'});
+
+	err_set(err, ERR_INVALID, "unknown option -%c", letter);
+	if (instead)
+		snprintf(err->remedy, sizeof(err->remedy), "%s; ", instead);
+	return -err_class(ERR_INVALID)->errnum;
+}
+
 /* Handles "-i", "-iq", "-eK=V" and "-e K=V". */
 static int take_letters(const struct option_binding *bindings, size_t count, int argc, char **argv,
 	int *at, struct err *err)
@@ -233,7 +246,7 @@ static int take_letters(const struct option_binding *bindings, size_t count, int
 		int r;
 
 		if (!find_letter(bindings, count, *c, &match))
-			return err_set(err, ERR_INVALID, "unknown option -%c", *c);
+			return refuse_letter(*c, err);
 		if (match.option->kind == OPTION_FLAG) {
 			r = store(&match, NULL, err);
 			if (r < 0)

@@ -48,6 +48,13 @@ struct option {
 		*pair; /* OPTION_FLAG: two letters that set it when they stand alone, as in "-it" */
 };
 
+/* Of commands whose requests client_mean_member() leads to a member. */
+#define OPTION_MEMBER(at)                                                                          \
+	{                                                                                          \
+		OPTION_CHOICE, 0, "member", "ROLE", "of this member of the sandbox", at,           \
+			"primary frontend backend database cache"                                  \
+	}
+
 struct option_binding {
 	const struct option *options; /* up to OPTION_END */
 	void *values;

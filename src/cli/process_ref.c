@@ -2,6 +2,7 @@
 #include "cli/process_ref.h"
 
 #include "cli/cli.h"
+#include "cli/remote/peer.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,6 +16,13 @@ bool process_ref_is_name(const char *text)
 	return len > 0 && len <= PROCESS_REF_MAX && !text[len];
 }
 
+int process_ref_in(
+	struct client *client, const char *sandbox, struct process_ref *ret, struct err *err)
+{
+	ret->given = sandbox;
+	return resolve_id(client, sandbox, ret->sandbox, err);
+}
+
 int process_ref_find(struct client *client, const char *sandbox, const char *process,
 	struct process_ref *ret, struct err *err)
 {
@@ -23,17 +31,12 @@ int process_ref_find(struct client *client, const char *sandbox, const char *pro
 			"\"sandlot ps SANDBOX\" shows those there are",
 			"\"%s\" is neither a process such as p7 nor the number of one", process);
 	snprintf(ret->process, sizeof(ret->process), "%s", process);
-	ret->member = NULL;
-	return resolve_id(client, sandbox, ret->sandbox, err);
+	return process_ref_in(client, sandbox, ret, err);
 }
 
 char *process_ref_path(const struct process_ref *ref, const char *rest)
 {
-	return mem_printf("/v1/sandboxes/%s/processes/%s%s%s%s", ref->sandbox, ref->process, rest,
-		!ref->member	    ? ""
-		: strchr(rest, '?') ? "&member="
-				    : "?member=",
-		ref->member ? ref->member : "");
+	return mem_printf("/v1/sandboxes/%s/processes/%s%s", ref->sandbox, ref->process, rest);
 }
 
 int process_ref_ask(struct client *client, const struct process_ref *ref, const char *method,
@@ -76,8 +79,12 @@ void process_ref_kill(struct client *client, const struct process_ref *ref)
 		return;
 }
 
-void process_ref_tell(const struct process_ref *ref, const char *command)
+void process_ref_tell(
+	const struct client *client, const struct process_ref *ref, const char *command)
 {
-	cli_note("%s goes on; go back to it with: sandlot %s %s %s", ref->process, command,
-		ref->sandbox, ref->process);
+	const char *member = client_peer(client)->member;
+
+	cli_note("%s goes on; go back to it with: sandlot %s%s%s %s %s", ref->process, command,
+		member ? " --member " : "", member ? member : "",
+		ref->given ? ref->given : ref->sandbox, ref->process);
 }

@@ -13,19 +13,21 @@
 
 struct process_ref {
 	char sandbox[RESOLVE_ID_LEN + 1];
+	const char *given; /* as the person named that sandbox; NULL: by its id. Borrowed */
 	char process[PROCESS_REF_MAX + 1];
-	const char *
-		member; /* the role of the one that it runs in; NULL: the sandbox itself. Borrowed */
 };
 
 /* Letters and digits only: it becomes part of a path and is printed for other commands to read. */
 bool process_ref_is_name(const char *text);
 
-/* Asks the daemon only if the sandbox's id is not whole. */
+/* The sandbox alone. Asks the daemon only if its id is not whole. */
+int process_ref_in(struct client *client, const char *sandbox, struct process_ref *ret,
+	struct err *err) must_check;
+
 int process_ref_find(struct client *client, const char *sandbox, const char *process,
 	struct process_ref *ret, struct err *err) must_check;
 
-/* "/v1/sandboxes/<id>/processes/<process><rest>", with the member in its query; the caller frees it. */
+/* "/v1/sandboxes/<id>/processes/<process><rest>"; the caller frees it. */
 char *process_ref_path(const struct process_ref *ref, const char *rest);
 
 /* Makes a request about the process; *ret may be NULL. A document {"process": {...}} is unwrapped. */
@@ -39,4 +41,5 @@ int process_ref_name(const json_t *process, struct process_ref *ret, struct err 
 void process_ref_kill(struct client *client, const struct process_ref *ref);
 
 /* Says on standard error that it goes on, and which command leads back to it. */
-void process_ref_tell(const struct process_ref *ref, const char *command);
+void process_ref_tell(
+	const struct client *client, const struct process_ref *ref, const char *command);

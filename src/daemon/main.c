@@ -6,6 +6,7 @@
  */
 #include "api/api.h"
 #include "api/audit_hook.h"
+#include "api/execution/late_executions.h"
 #include "api/idempotency.h"
 #include "api/openapi.h"
 #include "api/operator/logins.h"
@@ -35,6 +36,7 @@
 #include "core/template/templates.h"
 #include "core/token/token_request.h"
 #include "core/upkeep/engine_open.h"
+#include "core/upkeep/heap.h"
 #include "daemon/banner.h"
 #include "daemon/descriptors.h"
 #include "daemon/issuer.h"
@@ -145,6 +147,7 @@ static int open_templates(struct daemon *daemon, struct err *err)
 		.pip_index = or_null(settings->pip_index),
 		.npm_registry = or_null(settings->npm_registry),
 		.apk_mirror = or_null(settings->apk_mirror),
+		.go_proxy = or_null(settings->go_proxy),
 		.package_ca = or_null(settings->package_ca),
 		.disk_reserve = settings->disk_reserve,
 		.layer_retention_s = settings->layer_retention_s == SETTINGS_NEVER
@@ -281,6 +284,7 @@ static int open_server(struct daemon *daemon, struct err *err)
 	daemon->api.packers = share_pool_new(&packers);
 	daemon->api.secret_store = daemon->state.secret_store;
 	daemon->api.backups = daemon->state.backups;
+	daemon->api.host_report = daemon->setup.report;
 	open_projects(daemon);
 	daemon->api.projects = daemon->projects;
 	daemon->api.launches = daemon->launches;
@@ -288,6 +292,7 @@ static int open_server(struct daemon *daemon, struct err *err)
 	daemon->api.jobs = daemon->jobs;
 	daemon->api.contexts = daemon->contexts;
 	daemon->api.executions = daemon->executions;
+	daemon->api.late_executions = late_executions_new(daemon->jobs);
 	daemon->api.bus = daemon->bus;
 	daemon->api.audits_commands = strcmp(daemon->settings.audit_exec, "text") == 0;
 	daemon->api.driver = daemon->driver_kind->name;
@@ -371,6 +376,7 @@ static int open_engine(struct daemon *daemon, struct err *err)
 	config.bus = daemon->bus;
 	config.logs_fd = daemon->state.logs_fd;
 	config.unfinished_fd = daemon->state.unfinished_fd;
+	config.baselines_fd = daemon->state.baselines_fd;
 	config.projects = daemon->projects;
 	config.output_max = daemon->settings.output_max;
 	config.allow_missing = daemon->settings.allow_missing;
@@ -644,6 +650,7 @@ static void close_all(struct daemon *daemon, bool stop_all)
 		server_close(daemon->server, CLOSE_GRACE_MS);
 	previews_close(daemon->previews);
 	transport_close(&daemon->transport);
+	late_executions_leave(daemon->api.late_executions);
 	jobs_close(daemon->jobs);
 	layer_collector_stop(daemon->layer_collector);
 	contexts_leave(daemon->contexts);
@@ -669,6 +676,7 @@ static void close_all(struct daemon *daemon, bool stop_all)
 	state_close(&daemon->state);
 	ticket_table_free(daemon->api.gate.tickets);
 	issuer_close(&daemon->issuer);
+	host_report_close(daemon->setup.report);
 	free(daemon->host_list);
 	idempotency_keys_free(daemon->api.idempotency_keys);
 	json_decref(daemon->api.openapi);
@@ -748,6 +756,7 @@ int main(int argc, char *argv[])
 	int exit_code = 0, r;
 	bool stop_all;
 
+	heap_use_few_arenas();
 	log_open("sandlotd", LOG_INFO);
 	r = settings_read(argc, argv, &daemon.settings, &err);
 	if (r == 0 && read_log_level(daemon.settings.log_level, &level) < 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "daemon/privileged_setup.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/format.h"
 #include "base/log.h"
@@ -142,6 +143,14 @@ static void protect_from_oom(void)
 		log_debug("the kernel does not let us lower our oom_score_adj");
 }
 
+static int look_at_host(struct host_report **ret_report, struct err *err)
+{
+	auto_fd int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return root_fd < 0 ? err_sys(err, "open /")
+			   : host_report_open(root_fd, clock_wall_ms(), ret_report, err);
+}
+
 int privileged_setup_open(
 	const struct settings *settings, struct privileged_setup *ret_setup, struct err *err)
 {
@@ -176,8 +185,10 @@ int privileged_setup_open(
 		return err_sys(err, "open %s/run/api.addr", settings->data_dir);
 	privileged_setup_write_address(&setup, "");
 	protect_from_oom();
-	*ret_setup = setup;
-	return 0;
+	r = look_at_host(&setup.report, err);
+	if (r == 0)
+		*ret_setup = setup;
+	return r;
 }
 
 /* --- the end of privilege --- */

@@ -9,6 +9,7 @@
 #include "auth/secret.h"
 #include "base/err.h"
 #include "daemon/settings.h"
+#include "doctor/host_report.h"
 
 #include <sys/types.h>
 
@@ -19,11 +20,12 @@ struct privileged_setup {
 	uid_t owner;	  /* of directories and token: root, or that user */
 	uid_t uid;	  /* what the daemon becomes, or is */
 	gid_t gid;
-	int lock_fd;	      /* held as long as the process lives */
-	int stamp_fd;	      /* workspaces/.generation: which database they belong to */
-	bool has_workspaces;  /* there are files of sandboxes */
-	int address_fd;	      /* run/api.addr, for writing where we listen */
-	char api_socket[108]; /* where the command line of this machine finds us */
+	int lock_fd;		    /* held as long as the process lives */
+	int stamp_fd;		    /* workspaces/.generation: which database they belong to */
+	bool has_workspaces;	    /* there are files of sandboxes */
+	int address_fd;		    /* run/api.addr, for writing where we listen */
+	char api_socket[108];	    /* where the command line of this machine finds us */
+	struct host_report *report; /* what was found on the host; freed by whoever has it last */
 	char token
 		[PRIVILEGED_SETUP_TOKEN_MAX]; /* the first administrator's token, as in the file */
 };

@@ -125,8 +125,10 @@ static const struct row {
 		"the same for packages of Node"},
 	{"apk-mirror", TEXT, offsetof(struct settings, apk_mirror), "", 0, 0,
 		"the same for packages of Alpine: what is above v3.20/main"},
+	{"go-proxy", TEXT, offsetof(struct settings, go_proxy), "", 0, 0,
+		"the same for modules of Go, one of which has the Python 3.12 of the catalogue"},
 	{"package-ca", TEXT, offsetof(struct settings, package_ca), "", 0, 0,
-		"file with the certificates that these four are trusted by; empty for the "
+		"file with the certificates that these are trusted by; empty for the "
 		"image's"},
 	{"allow-missing", TEXT, offsetof(struct settings, allow_missing), "", 0, 0,
 		"walls that sandboxes may go without where the host lacks them"},

@@ -45,7 +45,7 @@ struct settings {
 	const char *registry, *registry_prefix, *registry_mirror, *registry_plain, *registry_allow,
 		*registry_ca, *registry_auth, *short_names, *runtime_pool;
 	uint64_t registry_stall_s;
-	const char *apt_mirror, *pip_index, *npm_registry, *apk_mirror, *package_ca;
+	const char *apt_mirror, *pip_index, *npm_registry, *apk_mirror, *go_proxy, *package_ca;
 	const char *allow_missing;
 	uint64_t idle_timeout_s;	/* or SETTINGS_NEVER */
 	uint64_t workspace_retention_s; /* likewise */

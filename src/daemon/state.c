@@ -138,6 +138,7 @@ static int open_dirs(const char *data_dir, struct state *state, struct err *err)
 	} dirs[] = {
 		{"logs", &state->logs_fd},
 		{"unfinished", &state->unfinished_fd},
+		{"baselines", &state->baselines_fd},
 		{"jobs", &state->jobs_fd},
 		{"blobs", &state->blobs_fd},
 		{"artifacts", &state->artifacts_fd},
@@ -189,6 +190,7 @@ void state_close(struct state *state)
 	store_close(state->store);
 	fd_close(state->logs_fd);
 	fd_close(state->unfinished_fd);
+	fd_close(state->baselines_fd);
 	fd_close(state->jobs_fd);
 	fd_close(state->blobs_fd);
 	fd_close(state->artifacts_fd);

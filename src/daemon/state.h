@@ -18,6 +18,7 @@ struct state {
 	char backup_dir[PATH_MAX];
 	int logs_fd;	   /* the output of processes */
 	int unfinished_fd; /* marks of what is being created */
+	int baselines_fd;  /* what sandboxes began with */
 	int jobs_fd;	   /* the logs of jobs */
 	int blobs_fd;	   /* what images are fetched into */
 	int artifacts_fd;  /* copies of what executions wrote */
@@ -27,8 +28,8 @@ struct state {
 /* Before state_open: nothing is open, so that state_close does nothing. */
 #define STATE_CLOSED                                                                               \
 	{                                                                                          \
-		.logs_fd = -1, .unfinished_fd = -1, .jobs_fd = -1, .blobs_fd = -1,                 \
-		.artifacts_fd = -1, .projects_fd = -1                                              \
+		.logs_fd = -1, .unfinished_fd = -1, .baselines_fd = -1, .jobs_fd = -1,             \
+		.blobs_fd = -1, .artifacts_fd = -1, .projects_fd = -1                              \
 	}
 
 /*

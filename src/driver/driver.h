@@ -138,8 +138,8 @@ struct driver_end {
 
 /*
  * A start that takes long says how far it is: in a few words what it does now ("pulling layer 3 of
- * 7"), and how much of all is done in thousandths, or -1 if that is not known. Called on the
- * starter's thread or another, never after start returned; it does not block.
+ * 7"), and how much of all is done in thousandths, or -1 if that is not known. Called on
+ * the thread that called start or another, never after start returned; it does not block.
  */
 struct driver_progress {
 	void (*report)(void *arg, const char *step, int permille);
@@ -322,7 +322,8 @@ struct driver_ops {
 
 	/* Keeps a copy of all files of a sandbox, running or not, under the id of a new snapshot; its
 	 * writers wait meanwhile. *ret_bytes is what that takes of the host's disk. The copy outlives
-	 * the sandbox, and a failure of power unless it is temporary. A failure leaves nothing. */
+	 * the sandbox and, unless it is temporary, a moment later a failure of power, too; one that
+	 * comes before takes the whole copy. A failure leaves nothing. */
 	int (*take_snapshot)(struct driver *driver, const char *id, const char *snapshot,
 		bool is_temporary, uint64_t *ret_bytes, struct err *err);
 	/* Gives a sandbox that does not run the files of a snapshot, in the place of all that it has;
@@ -381,6 +382,9 @@ static inline int driver_check(struct driver *driver, struct err *err)
 {
 	return driver->ops->check ? driver->ops->check(driver, err) : 0;
 }
+
+/* The code of a call's error if the driver served nobody then. check() may tell that a moment later. */
+#define DRIVER_SERVES_NOBODY "keeper_unavailable"
 
 /* Gives a running sandbox the name that its owner gave it. Nothing happens for "", or where it comes with the next start. */
 int driver_give_name(struct driver *driver, const char *id, const char *name, struct err *err)

@@ -45,8 +45,8 @@ void sandbox_egress_close(struct sandbox_egress *sandbox);
 void sandbox_egress_change(struct sandbox_egress *sandbox, const json_t *network,
 	const struct sandbox_egress_limits *limits);
 
-/* It is another owner's from now on; connections that are open stay. */
-void sandbox_egress_give(struct sandbox_egress *sandbox, const struct owner *owner);
+/* It has another owner or name from now on; connections that are open stay. */
+void sandbox_egress_give(struct sandbox_egress *sandbox, const struct sandbox_egress_identity *to);
 
 void sandbox_egress_count(
 	struct sandbox_egress *sandbox, struct sandbox_egress_counters *ret_counters);

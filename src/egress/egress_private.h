@@ -55,6 +55,7 @@ struct sandbox_egress {
 	struct egress_worker *worker;
 	struct sandbox_egress *next;
 	char sandbox_id[ID_LEN + 1];
+	char hostname[EGRESS_NAME_MAX];
 	struct owner owner;
 	uint64_t owner_key;
 	bool is_operators;
@@ -107,6 +108,9 @@ bool sandbox_egress_serves_name(const struct sandbox_egress *sandbox, const char
 /* Notes a refusal of what (host:port, or a name), and which rule would allow it. */
 void sandbox_egress_deny(struct sandbox_egress *sandbox, const char *what, const char *rule,
 	enum egress_denial_reason reason);
+
+/* Notes what came of looking up a name that is allowed: 0, -ENOENT if there is none, or -errno. */
+void sandbox_egress_note_lookup(struct sandbox_egress *sandbox, const char *name, int result);
 
 /* Notes that a target was reached. */
 void sandbox_egress_note_contact(struct sandbox_egress *sandbox, const struct authority *target);

@@ -89,14 +89,24 @@ static void source_ready(void *arg, uint32_t events)
 	source->ready(source->owner);
 }
 
-int egress_thread_add(struct egress_thread *thread, struct source *source)
+static int add(struct egress_thread *thread, struct source *source, uint32_t events)
 {
-	int r = watch_open(thread->loop, source->fd, EPOLLIN | EPOLLOUT | EPOLLRDHUP | EPOLLET,
-		source_ready, NULL, source, &source->watch, NULL);
+	int r = watch_open(thread->loop, source->fd, events | EPOLLET, source_ready, NULL, source,
+		&source->watch, NULL);
 
 	if (r < 0)
 		fd_close(take_fd(&source->fd));
 	return r;
+}
+
+int egress_thread_add(struct egress_thread *thread, struct source *source)
+{
+	return add(thread, source, EPOLLIN | EPOLLOUT | EPOLLRDHUP);
+}
+
+int egress_thread_add_reader(struct egress_thread *thread, struct source *source)
+{
+	return add(thread, source, EPOLLIN);
 }
 
 void egress_thread_remove(struct egress_thread *thread, struct source *source)

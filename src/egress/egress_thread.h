@@ -41,6 +41,9 @@ void egress_thread_unlock(struct egress_thread *thread);
 /* Watches source->fd for reading and writing; takes it over. On failure it is closed. */
 int egress_thread_add(struct egress_thread *thread, struct source *source) must_check;
 
+/* The same for one that is only read, or accepts: a new one is not ready at once, as what can be written is. */
+int egress_thread_add_reader(struct egress_thread *thread, struct source *source) must_check;
+
 /* Closes a source that was added; its function is not called again. */
 void egress_thread_remove(struct egress_thread *thread, struct source *source);
 

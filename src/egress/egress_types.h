@@ -5,6 +5,7 @@
 #include "model/access/owner.h"
 #include "model/sandbox/egress_rule.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct secret_cache;
@@ -15,12 +16,21 @@ enum egress_denial_reason {
 	EGRESS_OTHER_NAME,     /* TLS asked for another name than the one that was allowed */
 	EGRESS_FORGOTTEN_NAME, /* the fake address has no name any more */
 	EGRESS_TOO_MANY,       /* the limit of connections is reached */
+	/* From here on nothing was refused, and no rule would help. */
+	EGRESS_NO_SUCH_NAME, /* name servers say that there is none, or that it has no address */
+	EGRESS_NO_ANSWER,    /* no name server answered, or not with sense */
 	EGRESS_DENIAL_REASON_COUNT,
 };
 
 const char *egress_denial_reason_name(enum egress_denial_reason reason);
 
-/* An attempt that was refused. */
+/* Whether something was refused; else a name that is allowed could not be looked up. */
+static inline bool egress_denial_is_refusal(enum egress_denial_reason reason)
+{
+	return reason < EGRESS_NO_SUCH_NAME;
+}
+
+/* An attempt that was refused, or failed as no address was found. */
 struct egress_denial {
 	char target[EGRESS_NAME_MAX +
 		    8];			/* host:port, or the name alone if it was only asked for */
@@ -56,6 +66,7 @@ struct sandbox_egress_limits {
 struct sandbox_egress_identity {
 	const char *sandbox_id;
 	const struct owner *owner; /* the owner whose secrets it may use */
+	const char *hostname;	   /* what it calls itself: programs ask for the address of that */
 };
 
 struct sandbox_egress_counters {

@@ -113,10 +113,14 @@ bool policy_allows_name(const struct policy *policy, const char *name, uint16_t 
 	return policy->mode == MODE_INTERNET;
 }
 
+bool policy_is_open(struct address address)
+{
+	return address_is_public(address) && !own_address_is(address);
+}
+
 bool policy_allows_server(const struct policy *policy, struct address address, uint16_t port)
 {
-	return (address_is_public(address) && !own_address_is(address)) ||
-	       holds(policy, address, port);
+	return policy_is_open(address) || holds(policy, address, port);
 }
 
 bool policy_allows_behind_name(const struct policy *policy, struct address address, uint16_t port)

@@ -31,5 +31,8 @@ bool policy_allows_name(const struct policy *policy, const char *name, uint16_t 
 bool policy_allows_address(const struct policy *policy, struct address address, uint16_t port);
 bool policy_allows_behind_name(const struct policy *policy, struct address address, uint16_t port);
 
+/* Whether an address needs no rule of its own where its name is allowed: it is public, and not this machine's. */
+bool policy_is_open(struct address address);
+
 /* Whether an address of a secret's server is allowed; the mode does not matter. */
 bool policy_allows_server(const struct policy *policy, struct address address, uint16_t port);

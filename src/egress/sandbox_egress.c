@@ -21,6 +21,8 @@ static const char *const reason_names[EGRESS_DENIAL_REASON_COUNT] = {
 	[EGRESS_OTHER_NAME] = "other_name",
 	[EGRESS_FORGOTTEN_NAME] = "forgotten_name",
 	[EGRESS_TOO_MANY] = "too_many_connections",
+	[EGRESS_NO_SUCH_NAME] = "no_such_name",
+	[EGRESS_NO_ANSWER] = "no_answer",
 };
 
 const char *egress_denial_reason_name(enum egress_denial_reason reason)
@@ -126,21 +128,50 @@ static bool may_tell(struct sandbox_egress *sandbox)
 	return sandbox->told_count++ < TOLD_MAX;
 }
 
-void sandbox_egress_deny(struct sandbox_egress *sandbox, const char *what, const char *rule,
-	enum egress_denial_reason reason)
+/* Counts one more of a kind. Whether it is the first. */
+static bool note(struct sandbox_egress *sandbox, const char *what, const char *rule,
+	enum egress_denial_reason reason, struct egress_denial **ret_denial)
 {
-	const struct egress_config *config = &sandbox->worker->egress->config;
 	struct egress_denial *denial = place_for_denial(sandbox, what, reason);
-	bool is_new = denial->count == 0;
 
-	sandbox->counters.denied++;
 	snprintf(denial->target, sizeof(denial->target), "%s", what);
 	snprintf(denial->rule, sizeof(denial->rule), "%s", rule);
 	denial->reason = reason;
 	denial->at_ms = clock_wall_ms();
-	denial->count++;
+	*ret_denial = denial;
+	return denial->count++ == 0;
+}
+
+void sandbox_egress_deny(struct sandbox_egress *sandbox, const char *what, const char *rule,
+	enum egress_denial_reason reason)
+{
+	const struct egress_config *config = &sandbox->worker->egress->config;
+	struct egress_denial *denial;
+	bool is_new = note(sandbox, what, rule, reason, &denial);
+
+	sandbox->counters.denied++;
 	if (is_new && config->denied && may_tell(sandbox))
 		config->denied(config->arg, sandbox->sandbox_id, denial);
+}
+
+void sandbox_egress_note_lookup(struct sandbox_egress *sandbox, const char *name, int result)
+{
+	struct egress_denial *ignored;
+
+	if (result < 0) {
+		(void)note(sandbox, name, "",
+			result == -ENOENT ? EGRESS_NO_SUCH_NAME : EGRESS_NO_ANSWER, &ignored);
+		return;
+	}
+	/* Found now: what failed before is no news any more. Entries without a count end the list. */
+	for (size_t i = 0, kept = 0; sandbox->denials && i < SANDBOX_EGRESS_DENIALS_MAX; i++) {
+		struct egress_denial denial = sandbox->denials[i];
+
+		sandbox->denials[i].count = 0;
+		if (denial.count > 0 && (egress_denial_is_refusal(denial.reason) ||
+						strcmp(denial.target, name) != 0))
+			sandbox->denials[kept++] = denial;
+	}
 }
 
 /* Whether what was refused would pass now: the rule that it lacked says what that was. */
@@ -267,7 +298,7 @@ static int add_source(struct sandbox_egress *sandbox, struct source *source, int
 	int r;
 
 	*source = (struct source){.fd = fd, .ready = ready, .owner = sandbox};
-	r = egress_thread_add(sandbox->worker->thread, source);
+	r = egress_thread_add_reader(sandbox->worker->thread, source);
 	return r < 0 ? err_from(err, r, "serve the network of sandbox %s", sandbox->sandbox_id) : 0;
 }
 
@@ -282,11 +313,14 @@ static int open_sources(struct sandbox_egress *sandbox,
 	return dns < 0 ? dns : stream < 0 ? stream : proxy;
 }
 
-static void set_owner(struct sandbox_egress *sandbox, const struct owner *owner)
+static void set_identity(
+	struct sandbox_egress *sandbox, const struct sandbox_egress_identity *identity)
 {
-	sandbox->owner = *owner;
-	sandbox->owner_key = owner_key(owner);
-	sandbox->is_operators = owner_is_operator(owner);
+	snprintf(sandbox->sandbox_id, sizeof(sandbox->sandbox_id), "%s", identity->sandbox_id);
+	snprintf(sandbox->hostname, sizeof(sandbox->hostname), "%s", identity->hostname);
+	sandbox->owner = *identity->owner;
+	sandbox->owner_key = owner_key(identity->owner);
+	sandbox->is_operators = owner_is_operator(identity->owner);
 	sandbox->asker = (struct resolver_asker){
 		.owner = sandbox->owner_key, .is_operator = sandbox->is_operators};
 }
@@ -303,8 +337,7 @@ int sandbox_egress_open(struct egress *egress, const struct sandbox_egress_ident
 
 	sandbox->refs = 1;
 	sandbox->worker = worker;
-	snprintf(sandbox->sandbox_id, sizeof(sandbox->sandbox_id), "%s", party->sandbox_id);
-	set_owner(sandbox, party->owner);
+	set_identity(sandbox, party);
 	sandbox->policy = policy_new(network);
 	sandbox->limits = *limits;
 	sandbox->has_v6 = fd_family(sockets->proxy_fd) == AF_INET6; /* then it is for both */
@@ -383,10 +416,10 @@ void sandbox_egress_change(struct sandbox_egress *sandbox, const json_t *network
 	policy_free(old);
 }
 
-void sandbox_egress_give(struct sandbox_egress *sandbox, const struct owner *owner)
+void sandbox_egress_give(struct sandbox_egress *sandbox, const struct sandbox_egress_identity *to)
 {
 	egress_thread_lock(sandbox->worker->thread);
-	set_owner(sandbox, owner);
+	set_identity(sandbox, to);
 	egress_thread_unlock(sandbox->worker->thread);
 }
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "event/event_loop_private.h"
@@ -9,9 +10,12 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #define EVENTS_MAX 64
+#define RELEASE_US                                                                                 \
+	2000 /* until what was closed while the thread waits is released, with others that are closed then */
 
 struct watch {
 	struct handle handle;
@@ -40,6 +44,20 @@ void event_loop_wake(struct event_loop *loop)
 	(void)!write(loop->wake_fd, &(uint64_t){1}, sizeof(uint64_t));
 }
 
+void event_loop_wake_at(struct event_loop *loop, uint64_t due_us)
+{
+	uint64_t now_us = clock_steady_us(), left_us = due_us > now_us ? due_us - now_us : 1;
+	const struct itimerspec left = {.it_value = {.tv_sec = (time_t)(left_us / 1000000),
+						.tv_nsec = (long)(left_us % 1000000) * 1000}};
+
+	if (!loop->is_waiting || (loop->alarm_us && loop->alarm_us <= due_us))
+		return;
+	if (timerfd_settime(loop->alarm_fd, 0, &left, NULL) < 0)
+		event_loop_wake(loop);
+	else
+		loop->alarm_us = due_us;
+}
+
 /* --- the thread --- */
 
 /* Under the guard, so that its holder cannot close the watch meanwhile. */
@@ -65,6 +83,7 @@ static bool serve_events(struct event_loop *loop)
 	timeout_ms = loop->posts || loop->closed ? 0 : timer_wait_ms(loop);
 	is_stopping = loop->is_stopping;
 	loop->is_waiting = !is_stopping && timeout_ms != 0;
+	loop->alarm_us = 0;
 	pthread_mutex_unlock(&loop->lock);
 	if (is_stopping)
 		return false;
@@ -73,6 +92,8 @@ static bool serve_events(struct event_loop *loop)
 	for (int i = 0; i < count; i++) {
 		uint64_t wakes;
 
+		if (events[i].data.ptr == loop)
+			continue; /* the alarm: what is due was called above, and what is closed is released below */
 		if (!events[i].data.ptr) {
 			(void)!read(loop->wake_fd, &wakes, sizeof(wakes));
 			continue;
@@ -160,6 +181,8 @@ int event_loop_open(
 {
 	struct event_loop *loop = mem_new(sizeof(*loop));
 	struct epoll_event event = {.events = EPOLLIN};
+	/* Edges, so that nobody has to read it. */
+	struct epoll_event alarm = {.events = EPOLLIN | EPOLLET, .data.ptr = loop};
 	int r;
 
 	snprintf(loop->name, sizeof(loop->name), "%s", name);
@@ -168,8 +191,10 @@ int event_loop_open(
 	pthread_mutex_init(&loop->lock, NULL);
 	loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (loop->epoll_fd < 0 || loop->wake_fd < 0 ||
-		epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, loop->wake_fd, &event) < 0) {
+	loop->alarm_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (loop->epoll_fd < 0 || loop->wake_fd < 0 || loop->alarm_fd < 0 ||
+		epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, loop->wake_fd, &event) < 0 ||
+		epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, loop->alarm_fd, &alarm) < 0) {
 		r = err_sys(err, "open the event loop %s", name);
 	} else {
 		r = start_thread(loop);
@@ -210,6 +235,7 @@ void event_loop_close(struct event_loop *loop)
 		release_all(take_ptr(&loop->closed));
 	fd_close(loop->epoll_fd);
 	fd_close(loop->wake_fd);
+	fd_close(loop->alarm_fd);
 	pthread_mutex_destroy(&loop->lock);
 	free(loop->timers.timers);
 	free(loop);
@@ -258,7 +284,7 @@ void event_loop_retire(struct event_loop *loop, struct handle *handle)
 	atomic_store(&handle->is_closed, true);
 	handle->next = loop->closed;
 	loop->closed = handle;
-	event_loop_wake(loop);
+	event_loop_wake_at(loop, clock_steady_us() + RELEASE_US);
 }
 
 void watch_close(struct watch *watch)

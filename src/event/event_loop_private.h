@@ -27,11 +27,14 @@ struct event_loop {
 	pthread_mutex_t *guard;
 	char name[16];
 	int epoll_fd;
-	int wake_fd; /* an eventfd */
+	int wake_fd;  /* an eventfd */
+	int alarm_fd; /* a timerfd */
 
 	pthread_mutex_t lock; /* what follows */
 	bool is_stopping;
 	bool is_waiting; /* for the kernel: it has to be woken */
+	uint64_t
+		alarm_us; /* when alarm_fd does that, on clock_steady_us(); 0: it is not set for this wait */
 	struct post *posts, **last_post;
 	size_t post_count;
 	struct handle *closed;
@@ -40,6 +43,12 @@ struct event_loop {
 
 /* Wakes the thread if it waits. The lock is held. */
 void event_loop_wake(struct event_loop *loop);
+
+/*
+ * Wakes the thread at that time if it still waits then. The lock is held. To wake it at once would have it take the
+ * processor from the caller, who is on the way to an answer.
+ */
+void event_loop_wake_at(struct event_loop *loop, uint64_t due_us);
 
 /* Marks a watch or a timer as closed, to be released after this round. The lock is held. */
 void event_loop_retire(struct event_loop *loop, struct handle *handle);

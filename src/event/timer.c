@@ -142,7 +142,7 @@ void timer_set(struct timer *timer, uint64_t ms)
 		add(&loop->timers, timer);
 		/* Only the first one changes how long the thread waits. */
 		if (timer->place == 1)
-			event_loop_wake(loop);
+			event_loop_wake_at(loop, due_us);
 	}
 	pthread_mutex_unlock(&loop->lock);
 }

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#define NAMES_LEN   160 /* of its images, in a refusal */
 #define READ_SIZE   (256u << 10)
 #define LINKS_MAX   8 /* from one name to the next */
 #define INDEX_NAME  "index.json"
@@ -257,6 +258,33 @@ static int load_json(struct image_archive *images, const struct member *member, 
 	return *ret_json ? 0 : refuse(err, "no JSON in", member->name);
 }
 
+/* Adds a name of one of the images of an archive, as far as there is room. */
+static void add_name(char *names, size_t size, const char *name)
+{
+	size_t len = strlen(names);
+
+	if (name && len + strlen(name) + 2 < size)
+		snprintf(names + len, size - len, "%s%s", len > 0 ? ", " : "", name);
+}
+
+static int refuse_choice(const char *tag, const char *names, struct err *err)
+{
+	if (!names[0])
+		return refuse(err, "it has no image", tag ? tag : "with a name");
+	if (!tag)
+		return err_explain(err, ERR_INVALID, "invalid_image_archive",
+			"choose one with the parameter tag", "the archive has several images: %s",
+			names);
+	return err_explain(err, ERR_INVALID, "invalid_image_archive",
+		"choose one with the parameter tag", "the archive has no image %.80s, but %s", tag,
+		names);
+}
+
+static const char *name_of_entry(const json_t *entry)
+{
+	return json_string_value(json_object_get(json_object_get(entry, "annotations"), TAG_KEY));
+}
+
 /* The entry of an index with that tag; without a tag its only one. */
 static json_t *choose_entry(json_t *manifests, const char *tag)
 {
@@ -267,13 +295,25 @@ static json_t *choose_entry(json_t *manifests, const char *tag)
 		return json_array_size(manifests) == 1 ? json_array_get(manifests, 0) : NULL;
 	json_array_foreach(manifests, i, entry)
 	{
-		const char *name = json_string_value(
-			json_object_get(json_object_get(entry, "annotations"), TAG_KEY));
+		const char *name = name_of_entry(entry);
 
 		if (name && strcmp(name, tag) == 0)
 			return entry;
 	}
 	return NULL;
+}
+
+static int refuse_entries(const json_t *manifests, const char *tag, struct err *err)
+{
+	char names[NAMES_LEN] = "";
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach(manifests, i, entry)
+	{
+		add_name(names, sizeof(names), name_of_entry(entry));
+	}
+	return refuse_choice(tag, names, err);
 }
 
 /* Follows an index to the manifest for this machine; indexes may be nested once or twice. */
@@ -337,9 +377,7 @@ static int read_layout(struct image_archive *images, const struct member *index,
 	entry = choose_entry(json_object_get(json, "manifests"), tag);
 	text = json_string_value(json_object_get(entry, "digest"));
 	if (!text)
-		return refuse(err,
-			tag ? "none of its images has the name" : "it has several images",
-			tag ? tag : "");
+		return refuse_entries(json_object_get(json, "manifests"), tag, err);
 	if ((r = digest_parse(text, &digest, err)) < 0 ||
 		(r = follow(images, &digest, ret_manifest, err)) < 0)
 		return r;
@@ -374,6 +412,22 @@ static const json_t *choose_docker(const json_t *list, const char *tag)
 	return NULL;
 }
 
+static int refuse_docker(const json_t *list, const char *tag, struct err *err)
+{
+	char names[NAMES_LEN] = "";
+	json_t *image, *name;
+	size_t i, j;
+
+	json_array_foreach((json_t *)list, i, image)
+	{
+		json_array_foreach(json_object_get(image, "RepoTags"), j, name)
+		{
+			add_name(names, sizeof(names), json_string_value(name));
+		}
+	}
+	return refuse_choice(tag, names, err);
+}
+
 static int take_member(struct image_archive *images, const json_t *name,
 	struct image_blob *ret_blob, struct err *err)
 {
@@ -400,9 +454,7 @@ static int read_docker(struct image_archive *images, const struct member *list, 
 	image = choose_docker(json, tag);
 	layers = json_object_get(image, "Layers");
 	if (!image)
-		return refuse(err,
-			tag ? "none of its images has the name" : "it has several images",
-			tag ? tag : "");
+		return refuse_docker(json, tag, err);
 	if (!json_is_array(layers) || json_array_size(layers) > IMAGE_LAYERS_MAX)
 		return refuse(err, "no list of layers in", list->name);
 	r = take_member(images, json_object_get(image, "Config"), &ret_manifest->config, err);

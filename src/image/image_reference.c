@@ -117,10 +117,10 @@ static int take_version(char *text, struct image_reference *reference, struct er
 	}
 	colon = strrchr(text, ':');
 	if (colon && !strchr(colon, '/')) {
-		*colon = '\0';
 		if (!is_tag(colon + 1))
-			return refuse(err, colon + 1,
+			return refuse(err, text,
 				"a tag has up to 128 letters, digits, \".\", \"_\" and \"-\"");
+		*colon = '\0';
 		snprintf(reference->tag, sizeof(reference->tag), "%s", colon + 1);
 	} else if (!at) {
 		snprintf(reference->tag, sizeof(reference->tag), DEFAULT_TAG);

@@ -44,7 +44,9 @@ struct transfer {
 	/* What a body of a good answer goes to: 0, or -errno with sink_err set. */
 	int (*sink)(struct transfer *transfer, const void *data, size_t len);
 	void *arg;
-	uint64_t offset; /* bytes that were asked to be left out */
+	void (*tick)(struct transfer
+			*transfer); /* about each second, also while nothing comes; may be NULL */
+	uint64_t offset;	    /* bytes that were asked to be left out */
 	bool is_restarted;
 	long status;
 	char challenge[3 * BEARER_TEXT_MAX];
@@ -169,8 +171,11 @@ static curl_socket_t on_open_socket(void *arg, curlsocktype purpose, struct curl
 static int on_progress(
 	void *arg, curl_off_t total, curl_off_t now, curl_off_t up, curl_off_t up_now)
 {
-	const struct registry_settings *settings = &((struct transfer *)arg)->registry->settings;
+	struct transfer *transfer = arg;
+	const struct registry_settings *settings = &transfer->registry->settings;
 
+	if (transfer->tick)
+		transfer->tick(transfer);
 	(void)total, (void)now, (void)up, (void)up_now;
 	return settings->is_cancelled && settings->is_cancelled(settings->arg);
 }
@@ -205,8 +210,13 @@ static void set_options(struct transfer *transfer, const char *url)
 	curl_easy_setopt(easy, CURLOPT_USERAGENT, "sandlot/" SANDLOT_VERSION);
 	if (registry->ca_file)
 		curl_easy_setopt(easy, CURLOPT_CAINFO, registry->ca_file);
-	if (transfer->offset > 0)
-		curl_easy_setopt(easy, CURLOPT_RESUME_FROM_LARGE, (curl_off_t)transfer->offset);
+	if (transfer->offset > 0) {
+		char range[32];
+
+		/* With CURLOPT_RESUME_FROM curl would refuse a server that sends all of it. */
+		snprintf(range, sizeof(range), "%llu-", (unsigned long long)transfer->offset);
+		curl_easy_setopt(easy, CURLOPT_RANGE, range);
+	}
 }
 
 static void set_basic(struct transfer *transfer)
@@ -455,6 +465,14 @@ struct blob_sink {
 	const struct registry_progress *progress;
 };
 
+static void tell_blob(struct transfer *transfer)
+{
+	struct blob_sink *sink = transfer->arg;
+
+	if (sink->progress)
+		sink->progress->moved(sink->progress->arg, blob_writer_length(sink->writer));
+}
+
 static int sink_blob(struct transfer *transfer, const void *data, size_t len)
 {
 	struct blob_sink *sink = transfer->arg;
@@ -467,8 +485,8 @@ static int sink_blob(struct transfer *transfer, const void *data, size_t len)
 	}
 	if (r == 0)
 		r = blob_writer_add(sink->writer, data, len, &transfer->sink_err);
-	if (r == 0 && sink->progress)
-		sink->progress->moved(sink->progress->arg, blob_writer_length(sink->writer));
+	if (r == 0)
+		tell_blob(transfer);
 	return r;
 }
 
@@ -479,6 +497,7 @@ static int fetch_rest(struct registry *registry, const char *repository,
 	struct transfer transfer = {.registry = registry,
 		.easy = easy,
 		.sink = sink_blob,
+		.tick = tell_blob,
 		.arg = sink,
 		.offset = blob_writer_length(sink->writer)};
 	char path[URL_MAX];
@@ -542,8 +561,7 @@ int registry_fetch_blob(struct registry *registry, const char *repository,
 	bool is_resumed = false;
 	int r;
 
-	if (blob_store_has(store, &blob->digest))
-		return 0;
+	/* One that is there may be another owner's, who alone was given its content. */
 	r = fetch_blob(registry, repository, blob, store, progress, &is_resumed, err);
 	/* The part that was there may have come from another source, which lied; it is gone now. */
 	if (r < 0 && is_resumed && strcmp(err->code, "digest_mismatch") == 0)

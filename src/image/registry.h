@@ -59,7 +59,7 @@ struct registry_progress {
 	void *arg;
 };
 
-/* Fetches a blob into the store, if it is not there yet; goes on where an earlier try ended. */
+/* Fetches a blob into the store, also if it is there; goes on where an earlier try ended. */
 int registry_fetch_blob(struct registry *registry, const char *repository,
 	const struct image_blob *blob, struct blob_store *store,
 	const struct registry_progress *progress, struct err *err) must_check;

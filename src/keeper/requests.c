@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "keeper/requests.h"
 
+#include "base/clock.h"
 #include "base/fail_point.h"
 #include "base/fd.h"
 #include "base/log.h"
 #include "keeper/build/isolated_exec.h"
-#include "keeper/build/layer_child.h"
-#include "keeper/disk/disk_list.h"
-#include "keeper/disk/disk_usage.h"
+#include "keeper/connection.h"
 #include "keeper/disk/ext4_image.h"
+#include "keeper/file_requests.h"
 #include "keeper/freeze.h"
 #include "keeper/mount/mounts.h"
 #include "keeper/namespace/userns.h"
@@ -35,16 +35,6 @@
 #define MEMORY_MAX_BYTES (1ull << 50)
 #define CPU_MAX_MILLIS	 (4096ull * 1000)
 #define PIDS_MAX	 (4ull << 20)
-
-/*
- * Removes the connection from epoll before closing it: a child of ours may hold a copy, and as long
- * as it does, epoll reports this number, which by then is another descriptor's.
- */
-static void drop(const struct keeper *keeper, int conn)
-{
-	epoll_ctl(keeper->epoll_fd, EPOLL_CTL_DEL, conn, NULL);
-	close(conn);
-}
 
 /* Makes the sockets between daemon and agent, and gives the agent its ends; ret_fds are ours. */
 static int send_link(const struct sandbox_entry *entry, int ret_fds[2], struct err *err)
@@ -111,7 +101,8 @@ static void answer_link(
 static void on_hello(struct keeper *keeper, const struct keeper_request *request, int conn)
 {
 	(void)keeper;
-	(void)request;
+	if (request->log_least > 0)
+		log_set_least((enum log_level)(request->log_least - 1));
 	reply_result(conn, 0, NULL);
 }
 
@@ -204,23 +195,9 @@ static void on_build(struct keeper *keeper, const struct keeper_request *asked, 
 	fail_point("build.link_sent");
 }
 
-/* Returns the entry of a running sandbox; else answers that it does not run and returns NULL. */
-static struct sandbox_entry *find_running(
-	struct keeper *keeper, const struct keeper_request *request, int conn)
-{
-	struct sandbox_entry *entry = sandbox_table_find(&keeper->table, request->id);
-	struct err err;
-
-	if (entry && entry->pid)
-		return entry;
-	reply_result(
-		conn, err_set(&err, ERR_NOT_FOUND, "sandbox %s does not run", request->id), &err);
-	return NULL;
-}
-
 static void on_adopt(struct keeper *keeper, const struct keeper_request *request, int conn)
 {
-	struct sandbox_entry *entry = find_running(keeper, request, conn);
+	struct sandbox_entry *entry = reply_find_running(&keeper->table, request->id, conn);
 	struct err err = {0};
 
 	if (entry)
@@ -230,7 +207,7 @@ static void on_adopt(struct keeper *keeper, const struct keeper_request *request
 static void on_isolated_exec(struct keeper *keeper, const struct keeper_request *request, int conn)
 {
 	struct keeper_answer reply = {.version = KEEPER_VERSION, .wait_status = -1};
-	struct sandbox_entry *entry = find_running(keeper, request, conn);
+	struct sandbox_entry *entry = reply_find_running(&keeper->table, request->id, conn);
 	auto_fd int sock = -1;
 	struct err err = {0};
 
@@ -265,7 +242,7 @@ static void on_kill(struct keeper *keeper, const struct keeper_request *request,
 static void set_frozen(
 	struct keeper *keeper, const struct keeper_request *request, int conn, bool frozen)
 {
-	struct sandbox_entry *entry = find_running(keeper, request, conn);
+	struct sandbox_entry *entry = reply_find_running(&keeper->table, request->id, conn);
 
 	if (entry)
 		freeze_begin(keeper, entry, frozen, conn);
@@ -287,7 +264,7 @@ static void on_stats(struct keeper *keeper, const struct keeper_request *request
 	const struct sandbox_entry *entry;
 	struct err err = {0};
 
-	entry = find_running(keeper, request, conn);
+	entry = reply_find_running(&keeper->table, request->id, conn);
 	if (!entry)
 		return;
 	reply.result = sandbox_stats_read(keeper, entry, &reply.stats, &err);
@@ -297,7 +274,7 @@ static void on_stats(struct keeper *keeper, const struct keeper_request *request
 
 static void on_resize(struct keeper *keeper, const struct keeper_request *request, int conn)
 {
-	const struct sandbox_entry *entry = find_running(keeper, request, conn);
+	const struct sandbox_entry *entry = reply_find_running(&keeper->table, request->id, conn);
 	struct err err = {0};
 	int r;
 
@@ -330,7 +307,7 @@ static void rebind(struct keeper *keeper, struct sandbox_entry *entry, uint64_t 
 
 static void on_limit(struct keeper *keeper, const struct keeper_request *request, int conn)
 {
-	struct sandbox_entry *entry = find_running(keeper, request, conn);
+	struct sandbox_entry *entry = reply_find_running(&keeper->table, request->id, conn);
 	uint64_t cpu_millis = request->limits.cpu_millis;
 	struct err err = {0};
 	int r;
@@ -342,7 +319,7 @@ static void on_limit(struct keeper *keeper, const struct keeper_request *request
 	if (r == 0 && entry->is_background != (request->is_background != 0))
 		r = cgroup_set_weight(
 			&keeper->context.cgroups, entry->group, request->is_background, &err);
-	if (r == 0 && cpu_millis != entry->limits.cpu_millis)
+	if (r == 0 && !cpus_suits(&keeper->cpus, &entry->cpus, cpu_millis))
 		rebind(keeper, entry, cpu_millis);
 	if (r == 0) {
 		entry->limits.memory_bytes = request->limits.memory_bytes;
@@ -359,7 +336,7 @@ static void on_limit(struct keeper *keeper, const struct keeper_request *request
 
 static void on_rename(struct keeper *keeper, const struct keeper_request *request, int conn)
 {
-	struct sandbox_entry *entry = find_running(keeper, request, conn);
+	struct sandbox_entry *entry = reply_find_running(&keeper->table, request->id, conn);
 	struct err err = {0};
 	int r;
 
@@ -370,68 +347,6 @@ static void on_rename(struct keeper *keeper, const struct keeper_request *reques
 	reply_result(conn, r, &err);
 }
 
-static void forget_waiter(struct keeper *keeper, int conn)
-{
-	for (size_t i = 0; i < keeper->table.count; i++) {
-		struct sandbox_entry *entry = keeper->table.sorted[i];
-
-		if (entry->kill_waiter == conn)
-			entry->kill_waiter = -1;
-		if (entry->freeze.waiter == conn)
-			entry->freeze.waiter = -1;
-	}
-	if (keeper->stop_waiter == conn)
-		keeper->stop_waiter = -1;
-	drop(keeper, conn);
-}
-
-/*
- * Runs work that may take long, because trees are large or a disk has to be mounted, in a child.
- * The child owns the connection from then on and answers. Returns its pid, or -errno.
- */
-static pid_t delegate(struct keeper *keeper, const struct keeper_request *request, int conn,
-	int (*work)(struct keeper *keeper, const struct keeper_request *request,
-		struct keeper_answer *reply, struct err *err))
-{
-	struct keeper_answer reply = {.version = KEEPER_VERSION, .wait_status = -1};
-	struct err err = {0};
-	pid_t pid = helpers_fork_asked(&keeper->helpers, &conn, &err);
-
-	if (pid == 0) {
-		reply.result = work(keeper, request, &reply, &err);
-		reply.err = err;
-		reply_send(conn, &reply, NULL, 0);
-		_exit(0);
-	}
-	if (pid < 0)
-		reply_result(conn, pid, &err);
-	forget_waiter(keeper, conn);
-	return pid;
-}
-
-static int count(struct keeper *keeper, const struct keeper_request *request,
-	struct keeper_answer *reply, struct err *err)
-{
-	return disk_usage_count(&keeper->context.disks, request->id, &reply->stats, err);
-}
-
-static void on_usage(struct keeper *keeper, const struct keeper_request *request, int conn)
-{
-	delegate(keeper, request, conn, count);
-}
-
-static int find_slot(struct keeper *keeper, const struct keeper_request *request,
-	struct keeper_answer *reply, struct err *err)
-{
-	return disk_usage_find_slot(&keeper->context.disks, &keeper->context.userns.ranges,
-		request->id, &reply->slot, err);
-}
-
-static void on_owner(struct keeper *keeper, const struct keeper_request *request, int conn)
-{
-	delegate(keeper, request, conn, find_slot);
-}
-
 /*
  * Each call sends the same sockets: a program that connects while no daemon runs waits for the next
  * one.
@@ -439,7 +354,7 @@ static void on_owner(struct keeper *keeper, const struct keeper_request *request
 static void on_egress_sockets(struct keeper *keeper, const struct keeper_request *request, int conn)
 {
 	struct keeper_answer reply = {.version = KEEPER_VERSION, .wait_status = -1};
-	struct sandbox_entry *entry = find_running(keeper, request, conn);
+	struct sandbox_entry *entry = reply_find_running(&keeper->table, request->id, conn);
 	struct err err = {0};
 	int r = 0;
 
@@ -459,7 +374,7 @@ static void on_egress_sockets(struct keeper *keeper, const struct keeper_request
 static void on_socket(struct keeper *keeper, const struct keeper_request *request, int conn)
 {
 	struct keeper_answer reply = {.version = KEEPER_VERSION, .wait_status = -1};
-	const struct sandbox_entry *entry = find_running(keeper, request, conn);
+	const struct sandbox_entry *entry = reply_find_running(&keeper->table, request->id, conn);
 	auto_fd int sock = -1;
 	struct err err = {0};
 	int r;
@@ -479,313 +394,6 @@ static void on_list(struct keeper *keeper, const struct keeper_request *request,
 
 	reply.count = sandbox_table_list(&keeper->table, request->id, reply.ids, KEEPER_LIST_MAX);
 	reply_send(conn, &reply, NULL, 0);
-}
-
-static void on_failed(struct keeper *keeper, const struct keeper_request *request, int conn)
-{
-	struct keeper_answer reply = {.version = KEEPER_VERSION, .wait_status = -1};
-
-	(void)request;
-	reply.count = disk_list_failed(&keeper->context.disks, reply.ids, KEEPER_LIST_MAX);
-	reply_send(conn, &reply, NULL, 0);
-}
-
-static void on_stored(struct keeper *keeper, const struct keeper_request *request, int conn)
-{
-	struct keeper_answer reply = {.version = KEEPER_VERSION, .wait_status = -1};
-
-	reply.count =
-		disk_list_list(&keeper->context.storage, request->id, reply.ids, KEEPER_LIST_MAX);
-	for (uint32_t i = 0; i < reply.count; i++) {
-		const struct sandbox_entry *entry =
-			sandbox_table_find(&keeper->table, reply.ids[i]);
-
-		reply.slots[i] = entry && entry->pid
-					 ? entry->slot
-					 : disk_usage_known_slot(&keeper->context.disks,
-						   &keeper->context.userns.ranges, reply.ids[i]);
-	}
-	reply_send(conn, &reply, NULL, 0);
-}
-
-static int clean(struct keeper *keeper, const struct keeper_request *request,
-	struct keeper_answer *reply, struct err *err)
-{
-	uint32_t base = userns_base(&keeper->context.userns.ranges, request->slot);
-
-	int r;
-
-	(void)reply;
-	r = disk_usage_clean(&keeper->context.disks, request, base, err);
-	return r < 0 ? r : fail_point_check("clean.cleaned", err);
-}
-
-static void on_clean(struct keeper *keeper, const struct keeper_request *request, int conn)
-{
-	struct sandbox_entry *entry = sandbox_table_find(&keeper->table, request->id);
-	struct err err = {0};
-
-	if (entry && entry->pid)
-		reply_result(
-			conn, err_set(&err, ERR_CONFLICT, "sandbox %s runs", request->id), &err);
-	else if (disk_usage_is_quick(&keeper->context.disks, request))
-		reply_result(conn, clean(keeper, request, NULL, &err), &err);
-	else
-		delegate(keeper, request, conn, clean);
-	trash_wake_remover(&keeper->trash_remover);
-}
-
-/* Runs in a child, because it waits until the disk is unmounted. */
-static void lend_disk(const struct keeper *keeper, const char *id, int conn)
-{
-	struct keeper_answer reply = {.version = KEEPER_VERSION, .wait_status = -1};
-	int fd = -1, r = disk_lend(&keeper->context.disks, id, keeper->daemon_uid, &fd, &reply.err);
-
-	if (r < 0)
-		reply.result = r;
-	else
-		reply.count = (uint32_t)r;
-	reply_send(conn, &reply, &fd, reply.count);
-}
-
-static void on_check(struct keeper *keeper, const struct keeper_request *request, int conn)
-{
-	struct sandbox_entry *entry = sandbox_table_find(&keeper->table, request->id);
-	struct err err = {0};
-	pid_t pid;
-
-	if (entry && entry->pid) {
-		reply_result(
-			conn, err_set(&err, ERR_CONFLICT, "sandbox %s runs", request->id), &err);
-		return;
-	}
-	pid = helpers_fork_asked(&keeper->helpers, &conn, &err);
-	if (pid == 0) {
-		lend_disk(keeper, request->id, conn);
-		_exit(0);
-	}
-	if (pid < 0)
-		reply_result(conn, pid, &err);
-	forget_waiter(keeper, conn);
-}
-
-/* Answers conn and becomes the writer of the layer: the child ends with it. */
-static void on_layer_write(struct keeper *keeper, const struct keeper_request *request, int conn)
-{
-	struct err err = {0};
-	pid_t pid = helpers_fork_asked(&keeper->helpers, &conn, &err);
-
-	if (pid == 0) {
-		layer_child_run(&keeper->context, &keeper->layers, request->layer, conn);
-		_exit(1);
-	}
-	if (pid < 0)
-		reply_result(conn, pid, &err);
-	forget_waiter(keeper, conn);
-}
-
-/* Answers conn and becomes the reader of the files. */
-static void on_tree_read(struct keeper *keeper, const struct keeper_request *request, int conn)
-{
-	struct err err = {0};
-	pid_t pid = helpers_fork_asked(&keeper->helpers, &conn, &err);
-
-	if (pid == 0) {
-		layer_child_read(&keeper->context, &keeper->layers, request, conn);
-		_exit(1);
-	}
-	if (pid < 0)
-		reply_result(conn, pid, &err);
-	forget_waiter(keeper, conn);
-}
-
-/* In a child. */
-static int show_layer(struct keeper *keeper, const struct keeper_request *request,
-	struct keeper_answer *reply, struct err *err)
-{
-	const struct sandbox_entry *entry = sandbox_table_find(&keeper->table, request->id);
-	auto_fd int dir = -1;
-	int r = layer_store_read(&keeper->layers, request->layer, &dir, err);
-
-	(void)reply;
-	return r < 0 ? r
-		     : layer_child_show(
-			       &keeper->context, entry->pid, entry->slot, request->layer, err);
-}
-
-static void on_layer_show(struct keeper *keeper, const struct keeper_request *request, int conn)
-{
-	if (find_running(keeper, request, conn))
-		delegate(keeper, request, conn, show_layer);
-}
-
-/*
- * Opens the files of a project. The daemon makes that directory, so nothing but a directory of the daemon's own, reached
- * without a link, is shown.
- */
-static int open_project(const struct keeper *keeper, const char *project, struct err *err)
-{
-	char path[sizeof(KEEPER_PROJECT_FILES) + KEEPER_ID_LEN];
-	auto_fd int dir = -1;
-	struct stat st;
-
-	snprintf(path, sizeof(path), KEEPER_PROJECT_FILES, project);
-	dir = mounts_open_beneath(keeper->context.storage.data_fd, path, O_PATH | O_DIRECTORY);
-	if (dir < 0 || fstat(dir, &st) < 0)
-		return err_sys(err, "open the files of project %s", project);
-	if (st.st_uid != keeper->daemon_uid)
-		return err_set(
-			err, ERR_DENIED, "the files of project %s are not the daemon's", project);
-	return take_fd(&dir);
-}
-
-/* In a child. */
-static int show_project(struct keeper *keeper, const struct keeper_request *request,
-	struct keeper_answer *reply, struct err *err)
-{
-	const struct sandbox_entry *entry = sandbox_table_find(&keeper->table, request->id);
-	auto_fd int dir = open_project(keeper, request->project, err);
-
-	(void)reply;
-	return dir < 0 ? dir
-		       : layer_child_show_dir(&keeper->context, entry->pid, entry->slot, dir,
-				 KEEPER_PROJECT_PLACE, err);
-}
-
-static void on_project_show(struct keeper *keeper, const struct keeper_request *request, int conn)
-{
-	if (find_running(keeper, request, conn))
-		delegate(keeper, request, conn, show_project);
-}
-
-/* Renames that are synced: in a child, because the disk may be slow. */
-static int change_layers(struct keeper *keeper, const struct keeper_request *request,
-	struct keeper_answer *reply, struct err *err)
-{
-	const struct layer_store *layers = &keeper->layers;
-	const struct storage *storage = &keeper->context.storage;
-
-	(void)reply;
-	switch (request->kind) {
-	case KEEPER_LAYER_COMMIT:
-		return layer_store_commit(layers, request->layer, err);
-	case KEEPER_LAYER_DROP:
-		return layer_store_drop(layers, storage, request->layer, err);
-	case KEEPER_STACK_ADD:
-		return layer_store_stack_add(
-			layers, request->stack, request->layer, request->index, err);
-	case KEEPER_STACK_COMMIT:
-		return layer_store_stack_commit(layers, request->stack, err);
-	default:
-		return layer_store_stack_drop(layers, storage, request->stack, err);
-	}
-}
-
-/*
- * A sandbox that was built ahead from a stack that goes is of no use, and from one of the same name that came after it
- * neither: its files are gone.
- */
-static void on_layers(struct keeper *keeper, const struct keeper_request *request, int conn)
-{
-	if (request->kind == KEEPER_STACK_DROP || request->kind == KEEPER_STACK_COMMIT)
-		prebuild_drop_stack(&keeper->prebuilds, request->stack);
-	delegate(keeper, request, conn, change_layers);
-	trash_wake_remover(&keeper->trash_remover);
-}
-
-static int list_layers(struct keeper *keeper, const struct keeper_request *request,
-	struct keeper_answer *reply, struct err *err)
-{
-	(void)err;
-	reply->count = layer_store_list(&keeper->layers, request->is_stack, request->layer,
-		reply->digests, KEEPER_DIGESTS_MAX);
-	return 0;
-}
-
-static void on_layer_list(struct keeper *keeper, const struct keeper_request *request, int conn)
-{
-	delegate(keeper, request, conn, list_layers);
-}
-
-/* --- snapshots --- */
-
-/* Answers that a sandbox runs, if it does. */
-static bool refuse_running(struct keeper *keeper, const struct keeper_request *request, int conn)
-{
-	const struct sandbox_entry *entry = sandbox_table_find(&keeper->table, request->id);
-	struct err err;
-
-	if (!entry || !entry->pid)
-		return false;
-	reply_result(conn, err_set(&err, ERR_CONFLICT, "sandbox %s runs", request->id), &err);
-	return true;
-}
-
-static int take_snapshot(struct keeper *keeper, const struct keeper_request *request,
-	struct keeper_answer *reply, struct err *err)
-{
-	return snapshot_store_take(&keeper->snapshots, request->id, request->snapshot,
-		request->is_temporary, &reply->stats.disk_bytes, err);
-}
-
-/* The keeper holds the disk too, so that it can thaw it. */
-static void on_snapshot_take(struct keeper *keeper, const struct keeper_request *request, int conn)
-{
-	int home = disk_open_mounted(&keeper->context.disks, request->id);
-
-	snapshot_store_watch(
-		&keeper->snapshots, delegate(keeper, request, conn, take_snapshot), home);
-}
-
-static int drop_snapshot(struct keeper *keeper, const struct keeper_request *request,
-	struct keeper_answer *reply, struct err *err)
-{
-	(void)reply;
-	return snapshot_store_drop(&keeper->snapshots, request->snapshot, err);
-}
-
-static void on_snapshot_drop(struct keeper *keeper, const struct keeper_request *request, int conn)
-{
-	delegate(keeper, request, conn, drop_snapshot);
-	trash_wake_remover(&keeper->trash_remover);
-}
-
-static int list_snapshots(struct keeper *keeper, const struct keeper_request *request,
-	struct keeper_answer *reply, struct err *err)
-{
-	(void)err;
-	reply->count = snapshot_store_list(
-		&keeper->snapshots, request->snapshot, reply->ids, KEEPER_LIST_MAX);
-	return 0;
-}
-
-static void on_snapshot_list(struct keeper *keeper, const struct keeper_request *request, int conn)
-{
-	delegate(keeper, request, conn, list_snapshots);
-}
-
-static int copy_snapshot(struct keeper *keeper, const struct keeper_request *request,
-	struct keeper_answer *reply, struct err *err)
-{
-	(void)reply;
-	return snapshot_store_copy(&keeper->snapshots, request->snapshot, request->is_temporary,
-		request->id, userns_base(&keeper->context.userns.ranges, request->slot), err);
-}
-
-static void on_snapshot_copy(struct keeper *keeper, const struct keeper_request *request, int conn)
-{
-	if (!refuse_running(keeper, request, conn))
-		delegate(keeper, request, conn, copy_snapshot);
-}
-
-static void on_snapshot_place(struct keeper *keeper, const struct keeper_request *request, int conn)
-{
-	struct err err = {0};
-
-	if (!refuse_running(keeper, request, conn))
-		reply_result(
-			conn, snapshot_store_place(&keeper->snapshots, request->id, &err), &err);
-	trash_wake_remover(&keeper->trash_remover);
 }
 
 void requests_shut_down(struct keeper *keeper, int conn)
@@ -831,48 +439,54 @@ static void on_shutdown(struct keeper *keeper, const struct keeper_request *requ
  * The function of every kind of request, and what is checked before the function sees the request.
  */
 static const struct {
+	const char *name;
 	void (*handle)(struct keeper *keeper, const struct keeper_request *request, int conn);
 	unsigned checks;
 } kinds[] = {
-	[KEEPER_HELLO] = {on_hello, 0},
-	[KEEPER_BUILD] = {on_build, NAMES_A_SANDBOX | HAS_SLOT | HAS_LIMITS | HAS_DISK},
-	[KEEPER_ADOPT] = {on_adopt, NAMES_A_SANDBOX},
-	[KEEPER_ISOLATED_EXEC] = {on_isolated_exec, NAMES_A_SANDBOX},
-	[KEEPER_KILL] = {on_kill, NAMES_A_SANDBOX},
-	[KEEPER_FREEZE] = {on_freeze, NAMES_A_SANDBOX},
-	[KEEPER_THAW] = {on_thaw, NAMES_A_SANDBOX},
-	[KEEPER_STATS] = {on_stats, NAMES_A_SANDBOX},
-	[KEEPER_USAGE] = {on_usage, NAMES_A_SANDBOX},
-	[KEEPER_LIST] = {on_list, 0},
-	[KEEPER_STORED] = {on_stored, 0},
-	[KEEPER_LIMIT] = {on_limit, NAMES_A_SANDBOX | HAS_NUMBERS},
-	[KEEPER_RENAME] = {on_rename, NAMES_A_SANDBOX | HAS_HOSTNAME},
-	[KEEPER_RESIZE] = {on_resize, NAMES_A_SANDBOX | HAS_DISK},
-	[KEEPER_CLEAN] = {on_clean, NAMES_A_SANDBOX | HAS_SLOT},
-	[KEEPER_SHUTDOWN] = {on_shutdown, 0},
-	[KEEPER_EGRESS_SOCKETS] = {on_egress_sockets, NAMES_A_SANDBOX},
-	[KEEPER_SOCKET] = {on_socket, NAMES_A_SANDBOX},
-	[KEEPER_OWNER] = {on_owner, NAMES_A_SANDBOX},
-	[KEEPER_CHECK] = {on_check, NAMES_A_SANDBOX},
-	[KEEPER_FAILED] = {on_failed, 0},
-	[KEEPER_SPARES] = {on_spares, HAS_SPARES},
-	[KEEPER_PREBUILD] = {on_prebuild, HAS_SLOT | HAS_LIMITS | HAS_DISK | HAS_NO_ANSWER},
-	[KEEPER_DROP] = {on_drop, HAS_SLOT | HAS_NO_ANSWER},
-	[KEEPER_LAYER_WRITE] = {on_layer_write, NAMES_A_LAYER},
-	[KEEPER_LAYER_COMMIT] = {on_layers, NAMES_A_LAYER},
-	[KEEPER_LAYER_DROP] = {on_layers, NAMES_A_LAYER},
-	[KEEPER_LAYER_LIST] = {on_layer_list, 0},
-	[KEEPER_TREE_READ] = {on_tree_read, HAS_SLOT | NAMES_A_TREE},
-	[KEEPER_LAYER_SHOW] = {on_layer_show, NAMES_A_SANDBOX | NAMES_A_LAYER},
-	[KEEPER_PROJECT_SHOW] = {on_project_show, NAMES_A_SANDBOX | NAMES_A_PROJECT},
-	[KEEPER_STACK_ADD] = {on_layers, NAMES_A_LAYER | NAMES_A_STACK},
-	[KEEPER_STACK_COMMIT] = {on_layers, NAMES_A_STACK},
-	[KEEPER_STACK_DROP] = {on_layers, NAMES_A_STACK},
-	[KEEPER_SNAPSHOT_TAKE] = {on_snapshot_take, NAMES_A_SANDBOX | NAMES_A_SNAPSHOT},
-	[KEEPER_SNAPSHOT_DROP] = {on_snapshot_drop, NAMES_A_SNAPSHOT},
-	[KEEPER_SNAPSHOT_LIST] = {on_snapshot_list, 0},
-	[KEEPER_SNAPSHOT_COPY] = {on_snapshot_copy, NAMES_A_SANDBOX | NAMES_A_SNAPSHOT | HAS_SLOT},
-	[KEEPER_SNAPSHOT_PLACE] = {on_snapshot_place, NAMES_A_SANDBOX},
+	[KEEPER_HELLO] = {"hello", on_hello, 0},
+	[KEEPER_BUILD] = {"build", on_build, NAMES_A_SANDBOX | HAS_SLOT | HAS_LIMITS | HAS_DISK},
+	[KEEPER_ADOPT] = {"adopt", on_adopt, NAMES_A_SANDBOX},
+	[KEEPER_ISOLATED_EXEC] = {"isolated exec", on_isolated_exec, NAMES_A_SANDBOX},
+	[KEEPER_KILL] = {"kill", on_kill, NAMES_A_SANDBOX},
+	[KEEPER_FREEZE] = {"freeze", on_freeze, NAMES_A_SANDBOX},
+	[KEEPER_THAW] = {"thaw", on_thaw, NAMES_A_SANDBOX},
+	[KEEPER_STATS] = {"stats", on_stats, NAMES_A_SANDBOX},
+	[KEEPER_USAGE] = {"usage", file_requests_usage, NAMES_A_SANDBOX},
+	[KEEPER_LIST] = {"list", on_list, 0},
+	[KEEPER_STORED] = {"stored", file_requests_stored, 0},
+	[KEEPER_LIMIT] = {"limit", on_limit, NAMES_A_SANDBOX | HAS_NUMBERS},
+	[KEEPER_RENAME] = {"rename", on_rename, NAMES_A_SANDBOX | HAS_HOSTNAME},
+	[KEEPER_RESIZE] = {"resize", on_resize, NAMES_A_SANDBOX | HAS_DISK},
+	[KEEPER_CLEAN] = {"clean", file_requests_clean, NAMES_A_SANDBOX | HAS_SLOT},
+	[KEEPER_SHUTDOWN] = {"shutdown", on_shutdown, 0},
+	[KEEPER_EGRESS_SOCKETS] = {"egress sockets", on_egress_sockets, NAMES_A_SANDBOX},
+	[KEEPER_SOCKET] = {"socket", on_socket, NAMES_A_SANDBOX},
+	[KEEPER_OWNER] = {"owner", file_requests_owner, NAMES_A_SANDBOX},
+	[KEEPER_CHECK] = {"check", file_requests_check, NAMES_A_SANDBOX},
+	[KEEPER_FAILED] = {"failed", file_requests_failed, 0},
+	[KEEPER_SPARES] = {"spares", on_spares, HAS_SPARES},
+	[KEEPER_PREBUILD] = {"prebuild", on_prebuild,
+		HAS_SLOT | HAS_LIMITS | HAS_DISK | HAS_NO_ANSWER},
+	[KEEPER_DROP] = {"drop", on_drop, HAS_SLOT | HAS_NO_ANSWER},
+	[KEEPER_LAYER_WRITE] = {"layer write", file_requests_layer_write, NAMES_A_LAYER},
+	[KEEPER_LAYER_COMMIT] = {"layer commit", file_requests_layers, NAMES_A_LAYER},
+	[KEEPER_LAYER_DROP] = {"layer drop", file_requests_layers, NAMES_A_LAYER},
+	[KEEPER_LAYER_LIST] = {"layer list", file_requests_layer_list, 0},
+	[KEEPER_TREE_READ] = {"tree read", file_requests_tree_read, HAS_SLOT | NAMES_A_TREE},
+	[KEEPER_LAYER_SHOW] = {"layer show", file_requests_layer_show,
+		NAMES_A_SANDBOX | NAMES_A_LAYER},
+	[KEEPER_PROJECT_SHOW] = {"project show", file_requests_project_show,
+		NAMES_A_SANDBOX | NAMES_A_PROJECT},
+	[KEEPER_STACK_ADD] = {"stack add", file_requests_layers, NAMES_A_LAYER | NAMES_A_STACK},
+	[KEEPER_STACK_COMMIT] = {"stack commit", file_requests_layers, NAMES_A_STACK},
+	[KEEPER_STACK_DROP] = {"stack drop", file_requests_layers, NAMES_A_STACK},
+	[KEEPER_SNAPSHOT_TAKE] = {"snapshot take", file_requests_snapshot_take,
+		NAMES_A_SANDBOX | NAMES_A_SNAPSHOT},
+	[KEEPER_SNAPSHOT_DROP] = {"snapshot drop", file_requests_snapshot_drop, NAMES_A_SNAPSHOT},
+	[KEEPER_SNAPSHOT_LIST] = {"snapshot list", file_requests_snapshot_list, 0},
+	[KEEPER_SNAPSHOT_COPY] = {"snapshot copy", file_requests_snapshot_copy,
+		NAMES_A_SANDBOX | NAMES_A_SNAPSHOT | HAS_SLOT},
+	[KEEPER_SNAPSHOT_PLACE] = {"snapshot place", file_requests_snapshot_place, NAMES_A_SANDBOX},
 };
 
 static bool is_hostname(const char *text)
@@ -904,6 +518,8 @@ static int check_request(struct keeper_request *request, struct err *err)
 	request->hostname[KEEPER_HOSTNAME_MAX - 1] = '\0';
 	request->layer[KEEPER_DIGEST_LEN] = '\0';
 	request->stack[KEEPER_DIGEST_LEN] = '\0';
+	if (!log_subject_is_plain(&request->subject) || request->log_least > LOG_ERROR + 1)
+		return err_set(err, ERR_INVALID, "what is logged of a request is plain text");
 	checks = kinds[request->kind].checks;
 	if ((checks & NAMES_A_SANDBOX) && !keeper_is_id(request->id, '\0'))
 		return err_set(err, ERR_INVALID, "the id of a sandbox has %d characters of 0-9a-z",
@@ -967,23 +583,51 @@ static bool has_hung_up(int conn)
 	return poll(&peer, 1, 0) > 0;
 }
 
+/* What is logged meanwhile names the client's request; so do the children that it is handed to. */
+static void handle(struct keeper *keeper, const struct keeper_request *request, int conn)
+{
+	uint64_t begun_us = clock_steady_us();
+
+	log_set_subject(&request->subject);
+	kinds[request->kind].handle(keeper, request, conn);
+	log_debug("%s%s%s after %llu us", kinds[request->kind].name, request->id[0] ? " " : "",
+		request->id, (unsigned long long)(clock_steady_us() - begun_us));
+	log_set_subject(NULL);
+}
+
+/* As fdpass_recv_packet, of a length that its kind may have. */
+static int receive(int conn, struct keeper_request *ret_request)
+{
+	ssize_t n;
+
+	*ret_request = (struct keeper_request){0};
+	do
+		n = recv(conn, ret_request, sizeof(*ret_request), MSG_DONTWAIT | MSG_TRUNC);
+	while (n < 0 && errno == EINTR);
+	if (n <= 0)
+		return n < 0 ? -errno : 0;
+	if (n == (ssize_t)sizeof(*ret_request))
+		return 1;
+	return n == (ssize_t)keeper_request_size(ret_request) ? 1 : -EPROTO;
+}
+
 void requests_serve(struct keeper *keeper, int conn)
 {
 	struct keeper_request request;
 	struct err err = {0};
-	int r = fdpass_recv_packet(conn, &request, sizeof(request), MSG_DONTWAIT);
+	int r = receive(conn, &request);
 
 	if (r == -EAGAIN)
 		return;
 	if (r == -EPROTO)
 		log_warning("a request of the wrong size was refused, and its connection closed");
 	if (r <= 0 || has_hung_up(conn)) {
-		forget_waiter(keeper, conn);
+		connection_close(keeper, conn);
 		return;
 	}
 	r = check_request(&request, &err);
 	if (r == 0)
-		kinds[request.kind].handle(keeper, &request, conn);
+		handle(keeper, &request, conn);
 	else if (has_answer(&request))
 		reply_result(conn, r, &err);
 	else

@@ -44,7 +44,7 @@ static void export_stage(
 	trace_span_init(&span, parent);
 	span.begun_us = pipeline->times[i].begun_us;
 	span.ended_us = pipeline->times[i].ended_us;
-	trace_span_name(&span, "%s", pipeline_stages[i].name);
+	trace_span_name(&span, "%s", text_of(entry, "stage"));
 	trace_span_set(&span, "sandlot.stage.status", text_of(entry, "status"));
 	span.is_failed = strcmp(text_of(entry, "status"), "failed") == 0;
 	if (span.is_failed) {
@@ -76,7 +76,7 @@ void launch_trace_end(struct pipeline *pipeline, struct trace_export *traces, co
 	if (!traces || !pipeline->is_traced)
 		return;
 	trace_span_format(span, parent);
-	for (size_t i = 0; i < pipeline_stage_count; i++)
+	for (size_t i = 0; i < PIPELINE_STAGES_MAX; i++)
 		export_stage(pipeline, i, parent, traces);
 	span->ended_us = launch_trace_now_us(pipeline);
 	trace_span_name(span, "launch");

@@ -2,7 +2,7 @@
 /* A launch as a trace: a span of the whole, below that of the request for it, and one below it for each stage that ran. */
 #pragma once
 
-#include "launch/pipeline.h"
+#include "launch/stage/pipeline.h"
 
 /* The launch begins. What this thread logs from now on is about it. The traceparent of the request: empty or NULL: none. */
 void launch_trace_begin(struct pipeline *pipeline, const char *traceparent);

@@ -4,7 +4,7 @@
 #include "base/log.h"
 #include "launch/app/project_set.h"
 #include "launch/launch_trace.h"
-#include "launch/pipeline.h"
+#include "launch/pipeline_run.h"
 #include "store/store_clock.h"
 #include "store/work/store_launch.h"
 
@@ -50,43 +50,6 @@ bool launches_are_attached(void *launches)
 	return atomic_load(&((struct launches *)launches)->engine) != NULL;
 }
 
-unsigned launches_wait_s(const struct launches *launches, enum launch_wait wait)
-{
-	return launches->config.waits_s[wait];
-}
-
-struct projects *launches_projects(struct launches *launches)
-{
-	return launches->projects;
-}
-
-struct jobs *launches_jobs(struct launches *launches)
-{
-	return launches->jobs;
-}
-
-void launches_origin(struct launches *launches, const char *sandbox_id, uint16_t port,
-	char origin[LAUNCHES_ORIGIN_MAX])
-{
-	launches->config.origin(launches->config.arg, sandbox_id, port, origin);
-}
-
-void launches_base(const char *sandbox_id, uint16_t port, bool is_first, char base[128])
-{
-	if (is_first)
-		snprintf(base, 128, "/api/sandbox/sessions/%s/preview/", sandbox_id);
-	else
-		snprintf(base, 128, "/v1/sandboxes/%s/preview/%u/", sandbox_id, port);
-}
-
-void launches_note(struct launches *launches, const struct launch_record *record)
-{
-	struct err err;
-
-	if (store_launch_update(launches->config.store, record, &err) < 0)
-		log_warning("launch %s: %s", record->id, err.message);
-}
-
 /* --- rows --- */
 
 static json_t *pending_stages(void)
@@ -105,7 +68,7 @@ static void end_row(struct launches *launches, struct launch_record *record)
 	struct err ignored;
 
 	record->ended_at_ms = store_clock_ms(launches->config.store);
-	launches_note(launches, record);
+	pipeline_note(launches->config.store, record);
 	(void)!store_launch_prune(
 		launches->config.store, &record->owner, launches->config.history, &ignored);
 }
@@ -134,9 +97,25 @@ static void settle_row(
 	end_row(launches, record);
 }
 
+/* Its job is over: the row is read once more, as the launch may have written its end since it was read. */
+static int read_settled(struct launches *launches, const struct owner *owner,
+	const struct job_record *job, struct launch_record *record, struct err *err)
+{
+	struct launch_record again;
+	int r = store_launch_get(launches->config.store, owner, record->id, &again, err);
+
+	launch_record_fini(record);
+	if (r < 0)
+		return r;
+	*record = again;
+	settle_row(launches, job, record);
+	return 0;
+}
+
 int launches_get(struct launches *launches, const struct owner *owner, const char *id,
 	struct launch_record *ret_record, struct err *err)
 {
+	const struct job_record lost = {.state = JOB_LOST};
 	struct job_record job;
 	struct err ignored;
 	int r = store_launch_get(launches->config.store, owner, id, ret_record, err);
@@ -144,12 +123,13 @@ int launches_get(struct launches *launches, const struct owner *owner, const cha
 	if (r < 0 || ret_record->status != LAUNCH_RUNNING || !launches->jobs)
 		return r;
 	if (job_get(launches->jobs, owner, id, &job, &ignored) == 0) {
-		settle_row(launches, &job, ret_record);
+		if (!job_state_is_active(job.state))
+			r = read_settled(launches, owner, &job, ret_record, err);
 		job_record_fini(&job);
 	} else if (ignored.kind == ERR_NOT_FOUND) {
-		settle_row(launches, &(struct job_record){.state = JOB_LOST}, ret_record);
+		r = read_settled(launches, owner, &lost, ret_record, err);
 	}
-	return 0;
+	return r;
 }
 
 static bool settle_left(const struct launch_record *record, void *arg)
@@ -337,7 +317,9 @@ int launches_run(struct job *job, void *context, struct err *err)
 	auto_free struct pipeline *pipeline = mem_new(sizeof(*pipeline));
 	int r;
 
-	*pipeline = (struct pipeline){.launches = launches,
+	*pipeline = (struct pipeline){.config = &launches->config,
+		.projects = launches->projects,
+		.jobs = launches->jobs,
 		.engine = atomic_load(&launches->engine),
 		.job = job,
 		.input = json_object_get(asked->input, "input"),

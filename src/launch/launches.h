@@ -10,32 +10,16 @@
 
 #include "core/job/job.h"
 #include "core/sandbox/sandbox.h"
+#include "launch/stage/launch_config.h"
 #include "model/access/caller.h"
 #include "model/work/launch_record.h"
 #include "store/store.h"
 
-#define LAUNCH_JOB_KIND	    "launch"
-#define LAUNCHES_RUNNING    4 /* at a time; others are queued, so that what they wait for can run */
-#define LAUNCHES_LOG_BYTES  (1u << 20) /* kept of what the stages of one say */
-#define LAUNCHES_ORIGIN_MAX 256
+#define LAUNCH_JOB_KIND	   "launch"
+#define LAUNCHES_RUNNING   4 /* at a time; others are queued, so that what they wait for can run */
+#define LAUNCHES_LOG_BYTES (1u << 20) /* kept of what the stages of one say */
 
 struct projects;
-struct trace_export;
-
-/* What a launch waits for, and how long if the request does not say. */
-enum launch_wait { LAUNCH_WAIT_INSTALL, LAUNCH_WAIT_BACKEND, LAUNCH_WAIT_FRONTEND };
-#define LAUNCH_WAITS 3
-
-struct launches_config {
-	struct store *store; /* borrowed, as all of these */
-	unsigned waits_s[LAUNCH_WAITS];
-	unsigned history; /* ended ones that are kept of an owner, with their logs */
-	/* The origin that the preview of a port has. */
-	void (*origin)(
-		void *arg, const char *sandbox_id, uint16_t port, char origin[LAUNCHES_ORIGIN_MAX]);
-	void *arg;
-	struct trace_export *traces; /* NULL: nobody collects them */
-};
 
 struct launches *launches_new(const struct launches_config *config);
 void launches_free(struct launches *launches);
@@ -91,15 +75,3 @@ int launches_cancel(struct launches *launches, const struct owner *owner, const 
  */
 int launches_stats(struct launches *launches, const struct owner *owner, const char *project,
 	int64_t since_ms, json_t **ret_stats, struct err *err) must_check;
-
-/* --- for the pipeline --- */
-
-struct projects *launches_projects(struct launches *launches);
-struct jobs *launches_jobs(struct launches *launches);
-unsigned launches_wait_s(const struct launches *launches, enum launch_wait wait);
-void launches_note(struct launches *launches, const struct launch_record *record);
-void launches_origin(struct launches *launches, const char *sandbox_id, uint16_t port,
-	char origin[LAUNCHES_ORIGIN_MAX]);
-
-/* The path that a preview by path has; a sandbox's first port needs no number in it. */
-void launches_base(const char *sandbox_id, uint16_t port, bool is_first, char base[128]);

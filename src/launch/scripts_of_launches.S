@@ -5,4 +5,8 @@
 pyproject_needs_py:
 	.incbin "stage/pyproject_needs.py"
 	.byte 0
+	.global typescript_check_js
+typescript_check_js:
+	.incbin "stage/typescript_check.js"
+	.byte 0
 	.section .note.GNU-stack, "", %progbits

@@ -194,6 +194,7 @@ int store_open_checked(const char *path, const struct store_options *options,
 
 	pthread_mutex_init(&store->lock, NULL);
 	pthread_mutex_init(&store->claims_lock, NULL);
+	pthread_mutex_init(&store->tokens_lock, NULL);
 	pthread_mutex_init(&store->reader_lock, NULL);
 	store->path = mem_strdup(path);
 	store->stamp_fd = -1;
@@ -234,6 +235,7 @@ void store_close(struct store *store)
 	db_close(store->db);
 	pthread_mutex_destroy(&store->reader_lock);
 	free(store->path);
+	pthread_mutex_destroy(&store->tokens_lock);
 	pthread_mutex_destroy(&store->lock);
 	free(store);
 }

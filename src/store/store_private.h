@@ -17,12 +17,21 @@
 /* A list copies so many rows at a time with the lock held; callbacks run when the lock is free. */
 #define STORE_PAGE 64
 
+#define STORE_TOKENS 64
+
 /* See store_clock.h. */
 struct store_clock {
 	int64_t base_ms;      /* added to the steady clock; fixed after store_open() */
 	atomic_llong skew_ms; /* what the wall clock is ahead */
 	int64_t written_ms;   /* when the row was written; under the lock */
 	char boot_id[STORE_BOOT_ID_MAX];
+};
+
+/* A token that was found, so that the next request with it does not ask the database. */
+struct known_token {
+	bool is_known;
+	unsigned char hash[32];
+	struct token_record record;
 };
 
 struct store {
@@ -34,11 +43,14 @@ struct store {
 	struct store_clock clock;
 	unsigned idempotency_keys_noted; /* since the start */
 	struct quota default_quotas[2];	 /* of an organization, of a user */
-	pthread_mutex_t claims_lock;  /* a leaf, of the next: nobody waits for the database there */
-	struct quota_claim *claims;   /* what is used beside the rows */
-	struct audit_mark audit_head; /* the entry that was written last */
-	struct audit_mark audit_anchor; /* the last entry that was dropped for its age */
-	int stamp_fd;			/* -1: none */
+	enum { QUOTAS_UNKNOWN, QUOTAS_NONE, QUOTAS_SOME } quotas; /* rows; under the lock */
+	pthread_mutex_t claims_lock; /* a leaf, of the next: nobody waits for the database there */
+	struct quota_claim *claims;  /* what is used beside the rows */
+	pthread_mutex_t tokens_lock; /* a leaf too, of the next */
+	struct known_token tokens[STORE_TOKENS]; /* found lately, by their hashes */
+	struct audit_mark audit_head;		 /* the entry that was written last */
+	struct audit_mark audit_anchor;		 /* the last entry that was dropped for its age */
+	int stamp_fd;				 /* -1: none */
 	struct generation generation;
 	bool is_stamp_failing;
 };

@@ -344,8 +344,8 @@ void trace_export_add(struct trace_export *export, const struct trace_span *span
 	pthread_mutex_unlock(&export->lock);
 }
 
-void trace_export_read(struct trace_export *export, struct trace_export_figures *ret_figures)
+void trace_export_read(struct trace_export *export, struct trace_export_stats *ret_stats)
 {
-	*ret_figures = (struct trace_export_figures){
+	*ret_stats = (struct trace_export_stats){
 		.sent = atomic_load(&export->sent), .dropped = atomic_load(&export->dropped)};
 }

@@ -51,10 +51,10 @@ void trace_export_close(struct trace_export *export);
 /* Takes a copy; never blocks. Nothing happens for NULL. Any thread. */
 void trace_export_add(struct trace_export *export, const struct trace_span *span);
 
-struct trace_export_figures {
+struct trace_export_stats {
 	uint64_t sent, dropped;
 };
-void trace_export_read(struct trace_export *export, struct trace_export_figures *ret_figures);
+void trace_export_read(struct trace_export *export, struct trace_export_stats *ret_stats);
 
 /* --- spans --- */
 

@@ -40,7 +40,7 @@
 
 #include <stdint.h>
 
-#define AGENT_VERSION	  9
+#define AGENT_VERSION	  10
 #define AGENT_LIFELINE_FD 3
 #define AGENT_GROUP_FD	  4 /* the sandbox's directory on the v2 cgroup tree; not open if none */
 #define AGENT_MEMINFO_FD  5 /* the file that is /proc/meminfo inside; the agent writes it */
@@ -57,6 +57,7 @@
 #define AGENT_BIND   'B' /* beside the link: see the lifeline */
 #define AGENT_ISOLATED_INIT                                                                        \
 	"isolated-init" /* argument: it is PID 1 of an isolated command, with its socket as lifeline */
+#define AGENT_GROUPS_MAX	64	       /* that a user is in besides its own */
 #define AGENT_DOWN_MAX		(1280u * 1024) /* payload of a frame to the agent */
 #define AGENT_CHANNEL_FIRST_MAX (32u * 1024)   /* the first frame of a channel, with its header */
 #define AGENT_UP_MAX		(128u * 1024)  /* payload of a frame from the agent */
@@ -129,7 +130,8 @@ struct agent_control {
 
 /*
  * AGENT_EXEC: u32 flags (AGENT_EXEC_*), u32 uid, u32 gid, u16 columns, u16 rows, str cwd,
- * u32 argc, str * argc, u32 envc, str * envc ("NAME=value"). The command gets just this environment,
+ * u32 argc, str * argc, u32 envc, str * envc ("NAME=value"), u32 count, u32 * count: the groups that it
+ * is in besides, at most AGENT_GROUPS_MAX. The command gets just this environment,
  * its own session and process group, no descriptor but 0-2, default signal handling. argv[0]
  * without a slash is looked up in the PATH of that environment.
  * Standard input is /dev/null unless AGENT_EXEC_STDIN. With AGENT_EXEC_PTY all three are a terminal of
@@ -229,8 +231,9 @@ enum agent_stage { AGENT_STAGE_SETUP = 1, AGENT_STAGE_CWD, AGENT_STAGE_EXEC };
  *           str skeleton ("" for none), str             (flag EXISTED: nothing had to be done, and there is no
  *           directories, each in a line; behind a +     skeleton); u8 enum agent_user_fault, u32 uid, u32 gid,
  *           those that are to be in /volumes            u8 whether the skeleton is a directory, str home of the
- *                                                       user ("" if nothing says it). Where the user is not
- *                                                       found, nothing was changed.
+ *                                                       user ("" if nothing says it), u32 count, u32 * count:
+ *                                                       groups that the user is in besides. Where the user is
+ *                                                       not found, nothing was changed.
  */
 enum agent_file_op {
 	AGENT_FILE_STAT = 1,

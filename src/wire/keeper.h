@@ -10,13 +10,15 @@
 #pragma once
 
 #include "base/err.h"
+#include "base/log.h"
 #include "wire/wall.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
-#define KEEPER_VERSION	    22
+#define KEEPER_VERSION	    23
 #define KEEPER_ID_LEN	    26 /* a lower-case ULID */
 #define KEEPER_HOSTNAME_MAX 64
 #define KEEPER_LIST_MAX	    64
@@ -38,7 +40,7 @@ static inline bool keeper_is_id(const char *text, char end)
 #define KEEPER_ALLOW_MISSING "ALLOW_MISSING"
 
 enum keeper_kind {
-	KEEPER_HELLO = 1, /* asks for the version */
+	KEEPER_HELLO = 1, /* asks for the version, and may say how much is logged */
 	KEEPER_BUILD, /* start it, with its directories; the answer carries the daemon's ends of a link
 			     and of a control socket (wire/agent.h).
 			     It comes before the agent is ready: AGENT_HELLO on the link says that, and
@@ -189,11 +191,30 @@ struct keeper_request {
 	uint32_t tree;		/* TREE_READ: enum keeper_tree */
 	uint32_t has_content;	/* TREE_READ: else names and times alone */
 	uint32_t is_stack;	/* LAYER_LIST */
-	uint32_t is_temporary;	/* SNAPSHOT_TAKE: a failure of the host's power may take it; COPY */
+	uint32_t is_temporary;	/* SNAPSHOT_TAKE: it need not come to the host's disk; COPY */
 	uint32_t is_background; /* LIMIT: others go first where processors are short */
 	struct keeper_limits limits;
 	uint64_t growth_bytes; /* RESIZE; 0: as much as its limit allows */
+	uint32_t
+		log_least; /* HELLO: one more than what is logged at least (enum log_level); 0: as before */
+	struct log_subject subject; /* what the daemon does it for; both empty: nobody's request */
 };
+
+/*
+ * The length of a SHUTDOWN, and of a HELLO that only asks: what follows is not sent, and is 0. All versions since 22
+ * take requests of this length, so that a daemon can ask a keeper of another release for its version, and end it.
+ * So what a version adds stands at the end of the struct.
+ */
+#define KEEPER_REQUEST_LEAST offsetof(struct keeper_request, log_least)
+_Static_assert(KEEPER_REQUEST_LEAST == 408, "keepers of other releases could not be ended");
+
+static inline size_t keeper_request_size(const struct keeper_request *request)
+{
+	bool is_for_all = request->kind == KEEPER_SHUTDOWN ||
+			  (request->kind == KEEPER_HELLO && request->log_least == 0);
+
+	return is_for_all ? KEEPER_REQUEST_LEAST : sizeof(*request);
+}
 
 struct keeper_stats {
 	uint64_t memory_bytes;

@@ -263,6 +263,7 @@ void subject_begin_as(int link, uint32_t number, uint32_t flags, const char *lin
 	pack_str(&exec, line);
 	pack_u32(&exec, 1);
 	pack_str(&exec, "PATH=/usr/bin:/bin");
+	pack_u32(&exec, 0); /* groups */
 	wire_write(link, AGENT_EXEC, number, exec.data, exec.len);
 	buf_fini(&exec);
 }

@@ -158,6 +158,12 @@ test('unknown fields are 400 and named, also those that only the daemon may set'
   await unchanged('unknown fields');
 });
 
+test('of an unknown field that is nearly one, or is one of resources, it is said which was meant', async () => {
+  for (const [body, meant] of [['{"memory":"512Mi"}', 'resources.memory'], ['{"lables":{}}', 'labels'], ['{"resources":{"memroy":1}}', 'resources.memory']]) {
+    assert.match(assertError(await post('/v1/sandboxes', body), 400).remediation, new RegExp(`^did you mean ${meant.replace('.', '\\.')}\\? `), body);
+  }
+});
+
 test('an allowlist takes names, wildcards, addresses and networks, and nothing that cannot be one', async () => {
   for (const entry of ['example.com', '*.example.com', '10.1.2.3', '10.0.0.0/8', '2001:db8::/32', 'example.com:443']) {
     const answer = await api.request('POST', '/v1/sandboxes', { json: { network: { mode: 'allowlist', allow: [entry] } } });
@@ -177,7 +183,7 @@ test('one bad field among good ones spoils the whole', async () => {
 });
 
 test('NUL, newline and equals sign cannot enter the environment of a sandbox', async () => {
-  for (const body of ['{"env":{"A\\u0000":"x"}}', '{"env":{"A":"x\\u0000y"}}']) assertError(await post('/v1/sandboxes', body), 400);
+  for (const body of ['{"env":{"A\\u0000":"x"}}', '{"env":{"A":"x\\u0000y"}}']) assertError(await post('/v1/sandboxes', body), 400, /NUL/);
   await unchanged('NUL in env');
 });
 

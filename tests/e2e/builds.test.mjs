@@ -94,6 +94,11 @@ test('a Dockerfile is built: commands, files, users, and the config of the resul
   assert.match(log, /1234\n1235\ndenied\n/);
 });
 
+test('steps are in the groups of their user', async () => {
+  await make({ name: 'grouped', dockerfile: 'FROM base\nRUN echo "team:x:77:app" >> /etc/group; echo "late:x:4321:4322::/:/bin/sh" >> /etc/passwd; echo "more:x:78:late,app" >> /etc/group\nUSER app\nRUN id -G > /tmp/x; echo "app $(id -G)"\nUSER late\nRUN echo "late $(id -u) $(id -G)"\nUSER app:team\nRUN echo "named $(id -G)"\n' });
+  assert.match(await logOf('grouped'), /^app 1235 77 78$[^]*^late 4321 4322 78$[^]*^named 77$/m);
+});
+
 test('COPY keeps what files are: executables, links, empty directories; ADD unpacks an archive', async () => {
   const archive = tar([{ name: 'sub' }, { name: 'sub/tool', data: '#!/bin/sh\necho unpacked\n', mode: 0o755 }, { name: 'sub/link', type: 'symlink', target: 'tool' }]);
   const made = await make({
@@ -122,6 +127,77 @@ test('COPY keeps what files are: executables, links, empty directories; ADD unpa
     assert.match(bad.error, pattern, what);
   }
   assertError(await ask({ name: 'refused', dockerfile: 'FROM base\n', modes: { none: '755' } }), 400, /modes: none must be a file/);
+});
+
+const MULTI = [
+  'ARG BASE=base', 'FROM $BASE AS Tools', 'RUN mkdir -p /out/sub/empty && echo made > /out/sub/file && ln -s file /out/sub/link && echo one > /out/a.txt && echo two > /out/b.txt && chmod 750 /out/a.txt && chown 7:7 /out/a.txt',
+  'FROM base AS unused', 'RUN false',
+  'FROM tools AS more', 'ENV FROM_STAGE=yes', 'RUN echo more > /out/more; echo "the base is $FROM_STAGE"',
+  'FROM base', 'COPY --from=tools /out/ /all/', 'COPY --from=0 --chown=app:app --chmod=700 /out/a.txt /out/sub/link /owned/', 'COPY --from=more /out/more /renamed', 'COPY --from=tools /out/*.txt /texts/', 'COPY --from=other /only-there /', 'RUN [ -z "$FROM_STAGE" ] && cat /all/sub/file > /seen',
+].join('\n');
+
+test('a Dockerfile has several stages: what one has made is copied into another, and what nothing needs is not made', async () => {
+  assert.equal((await put('other', layoutArchive(image([base, [{ name: 'only-there', data: 'from elsewhere\n' }]])))).status, 200);
+  const made = await make({ name: 'multi', dockerfile: MULTI });
+  assert.deepEqual([made.status, made.error], ['ready', null]);
+  const { stdout, stderr } = await run('multi', 'cd /all; find . | sort; readlink sub/link; stat -c "%n %a %u:%g" a.txt /owned/a.txt; cat /owned/link /renamed; ls /texts; cat /only-there /seen; ls -d /out', { user: 'root' });
+  assert.equal(stdout, '.\n./a.txt\n./b.txt\n./sub\n./sub/empty\n./sub/file\n./sub/link\nfile\na.txt 750 0:0\n/owned/a.txt 700 1234:1235\nmade\nmore\na.txt\nb.txt\nfrom elsewhere\nmade\n');
+  assert.match(stderr, /\/out/, 'nothing else of a stage is in the result');
+  const log = await logOf('multi');
+  assert.match(log, /stage 4 of 4: from base[^]*stage 1 of 4: from base[^]*stage 3 of 4: from tools[^]*the base is yes/);
+  assert.doesNotMatch(log, /stage 2/);
+  assert.deepEqual((await api.request('GET', '/v1/templates/multi')).json.env, { PATH: '/bin', KEPT: 'yes' });
+  assert.deepEqual(await stored(), [], 'no builder stays');
+});
+
+test('stages are taken from the cache, until what is copied has changed', async () => {
+  const before = layers().length;
+  await make({ name: 'multi', dockerfile: `${MULTI}\nRUN true` });
+  assert.equal((await logOf('multi')).match(/taken from the cache/g).length, 8);
+  const changed = await make({ name: 'multi', dockerfile: MULTI.replace('echo more >', 'echo else >') });
+  assert.equal(changed.error, null);
+  const log = await logOf('multi');
+  assert.match(log, /COPY --from=tools \/out\/ \/all\/\ntaken from the cache/);
+  assert.doesNotMatch(log, /COPY --from=more \/out\/more \/renamed\ntaken from the cache/);
+  assert.equal((await run('multi', 'cat /renamed')).stdout, 'else\n');
+  assert.ok(layers().length > before);
+});
+
+test('a stage is wanted by its name or its number, and what cannot be copied is named', async () => {
+  await make({ name: 'staged', dockerfile: MULTI, target: 'TOOLS' });
+  assert.equal((await run('staged', 'cat /out/b.txt')).stdout, 'two\n');
+  await make({ name: 'staged', dockerfile: MULTI, target: '2' });
+  assert.equal((await run('staged', 'cat /out/more; echo $FROM_STAGE')).stdout, 'more\nyes\n');
+  const dir = fs.mkdtempSync(path.join(instance.dataDir, '..', 'stages-'));
+  fs.writeFileSync(path.join(dir, 'Dockerfile'), MULTI);
+  await commandLine(instance).ok(['template', 'build', 'staged', dir, '--target', 'tools']);
+  assert.equal((await run('staged', 'ls /out')).stdout, 'a.txt\nb.txt\nsub\n');
+  for (const [dockerfile, pattern, more] of [
+    ['FROM base\nCOPY --from=2 /a /b\n', /line 2: there is no stage 2 before/],
+    ['FROM base\nCOPY --from=nothing-of-that-name /a /b\n', /there is no template nothing-of-that-name/],
+    ['FROM base\nADD --from=base /a /b\n', /line 2: --from is for COPY/],
+    ['FROM base AS a\nFROM base AS b\nCOPY --from=b /a /b\n', /there is no template b/],
+    ['FROM base AS a\nRUN true\n', /no stage ghost/, { target: 'ghost' }],
+    ['FROM base AS a\nBAD\nFROM base\n', /line 2: BAD is not supported/],
+  ]) assertError(await ask({ name: 'refused', dockerfile, ...more }), 400, pattern);
+  for (const [line, pattern] of [['COPY --from=base /none /x', /base has no \/none/], ['COPY --from=base /bin/none* /x/', /base has no \/bin\/none\*/], ['COPY --from=base /*/*/none /x/', /base has no \/\*\/\*\/none/], ['COPY --from=base /old /bin', null], ['COPY --from=base /dir /old', /old/]]) {
+    const made = await make({ name: 'refused', dockerfile: `FROM base\n${line}\n` });
+    if (pattern) assert.match(made.error, pattern, line);
+    else assert.equal(made.error, null, line);
+  }
+});
+
+test('a pattern is held against all names of a large directory, and links in circles end a build', async () => {
+  const stage = 'FROM base AS made\nRUN mkdir /m /d; cd /m; seq -f a%g 17000 | xargs touch; touch z1 z2; cd /d; for i in $(seq 40); do ln -s . l$i; done\n';
+  assert.equal((await make({ name: 'large', dockerfile: `${stage}FROM base\nCOPY --from=made /m/z* /n/\n` })).error, null);
+  assert.equal((await run('large', 'ls /n')).stdout, 'z1\nz2\n');
+  assert.match((await make({ name: 'circles', dockerfile: `${stage}FROM base\nCOPY --from=made /d/*/*/*/*/x* /n/\n` })).error, /the pattern leads to more than 16384 names/);
+});
+
+test('a stage that begins with nothing has what is copied alone', async () => {
+  const made = await make({ name: 'tiny', dockerfile: 'FROM base AS tools\nRUN mkdir /sub\nFROM scratch\nCOPY --from=tools /bin/busybox /bin/sh\nCOPY note /note\nENV PATH=/bin\nCMD ["sh"]\n', files: { note: 'of nothing\n' } });
+  assert.deepEqual([made.status, made.error], ['ready', null]);
+  assert.equal((await run('tiny', 'while read line; do echo $line; done < /note; echo /*')).stdout.split('\n')[0], 'of nothing');
 });
 
 test('a build that nothing can come of is refused at once, and leaves neither a template nor a job', async () => {
@@ -244,6 +320,23 @@ test('a step that fails ends the build with its last words, and the version befo
   assert.deepEqual(stored(), []);
 });
 
+test('a build that the network refuses, or that trusts no certificate, names the setting that helps and where its log is', async () => {
+  const failure = async (line) => {
+    const bad = await make({ name: 'unreached', recipe: { from: 'base', run: [line] } });
+    assert.equal(bad.status, 'error');
+    return { id: bad.job, ...(await api.request('GET', `/v1/jobs/${bad.job}`)).json.error };
+  };
+  const refused = await failure('busybox wget -q http://10.20.30.40:81/');
+  assert.match(refused.message, /the network refused 10\.20\.30\.40:81; the rule 10\.20\.30\.40:81 would allow it\)/);
+  assert.equal(refused.remediation, `sandlotd --allow 10.20.30.40:81 (SANDLOT_ALLOW, beside what is there) lets builds reach it; read the log of the build: sandlot job log ${refused.id}`);
+  const distrusted = await failure('echo "curl: (60) SSL certificate problem: unable to get local issuer certificate" >&2; false');
+  assert.equal(distrusted.remediation, `sandlotd --package-ca FILE (SANDLOT_PACKAGE_CA) names the certificates of mirrors; read the log of the build: sandlot job log ${distrusted.id}`);
+  assert.equal((await failure('false')).remediation.replace(/\w{26}$/, 'ID'), 'read the log of the build: sandlot job log ID');
+  const { ok } = commandLine(instance);
+  assert.match(await ok(['job', 'ls']), /^\w{26} +template +unreached +failed +step 1 \(.{49}\.\.\. +\d+[smh]$/m);
+  assert.match(await ok(['template', 'ls']), /^unreached +- +error +- +recipe$/m);
+});
+
 test('a source that cannot be read is refused before anything is done', async () => {
   assert.match(assertError(await ask({ name: 'x', dockerfile: 'FROM base\nRUN <<EOF\n' }), [400]).message, /^line 2: here-documents/);
   assert.match(assertError(await ask({ name: 'x', dockerfile: 'FROM base\nCOPY none /\n' }), [400]).message, /line 2: there is no file none in the request/);
@@ -294,10 +387,100 @@ test('the command line makes templates of options, and of a directory with a Doc
     assert.equal((await run('cli-tools', 'cat /etc/y; echo $MODE')).stdout, 'a\ncli\n');
     const bad = await sandlot(['template', 'create', 'cli-bad', '--from', 'base', '--run', 'exit 7']);
     assert.notEqual(bad.code, 0);
-    assert.match(bad.stderr, /exit code 7/);
+    assert.match(bad.stderr, /exit code 7[^]*sandlot job log \w{26}$/m);
+    const once = await sandlot(['template', 'create', 'cli-once', '--from', 'base', '--run', 'true']);
+    assert.equal(once.stderr, 'sandlot: to use it: sandlot run -t cli-once -- COMMAND\n');
+    assert.match(once.stdout, /^cli-once is ready, version 1$/m);
   } finally {
     fs.rmSync(dir, { recursive: true });
   }
+});
+
+/** Writes files below a directory: texts, or what fs takes. */
+function fill(dir, files) {
+  for (const [name, data] of Object.entries(files)) {
+    fs.mkdirSync(path.dirname(path.join(dir, name)), { recursive: true });
+    fs.writeFileSync(path.join(dir, name), data);
+  }
+}
+
+const BIG = Buffer.alloc(3 << 20, 'more than a request may have\n');
+
+test('files that are too many for a request are sent before it, and copied as others are', async () => {
+  const dir = fs.mkdtempSync(path.join(process.env.TMPDIR ?? '/tmp', 'context-'));
+  const { ok, sandlot } = commandLine(instance);
+  try {
+    fill(dir, {
+      Dockerfile: 'FROM base\nCOPY . /all\nCOPY link s[r]c/*.sh */deep/no?e /some/\nCOPY --chown=7:8 --chmod=600 dev /dev-copy\nADD pack.tar.gz /unpacked\nRUN cat /proc/sys/kernel/random/uuid > /stamp\n',
+      'big.bin': BIG, 'src/tool.sh': '#!/bin/sh\necho tool\n', 'src/deep/note': 'note\n', 'pack.tar.gz': zlib.gzipSync(tar([{ name: 'in/pack', data: 'packed\n' }])),
+      // Names that mean something at the root of a sandbox.
+      'dev/null': 'of the files\n', 'proc/version': 'of the files\n', 'etc/hosts': 'of the files\n', 'tmp/kept': 'kept\n', 'workspace/kept': 'kept\n',
+      '.dockerignore': '*.bin\n!big.bin\n**/*.pyc\nleft\n!left/but-this\n', 'src/deep/x.pyc': 'x', 'small.bin': 'x', '.git/config': 'token', 'left/out': 'x', 'left/but-this': 'this\n',
+    });
+    fs.chmodSync(path.join(dir, 'src/tool.sh'), 0o755);
+    fs.symlinkSync('src/tool.sh', path.join(dir, 'link'));
+    fs.mkdirSync(path.join(dir, 'empty'));
+    await ok(['template', 'build', 'many', dir]);
+    const inside = 'cd /all; find . | sort; stat -c "%n %a %u:%g %s" big.bin src/tool.sh /some/* /dev-copy/null; cat dev/null proc/version etc/hosts /unpacked/in/pack; readlink link; /some/link';
+    const names = ['.', './Dockerfile', './big.bin', './dev', './dev/null', './empty', './etc', './etc/hosts', './left', './left/but-this', './link', './pack.tar.gz', './proc', './proc/version', './src', './src/deep', './src/deep/note', './src/tool.sh', './tmp', './tmp/kept', './workspace', './workspace/kept'];
+    const stats = [`big.bin 644 0:0 ${BIG.length}`, 'src/tool.sh 755 0:0 20', '/some/link 755 0:0 20', '/some/note 644 0:0 5', '/some/tool.sh 755 0:0 20', '/dev-copy/null 600 7:8 13'];
+    assert.equal((await run('many', inside, { user: 'root' })).stdout, [...names, ...stats, 'of the files', 'of the files', 'of the files', 'packed', 'src/tool.sh', 'tool', ''].join('\n'));
+
+    // The same again is the same layer, and no step of it runs; of a change the steps that copy it do.
+    const [stamp, count] = [(await run('many', 'cat /stamp')).stdout, layers().length];
+    assert.equal((await ok(['template', 'build', 'many', dir])).match(/taken from the cache/g).length, 5);
+    assert.equal(layers().length, count);
+    fs.appendFileSync(path.join(dir, 'Dockerfile'), '# said otherwise\n');
+    assert.doesNotMatch(await ok(['template', 'build', 'many', dir]), /COPY \. \/all\ntaken from the cache/);
+    fill(dir, { Dockerfile: 'FROM base\nCOPY src /src\nCOPY dev /dev-copy\nRUN cat /proc/sys/kernel/random/uuid > /stamp\n' });
+    await ok(['template', 'build', 'many', dir]);
+    fill(dir, { 'dev/null': 'another\n' });
+    assert.match(await ok(['template', 'build', 'many', dir]), /COPY src \/src\ntaken from the cache\nstep 2 of 3: COPY dev \/dev-copy\nstep 3/);
+    const later = (await run('many', 'cat /stamp')).stdout;
+    assert.notEqual(later, stamp);
+    assert.doesNotMatch(await ok(['template', 'build', 'many', dir, '--no-cache']), /taken from the cache/);
+    assert.notEqual((await run('many', 'cat /stamp')).stdout, later);
+
+    fill(dir, { Dockerfile: 'FROM base\nCOPY nothing /x\n' });
+    const missing = await sandlot(['template', 'build', 'many', dir]);
+    assert.notEqual(missing.code, 0);
+    assert.match(missing.stderr, /step 1 \(COPY nothing \/x\): what was sent for the build has no \/nothing/);
+    assert.deepEqual(stored(), []);
+  } finally {
+    fs.rmSync(dir, { recursive: true });
+  }
+});
+
+test('files that were sent stay as long as a template names them, and are their owner\'s', async () => {
+  const send = (body, who = api) => who.request('PUT', '/v1/templates/sent/files', { body, headers: { 'content-type': 'application/x-tar' } });
+  const body = tar([{ name: 'big.bin', data: BIG }, { name: 'note', data: 'sent\n' }]);
+  const sent = await send(body);
+  assert.equal(sent.status, 200, sent.text);
+  assert.deepEqual([sent.json.entries, sent.json.bytes], [2, BIG.length + 5]);
+  assert.equal((await send(zlib.gzipSync(body))).json.files_digest, sent.json.files_digest);
+  const asked = { name: 'sent', dockerfile: 'FROM base\nCOPY note /note\n', files_digest: sent.json.files_digest };
+  assert.deepEqual([(await make(asked)).error, (await run('sent', 'cat /note')).stdout], [null, 'sent\n']);
+
+  const stranger = await ownerApi(api, 'acme', 'zoe');
+  assert.equal((await put('base', layoutArchive(image([base])), stranger)).status, 200);
+  assert.equal(assertError(await ask(asked, stranger), 400).code, 'files_not_found');
+  assert.equal(assertError(await ask({ ...asked, files: { note: 'x' } }), 400).code, 'invalid_recipe');
+  assertError(await ask({ ...asked, files_digest: `sha256:${'../'.repeat(21)}x` }), 400);
+  for (const name of ['../out', '/etc/out', 'a/../../out']) assertError(await send(tar([{ name, data: 'x' }])), 400);
+  assertError(await send(tar([{ name: 'null', type: 'char' }])), 400);
+  assertError(await send('no archive at all'), 400);
+  assert.deepEqual(stored(), [], 'no builder stays');
+
+  const prune = () => api.request('POST', '/v1/templates/prune', { json: {} });
+  const place = sent.json.files_digest.slice(7);
+  assert.equal((await prune()).status, 200);
+  assert.ok(layers().includes(place));
+  assert.equal((await api.request('POST', '/v1/templates/sent/build', { json: { no_cache: true } })).status, 202);
+  assert.equal((await built('sent')).error, null);
+  assert.equal((await api.request('DELETE', '/v1/templates/sent')).status, 204);
+  assert.equal((await prune()).status, 200);
+  assert.ok(!layers().includes(place));
+  assert.equal(assertError(await ask(asked), 400).code, 'files_not_found');
 });
 
 test('a template is exported as an OCI layout that skopeo and umoci take, and that is imported again', async () => {

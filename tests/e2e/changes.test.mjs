@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a sandbox has added, changed and deleted, since its creation and since a snapshot; checkpoints and undo.
 import assert from 'node:assert/strict';
+import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 
@@ -13,7 +14,7 @@ import { suite } from './lib/suite.mjs';
 import { ulid } from './lib/values.mjs';
 
 const { instance, api, finish } = await suite('changes');
-const { ok } = commandLine(instance);
+const { ok, sandlot } = commandLine(instance);
 
 const sample = await api.create();
 const ofImages = { skip: sample.walls.disk === 'ext4_image' ? false : `disks here are of the kind ${sample.walls.disk}` };
@@ -110,6 +111,74 @@ test('since a snapshot, only what differs from it is told', ofImages, async () =
   for (const one of [id, copy.id]) await api.purge(one);
 });
 
+const baselines = () => proc.entries(path.join(instance.dataDir, 'state/baselines')).sort();
+const hasBaseline = (id) => baselines().some((name) => name.startsWith(id));
+
+test('of a fork and of a sandbox of a snapshot, what it began with is no change, and what it lost is one', ofImages, async () => {
+  const source = await api.create();
+  await sh(source.id, `set -e; cd ${AGENT}; echo one > kept; echo two > changed; echo three > removed; mkdir tree empty; echo x > tree/x; ln kept linked
+    echo mine > /etc/mine; echo line >> /etc/passwd; rm /etc/shells; rm -rf /opt/sandlot/bin`);
+  const snapshot = await take(source.id);
+  const copy = await api.create({ snapshot });
+  const second = await api.create({ snapshot });
+  const { json: { sandboxes } } = await api.request('POST', `/v1/sandboxes/${source.id}/fork`, { json: { count: 2 } });
+  const all = [copy.id, second.id, ...sandboxes.map((one) => one.id)];
+  for (const id of all) assert.deepEqual(await diff(id), [], id);
+  const expected = ['D /etc/mine', 'M /etc/passwd', 'A /etc/shells', 'A /opt/sandlot/bin', 'A /opt/sandlot/bin/own', `M ${AGENT}/changed`, `D ${AGENT}/empty`, `A ${AGENT}/new`, `D ${AGENT}/removed`, `A ${AGENT}/tree/y`];
+  for (const id of all) {
+    await sh(id, `set -e; cd ${AGENT}; echo 2 > changed; rm removed; rmdir empty; echo four > new; echo y > tree/y
+      rm /etc/mine; echo line >> /etc/passwd; echo back > /etc/shells; mkdir /opt/sandlot/bin; echo own > /opt/sandlot/bin/own`);
+    const lines = (await diff(id)).filter((line) => line !== `M ${AGENT}/tree`);
+    assert.deepEqual(lines, expected, id);
+  }
+  // Who else has the same files, and whether the daemon was away, makes no difference.
+  await drop(snapshot);
+  await api.purge(source.id);
+  await instance.crash();
+  await instance.start();
+  for (const id of all) assert.deepEqual((await diff(id)).filter((line) => line !== `M ${AGENT}/tree`), expected, id);
+  assert.ok(all.every(hasBaseline) && !hasBaseline(snapshot));
+  // A purge takes the list along, a delete keeps that of the workspace.
+  await api.remove(second.id);
+  assert.equal((await api.ensure({ id: second.id })).status, 201);
+  assert.deepEqual((await diff(second.id)).filter((line) => line !== `M ${AGENT}/tree`), expected.filter((line) => line.includes(AGENT)));
+  for (const id of all) await api.purge(id);
+  assert.deepEqual(baselines(), []);
+});
+
+test('files of a skeleton are no changes, but what becomes of them is', async () => {
+  const base = busybox();
+  base.push({ name: 'opt/sandbox-skel' }, { name: 'opt/sandbox-skel/agent_workspace' }, ...['notes', 'readme'].map((name) => ({ name: `opt/sandbox-skel/agent_workspace/${name}`, data: `${name}\n` })));
+  const made = await api.request('PUT', '/v1/templates/seeded/archive', { body: layoutArchive(image([base])), headers: { 'content-type': 'application/x-tar' } });
+  assert.equal(made.status, 200, made.text);
+  const { id } = await api.create({ template: 'seeded' });
+  assert.equal(await sh(id, `ls ${AGENT}`), 'notes\nreadme\n');
+  assert.deepEqual(await diff(id), []);
+  await sh(id, `cd ${AGENT}; rm readme; echo more >> notes; echo new > own`);
+  assert.deepEqual(await diff(id), [`M ${AGENT}/notes`, `A ${AGENT}/own`, `D ${AGENT}/readme`]);
+  await api.purge(id);
+  assert.deepEqual(baselines(), []);
+  assert.equal((await api.request('DELETE', '/v1/templates/seeded')).status, 204);
+});
+
+test('a list of what a sandbox began with that is not whole, or nobody\'s, is as none', ofImages, async () => {
+  const source = await api.create();
+  await sh(source.id, `echo one > ${AGENT}/one`);
+  const snapshot = await take(source.id);
+  const { id } = await api.create({ snapshot });
+  assert.deepEqual(await diff(id), []);
+  const file = path.join(instance.dataDir, 'state/baselines', `${id}.workspace`);
+  fs.truncateSync(file, fs.statSync(file).size - 1);
+  assert.deepEqual(await diff(id), [`A ${AGENT}/one`]);
+  for (const name of [`${ulid()}.workspace`, '7.new', 'else']) fs.writeFileSync(path.join(instance.dataDir, 'state/baselines', name), '');
+  await instance.crash();
+  await instance.start();
+  assert.ok(baselines().every((name) => name.startsWith(id) || name.startsWith(snapshot)), baselines().join());
+  await drop(snapshot);
+  for (const one of [id, source.id]) await api.purge(one);
+  assert.deepEqual(baselines(), []);
+});
+
 test('names may be any bytes, and pages are whole together', async () => {
   const { id } = await api.create();
   await sh(id, `cd ${AGENT}; touch "$(printf 'bad\\377name')" "$(printf 'two\\nlines')" 'a b' 'quote"' -- -rf; mkdir a; touch a/b a-b; for i in $(seq 40); do touch a/f$i; done`, 'sandbox');
@@ -126,6 +195,7 @@ test('names may be any bytes, and pages are whole together', async () => {
 
 test('what makes no sense is refused', async () => {
   const { id } = await api.create();
+  for (const words of [['show', 'nosuch'], ['restore', id, 'nosuch']]) assert.match((await sandlot(['snapshot', ...words])).stderr, /there is no snapshot whose id begins or ends with "nosuch"/);
   for (const query of [{ limit: 0 }, { limit: 10001 }, { cursor: 'x' }, { cursor: '00' }, { since: '../x' }]) assertError(await api.request('GET', `/v1/sandboxes/${id}/changes`, { query }), 400);
   assertError(await api.request('GET', `/v1/sandboxes/${id}/changes`, { query: { since: ulid() } }), 404);
   const stranger = await ownerApi(api, 'strangers', 'eve');

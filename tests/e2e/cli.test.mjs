@@ -224,6 +224,18 @@ test('doctor tells what it checked', async () => {
   assert.ok(result.stdout.trim().split('\n').length >= 5, result.stdout);
 });
 
+test('doctor asks a daemon elsewhere about its host, which finds what it finds itself', async () => {
+  const own = JSON.parse((await sandlot(['doctor', '--host', '-o', 'json'])).stdout).checks;
+  const told = JSON.parse((await sandlot(['doctor', '--remote', '-o', 'json'])).stdout).checks;
+  const { json } = await instance.api.request('GET', '/v1/doctor');
+  assert.deepEqual(told.slice(0, own.length).map(({ name }) => name), own.map(({ name }) => name));
+  // An ordinary user's daemon finds what that user would.
+  if (!instance.account) assert.deepEqual(json.checks.map(({ name, status }) => [name, status]), own.map(({ name, status }) => [name, status.toLowerCase()]));
+  assert.ok(json.checks.every(({ status, why }) => (why === null) === (status === 'ok')));
+  const both = await sandlot(['doctor', '--host', '--remote']);
+  assert.equal(both.code, 2, both.stderr);
+});
+
 test('doctor as JSON parses', async () => {
   const result = await sandlot(['doctor', '-o', 'json']);
   assert.doesNotThrow(() => JSON.parse(result.stdout), result.stdout + result.stderr);

@@ -46,6 +46,15 @@ test('the same copy made twice writes nothing through the links that the first o
   assert.equal(fs.readFileSync(path.join(victim, 'keys'), 'utf8'), 'mine');
 });
 
+test('a file or directory of this machine that is missing is no failure inside, either way', async () => {
+  const id = await created();
+  for (const args of [[path.join(instance.home, 'missing'), `${id}:`], [`${id}:/etc/passwd`, path.join(instance.home, 'missing/x')]]) {
+    const { code, stderr } = await sandlot(['cp', ...args]);
+    assert.equal(code, 3, stderr);
+    assert.match(stderr, /missing\S* on this machine: No such file or directory/);
+  }
+});
+
 test('cp keeps links as they are both ways, also those that lead out of the directory', async () => {
   const id = await created();
   const local = fs.mkdtempSync(path.join(instance.home, 'cp-'));

@@ -39,6 +39,29 @@ test('a mistyped option names the one that was meant, and what is in a wrong pla
   assert.match(await ok(['-v']), /^sandlot \d+\.\d+\.\d+\n$/);
 });
 
+test('a word of another program leads to ours', async () => {
+  const id = await created();
+  for (const [args, hint] of [
+    [['images'], /did you mean "template ls"/],
+    [['ssh', id], /did you mean "shell"/],
+    [['run', '--image', 'ubuntu', '--', 'true'], /unknown option --image\n +→ -t starts from an image or template; see "sandlot run --help"/],
+    [['run', '-v', '/tmp:/tmp', '--', 'true'], /unknown option -v\n +→ "sandlot cp" copies files in and out/],
+    [['create', '-p', '8080:80'], /name the port inside alone; "sandlot port-forward ID 8080:80"/],
+    [['ps'], /sandlot ps \[OPTION\.\.\.\] SANDBOX; "sandlot ls" lists sandboxes/],
+    [['create', '--memory', '1Mi'], /^sandlot: --memory must be from 16 MiB/],
+    [['egress', id, '--allow', 'no rule'], /^sandlot: --allow has an entry that is no name/],
+  ]) {
+    const { code, stderr } = await sandlot(args);
+    assert.equal(code, 2, args.join(' '));
+    assert.match(stderr, hint);
+  }
+  const image = await sandlot(['run', 'ubuntu:24.04', 'bash']);
+  assert.equal(image.code, 127);
+  assert.match(image.stderr, /"ubuntu:24\.04" was taken as the name of a program; to start from an image: sandlot run -t ubuntu:24\.04 -- bash\n$/);
+  assert.doesNotMatch((await sandlot(['run', 'no-such-program'])).stderr, /image/);
+  await ok(['purge', id]);
+});
+
 test('a mistyped template names the one that was meant', async () => {
   for (const args of [['create', '-t', 'hots'], ['run', '-t', 'hots', '--', 'true']]) speaks(await sandlot(args), /did you mean the template "host"\?/);
   assert.doesNotMatch((await sandlot(['create', '--memory', '1Mi', '-t', 'host'])).stderr, /did you mean/);
@@ -180,7 +203,10 @@ test('open says that nothing listens yet, and nothing once something does', asyn
   await ok(['exec', '-d', id, '--', 'python3', '-m', 'http.server', '3000']);
   await until(async () => /3000/.test(await ok(['ports', id])), { what: 'it listens' });
   assert.equal((await sandlot(['open', id])).stderr, '');
-  await ok(['purge', id]);
+  // A start command gets a moment; this one listens later than the first look.
+  const started = await created('-p', '3000', '--start', `sleep 0.4; exec python3 -S -c "import socket, time; s = socket.create_server(('0.0.0.0', 3000)); time.sleep(600)"`);
+  assert.equal((await sandlot(['open', started])).stderr, '');
+  await ok(['purge', id, started]);
 });
 
 test('open needs no port when there is only one', async () => {

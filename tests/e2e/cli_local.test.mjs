@@ -168,6 +168,12 @@ test('where no daemon is, the command line says which one it looked for', async 
   speaks(await sandlot(['ls'], { env: { SANDLOT_DATA_DIR: '/no/such/dir', SANDLOT_TOKEN: api.token } }), /\/no\/such\/dir/);
 });
 
+test('a variable whose name is nearly one of ours is told, settings of the daemon and others are not', async () => {
+  const said = async (names) => (await sandlot(['ls', '-q'], { env: { ...env, ...names } })).stderr;
+  assert.equal(await said({ SANDLOT_TOKNE: 'x', SANDLOT_API_BIND: '127.0.0.1:1', SANDLOT_LOG_LEVEL: 'info', OTHER_TOKEN: 'x' }), 'sandlot: the variable SANDLOT_TOKNE is ignored; did you mean SANDLOT_TOKEN?\n');
+  assert.equal(await said({ SANDLOT_ULR: 'http://127.0.0.1:1' }), 'sandlot: the variable SANDLOT_ULR is ignored; did you mean SANDLOT_URL?\n');
+});
+
 finish();
 
 test('a token file that others can read or that holds no token of ours is refused', async () => {

@@ -16,7 +16,7 @@ const { urlEnv, sandlot, ok, json, created } = commandLine(instance);
 const open = [];
 after(() => { for (const terminal of open) terminal.end(); });
 
-const removed = async () => (await json(['ls', '--removed', '-o', 'json'])).removed.map(({ id }) => id);
+const removed = async () => (await json(['ls', '--removed', '-o', 'json'])).sandboxes.map(({ id }) => id);
 const workspaces = (of = instance) => proc.stored(path.join(of.dataDir, 'workspaces')).map((name) => name.replace(/\.img$/, ''));
 
 test('rm says that the workspace stays, and ls --removed shows it', async () => {
@@ -29,7 +29,7 @@ test('rm says that the workspace stays, and ls --removed shows it', async () => 
   assert.equal(await ok(['ls', '--removed', '-q']), `${id}\n`);
   assert.doesNotMatch(await ok(['ls', '-q']), new RegExp(id));
   const quiet = await sandlot(['purge', 'web']);
-  assert.equal(quiet.code, 0, quiet.stderr);
+  assert.deepEqual([quiet.code, quiet.stdout, quiet.stderr], [0, `${id}\n`, ''], 'once');
   assert.deepEqual(await removed(), []);
   speaks(await sandlot(['ls', '--removed', '--label', 'a=b']), /no filter goes with/);
 });
@@ -99,7 +99,7 @@ test('what is removed is somebody\'s own', async () => {
   await ok(['rm', id]);
   const { json: token } = await api.request('POST', '/v1/tokens', { json: { organization: 'elsewhere', user: 'eve' } });
   const foreign = await api.request('GET', '/v1/sandboxes?removed=true', { token: token.token });
-  assert.deepEqual(foreign.json, { removed: [], next_cursor: null });
+  assert.deepEqual(foreign.json, { sandboxes: [], next_cursor: null });
   assert.equal((await api.request('GET', '/v1/sandboxes?removed=perhaps')).status, 400);
   await ok(['purge', id]);
 });

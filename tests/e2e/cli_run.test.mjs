@@ -51,6 +51,16 @@ test('what a sandbox that is gone should have reached is an option of the next r
   await ok(['rm', '--purge', /kept (\S+)/.exec(kept.stderr)[1]]);
 });
 
+test('a limit that a sandbox that is gone had is an option of the next run', async () => {
+  const forks = await sandlot(['run', '--pids', '20', '--', 'sh', '-c', 'for i in $(seq 60); do sleep 600 & done; exit 3']);
+  assert.match(forks.stderr, /the limit of processes, 20, was hit .*; to change it: sandlot run --pids N \.\.\.$/m);
+  const eats = await sandlot(['run', '--memory', '64Mi', '--', 'python3', '-c', 'x = b"x" * (300 << 20)']);
+  assert.match(eats.stderr, /at a limit of 64 MiB; to change it: sandlot run --memory SIZE \.\.\.$/m);
+  const late = await sandlot(['run', '-T', '300ms', '--', 'sleep', '600']);
+  assert.match(late.stderr, /timeout \(to give it longer: exec -T TIME\): its timeout of 300 ms was over$/m);
+  for (const { stderr } of [forks, eats, late]) assert.doesNotMatch(stderr, /sandlot update/);
+});
+
 test('run -it gives a command of an image the terminal too', async () => {
   const archive = path.join(instance.home, 'small.tar');
   fs.writeFileSync(archive, layoutArchive(image([busybox()], { config: { Env: ['PATH=/bin', 'WHO=image'], User: '1234' } })));
@@ -126,6 +136,13 @@ test('run -d prints the sandbox of a command that goes on', async () => {
   assert.equal(process.status, 'running');
   assert.equal(await ok(['logs', id, process.id]), 'up\n');
   await ok(['rm', '--purge', id]);
+  await nothingLeft();
+});
+
+test('run -d says how to remove what has a name by that', async () => {
+  const result = await sandlot(['run', '-d', '--name', 'night', '--', 'sleep', '600']);
+  assert.equal(result.stderr, 'sandlot: it runs on; remove it with: sandlot rm --purge night\n');
+  await ok(['rm', '--purge', 'night']);
   await nothingLeft();
 });
 

@@ -43,7 +43,7 @@ async function left(terminal, code) {
 
 async function detach(terminal) {
   terminal.type(DETACH);
-  const [, name] = await terminal.expect(/sandlot attach [0-9a-z]{26} (p\d+)/);
+  const [, name] = await terminal.expect(/sandlot attach [0-9a-z]+ (p\d+)/);
   await left(terminal, 0);
   return name;
 }
@@ -173,6 +173,14 @@ test('detaching leaves the shell running, and attach shows it with what it print
   second.type('exit 9\r');
   await left(second, 9);
   assert.equal((await sandlot(['wait', id, name])).code, 9);
+});
+
+test('what leads back to a shell is said with the name that was given', async () => {
+  const { id } = await api.create({ name: 'desk' });
+  const terminal = await shell('desk');
+  const name = await detach(terminal);
+  assert.match(terminal.text, new RegExp(`go back to it with: sandlot attach desk ${name}\\r\n`));
+  await ok(['rm', '--purge', id]);
 });
 
 test('the keys to detach may come apart, and a Ctrl-P alone goes to the shell', async () => {
@@ -363,6 +371,26 @@ test('stats is live on a terminal until Ctrl-C', async () => {
   await until(() => terminal.text.split(id).length > 2, { what: 'it is shown twice' });
   terminal.type(CTRL_C);
   await left(terminal, 130);
+});
+
+test('purge asks about a sandbox that exists, not about what a removed one left, nor with --force or -y', async () => {
+  const id = await created('--name', 'precious');
+  const terminal = sit(['purge', 'precious']);
+  await terminal.expect(/Remove the sandbox precious, which is running, with all its files\? \[y\/N\] /);
+  terminal.type('\r');
+  await terminal.expect(/nothing was done/);
+  assert.notEqual(await terminal.exit(), 0);
+  assert.equal((await api.get(id)).status, 'running');
+  const yes = sit(['purge', id]);
+  await yes.expect(/Remove the sandbox precious/);
+  yes.type('y\r');
+  await left(yes, 0);
+  assert.equal(yes.text.split(id).length, 2, `once: ${yes.text}`);
+  for (const option of ['--force', '-y']) await left(sit(['purge', option, await created()]), 0);
+  const gone = await created();
+  await ok(['rm', gone]);
+  await left(sit(['purge', gone]), 0);
+  assert.equal((await ok(['ls', '--removed', '-q'])).includes(gone), false);
 });
 
 test('rm --all asks how many, and does nothing unless it is answered yes', async () => {

@@ -21,7 +21,7 @@ await console.signIn(api.token);
 await console.says('No sandboxes yet');
 page.errors.length = 0; // the browser itself tells of the 401 before
 
-const SERVER = "require('node:http').createServer((request, response) => response.end('hello')).listen(process.env.PORT, '127.0.0.1');\n";
+const SERVER = "require('node:http').createServer((request, response) => response.end('hello')).listen(process.env.PORT, '127.0.0.1', () => console.log('the shop is open'));\n";
 const CANARY = '"><img src=x onerror="window.canary=1">.js';
 const made = {};
 
@@ -83,6 +83,12 @@ test('a file is downloaded as it is', async () => {
 test('the report says what the files are, and what would keep them from running', async () => {
   await console.go('/projects/shop');
   await console.says('port 3000');
+  await api.request('PUT', '/v1/projects/shop/files', { query: { path: 'sandlot.json' }, body: '{"frontend": false, "services": [], "backend": {"port": 3000}}' });
+  await page.send('Page.reload');
+  await console.says('backend.port: 3000, found was 3000 (sandlot.json)');
+  await console.says('frontend: false, found was nothing (sandlot.json)');
+  await api.request('DELETE', '/v1/projects/shop/files/sandlot.json');
+  await page.shows('document.body.innerText.includes("sandlot.json")', false); // it moves what is below
   await console.button('Check the files');
   await page.shows('/It can be launched|Warning|Note/.test(document.body.innerText)', true);
   console.isCalm();
@@ -104,6 +110,17 @@ test('a launch goes through its eight stages before one’s eyes, to a preview',
   await page.shows('document.querySelector(".steps > li:nth-child(7) .output")?.innerText.includes("node")', true);
   await page.send('Page.reload');
   await page.shows('document.querySelectorAll(".steps > li.complete").length > 3', true);
+  console.isCalm();
+});
+
+test('a part of the app shows its own log, whatever else runs in the sandbox', async () => {
+  const other = await api.request('POST', `/v1/sandboxes/${made.sandbox}/exec`, { json: { command: 'echo "something else"; exec sleep 1000', background: true } });
+  assert.ok(other.status < 300, other.text);
+  await console.go(`/sandboxes/${made.sandbox}/members`);
+  await page.shows('document.querySelector(".member-log .output")?.innerText.includes("the shop is open")', true);
+  assert.equal(await page.evaluate('document.querySelector(".member-log").innerText.includes("something else")'), false);
+  await console.click('tbody button', 'Primary');
+  await page.shows('document.querySelector(".member-log .output")?.innerText.includes("something else")', true);
   console.isCalm();
 });
 

@@ -83,6 +83,20 @@ test('two tabs beside a daemon that restarts both say so, and go on: list, log a
   page.errors.length = 0; // of the time without a server
 });
 
+test('a tab whose shared worker never answers is live by a stream of its own', async () => {
+  const alone = await Console.open(browser, origin);
+  await alone.page.send('Page.addScriptToEvaluateOnNewDocument', { source: 'SharedWorker = class { port = { postMessage() {} }; };' });
+  await alone.go('/');
+  await alone.page.send('Page.bringToFront');
+  const { id } = await api.create({ name: 'seen-alone' });
+  await alone.says('seen-alone');
+  await api.purge(id);
+  await alone.lacks('seen-alone');
+  alone.isCalm();
+  await alone.page.send('Page.close');
+  await page.send('Page.bringToFront');
+});
+
 test('a tab of somebody who is signed out elsewhere says so by itself', async () => {
   const other = await Console.open(browser, origin);
   await other.go('/templates');

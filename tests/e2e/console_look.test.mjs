@@ -68,6 +68,45 @@ test('at 1280 pixels no figure is cut, and the list says whose each sandbox is a
   await page.send('Emulation.clearDeviceMetricsOverride');
 });
 
+test('at 320 pixels rows of a table are cards that hide nothing, and the tab that is shown is in sight', async () => {
+  await page.send('Emulation.setDeviceMetricsOverride', { width: 320, height: 700, deviceScaleFactor: 1, mobile: true });
+  await console.go('/tokens');
+  await page.shows('document.querySelector(".table td[data-column=Expires]") !== null', true);
+  assert.deepEqual(await page.evaluate('[...document.querySelectorAll(".table-wrap")].filter((one) => one.scrollWidth > one.clientWidth).length'), 0);
+  assert.match(await page.evaluate('getComputedStyle(document.querySelector(".table td[data-column=Expires]"), "::before").content'), /attr\(data-column\)|Expires/);
+  await console.go(`/sandboxes/${made.id}/settings`);
+  await page.shows('(() => { const at = document.querySelector(".tabs [aria-current]")?.getBoundingClientRect(); return at !== undefined && at.left >= 0 && at.right <= 320; })()', true);
+  await page.send('Emulation.clearDeviceMetricsOverride');
+});
+
+test('on a wall the page is enlarged and still no higher than its window', async () => {
+  await page.send('Emulation.setDeviceMetricsOverride', { width: 3840, height: 2160, deviceScaleFactor: 1, mobile: false });
+  await console.go(`/sandboxes/${made.id}/terminal`);
+  await page.shows('document.querySelector(".empty") !== null', true);
+  assert.ok(await page.evaluate('document.documentElement.scrollHeight') <= 2160);
+  assert.ok(await page.evaluate('document.querySelector(".main").getBoundingClientRect().width') > 3000);
+  await page.send('Emulation.clearDeviceMetricsOverride');
+});
+
+test('a terminal that is open is there in a window of another size', async () => {
+  await console.go(`/sandboxes/${made.id}/terminal`);
+  await console.button('New terminal');
+  await page.shows('document.querySelector("[data-link]")?.dataset.link', 'live');
+  for (const width of [320, 3840, 768]) {
+    await page.send('Emulation.setDeviceMetricsOverride', { width, height: 700, deviceScaleFactor: 1, mobile: width < 500 });
+    await console.go(`/sandboxes/${made.id}/terminal`);
+    await page.shows('document.querySelector("[data-link]")?.dataset.link', 'live');
+    console.isCalm();
+  }
+  await page.send('Emulation.clearDeviceMetricsOverride');
+});
+
+test('an address with a sign that means nothing is told as one that is not there', async () => {
+  await console.go('/sandboxes/50%25');
+  await page.shows('document.querySelector(".empty h2")?.innerText ?? document.body.innerText.slice(0, 100)', 'There is no such sandbox');
+  page.errors.length = 0; // the browser itself tells of the 404
+});
+
 test('the borders of fields stand out from what is around them, three to one, in both themes', async () => {
   const faint = `(() => {
     const light = (text) => { const [r, g, b] = text.match(/[\\d.]+/g).map(Number).map((one) => one / 255).map((one) => (one <= 0.03928 ? one / 12.92 : ((one + 0.055) / 1.055) ** 2.4)); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };

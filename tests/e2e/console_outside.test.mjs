@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The console from outside: behind a proxy with TLS on another port, with what hostile sandboxes say, and as its own pages say to use it.
+// The console from outside: behind nginx with TLS on another port, with what hostile sandboxes say, and as its own pages say to use it.
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
-import https from 'node:https';
-import http from 'node:http';
 import path from 'node:path';
 import { after, test } from 'node:test';
 import { promisify } from 'node:util';
@@ -13,41 +11,20 @@ import { Chromium } from './lib/chromium.mjs';
 import { Console } from './lib/console.mjs';
 import { BUILD_DIR } from './lib/instance.mjs';
 import { suite } from './lib/suite.mjs';
+import { tlsProxy } from './lib/tls_proxy.mjs';
 
 const NAME = 'console.preview.localhost';
 const ca = authority();
 const made = {};
 let api;
 
-/** As a proxy in front of the daemon does: TLS ends here, Host stays as it is, and sockets are passed on. */
-const proxy = https.createServer(ca.sign([`DNS:${NAME}`]), (request, response) => {
-  const onward = http.request({ host: '127.0.0.1', port: api.port, method: request.method, path: request.url, headers: request.headers }, (answer) => {
-    response.writeHead(answer.statusCode, answer.headers);
-    answer.pipe(response);
-  });
-  onward.on('error', () => response.destroy());
-  response.on('close', () => onward.destroy());
-  request.pipe(onward);
-});
-proxy.on('upgrade', (request, socket, head) => {
-  const onward = http.request({ host: '127.0.0.1', port: api.port, path: request.url, headers: request.headers });
-  onward.on('upgrade', (answer, other, rest) => {
-    socket.write(`HTTP/1.1 101 Switching Protocols\r\n${answer.rawHeaders.map((text, i) => (i % 2 ? `${text}\r\n` : `${text}: `)).join('')}\r\n`);
-    socket.write(rest);
-    other.write(head);
-    other.pipe(socket).pipe(other);
-    for (const one of [socket, other]) one.on('error', () => { socket.destroy(); other.destroy(); });
-  });
-  onward.on('response', () => socket.destroy());
-  onward.on('error', () => socket.destroy());
-  onward.end();
-});
-await new Promise((resolve) => { proxy.listen(0, '127.0.0.1', resolve); });
-const origin = `https://${NAME}:${proxy.address().port}`;
-const { finish, ...started } = await suite('console_outside', { args: ['--api-hosts', `${NAME}:${proxy.address().port}`], width: 1 });
+const proxy = await tlsProxy(ca.issue('console', [`DNS:${NAME}`]));
+const origin = `https://${NAME}:${proxy.port}`;
+const { finish, ...started } = await suite('console_outside', { args: ['--api-hosts', `${NAME}:${proxy.port}`], width: 1 });
 ({ api } = started);
+await proxy.start(api.port);
 const browser = new Chromium({ authority: ca.file });
-after(async () => { await browser.close(); proxy.closeAllConnections(); proxy.close(); ca.remove(); });
+after(async () => { await browser.close(); await proxy.close(); ca.remove(); });
 
 const console = await Console.open(browser, origin);
 const { page } = console;

@@ -157,6 +157,19 @@ test('code that does not heed an interrupt is killed, and the state is lost, as 
 
 // Bad input -----------------------------------------------------------------------------------
 
+test('JavaScript awaits what stands in brackets, and takes import statements as modules do', async () => {
+  const own = await make({ language: 'javascript' });
+  await assertResult(own, 'const answer = await (async () => 42)();\nanswer', 42);
+  await assertResult(own, 'async function twice(n) { return await (n * 2); }\nawait [1, 2].at(-1) + await twice(answer)', 86);
+  await assertResult(own, 'import path, { basename as last,\n  dirname } from "node:path";\nimport * as url from "url";\nimport "fs";\n[path.sep, last("/a/b"), dirname("/a/b"), typeof url.URL]', ['/', 'b', '/a', 'function']);
+  await assertResult(own, 'import path from "node:path";\npath.join("a", dirname("/b/c"))', 'a/b');
+  const failed = await assertFailed(own, 'import fs from "fs";\n\nawait (async () => {\n  throw new TypeError("wrong")\n})()', 'TypeError', { message: /^wrong$/ });
+  assert.match(failed.error.traceback, /cell \d+:4:/);
+  await assertFailed(own, 'await (', 'SyntaxError', { message: /^[^\n^]+$/ });
+  await assertFailed(own, 'import nothing from "not-there-at-all"', 'Error', { message: /not-there-at-all/ });
+  await api.request('DELETE', at(own.id));
+});
+
 test('bad input is refused with the reason', async () => {
   assertError(await api.request('POST', at(), { json: { language: 'shell' } }), 400, /shell has no contexts/);
   assertError(await api.request('POST', at(), { json: {} }), 400, /language/);

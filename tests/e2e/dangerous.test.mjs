@@ -100,6 +100,18 @@ test('with the policy refuse it does not run, whoever of user and organization i
     return json.start?.find((one) => one.name === 'app' && one.last_error);
   }, { what: 'the start command is refused' });
   assert.match(command.last_error, /looks dangerous/);
+  const { id: primary } = await api.create({ members: [{ role: 'cache', port: 6379, command: MINER }] });
+  const member = await until(async () => (await api.get(primary)).members.find(({ role, error_message: why }) => role === 'cache' && why), { what: 'the command of the member is refused' });
+  assert.match(member.error_message, /looks dangerous: miner|such commands are refused/);
+  const { id: project } = (await api.request('POST', '/v1/projects', { json: { name: 'launched' } })).json;
+  await api.request('PUT', `/v1/projects/${project}/files`, { query: { path: 'index.html' }, body: 'page', headers: { 'content-type': 'text/html' } });
+  for (const [part, stage] of [[{ install: MINER }, 'InstallDependencies'], [{ command: MINER }, 'LaunchFrontend']]) {
+    const { json: begun } = await api.request('POST', '/v1/launches', { json: { project, frontend: part } });
+    const launched = await until(async () => { const { json } = await api.request('GET', `/v1/launches/${begun.id}`); return json.status !== 'running' && json; }, { what: 'the end of the launch' });
+    assert.deepEqual([launched.error?.stage, launched.error?.code], [stage, 'command_refused'], JSON.stringify(launched.error));
+    assert.match(launched.error.message, /looks dangerous.*miner/);
+    assert.match(launched.error.remediation, /administrator/);
+  }
   await api.request('DELETE', ORGANIZATION);
   await api.request('DELETE', ME);
   assert.equal((await exec(id, { command: MINER })).status, 200);

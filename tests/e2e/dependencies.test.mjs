@@ -217,6 +217,9 @@ test('a file that is wrong fails in the words of pip or npm, and what was there 
   const narrow = await api.create({ network: { mode: 'allowlist', allow: ['other.example'] } });
   const refused = await add(narrow.id, { requirements: 'http://refused.example/tiny-1.0.tar.gz\n' });
   assert.match(refused.error, /^pip: exit code 1 \(the network refused refused\.example(:80)?; the rule refused\.example(:80)? would allow it\): .*\.\.\.$/);
+  const [job] = (await api.request('GET', '/v1/jobs', { query: { target: narrow.id } })).json.jobs;
+  assert.equal(job.progress, 'pip installs requirements.txt');
+  assert.match(job.error.remediation, new RegExp(`^sandlot egress ${narrow.id} --allow refused\\.example(:80)?, then try again; read the log of the build: sandlot job log ${job.id}$`));
   await api.purge(narrow.id);
   assertError(await post(id, { package_json: MANIFEST }), [400], /package_lock is missing/);
   assertError(await post(id, { package_lock: LOCK }), [400], /package_json is missing/);
@@ -289,7 +292,7 @@ test('the command line installs, shows and waits', async () => {
   const { id } = await api.create();
   assert.match(await ok(['deps', id, '--python', 'tiny-one', '--node', 'tiny-two']), /^python +tiny-one +1\.1\.0\nnode +tiny-two +2\.1\.0$/m);
   assert.match(await ok(['deps', id]), /^node +tiny-two +2\.1\.0$/m);
-  speaks({ ...(await sandlot(['deps', id, '--node', 'no-such-package-here'])), stdout: '' }, /npm: .*404/);
+  speaks({ ...(await sandlot(['deps', id, '--node', 'no-such-package-here'])), stdout: '' }, /npm: .*404[^]*→ read the log of the build: sandlot job log \w{26}\n/);
   assert.equal((await json(['deps', id, '-o', 'json'])).status, 'failed');
   assert.equal(await ok(['run', '--python', 'tiny-one', '--node', 'tiny-two', '--', 'sh', '-c', 'tiny-one-tool; tiny-two-tool']), 'one 1.1.0\ntwo 2.1.0\n');
   const failed = await sandlot(['create', '--name', 'no-packages', '--node', 'no-such-package-here']);

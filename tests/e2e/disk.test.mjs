@@ -349,8 +349,8 @@ test('one that stops starts again although as many disks leave as may at a time,
 
 test('helpers of the keeper have neither its listener nor its lock, do not end it, and are replaced when they end', async () => {
   const helpers = () => proc.descendants([instance.keeper.pid]).filter((info) => info.ppid === instance.keeper.pid && info.state !== 'Z' && !proc.isSandboxInit(info.pid));
-  const count = IS_IMAGE ? 4 : 3; // quotas need no disk pool
-  const first = await until(() => (helpers().length === count ? helpers() : null), { what: 'the helpers are there: trash remover, disk trimmer, netns pool, disk pool' });
+  const count = IS_IMAGE ? 5 : 4; // quotas need no disk pool
+  const first = await until(() => (helpers().length === count ? helpers() : null), { what: 'the helpers are there: trash remover, disk trimmer, snapshot writer, netns pool, disk pool' });
   for (const { pid } of first) {
     const held = proc.descriptorTargets(pid).filter((target) => /keeper\.lock|socket:|eventpoll|signalfd|kmsg|cgroup/.test(target));
     if (proc.descriptorTargets(pid).some((target) => target.startsWith('net:'))) assert.match(held.join(), /^socket:\[\d+\],socket:\[\d+\]$/, 'the wirer passes networks on');

@@ -23,12 +23,11 @@ const read = (name) => fs.readFileSync(path.join(REPOSITORY, name), 'utf8');
 
 /** Why a block is not run, by its document and first line. */
 const NOT_RUN = {
-  'docs/dependencies.md: sandlot create -e PIP_INDEX_URL=https://pypi.example/simple --allow pypi.example --python our-package': 'names an index that is not there',
   'README.md: apt-get install -y git make curl': 'installs packages of the host, clones and builds',
   'docs/rootless.md: make run': 'builds, and stays in the foreground; rootless.test.mjs starts such a daemon',
   'docs/rootless.md: systemd-run --user --scope -p Delegate=yes build/sandlotd': "needs a user's systemd",
   'docs/templates.md: sandlot template create deb --bootstrap bookworm --apt git,curl': 'fetches a Debian; packages.test.mjs runs it as it is printed, with E2E_FULL',
-  'docs/pools.md: sandlot template update py --member database=postgres15 --member cache=redis7': 'builds templates of Debian packages; pools_members.test.mjs does the same',
+  'docs/members.md: sandlot create --name store --member database=postgres15': 'makes a PostgreSQL of packages; packages.test.mjs runs it as it is printed, with E2E_FULL',
   'docs/speed.md: make bench': 'installs Docker and nginx, and measures for many minutes',
 };
 
@@ -133,6 +132,9 @@ test('a block that is not run has a reason', () => {
 /** What npm is told about certificates where the host's own is told it too: Node has a list of its own. */
 const TRUSTS = process.env.NODE_EXTRA_CA_CERTS ? ['-e', `NODE_EXTRA_CA_CERTS=${process.env.NODE_EXTRA_CA_CERTS}`] : [];
 
+/** What an example removes at its end is looked at after it. */
+const KEEP_REMOVED = 'rm() { mkdir -p removed; cp -t removed -- "$@"; command rm -- "$@"; }\n';
+
 /** How a daemon is started so that its sandboxes reach the indexes of packages, or why they cannot: { args, why }. */
 async function reachPackages() {
   const probe = new Instance('docs');
@@ -169,10 +171,11 @@ test('what README and guides do with packages of the network works as it is prin
     const env = instance.environment({ SANDLOT_DATA_DIR: instance.dataDir, PATH: `${BUILD_DIR}:${process.env.PATH}`, HOME: dir });
     for (const document of DOCUMENTS) {
       const text = blocks(document).filter(({ info }) => info === 'sh network').map((block) => block.text).join('\n');
-      const { status, stdout, stderr } = spawnSync('bash', ['-ec', text.replaceAll('sandlot create', ['sandlot create', ...TRUSTS].join(' '))], { cwd: dir, env, encoding: 'utf8', timeout: 10 * DEADLINE_MS });
+      const { status, stdout, stderr } = spawnSync('bash', ['-ec', KEEP_REMOVED + text.replaceAll('sandlot create', ['sandlot create', ...TRUSTS].join(' '))], { cwd: dir, env, encoding: 'utf8', timeout: 10 * DEADLINE_MS });
       assert.equal(status, 0, `${document}: ${stdout}${stderr}`);
     }
-    assert.equal(fs.readFileSync(path.join(dir, 'figure.png')).subarray(1, 4).toString(), 'PNG');
+    assert.equal(fs.existsSync(path.join(dir, 'figure.png')), false, 'the example tidies up');
+    assert.equal(fs.readFileSync(path.join(dir, 'removed/figure.png')).subarray(1, 4).toString(), 'PNG');
   } finally {
     instance.api.disconnect(); // pip may have taken longer than the daemon keeps a silent connection
     await instance.shutdown();

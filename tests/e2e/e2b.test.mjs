@@ -205,6 +205,13 @@ test('a port of a sandbox has the host name that the client says', async () => {
 
 test('a wrong key, a foreign sandbox and a token for another sandbox are refused', async () => {
   await assert.rejects(Sandbox.create({ ...options, apiKey: `e2b_${'0'.repeat(64)}` }), AuthenticationError);
+  // Some of its clients read these two fields, and nothing else.
+  for (const [path, method] of [['/v2/sandboxes', 'POST'], ['/sandboxes', 'GET'], ['/sandboxes/x', 'DELETE'], ['/data/x/envd/files', 'POST']]) {
+    const { code, message } = await (await fetch(`${apiUrl}${path}`, { method, headers: { 'X-API-Key': `e2b_${'0'.repeat(64)}` } })).json();
+    assert.deepEqual([code, typeof message], [401, 'string'], path);
+  }
+  const { status } = await fetch(`${apiUrl}/v2/sandboxes`, { headers: { 'X-API-Key': key, Authorization: 'Bearer of-another-service' } });
+  assert.equal(status, 200, 'what older clients send beside the key does not count');
   const token = (await makeToken(api, { user: 'other', e2b: true })).token;
   const theirs = { ...options, apiKey: token };
   const pages = Sandbox.list(theirs);

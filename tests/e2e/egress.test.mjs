@@ -49,7 +49,7 @@ test('a program that knows nothing of proxies reaches a name that is allowed', a
   assert.equal(await dial(id, 'echo.test', echo.port), 'read hello');
   const report = await network(id);
   assert.equal(report.transparent, true, 'not proven without nf_tables');
-  assert.deepEqual(report.reached, [`echo.test:${echo.port}`]);
+  assert.deepEqual(report.reached, [`echo.test:${echo.port}`, here(echo)]);
   assert.equal(report.connections, 1);
   assert.ok(report.tx_bytes >= 5 && report.rx_bytes >= 5, JSON.stringify(report));
   const stats = await api.stats(id);
@@ -98,6 +98,40 @@ test('a refusal that a new rule allows leaves the list; the others and the count
   assert.equal(await dial(id, 'ok.test', echo.port), 'read hello');
   await api.patch(id, policy([], 'internet'));
   assert.deepEqual((await network(id)).denials, []);
+});
+
+test('a name that is allowed and cannot be looked up is told: in the network of the sandbox, by a failed command, by the command line', async () => {
+  names.names['mute.test'] = null;
+  const { id, name } = await api.create({ name: 'lost', ...policy(['typo.test', 'mute.test', 'late.test']) });
+  const failed = async () => Object.fromEntries((await network(id)).failed_lookups.map((one) => [one.name, one.cause]));
+  const look = (host) => api.exec(id, { argv: ['getent', 'hosts', host], timeout_ms: 120_000 });
+  assert.equal((await look('typo.test')).termination.detail, 'the name typo.test does not exist, say the name servers');
+  for (const host of ['mute.test', 'late.test']) assert.notEqual((await look(host)).exit_code, 0);
+  await until(async () => (await failed())['mute.test'], { what: 'the daemon gave up too' });
+  assert.deepEqual(await failed(), { 'typo.test': 'no_such_name', 'mute.test': 'no_answer', 'late.test': 'no_such_name' });
+  const { ok } = commandLine(instance);
+  assert.match(await ok(['egress', name]), /NOT FOUND +TIMES +WHY\n(.*\n)*typo\.test +\d+ +the name servers know no such name\n/);
+  // Nothing was refused, and no rule would help.
+  const report = await network(id);
+  assert.deepEqual([report.denied, report.denials], [0, []]);
+  names.names['late.test'] = '127.0.0.1';
+  await until(async () => (await look('late.test')).exit_code === 0, { what: 'the name is found' });
+  assert.deepEqual(Object.keys(await failed()).sort(), ['mute.test', 'typo.test'], 'what is found is no news any more');
+  assert.equal((await look('evil.test')).termination.detail.startsWith('the network refused evil.test'), true, 'a refusal is told first');
+  // Programs that ask the proxy have no name looked up themselves.
+  await api.patch(id, policy(['*.lost.test']));
+  const proxied = await api.exec(id, 'curl -sS --max-time 60 https://proxied.lost.test/');
+  assert.equal(proxied.termination.detail, 'the name proxied.lost.test does not exist, say the name servers');
+});
+
+test('a program that looks up the host name of its sandbox finds itself, and nobody outside is asked', async () => {
+  const { id } = await api.create({ name: 'myself', ...policy([], 'internet') });
+  const own = () => python(id, 'import socket; print(socket.gethostname(), socket.gethostbyname(socket.gethostname()))');
+  assert.equal((await own()).stdout, 'myself 127.0.0.1\n');
+  assert.equal((await api.patch(id, { name: 'another' })).status, 200);
+  assert.equal((await own()).stdout, 'another 127.0.0.1\n');
+  assert.deepEqual((await network(id)).failed_lookups, []);
+  assert.deepEqual(names.asked.filter((name) => ['myself', 'another'].includes(name)), []);
 });
 
 test('the daemon itself cannot be reached from inside', async () => {
@@ -518,17 +552,21 @@ test('only an administrator opens addresses that are not public', async () => {
   alice.disconnect();
 });
 
+/** The rules with which a server of this machine is reached again: its name is not enough. */
+const learnedOf = (server) => [here(server), `echo.test:${server.port}`];
+
 test('sandlot egress shows, changes and learns', async () => {
   const { ok, created } = commandLine(instance);
   const id = await created('--network', 'internet', '--allow', here(echo));
   assert.equal(await dial(id, 'echo.test', echo.port), 'read hello');
   await dial(id, 'lan.test', 81);
-  assert.equal(await ok(['egress', id, '--learn']), `echo.test:${echo.port}\n`);
+  assert.deepEqual((await ok(['egress', id, '--learn'])).trim().split('\n').sort(), learnedOf(echo));
   const shown = await ok(['egress', id]);
   assert.match(shown, /^mode +internet$/m);
-  assert.match(shown, new RegExp(`^reached +echo\\.test:${echo.port}$`, 'm'));
+  assert.match(shown, new RegExp(`^reached +echo\\.test:${echo.port}\n +${here(echo)}$`, 'm'));
   assert.match(shown, /^lan\.test:81 +[12] +private_address +10\.0\.0\.5:81$/m);
-  const changed = await ok(['egress', id, '--mode', 'allowlist', '--allow', 'echo.test', '--allow', here(echo)]);
+  const rules = (await ok(['egress', id, '--learn'])).trim().split('\n').flatMap((rule) => ['--set', rule]);
+  const changed = await ok(['egress', id, '--mode', 'allowlist', ...rules]);
   assert.match(changed, /^mode +allowlist$/m);
   assert.equal(await dial(id, 'echo.test', echo.port), 'read hello');
   assert.doesNotMatch(await dial(id, 'ok.test', echo.port), /^read /);
@@ -537,17 +575,17 @@ test('sandlot egress shows, changes and learns', async () => {
 test('what was learned survives a stop, a crash and a start of the daemon, and goes with the sandbox', async () => {
   const { ok, created, crash } = commandLine(instance);
   const id = await created('--network', 'internet', '--allow', here(echo));
-  const learned = () => ok(['egress', id, '--learn']);
+  const learned = async () => (await ok(['egress', id, '--learn'])).trim().split('\n').sort();
   assert.equal(await dial(id, 'echo.test', echo.port), 'read hello');
   await ok(['stop', id]);
-  assert.equal(await learned(), `echo.test:${echo.port}\n`);
+  assert.deepEqual(await learned(), learnedOf(echo));
   await crash();
-  assert.equal(await learned(), `echo.test:${echo.port}\n`);
+  assert.deepEqual(await learned(), learnedOf(echo));
   assert.equal(await dial(id, 'echo.test', echo.port), 'read hello');
-  assert.equal(await learned(), `echo.test:${echo.port}\n`, 'and no rule comes twice');
+  assert.deepEqual(await learned(), learnedOf(echo), 'and no rule comes twice');
   await ok(['rm', id]);
   await created('--id', id);
-  assert.equal(await learned(), '');
+  assert.deepEqual(await learned(), ['']);
 });
 
 test('a server inside is not reached from outside, nor by what goes outside on its port', async () => {
@@ -596,6 +634,13 @@ test('a command that fails says what the network refused it, and the rule that w
   const failed = await api.exec(id, 'curl -sS --max-time 20 https://refused.example/');
   assert.notEqual(failed.exit_code, 0);
   assert.match(failed.termination.detail, /^the network refused refused\.example(:443)?; the rule refused\.example(:443)? would allow it: sandlot egress \S+ --allow refused\.example(:443)?$/);
+  const [label, tail] = ['l'.repeat(60), 'example'];
+  for (const host of [`${label}.${tail}`, [label, label, label, tail].join('.')]) {
+    const { termination } = await api.exec(id, `curl -sS --max-time 20 https://${host}/`);
+    // A rule that is cut would allow something else, or nothing.
+    const whole = host.length < 100 ? new RegExp(` --allow ${host}(:443)?$`) : new RegExp(`^the network refused ${host}(:443)?; sandlot egress ${id} has the rule that would allow it$`);
+    assert.match(termination.detail, whole);
+  }
   const other = await api.exec(id, 'exit 3');
   assert.equal(other.termination.detail, null, 'what was refused before it ran is not told again');
   const fine = await api.exec(id, 'curl -sS --max-time 20 https://refused.example/ || true');

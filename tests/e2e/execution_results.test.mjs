@@ -105,7 +105,63 @@ test('a result that is nested too deep is an error in both languages, and that o
   assert.deepEqual([script.result, Object.keys(script.results[0])], [null, ['text/plain']]);
 });
 
+test('a result that is far too large is refused before it takes the memory of its interpreter', async () => {
+  const values = {
+    python: ['"x" * (200 << 20)', 'b"x" * (200 << 20)', '["x" * 1000] * 1000000', 'range(10 ** 12)', '(n for n in __import__("itertools").count())', '__import__("numpy").zeros(1 << 27, dtype="u1")'],
+    javascript: ['"x".repeat(500 << 20)', 'Array(2000000).fill("x".repeat(1000))', '({ data: Buffer.alloc(200 << 20) })', 'new Uint32Array(1e7)'],
+  };
+  for (const [language, codes] of Object.entries(values)) {
+    for (const value of codes) {
+      const { error, result } = await run({ language, code: language === 'python' ? `def handler(event): return ${value}` : `exports.handler = () => ${value};` }, 'failed');
+      assert.deepEqual([error.type, error.message, result], ['TooLarge', 'the result is larger than 1048576 bytes of JSON', null], value);
+    }
+  }
+  const shell = await run({ language: 'shell', code: 'handler() { head -c 20000000 /dev/zero > "$RESULT"; }' }, 'failed');
+  assert.deepEqual([shell.error.type, shell.result], ['TooLarge', null]);
+  assert.equal((await run({ language: 'shell', code: 'handler() { printf "\\377\\376" > "$RESULT"; }' })).result, '//4=', 'bytes that are no text');
+});
+
+test('an interpreter that ends itself for want of memory says so', async () => {
+  const { error } = await javascript('const kept = []; for (;;) kept.push(new Array(1000).fill(kept.length + 0.5));', { env: { NODE_OPTIONS: '--max-old-space-size=32' } }, 'failed');
+  assert.equal(error.type, 'OutOfMemory', JSON.stringify(error));
+});
+
+test('who is shown a generator leaves it to the code, and columns of one name are all told', async () => {
+  const shown = await cell('numbers = (n for n in range(3))\nnumbers');
+  assert.match(shown.results[0]['text/plain'], /generator/);
+  assert.deepEqual((await cell('list(numbers)')).result, [0, 1, 2]);
+  const twins = await cell('import pandas as pd\npd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"], index=["x", "y"])');
+  assert.deepEqual([twins.results[0]['application/vnd.sandlot.table+json'], twins.results[0]['application/vnd.sandlot.data+json'], twins.stderr.includes('sandlot')],
+    [{ index: ['x', 'y'], columns: ['a', 'a'], rows: 2, data: [[1, 2], [3, 4]] }, { a: [1, 3] }, false]);
+});
+
 // Notebooks -----------------------------------------------------------------------------------
+
+test('a semicolon behind the last expression keeps its value to itself, but no figure', async () => {
+  const quiet = await cell('5 ;  # not to be shown');
+  assert.deepEqual([quiet.result, quiet.results], [null, []]);
+  assert.equal((await cell('_')).result, 5);
+  const drawn = await cell('import matplotlib.pyplot as plt\nplt.hist([1, 1, 2], bins=2);');
+  assert.deepEqual([drawn.result, drawn.results.length, drawn.results[0][CHART].type], [null, 1, 'bar']);
+  assert.equal((await cell('semicolon = ";"\nsemicolon')).result, ';');
+});
+
+test('what people type in notebooks beside Python: time, files, listings, help, other languages', async () => {
+  const written = await cell('%%writefile /workspace/written.py\nimport sys\nleft = sys.argv[1:]');
+  assert.equal(written.stdout, 'wrote /workspace/written.py\n');
+  assert.deepEqual((await cell('%run /workspace/written.py one "two words"\nleft')).result, ['one', 'two words']);
+  const timed = await cell('%%time\nproduct = 6 * 7\nproduct');
+  assert.equal(timed.result, 42);
+  assert.match(timed.stdout, /^CPU time: [\d.]+ s\nWall time: [\d.]+ s\n$/);
+  assert.equal((await cell('%time product + 1')).result, 43);
+  assert.match((await cell('%timeit -n 1\nproduct', 'failed')).error.message, /invalid syntax|not defined|unary/);
+  assert.match((await cell('%timeit sum(range(10))')).stdout, /^[\d.e+]+ (ns|us|ms|s) per loop/);
+  assert.equal((await cell('place = "/workspace"\n%ls {place}/written.py')).stdout, '/workspace/written.py\n');
+  assert.equal((await cell('%pwd')).result, '/workspace');
+  assert.match((await cell('def f(a):\n    "What it does."\n\nf?')).stdout, /f\(a\)\n.*What it does\./);
+  assert.deepEqual((await cell('%%html\n<b>bold</b>')).results, [{ 'text/html': '<b>bold</b>', 'text/plain': '<b>bold</b>' }]);
+  assert.match((await cell('%%nonsense\nx', 'failed')).error.message, /no magic %%nonsense here, but .*%%writefile/);
+});
 
 test('lines of commands and magics take values of Python, and leave the shell its own', async () => {
   const said = async (code) => (await cell(code)).stdout;

@@ -16,6 +16,7 @@ import * as proc from './lib/proc.mjs';
 import { httpServer } from './lib/outside.mjs';
 import { assertNothingRemains, loopFiles } from './lib/remains.mjs';
 import { bringRedis } from './lib/services.mjs';
+import { tar } from './lib/tar.mjs';
 import { MI, ulid } from './lib/values.mjs';
 import { until } from './lib/wait.mjs';
 
@@ -97,6 +98,57 @@ const prune = () => api.request('POST', '/v1/templates/prune', { json: {} });
 const put = (id) => api.tryPut(id, `${AGENT}/up/file`, Buffer.alloc(300_000, id));
 const change = (id) => api.patch(id, { labels: { changed: id }, resources: { disk: '128Mi' } });
 const background = (id) => processes.tryStart(id, `echo started; echo ${id}`);
+
+// Templates of an operation's own: of a registry, of an archive, of a recipe, of a snapshot.
+const mark = (id) => [busybox(), [{ name: 'mark', data: id }]];
+const named = (id) => `t-${id}`;
+const ask = (id, source) => ok(api.request('POST', '/v1/templates', { json: { name: named(id), ...source } }).then((answer) => ({ ...answer, status: answer.status === 202 ? 200 : answer.status })));
+const settled = (id) => until(async () => {
+  const { status, json } = await api.request('GET', `/v1/templates/${named(id)}`);
+  return status === 404 ? { status: null } : ['ready', 'error'].includes(json.status) && json;
+}, { what: `${named(id)} is settled`, timeout_ms: 60_000 });
+/** The same for the one who asked, whom the death of the daemon cuts off. */
+async function settledOrCut(id) {
+  const { error } = await until(async () => {
+    const { status, json, error } = await api.request('GET', `/v1/templates/${named(id)}`).catch((thrown) => ({ error: thrown }));
+    return error ? { error } : status === 404 ? {} : ['ready', 'error'].includes(json.status) && {};
+  }, { what: `${named(id)} is settled`, timeout_ms: 60_000 });
+  if (error) throw error;
+}
+const dropNamed = async (...names) => {
+  for (const name of names) assert.ok([204, 404].includes((await api.request('DELETE', `/v1/templates/${name}`)).status));
+};
+/** Whatever was cut: a template that is ready is whole, and one that is not says why or is not there. */
+async function assertWhole(id, isAcknowledged, answer, wanted = id) {
+  const { status, error } = await settled(id);
+  if (status === 'error') assert.ok(error, 'it says why');
+  if (status !== 'ready') return;
+  const copy = await api.create({ template: named(id) });
+  assert.equal(await api.out(copy.id, 'cat /mark'), wanted);
+  await api.purge(copy.id);
+}
+const inLayers = () => fs.readdirSync(path.join(instance.dataDir, 'layers')).filter((name) => !name.startsWith('.'));
+const inBlobs = () => proc.entries(path.join(instance.dataDir, 'state/blobs'));
+/** Makes it, uses it, and removes it with all that it brought: then nothing of what was cut short is left either. */
+async function makeAndForget(id, make, others = []) {
+  await dropNamed(named(id));
+  await make();
+  assert.equal((await settled(id)).status, 'ready');
+  await assertWhole(id, true);
+  await dropNamed(named(id), ...others);
+  await ok(api.request('DELETE', '/v1/build-cache'));
+  await ok(prune());
+  assert.deepEqual(inLayers(), []);
+  await until(() => inBlobs().length === 0, { what: `no blob is left: ${inBlobs()}` });
+}
+const fromRegistry = (id) => ask(id, { image: `${registry.host}/${id}:v1` });
+const bringBase = () => ok(api.request('PUT', '/v1/templates/cut-base/archive', { body: layoutArchive(image([busybox()])), headers: { 'content-type': 'application/x-tar' } }));
+const fromRecipe = (id) => ask(id, { recipe: { from: 'cut-base', run: [`printf ${id} > /mark`] } });
+const exported = () => api.request('GET', '/v1/templates/pruned/archive', { binary: true });
+async function fromSnapshot(id) {
+  const [{ id: snapshot }] = await snapshotsOf(id);
+  return ask(id, { snapshot });
+}
 
 const putKept = (id) => api.request('PUT', `/v1/projects/p-${id}/files`, { query: { path: 'kept.txt' }, body: id });
 const dropProject = (id) => api.request('DELETE', `/v1/projects/p-${id}`);
@@ -249,6 +301,74 @@ const OPERATIONS = {
       assert.deepEqual(fs.readdirSync(path.join(instance.dataDir, 'layers')).filter((name) => !name.startsWith('.')), []);
     },
   },
+  // The job goes on with the next daemon; what was fetched and unpacked by then is used, or goes.
+  'pull of an image': {
+    before: null, after: null,
+    prepare: (id) => { images[`${id}:v1`] = image(mark(id)); },
+    act: async (id) => { const answer = await fromRegistry(id); await settledOrCut(id); return answer; },
+    check: assertWhole,
+    again: (id) => makeAndForget(id, () => fromRegistry(id)),
+  },
+  'unpacking of an archive': {
+    before: null, after: null,
+    act: (id) => api.request('PUT', `/v1/templates/${named(id)}/archive`, { body: layoutArchive(image(mark(id))), headers: { 'content-type': 'application/x-tar' } }),
+    check: assertWhole,
+    again: (id) => makeAndForget(id, () => ok(OPERATIONS['unpacking of an archive'].act(id))),
+  },
+  build: {
+    before: null, after: null, prepare: bringBase,
+    act: async (id) => { const answer = await fromRecipe(id); await settledOrCut(id); return answer; },
+    check: assertWhole,
+    again: (id) => makeAndForget(id, () => fromRecipe(id), ['cut-base']),
+  },
+  'template of a snapshot': {
+    before: null, after: null,
+    prepare: async (id) => {
+      await bringBase();
+      await api.create({ id, template: 'cut-base' });
+      await api.out(id, { command: `printf ${id} > /mark`, user: 'root' });
+      await ok(OPERATIONS.snapshot.act(id));
+      await api.purge(id);
+    },
+    act: async (id) => { const answer = await fromSnapshot(id); await settledOrCut(id); return answer; },
+    check: assertWhole,
+    again: async (id) => {
+      const [{ id: snapshot }] = await snapshotsOf(id);
+      await dropNamed(named(id));
+      await ask(id, { snapshot });
+      await settled(id);
+      await ok(api.request('DELETE', `/v1/snapshots/${snapshot}`));
+      await assertWhole(id, true);
+      await dropNamed(named(id), 'cut-base');
+      await ok(prune());
+      assert.deepEqual(inLayers(), []);
+      await until(() => inBlobs().length === 0, { what: 'no blob is left' });
+    },
+  },
+  // What was sent for a build is a layer or nothing; a builder that it was unpacked in is gone.
+  'files of a build': {
+    before: null, after: null,
+    act: (id) => api.request('PUT', '/v1/templates/cut-files/files', { body: tar([{ name: 'mark', data: id }]), headers: { 'content-type': 'application/x-tar' } }),
+    again: async (id) => {
+      const { json } = await ok(OPERATIONS['files of a build'].act(id));
+      await bringBase();
+      await makeAndForget(id, () => ask(id, { dockerfile: 'FROM cut-base\nCOPY mark /mark\n', files_digest: json.files_digest }), ['cut-base']);
+      assert.equal(sql(instance, 'SELECT count(*) FROM builders').trim(), '0');
+    },
+  },
+  // Whoever asked gets the whole of it or an answer that breaks off; what was packed for it goes.
+  export: {
+    before: null, after: null, prepare: bringTemplate,
+    act: exported,
+    check: (id, isAcknowledged, answer) => assert.ok(!isAcknowledged || answer.status === 200),
+    again: async () => {
+      assert.equal((await exported()).status, 200);
+      await dropTemplate();
+      await ok(prune());
+      assert.deepEqual(inLayers(), []);
+      await until(() => inBlobs().length === 0, { what: 'no blob is left' });
+    },
+  },
   fork: {
     before: 'running', after: 'running', act: (id) => api.request('POST', `/v1/sandboxes/${id}/fork`, { json: {} }),
     check: async (id) => { await assertWrites(id); await purgeForks(id); },
@@ -381,6 +501,7 @@ async function cut(name, point, action = 'crash') {
     // So that a failure here is not one of all that follow.
     await api.verb(id, 'purge').catch(() => {});
     api.purged.add(id);
+    await api.read(witness.id, `${AGENT}/kept`).catch(() => {}); // which wakes it
   }
 }
 
@@ -427,10 +548,16 @@ const CRASHES = {
   purge: ['kill.groups_removed', 'purge.marked', 'disk.let_go', 'disk.thrown_away', 'clean.cleaned', 'purge.cleaned', 'purge.logs_removed', 'purge.rows_half_deleted', 'purge.rows_deleted', 'disk.unmounted'],
   'purge of a disk that is used again': ['disk.refurnished'],
   'purge of a kept workspace': ['purge.held', 'purge.cleaned', 'purge.rows_deleted', 'trash.in_shredder'],
-  snapshot: ['snapshot.row_written', 'snapshot.frozen', 'snapshot.copied', 'snapshot.taken'],
+  snapshot: ['snapshot.row_written', 'snapshot.frozen', 'snapshot.copied', 'snapshot.written', 'snapshot.taken'],
   prune: ['collect.marked', 'collect.dropped', 'trash.in_shredder'],
   'removal of a snapshot': ['snapshot.hidden', 'snapshot.dropped'],
   restore: ['restore.row_written', 'snapshot.loaded', 'snapshot.placed'],
+  'pull of an image': ['blob.synced', 'layer.begun', 'layer.unpacked', 'layer.renamed', 'layer.stacked', 'template.made', 'template.kept'],
+  'files of a build': ['run.agent_met', 'capture.packed', 'layer.unpacked', 'layer.renamed', 'layer.stacked'],
+  'unpacking of an archive': ['blob.synced', 'layer.begun', 'layer.unpacked', 'layer.renamed', 'layer.stacked'],
+  build: ['layer.begun', 'capture.packed', 'layer.unpacked', 'layer.renamed', 'template.kept'],
+  'template of a snapshot': ['blob.synced', 'capture.packed', 'layer.unpacked', 'layer.renamed'],
+  export: ['blob.synced', 'export.packed'],
   fork: ['snapshot.taken', 'snapshot.loaded', 'snapshot.placed', 'snapshot.dropped'],
   change: ['change.resized', 'change.row_written'],
   'launch that adds a member': ['member.rows_added'],
@@ -560,6 +687,91 @@ for (const point of ['create.undo_stopped', 'create.undo_cleaned'].filter((each)
   });
 }
 
+// --- a sandbox with members: cut short in the middle of them ---
+
+const MEMBERS = ['cache', 'backend'].map((role) => ({ role, command: 'exec sleep 3600', resources: { memory: '64Mi' } }));
+const inMember = (id, role, command) => ok(api.request('POST', `/v1/sandboxes/${id}/exec`, { json: { command }, query: { member: role } })).then(({ json }) => json.stdout);
+/** They are what their sandbox is, each once, with what it kept. */
+async function assertMembers(id, { isNew = false } = {}) {
+  const state = await until(async () => {
+    const { status, members } = await api.get(id);
+    return members.every((one) => one.status === status) && { status, members };
+  }, { what: `${id} and its members are alike` });
+  assert.deepEqual(state.members.map(({ role }) => role).sort(), ['backend', 'cache', 'primary']);
+  assert.equal(sql(instance, `SELECT count(*) FROM sandboxes WHERE parent_id = '${id}'`).trim(), '2');
+  if (state.status !== 'running') return;
+  for (const { role } of MEMBERS) {
+    assert.equal(await inMember(id, role, 'cat /volumes/kept 2>/dev/null || true'), isNew ? '' : `${id}\n`);
+    await until(async () => (await ok(api.request('GET', `/v1/sandboxes/${id}/processes`, { query: { member: role } }))).json.processes.filter(({ start, status }) => start === role && status === 'running').length === 1, { what: `the ${role} runs once` });
+  }
+}
+async function keepInMembers(id) {
+  for (const { role } of MEMBERS) await inMember(id, role, `echo ${id} > /volumes/kept; sync`);
+}
+async function wakeMembers(id, options) {
+  const { status } = await api.get(id);
+  if (status !== 'running') await api.life(id, status === 'paused' ? 'resume' : 'start');
+  await assertMembers(id, options);
+}
+const OF_MEMBERS = {
+  create: { before: null, after: 'running', act: (id) => api.request('POST', '/v1/sandboxes', { json: { id, members: MEMBERS } }), check: (id) => assertMembers(id, { isNew: true }), again: async (id) => { await ok(api.ensure({ id, members: MEMBERS })); await wakeMembers(id, { isNew: true }); } },
+  start: { before: 'stopped', after: 'running', failed: 'error', again: wakeMembers },
+  stop: { before: 'running', after: 'stopped', again: wakeMembers },
+  pause: { before: 'running', after: 'paused', again: wakeMembers },
+  resume: { before: 'paused', after: 'running', again: wakeMembers },
+  reset: { before: 'running', after: 'running', also: 'stopped', check: () => {}, again: async (id) => { await ok(api.verb(id, 'reset')); await wakeMembers(id, { isNew: true }); } },
+  delete: { before: 'running', after: 'deleted', also: 'stopped', act: (id) => api.request('DELETE', `/v1/sandboxes/${id}`), again: async (id) => { await ok(api.ensure({ id, members: MEMBERS })); await wakeMembers(id); } },
+  purge: { before: 'running', after: null, also: ['stopped', 'deleted'], again: async (id) => { if (await stateOf(id)) await api.purge(id); } },
+  snapshot: { before: 'running', after: 'running', act: (id) => api.request('POST', `/v1/sandboxes/${id}/snapshots`, { json: {} }), again: async (id) => { await wakeMembers(id); await dropSnapshots(id); } },
+  fork: { before: 'running', after: 'running', act: (id) => api.request('POST', `/v1/sandboxes/${id}/fork`, { json: {} }), check: purgeForks, again: async (id) => { await wakeMembers(id); await purgeForks(id); } },
+};
+/** Points that each passes several times, and how many go before: it is cut short in the middle. */
+const MEMBER_POINTS = {
+  create: [['run.driver_started', 1], ['run.row_written', 2], ['build.begun', 2]],
+  start: [['run.driver_started', 1], ['build.begun', 1]],
+  stop: [['end.driver_stopped', 1], ['kill.reaped', 1]],
+  pause: [['pause.freezer_written', 1]],
+  resume: [['pause.freezer_written', 1]],
+  reset: [['end.driver_stopped', 1], ['reset.cleaned', 0], ['run.driver_started', 1]],
+  delete: [['end.driver_stopped', 1], ['kill.groups_removed', 2], ['delete.row_deleted', 0]],
+  purge: [['end.link_closed', 1], ['purge.marked', 0], ['purge.rows_deleted', 0]],
+  snapshot: [['snapshot.frozen', 0]],
+  fork: [['snapshot.placed', 0], ['run.driver_started', 1]],
+};
+
+async function cutMembers(operation, id, point, skip) {
+  if (operation.before) await keepInMembers(id);
+  if (operation.before === 'stopped') await api.life(id, 'stop');
+  if (operation.before === 'paused') await api.life(id, 'pause');
+  points.arm(point, 'crash', { skip });
+  const answer = await operation.act(id).catch(() => null);
+  const died = await recover(point);
+  const isAcknowledged = answer !== null && answer.status < 300;
+  const allowed = isAcknowledged ? [operation.after] : [operation.before, operation.after, operation.failed, operation.also].flat();
+  const state = await stateOf(id);
+  assert.ok(allowed.map(died === 'keeper' ? afterKeeper : (same) => same).includes(state), `${id} is ${state}, ${isAcknowledged ? 'acknowledged' : 'not acknowledged'}, ${died} died`);
+  await assertWitness(died);
+  if (['running', 'stopped', 'paused'].includes(state)) await operation.check(id);
+  await operation.again(id);
+}
+
+for (const [name, list] of Object.entries(MEMBER_POINTS)) {
+  const operation = { act: (id) => api.verb(id, name), check: assertMembers, ...OF_MEMBERS[name] };
+  for (const [point, skip] of list.filter(([each]) => !ONLY || each === ONLY || ONLY === 'members')) {
+    test(`${name} of a sandbox with members, cut short at ${point}`, async () => {
+      const id = await prepare(operation.before && 'running', { members: MEMBERS });
+      try {
+        await cutMembers(operation, id, point, skip);
+      } finally {
+        points.disarm(point);
+        await api.verb(id, 'purge').catch(() => {});
+        api.purged.add(id);
+      }
+      await assertNothingRemains(instance, known);
+    });
+  }
+}
+
 // --- pools: what waits is the pool's or somebody's, whoever dies when ---
 
 const rowsOf = (query) => sql(instance, query).split('\n').filter(Boolean);
@@ -675,7 +887,7 @@ for (const [point, action] of [...POOL_POINTS.claim.map((each) => [each, 'crash'
   }));
 }
 
-for (const point of ['claim.committed', 'keeper.renamed'].filter((each) => !ONLY || each === ONLY)) {
+for (const point of POOL_POINTS.claim.filter((each) => !ONLY || each === ONLY)) {
   test(`two creates at once that are given waiting sandboxes, cut short at ${point}`, () => withClaims(async (server) => {
     const claims = () => Promise.allSettled(['one', 'two'].map((word) => claimOf(word, `two-${point}-${word}`)));
     points.arm(point, 'crash', { skip: 1 });

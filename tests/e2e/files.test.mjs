@@ -144,6 +144,17 @@ test('ranges: first, middle, last, suffix, open end, beyond the end', async () =
   }
 });
 
+test('a range counts only for the file that If-Range names, so that a download goes on with the same bytes', async () => {
+  const file = fresh('if-range');
+  await api.files('PUT', id, file, { body: Buffer.from('0123456789') });
+  const { etag } = (await api.files('HEAD', id, file)).headers;
+  const part = (ifRange) => api.files('GET', id, file, { headers: { range: 'bytes=5-', 'if-range': ifRange } });
+  assert.deepEqual([(await part(etag)).status, (await part(etag)).body.toString()], [206, '56789']);
+  await api.files('PUT', id, file, { body: Buffer.from('abcdefghij') });
+  for (const tag of [etag, `W/${(await api.files('HEAD', id, file)).headers.etag}`, 'Thu, 19 Nov 2026 05:00:00 GMT'])
+    assert.deepEqual([(await part(tag)).status, (await part(tag)).body.toString()], [200, 'abcdefghij'], tag);
+});
+
 test('a range that cannot be satisfied is 416 and tells the size', async () => {
   const file = fresh('range416');
   await api.put(id, file, 'x'.repeat(1000));
@@ -475,6 +486,11 @@ test('move renames files and directories', async () => {
   assert.equal(await api.exists(id, `${dir}/one`), false);
   assert.ok((await api.move(id, `${dir}/d`, `${dir}/e`)).status < 300);
   assert.equal((await api.read(id, `${dir}/e/inner`)).toString(), 'x');
+  // As with a file that is written, directories on the way are made; but not for what is not there.
+  assert.equal((await api.move(id, `${dir}/two`, `${dir}/new/below/two`)).status, 200);
+  assert.equal(await out(`stat -c %U ${dir}/new/below`), 'sandbox');
+  assertError(await api.move(id, `${dir}/none`, `${dir}/never/made`), 404, /none/);
+  assert.equal(await api.exists(id, `${dir}/never`), false);
 });
 
 test('move onto something that exists is 409 and leaves both, from nothing is 404', async () => {

@@ -60,6 +60,8 @@ test('artifacts are copied before the sandbox goes, and are there as long as the
   const copy = await read('d/a.bin');
   assert.deepEqual([copy.status, copy.headers['sandlot-artifact-source'], copy.headers.etag, copy.text], [200, 'copy', `"${sha256}"`, 'abc'.repeat(1000)]);
   assert.equal((await read('/workspace/outputs/b.txt')).text, 'b');
+  for (const way of ['d/a.bin', 'workspace/outputs/d/a.bin', of('d/a.bin').path])
+    assert.equal((await api.request('GET', `/v1/executions/${execution.id}/artifacts/${way}`)).text, 'abc'.repeat(1000), way);
   assertError(await read('huge'), 404, /artifact/);
   assertError(await read('../../etc/passwd'), 404, /artifact/);
   assertError(await read('b.txt', await ownerApi(api, 'other', 'eve')), 404, /execution/);

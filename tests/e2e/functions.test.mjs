@@ -62,6 +62,46 @@ test('handlers in the shapes of AWS Lambda run unchanged, in Python and Node', a
   }
 });
 
+test('who calls back, or succeeds by its context, is answered when nothing is left to wait for, as AWS Lambda does', async () => {
+  const cases = {
+    waits: ['exports.handler = (event, context, callback) => { callback(null, "called back"); setTimeout(() => console.log("later"), 50); };', 'called back', 'later\n'],
+    does_not: ['exports.handler = (event, context, callback) => { context.callbackWaitsForEmptyEventLoop = false; callback(null, "at once"); setTimeout(() => console.log("later"), 3600000); };', 'at once', ''],
+    succeeds: ['exports.handler = (event, context) => { setTimeout(() => context.succeed({ n: event.n }), 5); setTimeout(() => console.log("later"), 3600000); };', { n: 1 }, ''],
+    never: ['exports.handler = (event, context, callback) => { setTimeout(() => console.log("worked"), 5); };', null, 'worked\n'],
+    wrapped: ['const inner = (event, context, callback) => setTimeout(() => callback(null, event.n + 1), 5);\nexports.handler = (...all) => { inner(...all); };', 2, ''],
+    waiting: ['const db = await (async () => 7)();\nexports.handler = async () => db;', 7, ''],
+    streams: ['const { pipeline } = require("stream/promises");\nconst { Readable } = require("stream");\nexports.handler = awslambda.streamifyResponse(async (event, out) => { await pipeline(Readable.from(["one ", "two"]), out); });', 'one two', ''],
+    pipes: ['exports.handler = awslambda.streamifyResponse(async (event, out) => { setTimeout(() => { out.write("late"); out.end(); }, 20); });', 'late', ''],
+    words: ['const package = { n: 3 };\nexports.handler = async () => await (package.n);', 3, ''],
+    answers: ['exports.handler = awslambda.streamifyResponse(async (event, out, context) => {\n  out = awslambda.HttpResponseStream.from(out, { statusCode: 201, headers: { "X-Mine": context.functionName } });\n  out.write("<p>");\n  out.end();\n});',
+      { statusCode: 201, headers: { 'X-Mine': 'answers' }, body: '<p>', isBase64Encoded: false }, ''],
+  };
+  for (const [name, [code, expected, stdout]] of Object.entries(cases)) {
+    await put(name, { language: 'javascript', code, timeout_ms: 30000 });
+    const answer = await invoke(name, { n: 1 });
+    assert.deepEqual([answer.status, answer.json], [200, expected], `${name}: ${answer.text}`);
+    assert.equal((await api.request('GET', `/v1/executions/${answer.headers['sandlot-execution']}`)).json.stdout, stdout, name);
+  }
+  for (const code of ['exports.handler = (event, context, callback) => callback("refused");', 'exports.handler = (event, context) => context.fail("refused");', 'exports.handler = async () => { throw "refused"; };']) {
+    await put('refuses', { language: 'javascript', code });
+    assertError(await invoke('refuses', {}), 502, /Error: refused$/);
+  }
+  await put('overflows', { language: 'javascript', code: 'exports.handler = awslambda.streamifyResponse(async (event, out) => { for (;;) await new Promise((done) => out.write("x".repeat(65536), done)); });', timeout_ms: 30000 });
+  assertError(await invoke('overflows', {}), 502, /TooLarge/);
+});
+
+test('a handler of Python is found wherever the outermost level defines it', async () => {
+  const cases = ['try:\n    import fastest as json\n    def handler(event): return json.dumps(event or "called")\nexcept ImportError:\n    def handler(event): return event or "called"',
+    'from typing import Callable\ndef work(event, context): return event or "called"\nhandler: Callable = work', 'import os\nif os.name == "posix":\n    async def handler(event): return event or "called"\nelse:\n    handler = None',
+    'with open("/dev/null") as nothing:\n    from operator import itemgetter\n    class Handler:\n        def __call__(self, event, context): return event or "called"\n    handler = Handler()'];
+  for (const code of cases) {
+    const answer = await api.request('POST', '/v1/executions', { json: { language: 'python', code } });
+    assert.deepEqual([answer.json.status, answer.json.result], ['succeeded', 'called'], code);
+    await put('found', { language: 'python', code });
+    assert.equal(await result('found', 'event'), 'event', code);
+  }
+});
+
 test('a handler finds the environment, the context and the logging of AWS Lambda', async () => {
   const seen = async (name, body, event) => {
     await put(name, { ...body, resources: { memory: '256Mi' }, env: { TABLE_NAME: 'orders', AWS_DEFAULT_REGION: 'eu-central-1' } });
@@ -208,6 +248,62 @@ test('with format=http a request becomes an event and the result the answer', as
   assertError(await call({ query: { format: 'odd' } }), 400, /format/);
   assertError(await call({ query: { name: 'x' } }), 400, /parameter name/);
   assertError(await call({ body: '{bad', headers: { 'content-type': 'application/json' } }), 400, /JSON/);
+});
+
+test('both versions of the payload of API Gateway tell the whole request, and take each shape of an answer', async () => {
+  await put('echo', { language: 'javascript', code: 'export const handler = async (event) => event.headers["x-answer"] ? JSON.parse(event.headers["x-answer"]) : event;' });
+  const send = (format, query, { headers = {}, body } = {}) => fetch(`http://127.0.0.1:${api.port}/v1/functions/echo/invoke?format=${format}&${query}`, {
+    method: 'POST', body, headers: { authorization: `Bearer ${api.token}`, 'user-agent': 'a test', 'x-api-key': api.token, cookie: 'secret=1', 'content-type': 'text/plain', ...headers } });
+  const told = async (format, ...rest) => {
+    const answer = await send(format, ...rest);
+    const execution = (await api.request('GET', `/v1/executions/${answer.headers.get('sandlot-execution')}`)).json;
+    return execution.result;
+  };
+  const host = `127.0.0.1:${api.port}`;
+  const first = await told('http', 'tag=a&tag=b%20c&one=1', { body: 'text', headers: { 'x-mine': 'm' } });
+  assert.deepEqual([first.version, first.httpMethod, first.resource, first.path, first.body, first.isBase64Encoded, first.pathParameters, first.stageVariables],
+    ['1.0', 'POST', '/', '/v1/functions/echo/invoke', 'text', false, null, null]);
+  assert.deepEqual([first.queryStringParameters, first.multiValueQueryStringParameters], [{ tag: 'b c', one: '1' }, { tag: ['a', 'b c'], one: ['1'] }]);
+  assert.deepEqual([first.headers['x-mine'], first.multiValueHeaders['x-mine']], ['m', ['m']]);
+  const { requestContext: about } = first;
+  assert.deepEqual([about.identity, about.httpMethod, about.path, about.resourcePath, about.stage, about.protocol, about.domainName], [{ sourceIp: '127.0.0.1', userAgent: 'a test' }, 'POST', first.path, '/', '$default', 'HTTP/1.1', host]);
+  assert.match(about.requestTime, /^\d\d\/[A-Z][a-z]{2}\/\d{4}:\d\d:\d\d:\d\d \+0000$/);
+  assert.ok(about.requestId && Number.isInteger(about.requestTimeEpoch));
+  const second = await told('http-2.0', 'tag=a&tag=b%20c&one=%26', { body: Buffer.from([0xff]) });
+  assert.deepEqual([second.version, second.routeKey, second.rawPath, second.rawQueryString, second.queryStringParameters, second.body, second.isBase64Encoded],
+    ['2.0', '$default', '/v1/functions/echo/invoke', 'tag=a&tag=b%20c&one=%26', { tag: 'a,b c', one: '&' }, '/w==', true]);
+  assert.deepEqual([second.requestContext.http, second.requestContext.stage, second.requestContext.domainName],
+    [{ method: 'POST', path: second.rawPath, protocol: 'HTTP/1.1', sourceIp: '127.0.0.1', userAgent: 'a test' }, '$default', host]);
+  const bare = await told('http-2.0', '');
+  assert.deepEqual(['body' in bare, 'queryStringParameters' in bare, 'httpMethod' in bare, bare.isBase64Encoded], [false, false, false, false]);
+  assert.equal((await told('http', '')).queryStringParameters, null);
+  for (const event of [first, second]) assert.doesNotMatch(JSON.stringify(event), new RegExp(`${api.token}|secret=1`));
+  const answers = async (format, wanted) => {
+    const answer = await send(format, '', { headers: { 'x-answer': JSON.stringify(wanted) } });
+    return [answer.status, answer.headers.get('content-type'), answer.headers.get('x-list'), await answer.text()];
+  };
+  assert.deepEqual(await answers('http', { statusCode: 202, multiValueHeaders: { 'X-List': ['a', 'b'], 'Content-Type': ['text/plain'], 'X-Odd': [1, {}] }, body: 'many' }), [202, 'text/plain', 'a, b', 'many']);
+  assert.deepEqual(await answers('http-2.0', { hello: 'Ada' }), [200, 'application/json', null, '{"hello":"Ada"}']);
+  assert.deepEqual(await answers('http-2.0', 'text alone'), [200, 'application/json', null, '"text alone"']);
+  assert.deepEqual(await answers('http-2.0', { statusCode: 404, headers: { 'x-list': 'one' } }), [404, 'application/json', 'one', '']);
+  assertError(await api.request('POST', '/v1/functions/echo/invoke', { query: { format: 'http-3.0' } }), 400, /format must be json, http or http-2\.0/);
+  assert.match((await (await send('http', 'format=json')).json()).error.message, /format is given twice/);
+  const elsewhere = await fetch(`http://127.0.0.1:${api.port}/v1/functions?limit=1&limit=2`, { headers: { authorization: `Bearer ${api.token}` } });
+  assert.deepEqual([elsewhere.status, (await elsewhere.json()).error.message], [400, 'the query parameter limit is given twice']);
+});
+
+test('numbers come back with all their digits: from a call, its execution, its stream, and in both languages', async () => {
+  const numbers = [0.1 + 0.2, 1700000000.123456, 1 / 3, 5e-324, 1.7976931348623157e308, -0.1, 9007199254740991];
+  await put('echoes', { language: 'python', code: 'def handler(event, context): return event' });
+  await put('echoes-js', { language: 'javascript', code: 'exports.handler = async (event) => event;' });
+  for (const name of ['echoes', 'echoes-js']) {
+    const called = await invoke(name, numbers);
+    assert.deepEqual(called.json, numbers);
+    assert.equal((await invoke(name, [0.1, -19.99, 1e-7])).text, '[0.1,-19.99,1e-7]', 'and with no more than they have');
+    assert.deepEqual((await api.request('GET', `/v1/executions/${called.headers['sandlot-execution']}`)).json.result, numbers);
+    const stream = await api.stream('POST', `/v1/functions/${name}/invoke`, { json: numbers });
+    for await (const { event, data } of stream.events()) if (event === 'result') assert.deepEqual(data.result, numbers);
+  }
 });
 
 test('bad input names the field; functions belong to their owner', async () => {

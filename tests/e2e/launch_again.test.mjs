@@ -11,9 +11,10 @@ import { program } from './lib/instance.mjs';
 import { Launches } from './lib/launches.mjs';
 import { Terminal } from './lib/pseudo_terminal.mjs';
 import { suite } from './lib/suite.mjs';
+import { until } from './lib/wait.mjs';
 
 const { instance, api, finish } = await suite('launch_again', { width: 2 });
-const { urlEnv } = commandLine(instance);
+const { urlEnv, start, ok, crash } = commandLine(instance);
 const launches = new Launches(api);
 const SERVER = (text) => `require('node:http').createServer((q, s) => s.end(${JSON.stringify(text)} + process.pid)).listen(process.env.PORT, '127.0.0.1');\n`;
 
@@ -97,6 +98,38 @@ test('a launch again checks and starts only the parts that have changed, and lea
   launches.assertRuns(await launches.launch({ project: id }));
   assert.deepEqual(await shown(), [api6, web6], 'after a wake nothing is started anew either');
   await launches.remove(first, id);
+});
+
+test('the command line follows a launch over a restart of the daemon, begins at a stage, and leaves one to itself at Ctrl-C', async () => {
+  const home = fs.mkdtempSync(path.join(instance.home, 'followed-'));
+  fs.writeFileSync(path.join(home, 'server.js'), `console.log('up'); const wait = setInterval(() => { if (!require('node:fs').existsSync('/tmp/go')) return; clearInterval(wait); ${SERVER('followed ').trim()} }, 50);\n`);
+  const begin = (...args) => start(['launch', '--project', 'followed', '-v', ...args, home]);
+  const starts = (child) => until(() => /LaunchBackend|exec node/.test(child.said), { what: 'its backend is started' });
+  const child = begin('--backend-timeout', '2m');
+  await starts(child);
+  await crash();
+  const [sandbox] = (await api.request('GET', '/v1/sandboxes', { query: { project: 'followed' } })).json.sandboxes;
+  await api.exec(sandbox.id, 'touch /tmp/go');
+  const followed = await child.result;
+  assert.deepEqual([followed.code, /^http\S+-3000\./.test(child.shown())], [0, true], child.said);
+
+  const again = begin('--from', 'SyntaxCheck');
+  assert.equal((await again.result).code, 0, again.said);
+  assert.match(again.said, /SyntaxCheck +complete[^]*LaunchBackend +complete/);
+  const wrong = begin('--from', 'Nothing');
+  assert.equal((await wrong.result).code, 2, wrong.said);
+  assert.match(wrong.said, /from must be the name of a stage/);
+
+  await api.exec(sandbox.id, 'rm /tmp/go');
+  const left = begin('--from', 'LaunchBackend', '--backend-timeout', '2m');
+  await starts(left);
+  left.kill('SIGINT');
+  assert.equal((await left.result).code, 130, left.said);
+  const [, id] = /goes on without us; "sandlot job cancel ([0-9a-z]{26})" ends it/.exec(left.said) ?? [];
+  assert.equal((await api.request('GET', `/v1/launches/${id}`)).json.status, 'running', left.said);
+  await ok(['job', 'cancel', id]);
+  assert.equal((await launches.ended(id)).status, 'cancelled');
+  await launches.remove({ sandbox_id: sandbox.id }, 'followed');
 });
 
 test('files that installing makes do not crowd out those of the app', async () => {

@@ -6,6 +6,8 @@ import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
 
+import { commandLine } from './lib/cli.mjs';
+import { assertError } from './lib/client.mjs';
 import { installed } from './lib/framework.mjs';
 import { REPOSITORY } from './lib/instance.mjs';
 import { Launches } from './lib/launches.mjs';
@@ -14,6 +16,7 @@ import { until } from './lib/wait.mjs';
 
 const FULL = Boolean(process.env.E2E_FULL);
 const { instance, api, finish } = await suite('launch_stages', { width: 4 });
+const { sandlot } = commandLine(instance);
 const launches = new Launches(api);
 const APP = '/workspace/app';
 const SERVER = (text) => `require('node:http').createServer((q, s) => s.end(${JSON.stringify(text)} + q.url)).listen(process.env.PORT, '127.0.0.1');\n`;
@@ -40,6 +43,23 @@ test('fixes are made in the copy that runs: a script with Windows line ends star
   assert.equal((await api.exec(launched.sandbox_id, `test -e ${APP}/node_modules/left`)).exit_code, 1);
   assert.equal(await content(id, 'run.sh'), script, 'the project is as it was');
   assert.equal(await content(id, 'node_modules/left/index.js'), 'left');
+  await launches.remove(launched, id);
+});
+
+test('files may have names as options have, and words in any language come through without colours', async () => {
+  const server = `console.error("\x1b[31mgrün ➜ 日本\x1b[0m: Error: Cannot find module 'größe'"); process.exit(1);\n`;
+  const names = ['-x.txt', '--checkpoint=1', '-dir/ü "q.txt', 'sp ace'];
+  const { id } = await launches.project({ 'server.js': server, ...Object.fromEntries(names.map((name) => [name, `in ${name}`])) });
+  const launched = await launches.launch({ project: id, backend: { install: "printf '\\033[1m✓\\033[0m né\\n'" } });
+  assert.deepEqual([launched.error?.stage, launched.error?.code, launched.error?.message], ['LaunchBackend', 'missing_module', 'a module is missing: größe'], JSON.stringify(launched.error));
+  assert.deepEqual(launched.error.lines, ["grün ➜ 日本: Error: Cannot find module 'größe'"]);
+  assert.match(await log(launched), /"log":"✓ né"/);
+  for (const name of names) assert.equal((await api.read(launched.sandbox_id, `${APP}/${name}`)).toString(), `in ${name}`);
+  await launches.upload(id, { [names[0]]: 'changed' });
+  await api.request('DELETE', `/v1/projects/${id}/files/${encodeURIComponent(names[1])}`);
+  await launches.launch({ project: id });
+  assert.equal((await api.read(launched.sandbox_id, `${APP}/${names[0]}`)).toString(), 'changed');
+  assert.equal((await api.exec(launched.sandbox_id, `test -e ${APP}/${names[1]}`)).exit_code, 1);
   await launches.remove(launched, id);
 });
 
@@ -126,7 +146,7 @@ test('types that do not fit are told, and the app runs', async () => {
   const files = { 'package.json': NODE({ start: 'node server.js' }), 'tsconfig.json': '{}', 'server.js': SERVER('typed ') };
   const { id } = await api.create();
   for (const [file, text] of Object.entries(files)) await api.put(id, `${APP}/${file}`, text);
-  const tsc = (script) => api.out(id, { command: `mkdir -p ${APP}/node_modules/.bin && cat > ${APP}/node_modules/.bin/tsc && chmod 755 ${APP}/node_modules/.bin/tsc`, stdin: script });
+  const tsc = (script, name = 'tsc') => api.out(id, { command: `mkdir -p ${APP}/node_modules/.bin && cat > ${APP}/node_modules/.bin/${name} && chmod 755 ${APP}/node_modules/.bin/${name}`, stdin: script });
   await tsc('#!/bin/sh\necho "$*"\necho "server.ts(2,7): error TS2322: not assignable"\nexit 2\n');
   const launched = await launchIn(id);
   launches.assertRuns(launched);
@@ -142,12 +162,50 @@ test('types that do not fit are told, and the app runs', async () => {
   };
   await tsc('#!/bin/sh\n');
   assert.doesNotMatch(await again('fits '), /tsc found/);
+  // A tsconfig.json that only refers to others has nothing to be looked at by itself: the scripts say by what it is built.
+  for (const [script, program, said] of [['tsc -b && vite build', 'tsc', 'tsc -b --noEmit'], ['vue-tsc -b && vite build', 'vue-tsc', 'vue-tsc -b --noEmit'], ['nottsc -b; tsc --bundle', 'tsc', 'tsc --noEmit']]) {
+    await api.put(id, `${APP}/package.json`, NODE({ start: 'node server.js', build: script }));
+    await tsc(`#!/bin/sh\necho "${program} $*"\n`, program);
+    assert.ok((await again(`${script} `)).includes(`"log":"${said}"`), script);
+  }
   if (FULL) { // it is given a minute
+    await api.put(id, `${APP}/package.json`, NODE({ start: 'node server.js' }));
     await tsc('#!/bin/sh\nexec sleep 600\n');
     const slow = await again('slow ');
     assert.match(slow, /tsc took longer than 60 s/);
     assert.doesNotMatch(slow, /tsc found/);
   }
+  await api.purge(id);
+});
+
+/** What TypeScript is parsed by, and what it says of the line that is wrong. */
+const PARSERS = [['typescript', 'typescript', /Expression expected/], ['esbuild', '@esbuild esbuild', /Unexpected "="/]];
+
+test('an entry file of TypeScript is parsed by what the app has for it, also without a tsconfig.json', async (t) => {
+  const archive = await installed(t, 'typescript');
+  if (!archive) return;
+  const { id } = await api.create({ resources: { memory: '1Gi', disk: '1Gi' } });
+  const put = await api.request('PUT', `/v1/sandboxes/${id}/files/archive`, { query: { path: APP }, body: fs.createReadStream(archive, { highWaterMark: 1 << 20 }), headers: { 'content-type': 'application/x-tar' } });
+  assert.ok(put.status < 300, put.text);
+  await api.put(id, `${APP}/package.json`, NODE({ start: 'node run.js' }));
+  await api.put(id, `${APP}/run.js`, SERVER('typed '));
+  const run = (text) => api.put(id, `${APP}/server.ts`, text).then(() => launchIn(id, { backend: { entry: 'server.ts', command: 'exec node run.js' } }));
+  await api.out(id, `mv ${APP}/node_modules ${APP}/.parsers; mkdir ${APP}/node_modules`);
+  for (const [name, packages, what] of PARSERS) {
+    await api.out(id, `cd ${APP} && rm -rf node_modules && mkdir node_modules && for one in ${packages}; do mv .parsers/$one node_modules/; done`);
+    const failed = await run('enum Kind { A }\nlet b: number = = Kind.A;\n');
+    assert.deepEqual([failed.error?.stage, failed.error?.code], ['SyntaxCheck', 'syntax_error'], `${name}: ${JSON.stringify(failed.error ?? failed.stages)}`);
+    assert.match(failed.error.message, /server\.ts:2\b/);
+    assert.match(failed.error.message, what);
+    const launched = await run(`enum Kind { A }\nclass Held { constructor(@Inject() private kind: Kind) {} } // ${name}\n`);
+    launches.assertRuns(launched);
+    assert.equal(stageOf(launched, 'SyntaxCheck'), 'complete');
+  }
+  await api.out(id, `rm -rf ${APP}/node_modules && mkdir ${APP}/node_modules`);
+  const unparsed = await run('let b = = 3;\n');
+  launches.assertRuns(unparsed);
+  // A node that knows TypeScript parses it itself.
+  if (stageOf(unparsed, 'SyntaxCheck') === 'skipped') assert.match(await log(unparsed), /nothing here can parse server\.ts/);
   await api.purge(id);
 });
 
@@ -196,6 +254,61 @@ test('a sandbox alone is launched with its own files, or with those of its proje
   assert.deepEqual([of.project, stageOf(of, 'MaterializeFiles')], [id, 'complete']);
   assert.equal(await launches.page(of), 'of the project /');
   await launches.remove(of, id);
+});
+
+test('a part that a request says false of is left out, and what is said otherwise is told beside what was found', async () => {
+  const { id } = await launches.project({ 'backend/server.js': SERVER('backend '), 'frontend/index.html': '<p>page</p>', 'sandlot.json': '{"backend": {"port": 4100}}\n' });
+  const detected = (await api.request('GET', `/v1/projects/${id}/detection`)).json;
+  assert.deepEqual(detected.overrides, [{ what: 'backend.port', said: 4100, found: 3000, source: 'sandlot.json' }]);
+  assert.deepEqual(detected.parts.map(({ role, port }) => [role, port]), [['backend', 4100], ['frontend', 8080]]);
+  const both = await launches.launch({ project: id });
+  launches.assertRuns(both);
+  assert.match(both.preview_url, /-8080\./);
+  const launched = await launches.launch({ project: id, frontend: false });
+  launches.assertRuns(launched);
+  assert.equal(stageOf(launched, 'LaunchFrontend'), 'skipped');
+  assert.equal(await launches.page(launched), 'backend /', 'the preview is what is left');
+  assert.deepEqual((await api.get(launched.sandbox_id)).start.map(({ name }) => name), ['backend'], 'the page that ran is ended');
+  assert.deepEqual(launched.detection.overrides.at(-1), { what: 'frontend', said: false, found: 'static', source: 'request' });
+  const page = await launches.launch({ project: id, backend: false });
+  launches.assertRuns(page);
+  assert.match(await launches.page(page), /page/);
+  const none = await launches.launch({ project: id, backend: false, frontend: false });
+  assert.deepEqual([none.error?.stage, none.error?.code], ['DetectEntryPoint', 'no_entry_point'], JSON.stringify(none.error));
+  assert.match(none.error.message, /nothing is left to be started/);
+  assert.match(none.error.remediation, /leave out one part at most/);
+  assertError(await api.request('POST', '/v1/launches', { json: { project: id, frontend: true } }), 400, /frontend must be an object, or false/);
+  const dir = fs.mkdtempSync(path.join(instance.home, 'only-'));
+  for (const part of ['backend', 'frontend']) fs.mkdirSync(path.join(dir, part));
+  for (const [name, text] of [['backend/server.js', SERVER('by name ')], ['frontend/index.html', '<p>page</p>'], ['sandlot.json', '{"prot": 1}']]) fs.writeFileSync(path.join(dir, name), text);
+  const { code, stdout, stderr } = await sandlot(['launch', '--project', 'only', '--only', 'backend', dir]);
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, /-3000\./);
+  assert.match(stderr, /^sandlot: sandlot\.json:1: prot is no key/m);
+  assert.equal((await sandlot(['launch', '--only', 'both', dir])).code, 2);
+  const [only] = (await api.request('GET', '/v1/sandboxes', { query: { project: 'only' } })).json.sandboxes;
+  assert.deepEqual((await api.get(only.id)).start.map(({ name }) => name), ['backend']);
+  await launches.remove({ sandbox_id: only.id }, 'only');
+  await launches.remove(page, id);
+});
+
+test('what is wrong in sandlot.json is said with its line: an error stops the launch, a key that nothing knows is told', async () => {
+  const { id } = await launches.project({ 'server.js': SERVER('x'), 'sandlot.json': '{\n  "backend": {"prot": 4100}\n}\n' });
+  const validate = async () => (await api.request('POST', `/v1/projects/${id}/validate`)).json;
+  const settings = ({ findings }) => findings.filter(({ rule }) => rule === 'settings').map(({ severity, file, line, message }) => [severity, file, line, message]);
+  const message = 'backend.prot is no key, and is not followed: there are directory, framework, entry, command, install and port';
+  assert.deepEqual(settings(await validate()), [['warning', 'sandlot.json', 2, message]]);
+  const told = await launches.launch({ project: id });
+  launches.assertRuns(told);
+  assert.ok((await log(told)).includes(`warning: sandlot.json:2: ${message}`));
+  await launches.upload(id, { 'sandlot.json': '{\n  "backend": {"port": 4100},\n}\n' });
+  const report = await validate();
+  assert.deepEqual([report.valid, ...settings(report)[0].slice(0, 3)], [false, 'error', 'sandlot.json', 3]);
+  const failed = await launches.launch({ project: id });
+  assert.deepEqual([failed.error?.stage, failed.error?.code], ['DetectEntryPoint', 'invalid_settings'], JSON.stringify(failed.error));
+  assert.match(failed.error.message, /^sandlot\.json:3: it is no JSON: /);
+  assert.equal((await api.request('GET', `/v1/projects/${id}/detection`)).json.parts.length, 1, 'what was found is told all the same');
+  await launches.remove(failed, id);
 });
 
 test('launches are asked for by how they went, and half and 19 of 20 are told of how long stages took', async () => {

@@ -6,7 +6,7 @@ import { after, test } from 'node:test';
 
 import { busybox, image, registryServer } from './lib/images.mjs';
 import { suite } from './lib/suite.mjs';
-import { MI } from './lib/values.mjs';
+import { MI, quoted } from './lib/values.mjs';
 import { until } from './lib/wait.mjs';
 
 const images = { 'library/postgres:15-alpine': image([busybox()]), 'library/python:3.12.4-slim': image([busybox()]) };
@@ -43,6 +43,21 @@ test('each member shows all that it is, its runtime as a word', async () => {
   await api.purge(made.id);
 });
 
+test('a port with a preview may be that of a member; two on one port are refused', async () => {
+  const frontend = { role: 'frontend', command: 'exec python3 -m http.server --bind 127.0.0.1 3000', port: 3000, depends_on: [] };
+  const portsOf = async (json) => {
+    const made = await api.create(json);
+    await api.purge(made.id);
+    return Object.fromEntries(made.members.map(({ role, port }) => [role, port]));
+  };
+  assert.deepEqual(await portsOf({ ports: [3000], members: [frontend] }), { primary: null, frontend: 3000 });
+  assert.deepEqual(await portsOf({ ports: [3000, 8000], members: [frontend] }), { primary: 8000, frontend: 3000 });
+  for (const other of [{ role: 'primary', port: 3000 }, { role: 'backend', command: SLEEP, port: 3000 }, { role: 'backend', command: SLEEP, health: { port: 3000 } }]) {
+    const answer = await api.request('POST', '/v1/sandboxes', { json: { ports: [3000], members: [frontend, other] } });
+    assert.deepEqual([answer.status, answer.json.error.code], [400, 'port_taken'], answer.text);
+  }
+});
+
 test('a member that is never healthy is unhealthy after its time, which is told, and its sandbox goes on', async () => {
   const stream = await api.stream('GET', '/v1/events', { query: { topics: 'member' } });
   const told = [];
@@ -55,6 +70,46 @@ test('a member that is never healthy is unhealthy after its time, which is told,
   await exec(id, 'setsid python3 -m http.server --bind 127.0.0.1 8001 >/dev/null 2>&1 &', 'backend');
   await until(() => told.some(({ event, data }) => event === 'member.healthy' && data.sandbox === id), { what: 'it is healthy when it answers' });
   stream.close();
+  await api.purge(id);
+});
+
+test('a member has the time that it was given to answer over HTTP, and nobody else waits for it', async () => {
+  // Notes each question, and answers when it is told to.
+  const APP = `import http.server, os, time
+class App(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        print("asked", file=open("/workspace/outputs/asked", "a"), flush=True)
+        while not os.path.exists("/workspace/outputs/go"): time.sleep(0.05)
+        self.send_response(200)
+        self.end_headers()
+http.server.ThreadingHTTPServer(("127.0.0.1", 8002), App).serve_forever()`;
+  const slow = { role: 'backend', command: `exec python3 -c ${quoted(APP)}`, health: { port: 8002, path: '/up', interval_ms: 100, timeout_ms: 60_000 } };
+  const { id } = await api.create({ members: [slow] });
+  const asked = async () => (await exec(id, 'cat /workspace/outputs/asked')).stdout;
+  await until(async () => (await asked()) === 'asked\n', { what: 'it is asked' });
+  const other = await api.create({ members: [{ role: 'backend', command: 'exec python3 -m http.server --bind 127.0.0.1 8003', health: { port: 8003, path: '/' } }] });
+  await untilMember(other.id, 'backend', ({ health }) => health === 'healthy', 'is healthy');
+  assert.deepEqual([await asked(), (await member(id, 'backend')).health], ['asked\n', 'starting'], 'it is still waited for');
+  await api.life(id, 'pause');
+  await api.life(id, 'resume');
+  await exec(id, 'touch /workspace/outputs/go');
+  await untilMember(id, 'backend', ({ health }) => health === 'healthy', 'is healthy');
+  for (const one of [id, other.id]) await api.purge(one);
+});
+
+test('what a member runs is asked for as soon as it ends and when it runs again, however seldom else', async () => {
+  const serve = (port) => ({ command: `exec python3 -m http.server --bind 127.0.0.1 ${port}`, health: { port, interval_ms: 3_600_000 } });
+  const { id } = await api.create({ members: [{ role: 'cache', restart: 'never', ...serve(8004) }, { role: 'backend', ...serve(8005), depends_on: [] }] });
+  for (const role of ['cache', 'backend']) {
+    await untilMember(id, role, ({ health }) => health === 'healthy', 'is healthy');
+    const { processes: [{ pid }] } = (await api.request('GET', `/v1/sandboxes/${id}/processes`, { query: { member: role } })).json;
+    await exec(id, `kill -9 ${pid}`, role);
+  }
+  await untilMember(id, 'cache', ({ status, health }) => status === 'exited' && health === 'unhealthy', 'has ended and is unhealthy');
+  await until(async () => {
+    const { processes } = (await api.request('GET', `/v1/sandboxes/${id}/processes`, { query: { member: 'backend' } })).json;
+    return processes.length > 1 && (await member(id, 'backend')).health === 'healthy';
+  }, { what: 'the other runs again and is healthy' });
   await api.purge(id);
 });
 

@@ -103,6 +103,24 @@ test('every line that is logged for a request names it, and its trace, which the
   }
 });
 
+test('lines of the keeper, and of a job, name the request that they are for', async () => {
+  const trace = 'c'.repeat(32);
+  const headers = { 'x-request-id': 'for-the-keeper', traceparent: `00-${trace}-${'d'.repeat(16)}-01` };
+  const { json } = await api.request('POST', '/v1/sandboxes', { json: {}, headers });
+  assert.equal((await api.request('POST', `/v1/sandboxes/${json.id}/purge`, { headers: { ...headers, 'x-request-id': 'its.end_2' } })).status, 204);
+  const lines = () => instance.log().split('\n').filter((line) => line.startsWith('{')).map((line) => JSON.parse(line));
+  const own = async (request_id, word) => {
+    const line = await until(() => lines().find((one) => one.program === 'sandlot-keeper' && one.message.startsWith(`${word} ${json.id} `)), { what: `the keeper logs ${word}` });
+    assert.deepEqual([line.request_id, line.trace_id], [request_id, trace]);
+  };
+  await own('for-the-keeper', 'build');
+  await own('its.end_2', 'kill');
+  const begun = await api.request('POST', '/v1/templates', { json: { name: 'nowhere', image: '127.0.0.1:1/none:1' }, headers: { 'x-request-id': 'of-a-job' } });
+  assert.equal(begun.status, 202, begun.text);
+  await until(() => lines().find((one) => one.request_id === 'of-a-job' && /^the job \w+ \(\w+\) failed: /.test(one.message)), { what: 'the job says that it failed' });
+  await api.request('DELETE', '/v1/templates/nowhere');
+});
+
 test('the command line says where the log of the daemon is if there is no journal of it', async () => {
   const { code, stderr } = await sandlot(['logs', '--daemon', '-n', '1'], { env: { PATH: '/nonexistent' } });
   assert.notEqual(code, 0);

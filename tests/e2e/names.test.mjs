@@ -156,6 +156,14 @@ test('commands take the name, the beginning or the end of an id, the exact name 
   speaks(await sandlot(['create', '--name', 'Web']), /name/);
 });
 
+test('a refusal is told with the name that was given', async () => {
+  const { id } = await api.create({ name: 'frozen' });
+  await ok(['pause', 'frozen']);
+  assert.equal((await sandlot(['exec', 'frozen', '--', 'true'])).stderr, 'sandlot: sandbox frozen is paused and cannot be used now\n  → resume it first: sandlot resume frozen\n');
+  assert.match((await sandlot(['exec', id, '--', 'true'])).stderr, new RegExp(`sandbox ${id} is paused`));
+  await ok(['rm', '--purge', 'frozen']);
+});
+
 test('cp, the filter of the audit log and completions take names, also long ones with dashes', async (t) => {
   const name = `my-app-${'x'.repeat(33)}`;
   const { id } = await api.create({ name });

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 
 import Ajv from 'ajv/dist/2020.js';
 
-import { Judge } from './lib/document.mjs';
+import { eventsOf, Judge } from './lib/document.mjs';
 import { REPOSITORY } from './lib/instance.mjs';
 import { suite } from './lib/suite.mjs';
 
@@ -51,6 +51,12 @@ test('every operation has a summary, responses with descriptions, and an id of i
       ids.add(operation.operationId);
     }
   }
+});
+
+test('every tag says what it gathers, and none gathers nothing', () => {
+  const used = new Set(operations.flatMap(({ operation }) => operation.tags));
+  assert.deepEqual(document.tags.map(({ name }) => name).sort(), [...used].sort());
+  for (const { name, description } of document.tags) assert.match(description, /^[A-Z].{20,}\.$/, name);
 });
 
 test('every variable part of a path is a declared parameter', () => {
@@ -98,6 +104,56 @@ test('every listed operation exists, and none of them answers without a token bu
   }
 });
 
+test('an empty object is a body that says nothing, for every operation that takes none', async () => {
+  // The handshake of a WebSocket has none, whatever it says.
+  const taking = operations.filter(({ route, operation }) => !operation.requestBody && !operation.responses[101] && !['/v1/shutdown', '/v1/events'].includes(route));
+  assert.ok(taking.length >= 100, `${taking.length} operations`);
+  const code = ({ json }) => json.error?.code ?? json.code; // which other doors have at the top
+  for (const { route, method } of taking) {
+    const target = route.replaceAll('{id}', NOBODY).replaceAll(/\{[^}]+\}/g, '1');
+    const [without, empty] = [await api.request(method.toUpperCase(), target), await api.request(method.toUpperCase(), target, { json: {} })];
+    assert.equal(empty.status, without.status, `${method} ${route}: ${empty.text}`);
+    if (method !== 'head' && empty.status >= 400) assert.equal(code(empty), code(without), `${method} ${route}`);
+  }
+});
+
+/** Bodies that fit a schema but for a field that nobody knows, which is at each of its depths in turn. */
+function* withStranger(schema) {
+  const found = resolve(schema), { properties = {}, required = [] } = found;
+  const known = Object.fromEntries(required.map((name) => [name, sample(properties[name])]));
+  if (found.additionalProperties === false) yield { ...known, stranger: 1 };
+  for (const [name, one] of Object.entries(properties)) {
+    for (const kind of [one, ...(resolve(one).oneOf ?? [])].map(resolve)) {
+      if (kind.properties) for (const below of withStranger(kind)) yield { ...known, [name]: below };
+      const items = kind.items && [kind.items, ...(resolve(kind.items).oneOf ?? [])].map(resolve).filter((entry) => entry.properties);
+      for (const entry of items ?? []) for (const below of withStranger(entry)) yield { ...known, [name]: [below] };
+    }
+  }
+}
+
+function sample(schema) {
+  const { examples, example, enum: choices, default: usual } = resolve(schema);
+  return examples?.[0] ?? example ?? usual ?? choices?.[0] ?? 'x';
+}
+
+test('a field that nobody knows is refused by its name, at every depth of every body', async () => {
+  const { id } = await api.create();
+  let deepest = 0, tried = 0;
+  for (const { route, method, operation } of operations) {
+    const schema = operation.requestBody?.content['application/json']?.schema;
+    if (!schema || /\{(?!id\})/.test(route)) continue;
+    for (const json of withStranger(schema)) {
+      const answer = await api.request(method.toUpperCase(), route.replace('{id}', id), { json });
+      assert.equal(answer.status, 400, `${method} ${route} ${JSON.stringify(json)}: ${answer.text}`);
+      assert.match(answer.json.error.message, /stranger|with more than/, `${method} ${route} ${JSON.stringify(json)}`);
+      deepest = Math.max(deepest, JSON.stringify(json).split('{').length);
+      tried++;
+    }
+  }
+  assert.ok(tried > 40 && deepest > 2, `${tried} bodies, ${deepest} deep`);
+  await api.purge(id);
+});
+
 test('an operation on a sandbox that does not exist is 404 sandbox_not_found', async () => {
   for (const { route, method, operation } of operations.filter((one) => one.route.startsWith('/v1/sandboxes/{id}'))) {
     const target = route.replaceAll('{id}', NOBODY).replaceAll(/\{[^}]+\}/g, '1');
@@ -141,7 +197,7 @@ function eachFieldOfAll(visit) {
 }
 
 /** One that consists of fields needs no example of its own. */
-const isComposed = (field) => [field, field.items].some((one) => one?.$ref || one?.properties);
+const isComposed = (field) => [field, field.items, field.items?.oneOf?.[0]].some((one) => one?.$ref || one?.properties);
 
 test('operations have ids that read as calls, and a description', () => {
   const ids = operations.map(({ operation }) => operation.operationId);
@@ -167,7 +223,6 @@ test('every field and every parameter has a description', () => {
   assert.deepEqual(missing, []);
 });
 
-// Bodies and answers consist of the examples of their fields, which are checked with them.
 test('every field, parameter, body and answer has an example that fits', () => {
   const missing = [];
   const ajv = new Ajv({ strict: false, validateFormats: false });
@@ -181,6 +236,7 @@ test('every field, parameter, body and answer has an example that fits', () => {
   };
   eachFieldOfAll((field, at) => {
     if (!isComposed(field) && !field.examples?.length) missing.push(`${at} has none`);
+    for (const example of field.examples ?? []) check(field, example, at);
   });
   for (const { operation } of operations) {
     for (const one of operation.parameters) {
@@ -214,6 +270,29 @@ test('the document names servers, idempotency keys, streams of exec, and what a 
   walk(document, '#');
   const sandbox = document.components.schemas.Sandbox.properties;
   assert.ok(resolve(sandbox.ports.items).oneOf, 'a port of a sandbox is a number, or an object');
+});
+
+test('every list is an array under the name of what it holds, with next_cursor beside it', () => {
+  const lists = operations.filter(({ method, operation }) => method === 'get' && /^list[A-Z]/.test(operation.operationId));
+  assert.ok(lists.length > 20, `${lists.length} lists`);
+  for (const { route, operation } of lists) {
+    const schema = resolve(operation.responses['200'].content['application/json'].schema);
+    assert.ok(Object.values(schema.properties).some((one) => [resolve(one).type].flat().includes('array')), `${route} has a list`);
+    assert.ok(schema.required.includes('next_cursor'), `${route} has next_cursor`);
+  }
+});
+
+test('the document says of which events each stream consists, and its examples are such events', () => {
+  const judge = new Judge(document);
+  const streams = operations.filter(({ operation }) => operation.responses[200]?.content?.['text/event-stream']);
+  assert.ok(streams.length >= 16, `${streams.length} streams`);
+  for (const { route, method, operation } of streams) {
+    const media = operation.responses[200].content['text/event-stream'];
+    assert.ok(Object.keys(media['x-events'] ?? {}).length > 0, `${operation.operationId} names its events`);
+    const events = eventsOf(media.example);
+    assert.ok(events.length > 0, operation.operationId);
+    for (const event of events) judge.checkEvent(method, route.replaceAll('{id}', NOBODY).replaceAll(/\{[^}]+\}/g, '1'), event);
+  }
 });
 
 test('the JSON that guides print is as the document says', () => {
@@ -256,6 +335,11 @@ test('the judge of all tests sees an answer and a request that are not as the do
   assert.throws(() => judge.check('POST', '/v1/sandboxes', { headers: { 'Idempotency-Key': 'x'.repeat(256) } }, fake(sandbox, 201)), /Idempotency-Key/);
   assert.throws(() => judge.checkHead('GET', `${path}/files/watch`, {}, { status: 200, headers: {} }), /without path/);
   assert.throws(() => judge.check('POST', `${path}/pause`, { body: 'x' }, fake(sandbox)), /has a body/);
+  const output = `${path}/processes/p1/output`;
+  judge.checkEvent('GET', output, { event: 'stdout', data: { data: 'x', at: sandbox.created_at } });
+  assert.throws(() => judge.checkEvent('GET', output, { event: 'surprise', data: {} }), /none that the document names/);
+  assert.throws(() => judge.checkEvent('GET', output, { event: 'stdout', data: { text: 'x' } }), /the event stdout of followProcessOutput is not as/);
+  assert.throws(() => judge.checkEvent('GET', '/v1/events', { event: 'sandbox.running', data: { sandbox: id, status: 'running' } }), /sandbox.running of followEvents is not as/);
   const listed = { sandboxID: id, templateID: 'host', clientID: 'sandlot', envdVersion: '1', startedAt: sandbox.created_at, endAt: sandbox.created_at, cpuCount: 1, memoryMB: 1, diskSizeMB: 1, metadata: {}, state: 'running' };
   judge.check('GET', '/e2b/v2/sandboxes', { query: { limit: 1 } }, fake([listed]));
   assert.throws(() => judge.check('GET', '/e2b/v2/sandboxes', {}, fake([{ ...listed, state: 'gone' }])), /readCompatibly/);

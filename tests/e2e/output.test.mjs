@@ -129,6 +129,31 @@ test('follow=false ends after what is there, with the exit only if there was one
   assert.equal(then.exit.exit_code, 0);
 });
 
+test('a client that takes JSON and no events is told what is there, at once, and goes on from there', async () => {
+  const { id: p } = await ps.start(id, 'echo one; echo two >&2; read line; echo "$line"; printf "\\377"; exit 3');
+  const read = async (from) => {
+    const answer = await api.request('GET', `/v1/sandboxes/${id}/processes/${p}/output`, { query: from === undefined ? {} : { from }, headers: { accept: 'application/json, text/plain, */*' } });
+    assert.deepEqual([answer.status, answer.headers['content-type']], [200, 'application/json'], answer.text);
+    return answer.json;
+  };
+  const first = await until(async () => { const now = await read(); return now.next === 8 && now; }, { what: 'it has printed two lines' });
+  assert.deepEqual(first, { status: 'running', exit_code: null, truncated: false, next: 8, more: false, stdout: 'one\n', stderr: 'two\n' });
+  await ps.stdin(id, p, { data: 'three\n' });
+  await ps.wait(id, p);
+  assert.deepEqual(await read(first.next), { status: 'exited', exit_code: 3, truncated: false, next: 15, more: false, stdout_base64: Buffer.from('three\n\xff', 'latin1').toString('base64'), stderr: '' });
+  assert.equal((await read()).stdout_base64, Buffer.from('one\nthree\n\xff', 'latin1').toString('base64'));
+  const { id: large } = await ps.start(id, python('print("x" * (3 << 20))'));
+  await ps.wait(id, large);
+  const parts = [];
+  for (let from = 0, more = true; more;) {
+    const { json } = await api.request('GET', `/v1/sandboxes/${id}/processes/${large}/output`, { query: { from }, headers: { accept: 'application/json' } });
+    parts.push(json.stdout);
+    ({ next: from, more } = json);
+  }
+  assert.ok(parts.length > 2, `${parts.length} parts`);
+  assert.equal(parts.join(''), `${'x'.repeat(3 << 20)}\n`);
+});
+
 test('stdout and stderr keep the order in which they were written', async () => {
   const { id: p } = await ps.start(id, python('import os\nfor i in range(12):\n    os.write(1 + i % 2, b"%d\\n" % i)\n    os.read(0, 1)'));
   const events = (await ps.output(id, p)).events();

@@ -43,11 +43,13 @@ async function rulesFor(...urls) {
 const apt = (output('apt-get', 'indextargets', '--format', '$(REPO_URI)', 'Created-By: Packages', 'Release: bookworm') ?? '').split('\n')[0].replace(/\/$/, '');
 const pip = output('python3', '-m', 'pip', 'config', 'get', 'global.index-url') ?? output('/usr/bin/python3', '-c', 'from pip._internal.models.index import PyPI; print(PyPI.simple_url)') ?? '';
 const npm = (output('npm', 'config', 'get', 'registry') ?? '').replace(/\/$/, '');
+const go = (output('go', 'env', 'GOPROXY') || 'https://proxy.golang.org').split(/[,|]/)[0].replace(/\/$/, '');
+const MODULE = `${go}/github.com/kluctl/go-embed-python/@v/v0.0.0-3.12.3-20240415-1.info`;
 const why = !output('mmdebstrap', '--version') ? 'mmdebstrap is not installed' : !apt || !answers(`${apt}/dists/bookworm/InRelease`) ? 'no archive of apt can be reached' : !pip || !answers(`${pip.replace(/\/$/, '')}/six/`) ? 'no index of pip can be reached' : null;
 const skip = why ? `not proven: ${why} from this machine` : false;
 
 // Nothing listens there: a registry that cannot be reached.
-const args = ['--registry', '127.0.0.1:9', '--registry-allow', '127.0.0.1:9', '--pip-index', pip, '--npm-registry', npm];
+const args = ['--registry', '127.0.0.1:9', '--registry-allow', '127.0.0.1:9', '--pip-index', pip, '--npm-registry', npm, '--go-proxy', go];
 if (fs.existsSync(CERTIFICATES)) args.push('--package-ca', CERTIFICATES);
 const { instance, api, finish } = await suite('packages', { args });
 
@@ -90,11 +92,6 @@ const root = (command) => ({ command, user: 'root', env: { ...trusting, DEBIAN_F
 test('a bootstrap that cannot be is refused before anything is done', async () => {
   for (const bootstrap of [{}, { suite: '' }, { suite: 'Bookworm' }, { suite: '../x' }, { suite: '-x' }, { suite: 'bookworm', packages: ['-o'] }, { suite: 'bookworm', mirror: 'x' }]) assertError(await api.request('POST', '/v1/templates', { json: { name: 'bad', bootstrap } }), [400]);
   assertError(await api.request('GET', '/v1/templates/bad'), [404]);
-});
-
-test('a name of the catalogue that is an image alone says so, and what there is instead', async () => {
-  const error = assertError(await api.request('POST', '/v1/sandboxes', { json: { template: 'python3.12' } }), [503]);
-  assert.match(error.message, /made of an image alone \(Debian 12 has Python 3.11: the template python3.11\): .*127\.0\.0\.1:9/);
 });
 
 test('where no registry can be reached, a name of the catalogue is made of Debian\'s packages', { skip }, async () => {
@@ -160,6 +157,33 @@ full('python3.11 has its packages and tools', async () => {
   await api.purge(id);
 });
 
+test('Python 3.12 that can be had nowhere says what to do', { skip }, async () => {
+  await instance.crash();
+  await instance.start(['--go-proxy', 'http://127.0.0.1:9']);
+  assert.equal((await api.request('POST', '/v1/templates/python3.12/build', { json: {} })).status, 202);
+  const failed = await built('python3.12');
+  assert.equal(failed.status, 'error');
+  assert.match(failed.error, /^step 3 \(install Python 3\.12\): exit code 1 \([^)]*\): no Python 3\.12 from http:\/\/127\.0\.0\.1:9 either \| curl: \(7\) /);
+  assert.match(await logOf('python3.12'), /^its base: step 3 of 3: install Python 3\.12$/m);
+  assert.match(await logOf('python3.12'), /--go-proxy.*--registry-mirror.*template import.*\nno Python 3\.12 from http:\/\/127\.0\.0\.1:9 either\n/);
+  await instance.crash();
+  await instance.start();
+});
+
+full('python3.12 is made without an image, under both of its names, and has its packages, tools, pip and environments', async (t) => {
+  if (!answers(MODULE)) return t.skip(`not proven: no proxy of Go modules can be reached from this machine`);
+  await bring('python312');
+  const log = await logOf('python312');
+  assert.match(log, /^python:3.12-slim cannot be had: read from 127.0.0.1:9: /m);
+  const { id } = await api.create({ template: 'python312', network: { mode: 'none' } });
+  assert.match(await api.out(id, { command: 'python3 -V; python3 -c "import ssl, sqlite3, ctypes, lzma, numpy, pandas, requests; print(int(numpy.arange(5).sum()), pandas.DataFrame({\'a\': [1, 2]}).a.sum())"; for p in git curl wget vim; do command -v $p; done; python3 -m venv /tmp/v && /tmp/v/bin/pip --version && /tmp/v/bin/python -c "import sys; print(sys.prefix)"; find /usr/local/lib/python3.12/__pycache__ -name "os.*.pyc" | wc -l', timeout_ms: 120_000 }), /^Python 3\.12\.\d+\n10 3\n\/usr\/bin\/git\n\/usr\/bin\/curl\n\/usr\/bin\/wget\n\/usr\/bin\/vim\npip .*\(python 3\.12\)\n\/tmp\/v\n[1-9]/);
+  await api.purge(id);
+  const reaching = await open('python312');
+  const installed = await api.exec(reaching, root('pip install --quiet six && python3 -c "import six; print(six.__name__)"'));
+  assert.equal(installed.stdout, 'six\n', installed.stderr);
+  await api.purge(reaching);
+});
+
 full('node20 is Node 20 with npm and TypeScript, and npm installs into it', async () => {
   await bring('node20');
   const id = await open('node20');
@@ -220,6 +244,8 @@ full('postgres15 and redis7 made of packages are members with nothing said but t
   await healthy();
   assert.equal(await api.out(id, { command: 'psql -At -c "select * from kept"; redis-cli -u $REDIS_URL get a' }), '42\n1\n');
   await api.purge(id);
+  assert.match(await follow('docs/members.md', 'sandlot create --name store --member'), /database healthy/);
+  await api.purge('store');
 });
 
 full('a bootstrap installs the packages that it is asked for', async () => {
@@ -229,12 +255,16 @@ full('a bootstrap installs the packages that it is asked for', async () => {
   await api.purge(id);
 });
 
-full('what docs/templates.md prints of a Debian without an image works', async () => {
-  const guide = fs.readFileSync(path.join(REPOSITORY, 'docs/templates.md'), 'utf8');
-  const [, commands] = /```sh no-run\n(sandlot template create deb --bootstrap[^]*?)```/.exec(guide);
+/** What the block of a guide says that begins so. */
+async function follow(guide, begin) {
+  const text = fs.readFileSync(path.join(REPOSITORY, guide), 'utf8');
+  const commands = text.split('```sh no-run\n').find((block) => block.startsWith(begin)).split('```')[0];
   const env = instance.environment({ SANDLOT_URL: `http://127.0.0.1:${api.port}`, SANDLOT_TOKEN: api.token, PATH: `${BUILD_DIR}:${process.env.PATH}` });
-  const { stdout } = await promisify(execFile)('bash', ['-ec', commands], { env, timeout: LONG.timeout_ms });
-  assert.match(stdout, /^12\.\d+$/m);
+  return (await promisify(execFile)('bash', ['-ec', commands], { env, timeout: LONG.timeout_ms })).stdout;
+}
+
+full('what docs/templates.md prints of a Debian without an image works', async () => {
+  assert.match(await follow('docs/templates.md', 'sandlot template create deb --bootstrap'), /^12\.\d+$/m);
 });
 
 finish();

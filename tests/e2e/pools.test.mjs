@@ -60,6 +60,14 @@ test('a pool is filled with sandboxes that are ready and in no list of anybody',
   assert.match(await ok(['pool', 'ls']), /app +default\/admin +2 +2 +0/);
 });
 
+test('a pool is listed from the moment it is asked for, and not from the moment it is ended', async () => {
+  await put('listed');
+  for (const size of [1, 2, 0, 1, 0]) {
+    await patch('listed', { pool: { size } });
+    assert.equal((await pool('listed'))?.size ?? 0, size);
+  }
+});
+
 test('a create is given one, ready, with what it asks for; another takes its place', async () => {
   await untilFull('app');
   const { hits } = await pool('app');

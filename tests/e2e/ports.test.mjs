@@ -86,10 +86,10 @@ class Events {
 
 test('a sandbox in which nothing listens has no ports, also with a way out', async () => {
   const { id } = await api.create();
-  assert.deepEqual(await list(id), { ports: [], truncated: false });
+  assert.deepEqual(await list(id), { ports: [], next_cursor: null, truncated: false });
   const { id: open } = await api.create({ network: { mode: 'internet' } });
   await api.out(open, 'true');
-  assert.deepEqual(await list(open), { ports: [], truncated: false }, "the daemon's own sockets are not the sandbox's");
+  assert.deepEqual(await list(open), { ports: [], next_cursor: null, truncated: false }, "the daemon's own sockets are not the sandbox's");
 });
 
 test('each port is told with its address, the program and the process, and whether one gets there', async () => {
@@ -162,7 +162,7 @@ test('the list wakes nobody, and is no use of a sandbox', async () => {
   assert.equal((await ports(id)).length, 1);
   assert.equal((await api.get(id)).last_active_at, before);
   await api.life(id, 'stop');
-  assert.deepEqual(await list(id), { ports: [], truncated: false });
+  assert.deepEqual(await list(id), { ports: [], next_cursor: null, truncated: false });
   assert.equal((await api.get(id)).status, 'stopped');
 });
 

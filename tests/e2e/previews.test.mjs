@@ -8,13 +8,14 @@ import net from 'node:net';
 import { Readable } from 'node:stream';
 import { test } from 'node:test';
 
+import { commandLine } from './lib/cli.mjs';
 import { assertError } from './lib/client.mjs';
 import { openSocket, Previews } from './lib/preview.mjs';
 import { sayAs, startApp, startLiar } from './lib/preview_app.mjs';
 import { suite } from './lib/suite.mjs';
 import { until } from './lib/wait.mjs';
 
-const { api, finish } = await suite('previews');
+const { instance, api, finish } = await suite('previews');
 
 const sandbox = await api.create({ ports: [3000, 3001, 3002] });
 const { id } = sandbox;
@@ -36,6 +37,15 @@ test('a private preview opens with the token of its owner, and with nothing else
     assert.equal(answer.status, 401);
     assert.equal(answer.json.error.code, 'preview_private');
   }
+});
+
+test('who comes without a cookie is told that a link has to be kept, and who wants the API that it is elsewhere', async () => {
+  const remedy = async (headers) => (await get('/', { token: false, headers })).json.error.remediation;
+  assert.match(await remedy({}), /its cookie did not come back: curl -L -c cookies LINK$/);
+  assert.match(await remedy({ cookie: 'sandlot_preview=wrong' }), /sandlot open ID PORT$/);
+  const { code, stderr } = await commandLine(instance).sandlot(['ls'], { env: { SANDLOT_URL: `http://127.0.0.1:${previews.port}`, SANDLOT_TOKEN: api.token } });
+  assert.notEqual(code, 0);
+  assert.match(stderr, /Here are previews, .* and not the API\.?\n.*--api-bind/);
 });
 
 test('one that is not there looks like one that may not be seen', async () => {

@@ -88,6 +88,8 @@ test('files come raw and as a form, are listed with size, type and hash, and are
   const part = await get(id, 'docs/b.md', { headers: { range: 'bytes=2-' } });
   assert.deepEqual([part.status, part.text, part.headers['content-range']], [206, 'two', 'bytes 2-4/5']);
   assert.equal((await get(id, 'docs/b.md', { headers: { range: 'bytes=9-' } })).status, 416);
+  const again = (tag) => get(id, 'docs/b.md', { headers: { range: 'bytes=2-', 'if-range': tag } });
+  assert.deepEqual([(await again(part.headers.etag)).status, (await again('"of-before"')).status], [206, 200]);
   assert.equal((await get(id, 'docs/b.md', { headers: { 'if-none-match': whole.headers.etag } })).status, 304);
   assert.equal((await put(id, 'a.txt', 'replaced')).status, 200);
   assert.equal((await get(id, 'a.txt')).text, 'replaced');
@@ -154,6 +156,22 @@ test('archives come in as tar and zip and go out as tar, with execute permission
     spawnSync('tar', ['-xf', `${dir}/out.tar`, '-C', `${dir}/out`]);
     assert.equal(spawnSync(`${dir}/out/run.sh`).stdout.toString(), 'run\n');
     assert.equal(fs.readFileSync(`${dir}/out/below/zip/ö.txt`, 'utf8'), 'zipped');
+    for (const [format, type, open] of [['tar.gz', 'application/gzip', 'tarfile.open(sys.argv[1], "r:gz")'], ['zip', 'application/zip', 'zipfile.ZipFile(sys.argv[1])']]) {
+      const packed = await api.request('GET', `/v1/projects/${id}/archive`, { query: { format } });
+      assert.deepEqual([packed.status, packed.headers['content-type']], [200, type], packed.text);
+      assert.ok(packed.headers['content-disposition'].endsWith(`archive.${format}`), packed.headers['content-disposition']);
+      fs.rmSync(`${dir}/out`, { recursive: true });
+      fs.writeFileSync(`${dir}/packed`, packed.body);
+      const { stderr } = spawnSync('python3', ['-c', `import sys, tarfile, zipfile; a = ${open}; a.extractall(sys.argv[2])`, `${dir}/packed`, `${dir}/out`], { encoding: 'utf8' });
+      assert.equal(stderr, '');
+      assert.equal(fs.readFileSync(`${dir}/out/below/zip/ö.txt`, 'utf8'), 'zipped', format);
+      if (format === 'zip') {
+        const again = await create('zip-again');
+        assert.equal((await api.request('PUT', `/v1/projects/${again.id}/archive`, { body: packed.body, headers: { 'content-type': type } })).status, 200);
+        assert.deepEqual(await paths(again.id), await paths(id));
+      }
+    }
+    assertError(await api.request('GET', `/v1/projects/${id}/archive`, { query: { format: 'rar' } }), 400, /tar, tar\.gz or zip/);
     const bad = spawnSync('python3', ['-c', "import tarfile,io,sys\nt=tarfile.open(fileobj=sys.stdout.buffer,mode='w|')\nfor n in ('fine.txt','../up.txt'):\n i=tarfile.TarInfo(n); i.size=1; t.addfile(i,io.BytesIO(b'x'))\nt.close()"]).stdout;
     assert.equal(assertError(await api.request('PUT', `/v1/projects/${id}/archive`, { body: bad, headers: { 'content-type': 'application/x-tar' } }), 400).code, 'invalid_path');
     assert.ok(!(await paths(id)).includes('fine.txt'));
@@ -209,6 +227,8 @@ test('the defaults of a project hold for its sandboxes, and variables for every 
   const { id } = await create('defaults', { defaults: { resources: { memory: '200Mi', pids: 77 }, ports: [4321], idle_timeout_s: 600, environment_config: { env_vars: { MODE: 'project', OWN: 'project' } } } });
   const sandbox = await api.create({ project: id, env: { OWN: 'sandbox' } });
   assert.deepEqual([sandbox.resources.memory, sandbox.resources.pids, sandbox.ports, sandbox.idle_timeout_s], ['200Mi', 77, [4321], 600]);
+  // The client of these tests looks whether the answer is as the document says.
+  assert.equal((await api.request('POST', '/v1/projects', { json: { name: 'open', defaults: { ports: [{ port: 4322, public: true }] } } })).status, 201);
   assert.equal(await api.out(sandbox.id, 'echo $MODE $OWN'), 'project sandbox\n');
   await api.request('PATCH', `/v1/projects/${id}`, { json: { defaults: { environment_config: { env_vars: { MODE: 'changed' } } } } });
   assert.equal(await api.out(sandbox.id, 'echo $MODE'), 'changed\n');
@@ -305,6 +325,11 @@ test('sandlot project makes one, uploads files and directories, downloads a file
     await fails(/symbolic link/, 'download', 'typed', 'run.sh', 'aside/');
     await fails(/symbolic link/, 'download', 'typed', 'run.sh', 'aside/run.sh');
     assert.deepEqual(fs.readdirSync(`${cwd}/real`), []);
+    await run('download', 'typed');
+    await run('download', 'typed', '.', 'all');
+    for (const name of ['typed', 'all']) assert.deepEqual([fs.readFileSync(`${cwd}/${name}/ä b?.txt`, 'utf8'), fs.statSync(`${cwd}/${name}/deep/er/run.sh`).mode & 0o700], ['note', 0o700]);
+    fs.symlinkSync('real', `${cwd}/linked`);
+    await fails(/symbolic link/, 'download', 'typed', '.', 'linked/');
     assert.equal(await run('rm', 'typed', 'deep/er/main.py'), 'deep/er/main.py\n');
     for (const bad of ['', '.', '..']) await fails(/is no path/, 'rm', '-f', 'typed', bad);
     await fails(/not there|no file|not found/i, 'rm', 'typed', 'deep/er/main.py');

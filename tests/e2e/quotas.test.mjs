@@ -174,6 +174,35 @@ test('the quota of an organization counts all its users, that of a user only him
   await purgeAll(api);
 });
 
+test('an administrator lists all owners, page by page, with what they have', async () => {
+  const users = ['zoe', 'yan', 'xia'];
+  const tokens = [];
+  for (const user of users) tokens.push(await makeToken(api, { organization: 'listed', user, scopes: ORDINARY }));
+  const made = await api.request('POST', '/v1/sandboxes', { json: {}, token: tokens[0].token });
+  assert.equal(made.status, 201, made.text);
+  await set({ running: 3 }, '/v1/quotas/listed/yan');
+  const seen = [];
+  for (let cursor; ;) {
+    const { status, json, text } = await api.request('GET', '/v1/owners', { query: { limit: 2, cursor } });
+    assert.equal(status, 200, text);
+    assert.ok(json.owners.length <= 2);
+    seen.push(...json.owners);
+    cursor = json.next_cursor;
+    if (!cursor) break;
+  }
+  const names = seen.map(({ organization, user }) => `${organization}/${user}`);
+  assert.deepEqual(names, [...new Set(names)].sort(), 'each once, by name');
+  assert.ok(names.includes('default/admin') && !names.some((name) => name.startsWith('.')), names.join());
+  const listed = Object.fromEntries(seen.filter(({ organization }) => organization === 'listed').map((one) => [one.user, one]));
+  assert.deepEqual(Object.keys(listed), ['xia', 'yan', 'zoe']);
+  assert.deepEqual([listed.zoe.used.sandboxes, listed.xia.used.sandboxes, listed.yan.limits.running, listed.yan.is_set], [1, 0, 3, true]);
+  assertError(await api.request('GET', '/v1/owners', { query: { cursor: 'nonsense' } }), 400);
+  assert.match(await ok(['quota', 'ls']), /^listed\/zoe +1 +1 /m);
+  assert.equal((await api.request('POST', `/v1/sandboxes/${made.json.id}/purge`, { token: tokens[0].token })).status, 204);
+  await clear('/v1/quotas/listed/yan');
+  for (const { id } of tokens) await api.request('DELETE', `/v1/tokens/${id}`);
+});
+
 test('defaults come from the settings, and null lifts them', async () => {
   await instance.terminate();
   await instance.start(['--quota-user', 'sandboxes=1', '--quota-organization', 'sandboxes=2']);

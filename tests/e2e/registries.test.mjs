@@ -10,8 +10,10 @@ import { once } from 'node:events';
 import { test } from 'node:test';
 
 import { authority, lend } from './lib/certificates.mjs';
+import { commandLine } from './lib/cli.mjs';
 import { assertError } from './lib/client.mjs';
-import { architecture, busybox, image, registryServer, sha256 } from './lib/images.mjs';
+import { architecture, busybox, image, layoutArchive, registryServer, sha256 } from './lib/images.mjs';
+import { ownerApi } from './lib/owners.mjs';
 import { suite } from './lib/suite.mjs';
 import { until } from './lib/wait.mjs';
 
@@ -102,9 +104,27 @@ test('a registry that demands a password gets it; without TLS that is known noth
   const unreachable = await failure(`${impostor.host}/private/basic:v1`);
   assert.equal(unreachable.code, 'registry_unreachable');
   assert.match(unreachable.remediation, /--registry-mirror.*sandlot template import/, 'the ways past a registry are told');
+  // Try again later, says the command line, by its words as by its exit code; whether a job asked, or a create at once.
+  const { sandlot } = commandLine(instance);
+  for (const args of [['template', 'pull', 'never', `${impostor.host}/private/never:v1`], ['run', '-t', `${impostor.host}/private/other:v1`, '--', 'true'], ['run', '-t', `${impostor.host}/private/other:v1`, '--', 'true']]) {
+    const { code, stderr } = await sandlot(args);
+    assert.equal(code, 75, `${args}: ${stderr}`);
+    assert.match(stderr, /^sandlot: .*read from .*\n {2}→ .*--registry-mirror/s, args.join(' '));
+  }
   assert.deepEqual(impostor.asked, []);
   for (const one of [impostor.tls, impostor.server]) one.close();
   other.remove();
+  await instance.terminate();
+  await instance.start();
+});
+
+test('where no registry is reached, the template that needs none is named', async () => {
+  await instance.terminate();
+  await instance.start(['--registry', '127.0.0.1:9', '--registry-allow', '127.0.0.1:9']);
+  assert.match((await failure('postgres:15')).remediation, /^use the template postgres15, /);
+  const { stderr } = await commandLine(instance).sandlot(['run', '-t', 'redis:7', '--', 'true']);
+  assert.match(stderr, /→ use the template redis7, /);
+  assert.doesNotMatch((await failure('mysql:8')).remediation, /use the template/);
   await instance.terminate();
   await instance.start();
 });
@@ -217,6 +237,51 @@ test('a layer whose names lead out, or that swells, is refused whoever sends it'
   images['evil/bomb:v1'] = bomb;
   assert.ok(['invalid_layer', 'layer_too_large', 'too_large'].includes((await failure('evil/bomb:v1')).code));
   assert.deepEqual(fs.readdirSync(path.join(instance.dataDir, 'state/blobs')).filter((name) => !name.includes('part')), [], 'no blob stays');
+});
+
+/** The same image as a registry and an archive would have it that name a layer, but have no content of it. */
+function withoutLayer(made, index) {
+  const blobs = new Map(made.blobs);
+  blobs.delete(made.manifest.layers[index].digest);
+  return { ...made, blobs };
+}
+
+/** Every way by which an owner could name what another has. */
+async function assertNotTaken(thief, name, made, index) {
+  copies[`${name}:v1`] = withoutLayer(made, index);
+  assertError(await thief.request('POST', '/v1/sandboxes', { json: { template: `${mirror.host}/${name}:v1` } }), [400, 404, 409, 422, 502, 503]);
+  const archive = await thief.request('PUT', '/v1/templates/taken/archive', { body: layoutArchive(withoutLayer(made, index)), headers: { 'content-type': 'application/x-tar' } });
+  assertError(archive, [400, 404, 409, 422]);
+  const { json: { templates } } = await thief.request('GET', '/v1/templates');
+  assert.deepEqual(templates.filter(({ status, source }) => status === 'ready' && source !== 'host'), []);
+}
+
+test('U08: who names the digest of a layer that another owner alone has gets nothing of it', async () => {
+  const owner = await ownerApi(api, 'keepers', 'ann');
+  const thief = await ownerApi(api, 'thieves', 'eve');
+  const made = image([base, [{ name: 'v', data: 'of ann alone' }]]);
+  copies['ann/private:v1'] = made;
+  const { id } = await owner.create({ template: `${mirror.host}/ann/private:v1` });
+  await assertNotTaken(thief, 'eve/rest', made, 1);
+  await owner.purge(id);
+});
+
+test('U08: nor while that owner still fetches the rest of the image', async () => {
+  const owner = await ownerApi(api, 'keepers', 'bob');
+  const thief = await ownerApi(api, 'thieves', 'mallory');
+  const made = image([base, [{ name: 'v', data: 'of bob alone' }], [{ name: 'slow', data: 'slow' }]]);
+  const [, own, slow] = made.manifest.layers.map(({ digest }) => digest);
+  const held = [];
+  copies['bob/private:v1'] = made;
+  onMirror = (request, response, at) => at.endsWith(`bob/private/blobs/${slow}`) && held.push(() => response.end(made.blobs.get(slow))) > 0;
+  const coming = owner.create({ template: `${mirror.host}/bob/private:v1` });
+  await until(() => held.length > 0 && fs.existsSync(path.join(instance.dataDir, 'state/blobs', own.slice(7))), { what: 'one layer is there, the other is awaited' });
+  await assertNotTaken(thief, 'mallory/early', made, 1);
+  held.forEach((go) => go());
+  onMirror = undefined;
+  const { id } = await coming;
+  assert.equal(await owner.out(id, 'cat /v'), 'of bob alone');
+  await owner.purge(id);
 });
 
 test('the registries close', () => {

@@ -726,6 +726,14 @@ for pid in children: os.waitpid(pid, 0)`],
   assert.equal(await api.out(id, 'echo alive'), 'alive\n');
 });
 
+test('a command that met the limit of processes is told its number, and what changes it', async () => {
+  const { id } = await api.create({ name: 'crowded', resources: { pids: 30 } });
+  const { exit_code, termination } = await api.exec(id, { command: 'for i in $(seq 60); do sleep 600 & done; exit 3', timeout_ms: 120_000 });
+  assert.notEqual(exit_code, 0);
+  assert.equal(termination.reason, 'pids_limit');
+  assert.match(termination.detail, /^the limit of processes, 30, was hit \d+ times? while it ran; to change it: sandlot update crowded --pids N$/);
+});
+
 test('a full sandbox still answers: exec says why, stop and purge work', async () => {
   const { id } = await api.create({ resources: { pids: 20 } });
   await api.exec(id, { command: 'for i in $(seq 40); do setsid sleep 600 </dev/null >/dev/null 2>&1 & done', timeout_ms: 120_000 });

@@ -290,6 +290,12 @@ except OSError: pass"`);
   assert.deepEqual(model.heads.slice(before).map((one) => one.url), ['/v1/honest']);
 });
 
+test('a server whose name leads nowhere is named', async () => {
+  assert.equal((await set('lost', { url: 'http://nowhere.test:80' })).status, 200);
+  const { id } = await api.create(using(['lost']));
+  assert.equal(await api.out(id, 'curl -sS http://lost.internal/'), 'sandlot: the name nowhere.test cannot be resolved\n');
+});
+
 test('a hostile server: answers that are none, two lengths, a body that never ends, an end in the middle', async () => {
   const replies = {
     garbage: 'hello\r\n\r\n',

@@ -255,4 +255,33 @@ test('a disk that stayed frozen because keeper and copier were killed together i
   await at.shutdown();
 });
 
+const MARK = 'trusted.sandlot.late';
+const xattr = (what, ...args) => spawnSync('python3', ['-c', `import os, sys; ${what}`, ...args], { encoding: 'utf8' });
+const isMarked = (file) => xattr(`sys.exit(${JSON.stringify(MARK)} not in os.listxattr(sys.argv[1]))`, file).status === 0;
+/** The mark of a copy that is on its way to the disk says how many bytes of data it has. */
+const mark = (file, bytes) => assert.equal(xattr(`os.setxattr(sys.argv[1], ${JSON.stringify(MARK)}, int(sys.argv[2]).to_bytes(8, "little"))`, file, `${bytes}`).status, 0);
+
+test('a snapshot comes to the disk a moment later; what a failure of power has torn by then is used no more', ofImages, async () => {
+  const at = new Instance('snapshots-torn');
+  after(() => at.destroy());
+  await at.start();
+  const { id } = await at.api.create();
+  await at.api.exec(id, { command: `echo kept > ${AGENT}/file` });
+  const [whole, torn] = [await take(id, {}, at.api), await take(id, {}, at.api)];
+  const file = (one) => path.join(at.dataDir, 'snapshots', `${one.id}.img`);
+  for (const one of [whole, torn]) await until(() => !isMarked(file(one)), { what: 'the snapshot is on the disk' });
+  await at.shutdown();
+  mark(file(whole), 4096);
+  mark(file(torn), 64 * MI); // more than there is
+  await at.start();
+  await until(() => !isMarked(file(whole)), { what: 'the next keeper brings it to the disk' });
+  assert.deepEqual(proc.entries(path.join(at.dataDir, 'snapshots')), [`${whole.id}.img`]);
+  const copy = await at.api.create({ snapshot: whole.id });
+  assert.equal(await at.api.out(copy.id, `cat ${AGENT}/file`), 'kept\n');
+  assert.equal(assertError(await at.api.request('POST', '/v1/sandboxes', { json: { snapshot: torn.id } }), 409).code, 'snapshot_missing');
+  for (const one of [whole, torn]) await drop(one.id, at.api);
+  for (const one of [copy.id, id]) await at.api.purge(one);
+  await at.shutdown();
+});
+
 finish();

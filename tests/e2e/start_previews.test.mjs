@@ -8,16 +8,16 @@ import { ownerApi } from './lib/owners.mjs';
 import { Previews } from './lib/preview.mjs';
 import { Processes, hostProcesses } from './lib/processes.mjs';
 import { suite } from './lib/suite.mjs';
-import { until } from './lib/wait.mjs';
+import { until, within } from './lib/wait.mjs';
 
 const { instance, api, finish } = await suite('start-previews');
 const ps = new Processes(api);
 
 /** SQL after which a sandbox and what it started are not young any more. */
-const age = (id) => ['processes', 'sandboxes'].map((table) => `UPDATE ${table} SET started_at = started_at - 100000 WHERE ${table === 'processes' ? 'sandbox' : 'id'} = '${id}';`).join('');
-async function grow(id) {
+const age = (id, ms = 100_000) => ['processes', 'sandboxes'].map((table) => `UPDATE ${table} SET started_at = started_at - ${ms} WHERE ${table === 'processes' ? 'sandbox' : 'id'} = '${id}';`).join('');
+async function grow(id, ms) {
   await instance.terminate();
-  sql(instance, age(id));
+  sql(instance, age(id, ms));
   await instance.start();
   return new Previews(api, await api.get(id));
 }
@@ -129,6 +129,21 @@ test('without a start command, what listens elsewhere is named too, at once for 
   await until(async () => /The sandbox listens on 5173\./.test((await previews.request(3000, '/', { headers: { accept: 'text/html' } })).text), { what: 'the page that waits says so' });
   const { error } = await bothForms(await grow(id));
   assert.deepEqual([error.code, error.listening], ['port_closed', [5173]]);
+});
+
+test('where nothing is starting a request does not wait, and where somebody has just started something it does', async () => {
+  const { id } = await make([]);
+  const previews = await grow(id, 10_000);
+  const said = await within('that nothing listens', previews.request(3000, '/'), 15_000);
+  assert.deepEqual([said.status, said.json.error.code], [502, 'port_closed']);
+  await ps.start(id, `while [ ! -e /workspace/ready ]; do sleep 0.1; done; ${app('by hand')}`);
+  const waits = previews.request(3000, '/');
+  assert.match((await previews.request(3000, '/', { headers: { accept: 'text/html' } })).text, /Waiting for the app/);
+  await api.put(id, '/workspace/ready', '');
+  assert.equal((await waits).text, 'by hand');
+  const settled = await make(app('aside', 3001));
+  const wrong = await within('that it listens elsewhere', (await grow(settled.id, 31_000)).request(3000, '/'), 15_000);
+  assert.deepEqual([wrong.status, wrong.json.error.code], [502, 'wrong_port']);
 });
 
 test('many who ask at once all hear that nothing answers', async () => {

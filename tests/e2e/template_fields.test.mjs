@@ -54,6 +54,25 @@ test('commands of an image run as the user that it names, in the home and group 
   }
 });
 
+test('groups that the image puts its user into are its too, in every kind of command', async () => {
+  const more = [{ name: 'etc' }, { name: 'etc/group', data: 'root:x:0:\napp:x:124:\nteam:x:300:app\nothers:x:301:someone\nstaff:x:302:root,app\n' }, { name: 'srv' }, { name: 'srv/shared', mode: 0o770, gid: 300 }];
+  await put('grouped', [base, users, more], { User: 'app' });
+  const { id } = await api.create({ template: 'grouped', start: [{ name: 'who', command: 'id -G > /workspace/started; exec sleep 1000' }] });
+  assert.equal(await api.out(id, { command: 'id -G; touch /srv/shared/mine && stat -c %u:%g /srv/shared/mine' }), '124 300 302\n123:124\n');
+  assert.equal(await api.out(id, { command: 'id -G', isolate: true }), '124 300 302\n', 'an isolated one');
+  assert.equal(await api.out(id, { command: 'id -G', user: '123' }), '124 300 302\n', 'named by its number');
+  assert.equal(await api.out(id, { command: 'id -G', user: '4242' }), '4242\n', 'another user has none of them');
+  assert.equal(await api.out(id, { command: 'id -G', user: 'root' }), '0\n');
+  await until(async () => (await api.exec(id, { command: 'cat /workspace/started' })).stdout === '124 300 302\n', { what: 'the start command has run as that user' });
+  await coldStart(id);
+  assert.equal(await api.out(id, { command: 'id -G' }), '124 300 302\n', 'after a start');
+  await api.purge(id);
+  await patch('grouped', { user: 'app:team' });
+  assert.equal(await run('grouped', 'id -G'), '300\n', 'who names a group is in that one alone');
+  await patch('grouped', { user: 'root' });
+  assert.equal(await run('grouped', 'id -G'), '0 302\n');
+});
+
 test('a user that the image does not have is an error that names it, and nothing of the sandbox stays', async () => {
   await put('nobody', [base, users], { User: 'ghost' });
   for (const [user, pattern] of [['ghost', /ghost.*\/etc\/passwd/], ['app:ghosts', /app:ghosts.*\/etc\/group/], ['broken', /broken/], ['far', /far/]]) {

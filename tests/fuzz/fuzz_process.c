@@ -143,7 +143,8 @@ static void open_world(void)
 	draft.idle_timeout_s = draft.lifetime_s = SANDBOX_NO_LIMIT;
 	if (!mkdtemp(logs_path) || atexit(remove_logs) != 0)
 		abort();
-	config.logs_fd = config.unfinished_fd = open(logs_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	config.logs_fd = config.unfinished_fd = config.baselines_fd =
+		open(logs_path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (store_open(":memory:", &config.store, &err) < 0 ||
 		engine_open(&config, &world.engine, &err) < 0 ||
 		sandbox_create(world.engine, &draft, &world.sandbox, &err) < 0)

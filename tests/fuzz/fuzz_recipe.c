@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The source of a template: JSON with a recipe or a Dockerfile, or the text of a Dockerfile alone. */
 #include "image/dockerfile.h"
-#include "image/recipe.h"
+#include "image/recipe_read.h"
 
 #include <assert.h>
 #include <stdint.h>
@@ -26,19 +26,35 @@ static void check_step(const struct recipe_step *step)
 		assert(json_is_string(json_array_get(step->words, i)));
 }
 
+static void check_recipe(const struct recipe *recipe)
+{
+	assert(recipe->from && *recipe->from && recipe->count <= RECIPE_STEPS_MAX);
+	for (size_t i = 0; i < recipe->count; i++) {
+		check_step(&recipe->steps[i]);
+		assert(recipe->steps[i].source_stage < recipe->stage);
+	}
+}
+
 static void check(const json_t *source)
 {
 	struct recipe recipe;
 	struct err err;
+	int count;
 
 	if (recipe_read(source, NULL, &recipe, &err) < 0) {
 		assert(err.message[0]);
 		return;
 	}
-	assert(recipe.from && *recipe.from && recipe.count <= RECIPE_STEPS_MAX);
-	for (size_t i = 0; i < recipe.count; i++)
-		check_step(&recipe.steps[i]);
+	check_recipe(&recipe);
+	count = recipe.stage_count;
 	recipe_fini(&recipe);
+	for (int stage = 0; stage < count; stage++) {
+		if (recipe_read_stage(source, stage, NULL, &recipe, &err) < 0)
+			continue;
+		assert(recipe.stage == stage && recipe.from_stage < stage);
+		check_recipe(&recipe);
+		recipe_fini(&recipe);
+	}
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -287,7 +287,8 @@ int world_setup_closed(void **state)
 		return -1;
 	world->logs_fd = make_dir(world->dir, "logs");
 	world->unfinished_fd = make_dir(world->dir, "unfinished");
-	if (world->logs_fd < 0 || world->unfinished_fd < 0)
+	world->baselines_fd = make_dir(world->dir, "baselines");
+	if (world->logs_fd < 0 || world->unfinished_fd < 0 || world->baselines_fd < 0)
 		return -1;
 	world->bus = event_bus_new((uint64_t)clock_wall_ms() * 1000);
 	world->config = (struct engine_config){.store = world->store,
@@ -296,6 +297,7 @@ int world_setup_closed(void **state)
 		.stop_grace_ms = 0,
 		.logs_fd = world->logs_fd,
 		.unfinished_fd = world->unfinished_fd,
+		.baselines_fd = world->baselines_fd,
 		.output_max = 1u << 20,
 		.output_sandbox_max = 64u << 20,
 		.process_history = 100};
@@ -345,6 +347,7 @@ int world_teardown(void **state)
 	store_close(world->store);
 	close(world->logs_fd);
 	close(world->unfinished_fd);
+	close(world->baselines_fd);
 	assert_int_equal(nftw(world->dir, remove_entry, 8, FTW_DEPTH | FTW_PHYS), 0);
 	assert_int_equal(count_fds(), world->fds_before);
 	free(world);

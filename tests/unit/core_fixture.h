@@ -80,6 +80,7 @@ struct fake_driver {
 	enum fake_agent agent;	 /* of those that are started from now on */
 	int fail[FAKE_OP_COUNT]; /* that many calls fail from now on */
 	bool is_in_trouble;	 /* it serves nobody, and says so */
+	bool tells_late;	 /* it does not say so yet */
 	unsigned calls[FAKE_OP_COUNT];
 	unsigned parts;	       /* all that clean was asked for, together */
 	unsigned overlaps;     /* calls for a sandbox while another was under way */
@@ -160,7 +161,7 @@ struct world {
 	struct fake_driver driver;
 	struct engine_config config; /* may be changed before world_open */
 	struct engine *engine;	     /* NULL until world_open */
-	int logs_fd, unfinished_fd;
+	int logs_fd, unfinished_fd, baselines_fd;
 	int fds_before;
 };
 

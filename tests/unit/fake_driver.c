@@ -65,7 +65,8 @@ static int enter(struct fake_driver *driver, enum fake_op op, const char *id,
 		hook(op, id, hook_arg);
 	pthread_mutex_lock(&driver->lock);
 	if (driver->is_in_trouble) {
-		r = err_set(err, ERR_UNAVAILABLE, "the driver serves nobody");
+		r = err_explain(err, ERR_UNAVAILABLE, DRIVER_SERVES_NOBODY, NULL,
+			"the driver serves nobody");
 	} else if (driver->fail[op] > 0) {
 		driver->fail[op]--;
 		r = err_set(err, ERR_UNAVAILABLE, "the driver was told to fail");
@@ -494,7 +495,7 @@ static int fake_check(struct driver *base, struct err *err)
 	bool is_in_trouble;
 
 	pthread_mutex_lock(&driver->lock);
-	is_in_trouble = driver->is_in_trouble;
+	is_in_trouble = driver->is_in_trouble && !driver->tells_late;
 	pthread_mutex_unlock(&driver->lock);
 	return is_in_trouble ? err_set(err, ERR_UNAVAILABLE, "the driver serves nobody") : 0;
 }

@@ -211,6 +211,11 @@ void daemon_link_resume(struct daemon_link *link)
 	send_waiting(link);
 }
 
+bool daemon_link_has_more(const struct daemon_link *link)
+{
+	return link->out.len > 0 && is_usable(link) && !link->full;
+}
+
 void daemon_link_settle(struct daemon_link *link)
 {
 	uint32_t wanted;

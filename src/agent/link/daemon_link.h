@@ -52,5 +52,8 @@ bool daemon_link_put_output(
 /* Sends queued frames when the socket takes bytes again. */
 void daemon_link_resume(struct daemon_link *link);
 
+/* Whether frames are queued that the socket may take. */
+bool daemon_link_has_more(const struct daemon_link *link);
+
 /* Sends queued frames, closes a broken link, and tells epoll which events to report now. */
 void daemon_link_settle(struct daemon_link *link);

@@ -91,7 +91,7 @@ static void copy(struct unpack *in, uint32_t count, char **vector, char **at)
 		vector[count] = NULL;
 }
 
-/* cwd, argv and envp go into one block: one allocation an exec, however long its lists are. */
+/* cwd, argv, envp and the groups go into one block: one allocation an exec, however long its lists are. */
 static int parse_strings(struct unpack *in, struct payload_exec *exec)
 {
 	struct unpack again = *in;
@@ -109,21 +109,31 @@ static int parse_strings(struct unpack *in, struct payload_exec *exec)
 	if (envc > AGENT_ARGS_MAX)
 		return -EPROTO;
 	measure(in, envc, &bytes);
+	exec->group_count = unpack_u32(in);
+	if (exec->group_count > AGENT_GROUPS_MAX)
+		return -EPROTO;
+	for (uint32_t i = 0; i < exec->group_count; i++)
+		(void)unpack_u32(in);
 	if (!unpack_done(in))
 		return -EPROTO;
 
 	/* The place before argv, argv and envp with their NULLs, and a scratch place for cwd. */
-	pointers = mem_new((1 + argc + 1 + envc + 1 + 2) * sizeof(char *) + bytes);
+	pointers = mem_new((1 + argc + 1 + envc + 1 + 2) * sizeof(char *) +
+			   exec->group_count * sizeof(*exec->groups) + bytes);
 	exec->block = pointers;
 	exec->argv = pointers + 1;
 	exec->envp = exec->argv + argc + 1;
-	at = (char *)(exec->envp + envc + 3);
+	exec->groups = (uint32_t *)(exec->envp + envc + 3);
+	at = (char *)(exec->groups + exec->group_count);
 	copy(&again, 1, exec->envp + envc + 1, &at);
 	exec->cwd = exec->envp[envc + 1];
 	(void)unpack_u32(&again);
 	copy(&again, argc, exec->argv, &at);
 	(void)unpack_u32(&again);
 	copy(&again, envc, exec->envp, &at);
+	(void)unpack_u32(&again);
+	for (uint32_t i = 0; i < exec->group_count; i++)
+		exec->groups[i] = unpack_u32(&again);
 	return 0;
 }
 

@@ -21,6 +21,8 @@ struct payload_exec {
 	char *cwd;
 	char **argv; /* at least one; a free place lies before it, for "/bin/sh" */
 	char **envp;
+	uint32_t *groups; /* that it is in besides gid */
+	uint32_t group_count;
 	void *block; /* what all of the above points into */
 };
 

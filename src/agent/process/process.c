@@ -141,7 +141,7 @@ static void pump(struct process_table *table, struct process *process)
 static int watch_isolated(const struct process_table *table, const struct process *process)
 {
 	int r = watch_add(
-		table->epoll_fd, process->isolated.sock, EPOLLIN, WATCH_CELL, process->id);
+		table->epoll_fd, process->isolated.sock, EPOLLIN, WATCH_ISOLATED, process->id);
 
 	if (r == 0 && process->isolated.listener_fd >= 0)
 		r = watch_add(table->epoll_fd, process->isolated.listener_fd, EPOLLIN,
@@ -524,7 +524,7 @@ void process_ready(struct process_table *table, enum watch_role role, uint32_t i
 		if (process->ended && !survivors_look(table, process))
 			drop(table, process);
 		return;
-	case WATCH_CELL:
+	case WATCH_ISOLATED:
 		isolated_ready(table, process);
 		return;
 	case WATCH_STDIN:

@@ -258,8 +258,10 @@ static pid_t *list_processes(const struct process_cgroup *group, size_t *ret_cou
 uint32_t process_cgroup_count(const struct process_cgroup *group)
 {
 	size_t count = 0;
+	char first;
 
-	if (process_cgroup_is_real(group))
+	/* Most often nobody is left, and then it needs no room for a list. */
+	if (process_cgroup_is_real(group) && pread(group->threads_fd, &first, 1, 0) > 0)
 		free(list_processes(group, &count));
 	return (uint32_t)count;
 }

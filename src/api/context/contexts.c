@@ -4,6 +4,7 @@
 
 #include "api/env_body.h"
 #include "api/handlers.h"
+#include "api/list_page.h"
 #include "api/process/command_body.h"
 #include "core/execution/language.h"
 
@@ -122,7 +123,8 @@ HANDLER(contexts_all)
 	if (r == 0)
 		r = contexts_list(api->contexts, sandbox, list_one, &listing, err);
 	if (r == 0)
-		request_answer_json(req, 200, json_pack("{s:O}", "contexts", listing.items));
+		request_answer_json(
+			req, 200, list_page_whole("contexts", json_incref(listing.items)));
 	json_decref(listing.items);
 	return r;
 }

@@ -4,6 +4,7 @@
  * its language, which is made when it is first wanted, and is known by never being idle for too long.
  */
 #include "api/e2b/e2b_call.h"
+#include "base/exact_digits.h"
 #include "core/context/context.h"
 #include "core/execution/execution_spec.h"
 
@@ -266,7 +267,8 @@ static void put_value(struct buf *out, const json_t *value)
 	auto_free char *text =
 		json_is_string(value)
 			? mem_strdup(json_string_value(value))
-			: json_dumps(value, JSON_ENCODE_ANY | JSON_REAL_PRECISION(17));
+			: json_dumps(value,
+				  JSON_ENCODE_ANY | JSON_REAL_PRECISION(exact_digits(value)));
 	json_t *line = json_pack(
 		"{s:s, s:b, s:s}", "type", "result", "is_main_result", 1, "text", text ? text : "");
 

@@ -24,20 +24,33 @@ static int not_found(const char *path, struct err *err)
 		"the execution has no artifact %.200s that is kept", path);
 }
 
-/* The one of that path, which may be given below the directory for outputs. */
-static const json_t *find(const struct execution_record *record, const char *path)
+static const json_t *find_whole(const struct execution_record *record, const char *path)
 {
-	auto_free char *whole = mem_printf("%s/%s", ARTIFACTS_DIR, path);
-	const char *wanted = path[0] == '/' ? path : whole;
 	json_t *artifact;
 	size_t i;
 
 	json_array_foreach(json_object_get(record->outcome, "artifacts"), i, artifact)
 	{
-		if (strcmp(json_string_value(json_object_get(artifact, "path")), wanted) == 0)
+		if (strcmp(json_string_value(json_object_get(artifact, "path")), path) == 0)
 			return artifact;
 	}
 	return NULL;
+}
+
+/*
+ * The one of that path, which may be given below the directory for outputs, or without its first slash, as clients
+ * that make one of two slashes send it.
+ */
+static const json_t *find(const struct execution_record *record, const char *path)
+{
+	auto_free char *below = mem_printf("%s/%s", ARTIFACTS_DIR, path);
+	auto_free char *rooted = mem_printf("/%s", path);
+	const json_t *artifact;
+
+	if (path[0] == '/')
+		return find_whole(record, path);
+	artifact = find_whole(record, below);
+	return artifact ? artifact : find_whole(record, rooted);
 }
 
 static int answer_copy(struct request *req, struct api *api, const json_t *artifact,

@@ -41,7 +41,7 @@ static void wait_finish(struct execution_wait *wait, const struct execution_reco
 	if (wait->finish)
 		wait->finish(req, wait->api, record);
 	else
-		request_answer_json(req, 200, execution_body_encode(wait->api, record));
+		request_answer_exact_json(req, 200, execution_body_encode(wait->api, record));
 	request_release(req);
 }
 

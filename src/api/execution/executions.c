@@ -206,7 +206,7 @@ HANDLER(executions_get)
 	if (execution && record.ended_at_ms == 0 && wait_ms > 0) {
 		execution_answer_later(req, api, execution, wait_ms, false);
 	} else {
-		request_answer_json(req, 200, execution_body_encode(api, &record));
+		request_answer_exact_json(req, 200, execution_body_encode(api, &record));
 		execution_unref(execution);
 	}
 	execution_record_fini(&record);
@@ -264,7 +264,7 @@ HANDLER(executions_cancel)
 		execution_cancel(execution);
 		execution_answer_later(req, api, execution, 0, false);
 	} else {
-		request_answer_json(req, 200, execution_body_encode(api, &record));
+		request_answer_exact_json(req, 200, execution_body_encode(api, &record));
 	}
 	execution_record_fini(&record);
 	return 0;

@@ -5,6 +5,7 @@
  */
 #include "api/execution/fresh_executions.h"
 
+#include "api/execution/late_executions.h"
 #include "api/handlers.h"
 #include "api/jobs.h"
 #include "api/process/danger_answer.h"
@@ -12,13 +13,20 @@
 #include "base/log.h"
 #include "core/execution/function_places.h"
 #include "core/execution/runtime_pool.h"
+#include "core/job/job.h"
 #include "core/sandbox/sandbox_request.h"
 
+#include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 
-/* One that is to be run; kept by its request. */
+/* One that is to be run; kept by its request, and by who goes on without it. */
 struct asked {
+	atomic_int refs;
 	struct api *api;
+	struct caller caller;
+	char job[ID_LEN + 1];	  /* that it waits for */
+	struct execution *queued; /* its client was told of it; NULL: not yet */
 	struct execution_body body;
 	struct sandbox_body sandbox;
 	json_t *request; /* what body and sandbox borrow from */
@@ -34,7 +42,10 @@ static void free_asked(void *arg)
 {
 	struct asked *asked = arg;
 
+	if (atomic_fetch_sub(&asked->refs, 1) > 1)
+		return;
 	function_place_give_back(asked->place);
+	execution_unref(asked->queued);
 	process_unref(asked->warm);
 	sandbox_unref(asked->made);
 	json_decref(asked->request);
@@ -97,28 +108,40 @@ static int claim(struct asked *asked, const struct owner *owner, struct err *err
 }
 
 /* 1: it waits for its image. */
-static int make_sandbox(struct request *req, struct asked *asked, struct err *err)
+static int make_sandbox(struct asked *asked, struct err *err)
 {
 	struct sandbox_request_result result = {0};
-	struct caller caller = api_caller(req);
-	int r = claim(asked, &caller.owner, err);
+	int r = claim(asked, &asked->caller.owner, err);
 
 	if (r <= 0)
 		return r;
 	r = sandbox_request_create_passing(
-		asked->api->engine, &caller, &asked->sandbox.spec, &result, err);
+		asked->api->engine, &asked->caller, &asked->sandbox.spec, &result, err);
 
 	if (r == 0) {
 		asked->made = result.sandbox;
-		fresh_executions_expect(asked->api, &caller.owner, asked->request, asked->imports);
+		fresh_executions_expect(
+			asked->api, &asked->caller.owner, asked->request, asked->imports);
 	}
 	if (r == 1)
-		jobs_await(req, asked->api, result.job, go_on, asked);
+		memcpy(asked->job, result.job, sizeof(asked->job));
 	return r;
 }
 
+/* What it waited for has failed: its packages, if its sandbox is there. */
+static int explain_end(const struct asked *asked, int end, struct err *err)
+{
+	const struct err why = *err;
+
+	if (!asked->made || strcmp(why.code, "daemon_ending") == 0)
+		return end;
+	return err_explain(err, ERR_UNPROCESSABLE, "dependencies_failed",
+		"look at the names and versions in `dependencies`",
+		"its packages could not be installed: %s", why.message);
+}
+
 /* 1: it waits for its packages. */
-static int await_packages(struct request *req, struct asked *asked, struct err *err)
+static int look_at_packages(struct asked *asked, struct err *err)
 {
 	struct sandbox_record record;
 	const char *job, *failure;
@@ -131,37 +154,100 @@ static int await_packages(struct request *req, struct asked *asked, struct err *
 		r = err_explain(err, ERR_UNPROCESSABLE, "dependencies_failed", NULL,
 			"its packages could not be installed: %s", failure);
 	} else if (job && job[0]) {
-		jobs_await(req, asked->api, job, go_on, asked);
-		r = 1;
+		/* The record names it also when it is over. */
+		snprintf(asked->job, sizeof(asked->job), "%s", job);
+		r = job_end(asked->api->jobs, NULL, job, err);
+		if (r < 0)
+			r = explain_end(asked, r, err);
 	}
 	sandbox_record_fini(&record);
 	return r;
 }
 
-static int run(struct request *req, struct asked *asked, struct err *err)
+/* 1: it waits for a job. What was made of one that fails is removed. */
+static int start(struct asked *asked, struct execution **ret_execution, struct err *err)
 {
-	struct execution *execution;
-	int r = asked->made ? 0 : make_sandbox(req, asked, err);
+	int r = asked->made ? 0 : make_sandbox(asked, err);
 
 	if (r == 0)
-		r = await_packages(req, asked, err);
-	if (r == 1)
-		return 0;
+		r = look_at_packages(asked, err);
 	if (r == 0)
 		r = execution_start(
-			asked->api->executions, asked->made, &asked->body.spec, &execution, err);
+			asked->api->executions, asked->made, &asked->body.spec, ret_execution, err);
+	if (r == 0)
+		asked->place = NULL; /* it has it */
+	if (r < 0)
+		give_up(asked);
+	return r;
+}
+
+/* Goes on without a request, when its job is over (1: it waits for another); end is that of the job. */
+static int go_on_late(void *arg, int end, char ret_job[ID_LEN + 1], struct err *err)
+{
+	struct asked *asked = arg;
+	struct execution *execution = NULL;
+	int r = end < 0 ? explain_end(asked, end, err) : 0;
+
+	if (r < 0 || execution_is_over(asked->queued))
+		give_up(asked);
+	else
+		r = start(asked, &execution, err);
+	if (r < 0)
+		execution_refuse(asked->queued, err);
+	execution_unref(execution);
+	memcpy(ret_job, asked->job, sizeof(asked->job));
+	return r;
+}
+
+/* Its client, who does not want to wait, is told of it now. */
+static int answer_queued(struct request *req, struct asked *asked, struct err *err)
+{
+	int r = execution_queue(asked->api->executions, &asked->caller.owner, &asked->body.spec,
+		&asked->queued, err);
+
 	if (r < 0) {
 		give_up(asked);
 		return r;
 	}
-	asked->place = NULL; /* it has it */
-	execution_answer(req, asked->api, &asked->body, execution, asked->finish);
+	asked->body.spec.queued = asked->queued;
+	atomic_fetch_add(&asked->refs, 1);
+	r = late_executions_await(asked->api->late_executions,
+		&(struct late_execution){.job = asked->job,
+			.go_on = go_on_late,
+			.release = free_asked,
+			.arg = asked},
+		err);
+	if (r < 0) {
+		atomic_fetch_sub(&asked->refs, 1);
+		give_up(asked);
+		execution_refuse(asked->queued, err);
+		return r;
+	}
+	execution_answer(
+		req, asked->api, &asked->body, execution_ref(asked->queued), asked->finish);
+	return 0;
+}
+
+static int run(struct request *req, struct asked *asked, struct err *err)
+{
+	struct execution *execution;
+	int r = start(asked, &execution, err);
+
+	if (r < 0)
+		return r;
+	if (r == 0)
+		execution_answer(req, asked->api, &asked->body, execution, asked->finish);
+	else if (asked->body.is_async)
+		return answer_queued(req, asked, err);
+	else
+		jobs_await(req, asked->api, asked->job, go_on, asked);
 	return 0;
 }
 
 static int go_on(struct request *req, void *arg, int end, struct err *err)
 {
 	if (end < 0) {
+		end = explain_end(arg, end, err);
 		give_up(arg);
 		return end;
 	}
@@ -177,8 +263,10 @@ int fresh_executions_start(struct request *req, struct api *api,
 	struct owner owner = api_owner(req);
 	int r;
 
+	atomic_store(&asked->refs, 1);
 	request_keep(req, asked, free_asked);
 	asked->api = api;
+	asked->caller = api_caller(req);
 	asked->request = object;
 	asked->place = execution->place;
 	asked->imports = json_incref((json_t *)execution->imports);

@@ -74,7 +74,7 @@ static int answer_file(struct request *req, struct api *api, bool with_content, 
 {
 	struct file_channel_answer answer;
 	char path[AGENT_PATH_MAX], tag[FILE_ENTRY_TAG_LEN], content_range[96];
-	const char *known = request_header(req, "If-None-Match");
+	const char *known = request_header(req, "If-None-Match"), *wanted;
 	auto_fd int fd = -1;
 	struct sandbox *sandbox;
 	struct range range;
@@ -89,7 +89,8 @@ static int answer_file(struct request *req, struct api *api, bool with_content, 
 		request_answer_empty(req, 304);
 		return 0;
 	}
-	r = range_read(request_header(req, "Range"), answer.file.size, &range, err);
+	wanted = range_header(request_header(req, "Range"), request_header(req, "If-Range"), tag);
+	r = range_read(wanted, answer.file.size, &range, err);
 	if (r < 0) {
 		snprintf(content_range, sizeof(content_range), "bytes */%llu",
 			(unsigned long long)answer.file.size);

@@ -7,6 +7,11 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *range_header(const char *range, const char *if_range, const char *tag)
+{
+	return !if_range || strcmp(if_range, tag) == 0 ? range : NULL;
+}
+
 int range_read(const char *header, uint64_t size, struct range *ret_range, struct err *err)
 {
 	char text[64], *dash;

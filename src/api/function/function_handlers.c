@@ -7,6 +7,7 @@
 #include "api/function/function_body.h"
 #include "api/function/http_event.h"
 #include "api/handlers.h"
+#include "api/list_page.h"
 #include "base/number.h"
 #include "core/execution/execution.h"
 #include "core/execution/function_places.h"
@@ -102,7 +103,8 @@ HANDLER(functions_list)
 	int r = store_function_list(api->gate.store, &owner, "", list_one, &listing, err);
 
 	if (r == 0)
-		request_answer_json(req, 200, json_pack("{s:O}", "functions", listing.list));
+		request_answer_json(
+			req, 200, list_page_whole("functions", json_incref(listing.list)));
 	json_decref(listing.list);
 	return r;
 }
@@ -120,7 +122,8 @@ HANDLER(functions_versions)
 	if (r == 0 && json_array_size(listing.list) == 0)
 		r = function_not_found(name, 0, err);
 	if (r == 0)
-		request_answer_json(req, 200, json_pack("{s:O}", "functions", listing.list));
+		request_answer_json(
+			req, 200, list_page_whole("functions", json_incref(listing.list)));
 	json_decref(listing.list);
 	return r;
 }
@@ -171,15 +174,15 @@ static void answer(
 	(void)api;
 	request_answer_header(req, EXECUTION_HEADER, record->id);
 	if (record->status == EXECUTION_SUCCEEDED) {
-		request_answer_json(req, 200, result ? json_incref(result) : json_null());
+		request_answer_exact_json(req, 200, result ? json_incref(result) : json_null());
 		return;
 	}
 	explain(record, &err);
 	request_answer_error(req, &err);
 }
 
-static void answer_http(
-	struct request *req, const struct api *api, const struct execution_record *record)
+static void answer_version(struct request *req, const struct api *api,
+	const struct execution_record *record, enum http_event_version version)
 {
 	const json_t *result = json_object_get(record->outcome, "result");
 	struct err err;
@@ -189,26 +192,64 @@ static void answer_http(
 		return;
 	}
 	request_answer_header(req, EXECUTION_HEADER, record->id);
-	if (http_event_answer(req, result, &err) < 0)
+	if (http_event_answer(req, result, version, &err) < 0)
 		request_answer_error(req, &err);
 }
 
-/* The event: what was sent, or all of the request. */
-static int read_event(
-	const struct request *req, bool *ret_is_http, json_t **ret_event, struct err *err)
+static void answer_http_1(
+	struct request *req, const struct api *api, const struct execution_record *record)
 {
-	const char *format = request_query(req, "format");
+	answer_version(req, api, record, HTTP_EVENT_1);
+}
+
+static void answer_http_2(
+	struct request *req, const struct api *api, const struct execution_record *record)
+{
+	answer_version(req, api, record, HTTP_EVENT_2);
+}
+
+/* What `format` may be; the first is that of a request that says nothing. */
+static const struct call_format {
+	const char *name;
+	bool is_http;
+	enum http_event_version version;
+	void (*finish)(
+		struct request *req, const struct api *api, const struct execution_record *record);
+} formats[] = {
+	{.name = "json", .finish = answer},
+	{"http", true, HTTP_EVENT_1, answer_http_1},
+	{"http-2.0", true, HTTP_EVENT_2, answer_http_2},
+};
+
+static const struct call_format *find_format(const char *name)
+{
+	for (size_t i = 0; name && i < array_len(formats); i++) {
+		if (strcmp(name, formats[i].name) == 0)
+			return &formats[i];
+	}
+	return name ? NULL : &formats[0];
+}
+
+/* The event: what was sent, or all of the request. */
+static int read_event(const struct request *req, const struct call_format **ret_format,
+	json_t **ret_event, struct err *err)
+{
+	const struct call_format *format = find_format(request_query(req, "format"));
 	json_auto_t *query = request_query_to_json(req);
 	const char *name;
 	json_t *value;
 	size_t len;
+	int r;
 
-	*ret_is_http = format && strcmp(format, "http") == 0;
-	if (format && !*ret_is_http && strcmp(format, "json") != 0)
+	if (!format)
 		return err_explain(err, ERR_INVALID, "invalid_parameter", NULL,
-			"parameter format must be json or http");
-	if (*ret_is_http) {
-		*ret_event = http_event_make(req);
+			"parameter format must be json, http or http-2.0");
+	*ret_format = format;
+	r = http_event_check(query, err);
+	if (r < 0)
+		return r;
+	if (format->is_http) {
+		*ret_event = http_event_make(req, format->version);
 		return 0;
 	}
 	json_object_foreach(query, name, value)
@@ -233,14 +274,14 @@ HANDLER(functions_invoke)
 	struct function_record record;
 	struct owner owner = api_owner(req);
 	json_t *event = NULL;
-	bool is_http = false;
+	const struct call_format *format = NULL;
 	int r = api_query_boolean(req, "async", &call.is_async, err);
 
 	if (r == 0)
 		r = find(req, api, &record, err);
 	if (r < 0)
 		return r;
-	r = read_event(req, &is_http, &event, err);
+	r = read_event(req, &format, &event, err);
 	if (r == 0)
 		r = function_place_take(executions_places(api->executions), &owner, record.name,
 			function_body_concurrency(&record), &call.place, err);
@@ -249,7 +290,7 @@ HANDLER(functions_invoke)
 		call.function = record.name;
 		call.version = record.version;
 		call.imports = json_object_get(record.spec, "imports");
-		call.finish = is_http ? answer_http : answer;
+		call.finish = format->finish;
 		r = fresh_executions_start(req, api, &call, err);
 	}
 	json_decref(event);

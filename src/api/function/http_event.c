@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "api/function/http_event.h"
 
+#include "base/buf.h"
+#include "base/clock.h"
 #include "base/format.h"
 #include "base/mem.h"
 
+#include <ctype.h>
 #include <openssl/evp.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
+#include <time.h>
 
 /* Of the request, what is between its client and us. */
-static const char *const private_headers[] = {"Authorization", "Cookie", "Connection"};
+static const char *const private_headers[] = {"Authorization", "X-API-Key", "Cookie", "Connection"};
 static const char *const own_parameters[] = {"format", "version", "async"};
 
 static void remove_header(json_t *headers, const char *name)
@@ -41,9 +45,151 @@ static void set_body(json_t *event, const void *data, size_t len)
 	json_object_set_new(event, "body", text);
 }
 
-json_t *http_event_make(const struct request *req)
+/* Of each name one text: the last that was sent, or all, with a separator between. */
+static json_t *one_of_each(const json_t *lists, const char *separator, bool is_lower)
 {
-	json_t *headers = request_headers_to_json(req), *query = request_query_to_json(req);
+	json_t *texts = json_object(), *list, *value;
+	const char *name;
+	size_t i;
+
+	json_object_foreach((json_t *)lists, name, list)
+	{
+		struct buf text = BUF_INIT(1u << 20);
+		auto_free char *key = mem_strdup(name);
+
+		for (char *at = key; is_lower && *at; at++)
+			*at = (char)tolower((unsigned char)*at);
+		json_array_foreach(list, i, value)
+		{
+			if (!json_is_string(value))
+				continue;
+			if (!separator)
+				buf_consume(&text, text.len);
+			else if (text.len > 0)
+				buf_append(&text, separator, strlen(separator));
+			buf_append(&text, json_string_value(value), json_string_length(value));
+		}
+		json_object_set_new(texts, key,
+			json_stringn(text.len > 0 ? (const char *)text.data : "", text.len));
+		buf_fini(&text);
+	}
+	return texts;
+}
+
+static void put_escaped(struct buf *buf, const char *text)
+{
+	for (; *text; text++) {
+		if (isalnum((unsigned char)*text) || strchr("-._~", *text))
+			buf_append(buf, text, 1);
+		else
+			buf_printf(buf, "%%%02X", (unsigned char)*text);
+	}
+}
+
+/* The query as it could have been sent, without what is for Sandlot. */
+static json_t *raw_query(const json_t *lists)
+{
+	struct buf text = BUF_INIT(1u << 20);
+	auto_free char *made = NULL;
+	const char *name;
+	json_t *list, *value;
+	size_t i;
+
+	json_object_foreach((json_t *)lists, name, list)
+	{
+		json_array_foreach(list, i, value)
+		{
+			if (text.len > 0)
+				buf_append(&text, "&", 1);
+			put_escaped(&text, name);
+			buf_append(&text, "=", 1);
+			put_escaped(&text, json_string_value(value));
+		}
+	}
+	made = buf_take_str(&text);
+	return json_string(made);
+}
+
+static json_t *or_null(json_t *object)
+{
+	if (json_object_size(object) > 0)
+		return object;
+	json_decref(object);
+	return json_null();
+}
+
+/* A header, or an empty text if there is none, or it is not UTF-8. */
+static json_t *header_text(const struct request *req, const char *name)
+{
+	const char *text = request_header(req, name);
+	json_t *value = text ? json_string(text) : NULL;
+
+	return value ? value : json_string("");
+}
+
+/* "12/Mar/2026:19:03:58 +0000" */
+static json_t *time_text(int64_t now_ms)
+{
+	time_t now_s = (time_t)(now_ms / 1000);
+	char text[64];
+	struct tm tm;
+
+	gmtime_r(&now_s, &tm);
+	strftime(text, sizeof(text), "%d/%b/%Y:%H:%M:%S +0000", &tm);
+	return json_string(text);
+}
+
+static json_t *make_first(const struct request *req, json_t *headers, json_t *query)
+{
+	const char *path = request_path(req), *method = request_method(req);
+	int64_t now_ms = clock_wall_ms();
+
+	return json_pack("{s:s, s:s, s:s, s:s, s:o, s:O, s:o, s:o, s:n, s:n, "
+			 "s:{s:s, s:s, s:s, s:s, s:s, s:o, s:s, s:o, s:I, s:s, s:{s:s, s:o}}}",
+		"version", "1.0", "resource", "/", "httpMethod", method, "path", path, "headers",
+		one_of_each(headers, NULL, false), "multiValueHeaders", headers,
+		"queryStringParameters", or_null(one_of_each(query, NULL, false)),
+		"multiValueQueryStringParameters", or_null(json_incref(query)), "pathParameters",
+		"stageVariables", "requestContext", "resourcePath", "/", "httpMethod", method,
+		"path", path, "protocol", "HTTP/1.1", "stage", "$default", "domainName",
+		header_text(req, "Host"), "requestId", request_id(req), "requestTime",
+		time_text(now_ms), "requestTimeEpoch", (json_int_t)now_ms, "accountId", "anonymous",
+		"identity", "sourceIp", request_peer(req), "userAgent",
+		header_text(req, "User-Agent"));
+}
+
+static json_t *make_second(const struct request *req, json_t *headers, json_t *query)
+{
+	int64_t now_ms = clock_wall_ms();
+	json_t *event = json_pack("{s:s, s:s, s:s, s:o, s:o, "
+				  "s:{s:s, s:o, s:s, s:s, s:s, s:o, s:I, "
+				  "s:{s:s, s:s, s:s, s:s, s:o}}}",
+		"version", "2.0", "routeKey", "$default", "rawPath", request_path(req),
+		"rawQueryString", raw_query(query), "headers", one_of_each(headers, ",", true),
+		"requestContext", "accountId", "anonymous", "domainName", header_text(req, "Host"),
+		"requestId", request_id(req), "routeKey", "$default", "stage", "$default", "time",
+		time_text(now_ms), "timeEpoch", (json_int_t)now_ms, "http", "method",
+		request_method(req), "path", request_path(req), "protocol", "HTTP/1.1", "sourceIp",
+		request_peer(req), "userAgent", header_text(req, "User-Agent"));
+
+	if (json_object_size(query) > 0)
+		json_object_set_new(event, "queryStringParameters", one_of_each(query, ",", false));
+	return event;
+}
+
+int http_event_check(const json_t *query, struct err *err)
+{
+	for (size_t i = 0; i < array_len(own_parameters); i++) {
+		if (json_array_size(json_object_get(query, own_parameters[i])) > 1)
+			return err_set(err, ERR_INVALID, "the query parameter %.64s is given twice",
+				own_parameters[i]);
+	}
+	return 0;
+}
+
+json_t *http_event_make(const struct request *req, enum http_event_version version)
+{
+	json_auto_t *headers = request_headers_to_json(req), *query = request_query_to_json(req);
 	json_t *event;
 	size_t len;
 	const void *data = request_body_bytes(req, &len);
@@ -52,16 +198,11 @@ json_t *http_event_make(const struct request *req)
 		remove_header(headers, private_headers[i]);
 	for (size_t i = 0; i < array_len(own_parameters); i++)
 		json_object_del(query, own_parameters[i]);
-	if (json_object_size(query) == 0) {
-		json_decref(query);
-		query = json_null();
-	}
-	event = json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:n, s:n, s:{s:s, s:s, s:s}}", "version",
-		"1.0", "resource", "/", "httpMethod", request_method(req), "path",
-		request_path(req), "headers", headers, "queryStringParameters", query,
-		"pathParameters", "stageVariables", "requestContext", "httpMethod",
-		request_method(req), "path", request_path(req), "requestId", request_id(req));
+	event = version == HTTP_EVENT_1 ? make_first(req, headers, query)
+					: make_second(req, headers, query);
 	set_body(event, data, len);
+	if (version == HTTP_EVENT_2 && len == 0)
+		json_object_del(event, "body");
 	return event;
 }
 
@@ -101,23 +242,27 @@ static bool is_plain(const char *value)
 	return true;
 }
 
-/* Passes headers on; the type of the body. */
-static const char *pass_headers(struct request *req, const json_t *headers)
+static void pass_header(struct request *req, const char *name, const char *text, const char **type)
+{
+	if (!text || strlen(text) > 4096 || !is_plain(text))
+		return;
+	if (strcasecmp(name, "Content-Type") == 0)
+		*type = text;
+	else if (may_pass(name))
+		request_answer_header(req, name, text);
+}
+
+/* Passes headers on, several values of one name with commas between; the type of the body. `joined` keeps its text. */
+static const char *pass_headers(struct request *req, const json_t *result, json_t **joined)
 {
 	const char *type = "application/json", *name;
 	json_t *value;
 
-	json_object_foreach((json_t *)headers, name, value)
-	{
-		const char *text = json_string_value(value);
-
-		if (!text || strlen(text) > 4096 || !is_plain(text))
-			continue;
-		if (strcasecmp(name, "Content-Type") == 0)
-			type = text;
-		else if (may_pass(name))
-			request_answer_header(req, name, text);
-	}
+	*joined = one_of_each(json_object_get(result, "multiValueHeaders"), ", ", false);
+	json_object_foreach(json_object_get(result, "headers"), name, value)
+		pass_header(req, name, json_string_value(value), &type);
+	json_object_foreach(*joined, name, value)
+		pass_header(req, name, json_string_value(value), &type);
 	return type;
 }
 
@@ -136,7 +281,15 @@ static int decode(const char *text, size_t len, void **ret_data, size_t *ret_len
 	return 0;
 }
 
-int http_event_answer(struct request *req, const json_t *result, struct err *err)
+/* In version 2.0 what is no such object is the body itself. */
+static void answer_plainly(struct request *req, const json_t *result)
+{
+	request_answer_header(req, "Content-Security-Policy", "sandbox");
+	request_answer_exact_json(req, 200, result ? json_incref((json_t *)result) : json_null());
+}
+
+int http_event_answer(
+	struct request *req, const json_t *result, enum http_event_version version, struct err *err)
 {
 	const json_t *status = json_object_get(result, "statusCode");
 	const json_t *body = json_object_get(result, "body");
@@ -145,7 +298,12 @@ int http_event_answer(struct request *req, const json_t *result, struct err *err
 	const char *text = json_string_value(body), *type;
 	size_t len = json_string_length(body);
 	auto_free void *data = NULL;
+	json_auto_t *joined = NULL;
 
+	if (version == HTTP_EVENT_2 && !status) {
+		answer_plainly(req, result);
+		return 0;
+	}
 	if (!json_is_object(result) || !status)
 		return refuse(err, "it has no statusCode");
 	if (number < 200 || number > 599)
@@ -157,7 +315,7 @@ int http_event_answer(struct request *req, const json_t *result, struct err *err
 			return refuse(err, "its body is not base64");
 		text = data;
 	}
-	type = pass_headers(req, json_object_get(result, "headers"));
+	type = pass_headers(req, result, &joined);
 	/* What code of a user wrote must not act in the name of this origin. */
 	request_answer_header(req, "Content-Security-Policy", "sandbox");
 	if (number == 204 || number == 304)

@@ -11,7 +11,7 @@
 #include "launch/app/project_set.h"
 #include "launch/check/validation.h"
 #include "launch/launches.h"
-#include "launch/pipeline.h"
+#include "launch/pipeline_run.h"
 #include "store/store_clock.h"
 #include "store/work/store_launch.h"
 #include "store/work/store_project.h"
@@ -34,7 +34,7 @@ struct timeouts_body {
 };
 
 struct launch_body {
-	const char *project, *sandbox, *template_name, *preview;
+	const char *project, *sandbox, *template_name, *preview, *from;
 	const json_t *env, *services;
 	struct part_body frontend, backend;
 	struct timeouts_body timeouts;
@@ -82,19 +82,29 @@ static const char *check_services(const json_t *names)
 	return NULL;
 }
 
+static const char *check_stage(const json_t *name)
+{
+	return pipeline_has_stage(json_string_value(name)) ? NULL : "must be the name of a stage";
+}
+
 #define AT(member) offsetof(struct launch_body, member)
 #define LAUNCH_ROWS                                                                                \
 	{"env", FIELD_STRING_MAP, AT(env), 0, 48, 0, "Variables of its processes.",                \
 		.check = env_body_check},                                                          \
-		{"frontend", FIELD_OBJECT, AT(frontend), 0, 0, 0,                                  \
-			"What is known better than detected of its frontend.", .sub = part_rows,   \
-			.sub_count = array_len(part_rows)},                                        \
-		{"backend", FIELD_OBJECT, AT(backend), 0, 0, 0, "The same of its backend.",        \
+		{"frontend", FIELD_OBJECT, AT(frontend), 0, 0, FIELD_OR_FALSE,                     \
+			"What is known better than detected of its frontend; false: it has none.", \
 			.sub = part_rows, .sub_count = array_len(part_rows)},                      \
+		{"backend", FIELD_OBJECT, AT(backend), 0, 0, FIELD_OR_FALSE,                       \
+			"The same of its backend.", .sub = part_rows,                              \
+			.sub_count = array_len(part_rows)},                                        \
 		{"services", FIELD_STRING_LIST, AT(services), 0, APP_SERVICES_MAX, 0,              \
 			"The services that are made members of the sandbox (`postgres`, `redis`) " \
 			"instead of those that are detected; empty: none.",                        \
 			.check = check_services},                                                  \
+		{"from", FIELD_STRING, AT(from), 1, LAUNCH_WORD_MAX - 1, 0,                        \
+			"The first stage to run, also what it has done already; all as far as "    \
+			"there is something to do if left out.",                                   \
+			.check = check_stage},                                                     \
 		{"timeouts", FIELD_OBJECT, AT(timeouts), 0, 0, 0, "How long stages may take.",     \
 			.sub = timeouts_rows, .sub_count = array_len(timeouts_rows)},              \
 	{                                                                                          \
@@ -116,7 +126,7 @@ static const struct field create_rows[] = {
 static const struct field in_sandbox_rows[] = {LAUNCH_ROWS};
 static const struct field retry_rows[] = {
 	{"from", FIELD_STRING, offsetof(struct retry_body, from), 1, LAUNCH_WORD_MAX - 1, 0,
-		"The first stage to run again; all if left out."},
+		"The first stage to run again; all if left out.", .check = check_stage},
 };
 
 const struct fields launch_create_fields = {create_rows, array_len(create_rows)};
@@ -146,12 +156,16 @@ static json_t *preview_url(const struct api *api, const struct launch_record *re
 
 json_t *launch_to_json(const struct api *api, const struct launch_record *record)
 {
-	return json_pack("{s:s, s:s, s:s?, s:s, s:O, s:o, s:O?, s:O?, s:O?, s:O?, s:o, s:o}", "id",
-		record->id, "status", launch_status_name(record->status), "project",
+	const json_t *backend = json_object_get(record->document, "backend_port");
+	const json_t *frontend = json_object_get(record->document, "frontend_port");
+
+	return json_pack("{s:s, s:s, s:s?, s:s, s:O, s:o, s:O?, s:O?, s:O?, s:O?, s:O?, s:O?, s:o, "
+			 "s:o}",
+		"id", record->id, "status", launch_status_name(record->status), "project",
 		record->project[0] ? record->project : NULL, "sandbox_id", record->sandbox_id,
 		"stages", json_object_get(record->document, "stages"), "preview_url",
-		preview_url(api, record), "detection",
-		json_object_get(record->document, "detection"), "findings",
+		preview_url(api, record), "backend_port", backend, "frontend_port", frontend,
+		"detection", json_object_get(record->document, "detection"), "findings",
 		json_object_get(record->document, "findings"), "error",
 		json_object_get(record->document, "error"), "versions",
 		json_object_get(record->document, "versions"), "created_at",
@@ -318,9 +332,6 @@ HANDLER(launches_retry_one)
 		r = fields_decode(&launch_retry_fields, request_body(req), &body, err);
 	if (r < 0)
 		return r;
-	if (body.from && !pipeline_has_stage(body.from))
-		return err_explain(err, ERR_INVALID, "invalid_field", NULL,
-			"field from must be the name of a stage");
 	r = launches_retry(api->launches, &caller, request_param(req, "launch"),
 		&(struct launch_retry){.from = body.from, .trace = request_trace(req)}, &record,
 		err);

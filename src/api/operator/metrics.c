@@ -4,8 +4,8 @@
 #include "base/fd.h"
 #include "base/share_pool.h"
 #include "core/pool/pool.h"
-#include "http/server/figures.h"
-#include "store/store_figures.h"
+#include "http/server/answer_stats.h"
+#include "store/store_count.h"
 #include "trace/trace_export.h"
 
 #include <dirent.h>
@@ -31,37 +31,37 @@ static void put(struct buf *out, const char *name, const char *type, const char 
 
 /* --- the server --- */
 
-static void put_times(struct buf *out, const struct figures *figures)
+static void put_times(struct buf *out, const struct answer_stats *stats)
 {
 	uint64_t count = 0;
 
 	begin(out, "http_request_duration_seconds", "histogram",
 		"Time from the head of a request until its answer begins.");
-	for (unsigned i = 0; i < FIGURES_BUCKETS; i++) {
-		count += atomic_load(&figures->buckets[i]);
-		if (i < FIGURES_BUCKETS - 1)
+	for (unsigned i = 0; i < ANSWER_STATS_BUCKETS; i++) {
+		count += atomic_load(&stats->buckets[i]);
+		if (i < ANSWER_STATS_BUCKETS - 1)
 			buf_printf(out,
 				"sandlot_http_request_duration_seconds_bucket{le=\"%g\"} %" PRIu64
 				"\n",
-				(double)figures_bounds_us[i] / 1e6, count);
+				(double)answer_stats_bounds_us[i] / 1e6, count);
 	}
 	buf_printf(out,
 		"sandlot_http_request_duration_seconds_bucket{le=\"+Inf\"} %" PRIu64
 		"\nsandlot_http_request_duration_seconds_sum %.6f"
 		"\nsandlot_http_request_duration_seconds_count %" PRIu64 "\n",
-		count, (double)atomic_load(&figures->total_us) / 1e6, count);
+		count, (double)atomic_load(&stats->total_us) / 1e6, count);
 }
 
 static void put_server(struct buf *out, const struct request *req)
 {
 	unsigned connections;
-	const struct figures *figures = request_server_figures(req, &connections);
+	const struct answer_stats *stats = request_server_stats(req, &connections);
 
 	begin(out, "http_requests_total", "counter", "Answers, by the class of their status.");
-	for (unsigned i = 0; i < FIGURES_CLASSES; i++)
+	for (unsigned i = 0; i < ANSWER_STATS_CLASSES; i++)
 		buf_printf(out, "sandlot_http_requests_total{code=\"%uxx\"} %" PRIuFAST64 "\n",
-			i + 1, atomic_load(&figures->answers[i]));
-	put_times(out, figures);
+			i + 1, atomic_load(&stats->answers[i]));
+	put_times(out, stats);
 	put(out, "http_connections", "gauge", "Connections of clients of the API.", connections);
 }
 
@@ -80,13 +80,13 @@ static void put_state(const char *state, int64_t count, void *arg)
 		states->out, "sandlot_%s{state=\"%s\"} %" PRId64 "\n", states->name, state, count);
 }
 
-static int put_states(struct buf *out, struct store *store, enum store_figure figure,
+static int put_states(struct buf *out, struct store *store, enum store_count_kind kind,
 	const char *name, const char *help, struct err *err)
 {
 	struct states states = {out, name};
 
 	begin(out, name, "gauge", help);
-	return store_figures_read(store, figure, put_state, &states, err);
+	return store_count_read(store, kind, put_state, &states, err);
 }
 
 /* One line for each pool. A template has a name of few characters, none of which needs escaping. */
@@ -121,17 +121,17 @@ static void put_pools(struct buf *out, struct engine *engine)
 
 static void put_engine(struct buf *out, const struct api *api)
 {
-	struct engine_figures figures = {0};
+	struct engine_stats stats = {0};
 
 	put(out, "ready", "gauge", "Whether sandboxes can be served.", api->engine != NULL);
 	if (!api->engine)
 		return;
-	engine_measure(api->engine, &figures);
+	engine_measure(api->engine, &stats);
 	put(out, "running_places_used", "gauge", "Sandboxes that run or are paused.",
-		figures.running);
-	put(out, "process_places_used", "gauge", "Kept processes that run.", figures.processes);
+		stats.running);
+	put(out, "process_places_used", "gauge", "Kept processes that run.", stats.processes);
 	put(out, "egress_denials_total", "counter", "Connections of sandboxes that were refused.",
-		(double)figures.denials);
+		(double)stats.denials);
 	put(out, "archive_downloads", "gauge", "Archives that are being packed.",
 		share_pool_used(api->packers));
 	put_pools(out, api->engine);
@@ -139,16 +139,16 @@ static void put_engine(struct buf *out, const struct api *api)
 
 static void put_traces(struct buf *out, struct trace_export *traces)
 {
-	struct trace_export_figures figures = {0};
+	struct trace_export_stats stats = {0};
 
 	if (!traces)
 		return;
-	trace_export_read(traces, &figures);
+	trace_export_read(traces, &stats);
 	begin(out, "trace_spans_total", "counter", "Spans of traces, by what became of them.");
 	buf_printf(out,
 		"sandlot_trace_spans_total{outcome=\"sent\"} %" PRIu64
 		"\nsandlot_trace_spans_total{outcome=\"dropped\"} %" PRIu64 "\n",
-		figures.sent, figures.dropped);
+		stats.sent, stats.dropped);
 }
 
 /* --- the host, and the daemon itself --- */
@@ -210,10 +210,10 @@ HANDLER(metrics_read)
 	buf_printf(&out, "sandlot_build_info{version=\"" SANDLOT_VERSION "\",driver=\"%s\"} 1\n",
 		api->driver);
 	put_server(&out, req);
-	r = put_states(&out, api->gate.store, FIGURE_SANDBOXES, "sandboxes",
+	r = put_states(&out, api->gate.store, STORE_COUNT_SANDBOXES, "sandboxes",
 		"Sandboxes, by their status.", err);
 	if (r == 0)
-		r = put_states(&out, api->gate.store, FIGURE_JOBS, "jobs",
+		r = put_states(&out, api->gate.store, STORE_COUNT_JOBS, "jobs",
 			"Jobs that are remembered.", err);
 	put_engine(&out, api);
 	put_traces(&out, api->traces);

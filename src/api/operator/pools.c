@@ -27,6 +27,8 @@ HANDLER(pools_list)
 	size_t count;
 	int r = api_check_ready(api, err);
 
+	if (r == 0)
+		r = pools_read_plans(api->engine, err);
 	if (r < 0) {
 		json_decref(list);
 		return r;
@@ -35,8 +37,8 @@ HANDLER(pools_list)
 	for (size_t i = 0; i < count; i++)
 		json_array_append_new(list, to_json(&states[i]));
 	request_answer_json(req, 200,
-		json_pack("{s:o, s:I, s:o}", "pools", list, "draining", (json_int_t)totals.draining,
-			"held_because",
+		json_pack("{s:o, s:n, s:I, s:o}", "pools", list, "next_cursor", "draining",
+			(json_int_t)totals.draining, "held_because",
 			totals.held_because ? json_string(totals.held_because) : json_null()));
 	return 0;
 }

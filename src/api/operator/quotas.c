@@ -4,10 +4,14 @@
  * for sees them at /v1/quotas.
  */
 #include "api/handlers.h"
+#include "api/list_page.h"
 #include "store/access/store_quota.h"
 
 #include <math.h>
 #include <stdio.h>
+
+#define LIST_LIMIT_MAX	   1000
+#define LIST_LIMIT_DEFAULT 100
 
 /* A member is a limit, null for none, or absent for the default. */
 struct quota_body {
@@ -128,10 +132,72 @@ HANDLER(quotas_own)
 	if (r == 0)
 		r = look_up(api, &user, &of_user, err);
 	if (r == 0)
-		request_answer_json(
-			req, 200, json_pack("{s:[o, o]}", "quotas", of_organization, of_user));
+		request_answer_json(req, 200,
+			list_page_whole("quotas", json_pack("[o, o]", of_organization, of_user)));
 	else
 		json_decref(of_organization);
+	return r;
+}
+
+/* "acme/ann": the last owner of the page before. */
+static int read_cursor(const struct request *req, struct owner *ret_after, struct err *err)
+{
+	const char *cursor = request_query(req, "cursor"), *slash;
+
+	*ret_after = (struct owner){0};
+	if (!cursor)
+		return 0;
+	slash = strchr(cursor, '/');
+	if (!slash || (size_t)(slash - cursor) >= sizeof(ret_after->organization) ||
+		strlen(slash + 1) >= sizeof(ret_after->user))
+		return err_set(err, ERR_INVALID, "cursor is not next_cursor of a page of owners");
+	snprintf(ret_after->organization, sizeof(ret_after->organization), "%.*s",
+		(int)(slash - cursor), cursor);
+	snprintf(ret_after->user, sizeof(ret_after->user), "%s", slash + 1);
+	return 0;
+}
+
+/* Fills a page from an owner on, who is the last of it then. */
+static int add_owners(struct api *api, struct list_page *page, struct owner *last, struct err *err)
+{
+	struct owner owners[STORE_QUOTA_OWNERS_MAX];
+	struct owner after = *last;
+	int count;
+
+	do {
+		count = store_quota_owners(engine_store(api->engine), &after, owners, err);
+		for (int i = 0; i < count; i++) {
+			json_t *quota;
+			int r = look_up(api, &owners[i], &quota, err);
+
+			if (r < 0)
+				return r;
+			if (!list_page_add(page, quota))
+				return 0;
+			*last = after = owners[i];
+		}
+	} while (count == STORE_QUOTA_OWNERS_MAX);
+	return count < 0 ? count : 0;
+}
+
+HANDLER(quotas_owners)
+{
+	struct api *api = context;
+	struct list_page page;
+	struct owner last;
+	uint64_t limit;
+	int r;
+
+	if ((r = api_check_ready(api, err)) < 0 || (r = read_cursor(req, &last, err)) < 0 ||
+		(r = api_query_number(
+			 req, "limit", 1, LIST_LIMIT_MAX, LIST_LIMIT_DEFAULT, &limit, err)) < 0)
+		return r;
+	list_page_init(&page, limit);
+	r = add_owners(api, &page, &last, err);
+	if (r == 0)
+		list_page_answer(
+			&page, req, "owners", json_sprintf("%s/%s", last.organization, last.user));
+	list_page_fini(&page);
 	return r;
 }
 

@@ -4,6 +4,7 @@
  * again: not to whoever set them either.
  */
 #include "api/handlers.h"
+#include "api/list_page.h"
 #include "base/clock.h"
 #include "core/secret/secret_store.h"
 #include "store/access/store_secret.h"
@@ -152,7 +153,7 @@ HANDLER(secrets_list)
 		json_decref(list);
 		return r;
 	}
-	request_answer_json(req, 200, json_pack("{s:o}", "secrets", list));
+	request_answer_json(req, 200, list_page_whole("secrets", list));
 	return 0;
 }
 

@@ -45,8 +45,9 @@ HANDLER(ports_list)
 	for (size_t i = 0; i < list.count; i++)
 		json_array_append_new(ports, encode_port(api, &record, &list.ports[i]));
 	sandbox_record_fini(&record);
-	request_answer_json(
-		req, 200, json_pack("{s:o, s:b}", "ports", ports, "truncated", list.is_cut));
+	request_answer_json(req, 200,
+		json_pack("{s:o, s:n, s:b}", "ports", ports, "next_cursor", "truncated",
+			list.is_cut));
 	port_list_fini(&list);
 	return 0;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Links that open a private preview: made, listed and revoked by the owner of the sandbox. */
 #include "api/handlers.h"
+#include "api/list_page.h"
 
 #include "auth/secret.h"
 #include "core/preview/preview_access.h"
@@ -112,7 +113,7 @@ HANDLER(preview_links_list)
 	list = json_array();
 	for (int i = 0; i < count; i++)
 		json_array_append_new(list, link_to_json(&links[i]));
-	request_answer_json(req, 200, json_pack("{s:o}", "links", list));
+	request_answer_json(req, 200, list_page_whole("links", list));
 	return 0;
 }
 

@@ -220,6 +220,10 @@ static void refuse_foreign(const struct proxy_visit *visit, struct proxy_way *wa
 static void refuse_stranger(
 	const struct proxy_visit *visit, const struct err *why, struct proxy_way *way)
 {
+	static const char make[] = "Its owner makes a link with: sandlot open ID PORT";
+	static const char keep[] =
+		"Its owner makes a link with: sandlot open ID PORT. If a link led "
+		"here, its cookie did not come back: curl -L -c cookies LINK";
 	bool has_token = why->kind != 0;
 	char message[sizeof(why->message) + 64];
 
@@ -232,10 +236,9 @@ static void refuse_stranger(
 			.message = has_token ? message
 					     : "It opens with a link from its owner, or with a "
 					       "token of its owner's.",
-			.remediation =
-				has_token && why->remedy[0]
-					? why->remedy
-					: "Its owner makes a link with: sandlot open ID PORT"},
+			.remediation = has_token && why->remedy[0] ? why->remedy
+				       : visit->cookie		   ? make
+								   : keep},
 		visit->is_page, way);
 }
 

@@ -211,7 +211,11 @@ static void answer_nowhere(const struct proxy_visit *visit, struct proxy_way *wa
 		&(struct preview_page){.status = 421,
 			.code = "no_preview_of_that_name",
 			.title = "No preview has this name",
-			.message = "Previews are at s-<id>-<port> below the preview domain."},
+			.message = "Here are previews, at s-<id>-<port> below the preview domain, "
+				   "and not the API.",
+			.remediation = "The API and the console have an address of their own: "
+				       "http://127.0.0.1:9090, unless sandlotd was given another "
+				       "one (--api-bind)."},
 		visit->is_page, way);
 }
 

@@ -5,6 +5,7 @@
  */
 #include "api/handlers.h"
 #include "api/list_page.h"
+#include "api/process/output_document.h"
 #include "api/process/output_events.h"
 #include "api/process/process_body.h"
 #include "api/text.h"
@@ -318,6 +319,10 @@ static int answer_output(
 
 	if (r < 0)
 		return r;
+	if (output_document_is_wanted(req)) {
+		output_document_answer(req, spec);
+		return 0;
+	}
 	/* It has got the exit: there is nothing to come back for. */
 	if (spec->from > (spec->log ? output_log_end(spec->log) : 0)) {
 		request_answer_empty(req, 204);

@@ -307,8 +307,9 @@ static int take_place(
 }
 
 /* A file without a name, which the archive is written to: its size is known then. */
-static int pack(struct api *api, const struct project_record *record, int *ret_fd,
-	uint64_t *ret_size, struct err *err)
+static int pack(struct api *api, const struct project_record *record,
+	const struct project_archive_format *format, int *ret_fd, uint64_t *ret_size,
+	struct err *err)
 {
 	auto_fd int fd = openat(api->spool_fd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	struct stat st;
@@ -316,7 +317,7 @@ static int pack(struct api *api, const struct project_record *record, int *ret_f
 
 	if (fd < 0)
 		return err_sys(err, "make a file for the archive");
-	r = project_archive_export(api->projects, record, fd, err);
+	r = project_archive_export(api->projects, record, format, fd, err);
 	if (r < 0)
 		return r;
 	if (fstat(fd, &st) < 0 || lseek(fd, 0, SEEK_SET) < 0)
@@ -326,24 +327,38 @@ static int pack(struct api *api, const struct project_record *record, int *ret_f
 	return 0;
 }
 
+static int choose_format(
+	struct request *req, const struct project_archive_format **ret_format, struct err *err)
+{
+	const char *name = request_query(req, "format");
+
+	*ret_format = project_archive_format_find(name ? name : "tar");
+	return *ret_format ? 0
+			   : err_explain(err, ERR_INVALID, "invalid_parameter", NULL,
+				     "format must be tar, tar.gz or zip");
+}
+
 HANDLER(project_archive_get)
 {
 	struct api *api = context;
+	const struct project_archive_format *format;
 	char disposition[FILE_ENTRY_DISPOSITION_LEN];
 	struct project_record record;
 	struct share *share = NULL;
 	uint64_t size;
-	int fd, r = find_project(req, api, &record, err);
+	int fd, r = choose_format(req, &format, err);
 
+	if (r == 0)
+		r = find_project(req, api, &record, err);
 	if (r < 0)
 		return r;
-	file_entry_disposition(record.name, ".tar", disposition);
+	file_entry_disposition(record.name, format->suffix, disposition);
 	r = take_place(req, api, &share, err);
 	if (r == 0)
-		r = pack(api, &record, &fd, &size, err);
+		r = pack(api, &record, format, &fd, &size, err);
 	if (r == 0) {
 		request_answer_header(req, "Content-Disposition", disposition);
-		r = file_sender_answer(req, 200, "application/x-tar", fd, size, share, err);
+		r = file_sender_answer(req, 200, format->media_type, fd, size, share, err);
 	}
 	if (r < 0)
 		share_give_back(share);
@@ -407,12 +422,14 @@ static void set_file_headers(struct request *req, const struct project_file *fil
 }
 
 static int send_file(struct request *req, struct api *api, const struct project_record *record,
-	const struct project_file *file, struct err *err)
+	const struct project_file *file, const char *tag, struct err *err)
 {
+	const char *wanted =
+		range_header(request_header(req, "Range"), request_header(req, "If-Range"), tag);
 	struct share *share = NULL;
 	struct range range;
 	char text[96];
-	int fd = -1, r = range_read(request_header(req, "Range"), file->bytes, &range, err);
+	int fd = -1, r = range_read(wanted, file->bytes, &range, err);
 
 	if (r < 0) {
 		snprintf(text, sizeof(text), "bytes */%llu", (unsigned long long)file->bytes);
@@ -457,7 +474,7 @@ HANDLER(project_files_get)
 	if (known && file_entry_tag_matches(known, tag))
 		request_answer_empty(req, 304);
 	else
-		r = send_file(req, api, &record, &file, err);
+		r = send_file(req, api, &record, &file, tag, err);
 	project_record_fini(&record);
 	return r;
 }

@@ -43,7 +43,8 @@ static const struct field health_rows[] = {
 		"Between two checks; 5000 if left out. Until it is healthy it is asked more "
 		"often."},
 	{"timeout_ms", FIELD_INTEGER, offsetof(struct health_row, timeout_ms), 10,
-		MEMBER_INTERVAL_MAX_MS, 0, "How long the command may take; 3000 if left out."},
+		MEMBER_INTERVAL_MAX_MS, 0,
+		"How long the command, or the answer to a request, may take; 3000 if left out."},
 	{"retries", FIELD_INTEGER, offsetof(struct health_row, retries), 1, MEMBER_RETRIES_MAX, 0,
 		"After so many failures in a row it is unhealthy; 3 if left out."},
 	{"start_period_ms", FIELD_INTEGER, offsetof(struct health_row, start_period_ms), 1,

@@ -7,7 +7,7 @@
 #include "model/sandbox/sandbox_spec.h"
 
 /* The fields of one member. */
-#define MEMBER_BODY_ROWS 10
+#define MEMBER_BODY_ROWS 9
 extern const struct field member_body_rows[MEMBER_BODY_ROWS];
 
 /* What decoded members point to. */

@@ -273,8 +273,7 @@ HANDLER(sandboxes_list)
 			      api->engine, &caller, &filter, list_left, &listing, err)
 		    : sandbox_request_list(api->engine, &caller, &filter, list_one, &listing, err);
 	if (r == 0)
-		list_page_answer(&listing.page, req, removed ? "removed" : "sandboxes",
-			json_string(listing.last));
+		list_page_answer(&listing.page, req, "sandboxes", json_string(listing.last));
 	list_page_fini(&listing.page);
 	return r;
 }

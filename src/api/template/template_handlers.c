@@ -8,6 +8,7 @@
 #include "base/share_pool.h"
 #include "core/job/job.h"
 #include "core/template/build/apt_sources.h"
+#include "core/template/build/build_files.h"
 #include "core/template/template_catalogue.h"
 #include "core/template/template_export.h"
 #include "core/template/template_source.h"
@@ -35,7 +36,8 @@ struct template_body {
 	const char *snapshot;
 	const char *dockerfile;
 	json_t *files, *files_base64, *modes, *links, *directories, *args, *mirrors;
-	enum field_boolean shared;
+	const char *target, *files_digest;
+	enum field_boolean shared, no_cache;
 	struct recipe_body {
 		const char *from;
 		json_t *apt, *apk, *pip, *npm, *run, *files, *files_base64, *modes, *links,
@@ -73,8 +75,9 @@ static const char *check_name(const json_t *value)
 		"directories", FIELD_STRING_LIST, place(directories), 0, RECIPE_FILES_MAX, 0,      \
 			"Directories among the files that are empty."                              \
 	}
-#define MIRRORS_MAX  4
-#define MIRRORS_TEXT "Addresses that packages come from: of `apt`, `pip`, `npm` and `apk`."
+#define MIRRORS_MAX   4
+#define NO_CACHE_TEXT "Take nothing that an earlier build has made."
+#define MIRRORS_TEXT  "Addresses that packages come from: of `apt`, `pip`, `npm` and `apk`."
 
 static const struct field recipe_rows[] = {
 	{"from", FIELD_STRING, RECIPE(from), 1, IMAGE_REFERENCE_MAX, FIELD_REQUIRED,
@@ -129,16 +132,23 @@ static const struct field rows[] = {
 		"host.",
 		.sub = bootstrap_rows, .sub_count = array_len(bootstrap_rows)},
 	{"dockerfile", FIELD_STRING, PLACE(dockerfile), 1, DOCKERFILE_MAX, 0,
-		"Instead of `image`: the text of a Dockerfile of one stage, with FROM RUN COPY ADD "
-		"ENV WORKDIR USER EXPOSE CMD ENTRYPOINT ARG."},
+		"Instead of `image`: the text of a Dockerfile, with FROM RUN COPY ADD ENV WORKDIR "
+		"USER EXPOSE CMD ENTRYPOINT ARG. It may have several stages."},
 	{"files", FIELD_STRING_MAP, PLACE(files), 0, RECIPE_FILES_MAX, 0,
 		"Texts of the files that the Dockerfile copies, by their paths beside it."},
 	{"files_base64", FIELD_STRING_MAP, PLACE(files_base64), 0, RECIPE_FILES_MAX, 0,
 		"The same for what is not UTF-8."},
 	CONTEXT_ROWS(PLACE),
+	{"files_digest", FIELD_STRING, PLACE(files_digest), DIGEST_LEN, DIGEST_LEN, 0,
+		"Instead of `files` and the like: the digest of what was sent before, by PUT "
+		"/v1/templates/{name}/files."},
 	{"mirrors", FIELD_STRING_MAP, PLACE(mirrors), 0, MIRRORS_MAX, 0, MIRRORS_TEXT},
 	{"args", FIELD_STRING_MAP, PLACE(args), 0, SPEC_ENV_MAX, 0,
 		"Values of the Dockerfile's ARG."},
+	{"target", FIELD_STRING, PLACE(target), 1, RECIPE_NAME_MAX, 0,
+		"The stage of the Dockerfile that is wanted, by its name or number; else it is the "
+		"last."},
+	{"no_cache", FIELD_BOOLEAN, PLACE(no_cache), 0, 0, 0, NO_CACHE_TEXT},
 	{"shared", FIELD_BOOLEAN, PLACE(shared), 0, 0, 0,
 		"Whether it is everybody's: all owners use it, and who has the scope admin changes "
 		"it. Needs the scope admin."},
@@ -158,8 +168,8 @@ static json_t *read_source(const json_t *body)
 {
 	static const char *const kinds[] = {
 		"image", "archive_path", "snapshot", "recipe", "bootstrap"};
-	static const char *const parts[] = {
-		"files", "files_base64", "modes", "links", "directories", "args", "mirrors"};
+	static const char *const parts[] = {"files", "files_base64", "modes", "links",
+		"directories", "args", "target", "mirrors", "files_digest"};
 	json_t *source = json_object(), *text = json_object_get(body, "dockerfile"), *dockerfile;
 
 	if (text) {
@@ -185,8 +195,7 @@ struct build_body {
 };
 
 static const struct field build_rows[] = {
-	{"no_cache", FIELD_BOOLEAN, offsetof(struct build_body, no_cache), 0, 0, 0,
-		"Take nothing that an earlier build has made."},
+	{"no_cache", FIELD_BOOLEAN, offsetof(struct build_body, no_cache), 0, 0, 0, NO_CACHE_TEXT},
 };
 const struct fields templates_build_fields = FIELDS(build_rows);
 
@@ -355,6 +364,7 @@ HANDLER(templates_create)
 			.source = source,
 			.options = options,
 			.asked = &parts->options,
+			.no_cache = body.no_cache == FIELD_TRUE,
 			.is_shared = body.shared == FIELD_TRUE},
 		&record, err);
 	if (r == 0)
@@ -401,6 +411,28 @@ HANDLER(templates_import_archive)
 	if (r < 0)
 		return r;
 	answer_template(req, 200, &record);
+	return 0;
+}
+
+HANDLER(templates_put_files)
+{
+	struct api *api = context;
+	struct caller caller = api_caller(req);
+	const struct tar_reader_source source = {.read = read_body, .arg = req};
+	struct tar_reader_result result;
+	struct digest digest;
+	const char *name;
+	int r;
+
+	if ((r = api_check_ready(api, err)) < 0 || (r = read_name(req, &name, err)) < 0)
+		return r;
+	request_set_detail(req, name);
+	r = build_files_keep(api->engine, &caller, name, &source, &digest, &result, err);
+	if (r < 0)
+		return r;
+	request_answer_json(req, 200,
+		json_pack("{s:s, s:I, s:I}", "files_digest", digest.text, "entries",
+			(json_int_t)result.entries, "bytes", (json_int_t)result.bytes));
 	return 0;
 }
 

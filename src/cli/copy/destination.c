@@ -2,6 +2,7 @@
 #include "cli/copy/destination.h"
 
 #include "base/number.h"
+#include "cli/cli.h"
 #include "cli/remote/endpoint.h"
 
 #include <errno.h>
@@ -83,7 +84,7 @@ int destination_open(const char *path, bool names_a_dir, const char *source,
 			return refuse_link(parent, err);
 	}
 	if (fd < 0)
-		return err_from(err, fd, "open the directory of %s", path);
+		return cli_file_error(-fd, "open the directory of", path, err);
 	*ret = (struct destination){
 		.dir_fd = take_fd(&fd), .name = take_ptr(&name), .text = mem_strdup(path)};
 	return 0;
@@ -133,7 +134,7 @@ int destination_open_special(const char *path, int *ret_fd, struct err *err)
 	fd = ours >= 0 ? fcntl(ours, F_DUPFD_CLOEXEC, 3)
 		       : open(path, O_WRONLY | O_NOFOLLOW | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_sys(err, "open %s", path);
+		return cli_file_error(errno, "open", path, err);
 	if (ours < 0 && !is_special(st.st_mode))
 		return err_set(err, ERR_CONFLICT, "%s was replaced meanwhile", path);
 	*ret_fd = take_fd(&fd);

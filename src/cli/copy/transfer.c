@@ -88,8 +88,9 @@ int transfer_stat(struct client *client, const char *id, const char *path,
 		r = client_json(client, &(struct client_call){.method = "GET", .path = target},
 			&document, err);
 	*ret = (struct transfer_stat){.size = -1};
-	/* Only the file may be missing here; a missing sandbox is a failure. */
-	if (r < 0 && err->kind == ERR_NOT_FOUND && strncmp(err->code, "sandbox", 7) != 0)
+	/* Only the file may be missing here; a missing sandbox or member is a failure. */
+	if (r < 0 && err->kind == ERR_NOT_FOUND && strncmp(err->code, "sandbox", 7) != 0 &&
+		strncmp(err->code, "member", 6) != 0)
 		return 0;
 	if (r < 0)
 		return r;
@@ -266,19 +267,14 @@ static int open_dir(const struct destination *to, int *ret_fd, struct err *err)
 	return 0;
 }
 
-int transfer_get_tree(struct client *client, const char *id, const char *path,
-	const struct destination *to, struct err *err)
+int transfer_receive_tree(
+	struct client *client, const char *target, const struct destination *to, struct err *err)
 {
 	struct counted counted = {.read = read_client, .arg = client};
 	struct tree_input input = {counted_read, &counted};
-	auto_free char *target = NULL;
 	auto_fd int dir_fd = -1;
-	int r = build_target(id, "/archive", path, 0, &target, err);
+	int r = interrupt_hold(client_interrupt(client), err);
 
-	if (r == 0)
-		r = open_dir(to, &dir_fd, err);
-	if (r == 0)
-		r = interrupt_hold(client_interrupt(client), err);
 	if (r < 0)
 		return r;
 	/* Watched, so that Ctrl-C takes the half file away too. */
@@ -286,9 +282,22 @@ int transfer_get_tree(struct client *client, const char *id, const char *path,
 	r = open_target(client, target, err);
 	if (r < 0)
 		return r;
-	progress_init(&counted.progress, -1);
-	r = tree_receive(dir_fd, &input, err);
-	progress_fini(&counted.progress);
+	/* Only now: what is not there leaves nothing here. */
+	r = open_dir(to, &dir_fd, err);
+	if (r == 0) {
+		progress_init(&counted.progress, -1);
+		r = tree_receive(dir_fd, &input, err);
+		progress_fini(&counted.progress);
+	}
 	client_close(client);
 	return r;
+}
+
+int transfer_get_tree(struct client *client, const char *id, const char *path,
+	const struct destination *to, struct err *err)
+{
+	auto_free char *target = NULL;
+	int r = build_target(id, "/archive", path, 0, &target, err);
+
+	return r < 0 ? r : transfer_receive_tree(client, target, to, err);
 }

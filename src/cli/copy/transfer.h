@@ -58,3 +58,7 @@ int transfer_receive_fd(struct client *client, const char *target, int fd, struc
 /* A file that appears whole or not at all; a mode of 0: that of new files. */
 int transfer_receive_file(struct client *client, const char *target, mode_t mode,
 	const struct destination *to, struct err *err) must_check;
+
+/* What a tar has, into a directory, which is made if need be. */
+int transfer_receive_tree(struct client *client, const char *target, const struct destination *to,
+	struct err *err) must_check;

@@ -24,6 +24,9 @@ struct tree_sender {
 	bool is_done;
 	char chunk[CHUNK];
 	const char *const *skipped; /* names of directories that are left out; NULL: none */
+	bool (*is_left_out)(void *arg, const char *name); /* NULL: nothing is */
+	void *arg;
+	bool enters; /* directories that are left out */
 };
 
 static la_ssize_t on_write(struct archive *tar, void *arg, const void *data, size_t len)
@@ -104,6 +107,14 @@ void tree_sender_skip(struct tree_sender *sender, const char *const *names)
 	sender->skipped = names;
 }
 
+void tree_sender_filter(struct tree_sender *sender,
+	bool (*is_left_out)(void *arg, const char *name), void *arg, bool enters)
+{
+	sender->is_left_out = is_left_out;
+	sender->arg = arg;
+	sender->enters = enters;
+}
+
 static bool is_skipped(const struct tree_sender *sender, const char *path)
 {
 	const char *name = strrchr(path, '/');
@@ -120,6 +131,8 @@ static int next_entry(struct tree_sender *sender, struct err *err)
 {
 	const struct archive_library *lib = &sender->lib;
 	auto_free char *name = NULL;
+	const char *below;
+	bool is_left_out;
 	mode_t type;
 	int r = lib->archive_read_next_header2(sender->disk, sender->entry);
 
@@ -134,13 +147,17 @@ static int next_entry(struct tree_sender *sender, struct err *err)
 	type = lib->archive_entry_filetype(sender->entry);
 	if (type == S_IFDIR && strlen(name) > sender->root_len && is_skipped(sender, name))
 		return 0;
+	below = strlen(name) <= sender->root_len
+			? ""
+			: name + sender->root_len + strspn(name + sender->root_len, "/");
+	is_left_out = *below && sender->is_left_out && sender->is_left_out(sender->arg, below);
+	if (is_left_out && !sender->enters)
+		return 0;
 	if (lib->archive_read_disk_can_descend(sender->disk))
 		lib->archive_read_disk_descend(sender->disk);
-	if (strlen(name) <= sender->root_len ||
-		(type != S_IFREG && type != S_IFDIR && type != S_IFLNK))
+	if (!*below || is_left_out || (type != S_IFREG && type != S_IFDIR && type != S_IFLNK))
 		return 0;
-	lib->archive_entry_set_pathname(
-		sender->entry, name + sender->root_len + strspn(name + sender->root_len, "/"));
+	lib->archive_entry_set_pathname(sender->entry, below);
 	lib->archive_entry_set_uname(sender->entry, NULL);
 	lib->archive_entry_set_gname(sender->entry, NULL);
 	/* A name that is not UTF-8 is a warning: it goes as the bytes it has. */

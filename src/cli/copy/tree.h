@@ -25,6 +25,13 @@ void tree_sender_free(struct tree_sender *sender);
 /* Leaves out directories of these names, with all that is in them; ended by NULL, borrowed. */
 void tree_sender_skip(struct tree_sender *sender, const char *const *names);
 
+/*
+ * Leaves out what this says, by its name relative to the directory. Of a directory that is left out what is in it is
+ * asked for too if `enters` says so; else it is left out as well.
+ */
+void tree_sender_filter(struct tree_sender *sender,
+	bool (*is_left_out)(void *arg, const char *name), void *arg, bool enters);
+
 /* The read function of a client_source; arg is the sender. */
 ssize_t tree_sender_read(void *arg, void *data, size_t size, struct err *err);
 

@@ -371,6 +371,19 @@ void client_mean_all(struct client *client)
 	client->means_all = true;
 }
 
+void client_mean_sandbox(struct client *client, const char *id, const char *name)
+{
+	struct peer *peer = &client->peer;
+
+	snprintf(peer->sandbox_id, sizeof(peer->sandbox_id), "%s", id);
+	snprintf(peer->sandbox_name, sizeof(peer->sandbox_name), "%s", name);
+}
+
+void client_mean_member(struct client *client, const char *role)
+{
+	client->peer.member = role;
+}
+
 /* Sends a request again that must be confirmed, if that is what the user wants. */
 static int confirm(struct client *client, const struct client_call *call, int r, struct err *err)
 {

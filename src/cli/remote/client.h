@@ -72,6 +72,12 @@ long client_status(const struct client *client);
 /* Commands that look dangerous are confirmed without a question, which a person at a terminal is asked otherwise. */
 void client_mean_all(struct client *client);
 
+/* The sandbox that requests are about from now on, as a person calls it; name: empty if by its id. */
+void client_mean_sandbox(struct client *client, const char *id, const char *name);
+
+/* Requests below a sandbox mean its member of that role from now on, which is borrowed; NULL: the sandbox itself. */
+void client_mean_member(struct client *client, const char *role);
+
 /* The size that the answer promised, or -1. */
 int64_t client_size(const struct client *client);
 

@@ -70,7 +70,7 @@ int listing_fetch(
 int listing_fetch_removed(struct client *client, json_t **ret, struct err *err)
 {
 	return listing_fetch_all(
-		client, "/v1/sandboxes?removed=true&limit=1000", "removed", ret, err);
+		client, "/v1/sandboxes?removed=true&limit=1000", "sandboxes", ret, err);
 }
 
 bool listing_limit_holds(const json_t *sandbox, const char *wall)

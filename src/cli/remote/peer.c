@@ -99,9 +99,21 @@ int peer_check(const struct peer *peer, struct err *err)
 	return peer->data_dir ? local_daemon_check(peer->data_dir, err) : 0;
 }
 
+char *peer_path(const struct peer *peer, const char *path)
+{
+	static const char sandboxes[] = "/v1/sandboxes/";
+	bool is_below = strncmp(path, sandboxes, strlen(sandboxes)) == 0 &&
+			strchr(path + strlen(sandboxes), '/');
+
+	if (!peer->member || !is_below)
+		return mem_strdup(path);
+	return mem_printf("%s%smember=%s", path, strchr(path, '?') ? "&" : "?", peer->member);
+}
+
 void peer_set_address(const struct peer *peer, void *easy, const char *path)
 {
-	auto_free char *url = mem_printf("%s%s", peer->url, path);
+	auto_free char *whole = peer_path(peer, path);
+	auto_free char *url = mem_printf("%s%s", peer->url, whole);
 
 	curl_easy_setopt(easy, CURLOPT_URL, url);
 	curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -231,7 +243,7 @@ int peer_refusal(
 	const char *request_id = member(error, "request_id");
 	const char *message = member(error, "message");
 	char line[PLAIN_LINE_MAX];
-	char hint[sizeof(err->remedy)];
+	char hint[sizeof(err->remedy)], said[sizeof(err->message)];
 
 	if (status < 400)
 		return err_explain(err, ERR_INVALID, "redirected",
@@ -247,8 +259,14 @@ int peer_refusal(
 		return err_explain(err, kind, NULL, "is another program listening there?",
 			"%s answered with status %ld and no explanation", peer->name, status);
 	hint_from_remedy(member(error, "remediation"), hint, sizeof(hint));
+	hint_from_message(message, said, sizeof(said));
+	if (peer->sandbox_name[0]) {
+		hint_replace(said, sizeof(said), peer->sandbox_id, peer->sandbox_name);
+		hint_replace(hint, sizeof(hint), peer->sandbox_id, peer->sandbox_name);
+		hint_replace(hint, sizeof(hint), "ID", peer->sandbox_name);
+	}
 	return err_explain(err, kind, member(error, "code")[0] ? member(error, "code") : NULL, hint,
-		"%s%s%s%s", message, kind == ERR_INTERNAL && request_id[0] ? " (request " : "",
+		"%s%s%s%s", said, kind == ERR_INTERNAL && request_id[0] ? " (request " : "",
 		kind == ERR_INTERNAL ? request_id : "",
 		kind == ERR_INTERNAL && request_id[0] ? ")" : "");
 }

@@ -20,6 +20,9 @@ struct peer_address {
 	const char *ca_file;
 };
 
+#define ID_TEXT_MAX   27
+#define NAME_TEXT_MAX 41
+
 struct peer {
 	char *url;		 /* without a trailing slash */
 	char *name;		 /* how messages call it: that, or the socket */
@@ -28,6 +31,9 @@ struct peer {
 	struct credential credential;
 	bool is_loopback;
 	bool has_tls;
+	const char *member; /* NULL: none; see client_mean_member(). Borrowed */
+	/* The sandbox that was named last, and how: what is refused is told with that name. Empty: by its id. */
+	char sandbox_id[ID_TEXT_MAX], sandbox_name[NAME_TEXT_MAX];
 };
 
 int peer_init(struct peer *peer, const struct peer_address *address, const char *token,
@@ -37,6 +43,9 @@ void peer_fini(struct peer *peer);
 
 /* That the daemon is there and may have a token, as far as can be told without asking it; before each connection. */
 int peer_check(const struct peer *peer, struct err *err) must_check;
+
+/* The path of a request as it is sent: one below a sandbox names the member that is meant. The caller frees it. */
+char *peer_path(const struct peer *peer, const char *path);
 
 /* Gives a handle the address with this path, and the proxy rules, trust and timeouts that go with it. */
 void peer_set_address(const struct peer *peer, void *easy, const char *path);

@@ -128,6 +128,40 @@ static int resolve_present(
 	return resolve_among(sandboxes, text, ret_id, err);
 }
 
+static bool is_piece(const char *id, const char *text)
+{
+	size_t len = strlen(text);
+
+	return len <= RESOLVE_ID_LEN &&
+	       (strncmp(id, text, len) == 0 || strcmp(id + RESOLVE_ID_LEN - len, text) == 0);
+}
+
+static bool is_project_text(const char *text)
+{
+	return text[0] && !text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+					     "0123456789._-")];
+}
+
+/* A project is often taken for its sandbox, above all after a launch, which makes both. */
+static void tell_of_project(struct client *client, const char *text, struct err *err)
+{
+	json_auto_t *sandboxes = NULL;
+	struct err ignored;
+	const char *id;
+
+	if (!is_project_text(text) ||
+		listing_fetch(client, &(struct listing_filter){.project = text}, &sandboxes,
+			&ignored) < 0)
+		return;
+	id = json_string_value(json_object_get(json_array_get(sandboxes, 0), "id"));
+	if (json_array_size(sandboxes) == 1 && id)
+		snprintf(err->remedy, sizeof(err->remedy), "the sandbox of the project %s is %s",
+			text, id);
+	else if (json_array_size(sandboxes) > 1)
+		snprintf(err->remedy, sizeof(err->remedy),
+			"\"sandlot ls --project %s\" shows the sandboxes of that project", text);
+}
+
 int resolve_id(
 	struct client *client, const char *text, char ret_id[RESOLVE_ID_LEN + 1], struct err *err)
 {
@@ -135,12 +169,17 @@ int resolve_id(
 	struct err ignored;
 	int r = resolve_present(client, text, ret_id, err);
 
+	/* A piece of an id says less than the whole. */
+	if (r == 0 && client)
+		client_mean_sandbox(client, ret_id, is_piece(ret_id, text) ? "" : text);
 	if (r < 0 && err->kind == ERR_NOT_FOUND && strcmp(err->code, "sandbox_not_found") == 0 &&
 		listing_fetch_removed(client, &removed, &ignored) == 0 &&
 		resolve_among(removed, text, ret_id, &ignored) == 0)
 		return err_explain(err, ERR_NOT_FOUND, "sandbox_not_found",
 			"\"sandlot ls --removed\" shows what it left",
 			"the sandbox \"%s\" was removed", text);
+	if (r < 0 && (err->kind == ERR_NOT_FOUND || err->kind == ERR_INVALID) && client)
+		tell_of_project(client, text, err);
 	return r;
 }
 

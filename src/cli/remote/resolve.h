@@ -22,7 +22,7 @@ bool resolve_is_name(const char *text);
 int resolve_among(const json_t *sandboxes, const char *text, char ret_id[RESOLVE_ID_LEN + 1],
 	struct err *err) must_check;
 
-/* Asks the daemon if it must. */
+/* Asks the daemon if it must; a whole id needs no client. */
 int resolve_id(struct client *client, const char *text, char ret_id[RESOLVE_ID_LEN + 1],
 	struct err *err) must_check;
 

@@ -57,6 +57,7 @@ int upgrade_request(const struct client *client, const char *path, const char *p
 	char ret_key[UPGRADE_KEY_LEN + 1], struct buf *request, struct err *err)
 {
 	auto_(buf_fini) struct buf key = BUF_INIT(UPGRADE_KEY_LEN);
+	auto_free char *whole = peer_path(client_peer(client), path);
 	char authorization[CREDENTIAL_MAX + 64];
 	uint8_t random[KEY_BYTES];
 
@@ -65,7 +66,7 @@ int upgrade_request(const struct client *client, const char *path, const char *p
 		return err_set(err, ERR_INTERNAL, "no random numbers");
 	memcpy(ret_key, key.data, UPGRADE_KEY_LEN);
 	ret_key[UPGRADE_KEY_LEN] = '\0';
-	add_target(request, client_peer(client)->url, path);
+	add_target(request, client_peer(client)->url, whole);
 	peer_authorization(client_peer(client), authorization, sizeof(authorization));
 	buf_append_str(request, authorization);
 	explicit_bzero(authorization, sizeof(authorization));

@@ -12,6 +12,7 @@
 #include <time.h>
 
 #define GATHER_MS     50 /* entries of so long are written together: a commit costs ten of them */
+#define LOOKS_MAX     20 /* so often it looks for others after that */
 #define RETRY_MS      1000
 #define BATCH_MAX     256
 #define BOUNDED_BURST 64
@@ -27,6 +28,7 @@ struct audit_writer {
 	pthread_cond_t settled; /* something was written, or could not be */
 	struct audit_ring *ring;
 	int64_t written; /* the last entry in the database */
+	bool is_asleep;	 /* the thread has to be woken for the next entry */
 	bool is_hurried; /* somebody waits */
 	bool is_failing; /* the database cannot be written */
 	bool is_closing;
@@ -98,6 +100,28 @@ static void write_some(struct audit_writer *writer)
 	pthread_cond_broadcast(&writer->settled);
 }
 
+/*
+ * Returns when there is one, or the writer closes; true: the thread was woken for it. While entries come it looks by itself
+ * now and then: to be woken for each, it would take the processor from the request whose answer comes next.
+ */
+static bool await_entry(struct audit_writer *writer)
+{
+	unsigned looks = 0;
+
+	while (audit_ring_count(writer->ring) == 0 && !writer->is_closing) {
+		if (looks++ < LOOKS_MAX) {
+			pause_for(writer, GATHER_MS);
+			continue;
+		}
+		writer->is_asleep = true;
+		pthread_cond_wait(&writer->changed, &writer->lock);
+		writer->is_asleep = false;
+		if (audit_ring_count(writer->ring) > 0)
+			return true;
+	}
+	return false;
+}
+
 static void *run(void *arg)
 {
 	struct audit_writer *writer = arg;
@@ -105,9 +129,8 @@ static void *run(void *arg)
 	pthread_setname_np(pthread_self(), "audit-writer");
 	pthread_mutex_lock(&writer->lock);
 	while (!writer->is_closing) {
-		while (audit_ring_count(writer->ring) == 0 && !writer->is_closing)
-			pthread_cond_wait(&writer->changed, &writer->lock);
-		pause_for(writer, writer->is_failing ? RETRY_MS : GATHER_MS);
+		if (await_entry(writer) || writer->is_failing)
+			pause_for(writer, writer->is_failing ? RETRY_MS : GATHER_MS);
 		writer->is_hurried = false;
 		write_some(writer);
 	}
@@ -194,7 +217,7 @@ static void put(struct audit_writer *writer, struct audit_entry entry)
 	}
 	fail_point("audit.entry_kept");
 	count = audit_ring_count(writer->ring);
-	if (count == 1 || count == AUDIT_RING_SLOTS / 2)
+	if ((count == 1 && writer->is_asleep) || count == AUDIT_RING_SLOTS / 2)
 		pthread_cond_signal(&writer->changed);
 }
 

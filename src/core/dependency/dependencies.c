@@ -399,13 +399,30 @@ static const char *status_of(const struct sandbox_record *record)
 		       : "lost";
 }
 
+static bool read_again(struct engine *engine, const char *id, struct sandbox_record *ret_record)
+{
+	auto_(sandbox_unrefp) struct sandbox *sandbox = sandbox_handle_find(engine, id);
+
+	if (sandbox)
+		sandbox_read(sandbox, ret_record);
+	return sandbox;
+}
+
 json_t *dependencies_describe(struct engine *engine, const struct sandbox_record *record)
 {
-	const char *status = status_of(record), *error = text_of(record, "error");
+	const char *status, *error;
+	struct sandbox_record later;
 	struct job_record job;
 	bool has_job = find_job(engine, record, &job);
+	/* The job may have ended since the record was read: what it installed stands there before that. */
+	bool is_later =
+		has_job && job.state == JOB_SUCCEEDED && read_again(engine, record->id, &later);
 	json_t *answer;
 
+	if (is_later)
+		record = &later;
+	status = status_of(record);
+	error = text_of(record, "error");
 	if (has_job && (job.state != JOB_SUCCEEDED || !error[0])) {
 		status = job_state_name(job.state);
 		error = job.error_message;
@@ -416,6 +433,8 @@ json_t *dependencies_describe(struct engine *engine, const struct sandbox_record
 		has_job ? json_string(job.id) : json_null());
 	if (has_job)
 		job_record_fini(&job);
+	if (is_later)
+		sandbox_record_fini(&later);
 	return answer;
 }
 

@@ -244,6 +244,16 @@ static void note_python(struct work *work)
 	json_object_set_new(work->installed, "python", packages);
 }
 
+static void tell_python(struct job *job, size_t count, bool has_list)
+{
+	auto_free char *packages =
+		count > 0 ? mem_printf("%zu package%s", count, count == 1 ? "" : "s")
+			  : mem_strdup("");
+
+	job_progress(job, 0, 0, "pip installs %s%s%s", has_list ? "requirements.txt" : "",
+		has_list && count > 0 ? " and " : "", packages);
+}
+
 static int install_python(struct work *work, struct err *err)
 {
 	static const char *const install[] = {"python3", "-m", "pip", "install", "--no-cache-dir",
@@ -261,8 +271,7 @@ static int install_python(struct work *work, struct err *err)
 
 	if (json_array_size(packages) == 0 && !has_list)
 		return 0;
-	job_progress(work->job, 0, 0, "pip installs %zu package%s%s", json_array_size(packages),
-		json_array_size(packages) == 1 ? "" : "s", has_list ? " and a list of others" : "");
+	tell_python(work->job, json_array_size(packages), has_list);
 	if (has_list)
 		r = put_file(work, DEPENDENCY_REQUIREMENTS, REQUIREMENTS, err);
 	/* At once, so that pip finds versions that fit all. */

@@ -13,9 +13,9 @@ struct store *engine_store(struct engine *engine)
 	return engine->config.store;
 }
 
-void engine_measure(struct engine *engine, struct engine_figures *ret_figures)
+void engine_measure(struct engine *engine, struct engine_stats *ret_stats)
 {
-	*ret_figures = (struct engine_figures){.running = share_pool_used(engine->running),
+	*ret_stats = (struct engine_stats){.running = share_pool_used(engine->running),
 		.processes = share_pool_used(engine->processes),
 		.denials = atomic_load(&engine->denials)};
 }

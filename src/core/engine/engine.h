@@ -22,11 +22,11 @@ struct timer *engine_open_timer(
 void engine_note_unshared(struct engine *engine);
 
 /* What it has in use, for whoever measures it. */
-struct engine_figures {
+struct engine_stats {
 	unsigned running, processes; /* places of sandboxes that run, and of kept processes */
 	uint64_t denials;	     /* connections that egress has refused since the start */
 };
-void engine_measure(struct engine *engine, struct engine_figures *ret_figures);
+void engine_measure(struct engine *engine, struct engine_stats *ret_stats);
 
 /* Publishes an event of a sandbox. sandbox.state is not held. */
 void sandbox_tell(struct sandbox *sandbox, const char *type, const char *json);

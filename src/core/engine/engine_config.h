@@ -33,6 +33,7 @@ struct engine_config {
 	unsigned stop_grace_ms; /* what processes get between SIGTERM and SIGKILL */
 	int logs_fd;		/* borrowed: a directory for the output of processes */
 	int unfinished_fd;	/* borrowed: a directory for marks (unfinished.h) */
+	int baselines_fd;	/* borrowed: one for lists of files (baseline.h) */
 	uint64_t output_max;	/* bytes kept of the output of one process */
 	uint64_t
 		output_sandbox_max; /* the same of all of a sandbox; its disk limit, if that is less */

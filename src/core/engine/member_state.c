@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#define HURRY_MS 5000
+
 const json_t *member_state_policy(const struct sandbox_record *record)
 {
 	json_t *entry;
@@ -43,6 +45,12 @@ void member_state_reset(struct sandbox *sandbox)
 	sandbox->member.run++;
 	if (policy)
 		atomic_store(&sandbox->engine->has_members, true);
+}
+
+void member_state_hurry(struct sandbox *sandbox)
+{
+	sandbox->member.next_check_ms = 0;
+	sandbox->member.hurry_until_ms = clock_steady_ms() + HURRY_MS;
 }
 
 void member_state_wake_watch(struct engine *engine)

@@ -19,5 +19,8 @@ const json_t *member_state_depends_on(const struct sandbox_record *record);
 /* It comes up now: whether its start commands wait, and its health is not known. sandbox.state is held. */
 void member_state_reset(struct sandbox *sandbox);
 
+/* What it runs has ended, or runs again: its health is asked now, and more often for a while. sandbox.state is held. */
+void member_state_hurry(struct sandbox *sandbox);
+
 /* Something changed that the watch (core/member/member_watch.h) is to look at soon. */
 void member_state_wake_watch(struct engine *engine);

@@ -7,6 +7,7 @@
 #include "core/engine/run_place.h"
 #include "core/engine/sandbox_state.h"
 #include "core/output/output_budget.h"
+#include "model/access/owner.h"
 #include "store/access/store_quota.h"
 
 #include <dirent.h>
@@ -122,6 +123,7 @@ static struct sandbox *make_handle(
 	pthread_condattr_destroy(&attr);
 	sandbox->record = *record;
 	atomic_init(&sandbox->last_active_ms, record->last_active_at_ms);
+	atomic_init(&sandbox->is_unowned, owner_is_pool(&record->owner));
 	atomic_init(&sandbox->output_noted, OUTPUT_NOT_NOTED);
 	/* Nobody can have it yet, so this succeeds, and is not against the order of locks. */
 	if (living && pthread_mutex_trylock(&sandbox->life) != 0)

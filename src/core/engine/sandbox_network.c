@@ -159,7 +159,8 @@ int sandbox_network_open(struct sandbox *sandbox, struct err *err)
 	if (r < 0)
 		return r;
 	r = sandbox_egress_open(engine->egress,
-		&(struct sandbox_egress_identity){sandbox->id, &sandbox->record.owner},
+		&(struct sandbox_egress_identity){
+			sandbox->id, &sandbox->record.owner, sandbox->record.name},
 		&(struct sandbox_egress_sockets){
 			sockets.proxy_fd, sockets.dns_fd, sockets.dns_stream_fd},
 		network, &limits, &egress, err);
@@ -247,7 +248,8 @@ void sandbox_network_give(struct sandbox *sandbox, bool is_other)
 
 	if (!egress)
 		return;
-	sandbox_egress_give(egress, &sandbox->record.owner);
+	sandbox_egress_give(egress, &(struct sandbox_egress_identity){sandbox->id,
+					    &sandbox->record.owner, sandbox->record.name});
 	if (is_other)
 		change(sandbox, egress);
 	sandbox_egress_unref(egress);

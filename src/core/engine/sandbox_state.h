@@ -45,6 +45,7 @@ struct sandbox {
 	atomic_int ready_state;	     /* ready_check.h */
 	atomic_int waits;	     /* threads of previews that wait for what is inside */
 	atomic_bool is_undo_due; /* its create failed and could not be undone; holds a reference */
+	atomic_bool is_unowned;	 /* it waits to be given to somebody, whose use of it begins then */
 
 	pthread_mutex_t
 		logs;	  /* held while their directory is made, and nothing else is taken then */
@@ -71,7 +72,8 @@ struct sandbox {
 		uint32_t deaths;   /* since it was last well */
 		bool is_checking;  /* a check is under way */
 		uint64_t up_since_ms, next_check_ms, next_start_ms; /* clock_steady_ms() */
-	} member; /* of one that is, or has, members (member_watch.h) */
+		uint64_t hurry_until_ms; /* it is checked more often, because something ended */
+	} member;			 /* of one that is, or has, members (member_watch.h) */
 	struct process *processes;
 	struct start_command *start_commands; /* of its start commands, while it runs */
 	struct sandbox_egress *egress;	      /* its egress, while it runs and has one */
@@ -158,8 +160,8 @@ struct engine {
 	uint64_t sampled_ms;	      /* when processes were last asked what they use */
 	atomic_uint_fast64_t denials; /* connections that egress refused */
 	atomic_uint histories;	      /* sandboxes that have one */
-	atomic_llong used_ms;	      /* when one was used last; store_clock_ms() */
-	bool has_held;		      /* disks of some sandboxes may be kept from growing */
+	atomic_llong used_ms; /* when one that is somebody's was used last; store_clock_ms() */
+	bool has_held;	      /* disks of some sandboxes may be kept from growing */
 };
 
 /* Whether its record says that it runs, or is paused. */
@@ -175,5 +177,6 @@ static inline void sandbox_note_use(struct sandbox *sandbox)
 	int64_t now_ms = store_clock_ms(sandbox->engine->config.store);
 
 	atomic_store(&sandbox->last_active_ms, now_ms);
-	atomic_store(&sandbox->engine->used_ms, now_ms);
+	if (!atomic_load(&sandbox->is_unowned))
+		atomic_store(&sandbox->engine->used_ms, now_ms);
 }

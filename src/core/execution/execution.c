@@ -67,7 +67,8 @@ struct execution *execution_make(struct executions *executions, struct sandbox *
 
 	execution->refs = 1;
 	execution->executions = executions;
-	execution->sandbox = sandbox_ref(sandbox);
+	execution->subject = log_subject();
+	execution->sandbox = sandbox ? sandbox_ref(sandbox) : NULL;
 	execution->language = language_find(record->language);
 	execution->request = BUF_INIT(PROCESS_INPUT_MAX);
 	done_line_init(&execution->line, "");
@@ -170,11 +171,9 @@ void execution_note_begun(struct execution *execution, uint32_t process, struct 
 
 /* --- the start --- */
 
-static void describe(struct executions *executions, struct sandbox *sandbox,
-	const struct execution_spec *spec, struct execution_record *record)
+void execution_describe(struct executions *executions, const struct execution_spec *spec,
+	struct execution_record *record)
 {
-	struct sandbox_record box;
-
 	*record = (struct execution_record){
 		.timeout_ms = spec->timeout_ms ? spec->timeout_ms : EXECUTION_TIMEOUT_DEFAULT_MS,
 		.has_handler = spec->handler || spec->event,
@@ -189,15 +188,21 @@ static void describe(struct executions *executions, struct sandbox *sandbox,
 		record->outcome_bytes = 0;
 	snprintf(record->function, sizeof(record->function), "%s",
 		spec->function ? spec->function : "");
-	sandbox_read(sandbox, &box);
-	record->owner = box.owner;
-	memcpy(record->sandbox_id, box.id, sizeof(record->sandbox_id));
-	sandbox_record_fini(&box);
 	record->created_at_ms = store_clock_ms(executions->config.store);
 	id_new(record->created_at_ms, record->id);
 	snprintf(record->language, sizeof(record->language), "%s", spec->language);
 	snprintf(
 		record->handler, sizeof(record->handler), "%s", spec->handler ? spec->handler : "");
+}
+
+static void describe_place(struct sandbox *sandbox, struct execution_record *record)
+{
+	struct sandbox_record box;
+
+	sandbox_read(sandbox, &box);
+	record->owner = box.owner;
+	memcpy(record->sandbox_id, box.id, sizeof(record->sandbox_id));
+	sandbox_record_fini(&box);
 }
 
 /* It runs, and is among those that do. Its row is written first if the client is told of it before it is over; if not, and
@@ -208,7 +213,8 @@ static int note_started(struct execution *execution, struct err *err)
 
 	if (r < 0)
 		return r;
-	execution_list(execution);
+	if (!execution->is_queued)
+		execution_list(execution);
 	if (!execution->is_told)
 		execution_write_soon(execution);
 	execution_note(execution, &execution->is_listed);
@@ -296,13 +302,56 @@ static int run_warm(struct execution *execution, const struct buf *input, struct
 	}
 	execution->times.sent_us = clock_steady_us();
 	execution->started_wall_ms = clock_wall_ms();
-	r = process_write(execution->process, input->data, input->len, true, NULL, err);
+	r = process_write_last(execution->process, input->data, input->len, err);
 	if (r == 0) {
 		process_start_timer(execution->process, execution->record.timeout_ms);
 		r = note_started(execution, err);
 	}
 	if (r < 0)
 		process_unwatch(execution->process, execution);
+	return r;
+}
+
+/* One that was queued gets its place, unless it was cancelled; a copy of its record. */
+static int take_queued(struct execution *execution, struct sandbox *sandbox,
+	struct execution_record *ret_record, struct err *err)
+{
+	int r = 0;
+
+	pthread_mutex_lock(&execution->lock);
+	if (execution->is_over || execution->record.is_cancelling) {
+		r = err_set(err, ERR_CONFLICT, "it was cancelled");
+	} else {
+		execution->sandbox = sandbox_ref(sandbox);
+		execution->record.status = EXECUTION_RUNNING;
+		describe_place(sandbox, &execution->record);
+		execution_record_copy(ret_record, &execution->record);
+	}
+	pthread_mutex_unlock(&execution->lock);
+	return r;
+}
+
+/* Runs it, in the interpreter that waits for it or in a new one. */
+static int begin(struct execution *execution, const struct execution_spec *spec,
+	const struct execution_request *request, struct err *err)
+{
+	struct process *process = spec->warm ? process_ref(spec->warm) : NULL;
+	bool is_cancelling;
+	int r = process ? 0 : process_new(execution->sandbox, &process, err);
+
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&execution->lock);
+	execution->process = process;
+	pthread_mutex_unlock(&execution->lock);
+	r = spec->warm ? run_warm(execution, &request->input, err)
+		       : run(execution, &request->command, err);
+	pthread_mutex_lock(&execution->lock);
+	is_cancelling = execution->record.is_cancelling;
+	pthread_mutex_unlock(&execution->lock);
+	/* One that was queued is known to who cancels it before it has a process that can be killed. */
+	if (r == 0 && is_cancelling)
+		process_kill(process, true);
 	return r;
 }
 
@@ -313,35 +362,39 @@ int execution_start(struct executions *executions, struct sandbox *sandbox,
 	struct execution_request request;
 	struct execution_record record;
 	struct execution *execution;
-	int r;
+	int r = 0;
 
 	if (!language_find(spec->language))
 		return err_explain(err, ERR_INVALID, "invalid_field", NULL,
 			"field language must be that of a runner");
-	describe(executions, sandbox, spec, &record);
+	if (spec->queued) {
+		r = take_queued(spec->queued, sandbox, &record, err);
+	} else {
+		execution_describe(executions, spec, &record);
+		describe_place(sandbox, &record);
+	}
+	if (r < 0)
+		return r;
 	if (spec->host)
 		return start_in_context(executions, sandbox, spec, &record, ret_execution, err);
 	r = execution_request_make(sandbox, spec, &record, &request, err);
+	if (r < 0 || spec->queued)
+		execution_record_fini(&record);
 	if (r < 0) {
 		execution_request_fini(&request);
-		execution_record_fini(&record);
 		return r;
 	}
-	execution = execution_make(executions, sandbox, &record);
+	execution = spec->queued ? execution_ref(spec->queued)
+				 : execution_make(executions, sandbox, &record);
 	execution->times.asked_us = asked_us;
 	execution->place = spec->place;
 	execution->is_told = spec->is_told;
-	if (spec->warm) {
-		execution->process = process_ref(spec->warm);
-		r = run_warm(execution, &request.input, err);
-	} else {
-		r = process_new(sandbox, &execution->process, err);
-		if (r == 0)
-			r = run(execution, &request.command, err);
-	}
+	r = begin(execution, spec, &request, err);
 	execution_request_fini(&request);
 	if (r < 0) {
 		execution->place = NULL;
+		/* What became of its process is not its end: that it could not begin is told by whoever queued it. */
+		execution->is_ending = execution->has_ended = false;
 		execution_unref(execution);
 		return r;
 	}
@@ -425,18 +478,34 @@ void execution_end_reading(struct execution *execution)
 	pthread_mutex_unlock(&executions->lock);
 }
 
-void execution_cancel(struct execution *execution)
+bool execution_is_over(struct execution *execution)
 {
 	bool is_over;
 
 	pthread_mutex_lock(&execution->lock);
 	is_over = execution->is_over;
+	pthread_mutex_unlock(&execution->lock);
+	return is_over;
+}
+
+void execution_cancel(struct execution *execution)
+{
+	auto_(process_unrefp) struct process *process = NULL;
+	bool is_over, is_queued;
+
+	pthread_mutex_lock(&execution->lock);
+	is_over = execution->is_over;
 	execution->record.is_cancelling |= !is_over;
+	is_queued = execution->record.status == EXECUTION_QUEUED;
+	if (execution->process)
+		process = process_ref(execution->process);
 	pthread_mutex_unlock(&execution->lock);
 	if (is_over)
 		return;
 	if (execution->host)
 		execution->host->ops->cancel(execution->host, execution);
-	else if (execution->process)
-		process_kill(execution->process, true);
+	else if (process)
+		process_kill(process, true);
+	else if (is_queued)
+		execution_refuse(execution, NULL);
 }

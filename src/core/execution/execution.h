@@ -50,6 +50,20 @@ int execution_start(struct executions *executions, struct sandbox *sandbox,
 	const struct execution_spec *spec, struct execution **ret_execution, struct err *err)
 	must_check;
 
+/*
+ * One whose sandbox cannot be made yet: it is known from now on, and `queued`, until execution_start() is told of it or
+ * execution_refuse() ends it. A daemon that ends before that has lost it. ERR_RATE: too many are.
+ */
+int execution_queue(struct executions *executions, const struct owner *owner,
+	const struct execution_spec *spec, struct execution **ret_execution, struct err *err)
+	must_check;
+
+/* Ends one that is queued, with the reason; NULL, or if somebody did: it was cancelled. It blocks on the database. */
+void execution_refuse(struct execution *execution, const struct err *why);
+
+/* Whether it is over: one that is queued was cancelled. */
+bool execution_is_over(struct execution *execution);
+
 struct execution *execution_ref(struct execution *execution);
 void execution_unref(struct execution *execution);
 

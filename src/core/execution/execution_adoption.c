@@ -106,8 +106,9 @@ static bool adopt(const struct execution_record *row, void *arg)
 	if (!language_find(record.language) ||
 		sandbox_get(adoption->engine, NULL, record.sandbox_id, &sandbox, &err) < 0) {
 		lose(adoption->executions, &record,
-			record.is_fresh ? "the daemon ended while it ran"
-					: "its sandbox was removed meanwhile");
+			record.status == EXECUTION_QUEUED ? "the daemon ended before it began"
+			: record.is_fresh		  ? "the daemon ended while it ran"
+							  : "its sandbox was removed meanwhile");
 		execution_record_fini(&record);
 		return true;
 	}

@@ -57,7 +57,8 @@ static void note_outcome(struct execution *execution, enum execution_status stat
 }
 
 /* Notes and tells the outcome. Whoever was told that it runs must not hear of an end that a crash could undo. */
-static void tell(struct execution *execution, enum execution_status status, json_t *outcome)
+void execution_tell_outcome(
+	struct execution *execution, enum execution_status status, json_t *outcome)
 {
 	struct execution_record record;
 
@@ -70,7 +71,7 @@ static void tell(struct execution *execution, enum execution_status status, json
 }
 
 /* What is left to do when it is told. */
-static void conclude(struct execution *execution)
+void execution_conclude(struct execution *execution)
 {
 	struct execution_record record;
 
@@ -171,16 +172,19 @@ static void gather(struct execution *execution)
 	/* Who asks for the next as soon as this has answered finds room for it. */
 	if (execution->record.is_fresh && sandbox_disown(execution->sandbox, &err) < 0)
 		log_warning("execution %s: %s", execution->record.id, err.message);
-	tell(execution, status, outcome);
+	execution_tell_outcome(execution, status, outcome);
 }
 
 static void *remove_in_thread(void *arg)
 {
 	struct execution *execution = arg;
 	struct executions *executions = execution->executions;
+	struct log_subject before = log_subject();
 
+	log_set_subject(&execution->subject);
 	if (execution->record.is_fresh)
 		remove_sandbox(execution);
+	log_set_subject(&before); /* it may be the thread of another, which goes on */
 	execution_unref(execution);
 	pthread_mutex_lock(&executions->lock);
 	executions->threads--;
@@ -191,8 +195,11 @@ static void *remove_in_thread(void *arg)
 
 static void *gather_in_thread(void *arg)
 {
+	struct execution *execution = arg;
+
+	log_set_subject(&execution->subject);
 	gather(arg);
-	conclude(arg);
+	execution_conclude(arg);
 	return remove_in_thread(arg);
 }
 
@@ -223,7 +230,7 @@ static void conclude_on_writer(void *arg)
 {
 	struct execution *execution = arg;
 
-	conclude(execution);
+	execution_conclude(execution);
 	if (execution->record.is_fresh)
 		begin_thread(remove_in_thread, execution);
 	else

@@ -113,7 +113,7 @@ static void on_due(void *arg)
 	pthread_mutex_unlock(&executions->lock);
 	if (!execution)
 		return;
-	db_writer_put(execution->sandbox->engine->db_writer, write_running, executions);
+	db_writer_put(executions->engine->db_writer, write_running, executions);
 	execution_unref(execution);
 }
 

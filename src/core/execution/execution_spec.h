@@ -60,7 +60,8 @@ struct execution_spec {
 	/* The sandbox is a passing one (sandbox_request.h), for this alone. It is removed when the execution is over, and
 	 * its artifacts are copied before. */
 	bool is_fresh;
-	bool is_told; /* the client is told of it before it is over */
+	bool is_told;		  /* the client is told of it before it is over */
+	struct execution *queued; /* that it becomes (execution_queue()); NULL: a new one */
 	struct process *
 		warm; /* of the sandbox: a runner that waits for its request; NULL: one is started */
 	const char *function; /* that this is a call of; NULL: none */

@@ -2,6 +2,7 @@
 /* The struct of an execution, and what core/context does with it; for these two directories only. */
 #pragma once
 
+#include "base/log.h"
 #include "core/execution/done_line.h"
 #include "core/execution/execution_spec.h"
 #include "core/execution/language.h"
@@ -15,11 +16,12 @@ struct execution_watcher;
 struct execution {
 	atomic_int refs;
 	struct executions *executions;
-	struct execution *next; /* in executions.running, under its lock */
-	struct sandbox *sandbox;
+	struct execution *next;	      /* in executions.running, under its lock */
+	struct sandbox *sandbox;      /* NULL: not yet */
 	struct function_place *place; /* until it is over */
 	struct process *process; /* NULL: nothing of it runs any more, or it is the context's */
 	const struct language *language;
+	struct log_subject subject; /* of who asked for it */
 	int64_t started_wall_ms;
 	struct outcome_times times; /* the thread that knows of each writes it */
 
@@ -46,6 +48,7 @@ struct execution {
 	struct execution_record record;
 	struct output_log *log; /* NULL until it has begun */
 	struct process_end end;
+	bool is_queued; /* it is known, and was never begun */
 	bool is_listed; /* it is among those that run, */
 	bool is_ending; /* one end of it was taken; */
 	bool has_ended; /* it is over: with both, its outcome is gathered */
@@ -80,7 +83,7 @@ struct executions {
 	bool is_leaving;
 };
 
-/* One that has not begun; takes the record over. */
+/* One that has not begun; takes the record over. Without a sandbox: it gets one when it begins. */
 struct execution *execution_make(struct executions *executions, struct sandbox *sandbox,
 	const struct execution_record *record);
 
@@ -109,6 +112,15 @@ void execution_history_open(struct executions *executions, struct engine *engine
 
 /* It is among those that run, or it is over (the flag that is set): with both its outcome is gathered. */
 void execution_note(struct execution *execution, bool *flag);
+
+/* Describes what is to be run, without where. */
+void execution_describe(struct executions *executions, const struct execution_spec *spec,
+	struct execution_record *record);
+
+/* Notes and tells the outcome, which it takes over; then does what is left to do with the rows. */
+void execution_tell_outcome(
+	struct execution *execution, enum execution_status status, json_t *outcome);
+void execution_conclude(struct execution *execution);
 
 /* The watch of its process, which has a reference of it. */
 extern const struct process_events execution_process_events;

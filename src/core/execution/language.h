@@ -22,6 +22,8 @@ struct language {
 	 * request on standard input, and results are lines (runtime/python.py). */
 	bool is_plain;
 	bool has_contexts;
+	/* What it writes to standard error before it ends itself for want of memory; NULL: nothing is known. */
+	const char *last_words;
 };
 
 /* NULL if there is none of that name. */

@@ -20,6 +20,7 @@
 struct gathered {
 	struct buf streams[2]; /* stdout, stderr */
 	struct buf plain;      /* the result of a language without frames */
+	bool is_plain_cut;     /* it has no room for all of it */
 	struct result_reader reader;
 	bool has_begun;
 	bool has_handler; /* it calls a handler, says the runner */
@@ -136,8 +137,7 @@ static void add_plain(struct gathered *gathered, const uint8_t *data, size_t len
 		data++;
 		len--;
 	}
-	if (buf_append(&gathered->plain, data, len) < 0)
-		note_cut(gathered, "result");
+	gathered->is_plain_cut |= buf_append(&gathered->plain, data, len) < 0;
 }
 
 static void add_piece(struct gathered *gathered, const struct language *language,
@@ -186,6 +186,14 @@ static void read_log(struct gathered *gathered, const struct outcome_input *inpu
 
 /* --- the document --- */
 
+static char *base64_new(const struct buf *data)
+{
+	char *encoded = mem_new((data->len + 2) / 3 * 4 + 1);
+
+	EVP_EncodeBlock((unsigned char *)encoded, data->data, (int)data->len);
+	return encoded;
+}
+
 /* Text if it is UTF-8, else base64 under another name. */
 static void set_stream(json_t *outcome, const char *name, struct buf *stream, bool is_cut)
 {
@@ -198,23 +206,28 @@ static void set_stream(json_t *outcome, const char *name, struct buf *stream, bo
 		json_object_set_new(outcome, name, text);
 		return;
 	}
-	encoded = mem_new((stream->len + 2) / 3 * 4 + 1);
-	EVP_EncodeBlock((unsigned char *)encoded, stream->data, (int)stream->len);
+	encoded = base64_new(stream);
 	snprintf(key, sizeof(key), "%s_base64", name);
 	json_object_set_new(outcome, key, json_string(encoded));
 }
 
-/* What a language without frames wrote as its result: JSON, or else text. */
+/* What a language without frames wrote as its result: JSON, or else text, or else bytes, as base64 as all bytes are. */
 static json_t *read_plain(struct buf *plain)
 {
 	json_t *value = json_loadb((const char *)plain->data, plain->len,
 		JSON_DECODE_ANY | JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
+	auto_free char *encoded = NULL;
+	size_t text_len = plain->len;
 
-	while (!value && plain->len > 0 && plain->data[plain->len - 1] == '\n')
-		plain->len--;
-	if (!value && plain->len > 0)
-		value = json_stringn((const char *)plain->data, plain->len);
-	return value;
+	if (value || plain->len == 0)
+		return value;
+	while (text_len > 0 && plain->data[text_len - 1] == '\n')
+		text_len--;
+	value = json_stringn((const char *)plain->data, text_len);
+	if (value)
+		return value;
+	encoded = base64_new(plain);
+	return json_string(encoded);
 }
 
 static double milliseconds(uint64_t from_us, uint64_t to_us)
@@ -242,6 +255,13 @@ static json_t *make_metrics(const struct outcome_input *input)
 }
 
 /* --- how it ended --- */
+
+/* An interpreter that bounds itself, as node does, ends itself with last words on standard error. */
+static bool says_out_of_memory(const struct language *language, const struct buf *said)
+{
+	return language->last_words && memmem(said->data, said->len, language->last_words,
+					       strlen(language->last_words)) != NULL;
+}
 
 /* Why it failed without an error of its own, in words; text has room for them. */
 static const char *explain(
@@ -274,6 +294,14 @@ static const char *explain(
 			input->language->program[0], input->language->name, strerror(end->errnum));
 		return "LanguageMissing";
 	}
+	if (gathered->is_plain_cut) {
+		snprintf(text, size, "the result is larger than %u bytes", OUTCOME_RESULT_MAX);
+		return "TooLarge";
+	}
+	if (signal_name && says_out_of_memory(input->language, &gathered->streams[1])) {
+		snprintf(text, size, "the interpreter used all memory that it takes for itself");
+		return "OutOfMemory";
+	}
 	if (gathered->is_done) {
 		snprintf(text, size,
 			"the result of the handler could not be read: what was sent as one is no "
@@ -304,7 +332,7 @@ static enum execution_status judge(const struct outcome_input *input, struct gat
 	if (end->how.reason == END_IDLE || end->how.reason == END_LIFETIME ||
 		end->how.reason == END_MEMORY_PRESSURE || end->how.reason == END_OPERATOR)
 		return EXECUTION_LOST;
-	if (gathered->error)
+	if (gathered->error || gathered->is_plain_cut)
 		return EXECUTION_FAILED;
 	/* A handler must come back, with something; a script may end as it likes. */
 	if (gathered->is_done && !is_quiet && !gathered->result)

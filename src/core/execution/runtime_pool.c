@@ -67,7 +67,8 @@ struct runtime_pool {
 	size_t count; /* of kinds */
 	uint64_t stamps;
 	struct spare *spares;
-	uint64_t due_ms; /* before which none is made, after a claim; 0: at once */
+	uint64_t due_ms;     /* before which none is made, after a claim; 0: at once */
+	struct timer *timer; /* wakes the thread when that is over */
 	pthread_t thread;
 	bool is_auto; /* what is asked for is had wait for the next */
 	bool has_thread, is_closing;
@@ -461,9 +462,19 @@ static void *fill(void *arg)
 	return NULL;
 }
 
+static void on_due(void *arg)
+{
+	struct runtime_pool *pool = arg;
+
+	pthread_mutex_lock(&pool->lock);
+	pthread_cond_broadcast(&pool->changed);
+	pthread_mutex_unlock(&pool->lock);
+}
+
 void runtime_pool_open(struct runtime_pool *pool, struct engine *engine)
 {
 	pool->engine = engine;
+	pool->timer = engine_open_timer(engine, on_due, NULL, pool);
 	if (pool->count > 0 || pool->is_auto)
 		pool->has_thread = pthread_create(&pool->thread, NULL, fill, pool) == 0;
 }
@@ -474,6 +485,7 @@ void runtime_pool_close(struct runtime_pool *pool)
 
 	if (!pool)
 		return;
+	timer_close(take_ptr(&pool->timer));
 	pthread_mutex_lock(&pool->lock);
 	pool->is_closing = true;
 	pthread_cond_broadcast(&pool->changed);
@@ -611,17 +623,20 @@ static struct kind *find_kind(struct runtime_pool *pool, const struct runtime_ki
 static void note_asked(struct runtime_pool *pool, struct kind *kind, bool is_missed)
 {
 	uint64_t now_ms = clock_steady_ms();
+	unsigned before;
 
 	if (!kind || kind->lasts)
 		return;
 	if (kind->broken_ms && now_ms - kind->broken_ms < BROKEN_S * 1000u)
 		return;
+	before = kind->wanted;
 	if (kind->wanted == 0)
 		kind->wanted = 1;
 	else if (is_missed && kind->wanted < ALIKE_MAX && count_lately(pool) < LATELY_MAX)
 		kind->wanted++;
 	kind->asked_ms = now_ms;
-	pthread_cond_broadcast(&pool->changed);
+	if (is_missed || kind->wanted != before)
+		pthread_cond_broadcast(&pool->changed);
 }
 
 void runtime_pool_want(struct runtime_pool *pool, const struct runtime_kind *asked)
@@ -648,11 +663,13 @@ static struct spare *take_ready(struct runtime_pool *pool, const struct runtime_
 	found = place ? *place : NULL;
 	if (found)
 		*place = found->next;
-	/* Making the next one now would take processors and the store from the one that is about to run. */
-	if (found && pool->due_ms == 0)
+	/* Making the next one now, or even waking the thread that does, would take processors and the store from the one
+	 * that is about to run. */
+	if (found && pool->due_ms == 0) {
 		pool->due_ms = clock_steady_ms() + REST_MS;
-	if (found)
-		pthread_cond_broadcast(&pool->changed);
+		if (pool->timer)
+			timer_set(pool->timer, REST_MS);
+	}
 	pthread_mutex_unlock(&pool->lock);
 	return found;
 }

@@ -48,8 +48,9 @@ struct job {
 	const struct job_kind *kind; /* NULL: of one that is over */
 	struct output_log *log;
 	atomic_bool must_stop;
-	uint64_t told_ms;  /* this and the next are its own thread's */
-	unsigned left_out; /* lines, because the disk had no room for them */
+	uint64_t told_ms;	    /* this and the next are its own thread's */
+	unsigned left_out;	    /* lines, because the disk had no room for them */
+	struct log_subject subject; /* of who asked for it; empty after a restart of the daemon */
 
 	struct job_record record; /* under jobs->lock */
 
@@ -128,6 +129,7 @@ static int make_job(
 	job->jobs = jobs;
 	job->kind = find_kind(jobs, record->kind);
 	job->record = *record;
+	job->subject = log_subject();
 	atomic_init(&job->must_stop, record->is_cancelling);
 	pthread_mutex_init(&job->followers_lock, NULL);
 	r = open_log(jobs, job->kind, job->record.id, &job->log, err);
@@ -284,6 +286,7 @@ static void *run(void *arg)
 	int r;
 
 	pthread_setname_np(pthread_self(), "job");
+	log_set_subject(&job->subject);
 	r = job->kind->run(job, job->kind->context, &err);
 	if (r < 0 && r != -ECANCELED) {
 		log_error("the job %s (%s) failed: %s", job->record.id, job->record.kind,
@@ -396,6 +399,18 @@ void job_log(struct job *job, const char *format, ...)
 	poke_followers(job);
 }
 
+/* What does not fit ends between two characters: half of one is in no JSON. */
+static void __attribute__((format(printf, 3, 0)))
+set_text(char *text, size_t size, const char *format, va_list args)
+{
+	size_t len;
+
+	vsnprintf(text, size, format, args);
+	len = strlen(text);
+	if (len + 1 == size)
+		text[len - format_unfinished(text, len)] = '\0';
+}
+
 void job_progress(
 	struct job *job, uint64_t done_bytes, uint64_t total_bytes, const char *format, ...)
 {
@@ -408,7 +423,7 @@ void job_progress(
 	job->record.done_bytes = done_bytes;
 	job->record.total_bytes = total_bytes;
 	va_start(args, format);
-	vsnprintf(job->record.progress, sizeof(job->record.progress), format, args);
+	set_text(job->record.progress, sizeof(job->record.progress), format, args);
 	va_end(args);
 	if (is_due) {
 		write_row(job);

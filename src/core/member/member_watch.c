@@ -8,6 +8,7 @@
 #include "core/engine/engine.h"
 #include "core/engine/member_state.h"
 #include "core/engine/sandbox_handle.h"
+#include "core/member/http_check.h"
 #include "core/process/environment.h"
 #include "core/process/process.h"
 #include "core/process/process_state.h"
@@ -16,16 +17,13 @@
 #include "model/sandbox/restart.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <time.h>
 
 #define ROUND_MS	    100 /* while there are members */
 #define IDLE_MS		    5000
-#define DIAL_MS		    50
-#define ANSWER_MS	    200 /* for the status line of an HTTP answer; others wait meanwhile */
+#define DIAL_MS		    5	/* to be taken; others wait meanwhile */
 #define FIRST_MS	    200 /* between checks of one that was not healthy yet */
 #define DEFAULT_INTERVAL_MS 5000
 #define DEFAULT_TIMEOUT_MS  3000
@@ -61,6 +59,16 @@ static uint64_t number_in(const json_t *health, const char *name, uint64_t other
 	return value > 0 ? (uint64_t)value : otherwise;
 }
 
+/* Until it is asked again; its state is held. */
+static uint64_t pause_after(const struct sandbox *sandbox, const json_t *health, uint64_t now_ms)
+{
+	uint64_t usual_ms = number_in(health, "interval_ms", DEFAULT_INTERVAL_MS);
+	bool hurries = sandbox->member.health == MEMBER_HEALTH_STARTING ||
+		       now_ms < sandbox->member.hurry_until_ms;
+
+	return hurries && usual_ms > FIRST_MS ? FIRST_MS : usual_ms;
+}
+
 /* What a check said of this run of a sandbox. */
 static void note_result(struct sandbox *sandbox, const json_t *health, unsigned run, bool is_good)
 {
@@ -82,10 +90,7 @@ static void note_result(struct sandbox *sandbox, const json_t *health, unsigned 
 				 number_in(health, "start_period_ms", START_PERIOD_MS))
 			after = MEMBER_HEALTH_BAD;
 		sandbox->member.health = after;
-		sandbox->member.next_check_ms =
-			now_ms + (after == MEMBER_HEALTH_STARTING ? FIRST_MS
-								  : number_in(health, "interval_ms",
-									    DEFAULT_INTERVAL_MS));
+		sandbox->member.next_check_ms = now_ms + pause_after(sandbox, health, now_ms);
 	}
 	pthread_mutex_unlock(&sandbox->state);
 	if (after == before)
@@ -94,42 +99,34 @@ static void note_result(struct sandbox *sandbox, const json_t *health, unsigned 
 	member_state_wake_watch(sandbox->engine);
 }
 
-/* "HTTP/1.1 2" or 3: any other bytes are none. What listens is in the sandbox, so all of it may be hostile. */
-static bool answers(int fd, const char *path)
-{
-	struct timespec patience = {.tv_nsec = ANSWER_MS * 1000000L};
-	struct pollfd readable = {.fd = fd, .events = POLLIN};
-	char text[MEMBER_PATH_MAX + 64];
-	int len;
-
-	snprintf(text, sizeof(text), "GET %s HTTP/1.0\r\nHost: localhost\r\n\r\n", path);
-	len = (int)strlen(text);
-	if (send(fd, text, (size_t)len, MSG_NOSIGNAL) != len ||
-		ppoll(&readable, 1, &patience, NULL) <= 0)
-		return false;
-	len = (int)recv(fd, text, 16, MSG_DONTWAIT);
-	return len >= 10 && memcmp(text, "HTTP/1.", 7) == 0 && (text[9] == '2' || text[9] == '3');
-}
-
-static bool is_open(struct sandbox *sandbox, const json_t *health)
-{
-	struct driver *driver = sandbox->engine->config.driver;
-	const char *path = json_string_value(json_object_get(health, "path"));
-	uint16_t port = (uint16_t)json_integer_value(json_object_get(health, "port"));
-	auto_fd int fd = -1;
-	struct err ignored;
-
-	if (driver->ops->dial(driver, sandbox->id, port, DIAL_MS, &fd, &ignored) < 0)
-		return false;
-	return !path || answers(fd, path);
-}
-
-/* A command that runs as a check. */
+/* A check whose end is waited for: that of a command, or an answer over HTTP. */
 struct probe {
+	struct probe *next; /* of those that wait for an answer */
 	struct sandbox *sandbox;
 	json_t *health;
 	unsigned run;
+	int fd;
+	uint64_t until_ms;
 };
+
+static struct probe *probe_new(struct sandbox *sandbox, const json_t *health, unsigned run)
+{
+	struct probe *probe = mem_new(sizeof(*probe));
+
+	*probe = (struct probe){.sandbox = sandbox_ref(sandbox),
+		.health = json_deep_copy(health),
+		.run = run,
+		.fd = -1};
+	return probe;
+}
+
+static void probe_free(struct probe *probe)
+{
+	fd_close(probe->fd);
+	json_decref(probe->health);
+	sandbox_unref(probe->sandbox);
+	free(probe);
+}
 
 static void on_ended(void *arg, const struct process_end *end)
 {
@@ -141,14 +138,94 @@ static void on_ended(void *arg, const struct process_end *end)
 
 static void on_released(void *arg)
 {
-	struct probe *probe = arg;
-
-	json_decref(probe->health);
-	sandbox_unref(probe->sandbox);
-	free(probe);
+	probe_free(arg);
 }
 
 static const struct process_events probe_events = {.ended = on_ended, .release = on_released};
+
+/* What the thread keeps from round to round. */
+struct watch {
+	struct probe *asked; /* over HTTP, and not answered yet */
+	bool has_members;
+};
+
+static uint64_t deadline_of(const json_t *health)
+{
+	return clock_steady_ms() + number_in(health, "timeout_ms", DEFAULT_TIMEOUT_MS);
+}
+
+static void ask(
+	struct watch *watch, struct sandbox *sandbox, const json_t *health, unsigned run, int *fd)
+{
+	struct probe *probe;
+
+	if (!http_check_ask(*fd, json_string_value(json_object_get(health, "path")))) {
+		note_result(sandbox, health, run, false);
+		return;
+	}
+	probe = probe_new(sandbox, health, run);
+	probe->fd = take_fd(fd);
+	probe->until_ms = deadline_of(health);
+	probe->next = watch->asked;
+	watch->asked = probe;
+}
+
+static void try_port(
+	struct watch *watch, struct sandbox *sandbox, const json_t *health, unsigned run)
+{
+	struct driver *driver = sandbox->engine->config.driver;
+	uint16_t port = (uint16_t)json_integer_value(json_object_get(health, "port"));
+	auto_fd int fd = -1;
+	struct err ignored;
+
+	if (driver->ops->dial(driver, sandbox->id, port, DIAL_MS, &fd, &ignored) < 0)
+		note_result(sandbox, health, run, false);
+	else if (json_object_get(health, "path"))
+		ask(watch, sandbox, health, run, &fd);
+	else
+		note_result(sandbox, health, run, true);
+}
+
+/* One that is paused cannot answer, and has all its time again when it goes on. */
+static bool has_time(struct probe *probe)
+{
+	bool is_paused;
+
+	pthread_mutex_lock(&probe->sandbox->state);
+	is_paused = probe->sandbox->record.status == SANDBOX_PAUSED;
+	pthread_mutex_unlock(&probe->sandbox->state);
+	if (is_paused)
+		probe->until_ms = deadline_of(probe->health);
+	return clock_steady_ms() < probe->until_ms;
+}
+
+/* Takes what has been answered, or will not be, off the list. */
+static void read_answers(struct watch *watch)
+{
+	struct probe *probe;
+
+	for (struct probe **at = &watch->asked; (probe = *at);) {
+		enum http_check_answer answer = http_check_look(probe->fd);
+
+		if (answer == HTTP_CHECK_NONE && has_time(probe)) {
+			at = &probe->next;
+			continue;
+		}
+		*at = probe->next;
+		note_result(probe->sandbox, probe->health, probe->run, answer == HTTP_CHECK_GOOD);
+		probe_free(probe);
+	}
+}
+
+static void drop_answers(struct watch *watch)
+{
+	struct probe *probe;
+
+	while ((probe = watch->asked)) {
+		watch->asked = probe->next;
+		probe_free(probe);
+	}
+}
 
 /* Asks a command of the sandbox, whose end is told. Nothing of it is kept, and it is no use of the sandbox. */
 static int begin_probe(
@@ -157,16 +234,14 @@ static int begin_probe(
 	const char *argv[] = {
 		"/bin/sh", "-c", json_string_value(json_object_get(health, "command")), NULL};
 	struct process *process = process_make(sandbox, link);
-	struct probe *probe = mem_new(sizeof(*probe));
 	struct sandbox_record record;
 	struct err err;
 	char **env;
 	uint32_t uid;
 	int r;
 
-	*probe = (struct probe){sandbox_ref(sandbox), json_deep_copy(health), run};
 	process->is_probe = true;
-	if (!process_watch(process, &probe_events, probe))
+	if (!process_watch(process, &probe_events, probe_new(sandbox, health, run)))
 		abort();
 	sandbox_read(sandbox, &record);
 	uid = environment_uid(&record);
@@ -177,6 +252,7 @@ static int begin_probe(
 			.cwd = "/",
 			.uid = uid,
 			.gid = environment_gid(&record, uid),
+			.groups = environment_groups(&record, uid),
 			.is_line = true,
 			.kills_tree = true,
 			.timeout_ms = number_in(health, "timeout_ms", DEFAULT_TIMEOUT_MS)},
@@ -188,7 +264,7 @@ static int begin_probe(
 }
 
 /* Checks one if that is due. */
-static void check(struct sandbox *sandbox)
+static void check(struct watch *watch, struct sandbox *sandbox)
 {
 	uint64_t now_ms = clock_steady_ms();
 	struct agent_link *link = NULL;
@@ -215,7 +291,7 @@ static void check(struct sandbox *sandbox)
 		return;
 	}
 	agent_link_unref(link);
-	note_result(sandbox, health, run, is_open(sandbox, health));
+	try_port(watch, sandbox, health, run);
 }
 
 /* --- letting go on --- */
@@ -351,12 +427,12 @@ static bool gather(struct sandbox *primary, struct group *ret_group)
 
 static void look_after(struct sandbox *primary, void *arg)
 {
-	bool *has_members = arg;
+	struct watch *watch = arg;
 	struct group group;
 
 	if (!gather(primary, &group))
 		return;
-	*has_members = true;
+	watch->has_members = true;
 	for (int role = 0; role < MEMBER_ROLE_COUNT; role++) {
 		struct sandbox *member = group.of[role];
 
@@ -364,7 +440,7 @@ static void look_after(struct sandbox *primary, void *arg)
 			continue;
 		if (role != MEMBER_PRIMARY)
 			start_again(primary, member);
-		check(member);
+		check(watch, member);
 		release(member, &group);
 	}
 	for (int role = 0; role < MEMBER_ROLE_COUNT; role++)
@@ -395,17 +471,19 @@ static bool wait_round(struct engine *engine, unsigned ms)
 void *member_watch_run(void *arg)
 {
 	struct engine *engine = arg;
-	bool has_members = true;
+	struct watch watch = {.has_members = true};
 
 	pthread_setname_np(pthread_self(), "member-watch");
-	while (wait_round(engine, has_members ? ROUND_MS : IDLE_MS)) {
-		has_members = atomic_exchange(&engine->has_members, false);
-		if (!has_members)
+	while (wait_round(engine, watch.has_members || watch.asked ? ROUND_MS : IDLE_MS)) {
+		read_answers(&watch);
+		watch.has_members = atomic_exchange(&engine->has_members, false);
+		if (!watch.has_members)
 			continue;
-		has_members = false;
-		engine_visit(engine, look_after, &has_members);
-		if (has_members)
+		watch.has_members = false;
+		engine_visit(engine, look_after, &watch);
+		if (watch.has_members)
 			atomic_store(&engine->has_members, true);
 	}
+	drop_answers(&watch);
 	return NULL;
 }

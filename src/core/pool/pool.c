@@ -66,14 +66,18 @@ static void set_plans(struct pools *pools, struct pool_plan *plans, size_t count
 	free(plans);
 }
 
-static int read_plans(struct engine *engine, struct err *err)
+int pools_read_plans(struct engine *engine, struct err *err)
 {
+	struct pools *pools = engine->pools;
 	struct pool_plan *plans;
 	size_t count;
-	int r = pool_plan_read(engine, &plans, &count, err);
+	int r;
 
+	pthread_mutex_lock(&pools->planning);
+	r = pool_plan_read(engine, &plans, &count, err);
 	if (r == 0)
-		set_plans(engine->pools, plans, count);
+		set_plans(pools, plans, count);
+	pthread_mutex_unlock(&pools->planning);
 	return r;
 }
 
@@ -358,13 +362,27 @@ static void set_draining(struct pools *pools, unsigned count)
 	pthread_mutex_unlock(&pools->lock);
 }
 
-/*
- * Removes what is of no use: of the wrong stamp, too many, or ended. What stays has its id in the list then. One goes in
- * a round, so that requests have the processors between them, but all at once where memory is short. How many are left.
- */
+/* How many of those that are of no use go now: so that requests have the processors between them one, and all where memory
+ * is short. */
+static unsigned count_now(struct engine *engine, unsigned useless)
+{
+	struct pools *pools = engine->pools;
+	bool rests;
+
+	if (useless == 0 || pools->sheds)
+		return useless;
+	pthread_mutex_lock(&pools->lock);
+	rests = pool_must_rest(engine, clock_steady_ms());
+	pthread_mutex_unlock(&pools->lock);
+	return rests ? 0 : 1;
+}
+
+/* Removes what is of no use: of the wrong stamp, too many, or ended. What stays has its id in the list then. How many are
+ * left. */
 static unsigned sort_out(struct engine *engine, struct pool_rows *rows)
 {
 	char(*useless)[ID_LEN + 1] = mem_new((rows->count + 1) * sizeof(*useless));
+	uint64_t begun_ms;
 	unsigned count = 0, now;
 
 	for (size_t i = 0; i < rows->count; i++) {
@@ -376,11 +394,14 @@ static unsigned sort_out(struct engine *engine, struct pool_rows *rows)
 		memcpy(useless[count++], row->id, sizeof(*useless));
 		row->id[0] = '\0';
 	}
-	now = count > 1 && !engine->pools->sheds ? 1 : count;
+	now = count_now(engine, count);
+	begun_ms = clock_steady_ms();
 	for (unsigned i = 0; i < now; i++) {
 		set_draining(engine->pools, count - i);
 		drain(engine, useless[i]);
 	}
+	if (now > 0)
+		pool_note_work(engine->pools, begun_ms);
 	set_draining(engine->pools, count - now);
 	free(useless);
 	return count - now;
@@ -394,7 +415,7 @@ static unsigned make_round(struct engine *engine)
 	struct pool_rows rows = {0};
 	enum pool_next next = POOL_NOTHING;
 	struct err err;
-	int r = read_plans(engine, &err);
+	int r = pools_read_plans(engine, &err);
 
 	if (r == 0)
 		r = store_pool_list(engine->config.store, collect, &rows, &err);

@@ -49,6 +49,9 @@ struct pool_totals {
 	const char *held_because; /* nothing is made at present; NULL: it is, if need be */
 };
 
+/* Looks which pools there should be by now. The thread does so once a second; whoever lists them sees what was just changed. */
+int pools_read_plans(struct engine *engine, struct err *err) must_check;
+
 /* Copies what is known, in order of template; the caller frees the array. */
 size_t pools_read(
 	struct engine *engine, struct pool_state **ret_states, struct pool_totals *ret_totals);

@@ -287,6 +287,7 @@ static void keep_records(struct group *group)
 		struct sandbox_record old;
 
 		atomic_store(&sandbox->last_active_ms, group->records[i].last_active_at_ms);
+		atomic_store(&sandbox->is_unowned, false);
 		pthread_mutex_lock(&sandbox->state);
 		old = sandbox->record;
 		sandbox->record = group->records[i];

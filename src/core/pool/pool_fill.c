@@ -15,9 +15,9 @@
 
 #define QUIET_MS    250	 /* without a claim, before one is made; but */
 #define PATIENCE_MS 1000 /* one in so long is made in any case */
-#define REST_MS	    50	 /* between two that are made; and three times what the last took; or */
-#define BUSY_MS	    200	 /* while commands run, of which each in a hundred may meet one */
-#define WARMING_MAX 2	 /* at a time, of a pool; and of all, but for those that take longer than */
+#define REST_MS	    50	 /* between two that are made or removed; thrice what one took; or */
+#define BUSY_MS	    500 /* while commands run: each delays some, and of a hundred one may be late */
+#define WARMING_MAX 2	/* at a time, of a pool; and of all, but for those that take longer than */
 #define WARMING_MS  5000
 
 /* Why none is made now; NULL: one may be. */
@@ -34,17 +34,26 @@ static const char *hold_of(struct engine *engine)
 	return NULL;
 }
 
-/* Requests go first. */
-static bool must_rest(struct engine *engine, uint64_t now_ms)
+bool pool_must_rest(struct engine *engine, uint64_t now_ms)
 {
 	const struct pools *pools = engine->pools;
-	uint64_t since_fill_ms = now_ms - pools->filled_ms;
+	uint64_t since_ms = now_ms - pools->worked_ms;
 	bool is_busy =
 		store_clock_ms(engine->config.store) - atomic_load(&engine->used_ms) < QUIET_MS;
 
-	if (since_fill_ms < (is_busy ? BUSY_MS : REST_MS) + 3 * pools->fill_took_ms)
+	if (since_ms < (is_busy ? BUSY_MS : REST_MS) + 3 * pools->work_took_ms)
 		return true;
-	return now_ms - pools->claimed_ms < QUIET_MS && since_fill_ms < PATIENCE_MS;
+	return now_ms - pools->claimed_ms < QUIET_MS && since_ms < PATIENCE_MS;
+}
+
+void pool_note_work(struct pools *pools, uint64_t begun_ms)
+{
+	uint64_t now_ms = clock_steady_ms();
+
+	pthread_mutex_lock(&pools->lock);
+	pools->worked_ms = now_ms;
+	pools->work_took_ms = now_ms - begun_ms;
+	pthread_mutex_unlock(&pools->lock);
 }
 
 static unsigned count_of(const struct pool_rows *rows, const char *stamp)
@@ -110,8 +119,8 @@ static enum pool_next choose(
 			continue;
 		best = lack;
 		*ret_plan = state->plan;
-		next = warming.brief < WARMING_MAX && !must_rest(engine, now_ms) ? POOL_MADE
-										 : POOL_LATER;
+		next = warming.brief < WARMING_MAX && !pool_must_rest(engine, now_ms) ? POOL_MADE
+										      : POOL_LATER;
 	}
 	if (held_because || pools->is_stopping || pools->sheds)
 		next = POOL_NOTHING;
@@ -158,19 +167,14 @@ static int make(struct engine *engine, const struct pool_plan *plan, struct err 
 
 static void fill_one(struct engine *engine, const struct pool_plan *plan)
 {
-	struct pools *pools = engine->pools;
-	uint64_t begun_ms = clock_steady_ms(), now_ms;
+	uint64_t begun_ms = clock_steady_ms();
 	struct err err;
 
 	templates_begin_use(engine);
 	if (make(engine, plan, &err) < 0)
 		pool_note_failure(engine, plan->stamp, err.message);
 	templates_end_use(engine);
-	now_ms = clock_steady_ms();
-	pthread_mutex_lock(&pools->lock);
-	pools->filled_ms = now_ms;
-	pools->fill_took_ms = now_ms - begun_ms;
-	pthread_mutex_unlock(&pools->lock);
+	pool_note_work(engine->pools, begun_ms);
 }
 
 enum pool_next pool_fill(struct engine *engine, const struct pool_rows *rows)

@@ -12,6 +12,7 @@ struct pools *pools_new(void)
 	struct pools *pools = mem_new(sizeof(*pools));
 	pthread_condattr_t attr;
 
+	pthread_mutex_init(&pools->planning, NULL);
 	pthread_mutex_init(&pools->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -48,6 +49,7 @@ void pools_free(struct pools *pools)
 		return;
 	pools_let_go(pools);
 	free(pools->states);
+	pthread_mutex_destroy(&pools->planning);
 	pthread_mutex_destroy(&pools->lock);
 	pthread_cond_destroy(&pools->changed);
 	free(pools);

@@ -23,6 +23,8 @@ struct entry {
 };
 
 struct pools {
+	pthread_mutex_t
+		planning;     /* held while plans are read: the last that are set are the newest */
 	pthread_mutex_t lock; /* a leaf */
 	pthread_cond_t changed;
 	struct entry *entries;
@@ -30,7 +32,8 @@ struct pools {
 	size_t state_count;
 	unsigned draining;
 	const char *held_because;
-	uint64_t claimed_ms, filled_ms, fill_took_ms;
+	uint64_t claimed_ms;
+	uint64_t worked_ms, work_took_ms; /* one was made or removed last */
 	bool is_stopping, is_due;
 	bool is_to_shed; /* in the next round */
 	bool sheds;	 /* in this one: all that wait go, and none is made */
@@ -66,6 +69,12 @@ enum pool_next { POOL_NOTHING, POOL_LATER, POOL_MADE };
 
 /* Makes one that is missing, if it is time to, and nobody needs the host for something else. */
 enum pool_next pool_fill(struct engine *engine, const struct pool_rows *rows);
+
+/* Whether what is not asked for waits, since requests go first. The lock is held. */
+bool pool_must_rest(struct engine *engine, uint64_t now_ms);
+
+/* One was made or removed, which was begun then. */
+void pool_note_work(struct pools *pools, uint64_t begun_ms);
 
 /* --- pool.c --- */
 

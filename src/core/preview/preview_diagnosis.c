@@ -12,7 +12,11 @@
 #include <stdio.h>
 #include <string.h>
 
-#define YOUNG_MS 60000 /* an app that may still be starting */
+/* How long an app may still be starting: while a page reloads, or one waits for another; while a request waits; and if
+ * nobody has said what to start, until somebody has had the time to do that. */
+#define YOUNG_PAGE_MS	 60000
+#define YOUNG_REQUEST_MS 30000
+#define YOUNG_EMPTY_MS	 5000
 
 /* The start command that says most about the app. */
 struct app {
@@ -288,19 +292,30 @@ static bool runs(const struct app *app)
 	       app->state.status == START_COMMAND_STOPPED;
 }
 
-static bool is_starting(const struct app *app, const struct preview_question *question)
+/*
+ * Members have commands of their own, and others wait for them. Where there is no command it is whatever somebody has
+ * just started.
+ */
+static bool is_starting(
+	struct sandbox *sandbox, const struct app *app, const struct preview_question *question)
 {
-	int64_t since_ms =
-		app->state.tried_at_ms ? app->state.tried_at_ms : question->record->started_at_ms;
+	bool has_members = json_array_size(question->record->members) > 0;
+	uint64_t young_ms = question->wants_page || has_members ? YOUNG_PAGE_MS : YOUNG_REQUEST_MS;
+	int64_t age_ms = app->now_ms - (app->state.tried_at_ms ? app->state.tried_at_ms
+							       : question->record->started_at_ms);
 
-	return !is_busy(question) && runs(app) && app->now_ms - since_ms < YOUNG_MS;
+	if (is_busy(question) || !runs(app))
+		return false;
+	if (app->name || has_members)
+		return age_ms < (int64_t)young_ms;
+	return age_ms < YOUNG_EMPTY_MS || process_table_has_young(sandbox, young_ms);
 }
 
 bool preview_diagnosis_may_pass(struct sandbox *sandbox, const struct preview_question *question)
 {
 	struct app app = find_app(sandbox, question->record);
 
-	return is_busy(question) || (is_starting(&app, question) && !question->wants_page);
+	return is_busy(question) || (is_starting(sandbox, &app, question) && !question->wants_page);
 }
 
 void preview_diagnosis_make(struct sandbox *sandbox, const struct preview_question *question,
@@ -309,7 +324,7 @@ void preview_diagnosis_make(struct sandbox *sandbox, const struct preview_questi
 	struct app app = find_app(sandbox, question->record);
 
 	*ret_diagnosis = (struct preview_diagnosis){0};
-	if (question->wants_page && is_starting(&app, question))
+	if (question->wants_page && is_starting(sandbox, &app, question))
 		await_app(ret_diagnosis);
 	else
 		judge(question->record->id, &app, question->why, question->is_for_all,

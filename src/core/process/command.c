@@ -169,6 +169,7 @@ static int fit(const struct sandbox_record *record, const struct command_spec *f
 	if (r < 0)
 		return r;
 	command->spec.gid = environment_gid(record, command->spec.uid);
+	command->spec.groups = environment_groups(record, command->spec.uid);
 	command->cwd = mem_strdup(from->cwd ? from->cwd : environment_cwd(record));
 	if (!from->line && !from->argv.texts && !from->is_login_shell)
 		return take_image_argv(record, command, err);

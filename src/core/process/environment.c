@@ -112,6 +112,22 @@ uint32_t environment_gid(const struct sandbox_record *record, uint32_t uid)
 	return gid && uid == environment_uid(record) ? (uint32_t)json_integer_value(gid) : uid;
 }
 
+struct process_groups environment_groups(const struct sandbox_record *record, uint32_t uid)
+{
+	const json_t *list = json_object_get(record->image, "groups"), *one;
+	struct process_groups groups = {.count = 0};
+	size_t i;
+
+	if (uid != environment_uid(record))
+		return groups;
+	json_array_foreach((json_t *)list, i, one)
+	{
+		if (groups.count < AGENT_GROUPS_MAX)
+			groups.list[groups.count++] = (uint32_t)json_integer_value(one);
+	}
+	return groups;
+}
+
 const char *environment_cwd(const struct sandbox_record *record)
 {
 	const char *workdir = json_string_value(json_object_get(record->image, "workdir"));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "core/engine/sandbox_handle.h"
+#include "core/process/process.h"
 
 #include <stdint.h>
 
@@ -21,6 +22,8 @@
 uint32_t environment_uid(const struct sandbox_record *record);
 /* The group of a user whom a command names by a number, or who runs those that name nobody. */
 uint32_t environment_gid(const struct sandbox_record *record, uint32_t uid);
+/* And the groups that the image's own files put this user into besides. */
+struct process_groups environment_groups(const struct sandbox_record *record, uint32_t uid);
 const char *environment_cwd(const struct sandbox_record *record);
 
 /* Whether what is inside comes from an image, so that nothing is known of it. */

@@ -23,6 +23,33 @@ __attribute__((format(printf, 2, 3))) static void set_detail(
 	va_start(ap, fmt);
 	vsnprintf(how->how.detail, sizeof(how->how.detail), fmt, ap);
 	va_end(ap);
+	format_end_at_word(how->how.detail, sizeof(how->how.detail));
+}
+
+/* The limits of a sandbox, and how a person changes one of them. */
+struct limits {
+	struct resources resources;
+	char name[SANDBOX_NAME_MAX];
+	bool is_member; /* whose limits cannot be changed */
+};
+
+static void read_limits(struct sandbox *sandbox, struct limits *ret)
+{
+	pthread_mutex_lock(&sandbox->state);
+	ret->resources = sandbox->record.resources;
+	ret->is_member = sandbox->record.parent[0] != '\0';
+	snprintf(ret->name, sizeof(ret->name), "%s",
+		sandbox->record.name[0] ? sandbox->record.name : sandbox->id);
+	pthread_mutex_unlock(&sandbox->state);
+}
+
+static void add_advice(struct process_end *how, const struct limits *limits, const char *option)
+{
+	char *detail = how->how.detail;
+
+	if (!limits->is_member)
+		format_append(detail, sizeof(how->how.detail), strlen(detail),
+			"; to change it: sandlot update %s %s", limits->name, option);
 }
 
 /* Whose memory it was: the kernel names the victim, the driver remembers it. */
@@ -31,16 +58,64 @@ static void describe_oom(struct process *process, struct process_end *how, uint3
 	struct driver *driver = engine_driver(process->sandbox->engine);
 	struct driver_stats stats = {0};
 	char limit[FORMAT_SIZE_LEN];
+	struct limits limits;
 	struct err ignored;
 
-	if (driver->ops->stats(driver, process->sandbox->id, &stats, &ignored) == 0)
-		format_size(stats.memory_limit_bytes, limit);
+	read_limits(process->sandbox, &limits);
+	if (driver->ops->stats(driver, process->sandbox->id, &stats, &ignored) < 0 ||
+		stats.memory_limit_bytes == 0)
+		stats.memory_limit_bytes = limits.resources.memory_bytes;
+	format_size(stats.memory_limit_bytes, limit);
 	if (!stats.oom_victim[0])
-		set_detail(how, "out of memory: the kernel killed %u of the sandbox's processes",
-			kills);
+		set_detail(how,
+			"out of memory: the kernel killed %u of the sandbox's processes at a limit "
+			"of %s",
+			kills, limit);
 	else
 		set_detail(how, "out of memory: the kernel killed %s at a limit of %s",
 			stats.oom_victim, limit);
+	add_advice(how, &limits, "--memory SIZE");
+}
+
+static void describe_refused_forks(
+	struct process *process, struct process_end *how, uint32_t refused)
+{
+	struct limits limits;
+
+	read_limits(process->sandbox, &limits);
+	set_detail(how, "the limit of processes, %llu, was hit %u time%s while it ran",
+		(unsigned long long)limits.resources.pids, refused, refused == 1 ? "" : "s");
+	add_advice(how, &limits, "--pids N");
+}
+
+/* It may be /dev/shm, say: nobody can tell whose write it was. */
+static void describe_full_disk(struct process *process, struct process_end *how)
+{
+	char size[FORMAT_SIZE_LEN];
+	struct limits limits;
+
+	read_limits(process->sandbox, &limits);
+	format_size(limits.resources.disk_bytes, size);
+	set_detail(
+		how, "a disk it could write to was full; the limit of the sandbox's is %s", size);
+	add_advice(how, &limits, "--disk SIZE");
+}
+
+/* What was refused to it meanwhile may be why it took so long, and is told behind. */
+void exit_reason_describe_timeout(const struct process *process, struct process_end *how)
+{
+	char more[sizeof(how->how.detail)], over[64] = "its timeout was over";
+	uint64_t ms = process->record.timeout_ms;
+	bool is_seconds = ms % 1000 == 0;
+
+	if (ms > 0)
+		snprintf(over, sizeof(over), "its timeout of %llu %s was over",
+			(unsigned long long)(is_seconds ? ms / 1000 : ms), is_seconds ? "s" : "ms");
+	snprintf(more, sizeof(more), "%s", how->how.detail);
+	if (!more[0])
+		set_detail(how, "%s", over);
+	else if (strlen(over) + strlen("; ") + strlen(more) < sizeof(how->how.detail))
+		set_detail(how, "%s; %s", over, more);
 }
 
 /* What ended it beyond what it says itself: the limits it ran into. */
@@ -58,11 +133,10 @@ static void judge_limits(
 	} else if (facts->refused_forks > 0) {
 		if (failed)
 			how->how.reason = END_PIDS_LIMIT;
-		set_detail(how, "the limit of processes was hit %u time%s while it ran",
-			facts->refused_forks, facts->refused_forks == 1 ? "" : "s");
+		describe_refused_forks(process, how, facts->refused_forks);
 	} else if (failed && (facts->flags & AGENT_EXITED_DISK_FULL)) {
 		how->how.reason = END_DISK_FULL;
-		set_detail(how, "a disk it could write to was full");
+		describe_full_disk(process, how);
 	} else if (failed && (facts->flags & AGENT_EXITED_DISK_WAS_FULL)) {
 		/* A disk that is full is no reason for a program that wanted nothing of it. */
 		set_detail(
@@ -131,15 +205,40 @@ static bool has_no_network(struct sandbox *sandbox, char ret_name[SANDBOX_NAME_M
 	return !leads_out;
 }
 
+/* What a refusal says beside its target and what would allow it, at most. */
+#define REFUSAL_WORDS 96
+
+static void describe_refusal(struct process_end *how, const struct egress_denial *last,
+	const char *name, bool has_others)
+{
+	const char *others = has_others ? " and others" : "";
+	const char *why =
+		last->reason == EGRESS_PRIVATE_ADDRESS && strcmp(last->target, last->rule) != 0
+			? " (the name resolves to a private address)"
+			: "";
+	char remedy[TERMINATION_DETAIL_MAX] = "";
+
+	if (last->rule[0])
+		snprintf(remedy, sizeof(remedy),
+			"; the rule %s would allow it: sandlot egress %s --allow %s", last->rule,
+			name, last->rule);
+	/* Half a command must not be there to be followed. */
+	if (strlen(last->target) + strlen(remedy) > sizeof(remedy) - REFUSAL_WORDS)
+		snprintf(remedy, sizeof(remedy),
+			"; sandlot egress %s has the rule that would allow it", name);
+	set_detail(how, "the network refused %s%s%s%s", last->target, why, others, remedy);
+}
+
 /*
  * What the network refused while it ran, and the rule that would allow it. Egress cannot tell who in a sandbox
- * asked, so this is said and no reason made of it.
+ * asked, so this is said and no reason made of it. The same holds for names that could not be looked up.
  */
 static void judge_network(const struct process *process, const struct exit_reason_facts *facts,
 	struct process_end *how)
 {
 	int64_t since_ms =
 		clock_wall_ms() - (int64_t)((clock_steady_us() - process->started_us) / 1000);
+	const struct egress_denial *last = NULL, *failed = NULL; /* newest first */
 	struct sandbox_network_report report;
 	char name[SANDBOX_NAME_MAX];
 	size_t count = 0;
@@ -149,24 +248,23 @@ static void judge_network(const struct process *process, const struct exit_reaso
 		return;
 	has_none = has_no_network(process->sandbox, name);
 	sandbox_network_read(process->sandbox, &report);
-	while (count < report.denial_count && report.denials[count].at_ms >= since_ms)
+	for (size_t i = 0; i < report.denial_count && report.denials[i].at_ms >= since_ms; i++) {
+		const struct egress_denial *denial = &report.denials[i];
+
+		if (!egress_denial_is_refusal(denial->reason)) {
+			failed = failed ? failed : denial;
+			continue;
+		}
+		last = last ? last : denial;
 		count++;
-	if (count > 0) {
-		const struct egress_denial *last = &report.denials[0];
-
-		const char *others = count > 1 ? " and others" : "";
-		const char *why = last->reason == EGRESS_PRIVATE_ADDRESS &&
-						  strcmp(last->target, last->rule) != 0
-					  ? " (the name resolves to a private address)"
-					  : "";
-
-		if (last->rule[0])
-			set_detail(how,
-				"the network refused %s%s%s; the rule %s would allow it: sandlot "
-				"egress %s --allow %s",
-				last->target, why, others, last->rule, name, last->rule);
-		else
-			set_detail(how, "the network refused %s%s%s", last->target, why, others);
+	}
+	if (last) {
+		describe_refusal(how, last, name, count > 1);
+	} else if (failed) {
+		set_detail(how, "the name %s %s", failed->target,
+			failed->reason == EGRESS_NO_SUCH_NAME
+				? "does not exist, say the name servers"
+				: "could not be looked up: no name server of this host answers");
 	} else if ((facts->flags & AGENT_EXITED_NO_NETWORK) && has_none) {
 		set_detail(how,
 			"its network has the mode none; to change that: sandlot egress %s --mode "
@@ -205,4 +303,6 @@ void exit_reason_reach(struct process *process, int status, const struct exit_re
 	}
 	judge_network(process, facts, how);
 	judge_denials(process, how);
+	if (how->how.reason == END_TIMEOUT)
+		exit_reason_describe_timeout(process, how);
 }

@@ -19,3 +19,6 @@ struct exit_reason_facts {
 /* Fills in exit code and termination, in which what was denied is known. On the event loop's thread. */
 void exit_reason_reach(struct process *process, int status, const struct exit_reason_facts *facts,
 	struct process_end *how);
+
+/* The detail of one that took too long. */
+void exit_reason_describe_timeout(const struct process *process, struct process_end *how);

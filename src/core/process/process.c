@@ -191,6 +191,7 @@ static void on_timeout(void *arg)
 		.duration_us = clock_steady_us() - process->started_us};
 
 	if (process->timed_out) {
+		exit_reason_describe_timeout(process, &how);
 		process_come_to_end(process, &how);
 		return;
 	}
@@ -249,6 +250,9 @@ static int send_exec(struct process *process, const struct process_spec *spec, s
 	pack_str(&payload, spec->cwd);
 	pack_strings(&payload, spec->argv);
 	pack_strings(&payload, spec->env);
+	pack_u32(&payload, spec->groups.count);
+	for (uint32_t i = 0; i < spec->groups.count; i++)
+		pack_u32(&payload, spec->groups.list[i]);
 	if (!payload.failed)
 		r = agent_link_send(process->link, AGENT_EXEC, process->record.number, payload.data,
 			payload.len);

@@ -18,14 +18,22 @@
 #include "core/output/output_log.h"
 #include "core/process/process_events.h"
 #include "model/process/process_record.h"
+#include "wire/agent.h"
 
 struct process;
+
+/* Groups that a command is in besides its own. */
+struct process_groups {
+	uint32_t list[AGENT_GROUPS_MAX];
+	uint32_t count;
+};
 
 struct process_spec {
 	const char *const *argv; /* NULL-terminated */
 	const char *const *env;	 /* NULL-terminated, "NAME=value" */
 	const char *cwd;
 	uint32_t uid, gid;
+	struct process_groups groups;
 	const void *input; /* standard input, or NULL for none */
 	size_t input_len;
 	const char *title;     /* what is remembered of it instead of argv; NULL: argv is */
@@ -92,6 +100,10 @@ void process_unpace(struct process *process);
  */
 int process_write(struct process *process, const void *data, size_t len, bool close,
 	size_t *ret_waiting, struct err *err) must_check;
+
+/* The same with the last input of one that nobody sees and that is soon gone: that no more can come is not written down. */
+int process_write_last(struct process *process, const void *data, size_t len, struct err *err)
+	must_check;
 
 int process_signal(struct process *process, int signal, bool whole_tree, struct err *err)
 	must_check;

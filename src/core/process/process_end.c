@@ -171,8 +171,9 @@ static void write_end(struct process *process)
 /* One that stays on the list leaves it when its last survivor has, after that was written down. */
 static void report_end(struct process *process, bool stays)
 {
-	process_tell(process, AGENT_FORGET, NULL, 0);
+	/* First: whoever waits for the end need not wait until the agent is woken. */
 	process_watchers_tell_ended(process);
+	process_tell(process, AGENT_FORGET, NULL, 0);
 	if (process->log &&
 		(process->end.outcome == PROCESS_RAN || process->end.outcome == PROCESS_NOT_RUN))
 		process_announce(process, "process.exited");

@@ -70,3 +70,13 @@ int process_write(struct process *process, const void *data, size_t len, bool cl
 		process_note_change(process);
 	return r;
 }
+
+int process_write_last(struct process *process, const void *data, size_t len, struct err *err)
+{
+	int r;
+
+	pthread_mutex_lock(&process->lock);
+	r = add_input(process, data, len, true, err);
+	pthread_mutex_unlock(&process->lock);
+	return r;
+}

@@ -72,11 +72,16 @@ static void add_output(
 	process_acknowledge(process);
 }
 
-/* What a shell would say about a program that cannot be run. */
+/* What a shell would say about a program that cannot be run. No program of the sandbox says it, so it tells who does. */
 static void say_not_run(struct process *process, int errnum)
 {
 	const char *program = json_string_value(json_array_get(process->record.argv, 0));
-	auto_free char *line = mem_printf("cannot run %s: %s\n", program, strerror(errnum));
+	/* A path may be there: what its first line names is not. */
+	bool is_missing = errnum == ENOENT && !strchr(program, '/');
+	auto_free char *line =
+		is_missing ? mem_printf("sandlot: there is no program \"%s\" in the sandbox\n",
+				     program)
+			   : mem_printf("sandlot: cannot run %s: %s\n", program, strerror(errnum));
 
 	add_output(process, 2, clock_wall_ms(), (const uint8_t *)line, strlen(line));
 }

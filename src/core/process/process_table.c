@@ -215,6 +215,21 @@ bool process_table_is_watched(struct sandbox *sandbox)
 	return is_watched;
 }
 
+bool process_table_has_young(struct sandbox *sandbox, uint64_t age_ms)
+{
+	uint64_t now_us = clock_steady_us();
+	bool has_young = false;
+
+	pthread_mutex_lock(&sandbox->state);
+	for (struct process *p = sandbox->processes; p && !has_young; p = p->next) {
+		pthread_mutex_lock(&p->lock);
+		has_young = !p->is_probe && !p->ending && now_us - p->started_us < age_ms * 1000;
+		pthread_mutex_unlock(&p->lock);
+	}
+	pthread_mutex_unlock(&sandbox->state);
+	return has_young;
+}
+
 /* --- after a restart of the daemon --- */
 
 /* One that a daemon before us had started; its output goes on where the log ends. */

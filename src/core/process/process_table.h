@@ -50,3 +50,6 @@ void process_table_give(struct sandbox *sandbox);
 
 /* Whether a client waits for one of them. */
 bool process_table_is_watched(struct sandbox *sandbox);
+
+/* Whether one of them runs for less than that; those that check health are none. */
+bool process_table_has_young(struct sandbox *sandbox, uint64_t age_ms);

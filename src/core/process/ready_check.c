@@ -284,6 +284,7 @@ static int run_command(
 			.cwd = environment_cwd(&record),
 			.uid = uid,
 			.gid = environment_gid(&record, uid),
+			.groups = environment_groups(&record, uid),
 			.is_line = true,
 			.kills_tree = true,
 			.timeout_ms = left_ms < READY_CHECK_COMMAND_MAX_MS

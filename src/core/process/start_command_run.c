@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "core/engine/db_writer.h"
 #include "core/engine/engine.h"
+#include "core/engine/member_state.h"
 #include "core/process/danger_gate.h"
 #include "core/process/environment.h"
 #include "core/process/start_command.h"
@@ -158,7 +159,8 @@ void start_command_launch(struct start_command *command)
 				.env = (const char *const *)env,
 				.cwd = directory(command, &record),
 				.uid = uid,
-				.gid = uid,
+				.gid = environment_gid(&record, uid),
+				.groups = environment_groups(&record, uid),
 				/* Servers that watch their standard input take its end for their own. */
 				.keeps_input_open = true,
 				.is_line = true,
@@ -269,8 +271,10 @@ static void note_end(struct start_command *command, const struct process_end *en
 	decision = start_command_judge(command, end->how.reason, end->exit_code);
 	is_ours = !command->is_over && !sandbox->ending &&
 		  command->state.status == START_COMMAND_RUNNING;
-	if (is_ours)
+	if (is_ours) {
 		keep_end(command, end);
+		member_state_hurry(sandbox);
+	}
 	if (is_ours && decision != RESTART_AGAIN)
 		command->state.status =
 			decision == RESTART_DONE ? START_COMMAND_EXITED : START_COMMAND_KILLED;
@@ -289,6 +293,7 @@ static void note_started(struct start_command *command, uint32_t process)
 	pthread_mutex_lock(&command->sandbox->state);
 	command->state.process = process;
 	command->state.error.kind = ERR_NONE;
+	member_state_hurry(command->sandbox);
 	pthread_mutex_unlock(&command->sandbox->state);
 	start_command_announce(command);
 }

@@ -159,14 +159,37 @@ static int import_entries(struct importing *importing, struct archive *archive, 
 	}
 }
 
+/*
+ * Which names of a zip are UTF-8 is said in it, and libarchive reads and writes them as what the thread's locale says. The
+ * one of before; end_utf8() goes back to it.
+ */
+struct utf8 {
+	locale_t locale, before;
+};
+
+static struct utf8 begin_utf8(void)
+{
+	struct utf8 utf8 = {.locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", NULL)};
+
+	if (utf8.locale)
+		utf8.before = uselocale(utf8.locale);
+	return utf8;
+}
+
+static void end_utf8(struct utf8 utf8)
+{
+	if (!utf8.locale)
+		return;
+	uselocale(utf8.before);
+	freelocale(utf8.locale);
+}
+
 int project_archive_import(struct project_upload *upload,
 	const struct project_archive_source *source, const char *below, uint64_t *ret_skipped,
 	struct err *err)
 {
 	auto_free struct importing *importing = mem_new(sizeof(*importing));
-	/* A zip says which of its names are UTF-8, which libarchive gives to a locale of that alone. */
-	locale_t utf8 = newlocale(LC_CTYPE_MASK, "C.UTF-8", NULL);
-	locale_t before = utf8 ? uselocale(utf8) : NULL;
+	struct utf8 utf8 = begin_utf8();
 	struct archive *archive = archive_read_new();
 	int r;
 
@@ -192,16 +215,40 @@ int project_archive_import(struct project_upload *upload,
 			"the archive unpacks to more than %d times its size",
 			PROJECT_ARCHIVE_RATIO_MAX);
 	archive_read_free(archive);
-	if (utf8) {
-		uselocale(before);
-		freelocale(utf8);
-	}
+	end_utf8(utf8);
 	if (r == 0)
 		*ret_skipped = importing->skipped;
 	return r;
 }
 
 /* --- out --- */
+
+static int choose_tar(struct archive *archive)
+{
+	archive_write_set_format_gnutar(archive);
+	return archive_write_set_options(archive, "hdrcharset=BINARY");
+}
+
+static int choose_tar_gz(struct archive *archive)
+{
+	archive_write_add_filter_gzip(archive);
+	return choose_tar(archive);
+}
+
+static const struct project_archive_format formats[] = {
+	{"tar", ".tar", "application/x-tar", choose_tar},
+	{"tar.gz", ".tar.gz", "application/gzip", choose_tar_gz},
+	{"zip", ".zip", "application/zip", archive_write_set_format_zip},
+};
+
+const struct project_archive_format *project_archive_format_find(const char *name)
+{
+	for (size_t i = 0; i < array_len(formats); i++) {
+		if (strcmp(formats[i].name, name) == 0)
+			return &formats[i];
+	}
+	return NULL;
+}
 
 struct exporting {
 	struct projects *projects;
@@ -259,9 +306,10 @@ static bool export_file(const struct project_file *file, void *arg)
 	return r == 0;
 }
 
-int project_archive_export(
-	struct projects *projects, const struct project_record *record, int fd, struct err *err)
+int project_archive_export(struct projects *projects, const struct project_record *record,
+	const struct project_archive_format *format, int fd, struct err *err)
 {
+	struct utf8 utf8 = begin_utf8();
 	auto_free uint8_t *buffer = mem_new(READ_SIZE);
 	struct exporting exporting = {.projects = projects,
 		.record = record,
@@ -274,8 +322,7 @@ int project_archive_export(
 
 	if (!exporting.archive || !exporting.entry)
 		abort();
-	archive_write_set_format_gnutar(exporting.archive);
-	archive_write_set_options(exporting.archive, "hdrcharset=BINARY");
+	format->choose(exporting.archive);
 	archive_write_set_bytes_in_last_block(exporting.archive, 512);
 	if (archive_write_open_fd(exporting.archive, fd) != ARCHIVE_OK)
 		r = err_set(err, ERR_INTERNAL, "begin an archive");
@@ -288,5 +335,6 @@ int project_archive_export(
 		r = err_set(err, ERR_NO_SPACE, "write the end of the archive");
 	archive_write_free(exporting.archive);
 	archive_entry_free(exporting.entry);
+	end_utf8(utf8);
 	return r;
 }

@@ -3,14 +3,26 @@
 
 #include "base/format.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
+/* How many processors the machine has, if it may be fewer than that: to ask for it takes a file to be read. */
+static long cores_for(uint64_t cpu_millis)
+{
+	cpu_set_t usable;
+
+	if (sched_getaffinity(0, sizeof(usable), &usable) == 0 &&
+		(uint64_t)CPU_COUNT(&usable) * 1000 >= cpu_millis)
+		return CPU_COUNT(&usable);
+	return sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 size_t limit_warning_list(
 	const struct resources *resources, char ret_texts[LIMIT_WARNING_MAX][LIMIT_WARNING_LEN])
 {
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
+	long cores = cores_for(resources->cpu_millis);
 	char asked[FORMAT_SIZE_LEN], there[FORMAT_SIZE_LEN];
 	struct sysinfo machine;
 	uint64_t bytes;

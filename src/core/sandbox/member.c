@@ -372,32 +372,66 @@ void member_end_all(struct sandbox *primary, bool gently, const struct terminati
 	}
 }
 
-static int remove_one(struct sandbox *member, struct err *err)
+static int kill_one(struct sandbox *member, struct err *err)
 {
 	static const struct termination by_operator = {.reason = END_OPERATOR};
 	int r;
 
 	pthread_mutex_lock(&member->life);
 	r = sandbox_run_end(member, false, &by_operator, err);
-	if (r == 0) {
-		sandbox_remove_logs(member);
-		r = sandbox_handle_forget(member, store_workspace_delete, err);
-	}
 	pthread_mutex_unlock(&member->life);
 	return r;
 }
 
-int member_remove_all(struct sandbox *primary, struct err *err)
+static int forget_one(struct sandbox *member, struct err *err)
+{
+	int r;
+
+	pthread_mutex_lock(&member->life);
+	sandbox_remove_logs(member);
+	r = sandbox_handle_forget(member, store_workspace_delete, err);
+	pthread_mutex_unlock(&member->life);
+	return r;
+}
+
+static int remove_one(struct sandbox *member, struct err *err)
+{
+	int r = kill_one(member, err);
+
+	return r < 0 ? r : forget_one(member, err);
+}
+
+static int each(struct sandbox *primary, int (*act)(struct sandbox *member, struct err *err),
+	struct err *err)
 {
 	struct sandbox *members[MEMBERS_MAX];
 	int r = 0;
 
 	for (size_t i = list(primary, members); i-- > 0;) {
 		if (r == 0)
-			r = remove_one(members[i], err);
+			r = act(members[i], err);
 		sandbox_unref(members[i]);
 	}
 	return r;
+}
+
+int member_kill_all(struct sandbox *primary, struct err *err)
+{
+	return each(primary, kill_one, err);
+}
+
+void member_forget_all(struct sandbox *primary)
+{
+	struct err err;
+
+	if (each(primary, forget_one, &err) < 0)
+		log_error("members of sandbox %s stay until the next start: %s", primary->id,
+			err.message);
+}
+
+int member_remove_all(struct sandbox *primary, struct err *err)
+{
+	return each(primary, remove_one, err);
 }
 
 /* --- joining a sandbox that is there --- */
@@ -534,8 +568,17 @@ void member_renew_all(struct sandbox *primary)
 
 /* --- telling --- */
 
+/* Why a start command could not be run, if that is so. */
+static void take_start_error(struct member_view *view, const struct start_command_state *state)
+{
+	const char *error = start_command_error(state);
+
+	if (error)
+		snprintf(view->error_message, sizeof(view->error_message), "%s", error);
+}
+
 /* What its start commands add to that it runs: the worst of them counts. */
-static const char *describe_run(struct sandbox *sandbox)
+static const char *describe_run(struct sandbox *sandbox, struct member_view *view)
 {
 	const char *status = "running";
 	struct start_command_state state;
@@ -553,6 +596,7 @@ static const char *describe_run(struct sandbox *sandbox)
 	json_array_foreach(starts, i, start)
 	{
 		start_command_read(sandbox, start_spec_name(start), &state);
+		take_start_error(view, &state);
 		if (state.status == START_COMMAND_WAITING && state.tried_at_ms)
 			return "restarting";
 		if (state.status == START_COMMAND_EXITED || state.status == START_COMMAND_KILLED)
@@ -578,16 +622,17 @@ static void describe(struct sandbox *sandbox, struct member_view *state)
 	state->health =
 		healths[status == SANDBOX_RUNNING ? sandbox->member.health : MEMBER_HEALTH_NONE];
 	pthread_mutex_unlock(&sandbox->state);
-	state->status =
-		status == SANDBOX_RUNNING ? describe_run(sandbox) : sandbox_status_name(status);
+	state->status = status == SANDBOX_RUNNING ? describe_run(sandbox, state)
+						  : sandbox_status_name(status);
 }
 
 /* What a start command does, in the words of members. */
-static const char *describe_start(struct sandbox *sandbox, const char *name)
+static const char *describe_start(struct sandbox *sandbox, struct member_view *view)
 {
 	struct start_command_state state;
 
-	start_command_read(sandbox, name, &state);
+	start_command_read(sandbox, view->role, &state);
+	take_start_error(view, &state);
 	switch (state.status) {
 	case START_COMMAND_RUNNING:
 		return "running";
@@ -687,7 +732,8 @@ static void describe_part(struct sandbox *sandbox, struct member_view *view)
 	auto_fd int fd = -1;
 	struct err ignored;
 
-	view->status = describe_start(sandbox, view->role);
+	view->error_message[0] = '\0'; /* of another start command */
+	view->status = describe_start(sandbox, view);
 	view->health = "none";
 	if (strcmp(view->status, "running") == 0 && view->port)
 		view->health = driver->ops->dial(

@@ -54,6 +54,13 @@ void member_renew_all(struct sandbox *primary);
 /* Ends them and removes their rows and logs. */
 int member_remove_all(struct sandbox *primary, struct err *err) must_check;
 
+/*
+ * The same in two steps, for a sandbox that may have to be there with all of them if the daemon dies between: what runs
+ * of them ends; and when the row of their sandbox is gone, theirs go, if need be with the next start.
+ */
+int member_kill_all(struct sandbox *primary, struct err *err) must_check;
+void member_forget_all(struct sandbox *primary);
+
 /* --- one of them --- */
 
 /* The member of a role, by name; the sandbox itself for `primary`. */

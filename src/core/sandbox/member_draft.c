@@ -290,15 +290,41 @@ static const struct member_spec *find_spec(const struct sandbox_spec *spec, enum
 	return NULL;
 }
 
-/* The sandbox itself among its members. */
-static json_t *make_primary(const struct sandbox_spec *spec, const struct sandbox_record *draft)
+static bool is_served(const json_t *entries, int port)
+{
+	json_t *entry;
+	size_t i;
+
+	json_array_foreach((json_t *)entries, i, entry)
+	{
+		if (json_integer_value(json_object_get(entry, "port")) == port)
+			return true;
+	}
+	return false;
+}
+
+/* The first of the ports with a preview that none of its members serves on; 0: none. */
+static int own_port(const struct sandbox_record *draft, const json_t *entries)
+{
+	json_t *port;
+	size_t i;
+
+	json_array_foreach(draft->ports, i, port)
+	{
+		if (!is_served(entries, sandbox_port_number(port)))
+			return sandbox_port_number(port);
+	}
+	return 0;
+}
+
+/* The sandbox itself among its members, which are the entries. */
+static json_t *make_primary(
+	const struct sandbox_spec *spec, const struct sandbox_record *draft, const json_t *entries)
 {
 	const struct member_spec *own = find_spec(spec, MEMBER_PRIMARY);
 	static const struct member_health none = {0};
-	int port = own ? own->port : 0;
+	int port = own && own->port ? own->port : own_port(draft, entries);
 
-	if (!port && json_array_size(draft->ports) > 0)
-		port = sandbox_port_number(json_array_get(draft->ports, 0));
 	return json_pack("{s:s, s:s, s:s, s:i, s:o, s:o, s:s}", "role",
 		member_roles[MEMBER_PRIMARY], "id", "", "template", draft->template_name, "port",
 		port, "depends_on", depends_of(spec->members, spec->member_count, own), "health",
@@ -401,7 +427,7 @@ int member_draft(struct engine *engine, const struct owner *owner, const struct 
 	if (primary)
 		depend_on(primary, spec);
 	else
-		json_array_append_new(entries, make_primary(spec, draft));
+		json_array_append_new(entries, make_primary(spec, draft, entries));
 	r = member_spec_sort(entries, err);
 	if (r < 0)
 		return r;

@@ -21,6 +21,7 @@
 #include "core/process/process_usage.h"
 #include "core/process/ready_check.h"
 #include "core/process/start_command.h"
+#include "core/sandbox/baseline.h"
 #include "core/sandbox/disk_count.h"
 #include "core/sandbox/late_create.h"
 #include "core/sandbox/member.h"
@@ -66,6 +67,7 @@ static void write_failure(struct sandbox *sandbox, const struct err *err)
 	struct sandbox_record changed;
 	struct err ignored;
 	bool is_its_fault = driver_check(sandbox->engine->config.driver, &ignored) == 0 &&
+			    strcmp(err->code, DRIVER_SERVES_NOBODY) != 0 &&
 			    err->kind != ERR_NO_SPACE;
 
 	sandbox_read(sandbox, &changed);
@@ -359,6 +361,7 @@ int sandbox_lend(struct sandbox *sandbox, const struct owner *owner, struct err 
 		return r;
 	}
 	atomic_store(&sandbox->claim, claim);
+	atomic_store(&sandbox->is_unowned, false);
 	pthread_mutex_lock(&sandbox->state);
 	sandbox->record.owner = *owner;
 	pthread_mutex_unlock(&sandbox->state);
@@ -384,7 +387,7 @@ static int remove_one(struct sandbox *sandbox, enum end_reason reason, struct er
 {
 	struct termination how = {.reason = reason};
 	struct err ignored;
-	int r = member_remove_all(sandbox, err);
+	int r = member_kill_all(sandbox, err);
 
 	if (r == 0)
 		r = sandbox_run_end(sandbox, false, &how, err);
@@ -405,8 +408,10 @@ static int remove_one(struct sandbox *sandbox, enum end_reason reason, struct er
 	fail_point("delete.cleaned");
 	r = sandbox_handle_forget(sandbox, store_sandbox_delete, err);
 	fail_point("delete.row_deleted");
-	if (r == 0)
+	if (r == 0) {
+		member_forget_all(sandbox);
 		sandbox_announce(sandbox);
+	}
 	return r;
 }
 
@@ -438,7 +443,7 @@ static int purge(struct sandbox *sandbox, struct err *err)
 {
 	struct driver *driver = sandbox->engine->config.driver;
 	struct err ignored;
-	int r = member_remove_all(sandbox, err);
+	int r = member_kill_all(sandbox, err);
 
 	if (r == 0)
 		r = sandbox_run_end(sandbox, false, &by_operator, err);
@@ -456,6 +461,8 @@ static int purge(struct sandbox *sandbox, struct err *err)
 	/* Before the id is free: a new sandbox of it must not find what the old one wrote. */
 	if (r == 0)
 		sandbox_remove_logs(sandbox);
+	if (r == 0)
+		baseline_drop(sandbox->engine, sandbox->id);
 	fail_point("purge.logs_removed");
 	if (r == 0)
 		r = sandbox_handle_forget(sandbox, store_workspace_delete, err);
@@ -467,8 +474,10 @@ static int purge(struct sandbox *sandbox, struct err *err)
 	/* What could not be removed is not found by the next sandbox of its id: see mark_create(). */
 	if (r < 0 && sandbox_handle_forget(sandbox, store_sandbox_delete, &ignored) < 0)
 		log_error("sandbox %s: %s", sandbox->id, ignored.message);
-	if (sandbox->gone)
+	if (sandbox->gone) {
+		member_forget_all(sandbox);
 		sandbox_announce(sandbox);
+	}
 	return r;
 }
 

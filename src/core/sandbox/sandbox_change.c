@@ -144,8 +144,10 @@ static int change(struct sandbox *sandbox, void (*apply)(struct sandbox_record *
 		if (r < 0)
 			undo_change(sandbox, &before, &changed.resources);
 	}
-	if (r == 0 && strcmp(before.name, changed.name) != 0)
+	if (r == 0 && strcmp(before.name, changed.name) != 0) {
 		set_hostname(sandbox, changed.name);
+		sandbox_network_give(sandbox, false);
+	}
 	if (to_bytes != from_bytes)
 		disk_count_settle(sandbox);
 	if (r == 0 && is_other_start && sandbox_seems_up(sandbox))

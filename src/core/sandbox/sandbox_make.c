@@ -6,6 +6,7 @@
 #include "core/engine/sandbox_row.h"
 #include "core/process/ready_check.h"
 #include "core/process/start_command.h"
+#include "core/sandbox/baseline.h"
 #include "core/sandbox/disk_count.h"
 #include "core/sandbox/sandbox_link.h"
 #include "core/sandbox/sandbox_prepare.h"
@@ -78,22 +79,53 @@ static int mark_create(struct sandbox *sandbox, struct err *err)
 	pthread_mutex_unlock(&sandbox->state);
 	if (r < 0)
 		return r;
+	/* Of a system from before, or all of an earlier one of this id that was cut short. */
+	if (is_on_kept)
+		baseline_drop_system(sandbox->engine, sandbox->id);
+	else
+		baseline_drop(sandbox->engine, sandbox->id);
 	return unfinished_mark(sandbox->engine, sandbox->id,
 		is_on_kept ? UNFINISHED_RECREATE : UNFINISHED_CREATE, err);
+}
+
+static void *note_files(void *arg)
+{
+	struct sandbox *sandbox = arg;
+
+	baseline_note_snapshot(
+		sandbox->engine, sandbox->record.snapshot, sandbox->record.image, sandbox->id);
+	return NULL;
+}
+
+/* The files of a snapshot are listed while they are copied; before, if the snapshot becomes the copy. */
+static int load_and_note(struct sandbox *sandbox, struct err *err)
+{
+	struct driver *driver = sandbox->engine->config.driver;
+	const struct sandbox_record *record = &sandbox->record;
+	bool is_known = baseline_share(sandbox->engine, record->snapshot, sandbox->id);
+	pthread_t thread;
+	bool is_beside = !is_known && !record->takes_snapshot &&
+			 pthread_create(&thread, NULL, note_files, sandbox) == 0;
+	int r;
+
+	if (!is_known && !is_beside)
+		note_files(sandbox);
+	r = driver->ops->load_snapshot(
+		driver, sandbox->id, record->snapshot, record->takes_snapshot, err);
+	if (is_beside)
+		pthread_join(thread, NULL);
+	return r;
 }
 
 /* Before its first start: a workspace from before is not given up for a snapshot. life is held. */
 static int load_files(struct sandbox *sandbox, struct err *err)
 {
-	struct driver *driver = sandbox->engine->config.driver;
-
 	if (sandbox->record.is_on_kept)
 		return err_explain(err, ERR_CONFLICT, "workspace_exists",
 			"choose another id, or none; or create it without a snapshot, then restore "
 			"it",
 			"sandbox %s has a workspace from before", sandbox->id);
-	return driver->ops->load_snapshot(
-		driver, sandbox->id, sandbox->record.snapshot, sandbox->record.takes_snapshot, err);
+	return load_and_note(sandbox, err);
 }
 
 int sandbox_make(struct sandbox *sandbox, struct err *err)
@@ -124,6 +156,8 @@ int sandbox_make_undo(struct sandbox *sandbox, struct err *err)
 		r = driver->ops->clean(driver, sandbox->id,
 			DRIVER_PART_ALL | (keeps ? 0 : DRIVER_PART_WORKSPACE), err);
 	fail_point("create.undo_cleaned");
+	if (r == 0 && !keeps)
+		baseline_drop(sandbox->engine, sandbox->id);
 	if (r == 0 && keeps)
 		disk_count_reduce(sandbox->engine, sandbox->id);
 	return r;

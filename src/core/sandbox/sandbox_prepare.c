@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "core/files/file_channel.h"
 #include "core/process/environment.h"
+#include "core/sandbox/baseline.h"
 #include "core/sandbox/sandbox_link.h"
 #include "core/template/template_options.h"
 #include "wire/pack.h"
@@ -23,6 +24,8 @@ struct prepared {
 	bool has_skeleton;
 	bool was_ready; /* nothing had to be done */
 	char home[AGENT_PATH_MAX];
+	uint32_t groups[AGENT_GROUPS_MAX]; /* that it is in besides gid */
+	uint32_t group_count;
 };
 
 static const char *text_of(const json_t *object, const char *name)
@@ -70,6 +73,26 @@ static char *list_dirs(const json_t *image)
 	return buf_take_str(&dirs);
 }
 
+static int read_groups(int fd, struct prepared *prepared)
+{
+	uint8_t raw[4 * AGENT_GROUPS_MAX];
+	struct unpack in = UNPACK_INIT(raw, 4);
+	int r = fd_read_full(fd, raw, 4);
+
+	if (r < 0)
+		return r;
+	prepared->group_count = unpack_u32(&in);
+	if (prepared->group_count > AGENT_GROUPS_MAX)
+		return -EPROTO;
+	r = fd_read_full(fd, raw, 4 * prepared->group_count);
+	in = UNPACK_INIT(raw, 4 * prepared->group_count);
+	for (uint32_t i = 0; r >= 0 && i < prepared->group_count; i++) {
+		prepared->groups[i] = unpack_u32(&in);
+		r = prepared->groups[i] > ENVIRONMENT_UID_MAX ? -EPROTO : 0;
+	}
+	return r;
+}
+
 /* What the agent said: any bytes. */
 static int read_prepared(int fd, enum agent_user_fault *ret_fault, struct prepared *ret_prepared)
 {
@@ -88,7 +111,8 @@ static int read_prepared(int fd, enum agent_user_fault *ret_fault, struct prepar
 		ret_prepared->gid > ENVIRONMENT_UID_MAX)
 		return -EPROTO;
 	*ret_fault = (enum agent_user_fault)fault;
-	return file_channel_read_str(fd, ret_prepared->home);
+	r = file_channel_read_str(fd, ret_prepared->home);
+	return r < 0 ? r : read_groups(fd, ret_prepared);
 }
 
 static int refuse_user(enum agent_user_fault fault, const char *user, struct err *err)
@@ -192,8 +216,13 @@ static int seed(struct sandbox *sandbox, struct agent_link *link, uint32_t user,
 
 static json_t *user_to_json(const struct prepared *prepared)
 {
-	return json_pack("{s:I, s:I, s:o}", "uid", (json_int_t)prepared->uid, "gid",
-		(json_int_t)prepared->gid, "home", json_string(prepared->home) ?: json_string(""));
+	json_t *groups = json_array();
+
+	for (uint32_t i = 0; i < prepared->group_count; i++)
+		json_array_append_new(groups, json_integer((json_int_t)prepared->groups[i]));
+	return json_pack("{s:I, s:I, s:o, s:o}", "uid", (json_int_t)prepared->uid, "gid",
+		(json_int_t)prepared->gid, "home", json_string(prepared->home) ?: json_string(""),
+		"groups", groups);
 }
 
 /* The row is written when it runs. */
@@ -211,6 +240,7 @@ void sandbox_prepare_again(json_t *image)
 	json_object_del(image, "uid");
 	json_object_del(image, "gid");
 	json_object_del(image, "home");
+	json_object_del(image, "groups");
 }
 
 /* Those of the host need nothing, unless the workspace may be another user's. */
@@ -301,6 +331,8 @@ static int prepare_image(
 		r = seed(sandbox, link, prepared->uid, skeleton, err);
 	if (r < 0)
 		return r;
+	if (is_new && prepared->has_skeleton)
+		baseline_note(sandbox->engine, sandbox->id, record->image, sandbox->id);
 	if (is_new && prepared->was_ready)
 		remember(sandbox->engine, key, prepared);
 	keep(sandbox, prepared);

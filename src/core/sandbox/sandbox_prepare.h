@@ -2,8 +2,8 @@
 /*
  * What a sandbox of an image needs before its first command: who runs commands, the directories that the image
  * promises, and a workspace that this user owns, seeded from the skeleton of the template if it is new. Its agent
- * does it, inside; the daemon only says what, and keeps who the user is in the record: `uid`, `gid` and `home` of its
- * image, which stand there until another version of the template, or an emptied system, takes them away.
+ * does it, inside; the daemon only says what, and keeps who the user is in the record: `uid`, `gid`, `groups` and `home`
+ * of its image, which stand there until another version of the template, or an emptied system, takes them away.
  */
 #pragma once
 

@@ -335,7 +335,7 @@ static int add_members(struct engine *engine, const struct caller *caller,
 	if (json_array_size(draft->members) == 0 && r == 0)
 		return 0;
 	if (spec->waits == CHOICE_NO && (r == 1 || draft->job[0]))
-		return err_explain(err, ERR_INVALID, "invalid_field",
+		return err_explain(err, ERR_INVALID, "members_wait",
 			"leave out `wait`, or build the templates first",
 			"field wait: a sandbox with members waits for the templates of all");
 	if (r == 1)

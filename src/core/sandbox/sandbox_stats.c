@@ -4,8 +4,10 @@
 #include "core/engine/sandbox_network.h"
 #include "core/engine/sandbox_state.h"
 #include "core/process/sandbox_output.h"
+#include "core/sandbox/member.h"
 
 #include <errno.h>
+#include <string.h>
 
 /* One that does not run uses nothing but disk; that it stopped just now is no error either. */
 static int read_running(struct sandbox *sandbox, enum sandbox_status status,
@@ -20,12 +22,27 @@ static int read_running(struct sandbox *sandbox, enum sandbox_status status,
 	return r == -ENOENT ? 0 : r;
 }
 
+/* All members write to the disk of their sandbox. */
+static void read_disk_owner(
+	struct sandbox *sandbox, char ret_id[ID_LEN + 1], struct resources *limits)
+{
+	auto_(sandbox_unrefp) struct sandbox *owner = member_primary(sandbox);
+
+	if (owner) {
+		pthread_mutex_lock(&owner->state);
+		limits->disk_bytes = owner->record.resources.disk_bytes;
+		pthread_mutex_unlock(&owner->state);
+	}
+	memcpy(ret_id, owner ? owner->id : sandbox->id, ID_LEN + 1);
+}
+
 int sandbox_stats_read(struct sandbox *sandbox, struct sandbox_stats *ret_stats, struct err *err)
 {
 	struct driver *driver = sandbox->engine->config.driver;
 	struct sandbox_egress_counters network;
 	struct driver_stats stats = {0};
 	struct driver_usage usage = {0};
+	char disk_id[ID_LEN + 1];
 	struct resources limits;
 	enum sandbox_status status;
 	int r;
@@ -35,11 +52,9 @@ int sandbox_stats_read(struct sandbox *sandbox, struct sandbox_stats *ret_stats,
 	limits = sandbox->record.resources;
 	pthread_mutex_unlock(&sandbox->state);
 	r = read_running(sandbox, status, &stats, err);
-	/* A member writes to the disk of its sandbox. */
+	read_disk_owner(sandbox, disk_id, &limits);
 	if (r == 0)
-		r = driver->ops->usage(driver,
-			sandbox->record.parent[0] ? sandbox->record.parent : sandbox->id, &usage,
-			err);
+		r = driver->ops->usage(driver, disk_id, &usage, err);
 	if (r < 0)
 		return r;
 	sandbox_network_count(sandbox, &network);

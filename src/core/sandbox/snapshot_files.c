@@ -4,6 +4,7 @@
 #include "base/fail_point.h"
 #include "base/log.h"
 #include "core/engine/sandbox_state.h"
+#include "core/sandbox/baseline.h"
 #include "store/sandbox/store_snapshot.h"
 
 #include <string.h>
@@ -19,7 +20,9 @@ void snapshot_files_drop(struct engine *engine, const char *id)
 	fail_point("snapshot.dropped");
 	if (r == 0)
 		r = store_snapshot_delete(engine->config.store, id, &err);
-	if (r < 0)
+	if (r == 0)
+		baseline_drop(engine, id);
+	else
 		log_error("snapshot %s stays until the next start: %s", id, err.message);
 }
 

@@ -4,6 +4,7 @@
 #include "base/path_order.h"
 #include "core/engine/capability.h"
 #include "core/engine/sandbox_state.h"
+#include "core/sandbox/baseline.h"
 #include "core/sandbox/sandbox_run.h"
 #include "core/snapshot/snapshots.h"
 #include "core/template/image/tree_stream.h"
@@ -20,9 +21,11 @@ static const struct part {
 	const char *prefix;
 	bool is_workspace;
 	enum driver_tree now, then;
+	enum baseline_part baseline;
 } parts[] = {
-	{"/", false, DRIVER_TREE_CHANGES, DRIVER_TREE_SNAPSHOT_CHANGES},
-	{WORKSPACE, true, DRIVER_TREE_WORKSPACE, DRIVER_TREE_SNAPSHOT_WORKSPACE},
+	{"/", false, DRIVER_TREE_CHANGES, DRIVER_TREE_SNAPSHOT_CHANGES, BASELINE_SYSTEM},
+	{WORKSPACE, true, DRIVER_TREE_WORKSPACE, DRIVER_TREE_SNAPSHOT_WORKSPACE,
+		BASELINE_WORKSPACE},
 };
 
 /* What a tree says of a path. */
@@ -34,7 +37,7 @@ enum state {
 };
 
 struct side {
-	struct tree_stream *stream; /* NULL: as it was created */
+	struct tree_stream *stream; /* NULL: as its template is */
 	const struct layer_entry *entry;
 	enum state state;
 	char last[LAYER_PATH_MAX]; /* the path before */
@@ -224,6 +227,8 @@ static int find_in(struct sandbox *sandbox, const struct changes_query *query,
 
 	if (query->since)
 		r = tree_stream_open(driver, part->then, query->since->id, stack, &then, err);
+	else
+		then = baseline_open(sandbox->engine, sandbox->id, part->baseline);
 	if (r == 0)
 		r = tree_stream_open(driver, part->now, sandbox->id, stack, &now, err);
 	if (r < 0)

@@ -7,6 +7,7 @@
 #include "core/engine/capability.h"
 #include "core/engine/disk_reserve.h"
 #include "core/engine/sandbox_state.h"
+#include "core/sandbox/baseline.h"
 #include "core/sandbox/member.h"
 #include "core/sandbox/sandbox.h"
 #include "core/sandbox/sandbox_run.h"
@@ -59,6 +60,38 @@ static int begin(
 
 enum purpose { TO_KEEP, FOR_AN_UNDO, FOR_A_FORK };
 
+/* A sandbox whose files are listed under the id of the snapshot that is made of it. */
+struct listing {
+	struct sandbox *sandbox;
+	const char *snapshot;
+};
+
+static void *list_files(void *arg)
+{
+	const struct listing *listing = arg;
+	struct sandbox *sandbox = listing->sandbox;
+
+	baseline_note(sandbox->engine, sandbox->id, sandbox->record.image, listing->snapshot);
+	return NULL;
+}
+
+/*
+ * For a fork, what its sandboxes begin with is listed while it is copied: then nobody waits for that.
+ * What the sandbox changes before its disk is frozen may be on one side alone. life is held.
+ */
+static int copy(
+	struct sandbox *sandbox, struct snapshot_record *record, bool is_for_fork, struct err *err)
+{
+	struct listing listing = {sandbox, record->id};
+	pthread_t thread;
+	bool is_beside = is_for_fork && pthread_create(&thread, NULL, list_files, &listing) == 0;
+	int r = sandbox_run_take_snapshot(sandbox, record->id, is_for_fork, &record->bytes, err);
+
+	if (is_beside)
+		pthread_join(thread, NULL);
+	return r;
+}
+
 /* A snapshot that nobody sees yet. */
 static int make(struct sandbox *sandbox, const char *name, enum purpose purpose,
 	struct snapshot_record *ret_record, struct err *err)
@@ -72,8 +105,7 @@ static int make(struct sandbox *sandbox, const char *name, enum purpose purpose,
 	r = sandbox->gone ? sandbox_not_found(sandbox->id, err)
 			  : begin(sandbox, name, &record, err);
 	if (r == 0) {
-		r = sandbox_run_take_snapshot(
-			sandbox, record.id, purpose == FOR_A_FORK, &record.bytes, err);
+		r = copy(sandbox, &record, purpose == FOR_A_FORK, err);
 		fail_point("snapshot.taken");
 		if (r < 0) {
 			snapshot_files_drop(sandbox->engine, record.id);

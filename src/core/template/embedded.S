@@ -5,6 +5,7 @@
 	.global catalogue_json_end
 	.global bootstrap_sh
 	.global install_node_sh
+	.global install_python_sh
 	.global start_postgres_sh
 	.global start_redis_sh
 catalogue_json:
@@ -16,6 +17,9 @@ bootstrap_sh:
 	.byte 0
 install_node_sh:
 	.incbin "install_node.sh"
+	.byte 0
+install_python_sh:
+	.incbin "install_python.sh"
 	.byte 0
 start_postgres_sh:
 	.incbin "start_postgres.sh"

@@ -5,8 +5,14 @@ set -e
 registry=${NPM_CONFIG_REGISTRY:-https://registry.npmjs.org}
 registry=${registry%/}
 
+# curl explains at length what it has said in one line.
 get() {
-  curl -fsSL --retry 3 --connect-timeout 20 "$@"
+  curl -fsSL --retry 3 --connect-timeout 20 "$@" 2> /tmp/complaints || {
+    code=$?
+    grep '^curl:' /tmp/complaints | tail -n 1 >&2
+    echo "cannot fetch $1" >&2
+    return $code
+  }
 }
 
 # A member of what the registry says of a package.
@@ -16,7 +22,8 @@ value() {
 
 # Unpacks the newest version of a package that begins with a number into a directory.
 unpack() {
-  version=$(get "$registry/$1" | grep -o "\"version\": *\"$2\.[0-9]*\.[0-9]*\"" | cut -d '"' -f 4 | sort -V | tail -n 1)
+  get "$registry/$1" > /tmp/about
+  version=$(grep -o "\"version\": *\"$2\.[0-9]*\.[0-9]*\"" /tmp/about | cut -d '"' -f 4 | sort -V | tail -n 1)
   [ -n "$version" ] || { echo "$registry has no $1 of the version $2" >&2; exit 1; }
   echo "$1 $version"
   get "$registry/$1/$version" > /tmp/about

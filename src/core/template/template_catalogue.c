@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/template/template_catalogue.h"
 
+#include "base/format.h"
 #include "base/mem.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 extern const char catalogue_json[];
@@ -65,4 +67,49 @@ char *template_catalogue_image(const char *name)
 	json_auto_t *row = template_catalogue_row(name);
 
 	return row ? mem_strdup(text_of(row, "image")) : NULL;
+}
+
+bool template_catalogue_is_out_of_reach(const struct err *err)
+{
+	return strncmp(err->code, "registry_", strlen("registry_")) == 0 ||
+	       strcmp(err->code, "image_not_found") == 0 || strcmp(err->code, "no_registry") == 0;
+}
+
+/* Without the place of the images that everybody knows, and without the variant: "python:3.12" of "python:3.12-slim". */
+static size_t plain_name(const char **image)
+{
+	static const char *const places[] = {"docker.io/", "library/"};
+
+	for (size_t i = 0; i < array_len(places); i++) {
+		if (strncmp(*image, places[i], strlen(places[i])) == 0)
+			*image += strlen(places[i]);
+	}
+	return strcspn(*image, "-");
+}
+
+/* Of several names for one image the last has the most in it. */
+void template_catalogue_advise(const char *image, struct err *err)
+{
+	json_auto_t *table = read_table();
+	size_t len = plain_name(&image), i;
+	const char *name = NULL;
+	char remedy[sizeof(err->remedy)];
+	const json_t *row;
+
+	if (!template_catalogue_is_out_of_reach(err))
+		return;
+	json_array_foreach(table, i, row)
+	{
+		const char *known = text_of(row, "image");
+
+		if (known && plain_name(&known) == len && strncmp(known, image, len) == 0)
+			name = text_of(row, "name");
+	}
+	if (!name)
+		return;
+	snprintf(remedy, sizeof(remedy),
+		"use the template %s, which is made of packages where there is no image; else: %s",
+		name, err->remedy);
+	format_end_at_word(remedy, sizeof(remedy));
+	memcpy(err->remedy, remedy, sizeof(remedy));
 }

@@ -16,7 +16,10 @@
  */
 #pragma once
 
+#include "base/err.h"
+
 #include <jansson.h>
+#include <stdbool.h>
 
 /* The names, a new array. */
 json_t *template_catalogue_names(void);
@@ -29,3 +32,9 @@ char *template_catalogue_image(const char *name);
 
 /* Its row, a new reference; NULL if it is none of these. */
 json_t *template_catalogue_row(const char *name);
+
+/* Whether it is the registry that does not give an image, and not this host that has no room for it, for one. */
+bool template_catalogue_is_out_of_reach(const struct err *err);
+
+/* If that is why an image could not be had, and a name stands for it, the remedy is to use that name. */
+void template_catalogue_advise(const char *image, struct err *err);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/template/template_export.h"
 
+#include "base/fail_point.h"
 #include "base/fd.h"
 #include "core/engine/sandbox_state.h"
 #include "core/template/build/template_build.h"
@@ -101,6 +102,7 @@ static int export_layer(struct export *export, size_t index, struct err *err)
 		return r;
 	export->layers[index].size = blob_writer_length(writer);
 	digest_stream_read(hash, &export->diff_ids[index]);
+	fail_point("export.packed");
 	return blob_writer_commit(writer, &export->layers[index].digest, err);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/template/template_job.h"
 
+#include "base/fail_point.h"
 #include "core/engine/sandbox_state.h"
 #include "core/template/build/python_layer.h"
 #include "core/template/template_source.h"
@@ -86,6 +87,7 @@ static int build(struct template_build *build, const struct job_record *job, str
 		return r;
 	}
 	log_left_out(build, &pulled);
+	fail_point("template.made");
 	result.pulled = &pulled;
 	/* What is made on an image is another one, which has no manifest. */
 	result.reference = pulled.digest.text[0] ? build->reference : "";
@@ -94,6 +96,7 @@ static int build(struct template_build *build, const struct job_record *job, str
 		json_is_true(json_object_get(job->input, "shared")) ? &owner_everybody
 								    : build->owner,
 		build->name, keep, &result, err);
+	fail_point("template.kept");
 	if (r == 0) {
 		job_log(build->job, "%s is ready, version %lld", build->name,
 			(long long)result.version);

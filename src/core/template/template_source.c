@@ -5,6 +5,7 @@
 #include "core/template/build/catalogue_build.h"
 #include "core/template/build/template_bootstrap.h"
 #include "core/template/build/template_builder.h"
+#include "core/template/template_catalogue.h"
 #include "core/template/template_snapshot.h"
 #include "core/template/templates.h"
 
@@ -31,7 +32,12 @@ static int check_image(const struct engine *engine, const struct caller *caller,
 static int make_image(struct template_build *build, const json_t *value,
 	struct image_pulled *ret_pulled, struct err *err)
 {
-	return template_build_fetch(build, json_string_value(value), 0, ret_pulled, err);
+	const char *image = json_string_value(value);
+	int r = template_build_fetch(build, image, 0, ret_pulled, err);
+
+	if (r < 0)
+		template_catalogue_advise(image, err);
+	return r;
 }
 
 static bool is_image_fixed(const json_t *value)

@@ -138,6 +138,7 @@ const char *templates_mirror(const struct templates *templates, const char *kind
 	return strcmp(kind, "apt") == 0	  ? config->apt_mirror
 	       : strcmp(kind, "pip") == 0 ? config->pip_index
 	       : strcmp(kind, "npm") == 0 ? config->npm_registry
+	       : strcmp(kind, "go") == 0  ? config->go_proxy
 					  : config->apk_mirror;
 }
 

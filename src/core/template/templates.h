@@ -26,7 +26,7 @@ struct templates_config {
 	const char *auth_file;	 /* as docker login writes it; NULL: none */
 	unsigned stall_s;
 	/* Addresses that packages come from, and what a builder may reach for them; NULL: the image's own. */
-	const char *apt_mirror, *pip_index, *npm_registry, *apk_mirror;
+	const char *apt_mirror, *pip_index, *npm_registry, *apk_mirror, *go_proxy;
 	const char *package_ca;	   /* whose certificates these are trusted by; NULL: the image's */
 	uint64_t disk_reserve;	   /* what the disk keeps free while images are fetched */
 	int64_t layer_retention_s; /* layers that nothing used for so long are removed; 0: never */

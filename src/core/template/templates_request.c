@@ -437,6 +437,8 @@ static int bring(struct engine *engine, const struct owner *owner, const char *n
 	bool is_joined;
 	int r = image ? templates_parse(engine, image, &parsed, err) : 0;
 
+	if (r < 0)
+		template_catalogue_advise(image, err);
 	if (r == 0)
 		r = capability_need(engine_driver(engine), DRIVER_LAYERS, err);
 	if (r == 0)
@@ -608,6 +610,9 @@ int templates_remove(
 	struct err ignored;
 	int r = templates_find_own(engine, caller, name, &record, err);
 
+	if (r == -ENOENT && template_find(name))
+		return err_explain(err, ERR_CONFLICT, "template_built_in", NULL,
+			"the template %.120s is a part of Sandlot, and cannot be removed", name);
 	if (r < 0)
 		return r;
 	r = store_template_delete(engine_store(engine), &record.owner, name, err);

@@ -15,6 +15,7 @@
 #include "core/sandbox/late_create.h"
 #include "core/sandbox/sandbox.h"
 #include "core/sandbox/sandbox_run.h"
+#include "core/upkeep/heap.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@
 #include <time.h>
 
 #define ROUND_S		1
+#define HEAP_ROUNDS	60 /* between two times that free memory is given back */
 #define ROUND_MAX	64 /* sandboxes dealt with in one round */
 #define EXPIRE_EVERY_MS 5000
 
@@ -210,6 +212,7 @@ static void make_round(struct engine *engine)
 void *reaper_run(void *arg)
 {
 	struct engine *engine = arg;
+	unsigned int rounds = 0;
 
 	pthread_setname_np(pthread_self(), "reaper");
 	late_create_settle_left(engine, is_closing);
@@ -225,8 +228,11 @@ void *reaper_run(void *arg)
 			waited = pthread_cond_timedwait(&engine->work, &engine->lock, &deadline);
 		pthread_mutex_unlock(&engine->lock);
 		settle_lost(engine);
-		if (waited == ETIMEDOUT)
-			make_round(engine);
+		if (waited != ETIMEDOUT)
+			continue;
+		make_round(engine);
+		if (++rounds % HEAP_ROUNDS == 0)
+			heap_give_back();
 	}
 	return NULL;
 }

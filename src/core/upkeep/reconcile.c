@@ -17,6 +17,7 @@
 #include "core/engine/sandbox_state.h"
 #include "core/process/process_table.h"
 #include "core/project/projects.h"
+#include "core/sandbox/baseline.h"
 #include "core/sandbox/disk_count.h"
 #include "core/sandbox/orphan.h"
 #include "core/sandbox/sandbox_link.h"
@@ -334,7 +335,9 @@ static int settle_member(struct engine *engine, struct sandbox_record *record, s
 		return take_up(engine, record, err);
 	}
 	r = driver->ops->stop(driver, record->id, NULL, err);
-	if (r < 0 || record->status == SANDBOX_STOPPED || record->status == SANDBOX_ERROR)
+	/* One that could not start is tried again while its sandbox runs, and has ended with it otherwise. */
+	if (r < 0 || record->status == SANDBOX_STOPPED ||
+		(is_up && record->status == SANDBOX_ERROR))
 		return r;
 	return note_stopped(engine, record, "its sandbox was gone when the daemon started", err);
 }
@@ -467,6 +470,8 @@ int reconcile(struct engine *engine, struct err *err)
 		r = for_each_listed(engine, true, look_for_row, err);
 	if (r == 0)
 		r = snapshot_files_settle(engine, err);
+	if (r == 0)
+		baseline_settle(engine);
 	fail_point("reconcile.strangers_dropped");
 	if (r < 0)
 		err_prefix(err, "make the database and what runs equal");

@@ -2,6 +2,7 @@
 #include "driver/native/keeper_client.h"
 
 #include "base/fd.h"
+#include "base/log.h"
 #include "wire/fdpass.h"
 
 #include <errno.h>
@@ -100,6 +101,15 @@ static int explain_refusal(int r, struct err *err)
 			    : keeper_watch_explain_gone(err, strerror(-r));
 }
 
+/* With the request of a client that it is for, so that the keeper's lines name that too. */
+static bool send_request(int sock, const struct keeper_request *request)
+{
+	struct keeper_request named = *request;
+
+	named.subject = log_subject();
+	return send(sock, &named, keeper_request_size(request), MSG_NOSIGNAL) >= 0;
+}
+
 int keeper_client_call_with(struct keeper_client *client, const struct keeper_request *request,
 	struct keeper_answer *answer, int *ret_fds, size_t count, struct err *err)
 {
@@ -118,7 +128,7 @@ int keeper_client_call_with(struct keeper_client *client, const struct keeper_re
 	sock = is_last ? connect_to(&client->address) : take_connection(client);
 	if (sock < 0)
 		return explain_refusal(sock, err);
-	if (send(sock, request, sizeof(*request), MSG_NOSIGNAL) != (ssize_t)sizeof(*request))
+	if (!send_request(sock, request))
 		return explain_refusal(-errno, err);
 	r = await_answer(client, sock, err);
 	if (r < 0)
@@ -192,7 +202,7 @@ int keeper_client_ask(const char *socket_path, int ms)
 		return -ETIMEDOUT;
 	if (sock < 0)
 		return sock;
-	if (send(sock, &request, sizeof(request), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+	if (send(sock, &request, keeper_request_size(&request), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 		return -errno;
 	/* In steps: only time in which we run ourselves counts, as in keeper_watch.c. */
 	answer.fd = sock;

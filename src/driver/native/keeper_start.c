@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -95,6 +96,9 @@ static void run_keeper(const struct driver_config *config, const struct keeper_c
 	snprintf(uid_text, sizeof(uid_text), "%u", command->gate < 0 ? config->uid : 0);
 	snprintf(variable, sizeof(variable), KEEPER_ALLOW_MISSING "=%u", command->allow_missing);
 	setsid();
+	/* A Ctrl-C for the daemon that came before is not for the keeper: this drops it. */
+	signal(SIGINT, SIG_IGN);
+	signal(SIGINT, SIG_DFL);
 	if (command->gate >= 0 && rootless_enter(command->gate) < 0)
 		_exit(1);
 	if (command->listener == KEEPER_LISTEN_FD ? fcntl(command->listener, F_SETFD, 0) < 0

@@ -3,6 +3,7 @@
 
 #include "base/fd.h"
 #include "base/log.h"
+#include "driver/driver.h"
 #include "wire/keeper.h"
 
 #include <errno.h>
@@ -35,7 +36,7 @@ struct keeper_watch {
 
 int keeper_watch_explain_gone(struct err *err, const char *why)
 {
-	int r = err_explain(err, ERR_UNAVAILABLE, "keeper_unavailable",
+	int r = err_explain(err, ERR_UNAVAILABLE, DRIVER_SERVES_NOBODY,
 		"try again in a few seconds; sandlotd leaves, and has to be started again",
 		"the keeper is gone: %s", why);
 
@@ -46,7 +47,7 @@ int keeper_watch_explain_gone(struct err *err, const char *why)
 
 int keeper_watch_explain_silence(struct err *err)
 {
-	int r = err_explain(err, ERR_UNAVAILABLE, "keeper_unavailable",
+	int r = err_explain(err, ERR_UNAVAILABLE, DRIVER_SERVES_NOBODY,
 		"see what the process sandlot-keeper waits for; if it is killed, its sandboxes end "
 		"and "
 		"sandlotd leaves to be started again",
@@ -111,7 +112,8 @@ static bool ask(struct keeper_watch *watch)
 	uint64_t waited_ms = 0;
 	int r;
 
-	if (send(watch->sock, &request, sizeof(request), MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
+	if (send(watch->sock, &request, keeper_request_size(&request),
+		    MSG_NOSIGNAL | MSG_DONTWAIT) < 0)
 		return false;
 	while ((r = wait_for_packet(watch, LOOK_MS)) == 0) {
 		waited_ms += LOOK_MS;

@@ -3,20 +3,16 @@
 
 #include "base/fd.h"
 #include "base/log.h"
-#include "driver/native/agent_controls.h"
 #include "driver/native/disk_check.h"
-#include "driver/native/keeper_client.h"
 #include "driver/native/keeper_start.h"
 #include "driver/native/loopback.h"
-#include "driver/native/prebuild.h"
-#include "driver/native/uid_ranges.h"
+#include "driver/native/native_private.h"
 #include "wire/agent.h"
 
 #include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -31,21 +27,12 @@ static_assert(ID_LEN == KEEPER_ID_LEN && DRIVER_MEMBERS_MAX == KEEPER_MEMBERS_MA
 	"ids and numbers are passed on as they are");
 static_assert(sizeof(DRIVER_VOLUMES_PLACE) == sizeof("/" KEEPER_VOLUMES_PLACE), "it is one place");
 
-struct native {
-	struct driver base;
-	bool limits_disk;
-	struct keeper_client keeper;
-	struct agent_controls controls;
-	pthread_mutex_t lock; /* what follows */
-	struct prebuild prebuild;
-	struct uid_ranges ranges;
-	bool knows_ranges;	      /* of all sandboxes that had files when it was opened */
-	char noted_until[ID_LEN + 1]; /* else of those up to this id */
-};
-
-static struct native *native_from(struct driver *driver)
+struct keeper_request native_request(enum keeper_kind kind, const char *id)
 {
-	return (struct native *)driver;
+	struct keeper_request request = {.kind = kind};
+
+	snprintf(request.id, sizeof(request.id), "%s", id);
+	return request;
 }
 
 /* Has made ahead what the next start will probably need. */
@@ -59,14 +46,6 @@ static void prepare_next(struct native *native, const struct keeper_request *bui
 	count = prebuild_note(&native->prebuild, built, held_slot, next_slot, orders);
 	pthread_mutex_unlock(&native->lock);
 	keeper_client_order(&native->keeper, orders, count);
-}
-
-static struct keeper_request request_for(enum keeper_kind kind, const char *id)
-{
-	struct keeper_request request = {.kind = kind};
-
-	snprintf(request.id, sizeof(request.id), "%s", id);
-	return request;
 }
 
 static const enum keeper_profile profiles[] = {
@@ -92,153 +71,6 @@ static int call_for_link(struct native *native, const struct keeper_request *req
 	return 0;
 }
 
-/* --- uid ranges --- */
-
-/* Asks the files themselves, which may have to be mounted. */
-static int ask_range(struct native *native, const char *id, uint32_t *ret_slot, struct err *err)
-{
-	struct keeper_request request = request_for(KEEPER_OWNER, id);
-	struct keeper_answer answer;
-	int r = keeper_client_call(&native->keeper, &request, &answer, NULL, err);
-
-	if (r == 0)
-		*ret_slot = answer.slot < KEEPER_SLOT_COUNT ? answer.slot : UID_RANGE_NONE;
-	return r;
-}
-
-static int note_range(struct native *native, const char *id, uint32_t slot, struct err *err)
-{
-	int r;
-
-	pthread_mutex_lock(&native->lock);
-	r = uid_ranges_note(&native->ranges, id, slot);
-	pthread_mutex_unlock(&native->lock);
-	if (r == -EEXIST)
-		return err_explain(err, ERR_CONFLICT, "uid_range_taken",
-			"purge the other one, if it is not needed",
-			"the files of %s belong to uid range %u, which is another sandbox's", id,
-			slot);
-	return r;
-}
-
-/* What one page of the list said of uid ranges. */
-static void note_page(struct native *native, const struct keeper_answer *page)
-{
-	for (uint32_t i = 0; i < page->count; i++) {
-		const char *id = page->ids[i];
-		uint32_t slot = page->slots[i];
-		struct err err;
-		int r = 0;
-
-		if (slot == KEEPER_SLOT_UNKNOWN)
-			r = ask_range(native, id, &slot, &err);
-		if (r == 0)
-			r = note_range(native, id, slot, &err);
-		if (r == 0)
-			continue;
-		log_warning("the uid range of %s is not known: %s", id, err.message);
-		(void)!note_range(native, id, UID_RANGE_UNKNOWN, &err);
-	}
-}
-
-/*
- * One page of what is on disk. The first who goes through all pages, which is the start of the
- * daemon as a rule, learns all uid ranges with them.
- */
-static int list_stored(
-	struct native *native, const char *after, struct keeper_answer *answer, struct err *err)
-{
-	struct keeper_request request = request_for(KEEPER_STORED, after);
-	bool is_next;
-	int r = keeper_client_call(&native->keeper, &request, answer, NULL, err);
-
-	if (r < 0)
-		return r;
-	pthread_mutex_lock(&native->lock);
-	is_next = !native->knows_ranges && strcmp(after, native->noted_until) == 0;
-	pthread_mutex_unlock(&native->lock);
-	if (!is_next)
-		return 0;
-	note_page(native, answer);
-	pthread_mutex_lock(&native->lock);
-	if (answer->count == KEEPER_LIST_MAX)
-		memcpy(native->noted_until, answer->ids[answer->count - 1],
-			sizeof(native->noted_until));
-	else
-		native->knows_ranges = true;
-	pthread_mutex_unlock(&native->lock);
-	return 0;
-}
-
-/* Before the first range is given out: which ones do files on disk have? */
-static int learn_ranges(struct native *native, struct err *err)
-{
-	struct keeper_answer answer;
-	char after[ID_LEN + 1];
-	bool is_known;
-	int r = 0;
-
-	do {
-		pthread_mutex_lock(&native->lock);
-		is_known = native->knows_ranges;
-		memcpy(after, native->noted_until, sizeof(after));
-		pthread_mutex_unlock(&native->lock);
-		if (!is_known)
-			r = list_stored(native, after, &answer, err);
-	} while (r == 0 && !is_known);
-	return r;
-}
-
-/* Whether a sandbox has files: 1 with its range, 0, or -errno. */
-static int find_range(struct native *native, const char *id, uint32_t *ret_slot, struct err *err)
-{
-	int r = learn_ranges(native, err);
-
-	if (r < 0)
-		return r;
-	pthread_mutex_lock(&native->lock);
-	r = uid_ranges_find(&native->ranges, id, ret_slot);
-	pthread_mutex_unlock(&native->lock);
-	return r;
-}
-
-/* The range of a sandbox that is to start: that of its files, or a new one. */
-static int take_range(struct native *native, const char *id, uint32_t *ret_slot, struct err *err)
-{
-	uint32_t slot = UID_RANGE_NONE;
-	int r = find_range(native, id, &slot, err);
-
-	if (r > 0 && slot == UID_RANGE_UNKNOWN) {
-		r = ask_range(native, id, &slot, err);
-		if (r == 0)
-			r = note_range(native, id, slot, err);
-	}
-	if (r < 0)
-		return r;
-	if (slot == UID_RANGE_NONE) {
-		pthread_mutex_lock(&native->lock);
-		r = uid_ranges_take(&native->ranges, id, &slot);
-		pthread_mutex_unlock(&native->lock);
-	}
-	if (r == -ENOSPC)
-		return err_explain(err, ERR_UNAVAILABLE, "no_uid_range",
-			"purge sandboxes that are not needed",
-			"all %d uid ranges are taken by sandboxes and kept workspaces",
-			KEEPER_SLOT_COUNT);
-	*ret_slot = slot;
-	return 0;
-}
-
-static uint32_t next_range(struct native *native)
-{
-	uint32_t slot;
-
-	pthread_mutex_lock(&native->lock);
-	slot = uid_ranges_next(&native->ranges);
-	pthread_mutex_unlock(&native->lock);
-	return slot;
-}
-
 /* --- the life of a sandbox --- */
 
 /* Takes milliseconds, so there is no progress to report. */
@@ -246,7 +78,7 @@ static int native_start(struct driver *driver, const struct driver_spec *spec,
 	const struct driver_progress *progress, struct driver_link *ret_link,
 	struct walls *ret_walls, struct err *err)
 {
-	struct keeper_request request = request_for(KEEPER_BUILD, spec->id);
+	struct keeper_request request = native_request(KEEPER_BUILD, spec->id);
 	struct native *native = native_from(driver);
 	uint32_t held_slot;
 	int r;
@@ -258,7 +90,7 @@ static int native_start(struct driver *driver, const struct driver_spec *spec,
 		return err_explain(err, ERR_INVALID, "unsupported_by_driver", "leave it out",
 			"the driver native cannot mount %s at %s", spec->mounts[0].source,
 			spec->mounts[0].place);
-	r = spec->joins ? 0 : take_range(native, spec->id, &request.slot, err);
+	r = spec->joins ? 0 : native_ranges_take(native, spec->id, &request.slot, err);
 	if (r < 0)
 		return r;
 	if (spec->joins)
@@ -276,14 +108,14 @@ static int native_start(struct driver *driver, const struct driver_spec *spec,
 	snprintf(request.stack, sizeof(request.stack), "%s", spec->stack);
 	r = call_for_link(native, &request, ret_link, ret_walls, &held_slot, err);
 	if (r == 0 && !spec->joins)
-		prepare_next(native, &request, held_slot, next_range(native));
+		prepare_next(native, &request, held_slot, native_ranges_next(native));
 	return r;
 }
 
 static int native_adopt(struct driver *driver, const char *id, struct driver_link *ret_link,
 	struct walls *ret_walls, struct err *err)
 {
-	struct keeper_request request = request_for(KEEPER_ADOPT, id);
+	struct keeper_request request = native_request(KEEPER_ADOPT, id);
 	uint32_t held_slot;
 
 	return call_for_link(native_from(driver), &request, ret_link, ret_walls, &held_slot, err);
@@ -328,7 +160,7 @@ static int explain_control(int r, const char *id, struct err *err)
 
 static int native_isolated(struct driver *driver, const char *id, uint32_t process, struct err *err)
 {
-	struct keeper_request request = request_for(KEEPER_ISOLATED_EXEC, id);
+	struct keeper_request request = native_request(KEEPER_ISOLATED_EXEC, id);
 	const struct agent_control message = {AGENT_CONTROL_ISOLATED, process};
 	struct native *native = native_from(driver);
 	struct keeper_answer answer;
@@ -392,7 +224,7 @@ static void translate_stats(const struct keeper_stats *from, struct driver_stats
 static int native_stop(
 	struct driver *driver, const char *id, struct driver_end *ret_end, struct err *err)
 {
-	struct keeper_request request = request_for(KEEPER_KILL, id);
+	struct keeper_request request = native_request(KEEPER_KILL, id);
 	struct keeper_answer answer;
 	struct native *native = native_from(driver);
 	int r = keeper_client_call(&native->keeper, &request, &answer, NULL, err);
@@ -410,7 +242,7 @@ static int native_stop(
 
 static int native_freeze(struct driver *driver, const char *id, bool freeze, struct err *err)
 {
-	struct keeper_request request = request_for(freeze ? KEEPER_FREEZE : KEEPER_THAW, id);
+	struct keeper_request request = native_request(freeze ? KEEPER_FREEZE : KEEPER_THAW, id);
 	struct keeper_answer answer;
 
 	return keeper_client_call(&native_from(driver)->keeper, &request, &answer, NULL, err);
@@ -419,7 +251,7 @@ static int native_freeze(struct driver *driver, const char *id, bool freeze, str
 static int native_stats(
 	struct driver *driver, const char *id, struct driver_stats *ret_stats, struct err *err)
 {
-	struct keeper_request request = request_for(KEEPER_STATS, id);
+	struct keeper_request request = native_request(KEEPER_STATS, id);
 	struct keeper_answer answer;
 	int r = keeper_client_call(&native_from(driver)->keeper, &request, &answer, NULL, err);
 
@@ -432,7 +264,7 @@ static int native_usage(
 	struct driver *driver, const char *id, struct driver_usage *ret_usage, struct err *err)
 {
 	struct native *native = native_from(driver);
-	struct keeper_request request = request_for(KEEPER_USAGE, id);
+	struct keeper_request request = native_request(KEEPER_USAGE, id);
 	struct keeper_answer answer;
 	int r = keeper_client_call(&native->keeper, &request, &answer, NULL, err);
 
@@ -446,7 +278,7 @@ static int native_usage(
 static int native_resize(struct driver *driver, const char *id, uint64_t disk_bytes,
 	uint64_t growth_bytes, struct err *err)
 {
-	struct keeper_request request = request_for(KEEPER_RESIZE, id);
+	struct keeper_request request = native_request(KEEPER_RESIZE, id);
 	struct native *native = native_from(driver);
 	struct keeper_answer answer;
 
@@ -459,7 +291,7 @@ static int native_resize(struct driver *driver, const char *id, uint64_t disk_by
 static int native_set_limits(struct driver *driver, const char *id,
 	const struct resources *resources, bool is_background, struct err *err)
 {
-	struct keeper_request request = request_for(KEEPER_LIMIT, id);
+	struct keeper_request request = native_request(KEEPER_LIMIT, id);
 	struct keeper_answer answer;
 
 	request.limits = (struct keeper_limits){.memory_bytes = resources->memory_bytes,
@@ -472,7 +304,7 @@ static int native_set_limits(struct driver *driver, const char *id,
 static int native_set_hostname(
 	struct driver *driver, const char *id, const char *hostname, struct err *err)
 {
-	struct keeper_request request = request_for(KEEPER_RENAME, id);
+	struct keeper_request request = native_request(KEEPER_RENAME, id);
 	struct keeper_answer answer;
 
 	snprintf(request.hostname, sizeof(request.hostname), "%s", hostname);
@@ -481,11 +313,11 @@ static int native_set_hostname(
 
 static int native_clean(struct driver *driver, const char *id, unsigned parts, struct err *err)
 {
-	struct keeper_request request = request_for(KEEPER_CLEAN, id);
+	struct keeper_request request = native_request(KEEPER_CLEAN, id);
 	struct native *native = native_from(driver);
 	struct keeper_answer answer;
 	uint32_t slot = UID_RANGE_NONE;
-	int r = find_range(native, id, &slot, err);
+	int r = native_ranges_find(native, id, &slot, err);
 
 	if (r < 0)
 		return r;
@@ -496,11 +328,8 @@ static int native_clean(struct driver *driver, const char *id, unsigned parts, s
 			((parts & DRIVER_PART_ALL) ? KEEPER_PART_LAYER_DIR : 0) |
 			((parts & DRIVER_PART_WORKSPACE) ? KEEPER_PART_WORKSPACE : 0);
 	r = keeper_client_call(&native->keeper, &request, &answer, NULL, err);
-	if (r == 0 && (parts & DRIVER_PART_ALL) && (parts & DRIVER_PART_WORKSPACE)) {
-		pthread_mutex_lock(&native->lock);
-		uid_ranges_release(&native->ranges, id);
-		pthread_mutex_unlock(&native->lock);
-	}
+	if (r == 0 && (parts & DRIVER_PART_ALL) && (parts & DRIVER_PART_WORKSPACE))
+		native_ranges_release(native, id);
 	return r;
 }
 
@@ -508,14 +337,14 @@ static int native_is_stored(struct driver *driver, const char *id, struct err *e
 {
 	uint32_t ignored;
 
-	return find_range(native_from(driver), id, &ignored, err);
+	return native_ranges_find(native_from(driver), id, &ignored, err);
 }
 
 static int native_locate(
 	struct driver *driver, const char *id, char ret_text[DRIVER_LOCATION_MAX], struct err *err)
 {
 	uint32_t slot = UID_RANGE_NONE;
-	int r = find_range(native_from(driver), id, &slot, err);
+	int r = native_ranges_find(native_from(driver), id, &slot, err);
 
 	if (r < 0)
 		return r;
@@ -527,7 +356,7 @@ static int native_locate(
 
 static int native_check_disk(struct driver *driver, const char *id, struct err *err)
 {
-	struct keeper_request request = request_for(KEEPER_CHECK, id);
+	struct keeper_request request = native_request(KEEPER_CHECK, id);
 	struct keeper_answer answer;
 	auto_fd int image = -1;
 	int r = keeper_client_call(&native_from(driver)->keeper, &request, &answer, &image, err);
@@ -549,10 +378,10 @@ static int native_check_disk(struct driver *driver, const char *id, struct err *
 static int native_list(struct driver *driver, bool stored, const char *after,
 	char ids[DRIVER_PAGE][ID_LEN + 1], struct err *err)
 {
-	struct keeper_request request = request_for(KEEPER_LIST, after);
+	struct keeper_request request = native_request(KEEPER_LIST, after);
 	struct native *native = native_from(driver);
 	struct keeper_answer answer;
-	int r = stored ? list_stored(native, after, &answer, err)
+	int r = stored ? native_ranges_list(native, after, &answer, err)
 		       : keeper_client_call(&native->keeper, &request, &answer, NULL, err);
 
 	if (r < 0)
@@ -577,7 +406,7 @@ static int native_list_failed(
 static int native_open_egress_sockets(struct driver *driver, const char *id,
 	struct driver_egress_sockets *ret_sockets, struct err *err)
 {
-	struct keeper_request request = request_for(KEEPER_EGRESS_SOCKETS, id);
+	struct keeper_request request = native_request(KEEPER_EGRESS_SOCKETS, id);
 	struct keeper_answer answer;
 	int fds[KEEPER_EGRESS_SOCKET_COUNT];
 	int r = keeper_client_call_with(&native_from(driver)->keeper, &request, &answer, fds,
@@ -594,7 +423,7 @@ static int native_open_egress_sockets(struct driver *driver, const char *id,
 static int dial(struct native *native, const char *id, uint16_t port, bool is_v6, int timeout_ms,
 	int *ret_fd, struct err *err)
 {
-	struct keeper_request request = request_for(KEEPER_SOCKET, id);
+	struct keeper_request request = native_request(KEEPER_SOCKET, id);
 	struct keeper_answer answer;
 	auto_fd int sock = -1;
 	int r = keeper_client_call(&native->keeper, &request, &answer, &sock, err);
@@ -620,190 +449,6 @@ static int native_dial(struct driver *driver, const char *id, uint16_t port, int
 	if (r < 0 && strcmp(err->code, DRIVER_PORT_CLOSED) == 0)
 		r = dial(native, id, port, true, timeout_ms, ret_fd, err);
 	return r;
-}
-
-static int call_for_layer(struct driver *driver, enum keeper_kind kind, const char *stack,
-	const char *layer, unsigned index, int *ret_stream, struct err *err)
-{
-	struct keeper_request request = {.kind = kind, .index = index};
-	struct keeper_answer answer;
-
-	snprintf(request.stack, sizeof(request.stack), "%s", stack);
-	snprintf(request.layer, sizeof(request.layer), "%s", layer);
-	return keeper_client_call(&native_from(driver)->keeper, &request, &answer, ret_stream, err);
-}
-
-static int native_write_layer(
-	struct driver *driver, const char *layer, int *ret_stream, struct err *err)
-{
-	return call_for_layer(driver, KEEPER_LAYER_WRITE, "", layer, 0, ret_stream, err);
-}
-
-static int native_commit_layer(struct driver *driver, const char *layer, struct err *err)
-{
-	return call_for_layer(driver, KEEPER_LAYER_COMMIT, "", layer, 0, NULL, err);
-}
-
-static int native_drop_layer(struct driver *driver, const char *layer, struct err *err)
-{
-	return call_for_layer(driver, KEEPER_LAYER_DROP, "", layer, 0, NULL, err);
-}
-
-static int native_list_layers(struct driver *driver, bool stacks, const char *after,
-	char names[DRIVER_LAYER_PAGE][DRIVER_LAYER_NAME_LEN + 1], struct err *err)
-{
-	struct keeper_request request = {.kind = KEEPER_LAYER_LIST, .is_stack = stacks};
-	struct keeper_answer answer;
-	int r;
-
-	snprintf(request.layer, sizeof(request.layer), "%s", after);
-	r = keeper_client_call(&native_from(driver)->keeper, &request, &answer, NULL, err);
-	if (r < 0)
-		return r;
-	memcpy(names, answer.digests, sizeof(answer.digests));
-	return (int)answer.count;
-}
-
-static const struct {
-	enum keeper_tree tree;
-	bool is_snapshot;
-} trees[] = {
-	[DRIVER_TREE_SYSTEM] = {KEEPER_TREE_SYSTEM, false},
-	[DRIVER_TREE_WORKSPACE] = {KEEPER_TREE_WORKSPACE, false},
-	[DRIVER_TREE_LAYER] = {KEEPER_TREE_LAYER, false},
-	[DRIVER_TREE_SNAPSHOT_SYSTEM] = {KEEPER_TREE_SYSTEM, true},
-	[DRIVER_TREE_SNAPSHOT_WORKSPACE] = {KEEPER_TREE_WORKSPACE, true},
-	[DRIVER_TREE_CHANGES] = {KEEPER_TREE_CHANGES, false},
-	[DRIVER_TREE_SNAPSHOT_CHANGES] = {KEEPER_TREE_CHANGES, true},
-};
-
-static int call_for_tree(struct native *native, enum driver_tree tree, const char *name,
-	const char *stack, bool has_content, int *ret_stream, struct err *err)
-{
-	struct keeper_request request = {
-		.kind = KEEPER_TREE_READ, .tree = trees[tree].tree, .has_content = has_content};
-	struct keeper_answer answer;
-	int r = 0;
-
-	snprintf(request.stack, sizeof(request.stack), "%s", stack);
-	if (tree == DRIVER_TREE_LAYER) {
-		snprintf(request.layer, sizeof(request.layer), "%s", name);
-	} else if (trees[tree].is_snapshot) {
-		snprintf(request.snapshot, sizeof(request.snapshot), "%s", name);
-	} else {
-		snprintf(request.id, sizeof(request.id), "%s", name);
-		r = find_range(native, name, &request.slot, err);
-	}
-	return r < 0 ? r : keeper_client_call(&native->keeper, &request, &answer, ret_stream, err);
-}
-
-static int native_read_tree(struct driver *driver, enum driver_tree tree, const char *name,
-	bool has_content, int *ret_stream, struct err *err)
-{
-	return call_for_tree(native_from(driver), tree, name, "", has_content, ret_stream, err);
-}
-
-static int native_read_changes(struct driver *driver, enum driver_tree tree, const char *name,
-	const char *stack, int *ret_stream, struct err *err)
-{
-	return call_for_tree(native_from(driver), tree, name, stack, false, ret_stream, err);
-}
-
-static int native_show_layer(
-	struct driver *driver, const char *id, const char *layer, struct err *err)
-{
-	struct keeper_request request = request_for(KEEPER_LAYER_SHOW, id);
-	struct keeper_answer answer;
-
-	snprintf(request.layer, sizeof(request.layer), "%s", layer);
-	return keeper_client_call(&native_from(driver)->keeper, &request, &answer, NULL, err);
-}
-
-static int native_show_project(
-	struct driver *driver, const char *id, const char *project, struct err *err)
-{
-	struct keeper_request request = request_for(KEEPER_PROJECT_SHOW, id);
-	struct keeper_answer answer;
-
-	snprintf(request.project, sizeof(request.project), "%s", project);
-	return keeper_client_call(&native_from(driver)->keeper, &request, &answer, NULL, err);
-}
-
-static int native_stack_layers(struct driver *driver, const char *stack, const char *const layers[],
-	size_t count, struct err *err)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < count; i++)
-		r = call_for_layer(
-			driver, KEEPER_STACK_ADD, stack, layers[i], (unsigned)i, NULL, err);
-	return r < 0 ? r : call_for_layer(driver, KEEPER_STACK_COMMIT, stack, "", 0, NULL, err);
-}
-
-static int native_drop_stack(struct driver *driver, const char *stack, struct err *err)
-{
-	return call_for_layer(driver, KEEPER_STACK_DROP, stack, "", 0, NULL, err);
-}
-
-static int call_for_snapshot(struct native *native, enum keeper_kind kind, const char *id,
-	const char *snapshot, uint32_t slot, bool is_temporary, struct keeper_answer *answer,
-	struct err *err)
-{
-	struct keeper_request request = request_for(kind, id);
-
-	request.slot = slot;
-	request.is_temporary = is_temporary;
-	snprintf(request.snapshot, sizeof(request.snapshot), "%s", snapshot);
-	return keeper_client_call(&native->keeper, &request, answer, NULL, err);
-}
-
-static int native_list_snapshots(struct driver *driver, const char *after,
-	char ids[DRIVER_PAGE][ID_LEN + 1], struct err *err)
-{
-	struct keeper_answer answer;
-	int r = call_for_snapshot(
-		native_from(driver), KEEPER_SNAPSHOT_LIST, "", after, 0, false, &answer, err);
-
-	if (r < 0)
-		return r;
-	memcpy(ids, answer.ids, sizeof(answer.ids));
-	return (int)answer.count;
-}
-
-static int native_take_snapshot(struct driver *driver, const char *id, const char *snapshot,
-	bool is_temporary, uint64_t *ret_bytes, struct err *err)
-{
-	struct keeper_answer answer;
-	int r = call_for_snapshot(native_from(driver), KEEPER_SNAPSHOT_TAKE, id, snapshot, 0,
-		is_temporary, &answer, err);
-
-	if (r == 0)
-		*ret_bytes = answer.stats.disk_bytes;
-	return r;
-}
-
-static int native_load_snapshot(
-	struct driver *driver, const char *id, const char *snapshot, bool takes, struct err *err)
-{
-	struct native *native = native_from(driver);
-	struct keeper_answer answer;
-	uint32_t slot;
-	int r = take_range(native, id, &slot, err);
-
-	if (r == 0)
-		r = call_for_snapshot(
-			native, KEEPER_SNAPSHOT_COPY, id, snapshot, slot, takes, &answer, err);
-	return r < 0 ? r
-		     : call_for_snapshot(
-			       native, KEEPER_SNAPSHOT_PLACE, id, "", 0, false, &answer, err);
-}
-
-static int native_drop_snapshot(struct driver *driver, const char *snapshot, struct err *err)
-{
-	struct keeper_answer answer;
-
-	return call_for_snapshot(
-		native_from(driver), KEEPER_SNAPSHOT_DROP, "", snapshot, 0, false, &answer, err);
 }
 
 static int native_check(struct driver *driver, struct err *err)
@@ -856,20 +501,20 @@ static const struct driver_ops native_ops = {
 	.list_failed = native_list_failed,
 	.open_egress_sockets = native_open_egress_sockets,
 	.dial = native_dial,
-	.write_layer = native_write_layer,
-	.commit_layer = native_commit_layer,
-	.drop_layer = native_drop_layer,
-	.list_layers = native_list_layers,
-	.read_tree = native_read_tree,
-	.read_changes = native_read_changes,
-	.show_layer = native_show_layer,
-	.show_project = native_show_project,
-	.stack_layers = native_stack_layers,
-	.drop_stack = native_drop_stack,
-	.take_snapshot = native_take_snapshot,
-	.load_snapshot = native_load_snapshot,
-	.drop_snapshot = native_drop_snapshot,
-	.list_snapshots = native_list_snapshots,
+	.write_layer = native_files_write_layer,
+	.commit_layer = native_files_commit_layer,
+	.drop_layer = native_files_drop_layer,
+	.list_layers = native_files_list_layers,
+	.read_tree = native_files_read_tree,
+	.read_changes = native_files_read_changes,
+	.show_layer = native_files_show_layer,
+	.show_project = native_files_show_project,
+	.stack_layers = native_files_stack_layers,
+	.drop_stack = native_files_drop_stack,
+	.take_snapshot = native_files_take_snapshot,
+	.load_snapshot = native_files_load_snapshot,
+	.drop_snapshot = native_files_drop_snapshot,
+	.list_snapshots = native_files_list_snapshots,
 	.check = native_check,
 	.gone_fd = native_gone_fd,
 	.shutdown = native_shutdown,
@@ -892,6 +537,11 @@ static int say_hello(struct native *native, struct err *err)
 			"end the old one with `sandlot shutdown`, then start again",
 			"the running keeper speaks version %u, not %u", answer.version,
 			KEEPER_VERSION);
+	/* The rest is for keepers of our version. */
+	if (r == 0) {
+		request.log_least = log_least() + 1;
+		r = keeper_client_call(&native->keeper, &request, &answer, NULL, err);
+	}
 	if (r == 0) {
 		request = prebuild_spares(native->limits_disk);
 		r = keeper_client_call(&native->keeper, &request, &answer, NULL, err);

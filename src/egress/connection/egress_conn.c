@@ -231,6 +231,16 @@ static void read_head(struct egress_conn *conn)
 
 /* --- its way is found --- */
 
+/* As the rules of an allowlist with which it would be reached again. */
+static void note_contact(struct egress_conn *conn)
+{
+	struct authority address = {.address = conn->dialled, .port = conn->target.port};
+
+	sandbox_egress_note_contact(conn->sandbox, &conn->target);
+	if (conn->target.name[0] && !policy_is_open(conn->dialled))
+		sandbox_egress_note_contact(conn->sandbox, &address);
+}
+
 static void check_dialled(struct egress_conn *conn)
 {
 	static const char established[] = "HTTP/1.1 200 Connection established\r\n\r\n";
@@ -261,7 +271,7 @@ static void check_dialled(struct egress_conn *conn)
 		}
 	} else {
 		conn->is_proxied = false; /* from here on it hears the server only */
-		sandbox_egress_note_contact(conn->sandbox, &conn->target);
+		note_contact(conn);
 		egress_conn_set_deadline(conn, 0);
 	}
 	egress_conn_step(conn);

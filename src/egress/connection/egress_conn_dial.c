@@ -4,6 +4,7 @@
 #include "egress/connection/egress_conn_private.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <sys/socket.h>
 
 bool egress_conn_dial_may(const struct egress_conn *conn, struct address address)
@@ -40,6 +41,19 @@ static int connect_to(struct egress_conn *conn, struct address address)
 	return egress_thread_add(thread, &conn->upstream);
 }
 
+/* Of a secret it is the name of its server, which the request does not have. */
+static void give_up(struct egress_conn *conn, bool is_resolved)
+{
+	char target[EGRESS_NAME_MAX + 8], text[EGRESS_NAME_MAX + 64];
+
+	authority_format(&conn->target, 0, target);
+	if (is_resolved)
+		snprintf(text, sizeof(text), "the server %s cannot be reached", target);
+	else
+		snprintf(text, sizeof(text), "the name %s cannot be resolved", conn->target.name);
+	egress_conn_turn_away(conn, "502 Bad Gateway", text);
+}
+
 void egress_conn_dial_next(struct egress_conn *conn)
 {
 	struct authority refused = {.port = conn->target.port};
@@ -60,7 +74,7 @@ void egress_conn_dial_next(struct egress_conn *conn)
 	if (rule[0])
 		egress_conn_deny(conn, rule, EGRESS_PRIVATE_ADDRESS);
 	else
-		egress_conn_turn_away(conn, "502 Bad Gateway", "the server cannot be reached");
+		give_up(conn, true);
 }
 
 static void on_addresses(void *arg, int result, const struct dns_addresses *addresses)
@@ -68,8 +82,10 @@ static void on_addresses(void *arg, int result, const struct dns_addresses *addr
 	struct egress_conn *conn = arg;
 
 	conn->lookup = NULL;
+	if (!conn->secret_proxy)
+		sandbox_egress_note_lookup(conn->sandbox, conn->target.name, result);
 	if (result < 0) {
-		egress_conn_turn_away(conn, "502 Bad Gateway", "the name cannot be resolved");
+		give_up(conn, false);
 		return;
 	}
 	conn->addresses = *addresses;
@@ -102,5 +118,5 @@ void egress_conn_dial_start(struct egress_conn *conn)
 	if (r == 1)
 		egress_conn_dial_next(conn);
 	else if (r < 0)
-		egress_conn_turn_away(conn, "502 Bad Gateway", "the name cannot be resolved");
+		give_up(conn, false);
 }

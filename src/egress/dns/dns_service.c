@@ -123,6 +123,7 @@ static void on_addresses(void *arg, int result, const struct dns_addresses *addr
 
 	(void)addresses;
 	ask->lookup = NULL;
+	sandbox_egress_note_lookup(ask->sandbox, ask->question.name, result);
 	if (result == 0)
 		reply_found(ask->sandbox, &ask->asker, &ask->question);
 	else
@@ -167,11 +168,13 @@ static void look_up(struct sandbox_egress *sandbox, const struct asker *asker,
 	end_ask(ask);
 }
 
-static bool is_localhost(const char *name)
+/* Its own host name too: programs look that up at their start, and it is nobody else's business. */
+static bool is_local(const struct sandbox_egress *sandbox, const char *name)
 {
 	const char *last = strrchr(name, '.');
 
-	return strcmp(last ? last + 1 : name, "localhost") == 0;
+	return strcmp(last ? last + 1 : name, "localhost") == 0 ||
+	       strcmp(name, sandbox->hostname) == 0;
 }
 
 static void answer(struct sandbox_egress *sandbox, const struct asker *asker,
@@ -181,7 +184,7 @@ static void answer(struct sandbox_egress *sandbox, const struct asker *asker,
 		reply(sandbox, asker, question, DNS_REFUSED, NULL);
 	} else if (!question->name[0]) {
 		reply(sandbox, asker, question, DNS_NO_SUCH_NAME, NULL);
-	} else if (is_localhost(question->name)) {
+	} else if (is_local(sandbox, question->name)) {
 		struct address loopback = {in6addr_loopback};
 
 		if (question->type == DNS_TYPE_A)

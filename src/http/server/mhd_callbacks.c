@@ -133,6 +133,9 @@ static int find_route(struct request *req, const char *method, struct err *err)
 	}
 	if (r < 0 && err->kind == ERR_METHOD)
 		request_answer_header(req, "Allow", req->match.allow);
+	if (r == 0 && req->target.repeated && !(req->match.route->flags & ROUTE_REPEATED_QUERY))
+		return err_set(err, ERR_INVALID, "the query parameter %.64s is given twice",
+			req->target.repeated);
 	return r;
 }
 

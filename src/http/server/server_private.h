@@ -5,7 +5,7 @@
 #include "event/timer.h"
 #include "http/fair_queue.h"
 #include "http/listener.h"
-#include "http/server/figures.h"
+#include "http/server/answer_stats.h"
 #include "http/server/route/guard.h"
 #include "http/server/route/router.h"
 #include "http/server/server_config.h"
@@ -51,7 +51,7 @@ struct server {
 	struct connection *clients;
 	struct timer *sweep_timer;
 
-	struct figures figures;
+	struct answer_stats stats;
 	uint64_t id_seed;
 	atomic_uint_fast64_t id_next;
 	atomic_uint evictions;	    /* how many tokens were cut off */

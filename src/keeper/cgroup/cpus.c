@@ -23,9 +23,22 @@ static int find_freest(const struct cpus *cpus, const cpu_set_t *set)
 	return freest;
 }
 
+static uint64_t wanted_for(uint64_t limit_millis)
+{
+	return (limit_millis + 999) / 1000;
+}
+
+bool cpus_suits(const struct cpus *cpus, const struct cpus_share *share, uint64_t limit_millis)
+{
+	uint64_t wanted = wanted_for(limit_millis);
+
+	return share->is_bound ? share->count == wanted && wanted < cpus->count
+			       : wanted >= cpus->count;
+}
+
 void cpus_take(struct cpus *cpus, uint64_t limit_millis, struct cpus_share *ret_share)
 {
-	uint64_t wanted = (limit_millis + 999) / 1000;
+	uint64_t wanted = wanted_for(limit_millis);
 	struct cpus_share share = {.count = cpus->count, .is_bound = wanted < cpus->count};
 
 	if (share.is_bound) {

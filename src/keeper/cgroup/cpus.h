@@ -30,6 +30,9 @@ void cpus_init(struct cpus *cpus, const cpu_set_t *usable);
 /* Takes as many as a limit in thousandths of a processor needs, until they are given back. */
 void cpus_take(struct cpus *cpus, uint64_t limit_millis, struct cpus_share *ret_share);
 
+/* Whether a share is as large as one that is taken for this limit. */
+bool cpus_suits(const struct cpus *cpus, const struct cpus_share *share, uint64_t limit_millis);
+
 /* A share that was given back already, or is all zeros, is fine. */
 void cpus_give_back(struct cpus *cpus, struct cpus_share *share);
 

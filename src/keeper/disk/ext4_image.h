@@ -13,7 +13,10 @@
  * would make it tell the limit, but a kernel without CONFIG_QFMT_V2 refuses to mount an image that has the feature, and
  * reserved blocks are the only other number that can be changed while it is mounted. (Were more of the superblock's
  * blocks told as overhead, the size would be less but not what is free, and programs take the difference for what is
- * used.) The template `host` has a
+ * used. A file that takes the rest would mend that, but overhead is read at the mount: after a limit has grown
+ * more would be free than there is. And an agent that answers statfs() by itself would have to take the ids of the
+ * caller to read its memory, which makes the agent traceable and deaf to the end of the keeper for that moment, or
+ * fork for each, which every ls, cp and mkdir of Debian asks for twice.) The template `host` has a
  * df that adds up what is used and available (rootfs/host_template.c).
  *
  * Only the kernel and e2fsck ever write into an image, so the kernel never mounts bytes that a

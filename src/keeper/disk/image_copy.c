@@ -15,17 +15,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define HOST_ROOM    (64ull << 20) /* stays free beside a copy */
-#define CACHED_PIECE (16ull << 20)
-#define DIRECT_PIECE (4ull << 20)
-#define COPIERS	     2
+#define HOST_ROOM   (64ull << 20) /* stays free beside a copy */
+#define CACHE_SHARE 32		  /* of the memory of the host, for one copy */
+#define PIECE	    (4ull << 20)
+#define CACHED_STEP (256ul << 10) /* stays in the cache of a processor */
+#define COPIERS	    2
 
 /* How the pieces of a file are copied, and which of them. */
 struct plan {
 	int from, to;
-	bool is_waited_for;
-	uint64_t piece_bytes;
-	char *buffer;	   /* NULL: by the kernel, in its cache */
+	bool is_direct;	   /* past the cache */
+	bool is_begun;	   /* to be written, as far as it is copied */
+	char *buffer;	   /* of a piece */
 	unsigned mine, of; /* every of-th piece of the file, from the mine-th on */
 };
 
@@ -57,24 +58,16 @@ bool image_copy_is_told_to_end(void)
 	return sigpending(&pending) == 0 && sigismember(&pending, SIGTERM) == 1;
 }
 
-static int copy_cached(const struct plan *plan, off_t at, size_t len)
+enum image_copy_way image_copy_choose(int from, bool is_mounted_next)
 {
-	off_t in = at, out = at, end = at + (off_t)len;
+	uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 
-	/* The disk reads the next piece and writes the last one while this one is copied. */
-	readahead(plan->from, end, plan->piece_bytes);
-	while (in < end) {
-		ssize_t n = copy_file_range(plan->from, &in, plan->to, &out, (size_t)(end - in), 0);
-
-		if (n <= 0)
-			return n < 0 ? -errno : -EIO;
-	}
-	if (plan->is_waited_for)
-		(void)!sync_file_range(plan->to, at, (off_t)len, SYNC_FILE_RANGE_WRITE);
-	return 0;
+	if (image_copy_bytes_of(from) > memory / CACHE_SHARE)
+		return IMAGE_COPY_DIRECT;
+	return is_mounted_next ? IMAGE_COPY_BEGUN : IMAGE_COPY_CACHED;
 }
 
-static int copy_direct(const struct plan *plan, off_t at, size_t len)
+static int copy_step(const struct plan *plan, off_t at, size_t len)
 {
 	ssize_t n = pread(plan->from, plan->buffer, len, at);
 
@@ -84,6 +77,31 @@ static int copy_direct(const struct plan *plan, off_t at, size_t len)
 	if (n != (ssize_t)len)
 		return n < 0 ? -errno : -ENOSPC; /* the rest did not fit */
 	return 0;
+}
+
+/* Data goes on until `end`; what is read ahead of a hole would be zeros. */
+static void read_ahead(const struct plan *plan, off_t at, size_t len, off_t end)
+{
+	off_t next = at + (off_t)(plan->of * PIECE);
+
+	readahead(plan->from, at, len);
+	if (next < end)
+		readahead(plan->from, next,
+			(uint64_t)(end - next) < PIECE ? (size_t)(end - next) : PIECE);
+}
+
+/* The disk reads the next piece and writes the last one while this one is copied. */
+static int copy_cached(const struct plan *plan, off_t at, size_t len, off_t end)
+{
+	int r = 0;
+
+	read_ahead(plan, at, len, end);
+	for (size_t done = 0; r == 0 && done < len; done += CACHED_STEP)
+		r = copy_step(plan, at + (off_t)done,
+			len - done < CACHED_STEP ? len - done : CACHED_STEP);
+	if (r == 0 && plan->is_begun)
+		(void)!sync_file_range(plan->to, at, (off_t)len, SYNC_FILE_RANGE_WRITE);
+	return r;
 }
 
 static int copy_pieces(const struct plan *plan)
@@ -98,14 +116,14 @@ static int copy_pieces(const struct plan *plan)
 		while (at < end) {
 			uint64_t left = (uint64_t)(end - at);
 			/* By position, which both copiers see alike: holes may appear while they work. */
-			uint64_t number = (uint64_t)at / plan->piece_bytes;
-			uint64_t room = (number + 1) * plan->piece_bytes - (uint64_t)at;
+			uint64_t number = (uint64_t)at / PIECE;
+			uint64_t room = (number + 1) * PIECE - (uint64_t)at;
 			size_t len = left < room ? left : room;
 			int r = 0;
 
 			if (number % plan->of == plan->mine)
-				r = plan->buffer ? copy_direct(plan, at, len)
-						 : copy_cached(plan, at, len);
+				r = plan->is_direct ? copy_step(plan, at, len)
+						    : copy_cached(plan, at, len, end);
 			if (r == 0 && image_copy_is_told_to_end())
 				r = -EINTR;
 			if (r < 0)
@@ -167,41 +185,40 @@ static bool set_direct(int fd, bool is_on)
 }
 
 /* Past the cache. -EINVAL if the file system cannot do that. */
-static int copy_past_cache(int from, int to)
+static int copy_past_cache(struct plan *plan)
 {
-	struct plan plan = {.from = from, .to = to, .piece_bytes = DIRECT_PIECE, .of = 1};
 	int r = -EINVAL;
 
-	plan.buffer = mmap(
-		NULL, DIRECT_PIECE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (plan.buffer == MAP_FAILED)
-		return -ENOMEM;
-	if (set_direct(from, true) && set_direct(to, true))
-		r = share_copy(&plan);
-	munmap(plan.buffer, DIRECT_PIECE);
+	plan->is_direct = true;
+	if (set_direct(plan->from, true) && set_direct(plan->to, true))
+		r = share_copy(plan);
+	plan->is_direct = false;
 	/* Others read and write them by other sizes than those of blocks. */
-	if (!set_direct(from, false) || !set_direct(to, false))
+	if (!set_direct(plan->from, false) || !set_direct(plan->to, false))
 		return -EIO;
 	return r;
 }
 
-static int copy_data(int from, int to, bool is_waited_for)
+static int copy_data(int from, int to, enum image_copy_way way)
 {
-	struct plan plan = {.from = from,
-		.to = to,
-		.is_waited_for = is_waited_for,
-		.piece_bytes = CACHED_PIECE,
-		.of = 1};
+	struct plan plan = {.from = from, .to = to, .is_begun = way != IMAGE_COPY_CACHED, .of = 1};
 	struct stat st;
-	int r;
+	int r = -EINVAL;
 
 	if (fstat(from, &st) < 0 || ftruncate(to, st.st_size) < 0)
 		return -errno;
-	r = copy_past_cache(from, to);
-	return r == -EINVAL ? copy_pieces(&plan) : r;
+	plan.buffer = mmap(NULL, PIECE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (plan.buffer == MAP_FAILED)
+		return -ENOMEM;
+	if (way == IMAGE_COPY_DIRECT)
+		r = copy_past_cache(&plan);
+	if (r == -EINVAL)
+		r = share_copy(&plan);
+	munmap(plan.buffer, PIECE);
+	return r;
 }
 
-int image_copy_make(int from, int dirfd, bool is_waited_for, int *ret_fd, struct err *err)
+int image_copy_make(int from, int dirfd, enum image_copy_way way, int *ret_fd, struct err *err)
 {
 	auto_fd int to = openat(dirfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	int r;
@@ -212,7 +229,7 @@ int image_copy_make(int from, int dirfd, bool is_waited_for, int *ret_fd, struct
 		r = check_room(from, err);
 		if (r < 0)
 			return r;
-		r = copy_data(from, to, is_waited_for);
+		r = copy_data(from, to, way);
 		if (r < 0)
 			return err_from(err, r, "copy a disk");
 	}

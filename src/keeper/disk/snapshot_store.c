@@ -8,6 +8,7 @@
 #include "keeper/disk/disk_thaw.h"
 #include "keeper/disk/ext4_image.h"
 #include "keeper/disk/image_copy.h"
+#include "keeper/disk/late_copy.h"
 #include "keeper/disk/trash.h"
 #include "keeper/mount/directory.h"
 #include "keeper/mount/mount_area.h"
@@ -38,16 +39,26 @@ static void new_name(const char *id, char name[static DISK_IMAGE_NAME_MAX])
 
 /* --- copying --- */
 
-/* Brings the copy to the host's disk, if that is waited for, before it has a name. */
-static int name_copy(const struct storage *storage, int copy, const char *name, bool is_waited_for,
-	struct err *err)
+/* When a copy is on the host's disk: before it has its name, a moment later, or when the kernel likes. */
+enum due { DUE_NOW, DUE_SOON, DUE_NEVER };
+
+/* What went past the cache is as good as there. */
+static enum due due_of(enum image_copy_way way)
+{
+	return way == IMAGE_COPY_DIRECT ? DUE_NOW : DUE_SOON;
+}
+
+static int name_copy(
+	const struct storage *storage, int copy, const char *name, enum due due, struct err *err)
 {
 	int r;
 
-	if (is_waited_for && fsync(copy) < 0)
+	if (due == DUE_SOON && late_copy_mark(copy) < 0)
+		due = DUE_NOW;
+	if (due == DUE_NOW && fsync(copy) < 0)
 		return err_sys(err, "write a copy of a disk");
 	r = disk_image_link(copy, storage->snapshots_fd, name, err);
-	if (r == 0 && is_waited_for && fsync(storage->snapshots_fd) < 0)
+	if (r == 0 && due == DUE_NOW && fsync(storage->snapshots_fd) < 0)
 		r = err_sys(err, "write the name of a copy");
 	return r;
 }
@@ -101,7 +112,7 @@ static int freeze(const struct disks *disks, const char *id, int home, struct er
 }
 
 static int copy_mounted(const struct disks *disks, const char *id, int home, int file,
-	bool is_waited_for, int *ret_fd, struct err *err)
+	enum image_copy_way way, int *ret_fd, struct err *err)
 {
 	int r = freeze(disks, id, home, err);
 
@@ -109,7 +120,7 @@ static int copy_mounted(const struct disks *disks, const char *id, int home, int
 		return r;
 	r = fail_point_check("snapshot.frozen", err);
 	if (r == 0)
-		r = image_copy_make(file, disks->storage->snapshots_fd, is_waited_for, ret_fd, err);
+		r = image_copy_make(file, disks->storage->snapshots_fd, way, ret_fd, err);
 	fail_point("snapshot.copied");
 	thaw(home);
 	return r;
@@ -131,6 +142,7 @@ int snapshot_store_take(const struct snapshot_store *store, const char *id, cons
 	const struct storage *storage = disks->storage;
 	auto_fd int home = disk_open_mounted(disks, id), file = -1, copy = -1;
 	char name[DISK_IMAGE_NAME_MAX];
+	enum image_copy_way way;
 	int r;
 
 	if (!disk_image_exists(storage, id))
@@ -141,19 +153,20 @@ int snapshot_store_take(const struct snapshot_store *store, const char *id, cons
 	file = openat(storage->workspaces_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (file < 0)
 		return err_sys(err, "open the disk of %s", id);
+	way = image_copy_choose(file, is_temporary); /* a fork takes what is temporary */
 	if (home >= 0) {
-		r = copy_mounted(disks, id, home, file, !is_temporary, &copy, err);
+		r = copy_mounted(disks, id, home, file, way, &copy, err);
 	} else {
 		r = ext4_image_hold(file, err);
 		if (r == 0)
-			r = image_copy_make(file, storage->snapshots_fd, !is_temporary, &copy, err);
+			r = image_copy_make(file, storage->snapshots_fd, way, &copy, err);
 	}
 	if (r < 0)
 		return r;
 	if (!ext4_image_is_clean(copy))
 		return err_set(err, ERR_INTERNAL, "the copy of the disk of %s is not clean", id);
 	disk_image_name(snapshot, name);
-	r = name_copy(storage, copy, name, !is_temporary, err);
+	r = name_copy(storage, copy, name, is_temporary ? DUE_NEVER : due_of(way), err);
 	if (r == 0)
 		*ret_bytes = image_copy_bytes_of(copy);
 	return r;
@@ -172,7 +185,7 @@ static struct snapshot_child *find_child(struct snapshot_store *store, pid_t pid
 
 void snapshot_store_watch(struct snapshot_store *store, pid_t pid, int home_fd)
 {
-	struct snapshot_child *child = home_fd < 0 ? NULL : find_child(store, 0);
+	struct snapshot_child *child = pid > 0 ? find_child(store, 0) : NULL;
 
 	/* There are no more children that answer requests than places. */
 	if (child)
@@ -181,25 +194,74 @@ void snapshot_store_watch(struct snapshot_store *store, pid_t pid, int home_fd)
 		fd_close(home_fd);
 }
 
+/* A thaw writes, so the loop does not do it. One of a disk that is not frozen does nothing. */
+static void thaw_for(const struct snapshot_store *store, struct snapshot_child *child)
+{
+	pid_t thawer = helpers_fork(store->disks->helpers, &child->home_fd);
+
+	if (thawer == 0) {
+		(void)!ioctl(child->home_fd, FITHAW, 0);
+		_exit(0);
+	}
+	if (thawer < 0)
+		log_error("a disk may stay frozen: %s", strerror(errno));
+}
+
 void snapshot_store_reaped(struct snapshot_store *store, pid_t pid, int status)
 {
 	struct snapshot_child *child = find_child(store, pid);
-	pid_t thawer;
 
 	if (!child)
 		return;
-	/* A thaw writes, so the loop does not do it. One of a disk that is not frozen does nothing. */
-	if (status != 0) {
-		thawer = helpers_fork(store->disks->helpers, &child->home_fd);
-		if (thawer == 0) {
-			(void)!ioctl(child->home_fd, FITHAW, 0);
-			_exit(0);
-		}
-		if (thawer < 0)
-			log_error("a disk may stay frozen: %s", strerror(errno));
-	}
-	close(child->home_fd);
+	if (status != 0 && child->home_fd >= 0)
+		thaw_for(store, child);
+	fd_close(child->home_fd);
 	*child = (struct snapshot_child){0};
+	if (store->writer.work)
+		helpers_wake(&store->writer);
+}
+
+/* --- bringing copies to the disk --- */
+
+static int open_copy(const struct storage *storage, const char *name)
+{
+	return openat(storage->snapshots_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+}
+
+static void discard_copy(const struct storage *storage, const char *name)
+{
+	struct err err;
+
+	if (trash_discard(&storage->trash, storage->snapshots_fd, name, &err) < 0)
+		log_warning("%s", err.message);
+}
+
+/* What the host's disk did not take is lost once the kernel forgets it, so it is nobody's any more. */
+static void write_copy(const struct storage *storage, const char *name)
+{
+	auto_fd int copy = open_copy(storage, name);
+	struct err err;
+
+	if (copy < 0 || late_copy_look(copy) == LATE_COPY_WRITTEN ||
+		late_copy_write(copy, &err) == 0)
+		return;
+	log_error("snapshot %s is lost: %s", name, err.message);
+	discard_copy(storage, name);
+}
+
+static void run_writer(const void *arg, int wake_fd)
+{
+	const struct storage *storage = arg;
+	char bytes[64];
+
+	do {
+		DIR *list = directory_list(storage->snapshots_fd);
+		const struct dirent *entry;
+
+		while ((entry = directory_next(list)))
+			write_copy(storage, entry->d_name);
+		directory_end(list);
+	} while (read(wake_fd, bytes, sizeof(bytes)) > 0);
 }
 
 /* --- using --- */
@@ -289,7 +351,9 @@ int snapshot_store_copy(const struct snapshot_store *store, const char *snapshot
 	int r = open_snapshot(storage, snapshot, &from, err);
 
 	if (r == 0 && !takes)
-		r = image_copy_make(from, storage->snapshots_fd, is_waited_for, &copied, err);
+		r = image_copy_make(from, storage->snapshots_fd,
+			is_waited_for ? IMAGE_COPY_DIRECT : image_copy_choose(from, true), &copied,
+			err);
 	if (r < 0)
 		return r;
 	if (fchown(takes ? from : copied, 0, base_uid) < 0)
@@ -302,7 +366,7 @@ int snapshot_store_copy(const struct snapshot_store *store, const char *snapshot
 	if (r < 0)
 		return r;
 	return takes ? take_snapshot(storage, snapshot, name, err)
-		     : name_copy(storage, copied, name, is_waited_for, err);
+		     : name_copy(storage, copied, name, is_waited_for ? DUE_NOW : DUE_NEVER, err);
 }
 
 int snapshot_store_place(const struct snapshot_store *store, const char *id, struct err *err)
@@ -382,22 +446,35 @@ static void thaw_left(const struct disks *disks)
 		log_error("disks may have stayed frozen: %s", strerror(errno));
 }
 
+/* A failure of the host's power may have taken what was not on its disk yet. */
+static bool is_torn(const struct storage *storage, const char *name)
+{
+	auto_fd int copy = open_copy(storage, name);
+
+	if (copy < 0 || late_copy_look(copy) != LATE_COPY_TORN)
+		return false;
+	log_error("snapshot %s is lost: it was not on the disk yet when the host failed", name);
+	return true;
+}
+
 void snapshot_store_open(struct snapshot_store *store, struct disks *disks)
 {
 	const struct storage *storage = disks->storage;
 	DIR *list = directory_list(storage->snapshots_fd);
 	const struct dirent *entry;
-	struct err err;
 
 	*store = (struct snapshot_store){.disks = disks};
 	thaw_left(disks);
 	while ((entry = directory_next(list))) {
 		const char *end = strchr(entry->d_name, '.');
 
-		if (end && strcmp(end, NEW_SUFFIX) == 0 &&
-			trash_discard(&storage->trash, storage->snapshots_fd, entry->d_name, &err) <
-				0)
-			log_warning("%s", err.message);
+		if ((end && strcmp(end, NEW_SUFFIX) == 0) || is_torn(storage, entry->d_name))
+			discard_copy(storage, entry->d_name);
 	}
 	directory_end(list);
+	if (disks->way == DISK_NONE)
+		return;
+	store->writer =
+		(struct helper){.name = "snapshot writer", .work = run_writer, .arg = storage};
+	helpers_add(disks->helpers, &store->writer);
 }

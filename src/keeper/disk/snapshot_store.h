@@ -5,10 +5,11 @@
  *   snapshots/<snapshot>.img   a snapshot
  *   snapshots/<id>.new         a copy of one that is to become the disk of sandbox id
  *
- * A copy has no name until it is whole, so a crash leaves no half of one. A snapshot is on the host's
- * disk before it has its name, and so is what replaces a disk. What a new sandbox starts with is not
- * waited for, as none of what it writes is: the first commit of its journal brings all of it to the
- * disk. image_copy.h says what a copy costs.
+ * A copy has no name until it is whole, so a crash leaves no half of one. What replaces a disk is on the host's disk before it
+ * has its name. A snapshot that went through the host's cache (image_copy.h) is so a moment later: a helper, the snapshot writer,
+ * sees to that, and what a failure of power has torn meanwhile is removed (late_copy.h). One that went past it is waited for.
+ * What a new sandbox starts with is not, as none of what it writes is: the first commit of its journal brings all of it to the
+ * disk.
  *
  * While a mounted image is copied, its file system is frozen: writers of the sandbox wait, and ext4
  * has emptied its journal, so that the copy is clean. The kernel keeps a frozen file system for ever,
@@ -21,20 +22,24 @@
 
 struct snapshot_child {
 	pid_t pid;   /* 0: none */
-	int home_fd; /* on the disk that it may have frozen */
+	int home_fd; /* on the disk that it may have frozen; -1: it freezes none */
 };
 
 struct snapshot_store {
 	struct disks *disks;
 	struct snapshot_child children[HELPERS_ASKED_MAX];
+	struct helper writer; /* where disks have limits: there may be images */
 };
 
-/* Also removes copies that an earlier keeper did not put in their place, and thaws what it left frozen. */
+/*
+ * Also removes copies that an earlier keeper did not put in their place or that are not whole, thaws what it left frozen, and
+ * starts the snapshot writer.
+ */
 void snapshot_store_open(struct snapshot_store *store, struct disks *disks);
 
 /*
- * In a child: copies the disk of a sandbox, running or not. One that is temporary is not waited for
- * until it is on the host's disk. *ret_bytes: what the snapshot takes of the host's disk, as far as
+ * In a child: copies the disk of a sandbox, running or not. One that is temporary may never come to
+ * the host's disk. *ret_bytes: what the snapshot takes of the host's disk, as far as
  * it is shared with nothing.
  */
 int snapshot_store_take(const struct snapshot_store *store, const char *id, const char *snapshot,
@@ -43,7 +48,10 @@ int snapshot_store_take(const struct snapshot_store *store, const char *id, cons
 /* In the keeper: a child takes a snapshot of a disk, whose home is open or -1; takes over home_fd. */
 void snapshot_store_watch(struct snapshot_store *store, pid_t pid, int home_fd);
 
-/* Notes that a child was reaped: thaws the disk if it was one of ours and may not have done so. */
+/*
+ * Notes that a child was reaped. If it was one of ours, wakes the snapshot writer, and thaws the disk if that may not have been
+ * done.
+ */
 void snapshot_store_reaped(struct snapshot_store *store, pid_t pid, int status);
 
 /*

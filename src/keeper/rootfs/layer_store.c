@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "keeper/rootfs/layer_store.h"
 
+#include "base/fail_point.h"
 #include "base/fd.h"
 #include "base/format.h"
 #include "base/log.h"
@@ -16,6 +17,7 @@
 
 #define NAME_LEN   64
 #define NEW_SUFFIX ".new"
+#define BOTTOM	   ".bottom"
 #define LINK_SIZE  4
 #define LINK_PLACE "../../" /* of layers, as a stack sees them */
 
@@ -186,7 +188,10 @@ int layer_store_begin(const struct layer_store *store, const struct storage *sto
 
 int layer_store_commit(const struct layer_store *store, const char *name, struct err *err)
 {
-	if (renameat(store->new_fd, name, store->fd, name) < 0 || fsync(store->fd) < 0)
+	if (renameat(store->new_fd, name, store->fd, name) < 0)
+		return err_sys(err, "keep layer %.12s", name);
+	fail_point("layer.renamed");
+	if (fsync(store->fd) < 0)
 		return err_sys(err, "keep layer %.12s", name);
 	return 0;
 }
@@ -310,6 +315,20 @@ static unsigned count_links(int stack_fd)
 	}
 }
 
+/* Whoever ended here before the stack had its name left the last link. */
+static bool has_bottom(int stack_fd, unsigned count)
+{
+	char name[LINK_SIZE], target[NAME_LEN + 16];
+	ssize_t n;
+
+	if (count == 0)
+		return false;
+	link_name(count - 1, name);
+	n = readlinkat(stack_fd, name, target, sizeof(target) - 1);
+	target[n < 0 ? 0 : n] = '\0';
+	return strcmp(target, LINK_PLACE BOTTOM) == 0;
+}
+
 int layer_store_stack_add(const struct layer_store *store, const char *stack, const char *layer,
 	unsigned index, struct err *err)
 {
@@ -338,6 +357,7 @@ int layer_store_stack_commit(const struct layer_store *store, const char *stack,
 {
 	char name[NAME_LEN + sizeof(NEW_SUFFIX)];
 	auto_fd int dir = -1;
+	unsigned count;
 	int r;
 
 	if (exists(store->stacks_fd, stack))
@@ -346,7 +366,9 @@ int layer_store_stack_commit(const struct layer_store *store, const char *stack,
 	dir = directory_open(store->stacks_fd, name);
 	if (dir < 0)
 		return err_sys(err, "open a stack");
-	r = add_link(dir, count_links(dir), ".bottom", err);
+	count = count_links(dir);
+	r = has_bottom(dir, count) ? 0 : add_link(dir, count, BOTTOM, err);
+	fail_point("layer.stacked");
 	if (r == 0 && renameat(store->stacks_fd, name, store->stacks_fd, stack) < 0)
 		r = err_sys(err, "keep a stack");
 	return r;

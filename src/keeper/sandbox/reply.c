@@ -37,3 +37,15 @@ void reply_killed(int conn, const struct sandbox_entry *entry)
 	}
 	reply_send(conn, &reply, NULL, 0);
 }
+
+struct sandbox_entry *reply_find_running(
+	const struct sandbox_table *table, const char *id, int conn)
+{
+	struct sandbox_entry *entry = sandbox_table_find(table, id);
+	struct err err;
+
+	if (entry && entry->pid)
+		return entry;
+	reply_result(conn, err_set(&err, ERR_NOT_FOUND, "sandbox %s does not run", id), &err);
+	return NULL;
+}

@@ -12,3 +12,7 @@ void reply_result(int conn, int result, const struct err *err);
 
 /* Says how a sandbox ended; entry is NULL if there was no such sandbox. */
 void reply_killed(int conn, const struct sandbox_entry *entry);
+
+/* The entry of a running sandbox; else answers that it does not run, and returns NULL. */
+struct sandbox_entry *reply_find_running(
+	const struct sandbox_table *table, const char *id, int conn);

@@ -2,7 +2,7 @@
 #include "launch/app/app_service.h"
 
 #include "base/mem.h"
-#include "launch/check/validation.h"
+#include "launch/app/made_files.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -151,7 +151,7 @@ static bool is_code(const char *path, const char *dir)
 
 	if (dir_len > 0 && (strncmp(path, dir, dir_len) != 0 || path[dir_len] != '/'))
 		return false;
-	if (validation_made_length(path) > 0 || is_one_of(path, other_code, array_len(other_code)))
+	if (made_files_named(path) > 0 || is_one_of(path, other_code, array_len(other_code)))
 		return false;
 	for (size_t i = 0; i < array_len(code_ends); i++) {
 		size_t end = strlen(code_ends[i]);

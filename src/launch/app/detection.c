@@ -3,8 +3,10 @@
 
 #include "base/format.h"
 #include "launch/app/app_service.h"
+#include "launch/app/code_port.h"
+#include "launch/app/override_list.h"
+#include "launch/app/part_command.h"
 #include "launch/app/requirements.h"
-#include "launch/stage/part_command.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -415,11 +417,13 @@ static void look_in(
 
 /* --- what people say otherwise --- */
 
-static int bad_override(enum app_role role, const char *what, struct err *err)
+static int bad_override(enum app_role role, const char *what, const char *why, struct err *err)
 {
-	return err_explain(err, ERR_INVALID, "invalid_field", NULL, "%s.%s cannot be so",
-		framework_role_name(role), what);
+	return err_explain(err, ERR_INVALID, "invalid_field", NULL, "%s%s %s",
+		framework_role_name(role), what, why);
 }
+
+#define OUTSIDE "must be a path below the app, without '..', quotes and backslashes"
 
 static int override_texts(
 	struct app_part *part, enum app_role role, const json_t *given, struct err *err)
@@ -440,13 +444,15 @@ static int override_texts(
 		if (!value || json_is_null(value))
 			continue;
 		if (!text || strlen(text) >= texts[i].size)
-			return bad_override(role, texts[i].name, err);
+			return err_explain(err, ERR_INVALID, "invalid_field", NULL,
+				"%s.%s must be a text of less than %zu characters",
+				framework_role_name(role), texts[i].name, texts[i].size);
 		snprintf(texts[i].to, texts[i].size, "%s", text);
 	}
 	if (part->dir[0] == '/' || strstr(part->dir, "..") || strchr(part->dir, '\''))
-		return bad_override(role, "directory", err);
+		return bad_override(role, ".directory", OUTSIDE, err);
 	if (part->entry[0] == '/' || strstr(part->entry, "..") || strpbrk(part->entry, "'\\\n"))
-		return bad_override(role, "entry", err);
+		return bad_override(role, ".entry", OUTSIDE, err);
 	return 0;
 }
 
@@ -511,6 +517,19 @@ static int choose_again(struct app_part *part, const struct file_set *set, enum 
 	return 0;
 }
 
+static int unknown_framework(enum app_role role, const char *name, struct err *err)
+{
+	char known[256] = "";
+	size_t len = 0;
+
+	for (size_t i = 0; i < framework_count; i++)
+		len = format_append(
+			known, sizeof(known), len, "%s%s", i > 0 ? ", " : "", frameworks[i].name);
+	return err_explain(err, ERR_INVALID, "invalid_field", NULL,
+		"%s.framework: %.32s is not known; there are %s", framework_role_name(role), name,
+		known);
+}
+
 static int apply_override(struct detection *detection, const struct file_set *set,
 	enum app_role role, const json_t *given, struct err *err)
 {
@@ -526,7 +545,7 @@ static int apply_override(struct detection *detection, const struct file_set *se
 		return 0;
 	}
 	if (!json_is_object(given))
-		return bad_override(role, "*", err);
+		return bad_override(role, "", "must be an object, or false", err);
 	if (dir && (!detection->has_part[role] || strcmp(dir, part->dir) != 0)) {
 		detection->has_part[role] = false;
 		if (strlen(dir) < APP_DIRECTORY_MAX)
@@ -537,12 +556,12 @@ static int apply_override(struct detection *detection, const struct file_set *se
 		detection->has_part[role] = true;
 	}
 	if (framework && !framework_find(framework))
-		return bad_override(role, "framework", err);
+		return unknown_framework(role, framework, err);
 	if (framework)
 		part->framework = framework_find(framework);
 	if (json_is_integer(port)) {
 		if (json_integer_value(port) < 1 || json_integer_value(port) > 65535)
-			return bad_override(role, "port", err);
+			return bad_override(role, ".port", "must be from 1 to 65535", err);
 		part->port = (uint16_t)json_integer_value(port);
 	}
 	return choose_again(part, set, role, given, err);
@@ -562,57 +581,6 @@ static int apply_overrides(struct detection *detection, const struct file_set *s
 		json_object_get(overrides, "services"), source, err);
 }
 
-/* A port that a text begins with; 0: none, or more than a number. */
-static uint16_t read_port(const char *text)
-{
-	size_t len = strspn(text, "0123456789"), rest = len + strspn(text + len, " ");
-	unsigned long port = len > 0 && len < 6 ? strtoul(text, NULL, 10) : 0;
-
-	return port <= 65535 && (!text[rest] || strchr(",);}\r\n", text[rest])) ? (uint16_t)port
-										: 0;
-}
-
-/* ".listen(3000)", or ".listen(port)" with "port = 3000" elsewhere. */
-static uint16_t node_port(const char *text, const char **ret_at)
-{
-	const char *at = strstr(text, ".listen("), *name = at ? at + strlen(".listen(") : "";
-	auto_free char *set = mem_printf("%.*s = ",
-		(int)strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"), name);
-	uint16_t port = read_port(name);
-
-	*ret_at = at;
-	if (!port && at && set[0] != ' ' && (at = strstr(text, set))) {
-		*ret_at = at;
-		port = read_port(at + strlen(set));
-	}
-	return port;
-}
-
-/* "app.run(port=3000)", or "HTTPServer(("", 3000), H)". */
-static uint16_t python_port(const char *text, const char **ret_at)
-{
-	static const struct {
-		const char *call, *before;
-	} calls[] = {{".run(", "port="}, {"Server((", ", "}};
-
-	for (size_t i = 0; i < array_len(calls); i++) {
-		const char *at = strstr(text, calls[i].call);
-		const char *word = at ? strstr(at, calls[i].before) : NULL;
-
-		*ret_at = at;
-		if (word && word < at + strcspn(at, ")"))
-			return read_port(word + strlen(calls[i].before));
-	}
-	return 0;
-}
-
-uint16_t detection_port_in(const char *text, enum app_runtime runtime, const char **ret_at)
-{
-	return runtime == RUNTIME_NODE	   ? node_port(text, ret_at)
-	       : runtime == RUNTIME_PYTHON ? python_port(text, ret_at)
-					   : 0;
-}
-
 /* One that takes no notice of PORT has its own. */
 static void take_own_port(struct app_part *part, const struct file_set *set)
 {
@@ -621,7 +589,7 @@ static void take_own_port(struct app_part *part, const struct file_set *set)
 				       : NULL;
 	const char *at;
 
-	part->port = text ? detection_port_in(text, part->framework->runtime, &at) : 0;
+	part->port = text ? code_port_find(text, part->framework->runtime, &at) : 0;
 	part->has_own_port = part->port != 0;
 }
 
@@ -644,13 +612,12 @@ static void choose_ports(struct detection *detection, const struct file_set *set
 		(backend->has_own_port ? frontend : backend)->port++;
 }
 
-static void describe_parts(struct detection *detection)
+/* What is known of a command once the port is. */
+static void complete_commands(struct detection *detection)
 {
-	json_t *parts = json_object_get(detection->document, "parts");
-
 	for (int role = 0; role < ROLE_COUNT; role++) {
 		struct app_part *part = &detection->parts[role];
-		char port[8], shown[APP_COMMAND_MAX];
+		char port[8];
 
 		if (!detection->has_part[role])
 			continue;
@@ -659,6 +626,19 @@ static void describe_parts(struct detection *detection)
 		part->is_base_told = strstr(part->command, "{base}") != NULL;
 		part_command_fill(part->command, "{port}", port);
 		part_command_fill(part->command, "{entry}", part->entry);
+	}
+}
+
+static void describe_parts(struct detection *detection)
+{
+	json_t *parts = json_object_get(detection->document, "parts");
+
+	for (int role = 0; role < ROLE_COUNT; role++) {
+		const struct app_part *part = &detection->parts[role];
+		char shown[APP_COMMAND_MAX];
+
+		if (!detection->has_part[role])
+			continue;
 		part_command_line(part, "/", shown);
 		json_array_append_new(parts,
 			json_pack("{s:s, s:s, s:s, s:s, s:s?, s:s?, s:s?, s:i, s:b}", "role",
@@ -671,29 +651,83 @@ static void describe_parts(struct detection *detection)
 	}
 }
 
+static json_t *service_names(const struct detection *detection)
+{
+	json_t *names = json_array(), *service;
+	size_t i;
+
+	json_array_foreach(json_object_get(detection->document, "services"), i, service)
+		json_array_append(names, json_object_get(service, "name"));
+	return names;
+}
+
+/* Says what was found beside what is said otherwise. */
+static void describe_overrides(struct detection *detection, const struct file_set *set,
+	const struct detection *before, json_t *services, const json_t *overrides)
+{
+	auto_free struct detection *found = mem_new(sizeof(*found));
+	json_t *list = json_object_get(detection->document, "overrides");
+
+	*found = *before;
+	choose_ports(found, set);
+	complete_commands(found);
+
+	struct override_found all = {
+		.parts = found->parts, .has_part = found->has_part, .services = services};
+
+	override_list_add(list, detection->settings.said, APP_SETTINGS_FILE, &all);
+	override_list_add(list, overrides, "request", &all);
+}
+
+/* Follows sandlot.json, or nothing of it. */
+static void apply_settings(struct detection *detection, const struct file_set *set)
+{
+	auto_free struct detection *before = mem_new(sizeof(*before));
+	json_auto_t *document = json_deep_copy(detection->document);
+	struct err err;
+
+	*before = *detection;
+	if (apply_overrides(detection, set, detection->settings.said, APP_SETTINGS_FILE, &err) == 0)
+		return;
+	*detection = *before;
+	json_object_update(detection->document, document);
+	app_settings_refuse(&detection->settings, err.message);
+}
+
+static void find_parts(struct detection *detection, const struct file_set *set)
+{
+	for (size_t i = 0; i < array_len(directories); i++) {
+		if (file_set_has_directory(set, directories[i]))
+			look_in(detection, set, directories[i], false);
+	}
+	for (size_t i = 0; i < array_len(directories) && !detection_primary(detection); i++)
+		look_in(detection, set, directories[i], true);
+}
+
 int detection_make(const struct file_set *set, const json_t *overrides,
 	struct detection *ret_detection, struct err *err)
 {
-	struct detection detection = {.document = json_pack("{s:[], s:[], s:[], s:[]}", "runtimes",
-					      "frameworks", "services", "parts")};
-	json_auto_t *own = file_set_read_json(set, "", "sandlot.json");
+	struct detection detection = {
+		.document = json_pack("{s:[], s:[], s:[], s:[], s:[]}", "runtimes", "frameworks",
+			"services", "parts", "overrides")};
+	auto_free struct detection *before = mem_new(sizeof(*before));
+	json_auto_t *services = NULL;
 	int r;
 
-	for (size_t i = 0; i < array_len(directories); i++) {
-		if (file_set_has_directory(set, directories[i]))
-			look_in(&detection, set, directories[i], false);
-	}
-	for (size_t i = 0; i < array_len(directories) && !detection_primary(&detection); i++)
-		look_in(&detection, set, directories[i], true);
-	r = apply_overrides(&detection, set, own, "sandlot.json", err);
-	if (r == 0)
-		r = apply_overrides(&detection, set, overrides, "request", err);
+	find_parts(&detection, set);
+	*before = detection;
+	services = service_names(&detection);
+	app_settings_read(set, &detection.settings);
+	apply_settings(&detection, set);
+	r = apply_overrides(&detection, set, overrides, "request", err);
 	if (r < 0) {
 		detection_fini(&detection);
 		return r;
 	}
 	choose_ports(&detection, set);
+	complete_commands(&detection);
 	describe_parts(&detection);
+	describe_overrides(&detection, set, before, services, overrides);
 	*ret_detection = detection;
 	return 0;
 }
@@ -702,6 +736,7 @@ void detection_fini(struct detection *detection)
 {
 	json_decref(detection->document);
 	detection->document = NULL;
+	app_settings_fini(&detection->settings);
 }
 
 const struct app_part *detection_primary(const struct detection *detection)

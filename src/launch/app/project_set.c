@@ -3,7 +3,7 @@
 
 #include "base/buf.h"
 #include "base/fd.h"
-#include "launch/check/validation.h"
+#include "launch/app/made_files.h"
 #include "store/work/store_project.h"
 
 #include <stdio.h>
@@ -29,7 +29,7 @@ struct project_files {
 static bool add_file(const struct project_file *file, void *arg)
 {
 	struct project_files *files = arg;
-	size_t made = validation_made_length(file->path);
+	size_t made = made_files_named(file->path);
 
 	if (made > 0 && strncmp(files->made, file->path, made) == 0 && !files->made[made])
 		return true;
@@ -112,7 +112,7 @@ char *project_set_list(const struct file_set *set)
 
 	/* Which environments there are is known only when all files are. */
 	for (char *line = strtok_r(all, "\n", &state); line; line = strtok_r(NULL, "\n", &state)) {
-		if (!validation_leaves_out(set, line + PROJECT_SHA256_LEN + 1))
+		if (made_files_length(set, line + PROJECT_SHA256_LEN + 1) == 0)
 			buf_printf(&kept, "%s\n", line);
 	}
 	return buf_take_str(&kept);

@@ -2,7 +2,8 @@
 /* Whether lock files of Python have what the app asks for. They are not understood: names are looked for. */
 #pragma once
 
-#include "launch/app/detection.h"
+#include "launch/app/app_part.h"
+#include "launch/app/file_set.h"
 
 #define LOCK_CHECK_NAME_MAX 128 /* with NUL */
 

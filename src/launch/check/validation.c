@@ -2,6 +2,8 @@
 #include "launch/check/validation.h"
 
 #include "base/buf.h"
+#include "launch/app/code_port.h"
+#include "launch/app/made_files.h"
 #include "launch/check/lock_check.h"
 
 #include <ctype.h>
@@ -58,61 +60,50 @@ static const struct app_part *part_of(const struct look *look, enum app_role rol
 	return look->detection->has_part[role] ? &look->detection->parts[role] : NULL;
 }
 
-/* --- files that installing makes --- */
-
-static const char *const made_directories[] = {
-	"node_modules", ".venv", "venv", "__pycache__", ".next", ".nuxt"};
-
-size_t validation_made_length(const char *path)
-{
-	for (const char *at = path; *at;) {
-		size_t len = strcspn(at, "/");
-
-		for (size_t i = 0; i < array_len(made_directories) && at[len] == '/'; i++) {
-			if (strlen(made_directories[i]) == len &&
-				strncmp(made_directories[i], at, len) == 0)
-				return (size_t)(at - path) + len;
-		}
-		at += len + (at[len] == '/');
-	}
-	return 0;
-}
-
-/* The length of the first directory of a path that is a virtual environment; 0: none. */
-static size_t environment_length(const struct file_set *set, const char *path)
-{
-	for (const char *at = strchr(path, '/'); at && set->has_environment;
-		at = strchr(at + 1, '/')) {
-		auto_free char *dir = mem_printf("%.*s", (int)(at - path), path);
-
-		if (file_set_has(set, dir, "pyvenv.cfg"))
-			return (size_t)(at - path);
-	}
-	return 0;
-}
-
-/* The same of all that installing makes. */
-static size_t left_out_length(const struct file_set *set, const char *path)
-{
-	size_t len = validation_made_length(path);
-
-	return len > 0 ? len : environment_length(set, path);
-}
-
-bool validation_leaves_out(const struct file_set *set, const char *path)
-{
-	return left_out_length(set, path) > 0;
-}
-
 /* --- rules --- */
+
+static void check_settings(struct look *look)
+{
+	json_t *problem;
+	size_t i;
+
+	json_array_foreach(look->detection->settings.problems, i, problem)
+	{
+		bool is_error = json_is_true(json_object_get(problem, "is_error"));
+
+		look->severity = is_error ? ERROR : WARNING;
+		add(look,
+			&(struct finding){.file = APP_SETTINGS_FILE,
+				.line = (unsigned)json_integer_value(
+					json_object_get(problem, "line"))},
+			json_string_value(json_object_get(problem, "message")));
+	}
+}
+
+/* Whether somebody has said that a part that was found is not to be started. */
+static bool has_dropped_part(const struct look *look)
+{
+	const json_t *all = json_object_get(look->detection->document, "overrides");
+	json_t *one;
+	size_t i;
+
+	json_array_foreach((json_t *)all, i, one)
+	{
+		if (json_is_false(json_object_get(one, "said")))
+			return true;
+	}
+	return false;
+}
 
 static void check_start_script(struct look *look)
 {
 	if (!detection_primary(look->detection)) {
 		add(look, &(struct finding){0},
-			"nothing was found that can be started: no package.json, no main.py, "
-			"app.py, "
-			"manage.py or server.py, no index.html");
+			has_dropped_part(look)
+				? "nothing is left to be started: sandlot.json or the request says "
+				  "false of each part that was found"
+				: "nothing was found that can be started: no package.json, no "
+				  "main.py, app.py, manage.py or server.py, no index.html");
 		return;
 	}
 	for (int role = 0; role < ROLE_COUNT; role++) {
@@ -321,7 +312,7 @@ static void check_port_of(struct look *look, const struct app_part *part)
 	auto_free char *path = file_set_join(part->dir, part->entry);
 	auto_free char *text = look->set->read(look->set->arg, path);
 	const char *at = NULL;
-	uint16_t port = text ? detection_port_in(text, part->framework->runtime, &at) : 0;
+	uint16_t port = text ? code_port_find(text, part->framework->runtime, &at) : 0;
 	char message[200];
 
 	if (port == 0 || port == part->framework->port)
@@ -370,7 +361,7 @@ static void scan(struct look *look, bool (*is_wanted)(const char *path),
 		const char *path = look->set->paths[i];
 		auto_free char *text = NULL;
 
-		if (validation_leaves_out(look->set, path) || !is_wanted(path) ||
+		if (made_files_length(look->set, path) > 0 || !is_wanted(path) ||
 			count++ >= SCAN_FILES)
 			continue;
 		text = look->set->read(look->set->arg, path);
@@ -390,10 +381,21 @@ static void scan(struct look *look, bool (*is_wanted)(const char *path),
 	}
 }
 
+static const char *const local_urls[] = {"http://localhost", "https://localhost",
+	"http://127.0.0.1", "https://127.0.0.1", "ws://localhost", "wss://localhost",
+	"ws://127.0.0.1", "http://0.0.0.0"};
+
+static const char *find_local_url(const char *text)
+{
+	const char *at = NULL;
+
+	for (size_t i = 0; i < array_len(local_urls) && !at; i++)
+		at = strstr(text, local_urls[i]);
+	return at;
+}
+
 static void check_local_url(struct look *look, const char *path, const char *text)
 {
-	static const char *const urls[] = {"http://localhost", "https://localhost",
-		"http://127.0.0.1", "ws://localhost", "ws://127.0.0.1", "http://0.0.0.0"};
 	const struct app_part *frontend = part_of(look, ROLE_FRONTEND);
 	size_t len = frontend ? strlen(frontend->dir) : 0;
 
@@ -401,8 +403,8 @@ static void check_local_url(struct look *look, const char *path, const char *tex
 		(len > 0 && (strncmp(path, frontend->dir, len) != 0 || path[len] != '/')) ||
 		strstr(path, ".config."))
 		return;
-	for (size_t i = 0; i < array_len(urls); i++) {
-		const char *at = strstr(text, urls[i]);
+	for (size_t i = 0; i < array_len(local_urls); i++) {
+		const char *at = strstr(text, local_urls[i]);
 
 		if (at)
 			add(look, &(struct finding){.file = path, .line = file_set_line(text, at)},
@@ -412,9 +414,60 @@ static void check_local_url(struct look *look, const char *path, const char *tex
 	}
 }
 
+/* Whether a variable becomes part of the page: bundlers put in those whose names begin so. */
+static bool is_of_page(const char *name)
+{
+	static const char *const begins[] = {"VITE_", "NEXT_PUBLIC_", "NUXT_PUBLIC_", "REACT_APP_",
+		"VUE_APP_", "PUBLIC_", "GATSBY_", "EXPO_PUBLIC_"};
+
+	name += strspn(name, " \t");
+	if (strncmp(name, "export ", 7) == 0)
+		name += 7 + strspn(name + 7, " \t");
+	for (size_t i = 0; i < array_len(begins); i++) {
+		if (strncmp(name, begins[i], strlen(begins[i])) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void check_env_line(struct look *look, const char *path, const char *text, const char *line)
+{
+	auto_free char *entry = mem_printf("%.*s", (int)strcspn(line, "\n"), line);
+	const char *name = entry + strspn(entry, " \t");
+	char message[256];
+
+	if (!is_of_page(entry) || !find_local_url(entry))
+		return;
+	snprintf(message, sizeof(message),
+		"%.*s becomes part of the page, and localhost is the visitor's own machine in a "
+		"browser: use a relative address, or the preview of the backend's port",
+		(int)strcspn(name, "= \t") < 60 ? (int)strcspn(name, "= \t") : 60, name);
+	add(look, &(struct finding){.file = path, .line = file_set_line(text, line)}, message);
+}
+
+/* Variables of the page; a server that reads the others is where localhost is. */
+static void check_env_urls(struct look *look, const char *dir)
+{
+	static const char *const names[] = {
+		".env", ".env.local", ".env.development", ".env.development.local"};
+
+	for (size_t i = 0; i < array_len(names); i++) {
+		auto_free char *path = file_set_join(dir, names[i]);
+		auto_free char *text = file_set_read(look->set, dir, names[i]);
+
+		for (const char *line = text; line && *line;
+			line += strcspn(line, "\n"), line += *line == '\n')
+			check_env_line(look, path, text, line);
+	}
+}
+
 static void check_local_urls(struct look *look)
 {
+	const struct app_part *frontend = part_of(look, ROLE_FRONTEND);
+
 	scan(look, is_source, check_local_url);
+	if (frontend)
+		check_env_urls(look, frontend->dir);
 }
 
 static void check_lock_of(struct look *look, const struct app_part *part)
@@ -560,7 +613,7 @@ static void check_made_files(struct look *look)
 
 	for (size_t i = 0; i < look->set->count; i++) {
 		const char *path = look->set->paths[i];
-		size_t len = left_out_length(look->set, path);
+		size_t len = made_files_length(look->set, path);
 		char dir[APP_ENTRY_MAX];
 
 		if (len == 0)
@@ -633,6 +686,7 @@ static const struct {
 	enum severity severity;
 	void (*check)(struct look *look);
 } rules[] = {
+	{"settings", WARNING, check_settings}, /* its problems have severities of their own */
 	{"start_script", ERROR, check_start_script},
 	{"requirements", WARNING, check_requirements},
 	{"vite_config", INFO, check_vite},

@@ -20,9 +20,3 @@ struct validation {
 void validation_make(const struct file_set *set, const struct detection *detection,
 	struct validation *ret_validation);
 void validation_fini(struct validation *validation);
-
-/* The length of the directory in a path that installing makes, by its name; 0: there is none. */
-size_t validation_made_length(const char *path);
-
-/* Whether a file is left out of the copy: such ones, and those of virtual environments whatever they are called. */
-bool validation_leaves_out(const struct file_set *set, const char *path);

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launch/stage/failure_cause.h"
 
+#include "base/format.h"
+#include "launch/stage/log_text.h"
+
 #include <stdio.h>
 #include <string.h>
 
 #define DETAIL_MAX 160
+
+#define DISK_FULL   "the disk of the sandbox is full"
+#define MORE_DISK   "give the sandbox a larger disk"
+#define MORE_MEMORY "give the sandbox more memory"
 
 /* What stands between `before` and `until` (NULL: nothing) is told behind the message. */
 static const struct {
@@ -50,25 +57,28 @@ static const struct {
 	{"error TS", "\n", "type_error", "types do not fit", "correct the file and launch again"},
 	{"code ERESOLVE", NULL, "version_conflict", "npm finds no versions that fit each other",
 		"correct the versions in package.json"},
+	{"No matching version found for ", "\n", "package_not_found",
+		"the registry has no such version", "correct the version in package.json"},
+	{"404  The requested resource '", "'", "package_not_found",
+		"the registry has no such package", "correct the name or version in package.json"},
+	{"404  '", "'", "package_not_found", "the registry has no such package",
+		"correct the name or version in package.json"},
 	{"code E404", NULL, "package_not_found", "the registry has no such package",
 		"correct the name or version in package.json"},
 	{"No matching distribution found for ", "\n", "package_not_found",
 		"the registry has no such package", "correct requirements.txt"},
+	{"ENOSPC", NULL, "disk_full", DISK_FULL, MORE_DISK},
+	{"No space left on device", NULL, "disk_full", DISK_FULL, MORE_DISK},
 	{"npm error code ", "\n", "install_failed", "npm failed",
 		"read the last lines of the stage"},
 	{"JavaScript heap out of memory", NULL, "out_of_memory", "it used all of its memory",
-		"give the sandbox more memory"},
+		MORE_MEMORY},
+	{"ECONNREFUSED ", "\n", "connection_refused", "nothing takes connections at",
+		"start what listens there; a launch makes PostgreSQL and Redis where it sees that "
+		"they are used, or where \"services\" of sandlot.json says so"},
 	{": not found", NULL, "missing_program", "a program was not found",
 		"choose a template that has it"},
 };
-
-void failure_cause_clean(char *text)
-{
-	for (char *at = text; *at; at++) {
-		if ((unsigned char)*at < ' ' || (unsigned char)*at > '~')
-			*at = '?';
-	}
-}
 
 /* The first place where a text stands with its end on the same line; NULL if there is none. */
 static const char *find_words(const char *output, const char *before, const char *until)
@@ -141,8 +151,10 @@ static void read_detail(const char *at, const char *until, char detail[DETAIL_MA
 	const char *end = until ? strstr(at, until) : at;
 	size_t len = end ? (size_t)(end - at) : strlen(at);
 
-	if (len >= DETAIL_MAX)
+	if (len >= DETAIL_MAX) {
 		len = DETAIL_MAX - 1;
+		len -= format_unfinished(at, len);
+	}
 	memcpy(detail, at, len);
 	detail[len] = '\0';
 }
@@ -166,7 +178,60 @@ void failure_cause_find(const char *output, struct failure_cause *ret_cause)
 		snprintf(ret_cause->message, sizeof(ret_cause->message), "%s%s%s%s%s%s",
 			causes[i].message, detail[0] ? ": " : "", detail, place[0] ? " (" : "",
 			place, place[0] ? ")" : "");
-		failure_cause_clean(ret_cause->message);
+		log_text_clean(ret_cause->message);
 		return;
 	}
+}
+
+bool failure_cause_of_limit(const struct termination *how, struct failure_cause *ret_cause)
+{
+	static const struct {
+		enum end_reason reason;
+		const char *code, *message, *remedy;
+	} limits[] = {
+		{END_OOM, "out_of_memory", "it used all of its memory", MORE_MEMORY},
+		{END_DISK_FULL, "disk_full", DISK_FULL, MORE_DISK},
+		{END_PIDS_LIMIT, "too_many_processes", "it met the limit of processes",
+			"let the sandbox have more processes"},
+	};
+
+	for (size_t i = 0; i < array_len(limits); i++) {
+		if (limits[i].reason != how->reason)
+			continue;
+		*ret_cause = (struct failure_cause){0};
+		snprintf(ret_cause->code, sizeof(ret_cause->code), "%s", limits[i].code);
+		snprintf(ret_cause->remedy, sizeof(ret_cause->remedy), "%s", limits[i].remedy);
+		snprintf(ret_cause->message, sizeof(ret_cause->message), "%s%s%s",
+			limits[i].message, how->detail[0] ? ": " : "", how->detail);
+		log_text_clean(ret_cause->message);
+		return true;
+	}
+	return false;
+}
+
+/* The length of a name as ValueError or java.io.IOException has it, with a colon behind it; 0: it is none. */
+static size_t exception_len(const char *line)
+{
+	size_t len =
+		strspn(line, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.");
+	static const char *const ends[] = {"Error", "Exception"};
+
+	for (size_t i = 0; i < array_len(ends) && line[len] == ':'; i++) {
+		size_t end = strlen(ends[i]);
+
+		if (len >= end && strncmp(line + len - end, ends[i], end) == 0)
+			return len;
+	}
+	return 0;
+}
+
+void failure_cause_read_exception(const char *output, char text[FAILURE_CAUSE_EXCEPTION_LEN])
+{
+	text[0] = '\0';
+	for (const char *line = output; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+		if (exception_len(line) > 0)
+			snprintf(text, FAILURE_CAUSE_EXCEPTION_LEN, "%.*s",
+				(int)strcspn(line, "\n"), line);
+	}
+	log_text_clean(text);
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include "base/err.h"
+#include "model/process/termination.h"
 
 #include <jansson.h>
 
@@ -18,5 +19,9 @@ struct failure_cause {
 /* The output may be anything; what is taken of it is made printable. */
 void failure_cause_find(const char *output, struct failure_cause *ret_cause);
 
-/* Makes what is not printable ASCII question marks. */
-void failure_cause_clean(char *text);
+/* Whether it ended at a limit of its sandbox. */
+bool failure_cause_of_limit(const struct termination *how, struct failure_cause *ret_cause);
+
+/* The last line that names an exception ("ValueError: no such key"), printable; empty if there is none. */
+#define FAILURE_CAUSE_EXCEPTION_LEN 200
+void failure_cause_read_exception(const char *output, char text[FAILURE_CAUSE_EXCEPTION_LEN]);

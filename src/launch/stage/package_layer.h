@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "launch/pipeline.h"
+#include "launch/stage/pipeline.h"
 
 struct package_layer {
 	char *texts[DEPENDENCY_FILES]; /* files that name the packages; owned, NULL: none */

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launch/stage/part_state.h"
 
-#include "launch/pipeline.h"
-
 #include <stdio.h>
 #include <string.h>
 

@@ -6,21 +6,7 @@
  */
 #pragma once
 
-#include "blob/digest.h"
-#include "launch/app/detection.h"
-
-struct pipeline;
-
-/* Empty texts: it is not known. */
-struct part_state {
-	bool is_read;
-	char all[DIGEST_LEN + 1]; /* of its files */
-	char loaded[DIGEST_LEN +
-		    1]; /* of those that a process which runs does not take up by itself */
-	char checked[DIGEST_LEN + 1]; /* `all` as it was when the last check was passed */
-	char started[DIGEST_LEN + 1 +
-		     12]; /* likewise `loaded`, and the number of the process that was started then */
-};
+#include "launch/stage/pipeline.h"
 
 /* Reads them once for a launch. -ECANCELED, or -errno with err, of the sandbox; what cannot be made out stays unknown. */
 int part_state_read(struct pipeline *pipeline, enum app_role role, struct err *err) must_check;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launch/stage/part_versions.h"
 
-#include "launch/pipeline.h"
+#include "launch/stage/pipeline.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -24,6 +24,7 @@ struct sandbox_command {
 struct sandbox_command_end {
 	int exit_code;
 	bool is_timeout;
+	struct termination how;
 	char tail[SANDBOX_COMMAND_TAIL + 1];
 };
 

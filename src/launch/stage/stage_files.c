@@ -4,10 +4,10 @@
 #include "core/files/file_channel.h"
 #include "core/sandbox/sandbox_request.h"
 #include "core/template/build/build_sandbox.h"
+#include "launch/app/made_files.h"
 #include "launch/app/project_set.h"
-#include "launch/launches.h"
-#include "launch/pipeline.h"
 #include "launch/stage/env_file.h"
+#include "launch/stage/pipeline.h"
 #include "model/sandbox/sandbox_port.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ static char *read_in_sandbox(void *arg, const char *path)
 
 static bool is_of_app(const struct file_set *files, const char *path)
 {
-	return !validation_leaves_out(files, path);
+	return made_files_length(files, path) == 0;
 }
 
 /* Takes the paths of an output; false if there are too many. */
@@ -124,26 +124,68 @@ static void use_made_config(struct pipeline *pipeline)
 		part->config = VALIDATION_VITE_CONFIG;
 }
 
-static const char *first_error(const struct validation *validation)
+static const char *text_of(const json_t *finding, const char *name)
+{
+	const char *text = json_string_value(json_object_get(finding, name));
+
+	return text ? text : "";
+}
+
+/* "src/main.js:3: " and what was found there. */
+static char *format_finding(const json_t *finding)
+{
+	json_int_t line = json_integer_value(json_object_get(finding, "line"));
+	const char *file = text_of(finding, "file"), *message = text_of(finding, "message");
+
+	return line > 0	 ? mem_printf("%s:%d: %s", file, (int)line, message)
+	       : file[0] ? mem_printf("%s: %s", file, message)
+			 : mem_strdup(message);
+}
+
+static void tell_findings(struct pipeline *pipeline)
 {
 	json_t *finding;
 	size_t i;
 
-	json_array_foreach(validation->findings, i, finding)
+	json_array_foreach(pipeline->validation.findings, i, finding)
 	{
-		if (strcmp(json_string_value(json_object_get(finding, "severity")), "error") == 0)
-			return json_string_value(json_object_get(finding, "message"));
+		auto_free char *text = format_finding(finding);
+
+		if (strcmp(text_of(finding, "severity"), "info") != 0)
+			pipeline_log(pipeline, "%s: %s", text_of(finding, "severity"), text);
 	}
-	return "";
+}
+
+/* An app of which a rule says that it cannot run. */
+static int fail_by_finding(struct pipeline *pipeline)
+{
+	const struct app_part *primary = detection_primary(&pipeline->detection);
+	const json_t *found = json_object_get(pipeline->detection.document, "frameworks");
+	auto_free char *text = NULL;
+	json_t *finding, *error = NULL;
+	size_t i;
+
+	json_array_foreach(pipeline->validation.findings, i, finding)
+	{
+		if (!error && strcmp(text_of(finding, "severity"), "error") == 0)
+			error = finding;
+	}
+	text = format_finding(error);
+	if (strcmp(text_of(error, "rule"), "settings") == 0)
+		return pipeline_fail(pipeline, "invalid_settings",
+			"correct " APP_SETTINGS_FILE ", or remove it", "%s", text);
+	return pipeline_fail(pipeline, primary ? "missing_script" : "no_entry_point",
+		!primary && json_array_size(found) > 0
+			? "leave out one part at most"
+			: "add one, or say the command in " APP_SETTINGS_FILE,
+		"%s", text_of(error, "message"));
 }
 
 int stage_detect(struct pipeline *pipeline, struct err *err)
 {
-	const struct app_part *primary;
 	int r = pipeline->record.project[0]
-			? project_set_open(launches_projects(pipeline->launches),
-				  &pipeline->record.owner, pipeline->record.project,
-				  &pipeline->files, err)
+			? project_set_open(pipeline->projects, &pipeline->record.owner,
+				  pipeline->record.project, &pipeline->files, err)
 			: list_in_sandbox(pipeline, err);
 
 	if (r == 0)
@@ -153,11 +195,9 @@ int stage_detect(struct pipeline *pipeline, struct err *err)
 	validation_make(&pipeline->files, &pipeline->detection, &pipeline->validation);
 	json_object_set(pipeline->record.document, "detection", pipeline->detection.document);
 	json_object_set(pipeline->record.document, "findings", pipeline->validation.findings);
-	primary = detection_primary(&pipeline->detection);
-	if (pipeline->validation.has_error || !primary)
-		return pipeline_fail(pipeline, primary ? "missing_script" : "no_entry_point",
-			"add one, or say the command in sandlot.json", "%s",
-			first_error(&pipeline->validation));
+	tell_findings(pipeline);
+	if (pipeline->validation.has_error || !detection_primary(&pipeline->detection))
+		return fail_by_finding(pipeline);
 	use_made_config(pipeline);
 	tell_parts(pipeline);
 	tell_services(pipeline);
@@ -231,8 +271,9 @@ static const char copy_script[] =
 	"printf %s \"$APART\" > $state/apart;"
 	"comm -23 $state/had $state/has | grep -vxFf $state/apart | tr '\\n' '\\0' |"
 	" xargs -0 -r rm -f --;"
-	"comm -13 $state/files $state/new | cut -d' ' -f2- | grep -vxFf $state/apart"
-	" > $state/changed || :;"
+	/* A name may begin as an option does, which tar would take for one. */
+	"comm -13 $state/files $state/new | cut -d' ' -f2- | grep -vxFf $state/apart |"
+	" sed 's|^|./|' > $state/changed;"
 	"if [ -s $state/changed ]; then"
 	"  tar -C /workspace/project_files -cf - -T $state/changed | tar -xf - --no-same-owner;"
 	"  tr '\\n' '\\0' < $state/changed | xargs -0 chmod u+rw --; fi;"
@@ -329,7 +370,7 @@ static json_t *make_env(struct pipeline *pipeline, enum app_role role)
 	json_object_set_new(env, "HOST", json_string("127.0.0.1"));
 	if (detection->has_part[ROLE_BACKEND])
 		set_number(env, "BACKEND_PORT", detection->parts[ROLE_BACKEND].port);
-	launches_origin(pipeline->launches, sandbox_id(pipeline->sandbox),
+	pipeline->config->origin(pipeline->config->arg, sandbox_id(pipeline->sandbox),
 		detection_primary(detection)->port, origin);
 	json_object_set_new(env, "CORS_ORIGINS", json_string(origin));
 	/* A page beside a backend has no use for its passwords. */
@@ -434,7 +475,13 @@ static int choose_base(struct pipeline *pipeline, struct err *err)
 	sandbox_read(pipeline->sandbox, &record);
 	is_first = sandbox_port_find(&record, 0, &first) && first.number == port.number;
 	sandbox_record_fini(&record);
-	launches_base(sandbox_id(pipeline->sandbox), port.number, is_first, pipeline->base);
+	/* A sandbox's first port needs no number in the path. */
+	if (is_first)
+		snprintf(pipeline->base, sizeof(pipeline->base),
+			"/api/sandbox/sessions/%s/preview/", sandbox_id(pipeline->sandbox));
+	else
+		snprintf(pipeline->base, sizeof(pipeline->base), "/v1/sandboxes/%s/preview/%u/",
+			sandbox_id(pipeline->sandbox), port.number);
 	json_object_set_new(pipeline->record.document, "preview_path", json_string(pipeline->base));
 	pipeline_log(pipeline, "the preview is at %s", pipeline->base);
 	if (!port.is_public)

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The stages that make an app able to run: its packages, and whether it can be parsed. */
 #include "blob/digest.h"
+#include "core/process/danger_gate.h"
 #include "launch/app/requirements.h"
-#include "launch/pipeline.h"
 #include "launch/stage/installer.h"
 #include "launch/stage/package_layer.h"
 #include "launch/stage/part_state.h"
 #include "launch/stage/part_versions.h"
+#include "launch/stage/pipeline.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -106,7 +107,7 @@ static int judge_install(struct pipeline *pipeline, enum app_role role,
 				1000);
 	}
 	if (end->exit_code != 0)
-		return pipeline_fail_by_output(pipeline, end->tail);
+		return pipeline_fail_by_end(pipeline, &end->how, end->tail);
 	pipeline->is_installed[role] = is_worth_sharing(layer, end->tail);
 	if (layer->reason)
 		pipeline_log(
@@ -115,6 +116,26 @@ static int judge_install(struct pipeline *pipeline, enum app_role role,
 		pipeline_log(pipeline,
 			"a layer of the packages of %s is made when this launch is over", name);
 	return 0;
+}
+
+/* A command of the app's own, as its start command is looked at. Nobody is there who could confirm it. */
+static int look_for_danger(struct pipeline *pipeline, const struct app_part *part, struct err *err)
+{
+	const char *const argv[] = {"/bin/sh", "-c", part->install, NULL};
+	struct danger_verdict verdict = {0};
+	char names[DANGER_NAMES_MAX];
+	int r = danger_gate_ask(pipeline->engine,
+		&(struct danger_question){.argv = argv,
+			.owner = &pipeline->record.owner,
+			.sandbox = pipeline->record.sandbox_id,
+			.is_confirmed = true},
+		&verdict, err);
+
+	if (r == 0 && verdict.flags) {
+		danger_names(verdict.flags, names);
+		pipeline_log(pipeline, "the command looks dangerous: %s", names);
+	}
+	return r;
 }
 
 static int install_part(struct pipeline *pipeline, enum app_role role, struct err *err)
@@ -129,6 +150,9 @@ static int install_part(struct pipeline *pipeline, enum app_role role, struct er
 
 	if (!part->install[0] && (!installer || !has_dependencies(pipeline, part)))
 		return PIPELINE_SKIPPED;
+	r = part->install[0] ? look_for_danger(pipeline, part, err) : 0;
+	if (r < 0)
+		return r;
 	hash_inputs(pipeline, part, digest);
 	package_layer_read(&pipeline->files, part, &layer);
 	line = make_line(part, installer, digest, package_layer_lend(pipeline, &layer));
@@ -212,25 +236,101 @@ static bool ends_with(const char *text, const char *end)
 	return len >= end_len && strcmp(text + len - end_len, end) == 0;
 }
 
+extern const char typescript_check_js[];
+
+#define CANNOT_PARSE 90 /* what that script ends with where nothing is there for it */
+
+/* What parses an entry file, by its ending; a script is read from standard input. */
+static const struct {
+	const char *end, *before, *script;
+} parsers[] = {
+	{".js", "node --check", NULL},
+	{".mjs", "node --check", NULL},
+	{".cjs", "node --check", NULL},
+	{".py", "PYTHONPYCACHEPREFIX=/tmp/pycache python3 -m py_compile", NULL},
+	{".ts", "node --no-warnings -", typescript_check_js},
+	{".tsx", "node --no-warnings -", typescript_check_js},
+	{".mts", "node --no-warnings -", typescript_check_js},
+	{".cts", "node --no-warnings -", typescript_check_js},
+};
+
+static int run_parser(
+	struct pipeline *pipeline, const struct app_part *part, size_t parser, struct err *err)
+{
+	auto_free char *line = mem_printf("%s './%s'", parsers[parser].before, part->entry);
+	struct sandbox_command_end end;
+	int r = pipeline_command_fed(
+		pipeline, part->dir, line, parsers[parser].script, CHECK_S * 1000, &end, err);
+
+	if (r < 0 || end.exit_code == 0)
+		return r;
+	if (parsers[parser].script && end.exit_code == CANNOT_PARSE) {
+		pipeline_log(pipeline,
+			"nothing here can parse %s before it is started: have typescript or "
+			"esbuild among the packages for that",
+			part->entry);
+		return PIPELINE_SKIPPED;
+	}
+	return pipeline_fail_by_output(pipeline, end.tail);
+}
+
 static int parse_part(struct pipeline *pipeline, enum app_role role, struct err *err)
 {
 	const struct app_part *part = &pipeline->detection.parts[role];
-	auto_free char *line = NULL;
-	struct sandbox_command_end end;
-	int r;
 
 	if (!part->entry[0] || strpbrk(part->entry, "'\\"))
 		return PIPELINE_SKIPPED;
-	if (ends_with(part->entry, ".js") || ends_with(part->entry, ".mjs") ||
-		ends_with(part->entry, ".cjs"))
-		line = mem_printf("node --check './%s'", part->entry);
-	else if (ends_with(part->entry, ".py"))
-		line = mem_printf("PYTHONPYCACHEPREFIX=/tmp/pycache python3 -m py_compile './%s'",
-			part->entry);
-	else
-		return PIPELINE_SKIPPED;
-	r = pipeline_command(pipeline, part->dir, line, CHECK_S * 1000, &end, err);
-	return r < 0 || end.exit_code == 0 ? r : pipeline_fail_by_output(pipeline, end.tail);
+	for (size_t i = 0; i < array_len(parsers); i++) {
+		if (ends_with(part->entry, parsers[i].end))
+			return run_parser(pipeline, part, i, err);
+	}
+	return PIPELINE_SKIPPED;
+}
+
+/* Whether a script runs a program with its option for a tsconfig.json that only refers to others. */
+static bool builds_with(const char *script, const char *program)
+{
+	static const char *const options[] = {" -b", " --build"};
+	size_t len = strlen(program);
+
+	for (const char *at = script; (at = strstr(at, program)); at += len) {
+		if (at > script && !strchr(" &;(/", at[-1]))
+			continue;
+		for (size_t i = 0; i < array_len(options); i++) {
+			size_t end = len + strlen(options[i]);
+
+			if (strncmp(at + len, options[i], strlen(options[i])) == 0 &&
+				(!at[end] || at[end] == ' '))
+				return true;
+		}
+	}
+	return false;
+}
+
+/*
+ * The line that checks types. Where tsconfig.json only refers to others, as generators make it, tsc by itself looks at
+ * nothing: the scripts of the app say by what it is built then.
+ */
+static const char *type_check_line(const json_t *package)
+{
+	static const struct {
+		const char *program, *line;
+	} builders[] = {{"vue-tsc", "[ -x node_modules/.bin/vue-tsc ] || exit 0; "
+				    "exec node_modules/.bin/vue-tsc -b --noEmit"},
+		{"tsc", "[ -x node_modules/.bin/tsc ] || exit 0; "
+			"exec node_modules/.bin/tsc -b --noEmit"}};
+	const char *name;
+	json_t *script;
+
+	for (size_t i = 0; i < array_len(builders); i++) {
+		json_object_foreach(json_object_get(package, "scripts"), name, script)
+		{
+			if (json_is_string(script) &&
+				builds_with(json_string_value(script), builders[i].program))
+				return builders[i].line;
+		}
+	}
+	return "[ -x node_modules/.bin/tsc ] || exit 0; exec node_modules/.bin/tsc --noEmit";
 }
 
 /* A development server runs with wrong types, so they are told and nothing more. */
@@ -238,15 +338,16 @@ static int check_types(
 	struct pipeline *pipeline, enum app_role role, int *ret_exit_code, struct err *err)
 {
 	const struct app_part *part = &pipeline->detection.parts[role];
+	json_auto_t *package = NULL;
 	struct sandbox_command_end end;
 	int r;
 
 	if (part->framework->runtime != RUNTIME_NODE ||
 		!file_set_has(&pipeline->files, part->dir, "tsconfig.json"))
 		return PIPELINE_SKIPPED;
-	r = pipeline_command(pipeline, part->dir,
-		"[ -x node_modules/.bin/tsc ] || exit 0; exec node_modules/.bin/tsc --noEmit",
-		CHECK_S * 1000, &end, err);
+	package = file_set_read_json(&pipeline->files, part->dir, "package.json");
+	r = pipeline_command(
+		pipeline, part->dir, type_check_line(package), CHECK_S * 1000, &end, err);
 	if (r == 0 && end.is_timeout)
 		pipeline_log(pipeline,
 			"tsc took longer than %d s and is not waited for; the app is started all "

@@ -10,8 +10,8 @@
 #include "core/sandbox/member.h"
 #include "core/sandbox/sandbox_request.h"
 #include "launch/app/app_service.h"
-#include "launch/pipeline.h"
 #include "launch/stage/env_file.h"
+#include "launch/stage/pipeline.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -150,7 +150,7 @@ static void ignore_change(void *arg)
 static int await_template(
 	struct pipeline *pipeline, const char *job, const char *name, struct err *err)
 {
-	struct jobs *jobs = launches_jobs(pipeline->launches);
+	struct jobs *jobs = pipeline->jobs;
 	struct job_follower *follower = NULL;
 	struct output_cursor *cursor = NULL;
 	char line[LINE_LEN + 1];

@@ -10,9 +10,10 @@
 #include "core/process/start_command.h"
 #include "core/sandbox/member.h"
 #include "core/sandbox/sandbox_request.h"
-#include "launch/pipeline.h"
+#include "launch/app/part_command.h"
 #include "launch/stage/app_health.h"
-#include "launch/stage/part_command.h"
+#include "launch/stage/part_state.h"
+#include "launch/stage/pipeline.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -135,15 +136,21 @@ void pipeline_read_output(
 
 static int fail_by_start(struct pipeline *pipeline, const struct start_command_state *state)
 {
-	char tail[SANDBOX_COMMAND_TAIL + 1];
+	const char *error = start_command_error(state), *more;
+	char tail[SANDBOX_COMMAND_TAIL + 1], exception[FAILURE_CAUSE_EXCEPTION_LEN];
 
+	/* It was never run: by a policy of its owner, say. */
+	if (error)
+		return pipeline_fail(pipeline, state->error.code, state->error.remedy, "%s", error);
 	pipeline_read_output(pipeline->sandbox, state->process, tail);
-	pipeline_fail_by_output(pipeline, tail);
+	pipeline_fail_by_end(pipeline, &state->end, tail);
 	if (strcmp(pipeline->cause.code, "failed") != 0)
 		return PIPELINE_FAILED;
+	failure_cause_read_exception(tail, exception);
+	/* What the network refused is told as the cause of the stage, or beside it. */
+	more = exception[0] ? exception : state->end.reason == END_EXITED ? "" : state->end.detail;
 	return pipeline_fail(pipeline, "exited", "read the last lines of the stage",
-		"it ended with exit code %d (%s)", state->exit_code,
-		state->end.detail[0] ? state->end.detail : end_reason_name(state->end.reason));
+		"it ended with exit code %d%s%s", state->exit_code, more[0] ? ": " : "", more);
 }
 
 /* --- whether it is up --- */

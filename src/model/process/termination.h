@@ -25,6 +25,7 @@ enum end_reason {
 };
 
 #define TERMINATION_DENIED_MAX 16
+#define TERMINATION_DETAIL_MAX 512 /* room for what the network refused to a name of any length */
 
 /* A system call that the seccomp profile refused. */
 struct denied_call {
@@ -34,8 +35,8 @@ struct denied_call {
 
 struct termination {
 	enum end_reason reason;
-	int signal;	  /* 0: none */
-	char detail[160]; /* for people; may be empty */
+	int signal;			     /* 0: none */
+	char detail[TERMINATION_DETAIL_MAX]; /* for people; may be empty */
 	uint64_t cpu_us;
 	uint64_t peak_memory_bytes;
 	char profile[16]; /* that refused something; else empty */

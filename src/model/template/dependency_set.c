@@ -58,12 +58,12 @@ static const char *skip_versions(const char *at)
 const char *dependency_set_check_python(const char *text)
 {
 	static const char wrong[] =
-		"a package that is not of the form name, name==1.2 or name[extra]>=1,<2";
+		"has a package that is not of the form name, name==1.2 or name[extra]>=1,<2";
 	size_t len = strspn(text, NAME);
 	const char *at = text + len;
 
 	if (strlen(text) > DEPENDENCY_TEXT_MAX)
-		return "a package that is too long";
+		return "has a package that is too long";
 	if (len == 0 || !isalnum((unsigned char)text[0]) || !isalnum((unsigned char)text[len - 1]))
 		return wrong;
 	at = skip_extras(skip_spaces(at));
@@ -72,7 +72,7 @@ const char *dependency_set_check_python(const char *text)
 		return wrong;
 	/* A marker is a condition of the environment: words, texts and comparisons. */
 	if (*at == ';' && at[1 + strspn(at + 1, NAME OPERATORS " '\"(),")])
-		return "a package whose marker has more than words, texts and comparisons";
+		return "has a package whose marker has more than words, texts and comparisons";
 	return NULL;
 }
 
@@ -86,12 +86,12 @@ static size_t node_name(const char *at)
 const char *dependency_set_check_node(const char *text)
 {
 	static const char wrong[] =
-		"a package that is not of the form name, @scope/name or name@1.2";
+		"has a package that is not of the form name, @scope/name or name@1.2";
 	const char *at = text;
 	size_t len;
 
 	if (strlen(text) > DEPENDENCY_TEXT_MAX)
-		return "a package that is too long";
+		return "has a package that is too long";
 	if (*at == '@') {
 		len = node_name(at + 1);
 		at += 1 + len;
@@ -119,7 +119,7 @@ static int check_list(const char *field, struct text_list list,
 
 		if (wrong)
 			return err_explain(err, ERR_INVALID, "invalid_field", NULL,
-				"field %s has %s: %.80s", field, wrong, list.texts[i]);
+				"field %s %s: %.80s", field, wrong, list.texts[i]);
 	}
 	return 0;
 }

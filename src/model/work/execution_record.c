@@ -6,6 +6,7 @@
 
 static const char *const names[EXECUTION_STATUS_COUNT] = {
 	[EXECUTION_RUNNING] = "running",
+	[EXECUTION_QUEUED] = "queued",
 	[EXECUTION_SUCCEEDED] = "succeeded",
 	[EXECUTION_FAILED] = "failed",
 	[EXECUTION_TIMEOUT] = "timeout",

@@ -14,6 +14,7 @@
 
 enum execution_status {
 	EXECUTION_RUNNING,
+	EXECUTION_QUEUED, /* its client knows of it, and what it needs is still to come: its image, its packages */
 	EXECUTION_SUCCEEDED,
 	EXECUTION_FAILED,
 	EXECUTION_TIMEOUT,
@@ -25,7 +26,7 @@ enum execution_status {
 struct execution_record {
 	char id[ID_LEN + 1];
 	struct owner owner;
-	char sandbox_id[ID_LEN + 1];
+	char sandbox_id[ID_LEN + 1]; /* empty while it is queued */
 	bool is_fresh; /* that sandbox was made for it alone, and is removed with its end */
 	char function[MODEL_NAME_MAX]; /* that it is a call of, or empty */
 	uint32_t version;	       /* of that function */

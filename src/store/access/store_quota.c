@@ -30,19 +30,43 @@ static struct db_stmt *use_for(struct store *store, enum query query, const stru
 	return stmt;
 }
 
+/* Whether anybody has a quota of their own: asked once after each change, since creates and claims look twice. */
+static int look_for_any(struct store *store, struct err *err)
+{
+	struct db_stmt *stmt;
+	int code;
+
+	if (store->quotas != QUOTAS_UNKNOWN)
+		return 0;
+	stmt = store_use(store, Q_QUOTA_ANY);
+	code = db_step(stmt);
+	db_reset(stmt);
+	if (code != DB_ROW && code != DB_DONE)
+		return store_fail(store, "look for quotas", err);
+	store->quotas = code == DB_ROW ? QUOTAS_SOME : QUOTAS_NONE;
+	return 0;
+}
+
 static int read_limits(struct store *store, const struct owner *whom, bool *ret_is_set,
 	struct quota *ret_limits, struct err *err)
 {
-	struct db_stmt *stmt = use_for(store, Q_QUOTA_GET, whom);
+	int code = DB_DONE, r = look_for_any(store, err);
+	struct db_stmt *stmt = NULL;
 	struct quota own;
-	int code = db_step(stmt);
 
+	if (r < 0)
+		return r;
 	quota_clear(&own);
+	if (store->quotas == QUOTAS_SOME) {
+		stmt = use_for(store, Q_QUOTA_GET, whom);
+		code = db_step(stmt);
+	}
 	for (int kind = 0; code == DB_ROW && kind < QUOTA_KIND_COUNT; kind++)
 		own.limits[kind] = db_column_int(stmt, kind);
 	if (code == DB_ROW)
 		own.danger = (int)db_column_int(stmt, QUOTA_KIND_COUNT);
-	db_reset(stmt);
+	if (stmt)
+		db_reset(stmt);
 	if (code != DB_ROW && code != DB_DONE)
 		return store_fail(store, "read a quota", err);
 	*ret_is_set = code == DB_ROW;
@@ -319,6 +343,7 @@ int store_quota_put(
 		db_bind_int(stmt, 3 + kind, quota->limits[kind]);
 	db_bind_int(stmt, 3 + QUOTA_KIND_COUNT, quota->danger);
 	r = db_run(stmt, "set a quota", err);
+	store->quotas = QUOTAS_UNKNOWN;
 	pthread_mutex_unlock(&store->lock);
 	return r;
 }
@@ -329,12 +354,35 @@ int store_quota_delete(struct store *store, const struct owner *whom, struct err
 
 	pthread_mutex_lock(&store->lock);
 	r = db_run(use_for(store, Q_QUOTA_DELETE, whom), "delete a quota", err);
+	store->quotas = QUOTAS_UNKNOWN;
 	if (r == 0 && db_changes(store->db) == 0)
 		r = err_explain(err, ERR_NOT_FOUND, "quota_not_found", NULL,
 			"no quota is set for %s%s%s", whom->organization, whom->user[0] ? "/" : "",
 			whom->user);
 	pthread_mutex_unlock(&store->lock);
 	return r;
+}
+
+int store_quota_owners(struct store *store, const struct owner *after,
+	struct owner ret_owners[STORE_QUOTA_OWNERS_MAX], struct err *err)
+{
+	struct db_stmt *stmt;
+	int code, count = 0;
+
+	pthread_mutex_lock(&store->lock);
+	stmt = use_for(store, Q_QUOTA_OWNERS, after);
+	db_bind_int(stmt, 3, STORE_QUOTA_OWNERS_MAX);
+	while ((code = db_step(stmt)) == DB_ROW) {
+		struct owner *owner = &ret_owners[count++];
+
+		store_read_text(stmt, 0, owner->organization, sizeof(owner->organization));
+		store_read_text(stmt, 1, owner->user, sizeof(owner->user));
+	}
+	if (code != DB_DONE)
+		count = store_fail(store, "list the owners", err);
+	db_reset(stmt);
+	pthread_mutex_unlock(&store->lock);
+	return count;
 }
 
 int store_quota_get(struct store *store, const struct owner *whom, struct quota_state *ret_state,

@@ -34,6 +34,14 @@ int store_quota_get(struct store *store, const struct owner *whom, struct quota_
 	struct err *err) must_check;
 
 /*
+ * The next owners by name, after one (empty: from the first), of all who have something, or a token or quota: how many, at
+ * most STORE_QUOTA_OWNERS_MAX.
+ */
+#define STORE_QUOTA_OWNERS_MAX 64
+int store_quota_owners(struct store *store, const struct owner *after,
+	struct owner ret_owners[STORE_QUOTA_OWNERS_MAX], struct err *err) must_check;
+
+/*
  * What somebody uses beside the rows, for a moment: it counts like them, and goes with the daemon. Taken by
  * store_quota_claim(), which checks as a row would be checked, with the same errors, and writes nothing. The caller has the
  * struct, and gives it back.

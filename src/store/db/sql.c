@@ -274,9 +274,10 @@ static const char *const common[Q_ALL] = {
 			   " WHERE ended_at > 0 AND " OWNED("") ") AS ended WHERE place > ?1)",
 	[Q_EXECUTION_INSERT] = "INSERT INTO executions (" EXECUTION(
 		NAME) ", outcome, request) VALUES (" EXECUTION(VALUE) ", ?22, ?23)",
-	[Q_EXECUTION_UPDATE] = "UPDATE executions SET status = ?9, cancelling = ?10, process = ?11,"
-			       " first_byte = ?12, outcome_bytes = ?14, ended_at = ?16,"
-			       " duration_us = ?20, outcome = ?22 WHERE id = ?1",
+	[Q_EXECUTION_UPDATE] =
+		"UPDATE executions SET sandbox = ?4, status = ?9, cancelling = ?10,"
+		" process = ?11, first_byte = ?12, outcome_bytes = ?14, ended_at = ?16,"
+		" duration_us = ?20, outcome = ?22 WHERE id = ?1",
 	[Q_EXECUTION_GET] = "SELECT " EXECUTION(
 		NAME) ", outcome, request FROM executions WHERE id = ?1 AND " OWNED(""),
 	[Q_EXECUTION_LIST] = "SELECT " EXECUTION(
@@ -445,11 +446,24 @@ static const char *const common[Q_ALL] = {
 	[Q_BUILD_CACHE_CLEAR] = "DELETE FROM build_cache WHERE " OWNED(""),
 	[Q_DEPENDENCY_FILE_GET] = "SELECT content FROM dependency_files WHERE organization = ?1"
 				  " AND \"user\" = ?2 AND sha256 = ?3",
+	[Q_QUOTA_ANY] = "SELECT 1 FROM quotas LIMIT 1",
 	[Q_QUOTA_GET] = "SELECT sandboxes, running, workspaces, cpu_millis, memory_bytes,"
 			" disk_bytes, images_bytes, projects_bytes, creates_per_minute, danger"
 			" FROM quotas"
 			" WHERE organization = ?1 AND \"user\" = ?2",
 	[Q_QUOTA_DELETE] = "DELETE FROM quotas WHERE organization = ?1 AND \"user\" = ?2",
+	/* Who has something, or had, or may have; by name. */
+	[Q_QUOTA_OWNERS] =
+		"SELECT organization, \"user\" FROM (SELECT organization, \"user\" FROM workspaces"
+		" UNION SELECT organization, \"user\" FROM tokens"
+		" UNION SELECT organization, \"user\" FROM projects"
+		" UNION SELECT organization, \"user\" FROM functions"
+		" UNION SELECT organization, \"user\" FROM secrets"
+		" UNION SELECT organization, \"user\" FROM templates"
+		" UNION SELECT organization, \"user\" FROM quotas) o"
+		" WHERE organization NOT IN ('', '.pool') AND \"user\" <> ''" /* owner_pool */
+		" AND (organization > ?1 OR (organization = ?1 AND \"user\" > ?2))"
+		" ORDER BY organization, \"user\" LIMIT ?3",
 	[Q_QUOTA_USE] =
 		/* A member is no sandbox more, but its processor and memory count. */
 	"SELECT coalesce(sum(alone), 0), coalesce(sum(alone * live), 0),"
@@ -550,6 +564,8 @@ static const char *const common[Q_ALL] = {
 	"SELECT organization, \"user\", json_extract(image, '$.stack') AS used FROM templates"     \
 	" UNION ALL SELECT organization, \"user\", substr(l.value, 8)"                             \
 	" FROM templates, json_each(image, '$.layers') AS l"                                       \
+	" UNION ALL SELECT organization, \"user\","                                                \
+	" substr(json_extract(source, '$.dockerfile.files_digest'), 8) FROM templates"             \
 	" UNION ALL SELECT organization, \"user\", json_extract(image, '$.stack') FROM sandboxes"  \
 	" UNION ALL SELECT organization, \"user\", substr(l.value, 8)"                             \
 	" FROM sandboxes, json_each(image, '$.layers') AS l"                                       \

@@ -131,6 +131,7 @@ export class Api {
         } catch (flaw) {
           return callback(response.destroy() && flaw); // thrown from here it would be nobody's
         }
+        response.checkEvent = (event) => document.checkEvent(method, path, event); // for parseEvents
         callback(null, response);
       },
     );
@@ -391,6 +392,7 @@ export async function* parseEvents(response) {
       }
       if (data.length === 0) continue;
       event.data = JSON.parse(data.join('\n'));
+      response.checkEvent?.(event);
       yield event;
     }
   }

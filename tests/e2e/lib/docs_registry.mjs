@@ -6,10 +6,12 @@ import fs from 'node:fs';
 import { busybox, image, registryServer } from './images.mjs';
 
 const python = [...busybox(), { name: 'bin/python3', data: '#!/bin/sh\necho Python 3.12.0\n', mode: 0o755 }];
+/** One whose program takes connections. */
+const server = (port) => image([busybox()], { config: { Env: ['PATH=/bin'], Cmd: ['sh', '-c', `while :; do busybox nc -l -p ${port} < /dev/null > /dev/null; done`] } });
 const { host } = await registryServer({
   'library/python:3.12-slim': image([python], { config: { Env: ['PATH=/bin'] } }),
   'library/node:20-slim': image([busybox()], { config: { Env: ['PATH=/bin'] } }),
-  'library/postgres:15': image([busybox()], { config: { Env: ['PATH=/bin'], Cmd: ['sleep', '600'] } }),
-  'library/redis:7': image([busybox()], { config: { Env: ['PATH=/bin'], Cmd: ['sleep', '600'] } }),
+  'library/postgres:15': server(5432),
+  'library/redis:7': server(6379),
 });
 fs.writeFileSync(process.argv[2], host);

@@ -27,6 +27,21 @@ export function checkBody(method, path, answer) {
   judge?.checkBody(method, path, answer);
 }
 
+/** Fails if an event of a stream is not what the document says. */
+export function checkEvent(method, path, event) {
+  judge?.checkEvent(method, path, event);
+}
+
+/** The events of a text/event-stream, which may end inside one. */
+export function eventsOf(text) {
+  return text.split('\n\n').slice(0, -1).map((block) => {
+    const lines = block.split('\n').filter((line) => line && !line.startsWith(':')).map((line) => /^([a-z]+): ?(.*)$/s.exec(line) ?? assert.fail(`not an SSE line: ${line}`));
+    const data = lines.filter(([, name]) => name === 'data').map(([, , value]) => value);
+    const event = Object.fromEntries(lines.filter(([, name]) => name !== 'data').map(([, name, value]) => [name, value]));
+    return data.length > 0 ? { ...event, data: JSON.parse(data.join('\n')) } : null;
+  }).filter(Boolean);
+}
+
 const pointer = (...parts) => parts.map((part) => `/${part.replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 
 /** In answers the document is taken at its word: what it does not name is not there. */
@@ -157,5 +172,17 @@ export class Judge {
     if (type === 'application/json' && content[type]?.schema) {
       this.validate(pointer('paths', route, method, 'responses', status, 'content', type, 'schema'), answer.json, name);
     }
+    if (type === 'text/event-stream') for (const event of eventsOf(String(answer.body))) this.checkEvent(verb, path, event);
+  }
+
+  /** By the name of an event, or by its topic: `port.*` is what the document says of `port.opened`, if that is not named. */
+  checkEvent(verb, path, event) {
+    const found = this.find(verb, path.split('?')[0]);
+    if (!found) return;
+    const { route, method, operation } = found;
+    const events = operation.responses[200].content['text/event-stream']?.['x-events'] ?? assert.fail(`${operation.operationId}: the document names no events`);
+    const key = [event.event, event.event.replace(/\..*/, '.*')].find((one) => one in events);
+    assert.ok(key, `the event ${event.event} of ${operation.operationId} is none that the document names`);
+    this.validate(pointer('paths', route, method, 'responses', '200', 'content', 'text/event-stream', 'x-events', key), event.data, `the event ${event.event} of ${operation.operationId}`);
   }
 }

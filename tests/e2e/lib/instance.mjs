@@ -26,8 +26,9 @@ export class Instance {
   /**
    * args: settings of every daemon that is started; wrapper: a command line that execs it; tls: as of Api; build: where
    * the programs are. It is started by user (root if there is none), in cgroups of that user's own if they are delegated.
+   * canReboot: of root's; see reboot().
    */
-  constructor(name, { args = [], runtimePool = 'none', wrapper = [], tls = null, build = BUILD_DIR, user = process.env.E2E_USER, isDelegated = user && process.env.E2E_DELEGATED } = {}) {
+  constructor(name, { args = [], runtimePool = 'none', wrapper = [], tls = null, build = BUILD_DIR, user = process.env.E2E_USER, isDelegated = user && process.env.E2E_DELEGATED, canReboot = false } = {}) {
     this.name = name;
     this.args = args;
     // Interpreters that wait would be counted among what tests leave behind; null: as a daemon has them by itself.
@@ -44,6 +45,8 @@ export class Instance {
     this.daemonFile = user ? this.copyPrograms() : path.join(build, 'sandlotd');
     this.delegation = isDelegated ? new Delegation(path.basename(this.home), this.account) : null;
     this.dataDir = path.join(this.home, 'data');
+    this.bootFile = path.join(this.home, 'boot_id');
+    if (canReboot) this.wrapper = this.withBoots();
     this.logFile = path.join(this.home, 'daemon.log');
     this.daemon = null; // { pid, start, child, exited }
     this.keeper = null; // { pid, start }
@@ -190,6 +193,30 @@ export class Instance {
     const directory = places.find((place) => fs.existsSync(place));
     if (directory) return directory;
     return path.join(`/proc/${this.keeper.pid}/root`, this.dataDir, 'templates/disks', id, 'home/workspace');
+  }
+
+  /** A command line that execs a daemon for which the kernel's number of this boot is ours to say. */
+  withBoots() {
+    fs.writeFileSync(this.bootFile, `${crypto.randomUUID()}\n`);
+    const script = path.join(this.home, 'with_boots');
+    fs.writeFileSync(script, `#!/bin/sh\nmount --bind ${this.bootFile} /proc/sys/kernel/random/boot_id && exec "$@"\n`, { mode: 0o755 });
+    return ['unshare', '--mount', script];
+  }
+
+  /** As when the power fails: all processes at once, and what is in memory alone; then another boot, and the daemon. */
+  async reboot(args = []) {
+    const all = [this.daemon, this.keeper, ...this.sandboxProcesses()];
+    for (const signal of ['SIGSTOP', 'SIGKILL']) {
+      for (const info of [...all, ...this.sandboxProcesses()]) if (proc.isAlive(info)) proc.quiet(() => process.kill(info.pid, signal));
+    }
+    await until(() => this.survivors().length === 0, { what: 'all processes are gone' });
+    await until(() => {
+      for (const group of this.cgroups().sort((a, b) => b.length - a.length)) fs.rmdirSync(group);
+      return this.cgroups().length === 0;
+    }, { what: 'all cgroups are gone' });
+    for (const name of fs.readdirSync(path.join(this.dataDir, 'run'))) fs.rmSync(path.join(this.dataDir, 'run', name), { recursive: true });
+    fs.writeFileSync(this.bootFile, `${crypto.randomUUID()}\n`);
+    return this.start(args);
   }
 
   /** kill -9 of the daemon alone, as a crash would end it. */

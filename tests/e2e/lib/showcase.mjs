@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sandboxes as a small team might have them, for pictures of the console.
+import { busybox, image, layoutArchive } from './images.mjs';
+
 const APP = `from http.server import *
 import time
 print('listening on 3000', flush=True)
@@ -71,5 +73,13 @@ export async function showcase(api) {
   const launch = (await api.request('POST', '/v1/launches', { json: { project: 'shop' } })).json;
   await api.request('PUT', '/v1/functions/greet', { json: { language: 'python', code: 'def handler(event, context):\n    return {"hello": event.get("name", "you")}\n' } });
   for (const name of ['Ada', 'Grace']) await api.request('POST', '/v1/functions/greet/invoke', { json: { name } });
-  return { web, launch };
+  await api.request('PUT', '/v1/secrets/models', { json: { value: 'not-a-real-key', url: 'https://models.example.com', header: 'Authorization' } });
+  for (const [name, user, scopes] of [['ci-deploy', 'ci', ['read', 'run', 'files', 'manage']], ['dashboard', 'ops', ['read']]]) {
+    const { token } = (await api.request('POST', '/v1/tokens', { json: { name, user, organization: 'acme', scopes, expires_in_s: 2592000 } })).json;
+    if (scopes.includes('run')) await api.request('POST', '/v1/sandboxes', { json: { name: 'nightly' }, token });
+  }
+  await api.request('PUT', '/v1/quotas/acme/ci', { json: { sandboxes: 20, running: 5, memory: '8Gi', disk: '40Gi' } });
+  const stack = await api.create({ name: 'stack', labels: { team: 'core' }, members: [{ role: 'cache', template: 'host', port: 6379, command: 'echo "ready to accept connections on port 6379"; exec sleep 100000', health: { command: 'true' } }] });
+  await api.request('PUT', '/v1/templates/small/archive', { body: layoutArchive(image([busybox()])), headers: { 'content-type': 'application/x-tar' } });
+  return { web, agent, stack, launch };
 }

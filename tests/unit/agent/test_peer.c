@@ -418,6 +418,7 @@ static struct buf pack_exec(
 	snprintf(env, sizeof(env), "PATH=%s", path);
 	pack_str(&out, env);
 	pack_str(&out, "MARK=here");
+	pack_u32(&out, 0); /* groups */
 	assert_false(out.failed);
 	return out;
 }

@@ -25,7 +25,7 @@ struct body {
 	double number;
 	enum field_boolean flag;
 	const json_t *map, *list, *ports, *objects;
-	struct inner inner;
+	struct inner inner, inner_or_false;
 };
 
 static const char *const choices[] = {"red", "blue", NULL};
@@ -61,6 +61,9 @@ static const struct field rows[] = {
 		.sub = inner_rows, .sub_count = array_len(inner_rows)},
 	{"inner", FIELD_OBJECT, offsetof(struct body, inner), 0, 0, 0, "an object",
 		.sub = inner_rows, .sub_count = array_len(inner_rows)},
+	{"inner_or_false", FIELD_OBJECT, offsetof(struct body, inner_or_false), 0, 0,
+		FIELD_OR_FALSE, "an object, or none", .sub = inner_rows,
+		.sub_count = array_len(inner_rows)},
 };
 
 static const struct fields fields = FIELDS(rows);
@@ -291,6 +294,12 @@ static void objects_are_decoded_in_place_and_named_with_a_dot(void **state)
 	assert_true(body.inner.ratio == 0.25);
 	refused("\"inner\":{\"mode\":\"m\",\"depth\":6}", "inner.depth");
 	refused("\"inner\":[]", "inner");
+	refused("\"inner\":false", "inner");
+	assert_null(accepted("\"inner_or_false\":false").inner_or_false.mode);
+	assert_string_equal(
+		accepted("\"inner_or_false\":{\"mode\":\"m\"}").inner_or_false.mode, "m");
+	refused("\"inner_or_false\":true", "inner_or_false");
+	refused("\"inner_or_false\":{}", "inner_or_false.mode");
 	refused("\"inner\":\"m\"", "inner");
 }
 
@@ -317,6 +326,26 @@ static void unknown_fields_are_refused_by_name(void **state)
 	free(text);
 }
 
+static void assert_meant(const char *text, const char *begin)
+{
+	struct body body;
+	struct err err;
+
+	assert_int_equal(decode(text, &body, &err), -EINVAL);
+	assert_string_equal(err.code, "unknown_field");
+	if (strncmp(err.remedy, begin, strlen(begin)) != 0)
+		fail_msg("%s: %s", text, err.remedy);
+}
+
+static void the_field_that_was_meant_is_named(void **state)
+{
+	(void)state;
+	assert_meant("\"depth\":1", "did you mean inner.depth? the fields are listed");
+	assert_meant("\"txet\":1", "did you mean text? ");
+	assert_meant("\"inner\":{\"mode\":\"m\",\"deepth\":1}", "did you mean inner.depth? ");
+	assert_meant("\"nonsense\":1", "the fields are listed");
+}
+
 static const json_t *property(const json_t *schema, const char *name)
 {
 	return json_object_get(json_object_get(schema, "properties"), name);
@@ -334,7 +363,7 @@ static json_int_t keyword(const json_t *schema, const char *name, const char *ke
 static void the_schema_says_what_the_decoder_does(void **state)
 {
 	json_t *schema = fields_schema(&fields);
-	const json_t *required = json_object_get(schema, "required"), *inner;
+	const json_t *required = json_object_get(schema, "required"), *inner, *either;
 
 	(void)state;
 	assert_true(json_is_false(json_object_get(schema, "additionalProperties")));
@@ -355,6 +384,10 @@ static void the_schema_says_what_the_decoder_does(void **state)
 	assert_string_equal(json_string_value(json_object_get(inner, "description")), "an object");
 	assert_true(json_is_false(json_object_get(inner, "additionalProperties")));
 	assert_non_null(property(inner, "ratio"));
+	either = json_object_get(property(schema, "inner_or_false"), "oneOf");
+	assert_non_null(property(json_array_get(either, 0), "ratio"));
+	assert_true(json_is_false(
+		json_array_get(json_object_get(json_array_get(either, 1), "enum"), 0)));
 	for (size_t i = 0; i < array_len(rows); i++)
 		assert_string_equal(json_string_value(json_object_get(
 					    property(schema, rows[i].name), "description")),
@@ -458,6 +491,7 @@ int main(void)
 		cmocka_unit_test(null_is_for_those_that_say_so),
 		cmocka_unit_test(objects_are_decoded_in_place_and_named_with_a_dot),
 		cmocka_unit_test(unknown_fields_are_refused_by_name),
+		cmocka_unit_test(the_field_that_was_meant_is_named),
 		cmocka_unit_test(the_schema_says_what_the_decoder_does),
 		cmocka_unit_test(a_create_body_is_checked),
 		cmocka_unit_test(an_exec_body_is_checked),

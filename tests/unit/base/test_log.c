@@ -150,6 +150,45 @@ static void what_is_below_the_level_is_not_written(void **state)
 	assert_string_equal(output, "");
 }
 
+static void say_of_another_thread(void)
+{
+	const struct log_subject none = log_subject();
+	struct log_subject taken;
+
+	log_set_request("r-1", "00-0123456789abcdef0123456789abcdef-0123456789abcdef-01");
+	taken = log_subject();
+	log_set_subject(&none);
+	assert_string_equal(log_subject().request, "");
+	log_set_subject(&taken);
+	log_info("for a request");
+	log_set_subject(NULL);
+}
+
+static void what_is_done_elsewhere_names_its_request(void **state)
+{
+	json_t *object;
+
+	(void)state;
+	capture(say_of_another_thread);
+	object = line();
+	assert_string_equal(json_string_value(json_object_get(object, "request_id")), "r-1");
+	assert_non_null(json_object_get(object, "trace_id"));
+	json_decref(object);
+}
+
+static void a_subject_of_another_program_is_plain_text_that_ends(void **state)
+{
+	struct log_subject subject = {.request = "my.id-1_2", .trace = ""};
+
+	(void)state;
+	assert_true(log_subject_is_plain(&subject));
+	strcpy(subject.request, "x\",\"level\":\"forged");
+	assert_false(log_subject_is_plain(&subject));
+	strcpy(subject.request, "ok");
+	memset(subject.trace, 'a', sizeof(subject.trace));
+	assert_false(log_subject_is_plain(&subject));
+}
+
 static void fail_and_log(void)
 {
 	errno = EXDEV;
@@ -174,6 +213,8 @@ int main(void)
 		cmocka_unit_test(a_line_is_a_json_object),
 		cmocka_unit_test(nothing_that_is_logged_can_forge_a_line),
 		cmocka_unit_test(a_line_too_long_is_cut_and_stays_json),
+		cmocka_unit_test(what_is_done_elsewhere_names_its_request),
+		cmocka_unit_test(a_subject_of_another_program_is_plain_text_that_ends),
 		cmocka_unit_test(what_is_below_the_level_is_not_written),
 		cmocka_unit_test(errno_survives_the_log),
 	};

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/clock.h"
+#include "event/event_loop_private.h"
 #include "event/timer.h"
 #include "sem_await.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -98,6 +100,42 @@ static void no_time_at_all_is_soon_and_not_never(void **state)
 	probe_open(&probe, *state, 0);
 	sem_await(&probe.rang);
 	probe_close(&probe);
+}
+
+/* Waits until the thread waits for the kernel, and returns when it is to be woken. */
+static uint64_t await_waiting(struct event_loop *loop)
+{
+	for (;;) {
+		bool is_waiting;
+		uint64_t alarm_us;
+
+		pthread_mutex_lock(&loop->lock);
+		is_waiting = loop->is_waiting;
+		alarm_us = loop->alarm_us;
+		pthread_mutex_unlock(&loop->lock);
+		if (is_waiting)
+			return alarm_us;
+		sched_yield();
+	}
+}
+
+/* It would take the processor from the thread that sets it. */
+static void setting_one_wakes_the_thread_when_it_is_due_and_not_before(void **state)
+{
+	struct event_loop *loop = *state;
+	struct probe late = {0}, soon = {0};
+	uint64_t alarm_us;
+
+	await_waiting(loop);
+	probe_open(&late, loop, 3600000);
+	alarm_us = await_waiting(loop);
+	assert_int_not_equal(alarm_us, 0);
+	probe_open(&soon, loop, 30);
+	assert_true(await_waiting(loop) < alarm_us);
+	sem_await(&soon.rang);
+	assert_int_equal(late.rings, 0);
+	probe_close(&soon);
+	probe_close(&late);
 }
 
 static void it_can_be_set_again_when_it_rang(void **state)
@@ -260,6 +298,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		IN_LOOP(it_rings_once_and_not_before_its_time),
 		IN_LOOP(no_time_at_all_is_soon_and_not_never),
+		IN_LOOP(setting_one_wakes_the_thread_when_it_is_due_and_not_before),
 		IN_LOOP(it_can_be_set_again_when_it_rang),
 		IN_LOOP(a_closed_one_does_not_ring),
 		IN_LOOP(it_may_close_itself_when_it_rings),

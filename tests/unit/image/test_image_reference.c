@@ -66,6 +66,18 @@ static void what_is_no_image_is_refused(void **state)
 	}
 }
 
+static void a_refusal_shows_all_that_was_given(void **state)
+{
+	struct image_reference reference;
+	struct err err;
+
+	(void)state;
+	assert_true(image_reference_parse("host:5000/a/b:-c", &defaults, &reference, &err) < 0);
+	assert_non_null(strstr(err.message, "b:-c"));
+	assert_true(image_reference_parse("::", &defaults, &reference, &err) < 0);
+	assert_non_null(strstr(err.message, "\"::\""));
+}
+
 static void names_have_a_longest(void **state)
 {
 	char name[IMAGE_REFERENCE_MAX * 2];
@@ -110,6 +122,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_are_completed),
 		cmocka_unit_test(what_is_no_image_is_refused),
+		cmocka_unit_test(a_refusal_shows_all_that_was_given),
 		cmocka_unit_test(names_have_a_longest),
 		cmocka_unit_test(a_digest_goes_before_a_tag),
 		cmocka_unit_test(a_plain_name_may_be_a_template),

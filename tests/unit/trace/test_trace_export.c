@@ -35,7 +35,7 @@ static int listen_silently(char endpoint[64])
 
 static void a_collector_that_hangs_costs_its_spans_and_nothing_else(void **state)
 {
-	struct trace_export_figures figures;
+	struct trace_export_stats figures;
 	struct trace_export *export;
 	struct trace_span span;
 	char endpoint[64];

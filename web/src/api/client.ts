@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests to the API. The session's cookie goes with each; what goes wrong is an ApiError that says what the server said.
+import { sentence } from '../lib/format';
 import type { Error as ErrorBody } from './schema';
 
 export class ApiError extends Error {
@@ -28,13 +29,16 @@ export function address(path: string, query: Options['query'] = {}): string {
   return text ? `${path}?${text}` : path;
 }
 
+/** A remedy that names a request is for programs: here there are buttons. */
+const forPeople = (remedy: string | null) => (remedy && !remedy.includes(' /v1/') ? sentence(remedy) : null);
+
 /** An error's answer as what it says. */
 export async function readError(answer: Response): Promise<ApiError> {
   const body = await answer.json().catch(() => null) as ErrorBody | null;
   if (answer.status === 401) onSignedOut();
   if (!body?.error) return new ApiError(answer.status, `http_${answer.status}`, `${answer.status} ${answer.statusText}`, null, answer.headers.get('x-request-id'));
   const { code, message, remediation, request_id, retryable } = body.error;
-  return new ApiError(answer.status, code, message, remediation, request_id, retryable);
+  return new ApiError(answer.status, code, sentence(message), forPeople(remediation), request_id, retryable);
 }
 
 /** The answer itself, if it is one of success. */
@@ -47,7 +51,7 @@ export async function request(method: string, path: string, { query, json, body,
     });
   } catch (error) {
     if (signal?.aborted) throw error;
-    throw new ApiError(0, 'unreachable', 'the server cannot be reached', null, null, true);
+    throw new ApiError(0, 'unreachable', 'The server cannot be reached', null, null, true);
   }
   if (!answer.ok) throw await readError(answer);
   return answer;

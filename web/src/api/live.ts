@@ -20,6 +20,8 @@ const KEPT = 500;
 const SINGLES = 12;
 /** So many tabs may hold a connection each besides the one that they share. */
 const TABS = 3;
+/** So long the worker that tabs share may take to answer, before a tab does without it. */
+const ANSWER_MS = 5000;
 
 const watchers = new Set<(event: StreamEvent) => void>();
 export function onEvent(act: (event: StreamEvent) => void): () => void {
@@ -94,15 +96,28 @@ export function useStatsEvents(isOn: boolean): void {
   }, [isOn]);
 }
 
-/** Says what this tab wants to whoever holds the stream; a function that says so. */
-function openHub(hear: (word: Word) => void): (wish: Wish) => void {
-  if (typeof SharedWorker !== 'undefined') {
-    const { port } = new SharedWorker(new URL('./events.worker.ts', import.meta.url), { type: 'module', name: 'sandlot-events' });
-    port.onmessage = ({ data }: MessageEvent<Word>) => hear(data);
-    return (wish) => port.postMessage(wish);
-  }
+type Say = (wish: Wish) => void;
+
+function openOwnHub(hear: (word: Word) => void): Say {
   const hub = eventHub();
   return (wish) => (wish.kind === 'join' ? hub.join(hear, wish.who, wish.wantsStats) : hub.leave(hear));
+}
+
+/** Says what this tab wants to whoever holds the stream; a function that says so. */
+function openHub(hear: (word: Word) => void): Say {
+  if (typeof SharedWorker === 'undefined') return openOwnHub(hear);
+  const { port } = new SharedWorker(new URL('./events.worker.ts', import.meta.url), { type: 'module', name: 'sandlot-events' });
+  let say: Say = (wish) => port.postMessage(wish);
+  let last: Wish = { kind: 'leave' };
+  // A worker answers who joins at once. One that ends with its last page, just as this one comes, never does.
+  const timer = setTimeout(() => {
+    port.onmessage = null;
+    say({ kind: 'leave' });
+    say = openOwnHub(hear);
+    say(last);
+  }, ANSWER_MS);
+  port.onmessage = ({ data }: MessageEvent<Word>) => { clearTimeout(timer); hear(data); };
+  return (wish) => say(last = wish);
 }
 
 /** Keeps the cache right until it is told to stop. `who`: as whom one is signed in. */

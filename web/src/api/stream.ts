@@ -42,7 +42,7 @@ export async function stream(method: string, path: string, options: Options, giv
       chunk = await reader.read();
     } catch (error) {
       if (options.signal?.aborted) throw error;
-      throw new ApiError(0, 'unreachable', 'the stream was cut', null, null, true);
+      throw new ApiError(0, 'unreachable', 'The stream was cut', null, null, true);
     }
     if (chunk.done) return true;
     feed(decoder.decode(chunk.value, { stream: true }));

@@ -23,7 +23,7 @@ export function upload(url: string, file: File): Promise<void> {
       const error = (() => { try { return JSON.parse(request.responseText).error; } catch { return {}; } })();
       reject(new ApiError(request.status, error.code ?? '', error.message ?? request.statusText, error.remediation ?? null, error.request_id ?? null));
     };
-    request.onerror = () => reject(new ApiError(0, 'unreachable', 'the server cannot be reached', null, null));
+    request.onerror = () => reject(new ApiError(0, 'unreachable', 'The server cannot be reached', null, null));
     request.send(file);
   }).finally(() => uploads.set((before) => before.filter((one) => one.key !== key)));
 }

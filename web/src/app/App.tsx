@@ -12,6 +12,7 @@ import { lookUp, session } from '../api/session';
 import { Asker } from '../components/Ask';
 import { Bones, Empty } from '../components/Basics';
 import { Toasts } from '../components/Toasts';
+import { unescaped } from '../lib/parse';
 import { useStore } from '../lib/store';
 import { OverviewPage } from '../pages/overview/OverviewPage';
 import { SignInPage } from '../pages/sign_in/SignInPage';
@@ -76,15 +77,15 @@ function Pages() {
     <Switch>
       <Route path="/" component={OverviewPage} />
       <Route path="/sandboxes" component={OverviewPage} />
-      <Route path="/sandboxes/:id/:tab?">{(params) => <SandboxPage key={params.id} id={decodeURIComponent(params.id)} tab={params.tab ?? 'overview'} />}</Route>
+      <Route path="/sandboxes/:id/:tab?">{(params) => <SandboxPage key={params.id} id={unescaped(params.id)} tab={params.tab ?? 'overview'} />}</Route>
       <Route path="/templates" component={TemplatesPage} />
-      <Route path="/templates/:name">{(params) => <TemplatePage name={decodeURIComponent(params.name)} />}</Route>
+      <Route path="/templates/:name">{(params) => <TemplatePage name={unescaped(params.name)} />}</Route>
       <Route path="/projects" component={ProjectsPage} />
-      <Route path="/projects/:id">{(params) => <ProjectPage key={params.id} id={decodeURIComponent(params.id)} />}</Route>
+      <Route path="/projects/:id">{(params) => <ProjectPage key={params.id} id={unescaped(params.id)} />}</Route>
       <Route path="/launches" component={LaunchesPage} />
-      <Route path="/launches/:id">{(params) => <LaunchPage key={params.id} id={decodeURIComponent(params.id)} />}</Route>
+      <Route path="/launches/:id">{(params) => <LaunchPage key={params.id} id={unescaped(params.id)} />}</Route>
       <Route path="/functions" component={FunctionsPage} />
-      <Route path="/functions/:name">{(params) => <FunctionPage key={params.name} name={decodeURIComponent(params.name)} />}</Route>
+      <Route path="/functions/:name">{(params) => <FunctionPage key={params.name} name={unescaped(params.name)} />}</Route>
       <Route path="/snapshots" component={SnapshotsPage} />
       <Route path="/jobs" component={JobsPage} />
       <Route path="/host" component={HostPage} />

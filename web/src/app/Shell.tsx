@@ -11,6 +11,7 @@ import { IconButton } from '../components/Button';
 import { Menu } from '../components/Menu';
 import { attempt } from '../components/Toasts';
 import icon from '../icon.svg';
+import { unescaped } from '../lib/parse';
 import { useStore } from '../lib/store';
 import { text } from '../text/en';
 import { PLACES } from './navigation';
@@ -83,7 +84,7 @@ function Crumbs({ path }: { path: string }) {
   const place = PLACES.flatMap(({ places }) => places).find((one) => one.path === `/${area}`) ?? PLACES[0].places[0];
   return (
     <div className="crumbs">
-      {id ? <><Link href={place.path}>{place.label}</Link><span aria-hidden>/</span>{area === 'sandboxes' ? <SandboxCrumb id={decodeURIComponent(id)} /> : <span aria-current="page" className="ellipsis">{decodeURIComponent(id)}</span>}</>
+      {id ? <><Link href={place.path}>{place.label}</Link><span aria-hidden>/</span>{area === 'sandboxes' ? <SandboxCrumb id={unescaped(id)} /> : <span aria-current="page" className="ellipsis">{unescaped(id)}</span>}</>
         : <span aria-current="page">{place.label}</span>}
     </div>
   );

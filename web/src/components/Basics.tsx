@@ -70,19 +70,32 @@ export const PageHead = ({ title, about, children }: { title: string; about?: st
   <div className="page-head"><div className="grow"><h1>{title}</h1>{about && <p>{about}</p>}</div>{children}</div>
 );
 
-/** A table that may be wider than its place: it scrolls, and the keyboard reaches it while there is something to scroll. */
-export function TableWrap({ children }: { children: ReactNode }) {
+/** Tells each cell the name of its column, for places so narrow that a row is shown as a small card (components.css). */
+function nameCells(box: HTMLElement): void {
+  for (const table of box.querySelectorAll('table')) {
+    const names = [...table.tHead?.rows[0]?.cells ?? []].map((cell) => cell.textContent ?? '');
+    for (const row of table.tBodies[0]?.rows ?? []) [...row.cells].forEach((cell, i) => { cell.dataset.column = names[i] ?? ''; });
+  }
+}
+
+/**
+ * A table that may be wider than its place: it scrolls, and the keyboard reaches it while there is something to scroll.
+ * In a very narrow place its rows are cards, unless it is slim: its few columns fit everywhere.
+ */
+export function TableWrap({ children, isSlim }: { children: ReactNode; isSlim?: boolean }) {
   const box = useRef<HTMLDivElement>(null);
   const [isWide, setWide] = useState(false);
   const measure = () => setWide(box.current !== null && box.current.scrollWidth > box.current.clientWidth);
-  useLayoutEffect(measure);
+  useLayoutEffect(() => { nameCells(box.current!); measure(); });
   useEffect(() => {
     const observer = new ResizeObserver(measure);
     observer.observe(box.current!);
     for (const child of box.current!.children) observer.observe(child);
-    return () => observer.disconnect();
+    const rows = new MutationObserver(() => nameCells(box.current!));
+    rows.observe(box.current!, { childList: true, subtree: true });
+    return () => { observer.disconnect(); rows.disconnect(); };
   }, []);
-  return <div className="table-wrap" ref={box} tabIndex={isWide ? 0 : undefined}>{children}</div>;
+  return <div className={isSlim ? 'table-wrap slim' : 'table-wrap'} ref={box} tabIndex={isWide ? 0 : undefined}>{children}</div>;
 }
 
 /** How much of a limit is used. */

@@ -19,7 +19,7 @@ export function parseSize(text: string | number | null | undefined): number | nu
 
 export function duration(ms: number | null | undefined): string {
   if (ms === null || ms === undefined) return '–';
-  if (ms < 1) return `${ms.toFixed(2)} ms`;
+  if (ms < 1) return `${ms < 0.01 ? 0 : ms.toFixed(2)} ms`;
   if (ms < 1000) return `${Math.round(ms)} ms`;
   const s = ms / 1000;
   if (s < 60) return `${s.toFixed(s < 10 ? 1 : 0)} s`;
@@ -37,6 +37,9 @@ export function ago(time: string, now = Date.now()): string {
   const [unit, size] = STEPS.find(([, step]) => Math.abs(s) >= step) ?? STEPS[3];
   return RELATIVE.format(Math.round(s / size), unit);
 }
+
+/** With a capital, as a sentence begins; a word that is a name, as idle_timeout_s or PORT, stays as it is. */
+export const sentence = (text: string) => (/^[a-z]+[ ,]/.test(text) ? text[0].toUpperCase() + text.slice(1) : text);
 
 export const clock = (time: string | number) => new Date(time).toLocaleTimeString('en-GB', { hour12: false });
 export const fullTime = (time: string) => new Date(time).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'medium' });

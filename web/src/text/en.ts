@@ -21,7 +21,7 @@ export const text = {
   signOut: 'Sign out',
   theme: { label: 'Theme', system: 'As the system', dark: 'Dark', light: 'Light' },
 
-  nav: { label: 'Main', sandboxes: 'Sandboxes', templates: 'Templates', projects: 'Projects', launches: 'Launches', functions: 'Functions', snapshots: 'Snapshots', jobs: 'Jobs', server: 'Server', host: 'Host', quotas: 'Quotas', audit: 'Audit log', access: 'Access', tokens: 'Tokens', secrets: 'Secrets', connect: 'Connect', docs: 'API reference' },
+  nav: { label: 'Main', sandboxes: 'Sandboxes', templates: 'Templates', projects: 'Projects', launches: 'Launches', functions: 'Functions', snapshots: 'Snapshots', jobs: 'Jobs', server: 'Server', host: 'Host', quotas: 'Owners and quotas', audit: 'Audit log', access: 'Access', tokens: 'Tokens', secrets: 'Secrets', connect: 'Connect', docs: 'API reference' },
   palette: { open: 'Search or jump to…', hint: 'A page, a sandbox, an action', none: 'Nothing has such a name.', theme: 'Switch between dark and light' },
 
   signIn: {
@@ -66,18 +66,24 @@ export const text = {
   },
 
   host: {
-    about: 'The machine that runs the sandboxes.', state: 'State', ready: 'Sandboxes can be created', isReady: 'Yes', notReady: 'No', version: 'Version', driver: 'Driver', sandboxes: 'Sandboxes',
-    memoryPromised: 'Memory limits of those that run', cpuPromised: 'CPU limits of those that run', disk: 'Disk limits of your organization', images: 'Images', workspaces: 'Workspaces',
+    about: 'The machine that runs the sandboxes.', state: 'State', ready: 'Sandboxes can be created', isReady: 'Yes', notReady: 'No', version: 'Version', driver: 'Driver', sandboxes: 'Your sandboxes',
+    memoryPromised: 'Memory limits of yours that run', cpuPromised: 'CPU limits of yours that run', disk: 'Disk limits of your organization', images: 'Images', workspaces: 'Workspaces',
     capabilities: 'What the driver can do',
     capability: map({ freeze: 'Pause', disk_limit: 'Disk limits', live_resize: 'Change of limits while running', egress_policy: 'Network policy', isolated_exec: 'Isolated commands', adopt: 'Survives restarts', layers: 'Images', snapshots: 'Snapshots', members: 'Members', project_files: 'Files of projects' }),
-    memory: 'Memory of the host', diskOfData: 'Disk of the data', ofDaemon: 'Memory of the daemon', places: 'Sandboxes that run', processes: 'Processes', doctor: 'Something is missing or slow? On the server,', doctorThen: 'checks the host, and says how to mend what it finds.',
+    memory: 'Memory of the host', diskOfData: 'Disk of the data', ofDaemon: 'Memory of the daemon', running: 'Sandboxes that run', processes: 'Kept processes',
     backups: 'Backups of the state', backUp: 'Back up now', backupBegun: 'A backup is being written', backupName: 'File', written: 'Written',
     orphans: 'Orphans', noOrphans: 'No orphans', noOrphansAbout: 'All files on disk belong to a sandbox that the database knows.', location: 'Location',
+  },
+
+  doctor: {
+    title: 'Doctor', isWell: 'Nothing is missing', problems: (count: number) => plural(count, 'problem'), again: 'Look again', well: (count: number) => `${plural(count, 'check')} found nothing wrong`, mend: 'Mend it',
+    statuses: { ok: 'All is well', warn: 'Works, with less', fail: 'Does not work' },
   },
 
   tabs: { overview: 'Overview', terminal: 'Terminal', run: 'Run', processes: 'Processes', files: 'Files', ports: 'Ports', network: 'Network', members: 'Members', snapshots: 'Snapshots', playground: 'Playground', events: 'Events', settings: 'Settings' },
   sandbox: {
     tabs: 'Views of the sandbox', more: 'More', copyId: 'Copy the id', stopsIn: 'stops in', startFailed: 'The last start failed:', ready: 'Ready', notReady: 'Not ready yet', lastEnd: 'Last end:', awake: 'awake because', facts: 'Facts', walls: 'Walls', startCommands: 'Start commands', restarts: 'Restarts',
+    gone: 'There is no such sandbox', goneAbout: 'It was deleted, or belongs to somebody else.', all: 'All sandboxes',
     upgradable: 'Its template has a newer version, which it gets when it is stopped and started.',
   },
   facts: {
@@ -109,7 +115,7 @@ export const text = {
     make: { file: { title: 'New file' }, dir: { title: 'New directory' } }, makeIn: (folder: string) => `In ${folder}`, makeButton: 'Make',
     more: (count: number) => `Show ${count} more`, notText: 'Its name is not valid text', unreadable: '(name is not text)', actions: (name: string) => `Actions of ${name}`, download: 'Download', downloadTar: 'Download as tar',
     rename: 'Rename or move', renameButton: 'Rename', newPath: 'New path', removeTitle: (name: string) => `Delete ${name}?`, removeDir: 'The directory and all that is in it are removed.', removeFile: 'The file is removed.', removed: (name: string) => `${name} was deleted`,
-    saved: (name: string) => `${name} is saved`, dirty: 'Not saved', conflict: 'The file has changed meanwhile', conflictAbout: 'Somebody or something has written to it since you opened it. Overwriting loses those changes.', overwrite: 'Overwrite',
+    saved: (name: string) => `${name} is saved`, dirty: 'Not saved', leave: { title: 'Leave without saving?', about: 'What you have changed in the file that is open is lost.', confirm: 'Leave' }, conflict: 'The file has changed meanwhile', conflictAbout: 'Somebody or something has written to it since you opened it. Overwriting loses those changes.', overwrite: 'Overwrite',
     binary: 'Not a text', binaryAbout: (size: string) => `It is no text, or too large to be edited here (${size}). It can be downloaded.`, editor: (name: string) => `Editor of ${name}`,
   },
   ports: {
@@ -120,8 +126,8 @@ export const text = {
   },
   network: {
     traffic: 'Traffic', connections: 'Connections', open: 'Open now', refused: 'Refused', policy: 'Policy', mode: 'May reach', saved: 'The policy holds from now on', reached: 'Reached', reachedNone: 'It has reached nothing yet.', learnNone: 'Allow only these', learn: (count: number) => `Allow only ${plural(count, 'rule')}`, learned: (count: number) => `Only ${plural(count, 'rule')} and what was allowed before are open now`, learnAbout: 'All of the internet is open, and what is reached is noted as rules. Run what the sandbox is for, then close the rest.', learnOpen: 'Learn', learning: 'All is open now, and what is reached is noted', learnOpenAbout: 'To learn an allowlist, open the internet for a while and run what the sandbox is for.',
-    denials: 'Refused', noDenials: 'Nothing was refused', noDenialsAbout: 'What the sandbox tried to reach and may not appears here, with the rule that would allow it.', target: 'Target', why: 'Why', times: 'Times', last: 'Last', allow: (rule: string) => `Allow ${rule}`, allowed: (rule: string) => `${rule} is allowed now`, isAllowed: 'Allowed now',
-    reasons: map({ not_allowed: 'Not on the list', private_address: 'A private address', other_name: 'Asked for another name than it looked up', forgotten_name: 'The name was looked up too long ago', too_many_connections: 'Too many connections' }),
+    denials: 'Refused, or not found', noDenials: 'Nothing was refused', noDenialsAbout: 'What the sandbox tried to reach and may not appears here, with the rule that would allow it.', target: 'Target', why: 'Why', times: 'Times', last: 'Last', allow: (rule: string) => `Allow ${rule}`, allowed: (rule: string) => `${rule} is allowed now`, isAllowed: 'Allowed now',
+    reasons: map({ not_allowed: 'Not on the list', private_address: 'A private address', other_name: 'Asked for another name than it looked up', forgotten_name: 'The name was looked up too long ago', too_many_connections: 'Too many connections', no_such_name: 'The name servers know no such name', no_answer: 'No name server answers' }),
   },
   snapshots: {
     about: 'Copies of all files of a sandbox. They outlive it.', make: 'New snapshot', makeButton: 'Take a snapshot', makeAbout: 'A copy of all files as they are now. Processes go on.', made: 'The snapshot is taken', nameOf: (date: Date) => date.toISOString().slice(0, 16).replace('T', ' '),
@@ -132,7 +138,7 @@ export const text = {
   },
   playground: {
     language: 'Language', languages: { python: 'Python', javascript: 'JavaScript', typescript: 'TypeScript', java: 'Java', shell: 'Shell' }, keys: 'Ctrl Enter runs it', noneAbout: 'The value of the last expression is the result. Figures, tables and HTML are shown.', inContext: 'Cells share what was defined before.', cell: (number: number) => `Cell ${number}`, addCell: 'Add a cell', dropCell: (number: number) => `Remove cell ${number}`, artifacts: 'Artifacts', figure: 'Figure', html: 'HTML result',
-    statuses: map({ running: 'running', succeeded: 'succeeded', failed: 'failed', timeout: 'timed out', cancelled: 'cancelled', lost: 'lost' }),
+    statuses: map({ queued: 'queued', running: 'running', succeeded: 'succeeded', failed: 'failed', timeout: 'timed out', cancelled: 'cancelled', lost: 'lost' }),
     samples: { python: 'squares = [n * n for n in range(10)]\nprint(squares)\nsum(squares)\n', javascript: 'const squares = [...Array(10).keys()].map((n) => n * n);\nconsole.log(squares);\nsquares.reduce((a, b) => a + b);\n', shell: 'uname -a\ndf -h /workspace\n' },
   },
   contexts: { label: 'Where it runs', fresh: 'Fresh each time', kept: (number: number) => `Context ${number}`, make: 'New context…', actions: 'Actions of the context', interrupt: 'Interrupt', restart: 'Restart', end: 'End', done: { interrupt: 'What ran is interrupted', restart: 'The context begins anew', end: 'The context has ended' } },
@@ -165,7 +171,7 @@ export const text = {
     begun: 'Begun', stage: 'Stage', stages: 'Stages', ofSandbox: 'Files of a sandbox', itsProject: 'Open its project', detection: 'What was found', findings: 'Findings', showLog: (count: number) => `Show ${plural(count, 'line')}`, hideLog: 'Hide the log',
     journeys: 'Journeys', window: 'Time', windows: [{ value: '1', label: 'Day' }, { value: '7', label: 'Week' }, { value: '30', label: 'Month' }], noJourneys: 'Nothing was launched in this time.', rate: 'Succeeded of all', completed: 'Completed', half: 'Half within', most: '95 % within', causes: 'Why they failed:',
     statuses: { running: 'Running', succeeded: 'Succeeded', failed: 'Failed', cancelled: 'Cancelled' }, statusAbout: { running: 'The stages are under way.', succeeded: 'The app answers through its preview.', failed: 'A stage failed: the cause and what to try are below.', cancelled: 'It was ended before it was done.' },
-    states: { pending: 'waits', running: 'runs', complete: 'done', failed: 'failed', skipped: 'skipped' }, severities: { error: 'Error', warning: 'Warning', info: 'Note' }, fix: (fix: string) => `In the copy that is started: ${fix}`, diff: 'Show the difference', roles: { backend: 'Backend', frontend: 'Frontend' }, port: (port: number) => `port ${port}`, needs: (name: string) => `needs ${name}, which it is given as a member`, unknown: 'Nothing that is known.',
+    states: { pending: 'waits', running: 'runs', complete: 'done', failed: 'failed', skipped: 'skipped' }, severities: { error: 'Error', warning: 'Warning', info: 'Note' }, fix: (fix: string) => `In the copy that is started: ${fix}`, diff: 'Show the difference', roles: { backend: 'Backend', frontend: 'Frontend' }, port: (port: number) => `port ${port}`, needs: (name: string) => `needs ${name}, which it is given as a member`, unknown: 'Nothing that is known.', override: (what: string, said: string, found: string, source: string) => `${what}: ${said}, found was ${found === 'null' ? 'nothing' : found} (${source})`,
     names: map({ DetectEntryPoint: 'Detect the entry point', MaterializeFiles: 'Copy the files', GenerateEnvVars: 'Write the environment', InstallDependencies: 'Install dependencies', PostInstallChecks: 'Check the installation', SyntaxCheck: 'Check the syntax', LaunchBackend: 'Start the backend', LaunchFrontend: 'Start the frontend' }),
     abouts: map({ DetectEntryPoint: 'Which runtimes, frameworks and entry files there are.', MaterializeFiles: 'Into /workspace/app of the sandbox, with fixes.', GenerateEnvVars: 'PORT, HOST and the like into .env; what is there is kept.', InstallDependencies: 'With the package manager that the files ask for.', PostInstallChecks: 'That what was installed is there.', SyntaxCheck: 'Of the entry files.', LaunchBackend: 'Until it answers.', LaunchFrontend: 'Until it answers.' }),
   },
@@ -176,17 +182,17 @@ export const text = {
     invoke: 'Call it', invokeButton: 'Call', event: 'Event', eventHint: 'Any JSON; the handler gets it.', notJson: 'This is not JSON.', answer: 'Answer', history: 'Calls', noCalls: 'Nobody has called it', noCallsAbout: 'Calls are kept here, with what they said and answered.', called: 'Called', counted: (count: number, half: string, most: string) => `${plural(count, 'call')}, half within ${half}, 95\u00a0% within ${most}`, failures: (count: number) => `${count} failed`,
     samples: { python: 'def handler(event, context):\n    return {"hello": event.get("name", "you")}\n', javascript: 'exports.handler = async (event) => ({ hello: event.name ?? "you" });\n', typescript: 'export const handler = async (event: { name?: string }) => ({ hello: event.name ?? "you" });\n', java: '', shell: 'cat\n' },
   },
-  jobs: { about: 'Builds, downloads and backups, which go on when you leave.', none: 'No jobs', noneAbout: 'Builds of templates, downloads of images and backups appear here.', target: 'About', progress: 'Progress', took: 'Took', states: { queued: 'Queued', running: 'Running', succeeded: 'Succeeded', failed: 'Failed', cancelled: 'Cancelled', lost: 'Lost' } },
+  jobs: { about: 'Builds, downloads and backups, which go on when you leave.', none: 'No jobs', noneAbout: 'Builds of templates, downloads of images and backups appear here.', target: 'About', progress: 'Progress', took: 'Took', kinds: map({ launch: 'Launch', template: 'Template', dependencies: 'Packages', backup: 'Backup' }), states: { queued: 'Queued', running: 'Running', succeeded: 'Succeeded', failed: 'Failed', cancelled: 'Cancelled', lost: 'Lost' } },
   tokens: {
     about: 'Keys for programs and people. Each acts for its owner.', make: 'New token', makeButton: 'Make the token', none: 'No tokens', scopes: 'May', lastUsed: 'Last used', revoke: 'Revoke', revokeOf: (name: string) => `Revoke ${name}`, revokeTitle: (name: string) => `Revoke ${name}?`, revokeAbout: 'It is refused from now on, and what is served to it is cut.', revoked: 'The token is revoked',
-    made: 'The token', once: 'Copy it now: it is shown this once.', haveIt: 'I have it', nameHint: 'What it is for', organization: 'Organization', user: 'User', own: 'your own',
+    made: 'The token', once: 'Copy it now: it is shown this once.', haveIt: 'I have it', nameHint: 'ci-deploy', nameRule: 'What it is for, in letters, digits and . _ -', organization: 'Organization', user: 'User', own: 'your own',
     lives: [{ value: '', label: 'Never' }, { value: '86400', label: 'In a day' }, { value: '2592000', label: 'In 30 days' }, { value: '31536000', label: 'In a year' }],
     scopeNames: { read: 'read: look at everything', run: 'run: commands and code', files: 'files: read and write files', manage: 'manage: create, change and remove', admin: 'admin: all of it, for everybody' },
   },
   logins: { title: 'Browsers that are signed in', browser: 'Browser', from: 'From', current: 'This one', end: 'Sign it out', ended: 'It is signed out' },
   secrets: { about: 'Keys that the server adds to requests of sandboxes, which never see them.', make: 'New secret', makeAbout: 'Sandboxes that may use it reach the server under a name of its own, and the key is added on the way.', none: 'No secrets', noneAbout: 'Give sandboxes the use of a key without giving them the key.', url: 'Server', header: 'Header', value: 'Value', changed: 'Changed', inside: (name: string) => `Inside: http://${name}.internal/`, removeTitle: (name: string) => `Delete ${name}?`, removeAbout: 'No request gets it from then on.' },
   quotas: {
-    about: 'What you may have, and have.', organization: (name: string) => `Organization ${name}`, isSet: 'Set', change: 'Change', noLimit: 'no limit', changeTitle: (name: string) => `Quotas of ${name}`, changeAbout: 'An empty field means the default. What there is already stays.', defaults: 'Use the defaults',
+    about: 'What you may have, and have.', aboutAll: 'What you may have and have, and all other owners.', owners: 'Owners', searchOwners: 'Organization or user', noOwner: 'Nobody has such a name.', owner: 'Owner', changeOf: (name: string) => `Change the quotas of ${name}`, organization: (name: string) => `Organization ${name}`, isSet: 'Set', change: 'Change', noLimit: 'no limit', changeTitle: (name: string) => `Quotas of ${name}`, changeAbout: 'An empty field means the default. What there is already stays.', defaults: 'Use the defaults',
     names: { sandboxes: 'Sandboxes', running: 'Running', workspaces: 'Workspaces', cpu: 'CPU cores', memory: 'Memory', disk: 'Disk', images: 'Images', projects: 'Projects', creates_per_minute: 'Creates in a minute' },
   },
   audit: { about: 'What was done, and by whom. Each entry is chained to the one before.', verify: 'Verify the chain', whole: (count: number) => `The chain is whole: ${plural(count, 'entry', 'entries')}. Its head is`, broken: (kind: string, at: number) => `The chain is broken at entry ${at} (${kind}). Its head is`, action: 'Action, such as sandbox.create', user: 'User', none: 'No entries', noneAbout: 'Nothing like that was done.', when: 'When', who: 'Who', what: 'What', object: 'Object', answer: 'Answer', from: 'From' },

@@ -6,8 +6,8 @@
 #include "agent/files/path.h"
 #include "agent/files/request/file.h"
 #include "agent/files/request/volume_link.h"
-#include "agent/files/user_lookup.h"
 #include "base/fd.h"
+#include "wire/user_lookup.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -136,5 +136,8 @@ int file_prepare(struct helper_io *helper_io, const struct payload_file *request
 	helper_io_put_u32(helper_io, user.gid);
 	helper_io_put_u8(helper_io, skeleton >= 0);
 	helper_io_put_str(helper_io, user.home);
+	helper_io_put_u32(helper_io, user.group_count);
+	for (uint32_t i = 0; i < user.group_count; i++)
+		helper_io_put_u32(helper_io, user.groups[i]);
 	return 0;
 }

@@ -84,11 +84,14 @@ int file_move(struct helper_io *helper_io, const struct payload_file *request)
 	disk_sync_begin(&sync);
 	r = path_locate(request->path, &from);
 	if (r == 0)
-		r = path_locate(request->to, &to);
+		r = path_locate_new(request->to, &to);
 	if (r < 0)
 		return r;
 	if (fstatat(from.dir, from.name, &stat, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
+	r = path_complete(&to, request->user);
+	if (r < 0)
+		return r;
 	if (!request->flag)
 		r = rename_new(&from, &to);
 	else if (renameat(from.dir, from.name, to.dir, to.name) < 0)

@@ -165,6 +165,8 @@ in_child static bool set_up(const struct shared *shared)
 	if (base->files.rlim_cur != base->files.rlim_max &&
 		raw(SYS_prlimit64, 0, RLIMIT_NOFILE, &base->files, NULL) < 0)
 		return false;
+	if (exec->group_count > 0 && raw(SYS_setgroups, exec->group_count, exec->groups) < 0)
+		return false;
 	if (exec->gid != base->gid && raw(SYS_setresgid, exec->gid, exec->gid, exec->gid) < 0)
 		return false;
 	if (exec->uid != base->uid && raw(SYS_setresuid, exec->uid, exec->uid, exec->uid) < 0)

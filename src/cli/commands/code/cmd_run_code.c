@@ -33,7 +33,7 @@ static const struct option options[] = {
 		offsetof(struct run_code_values, detach)},
 	{OPTION_LIST, 'e', "env", "K=V", "set an environment variable; may be repeated",
 		offsetof(struct run_code_values, env)},
-	{OPTION_TEXT, 0, "event", "JSON", "call the handler with this",
+	{OPTION_TEXT, 0, "event", "JSON", "call the handler with this; @FILE: with what is in it",
 		offsetof(struct run_code_values, event)},
 	{OPTION_LIST, 'f', "file", "FILE[:PATH]",
 		"give it this file of yours, at PATH in the sandbox; may be repeated",

@@ -13,6 +13,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+struct cp_values {
+	const char *member;
+};
+
+static const struct option options[] = {
+	OPTION_MEMBER(offsetof(struct cp_values, member)),
+	{OPTION_END},
+};
+
 /*
  * Where a copy of `source` goes when it is sent to `target`: inside it, under its own name, if that
  * is a directory; else there.
@@ -34,12 +43,9 @@ static int upload(struct client *client, const struct endpoint *from, const char
 	struct stat st;
 	int r;
 
-	if (fd < 0 && (errno == ENOENT || errno == EACCES))
-		return err_set(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_DENIED,
-			"open %s on this machine: %s", from->path ? from->path : "standard input",
-			strerror(errno));
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_sys(err, "open %s", from->path ? from->path : "standard input");
+		return cli_file_error(
+			errno, "open", from->path ? from->path : "standard input", err);
 	r = transfer_stat(client, id, to->path, &remote, err);
 	if (r < 0)
 		return r;
@@ -79,8 +85,8 @@ static int download(struct client *client, const struct endpoint *from, const ch
 	return transfer_get_file(client, id, from->path, &remote, &destination, err);
 }
 
-static int copy(
-	struct cli *cli, const struct endpoint *from, const struct endpoint *to, struct err *err)
+static int copy(struct cli *cli, const struct cp_values *v, const struct endpoint *from,
+	const struct endpoint *to, struct err *err)
 {
 	bool is_upload = to->kind == ENDPOINT_REMOTE;
 	char id[RESOLVE_ID_LEN + 1];
@@ -92,6 +98,8 @@ static int copy(
 			"sandlot cp LOCAL ID:PATH, or ID:PATH LOCAL",
 			"exactly one side of a copy must be in a sandbox");
 	r = cli_connect(cli, &client, err);
+	if (r == 0)
+		client_mean_member(client, v->member);
 	if (r == 0)
 		r = resolve_id(client, is_upload ? to->id : from->id, id, err);
 	if (r < 0)
@@ -105,11 +113,11 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 	auto_(endpoint_fini) struct endpoint to = {0};
 	int r = endpoint_parse(argv[0], &from, err);
 
-	(void)values, (void)argc;
+	(void)argc;
 	if (r == 0)
 		r = endpoint_parse(argv[1], &to, err);
 	if (r == 0)
-		r = copy(cli, &from, &to, err);
+		r = copy(cli, values, &from, &to, err);
 	return r;
 }
 
@@ -132,7 +140,10 @@ const struct command cmd_cp = {
 		"  sandlot cp main.py 01k9:\n"
 		"  sandlot cp ./src 01k9:/workspace/src\n"
 		"  sandlot cp 01k9:/workspace/outputs ./results\n"
-		"  echo hi | sandlot cp - 01k9:notes.txt\n",
+		"  echo hi | sandlot cp - 01k9:notes.txt\n"
+		"  sandlot cp --member database 01k9:/volumes/dump.sql .\n",
+	.tables = {{options, 0}},
+	.values_size = sizeof(struct cp_values),
 	.min_operands = 2,
 	.max_operands = 2,
 	.verbatim_after = OPTION_ANYWHERE,

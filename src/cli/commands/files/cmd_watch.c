@@ -12,10 +12,12 @@
 #define TARGET_MAX (16u * 1024)
 
 struct watch_values {
+	const char *member;
 	bool is_recursive;
 };
 
 static const struct option options[] = {
+	OPTION_MEMBER(offsetof(struct watch_values, member)),
 	{OPTION_FLAG, 'r', "recursive", NULL, "watch all directories below too",
 		offsetof(struct watch_values, is_recursive)},
 	{OPTION_END},
@@ -43,6 +45,8 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 	int r = cli_connect(cli, &client, err);
 
 	(void)argc;
+	if (r == 0)
+		client_mean_member(client, v->member);
 	if (r == 0)
 		r = resolve_id(client, argv[0], id, err);
 	if (r < 0)

@@ -19,7 +19,8 @@ static const struct {
 	      "failed"},
 	{"70", "a failure inside the client or the daemon"},
 	{"74", "a disk is full"},
-	{"75", "not now: no daemon, too busy, over a quota, or too slow; try again later"},
+	{"75", "not now: no daemon, no answer of a registry, too busy, over a quota, or too slow; "
+	       "try again later"},
 	{"77", "not allowed: no token, a wrong one, or one without the right"},
 	{"124", "run, exec, wait: the command ran into its timeout"},
 	{"127", "run, exec: there is no such program in the sandbox"},

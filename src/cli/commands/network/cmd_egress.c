@@ -189,6 +189,31 @@ static void print_denials(const char *sandbox, const json_t *denials)
 	printf("\nTo add a rule to those there are: sandlot egress %s --allow RULE\n", sandbox);
 }
 
+static void print_lookups(const json_t *lookups)
+{
+	auto_(table_fini) struct table table = TABLE_INIT(3);
+	const json_t *failed;
+	size_t i;
+
+	if (json_array_size(lookups) == 0)
+		return;
+	table_add(&table, "%s", "NOT FOUND");
+	table_add(&table, "%s", "TIMES");
+	table_add(&table, "%s", "WHY");
+	json_array_foreach(lookups, i, failed)
+	{
+		bool is_unknown = strcmp(text_of(failed, "cause"), "no_such_name") == 0;
+
+		table_add(&table, "%s", text_of(failed, "name"));
+		table_add(&table, "%lld", number_of(failed, "count"));
+		table_add(&table, "%s",
+			is_unknown ? "the name servers know no such name"
+				   : "no name server of the daemon's host answers");
+	}
+	printf("\n");
+	table_print(&table, stdout);
+}
+
 /* sandbox: as the user called it. */
 static void print_report(const char *sandbox, const json_t *report)
 {
@@ -205,6 +230,7 @@ static void print_report(const char *sandbox, const json_t *report)
 		number_of(report, "open_connections"), number_of(report, "denied"));
 	print_list("reached", json_object_get(report, "reached"));
 	print_denials(sandbox, json_object_get(report, "denials"));
+	print_lookups(json_object_get(report, "failed_lookups"));
 }
 
 static void print_rules(const json_t *report)

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/buf.h"
+#include "base/clock.h"
 #include "cli/command.h"
 #include "cli/remote/resolve.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
+
+#define SERVER_BEGINS_MS 5000
+#define LOOK_AGAIN_MS	 50
 
 struct open_values {
 	struct option_number expires_ms;
@@ -128,19 +133,41 @@ static int choose_port(struct client *client, const char *id, char **ret_port, s
 		"sandbox %s has several ports:%.*s", id, (int)names.len, (const char *)names.data);
 }
 
-/* The link is good in any case: the server may come later, or with a sandbox that wakes. */
-static void warn_unserved(struct client *client, const char *id, const char *port)
+/* Whether it is known that nothing serves the port; while its start commands run that may change soon. */
+static bool is_unserved(struct client *client, const char *id, const char *port, bool *ret_may_come)
 {
 	json_auto_t *sandbox = NULL, *listening = NULL, *set = json_object();
+	const json_t *command;
 	struct err ignored;
+	size_t i;
 
 	if (resolve_get(client, id, "", &sandbox, &ignored) < 0 ||
 		strcmp(cli_text(sandbox, "status"), "running") != 0 ||
 		resolve_get(client, id, "/ports", &listening, &ignored) < 0)
-		return;
+		return false;
+	*ret_may_come = false;
+	json_array_foreach(json_object_get(sandbox, "start"), i, command) *ret_may_come |=
+		strcmp(cli_text(command, "status"), "running") == 0;
 	collect_ports(json_object_get(listening, "ports"), set);
-	if (!json_object_get(set, port))
-		cli_note("nothing that a preview reaches listens on port %s yet", port);
+	return !json_object_get(set, port);
+}
+
+/*
+ * The link is good in any case: the server may come later, or with a sandbox that wakes. One that was begun just now
+ * gets the moment that it needs.
+ */
+static void warn_unserved(struct client *client, const char *id, const char *port)
+{
+	uint64_t end_ms = clock_steady_ms() + SERVER_BEGINS_MS;
+	bool may_come = false;
+
+	while (is_unserved(client, id, port, &may_come)) {
+		if (!may_come || clock_steady_ms() >= end_ms) {
+			cli_note("nothing that a preview reaches listens on port %s yet", port);
+			return;
+		}
+		(void)poll(NULL, 0, LOOK_AGAIN_MS);
+	}
 }
 
 static int run(struct cli *cli, const void *values, int argc, char **argv, struct err *err)

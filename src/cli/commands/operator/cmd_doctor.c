@@ -6,7 +6,7 @@
 #include "base/fd.h"
 #include "base/format.h"
 #include "cli/command.h"
-#include "cli/doctor/host_check.h"
+#include "doctor/host_check.h"
 
 #include <fcntl.h>
 #include <string.h>
@@ -16,11 +16,14 @@
 
 struct doctor_values {
 	bool host_only;
+	bool is_remote;
 };
 
 static const struct option options[] = {
 	{OPTION_FLAG, 0, "host", NULL, "look at the host alone, not at the daemon",
 		offsetof(struct doctor_values, host_only)},
+	{OPTION_FLAG, 0, "remote", NULL, "ask the daemon about its host, which is another machine",
+		offsetof(struct doctor_values, is_remote)},
 	{OPTION_END},
 };
 
@@ -70,6 +73,46 @@ static int check_host(struct report *report, struct err *err)
 		add(report, host_checks[i].name, &f);
 	}
 	return 0;
+}
+
+static int add_remote(struct report *report, const json_t *check, struct err *err)
+{
+	const char *status = json_string_value(json_object_get(check, "status"));
+	const char *why = json_string_value(json_object_get(check, "why"));
+	const char *mend = json_string_value(json_object_get(check, "mend"));
+	struct finding f = {0};
+
+	if (!status)
+		return err_set(err, ERR_UNAVAILABLE, "the daemon's report has no status");
+	if (strcmp(status, "ok") == 0)
+		finding_ok(&f, "%s", cli_text(check, "fact"));
+	else
+		finding_problem(&f, strcmp(status, "fail") == 0 ? FINDING_FAIL : FINDING_WARN,
+			why ? why : "", mend ? mend : "", "%s", cli_text(check, "fact"));
+	add(report, cli_text(check, "name"), &f);
+	return 0;
+}
+
+/* The host of a daemon that is elsewhere, as that sees it. */
+static int check_remote(struct cli *cli, struct report *report, struct err *err)
+{
+	json_auto_t *document = NULL;
+	const json_t *check;
+	struct client *client;
+	size_t i;
+	int r = cli_connect(cli, &client, err);
+
+	if (r == 0)
+		r = client_json(client,
+			&(struct client_call){
+				.method = "GET", .path = "/v1/doctor", .timeout_ms = TIMEOUT_MS},
+			&document, err);
+	json_array_foreach(json_object_get(document, "checks"), i, check)
+	{
+		if (r == 0)
+			r = add_remote(report, check, err);
+	}
+	return r;
 }
 
 static void from_err(struct finding *f, const char *why, const struct err *err)
@@ -280,9 +323,12 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 	const struct doctor_values *v = values;
 	json_auto_t *checks = json_array();
 	struct report report = {.as_json = cli_wants_json(cli), .checks = checks};
-	int r = check_host(&report, err);
+	int r = v->is_remote ? check_remote(cli, &report, err) : check_host(&report, err);
 
 	(void)argc, (void)argv;
+	if (r == 0 && v->host_only && v->is_remote)
+		r = err_set(
+			err, ERR_INVALID, "--host is about this machine, --remote about another");
 	if (r == 0 && !v->host_only)
 		r = check_daemon(cli, &report, err);
 	if (r < 0)
@@ -302,7 +348,9 @@ const struct command cmd_doctor = {
 	.summary = "check the host and the daemon",
 	.details =
 		"One line a check: ok, warn or FAIL. A problem comes with why it matters and with\n"
-		"the command that mends it. Exits with 1 if anything failed.\n",
+		"the command that mends it. Exits with 1 if anything failed. With --remote the "
+		"daemon\n"
+		"looks at its own host: what has to be tried is as it was when it started.\n",
 	.tables = {{options, 0}},
 	.values_size = sizeof(struct doctor_values),
 	.verbatim_after = OPTION_ANYWHERE,

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sandlot quota show, set, rm. */
+/* sandlot quota show, ls, set, rm. */
 #include "base/format.h"
 #include "base/number.h"
 #include "cli/command.h"
+#include "cli/remote/listing.h"
 #include "cli/text/human.h"
 #include "cli/text/table.h"
 
@@ -97,6 +98,45 @@ static int show(struct cli *cli, const char *whom, struct err *err)
 	return r;
 }
 
+static void add_owner(struct table *table, const json_t *quota)
+{
+	static const char *const names[] = {"sandboxes", "running", "cpu", "memory", "disk"};
+	const json_t *used = json_object_get(quota, "used");
+
+	table_add(table, "%s/%s", cli_text(quota, "organization"), cli_text(quota, "user"));
+	for (size_t i = 0; i < array_len(names); i++)
+		add_amount(table, json_object_get(used, names[i]));
+	table_add(table, "%s", json_is_true(json_object_get(quota, "is_set")) ? "own" : "default");
+}
+
+/* All pages. */
+static int list_owners(struct cli *cli, struct err *err)
+{
+	static const char *const heading[] = {
+		"OWNER", "SANDBOXES", "RUNNING", "CPU", "MEMORY", "DISK", "QUOTA"};
+	auto_(table_fini) struct table table = TABLE_INIT(array_len(heading));
+	json_auto_t *owners = NULL;
+	const json_t *quota;
+	struct client *client;
+	size_t i;
+	int r = cli_connect(cli, &client, err);
+
+	if (r == 0)
+		r = listing_fetch_all(client, "/v1/owners", "owners", &owners, err);
+	if (r < 0)
+		return r;
+	if (cli_wants_json(cli)) {
+		json_auto_t *document = json_pack("{s:O}", "owners", owners);
+
+		cli_print_json(document);
+		return 0;
+	}
+	table_add_row(&table, heading);
+	json_array_foreach(owners, i, quota) add_owner(&table, quota);
+	table_print(&table, stdout);
+	return 0;
+}
+
 /* "memory=8Gi", "running=5", "cpu=2.5", "disk=none": a number where it is one. */
 static int add_limit(json_t *body, const char *text, struct err *err)
 {
@@ -160,19 +200,22 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 	(void)values;
 	if (strcmp(argv[0], "show") == 0 && argc <= 2)
 		return show(cli, argc > 1 ? argv[1] : NULL, err);
+	if (strcmp(argv[0], "ls") == 0 && argc == 1)
+		return list_owners(cli, err);
 	if (strcmp(argv[0], "set") == 0 && argc >= 2)
 		return set(cli, argc - 1, argv + 1, err);
 	if (strcmp(argv[0], "rm") == 0 && argc == 2)
 		return unset(cli, argv[1], err);
 	return err_explain(err, ERR_INVALID, NULL, "see \"sandlot quota --help\"",
-		"quota can do show [WHOM], set WHOM NAME=LIMIT..., and rm WHOM");
+		"quota can do show [WHOM], ls, set WHOM NAME=LIMIT..., and rm WHOM");
 }
 
 const struct command cmd_quota = {
 	.name = "quota",
-	.operands = "show|set|rm [ORGANIZATION[/USER]] [NAME=LIMIT...]",
+	.operands = "show|ls|set|rm [ORGANIZATION[/USER]] [NAME=LIMIT...]",
 	.summary = "show and set how much organizations and users may have",
 	.details = "  sandlot quota show\n"
+		   "  sandlot quota ls\n"
 		   "  sandlot quota set acme sandboxes=50 memory=64Gi disk=none\n"
 		   "  sandlot quota set acme/ann running=5 creates_per_minute=30\n"
 		   "  sandlot quota set acme/ann dangerous_commands=confirm\n"

@@ -6,6 +6,15 @@
 #include "cli/terminal/process/reconnect.h"
 #include "cli/terminal/process/remote_shell.h"
 
+struct attach_values {
+	const char *member;
+};
+
+static const struct option options[] = {
+	OPTION_MEMBER(offsetof(struct attach_values, member)),
+	{OPTION_END},
+};
+
 #define REPLAY_BYTES (256 * 1024) /* as much as a terminal replays */
 
 static int attach_terminal(struct client *client, const struct process_ref *ref, struct err *err)
@@ -37,7 +46,7 @@ static int attach_pipes(struct client *client, const struct process_ref *ref, co
 	interrupt_watch(client_interrupt(client), true);
 	r = follow_run(client, &follow, &result, err);
 	if (r < 0 && (client_interrupt(client)->signal || reconnect_is_for(err)))
-		process_ref_tell(ref, "attach");
+		process_ref_tell(client, ref, "attach");
 	if (r == 0)
 		r = live_exec_report(result, NULL, &exit_code, err);
 	return r < 0 ? r : exit_code;
@@ -45,12 +54,15 @@ static int attach_pipes(struct client *client, const struct process_ref *ref, co
 
 static int run(struct cli *cli, const void *values, int argc, char **argv, struct err *err)
 {
+	const struct attach_values *v = values;
 	json_auto_t *process = NULL;
 	struct process_ref ref;
 	struct client *client;
 	int r = cli_connect(cli, &client, err);
 
-	(void)values, (void)argc;
+	(void)argc;
+	if (r == 0)
+		client_mean_member(client, v->member);
 	if (r == 0)
 		r = process_ref_find(client, argv[0], argv[1], &ref, err);
 	if (r == 0)
@@ -76,6 +88,8 @@ const struct command cmd_attach = {
 		   "input passed on; Ctrl-C leaves it running. The exit code is that of the "
 		   "process.\n\n"
 		   "  sandlot attach 01k9 p7\n",
+	.tables = {{options, 0}},
+	.values_size = sizeof(struct attach_values),
 	.min_operands = 2,
 	.max_operands = 2,
 	.verbatim_after = OPTION_ANYWHERE,

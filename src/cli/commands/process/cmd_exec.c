@@ -12,8 +12,6 @@
 
 #include <string.h>
 
-#define EXIT_NO_PROGRAM 127 /* as a shell has it */
-
 struct exec_values {
 	struct exec_spec spec;
 	struct option_list env;
@@ -42,8 +40,7 @@ static const struct option options[] = {
 	{OPTION_FLAG, 0, "keep-awake", NULL,
 		"with -d: do not stop the sandbox as idle while it runs",
 		offsetof(struct exec_values, keep_awake)},
-	{OPTION_CHOICE, 0, "member", "ROLE", "run it in a member of the sandbox",
-		offsetof(struct exec_values, member), "primary frontend backend database cache"},
+	OPTION_MEMBER(offsetof(struct exec_values, member)),
 	{OPTION_FLAG, 't', "tty", NULL, "give it a terminal", offsetof(struct exec_values, tty)},
 	{OPTION_END},
 };
@@ -56,8 +53,6 @@ static bool is_plain(const struct cli *cli, const struct exec_values *v)
 
 static int check(const struct cli *cli, const struct exec_values *v, struct err *err)
 {
-	if (v->member && !is_plain(cli, v))
-		return err_set(err, ERR_INVALID, "--member goes without -d, -i and -t");
 	if (v->tty && !v->detach && cli_wants_json(cli))
 		return err_set(err, ERR_INVALID, "-t shows a terminal, not JSON; use -d with it");
 	if (v->tty && v->interactive && !v->detach)
@@ -80,6 +75,8 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 	if (r == 0)
 		r = cli_connect(cli, &client, err);
 	if (r == 0)
+		client_mean_member(client, v->member);
+	if (r == 0)
 		r = exec_spec_body(
 			&v->spec, &v->env, argc - 1, argv + 1, plain && v->interactive, &body, err);
 	if (r == 0 && v->spec.is_meant)
@@ -91,14 +88,14 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 	if (r == 0 && v->isolate)
 		json_object_set_new(body, "isolate", json_true());
 	if (r == 0)
-		r = resolve_id(client, argv[0], ref.sandbox, err);
+		r = process_ref_in(client, argv[0], &ref, err);
 	if (r == 0 && !plain)
 		return background_exec_run(cli, client,
 			&(struct background_exec){v->detach, v->interactive, v->tty}, body, &ref,
 			err);
 	if (r == 0)
-		r = live_exec_run(client, ref.sandbox, v->member, NULL, body, cli_wants_json(cli),
-			&exit_code, err);
+		r = live_exec_run(
+			client, ref.sandbox, NULL, body, cli_wants_json(cli), &exit_code, err);
 	if (r == 0 && exit_code == EXIT_NO_PROGRAM && argc > 1 && strchr(argv[1], ' '))
 		cli_note(
 			"\"%s\" was taken as the name of one program; -c '%s' runs it as a line of "

@@ -10,11 +10,13 @@
 struct kill_values {
 	const char *signal;
 	bool main_only;
+	const char *member;
 };
 
 static const struct option options[] = {
 	{OPTION_FLAG, 0, "main-only", NULL, "only the process itself, not what it started",
 		offsetof(struct kill_values, main_only)},
+	OPTION_MEMBER(offsetof(struct kill_values, member)),
 	{OPTION_TEXT, 's', "signal", "SIGNAL", "send this instead (INT, SIGTERM, 9); do not wait",
 		offsetof(struct kill_values, signal)},
 	{OPTION_END},
@@ -48,18 +50,20 @@ static int kill_one(struct client *client, const struct kill_values *v,
 /* One that fails does not keep the others from being tried; the exit code tells. */
 static int run(struct cli *cli, const void *values, int argc, char **argv, struct err *err)
 {
+	const struct kill_values *v = values;
 	struct client *client;
 	int code = 0;
 	int r = cli_connect(cli, &client, err);
 
 	if (r < 0)
 		return r;
+	client_mean_member(client, v->member);
 	for (int i = 1; i < argc; i++) {
 		struct process_ref ref;
 
 		r = process_ref_find(client, argv[0], argv[i], &ref, err);
 		if (r == 0)
-			r = kill_one(client, values, &ref, err);
+			r = kill_one(client, v, &ref, err);
 		if (r < 0) {
 			cli_complain(err, argv[i]);
 			code = cli_exit_code(err);

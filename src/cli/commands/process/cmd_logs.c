@@ -53,8 +53,7 @@ static const struct option options[] = {
 	{OPTION_TEXT, 'g', "grep", "TEXT",
 		"only lines with this text, of all processes that are remembered", AT(grep)},
 	{OPTION_FLAG, 'i', "ignore-case", NULL, "with --grep: A is a", AT(ignore_case)},
-	{OPTION_CHOICE, 0, "member", "ROLE", "of a member of the sandbox", AT(member),
-		"primary frontend backend database cache"},
+	OPTION_MEMBER(AT(member)),
 	{OPTION_TEXT, 0, "since", "TIME",
 		"only lines of the last 10m (say), or since 2026-01-02T03:04:05Z", AT(since)},
 	{OPTION_NUMBER, 'n', "tail", "N", "only the last N lines of each process", AT(tail)},
@@ -137,7 +136,6 @@ static int show_one(struct client *client, char **argv, const struct logs_values
 
 	if (r < 0)
 		return r;
-	shown.ref.member = v->member;
 	shown_init(&shown, v, since_ms);
 	r = v->tail.is_set || v->since || v->timestamps
 		    ? show_lines(client, &shown, v, err)
@@ -202,7 +200,6 @@ static int add_process(struct sandbox_logs *logs, const json_t *process, struct 
 	int r;
 
 	snprintf(shown->ref.sandbox, sizeof(shown->ref.sandbox), "%s", logs->sandbox);
-	shown->ref.member = logs->values->member;
 	r = process_ref_name(process, &shown->ref, err);
 	if (r < 0)
 		return r;
@@ -239,9 +236,7 @@ static void follow_process(struct sandbox_logs *logs, struct shown *shown)
 
 static int fetch(struct sandbox_logs *logs, json_t **ret, struct err *err)
 {
-	const char *member = logs->values->member;
-	auto_free char *path = mem_printf("/v1/sandboxes/%s/processes?limit=1000%s%s",
-		logs->sandbox, member ? "&member=" : "", member ? member : "");
+	auto_free char *path = mem_printf("/v1/sandboxes/%s/processes?limit=1000", logs->sandbox);
 
 	return listing_fetch_all(logs->client, path, "processes", ret, err);
 }
@@ -404,6 +399,7 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 		r = cli_connect(cli, &client, err);
 	if (r < 0)
 		return r;
+	client_mean_member(client, v->member);
 	if (v->grep)
 		return search(cli, client, argc, argv, v, err);
 	return argc > 1 ? show_one(client, argv, v, since_ms, err)

@@ -12,12 +12,14 @@
 
 struct ps_values {
 	bool all;
+	const char *member;
 	bool quiet;
 };
 
 static const struct option options[] = {
 	{OPTION_FLAG, 'a', "all", NULL, "also those that have ended, as far as they are kept",
 		offsetof(struct ps_values, all)},
+	OPTION_MEMBER(offsetof(struct ps_values, member)),
 	{OPTION_FLAG, 'q', "quiet", NULL, "print the names and nothing else",
 		offsetof(struct ps_values, quiet)},
 	{OPTION_END},
@@ -153,6 +155,8 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 
 	(void)argc;
 	if (r == 0)
+		client_mean_member(client, v->member);
+	if (r == 0)
 		r = resolve_id(client, argv[0], sandbox, err);
 	if (r == 0)
 		r = fetch(client, sandbox, v->all, &processes, err);
@@ -178,6 +182,7 @@ const struct command cmd_ps = {
 		   "a\n"
 		   "stopped sandbox.\n\n"
 		   "  sandlot ps -a 01k9\n"
+		   "  sandlot ps --member database 01k9\n"
 		   "  sandlot ps -o json 01k9 | jq '.processes[].pid'\n",
 	.tables = {{options, 0}},
 	.values_size = sizeof(struct ps_values),

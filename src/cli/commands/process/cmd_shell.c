@@ -4,11 +4,13 @@
 
 struct shell_values {
 	const char *cwd;
+	const char *member;
 	const char *user;
 };
 
 static const struct option options[] = {
 	{OPTION_TEXT, 'C', "chdir", "DIR", "the same as -w", offsetof(struct shell_values, cwd)},
+	OPTION_MEMBER(offsetof(struct shell_values, member)),
 	{OPTION_TEXT, 'u', "user", "USER", "be this user of the sandbox",
 		offsetof(struct shell_values, user)},
 	{OPTION_TEXT, 'w', "workdir", "DIR", "begin in this directory",
@@ -28,7 +30,9 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 	if (r == 0)
 		r = cli_connect(cli, &client, err);
 	if (r == 0)
-		r = resolve_id(client, argv[0], shell.ref.sandbox, err);
+		client_mean_member(client, v->member);
+	if (r == 0)
+		r = process_ref_in(client, argv[0], &shell.ref, err);
 	if (r == 0)
 		r = remote_shell_run(client, &shell, &exit_code, err);
 	return r < 0 ? r : exit_code;
@@ -44,7 +48,8 @@ const struct command cmd_shell = {
 		   "Ctrl-Q\n"
 		   "leaves the shell running; \"sandlot attach\" goes back to it.\n\n"
 		   "  sandlot shell 01k9\n"
-		   "  sandlot shell -u root -w /etc 01k9\n",
+		   "  sandlot shell -u root -w /etc 01k9\n"
+		   "  sandlot shell --member database 01k9\n",
 	.tables = {{options, 0}},
 	.values_size = sizeof(struct shell_values),
 	.min_operands = 1,

@@ -4,6 +4,8 @@
 #include "cli/commands/project/stage_line.h"
 #include "cli/copy/transfer.h"
 #include "cli/remote/event_follow.h"
+#include "cli/terminal/interrupt.h"
+#include "cli/terminal/process/reconnect.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -15,9 +17,9 @@
 #define NAME_LEN 40
 
 struct launch_values {
-	const char *project, *template_name, *services, *preview;
+	const char *project, *template_name, *services, *only, *preview, *from;
 	struct option_list env;
-	struct option_number install_ms;
+	struct option_number install_ms, backend_ms, frontend_ms;
 	bool verbose, watch;
 };
 
@@ -29,11 +31,19 @@ static const struct option options[] = {
 	{OPTION_LIST, 'e', "env", "NAME=VALUE", "a variable of the app; may be repeated", AT(env)},
 	{OPTION_TEXT, 0, "services", "NAMES",
 		"postgres, redis, both with a comma, or none; else what is detected", AT(services)},
+	{OPTION_TEXT, 0, "only", "PART",
+		"start frontend or backend alone, whatever else is detected", AT(only)},
 	{OPTION_TEXT, 0, "preview", "MODE",
 		"host, the default: the preview has a name of its own; path: it is at a path",
 		AT(preview)},
 	{OPTION_SECONDS, 0, "install-timeout", "TIME", "how long installing may take; 2 minutes",
 		AT(install_ms)},
+	{OPTION_SECONDS, 0, "backend-timeout", "TIME",
+		"how long the backend may take to answer; 30 seconds", AT(backend_ms)},
+	{OPTION_SECONDS, 0, "frontend-timeout", "TIME", "the same of the page; 45 seconds",
+		AT(frontend_ms)},
+	{OPTION_TEXT, 0, "from", "STAGE", "begin there, and do again what is done already",
+		AT(from)},
 	{OPTION_FLAG, 'v', "verbose", NULL, "show what the stages say", AT(verbose)},
 	{OPTION_FLAG, 'w', "watch", NULL, "then send edits as they are made, until Ctrl-C",
 		AT(watch)},
@@ -101,6 +111,8 @@ struct drawing {
 	bool is_verbose, is_json;
 	struct stage_line line; /* while one runs */
 	json_t *launch;		/* what came of it; owned */
+	char seen[32];		/* the id of the last event; "": none */
+	struct reconnect reconnect;
 	struct err *err;
 };
 
@@ -112,6 +124,7 @@ static int on_event(const struct event *event, void *arg)
 	if (!data)
 		return err_set(
 			drawing->err, ERR_INTERNAL, "the daemon sent an event that is not JSON");
+	snprintf(drawing->seen, sizeof(drawing->seen), "%s", event->id);
 	if (strcmp(event->name, "end") == 0)
 		drawing->launch = json_incref(data);
 	else if (!drawing->is_json)
@@ -119,24 +132,48 @@ static int on_event(const struct event *event, void *arg)
 	return 0;
 }
 
-static int follow(struct client *client, const json_t *body, struct drawing *drawing)
+/* One connection: 0 when the launch is over. */
+static int follow_once(struct client *client, const char *id, struct drawing *drawing)
 {
+	auto_free char *path = mem_printf(
+		"/v1/launches/%s/events%s%s", id, drawing->seen[0] ? "?from=" : "", drawing->seen);
 	int r = client_open(client,
-		&(struct client_call){.method = "POST",
-			.path = "/v1/launches",
-			.body = body,
-			.accept = "text/event-stream"},
+		&(struct client_call){.method = "GET", .path = path, .accept = "text/event-stream"},
 		drawing->err);
 
 	if (r < 0)
 		return r;
-	stage_line_init(&drawing->line, drawing->is_verbose);
+	reconnect_connected(&drawing->reconnect);
 	r = event_follow(client, on_event, drawing, drawing->err);
-	stage_line_fini(&drawing->line);
 	client_close(client);
 	if (r == 0 && !drawing->launch)
-		return err_set(drawing->err, ERR_UNAVAILABLE,
+		return err_explain(drawing->err, ERR_UNAVAILABLE, "connection_lost", NULL,
 			"the daemon ended the stream before the launch was over");
+	return r;
+}
+
+/* To its end, which a daemon that is restarted meanwhile comes to as well. */
+static int follow(struct client *client, const char *id, struct drawing *drawing)
+{
+	struct interrupt *interrupt = client_interrupt(client);
+	bool was_watched = interrupt->is_watched;
+	int r = interrupt_hold(interrupt, drawing->err);
+
+	if (r < 0)
+		return r;
+	interrupt_watch(interrupt, true);
+	drawing->seen[0] = '\0';
+	drawing->reconnect = (struct reconnect){0};
+	stage_line_init(&drawing->line, drawing->is_verbose);
+	do {
+		r = follow_once(client, id, drawing);
+		if (r < 0)
+			r = reconnect_wait(&drawing->reconnect, client, r, drawing->err);
+	} while (r == 0 && !drawing->launch);
+	stage_line_fini(&drawing->line);
+	interrupt_watch(interrupt, was_watched);
+	if (r == -EINTR)
+		cli_note("the launch goes on without us; \"sandlot job cancel %s\" ends it", id);
 	return r;
 }
 
@@ -157,6 +194,33 @@ static int tell_failure(const json_t *launch, struct err *err)
 		"%s: %s", cli_text(error, "stage"), cli_text(error, "message"));
 }
 
+/* A browser shows pages by path of public ports alone. */
+static void tell_private(struct client *client, const json_t *launch)
+{
+	const char *id = cli_text(launch, "sandbox_id");
+	auto_free char *path = mem_printf("/v1/sandboxes/%s/ports", id);
+	const json_t *page = json_object_get(launch, "frontend_port");
+	json_int_t number = json_integer_value(
+		json_is_integer(page) ? page : json_object_get(launch, "backend_port"));
+	json_auto_t *answer = NULL;
+	json_t *ports, *port;
+	struct err ignored;
+	size_t i;
+
+	if (client_json(client, &(struct client_call){.method = "GET", .path = path}, &answer,
+		    &ignored) < 0)
+		return;
+	ports = json_object_get(answer, "ports");
+	json_array_foreach(ports, i, port)
+	{
+		if (json_integer_value(json_object_get(port, "port")) == number &&
+			json_is_false(json_object_get(port, "public")))
+			cli_note("port %lld is private, and browsers show pages by path of public "
+				 "ports alone: \"sandlot open --public %s %lld\" makes it public",
+				(long long)number, id, (long long)number);
+	}
+}
+
 /* A link that its owner can open: previews are private. */
 static int print_link(struct client *client, const json_t *launch, struct err *err)
 {
@@ -167,9 +231,11 @@ static int print_link(struct client *client, const json_t *launch, struct err *e
 	const char *port;
 	int r;
 
+	cli_note("the app runs in the sandbox %s", id);
 	snprintf(prefix, sizeof(prefix), "%s-", id);
 	port = strstr(url, prefix);
 	if (!port) {
+		tell_private(client, launch);
 		cli_print("%s\n", url);
 		return 0;
 	}
@@ -195,12 +261,49 @@ static json_t *split_services(const char *names)
 	return list;
 }
 
+/* The other part is left out. */
+static int add_only(json_t *body, const char *only, struct err *err)
+{
+	static const char *const parts[] = {"frontend", "backend"};
+
+	for (size_t i = 0; only && i < array_len(parts); i++) {
+		if (strcmp(only, parts[i]) != 0)
+			continue;
+		json_object_set_new(body, parts[1 - i], json_false());
+		return 0;
+	}
+	return only ? err_set(err, ERR_INVALID, "--only wants frontend or backend, not %.60s", only)
+		    : 0;
+}
+
+static void add_timeouts(json_t *body, const struct launch_values *v)
+{
+	const struct {
+		const char *name;
+		const struct option_number *ms;
+	} waits[] = {{"install_s", &v->install_ms}, {"backend_s", &v->backend_ms},
+		{"frontend_s", &v->frontend_ms}};
+	json_t *timeouts = json_object();
+
+	for (size_t i = 0; i < array_len(waits); i++) {
+		if (waits[i].ms->is_set)
+			json_object_set_new(timeouts, waits[i].name,
+				json_integer((json_int_t)(waits[i].ms->value / 1000)));
+	}
+	if (json_object_size(timeouts) > 0)
+		json_object_set(body, "timeouts", timeouts);
+	json_decref(timeouts);
+}
+
 static int make_body(
 	const struct launch_values *v, const json_t *project, json_t **ret_body, struct err *err)
 {
 	json_auto_t *body = json_pack("{s:s}", "project", cli_text(project, "id"));
 	json_t *env = json_object();
+	int r = add_only(body, v->only, err);
 
+	if (r < 0)
+		return r;
 	json_object_set_new(body, "env", env);
 	for (size_t i = 0; i < v->env.count; i++) {
 		const char *equals = strchr(v->env.items[i], '=');
@@ -218,23 +321,46 @@ static int make_body(
 		json_object_set_new(body, "template", json_string(v->template_name));
 	if (v->preview)
 		json_object_set_new(body, "preview", json_string(v->preview));
-	if (v->install_ms.is_set)
-		json_object_set_new(body, "timeouts",
-			json_pack("{s:I}", "install_s", (json_int_t)(v->install_ms.value / 1000)));
+	if (v->from)
+		json_object_set_new(body, "from", json_string(v->from));
+	add_timeouts(body, v);
 	*ret_body = json_incref(body);
 	return 0;
+}
+
+/* What sandlot.json says and nothing follows: whoever wrote it waits for it in vain. */
+static void tell_settings(const json_t *launch)
+{
+	json_t *findings = json_object_get(launch, "findings"), *finding;
+	size_t i;
+
+	json_array_foreach(findings, i, finding)
+	{
+		if (strcmp(cli_text(finding, "rule"), "settings") == 0 &&
+			strcmp(cli_text(finding, "severity"), "warning") == 0)
+			cli_note("%s:%lld: %s", cli_text(finding, "file"),
+				(long long)json_integer_value(json_object_get(finding, "line")),
+				cli_text(finding, "message"));
+	}
 }
 
 /* One launch: what came of it is told. */
 static int launch_once(struct client *client, const json_t *body, struct drawing *drawing)
 {
+	json_auto_t *begun = NULL;
 	int r;
 
 	json_decref(drawing->launch);
 	drawing->launch = NULL;
-	r = follow(client, body, drawing);
+	r = client_json(client,
+		&(struct client_call){.method = "POST", .path = "/v1/launches", .body = body},
+		&begun, drawing->err);
+	if (r == 0)
+		r = follow(client, cli_text(begun, "id"), drawing);
 	if (r == 0 && drawing->is_json)
 		cli_print_json(drawing->launch);
+	else if (r == 0)
+		tell_settings(drawing->launch);
 	if (r == 0 && strcmp(cli_text(drawing->launch, "status"), "succeeded") != 0)
 		return tell_failure(drawing->launch, drawing->err);
 	if (r == 0 && !drawing->is_json)
@@ -268,7 +394,7 @@ static int launch_again(void *arg, struct err *err)
 }
 
 static int launch_and_watch(struct client *client, const char *dir, const json_t *project,
-	struct dir_watch *files, const json_t *body, struct drawing *drawing)
+	struct dir_watch *files, json_t *body, struct drawing *drawing)
 {
 	struct launch_watch watch = {.client = client,
 		.files = files,
@@ -280,6 +406,7 @@ static int launch_and_watch(struct client *client, const char *dir, const json_t
 
 	watch.arg = &relaunch;
 	r = launch_again(&relaunch, drawing->err);
+	json_object_del(body, "from"); /* once is enough */
 	return r < 0 ? r : launch_watch_run(&watch, drawing->err);
 }
 

@@ -280,11 +280,8 @@ static int upload(struct client *client, const char *project, const char *below,
 					     : NULL;
 	struct stat st;
 
-	if (fd < 0 && (errno == ENOENT || errno == EACCES))
-		return err_set(err, errno == ENOENT ? ERR_NOT_FOUND : ERR_DENIED,
-			"open %s on this machine: %s", local, strerror(errno));
 	if (fd < 0 || fstat(fd, &st) < 0)
-		return err_sys(err, "open %s", local);
+		return cli_file_error(errno, "open", local, err);
 	if (S_ISDIR(st.st_mode))
 		return put_dir(client, project, path, local, ret_answer, err);
 	return put_file(client, project, path, fd, st.st_mode & S_IXUSR, ret_answer, err);
@@ -334,8 +331,9 @@ static int run_upload(const struct command_call *call, struct err *err)
 
 /* --- download --- */
 
-static int download(struct client *client, const char *target, const char *path, const char *to,
-	struct err *err)
+/* A file, or all of them: a directory with the name of the project; to standard output, or what is no directory, as a tar. */
+static int download(struct client *client, const char *target, const char *name, bool is_all,
+	const char *to, struct err *err)
 {
 	auto_(destination_fini) struct destination destination = DESTINATION_INIT;
 	auto_fd int special = -1;
@@ -348,22 +346,29 @@ static int download(struct client *client, const char *target, const char *path,
 	if (r > 0)
 		return transfer_receive_fd(client, target, special, err);
 	if (r == 0)
-		r = destination_open(to, len > 0 && to[len - 1] == '/', path, &destination, err);
-	return r < 0 ? r : transfer_receive_file(client, target, 0, &destination, err);
+		r = destination_open(to, len > 0 && to[len - 1] == '/', name, &destination, err);
+	if (r < 0)
+		return r;
+	return is_all ? transfer_receive_tree(client, target, &destination, err)
+		      : transfer_receive_file(client, target, 0, &destination, err);
 }
 
 static int run_download(const struct command_call *call, struct err *err)
 {
 	struct cli *cli = call->cli;
-	int argc = call->argc;
 	char **argv = call->argv;
+	const char *path = call->argc > 1 ? argv[1] : ".", *to = call->argc > 2 ? argv[2] : ".";
+	bool is_all = strcmp(path, ".") == 0;
 	auto_free char *target = NULL;
 	struct client *client;
-	int r = target_of(argv[0], "/files", argv[1], &target, err);
+	int r = target_of(
+		argv[0], is_all ? "/archive" : "/files", is_all ? NULL : path, &target, err);
 
 	if (r == 0)
 		r = cli_connect(cli, &client, err);
-	return r < 0 ? r : download(client, target, argv[1], argc == 3 ? argv[2] : ".", err);
+	if (r < 0)
+		return r;
+	return download(client, target, is_all ? argv[0] : path, is_all, to, err);
 }
 
 /* --- rm --- */
@@ -411,7 +416,7 @@ static int run_rm(const struct command_call *call, struct err *err)
 
 static const struct command_verb verbs[] = {
 	{"create", "NAME", 1, 1, run_create},
-	{"download", "NAME PATH [TO]", 2, 3, run_download},
+	{"download", "NAME [PATH [TO]]", 1, 3, run_download},
 	{"files", "NAME", 1, 1, run_files},
 	{"ls", "", 0, 0, run_ls},
 	{"rm", "NAME [PATH...]", 1, COMMAND_ANY, run_rm},
@@ -427,12 +432,15 @@ const struct command cmd_project = {
 	.details =
 		"A project is a set of files, which its sandboxes see read-only in\n"
 		"/workspace/project_files, new ones at once. upload takes files and directories;\n"
-		"DIR/. is the content alone. download writes to a path, or with - to standard\n"
-		"output. rm NAME removes the project, rm NAME PATH... files of it.\n\n"
+		"DIR/. is the content alone. download writes a file, or all of them without a "
+		"path\n"
+		"or with ., to a path, or with - to standard output. rm NAME removes the project, "
+		"rm NAME PATH... files of it.\n\n"
 		"  sandlot project create shop\n"
 		"  sandlot project upload shop ./my-app/. README.md\n"
 		"  sandlot create --project shop\n"
 		"  sandlot project download shop README.md -\n"
+		"  sandlot project download shop\n"
 		"  sandlot project rm shop README.md\n",
 	.tables = {{options, 0}},
 	.values_size = sizeof(struct project_values),

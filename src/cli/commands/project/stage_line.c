@@ -2,6 +2,7 @@
 #include "cli/commands/project/stage_line.h"
 
 #include "base/clock.h"
+#include "base/format.h"
 #include "base/mem.h"
 #include "cli/command.h"
 #include "cli/text/table.h"
@@ -37,7 +38,9 @@ static void draw(struct stage_line *line)
 	text = mem_printf("sandlot: %-20s running  %6.1f s%s%s", line->stage, seconds,
 		line->said[0] ? "  " : "", line->said);
 	table_tame(text);
-	fprintf(stderr, "\r\033[K%.*s", width, text);
+	if (strlen(text) > (size_t)width) /* a character has more bytes than it is wide */
+		text[width - (int)format_unfinished(text, (size_t)width)] = '\0';
+	fprintf(stderr, "\r\033[K%s", text);
 	fflush(stderr);
 	line->has_line = true;
 }

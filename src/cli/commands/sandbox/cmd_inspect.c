@@ -13,7 +13,15 @@ static void add_member(struct table *table, const char *name, const char *key, c
 	add_value(table, path, member);
 }
 
-/* The lines of a list whose members have names, such as start commands; false if it is none. */
+/* What tells an entry of a list from the others; "" if nothing does. */
+static const char *key_of(const json_t *entry)
+{
+	return json_object_get(entry, "role")	? "role"
+	       : json_object_get(entry, "name") ? "name"
+						: "";
+}
+
+/* The lines of a list whose entries have names or roles, such as start commands and members; false if it is none. */
 static bool add_named(struct table *table, const char *name, const json_t *list)
 {
 	json_t *member;
@@ -23,15 +31,15 @@ static bool add_named(struct table *table, const char *name, const json_t *list)
 		return false;
 	json_array_foreach((json_t *)list, i, member)
 	{
-		if (!json_is_string(json_object_get(member, "name")))
+		if (!json_is_string(json_object_get(member, key_of(member))))
 			return false;
 	}
 	json_array_foreach((json_t *)list, i, member)
 	{
 		json_auto_t *rest = json_copy(member);
 
-		json_object_del(rest, "name");
-		add_member(table, name, cli_text(member, "name"), rest);
+		json_object_del(rest, key_of(member));
+		add_member(table, name, cli_text(member, key_of(member)), rest);
 	}
 	return true;
 }

@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 struct rm_values {
 	bool all;
@@ -30,10 +31,14 @@ static const struct option rm_options[] = {
 };
 
 struct purge_values {
+	bool force;
 	bool orphan;
 };
 
 static const struct option purge_options[] = {
+	{OPTION_FLAG, 'f', "force", NULL, "do not ask about a sandbox that still exists",
+		offsetof(struct purge_values, force)},
+	{OPTION_FLAG, 'y', "yes", NULL, "the same", offsetof(struct purge_values, force)},
 	{OPTION_FLAG, 0, "orphan", NULL, "an orphan of sandlot ls --orphans, with all its files",
 		offsetof(struct purge_values, orphan)},
 	{OPTION_END},
@@ -52,13 +57,34 @@ static int post(struct client *client, const char *id, const void *arg, json_t *
 		client, &(struct client_call){.method = "POST", .path = path}, ret_answer, err);
 }
 
+/* One that still exists is asked about, if somebody is there: what a removed one left was given up before. */
+static int ask_about(struct client *client, const char *id, struct err *err)
+{
+	auto_free char *path = mem_printf("/v1/sandboxes/%s", id), *question = NULL;
+	json_auto_t *sandbox = NULL;
+	const char *name, *status;
+	int r = client_json(
+		client, &(struct client_call){.method = "GET", .path = path}, &sandbox, err);
+
+	if (r < 0)
+		return err->kind == ERR_NOT_FOUND ? 0 : r;
+	name = cli_text(sandbox, "name");
+	status = cli_text(sandbox, "status");
+	question = mem_printf("Remove the sandbox %s, which is %s, with all its files?",
+		name[0] ? name : id, status);
+	return question_ask(question, err);
+}
+
 static int post_purge(struct client *client, const char *id, const void *arg, json_t **ret_answer,
 	struct err *err)
 {
-	int r = post(client, id, arg, ret_answer, err);
+	const struct purge_values *values = arg;
+	int r = 0;
 
+	if (!values->force && question_has_listener())
+		r = ask_about(client, id, err);
 	if (r == 0)
-		cli_note("purged %s: its workspace and all files in it are gone", id);
+		r = post(client, id, "purge", ret_answer, err);
 	return r;
 }
 
@@ -75,13 +101,24 @@ static int purge_orphan(struct client *client, const char *id, const void *arg, 
 	struct err *err)
 {
 	auto_free char *path = mem_printf("/v1/orphans/%s", id);
-	int r = client_json(
-		client, &(struct client_call){.method = "DELETE", .path = path}, ret_answer, err);
 
 	(void)arg;
-	if (r == 0)
+	return client_json(
+		client, &(struct client_call){.method = "DELETE", .path = path}, ret_answer, err);
+}
+
+/* A person is told what was lost, a script whose. */
+static void tell_done(verb_fn verb, const char *id)
+{
+	bool is_read = isatty(STDOUT_FILENO) == 1;
+
+	if (is_read && verb == post_purge)
+		cli_note("purged %s: its workspace and all files in it are gone", id);
+	else if (is_read && verb == purge_orphan)
 		cli_note("purged the orphan %s: all its files are gone", id);
-	return r;
+	else
+		puts(id);
+	fflush(stdout);
 }
 
 static int one(struct cli *cli, const char *text, verb_fn verb, const void *arg, struct err *err)
@@ -91,8 +128,12 @@ static int one(struct cli *cli, const char *text, verb_fn verb, const void *arg,
 	struct client *client;
 	int r = cli_connect(cli, &client, err);
 
-	if (r == 0 && verb == purge_orphan && orphan_ids_is_layer(text))
-		return purge_orphan(client, text, arg, &answer, err);
+	if (r == 0 && verb == purge_orphan && orphan_ids_is_layer(text)) {
+		r = purge_orphan(client, text, arg, &answer, err);
+		if (r == 0 && !cli_wants_json(cli))
+			tell_done(verb, text);
+		return r;
+	}
 	if (r == 0 && verb == purge_orphan)
 		r = orphan_ids_resolve(client, text, id, err);
 	else if (r == 0 && verb == post_purge)
@@ -104,8 +145,7 @@ static int one(struct cli *cli, const char *text, verb_fn verb, const void *arg,
 	if (r < 0)
 		return r;
 	if (!cli_wants_json(cli)) {
-		puts(id);
-		fflush(stdout);
+		tell_done(verb, id);
 		return 0;
 	}
 	if (!json_object_get(answer, "id")) {
@@ -194,7 +234,7 @@ static int run_purge(struct cli *cli, const void *values, int argc, char **argv,
 
 	if (v->orphan)
 		return each(cli, argc, argv, purge_orphan, NULL, err);
-	return each(cli, argc, argv, post_purge, "purge", err);
+	return each(cli, argc, argv, post_purge, v, err);
 }
 
 /* Each sandbox that there is. */
@@ -254,10 +294,10 @@ const struct command cmd_pause = {
 };
 
 const struct command cmd_purge = {
-	VERB(purge, "remove what sandboxes left on disk",
-		"Removes the workspace for good, also of a sandbox that was removed. Asks nothing, "
-		"and says\n"
-		"what it did.\n"),
+	VERB(purge, "remove sandboxes with all their files",
+		"Removes the workspace for good: of a sandbox that was removed, and of one that "
+		"still\n"
+		"exists or runs, which it ends. On a terminal it asks about such a one first.\n"),
 	.tables = {{purge_options, 0}},
 	.values_size = sizeof(struct purge_values),
 };

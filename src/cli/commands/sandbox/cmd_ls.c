@@ -210,7 +210,7 @@ static void print_removed(const json_t *removed)
 /* What is listed, in the JSON and in the table. */
 static const char *kind_of(const struct ls_values *v)
 {
-	return v->orphans ? "orphans" : v->removed ? "removed" : "sandboxes";
+	return v->orphans ? "orphans" : "sandboxes";
 }
 
 static int fetch(struct client *client, const struct ls_values *v, json_t **ret, struct err *err)

@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/create_spec.h"
 #include "cli/exec_spec.h"
+#include "cli/foreign_words.h"
 #include "cli/remote/removal.h"
 #include "cli/terminal/interrupt.h"
 #include "cli/terminal/process/background_exec.h"
@@ -47,13 +48,14 @@ static const struct option options[] = {
 	{OPTION_END},
 };
 
-static void leave(struct client *client, const char *id, bool keep, bool is_named)
+static void leave(
+	struct client *client, const char *id, const char *name, bool keep, bool is_printed)
 {
 	struct err err;
 
 	interrupt_watch(client_interrupt(client), false);
-	if (keep && is_named) {
-		cli_note("it runs on; remove it with: sandlot rm --purge %s", id);
+	if (keep && is_printed) {
+		cli_note("it runs on; remove it with: sandlot rm --purge %s", name ? name : id);
 		return;
 	}
 	if (keep) {
@@ -119,6 +121,7 @@ static int run_shell(struct client *client, const struct run_values *v, const ch
 	int r;
 
 	snprintf(shell.ref.sandbox, sizeof(shell.ref.sandbox), "%s", id);
+	shell.ref.given = v->create.name;
 	r = remote_shell_run(client, &shell, &exit_code, err);
 	*keep = *keep || shell.has_left;
 	return r < 0 ? r : exit_code;
@@ -134,20 +137,30 @@ static int run_command(struct cli *cli, struct client *client, const struct run_
 		.tty = v->tty,
 		.owns_sandbox = true,
 		.mode = mode};
-	struct process_ref ref = {0};
+	struct process_ref ref = {.given = v->create.name};
 	int exit_code = 0;
 	int r;
 
 	if (!how.detach && !how.interactive) {
 		interrupt_watch(client_interrupt(client), true);
-		r = live_exec_run(
-			client, id, NULL, mode, body, cli_wants_json(cli), &exit_code, err);
+		r = live_exec_run(client, id, mode, body, cli_wants_json(cli), &exit_code, err);
 		return r < 0 ? r : exit_code;
 	}
 	snprintf(ref.sandbox, sizeof(ref.sandbox), "%s", id);
 	r = background_exec_run(cli, client, &how, body, &ref, err);
 	*keep = *keep || how.has_left || (how.detach && r >= 0);
 	return r;
+}
+
+/* Others take an image where a program stands here. */
+static void explain_missing(const struct run_values *v, int argc, char **argv)
+{
+	if (argc == 0 || v->exec.line || v->create.template || !foreign_is_image(argv[0]))
+		return;
+	cli_note(
+		"\"%s\" was taken as the name of a program; to start from an image: sandlot run -t "
+		"%s -- %s",
+		argv[0], argv[0], argc > 1 ? argv[1] : "COMMAND");
 }
 
 static int run(struct cli *cli, const void *values, int argc, char **argv, struct err *err)
@@ -201,7 +214,9 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 	else
 		r = is_shell ? run_shell(client, v, id, mode, &keep, err)
 			     : run_command(cli, client, v, input, body, id, mode, &keep, err);
-	leave(client, id, keep, v->detach);
+	if (r == EXIT_NO_PROGRAM)
+		explain_missing(v, argc, argv);
+	leave(client, id, v->create.name, keep, v->detach);
 	return r;
 }
 

@@ -51,7 +51,14 @@ static int find(
 		return 0;
 	}
 	r = fetch(client, NULL, &list, err);
-	return r < 0 ? r : resolve_among(list, text, id, err);
+	if (r < 0)
+		return r;
+	r = resolve_among(list, text, id, err);
+	if (r == 0 || err->kind != ERR_NOT_FOUND)
+		return r;
+	return err_explain(err, ERR_NOT_FOUND, "snapshot_not_found",
+		"\"sandlot snapshot ls\" shows those there are",
+		"there is no snapshot whose id begins or ends with \"%.64s\"", text);
 }
 
 static int create(const struct command_call *call, struct err *err)

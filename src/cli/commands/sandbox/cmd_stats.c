@@ -16,12 +16,14 @@
 #define HOUR_MS	  (3600 * 1000)
 
 struct stats_values {
+	const char *member;
 	bool once;
 	const char *since;
 	bool watch;
 };
 
 static const struct option options[] = {
+	OPTION_MEMBER(offsetof(struct stats_values, member)),
 	{OPTION_FLAG, '1', "once", NULL, "show them once, also on a terminal",
 		offsetof(struct stats_values, once)},
 	{OPTION_TEXT, 0, "since", "TIME",
@@ -163,7 +165,7 @@ static int look(struct showing *showing, struct table *table, json_t **ret_all, 
 		if (!resolve_is_whole(id))
 			continue;
 		r = fetch(showing->client, id, &stats, err);
-		/* One that ended between the list and now is no failure. */
+		/* One that ended between the list and now, or has no such member, is no failure. */
 		if (r < 0 && showing->argc == 0 && err->kind == ERR_NOT_FOUND)
 			continue;
 		if (r < 0)
@@ -290,9 +292,12 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 
 	if (v->since) {
 		json_decref(showing.before);
-		return run_past(cli, v->since, argc, argv, err);
+		return v->member ? err_set(err, ERR_INVALID, "--since goes without --member")
+				 : run_past(cli, v->since, argc, argv, err);
 	}
 	r = cli_connect(cli, &showing.client, err);
+	if (r == 0)
+		client_mean_member(showing.client, v->member);
 	if (r == 0 && !cli_wants_json(cli))
 		r = look_before(&showing, err);
 	if (r == 0)
@@ -314,6 +319,7 @@ const struct command cmd_stats = {
 		   "minutes; it is kept in memory, and begins anew when the daemon does.\n\n"
 		   "  sandlot stats\n"
 		   "  sandlot stats -1 01k9\n"
+		   "  sandlot stats --member database 01k9\n"
 		   "  sandlot stats --since 10m 01k9\n",
 	.tables = {{options, 0}},
 	.values_size = sizeof(struct stats_values),

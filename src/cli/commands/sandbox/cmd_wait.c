@@ -49,11 +49,13 @@ static int wait_for_end(
 }
 
 struct wait_values {
+	const char *member;
 	bool ready;
 	struct option_number timeout;
 };
 
 static const struct option options[] = {
+	OPTION_MEMBER(offsetof(struct wait_values, member)),
 	{OPTION_FLAG, 0, "ready", NULL, "until the sandbox is ready, as its template says",
 		offsetof(struct wait_values, ready)},
 	{OPTION_SECONDS, 0, "timeout", "TIME", "with --ready: at most so long; 10m unless told",
@@ -126,6 +128,11 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 		return r;
 	if (v->ready != (argc == 1))
 		return err_set(err, ERR_INVALID, "name a process, or say --ready");
+	if (v->ready && v->member)
+		return err_set(err, ERR_INVALID,
+			"--ready goes without --member: \"sandlot inspect\" tells the health of "
+			"members");
+	client_mean_member(client, v->member);
 	if (v->ready)
 		return wait_until_ready(cli, client, v, argv[0], err);
 	if (r == 0)

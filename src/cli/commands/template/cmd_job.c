@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/format.h"
 #include "cli/command.h"
 #include "cli/remote/listing.h"
 #include "cli/terminal/process/follow.h"
@@ -7,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define JOBS "/v1/jobs"
+#define JOBS	     "/v1/jobs"
+#define PROGRESS_MAX 60 /* bytes of a row; show and log have the rest */
 
 static bool is_id(const char *text)
 {
@@ -20,6 +22,16 @@ static int check_id(const char *text, struct err *err)
 }
 
 /* --- ls --- */
+
+static void add_progress(struct table *table, const char *text)
+{
+	size_t len = PROGRESS_MAX - strlen("...");
+
+	if (strlen(text) <= PROGRESS_MAX)
+		table_add(table, "%s", text);
+	else
+		table_add(table, "%.*s...", (int)(len - format_unfinished(text, len)), text);
+}
 
 static void print_table(const json_t *jobs)
 {
@@ -37,9 +49,8 @@ static void print_table(const json_t *jobs)
 		table_add(&table, "%s", cli_text(job, "kind"));
 		table_add(&table, "%s", cli_text(job, "target"));
 		table_add(&table, "%s", cli_text(job, "state"));
-		table_add(&table, "%s",
-			json_is_object(error) ? cli_text(error, "message")
-					      : cli_text(job, "progress"));
+		add_progress(&table, json_is_object(error) ? cli_text(error, "message")
+							   : cli_text(job, "progress"));
 		table_add_age(&table, cli_text(job, "created_at"));
 	}
 	table_print(&table, stdout);

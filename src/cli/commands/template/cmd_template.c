@@ -46,7 +46,7 @@ static const struct option options[] = {
 		offsetof(struct template_values, detach)},
 	{OPTION_FLAG, 0, "shared", NULL,
 		"pull, create, build DIR, import: for everybody (administrators)", AT(shared)},
-	{OPTION_FLAG, 0, "no-cache", NULL, "build: take nothing that an earlier build made",
+	{OPTION_FLAG, 0, "no-cache", NULL, "create, build: take nothing that an earlier build made",
 		offsetof(struct template_values, no_cache)},
 	{OPTION_FLAG, 0, "build-cache", NULL, "prune: forget what steps of builds have made",
 		AT(build_cache)},
@@ -175,8 +175,10 @@ static int await(struct cli *cli, struct client *client, const struct template_v
 	return r < 0 ? r : show_answer(cli, template);
 }
 
-static void set_shared(const struct template_values *v, json_t *body)
+static void set_flags(const struct template_values *v, json_t *body)
 {
+	if (v->no_cache)
+		json_object_set_new(body, "no_cache", json_true());
 	if (v->shared)
 		json_object_set_new(body, "shared", json_true());
 }
@@ -194,7 +196,7 @@ static int pull(struct cli *cli, const struct template_values *v, const char *na
 		return r;
 	json_object_set_new(body, "name", json_string(name));
 	json_object_set_new(body, "image", json_string(image));
-	set_shared(v, body);
+	set_flags(v, body);
 	r = client_json(client,
 		&(struct client_call){.method = "POST", .path = TEMPLATES, .body = body}, &answer,
 		err);
@@ -284,7 +286,7 @@ static int make(struct cli *cli, const struct template_values *v, json_t *body, 
 	struct follow follow = {0};
 	int r = cli_connect(cli, &client, err);
 
-	set_shared(v, body);
+	set_flags(v, body);
 	if (r == 0)
 		r = client_json(client,
 			&(struct client_call){.method = "POST", .path = TEMPLATES, .body = body},
@@ -302,10 +304,19 @@ static int make(struct cli *cli, const struct template_values *v, json_t *body, 
 			&template, err);
 	if (r < 0)
 		return r;
-	if (strcmp(cli_text(template, "status"), "ready") != 0)
-		return err_set(err, ERR_UNPROCESSABLE, "%s is not built: %s",
-			cli_text(template, "name"), cli_text(template, "error"));
-	return show_answer(cli, template);
+	if (strcmp(cli_text(template, "status"), "ready") != 0) {
+		const char *remedy = cli_text(json_object_get(job, "error"), "remediation");
+
+		return err_explain(err, ERR_UNPROCESSABLE, NULL, remedy[0] ? remedy : NULL,
+			"%s is not built: %s", cli_text(template, "name"),
+			cli_text(template, "error"));
+	}
+	/* The last line of the log says that it is ready. */
+	if (cli_wants_json(cli))
+		cli_print_json(template);
+	else
+		cli_note("to use it: sandlot run -t %s -- COMMAND", cli_text(template, "name"));
+	return 0;
 }
 
 static int create_of_snapshot(
@@ -342,14 +353,45 @@ static int create(
 	return make(cli, v, body, err);
 }
 
+/* Sends the files of a directory, and notes in a body what they are named by. */
+static int send_files(struct cli *cli, const char *name, const char *dir, char *ignored,
+	json_t *body, struct err *err)
+{
+	struct client_source source = {.read = tree_sender_read, .type = ARCHIVE, .size = -1};
+	struct tree_sender *sender;
+	json_auto_t *answer = NULL;
+	auto_free char *path = NULL;
+	struct client *client;
+	int r = path_of(name, "/files", &path, err);
+
+	if (r == 0)
+		r = cli_connect(cli, &client, err);
+	if (r == 0)
+		r = build_spec_open_tree(dir, ignored, &sender, err);
+	if (r < 0)
+		return r;
+	source.arg = sender;
+	cli_note("sending the files of %s", dir);
+	r = client_json(client,
+		&(struct client_call){.method = "PUT", .path = path, .source = &source}, &answer,
+		err);
+	tree_sender_free(sender);
+	if (r == 0)
+		json_object_set(body, "files_digest", json_object_get(answer, "files_digest"));
+	return r;
+}
+
 static int build_dockerfile(struct cli *cli, const struct template_values *v, const char *name,
 	const char *dir, struct err *err)
 {
 	json_auto_t *body = NULL, *dockerfile = NULL;
+	auto_free char *ignored = NULL;
 	int r = options_body(v, &body, err);
 
 	if (r == 0)
-		r = build_spec_dockerfile(&v->source, name, dir, &dockerfile, err);
+		r = build_spec_dockerfile(&v->source, name, dir, &dockerfile, &ignored, err);
+	if (r == 0 && ignored)
+		r = send_files(cli, name, dir, ignored, dockerfile, err);
 	if (r < 0)
 		return r;
 	json_object_update(body, dockerfile);
@@ -395,7 +437,10 @@ static int show_log(struct cli *cli, const char *name, struct err *err)
 		return r;
 	follow.job = json_string_value(json_object_get(template, "job"));
 	if (!follow.job)
-		return err_set(err, ERR_NOT_FOUND, "%s was not made by a build", name);
+		return err_explain(err, ERR_NOT_FOUND, "build_not_found",
+			"\"sandlot job ls\" shows builds that failed, \"sandlot job log ID\" what "
+			"they said",
+			"%s was not made by a build", name);
 	return follow_run(client, &follow, &job, err);
 }
 
@@ -513,7 +558,7 @@ static int export(struct cli *cli, const char *name, const char *path, struct er
 	fd = is_stdout ? dup(STDOUT_FILENO)
 		       : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
 	if (fd < 0)
-		return err_sys(err, "open %s", path);
+		return cli_file_error(errno, "open", path, err);
 	r = copy_answer(client, fd, err);
 	if (r < 0 && !is_stdout)
 		unlink(path);
@@ -521,6 +566,27 @@ static int export(struct cli *cli, const char *name, const char *path, struct er
 }
 
 /* --- ls, show, rm --- */
+
+/* What is not made yet has neither. */
+static void add_version(struct table *table, const json_t *template)
+{
+	json_int_t version = json_integer_value(json_object_get(template, "version"));
+
+	if (version > 0)
+		table_add(table, "%lld", (long long)version);
+	else
+		table_add(table, "%s", "");
+}
+
+static void add_disk(struct table *table, const json_t *template)
+{
+	json_int_t bytes = json_integer_value(json_object_get(template, "disk_bytes"));
+
+	if (bytes > 0)
+		table_add(table, "%.1f MiB", (double)bytes / MIB);
+	else
+		table_add(table, "%s", "");
+}
 
 static void print_table(const json_t *templates)
 {
@@ -535,11 +601,9 @@ static void print_table(const json_t *templates)
 		const char *image = json_string_value(json_object_get(template, "image"));
 
 		table_add(&table, "%s", cli_text(template, "name"));
-		table_add(&table, "%lld",
-			(long long)json_integer_value(json_object_get(template, "version")));
+		add_version(&table, template);
 		table_add(&table, "%s", cli_text(template, "status"));
-		table_add(&table, "%.1f MiB",
-			(double)json_integer_value(json_object_get(template, "disk_bytes")) / MIB);
+		add_disk(&table, template);
 		table_add(&table, "%s", image ? image : cli_text(template, "source"));
 	}
 	table_print(&table, stdout);

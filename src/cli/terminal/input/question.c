@@ -6,11 +6,16 @@
 #include <strings.h>
 #include <unistd.h>
 
+bool question_has_listener(void)
+{
+	return isatty(STDIN_FILENO) && isatty(STDERR_FILENO);
+}
+
 int question_ask(const char *question, struct err *err)
 {
 	char answer[16] = "";
 
-	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+	if (!question_has_listener())
 		return err_explain(err, ERR_INVALID, "not_confirmed", "--force asks nothing",
 			"nobody is there to ask: %s", question);
 	fprintf(stderr, "%s [y/N] ", question);

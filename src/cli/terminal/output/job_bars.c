@@ -4,9 +4,11 @@
 #include "base/format.h"
 #include "cli/cli.h"
 #include "cli/terminal/interrupt.h"
+#include "cli/text/table.h"
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #define LOOK_MS	  200
@@ -41,6 +43,19 @@ static void draw_layer(size_t number, uint64_t done, uint64_t total)
 	fprintf(stderr, "layer %-3zu [%s] %s of %s\n", number, bar, have, of);
 }
 
+/* A line that wraps would be two of them to take away. */
+static void draw_text(const char *text)
+{
+	auto_free char *line = mem_strdup(text);
+	struct winsize size = {0};
+
+	table_tame(line);
+	if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1 &&
+		strlen(line) >= size.ws_col)
+		line[size.ws_col - 1u - format_unfinished(line, size.ws_col - 1u)] = '\0';
+	fprintf(stderr, "%s\n", line);
+}
+
 static void draw(struct job_bars *bars, const json_t *job)
 {
 	const json_t *layers = json_object_get(json_object_get(job, "result"), "layers"), *layer;
@@ -60,7 +75,7 @@ static void draw(struct job_bars *bars, const json_t *job)
 		draw_layer(i + 1, done, total);
 		bars->lines++;
 	}
-	fprintf(stderr, "%s\n", progress[0] ? progress : cli_text(job, "state"));
+	draw_text(progress[0] ? progress : cli_text(job, "state"));
 	bars->lines++;
 	fflush(stderr);
 }
@@ -90,8 +105,11 @@ static int explain(const json_t *job, struct err *err)
 		return 0;
 	if (!json_is_object(error))
 		return err_set(err, ERR_CONFLICT, "it was %s", cli_text(job, "state"));
-	return err_explain(err, ERR_CONFLICT, cli_text(error, "code"),
-		cli_text(error, "remediation"), "%s", cli_text(error, "message"));
+	/* What may work later ends with the exit code that says so, as if the request itself had failed. */
+	return err_explain(err,
+		json_is_true(json_object_get(error, "retryable")) ? ERR_UNAVAILABLE : ERR_CONFLICT,
+		cli_text(error, "code"), cli_text(error, "remediation"), "%s",
+		cli_text(error, "message"));
 }
 
 /* One look: 1 while it is not over. */

@@ -58,7 +58,7 @@ static int accompany(struct client *client, const struct process_ref *ref,
 	if (r == 0)
 		return live_exec_report(result, how->mode, ret_exit, err);
 	if (reconnect_is_for(err))
-		process_ref_tell(ref, "attach");
+		process_ref_tell(client, ref, "attach");
 	else
 		process_ref_kill(client, ref);
 	return r;

@@ -35,18 +35,34 @@ int live_exec_exit_code(const json_t *result, char *note, size_t note_size)
 	const char *detail = json_string_value(json_object_get(termination, "detail"));
 	const json_t *code = json_object_get(result, "exit_code");
 	int signal = signal_number(json_object_get(termination, "signal"));
+	bool is_timeout = reason && strcmp(reason, "timeout") == 0;
 
 	note[0] = '\0';
 	if (reason && strcmp(reason, "exited") != 0 && strcmp(reason, "signal") != 0)
-		snprintf(note, note_size, "the command was ended: %s%s%s", reason,
-			detail ? ": " : "", detail ? detail : "");
+		snprintf(note, note_size, "the command was ended: %s%s%s%s", reason,
+			is_timeout ? " (to give it longer: exec -T TIME)" : "", detail ? ": " : "",
+			detail ? detail : "");
 	else if (detail && (signal || json_integer_value(code) != 0))
 		snprintf(note, note_size, "%s", detail);
-	if (reason && strcmp(reason, "timeout") == 0)
+	if (is_timeout)
 		return LIVE_EXEC_TIMEOUT;
 	if (signal)
 		return 128 + signal;
 	return json_is_integer(code) ? (int)(json_integer_value(code) & 0xff) : -EINVAL;
+}
+
+/* Of the advised command only what follows its sandbox is meant for the next run. */
+static bool advise_limit(char *note, size_t size)
+{
+	char *at = strstr(note, "sandlot update ");
+	const char *option = at ? strstr(at, " --") : NULL;
+	char limit[64];
+
+	if (!option)
+		return false;
+	snprintf(limit, sizeof(limit), "%s", option);
+	snprintf(at, size - (size_t)(at - note), "sandlot run%s ...", limit);
+	return true;
 }
 
 void live_exec_advise_run(char *note, size_t size, const char *mode)
@@ -56,6 +72,8 @@ void live_exec_advise_run(char *note, size_t size, const char *mode)
 	char *option = at ? strstr(at, allow) : NULL;
 	char rule[256];
 
+	if (advise_limit(note, size))
+		return;
 	if (option) {
 		snprintf(rule, sizeof(rule), "%s", option + strlen(allow));
 		snprintf(at, size - (size_t)(at - note), "sandlot run --network %s --allow %s ...",
@@ -129,7 +147,7 @@ static int go_on(struct running *running, json_t **ret, struct err *err)
 	r = follow_run(running->client, &follow, ret, err);
 	interrupt_watch(interrupt, was_watched);
 	if (r < 0 && reconnect_is_for(err))
-		process_ref_tell(&running->ref, "attach");
+		process_ref_tell(running->client, &running->ref, "attach");
 	else if (r < 0)
 		process_ref_kill(running->client, &running->ref);
 	return r;
@@ -171,18 +189,17 @@ int live_exec_report(const json_t *result, const char *mode, int *ret_exit, stru
 	return 0;
 }
 
-int live_exec_run(struct client *client, const char *id, const char *member, const char *mode,
-	const json_t *body, bool as_json, int *ret_exit, struct err *err)
+int live_exec_run(struct client *client, const char *id, const char *mode, const json_t *body,
+	bool as_json, int *ret_exit, struct err *err)
 {
-	auto_free char *path = mem_printf(
-		"/v1/sandboxes/%s/exec%s%s", id, member ? "?member=" : "", member ? member : "");
+	auto_free char *path = mem_printf("/v1/sandboxes/%s/exec", id);
 	struct client_call call = {
 		.method = "POST",
 		.path = path,
 		.body = body,
 		.accept = as_json ? "application/json" : "text/event-stream",
 	};
-	auto_(running_fini) struct running running = {.client = client, .ref.member = member};
+	auto_(running_fini) struct running running = {.client = client};
 	json_auto_t *result = NULL;
 	char note[8];
 	int r;

@@ -13,11 +13,11 @@
 #define LIVE_EXEC_TIMEOUT 124 /* the exit code of timeout(1) */
 
 /*
- * Sends body to .../exec of the sandbox, or of a member of it (else NULL); *ret_exit is what the shell should see. As_json waits for
- * the end and prints the answer instead. Mode: see below.
+ * Sends body to .../exec of the sandbox; *ret_exit is what the shell should see. As_json waits for the end and prints the
+ * answer instead. Mode: see below.
  */
-int live_exec_run(struct client *client, const char *id, const char *member, const char *mode,
-	const json_t *body, bool as_json, int *ret_exit, struct err *err) must_check;
+int live_exec_run(struct client *client, const char *id, const char *mode, const json_t *body,
+	bool as_json, int *ret_exit, struct err *err) must_check;
 
 /*
  * The exit code that a result stands for: 124 after a timeout, 128+n after a signal, else the
@@ -33,5 +33,5 @@ int live_exec_exit_code(const json_t *result, char *note, size_t note_size) must
 int live_exec_report(const json_t *result, const char *mode, int *ret_exit, struct err *err)
 	must_check;
 
-/* A change of the sandbox's network that a sentence advises becomes options of a run that repeats it. */
+/* A change of the sandbox's network or limits that a sentence advises becomes options of a run that repeats it. */
 void live_exec_advise_run(char *note, size_t size, const char *mode);

@@ -395,7 +395,7 @@ int remote_shell_run(
 	if (s.has_offset && (s.has_left || reconnect_is_for(err) ||
 				    (client_interrupt(client)->signal && !shell->ends_with_us))) {
 		fputs("\n", stderr);
-		process_ref_tell(&s.ref, "attach");
+		process_ref_tell(client, &s.ref, "attach");
 	}
 	*ret_exit = 0;
 	return r;

@@ -18,6 +18,20 @@ void build_layers_init(
 	}
 }
 
+int build_layers_begin_with_nothing(
+	struct template_build *build, struct image_pulled *ret_base, struct err *err)
+{
+	struct image_pull pull = template_build_pull(build);
+	struct image_pulled base = {.config.layer_count = 1};
+	int r = layer_capture_empty(&pull, &base.config.diff_ids[0], err);
+
+	if (r == 0)
+		r = image_pull_stack(&pull, &base.config, &base.stack, err);
+	if (r == 0)
+		*ret_base = base;
+	return r;
+}
+
 void build_layers_fini(struct build_layers *layers)
 {
 	image_pulled_fini(&layers->so_far);

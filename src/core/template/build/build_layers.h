@@ -18,6 +18,9 @@ struct build_layers {
 /* With what there is already: base's content is taken over. */
 void build_layers_init(
 	struct build_layers *layers, struct template_build *build, struct image_pulled *base);
+/* An image without files. */
+int build_layers_begin_with_nothing(
+	struct template_build *build, struct image_pulled *ret_base, struct err *err) must_check;
 void build_layers_fini(struct build_layers *layers);
 
 /* Puts the layer of an earlier build on top, if it is still there. */

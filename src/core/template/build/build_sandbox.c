@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/template/build/build_sandbox.h"
 
-#include "base/clock.h"
 #include "base/fd.h"
 #include "base/format.h"
 #include "base/log.h"
-#include "base/number.h"
 #include "core/engine/sandbox_state.h"
 #include "core/files/file_channel.h"
-#include "core/files/tar_reader.h"
 #include "core/process/command.h"
+#include "core/process/process_wait.h"
 #include "model/sandbox/sandbox_spec.h"
 #include "wire/pack.h"
+#include "wire/user_lookup.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
 
-#define LOOK_MS	   200 /* between two looks whether the job must stop */
 #define TAIL_LINES 4
 #define LINE_LEN   1024 /* of output, in one line of the log */
 #define TAIL_LEN   128
@@ -28,7 +25,10 @@
 int build_sandbox_open(struct engine *engine, const struct owner *owner, struct job *job,
 	const struct build_sandbox_spec *spec, struct build_sandbox *ret_box, struct err *err)
 {
-	struct build_sandbox box = {.engine = engine, .owner = owner, .job = job};
+	struct build_sandbox box = {.engine = engine,
+		.owner = owner,
+		.job = job,
+		.has_own_network = spec->network != NULL};
 	int r = engine->verbs->create_builder(engine, owner,
 		&(struct sandbox_builder_spec){.template_name = spec->template_name,
 			.image = spec->image,
@@ -58,6 +58,13 @@ void build_sandbox_close(struct build_sandbox *box)
 		log_error("the builder %s: %s", box->id, err.message);
 }
 
+void build_sandbox_show_as_root(json_t *image)
+{
+	json_object_set_new(image, "user", json_string(""));
+	json_object_set_new(image, "uid", json_integer(0));
+	json_object_set_new(image, "gid", json_integer(0));
+}
+
 int build_sandbox_stop(struct build_sandbox *box, struct err *err)
 {
 	return box->engine->verbs->stop(box->sandbox, END_OPERATOR, err);
@@ -65,20 +72,17 @@ int build_sandbox_stop(struct build_sandbox *box, struct err *err)
 
 /* --- commands --- */
 
-/* A command under way, for the job's thread and the watch. */
+/* What a command says; of the event loop until its end. */
 struct running {
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	bool has_ended;	  /* under the lock, as what follows */
-	bool is_released; /* the watch is over */
-	struct process_end end;
 	struct job *job;
-	char line[LINE_LEN + 1]; /* of the event loop, as what follows, until the end */
+	char line[LINE_LEN + 1];
 	size_t len;
 	char tail[TAIL_LINES][TAIL_LEN];
 	size_t lines;
 	char complaints[TAIL_LINES][TAIL_LEN]; /* the first, of a program that marks them */
 	size_t complaint_count;
+	bool has_own_network; /* as that of struct build_sandbox */
+	bool has_distrusted;  /* it spoke of a certificate that it does not trust */
 };
 
 static void keep_line(char kept[TAIL_LEN], const char *line)
@@ -101,6 +105,19 @@ static void note_complaint(struct running *running)
 	}
 }
 
+static bool is_distrust(const char *line)
+{
+	static const char *const words[] = {"ertificate problem", "ertificate verif",
+		"CERTIFICATE_VERIFY_FAILED", "SELF_SIGNED_CERT", "local issuer certificate",
+		"UNABLE_TO_GET_ISSUER_CERT"};
+
+	for (size_t i = 0; i < array_len(words); i++) {
+		if (strstr(line, words[i]))
+			return true;
+	}
+	return false;
+}
+
 static void end_line(struct running *running)
 {
 	running->line[running->len] = '\0';
@@ -109,6 +126,7 @@ static void end_line(struct running *running)
 	if (running->len > 0)
 		keep_line(running->tail[running->lines++ % TAIL_LINES], running->line);
 	note_complaint(running);
+	running->has_distrusted |= is_distrust(running->line);
 	running->len = 0;
 }
 
@@ -129,66 +147,9 @@ static void take_output(void *arg, int stream, const uint8_t *data, size_t len)
 	}
 }
 
-static void take_end(void *arg, const struct process_end *end)
-{
-	struct running *running = arg;
-
-	if (running->len > 0)
-		end_line(running);
-	pthread_mutex_lock(&running->lock);
-	running->end = *end;
-	running->has_ended = true;
-	pthread_mutex_unlock(&running->lock);
-}
-
-static void released(void *arg)
-{
-	struct running *running = arg;
-
-	pthread_mutex_lock(&running->lock);
-	running->is_released = true;
-	pthread_cond_broadcast(&running->changed);
-	pthread_mutex_unlock(&running->lock);
-}
-
-static bool must_stop(const struct build_sandbox *box)
+bool build_sandbox_must_stop(const struct build_sandbox *box)
 {
 	return box->job && job_must_stop(box->job);
-}
-
-static const struct process_events events = {
-	.output = take_output, .ended = take_end, .release = released};
-
-static void wait_a_while(struct running *running)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_nsec += LOOK_MS * 1000000;
-	until.tv_sec += until.tv_nsec / 1000000000;
-	until.tv_nsec %= 1000000000;
-	pthread_cond_timedwait(&running->changed, &running->lock, &until);
-}
-
-/* Until the watch is over; whether the job was told to stop meanwhile. */
-static bool wait_for_end(
-	struct running *running, const struct build_sandbox *box, struct process *process)
-{
-	bool is_stopped = false;
-
-	pthread_mutex_lock(&running->lock);
-	while (!running->is_released) {
-		if (!is_stopped && must_stop(box)) {
-			is_stopped = true;
-			pthread_mutex_unlock(&running->lock);
-			process_kill(process, true);
-			pthread_mutex_lock(&running->lock);
-			continue;
-		}
-		wait_a_while(running);
-	}
-	pthread_mutex_unlock(&running->lock);
-	return is_stopped;
 }
 
 /* Output may be anything; an error is a text. */
@@ -238,7 +199,8 @@ static void join_words(const struct running *running, char *text, size_t size)
 /* What to change about the network of a builder is not said: it is gone when somebody reads that. */
 static void tell_reason(const struct process_end *end, char *text, size_t size)
 {
-	static const char *const advice[] = {": sandlot egress ", "; to change that"};
+	static const char *const advice[] = {
+		": sandlot egress ", "; sandlot egress ", "; to change that"};
 
 	snprintf(text, size, "%s",
 		end->how.detail[0] ? end->how.detail : end_reason_name(end->how.reason));
@@ -250,10 +212,40 @@ static void tell_reason(const struct process_end *end, char *text, size_t size)
 	}
 }
 
-static int judge(const struct running *running, const char *cwd, struct err *err)
+/* What lets a build have what it was refused, if that is known; and where all of its words are. */
+static void tell_remedy(
+	const struct running *running, const struct process_end *end, char *text, size_t size)
 {
-	char tail[208], reason[256];
-	const struct process_end *end = &running->end;
+	const struct job_record *job = running->job ? job_record(running->job) : NULL;
+	static const char option[] = " --allow ";
+	const char *rule = strstr(end->how.detail, option);
+	char log[64 + ID_LEN] = "read the log of the build";
+
+	if (job)
+		format_append(log, sizeof(log), strlen(log), ": sandlot job log %s", job->id);
+	text[0] = '\0';
+	if (running->has_distrusted)
+		snprintf(text, size,
+			"sandlotd --package-ca FILE (SANDLOT_PACKAGE_CA) names the certificates of "
+			"mirrors; ");
+	else if (rule && running->has_own_network && job)
+		snprintf(text, size, "sandlot egress %s --allow %s, then try again; ", job->target,
+			rule + strlen(option));
+	else if (rule)
+		snprintf(text, size,
+			"sandlotd --allow %s (SANDLOT_ALLOW, beside what is there) lets builds "
+			"reach it; ",
+			rule + strlen(option));
+	/* Half of it helps nobody. */
+	if (strlen(text) + strlen(log) >= size)
+		text[0] = '\0';
+	format_append(text, size, strlen(text), "%s", log);
+}
+
+static int judge(const struct running *running, const struct process_end *end, const char *cwd,
+	struct err *err)
+{
+	char tail[208], reason[256], remedy[sizeof(err->remedy)];
 	int r = process_explain_end(end, cwd, err);
 
 	if (r < 0 || end->exit_code == 0)
@@ -261,37 +253,11 @@ static int judge(const struct running *running, const char *cwd, struct err *err
 	join_words(running, tail, sizeof(tail));
 	format_end_at_word(tail, sizeof(tail));
 	tell_reason(end, reason, sizeof(reason));
-	r = err_explain(err, ERR_UNPROCESSABLE, "step_failed", "read the log of the build",
-		"exit code %d (%s)%s%s", end->exit_code, reason, tail[0] ? ": " : "", tail);
+	tell_remedy(running, end, remedy, sizeof(remedy));
+	r = err_explain(err, ERR_UNPROCESSABLE, "step_failed", remedy, "exit code %d (%s)%s%s",
+		end->exit_code, reason, tail[0] ? ": " : "", tail);
 	format_end_at_word(err->message, sizeof(err->message));
 	return r;
-}
-
-/* A number among the fields between colons of the line that begins with a name. */
-static bool find_in_file(
-	const char *text, const char *name, size_t len, unsigned field, uint64_t *ret_number)
-{
-	for (const char *line = text; *line; line += strcspn(line, "\n"), line += *line == '\n') {
-		const char *at = line;
-		char number[12];
-		size_t n;
-
-		if (strncmp(line, name, len) != 0 || line[len] != ':')
-			continue;
-		for (unsigned i = 0; at && i < field; i++) {
-			at = strpbrk(at, ":\n");
-			at = at && *at == ':' ? at + 1 : NULL;
-		}
-		if (!at)
-			return false;
-		n = strcspn(at, ":\n");
-		if (n >= sizeof(number))
-			return false;
-		memcpy(number, at, n);
-		number[n] = '\0';
-		return number_parse(number, 0, 65535, ret_number) == 0;
-	}
-	return false;
 }
 
 static int unknown_user(const char *user, struct err *err)
@@ -301,36 +267,21 @@ static int unknown_user(const char *user, struct err *err)
 		"the image knows no user or group %.80s", user);
 }
 
-/* "", "app", "1000", "app:group", by the image's own files. */
-static int read_user(struct build_sandbox *box, const char *user, uint32_t *ret_uid,
-	uint32_t *ret_gid, struct err *err)
+/* Who that is by the image's own files, which are read now: a step before may have added the user. */
+static int read_user(
+	struct build_sandbox *box, const char *user, struct user_lookup *ret_user, struct err *err)
 {
-	auto_free char *name = mem_strdup(user), *users = NULL, *groups = NULL;
-	char *group = strchr(name, ':');
-	uint64_t uid = 0, gid = 0;
+	auto_free char *users = NULL, *groups = NULL;
 	struct err ignored;
 
-	if (!*user || strcmp(user, "root") == 0) {
-		*ret_uid = *ret_gid = 0;
-		return 0;
-	}
-	if (group)
-		*group++ = '\0';
-	if (build_sandbox_load(box, "/etc/passwd", NAMES_MAX, &users, &ignored) < 0)
-		users = mem_strdup("");
-	if (number_parse(name, 0, 65534, &uid) == 0)
-		gid = uid;
-	else if (!find_in_file(users, name, strlen(name), 2, &uid) ||
-		 !find_in_file(users, name, strlen(name), 3, &gid))
-		return unknown_user(user, err);
-	if (group && number_parse(group, 0, 65534, &gid) < 0) {
-		if (build_sandbox_load(box, "/etc/group", NAMES_MAX, &groups, &ignored) < 0 ||
-			!find_in_file(groups, group, strlen(group), 2, &gid))
-			return unknown_user(user, err);
-	}
-	*ret_uid = (uint32_t)uid;
-	*ret_gid = (uint32_t)gid;
-	return 0;
+	if (*user && build_sandbox_load(box, "/etc/passwd", NAMES_MAX, &users, &ignored) < 0)
+		users = NULL;
+	if (*user && build_sandbox_load(box, "/etc/group", NAMES_MAX, &groups, &ignored) < 0)
+		groups = NULL;
+	return user_lookup_find(user, users ? users : "", groups ? groups : "", ret_user) ==
+			       AGENT_USER_FOUND
+		       ? 0
+		       : unknown_user(user, err);
 }
 
 static const char **texts_of(const json_t *array, size_t *ret_count)
@@ -360,27 +311,14 @@ static struct text_pair *pairs_of(const json_t *object, size_t *ret_count)
 
 static int run(struct build_sandbox *box, struct command *command, struct err *err)
 {
-	struct running running = {.job = box->job};
-	auto_(process_unrefp) struct process *process = NULL;
-	bool is_stopped = false;
-	int r = process_new(box->sandbox, &process, err);
+	struct running running = {.job = box->job, .has_own_network = box->has_own_network};
+	struct process_wait wait = {.job = box->job, .output = take_output, .arg = &running};
+	struct process_end end;
+	int r = process_wait_run(box->sandbox, &command->spec, &wait, &end, err);
 
-	if (r < 0)
-		return r;
-	pthread_mutex_init(&running.lock, NULL);
-	pthread_cond_init(&running.changed, NULL);
-	if (!process_watch(process, &events, &running))
-		r = err_set(err, ERR_INTERNAL, "a new process has ended");
-	if (r == 0)
-		r = process_run(process, &command->spec, err);
-	if (r == 0)
-		is_stopped = wait_for_end(&running, box, process);
-	if (r == 0 && !is_stopped)
-		r = running.has_ended ? judge(&running, command->cwd, err)
-				      : err_set(err, ERR_UNAVAILABLE, "the builder was lost");
-	pthread_mutex_destroy(&running.lock);
-	pthread_cond_destroy(&running.changed);
-	return is_stopped ? -ECANCELED : r;
+	if (running.len > 0)
+		end_line(&running);
+	return r < 0 ? r : judge(&running, &end, command->cwd, err);
 }
 
 int build_sandbox_run(struct build_sandbox *box, const struct build_command *asked, struct err *err)
@@ -389,13 +327,13 @@ int build_sandbox_run(struct build_sandbox *box, const struct build_command *ask
 	struct command command;
 	auto_free const char **argv = NULL;
 	auto_free struct text_pair *env = NULL;
-	uint32_t uid, gid;
+	auto_free struct user_lookup *found = mem_new(sizeof(*found));
 	char user[16];
-	int r = read_user(box, asked->user, &uid, &gid, err);
+	int r = read_user(box, asked->user, found, err);
 
 	if (r < 0)
 		return r;
-	snprintf(user, sizeof(user), "%u", uid);
+	snprintf(user, sizeof(user), "%u", found->uid);
 	spec.user = user;
 	argv = texts_of(asked->argv, &spec.argv.count);
 	spec.argv.texts = argv;
@@ -404,7 +342,9 @@ int build_sandbox_run(struct build_sandbox *box, const struct build_command *ask
 	r = command_make(box->sandbox, &spec, &command, err);
 	if (r < 0)
 		return r;
-	command.spec.gid = gid;
+	command.spec.gid = found->gid;
+	command.spec.groups.count = found->group_count;
+	memcpy(command.spec.groups.list, found->groups, sizeof(found->groups));
 	r = run(box, &command, err);
 	command_fini(&command);
 	return r;
@@ -417,7 +357,7 @@ int build_sandbox_write(struct build_sandbox *box, const char *path, int mode, c
 {
 	struct file_channel_answer answer;
 
-	if (must_stop(box))
+	if (build_sandbox_must_stop(box))
 		return -ECANCELED;
 	return file_channel_store(
 		box->sandbox, path, mode < 0 ? 0644 : (uint32_t)mode, data, len, &answer, err);
@@ -469,31 +409,10 @@ int build_sandbox_link(
 		     : file_channel_read_answer(fd, path, &answer, err);
 }
 
-struct memory {
-	const struct build_sandbox *box;
-	const uint8_t *data;
-	size_t left;
-};
-
-static ssize_t read_memory(void *arg, void *data, size_t size)
+int build_sandbox_unpack(struct build_sandbox *box, const char *path,
+	const struct tar_reader_source *source, struct tar_reader_result *ret_result,
+	struct err *err)
 {
-	struct memory *memory = arg;
-	size_t n = size < memory->left ? size : memory->left;
-
-	if (must_stop(memory->box))
-		return -ECANCELED;
-	memcpy(data, memory->data, n);
-	memory->data += n;
-	memory->left -= n;
-	return (ssize_t)n;
-}
-
-int build_sandbox_unpack(
-	struct build_sandbox *box, const char *path, const void *data, size_t len, struct err *err)
-{
-	struct memory memory = {box, data, len};
-	const struct tar_reader_source source = {read_memory, &memory};
-	struct tar_reader_result result;
 	struct file_channel_answer answer;
 	struct sandbox_record record;
 	uint64_t disk_bytes;
@@ -505,8 +424,8 @@ int build_sandbox_unpack(
 	sandbox_read(box->sandbox, &record);
 	disk_bytes = record.resources.disk_bytes;
 	sandbox_record_fini(&record);
-	r = tar_reader_run(&source, fd, disk_bytes, &result, err);
-	if (r == 0 || result.is_broken)
+	r = tar_reader_run(source, fd, disk_bytes, ret_result, err);
+	if (r == 0 || ret_result->is_broken)
 		r = file_channel_read_answer(fd, path, &answer, err);
 	return r;
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "core/engine/sandbox_handle.h"
+#include "core/files/tar_reader.h"
 #include "core/job/job.h"
 
 struct build_sandbox {
@@ -14,14 +15,16 @@ struct build_sandbox {
 	const struct owner *owner;
 	struct job *job; /* NULL: of a request that waits for it */
 	struct sandbox *sandbox;
+	bool has_own_network; /* that of the sandbox which the job is about */
 	char id[ID_LEN + 1];
 };
 
 struct build_sandbox_spec {
-	const char *template_name;  /* "host", or what is shown as such */
-	const json_t *image;	    /* what it starts from, or NULL: the host's files */
-	const json_t *network;	    /* what it may reach, or NULL: that of the template */
-	const json_t *allow;	    /* rules beside those of its network, or NULL */
+	const char *template_name; /* "host", or what is shown as such */
+	const json_t *image;	   /* what it starts from, or NULL: the host's files */
+	const json_t
+		*network;    /* of the sandbox that the job is about; NULL: that of the template */
+	const json_t *allow; /* rules beside those of its network, or NULL */
 	struct resources resources; /* 0: the usual */
 };
 
@@ -56,8 +59,16 @@ int build_sandbox_link(struct build_sandbox *box, const char *path, const char *
 	struct err *err) must_check;
 
 /* Unpacks a tar or tar.gz into a directory, which is made if need be: of strangers, as an upload is. */
-int build_sandbox_unpack(struct build_sandbox *box, const char *path, const void *data, size_t len,
+int build_sandbox_unpack(struct build_sandbox *box, const char *path,
+	const struct tar_reader_source *source, struct tar_reader_result *ret_result,
 	struct err *err) must_check;
+
+/* Whether its job is to end. */
+bool build_sandbox_must_stop(const struct build_sandbox *box);
+
+/* Has who starts from an image be root there. Who that is stands there, so nothing is prepared, which would become part of a
+ * layer. */
+void build_sandbox_show_as_root(json_t *image);
 
 /* Whether there is a directory, or a link to one. */
 bool build_sandbox_has_directory(struct build_sandbox *box, const char *path);

@@ -11,10 +11,10 @@
 #include <assert.h>
 #include <string.h>
 
-#define CONNECT_S                                                                                  \
-	5 /* where there is another way, a registry that does not answer is soon given up */
+#define CONNECT_S 5 /* there is another way: a registry that does not answer is soon given up */
 
 extern const char install_node_sh[];
+extern const char install_python_sh[];
 extern const char start_postgres_sh[];
 extern const char start_redis_sh[];
 
@@ -69,10 +69,24 @@ static json_t *debian_recipe(const json_t *row)
 	if (node)
 		json_object_set_new(recipe, "run",
 			json_pack("[o]", json_sprintf("major=%s\n%s", node, install_node_sh)));
+	if (json_is_true(json_object_get(row, "has_python_on_debian")))
+		json_object_set_new(recipe, "run", json_pack("[s]", install_python_sh));
 	if (program)
 		json_object_set_new(recipe, "files",
 			json_pack("{s+:s}", PROGRAM_DIR "/", program->name, program->text));
 	return recipe;
+}
+
+/* What the script of debian_recipe() is for, a new text; NULL if it has none. */
+static char *run_title(const json_t *row)
+{
+	const char *node = text_of(row, "node_on_debian");
+
+	if (node)
+		return mem_printf("install Node %s", node);
+	if (json_is_true(json_object_get(row, "has_python_on_debian")))
+		return mem_strdup("install Python 3.12");
+	return NULL;
 }
 
 /* Puts members into the config of an image. */
@@ -111,15 +125,22 @@ static int make_debian(struct template_build *build, const json_t *row, const js
 	struct image_pulled *ret_pulled, struct err *err)
 {
 	json_auto_t *recipe = debian_recipe(row);
+	auto_free char *title = run_title(row);
+	const struct template_own_recipe own = {recipe, title, sources};
+	const char *part = build->part;
 	struct image_pulled base, made;
 	int r = template_bootstrap_suite(build, text_of(row, "suite"), &base, err);
 
 	if (r < 0)
 		return r;
+	/* Steps that are put on either are counted anew. */
+	if (!part && json_object_get(row, "on_both"))
+		build->part = "its base";
 	if (recipe)
-		r = template_builder_add_own(build, &base, sources, recipe, &made, err);
+		r = template_builder_add_own(build, &base, &own, &made, err);
 	else
 		made = base;
+	build->part = part;
 	if (r < 0)
 		return r;
 	r = show_program(&made, row, err);
@@ -132,26 +153,15 @@ static int make_debian(struct template_build *build, const json_t *row, const js
 
 /* --- which way --- */
 
-/* Whether it is the registry that does not give the image, and not this host that has no room for it, for one. */
-static bool is_out_of_reach(const struct err *err)
-{
-	return strncmp(err->code, "registry_", strlen("registry_")) == 0 ||
-	       strcmp(err->code, "image_not_found") == 0 || strcmp(err->code, "no_registry") == 0;
-}
-
 /* *ret_sources is set if it is a Debian of these sources. */
 static int make_base(struct template_build *build, const json_t *row, json_t **ret_sources,
 	struct image_pulled *ret_pulled, struct err *err)
 {
-	const char *instead = text_of(row, "instead"), *image = text_of(row, "image");
-	int r = template_build_fetch(build, image, instead ? 0 : CONNECT_S, ret_pulled, err);
+	const char *image = text_of(row, "image");
+	int r = template_build_fetch(build, image, CONNECT_S, ret_pulled, err);
 
-	if (r == 0 || job_must_stop(build->job) || !is_out_of_reach(err))
+	if (r == 0 || job_must_stop(build->job) || !template_catalogue_is_out_of_reach(err))
 		return r;
-	if (instead) {
-		err_prefix(err, "it is made of an image alone (%s)", instead);
-		return r;
-	}
 	job_log(build->job, "%s cannot be had: %s", image, err->message);
 	job_log(build->job, "so it is made of Debian's packages");
 	*ret_sources =
@@ -185,7 +195,9 @@ int catalogue_build_make(struct template_build *build, const json_t *value,
 		}
 	}
 	if (more)
-		return template_builder_add_own(build, &base, sources, more, ret_pulled, err);
+		return template_builder_add_own(build, &base,
+			&(struct template_own_recipe){.recipe = more, .sources = sources},
+			ret_pulled, err);
 	*ret_pulled = base;
 	return 0;
 }

@@ -7,7 +7,7 @@
 #include "core/template/build/mirror_rules.h"
 #include "core/template/build/template_builder.h"
 #include "core/template/templates.h"
-#include "image/recipe.h"
+#include "image/recipe_read.h"
 
 #include <errno.h>
 #include <string.h>
@@ -145,5 +145,6 @@ int template_bootstrap_make(struct template_build *build, const json_t *value,
 	}
 	recipe = json_pack("{s:O}", "apt", packages);
 	lines = templates_apt_sources(build->engine->config.templates, suite);
-	return template_builder_add_own(build, &base, lines, recipe, ret_pulled, err);
+	return template_builder_add_own(build, &base,
+		&(struct template_own_recipe){.recipe = recipe, .sources = lines}, ret_pulled, err);
 }

@@ -129,9 +129,12 @@ static void report(void *arg, size_t layer, size_t layers, uint64_t bytes, uint6
 		build->layers = mem_new(layers * sizeof(*build->layers));
 		build->layer_count = layers;
 	}
+	build->has_news |= build->layers[layer].done != bytes || build->layers[layer].total != of;
 	build->layers[layer] = (struct template_layer){.done = bytes, .total = of};
-	if (bytes == of || now_ms - build->told_ms >= TELL_MS) {
+	/* What came too soon after the last report is told with the next call, which comes also while a server is silent. */
+	if (build->has_news && (bytes == of || now_ms - build->told_ms >= TELL_MS)) {
 		build->told_ms = now_ms;
+		build->has_news = false;
 		tell_progress(build);
 	}
 	pthread_mutex_unlock(&build->lock);
@@ -435,13 +438,16 @@ int template_build_check_base(
 int template_build_base(struct template_build *build, const char *name,
 	struct image_pulled *ret_base, struct err *err)
 {
+	const char *part = build->part;
 	struct base base;
 	int r = find_base(build->engine, build->owner, name, &base, err);
 
 	if (r < 0)
 		return r;
+	build->part = name;
 	r = base.source ? build->make(build, base.source, ret_base, err)
 			: template_build_from_image(base.record.image, ret_base, err);
+	build->part = part;
 	base_fini(&base);
 	return r;
 }

@@ -16,6 +16,7 @@ struct template_build {
 	struct engine *engine;
 	const struct owner *owner;
 	const char *name; /* of the template */
+	const char *part; /* what is made for it at present, for people; NULL: it itself */
 	struct job *job;
 	/* Makes what a source says: a template may build on one that must be made first (template_source_make()). */
 	int (*make)(struct template_build *build, const json_t *source,
@@ -27,6 +28,7 @@ struct template_build {
 	struct template_layer *layers; /* how far each is; under the lock */
 	size_t layer_count;
 	uint64_t told_ms;
+	bool has_news; /* that were not told */
 };
 
 /* How layers are brought in for this build: image_pull.h. Its blobs stay until all builds have ended. */

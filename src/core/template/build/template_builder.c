@@ -2,10 +2,13 @@
 #include "core/template/build/template_builder.h"
 
 #include "core/engine/sandbox_state.h"
+#include "core/template/build/build_files.h"
 #include "core/template/build/build_layers.h"
-#include "core/template/build/mirror_rules.h"
+#include "core/template/build/stage_copy.h"
+#include "core/template/build/step_packages.h"
+#include "core/template/image/layer_capture.h"
 #include "core/template/templates.h"
-#include "image/recipe.h"
+#include "image/recipe_read.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -13,201 +16,28 @@
 
 /* Changes with what steps do, so that layers of before are not taken. */
 #define CACHE_EPOCH "1"
+#define SCRATCH	    "scratch" /* a base without files, of which Dockerfiles speak */
+
+/* What a build of several stages has made so far, as images with their `bytes`. */
+struct stages {
+	struct template_build *build;
+	const json_t *source;
+	json_t *made[RECIPE_STAGES_MAX];
+	json_t *foreign;	    /* other images that files were copied from, by their names */
+	struct build_sandbox files; /* shows what was sent before, once a step wants it */
+};
 
 struct builder {
 	struct template_build *build;
+	struct stages *stages; /* NULL: it has but one, and copies from no image */
+	int stage;
+	json_t *copied;	       /* the image that the next step copies from, borrowed; or NULL */
+	const char *run_title; /* struct template_own_recipe */
 	struct build_layers layers;
 	struct recipe recipe;
 	json_t *image; /* what the next step starts from: the base's config, stack and layers */
-	bool is_own;   /* the recipe is the program's own, not a user's */
-	const json_t
-		*sources; /* of packages, if it is on a Debian that was made of these; or NULL */
+	struct step_packages packages;
 };
-
-/* --- packages --- */
-
-/* A Debian image with another source of packages keeps its own for later; /tmp is in no layer. */
-static const char apt_script[] =
-	"set -e\n"
-	"if [ -n \"$SANDLOT_APT_MIRROR\" ]; then\n"
-	"  . /etc/os-release\n"
-	"  echo \"deb $SANDLOT_APT_MIRROR $VERSION_CODENAME main\" > /tmp/sandlot.list\n"
-	"  set -- -o Dir::Etc::sourcelist=/tmp/sandlot.list -o Dir::Etc::sourceparts=- \"$@\"\n"
-	"fi\n"
-	"[ -z \"$SANDLOT_APT_CA\" ] || set -- -o Acquire::https::CAInfo=\"$SANDLOT_APT_CA\" "
-	"\"$@\"\n"
-	"update() { while [ \"$1\" = -o ]; do o=\"$o $1 $2\"; shift 2; done; apt-get $o update; }\n"
-	"update -o APT::Sandbox::User=root -o Acquire::Retries=3 \"$@\"\n"
-	"apt-get install -y --no-install-recommends -o APT::Sandbox::User=root"
-	" -o Acquire::Retries=3 \"$@\"\n"
-	"apt-get clean\n"
-	"rm -rf /var/lib/apt/lists/*\n";
-
-/* An Alpine has its own release in the addresses of its packages; its list of them stays as it is. */
-static const char apk_script[] =
-	"set -e\n"
-	"if [ -n \"$SANDLOT_APK_MIRROR\" ]; then\n"
-	"  IFS=. read major minor rest < /etc/alpine-release\n"
-	"  at=\"${SANDLOT_APK_MIRROR%/}/v$major.$minor\"\n"
-	"  set -- --repositories-file /dev/null -X \"$at/main\" -X \"$at/community\" \"$@\"\n"
-	"fi\n"
-	"exec apk add --no-cache \"$@\"\n";
-
-#define CA_FILE	     "/tmp/sandlot-ca.crt"
-#define APT_LIST     "/tmp/sandlot-run.list"
-#define APT_CONFIG   "/tmp/sandlot-apt.conf"
-#define OS_RELEASE   "/etc/os-release"
-#define RELEASE_MAX  (64u << 10)
-#define CODENAME_MAX 32
-
-static const struct package_kind {
-	const char *mirror;	 /* the name of its setting */
-	const char *variable;	 /* that names the mirror to the program */
-	const char *ca_variable; /* that names the certificates */
-	const char *const *argv;
-} package_kinds[] = {
-	[RECIPE_APT] = {"apt", "SANDLOT_APT_MIRROR", "SANDLOT_APT_CA",
-		(const char *const[]){"/bin/sh", "-c", apt_script, "apt", NULL}},
-	[RECIPE_PIP] = {"pip", "PIP_INDEX_URL", "PIP_CERT",
-		(const char *const[]){
-			"python3", "-m", "pip", "install", "--no-cache-dir", "--", NULL}},
-	[RECIPE_NPM] = {"npm", "NPM_CONFIG_REGISTRY", "NPM_CONFIG_CAFILE",
-		(const char *const[]){
-			"npm", "install", "-g", "--no-audit", "--no-fund", "--", NULL}},
-	[RECIPE_APK] = {"apk", "SANDLOT_APK_MIRROR", "SSL_CA_CERT_FILE",
-		(const char *const[]){"/bin/sh", "-c", apk_script, "apk", NULL}},
-};
-
-static const char *mirror_of(const struct builder *builder, const char *name)
-{
-	const char *own = json_string_value(json_object_get(builder->recipe.mirrors, name));
-
-	return own ? own : templates_mirror(builder->build->engine->config.templates, name);
-}
-
-/* Whether a step may fetch packages of a kind: a command may run any of these programs. */
-static bool needs(const struct recipe_step *step, enum recipe_step_kind kind)
-{
-	return step->kind == kind || step->kind == RECIPE_RUN;
-}
-
-/*
- * What a builder may reach for packages beside its network: where the operator's mirrors are now. A recipe of the
- * program's own may also go where the host gets its packages from, which is where that Debian came from.
- */
-static json_t *mirror_rules(const struct builder *builder, const struct recipe_step *step)
-{
-	const struct templates *templates = builder->build->engine->config.templates;
-	json_t *rules = json_array();
-
-	for (enum recipe_step_kind kind = RECIPE_APT; kind <= RECIPE_APK; kind++) {
-		json_auto_t *some = NULL;
-
-		if (needs(step, kind))
-			some = mirror_rules_of(
-				templates_mirror(templates, package_kinds[kind].mirror));
-		json_array_extend(rules, some);
-	}
-	if (builder->sources && needs(step, RECIPE_APT)) {
-		json_auto_t *some = mirror_rules_of_sources(builder->sources);
-
-		json_array_extend(rules, some);
-	}
-	return rules;
-}
-
-/* What a step says itself goes before what the mirrors are. */
-static void set_missing(json_t *env, const char *name, const char *value)
-{
-	if (!json_object_get(env, name))
-		json_object_set_new(env, name, json_string(value));
-}
-
-/* The name of the release of a Debian, by its own files; false if it is none, or tells of none. */
-static bool read_codename(struct build_sandbox *box, char name[CODENAME_MAX])
-{
-	static const char key[] = "VERSION_CODENAME=";
-	auto_free char *text = NULL;
-	struct err ignored;
-	const char *at;
-	size_t len;
-
-	if (build_sandbox_load(box, OS_RELEASE, RELEASE_MAX, &text, &ignored) < 0)
-		return false;
-	/* Its derivatives have archives of their own. */
-	if (!strstr(text, "ID=debian") && strstr(text, "ID="))
-		return false;
-	at = strstr(text, key);
-	at = at ? at + strlen(key) : "";
-	len = strspn(at, "abcdefghijklmnopqrstuvwxyz");
-	if (len == 0 || len >= CODENAME_MAX)
-		return false;
-	snprintf(name, CODENAME_MAX, "%.*s", (int)len, at);
-	return true;
-}
-
-/*
- * apt has no variable for where packages come from, but one for a file of its settings. Sources that a step adds itself
- * stay; those that Debian came with are passed over.
- */
-static int add_apt_config(const struct builder *builder, struct build_sandbox *box, json_t *env,
-	bool has_ca, struct err *err)
-{
-	const char *mirror = mirror_of(builder, "apt");
-	char codename[CODENAME_MAX];
-	auto_free char *list = NULL, *config = NULL;
-	int r;
-
-	if (!mirror || json_object_get(env, "APT_CONFIG") || !read_codename(box, codename))
-		return 0;
-	list = mem_printf("deb %s %s main\n", mirror, codename);
-	config = mem_printf("Dir::Etc::sourcelist \"" APT_LIST "\";\n"
-			    "Dir::Ignore-Files-Silently:: \"^debian\\.sources$\";\n"
-			    "APT::Sandbox::User \"root\";\n%s",
-		has_ca ? "Acquire::https::CAInfo \"" CA_FILE "\";\n" : "");
-	r = build_sandbox_write(box, APT_LIST, 0644, list, strlen(list), err);
-	if (r == 0)
-		r = build_sandbox_write(box, APT_CONFIG, 0644, config, strlen(config), err);
-	if (r == 0)
-		set_missing(env, "APT_CONFIG", APT_CONFIG);
-	return r;
-}
-
-/*
- * The variables by which programs know the mirrors, and the operator's certificates if these are the operator's. Puts
- * the certificates there, where no layer takes them.
- */
-static int add_mirrors(const struct builder *builder, struct build_sandbox *box,
-	const struct recipe_step *step, json_t *env, struct err *err)
-{
-	const struct templates *templates = builder->build->engine->config.templates;
-	auto_free char *ca = NULL;
-	int r = templates_package_ca(templates, &ca, err);
-
-	if (r == 0 && ca)
-		r = build_sandbox_write(box, CA_FILE, 0644, ca, strlen(ca), err);
-	if (r < 0)
-		return r;
-	for (enum recipe_step_kind kind = RECIPE_APT; kind <= RECIPE_APK; kind++) {
-		const struct package_kind *row = &package_kinds[kind];
-		const char *mirror = mirror_of(builder, row->mirror);
-		bool is_operators = mirror == templates_mirror(templates, row->mirror);
-
-		if (!needs(step, kind))
-			continue;
-		if (mirror)
-			set_missing(env, row->variable, mirror);
-		/* A user's commands may go elsewhere, where other certificates count. */
-		if (ca && is_operators && (mirror || builder->is_own || step->kind == kind))
-			set_missing(env, row->ca_variable, CA_FILE);
-	}
-	if (ca && step->kind == RECIPE_RUN && builder->is_own)
-		set_missing(env, "CURL_CA_BUNDLE", CA_FILE);
-	if (step->kind != RECIPE_RUN || builder->is_own)
-		return 0;
-	return add_apt_config(builder, box, env,
-		ca && mirror_of(builder, "apt") == templates_mirror(templates, "apt"), err);
-}
 
 /* --- the cache --- */
 
@@ -238,13 +68,56 @@ static void add_file(void *arg, const char *path, const char *below)
 	add_json(files->hash, json_object_get(files->recipe->files, path));
 }
 
+/* What was sent before the build, of which a step copies. */
+static int open_files(struct stages *stages, struct stage_copy_source *ret_source, struct err *err)
+{
+	struct template_build *build = stages->build;
+	struct build_sandbox_spec spec = {.template_name = build->name};
+	json_auto_t *image = NULL;
+	int r = 0;
+
+	*ret_source = (struct stage_copy_source){
+		&stages->files, BUILD_FILES_ROOT, "what was sent for the build"};
+	if (stages->files.sandbox)
+		return 0;
+	r = build_files_image(build, build_files_named_by(stages->source), &image, err);
+	spec.image = image;
+	return r < 0 ? r
+		     : build_sandbox_open(
+			       build->engine, build->owner, build->job, &spec, &stages->files, err);
+}
+
+static int add_copied(struct builder *builder, const struct recipe_step *step,
+	struct digest_stream *hash, struct err *err)
+{
+	struct file_hash files = {&builder->recipe, hash};
+	struct stage_copy_source source;
+	int r;
+
+	if (step->source) {
+		add_text(hash, json_string_value(json_object_get(builder->copied, "stack")));
+		return 0;
+	}
+	if (step->kind != RECIPE_COPY)
+		return 0;
+	if (builder->recipe.has_sent_files) {
+		r = open_files(builder->stages, &source, err);
+		return r < 0 ? r : stage_copy_hash(&source, step, hash, err);
+	}
+	for (size_t i = 0; i < json_array_size(step->words); i++)
+		recipe_match(builder->recipe.files,
+			json_string_value(json_array_get(step->words, i)), add_file, &files);
+	return 0;
+}
+
 /* Names all that decides what a step makes. */
-static void make_key(const struct builder *builder, const struct recipe_step *step, char *ret_key)
+static int make_key(
+	struct builder *builder, const struct recipe_step *step, char *ret_key, struct err *err)
 {
 	auto_(digest_stream_freep) struct digest_stream *hash = digest_stream_new();
-	struct file_hash files = {&builder->recipe, hash};
 	struct digest digest;
 	char numbers[64];
+	int r;
 
 	snprintf(numbers, sizeof(numbers), CACHE_EPOCH " %d %d %d%s", (int)step->kind, step->mode,
 		step->is_into, step->unpacks ? " unpacks" : "");
@@ -257,14 +130,13 @@ static void make_key(const struct builder *builder, const struct recipe_step *st
 	add_text(hash, step->user);
 	add_text(hash, step->workdir);
 	if (step->kind >= RECIPE_APT)
-		add_text(hash, mirror_of(builder, package_kinds[step->kind].mirror));
+		add_text(hash, step_packages_mirror(&builder->packages, step));
 	if (step->kind == RECIPE_RUN && json_object_size(builder->recipe.mirrors) > 0)
 		add_json(hash, builder->recipe.mirrors);
-	for (size_t i = 0; step->kind == RECIPE_COPY && i < json_array_size(step->words); i++)
-		recipe_match(builder->recipe.files,
-			json_string_value(json_array_get(step->words, i)), add_file, &files);
+	r = add_copied(builder, step, hash, err);
 	digest_stream_read(hash, &digest);
 	strcpy(ret_key, digest_hex(&digest));
+	return r;
 }
 
 /* --- steps --- */
@@ -279,21 +151,44 @@ struct copying {
 	struct err *err;
 };
 
+struct memory {
+	const struct build_sandbox *box;
+	const uint8_t *data;
+	size_t left;
+};
+
+static ssize_t read_memory(void *arg, void *data, size_t size)
+{
+	struct memory *memory = arg;
+	size_t n = size < memory->left ? size : memory->left;
+
+	if (build_sandbox_must_stop(memory->box))
+		return -ECANCELED;
+	memcpy(data, memory->data, n);
+	memory->data += n;
+	memory->left -= n;
+	return (ssize_t)n;
+}
+
 /* An archive that is named itself, by ADD. */
 static int unpack_file(
 	struct copying *copying, const char *path, const json_t *content, struct err *err)
 {
+	struct memory memory = {.box = copying->box};
+	const struct tar_reader_source source = {read_memory, &memory};
+	struct tar_reader_result result;
 	auto_free uint8_t *data = NULL;
-	size_t len;
 	int r;
 
 	if (copying->step->chown)
 		return err_explain(err, ERR_UNPROCESSABLE, "step_failed",
 			"unpack it without --chown, and chown it in a RUN",
 			"ADD --chown is for files, and %.120s is an archive", path);
-	r = recipe_decode(content, &data, &len, err);
+	r = recipe_decode(content, &data, &memory.left, err);
+	memory.data = data;
 	if (r == 0)
-		r = build_sandbox_unpack(copying->box, copying->step->target, data, len, err);
+		r = build_sandbox_unpack(
+			copying->box, copying->step->target, &source, &result, err);
 	if (r < 0)
 		err_prefix(err, "%.120s", path);
 	return r;
@@ -363,6 +258,34 @@ static int chown_files(struct copying *copying, struct err *err)
 	return r;
 }
 
+/* Nothing runs in a sandbox whose files are only read. */
+static int copy_from_image(struct builder *builder, struct build_sandbox *box,
+	const struct recipe_step *step, struct err *err)
+{
+	const struct template_build *build = builder->build;
+	json_auto_t *image = json_deep_copy(builder->copied);
+	const struct build_sandbox_spec spec = {.template_name = build->name, .image = image};
+	struct build_sandbox from;
+	int r;
+
+	build_sandbox_show_as_root(image);
+	r = build_sandbox_open(build->engine, build->owner, build->job, &spec, &from, err);
+	if (r < 0)
+		return r;
+	r = stage_copy_run(&(struct stage_copy_source){&from, "", step->source}, box, step, err);
+	build_sandbox_close(&from);
+	return r;
+}
+
+static int copy_sent_files(struct builder *builder, struct build_sandbox *box,
+	const struct recipe_step *step, struct err *err)
+{
+	struct stage_copy_source source;
+	int r = open_files(builder->stages, &source, err);
+
+	return r < 0 ? r : stage_copy_run(&source, box, step, err);
+}
+
 static int copy_files(struct builder *builder, struct build_sandbox *box,
 	const struct recipe_step *step, struct err *err)
 {
@@ -391,34 +314,13 @@ static int run_command(const struct builder *builder, struct build_sandbox *box,
 	int r = strcmp(workdir, "/") == 0 ? 0 : build_sandbox_mkdir(box, workdir, err);
 
 	if (r == 0)
-		r = add_mirrors(builder, box, step, env, err);
+		r = step_packages_add_mirrors(&builder->packages, box, step, env, err);
 	if (r == 0)
 		r = build_sandbox_run(box,
 			&(struct build_command){
 				.argv = argv, .env = env, .user = step->user, .workdir = workdir},
 			err);
 	return r;
-}
-
-static int install_packages(struct builder *builder, struct build_sandbox *box,
-	const struct recipe_step *step, struct err *err)
-{
-	const struct package_kind *kind = &package_kinds[step->kind];
-	json_auto_t *argv = json_array();
-	json_auto_t *env = json_pack("{s:s, s:s, s:s, s:s}", "DEBIAN_FRONTEND", "noninteractive",
-		"PIP_BREAK_SYSTEM_PACKAGES", "1", "PIP_ROOT_USER_ACTION", "ignore",
-		"npm_config_cache", "/tmp/npm");
-	int r = add_mirrors(builder, box, step, env, err);
-
-	if (r < 0)
-		return r;
-
-	for (size_t i = 0; kind->argv[i]; i++)
-		json_array_append_new(argv, json_string(kind->argv[i]));
-	json_array_extend(argv, step->words);
-	json_object_update(env, step->env);
-	return build_sandbox_run(box,
-		&(struct build_command){.argv = argv, .env = env, .user = "", .workdir = "/"}, err);
 }
 
 static int do_step(struct builder *builder, struct build_sandbox *box,
@@ -428,14 +330,17 @@ static int do_step(struct builder *builder, struct build_sandbox *box,
 	case RECIPE_RUN:
 		return run_command(builder, box, step, step->words, err);
 	case RECIPE_COPY:
-		return copy_files(builder, box, step, err);
+		if (step->source)
+			return copy_from_image(builder, box, step, err);
+		return builder->recipe.has_sent_files ? copy_sent_files(builder, box, step, err)
+						      : copy_files(builder, box, step, err);
 	case RECIPE_MKDIR:
 		return build_sandbox_mkdir(box, step->target, err);
 	case RECIPE_APT:
 	case RECIPE_PIP:
 	case RECIPE_NPM:
 	case RECIPE_APK:
-		return install_packages(builder, box, step, err);
+		return step_packages_install(&builder->packages, box, step, err);
 	}
 	return err_set(err, ERR_INTERNAL, "a step of an unknown kind");
 }
@@ -445,7 +350,7 @@ static int make_layer(
 	struct builder *builder, const struct recipe_step *step, const char *key, struct err *err)
 {
 	const struct template_build *build = builder->build;
-	json_auto_t *rules = mirror_rules(builder, step);
+	json_auto_t *rules = step_packages_rules(&builder->packages, step);
 	const struct build_sandbox_spec spec = {
 		.template_name = build->name, .image = builder->image, .allow = rules};
 	struct build_sandbox box;
@@ -462,6 +367,58 @@ static int make_layer(
 	return r;
 }
 
+static int make_stage(struct stages *stages, int number, struct err *err);
+
+/* A template or an image that a step copies from: asked for once in a build. */
+static int fetch_foreign(
+	struct stages *stages, const char *name, json_t **ret_image, struct err *err)
+{
+	struct image_pulled pulled;
+	int r;
+
+	*ret_image = json_object_get(stages->foreign, name);
+	if (*ret_image)
+		return 0;
+	job_log(stages->build->job, "copying from %s", name);
+	r = template_build_base(stages->build, name, &pulled, err);
+	if (r < 0)
+		return r;
+	*ret_image = template_build_to_image(&pulled);
+	image_pulled_fini(&pulled);
+	if (json_object_set_new(stages->foreign, name, *ret_image) < 0)
+		return err_set(err, ERR_INVALID, "the config of %.80s is not UTF-8", name);
+	return 0;
+}
+
+static int find_copied(struct builder *builder, const struct recipe_step *step, struct err *err)
+{
+	struct stages *stages = builder->stages;
+	int r;
+
+	if (step->source_stage < 0) {
+		r = fetch_foreign(stages, step->source, &builder->copied, err);
+		if (r < 0)
+			err_prefix(err, "line %u: copy from %.80s", step->line, step->source);
+		return r;
+	}
+	r = make_stage(stages, step->source_stage, err);
+	builder->copied = stages->made[step->source_stage];
+	return r;
+}
+
+/* What is under way. A template that another one builds on has steps of its own. */
+static void tell_step(const struct builder *builder, size_t index)
+{
+	const struct template_build *build = builder->build;
+	size_t count = builder->recipe.count;
+	char text[RECIPE_TITLE_MAX + 256];
+
+	snprintf(text, sizeof(text), "%.120s%sstep %zu of %zu: %s", build->part ? build->part : "",
+		build->part ? ": " : "", index + 1, count, builder->recipe.steps[index].title);
+	job_log(build->job, "%s", text);
+	job_progress(build->job, index, count, "%s", text);
+}
+
 static int run_step(struct builder *builder, size_t index, struct err *err)
 {
 	const struct template_build *build = builder->build;
@@ -471,10 +428,17 @@ static int run_step(struct builder *builder, size_t index, struct err *err)
 
 	if (job_must_stop(build->job))
 		return -ECANCELED;
-	make_key(builder, step, key);
-	job_log(build->job, "step %zu of %zu: %s", index + 1, builder->recipe.count, step->title);
-	job_progress(build->job, index, builder->recipe.count, "step %zu of %zu", index + 1,
-		builder->recipe.count);
+	if (step->source) {
+		r = find_copied(builder, step, err);
+		if (r < 0)
+			return r;
+	}
+	tell_step(builder, index);
+	r = make_key(builder, step, key, err);
+	if (r < 0 && r != -ECANCELED)
+		err_prefix(err, "step %zu (%.80s)", index + 1, step->title);
+	if (r < 0)
+		return r;
 	if (build_layers_take(&builder->layers, key)) {
 		job_log(build->job, "taken from the cache");
 		return 0;
@@ -498,6 +462,19 @@ static void log_notes(const struct builder *builder)
 	}
 }
 
+/* A script tells a reader less than what it is for. */
+static void set_titles(struct builder *builder)
+{
+	for (size_t i = 0; builder->run_title && i < builder->recipe.count; i++) {
+		struct recipe_step *step = &builder->recipe.steps[i];
+
+		if (step->kind != RECIPE_RUN)
+			continue;
+		free(step->title);
+		step->title = mem_strdup(builder->run_title);
+	}
+}
+
 static int build_steps(struct builder *builder, const json_t *source,
 	struct image_pulled *ret_pulled, struct err *err)
 {
@@ -506,15 +483,15 @@ static int build_steps(struct builder *builder, const json_t *source,
 	builder->image = template_build_to_image(&builder->layers.so_far);
 	if (!builder->image)
 		return err_set(err, ERR_INVALID, "the config of the base is not UTF-8");
-	r = recipe_read(source, builder->image, &builder->recipe, err);
+	r = recipe_read_stage(source, builder->stage, builder->image, &builder->recipe, err);
 	if (r < 0)
 		return r;
+	builder->packages.engine = builder->build->engine;
+	builder->packages.mirrors = builder->recipe.mirrors;
+	set_titles(builder);
 	log_notes(builder);
-	/* Steps are root's unless they say otherwise; the base's user is in the recipe. */
-	json_object_set_new(builder->image, "user", json_string(""));
-	/* Who that is stands there, so nothing is prepared, which would become part of a layer. */
-	json_object_set_new(builder->image, "uid", json_integer(0));
-	json_object_set_new(builder->image, "gid", json_integer(0));
+	/* The base's user is in the recipe. */
+	build_sandbox_show_as_root(builder->image);
 	for (size_t i = 0; i < builder->recipe.count && r == 0; i++)
 		r = run_step(builder, i, err);
 	if (r < 0)
@@ -540,37 +517,118 @@ static int build_on(struct builder of, struct image_pulled *base, const json_t *
 	return r;
 }
 
-static int make(struct template_build *build, const json_t *source, struct image_pulled *ret_pulled,
-	struct err *err)
+/* What a stage begins with: an earlier one, a template, an image, or nothing. */
+static int begin_stage(struct stages *stages, const struct recipe *recipe,
+	struct image_pulled *ret_base, struct err *err)
 {
-	auto_free char *from = NULL;
+	struct template_build *build = stages->build;
+	int from = recipe->from_stage, r;
+
+	if (recipe->stage_count > 1)
+		job_log(build->job, "stage %d of %d: from %s", recipe->stage + 1,
+			recipe->stage_count, recipe->from);
+	else
+		job_log(build->job, "from %s", recipe->from);
+	if (from >= 0) {
+		r = make_stage(stages, from, err);
+		if (r == 0)
+			r = template_build_from_image(stages->made[from], ret_base, err);
+		if (r == 0)
+			ret_base->bytes = (uint64_t)json_integer_value(
+				json_object_get(stages->made[from], "bytes"));
+		return r;
+	}
+	if (strcmp(recipe->from, SCRATCH) == 0)
+		return build_layers_begin_with_nothing(build, ret_base, err);
+	r = template_build_base(build, recipe->from, ret_base, err);
+	if (r < 0)
+		err_prefix(err, "from %.80s", recipe->from);
+	return r;
+}
+
+static int build_stage(
+	struct stages *stages, int number, struct image_pulled *ret_pulled, struct err *err)
+{
+	const struct builder builder = {.build = stages->build, .stages = stages, .stage = number};
 	struct image_pulled base;
 	struct recipe recipe;
-	int r = recipe_read(source, NULL, &recipe, err);
+	int r = recipe_read_stage(stages->source, number, NULL, &recipe, err);
 
 	if (r < 0)
 		return r;
-	from = mem_strdup(recipe.from);
+	r = begin_stage(stages, &recipe, &base, err);
 	recipe_fini(&recipe);
-	job_log(build->job, "from %s", from);
-	r = template_build_base(build, from, &base, err);
-	if (r < 0) {
-		err_prefix(err, "from %.80s", from);
+	return r < 0 ? r : build_on(builder, &base, stages->source, ret_pulled, err);
+}
+
+/* Stages are made when they are needed, each once; those that nothing needs are not. */
+static int make_stage(struct stages *stages, int number, struct err *err)
+{
+	struct image_pulled pulled;
+	json_t *image;
+	int r;
+
+	if (stages->made[number])
+		return 0;
+	r = build_stage(stages, number, &pulled, err);
+	if (r < 0)
 		return r;
-	}
-	return build_on((struct builder){.build = build}, &base, source, ret_pulled, err);
+	image = template_build_to_image(&pulled);
+	if (image)
+		json_object_set_new(image, "bytes", json_integer((json_int_t)pulled.bytes));
+	image_pulled_fini(&pulled);
+	stages->made[number] = image;
+	return image ? 0 : err_set(err, ERR_INVALID, "the config of a stage is not UTF-8");
+}
+
+static int make(struct template_build *build, const json_t *source, struct image_pulled *ret_pulled,
+	struct err *err)
+{
+	struct stages stages = {.build = build, .source = source};
+	struct recipe recipe;
+	int r = recipe_read(source, NULL, &recipe, err), target;
+
+	if (r < 0)
+		return r;
+	target = recipe.stage;
+	recipe_fini(&recipe);
+	stages.foreign = json_object();
+	r = build_stage(&stages, target, ret_pulled, err);
+	build_sandbox_close(&stages.files);
+	for (size_t i = 0; i < array_len(stages.made); i++)
+		json_decref(stages.made[i]);
+	json_decref(stages.foreign);
+	return r;
 }
 
 int template_builder_add_own(struct template_build *build, struct image_pulled *base,
-	const json_t *sources, const json_t *recipe, struct image_pulled *ret_pulled,
-	struct err *err)
+	const struct template_own_recipe *own, struct image_pulled *ret_pulled, struct err *err)
 {
-	json_auto_t *named = json_deep_copy(recipe), *source = NULL;
+	json_auto_t *named = json_deep_copy(own->recipe), *source = NULL;
 
 	json_object_set_new(named, "from", json_string(build->name));
 	source = json_pack("{s:O}", "recipe", named);
-	return build_on((struct builder){.build = build, .is_own = true, .sources = sources}, base,
-		source, ret_pulled, err);
+	return build_on((struct builder){.build = build,
+				.run_title = own->run_title,
+				.packages = {.is_own = true, .sources = own->sources}},
+		base, source, ret_pulled, err);
+}
+
+/* What a stage begins with and copies from, unless these are earlier stages. */
+static int check_stage(const struct engine *engine, const struct caller *caller,
+	const struct recipe *recipe, struct err *err)
+{
+	bool is_made_here = recipe->from_stage >= 0 || strcmp(recipe->from, SCRATCH) == 0;
+	int r = is_made_here ? 0
+			     : template_build_check_base(engine, &caller->owner, recipe->from, err);
+
+	for (size_t i = 0; i < recipe->count && r == 0; i++) {
+		const struct recipe_step *step = &recipe->steps[i];
+
+		if (step->source && step->source_stage < 0)
+			r = template_build_check_base(engine, &caller->owner, step->source, err);
+	}
+	return r;
 }
 
 /* Whether it can be read and what it begins with is there: what cannot work is refused before it is kept. */
@@ -578,12 +636,21 @@ static int check(const struct engine *engine, const struct caller *caller, const
 	struct err *err)
 {
 	struct recipe recipe;
-	int r = recipe_read(source, NULL, &recipe, err);
+	int r = recipe_read(source, NULL, &recipe, err), count;
 
 	if (r < 0)
 		return r;
-	r = template_build_check_base(engine, &caller->owner, recipe.from, err);
+	count = recipe.stage_count;
 	recipe_fini(&recipe);
+	if (build_files_named_by(source))
+		r = build_files_check(engine, &caller->owner, build_files_named_by(source), err);
+	for (int stage = 0; stage < count && r == 0; stage++) {
+		r = recipe_read_stage(source, stage, NULL, &recipe, err);
+		if (r < 0)
+			return r;
+		r = check_stage(engine, caller, &recipe, err);
+		recipe_fini(&recipe);
+	}
 	return r;
 }
 
@@ -596,8 +663,8 @@ static json_t *dockerfile_source(const json_t *value)
 {
 	if (!json_is_object(value))
 		return json_pack("{s:O}", "dockerfile", value);
-	static const char *const names[] = {
-		"files", "files_base64", "modes", "links", "directories", "args", "mirrors"};
+	static const char *const names[] = {"files", "files_base64", "modes", "links",
+		"directories", "args", "target", "mirrors", "files_digest"};
 	json_t *source = json_pack("{s:O*}", "dockerfile", json_object_get(value, "text"));
 
 	for (size_t i = 0; i < array_len(names); i++) {

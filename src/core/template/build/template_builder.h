@@ -21,10 +21,14 @@ int template_builder_check_dockerfile(const struct engine *engine, const struct 
 int template_builder_make_dockerfile(struct template_build *build, const json_t *value,
 	struct image_pulled *ret_pulled, struct err *err) must_check;
 
-/*
- * Builds on what is there by a recipe of the program's own, without `from`; base's content is taken over. Its
- * steps reach all of the operator's mirrors, and these sources of packages (lines of a sources.list; NULL: none).
- */
+/* A recipe of the program's own, without `from`. */
+struct template_own_recipe {
+	const json_t *recipe;
+	const char *run_title; /* what its commands do, for people; NULL: the command tells it */
+	const json_t *sources; /* lines of a sources.list whose hosts its steps reach; NULL: none */
+};
+
+/* Builds on what is there; base's content is taken over. The steps reach all of the operator's mirrors. */
 int template_builder_add_own(struct template_build *build, struct image_pulled *base,
-	const json_t *sources, const json_t *recipe, struct image_pulled *ret_pulled,
-	struct err *err) must_check;
+	const struct template_own_recipe *own, struct image_pulled *ret_pulled, struct err *err)
+	must_check;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/template/image/layer_capture.h"
 
+#include "base/fail_point.h"
 #include "core/engine/sandbox_handle.h"
 #include "core/template/image/tree_stream.h"
 #include "image/layer_tar.h"
@@ -37,6 +38,7 @@ struct capture {
 	uint64_t changes;     /* entries that are no mere directories on the way */
 	bool takes;	      /* the content of this file */
 	const char *skeleton; /* where the workspace goes */
+	bool dates_directories;
 };
 
 /* What is read, of which the workspace goes elsewhere; NULL: none. */
@@ -46,6 +48,7 @@ struct captured_trees {
 	const char *place; /* the same, but under its own path */
 	const enum driver_tree *workspace;
 	const char *skeleton;
+	bool were_copied; /* directories are as new as the copy, which tells nothing */
 };
 
 static int write_blob(void *arg, const void *data, size_t len, struct err *err)
@@ -87,6 +90,8 @@ static int take_entry(void *arg, const struct layer_entry *found, struct err *er
 				"/%.120s is a hard link to /%.80s, which no template can have",
 				found->path, found->target);
 	}
+	if (entry.kind == LAYER_DIRECTORY && !capture->dates_directories)
+		entry.mtime_ns = 0;
 	capture->changes++;
 	return layer_tar_entry(capture->tar, &entry, err);
 }
@@ -169,13 +174,32 @@ int layer_capture_install(
 	return 0;
 }
 
+int layer_capture_empty(const struct image_pull *pull, struct digest *ret_diff_id, struct err *err)
+{
+	static const uint8_t end[1024]; /* of a tar */
+	auto_(blob_writer_closep) struct blob_writer *writer = NULL;
+	struct digest diff_id;
+	int r = blob_writer_open(pull->blobs, NULL, sizeof(end), &writer, err);
+
+	if (r == 0)
+		r = blob_writer_add(writer, end, sizeof(end), err);
+	if (r == 0)
+		r = blob_writer_commit(writer, &diff_id, err);
+	if (r == 0)
+		r = layer_capture_install(pull, &diff_id, err);
+	if (r == 0)
+		*ret_diff_id = diff_id;
+	return r;
+}
+
 static int capture(const struct image_pull *pull, const struct captured_trees *trees,
 	const char *name, struct digest *ret_diff_id, uint64_t *ret_bytes, struct err *err)
 {
 	struct capture capture = {.pull = pull,
 		.below = trees->below,
 		.place = trees->place,
-		.skeleton = trees->skeleton};
+		.skeleton = trees->skeleton,
+		.dates_directories = !trees->were_copied};
 	auto_(blob_writer_closep) struct blob_writer *writer = NULL;
 	struct digest diff_id;
 	int r = blob_writer_open(pull->blobs, NULL, LAYER_INSTALL_BYTES_MAX, &writer, err);
@@ -193,6 +217,7 @@ static int capture(const struct image_pull *pull, const struct captured_trees *t
 		return 0;
 	}
 	r = blob_writer_commit(writer, &diff_id, err);
+	fail_point("capture.packed");
 	if (r == 0)
 		r = layer_capture_install(pull, &diff_id, err);
 	if (r == 0)
@@ -204,6 +229,14 @@ int layer_capture_run(const struct image_pull *pull, const char *sandbox_id, con
 	struct digest *ret_diff_id, uint64_t *ret_bytes, struct err *err)
 {
 	return capture(pull, &(struct captured_trees){.system = DRIVER_TREE_SYSTEM, .below = below},
+		sandbox_id, ret_diff_id, ret_bytes, err);
+}
+
+int layer_capture_copied(const struct image_pull *pull, const char *sandbox_id,
+	struct digest *ret_diff_id, uint64_t *ret_bytes, struct err *err)
+{
+	return capture(pull,
+		&(struct captured_trees){.system = DRIVER_TREE_SYSTEM, .were_copied = true},
 		sandbox_id, ret_diff_id, ret_bytes, err);
 }
 

@@ -17,6 +17,10 @@
 int layer_capture_run(const struct image_pull *pull, const char *sandbox_id, const char *below,
 	struct digest *ret_diff_id, uint64_t *ret_bytes, struct err *err) must_check;
 
+/* The same of files that were copied there: directories have no times, so that the same files are the same layer. */
+int layer_capture_copied(const struct image_pull *pull, const char *sandbox_id,
+	struct digest *ret_diff_id, uint64_t *ret_bytes, struct err *err) must_check;
+
 /*
  * The same of a snapshot, whose workspace is in the layer too, as the directory `skeleton` (a
  * relative path).
@@ -28,6 +32,10 @@ int layer_capture_snapshot(const struct image_pull *pull, const char *snapshot_i
 /* The same of what is at and below a directory, where it is. */
 int layer_capture_place(const struct image_pull *pull, const char *sandbox_id, const char *place,
 	struct digest *ret_diff_id, uint64_t *ret_bytes, struct err *err) must_check;
+
+/* A layer of nothing, for an image that begins without files. */
+int layer_capture_empty(const struct image_pull *pull, struct digest *ret_diff_id, struct err *err)
+	must_check;
 
 /* Whether a path of a sandbox is part of its system, so that a layer may have it. */
 bool layer_capture_takes(const char *path);

@@ -2,6 +2,7 @@
 #include "core/template/image/layer_install.h"
 
 #include "base/buf.h"
+#include "base/fail_point.h"
 #include "base/fd.h"
 #include "base/share_pool.h"
 #include "wire/layer.h"
@@ -379,9 +380,12 @@ static int install(struct installer *installer, struct driver *driver,
 	if (r < 0)
 		return r;
 	installer->stream = stream;
+	fail_point("layer.begun");
 	r = blob_store_read(blobs, installer->order->blob, &blob_fd, err);
 	if (r == 0)
 		r = read_and_send(installer, blob_fd, ret_result, err);
+	if (r == 0)
+		fail_point("layer.unpacked");
 	if (r == 0)
 		r = driver->ops->commit_layer(driver, name, err);
 	if (r < 0) {

@@ -12,6 +12,7 @@
 
 #define BUFFER_SIZE (256u << 10)
 #define SILENCE_MS  60000 /* how long the reader may need for the next bytes */
+#define END_ITEM    41	  /* bytes of the last item (wire/layer.h) */
 
 /* What follows each entry. */
 enum form { CONTENT, NAMES, CHANGES };
@@ -337,6 +338,63 @@ int tree_stream_open(struct driver *driver, enum driver_tree tree, const char *n
 		return r;
 	*ret_stream = stream_new(take_fd(&fd), has_changes ? CHANGES : NAMES);
 	return 0;
+}
+
+static int save(int from, int file, int64_t bytes_max)
+{
+	auto_free uint8_t *buffer = mem_new(BUFFER_SIZE);
+	int64_t bytes = 0;
+
+	while (true) {
+		ssize_t n = read(from, buffer, BUFFER_SIZE);
+		int r;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n <= 0)
+			return n < 0 ? -errno : 0;
+		bytes += n;
+		if (bytes > bytes_max)
+			return -EFBIG;
+		r = fd_write_full(file, buffer, (size_t)n);
+		if (r < 0)
+			return r;
+	}
+}
+
+int tree_stream_save(struct driver *driver, enum driver_tree tree, const char *name,
+	const char *stack, int file, int64_t bytes_max, struct err *err)
+{
+	auto_fd int fd = -1;
+	int r = open_checked(driver, tree, name, stack, false, &fd, err);
+
+	if (r < 0)
+		return r;
+	r = fd_set_timeout(fd, SILENCE_MS);
+	if (r == 0)
+		r = save(fd, file, bytes_max);
+	if (r < 0)
+		return err_from(err, r, "keep a list of files");
+	return tree_stream_is_whole(file)
+		       ? 0
+		       : err_set(err, ERR_INTERNAL, "the reader of files ended early");
+}
+
+/* The item at the end of a tree, of no name, is all zero. */
+bool tree_stream_is_whole(int file)
+{
+	static const uint8_t zero[END_ITEM];
+	uint8_t last[END_ITEM];
+	off_t size = lseek(file, 0, SEEK_END);
+
+	return size >= END_ITEM && lseek(file, 0, SEEK_SET) == 0 &&
+	       pread(file, last, END_ITEM, size - END_ITEM) == END_ITEM &&
+	       memcmp(last, zero, END_ITEM) == 0;
+}
+
+struct tree_stream *tree_stream_open_saved(int file, bool has_changes)
+{
+	return stream_new(file, has_changes ? CHANGES : NAMES);
 }
 
 void tree_stream_close(struct tree_stream *stream)

@@ -30,6 +30,15 @@ int tree_stream_open(struct driver *driver, enum driver_tree tree, const char *n
 	const char *stack, struct tree_stream **ret_stream, struct err *err) must_check;
 void tree_stream_close(struct tree_stream *stream);
 
+/*
+ * The same kept for later: tree_stream_save writes what the reader sends to a new file, at most so
+ * many bytes; tree_stream_open_saved takes over such a file, which is whole.
+ */
+int tree_stream_save(struct driver *driver, enum driver_tree tree, const char *name,
+	const char *stack, int file, int64_t bytes_max, struct err *err) must_check;
+bool tree_stream_is_whole(int file);
+struct tree_stream *tree_stream_open_saved(int file, bool has_changes);
+
 /* 1 and the next entry, valid until the next call; 0 and NULL at the end. */
 int tree_stream_next(struct tree_stream *stream, const struct layer_entry **ret_entry,
 	struct err *err) must_check;

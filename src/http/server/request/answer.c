@@ -61,6 +61,16 @@ char *answer_error_text(const struct err *err, const char *request_id, const cha
 	return text ? text : mem_strdup("{}");
 }
 
+char *answer_bare_error_text(int status, const struct err *err)
+{
+	json_t *document =
+		json_pack("{s:i, s:o}", "code", status, "message", text_of(err->message));
+	char *text = json_dumps(document, JSON_COMPACT);
+
+	json_decref(document);
+	return text ? text : mem_strdup("{}");
+}
+
 /* A download of unknown size goes out in chunks, from the connection's own buffer, and so does what is offered. */
 size_t answer_buffer(const struct answer *answer)
 {

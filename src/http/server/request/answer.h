@@ -41,3 +41,6 @@ size_t answer_buffer(const struct answer *answer);
 
 /* {"error":{...}} with what a client may know, and the code that would confirm the request (or NULL); malloc'ed. */
 char *answer_error_text(const struct err *err, const char *request_id, const char *confirm);
+
+/* {"code":<status>,"message":...}; malloc'ed. */
+char *answer_bare_error_text(int status, const struct err *err);

@@ -37,10 +37,18 @@ int body_parse_any(const char *text, size_t len, json_t **ret_value, struct err 
 {
 	json_error_t why;
 
+	if (len == 0)
+		return err_explain(err, ERR_INVALID, "invalid_json", NULL, "the body is empty");
 	if (depth_of(text, len) > BODY_DEPTH)
 		return err_explain(err, ERR_INVALID, "invalid_json", NULL,
 			"the body is nested more than %d levels deep", BODY_DEPTH);
 	*ret_value = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
+	if (!*ret_value && json_error_code(&why) == json_error_null_character)
+		return err_explain(err, ERR_INVALID, "invalid_json", NULL,
+			"the body has \\u0000 at line %d, column %d: no text that is sent may have "
+			"a "
+			"NUL character",
+			why.line, why.column);
 	if (!*ret_value)
 		return err_explain(err, ERR_INVALID, "invalid_json", NULL,
 			"the body is not valid JSON: line %d, column %d: %.*s", why.line,

@@ -470,32 +470,37 @@ const char *request_method(const struct request *req)
 	return req->match.route->method;
 }
 
+/* Adds to the list of that name, unless it is not UTF-8. */
+static void add_to_list(json_t *lists, const char *name, const char *text)
+{
+	json_t *list = json_object_get(lists, name), *value = json_string(text);
+
+	if (value && !list) {
+		list = json_array();
+		if (json_object_set_new(lists, name, list) < 0)
+			list = NULL;
+	}
+	if (list && value)
+		json_array_append(list, value);
+	json_decref(value);
+}
+
 json_t *request_headers_to_json(const struct request *req)
 {
-	json_t *object = json_object();
+	json_t *lists = json_object();
 
-	for (unsigned i = 0; i < req->headers.count; i++) {
-		const struct header *header = &req->headers.list[i];
-		json_t *value = json_string(header->value);
-
-		if (value) /* else it is not UTF-8 */
-			json_object_set_new(object, header->name, value);
-	}
-	return object;
+	for (unsigned i = 0; i < req->headers.count; i++)
+		add_to_list(lists, req->headers.list[i].name, req->headers.list[i].value);
+	return lists;
 }
 
 json_t *request_query_to_json(const struct request *req)
 {
-	json_t *object = json_object();
+	json_t *lists = json_object();
 
-	for (unsigned i = 0; i < req->target.param_count; i++) {
-		const struct target_param *param = &req->target.params[i];
-		json_t *value = json_string(param->value);
-
-		if (value)
-			json_object_set_new(object, param->name, value);
-	}
-	return object;
+	for (unsigned i = 0; i < req->target.param_count; i++)
+		add_to_list(lists, req->target.params[i].name, req->target.params[i].value);
+	return lists;
 }
 
 uint64_t request_body_size(const struct request *req)
@@ -521,10 +526,11 @@ void request_evict(struct request *req, const char *id)
 	websocket_evict(&server->websockets, id);
 }
 
-const struct figures *request_server_figures(const struct request *req, unsigned *ret_connections)
+const struct answer_stats *request_server_stats(
+	const struct request *req, unsigned *ret_connections)
 {
 	*ret_connections = atomic_load(&req->server->connections);
-	return &req->server->figures;
+	return &req->server->stats;
 }
 
 int request_identify(struct request *req, const struct credential *credential, struct err *err)

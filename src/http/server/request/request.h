@@ -61,7 +61,7 @@ const json_t *request_body(const struct request *req);
 const void *request_body_bytes(const struct request *req, size_t *ret_len);
 int request_body_value(const struct request *req, json_t **ret_value, struct err *err) must_check;
 
-/* The method; all headers and all query parameters, as objects of strings. */
+/* The method; all headers and all query parameters: by name, a list of what was sent under it. */
 const char *request_method(const struct request *req);
 json_t *request_headers_to_json(const struct request *req);
 json_t *request_query_to_json(const struct request *req);
@@ -142,8 +142,9 @@ void request_release_error(struct request *req, const struct err *err);
 void request_evict(struct request *req, const char *id);
 
 /* What the server of this request has counted, and how many connections it has; not of one moment. */
-struct figures;
-const struct figures *request_server_figures(const struct request *req, unsigned *ret_connections);
+struct answer_stats;
+const struct answer_stats *request_server_stats(
+	const struct request *req, unsigned *ret_connections);
 
 /*
  * On an open route: asks the gate (server_config) who shows this credential, as it is done before other routes. A wrong

@@ -5,6 +5,7 @@
  */
 #include "http/server/request/request_answer.h"
 
+#include "base/exact_digits.h"
 #include "base/log.h"
 #include "http/server/request/request_private.h"
 #include "http/server/route/handshake.h"
@@ -76,8 +77,11 @@ void request_answer_error(struct request *req, const struct err *err)
 	req->answer.kind = ANSWER_BYTES;
 	req->answer.status = err_class(kind)->http_status;
 	req->answer.type = "application/json";
-	req->answer.bytes = answer_error_text(
-		&shown, req->id, request_answer_header_of(req, "Sandlot-Confirm"));
+	if (req->match.route && req->match.route->flags & ROUTE_E2B)
+		req->answer.bytes = answer_bare_error_text(req->answer.status, &shown);
+	else
+		req->answer.bytes = answer_error_text(
+			&shown, req->id, request_answer_header_of(req, "Sandlot-Confirm"));
 	req->answer.len = strlen(req->answer.bytes);
 	if (kind == ERR_UNAUTHENTICATED && !req->is_known && req->server->config.refused)
 		req->server->config.refused(req->server->config.context, req);
@@ -105,12 +109,13 @@ static void hold_memory(struct request *req, uint64_t bytes)
 	request_answer_error(req, &err);
 }
 
-void request_answer_json(struct request *req, int status, json_t *body)
+static void answer_json(struct request *req, int status, json_t *body, size_t digits)
 {
 	struct answer *answer = begin_answer(req, ANSWER_BYTES, status, "application/json");
 
 	assert(body);
-	answer->bytes = json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(12));
+	answer->bytes =
+		json_dumps(body, JSON_COMPACT | JSON_ENCODE_ANY | JSON_REAL_PRECISION(digits));
 	json_decref(body);
 	if (answer->bytes) {
 		answer->len = strlen(answer->bytes);
@@ -121,6 +126,16 @@ void request_answer_json(struct request *req, int status, json_t *body)
 		err_set(&err, ERR_INTERNAL, "the answer cannot be written as JSON");
 		request_answer_error(req, &err);
 	}
+}
+
+void request_answer_json(struct request *req, int status, json_t *body)
+{
+	answer_json(req, status, body, 12);
+}
+
+void request_answer_exact_json(struct request *req, int status, json_t *body)
+{
+	answer_json(req, status, body, exact_digits(body));
 }
 
 void request_answer_bytes(

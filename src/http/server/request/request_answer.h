@@ -25,8 +25,10 @@ const char *request_answer_header_of(const struct request *req, const char *name
  */
 void request_answer_session(struct request *req, const char *secret, int64_t life_s);
 
-/* The answers. request_answer_json takes over the reference. */
+/* The answers. request_answer_json takes over the reference; of numbers with a fraction it tells 12 digits, the other one
+ * as many as they have. */
 void request_answer_json(struct request *req, int status, json_t *body);
+void request_answer_exact_json(struct request *req, int status, json_t *body);
 void request_answer_text(struct request *req, int status, const char *type, const char *text);
 void request_answer_bytes(
 	struct request *req, int status, const char *type, const void *data, size_t len);

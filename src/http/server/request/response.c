@@ -223,7 +223,7 @@ static void count(struct request *req)
 {
 	uint64_t took_us = clock_steady_us() - req->begun_us;
 
-	figures_count(&req->server->figures, req->answer.status, took_us);
+	answer_stats_count(&req->server->stats, req->answer.status, took_us);
 	if (req->server->config.traced && req->match.route)
 		req->server->config.traced(req->server->config.context, req, took_us);
 	log_set_request(req->id, req->trace);

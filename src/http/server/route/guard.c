@@ -152,6 +152,17 @@ static bool is_plausible_token(const char *token)
 	return len > 0 && len <= GUARD_TOKEN_MAX;
 }
 
+static int take_token(const char *token, const char **ret_token, struct err *err)
+{
+	if (!is_plausible_token(token))
+		return err_explain(err, ERR_UNAUTHENTICATED, NULL,
+			"the first token is in the file `token` of the data directory; "
+			"\"sandlot token create\" makes others",
+			"the token is not valid");
+	*ret_token = token;
+	return 0;
+}
+
 int guard_read_token(const struct headers *headers, const char **ret_token, struct err *err)
 {
 	const char *authorization = headers_get(headers, "Authorization");
@@ -170,13 +181,7 @@ int guard_read_token(const struct headers *headers, const char **ret_token, stru
 		return err_explain(err, ERR_UNAUTHENTICATED, NULL,
 			"send Authorization: Bearer <token> or X-API-Key: <token>",
 			"the request has no token");
-	if (!is_plausible_token(token))
-		return err_explain(err, ERR_UNAUTHENTICATED, NULL,
-			"the first token is in the file `token` of the data directory; "
-			"\"sandlot token create\" makes others",
-			"the token is not valid");
-	*ret_token = token;
-	return 0;
+	return take_token(token, ret_token, err);
 }
 
 void guard_format_cookie(const struct guard *guard, bool is_secure, char name[GUARD_COOKIE_MAX])
@@ -281,6 +286,10 @@ int guard_read_credential(const struct guard *guard, const struct headers *heade
 
 		if (r < 0 || ret_credential->session)
 			return r;
+		/* Older ones of them send a token for E2B's own service beside it. */
+		if (route_flags & ROUTE_E2B && headers_get(headers, "X-API-Key"))
+			return take_token(
+				headers_get(headers, "X-API-Key"), &ret_credential->token, err);
 		return guard_read_token(headers, &ret_credential->token, err);
 	}
 	if (has_header)

@@ -19,11 +19,14 @@ struct request;
 #define ROUTE_FREE_QUERY 64u /* the query is none of ours: any parameter is let through */
 #define ROUTE_ANY_BODY	 128u /* with ROUTE_BODY: the body is bytes of any type */
 #define ROUTE_MEMBER	 256u /* ?member= names a member of what the path names */
+#define ROUTE_E2B                                                                                  \
+	512u /* for clients of E2B: the key alone counts, errors are {"code": <status>, "message"} */
+#define ROUTE_REPEATED_QUERY 1024u /* a parameter may be given more than once */
 
 typedef int (*route_handler)(struct request *req, void *context, struct err *err);
 
 /* What the server needs to know of a route; src/api/routes.c has the table. A fixed segment wins over
- * a variable one. A last segment {path*} stands for all that follow; its handler reads request_path(). */
+ * a variable one. A last segment {path*} stands for all that follow. */
 struct route {
 	const char *method; /* GET also serves HEAD unless a HEAD route exists */
 	const char *path;   /* "/v1/sandboxes/{id}/exec" */

@@ -182,6 +182,22 @@ static const char *list_path(const struct target *target, char *text, size_t siz
 	return text;
 }
 
+/* The segments from `first` on, decoded, with slashes between them. */
+static char *join_rest(const struct target *target, unsigned first, struct arena *arena)
+{
+	size_t size = 1, len = 0;
+	char *rest;
+
+	for (unsigned i = first; i < target->segment_count; i++)
+		size += strlen(target->segments[i]) + 1;
+	rest = arena_alloc(arena, size);
+	rest[0] = '\0';
+	for (unsigned i = first; i < target->segment_count; i++)
+		len = format_append(
+			rest, size, len, "%s%s", i > first ? "/" : "", target->segments[i]);
+	return rest;
+}
+
 /* Names the variable segments as this route calls them. */
 static void bind_params(
 	const struct target *target, struct arena *arena, struct router_match *match)
@@ -192,8 +208,12 @@ static void bind_params(
 		const char *segment = at + 1;
 		size_t len = strcspn(segment, "/");
 
-		if (is_rest(segment, len))
-			return; /* its handler reads the path */
+		if (is_rest(segment, len)) {
+			match->params[match->param_count++] =
+				(struct target_param){arena_strndup(arena, segment + 1, len - 3),
+					join_rest(target, i, arena)};
+			return;
+		}
 		if (is_variable(segment, len))
 			match->params[match->param_count++] = (struct target_param){
 				arena_strndup(arena, segment + 1, len - 2), target->segments[i]};
@@ -211,8 +231,9 @@ int router_find(const struct router *router, enum method method, const struct ta
 	match.route = find(&router->root, target, 0, method, &allowed);
 	if (!match.route && !allowed)
 		return err_explain(err, ERR_NOT_FOUND, "route_not_found",
-			"GET /openapi.json lists all routes", "no such route: %s %s",
-			method_names[method], list_path(target, path, sizeof(path)));
+			"GET /openapi.json lists all routes", "no such route: %s%s%s",
+			method < METHOD_COUNT ? method_names[method] : "",
+			method < METHOD_COUNT ? " " : "", list_path(target, path, sizeof(path)));
 	if (!match.route) {
 		list_methods(allowed, ret_match->allow, sizeof(ret_match->allow));
 		return err_set(err, ERR_METHOD, "this route does not have that method; it has %s",

@@ -74,8 +74,8 @@ static int add_param(struct target *target, char *name, char *value, struct err 
 		r = decode(value, true, err);
 	if (r < 0)
 		return r;
-	if (target_query(target, name))
-		return err_set(err, ERR_INVALID, "the query parameter %.64s is given twice", name);
+	if (target_query(target, name) && !target->repeated)
+		target->repeated = name;
 	if (target->param_count == TARGET_PARAMS)
 		return err_set(err, ERR_INVALID, "more than %d query parameters", TARGET_PARAMS);
 	target->params[target->param_count++] = (struct target_param){name, value};

@@ -3,8 +3,9 @@
  * The request target: "/v1/sandboxes/{id}/files?path=%2Fetc" taken apart.
  *
  * The path is cut at its slashes first and percent-decoded afterwards, so an encoded slash stays
- * inside its segment and no dot segment is ever resolved. A byte that does not belong, a broken escape,
- * an encoded NUL or a query parameter that is given twice refuses the whole target.
+ * inside its segment and no dot segment is ever resolved. A byte that does not belong, a broken escape or
+ * an encoded NUL refuses the whole target. So does a query parameter that is given twice, but on routes that hand the
+ * query on as it is (ROUTE_REPEATED_QUERY).
  */
 #pragma once
 
@@ -25,11 +26,12 @@ struct target {
 	const char *segments[TARGET_SEGMENTS];
 	unsigned param_count;
 	struct target_param *params;
+	const char *repeated; /* a parameter that is given twice; NULL: none is */
 };
 
 /* `raw` is the target as it was sent. The strings live in the arena. */
 int target_parse(const char *raw, struct arena *arena, struct target *ret_target, struct err *err)
 	must_check;
 
-/* The value of a query parameter, or NULL. */
+/* The value of a query parameter, the first if there are several, or NULL. */
 const char *target_query(const struct target *target, const char *name);

@@ -218,6 +218,38 @@ static void a_shell_s_result_is_json_or_text(void **state)
 		json_string_value(json_object_get(world->outcome, "result")), "some text");
 }
 
+static void a_shell_s_result_that_is_too_large_is_an_error_and_bytes_are_base64(void **state)
+{
+	struct world *world = *state;
+	auto_free char *chunk = mem_new((1 << 20) + 1);
+
+	say(world, 3, "\n\xff\n");
+	make(world, "shell");
+	assert_string_equal(json_string_value(json_object_get(world->outcome, "result")), "/wo=");
+	memset(chunk, 'x', 1 << 20);
+	say(world, 3, chunk);
+	make(world, "shell");
+	assert_int_equal(world->status, EXECUTION_FAILED);
+	assert_string_equal(error_type(world), "TooLarge");
+	assert_true(json_is_null(json_object_get(world->outcome, "result")));
+}
+
+static void an_interpreter_that_ends_itself_for_want_of_memory_is_believed(void **state)
+{
+	struct world *world = *state;
+
+	say(world, 2, "FATAL ERROR: Reached heap limit - JavaScript heap out of memory\n");
+	make(world, "javascript");
+	assert_null(error_type(world));
+	world->end = (struct process_end){.outcome = PROCESS_RAN,
+		.exit_code = 134,
+		.how = {.reason = END_SIGNAL, .signal = SIGABRT}};
+	make(world, "javascript");
+	assert_string_equal(error_type(world), "OutOfMemory");
+	make(world, "python");
+	assert_string_equal(error_type(world), "Signal");
+}
+
 static void bytes_that_are_no_text_come_as_base64(void **state)
 {
 	struct world *world = *state;
@@ -260,6 +292,8 @@ int main(void)
 		with_world(the_end_of_the_process_weighs_more_than_what_it_said),
 		with_world(what_is_missing_or_broken_is_said),
 		with_world(a_shell_s_result_is_json_or_text),
+		with_world(a_shell_s_result_that_is_too_large_is_an_error_and_bytes_are_base64),
+		with_world(an_interpreter_that_ends_itself_for_want_of_memory_is_believed),
 		with_world(bytes_that_are_no_text_come_as_base64),
 		with_world(each_part_has_a_bound_and_the_cut_is_marked),
 	};

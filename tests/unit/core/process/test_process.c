@@ -43,6 +43,7 @@ static void a_command_is_sent_as_it_was_asked_for(void **state)
 	struct unpack in;
 	struct err err;
 
+	spec.groups = (struct process_groups){.list = {300, 7}, .count = 2};
 	stage_init(&stage, *state);
 	assert_int_equal(stage_try(&stage, &spec, &err), 0);
 	wire_expect(stage.peer, AGENT_EXEC, &frame);
@@ -59,6 +60,9 @@ static void a_command_is_sent_as_it_was_asked_for(void **state)
 	assert_str(&in, "-u");
 	assert_int_equal(unpack_u32(&in), 1);
 	assert_str(&in, "A=1");
+	assert_int_equal(unpack_u32(&in), 2); /* groups */
+	assert_int_equal(unpack_u32(&in), 300);
+	assert_int_equal(unpack_u32(&in), 7);
 	assert_true(unpack_done(&in));
 	stage_fini(&stage, true);
 }
@@ -302,6 +306,7 @@ static void a_timeout_kills_and_is_reported_as_124(void **state)
 		say_exited(&stage, SIGKILL, 0);
 		heard_wait(&stage.heard, has_ended);
 		assert_int_equal(stage.heard.end.how.reason, END_TIMEOUT);
+		assert_string_equal(stage.heard.end.how.detail, "its timeout of 1 ms was over");
 		assert_int_equal(stage.heard.end.exit_code, 124);
 		stage_fini(&stage, true);
 	}
@@ -317,6 +322,7 @@ static void a_timeout_ends_it_also_if_the_agent_never_says_so(void **state)
 	expect_kill(&stage);
 	heard_wait(&stage.heard, has_ended);
 	assert_int_equal(stage.heard.end.how.reason, END_TIMEOUT);
+	assert_string_equal(stage.heard.end.how.detail, "its timeout of 1 ms was over");
 	assert_int_equal(stage.heard.end.exit_code, 124);
 	expect_forget(&stage);
 	stage_fini(&stage, true);

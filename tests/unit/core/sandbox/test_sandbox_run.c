@@ -601,6 +601,10 @@ static void a_driver_that_serves_nobody_makes_no_sandbox_faulty(void **state)
 	assert_true(world_row(world, sandbox_id(sandbox), &record));
 	assert_int_equal(record.end.reason, END_IDLE);
 	sandbox_record_fini(&record);
+	/* A keeper that has just died: the call knows it before the watch does. */
+	world->driver.tells_late = true;
+	assert_int_equal(sandbox_start(sandbox, &err), -EAGAIN);
+	assert_int_equal(world_status(sandbox), SANDBOX_STOPPED);
 	fake_set_trouble(&world->driver, false);
 	assert_int_equal(sandbox_start(sandbox, &err), 0);
 	sandbox_unref(sandbox);

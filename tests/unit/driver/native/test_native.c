@@ -5,6 +5,7 @@
 
 #include "base/fd.h"
 #include "deadline.h"
+#include "wire/fdpass.h"
 #include "wire/keeper.h"
 
 #include <errno.h>
@@ -17,14 +18,17 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #define CONNECTIONS_MAX 16
+#define ANSWERS_TO_OPEN 4 /* two to hello, one to what is made ahead, one to the watch */
 
 struct fake_keeper {
 	char dir[64];
@@ -34,7 +38,9 @@ struct fake_keeper {
 	int wake_fd;
 	atomic_int left;       /* how many requests it answers before it ends */
 	atomic_bool is_silent; /* it answers nothing, until it is woken */
-	struct err why;	       /* its answer, if it is one */
+	int link[2],
+		control[2]; /* both ends of what it gives to who asks for a link; 0: it gives none */
+	struct err why;	    /* its answer, if it is one */
 	pthread_t thread;
 };
 
@@ -44,10 +50,12 @@ static bool answer(struct fake_keeper *keeper, int conn)
 		.wait_status = -1,
 		.result = keeper->why.kind ? -EIO : 0,
 		.err = keeper->why};
+	int fds[] = {keeper->link[0], keeper->control[0]};
 	struct keeper_request request;
 
 	return recv(conn, &request, sizeof(request), 0) > 0 &&
-	       send(conn, &answer, sizeof(answer), MSG_NOSIGNAL) > 0;
+	       fdpass_send(conn, &answer, sizeof(answer), fds,
+		       request.kind == KEEPER_ADOPT ? array_len(fds) : 0, 0) > 0;
 }
 
 /* As the kernel does it for a process that ends. */
@@ -166,7 +174,7 @@ static void a_keeper_that_ends_at_any_moment_is_noticed(void **state)
 		start(&keeper, answers);
 		if (open_native(keeper.dir, &driver, &err) < 0) {
 			assert_int_equal(err.kind, ERR_UNAVAILABLE);
-			assert_true(answers < 3);
+			assert_true(answers < ANSWERS_TO_OPEN);
 			finish(&keeper);
 			continue;
 		}
@@ -232,6 +240,70 @@ static void one_that_hangs_fails_calls_until_it_goes_on(void **state)
 	finish(&keeper);
 }
 
+/* Puts as many descriptors on their way to nobody as the kernel lets a user have there. */
+static int fill(int pair[2])
+{
+	struct rlimit limit = {.rlim_cur = 64, .rlim_max = 64};
+	int sent = 0;
+
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	while (sent < 1000 && fdpass_send(pair[0], "", 1, &pair[1], 1, MSG_DONTWAIT) > 0)
+		sent++;
+	return sent;
+}
+
+/* In a process without rights, which is bound by what its user has on the way. */
+static void open_channels(void)
+{
+	static const char id[] = "01arz3ndektsv4rrffq69g5fav";
+	struct fake_keeper keeper = {0};
+	struct driver *driver = NULL;
+	struct driver_link link;
+	struct walls walls;
+	struct err err = {0};
+	int pair[2], fd = -1, r;
+	char byte;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, keeper.link), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, keeper.control), 0);
+	start(&keeper, 1000000);
+	assert_int_equal(open_native(keeper.dir, &driver, &err), 0);
+	assert_int_equal(driver->ops->adopt(driver, id, &link, &walls, &err), 0);
+	assert_in_range(fill(pair), 1, 999);
+	r = driver->ops->open_channel(driver, id, link.number, "", 1, &fd, &err);
+	assert_true(r < 0);
+	assert_int_equal(err.kind, ERR_UNAVAILABLE);
+	assert_int_equal(send(link.fd, "x", 1, 0), 1);
+	assert_int_equal(recv(keeper.link[1], &byte, 1, 0), 1);
+	close(pair[0]);
+	close(pair[1]);
+	/* The kernel looks for what nobody can receive any more a little later. */
+	for (int i = 0; i < DEADLINE_MS / 10 && r < 0; i++) {
+		r = driver->ops->open_channel(driver, id, link.number, "", 1, &fd, &err);
+		usleep(r < 0 ? 10000 : 0);
+	}
+	assert_int_equal(r, 0);
+	driver->ops->close(driver);
+	finish(&keeper);
+}
+
+static void too_many_descriptors_on_the_way_end_no_link(void **state)
+{
+	pid_t pid = fork();
+	int status;
+
+	(void)state;
+	if (pid == 0) {
+		if (geteuid() == 0 && setresuid(65534, 65534, 65534) < 0)
+			_exit(2);
+		open_channels();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -239,6 +311,7 @@ int main(void)
 		cmocka_unit_test(a_keeper_that_ends_at_any_moment_is_noticed),
 		cmocka_unit_test(one_that_cannot_start_says_why),
 		cmocka_unit_test(one_that_hangs_fails_calls_until_it_goes_on),
+		cmocka_unit_test(too_many_descriptors_on_the_way_end_no_link),
 	};
 
 	signal(SIGPIPE, SIG_IGN);

@@ -95,6 +95,20 @@ static void a_share_of_several_has_each_only_once(void **state)
 		assert_int_equal(cpus.bound[i], 0);
 }
 
+static void a_share_suits_limits_that_are_rounded_to_it(void **state)
+{
+	struct cpus_share one = take(700), all = take(4000);
+
+	(void)state;
+	assert_true(cpus_suits(&cpus, &one, 1));
+	assert_true(cpus_suits(&cpus, &one, 1000));
+	assert_false(cpus_suits(&cpus, &one, 1001));
+	assert_false(cpus_suits(&cpus, &one, 4000));
+	assert_true(cpus_suits(&cpus, &all, 3001));
+	assert_true(cpus_suits(&cpus, &all, 9000));
+	assert_false(cpus_suits(&cpus, &all, 3000));
+}
+
 static void the_list_names_them_or_is_empty(void **state)
 {
 	char list[CPUS_LIST_MAX];
@@ -122,6 +136,7 @@ int main(void)
 		cmocka_unit_test_setup(shares_are_spread_evenly_over_what_is_usable, set_up),
 		cmocka_unit_test_setup(what_was_given_back_is_taken_next, set_up),
 		cmocka_unit_test_setup(a_share_of_several_has_each_only_once, set_up),
+		cmocka_unit_test_setup(a_share_suits_limits_that_are_rounded_to_it, set_up),
 		cmocka_unit_test_setup(the_list_names_them_or_is_empty, set_up),
 	};
 

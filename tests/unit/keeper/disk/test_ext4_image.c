@@ -244,6 +244,63 @@ static void files_survive_the_change_to_direct_io(void **state)
 	assert_int_equal(bytes[0], 1);
 }
 
+/* Reads a piece of a file, of its disk or through the host's page cache. */
+static void read_piece(int file, int flags, off_t at, char *piece)
+{
+	auto_fd int fd = -1;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+	fd = open(path, O_RDONLY | O_CLOEXEC | flags);
+	assert_true(fd >= 0);
+	assert_int_equal(pread(fd, piece, MI, at), MI);
+}
+
+/* Compares what is there. */
+static void assert_cache_is_true(int file)
+{
+	char *cached = aligned_alloc(4096, MI), *direct = aligned_alloc(4096, MI);
+	off_t at = 0;
+
+	while ((at = lseek(file, at, SEEK_DATA)) >= 0) {
+		at -= at % (off_t)MI;
+		read_piece(file, 0, at, cached);
+		read_piece(file, O_DIRECT, at, direct);
+		assert_memory_equal(cached, direct, MI);
+		at += (off_t)MI;
+	}
+	free(cached);
+	free(direct);
+}
+
+static void scribble(int dirfd, const char *name, int value)
+{
+	auto_fd int fd = openat(dirfd, name, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	char block[4096];
+
+	assert_true(fd >= 0);
+	memset(block, value, sizeof(block));
+	for (int i = 0; i < 512; i++)
+		assert_int_equal(
+			pwrite(fd, block, sizeof(block), i * (off_t)sizeof(block)), sizeof(block));
+}
+
+/* Copies are read through that cache (image_copy.h). */
+static void the_hosts_cache_forgets_what_is_written_past_it(void **state)
+{
+	struct mounted *mounted = *state;
+
+	ext4_image_go_direct(mounted->mount);
+	for (int round = 0; round < 4; round++) {
+		char name[] = {(char)('a' + round), '\0'};
+
+		scribble(mounted->mount, name, round);
+		scribble(mounted->mount, "the same", round); /* over what is in the cache */
+		assert_int_equal(syncfs(mounted->mount), 0);
+		assert_cache_is_true(mounted->file);
+	}
+}
+
 static void one_that_is_forsaken_takes_no_more_writes(void **state)
 {
 	struct mounted *mounted = *state;
@@ -336,6 +393,7 @@ int main(void)
 		MOUNTED(what_is_free_goes_back_to_the_host),
 		MOUNTED(what_was_deleted_when_it_failed_is_still_there),
 		MOUNTED(files_survive_the_change_to_direct_io),
+		MOUNTED(the_hosts_cache_forgets_what_is_written_past_it),
 		MOUNTED(one_that_is_forsaken_takes_no_more_writes),
 		cmocka_unit_test(what_the_superblock_says_of_it_decides),
 		cmocka_unit_test(one_that_is_lent_is_its_borrowers_until_it_is_mounted),

@@ -30,6 +30,8 @@ static const struct {
 } parts[] = {{0, 8192}, {64 * MI, 4096}, {65 * MI, 11 * MI}, {1000 * MI + 12288, 5 * MI + 4096},
 	{1500 * MI, 4 * MI}, {SIZE - 4096, 4096}};
 
+static const enum image_copy_way ways[] = {IMAGE_COPY_CACHED, IMAGE_COPY_BEGUN, IMAGE_COPY_DIRECT};
+
 static int open_place(const char *path)
 {
 	int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -84,10 +86,10 @@ static void copy_in(const char *path)
 	auto_fd int place = open_place(path), from = make_file(place);
 	struct err err = {0};
 
-	for (int is_waited_for = 0; is_waited_for < 2; is_waited_for++) {
+	for (size_t i = 0; i < array_len(ways); i++) {
 		auto_fd int copy = -1;
 
-		assert_int_equal(image_copy_make(from, place, is_waited_for, &copy, &err), 0);
+		assert_int_equal(image_copy_make(from, place, ways[i], &copy, &err), 0);
 		assert_same(copy);
 		assert_int_equal(fcntl(from, F_GETFL) & O_DIRECT, 0);
 		assert_int_equal(fcntl(copy, F_GETFL) & O_DIRECT, 0);
@@ -111,7 +113,7 @@ static void test_what_was_not_written_yet_is_copied(void **state)
 	(void)state;
 	assert_int_equal(fsync(from), 0);
 	assert_int_equal(pwrite(from, "!", 1, (off_t)(65 * MI)), 1);
-	assert_int_equal(image_copy_make(from, place, true, &copy, &err), 0);
+	assert_int_equal(image_copy_make(from, place, IMAGE_COPY_DIRECT, &copy, &err), 0);
 	assert_int_equal(pread(copy, &byte, 1, (off_t)(65 * MI)), 1);
 	assert_int_equal(byte, '!');
 }
@@ -127,10 +129,10 @@ static void test_a_signal_ends_it(void **state)
 	sigaddset(&term, SIGTERM);
 	assert_int_equal(sigprocmask(SIG_BLOCK, &term, NULL), 0);
 	raise(SIGTERM);
-	for (int is_waited_for = 0; is_waited_for < 2; is_waited_for++) {
+	for (size_t i = 0; i < array_len(ways); i++) {
 		int copy = -1;
 
-		assert_int_equal(image_copy_make(from, place, is_waited_for, &copy, &err), -EINTR);
+		assert_int_equal(image_copy_make(from, place, ways[i], &copy, &err), -EINTR);
 		assert_int_equal(copy, -1);
 		assert_true(waitpid(-1, NULL, WNOHANG) < 0);
 	}

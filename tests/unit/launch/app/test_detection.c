@@ -3,7 +3,7 @@
 #include "../text_files.h"
 #include "launch/app/app_service.h"
 #include "launch/app/detection.h"
-#include "launch/stage/part_command.h"
+#include "launch/app/part_command.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -586,6 +586,75 @@ static void an_address_says_whether_a_member_can_serve_it(void **state)
 	}
 }
 
+/* The entries of what is said otherwise, each as {what, said, found, source}. */
+static void what_is_said_otherwise_is_told_beside_what_was_found(void **state)
+{
+	struct text_file files[] = {{"backend/package.json", "{\"dependencies\":{\"pg\":\"8\"}}"},
+		{"backend/server.js", "s.listen(4100)"}, {"web/index.html", ""},
+		{"sandlot.json", "{\"backend\": {\"port\": 4000, \"entry\": \"server.js\"}, "
+				 "\"services\": [\"redis\"], \"frontend\": null}"},
+		{NULL, NULL}};
+	struct file_set set = text_files_set(files);
+	json_auto_t *given =
+		json_loads("{\"frontend\": false, \"backend\": {\"port\": 5000}}", 0, NULL);
+	json_auto_t *expected = json_loads(
+		"[{\"what\": \"backend.entry\", \"said\": \"server.js\", \"found\": \"server.js\", "
+		"\"source\": \"sandlot.json\"}, {\"what\": \"backend.port\", \"said\": 4000, "
+		"\"found\": 4100, \"source\": \"sandlot.json\"}, {\"what\": \"services\", "
+		"\"said\": [\"redis\"], \"found\": [\"postgres\"], \"source\": \"sandlot.json\"}, "
+		"{\"what\": \"backend.port\", \"said\": 5000, \"found\": 4100, \"source\": "
+		"\"request\"}, {\"what\": \"frontend\", \"said\": false, \"found\": \"static\", "
+		"\"source\": \"request\"}]",
+		0, NULL);
+	struct detection detection;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(detection_make(&set, given, &detection, &err), 0);
+	assert_true(json_equal(json_object_get(detection.document, "overrides"), expected));
+	assert_false(detection.has_part[ROLE_FRONTEND]);
+	assert_int_equal(detection.parts[ROLE_BACKEND].port, 5000);
+	assert_int_equal(json_array_size(json_object_get(detection.document, "parts")), 1);
+	assert_int_equal(json_array_size(json_object_get(detection.document, "frameworks")), 2);
+	detection_fini(&detection);
+	file_set_fini(&set);
+}
+
+/* An error of the file must not hide what can be found without it, nor be followed by half. */
+static void of_a_sandlot_json_that_cannot_be_nothing_is_followed(void **state)
+{
+	static const char *const bad[] = {"{\"backend\": {\"port\": 4000}", "[]", "7", "",
+		"{\"backend\": {\"port\": 4000}, \"frontend\": 7}",
+		"{\"backend\": {\"port\": \"4000\"}}",
+		"{\"backend\": {\"port\": 4000, \"entry\": 7}}",
+		"{\"backend\": {\"port\": 4000, \"entry\": \"none.js\"}}",
+		"{\"backend\": {\"port\": 4000, \"framework\": \"none\"}}",
+		"{\"backend\": {\"port\": 4000, \"directory\": \"../x\"}}",
+		"{\"backend\": {\"port\": 4000}, \"services\": [\"mysql\"]}",
+		"{\"backend\": {\"port\": 4000}, \"frontend\": false, \"backend\": {}}"};
+
+	(void)state;
+	for (size_t i = 0; i < array_len(bad); i++) {
+		struct text_file files[] = {
+			{"server.js", ""}, {"sandlot.json", bad[i]}, {NULL, NULL}};
+		struct file_set set = text_files_set(files);
+		struct detection detection;
+		const json_t *problem;
+		struct err err;
+
+		assert_int_equal(detection_make(&set, NULL, &detection, &err), 0);
+		problem = json_array_get(detection.settings.problems, 0);
+		if (!json_is_true(json_object_get(problem, "is_error")))
+			fail_msg("%s: nothing is said", bad[i]);
+		assert_int_equal(detection.parts[ROLE_BACKEND].port, 3000);
+		assert_int_equal(
+			json_array_size(json_object_get(detection.document, "overrides")), 0);
+		assert_int_equal(json_array_size(json_object_get(detection.document, "parts")), 1);
+		detection_fini(&detection);
+		file_set_fini(&set);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -603,6 +672,8 @@ int main(void)
 		cmocka_unit_test(a_server_without_package_json_is_known_by_its_name),
 		cmocka_unit_test(typescript_is_started_by_what_can_run_it),
 		cmocka_unit_test(overrides_that_cannot_be_are_refused),
+		cmocka_unit_test(what_is_said_otherwise_is_told_beside_what_was_found),
+		cmocka_unit_test(of_a_sandlot_json_that_cannot_be_nothing_is_followed),
 		cmocka_unit_test(two_parts_have_two_ports_and_the_frontend_is_the_preview),
 		cmocka_unit_test(a_file_that_is_named_as_a_place_is_put_in_once),
 		cmocka_unit_test(packages_are_found_as_whole_names),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What would keep an app from running. */
 #include "../text_files.h"
+#include "launch/app/made_files.h"
 #include "launch/check/validation.h"
 
 #include <setjmp.h>
@@ -91,6 +92,31 @@ static void each_rule_finds_what_it_is_for(void **state)
 		{"localhost_url", {{"index.html", "new WebSocket('ws://127.0.0.1:1/')"}}, 1, false},
 		{"localhost_url", {{"index.html", "fetch('/api')"}}, 0, false},
 		{"localhost_url", {{"index.html", "fetch('http://localhost:1/')"}}, 1, false},
+		{"localhost_url",
+			{{"index.html", ""},
+				{".env", "A=1\n export VITE_API = http://localhost:1\n"}},
+			1, false},
+		{"localhost_url",
+			{{"web/index.html", ""},
+				{"web/.env.local", "NEXT_PUBLIC_A=\"ws://127.0.0.1/\""},
+				{"web/.env", "REACT_APP_A=https://localhost"}},
+			2, false},
+		{"localhost_url",
+			{{"index.html", ""},
+				{".env", "API=http://localhost:1\n#VITE_A=http://localhost\n"
+					 "VITE_A=/api\n"}},
+			0, false},
+		{"localhost_url",
+			{{"backend/server.js", ""}, {"backend/.env", "VITE_A=http://localhost\n"}},
+			0, false},
+		{"settings", {{"index.html", ""}, {"sandlot.json", "{}"}}, 0, false},
+		{"settings", {{"index.html", ""}, {"sandlot.json", "{\"frontend\":false}"}}, 0,
+			true},
+		{"settings",
+			{{"index.html", ""},
+				{"sandlot.json", "{\"frontend\":{\"prot\":1},\"x\":2}"}},
+			2, false},
+		{"settings", {{"index.html", ""}, {"sandlot.json", "{"}}, 1, true},
 		{"made_files",
 			{{"index.html", ""}, {"node_modules/a/b.js", ""},
 				{"node_modules/c.js", ""}},
@@ -266,6 +292,69 @@ static void a_scan_that_does_not_see_all_files_says_so(void **state)
 		free((char *)files[i].path);
 }
 
+/* What a finding says, and of which line. */
+static void expect_finding(struct text_file *files, const char *rule, unsigned line,
+	const char *severity, const char *words)
+{
+	json_auto_t *fixes = NULL, *found = find(files, NULL, rule, &fixes);
+	const json_t *one = json_array_get(found, 0);
+	const char *message = json_string_value(json_object_get(one, "message"));
+
+	if (!message || !strstr(message, words))
+		fail_msg("%s: %s", rule, message ? message : "nothing is found");
+	assert_int_equal(json_integer_value(json_object_get(one, "line")), line);
+	assert_string_equal(json_string_value(json_object_get(one, "severity")), severity);
+}
+
+static void what_is_wrong_in_sandlot_json_is_named_with_its_line(void **state)
+{
+	static const struct {
+		const char *text, *words, *severity;
+		unsigned line;
+	} cases[] = {
+		{"{\n \"frontend\": {\n  \"prot\": 1}}",
+			"frontend.prot is no key, and is not followed: there are directory, "
+			"framework, entry, command, install and port",
+			"warning", 3},
+		{"{\n \"env\": {}}",
+			"env is no key, and is not followed: there are frontend, backend and "
+			"services",
+			"warning", 2},
+		{"{\n\n  \"frontend\": {,}}", "it is no JSON: ", "error", 3},
+		{"{\n \"frontend\": {\"port\": \"80\"}}", "frontend.port must be a whole number",
+			"error", 2},
+		{"{\"frontend\": {\"framework\": \"rails\"}}",
+			"frontend.framework: rails is not known; there are next, ", "error", 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_len(cases); i++) {
+		struct text_file files[] = {
+			{"index.html", ""}, {"sandlot.json", cases[i].text}, {NULL, NULL}};
+
+		expect_finding(files, "settings", cases[i].line, cases[i].severity, cases[i].words);
+	}
+}
+
+static void a_variable_of_the_page_is_named_with_its_line(void **state)
+{
+	struct text_file files[] = {{"index.html", ""},
+		{".env", "A=1\nVITE_API_URL=http://localhost:8000\n"}, {NULL, NULL}};
+
+	(void)state;
+	expect_finding(
+		files, "localhost_url", 2, "warning", "VITE_API_URL becomes part of the page");
+}
+
+static void a_part_that_is_dropped_is_said_to_be(void **state)
+{
+	struct text_file files[] = {
+		{"index.html", ""}, {"sandlot.json", "{\"frontend\": false}"}, {NULL, NULL}};
+
+	(void)state;
+	expect_finding(files, "start_script", 0, "error", "nothing is left to be started");
+}
+
 static void what_installing_makes_is_left_out(void **state)
 {
 	struct text_file files[] = {
@@ -273,13 +362,13 @@ static void what_installing_makes_is_left_out(void **state)
 	struct file_set set = text_files_set(files);
 
 	(void)state;
-	assert_true(validation_leaves_out(&set, "node_modules/a.js"));
-	assert_true(validation_leaves_out(&set, "web/.venv/bin/python"));
-	assert_true(validation_leaves_out(&set, "my-env/bin/python"));
-	assert_true(validation_leaves_out(&set, "a/tools/lib/x/y.py"));
-	assert_false(validation_leaves_out(&set, "a/tool.py"));
-	assert_false(validation_leaves_out(&set, "src/node_modules.js"));
-	assert_false(validation_leaves_out(&set, "docs/venv"));
+	assert_true(made_files_length(&set, "node_modules/a.js") > 0);
+	assert_true(made_files_length(&set, "web/.venv/bin/python") > 0);
+	assert_true(made_files_length(&set, "my-env/bin/python") > 0);
+	assert_true(made_files_length(&set, "a/tools/lib/x/y.py") > 0);
+	assert_int_equal(made_files_length(&set, "a/tool.py"), 0);
+	assert_int_equal(made_files_length(&set, "src/node_modules.js"), 0);
+	assert_int_equal(made_files_length(&set, "docs/venv"), 0);
 	file_set_fini(&set);
 }
 
@@ -291,6 +380,9 @@ int main(void)
 		cmocka_unit_test(a_vite_config_that_is_no_module_is_changed_in_the_copy),
 		cmocka_unit_test(a_command_that_was_said_is_not_claimed_to_have_flags),
 		cmocka_unit_test(a_scan_that_does_not_see_all_files_says_so),
+		cmocka_unit_test(what_is_wrong_in_sandlot_json_is_named_with_its_line),
+		cmocka_unit_test(a_variable_of_the_page_is_named_with_its_line),
+		cmocka_unit_test(a_part_that_is_dropped_is_said_to_be),
 		cmocka_unit_test(what_installing_makes_is_left_out),
 	};
 

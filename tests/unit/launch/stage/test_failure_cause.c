@@ -39,6 +39,15 @@ static void words_of_programs_are_causes(void **state)
 		{"Port 5000 is mine\nModule is already in use\nSyntaxError: no\n", "syntax_error",
 			"no"},
 		{"npm error code E404\n", "package_not_found", "registry"},
+		{"npm error code E404\nnpm error 404  The requested resource 'left@1' could\n",
+			"package_not_found", "package: left@1"},
+		{"npm error code ETARGET\nnpm error notarget No matching version found for "
+		 "ms@99.\n",
+			"package_not_found", "version: ms@99."},
+		{"npm error code ENOSPC\n", "disk_full", "full"},
+		{"OSError: [Errno 28] No space left on device: 'x'\n", "disk_full", "full"},
+		{"Error: connect ECONNREFUSED 127.0.0.1:5432\n    at x\n", "connection_refused",
+			"at: 127.0.0.1:5432"},
 		{"npm error code EWHATEVER\n", "install_failed", "EWHATEVER"},
 		{"no idea\n", "failed", "failed"},
 		{"", "failed", "failed"},
@@ -52,6 +61,43 @@ static void words_of_programs_are_causes(void **state)
 		assert_string_equal(cause.code, cases[i].code);
 		assert_non_null(strstr(cause.message, cases[i].part));
 		assert_true(cause.remedy[0] != '\0');
+	}
+}
+
+static void a_limit_is_a_cause_by_itself(void **state)
+{
+	struct failure_cause cause;
+
+	(void)state;
+	assert_true(failure_cause_of_limit(
+		&(struct termination){.reason = END_OOM, .detail = "the kernel killed node"},
+		&cause));
+	assert_string_equal(cause.code, "out_of_memory");
+	assert_non_null(strstr(cause.message, "memory: the kernel killed node"));
+	assert_true(failure_cause_of_limit(&(struct termination){.reason = END_DISK_FULL}, &cause));
+	assert_string_equal(cause.code, "disk_full");
+	assert_false(failure_cause_of_limit(&(struct termination){.reason = END_EXITED}, &cause));
+}
+
+static void the_last_exception_is_read(void **state)
+{
+	static const struct {
+		const char *output, *exception;
+	} cases[] = {
+		{"Traceback:\n  File x\nValueError: größe\n", "ValueError: größe"},
+		{"/a.js:1\nError: one\n    at x\nTypeError: two\n    at y", "TypeError: two"},
+		{"django.core.exceptions.ImproperlyConfiguredError: no\n",
+			"django.core.exceptions.ImproperlyConfiguredError: no"},
+		{"no Error: here\n Error: here\nErrors: x\n", ""},
+		{"", ""},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < array_len(cases); i++) {
+		char text[FAILURE_CAUSE_EXCEPTION_LEN];
+
+		failure_cause_read_exception(cases[i].output, text);
+		assert_string_equal(text, cases[i].exception);
 	}
 }
 
@@ -72,6 +118,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(words_of_programs_are_causes),
+		cmocka_unit_test(a_limit_is_a_cause_by_itself),
+		cmocka_unit_test(the_last_exception_is_read),
 		cmocka_unit_test(output_may_be_anything),
 	};
 

@@ -62,6 +62,8 @@ static void orders_and_places_are_no_packages(void **state)
 	}
 	memset(long_one, 'a', sizeof(long_one) - 1);
 	long_one[sizeof(long_one) - 1] = '\0';
+	/* What follows "field python". */
+	assert_memory_equal(dependency_set_check_python("; rm"), "has ", 4);
 	assert_non_null(dependency_set_check_python(long_one));
 	assert_non_null(dependency_set_check_node(long_one));
 }

@@ -97,6 +97,23 @@ static void without_a_quota_everything_fits(void **state)
 	assert_int_equal(quota.used.of[QUOTA_CPU], 20000);
 }
 
+/* Where nobody has a quota none is looked for; that ends with the first, and begins again after the last. */
+static void the_first_quota_of_all_holds_and_the_last_only_while_it_is_there(void **state)
+{
+	struct fixture *fixture = *state;
+	struct err err;
+
+	must_add(fixture, &alice, 0);
+	set_quota(fixture, &alice, "sandboxes=1");
+	assert_refused(fixture, &alice, 1,
+		"the quota sandboxes of user alice is used up: limit 1, in use 1");
+	assert_int_equal(store_quota_delete(fixture->store, &alice, &err), 0);
+	must_add(fixture, &alice, 1);
+	set_quota(fixture, &alice, "sandboxes=2");
+	assert_refused(fixture, &alice, 2,
+		"the quota sandboxes of user alice is used up: limit 2, in use 2");
+}
+
 static void each_kind_is_held(void **state)
 {
 	static const struct {
@@ -462,6 +479,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		WITH_STORE(without_a_quota_everything_fits),
+		WITH_STORE(the_first_quota_of_all_holds_and_the_last_only_while_it_is_there),
 		WITH_STORE(each_kind_is_held),
 		WITH_STORE(an_organization_counts_all_its_users),
 		WITH_STORE(defaults_hold_for_whoever_has_nothing_else),

@@ -70,6 +70,27 @@ static void a_token_is_good_until_it_expires(void **state)
 	assert_int_equal(err.kind, ERR_UNAUTHENTICATED);
 }
 
+/* The next request with it does not ask the database, unless something has changed there. */
+static void a_token_that_was_found_is_unknown_once_it_is_revoked(void **state)
+{
+	struct fixture *fixture = *state;
+	unsigned char hash[32] = {1}, alike[32] = {1, 1};
+	struct token_record out;
+	struct err err;
+
+	put_token(fixture->store, "a", &alice, 1);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(store_token_find(fixture->store, hash, 1, &out, &err), 0);
+		assert_string_equal(out.id, "a");
+		assert_int_equal(store_token_find(fixture->store, alike, 1, &out, &err), -EACCES);
+	}
+	assert_int_equal(store_token_touch(fixture->store, "a", 9, &err), 0);
+	assert_int_equal(store_token_find(fixture->store, hash, 1, &out, &err), 0);
+	assert_int_equal(out.last_used_at_ms, 9);
+	assert_int_equal(store_token_delete(fixture->store, &alice, "a", &err), 0);
+	assert_int_equal(store_token_find(fixture->store, hash, 1, &out, &err), -EACCES);
+}
+
 static void append_id(const struct token_record *token, void *arg)
 {
 	strcat(arg, token->id);
@@ -107,6 +128,7 @@ int main(void)
 	static const struct CMUnitTest tests[] = {
 		OPENED(a_token_is_known_by_its_hash_and_replaced_by_its_id),
 		OPENED(a_token_is_good_until_it_expires),
+		OPENED(a_token_that_was_found_is_unknown_once_it_is_revoked),
 		OPENED(tokens_of_another_are_neither_seen_nor_revoked),
 	};
 

@@ -10,6 +10,16 @@ import { IconButton } from '../../components/Button';
 import { attempt } from '../../components/Toasts';
 import { text } from '../../text/en';
 
+const BROWSERS: [string, RegExp][] = [['Edge', /Edg\/(\d+)/], ['Opera', /OPR\/(\d+)/], ['Firefox', /Firefox\/(\d+)/], ['Chrome', /Chrome\/(\d+)/], ['Safari', /Version\/(\d+).*Safari/]];
+const SYSTEMS: [string, RegExp][] = [['Android', /Android/], ['iOS', /iPhone|iPad/], ['macOS', /Mac OS X/], ['Windows', /Windows/], ['Linux', /Linux/]];
+
+/** "Firefox 140, Linux" of what a browser says of itself; what says something else is shown as it is. */
+function browserOf(agent: string): string {
+  const [name, pattern] = BROWSERS.find(([, one]) => one.test(agent)) ?? [];
+  if (!name || !pattern) return agent;
+  return [`${name} ${pattern.exec(agent)![1]}`, SYSTEMS.find(([, one]) => one.test(agent))?.[0]].filter(Boolean).join(', ');
+}
+
 export function Logins() {
   const query = useQuery({ queryKey: ['logins'], queryFn: ({ signal }) => listAll<Login>('/v1/logins', 'logins', {}, signal) });
   const end = (id: string) => attempt(() => call('DELETE', `/v1/logins/${part(id)}`), text.logins.ended).then(() => query.refetch());
@@ -22,7 +32,7 @@ export function Logins() {
             <tbody>{list.map((login) => (
               <tr key={login.id}>
                 <td className="nowrap">{login.owner.organization}/{login.owner.user} {login.current && <Badge tone="ok">{text.logins.current}</Badge>}</td>
-                <td className="small muted break">{login.agent}</td><td className="mono">{login.address}</td><td><Ago time={login.last_used_at} /></td><td><Ago time={login.expires_at} /></td>
+                <td className="break" title={login.agent}>{browserOf(login.agent)}</td><td className="mono">{login.address}</td><td><Ago time={login.last_used_at} /></td><td><Ago time={login.expires_at} /></td>
                 <td className="actions">{!login.current && <IconButton small label={text.logins.end} icon={LogOut} onClick={() => void end(login.id)} />}</td>
               </tr>
             ))}</tbody>

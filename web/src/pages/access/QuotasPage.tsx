@@ -11,14 +11,12 @@ import { Badge, Card, Loaded, Meter, Note, PageHead } from '../../components/Bas
 import { Button } from '../../components/Button';
 import { Dialog } from '../../components/Dialog';
 import { TextField } from '../../components/Field';
-import { bytes, parseSize } from '../../lib/format';
 import { useTitle } from '../../lib/hooks';
 import { text } from '../../text/en';
+import { amount, shown, SIZES } from './amounts';
+import { Owners } from './Owners';
 
-const SIZES = new Set<keyof Amounts>(['memory', 'disk', 'images', 'projects']);
 const KEYS: (keyof Amounts)[] = ['sandboxes', 'running', 'workspaces', 'cpu', 'memory', 'disk', 'images', 'projects', 'creates_per_minute'];
-const shown = (key: keyof Amounts, value: unknown) => (value === null || value === undefined ? '∞' : SIZES.has(key) ? bytes(parseSize(value as string)) : String(value));
-const amount = (key: keyof Amounts, value: unknown) => (value === null || value === undefined ? null : SIZES.has(key) ? parseSize(value as string) : Number(value));
 
 export function QuotasPage() {
   const query = useQuotas();
@@ -26,20 +24,27 @@ export function QuotasPage() {
   useTitle(text.nav.quotas);
   return (
     <>
-      <PageHead title={text.nav.quotas} about={text.quotas.about} />
+      <PageHead title={text.nav.quotas} about={may('admin') ? text.quotas.aboutAll : text.quotas.about} />
+      <div className="stack wide">
       <Loaded query={query}>
         {(list) => (
           <div className="grid two">
             {list.map((quota) => (
               <Card key={`${quota.organization}/${quota.user}`} title={quota.user ? `${quota.organization}/${quota.user}` : text.quotas.organization(quota.organization)} actions={<>{quota.is_set && <Badge tone="info">{text.quotas.isSet}</Badge>}{may('admin') && <Button small onClick={() => setEdited(quota)}>{text.quotas.change}</Button>}</>}>
-                <div className="body stack">{KEYS.map((key) => (
-                  <div key={key}><div className="row spread small"><span className="muted">{text.quotas.names[key]}</span><span className="number">{quota.limits[key] == null ? <>{shown(key, quota.used[key] ?? 0)} <span className="muted">· {text.quotas.noLimit}</span></> : text.of(shown(key, quota.used[key] ?? 0), shown(key, quota.limits[key]))}</span></div><Meter label={text.quotas.names[key]} used={amount(key, quota.used[key]) ?? 0} limit={amount(key, quota.limits[key])} /></div>
+                <div className="body quota">{KEYS.map((key) => (
+                  <div key={key}>
+                    <div className="small muted">{text.quotas.names[key]}</div>
+                    <div className="number"><span className="strong">{shown(key, quota.used[key] ?? 0)}</span> <span className="small muted">{quota.limits[key] == null ? text.quotas.noLimit : text.ofAll(shown(key, quota.limits[key]))}</span></div>
+                    {quota.limits[key] != null && <Meter label={text.quotas.names[key]} used={amount(key, quota.used[key]) ?? 0} limit={amount(key, quota.limits[key])} />}
+                  </div>
                 ))}</div>
               </Card>
             ))}
           </div>
         )}
       </Loaded>
+      {may('admin') && <Owners onChange={setEdited} />}
+      </div>
       {edited && <ChangeDialog quota={edited} onClose={() => setEdited(null)} />}
     </>
   );

@@ -51,7 +51,7 @@ export function TokensPage() {
           ))}
         </Loaded>
       </Card>
-      <Logins />
+      {!query.isPending && <Logins />}
       </div>
       {isMaking && <MakeDialog onClose={() => setMaking(false)} onMade={reload} />}
     </>
@@ -79,7 +79,7 @@ function MakeDialog({ onClose, onMade }: { onClose: () => void; onMade: () => vo
     <Dialog title={text.tokens.make} open onClose={onClose} footer={<><Button onClick={onClose}>{text.cancel}</Button><Button kind="primary" type="submit" form="token" disabled={scopes.size === 0}>{text.tokens.makeButton}</Button></>}>
       <form id="token" className="stack" onSubmit={(event) => { event.preventDefault(); void make(); }}>
         {fault && <Note tone="bad">{fault}</Note>}
-        <TextField label={text.name} value={form.name} onText={set('name')} placeholder={text.tokens.nameHint} autoFocus />
+        <TextField label={text.name} value={form.name} onText={set('name')} placeholder={text.tokens.nameHint} hint={text.tokens.nameRule} autoFocus />
         <div className="form-grid">
           {may('admin') && <><TextField label={text.tokens.organization} value={form.organization} onText={set('organization')} placeholder={text.tokens.own} /><TextField label={text.tokens.user} value={form.user} onText={set('user')} placeholder={text.tokens.own} /></>}
           <SelectField label={text.expires} value={form.life} onText={set('life')} choices={text.tokens.lives} />

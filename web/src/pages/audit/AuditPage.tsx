@@ -13,6 +13,11 @@ import { SearchBox } from '../../components/Field';
 import { complain } from '../../components/Toasts';
 import { useQueryValue, useSettled, useTitle } from '../../lib/hooks';
 import { text } from '../../text/en';
+import '../overview/overview.css';
+import './audit.css';
+
+/** Hashes are there to be compared by programs. */
+const shortened = (detail: string) => detail.replace(/(sha256:[0-9a-f]{8})[0-9a-f]+/g, '$1…');
 
 export function AuditPage() {
   const [action, setAction] = useQueryValue('action');
@@ -30,14 +35,14 @@ export function AuditPage() {
   return (
     <>
       <PageHead title={text.nav.audit} about={text.audit.about}>{may('admin') && <Button icon={ShieldCheck} onClick={() => void verify()}>{text.audit.verify}</Button>}</PageHead>
-      <div className="stack">
+      <div className="stack audit">
         {report && <Note tone={report.ok ? '' : 'bad'}>{report.ok ? text.audit.whole(report.entries) : text.audit.broken(report.flaw?.kind ?? '', report.flaw?.sequence ?? 0)} <code className="break">{report.head}</code></Note>}
-        <div className="row wrap"><SearchBox label={text.audit.action} value={action} onText={setAction} /><SearchBox label={text.audit.user} value={user} onText={setUser} /></div>
+        <div className="filters"><SearchBox label={text.audit.action} value={action} onText={setAction} /><SearchBox label={text.audit.user} value={user} onText={setUser} /></div>
         <Card>
           {query.error ? <Failure error={query.error} retry={() => void query.refetch()} /> : !query.data ? <Bones /> : entries.length === 0 ? <Empty icon={FileClock} title={text.audit.none}><p>{text.audit.noneAbout}</p></Empty> : (
             <TableWrap><table className="table">
               <thead><tr><th className="end">#</th><th>{text.audit.when}</th><th>{text.audit.who}</th><th>{text.audit.what}</th><th>{text.audit.object}</th><th>{text.audit.answer}</th><th>{text.audit.from}</th></tr></thead>
-              <tbody>{entries.map((entry) => <tr key={entry.sequence}><td className="end number muted">{entry.sequence}</td><td><Ago time={entry.at} /></td><td className="break">{[entry.organization, entry.user].filter(Boolean).join('/') || '–'}</td><td className="nowrap"><Badge>{entry.action}</Badge></td><td className="mono break">{entry.object}{entry.detail && <span className="muted"> {entry.detail}</span>}</td><td><Badge tone={entry.status >= 400 ? 'bad' : 'ok'}>{entry.status}{entry.code ? ` ${entry.code}` : ''}</Badge></td><td className="mono">{entry.from}</td></tr>)}</tbody>
+              <tbody>{entries.map((entry) => <tr key={entry.sequence}><td className="end number muted">{entry.sequence}</td><td><Ago time={entry.at} /></td><td className="nowrap">{[entry.organization, entry.user].filter(Boolean).join('/') || '–'}</td><td className="nowrap"><Badge>{entry.action}</Badge></td><td className="mono break object" title={entry.detail ?? undefined}>{entry.object}{entry.detail && <span className="muted"> {shortened(entry.detail)}</span>}</td><td><Badge tone={entry.status >= 400 ? 'bad' : 'ok'}>{entry.status}{entry.code ? ` ${entry.code}` : ''}</Badge></td><td className="mono">{entry.from}</td></tr>)}</tbody>
             </table></TableWrap>
           )}
         </Card>

@@ -11,7 +11,7 @@ import { Button } from '../../components/Button';
 import { duration } from '../../lib/format';
 import { text } from '../../text/en';
 
-const TONES: Record<Execution['status'], Tone> = { running: 'info', succeeded: 'ok', failed: 'bad', timeout: 'bad', cancelled: '', lost: 'warn' };
+const TONES: Record<Execution['status'], Tone> = { queued: 'info', running: 'info', succeeded: 'ok', failed: 'bad', timeout: 'bad', cancelled: '', lost: 'warn' };
 const tookOf = (one: Execution) => (one.ended_at ? duration(Date.parse(one.ended_at) - Date.parse(one.created_at)) : '–');
 
 export function Calls({ name }: { name: string }) {

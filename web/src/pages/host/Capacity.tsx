@@ -7,10 +7,16 @@ import { Meter } from '../../components/Basics';
 import { bytes } from '../../lib/format';
 import { text } from '../../text/en';
 
-/** Figures without labels, by their names. */
+/** Figures by their names; those of one name with different labels are one. */
 async function read(signal: AbortSignal): Promise<Record<string, number>> {
-  const lines = (await (await request('GET', '/metrics', { signal })).text()).split('\n');
-  return Object.fromEntries(lines.map((line) => line.split(' ')).filter(([name, value]) => /^sandlot_\w+$/.test(name) && value).map(([name, value]) => [name.slice('sandlot_'.length), Number(value)]));
+  const figures: Record<string, number> = {};
+  for (const line of (await (await request('GET', '/metrics', { signal })).text()).split('\n')) {
+    const [, name, state, value] = /^sandlot_(\w+)(?:\{state="(\w+)"\})? (\S+)$/.exec(line) ?? [];
+    if (!name) continue;
+    figures[name] = (figures[name] ?? 0) + Number(value);
+    if (state) figures[`${name}_${state}`] = Number(value);
+  }
+  return figures;
 }
 
 export function Capacity() {
@@ -19,7 +25,7 @@ export function Capacity() {
   const rows: { name: string; value: string; most?: string; used: number; limit?: number }[] = [
     { name: text.host.memory, value: bytes(of('host_memory_bytes') - of('host_memory_available_bytes')), most: bytes(of('host_memory_bytes')), used: of('host_memory_bytes') - of('host_memory_available_bytes'), limit: of('host_memory_bytes') },
     { name: text.host.diskOfData, value: bytes(of('data_disk_bytes') - of('data_disk_free_bytes')), most: bytes(of('data_disk_bytes')), used: of('data_disk_bytes') - of('data_disk_free_bytes'), limit: of('data_disk_bytes') },
-    { name: text.host.places, value: String(of('running_places_used')), used: 0 },
+    { name: text.host.running, value: String(of('sandboxes_running')), most: String(of('sandboxes')), used: 0 },
     { name: text.host.processes, value: String(of('process_places_used')), used: 0 },
     { name: text.host.ofDaemon, value: bytes(of('resident_memory_bytes')), used: 0 },
   ];

@@ -14,7 +14,9 @@ import { bytes, parseSize } from '../../lib/format';
 import { useTitle } from '../../lib/hooks';
 import { text } from '../../text/en';
 import { Capacity } from './Capacity';
+import { Doctor } from './Doctor';
 import { Pools } from './Pools';
+import './host.css';
 
 export function HostPage() {
   useTitle(text.nav.host);
@@ -29,33 +31,29 @@ export function HostPage() {
   return (
     <>
       <PageHead title={text.nav.host} about={text.host.about} />
-      <div className="stack wide">
+      <div className="stack wide host-cards">
         {ready.data && !ready.data.isReady && <Note tone="bad">{ready.data.why}</Note>}
         {may('admin') && <Capacity />}
-        <div className="grid two">
-          <Card title={text.host.state}>
-            <div className="body">
-              <Facts facts={[
-                [text.host.ready, ready.data ? <Badge tone={ready.data.isReady ? 'ok' : 'bad'}>{ready.data.isReady ? text.host.isReady : text.host.notReady}</Badge> : '–'],
-                [text.host.version, version.data?.version ?? '–'],
-                [text.host.driver, driver.data?.name ?? '–'],
-                [text.host.sandboxes, sandboxes.data ? text.overview.counts(sandboxes.data.length, running.length) : '–'],
-                [text.host.memoryPromised, bytes(promised)],
-                [text.host.cpuPromised, running.reduce((sum, sandbox) => sum + (sandbox.resources.cpu ?? 0), 0)],
-                [text.host.disk, used?.disk ? bytes(parseSize(used.disk)) : '–'],
-                [text.host.images, used?.images ? bytes(parseSize(used.images)) : '–'],
-                [text.host.workspaces, used?.workspaces ?? '–'],
-              ]} />
+        <Card title={text.host.state}>
+          <div className="body stack wide">
+            <Facts facts={[
+              [text.host.ready, ready.data ? <Badge tone={ready.data.isReady ? 'ok' : 'bad'}>{ready.data.isReady ? text.host.isReady : text.host.notReady}</Badge> : '–'],
+              [text.host.version, version.data?.version ?? '–'],
+              [text.host.driver, driver.data?.name ?? '–'],
+              [text.host.sandboxes, sandboxes.data ? text.overview.counts(sandboxes.data.length, running.length) : '–'],
+              [text.host.memoryPromised, bytes(promised)],
+              [text.host.cpuPromised, running.reduce((sum, sandbox) => sum + (sandbox.resources.cpu ?? 0), 0)],
+              [text.host.disk, used?.disk ? bytes(parseSize(used.disk)) : '–'],
+              [text.host.images, used?.images ? bytes(parseSize(used.images)) : '–'],
+              [text.host.workspaces, used?.workspaces ?? '–'],
+            ]} />
+            <div className="stack tight">
+              <h3 className="small muted">{text.host.capabilities}</h3>
+              <div className="row wrap"><Loaded query={driver} bones={1}>{(one) => <>{Object.entries(one?.capabilities ?? {}).map(([name, has]) => <Badge key={name} tone={has ? 'ok' : ''}>{text.host.capability[name] ?? name}{has ? '' : ` · ${text.no}`}</Badge>)}</>}</Loaded></div>
             </div>
-          </Card>
-          <Card title={text.host.capabilities}>
-            <div className="body row wrap">
-              <Loaded query={driver}>{(one) => <>{Object.entries(one?.capabilities ?? {}).map(([name, has]) => <Badge key={name} tone={has ? 'ok' : ''}>{text.host.capability[name] ?? name}{has ? '' : ` · ${text.no}`}</Badge>)}</>}</Loaded>
-            </div>
-          </Card>
-        </div>
-        <p className="small muted">{text.host.doctor} <code>sandlot doctor</code> {text.host.doctorThen}</p>
-        {may('admin') && <><Pools /><Backups /><Orphans /></>}
+          </div>
+        </Card>
+        {may('admin') && <><Doctor /><Pools /><Backups /><Orphans /></>}
       </div>
     </>
   );

@@ -6,12 +6,13 @@ import { useEffect, useState } from 'react';
 import { Link, useLocation } from 'wouter';
 
 import { call, part } from '../../api/client';
-import { sandboxPath } from '../../api/queries';
+import { sandboxPath, useProjects } from '../../api/queries';
 import type { Launch, PreviewLink } from '../../api/schema';
 import { follow } from '../../api/stream';
 import { Ago, Badge, Card, Facts, Loaded, Note, PageHead } from '../../components/Basics';
 import { Button } from '../../components/Button';
 import { attempt } from '../../components/Toasts';
+import { sentence } from '../../lib/format';
 import { useTitle } from '../../lib/hooks';
 import { text } from '../../text/en';
 import { Findings } from './Findings';
@@ -51,6 +52,7 @@ function useLogs(id: string): Logs {
 
 function View({ launch }: { launch: Launch }) {
   const logs = useLogs(launch.id);
+  const projects = useProjects();
   const [, go] = useLocation();
   const path = `/v1/launches/${part(launch.id)}`;
   const retry = (from?: string) => attempt(async () => { const next = await call<Launch>('POST', `${path}/retry`, { json: { from } }); go(`/launches/${part(next.id)}`); });
@@ -66,7 +68,7 @@ function View({ launch }: { launch: Launch }) {
         <div className="stack">
           {launch.error && (
             <Note tone="bad">
-              <strong>{launch.error.message}</strong>{launch.error.remediation && <p>{launch.error.remediation}</p>}
+              <strong>{sentence(launch.error.message)}</strong>{launch.error.remediation && <p>{sentence(launch.error.remediation)}</p>}
               {launch.error.lines && launch.error.lines.length > 0 && <pre className="small" style={{ marginTop: 8 }}>{launch.error.lines.join('\n')}</pre>}
             </Note>
           )}
@@ -74,12 +76,12 @@ function View({ launch }: { launch: Launch }) {
         </div>
         <div className="stack">
           <Card title={text.sandbox.facts}><div className="body"><Facts facts={[
-            [text.facts.project, launch.project && <Link href={`/projects/${part(launch.project)}`}>{text.launches.itsProject}</Link>],
-            [text.snapshots.of, <Link href={`/sandboxes/${part(launch.sandbox_id)}`} className="mono break">{launch.sandbox_id}</Link>],
-            [text.ports.address, launch.preview_url && <code className="break">{launch.preview_url}</code>],
+            [text.facts.project, launch.project && <Link href={`/projects/${part(launch.project)}`}>{projects.data?.find(({ id }) => id === launch.project)?.name ?? text.launches.itsProject}</Link>],
+            [text.snapshots.of, <Link href={`/sandboxes/${part(launch.sandbox_id)}`} className="mono break wide">{launch.sandbox_id}</Link>],
+            [text.ports.address, launch.preview_url && <code className="break wide">{launch.preview_url}</code>],
             [text.launches.begun, <Ago time={launch.created_at} />], [text.jobs.took, tookOf(launch)],
           ]} /></div></Card>
-          {launch.detection && <Card title={text.launches.detection}><div className="body"><Parts detection={launch.detection} /></div></Card>}
+          {launch.detection && <Card title={text.launches.detection}><div className="body"><Parts detection={{ overrides: [], ...launch.detection }} /></div></Card>}
           {launch.findings.length > 0 && <Card title={text.launches.findings}><div className="body"><Findings findings={launch.findings} /></div></Card>}
         </div>
       </div>

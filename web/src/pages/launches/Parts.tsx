@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // What an app was found to be made of, and what is started of it.
-import type { Detection } from '../../api/schema';
+import type { Launch } from '../../api/schema';
 import { Badge } from '../../components/Basics';
 import { text } from '../../text/en';
 
-export function Parts({ detection }: { detection: Detection }) {
+const plain = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
+
+/** Launches of earlier versions have no `overrides`. */
+export function Parts({ detection }: { detection: NonNullable<Launch['detection']> }) {
   const { runtimes, parts, services } = detection;
   return (
     <div className="stack">
@@ -19,6 +22,7 @@ export function Parts({ detection }: { detection: Detection }) {
           {part.command && <code className="break muted">{part.command}</code>}
         </div>
       ))}
+      {(detection.overrides ?? []).map((one) => <p key={`${one.source} ${one.what}`} className="small muted break">{text.launches.override(one.what, plain(one.said), plain(one.found), one.source)}</p>)}
     </div>
   );
 }

@@ -70,12 +70,12 @@ export function CreateDialog({ onClose, onMade, template, snapshot }: { onClose:
         </div>
         {form.template === IMAGE && <TextField label={text.create.image} value={form.image} onText={set('image')} placeholder="python:3.12-slim" mono required />}
         {form.template === SNAPSHOT && <SelectField label={text.create.snapshot} value={form.snapshot} onText={set('snapshot')} choices={[{ value: '', label: '–' }, ...(snapshots.data ?? []).map((one) => ({ value: one.id, label: `${one.name ?? one.id} (${one.template})` }))]} />}
-        <div className="form-grid">
+        <div className="form-grid three">
           <TextField label={text.create.cpu} value={form.cpu} onText={set('cpu')} placeholder="1" inputMode="decimal" />
           <TextField label={text.create.memory} value={form.memory} onText={set('memory')} placeholder="1Gi" />
           <TextField label={text.create.disk} value={form.disk} onText={set('disk')} placeholder="2Gi" />
         </div>
-        <div className="form-grid">
+        <div className="form-grid three">
           <SelectField label={text.create.network} value={form.mode} onText={set('mode')} choices={[{ value: '', label: text.create.networkDefault }, ...(['internet', 'allowlist', 'none'] as const).map((mode) => ({ value: mode, label: text.networkModes[mode] }))]} />
           <TextField label={text.create.ports} value={form.ports} onText={set('ports')} placeholder="3000, 8080" />
           <SelectField label={text.create.idle} value={form.idle} onText={set('idle')} choices={text.create.idleChoices} />

@@ -10,9 +10,10 @@ export function useWindowed<T extends HTMLElement>(count: number, rowHeight: num
   useEffect(() => {
     const measure = () => {
       if (!box.current) return;
-      const top = -box.current.getBoundingClientRect().top;
-      const from = Math.max(0, Math.floor(top / rowHeight) - MARGIN);
-      const to = Math.min(count, Math.ceil((top + innerHeight) / rowHeight) + MARGIN);
+      const place = box.current.getBoundingClientRect();
+      const height = place.height / Math.max(count, 1) || rowHeight; // on a wall the page is enlarged
+      const from = Math.max(0, Math.floor(-place.top / height) - MARGIN);
+      const to = Math.min(count, Math.ceil((innerHeight - place.top) / height) + MARGIN);
       setRange((before) => (before.from === from && before.to === to ? before : { from: Math.min(from, count), to: Math.max(to, Math.min(count, 1)) }));
     };
     measure();

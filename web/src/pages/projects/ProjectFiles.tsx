@@ -15,14 +15,15 @@ import { SearchBox } from '../../components/Field';
 import { Menu } from '../../components/Menu';
 import { attempt, say } from '../../components/Toasts';
 import { Uploads } from '../../components/Uploads';
+import { droppedFiles, named, type Dropped } from '../../lib/dropped';
 import { bytes } from '../../lib/format';
 import { text } from '../../text/en';
 
 const SHOWN = 500;
 const ARCHIVES = '.tar,.tar.gz,.tgz,.zip';
 
-/** The path of a file that was chosen with its directory is below that. */
-const pathOf = (file: File) => file.webkitRelativePath || file.name;
+/** So many are uploaded at a time: a browser has six connections to a server, and the page wants some itself. */
+const AT_A_TIME = 4;
 
 export function ProjectFiles({ project }: { project: Project }) {
   const path = `/v1/projects/${part(project.id)}`;
@@ -34,9 +35,11 @@ export function ProjectFiles({ project }: { project: Project }) {
   const [isOver, setOver] = useState(false);
   const refresh = () => Promise.all(['projectFiles', 'project', 'projects', 'detection'].map((key) => queries.invalidateQueries({ queryKey: [key] })));
 
-  const send = async (files: File[]) => {
-    const done = await Promise.all(files.map((file) => attempt(() => upload(address(`${path}/files`, { path: pathOf(file) }), file))));
-    const count = done.filter(Boolean).length;
+  const send = async (files: Dropped[]) => {
+    let count = 0;
+    const rest = files.values();
+    const worker = async () => { for (const { path: name, file } of rest) if (await attempt(() => upload(address(`${path}/files`, { path: name }), file))) count++; };
+    await Promise.all(Array.from({ length: AT_A_TIME }, worker));
     if (count) say(text.projects.uploaded(count));
     await refresh();
   };
@@ -68,12 +71,12 @@ export function ProjectFiles({ project }: { project: Project }) {
     <section
       className={isOver ? 'drop project-files' : 'project-files'} aria-label={text.tabs.files}
       onDragOver={(event) => { event.preventDefault(); setOver(true); }} onDragLeave={() => setOver(false)}
-      onDrop={(event) => { event.preventDefault(); setOver(false); void send([...event.dataTransfer.files]); }}
+      onDrop={(event) => { event.preventDefault(); setOver(false); const found = droppedFiles(event.dataTransfer); void attempt(async () => send(await found)); }}
     >
       <Card title={text.tabs.files} actions={<>
         <Button small icon={PackageOpen} onClick={() => archive.current?.click()}>{text.projects.unpack}</Button>
         <Button small kind="primary" icon={Upload} onClick={() => chosen.current?.click()}>{text.files.upload}</Button>
-        <input ref={chosen} type="file" multiple hidden aria-label={text.files.upload} onChange={(event) => { void send([...event.target.files ?? []]); event.target.value = ''; }} />
+        <input ref={chosen} type="file" multiple hidden aria-label={text.files.upload} onChange={(event) => { void send(named(event.target.files ?? [])); event.target.value = ''; }} />
         <input ref={archive} type="file" hidden accept={ARCHIVES} aria-label={text.projects.unpack} onChange={(event) => { const [file] = event.target.files ?? []; if (file) void unpack(file); event.target.value = ''; }} />
       </>}>
         <Loaded query={query}>
@@ -94,7 +97,7 @@ export function ProjectFiles({ project }: { project: Project }) {
 function FileTable({ files, items }: { files: ProjectFile[]; items: (file: ProjectFile) => Parameters<typeof Menu>[0]['items'] }) {
   if (files.length === 0) return <p className="body muted">{text.projects.noMatch}</p>;
   return (
-    <TableWrap>
+    <TableWrap isSlim>
       <table className="table">
         <thead><tr><th>{text.path}</th><th className="end">{text.size}</th><th className="wide-only">{text.kind}</th><th className="wide-only">{text.projects.uploadedAt}</th><th><span className="sr-only">{text.actions}</span></th></tr></thead>
         <tbody>{files.slice(0, SHOWN).map((file) => (

@@ -49,7 +49,7 @@ function ProjectCard({ project }: { project: Project }) {
   const { name, defaults, files, labels } = project;
   return (
     <Link href={`/projects/${part(project.name)}`} className="card project-card">
-      <h2 className="ellipsis">{name}</h2>
+      <div className="row"><span className="glyph"><FolderKanban size={16} aria-hidden /></span><h2 className="grow ellipsis">{name}</h2></div>
       <p className="small muted number">{text.projects.files(files)} · {bytes(project.bytes)}</p>
       <div className="row wrap small muted">{defaults.environment_type && <Badge>{defaults.environment_type}</Badge>}{Object.entries(labels).map(([key, value]) => <Badge key={key}>{key}={value}</Badge>)}<span>{text.projects.changed} <Ago time={project.updated_at} /></span></div>
     </Link>

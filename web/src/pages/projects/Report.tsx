@@ -5,7 +5,7 @@ import { CircleCheck, ScanSearch } from 'lucide-react';
 
 import { call, part } from '../../api/client';
 import type { Detection, Project, Validation } from '../../api/schema';
-import { Badge, Card, Empty, Failure } from '../../components/Basics';
+import { Badge, Bones, Card, Empty, Failure } from '../../components/Basics';
 import { Button } from '../../components/Button';
 import { Findings } from '../launches/Findings';
 import { Parts } from '../launches/Parts';
@@ -19,7 +19,7 @@ export function Report({ project }: { project: Project }) {
   const check = <Button small icon={ScanSearch} busy={report.isFetching} disabled={project.files === 0} onClick={() => void report.refetch()}>{text.projects.check}</Button>;
   return (
     <Card title={text.projects.report} actions={check}>
-      {project.files === 0 ? <p className="body muted">{text.projects.emptyReport}</p> : <div className="body stack">{detection.data && <Parts detection={detection.data} />}{detection.error && <Failure error={detection.error} />}</div>}
+      {project.files === 0 ? <p className="body muted">{text.projects.emptyReport}</p> : <div className="body stack">{detection.isPending && <Bones count={2} />}{detection.data && <Parts detection={detection.data} />}{detection.error && <Failure error={detection.error} />}</div>}
       {report.error && <Failure error={report.error} />}
       {report.data && (report.data.findings.length === 0 ? <Empty icon={CircleCheck} title={text.projects.valid}><p>{text.projects.validAbout}</p></Empty> : (
         <div className="body stack">

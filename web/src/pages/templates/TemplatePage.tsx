@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // One template: what it gives its sandboxes, and the log of its build, live.
-import { useQueryClient } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Hammer, Play, Trash2 } from 'lucide-react';
 import { useEffect, useState } from 'react';
 import { useLocation } from 'wouter';
 
 import { call, part } from '../../api/client';
 import { useTemplates } from '../../api/queries';
-import type { Template } from '../../api/schema';
+import type { Job, Template } from '../../api/schema';
 import { follow, textOf } from '../../api/stream';
 import { ask } from '../../components/Ask';
-import { Ago, Badge, Card, Failure, Facts, Loaded, Note, PageHead } from '../../components/Basics';
+import { Ago, Badge, Card, Failure, Facts, Loaded, Meter, Note, PageHead } from '../../components/Basics';
 import { Button } from '../../components/Button';
 import { Output, useOutput } from '../../components/Output';
 import { attempt } from '../../components/Toasts';
@@ -58,10 +58,22 @@ function View({ template }: { template: Template }) {
           [text.command, template.command.length ? <code>{[...template.entrypoint, ...template.command].join(' ')}</code> : null],
           [text.created, template.created_at && <Ago time={template.created_at} />], [text.templates.lastUsed, template.used_at && <Ago time={template.used_at} />],
         ]} /></div></Card>
+        {template.job && template.status === 'building' && <Progress id={template.job} />}
         {template.job && <BuildLog key={template.job} path={`${path}/log`} />}
       </div>
       {isCreating && <CreateDialog template={template.name} onClose={() => setCreating(false)} onMade={(sandbox) => go(`/sandboxes/${part(sandbox.id)}`)} />}
     </>
+  );
+}
+
+/** How far the job is; in bytes where there are any to be counted. */
+function Progress({ id }: { id: string }) {
+  const { data: job } = useQuery({ queryKey: ['jobs', id], queryFn: ({ signal }) => call<Job>('GET', `/v1/jobs/${part(id)}`, { signal }), refetchInterval: 1000, staleTime: 0 });
+  return (
+    <div className="card figure" role="status">
+      <div className="row spread"><span className="row"><span className="spinner" aria-hidden />{job?.progress || text.jobs.states[job?.state ?? 'queued']}</span>{job?.total_bytes ? <span className="number small muted">{text.of(bytes(job.done_bytes), bytes(job.total_bytes))}</span> : null}</div>
+      <div style={{ marginTop: 9 }}><Meter plain label={text.jobs.progress} used={job?.done_bytes ?? 0} limit={job?.total_bytes} /></div>
+    </div>
   );
 }
 

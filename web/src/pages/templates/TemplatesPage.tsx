@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What sandboxes start from: cards, and a dialog that makes one of an image, packages or a Dockerfile.
 import { useQueryClient } from '@tanstack/react-query';
-import { Layers, Plus } from 'lucide-react';
+import { Code, Cpu, Database, Layers, Package, Plus, type LucideIcon } from 'lucide-react';
 import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 
@@ -41,11 +41,16 @@ export function TemplatesPage() {
   );
 }
 
+/** What a name or image tells of what is in it. */
+const GLYPHS: [RegExp, LucideIcon][] = [[/^host$/, Cpu], [/postgres|mysql|maria|mongo|redis|valkey|sqlite/, Database], [/python|node|bun|deno|ruby|php|golang|rust|java|jdk/, Code]];
+const glyphOf = ({ name, image }: Template) => (GLYPHS.find(([words]) => words.test(name) || words.test(image ?? '')) ?? [null, Package])[1];
+
 function TemplateCard({ template }: { template: Template }) {
   const { name, status, image, source, languages } = template;
+  const Glyph = glyphOf(template);
   return (
     <Link href={`/templates/${part(name)}`} className="card template-card">
-      <div className="row spread"><h2 className="ellipsis">{name}</h2><Badge tone={TEMPLATE_TONES[status]}>{text.templates.statuses[status]}</Badge></div>
+      <div className="row"><span className="glyph"><Glyph size={16} aria-hidden /></span><h2 className="grow ellipsis">{name}</h2><Badge tone={TEMPLATE_TONES[status]}>{text.templates.statuses[status]}</Badge></div>
       <p className="small muted break">{image ?? text.templates.sources[source] ?? source}</p>
       {template.error && <p className="small bad break">{template.error}</p>}
       <div className="row wrap small muted">{template.disk_bytes > 0 && <span className="number">{bytes(template.disk_bytes)}</span>}{template.version > 0 && <span>v{template.version}</span>}{languages.map((one) => <Badge key={one}>{one}</Badge>)}{template.used_at && <span>{text.templates.used} <Ago time={template.used_at} /></span>}</div>

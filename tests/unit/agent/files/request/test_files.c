@@ -615,7 +615,7 @@ static int move(struct fixture *f, const char *from, const char *to, bool replac
 	return errnum;
 }
 
-static void move_replaces_only_when_told(void **state)
+static void move_makes_directories_and_replaces_only_when_told(void **state)
 {
 	struct fixture *f = *state;
 
@@ -630,7 +630,11 @@ static void move_replaces_only_when_told(void **state)
 	assert_int_equal(move(f, in(f, "b"), in(f, "d/e"), false), 0);
 	assert_content(f, "d/e", "A");
 	assert_int_equal(move(f, in(f, "d"), in(f, "d/inside"), false), EINVAL);
-	assert_int_equal(move(f, in(f, "d"), in(f, "no/parent"), false), ENOENT);
+	assert_int_equal(move(f, in(f, "missing"), in(f, "no/parent"), false), ENOENT);
+	assert_int_equal(access(in(f, "no"), F_OK), -1);
+	assert_int_equal(move(f, in(f, "d"), in(f, "no/parent"), false), 0);
+	assert_content(f, "no/parent/e", "A");
+	assert_int_equal(move(f, in(f, "no/parent"), in(f, "d"), false), 0);
 	assert_int_equal(move(f, "/", in(f, "root"), false), EBUSY);
 	assert_int_equal(move(f, in(f, "d"), "relative", false), EINVAL);
 }
@@ -800,7 +804,7 @@ int main(void)
 		with_agent(list_pages_through_three_thousand_entries),
 		with_agent(list_rereads_outer_levels_that_it_had_to_forget),
 		with_agent(mkdir_makes_parents_and_accepts_what_exists),
-		with_agent(move_replaces_only_when_told),
+		with_agent(move_makes_directories_and_replaces_only_when_told),
 		with_agent(remove_never_follows_links),
 		with_agent(a_tree_of_five_thousand_levels_can_be_listed_and_removed),
 		with_agent(a_wide_tree_is_removed),

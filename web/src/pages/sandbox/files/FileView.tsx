@@ -40,7 +40,8 @@ async function load(sandbox: string, path: string, signal: AbortSignal): Promise
   }
 }
 
-export function FileView({ sandbox, path, onSaved }: { sandbox: string; path: string; onSaved: () => void }) {
+/** `unsaved` tells whoever shows it whether something in it is not saved. */
+export function FileView({ sandbox, path, unsaved, onSaved }: { sandbox: string; path: string; unsaved: { current: boolean }; onSaved: () => void }) {
   const [content, setContent] = useState<Content | null>(null);
   const [error, setError] = useState<unknown>(null);
   const [isDirty, setDirty] = useState(false);
@@ -61,6 +62,14 @@ export function FileView({ sandbox, path, onSaved }: { sandbox: string; path: st
     }, (fault) => { if (!stop.signal.aborted) setError(fault); });
     return () => { stop.abort(); if (url) URL.revokeObjectURL(url); };
   }, [sandbox, path, turn]);
+
+  useEffect(() => {
+    unsaved.current = isDirty;
+    if (!isDirty) return undefined;
+    const hold = (event: BeforeUnloadEvent) => event.preventDefault();
+    addEventListener('beforeunload', hold);
+    return () => { unsaved.current = false; removeEventListener('beforeunload', hold); };
+  }, [isDirty, unsaved]);
 
   const save = useCallback(async (isForced = false): Promise<void> => {
     setBusy(true);

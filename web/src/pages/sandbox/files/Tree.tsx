@@ -15,7 +15,7 @@ import { bytes } from '../../../lib/format';
 import { text } from '../../../text/en';
 import { parentOf } from './paths';
 
-interface Props { sandbox: string; path: string; chosen: string; folder: string; onFolder: (path: string) => void; onFile: (path: string) => void; onDropFiles: (files: Iterable<File>, into: string) => void; onGone: (path: string) => void }
+interface Props { sandbox: string; path: string; chosen: string; folder: string; onFolder: (path: string) => void; onFile: (path: string) => void; onDrop: (transfer: DataTransfer, into: string) => void; onGone: (path: string) => void }
 
 const SHOWN = 500;
 const order = (a: Entry, b: Entry) => Number(b.type === 'dir') - Number(a.type === 'dir') || (a.name ?? '').localeCompare(b.name ?? '');
@@ -37,7 +37,7 @@ export function Tree(props: Props) {
 }
 
 function Node({ entry, ...props }: Props & { entry: Entry }) {
-  const { chosen, folder, onFolder, onFile, onDropFiles } = props;
+  const { chosen, folder, onFolder, onFile, onDrop } = props;
   const [isOpen, setOpen] = useState(() => chosen.startsWith(`${entry.path}/`));
   const { path } = entry;
   if (path === undefined) return <li><span className="tree-row muted" title={text.files.notText}><FileIcon size={15} aria-hidden />{text.files.unreadable}</span></li>;
@@ -46,7 +46,7 @@ function Node({ entry, ...props }: Props & { entry: Entry }) {
   const isCurrent = isDir ? folder === path : chosen === path;
   return (
     <li
-      onDrop={isDir ? (event) => { event.preventDefault(); event.stopPropagation(); onDropFiles(event.dataTransfer.files, path); } : undefined}
+      onDrop={isDir ? (event) => { event.preventDefault(); event.stopPropagation(); onDrop(event.dataTransfer, path); } : undefined}
       onDragOver={isDir ? (event) => event.preventDefault() : undefined}
     >
       <div className="row" style={{ gap: 0 }}>

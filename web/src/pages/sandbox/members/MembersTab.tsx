@@ -41,12 +41,18 @@ export default function MembersTab({ sandbox }: { sandbox: Sandbox }) {
 function Row({ member, isChosen, onChoose }: { member: Member; isChosen: boolean; onChoose: () => void }) {
   const Icon = ICONS[member.role];
   return (
-    <tr>
+    <tr className={isChosen ? 'chosen' : undefined}>
       <td><button type="button" className="link row" aria-pressed={isChosen} onClick={onChoose}><Icon size={15} aria-hidden />{text.members.roles[member.role]}</button></td>
       <td className="break">{member.template}</td><td className="end number">{member.port ?? '–'}</td>
       <td><Badge tone={TONES[member.status]}>{text.members.statuses[member.status]}</Badge></td><td><Badge tone={HEALTH_TONES[member.health]}>{text.members.healths[member.health]}</Badge></td>
     </tr>
   );
+}
+
+/** A part of an app is a start command of the sandbox itself: its processes are those of that line. */
+function partLine(sandbox: Sandbox, member: Member): string | undefined {
+  const isPart = member.id === sandbox.id && member.role !== 'primary';
+  return isPart ? sandbox.start?.find(({ name }) => name === member.role)?.command : undefined;
 }
 
 /** What its newest process said; looking needs no running sandbox. */
@@ -56,10 +62,11 @@ function Logs({ sandbox, member }: { sandbox: Sandbox; member: Member }) {
     queryFn: ({ signal }) => listAll<Process>(sandboxPath(sandbox.id, '/processes'), 'processes', { member: member.role }, signal),
   });
   const [picked, setPicked] = useQueryValue('process');
+  const line = partLine(sandbox, member);
   return (
     <Loaded query={query}>
       {(all) => {
-        const list = [...all].sort((a, b) => (a.started_at < b.started_at ? 1 : -1));
+        const list = all.filter((one) => line === undefined || one.command === line).sort((a, b) => (a.started_at < b.started_at ? 1 : -1));
         const current = list.find((one) => one.id === picked) ?? list.find((one) => one.status === 'running') ?? list[0];
         if (!current) return <div className="card"><Empty icon={Server} title={text.processes.none}><p>{text.members.noLogs}</p></Empty></div>;
         return (

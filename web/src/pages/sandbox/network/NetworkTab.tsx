@@ -13,6 +13,9 @@ import { bytes } from '../../../lib/format';
 import { lines } from '../../../lib/parse';
 import { text } from '../../../text/en';
 
+/** What was refused, or could not be looked up. */
+type Failure = Omit<Network['denials'][number], 'reason'> & { reason: string };
+
 export default function NetworkTab({ sandbox }: { sandbox: Sandbox }) {
   const query = useNetwork(sandbox.id);
   return (
@@ -40,9 +43,10 @@ function Policy({ sandbox }: { sandbox: Sandbox }) {
   const change = useChange(sandbox.id);
   const [mode, setMode] = useState<string>(sandbox.network.mode ?? 'internet');
   const [allow, setAllow] = useState((sandbox.network.allow ?? []).join('\n'));
+  const isSame = mode === (sandbox.network.mode ?? 'internet') && lines(allow).join('\n') === (sandbox.network.allow ?? []).join('\n');
   const save = () => change.mutate({ network: { ...sandbox.network, mode, allow: lines(allow) } }, { onSuccess: () => say(text.network.saved), onError: (error) => complain(error) });
   return (
-    <Card title={text.network.policy} actions={<Button small kind="primary" busy={change.isPending} onClick={save}>{text.save}</Button>}>
+    <Card title={text.network.policy} actions={<Button small kind="primary" busy={change.isPending} disabled={isSame} onClick={save}>{text.save}</Button>}>
       <div className="body stack">
         <SelectField label={text.network.mode} value={mode} onText={setMode} choices={(['internet', 'allowlist', 'none'] as const).map((one) => ({ value: one, label: text.networkModes[one] }))} />
         <AreaField label={text.create.allow} value={allow} onText={setAllow} hint={text.create.allowHint} placeholder={'api.example.com\n*.example.org:443'} />
@@ -55,12 +59,13 @@ function Denials({ sandbox, network }: { sandbox: Sandbox; network: Network }) {
   const change = useChange(sandbox.id);
   const allow = (rule: string) => change.mutate({ network: { ...sandbox.network, allow: [...new Set([...(sandbox.network.allow ?? []), rule])] } }, { onSuccess: () => say(text.network.allowed(rule)), onError: (error) => complain(error) });
   const isAllowed = (rule: string) => (sandbox.network.allow ?? []).includes(rule);
+  const failures: Failure[] = [...network.denials, ...network.failed_lookups.map(({ name, cause, ...failed }) => ({ ...failed, target: name, reason: cause }))];
   return (
     <Card title={text.network.denials}>
-      {network.denials.length === 0 ? <Empty icon={ShieldCheck} title={text.network.noDenials}><p>{text.network.noDenialsAbout}</p></Empty> : (
+      {failures.length === 0 ? <Empty icon={ShieldCheck} title={text.network.noDenials}><p>{text.network.noDenialsAbout}</p></Empty> : (
         <TableWrap><table className="table">
           <thead><tr><th>{text.network.target}</th><th>{text.network.why}</th><th className="end">{text.network.times}</th><th>{text.network.last}</th><th><span className="sr-only">{text.actions}</span></th></tr></thead>
-          <tbody>{network.denials.map((denial) => (
+          <tbody>{failures.map((denial) => (
             <tr key={`${denial.target} ${denial.reason}`}>
               <td className="mono break">{denial.target}</td><td>{text.network.reasons[denial.reason] ?? denial.reason}</td><td className="end number">{denial.count}</td><td><Ago time={denial.at} /></td>
               <td className="actions">{denial.rule && (isAllowed(denial.rule) ? <Badge tone="ok">{text.network.isAllowed}</Badge> : <Button small busy={change.isPending} onClick={() => allow(denial.rule!)}>{text.network.allow(denial.rule)}</Button>)}</td>

@@ -15,6 +15,9 @@ import { remember, remembered, useStore } from '../../../lib/store';
 import { text } from '../../../text/en';
 
 const WINDOWS: Window[] = ['now', 'hour', 'day'];
+/** How far apart lines of a chart may be, so that what stands beside them is round: of percent, and of bytes. */
+const STEPS_OF_PERCENT = [1, 2, 5, 10, 20, 25, 50, 100, 200, 500, 1000, 2000, 5000];
+const STEPS_OF_BYTES = Array.from({ length: 50 }, (_, i) => 2 ** i);
 
 /** The time of each point in seconds; that of a gap is next to the point before. */
 const timesOf = (points: (Point | null)[]) => points.map((point, i) => (point ? Date.parse(point.at) / 1000 : Date.parse(points[i - 1]!.at) / 1000 + 0.001));
@@ -29,7 +32,7 @@ export default function Charts({ sandbox, samples, memoryLimit, diskLimit }: { s
     <div className="stack">
       <div><Segments label={text.stats.window} value={window} onText={choose} choices={WINDOWS.map((one) => ({ value: one, label: text.stats.windows[one] }))} /></div>
       <div className="charts">
-        <Chart key={window} span_s={WINDOW_MS[window] / 1000} title={text.stats.cpuPercent} times={times} lines={[{ name: text.stats.cpu, colour: '--info', values: of((point) => point.cpu * 100) }]} limit={(sandbox.resources.cpu ?? 1) * 100} format={(value) => `${Math.round(value)} %`} />
+        <Chart key={window} span_s={WINDOW_MS[window] / 1000} title={text.stats.cpuPercent} times={times} lines={[{ name: text.stats.cpu, colour: '--info', values: of((point) => point.cpu * 100) }]} limit={(sandbox.resources.cpu ?? 1) * 100} steps={STEPS_OF_PERCENT} format={(value) => `${Math.round(value)} %`} />
         <Chart key={window} span_s={WINDOW_MS[window] / 1000} title={text.stats.memory} times={times} lines={[{ name: text.stats.memory, colour: '--violet', values: of((point) => point.memory_bytes) }]} limit={memoryLimit} format={bytes} />
         <Chart key={window} span_s={WINDOW_MS[window] / 1000} title={text.stats.disk} times={times} lines={[{ name: text.stats.disk, colour: '--accent', values: of((point) => point.disk_bytes) }]} limit={diskLimit} format={bytes} />
         <Chart key={window} span_s={WINDOW_MS[window] / 1000} title={text.stats.networkRate} times={times} lines={[{ name: text.stats.received, colour: '--ok', values: of((point) => point.rx_bytes_per_second) }, { name: text.stats.sent, colour: '--warn', values: of((point) => point.tx_bytes_per_second) }]} format={(value) => `${bytes(value)}/s`} />
@@ -39,10 +42,10 @@ export default function Charts({ sandbox, samples, memoryLimit, diskLimit }: { s
 }
 
 interface Line { name: string; colour: string; values: (number | null)[] }
-interface ChartProps { title: string; times: number[]; span_s: number; lines: Line[]; limit?: number; format: (value: number) => string }
+interface ChartProps { title: string; times: number[]; span_s: number; lines: Line[]; limit?: number; steps?: number[]; format: (value: number) => string }
 
 /** One chart. It is drawn anew when theme or width change, and takes new values else. */
-function Chart({ title, times, span_s, lines, limit, format }: ChartProps) {
+function Chart({ title, times, span_s, lines, limit, steps = STEPS_OF_BYTES, format }: ChartProps) {
   const box = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(undefined);
   const shown = useStore(theme);
@@ -57,7 +60,7 @@ function Chart({ title, times, span_s, lines, limit, format }: ChartProps) {
       cursor: { y: false }, legend: { show: false },
       // The whole time is shown, also while little of it is known: a line that is two points long would tell of nothing.
       scales: { x: { range: (_, __, max) => { const end = Math.max(max ?? 0, Date.now() / 1000); return [end - span_s, end]; } }, y: { range: (_, __, max) => [0, most(max ?? 1)] } },
-      axes: [{ ...axis, size: 26, values: (_, marks) => marks.map((mark) => clock(mark * 1000).slice(0, 5)), space: 70 }, { ...axis, size: 66, values: (_, marks) => marks.map(format), space: 36 }],
+      axes: [{ ...axis, size: 26, values: (_, marks) => marks.map((mark) => clock(mark * 1000).slice(0, 5)), space: 70 }, { ...axis, size: 66, values: (_, marks) => marks.map(format), incrs: steps, space: 26 }],
       series: [{}, ...lines.map((line) => ({ stroke: colour(line.colour), width: 1.6, fill: `color-mix(in srgb, ${colour(line.colour)} 14%, transparent)`, points: { show: false } }))],
       hooks: { draw: [(self) => drawLimit(self, limit, format)] },
     }, data, box.current!);

@@ -40,16 +40,16 @@ const merged = (stats: Stats, sample: Sample | undefined): Stats => (sample ? { 
 function Meters({ stats }: { stats: Stats | undefined }) {
   if (!stats) return <div className="meters">{[text.stats.memory, text.stats.disk, text.stats.pids, text.stats.network].map((name) => <div key={name} className="card figure"><div className="small muted">{name}</div><div className="value number">–</div><Meter label={name} used={0} limit={1} /></div>)}</div>;
   const { memory, disk, pids, network } = stats;
-  const rows: { name: string; value: string; used?: number; limit?: number | null }[] = [
-    { name: text.stats.memory, value: text.of(bytes(memory.current_bytes), bytes(memory.limit_bytes)), used: memory.current_bytes, limit: memory.limit_bytes },
-    { name: text.stats.disk, value: text.of(bytes(disk.used_bytes), bytes(disk.limit_bytes)), used: disk.used_bytes, limit: disk.limit_bytes },
-    { name: text.stats.pids, value: text.of(String(pids.current ?? 0), String(pids.limit ?? '–')), used: pids.current, limit: pids.limit },
+  const rows: { name: string; value: string; most?: string; used?: number; limit?: number | null }[] = [
+    { name: text.stats.memory, value: bytes(memory.current_bytes), most: bytes(memory.limit_bytes), used: memory.current_bytes, limit: memory.limit_bytes },
+    { name: text.stats.disk, value: bytes(disk.used_bytes), most: bytes(disk.limit_bytes), used: disk.used_bytes, limit: disk.limit_bytes },
+    { name: text.stats.pids, value: String(pids.current ?? 0), most: String(pids.limit ?? '–'), used: pids.current, limit: pids.limit },
     { name: text.stats.network, value: `↓ ${bytes(network.rx_bytes)}  ↑ ${bytes(network.tx_bytes)}` },
   ];
   return (
     <div className="meters">
-      {rows.map(({ name, value, used, limit }) => (
-        <div key={name} className="card figure"><div className="small muted">{name}</div><div className="value number">{value}</div>{used !== undefined && <Meter label={name} used={used} limit={limit} />}</div>
+      {rows.map(({ name, value, most, used, limit }) => (
+        <div key={name} className="card figure"><div className="small muted">{name}</div><div className="value number">{value}{most && <span className="most">{text.ofAll(most)}</span>}</div>{used !== undefined && <Meter label={name} used={used} limit={limit} />}</div>
       ))}
     </div>
   );

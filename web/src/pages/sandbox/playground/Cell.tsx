@@ -3,7 +3,7 @@
 import { Play, Trash2 } from 'lucide-react';
 import { lazy, Suspense, useRef, useState } from 'react';
 
-import { ApiError } from '../../../api/client';
+import { ApiError, part } from '../../../api/client';
 import { sandboxPath } from '../../../api/queries';
 import type { Execution, Sandbox } from '../../../api/schema';
 import { stream, textOf } from '../../../api/stream';
@@ -60,7 +60,7 @@ export function Cell({ sandbox, language, context, number, store, sample, onDrop
       {chunks.length > 0 && <div className="cell-output"><Output chunks={chunks} /></div>}
       {end?.error && <div className="results"><Note tone="bad"><strong>{end.error.type}</strong>: {end.error.message}<pre className="small" style={{ marginTop: 8 }}>{end.error.traceback}</pre></Note></div>}
       {results.length > 0 && <div className="results">{results.map((bundle, i) => <Rich key={i} bundle={bundle} />)}</div>}
-      {end && end.artifacts && end.artifacts.length > 0 && <div className="results"><h3>{text.playground.artifacts}</h3><ul>{end.artifacts.map((one) => <li key={one.path} className="row"><code className="break">{one.path}</code><span className="small muted number">{bytes(one.size)}</span></li>)}</ul></div>}
+      {end && end.artifacts && end.artifacts.length > 0 && <div className="results"><h3>{text.playground.artifacts}</h3><ul>{end.artifacts.map((one) => <li key={one.path} className="row wrap"><a href={`/v1/executions/${part(end.id)}/artifacts/${part(one.path)}`} download={one.path.split('/').at(-1)} className="mono break">{one.path}</a><span className="small muted number">{bytes(one.size)}</span></li>)}</ul></div>}
     </section>
   );
 }

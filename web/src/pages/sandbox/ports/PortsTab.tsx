@@ -58,7 +58,7 @@ export default function PortsTab({ sandbox }: { sandbox: Sandbox }) {
                 <td className="strong number">{row.port}</td>
                 <td>{row.listens ? <span className="row"><span className="dot ok" aria-hidden /><code className="ellipsis">{row.listens.command ?? text.ports.something}</code><span className="small muted nowrap">{row.listens.address}{row.listens.reachable ? '' : ` · ${text.ports.unreachable}`}</span></span> : <span className="muted">{text.ports.nothing}</span>}</td>
                 <td><Check label={text.ports.public} checked={row.isPublic} onCheck={(checked) => void change(row.port, checked)} /></td>
-                <td className="mono break">{row.url ?? <span className="muted">{text.ports.noPreview}</span>}</td>
+                <td>{row.url ? <code className="clip" title={row.url}>{row.url}</code> : <span className="muted">{text.ports.noPreview}</span>}</td>
                 <td className="actions"><span className="row" style={{ justifyContent: 'flex-end' }}>
                   <Button small icon={ExternalLink} onClick={() => void visit(row)}>{text.open}</Button>
                   <Button small icon={Link2} onClick={() => setShared(row.port)}>{text.ports.share}</Button>

@@ -2,12 +2,13 @@
 // What can be changed of a sandbox while it lives. Only what was changed is sent.
 import { useState } from 'react';
 
+import { ApiError } from '../../../api/client';
 import { useChange } from '../../../api/queries';
 import type { Sandbox } from '../../../api/schema';
-import { Card } from '../../../components/Basics';
+import { Card, Note } from '../../../components/Basics';
 import { Button } from '../../../components/Button';
 import { AreaField, Check, TextField } from '../../../components/Field';
-import { complain, say } from '../../../components/Toasts';
+import { say } from '../../../components/Toasts';
 import { fromPairs, pairs } from '../../../lib/parse';
 import { text } from '../../../text/en';
 import { Packages } from './Packages';
@@ -38,13 +39,14 @@ export default function SettingsTab({ sandbox }: { sandbox: Sandbox }) {
     if (form.disk !== before.disk) resources.disk = form.disk.trim();
     if (form.pids !== before.pids) resources.pids = Number(form.pids);
     if (Object.keys(resources).length) body.resources = resources;
-    change.mutate(body, { onSuccess: () => say(text.settings.saved), onError: (error) => complain(error) });
+    change.mutate(body, { onSuccess: () => say(text.settings.saved) });
   };
   const isChanged = JSON.stringify(form) !== JSON.stringify(before);
   return (
     <div className="grid two">
       <Card title={text.tabs.settings} actions={<Button small kind="primary" disabled={!isChanged} busy={change.isPending} onClick={save}>{text.save}</Button>}>
         <form className="body stack" onSubmit={(event) => { event.preventDefault(); save(); }}>
+          {change.error && <Note tone="bad">{change.error.message}{change.error instanceof ApiError && change.error.remediation && <span className="muted">. {change.error.remediation}</span>}</Note>}
           <TextField label={text.create.name} value={form.name} onText={set('name')} maxLength={40} hint={text.settings.nameHint} />
           <div className="form-grid">
             <TextField label={text.settings.idle} value={form.idle} onText={set('idle')} inputMode="numeric" hint={text.settings.emptyNever} />

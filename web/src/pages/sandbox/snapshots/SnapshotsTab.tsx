@@ -69,7 +69,7 @@ function Changes({ sandbox, since, onAll }: { sandbox: Sandbox; since: Snapshot 
           return changes.length === 0 ? <p className="body muted">{text.snapshots.unchanged}</p> : (
             <>
               <div style={{ padding: '12px 16px 0' }}><SearchBox label={text.snapshots.searchChanges} value={search} onText={setSearch} /></div>
-              <div className="table-wrap" style={{ maxHeight: 420, overflowY: 'auto' }} tabIndex={0} role="region" aria-label={text.snapshots.changed}><table className="table">
+              <div className="table-wrap slim" style={{ maxHeight: 420, overflowY: 'auto' }} tabIndex={0} role="region" aria-label={text.snapshots.changed}><table className="table">
                 <thead><tr><th>{text.kind}</th><th>{text.path}</th><th className="end">{text.size}</th></tr></thead>
                 <tbody>{shown.slice(0, 1000).map((change, i) => <tr key={change.path ?? i}><td><Badge tone={KINDS[change.kind]}>{text.snapshots.kinds[change.kind]}</Badge></td><td className="mono break">{change.path ?? text.files.unreadable}</td><td className="end number">{bytes(change.size)}</td></tr>)}</tbody>
               </table></div>

@@ -56,13 +56,13 @@ export default function TerminalView({ sandbox, process, isShown, onStart }: Pro
 interface Link { sandbox: string; process: string | null; terminal: Terminal; onStart: (process: string) => void; onState: (state: State) => void }
 
 function connect({ sandbox, process, terminal, onStart, onState }: Link) {
-  let socket: WebSocket;
+  let socket: WebSocket | undefined; // none before the first moment is over, in which the size may change
   let id = process;
   let position: number | null = null; // of the next byte, in all that the process has written
   let isOver = false;
   let pause = 300;
   let timer: ReturnType<typeof setTimeout>;
-  const send = (data: string | ArrayBufferView<ArrayBuffer>) => { if (socket.readyState === WebSocket.OPEN) socket.send(data); };
+  const send = (data: string | ArrayBufferView<ArrayBuffer>) => { if (socket?.readyState === WebSocket.OPEN) socket.send(data); };
   const encoder = new TextEncoder();
 
   const control = (message: { type: string; process?: string; from?: number; modes?: string; to?: number; exit_code?: number; code?: number }) => {
