@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "http/listener.h"
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/number.h"
 #include "http/address_key.h"
@@ -165,6 +166,7 @@ int listener_accept(const struct listener *listener, struct arrival *ret_arrival
 		&arrival.address_len, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	if (arrival.fd < 0)
 		return -errno;
+	arrival.since_us = clock_steady_us();
 	arrival.is_local = listener_is_unix(&arrival.address) ||
 			   is_loopback((const union address *)&arrival.address);
 	if (listener->terminator)

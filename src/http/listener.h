@@ -27,6 +27,7 @@ struct arrival {
 	int fd;				 /* plain bytes, non-blocking */
 	struct sockaddr_storage address; /* the client's */
 	socklen_t address_len;
+	uint64_t since_us;	   /* of the steady clock */
 	bool is_local;		   /* it comes from this machine's loopback */
 	struct tls_peer *tls_peer; /* NULL: it does not speak TLS */
 };

@@ -95,7 +95,8 @@ struct connection *connection_open(
 	connection->source = address_key_of((struct sockaddr *)&arrival->address);
 	connection->is_unix = listener_is_unix(&arrival->address);
 	connection->tls_peer = take_ptr(&arrival->tls_peer);
-	connection->idle_since_ms = clock_steady_ms();
+	/* Not now: the thread of another loop may be slower. */
+	connection->idle_since_us = arrival->since_us;
 	pthread_mutex_lock(&server->clients_lock);
 	connection->next = server->clients;
 	if (connection->next)
@@ -154,7 +155,7 @@ void connection_end(struct connection *connection)
 {
 	pthread_mutex_lock(&connection->lock);
 	connection->request = NULL;
-	connection->idle_since_ms = clock_steady_ms();
+	connection->idle_since_us = clock_steady_us();
 	pthread_mutex_unlock(&connection->lock);
 }
 
@@ -344,17 +345,17 @@ struct request *connection_unread_head(struct server *server, const struct loop 
 /* --- places --- */
 
 /* How long it has been of little use; 0 if it cannot be cut for another. */
-static uint64_t useless_ms(struct connection *connection, uint64_t now)
+static uint64_t useless_us(struct connection *connection, uint64_t now_us)
 {
 	enum stage stage = stage_of(connection);
 
 	if (!connection->share || connection->sock < 0)
 		return 0;
 	if (!connection->is_known || stage == STAGE_IDLE)
-		return now - connection->idle_since_ms + 1;
+		return now_us - connection->idle_since_us + 1;
 	if (stage == STAGE_BODY && connection->body_since_ms > 0 &&
-		now - connection->body_since_ms > CONNECTION_SLOW_MS)
-		return now - connection->body_since_ms;
+		now_us / 1000 - connection->body_since_ms > CONNECTION_SLOW_MS)
+		return now_us - connection->body_since_ms * 1000;
 	return 0;
 }
 
@@ -364,24 +365,24 @@ static uint64_t useless_ms(struct connection *connection, uint64_t now)
  */
 static bool make_room(struct server *server, bool is_known, const uint64_t *owner)
 {
-	uint64_t now = clock_steady_ms(), longest_ms = 0;
+	uint64_t now_us = clock_steady_us(), longest_us = 0;
 	struct connection *longest = NULL;
 	unsigned most = 0;
 
 	for (struct connection *c = server->clients; c; c = c->next) {
-		uint64_t ms = 0;
+		uint64_t us = 0;
 		unsigned used = 0;
 
 		pthread_mutex_lock(&c->lock);
 		if (c->is_known == is_known && c->share &&
 			(!owner || share_owner(c->share) == *owner)) {
 			used = share_used(c->share);
-			ms = useless_ms(c, now);
+			us = useless_us(c, now_us);
 		}
 		pthread_mutex_unlock(&c->lock);
-		if (ms > 0 && (used > most || (used == most && ms > longest_ms))) {
+		if (us > 0 && (used > most || (used == most && us > longest_us))) {
 			longest = c;
-			longest_ms = ms;
+			longest_us = us;
 			most = used;
 		}
 	}

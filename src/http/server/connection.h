@@ -63,7 +63,7 @@ struct connection {
 	/* Its place, and whether that is an owner's. Changed under this lock and that of the clients. */
 	struct share *share; /* NULL: it is about to end, or a WebSocket has the place */
 	atomic_bool is_known;
-	uint64_t idle_since_ms;
+	uint64_t idle_since_us; /* fine enough to tell who came first */
 
 	/* Of the sweep, and the number of requests whose headers were whole. */
 	unsigned heads, heads_seen;

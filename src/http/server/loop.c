@@ -49,7 +49,8 @@ struct loop {
 	atomic_uint connections;
 
 	pthread_mutex_t lock;
-	struct queued_arrival *arrivals; /* the latest first */
+	struct queued_arrival *arrivals; /* in order: who came first gives way first */
+	struct queued_arrival **arrivals_end;
 };
 
 struct server *loop_server(const struct loop *loop)
@@ -80,8 +81,8 @@ void loop_take(struct loop *loop, const struct arrival *arrival)
 	queued->arrival = *arrival;
 	atomic_fetch_add(&loop->connections, 1);
 	pthread_mutex_lock(&loop->lock);
-	queued->next = loop->arrivals;
-	loop->arrivals = queued;
+	*loop->arrivals_end = queued;
+	loop->arrivals_end = &queued->next;
 	pthread_mutex_unlock(&loop->lock);
 	loop_wake(loop);
 }
@@ -98,6 +99,7 @@ static struct queued_arrival *take_arrivals(struct loop *loop)
 
 	pthread_mutex_lock(&loop->lock);
 	arrivals = take_ptr(&loop->arrivals);
+	loop->arrivals_end = &loop->arrivals;
 	pthread_mutex_unlock(&loop->lock);
 	return arrivals;
 }
@@ -252,6 +254,7 @@ int loop_open(struct server *server, const struct loop_callbacks *callbacks, str
 
 	loop->server = server;
 	loop->callbacks = callbacks;
+	loop->arrivals_end = &loop->arrivals;
 	pthread_mutex_init(&loop->lock, NULL);
 	loop->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	loop->daemon = loop->wake_fd < 0 ? NULL : start_daemon(loop);

@@ -242,6 +242,7 @@ int server_connect(struct server *server, const char *client, int *ret_fd, struc
 		return err_sys(err, "make a pair of sockets");
 	set_address(client, &arrival);
 	arrival.fd = fds[0];
+	arrival.since_us = clock_steady_us();
 	atomic_fetch_add(&server->connections, 1);
 	loop_take(quietest_loop(server), &arrival);
 	*ret_fd = fds[1];

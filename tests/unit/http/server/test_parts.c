@@ -3,6 +3,7 @@
  */
 #include "base/clock.h"
 #include "base/share_pool.h"
+#include "deadline.h"
 #include "http/address_key.h"
 #include "http/listener.h"
 #include "http/server/connection.h"
@@ -550,6 +551,38 @@ static void headers_that_take_too_long_end_the_connection(void **state)
 	stage_close(&stage);
 }
 
+/*
+ * While the first is being taken in, the others wait. There is one place, and each takes that of the one before: the
+ * last of them keeps it.
+ */
+static void who_waited_the_longest_gives_way_to_who_came_last(void **state)
+{
+	enum { CLIENTS = 3 };
+	struct stage stage;
+	struct pollfd clients[CLIENTS];
+
+	(void)state;
+	stage_open(&stage);
+	pthread_mutex_lock(&stage.server.clients_lock);
+	for (int i = 0; i < CLIENTS; i++) {
+		struct arrival arrival = {.fd = accept_client(&clients[i].fd)};
+
+		arrival.since_us = clock_steady_us();
+		arrival.address.ss_family = AF_INET;
+		arrival.address_len = sizeof(struct sockaddr_in);
+		clients[i].events = POLLIN;
+		loop_take(stage.loop, &arrival);
+	}
+	pthread_mutex_unlock(&stage.server.clients_lock);
+	assert_int_equal(poll(&clients[0], 1, DEADLINE_MS), 1);
+	assert_int_equal(poll(&clients[1], 1, DEADLINE_MS), 1);
+	assert_int_equal(poll(&clients[2], 1, 0), 0);
+	assert_false(is_open(&stage));
+	stage_close(&stage);
+	for (int i = 0; i < CLIENTS; i++)
+		close(clients[i].fd);
+}
+
 static void a_body_that_hardly_comes_ends_the_connection(void **state)
 {
 	static const char enough[CONNECTION_BODY_MIN];
@@ -625,6 +658,7 @@ int main(void)
 		cmocka_unit_test(blocking_jobs_get_a_thread_each_up_to_the_maximum),
 		cmocka_unit_test(a_full_queue_refuses_but_not_what_must_run),
 		cmocka_unit_test(headers_that_take_too_long_end_the_connection),
+		cmocka_unit_test(who_waited_the_longest_gives_way_to_who_came_last),
 		cmocka_unit_test(a_body_that_hardly_comes_ends_the_connection),
 		cmocka_unit_test(per_address_limit_are_addresses_or_networks_of_them),
 	};
