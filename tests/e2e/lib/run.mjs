@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs files of tests, and tells which took longest and which tests failed. Debian's node (18) has no flag for the
-// timeout of a file, so the runner is started from here: run.mjs TAP_FILE FILE...; E2E_JOBS, E2E_TIMEOUT_MS and
-// E2E_NAMES (a pattern) say how. Files that took longest begin first, so that none of them runs alone at the end:
-// seconds.json says how long each took, and E2E_RECORD=1 writes what this run has measured into it.
+// timeout of a file, so the runner is started from here: run.mjs TAP_FILE FILE...; E2E_JOBS, E2E_TIMEOUT_MS of a file,
+// E2E_TEST_MS of a test (test_limit.cjs) and E2E_NAMES (a pattern) say how. Files that took longest begin first, so
+// that none of them runs alone at the end: seconds.json says how long each took, and E2E_RECORD=1 writes what this run
+// has measured into it.
 import fs from 'node:fs';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { run } from 'node:test';
 import { spec as Spec, tap } from 'node:test/reporters';
 
@@ -12,15 +14,19 @@ const [tapFile, ...files] = process.argv.slice(2);
 const SLOWEST = 12;
 const SECONDS = new URL('seconds.json', import.meta.url);
 const REASON = 400; // characters of an error in the list of failures
+const FILE_MS = Number(process.env.E2E_TIMEOUT_MS || 900_000);
 
 const seconds = JSON.parse(fs.readFileSync(SECONDS, 'utf8'));
 // One that was never measured is guessed by its size: a kilobyte of tests took about a second.
 const secondsOf = (file) => seconds[path.basename(file)] ?? fs.statSync(file).size / 1000;
 
+// Half as long as its file: whichever test hangs, the file comes to its end.
+process.env.E2E_TEST_MS ||= String(FILE_MS / 2);
+process.env.NODE_OPTIONS = `--require=${fileURLToPath(new URL('test_limit.cjs', import.meta.url))}`;
 const events = run({
   files: files.map((file) => path.resolve(file)).sort((a, b) => secondsOf(b) - secondsOf(a)),
   concurrency: Number(process.env.E2E_JOBS ?? 3),
-  timeout: Number(process.env.E2E_TIMEOUT_MS ?? 900_000),
+  timeout: FILE_MS,
   testNamePatterns: process.env.E2E_NAMES,
 });
 
