@@ -122,6 +122,7 @@ test('a file is edited and saved; one that changed meanwhile is not overwritten 
   await console.button('Save');
   const saved = async () => (await api.files('GET', made.first, path)).text;
   await until(async () => (await saved()).includes('new '), { what: 'the file is saved' });
+  await console.lacks('Not saved');
   const first = await saved();
   await api.tryPut(made.first, path, 'by somebody else\n');
   await console.click('.cm-content');
@@ -134,6 +135,7 @@ test('a file is edited and saved; one that changed meanwhile is not overwritten 
   await console.button('Save');
   await console.button('Overwrite');
   await until(async () => (await saved()).includes('mine '), { what: 'it is overwritten' });
+  await console.lacks('Not saved'); // the page knows it later than the server
   assert.notEqual(await saved(), first);
   assert.equal(await page.evaluate('window.canary ?? null'), null);
   page.errors.length = 0; // the browser itself tells of the 412

@@ -36,6 +36,11 @@ test('a test that hangs fails with its name, and what comes after it runs', () =
   assert.match(said, /✔ comes after it/);
 });
 
+test('a file whose time is over is named with the test that it was at', () => {
+  const { said } = runFile("setInterval(() => {}, 1000); test('passes', () => {}); test('hangs', () => new Promise(() => {}));", { E2E_TIMEOUT_MS: '8000', E2E_TEST_MS: '60000' });
+  assert.match(said, /^failed: hanging\.test\.mjs: .*timed out after 8000ms, in this test: hangs$/m);
+});
+
 test('a process that stays although its tests are over is ended, and its file fails', () => {
   const { status, said } = runFile("setInterval(() => {}, 1000); test('passes', () => {});", { E2E_PATIENCE: '0.02' });
   assert.equal(status, 1, said);

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import fs from 'node:fs';
 import { createRequire } from 'node:module';
 
-import { until } from './wait.mjs';
+import { DEADLINE_MS, until } from './wait.mjs';
 
 const AXE = createRequire(import.meta.url).resolve('axe-core/axe.min.js');
 const KEYS = { Enter: 13, Escape: 27, ArrowDown: 40, ArrowUp: 38, Tab: 9 };
@@ -111,6 +111,7 @@ export class Console {
    */
   async survey(pages, { theme, width }) {
     const flaws = [];
+    await this.page.front();
     await this.page.send('Emulation.setDeviceMetricsOverride', { width, height: Math.round(width < 500 ? width * 2 : width * 0.6), deviceScaleFactor: 1, mobile: width < 500 });
     await this.theme(theme);
     for (const [path, act] of pages.map((one) => [one].flat())) {
@@ -147,7 +148,7 @@ export class Console {
   async flaws() {
     if (!await this.page.evaluate('"axe" in window')) await this.page.evaluate(`${fs.readFileSync(AXE, 'utf8')}; 1`);
     return this.page.evaluate(`axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'], resultTypes: ['violations'] })
-      .then(({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map((node) => id + ': ' + node.html.slice(0, 160) + ' ' + (node.any[0]?.message ?? ''))))`);
+      .then(({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map((node) => id + ': ' + node.html.slice(0, 160) + ' ' + (node.any[0]?.message ?? ''))))`, { timeout_ms: DEADLINE_MS });
   }
 
   /**

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { chromium } from 'playwright-core';
 
-import { DEADLINE_MS } from './wait.mjs';
+import { DEADLINE_MS, within } from './wait.mjs';
 
 // As root it has to do without its own sandbox; it opens nothing here but what the tests serve.
 const ARGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync', '--disable-dev-shm-usage'];
@@ -11,9 +11,11 @@ const ARGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run
 /** A browser with one page at an address, signed in; what the page complains about gathers in page.complaints. */
 export async function openPage(origin, token, options = {}) {
   const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', args: [...ARGS, ...options.args ?? []], timeout: DEADLINE_MS });
-  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, acceptDownloads: true, ignoreHTTPSErrors: Boolean(options.isForeign) });
+  const close = browser.close.bind(browser);
+  browser.close = () => within('the browser closes', close()); // as all of playwright's that have no timeout of their own
+  const context = await within('the browser has a context', browser.newContext({ viewport: { width: 1280, height: 800 }, acceptDownloads: true, ignoreHTTPSErrors: Boolean(options.isForeign) }));
   context.setDefaultTimeout(DEADLINE_MS);
-  const page = await context.newPage();
+  const page = await within('the browser has a page', context.newPage());
   page.complaints = [];
   page.on('pageerror', (error) => page.complaints.push(String(error)));
   page.on('console', (message) => { if (message.type() === 'error') page.complaints.push(`${message.text()} ${message.location().url}`); });

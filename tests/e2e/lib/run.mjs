@@ -33,8 +33,11 @@ const events = run({
 const spent = new Map();
 // Files are told of one after the other: a test that a library defines belongs to the file that was told of last.
 let current = '';
-const count = ({ nesting, file, details }) => {
+let running = null; // a test that has begun and is not over
+events.on('test:dequeue', ({ name, file }) => { if (name !== file) running ??= name; });
+const count = ({ nesting, name, file, details }) => {
   if (file?.endsWith('.test.mjs')) current = path.basename(file);
+  if (nesting === 0 && name !== file) running = null;
   if (nesting === 0) spent.set(current, (spent.get(current) ?? 0) + details.duration_ms);
 };
 events.on('test:pass', count);
@@ -47,7 +50,10 @@ events.on('test:fail', (data) => {
   if (data.details.error?.failureType === 'subtestsFailed') return;
   const { error } = data.details;
   const why = String((error?.cause ?? error)?.message ?? error).replace(/\s+/g, ' ').slice(0, REASON);
-  failed.push(`${current}: ${data.name}: ${why}`);
+  // Of a file whose time was over, what it was at is what matters.
+  const during = data.name === data.file && running ? `, in this test: ${running}` : '';
+  failed.push(`${current}: ${data.name}: ${why}${during}`);
+  if (data.name === data.file) running = null;
 });
 events.compose(tap).pipe(fs.createWriteStream(tapFile));
 events.compose(new Spec()).pipe(process.stdout);
