@@ -139,7 +139,32 @@ test('a file is edited with colours and saved by a key; what changed meanwhile i
   await page.getByRole('button', { name: 'Save' }).click();
   await confirm('Overwrite');
   await until(async () => (await text('/workspace/main.py')).includes('again '), { what: 'it is overwritten' });
+  await page.getByText('Not saved').waitFor({ state: 'hidden' });
   page.complaints.length = 0; // the browser itself tells of the 412
+});
+
+test('what is typed while a file is being saved is still not saved', async () => {
+  await api.tryPut(id, '/workspace/slow.txt', '');
+  await go('files?path=/workspace/slow.txt');
+  let answer;
+  await page.route('**/files?path=*slow.txt', async (route) => {
+    if (route.request().method() === 'PUT') await new Promise((resolve) => { answer = resolve; });
+    await route.continue();
+  });
+  await page.getByRole('textbox', { name: 'Editor of slow.txt' }).click();
+  await page.keyboard.type('one');
+  await page.keyboard.press('Control+s');
+  await until(() => answer, { what: 'it is being saved' });
+  await page.keyboard.type(' two');
+  answer();
+  await page.getByText('slow.txt is saved').waitFor();
+  assert.equal(await text('/workspace/slow.txt'), 'one');
+  await page.getByText('Not saved').waitFor();
+  await page.unrouteAll({ behavior: 'wait' });
+  await page.keyboard.press('Control+s');
+  await until(async () => await text('/workspace/slow.txt') === 'one two', { what: 'the rest is saved' });
+  await page.getByText('Not saved').waitFor({ state: 'hidden' });
+  isCalm(page);
 });
 
 test('what is not saved is not lost by a click on another file', async () => {

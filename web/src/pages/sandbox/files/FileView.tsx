@@ -73,10 +73,11 @@ export function FileView({ sandbox, path, unsaved, onSaved }: { sandbox: string;
 
   const save = useCallback(async (isForced = false): Promise<void> => {
     setBusy(true);
+    const sent = value.current;
     try {
-      const answer = await request('PUT', sandboxPath(sandbox, '/files'), { query: { path }, body: value.current, headers: { 'content-type': 'application/octet-stream', ...(tag.current && !isForced ? { 'if-match': tag.current } : {}) } });
+      const answer = await request('PUT', sandboxPath(sandbox, '/files'), { query: { path }, body: sent, headers: { 'content-type': 'application/octet-stream', ...(tag.current && !isForced ? { 'if-match': tag.current } : {}) } });
       tag.current = answer.headers.get('etag') ?? (await request('HEAD', sandboxPath(sandbox, '/files'), { query: { path } })).headers.get('etag');
-      setDirty(false);
+      setDirty(value.current !== sent); // it goes on being edited while it is sent
       say(text.files.saved(baseOf(path)));
       onSaved();
     } catch (fault) {
