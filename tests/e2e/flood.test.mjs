@@ -188,4 +188,9 @@ test('two hundred starts and kills of whole trees leave nothing behind either', 
   await api.purge(own.id);
 });
 
+test('threads that served all of that leave when there is nothing more to serve', async () => {
+  const workers = () => proc.threadNames(instance.daemon.pid).filter((name) => name === 'http-worker').length;
+  await until(() => workers() <= 4, { every: 200, what: 'two of the API and two of previews are left, who always wait' });
+});
+
 finish();
