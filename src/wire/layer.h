@@ -16,8 +16,8 @@
  * Trees of files come back in the same form: the reader, confined in the same way with the tree as
  * its root directory, read-only, sends an item for each file in the order of their paths and
  * LAYER_ITEM_END, or LAYER_ITEM_FAILED with the name that failed and the errno as its size. With
- * LAYER_READER_NAMES there is no content; every item but these two is followed by u64 inode and u64
- * time of the last change in ns.
+ * LAYER_READER_NAMES there is no content, and files have no attributes; every item but these two is
+ * followed by u64 inode and u64 time of the last change in ns.
  *
  * With LAYER_READER_CHANGES the tree is the upper layer of an overlay, and the reader has two more
  * descriptors: what is below that layer, and both together. Every item is then followed by a u8

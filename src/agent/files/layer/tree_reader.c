@@ -137,23 +137,38 @@ static int put_content(struct tree_reader *reader, int fd, off_t size)
 	return r < 0 ? r : reader->io.failure;
 }
 
+/* Notes the names of a file that has several; true: it was told under another one. */
+static bool put_hardlink(
+	struct tree_reader *reader, const struct walk_entry *entry, const struct stat *stat)
+{
+	const char *known = link_names_meet(&reader->links, stat, entry->path);
+
+	if (known)
+		put_item(reader, LAYER_ITEM_HARDLINK, stat, entry->path, known, NULL);
+	return known;
+}
+
 static int put_file(struct tree_reader *reader, const struct walk_entry *entry)
 {
 	struct attributes attributes;
 	struct stat stat;
 	auto_fd int fd = path_open_regular(entry->dir, entry->name, O_NOFOLLOW, 0, &stat);
-	const char *known;
 
 	if (fd < 0)
 		return fd == -ENOENT ? 0 : fd;
-	known = link_names_meet(&reader->links, &stat, entry->path);
-	if (known) {
-		put_item(reader, LAYER_ITEM_HARDLINK, &stat, entry->path, known, NULL);
+	if (put_hardlink(reader, entry, &stat))
 		return 0;
-	}
 	read_attributes(&attributes, fd);
 	put_item(reader, LAYER_ITEM_FILE, &stat, entry->path, "", &attributes);
-	return reader->form == TREE_READER_CONTENT ? put_content(reader, fd, stat.st_size) : 0;
+	return put_content(reader, fd, stat.st_size);
+}
+
+/* Without content nobody asks for attributes either, so the file is not opened: that takes most of the time. */
+static int put_file_name(struct tree_reader *reader, const struct walk_entry *entry)
+{
+	if (!put_hardlink(reader, entry, &entry->stat))
+		put_item(reader, LAYER_ITEM_FILE, &entry->stat, entry->path, "", NULL);
+	return 0;
 }
 
 static int put_directory(struct tree_reader *reader, int dir, const char *name,
@@ -182,7 +197,8 @@ static int put_entry(struct tree_reader *reader, const struct walk_entry *entry)
 
 	switch (stat->st_mode & S_IFMT) {
 	case S_IFREG:
-		return put_file(reader, entry);
+		return reader->form == TREE_READER_CONTENT ? put_file(reader, entry)
+							   : put_file_name(reader, entry);
 	case S_IFDIR:
 		return put_directory(reader, entry->dir, entry->name, stat, entry->path);
 	case S_IFLNK:
