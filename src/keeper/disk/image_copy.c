@@ -199,14 +199,38 @@ static int copy_past_cache(struct plan *plan)
 	return r;
 }
 
+/*
+ * Gives the copy its blocks at once. Else ext4 does that for each block that is written, which takes a third of the
+ * time of a copy through the cache, and is done by one copier at a time. What was not written reads as a hole until it is.
+ */
+static int allocate(int from, int to)
+{
+	off_t at = 0;
+
+	while ((at = lseek(from, at, SEEK_DATA)) >= 0) {
+		off_t end = lseek(from, at, SEEK_HOLE);
+
+		if (end < 0)
+			return -errno;
+		if (fallocate(to, FALLOC_FL_KEEP_SIZE, at, end - at) < 0)
+			return errno == EOPNOTSUPP ? 0 : -errno;
+		at = end;
+	}
+	return errno == ENXIO ? 0 : -errno; /* no data beyond */
+}
+
 static int copy_data(int from, int to, enum image_copy_way way)
 {
 	struct plan plan = {.from = from, .to = to, .is_begun = way != IMAGE_COPY_CACHED, .of = 1};
 	struct stat st;
-	int r = -EINVAL;
+	int r;
 
 	if (fstat(from, &st) < 0 || ftruncate(to, st.st_size) < 0)
 		return -errno;
+	r = allocate(from, to);
+	if (r < 0)
+		return r;
+	r = -EINVAL;
 	plan.buffer = mmap(NULL, PIECE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (plan.buffer == MAP_FAILED)
 		return -ENOMEM;

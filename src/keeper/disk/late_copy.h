@@ -3,8 +3,9 @@
  * Copies of images that nobody waits for until they are on the host's disk.
  *
  * A power failure may take a file's content and leave its name. So such a copy is marked with how much data it has, before it
- * has a name. A file system allots a block to a file when what belongs there was written, so a copy that has less data than its
- * mark says is not whole, and one that has as much is. The mark goes when the copy is on the disk.
+ * has a name. A file system takes a block of a file for data when what belongs there was written (until then it is one of no
+ * file, or one that reads as a hole), so a copy that has less data than its mark says is not whole, and one that has as much is.
+ * The mark goes when the copy is on the disk.
  */
 #pragma once
 
