@@ -486,7 +486,7 @@ def serve(request):
                         return True
                     if entry.is_dir(follow_symlinks=False):
                         places.append(entry.path)
-                    elif entry.stat(follow_symlinks=False).st_mtime >= since:
+                    elif entry.stat(follow_symlinks=False).st_ctime >= since:
                         return True
         except OSError:
             pass

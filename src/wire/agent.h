@@ -40,7 +40,7 @@
 
 #include <stdint.h>
 
-#define AGENT_VERSION	  10
+#define AGENT_VERSION	  11
 #define AGENT_LIFELINE_FD 3
 #define AGENT_GROUP_FD	  4 /* the sandbox's directory on the v2 cgroup tree; not open if none */
 #define AGENT_MEMINFO_FD  5 /* the file that is /proc/meminfo inside; the agent writes it */
@@ -301,7 +301,9 @@ struct agent_file_answer {
 	uint32_t gid;
 	uint64_t size;
 	uint64_t mtime_ns;
+	uint64_t
+		ctime_ns; /* when its content, its name or anything else of it last changed: nobody can set that */
 	uint64_t inode;
 };
 
-#define AGENT_FILE_ANSWER_LEN 44
+#define AGENT_FILE_ANSWER_LEN 52

@@ -109,6 +109,7 @@ static void put_answer(
 	pack_u32(out, answer->gid);
 	pack_u64(out, answer->size);
 	pack_u64(out, answer->mtime_ns);
+	pack_u64(out, answer->ctime_ns);
 	pack_u64(out, answer->inode);
 	helper_io_put(helper_io, target, strlen(target));
 }
@@ -139,6 +140,8 @@ void helper_io_put_answer(
 		.size = (uint64_t)stat->st_size,
 		.mtime_ns = (uint64_t)stat->st_mtim.tv_sec * 1000000000 +
 			    (uint64_t)stat->st_mtim.tv_nsec,
+		.ctime_ns = (uint64_t)stat->st_ctim.tv_sec * 1000000000 +
+			    (uint64_t)stat->st_ctim.tv_nsec,
 		.inode = stat->st_ino,
 	};
 

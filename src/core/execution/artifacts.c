@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #define COUNT_MAX   64
-#define DEPTH	    8
+#define DEPTH	    32
 #define ENTRIES_MAX 1024
 #define HASH_MAX    (64u << 20) /* bytes that are read of all of them, */
 #define HASH_MS	    5000	/* and for how long */
@@ -116,6 +116,15 @@ static void add_file(
 			is_read ? json_string(digest_hex(&digest)) : json_null()));
 }
 
+static unsigned levels_of(const char *name)
+{
+	unsigned levels = 1;
+
+	for (; *name; name++)
+		levels += *name == '/';
+	return levels;
+}
+
 static void read_list(struct artifact_list *list, int fd)
 {
 	char name[AGENT_PATH_MAX];
@@ -128,9 +137,12 @@ static void read_list(struct artifact_list *list, int fd)
 		if (file_channel_read_path(fd, name) < 0 ||
 			file_channel_read_answer(fd, name, &answer, &ignored) < 0)
 			return;
+		/* Not by the time of its content: what is moved there, copied or unpacked with its times is new there. */
 		if (answer.file.kind == AGENT_FILE_REGULAR &&
-			(int64_t)answer.file.mtime_ns >= list->since_ns)
+			(int64_t)answer.file.ctime_ns >= list->since_ns)
 			add_file(list, name, &answer.file);
+		else if (answer.file.kind == AGENT_FILE_DIRECTORY && levels_of(name) == DEPTH)
+			list->is_cut = true; /* there may be some in it */
 	}
 	if (fd_read_full(fd, &more, 1) == 0 && more)
 		list->is_cut = true;

@@ -149,6 +149,7 @@ int file_channel_read_answer(
 	answer.file.gid = unpack_u32(&in);
 	answer.file.size = unpack_u64(&in);
 	answer.file.mtime_ns = unpack_u64(&in);
+	answer.file.ctime_ns = unpack_u64(&in);
 	answer.file.inode = unpack_u64(&in);
 	if (!unpack_done(&in) || answer.file.kind > AGENT_FILE_OTHER ||
 		answer.file.target_len >= FILE_CHANNEL_TARGET_MAX || answer.file.size > INT64_MAX)

@@ -777,6 +777,7 @@ bool peer_answer(int channel, struct peer_answer *ret_answer)
 	a->gid = unpack_u32(&in);
 	a->size = unpack_u64(&in);
 	a->mtime_ns = unpack_u64(&in);
+	a->ctime_ns = unpack_u64(&in);
 	a->inode = unpack_u64(&in);
 	assert_true(unpack_done(&in));
 	assert_true(a->target_len < AGENT_PATH_MAX);
