@@ -19,7 +19,9 @@
   const Failure = Error;
   const { from: bytesOf, byteLength, prototype: BufferMethods } = Buffer;
   const { isView } = ArrayBuffer;
-  const { set } = Reflect;
+  const { set, apply: call } = Reflect;
+  const { indexOf, replace } = String.prototype;
+  const Text = String;
   const once = process.once.bind(process);
   const { from: listOf } = Array;
   const inspect = util.inspect;
@@ -30,16 +32,20 @@
   let RESULT = 3;
   let mark = ''; // before each line, in a context
   const TEXT_MAX = 65536;
+  const NAME_MAX = 256; // of the type of an error
   const DEPTH = 100;
 
-  const lineOf = (kind, text) => `${mark && `\n${mark} `}{"${kind}":${text}}\n`;
+  // JSON without halves of letters beyond 16 bits, which strings of JavaScript may have and nobody else can read.
+  const wellFormed = (text) => (call(indexOf, text, ['\\ud']) < 0 ? text
+    : call(replace, text, [/\\\\|\\ud[89a-f][0-9a-f]{2}/g, (found) => (found === '\\\\' ? found : '\ufffd')]));
+  const lineOf = (kind, text) => `${mark && `\n${mark} `}{"${kind}":${wellFormed(text)}}\n`;
   const send = (kind, text) => putLine(lineOf(kind, text));
   const noteCut = (part) => send('cut', `"${part}"`);
 
-  function cutText(text, part) {
-    if (text.length <= TEXT_MAX) return text;
+  function cutText(text, part, most = TEXT_MAX) {
+    if (text.length <= most) return text;
     noteCut(part);
-    return `${text.slice(0, TEXT_MAX)}...`;
+    return `${text.slice(0, most)}...`;
   }
 
   function putLine(line) {
@@ -146,7 +152,11 @@
     const found = {};
     const given = value && typeof value === 'object' && value['text/html'] ? value : null;
     if (given) return given;
-    if (value && typeof value.toHTML === 'function') found['text/html'] = String(value.toHTML());
+    if (value && typeof value.toHTML === 'function') {
+      try {
+        found['text/html'] = String(value.toHTML());
+      } catch { /* it is shown as text */ }
+    }
     found['text/plain'] = typeof value === 'string' ? cutText(value, 'results') : textOf(value);
     return found;
   }
@@ -290,13 +300,22 @@
     return cutText(withSourceLines(text), 'error');
   }
 
+  // A text of an error, or else another: anything may be thrown, also what fails when it is looked at.
+  function attempt(make, otherwise) {
+    try {
+      return make();
+    } catch {
+      return otherwise;
+    }
+  }
+
   function sendError(failure, type) {
-    const isError = failure && typeof failure === 'object' && 'message' in failure;
-    send('error', stringify({
-      type: type || (isError && failure.name ? String(failure.name) : 'Error'),
-      message: isError || typeof failure === 'string' ? cutText(String(isError ? failure.message : failure), 'error') : textOf(failure),
-      traceback: stackOf(failure),
-    }));
+    const isError = attempt(() => failure && typeof failure === 'object' && 'message' in failure, false);
+    const name = type || attempt(() => isError && failure.name && Text(failure.name), '') || 'Error';
+    const said = attempt(() => (isError || typeof failure === 'string' ? Text(isError ? failure.message : failure) : textOf(failure)), '');
+    const traceback = attempt(() => stackOf(failure), '');
+    // Put together by hand: code may have given all objects a toJSON.
+    send('error', `{"type":${stringify(cutText(name, 'error', NAME_MAX))},"message":${stringify(cutText(said, 'error'))},"traceback":${stringify(traceback)}}`);
   }
 
   function fail(failure, type) {
@@ -613,7 +632,7 @@
         return readdirSync(place, { withFileTypes: true }).some((entry) => {
           const name = `${place}/${entry.name}`;
           if (left.count-- <= 0) return true;
-          return entry.isDirectory() ? hasOutputs(since, name, left) : statSync(name).mtimeMs >= since;
+          return entry.isDirectory() ? hasOutputs(since, name, left) : statSync(name).ctimeMs >= since;
         });
       } catch {
         return false;
@@ -804,7 +823,8 @@
     server._domain.removeAllListeners('error');
     server._domain.on('error', blame);
     listen();
-    channel.on('data', (data) => { input = concat([input, data]); take(); });
+    // node tells of signals after all else: an interrupt of what ran before must not meet what comes now.
+    channel.on('data', (data) => { input = concat([input, data]); later(() => later(take)); });
     channel.on('end', () => exit(0));
     send('done', '{}');
   }

@@ -36,6 +36,7 @@ os.close(3)
 HOME = getpid()
 DEPTH = 100
 TEXT_MAX = 65536
+NAME_MAX = 256  # of the type of an error
 REST_MS = 30  # how long one that waits rests between its steps
 REHEARSALS = 12
 REHEARSING = False
@@ -77,11 +78,11 @@ def note_cut(part):
     send("cut", '"%s"' % part)
 
 
-def cut_text(text, part):
-    if len(text) <= TEXT_MAX:
+def cut_text(text, part, most=TEXT_MAX):
+    if len(text) <= most:
         return text
     note_cut(part)
-    return text[:TEXT_MAX] + "..."
+    return text[:most] + "..."
 
 
 def plain(value):
@@ -126,6 +127,18 @@ def is_huge(value, limit):
     return type(value).__module__.partition(".")[0] in ("numpy", "pandas") and getattr(value, "size", 0) > limit
 
 
+def digits_of(number):
+    """All of them: Python refuses to make text of more than 4300, unless it is told otherwise."""
+    kept = getattr(sys, "get_int_max_str_digits", int)()
+    if kept:
+        sys.set_int_max_str_digits(0)
+    try:
+        return int.__repr__(number)
+    finally:
+        if kept:
+            sys.set_int_max_str_digits(kept)
+
+
 def encode(value, limit, part="result", takes_iterators=True):
     """JSON, also of what json.dumps refuses; TooLarge above limit bytes, ValueError for what contains itself."""
     parts, size, seen = [], 0, set()
@@ -155,7 +168,9 @@ def encode(value, limit, part="result", takes_iterators=True):
             put(quote(str.__str__(value)))
         elif isinstance(value, int):
             number = int(value)
-            put(int.__repr__(number) if -(1 << 63) <= number < 1 << 63 else '"%d"' % number)
+            if number.bit_length() > 4 * limit:
+                raise TooLarge
+            put(int.__repr__(number) if -(1 << 63) <= number < 1 << 63 else '"%s"' % digits_of(number))
         elif isinstance(value, float):
             number = float(value)
             if number != number:
@@ -279,6 +294,10 @@ def send_error(failure, name=None):
     trace = failure.__traceback__
     while trace and trace.tb_frame.f_globals is globals():
         trace = trace.tb_next
+    own = trace
+    while own and own.tb_frame.f_code.co_filename not in SOURCES:
+        own = own.tb_next  # of asyncio, which calls what awaits
+    trace = own or trace
     try:
         if isinstance(failure, SyntaxError) and trace is None:
             lines = traceback.format_exception_only(type(failure), failure)
@@ -296,7 +315,7 @@ def send_error(failure, name=None):
     flush()
     if len(text) > TEXT_MAX:
         note_cut("error")
-    send("error", encode({"type": name or type(failure).__name__, "message": cut_text(message, "error"),
+    send("error", encode({"type": cut_text(name or type(failure).__name__, "error", NAME_MAX), "message": cut_text(message, "error"),
                           "traceback": text[-TEXT_MAX:]}, 1 << 20, "error"))
 
 
@@ -403,6 +422,7 @@ class Substitute:
 
 
 ONLY_AST, TOP_LEVEL_AWAIT = 0x400, 0x2000  # flags of compile(), as the module ast names them
+COROUTINE = 0x80  # flag of code that awaits something
 SOURCES = {}  # by the name of the file
 
 
@@ -477,9 +497,21 @@ def run_async(value):
     task = LOOP.create_task(value)
     try:
         return LOOP.run_until_complete(task)
-    except KeyboardInterrupt:
-        task.cancel()
+    except BaseException as failure:
+        if isinstance(failure, KeyboardInterrupt):
+            task.cancel()
+        if task.done() and not task.cancelled():
+            task.exception()  # whoever runs the code is told of it; asyncio need not complain that nobody was
         raise
+
+
+async def run_awaiting(codes, scope):
+    """All of it in one task, so that what comes before the first `await` finds a loop that runs."""
+    for code in codes:
+        value = eval(code, scope)
+        if code.co_flags & COROUTINE:
+            value = await value
+    return value
 
 
 def run_tree(tree, file, scope):
@@ -487,14 +519,14 @@ def run_tree(tree, file, scope):
     ast, last = _ast, None
     if tree.body and isinstance(tree.body[-1], ast.Expr):
         last = ast.Expression(tree.body.pop().value)
+    parts = ((tree, "exec"), (last, "eval"))
+    codes = [compile(part, file, mode, flags=TOP_LEVEL_AWAIT) for part, mode in parts if part is not None]
     value = None
-    for part, mode in ((tree, "exec"), (last, "eval")):
-        if part is None:
-            continue
-        code = compile(part, file, mode, flags=TOP_LEVEL_AWAIT)
-        value = eval(code, scope)
-        if code.co_flags & 0x80:  # CO_COROUTINE: it awaits something
-            value = run_async(value)
+    if any(code.co_flags & COROUTINE for code in codes):
+        value = run_async(run_awaiting(codes, scope))
+    else:
+        for code in codes:
+            value = eval(code, scope)
     return value if last is not None else None
 
 

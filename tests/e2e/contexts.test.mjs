@@ -137,6 +137,15 @@ for (const [name, context, loop, asleep] of [['python', python, 'while True: pas
   });
 }
 
+test('an interrupt that comes late does not end what runs after', async () => {
+  // While the interpreter is busy both come: the interrupt, and then the next execution.
+  const busy = 'setTimeout(() => { process.kill(process.pid, "SIGINT"); const end = Date.now() + 700; while (Date.now() < end); }, 20); 1';
+  for (let i = 0; i < 3; i++) {
+    await assertResult(node, busy, 1);
+    await assertResult(node, 'new Promise((resolve) => setTimeout(resolve, 20)) && 2', 2);
+  }
+});
+
 test('code that does not heed an interrupt is killed, and the state is lost, as is what waited', async () => {
   const stubborn = await make({ language: 'python' });
   await run(stubborn, 'x = 1');
@@ -193,6 +202,7 @@ test('misbehaviour in Python gives a clear result and does not disturb the next 
   await assertFailed(bad, 'input("name? ")', 'EOFError', { message: /nobody to answer/ });
   await assertFailed(bad, 'import sys\nsys.exit(3)', 'SystemExit');
   await assertFailed(bad, 'def deep(): deep()\ndeep()', 'RecursionError');
+  await assertFailed(bad, 'raise type("x" * 3000000, (Exception,), {})("wrong")', `${'x'.repeat(256)}...`, { message: /^wrong$/ });
   await assertFailed(bad, '%nonsense', 'NameError', { message: /no magic %nonsense/ });
   const flood = await assertFailed(bad, 'while True: print("y" * 99)', 'Timeout', { timeout_ms: 500, status: 'timeout' });
   assert.ok(flood.truncated.includes('stdout') && flood.stdout.length <= 1 << 20);
@@ -208,7 +218,8 @@ test('misbehaviour in Python gives a clear result and does not disturb the next 
   await assertResult(bad, 'import signal, os\nos.kill(os.getpid(), signal.SIGUSR2) if False else kept', 'here');
   const shell = await run(bad, 'listed = !echo a; echo b\n!echo to stdout; exit 3\nlisted');
   assert.deepEqual([shell.result, shell.stdout, shell.stderr], [['a', 'b'], 'to stdout\n', '(exit code 3)\n']);
-  for (const [code, type, message] of [['import os\nos._exit(3)', 'Exit', /exit code 3/], ['import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)', 'Signal', /SIGSEGV/]]) {
+  for (const [code, type, message] of [['import os\nos._exit(3)', 'Exit', /exit code 3/], ['import os\nos._exit(0)', 'Exit', /ended with exit code 0 before the code did/],
+    ['import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)', 'Signal', /SIGSEGV/]]) {
     await assertFailed(bad, code, type, { message, state: 'lost' });
     await assertResult(bad, '"kept" in globals()', false);
   }

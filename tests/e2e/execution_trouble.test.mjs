@@ -42,6 +42,15 @@ test('await stands on the outermost level of Python, in contexts and in scripts'
   assert.deepEqual(outcome(await run({ context_id: python, code: 'task = asyncio.ensure_future(double(21))\nNone' })), ['succeeded', null, null]);
   assert.deepEqual(outcome(await run({ context_id: python, code: 'await task' })), ['succeeded', null, 42], 'the loop stays');
   assert.deepEqual(outcome(await run({ context_id: python, code: 'await double(None)' })), ['failed', 'TypeError', null]);
+  const task = 'import asyncio\nasync def late(n):\n    await asyncio.sleep(0)\n    return n\ntask = asyncio.create_task(late(3))\nasyncio.get_running_loop().call_soon(print, "called")\nawait task';
+  for (const place of [{ language: 'python' }, { context_id: python }]) {
+    const execution = await run({ ...place, code: task });
+    assert.deepEqual([...outcome(execution), execution.stdout], ['succeeded', null, 3, 'called\n'], `what comes before the first await finds the loop: ${JSON.stringify(execution.error)}`);
+    const failed = await run({ ...place, code: 'import asyncio\nmark = 1 / 0\nawait asyncio.sleep(0)' });
+    assert.deepEqual([failed.error.type, failed.stderr], ['ZeroDivisionError', '']);
+    assert.match(failed.error.traceback, /line 2, in <module>/);
+    assert.doesNotMatch(failed.error.traceback, /asyncio|sandlot/);
+  }
 });
 
 test('TypeScript keeps its state in a context, with its own lines in errors', async () => {

@@ -27,6 +27,12 @@ const javascript = (code, more = {}) => run({ language: 'javascript', code, ...m
 const shell = (code, more = {}) => run({ language: 'shell', code, ...more });
 const look = async (execution) => (await api.request('GET', `/v1/executions/${execution}`)).json;
 
+async function context(language) {
+  const answer = await api.request('POST', `/v1/sandboxes/${id}/contexts`, { json: { language } });
+  assert.equal(answer.status, 201, answer.text);
+  return answer.json.id;
+}
+
 /** It succeeded, with this result. */
 function assertResult(execution, result) {
   assert.deepEqual([execution.status, execution.error, execution.result], ['succeeded', null, result]);
@@ -161,6 +167,17 @@ test('a Python of another kind than the one that made Sandlot runs the same', as
   assert.deepEqual([shown.result, shown.results[0]['text/html']], [['words', null], '<b>'], 'the rest of the runner too');
 });
 
+test('a directory that is not there, and an event that is null', async () => {
+  for (const at of [`/v1/sandboxes/${id}/executions`, '/v1/executions']) {
+    const nowhere = (await api.request('POST', at, { json: { language: 'python', code: '1', cwd: '/nowhere' } })).json;
+    assertFailed(nowhere, 'DirectoryMissing', /^the directory \/nowhere cannot be entered: No such file or directory$/);
+  }
+  assertResult(await python('def handler(event): return [event]', { event: null }), [null]);
+  const shellCall = await shell('handler() { printf %s "[$1]" > $RESULT; }', { event: null });
+  assertResult(shellCall, [null]);
+  assertResult((await api.request('POST', `/v1/executions/${shellCall.id}/retry`)).json, [null]);
+});
+
 test('an error has its type, its message, and the lines of the code that was given', async () => {
   const execution = await python('def f():\n    raise ValueError("wrong")\n\ndef handler(event):\n    f()\n');
   assertFailed(execution, 'ValueError', /^wrong$/);
@@ -192,16 +209,62 @@ def handler(event):
   assertResult(await javascript('exports.handler = () => ({ n: 1n, s: new Set([1]), m: new Map([["k", 2]]), b: Buffer.from([0, 255]), x: NaN, d: new Date(0) })'),
     { n: '1', s: [1], m: { k: 2 }, b: 'AP8=', x: 'NaN', d: '1970-01-01T00:00:00.000Z' });
   assertFailed(await python('def handler(e):\n    a = []\n    a.append(a)\n    return a'), 'ValueError', /itself/);
+  assertResult(await python('def handler(e): return len(str(10 ** 4000)), 10 ** 5000'), [4001, `1${'0'.repeat(5000)}`]);
+});
+
+test('half a letter beyond 16 bits in a text of JavaScript costs no result, nothing that is shown and no error', async () => {
+  assertResult(await javascript('exports.handler = () => ({ cut: "ab\\u{1f600}".slice(0, 3), whole: "\\u{1f600}", "k\\udc00": "\\\\ud800", end: "\\\\\\ud800" })'),
+    { cut: 'ab\ufffd', whole: '\u{1f600}', 'k\ufffd': '\\ud800', end: '\\\ufffd' });
+  const shown = await javascript('"x" + "\u{1f600}".repeat(40000)');
+  assert.match(shown.results[0]['text/plain'], /^x\u{1f600}+\ufffd?\.\.\.$/u);
+  assertFailed(await javascript('throw new Error("half \\ud83d")'), 'Error', /^half \ufffd$/);
+});
+
+test('whatever is thrown is told, with its name cut if it is long', async () => {
+  for (const [code, type, message] of [
+    ['throw Object.create(null)', 'Error', /null prototype/],
+    ['const e = new TypeError("wrong"); e.stack = Object.create(null); throw e', 'TypeError', /^wrong$/],
+    ['const e = new TypeError("wrong"); e.name = Object.create(null); throw e', 'Error', /^wrong$/],
+    ['throw { get message() { throw 1; } }', 'Error', /^$/],
+    ['globalThis.String = null; String.prototype.split = null; throw new TypeError("wrong")'.replace('String.prototype', '"".constructor.prototype'), 'TypeError', /^wrong$/],
+    ['RegExp.prototype.test = RegExp.prototype.exec = null; throw new TypeError("wrong")', 'TypeError', /^wrong$/],
+    ['Object.prototype.toJSON = () => "odd"; throw new TypeError("wrong")', 'TypeError', /^wrong$/],
+  ]) assertFailed(await javascript(code), type, message);
+  const long = 'x'.repeat(256);
+  for (const execution of [await python('raise type("x" * 3000000, (Exception,), {})("wrong")'), await javascript('const e = new Error("wrong"); e.name = "x".repeat(3000000); throw e')]) {
+    assertFailed(execution, `${long}...`, /^wrong$/);
+    assert.ok(execution.truncated.includes('error'));
+  }
 });
 
 // Artifacts -----------------------------------------------------------------------------------
 
 test('files that it wrote to outputs are its artifacts, with size and digest; older ones are not', async () => {
   await shell('echo old > /workspace/outputs/old.txt');
-  await shell('touch -d "1 hour ago" /workspace/outputs/old.txt');
+  await python('import os, time\nwhile time.time() - os.stat("/workspace/outputs/old.txt").st_ctime < 0.1: time.sleep(0.02)');
   const execution = await python('import os\nos.makedirs("/workspace/outputs/d", exist_ok=True)\nopen("/workspace/outputs/d/a.bin", "wb").write(b"abc")');
   assert.deepEqual(execution.artifacts, [{ path: '/workspace/outputs/d/a.bin', size: 3, sha256: crypto.createHash('sha256').update('abc').digest('hex') }]);
   assert.equal((await api.read(id, execution.artifacts[0].path)).toString(), 'abc');
+});
+
+const OLD = 'import os, shutil\nopen("/workspace/old", "w").write("from before")\nos.utime("/workspace/old", (0, 0))\nshutil.copy2("/workspace/old", "/workspace/outputs/copied")\nos.rename("/workspace/old", "/workspace/outputs/moved")';
+test('what is moved to outputs, or copied with its times, is an artifact too, and what lies too deep is not left out in silence', async () => {
+  const names = ({ artifacts }) => artifacts.map((one) => one.path.replace('/workspace/outputs/', '')).filter((name) => name !== 'd/a.bin').sort();
+  assert.deepEqual(names(await python(OLD)), ['copied', 'moved']);
+  const own = await context('python');
+  await api.exec(id, 'rm -r /workspace/outputs/*');
+  assert.deepEqual(names(await run({ context_id: own, code: OLD })), ['copied', 'moved']);
+  const javascriptOwn = await context('javascript');
+  await api.exec(id, 'rm -r /workspace/outputs/*; echo old > /workspace/old; touch -d "1 hour ago" /workspace/old');
+  assert.deepEqual(names(await run({ context_id: javascriptOwn, code: 'require("fs").renameSync("/workspace/old", "/workspace/outputs/moved")' })), ['moved']);
+  const fresh = (await api.request('POST', '/v1/executions', { json: { language: 'python', code: OLD } })).json;
+  assert.deepEqual(names(fresh), ['copied', 'moved']);
+  assert.equal((await api.request('GET', `/v1/executions/${fresh.id}/artifacts/moved`)).text, 'from before');
+  const levels = (count) => python(`import os\nplace = "/workspace/outputs/" + "/".join(["l"] * ${count})\nos.makedirs(place)\nopen(place + "/file", "w").close()`);
+  const deep = await levels(20);
+  assert.ok(deep.artifacts.some((one) => one.path.endsWith('/l/file')) && !deep.truncated.includes('artifacts'), JSON.stringify(deep.artifacts));
+  assert.ok((await levels(40)).truncated.includes('artifacts'));
+  await api.exec(id, 'rm -r /workspace/outputs/*');
 });
 
 // Misbehaviour --------------------------------------------------------------------------------

@@ -289,6 +289,18 @@ static const char *explain(
 			input->language->name);
 		return "LanguageMissing";
 	}
+	if (end->outcome == PROCESS_BAD_CWD) {
+		const char *cwd = json_string_value(json_object_get(input->record->request, "cwd"));
+
+		snprintf(text, size, "the directory %s cannot be entered: %s",
+			cwd ? cwd : "that it was to run in", strerror(end->errnum));
+		return "DirectoryMissing";
+	}
+	if (end->outcome == PROCESS_REFUSED) {
+		snprintf(text, size, "the sandbox has no room for another process: %s",
+			strerror(end->errnum));
+		return "TooManyProcesses";
+	}
 	if (end->outcome == PROCESS_NOT_RUN) {
 		snprintf(text, size, "the sandbox has no %s to run %s with: %s",
 			input->language->program[0], input->language->name, strerror(end->errnum));
@@ -310,6 +322,9 @@ static const char *explain(
 	}
 	if (signal_name)
 		snprintf(text, size, "the process was ended by SIG%s", signal_name);
+	else if (input->record->context_id[0])
+		snprintf(text, size, "the interpreter ended with exit code %d before the code did",
+			end->exit_code);
 	else if (end->exit_code == 0)
 		snprintf(text, size, "the process ended before the handler gave a result");
 	else
@@ -321,6 +336,8 @@ static enum execution_status judge(const struct outcome_input *input, struct gat
 {
 	const struct process_end *end = input->end;
 	bool must_return = gathered->has_handler || input->record->has_handler;
+	/* A context goes on after its code: one that did not has ended too soon. */
+	bool may_leave = !must_return && !input->record->context_id[0];
 	bool is_quiet = input->language->is_plain || !must_return;
 
 	if (input->failure || end->how.reason == END_AGENT_LOST)
@@ -337,7 +354,8 @@ static enum execution_status judge(const struct outcome_input *input, struct gat
 	/* A handler must come back, with something; a script may end as it likes. */
 	if (gathered->is_done && !is_quiet && !gathered->result)
 		return EXECUTION_FAILED;
-	if (gathered->is_done || (is_quiet && end->how.reason == END_EXITED && end->exit_code == 0))
+	if (gathered->is_done || ((input->language->is_plain || may_leave) &&
+					 end->how.reason == END_EXITED && end->exit_code == 0))
 		return EXECUTION_SUCCEEDED;
 	return EXECUTION_FAILED;
 }
