@@ -389,7 +389,7 @@ static int decode_field(const struct field *field, const char *prefix, const jso
 {
 	int r;
 
-	if (json_is_null(value)) {
+	if (json_is_null(value) && field->type != FIELD_JSON) {
 		if (!(field->flags & FIELD_NULLABLE))
 			return bad(err, prefix, field, "must not be null");
 		if (field->type == FIELD_INTEGER || field->type == FIELD_SIZE)

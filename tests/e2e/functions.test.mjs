@@ -286,6 +286,10 @@ test('both versions of the payload of API Gateway tell the whole request, and ta
   assert.deepEqual(await answers('http-2.0', { hello: 'Ada' }), [200, 'application/json', null, '{"hello":"Ada"}']);
   assert.deepEqual(await answers('http-2.0', 'text alone'), [200, 'application/json', null, '"text alone"']);
   assert.deepEqual(await answers('http-2.0', { statusCode: 404, headers: { 'x-list': 'one' } }), [404, 'application/json', 'one', '']);
+  assert.deepEqual(await answers('http', { statusCode: 200, headers: { 'X-List': 5 } }), [200, 'application/json', '5', '']);
+  assert.deepEqual(await answers('http', { statusCode: 200, multiValueHeaders: { 'X-List': [1.5, true, {}] } }), [200, 'application/json', '1.5, true', '']);
+  const named = await send('http', '', { headers: { 'x-request-id': 'asked', 'x-answer': '{"statusCode":200,"headers":{"X-Request-ID":"made up"}}' } });
+  assert.equal(named.headers.get('x-request-id'), 'asked', 'it stays what the log has');
   assertError(await api.request('POST', '/v1/functions/echo/invoke', { query: { format: 'http-3.0' } }), 400, /format must be json, http or http-2\.0/);
   assert.match((await (await send('http', 'format=json')).json()).error.message, /format is given twice/);
   const elsewhere = await fetch(`http://127.0.0.1:${api.port}/v1/functions?limit=1&limit=2`, { headers: { authorization: `Bearer ${api.token}` } });

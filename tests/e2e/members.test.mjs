@@ -160,6 +160,7 @@ test('exec, files, processes and stats take a member, and what a member is not i
   assert.equal(assertError(await on('stats', 'backend'), 404).code, 'member_not_found');
   const inner = (await member(id, 'cache')).id;
   assertError(await api.request('GET', `/v1/sandboxes/${inner}`), 404);
+  assertError(await api.request('POST', `/v1/sandboxes/${inner}/purge`), 404);
   assert.ok(!(await api.all()).some((one) => one.id === inner), 'no list shows it');
   await api.purge(id);
 });

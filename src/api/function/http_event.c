@@ -45,6 +45,16 @@ static void set_body(json_t *event, const void *data, size_t len)
 	json_object_set_new(event, "body", text);
 }
 
+/* Numbers and truth values are taken as their text, as API Gateway does. */
+static json_t *value_text(const json_t *value)
+{
+	auto_free char *text = json_is_number(value) || json_is_boolean(value)
+				       ? json_dumps(value, JSON_ENCODE_ANY)
+				       : NULL;
+
+	return text ? json_string(text) : json_incref((json_t *)value);
+}
+
 /* Of each name one text: the last that was sent, or all, with a separator between. */
 static json_t *one_of_each(const json_t *lists, const char *separator, bool is_lower)
 {
@@ -61,13 +71,15 @@ static json_t *one_of_each(const json_t *lists, const char *separator, bool is_l
 			*at = (char)tolower((unsigned char)*at);
 		json_array_foreach(list, i, value)
 		{
-			if (!json_is_string(value))
+			json_auto_t *part = value_text(value);
+
+			if (!json_is_string(part))
 				continue;
 			if (!separator)
 				buf_consume(&text, text.len);
 			else if (text.len > 0)
 				buf_append(&text, separator, strlen(separator));
-			buf_append(&text, json_string_value(value), json_string_length(value));
+			buf_append(&text, json_string_value(part), json_string_length(part));
 		}
 		json_object_set_new(texts, key,
 			json_stringn(text.len > 0 ? (const char *)text.data : "", text.len));
@@ -221,8 +233,9 @@ static bool may_pass(const char *name)
 		"Content-Language", "ETag", "Expires", "Last-Modified", "Location", "Retry-After",
 		"Vary"};
 
+	/* The id of a request is the daemon's, as its log has it. */
 	if (strncasecmp(name, "X-", 2) == 0 && strcasecmp(name, "X-Content-Type-Options") != 0 &&
-		strcasecmp(name, "X-Frame-Options") != 0)
+		strcasecmp(name, "X-Frame-Options") != 0 && strcasecmp(name, "X-Request-ID") != 0)
 		return strspn(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				    "0123456789-") == strlen(name) &&
 		       strlen(name) <= 128;
@@ -252,17 +265,20 @@ static void pass_header(struct request *req, const char *name, const char *text,
 		request_answer_header(req, name, text);
 }
 
-/* Passes headers on, several values of one name with commas between; the type of the body. `joined` keeps its text. */
-static const char *pass_headers(struct request *req, const json_t *result, json_t **joined)
+/* Passes headers on, several values of one name with commas between; the type of the body, which is a text of *ret_texts. */
+static const char *pass_headers(struct request *req, const json_t *result, json_t **ret_texts)
 {
+	json_auto_t *joined =
+		one_of_each(json_object_get(result, "multiValueHeaders"), ", ", false);
+	json_t *texts = json_object(), *value;
 	const char *type = "application/json", *name;
-	json_t *value;
 
-	*joined = one_of_each(json_object_get(result, "multiValueHeaders"), ", ", false);
 	json_object_foreach(json_object_get(result, "headers"), name, value)
+		json_object_set_new(texts, name, value_text(value));
+	json_object_update(texts, joined);
+	json_object_foreach(texts, name, value)
 		pass_header(req, name, json_string_value(value), &type);
-	json_object_foreach(*joined, name, value)
-		pass_header(req, name, json_string_value(value), &type);
+	*ret_texts = texts;
 	return type;
 }
 
@@ -298,7 +314,7 @@ int http_event_answer(
 	const char *text = json_string_value(body), *type;
 	size_t len = json_string_length(body);
 	auto_free void *data = NULL;
-	json_auto_t *joined = NULL;
+	json_auto_t *texts = NULL;
 
 	if (version == HTTP_EVENT_2 && !status) {
 		answer_plainly(req, result);
@@ -315,7 +331,7 @@ int http_event_answer(
 			return refuse(err, "its body is not base64");
 		text = data;
 	}
-	type = pass_headers(req, result, &joined);
+	type = pass_headers(req, result, &texts);
 	/* What code of a user wrote must not act in the name of this origin. */
 	request_answer_header(req, "Content-Security-Policy", "sandbox");
 	if (number == 204 || number == 304)

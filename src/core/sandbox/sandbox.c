@@ -519,7 +519,8 @@ int sandbox_purge(
 		if (finish(sandbox, r) != -ENOENT)
 			return r;
 	}
-	return r;
+	/* It is there, but nothing that clients know: a member of a sandbox, say. */
+	return r == -EEXIST ? sandbox_not_found(id, err) : r;
 }
 
 int sandbox_purge_left(struct engine *engine, const char *id, struct err *err)
