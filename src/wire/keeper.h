@@ -11,6 +11,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "wire/agent.h"
 #include "wire/wall.h"
 
 #include <stdbool.h>
@@ -18,7 +19,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#define KEEPER_VERSION	    23
+/* A keeper starts agents of its own build, so a new version of their frames is one of its own too. */
+#define KEEPER_VERSION	    (2400 + AGENT_VERSION)
 #define KEEPER_ID_LEN	    26 /* a lower-case ULID */
 #define KEEPER_HOSTNAME_MAX 64
 #define KEEPER_LIST_MAX	    64
