@@ -2,34 +2,44 @@
 // README.md and the guides are true: every command in them is run as it is printed, every flag, file and link in them
 // exists. The `sh` blocks of a document run in order in one shell, on a fresh machine of their own (own_machine.sh).
 //
-// A block marked `sh no-run` is left out, for a reason that is given below (NOT_RUN). One marked `sh terminal` runs on a
-// terminal where somebody types exit; one marked `sh network` fetches packages, and has a test of its own with the
-// network of the host. Images come from a registry of that machine, and its ssh and the server of examples lead to itself.
+// A block marked `sh foreground` runs in a first terminal, and stays there; the next are typed into a second one, in the
+// same directory. Before one marked `sh ctrl-c`, and before another of the first terminal, somebody types Ctrl-C there.
+// `sh terminal` runs on a terminal where somebody types exit; `sh full` needs E2E_FULL; `sh network` fetches packages, and
+// has a test of its own with the network of the host; `sh no-run` is left out, for a reason that is given below (NOT_RUN).
+// Images come from a registry of the machine, and its ssh and the server of examples lead to itself. ADDRESS, from which
+// README clones, is a directory beside the reader, and the clone's build is the one that is tested; with E2E_FULL it is built.
 import assert from 'node:assert/strict';
-import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { test } from 'node:test';
+import { describe, test } from 'node:test';
 
 import { commandLine } from './lib/cli.mjs';
+import { runOnOwnMachine } from './lib/docs_machine.mjs';
 import { BUILD_DIR, Instance, program, REPOSITORY } from './lib/instance.mjs';
 import { DEADLINE_MS } from './lib/wait.mjs';
 
-const LIB = path.join(REPOSITORY, 'tests/e2e/lib');
 const GUIDES = fs.readdirSync(path.join(REPOSITORY, 'docs')).filter((name) => name.endsWith('.md')).sort().map((name) => `docs/${name}`);
 const DOCUMENTS = ['README.md', ...GUIDES];
 const read = (name) => fs.readFileSync(path.join(REPOSITORY, name), 'utf8');
 
+const FULL = Boolean(process.env.E2E_FULL);
 /** Why a block is not run, by its document and first line. */
 const NOT_RUN = {
-  'README.md: apt-get install -y git make curl': 'installs packages of the host, clones and builds',
-  'docs/rootless.md: make run': 'builds, and stays in the foreground; rootless.test.mjs starts such a daemon',
-  'docs/rootless.md: systemd-run --user --scope -p Delegate=yes build/sandlotd': "needs a user's systemd",
   'docs/templates.md: sandlot template create deb --bootstrap bookworm --apt git,curl': 'fetches a Debian; packages.test.mjs runs it as it is printed, with E2E_FULL',
-  'docs/members.md: sandlot create --name store --member database=postgres15': 'makes a PostgreSQL of packages; packages.test.mjs runs it as it is printed, with E2E_FULL',
-  'docs/speed.md: make bench': 'installs Docker and nginx, and measures for many minutes',
 };
+/** The kinds of blocks that run on a machine of their own, and how one is written into a script. */
+const KINDS = {
+  sh: (text) => text,
+  'sh terminal': (text) => atTerminal(text),
+  'sh foreground': (text) => `foreground '${text.replaceAll("'", `'\\''`)}'`,
+  'sh ctrl-c': (text) => `ctrl_c\n${text}`,
+  'sh full': (text) => (FULL ? text : ':'),
+};
+
+/** What the commands of a document have to say, where their exit statuses do not tell whether they did what it promises. */
+const SAYS = { 'docs/rootless.md': /^sandbox$[^]* running +host +1 +256Mi /m };
 
 /** The fenced blocks of a document: { line, info, text }, where line is the number of the first line of text. */
 function blocks(document) {
@@ -50,79 +60,62 @@ const prose = (document) => read(document).replace(/^```[^]*?^```/gm, '');
 /** The same commands on a terminal, with somebody who types `exit`. It has a shell of its own, which knows the variables of the reader's. */
 const atTerminal = (text) => `(for name in $(compgen -v | grep '^[a-z]'); do export "$name"; done; script --quiet --return --command '${text.replaceAll("'", `'\\''`)}' /dev/null <<< 'echo typed; exit')`;
 
+/** The first terminal: its keys come through a pipe, and what it shows goes to the log of the daemon. */
+const FIRST_TERMINAL = `
+first=
+trap '[ -z "$first" ] || "$DAEMON_PROGRAMS/sandlot" shutdown' EXIT # while the daemon there is alive
+ctrl_c() {
+  [ -n "$first" ] || return 0
+  printf '\\003' >&9
+  wait $first || true
+  exec 9>&-
+  first=
+}
+foreground() {
+  ctrl_c
+  rm -f ~/keys && mkfifo ~/keys
+  ( [ -n "\${AS_USER:-}" ] || export SANDLOT_DATA_DIR=$DAEMON_DATA_DIR # see own_machine.sh
+    exec script --quiet --flush --command "set -e; $1" --append "$DAEMON_LOG" ) < ~/keys > /dev/null &
+  first=$!
+  exec 9<> ~/keys # both, so that nothing breaks when the other end is closed
+  until "$DAEMON_PROGRAMS/sandlot" ls > /dev/null 2>&1; do kill -0 $first || return 1; sleep 0.05; done
+  cd "$(readlink /proc/$(pgrep -P $first)/cwd)"
+}
+`;
+
 /** One shell script of all blocks; it ends at the first command that fails, and names its line in the document. */
 function scriptOf(document) {
-  const head = `set -eE\ntrap 'echo "${document}: block at line $block: exit status $?: $BASH_COMMAND" >&2' ERR\n`;
-  return head + blocks(document).filter(({ info }) => ['sh', 'sh terminal'].includes(info)).map(({ line, info, text }) => `block=${line}\n${info === 'sh' ? text : atTerminal(text)}\n`).join('');
+  const head = `set -eE\ntrap 'echo "${document}: block at line $block: exit status $?: $BASH_COMMAND" >&2' ERR\n${FIRST_TERMINAL}`;
+  const told = blocks(document).filter(({ info }) => KINDS[info]).map(({ line, info, text }) => `block=${line}\n${KINDS[info](text)}\n`);
+  return `${head}${told.join('')}`;
 }
 
-/** work/: a clone that is one commit behind, with what its first directory has and the programs built. */
-function makeClone(dir) {
-  const [origin, work] = ['origin', 'work'].map((name) => path.join(dir, name));
-  const git = (...args) => execFileSync('git', ['-c', 'user.name=docs', '-c', 'user.email=docs@localhost', '-C', dir, ...args], { stdio: 'pipe' });
-  fs.mkdirSync(origin);
-  for (const name of ['README.md', 'Makefile']) fs.copyFileSync(path.join(REPOSITORY, name), path.join(origin, name));
-  fs.cpSync(path.join(REPOSITORY, 'scripts'), path.join(origin, 'scripts'), { recursive: true });
-  git('init', '--quiet', '--initial-branch', 'main', origin);
-  git('-C', origin, 'add', '.');
-  git('-C', origin, 'commit', '--quiet', '--message', 'a release');
-  git('clone', '--quiet', origin, work);
-  git('-C', origin, 'commit', '--quiet', '--allow-empty', '--message', 'the next release');
-  fs.symlinkSync(BUILD_DIR, path.join(work, 'build'));
+/** What the machine of a guide has beside what all have. */
+function machineOf(document) {
+  const env = { ...(document !== 'README.md' && { INSTALLED: '1' }), ...(/python:3\.12-slim|postgres15/.test(read(document)) && { WITH_REGISTRY: '1' }) };
+  if (document === 'README.md') return { clones: true, isWhole: FULL, builds: FULL, env };
+  if (document === 'docs/rootless.md') return { user: 'sandlot-rootless', env };
+  if (FULL && document === 'docs/speed.md') return { isWhole: true, env: { ...env, BENCH_ARGS: '--quick --only d' } };
+  return { env };
 }
 
-/** The directory that own_machine.sh wants, with what a clone of the project has in its first directory. */
-function makeMachine(script) {
-  const dir = fs.mkdtempSync(path.join(os.tmpdir(), 'sandlot-e2e-docs-'));
-  fs.chmodSync(dir, 0o755);
-  for (const name of ['etc', 'etc.work', 'local', 'local.work', 'lib', 'bin', 'home']) fs.mkdirSync(path.join(dir, name));
-  for (const [name, script] of [['systemctl', 'systemctl.sh'], ['ssh', 'ssh.sh'], ['sudo', 'ssh.sh']]) fs.symlinkSync(path.join(LIB, script), path.join(dir, 'bin', name));
-  makeClone(dir);
-  fs.writeFileSync(path.join(dir, 'home/.curlrc'), 'fail-with-body\n'); // an error of the API is an error of the command
-  fs.writeFileSync(path.join(dir, 'script'), script);
-  return dir;
-}
-
-function run(dir, more = {}) {
-  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !/^(SANDLOT_|NODE_TEST)/.test(name)));
-  const args = ['--mount', '--net', '--pid', '--fork', '--mount-proc', '--kill-child', path.join(LIB, 'own_machine.sh'), dir, path.join(dir, 'script'), BUILD_DIR];
-  const child = spawn('unshare', args, { env: { ...env, ...more }, stdio: ['ignore', 'pipe', 'pipe'] });
-  let said = '';
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (chunk) => { said += chunk; });
-  const timer = setTimeout(() => { said += '\n(it did not end in time)'; child.kill('SIGKILL'); }, 5 * DEADLINE_MS);
-  return new Promise((resolve) => {
-    child.on('close', (code, signal) => { clearTimeout(timer); resolve({ code, signal, said }); });
-  });
-}
-
-/** The cgroups of a keeper, which are named after its data directory (make_tag in src/keeper/main.c). */
-function cgroupsOf(dataDir) {
-  let hash = 14695981039346656037n;
-  for (const byte of Buffer.from(dataDir)) hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 1099511628211n);
-  const name = `sandlot-${BigInt.asUintN(32, hash ^ (hash >> 32n)).toString(16).padStart(8, '0')}`;
-  const root = '/sys/fs/cgroup';
-  return [root, ...fs.readdirSync(root).map((entry) => path.join(root, entry))].map((dir) => path.join(dir, name)).filter((dir) => fs.existsSync(dir));
-}
-
-// DOCS_ONLY names one, and DOCS_SHOW shows what its commands said: for whoever writes a guide.
-for (const document of DOCUMENTS.filter((name) => name === (process.env.DOCS_ONLY ?? name))) {
-  test(`the commands of ${document} run as they are printed`, async () => {
-    const kinds = blocks(document).map(({ info }) => info);
-    assert.deepEqual(kinds.filter((kind) => !['sh', 'sh no-run', 'sh terminal', 'sh network', 'json', 'text', 'ini'].includes(kind)), [], 'the kinds of blocks are known');
-    if (!kinds.includes('sh')) return;
-    const dir = makeMachine(scriptOf(document));
-    try {
-      const { code, signal, said } = await run(dir, { ...(document !== 'README.md' && { INSTALLED: '1' }), ...(/python:3\.12-slim/.test(read(document)) && { WITH_REGISTRY: '1' }) });
+// DOCS_ONLY names one, and DOCS_SHOW shows what its commands said: for whoever writes a guide. They wait more than they
+// compute, and know nothing of each other.
+describe('the commands run as they are printed', { concurrency: Number(process.env.DOCS_JOBS ?? 2), timeout: 7 * DEADLINE_MS }, () => {
+  for (const document of DOCUMENTS.filter((name) => name === (process.env.DOCS_ONLY ?? name))) {
+    test(`of ${document}`, async () => {
+      const kinds = blocks(document).map(({ info }) => info);
+      assert.deepEqual(kinds.filter((kind) => ![...Object.keys(KINDS), 'sh no-run', 'sh network', 'json', 'text', 'ini'].includes(kind)), [], 'the kinds of blocks are known');
+      if (!kinds.some((kind) => KINDS[kind])) return;
+      if (FULL && kinds.includes('sh full')) execFileSync(path.join(REPOSITORY, 'scripts/deps.sh'), ['bench']);
+      const { code, signal, said, logged, cgroups } = await runOnOwnMachine(scriptOf(document), machineOf(document));
       if (process.env.DOCS_SHOW) console.log(said);
-      const log = path.join(dir, 'daemon.log');
-      const logged = fs.existsSync(log) ? fs.readFileSync(log, 'utf8').slice(-2000) : '';
       assert.equal(code, 0, `${document}: ${signal ?? code}\n${said.slice(-4000)}\nlog of the daemon:\n${logged}`);
-      assert.deepEqual(cgroupsOf(path.join(dir, 'lib/sandlot')), [], 'the keeper left no cgroup');
-    } finally {
-      execFileSync('rm', ['-rf', dir]);
-    }
-  });
-}
+      assert.match(said, SAYS[document] ?? /^/);
+      assert.deepEqual(cgroups, [], 'the keeper left no cgroup');
+    });
+  }
+});
 
 test('a block that is not run has a reason', () => {
   const found = DOCUMENTS.flatMap((document) => blocks(document).filter(({ info }) => info === 'sh no-run').map(({ text }) => `${document}: ${text.split('\n')[0]}`));

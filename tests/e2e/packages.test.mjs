@@ -258,7 +258,7 @@ full('a bootstrap installs the packages that it is asked for', async () => {
 /** What the block of a guide says that begins so. */
 async function follow(guide, begin) {
   const text = fs.readFileSync(path.join(REPOSITORY, guide), 'utf8');
-  const commands = text.split('```sh no-run\n').find((block) => block.startsWith(begin)).split('```')[0];
+  const commands = text.split(/```sh(?: no-run)?\n/).find((block) => block.startsWith(begin)).split('```')[0];
   const env = instance.environment({ SANDLOT_URL: `http://127.0.0.1:${api.port}`, SANDLOT_TOKEN: api.token, PATH: `${BUILD_DIR}:${process.env.PATH}` });
   return (await promisify(execFile)('bash', ['-ec', commands], { env, timeout: LONG.timeout_ms })).stdout;
 }
