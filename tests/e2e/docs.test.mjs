@@ -9,17 +9,19 @@
 // Images come from a registry of the machine, and its ssh and the server of examples lead to itself. ADDRESS, from which
 // README clones, is a directory beside the reader, and the clone's build is the one that is tested; with E2E_FULL it is built.
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFile, execFileSync } from 'node:child_process';
 import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { describe, test } from 'node:test';
+import { promisify } from 'node:util';
 
 import { commandLine } from './lib/cli.mjs';
 import { runOnOwnMachine } from './lib/docs_machine.mjs';
 import { BUILD_DIR, Instance, program, REPOSITORY } from './lib/instance.mjs';
 import { DEADLINE_MS } from './lib/wait.mjs';
 
+const execute = promisify(execFile);
 const GUIDES = fs.readdirSync(path.join(REPOSITORY, 'docs')).filter((name) => name.endsWith('.md')).sort().map((name) => `docs/${name}`);
 const DOCUMENTS = ['README.md', ...GUIDES];
 const read = (name) => fs.readFileSync(path.join(REPOSITORY, name), 'utf8');
@@ -99,29 +101,6 @@ function machineOf(document) {
   return { env };
 }
 
-// DOCS_ONLY names one, and DOCS_SHOW shows what its commands said: for whoever writes a guide. They wait more than they
-// compute, and know nothing of each other.
-describe('the commands run as they are printed', { concurrency: Number(process.env.DOCS_JOBS ?? 2), timeout: 7 * DEADLINE_MS }, () => {
-  for (const document of DOCUMENTS.filter((name) => name === (process.env.DOCS_ONLY ?? name))) {
-    test(`of ${document}`, async () => {
-      const kinds = blocks(document).map(({ info }) => info);
-      assert.deepEqual(kinds.filter((kind) => ![...Object.keys(KINDS), 'sh no-run', 'sh network', 'json', 'text', 'ini'].includes(kind)), [], 'the kinds of blocks are known');
-      if (!kinds.some((kind) => KINDS[kind])) return;
-      if (FULL && kinds.includes('sh full')) execFileSync(path.join(REPOSITORY, 'scripts/deps.sh'), ['bench']);
-      const { code, signal, said, logged, cgroups } = await runOnOwnMachine(scriptOf(document), machineOf(document));
-      if (process.env.DOCS_SHOW) console.log(said);
-      assert.equal(code, 0, `${document}: ${signal ?? code}\n${said.slice(-4000)}\nlog of the daemon:\n${logged}`);
-      assert.match(said, SAYS[document] ?? /^/);
-      assert.deepEqual(cgroups, [], 'the keeper left no cgroup');
-    });
-  }
-});
-
-test('a block that is not run has a reason', () => {
-  const found = DOCUMENTS.flatMap((document) => blocks(document).filter(({ info }) => info === 'sh no-run').map(({ text }) => `${document}: ${text.split('\n')[0]}`));
-  assert.deepEqual(found.sort(), Object.keys(NOT_RUN).sort());
-});
-
 /** What npm is told about certificates where the host's own is told it too: Node has a list of its own. */
 const TRUSTS = process.env.NODE_EXTRA_CA_CERTS ? ['-e', `NODE_EXTRA_CA_CERTS=${process.env.NODE_EXTRA_CA_CERTS}`] : [];
 
@@ -154,7 +133,8 @@ async function reachPackages() {
   }
 }
 
-test('what README and guides do with packages of the network works as it is printed', async (t) => {
+/** Runs what README and guides do with packages of the network. */
+async function followNetwork(t) {
   const { args, why } = await reachPackages();
   if (why) return t.skip(`not proven: no index of packages can be reached from a sandbox: ${why}`);
   const instance = new Instance('docs', { args });
@@ -164,8 +144,10 @@ test('what README and guides do with packages of the network works as it is prin
     const env = instance.environment({ SANDLOT_DATA_DIR: instance.dataDir, PATH: `${BUILD_DIR}:${process.env.PATH}`, HOME: dir });
     for (const document of DOCUMENTS) {
       const text = blocks(document).filter(({ info }) => info === 'sh network').map((block) => block.text).join('\n');
-      const { status, stdout, stderr } = spawnSync('bash', ['-ec', KEEP_REMOVED + text.replaceAll('sandlot create', ['sandlot create', ...TRUSTS].join(' '))], { cwd: dir, env, encoding: 'utf8', timeout: 10 * DEADLINE_MS });
-      assert.equal(status, 0, `${document}: ${stdout}${stderr}`);
+      const commands = KEEP_REMOVED + text.replaceAll('sandlot create', ['sandlot create', ...TRUSTS].join(' '));
+      const running = execute('bash', ['-ec', commands], { cwd: dir, env, timeout: 6 * DEADLINE_MS, maxBuffer: 1 << 26 });
+      running.child.stdin.end();
+      await running.catch((error) => assert.fail(`${document}: ${error.message}\n${error.stdout}`));
     }
     assert.equal(fs.existsSync(path.join(dir, 'figure.png')), false, 'the example tidies up');
     assert.equal(fs.readFileSync(path.join(dir, 'removed/figure.png')).subarray(1, 4).toString(), 'PNG');
@@ -175,6 +157,30 @@ test('what README and guides do with packages of the network works as it is prin
     instance.destroy();
     fs.rmSync(dir, { recursive: true });
   }
+}
+
+// DOCS_ONLY names one, and DOCS_SHOW shows what its commands said: for whoever writes a guide. They wait more than they
+// compute, and know nothing of each other. What waits for the network begins first.
+describe('the commands run as they are printed', { concurrency: Number(process.env.DOCS_JOBS ?? 2), timeout: 7 * DEADLINE_MS }, () => {
+  if (!process.env.DOCS_ONLY) test('with packages of the network', followNetwork);
+  for (const document of DOCUMENTS.filter((name) => name === (process.env.DOCS_ONLY ?? name))) {
+    test(`of ${document}`, async () => {
+      const kinds = blocks(document).map(({ info }) => info);
+      assert.deepEqual(kinds.filter((kind) => ![...Object.keys(KINDS), 'sh no-run', 'sh network', 'json', 'text', 'ini'].includes(kind)), [], 'the kinds of blocks are known');
+      if (!kinds.some((kind) => KINDS[kind])) return;
+      if (FULL && kinds.includes('sh full')) execFileSync(path.join(REPOSITORY, 'scripts/deps.sh'), ['bench']);
+      const { code, signal, said, logged, cgroups } = await runOnOwnMachine(scriptOf(document), machineOf(document));
+      if (process.env.DOCS_SHOW) console.log(said);
+      assert.equal(code, 0, `${document}: ${signal ?? code}\n${said.slice(-4000)}\nlog of the daemon:\n${logged}`);
+      assert.match(said, SAYS[document] ?? /^/);
+      assert.deepEqual(cgroups, [], 'the keeper left no cgroup');
+    });
+  }
+});
+
+test('a block that is not run has a reason', () => {
+  const found = DOCUMENTS.flatMap((document) => blocks(document).filter(({ info }) => info === 'sh no-run').map(({ text }) => `${document}: ${text.split('\n')[0]}`));
+  assert.deepEqual(found.sort(), Object.keys(NOT_RUN).sort());
 });
 
 test('every flag and every command that README and guides name exists', () => {
