@@ -83,6 +83,33 @@ test('a config is made for Vite that has no overlay, and the one that was upload
   await launches.remove(launched, id);
 });
 
+/** In the place of Vite: says what it was started with, and by whom. */
+const PROGRAM = `#!/usr/bin/env node
+const above = (pid) => pid === 1 ? [] : [require('fs').readFileSync('/proc/' + pid + '/cmdline', 'utf8'), ...above(+/PPid:\\s+(\\d+)/.exec(require('fs').readFileSync('/proc/' + pid + '/status', 'utf8'))[1])];
+const said = JSON.stringify({ argv: process.argv.slice(2), env: process.env, above: above(process.ppid) });
+require('http').createServer((q, s) => s.end(said)).listen(process.argv[process.argv.indexOf('--port') + 1], '127.0.0.1');
+`;
+
+test('a development server is started without npm, and told what npm would; with it if its package.json asks npm for more', async () => {
+  const cases = [['', 'node_modules', {}], ['apps/web/', '../../node_modules', {}], ['', 'node_modules', { config: { level: '2' } }]];
+  for (const [dir, packages, more] of cases) {
+    const { id } = await launches.project({ [`${dir}package.json`]: NODE({ dev: 'vite --mode x' }, { name: 'shop', version: '1.2.3', devDependencies: { vite: '7' }, ...more }), [`${dir}index.html`]: '', [`${dir}program`]: PROGRAM });
+    const frontend = { install: `mkdir -p ${packages}/.bin && cp program ${packages}/.bin/vite && chmod +x ${packages}/.bin/vite`, ...(dir && { directory: dir.slice(0, -1) }) };
+    const launched = await launches.launch({ project: id, frontend });
+    launches.assertRuns(launched);
+    const { argv, env, above } = JSON.parse(await launches.page(launched));
+    const byNpm = Boolean(more.config);
+    assert.deepEqual(argv.slice(0, 9), ['--mode', 'x', '--host', '127.0.0.1', '--port', '5173', '--strictPort', '--base', '/']);
+    assert.equal(launched.detection.parts[0].command, `exec ${byNpm ? 'npm run dev --' : 'vite --mode x'} --host 127.0.0.1 --port 5173 --strictPort --base /`);
+    assert.equal(above.some((line) => /\bnpm\b/.test(line)), byNpm, JSON.stringify(above));
+    const told = { npm_package_name: 'shop', npm_package_version: '1.2.3', npm_package_json: `${APP}/${dir}package.json`, npm_lifecycle_event: 'dev', npm_lifecycle_script: env.npm_lifecycle_script, INIT_CWD: `${APP}/${dir}`.slice(0, -1) };
+    assert.deepEqual(Object.fromEntries(Object.keys(told).map((name) => [name, env[name]])), told);
+    assert.match(env.npm_lifecycle_script, /^vite --mode x/);
+    assert.equal((await api.exec(launched.sandbox_id, { command: 'command -v vite', env: { PATH: env.PATH } })).exit_code, 0, 'programs of the packages are found by name');
+    await launches.remove(launched, id);
+  }
+});
+
 test('both parts are told where the backend is, and the preview where the page is', async () => {
   const TELL = "require('node:http').createServer((q, s) => s.end(['PORT', 'BACKEND_PORT', 'HOST', 'CORS_ORIGINS'].map((name) => process.env[name]).join(' '))).listen(process.env.PORT, '127.0.0.1');\n";
   const { id } = await launches.project({ 'backend/server.js': TELL, 'frontend/server.js': TELL });

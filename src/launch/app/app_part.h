@@ -17,7 +17,8 @@ struct app_part {
 	const char *package_manager; /* npm, pnpm, yarn, bun, pip, uv, poetry, pipenv; NULL: none */
 	const char *manifest, *lock; /* names of files in its directory; NULL: none */
 	uint16_t port;
-	const char *config;   /* the one to start it with, in its directory; NULL: its own */
+	const char *script; /* of package.json, which is run as npm would, without it; NULL: none */
+	const char *config; /* the one to start it with, in its directory; NULL: its own */
 	bool is_command_said; /* by sandlot.json or the request */
 	bool has_own_port;    /* its code names the port */
 	bool is_port_told;    /* its command does */

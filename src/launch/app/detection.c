@@ -206,7 +206,7 @@ static bool look_for_node(
 		add_evidence(candidate.evidence, dir,
 			has_package ? "package.json" : candidate.part.entry, "is there");
 	find_manifests(set, &candidate.part);
-	part_command_choose_node(&candidate.part, candidate.package, false);
+	part_command_choose_node(&candidate.part, set, candidate.package, false);
 	*ret_candidate = candidate;
 	return true;
 }
@@ -481,7 +481,7 @@ static void choose_command(const struct file_set *set, struct app_part *part, bo
 	if (!is_entry_said)
 		find_entry(set, &candidate);
 	if (part->framework->runtime == RUNTIME_NODE)
-		part_command_choose_node(&candidate.part, candidate.package, is_entry_said);
+		part_command_choose_node(&candidate.part, set, candidate.package, is_entry_said);
 	else if (part->framework->runtime == RUNTIME_PYTHON)
 		part_command_choose_python(&candidate.part, set);
 	else
@@ -509,6 +509,7 @@ static int choose_again(struct app_part *part, const struct file_set *set, enum 
 	if (json_is_string(json_object_get(given, "command"))) {
 		memcpy(part->command, command, sizeof(command));
 		part->is_command_said = true;
+		part->script = NULL;
 	} else if (is_entry_said && !file_set_has(set, part->dir, part->entry)) {
 		return err_explain(err, ERR_INVALID, "invalid_field", NULL,
 			"%s.entry: there is no file %s%s%s", framework_role_name(role), part->dir,

@@ -20,7 +20,7 @@ struct framework {
 	enum app_role role;
 	const char *package; /* a dependency of this name shows it; NULL: it is what is left */
 	const char *command; /* NULL: `npm start` or `npm run dev`, or the entry file */
-	const char *flags;   /* behind `npm run dev --`, if the script is there */
+	const char *flags;   /* behind the script `dev`, if that is there */
 	uint16_t port;
 	bool is_hot; /* it sees changed files by itself */
 };

@@ -63,18 +63,57 @@ static bool takes_flags(const char *script, const char *name)
 	}
 }
 
-void part_command_choose_node(struct app_part *part, const json_t *package, bool is_entry_said)
+/* Whether a shell would find nothing in a script but the framework's program and its arguments. */
+static bool is_plain(const char *script, const char *program)
+{
+	size_t len = strlen(program);
+
+	if (strncmp(script, program, len) != 0 || (script[len] && script[len] != ' ') ||
+		strlen(script) > APP_COMMAND_MAX / 2)
+		return false;
+	for (const char *c = script; *c; c++) {
+		if (!isalnum((unsigned char)*c) && !strchr(" -_./:=@,+%", *c))
+			return false;
+	}
+	return true;
+}
+
+/* Whether npm does no more for `dev` than to run it: no script before or behind it, no setting of its own. */
+static bool needs_no_npm(
+	const struct app_part *part, const struct file_set *set, const json_t *package)
+{
+	return is_plain(part_command_script(package, "dev"), part->framework->name) &&
+	       !part_command_script(package, "predev") &&
+	       !part_command_script(package, "postdev") && !json_object_get(package, "config") &&
+	       !file_set_has(set, part->dir, ".npmrc") && !file_set_has(set, "", ".npmrc");
+}
+
+static void run_dev(struct app_part *part, const struct file_set *set, const json_t *package)
+{
+	const char *flags = part->framework->flags;
+
+	if (needs_no_npm(part, set, package)) {
+		part->script = "dev";
+		snprintf(part->command, sizeof(part->command), "exec %s %s",
+			part_command_script(package, "dev"), flags);
+	} else {
+		snprintf(part->command, sizeof(part->command), "exec npm run dev -- %s", flags);
+	}
+}
+
+void part_command_choose_node(struct app_part *part, const struct file_set *set,
+	const json_t *package, bool is_entry_said)
 {
 	const struct framework *framework = part->framework;
 	const char *dev = part_command_script(package, "dev");
 	const char *program = program_of(part->entry);
 
 	part->command[0] = '\0';
+	part->script = NULL;
 	if (is_entry_said && !framework->command && program)
 		snprintf(part->command, sizeof(part->command), "%s", program);
 	else if (framework->flags && dev && takes_flags(dev, framework->name))
-		snprintf(part->command, sizeof(part->command), "exec npm run dev -- %s",
-			framework->flags);
+		run_dev(part, set, package);
 	else if (framework->command)
 		snprintf(part->command, sizeof(part->command), "exec %s", framework->command);
 	else if (part_command_script(package, "start"))

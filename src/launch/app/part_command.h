@@ -10,8 +10,11 @@
 /*
  * Chooses the command of a part whose framework and entry are known; it is empty if there is none. In commands places
  * such as {port} are left for later (framework.h). A script of package.json goes before an entry file that nobody has named.
+ * One that is a line of the framework's own program is run without npm, which takes longer to start than that often does,
+ * and would stay in memory beside it: part.script names it then, and whoever starts it says what npm would (stage_start.c).
  */
-void part_command_choose_node(struct app_part *part, const json_t *package, bool is_entry_said);
+void part_command_choose_node(struct app_part *part, const struct file_set *set,
+	const json_t *package, bool is_entry_said);
 void part_command_choose_python(struct app_part *part, const struct file_set *set);
 
 /* The command of a part as it is run, with the path that its preview is at, and its config. */

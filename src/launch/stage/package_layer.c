@@ -7,19 +7,27 @@
 
 #include <string.h>
 
-/* The directory is entered first, so that the layer stays the same if the sandbox is shown another meanwhile. */
-#define COPY "cp -dR --preserve=mode,timestamps"
+/*
+ * The directory is entered first, so that the layer stays the same if the sandbox is shown another meanwhile. One program
+ * reads what another writes, in large pieces: thousands of small files are there in about half the time of cp.
+ */
+#define COPY(what, where)                                                                          \
+	"read=$({ { TAR_OPTIONS=-b128 tar -cf - " what "; echo $? >&3; } | "                       \
+	"TAR_OPTIONS=-b128 tar -C \"" where "\" -xpf - --no-same-owner >&2; } 3>&1) && "           \
+	"[ \"$read\" = 0 ]"
 static const char copy_node[] = "app=$PWD; rm -rf node_modules && cd " DRIVER_LAYER_PLACE
-				"/node && " COPY " node_modules \"$app/\"";
+				"/node && " COPY("node_modules", "$app");
 /* pip --target made them: programs are in bin, for an interpreter that knows nothing of the environment. */
 static const char copy_python[] =
 	"[ ! -e .venv ] && cd " DRIVER_LAYER_PLACE "/python && "
 	"python3 -m venv --system-site-packages --without-pip \"$OLDPWD/.venv\" && app=$OLDPWD && "
 	"to=$(\"$app/.venv/bin/python3\" -c 'import sysconfig; "
-	"print(sysconfig.get_paths()[\"purelib\"])') && " COPY " . \"$to/\" && "
-	"if [ -d bin ]; then rm -rf \"$to/bin\"; for tool in bin/*; do "
-	"sed \"1s|^#!.*python.*|#!$app/.venv/bin/python3|\" \"$tool\" > \"$app/.venv/$tool\" && "
-	"chmod +x \"$app/.venv/$tool\"; done; fi";
+	"print(sysconfig.get_paths()[\"purelib\"])') && " COPY(
+		".", "$to") " && "
+			    "if [ -d bin ]; then rm -rf \"$to/bin\"; for tool in bin/*; do "
+			    "sed \"1s|^#!.*python.*|#!$app/.venv/bin/python3|\" \"$tool\" > "
+			    "\"$app/.venv/$tool\" && "
+			    "chmod +x \"$app/.venv/$tool\"; done; fi";
 
 /* --- which packages a layer can hold --- */
 

@@ -119,8 +119,9 @@ int pipeline_command(struct pipeline *pipeline, const char *dir, const char *lin
 int pipeline_write(struct pipeline *pipeline, const char *path, const char *text, struct err *err)
 {
 	const struct text_pair env[] = {{"FILE", path}};
-	struct sandbox_command command = {
-		.line = "mkdir -p \"$(dirname \"$FILE\")\" && cat > \"$FILE\"",
+	static const char line[] = "case $FILE in */*) [ -d \"${FILE%/*}\" ] || mkdir -p "
+				   "\"${FILE%/*}\" || exit 1;; esac; cat > \"$FILE\"";
+	struct sandbox_command command = {.line = line,
 		.cwd = PIPELINE_APP,
 		.env = {.pairs = env, .count = 1},
 		.input = text,

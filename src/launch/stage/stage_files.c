@@ -265,12 +265,14 @@ static char *list_env_files(const struct pipeline *pipeline)
  * that are gone are removed; what the app itself made stays, and so does what did not change.
  */
 static const char copy_script[] =
-	"set -eu; export LC_ALL=C; state=.sandlot; mkdir -p $state; sort > $state/new;"
-	"touch $state/files; cut -d' ' -f2- $state/files | sort > $state/had;"
-	"cut -d' ' -f2- $state/new | sort > $state/has;"
-	"printf %s \"$APART\" > $state/apart;"
-	"comm -23 $state/had $state/has | grep -vxFf $state/apart | tr '\\n' '\\0' |"
-	" xargs -0 -r rm -f --;"
+	"set -eu; export LC_ALL=C; state=.sandlot; mkdir -p " PIPELINE_APP "/$state;"
+	"cd " PIPELINE_APP
+	"; sort > $state/new; touch $state/files; printf %s \"$APART\" > $state/apart;"
+	"if [ -s $state/files ]; then"
+	"  cut -d' ' -f2- $state/files | sort > $state/had; cut -d' ' -f2- $state/new | sort > "
+	"$state/has;"
+	"  comm -23 $state/had $state/has | grep -vxFf $state/apart | tr '\\n' '\\0' |"
+	"   xargs -0 -r rm -f --; fi;"
 	/* A name may begin as an option does, which tar would take for one. */
 	"comm -13 $state/files $state/new | cut -d' ' -f2- | grep -vxFf $state/apart |"
 	" sed 's|^|./|' > $state/changed;"
@@ -286,7 +288,7 @@ static int copy_project(struct pipeline *pipeline, struct err *err)
 	const struct text_pair env[] = {{"APART", apart}};
 	struct buf output = BUF_INIT(4096);
 	struct sandbox_command command = {.line = copy_script,
-		.cwd = PIPELINE_APP,
+		.cwd = "/",
 		.env = {.pairs = env, .count = 1},
 		.input = list,
 		.timeout_ms = COPY_MS,
@@ -328,13 +330,8 @@ static int apply_fixes(struct pipeline *pipeline, struct err *err)
 
 int stage_materialize(struct pipeline *pipeline, struct err *err)
 {
-	struct sandbox_command make = {
-		.line = "mkdir -p " PIPELINE_APP, .cwd = "/", .timeout_ms = LIST_MS};
-	struct sandbox_command_end end;
-	int r = sandbox_command_run(pipeline->sandbox, pipeline->job, &make, &end, err);
+	int r = 0;
 
-	if (r == 0 && end.exit_code != 0)
-		r = pipeline_fail_by_output(pipeline, end.tail);
 	for (int role = 0; role < ROLE_COUNT && r == 0; role++)
 		r = pipeline->detection.has_part[role] ? read_env(pipeline, role, err) : 0;
 	if (r == 0 && pipeline->record.project[0])

@@ -20,8 +20,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define LOOK_MS	 150
-#define CLOSE_MS 10000 /* an old process of the app has so long to let go of its port */
+#define LOOK_MIN_MS 10
+#define LOOK_MAX_MS 150
+#define CLOSE_MS    10000 /* an old process of the app has so long to let go of its port */
 
 static const enum launch_wait waits[ROLE_COUNT] = {LAUNCH_WAIT_BACKEND, LAUNCH_WAIT_FRONTEND};
 
@@ -155,6 +156,17 @@ static int fail_by_start(struct pipeline *pipeline, const struct start_command_s
 
 /* --- whether it is up --- */
 
+/* Until the next look: what takes longer may be seen a little later. */
+static void wait_to_look(uint64_t began_ms)
+{
+	uint64_t wait_ms = (clock_steady_ms() - began_ms) / 16;
+
+	poll(NULL, 0,
+		wait_ms < LOOK_MIN_MS	? LOOK_MIN_MS
+		: wait_ms > LOOK_MAX_MS ? LOOK_MAX_MS
+					: (int)wait_ms);
+}
+
 static bool is_ready(struct pipeline *pipeline, enum app_role role, uint16_t port, int *ret_status)
 {
 	const char *base = pipeline->detection.parts[role].is_base_told ? pipeline->base : "/";
@@ -235,7 +247,8 @@ static int fail_by_timeout(struct pipeline *pipeline, enum app_role role, int st
 static int wait_until_ready(struct pipeline *pipeline, enum app_role role)
 {
 	const char *name = framework_role_name(role);
-	uint64_t until_ms = clock_steady_ms() + pipeline_timeout_ms(pipeline, waits[role]);
+	uint64_t began_ms = clock_steady_ms();
+	uint64_t until_ms = began_ms + pipeline_timeout_ms(pipeline, waits[role]);
 	struct start_command_state state = {0};
 	int status = APP_HEALTH_NONE;
 
@@ -251,7 +264,7 @@ static int wait_until_ready(struct pipeline *pipeline, enum app_role role)
 				pipeline->detection.parts[role].port, status);
 			return 0;
 		}
-		poll(NULL, 0, LOOK_MS);
+		wait_to_look(began_ms);
 	}
 	return fail_by_timeout(pipeline, role, status, &state);
 }
@@ -263,7 +276,7 @@ static int free_port(struct pipeline *pipeline, enum app_role role, struct err *
 {
 	const char *name = framework_role_name(role);
 	uint16_t port = pipeline->detection.parts[role].port;
-	uint64_t until_ms = clock_steady_ms() + CLOSE_MS;
+	uint64_t began_ms = clock_steady_ms(), until_ms = began_ms + CLOSE_MS;
 	bool was_ours = has_start(pipeline, name);
 	int r = was_ours ? set_start(pipeline, name, NULL, err) : 0;
 
@@ -275,7 +288,7 @@ static int free_port(struct pipeline *pipeline, enum app_role role, struct err *
 				"another process of the sandbox has it: end that, or choose "
 				"another port",
 				"the port is in use: %u", port);
-		poll(NULL, 0, LOOK_MS);
+		wait_to_look(began_ms);
 	}
 	return 0;
 }
@@ -302,6 +315,50 @@ static void set_port(json_t *env, uint16_t port)
 		json_object_set_new(env, MEMBER_PART_PORT, json_sprintf("%u", port));
 }
 
+static void set_missing(json_t *env, const char *name, const char *value)
+{
+	if (value && !json_object_get(env, name))
+		json_object_set_new(env, name, json_string(value));
+}
+
+/* What npm tells to a script. Configs of Vite show the version of the app by it, say. */
+static void set_npm_env(struct pipeline *pipeline, enum app_role role, const char *cwd)
+{
+	const struct app_part *part = &pipeline->detection.parts[role];
+	json_auto_t *package = file_set_read_json(&pipeline->files, part->dir, "package.json");
+	auto_free char *path = file_set_join(cwd, "package.json");
+	json_t *env = pipeline->env[role];
+
+	set_missing(env, "npm_lifecycle_event", part->script);
+	set_missing(env, "npm_lifecycle_script", part_command_script(package, part->script));
+	set_missing(env, "npm_package_json", path);
+	set_missing(env, "npm_package_name", json_string_value(json_object_get(package, "name")));
+	set_missing(
+		env, "npm_package_version", json_string_value(json_object_get(package, "version")));
+	set_missing(env, "INIT_CWD", cwd);
+}
+
+/* Programs of the packages are found by their names, also those of a workspace, which npm puts above it. */
+static char *node_line(const struct app_part *part, const char *command)
+{
+	char *path = mem_strdup("$PWD/node_modules/.bin"), *up = mem_strdup("$PWD");
+	char *line;
+
+	for (const char *at = part->dir[0] ? part->dir : NULL; at; at = strchr(at + 1, '/')) {
+		char *above = mem_printf("%s/..", up);
+		char *more = mem_printf("%s:%s/node_modules/.bin", path, above);
+
+		free(up);
+		free(path);
+		up = above;
+		path = more;
+	}
+	line = mem_printf("PATH=\"%s:$PATH\"; export PATH; %s", path, command);
+	free(up);
+	free(path);
+	return line;
+}
+
 /* The environment is the pipeline's. */
 static void make_start(struct pipeline *pipeline, enum app_role role, struct part_start *start)
 {
@@ -310,16 +367,21 @@ static void make_start(struct pipeline *pipeline, enum app_role role, struct par
 	*start = (struct part_start){.cwd = part->dir[0] ? file_set_join(PIPELINE_APP, part->dir)
 							 : mem_strdup(PIPELINE_APP)};
 	part_command_line(part, pipeline->base, start->command);
-	start->line = mem_printf("PATH=\"$PWD/.venv/bin:$PATH\"; export PATH; %s", start->command);
+	start->line = part->framework->runtime == RUNTIME_NODE
+			      ? node_line(part, start->command)
+			      : mem_printf("PATH=\"$PWD/.venv/bin:$PATH\"; export PATH; %s",
+					start->command);
 	/* npm would look for a newer one of itself, which is no matter of the app. */
 	if (part->framework->runtime == RUNTIME_NODE)
 		json_object_set_new(
 			pipeline->env[role], "npm_config_update_notifier", json_string("false"));
+	if (part->script)
+		set_npm_env(pipeline, role, start->cwd);
 	set_port(pipeline->env[role], part->port);
 	start->list.starts[0] = (struct start_spec){.name = framework_role_name(role),
 		.cwd = start->cwd,
 		.command =
-			part->framework->runtime == RUNTIME_PYTHON ? start->line : start->command};
+			part->framework->runtime == RUNTIME_STATIC ? start->command : start->line};
 	add_env(&start->list, pipeline->env[role]);
 }
 

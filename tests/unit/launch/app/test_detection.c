@@ -57,13 +57,12 @@ static void frameworks_are_recognized_by_their_packages(void **state)
 		      {"index.html", ""}),
 		NULL,
 		(struct expected){ROLE_FRONTEND, "vite", "",
-			"exec npm run dev -- --host 127.0.0.1 --port 5173 --strictPort --base /",
-			5173});
+			"exec vite --host 127.0.0.1 --port 5173 --strictPort --base /", 5173});
 	check(FILES({"client/package.json",
 		      "{\"scripts\":{\"dev\":\"next dev\"},\"dependencies\":{\"next\":\"16\"}}"}),
 		NULL,
 		(struct expected){ROLE_FRONTEND, "next", "client",
-			"exec npm run dev -- -H 127.0.0.1 -p 3000", 3000});
+			"exec next dev -H 127.0.0.1 -p 3000", 3000});
 	check(FILES({"package.json", "{\"main\":\"a.js\",\"dependencies\":{\"express\":\"5\"}}"},
 		      {"a.js", ""}),
 		NULL, (struct expected){ROLE_BACKEND, "express", "", "exec node 'a.js'", 3000});
@@ -91,12 +90,12 @@ static void each_framework_has_its_row(void **state)
 			"exec node_modules/.bin/nuxt dev --host 127.0.0.1 --port 3000",
 			ROLE_FRONTEND, 3000},
 		{"\"nuxt\":\"4\"", "\"dev\":\"nuxt dev\"", "nuxt",
-			"exec npm run dev -- --host 127.0.0.1 --port 3000", ROLE_FRONTEND, 3000},
+			"exec nuxt dev --host 127.0.0.1 --port 3000", ROLE_FRONTEND, 3000},
 		{"\"astro\":\"5\",\"vite\":\"7\"", "\"dev\":\"astro dev\"", "astro",
-			"exec npm run dev -- --host 127.0.0.1 --port 4321", ROLE_FRONTEND, 4321},
+			"exec astro dev --host 127.0.0.1 --port 4321", ROLE_FRONTEND, 4321},
 		{"\"@remix-run/dev\":\"2\",\"express\":\"5\",\"vite\":\"6\"",
 			"\"dev\":\"remix vite:dev\"", "remix",
-			"exec npm run dev -- --host 127.0.0.1 --port 5173", ROLE_FRONTEND, 5173},
+			"exec remix vite:dev --host 127.0.0.1 --port 5173", ROLE_FRONTEND, 5173},
 		{"\"@sveltejs/kit\":\"2\",\"svelte\":\"5\",\"vite\":\"7\"", "\"dev\":\"vite dev\"",
 			"sveltekit",
 			"exec node_modules/.bin/vite --host 127.0.0.1 --port 5173 --strictPort",
@@ -277,12 +276,13 @@ static void flags_reach_the_framework_or_its_script_is_left_out(void **state)
 {
 	static const char *const own = "exec node_modules/.bin/next dev -H 127.0.0.1 -p 3000";
 	static const char *const by_script = "exec npm run dev -- -H 127.0.0.1 -p 3000";
+	static const char *const by_itself = "exec next dev --turbopack -H 127.0.0.1 -p 3000";
 	static const struct {
 		const char *script, *command;
-	} cases[] = {{"next dev --turbopack", by_script}, {"npm run gen && next dev", by_script},
-		{"cross-env A=1 B=2 next dev", by_script}, {"npx next dev", by_script},
-		{"concurrently \"next dev\" \"node api.js\"", own}, {"next-like dev", own},
-		{"", own}, {"next dev && echo", own}};
+	} cases[] = {{"next dev --turbopack", by_itself}, {"next dev > log", by_script},
+		{"npm run gen && next dev", by_script}, {"cross-env A=1 B=2 next dev", by_script},
+		{"npx next dev", by_script}, {"concurrently \"next dev\" \"node api.js\"", own},
+		{"next-like dev", own}, {"", own}, {"next dev && echo", own}};
 
 	(void)state;
 	for (size_t i = 0; i < array_len(cases); i++) {
@@ -294,6 +294,31 @@ static void flags_reach_the_framework_or_its_script_is_left_out(void **state)
 			(struct expected){ROLE_FRONTEND, "next", "", cases[i].command, 3000});
 		free(text);
 	}
+}
+
+/* npm runs the scripts before and behind it, and gives it settings: then it is asked to. */
+static void npm_runs_a_script_that_needs_it(void **state)
+{
+	static const char *const texts[] = {
+		"\"scripts\":{\"dev\":\"vite\",\"predev\":\"node gen.js\"}",
+		"\"scripts\":{\"dev\":\"vite\",\"postdev\":\"node gen.js\"}",
+		"\"scripts\":{\"dev\":\"vite\"},\"config\":{\"level\":\"2\"}",
+		"\"scripts\":{\"dev\":\"vite --mode $MODE\"}"};
+	static const char *const by_npm =
+		"exec npm run dev -- --host 127.0.0.1 --port 5173 --strictPort --base /";
+
+	(void)state;
+	for (size_t i = 0; i < array_len(texts); i++) {
+		char *text = mem_printf("{%s,\"dependencies\":{\"vite\":\"7\"}}", texts[i]);
+
+		check(FILES({"package.json", text}), NULL,
+			(struct expected){ROLE_FRONTEND, "vite", "", by_npm, 5173});
+		free(text);
+	}
+	check(FILES({"package.json",
+			    "{\"scripts\":{\"dev\":\"vite\"},\"dependencies\":{\"vite\":\"7\"}}"},
+		      {".npmrc", "node-options=--no-warnings\n"}),
+		NULL, (struct expected){ROLE_FRONTEND, "vite", "", by_npm, 5173});
 }
 
 static void expect_service(struct text_file *files, const char *name)
@@ -665,6 +690,7 @@ int main(void)
 		cmocka_unit_test(each_directory_has_the_part_that_its_name_says),
 		cmocka_unit_test(a_port_that_code_names_is_its_own),
 		cmocka_unit_test(flags_reach_the_framework_or_its_script_is_left_out),
+		cmocka_unit_test(npm_runs_a_script_that_needs_it),
 		cmocka_unit_test(services_are_known_by_drivers_examples_and_code),
 		cmocka_unit_test(a_page_s_library_is_told),
 		cmocka_unit_test(a_request_and_sandlot_json_say_otherwise),
