@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <time.h>
 
-#define QUIET_SECONDS 10
+#define QUIET_SECONDS 5
 #define KEEP_THREADS  2 /* stay for ever, so that a lone request does not wait for a clone */
 #define STACK_BYTES   (1024u * 1024)
 

@@ -13,7 +13,7 @@ import * as proc from './lib/proc.mjs';
 import { Processes } from './lib/processes.mjs';
 import { suite } from './lib/suite.mjs';
 import { MI } from './lib/values.mjs';
-import { until, within } from './lib/wait.mjs';
+import { PATIENCE, until, within } from './lib/wait.mjs';
 
 const { instance, api, finish } = await suite('answers', { args: ['--answer-memory', '64Mi', '--exec-output-max', '8Mi'] });
 const { ok } = commandLine(instance);
@@ -43,6 +43,23 @@ async function leaveUnread(method, target, { body, token = api.token } = {}) {
   socket.on('error', () => {});
   return { socket, status: Number(head.split(' ')[1]) };
 }
+
+// First, because what answers took before is used again.
+test('what large answers took is given back soon after the last of them', { skip: IS_SANITIZED && 'its heap is not that of the C library' }, async () => {
+  const resident = () => proc.residentBytes(instance.daemon.pid);
+  const list = () => api.request('GET', '/v1/audit', { query: { limit: 1000 } });
+  const eachRefused = async () => { for (let i = 0; i < 125; i++) await api.request('DELETE', '/v1/tokens/none'); };
+  await Promise.all(Array.from({ length: 8 }, eachRefused));
+  await until(async () => (await list()).json.entries.length === 1000, { what: 'a long list' });
+  const before = resident();
+  let most = before;
+  for (let round = 0; round < 3; round++) {
+    await Promise.all(Array.from({ length: 32 }, list));
+    most = Math.max(most, resident());
+  }
+  assert.ok(most - before > 16 * MI, `not proven: ${((most - before) / MI).toFixed(1)} MiB more`);
+  await until(() => resident() < before + (most - before) / 3, { timeout_ms: 20_000 * PATIENCE, what: 'two thirds of it are given back' });
+});
 
 test('a listing of names as long as they can be stays below the bound and has everything once', async () => {
   const found = [];

@@ -3,10 +3,14 @@
 
 #include "base/mem.h"
 
-/* Points in order of time, of which the oldest give way. */
+#include <string.h>
+
+#define FIRST_ROOM 16
+
+/* Points in order of time, of which the oldest give way. Few sandboxes live so long that all of it is used. */
 struct point_ring {
 	struct stats_point *points; /* NULL until there is one */
-	size_t first, count, max;
+	size_t first, count, room, max;
 };
 
 /* A step that is being gathered. */
@@ -21,10 +25,24 @@ struct stats_history {
 	struct step steps[2];
 };
 
+/* While it grows the oldest is at its beginning. */
+static void grow(struct point_ring *ring)
+{
+	size_t wanted = ring->room ? 2 * ring->room : FIRST_ROOM;
+	size_t room = wanted < ring->max ? wanted : ring->max;
+	struct stats_point *points = mem_new(room * sizeof(*points));
+
+	if (ring->count > 0)
+		memcpy(points, ring->points, ring->count * sizeof(*points));
+	free(ring->points);
+	ring->points = points;
+	ring->room = room;
+}
+
 static void push(struct point_ring *ring, const struct stats_point *point)
 {
-	if (!ring->points)
-		ring->points = mem_new(ring->max * sizeof(*ring->points));
+	if (ring->count == ring->room && ring->room < ring->max)
+		grow(ring);
 	if (ring->count == ring->max) {
 		ring->first = (ring->first + 1) % ring->max;
 		ring->count--;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a sandbox has used lately, so that charts have a past: an hour in steps of ten seconds, and a day in steps of five
- * minutes, each the mean of its samples. In memory alone, about 16 KiB once all of it is used. No locks: whoever has it
+ * minutes, each the mean of its samples. In memory alone: it grows to about 16 KiB in a day. No locks: whoever has it
  * guards it.
  */
 #pragma once

@@ -23,7 +23,7 @@
 #include <time.h>
 
 #define ROUND_S		1
-#define HEAP_ROUNDS	60 /* between two times that free memory is given back */
+#define HEAP_ROUNDS	2  /* between two looks at free memory */
 #define ROUND_MAX	64 /* sandboxes dealt with in one round */
 #define EXPIRE_EVERY_MS 5000
 
@@ -212,6 +212,7 @@ static void make_round(struct engine *engine)
 void *reaper_run(void *arg)
 {
 	struct engine *engine = arg;
+	struct heap_look heap = {0};
 	unsigned int rounds = 0;
 
 	pthread_setname_np(pthread_self(), "reaper");
@@ -232,7 +233,7 @@ void *reaper_run(void *arg)
 			continue;
 		make_round(engine);
 		if (++rounds % HEAP_ROUNDS == 0)
-			heap_give_back();
+			heap_give_back(&heap);
 	}
 	return NULL;
 }

@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -55,11 +56,32 @@ static void the_oldest_give_way(void **state)
 	stats_history_free(NULL);
 }
 
+static void one_that_lives_shortly_takes_little(void **state)
+{
+	static struct stats_history *histories[100];
+	size_t before = mallinfo2().uordblks;
+
+	(void)state;
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+	skip(); /* their heap is not that of the C library */
+#endif
+	for (size_t i = 0; i < array_len(histories); i++) {
+		histories[i] = stats_history_new();
+		for (uint32_t n = 0; n < 12; n++)
+			stats_history_add(histories[i],
+				&(struct stats_point){.at_s = START + n * STATS_FINE_S});
+	}
+	assert_true(mallinfo2().uordblks - before < array_len(histories) * 1024);
+	for (size_t i = 0; i < array_len(histories); i++)
+		stats_history_free(histories[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_step_is_the_mean_of_its_samples_and_is_told_when_it_is_over),
 		cmocka_unit_test(the_oldest_give_way),
+		cmocka_unit_test(one_that_lives_shortly_takes_little),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
