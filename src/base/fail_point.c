@@ -126,6 +126,7 @@ static const struct {
 	{"disk.unmounted", CRASHES},
 	{"disk.let_go", CRASHES},
 	{"disk.thrown_away", CRASHES},
+	{"kill.groups_empty", CRASHES},
 	{"kill.groups_removed", CRASHES},
 	{"kill.reaped", CRASHES},
 	{"clean.cleaned", FAILS},

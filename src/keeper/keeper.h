@@ -3,6 +3,7 @@
 #pragma once
 
 #include "keeper/build/prebuild.h"
+#include "keeper/cgroup/cgroup_removals.h"
 #include "keeper/cgroup/cpus.h"
 #include "keeper/disk/snapshot_store.h"
 #include "keeper/disk/trash.h"
@@ -18,6 +19,7 @@ struct keeper {
 	struct build_context context;
 	struct cpus cpus;
 	struct sandbox_table table;
+	struct cgroup_removals removals;
 	struct prebuilds prebuilds;
 	struct layer_store layers;
 	struct snapshot_store snapshots;
@@ -29,7 +31,7 @@ struct keeper {
 	struct trash_remover trash_remover;
 	uid_t daemon_uid;
 	size_t freeze_count; /* how many sandboxes are being frozen or thawed */
-	bool unclean;	     /* some cgroup could not be removed yet */
+	bool unclean;	     /* a process of some sandbox that ended is still dying */
 	bool stopping;	     /* no more sandboxes; exit when the sandbox table is empty */
 	int stop_waiter;     /* connection that asked for the stop, or -1 */
 };

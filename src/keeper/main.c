@@ -126,6 +126,7 @@ static int64_t tend(struct keeper *keeper)
 {
 	int64_t due_ms = disk_retire(&keeper->context.disks);
 
+	due_ms = sooner(due_ms, cgroup_removals_tend(&keeper->removals));
 	if (!keeper->stopping)
 		due_ms = sooner(due_ms, helpers_tend(&keeper->helpers));
 	if (keeper->unclean)
@@ -309,8 +310,11 @@ static int open_all(struct keeper *keeper, char *argv[], struct err *err)
 		memset(&usable, 0xff, sizeof(usable));
 	cpus_init(&keeper->cpus, &usable);
 	keeper->helpers.child = &context->child;
-	keeper->prebuilds = (struct prebuilds){
-		.context = context, .cpus = &keeper->cpus, .table = &keeper->table};
+	keeper->removals = (struct cgroup_removals){.tree = &context->cgroups};
+	keeper->prebuilds = (struct prebuilds){.context = context,
+		.cpus = &keeper->cpus,
+		.table = &keeper->table,
+		.removals = &keeper->removals};
 	if ((r = rootfs_leave_host(err)) < 0 ||
 		(r = lock_data(argv[1], &keeper->lock_fd, err)) < 0 ||
 		(r = userns_survey(ranges, err)) < 0 ||
@@ -387,6 +391,7 @@ int main(int argc, char *argv[])
 	log_info("ready; %zu names of /proc are masked", keeper.context.sources.masks.count);
 	run(&keeper);
 	helpers_kill(&keeper.helpers);
+	cgroup_removals_finish(&keeper.removals);
 	cgroup_tree_close(&keeper.context.cgroups);
 	if (keeper.stop_waiter >= 0)
 		reply_result(keeper.stop_waiter, 0, NULL);

@@ -21,11 +21,12 @@ void reap_finish(struct keeper *keeper, struct sandbox_entry *entry)
 	/* Its members use its disk and its network. */
 	if (entry->has_owner && sandbox_table_visit_members(&keeper->table, entry->id, NULL) > 0)
 		return;
-	if (cgroup_remove(&keeper->context.cgroups, entry->group) < 0) {
+	if (cgroup_has_processes(&keeper->context.cgroups, entry->group)) {
 		keeper->unclean = true;
 		return;
 	}
-	fail_point("kill.groups_removed");
+	fail_point("kill.groups_empty");
+	cgroup_removals_add(&keeper->removals, entry->group);
 	if (!entry->has_owner) {
 		prebuild_forget(&keeper->prebuilds, entry);
 		return;

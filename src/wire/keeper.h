@@ -50,7 +50,7 @@ enum keeper_kind {
 	KEEPER_ADOPT,	      /* both, new, to a running agent */
 	KEEPER_ISOLATED_EXEC, /* builds an isolated command in it; the answer carries the agent's end of the
 			     socket to its init (wire/agent.h) before the isolated command is built */
-	KEEPER_KILL, /* kill everything in it, wait until it is gone, remove its cgroups; an
+	KEEPER_KILL, /* kill everything in it and wait until it is gone, but for its cgroups; an
 			     unknown id is fine. wait_status, err and stats tell how it had ended before */
 	KEEPER_FREEZE,
 	KEEPER_THAW,

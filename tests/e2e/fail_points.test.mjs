@@ -526,7 +526,7 @@ async function cutOne(operation, id, point, action) {
 
 const BUILD = ['build.groups_made', 'build.child_cloned', 'build.network_sent', 'build.begun', 'build.link_sent', 'build.groups_joined', 'build.disk_opened', 'build.storage_prepared', 'build.root_entered', 'build.network_joined', 'build.confined'];
 const RUN = ['run.driver_started', 'run.agent_met', 'run.prepared', 'run.before_row', 'run.row_written', 'run.commands_started'];
-const END = ['end.agent_asked', 'end.driver_stopped', 'end.link_closed', 'kill.reaped', 'kill.groups_removed'];
+const END = ['end.agent_asked', 'end.driver_stopped', 'end.link_closed', 'kill.reaped', 'kill.groups_empty', 'kill.groups_removed'];
 const AUDIT = ['audit.entry_kept', 'audit.entries_written', 'audit.entries_dropped'];
 
 /** Which points an operation passes; each is crashed at. */

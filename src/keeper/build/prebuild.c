@@ -41,6 +41,7 @@ static int begin(struct prebuilds *prebuilds, const struct keeper_request *reque
 	int r;
 
 	range_cache_remove(&prebuilds->idle, request->slot);
+	cgroup_removals_hurry(prebuilds->removals, request->id);
 	cpus_take(prebuilds->cpus, request->limits.cpu_millis, &cpus);
 	r = build_start(
 		context, request, &cpus, is_ahead, netns_of(prebuilds, request), &build, err);

@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "keeper/build/build.h"
+#include "keeper/cgroup/cgroup_removals.h"
 #include "keeper/cgroup/cpus.h"
 #include "keeper/namespace/range_cache.h"
 #include "keeper/sandbox/sandbox_table.h"
@@ -23,6 +24,7 @@ struct prebuilds {
 	struct build_context *context;
 	struct cpus *cpus;
 	struct sandbox_table *table;
+	struct cgroup_removals *removals;
 	unsigned ahead_count;	 /* how many were begun, ever */
 	struct range_cache idle; /* ranges in which no sandbox runs */
 };
@@ -53,5 +55,5 @@ void prebuild_drop_stack(struct prebuilds *prebuilds, const char *stack);
  */
 void prebuild_release_range(struct prebuilds *prebuilds, uint32_t slot);
 
-/* Forgets a sandbox without an owner that has ended and whose cgroups are removed. */
+/* Forgets a sandbox without an owner that has ended and in whose cgroups no process is. */
 void prebuild_forget(struct prebuilds *prebuilds, struct sandbox_entry *entry);

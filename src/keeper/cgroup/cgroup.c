@@ -494,6 +494,18 @@ void cgroup_name_owner(const struct cgroup_tree *tree, const char *group, const 
 			strerror(errno));
 }
 
+bool cgroup_has_processes(const struct cgroup_tree *tree, const char *id)
+{
+	char file[KEEPER_ID_LEN + 16], events[128];
+	ssize_t n;
+
+	if (!cgroup_tree_is_real(tree))
+		return false;
+	snprintf(file, sizeof(file), "%s/cgroup.events", id);
+	n = fd_read_file(tree->unified_fd, file, events, sizeof(events));
+	return n < 0 ? n != -ENOENT : strstr(events, "populated 1") != NULL;
+}
+
 int cgroup_remove(const struct cgroup_tree *tree, const char *id)
 {
 	int memory_fd = tree->v1_fd[CGROUP_MEMORY];

@@ -71,6 +71,9 @@ int cgroup_part_agent(const struct cgroup_tree *tree, const char *id,
 #define CGROUP_OWNER_USER "user.sandlot.sandbox"
 void cgroup_name_owner(const struct cgroup_tree *tree, const char *group, const char *id);
 
+/* Whether a process is in the groups of a sandbox, if only one that is still dying. */
+bool cgroup_has_processes(const struct cgroup_tree *tree, const char *id);
+
 /*
  * Removes all cgroups of a sandbox and its commands. -EBUSY while a process in them is still dying.
  */

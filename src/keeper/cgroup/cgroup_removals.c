@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "keeper/cgroup/cgroup_removals.h"
+
+#include "base/clock.h"
+#include "base/fail_point.h"
+#include "base/log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define DELAY_US 5000 /* by then whoever ended the sandbox has his answer */
+
+struct cgroup_removal {
+	struct cgroup_removal *next;
+	char id[KEEPER_ID_LEN + 1];
+	uint64_t due_us;
+};
+
+/* Tries it once; what cannot be removed is due again later. */
+static void try_remove(struct cgroup_removal **link, const struct cgroup_tree *tree)
+{
+	struct cgroup_removal *removal = *link;
+	int r = cgroup_remove(tree, removal->id);
+
+	fail_point("kill.groups_removed");
+	if (r < 0) {
+		log_debug("the cgroups of %s stay for now: %s", removal->id, strerror(-r));
+		removal->due_us = clock_steady_us() + DELAY_US;
+		return;
+	}
+	*link = removal->next;
+	free(removal);
+}
+
+void cgroup_removals_add(struct cgroup_removals *removals, const char *id)
+{
+	struct cgroup_removal **link = &removals->first, *removal;
+
+	while (*link && strcmp((*link)->id, id) != 0)
+		link = &(*link)->next;
+	if (*link)
+		return;
+	removal = *link = mem_new(sizeof(*removal));
+	snprintf(removal->id, sizeof(removal->id), "%s", id);
+	removal->due_us = clock_steady_us() + DELAY_US;
+}
+
+void cgroup_removals_hurry(struct cgroup_removals *removals, const char *id)
+{
+	for (struct cgroup_removal **link = &removals->first; *link; link = &(*link)->next) {
+		if (strcmp((*link)->id, id) == 0) {
+			try_remove(link, removals->tree);
+			return;
+		}
+	}
+}
+
+int cgroup_removals_tend(struct cgroup_removals *removals)
+{
+	uint64_t now_us = clock_steady_us(), soonest_us = UINT64_MAX;
+	struct cgroup_removal **link = &removals->first;
+
+	while (*link && (*link)->due_us > now_us)
+		link = &(*link)->next;
+	if (*link)
+		try_remove(link, removals->tree);
+	for (const struct cgroup_removal *at = removals->first; at; at = at->next)
+		soonest_us = at->due_us < soonest_us ? at->due_us : soonest_us;
+	if (soonest_us == UINT64_MAX)
+		return -1;
+	return soonest_us <= now_us ? 0 : (int)((soonest_us - now_us) / 1000 + 1);
+}
+
+void cgroup_removals_finish(struct cgroup_removals *removals)
+{
+	while (removals->first) {
+		struct cgroup_removal *removal = removals->first;
+		int r = cgroup_remove(removals->tree, removal->id);
+
+		if (r < 0)
+			log_warning("the cgroups of %s stay: %s", removal->id, strerror(-r));
+		removals->first = removal->next;
+		free(removal);
+	}
+}
