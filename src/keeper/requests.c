@@ -37,7 +37,8 @@
 #define PIDS_MAX	 (4ull << 20)
 
 /* Makes the sockets between daemon and agent, and gives the agent its ends; ret_fds are ours. */
-static int send_link(const struct sandbox_entry *entry, int ret_fds[2], struct err *err)
+static int send_link(
+	const struct sandbox_entry *entry, int ret_fds[KEEPER_LINK_FD_COUNT], struct err *err)
 {
 	static const int types[] = {SOCK_STREAM, SOCK_SEQPACKET}; /* the link, the control socket */
 	int ours[] = {-1, -1}, theirs[] = {-1, -1};
@@ -86,16 +87,22 @@ static void answer_link(
 		.wait_status = -1,
 		.walls = entry->walls,
 		.slot = held ? held->slot : KEEPER_SLOT_COUNT};
-	int fds[2];
+	const struct network *network = &entry->network;
+	bool has_egress = !entry->primary[0] && network->sockets[0] >= 0;
+	int fds[KEEPER_LINK_FD_COUNT + KEEPER_EGRESS_SOCKET_COUNT];
 
 	reply.result = send_link(entry, fds, err);
 	if (reply.result < 0) {
 		reply_result(conn, reply.result, err);
 		return;
 	}
-	reply_send(conn, &reply, fds, 2);
-	close(fds[0]);
-	close(fds[1]);
+	if (has_egress) {
+		memcpy(fds + KEEPER_LINK_FD_COUNT, network->sockets, sizeof(network->sockets));
+		reply.is_transparent = network->is_transparent;
+	}
+	reply_send(conn, &reply, fds, has_egress ? array_len(fds) : KEEPER_LINK_FD_COUNT);
+	for (size_t i = 0; i < KEEPER_LINK_FD_COUNT; i++)
+		close(fds[i]);
 }
 
 static void on_hello(struct keeper *keeper, const struct keeper_request *request, int conn)

@@ -8,6 +8,9 @@
 #include <string.h>
 #include <sys/socket.h>
 
+static_assert(CMSG_SPACE(sizeof(int) * FDPASS_MAX) == CMSG_LEN(sizeof(int) * FDPASS_MAX),
+	"else one descriptor more would fit, behind the end of an array");
+
 union control {
 	struct cmsghdr header;
 	char space[CMSG_SPACE(sizeof(int) * FDPASS_MAX)];

@@ -6,7 +6,7 @@
 
 #include <sys/types.h>
 
-#define FDPASS_MAX 4
+#define FDPASS_MAX 6
 
 /* Sends len bytes and count descriptors; the bytes sent, or -errno. flags as for sendmsg. */
 ssize_t fdpass_send(int sock, const void *data, size_t len, const int *fds, size_t count, int flags)

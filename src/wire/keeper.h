@@ -20,7 +20,7 @@
 #include <string.h>
 
 /* A keeper starts agents of its own build, so a new version of their frames is one of its own too. */
-#define KEEPER_VERSION	    (2400 + AGENT_VERSION)
+#define KEEPER_VERSION	    (2500 + AGENT_VERSION)
 #define KEEPER_ID_LEN	    26 /* a lower-case ULID */
 #define KEEPER_HOSTNAME_MAX 64
 #define KEEPER_LIST_MAX	    64
@@ -44,10 +44,11 @@ static inline bool keeper_is_id(const char *text, char end)
 enum keeper_kind {
 	KEEPER_HELLO = 1, /* asks for the version, and may say how much is logged */
 	KEEPER_BUILD, /* start it, with its directories; the answer carries the daemon's ends of a link
-			     and of a control socket (wire/agent.h).
+			     and of a control socket (wire/agent.h), and then the egress sockets if they
+			     are open already.
 			     It comes before the agent is ready: AGENT_HELLO on the link says that, and
 			     an end of file that it failed, for which KILL then gives the reason */
-	KEEPER_ADOPT,	      /* both, new, to a running agent */
+	KEEPER_ADOPT,	      /* the same, the first two new, to a running agent */
 	KEEPER_ISOLATED_EXEC, /* builds an isolated command in it; the answer carries the agent's end of the
 			     socket to its init (wire/agent.h) before the isolated command is built */
 	KEEPER_KILL, /* kill everything in it and wait until it is gone, but for its cgroups; an
@@ -125,6 +126,9 @@ enum keeper_profile {
 	KEEPER_PROFILE_COUNT,
 };
 
+/* How many descriptors every answer with a link has: the link and the control socket. */
+#define KEEPER_LINK_FD_COUNT 2
+
 /* The descriptors of KEEPER_EGRESS_SOCKETS, in this order; all are non-blocking and bound to every address. */
 enum keeper_egress_socket {
 	KEEPER_EGRESS_PROXY, /* listens on EGRESS_PROXY_PORT; an accepted socket's own address is the
@@ -171,7 +175,7 @@ struct keeper_request {
 	uint32_t slot; /* BUILD, CLEAN, PREBUILD, DROP, TREE_READ: which uid range */
 	uint32_t parts;
 	uint32_t profile;     /* BUILD, PREBUILD: enum keeper_profile */
-	uint32_t leads_out;   /* BUILD, PREBUILD: EGRESS_SOCKETS will be asked for */
+	uint32_t leads_out;   /* BUILD, PREBUILD: it needs egress sockets */
 	uint32_t has_files;   /* BUILD: it was built before; without its workspace it is refused */
 	uint32_t has_volumes; /* BUILD, PREBUILD: it has a durable directory beside its workspace */
 	uint32_t member; /* BUILD of a member: which one, from 1 on; its directories are named so */
@@ -239,7 +243,7 @@ struct keeper_answer {
 	uint32_t version;
 	uint32_t count;	     /* how many of ids or digests. CHECK: of descriptors */
 	int32_t wait_status; /* KILL: how PID 1 had ended, if it had before; else -1 */
-	/* EGRESS_SOCKETS: all TCP comes there, also of programs that use no proxy */
+	/* Where egress sockets come along: all TCP comes there, also of programs that use no proxy */
 	uint32_t is_transparent;
 	/* OWNER: which uid range. BUILD: where a sandbox without an owner is held after it.
 	 * KEEPER_SLOT_COUNT: none */

@@ -16,7 +16,10 @@ struct control {
 	char id[ID_LEN + 1];
 	int fd;
 	uint64_t number;
+	struct driver_egress_sockets egress;
 };
+
+static const struct driver_egress_sockets no_egress = {-1, -1, -1, false};
 
 static int compare(const void *one, const void *other)
 {
@@ -33,11 +36,19 @@ static struct control *find(const struct agent_controls *controls, const char *i
 	return found ? *found : NULL;
 }
 
+static void close_sockets(struct control *control)
+{
+	fd_close(control->fd);
+	fd_close(control->egress.proxy_fd);
+	fd_close(control->egress.dns_fd);
+	fd_close(control->egress.dns_stream_fd);
+}
+
 static void free_control(void *arg)
 {
 	struct control *control = arg;
 
-	fd_close(control->fd);
+	close_sockets(control);
 	free(control);
 }
 
@@ -53,7 +64,8 @@ void agent_controls_fini(struct agent_controls *controls)
 	pthread_mutex_destroy(&controls->lock);
 }
 
-uint64_t agent_controls_set(struct agent_controls *controls, const char *id, int fd)
+uint64_t agent_controls_set(struct agent_controls *controls, const char *id, int fd,
+	const struct driver_egress_sockets *egress)
 {
 	struct control *control;
 	uint64_t number;
@@ -63,15 +75,34 @@ uint64_t agent_controls_set(struct agent_controls *controls, const char *id, int
 	if (!control) {
 		control = mem_new(sizeof(*control));
 		control->fd = -1;
+		control->egress = no_egress;
 		snprintf(control->id, sizeof(control->id), "%s", id);
 		if (!tsearch(control, &controls->tree, compare))
 			abort();
 	}
-	fd_close(control->fd);
+	close_sockets(control);
 	control->fd = fd;
+	control->egress = *egress;
 	number = control->number = ++controls->last;
 	pthread_mutex_unlock(&controls->lock);
 	return number;
+}
+
+bool agent_controls_take_egress(
+	struct agent_controls *controls, const char *id, struct driver_egress_sockets *ret_egress)
+{
+	struct control *control;
+	bool has_some;
+
+	pthread_mutex_lock(&controls->lock);
+	control = find(controls, id);
+	has_some = control && control->egress.proxy_fd >= 0;
+	if (has_some) {
+		*ret_egress = control->egress;
+		control->egress = no_egress;
+	}
+	pthread_mutex_unlock(&controls->lock);
+	return has_some;
 }
 
 void agent_controls_drop(struct agent_controls *controls, const char *id)

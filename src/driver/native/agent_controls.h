@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The control sockets of the agents of running sandboxes (wire/agent.h): over them the driver hands
- * descriptors to agents. The daemon never reads from one. Any thread.
+ * What the keeper gave the driver of each running sandbox: the control socket of its agent (wire/agent.h), over which
+ * the driver hands descriptors to that and never reads, and its egress sockets, until the daemon asks for them. Any
+ * thread.
  */
 #pragma once
 
-#include "base/mem.h"
+#include "driver/driver.h"
 #include "wire/agent.h"
 
 #include <pthread.h>
@@ -21,8 +22,16 @@ struct agent_controls {
 void agent_controls_init(struct agent_controls *controls);
 void agent_controls_fini(struct agent_controls *controls);
 
-/* Takes over the socket of a sandbox, in place of the one that it had; the number of its link. */
-uint64_t agent_controls_set(struct agent_controls *controls, const char *id, int fd);
+/*
+ * Takes over the control socket of a sandbox, in place of the one that it had, and its egress sockets, if there are any;
+ * the number of its link.
+ */
+uint64_t agent_controls_set(struct agent_controls *controls, const char *id, int fd,
+	const struct driver_egress_sockets *egress);
+
+/* Gives the egress sockets away, once. */
+bool agent_controls_take_egress(
+	struct agent_controls *controls, const char *id, struct driver_egress_sockets *ret_egress);
 void agent_controls_drop(struct agent_controls *controls, const char *id);
 
 /*

@@ -118,7 +118,7 @@ int keeper_client_call_with(struct keeper_client *client, const struct keeper_re
 		request->kind == KEEPER_USAGE || request->kind == KEEPER_CLEAN ||
 		request->kind == KEEPER_OWNER || request->kind == KEEPER_CHECK ||
 		(request->kind >= KEEPER_LAYER_WRITE && request->kind <= KEEPER_SNAPSHOT_COPY);
-	int fds[FDPASS_MAX] = {-1, -1, -1, -1};
+	int fds[FDPASS_MAX] = {-1, -1, -1, -1, -1, -1};
 	auto_fd int sock = -1;
 	ssize_t n;
 	int r = keeper_client_check(client, err);

@@ -54,18 +54,30 @@ static const enum keeper_profile profiles[] = {
 	[TEMPLATE_PROFILE_STRICT] = KEEPER_PROFILE_STRICT,
 };
 
+static struct driver_egress_sockets egress_of(const int *fds, const struct keeper_answer *answer)
+{
+	return (struct driver_egress_sockets){.proxy_fd = fds[KEEPER_EGRESS_PROXY],
+		.dns_fd = fds[KEEPER_EGRESS_DNS],
+		.dns_stream_fd = fds[KEEPER_EGRESS_DNS_STREAM],
+		.is_transparent = answer->is_transparent};
+}
+
 /* Sends a request whose answer has a link. */
 static int call_for_link(struct native *native, const struct keeper_request *request,
 	struct driver_link *ret_link, struct walls *ret_walls, uint32_t *ret_held_slot,
 	struct err *err)
 {
+	int fds[KEEPER_LINK_FD_COUNT + KEEPER_EGRESS_SOCKET_COUNT];
+	struct driver_egress_sockets egress;
 	struct keeper_answer answer;
-	int fds[2], r = keeper_client_call_with(&native->keeper, request, &answer, fds, 2, err);
+	int r = keeper_client_call_with(
+		&native->keeper, request, &answer, fds, array_len(fds), err);
 
 	if (r < 0)
 		return r;
+	egress = egress_of(fds + KEEPER_LINK_FD_COUNT, &answer);
 	*ret_link = (struct driver_link){
-		fds[0], agent_controls_set(&native->controls, request->id, fds[1])};
+		fds[0], agent_controls_set(&native->controls, request->id, fds[1], &egress)};
 	*ret_walls = answer.walls;
 	*ret_held_slot = answer.slot;
 	return 0;
@@ -407,16 +419,17 @@ static int native_open_egress_sockets(struct driver *driver, const char *id,
 	struct driver_egress_sockets *ret_sockets, struct err *err)
 {
 	struct keeper_request request = native_request(KEEPER_EGRESS_SOCKETS, id);
-	struct keeper_answer answer;
+	struct native *native = native_from(driver);
 	int fds[KEEPER_EGRESS_SOCKET_COUNT];
-	int r = keeper_client_call_with(&native_from(driver)->keeper, &request, &answer, fds,
-		KEEPER_EGRESS_SOCKET_COUNT, err);
+	struct keeper_answer answer;
+	int r;
 
+	if (agent_controls_take_egress(&native->controls, id, ret_sockets))
+		return 0;
+	r = keeper_client_call_with(
+		&native->keeper, &request, &answer, fds, KEEPER_EGRESS_SOCKET_COUNT, err);
 	if (r == 0)
-		*ret_sockets = (struct driver_egress_sockets){.proxy_fd = fds[KEEPER_EGRESS_PROXY],
-			.dns_fd = fds[KEEPER_EGRESS_DNS],
-			.dns_stream_fd = fds[KEEPER_EGRESS_DNS_STREAM],
-			.is_transparent = answer.is_transparent};
+		*ret_sockets = egress_of(fds, &answer);
 	return r;
 }
 

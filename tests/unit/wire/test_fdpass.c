@@ -56,7 +56,7 @@ static void descriptors_travel_and_are_born_close_on_exec(void **state)
 
 static void a_message_without_descriptors_has_none(void **state)
 {
-	int fds[FDPASS_MAX] = {9, 9, 9, 9};
+	int fds[FDPASS_MAX] = {9, 9, 9, 9, 9, 9};
 	char data[8];
 
 	(void)state;
@@ -87,7 +87,7 @@ static void more_descriptors_than_fit_leave_none(void **state)
 		.msg_iovlen = 1,
 		.msg_control = &control,
 		.msg_controllen = sizeof(control)};
-	int fds[FDPASS_MAX], many[FDPASS_MAX + 1] = {0, 0, 0, 0, 0};
+	int fds[FDPASS_MAX], many[FDPASS_MAX + 1] = {0};
 	char data[4];
 
 	(void)state;

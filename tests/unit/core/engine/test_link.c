@@ -270,7 +270,7 @@ static void descriptors_that_an_agent_sends_along_do_not_stay(void **state)
 	struct wire *wire = *state;
 	struct buf out = BUF_INIT(64);
 	int before = count_fds();
-	int fds[FDPASS_MAX] = {0, 0, 0, 0};
+	int fds[FDPASS_MAX] = {0};
 
 	frame_put(&out, 7, 1, "", 0);
 	assert_int_equal(fdpass_send(wire->peer, out.data, out.len, fds, FDPASS_MAX, 0), out.len);

@@ -9,6 +9,7 @@
 #include "wire/keeper.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -40,7 +41,9 @@ struct fake_keeper {
 	atomic_bool is_silent; /* it answers nothing, until it is woken */
 	int link[2],
 		control[2]; /* both ends of what it gives to who asks for a link; 0: it gives none */
-	struct err why;	    /* its answer, if it is one */
+	int egress[KEEPER_EGRESS_SOCKET_COUNT]; /* what it gives with the link; 0: nothing */
+	atomic_int asked_for_egress;
+	struct err why; /* its answer, if it is one */
 	pthread_t thread;
 };
 
@@ -50,12 +53,21 @@ static bool answer(struct fake_keeper *keeper, int conn)
 		.wait_status = -1,
 		.result = keeper->why.kind ? -EIO : 0,
 		.err = keeper->why};
-	int fds[] = {keeper->link[0], keeper->control[0]};
+	int fds[] = {keeper->link[0], keeper->control[0], keeper->egress[0], keeper->egress[1],
+		keeper->egress[2]};
+	size_t link_fds = keeper->egress[0] ? array_len(fds) : KEEPER_LINK_FD_COUNT;
 	struct keeper_request request;
 
-	return recv(conn, &request, sizeof(request), 0) > 0 &&
-	       fdpass_send(conn, &answer, sizeof(answer), fds,
-		       request.kind == KEEPER_ADOPT ? array_len(fds) : 0, 0) > 0;
+	if (recv(conn, &request, sizeof(request), 0) <= 0)
+		return false;
+	answer.is_transparent = keeper->egress[0] > 0;
+	if (request.kind == KEEPER_EGRESS_SOCKETS) {
+		atomic_fetch_add(&keeper->asked_for_egress, 1);
+		return fdpass_send(conn, &answer, sizeof(answer), keeper->egress,
+			       array_len(keeper->egress), 0) > 0;
+	}
+	return fdpass_send(conn, &answer, sizeof(answer), fds,
+		       request.kind == KEEPER_ADOPT ? link_fds : 0, 0) > 0;
 }
 
 /* As the kernel does it for a process that ends. */
@@ -304,6 +316,54 @@ static void too_many_descriptors_on_the_way_end_no_link(void **state)
 	assert_int_equal(status, 0);
 }
 
+static void close_egress(const struct driver_egress_sockets *sockets)
+{
+	close(sockets->proxy_fd);
+	close(sockets->dns_fd);
+	close(sockets->dns_stream_fd);
+}
+
+/* A first command waits for no second request; whoever asks again gets them from the keeper. */
+static void egress_sockets_come_with_the_link(void **state)
+{
+	static const char id[] = "01234567890123456789abcdef";
+	struct fake_keeper keeper = {0};
+	struct driver_egress_sockets sockets;
+	struct driver_link link;
+	struct driver *driver;
+	struct walls walls;
+	struct stat given, taken;
+	struct err err;
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, keeper.link), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, keeper.control), 0);
+	for (size_t i = 0; i < array_len(keeper.egress); i++)
+		keeper.egress[i] = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	start(&keeper, INT_MAX);
+	assert_int_equal(open_native(keeper.dir, &driver, &err), 0);
+	assert_int_equal(driver->ops->adopt(driver, id, &link, &walls, &err), 0);
+	assert_int_equal(driver->ops->open_egress_sockets(driver, id, &sockets, &err), 0);
+	assert_int_equal(atomic_load(&keeper.asked_for_egress), 0);
+	assert_true(sockets.is_transparent);
+	assert_int_equal(fstat(keeper.egress[KEEPER_EGRESS_PROXY], &given), 0);
+	assert_int_equal(fstat(sockets.proxy_fd, &taken), 0);
+	assert_int_equal(given.st_ino, taken.st_ino);
+	close_egress(&sockets);
+	assert_int_equal(driver->ops->open_egress_sockets(driver, id, &sockets, &err), 0);
+	assert_int_equal(atomic_load(&keeper.asked_for_egress), 1);
+	close_egress(&sockets);
+	close(link.fd);
+	driver->ops->close(driver);
+	finish(&keeper);
+	for (size_t i = 0; i < array_len(keeper.egress); i++)
+		close(keeper.egress[i]);
+	for (size_t i = 0; i < 2; i++) {
+		close(keeper.link[i]);
+		close(keeper.control[i]);
+	}
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -312,6 +372,7 @@ int main(void)
 		cmocka_unit_test(one_that_cannot_start_says_why),
 		cmocka_unit_test(one_that_hangs_fails_calls_until_it_goes_on),
 		cmocka_unit_test(too_many_descriptors_on_the_way_end_no_link),
+		cmocka_unit_test(egress_sockets_come_with_the_link),
 	};
 
 	signal(SIGPIPE, SIG_IGN);
