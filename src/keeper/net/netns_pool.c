@@ -5,9 +5,12 @@
 #include "base/log.h"
 #include "wire/fdpass.h"
 
+#include <poll.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#define QUIET_MS 20 /* after the last was taken */
 
 static int make(int own_netns_fd, struct network *network, struct err *err)
 {
@@ -37,13 +40,29 @@ static int count_ready(const struct netns_pool *pool)
 	return bytes;
 }
 
+/*
+ * Waits until networks are needed. While there are enough, whoever took one goes first: the first command of a new
+ * sandbox would share the processors with us.
+ */
+static bool await_need(const struct netns_pool *pool, int wake_fd)
+{
+	struct pollfd poked = {.fd = wake_fd, .events = POLLIN};
+	char bytes[64];
+	bool goes_on;
+
+	do
+		goes_on = read(wake_fd, bytes, sizeof(bytes)) > 0;
+	while (goes_on && count_ready(pool) >= (int)*pool->wanted / 2 &&
+		poll(&poked, 1, QUIET_MS) > 0);
+	return goes_on;
+}
+
 static void run_helper(const void *arg, int wake_fd)
 {
 	const struct netns_pool *pool = arg;
-	char bytes[64];
 	struct err err;
 
-	while (read(wake_fd, bytes, sizeof(bytes)) > 0) {
+	while (await_need(pool, wake_fd)) {
 		while (count_ready(pool) < (int)*pool->wanted) {
 			struct network network = NETWORK_NONE;
 			int r = make(pool->own_netns_fd, &network, &err);
