@@ -385,8 +385,8 @@ static bool is_shut_down(const struct init *init)
 }
 
 /*
- * One that was built ahead has time before its link comes: for the group of its first command, and to look up what most
- * commands look up, which is slow the first time.
+ * One that was built ahead has time before its link comes: for the group of its first command, for memory, and to look up
+ * what most commands look up, which is slow the first time.
  */
 static void prepare_ahead(struct init *init)
 {
@@ -398,6 +398,7 @@ static void prepare_ahead(struct init *init)
 	if (epoll_wait(init->epoll_fd, &event, 1, 0) != 0)
 		return;
 	process_prepare(&init->processes);
+	daemon_link_prepare(&init->link);
 	for (size_t i = 0; i < array_len(usual); i++)
 		(void)!access(usual[i], F_OK);
 }

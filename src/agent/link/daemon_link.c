@@ -41,9 +41,16 @@ static void daemon_link_close(struct daemon_link *link)
 	daemon_link_init(link, epoll_fd);
 }
 
+void daemon_link_prepare(struct daemon_link *link)
+{
+	if (buf_reserve(&link->in, RECEIVE_MIN) < 0 || buf_reserve(&link->out, 1) < 0)
+		daemon_link_close(link);
+}
+
 void daemon_link_open(struct daemon_link *link, int fd)
 {
-	daemon_link_close(link);
+	if (link->fd >= 0)
+		daemon_link_close(link);
 	link->fd = fd;
 	link->watched = EPOLLIN;
 	if (watch_add(link->epoll_fd, fd, link->watched, WATCH_LINK, 0) < 0)

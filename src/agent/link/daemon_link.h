@@ -33,6 +33,9 @@ typedef int daemon_link_handler(void *context, const struct frame *frame);
 
 void daemon_link_init(struct daemon_link *link, int epoll_fd);
 
+/* Takes the memory that the first link will need. */
+void daemon_link_prepare(struct daemon_link *link);
+
 /* Takes fd as the new link, in place of the old one. */
 void daemon_link_open(struct daemon_link *link, int fd);
 

@@ -296,6 +296,14 @@ static int send_network(const struct build_context *context, bool has_egress, in
 	return r < 0 ? r : 0;
 }
 
+/* If it fails, what is cloned next has the name of what was cloned before, which the caller compares. */
+static void name_next(struct build_context *context, const char *hostname)
+{
+	if (strcmp(context->hostname, hostname) != 0 &&
+		sethostname(hostname, strlen(hostname)) == 0)
+		snprintf(context->hostname, sizeof(context->hostname), "%s", hostname);
+}
+
 int build_start(struct build_context *context, const struct keeper_request *request,
 	const struct cpus_share *cpus, bool is_ahead, int netns_fd, struct build *ret_build,
 	struct err *err)
@@ -336,6 +344,7 @@ int build_start(struct build_context *context, const struct keeper_request *requ
 		.userns_fd = userns_fd,
 		.group_fd = cgroup_fd,
 		.lifeline = theirs};
+	name_next(context, request->hostname);
 	pid = clone_into(&context->child, cgroup_fd, &given);
 	if (pid < 0)
 		return err_sys(err, "clone the sandbox");

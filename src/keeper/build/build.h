@@ -29,6 +29,7 @@ struct build_context {
 	struct isolation_check isolation;
 	int own_netns_fd;
 	int own_uts_fd;
+	char hostname[KEEPER_HOSTNAME_MAX]; /* the keeper's own, which the next clone inherits */
 	struct netns_pool networks;
 	char *command_line; /* the keeper's own, which names the data directory */
 	size_t command_line_len;
@@ -64,8 +65,8 @@ int build_start(struct build_context *context, const struct keeper_request *requ
 int build_open_own_uts(int *ret_fd, struct err *err) must_check;
 
 /*
- * Names a sandbox. The keeper does it and not the child, so that a sandbox that is built ahead serves a
- * request with any name.
+ * Gives a sandbox another name than it was cloned with. The keeper does it and not the child, so that a sandbox that is
+ * built ahead serves a request with any name.
  */
 int build_set_hostname(const struct build_context *context, pid_t pid, const char *hostname,
 	struct err *err) must_check;

@@ -58,6 +58,7 @@ static int begin(struct prebuilds *prebuilds, const struct keeper_request *reque
 	entry->slot = request->slot;
 	entry->cpus = cpus;
 	entry->profile = request->profile;
+	memcpy(entry->hostname, context->hostname, sizeof(entry->hostname));
 	snprintf(entry->stack, sizeof(entry->stack), "%s", request->stack);
 	entry->limits = request->limits;
 	entry->leads_out = request->leads_out;
@@ -154,7 +155,8 @@ int prebuild_give(struct prebuilds *prebuilds, const struct keeper_request *requ
 		disk_mark_range(&context->disks, request->id,
 			userns_base(&context->userns.ranges, request->slot));
 	/* One whose first process is gone already is reaped and reported as any other. */
-	if (build_set_hostname(context, entry->pid, request->hostname, &unnamed) < 0)
+	if (strcmp(entry->hostname, request->hostname) != 0 &&
+		build_set_hostname(context, entry->pid, request->hostname, &unnamed) < 0)
 		log_warning("sandbox %s: %s", request->id, unnamed.message);
 	cgroup_name_owner(&context->cgroups, entry->group, entry->id);
 	isolation_check_describe(&context->isolation, request,

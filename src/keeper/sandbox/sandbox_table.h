@@ -29,6 +29,7 @@ struct sandbox_entry {
 	struct cpus_share cpus; /* until it was reaped */
 	struct walls walls;	/* that it was built with; so are these: */
 	enum keeper_profile profile;
+	char hostname[KEEPER_HOSTNAME_MAX];
 	char stack[KEEPER_DIGEST_LEN + 1]; /* what it started from; "": the host */
 	struct keeper_limits limits;
 	bool is_background; /* it has a small weight (cgroup_set_weight) */
