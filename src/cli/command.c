@@ -24,6 +24,7 @@ const struct command *const command_table[] = {
 	&cmd_egress,
 	&cmd_events,
 	&cmd_exec,
+	&cmd_execution,
 	&cmd_fn,
 	&cmd_fork,
 	&cmd_help,

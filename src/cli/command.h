@@ -102,6 +102,7 @@ extern const struct command cmd_doctor;
 extern const struct command cmd_egress;
 extern const struct command cmd_events;
 extern const struct command cmd_exec;
+extern const struct command cmd_execution;
 extern const struct command cmd_fn;
 extern const struct command cmd_fork;
 extern const struct command cmd_help;

@@ -148,6 +148,33 @@ test('what is older than may be kept goes by itself, with the copies of its arti
   await instance.start();
 });
 
+test('the command line waits for one that was left running, gets its files, lists, cancels and runs again', async () => {
+  const { sandlot, ok, json } = commandLine(instance);
+  const directory = path.join(instance.home, 'got');
+  const code = 'import base64\nprint("said")\nopen("/workspace/outputs/a b", "w").write("content")\ndisplay({"image/png": base64.b64encode(b"image").decode(), "text/plain": "image"}, raw=True)\n{"n": 1}';
+  const id = (await ok(['run-code', '-d', '-l', 'python', '-'], { input: code })).trim();
+  const { code: status, stdout, stderr } = await sandlot(['execution', 'wait', id]);
+  assert.deepEqual([status, stdout], [0, 'said\n{\n  "n": 1\n}\n']);
+  assert.match(stderr, new RegExp(`artifact: /workspace/outputs/a b \\(7 B\\)\n.*sandlot execution get ${id} /workspace/outputs/a b`));
+  assert.equal(await ok(['execution', 'get', id, 'a b', '-']), 'content');
+  fs.mkdirSync(directory);
+  await ok(['execution', 'get', id, '/workspace/outputs/a b'], { cwd: directory });
+  assert.equal(fs.readFileSync(path.join(directory, 'a b'), 'utf8'), 'content');
+  const none = await sandlot(['execution', 'get', id, 'none'], { cwd: directory });
+  assert.deepEqual([none.code, fs.existsSync(path.join(directory, 'none'))], [3, false]);
+  const saved = path.join(directory, 'new');
+  await ok(['run-code', '-l', 'python', '--save', saved, '-'], { input: code });
+  assert.equal(fs.readFileSync(path.join(saved, '1.png'), 'utf8'), 'image');
+  const slow = (await ok(['run-code', '-d', '-l', 'python', '-'], { input: 'import time\ntime.sleep(3600)' })).trim();
+  assert.match(await ok(['execution', 'ls', '--status', 'running']), new RegExp(slow));
+  assert.equal(await ok(['execution', 'cancel', slow]), `${slow} cancelled\n`);
+  assert.equal((await sandlot(['execution', 'wait', slow])).code, 1);
+  assert.match(await ok(['execution', 'retry', id]), /^said\n\{/);
+  const shown = await json(['execution', 'show', id]);
+  assert.deepEqual([shown.id, shown.result], [id, { n: 1 }]);
+  assert.ok((await json(['execution', 'ls', '-n', '2', '--language', 'python', '-o', 'json'])).executions.length === 2);
+});
+
 test('the command line runs a file in a sandbox of its own', async () => {
   const { sandlot } = commandLine(instance);
   const place = path.join(instance.home, 'sum.py');

@@ -15,8 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define EXIT_TIMEOUT 124
-
 struct run_code_values {
 	const char *confirm, *language, *context, *event, *handler, *cwd, *save, *template_name;
 	struct option_number timeout;
@@ -29,7 +27,8 @@ static const struct option options[] = {
 		offsetof(struct run_code_values, confirm)},
 	{OPTION_TEXT, 0, "context", "CONTEXT", "run it there, with what is defined there",
 		offsetof(struct run_code_values, context)},
-	{OPTION_FLAG, 'd', "detach", NULL, "leave it running and print its id",
+	{OPTION_FLAG, 'd', "detach", NULL,
+		"leave it running and print its id, for sandlot execution",
 		offsetof(struct run_code_values, detach)},
 	{OPTION_LIST, 'e', "env", "K=V", "set an environment variable; may be repeated",
 		offsetof(struct run_code_values, env)},
@@ -111,15 +110,6 @@ static int make_body(
 
 /* --- the end --- */
 
-static int exit_code_of(const json_t *execution)
-{
-	const char *status = cli_text(execution, "status");
-
-	if (strcmp(status, "succeeded") == 0)
-		return 0;
-	return strcmp(status, "timeout") == 0 ? EXIT_TIMEOUT : 1;
-}
-
 static int copy(struct client *client, struct output_stream *output, struct err *err)
 {
 	char chunk[65536];
@@ -158,7 +148,7 @@ static int stream(struct client *client, struct client_call *call, const struct 
 	if (r == 0) {
 		client_drain(client);
 		shown_result_report(output.result);
-		r = exit_code_of(output.result);
+		r = shown_result_exit_code(output.result);
 	}
 	client_close(client);
 	return r;
@@ -213,7 +203,7 @@ static int run(struct cli *cli, const void *values, int argc, char **argv, struc
 	if (r < 0)
 		return r;
 	cli_print_answer(cli, answer, cli_text(answer, "id"));
-	return v->detach ? 0 : exit_code_of(answer);
+	return v->detach ? 0 : shown_result_exit_code(answer);
 }
 
 const struct command cmd_run_code = {

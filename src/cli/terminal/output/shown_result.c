@@ -11,9 +11,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
-#define IMAGE_MAX  (8u << 20)
-#define NUMBER_MAX 100000u
+#define IMAGE_MAX    (8u << 20)
+#define NUMBER_MAX   100000u
+#define EXIT_TIMEOUT 124
 
 /* Images are saved by number: 1.png, 2.svg. */
 static int open_next(struct shown_result *shown, const char *ending, char **ret_path)
@@ -26,6 +28,8 @@ static int open_next(struct shown_result *shown, const char *ending, char **ret_
 		*ret_path = mem_printf(
 			"%s/%s%u.%s", shown->save, shown->prefix, ++shown->count, ending);
 		fd = open(*ret_path, flags, 0644);
+		if (fd < 0 && errno == ENOENT && mkdir(shown->save, 0755) == 0)
+			fd = open(*ret_path, flags, 0644);
 	} while (fd < 0 && errno == EEXIST && shown->count < NUMBER_MAX);
 	return fd;
 }
@@ -109,4 +113,18 @@ void shown_result_report(const json_t *execution)
 		format_size((uint64_t)json_integer_value(json_object_get(artifact, "size")), size);
 		cli_note("artifact: %s (%s)", cli_text(artifact, "path"), size);
 	}
+	/* Of a sandbox that is there they are files as any other. */
+	if (i > 0 && !cli_text(execution, "sandbox_id")[0])
+		cli_note("keep them with: sandlot execution get %s %s", cli_text(execution, "id"),
+			cli_text(json_array_get(json_object_get(execution, "artifacts"), 0),
+				"path"));
+}
+
+int shown_result_exit_code(const json_t *execution)
+{
+	const char *status = cli_text(execution, "status");
+
+	if (strcmp(status, "succeeded") == 0)
+		return 0;
+	return strcmp(status, "timeout") == 0 ? EXIT_TIMEOUT : 1;
 }

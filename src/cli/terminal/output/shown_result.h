@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What an execution shows while it runs: text is printed, images are saved where the user wants them, and at the end
- * comes what went wrong and what was written. For run-code and repl.
+ * comes what went wrong and what was written. For run-code, repl and execution.
  */
 #pragma once
 
@@ -21,3 +21,6 @@ bool shown_result_take(void *arg, const char *name, const json_t *data);
 
 /* To standard error: the error and the artifacts of an execution that is over. */
 void shown_result_report(const json_t *execution);
+
+/* What a command ends with that ran it: 0, 1, or 124 after a timeout. */
+int shown_result_exit_code(const json_t *execution);
