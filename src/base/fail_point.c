@@ -151,6 +151,8 @@ static const struct {
 	{"snapshot.copied", CRASHES},
 	{"snapshot.written", CRASHES},
 	{"snapshot.loaded", FAILS},
+	{"snapshot.mapped", CRASHES},
+	{"snapshot.mounted", CRASHES},
 	{"snapshot.placed", CRASHES},
 };
 

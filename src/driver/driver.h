@@ -186,6 +186,13 @@ enum driver_tree {
 #define DRIVER_PORT_CLOSED "port_closed"
 #define DRIVER_PORT_BUSY   "port_busy"
 
+/* What a snapshot is taken for. */
+enum driver_copy {
+	DRIVER_COPY_KEPT,
+	DRIVER_COPY_TEMPORARY,
+	DRIVER_COPY_NEXT, /* temporary, and the next load takes it, for a new sandbox */
+};
+
 struct driver_ops {
 	const char *name;
 
@@ -325,7 +332,7 @@ struct driver_ops {
 	 * the sandbox and, unless it is temporary, a moment later a failure of power, too; one that
 	 * comes before takes the whole copy. A failure leaves nothing. */
 	int (*take_snapshot)(struct driver *driver, const char *id, const char *snapshot,
-		bool is_temporary, uint64_t *ret_bytes, struct err *err);
+		enum driver_copy copy, uint64_t *ret_bytes, struct err *err);
 	/* Gives a sandbox that does not run the files of a snapshot, in the place of all that it has;
 	 * with `takes` the snapshot may be used up. On failure it has those. ERR_CONFLICT,
 	 * snapshot_missing: there is no such snapshot. */

@@ -285,7 +285,10 @@ static int take_snapshot(struct keeper *keeper, const struct keeper_request *req
 	struct keeper_answer *reply, struct err *err)
 {
 	return snapshot_store_take(&keeper->snapshots, request->id, request->snapshot,
-		request->is_temporary, &reply->stats.disk_bytes, err);
+		request->is_next	? SNAPSHOT_NEXT
+		: request->is_temporary ? SNAPSHOT_TEMPORARY
+					: SNAPSHOT_KEPT,
+		&reply->stats.disk_bytes, err);
 }
 
 /* The keeper holds the disk too, so that it can thaw it. */
@@ -348,7 +351,9 @@ void file_requests_snapshot_place(
 	struct err err = {0};
 
 	if (!refuse_running(keeper, request, conn))
-		reply_result(
-			conn, snapshot_store_place(&keeper->snapshots, request->id, &err), &err);
+		reply_result(conn,
+			snapshot_store_place(
+				&keeper->snapshots, request->snapshot, request->id, &err),
+			&err);
 	trash_wake_remover(&keeper->trash_remover);
 }

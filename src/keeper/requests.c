@@ -493,7 +493,8 @@ static const struct {
 	[KEEPER_SNAPSHOT_LIST] = {"snapshot list", file_requests_snapshot_list, 0},
 	[KEEPER_SNAPSHOT_COPY] = {"snapshot copy", file_requests_snapshot_copy,
 		NAMES_A_SANDBOX | NAMES_A_SNAPSHOT | HAS_SLOT},
-	[KEEPER_SNAPSHOT_PLACE] = {"snapshot place", file_requests_snapshot_place, NAMES_A_SANDBOX},
+	[KEEPER_SNAPSHOT_PLACE] = {"snapshot place", file_requests_snapshot_place,
+		NAMES_A_SANDBOX | NAMES_A_SNAPSHOT},
 };
 
 static bool is_hostname(const char *text)

@@ -20,7 +20,7 @@
 #include <string.h>
 
 /* A keeper starts agents of its own build, so a new version of their frames is one of its own too. */
-#define KEEPER_VERSION	    (2500 + AGENT_VERSION)
+#define KEEPER_VERSION	    (2600 + AGENT_VERSION)
 #define KEEPER_ID_LEN	    26 /* a lower-case ULID */
 #define KEEPER_HOSTNAME_MAX 64
 #define KEEPER_LIST_MAX	    64
@@ -185,7 +185,7 @@ struct keeper_request {
 	/* BUILD of a member: the running sandbox whose network, uid range, disk and workspace it
 	 * shares, and with which it ends; else "" */
 	char primary[KEEPER_ID_LEN + 1];
-	/* SNAPSHOT_* but PLACE. TREE_READ: whose files, instead of those of sandbox `id`; or "" */
+	/* SNAPSHOT_*. TREE_READ: whose files, instead of those of sandbox `id`; or "" */
 	char snapshot[KEEPER_ID_LEN + 1];
 	char project[KEEPER_ID_LEN + 1]; /* PROJECT_SHOW */
 	char hostname[KEEPER_HOSTNAME_MAX];
@@ -204,6 +204,7 @@ struct keeper_request {
 	uint32_t
 		log_least; /* HELLO: one more than what is logged at least (enum log_level); 0: as before */
 	struct log_subject subject; /* what the daemon does it for; both empty: nobody's request */
+	uint32_t is_next;	    /* SNAPSHOT_TAKE: a new sandbox takes it next, as it is */
 };
 
 /*

@@ -387,8 +387,9 @@ void changes_are_told_beside_what_was_there(void **state)
 	must_tell_changes(DRIVER_TREE_CHANGES, id, expected);
 	new_id(snapshot);
 	if (driver_can(driver, DRIVER_SNAPSHOTS)) {
-		assert_int_equal(
-			driver->ops->take_snapshot(driver, id, snapshot, false, &bytes, &err), 0);
+		assert_int_equal(driver->ops->take_snapshot(
+					 driver, id, snapshot, DRIVER_COPY_KEPT, &bytes, &err),
+			0);
 		must_tell_changes(DRIVER_TREE_SNAPSHOT_CHANGES, snapshot, expected);
 		assert_int_equal(driver->ops->drop_snapshot(driver, snapshot, &err), 0);
 	}
@@ -420,12 +421,12 @@ static bool is_snapshot(const char *id)
 	return false;
 }
 
-static void must_take(const char *id, const char *snapshot, bool is_temporary)
+static void must_take(const char *id, const char *snapshot, enum driver_copy copy)
 {
 	struct err err = {0};
 	uint64_t bytes = 0;
 
-	if (driver->ops->take_snapshot(driver, id, snapshot, is_temporary, &bytes, &err) < 0)
+	if (driver->ops->take_snapshot(driver, id, snapshot, copy, &bytes, &err) < 0)
 		fail_msg("%s", err.message);
 	assert_true(bytes > 0);
 	assert_true(is_snapshot(snapshot));
@@ -455,7 +456,7 @@ void a_snapshot_is_all_files_at_one_moment(void **state)
 	new_id(snapshot);
 	link = must_start(id);
 	must_print(link, 1, "echo one > /workspace/outputs/file; echo two > /var/tmp/file", "");
-	must_take(id, snapshot, false);
+	must_take(id, snapshot, DRIVER_COPY_KEPT);
 	must_print(link, 2, "echo later | tee /workspace/outputs/file > /var/tmp/file", "");
 	close(link);
 	must_stop(id);
@@ -482,10 +483,52 @@ void a_snapshot_is_all_files_at_one_moment(void **state)
 	assert_int_equal(driver->ops->drop_snapshot(driver, snapshot, &err), 0);
 }
 
-/* Taken of one that does not run, and used up. */
-void a_snapshot_may_be_used_up(void **state)
+static void use_up(enum driver_copy how, bool runs)
 {
 	char id[ID_LEN + 1], copy[ID_LEN + 1], snapshot[ID_LEN + 1];
+	struct err err = {0};
+	int link, other;
+
+	new_id(id);
+	new_id(copy);
+	new_id(snapshot);
+	link = must_start(id);
+	must_print(link, 1, "echo one > /workspace/outputs/file; echo two > /var/tmp/file", "");
+	if (!runs) {
+		close(link);
+		must_stop(id);
+	}
+	must_take(id, snapshot, how);
+	must_load(copy, snapshot, true);
+	other = must_start(copy);
+	must_print(other, 1, look_at_both, "one\ntwo\n");
+	must_print(other, 2, "stat -c '%u %g' /workspace/outputs/file /workspace/outputs",
+		"0 0\n1000 1000\n");
+	discard(copy, other);
+	/* The first has its own still. */
+	if (!runs)
+		link = must_start(id);
+	must_print(link, 3, look_at_both, "one\ntwo\n");
+	discard(id, link);
+	assert_int_equal(driver->ops->drop_snapshot(driver, snapshot, &err), 0);
+	assert_false(is_snapshot(snapshot));
+}
+
+/* Taken of one that runs or not, and used up. */
+void a_snapshot_may_be_used_up(void **state)
+{
+	(void)state;
+	NEEDS_AGENT;
+	NEEDS(DRIVER_SNAPSHOTS);
+	use_up(DRIVER_COPY_TEMPORARY, false);
+	use_up(DRIVER_COPY_NEXT, false);
+	use_up(DRIVER_COPY_NEXT, true);
+}
+
+/* The sandbox that was to take it is not made. */
+void a_snapshot_that_is_not_used_up_goes(void **state)
+{
+	char id[ID_LEN + 1], snapshot[ID_LEN + 1];
 	struct err err = {0};
 	int link;
 
@@ -493,23 +536,15 @@ void a_snapshot_may_be_used_up(void **state)
 	NEEDS_AGENT;
 	NEEDS(DRIVER_SNAPSHOTS);
 	new_id(id);
-	new_id(copy);
 	new_id(snapshot);
 	link = must_start(id);
-	must_print(link, 1, "echo one > /workspace/outputs/file; echo two > /var/tmp/file", "");
-	close(link);
-	must_stop(id);
-	must_take(id, snapshot, true);
-	must_load(copy, snapshot, true);
-	link = must_start(copy);
-	must_print(link, 1, look_at_both, "one\ntwo\n");
-	discard(copy, link);
-	/* The first has its own still. */
-	link = must_start(id);
-	must_print(link, 1, look_at_both, "one\ntwo\n");
-	discard(id, link);
+	must_take(id, snapshot, DRIVER_COPY_NEXT);
 	assert_int_equal(driver->ops->drop_snapshot(driver, snapshot, &err), 0);
 	assert_false(is_snapshot(snapshot));
+	/* Nothing of it is in the way. */
+	must_take(id, snapshot, DRIVER_COPY_NEXT);
+	assert_int_equal(driver->ops->drop_snapshot(driver, snapshot, &err), 0);
+	discard(id, link);
 }
 
 void files_stay_if_there_is_no_such_snapshot(void **state)
@@ -524,7 +559,8 @@ void files_stay_if_there_is_no_such_snapshot(void **state)
 	NEEDS(DRIVER_SNAPSHOTS);
 	new_id(id);
 	new_id(snapshot);
-	assert_true(driver->ops->take_snapshot(driver, id, snapshot, false, &bytes, &err) < 0);
+	assert_true(driver->ops->take_snapshot(
+			    driver, id, snapshot, DRIVER_COPY_KEPT, &bytes, &err) < 0);
 	assert_false(is_snapshot(snapshot));
 	link = must_start(id);
 	must_print(link, 1, "echo one > /workspace/outputs/file; echo two > /var/tmp/file", "");

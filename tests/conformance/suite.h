@@ -63,6 +63,7 @@ void a_sandbox_starts_from_a_stack_of_layers(void **state);
 void changes_are_told_beside_what_was_there(void **state);
 void a_snapshot_is_all_files_at_one_moment(void **state);
 void a_snapshot_may_be_used_up(void **state);
+void a_snapshot_that_is_not_used_up_goes(void **state);
 void files_stay_if_there_is_no_such_snapshot(void **state);
 void a_running_sandbox_is_shown_the_files_of_a_project(void **state);
 

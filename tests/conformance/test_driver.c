@@ -690,6 +690,7 @@ int main(int argc, char *argv[])
 		cmocka_unit_test(changes_are_told_beside_what_was_there),
 		cmocka_unit_test(a_snapshot_is_all_files_at_one_moment),
 		cmocka_unit_test(a_snapshot_may_be_used_up),
+		cmocka_unit_test(a_snapshot_that_is_not_used_up_goes),
 		cmocka_unit_test(files_stay_if_there_is_no_such_snapshot),
 		cmocka_unit_test(a_running_sandbox_is_shown_the_files_of_a_project),
 		cmocka_unit_test(a_frozen_sandbox_uses_no_processor),

@@ -558,7 +558,7 @@ const CRASHES = {
   build: ['layer.begun', 'capture.packed', 'layer.unpacked', 'layer.renamed', 'template.kept'],
   'template of a snapshot': ['blob.synced', 'capture.packed', 'layer.unpacked', 'layer.renamed'],
   export: ['blob.synced', 'export.packed'],
-  fork: ['snapshot.taken', 'snapshot.loaded', 'snapshot.placed', 'snapshot.dropped'],
+  fork: ['snapshot.mounted', 'snapshot.taken', 'snapshot.loaded', 'snapshot.mapped', 'snapshot.placed', 'snapshot.dropped'],
   change: ['change.resized', 'change.row_written'],
   'launch that adds a member': ['member.rows_added'],
   process: ['process.log_opened', 'process.row_inserted', 'process.sent', 'process.end_claimed', 'process.end_written', 'process.end_reported'],

@@ -183,18 +183,17 @@ int sandbox_run_clean(struct sandbox *sandbox, unsigned parts, struct err *err)
 	return r;
 }
 
-int sandbox_run_take_snapshot(struct sandbox *sandbox, const char *snapshot, bool is_temporary,
+int sandbox_run_take_snapshot(struct sandbox *sandbox, const char *snapshot, enum driver_copy copy,
 	uint64_t *ret_bytes, struct err *err)
 {
 	struct driver *driver = sandbox->engine->config.driver;
-	int r = driver->ops->take_snapshot(
-		driver, sandbox->id, snapshot, is_temporary, ret_bytes, err);
+	int r = driver->ops->take_snapshot(driver, sandbox->id, snapshot, copy, ret_bytes, err);
 
 	if (r < 0 && wants_check(driver, err)) {
 		r = check_disk(sandbox, err);
 		if (r == 0)
 			r = driver->ops->take_snapshot(
-				driver, sandbox->id, snapshot, is_temporary, ret_bytes, err);
+				driver, sandbox->id, snapshot, copy, ret_bytes, err);
 	}
 	return r;
 }

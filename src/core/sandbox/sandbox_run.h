@@ -16,7 +16,7 @@ int sandbox_run_end(struct sandbox *sandbox, bool gently, const struct terminati
 int sandbox_run_clean(struct sandbox *sandbox, unsigned parts, struct err *err) must_check;
 
 /* Keeps a copy of its files (driver.h), while it runs or not. */
-int sandbox_run_take_snapshot(struct sandbox *sandbox, const char *snapshot, bool is_temporary,
+int sandbox_run_take_snapshot(struct sandbox *sandbox, const char *snapshot, enum driver_copy copy,
 	uint64_t *ret_bytes, struct err *err) must_check;
 
 /* What it has used by now; nothing if it does not run. */

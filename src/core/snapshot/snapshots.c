@@ -58,7 +58,7 @@ static int begin(
 	return r;
 }
 
-enum purpose { TO_KEEP, FOR_AN_UNDO, FOR_A_FORK };
+enum purpose { TO_KEEP, FOR_AN_UNDO, FOR_A_FORK, FOR_FORKS };
 
 /* A sandbox whose files are listed under the id of the snapshot that is made of it. */
 struct listing {
@@ -79,13 +79,19 @@ static void *list_files(void *arg)
  * For a fork, what its sandboxes begin with is listed while it is copied: then nobody waits for that.
  * What the sandbox changes before its disk is frozen may be on one side alone. life is held.
  */
-static int copy(
-	struct sandbox *sandbox, struct snapshot_record *record, bool is_for_fork, struct err *err)
+static int copy(struct sandbox *sandbox, struct snapshot_record *record, enum purpose purpose,
+	struct err *err)
 {
+	static const enum driver_copy copies[] = {[TO_KEEP] = DRIVER_COPY_KEPT,
+		[FOR_AN_UNDO] = DRIVER_COPY_KEPT,
+		[FOR_A_FORK] = DRIVER_COPY_NEXT,
+		[FOR_FORKS] = DRIVER_COPY_TEMPORARY};
 	struct listing listing = {sandbox, record->id};
 	pthread_t thread;
-	bool is_beside = is_for_fork && pthread_create(&thread, NULL, list_files, &listing) == 0;
-	int r = sandbox_run_take_snapshot(sandbox, record->id, is_for_fork, &record->bytes, err);
+	bool is_beside = copies[purpose] != DRIVER_COPY_KEPT &&
+			 pthread_create(&thread, NULL, list_files, &listing) == 0;
+	int r = sandbox_run_take_snapshot(
+		sandbox, record->id, copies[purpose], &record->bytes, err);
 
 	if (is_beside)
 		pthread_join(thread, NULL);
@@ -105,7 +111,7 @@ static int make(struct sandbox *sandbox, const char *name, enum purpose purpose,
 	r = sandbox->gone ? sandbox_not_found(sandbox->id, err)
 			  : begin(sandbox, name, &record, err);
 	if (r == 0) {
-		r = copy(sandbox, &record, purpose == FOR_A_FORK, err);
+		r = copy(sandbox, &record, purpose, err);
 		fail_point("snapshot.taken");
 		if (r < 0) {
 			snapshot_files_drop(sandbox->engine, record.id);
@@ -234,7 +240,7 @@ int snapshots_fork(
 {
 	struct snapshots_fork fork = {0};
 	struct snapshot_record snapshot;
-	int r = make(sandbox, "", FOR_A_FORK, &snapshot, err);
+	int r = make(sandbox, "", count == 1 ? FOR_A_FORK : FOR_FORKS, &snapshot, err);
 
 	if (r < 0)
 		return r;

@@ -154,12 +154,16 @@ int native_files_list_snapshots(struct driver *driver, const char *after,
 }
 
 int native_files_take_snapshot(struct driver *driver, const char *id, const char *snapshot,
-	bool is_temporary, uint64_t *ret_bytes, struct err *err)
+	enum driver_copy copy, uint64_t *ret_bytes, struct err *err)
 {
+	struct keeper_request request = native_request(KEEPER_SNAPSHOT_TAKE, id);
 	struct keeper_answer answer;
-	int r = call_for_snapshot(native_from(driver), KEEPER_SNAPSHOT_TAKE, id, snapshot, 0,
-		is_temporary, &answer, err);
+	int r;
 
+	request.is_temporary = copy != DRIVER_COPY_KEPT;
+	request.is_next = copy == DRIVER_COPY_NEXT;
+	snprintf(request.snapshot, sizeof(request.snapshot), "%s", snapshot);
+	r = keeper_client_call(&native_from(driver)->keeper, &request, &answer, NULL, err);
 	if (r == 0)
 		*ret_bytes = answer.stats.disk_bytes;
 	return r;
@@ -178,7 +182,7 @@ int native_files_load_snapshot(
 			native, KEEPER_SNAPSHOT_COPY, id, snapshot, slot, takes, &answer, err);
 	return r < 0 ? r
 		     : call_for_snapshot(
-			       native, KEEPER_SNAPSHOT_PLACE, id, "", 0, false, &answer, err);
+			       native, KEEPER_SNAPSHOT_PLACE, id, snapshot, 0, false, &answer, err);
 }
 
 int native_files_drop_snapshot(struct driver *driver, const char *snapshot, struct err *err)

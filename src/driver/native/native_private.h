@@ -70,7 +70,7 @@ int native_files_drop_stack(struct driver *driver, const char *stack, struct err
 int native_files_list_snapshots(struct driver *driver, const char *after,
 	char ids[DRIVER_PAGE][ID_LEN + 1], struct err *err);
 int native_files_take_snapshot(struct driver *driver, const char *id, const char *snapshot,
-	bool is_temporary, uint64_t *ret_bytes, struct err *err);
+	enum driver_copy copy, uint64_t *ret_bytes, struct err *err);
 int native_files_load_snapshot(
 	struct driver *driver, const char *id, const char *snapshot, bool takes, struct err *err);
 int native_files_drop_snapshot(struct driver *driver, const char *snapshot, struct err *err);

@@ -216,20 +216,11 @@ static int mount_failed(int file_fd, struct err *err)
 	return refuse_unchecked(strerror(-r), err);
 }
 
-int ext4_image_mount(int file_fd, int *ret_mount_fd, struct err *err)
+static int mount_device(
+	int file_fd, const char *device, const char *barrier, int *ret_mount_fd, struct err *err)
 {
-	auto_fd int loop = -1, fs = -1;
-	char device[32];
-	int r;
+	auto_fd int fs = mounts_fsopen("ext4");
 
-	/* The lock belongs to the open file, and the loop device holds that from now on. */
-	if ((r = lock(file_fd, err)) < 0 || (r = check_room(file_fd, err)) < 0 ||
-		(r = check_image(file_fd, err)) < 0)
-		return r;
-	r = open_loop(file_fd, false, device, &loop, err);
-	if (r < 0)
-		return r;
-	fs = mounts_fsopen("ext4");
 	/* No `discard`: with it the kernel also gives blocks back whose files were deleted or replaced
 	 * in a transaction that could not be written. A check of the image then brings those files
 	 * back without their content. The tables of inodes need no zeroing: holes of a sparse file are
@@ -237,10 +228,64 @@ int ext4_image_mount(int file_fd, int *ret_mount_fd, struct err *err)
 	if (fs < 0 || mounts_set_string(fs, "source", device) < 0 ||
 		mounts_set_flag(fs, "noinit_itable") < 0 ||
 		mounts_set_flag(fs, "no_prefetch_block_bitmaps") < 0 ||
+		mounts_set_flag(fs, barrier) < 0 ||
 		mounts_set_string(fs, "errors", "remount-ro") < 0)
 		return err_sys(err, "configure ext4");
 	*ret_mount_fd = mounts_fsmount(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 	return *ret_mount_fd < 0 ? mount_failed(file_fd, err) : 0;
+}
+
+int ext4_image_mount(int file_fd, int *ret_mount_fd, struct err *err)
+{
+	auto_fd int loop = -1;
+	char device[32];
+	int r;
+
+	/* The lock belongs to the open file, and the loop device holds that from now on. */
+	if ((r = lock(file_fd, err)) < 0 || (r = check_room(file_fd, err)) < 0 ||
+		(r = check_image(file_fd, err)) < 0 ||
+		(r = open_loop(file_fd, false, device, &loop, err)) < 0)
+		return r;
+	return mount_device(file_fd, device, "barrier", ret_mount_fd, err);
+}
+
+int ext4_image_attach(int file_fd, int *ret_loop_fd, struct err *err)
+{
+	char device[32];
+	int r = lock(file_fd, err);
+
+	return r < 0 ? r : open_loop(file_fd, false, device, ret_loop_fd, err);
+}
+
+/* From here on a commit waits until all that came before it is on the disk. */
+static int set_barrier(int mount_fd, struct err *err)
+{
+	auto_fd int fs = mounts_fspick(mount_fd);
+
+	if (fs < 0 || mounts_set_flag(fs, "barrier") < 0 || mounts_reconfigure(fs) < 0)
+		return err_sys(err, "set the barriers of an image");
+	return 0;
+}
+
+int ext4_image_mount_attached(int file_fd, int loop_fd, int *ret_mount_fd, struct err *err)
+{
+	auto_fd int mount = -1;
+	struct loop_info64 info;
+	char device[32];
+	int r;
+
+	if ((r = check_room(file_fd, err)) < 0 || (r = check_image(file_fd, err)) < 0)
+		return r;
+	/* Whoever looked at the device, as udev does, made the kernel keep what was there then. */
+	if (ioctl(loop_fd, LOOP_GET_STATUS64, &info) < 0 || ioctl(loop_fd, BLKFLSBUF, 0) < 0)
+		return err_sys(err, "look at a loop device");
+	snprintf(device, sizeof(device), "/dev/loop%u", info.lo_number);
+	/* A mount notes in the superblock that there is one, and would wait for the whole image with that. */
+	if ((r = mount_device(file_fd, device, "nobarrier", &mount, err)) < 0 ||
+		(r = set_barrier(mount, err)) < 0)
+		return r;
+	*ret_mount_fd = take_fd(&mount);
+	return 0;
 }
 
 int ext4_image_mount_read_only(int file_fd, int *ret_mount_fd, struct err *err)

@@ -69,6 +69,17 @@ void ext4_image_note_damage(int r, struct err *err);
  */
 int ext4_image_mount(int file_fd, int *ret_mount_fd, struct err *err) must_check;
 
+/*
+ * A mount that does not wait for the host's disk, in two steps. A loop device waits, when it is made, until all that is in its
+ * file is on the disk: so this one is made on a file that has its size and no content yet. It is free again once it is neither
+ * open nor mounted.
+ */
+int ext4_image_attach(int file_fd, int *ret_loop_fd, struct err *err) must_check;
+
+/* Mounts it, detached, when the content is there. The first commit of its journal brings all of it to the disk. */
+int ext4_image_mount_attached(int file_fd, int loop_fd, int *ret_mount_fd, struct err *err)
+	must_check;
+
 /* Mounts an image that nothing writes to any more, detached and read-only; any number of times. */
 int ext4_image_mount_read_only(int file_fd, int *ret_mount_fd, struct err *err) must_check;
 

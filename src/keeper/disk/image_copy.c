@@ -2,6 +2,7 @@
 #include "keeper/disk/image_copy.h"
 
 #include "base/fd.h"
+#include "keeper/disk/ext4_image.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -58,13 +59,11 @@ bool image_copy_is_told_to_end(void)
 	return sigpending(&pending) == 0 && sigismember(&pending, SIGTERM) == 1;
 }
 
-enum image_copy_way image_copy_choose(int from, bool is_mounted_next)
+enum image_copy_way image_copy_choose(int from, enum image_copy_way small)
 {
 	uint64_t memory = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
 
-	if (image_copy_bytes_of(from) > memory / CACHE_SHARE)
-		return IMAGE_COPY_DIRECT;
-	return is_mounted_next ? IMAGE_COPY_BEGUN : IMAGE_COPY_CACHED;
+	return image_copy_bytes_of(from) > memory / CACHE_SHARE ? IMAGE_COPY_DIRECT : small;
 }
 
 static int copy_step(const struct plan *plan, off_t at, size_t len)
@@ -221,12 +220,9 @@ static int allocate(int from, int to)
 
 static int copy_data(int from, int to, enum image_copy_way way)
 {
-	struct plan plan = {.from = from, .to = to, .is_begun = way != IMAGE_COPY_CACHED, .of = 1};
-	struct stat st;
+	struct plan plan = {.from = from, .to = to, .is_begun = way == IMAGE_COPY_BEGUN, .of = 1};
 	int r;
 
-	if (fstat(from, &st) < 0 || ftruncate(to, st.st_size) < 0)
-		return -errno;
 	r = allocate(from, to);
 	if (r < 0)
 		return r;
@@ -242,21 +238,34 @@ static int copy_data(int from, int to, enum image_copy_way way)
 	return r;
 }
 
-int image_copy_make(int from, int dirfd, enum image_copy_way way, int *ret_fd, struct err *err)
+/* The copy gets its size and, if one is wanted, a loop device. */
+static int prepare(int from, int to, enum image_copy_way way, int *ret_loop_fd, struct err *err)
 {
+	struct stat st;
+
+	if (fstat(from, &st) < 0 || ftruncate(to, st.st_size) < 0)
+		return err_sys(err, "size a copy of a disk");
+	return way == IMAGE_COPY_ATTACHED ? ext4_image_attach(to, ret_loop_fd, err) : 0;
+}
+
+int image_copy_make(int from, int dirfd, enum image_copy_way way, int *ret_fd, int *ret_loop_fd,
+	struct err *err)
+{
+	auto_fd int loop = -1;
 	auto_fd int to = openat(dirfd, ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
 	int r;
 
 	if (to < 0)
 		return err_sys(err, "make a copy of a disk");
 	if (ioctl(to, FICLONE, from) < 0) {
-		r = check_room(from, err);
-		if (r < 0)
+		if ((r = check_room(from, err)) < 0 || (r = prepare(from, to, way, &loop, err)) < 0)
 			return r;
 		r = copy_data(from, to, way);
 		if (r < 0)
 			return err_from(err, r, "copy a disk");
 	}
+	if (loop >= 0)
+		*ret_loop_fd = take_fd(&loop);
 	*ret_fd = take_fd(&to);
 	return 0;
 }

@@ -28,21 +28,26 @@ enum image_copy_way {
 	 */
 	IMAGE_COPY_BEGUN,
 	/*
+	 * As IMAGE_COPY_CACHED, with a loop device that was made before the content: for a copy that is mounted next, and does
+	 * not wait for the disk (ext4_image_mount_attached).
+	 */
+	IMAGE_COPY_ATTACHED,
+	/*
 	 * Past the cache where that can be. It takes as long as the disk needs to read and write, a fifth of the processor
 	 * time, and nobody else's place in the cache; what is left for an fsync is little.
 	 */
 	IMAGE_COPY_DIRECT,
 };
 
-/* Through the cache if a copy is small beside the memory of the host. */
-enum image_copy_way image_copy_choose(int from, bool is_mounted_next);
+/* Through the cache if a copy is small beside the memory of the host: then the way is `small`. */
+enum image_copy_way image_copy_choose(int from, enum image_copy_way small);
 
 /* Whether a SIGTERM waits, which is blocked: the keeper is gone, or the whole service is to end. */
 bool image_copy_is_told_to_end(void);
 
 /*
  * For children only, in which SIGTERM is blocked: copies the file of an image into a new one without a name in dirfd. A SIGTERM
- * ends it with -EINTR.
+ * ends it with -EINTR. A copy that is made IMAGE_COPY_ATTACHED may have a loop device, else *ret_loop_fd stays as it is.
  */
-int image_copy_make(int from, int dirfd, enum image_copy_way way, int *ret_fd, struct err *err)
-	must_check;
+int image_copy_make(int from, int dirfd, enum image_copy_way way, int *ret_fd, int *ret_loop_fd,
+	struct err *err) must_check;

@@ -9,6 +9,7 @@
 #include "keeper/disk/ext4_image.h"
 #include "keeper/disk/image_copy.h"
 #include "keeper/disk/late_copy.h"
+#include "keeper/disk/next_disk.h"
 #include "keeper/disk/trash.h"
 #include "keeper/mount/directory.h"
 #include "keeper/mount/mount_area.h"
@@ -65,6 +66,17 @@ static int name_copy(
 
 /* --- taking --- */
 
+/* A copy without a name, and the loop device that is on it, or -1. */
+struct fresh_copy {
+	int fd, loop_fd;
+};
+
+static void drop_fresh(struct fresh_copy *copy)
+{
+	fd_close(copy->fd);
+	fd_close(copy->loop_fd);
+}
+
 /*
  * The keeper's death ends other children at once; this one has to thaw first. The signal is blocked, as
  * in the keeper, and looked for between pieces of the copy.
@@ -112,7 +124,7 @@ static int freeze(const struct disks *disks, const char *id, int home, struct er
 }
 
 static int copy_mounted(const struct disks *disks, const char *id, int home, int file,
-	enum image_copy_way way, int *ret_fd, struct err *err)
+	enum image_copy_way way, struct fresh_copy *copy, struct err *err)
 {
 	int r = freeze(disks, id, home, err);
 
@@ -120,7 +132,8 @@ static int copy_mounted(const struct disks *disks, const char *id, int home, int
 		return r;
 	r = fail_point_check("snapshot.frozen", err);
 	if (r == 0)
-		r = image_copy_make(file, disks->storage->snapshots_fd, way, ret_fd, err);
+		r = image_copy_make(
+			file, disks->storage->snapshots_fd, way, &copy->fd, &copy->loop_fd, err);
 	fail_point("snapshot.copied");
 	thaw(home);
 	return r;
@@ -135,14 +148,44 @@ static int refuse_way(const char *id, struct err *err)
 		"the disk of sandbox %s is a directory, of which there are no snapshots", id);
 }
 
+static enum image_copy_way way_of(int file, enum snapshot_use use)
+{
+	static const enum image_copy_way ways[] = {[SNAPSHOT_KEPT] = IMAGE_COPY_CACHED,
+		[SNAPSHOT_TEMPORARY] = IMAGE_COPY_BEGUN,
+		[SNAPSHOT_NEXT] = IMAGE_COPY_ATTACHED};
+
+	return image_copy_choose(file, ways[use]);
+}
+
+/* A copy, which is whole and clean. */
+static int copy_disk(const struct disks *disks, const char *id, int file, enum image_copy_way way,
+	struct fresh_copy *copy, struct err *err)
+{
+	auto_fd int home = disk_open_mounted(disks, id);
+	int r;
+
+	if (home >= 0) {
+		r = copy_mounted(disks, id, home, file, way, copy, err);
+	} else {
+		r = ext4_image_hold(file, err);
+		if (r == 0)
+			r = image_copy_make(file, disks->storage->snapshots_fd, way, &copy->fd,
+				&copy->loop_fd, err);
+	}
+	if (r == 0 && !ext4_image_is_clean(copy->fd))
+		r = err_set(err, ERR_INTERNAL, "the copy of the disk of %s is not clean", id);
+	return r;
+}
+
 int snapshot_store_take(const struct snapshot_store *store, const char *id, const char *snapshot,
-	bool is_temporary, uint64_t *ret_bytes, struct err *err)
+	enum snapshot_use use, uint64_t *ret_bytes, struct err *err)
 {
 	const struct disks *disks = store->disks;
 	const struct storage *storage = disks->storage;
-	auto_fd int home = disk_open_mounted(disks, id), file = -1, copy = -1;
+	auto_(drop_fresh) struct fresh_copy copy = {-1, -1};
 	char name[DISK_IMAGE_NAME_MAX];
 	enum image_copy_way way;
+	auto_fd int file = -1;
 	int r;
 
 	if (!disk_image_exists(storage, id))
@@ -153,22 +196,16 @@ int snapshot_store_take(const struct snapshot_store *store, const char *id, cons
 	file = openat(storage->workspaces_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	if (file < 0)
 		return err_sys(err, "open the disk of %s", id);
-	way = image_copy_choose(file, is_temporary); /* a fork takes what is temporary */
-	if (home >= 0) {
-		r = copy_mounted(disks, id, home, file, way, &copy, err);
-	} else {
-		r = ext4_image_hold(file, err);
-		if (r == 0)
-			r = image_copy_make(file, storage->snapshots_fd, way, &copy, err);
-	}
+	way = way_of(file, use);
+	r = copy_disk(disks, id, file, way, &copy, err);
 	if (r < 0)
 		return r;
-	if (!ext4_image_is_clean(copy))
-		return err_set(err, ERR_INTERNAL, "the copy of the disk of %s is not clean", id);
 	disk_image_name(snapshot, name);
-	r = name_copy(storage, copy, name, is_temporary ? DUE_NEVER : due_of(way), err);
+	r = name_copy(storage, copy.fd, name, use == SNAPSHOT_KEPT ? due_of(way) : DUE_NEVER, err);
 	if (r == 0)
-		*ret_bytes = image_copy_bytes_of(copy);
+		*ret_bytes = image_copy_bytes_of(copy.fd);
+	if (r == 0 && copy.loop_fd >= 0)
+		r = next_disk_mount(disks, snapshot, copy.fd, copy.loop_fd, err);
 	return r;
 }
 
@@ -352,14 +389,15 @@ int snapshot_store_copy(const struct snapshot_store *store, const char *snapshot
 
 	if (r == 0 && !takes)
 		r = image_copy_make(from, storage->snapshots_fd,
-			is_waited_for ? IMAGE_COPY_DIRECT : image_copy_choose(from, true), &copied,
-			err);
+			is_waited_for ? IMAGE_COPY_DIRECT
+				      : image_copy_choose(from, IMAGE_COPY_BEGUN),
+			&copied, NULL, err);
 	if (r < 0)
 		return r;
 	if (fchown(takes ? from : copied, 0, base_uid) < 0)
 		return err_sys(err, "mark a copy of a disk");
-	r = fail_point_check("snapshot.loaded", err);
-	if (r < 0)
+	if ((r = fail_point_check("snapshot.loaded", err)) < 0 ||
+		(takes && (r = next_disk_map(store->disks, snapshot, base_uid, err)) < 0))
 		return r;
 	new_name(id, name);
 	r = trash_discard(&storage->trash, storage->snapshots_fd, name, err);
@@ -369,7 +407,18 @@ int snapshot_store_copy(const struct snapshot_store *store, const char *snapshot
 		     : name_copy(storage, copied, name, is_waited_for ? DUE_NOW : DUE_NEVER, err);
 }
 
-int snapshot_store_place(const struct snapshot_store *store, const char *id, struct err *err)
+/* A copy that is mounted already and could not become the disk of its sandbox. */
+static void discard_copy_of(const struct snapshot_store *store, const char *id, const char *copy)
+{
+	struct err err;
+
+	if (disk_unmount_discard(&store->disks->disk_mount.unmounts, id,
+		    store->disks->storage->snapshots_fd, copy, &err) < 0)
+		log_warning("%s", err.message);
+}
+
+int snapshot_store_place(
+	const struct snapshot_store *store, const char *snapshot, const char *id, struct err *err)
 {
 	const struct storage *storage = store->disks->storage;
 	bool has_disk = disk_image_exists(storage, id);
@@ -380,10 +429,20 @@ int snapshot_store_place(const struct snapshot_store *store, const char *id, str
 		return refuse_way(id, err);
 	disk_image_name(id, image);
 	new_name(id, copy);
+	/* The mount moves first: who finds the image without one would wait for it. */
+	r = has_disk ? 0 : next_disk_give(store->disks, snapshot, id, err);
+	if (r < 0)
+		return r;
 	/* One step: there is always a whole disk of that name. */
 	if (syscall(SYS_renameat2, storage->snapshots_fd, copy, storage->workspaces_fd, image,
-		    has_disk ? RENAME_EXCHANGE : RENAME_NOREPLACE) < 0)
-		return err_sys(err, "give %s the disk of a snapshot", id);
+		    has_disk ? RENAME_EXCHANGE : RENAME_NOREPLACE) < 0) {
+		int is_mounted = r;
+
+		r = err_sys(err, "give %s the disk of a snapshot", id);
+		if (is_mounted)
+			discard_copy_of(store, id, copy);
+		return r;
+	}
 	fail_point("snapshot.placed");
 	if (!has_disk)
 		return 0;
@@ -424,6 +483,7 @@ int snapshot_store_drop(const struct snapshot_store *store, const char *snapshot
 	const struct storage *storage = store->disks->storage;
 	char name[DISK_IMAGE_NAME_MAX];
 
+	next_disk_drop(store->disks, snapshot);
 	disk_image_name(snapshot, name);
 	return trash_discard(&storage->trash, storage->snapshots_fd, name, err);
 }

@@ -9,7 +9,7 @@
  * has its name. A snapshot that went through the host's cache (image_copy.h) is so a moment later: a helper, the snapshot writer,
  * sees to that, and what a failure of power has torn meanwhile is removed (late_copy.h). One that went past it is waited for.
  * What a new sandbox starts with is not, as none of what it writes is: the first commit of its journal brings all of it to the
- * disk.
+ * disk. A fork does not even wait when its disk is mounted (next_disk.h).
  *
  * While a mounted image is copied, its file system is frozen: writers of the sandbox wait, and ext4
  * has emptied its journal, so that the copy is clean. The kernel keeps a frozen file system for ever,
@@ -19,6 +19,13 @@
 #pragma once
 
 #include "keeper/disk/disk.h"
+
+/* What a snapshot is taken for. */
+enum snapshot_use {
+	SNAPSHOT_KEPT,
+	SNAPSHOT_TEMPORARY, /* it may never come to the host's disk */
+	SNAPSHOT_NEXT, /* likewise, and a new sandbox takes it next: it is mounted already (next_disk.h) */
+};
 
 struct snapshot_child {
 	pid_t pid;   /* 0: none */
@@ -38,12 +45,12 @@ struct snapshot_store {
 void snapshot_store_open(struct snapshot_store *store, struct disks *disks);
 
 /*
- * In a child: copies the disk of a sandbox, running or not. One that is temporary may never come to
- * the host's disk. *ret_bytes: what the snapshot takes of the host's disk, as far as
- * it is shared with nothing.
+ * In a child: copies the disk of a sandbox, running or not. *ret_bytes: what the snapshot takes of the
+ * host's disk, as far as it is shared with nothing. What is there after a failure goes with
+ * snapshot_store_drop.
  */
 int snapshot_store_take(const struct snapshot_store *store, const char *id, const char *snapshot,
-	bool is_temporary, uint64_t *ret_bytes, struct err *err) must_check;
+	enum snapshot_use use, uint64_t *ret_bytes, struct err *err) must_check;
 
 /* In the keeper: a child takes a snapshot of a disk, whose home is open or -1; takes over home_fd. */
 void snapshot_store_watch(struct snapshot_store *store, pid_t pid, int home_fd);
@@ -65,8 +72,8 @@ int snapshot_store_copy(const struct snapshot_store *store, const char *snapshot
  * Makes that copy the disk of the sandbox, which does not run, in the place of the one that it has.
  * That one is lost.
  */
-int snapshot_store_place(const struct snapshot_store *store, const char *id, struct err *err)
-	must_check;
+int snapshot_store_place(const struct snapshot_store *store, const char *snapshot, const char *id,
+	struct err *err) must_check;
 
 /* Lists snapshots in order, after `after`; returns how many. */
 uint32_t snapshot_store_list(const struct snapshot_store *store, const char *after,

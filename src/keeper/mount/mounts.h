@@ -62,6 +62,17 @@ static inline int mounts_fsmount(int fs, unsigned attrs)
 	return (int)syscall(SYS_fsmount, fs, FSMOUNT_CLOEXEC, attrs);
 }
 
+/* Opens the file system of a mount, to set options and reconfigure it. */
+static inline int mounts_fspick(int mount_fd)
+{
+	return (int)syscall(SYS_fspick, mount_fd, "", FSPICK_CLOEXEC | FSPICK_EMPTY_PATH);
+}
+
+static inline int mounts_reconfigure(int fs)
+{
+	return (int)syscall(SYS_fsconfig, fs, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0);
+}
+
 static inline int mounts_attach(int mount_fd, int target_fd)
 {
 	return (int)syscall(SYS_move_mount, mount_fd, "", target_fd, "",

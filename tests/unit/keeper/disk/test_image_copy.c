@@ -89,7 +89,7 @@ static void copy_in(const char *path)
 	for (size_t i = 0; i < array_len(ways); i++) {
 		auto_fd int copy = -1;
 
-		assert_int_equal(image_copy_make(from, place, ways[i], &copy, &err), 0);
+		assert_int_equal(image_copy_make(from, place, ways[i], &copy, NULL, &err), 0);
 		assert_same(copy);
 		assert_int_equal(fcntl(from, F_GETFL) & O_DIRECT, 0);
 		assert_int_equal(fcntl(copy, F_GETFL) & O_DIRECT, 0);
@@ -113,7 +113,7 @@ static void test_what_was_not_written_yet_is_copied(void **state)
 	(void)state;
 	assert_int_equal(fsync(from), 0);
 	assert_int_equal(pwrite(from, "!", 1, (off_t)(65 * MI)), 1);
-	assert_int_equal(image_copy_make(from, place, IMAGE_COPY_DIRECT, &copy, &err), 0);
+	assert_int_equal(image_copy_make(from, place, IMAGE_COPY_DIRECT, &copy, NULL, &err), 0);
 	assert_int_equal(pread(copy, &byte, 1, (off_t)(65 * MI)), 1);
 	assert_int_equal(byte, '!');
 }
@@ -132,7 +132,7 @@ static void test_a_signal_ends_it(void **state)
 	for (size_t i = 0; i < array_len(ways); i++) {
 		int copy = -1;
 
-		assert_int_equal(image_copy_make(from, place, ways[i], &copy, &err), -EINTR);
+		assert_int_equal(image_copy_make(from, place, ways[i], &copy, NULL, &err), -EINTR);
 		assert_int_equal(copy, -1);
 		assert_true(waitpid(-1, NULL, WNOHANG) < 0);
 	}
