@@ -12,9 +12,9 @@ const FORMATS = { 'date-time': /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z$/ };
 
 let judge = null;
 
-/** Takes the document that all requests of this process are measured by. */
-export function load(document) {
-  judge ??= new Judge(document);
+/** Takes the document that all requests of this process are measured by: `read` gives it, once. */
+export async function load(read) {
+  judge ??= new Judge(await read());
 }
 
 /** Fails if the beginning of an answer is not what the document says, or a request that was accepted should not have been. */

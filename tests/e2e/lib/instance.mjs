@@ -109,7 +109,7 @@ export class Instance {
     this.api.disconnect();
     await until(async () => daemon.how || (await this.api.request('GET', isReady ? '/readyz' : '/healthz', { token: null })).status === 200, { what: '/readyz' });
     assert.ok(!daemon.how, `the daemon ended before it was ready: ${JSON.stringify(daemon.how)}\n${this.log().slice(-3000)}`);
-    document.load((await this.api.request('GET', '/openapi.json', { token: null })).json);
+    await document.load(async () => (await this.api.request('GET', '/openapi.json', { token: null })).json);
     this.keeper = this.findKeeper();
     this.cgroupRoots = new Set(proc.descriptorTargets(this.keeper.pid).filter((target) => target.startsWith('/sys/fs/cgroup/')));
     assert.equal(this.cgroupRoots.size > 0, this.hasCgroups, 'not proven: the keeper holds no cgroup that can be watched');
