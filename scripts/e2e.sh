@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Runs the end-to-end tests against the real daemon, as root, and checks that the machine holds
 # afterwards what it held before. BUILD_DIR chooses the build (default: build), E2E_JOBS how many
-# files run at once (default: 3); arguments are test files (default: all). The last lines are node's
+# files run at once (default: 5); arguments are test files (default: all). The last lines are node's
 # counters: "# pass N", "# fail N".
 # With E2E_USER the daemons are started by that ordinary user, in cgroups of its own with E2E_DELEGATED,
 # and tests of what only root can have (tests/e2e/lib/differences.mjs) are skipped.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Real programs behind an allowlist of one name: npm with the registry of this machine, apt with its sources.
-// They need a network; without one a test says so and is skipped. And what a sandbox may reach that does not
+// They need a network; without one a test says so and is skipped. A whole Vite app is built with E2E_FULL. And what a sandbox may reach that does not
 // say so itself, which this daemon has settings for.
 import assert from 'node:assert/strict';
 import dns from 'node:dns/promises';
@@ -33,21 +33,23 @@ async function rulesFor(text) {
 
 const reached = async (id) => (await api.request('GET', `/v1/sandboxes/${id}/network`)).json.reached;
 
-test('npm installs and builds a Vite app through an allowlist of one name, with the proxy and without, and nothing else is reached', async (t) => {
+test('npm installs packages through an allowlist of one name, with the proxy and without, and nothing else is reached', async (t) => {
   const registry = output('npm', 'config', 'get', 'registry');
-  const rules = registry && output('npm', 'view', 'vite', 'version', '--fetch-retries=0', '--fetch-timeout=8000') && (await rulesFor(registry));
+  const rules = registry && output('npm', 'view', 'vite', 'version', '--fetch-retries=1', '--fetch-timeout=8000') && (await rulesFor(registry));
   if (!rules) return t.skip('not proven: no registry of npm can be reached from this machine');
   const env = { npm_config_registry: registry, npm_config_fetch_retries: '4', npm_config_fetch_retry_mintimeout: '1000', npm_config_update_notifier: 'false', npm_config_audit: 'false', npm_config_fund: 'false' };
   if (fs.existsSync(CERTIFICATES)) env.NODE_EXTRA_CA_CERTS = CERTIFICATES;
   const { id } = await api.create({ network: { mode: 'allowlist', allow: rules.allow }, env, resources: { memory: '2Gi', cpu: 2 } });
-  await api.put(id, '/workspace/package.json', JSON.stringify({ name: 'app', private: true, type: 'module', devDependencies: { vite: '^5' } }));
+  await api.put(id, '/workspace/package.json', JSON.stringify({ name: 'app', private: true, type: 'module', devDependencies: process.env.E2E_FULL ? { vite: '^5' } : { 'left-pad': '1.3.0' } }));
   await api.put(id, '/workspace/index.html', '<!doctype html><script type="module" src="/main.js"></script>');
   await api.put(id, '/workspace/main.js', "document.title = 'built';\n");
   const installed = await api.exec(id, { command: 'npm install --cache /tmp/cache', timeout_ms: 300_000 });
   assert.equal(installed.exit_code, 0, installed.stderr);
-  const built = await api.exec(id, { command: 'npx vite build && grep -l built dist/assets/*.js', timeout_ms: 300_000 });
-  assert.equal(built.exit_code, 0, built.stderr);
-  assert.match(built.stdout, /dist\/assets\/.*\.js\s*$/);
+  if (process.env.E2E_FULL) {
+    const built = await api.exec(id, { command: 'npx vite build && grep -l built dist/assets/*.js', timeout_ms: 300_000 });
+    assert.equal(built.exit_code, 0, built.stderr);
+    assert.match(built.stdout, /dist\/assets\/.*\.js\s*$/);
+  }
   const plain = await api.exec(id, { command: 'mkdir /tmp/plain && cd /tmp/plain && npm init -y >/dev/null && npm install --cache /tmp/other is-odd && node -p "require(\'is-odd\')(3)"', env: NO_PROXY, timeout_ms: 300_000 });
   assert.match(plain.stdout, /true\s*$/, plain.stderr);
   assert.deepEqual((await reached(id)).filter((rule) => !rules.allow.includes(rule) || rule === rules.target), [rules.target]);

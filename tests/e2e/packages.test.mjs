@@ -23,13 +23,13 @@ const LONG = { timeout_ms: 900_000 };
 /** What a program of this machine prints, or null if it fails. */
 function output(file, ...args) {
   try {
-    return execFileSync(file, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], timeout: 20_000, cwd: '/tmp' }).trim();
+    return execFileSync(file, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], timeout: 60_000, cwd: '/tmp' }).trim();
   } catch {
     return null;
   }
 }
 
-const answers = (url) => output('curl', '-sfIL', '-m', '10', url) !== null;
+const answers = (url) => output('curl', '-sfIL', '-m', '10', '--retry', '2', '--retry-all-errors', url) !== null;
 /** Where a server is now, as rules: registries may be at addresses that no sandbox reaches unless it is told. */
 async function rulesFor(...urls) {
   const rules = await Promise.all(urls.map(async (text) => {

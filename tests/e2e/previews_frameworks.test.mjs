@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Development servers as they come, looked at with a real browser, without TLS and with it: the page loads, and a change
 // of a file in the sandbox reaches it through its WebSocket, without a reload. They need packages; see lib/framework.mjs.
+// Vite's are always tried, Next with E2E_FULL: its packages alone are 400 MB.
 import assert from 'node:assert/strict';
 import path from 'node:path';
 import { after, test } from 'node:test';
@@ -174,7 +175,7 @@ test('a hostile page neither frames nor embeds answers of the API, nor keeps a w
   }
 });
 
-test('Next by name, private: the page is compiled and hydrated, and a change arrives without a reload', async (t) => {
+test('Next by name, private: the page is compiled and hydrated, and a change arrives without a reload', { skip: !process.env.E2E_FULL && 'only with E2E_FULL' }, async (t) => {
   const archive = await installed(t, 'next');
   if (!archive) return;
   const previews = await serve(api, 'next', archive, { ports: [3000] }, () => 'node_modules/.bin/next dev -H 127.0.0.1 -p 3000');
