@@ -94,7 +94,7 @@ try:
     for directory in range(1000):
         os.mkdir(f'/tmp/many-{directory}')
         for file in range(1000):
-            os.close(os.open(f'/tmp/many-{directory}/{file}', os.O_CREAT | os.O_WRONLY))
+            os.mknod(f'/tmp/many-{directory}/{file}')
             made += 1
 except OSError as error:
     print(made, error.strerror)
