@@ -21,6 +21,8 @@
 #define KERNEL_MINOR_ROOTLESS 3 /* the first with id-mapped tmpfs */
 #define NAMESPACES_ENOUGH     1000
 #define INOTIFY_ENOUGH	      512
+#define MOUNTS_LEN	      65536
+#define MOUNT_POINT_LEN	      200
 
 void host_check_init(struct host *ret, int root_fd)
 {
@@ -123,9 +125,32 @@ static void check_apparmor(const struct host *host, struct finding *f)
 		finding_ok(f, "no rule against unprivileged user namespaces");
 }
 
+/* Finds a mount below /usr; false if there is none. */
+static bool find_mount_in_usr(const struct host *host, char ret_point[static MOUNT_POINT_LEN])
+{
+	static const char usr[] = " /usr/";
+	char text[MOUNTS_LEN];
+	const char *at = host_file_read(host, "proc/self/mounts", text, sizeof(text))
+				 ? strstr(text, usr)
+				 : NULL;
+
+	if (at)
+		snprintf(ret_point, MOUNT_POINT_LEN, "%.*s", (int)strcspn(at + 1, " \n"), at + 1);
+	return at != NULL;
+}
+
 static void check_overlay(const struct host *host, struct finding *f)
 {
-	char text[8192], module[320];
+	char text[8192], module[320], point[MOUNT_POINT_LEN];
+
+	/* A mount that was made outside of a user namespace must go on hiding what is below it. */
+	if (!host->is_root && find_mount_in_usr(host, point)) {
+		finding_problem(f, FINDING_FAIL,
+			"the template host shows /usr, and without root the kernel lets nobody "
+			"show a directory in which something else is mounted",
+			"sudo sandlotd", "%s is a mount of its own", point);
+		return;
+	}
 
 	snprintf(module, sizeof(module), "lib/modules/%s/kernel/fs/overlayfs/overlay.ko",
 		host->kernel);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What holds for daemons that an ordinary user starts, where it is not what holds for root's.
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
 import fs from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -10,7 +10,7 @@ import { accountOf, lentTo } from './lib/account.mjs';
 import { commandLine } from './lib/cli.mjs';
 import { assertError } from './lib/client.mjs';
 import { DIFFERENCES } from './lib/differences.mjs';
-import { Instance, REPOSITORY } from './lib/instance.mjs';
+import { Instance, program, REPOSITORY } from './lib/instance.mjs';
 import * as proc from './lib/proc.mjs';
 import { suite } from './lib/suite.mjs';
 import { until } from './lib/wait.mjs';
@@ -106,6 +106,25 @@ test('ls and stats show no limit that nothing enforces, and ls --removed calls w
   await ok(['rm', id]);
   assert.match(await ok(['ls', '--removed']), /^REMOVED +NAME +QUOTA +AGE +SINCE/);
   await api.purge(id);
+});
+
+test('where something is mounted below /usr, a create says so, and doctor names it', async () => {
+  const other = new Instance('rootless-usr', { user: account.name, isDelegated: false });
+  const enter = ['unshare', '--mount', 'sh', '-c', 'mount --bind /usr/share/man /usr/share/man && exec "$@"', 'sh'];
+  other.delegation = { enter, remove() {} };
+  await other.start();
+  try {
+    const error = assertError(await other.api.request('POST', '/v1/sandboxes', { json: {} }), 503);
+    assert.match(error.message, /\/usr cannot be shown without root: something is mounted in it/);
+    assert.match(error.remediation, /sandlot doctor --host/);
+    const sandlot = path.join(other.home, 'sandlot'); // where the user may go
+    fs.copyFileSync(program('sandlot'), sandlot);
+    const report = spawnSync(enter[0], [...enter.slice(1), ...account.become, sandlot, 'doctor', '--host'], { encoding: 'utf8' });
+    assert.match(report.stdout, /FAIL overlayfs: \/usr\/share\/man is a mount of its own/);
+  } finally {
+    await other.shutdown();
+    other.destroy();
+  }
 });
 
 test('pause is refused with the reason and what to do instead, and changes nothing', async () => {

@@ -274,7 +274,13 @@ static int make_host_overlays(const struct rootfs_sources *sources, const struct
 		(r = make_root(path_of(lower, lower_path), dirs, !sources->is_host, &parts->overlay,
 			 err)) < 0)
 		return r;
-	return make_shared(usr, blank, &parts->usr, err);
+	r = make_shared(usr, blank, &parts->usr, err);
+	/* A mount that was made outside of our user namespace must go on hiding what is below it. */
+	if (r == -EINVAL && !sources->is_host)
+		return err_explain(err, ERR_UNAVAILABLE, NULL,
+			"`sandlot doctor --host` names it; or start sandlotd as root",
+			"the host's /usr cannot be shown without root: something is mounted in it");
+	return r;
 }
 
 /* All layers lie in one directory, so one mapped mount serves any stack of them. */

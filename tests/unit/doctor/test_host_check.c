@@ -139,6 +139,23 @@ static void rules_against_unprivileged_namespaces_are_named(void **state)
 	expect_problem("userns-policy", FINDING_FAIL, "unprivileged_userns_clone=1");
 }
 
+static void a_mount_below_usr_is_in_the_way_of_an_ordinary_user(void **state)
+{
+	struct finding f;
+
+	(void)state;
+	put("proc/filesystems", "nodev\toverlay\n\text4\n");
+	put("proc/self/mounts", "/dev/a / ext4 rw 0 0\n/dev/b /usr ext4 rw 0 0\n"
+				"none /mnt overlay rw,lowerdir=/usr/share 0 0\n");
+	assert_int_equal(look_as("overlayfs", false).level, FINDING_OK);
+	put("proc/self/mounts", "/dev/a / ext4 rw 0 0\n/dev/b /usr/local ext4 rw 0 0\n");
+	f = look_as("overlayfs", false);
+	assert_int_equal(f.level, FINDING_FAIL);
+	assert_string_equal(f.fact, "/usr/local is a mount of its own");
+	assert_string_equal(f.mend, "sudo sandlotd");
+	expect_ok("overlayfs");
+}
+
 static void a_host_without_overlay_fails(void **state)
 {
 	(void)state;
@@ -282,6 +299,7 @@ int main(void)
 		cmocka_unit_test(an_old_kernel_fails),
 		cmocka_unit_test(user_namespaces_that_are_off_fail),
 		cmocka_unit_test(rules_against_unprivileged_namespaces_are_named),
+		cmocka_unit_test(a_mount_below_usr_is_in_the_way_of_an_ordinary_user),
 		cmocka_unit_test(a_host_without_overlay_fails),
 		cmocka_unit_test(controllers_are_found_on_either_version),
 		cmocka_unit_test(a_core_pattern_that_is_a_pipe_is_a_warning),
