@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DELAY_US 5000 /* by then whoever ended the sandbox has his answer */
+/* By then whoever ended the sandbox has his answer, as a rule, and asks for nothing else yet. */
+#define DELAY_US 1000
+#define RETRY_US 5000
 
 struct cgroup_removal {
 	struct cgroup_removal *next;
@@ -25,7 +27,7 @@ static void try_remove(struct cgroup_removal **link, const struct cgroup_tree *t
 	fail_point("kill.groups_removed");
 	if (r < 0) {
 		log_debug("the cgroups of %s stay for now: %s", removal->id, strerror(-r));
-		removal->due_us = clock_steady_us() + DELAY_US;
+		removal->due_us = clock_steady_us() + RETRY_US;
 		return;
 	}
 	*link = removal->next;

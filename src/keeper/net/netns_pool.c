@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define QUIET_MS 20 /* after the last was taken */
+#define QUIET_MS 20 /* before each that is not needed yet */
 
 static int make(int own_netns_fd, struct network *network, struct err *err)
 {
@@ -41,40 +41,49 @@ static int count_ready(const struct netns_pool *pool)
 }
 
 /*
- * Waits until networks are needed. While there are enough, whoever took one goes first: the first command of a new
- * sandbox would share the processors with us.
+ * Waits until a network is needed: at once while fewer than half are ready, else after a while in which nobody took one.
+ * Whoever takes one goes first: the first command of a new sandbox would share the processors with us.
  */
 static bool await_need(const struct netns_pool *pool, int wake_fd)
 {
 	struct pollfd poked = {.fd = wake_fd, .events = POLLIN};
 	char bytes[64];
-	bool goes_on;
+	int ready;
 
-	do
-		goes_on = read(wake_fd, bytes, sizeof(bytes)) > 0;
-	while (goes_on && count_ready(pool) >= (int)*pool->wanted / 2 &&
-		poll(&poked, 1, QUIET_MS) > 0);
-	return goes_on;
+	while ((ready = count_ready(pool)) >= (int)(*pool->wanted + 1) / 2) {
+		int n = poll(&poked, 1, ready < (int)*pool->wanted ? QUIET_MS : -1);
+
+		if (n == 0)
+			return true;
+		if (n > 0 && read(wake_fd, bytes, sizeof(bytes)) <= 0)
+			return false;
+	}
+	return true;
+}
+
+static int add(const struct netns_pool *pool, struct err *err)
+{
+	struct network network = NETWORK_NONE;
+	int r = make(pool->own_netns_fd, &network, err);
+
+	if (r == 0)
+		r = pass(pool->give_fd, &network, err);
+	network_release(&network);
+	return r;
 }
 
 static void run_helper(const void *arg, int wake_fd)
 {
 	const struct netns_pool *pool = arg;
+	char bytes[64];
 	struct err err;
 
 	while (await_need(pool, wake_fd)) {
-		while (count_ready(pool) < (int)*pool->wanted) {
-			struct network network = NETWORK_NONE;
-			int r = make(pool->own_netns_fd, &network, &err);
-
-			if (r == 0)
-				r = pass(pool->give_fd, &network, &err);
-			network_release(&network);
-			if (r < 0) {
-				log_warning("no network is made ahead: %s", err.message);
-				break;
-			}
-		}
+		if (add(pool, &err) == 0)
+			continue;
+		log_warning("no network is made ahead: %s", err.message);
+		if (read(wake_fd, bytes, sizeof(bytes)) <= 0)
+			return;
 	}
 }
 
