@@ -17,7 +17,7 @@ const NO_PROXY = { http_proxy: '', https_proxy: '', HTTP_PROXY: '', HTTPS_PROXY:
 /** What a program on this machine prints, or null if it fails. */
 function output(file, ...args) {
   try {
-    return execFileSync(file, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], timeout: 20_000, cwd: '/tmp' }).trim();
+    return execFileSync(file, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], timeout: 60_000, cwd: '/tmp' }).trim();
   } catch {
     return null;
   }
@@ -35,7 +35,7 @@ const reached = async (id) => (await api.request('GET', `/v1/sandboxes/${id}/net
 
 test('npm installs packages through an allowlist of one name, with the proxy and without, and nothing else is reached', async (t) => {
   const registry = output('npm', 'config', 'get', 'registry');
-  const rules = registry && output('npm', 'view', 'vite', 'version', '--fetch-retries=1', '--fetch-timeout=8000') && (await rulesFor(registry));
+  const rules = registry && output('npm', 'view', 'vite', 'version', '--fetch-retries=2', '--fetch-timeout=8000') && (await rulesFor(registry));
   if (!rules) return t.skip('not proven: no registry of npm can be reached from this machine');
   const env = { npm_config_registry: registry, npm_config_fetch_retries: '4', npm_config_fetch_retry_mintimeout: '1000', npm_config_update_notifier: 'false', npm_config_audit: 'false', npm_config_fund: 'false' };
   if (fs.existsSync(CERTIFICATES)) env.NODE_EXTRA_CA_CERTS = CERTIFICATES;
@@ -61,7 +61,7 @@ test('apt reads an archive and downloads a package through an allowlist of one n
   const targets = output('apt-get', 'indextargets', '--format', '$(REPO_URI)|$(RELEASE)|$(COMPONENT)', 'Created-By: Packages') ?? '';
   const [uri, suite, component] = targets.split('\n')[0].split('|');
   const rules = uri && (await rulesFor(uri));
-  if (!rules || output('curl', '-sfI', '-m', '10', `${uri.replace(/\/$/, '')}/dists/${suite}/InRelease`) === null) return t.skip('not proven: no archive of apt can be reached from this machine');
+  if (!rules || output('curl', '-sfI', '-m', '10', '--retry', '2', '--retry-all-errors', `${uri.replace(/\/$/, '')}/dists/${suite}/InRelease`) === null) return t.skip('not proven: no archive of apt can be reached from this machine');
   const { id } = await api.create({ network: { mode: 'allowlist', allow: rules.allow } });
   await api.put(id, '/tmp/sources.list', `deb ${uri} ${suite} ${component}\n`);
   const apt = 'apt-get -o Dir::State=/tmp/state -o Dir::State::status=/tmp/status -o Dir::Cache=/tmp/cache -o Dir::Etc=/tmp -o Dir::Etc::SourceList=/tmp/sources.list -o Dir::Etc::SourceParts=- -o Dir::Etc::TrustedParts=/usr/share/keyrings/ -o Acquire::Check-Valid-Until=false -o Acquire::Languages=none -o Acquire::Retries=4';

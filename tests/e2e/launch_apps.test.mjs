@@ -84,7 +84,7 @@ async function assertHot(page, { id }, file) {
   await until(async () => {
     // Next loses what changes between its page's first words and its subscription, so another change is made then.
     await api.put(id, `${APP}/${file}`, text.replace('first', `change ${++saved}`));
-    await page.shows(TEXT, `change ${saved}`, { timeout_ms: 10_000 });
+    await page.shows(`/^change \\d+$/.test(${TEXT})`, true, { timeout_ms: 10_000 }); // also if it is late, and of an earlier save
     return true;
   }, { what: 'the change is seen' });
   assert.equal(await page.evaluate('window.marker'), 'kept', 'without a reload');

@@ -10,7 +10,7 @@ const CERTIFICATES = '/etc/ssl/certs/ca-certificates.crt';
 /** What a program of this machine prints, or null if it fails. */
 function output(file, ...args) {
   try {
-    return execFileSync(file, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], timeout: 20_000, cwd: '/tmp' }).trim();
+    return execFileSync(file, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'], timeout: 60_000, cwd: '/tmp' }).trim();
   } catch {
     return null;
   }
@@ -27,11 +27,11 @@ const registries = {
   /** Its hosts, or null: npm asks for a package as the sandbox will. */
   npm() {
     const url = output('npm', 'config', 'get', 'registry');
-    return url && output('npm', 'view', 'left-pad', 'version', '--fetch-retries=0', '--fetch-timeout=8000') && { hosts: [new URL(url).hostname], env: { npm_config_registry: url } };
+    return url && output('npm', 'view', 'left-pad', 'version', '--fetch-retries=2', '--fetch-timeout=8000') && { hosts: [new URL(url).hostname], env: { npm_config_registry: url } };
   },
   pip() {
     const [url, ...hosts] = (output('/usr/bin/python3', '-c', 'from pip._internal.models.index import PyPI; print(PyPI.simple_url, PyPI.netloc, PyPI.file_storage_domain)') ?? '').split(' ');
-    return url && output('curl', '-sfL', '-m', '10', '-o', '/dev/null', '-w', 'it is there', `${url.replace(/\/$/, '')}/six/`) && { hosts, env: {} };
+    return url && output('curl', '-sfL', '-m', '10', '--retry', '2', '--retry-all-errors', '-o', '/dev/null', '-w', 'it is there', `${url.replace(/\/$/, '')}/six/`) && { hosts, env: {} };
   },
 };
 
