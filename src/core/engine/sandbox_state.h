@@ -27,7 +27,8 @@ enum disk_growth { GROWTH_UNKNOWN, GROWTH_FREE, GROWTH_HELD };
 /* Counters as they were when it was last sampled. */
 struct sandbox_sample {
 	uint64_t at_us; /* 0: never */
-	uint64_t cpu_us, rx_bytes, tx_bytes;
+	uint64_t cpu_us, rx_bytes, tx_bytes, disk_bytes;
+	uint64_t disk_us; /* when disk_bytes was asked for */
 };
 
 struct sandbox {

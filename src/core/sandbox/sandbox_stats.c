@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "core/sandbox/sandbox_stats.h"
 
+#include "base/clock.h"
+#include "core/engine/member_state.h"
 #include "core/engine/sandbox_network.h"
 #include "core/engine/sandbox_state.h"
 #include "core/process/sandbox_output.h"
@@ -8,6 +10,8 @@
 
 #include <errno.h>
 #include <string.h>
+
+#define DISK_KNOWN_US (STATS_COARSE_S * 1000000ull) /* at most, until it is asked for again */
 
 /* One that does not run uses nothing but disk; that it stopped just now is no error either. */
 static int read_running(struct sandbox *sandbox, enum sandbox_status status,
@@ -36,13 +40,11 @@ static void read_disk_owner(
 	memcpy(ret_id, owner ? owner->id : sandbox->id, ID_LEN + 1);
 }
 
-int sandbox_stats_read(struct sandbox *sandbox, struct sandbox_stats *ret_stats, struct err *err)
+/* All but what is on its disk. */
+static int read_own(struct sandbox *sandbox, struct sandbox_stats *ret_stats, struct err *err)
 {
-	struct driver *driver = sandbox->engine->config.driver;
 	struct sandbox_egress_counters network;
 	struct driver_stats stats = {0};
-	struct driver_usage usage = {0};
-	char disk_id[ID_LEN + 1];
 	struct resources limits;
 	enum sandbox_status status;
 	int r;
@@ -52,9 +54,6 @@ int sandbox_stats_read(struct sandbox *sandbox, struct sandbox_stats *ret_stats,
 	limits = sandbox->record.resources;
 	pthread_mutex_unlock(&sandbox->state);
 	r = read_running(sandbox, status, &stats, err);
-	read_disk_owner(sandbox, disk_id, &limits);
-	if (r == 0)
-		r = driver->ops->usage(driver, disk_id, &usage, err);
 	if (r < 0)
 		return r;
 	sandbox_network_count(sandbox, &network);
@@ -63,12 +62,76 @@ int sandbox_stats_read(struct sandbox *sandbox, struct sandbox_stats *ret_stats,
 		.memory_bytes = stats.memory_bytes,
 		.memory_peak_bytes = stats.memory_peak_bytes,
 		.pids = stats.pids,
-		.disk_bytes = usage.bytes,
-		.disk_files = usage.files,
-		.disk_files_limit = usage.files_limit,
 		.output_bytes = sandbox_output_used(sandbox),
 		.rx_bytes = network.rx_bytes,
 		.tx_bytes = network.tx_bytes};
+	return 0;
+}
+
+static int read_disk(struct sandbox *sandbox, struct sandbox_stats *stats, struct err *err)
+{
+	struct driver *driver = sandbox->engine->config.driver;
+	struct driver_usage usage = {0};
+	char disk_id[ID_LEN + 1];
+	int r;
+
+	read_disk_owner(sandbox, disk_id, &stats->limits);
+	r = driver->ops->usage(driver, disk_id, &usage, err);
+	if (r < 0)
+		return r;
+	stats->disk_bytes = usage.bytes;
+	stats->disk_files = usage.files;
+	stats->disk_files_limit = usage.files_limit;
+	return 0;
+}
+
+int sandbox_stats_read(struct sandbox *sandbox, struct sandbox_stats *ret_stats, struct err *err)
+{
+	struct sandbox_stats stats;
+	int r = read_own(sandbox, &stats, err);
+
+	if (r == 0)
+		r = read_disk(sandbox, &stats, err);
+	if (r == 0)
+		*ret_stats = stats;
+	return r;
+}
+
+/* A driver that cannot tell processor time says 0. */
+static bool is_disk_known(const struct sandbox *sandbox, uint64_t cpu_us)
+{
+	const struct sandbox_sample *last = &sandbox->sample;
+
+	return !member_state_is_one(sandbox) && last->disk_us > 0 && cpu_us > 0 &&
+	       cpu_us == last->cpu_us && clock_steady_us() - last->disk_us < DISK_KNOWN_US;
+}
+
+static void note_disk(struct sandbox *sandbox, uint64_t bytes)
+{
+	auto_(sandbox_unrefp) struct sandbox *owner = member_primary(sandbox);
+
+	if (!owner)
+		return;
+	owner->sample.disk_bytes = bytes;
+	owner->sample.disk_us = clock_steady_us();
+}
+
+int sandbox_stats_sample(struct sandbox *sandbox, struct sandbox_stats *ret_stats, struct err *err)
+{
+	struct sandbox_stats stats;
+	int r = read_own(sandbox, &stats, err);
+
+	if (r < 0)
+		return r;
+	if (is_disk_known(sandbox, stats.cpu_us)) {
+		stats.disk_bytes = sandbox->sample.disk_bytes;
+	} else {
+		r = read_disk(sandbox, &stats, err);
+		if (r < 0)
+			return r;
+		note_disk(sandbox, stats.disk_bytes);
+	}
+	*ret_stats = stats;
 	return 0;
 }
 

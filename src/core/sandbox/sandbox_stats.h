@@ -23,3 +23,10 @@ size_t sandbox_stats_history(struct sandbox *sandbox, bool is_coarse, uint32_t s
 
 int sandbox_stats_read(struct sandbox *sandbox, struct sandbox_stats *ret_stats, struct err *err)
 	must_check;
+
+/*
+ * The same for the sampler, of one that runs, but what is on its disk is that of the sample before if nothing ran in it
+ * since: to ask may cost the driver a process. Of one that has members, a sample of a member asks for it.
+ */
+int sandbox_stats_sample(struct sandbox *sandbox, struct sandbox_stats *ret_stats, struct err *err)
+	must_check;

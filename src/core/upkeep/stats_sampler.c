@@ -32,10 +32,10 @@ static bool compare(struct sandbox_sample *last, const struct sandbox_stats *sta
 		.disk = (float)stats->disk_bytes,
 		.rx = rate(stats->rx_bytes, last->rx_bytes, elapsed_us),
 		.tx = rate(stats->tx_bytes, last->tx_bytes, elapsed_us)};
-	*last = (struct sandbox_sample){.at_us = now_us,
-		.cpu_us = stats->cpu_us,
-		.rx_bytes = stats->rx_bytes,
-		.tx_bytes = stats->tx_bytes};
+	last->at_us = now_us;
+	last->cpu_us = stats->cpu_us;
+	last->rx_bytes = stats->rx_bytes;
+	last->tx_bytes = stats->tx_bytes;
 	return elapsed_us > 0;
 }
 
@@ -74,7 +74,7 @@ static void sample(struct sandbox *sandbox, bool is_followed)
 	struct err ignored;
 
 	/* One that ends just now, or whose driver does not answer, is looked at again in the next round. */
-	if (sandbox_stats_read(sandbox, &stats, &ignored) < 0 ||
+	if (sandbox_stats_sample(sandbox, &stats, &ignored) < 0 ||
 		!compare(&sandbox->sample, &stats, &point))
 		return;
 	remember(sandbox, &point);

@@ -6,6 +6,7 @@
 #include "core/engine/disk_reserve.h"
 #include "core/engine/sandbox_network.h"
 #include "core/engine/sandbox_state.h"
+#include "core/sandbox/sandbox_stats.h"
 #include "deadline.h"
 #include "store/access/store_quota.h"
 
@@ -656,6 +657,40 @@ static void one_that_nobody_knows_of_is_in_nobodys_way(void **state)
 	sandbox_unref(sandbox);
 }
 
+static uint64_t sample_disk(struct sandbox *sandbox, struct fake_driver *driver, uint64_t cpu_us)
+{
+	struct sandbox_stats stats;
+	struct err err;
+
+	pthread_mutex_lock(&driver->lock);
+	driver->stats.cpu_us = cpu_us;
+	pthread_mutex_unlock(&driver->lock);
+	assert_int_equal(sandbox_stats_sample(sandbox, &stats, &err), 0);
+	sandbox->sample.cpu_us = stats.cpu_us;
+	return stats.disk_bytes;
+}
+
+static void the_disk_of_one_in_which_nothing_ran_is_not_looked_at_again(void **state)
+{
+	struct world *world = *state;
+	struct sandbox *sandbox = world_create(world, "");
+	struct sandbox_stats stats;
+	struct err err;
+
+	atomic_store(&world->driver.used_bytes, 100);
+	assert_int_equal(sample_disk(sandbox, &world->driver, 5), 100);
+	atomic_store(&world->driver.used_bytes, 200);
+	assert_int_equal(sample_disk(sandbox, &world->driver, 5), 100);
+	assert_int_equal(sandbox_stats_read(sandbox, &stats, &err), 0);
+	assert_int_equal(stats.disk_bytes, 200);
+	assert_int_equal(sample_disk(sandbox, &world->driver, 6), 200);
+	/* As where there are no control groups. */
+	assert_int_equal(sample_disk(sandbox, &world->driver, 0), 200);
+	atomic_store(&world->driver.used_bytes, 300);
+	assert_int_equal(sample_disk(sandbox, &world->driver, 0), 300);
+	sandbox_unref(sandbox);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -696,6 +731,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			one_that_nobody_knows_of_is_in_nobodys_way, world_setup, world_teardown),
 		IN_WORLD(a_start_that_takes_long_tells_its_progress),
+		IN_WORLD(the_disk_of_one_in_which_nothing_ran_is_not_looked_at_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
