@@ -153,7 +153,8 @@ static const struct row {
 		"sandboxes of a template without an image that wait for a create: "
 		"host=4,browser=2"},
 	{"pool-max", NUMBER, offsetof(struct settings, pool_max), "32", 0, 1000,
-		"sandboxes that wait in all pools together; those of one owner a quarter of them"},
+		"sandboxes that wait in all pools together; those of one owner but the operator a "
+		"quarter of them"},
 	{"pool-reserve", SIZE, offsetof(struct settings, pool_reserve), "512Mi", 0, 1ull << 50,
 		"memory of the host, beside memory-reserve, below which pools are not filled"},
 	{"ready-timeout", SECONDS, offsetof(struct settings, ready_timeout_s), "600", 1, 86400,

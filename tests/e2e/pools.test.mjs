@@ -60,6 +60,24 @@ test('a pool is filled with sandboxes that are ready and in no list of anybody',
   assert.match(await ok(['pool', 'ls']), /app +default\/admin +2 +2 +0/);
 });
 
+test('a pool that asks for more than there is room for is listed, and says so to its owner too', async () => {
+  const ann = await ownerApi(api, 'room', 'ann');
+  for (const name of ['room-1', 'room-2']) await put(name, [busybox()], ann);
+  await patch('room-1', { pool: { size: 9 } }, ann);
+  await patch('room-2', { pool: { size: 3 } }, ann);
+  const [first, second] = [await pool('room-1'), await pool('room-2')];
+  assert.deepEqual([first.size, second.size], [8, 0]);
+  assert.match(first.error, /asks for 9, and there is room for 8: all pools together have 32 at most \(--pool-max\), and those of one owner a quarter/);
+  assert.match(second.error, /asks for 3, and there is room for 0/);
+  const { misses } = second;
+  await ann.purge((await ann.create({ template: 'room-2' })).id);
+  assert.equal((await pool('room-2')).misses, misses + 1);
+  await patch('room-1', { pool: { size: 1 } }, ann);
+  assert.deepEqual([(await pool('room-1')).error, (await pool('room-2')).error, (await pool('room-2')).size], [null, null, 3]);
+  for (const name of ['room-1', 'room-2']) await patch(name, { pool: { size: 0 } }, ann);
+  assert.equal((await pool('room-1'))?.size ?? 0, 0);
+});
+
 test('a pool is listed from the moment it is asked for, and not from the moment it is ended', async () => {
   await put('listed');
   for (const size of [1, 2, 0, 1, 0]) {

@@ -26,6 +26,27 @@
 #define AGAIN_MS     10000 /* between two times that one that waits is asked whether it is ready */
 #define RELAPSE_MS   10000 /* until one that was ready, and is not any more, is given up */
 
+/* --- events --- */
+
+/* Tells whoever has the template. The pools that serve everybody have no owner to be told. */
+static void tell(
+	struct engine *engine, const struct pool_plan *plan, const char *type, const char *why)
+{
+	char now[CLOCK_TEXT_LEN];
+	json_auto_t *event = NULL;
+	auto_free char *text = NULL;
+
+	if (!plan->owner.organization[0])
+		return;
+	clock_format(clock_wall_ms(), now);
+	event = json_pack("{s:s, s:i, s:s*, s:s}", "template", plan->template_name, "size",
+		(int)plan->size, "error", why, "at", now);
+	text = event ? json_dumps(event, JSON_COMPACT) : NULL;
+	if (text)
+		event_bus_publish(
+			engine->config.bus, &plan->owner, plan->template_name, type, text);
+}
+
 /* --- plans --- */
 
 static const struct pool_state *same_pool(
@@ -39,9 +60,12 @@ static const struct pool_state *same_pool(
 	return NULL;
 }
 
-/* Takes the plans over; a pool that was there before keeps its numbers. */
-static void set_plans(struct pools *pools, struct pool_plan *plans, size_t count)
+/* Takes the plans over; a pool that was there before keeps its numbers. *ret_cut are those, *ret_cut_count of them, that have
+ * less room from now on than they ask for. */
+static void set_plans(struct pools *pools, struct pool_plan *plans, size_t count,
+	struct pool_plan **ret_cut, size_t *ret_cut_count)
 {
+	struct pool_plan *cut = mem_new((count + 1) * sizeof(*cut));
 	struct pool_state *states = mem_new((count + 1) * sizeof(*states)), *before;
 
 	pthread_mutex_lock(&pools->lock);
@@ -57,8 +81,12 @@ static void set_plans(struct pools *pools, struct pool_plan *plans, size_t count
 			if (is_other)
 				states[i].failures = states[i].retry_ms = states[i].error[0] = 0;
 		}
+		if (plans[i].size < plans[i].asked && (!old || old->plan.size != plans[i].size ||
+							      old->plan.asked != plans[i].asked))
+			cut[(*ret_cut_count)++] = plans[i];
 		states[i].plan = plans[i];
 	}
+	*ret_cut = cut;
 	pools->states = states;
 	pools->state_count = count;
 	pthread_mutex_unlock(&pools->lock);
@@ -69,15 +97,21 @@ static void set_plans(struct pools *pools, struct pool_plan *plans, size_t count
 int pools_read_plans(struct engine *engine, struct err *err)
 {
 	struct pools *pools = engine->pools;
+	auto_free struct pool_plan *cut = NULL;
 	struct pool_plan *plans;
-	size_t count;
+	size_t count, cut_count = 0;
+	char why[POOL_PLAN_TEXT];
 	int r;
 
 	pthread_mutex_lock(&pools->planning);
 	r = pool_plan_read(engine, &plans, &count, err);
 	if (r == 0)
-		set_plans(pools, plans, count);
+		set_plans(pools, plans, count, &cut, &cut_count);
 	pthread_mutex_unlock(&pools->planning);
+	for (size_t i = 0; i < cut_count; i++) {
+		pool_plan_explain(engine, &cut[i], why);
+		tell(engine, &cut[i], "pool.failed", why);
+	}
 	return r;
 }
 
@@ -180,25 +214,6 @@ static void drain(struct engine *engine, const char *id)
 		r = store_pool_delete(store, id, &err);
 	if (r < 0)
 		log_error("sandbox %s of a pool is not removed: %s", id, err.message);
-}
-
-/* Tells whoever has the template. The pools that serve everybody have no owner to be told. */
-static void tell(
-	struct engine *engine, const struct pool_plan *plan, const char *type, const char *why)
-{
-	char now[CLOCK_TEXT_LEN];
-	json_auto_t *event = NULL;
-	auto_free char *text = NULL;
-
-	if (!plan->owner.organization[0])
-		return;
-	clock_format(clock_wall_ms(), now);
-	event = json_pack("{s:s, s:i, s:s*, s:s}", "template", plan->template_name, "size",
-		(int)plan->size, "error", why, "at", now);
-	text = event ? json_dumps(event, JSON_COMPACT) : NULL;
-	if (text)
-		event_bus_publish(
-			engine->config.bus, &plan->owner, plan->template_name, type, text);
 }
 
 void pool_note_failure(struct engine *engine, const char *stamp, const char *why)

@@ -137,10 +137,30 @@ struct plans {
 	size_t count;
 };
 
+static bool is_operators(const struct owner *owner)
+{
+	return !owner->organization[0] || owner_is_operator(owner);
+}
+
+void pool_plan_explain(
+	const struct engine *engine, const struct pool_plan *plan, char ret_text[POOL_PLAN_TEXT])
+{
+	unsigned max = engine->config.pool_max;
+
+	ret_text[0] = '\0';
+	if (plan->size < plan->asked)
+		snprintf(ret_text, POOL_PLAN_TEXT,
+			"its template asks for %u, and there is room for %u: all pools together "
+			"have "
+			"%u at most (--pool-max)%s",
+			plan->asked, plan->size, max,
+			is_operators(&plan->owner) ? ""
+						   : ", and those of one owner a quarter of that");
+}
+
 /* How many more sandboxes those of an owner may have. */
 static unsigned left_for(const struct plans *plans, const struct owner *owner)
 {
-	bool is_operators = !owner->organization[0] || owner_is_operator(owner);
 	unsigned max = plans->engine->config.pool_max, all = 0, own = 0, left, left_own;
 
 	for (size_t i = 0; i < plans->count; i++) {
@@ -149,7 +169,7 @@ static unsigned left_for(const struct plans *plans, const struct owner *owner)
 			own += plans->plans[i].size;
 	}
 	left = all < max ? max - all : 0;
-	left_own = is_operators ? left : own < max / 4 ? max / 4 - own : 0;
+	left_own = is_operators(owner) ? left : own < max / 4 ? max / 4 - own : 0;
 	return left < left_own ? left : left_own;
 }
 
@@ -171,9 +191,10 @@ static void add(struct plans *plans, const struct pool_plan *plan, const json_t 
 	struct sandbox_record draft;
 	struct err ignored;
 
-	if (plan->size == 0 || left == 0 || plans->count == PLANS_MAX)
+	if (plan->size == 0 || plans->count == PLANS_MAX)
 		return;
 	*place = *plan;
+	place->asked = plan->size;
 	if (place->size > left)
 		place->size = left;
 	if (pool_plan_draft(plans->engine, plan, image, &draft, place->stamp, &ignored) == 0)

@@ -15,7 +15,9 @@ struct pool_plan {
 	struct owner owner; /* of the template; both empty: everybody's */
 	char template_name[SANDBOX_TEMPLATE_MAX];
 	char stamp[STORE_POOL_STAMP_LEN + 1];
-	unsigned size;
+	unsigned size; /* how many are to wait */
+	unsigned
+		asked; /* how many its template asks for, which may be more than there is room for */
 };
 
 /* What the setting `pool` says: "host=4,browser=2". 0, or ERR_INVALID. */
@@ -27,6 +29,11 @@ int pool_plan_check(const char *setting, struct err *err) must_check;
  */
 int pool_plan_read(struct engine *engine, struct pool_plan **ret_plans, size_t *ret_count,
 	struct err *err) must_check;
+
+#define POOL_PLAN_TEXT 256
+/* Why fewer are to wait than its template asks for; empty if that is not so. */
+void pool_plan_explain(
+	const struct engine *engine, const struct pool_plan *plan, char ret_text[POOL_PLAN_TEXT]);
 
 /* What sandboxes take of the template of a plan now; a new reference. */
 int pool_plan_image(struct engine *engine, const struct pool_plan *plan, json_t **ret_image,

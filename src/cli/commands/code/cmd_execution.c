@@ -46,8 +46,7 @@ static char *path_of(const char *id, const char *rest)
 	auto_(buf_fini) struct buf id_part = BUF_INIT(4096);
 
 	query_escape(&id_part, id);
-	return mem_printf(
-		EXECUTIONS "/%.*s%s", (int)id_part.len, (const char *)id_part.data, rest);
+	return mem_printf(EXECUTIONS "/%.*s%s", (int)id_part.len, (const char *)id_part.data, rest);
 }
 
 static int ask(const struct command_call *call, const char *method, const char *rest, json_t **ret,
