@@ -68,16 +68,19 @@ const isKept = (name) => /\/lowers\/(root|usr|layers)-\d+ |^user:\[/.test(name);
  */
 const threadsOf = (pid) => proc.threadNames(pid).filter((name) => name !== 'http-worker');
 
-/** Everything that must not grow, as numbers (and names, for the message when it did). */
-export function census(instance) {
+/**
+ * Everything that must not grow, as numbers (and names, for the message when it did). namesOf gives those of descriptors:
+ * what each socket is has to be read in tables of the whole host.
+ */
+export function census(instance, namesOf = proc.descriptorNames) {
   const { daemon, keeper, dataDir, api } = instance;
   const sandboxes = instance.sandboxProcesses();
   const words = [dataDir, ...api.made, ...api.purged];
   const all = [daemon.pid, keeper.pid, ...sandboxes.map((info) => info.pid)];
   return {
     'processes of sandboxes': sandboxes.map((info) => `${info.pid} ${info.comm} ${info.state} ${proc.cmdline(info.pid)}`),
-    'descriptors of the daemon': proc.descriptorNames(daemon.pid),
-    'descriptors of the keeper': proc.descriptorNames(keeper.pid).filter((name) => !isKept(name)),
+    'descriptors of the daemon': namesOf(daemon.pid),
+    'descriptors of the keeper': namesOf(keeper.pid).filter((name) => !isKept(name)),
     'threads of the daemon': threadsOf(daemon.pid),
     'threads of the keeper': threadsOf(keeper.pid),
     'mounts on the host': proc.mountLines('self', words),
@@ -100,11 +103,11 @@ export async function steady(instance) {
   let last = '';
   let times = 0;
   return until(() => {
-    const now = census(instance);
+    const now = census(instance, times < 5 ? proc.descriptorTargets : proc.descriptorNames);
     const counts = JSON.stringify(Object.entries(now).filter(([name]) => !name.startsWith('threads')).map(([, list]) => list.length));
     times = counts === last ? times + 1 : 0;
     last = counts;
-    return times >= 5 ? now : null;
+    return times > 5 ? now : null;
   }, { every: 60, what: 'the daemon comes to rest' });
 }
 
