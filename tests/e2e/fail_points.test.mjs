@@ -52,13 +52,13 @@ const ask = (id, source) => ok(api.request('POST', '/v1/templates', { json: { na
 const settled = (id) => until(async () => {
   const { status, json } = await api.request('GET', `/v1/templates/${named(id)}`);
   return status === 404 ? { status: null } : ['ready', 'error'].includes(json.status) && json;
-}, { what: `${named(id)} is settled`, timeout_ms: 60_000 });
+}, { what: `${named(id)} is settled` });
 /** The same for the one who asked, whom the death of the daemon cuts off. */
 async function settledOrCut(id) {
   const { error } = await until(async () => {
     const { status, json, error } = await api.request('GET', `/v1/templates/${named(id)}`).catch((thrown) => ({ error: thrown }));
     return error ? { error } : status === 404 ? {} : ['ready', 'error'].includes(json.status) && {};
-  }, { what: `${named(id)} is settled`, timeout_ms: 60_000 });
+  }, { what: `${named(id)} is settled` });
   if (error) throw error;
 }
 const dropNamed = async (...names) => {
@@ -341,7 +341,7 @@ const OPERATIONS = {
     act: (id) => api.request('POST', `/v1/sandboxes/${id}/launch`, { json: { services: ['redis'] }, headers: { accept: 'text/event-stream' } }),
     check: async (id) => {
       const find = async () => (await ok(api.request('GET', '/v1/launches', { query: { sandbox: id } }))).json.launches;
-      await until(async () => (await find()).every(({ status }) => status !== 'running'), { what: 'the launch is over', timeout_ms: 60_000 });
+      await until(async () => (await find()).every(({ status }) => status !== 'running'), { what: 'the launch is over' });
       assert.deepEqual((await find()).map(({ status }) => status), ['succeeded']);
       assert.equal(sql(instance, `SELECT count(*) FROM sandboxes WHERE parent_id = '${id}'`), '1\n');
     },

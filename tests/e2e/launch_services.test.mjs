@@ -58,7 +58,7 @@ test('an app with a database and a cache beside it: both parts run, and rows las
   assert.match(await log(again), /the member database is there/);
 
   assert.equal((await api.verb(launched.sandbox_id, 'stop')).status, 200);
-  await until(async () => await ask('/') === '1', { what: 'the app after its sandbox woke', timeout_ms: 60_000 });
+  await until(async () => await ask('/') === '1', { what: 'the app after its sandbox woke' });
   await launches.remove(launched, id);
 });
 

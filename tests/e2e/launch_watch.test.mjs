@@ -33,7 +33,7 @@ function write(dir, file, text) {
 /** The command under way; what it has said so far. */
 function watch(dir) {
   const child = start(['launch', '--watch', dir]);
-  const says = (text) => until(() => child.said.includes(text), { what: `it says ${text}`, timeout_ms: 120_000 });
+  const says = (text) => until(() => child.said.includes(text), { what: `it says ${text}` });
   return { child, says };
 }
 const newest = async (name) => (await api.request('GET', '/v1/launches', { query: { project: name, limit: 1 } })).json.launches[0];
@@ -141,12 +141,12 @@ test('a change of packages or of a backend launches again, also one that mends a
   await says('watching');
   assert.match(child.said, /SyntaxCheck: .*server\.js:1/);
   write(dir, 'server.js', server('mended'));
-  await until(async () => (await newest('server')).status === 'succeeded', { what: 'the launch succeeds', timeout_ms: 60_000 });
+  await until(async () => (await newest('server')).status === 'succeeded', { what: 'the launch succeeds' });
   await shows(await newest('server'), 'mended');
   const before = await newest('server');
   write(dir, 'package.json', '{"scripts":{"start":"node other.js"}}');
   write(dir, 'other.js', server('other'));
-  await until(async () => { const now = await newest('server'); return now.id !== before.id && now.status === 'succeeded'; }, { what: 'it is launched again', timeout_ms: 60_000 });
+  await until(async () => { const now = await newest('server'); return now.id !== before.id && now.status === 'succeeded'; }, { what: 'it is launched again' });
   await shows(await newest('server'), 'other');
   child.kill('SIGTERM');
   await child.result;

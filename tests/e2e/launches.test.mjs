@@ -46,7 +46,7 @@ async function launch(body, where = '/v1/launches') {
 
 async function ended(id) {
   let found;
-  await until(async () => (found = (await api.request('GET', `/v1/launches/${id}`)).json).status !== 'running', { what: 'the end of the launch', timeout_ms: 120_000 });
+  await until(async () => (found = (await api.request('GET', `/v1/launches/${id}`)).json).status !== 'running', { what: 'the end of the launch' });
   return found;
 }
 
