@@ -285,9 +285,9 @@
   function show(value) {
     try {
       send('display', encode(mimeOf(value), limits.display));
-    } catch {
+    } catch (failure) {
       noteCut('results');
-      send('display', '{"text/plain":"(too large to be shown)"}');
+      send('display', `{"text/plain":"(${failure instanceof Failure && failure.name === 'TooLarge' ? 'too large to be shown' : 'it cannot be shown'})"}`);
     }
   }
 

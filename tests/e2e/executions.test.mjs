@@ -283,6 +283,12 @@ test('each misbehaviour gives a clear result, and the next execution is not dist
   assertFailed(await python('import sys\nsys.exit("enough")'), 'SystemExit', /enough/);
   assertResult(await python('import sys\nsys.exit(0)'), null);
   assertFailed(await python('import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)'), 'Signal', /SIGSEGV/);
+  assertFailed(await python('import os, signal, threading, time\nthreading.Thread(target=lambda: (time.sleep(0.1), os.kill(os.getpid(), signal.SIGKILL))).start()\n7'), 'Signal', /SIGKILL/);
+  const missing = await python('1', { env: { PATH: '' } });
+  assertFailed(missing, 'LanguageMissing', /no python3/);
+  assert.equal(missing.stderr, '', 'no program of that title was looked for');
+  const trap = await javascript('new Proxy({}, { get() { throw new Error("trap"); } })');
+  assert.deepEqual([trap.status, trap.results], ['succeeded', [{ 'text/plain': '(it cannot be shown)' }]]);
   assertFailed(await python('def handler(e):\n    def f(): f()\n    f()'), 'RecursionError');
   assertFailed(await python('def handler(e): return "x" * (3 << 20)'), 'TooLarge');
   assertFailed(await python('def other(e): pass', { handler: 'handler' }), 'NameError', /handler/);

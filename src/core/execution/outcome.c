@@ -314,7 +314,7 @@ static const char *explain(
 		snprintf(text, size, "the interpreter used all memory that it takes for itself");
 		return "OutOfMemory";
 	}
-	if (gathered->is_done) {
+	if (gathered->is_done && !signal_name) {
 		snprintf(text, size,
 			"the result of the handler could not be read: what was sent as one is no "
 			"JSON of up to 1 MiB");
@@ -350,6 +350,9 @@ static enum execution_status judge(const struct outcome_input *input, struct gat
 		end->how.reason == END_MEMORY_PRESSURE || end->how.reason == END_OPERATOR)
 		return EXECUTION_LOST;
 	if (gathered->error || gathered->is_plain_cut)
+		return EXECUTION_FAILED;
+	/* Its last line was run, but not its threads and what it does at its exit. */
+	if (end->how.signal && may_leave && !input->record->is_fresh)
 		return EXECUTION_FAILED;
 	/* A handler must come back, with something; a script may end as it likes. */
 	if (gathered->is_done && !is_quiet && !gathered->result)

@@ -380,6 +380,7 @@ static void describe(struct process *process, const struct process_spec *spec)
 	struct process_record *record = &process->record;
 	json_t *argv = record->argv;
 
+	process->is_titled = spec->title;
 	if (spec->title)
 		json_array_append_new(argv, json_string(spec->title));
 	for (size_t i = 0; spec->argv[i] && !spec->title; i++)

@@ -101,7 +101,8 @@ static int on_failed(struct process *process, struct unpack *in)
 	if (how.errnum == ENOENT || how.errnum == ENOTDIR)
 		how.exit_code = 127;
 	how.duration_us = clock_steady_us() - process->started_us;
-	if (how.outcome == PROCESS_NOT_RUN)
+	/* Of an interpreter whoever asked for it says what is missing. */
+	if (how.outcome == PROCESS_NOT_RUN && !process->is_titled)
 		say_not_run(process, how.errnum);
 	process_come_to_end(process, &how);
 	return 0;

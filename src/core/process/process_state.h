@@ -48,8 +48,9 @@ struct process {
 		*start_command; /* of the start command that it runs, or NULL; counted */
 	const struct process_starter *starter; /* of the same */
 	bool is_adopted;		       /* a daemon before us started it */
-	bool has_result;		       /* it may write to its descriptor for results */
-	bool is_probe; /* it checks a member's health, and keeps nobody awake */
+	bool is_titled;	 /* its record has a title in the place of its program */
+	bool has_result; /* it may write to its descriptor for results */
+	bool is_probe;	 /* it checks a member's health, and keeps nobody awake */
 	uint64_t started_us;
 
 	/* The event loop's thread only. */
