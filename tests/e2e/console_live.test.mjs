@@ -6,6 +6,7 @@ import { after, test } from 'node:test';
 import { Chromium } from './lib/chromium.mjs';
 import { Console } from './lib/console.mjs';
 import { suite } from './lib/suite.mjs';
+import { until } from './lib/wait.mjs';
 
 const { api, instance, finish } = await suite('console_live', { width: 2 });
 const browser = new Chromium();
@@ -130,6 +131,16 @@ test('of a thousand sandboxes only those in sight have rows; all are found, and 
   await console.says('many-0\n');
   assert.ok(await page.evaluate(rows) < 80);
   assert.equal(await page.evaluate('document.documentElement.scrollHeight'), height, 'the page is as long as before');
+  // What stays in sight is left alone: rows come and go, and none is moved or written anew.
+  await page.evaluate(`window.touched = [], new MutationObserver((list) => touched.push(...list.map(({ type, target }) => type + ' of ' + target.className))).observe(document.querySelector('[role=table]'), { attributeFilter: ['style'], characterData: true, subtree: true }), 1`);
+  const first = 'document.querySelector(".sandbox-row:not(.head) .name").innerText';
+  for (let i = 1; i <= 10; i++) {
+    const before = await page.evaluate(first);
+    await page.evaluate('scrollBy(0, -600), 1');
+    await until(async () => await page.evaluate(first) !== before, { what: 'other rows are there' });
+  }
+  assert.deepEqual(await page.evaluate('touched'), []);
+  await page.evaluate('scrollTo(0, document.documentElement.scrollHeight), 1');
   await console.fill('Name, template, label=value', 'many-77');
   await page.shows(rows, 11);
   await console.says('many-777');

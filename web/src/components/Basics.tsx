@@ -6,7 +6,7 @@ import { useEffect, useLayoutEffect, useRef, useState, type ReactNode } from 're
 import { ApiError, isUnreachable } from '../api/client';
 import type { Sandbox } from '../api/schema';
 import { ago, fullTime } from '../lib/format';
-import { useNow } from '../lib/hooks';
+import { useTimed } from '../lib/hooks';
 import { text } from '../text/en';
 import { Button } from './Button';
 
@@ -107,6 +107,6 @@ export function Meter({ label, used, limit, plain }: { label: string; used: numb
 }
 
 export function Ago({ time }: { time: string | null | undefined }) {
-  const now = useNow(5);
-  return time ? <time dateTime={time} title={fullTime(time)} className="nowrap">{ago(time, now)}</time> : <span className="muted">–</span>;
+  const said = useTimed((now) => (time ? ago(time, now) : ''), 5);
+  return time ? <time dateTime={time} title={fullTime(time)} className="nowrap">{said}</time> : <span className="muted">–</span>;
 }

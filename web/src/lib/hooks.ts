@@ -2,26 +2,29 @@
 import { useEffect, useState, useSyncExternalStore } from 'react';
 import { useSearchParams } from 'wouter';
 
+import { whenStill } from './scrolling';
+
 /** The time, each so many seconds; all who ask for the same share a timer. */
-const tickers = new Map<number, { now: number; watchers: Set<() => void> }>();
+const tickers = new Map<number, { now: number; subscribe: (act: () => void) => () => void }>();
 
 function tickerOf(seconds: number) {
-  let ticker = tickers.get(seconds);
-  if (!ticker) {
-    const made = { now: Date.now(), watchers: new Set<() => void>() };
-    setInterval(() => {
-      made.now = Date.now();
-      if (!document.hidden) made.watchers.forEach((act) => act());
-    }, seconds * 1000);
-    tickers.set(seconds, made);
-    ticker = made;
-  }
-  return ticker;
+  const found = tickers.get(seconds);
+  if (found) return found;
+  const watchers = new Set<() => void>();
+  const made = { now: Date.now(), subscribe: (act: () => void) => { watchers.add(act); return () => { watchers.delete(act); }; } };
+  const tell = () => watchers.forEach((act) => act());
+  setInterval(() => {
+    made.now = Date.now();
+    if (!document.hidden) whenStill(tell);
+  }, seconds * 1000);
+  tickers.set(seconds, made);
+  return made;
 }
 
-export function useNow(seconds = 1): number {
+/** What something says at a time. It is asked each so many seconds, and only another answer draws anything anew. */
+export function useTimed(say: (now: number) => string, seconds: number): string {
   const ticker = tickerOf(seconds);
-  return useSyncExternalStore((act) => { ticker.watchers.add(act); return () => { ticker.watchers.delete(act); }; }, () => ticker.now);
+  return useSyncExternalStore(ticker.subscribe, () => say(ticker.now));
 }
 
 /** A value of the address's query, and what sets it; an empty one is left out. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // All sandboxes, live. What is looked for stands in the address, so that a view can be shared and comes back.
 import { Boxes, Plus, X } from 'lucide-react';
-import { useMemo, useState } from 'react';
+import { useCallback, useMemo, useState } from 'react';
 import { useLocation } from 'wouter';
 
 import { useStatsEvents } from '../../api/live';
@@ -74,14 +74,14 @@ function List({ shown }: { shown: Sandbox[] }) {
   const { box, from, to } = useWindowed<HTMLDivElement>(shown.length, ROW_HEIGHT);
   const visible = shown.slice(from, to);
   useStatsEvents(visible.some((sandbox) => sandbox.status === 'running'));
-  const picked = shown.filter((sandbox) => chosen.has(sandbox.id));
+  const picked = useMemo(() => shown.filter((sandbox) => chosen.has(sandbox.id)), [shown, chosen]);
   const isAll = picked.length === shown.length;
 
-  const toggle = (id: string) => setChosen((before) => {
+  const toggle = useCallback((id: string) => setChosen((before) => {
     const after = new Set(before);
     if (!after.delete(id)) after.add(id);
     return after;
-  });
+  }), []);
   return (
     <div role="table" aria-label={text.nav.sandboxes} aria-rowcount={shown.length + 1} className="sandboxes">
       <div role="rowgroup">
@@ -98,8 +98,8 @@ function List({ shown }: { shown: Sandbox[] }) {
           ) : text.overview.columns.map((column) => <span role="columnheader" key={column}>{column}</span>)}
         </div>
       </div>
-      <div role="rowgroup" ref={box} style={{ paddingTop: from * ROW_HEIGHT, paddingBottom: (shown.length - to) * ROW_HEIGHT }}>
-        {visible.map((sandbox, i) => <SandboxRow key={sandbox.id} sandbox={sandbox} index={from + i + 2} isChosen={chosen.has(sandbox.id)} onChoose={() => toggle(sandbox.id)} capabilities={driver.data?.capabilities} />)}
+      <div role="rowgroup" ref={box} className="rows" style={{ height: shown.length * ROW_HEIGHT }}>
+        {visible.map((sandbox, i) => <SandboxRow key={sandbox.id} sandbox={sandbox} index={from + i + 2} isChosen={chosen.has(sandbox.id)} onChoose={toggle} capabilities={driver.data?.capabilities} />)}
       </div>
     </div>
   );

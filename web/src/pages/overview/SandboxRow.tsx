@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { EllipsisVertical } from 'lucide-react';
+import { memo } from 'react';
 import { Link } from 'wouter';
 
 import { useSamples } from '../../api/samples';
@@ -10,20 +11,21 @@ import { Menu } from '../../components/Menu';
 import { Sparkline } from '../../components/Sparkline';
 import { nameOf, verbItems } from '../../components/verbs';
 import { bytes, duration, parseSize } from '../../lib/format';
-import { useNow } from '../../lib/hooks';
+import { useTimed } from '../../lib/hooks';
 import { text } from '../../text/en';
 
 export const ROW_HEIGHT = 60;
 
-interface Props { sandbox: Sandbox; index: number; isChosen: boolean; onChoose: () => void; capabilities?: Record<string, boolean> }
+/** `onChoose` is the same for all rows, and always: a row is drawn anew only when it says something else. */
+interface Props { sandbox: Sandbox; index: number; isChosen: boolean; onChoose: (id: string) => void; capabilities?: Record<string, boolean> }
 
-export function SandboxRow({ sandbox, index, isChosen, onChoose, capabilities }: Props) {
+export const SandboxRow = memo(function SandboxRow({ sandbox, index, isChosen, onChoose, capabilities }: Props) {
   const { id, status, template, owner, labels } = sandbox;
   const name = nameOf(sandbox);
   const tags = Object.entries(labels);
   return (
-    <div role="row" className={isChosen ? 'sandbox-row chosen' : 'sandbox-row'} aria-rowindex={index}>
-      <span role="cell"><input type="checkbox" aria-label={text.overview.choose(name)} checked={isChosen} onChange={onChoose} /></span>
+    <div role="row" className={isChosen ? 'sandbox-row chosen' : 'sandbox-row'} aria-rowindex={index} style={{ top: (index - 2) * ROW_HEIGHT }}>
+      <span role="cell"><input type="checkbox" aria-label={text.overview.choose(name)} checked={isChosen} onChange={() => onChoose(id)} /></span>
       <span role="cell" className="who">
         <Link href={`/sandboxes/${encodeURIComponent(id)}`} className={sandbox.name ? 'name ellipsis' : 'name mono ellipsis'} title={id}>{name}</Link>
         <span className="under"><StatusLabel status={status} />{status === 'error' && sandbox.error_message && <span className="bad ellipsis" title={sandbox.error_message}>{sandbox.error_message}</span>}<span className="aside ellipsis">{[owner.user, owner.project].filter(Boolean).join(' / ')} · <Ago time={sandbox.created_at} /></span></span>
@@ -36,7 +38,7 @@ export function SandboxRow({ sandbox, index, isChosen, onChoose, capabilities }:
       <span role="cell" className="more"><Menu trigger={<IconButton label={text.overview.actions(name)} icon={EllipsisVertical} />} items={verbItems(sandbox, capabilities)} /></span>
     </div>
   );
-}
+});
 
 function Figures({ sandbox }: { sandbox: Sandbox }) {
   const samples = useSamples(sandbox.id);
@@ -52,9 +54,11 @@ function Figures({ sandbox }: { sandbox: Sandbox }) {
 
 /** How long until it is stopped as idle, if nobody uses it. */
 export function IdleCountdown({ sandbox }: { sandbox: Sandbox }) {
-  const now = useNow(1);
+  const end = sandbox.idle_timeout_s === null ? null : Date.parse(sandbox.last_active_at) + sandbox.idle_timeout_s * 1000;
+  const isOn = sandbox.status === 'running' && end !== null;
+  const left = useTimed((now) => (!isOn ? '' : end > now ? duration(Math.floor((end - now) / 1000) * 1000) : text.overview.soon), 1);
+  const isNear = useTimed((now) => (isOn && end - now < 60_000 ? 'yes' : ''), 1);
   if (sandbox.status !== 'running') return <span className="muted">–</span>;
-  if (sandbox.idle_timeout_s === null) return <span className="muted">{text.overview.never}</span>;
-  const left = Date.parse(sandbox.last_active_at) + sandbox.idle_timeout_s * 1000 - now;
-  return <span className={left < 60_000 ? 'number warn' : 'number'} title={text.overview.idleTitle}>{left > 0 ? duration(Math.floor(left / 1000) * 1000) : text.overview.soon}</span>;
+  if (!isOn) return <span className="muted">{text.overview.never}</span>;
+  return <span className={isNear ? 'number warn' : 'number'} title={text.overview.idleTitle}>{left}</span>;
 }
