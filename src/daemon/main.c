@@ -107,7 +107,7 @@ struct daemon {
 	struct previews *previews;
 	int signal_fd;
 	int shutdown_fd;
-	uint64_t unserved_ms; /* when the first attempt to open the engine failed, or 0 */
+	uint64_t unserved_ms; /* since when attempts to open the engine meet silence, or 0 */
 	uint64_t reopen_ms;   /* when the next attempt to open the engine is due; steady clock */
 	char *host_list;      /* what the next point into */
 	const char *hosts[HOSTS_MAX + 1];
@@ -455,7 +455,8 @@ static int serve_sandboxes(struct daemon *daemon, struct err *err)
 		return 0;
 	}
 	daemon->reopen_ms = clock_steady_ms() + REOPEN_MS;
-	if (daemon->unserved_ms == 0)
+	/* One of another version is not silent: it serves its sandboxes until somebody ends them. */
+	if (daemon->unserved_ms == 0 || strcmp(err->code, DRIVER_OTHER_VERSION) == 0)
 		daemon->unserved_ms = clock_steady_ms();
 	if (strcmp(err->code, DRIVER_CANNOT_START) == 0)
 		daemon->reopen_ms = clock_steady_ms() + REFUSED_MS;

@@ -50,3 +50,6 @@ struct driver_kind {
 
 /* The code of an error of open that will be the same after each start of the daemon. */
 #define DRIVER_CANNOT_START "driver_cannot_start"
+
+/* That of one where the driver's part that needs privileges serves on, but speaks another version than we. */
+#define DRIVER_OTHER_VERSION "keeper_version"

@@ -52,11 +52,14 @@ test('a keeper that ends while the daemon starts makes the daemon leave with sta
 
 test('a keeper of another version is told, and ended by shutdown, after which the next start brings its own', async () => {
   const at = withFakeKeeper('keeper-version');
+  at.args.push('--keeper-timeout', '10'); // the least, which is for one that says nothing
   fs.writeFileSync(path.join(at.home, 'requests'), '1000 1\n');
   const daemon = launch(at);
   await until(() => /Sandboxes cannot be served yet: the running keeper speaks version \d+, not \d+\.\nWhat to do: end the old one with `sandlot shutdown`, then start again\./.test(at.log()), { what: `the banner\n${at.log()}` });
   const old = proc.allProcesses().filter((info) => proc.cmdline(info.pid).includes(`sandlot-keeper ${at.dataDir} `));
   assert.equal(old.length, 1);
+  await until(() => daemon.how || fs.statSync(path.join(at.home, 'asked')).size >= 8, { what: 'the daemon has asked it several times' });
+  assert.equal(daemon.how, undefined, `the daemon stays as long as that keeper answers\n${at.log().slice(-1000)}`);
   const ended = spawnSync(program('sandlot'), ['shutdown'], { env: at.environment({ SANDLOT_DATA_DIR: at.dataDir }), encoding: 'utf8' });
   assert.equal(ended.status, 0, ended.stderr);
   await until(() => daemon.how, { what: 'the daemon ends' });

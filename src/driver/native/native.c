@@ -546,7 +546,7 @@ static int say_hello(struct native *native, struct err *err)
 		snprintf(err->code, sizeof(err->code), DRIVER_CANNOT_START);
 	}
 	if (r == 0 && answer.version != KEEPER_VERSION)
-		r = err_explain(err, ERR_UNAVAILABLE, "keeper_version",
+		r = err_explain(err, ERR_UNAVAILABLE, DRIVER_OTHER_VERSION,
 			"end the old one with `sandlot shutdown`, then start again",
 			"the running keeper speaks version %u, not %u", answer.version,
 			KEEPER_VERSION);

@@ -2,7 +2,7 @@
 /*
  * A keeper that answers as many requests as the file `requests` beside the data directory says, each with success, and
  * then ends; also when it is asked to. A second number there is added to its version, and then it takes requests of one
- * length alone, as that of an earlier release does. sandlotd starts it as its keeper, with a listener as descriptor 3.
+ * length alone, as that of an earlier release does. The file `asked` there has a byte for each request. sandlotd starts it as its keeper, with a listener as descriptor 3.
  */
 #include "wire/keeper.h"
 
@@ -19,6 +19,7 @@
 #define EARLIER_LEN 408
 
 static long other_version;
+static FILE *asked;
 
 static long read_count(const char *data_dir)
 {
@@ -32,6 +33,8 @@ static long read_count(const char *data_dir)
 		(void)!fscanf(file, "%ld %ld", &count, &other_version);
 		fclose(file);
 	}
+	snprintf(path, sizeof(path), "%s/../asked", data_dir);
+	asked = fopen(path, "we");
 	return count;
 }
 
@@ -48,6 +51,10 @@ static bool answer(int conn)
 		return false;
 	if (request.kind == KEEPER_SHUTDOWN)
 		_exit(0);
+	if (asked) {
+		(void)!fputc('.', asked);
+		(void)!fflush(asked);
+	}
 	return true;
 }
 
