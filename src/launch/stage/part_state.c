@@ -9,7 +9,8 @@
 
 /*
  * Says the four texts, a line each. Files of a project are those that it has; of a sandbox without one those that are
- * there. Large ones are known by size and times, packages by what their installers note, also by hand. A part that lies below this one is another's.
+ * there. Each is read once. Large ones are known by size and times, packages by what their installers note, also by
+ * hand. A part that lies below this one is another's.
  */
 static const char script[] =
 	"export LC_ALL=C; "
@@ -19,8 +20,7 @@ static const char script[] =
 	"| "
 	"awk 'BEGIN { dir = ENVIRON[\"DIR\"]; if (dir != \"\") dir = dir \"/\"; "
 	"other = ENVIRON[\"OTHER\"] } "
-	"index($0, dir) == 1 && (other == \"\" || index($0, other \"/\") != 1) && "
-	"(ENVIRON[\"WHICH\"] == \"all\" || index(substr($0, length(dir) + 1), \"/\") == 0)'; "
+	"index($0, dir) == 1 && (other == \"\" || index($0, other \"/\") != 1)'; "
 	"cd \"./$DIR\" && for name in .env .sandlot/vite.config.mjs .sandlot/.sandlot-installed "
 	"node_modules/.sandlot-installed node_modules/.package-lock.json .venv/.sandlot-installed "
 	".venv/lib/python*/site-packages/*.dist-info/RECORD; do "
@@ -28,14 +28,18 @@ static const char script[] =
 	"sums() { sed 's|^|./|' | tr '\\n' '\\0' | xargs -0 sh -c '"
 	"find \"$@\" -maxdepth 0 -type f -size -2048k -exec sha256sum {} +; "
 	"find \"$@\" -maxdepth 0 -type f -size +2047k -exec stat -c \"%n %s %Y %Z\" {} +' sh "
-	"2>/dev/null | sha256sum | cut -d' ' -f1; }; "
-	"WHICH=all; export WHICH; all=$(list | sums); WHICH=$LOADED; "
-	"case $LOADED in all) loaded=$all;; none) loaded=$(echo none | sha256sum | cut -d' ' "
-	"-f1);; "
-	"*) loaded=$(list | sums);; esac; "
-	"printf '%s\\n%s\\n%s\\n%s\\n' \"$all\" \"$loaded\" \"$(head -n 1 "
-	".sandlot/checked.$ROLE)\" "
-	"\"$(head -n 1 .sandlot/started.$ROLE)\"";
+	"2>/dev/null; }; "
+	/* What lies in the directory of the part itself, and what was noted of its packages. */
+	"top() { awk 'BEGIN { dir = ENVIRON[\"DIR\"]; skip = dir == \"\" ? 2 : length(dir) + 3 } "
+	"{ rest = substr($0, index($0, \"./\") + skip) } "
+	"index(rest, \"/\") == 0 || rest ~ /^(\\.sandlot|node_modules|\\.venv)\\//'; }; "
+	"digest() { sha256sum | { read -r sum rest; echo \"$sum\"; }; }; "
+	"sums=$(list | sums); all=$(printf '%s\\n' \"$sums\" | digest); "
+	"case $LOADED in all) loaded=$all;; none) loaded=$(echo none | digest);; "
+	"*) loaded=$(printf '%s\\n' \"$sums\" | top | digest);; esac; "
+	"checked= started=; { read -r checked < .sandlot/checked.$ROLE; "
+	"read -r started < .sandlot/started.$ROLE; } 2>/dev/null; "
+	"printf '%s\\n%s\\n%s\\n%s\\n' \"$all\" \"$loaded\" \"$checked\" \"$started\"";
 
 /* The directory of the other part, if it lies below that of this one. */
 static const char *other_below(const struct pipeline *pipeline, enum app_role role)
