@@ -123,6 +123,15 @@ test('both parts are told where the backend is, and the preview where the page i
   await launches.remove(launched, id);
 });
 
+test('what installs packages is told the variables of the request, but not to leave some out', async () => {
+  const { id } = await launches.project({ 'server.js': "require('node:http').createServer((q, s) => s.end(process.env.NODE_ENV)).listen(process.env.PORT, '127.0.0.1');\n" });
+  const launched = await launches.launch({ project: id, env: { REGISTRY: 'a b', NODE_ENV: 'production' }, backend: { install: 'echo "$REGISTRY:$NODE_ENV" > told' } });
+  launches.assertRuns(launched);
+  assert.equal((await api.read(launched.sandbox_id, `${APP}/told`)).toString(), 'a b:\n');
+  assert.equal(await launches.page(launched), 'production');
+  await launches.remove(launched, id);
+});
+
 test('a backend is up when /health says so, whatever / says', async () => {
   const { id } = await launches.project({ 'server.js': "require('node:http').createServer((q, s) => { s.statusCode = q.url === '/health' ? 200 : 500; s.end(); }).listen(process.env.PORT, '127.0.0.1');\n" });
   const launched = await launches.launch({ project: id });

@@ -89,7 +89,8 @@ static const char *check_stage(const json_t *name)
 
 #define AT(member) offsetof(struct launch_body, member)
 #define LAUNCH_ROWS                                                                                \
-	{"env", FIELD_STRING_MAP, AT(env), 0, 48, 0, "Variables of its processes.",                \
+	{"env", FIELD_STRING_MAP, AT(env), 0, 48, 0,                                               \
+		"Variables of its processes and, but for NODE_ENV, of what installs packages.",    \
 		.check = env_body_check},                                                          \
 		{"frontend", FIELD_OBJECT, AT(frontend), 0, 0, FIELD_OR_FALSE,                     \
 			"What is known better than detected of its frontend; false: it has none.", \

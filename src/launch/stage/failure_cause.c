@@ -13,6 +13,15 @@
 #define MORE_DISK   "give the sandbox a larger disk"
 #define MORE_MEMORY "give the sandbox more memory"
 
+#define UNTRUSTED                                                                                  \
+	"untrusted_certificate", "a server has a certificate that the program does not trust"
+#define TRUST_NODE                                                                                 \
+	"give it the file of the CA, as the sandbox has it: sandlot launch -e "                    \
+	"NODE_EXTRA_CA_CERTS=FILE"
+#define TRUST_PYTHON                                                                               \
+	"give it the file of the CA, as the sandbox has it: sandlot launch -e PIP_CERT=FILE "      \
+	"(SSL_CERT_FILE for the app itself)"
+
 /* What stands between `before` and `until` (NULL: nothing) is told behind the message. */
 static const struct {
 	const char *before, *until;
@@ -55,6 +64,12 @@ static const struct {
 	{"IndentationError: ", "\n", "syntax_error", "a file has a syntax error",
 		"correct the file and launch again"},
 	{"error TS", "\n", "type_error", "types do not fit", "correct the file and launch again"},
+	/* pip says behind it that it has found nothing. */
+	{"SELF_SIGNED_CERT_IN_CHAIN", NULL, UNTRUSTED, TRUST_NODE},
+	{"DEPTH_ZERO_SELF_SIGNED_CERT", NULL, UNTRUSTED, TRUST_NODE},
+	{"UNABLE_TO_GET_ISSUER_CERT_LOCALLY", NULL, UNTRUSTED, TRUST_NODE},
+	{"UNABLE_TO_VERIFY_LEAF_SIGNATURE", NULL, UNTRUSTED, TRUST_NODE},
+	{"CERTIFICATE_VERIFY_FAILED", NULL, UNTRUSTED, TRUST_PYTHON},
 	{"code ERESOLVE", NULL, "version_conflict", "npm finds no versions that fit each other",
 		"correct the versions in package.json"},
 	{"No matching version found for ", "\n", "package_not_found",

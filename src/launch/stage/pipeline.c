@@ -96,12 +96,13 @@ void pipeline_keep_lines(struct pipeline *pipeline, const char *output)
 /* --- what stages do --- */
 
 int pipeline_command_fed(struct pipeline *pipeline, const char *dir, const char *line,
-	const char *input, uint64_t timeout_ms, struct sandbox_command_end *ret_end,
-	struct err *err)
+	const char *input, struct text_map env, uint64_t timeout_ms,
+	struct sandbox_command_end *ret_end, struct err *err)
 {
 	auto_free char *cwd = file_set_join(PIPELINE_APP, dir);
 	struct sandbox_command command = {.line = line,
 		.cwd = dir[0] ? cwd : PIPELINE_APP,
+		.env = env,
 		.input = input,
 		.timeout_ms = timeout_ms,
 		.told = tell_line,
@@ -113,7 +114,8 @@ int pipeline_command_fed(struct pipeline *pipeline, const char *dir, const char 
 int pipeline_command(struct pipeline *pipeline, const char *dir, const char *line,
 	uint64_t timeout_ms, struct sandbox_command_end *ret_end, struct err *err)
 {
-	return pipeline_command_fed(pipeline, dir, line, NULL, timeout_ms, ret_end, err);
+	return pipeline_command_fed(
+		pipeline, dir, line, NULL, (struct text_map){0}, timeout_ms, ret_end, err);
 }
 
 int pipeline_write(struct pipeline *pipeline, const char *path, const char *text, struct err *err)

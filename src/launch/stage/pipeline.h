@@ -95,10 +95,10 @@ void pipeline_keep_lines(struct pipeline *pipeline, const char *output);
 /* Runs a command in a directory of the app; its output is told. The end may be bad. */
 int pipeline_command(struct pipeline *pipeline, const char *dir, const char *line,
 	uint64_t timeout_ms, struct sandbox_command_end *ret_end, struct err *err) must_check;
-/* The same with something on its standard input; NULL: nothing. */
+/* The same with something on its standard input (NULL: nothing) and with variables of its own. */
 int pipeline_command_fed(struct pipeline *pipeline, const char *dir, const char *line,
-	const char *input, uint64_t timeout_ms, struct sandbox_command_end *ret_end,
-	struct err *err) must_check;
+	const char *input, struct text_map env, uint64_t timeout_ms,
+	struct sandbox_command_end *ret_end, struct err *err) must_check;
 
 /* Writes a file of the app. */
 int pipeline_write(struct pipeline *pipeline, const char *path, const char *text, struct err *err)

@@ -8,6 +8,7 @@
 #include "launch/stage/part_state.h"
 #include "launch/stage/part_versions.h"
 #include "launch/stage/pipeline.h"
+#include "model/sandbox/sandbox_spec.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -138,10 +139,30 @@ static int look_for_danger(struct pipeline *pipeline, const struct app_part *par
 	return r;
 }
 
+/*
+ * What the request says for the app is for its installers too: a registry, say, or the CA of one. With NODE_ENV they would
+ * leave out what the app is started and checked with.
+ */
+static struct text_map install_env(
+	const struct pipeline *pipeline, struct text_pair pairs[SPEC_START_ENV_MAX])
+{
+	json_t *given = json_object_get(pipeline->input, "env"), *value;
+	struct text_map env = {.pairs = pairs};
+	const char *name;
+
+	json_object_foreach(given, name, value)
+	{
+		if (env.count < SPEC_START_ENV_MAX && strcmp(name, "NODE_ENV") != 0)
+			pairs[env.count++] = (struct text_pair){name, json_string_value(value)};
+	}
+	return env;
+}
+
 static int install_part(struct pipeline *pipeline, enum app_role role, struct err *err)
 {
 	struct app_part *part = &pipeline->detection.parts[role];
 	const struct installer *installer = installer_find(part->package_manager);
+	struct text_pair pairs[SPEC_START_ENV_MAX];
 	struct package_layer layer;
 	char digest[DIGEST_LEN + 1];
 	auto_free char *line = NULL;
@@ -158,7 +179,8 @@ static int install_part(struct pipeline *pipeline, enum app_role role, struct er
 	line = make_line(part, installer, digest, package_layer_lend(pipeline, &layer));
 	r = pipeline_command_fed(pipeline, part->dir, line,
 		installer && !part->install[0] ? installer->input : NULL,
-		pipeline_timeout_ms(pipeline, LAUNCH_WAIT_INSTALL), &end, err);
+		install_env(pipeline, pairs), pipeline_timeout_ms(pipeline, LAUNCH_WAIT_INSTALL),
+		&end, err);
 	if (r == 0)
 		r = judge_install(pipeline, role, &layer, &end);
 	package_layer_fini(&layer);
@@ -259,8 +281,8 @@ static int run_parser(
 {
 	auto_free char *line = mem_printf("%s './%s'", parsers[parser].before, part->entry);
 	struct sandbox_command_end end;
-	int r = pipeline_command_fed(
-		pipeline, part->dir, line, parsers[parser].script, CHECK_S * 1000, &end, err);
+	int r = pipeline_command_fed(pipeline, part->dir, line, parsers[parser].script,
+		(struct text_map){0}, CHECK_S * 1000, &end, err);
 
 	if (r < 0 || end.exit_code == 0)
 		return r;

@@ -48,6 +48,11 @@ static void words_of_programs_are_causes(void **state)
 		{"OSError: [Errno 28] No space left on device: 'x'\n", "disk_full", "full"},
 		{"Error: connect ECONNREFUSED 127.0.0.1:5432\n    at x\n", "connection_refused",
 			"at: 127.0.0.1:5432"},
+		{"npm error code SELF_SIGNED_CERT_IN_CHAIN\nnpm error errno x\n",
+			"untrusted_certificate", "certificate"},
+		{"SSLError(1, '[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed')\n"
+		 "ERROR: No matching distribution found for flask\n",
+			"untrusted_certificate", "certificate"},
 		{"npm error code EWHATEVER\n", "install_failed", "EWHATEVER"},
 		{"no idea\n", "failed", "failed"},
 		{"", "failed", "failed"},
