@@ -21,6 +21,7 @@ own /etc etc
 programs=/usr/local/bin
 # Below /usr, which a user's sandboxes see, a user's daemon can hide no mount that somebody else made.
 if [ -n "${AS_USER:-}" ]; then programs=$dir/bin; else own /usr/local local; fi
+[ -n "${AS_USER:-}" ] || rm -f /usr/local/sbin/sandlotd /usr/local/bin/sandlot # the host's own are not what is tested
 mkdir -p "$dir/lib/dpkg" "$dir/lib/apt/lists/partial" # `make` looks whether packages are there, and so does apt-get
 own /var/lib/dpkg dpkg "$dir/lib/dpkg"
 mount --rbind "$dir/lib" /var/lib

@@ -11,7 +11,10 @@ runs() {
 start() {
   ! runs || return 0
   rm -f /var/lib/sandlot/run/api.addr # of a daemon that was killed
-  SANDLOT_DATA_DIR=$DAEMON_DATA_DIR setsid "$DAEMON_PROGRAMS/sandlotd" >>"$DAEMON_LOG" 2>&1 </dev/null &
+  # What `make install` has brought, else what is built.
+  daemon=/usr/local/sbin/sandlotd
+  [ -x $daemon ] || daemon=$DAEMON_PROGRAMS/sandlotd
+  SANDLOT_DATA_DIR=$DAEMON_DATA_DIR setsid "$daemon" >>"$DAEMON_LOG" 2>&1 </dev/null &
   echo $! >"$pid_file"
   tries=0
   until env -u SANDLOT_URL -u SANDLOT_TOKEN "$DAEMON_PROGRAMS/sandlot" ls >/dev/null 2>&1; do
