@@ -80,13 +80,15 @@ async function memoryRow({ sandlot }) {
   await sandlot.settle()
   await settleMemory()
   const keeper = sandlot.keeperPid()
-  const ours = () => [sandlot.pid, keeper, ...childrenOf(keeper)].reduce((sum, pid) => sum + privateMemory(pid), 0)
-  const before = memory(), oursBefore = ours()
+  const ofTree = (pid) => childrenOf(pid).reduce((sum, child) => sum + ofTree(child), privateMemory(pid))
+  const before = memory(), there = new Set(childrenOf(keeper))
   await setPool(sandlot, SIZE)
   await untilFull(sandlot)
   await settleMemory()
-  const available = (before.available - memory().available) / SIZE, processes = (ours() - oursBefore) / SIZE
+  const available = (before.available - memory().available) / SIZE
   const kernel = (memory().kernel - before.kernel) / SIZE
+  // Each sandbox is a child of the keeper, with all that runs in it. What daemon and keeper hold besides may shrink meanwhile.
+  const processes = childrenOf(keeper).filter((pid) => !there.has(pid)).reduce((sum, pid) => sum + ofTree(pid), 0) / SIZE
   // Neighbours move what is available; what our processes hold is ours.
   const each = Math.max(available, processes + kernel, processes)
   return { what: 'memory of a waiting sandbox, with a shell that sleeps', sandlot: mib(each), data: { sandlot_bytes: { available, processes, kernel } } }
