@@ -2,11 +2,13 @@
 #include "core/execution/done_line.h"
 
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 
 void done_line_init(struct done_line *line, const char *id)
 {
-	*line = (struct done_line){.id = id};
+	*line = (struct done_line){0};
+	snprintf(line->id, sizeof(line->id), "%s", id);
 }
 
 static uint64_t read_number(const json_t *object, const char *name)

@@ -12,6 +12,7 @@
 #pragma once
 
 #include "base/mem.h"
+#include "model/id.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,7 +21,8 @@
 #define DONE_LINE_MAX 256
 
 struct done_line {
-	const char *id; /* borrowed; "": its lines have none */
+	/* "": its lines have none. A copy: lines still come when the execution is gone. */
+	char id[ID_LEN + 1];
 	char text[DONE_LINE_MAX];
 	size_t len;
 	bool is_long; /* the rest of a line that is too long */

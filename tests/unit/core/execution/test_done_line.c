@@ -83,6 +83,17 @@ static void a_line_that_is_too_long_is_passed_over_with_its_end(void **state)
 	assert_true(put(&line, ID " {\"done\":{}}\n"));
 }
 
+static void who_gave_the_id_may_be_gone(void **state)
+{
+	struct done_line line;
+	char id[] = ID;
+
+	(void)state;
+	done_line_init(&line, id);
+	memset(id, 'x', strlen(id));
+	assert_true(put(&line, ID " {\"done\":{}}\n"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -90,6 +101,7 @@ int main(void)
 		cmocka_unit_test(another_line_is_not_it),
 		cmocka_unit_test(without_an_id_only_an_object_is_the_end),
 		cmocka_unit_test(a_line_that_is_too_long_is_passed_over_with_its_end),
+		cmocka_unit_test(who_gave_the_id_may_be_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
