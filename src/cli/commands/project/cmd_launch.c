@@ -300,11 +300,12 @@ static int make_body(
 {
 	json_auto_t *body = json_pack("{s:s}", "project", cli_text(project, "id"));
 	json_t *env = json_object();
-	int r = add_only(body, v->only, err);
+	int r;
 
+	json_object_set_new(body, "env", env);
+	r = add_only(body, v->only, err);
 	if (r < 0)
 		return r;
-	json_object_set_new(body, "env", env);
 	for (size_t i = 0; i < v->env.count; i++) {
 		const char *equals = strchr(v->env.items[i], '=');
 		auto_free char *name = NULL;
