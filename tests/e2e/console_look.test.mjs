@@ -88,6 +88,19 @@ test('on a wall the page is enlarged and still no higher than its window', async
   await page.send('Emulation.clearDeviceMetricsOverride');
 });
 
+test('on a wall a menu opens at its button', async () => {
+  for (const width of [2560, 3840]) {
+    await page.send('Emulation.setDeviceMetricsOverride', { width, height: Math.round(width * 0.6), deviceScaleFactor: 1, mobile: false });
+    await console.go('/connect');
+    await console.click('button[aria-label^="Signed in as"]');
+    await page.shows(`(() => { const [menu, button] = ['.menu', 'button[aria-label^="Signed in as"]'].map((one) => document.querySelector(one)?.getBoundingClientRect());
+      return menu && [menu.right <= innerWidth, Math.abs(menu.right - button.right) < 20, menu.top - button.bottom > 0 && menu.top - button.bottom < 20]; })()`, [true, true, true]);
+    if (process.env.E2E_SHOT) await page.screenshot(`${process.env.E2E_SHOT}-${width}.png`);
+    await console.press('Escape');
+  }
+  await page.send('Emulation.clearDeviceMetricsOverride');
+});
+
 test('a terminal that is open is there in a window of another size', async () => {
   await console.go(`/sandboxes/${made.id}/terminal`);
   await console.button('New terminal');
