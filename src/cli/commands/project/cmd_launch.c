@@ -28,7 +28,9 @@ struct launch_values {
 static const struct option options[] = {
 	{OPTION_TEXT, 0, "project", "NAME", "the project; named after the directory", AT(project)},
 	{OPTION_TEXT, 't', "template", "NAME", "what a new sandbox starts from", AT(template_name)},
-	{OPTION_LIST, 'e', "env", "NAME=VALUE", "a variable of the app; may be repeated", AT(env)},
+	{OPTION_LIST, 'e', "env", "NAME=VALUE",
+		"a variable of the app and of what installs its packages; may be repeated",
+		AT(env)},
 	{OPTION_TEXT, 0, "services", "NAMES",
 		"postgres, redis, both with a comma, or none; else what is detected", AT(services)},
 	{OPTION_TEXT, 0, "only", "PART",
