@@ -113,6 +113,15 @@ else
   e2e "end-to-end tests"
 fi
 wait
+if [ -n "${E2E_FULL:-}" ] && [ "${2:-}" != quick ]; then
+  # Each flow of the console in both themes and at three widths: tests/e2e/lib/views.mjs.
+  for view in 1 2 3 4 5; do
+    export E2E_VIEW=$view
+    # shellcheck disable=SC2046 # names of files without spaces
+    e2e "console, seen otherwise ($view)" $(grep -l takeTurns tests/e2e/console*.test.mjs)
+  done
+  unset E2E_VIEW
+fi
 if [ "${2:-}" != quick ]; then
   cat "$logs/without_root"
   count_e2e "end-to-end tests without root" without_root

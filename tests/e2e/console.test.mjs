@@ -6,6 +6,7 @@ import { after, test } from 'node:test';
 import { Chromium } from './lib/chromium.mjs';
 import { Console } from './lib/console.mjs';
 import { suite } from './lib/suite.mjs';
+import { takeTurns } from './lib/views.mjs';
 import { until } from './lib/wait.mjs';
 
 const { api, instance, finish } = await suite('console');
@@ -14,6 +15,7 @@ after(() => browser.close());
 const origin = `http://127.0.0.1:${api.port}`;
 const console = await Console.open(browser, origin);
 const { page } = console;
+takeTurns((view) => console.look(view));
 const made = {};
 
 /** Its name, wherever it is shown. */

@@ -7,8 +7,9 @@ import { after, test } from 'node:test';
 import { assertError } from './lib/client.mjs';
 import { busybox, image, layoutArchive, registryServer } from './lib/images.mjs';
 import { ORDINARY, makeToken } from './lib/owners.mjs';
-import { isCalm, openPage } from './lib/playwright.mjs';
+import { isCalm, look, openPage } from './lib/playwright.mjs';
 import { suite } from './lib/suite.mjs';
+import { takeTurns } from './lib/views.mjs';
 import { until } from './lib/wait.mjs';
 
 const images = {};
@@ -18,6 +19,7 @@ const { api, finish } = await suite('console_admin', { width: 1, args: ['--regis
 const origin = `http://127.0.0.1:${api.port}`;
 const { browser, page } = await openPage(origin, api.token);
 after(async () => { await browser.close(); await registry.close(); });
+takeTurns((view) => look(page, view));
 
 const go = (path) => page.goto(`${origin}${path}`);
 const dialog = page.getByRole('dialog');

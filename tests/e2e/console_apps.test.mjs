@@ -9,6 +9,7 @@ import { after, test } from 'node:test';
 import { Chromium } from './lib/chromium.mjs';
 import { Console } from './lib/console.mjs';
 import { suite } from './lib/suite.mjs';
+import { takeTurns } from './lib/views.mjs';
 import { until } from './lib/wait.mjs';
 
 const { api, finish } = await suite('console_apps', { width: 1 });
@@ -17,6 +18,7 @@ const home = fs.mkdtempSync(path.join(os.tmpdir(), 'upload-'));
 after(async () => { await browser.close(); fs.rmSync(home, { recursive: true }); });
 const console = await Console.open(browser, `http://127.0.0.1:${api.port}`);
 const { page } = console;
+takeTurns((view) => console.look(view));
 await console.signIn(api.token);
 await console.says('No sandboxes yet');
 page.errors.length = 0; // the browser itself tells of the 401 before

@@ -8,8 +8,9 @@ import path from 'node:path';
 import { after, test } from 'node:test';
 import zlib from 'node:zlib';
 
-import { isCalm, openPage } from './lib/playwright.mjs';
+import { isCalm, look, openPage } from './lib/playwright.mjs';
 import { suite } from './lib/suite.mjs';
+import { takeTurns } from './lib/views.mjs';
 import { until } from './lib/wait.mjs';
 
 const { api, finish } = await suite('console_flows', { width: 1 });
@@ -17,6 +18,7 @@ const origin = `http://127.0.0.1:${api.port}`;
 const home = fs.mkdtempSync(path.join(os.tmpdir(), 'flows-'));
 const { browser, context, page } = await openPage(origin, api.token);
 after(async () => { await browser.close(); fs.rmSync(home, { recursive: true, force: true }); });
+takeTurns((view) => look(page, view));
 const { id } = await api.create({ name: 'flows', idle_timeout_s: null });
 
 const go = (tab) => page.goto(`${origin}/sandboxes/${id}/${tab}`);

@@ -7,6 +7,7 @@ import { Chromium } from './lib/chromium.mjs';
 import { Console } from './lib/console.mjs';
 import { httpServer, nameServer } from './lib/outside.mjs';
 import { suite } from './lib/suite.mjs';
+import { takeTurns } from './lib/views.mjs';
 
 const names = await nameServer();
 const { api, finish } = await suite('console_network', { args: ['--resolver', `127.0.0.1:${names.port}`], width: 1 });
@@ -16,6 +17,7 @@ const browser = new Chromium();
 after(() => browser.close());
 const console = await Console.open(browser, `http://127.0.0.1:${api.port}`);
 const { page } = console;
+takeTurns((view) => console.look(view));
 await console.signIn(api.token);
 await console.says('No sandboxes yet');
 page.errors.length = 0; // the browser itself tells of the 401 before

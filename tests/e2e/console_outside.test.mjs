@@ -12,6 +12,7 @@ import { Console } from './lib/console.mjs';
 import { BUILD_DIR } from './lib/instance.mjs';
 import { suite } from './lib/suite.mjs';
 import { tlsProxy } from './lib/tls_proxy.mjs';
+import { takeTurns } from './lib/views.mjs';
 
 const NAME = 'console.preview.localhost';
 const ca = authority();
@@ -28,6 +29,7 @@ after(async () => { await browser.close(); await proxy.close(); ca.remove(); });
 
 const console = await Console.open(browser, origin);
 const { page } = console;
+takeTurns((view) => console.look(view));
 
 /** Shown as text it does nothing; run, it leaves a mark. */
 const CANARY = '"><img src=x onerror="window.canary=1"><svg onload="window.canary=1"></svg><script>window.canary=1</script>';

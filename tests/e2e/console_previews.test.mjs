@@ -9,6 +9,7 @@ import { Console } from './lib/console.mjs';
 import { Previews } from './lib/preview.mjs';
 import { background } from './lib/preview_app.mjs';
 import { suite } from './lib/suite.mjs';
+import { takeTurns } from './lib/views.mjs';
 import { until } from './lib/wait.mjs';
 
 const { api, finish } = await suite('console_previews', { width: 1 });
@@ -17,6 +18,7 @@ after(() => browser.close());
 const origin = `http://127.0.0.1:${api.port}`;
 const console = await Console.open(browser, origin);
 const { page } = console;
+takeTurns((view) => console.look(view));
 await console.signIn(api.token);
 await console.says('No sandboxes yet');
 page.errors.length = 0; // the browser itself tells of the 401 before

@@ -7,6 +7,7 @@ import { Chromium } from './lib/chromium.mjs';
 import { Console } from './lib/console.mjs';
 import { busybox, image, layoutArchive } from './lib/images.mjs';
 import { suite } from './lib/suite.mjs';
+import { takeTurns } from './lib/views.mjs';
 import { until } from './lib/wait.mjs';
 
 const { api, finish } = await suite('console_services', { args: ['--pool-reserve', '0', '--memory-reserve', '0'], width: 1 });
@@ -14,6 +15,7 @@ const browser = new Chromium();
 after(() => browser.close());
 const console = await Console.open(browser, `http://127.0.0.1:${api.port}`);
 const { page } = console;
+takeTurns((view) => console.look(view));
 await console.signIn(api.token);
 await console.says('No sandboxes yet');
 page.errors.length = 0; // the browser itself tells of the 401 before

@@ -144,6 +144,14 @@ export class Console {
     await this.page.shows('document.documentElement.dataset.theme', name);
   }
 
+  /** Looks at it in a view (views.mjs): the theme is the system's then, whichever was chosen before. */
+  async look({ theme, width, height }) {
+    if (this.page.browser.over) return;
+    await this.page.send('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: 1, mobile: width < 500 });
+    await this.page.send('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value: theme }] });
+    await this.page.evaluate('localStorage.removeItem("sandlot.theme"), 1');
+  }
+
   /** What axe finds against the rules of WCAG 2.2 A and AA, as "rule: element". */
   async flaws() {
     if (!await this.page.evaluate('"axe" in window')) await this.page.evaluate(`${fs.readFileSync(AXE, 'utf8')}; 1`);

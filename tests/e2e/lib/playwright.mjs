@@ -33,3 +33,10 @@ export async function openPage(origin, token, options = {}) {
 export function isCalm(page) {
   assert.deepEqual(page.complaints.splice(0), []);
 }
+
+/** Looks at a page in a view (views.mjs). */
+export async function look(page, { theme, width, height }) {
+  if (page.isClosed()) return;
+  await page.setViewportSize({ width, height });
+  await page.emulateMedia({ colorScheme: theme });
+}
