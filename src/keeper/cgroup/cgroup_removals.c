@@ -18,20 +18,33 @@ struct cgroup_removal {
 	uint64_t due_us;
 };
 
+static int remove_groups(const struct cgroup_tree *tree, const char *id)
+{
+	int r = cgroup_remove(tree, id);
+
+	fail_point("kill.groups_removed");
+	if (r < 0)
+		log_debug("the cgroups of %s stay for now: %s", id, strerror(-r));
+	return r;
+}
+
+static void drop(struct cgroup_removal **link)
+{
+	struct cgroup_removal *removal = *link;
+
+	*link = removal->next;
+	free(removal);
+}
+
 /* Tries it once; what cannot be removed is due again later. */
 static void try_remove(struct cgroup_removal **link, const struct cgroup_tree *tree)
 {
 	struct cgroup_removal *removal = *link;
-	int r = cgroup_remove(tree, removal->id);
 
-	fail_point("kill.groups_removed");
-	if (r < 0) {
-		log_debug("the cgroups of %s stay for now: %s", removal->id, strerror(-r));
+	if (remove_groups(tree, removal->id) < 0)
 		removal->due_us = clock_steady_us() + RETRY_US;
-		return;
-	}
-	*link = removal->next;
-	free(removal);
+	else
+		drop(link);
 }
 
 void cgroup_removals_add(struct cgroup_removals *removals, const char *id)
@@ -51,7 +64,8 @@ void cgroup_removals_hurry(struct cgroup_removals *removals, const char *id)
 {
 	for (struct cgroup_removal **link = &removals->first; *link; link = &(*link)->next) {
 		if (strcmp((*link)->id, id) == 0) {
-			try_remove(link, removals->tree);
+			(void)!remove_groups(removals->tree, id);
+			drop(link);
 			return;
 		}
 	}
@@ -81,7 +95,6 @@ void cgroup_removals_finish(struct cgroup_removals *removals)
 
 		if (r < 0)
 			log_warning("the cgroups of %s stay: %s", removal->id, strerror(-r));
-		removals->first = removal->next;
-		free(removal);
+		drop(&removals->first);
 	}
 }

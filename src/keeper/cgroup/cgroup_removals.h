@@ -18,7 +18,10 @@ struct cgroup_removals {
 /* The groups are empty (cgroup_has_processes). Those that wait already wait on. */
 void cgroup_removals_add(struct cgroup_removals *removals, const char *id);
 
-/* Removes the groups of this name now, if they wait for it. */
+/*
+ * Removes the groups of this name now, if they wait for it, before a sandbox of that name begins. What cannot be removed is
+ * its own from then on, and goes when that one has ended.
+ */
 void cgroup_removals_hurry(struct cgroup_removals *removals, const char *id);
 
 /* Removes what is due; returns in how many ms to call again, -1 for never. */
