@@ -69,6 +69,17 @@ test('a keeper of another version is told, and ended by shutdown, after which th
   await at.shutdown();
 });
 
+test('a keeper whose daemon was killed before it was ready ends with the instance of its test', async () => {
+  const at = new Instance('keeper-unknown');
+  after(() => at.destroy());
+  const keepers = () => proc.allProcesses().filter(({ pid, comm, state }) => comm === 'sandlot-keeper' && state !== 'Z' && proc.cmdline(pid).includes(` ${at.dataDir} `));
+  const daemon = launch(at);
+  await until(() => keepers().length > 0, { what: 'there is a keeper' });
+  process.kill(daemon.pid, 'SIGKILL');
+  at.destroy();
+  await until(() => keepers().length === 0, { what: 'it has ended' });
+});
+
 test('a keeper waits for what the one before it has left, which may take long on a busy host', async () => {
   const at = new Instance('keeper-lock');
   after(() => at.destroy());

@@ -286,6 +286,10 @@ export class Instance {
       if (info && proc.isAlive(info)) proc.quiet(() => process.kill(info.pid, 'SIGKILL'));
     }
     for (const info of this.survivors()) proc.quiet(() => process.kill(info.pid, 'SIGKILL'));
+    // One whose daemon did not come as far as to be ready was never noted.
+    for (const { pid, comm } of proc.allProcesses()) {
+      if (comm === 'sandlot-keeper' && proc.cmdline(pid).includes(` ${this.dataDir} `)) proc.quiet(() => process.kill(pid, 'SIGKILL'));
+    }
     this.delegation?.remove();
     if (this.hasDisk) spawnSync('umount', ['-l', this.dataDir]);
     this.hasDisk = false;
