@@ -69,15 +69,20 @@ test('a keeper of another version is told, and ended by shutdown, after which th
   await at.shutdown();
 });
 
-test('a keeper whose daemon was killed before it was ready ends with the instance of its test', async () => {
+test('a keeper whose daemon was killed before it was ready ends with the instance of its test', { skip: process.env.E2E_USER && 'needs cgroups' }, async () => {
   const at = new Instance('keeper-unknown');
   after(() => at.destroy());
   const keepers = () => proc.allProcesses().filter(({ pid, comm, state }) => comm === 'sandlot-keeper' && state !== 'Z' && proc.cmdline(pid).includes(` ${at.dataDir} `));
+  const groups = () => [...new Set(keepers().flatMap(({ pid }) => proc.descriptorTargets(pid)).filter((target) => target.startsWith('/sys/fs/cgroup/')))];
   const daemon = launch(at);
-  await until(() => keepers().length > 0, { what: 'there is a keeper' });
+  const left = await until(() => groups().length > 0 && groups(), { what: 'there is a keeper with cgroups' });
   process.kill(daemon.pid, 'SIGKILL');
   at.destroy();
   await until(() => keepers().length === 0, { what: 'it has ended' });
+  await until(() => {
+    for (const group of left.flatMap((root) => [root, ...proc.cgroupDirs(root)]).reverse()) proc.quiet(() => fs.rmdirSync(group));
+    return left.every((root) => !fs.existsSync(root));
+  }, { what: 'its cgroups are removed' });
 });
 
 test('a keeper waits for what the one before it has left, which may take long on a busy host', async () => {
