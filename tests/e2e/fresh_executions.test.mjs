@@ -158,8 +158,17 @@ test('the command line waits for one that was left running, gets its files, list
   assert.match(stderr, new RegExp(`artifact: /workspace/outputs/a b \\(7 B\\)\n.*sandlot execution get ${id} /workspace/outputs/a b`));
   assert.equal(await ok(['execution', 'get', id, 'a b', '-']), 'content');
   fs.mkdirSync(directory);
+  // A link that an earlier copy brought out of a sandbox, say.
+  fs.writeFileSync(path.join(instance.home, 'own'), 'own');
+  fs.symlinkSync(path.join(instance.home, 'own'), path.join(directory, 'a b'));
   await ok(['execution', 'get', id, '/workspace/outputs/a b'], { cwd: directory });
   assert.equal(fs.readFileSync(path.join(directory, 'a b'), 'utf8'), 'content');
+  assert.equal(fs.readFileSync(path.join(instance.home, 'own'), 'utf8'), 'own');
+  assert.ok(fs.lstatSync(path.join(directory, 'a b')).isFile());
+  const inner = path.join(directory, 'inner');
+  fs.mkdirSync(inner);
+  await ok(['execution', 'get', id, 'a b', inner]);
+  assert.equal(fs.readFileSync(path.join(inner, 'a b'), 'utf8'), 'content');
   const none = await sandlot(['execution', 'get', id, 'none'], { cwd: directory });
   assert.deepEqual([none.code, fs.existsSync(path.join(directory, 'none'))], [3, false]);
   const saved = path.join(directory, 'new');

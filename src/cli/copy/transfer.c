@@ -301,3 +301,24 @@ int transfer_get_tree(struct client *client, const char *id, const char *path,
 
 	return r < 0 ? r : transfer_receive_tree(client, target, to, err);
 }
+
+int transfer_receive(struct client *client, const char *target, const char *name, bool is_tree,
+	const char *to, struct err *err)
+{
+	auto_(destination_fini) struct destination destination = DESTINATION_INIT;
+	auto_fd int special = -1;
+	size_t len = strlen(to);
+	int r;
+
+	if (strcmp(to, "-") == 0)
+		return transfer_receive_fd(client, target, STDOUT_FILENO, err);
+	r = destination_open_special(to, &special, err);
+	if (r > 0)
+		return transfer_receive_fd(client, target, special, err);
+	if (r == 0)
+		r = destination_open(to, len > 0 && to[len - 1] == '/', name, &destination, err);
+	if (r < 0)
+		return r;
+	return is_tree ? transfer_receive_tree(client, target, &destination, err)
+		       : transfer_receive_file(client, target, 0, &destination, err);
+}

@@ -62,3 +62,10 @@ int transfer_receive_file(struct client *client, const char *target, mode_t mode
 /* What a tar has, into a directory, which is made if need be. */
 int transfer_receive_tree(struct client *client, const char *target, const struct destination *to,
 	struct err *err) must_check;
+
+/*
+ * A file, or with is_tree what a tar has, to where a user wants it: a directory, in which it gets its own name, or a new name;
+ * to standard output ("-"), or what is no directory, as it comes.
+ */
+int transfer_receive(struct client *client, const char *target, const char *name, bool is_tree,
+	const char *to, struct err *err) must_check;

@@ -3,20 +3,16 @@
  * execution: what became of code that was run, also of that which `run-code -d` left running, and the files that it wrote:
  * those of an execution without a sandbox are nowhere else.
  */
-#include "base/fd.h"
 #include "cli/command.h"
+#include "cli/copy/transfer.h"
 #include "cli/remote/query.h"
 #include "cli/terminal/output/shown_result.h"
 #include "cli/text/table.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define EXECUTIONS "/v1/executions"
-#define PIECE	   65536u
 #define LIST_MAX   20
 
 struct execution_values {
@@ -186,49 +182,21 @@ static int retry(const struct command_call *call, struct err *err)
 
 /* --- get --- */
 
-static int copy_answer(struct client *client, int fd, const char *path, struct err *err)
-{
-	auto_free char *piece = mem_new(PIECE);
-	ssize_t n;
-
-	while ((n = client_read(client, piece, PIECE, err)) > 0) {
-		int r = fd_write_full(fd, piece, (size_t)n);
-
-		if (r < 0)
-			return cli_file_error(-r, "write", path, err);
-	}
-	return (int)n;
-}
-
-/* One of its files, under its own name here if no other is given. A file that could not be written whole does not stay. */
+/* One of its files, under its own name here if no other is given. */
 static int get(const struct command_call *call, struct err *err)
 {
-	const char *name = strrchr(call->argv[1], '/');
-	const char *to = call->argc > 2 ? call->argv[2] : name ? name + 1 : call->argv[1];
-	bool is_stdout = strcmp(to, "-") == 0;
-	auto_(buf_fini) struct buf escaped = BUF_INIT(65536);
+	auto_(buf_fini) struct buf name = BUF_INIT(65536);
 	auto_free char *rest = NULL, *path = NULL;
 	struct client *client;
-	auto_fd int fd = -1;
-	int r;
+	int r = cli_connect(call->cli, &client, err);
 
-	query_escape(&escaped, call->argv[1]);
-	rest = mem_printf("/artifacts/%.*s", (int)escaped.len, (const char *)escaped.data);
-	path = path_of(call->argv[0], rest);
-	r = cli_connect(call->cli, &client, err);
-	if (r == 0)
-		r = client_open(client,
-			&(struct client_call){.method = "GET", .path = path, .accept = "*/*"}, err);
 	if (r < 0)
 		return r;
-	fd = is_stdout ? dup(STDOUT_FILENO)
-		       : open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	if (fd < 0)
-		return cli_file_error(errno, "open", to, err);
-	r = copy_answer(client, fd, to, err);
-	if (r < 0 && !is_stdout)
-		unlink(to);
-	return r;
+	query_escape(&name, call->argv[1]);
+	rest = mem_printf("/artifacts/%.*s", (int)name.len, (const char *)name.data);
+	path = path_of(call->argv[0], rest);
+	return transfer_receive(
+		client, path, call->argv[1], false, call->argc > 2 ? call->argv[2] : ".", err);
 }
 
 /* --- the command --- */
@@ -249,8 +217,8 @@ const struct command cmd_execution = {
 	.summary = "list, wait for and cancel code that was run, and get its files",
 	.details = "run-code -d prints the id of an execution. wait prints what it printed and\n"
 		   "its result, and ends as run-code does; get writes a file of its outputs to\n"
-		   "FILE here (-: standard output), also of one whose sandbox is gone; retry\n"
-		   "runs it again.\n\n"
+		   "FILE here, or into that directory (-: standard output), also of one whose\n"
+		   "sandbox is gone; retry runs it again.\n\n"
 		   "  sandlot execution ls --status failed\n"
 		   "  sandlot execution wait 01k9x3c8d0p5w6v7q2t4r1h9ms\n"
 		   "  sandlot execution get 01k9x3c8d0p5w6v7q2t4r1h9ms report.txt\n",

@@ -3,7 +3,6 @@
 #include "base/fd.h"
 #include "base/format.h"
 #include "cli/command.h"
-#include "cli/copy/destination.h"
 #include "cli/copy/transfer.h"
 #include "cli/create_spec.h"
 #include "cli/remote/endpoint.h"
@@ -331,28 +330,7 @@ static int run_upload(const struct command_call *call, struct err *err)
 
 /* --- download --- */
 
-/* A file, or all of them: a directory with the name of the project; to standard output, or what is no directory, as a tar. */
-static int download(struct client *client, const char *target, const char *name, bool is_all,
-	const char *to, struct err *err)
-{
-	auto_(destination_fini) struct destination destination = DESTINATION_INIT;
-	auto_fd int special = -1;
-	size_t len = strlen(to);
-	int r;
-
-	if (strcmp(to, "-") == 0)
-		return transfer_receive_fd(client, target, STDOUT_FILENO, err);
-	r = destination_open_special(to, &special, err);
-	if (r > 0)
-		return transfer_receive_fd(client, target, special, err);
-	if (r == 0)
-		r = destination_open(to, len > 0 && to[len - 1] == '/', name, &destination, err);
-	if (r < 0)
-		return r;
-	return is_all ? transfer_receive_tree(client, target, &destination, err)
-		      : transfer_receive_file(client, target, 0, &destination, err);
-}
-
+/* A file, or all of them: a directory with the name of the project. */
 static int run_download(const struct command_call *call, struct err *err)
 {
 	struct cli *cli = call->cli;
@@ -368,7 +346,7 @@ static int run_download(const struct command_call *call, struct err *err)
 		r = cli_connect(cli, &client, err);
 	if (r < 0)
 		return r;
-	return download(client, target, is_all ? argv[0] : path, is_all, to, err);
+	return transfer_receive(client, target, is_all ? argv[0] : path, is_all, to, err);
 }
 
 /* --- rm --- */
