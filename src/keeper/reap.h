@@ -8,9 +8,9 @@
 void reap_kill(const struct sandbox_entry *entry);
 
 /*
- * Removes the cgroups of a sandbox that was reaped, and then answers the connection that waits for
- * its end; the entry may be gone afterwards. If the cgroups cannot be removed yet it sets
- * keeper->unclean, and reap_retry() is due.
+ * Answers the connection that waits for the end of a sandbox that was reaped, and has its cgroups
+ * removed (cgroup_removals.h); the entry may be gone afterwards. While a process in them is still
+ * dying it sets keeper->unclean, and reap_retry() is due.
  */
 void reap_finish(struct keeper *keeper, struct sandbox_entry *entry);
 void reap_retry(struct keeper *keeper);

@@ -11,6 +11,8 @@
 /* By then whoever ended the sandbox has his answer, as a rule, and asks for nothing else yet. */
 #define DELAY_US 1000
 #define RETRY_US 5000
+/* More than these do not wait for another turn: a turn may end many sandboxes, and groups cost the kernel memory. */
+#define WAITING_MAX 16
 
 struct cgroup_removal {
 	struct cgroup_removal *next;
@@ -71,15 +73,36 @@ void cgroup_removals_hurry(struct cgroup_removals *removals, const char *id)
 	}
 }
 
-int cgroup_removals_tend(struct cgroup_removals *removals)
+/* The first that is due; *link is NULL if none is. */
+static struct cgroup_removal **find_due(struct cgroup_removals *removals, uint64_t now_us)
 {
-	uint64_t now_us = clock_steady_us(), soonest_us = UINT64_MAX;
 	struct cgroup_removal **link = &removals->first;
 
 	while (*link && (*link)->due_us > now_us)
 		link = &(*link)->next;
-	if (*link)
-		try_remove(link, removals->tree);
+	return link;
+}
+
+static bool are_many(const struct cgroup_removals *removals)
+{
+	size_t count = 0;
+
+	for (const struct cgroup_removal *at = removals->first; at && count <= WAITING_MAX;
+		at = at->next)
+		count++;
+	return count > WAITING_MAX;
+}
+
+int cgroup_removals_tend(struct cgroup_removals *removals)
+{
+	uint64_t now_us = clock_steady_us(), soonest_us = UINT64_MAX;
+	struct cgroup_removal **link;
+
+	do {
+		link = find_due(removals, now_us);
+		if (*link)
+			try_remove(link, removals->tree);
+	} while (are_many(removals) && *find_due(removals, now_us));
 	for (const struct cgroup_removal *at = removals->first; at; at = at->next)
 		soonest_us = at->due_us < soonest_us ? at->due_us : soonest_us;
 	if (soonest_us == UINT64_MAX)

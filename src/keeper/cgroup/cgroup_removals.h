@@ -2,7 +2,7 @@
 /*
  * Cgroups of sandboxes that have ended. To remove them takes as long as to end the processes that were in them, so
  * nobody who waits for the end of a sandbox waits for that too: they are removed a moment later, one in each turn of
- * the loop, or before a sandbox of the same name begins.
+ * the loop, more if many wait, or before a sandbox of the same name begins.
  */
 #pragma once
 

@@ -127,6 +127,27 @@ static void what_cannot_go_now_is_tried_again(void **state)
 	await_removal("one");
 }
 
+/* Of a busy keeper one turn ends many sandboxes: what waits would grow for as long as it is busy. */
+static void of_many_only_some_wait_for_the_next_turn(void **state)
+{
+	char id[KEEPER_ID_LEN + 1];
+	unsigned left = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 100; i++) {
+		snprintf(id, sizeof(id), "many-%u", i);
+		make_group(id);
+		cgroup_removals_add(&removals, id);
+	}
+	usleep(2000);
+	assert_true(cgroup_removals_tend(&removals) >= 0);
+	for (unsigned i = 0; i < 100; i++) {
+		snprintf(id, sizeof(id), "many-%u", i);
+		left += exists(id);
+	}
+	assert_in_range(left, 1, 16);
+}
+
 /* Else groups of a sandbox that runs would be removed below it, and its own were tried for ever. */
 static void what_the_next_sandbox_has_is_left_alone(void **state)
 {
@@ -166,6 +187,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(a_name_waits_only_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			what_cannot_go_now_is_tried_again, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			of_many_only_some_wait_for_the_next_turn, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			what_the_next_sandbox_has_is_left_alone, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
