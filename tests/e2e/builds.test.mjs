@@ -487,7 +487,11 @@ test('a template is exported as an OCI layout that skopeo and umoci take, and th
   const dir = fs.mkdtempSync(path.join(process.env.TMPDIR ?? '/tmp', 'export-'));
   const { ok } = commandLine(instance);
   try {
+    // A link that an earlier copy brought out of a sandbox, say.
+    fs.writeFileSync(path.join(dir, 'own'), 'own');
+    fs.symlinkSync('own', path.join(dir, 'tree.tar'));
     await ok(['template', 'export', 'tree', path.join(dir, 'tree.tar')]);
+    assert.equal(fs.readFileSync(path.join(dir, 'own'), 'utf8'), 'own');
     execFileSync('tar', ['-xf', 'tree.tar', '--one-top-level=layout'], { cwd: dir });
     const inspected = JSON.parse(execFileSync('skopeo', ['inspect', '--config', `oci:${dir}/layout:tree`]));
     assert.deepEqual(inspected.config.Env, ['PATH=/bin', 'KEPT=yes']);

@@ -2,6 +2,7 @@
 #include "base/fd.h"
 #include "cli/build_spec.h"
 #include "cli/command.h"
+#include "cli/copy/transfer.h"
 #include "cli/copy/tree.h"
 #include "cli/create_spec.h"
 #include "cli/remote/listing.h"
@@ -20,7 +21,6 @@
 #define TEMPLATES  "/v1/templates"
 #define ARCHIVE	   "application/x-tar"
 #define MIB	   (1024.0 * 1024.0)
-#define PIECE	   65536
 #define PATH_BYTES 4096
 #define NAME_BYTES "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@"
 
@@ -527,42 +527,15 @@ static int import(struct cli *cli, const struct template_values *v, const char *
 
 /* --- export --- */
 
-static int copy_answer(struct client *client, int fd, struct err *err)
-{
-	auto_free char *piece = mem_new(PIECE);
-	ssize_t n;
-	int r = 0;
-
-	while (r == 0 && (n = client_read(client, piece, PIECE, err)) > 0)
-		r = fd_write_full(fd, piece, (size_t)n);
-	if (r < 0)
-		return err_from(err, r, "write the archive");
-	return n < 0 ? (int)n : 0;
-}
-
-/* A file that could not be written whole does not stay. */
 static int export(struct cli *cli, const char *name, const char *path, struct err *err)
 {
-	auto_free char *source = NULL;
-	bool is_stdout = strcmp(path, "-") == 0;
+	auto_free char *source = NULL, *file = mem_printf("%s.tar", name);
 	struct client *client;
-	auto_fd int fd = -1;
-	int r;
+	int r = path_of(name, "/archive", &source, err);
 
-	if ((r = path_of(name, "/archive", &source, err)) < 0 ||
-		(r = cli_connect(cli, &client, err)) < 0 ||
-		(r = client_open(client,
-			 &(struct client_call){.method = "GET", .path = source, .accept = ARCHIVE},
-			 err)) < 0)
-		return r;
-	fd = is_stdout ? dup(STDOUT_FILENO)
-		       : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-	if (fd < 0)
-		return cli_file_error(errno, "open", path, err);
-	r = copy_answer(client, fd, err);
-	if (r < 0 && !is_stdout)
-		unlink(path);
-	return r;
+	if (r == 0)
+		r = cli_connect(cli, &client, err);
+	return r < 0 ? r : transfer_receive(client, source, file, false, path, err);
 }
 
 /* --- ls, show, rm --- */
