@@ -90,7 +90,7 @@ test('a member that is killed comes back with what it had, and the sandbox goes 
   for (const [role, wanted] of [['cache', [5, 5]], ['database', [6, 6]]]) {
     const [own, killed] = await Promise.all([instance.initOf(id), instance.initOf(id, role)]);
     process.kill(killed.pid, 'SIGKILL');
-    await until(() => !proc.isAlive(killed), { what: `the ${role} is dead` });
+    await until(async () => (await instance.initOf(id, role).catch(() => killed)).pid !== killed.pid, { what: `the ${role} was started anew` });
     await untilHealthy(id);
     assert.deepEqual(await visit(id), wanted, `after the ${role} died`);
     assert.ok(proc.isAlive(own));

@@ -259,8 +259,8 @@ static json_t *make_metrics(const struct outcome_input *input)
 /* An interpreter that bounds itself, as node does, ends itself with last words on standard error. */
 static bool says_out_of_memory(const struct language *language, const struct buf *said)
 {
-	return language->last_words && memmem(said->data, said->len, language->last_words,
-					       strlen(language->last_words)) != NULL;
+	return language->last_words && said->len > 0 &&
+	       memmem(said->data, said->len, language->last_words, strlen(language->last_words));
 }
 
 /* Why it failed without an error of its own, in words; text has room for them. */
