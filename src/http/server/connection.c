@@ -348,14 +348,15 @@ struct request *connection_unread_head(struct server *server, const struct loop 
 static uint64_t useless_us(struct connection *connection, uint64_t now_us)
 {
 	enum stage stage = stage_of(connection);
+	uint64_t body_us = clock_passed(connection->body_since_ms * 1000, now_us);
 
 	if (!connection->share || connection->sock < 0)
 		return 0;
 	if (!connection->is_known || stage == STAGE_IDLE)
-		return now_us - connection->idle_since_us + 1;
+		return clock_passed(connection->idle_since_us, now_us) + 1;
 	if (stage == STAGE_BODY && connection->body_since_ms > 0 &&
-		now_us / 1000 - connection->body_since_ms > CONNECTION_SLOW_MS)
-		return now_us - connection->body_since_ms * 1000;
+		body_us > CONNECTION_SLOW_MS * 1000ull)
+		return body_us;
 	return 0;
 }
 

@@ -59,6 +59,16 @@ static void the_wall_clock_is_the_kernel_s(void **state)
 	assert_true(now >= before - 1000 && now <= before + 60000);
 }
 
+/* Threads note times for each other, and compare them with a look at the clock that may be older. */
+static void what_is_newer_than_our_look_was_just_now(void **state)
+{
+	(void)state;
+	assert_int_equal(clock_passed(40, 42), 2);
+	assert_int_equal(clock_passed(42, 42), 0);
+	assert_int_equal(clock_passed(43, 42), 0);
+	assert_int_equal(clock_passed(0, UINT64_MAX), UINT64_MAX);
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -66,6 +76,7 @@ int main(void)
 		cmocka_unit_test(times_before_1970_count_backwards),
 		cmocka_unit_test(the_steady_clock_does_not_go_back),
 		cmocka_unit_test(the_wall_clock_is_the_kernel_s),
+		cmocka_unit_test(what_is_newer_than_our_look_was_just_now),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

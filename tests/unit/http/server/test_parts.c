@@ -494,19 +494,24 @@ struct stage {
 	int sock;
 };
 
-static void stage_open(struct stage *stage)
+static void stage_open_with(struct stage *stage, unsigned places)
 {
 	struct err err;
 
 	*stage = (struct stage){.server = {.refs = 1, .clients_lock = PTHREAD_MUTEX_INITIALIZER},
 		.client = {.events = POLLIN}};
 	stage->server.strangers =
-		share_pool_new(&(struct share_limits){.limit = 1, .per_owner = 1});
+		share_pool_new(&(struct share_limits){.limit = places, .per_owner = places});
 	stage->sock = accept_client(&stage->client.fd);
 	assert_int_equal(event_loop_open("test", NULL, &stage->server.poller, &err), 0);
 	assert_int_equal(loop_open(&stage->server, &mhd_callbacks, &stage->loop, &err), 0);
 	stage->connection =
 		connection_open(&stage->server, stage->loop, stage->sock, &(struct arrival){0});
+}
+
+static void stage_open(struct stage *stage)
+{
+	stage_open_with(stage, 1);
 }
 
 static void stage_close(struct stage *stage)
@@ -580,6 +585,30 @@ static void who_waited_the_longest_gives_way_to_who_came_last(void **state)
 	assert_false(is_open(&stage));
 	stage_close(&stage);
 	for (int i = 0; i < CLIENTS; i++)
+		close(clients[i].fd);
+}
+
+/* Another thread may have noted the time of one after we looked at the clock, but before we look at that one. */
+static void who_is_idle_since_our_look_does_not_give_way_first(void **state)
+{
+	struct stage stage;
+	struct pollfd clients[2];
+
+	(void)state;
+	stage_open_with(&stage, 2);
+	for (int i = 0; i < 2; i++) {
+		struct arrival arrival = {.fd = accept_client(&clients[i].fd)};
+
+		arrival.since_us = clock_steady_us() + (i == 0 ? 3600000000 : 0);
+		arrival.address.ss_family = AF_INET;
+		arrival.address_len = sizeof(struct sockaddr_in);
+		clients[i].events = POLLIN;
+		loop_take(stage.loop, &arrival);
+	}
+	assert_int_equal(poll(&stage.client, 1, DEADLINE_MS), 1);
+	assert_int_equal(poll(clients, 2, 0), 0);
+	stage_close(&stage);
+	for (int i = 0; i < 2; i++)
 		close(clients[i].fd);
 }
 
@@ -659,6 +688,7 @@ int main(void)
 		cmocka_unit_test(a_full_queue_refuses_but_not_what_must_run),
 		cmocka_unit_test(headers_that_take_too_long_end_the_connection),
 		cmocka_unit_test(who_waited_the_longest_gives_way_to_who_came_last),
+		cmocka_unit_test(who_is_idle_since_our_look_does_not_give_way_first),
 		cmocka_unit_test(a_body_that_hardly_comes_ends_the_connection),
 		cmocka_unit_test(per_address_limit_are_addresses_or_networks_of_them),
 	};
