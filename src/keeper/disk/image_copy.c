@@ -220,7 +220,11 @@ static int allocate(int from, int to)
 
 static int copy_data(int from, int to, enum image_copy_way way)
 {
-	struct plan plan = {.from = from, .to = to, .is_begun = way == IMAGE_COPY_BEGUN, .of = 1};
+	/* One that goes past the cache comes to it where the host's file system has no other way. */
+	struct plan plan = {.from = from,
+		.to = to,
+		.is_begun = way == IMAGE_COPY_BEGUN || way == IMAGE_COPY_DIRECT,
+		.of = 1};
 	int r;
 
 	r = allocate(from, to);
