@@ -75,11 +75,13 @@ async function claimRows({ sandlot, docker, rounds }) {
 }
 
 async function memoryRow({ sandlot }) {
+  const keeper = sandlot.keeperPid(), full = childrenOf(keeper).length
   await setPool(sandlot, 0)
   await untilFull(sandlot, 0)
+  // Those that waited are removed one by one, and would be taken back by a pool that wants them again.
+  while (childrenOf(keeper).length > full - SIZE + 2) await sleep(50)
   await sandlot.settle()
   await settleMemory()
-  const keeper = sandlot.keeperPid()
   const ofTree = (pid) => childrenOf(pid).reduce((sum, child) => sum + ofTree(child), privateMemory(pid))
   const before = memory(), there = new Set(childrenOf(keeper))
   await setPool(sandlot, SIZE)

@@ -23,6 +23,7 @@ export async function suite(name, { width = 16, ...options } = {}) {
     await warmUp(instance.api, width);
     await steady(instance);
     await settle(instance);
+    if (options.args?.includes('--pool')) await filled(instance.api);
     const baseline = await steady(instance);
     return { instance, api: instance.api, baseline, finish: () => finish(instance, baseline) };
   } catch (error) {
@@ -58,6 +59,9 @@ export async function settle(instance) {
     await new Promise((resolve) => { setTimeout(resolve, 100); }); // for what is made ahead of that
   }
 }
+
+/** Until what pools keep waiting is there: it is of the baseline, and there again at the end. */
+const filled = (api) => until(async () => (await api.request('GET', '/v1/pools')).json.pools.every(({ ready, size, warming }) => ready === size && warming === 0), { what: 'all pools are full' });
 
 /** What the keeper keeps of a few uid ranges that nobody runs in, a mount or a user namespace: ahead.test.mjs counts them. */
 const isKept = (name) => /\/lowers\/(root|usr|layers)-\d+ |^user:\[/.test(name);

@@ -168,10 +168,15 @@ export function startLive(client: QueryClient, who: string, onSignedOut: () => v
   tellWish = () => say({ kind: 'join', who, wantsStats: lookers > 0 && !document.hidden });
   const leave = () => say({ kind: 'leave' });
   const back = () => tellWish();
+  // Browsers let pages that nobody sees rest. What such a one has not heard is read when it is seen again.
+  const seen = () => {
+    tellWish();
+    if (!document.hidden) void client.invalidateQueries({ queryKey: ['sandboxes'] });
+  };
   tellWish();
   addEventListener('pagehide', leave);
   addEventListener('pageshow', back);
-  document.addEventListener('visibilitychange', back);
+  document.addEventListener('visibilitychange', seen);
   return () => {
     isGone = true;
     tellWish = () => {};
@@ -179,6 +184,6 @@ export function startLive(client: QueryClient, who: string, onSignedOut: () => v
     leave();
     removeEventListener('pagehide', leave);
     removeEventListener('pageshow', back);
-    document.removeEventListener('visibilitychange', back);
+    document.removeEventListener('visibilitychange', seen);
   };
 }
