@@ -75,7 +75,8 @@ test('a list that was on its way when a sandbox was purged does not bring it bac
     await until(() => held.length > 0, { what: 'the list is on its way' });
     await api.purge(id);
     await page.send('Page.bringToFront');
-    await console.lacks('third'); // a tab that is seen hears of it at once, or reads it
+    // That a hidden tab hears of it by itself is not asserted: once it had not within two minutes, and why is open.
+    await console.lacks('third');
     await late.page.send('Fetch.disable');
     await late.says('first');
     await late.lacks('third');

@@ -140,7 +140,7 @@ test('who is not root in an image installs with pip into the home directory, and
 
 test('past the disk limit of the sandbox apt-get fails and says that there is no space, and the sandbox goes on', { skip }, async () => {
   const id = await open('python-basic', { resources: { disk: '8Mi' } });
-  // On a full disk apt and its helper for HTTP wait for each other now and then, both without a connection: that is ended.
+  // Once apt and its helper for HTTP both waited here until the test was ended; whose fault that was is open. It is tried again.
   const full = await api.exec(id, root('for try in 1 2 3; do timeout 60 apt-get update; code=$?; [ $code = 124 ] || break; done; exit $code'));
   assert.notEqual(full.exit_code, 0);
   assert.match(full.stdout + full.stderr, /No space left on device/);

@@ -168,7 +168,7 @@ export function startLive(client: QueryClient, who: string, onSignedOut: () => v
   tellWish = () => say({ kind: 'join', who, wantsStats: lookers > 0 && !document.hidden });
   const leave = () => say({ kind: 'leave' });
   const back = () => tellWish();
-  // Browsers let pages that nobody sees rest. What such a one has not heard is read when it is seen again.
+  // A hidden tab kept a row of what was purged, once, for a reason not found yet. When it is seen it reads its list anew.
   const seen = () => {
     tellWish();
     if (!document.hidden) void client.invalidateQueries({ queryKey: ['sandboxes'] });
